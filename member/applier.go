@@ -143,12 +143,12 @@ type resultSpan struct {
 	from, at, count int
 }
 
-// applyBytes is how much the state machine is handed in one call: commands, with callOverhead for each, until there is
-// so much. A call gets all that waits if it is less. So a state machine for which a call is expensive, because it syncs
+// applyBytes is how much the state machine is handed in one call: commands, with callOverhead for each, which is for
+// results and waiters, until there is so much. A call gets all that waits if it is less. So a state machine for which a call is expensive, because it syncs
 // its disk, gets few of them, and what is handed over stays in the processor's cache.
 const (
 	applyBytes   = 256 << 10
-	callOverhead = 64
+	callOverhead = 240
 )
 
 // Machine returns the state machine.

@@ -27,8 +27,7 @@ func (c *Client) Propose(ctx context.Context, command, body []byte) (any, error)
 
 // ProposeAsync is Replica.ProposeAsync; commands of this client keep their order.
 func (c *Client) ProposeAsync(command, body []byte, done member.Done) error {
-	_, err := c.r.proposer.propose(&c.queue, command, body, done)
-	return err
+	return c.r.proposer.propose(&c.queue, command, body, done, nil)
 }
 
 // settled goes on with the next batch, or fails those that wait.

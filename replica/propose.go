@@ -57,34 +57,41 @@ type commands interface {
 	AddBody(now func() time.Duration, b *member.Batch) (fresh bool, err error)
 }
 
-// propose takes a command, with a body if there is one.
-func (p *proposer) propose(to commands, command, body []byte, done member.Done) (member.Ticket, error) {
+// propose takes a command, with a body if there is one. If it may be withdrawn later, ticket is set to name it.
+func (p *proposer) propose(to commands, command, body []byte, done member.Done, ticket *member.Ticket) error {
 	if err := p.queue.Fits(command, body); err != nil {
-		return member.Ticket{}, err
+		return err
 	}
 	if len(body) > 0 {
-		return p.proposeBody(to, command, body, done)
+		return p.proposeBody(to, command, body, done, ticket)
 	}
 	p.mu.Lock()
 	fresh, err := to.Add(p.clock, command, done)
-	t := p.queue.Last()
+	p.noteTicket(ticket)
 	p.mu.Unlock()
 	if fresh {
 		p.wake(0)
 	}
-	return t, err
+	return err
 }
 
-func (p *proposer) proposeBody(to commands, command, body []byte, done member.Done) (member.Ticket, error) {
+func (p *proposer) proposeBody(to commands, command, body []byte, done member.Done, ticket *member.Ticket) error {
 	b := member.NewBodyBatch(command, body, done) // it reads the whole body
 	p.mu.Lock()
 	fresh, err := to.AddBody(p.clock, b)
-	t := p.queue.Last()
+	p.noteTicket(ticket)
 	p.mu.Unlock()
 	if fresh {
 		p.wake(0)
 	}
-	return t, err
+	return err
+}
+
+// noteTicket names the command that was taken last. p.mu is held.
+func (p *proposer) noteTicket(t *member.Ticket) {
+	if t != nil {
+		*t = p.queue.Last()
+	}
 }
 
 // withdraw withdraws a command that waits. Otherwise it returns the instance that has it.
@@ -157,6 +164,5 @@ func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error
 // ProposeAsync is Propose without waiting. It copies the command. It does not copy the body, which
 // must never change again. done is called once, unless ProposeAsync returns an error.
 func (r *Replica) ProposeAsync(command, body []byte, done member.Done) error {
-	_, err := r.proposer.propose(&r.proposer.queue, command, body, done)
-	return err
+	return r.proposer.propose(&r.proposer.queue, command, body, done, nil)
 }

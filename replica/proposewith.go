@@ -24,12 +24,11 @@ func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o proto
 		}
 	}
 	w := r.waiters.pool.Get().(*waiter)
-	t, err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, w.done)
-	if err != nil {
+	if err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, w.done, &w.ticket); err != nil {
 		r.waiters.pool.Put(w)
 		return nil, err
 	}
-	return r.await(ctx, w, t)
+	return r.await(ctx, w)
 }
 
 // awaitOthers waits for the commands that are to take effect before a proposal, which does not wait for
@@ -49,37 +48,35 @@ func (r *Replica) awaitOthers(ctx context.Context, o *protocol.ProposeOptions, t
 
 // ProposeWithAsync is ProposeWith without waiting: see ProposeAsync.
 func (r *Replica) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
-	_, err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, done)
-	return err
+	return r.proposer.proposeWith(&r.proposer.queue, command, body, &o, done, nil)
 }
 
 // ProposeWithAsync is Replica.ProposeWithAsync; commands of this client keep their order.
 func (c *Client) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
-	_, err := c.r.proposer.proposeWith(&c.queue, command, body, &o, done)
-	return err
+	return c.r.proposer.proposeWith(&c.queue, command, body, &o, done, nil)
 }
 
 // proposeWith is propose of a command with options.
-func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done member.Done) (member.Ticket, error) {
+func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done member.Done, ticket *member.Ticket) error {
 	if err := p.queue.Fits(command, body); err != nil {
-		return member.Ticket{}, err
+		return err
 	}
 	var whole *member.Batch
 	if len(body) > 0 {
 		whole = member.NewBodyBatch(command, body, done)
 		if err := p.queue.SetOptions(whole, o); err != nil {
-			return member.Ticket{}, err
+			return err
 		}
 	}
-	fresh, t, err := p.addWith(to, command, whole, o, done)
+	fresh, err := p.addWith(to, command, whole, o, done, ticket)
 	if fresh {
 		home, _ := p.queue.Home(o) // it was taken, so there is one
 		p.wake(home)
 	}
-	return t, err
+	return err
 }
 
-func (p *proposer) addWith(to commands, command []byte, whole *member.Batch, o *protocol.ProposeOptions, done member.Done) (fresh bool, t member.Ticket, err error) {
+func (p *proposer) addWith(to commands, command []byte, whole *member.Batch, o *protocol.ProposeOptions, done member.Done, ticket *member.Ticket) (fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if whole != nil {
@@ -87,5 +84,6 @@ func (p *proposer) addWith(to commands, command []byte, whole *member.Batch, o *
 	} else {
 		fresh, err = to.AddWith(p.clock, command, o, done)
 	}
-	return fresh, p.queue.Last(), err
+	p.noteTicket(ticket)
+	return fresh, err
 }
