@@ -79,17 +79,16 @@ func (s *Server) tapIn(ctx context.Context, info *tap.Info) (context.Context, er
 		return ctx, nil
 	}
 	unary, known := s.unary[info.FullMethodName]
-	if !known {
-		return ctx, nil // gRPC refuses it
+	if !known || unary && addr.conn.whole() {
+		return ctx, nil // gRPC refuses it, or reads it without waiting
 	}
 	return addr.conn.begin(ctx, unary)
 }
 
 // begin begins a call of the newest stream.
 func (m *meteredConn) begin(ctx context.Context, unary bool) (context.Context, error) {
-	if m.in.calls.Add(1) > maxCalls {
-		m.in.calls.Add(-1)
-		return ctx, rpctypes.ErrGRPCRequestTooManyRequests
+	if err := m.in.begin(); err != nil {
+		return ctx, err
 	}
 	now := m.in.now.Load()
 	c := &call{conn: m, stream: m.last, unary: unary, since: now, moved: now}
@@ -403,6 +402,10 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 		with.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, i grpc.UnaryServerInterceptor) (any, error) {
 			c, ok := ctx.Value(callKey{}).(*call)
 			if !ok {
+				if err := r.s.intake.begin(); err != nil {
+					return nil, err
+				}
+				defer r.s.intake.calls.Add(-1)
 				return handler(srv, ctx, decode, i)
 			}
 			if err := c.start(); err != nil {

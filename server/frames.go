@@ -141,6 +141,22 @@ func (m *meteredConn) ahead() []byte {
 	return b[frameHeader:]
 }
 
+// whole reports whether all that the newest stream's client sends is here: one small message, or none. Such a call takes
+// no memory that it does not have already, and nothing of it is waited for.
+func (m *meteredConn) whole() bool {
+	if m.ends {
+		return true
+	}
+	b := m.ahead()
+	if b == nil {
+		return false
+	}
+	head, err := m.r.Peek(frameHeader)
+	size := binary.BigEndian.Uint32(b[1:])
+	return err == nil && head[4]&flagEnd != 0 && b[0] == 0 && size <= freeMessage &&
+		binary.BigEndian.Uint32(head)>>8 == prefixBytes+size && m.r.Buffered() >= frameHeader+prefixBytes+int(size)
+}
+
 // feed tells the call of a DATA frame what came of it.
 func (m *meteredConn) feed(p []byte) {
 	if m.pad < 0 && len(p) > 0 {

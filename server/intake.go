@@ -86,6 +86,15 @@ func (in *intake) drop(m *meteredConn) {
 	delete(in.conns, m)
 }
 
+// begin counts a call that begins. When it ends, it is to be counted back.
+func (in *intake) begin() error {
+	if in.calls.Add(1) > maxCalls {
+		in.calls.Add(-1)
+		return rpctypes.ErrGRPCRequestTooManyRequests
+	}
+	return nil
+}
+
 // of is the room for requests of a size.
 func (in *intake) of(size int64) *room {
 	if size > largeRequest {
