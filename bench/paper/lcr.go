@@ -69,7 +69,7 @@ func lcrNet(latency float64) string {
 // seriesOf names lcr's series with a share of blind commands.
 func seriesOf(share float64) string { return fmt.Sprintf("%s, %.0f %%", seriesLCR, 100*share) }
 
-// bound is what a cluster of LCR does by the paper's formulas, beside one of Raft. Latencies are in round
+// bound is what a cluster of LCR does by our bound, beside one of Raft. Latencies are in round
 // trips between members, rates in commands for each.
 //
 // A command that a member brings itself takes one round trip. One that goes through the leader takes

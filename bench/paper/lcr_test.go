@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// The paper's formulas, with what is known of them beforehand.
+// The bound, with what is known of them beforehand.
 func TestBound(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()
