@@ -207,7 +207,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	require.Equal(t, changed, n.Status().Members)
 }
 
-// TestLeadershipDoesNotGoToWhoIsDown: the leader knows that, and refuses at once.
+// TestLeadershipDoesNotGoToWhoIsDown: the leader knows that, and refuses. Package replica has a test of how soon.
 func TestLeadershipDoesNotGoToWhoIsDown(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
@@ -223,13 +223,11 @@ func TestLeadershipDoesNotGoToWhoIsDown(t *testing.T) {
 		}
 		return false
 	}, testTimeout, 5*time.Millisecond, "the link is down")
-	began := time.Now()
 	err := c.nodes[asked].TransferLeader(c.ctx(), down)
 	var refused *braid.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.ErrorContains(t, err, "down or cut off")
 	require.True(t, refused.Retryable())
-	require.Less(t, time.Since(began), 500*time.Millisecond, "an election timeout")
 	require.Equal(t, leader, c.leader())
 }
 

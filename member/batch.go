@@ -228,9 +228,11 @@ func (b *Batch) failFrom(from int, err error) {
 	b.settled()
 }
 
-// noteFailure notes why commands fail. With ErrResultUnknown they took effect.
+// noteFailure notes why commands fail. With ErrResultUnknown they took effect. Where all were withdrawn none fails: their
+// proposers know that they take no effect.
 func (b *Batch) noteFailure(err error) {
-	if b.failed == nil && !errors.Is(err, ErrResultUnknown) {
+	withdrawn := b.empty() && b.proposed == 0
+	if b.failed == nil && !withdrawn && !errors.Is(err, ErrResultUnknown) {
 		b.failed = err
 	}
 }

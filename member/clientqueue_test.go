@@ -86,3 +86,31 @@ func TestWithoutProposalsWaitingCommandsFail(t *testing.T) {
 	require.ErrorAs(t, err, &broken)
 	require.Zero(t, c.p.Bytes())
 }
+
+// TestWhatWasWithdrawnDoesNotBreakAClient: a batch expires of which every command was withdrawn, or all but one.
+func TestWhatWasWithdrawnDoesNotBreakAClient(t *testing.T) {
+	for _, left := range []int{0, 1} {
+		c := newPipelined(t)
+		c.add("a")
+		tickets := []Ticket{c.p.Last()}
+		c.p.Take().settle(0, make([]Command, 1))
+		for _, name := range []string{"b", "c", "d"}[left:] {
+			c.add(name)
+			tickets = append(tickets, c.p.Last())
+		}
+		for _, ticket := range tickets[1+left:] {
+			ok, _ := c.p.Withdraw(ticket)
+			require.True(t, ok)
+		}
+		for _, b := range c.p.Expired(time.Hour, time.Minute) {
+			b.Fail(b.GivenUp())
+		}
+		_, err := c.q.Add(c.now, []byte("e"), func(any, error) {})
+		if left == 0 {
+			require.NoError(t, err, "nothing failed")
+		} else {
+			require.ErrorAs(t, err, new(*BrokenError))
+			require.ErrorIs(t, err, ErrNoLeader)
+		}
+	}
+}
