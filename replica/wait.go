@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/protocol"
 )
 
 // waiter waits for one Propose. It goes back to the pool when its answer has come, or if the command
@@ -209,6 +210,29 @@ func (s *waiters) giveUp(w *waiter, withdrawn bool, why error) (any, error) {
 	}
 	return nil, errors.Join(member.ErrNotSent, why)
 }
+
+// Ticket names a command of this member that was proposed and may be withdrawn.
+type Ticket struct {
+	r *Replica
+	t member.Ticket
+}
+
+// ProposeTicket is ProposeAsync, or with options ProposeWithAsync, and returns what names the command.
+func (r *Replica) ProposeTicket(command, body []byte, o *protocol.ProposeOptions, done member.Done) (Ticket, error) {
+	t, err := Ticket{r: r}, error(nil)
+	if o.Plain() {
+		err = r.proposer.propose(&r.proposer.queue, command, body, done, &t.t)
+	} else {
+		err = r.proposer.proposeWith(&r.proposer.queue, command, body, o, done, &t.t)
+	}
+	return t, err
+}
+
+// Withdraw withdraws the command if it has not left the member, and reports whether it did. Then the command never takes
+// effect, and done is not called. Otherwise the command may take effect, or has failed already, and done tells what became of
+// it; only if the member did not find out within a tenth of a second may the command have been withdrawn nevertheless,
+// and done not be called.
+func (t Ticket) Withdraw() bool { return t.r != nil && t.r.withdraw(t.t) }
 
 // withdraw withdraws a command. It reports false if the command may have left this member. The event
 // loop that has it is asked, and has withdrawWithin to answer.

@@ -140,10 +140,10 @@ func (l *fakeLog) poke() {
 }
 
 func (l *fakeLog) ProposeAsync(command []byte, done func(any, error)) error {
-	return l.ProposeBodyAsync(command, nil, done)
+	return l.proposeBody(command, nil, done)
 }
 
-func (l *fakeLog) ProposeBodyAsync(command, body []byte, done func(any, error)) error {
+func (l *fakeLog) proposeBody(command, body []byte, done func(any, error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -327,16 +327,17 @@ func (l *fakeLog) ProposeWith(ctx context.Context, command, _ []byte, _ braid.Pr
 	return l.Propose(ctx, command)
 }
 
-func (l *fakeLog) ProposeWithAsync(command, body []byte, o braid.ProposeOptions, done func(any, error)) error {
+// ProposeTicket gives a ticket that withdraws nothing.
+func (l *fakeLog) ProposeTicket(command, body []byte, o braid.ProposeOptions, done func(any, error)) (t braid.Ticket, err error) {
 	l.mu.Lock()
 	if l.early && o.Mode == braid.ModeAccepted {
 		l.lane = append(l.lane, append([]byte(nil), command...))
 		l.mu.Unlock()
 		done(&braid.Accepted{}, nil)
-		return nil
+		return t, nil
 	}
 	l.mu.Unlock()
-	return l.ProposeBodyAsync(command, body, done)
+	return t, l.proposeBody(command, body, done)
 }
 
 func (l *fakeLog) AnswersEarly() bool { return l.early }

@@ -12,11 +12,11 @@ type Log interface {
 	Propose(ctx context.Context, command []byte) (any, error)
 	// ProposeAsync is Propose that calls back, once, unless it returns an error.
 	ProposeAsync(command []byte, done func(result any, err error)) error
-	// ProposeBodyAsync is ProposeAsync of a command with a body, which must not change again.
-	ProposeBodyAsync(command, body []byte, done func(result any, err error)) error
-	// ProposeWith and ProposeWithAsync are these with options. The answer may be a *braid.Accepted.
+	// ProposeTicket is ProposeAsync, with options, of a command that can be withdrawn. A body must not change again.
+	// The answer may be a *braid.Accepted.
+	ProposeTicket(command, body []byte, o braid.ProposeOptions, done func(result any, err error)) (braid.Ticket, error)
+	// ProposeWith is Propose with options.
 	ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error)
-	ProposeWithAsync(command, body []byte, o braid.ProposeOptions, done func(result any, err error)) error
 	// AnswersEarly reports whether commands may be answered before they are applied.
 	AnswersEarly() bool
 	// Body returns the bytes of a body, which nobody may change.

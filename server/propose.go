@@ -84,28 +84,25 @@ func (s *Server) await(ctx context.Context, e *store.Encoded, o braid.ProposeOpt
 		return answer, nil
 	}
 	w := waiters.Get().(*waiter)
-	if o.Plain() {
-		err = s.log.ProposeBodyAsync(e.Command, e.Body, w.done)
-	} else {
-		err = s.log.ProposeWithAsync(e.Command, e.Body, o, w.done)
-	}
+	ticket, err := s.log.ProposeTicket(e.Command, e.Body, o, w.done)
 	if err != nil {
 		waiters.Put(w)
 		return nil, s.failed(err)
 	}
-	return s.awaitAnswer(ctx, w)
+	return s.awaitAnswer(ctx, w, ticket)
 }
 
-// awaitAnswer waits for the answer to a command that was proposed.
-func (s *Server) awaitAnswer(ctx context.Context, w *waiter) (any, error) {
+// awaitAnswer waits for the answer to a command that was proposed. If nobody waits any more, it is withdrawn, if it has
+// not left this member. Else it may take effect, and done is still to come, so w is not used again.
+func (s *Server) awaitAnswer(ctx context.Context, w *waiter, ticket braid.Ticket) (any, error) {
 	w.timer.Reset(s.timeout)
 	select {
 	case <-w.ready:
 	case <-w.timer.C:
-		return nil, s.failed(braid.ErrMaybeCommitted) // w is not reused: done is still to come
+		return nil, s.abandon(ticket, braid.ErrMaybeCommitted)
 	case <-ctx.Done():
 		w.timer.Stop()
-		return nil, s.failed(ctx.Err())
+		return nil, s.abandon(ticket, ctx.Err())
 	}
 	w.timer.Stop()
 	result, err := w.result, w.err
@@ -115,6 +112,12 @@ func (s *Server) awaitAnswer(ctx context.Context, w *waiter) (any, error) {
 		return nil, s.failed(err)
 	}
 	return result, nil
+}
+
+// abandon withdraws a command. Clients of etcd are told the same whether it may take effect or not.
+func (s *Server) abandon(ticket braid.Ticket, why error) error {
+	ticket.Withdraw()
+	return s.failed(why)
 }
 
 func (s *Server) failed(err error) error {
