@@ -28,7 +28,9 @@ type Options struct {
 	Cluster uint64   // cluster id, required, see [ClusterIDOf]
 	Dir     string   // directory for log and snapshots, required; made if missing
 	// Members is the initial cluster, with an id and peer URLs (http://host:port or https://host:port) each.
-	// If Dir holds a log, or with Join, they only say whom to dial first, and need not include Self.
+	// If Dir holds a log, or with Join, they only say whom to dial first, and need not include Self. They are dialed until a
+	// member answers elsewhere, or a change of the membership brings another URL. A member tells the others its own URLs from
+	// here, and they dial it there although the membership has others. Status.Links says where each member is dialed.
 	Members []Member
 	Join    bool // begin empty and wait to be added by a running cluster
 	// ListenPeer are the addresses (host:port) to accept other members on, one per

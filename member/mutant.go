@@ -47,6 +47,8 @@ const (
 	MutantStateUnchecked    Mutant = "state-unchecked"
 	MutantTurnedAway        Mutant = "turned-away"
 	MutantWithdrawSent      Mutant = "withdraw-sent"
+	MutantGivenUnused       Mutant = "given-unused"
+	MutantToldUnused        Mutant = "told-unused"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -87,6 +89,8 @@ var Mutants = [...]MutantInfo{
 	{MutantForgetPending, "Instances", "an instance begins as if the log had nothing of it"},
 	{MutantPlanEarly, "Planner", "instances are retired as soon as the change is committed, not when the global log has come there"},
 	{MutantNoGuests, "Links", "a member has no link to one that it does not know, although that one has a link to it"},
+	{MutantGivenUnused, "Links", "the URLs of the membership take the place of those that were given at the start"},
+	{MutantToldUnused, "Links", "a member that moved is looked for where the membership says, although it has a link and says where it is"},
 	{MutantAnyState, "StateExchange", "a damaged state is replaced by any other, also by one that is behind it"},
 	{MutantNeedsNoFile, "DiskNeed", "a member needs no more of the disk for files of its log and bodies than these have"},
 	{MutantTokensUnchecked, "Applier", "the commands of all tokens count as applied"},

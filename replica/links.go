@@ -69,18 +69,25 @@ func (r *Replica) HandleRequest(ctx context.Context, from uint64, request []byte
 // PeerUp implements transport.Handler.
 func (r *Replica) PeerUp(id uint64) {
 	r.log.Info("link up", "member", protocol.MemberID(id))
+	r.pmu.Lock()
+	at, news := r.peers.Up(protocol.MemberID(id))
+	r.pmu.Unlock()
+	if news {
+		r.log.Warn("a member answers at other addresses than before", "member", at.ID, "urls", at.URLs)
+	}
 	r.answered(id)
 	r.spawn(func(ctx context.Context) { r.introduce(ctx, protocol.MemberID(id)) })
 }
 
 // introduce tells a member where this one is to be found, because that one may not know it.
 func (r *Replica) introduce(ctx context.Context, to protocol.MemberID) {
-	members := slices.Concat(r.first().status.Load().Config.Members, r.opt.Members)
-	i := slices.IndexFunc(members, func(m protocol.Member) bool { return m.ID == r.opt.Self })
-	if i < 0 {
+	r.pmu.Lock()
+	own := protocol.Member{ID: r.opt.Self, Name: r.nameOf(r.opt.Self), PeerURLs: r.peers.Own()}
+	r.pmu.Unlock()
+	if len(own.PeerURLs) == 0 {
 		return
 	}
-	self, err := json.Marshal(members[i])
+	self, err := json.Marshal(own)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, r.opt.GiveUp())
 		defer cancel()
@@ -91,18 +98,31 @@ func (r *Replica) introduce(ctx context.Context, to protocol.MemberID) {
 	}
 }
 
-// welcome lets a member have a link that has one to this member.
+// welcome takes in where a member is to be found that has a link to this one.
 func (r *Replica) welcome(from protocol.MemberID, m *protocol.Member) {
 	r.pmu.Lock()
 	defer r.pmu.Unlock()
 	if m.ID == from && r.admit(uint64(from)) == 0 && r.peers.Welcome(m) {
-		r.log.Info("a member that is not known here has a link", "member", from, "urls", m.PeerURLs)
+		r.log.Info("a member has a link and is dialed where it says", "member", from, "urls", m.PeerURLs)
+		r.setPeers()
+	}
+}
+
+// missed is transport.Options.Missed.
+func (r *Replica) missed(id uint64, err error) {
+	r.pmu.Lock()
+	defer r.pmu.Unlock()
+	if r.peers.Missed(r.now(), protocol.MemberID(id)) {
+		r.log.Debug("a member does not answer and is looked for elsewhere", "member", protocol.MemberID(id), "err", err)
 		r.setPeers()
 	}
 }
 
 // PeerDown implements transport.Handler. The transport logs the error.
 func (r *Replica) PeerDown(id uint64, err error) {
+	r.pmu.Lock()
+	r.peers.Down(protocol.MemberID(id))
+	r.pmu.Unlock()
 	var refused *transport.HandshakeError
 	if errors.As(err, &refused) && refused.ByPeer {
 		first := r.first()
@@ -143,7 +163,10 @@ func (r *Replica) lingers() bool {
 func (r *Replica) setPeers() {
 	peers := []transport.Peer{{ID: uint64(r.opt.Self), Name: r.nameOf(r.opt.Self)}}
 	for _, p := range r.peers.Peers() {
-		peers = append(peers, transport.Peer{ID: uint64(p.ID), Addrs: addresses(p.URLs, r.opt.TLSByURL), Name: r.nameOf(p.ID)})
+		peers = append(peers, transport.Peer{
+			ID: uint64(p.ID), Name: r.nameOf(p.ID),
+			Addrs: addresses(p.URLs, r.opt.TLSByURL), Binds: addresses(p.Vouched, r.opt.TLSByURL),
+		})
 	}
 	r.links.SetPeers(peers)
 }

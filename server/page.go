@@ -326,7 +326,7 @@ Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.Pending
 <table><tr><th>member</th><th>id</th><th>role</th><th>clients</th><th>peers</th><th>link</th><th>lag</th></tr>
 {{range .Members}}<tr><td>{{.Name}}</td><td><code>{{.ID}}</code></td><td>{{.Role}}</td>
 <td>{{range .ClientURLs}}{{.}} {{end}}</td><td>{{range .PeerURLs}}{{.}} {{end}}</td>
-<td>{{with .Link}}{{if .Up}}up for {{.For}}{{else}}<b class="bad">down for {{.For}}</b>{{with .Error}}: {{.}}{{end}}{{end}}{{end}}</td>
+<td>{{with .Link}}{{if .Moved}}at {{range .Addrs}}{{.}} {{end}}{{end}}{{if .Up}}up for {{.For}}{{else}}<b class="bad">down for {{.For}}</b>{{with .Error}}: {{.}}{{end}}{{end}}{{end}}</td>
 <td>{{if .Lag}}{{.Lag}}{{end}}{{if .Silent}} <span class="bad">silent</span>{{end}}{{if .Lacks}} <span class="bad">lacks large values</span>{{end}}</td></tr>{{end}}</table>
 <table><tr><th>instance</th><th>role</th><th>leader</th><th>term</th><th>first</th><th>last</th><th>durable</th><th>committed</th><th>applied</th>
 {{if .Next}}<th>rounds applied</th><th>committed</th><th>appended</th><th>wants</th><th>skips</th>{{end}}</tr>

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/braidlog/braid"
@@ -12,6 +14,9 @@ type linkView struct {
 	Up    bool      `json:"up"`
 	Since time.Time `json:"since"`
 	Error string    `json:"error,omitempty"` // the last one; of a link that is up an old one
+	Addrs []string  `json:"addrs,omitempty"` // where the member is dialed
+	// Moved: these are not the addresses of the membership.
+	Moved bool `json:"moved,omitempty"`
 }
 
 // For is how long it has been like that, for people.
@@ -21,10 +26,23 @@ func (v *linkView) For() string { return time.Since(v.Since).Round(time.Second).
 func viewLink(st *braid.Status, id braid.MemberID) *linkView {
 	for i := range st.Links.Peers {
 		if p := &st.Links.Peers[i]; p.ID == uint64(id) {
-			return &linkView{Up: p.Connected, Since: p.Since.UTC().Truncate(time.Millisecond), Error: p.LastError}
+			return &linkView{
+				Up: p.Connected, Since: p.Since.UTC().Truncate(time.Millisecond), Error: p.LastError,
+				Addrs: p.Addrs, Moved: moved(st, id, p.Addrs),
+			}
 		}
 	}
 	return nil
+}
+
+// moved reports whether a member is dialed at an address that the membership does not list.
+func moved(st *braid.Status, id braid.MemberID, addrs []string) bool {
+	i := slices.IndexFunc(st.Members, func(m braid.Member) bool { return m.ID == id })
+	return i >= 0 && slices.ContainsFunc(addrs, func(addr string) bool {
+		return !slices.ContainsFunc(st.Members[i].PeerURLs, func(url string) bool {
+			return url == addr || strings.TrimSuffix(url[strings.Index(url, "//")+1:], "/") == "/"+addr
+		})
+	})
 }
 
 // votersView is how many voters there are, and to how many of them this member has a link. It counts itself.

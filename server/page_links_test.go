@@ -35,11 +35,15 @@ func TestStatusOfDeadMembers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f.fake.set(func(l *fakeLog) {
 				l.leader = c.leader
-				l.members = []braid.Member{{ID: 0x10}, {ID: 0x20}, {ID: 0x30}, {ID: 0x40, Learner: true}}
+				l.members = []braid.Member{
+					{ID: 0x10}, {ID: 0x20, PeerURLs: []string{"http://c:1/"}}, {ID: 0x30, PeerURLs: []string{"http://d:1"}},
+					{ID: 0x40, Learner: true, PeerURLs: []string{"e:1"}},
+				}
 				l.amend = func(st *braid.Status) {
 					st.Links.Peers = slices.Grow(st.Links.Peers, 3)[:3]
 					for i, id := range []braid.MemberID{0x20, 0x30, 0x40} {
 						p := &st.Links.Peers[i]
+						p.Addrs = []string{[]string{"c:1", "elsewhere:1", "e:1"}[i]}
 						p.ID, p.Connected, p.Since = uint64(id), !slices.Contains(c.down, id), since
 						if !p.Connected {
 							p.LastError = "connection refused"
@@ -57,9 +61,11 @@ func TestStatusOfDeadMembers(t *testing.T) {
 					require.Equal(t, want, m.Role, m.ID)
 				}
 				require.Equal(t, m.ID == "10", m.Link == nil)
+				require.Equal(t, m.ID == "30", m.Link != nil && m.Link.Moved)
 			}
 			_, page := f.fetch(t, "/")
 			require.Contains(t, page, c.ready)
+			require.Contains(t, page, "at elsewhere:1 ")
 			require.Contains(t, page, c.accepted)
 			if len(c.down) > 0 {
 				require.Contains(t, page, `<b class="bad">down for 1m3`) // 90 s, and some for the test

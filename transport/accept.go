@@ -184,11 +184,11 @@ func (t *Transport) serverSide(conn net.Conn) (net.Conn, error) {
 func (t *Transport) bound(conn net.Conn, from uint64) error {
 	p := t.peer(from)
 	c, ok := conn.(*tls.Conn)
-	if !t.opt.TLSBinds || !ok || p == nil || len(*p.addrs.Load()) == 0 {
+	if !t.opt.TLSBinds || !ok || p == nil || len(*p.binds.Load()) == 0 {
 		return nil
 	}
 	shown := c.ConnectionState().PeerCertificates[0]
-	for _, addr := range *p.addrs.Load() {
+	for _, addr := range *p.binds.Load() {
 		host, _, err := net.SplitHostPort(strings.TrimPrefix(addr, plainScheme))
 		if err == nil && shown.VerifyHostname(host) == nil {
 			return nil

@@ -21,6 +21,7 @@ type peer struct {
 	calls   caller
 	fault   atomic.Pointer[LinkFault]
 	addrs   atomic.Pointer[[]string]
+	binds   atomic.Pointer[[]string]
 
 	// senders is replaced as a whole, under mu, so that Send need not lock.
 	mu      sync.Mutex
@@ -33,8 +34,7 @@ func newPeer(t *Transport, p Peer) *peer {
 	n.state = linkState{peer: n, since: time.Now()}
 	n.calls.peer = n
 	n.senders.Store(&map[uint32]*sender{})
-	addrs := slices.Clone(p.Addrs)
-	n.addrs.Store(&addrs)
+	n.place(p)
 	return n
 }
 
@@ -77,13 +77,24 @@ func (p *peer) forget(streams []uint32) {
 	p.senders.Store(&all)
 }
 
+// place takes in where the peer is.
+func (p *peer) place(to Peer) {
+	addrs, binds := slices.Clone(to.Addrs), slices.Clone(to.Binds)
+	if len(binds) == 0 {
+		binds = addrs
+	}
+	p.addrs.Store(&addrs)
+	p.binds.Store(&binds)
+}
+
 // move changes the addresses. Connections to addresses that are no longer listed are replaced.
-func (p *peer) move(addrs []string) {
-	if slices.Equal(*p.addrs.Load(), addrs) {
+func (p *peer) move(to Peer) {
+	same := slices.Equal(*p.addrs.Load(), to.Addrs)
+	p.place(to)
+	if same {
 		return
 	}
-	addrs = slices.Clone(addrs)
-	p.addrs.Store(&addrs)
+	addrs := *p.addrs.Load()
 	for _, s := range *p.senders.Load() {
 		s.moved(addrs)
 	}
@@ -105,7 +116,7 @@ func (p *peer) retry() {
 func (p *peer) addr(stream uint32, attempt int) (string, error) {
 	addrs := *p.addrs.Load()
 	if len(addrs) == 0 {
-		return "", errors.New("no address is known")
+		return "", &LinkError{Peer: p.id, Op: "dial", Err: errors.New("no address is known")}
 	}
 	return addrs[(uint64(stream)+uint64(attempt))%uint64(len(addrs))], nil
 }
@@ -209,6 +220,16 @@ func (l *linkState) ended(lived, was bool) {
 	l.mu.Unlock()
 	if news && l.peer.ctx.Err() == nil {
 		l.peer.t.opt.Handler.PeerUp(l.peer.id)
+	}
+}
+
+// missed tells that the peer did not answer at an address, unless it is connected otherwise or is elsewhere by now.
+func (p *peer) missed(addr string, err error) {
+	p.state.mu.Lock()
+	live := p.state.live > 0
+	p.state.mu.Unlock()
+	if !live && p.t.opt.Missed != nil && p.ctx.Err() == nil && slices.Contains(*p.addrs.Load(), addr) {
+		p.t.opt.Missed(p.id, err)
 	}
 }
 

@@ -51,14 +51,18 @@ func (s *sender) run() {
 	pause := time.Duration(0)
 	for attempt := 0; s.ctx.Err() == nil; {
 		began := time.Now()
-		var err error
-		if lived, err = s.connect(attempt, failing); s.ctx.Err() != nil {
+		addr, err := s.peer.addr(s.stream, attempt)
+		if err == nil {
+			lived, err = s.connect(addr, failing)
+		}
+		if s.ctx.Err() != nil {
 			return
 		}
 		settled := lived && time.Since(began) > tm.settled
 		s.discard()
 		s.peer.state.lost(err, lived, failing && !lived)
 		if !lived {
+			s.peer.missed(addr, err)
 			attempt++
 		}
 		lived, failing = false, true
@@ -93,13 +97,9 @@ func (s *sender) sleep(d time.Duration) bool {
 
 func (s *sender) discard() { s.peer.counted.drops.Add(int64(s.q.discard())) }
 
-// connect makes a connection and writes to it until it ends. It returns whether there was
+// connect makes a connection to an address and writes to it until it ends. It returns whether there was
 // one, and why it ended or could not be made.
-func (s *sender) connect(attempt int, failing bool) (lived bool, err error) {
-	addr, err := s.peer.addr(s.stream, attempt)
-	if err != nil {
-		return false, &LinkError{Peer: s.peer.id, Op: "dial", Err: err}
-	}
+func (s *sender) connect(addr string, failing bool) (lived bool, err error) {
 	conn, err := s.peer.dial(s.peer.ctx, addr, forFrames, s.stream)
 	if err != nil {
 		return false, err

@@ -30,6 +30,7 @@ type PeerStats struct {
 	Drops                                  int64 // frames given up: queue full, too large, or the connection broke
 	Connects                               int64 // outgoing connections made
 	LastError                              string
+	Addrs                                  []string // where it is dialed
 }
 
 // counters are a peer's; total is shared by all.
@@ -83,6 +84,7 @@ func (p *peer) stats() PeerStats {
 	for _, l := range *p.senders.Load() {
 		s.QueueBytes += int64(l.q.bytes())
 	}
+	s.Addrs = *p.addrs.Load()
 	p.state.describe(&s)
 	return s
 }

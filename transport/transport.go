@@ -24,6 +24,8 @@ type Peer struct {
 	ID    uint64
 	Addrs []string // host:port, one per network card
 	Name  string   // by which Options.Net finds it; empty: nobody knows yet
+	// Binds are the addresses whose hosts its certificate may name, see Options.TLSBinds; nil: those in Addrs.
+	Binds []string
 }
 
 // Options of a transport. Self, Cluster and Handler are required.
@@ -80,6 +82,9 @@ type Options struct {
 	// Admit says why not to accept connections from a member that SetPeers does not list, 0 to
 	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
 	Admit func(id uint64) Reason
+	// Missed is told that a peer to which no stream is connected did not answer at one of its addresses, or that
+	// another process did; nil: nobody wants to know. It is called concurrently, without locks held.
+	Missed func(id uint64, err error)
 	// Answer answers the question of somebody who passed TLS and is no member yet, see [Ask]; nil, or a
 	// nil answer: it is not known here. It is called concurrently, without locks held.
 	Answer func(question []byte) []byte
@@ -221,7 +226,7 @@ func (t *Transport) replacePeers(peers []Peer) (fresh []*peer) {
 		}
 		if known := old[p.ID]; known != nil {
 			all[p.ID] = known
-			known.move(p.Addrs)
+			known.move(p)
 			continue
 		}
 		n := newPeer(t, p)
