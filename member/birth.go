@@ -11,6 +11,10 @@ type Birth struct {
 	Unknown bool
 }
 
+// Agrees reports whether two members may have a link as far as the beginning of their clusters goes: it is the same
+// state, or one of them was not told yet.
+func (b Birth) Agrees(o Birth) bool { return b.Unknown || o.Unknown || b == o }
+
 // Born is a state machine that may begin with a state that no command led to. It must be [Repairable], because a
 // member that joins later gets such a state from the others only as a whole.
 type Born interface {

@@ -13,6 +13,10 @@ import (
 type HandshakeWorld interface {
 	// Save makes durable what the register must keep.
 	Save(*Register) error
+	// Adopt makes the state machine ready for a cluster that began with a state; see AdoptBirth. NoteBirth makes
+	// durable which one that is. "" is the empty state.
+	Adopt(state string) error
+	NoteBirth(state string) error
 	// Fail stops the member.
 	Fail(err error)
 }
@@ -24,6 +28,9 @@ type HandshakeWorld interface {
 type Handshakes struct {
 	register *Register
 	world    HandshakeWorld
+	birth    Birth
+	// Mutant breaks a rule, for tests: birth-unchecked, birth-not-adopted.
+	Mutant Mutant
 
 	// left are the members whose first answer this member waits for before it takes part, and
 	// until is when it takes part without them.
@@ -31,9 +38,10 @@ type Handshakes struct {
 	until time.Duration
 }
 
-// NewHandshakes returns the Handshakes of a member that knows what is in the register.
-func NewHandshakes(r *Register, w HandshakeWorld) Handshakes {
-	return Handshakes{register: r, world: w}
+// NewHandshakes returns the Handshakes of a member that knows what is in the register, and with which state its
+// cluster began.
+func NewHandshakes(r *Register, b Birth, w HandshakeWorld) Handshakes {
+	return Handshakes{register: r, birth: b, world: w}
 }
 
 // Takes returns who this member takes another one for; zero: it knows nobody by that id.
@@ -66,6 +74,40 @@ func (h *Handshakes) Met(id protocol.MemberID, who protocol.Who) error {
 		h.world.Fail(err)
 	}
 	return err
+}
+
+// Birth is with which state the cluster began, as far as this member knows.
+func (h *Handshakes) Birth() Birth { return h.birth }
+
+// Agrees reports whether a member with that birth may have a link.
+func (h *Handshakes) Agrees(b Birth) bool { return h.Mutant == MutantAnyBirth || h.birth.Agrees(b) }
+
+// Born notes with which state the cluster began, as a member says with which there is to be a link. learned: this
+// member did not know it. The link may be used if there is no error: then it is durable, and the state machine waits
+// for that state. If the disk is full, there is no link until there is space. Another error stops this member; only a
+// [*BirthError] says of two links that they are of two clusters, and this member goes on.
+func (h *Handshakes) Born(state string) (learned bool, err error) {
+	told := Birth{State: state}
+	switch {
+	case !h.Agrees(told):
+		return false, &BirthError{Known: h.birth.State, Told: state}
+	case !h.birth.Unknown:
+		return false, nil
+	}
+	if h.Mutant != MutantAdoptNothing {
+		err = h.world.Adopt(state)
+	}
+	if err == nil {
+		err = h.world.NoteBirth(state)
+	}
+	if full := (*wal.FullError)(nil); err != nil && !errors.As(err, &full) {
+		h.world.Fail(err)
+	}
+	if err != nil {
+		return false, err
+	}
+	h.birth = told
+	return true, nil
 }
 
 // Learn takes in a membership. It returns the members whose links must end, because they are not

@@ -12,14 +12,29 @@ import (
 )
 
 // saver is the disk of a member's register.
-type saver struct{ err, failed error }
+type saver struct {
+	err, failed    error
+	adopted, noted []string
+}
 
 func (s *saver) Save(*Register) error { return s.err }
 func (s *saver) Fail(err error)       { s.failed = err }
 
+func (s *saver) Adopt(state string) error {
+	s.adopted = append(s.adopted, state)
+	return nil
+}
+
+func (s *saver) NoteBirth(state string) error {
+	if s.err == nil {
+		s.noted = append(s.noted, state)
+	}
+	return s.err
+}
+
 func handshakesOf(id protocol.MemberID) (*Handshakes, *saver) {
 	s := &saver{}
-	h := NewHandshakes(NewRegister(OwnIdentity{Member: id, Log: protocol.LogID{byte(id)}, Life: 3, Marks: []uint64{7}}), s)
+	h := NewHandshakes(NewRegister(OwnIdentity{Member: id, Log: protocol.LogID{byte(id)}, Life: 3, Marks: []uint64{7}}), Birth{Unknown: true}, s)
 	return &h, s
 }
 
@@ -86,4 +101,40 @@ func TestANewbornHearsOthersFirst(t *testing.T) {
 	h, _ = handshakesOf(1)
 	h.Begin(0, time.Second, empty, members[:1])
 	require.Zero(t, h.Waits(0), "there is nobody else")
+}
+
+// A member that joins learns with which state its cluster began from the first link, and has no link to a member that
+// says otherwise. On a full disk it learns nothing; an error of the disk stops it.
+func TestAMemberThatJoinsLearnsTheBirth(t *testing.T) {
+	h, disk := handshakesOf(1)
+	require.True(t, h.Agrees(Birth{State: "x"}))
+	disk.err = &wal.FullError{}
+	learned, err := h.Born("x")
+	require.ErrorIs(t, err, disk.err)
+	require.False(t, learned)
+	require.NoError(t, disk.failed)
+	require.True(t, h.Birth().Unknown)
+
+	disk.err = nil
+	learned, err = h.Born("x")
+	require.NoError(t, err)
+	require.True(t, learned)
+	require.Equal(t, Birth{State: "x"}, h.Birth())
+	require.Equal(t, []string{"x"}, disk.noted)
+
+	learned, err = h.Born("x")
+	require.NoError(t, err)
+	require.False(t, learned, "it knows")
+	require.False(t, h.Agrees(Birth{}))
+	require.True(t, h.Agrees(Birth{Unknown: true}))
+	_, err = h.Born("")
+	require.ErrorAs(t, err, new(*BirthError))
+	require.NoError(t, disk.failed)
+	require.Equal(t, []string{"x", "x"}, disk.adopted)
+
+	h, disk = handshakesOf(1)
+	disk.err = errors.New("input/output error")
+	_, err = h.Born("x")
+	require.ErrorIs(t, err, disk.err)
+	require.ErrorIs(t, disk.failed, disk.err, "it is not known what the disk has")
 }

@@ -49,6 +49,8 @@ const (
 	MutantWithdrawSent      Mutant = "withdraw-sent"
 	MutantGivenUnused       Mutant = "given-unused"
 	MutantToldUnused        Mutant = "told-unused"
+	MutantAnyBirth          Mutant = "birth-unchecked"
+	MutantAdoptNothing      Mutant = "birth-not-adopted"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -100,5 +102,7 @@ var Mutants = [...]MutantInfo{
 	{MutantStateUnchecked, "Applier", "a state on disk may be further than the log, whatever the log goes on with"},
 	{MutantTurnedAway, "Instance", "what a removed leader refuses fails, at members that stay"},
 	{MutantWithdrawSent, "Proposals", "a command is withdrawn although its batch was proposed"},
+	{MutantAnyBirth, "Handshakes", "members whose clusters began with different states are linked"},
+	{MutantAdoptNothing, "Handshakes", "a member that joins keeps its empty state, although the cluster began with another"},
 	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

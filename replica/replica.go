@@ -106,7 +106,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 func (r *Replica) open(sm member.StateMachine) (err error) {
 	dir := r.dir
 	r.reportDamage()
-	r.handshakes, r.heard = member.NewHandshakes(dir.Register, handshakeWorld{r}), make(chan struct{}, 1)
+	r.handshakes, r.heard = member.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r}), make(chan struct{}, 1)
 	r.saved.Store(&member.Saved{Newest: dir.Meta.Cursor})
 	r.instances = member.NewInstances[*eventLoop](dir.Instances)
 	r.bodies = newBodies(r, dir.Bodies)
@@ -213,7 +213,7 @@ func (r *Replica) connect() (err error) {
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, Admit: r.admit, Missed: r.missed, Answer: r.answerJoiner,
-		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met, Birth: r.birth, Born: r.born,
+		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met, Birth: r.birth, Agrees: r.agrees, Born: r.born,
 	})
 	if err != nil {
 		return err

@@ -29,6 +29,12 @@ func (w handshakeWorld) Save(register *member.Register) error {
 	return w.r.dir.SaveRegister(register)
 }
 
+func (w handshakeWorld) Adopt(state string) error {
+	return member.AdoptBirth(w.r.apply.machine.Machine(), state)
+}
+
+func (w handshakeWorld) NoteBirth(state string) error { return w.r.dir.NoteBirth(state) }
+
 func (w handshakeWorld) Fail(err error) { w.r.fail(err) }
 
 // systemChance draws from the system's randomness.
@@ -72,31 +78,28 @@ func (r *Replica) met(id uint64, who transport.Who) error {
 func (r *Replica) birth() transport.Birth {
 	r.wmu.Lock()
 	defer r.wmu.Unlock()
-	return transport.Birth(r.dir.Birth)
+	return transport.Birth(r.handshakes.Birth())
 }
 
-// born is transport.Options.Born. What was told is durable before anything is read from the link; if the disk is full
-// there is no link until there is space.
+// agrees is transport.Options.Agrees.
+func (r *Replica) agrees(b transport.Birth) bool {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	return r.handshakes.Agrees(member.Birth(b))
+}
+
+// born is transport.Options.Born.
 func (r *Replica) born(id uint64, state string) error {
 	r.wmu.Lock()
 	defer r.wmu.Unlock()
-	if known := r.dir.Birth; !known.Unknown {
-		if known.State != state {
-			return &member.BirthError{Known: known.State, Told: state}
-		}
-		return nil
+	learned, err := r.handshakes.Born(state)
+	if learned {
+		r.log.Info("a member says with which state the cluster began", "member", id, "state", cmp.Or(state, "empty"))
 	}
-	r.log.Info("a member says with which state the cluster began", "member", id, "state", cmp.Or(state, "empty"))
-	if err := member.AdoptBirth(r.apply.machine.Machine(), state); err != nil {
-		r.fail(err)
-		return err
+	if learned && state != "" {
+		r.CheckState()
 	}
-	if err := r.dir.NoteBirth(state); err != nil {
-		return err
-	}
-	r.dir.Birth = member.Birth{State: state}
-	r.CheckState()
-	return nil
+	return err
 }
 
 // learn takes in from a configuration whose log each member has.

@@ -46,6 +46,7 @@ var sources = map[string]source{
 	"stragglers":            {stream: stream + 40},
 	"withdrawals":           {stream: stream + 47},
 	"astray state machines": {stream: stream + 48},
+	"births":                {stream: stream + 51},
 	"holds":                 {stream: stream + 42},
 	"hubs":                  {stream: stream + 43},
 	"promises":              {stream: stream + 49},
@@ -61,6 +62,7 @@ var sources = map[string]source{
 	"promising":        {stream: stream + 50},
 	"withdrawn writes": {stream: stream + 47, salt: 0x2f1e7a91},
 	"astray lives":     {stream: stream + 48, salt: 0x7d01c2b5},
+	"births in a run":  {stream: stream + 52},
 	"pace":             {stream: stream + 36},
 	"busy pace":        {stream: stream + 37},
 }

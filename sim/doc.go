@@ -29,7 +29,8 @@
 //   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients).
 //   - operate.go (operators, and how members answer them).
 //   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
-//     members hold), straggle.go (members that change while somebody is behind), astray.go (state
+//     members hold), straggle.go (members that change while somebody is behind), birth.go
+//     (clusters that begin with a state), astray.go (state
 //     machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
 //     hotcopy.go (disks), hold.go, promise.go, hubs.go (links that stand still, at random or when
 //     members are about to vote, or are between some members only), reshape.go, depart.go (instances

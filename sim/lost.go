@@ -45,10 +45,16 @@ type backup struct {
 type linkage struct{ from, to int }
 
 // strange reports whether the member runs on another disk than the one that others know it by.
-func (m *Member) strange() bool { return m.strangers > 0 }
+func (m *Member) strange() bool { return m.strangers > 0 || m.odd }
 
 // judged is the member's number for the judges.
-func (m *Member) judged() uint64 { return uint64(m.id) | uint64(m.strangers)<<32 }
+func (m *Member) judged() uint64 {
+	n := uint64(m.id) | uint64(m.strangers)<<32
+	if m.odd {
+		n |= 1 << 48
+	}
+	return n
+}
 
 // linked reports whether a member may take what a process of another member sent. The two make a
 // handshake as the links do, by the rules of production.
@@ -63,6 +69,9 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	if !from.up || from.life != life {
 		return false // it has ended
 	}
+	if !w.beganAlike(from, to) {
+		return false
+	}
 	tellsTo, tellsFrom := from.handshakes.Takes(to.id), to.handshakes.Takes(from.id)
 	atTo := to.handshakes.Meet(from.id, from.who, tellsTo)
 	atFrom := from.handshakes.Meet(to.id, to.who, tellsFrom)
@@ -72,6 +81,9 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 		return false
 	}
 	if from.handshakes.Met(to.id, to.who) != nil || to.handshakes.Met(from.id, from.who) != nil {
+		return false
+	}
+	if !from.learnsBirth(to) || !to.learnsBirth(from) {
 		return false
 	}
 	from.acquainted(to)
@@ -196,7 +208,7 @@ func (w *World) loseDisk(k faultKind, m *Member) {
 	m.strangers++
 	m.backup = nil
 	if old == nil {
-		m.disk, m.saved, m.restored = newDisk(), nil, false
+		m.disk, m.saved, m.restored = newDisk(), w.rebornState(m), false
 		w.events.Wiped++
 		w.tracef("FAULT %s has a new disk", m.id)
 	} else {
@@ -260,7 +272,7 @@ func (w *World) sane(m *Member, changes []protocol.Change) bool {
 		return false // a member that these changes add may be down for good
 	}
 	config := m.inst.Core().Status().Config
-	if tooFew(&config, changes) && w.damaged() {
+	if tooFew(&config, changes) && w.damaged() || !w.keepState(&config, changes) {
 		return false
 	}
 	lost := w.lostOf(&config)

@@ -37,6 +37,8 @@ type stateMachine struct {
 	sequence *check.Sequence
 	// durable: the state machine keeps its state on disk by itself, in Member.saved.
 	durable bool
+	// birth names the state with which it began; "": an empty one.
+	birth string
 	// damage is why the state cannot be used.
 	damage error
 }
@@ -45,7 +47,7 @@ func newMachine(m *Member, group protocol.InstanceID) *stateMachine {
 	s := &stateMachine{w: m.w, member: m, group: group, sequence: m.w.sequenceOf(group), values: map[string]value{}, bodies: map[int]protocol.BodyRef{}, durable: m.w.set.Durable}
 	if f := m.saved; f != nil {
 		s.commands, s.chain, s.position, s.cursor, s.damage = f.commands, f.chain, f.position, f.cursor, f.damage
-		s.values, s.bodies = maps.Clone(f.values), maps.Clone(f.bodies)
+		s.values, s.bodies, s.birth = maps.Clone(f.values), maps.Clone(f.bodies), f.birth
 		m.w.violate(m.id, s.placeKeys())
 	}
 	return s
@@ -158,7 +160,7 @@ func (s *stateMachine) apply(c *member.Command) error {
 	if err == nil && c.Position <= s.position {
 		err = fmt.Errorf("member %s applied position %d after %d", s.member.id, c.Position, s.position)
 	}
-	err = errors.Join(err, s.judgeGroup(op.Key))
+	err = errors.Join(err, s.judgeGroup(op.Key), s.judgeBirth())
 	if err != nil {
 		s.w.violate(s.member.id, err)
 		return err
@@ -237,12 +239,13 @@ type frozen struct {
 	values          map[string]value
 	bodies          map[int]protocol.BodyRef
 	cursor          check.Cursor
+	birth           string
 	damage          error
 }
 
 func (s *stateMachine) freeze() *frozen {
 	return &frozen{commands: s.commands, chain: s.chain, position: s.position, values: maps.Clone(s.values),
-		bodies: maps.Clone(s.bodies), cursor: s.cursor, damage: s.damage}
+		bodies: maps.Clone(s.bodies), cursor: s.cursor, birth: s.birth, damage: s.damage}
 }
 
 // Snapshot implements member.StateMachine.
@@ -255,7 +258,7 @@ func (s *stateMachine) Snapshot() (member.Snapshot, error) {
 
 // WriteTo implements member.Snapshot.
 func (f *frozen) WriteTo(_ context.Context, w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%d %d %d %d\n", f.commands, f.chain, f.position, len(f.bodies)); err != nil {
+	if _, err := fmt.Fprintf(w, "%d %d %d %d%s\n", f.commands, f.chain, f.position, len(f.bodies), f.birthField()); err != nil {
 		return err
 	}
 	for _, n := range slices.Sorted(maps.Keys(f.bodies)) {
@@ -280,8 +283,15 @@ func (f *frozen) Close() error { return nil }
 func (s *stateMachine) Restore(r io.Reader) error {
 	in := bufio.NewReader(r)
 	bodies := 0
-	if _, err := fmt.Fscanf(in, "%d %d %d %d\n", &s.commands, &s.chain, &s.position, &bodies); err != nil {
+	head, err := in.ReadString('\n')
+	if err == nil {
+		_, err = fmt.Sscan(head, &s.commands, &s.chain, &s.position, &bodies)
+	}
+	if err != nil {
 		return fmt.Errorf("state: %w", err)
+	}
+	if f := strings.Fields(head); len(f) > 4 {
+		s.birth = f[4]
 	}
 	if err := s.restoreBodies(in, bodies); err != nil {
 		return err

@@ -47,6 +47,7 @@ type Member struct {
 	// strangers is how often the member got another disk. restored says whether that is an old
 	// copy. lives is how many lives began on the disk.
 	strangers int
+	odd       bool // it began without the state with which the cluster began
 	restored  bool
 	doubt     *doubt // set: on a hot copy, it has not yet heard who knows what it lacks
 	lives     uint64
@@ -442,9 +443,14 @@ func (m *Member) start() error {
 	if err != nil {
 		return err
 	}
-	dir, err := datadir.Open(m.directory(machines.all))
+	config := m.directory(machines.all)
+	refused := m.checkDirectory(&config)
+	dir, err := datadir.Open(config)
 	if err != nil {
 		return err
+	}
+	if refused != nil {
+		return fmt.Errorf("what was refused before is opened: %w", refused)
 	}
 	if err := m.keptBallast(dir.Ballast); err != nil {
 		return err
@@ -452,7 +458,8 @@ func (m *Member) start() error {
 	m.lives = dir.Own.Life
 	r := &running{began: m.w.now, machines: machines, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
 	dir.Register.Mutant = m.w.set.mutant()
-	r.who, r.handshakes = dir.Own.Who(), member.NewHandshakes(dir.Register, handshakeWorld{m, dir})
+	r.who, r.handshakes = dir.Own.Who(), member.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
+	r.handshakes.Mutant = m.w.set.mutant()
 	if m.given == nil {
 		m.given = m.w.given(m)
 	}
@@ -494,7 +501,7 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 	m.started = true
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
-		FS: m.disk, Dir: dataDir, Cluster: cluster, Self: m.id, Chance: m.w.births.Uint64, Begin: begin, Members: first.Members, Machine: sm,
+		FS: m.disk, Dir: dataDir, Cluster: cluster, Self: m.id, Chance: m.w.births.Uint64, Begin: begin, Members: first.Members, Join: m.join, Machine: sm,
 		Identity: []byte{byte(m.id)}, Cells: core.Cells, Accepted: core.Accepted, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), Quorums: m.w.set.quorums.String(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
 	}
 }

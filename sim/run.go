@@ -116,6 +116,7 @@ func (s *Settings) timely() {
 
 // begin starts members, clients and faults.
 func (w *World) begin() {
+	w.beginBorn()
 	for _, m := range w.members {
 		m.setRate(w.wrongRate())
 		m.offset = time.Duration(w.pick(1 << 40))
@@ -200,6 +201,9 @@ func (w *World) calmDown() []*Member {
 	w.widen()
 	w.goOn(w.held)
 	w.endPromise()
+	for _, m := range w.members {
+		w.rectify(m)
+	}
 	alive := w.core()
 	for _, m := range w.members {
 		m.setRate(1)

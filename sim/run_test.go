@@ -99,7 +99,7 @@ func TestEverythingHappens(t *testing.T) {
 			fields = fields[:len(fields)-codedFields]
 		}
 		for _, f := range fields {
-			if e := &sum.Events; c.Protocol == craft && (f.count == &e.Spoilt || f.count == &e.Replaced || f.count == &e.HotCopies || f.count == &e.Astray) {
+			if e := &sum.Events; c.Protocol == craft && (f.count == &e.Spoilt || f.count == &e.Replaced || f.count == &e.HotCopies || f.count == &e.Astray || f.count == &e.BornApart || f.count == &e.Adopted) {
 				continue // these happen only in runs without bodies, and there are hardly any of those here
 			}
 			often := 10

@@ -86,6 +86,9 @@ type Settings struct {
 	InboxBytes, LargeMessage int
 	// Astray is how often a member is started with a state machine that is not of its log.
 	Astray float64
+	// Birth names the state with which the cluster begins; "": an empty one. OddFounder: a founder begins without it.
+	Birth      string
+	OddFounder bool
 	// Noted: every directory notes what its log is from the first start on. A core that the registry does not have
 	// cannot be found out later.
 	Noted bool
@@ -159,6 +162,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawLoad(chanceOf(seed, "load"))
 	s.drawWithdrawals(chanceOf(seed, "withdrawals"))
 	s.drawAstray(chanceOf(seed, "astray state machines"))
+	s.drawBirths(chanceOf(seed, "births"))
 	meet := chanceOf(seed, "meeting faults")
 	s.drawMeet(meet)
 	s.drawBrief(chanceOf(seed, "brief leaders"))

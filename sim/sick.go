@@ -37,7 +37,7 @@ func (w *World) durableElsewhere(m *Member) bool {
 // spoilState damages a member's state, on disk and in use. Sometimes the member finds out at once,
 // as its scrub would. Else it finds out when it uses the state.
 func (w *World) spoilState(m *Member) {
-	lost := slices.ContainsFunc(w.members, func(o *Member) bool { return o.strangers > 0 })
+	lost := slices.ContainsFunc(w.members, func(o *Member) bool { return o.strange() })
 	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // nobody else has the state
 		return
 	}
@@ -58,9 +58,9 @@ func (w *World) spoilState(m *Member) {
 	}
 }
 
-// anySick reports whether some member's state is damaged.
+// anySick reports whether some member's state is damaged, or not there yet.
 func (w *World) anySick() bool {
-	return slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && m.saved != nil && m.saved.damage != nil })
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && (m.saved != nil && m.saved.damage != nil || m.stateless()) })
 }
 
 // sick reports whether the member's state is damaged.

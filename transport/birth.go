@@ -64,13 +64,15 @@ func birthOf(text string) (settings, birth string) {
 	return text, ""
 }
 
-// agree reports whether settings are equal. The birth is not compared if one side joins.
-func agree(there, here string, joins bool) bool {
-	if joins {
-		there, _ = birthOf(there)
-		here, _ = birthOf(here)
+// sameLog reports whether settings are equal, and what two members say of the birth does not differ.
+func (t *Transport) sameLog(there string, joins bool) bool {
+	own := t.birth()
+	there, state := birthOf(there)
+	b := Birth{State: state, Unknown: joins}
+	if t.opt.Agrees == nil {
+		return there == t.settings && b == own
 	}
-	return there == here
+	return there == t.settings && t.opt.Agrees(b)
 }
 
 // learnFrom reads from a reply, which a member that joins got, with which state the cluster began. ok is false if that
@@ -86,7 +88,7 @@ func (t *Transport) learnFrom(h *hello, r *reply, more io.Reader) (state string,
 	if err != nil {
 		return "", false, fmt.Errorf("half an answer to the handshake: %w", err)
 	}
-	if !agree(text, h.text, true) {
+	if !t.sameLog(text, r.joins) {
 		return "", false, &HandshakeError{Peer: h.to, Reason: ReasonSettings, Detail: settingsDiffer(text, h.text)}
 	}
 	_, state = birthOf(text)

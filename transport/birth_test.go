@@ -18,6 +18,10 @@ func (b *fixedBirth) options(o *Options, _ *testHandler) {
 		defer b.mu.Unlock()
 		return b.Birth
 	}
+	o.Agrees = func(other Birth) bool {
+		own := o.Birth()
+		return own.Unknown || other.Unknown || own == other
+	}
 	o.Born = func(_ uint64, state string) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -338,8 +338,7 @@ func (t *Transport) answer(r *reply) []byte {
 
 // judge decides whether to talk to whoever says h.
 func (t *Transport) judge(h *hello) (Reason, string) {
-	o, birth := &t.opt, t.birth()
-	here := t.told(birth)
+	o := &t.opt
 	switch {
 	case h.cluster != o.Cluster:
 		return ReasonCluster, fmt.Sprintf("cluster %x, this is %x", h.cluster, o.Cluster)
@@ -347,8 +346,8 @@ func (t *Transport) judge(h *hello) (Reason, string) {
 		return ReasonMember, fmt.Sprintf("it looks for member %x, this is %x", h.to, o.Self)
 	case h.from == o.Self:
 		return ReasonMember, fmt.Sprintf("it claims to be member %x, which this is", h.from)
-	case !agree(h.text, here, h.joins || birth.Unknown):
-		return ReasonSettings, settingsDiffer(h.text, here)
+	case !t.sameLog(h.text, h.joins):
+		return ReasonSettings, settingsDiffer(h.text, t.told(t.birth()))
 	}
 	if reason := t.admission(h.from); reason != 0 {
 		return reason, ""

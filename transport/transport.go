@@ -74,11 +74,13 @@ type Options struct {
 	Net     netspec.Spec
 	Logger  *slog.Logger
 	Handler Handler
-	// Birth is with which state the cluster began; nil: with an empty one. Born is called on a member that does not
+	// Birth is with which state the cluster began; nil: with an empty one. Agrees reports whether a member that began
+	// with another one may have a link; nil: only one that began with the same. Born is called on a member that does not
 	// know it, with what another one says, before anything is read from their link; an error ends that link, and is
-	// final if it says so. Both are called concurrently.
-	Birth func() Birth
-	Born  func(id uint64, state string) error
+	// final if it says so. All are called concurrently.
+	Birth  func() Birth
+	Agrees func(Birth) bool
+	Born   func(id uint64, state string) error
 	// Admit says why not to accept connections from a member that SetPeers does not list, 0 to
 	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
 	Admit func(id uint64) Reason
