@@ -11,7 +11,7 @@ import (
 type Running = replica.Running
 
 // ErrNotAdded is what FindRunning returns if the member that it asked knows no member with the joiner's
-// peer URLs. They were not added, or that member has not heard of it yet.
+// peer URLs. They were not added, or that member has not heard of it yet. Nothing happened, and a retry is safe.
 var ErrNotAdded = replica.ErrNotAdded
 
 // FindRunning asks a member of a running cluster, at one of its peer URLs, for what a member that was

@@ -185,7 +185,7 @@ const roamingInstances = 16
 // maxCodeK bounds Options.CodeK: more fragments than members make no sense.
 const maxCodeK = 64
 
-// OptionError is an option that makes no sense. Nothing was started.
+// OptionError is an option that makes no sense. Nothing was started. A retry with it gets the same answer.
 type OptionError struct{ Option, Detail string }
 
 func (e *OptionError) Error() string { return "braid: option " + e.Option + ": " + e.Detail }

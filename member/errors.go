@@ -11,8 +11,8 @@ import (
 
 // Errors of proposals and reads. Each says whether a retry is safe.
 var (
-	// ErrMaybeCommitted: no answer came in time. The command may or may not take effect, now or
-	// later. A retry is safe only if the command is idempotent.
+	// ErrMaybeCommitted: no answer came in time. The command takes effect once or never, now or
+	// later. A retry is another command, so it is safe only if the command is idempotent.
 	ErrMaybeCommitted = errors.New("braid: no answer in time, the command may have been committed")
 	// ErrNotSent: the context ended before anything was sent. Nothing happened, and nothing will.
 	// A retry is safe.
@@ -20,20 +20,25 @@ var (
 	// ErrResultUnknown: the command took effect exactly once, but this member skipped over
 	// it with a snapshot and does not know its result. Do not retry.
 	ErrResultUnknown = errors.New("braid: committed, but the result is not known on this member")
-	// ErrNoLeader: no leader was known until the timeout. Nothing happened. Retry later.
+	// ErrNoLeader: no leader took the command until the timeout. Nothing happened, and nothing will. A retry
+	// is safe.
 	ErrNoLeader = errors.New("braid: no leader")
-	// ErrOverloaded: a queue is at its limit in bytes; nothing happened. Retry after a pause.
+	// ErrOverloaded: the member's queue for what was called is at its limit in bytes. Nothing happened. A
+	// retry is safe, after a pause.
 	ErrOverloaded = errors.New("braid: overloaded, too many bytes pending")
-	// ErrTooLarge: the command exceeds the limit; nothing happened. Do not retry.
+	// ErrTooLarge: the command, with its body, exceeds the limit. Nothing happened. A retry gets the same
+	// answer.
 	ErrTooLarge = errors.New("braid: command too large")
-	// ErrStopped: the member is stopped or stopping. Commands that were not answered yet may have
-	// been committed; ask another member.
+	// ErrStopped: the member is stopped or stopping; joined with it is why, if it stopped by itself. What was
+	// called after the stop did not happen. A command that was under way may have been committed: then a
+	// retry, at another member, is safe only if the command is idempotent.
 	ErrStopped = errors.New("braid: member stopped")
 	// ErrWithinApply: the state machine called, in Apply, Snapshot or Restore, and would wait for itself.
 	// Nothing happened, unless it is joined with ErrMaybeCommitted. A retry from there never succeeds; let
 	// another goroutine call, for which the state machine does not wait, or call ProposeAsync.
 	ErrWithinApply = errors.New("braid: called by the state machine, which would wait for itself")
-	// ErrReadTimeout: leadership could not be confirmed in time. Retry is safe.
+	// ErrReadTimeout: leadership was not confirmed, or not everything before the read was applied, in time.
+	// Reads change nothing: a retry is safe.
 	ErrReadTimeout = errors.New("braid: read not confirmed in time")
 )
 
@@ -84,7 +89,8 @@ func (e *MachineError) Error() string { return "braid: state machine: " + e.Op +
 // Unwrap returns the state machine's own error.
 func (e *MachineError) Unwrap() error { return e.Err }
 
-// DirError is a data directory that cannot be used. Nothing in it was changed.
+// DirError is a data directory that cannot be used. Nothing in it was changed. A retry does not help before
+// what Detail says is mended.
 type DirError struct {
 	Dir    string
 	Detail string

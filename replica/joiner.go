@@ -76,7 +76,7 @@ func sameURLs(a, b []string) bool {
 }
 
 // ErrNotAdded says that a member which was asked knows nobody with the joiner's peer URLs: they were not
-// added, or it has not heard of it yet.
+// added, or it has not heard of it yet. Nothing happened, and a retry is safe.
 var ErrNotAdded = errors.New("the member that was asked knows no member with these peer URLs")
 
 // FindRunning asks the member that listens at a URL for its cluster, as the member with these peer URLs

@@ -33,3 +33,28 @@ func TestATransferToAMemberThatIsDownIsRefusedAtOnce(t *testing.T) {
 		require.Equal(c.t, leader, c.leader(), "it leads on")
 	})
 }
+
+// TestACommandThatFoundNoLeaderDidNotHappen fails when a member has tried it for long enough. A retry takes effect, and
+// the command itself never does.
+func TestACommandThatFoundNoLeaderDidNotHappen(t *testing.T) {
+	inBubble(t, setting{size: 3}, func(c *cluster) {
+		c.leader()
+		cut := func(cut bool) {
+			for id := range c.running {
+				c.net.isolate(uint64(id), cut)
+			}
+		}
+		cut(true)
+		r := c.running[1]
+		c.until("no leader is known", func() bool { return r.first().status.Load().Leader == 0 })
+		_, err := r.Propose(c.t.Context(), []byte("x"), nil)
+		require.Equal(c.t, member.ErrNoLeader, err)
+		cut(false)
+		_, err = r.Propose(c.t.Context(), []byte("y"), nil)
+		require.NoError(c.t, err)
+		require.False(c.t, c.machines[1].has("x"))
+		_, err = r.Propose(c.t.Context(), []byte("x"), nil)
+		require.NoError(c.t, err)
+		require.Equal(c.t, []string{"y", "x"}, c.machines[1].applied)
+	})
+}
