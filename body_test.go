@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // shelf is a state machine that keeps bodies under names: a command is a name, and its body
@@ -413,6 +414,7 @@ func damage(t *testing.T, dir string, body []byte) (found int) {
 }
 
 func TestLargeBodiesOnSlowLinksDoNotCostTheLeaderItsOffice(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	l := newLibrary(t, 3, func(o *braid.Options) { o.Net = "latency=1ms,bandwidth=40mbit" })
 	l.leader()
@@ -564,6 +566,7 @@ func TestSevenMembersBecomeThree(t *testing.T) {
 }
 
 func TestTooFewFragmentsAreReported(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	l := newLibrary(t, 3, nil)
 	leader := l.leader()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // counts is a state machine for tests: it counts how often each command was applied.
@@ -93,6 +94,7 @@ type cluster struct {
 }
 
 func newCluster(t testing.TB, size int, tune func(*braid.Options)) *cluster {
+	testsize.Long(t)
 	c := &cluster{t: t, tune: tune, dirs: map[braid.MemberID]string{}, nodes: map[braid.MemberID]*braid.Node{}, counts: map[braid.MemberID]*counts{}}
 	for i := range size {
 		c.members = append(c.members, braid.Member{ID: braid.MemberID(i + 1), PeerURLs: []string{freeURL(t)}})

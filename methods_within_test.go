@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // ofClient has a row for each method of Client.
@@ -133,6 +134,7 @@ func (c *caller) Snapshot() (braid.Snapshot, error) {
 }
 
 func openCaller(t *testing.T, c *caller) *braid.Node {
+	testsize.Long(t)
 	t.Helper()
 	n, err := braid.Open(braid.Options{
 		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, ListenPeer: []string{"127.0.0.1:0"}, SnapshotBytes: 1,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // woven makes a cluster's log one of several instances.
@@ -272,6 +273,7 @@ func TestLeadersAreSpreadAfterReshapes(t *testing.T) {
 }
 
 func TestAMemberThatMissedAReshape(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	for name, snapshotBytes := range map[string]int{"with the log": 1 << 20, "without": 4 << 10} {
 		t.Run(name, func(t *testing.T) {

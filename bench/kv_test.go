@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/bench/workload"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 const memberEnv = "BRAID_BENCH_ETCD_MEMBER"
@@ -45,6 +46,7 @@ func kvLoad() KVConfig {
 
 // startEtcd starts a cluster of etcd processes that end with the test.
 func startEtcd(t *testing.T, nodes int) *Servers {
+	testsize.Long(t)
 	t.Helper()
 	t.Setenv(memberEnv, "1")
 	s, err := StartServers(context.Background(), os.Args[0], ServerKind{Name: "etcd"}, nodes, t.TempDir())

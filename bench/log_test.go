@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // Every contestant must keep its promises in every mode, and fill in every figure.
@@ -78,7 +80,8 @@ func checkResult(t *testing.T, r *LogResult) {
 }
 
 func TestLargeCommands(t *testing.T) {
-	for _, name := range slices.Concat(Protocols(false), Protocols(true)) {
+	all := slices.Concat(Protocols(false), Protocols(true))
+	for _, name := range testsize.Pick(testsize.Processes, all[:1], all[:2], all) {
 		t.Run(name, func(t *testing.T) {
 			l := Load{Payload: 256 << 10, Inflight: 8, Duration: 700 * time.Millisecond}
 			r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: t.TempDir(), Settings: settingsOf(name)})

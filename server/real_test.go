@@ -21,6 +21,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/store"
 )
 
@@ -65,6 +66,7 @@ func freeAddr(t testing.TB) string {
 }
 
 func startReal(t testing.TB, n int, change ...func(*Config)) *realCluster {
+	testsize.Long(t)
 	c := &realCluster{t: t, change: change, configs: map[braid.MemberID]*Config{}, servers: map[braid.MemberID]*Server{}, addrs: map[braid.MemberID]string{}}
 	for i := range n {
 		name := fmt.Sprintf("m%d", i+1)

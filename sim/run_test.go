@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/registry"
 )
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs the clusters that TestEverythingHappens does not.
+// TestSeeds runs the clusters that TestEverythingHappens does not, outside campaign seeds with few seeds each.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Campaign{
@@ -66,6 +67,7 @@ func TestSeeds(t *testing.T) {
 		{Protocol: multiRaft, Nodes: 5, Last: 10},
 	} {
 		c.First, c.Failures = 1, 5
+		c.Last = testsize.Pick(testsize.Seeds, max(2, c.Last/20), max(3, c.Last/5), c.Last)
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
 		for _, f := range sum.Failed {
@@ -79,6 +81,7 @@ func TestSeeds(t *testing.T) {
 // TestEverythingHappens counts events, because what never happens is not tested. These are also the seeds of
 // such clusters that TestSeeds leaves out.
 func TestEverythingHappens(t *testing.T) {
+	testsize.Only(t, testsize.Seeds)
 	t.Parallel()
 	for _, c := range []Campaign{
 		{Protocol: defaultProtocol, Nodes: 3, Last: 700},
@@ -135,16 +138,20 @@ func TestBodiesTakeLanes(t *testing.T) {
 	require.Greater(t, sum.Events.Accepted, 100)
 }
 
+// TestSavedSeeds: campaign seeds runs all of them, a usual run every fourth.
 func TestSavedSeeds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/seeds")
 	require.NoError(t, err)
-	n := 0
+	n, at, every := 0, 0, testsize.Pick(testsize.Seeds, 20, 4, 1)
 	for line := range strings.Lines(string(text)) {
 		var proto string
 		var nodes int
 		var seed uint64
 		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if at++; at%every > 0 {
 			continue
 		}
 		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
@@ -172,7 +179,7 @@ func TestSavedSeeds(t *testing.T) {
 
 func TestSameSeedSameRun(t *testing.T) {
 	seen := map[uint64]bool{}
-	for seed := uint64(1); seed <= 20; seed++ {
+	for seed := uint64(1); seed <= testsize.Pick[uint64](testsize.Seeds, 2, 8, 20); seed++ {
 		proto := registry.Names()[seed%2]
 		var first, second bytes.Buffer
 		a := Run(Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &first})
@@ -182,7 +189,7 @@ func TestSameSeedSameRun(t *testing.T) {
 		require.Equal(t, a.Hash, Run(Options{Seed: seed, Nodes: 3, Protocol: proto}).Hash, "tracing changes nothing")
 		seen[a.Hash] = true
 	}
-	require.Len(t, seen, 20, "different seeds are different runs")
+	require.Len(t, seen, testsize.Pick(testsize.Seeds, 2, 8, 20), "different seeds are different runs")
 }
 
 func TestTraceIsReadable(t *testing.T) {

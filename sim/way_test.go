@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -80,6 +81,7 @@ func TestSeedsAcrossRegions(t *testing.T) {
 		{Protocol: niagara, Nodes: 3, Net: regions, Last: 15},
 	} {
 		c.First, c.Failures = 1, 5
+		c.Last = testsize.Pick(testsize.Seeds, 2, 4, c.Last)
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
 		for _, f := range sum.Failed {

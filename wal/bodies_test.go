@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 const testBodies = 96 << 10 // the size of a file of bodies in tests
@@ -232,7 +234,7 @@ func TestBodiesCrashEverywhere(t *testing.T) {
 	for _, c := range []struct {
 		seed         uint64
 		steps, every int
-	}{{1, 40, 1}, {2, 40, 2}, {3, 400, 29}} {
+	}{{1, 40, 1}, {2, 40, 2}, {3, 400, 29}}[testsize.Pick(testsize.Storage, 1, 1, 0):] {
 		t.Run(fmt.Sprint(c.seed), func(t *testing.T) {
 			mem := vfs.NewCrashableMem()
 			w := newBodyWork(c.seed)

@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // op is one record, one Compact, one Rewrite or one Remove: what can be there or not after a crash.
@@ -269,7 +271,7 @@ func hooked(fs vfs.FS, hook func(op errorfs.Op) error) vfs.FS {
 // TestCrashEverywhere tries a crash before every change of a file or directory, with all,
 // none and some of what was not synced.
 func TestCrashEverywhere(t *testing.T) {
-	for seed := uint64(1); seed <= 2; seed++ {
+	for seed := uint64(1); seed <= testsize.Pick[uint64](testsize.Storage, 1, 1, 2); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			crashEverywhere(t, seed, 40, 1, false)
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // testTimeout is how long a test waits for what should take a moment.
@@ -36,6 +37,7 @@ type cluster struct {
 }
 
 func startWith(t *testing.T, n int, adjust func(*braid.Options)) *cluster {
+	testsize.Long(t)
 	c := &cluster{t: t, running: make([]*Member, n), adjust: adjust}
 	// While a member is stopped its ports must not be taken by outgoing connections.
 	free, err := ports.Free("127.0.0.1", 2*n)

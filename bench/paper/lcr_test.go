@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // The bound, with what is known of them beforehand.
@@ -122,6 +123,7 @@ func TestAnswersByKindAndMember(t *testing.T) {
 // Each of the experiments of LCR and ISS in small, on real clusters of three members: one point for each
 // contestant and kind of work that no experiment before it has.
 func TestRealInSmall(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	dir, remove, err := bench.DataDir("")
 	if err != nil {
 		t.Fatal(err)
@@ -255,6 +257,7 @@ func (n *fakeNode) ProposeWithAsync(command, body []byte, o braid.ProposeOptions
 
 // A living cluster changes its links and its leader, and goes back to what it was set up with.
 func TestRealArrange(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	s := lcrSetup("lcr", 3)
 	s.Heartbeat = 100 * time.Millisecond

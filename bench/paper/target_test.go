@@ -13,6 +13,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // A small experiment on real clusters: every optimisation off, and all on.
@@ -140,6 +141,7 @@ func TestQuantile(t *testing.T) {
 
 // Every kind of work on bodies, on a real cluster of each contestant.
 func TestRealBodies(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	for _, c := range []struct {
 		series  string
 		kept    float64 // by a follower, of a body of 60,000 bytes
@@ -176,6 +178,7 @@ func TestRealBodies(t *testing.T) {
 }
 
 func openReal(t *testing.T, s Setup) Target {
+	testsize.Long(t)
 	t.Helper()
 	target, err := Open(memberCommand)(t.Context(), t.TempDir(), s)
 	if err != nil {

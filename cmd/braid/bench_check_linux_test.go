@@ -12,6 +12,7 @@ import (
 
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // checkedLoad has bench kv write and read with its check, and returns once it writes: it asks every
@@ -44,6 +45,7 @@ func (c *cluster) checkedLoad() (judge func() bench.KVResult) {
 
 // What the clients of bench kv see while the leader is killed has an order that explains it.
 func TestBenchKVChecksAKillOfTheLeader(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t))
 	leader := c.leader()
@@ -99,6 +101,7 @@ func all(lines <-chan string) string {
 
 // A program that is measured, and stopped, by bench kv as a server of its own kind.
 func TestBenchKVOnTheMapService(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := diskDir(t)
 	for _, c := range []struct{ protocol, size string }{{"raft-map", "100"}, {"craft-map", "100-20000"}} {

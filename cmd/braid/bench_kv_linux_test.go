@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // The loads of bench kv on a cluster of processes, by the command.
@@ -98,6 +99,7 @@ func tooLarge(t *testing.T, endpoints string, client *clientv3.Client) {
 
 // Servers that bench kv starts itself take what it sends, of any size that it offers.
 func TestBenchKVLargeValues(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := diskDir(t)
 	stdout := ok(t, "bench", "kv", "--protocol=raft", "--peer=etcd", "--rounds=1", "--val-size=2MiB", "--key-space=2", "--clients=1",

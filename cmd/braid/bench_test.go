@@ -10,6 +10,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // Bad input must be refused at once, with an error that names what is wrong.
@@ -145,6 +146,7 @@ func TestBenchLogJSON(t *testing.T) {
 
 // A curve of a real cluster: too high a rate is found to be so, and the figures are kept.
 func TestBenchLogCurve(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir, out := diskDir(t), t.TempDir()
 	var stdout, stderr bytes.Buffer
@@ -178,6 +180,7 @@ func TestBenchLogCurve(t *testing.T) {
 }
 
 func TestBenchLogPeers(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := diskDir(t)
 	var out, errs bytes.Buffer

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // backup is a snapshot file with some keys, of a cluster that is gone.
@@ -59,6 +61,7 @@ func TestMembersThatBeginWithOtherStatesAreNotLinked(t *testing.T) {
 // A member that joins a cluster which began from a snapshot has the restored keys, although no entry of the log brought
 // them. It keeps them through a restart.
 func TestAMemberJoinsARestoredCluster(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	file := backup(t)
 	first := newServeFlags(t)

@@ -16,11 +16,13 @@ import (
 
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/status"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // TestAFollowerArrivesUnderWrites: what a member lacks takes longer to send than it takes until
 // the log is cut twice. It still arrives, with at most two snapshots.
 func TestAFollowerArrivesUnderWrites(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	env := []string{"ETCD_SNAPSHOT_BYTES=1048576", "ETCD_KEEP_LOG_BYTES=67108864"}
 	c := upWith(t, env, dataDir(t), "--net=bandwidth=100mbit")

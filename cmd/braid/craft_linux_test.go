@@ -22,6 +22,7 @@ import (
 
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/status"
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/wal"
 )
 
@@ -156,6 +157,7 @@ func (c *cluster) logged(name string) (bytes int) {
 }
 
 func TestCraftReadsEveryValueEverywhere(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=5", "--protocol=craft")
 	one, sixteen := letters(1<<20, 1), letters(16<<20, 2)
@@ -270,6 +272,7 @@ func TestCraftLosesNothing(t *testing.T) {
 }
 
 func TestCraftRepairsDamage(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=5", "--protocol=craft", "--scrub-rate=268435456")
 	value := letters(1<<20, 4)
@@ -318,6 +321,7 @@ func TestCraftRepairsDamage(t *testing.T) {
 
 // TestCraftJoin adds a member, which makes its own fragments of what was there before.
 func TestCraftJoin(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=3", "--protocol=craft", "--code-k=2")
 	values := map[string]string{"a": letters(1<<20, 7)}
@@ -355,6 +359,7 @@ func TestCraftJoin(t *testing.T) {
 }
 
 func TestCraftSnapshotAndRestore(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--nodes=3", "--protocol=craft", "--code-k=2")
 	values := map[string]string{"a": letters(1<<20, 5), "b": "small"}

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // electionTimeout is the default of --election-timeout.
@@ -136,6 +137,7 @@ func killOfTheLeader(t *testing.T) time.Duration {
 }
 
 func TestKillOfAllAndResume(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir)

@@ -15,6 +15,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // flipValue changes a bit of every place where a member's database has a value, the one that
@@ -131,6 +133,7 @@ func right(ctx context.Context, client *clientv3.Client, key, want string) error
 // TestDamagedDatabaseIsRepairedWhileRunning flips a byte below a running member. Nobody reads it:
 // the scrub finds it.
 func TestDamagedDatabaseIsRepairedWhileRunning(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c, values := databaseOfThree(t, nil, "--scrub-rate=67108864")
 	for _, name := range []string{c.leader(), "m3"} {
@@ -153,6 +156,7 @@ func TestDamagedDatabaseIsRepairedWhileRunning(t *testing.T) {
 // right checksums, as a member would have it that computed something else. It is found by
 // comparing hashes.
 func TestMemberThatDiffersIsRepaired(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	env := []string{"ETCD_CORRUPT_CHECK_TIME=500ms"}
 	c, values := databaseOfThree(t, env)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // scarce is a cluster of three members whose processes may have few descriptors.
@@ -96,6 +97,7 @@ const http2Greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\
 // TestIdleConnections has strangers open more connections than a member has descriptors, where clients
 // and where members connect. Writes go on, and the log gets its files.
 func TestIdleConnections(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := scarceCluster(t, 64)
 	c.load()

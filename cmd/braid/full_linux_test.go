@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // diskBytes is the size of the file systems of these tests, and smallLog makes members for
@@ -204,6 +205,7 @@ func TestFullDisks(t *testing.T) {
 // TestFullDiskOfAFollower lets others fill the disk of one member to the last byte: it raises the
 // alarm, stays, serves, can be killed and started again, and recovers.
 func TestFullDiskOfAFollower(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c, ok := tightCluster(t)
 	if !ok {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/status"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 const iss = "--protocol=iss"
@@ -20,6 +21,7 @@ const iss = "--protocol=iss"
 // Each of five members is killed in turn and started again, below clients of all of them that put, read, transact and
 // transfer. Then all are killed at once.
 func TestISSUnderKills(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), iss, "--nodes=5", "--restart")
 	judge := c.checkedLoad()
@@ -54,6 +56,7 @@ func TestISSUnderKills(t *testing.T) {
 // The member that keeps the leases' time stands still, the next one takes over, and then stands still too. Each comes
 // back and finds all leases expired. A lease whose client comes does not end.
 func TestISSLeaseOutlivesItsPausedPrimary(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), iss)
 	here := slices.MaxFunc(c.members(), func(a, b status.Member) int {

@@ -12,12 +12,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // TestCraftALaggardHoldsNobodyUp: of five members one is down and one has been away for tens of
 // megabytes. While it catches up over a narrow link it answers, but rows that are meant for it
 // come late: the others go on without it.
 func TestCraftALaggardHoldsNobodyUp(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	const bound = 700 * time.Millisecond
 	var longest time.Duration
 	for range 3 { // a busy machine may be late, but not always

@@ -14,11 +14,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // TestLargePutsOutliveTheLeader: what a member has gathered while there is no leader is more
 // than one frame takes. All of it succeeds once there is one.
 func TestLargePutsOutliveTheLeader(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	const puts, size = 100, 1 << 20
 	c := up(t, dataDir(t))

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // sensors put measurements that are accepted, each under a key of its own and once, whatever comes of
@@ -351,6 +352,7 @@ func (c *cluster) judge(s *sensors, a *accounts) {
 // modes, read, and change what they read. What they see has an order that explains it. What was accepted
 // takes effect once, and is seen with its token and by barrier reads. Sums are conserved.
 func TestLCRUnderKills(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=lcr", "--restart", "--lane-prefix=check-=confirmed")
 	judge := c.checkedLoad()
@@ -379,6 +381,7 @@ func TestLCRUnderKills(t *testing.T) {
 // The leader dies together with the member that accepts, which alone sends others what it accepted: all
 // of it, or rows of which two make the whole.
 func TestLCRLosesLeaderAndDataLeaderTogether(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	t.Run("copies", func(t *testing.T) { testLeaderAndDataLeaderDie(t, 0) })
 	t.Run("rows", func(t *testing.T) {
@@ -443,6 +446,7 @@ func (c *cluster) replace(name string, more ...string) {
 // The disk of a follower and then the leader's are replaced below clients that put blindly in both modes. What
 // only the lost disk, its lane and a quorum had is not lost.
 func TestLCRReplacesDisks(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	lanes := []string{"--protocol=lcr", "--lane-prefix=check-=confirmed"}
 	c := up(t, dataDir(t), lanes...)

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // keepAlive sends a keep-alive of a lease every 300 ms until ctx ends, whatever it is answered.
@@ -42,6 +44,7 @@ func keepAlive(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID
 // read or renewed for longer than a lease lives. Its client comes all the time: it lives. When the client
 // comes no more, it ends.
 func TestLeaseOutlivesAStalledInstance(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	names := c.leaders("spread leaders", spread)
@@ -83,6 +86,7 @@ func TestLeaseOutlivesAStalledInstance(t *testing.T) {
 // The member that keeps the leases' time stands still, another one takes over, and the first
 // comes back and finds all leases expired. It must not end one whose client comes.
 func TestLeaseOutlivesItsPausedPrimary(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t))
 	here := map[bool]string{true: "m2", false: "m1"}[c.leader() == "m1"]

@@ -21,9 +21,11 @@ import (
 
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/status"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 func TestNiagaraAnswersAsRaftDoes(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	steps := writeHistory(20190325, 450)
 	raft := upWith(t, calm, dataDir(t))
@@ -126,6 +128,7 @@ func (n *counter) run(ctx context.Context, client *clientv3.Client, key string, 
 // Clients of all members at once: every revision is given once, later ones to later requests
 // of a client, transactions are exact, and watches on all members tell the same.
 func TestNiagaraOrdersConcurrentClients(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := upWith(t, calm, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	c.leaders("spread leaders", spread)
@@ -268,6 +271,7 @@ func within(t *testing.T, bound time.Duration, measure func() time.Duration) {
 // The leader of one instance alone is killed: all wait for that one, as long as it takes to
 // notice and to elect another, as with Raft.
 func TestNiagaraLosesALeader(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	for name, instance := range map[string]int{"of the first instance": 1, "of the last instance": 3} {
 		t.Run(name, func(t *testing.T) {
 			within(t, 2*electionTimeout, func() time.Duration {
@@ -280,6 +284,7 @@ func TestNiagaraLosesALeader(t *testing.T) {
 // Where one member leads all instances, all are led again as soon as one would be; and the
 // crash of any other member is not noticed.
 func TestNiagaraLosesTheLeaderOfAll(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	within(t, 2*electionTimeout, func() time.Duration {
 		return fault(t, "together", together, func(names []string) string { return names[0] })
 	})
@@ -296,6 +301,7 @@ func TestNiagaraLosesAFollower(t *testing.T) {
 // What clients see while the leaders are killed one after the other has an order that
 // explains it.
 func TestNiagaraIsLinearizable(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread", "--restart")
 	client := c.client()
@@ -313,6 +319,7 @@ func TestNiagaraIsLinearizable(t *testing.T) {
 
 // All members are killed at once, and the cluster is resumed with what it was.
 func TestNiagaraResumes(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, "--protocol=niagara", "--instances=2", "--cards=2", "--net=nics=2")
@@ -378,6 +385,7 @@ func (c *cluster) dialled(name string) (ports []int) {
 
 // The number of instances changes below writers, and the cluster remembers it.
 func TestNiagaraReshapes(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, "--protocol=niagara", "--instances=2", "--leaders=spread", "--restart")
@@ -428,6 +436,7 @@ func TestNiagaraReshapes(t *testing.T) {
 
 // A member joins all instances, as a learner and then as a voter, and one leaves them.
 func TestNiagaraMembership(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	w := write(t, c)
@@ -473,6 +482,7 @@ func TestNiagaraMembership(t *testing.T) {
 
 // Braided coding: instances are woven, and each of them keeps fragments of large values.
 func TestNiagaraOverFragments(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, "--nodes=5", "--protocol=niagara", "--placement=code")
@@ -499,6 +509,7 @@ func TestNiagaraOverFragments(t *testing.T) {
 
 // The leases' time is kept by one member, wherever the leaders of other instances are.
 func TestNiagaraLeases(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	names := c.leaders("spread leaders", spread)
@@ -541,6 +552,7 @@ func TestNiagaraLeases(t *testing.T) {
 // Moving the first instance's leader is what etcd's move-leader does. With leaders together
 // the other instances follow.
 func TestNiagaraMovesItsLeaders(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=4")
 	names := c.leaders("leaders together", together)
@@ -556,6 +568,7 @@ func TestNiagaraMovesItsLeaders(t *testing.T) {
 }
 
 func TestNiagaraAuth(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t), "--protocol=niagara", "--instances=3", "--leaders=spread")
 	first := c.endpoints[0]

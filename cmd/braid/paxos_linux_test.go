@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // Multi-Paxos with real processes. What takes longer is in toy_linux_test.go.
@@ -14,6 +15,7 @@ import (
 const multiPaxos = "--protocol=multi-paxos"
 
 func TestMultiPaxosSurvivesKills(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	survivesKills(t, multiPaxos)
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // beBraid makes this test binary be the program that it tests, with all its processes.
@@ -92,6 +93,7 @@ func begin(t *testing.T, stdin string, args ...string) (c *invocation, lines <-c
 
 // beginWith is begin with more in the environment, which members of a cluster inherit.
 func beginWith(t *testing.T, env []string, stdin string, args ...string) (c *invocation, lines <-chan string) {
+	testsize.Long(t)
 	t.Helper()
 	c = &invocation{t: t, cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
 	c.cmd.Env = slices.Concat(os.Environ(), env, []string{beBraid + "=1"})

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // A majority is lost for good, in the moment after writes were acknowledged. From one member that was among those who
@@ -66,6 +67,7 @@ func TestAClusterBeginsFromWhatIsLeft(t *testing.T) {
 // With placement code one member has a fragment of each large value. Of too few members the value is lost, and salvage says
 // so; its key is gone. With fragments of enough members it is there.
 func TestFragmentsOfWhatIsLeft(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, "--nodes=5", "--protocol=craft", "--code-k=2")

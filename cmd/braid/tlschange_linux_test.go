@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // gaps writes through any member of a cluster until stop is called, and measures the longest time without an
@@ -62,6 +63,7 @@ func (g *gaps) settle(t *testing.T) {
 // TestPeersFromPlainToTLS changes the links between members as docs/operations.md says: certificates for one member
 // after the other, then the peer URLs, then one member after the other takes TLS alone. Writes go on.
 func TestPeersFromPlainToTLS(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	ca := newAuthority(t)
 	free, err := ports.Free("127.0.0.1", 6)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 func TestUpPrintsReadyAndStops(t *testing.T) {
@@ -126,6 +127,7 @@ func TestStatus(t *testing.T) {
 // TestStatusUnderLoad: members that work are always a moment behind; that is no reason to call
 // them not ready.
 func TestStatusUnderLoad(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	c := up(t, dataDir(t))
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints, Logger: zap.NewNop()})
@@ -295,6 +297,7 @@ func TestRestoreOfOneMember(t *testing.T) {
 // A member was removed, and another one added at its addresses, while the cluster ran. The cluster resumes: it starts the new
 // one with an empty directory, keeps what the old one had, and says so, once.
 func TestResumeAfterAMemberWasReplaced(t *testing.T) {
+	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir)

@@ -1,11 +1,13 @@
 package epaxos_test
 
 import (
+	"cmp"
 	"flag"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/epaxos"
@@ -36,14 +38,16 @@ func TestConformance(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, epaxos.Codec, factory(change), options)
+			o := options
+			o.Seeds = testsize.Pick[uint64](testsize.Seeds, 1, 2, options.Seeds)
+			conformance.RunWith(t, epaxos.Codec, factory(change), o)
 		})
 	}
 }
 
 var (
 	huntFrom  = flag.Uint64("hunt.from", 60, "first seed of TestHunt")
-	huntTo    = flag.Uint64("hunt.to", 63, "seed after the last one of TestHunt")
+	huntTo    = flag.Uint64("hunt.to", 0, "seed after the last one of TestHunt; 0: as many as the size of the run asks for")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 )
 
@@ -53,7 +57,8 @@ func TestHunt(t *testing.T) {
 	if *huntTrace {
 		trace = func(line string) { t.Log(line) }
 	}
-	for seed := *huntFrom; seed < *huntTo; seed++ {
+	to := cmp.Or(*huntTo, *huntFrom+testsize.Pick[uint64](testsize.Seeds, 1, 1, 3))
+	for seed := *huntFrom; seed < to; seed++ {
 		for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 			if what := conformance.HuntWith(epaxos.Codec, factory(change), options, seed, trace); what != "" {
 				t.Errorf("%s, seed %d: %s", name, seed, what)

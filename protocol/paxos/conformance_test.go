@@ -3,6 +3,7 @@ package paxos_test
 import (
 	"testing"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/paxos"
@@ -43,7 +44,7 @@ func TestConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Run(t, paxos.Codec, factory(change))
+			conformance.RunWith(t, paxos.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
 		})
 	}
 }
@@ -53,12 +54,12 @@ func TestConformanceWithBodies(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, paxos.Codec, factory(change), conformance.Options{Bodies: 500})
+			conformance.RunWith(t, paxos.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 		})
 	}
 }
 
 func TestConformanceWithRelays(t *testing.T) {
 	t.Parallel()
-	conformance.RunWith(t, paxos.Codec, factory(withRelays), conformance.Options{Bodies: 500})
+	conformance.RunWith(t, paxos.Codec, factory(withRelays), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/paxos"
@@ -37,7 +38,7 @@ func TestISSConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, paxos.ISSCodec, issFactory(change), conformance.Options{Skips: true, Derive: deriveShort})
+			conformance.RunWith(t, paxos.ISSCodec, issFactory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Skips: true, Derive: deriveShort})
 		})
 	}
 }
@@ -47,14 +48,14 @@ func TestISSConformanceWithBodies(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, paxos.ISSCodec, issFactory(change), conformance.Options{Bodies: 500, OneVoter: true, Skips: true, Derive: deriveShort})
+			conformance.RunWith(t, paxos.ISSCodec, issFactory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500, OneVoter: true, Skips: true, Derive: deriveShort})
 		})
 	}
 }
 
 func TestISSConformanceWithRelays(t *testing.T) {
 	t.Parallel()
-	conformance.RunWith(t, paxos.ISSCodec, issFactory(withRelays), conformance.Options{Bodies: 500, OneVoter: true, Skips: true, Derive: deriveShort})
+	conformance.RunWith(t, paxos.ISSCodec, issFactory(withRelays), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500, OneVoter: true, Skips: true, Derive: deriveShort})
 }
 
 // One client writes at one member, so its leader has far more slots than the others. They end while it still has some.

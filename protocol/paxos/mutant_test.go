@@ -1,12 +1,14 @@
 package paxos_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/paxos"
@@ -14,31 +16,32 @@ import (
 
 var (
 	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
-	huntTo    = flag.Uint64("hunt.to", 12, "seed after the last one of TestHunt")
+	huntTo    = flag.Uint64("hunt.to", 0, "seed after the last one of TestHunt; 0: as many as the size of the run asks for")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 	huntISS   = flag.String("hunt.mutant", "", "the mutant of ISS that TestISSHunt runs")
 )
 
 // TestHunt runs seeds beyond those of the suite.
 func TestHunt(t *testing.T) {
-	hunt(t, func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string {
+	hunt(t, testsize.Pick[uint64](testsize.Seeds, 1, 3, 12), func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string {
 		return conformance.HuntWith(paxos.Codec, factory(change), o, seed, trace)
 	})
 }
 
 // TestISSHunt is TestHunt for ISS.
 func TestISSHunt(t *testing.T) {
-	hunt(t, func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string {
+	hunt(t, testsize.Pick[uint64](testsize.Seeds, 1, 3, 12), func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string {
 		return huntForISS(change, protocol.Mutant(*huntISS), o, seed, trace)
 	})
 }
 
-func hunt(t *testing.T, run func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string) {
+// hunt runs the seeds that flags name, or else so many.
+func hunt(t *testing.T, seeds uint64, run func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string) {
 	var trace func(string)
 	if *huntTrace {
 		trace = func(line string) { t.Log(line) }
 	}
-	for seed := *huntFrom; seed < *huntTo; seed++ {
+	for seed := *huntFrom; seed < cmp.Or(*huntTo, seeds); seed++ {
 		for name, change := range settings {
 			for _, bodies := range []int{0, 500} {
 				if trace != nil {

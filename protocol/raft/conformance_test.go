@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/braidlog/braid/erasure"
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/raft"
@@ -36,7 +37,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Run(t, raft.Codec, factory(change))
+			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
 		})
 	}
 }
@@ -59,7 +60,7 @@ func TestConformanceWithBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Bodies: 500})
+			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 		})
 	}
 }
@@ -146,7 +147,7 @@ func TestConformanceWoven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Woven: true, Bodies: 300, Leases: name == "lease"})
+			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Woven: true, Bodies: 300, Leases: name == "lease"})
 		})
 	}
 }
@@ -165,7 +166,7 @@ func TestConformanceWithLanes(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, raft.Codec, withLanes(change), conformance.Options{Derive: raft.Derive, Accepted: true})
+			conformance.RunWith(t, raft.Codec, withLanes(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: raft.Derive, Accepted: true})
 		})
 	}
 }
@@ -186,7 +187,9 @@ func TestConformanceWithBodiesInLanes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := conformance.Options{Derive: raft.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut}
+			o := conformance.Options{
+				Derive: raft.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut, Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
+			}
 			conformance.RunWith(t, raft.Codec, withLanes(c.change), o)
 		})
 	}

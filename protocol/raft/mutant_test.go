@@ -1,9 +1,11 @@
 package raft_test
 
 import (
+	"cmp"
 	"flag"
 	"testing"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/raft"
@@ -11,7 +13,7 @@ import (
 
 var (
 	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
-	huntTo    = flag.Uint64("hunt.to", 40, "seed after the last one of TestHunt")
+	huntTo    = flag.Uint64("hunt.to", 0, "seed after the last one of TestHunt; 0: as many as the size of the run asks for")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 )
 
@@ -27,7 +29,8 @@ func TestHunt(t *testing.T) {
 	if *huntTrace {
 		trace = func(line string) { t.Log(line) }
 	}
-	for seed := *huntFrom; seed < *huntTo; seed++ {
+	to := cmp.Or(*huntTo, testsize.Pick[uint64](testsize.Seeds, 4, 10, 40))
+	for seed := *huntFrom; seed < to; seed++ {
 		for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny, "lease": lease} {
 			if what := conformance.Hunt(raft.Codec, factory(change), seed, trace); what != "" {
 				t.Errorf("%s, seed %d: %s", name, seed, what)

@@ -1,11 +1,13 @@
 package slotpaxos_test
 
 import (
+	"cmp"
 	"flag"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/slotpaxos"
@@ -13,7 +15,7 @@ import (
 
 var (
 	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
-	huntTo    = flag.Uint64("hunt.to", 60, "seed after the last one of TestHunt")
+	huntTo    = flag.Uint64("hunt.to", 0, "seed after the last one of TestHunt; 0: as many as the size of the run asks for")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 )
 
@@ -23,7 +25,8 @@ func TestHunt(t *testing.T) {
 	if *huntTrace {
 		trace = func(line string) { t.Log(line) }
 	}
-	for seed := *huntFrom; seed < *huntTo; seed++ {
+	to := cmp.Or(*huntTo, testsize.Pick[uint64](testsize.Seeds, 5, 15, 60))
+	for seed := *huntFrom; seed < to; seed++ {
 		for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 			if what := conformance.HuntWith(slotpaxos.Codec, factory(change), options, seed, trace); what != "" {
 				t.Errorf("%s, seed %d: %s", name, seed, what)

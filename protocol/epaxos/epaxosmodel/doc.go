@@ -4,7 +4,7 @@
 //
 // How to read: state_test.go (what members keep and what was sent), rules_test.go (what members do),
 // steps_test.go (what may happen next), judge_test.go (what must hold), run_test.go and variants_test.go
-// (what is expected of the rules and of each variant). What takes minutes has the flag -epaxos.deep.
+// (what is expected of the rules and of each variant). What takes minutes belongs to campaign deep.
 //
 // May import: internal/explore.
 package epaxosmodel

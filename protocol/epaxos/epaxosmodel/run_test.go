@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/braidlog/braid/internal/explore"
+	"github.com/braidlog/braid/internal/testsize"
 )
-
-var deep = flag.Bool("epaxos.deep", false, "search everything: some minutes, some GB")
 
 // TestMain keeps a deep search below 4 GB.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *deep {
+	if testsize.Runs(testsize.Deep) {
 		debug.SetMemoryLimit(3 << 30)
 	}
 	m.Run()
@@ -118,18 +117,10 @@ func (m *model) nearest(t *testing.T, limit int) {
 	}
 }
 
-// amount is how far a test searches.
-func amount(quick, much int) int {
-	if *deep {
-		return much
-	}
-	return quick
-}
-
 func TestRulesHold(t *testing.T) {
 	t.Run("no recovery, all states", func(t *testing.T) { explore.Run(t, three(0, 0).space(), 100_000, "") })
 	for _, m := range []*model{three(1, 0), three(1, 1), three(2, 0)} {
-		t.Run(fmt.Sprint(m.highest), func(t *testing.T) { m.nearest(t, amount(40_000, 500_000)) })
+		t.Run(fmt.Sprint(m.highest), func(t *testing.T) { m.nearest(t, testsize.Pick(testsize.Deep, 40_000, 40_000, 500_000)) })
 	}
 	crashing := three(2, 2)
 	crashing.crashes = 2
@@ -138,6 +129,6 @@ func TestRulesHold(t *testing.T) {
 	apart := five()
 	apart.apart = 1 << 2
 	for name, m := range map[string]*model{"three": crashing, "four": four, "five": five(), "one interferes with none": apart} {
-		t.Run(name, func(t *testing.T) { m.runWalks(t, amount(1000, 100_000), "") })
+		t.Run(name, func(t *testing.T) { m.runWalks(t, testsize.Pick(testsize.Deep, 1000, 1000, 100_000), "") })
 	}
 }

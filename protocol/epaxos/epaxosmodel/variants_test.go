@@ -3,6 +3,8 @@ package epaxosmodel
 import (
 	"strings"
 	"testing"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // Each variant does what its line says. Most are found among three members, some need five.
@@ -59,7 +61,7 @@ func TestAlternatives(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, m := range []*model{five(), three(2, 2)} {
 				m.rules = c.rules
-				m.runWalks(t, amount(300, 100_000), "")
+				m.runWalks(t, testsize.Pick(testsize.Deep, 300, 300, 100_000), "")
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/braidlog/braid/internal/explore"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // Member 1 leads the first epoch. Where it is not in the second one, the joiner leads that.
@@ -76,7 +77,7 @@ func TestChangeHolds(t *testing.T) {
 }
 
 func TestChangeDeep(t *testing.T) {
-	if !*deep {
+	if !testsize.Runs(testsize.Deep) {
 		return
 	}
 	more := growsAndShrinks()

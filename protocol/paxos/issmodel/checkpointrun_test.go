@@ -1,6 +1,10 @@
 package issmodel
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/braidlog/braid/internal/testsize"
+)
 
 func majorities(n int) *checkpointModel {
 	m := &checkpointModel{members: n, highest: 2}
@@ -19,7 +23,7 @@ func TestCheckpointHolds(t *testing.T) {
 }
 
 func TestCheckpointDeep(t *testing.T) {
-	if !*deep {
+	if !testsize.Runs(testsize.Deep) {
 		return
 	}
 	t.Run("three members, ballots 0 to 3", func(t *testing.T) {

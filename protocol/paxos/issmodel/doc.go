@@ -12,7 +12,7 @@
 //     as they can.
 //
 // What is expected of each variant is in skiprun_test.go, checkpointrun_test.go and
-// changerun_test.go. What takes minutes has the flag -iss.deep.
+// changerun_test.go. What takes minutes belongs to campaign deep.
 //
 // May import: internal/explore.
 package issmodel

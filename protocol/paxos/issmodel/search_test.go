@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/braidlog/braid/internal/explore"
+	"github.com/braidlog/braid/internal/testsize"
 )
-
-var deep = flag.Bool("iss.deep", false, "search everything: some minutes, some GB")
 
 // TestMain keeps a deep search below 4 GB.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *deep {
+	if testsize.Runs(testsize.Deep) {
 		debug.SetMemoryLimit(3 << 30)
 	}
 	m.Run()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/braidlog/braid/internal/explore"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // skips is one sequence number in ballots 0, 1 and 2, with quorums of so many in each phase.
@@ -27,7 +28,7 @@ func TestSkipHolds(t *testing.T) {
 }
 
 func TestSkipDeep(t *testing.T) {
-	if !*deep {
+	if !testsize.Runs(testsize.Deep) {
 		return
 	}
 	further := skips(3, 2, 2)

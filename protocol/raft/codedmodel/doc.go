@@ -15,7 +15,7 @@
 // knows of the others), steps_test.go (what may happen next), elect_test.go (elections, and how a
 // leader prepares), lead_test.go (what a leader does, and what comes of it), judge_test.go (what must hold, and
 // which states are alike), run_test.go (clusters, and what is expected of each variant;
-// -models.deep searches them whole).
+// campaign models searches them whole).
 //
 // May import: internal/explore.
 package codedmodel

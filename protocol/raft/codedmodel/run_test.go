@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/braidlog/braid/internal/explore"
+	"github.com/braidlog/braid/internal/testsize"
 )
-
-var deep = flag.Bool("models.deep", false, "search everything: a minute, below 2 GB")
 
 // TestMain keeps a deep search small.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *deep {
+	if testsize.Runs(testsize.Models) {
 		debug.SetMemoryLimit(2 << 30)
 	}
 	m.Run()
@@ -36,7 +35,7 @@ var (
 // TestTheRulesHold: nothing is lost.
 func TestTheRulesHold(t *testing.T) {
 	searched := []setting{power, two}
-	if *deep {
+	if testsize.Runs(testsize.Models) {
 		searched = append(searched, three, joins, trims, shrinks, grows, copies)
 	}
 	for _, s := range searched {
@@ -71,7 +70,7 @@ func TestVariants(t *testing.T) {
 		{"who has compacted an entry holds nothing", rules{forgetful: true}, power, "cut"},
 		{"a snapshot leaves the term", rules{keepTerm: true}, power, "cut"},
 	} {
-		if c.setting.k == 3 && !*deep {
+		if c.setting.k == 3 && !testsize.Runs(testsize.Models) {
 			continue // what goes wrong takes 20 steps
 		}
 		t.Run(c.name+": "+c.setting.name, func(t *testing.T) {
@@ -83,7 +82,7 @@ func TestVariants(t *testing.T) {
 
 // TestOmissions: this rule is not needed beside the check of who holds bodies.
 func TestOmissions(t *testing.T) {
-	if *deep {
+	if testsize.Runs(testsize.Models) {
 		explore.Run(t, (&model{setting: grows, rules: rules{inferNone: true}}).space(), most, "")
 	}
 }

@@ -1,12 +1,16 @@
 package fencemodel
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/braidlog/braid/internal/testsize"
+)
 
 const deepLimit = 150_000_000
 
-// Searches that take a minute or more each, by -fence.deep.
+// Searches that take a minute or more each, in campaign deep.
 func TestDeep(t *testing.T) {
-	if !*deep {
+	if !testsize.Runs(testsize.Deep) {
 		return
 	}
 	for _, s := range scenarios() {
@@ -32,7 +36,7 @@ func TestDeep(t *testing.T) {
 // What may be left out without losing anything that was accepted, in changes like these: what is
 // strictly promised ("held", "below") may not hold then.
 func TestDeepOmissions(t *testing.T) {
-	if !*deep {
+	if !testsize.Runs(testsize.Deep) {
 		return
 	}
 	for _, c := range []struct {

@@ -1,11 +1,8 @@
 package fencemodel
 
 import (
-	"flag"
 	"testing"
 )
-
-var deep = flag.Bool("fence.deep", false, "search everything: some minutes, some GB")
 
 // scenarios are the changes of docs/lcr.md. Member 1 owns the lane where nothing else is said.
 func scenarios() []scenario {

@@ -13,7 +13,7 @@
 //
 // How to read: model_test.go (the state, the rules and their variants), receive_test.go (what members do with
 // messages), leader_test.go (elections and leaders), steps_test.go (what may happen next), judge_test.go (what must hold,
-// and what internal/explore is told), lease_test.go (what is expected of the rules and of each variant; -models.deep: also what takes longer).
+// and what internal/explore is told), lease_test.go (what is expected of the rules and of each variant; in campaign models also what takes longer).
 //
 // May import: internal/explore.
 package leasemodel

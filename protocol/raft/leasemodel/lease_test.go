@@ -1,11 +1,10 @@
 package leasemodel
 
 import (
-	"flag"
 	"testing"
-)
 
-var deep = flag.Bool("models.deep", false, "search larger clusters, too: a minute or two, 2 GB")
+	"github.com/braidlog/braid/internal/testsize"
+)
 
 // base is a cluster of three in which one member may stand once.
 func base(change func(c *model)) *model {
@@ -24,9 +23,9 @@ type search struct {
 	change func(c *model)
 }
 
-func (s search) run(t *testing.T) {
+func (s search) run(t *testing.T, deep bool) {
 	t.Run(s.name, func(t *testing.T) {
-		if *deep || !s.deep {
+		if deep || !s.deep {
 			run(t, base(s.change), limit, s.want)
 		}
 	})
@@ -52,7 +51,7 @@ func TestRulesHold(t *testing.T) {
 		{name: "read by index", deep: true, change: func(c *model) { c.byIndex = true }},
 		{name: "read by index, a learner becomes a voter", deep: true, change: func(c *model) { c.byIndex, c.voters, c.flying = true, 0b011, 1 }},
 	} {
-		s.run(t)
+		s.run(t, testsize.Runs(testsize.Models))
 	}
 }
 
@@ -71,6 +70,6 @@ func TestVariants(t *testing.T) {
 		{"a read that nobody confirms", false, staleIndex, func(c *model) { c.byIndex, c.readUnconfirmed = true, true }},
 		{"an earlier answer confirms", true, staleIndex, func(c *model) { c.byIndex, c.readOldRound = true, true }},
 	} {
-		s.run(t)
+		s.run(t, testsize.Runs(testsize.Models))
 	}
 }

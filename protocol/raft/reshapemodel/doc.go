@@ -10,7 +10,7 @@
 //
 // How to read: model_test.go (the state, the rules and their variants), view_test.go (what members know, and what they
 // say of it), steps_test.go (what may happen next), judge_test.go (what must hold), run_test.go (clusters, and
-// what is expected of each variant; -models.deep searches them whole).
+// what is expected of each variant; campaign models searches them whole).
 //
 // May import: internal/explore.
 package reshapemodel

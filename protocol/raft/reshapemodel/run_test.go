@@ -1,14 +1,12 @@
 package reshapemodel
 
 import (
-	"flag"
 	"slices"
 	"testing"
 
 	"github.com/braidlog/braid/internal/explore"
+	"github.com/braidlog/braid/internal/testsize"
 )
-
-var deep = flag.Bool("models.deep", false, "search everything: a minute, below 1 GB")
 
 // most is a bound that no search comes to.
 const most = 12_000_000
@@ -21,15 +19,15 @@ var (
 	bare    = setting{name: "4→3, no bodies", voters: 0b1111, k: 2, next: []uint8{0b0111}, length: [2]uint8{3, 3}}
 )
 
-// TestTheRulesHold: nothing is lost, and nobody is stranded. Without -models.deep the second log is shorter.
+// TestTheRulesHold: nothing is lost, and nobody is stranded. Outside campaign models the second log is shorter.
 func TestTheRulesHold(t *testing.T) {
 	for _, s := range []setting{bare, copies, shrinks, grows, both} {
-		if !*deep && (s.k == 2 && s.bodies > 0) {
+		if !testsize.Runs(testsize.Models) && (s.k == 2 && s.bodies > 0) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			if !*deep {
+			if !testsize.Runs(testsize.Models) {
 				s.length[second] = 2
 			}
 			explore.Run(t, (&model{setting: s}).space(), most, "")
@@ -62,7 +60,7 @@ func TestVariants(t *testing.T) {
 		{"the second instance follows freely", rules{followFreely: true}, copies, "lost"},
 		{"who is behind in the log counts", rules{unmatched: true}, both, "lost"},
 	} {
-		if !*deep && slices.Contains(slow, c.rules) {
+		if !testsize.Runs(testsize.Models) && slices.Contains(slow, c.rules) {
 			continue
 		}
 		t.Run(c.name+": "+c.setting.name, func(t *testing.T) {
@@ -74,7 +72,7 @@ func TestVariants(t *testing.T) {
 
 // TestOmissions: these rules are not needed beside the others.
 func TestOmissions(t *testing.T) {
-	if !*deep {
+	if !testsize.Runs(testsize.Models) {
 		return
 	}
 	for _, c := range []struct {
