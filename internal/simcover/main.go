@@ -8,21 +8,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 func main() {
 	missing := flag.Bool("missing", false, "print the lines that did not run")
+	rest := flag.Bool("all", false, "then run the seeds that are not counted, too")
+	each := flag.Duration("for", 0, "run new seeds of each kind of cluster for so long, and count nothing")
 	flag.Parse()
-	if err := measure(os.Stdout, *missing); err != nil {
+	if err := run(os.Stdout, *missing, *rest, *each); err != nil {
 		fmt.Fprintln(os.Stderr, "simcover:", err)
 		os.Exit(1)
 	}
 }
 
-// measure runs the campaigns and prints what they covered. It fails if a package covers too little.
-func measure(out io.Writer, missing bool) error {
+// run does what the flags say. It fails if a seed fails or a package covers too little.
+func run(out io.Writer, missing, rest bool, each time.Duration) error {
 	root, err := output("go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return err
@@ -30,13 +33,64 @@ func measure(out io.Writer, missing bool) error {
 	if err := os.Chdir(root); err != nil {
 		return err
 	}
+	if each > 0 {
+		return simulate(out, func(c campaign) (string, []string) {
+			return "1-1000000", []string{"--duration", each.String()}
+		})
+	}
+	err = measure(out, root, missing)
+	if rest {
+		err = errors.Join(err, simulate(out, func(c campaign) (string, []string) {
+			if c.counted == c.seeds {
+				return "", nil
+			}
+			return fmt.Sprintf("%d-%d", c.counted+1, c.seeds), nil
+		}))
+	}
+	return err
+}
+
+// simulate runs seeds of each campaign, and more flags, with a program that counts nothing.
+func simulate(out io.Writer, seeds func(campaign) (string, []string)) error {
+	dir, err := os.MkdirTemp("", "simcover")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	bin := filepath.Join(dir, "braid")
+	if _, err := output("go", "build", "-o", bin, "./cmd/braid"); err != nil {
+		return err
+	}
+	for _, c := range campaigns {
+		if s, more := seeds(c); s != "" {
+			err = errors.Join(err, c.run(out, bin, "", s, more...))
+		}
+	}
+	return err
+}
+
+// run runs seeds with a program. Where counters is a directory, the program counts there.
+func (c *campaign) run(out io.Writer, bin, counters, seeds string, more ...string) error {
+	args := slices.Concat([]string{"sim", "--seeds", seeds, "--failures", "20"}, strings.Fields(c.cluster), more)
+	cmd := exec.Command(bin, args...)
+	cmd.Env = append(os.Environ(), "GOCOVERDIR="+counters)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("braid %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// measure runs the campaigns' counted seeds and prints what they covered. It fails if a seed fails or a package covers
+// too little.
+func measure(out io.Writer, root string, missing bool) error {
 	dir, err := os.MkdirTemp("", "simcover")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	began := time.Now()
-	blocks, err := profile(dir)
+	blocks, failed, err := profile(out, dir)
 	if err != nil {
 		return err
 	}
@@ -46,11 +100,11 @@ func measure(out io.Writer, missing bool) error {
 	}
 	t.print(out, missing)
 	fmt.Fprintf(out, "\nmeasured in %s\n", time.Since(began).Round(time.Second))
-	return t.verdict()
+	return errors.Join(failed, t.verdict())
 }
 
-// profile builds braid with counters, runs the campaigns with it and returns what was counted.
-func profile(dir string) ([]block, error) {
+// profile builds braid with counters, runs the campaigns with it and returns what was counted, and which seeds failed.
+func profile(out io.Writer, dir string) (blocks []block, failed, err error) {
 	// The command's own package must be in the list: otherwise the program writes no counts at its end.
 	packages := "./cmd/braid"
 	for _, r := range rooms {
@@ -58,28 +112,26 @@ func profile(dir string) ([]block, error) {
 	}
 	bin, data, text := filepath.Join(dir, "braid"), filepath.Join(dir, "data"), filepath.Join(dir, "text")
 	if err := os.Mkdir(data, 0o700); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err := output("go", "build", "-cover", "-coverpkg="+packages, "-o", bin, "./cmd/braid"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, c := range campaigns {
-		cmd := exec.Command(bin, append([]string{"sim", "--json", "--failures", "1000000", "--seeds", c.seeds}, c.cluster...)...)
-		cmd.Env = append(os.Environ(), "GOCOVERDIR="+data)
-		// A seed that fails is for others to find: here only what ran matters.
-		if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
-			return nil, err
+		if c.counted > 0 {
+			failed = errors.Join(failed, c.run(out, bin, data, fmt.Sprintf("1-%d", c.counted)))
 		}
 	}
 	if _, err := output("go", "tool", "covdata", "textfmt", "-i="+data, "-o="+text); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f, err := os.Open(text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
-	return readProfile(f)
+	blocks, err = readProfile(f)
+	return blocks, failed, err
 }
 
 // output runs a command and returns what it wrote.
