@@ -25,6 +25,9 @@ type Links struct {
 	own places
 	// peers are ascending by member; self is not among them.
 	peers []linkedPeer
+	// absent are members that had a link, and have none although no membership says that they were removed: a change that
+	// added them was undone. They may be added again, and do not say again where they are.
+	absent []linkedPeer
 
 	Mutant Mutant // no-guests, given-unused, told-unused
 }
@@ -79,9 +82,15 @@ func (l *Links) peer(id protocol.MemberID) *linkedPeer {
 // keep returns a member, which has a link from now on. The result is valid until the next call.
 func (l *Links) keep(id protocol.MemberID) *linkedPeer {
 	i, known := l.find(id)
-	if !known {
-		l.peers = slices.Insert(l.peers, i, linkedPeer{id: id})
+	if known {
+		return &l.peers[i]
 	}
+	p := linkedPeer{id: id}
+	if i := slices.IndexFunc(l.absent, func(a linkedPeer) bool { return a.id == id }); i >= 0 {
+		p.places = l.absent[i].places
+		l.absent = slices.Delete(l.absent, i, i+1)
+	}
+	l.peers = slices.Insert(l.peers, i, p)
 	return &l.peers[i]
 }
 
@@ -121,8 +130,15 @@ func (l *Links) Follow(now time.Duration, c *protocol.Config) {
 			p.given, p.use = nil, p.listed
 		}
 	}
+	removed := func(p linkedPeer) bool { return slices.Contains(c.Removed, p.id) }
+	l.absent = slices.DeleteFunc(l.absent, removed)
 	l.peers = slices.DeleteFunc(l.peers, func(p linkedPeer) bool {
-		return p.left > 0 && now-p.left >= l.linger && !stays(c, p.id)
+		gone := p.left > 0 && now-p.left >= l.linger && !stays(c, p.id)
+		if gone && !removed(p) {
+			p.places.up = false
+			l.absent = append(l.absent, p)
+		}
+		return gone
 	})
 	for i := range l.peers {
 		switch p := &l.peers[i]; {

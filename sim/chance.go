@@ -50,6 +50,7 @@ var sources = map[string]source{
 	"holds":                 {stream: stream + 42},
 	"hubs":                  {stream: stream + 43},
 	"promises":              {stream: stream + 49},
+	"moves":                 {stream: stream + 61},
 
 	// what happens in a run
 	"losses":           {stream: stream + 15},

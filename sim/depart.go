@@ -48,10 +48,11 @@ func (m *Member) greet() {
 	}
 	m.greeted = m.clock()
 	for _, o := range w.members {
-		if o == m || !m.links.Has(o.id) ||
+		if o == m || !m.links.Has(o.id) || !m.reaches(o) ||
 			!o.up || o.paused > w.now || w.link(m.id, o.id).cut || w.link(o.id, m.id).cut {
 			continue
 		}
+		m.introduces(o)
 		reason := o.links.Admit(o.memberships(), m.id)
 		if reason.Final() {
 			m.later(w.roundTrip(m.id, o.id), func() {
@@ -68,7 +69,7 @@ func (w *World) given(m *Member) (all []protocol.Member) {
 	}
 	for _, o := range w.members {
 		if !o.gone && !o.retiring {
-			all = append(all, protocol.Member{ID: o.id})
+			all = append(all, protocol.Member{ID: o.id, PeerURLs: o.urls()})
 		}
 	}
 	return all

@@ -32,7 +32,8 @@
 //     members hold), straggle.go (members that change while somebody is behind), birth.go
 //     (clusters that begin with a state), astray.go (state
 //     machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
-//     hotcopy.go (disks), hold.go, promise.go, hubs.go (links that stand still, at random or when
+//     hotcopy.go (disks), moved.go (members at other addresses), hold.go, promise.go, hubs.go (links that
+//     stand still, at random or when
 //     members are about to vote, or are between some members only), reshape.go, depart.go (instances
 //     and members that come and go).
 //   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,

@@ -24,6 +24,7 @@ type Events struct {
 	Strangers    int `json:"links_refused"`
 	Unlinked     int `json:"messages_without_link"`
 	Guests       int `json:"links_to_unknown"`
+	Relocated    int `json:"moves"`
 	Forgotten    int `json:"members_stopped_that_lost_their_disk"`
 	FullStarts   int `json:"starts_on_full_disks"`
 	Newborn      int `json:"members_that_heard_others_first"`
@@ -117,7 +118,7 @@ func (e *Events) fields() []eventField {
 		{"links refused between members that began with different states", &e.BornApart}, {"members that joined a restored cluster", &e.Adopted},
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites}, {"stopped by I/O errors", &e.IOErrors},
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"disks nearly full", &e.LowDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
-		{"links refused", &e.Strangers}, {"messages without a link", &e.Unlinked}, {"links to unknown members", &e.Guests}, {"members stopped that lost their disk", &e.Forgotten}, {"members that heard others first", &e.Newborn}, {"starts on full disks", &e.FullStarts}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
+		{"links refused", &e.Strangers}, {"messages without a link", &e.Unlinked}, {"links to unknown members", &e.Guests}, {"members that moved", &e.Relocated}, {"members stopped that lost their disk", &e.Forgotten}, {"members that heard others first", &e.Newborn}, {"starts on full disks", &e.FullStarts}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},
 		{"leaders cut short", &e.CutShort}, {"copies of running disks put back", &e.HotCopies},
 		{"snapshots", &e.Snapshots}, {"streams", &e.Streams}, {"broken streams", &e.BrokenStream}, {"installs", &e.Installs},
 		{"joint configurations", &e.Joint}, {"configurations", &e.Changes}, {"members removed", &e.Retired}, {"removed members stopped", &e.Departed}, {"messages held up", &e.HeldUp},

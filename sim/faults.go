@@ -48,13 +48,14 @@ const (
 	faultHold                       // links of a leader stand still, and lose nothing
 	faultHubs                       // only some members have links with all others
 	faultPromise                    // members are about to vote when they hear of the leader again
+	faultMove                       // members start at other addresses
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"crash", "power", "pause", "partition", "isolate", "one-way", "burst", "slow-disk", "stalled-disk", "failed-sync",
 	"transfer", "change", "clock", "damage", "reshape", "freeze", "rot", "garble", "wipe", "old-disk", "full-disk",
-	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late", "straggle", "hold", "hubs", "promise",
+	"lag", "narrow", "away", "io-error", "state-damage", "hot-copy", "late", "straggle", "hold", "hubs", "promise", "move",
 }
 
 // drawFaults chooses which faults a run has and how often.
@@ -209,6 +210,8 @@ func (w *World) strike(k faultKind, victim *Member) {
 		w.cutToHubs()
 	case faultPromise:
 		w.promise()
+	case faultMove:
+		w.moveMembers(victim)
 	}
 }
 
@@ -619,10 +622,10 @@ func (w *World) addMember() protocol.Member {
 	if w.set.Chaos > 0 && w.chance(0.15) { // in a scenario there is no chance
 		w.tracef("FAULT %s will never come", m.id)
 		m.gone = true
-		return protocol.Member{ID: m.id}
+		return protocol.Member{ID: m.id, PeerURLs: m.urls()}
 	}
 	w.startLater(m, w.between(0, w.set.Election))
-	return protocol.Member{ID: m.id}
+	return protocol.Member{ID: m.id, PeerURLs: m.urls()}
 }
 
 func describeChanges(changes []protocol.Change) string {

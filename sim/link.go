@@ -96,7 +96,7 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 	}
 	w.violate(m.From, w.judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Core.MaxFrameBytes, 1<<20)))
 	l := w.link(m.From, m.To)
-	if from := w.member(m.From); from.up && !from.links.Has(m.To) {
+	if from := w.member(m.From); from.up && (!from.links.Has(m.To) || !from.reaches(w.member(m.To))) {
 		w.events.Unlinked++
 		w.tracef("%s → %s %s  (no link)", m.From, m.To, w.describe(m))
 		return false
@@ -193,7 +193,7 @@ func (w *World) carry(l *link, m *protocol.Message, stream uint32, frame []byte,
 // severed reports whether a member cannot reach another one: the link is cut, or the member keeps
 // none.
 func (w *World) severed(m *Member, to protocol.MemberID) bool {
-	return w.link(m.id, to).cut || m.up && !m.links.Has(to)
+	return w.link(m.id, to).cut || m.up && !m.links.Has(to) || !m.reaches(w.member(to))
 }
 
 // memberships are those that the member has applied.

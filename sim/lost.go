@@ -92,7 +92,7 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 		l.met = map[linkage]bool{}
 	}
 	l.met[k] = true
-	if to.links.Welcome(&protocol.Member{ID: from.id}) {
+	if to.links.Welcome(&protocol.Member{ID: from.id, PeerURLs: from.links.Own()}) && !w.set.moves() {
 		w.events.Guests++
 		w.tracef("%s   has a link to %s, which it does not know", to.id, from.id)
 	}

@@ -38,6 +38,9 @@ type Member struct {
 	join      bool // not part of the first configuration
 	// given are the members of which it is told when it starts for the first time.
 	given []protocol.Member
+	// url is where it listens. told: it is to be told where all members are.
+	url  string
+	told bool
 
 	up       bool
 	gone     bool // removed and stopped for good
@@ -100,6 +103,8 @@ type running struct {
 	handshakes member.Handshakes
 	silent     bool // a member without a log: it does not take part yet
 	links      *member.Links
+	// dials are the members that it dials where they are.
+	dials map[protocol.MemberID]bool
 
 	drops []droppedBody
 
@@ -144,7 +149,7 @@ type reader struct {
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
-	return &Member{w: w, id: id, own: w.settingsOf(id), disk: newDisk(), rate: 1}
+	return &Member{w: w, id: id, own: w.settingsOf(id), disk: newDisk(), rate: 1, url: home(id)}
 }
 
 // clock is the time by the member's own clock.

@@ -180,6 +180,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawUnequal(s.unequal(0))
 	s.drawEpochs(chanceOf(seed, "epochs"))
 	s.drawStraggle(chanceOf(seed, "stragglers"))
+	s.drawMoves(chanceOf(seed, "moves"))
 	s.stretch()
 	s.Core.Relays = o.Relays
 	s.fix()
@@ -315,7 +316,11 @@ func (s *Settings) codec() *protocol.Codec { return s.protocol.Core.Codec }
 func (s *Settings) firstConfig() protocol.Config {
 	var c protocol.Config
 	for i := range s.Nodes {
-		c.Members = append(c.Members, protocol.Member{ID: protocol.MemberID(i + 1), Slot: uint8(i)})
+		m := protocol.Member{ID: protocol.MemberID(i + 1), Slot: uint8(i)}
+		if s.moves() {
+			m.PeerURLs = []string{home(m.ID)}
+		}
+		c.Members = append(c.Members, m)
 	}
 	return c
 }

@@ -83,6 +83,8 @@ type World struct {
 	held      *standstill // of links of a member; nil: all links move
 	// growing: the operator adds members, after he removed some. See Settings.Resize.
 	growing bool
+	// moved is how often members got another address.
+	moved int
 
 	events   Events
 	messages int    // sent so far
