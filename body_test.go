@@ -120,6 +120,7 @@ func newLibrary(t testing.TB, size int, tune func(*braid.Options)) *library {
 }
 
 func (l *library) start(m braid.Member, join bool) {
+	testsize.Long(l.t)
 	o := braid.Options{
 		Self: m.ID, Cluster: 43, Dir: l.dirs[m.ID], Members: l.members, Join: join,
 		ListenPeer: []string{m.PeerURLs[0][len("http://"):]}, Placement: braid.PlacementCode,

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -59,6 +60,7 @@ func (c *keyedCluster) options(i int) braid.Options {
 }
 
 func (c *keyedCluster) start(i int) {
+	testsize.Long(c.t)
 	c.t.Helper()
 	c.groups[i] = nil
 	sm, err := braid.NewGroups(3, func(group int) braid.StateMachine {

@@ -186,6 +186,8 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 	require.NoError(t, change(braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 7, PeerURLs: url}}))
 	require.NoError(t, change(remove(7)))
 	require.NoError(t, change(braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 8, PeerURLs: url}}))
+	require.Eventually(t, func() bool { return !n.Status().Members[0].Log.IsZero() }, testTimeout, time.Millisecond,
+		"the member's own log is recorded while the test goes on")
 	changed := n.Status().Members
 	for what, refusal := range map[string]struct {
 		err  error

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/registry"
 )
 
@@ -118,6 +119,7 @@ func fakeConfig(t *testing.T, l Load) LogConfig {
 }
 
 func TestLoadModes(t *testing.T) {
+	testsize.Long(t)
 	for _, l := range []Load{{Inflight: 1}, {Inflight: 7}, {Inflight: 1000}, {Inflight: 100_000}, {Proposers: 1}, {Proposers: 300}, {Inflight: 1000, Rate: 2000}} {
 		f := &fakeCluster{}
 		r, err := runLogOn(context.Background(), fakeConfig(t, l), f.open)
@@ -205,6 +207,7 @@ func TestRateCountsFromWhenDue(t *testing.T) {
 }
 
 func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
+	testsize.Long(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	c := fakeConfig(t, Load{Inflight: 100, Duration: time.Hour})
 	c.Progress = func(p Progress) {

@@ -15,6 +15,7 @@ import (
 
 // Every contestant must keep its promises in every mode, and fill in every figure.
 func TestContestants(t *testing.T) {
+	testsize.Long(t)
 	t.Parallel()
 	for _, name := range slices.Concat(Protocols(false), Protocols(true)) {
 		for _, l := range []Load{{Inflight: 2000}, {Proposers: 50}} {
@@ -80,6 +81,7 @@ func checkResult(t *testing.T, r *LogResult) {
 }
 
 func TestLargeCommands(t *testing.T) {
+	testsize.Long(t)
 	all := slices.Concat(Protocols(false), Protocols(true))
 	for _, name := range testsize.Pick(testsize.Processes, all[:1], all[:2], all) {
 		t.Run(name, func(t *testing.T) {
@@ -108,6 +110,7 @@ func TestLargeCommands(t *testing.T) {
 
 // Fragments save what they promise, of large commands only.
 func TestCommandsInFragments(t *testing.T) {
+	testsize.Long(t)
 	// 4/3 of a command and those before the followers were heard; 4 small ones and what is around them.
 	for payload, most := range map[int]float64{256 << 10: 3.5, 100: 50} {
 		l := Load{Payload: payload, Proposers: 8, Duration: 700 * time.Millisecond}

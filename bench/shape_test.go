@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -134,6 +135,7 @@ func TestCardsNet(t *testing.T) {
 // Niagara is measured as any other: on several network cards, and by clients of all members
 // where these share the leaders.
 func TestRunLogNiagara(t *testing.T) {
+	testsize.Long(t)
 	for _, s := range []Settings{{Instances: 2, MaxBatchCommands: 1, Cards: 2, Net: "bandwidth=1gbit"}, {Instances: 4, Leaders: braid.LeadersSpread}} {
 		for _, l := range []Load{
 			{Payload: 100, Proposers: 7, Warmup: 50 * time.Millisecond, Duration: 400 * time.Millisecond},

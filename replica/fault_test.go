@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
@@ -209,6 +210,7 @@ var faults = map[string]fault{
 // TestWhatFailsStopsOneMemberAlone lets each thing fail that can, while everybody proposes. The member stops
 // and says why, or goes on where that is safe. What it acknowledged is on the others, and they go on.
 func TestWhatFailsStopsOneMemberAlone(t *testing.T) {
+	testsize.Long(t)
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, f.setting, func(c *cluster) {

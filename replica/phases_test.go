@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/member"
 	"github.com/braidlog/braid/order"
 	"github.com/braidlog/braid/protocol"
@@ -220,6 +221,7 @@ func (c *cluster) bodiesOf(id protocol.MemberID) (refs []protocol.BodyRef) {
 // same time and after it. Everybody is told once. The directory can be opened again at once, and the member
 // takes part again.
 func TestAMemberIsClosedInEveryPhase(t *testing.T) {
+	testsize.Long(t)
 	for name, p := range phases {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, p.setting, func(c *cluster) {

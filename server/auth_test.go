@@ -9,6 +9,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 type clientAlarm = clientv3.AlarmMember
@@ -90,6 +92,7 @@ func TestAuth(t *testing.T) {
 }
 
 func TestLeasesUnderAuth(t *testing.T) {
+	testsize.Long(t)
 	f := start(t)
 	ctx := testContext(t)
 	root, reader := f.enableAuth(t, ctx)

@@ -23,6 +23,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // fedConn is a connection whose client has sent everything.
@@ -175,6 +177,7 @@ func used(r *room) (bytes int64, waiting int) {
 
 // Requests that do not end take no more than their room, and not that of others. They end in time.
 func TestUnfinishedRequests(t *testing.T) {
+	testsize.Long(t)
 	f := start(t)
 	ctx := testContext(t)
 	c := f.rawCalls(t)

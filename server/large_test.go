@@ -26,6 +26,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/store"
 )
 
@@ -418,6 +419,7 @@ func TestSnapshotWithLargeValues(t *testing.T) {
 
 // TestSixteenMiB is within the default limit from end to end; above it the refusal names it.
 func TestSixteenMiB(t *testing.T) {
+	testsize.Long(t)
 	f := start(t)
 	ctx := testContext(t)
 	c := f.dial(t, clientv3.Config{MaxCallSendMsgSize: 64 << 20})

@@ -14,6 +14,7 @@ import (
 	lpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 func TestLease(t *testing.T) {
@@ -52,6 +53,7 @@ func TestLease(t *testing.T) {
 }
 
 func TestLeaseExpires(t *testing.T) {
+	testsize.Long(t)
 	f := start(t)
 	c, ctx := f.client, testContext(t)
 	granted, err := c.Grant(ctx, 1)
@@ -114,6 +116,7 @@ func TestAskAnotherMember(t *testing.T) {
 // TestKeepAliveInTimeCounts: what is asked of the cluster to confirm a renewal takes longer
 // than the lease. The keep-alive came in time all the same.
 func TestKeepAliveInTimeCounts(t *testing.T) {
+	testsize.Long(t)
 	t.Parallel() // it waits for a clock
 	f := start(t)
 	c, ctx := f.client, testContext(t)
@@ -140,6 +143,7 @@ func TestKeepAliveInTimeCounts(t *testing.T) {
 // TestKeepAliveBehindAnother: two leases share a stream, as all of a client do. While the end of
 // the first is being decided, and that takes long, the second is renewed.
 func TestKeepAliveBehindAnother(t *testing.T) {
+	testsize.Long(t)
 	t.Parallel() // it waits for a clock
 	f := start(t)
 	c, ctx := f.client, testContext(t)

@@ -21,6 +21,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	epb "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
 	lpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // rpc is a method as somebody without rights calls it. user: a call with any user is answered.
@@ -189,6 +191,7 @@ func withLogin(ctx context.Context, token string) context.Context {
 
 // A lease ends although strangers send keep-alives for it all the time.
 func TestStrangersKeepNoLeaseAlive(t *testing.T) {
+	testsize.Long(t)
 	t.Parallel() // it waits for a clock
 	f := start(t)
 	ctx := testContext(t)

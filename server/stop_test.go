@@ -12,10 +12,13 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	epb "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // However clients behave, a stop that was asked for ends soon.
 func TestStopWithAnyClient(t *testing.T) {
+	testsize.Long(t)
 	f := start(t)
 	ctx := testContext(t)
 	conn := f.client.ActiveConnection()

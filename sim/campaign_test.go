@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // A run that does not matter any more is abandoned, and nothing of it counts.
@@ -25,6 +27,7 @@ func TestAbandonedRuns(t *testing.T) {
 
 // However many workers there are, a campaign finds the first seed that fails.
 func TestCampaignFindsTheFirstFailure(t *testing.T) {
+	testsize.Long(t)
 	for workers := 1; workers <= 4; workers++ {
 		c := Campaign{Protocol: defaultProtocol, Nodes: 3, First: 20, Last: 40, Mutant: "no-prev-check", Workers: workers}
 		sum, err := c.Run(nil)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -52,6 +53,7 @@ func (c *celled) Step(now time.Duration, in protocol.Input, out *protocol.Effect
 // Members keep cells through everything that happens to them, and are never woken too early. The judge
 // of what is on disks knows the cells too.
 func TestCellsAndWakes(t *testing.T) {
+	testsize.Long(t)
 	for _, c := range []Options{{Protocol: "raft", Nodes: 3}, {Protocol: "niagara", Nodes: 3}} {
 		var counts cellCounts
 		for c.Seed = 1; c.Seed <= 12; c.Seed++ {

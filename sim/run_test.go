@@ -67,7 +67,7 @@ func TestSeeds(t *testing.T) {
 		{Protocol: multiRaft, Nodes: 5, Last: 10},
 	} {
 		c.First, c.Failures = 1, 5
-		c.Last = testsize.Pick(testsize.Seeds, max(2, c.Last/20), max(3, c.Last/5), c.Last)
+		c.Last = testsize.Pick(testsize.Seeds, 1, max(3, c.Last/5), c.Last)
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
 		for _, f := range sum.Failed {
@@ -117,6 +117,7 @@ func TestEverythingHappens(t *testing.T) {
 
 // TestWritesAreAnsweredEarly: with a protocol that does so.
 func TestWritesAreAnsweredEarly(t *testing.T) {
+	testsize.Long(t)
 	c := Campaign{Protocol: "slotpaxos", Nodes: 3, First: 1, Last: 40}
 	sum, err := c.Run(nil)
 	require.NoError(t, err)
@@ -130,6 +131,7 @@ func TestWritesAreAnsweredEarly(t *testing.T) {
 
 // TestBodiesTakeLanes: those of blind commands, as rows.
 func TestBodiesTakeLanes(t *testing.T) {
+	testsize.Long(t)
 	c := Campaign{Protocol: "lcr", Placement: "code", Nodes: 5, First: 1, Last: 20}
 	sum, err := c.Run(nil)
 	require.NoError(t, err)
@@ -143,7 +145,7 @@ func TestSavedSeeds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/seeds")
 	require.NoError(t, err)
-	n, at, every := 0, 0, testsize.Pick(testsize.Seeds, 20, 4, 1)
+	n, at, every := 0, 0, testsize.Pick(testsize.Seeds, 40, 4, 1)
 	for line := range strings.Lines(string(text)) {
 		var proto string
 		var nodes int
@@ -234,6 +236,7 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 }
 
 func TestCampaignPrintsHowToReplay(t *testing.T) {
+	testsize.Long(t)
 	c := Campaign{Protocol: "raft", Nodes: 3, First: 1, Last: 50, Mutant: "truncate-always", Without: []string{"pause"}}
 	sum, err := c.Run(nil)
 	require.NoError(t, err)

@@ -13,6 +13,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/auth"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // enableAuth makes root, a user bob who may write and read [a, b), and turns auth on.
@@ -86,6 +88,7 @@ func TestAuth(t *testing.T) {
 // TestAuthLeases keeps users from leases on keys that they may not write; the store's own
 // commands pass.
 func TestAuthLeases(t *testing.T) {
+	testsize.Long(t)
 	t.Parallel() // it waits for a clock
 	n := openTemp(t)
 	enableAuth(n)

@@ -16,6 +16,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // varied is a store with something of everything: history, leases, users, an alarm.
@@ -83,6 +85,7 @@ func offsetsOf(t testing.TB, path, what string) (out []int64) {
 // TestFlippedByteIsFoundAtStart flips one byte after the other of a closed database. Opening
 // it must find the damage, or the byte must not matter: then all is as it was.
 func TestFlippedByteIsFoundAtStart(t *testing.T) {
+	testsize.Long(t)
 	n := varied(t, testOptions(t.TempDir()))
 	want, dump := mustValues(t, n), n.dump()
 	require.NoError(t, n.Close())
@@ -169,6 +172,7 @@ func liveValues(t testing.TB, path string) (out []int64) {
 // TestFlippedByteIsFoundWhileRunning flips bytes below a running store. Reads see right
 // values or an error, and the scrub finds every flip that matters.
 func TestFlippedByteIsFoundWhileRunning(t *testing.T) {
+	testsize.Long(t)
 	for round := range 40 {
 		n := varied(t, testOptions(t.TempDir()))
 		want := mustValues(t, n)
@@ -221,6 +225,7 @@ func TestScrubFindsFlips(t *testing.T) {
 // TestScrubBesideWrites reads the database over and over while it is written, compacted and
 // defragmented: it never takes that for damage.
 func TestScrubBesideWrites(t *testing.T) {
+	testsize.Long(t)
 	o := testOptions(t.TempDir())
 	o.BackendBatchInterval = time.Millisecond
 	n := varied(t, o)

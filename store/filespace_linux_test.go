@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // smallDisk mounts a file system of so many bytes, for whoever may; nobody else can tell.
@@ -43,6 +45,7 @@ func fillDisk(t *testing.T, dir string) (free func()) {
 // TestApplyOnFullDisk goes on applying when others fill the disk: at first in what is allocated,
 // then it waits, and goes on once there is space. It opens on the full disk, too.
 func TestApplyOnFullDisk(t *testing.T) {
+	testsize.Long(t)
 	dir, ok := smallDisk(t, 64<<20)
 	if !ok {
 		return
@@ -112,6 +115,7 @@ func TestSpaceIsFoundOut(t *testing.T) {
 // TestRestoreOnFullDisk receives a snapshot for which there is no space: it waits, and takes it
 // once there is.
 func TestRestoreOnFullDisk(t *testing.T) {
+	testsize.Long(t)
 	dir, ok := smallDisk(t, 64<<20)
 	if !ok {
 		return

@@ -18,6 +18,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/etcdserver/txn"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // pool are values that are easily mistaken for each other.
@@ -179,6 +181,7 @@ func contest(n *large, oracle *node, r asker, steps int) {
 // TestLargeValuesBehaveLikeSmallOnes also goes on from a snapshot for clients, with every
 // value in the database: etcd's own history, and its own hash.
 func TestLargeValuesBehaveLikeSmallOnes(t *testing.T) {
+	testsize.Long(t)
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := asker{rand.New(rand.NewPCG(seed, 3))}

@@ -9,6 +9,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/lease"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 func TestLeases(t *testing.T) {
@@ -98,6 +100,7 @@ func TestClaimInSnapshot(t *testing.T) {
 }
 
 func TestExpiredLeaseIsRevoked(t *testing.T) {
+	testsize.Long(t)
 	t.Parallel() // it waits for a clock
 	n := openTemp(t)
 	n.must(grant(7, 1))
@@ -111,6 +114,7 @@ func TestExpiredLeaseIsRevoked(t *testing.T) {
 
 // TestDeposedPrimaryRevokesNothing delays what a primary decided until there is a newer one.
 func TestDeposedPrimaryRevokesNothing(t *testing.T) {
+	testsize.Long(t)
 	t.Parallel() // it waits for a clock
 	n := openTemp(t)
 	n.must(grant(7, 1))
@@ -125,6 +129,7 @@ func TestDeposedPrimaryRevokesNothing(t *testing.T) {
 // TestCheckpointSurvives has a lease's age ordered, so that a new primary knows it, also
 // after a restart.
 func TestCheckpointSurvives(t *testing.T) {
+	testsize.Long(t)
 	t.Parallel() // it waits for a clock
 	o := testOptions(t.TempDir())
 	o.LeaseCheckpointInterval = time.Second

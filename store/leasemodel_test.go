@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // The promises of docs/leases.md, on members that are a lease clock and a place in a log each:
@@ -383,6 +385,7 @@ func TestLeasesEndInStorms(t *testing.T) {
 }
 
 func TestLeaseModelFindsFaults(t *testing.T) {
+	testsize.Long(t)
 	for name, fault := range map[string]leaseFault{
 		"answered before checkpoints are taken back": faultAnswerAtOnce, "checkpoints in any order": faultUnnumbered,
 		"confirmations do not age": faultFreshAlways, "decisions of earlier primaries count": faultUnguarded,

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/transport/netspec"
 )
 
@@ -82,6 +83,7 @@ func TestEmulatedJitterKeepsOrder(t *testing.T) {
 
 // TestEmulatedEgress: the card's budget is shared by streams, and the cards have one each.
 func TestEmulatedEgress(t *testing.T) {
+	testsize.Long(t)
 	const frames, size = 20, 50_000
 	for _, c := range []struct {
 		spec string
@@ -125,6 +127,7 @@ func TestEmulatedEgress(t *testing.T) {
 }
 
 func TestEmulatedLossDelays(t *testing.T) {
+	testsize.Long(t)
 	a, b := emulated(t, "latency=1ms,loss=50%", nil)
 	eventually(t, "a packet lost, with half of all lost", func() bool {
 		d := oneWay(t, a, b, 10)
@@ -136,6 +139,7 @@ func TestEmulatedLossDelays(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	testsize.Long(t)
 	tm := quick
 	tm.idle = 2 * time.Second // the links that are not cut must hold on a busy machine
 	a, b := pairOf(t, tm, nil)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 func TestHandshakeRefusals(t *testing.T) {
@@ -155,6 +157,7 @@ func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {
 
 // TestStrangers lets strangers do what they like; the cluster goes on.
 func TestStrangers(t *testing.T) {
+	testsize.Long(t)
 	hi := greeting(forFrames, 9)
 	bad := func(change func(b []byte)) []byte {
 		b := bytes.Clone(hi)
@@ -213,6 +216,7 @@ func TestStrangers(t *testing.T) {
 
 // TestSlowStranger says one byte at a time, always within any single read's deadline.
 func TestSlowStranger(t *testing.T) {
+	testsize.Long(t)
 	a, _ := pairOf(t, quick, nil)
 	conn := stranger(t, a.addr, nil)
 	began := time.Now()

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 func noise(n int) []byte {
@@ -103,6 +105,7 @@ func TestSnapshotVerdictComesEarly(t *testing.T) {
 }
 
 func TestSnapshotWaitsForSlowEnds(t *testing.T) {
+	testsize.Long(t)
 	const slow = "slow to store"
 	tm := quick
 	tm.idle = 2 * time.Second // a busy machine may well be late with a ping

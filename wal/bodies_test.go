@@ -278,6 +278,7 @@ func TestBodiesCrashEverywhere(t *testing.T) {
 // TestBodiesFailEverywhere makes each operation on files fail once. The store must shut for
 // good, and hold what was synced when it is opened again.
 func TestBodiesFailEverywhere(t *testing.T) {
+	testsize.Long(t)
 	injected := errors.New("injected")
 	kinds := map[errorfs.OpKind]int{}
 	for at := 0; ; at++ {

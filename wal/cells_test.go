@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 func cellOf(instance uint32, number uint64, data string) Record {
@@ -242,6 +244,7 @@ func TestCellsAreMended(t *testing.T) {
 // TestDamageAnywhereWithCells damages logs in random places, and has the cells written again. Whenever
 // such a log opens it has every cell, as it is.
 func TestDamageAnywhereWithCells(t *testing.T) {
+	testsize.Long(t)
 	opened, refused := 0, 0
 	for seed := uint64(1); seed <= 60; seed++ {
 		mem := vfs.NewMem()

@@ -365,6 +365,7 @@ func modelOf(t testing.TB, l *Log) *model {
 // TestFailEverywhere makes each operation on files fail once. The log must shut for good,
 // and hold what was synced when it is opened again.
 func TestFailEverywhere(t *testing.T) {
+	testsize.Long(t)
 	injected := errors.New("injected")
 	kinds := map[errorfs.OpKind]int{}
 	for at := 0; ; at++ {
@@ -453,6 +454,7 @@ func segmentFiles(t testing.TB, fs vfs.FS) (names []string) {
 // TestFlipEverywhere flips bits all over a log that was closed: each flip is detected, or
 // changes nothing.
 func TestFlipEverywhere(t *testing.T) {
+	testsize.Long(t)
 	mem := vfs.NewCrashableMem()
 	w := newWorkload(7)
 	w.sizes = []int{0, 3, 40, 300}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/sim/scale"
 )
 
@@ -147,6 +148,7 @@ func TestModelFails(t *testing.T) {
 
 // The real model, on a real cluster: small, and only to see that all of it goes together.
 func TestRealModel(t *testing.T) {
+	testsize.Long(t)
 	work := Work{Rate: saturating, For: 30 * time.Millisecond, Inflight: 500}
 	raft := niagaraSetup(0, entryEach)
 	e := &Experiment{

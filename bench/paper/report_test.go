@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 func TestReportJSON(t *testing.T) {
@@ -57,6 +59,7 @@ func TestReportJSON(t *testing.T) {
 // The page must show everything, need nothing from elsewhere, and be well-formed; the
 // pictures must be XML by themselves.
 func TestReportFiles(t *testing.T) {
+	testsize.Long(t)
 	dir := t.TempDir()
 	var results []*Result
 	for _, e := range Experiments() {

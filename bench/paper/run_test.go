@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // fakeWorld makes targets whose figures are given, and writes down what happens.
@@ -216,6 +218,7 @@ func TestRunInterrupted(t *testing.T) {
 
 // The limit ends an experiment without an error; only rounds that fit are begun.
 func TestRunLimit(t *testing.T) {
+	testsize.Long(t)
 	w := &fakeWorld{figure: func(s Setup, k Work, n int) (float64, error) {
 		<-time.After(20 * time.Millisecond) // stands for work, nothing waits for it
 		return steady(s, k, n)

@@ -18,6 +18,7 @@ import (
 
 // A small experiment on real clusters: every optimisation off, and all on.
 func TestRealExperiment(t *testing.T) {
+	testsize.Long(t)
 	dir, remove, err := bench.DataDir("")
 	if err != nil {
 		t.Fatal(err)

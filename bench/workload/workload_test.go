@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 func spec(t testing.TB, keys string, space int) Spec {
@@ -227,6 +229,7 @@ func TestFrontierConcurrently(t *testing.T) {
 }
 
 func TestMixShares(t *testing.T) {
+	testsize.Long(t)
 	for _, name := range []string{"A", "b", "C", "D", "E", "F"} {
 		mix, keys, err := YCSB(name)
 		require.NoError(t, err)

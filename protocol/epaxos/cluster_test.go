@@ -249,7 +249,7 @@ func TestClusters(t *testing.T) {
 	for _, members := range []int{1, 2, 3, 4, 5, 7} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
 			executed, noops := 0, 0
-			for seed := range uint64(60) {
+			for seed := range testsize.Pick[uint64](testsize.Seeds, 5, 20, 60) {
 				g := play(members, "", seed, 100+int(seed)*5)
 				require.NoError(t, g.wrong, "seed %d", seed)
 				for _, v := range g.decided {
@@ -265,6 +265,7 @@ func TestClusters(t *testing.T) {
 }
 
 func TestMutants(t *testing.T) {
+	testsize.Long(t)
 	// Two are rarely found, so their search is left to campaign mutants and begins shortly before.
 	begin := map[protocol.Mutant]uint64{MutantOneBallot: 4040, MutantOnlyDecided: 3340}
 	for _, m := range append(PartMutants[:2:2], Mutants[:ruleMutants]...) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/paxos"
@@ -42,7 +43,7 @@ func TestFlexibleQuorums(t *testing.T) {
 				if s.ReadQuorum == 0 {
 					o.Grid = f.quorums
 				}
-				for seed := range uint64(6) {
+				for seed := range testsize.Pick[uint64](testsize.Seeds, 1, 2, 6) {
 					o.Bodies = int(seed % 2 * 500)
 					if what := hunt(f.quorums.Set, o, seed); what != "" {
 						t.Errorf("seed %d: %s", seed, what)

@@ -69,6 +69,7 @@ func huntForISS(change func(*protocol.Settings), m protocol.Mutant, o conformanc
 
 // TestMutantsAreSeen: the suite's random clusters notice these. The simulator finds all.
 func TestMutantsAreSeen(t *testing.T) {
+	testsize.Long(t)
 	for _, m := range []protocol.Mutant{
 		paxos.MutantAcceptedEarly, paxos.MutantPromiseForgets, paxos.MutantPromiseUndecided,
 		paxos.MutantOwnValue, paxos.MutantCountOlderBallot, paxos.MutantLearnOlderBallot, paxos.MutantReadBelowFloor,

@@ -48,6 +48,7 @@ func TestHunt(t *testing.T) {
 // TestMutantsAreSeen: the suite's random clusters notice these. The others need a script:
 // testdata/mutants.txt, testdata/code_mutants.txt.
 func TestMutantsAreSeen(t *testing.T) {
+	testsize.Long(t)
 	notice := func(m protocol.Mutant, change func(*protocol.Settings), o conformance.Options, seed uint64) {
 		for s := seed; s < seed+400; s++ {
 			if conformance.HuntWith(raft.Codec, factory(func(c *protocol.Settings) {

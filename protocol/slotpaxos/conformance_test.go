@@ -3,6 +3,7 @@ package slotpaxos_test
 import (
 	"testing"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/slotpaxos"
@@ -33,7 +34,9 @@ func TestConformance(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, slotpaxos.Codec, factory(change), options)
+			o := options
+			o.Seeds = testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)
+			conformance.RunWith(t, slotpaxos.Codec, factory(change), o)
 		})
 	}
 }
@@ -43,7 +46,9 @@ func TestConformanceWithBodies(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, slotpaxos.Codec, factory(change), conformance.Options{Bodies: 500, Derive: slotpaxos.Derive})
+			conformance.RunWith(t, slotpaxos.Codec, factory(change), conformance.Options{
+				Bodies: 500, Derive: slotpaxos.Derive, Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
+			})
 		})
 	}
 }

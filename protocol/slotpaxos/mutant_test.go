@@ -37,6 +37,7 @@ func TestHunt(t *testing.T) {
 
 // TestBodyMutantsAreSeen: the same of bodies.
 func TestBodyMutantsAreSeen(t *testing.T) {
+	testsize.Long(t)
 	for _, m := range []protocol.Mutant{slotpaxos.MutantNamedByBallot, slotpaxos.MutantChangeLosesBodies} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
@@ -55,6 +56,7 @@ func TestBodyMutantsAreSeen(t *testing.T) {
 // TestMutantsAreSeen: the suite's random clusters notice these. Some of the others have a script, and
 // the simulator finds all.
 func TestMutantsAreSeen(t *testing.T) {
+	testsize.Long(t)
 	for _, m := range []protocol.Mutant{
 		slotpaxos.MutantPromiseForgets, slotpaxos.MutantAnswerEarly, slotpaxos.MutantOwnValue, slotpaxos.MutantReadAlone, slotpaxos.MutantAcceptedByOne,
 	} {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/paxos"
@@ -43,7 +44,7 @@ func TestConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, paxos.Codec, factory(change), conformance.Options{Fixed: true, Seeds: 20})
+			conformance.RunWith(t, paxos.Codec, factory(change), conformance.Options{Fixed: true, Seeds: testsize.Pick[uint64](testsize.Seeds, 2, 5, 20)})
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/raft"
 	"github.com/braidlog/braid/registry"
@@ -183,6 +184,7 @@ func TestOneMachineForAll(t *testing.T) {
 }
 
 func TestTheFactorIsFound(t *testing.T) {
+	testsize.Long(t)
 	c := typicalCosts()
 	var measured []Measurement
 	for _, instances := range []int{1, 2} {
@@ -210,6 +212,7 @@ func TestTheFactorIsFound(t *testing.T) {
 // Whatever else the machine does, the measured costs make a model that runs. They survive being
 // stored.
 func TestCalibrate(t *testing.T) {
+	testsize.Long(t)
 	cfg := entries(2, 2)
 	c, err := Calibrate(t.Context(), t.TempDir(), []Config{cfg})
 	require.NoError(t, err)

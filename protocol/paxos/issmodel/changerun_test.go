@@ -64,6 +64,7 @@ func thereAndBack() story {
 }
 
 func TestChangeHolds(t *testing.T) {
+	testsize.Long(t)
 	for _, c := range []struct {
 		name  string
 		story story
@@ -123,6 +124,7 @@ func TestChangeTakesItsWays(t *testing.T) {
 
 // Each variant does what its line says.
 func TestChangeVariants(t *testing.T) {
+	testsize.Long(t)
 	unconditional := twoCommands()
 	unconditional.changes[1].presumes = 0
 	for _, c := range []struct {

@@ -18,6 +18,7 @@ func oneVote() *checkpointModel {
 }
 
 func TestCheckpointHolds(t *testing.T) {
+	testsize.Long(t)
 	t.Run("majorities", func(t *testing.T) { run(t, majorities(3), quickLimit, "") })
 	t.Run("one vote decides", func(t *testing.T) { run(t, oneVote(), quickLimit, "") })
 }
@@ -73,6 +74,7 @@ func TestCheckpointVariants(t *testing.T) {
 // answers with the decisions. One that has not got them may free when the epoch is stable, if it
 // keeps that, and takes no part in the epoch any more.
 func TestCheckpointAlternatives(t *testing.T) {
+	testsize.Long(t)
 	for _, c := range []struct {
 		name  string
 		rules checkpointRules

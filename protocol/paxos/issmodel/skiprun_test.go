@@ -22,6 +22,7 @@ func with(r skipRules) *skipModel {
 
 // The rules hold, with one sequence number and ballots 0, 1 and 2.
 func TestSkipHolds(t *testing.T) {
+	testsize.Long(t)
 	t.Run("majorities", func(t *testing.T) { run(t, skips(3, 2, 2), quickLimit, "") })
 	t.Run("one vote decides", func(t *testing.T) { run(t, skips(3, 3, 1), quickLimit, "") })
 	t.Run("one promise is enough", func(t *testing.T) { run(t, skips(3, 1, 3), quickLimit, "") })

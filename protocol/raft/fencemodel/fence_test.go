@@ -2,6 +2,8 @@ package fencemodel
 
 import (
 	"testing"
+
+	"github.com/braidlog/braid/internal/testsize"
 )
 
 // scenarios are the changes of docs/lcr.md. Member 1 owns the lane where nothing else is said.
@@ -44,6 +46,7 @@ var (
 // The rules hold with two leaders, one after the other or both at once, who stop or go on at any
 // point, and with any other member that stops.
 func TestFenceHolds(t *testing.T) {
+	testsize.Long(t)
 	for _, c := range []struct {
 		scenario string
 		rules    rules
