@@ -104,7 +104,7 @@ func TestMethodsWithAContextThatEnded(t *testing.T) {
 	before := n.Status().Applied
 	ended, end := context.WithCancel(t.Context())
 	end()
-	for name, call := range methods {
+	for name, call := range withContext() {
 		err := call(ended, n)
 		require.ErrorIs(t, err, context.Canceled, name)
 		require.NotErrorIs(t, err, braid.ErrMaybeCommitted, name)
@@ -119,7 +119,7 @@ func TestMethodsWithAContextThatEnded(t *testing.T) {
 func TestMethodsWithoutALeader(t *testing.T) {
 	t.Parallel()
 	n := sole(t, []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:9"}}, {ID: 2, PeerURLs: []string{"http://127.0.0.1:9"}}})
-	for name, call := range methods {
+	for name, call := range withContext() {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		err := call(ctx, n)
 		cancel()
@@ -136,6 +136,24 @@ func TestMethodsWithoutALeader(t *testing.T) {
 	}
 }
 
+// TestWhatIsTakenWithoutALeader and never answered by one is answered when the member stops. What does not fail returns.
+func TestWhatIsTakenWithoutALeader(t *testing.T) {
+	t.Parallel()
+	n := sole(t, []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:9"}}, {ID: 2, PeerURLs: []string{"http://127.0.0.1:9"}}})
+	for name, call := range without {
+		require.NoError(t, call(n), name)
+	}
+	for name, call := range withoutError {
+		if name != "Close" {
+			require.NoError(t, call(n), name)
+		}
+	}
+	told := make(chan error, 1)
+	require.NoError(t, n.ProposeAsync([]byte("x"), func(_ any, err error) { told <- err }))
+	require.NoError(t, n.Close())
+	require.ErrorIs(t, <-told, braid.ErrStopped)
+}
+
 // TestMethodsAfterClose say that the member is stopped.
 func TestMethodsAfterClose(t *testing.T) {
 	t.Parallel()
@@ -143,13 +161,16 @@ func TestMethodsAfterClose(t *testing.T) {
 	require.NoError(t, n.ReadBarrier(t.Context()))
 	changes := n.Changes(t.Context())
 	require.NoError(t, n.Close())
-	for name, call := range methods {
+	for name, call := range withContext() {
 		err := call(t.Context(), n)
 		require.ErrorIs(t, err, braid.ErrStopped, name)
 		require.NotErrorIs(t, err, braid.ErrMaybeCommitted, name)
 	}
 	for name, call := range without {
 		require.ErrorIs(t, call(n), braid.ErrStopped, name)
+	}
+	for name, call := range withoutError {
+		require.NoError(t, call(n), name)
 	}
 	n.HandOver(t.Context())
 	n.CheckState()

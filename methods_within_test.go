@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -27,6 +28,13 @@ var ofClient = map[string]call{
 	"ProposeWithAsync": func(_ context.Context, n *braid.Node) error {
 		return n.Client().ProposeWithAsync([]byte("x"), nil, braid.ProposeOptions{}, func(any, error) {})
 	},
+}
+
+// withContext are the methods of Node and Client that have a context.
+func withContext() map[string]call {
+	all := maps.Clone(methods)
+	all["Client.Propose"] = ofClient["Propose"]
+	return all
 }
 
 // withoutError are the methods of never that a state machine may call, and Close and HandOver, which do nothing then.
