@@ -47,6 +47,7 @@ type (
 	LogKind             = member.LogKind
 	LogKindError        = member.LogKindError
 	StateAheadError     = member.StateAheadError
+	LineageError        = member.LineageError
 	ExpelledError       = member.ExpelledError
 	ForgottenError      = member.ForgottenError
 	BodyError           = member.BodyError
@@ -93,6 +94,10 @@ const (
 // ReasonPeerURLTaken is why a [RefusedError] refuses a change that gives a member a peer URL of
 // another one.
 const ReasonPeerURLTaken = protocol.ReasonPeerURLTaken
+
+// ReasonLineage is why a [RefusedError] refuses to add a member, or to make it a voter: it has a log of its own, which was
+// founded apart from the cluster's. It can be added with an empty directory.
+const ReasonLineage = protocol.ReasonLineage
 
 // Errors of proposals and reads; each says whether a retry is safe.
 var (

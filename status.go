@@ -34,6 +34,8 @@ type Status struct {
 	// woven. While commands wait, all wait for this slot's instance.
 	Next    Slot
 	Members []Member // as applied here
+	// Lineage tells this log from logs that were founded apart; 0: none is applied here yet, or the order is "keyed".
+	Lineage uint64
 
 	LogBytes     int64             // bytes of log on disk
 	Log          replica.LogStats  // what the disk did
@@ -91,7 +93,7 @@ func (n *Node) Status() Status {
 	quorums, tolerance := n.tolerance(&s.Config)
 	return Status{
 		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.Protocol, Quorums: quorums, Tolerance: tolerance, Relays: n.opt.Relays, Order: n.opt.Order, Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
-		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members,
+		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
 		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
 		Bodies: s.Bodies, Disk: s.Disk, Placement: n.opt.Placement,
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved, At: time.Now(),

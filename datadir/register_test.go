@@ -132,7 +132,9 @@ func TestTheLeaderNotesWhoIsNotNoted(t *testing.T) {
 	require.Len(t, changes, 2)
 	for _, ch := range changes {
 		st.Config.Find(ch.Member.ID).Amend(&ch.Member)
+		st.Config.Lineage += ch.Lineage
 	}
+	require.NotZero(t, st.Config.Lineage)
 	require.Equal(t, b.Who().Log, st.Config.Find(2).Log)
 	require.Empty(t, a.Publish(st), "once")
 	st.Config.Find(2).Amend(&protocol.Member{ID: 2, Log: a.Who().Log})

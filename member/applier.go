@@ -601,6 +601,9 @@ func (a *Applier) Install(meta Meta, state io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if err := checkLineage(&a.Instances[0].Config, &meta.Config); err != nil && a.mutant != MutantAnyLineage {
+		return err
+	}
 	if state != nil {
 		if err := a.sm.Restore(state); err != nil {
 			return &MachineError{Op: "restore", Err: err}

@@ -47,7 +47,7 @@ type StateExchange struct {
 	merging *mergingOffer // nil: no snapshot is being merged
 }
 
-// NewStateExchange returns a StateExchange. mutant is for tests: snapshot-before-durable, any-state.
+// NewStateExchange returns a StateExchange. mutant is for tests: snapshot-before-durable, any-state, lineage-unchecked.
 func NewStateExchange(host ExchangeHost, election time.Duration, mutant Mutant) *StateExchange {
 	return &StateExchange{host: host, election: election, mutant: mutant}
 }
@@ -124,7 +124,12 @@ func (x *StateExchange) Offered(from protocol.MemberID, o *SnapshotOffer) (Snaps
 	if err := o.CheckSections(x.Derive); err != nil {
 		return IntakeKnown, err
 	}
-	have, _ := x.host.At()
+	have, configs := x.host.At()
+	if len(configs) > 0 && x.mutant != MutantAnyLineage {
+		if err := checkLineage(&configs[0], &o.Config); err != nil {
+			return IntakeKnown, err
+		}
+	}
 	verdict := x.intake.Offer(&have, x.repair.Wants(), o)
 	if verdict == IntakeKnown || verdict == IntakeTake && x.mutant == MutantOfferEarly {
 		x.tell(from, o)

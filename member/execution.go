@@ -150,6 +150,8 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 	e.Op.Changes = first.Joins(e.Op.Changes)
 	if at, configs := v.Applied.At(); at.Reshape != 0 || !e.Op.onlyRemoves() && !Settled(first, configs[1:]) {
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
+	} else if !at.Keyed && configs[0].Lineage == 0 && e.Op.adds(first) && e.cfg.Mutant != MutantAnyLineage {
+		return e.refuse(protocol.ReasonChangePending, e.cfg.Self) // who comes must be told a lineage: see Register.Publish
 	}
 	// A member that leaves soon gets nothing of the first instance, and applies nothing any more.
 	switch e.watch = v.Applied.Watch(e.Op.Changes, e.Op.removes(e.cfg.Self)); {

@@ -51,6 +51,7 @@ const (
 	MutantToldUnused        Mutant = "told-unused"
 	MutantAnyBirth          Mutant = "birth-unchecked"
 	MutantAdoptNothing      Mutant = "birth-not-adopted"
+	MutantAnyLineage        Mutant = "lineage-unchecked"
 )
 
 // MutantInfo describes a mutant. Where is the type that holds the field.
@@ -104,5 +105,6 @@ var Mutants = [...]MutantInfo{
 	{MutantWithdrawSent, "Proposals", "a command is withdrawn although its batch was proposed"},
 	{MutantAnyBirth, "Handshakes", "members whose clusters began with different states are linked"},
 	{MutantAdoptNothing, "Handshakes", "a member that joins keeps its empty state, although the cluster began with another"},
+	{MutantAnyLineage, "Register", "a member whose log is of another lineage is taken for one of this log"},
 	{MutantOfferEarly, "StateExchange", "instances are offered a snapshot before it is on the disk"},
 }

@@ -86,6 +86,11 @@ func (op *Operation) removes(id protocol.MemberID) bool {
 	return slices.ContainsFunc(op.Changes, func(c protocol.Change) bool { return c.Kind == protocol.RemoveMember && c.Member.ID == id })
 }
 
+// adds reports whether the operation adds a member to a configuration.
+func (op *Operation) adds(c *protocol.Config) bool {
+	return slices.ContainsFunc(op.Changes, func(ch protocol.Change) bool { return ch.Kind != protocol.RemoveMember && c.Find(ch.Member.ID) == nil })
+}
+
 // onlyRemoves reports whether the operation changes nothing but that members leave.
 func (op *Operation) onlyRemoves() bool {
 	return !slices.ContainsFunc(op.Changes, func(c protocol.Change) bool { return c.Kind != protocol.RemoveMember })

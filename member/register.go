@@ -48,8 +48,14 @@ type Register struct {
 	// told is what configurations say about whose log members have. It stands in the log. Where it
 	// contradicts met, told is right, because the cluster noted it. Sorted by member.
 	told []acquaintance
+	// lineage is that of the member's log, once it is known (lineage.go). It is durable before anything
+	// is heard from the member that told it. descended: the applied log says it, too. born: the directory began
+	// with a version that knows of lineages.
+	lineage   uint64
+	descended bool
+	born      bool
 
-	Mutant Mutant // identity-unchecked, identity-in-memory, life-unchecked
+	Mutant Mutant // identity-unchecked, identity-in-memory, life-unchecked, lineage-unchecked
 }
 
 type acquaintance struct {
@@ -110,7 +116,7 @@ func lost(known, is protocol.Who) string {
 }
 
 // NewRegister returns the register of a member that knows nobody yet.
-func NewRegister(own OwnIdentity) *Register { return &Register{own: own} }
+func NewRegister(own OwnIdentity) *Register { return &Register{own: own, born: own.Life <= 1} }
 
 // Who is how others are to know this member.
 func (r *Register) Who() protocol.Who { return r.own.Who() }
@@ -218,8 +224,8 @@ func (r *Register) learn(id protocol.MemberID, log protocol.LogID) (stranger boo
 }
 
 // Publish returns the changes that note in the membership whose log each member has, for those
-// members where it is not noted. The leader is to propose them. A member that never met another
-// one learns its log from there.
+// members where it is not noted, and the log's lineage. The leader is to propose them. A member that
+// never met another one learns its log from there.
 func (r *Register) Publish(st *protocol.Status) (changes []protocol.Change) {
 	if st.Role != protocol.Leader || st.Config.Joint() {
 		return nil
@@ -230,8 +236,12 @@ func (r *Register) Publish(st *protocol.Status) (changes []protocol.Change) {
 		if m.ID != r.own.Member {
 			log = r.Takes(m.ID).Log
 		}
-		if m.Log.IsZero() && !log.IsZero() {
-			changes = append(changes, protocol.Change{Kind: protocol.UpdateMember, Member: protocol.Member{ID: m.ID, Log: log}})
+		lineage := uint64(0)
+		if m.ID == r.own.Member && st.Config.Lineage == 0 {
+			lineage = r.founds()
+		}
+		if m.Log.IsZero() && !log.IsZero() || lineage != 0 {
+			changes = append(changes, protocol.Change{Kind: protocol.UpdateMember, Member: protocol.Member{ID: m.ID, Log: log}, Lineage: lineage})
 		}
 	}
 	return changes
@@ -241,6 +251,10 @@ func (r *Register) Publish(st *protocol.Status) (changes []protocol.Change) {
 type registerContent struct {
 	Format int            `json:"format"`
 	Met    []acquaintance `json:"met"`
+	// Lineage is not told by earlier versions.
+	Lineage uint64 `json:"lineage,omitempty"`
+	Own     bool   `json:"own,omitempty"`
+	Born    bool   `json:"born,omitempty"`
 }
 
 // RegisterError says that some bytes are not a register.
@@ -258,13 +272,13 @@ func ReadRegister(own OwnIdentity, content []byte) (*Register, error) {
 	if c.Format != 1 {
 		return nil, &RegisterError{fmt.Sprintf("has format %d, this program knows 1", c.Format)}
 	}
-	r.met = c.Met
+	r.met, r.lineage, r.descended, r.born = c.Met, c.Lineage, c.Own, c.Born
 	slices.SortFunc(r.met, func(a, b acquaintance) int { return cmp.Compare(a.Member, b.Member) })
 	return r, nil
 }
 
 // Content is what must be durable of the register.
 func (r *Register) Content() ([]byte, error) {
-	b, err := json.Marshal(registerContent{Format: 1, Met: r.met})
+	b, err := json.Marshal(registerContent{Format: 1, Met: r.met, Lineage: r.lineage, Own: r.descended, Born: r.born})
 	return append(b, '\n'), err
 }

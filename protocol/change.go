@@ -71,6 +71,9 @@ func (c *Config) apply(ch *Change) Reason {
 		return ReasonNone
 	case UpdateMember:
 		have.Amend(&m)
+		if c.Lineage == 0 {
+			c.Lineage = ch.Lineage
+		}
 		return ReasonNone
 	}
 	return ReasonInvalidChange

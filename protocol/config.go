@@ -46,6 +46,10 @@ type Config struct {
 	// Restripes counts the configurations that changed what members hold whole. A member that
 	// reports names the one that it obeys by this number.
 	Restripes uint32 `json:"restripes,omitempty"`
+	// Lineage tells the log from every other log, also from one of a cluster with the same id: a
+	// random number, 0 until the first leader has named it. It never changes after that. Only the
+	// first instance's counts.
+	Lineage uint64 `json:"lineage,omitempty"`
 }
 
 // HoldWhole makes the members that keep chooses hold whole every body with more than k fragments.
@@ -197,7 +201,7 @@ func (c *Config) Joins(changes []Change) []Change {
 
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() Config {
-	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed), Slots: c.Slots, Restripes: c.Restripes}
+	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed), Slots: c.Slots, Restripes: c.Restripes, Lineage: c.Lineage}
 	for i := range out.Members {
 		out.Members[i].PeerURLs = slices.Clone(out.Members[i].PeerURLs)
 		out.Members[i].ClientURLs = slices.Clone(out.Members[i].ClientURLs)
@@ -207,7 +211,7 @@ func (c *Config) Clone() Config {
 
 // Equal reports whether two configurations say the same.
 func (c *Config) Equal(o *Config) bool {
-	return c.Restripes == o.Restripes && c.SameMembers(o) &&
+	return c.Restripes == o.Restripes && c.Lineage == o.Lineage && c.SameMembers(o) &&
 		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool { return a.WholeAbove == b.WholeAbove })
 }
 

@@ -372,6 +372,9 @@ const (
 type Change struct {
 	Kind   ChangeKind
 	Member Member // only the id, for RemoveMember
+	// Lineage names the log's lineage, in an UpdateMember that the cluster makes itself. It has no effect once
+	// the log has one.
+	Lineage uint64 `json:",omitempty"`
 }
 
 // Role is a member's part in one instance.

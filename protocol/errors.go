@@ -65,6 +65,9 @@ const (
 	ReasonPeerURL
 	// ReasonNoChange: no change was asked for, or two of the same member. Do not retry as it is.
 	ReasonNoChange
+	// ReasonLineage: the member has a log of its own, which was founded apart from this one. Do not retry before it has an
+	// empty directory.
+	ReasonLineage
 )
 
 var reasonTexts = [...]string{
@@ -87,6 +90,7 @@ var reasonTexts = [...]string{
 	ReasonNotVoter:      "the member does not vote",
 	ReasonNoAnswer:      "the member is down or cut off",
 	ReasonPeerURL:       "a member needs peer URLs of the form http://host:port or https://host:port",
+	ReasonLineage:       "the member has a log of its own, which was founded apart from this one",
 	ReasonNoChange:      "there is no change, or there are two of one member",
 	ReasonLeaderFollows: "the leader follows from the log: it is the one of the epoch's leaders that was suspected least",
 }

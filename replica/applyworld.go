@@ -55,6 +55,8 @@ func (w applyWorld) Publish(a *member.Applier) error {
 
 // PublishConfigs implements member.ApplyWorld.
 func (w applyWorld) PublishConfigs(a *member.Applier) {
+	config := a.Config()
+	w.r.descends(config.Lineage) // before members are added
 	w.amu.Lock()
 	w.known.NoteConfigs(a)
 	w.amu.Unlock()

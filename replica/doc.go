@@ -9,7 +9,7 @@
 //   - loop.go is an instance's event loop, host.go is what its turns ask for,
 //   - router.go connects the loops of one member, reshape.go begins and retires them,
 //   - applyloop.go and applyworld.go are the goroutine that applies,
-//   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, watch.go those who watch, within.go refuses callers that wait for themselves, admin.go and operate.go operators and other members,
+//   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, watch.go those who watch, within.go refuses callers that wait for themselves, admin.go, operate.go and probe.go operators and other members,
 //   - descriptors.go waits where the process has no descriptor left,
 //   - exchange.go sends and receives snapshots,
 //   - links.go is the way to the transport, joiner.go answers who is to become a member,

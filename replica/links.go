@@ -23,6 +23,7 @@ type links interface {
 	SendSnapshot(ctx context.Context, to uint64, meta []byte, body func(io.Writer) error) error
 	Drop(id uint64)
 	Forget(streams ...uint32)
+	Probe(ctx context.Context, id uint64, addrs []string) error
 	SetNet(netspec.Spec)
 	Stats() transport.Stats
 	Close() error

@@ -105,6 +105,9 @@ func (r *Replica) executeAt(ctx context.Context, leader protocol.MemberID, op *m
 
 // execute carries an operation out at this member.
 func (r *Replica) execute(ctx context.Context, op member.Operation) error {
+	if err := r.probe(ctx, &op); err != nil {
+		return err
+	}
 	var e *member.Execution
 	r.look(func(*member.MemberView) { e = r.operations.Begin(op) })
 	up := r.linked()

@@ -107,6 +107,9 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	dir := r.dir
 	r.reportDamage()
 	r.handshakes, r.heard = member.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r}), make(chan struct{}, 1)
+	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
+		return err
+	}
 	r.saved.Store(&member.Saved{Newest: dir.Meta.Cursor})
 	r.instances = member.NewInstances[*eventLoop](dir.Instances)
 	r.bodies = newBodies(r, dir.Bodies)
@@ -213,7 +216,7 @@ func (r *Replica) connect() (err error) {
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, Admit: r.admit, Missed: r.missed, Answer: r.answerJoiner,
-		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met, Birth: r.birth, Agrees: r.agrees, Born: r.born,
+		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met, Birth: r.birth, Agrees: r.agrees, Born: r.born, Lineage: r.lineage, Relate: r.relate,
 	})
 	if err != nil {
 		return err
@@ -228,7 +231,9 @@ func (r *Replica) connect() (err error) {
 // admit returns why a member that has no link may not connect; 0: it may.
 func (r *Replica) admit(id uint64) transport.Reason {
 	_, configs := r.apply.at()
-	return member.Admit(configs, protocol.MemberID(id))
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	return r.handshakes.Admit(configs, protocol.MemberID(id))
 }
 
 // now returns the time since this member was opened: its clock.

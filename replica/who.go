@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"time"
 
@@ -100,6 +101,29 @@ func (r *Replica) born(id uint64, state string) error {
 		r.CheckState()
 	}
 	return err
+}
+
+// lineage is transport.Options.Lineage.
+func (r *Replica) lineage() uint64 {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	return r.handshakes.Lineage()
+}
+
+// relate is transport.Options.Relate.
+func (r *Replica) relate(id, told uint64) (ok bool, err error) {
+	r.wmu.Lock()
+	err = r.handshakes.Relate(protocol.MemberID(id), told)
+	r.wmu.Unlock()
+	var other *member.LineageError
+	return !errors.As(err, &other), err
+}
+
+// descends takes in of which lineage the applied log is.
+func (r *Replica) descends(lineage uint64) {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	r.handshakes.Descends(lineage)
 }
 
 // learn takes in from a configuration whose log each member has.

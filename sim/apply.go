@@ -171,6 +171,8 @@ func (w applyWorld) Publish(a *member.Applier) error {
 // PublishConfigs implements member.ApplyWorld.
 func (w applyWorld) PublishConfigs(a *member.Applier) {
 	m := w.m
+	config := a.Config()
+	m.handshakes.Descends(config.Lineage)
 	m.progress.NoteConfigs(a)
 	linked := m.linked()
 	m.links.Follow(m.clock(), &linked)

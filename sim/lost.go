@@ -59,7 +59,7 @@ func (m *Member) judged() uint64 {
 // linked reports whether a member may take what a process of another member sent. The two make a
 // handshake as the links do, by the rules of production.
 func (w *World) linked(from *Member, life int, to *Member) bool {
-	if to.links.Admit(to.memberships(), from.id) != 0 {
+	if !to.links.Has(from.id) && to.handshakes.Admit(to.memberships(), from.id) != 0 {
 		return false
 	}
 	l, k := w.link(from.id, to.id), linkage{life, to.life}
@@ -80,6 +80,9 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 		w.refused(to, from, atTo)
 		return false
 	}
+	if !related(from, to) {
+		return false
+	}
 	if from.handshakes.Met(to.id, to.who) != nil || to.handshakes.Met(from.id, from.who) != nil {
 		return false
 	}
@@ -97,6 +100,12 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 		w.tracef("%s   has a link to %s, which it does not know", to.id, from.id)
 	}
 	return true
+}
+
+// related tells both members the other one's lineage, as a handshake does.
+func related(from, to *Member) bool {
+	tells := to.handshakes.Lineage()
+	return to.handshakes.Relate(from.id, from.handshakes.Lineage()) == nil && from.handshakes.Relate(to.id, tells) == nil
 }
 
 // refused judges that a member gets no link to another one.

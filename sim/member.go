@@ -465,6 +465,9 @@ func (m *Member) start() error {
 	dir.Register.Mutant = m.w.set.mutant()
 	r.who, r.handshakes = dir.Own.Who(), member.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
 	r.handshakes.Mutant = m.w.set.mutant()
+	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
+		return err
+	}
 	if m.given == nil {
 		m.given = m.w.given(m)
 	}

@@ -225,12 +225,8 @@ func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 	if _, err := conn.Write(t.answer(r)); err != nil {
 		return err
 	}
-	last := make([]byte, 1)
-	if _, err := io.ReadFull(conn, last); err != nil {
-		return fmt.Errorf("member %x at %s did not agree to the link: %w", h.from, conn.RemoteAddr(), err)
-	}
-	if last[0] != agreed {
-		return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonGarbage, Detail: "wrong last word"}
+	if err := t.hearLastWord(conn, h, r); err != nil {
+		return err
 	}
 	if err := t.met(h.from, h.who); err != nil {
 		return err

@@ -23,11 +23,14 @@ const birthSetting = "birth"
 // flagJoins in a hello or a reply says that its sender does not know the birth. Earlier versions ignore it.
 const flagJoins = 1
 
-func flags(joins bool) byte {
+func flags(joins, lineages bool) (f byte) {
 	if joins {
-		return flagJoins
+		f |= flagJoins
 	}
-	return 0
+	if lineages {
+		f |= flagLineages
+	}
+	return f
 }
 
 // birth is what this member knows now.

@@ -33,7 +33,7 @@
 // # How to read
 //
 // transport.go (the interface), peer.go, sender.go and queue.go (the way out), accept.go
-// and reader.go (the way in), frame.go and handshake.go (the formats), request.go and
+// and reader.go (the way in), frame.go, handshake.go, birth.go and lineage.go (the formats), request.go and
 // answer.go, snapshot.go and snapshotin.go, then emulate.go, shape.go and package netspec.
 //
 // May import: internal/sys.

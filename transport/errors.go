@@ -43,6 +43,7 @@ const (
 	ReasonClosing          // the member is stopping
 	ReasonIdentity         // another data directory, or an earlier life, than was known of the member
 	ReasonRemoved          // the dialer was a member, and was removed for ever
+	ReasonLineage          // the logs of the two members were founded apart
 )
 
 var reasonTexts = [...]string{
@@ -58,6 +59,7 @@ var reasonTexts = [...]string{
 	ReasonClosing:   "the member is stopping",
 	ReasonIdentity:  "a member is not the one that was known under its id",
 	ReasonRemoved:   "removed from the cluster",
+	ReasonLineage:   "the members have two logs, which were founded apart",
 }
 
 // String describes the reason.

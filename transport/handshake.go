@@ -58,6 +58,8 @@ type hello struct {
 	who, takes Who
 	// joins: the dialer does not know the birth (see Birth).
 	joins bool
+	// lineages: the dialer knows of lineages. probe: it only asks whether there may be a link; this is not told.
+	lineages, probe bool
 	// text is what the mark stands for; it follows.
 	text string
 }
@@ -65,7 +67,7 @@ type hello struct {
 // tell puts into a hello what is compared.
 func (h *hello) tell(t *Transport) {
 	b := t.birth()
-	h.joins, h.text = b.Unknown, t.told(b)
+	h.joins, h.text, h.lineages = b.Unknown, t.told(b), t.tellsLineages()
 	h.settings = markOf(h.text)
 }
 
@@ -81,7 +83,9 @@ type reply struct {
 	who, takes Who
 	// joins: the listening side does not know the birth.
 	joins bool
-	text  string // that follows
+	// lineages: the lineage follows behind the text.
+	lineages bool
+	text     string // that follows
 }
 
 const (
@@ -98,7 +102,7 @@ func (h *hello) encode() []byte {
 	b := make([]byte, 0, helloSize)
 	b = binary.LittleEndian.AppendUint32(b, helloMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(h.purpose), flags(h.joins))
+	b = append(b, byte(h.purpose), flags(h.joins, h.lineages))
 	for _, v := range [...]uint64{h.cluster, h.from, h.to, uint64(h.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -121,7 +125,7 @@ func decodeHello(b []byte) (h hello, reason Reason, detail string) {
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
 	h = hello{
 		purpose: purpose(b[6]), cluster: u(0), from: u(1), to: u(2), settings: mark(u(3)), stream: binary.LittleEndian.Uint32(b[40:]),
-		who: decodeWho(b[44:]), takes: decodeWho(b[44+whoSize:]), joins: b[7]&flagJoins != 0,
+		who: decodeWho(b[44:]), takes: decodeWho(b[44+whoSize:]), joins: b[7]&flagJoins != 0, lineages: b[7]&flagLineages != 0,
 	}
 	if h.purpose < forFrames || h.purpose > forSnapshot {
 		return h, ReasonGarbage, fmt.Sprintf("unknown purpose %d", h.purpose)
@@ -133,7 +137,7 @@ func (r *reply) encode() []byte {
 	b := make([]byte, 0, replySize)
 	b = binary.LittleEndian.AppendUint32(b, replyMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(r.reason), flags(r.joins))
+	b = append(b, byte(r.reason), flags(r.joins, r.lineages))
 	for _, v := range [...]uint64{r.cluster, r.self, uint64(r.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -149,7 +153,7 @@ func decodeReply(b []byte) (r reply, ok bool) {
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
 	return reply{
 		reason: Reason(b[6]), cluster: u(0), self: u(1), settings: mark(u(2)), who: decodeWho(b[32:]), takes: decodeWho(b[32+whoSize:]),
-		joins: b[7]&flagJoins != 0,
+		joins: b[7]&flagJoins != 0, lineages: b[7]&flagLineages != 0,
 	}, true
 }
 
@@ -215,6 +219,9 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	if err := t.meet(h.to, r.who, r.takes); err != nil {
 		return refused(ReasonIdentity, false, err.Error())
 	}
+	if err := t.readLineage(h, &r, conn); err != nil || h.probe {
+		return err
+	}
 	if err := t.met(h.to, r.who); err != nil {
 		return err
 	}
@@ -223,7 +230,7 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 			return err
 		}
 	}
-	_, err = conn.Write([]byte{agreed})
+	_, err = conn.Write(t.lastWord(&r))
 	return err
 }
 
@@ -266,6 +273,7 @@ func (t *Transport) welcomes(h *hello) *reply {
 	if !h.joins || r.joins || r.settings == h.settings {
 		r.settings, r.text = h.settings, ""
 	}
+	r.lineages = h.lineages && t.tellsLineages()
 	return r
 }
 
@@ -332,6 +340,9 @@ func (t *Transport) answer(r *reply) []byte {
 	b := r.encode()
 	if r.reason == ReasonSettings || r.reason == 0 {
 		b = append(b, r.text...)
+	}
+	if r.lineages {
+		b = t.appendLineage(b)
 	}
 	return b
 }
