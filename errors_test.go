@@ -45,7 +45,7 @@ var errorRows = map[string]errorRow{
 	"MachineError":        {"errors_test.go", "TestAStartAfterAMachineErrorAppliesTheCommand"},
 	"OptionError":         {"methods_test.go", "TestOptionsThatMakeNoSense"},
 	"ProposeOptionsError": {"errors_test.go", "TestWhatIsRefusedIsRefusedAgain"},
-	"RefusedError":        {"methods_test.go", "TestWhatIsRefusedSaysWhy"},
+	"RefusedError":        {"methods_test.go", "TestLeadershipDoesNotGoToWhoIsDown"},
 	"StateAheadError":     {"replica/ahead_test.go", "TestAStateOfAnotherLogStopsItsMember"},
 	"TokenError":          {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},
 }

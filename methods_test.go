@@ -256,6 +256,9 @@ func TestLeadershipDoesNotGoToWhoIsDown(t *testing.T) {
 	require.ErrorContains(t, err, "down or cut off")
 	require.True(t, refused.Retryable())
 	require.Equal(t, leader, c.leader())
+	c.start(c.members[down-1], false)
+	require.Eventually(t, func() bool { return c.nodes[asked].TransferLeader(c.ctx(), down) == nil }, testTimeout, 10*time.Millisecond, "a retry")
+	require.Equal(t, down, c.leader())
 }
 
 // TestAMemberThatJoinedLaterOpensAgain with the list of members that the cluster began with, or with none.
