@@ -5,6 +5,7 @@
 //
 //   - open.go: the steps of a start, in their order, and what they find.
 //   - identity.go: to whom the directory belongs, and the lives of that member.
+//   - tell.go: what a directory tells of itself, for tools.
 //   - logkind.go: which kind of log it holds, also where it does not tell.
 //   - furthest.go: whose logs go furthest, of members that do not run.
 //   - birth.go: with which state the cluster began.
