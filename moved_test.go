@@ -63,7 +63,8 @@ func TestAllMembersMove(t *testing.T) {
 	c.verify(c.fill("last", 5))
 }
 
-// TestAMemberMoves starts one member at another address, of which it alone knows. Then another member takes its old address.
+// TestAMemberMoves starts one member at another address, of which it alone knows. Then another member takes its
+// old address.
 func TestAMemberMoves(t *testing.T) {
 	t.Parallel()
 	logs := &lines{}

@@ -25,8 +25,8 @@ type Links struct {
 	own places
 	// peers are ascending by member; self is not among them.
 	peers []linkedPeer
-	// absent are members that had a link, and have none although no membership says that they were removed: a change that
-	// added them was undone. They may be added again, and do not say again where they are.
+	// absent are members that had a link, and have none although no membership says that they were removed: a
+	// change that added them was undone. They may be added again, and do not say again where they are.
 	absent []linkedPeer
 
 	Mutant Mutant // no-guests, given-unused, told-unused
@@ -68,7 +68,9 @@ func NewLinks(self protocol.MemberID, election time.Duration, given []protocol.M
 }
 
 func (l *Links) find(id protocol.MemberID) (int, bool) {
-	return slices.BinarySearchFunc(l.peers, id, func(p linkedPeer, id protocol.MemberID) int { return cmp.Compare(p.id, id) })
+	return slices.BinarySearchFunc(l.peers, id, func(p linkedPeer, id protocol.MemberID) int {
+		return cmp.Compare(p.id, id)
+	})
 }
 
 // peer returns a member with a link; nil: it has none.
@@ -94,9 +96,9 @@ func (l *Links) keep(id protocol.MemberID) *linkedPeer {
 	return &l.peers[i]
 }
 
-// Welcome takes in where a member that has a link to this one says that it is to be found. It must be let in by Admit.
-// A member that is not known here gets a link, as a guest: this member is behind, and needs the link to answer. Only with
-// answers can a leader bring it up to date. Welcome reports whether Peers changes.
+// Welcome takes in where a member that has a link to this one says that it is to be found. It must be let in by
+// Admit. A member that is not known here gets a link, as a guest: this member is behind, and needs the link to
+// answer. Only with answers can a leader bring it up to date. Welcome reports whether Peers changes.
 func (l *Links) Welcome(m *protocol.Member) bool {
 	if m.ID == l.self {
 		return false
@@ -151,15 +153,15 @@ func (l *Links) Follow(now time.Duration, c *protocol.Config) {
 	}
 }
 
-// Missed takes in that a member that has no link did not answer at one of the URLs in use. It reports whether others are in
-// use now.
+// Missed takes in that a member that has no link did not answer at one of the URLs in use. It reports whether
+// others are in use now.
 func (l *Links) Missed(now time.Duration, id protocol.MemberID) bool {
 	p := l.peer(id)
 	return p != nil && p.miss(now, l.retry)
 }
 
-// Up takes in that the link to a member is up. It reports whether this is news: the member answers at other URLs than it did
-// before, or than the membership says.
+// Up takes in that the link to a member is up. It reports whether this is news: the member answers at other URLs
+// than it did before, or than the membership says.
 func (l *Links) Up(id protocol.MemberID) (at Peer, news bool) {
 	p := l.peer(id)
 	if p == nil {

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// places are where a member may be found. They come from the membership, from what this member was given at its start, and
-// from the member itself over a link. None of them is certain: the membership may be older than a move, what was given may
-// be an old command line, and what a member says of itself may come from one. So they are tried one after the other, and the
-// handshake proves who answers. The first ones that answer stay in use. It is a pure rule; not safe for concurrent use.
+// places are where a member may be found. They come from the membership, from what this member was given at its
+// start, and from the member itself over a link. None of them is certain: the membership may be older than a move,
+// what was given may be an old command line, and what a member says of itself may come from one. So they are tried
+// one after the other, and the handshake proves who answers. The first ones that answer stay in use. It is a pure
+// rule; not safe for concurrent use.
 type places struct {
 	listed, given, told []string // each one URL per network card; nil: not known
 	// newer: the membership has changed the member's URLs since this member started.
@@ -22,8 +23,8 @@ type places struct {
 	turned   time.Duration
 }
 
-// candidates lists the places in order of preference. What the member says comes first, because it is newest. What was given
-// is newer than a membership from before the start. It is older than one that changed since.
+// candidates lists the places in order of preference. What the member says comes first, because it is newest. What
+// was given is newer than a membership from before the start. It is older than one that changed since.
 func (p *places) candidates() (all [][]string) {
 	order := [3][]string{p.told, p.given, p.listed}
 	if p.newer {
@@ -86,8 +87,8 @@ func (p *places) tell(urls []string) bool {
 	return p.put(urls)
 }
 
-// miss takes in that the member did not answer. Once it has not at any of its URLs, the next candidate is used. When all were
-// tried, this begins anew no sooner than retry after it began.
+// miss takes in that the member did not answer. Once it has not at any of its URLs, the next candidate is used.
+// When all were tried, this begins anew no sooner than retry after it began.
 func (p *places) miss(now, retry time.Duration) bool {
 	p.misses++
 	all := p.candidates()
@@ -105,8 +106,8 @@ func (p *places) miss(now, retry time.Duration) bool {
 	return p.put(all[(i+1)%len(all)])
 }
 
-// answer takes in that the member answered at the URLs in use. If these are not what was given, that is refuted. It reports
-// whether they are news.
+// answer takes in that the member answered at the URLs in use. If these are not what was given, that is refuted.
+// It reports whether they are news.
 func (p *places) answer() (news bool) {
 	p.up, p.misses, p.turns = true, 0, 0
 	if !slices.Equal(p.use, p.given) {
@@ -123,5 +124,7 @@ func (p *places) answer() (news bool) {
 
 // inUse reports whether the URLs in use are one of the candidates.
 func (p *places) inUse() bool {
-	return len(p.use) == 0 || slices.ContainsFunc(p.candidates(), func(urls []string) bool { return slices.Equal(urls, p.use) })
+	return len(p.use) == 0 || slices.ContainsFunc(p.candidates(), func(urls []string) bool {
+		return slices.Equal(urls, p.use)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -25,6 +26,17 @@ type jsonBody struct {
 	read   int64     // bytes of it
 	share
 	user bool // the request has a user, or needs none
+
+	mu      sync.Mutex
+	hurried hurried
+}
+
+// hurried is what a sweep looks at of a body, guarded by its mu.
+type hurried struct {
+	reading      bool // a message is under way, and the client is waited for
+	small, large bool // the message has such room
+	began        time.Time
+	read         int64
 }
 
 // takeBody makes the body of a request take room. The caller calls done when the request is served.
@@ -37,7 +49,34 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) (done func()) 
 		stream: r.URL.Path == "/v3/watch" || r.URL.Path == "/v3/lease/keepalive",
 	}
 	r.Body = b
-	return b.done
+	s.intake.mu.Lock()
+	s.intake.bodies[b] = struct{}{}
+	s.intake.mu.Unlock()
+	return func() {
+		b.waits(false)
+		s.intake.mu.Lock()
+		delete(s.intake.bodies, b)
+		s.intake.mu.Unlock()
+		b.done()
+	}
+}
+
+// waits notes whether the client is waited for now. Then a sweep may end the message, and not otherwise.
+func (b *jsonBody) waits(reading bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hurried = hurried{reading, b.small > 0, b.large > 0, b.began, b.read}
+}
+
+// sweep ends a message that does not come while others wait for the room that it has. Its Read fails.
+func (b *jsonBody) sweep(smallFull, largeFull bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := &b.hurried
+	busy := smallFull && h.small || largeFull && h.large
+	if h.reading && busy && time.Since(h.began) > hasteOf(true, 1).allowed(h.read) {
+		_ = b.limit.SetReadDeadline(time.Unix(1, 0))
+	}
 }
 
 func (b *jsonBody) done() {
@@ -65,10 +104,11 @@ func (b *jsonBody) Read(p []byte) (int, error) {
 	b.began = b.began.Add(time.Since(asked)) // what the server makes it wait is not the client's
 	timed := !b.stream || b.read > 0
 	if timed {
-		allowed := receiveGrace + time.Duration(b.read)*time.Second/receiveRate
-		_ = b.limit.SetReadDeadline(b.began.Add(allowed))
+		_ = b.limit.SetReadDeadline(b.began.Add(hasteOf(false, 1).allowed(b.read)))
+		b.waits(true)
 	}
 	n, err := b.ReadCloser.Read(p)
+	b.waits(false)
 	ended := b.count(p[:n])
 	if timed && (ended || err != nil) {
 		_ = b.limit.SetReadDeadline(time.Time{})

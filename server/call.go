@@ -358,8 +358,15 @@ func (c *call) failed(err error) error {
 	return err
 }
 
-// sweep ends the call if its request does not come.
-func (c *call) sweep(now int64, smallFull, largeFull bool) {
+// coming reports whether the call has room for a request that is not here yet.
+func (c *call) coming() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.taken > 0 && c.left > 0
+}
+
+// sweep ends the call if its request does not come. coming is how many of its connection are coming.
+func (c *call) sweep(now int64, smallFull, largeFull bool, coming int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	incomplete := c.have > 0 || c.left > 0 || c.unary && !c.begun
@@ -367,11 +374,8 @@ func (c *call) sweep(now int64, smallFull, largeFull bool) {
 		return
 	}
 	elapsed, idle := time.Duration(now-c.since)*sweepEvery, time.Duration(now-c.moved)*sweepEvery
-	grace, rate := receiveGrace, time.Duration(receiveRate)
-	if c.taken > 0 && (smallFull && c.size <= largeRequest || largeFull && c.size > largeRequest) {
-		grace, rate = busyGrace, busyRate
-	}
-	if idle > grace || c.left > 0 && elapsed > grace+time.Duration(c.size-c.left)*time.Second/rate {
+	h := hasteOf(c.taken > 0 && (smallFull && c.size <= largeRequest || largeFull && c.size > largeRequest), coming)
+	if idle > h.grace || c.left > 0 && elapsed > h.allowed(c.size-c.left) {
 		c.cancel(errReceiving)
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,9 +36,10 @@ const (
 	maxCalls = 1 << 16
 )
 
-// How long receiving a request may take: receiveGrace without a byte, and in all as long again and as long as
-// what came of it takes at receiveRate bytes a second. While others wait for the room that it has: the same
-// with busyGrace and busyRate.
+// How long receiving a request may take: receiveGrace without a byte, and in all as long again and as long as what
+// came of it takes at receiveRate bytes a second. While others wait for the room that it has: the same with
+// busyGrace and busyRate. These are of a connection, whose requests share them, because they share the link: see
+// haste.
 const (
 	receiveGrace, receiveRate = 10 * time.Second, 16 << 10
 	busyGrace, busyRate       = 2 * time.Second, 128 << 10
@@ -60,8 +62,30 @@ type intake struct {
 	// now counts sweeps.
 	now atomic.Int64
 
-	mu    sync.Mutex
-	conns map[*meteredConn]struct{}
+	mu     sync.Mutex
+	conns  map[*meteredConn]struct{}
+	bodies map[*jsonBody]struct{}
+}
+
+// haste is how soon a request must come.
+type haste struct {
+	grace time.Duration
+	rate  int64
+}
+
+// hasteOf is how soon each of so many requests of a connection must come. busy: others wait for the room that they
+// have.
+func hasteOf(busy bool, requests int) haste {
+	if !busy {
+		return haste{receiveGrace, receiveRate}
+	}
+	n := max(1, requests)
+	return haste{min(receiveGrace, time.Duration(n)*busyGrace), max(receiveRate, busyRate/int64(n))}
+}
+
+// allowed is how long so many bytes may take.
+func (h haste) allowed(bytes int64) time.Duration {
+	return h.grace + time.Duration(bytes)*time.Second/time.Duration(h.rate)
 }
 
 // newIntake makes room for messages of at most largest bytes.
@@ -70,7 +94,7 @@ func newIntake(largest int) *intake {
 	return &intake{
 		small:   room{most: intakeBytes, each: intakeBytes / 2},
 		large:   room{most: bytes, each: bytes / 2},
-		largest: int64(largest), conns: map[*meteredConn]struct{}{},
+		largest: int64(largest), conns: map[*meteredConn]struct{}{}, bodies: map[*jsonBody]struct{}{},
 	}
 }
 
@@ -125,12 +149,22 @@ func (in *intake) sweep() {
 	for c := range in.conns {
 		conns = append(conns, c)
 	}
+	bodies := slices.Collect(maps.Keys(in.bodies)) // any order
 	in.mu.Unlock()
 	for _, conn := range conns {
-		for _, c := range conn.all() {
-			c.sweep(now, small, large)
+		calls, coming := conn.all(), 0
+		for _, c := range calls {
+			if c.coming() {
+				coming++
+			}
+		}
+		for _, c := range calls {
+			c.sweep(now, small, large, coming)
 			c.giveUp(now)
 		}
+	}
+	for _, b := range bodies {
+		b.sweep(small, large)
 	}
 }
 

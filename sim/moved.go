@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members that move. In these runs each member listens at an address, and others reach it only while they dial that
-// one. The membership keeps the first addresses. A member that is started elsewhere is told where all are now, and nobody
-// else is told anything.
+// Members that move. In these runs each member listens at an address, and others reach it only while they dial
+// that one. The membership keeps the first addresses. A member that is started elsewhere is told where all are
+// now, and nobody else is told anything.
 
 // drawMoves chooses whether members move.
 func (s *Settings) drawMoves(d chance) {
@@ -113,8 +113,8 @@ func (m *Member) reaches(to *Member) bool {
 	return there
 }
 
-// introduces makes a handshake, as a member does that has a link and sends nothing yet. In it the other one is told where
-// this one is.
+// introduces makes a handshake, as a member does that has a link and sends nothing yet. In it the other one is
+// told where this one is.
 func (m *Member) introduces(to *Member) {
 	if w, life := m.w, m.life; w.set.moves() {
 		m.later(w.trip(m.id, to.id), func() {

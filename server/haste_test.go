@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deadlines is a response that notes the read deadline.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	at atomic.Int64 // in seconds since 1970
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.at.Store(at.Unix())
+	return nil
+}
+
+// A body of JSON that does not come is ended, as a call of gRPC is, while others wait for the room that it has.
+func TestBodiesAreHurried(t *testing.T) {
+	s := &Server{intake: newIntake(1 << 20), timeout: time.Minute}
+	in, out := net.Pipe()
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	r := httptest.NewRequest(http.MethodPost, "/v3/kv/put", in)
+	done := s.takeBody(w, r)
+	body := r.Body.(*jsonBody)
+	body.began = time.Now().Add(-busyGrace - time.Second)
+	read := make(chan error, 1)
+	go func() { read <- second(body.Read(make([]byte, 10))) }()
+	eventually(t, "it to wait for its client", func() bool {
+		body.mu.Lock()
+		defer body.mu.Unlock()
+		return body.hurried.reading
+	})
+	s.intake.sweep()
+	require.Greater(t, w.at.Load(), time.Now().Unix(), "nobody waits for its room")
+
+	var one, two, three int64
+	require.True(t, s.intake.small.take(&one, s.intake.small.each))
+	require.True(t, s.intake.small.take(&two, s.intake.small.most-s.intake.small.used))
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() { waited <- s.intake.small.wait(ctx, &three, largeRequest) }()
+	eventually(t, "another to wait for room", s.intake.small.isFull)
+	s.intake.sweep()
+	require.Less(t, w.at.Load(), time.Now().Unix())
+
+	w.at.Store(0)
+	go out.Write([]byte("{}"))
+	require.NoError(t, <-read)
+	s.intake.sweep()
+	require.Zero(t, w.at.Load(), "it is here, or is not read")
+	cancel()
+	require.Error(t, <-waited)
+	done()
+	require.Empty(t, s.intake.bodies)
+}
+
+// The requests of a connection share its link, so they share how soon they must come while others wait for their
+// room. They are never hurried less than they are without that.
+func TestHasteIsOfAConnection(t *testing.T) {
+	require.Equal(t, haste{busyGrace, busyRate}, hasteOf(true, 1))
+	require.Equal(t, haste{2 * busyGrace, busyRate / 2}, hasteOf(true, 2))
+	require.Equal(t, haste{receiveGrace, receiveRate}, hasteOf(true, 100))
+	require.Equal(t, haste{receiveGrace, receiveRate}, hasteOf(false, 1))
+	require.Equal(t, busyGrace+8*time.Second, hasteOf(true, 0).allowed(largeRequest))
+}
