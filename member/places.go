@@ -74,9 +74,12 @@ func (p *places) follow(urls []string) {
 	}
 }
 
+// maxTold is how many URLs a member may say that it has. Each is dialed before others are, so many would hide it.
+const maxTold = 16
+
 // tell takes in what the member says. A link that works is kept. It reports whether other URLs are in use now.
 func (p *places) tell(urls []string) bool {
-	if len(urls) == 0 || slices.Equal(p.told, urls) && p.up {
+	if len(urls) == 0 || len(urls) > maxTold || slices.Equal(p.told, urls) && p.up {
 		return false
 	}
 	p.told = urls
