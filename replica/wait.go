@@ -230,8 +230,7 @@ func (r *Replica) ProposeTicket(command, body []byte, o *protocol.ProposeOptions
 
 // Withdraw withdraws the command if it has not left the member, and reports whether it did. Then the command never takes
 // effect, and done is not called. Otherwise the command may take effect, or has failed already, and done tells what became of
-// it; only if the member did not find out within a tenth of a second may the command have been withdrawn nevertheless,
-// and done not be called.
+// it. Withdraw takes a tenth of a second at most.
 func (t Ticket) Withdraw() bool { return t.r != nil && t.r.withdraw(t.t) }
 
 // withdraw withdraws a command. It reports false if the command may have left this member. The event
@@ -242,16 +241,25 @@ func (r *Replica) withdraw(t member.Ticket) bool {
 	if ok || l == nil {
 		return ok
 	}
+	var ended atomic.Bool // by the event loop, or because nobody waits for it any more
 	verdict := make(chan bool, 1)
-	l.do(func() { verdict <- l.hosted.Withdraw(t) })
+	l.do(func() {
+		if ended.CompareAndSwap(false, true) {
+			verdict <- l.hosted.Withdraw(t)
+		}
+	})
 	timeout := time.NewTimer(withdrawWithin)
 	defer timeout.Stop()
 	select {
 	case ok = <-verdict:
+		return ok
 	case <-timeout.C:
 	case <-r.stop:
 	}
-	return ok
+	if ended.CompareAndSwap(false, true) {
+		return false // and the command stays
+	}
+	return <-verdict // it comes at once
 }
 
 // withdrawWithin bounds how much longer than its ctx a Propose takes: an event loop that does not answer

@@ -89,3 +89,27 @@ func TestAContextThatEndedIsLookedAtFirst(t *testing.T) {
 		require.Len(c.t, r.Status().Config.Members, 1)
 	})
 }
+
+// TestACommandThatIsNotWithdrawnInTimeIsAnswered has an event loop stand still while a command that it has, and has not
+// sent, is to be withdrawn. The command stays, and its proposer is answered.
+func TestACommandThatIsNotWithdrawnInTimeIsAnswered(t *testing.T) {
+	inBubble(t, setting{size: 3}, func(c *cluster) {
+		c.leader()
+		r := c.running[1]
+		c.net.isolate(1, true)
+		c.until("no leader is known", func() bool { return r.first().status.Load().Leader == 0 })
+		told := make(chan error, 1)
+		ticket, err := r.ProposeTicket([]byte("x"), nil, &protocol.ProposeOptions{}, func(_ any, err error) { told <- err })
+		require.NoError(c.t, err)
+		c.until("the loop has it", func() bool { bytes, _ := r.proposer.waiting(r.first().id); return bytes == 0 })
+		busy, open := c.gate()
+		r.first().do(func() { <-busy })
+		began := time.Now()
+		require.False(c.t, ticket.Withdraw())
+		require.Equal(c.t, withdrawWithin, time.Since(began))
+		c.net.isolate(1, false)
+		open()
+		require.NoError(c.t, <-told)
+		require.True(c.t, c.machines[1].has("x"))
+	})
+}
