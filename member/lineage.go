@@ -81,12 +81,14 @@ func (r *Register) Descends(lineage uint64) error {
 // Lineage is what this member tells others of its lineage; 0: it does not know it yet.
 func (h *Handshakes) Lineage() uint64 { return h.register.lineage }
 
-// Admit is [Admit] for a member that may know no lineage. While the only member of a cluster knows none, every
-// other member has another log: members are added after that.
+// Admit is [Admit] for a member that may know no lineage. While a founder of a log without a lineage knows
+// none, a member that is no founder has another log: members are added after that. A log that an earlier version began
+// has had other members, perhaps; but not if this is the only one.
 func (h *Handshakes) Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
 	first := &configs[0]
-	sole := len(first.Members) == 1 && first.Members[0].ID == h.register.own.Member && id != h.register.own.Member
-	if sole && h.register.lineage == 0 && h.register.Mutant != MutantAnyLineage {
+	founded := len(first.Members) == 1 || len(first.Members) > 1 && h.register.born
+	founder := first.Find(h.register.own.Member) != nil && first.Lineage == 0
+	if r := h.register; founded && founder && first.Find(id) == nil && r.lineage == 0 && r.Mutant != MutantAnyLineage {
 		return transport.ReasonLineage
 	}
 	return Admit(configs, id)
