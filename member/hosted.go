@@ -300,6 +300,9 @@ func (h *Hosted) carryOut(out *Outbox) {
 	if out.Forgot != nil { // before the leader hears of it, because the leader does not tell it again
 		h.host.Condemn(out.Forgot)
 	}
+	if out.Diverged != nil {
+		h.host.Fail(out.Diverged)
+	}
 	h.send(out.Send)
 	h.persist(out)
 	for _, b := range out.Accepted {

@@ -505,6 +505,9 @@ func (in *Instance) collect(now time.Duration, out *Outbox) {
 	if eff.Forgot != nil {
 		out.Forgot = eff.Forgot
 	}
+	if eff.Diverged != nil {
+		out.Diverged = eff.Diverged
+	}
 	if eff.Suspect != 0 {
 		out.Suspect = eff.Suspect
 	}

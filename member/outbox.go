@@ -41,6 +41,8 @@ type Outbox struct {
 	Snapshots []protocol.MemberID
 	// Forgot: the member lost what it had promised to keep, and must stop.
 	Forgot *protocol.Forgot
+	// Diverged: another member's log differs where this one is decided, and the member must stop.
+	Diverged *protocol.DivergedError
 	// Suspect is a leader of which nothing was heard for too long; 0: none. The other instances on
 	// this member are to be told.
 	Suspect protocol.MemberID
@@ -69,7 +71,7 @@ func (o *Outbox) Reset() {
 // Empty reports whether there is nothing to carry out.
 func (o *Outbox) Empty() bool {
 	return len(o.Send) == 0 && len(o.Persist) == 0 && o.Install == nil && len(o.Commit) == 0 && len(o.Reads) == 0 &&
-		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Accepted) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Forgot == nil && o.Suspect == 0 && !o.Changed
+		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Accepted) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Forgot == nil && o.Diverged == nil && o.Suspect == 0 && !o.Changed
 }
 
 // walRecord turns a core's record into the log's. The entry's bytes are those that are sent, not a

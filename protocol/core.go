@@ -239,6 +239,9 @@ type Effects struct {
 	// Forgot: this member does not hold what it acknowledged to the leader of the term. It must
 	// not vote or count any more: the member stops (docs/identity.md).
 	Forgot *Forgot
+	// Diverged: the leader's log differs from this one where this one is decided. They are two logs, or one of
+	// them is not what was decided: the member stops.
+	Diverged *DivergedError
 	// Changed says that leader, role, term or configuration is not what it was, or that the log
 	// was cut by a new leader, which writes what comes in its place later.
 	Changed bool

@@ -112,6 +112,21 @@ func (r Reason) Retryable() bool {
 	return false
 }
 
+// DivergedError says that the log of another member differs from this member's below what is decided here: they are not
+// one log. The member took nothing of the other log, and stops. A retry does not help: one of the two is to be replaced.
+type DivergedError struct {
+	Instance InstanceID
+	From     MemberID
+	Index    Index
+	// Term is of this member's entry at Index, and Other of the other one's.
+	Term, Other Term
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("braid: the log of member %s has an entry of term %d at index %d of instance %d, where this member's log is decided with one of term %d: they are two logs",
+		e.From, e.Other, e.Index, e.Instance, e.Term)
+}
+
 // CorruptError says that bytes are not what was written. They are never used; whether
 // to retry depends on where they came from (a link: yes; a disk: no).
 type CorruptError struct {

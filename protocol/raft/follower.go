@@ -26,6 +26,9 @@ func (r *Raft) appendFrom(m message) {
 	prev, prevTerm, entries := m.Index, m.LogTerm, r.resolve(m)
 	if prev < r.commit { // what is committed matches: look only at the rest
 		skip := min(int(r.commit-prev), len(entries))
+		if r.diverges(m, entries[:skip]) {
+			return
+		}
 		prev, entries = prev+protocol.Index(skip), entries[skip:]
 		if prev < r.commit {
 			prev = r.commit
@@ -46,6 +49,23 @@ func (r *Raft) appendFrom(m message) {
 	if m.Context != 0 {
 		r.acknowledge(m)
 	}
+}
+
+// diverges reports whether a leader's log has another entry than this one where this one is decided. Two logs that have an
+// entry of the same term at an index are equal up to there, so the last one is enough. What is no longer in this log
+// is not compared.
+func (r *Raft) diverges(m message, decided []protocol.Entry) bool {
+	index, term := m.Index, m.LogTerm
+	if n := len(decided); n > 0 {
+		index, term = decided[n-1].Index, decided[n-1].Term
+	}
+	have, ok := r.log.term(index)
+	if !ok || have == term || r.cfg.Mutant == MutantNoPrevCheck {
+		return false
+	}
+	r.out.Diverged = &protocol.DivergedError{Instance: r.cfg.Instance, From: m.From, Index: index, Term: have, Other: term}
+	r.forgot = true
+	return true
 }
 
 // store takes over the entries after prev, which match the log up to prev. It reports
