@@ -63,6 +63,8 @@ var sources = map[string]source{
 	"promising":        {stream: stream + 50},
 	"withdrawn writes": {stream: stream + 47, salt: 0x2f1e7a91},
 	"astray lives":     {stream: stream + 48, salt: 0x7d01c2b5},
+	"founded apart":    {stream: stream + 53},
+	"apart in a run":   {stream: stream + 54},
 	"births in a run":  {stream: stream + 52},
 	"pace":             {stream: stream + 36},
 	"busy pace":        {stream: stream + 37},

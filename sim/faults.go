@@ -288,7 +288,7 @@ func (w *World) startLater(m *Member, d time.Duration) {
 
 // startMember starts a member. Sometimes it loses power during its recovery, or soon after.
 func (w *World) startMember(m *Member) {
-	if m.up || m.gone || m.away || w.broken != nil {
+	if m.up || m.gone || m.away || m.apart != nil || w.broken != nil {
 		return
 	}
 	m.disk.failSync = false // syncs work again, on the same disk

@@ -50,7 +50,8 @@ type Member struct {
 	// strangers is how often the member got another disk. restored says whether that is an old
 	// copy. lives is how many lives began on the disk.
 	strangers int
-	odd       bool // it began without the state with which the cluster began
+	apart     *smallWorld // set: it was founded apart, and lives in a world of its own
+	odd       bool        // it began without the state with which the cluster began
 	restored  bool
 	doubt     *doubt // set: on a hot copy, it has not yet heard who knows what it lacks
 	lives     uint64

@@ -54,7 +54,7 @@ func (w *World) moveMembers(m *Member) {
 
 // relocate stops a member, which has another address from now on; "": a new one.
 func (w *World) relocate(m *Member, url string) {
-	if m.gone {
+	if m.gone || m.apart != nil {
 		return
 	}
 	if w.moved++; url == "" {

@@ -64,7 +64,7 @@ var hints = map[string]uint64{
 	"state-unchecked": 56, "operation-unconfirmed": 71, "weave-session-of-instance": 139, "weave-depart-any": 106, "keep-nothing": 53,
 	"identity-in-memory": 204, "life-unchecked": 69, "old-clock": 27,
 	"wpaxos-promise-leaves-out-decided": 48, "wpaxos-promise-early": 54, "wpaxos-read-alone": 73, "wpaxos-read-below-floor": 28,
-	"birth-unchecked": 12, "birth-not-adopted": 24,
+	"lineage-unchecked": 3, "birth-unchecked": 12, "birth-not-adopted": 24,
 	"no-guests": 611, "any-state": 99, "epaxos-say-unused": 97,
 	"wpaxos-any-found": 27, "wpaxos-elect-too-few": 7,
 	"lane-no-drain": 248, "weave-plan-early": 77, "code-restore-row": 52, "read-without-confirm": 53, "turned-away": 72,

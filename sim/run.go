@@ -124,6 +124,7 @@ func (w *World) begin() {
 	}
 	w.openClients()
 	w.openFaults()
+	w.beginApart()
 }
 
 func (w *World) result() Result {
@@ -203,6 +204,7 @@ func (w *World) calmDown() []*Member {
 	w.endPromise()
 	for _, m := range w.members {
 		w.rectify(m)
+		w.endApart(m)
 	}
 	alive := w.core()
 	for _, m := range w.members {

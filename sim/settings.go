@@ -89,6 +89,9 @@ type Settings struct {
 	// Birth names the state with which the cluster begins; "": an empty one. OddFounder: a founder begins without it.
 	Birth      string
 	OddFounder bool
+	// Apart: a member that was founded apart is added. Alone is the only member of a world; 0: there are more.
+	Apart bool
+	Alone protocol.MemberID
 	// Noted: every directory notes what its log is from the first start on. A core that the registry does not have
 	// cannot be found out later.
 	Noted bool
@@ -163,6 +166,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawWithdrawals(chanceOf(seed, "withdrawals"))
 	s.drawAstray(chanceOf(seed, "astray state machines"))
 	s.drawBirths(chanceOf(seed, "births"))
+	s.drawApart(chanceOf(seed, "founded apart"))
 	meet := chanceOf(seed, "meeting faults")
 	s.drawMeet(meet)
 	s.drawBrief(chanceOf(seed, "brief leaders"))
@@ -315,6 +319,9 @@ func (s *Settings) codec() *protocol.Codec { return s.protocol.Core.Codec }
 // firstConfig is the membership that the cluster begins with.
 func (s *Settings) firstConfig() protocol.Config {
 	var c protocol.Config
+	if s.Alone != 0 {
+		return protocol.Config{Members: []protocol.Member{{ID: s.Alone}}}
+	}
 	for i := range s.Nodes {
 		m := protocol.Member{ID: protocol.MemberID(i + 1), Slot: uint8(i)}
 		if s.moves() {
