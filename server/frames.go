@@ -21,7 +21,7 @@ type meteredConn struct {
 	passed int  // bytes of head that gRPC has; frameHeader: all
 	left   int  // bytes of the payload that gRPC does not have
 	data   bool // it is a DATA frame
-	ends   bool // it is the last one of its stream
+	ends   bool // it is the last one of its stream; of a CONTINUATION frame: its headers are
 	pad    int  // bytes of padding at its end; -1: the first byte of the payload says
 	to     *call
 	last   uint32 // the newest stream that has headers
@@ -36,8 +36,8 @@ const (
 	frameHeader   = 9
 	clientPreface = http2Preface + "\r\n\r\nSM\r\n\r\n"
 
-	frameData, frameHeaders = 0, 1
-	flagEnd, flagPadded     = 1, 8
+	frameData, frameHeaders, frameContinuation = 0, 1, 9
+	flagEnd, flagPadded                        = 1, 8
 )
 
 func (in *intake) meter(conn net.Conn) *meteredConn {
@@ -111,7 +111,10 @@ func (m *meteredConn) next() error {
 	m.passed = 0
 	m.left = int(binary.BigEndian.Uint32(head) >> 8)
 	kind, flags, stream := head[3], head[4], binary.BigEndian.Uint32(head[5:])&(1<<31-1)
-	m.data, m.ends, m.pad, m.to = kind == frameData, flags&flagEnd != 0, 0, nil
+	m.data, m.pad, m.to = kind == frameData, 0, nil
+	if kind != frameContinuation { // else it is as its headers say
+		m.ends = flags&flagEnd != 0
+	}
 	switch kind {
 	case frameHeaders:
 		m.last = stream

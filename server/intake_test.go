@@ -383,3 +383,48 @@ func TestSizeIsForeseen(t *testing.T) {
 	require.NoError(t, c.Err(), "it is one message")
 	require.Zero(t, c.left)
 }
+
+// Only what is here whole is not tracked. A frame that goes on with headers has no say in whether they are all that comes.
+func TestWhatIsWhole(t *testing.T) {
+	headers := func(f *http2.Framer, end bool) error {
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndStream: end, EndHeaders: true})
+	}
+	goesOn := func(f *http2.Framer, end bool, flags http2.Flags) error {
+		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndStream: end}); err != nil {
+			return err
+		}
+		return f.WriteRawFrame(http2.FrameContinuation, http2.FlagContinuationEndHeaders|flags, 1, []byte{0x88})
+	}
+	small := append(prefixOf(2), "ab"...)
+	for name, c := range map[string]struct {
+		frames func(f *http2.Framer) error
+		data   []byte
+		end    bool
+		whole  bool
+	}{
+		"a small message":                {frames: func(f *http2.Framer) error { return headers(f, false) }, data: small, end: true, whole: true},
+		"more may come":                  {frames: func(f *http2.Framer) error { return headers(f, false) }, data: small},
+		"not all of it":                  {frames: func(f *http2.Framer) error { return headers(f, false) }, data: small[:6], end: true},
+		"a large message":                {frames: func(f *http2.Framer) error { return headers(f, false) }, data: append(prefixOf(freeMessage+1), make([]byte, freeMessage+1)...), end: true},
+		"nothing":                        {frames: func(f *http2.Framer) error { return headers(f, true) }, whole: true},
+		"nothing after headers in two":   {frames: func(f *http2.Framer) error { return goesOn(f, true, 0) }, whole: true},
+		"something after headers in two": {frames: func(f *http2.Framer) error { return goesOn(f, false, 0) }},
+		"the end where it is not said":   {frames: func(f *http2.Framer) error { return goesOn(f, false, flagEnd) }},
+		"a message after headers in two": {frames: func(f *http2.Framer) error { return goesOn(f, false, 0) }, data: small, end: true, whole: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent bytes.Buffer
+			f := http2.NewFramer(&sent, nil)
+			require.NoError(t, c.frames(f))
+			n := sent.Len()
+			if c.data != nil {
+				require.NoError(t, f.WriteData(1, c.end, c.data))
+			}
+			m := newIntake(1 << 20).meter(&fedConn{r: bytes.NewReader(sent.Bytes())})
+			m.skip = 0
+			_, err := io.ReadFull(m, make([]byte, n))
+			require.NoError(t, err)
+			require.Equal(t, c.whole, m.whole())
+		})
+	}
+}
