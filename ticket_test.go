@@ -26,6 +26,9 @@ func TestATicketWithdrawsWhatWasNotSent(t *testing.T) {
 	}
 	last, err := silent.ProposeTicket([]byte("x"), nil, braid.ProposeOptions{}, done)
 	require.NoError(t, err)
+	refused, err := silent.ProposeTicket([]byte("x"), nil, braid.ProposeOptions{Wait: -1}, done)
+	require.ErrorAs(t, err, new(*braid.ProposeOptionsError))
+	require.False(t, refused.Withdraw(), "it names no command, and not the last one that was taken")
 	require.NoError(t, silent.Close())
 	require.ErrorIs(t, <-told, braid.ErrStopped, "the last one; the others are told nothing")
 	require.Empty(t, told)

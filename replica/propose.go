@@ -67,7 +67,7 @@ func (p *proposer) propose(to commands, command, body []byte, done member.Done, 
 	}
 	p.mu.Lock()
 	fresh, err := to.Add(p.clock, command, done)
-	p.noteTicket(ticket)
+	p.noteTicket(ticket, err)
 	p.mu.Unlock()
 	if fresh {
 		p.wake(0)
@@ -79,7 +79,7 @@ func (p *proposer) proposeBody(to commands, command, body []byte, done member.Do
 	b := member.NewBodyBatch(command, body, done) // it reads the whole body
 	p.mu.Lock()
 	fresh, err := to.AddBody(p.clock, b)
-	p.noteTicket(ticket)
+	p.noteTicket(ticket, err)
 	p.mu.Unlock()
 	if fresh {
 		p.wake(0)
@@ -87,9 +87,9 @@ func (p *proposer) proposeBody(to commands, command, body []byte, done member.Do
 	return err
 }
 
-// noteTicket names the command that was taken last. p.mu is held.
-func (p *proposer) noteTicket(t *member.Ticket) {
-	if t != nil {
+// noteTicket names the command that was taken last, unless a later one was refused. p.mu is held.
+func (p *proposer) noteTicket(t *member.Ticket, err error) {
+	if t != nil && err == nil {
 		*t = p.queue.Last()
 	}
 }

@@ -84,6 +84,6 @@ func (p *proposer) addWith(to commands, command []byte, whole *member.Batch, o *
 	} else {
 		fresh, err = to.AddWith(p.clock, command, o, done)
 	}
-	p.noteTicket(ticket)
+	p.noteTicket(ticket, err)
 	return fresh, err
 }

@@ -217,10 +217,11 @@ type Ticket struct {
 	t member.Ticket
 }
 
-// ProposeTicket is ProposeAsync, or with options ProposeWithAsync, and returns what names the command.
+// ProposeTicket is ProposeAsync, or with options ProposeWithAsync, and returns what names the command: none
+// if it is refused.
 func (r *Replica) ProposeTicket(command, body []byte, o *protocol.ProposeOptions, done member.Done) (Ticket, error) {
 	t, err := Ticket{r: r}, error(nil)
-	if o.Plain() {
+	if o.Plain() && o.Wait == 0 {
 		err = r.proposer.propose(&r.proposer.queue, command, body, done, &t.t)
 	} else {
 		err = r.proposer.proposeWith(&r.proposer.queue, command, body, o, done, &t.t)
