@@ -5,7 +5,7 @@
 // power on all members at once. It takes effect exactly once, in the same order on every
 // member. A local read after ReadBarrier is linearizable.
 //
-//	node, err := braid.Open(braid.Options{Self: 1, Cluster: 7, Dir: "data", Members: members, ListenPeer: addrs}, machine)
+//	node, err := braid.Open(braid.Options{Self: 1, Cluster: braid.ClusterIDOf(members, "orders"), Dir: "data", Members: members, ListenPeer: addrs}, machine)
 //	result, err := node.Propose(ctx, command) // runs machine.Apply on every member
 //	err = node.ReadBarrier(ctx)               // then read the machine's state
 package braid

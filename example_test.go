@@ -38,8 +38,9 @@ func (v view) Close() error { return nil }
 func Example() {
 	dir, _ := os.MkdirTemp("", "braid-example-")
 	defer os.RemoveAll(dir)
+	members := []braid.Member{{ID: 1}}
 	node, err := braid.Open(braid.Options{
-		Self: 1, Cluster: 7, Dir: dir, Members: []braid.Member{{ID: 1}},
+		Self: 1, Cluster: braid.ClusterIDOf(members, "example"), Dir: dir, Members: members,
 		Logger: slog.New(slog.DiscardHandler),
 	}, &counter{})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/check"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // A member that was founded apart has a log of its own, although the number of its cluster is the same. It lives in a
@@ -13,9 +14,10 @@ import (
 // cluster. No member may have a link with it: two logs would grow together. The cluster goes on serving meanwhile, as
 // with a member that is down. Then the operator gives it an empty disk, and it joins.
 
-// drawApart draws whether there is such a member. Groups of keys and orders by key know no lineage.
+// drawApart draws whether there is such a member. Groups of keys and orders by key know no lineage. Quorums other than
+// majorities have no cluster of one member.
 func (s *Settings) drawApart(d chance) {
-	s.Apart = d.yes(0.1) && !s.Keyed && !s.byKey()
+	s.Apart = d.yes(0.1) && !s.Keyed && !s.byKey() && s.Core.Placement != protocol.PlacementRS && s.quorums == quorum.System{}
 }
 
 // smallWorld is the world of a member that was founded apart.
@@ -57,7 +59,7 @@ func (w *World) found(id protocol.MemberID) *smallWorld {
 	set.Faults, set.OddFounder, set.Apart, set.Astray = [faultKinds]time.Duration{}, false, false, 0
 	set.perfectLinks()
 	set.timely()
-	s := &smallWorld{World: newWorld(set, chanceOf(set.Seed, "run").rng, nil)}
+	s := &smallWorld{World: newWorld(set, chanceOfRun(set.Seed).rng, nil)}
 	for len(s.members) < int(id) {
 		s.members = append(s.members, newMember(s.World, protocol.MemberID(len(s.members)+1)))
 	}

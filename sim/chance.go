@@ -105,3 +105,6 @@ func (d chance) duration(lo, hi time.Duration) time.Duration {
 func (d chance) limit(tiny, small, large int) int {
 	return [...]int{tiny, small, large}[d.below(3)]
 }
+
+// chanceOfRun is the chance of all that happens in a world.
+func chanceOfRun(seed uint64) chance { return chanceOf(seed, "run") }

@@ -86,7 +86,7 @@ func Run(o Options) (res Result) {
 
 // open makes the world that the options describe.
 func open(o Options) *World {
-	rng := chanceOf(o.Seed, "run").rng
+	rng := chanceOfRun(o.Seed).rng
 	set := draw(&o, rng)
 	for _, name := range o.Without {
 		if k := slices.Index(faultNames[:], name); k >= 0 {

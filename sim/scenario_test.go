@@ -66,6 +66,7 @@ func (s *script) until(what string, done func() bool) {
 // there must go on. A third one comes at last, and becomes a voter by itself.
 func neverComes(s *script) {
 	s.elect(1)
+	s.wait(2) // the log has a lineage before anybody is added
 	for _, id := range []protocol.MemberID{2, 3, 4} {
 		m := newMember(s.World, id)
 		m.join, m.gone = true, id < 4
