@@ -171,9 +171,10 @@ func (l *Links) Up(id protocol.MemberID) (at Peer, news bool) {
 	return p.Peer(), news
 }
 
-// Down takes in that a link to a member broke.
+// Down takes in that a link to a member broke, or that it fails for another reason than before. The latter does not
+// begin the search anew: two places that fail for different reasons would be tried one after the other without a pause.
 func (l *Links) Down(id protocol.MemberID) {
-	if p := l.peer(id); p != nil {
+	if p := l.peer(id); p != nil && p.up {
 		p.up, p.misses, p.turns = false, 0, 0
 	}
 }
