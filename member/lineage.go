@@ -3,6 +3,7 @@ package member
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/transport"
@@ -32,11 +33,13 @@ func (e *LineageError) Error() string {
 }
 
 // founds is the lineage that this member proposes for a log without one. If its log had one, or may have had one, it is
-// the same: a leader of an earlier version loses it with a change of the membership. If another member told it to a
+// the same: a leader of an earlier version loses it with a change of the membership. Such a leader is also the only one
+// that names logs and no lineage, so this holds for a member that joined later, too. If another member told it to a
 // log that began with this version, that was another log. A new one follows from the mark of this life, which is random:
 // copies of a directory have different ones.
-func (r *Register) founds() uint64 {
-	if r.lineage != 0 && (r.descended || !r.born) {
+func (r *Register) founds(c *protocol.Config) uint64 {
+	older := !r.born || slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !m.Log.IsZero() })
+	if r.lineage != 0 && (r.descended || older) {
 		return r.lineage
 	}
 	const odd = 0x9e3779b97f4a7c15

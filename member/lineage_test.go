@@ -49,8 +49,8 @@ func TestLineagesAreTold(t *testing.T) {
 // TestWhoseLineageIsProposed: a log that began with this version gets a lineage of its own, whatever its leader was told. A
 // log that may have lost it, through a leader of an earlier version, gets it again.
 func TestWhoseLineageIsProposed(t *testing.T) {
-	proposes := func(r *Register) uint64 {
-		st := &protocol.Status{Role: protocol.Leader, Config: protocol.Config{Members: []protocol.Member{{ID: 1, Log: r.own.Log}}}}
+	proposesFor := func(r *Register, log protocol.LogID) uint64 {
+		st := &protocol.Status{Role: protocol.Leader, Config: protocol.Config{Members: []protocol.Member{{ID: 1, Log: log}}}}
 		changes := r.Publish(st)
 		require.Len(t, changes, 1)
 		next, reason := st.Config.Changed(changes)
@@ -63,6 +63,7 @@ func TestWhoseLineageIsProposed(t *testing.T) {
 		require.Equal(t, next.Lineage, after.Lineage, "for ever")
 		return next.Lineage
 	}
+	proposes := func(r *Register) uint64 { return proposesFor(r, protocol.LogID{}) }
 	born := func(mark uint64) *Register {
 		return NewRegister(OwnIdentity{Member: 1, Log: protocol.LogID{1}, Life: 1, Marks: []uint64{mark}})
 	}
@@ -73,6 +74,7 @@ func TestWhoseLineageIsProposed(t *testing.T) {
 	_, err := r.relate(2, 5)
 	require.NoError(t, err)
 	require.Equal(t, own, proposes(r), "told by a member of another log")
+	require.EqualValues(t, 5, proposesFor(r, r.own.Log), "it joined, and a leader of an earlier version named it")
 	require.NoError(t, r.Descends(5))
 	require.EqualValues(t, 5, proposes(r), "the log had it")
 	old := born(7)

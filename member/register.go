@@ -238,7 +238,7 @@ func (r *Register) Publish(st *protocol.Status) (changes []protocol.Change) {
 		}
 		lineage := uint64(0)
 		if m.ID == r.own.Member && st.Config.Lineage == 0 {
-			lineage = r.founds()
+			lineage = r.founds(&st.Config)
 		}
 		if m.Log.IsZero() && !log.IsZero() || lineage != 0 {
 			changes = append(changes, protocol.Change{Kind: protocol.UpdateMember, Member: protocol.Member{ID: m.ID, Log: log}, Lineage: lineage})
