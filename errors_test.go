@@ -229,15 +229,14 @@ func TestARetryAfterMaybeCommittedTakesEffectAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	c.leader()
-	release := make(chan struct{})
+	applying, release := make(chan struct{}, 2), make(chan struct{})
 	c.counts[1].mu.Lock()
-	c.counts[1].before = func(string) { <-release }
+	c.counts[1].before = func(string) { applying <- struct{}{}; <-release }
 	c.counts[1].mu.Unlock()
 	ctx, cancel := context.WithCancel(c.ctx())
 	answer := make(chan error, 1)
-	before := c.nodes[1].Status().Commits
 	go func() { _, err := c.nodes[1].Propose(ctx, []byte("x")); answer <- err }()
-	require.Eventually(t, func() bool { return c.nodes[1].Status().Commits > before }, testTimeout, time.Millisecond)
+	<-applying
 	cancel()
 	err := <-answer
 	require.ErrorIs(t, err, braid.ErrMaybeCommitted)

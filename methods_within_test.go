@@ -88,10 +88,14 @@ func everyCall(n *braid.Node) map[string]error {
 	return got
 }
 
-// requireWithinApply checks what everyCall got in a call of the state machine.
-func requireWithinApply(t *testing.T, got map[string]error) {
+// requireWithinApply checks what everyCall got in a call of the state machine. In Snapshot all may be applied that a read
+// waits for.
+func requireWithinApply(t *testing.T, got map[string]error, inSnapshot bool) {
 	t.Helper()
 	for name, err := range got {
+		if name == "ReadBarrier" && inSnapshot && err == nil {
+			continue
+		}
 		switch name {
 		case "Propose", "ProposeBody", "ProposeWith", "Client.Propose":
 			require.ErrorIs(t, err, braid.ErrWithinApply, name) // it had been sent
@@ -166,7 +170,7 @@ func TestMethodsWithinTheStateMachine(t *testing.T) {
 			c.node <- n
 			select {
 			case errs := <-got:
-				requireWithinApply(t, errs)
+				requireWithinApply(t, errs, inSnapshot)
 			case <-time.After(testTimeout):
 				require.Fail(t, "a call hangs")
 			}
