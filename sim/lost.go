@@ -59,12 +59,10 @@ func (m *Member) judged() uint64 {
 // linked reports whether a member may take what a process of another member sent. The two make a
 // handshake as the links do, by the rules of production.
 func (w *World) linked(from *Member, life int, to *Member) bool {
-	if !to.links.Has(from.id) && to.handshakes.Admit(to.memberships(), from.id) != 0 {
-		return false
-	}
+	admitted, gone := to.admits(from.id)
 	l, k := w.link(from.id, to.id), linkage{life, to.life}
-	if l.met[k] {
-		return true
+	if gone || l.met[k] {
+		return admitted
 	}
 	if !from.up || from.life != life {
 		return false // it has ended
@@ -80,7 +78,7 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 		w.refused(to, from, atTo)
 		return false
 	}
-	if !related(from, to) {
+	if !admitted || !related(from, to) {
 		return false
 	}
 	if from.handshakes.Met(to.id, to.who) != nil || to.handshakes.Met(from.id, from.who) != nil {
@@ -100,6 +98,16 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 		w.tracef("%s   has a link to %s, which it does not know", to.id, from.id)
 	}
 	return true
+}
+
+// admits reports whether another member may link to this one. gone says that it was removed; else a refusal is for the
+// lineage, and comes after both have heard who the other one is.
+func (m *Member) admits(id protocol.MemberID) (admitted, gone bool) {
+	if m.links.Has(id) {
+		return true, false
+	}
+	reason := m.handshakes.Admit(m.memberships(), id)
+	return reason == 0, reason.Final()
 }
 
 // related tells both members the other one's lineage, as a handshake does.

@@ -360,13 +360,15 @@ func (t *Transport) judge(h *hello) (Reason, string) {
 	case !t.sameLog(h.text, h.joins):
 		return ReasonSettings, settingsDiffer(h.text, t.told(t.birth()))
 	}
-	if reason := t.admission(h.from); reason != 0 {
+	reason := t.admission(h.from)
+	if reason != 0 && reason != ReasonLineage {
 		return reason, ""
 	}
+	// Also a member that is refused for its lineage may know this one from before this one lost its disk.
 	if err := t.meet(h.from, h.who, h.takes); err != nil {
 		return ReasonIdentity, err.Error()
 	}
-	return 0, ""
+	return reason, ""
 }
 
 // admission is 0 if a member's connections are accepted, else why not.

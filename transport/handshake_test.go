@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -153,6 +154,22 @@ func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {
 	}
 	c.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
 	c.expectRefused(t, 2, ReasonUnknown, true)
+}
+
+// TestWhoAMemberIsComesBeforeItsLineage: who refuses another one for its lineage still hears whom that one takes it for.
+func TestWhoAMemberIsComesBeforeItsLineage(t *testing.T) {
+	for want, meets := range map[Reason]error{ReasonIdentity: errors.New("it was another one"), ReasonLineage: nil} {
+		t.Run(want.String(), func(t *testing.T) {
+			noLeaks(t)
+			a := start(t, 1, calm, "", nil)
+			b := start(t, 2, calm, "", func(o *Options, _ *testHandler) {
+				o.Admit = func(uint64) Reason { return ReasonLineage }
+				o.Meet = func(uint64, Who, Who) error { return meets }
+			})
+			a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
+			a.expectRefused(t, 2, want, true)
+		})
+	}
 }
 
 // TestStrangers lets strangers do what they like; the cluster goes on.
