@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,41 @@ func TestPeerMoves(t *testing.T) {
 	b2 := start(t, 2, calm, "", nil)
 	connect(a, b2)
 	a.expectUp(t, 2)
+}
+
+// TestPeerMovesWithinTheHandshake: a connection that was begun before the peer moved is not used, so that the link is where
+// the peer is said to be.
+func TestPeerMovesWithinTheHandshake(t *testing.T) {
+	noLeaks(t)
+	a, b := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil)
+	b.SetPeers([]Peer{{ID: 1}})
+	before, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{before.Addr().String()}}})
+	dialed, err := before.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialed.Close()
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
+	there, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	go io.Copy(there, dialed)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(dialed, there)
+		ended <- err
+	}()
+	a.expectUp(t, 2)
+	get(t, ended, "the end of the connection from before")
+	a.Send(2, 0, [][]byte{[]byte("x")})
+	get(t, b.frames, "frame")
 }
 
 func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {

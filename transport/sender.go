@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -108,6 +109,12 @@ func (s *sender) connect(addr string, failing bool) (lived bool, err error) {
 	unhook := context.AfterFunc(ctx, func() { hangUp(conn) })
 	defer unhook()
 	s.set(addr, cancel, isShaped(conn))
+	if !slices.Contains(*s.peer.addrs.Load(), addr) { // the peer moved since the connection was begun
+		err := &LinkError{Peer: s.peer.id, Op: "dial " + addr, Err: errors.New("the peer is elsewhere now")}
+		s.set("", nil, false)
+		cancel(err)
+		return false, err
+	}
 	if s.peer.t.shaper.on() { // since the handshake began, perhaps
 		s.makeShapeable()
 	}
