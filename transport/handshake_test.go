@@ -170,6 +170,31 @@ func TestPeerMovesWithinTheHandshake(t *testing.T) {
 	get(t, b.frames, "frame")
 }
 
+// TestEachKindOfErrorIsToldOnce, although the peer is tried in turn where nobody listens and where somebody else does.
+func TestEachKindOfErrorIsToldOnce(t *testing.T) {
+	noLeaks(t)
+	a, b, c := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil), start(t, 3, calm, "", nil)
+	b.SetPeers([]Peer{{ID: 1}})
+	nobody := start(t, 4, calm, "", nil)
+	if err := nobody.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		for addr, says := range map[string]string{nobody.addr: "connection refused", c.addr: "not the member expected"} {
+			a.SetPeers([]Peer{{ID: 2, Addrs: []string{addr}}})
+			eventually(t, says, func() bool { return strings.Contains(a.Stats().Peers[0].LastError, says) })
+		}
+	}
+	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
+	downs := 0
+	for e := get(t, a.events, "PeerUp"); !e.up; e = get(t, a.events, "PeerUp") {
+		downs++
+	}
+	if downs != 2 {
+		t.Errorf("told %d times", downs)
+	}
+}
+
 func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {
 	noLeaks(t)
 	a := start(t, 1, calm, "", nil)

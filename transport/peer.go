@@ -153,7 +153,7 @@ type linkState struct {
 	failing int // streams that are not, after they were or could not be
 	up      bool
 	since   time.Time // when up changed, or the peer was listed
-	class   string    // what kind of error was told last, while down
+	classes []string  // what kinds of errors were told, while down
 	last    error
 }
 
@@ -168,7 +168,7 @@ func (l *linkState) connected(was bool) {
 	}
 	news := !l.up && l.failing == 0
 	if news {
-		l.up, l.since, l.class = true, time.Now(), ""
+		l.up, l.since, l.classes = true, time.Now(), nil
 	}
 	l.mu.Unlock()
 	if news && l.peer.ctx.Err() == nil {
@@ -177,7 +177,8 @@ func (l *linkState) connected(was bool) {
 }
 
 // lost notes that a stream is no longer connected (lived) or could not be. The handler is
-// told when the link goes down, and again when the kind of error changes.
+// told when the link goes down, and once for each other kind of error: a peer may be tried in turn where nobody listens
+// and where somebody else does.
 func (l *linkState) lost(err error, lived, was bool) {
 	l.tell.Lock()
 	defer l.tell.Unlock()
@@ -189,11 +190,14 @@ func (l *linkState) lost(err error, lived, was bool) {
 	if !was {
 		l.failing++
 	}
-	news := l.up || class != l.class
+	news := !slices.Contains(l.classes, class)
+	if news {
+		l.classes = append(l.classes, class)
+	}
 	if l.up {
 		l.since = time.Now()
 	}
-	l.up, l.class, l.last = false, class, err
+	l.up, l.last = false, err
 	l.mu.Unlock()
 	if news && l.peer.ctx.Err() == nil {
 		l.peer.t.log.Warn("link down", "peer", hexID(l.peer.id), "err", err)
@@ -215,7 +219,7 @@ func (l *linkState) ended(lived, was bool) {
 	}
 	news := !l.up && l.failing == 0 && l.live > 0
 	if news {
-		l.up, l.since, l.class = true, time.Now(), ""
+		l.up, l.since, l.classes = true, time.Now(), nil
 	}
 	l.mu.Unlock()
 	if news && l.peer.ctx.Err() == nil {
