@@ -126,7 +126,7 @@ var relayed = []protocol.Mutant{paxos.MutantRelayEarly, paxos.MutantRelayListsSi
 // limits are of mutants for which a search may take more seeds than for others. An answer to what an earlier life had asked seldom
 // comes when it matters, recoveries by several members at once are seldom, and so is a member that is away while all others change.
 var limits = map[string]uint64{
-	string(epaxos.MutantTellAnybody): 8000, string(epaxos.MutantOneBallot): 4000, string(member.MutantNoGuests): 1000,
+	string(epaxos.MutantTellAnybody): 8000, string(epaxos.MutantOneBallot): 4000, string(member.MutantNoGuests): 1000, string(epaxos.MutantUnchecked): 1000,
 }
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
