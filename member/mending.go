@@ -78,9 +78,13 @@ func (m *StateRepair) Next(now, election time.Duration, st *protocol.Status) (to
 	return m.asked, StateQuestion{Cursor: *m.needs, Again: again, Number: m.number, Within: mendAnswer * election}
 }
 
-// other is the next member to ask, 0 if there is none.
+// other is the next member to ask, 0 if there is none. A member that joined may know no members until it has a state, and
+// is sent no more of the log until it applies what it has: it asks its leader.
 func (m *StateRepair) other(st *protocol.Status) protocol.MemberID {
 	members := st.Config.Members
+	if len(members) == 0 && st.Leader != st.Self {
+		return st.Leader
+	}
 	for range members {
 		m.tries++
 		if to := members[m.tries%len(members)].ID; to != st.Self {

@@ -50,6 +50,10 @@ func TestMendingAsksOneAfterTheOther(t *testing.T) {
 	m.Damaged(&order.Cursor{})
 	to, _ = m.Next(0, election, alone)
 	require.Zero(t, to, "there is nobody")
+
+	joined := &protocol.Status{Self: 2, Leader: 3}
+	to, _ = m.Next(0, election, joined)
+	require.EqualValues(t, 3, to, "it knows no members yet")
 }
 
 // TestOneQuestionAtATime: the next question waits for the answer. An answer to a question about
