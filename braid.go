@@ -5,7 +5,9 @@
 // power on all members at once. It takes effect exactly once, in the same order on every
 // member. A local read after ReadBarrier is linearizable.
 //
-//	node, err := braid.Open(braid.Options{Self: 1, Cluster: braid.ClusterIDOf(members, "orders"), Dir: "data", Members: members, ListenPeer: addrs}, machine)
+//	node, err := braid.Open(braid.Options{
+//		Self: 1, Cluster: braid.ClusterIDOf(members, "orders"), Dir: "data", Members: members, ListenPeer: addrs,
+//	}, machine)
 //	result, err := node.Propose(ctx, command) // runs machine.Apply on every member
 //	err = node.ReadBarrier(ctx)               // then read the machine's state
 package braid
@@ -95,8 +97,8 @@ const (
 // another one.
 const ReasonPeerURLTaken = protocol.ReasonPeerURLTaken
 
-// ReasonLineage is why a [RefusedError] refuses to add a member, or to make it a voter: it has a log of its own, which was
-// founded apart from the cluster's. It can be added with an empty directory.
+// ReasonLineage is why a [RefusedError] refuses to add a member, or to make it a voter: the member has a log of its own,
+// which was founded apart from the cluster's. It can be added with an empty directory.
 const ReasonLineage = protocol.ReasonLineage
 
 // Errors of proposals and reads; each says whether a retry is safe.
@@ -381,7 +383,7 @@ func FormatToken(t Token) string { return protocol.FormatToken(t) }
 func ParseToken(text string) (Token, error) { return protocol.ParseToken(text) }
 
 // ChangeMembers makes membership changes, several at once jointly, and waits until they
-// are in force. It may be called on any member. A [RefusedError] says why not. A member that is added
+// are active. It may be called on any member. A [RefusedError] says why not. A member that is added
 // needs peer URLs, http://host:port or https://host:port each.
 func (n *Node) ChangeMembers(ctx context.Context, changes ...Change) error {
 	if len(changes) == 0 {

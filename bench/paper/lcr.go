@@ -81,7 +81,7 @@ type bound struct {
 	share                     float64 // of blind commands
 }
 
-func paperBound(members int, share float64) bound {
+func lcrBound(members int, share float64) bound {
 	return bound{float64(members), lcrClients, lcrWorkers, share}
 }
 

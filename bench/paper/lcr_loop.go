@@ -6,7 +6,7 @@ import (
 )
 
 // loop plays clients in closed loops at members of which one leads, and nothing else: the leader has so many
-// workers, each of which is busy for exactly a round trip, and processors and disks take no time. The bound
+// workers, and a command keeps one busy for exactly a round trip. Processors and disks take no time. The bound
 // cannot be reached where clients and workers are used up at about the same moment, because
 // commands are drawn at random. Times are in round trips.
 type loop struct {

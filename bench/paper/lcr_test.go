@@ -21,19 +21,19 @@ func TestBound(t *testing.T) {
 		}
 	}
 	for n, want := range map[int]float64{5: 1.81, 7: 1.92, 9: 1.99} {
-		b := paperBound(n, 0.56)
+		b := lcrBound(n, 0.56)
 		near("the bound of a busy leader", b.leaderBound(), want)
 		near("Raft's rate", b.raft().rate(), 16)
 		near("Raft's latency", b.raft().transactional(), 2.5)
 	}
 	for n, want := range map[int]float64{5: 0.96, 7: 0.92, 9: 0.89} {
-		b := paperBound(n, 0.56)
+		b := lcrBound(n, 0.56)
 		near("Raft's rate, played", b.raft().played(), 16)
 		if got := b.played() / b.raft().played() / b.leaderBound(); math.Abs(got-want) > 0.01 {
 			t.Errorf("40 clients at %d members reach %v of the bound, want %v", n, got, want)
 		}
 	}
-	five, nine := paperBound(5, 0.56), paperBound(9, 0.56)
+	five, nine := lcrBound(5, 0.56), lcrBound(9, 0.56)
 	near("5 members in closed loops", five.closedLoop(), 1.81)
 	near("9 members in closed loops", nine.closedLoop(), 40/(1+0.44*8/9)/16)
 	near("transactional latency with 5 members", five.transactional(), 1.85)
