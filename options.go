@@ -40,7 +40,7 @@ type Options struct {
 	PeerListeners []net.Listener
 	PeerTLS       *tls.Config // mutual TLS between members; nil: plain TCP
 	// PeerTLSByURL is for the time in which a running cluster changes from plain TCP to TLS, or back
-	// (docs/operations.md). Members whose peer URL begins with http:// are dialed without TLS although there is
+	// (docs/using/operations.md). Members whose peer URL begins with http:// are dialed without TLS although there is
 	// PeerTLS, and this member takes links with and without: as long as it is set, links are not authenticated.
 	PeerTLSByURL bool
 	// PeerTLSBinds demands that the certificate of a member that connects names the host of one of its peer URLs.
@@ -51,10 +51,10 @@ type Options struct {
 	Heartbeat       time.Duration // default 100 ms
 	ElectionTimeout time.Duration // default 1 s; ≥ 3 heartbeats; the same on all members
 	// LeaseReads answers reads without a round trip, by clocks of bounded drift. It must be the
-	// same on all members. docs/raft.md says what clocks are assumed to do.
+	// same on all members. docs/internals/raft.md says what clocks are assumed to do.
 	LeaseReads bool
 
-	// Raft's four optimisations (docs/raft.md, "Replication"). All are on and need no
+	// Raft's four optimisations (docs/internals/raft.md, "Replication"). All are on and need no
 	// tuning; each can be turned off or fixed, to measure what it brings.
 	NoBatching       bool // one command per entry, one entry per frame
 	NoPipeline       bool // one frame under way per follower
@@ -69,13 +69,13 @@ type Options struct {
 	// brings its own Order and Placement, which are the defaults of these options.
 	Protocol string
 
-	// Quorums says who elects and who decides, with a protocol that does not need majorities (docs/multi-paxos.md):
+	// Quorums says who elects and who decides, with a protocol that does not need majorities (docs/internals/multi-paxos.md):
 	// "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2";
 	// "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What the
 	// cluster bears then is said to Logger when a member starts.
 	Quorums string
 
-	// Epochs says how a protocol with epochs cuts its log and who leads (docs/iss.md). It must be the same
+	// Epochs says how a protocol with epochs cuts its log and who leads (docs/internals/iss.md). It must be the same
 	// on all members, and never changes: a directory that was begun with others is not opened.
 	Epochs EpochSettings
 	// NoSkip makes a leader that has nothing to propose propose empty values with votes. SkipWait is how long it
@@ -84,7 +84,7 @@ type Options struct {
 	SkipWait time.Duration
 
 	// Order says how the global log is made. "single" is one instance.
-	// "niagara" weaves several instances into one log (docs/niagara.md). Each has an event loop
+	// "niagara" weaves several instances into one log (docs/internals/niagara.md). Each has an event loop
 	// and connections of its own, so that more than one core and network card replicate. Order
 	// must be the same on all members. Instances (default 4) is the number with which a new
 	// cluster begins. It must be the same on all its first members. A member that joins later is
@@ -100,18 +100,18 @@ type Options struct {
 	// where bytes count most, or Order "keyed", and else "together". With "begin", the only one with protocol
 	// "wpaxos", each member leads some at first, and nobody is preferred later. It must be the same on all members.
 	Leaders string
-	// Stealing says with protocol "wpaxos" when a group of keys changes its owner (docs/wpaxos.md): "majority:64", the
+	// Stealing says with protocol "wpaxos" when a group of keys changes its owner (docs/internals/wpaxos.md): "majority:64", the
 	// default; "consecutive:N", "average:N", "never". Members may differ in it.
 	Stealing string
 
 	// Relays is for protocols "multi-paxos" and "iss" with many members: into how many groups a member that
-	// proposes puts the others. It sends to one member of each, which passes it on (docs/multi-paxos.md). 0: it
+	// proposes puts the others. It sends to one member of each, which passes it on (docs/internals/multi-paxos.md). 0: it
 	// sends to all. Members may differ in it.
 	Relays int
 
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]). With "copy"
 	// every member keeps everything. With "code" each member keeps a fragment, as in
-	// CRaft (docs/craft.md). That takes a quarter to a half of the bytes on disks and links, and
+	// CRaft (docs/internals/craft.md). That takes a quarter to a half of the bytes on disks and links, and
 	// tolerates the same crashes. It must be the same on all members.
 	Placement string
 	// CodeK is how many fragments make a body whole, at most. 0 means: as many as possible while a
@@ -133,7 +133,7 @@ type Options struct {
 	// a snapshot; default 4 SnapshotBytes. A member that lacks more is sent a snapshot again.
 	KeepLogBytes int
 
-	// Net emulates links, as the flag --net says (docs/operations.md). It finds members by the names
+	// Net emulates links, as the flag --net says (docs/using/operations.md). It finds members by the names
 	// that they have in Members, and in the membership later. [Node.SetNet] changes it.
 	Net    string
 	FS     vfs.FS       // default the operating system's
@@ -276,7 +276,7 @@ func (o *Options) weave() {
 }
 
 // settings returns what must be equal on all members, by the names of the command's flags. Members
-// compare them when they connect. docs/operations.md says for each setting why it is compared or
+// compare them when they connect. docs/using/operations.md says for each setting why it is compared or
 // why not.
 func (o *Options) settings() []replica.Setting {
 	all := []replica.Setting{

@@ -56,7 +56,7 @@ type ClusterConfig struct {
 	Settings Settings
 }
 
-// Settings are Raft's four optimisations (docs/raft.md, "Replication"). The zero value is all of
+// Settings are Raft's four optimisations (docs/internals/raft.md, "Replication"). The zero value is all of
 // them, at their defaults.
 type Settings struct {
 	NoBatching       bool `json:"no_batching,omitempty"`

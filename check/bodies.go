@@ -49,7 +49,7 @@ type Body struct {
 }
 
 // Bodies knows what every member's disk holds of the bodies of one instance's entries, and judges
-// the invariants of docs/craft.md, 2.8. All its methods return an error at the first fact that
+// the invariants of docs/internals/craft.md, 2.8. All its methods return an error at the first fact that
 // cannot be.
 //
 // A body is live from when its entry is decided until the state machine drops it.

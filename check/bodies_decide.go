@@ -80,7 +80,7 @@ func (b *Bodies) whole(index, term, voter uint64) bool {
 	return d != nil && d.disk[index].term == term && d.disk[index].form == WholeBody && !d.disk[index].loose
 }
 
-// holders counts |A| and |B| of docs/craft.md, 2.1: the voters whose disks hold the whole body, and
+// holders counts |A| and |B| of docs/internals/craft.md, 2.1: the voters whose disks hold the whole body, and
 // the distinct rows on the disks of the others. but, if set, changes what a disk holds.
 func (b *Bodies) holders(index, term uint64, voters []uint64, but func(uint64, heldBody) heldBody) (whole, rows int) {
 	var seen [256]bool

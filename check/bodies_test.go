@@ -59,7 +59,7 @@ func (b *bench) spread(index uint64, k uint8, whole int, members ...uint64) {
 	}
 }
 
-// TestBodiesDurable is the predicate of docs/craft.md, 2.1 for five members: three whole copies, or
+// TestBodiesDurable is the predicate of docs/internals/craft.md, 2.1 for five members: three whole copies, or
 // 2+k of copies and distinct rows.
 func TestBodiesDurable(t *testing.T) {
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestBodiesDurable(t *testing.T) {
 		{2, 2, []uint64{1, 2, 3}, false},
 		{2, 3, []uint64{1, 2, 3}, true},
 		{3, 1, []uint64{1, 2, 3, 4, 5}, true},
-		{3, 2, []uint64{1, 2, 3, 4}, false}, // docs/craft.md, 2.1: 2 whole and 2 rows are too few with k = 3
+		{3, 2, []uint64{1, 2, 3, 4}, false}, // docs/internals/craft.md, 2.1: 2 whole and 2 rows are too few with k = 3
 		{3, 2, []uint64{1, 2, 3}, false},
 		{1, 3, []uint64{1, 2, 3}, true},
 		{1, 2, []uint64{1, 2}, false},

@@ -7,7 +7,7 @@ import (
 )
 
 // Weave knows what every instance decided, and judges where members are in the global log by the
-// invariants of docs/niagara.md, 3.7. It computes where a member must be from how much of each
+// invariants of docs/internals/niagara.md, 3.7. It computes where a member must be from how much of each
 // instance it has (N2). So members that have the same are at the same place (N1).
 type Weave struct {
 	logs   map[uint64]*wovenLog

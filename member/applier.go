@@ -665,7 +665,7 @@ func (a *Applier) Cursor() order.Cursor { return a.order.Cursor() }
 // Added is the index of the last entry of an instance that Apply was given, or for which a
 // snapshot stands. What is added in all instances and contiguous in the global log is applied.
 // Take a state that has added what was committed everywhere at some moment: it includes everything
-// that could be applied anywhere by then (docs/niagara.md, 3.3, the vector rule).
+// that could be applied anywhere by then (docs/internals/niagara.md, 3.3, the vector rule).
 func (a *Applier) Added(instance protocol.InstanceID) protocol.Index { return a.order.Added(instance) }
 
 // Config is the first instance's membership as of the cursor. It is the cluster's.

@@ -54,7 +54,7 @@ func (e *UnheldError) Error() string {
 // payload and the body if they are not at hand, and cuts the body to the row that the receiver is
 // to hold. e is the caller's copy. committed says that the receiver learns with the same message
 // that the entry is committed. Then a body that cannot be had is left out, and the receiver has to
-// get it from others (docs/craft.md, 2.7). Otherwise that is an error.
+// get it from others (docs/internals/craft.md, 2.7). Otherwise that is an error.
 func MakeResident(instance protocol.InstanceID, e *protocol.Entry, committed bool, load Loader, bodies BodySource) error {
 	if !e.Applicable() {
 		if err := load(instance, e); err != nil {

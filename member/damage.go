@@ -10,7 +10,7 @@ import (
 )
 
 // This is what a member does about bytes on its disk that are not there, or are not what was
-// written. These are pure rules, for whoever finds such bytes. See docs/operations.md.
+// written. These are pure rules, for whoever finds such bytes. See docs/using/operations.md.
 
 // Fault says why something that this member wrote could not be read.
 type Fault uint8

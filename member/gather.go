@@ -115,7 +115,7 @@ func (o *GatherOutbox) Reset() {
 
 // Gatherer makes bodies whole. It asks as many members for their fragments as are needed, and soon
 // asks more where answers are late. It decodes what comes. Bytes that do not fit the body's digest
-// never leave it: when some fragment is wrong, it tries others (docs/craft.md, 2.5). It is a pure
+// never leave it: when some fragment is wrong, it tries others (docs/internals/craft.md, 2.5). It is a pure
 // rule: same calls, same results. Not safe for concurrent use.
 type Gatherer struct {
 	cfg     GatherConfig

@@ -22,7 +22,7 @@ type HandshakeWorld interface {
 }
 
 // Handshakes decides what follows from what members say in handshakes and memberships about who they
-// are (docs/identity.md): which links there are, when this member stops, and when a member without
+// are (docs/internals/identity.md): which links there are, when this member stops, and when a member without
 // a log begins to take part. It is passive; whoever shares it guards it, also while Save runs. It
 // is not safe for concurrent use.
 type Handshakes struct {

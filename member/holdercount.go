@@ -10,7 +10,7 @@ import (
 
 // HolderCount counts who holds a body durably, to find out whether this member's whole copy may
 // become its row. In no other way does a member ever hold less of a committed body than before
-// (the rule Prune of docs/craft.md, 2.4, deletion obligation D2). It is a pure rule.
+// (the rule Prune of docs/internals/craft.md, 2.4, deletion obligation D2). It is a pure rule.
 type HolderCount struct {
 	Ref     protocol.BodyRef
 	context uint64

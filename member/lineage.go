@@ -13,7 +13,7 @@ import (
 // The lineage of a log tells it from all other logs, also from those of clusters with the same id and the same
 // members: a random number in the membership (protocol.Config.Lineage). The first leader proposes it with the identity
 // of its own log. What is applied first counts, and never changes. Members tell their lineage in handshakes, once they
-// know it. Members of two lineages have two logs, which must never be joined (docs/identity.md).
+// know it. Members of two lineages have two logs, which must never be joined (docs/internals/identity.md).
 
 // LineageError says that two logs are not one, although they are of clusters with one id. Nothing of the other log was
 // taken. A retry does not help: one of the members is to be removed, and to be added with an empty directory.

@@ -6,7 +6,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// ReadVector is the read point of the global log: one of each instance (docs/niagara.md, 3.3, the
+// ReadVector is the read point of the global log: one of each instance (docs/internals/niagara.md, 3.3, the
 // vector rule). Take a member that has added all of it to the order, and applied what followed
 // from that. Its state includes everything that was applied anywhere before the points were asked
 // for. Not safe for concurrent use.

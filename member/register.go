@@ -39,7 +39,7 @@ func (o *OwnIdentity) mark(life uint64) uint64 {
 }
 
 // Register is what a member knows about who the others are. With it the member decides who is
-// linked (docs/identity.md). It is pure; not safe for concurrent use.
+// linked (docs/internals/identity.md). It is pure; not safe for concurrent use.
 type Register struct {
 	own OwnIdentity
 	// met are the members with whom there ever was a link, and the highest life in which each was

@@ -10,7 +10,7 @@ import (
 
 // Sessions remembers which proposals took effect. So each takes effect at most once, however often
 // it stands in the logs, and through whichever instances. It is a deterministic function of the
-// global log and part of every snapshot (docs/niagara.md, 3.6). Work and memory are per batch, not
+// global log and part of every snapshot (docs/internals/niagara.md, 3.6). Work and memory are per batch, not
 // per command.
 //
 // A session is of its origin: one log of one member. If it is marked as shared, the instances share
@@ -20,7 +20,7 @@ import (
 type Sessions struct {
 	// states is sorted by instance, member, line and life, with one state each. Another log of the
 	// same member has a line of its own. It is never taken for an earlier or later life
-	// (docs/identity.md). A life replaces the earlier ones of its line as soon as it says that they
+	// (docs/internals/identity.md). A life replaces the earlier ones of its line as soon as it says that they
 	// are over. Their late proposals are refused from then on. So only the first state of a line
 	// says so, and if it is shared no state of the line is of an instance.
 	states []SessionState

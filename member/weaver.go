@@ -25,7 +25,7 @@ type InstanceRounds struct {
 }
 
 // Weaver brings together what the instances of one member want of each other. So those that are
-// led here skip before anybody waits for them (docs/niagara.md, 3.2: eager on append). Every
+// led here skip before anybody waits for them (docs/internals/niagara.md, 3.2: eager on append). Every
 // instance says after each turn how it stands, and learns what the others want. It is a pure rule;
 // not safe for concurrent use.
 type Weaver struct {
@@ -129,7 +129,7 @@ type Load struct {
 
 // Prefer chooses which of n instances, in their order, takes this member's next batch. One that is
 // led here comes first, then one whose leader is known. Of these it takes the one with the least
-// to do, and of these the one that is most behind (docs/niagara.md, 3.2: it need not skip then).
+// to do, and of these the one that is most behind (docs/internals/niagara.md, 3.2: it need not skip then).
 // While little is to do that is always the same one, because the others have skipped ahead of it.
 func Prefer(n int, load func(i int) Load) int {
 	best, most := 0, load(0)

@@ -2,7 +2,7 @@
 // log: it decides which position of the global log each entry's commands have.
 //
 // With one instance the global log is that instance's log (single.go). Several are woven round by
-// round (niagara.go; docs/niagara.md, 3.1). An instance that has nothing must not hold up the
+// round (niagara.go; docs/internals/niagara.md, 3.1). An instance that has nothing must not hold up the
 // others, so its leader skips rounds. tail.go follows which rounds each log fills; weave.go
 // decides when to skip, and how far. lead.go says who leads the global log, plan.go which
 // instances begin and end at a place in it. Groups that share no keys need no common order: each

@@ -18,7 +18,7 @@ type Lead struct {
 
 // Lead says who leads the global log. instances are those in force, ascending, as they stand on
 // this member. Woven instances are led by the leader of the first: it is never retired, and the
-// membership is changed there (docs/niagara.md, 3.5).
+// membership is changed there (docs/internals/niagara.md, 3.5).
 func (c *Cursor) Lead(instances []*protocol.Status) Lead {
 	if len(instances) == 0 {
 		return Lead{}

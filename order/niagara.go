@@ -8,7 +8,7 @@ import (
 )
 
 // Niagara weaves instances into the global log: round by round, in each round one slot of each
-// instance (docs/niagara.md, 3.1). A batch fills one slot, an EntrySkip all up to its round. A
+// instance (docs/internals/niagara.md, 3.1). A batch fills one slot, an EntrySkip all up to its round. A
 // configuration and the first entry of a leader's term fill none: they come at their instance's
 // slot, before the entry that fills it.
 type Niagara struct {

@@ -13,7 +13,7 @@ import (
 
 type logs map[protocol.InstanceID][]protocol.Entry
 
-// slot is one slot of an instance as docs/niagara.md, 3.1 defines it, and what comes at its turn
+// slot is one slot of an instance as docs/internals/niagara.md, 3.1 defines it, and what comes at its turn
 // before it.
 type slot struct {
 	before []protocol.Entry

@@ -9,7 +9,7 @@ import (
 // Tail follows which rounds one instance's log fills on a member, up to the last appended entry,
 // whether that will be committed or not. Every member has the logs of all instances. So a leader
 // on this member learns of another instance's batch as soon as the batch is appended here
-// (docs/niagara.md, 3.2, eager on append). Not safe for concurrent use.
+// (docs/internals/niagara.md, 3.2, eager on append). Not safe for concurrent use.
 type Tail struct {
 	instance protocol.InstanceID
 	// Up to committed no entry will be replaced. start is what is filled up to there.

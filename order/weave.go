@@ -12,7 +12,7 @@ const Ahead = 1024
 // should propose to skip, and up to which round. want is the furthest slot that any other
 // instance wants (Tail.Want); idle says that no batch of this instance is under way.
 //
-// A skip is absolute (docs/niagara.md, 3.1, which corrects the paper's rule): one that comes late
+// A skip is absolute (docs/internals/niagara.md, 3.1, which corrects the paper's rule): one that comes late
 // or twice fills nothing.
 func Skip(self protocol.InstanceID, tail protocol.Round, want Slot, idle bool) (to protocol.Round, ok bool) {
 	need := want.Round

@@ -14,7 +14,7 @@ const (
 	FormWhole
 	firstRow
 	// FormCommitted, in an answer about uncommitted entries: the answering member has
-	// compacted the entry, so it is committed (docs/craft.md, 2.5). It is no form of a body.
+	// compacted the entry, so it is committed (docs/internals/craft.md, 2.5). It is no form of a body.
 	FormCommitted Form = 255
 )
 

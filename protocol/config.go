@@ -24,7 +24,7 @@ type Member struct {
 	// Slot is the row of coded bodies that this member holds. No two members of a cluster's
 	// history have the same one.
 	Slot uint8 `json:"slot,omitempty"`
-	// WholeAbove: this member holds whole every body with a k above this number (docs/craft.md,
+	// WholeAbove: this member holds whole every body with a k above this number (docs/internals/craft.md,
 	// 2.7, restriping). 0: it holds its row of every body.
 	WholeAbove uint8 `json:"wholeAbove,omitempty"`
 }
@@ -185,7 +185,7 @@ func (c *Config) Number() {
 
 // Joins returns the changes so that a member that is added as a voter joins first. Otherwise a
 // cluster that adds a member with a mistyped address would wait for that member's vote, and a
-// cluster of one could not even remove it again (docs/raft.md, "Membership").
+// cluster of one could not even remove it again (docs/internals/raft.md, "Membership").
 func (c *Config) Joins(changes []Change) []Change {
 	out := slices.Clone(changes)
 	for i := range out {

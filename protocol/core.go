@@ -8,7 +8,7 @@ import "time"
 type Core interface {
 	// Step tells the core that in happened at now, and adds what the core wants to out. now is the
 	// member's monotonic clock since any origin; it never goes back. It must be read for this
-	// step, after in was taken: a lease is judged by it (docs/raft.md).
+	// step, after in was taken: a lease is judged by it (docs/internals/raft.md).
 	Step(now time.Duration, in Input, out *Effects)
 	// Check verifies the invariants that stand under the core's fields. It is called
 	// after every step in tests and in the simulator.
@@ -140,7 +140,7 @@ type Unsendable struct {
 
 // Suspect says that another instance on this member has lost its leader, which is that member. A
 // core with the same leader that did not hear of it for an election timeout does not wait longer
-// than its rank asks for (docs/niagara.md, 3.4: one failure detector for all instances).
+// than its rank asks for (docs/internals/niagara.md, 3.4: one failure detector for all instances).
 type Suspect struct{ Member MemberID }
 
 // Stand says that this member should be the first leader of an instance that has just begun. It
@@ -152,7 +152,7 @@ type Stand struct{}
 type Place struct{ At int }
 
 // Retain says which members the other instances have, ascending. While they have a member, a leader
-// that has removed it goes on to send it entries (docs/niagara.md, 3.5).
+// that has removed it goes on to send it entries (docs/internals/niagara.md, 3.5).
 type Retain struct{ Members []MemberID }
 
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
@@ -237,7 +237,7 @@ type Effects struct {
 	// that has come already is taken for the next one.
 	WakeAt time.Duration
 	// Forgot: this member does not hold what it acknowledged to the leader of the term. It must
-	// not vote or count any more: the member stops (docs/identity.md).
+	// not vote or count any more: the member stops (docs/internals/identity.md).
 	Forgot *Forgot
 	// Diverged: the leader's log differs from this one where this one is decided. They are two logs, or one of
 	// them is not what was decided: the member stops.

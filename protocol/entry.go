@@ -18,7 +18,7 @@ const (
 	// EntryConfig carries a whole [Config].
 	EntryConfig
 	// EntrySkip says that its instance has nothing for the rounds up to Round (SkipTo of
-	// docs/niagara.md, 3.1). It is absolute: one that comes late or twice means nothing.
+	// docs/internals/niagara.md, 3.1). It is absolute: one that comes late or twice means nothing.
 	EntrySkip
 	// EntryReshape changes how many instances the global log is woven from.
 	EntryReshape
@@ -102,7 +102,7 @@ type Entry struct {
 	// Digest is the payload's CRC-32C.
 	Digest uint32
 	Kind   EntryKind
-	// K is how many fragments make the body whole: k of docs/craft.md, 2.3. 1 if the body is not
+	// K is how many fragments make the body whole: k of docs/internals/craft.md, 2.3. 1 if the body is not
 	// coded; 0 if there is none. The leader that appends the entry chooses it, and it never
 	// changes.
 	K uint8

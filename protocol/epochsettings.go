@@ -2,7 +2,7 @@ package protocol
 
 import "fmt"
 
-// EpochSettings say how a protocol with epochs cuts its log and who leads (docs/iss.md). The zero value of a field
+// EpochSettings say how a protocol with epochs cuts its log and who leads (docs/internals/iss.md). The zero value of a field
 // means its default. They are the same on all members of a cluster, for ever: from the same log other settings make
 // other epochs.
 type EpochSettings struct {

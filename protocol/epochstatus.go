@@ -1,6 +1,6 @@
 package protocol
 
-// EpochStatus is what a core knows of its epoch (docs/iss.md). Where there are epochs, who leads follows from the log.
+// EpochStatus is what a core knows of its epoch (docs/internals/iss.md). Where there are epochs, who leads follows from the log.
 // So leadership is not handed over, see ReasonLeaderFollows.
 type EpochStatus struct {
 	Number uint64

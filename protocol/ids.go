@@ -13,7 +13,7 @@ type Index uint64
 type Position uint64
 
 // Round numbers the rounds in which instances are woven into the global log, from 1. In
-// each round every instance has one slot, for one batch (docs/niagara.md, 3.1: a virtual slot).
+// each round every instance has one slot, for one batch (docs/internals/niagara.md, 3.1: a virtual slot).
 type Round uint64
 
 // MemberID names a member of the cluster. 0 is nobody. An id is never reused.

@@ -3,7 +3,7 @@ package protocol
 import "encoding/binary"
 
 // A lane is what one life of one member brings to the others by itself, without the leader: batches,
-// numbered from 1 (docs/lcr.md). The leader only says in the log which of them take effect, and where.
+// numbered from 1 (docs/internals/lcr.md). The leader only says in the log which of them take effect, and where.
 // Three kinds of entries are about lanes. An EntryLane opens a lane, and ends the one that an earlier
 // life of the same member had. An EntryGroup that has a range stands for a part of a lane. The ranges
 // of a lane follow each other in the log without a gap. From an EntryGeneration on, members count

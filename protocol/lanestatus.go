@@ -1,6 +1,6 @@
 package protocol
 
-// LanesStatus is what a core knows of lanes (docs/lcr.md).
+// LanesStatus is what a core knows of lanes (docs/internals/lcr.md).
 type LanesStatus struct {
 	// Own is the lane of this life of the member. Open: it can bring proposals by it, unless it leads.
 	Own  Lane

@@ -38,7 +38,7 @@ func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID
 }
 
 // Rank is how many of the sorted voters should stand for election before a member when the leader
-// of an instance is gone (docs/niagara.md, 3.4). All members of a configuration have different
+// of an instance is gone (docs/internals/niagara.md, 3.4). All members of a configuration have different
 // ranks. With LeadersTogether a member has the same rank in every instance, so that one member
 // wins all. With LeadersSpread the instances of a lost leader go to different members.
 func (l Leaders) Rank(voters []MemberID, turn int, member, gone MemberID) int {

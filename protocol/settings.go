@@ -12,7 +12,7 @@ const (
 	// PlacementCopy gives every member every body whole.
 	PlacementCopy Placement = "copy"
 	// PlacementCode gives every member a row of a body's Reed–Solomon code, or the whole where too
-	// few members take rows (docs/craft.md).
+	// few members take rows (docs/internals/craft.md).
 	PlacementCode Placement = "code"
 	// PlacementRS gives every member a row, always, for comparison. It survives fewer crashes than
 	// a majority, and its voters never change.
@@ -102,7 +102,7 @@ type Settings struct {
 	// of its members. 0: none, it sends to all. Members may differ in it.
 	Relays int
 
-	// Lanes: members spread blind proposals themselves (docs/lcr.md). It must be set on all members
+	// Lanes: members spread blind proposals themselves (docs/internals/lcr.md). It must be set on all members
 	// or none, and needs a Session.
 	Lanes bool
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Stealing says when the owner of a group of keys hands it over to the member that asks for its commands (docs/wpaxos.md). The zero
+// Stealing says when the owner of a group of keys hands it over to the member that asks for its commands (docs/internals/wpaxos.md). The zero
 // value is the default. Members may differ in it.
 type Stealing struct {
 	Policy StealPolicy

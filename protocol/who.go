@@ -7,7 +7,7 @@ import (
 )
 
 // LogID is the random identity of a data directory's log. A member with another identity has
-// another log, whatever id it uses (docs/identity.md). The zero value is no identity.
+// another log, whatever id it uses (docs/internals/identity.md). The zero value is no identity.
 type LogID [16]byte
 
 // NewLogID makes an identity from random bytes.

@@ -180,7 +180,7 @@ var list = []*Protocol{
 const RSFragments = 3
 
 // rsQuorums are those of the paper: equal, and as small as they can be if any two meet in k members
-// (docs/craft.md, 2.7).
+// (docs/internals/craft.md, 2.7).
 func rsQuorums(voters, k int) (quorum int, err error) {
 	if quorum = (voters + k + 1) / 2; quorum > voters {
 		return 0, fmt.Errorf("quorums of %d voters cannot meet in %d", voters, k)

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/transport"
 )
 
-// This file is member.Handshakes as the links and the event loops use it (docs/identity.md).
+// This file is member.Handshakes as the links and the event loops use it (docs/internals/identity.md).
 
 // acquainted guards the Handshakes of a running member.
 type acquainted struct {

@@ -14,7 +14,7 @@ import (
 )
 
 // Checks that need nothing but the request. They come before a request is ordered, because a write
-// transaction that fails in the middle would stop the state machine on every member (docs/etcd.md,
+// transaction that fails in the middle would stop the state machine on every member (docs/internals/etcd.md,
 // rule 7).
 
 func checkRange(r *pb.RangeRequest) error {

@@ -19,7 +19,7 @@ import (
 )
 
 // A put that is answered before it is applied must not fail then, and a put without a user must not take
-// effect once AuthEnable was acknowledged. Both hold by this rule (docs/lcr.md):
+// effect once AuthEnable was acknowledged. Both hold by this rule (docs/internals/lcr.md):
 //
 //  1. A member answers early only while its state is fresh: a read barrier that began no longer than earlyFor
 //     ago was passed, and authentication is off in that state. It looks when the put comes, and again before
@@ -120,7 +120,7 @@ func (s *Server) closeEarly(ctx context.Context, position, revision uint64) erro
 }
 
 // awaitAuth returns when all members have applied everything up to a position, or earlyFor has gone by. A
-// tenth more covers clocks that do not go alike (docs/raft.md).
+// tenth more covers clocks that do not go alike (docs/internals/raft.md).
 func (s *Server) awaitAuth(ctx context.Context, position uint64) {
 	ctx, cancel := context.WithTimeout(ctx, s.fresh.limit+s.fresh.limit/10)
 	defer cancel()

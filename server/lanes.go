@@ -17,7 +17,7 @@ import (
 	"github.com/braidlog/braid/store"
 )
 
-// What clients may ask for beside etcd's API, in the metadata of their calls (docs/etcd.md).
+// What clients may ask for beside etcd's API, in the metadata of their calls (docs/internals/etcd.md).
 const (
 	// metadataMode is the mode of a put: modeAccepted or modeConfirmed. The response says in which
 	// mode it was answered.

@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A cluster may begin with a state that was restored from a snapshot (docs/identity.md). All founders must have it,
+// A cluster may begin with a state that was restored from a snapshot (docs/internals/identity.md). All founders must have it,
 // and members that join later get it from others: no command led to it. An operator may start a founder without it.
 // Then nobody links to that founder until he gives it a new disk, with the state.
 

@@ -14,7 +14,7 @@ import (
 	"github.com/braidlog/braid/wal"
 )
 
-// The scenarios of docs/craft.md, 2.9, played by hand.
+// The scenarios of docs/internals/craft.md, 2.9, played by hand.
 
 // coded makes a stage of members that code bodies of 300 bytes, with k at most as given.
 func coded(k int) func(*Settings) {
@@ -129,7 +129,7 @@ func (s *script) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
 }
 
 // codedThenWhole proposes a coded entry that does not become durable, and then an entry that
-// reaches a majority. The leader and one more member stop (docs/craft.md, G1).
+// reaches a majority. The leader and one more member stop (docs/internals/craft.md, G1).
 func codedThenWhole(s *script) (coded, small *operation) {
 	s.settled()
 	coded, i := s.spread(2, 3, 4)

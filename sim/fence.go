@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What was accepted comes into the log before the voters change (docs/lcr.md, L6). Otherwise it would
+// What was accepted comes into the log before the voters change (docs/internals/lcr.md, L6). Otherwise it would
 // rest on a quorum that does not decide any more.
 
 // electorates judges that. The zero value knows of no configuration.

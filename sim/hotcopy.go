@@ -9,7 +9,7 @@ import (
 
 // A copy of a disk that was made while its member ran takes the disk's place. The lives on it say
 // nothing: nobody has met a later one. Only a leader can tell, whose heartbeats name more than the
-// copy holds (docs/identity.md, rule 9). So it is only done while such a leader lives, and the
+// copy holds (docs/internals/identity.md, rule 9). So it is only done while such a leader lives, and the
 // member hears nobody else before that leader. If the leader's time ends before, the copy is taken
 // away again: nobody promises to survive that.
 

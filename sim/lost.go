@@ -12,7 +12,7 @@ import (
 )
 
 // Members that lose their disk, or get an old copy of it, and are started again as if nothing had
-// happened (docs/identity.md). Such a member counts as one that has failed for good: it must not
+// happened (docs/internals/identity.md). Such a member counts as one that has failed for good: it must not
 // vote, it must not count, and it must find out and stop. The judges keep the old member with its
 // disk as it was when the disk was lost. They judge the process on the new disk as somebody else,
 // whose messages prove nothing.
@@ -37,7 +37,7 @@ type backup struct {
 	saved *frozen
 	life  uint64 // the last life that began on it
 	// alone: on this disk the member is the only voter. It decides by itself then, and asks nobody who
-	// could know better (docs/identity.md).
+	// could know better (docs/internals/identity.md).
 	alone bool
 }
 

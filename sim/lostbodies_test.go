@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// Bodies that would be lost if a member counted for more than it holds (docs/craft.md, 2.4 and 2.7). The first
+// Bodies that would be lost if a member counted for more than it holds (docs/internals/craft.md, 2.4 and 2.7). The first
 // four stories are also played with the rule taken out, which must break something: see staged.
 
 // wovenBodies sets three woven instances with coded bodies.

@@ -384,7 +384,7 @@ func (m *Member) wakeTakers() {
 // Read calls done with true when the member's state includes everything that was acknowledged
 // before the call, or with false when that fails. It asks all instances for read points. What was
 // applied anywhere before the call ends before the first slot that is not filled up to these points
-// (docs/niagara.md, 3.3). With barrier the state also includes what was accepted before the call.
+// (docs/internals/niagara.md, 3.3). With barrier the state also includes what was accepted before the call.
 func (m *Member) Read(barrier bool, done func(ok bool)) {
 	r := reader{floor: m.w.executed, done: done}
 	kind := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// How soon what is decided is executed everywhere (docs/niagara.md, N7).
+// How soon what is decided is executed everywhere (docs/internals/niagara.md, N7).
 
 // mergeTime is how long it takes at most until all members that are up have applied a decided slot,
 // while every instance has a leader. In that time the other instances skip, and the news spreads

@@ -13,7 +13,7 @@ import (
 func (s *script) judged() { s.merging = s.set.mergeTime() }
 
 // TestADecidedSlotThatWaitsTooLongIsFound: an instance has a leader, and skips for nobody. So what
-// another one has decided is not executed (docs/niagara.md, N7).
+// another one has decided is not executed (docs/internals/niagara.md, N7).
 func TestADecidedSlotThatWaitsTooLongIsFound(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 1, 1)

@@ -117,7 +117,7 @@ func TestMutantsAreCaughtByScript(t *testing.T) {
 	}
 }
 
-// TestPaperPrefixIsCaughtByHand shows what the mutant does (docs/craft.md, G1). Chance finds it
+// TestPaperPrefixIsCaughtByHand shows what the mutant does (docs/internals/craft.md, G1). Chance finds it
 // too.
 func TestPaperPrefixIsCaughtByHand(t *testing.T) {
 	s := newStage(t, 5, string(raft.MutantCodePaperPrefix), coded(3))

@@ -9,7 +9,7 @@ import (
 
 // A leader waits for nobody whom it does not need. Once a majority holds an entry, that majority
 // alone is enough to commit it, also where others are late, and where the entry is coded
-// (docs/craft.md, "When a member is behind").
+// (docs/internals/craft.md, "When a member is behind").
 
 // prompt follows, on a leader, the first entry that is not committed.
 type prompt struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/braidlog/braid/protocol/raft"
 )
 
-// The scenarios of docs/niagara.md, 3.8, played step by step.
+// The scenarios of docs/internals/niagara.md, 3.8, played step by step.
 
 // woven sets three woven instances.
 func woven(s *Settings) { s.Instances = 3 }

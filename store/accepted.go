@@ -20,7 +20,7 @@ import (
 // effect for ever. So the command says, in the auth revision of its header, of which users and roles its member
 // knew that authentication was off. After AuthEnable, package server waits until everything that was answered
 // early is in the order, and then orders a command that closes: puts from the time before it are refused from
-// there on, as those are that nobody may make. Until then they take effect. docs/lcr.md has the whole rule.
+// there on, as those are that nobody may make. Until then they take effect. docs/internals/lcr.md has the whole rule.
 
 // NotAcceptedError says why a put cannot be answered before it is applied. Nothing happened. It can be
 // put if the answer waits until it is applied, and later perhaps without that.

@@ -70,7 +70,7 @@ func (s *Store) Apply(commands []Command) error {
 	return nil
 }
 
-// applyEntries has its name because etcd's checks look for it on the stack (docs/etcd.md, rule 1).
+// applyEntries has its name because etcd's checks look for it on the stack (docs/internals/etcd.md, rule 1).
 func (s *Store) applyEntries(commands []Command) error {
 	for i := range commands {
 		c := &commands[i]

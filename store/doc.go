@@ -4,7 +4,7 @@
 //
 // It decides what a command does once its position is known. It imports nothing of braid but
 // internal/sys, and knows neither members nor connections. Everything that must be equal on every member depends on the
-// commands alone. docs/etcd.md has the rules for working with etcd's packages.
+// commands alone. docs/internals/etcd.md has the rules for working with etcd's packages.
 //
 // Large values are not in the database. They leave a request before it is ordered and become the
 // body of its command, which the log keeps, whole or in fragments. A record of size and SHA-256

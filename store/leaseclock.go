@@ -8,7 +8,7 @@ import (
 
 // leaseClock decides when leases end. Every member has one, but only the primary lessor's counts.
 // It reads no clock and does not wait: callers tell it the time, in order. The rules and why they
-// hold are in docs/leases.md.
+// hold are in docs/internals/leases.md.
 type leaseClock struct {
 	extension  time.Duration // what a new primary adds to every lease
 	checkpoint time.Duration // how often what is left of a long lease is ordered

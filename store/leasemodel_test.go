@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// The promises of docs/leases.md, on members that are a lease clock and a place in a log each:
+// The promises of docs/internals/leases.md, on members that are a lease clock and a place in a log each:
 // they lag, stand still, and become the primary lessor at any time; commands come late, in
 // another order, or never.
 

@@ -21,7 +21,7 @@ import (
 // position of its claim. It has no effect if there is a newer claim. So a deposed primary can
 // extend or end nothing, however late it notices. Its checkpoints are numbered. A checkpoint has
 // no effect after one with a greater number, so one that was taken back cannot take effect later.
-// docs/leases.md says why renewals hold.
+// docs/internals/leases.md says why renewals hold.
 
 // ErrNotPrimary is the result of a command that a member ordered which is not the primary lessor
 // any more. It is also the answer to a question about time that only the primary can answer. Ask

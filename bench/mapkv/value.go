@@ -17,7 +17,7 @@ type Chunk struct {
 func (c *Chunk) Size() int64 { return int64(len(c.Bytes)) + int64(c.Body.Size) }
 
 // Value is what a key has: the chunks that were put and appended, in that order
-// (docs/craft.md, 2.6). Nobody may change them.
+// (docs/internals/craft.md, 2.6). Nobody may change them.
 type Value struct {
 	Chunks []Chunk
 	Size   int64 // of all chunks

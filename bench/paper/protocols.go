@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a command costs with each protocol, on equal terms: what docs/comparison.md is made of.
+// What a command costs with each protocol, on equal terms: what docs/reports/comparison.md is made of.
 
 const (
 	// costLatency is what links take one way in this experiment, ms, and costRate what comes, commands/s.

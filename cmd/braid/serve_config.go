@@ -124,7 +124,7 @@ func refuseEtcdData(dir string) error {
 		return nil
 	}
 	if err == nil {
-		err = fmt.Errorf("data directory %s belongs to etcd: take a snapshot of it with etcdctl, see docs/operations.md", dir)
+		err = fmt.Errorf("data directory %s belongs to etcd: take a snapshot of it with etcdctl, see docs/using/operations.md", dir)
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The protocol of docs/writing-a-protocol.md, with real processes: go test -tags toy -run Toy ./cmd/braid
+// The protocol of docs/internals/writing-a-protocol.md, with real processes: go test -tags toy -run Toy ./cmd/braid
 
 const toy = "--protocol=slotpaxos"
 

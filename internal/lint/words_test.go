@@ -170,7 +170,7 @@ func TestPagesNameFilesThatExist(t *testing.T) {
 // A comment cites a page by its path, and of it a section by number, a rule by letter or number,
 // or a section by its name in quotes.
 var (
-	cited    = regexp.MustCompile(`docs/[a-z-]+\.md((?:(?:,| and) (?:rule )?(?:\d+\.\d+|[A-Z]\d+|\d+|"[^"]+"))*)`)
+	cited    = regexp.MustCompile(`docs/[a-z/-]+\.md((?:(?:,| and) (?:rule )?(?:\d+\.\d+|[A-Z]\d+|\d+|"[^"]+"))*)`)
 	part     = regexp.MustCompile(`\d+\.\d+|[A-Z]\d+|\d+|"[^"]+"`)
 	nextLine = regexp.MustCompile(`\n\s*(//|#) ?`)
 )
@@ -265,7 +265,7 @@ var identifier = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*(?:\\.\\w+)?)`")
 func TestGlossaryNamesWhatExists(t *testing.T) {
 	names := declared(source(t))
 	for _, f := range texts(t) {
-		if f.path != "docs/glossary.md" {
+		if f.path != "docs/internals/glossary.md" {
 			continue
 		}
 		found := identifier.FindAllStringSubmatch(f.bytes, -1)

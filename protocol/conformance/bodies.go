@@ -236,7 +236,7 @@ func (net *Net) restore(n *Node, e *protocol.Entry, m *protocol.Member) bool {
 }
 
 // checkBodies: whatever becomes of a minority, every committed body from i on can be had
-// (docs/craft.md, C1) under a configuration. Crashed members count with their disks.
+// (docs/internals/craft.md, C1) under a configuration. Crashed members count with their disks.
 func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
 	holds := net.holders(c, fresh)
 	for ; i <= net.judge.highest; i++ {

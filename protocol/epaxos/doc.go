@@ -1,4 +1,4 @@
-// Package epaxos is EPaxos: every member proposes, and commands are ordered only where they interfere. docs/epaxos.md has the
+// Package epaxos is EPaxos: every member proposes, and commands are ordered only where they interfere. docs/internals/epaxos.md has the
 // rules, whose numbers stand in the comments.
 //
 // What is decided where: of each command, whether it is executed or a no-op takes its place, and on which others it depends.

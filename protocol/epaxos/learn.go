@@ -186,7 +186,7 @@ func (s *EPaxos) sayExecuted(to *peer) {
 // onHeartbeat: what the sender had executed one heartbeat ago, and is not known here, is asked for.
 func onHeartbeat(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	if used := p.First.At(s.self); used >= s.replica.Next().Number {
-		s.forgot = true // docs/identity.md: this member has proposed commands that it does not know
+		s.forgot = true // docs/internals/identity.md: this member has proposed commands that it does not know
 		s.out.Forgot = &protocol.Forgot{Leader: from.id, Acked: protocol.Index(used), Last: protocol.Index(s.replica.Next().Number - 1)}
 		return
 	}

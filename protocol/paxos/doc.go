@@ -1,4 +1,4 @@
-// Package paxos is multi-Paxos (docs/multi-paxos.md) and ISS (docs/iss.md), made of the same acceptors and
+// Package paxos is multi-Paxos (docs/internals/multi-paxos.md) and ISS (docs/internals/iss.md), made of the same acceptors and
 // proposers.
 //
 // A slot is an index of the instance's log. A segment is a set of slots with ballots of its own; multi-Paxos

@@ -12,7 +12,7 @@ import (
 )
 
 // ISS is one instance of ISS on one member: epochs one after the other, in each of which many members lead
-// (docs/iss.md). See protocol.Core for how to use it.
+// (docs/internals/iss.md). See protocol.Core for how to use it.
 type ISS struct {
 	cfg protocol.Settings
 	set epochs.Settings

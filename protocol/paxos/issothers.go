@@ -165,7 +165,7 @@ func (s *ISS) beat(to protocol.MemberID) {
 	s.send(to, MsgISSBeat, p)
 }
 
-// forgets reports whether a message says that this member's disk had more of the log than it has (docs/identity.md).
+// forgets reports whether a message says that this member's disk had more of the log than it has (docs/internals/identity.md).
 // That counts from the start on, before the first tick: later the log may have grown beyond it.
 func (s *ISS) forgets(m *protocol.Message, p *ISSPart) bool {
 	if m.Type != MsgISSBeat || s.log.Last() >= p.Hint {

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Relays, at whoever proposes (docs/multi-paxos.md). The others are in groups. What is the same for several members
+// Relays, at whoever proposes (docs/internals/multi-paxos.md). The others are in groups. What is the same for several members
 // of a group goes to one of them, the relay, which passes it on, and tells of all of them together what they
 // accepted. A relay only changes the way that messages take. Nobody needs one: what does not arrive is sent again
 // without it.

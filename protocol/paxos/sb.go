@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// broadcast is one member's part in a segment of an epoch: Sequenced Broadcast (docs/iss.md). All members decide
+// broadcast is one member's part in a segment of an epoch: Sequenced Broadcast (docs/internals/iss.md). All members decide
 // each of its slots. What is decided is what the segment's leader proposed there, or ⊥.
 type broadcast struct {
 	s      *ISS

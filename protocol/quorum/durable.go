@@ -6,11 +6,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Durable is the predicate of docs/craft.md, 2.1: with n voters of which any read can meet again
+// Durable is the predicate of docs/internals/craft.md, 2.1: with n voters of which any read can meet again
 // after crashes, a body coded with k is safe if at least write of them hold it, and every
 // read of them hold it whole once or have k distinct rows of it. whole is how many hold it
 // whole, rows how many distinct rows the others hold. A majority reads and writes, except
-// in RS-Raft (docs/craft.md, 2.7).
+// in RS-Raft (docs/internals/craft.md, 2.7).
 func Durable(n, read, write, k, whole, rows int) bool {
 	return whole+rows >= write && Kept(n, read, k, whole, rows)
 }

@@ -51,7 +51,7 @@ func TestDurableIsExact(t *testing.T) {
 }
 
 // The paper's numbers for five: F+k rows or F+1 whole copies, and the hazard of cutting a
-// whole copy to a row (docs/craft.md, 2.1).
+// whole copy to a row (docs/internals/craft.md, 2.1).
 func TestDurableOfFive(t *testing.T) {
 	five := func(k, whole, rows int) bool { return Durable(5, 3, 3, k, whole, rows) }
 	require.True(t, five(3, 1, 4))
@@ -63,7 +63,7 @@ func TestDurableOfFive(t *testing.T) {
 	require.False(t, five(2, 2, 1))
 }
 
-// RS-Raft: with read + write ≥ n + k, being written is enough (docs/craft.md, 2.7).
+// RS-Raft: with read + write ≥ n + k, being written is enough (docs/internals/craft.md, 2.7).
 func TestDurableWithReadQuorums(t *testing.T) {
 	for _, c := range []struct{ n, read, write, k int }{{5, 4, 4, 3}, {7, 5, 5, 3}} {
 		for rows := range c.n {

@@ -14,7 +14,7 @@ type Grid struct {
 	Across bool
 }
 
-// Zones makes quorums of voters that stand in so many zones, which are the columns (docs/wpaxos.md). Those that decide bear
+// Zones makes quorums of voters that stand in so many zones, which are the columns (docs/internals/wpaxos.md). Those that decide bear
 // the loss of Lost zones, and of Down voters in each of the others. Those that elect meet them.
 type Zones struct{ Count, Lost, Down int }
 

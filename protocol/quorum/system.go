@@ -10,7 +10,7 @@ import (
 )
 
 // System says who elects a leader and who decides what it proposes, where these need not be equal: quorums of
-// Paxos' phase 1 and phase 2 (docs/multi-paxos.md). Every quorum of phase 1 meets every
+// Paxos' phase 1 and phase 2 (docs/internals/multi-paxos.md). Every quorum of phase 1 meets every
 // quorum of phase 2. Two of the same phase need not meet. The zero System knows majorities only.
 type System struct {
 	// elect and decide are how many voters are a quorum of phase 1, and of phase 2; 0: a majority.

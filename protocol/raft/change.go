@@ -66,7 +66,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	}
 	if reason == protocol.ReasonNone && len(r.coded) > 0 {
 		// No configuration after a coded entry that is not committed: whoever leads next
-		// could find that it never was, and would cut the log before it (docs/craft.md, C8).
+		// could find that it never was, and would cut the log before it (docs/internals/craft.md, C8).
 		r.place.uncode()
 		reason = protocol.ReasonChangePending
 	}

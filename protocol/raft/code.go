@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// code is CRaft's placement (docs/craft.md): a member gets the row of its slot of every body,
+// code is CRaft's placement (docs/internals/craft.md): a member gets the row of its slot of every body,
 // which takes 1/k of the bytes, and where too few members take rows, whole bodies.
 type code struct {
 	r *Raft
@@ -34,10 +34,10 @@ func (r *Raft) counted(p *progress) bool {
 	return r.recently(p) && (p.phase == stream && !p.far.is || r.cfg.Mutant == MutantCodeWaitForAll)
 }
 
-// k is such that no write waits for members that are not counted on now (docs/craft.md,
+// k is such that no write waits for members that are not counted on now (docs/internals/craft.md,
 // "Writing"). Nothing is coded while a membership change is under way. So all coded entries before
 // a configuration are committed, and the next leader need not ask under which configuration they
-// were coded (docs/craft.md, 2.7).
+// were coded (docs/internals/craft.md, 2.7).
 func (c *code) k() uint8 {
 	if c.r.now < c.off {
 		return 1
@@ -139,7 +139,7 @@ func (c *code) agreed() protocol.Index {
 
 // stored counts this member like any other, and only with what its disk holds: the followers may
 // commit an entry before the leader's own disk is done. It stops before the first coded entry that
-// is not durable, even if later entries are (docs/craft.md, G1).
+// is not durable, even if later entries are (docs/internals/craft.md, G1).
 func (c *code) stored() protocol.Index {
 	r, to := c.r, c.agreed()
 	r.judgeLag(to)
@@ -163,7 +163,7 @@ func (c *code) stored() protocol.Index {
 	return to
 }
 
-// durable applies the predicate of docs/craft.md, 2.1 to what is known to be on the voters' disks.
+// durable applies the predicate of docs/internals/craft.md, 2.1 to what is known to be on the voters' disks.
 func (r *Raft) durable(i protocol.Index) bool {
 	e := r.log.at(i)
 	return r.writers().Durable(int(e.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {

@@ -19,8 +19,8 @@
 // that stand under the fields;
 // mutant.go lists rules that tests may break on purpose.
 //
-// "Raft §5.4.2" is a section of the paper or of the thesis; docs/raft.md says which. C and G with
-// a number are invariants and gaps of docs/craft.md, 2.8 and 2.2.
+// "Raft §5.4.2" is a section of the paper or of the thesis; docs/internals/raft.md says which. C and G with
+// a number are invariants and gaps of docs/internals/craft.md, 2.8 and 2.2.
 //
 // May import: protocol, protocol/quorum and erasure, and nothing that waits or reads the world.
 package raft

@@ -33,7 +33,7 @@ func (r *Raft) timeout() time.Duration {
 	return r.cfg.ElectionTimeout + time.Duration(random%uint64(r.cfg.ElectionTimeout))
 }
 
-// turn is how long this member waits for those with a lower rank (docs/niagara.md, 3.4: rank ×
+// turn is how long this member waits for those with a lower rank (docs/internals/niagara.md, 3.4: rank ×
 // stagger), with a small random part, because members may know different configurations.
 func (r *Raft) turn(random uint64) time.Duration {
 	rank := r.cfg.Leaders.Rank(r.voters.Incoming, r.seat, r.cfg.Self, r.leader)

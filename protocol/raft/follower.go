@@ -171,7 +171,7 @@ func (r *Raft) acknowledge(m message) {
 // remembers reports whether the log holds what this member acknowledged to the leader in this
 // term. In a term only its leader cuts the log, and only after what was acknowledged. So if a
 // heartbeat names an entry that the log does not have, or has of another term, then entries and
-// votes were lost, however late that heartbeat comes (docs/identity.md, rule 9).
+// votes were lost, however late that heartbeat comes (docs/internals/identity.md, rule 9).
 func (r *Raft) remembers(m message) bool {
 	if r.holdsAcknowledged(m) || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
 		return true

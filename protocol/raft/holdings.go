@@ -8,9 +8,9 @@ import (
 )
 
 // Members tell each other in which forms they hold bodies. An answer says what the disk held when the answer was made,
-// or will hold when it is released. A form only gets better while the entry is in the log (docs/craft.md, D2), so late and
+// or will hold when it is released. A form only gets better while the entry is in the log (docs/internals/craft.md, D2), so late and
 // repeated answers do no harm. A whole copy becomes a row only once its entry is committed and cut from the log. Answers
-// that were made before that may leave after it, and do no harm either (docs/craft.md, C7).
+// that were made before that may leave after it, and do no harm either (docs/internals/craft.md, C7).
 
 // held is in what form a peer's disk holds the body of an entry.
 type held struct {
@@ -110,7 +110,7 @@ func onHoldings(r *Raft, m message) {
 	r.release(resp)
 }
 
-// formOf is in what form this member holds the body of exactly that entry (docs/craft.md, 2.5).
+// formOf is in what form this member holds the body of exactly that entry (docs/internals/craft.md, 2.5).
 func (r *Raft) formOf(i protocol.Index, t protocol.Term) protocol.Form {
 	switch {
 	case i <= r.commit:
@@ -132,7 +132,7 @@ func onBodies(r *Raft, m message) {
 }
 
 // improve replaces rows of entries in the log by whole bodies. A form that is equal or worse
-// changes nothing (docs/craft.md, 2.4).
+// changes nothing (docs/internals/craft.md, 2.4).
 func (r *Raft) improve(entries []protocol.Entry) {
 	var better []protocol.Entry
 	for i := range entries {

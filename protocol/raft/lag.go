@@ -11,7 +11,7 @@ import (
 // Coding pays only if members store their rows about as soon as the others do. A member that is
 // far behind answers, and acknowledges more and more, but new entries reach it last. Every entry
 // would wait for it. So a member that is far behind counts neither for k nor as one that will take
-// its row (docs/craft.md, "When a member is behind").
+// its row (docs/internals/craft.md, "When a member is behind").
 
 // mark says how many bytes the leader had appended in its term up to the entry at an index.
 type mark struct {

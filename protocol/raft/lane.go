@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Lanes (docs/lcr.md) are beside the log and its placement, on the leader and on followers alike:
+// Lanes (docs/internals/lcr.md) are beside the log and its placement, on the leader and on followers alike:
 //
 //	lane.go       what a member holds of lanes that is not committed
 //	lanemarks.go  what the log says about lanes

@@ -2,7 +2,7 @@ package raft
 
 import "github.com/braidlog/braid/protocol"
 
-// A barrier read sees all that was accepted before it was asked for (docs/lcr.md, 1.5 (c)). What is
+// A barrier read sees all that was accepted before it was asked for (docs/internals/lcr.md, 1.5 (c)). What is
 // accepted is held by a quorum, and the leader asks a quorum anyway whether it still leads. So at least
 // one of those that answer says that it holds it. The leader puts all that a quorum holds into the log,
 // and the read is served when that is committed.

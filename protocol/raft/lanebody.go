@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Bodies in lanes (docs/lcr.md, 1.5 (e)). A member that brings a batch with a large body cuts it as a
+// Bodies in lanes (docs/internals/lcr.md, 1.5 (e)). A member that brings a batch with a large body cuts it as a
 // leader would: each of the others gets its own row, and the member that leads the whole. What is held of
 // the body is in the batch's cell. A leader puts a body into the log only if it holds it whole. From then
 // on the body is as any other under the placement.
@@ -67,7 +67,7 @@ func (r *Raft) ownForm(e *protocol.Entry) bool {
 }
 
 // provenInLane reports whether a batch of this member's lane that a quorum acknowledged can be made whole
-// whatever crashes (docs/craft.md, 2.1). Of the others it counts rows only, even of those that were sent the whole.
+// whatever crashes (docs/internals/craft.md, 2.1). Of the others it counts rows only, even of those that were sent the whole.
 func (r *Raft) provenInLane(h *heldLane, n uint64) bool {
 	b := &h.batches[n-h.base-1]
 	if !b.Coded() || r.cfg.Mutant == MutantLaneRowsMajority {

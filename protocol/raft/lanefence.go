@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// The fence (docs/lcr.md, 1.5 (d)) is between what members have acknowledged as accepted and a change of
+// The fence (docs/internals/lcr.md, 1.5 (d)) is between what members have acknowledged as accepted and a change of
 // the voters. Before the change, a quorum promises to count for no generation so far, and says up to where
 // it holds lanes. What was accepted is among that, and comes into the log before the change. Afterwards a
 // new generation begins.

@@ -89,7 +89,7 @@ func (l *lanes) olderLane() *heldLane {
 
 // settledOlder reports whether what an earlier life of this member brought comes before what this life
 // proposes now. Otherwise its commands would be refused, because a later life has begun, although they
-// may have been acknowledged (docs/lcr.md). A leader's own log has to have them; a follower does not
+// may have been acknowledged (docs/internals/lcr.md). A leader's own log has to have them; a follower does not
 // know which log its proposals come into, so they have to be committed.
 func (r *Raft) settledOlder() bool {
 	h := r.lanes.olderLane()

@@ -9,7 +9,7 @@ import (
 // A member that the configuration has no longer gets entries until it knows that, for a while at
 // most. Another instance of the cluster may still have it. That instance needs it, and to take part
 // there, the member needs all instances. So it gets entries until the others have removed it too
-// (docs/niagara.md, 3.5). It counts for nothing here.
+// (docs/internals/niagara.md, 3.5). It counts for nothing here.
 
 // retain notes which members the other instances have.
 func (r *Raft) retain(members []protocol.MemberID) {

@@ -26,7 +26,7 @@ const (
 	// MsgTimeoutNow tells a member to stand for election at once (leadership transfer).
 	MsgTimeoutNow
 	// MsgHoldings: a leader that was just elected asks in what form each member holds the
-	// bodies of the Holdings' entries (docs/craft.md, 2.5).
+	// bodies of the Holdings' entries (docs/internals/craft.md, 2.5).
 	MsgHoldings
 	MsgHoldingsResp
 	// MsgBodies brings a follower more of the bodies of entries that it has: the whole in place of
@@ -241,7 +241,7 @@ func claims(in *protocol.Message) (c protocol.Claims) {
 		c.Acked = m.Index
 	case MsgTimeoutNow:
 		c.Moves = true
-	case MsgHoldingsResp: // it is bound to the new leader's term (docs/craft.md, G2)
+	case MsgHoldingsResp: // it is bound to the new leader's term (docs/internals/craft.md, G2)
 		c.Term, c.Holds, c.Asked = true, true, true
 	}
 	return c

@@ -56,7 +56,7 @@ type progress struct {
 	hold uint64
 
 	// held are the forms in which its disk holds bodies of coded entries after the commit
-	// index, ascending: only what it said in this term (docs/craft.md, 2.3); ≤ match.
+	// index, ascending: only what it said in this term (docs/internals/craft.md, 2.3); ≤ match.
 	held []held
 	// whole: uncommitted coded entries up to here are sent whole; filling is what is under way
 	// of those that it has already.

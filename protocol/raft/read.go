@@ -146,7 +146,7 @@ func (r *Raft) confirmedRound() uint64 {
 // that the timeout is over. A member that a transfer tells to stand for election does not wait,
 // whenever that message arrives, so there is no lease after a transfer. r.now was read after the
 // read was asked for. A lease that was valid then is enough, however much time has passed since
-// (docs/raft.md, "What clocks are assumed to do").
+// (docs/internals/raft.md, "What clocks are assumed to do").
 func (r *Raft) leased() bool {
 	if !r.cfg.LeaseReads || r.lead.hand.sent {
 		return false

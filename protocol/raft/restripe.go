@@ -9,9 +9,9 @@ import (
 )
 
 // After a change of the membership every live body can be recovered when any minority of the new
-// members is lost (docs/craft.md, 2.7). Rows are enough if enough of the new voters hold theirs. A
+// members is lost (docs/internals/craft.md, 2.7). Rows are enough if enough of the new voters hold theirs. A
 // body that was cut into too many rows for that must be held whole by so many voters that every
-// majority has one (docs/craft.md, 2.1). k never changes, so there is no other way to fewer
+// majority has one (docs/internals/craft.md, 2.1). k never changes, so there is no other way to fewer
 // members.
 //
 // Whole copies are made first. The leader appends a configuration with the same members that says

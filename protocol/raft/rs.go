@@ -2,7 +2,7 @@ package raft
 
 import "github.com/braidlog/braid/protocol"
 
-// rs is RS-Raft's placement (docs/craft.md, 2.7): every body is coded with the same k, and quorums
+// rs is RS-Raft's placement (docs/internals/craft.md, 2.7): every body is coded with the same k, and quorums
 // are larger for that. Whole copies are never sent. Without a write quorum nothing is committed;
 // any read quorum can make everything whole.
 type rs struct{ code }

@@ -8,7 +8,7 @@ import (
 )
 
 // Where too few members take rows, coded entries that are not committed yet are completed by
-// whole copies (docs/craft.md, 2.4): never by coding them anew, which would mix rows that do not
+// whole copies (docs/internals/craft.md, 2.4): never by coding them anew, which would mix rows that do not
 // fit together.
 
 // filling is the Bodies message to a peer that is in flight.

@@ -1,5 +1,5 @@
 // Package slotpaxos is a protocol to learn from: Paxos, one decree for each slot. Package raft is
-// faster in every way. This one shows how little a protocol needs (docs/writing-a-protocol.md).
+// faster in every way. This one shows how little a protocol needs (docs/internals/writing-a-protocol.md).
 //
 // A slot is an index of the instance's log. For each slot members agree on one entry, by
 // single-decree Paxos: a proposer asks the voters to promise a ballot (phase 1), and then to accept

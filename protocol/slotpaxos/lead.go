@@ -206,7 +206,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 	s.hear(m.From, p.Ballot)
 	s.compare(m, p)
 	if !s.remembers(p) {
-		s.forgot = true // docs/identity.md
+		s.forgot = true // docs/internals/identity.md
 		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.Last()}
 		return
 	}

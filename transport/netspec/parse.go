@@ -21,7 +21,7 @@ func (e *Error) Error() string {
 }
 
 // Usage is the flag --net in short.
-const Usage = `emulate links between members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%; regions=us-east-1+eu-west-1+ap-northeast-1 puts member i into the i-th; parts after ";" say what differs, as 1~2:latency=40ms; @FILE reads it from a file (docs/operations.md, "Emulated links")`
+const Usage = `emulate links between members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%; regions=us-east-1+eu-west-1+ap-northeast-1 puts member i into the i-th; parts after ";" say what differs, as 1~2:latency=40ms; @FILE reads it from a file (docs/using/operations.md, "Emulated links")`
 
 // Parse reads a specification: see the package. Rates are in bit, kbit, mbit, gbit (per second, with
 // powers of 1000) or B/s, kB/s, MB/s, GB/s; egress is another name for bandwidth. What follows a # is

@@ -114,7 +114,7 @@ type cluster struct {
 	crashed  uint8 // how many crashes there were
 }
 
-// rules is what members do. The zero value, with sizes, is what docs/epaxos.md says.
+// rules is what members do. The zero value, with sizes, is what docs/internals/epaxos.md says.
 type rules struct {
 	oneBallot     bool // the ballot of what is accepted is that of the last promise
 	merge         bool // unequal answers are merged in a recovery

@@ -5,7 +5,7 @@
 // There are terms, and elections by any smallest quorum. A leader that prepares hears any members. Entries come to
 // members as nothing, as rows or whole, in any order, from the leader of any term, at any time. Disks lose what
 // is not synced, and members forget what they knew to be committed after their snapshot. The questions
-// are those of docs/craft.md, 2.8: whether bodies stay durable on the disks (C1), whether what is
+// are those of docs/internals/craft.md, 2.8: whether bodies stay durable on the disks (C1), whether what is
 // committed is ever cut (C2, C8), and whether there is one entry at an index.
 //
 // Not in it: joint configurations, five members (answers of old terms matter only there), bodies that are

@@ -181,7 +181,7 @@ func shared(a *journal, n uint8, b *journal, o uint8) (c uint8) {
 	return c
 }
 
-// outlasts is docs/craft.md, 2.1, for an entry that a majority has: it survives the loss of any minority.
+// outlasts is docs/internals/craft.md, 2.1, for an entry that a majority has: it survives the loss of any minority.
 func (m *model) outlasts(voters uint8, holds func(i int) uint8) bool {
 	copies, rows := 0, 0
 	for i := range members {

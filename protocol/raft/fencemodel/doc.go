@@ -3,7 +3,7 @@
 // out which rules are needed.
 //
 // The fence is what keeps an accepted entry from being lost while the members change
-// (docs/lcr.md, "The fence, and how it was checked").
+// (docs/internals/lcr.md, "The fence, and how it was checked").
 //
 // How to read: model_test.go (the state, the rules and their variants, Raft's commitment),
 // steps_test.go (what may happen next), judge_test.go (what must hold), search_test.go (what the model says,

@@ -6,7 +6,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// scenarios are the changes of docs/lcr.md. Member 1 owns the lane where nothing else is said.
+// scenarios are the changes of docs/internals/lcr.md. Member 1 owns the lane where nothing else is said.
 func scenarios() []scenario {
 	grow := config{voters: 0b0111, next: []uint8{1}}
 	four := config{voters: 0b1111, next: []uint8{2}}

@@ -98,7 +98,7 @@ type state struct {
 	crashes  uint8
 }
 
-// rules is how the fence works. The zero value is what docs/lcr.md says.
+// rules is how the fence works. The zero value is what docs/internals/lcr.md says.
 type rules struct {
 	// entryIsGeneration: a configuration entry is a generation, numbered by its index.
 	entryIsGeneration bool

@@ -2,7 +2,7 @@
 // states. It is only tests: nothing imports it, and it shares no code with what ships.
 //
 // A lease is safe if no other member can be elected while it is valid. That rests on what voters promise
-// (docs/raft.md, "What clocks are assumed to do"). The model found that a promise must hold in every term: a
+// (docs/internals/raft.md, "What clocks are assumed to do"). The model found that a promise must hold in every term: a
 // refusal takes a member into a higher term without a vote, and the candidate's request then has its own term.
 //
 // In it: three members, PreVote, votes, forced votes, appends and heartbeats with the instant at which they

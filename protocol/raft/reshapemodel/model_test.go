@@ -120,7 +120,7 @@ func (s *cluster) place(body int) (in int, at uint8) {
 	panic("a body without entry")
 }
 
-// durable is docs/craft.md, 2.1. An entry that is committed already needs no majority for itself.
+// durable is docs/internals/craft.md, 2.1. An entry that is committed already needs no majority for itself.
 func (m *model) durable(s *cluster, body int, voters uint8, committed bool) bool {
 	copies, rows := 0, 0
 	for i, f := range s.holds[body] {
