@@ -56,6 +56,9 @@ type Summary struct {
 	Events     Events        `json:"events"`
 	RunsPerS   float64       `json:"runs_per_s"`
 	Failed     []Failure     `json:"failed"`
+	// Hash is equal for equal runs of the same seeds, in whatever order they end. A change that only moves code
+	// leaves it as it is.
+	Hash uint64 `json:"hash,string"`
 }
 
 // Failure is a run that violated something.
@@ -216,6 +219,7 @@ func (r *campaignRun) add(res Result) {
 	s.Acked += res.Acked
 	s.Virtual += res.Virtual
 	s.Events.add(&res.Events)
+	s.Hash += res.Hash * (2*res.Seed + 1)
 	if res.Violation != nil {
 		s.Failed = append(s.Failed, Failure{Seed: res.Seed, Error: res.Violation.Error(), Replay: r.c.Replay(res.Seed)})
 		if len(s.Failed) >= max(1, r.c.Failures) {
