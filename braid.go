@@ -21,11 +21,11 @@ import (
 	"net"
 	"slices"
 
-	"github.com/braidlog/braid/member"
-	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/registry"
-	"github.com/braidlog/braid/replica"
 )
 
 // The contract's types, by their names here.

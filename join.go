@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 
-	"github.com/braidlog/braid/replica"
+	"github.com/braidlog/braid/internal/replica"
 )
 
 // Running is a running cluster as one of its members knows it: see [FindRunning].

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/registry"
+	"github.com/braidlog/braid/internal/registry"
 )
 
 // trio is three members of a protocol on disks in memory.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
-	"github.com/braidlog/braid/registry"
-	"github.com/braidlog/braid/replica"
 )
 
 // Options opens a member. The zero value of an optional field means its default.

@@ -3,10 +3,10 @@ package braid
 import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/braidlog/braid/member"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/registry"
-	"github.com/braidlog/braid/replica"
 )
 
 // Salvaged is what [Salvage] found; see there.

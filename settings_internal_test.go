@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/braidlog/braid/replica"
+	"github.com/braidlog/braid/internal/replica"
 )
 
 // compared are the options that members compare when they connect, each with another value

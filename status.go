@@ -3,10 +3,10 @@ package braid
 import (
 	"time"
 
-	"github.com/braidlog/braid/member"
-	"github.com/braidlog/braid/order"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/replica"
 )
 
 // Status describes a member and what it knows of its cluster.

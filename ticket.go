@@ -1,6 +1,6 @@
 package braid
 
-import "github.com/braidlog/braid/replica"
+import "github.com/braidlog/braid/internal/replica"
 
 // Ticket names a command that was proposed with [Node.ProposeTicket], so that it can be withdrawn. Its method is safe for
 // concurrent use. The zero Ticket names none.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/registry"
+	"github.com/braidlog/braid/internal/registry"
 )
 
 // Cluster is a contestant of the log benchmark: a replicated log with all its members in

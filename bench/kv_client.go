@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/bench/workload"
-	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/internal/check"
 )
 
 // kvClient is one client: it makes one request at a time.

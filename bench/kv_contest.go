@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/registry"
+	"github.com/braidlog/braid/internal/registry"
 )
 
 // serverKinds are the servers that the benchmark can start, by their names.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/internal/check"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/internal/check"
 )
 
 // told is an operation on one key with the server's revision.

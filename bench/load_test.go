@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/testsize"
-	"github.com/braidlog/braid/registry"
 )
 
 // fakeCluster applies commands in order on all its machines, one goroutine and a little

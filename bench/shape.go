@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/registry"
+	"github.com/braidlog/braid/internal/registry"
 )
 
 // Shape says which of braid's own protocols a cluster runs, and what is chosen of it. They are one

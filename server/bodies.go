@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // bodies is the log as the store sees it: where large values are kept.

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // Config starts a [Server]. Optional fields may be zero, which means their default.

@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // A put that is answered before it is applied must not fail then, and a put without a user must not take

@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // statuses says what clients are told for an error. clientv3 decides by code and text whether to

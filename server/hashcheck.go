@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // Members compare checksums of their histories: those which each computes when history is

@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/store"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/store"
 )
 
 // woven makes the fake log pretend that a second instance is woven with the first. more

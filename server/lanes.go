@@ -14,7 +14,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // What clients may ask for beside etcd's API, in the metadata of their calls (docs/internals/etcd.md).

@@ -26,8 +26,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/store"
 	"github.com/braidlog/braid/internal/testsize"
-	"github.com/braidlog/braid/store"
 )
 
 // large makes values of 2 kB and more travel as bodies.

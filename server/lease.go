@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/lease"
 
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // leaseService implements pb.LeaseServer. Grants and revocations are ordered. Only the primary

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // machine makes a store a state machine of the log. The store's positions are the positions of the

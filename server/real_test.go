@@ -21,8 +21,8 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/store"
 	"github.com/braidlog/braid/internal/testsize"
-	"github.com/braidlog/braid/store"
 )
 
 // realCluster is members of a real cluster in this process, on loopback and real disks.

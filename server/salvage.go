@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // SalvageConfig says what is left of a cluster that has lost a majority for good.

@@ -23,7 +23,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3compactor"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 // Server is a member of a cluster that serves the etcd API.

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/check"
+	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/testsize"
 )

@@ -37,5 +37,5 @@
 //	report.go      the files: JSON, CSV, SVG and the page
 //	plot*.go       plots as SVG, with axis.go for their axes
 //
-// The package may import the root package, bench, protocol, sim/scale, transport/netspec and internal/ports.
+// The package may import the root package, bench, protocol, internal/sim/scale, internal/transport/netspec and internal/ports.
 package paper

@@ -7,7 +7,7 @@ import (
 )
 
 // region is where a member of the matrix is, and how far it is from the second nearest of the others,
-// which makes a majority of five: a round trip in ms, as transport/netspec has it.
+// which makes a majority of five: a round trip in ms, as internal/transport/netspec has it.
 type region struct {
 	name   string
 	quorum float64

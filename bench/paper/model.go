@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/braidlog/braid/sim/scale"
-	"github.com/braidlog/braid/transport/netspec"
+	"github.com/braidlog/braid/internal/sim/scale"
+	"github.com/braidlog/braid/internal/transport/netspec"
 )
 
 // Model computes what a cluster would do that cannot be run here.

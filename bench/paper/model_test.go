@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/scale"
 	"github.com/braidlog/braid/internal/testsize"
-	"github.com/braidlog/braid/sim/scale"
 )
 
 // modelExperiment is the fake one with two points that are computed.

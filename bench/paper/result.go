@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/bench"
-	"github.com/braidlog/braid/sim/scale"
+	"github.com/braidlog/braid/internal/sim/scale"
 )
 
 // Result is what an experiment measured, in the form in which it is kept as JSON.

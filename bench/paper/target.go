@@ -18,7 +18,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/internal/ports"
-	"github.com/braidlog/braid/registry"
+	"github.com/braidlog/braid/internal/registry"
 )
 
 // Sample is what one run measured.

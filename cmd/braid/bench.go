@@ -17,7 +17,7 @@ import (
 
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/internal/settings"
-	"github.com/braidlog/braid/transport/netspec"
+	"github.com/braidlog/braid/internal/transport/netspec"
 )
 
 func init() { commands = append(commands, newBenchCommand) }

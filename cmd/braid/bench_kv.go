@@ -18,7 +18,7 @@ import (
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/bench/workload"
 	"github.com/braidlog/braid/internal/settings"
-	"github.com/braidlog/braid/transport/netspec"
+	"github.com/braidlog/braid/internal/transport/netspec"
 )
 
 // benchKVFlags are the flags of braid bench kv.

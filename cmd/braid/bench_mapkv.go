@@ -14,9 +14,9 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/bench/mapkv"
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
-	"github.com/braidlog/braid/registry"
-	"github.com/braidlog/braid/transport/netspec"
+	"github.com/braidlog/braid/internal/transport/netspec"
 )
 
 // mapkvFlags are the flags of braid bench mapkv-serve, named as etcd's.

@@ -23,7 +23,7 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/status"
 	"github.com/braidlog/braid/internal/testsize"
-	"github.com/braidlog/braid/wal"
+	"github.com/braidlog/braid/internal/wal"
 )
 
 // letters makes a value of n bytes that nothing else equals, in lines that pass through a

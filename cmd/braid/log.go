@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
 
-	"github.com/braidlog/braid/wal"
+	"github.com/braidlog/braid/internal/wal"
 )
 
 func init() { commands = append(commands, newLogCommand) }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/wal"
+	"github.com/braidlog/braid/internal/wal"
 )
 
 // writeBodies makes a log and two bodies beside it, and closes them.

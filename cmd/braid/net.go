@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/braidlog/braid/transport/netspec"
+	"github.com/braidlog/braid/internal/transport/netspec"
 )
 
 // readNet reads a specification of links from its file, if it names one, and says what is wrong with it.

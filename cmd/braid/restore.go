@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/braidlog/braid/store"
+	"github.com/braidlog/braid/internal/store"
 )
 
 func init() { commands = append(commands, newRestoreCommand) }

@@ -15,8 +15,8 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
-	"github.com/braidlog/braid/registry"
 	"github.com/braidlog/braid/server"
 )
 

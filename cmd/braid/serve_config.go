@@ -19,8 +19,8 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/internal/store"
 	"github.com/braidlog/braid/server"
-	"github.com/braidlog/braid/store"
 )
 
 // The parts of a member's data directory.

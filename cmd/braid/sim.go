@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim"
 	"github.com/braidlog/braid/protocol/quorum"
-	"github.com/braidlog/braid/registry"
-	"github.com/braidlog/braid/sim"
 )
 
 // simFlags are the flags of braid sim.

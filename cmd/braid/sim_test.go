@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/sim"
+	"github.com/braidlog/braid/internal/sim"
 )
 
 func TestSim(t *testing.T) {

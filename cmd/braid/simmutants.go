@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/braidlog/braid/sim"
+	"github.com/braidlog/braid/internal/sim"
 )
 
 // hunt looks for all mutants, or for the one that --mutant names, and prints after how many seeds

@@ -18,7 +18,7 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/status"
-	"github.com/braidlog/braid/transport/netspec"
+	"github.com/braidlog/braid/internal/transport/netspec"
 )
 
 func init() { commands = append(commands, newUpCommand) }

@@ -19,7 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/braidlog/braid/internal/ports"
-	"github.com/braidlog/braid/wal"
+	"github.com/braidlog/braid/internal/wal"
 )
 
 // host is where the members of a local cluster listen.

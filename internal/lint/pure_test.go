@@ -9,10 +9,10 @@ import (
 )
 
 // pure are the rooms whose rules depend on their inputs alone.
-var pure = []string{"protocol", "order", "member"}
+var pure = []string{"protocol", "internal/protocol", "internal/order", "internal/member"}
 
 // quiet are the rooms that the simulator runs as they are: they read no clock and start nothing.
-var quiet = append([]string{"datadir"}, pure...)
+var quiet = append([]string{"internal/datadir"}, pure...)
 
 func pureFiles(r *repository) []*file { return filesOf(r, pure) }
 

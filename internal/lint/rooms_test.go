@@ -18,33 +18,34 @@ type room struct {
 var rooms = []room{
 	{folder: "cmd", all: true},
 	{folder: "protocol/conformance", may: []string{"protocol"}},
-	{folder: "protocol/raft/reshapemodel"},
-	{folder: "protocol/raft/codedmodel"},
-	{folder: "protocol/raft/leasemodel"},
-	{folder: "protocol/raft", may: []string{"protocol", "erasure"}},
-	{folder: "protocol/paxos/issmodel"},
-	{folder: "protocol/epaxos/epaxosmodel"},
+	{folder: "internal/protocol/raft/reshapemodel"},
+	{folder: "internal/protocol/raft/codedmodel"},
+	{folder: "internal/protocol/raft/leasemodel"},
+	{folder: "internal/protocol/raft", may: []string{"protocol", "internal/erasure"}},
+	{folder: "internal/protocol/paxos/issmodel"},
+	{folder: "internal/protocol/epaxos/epaxosmodel"},
 	{folder: "protocol/quorum", may: []string{"protocol"}},
-	{folder: "protocol/slots", may: []string{"protocol"}},
+	{folder: "internal/protocol/slots", may: []string{"protocol"}},
 	{folder: "protocol"},
-	{folder: "order", may: []string{"protocol"}},
-	{folder: "wal", may: []string{"internal/durable", "internal/sys"}},
-	{folder: "erasure"},
-	{folder: "transport", may: []string{"internal/sys"}},
-	{folder: "store", may: []string{"internal/durable", "internal/sys"}},
-	{folder: "check"},
-	{folder: "member", may: []string{"protocol", "order", "wal", "transport", "erasure"}},
-	{folder: "datadir", may: []string{"member", "protocol", "order", "wal", "internal/durable", "internal/sys"}},
-	{folder: "replica", may: []string{"member", "datadir", "protocol", "order", "wal", "transport", "erasure", "internal/sys"}},
-	{folder: "server", may: []string{"", "store", "internal/sys"}},
-	{folder: "registry", may: []string{"protocol", "order"}},
-	{folder: "sim", may: []string{"member", "datadir", "registry", "protocol", "order", "wal", "check", "erasure", "transport/netspec"}},
-	{folder: "bench", may: []string{"", "check", "registry", "protocol", "order", "sim/scale", "transport/netspec", "internal/ports"}},
-	{folder: "internal/launch", may: []string{"internal/durable", "internal/ports", "wal"}},
-	{folder: "internal/settings", may: []string{"registry", "protocol", "order", "transport/netspec"}},
+	{folder: "internal/protocol", may: []string{"protocol", "internal/protocol/slots", "internal/protocol/paxos"}},
+	{folder: "internal/order", may: []string{"protocol"}},
+	{folder: "internal/wal", may: []string{"internal/durable", "internal/sys"}},
+	{folder: "internal/erasure"},
+	{folder: "internal/transport", may: []string{"internal/sys"}},
+	{folder: "internal/store", may: []string{"internal/durable", "internal/sys"}},
+	{folder: "internal/check"},
+	{folder: "internal/member", may: []string{"protocol", "internal/order", "internal/wal", "internal/transport", "internal/erasure"}},
+	{folder: "internal/datadir", may: []string{"internal/member", "protocol", "internal/order", "internal/wal", "internal/durable", "internal/sys"}},
+	{folder: "internal/replica", may: []string{"internal/member", "internal/datadir", "protocol", "internal/order", "internal/wal", "internal/transport", "internal/erasure", "internal/sys"}},
+	{folder: "server", may: []string{"", "internal/store", "internal/sys"}},
+	{folder: "internal/registry", may: []string{"protocol", "internal/protocol", "internal/order"}},
+	{folder: "internal/sim", may: []string{"internal/member", "internal/datadir", "internal/registry", "protocol", "internal/protocol", "internal/order", "internal/wal", "internal/check", "internal/erasure", "internal/transport/netspec"}},
+	{folder: "bench", may: []string{"", "internal/check", "internal/registry", "protocol", "internal/order", "internal/sim/scale", "internal/transport/netspec", "internal/ports"}},
+	{folder: "internal/launch", may: []string{"internal/durable", "internal/ports", "internal/wal"}},
+	{folder: "internal/settings", may: []string{"internal/registry", "protocol", "internal/order", "internal/transport/netspec"}},
 	{folder: "internal"},
 	{folder: "examples", may: []string{""}},
-	{folder: ".", may: []string{"member", "replica", "registry", "order", "protocol"}},
+	{folder: ".", may: []string{"internal/member", "internal/replica", "internal/registry", "internal/order", "protocol"}},
 }
 
 func roomOf(f *file) *room {
@@ -93,11 +94,11 @@ var serverOnly = []struct {
 	prefix  string
 	folders []string
 }{
-	{"go.etcd.io/etcd/server/v3/embed", []string{"store", "server", "bench", "internal/settings"}}, // a test compares the flags
-	{"go.etcd.io/etcd/server/", []string{"store", "server", "bench"}},
-	{"google.golang.org/grpc", []string{"store", "server", "bench", "cmd"}},
+	{"go.etcd.io/etcd/server/v3/embed", []string{"internal/store", "server", "bench", "internal/settings"}}, // a test compares the flags
+	{"go.etcd.io/etcd/server/", []string{"internal/store", "server", "bench"}},
+	{"google.golang.org/grpc", []string{"internal/store", "server", "bench", "cmd"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
-	{"github.com/cockroachdb/pebble/", []string{"wal", "member", "datadir", "replica", "sim", "bench", "store", "cmd", "internal", ".", "server"}},
+	{"github.com/cockroachdb/pebble/", []string{"internal/wal", "internal/member", "internal/datadir", "internal/replica", "internal/sim", "bench", "internal/store", "cmd", "internal", ".", "server"}},
 }
 
 func TestPackagesStayInTheirRooms(t *testing.T) {
@@ -125,7 +126,7 @@ func TestPackagesStayInTheirRooms(t *testing.T) {
 func TestDirectoriesAreMadeInOnePlace(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {
-		if f.isTest() || f.in("internal/durable", "internal/simcover", "sim", "bench") || strings.HasPrefix(f.path, "cmd/braid/bench") {
+		if f.isTest() || f.in("internal/durable", "internal/simcover", "internal/sim", "bench") || strings.HasPrefix(f.path, "cmd/braid/bench") {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {

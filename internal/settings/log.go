@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/transport/netspec"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/registry"
-	"github.com/braidlog/braid/transport/netspec"
 )
 
 // What the flags --placement and --leaders can say.

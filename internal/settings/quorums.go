@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/braidlog/braid/registry"
+	"github.com/braidlog/braid/internal/registry"
 )
 
 // QuorumFlag registers the flag of quorums that need not be majorities.

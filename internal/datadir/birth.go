@@ -1,0 +1,52 @@
+package datadir
+
+import (
+	"cmp"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What an identity says about the state with which the member's cluster began, besides naming one.
+const (
+	birthEmpty   = "empty"
+	birthUnknown = "unknown" // the member joins a cluster, and was not told yet
+)
+
+// settleBirth decides in the first life with which state the cluster began. A directory of an earlier version does not
+// tell; there the state machine does, if it was restored, and otherwise it was empty.
+func (id *identity) settleBirth(dir string, who *Owner) error {
+	switch {
+	case id.Birth != "":
+	case id.Incarnation == 0 && who.Join && who.Birth != "":
+		return &member.DirError{Dir: dir, Detail: "is to join a running cluster, and its state was restored from a snapshot: a member that joins begins empty and gets the state of its cluster"}
+	case id.Incarnation == 0 && who.Join:
+		id.Birth = birthUnknown
+	default:
+		id.Birth = cmp.Or(who.Birth, birthEmpty)
+	}
+	return nil
+}
+
+// birth is what to tell others.
+func (id *identity) birth() member.Birth {
+	switch id.Birth {
+	case birthUnknown:
+		return member.Birth{Unknown: true}
+	case birthEmpty:
+		return member.Birth{}
+	}
+	return member.Birth{State: id.Birth}
+}
+
+// noteBirth makes durable with which state the cluster began that the member joined.
+func noteBirth(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, state string) error {
+	id, err := readIdentity(fs, dir, cluster, self)
+	if err != nil || id.Birth != birthUnknown {
+		return err
+	}
+	id.Birth = cmp.Or(state, birthEmpty)
+	return writeIdentity(fs, dir, id)
+}

@@ -1,0 +1,374 @@
+package datadir
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+func metaAt(position protocol.Position, index protocol.Index, term protocol.Term) member.Meta {
+	return member.Meta{
+		Cursor: order.Cursor{Position: position, Points: []order.Point{{Instance: 1, Index: index, Term: term}}},
+		Config: protocol.Config{Members: []protocol.Member{{ID: 1}}},
+	}
+}
+
+func writeState(s string) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
+}
+
+// A snapshot that is to be merged is no snapshot of the member: a start does not see it.
+func TestStagedSnapshotsDoNotCount(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := OpenSnapshots(fs, "snapshots")
+	require.NoError(t, err)
+	_, err = s.Staged()
+	require.Error(t, err)
+	require.NoError(t, s.Unstage(), "there is nothing")
+	keyed := func(p protocol.Position) SnapshotHeader {
+		h := SnapshotHeader{Meta: metaAt(p, 3, 1), HasState: true}
+		h.Cursor.Keyed = true
+		return h
+	}
+	for _, p := range []protocol.Position{7, 9} {
+		require.NoError(t, s.Receive(keyed(p), writeState("state")))
+	}
+	all, err := s.Positions()
+	require.NoError(t, err)
+	require.Empty(t, all)
+	f, err := s.Staged()
+	require.NoError(t, err)
+	require.Equal(t, keyed(9).Meta, f.Meta())
+	require.NoError(t, f.Verify())
+	require.NoError(t, f.Close())
+	require.NoError(t, s.Unstage())
+	_, err = s.Staged()
+	require.Error(t, err)
+
+	broken := func(w io.Writer) error { writeState("half")(w); return io.ErrUnexpectedEOF }
+	require.ErrorIs(t, s.Receive(keyed(3), broken), io.ErrUnexpectedEOF)
+	require.NoError(t, s.Receive(keyed(9), writeState("state")))
+	_, err = OpenSnapshots(fs, "snapshots")
+	require.NoError(t, err)
+	names, err := fs.List("snapshots")
+	require.NoError(t, err)
+	require.Empty(t, names, "a start removes what was staged")
+}
+
+func TestSnapshotFilesAreWholeOrNotThere(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := OpenSnapshots(fs, "snapshots")
+	require.NoError(t, err)
+	_, ok, err := s.Newest()
+	require.NoError(t, err)
+	require.False(t, ok)
+
+	broken := func(w io.Writer) error { writeState("half")(w); return io.ErrUnexpectedEOF }
+	require.ErrorIs(t, s.Write(SnapshotHeader{Meta: metaAt(3, 3, 1), HasState: true}, broken), io.ErrUnexpectedEOF)
+	names, err := fs.List("snapshots")
+	require.NoError(t, err)
+	require.Empty(t, names)
+
+	for _, p := range []protocol.Position{5, 9} {
+		require.NoError(t, s.Write(SnapshotHeader{Meta: metaAt(p, protocol.Index(p), 1), HasState: true}, writeState("state")))
+	}
+	h, ok, err := s.Newest()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, metaAt(9, 9, 1), h.Meta)
+	require.NoError(t, s.Prune(9))
+	f, err := s.At(protocol.Base{Index: 9, Term: 1}, 1)
+	require.NoError(t, err)
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.Equal(t, "state", string(b))
+	require.NoError(t, f.Verify())
+	require.NoError(t, f.Close())
+	f, err = s.At(protocol.Base{Index: 5, Term: 1}, 1)
+	require.NoError(t, err, "the one that goes further stands for the one that is pruned")
+	require.EqualValues(t, 9, f.Header.Cursor.Position)
+	require.NoError(t, f.Close())
+	_, err = s.At(protocol.Base{Index: 10, Term: 1}, 1)
+	require.Error(t, err)
+	require.NoError(t, s.Prune(10))
+	_, err = s.At(protocol.Base{Index: 5, Term: 1}, 1)
+	require.Error(t, err, "pruned")
+}
+
+func TestOfSnapshotsAtOnePositionTheFurthestCounts(t *testing.T) {
+	s, err := OpenSnapshots(vfs.NewMem(), "snapshots")
+	require.NoError(t, err)
+	at := func(round protocol.Round) SnapshotHeader {
+		m := member.Bootstrap(order.Begin(2, true), nil)
+		m.Cursor.Position, m.Cursor.Next.Round = 5, round
+		m.Cursor.Points[0].Index, m.Cursor.Points[1].Index = protocol.Index(round), protocol.Index(round)
+		return SnapshotHeader{Meta: m, HasState: true}
+	}
+	for _, round := range []protocol.Round{3, 8, 4} { // the last was begun before the second came
+		require.NoError(t, s.Write(at(round), writeState("state")))
+	}
+	h, _, err := s.Newest()
+	require.NoError(t, err)
+	require.EqualValues(t, 8, h.Cursor.Next.Round)
+	f, err := s.At(protocol.Base{Index: 8}, 2)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func TestDamagedSnapshotsAreNoticed(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := OpenSnapshots(fs, "s")
+	require.NoError(t, err)
+	require.NoError(t, s.Write(SnapshotHeader{Meta: metaAt(1, 1, 1), HasState: true}, writeState(strings.Repeat("x", 50))))
+	name := s.path(1)
+	whole := readAll(t, fs, name)
+	for i := range whole {
+		damaged := append([]byte(nil), whole...)
+		damaged[i] ^= 4
+		writeAll(t, fs, name, damaged)
+		f, err := s.Open(1)
+		if err == nil {
+			err = f.Verify()
+			require.NoError(t, f.Close())
+		}
+		require.Error(t, err, "byte %d of %d", i, len(whole))
+	}
+	for _, n := range []int{0, 10, 20, len(whole) - 1} {
+		writeAll(t, fs, name, whole[:n])
+		_, err := s.Open(1)
+		require.Error(t, err, "cut to %d bytes", n)
+	}
+}
+
+// TestNobodyReadsADamagedSnapshotToItsEnd: a state machine that keeps its state on disk may keep what
+// it was given, once it has seen the end.
+func TestNobodyReadsADamagedSnapshotToItsEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := OpenSnapshots(fs, "s")
+	require.NoError(t, err)
+	state := strings.Repeat("0123456789", 1<<14)
+	header := SnapshotHeader{Meta: metaAt(1, 1, 1), HasState: true}
+	require.NoError(t, s.Write(header, writeState(state)))
+	f, err := s.At(protocol.Base{Index: 1}, 1)
+	require.NoError(t, err)
+	got, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.Equal(t, state, string(got))
+	require.NoError(t, f.Close())
+
+	whole := readAll(t, fs, s.path(1))
+	for _, at := range []int{len(whole) - len(state), len(whole) / 2, len(whole) - snapTrailer - 1} {
+		damaged := append([]byte(nil), whole...)
+		damaged[at] ^= 1
+		writeAll(t, fs, s.path(1), damaged)
+		_, err := s.At(protocol.Base{Index: 1}, 1)
+		var corrupt *protocol.CorruptError
+		require.ErrorAs(t, err, &corrupt, "nothing of it is given out")
+		f, err := s.Open(1)
+		require.NoError(t, err)
+		_, err = io.ReadAll(f)
+		require.ErrorAs(t, err, &corrupt, "it has no good end")
+		require.NoError(t, f.Close())
+	}
+}
+
+// TestAReceivedSnapshotIsReadAgain: what is on the disk counts, not what was sent. If that is damaged,
+// the snapshots that were there before stay.
+func TestAReceivedSnapshotIsReadAgain(t *testing.T) {
+	fs := &flipper{FS: vfs.NewMem()}
+	s, err := OpenSnapshots(fs, "s")
+	require.NoError(t, err)
+	require.NoError(t, s.Receive(SnapshotHeader{Meta: metaAt(1, 1, 1), HasState: true}, writeState("old")))
+	fs.flips = true
+	var corrupt *protocol.CorruptError
+	require.ErrorAs(t, s.Receive(SnapshotHeader{Meta: metaAt(2, 2, 1), HasState: true}, writeState("new")), &corrupt)
+	fs.flips = false
+	names, err := fs.List("s")
+	require.NoError(t, err)
+	require.Len(t, names, 1, "nothing is left of it")
+	f, err := s.At(protocol.Base{Index: 1}, 1)
+	require.NoError(t, err)
+	got, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(got))
+	require.NoError(t, f.Close())
+}
+
+// flipper is a disk that keeps other bytes than it was given.
+type flipper struct {
+	vfs.FS
+	flips bool
+}
+
+func (f *flipper) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, c)
+	return &flippedFile{file, f.flips}, err
+}
+
+type flippedFile struct {
+	vfs.File
+	flips bool
+}
+
+func (f *flippedFile) Write(b []byte) (int, error) {
+	if b = append([]byte(nil), b...); f.flips {
+		b[len(b)-snapTrailer-1] ^= 1 // the last byte of the state
+	}
+	return f.File.Write(b)
+}
+
+func readAll(t *testing.T, fs vfs.FS, name string) []byte {
+	f, err := fs.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	require.NoError(t, err)
+	return b
+}
+
+func writeAll(t *testing.T, fs vfs.FS, name string, b []byte) {
+	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(append([]byte(nil), b...))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func TestADirectoryBelongsToOneMember(t *testing.T) {
+	fs := vfs.NewMem()
+	life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, life.Life)
+	var dir *member.DirError
+	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
+	require.ErrorAs(t, err, &dir, "in use")
+	require.NoError(t, lock.Close())
+	_, _, err = Enter(fs, "d", Owner{Cluster: 8, Member: 1}, counter())
+	require.ErrorAs(t, err, &dir)
+	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 2}, counter())
+	require.ErrorAs(t, err, &dir)
+	life, lock, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, life.Life, "each life has its own session")
+	require.NoError(t, lock.Close())
+}
+
+// TestAnEarlierProgramDoesNotOpenAWovenLog: it would take the numbers of sessions for others. The
+// log of a single instance means the same to it.
+func TestAnEarlierProgramDoesNotOpenAWovenLog(t *testing.T) {
+	fs := vfs.NewMem()
+	enter := func() identity {
+		_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
+		require.NoError(t, err)
+		require.NoError(t, lock.Close())
+		id, err := readIdentity(fs, "d", 7, 1)
+		require.NoError(t, err)
+		return id
+	}
+	id := enter()
+	require.Equal(t, formatSingle, id.Format)
+	id.Begun = 3 // as an earlier program left it
+	require.NoError(t, writeIdentity(fs, "d", id))
+	begun, err := Begin(fs, "d", 7, 1, 5)
+	require.NoError(t, err)
+	require.Equal(t, 3, begun)
+	id = enter()
+	require.Equal(t, formatWoven, id.Format)
+	id.Format = newestFormat + 1
+	require.NoError(t, writeIdentity(fs, "d", id))
+	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
+	require.ErrorContains(t, err, "has format 6, this program knows 5")
+}
+
+// From the log that is there other settings would make other epochs, and promises would be about other slots.
+func TestADirectoryKeepsTheSettingsOfItsEpochs(t *testing.T) {
+	const fixed = "slots 32-32, shares equal, policy simple, bans 8-256"
+	for _, c := range []struct {
+		begun, told, refused string
+		format               int
+	}{
+		{begun: onlyEpochs, told: onlyEpochs, format: formatSingle},
+		{begun: fixed, told: fixed, format: formatEpochs},
+		{begun: fixed, told: onlyEpochs, refused: `with epochs of "slots 32-32, shares equal`},
+		{begun: onlyEpochs, told: fixed, refused: `with epochs of "slots 64-1024, shares by load`},
+		{begun: "", told: onlyEpochs, format: formatSingle}, // by an earlier program, which had these
+		{begun: "", told: fixed, refused: `not "slots 32-32`},
+	} {
+		fs := vfs.NewMem()
+		_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Epochs: c.begun}, counter())
+		require.NoError(t, err)
+		require.NoError(t, lock.Close())
+		_, err = Begin(fs, "d", 7, 1, 1) // woven or not, the format is the latest that it needs
+		require.NoError(t, err)
+		life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Epochs: c.told}, counter())
+		id, damaged := readIdentity(fs, "d", 7, 1)
+		require.NoError(t, damaged)
+		if c.refused != "" {
+			var refused *member.DirError
+			require.ErrorAs(t, err, &refused)
+			require.ErrorContains(t, err, c.refused)
+			require.EqualValues(t, 1, id.Incarnation, "no life began")
+			continue
+		}
+		require.NoError(t, err)
+		require.EqualValues(t, 2, life.Life)
+		require.Equal(t, max(c.format, formatWoven), id.Format)
+		require.NoError(t, lock.Close())
+	}
+}
+
+// Members that elect by other quorums than those that decided may not know what was decided.
+func TestADirectoryKeepsItsQuorums(t *testing.T) {
+	for _, c := range []struct {
+		begun, told string
+		format      int
+	}{
+		{"", "majority", formatSingle}, {"majority", "", formatSingle}, {"4/2", "4/2", formatQuorums},
+		{"4/2", "majority", 0}, {"4/2", "", 0}, {"majority", "4/2", 0}, {"4/2", "grid:2", 0},
+	} {
+		fs := vfs.NewMem()
+		_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Quorums: c.begun}, counter())
+		require.NoError(t, err)
+		require.NoError(t, lock.Close())
+		life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Quorums: c.told}, counter())
+		id, damaged := readIdentity(fs, "d", 7, 1)
+		require.NoError(t, damaged)
+		if c.format == 0 {
+			var refused *member.DirError
+			require.ErrorAs(t, err, &refused)
+			require.ErrorContains(t, err, "was begun with quorums")
+			require.EqualValues(t, 1, id.Incarnation, "no life began")
+			continue
+		}
+		require.NoError(t, err)
+		require.EqualValues(t, 2, life.Life)
+		require.Equal(t, c.format, id.Format)
+		require.NoError(t, lock.Close())
+	}
+}
+
+func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
+	fs := vfs.NewMem()
+	_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
+	require.NoError(t, err)
+	for _, told := range []int{3, 5, 1} {
+		begun, err := Begin(fs, "d", 7, 1, told)
+		require.NoError(t, err)
+		require.Equal(t, 3, begun)
+	}
+	require.NoError(t, lock.Close())
+	life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, life.Life)
+	require.NoError(t, lock.Close())
+	begun, err := Begin(fs, "d", 7, 1, 9)
+	require.NoError(t, err)
+	require.Equal(t, 3, begun)
+}

@@ -1,0 +1,261 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Config says whose directory is opened, and with what.
+type Config struct {
+	FS      vfs.FS
+	Dir     string
+	Cluster uint64
+	Self    protocol.MemberID
+	Chance  func() uint64 // see Enter
+	// Begin and Members are what a new cluster begins with. A member that joins (Join) has no Members: the
+	// cluster tells it later.
+	Begin   order.Cursor
+	Members []protocol.Member
+	Join    bool
+	Machine member.StateMachine
+	// Identity is what the files of log and bodies say about whom they belong to.
+	Identity []byte
+	// Cells says that instances keep cells. Accepted is the entry that a cell holds, false if there
+	// is none; nil: cells hold none.
+	Cells    bool
+	Accepted func(protocol.Cell) (protocol.Entry, bool)
+	// Derive makes what the cores derive from their logs; nil: they derive nothing.
+	Derive member.Derive
+	// Epochs tells the settings of the epochs; "": there are none.
+	Epochs string
+	// Quorums tells which quorums the cluster has; "": majorities.
+	Quorums string
+	// Kind is what the log is; zero: that is not compared. Guess finds it out where the directory does not tell it.
+	Kind  member.LogKind
+	Guess func() member.KindGuess
+	// LogSegment and BodySegment are how many bytes these files have.
+	LogSegment, BodySegment int64
+}
+
+// Opened is a member's directory after a start has read it.
+type Opened struct {
+	Own      member.OwnIdentity
+	Register *member.Register
+	// Birth is with which state the cluster began, or begins.
+	Birth member.Birth
+	// Begin is with which instances the cluster began, or begins.
+	Begin     order.Cursor
+	Snapshots *Snapshots
+	// Meta is of the snapshot with which the member starts. Skip is up to where the state machine has
+	// applied already. Ahead says that this is further than the log. Within says that it is no further than the log would be
+	// if all of its entries were decided.
+	Meta      member.Meta
+	Skip      protocol.Position
+	Ahead     bool
+	Within    bool
+	Log       *wal.Log
+	Instances *member.FoundInstances
+	Bodies    *wal.Bodies
+	// Ballast is why there is no space kept for the next start; nil: there is.
+	Ballast error
+
+	config Config
+	lock   io.Closer
+	mu     sync.Mutex // held while the identity is replaced
+}
+
+// The parts of a directory that are directories themselves.
+const (
+	snapshotDir = "snapshots"
+	logDir      = "log"
+	bodyDir     = "bodies"
+)
+
+func (c *Config) owner() Owner {
+	return Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess, Join: c.Join}
+}
+
+// Check returns why Open would refuse the directory before it changes anything; nil: it would not, or there is none.
+func (c *Config) Check() error { return Check(c.FS, c.Dir, c.owner()) }
+
+// Open begins a life in a member's directory, and brings the state machine to the newest snapshot. The
+// order of its steps is that of every start. A state machine on disk must be as it was when the
+// member stopped. A state machine in memory must be empty.
+func Open(c Config) (*Opened, error) {
+	who := c.owner()
+	var err error
+	if who.Birth, err = member.BirthOf(c.Machine); err != nil {
+		return nil, err
+	}
+	own, lock, err := Enter(c.FS, c.Dir, who, c.Chance)
+	if err != nil {
+		return nil, err
+	}
+	o := &Opened{Own: own, Begin: c.Begin, config: c, lock: lock}
+	if err := o.read(&c); err != nil {
+		return nil, errors.Join(lost(err), o.Close())
+	}
+	o.Ballast = KeepBallast(c.FS, c.Dir)
+	return o, nil
+}
+
+func (o *Opened) read(c *Config) (err error) {
+	id, err := readIdentity(c.FS, c.Dir, c.Cluster, c.Self)
+	if err != nil {
+		return err
+	}
+	o.Birth = id.birth()
+	if o.Register, err = LoadRegister(c.FS, c.Dir, o.Own); err != nil {
+		return err
+	}
+	if o.Snapshots, err = OpenSnapshots(c.FS, filepath.Join(c.Dir, snapshotDir)); err != nil {
+		return err
+	}
+	if err := o.begin(c); err != nil {
+		return err
+	}
+	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine, c.Derive); err != nil {
+		return err
+	}
+	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity, Cover: member.CoverOf(&o.Meta, c.Cells), SegmentBytes: c.LogSegment}
+	if o.Log, err = wal.Open(log); err != nil {
+		return err
+	}
+	if o.Instances, err = member.FindInstances(o.Log, &o.Meta); err != nil {
+		return err
+	}
+	if err := o.belongs(); err != nil {
+		return err
+	}
+	if err := o.forget(); err != nil {
+		return err
+	}
+	bodies := wal.BodiesOptions{FS: c.FS, Dir: filepath.Join(c.Dir, bodyDir), Identity: c.Identity, SegmentBytes: c.BodySegment}
+	o.Bodies, err = wal.OpenBodies(bodies)
+	return err
+}
+
+// belongs refuses a state that is further than the log, where that cannot be. Where others may have what the log
+// lacks it shows when the log goes on: see [member.StateAheadError].
+func (o *Opened) belongs() error {
+	end, ok := o.Instances.End()
+	o.Within = ok && o.Skip <= end
+	if !ok || o.Within || o.config.Cells { // with cells, what is decided comes into the log later
+		return nil
+	}
+	if o.Ahead = true; o.Instances.Alone(o.config.Self) {
+		return &member.DirError{Dir: o.config.Dir, Detail: fmt.Sprintf("the log ends at position %d, but the state machine is at %d: they do not belong together", end, o.Skip)}
+	}
+	return nil
+}
+
+// OpenBodies opens the bodies of a directory alone.
+func OpenBodies(fs vfs.FS, dir string, identity []byte) (*wal.Bodies, error) {
+	return wal.OpenBodies(wal.BodiesOptions{FS: fs, Dir: filepath.Join(dir, bodyDir), Identity: identity})
+}
+
+// Dir is where the directory is.
+func (o *Opened) Dir() string { return o.config.Dir }
+
+// forget removes what the log still knows of retired instances. That is not urgent: if it is not known
+// whether it may be done, the next start tries again.
+func (o *Opened) forget() error {
+	if len(o.Instances.Retired()) == 0 {
+		return nil
+	}
+	oldest, err := o.Snapshots.Settled()
+	if err != nil {
+		return nil
+	}
+	return o.Instances.Forget(o.Log, &oldest)
+}
+
+// begin finds out with which instances the cluster began. In a new directory it writes the first
+// snapshot, which holds only who the members are.
+func (o *Opened) begin(c *Config) error {
+	if c.Begin.Several() {
+		begun, err := Begin(c.FS, c.Dir, c.Cluster, c.Self, len(c.Begin.Points))
+		if err != nil {
+			return err
+		}
+		o.Begin = order.Begin(begun, true)
+		if c.Begin.Keyed {
+			o.Begin = order.BeginKeyed(begun)
+		}
+	}
+	if ok, err := o.Snapshots.Any(); ok || err != nil {
+		return err
+	}
+	if d, ok := c.Machine.(member.DurableStateMachine); ok && d.Applied() > 0 {
+		return &member.DirError{Dir: c.Dir, Detail: fmt.Sprintf("is new, but the state machine is at position %d", d.Applied())}
+	}
+	return o.Snapshots.Write(SnapshotHeader{Meta: member.Bootstrap(o.Begin, c.Members)}, nil)
+}
+
+// lost names the remedy if the disk has lost what the member needs.
+func lost(err error) error {
+	if member.IsDamage(err) {
+		return &member.LostError{Err: err}
+	}
+	return err
+}
+
+// Kept is what is known of the bodies to which log and state refer. The others are given up.
+func (o *Opened) Kept(hooks member.KeptHooks) (*member.Kept, error) {
+	logs := o.Instances.Logs()
+	for i := range logs {
+		if o.config.Accepted != nil {
+			logs[i].Accept(o.config.Accepted)
+		}
+	}
+	k, err := member.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), logs)
+	return k, lost(err)
+}
+
+// Session is the session of what the member proposes in this life. The instances share its numbers
+// if they are woven. Groups of keys do not.
+func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Woven()) }
+
+// NoteBirth makes durable with which state the cluster began; "": with an empty one.
+func (o *Opened) NoteBirth(state string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := &o.config
+	return noteBirth(c.FS, c.Dir, c.Cluster, c.Self, state)
+}
+
+// SaveRegister makes durable what the register must keep.
+func (o *Opened) SaveRegister(r *member.Register) error {
+	return SaveRegister(o.config.FS, o.config.Dir, r)
+}
+
+// Condemn answers that the member lost what it acknowledged. No life may begin in the directory any
+// more, and the member stops with the error that is returned.
+func (o *Opened) Condemn(f *protocol.Forgot) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c := &o.config
+	return errors.Join(member.Forgotten(c.Self, f), Condemn(c.FS, c.Dir, c.Cluster, c.Self, f))
+}
+
+// Close closes what was opened, in reverse order.
+func (o *Opened) Close() error {
+	var errs []error
+	if o.Bodies != nil {
+		errs = append(errs, wal.IgnoreFailed(o.Bodies.Close()))
+	}
+	if o.Log != nil {
+		errs = append(errs, wal.IgnoreFailed(o.Log.Close()))
+	}
+	return errors.Join(append(errs, o.lock.Close())...)
+}

@@ -1,0 +1,192 @@
+package datadir
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// counter returns numbers that never repeat themselves, in place of random ones.
+func counter() func() uint64 {
+	n := uint64(0)
+	return func() uint64 { n++; return n<<32 | n }
+}
+
+// lives enters a directory as many times as told, and returns who the member is after that.
+func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own member.OwnIdentity) {
+	t.Helper()
+	for range times {
+		var err error
+		var lock interface{ Close() error }
+		own, lock, err = Enter(fs, "d", Owner{Cluster: 7, Member: self}, chance)
+		require.NoError(t, err)
+		require.NoError(t, lock.Close())
+	}
+	return own
+}
+
+// link makes two members meet as the links do. It returns why each refuses the other, if it does.
+func link(a, b *member.Register, idA, idB protocol.MemberID) (atA, atB error) {
+	takesA, takesB := a.Takes(idB), b.Takes(idA)
+	atA, atB = a.Meet(idB, b.Who(), takesB), b.Meet(idA, a.Who(), takesA)
+	if atA == nil && atB == nil {
+		a.Note(idB, b.Who())
+		b.Note(idA, a.Who())
+	}
+	return atA, atB
+}
+
+func TestAWipedMemberIsAStrangerAndLearnsIt(t *testing.T) {
+	chance := counter()
+	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	b := member.NewRegister(lives(t, vfs.NewMem(), 2, 3, chance))
+	atA, atB := link(a, b, 1, 2)
+	require.NoError(t, atA)
+	require.NoError(t, atB)
+
+	wiped := member.NewRegister(lives(t, vfs.NewMem(), 2, 9, chance))
+	atA, atB = link(a, wiped, 1, 2)
+	var stranger *member.StrangerError
+	require.ErrorAs(t, atA, &stranger)
+	require.EqualValues(t, 2, stranger.Member)
+	var forgotten *member.ForgottenError
+	require.ErrorAs(t, atB, &forgotten)
+	require.EqualValues(t, 1, forgotten.By)
+	require.ErrorContains(t, forgotten, "member 2 has already been bootstrapped")
+	require.ErrorContains(t, forgotten, "braid ctl member remove 2")
+	atA, _ = link(a, b, 1, 2)
+	require.NoError(t, atA, "the one that was known still is")
+}
+
+func TestAnOldCopyIsAStrangerHoweverOftenItStarts(t *testing.T) {
+	chance := counter()
+	fs := vfs.NewMem()
+	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	lives(t, fs, 2, 3, chance)
+	copied := vfs.NewMem()
+	ok, err := vfs.Clone(fs, copied, "d", "d")
+	require.NoError(t, err)
+	require.True(t, ok)
+	b := member.NewRegister(lives(t, fs, 2, 1, chance))
+	_, atB := link(a, b, 1, 2)
+	require.NoError(t, atB)
+
+	var forgotten *member.ForgottenError
+	for range 5 { // the first life has the number of the life that a knows; the others have higher numbers
+		old := member.NewRegister(lives(t, copied, 2, 1, chance))
+		_, atB = link(a, old, 1, 2)
+		require.ErrorAs(t, atB, &forgotten)
+		require.ErrorContains(t, forgotten, "an old copy")
+	}
+	later := member.NewRegister(lives(t, fs, 2, 7, chance))
+	atA, atB := link(a, later, 1, 2)
+	require.NoError(t, atA)
+	require.NoError(t, atB)
+	atA, _ = link(a, b, 1, 2)
+	require.Error(t, atA, "an earlier life does not come back")
+}
+
+func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
+	chance := counter()
+	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	b := member.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	wiped := member.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	c := &protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2, Log: b.Who().Log}}}
+	strangers, err := a.Learn(c)
+	require.NoError(t, err)
+	require.Empty(t, strangers)
+	atA, atB := link(a, wiped, 1, 2) // a never met it
+	require.Error(t, atA)
+	require.Error(t, atB)
+	_, err = wiped.Learn(c)
+	var forgotten *member.ForgottenError
+	require.ErrorAs(t, err, &forgotten)
+	_, err = b.Learn(c)
+	require.NoError(t, err)
+	atA, atB = link(a, b, 1, 2)
+	require.NoError(t, atA)
+	require.NoError(t, atB)
+
+	// A member that met the wrong one first learns from the membership who the right one is.
+	d := member.NewRegister(lives(t, vfs.NewMem(), 4, 1, chance))
+	_, _ = link(d, wiped, 4, 2)
+	strangers, err = d.Learn(c)
+	require.NoError(t, err)
+	require.Equal(t, []protocol.MemberID{2}, strangers)
+	require.Error(t, d.Meet(2, wiped.Who(), protocol.Who{}))
+	require.NoError(t, d.Meet(2, b.Who(), protocol.Who{}))
+}
+
+func TestTheLeaderNotesWhoIsNotNoted(t *testing.T) {
+	chance := counter()
+	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	b := member.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	link(a, b, 1, 2)
+	st := &protocol.Status{Role: protocol.Leader, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
+	changes := a.Publish(st)
+	require.Len(t, changes, 2)
+	for _, ch := range changes {
+		st.Config.Find(ch.Member.ID).Amend(&ch.Member)
+		st.Config.Lineage += ch.Lineage
+	}
+	require.NotZero(t, st.Config.Lineage)
+	require.Equal(t, b.Who().Log, st.Config.Find(2).Log)
+	require.Empty(t, a.Publish(st), "once")
+	st.Config.Find(2).Amend(&protocol.Member{ID: 2, Log: a.Who().Log})
+	require.Equal(t, b.Who().Log, st.Config.Find(2).Log, "for ever")
+	st.Role = protocol.Follower
+	require.Empty(t, b.Publish(st))
+}
+
+func TestARegisterIsKept(t *testing.T) {
+	fs, chance := vfs.NewMem(), counter()
+	own := lives(t, fs, 1, 1, chance)
+	r, err := LoadRegister(fs, "d", own)
+	require.NoError(t, err)
+	who := protocol.Who{Log: protocol.LogID{9}, Life: 4, Mark: 5}
+	require.True(t, r.Note(3, who))
+	require.False(t, r.Note(3, who))
+	require.NoError(t, SaveRegister(fs, "d", r))
+	again, err := LoadRegister(fs, "d", own)
+	require.NoError(t, err)
+	require.Equal(t, who, again.Takes(3))
+	require.Zero(t, again.Takes(4))
+	require.False(t, again.Note(3, protocol.Who{Log: who.Log, Life: 3, Mark: 1}), "late")
+	require.True(t, again.Note(3, protocol.Who{Log: who.Log, Life: 6, Mark: 1}))
+}
+
+// A directory of a program that knew no log identities gets one. The count of its lives goes on.
+func TestADirectoryOfBeforeGetsAnIdentity(t *testing.T) {
+	fs := vfs.NewMem()
+	require.NoError(t, durable.MakeDir(fs, "d", 0o700))
+	require.NoError(t, writeIdentity(fs, "d", identity{Format: 1, Cluster: 7, Member: 1, Incarnation: 41}))
+	own := lives(t, fs, 1, 1, counter())
+	require.False(t, own.Log.IsZero())
+	require.EqualValues(t, 42, own.Life)
+	require.Equal(t, own.Log, lives(t, fs, 1, 1, counter()).Log)
+}
+
+// Two logs have one member's id. A proposal of one is never taken for a proposal of the other.
+func TestSessionsOfAnotherLogAreApart(t *testing.T) {
+	chance := counter()
+	first := lives(t, vfs.NewMem(), 1, 5, chance)
+	wiped := lives(t, vfs.NewMem(), 1, 1, chance)
+	s := member.NewSessions(nil)
+	entry := func(own member.OwnIdentity, seq uint64) *protocol.Entry {
+		return &protocol.Entry{ID: protocol.ProposalID{Session: own.Session(true), Seq: seq}, Count: 1, Low: 1}
+	}
+	require.True(t, s.Admit(1, entry(first, 1)))
+	require.True(t, s.Admit(1, entry(wiped, 1)), "not a repetition")
+	require.False(t, s.Admit(1, entry(wiped, 1)))
+	require.False(t, s.Admit(1, entry(first, 1)), "still one")
+	require.True(t, s.Admit(1, entry(first, 2)))
+	require.NoError(t, s.Check())
+	again := member.NewSessions(s.States())
+	require.False(t, again.Admit(1, entry(wiped, 1)))
+	require.False(t, again.Admit(1, entry(first, 1)))
+}

@@ -1,0 +1,40 @@
+package datadir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/wal"
+)
+
+// registerFile holds what a register must keep.
+const registerFile = "peers.json"
+
+// LoadRegister returns the register of a member as its directory has it.
+func LoadRegister(fs vfs.FS, dir string, own member.OwnIdentity) (*member.Register, error) {
+	b, err := wal.ReadFile(fs, filepath.Join(dir, registerFile), 1<<24)
+	if errors.Is(err, os.ErrNotExist) {
+		return member.NewRegister(own), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := member.ReadRegister(own, b)
+	if err != nil {
+		return nil, &member.DirError{Dir: dir, Detail: registerFile + " " + err.Error()}
+	}
+	return r, nil
+}
+
+// SaveRegister makes durable what the register must keep.
+func SaveRegister(fs vfs.FS, dir string, r *member.Register) error {
+	b, err := r.Content()
+	if err != nil {
+		return err
+	}
+	return wal.WriteFile(fs, filepath.Join(dir, registerFile), b)
+}

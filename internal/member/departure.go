@@ -1,0 +1,81 @@
+package member
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/transport"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Admit is 0 if a member may talk to one whose instances have applied those configurations; else
+// it says why not. A member that is not known there may talk, because the one that it talks to may
+// be behind. Only a member that is removed from all instances is refused: the instances that still
+// have it need it.
+func Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
+	if goneFrom(configs, id) {
+		return transport.ReasonRemoved
+	}
+	return 0
+}
+
+// Departure decides when a member stops because the cluster goes on without it. Its own log may
+// say so in every instance, or a member that knows this refuses its link. Being behind is no
+// reason, and neither is being removed from some instances only. It is a pure rule; not safe for
+// concurrent use.
+type Departure struct {
+	refused *ExpelledError
+	left    bool
+	since   time.Duration // since when every instance is seen to go on without it
+	Mutant  Mutant        // weave-depart-any
+}
+
+// Refused notes that another member refused the link of this one, and why.
+func (d *Departure) Refused(self, by protocol.MemberID, reason transport.Reason) {
+	if d.refused == nil && reason.Final() {
+		d.refused = &ExpelledError{Member: self, By: by, Reason: reason}
+	}
+}
+
+// Told reports whether another member refused the link for good.
+func (d *Departure) Told() bool { return d.refused != nil }
+
+// Next returns why to stop now, nil to go on. A member whose own log says that it was removed
+// stays for a timeout. Meanwhile it tells others what they need to go on, and its clients how
+// their request to remove it ended.
+func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor, instances []*protocol.Status) *ExpelledError {
+	if d.refused != nil {
+		return d.refused
+	}
+	gone := Expelled(at, instances)
+	for i := range instances {
+		if d.Mutant == MutantDepartAny && gone == nil {
+			gone = Expelled(at, instances[i:i+1])
+		}
+	}
+	switch {
+	case gone == nil:
+		d.left = false
+	case !d.left:
+		d.left, d.since = true, now
+	case now-d.since >= timeout:
+		return gone
+	}
+	return nil
+}
+
+// Expelled is not nil if a member's own log says that all instances go on without it, and none of
+// them needs it for that to be committed. instances are those in force at a place in the global
+// log. The first one may have committed more than is applied there. As long as that is so, other
+// instances may have begun since, and these count on the member.
+func Expelled(at *order.Cursor, instances []*protocol.Status) *ExpelledError {
+	if first := instances[0]; at.Woven() && at.Point(first.Instance).Index < first.Commit {
+		return nil
+	}
+	for _, st := range instances {
+		if !st.Removed || st.Role == protocol.Leader {
+			return nil
+		}
+	}
+	return &ExpelledError{Member: instances[0].Self, Reason: transport.ReasonRemoved}
+}

@@ -1,0 +1,140 @@
+package member
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/internal/transport"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// The lineage of a log tells it from all other logs, also from those of clusters with the same id and the same
+// members: a random number in the membership (protocol.Config.Lineage). The first leader proposes it with the identity
+// of its own log. What is applied first counts, and never changes. Members tell their lineage in handshakes, once they
+// know it. Members of two lineages have two logs, which must never be joined (docs/internals/identity.md).
+
+// LineageError says that two logs are not one, although they are of clusters with one id. Nothing of the other log was
+// taken. A retry does not help: one of the members is to be removed, and to be added with an empty directory.
+type LineageError struct {
+	// Member is whose log has the other lineage; 0: this member's own log or snapshot does, so that this member stops.
+	Member protocol.MemberID
+	// Known is the lineage that this member knew, Is the other one.
+	Known, Is uint64
+}
+
+func (e *LineageError) Error() string {
+	whose := "member " + e.Member.String() + " has a log"
+	if e.Member == 0 {
+		whose = "the log or a snapshot is"
+	}
+	return fmt.Sprintf("braid: %s of lineage %016x, and this member is of lineage %016x: they were founded apart, and nothing joins two logs", whose, e.Is, e.Known)
+}
+
+// founds is the lineage that this member proposes for a log without one. If its log had one, or may have had one, it is
+// the same: a leader of an earlier version loses it with a change of the membership. Such a leader is also the only one
+// that names logs and no lineage, so this holds for a member that joined later, too. If another member told it to a
+// log that began with this version, that was another log. A new one follows from the mark of this life, which is random:
+// copies of a directory have different ones.
+func (r *Register) founds(c *protocol.Config) uint64 {
+	older := !r.born || slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !m.Log.IsZero() })
+	if r.lineage != 0 && (r.descended || older) {
+		return r.lineage
+	}
+	const odd = 0x9e3779b97f4a7c15
+	l := r.own.mark(r.own.Life)
+	for _, b := range r.own.Log {
+		l = (l ^ uint64(b)) * odd
+	}
+	return l | 1
+}
+
+// relate decides about the lineage that another member told; 0: it knows none. news says that this member knows its
+// own only now.
+func (r *Register) relate(id protocol.MemberID, told uint64) (news bool, err error) {
+	switch {
+	case told == 0 || told == r.lineage:
+		return false, nil
+	case r.lineage == 0:
+		r.lineage = told
+		return true, nil
+	case r.Mutant == MutantAnyLineage:
+		return false, nil
+	}
+	return false, &LineageError{Member: id, Known: r.lineage, Is: told}
+}
+
+// descends decides about the lineage of the applied log; 0: it has none yet.
+func (r *Register) descends(is uint64) (news bool, err error) {
+	news = is != 0 && !r.descended
+	if _, err = r.relate(0, is); err == nil && is != 0 {
+		r.descended = true
+	}
+	return news, err
+}
+
+// Descends takes in of which lineage the snapshot is with which the member starts. It returns a [*LineageError] if the
+// member knows another one: snapshot and register are of two directories.
+func (r *Register) Descends(lineage uint64) error {
+	_, err := r.descends(lineage)
+	return err
+}
+
+// Lineage is what this member tells others of its lineage; 0: it does not know it yet.
+func (h *Handshakes) Lineage() uint64 { return h.register.lineage }
+
+// Admit is [Admit] for a member that may know no lineage. While a founder of a log without a lineage knows
+// none, a member that is no founder has another log: members are added after that. A log that an earlier version began
+// has had other members, perhaps; but not if this is the only one.
+func (h *Handshakes) Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
+	first := &configs[0]
+	founded := len(first.Members) == 1 || len(first.Members) > 1 && h.register.born
+	founder := first.Find(h.register.own.Member) != nil && first.Lineage == 0
+	if r := h.register; founded && founder && first.Find(id) == nil && r.lineage == 0 && r.Mutant != MutantAnyLineage {
+		return transport.ReasonLineage
+	}
+	return Admit(configs, id)
+}
+
+// Relate takes in which lineage another member told in a handshake, 0 if none. There may be a link if it returns nil.
+// Otherwise the error is a [*LineageError], or says why the lineage could not be made durable: then there is no link
+// now, and a later one may succeed. A member that knows no lineage takes over the one that it is told.
+func (h *Handshakes) Relate(id protocol.MemberID, told uint64) error {
+	news, err := h.register.relate(id, told)
+	if err != nil || !news {
+		return err
+	}
+	if err = h.world.Save(h.register); err == nil {
+		return nil
+	}
+	h.register.lineage = 0
+	if full := (*wal.FullError)(nil); !errors.As(err, &full) {
+		h.world.Fail(err)
+	}
+	return err
+}
+
+// Descends takes in of which lineage the applied log is. If the member was told another one, it stops.
+func (h *Handshakes) Descends(lineage uint64) {
+	news, err := h.register.descends(lineage)
+	if err != nil {
+		h.world.Fail(err)
+		return
+	}
+	if !news {
+		return
+	}
+	// On a full disk the log alone says it, until there is space.
+	if err, full := h.world.Save(h.register), (*wal.FullError)(nil); err != nil && !errors.As(err, &full) {
+		h.world.Fail(err)
+	}
+}
+
+// checkLineage returns a [*LineageError] if two memberships are of two logs.
+func checkLineage(known, is *protocol.Config) error {
+	if known.Lineage == 0 || is.Lineage == 0 || known.Lineage == is.Lineage {
+		return nil
+	}
+	return &LineageError{Known: known.Lineage, Is: is.Lineage}
+}

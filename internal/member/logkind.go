@@ -1,0 +1,112 @@
+package member
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// LogKind says what a log is, as far as that never changes: what was written by one kind is read wrongly by
+// another, and what a member promised under one means nothing under another. Whether bodies are whole or cut is
+// no part of it, as each entry says that for itself, nor is the number of woven instances.
+type LogKind struct {
+	// Core is the name of the core that decides the log's entries.
+	Core string `json:"core"`
+	// Order is how the global log is made.
+	Order order.Kind `json:"order"`
+	// Fragments is how many fragments make a body whole, where it says how large quorums are; 0: it does not.
+	Fragments int `json:"fragments,omitempty"`
+}
+
+// IsZero reports whether nothing is known of the log.
+func (k LogKind) IsZero() bool { return k == LogKind{} }
+
+// fits reports whether a log may be of a kind although not everything is known of it.
+func (k LogKind) fits(of LogKind) bool {
+	return (k.Core == "" || k.Core == of.Core) && (k.Order == "" || k.Order == of.Order) &&
+		(k.Fragments == of.Fragments || k.Fragments < 0)
+}
+
+func (k LogKind) String() string {
+	text := k.Core
+	if text == "" {
+		text = "an unknown protocol"
+	}
+	if k.Order != "" && k.Order != order.KindSingle {
+		text += " in order " + string(k.Order)
+	}
+	if k.Fragments > 0 {
+		text += fmt.Sprintf(" with quorums for %d fragments", k.Fragments)
+	}
+	return text
+}
+
+// LogKindError says that a directory holds a log of another kind than the one with which it was to be opened.
+// Nothing was changed. A retry does not help: the directory is to be opened with what it holds.
+type LogKindError struct {
+	Dir string
+	// Has is what the directory holds. A directory of an earlier version does not tell: then it is all that
+	// may have written what is there, in which fields that are not known are zero.
+	Has    []LogKind
+	Wanted LogKind
+}
+
+func (e *LogKindError) Error() string {
+	var has []string
+	for _, k := range e.Has {
+		has = append(has, k.String())
+	}
+	if len(has) == 0 {
+		return fmt.Sprintf("braid: data directory %s: no protocol alone wrote the log there, %s included. If an earlier version opened it with one after another, save a snapshot with that version, and begin a new cluster from it",
+			e.Dir, e.Wanted)
+	}
+	return fmt.Sprintf("braid: data directory %s: it holds a log of %s, not of %s. A log never changes its protocol: open it with what it holds, or begin a new cluster from a snapshot",
+		e.Dir, strings.Join(has, " or "), e.Wanted)
+}
+
+// A KindGuess finds out which cores may have written what is in a directory that does not tell its core.
+type KindGuess interface {
+	// Record takes in a record of the log. It keeps nothing of it.
+	Record(*protocol.Record)
+	// Snapshot takes in a snapshot that stands for entries, by the name of a section in it; "": it has none.
+	Snapshot(section string)
+	// Cores returns the names of the cores that run in an order and may have written all of it.
+	Cores(order.Kind) []string
+}
+
+// CheckLogKind returns a [*LogKindError] if none of what a directory may hold is what is wanted.
+func CheckLogKind(dir string, has []LogKind, wanted LogKind) error {
+	if slices.ContainsFunc(has, func(k LogKind) bool { return k.fits(wanted) }) {
+		return nil
+	}
+	return &LogKindError{Dir: dir, Has: has, Wanted: wanted}
+}
+
+// ReadRecord reads a record of the log on disk, without deciding whether it counts. ok is false if it is none
+// of an instance, or cannot be read. It refers to data.
+func ReadRecord(kind wal.Kind, index uint64, data []byte) (r protocol.Record, ok bool) {
+	var err error
+	switch kind {
+	case wal.KindState:
+		r.Kind = protocol.RecordState
+		r.State, err = decodeState(data)
+	case wal.KindBase:
+		var base protocol.Base
+		base, err = decodeBase(data)
+		r.Kind, r.Base = protocol.RecordBase, &base
+	case wal.KindEntry:
+		r.Kind = protocol.RecordEntry
+		r.Entry, _, err = protocol.DecodeEntry(data, false)
+	case wal.KindCell:
+		r.Kind, r.Cell = protocol.RecordCell, protocol.Cell{Number: index, Data: data}
+	case wal.KindDrop:
+		r.Kind, r.Cell = protocol.RecordDrop, protocol.Cell{Number: index}
+	default:
+		return r, false
+	}
+	return r, err == nil
+}

@@ -1,0 +1,87 @@
+package member
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// SnapshotOffer is what a member says of a snapshot before it sends it to another one.
+type SnapshotOffer struct {
+	// Instance is the instance whose leader sends it, in this term; 0 if no instance asked. After
+	// is the index after which the sender has that instance's log, 0 if it did not say.
+	Instance protocol.InstanceID `json:"instance"`
+	Term     protocol.Term       `json:"term"`
+	After    protocol.Index      `json:"after,omitempty"`
+	Meta
+	// HasState is true: nobody sends a snapshot without a state.
+	HasState bool `json:"has_state"`
+}
+
+// Check reports why no member would send this.
+func (o *SnapshotOffer) Check() error {
+	switch {
+	case len(o.Cursor.Points) == 0 || len(o.Cursor.Points) != 1+len(o.Others):
+		return &protocol.CorruptError{What: "snapshot stream", Detail: "no instances"}
+	case !o.HasState:
+		return &protocol.CorruptError{What: "snapshot stream", Detail: "no state"}
+	}
+	return nil
+}
+
+// Streams are the snapshots on their way from this member to others. There is one to each member,
+// for all instances that ask while it runs. Not safe for concurrent use.
+type Streams struct{ to map[protocol.MemberID]*stream }
+
+type stream struct {
+	offer  SnapshotOffer // without its Meta until that is known
+	askers []protocol.InstanceID
+}
+
+// Ask notes that an instance wants a member to have a snapshot. If o names none, the member misses
+// a retired instance, or needs a state. It reports whether a stream is to begin. If not, one has
+// begun already.
+func (s *Streams) Ask(to protocol.MemberID, o *SnapshotOffer) (begin bool) {
+	under := s.to[to]
+	if begin = under == nil; begin {
+		if s.to == nil {
+			s.to = map[protocol.MemberID]*stream{}
+		}
+		under = &stream{offer: *o}
+		s.to[to] = under
+	}
+	if o.Instance != 0 && !slices.Contains(under.askers, o.Instance) {
+		under.askers = append(under.askers, o.Instance)
+	}
+	return begin
+}
+
+// Under reports whether a stream to a member has begun and has not ended.
+func (s *Streams) Under(to protocol.MemberID) bool { return s.to[to] != nil }
+
+// Begun says which snapshot is sent to a member. It returns what that member is told of it.
+func (s *Streams) Begun(to protocol.MemberID, meta *Meta) *SnapshotOffer {
+	o := &s.to[to].offer
+	o.Meta, o.HasState = *meta, true
+	return o
+}
+
+// At is where the snapshot that is on its way to a member stands in an instance. It is 0 if there is
+// none, or if that is not known yet.
+func (s *Streams) At(to protocol.MemberID, instance protocol.InstanceID) protocol.Index {
+	if under := s.to[to]; under != nil {
+		return under.offer.Cursor.Point(instance).Index
+	}
+	return 0
+}
+
+// End ends the stream to a member. It returns where the snapshot stands, and the instances that
+// asked for it and are to be told.
+func (s *Streams) End(to protocol.MemberID) (at order.Cursor, askers []protocol.InstanceID) {
+	if under := s.to[to]; under != nil {
+		at, askers = under.offer.Cursor, under.askers
+		delete(s.to, to)
+	}
+	return at, askers
+}

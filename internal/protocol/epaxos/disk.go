@@ -1,0 +1,286 @@
+package epaxos
+
+import (
+	"math"
+	"slices"
+
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+)
+
+// A member's disk has the log of what it has executed, in its own order, and cells: one for each command that it knows
+// and has not executed, one for each class of keys with the last executed commands, and one that says how far the log
+// goes. The last one is written behind all else that a step writes. So what a step executed counts as executed if all of
+// it is on the disk. Commands are handed over when it is. A class has in its cell what it was before the step, too: that
+// counts if the step is not all there.
+
+// The numbers of cells. That of a command is its column and its number.
+const (
+	numberBits          = 48
+	classCells   uint64 = 255 << numberBits // and a class, behind the last column: no member has slot 255
+	progressCell uint64 = classCells + Classes
+	reserveCell         = progressCell + 1  // see disk.reserved
+	wideCells    uint64 = 254 << numberBits // and an index: see wide
+)
+
+func cellOf(id ID) uint64 { return uint64(id.Column)<<numberBits | id.Number }
+
+// progress says how far the log goes.
+type progress struct {
+	step     uint64 // grows with each
+	index    protocol.Index
+	executed Vector // by the log's entries up to index
+	all, any Vector // of what is executed: see latest
+}
+
+func (p *progress) append(dst []byte) []byte {
+	dst = appendID(appendID(dst, ID{1, p.step}), ID{1, uint64(p.index)})
+	for _, v := range [...]Vector{p.executed, p.all, p.any} {
+		dst = appendVector(dst, v)
+	}
+	return dst
+}
+
+func decodeProgress(b []byte) (p progress, err error) {
+	in := reader{b: b}
+	p.step, p.index = in.id().Number, protocol.Index(in.id().Number)
+	p.executed, p.all, p.any = in.vector(), in.vector(), in.vector()
+	if !in.ended() {
+		return p, corrupt("progress", b)
+	}
+	return p, nil
+}
+
+// classCell is what the cell of a class says.
+type classCell struct {
+	step        uint64 // that wrote it: see progress
+	now, before Vector
+}
+
+func (c *classCell) append(dst []byte) []byte {
+	dst = appendID(dst, ID{1, c.step})
+	return appendVector(appendVector(dst, c.now), c.before)
+}
+
+func decodeClass(b []byte) (c classCell, err error) {
+	in := reader{b: b}
+	c.step = in.id().Number
+	c.now, c.before = in.vector(), in.vector()
+	if !in.ended() {
+		return c, corrupt("class of keys", b)
+	}
+	return c, nil
+}
+
+// disk is what is known about this member's own disk.
+type disk struct {
+	slots.Disk
+	changed []*Record         // by the step under way, in the order of their first change
+	gone    []uint64          // cells of what it executed, or found to be executed, or cut off
+	classes map[uint16]Vector // touched by what it has executed, and what they were before
+	step    uint64            // of what was written last: see progress
+	moved   bool              // it has executed something
+	// used is the highest number of this member's own column that is on the disk; using are those that are not yet, by the
+	// steps that write them.
+	used  uint64
+	using []numbered
+	// reserved is up to where this member may use numbers of its column before the commands are on its disk: the disk says so,
+	// and a later life begins behind them. reserving is what is on its way to the disk.
+	reserved  uint64
+	reserving numbered
+	// recent is how many were used since the last heartbeat, before in the time between heartbeats before that.
+	recent, before uint64
+}
+
+// numbered is a step and the highest number of the own column that it writes.
+type numbered struct{ seq, number uint64 }
+
+// use notes that the step under way writes a number of this member's column.
+func (d *disk) use(number uint64) {
+	if n := len(d.using); n > 0 && d.using[n-1].seq == d.Touch() {
+		d.using[n-1].number = number
+		return
+	}
+	d.using = append(d.using, numbered{d.Touch(), number})
+}
+
+// persisted notes a completion.
+func (d *disk) persisted(seq uint64) {
+	d.Completed(seq)
+	for len(d.using) > 0 && d.using[0].seq <= d.Done {
+		d.used, d.using = d.using[0].number, d.using[1:]
+	}
+	if r := d.reserving; r.number > 0 && r.seq <= d.Done {
+		d.reserved, d.reserving = r.number, numbered{}
+	}
+}
+
+// A member reserves as many numbers as it uses within two heartbeats, but no less and no more than these. A later life has to
+// have those decided that were not used.
+const (
+	leastReserved = 4
+	mostReserved  = 128
+)
+
+// reserve reserves more numbers when half of them are used.
+func (s *EPaxos) reserve(used uint64) {
+	d := &s.disk
+	d.recent++
+	ahead := min(max(leastReserved, 2*max(d.recent, d.before)), mostReserved)
+	if d.reserving.number == 0 && used+ahead/2 > d.reserved {
+		d.reserving = numbered{d.Touch(), used + ahead}
+		s.cell(reserveCell, appendID(nil, ID{s.self, d.reserving.number}))
+	}
+}
+
+// change notes that a record is to be written before any message of the step leaves.
+func (s *EPaxos) change(rec *Record) {
+	s.count(rec)
+	if !rec.changed {
+		rec.changed = true
+		s.disk.changed = append(s.disk.changed, rec)
+	}
+}
+
+// write adds to the step's effects what it changed.
+func (s *EPaxos) write() {
+	d := &s.disk
+	for _, rec := range d.changed {
+		if rec.changed = false; !s.replica.Executed(rec.ID) {
+			rec.stored = true
+			s.cell(cellOf(rec.ID), rec.Append(nil))
+		}
+	}
+	d.changed = d.changed[:0]
+	if d.moved {
+		s.writeExecuted()
+	}
+	for _, number := range d.gone {
+		d.Record(s.out, protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: number}})
+	}
+	d.gone = d.gone[:0]
+}
+
+func (s *EPaxos) writeExecuted() {
+	d, x := &s.disk, &s.replica.index.executed
+	touched := make([]uint16, 0, len(d.classes))
+	for class := range d.classes { // any order: they are sorted
+		touched = append(touched, class)
+	}
+	slices.Sort(touched)
+	for _, class := range touched {
+		c := classCell{d.step + 1, x.classes[class], d.classes[class]}
+		s.cell(classCells+uint64(class), c.append(nil))
+	}
+	clear(d.classes)
+	d.step++
+	p := progress{d.step, s.log.Last(), s.graph.Executed(), x.all, x.any}
+	s.cell(progressCell, p.append(nil))
+	d.moved = false
+}
+
+func (s *EPaxos) cell(number uint64, data []byte) {
+	s.disk.Record(s.out, protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: number, Data: data}})
+}
+
+// recovered is what a member finds on its disk.
+type recovered struct {
+	executed Executed
+	base     Vector // what was executed at the log's base
+	step     uint64 // of what was written last
+	reserved uint64 // see disk.reserved
+	records  []*Record
+	stale    []uint64 // cells of commands that were executed, and of entries that the log does not have
+	wide     wide
+	torn     []uint16 // classes whose cells are of a step that is not all there
+	entries  []protocol.Entry
+}
+
+// readDisk reads what the disk has.
+func readDisk(rec *protocol.Recovered, mutant protocol.Mutant) (had recovered, err error) {
+	had.executed, had.wide = Executed{index: &Index{}}, wide{}
+	if err = rec.Base.Restore(&had.executed); err != nil {
+		return had, err
+	}
+	had.base = had.executed.vector.Clone()
+	reached := progress{index: rec.Base.Index}
+	for _, c := range rec.Cells {
+		if c.Number == progressCell {
+			if reached, err = decodeProgress(c.Data); err != nil {
+				return had, err
+			}
+		}
+	}
+	had.step = reached.step
+	if last := rec.Base.Index + protocol.Index(len(rec.Entries)); reached.index > rec.Base.Index && last >= reached.index {
+		had.executed.vector = reached.executed.Clone()
+		had.entries = rec.Entries[:reached.index-rec.Base.Index]
+	} // else the log ends with a snapshot, which stands for all that was executed (rule 12)
+	x := &had.executed.index.executed
+	x.all, x.any = x.all.unite(reached.all), x.any.unite(reached.any)
+	counts := reached.step
+	if mutant == MutantTornClass {
+		counts = math.MaxUint64
+	}
+	if err := had.readCells(rec, counts); err != nil {
+		return had, err
+	}
+	had.executed.index.Tidy()
+	return had, nil
+}
+
+func (had *recovered) readCells(rec *protocol.Recovered, reached uint64) error {
+	for _, c := range rec.Cells {
+		switch {
+		case c.Number == progressCell:
+		case c.Number == reserveCell:
+			in := reader{b: c.Data}
+			if had.reserved = in.id().Number; !in.ended() {
+				return corrupt("reserved numbers", c.Data)
+			}
+		case c.Number >= classCells:
+			was, err := decodeClass(c.Data)
+			if err != nil {
+				return err
+			}
+			if was.step > reached {
+				was.now = was.before
+				had.torn = append(had.torn, uint16(c.Number-classCells))
+			}
+			x, class := &had.executed.index.executed, uint16(c.Number-classCells)
+			x.set(class, x.classes[class].unite(was.now))
+		case c.Number >= wideCells:
+			if err := had.readWide(c, rec.Base.Index); err != nil {
+				return err
+			}
+		default:
+			r, err := DecodeRecord(c.Data)
+			if err != nil {
+				return err
+			}
+			if cellOf(r.ID) != c.Number {
+				return corrupt("cell of command "+r.ID.String(), c.Data)
+			}
+			if r.stored = true; had.executed.vector.Covers(r.ID) {
+				had.stale = append(had.stale, c.Number)
+			} else {
+				had.records = append(had.records, r)
+			}
+		}
+	}
+	return nil
+}
+
+func (had *recovered) readWide(c protocol.Cell, base protocol.Index) error {
+	in, at := reader{b: c.Data}, protocol.Index(c.Number-wideCells)
+	counts := in.vector()
+	if !in.ended() {
+		return corrupt("counts of an entry", c.Data)
+	}
+	if at <= base || at > base+protocol.Index(len(had.entries)) {
+		had.stale = append(had.stale, c.Number)
+		return nil
+	}
+	had.wide[at] = counts
+	return nil
+}

@@ -1,0 +1,258 @@
+package raft
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/internal/erasure"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Bodies in lanes (docs/internals/lcr.md, 1.5 (e)). A member that brings a batch with a large body cuts it as a
+// leader would: each of the others gets its own row, and the member that leads the whole. What is held of
+// the body is in the batch's cell. A leader puts a body into the log only if it holds it whole. From then
+// on the body is as any other under the placement.
+
+// laneK is the k for a body that this member brings now.
+func (r *Raft) laneK() uint8 {
+	r.trackTargets()
+	return r.place.kOf(func(id protocol.MemberID) bool {
+		i := slices.IndexFunc(r.lanes.own.to, func(t *laneTarget) bool { return t.id == id })
+		return i >= 0 && !r.lanes.own.to[i].paused && !r.lanes.own.to[i].probe
+	})
+}
+
+// dressed are batches of this member's lane in the form for another member. It does not touch their
+// bodies: the sender cuts the rows.
+func (r *Raft) dressed(id protocol.MemberID, batches []protocol.Entry) []protocol.Entry {
+	if id == r.leader || untilCoded(batches) == len(batches) {
+		return batches
+	}
+	row, known := r.slot(id)
+	if !known {
+		return batches
+	}
+	out := slices.Clone(batches)
+	for i := range out {
+		if out[i].Coded() {
+			out[i].Form = protocol.RowForm(row)
+		}
+	}
+	return out
+}
+
+// untilCoded and untilBody are how many batches come before the first one with a coded body, or with any.
+func untilCoded(batches []protocol.Entry) (n int) {
+	for n < len(batches) && batches[n].K < 2 {
+		n++
+	}
+	return n
+}
+
+func untilBody(batches []protocol.Entry) (n int) {
+	for n < len(batches) && batches[n].BodySize == 0 {
+		n++
+	}
+	return n
+}
+
+// ownForm reports whether a batch is in a form in which this member may hold it: rows of others would
+// count twice.
+func (r *Raft) ownForm(e *protocol.Entry) bool {
+	if e.BodySize == 0 {
+		return true
+	}
+	row, known := r.slot(r.cfg.Self)
+	return e.Resident() && (e.Form == protocol.FormWhole || known && e.Coded() && e.Form == protocol.RowForm(row))
+}
+
+// provenInLane reports whether a batch of this member's lane that a quorum acknowledged can be made whole
+// whatever crashes (docs/internals/craft.md, 2.1). Of the others it counts rows only, even of those that were sent the whole.
+func (r *Raft) provenInLane(h *heldLane, n uint64) bool {
+	b := &h.batches[n-h.base-1]
+	if !b.Coded() || r.cfg.Mutant == MutantLaneRowsMajority {
+		return true
+	}
+	return r.electorate().Durable(int(b.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
+		if id == r.cfg.Self {
+			return protocol.FormWhole
+		}
+		i := slices.IndexFunc(r.lanes.own.to, func(t *laneTarget) bool { return t.id == id })
+		if row, known := r.slot(id); i >= 0 && known && r.lanes.own.to[i].counted >= n {
+			return protocol.RowForm(row)
+		}
+		return protocol.FormNone
+	})
+}
+
+// lanePiece is what another member sent of a batch with a body of which this leader lacks a part.
+type lanePiece struct {
+	from  protocol.MemberID
+	batch protocol.Entry
+}
+
+// partial reports whether of the batch with that number a part of its body is held, but not the whole.
+func (h *heldLane) partial(n uint64) bool {
+	if n > h.base && n <= h.high() {
+		b := &h.batches[n-h.base-1]
+		return b.BodySize > 0 && b.Form != protocol.FormWhole
+	}
+	return n == h.high()+1 && slices.ContainsFunc(h.pieces, func(p lanePiece) bool { return uint64(p.batch.Index) == n })
+}
+
+// wholeTo is up to where a lane is held whole, from a number on up to which that is so.
+func (h *heldLane) wholeTo(from uint64) uint64 {
+	n := h.high()
+	if h.rows > 0 {
+		for n = max(from, h.base); n < h.high() && !h.partial(n+1); {
+			n++
+		}
+	}
+	return n
+}
+
+// takePiece takes what this leader lacks of a batch's body: a row of another member, or the whole of what it
+// holds a row of. It reports whether the batch is of that kind.
+func (r *Raft) takePiece(h *heldLane, from protocol.MemberID, e *protocol.Entry) bool {
+	n := uint64(e.Index)
+	whole := e.Form == protocol.FormWhole
+	if r.role != protocol.Leader || n <= h.base || whole && !h.partial(n) || !whole && r.ownForm(e) || !e.Resident() {
+		return false
+	}
+	switch {
+	case whole:
+		r.madeWhole(h, e)
+		r.joinNext(h)
+		return true
+	case n <= h.high() && !h.partial(n):
+		return true // nothing lacks of it
+	}
+	bytes := e.Bytes()
+	if h.hasPiece(from, n) {
+		return true
+	}
+	for i := range h.pieces {
+		bytes += h.pieces[i].batch.Bytes()
+	}
+	if m := r.lanes.end.of(h.lane); m != nil && n == m.to+1 || bytes <= r.laneWindow() {
+		h.pieces = append(h.pieces, lanePiece{from, *e})
+		r.joinPieces(h, n)
+		r.joinNext(h)
+	}
+	return true
+}
+
+// rowsOf are the distinct rows that are here of a batch's body, and one of the batches that have them.
+func (h *heldLane) rowsOf(n uint64) (rows []erasure.Row, like *protocol.Entry) {
+	add := func(e *protocol.Entry) {
+		row, ok := e.Form.Row()
+		if ok && !slices.ContainsFunc(rows, func(o erasure.Row) bool { return o.R == row }) {
+			like, rows = e, append(rows, erasure.Row{R: row, Bytes: e.Body})
+		}
+	}
+	if n > h.base && n <= h.high() {
+		add(&h.batches[n-h.base-1])
+	}
+	for i := range h.pieces {
+		if p := &h.pieces[i]; uint64(p.batch.Index) == n {
+			add(&p.batch)
+		}
+	}
+	return rows, like
+}
+
+// joinNext goes on after a batch was added. It may be the last row that lacked of its own body, or come
+// before one of which enough rows are here.
+func (r *Raft) joinNext(h *heldLane) {
+	for n := uint64(0); len(h.pieces) > 0 && n < h.high(); {
+		n = h.high()
+		r.joinPieces(h, n)
+		r.joinPieces(h, n+1)
+	}
+}
+
+// joinPieces makes a body whole if there are enough rows of it, and what comes before it in the lane.
+func (r *Raft) joinPieces(h *heldLane, n uint64) {
+	rows, like := h.rowsOf(n)
+	if n > h.high()+1 || like == nil || len(rows) < int(like.K) {
+		return
+	}
+	made := *like
+	body, err := erasure.Join(int(made.BodySize), made.K, rows[:made.K])
+	if err != nil || protocol.Digest(body) != made.BodyDigest {
+		h.dropPieces(func(at uint64) bool { return at == n }) // they are asked for again
+		return
+	}
+	made.Form, made.Body = protocol.FormWhole, body
+	r.madeWhole(h, &made)
+}
+
+// madeWhole takes a batch of which this leader had a part, or nothing. A row that the disk has stays
+// there: what goes into the log is written whole with its entry.
+func (r *Raft) madeWhole(h *heldLane, e *protocol.Entry) {
+	n := uint64(e.Index)
+	h.dropPieces(func(at uint64) bool { return at == n })
+	if n > h.high() {
+		if n == h.high()+1 && r.takesInto(h, e) {
+			r.storeInLane(h, e)
+		}
+		return
+	}
+	h.batches = slices.Clone(h.batches)
+	b := &h.batches[n-h.base-1]
+	h.bytes -= b.Bytes()
+	b.Form, b.Body = protocol.FormWhole, e.Body
+	h.bytes += b.Bytes()
+	h.rows--
+}
+
+// checkPieces: what a leader can make whole is whole. Otherwise a fence would pass over it.
+func (h *heldLane) checkPieces() error {
+	for i := range h.pieces {
+		n := uint64(h.pieces[i].batch.Index)
+		if rows, like := h.rowsOf(n); n <= h.high()+1 && len(rows) >= int(like.K) {
+			return fmt.Errorf("has %d rows of the body of %d, and not the whole", len(rows), n)
+		}
+	}
+	return nil
+}
+
+func (h *heldLane) hasPiece(from protocol.MemberID, n uint64) bool {
+	return slices.ContainsFunc(h.pieces, func(p lanePiece) bool { return p.from == from && uint64(p.batch.Index) == n })
+}
+
+func (h *heldLane) dropPieces(of func(n uint64) bool) {
+	h.pieces = slices.DeleteFunc(h.pieces, func(p lanePiece) bool { return of(uint64(p.batch.Index)) })
+}
+
+// gatherLanes asks for what this leader lacks of bodies, so that it cannot put them into the log: first
+// the member whose lane it is, then all.
+func (r *Raft) gatherLanes() {
+	for _, h := range r.lanes.held {
+		m := r.lanes.end.of(h.lane)
+		if h.rows+len(h.pieces) == 0 || m == nil || !h.partial(m.to+1) || r.now < h.fetched+r.cfg.Heartbeat {
+			continue
+		}
+		h.fetched = r.now
+		if h.asks++; h.asks%2 == 1 {
+			r.fetchLane(h.lane.Member, h)
+			continue
+		}
+		for _, p := range r.lead.peers {
+			if !h.hasPiece(p.id, m.to+1) {
+				r.fetchLane(p.id, h)
+			}
+		}
+	}
+}
+
+// seenOf reports whether a member's part of the first batch that the log lacks of a lane is here, and the
+// batch cannot be made whole. If that is so of a quorum, the batch was never accepted, nor any after it:
+// of what is accepted any quorum holds enough.
+func (r *Raft) seenOf(lane protocol.Lane, id protocol.MemberID) bool {
+	h, m := r.lanes.hold(lane), r.lanes.end.of(lane)
+	if m == nil || !h.partial(m.to+1) {
+		return false
+	}
+	return id == r.cfg.Self || r.cfg.Mutant == MutantLaneCutUnseen || h.hasPiece(id, m.to+1)
+}

@@ -1,0 +1,115 @@
+package slotpaxos
+
+import (
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// removed reports whether this member was removed for ever, as far as it knows.
+func (s *Paxos) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
+
+// proposeChange takes a change in on the leader. It waits for the next slot there.
+func (s *Paxos) proposeChange(in protocol.ProposeChange) {
+	reason := slots.Takes(&s.conf, s.cfg.Self, s.role, s.leader, &in)
+	switch {
+	case reason != protocol.ReasonNone:
+		s.refuse(in.Context, reason)
+	case s.changing():
+		s.refuse(in.Context, protocol.ReasonChangePending)
+	default:
+		if _, reason := s.changed(in.Changes); reason != protocol.ReasonNone {
+			s.refuse(in.Context, reason)
+			return
+		}
+		s.lead.change = &in
+		s.fill()
+	}
+}
+
+// changing reports whether an earlier change is under way.
+func (s *Paxos) changing() bool {
+	return s.lead.change != nil || s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig || s.settled() < s.log.Last()
+}
+
+// nextConfig makes the entry of the change that waits.
+func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
+	in := s.lead.change
+	if in == nil {
+		return e, false
+	}
+	s.lead.change = nil
+	e, reason := slots.NextConfig(&s.conf, in, quorum.System{}, s.others(), &s.bodies)
+	if reason != protocol.ReasonNone {
+		s.refuse(in.Context, reason)
+		return e, false
+	}
+	return e, true
+}
+
+// proposed is the configuration that this member proposes, or will in the next slot; nil if it is none.
+func (s *Paxos) proposed() *protocol.Config {
+	switch {
+	case s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig:
+		if c, err := protocol.DecodeConfig(s.try.value.Payload); err == nil {
+			return &c
+		}
+	case s.lead.change != nil:
+		if c, reason := s.changed(s.lead.change.Changes); reason == protocol.ReasonNone {
+			return &c
+		}
+	}
+	return nil
+}
+
+// changed is the configuration after the changes, or why they are not made.
+func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
+	return slots.Changed(&s.conf, changes, quorum.System{}, s.others())
+}
+
+// others is what this member, which leads, knows of the others.
+func (s *Paxos) others() slots.Others {
+	o := slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holds}
+	if s.cfg.Mutant == MutantChangeLosesBodies {
+		o.Holds = nil
+	}
+	return o
+}
+
+// answers reports whether a member is well, as far as is known.
+func (s *Paxos) answers(id protocol.MemberID) bool {
+	p := s.peer(id)
+	return id == s.cfg.Self || p != nil && s.active(p)
+}
+
+// caughtUp reports whether a member answers, knows what was decided a heartbeat ago, and has its bodies.
+func (s *Paxos) caughtUp(id protocol.MemberID) bool {
+	p := s.peer(id)
+	return p != nil && s.active(p) && !s.streaming[p.id] && p.last >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
+}
+
+// promote makes a joining member a voter once it is caught up.
+func (s *Paxos) promote() {
+	if s.changing() {
+		return
+	}
+	if in, ok := slots.Joiner(&s.conf, s.caughtUp); ok {
+		s.proposeChange(in)
+	}
+}
+
+// obeyConfig does what the configuration in force asks of a proposer. A leader that is no voter any more
+// goes on until that is settled, and hands over then.
+func (s *Paxos) obeyConfig() {
+	if s.role == protocol.Leader {
+		s.trackPeers()
+	}
+	m := s.conf.Find(s.cfg.Self)
+	if s.role == protocol.Follower || m != nil && !m.Learner || s.role == protocol.Leader && s.settled() < s.log.Last() {
+		return
+	}
+	if to := s.mostAdvanced(); to != 0 {
+		s.send(to, MsgLead, Part{})
+	}
+	s.giveWay()
+}

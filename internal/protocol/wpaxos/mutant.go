@@ -1,0 +1,46 @@
+package wpaxos
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/protocol"
+)
+
+// The mutants.
+const (
+	MutantStealUnasked     protocol.Mutant = "wpaxos-steal-unasked"
+	MutantPromiseUndecided protocol.Mutant = "wpaxos-promise-leaves-out-decided"
+	MutantPromiseEarly     protocol.Mutant = "wpaxos-promise-early"
+	MutantReadAlone        protocol.Mutant = "wpaxos-read-alone"
+	MutantReadBelowFloor   protocol.Mutant = "wpaxos-read-below-floor"
+	MutantElectTooFew      protocol.Mutant = "wpaxos-elect-too-few"
+	MutantAnyFound         protocol.Mutant = "wpaxos-any-found"
+)
+
+// Mutants lists all of them.
+var Mutants = [...]protocol.MutantInfo{
+	{Name: MutantStealUnasked, Does: "who is handed a group owns it without promises, as the owner says that it has everything"},
+	{Name: MutantPromiseUndecided, Does: "a promise leaves out the slots that the acceptor knows to be decided"},
+	{Name: MutantPromiseEarly, Does: "an acceptor sends its promise before that is durable"},
+	{Name: MutantReadAlone, Does: "an owner, which may be an old one, serves reads without asking a quorum"},
+	{Name: MutantReadBelowFloor, Does: "a new owner serves reads before it knows what was decided before it"},
+	{Name: MutantElectTooFew, Does: "a member owns a group with the promises of as many zones as decide, not as many as elect (--quorums)"},
+	{Name: MutantAnyFound, Does: "a new owner proposes the accepted entry that it heard of last, not the one with the highest ballot"},
+}
+
+// inner is how multi-Paxos below knows them.
+var inner = map[protocol.Mutant]protocol.Mutant{
+	MutantStealUnasked: paxos.MutantLeadUnasked, MutantPromiseUndecided: paxos.MutantPromiseUndecided,
+	MutantPromiseEarly: paxos.MutantPromiseEarly, MutantReadAlone: paxos.MutantReadAlone,
+	MutantReadBelowFloor: paxos.MutantReadBelowFloor, MutantElectTooFew: paxos.MutantElectTooFew, MutantAnyFound: paxos.MutantAnyFound,
+}
+
+// innerMutant is the mutant as multi-Paxos knows it. It returns a [*protocol.SettingsError].
+func innerMutant(m protocol.Mutant) (protocol.Mutant, error) {
+	name, ok := inner[m]
+	if m != "" && !ok {
+		return "", &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", m)}
+	}
+	return name, nil
+}

@@ -1,0 +1,113 @@
+package wpaxos
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// WPaxos is one group of keys on one member: an instance of multi-Paxos whose leader, the owner, hands the group over to who
+// asks for most of its commands. See protocol.Core for how to use it.
+type WPaxos struct {
+	inner   *paxos.Paxos
+	self    protocol.MemberID
+	quorums quorum.System
+	asking  asking
+	// owns is the ballot under which this member owns the group, and asking counts; 0: it does not.
+	// Invariant: it is the leader's ballot, or 0 on others.
+	owns paxos.Ballot
+}
+
+// New starts a group from what its disk holds. It returns a [*protocol.SettingsError] or a [*protocol.CorruptError].
+func New(cfg protocol.Settings, rec protocol.Recovered) (*WPaxos, error) {
+	var err error
+	if cfg.Mutant, err = innerMutant(cfg.Mutant); err != nil {
+		return nil, err
+	}
+	if cfg, err = cfg.WithDefaults(); err != nil {
+		return nil, err
+	}
+	core, err := paxos.New(cfg, rec)
+	if err != nil {
+		return nil, err
+	}
+	quorums, err := quorum.Configured(&cfg)
+	return &WPaxos{inner: core, self: cfg.Self, quorums: quorums, asking: asking{how: cfg.Stealing}}, err
+}
+
+// Step is protocol.Core's.
+func (w *WPaxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
+	if in, is := in.(protocol.ProposeChange); is {
+		if in.Context != 0 {
+			out.Reject = append(out.Reject, protocol.Rejection{Context: in.Context, Reason: protocol.ReasonFixed})
+		}
+		return
+	}
+	to := w.count(in)
+	w.inner.Step(now, in, out)
+	w.notice()
+	if to != 0 && w.owns != 0 {
+		w.inner.Step(now, protocol.Transfer{To: to}, out)
+		w.notice()
+	}
+}
+
+// count counts what is asked of the owner. It returns who should own the group in its place; 0: nobody.
+func (w *WPaxos) count(in protocol.Input) (to protocol.MemberID) {
+	if w.owns == 0 {
+		return 0
+	}
+	switch in := in.(type) {
+	case protocol.Propose:
+		return w.asking.ask(w.self, commands(in.Entries))
+	case protocol.Read:
+		return w.asking.ask(w.self, 1)
+	case *protocol.Message:
+		switch in.Type {
+		case paxos.MsgPropose:
+			return w.asking.ask(in.From, commands(in.Entries))
+		case paxos.MsgRead:
+			return w.asking.ask(in.From, 1)
+		}
+	}
+	return 0
+}
+
+// commands is how many commands entries bring.
+func commands(entries []protocol.Entry) (n int) {
+	for i := range entries {
+		n += int(min(entries[i].Count, protocol.MaxStealAfter))
+	}
+	return min(n, protocol.MaxStealAfter)
+}
+
+// notice begins to count when this member becomes the owner, and ends when it is that no more.
+func (w *WPaxos) notice() {
+	ballot := w.inner.Leads()
+	if ballot == w.owns {
+		return
+	}
+	if w.owns = ballot; ballot == 0 {
+		w.asking.end()
+		return
+	}
+	st := w.inner.Status()
+	w.asking.begin(w.self, st.Config.Voters(), w.quorums)
+}
+
+// Check is protocol.Core's.
+func (w *WPaxos) Check() error {
+	if w.owns != w.inner.Leads() || (w.owns == 0) != (len(w.asking.voters) == 0) {
+		return fmt.Errorf("wpaxos: member %s counts for ballot %s, and leads under %s", w.self, w.owns, w.inner.Leads())
+	}
+	if err := w.asking.check(); err != nil {
+		return fmt.Errorf("wpaxos: member %s: %w", w.self, err)
+	}
+	return w.inner.Check()
+}
+
+// Status is protocol.Core's.
+func (w *WPaxos) Status() protocol.Status { return w.inner.Status() }

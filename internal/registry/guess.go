@@ -1,0 +1,55 @@
+package registry
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// A Guess finds out which cores may have written what is in a directory that does not tell its core: those
+// that would have written every record and every snapshot there. It starts with all of them. Not safe for
+// concurrent use.
+type Guess struct {
+	left []*Core
+	// begins: the log has an instance's first entry. commands: it has commands. kinds are the kinds of its
+	// entries.
+	begins, commands bool
+	kinds            []protocol.EntryKind
+}
+
+// NewGuess returns a Guess that has seen nothing.
+func NewGuess() *Guess { return &Guess{left: Cores()} }
+
+// Record takes in a record of the log, whichever instance it is of.
+func (g *Guess) Record(r *protocol.Record) {
+	g.left = slices.DeleteFunc(g.left, func(c *Core) bool { return !c.Wrote(r) })
+	if r.Kind != protocol.RecordEntry {
+		return
+	}
+	g.begins = g.begins || r.Entry.Index == 1
+	g.commands = g.commands || r.Entry.Kind.Commands()
+	if !slices.Contains(g.kinds, r.Entry.Kind) {
+		g.kinds = append(g.kinds, r.Entry.Kind)
+	}
+}
+
+// Snapshot takes in a snapshot that stands for entries. section is the name of a section in it, "" if it has
+// none: a core that derives something has one in each of them.
+func (g *Guess) Snapshot(section string) {
+	g.left = slices.DeleteFunc(g.left, func(c *Core) bool { return c.Section != section })
+}
+
+// Cores returns the names of the cores that are left and run in an order.
+func (g *Guess) Cores(o order.Kind) (names []string) {
+	for _, c := range g.left {
+		if !slices.ContainsFunc(list, func(p *Protocol) bool { return p.Core == c && slices.Contains(p.Orders, o) }) {
+			continue
+		}
+		if g.begins && g.commands && c.Begins != 0 && !slices.Contains(g.kinds, c.Begins) {
+			continue
+		}
+		names = append(names, c.Name)
+	}
+	return names
+}

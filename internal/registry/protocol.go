@@ -1,0 +1,278 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/paxos/epochs"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// Core makes instances of a protocol. Protocols that differ only in order and placement have the
+// same core.
+type Core struct {
+	// Name is compared when members connect: members with different cores do not understand each
+	// other.
+	Name string
+	// New starts an instance from what the disk holds. It returns a [*protocol.SettingsError] or a
+	// [*protocol.CorruptError].
+	New func(protocol.Settings, protocol.Recovered) (protocol.Core, error)
+	// Codec is what members know of the core's messages.
+	Codec *protocol.Codec
+	// Cells says that instances keep cells (see [protocol.Cell]).
+	Cells bool
+	// Derive makes what an instance derives from its log and keeps in snapshots (see
+	// [protocol.Derived]), as of its beginning. It is given the first configuration, that of the base
+	// at index 0. If the base is later, the section comes into the place of what it made. The settings are
+	// complete. nil: the instance derives nothing.
+	Derive func(protocol.EpochSettings, protocol.Config) protocol.Derived
+	// Accepted is the entry that an acceptor's cell holds, false if there is none. A member keeps
+	// its body, and judges count it as stored. nil: cells hold none.
+	Accepted func(protocol.Cell) (protocol.Entry, bool)
+	// Wrote reports whether the core may have written a record. By that a directory that does not tell its core
+	// says what it is (see [Guess]).
+	Wrote func(*protocol.Record) bool
+	// Section is the name of the section that Derive's states have in every snapshot that stands for entries.
+	Section string
+	// Begins is the kind of an entry that every log has from its first leader on, before or right after its
+	// first commands; 0: there is none.
+	Begins protocol.EntryKind
+	// Behind are entries behind the log that an instance's disk holds, as they might have been decided, with indexes that
+	// go on where the log ends. They are for who can ask nobody any more. nil: it holds none.
+	Behind func(*protocol.Recovered) []protocol.Entry
+	// Proposing is how the core takes proposals.
+	Proposing protocol.Proposing
+	// Hints says that no promise rests on there being one leader: who calls itself that may lack
+	// entries that are decided. Logs hold decided entries only. Judges ask.
+	Hints bool
+	// Epochs says that many members lead at once, that a membership is in force from the next epoch on, and
+	// that a no-op may be decided that is on no disk. Judges ask.
+	Epochs bool
+	// ByKey says that commands are ordered only where they have a key in common. Members' logs differ, but for that
+	// order: at an index they have as much, and perhaps not the same. Judges ask.
+	ByKey bool
+	// Roams says that an instance's leader hands it over to who asks for its commands ([protocol.Settings.Stealing]).
+	Roams bool
+	// Fixed says that the members of a cluster do not change.
+	Fixed bool
+	// Relays says that whoever proposes can reach others by relays ([protocol.Settings.Relays]).
+	Relays bool
+	// Flexible says that quorums need not be majorities: those that elect only have to meet those that decide.
+	Flexible bool
+	// Mutants are rules that can be broken on purpose. The simulator must catch each.
+	Mutants []protocol.MutantInfo
+}
+
+// Deriving is Derive of a cluster whose settings are complete; nil: instances derive nothing.
+func (c *Core) Deriving(set protocol.EpochSettings) func(protocol.Config) protocol.Derived {
+	if c.Derive == nil {
+		return nil
+	}
+	return func(first protocol.Config) protocol.Derived { return c.Derive(set, first) }
+}
+
+// Complete fills in what settings of the epochs leave out. A core without epochs takes none. The error is a
+// [*protocol.SettingsError].
+func (c *Core) Complete(set protocol.EpochSettings) (protocol.EpochSettings, error) {
+	switch {
+	case c.Epochs:
+		chosen, err := epochs.Chosen(set)
+		return chosen.Choice(), err
+	case set != protocol.EpochSettings{}:
+		return set, &protocol.SettingsError{Detail: fmt.Sprintf("%s has no epochs", c.Name)}
+	}
+	return set, nil
+}
+
+// Protocol is what can be chosen by a name.
+type Protocol struct {
+	Name string // as the flag --protocol has it
+	Does string // a few words for help
+	Core *Core
+	// Orders and Placements are those in which it runs, its own first. Both have at least one.
+	Orders     []order.Kind
+	Placements []protocol.Placement
+	// OnlyFor says for what alone the protocol is there, and why, if it does not serve etcd's API;
+	// else it is empty.
+	OnlyFor string
+	// Quorums returns how many voters elect, and how many commit a body of k fragments. nil:
+	// majorities.
+	Quorums func(voters, k int) (quorum int, err error)
+}
+
+// All returns the protocols in the order in which help names them. The caller must not change them.
+func All() []*Protocol { return list }
+
+// Find returns the protocol with that name, or nil.
+func Find(name string) *Protocol {
+	i := slices.IndexFunc(list, func(p *Protocol) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return list[i]
+}
+
+// Cores returns the cores of all protocols, each once.
+func Cores() (cores []*Core) {
+	for _, p := range list {
+		if !slices.Contains(cores, p.Core) {
+			cores = append(cores, p.Core)
+		}
+	}
+	return cores
+}
+
+// Names returns the names of all protocols.
+func Names() []string { return names(func(*Protocol) bool { return true }) }
+
+// Serving returns the names of the protocols that serve etcd's API.
+func Serving() []string { return names((*Protocol).Serves) }
+
+// Mapping are the names of the protocols over which a map of independent keys can be served: those of Serving, and those
+// that order only commands with a key in common.
+func Mapping() []string {
+	return names(func(p *Protocol) bool { return p.Serves() || p.Core.ByKey || p.Keyed("") })
+}
+
+func names(keep func(*Protocol) bool) (names []string) {
+	for _, p := range list {
+		if keep(p) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// Serves reports whether the protocol serves etcd's API.
+func (p *Protocol) Serves() bool { return p.OnlyFor == "" }
+
+// Order returns the order that is wished for, or with "" the protocol's own. An order in which the
+// protocol does not run is a [*ChoiceError].
+func (p *Protocol) Order(wish order.Kind) (order.Kind, error) {
+	return choose(p, "order", wish, p.Orders)
+}
+
+// Placement returns the placement that is wished for, or with "" the protocol's own. A placement in
+// which the protocol does not run is a [*ChoiceError].
+func (p *Protocol) Placement(wish protocol.Placement) (protocol.Placement, error) {
+	return choose(p, "placement", wish, p.Placements)
+}
+
+// MaxRelays bounds the groups that are reached by relays.
+const MaxRelays = 64
+
+// CheckRelays reports whether the protocol can reach so many groups of members by relays, 0 being none. The error is a
+// [*ChoiceError] or a [*RangeError].
+func (p *Protocol) CheckRelays(groups int) error {
+	switch {
+	case groups != 0 && !p.Core.Relays:
+		return &ChoiceError{Protocol: p.Name, What: "relays", Wish: strconv.Itoa(groups), May: []string{"0"}}
+	case groups < 0 || groups > MaxRelays:
+		return &RangeError{What: "relays", Is: groups, Most: MaxRelays}
+	}
+	return nil
+}
+
+// CheckStealing reports whether the protocol's instances can be stolen as [protocol.ParseStealing] reads it; "" is the
+// default. The error is a [*ChoiceError] or a [*protocol.SettingsError].
+func (p *Protocol) CheckStealing(wish string) error {
+	if wish != "" && !p.Core.Roams {
+		return &ChoiceError{Protocol: p.Name, What: "stealing", Wish: wish, May: []string{string(protocol.StealNever)}}
+	}
+	_, err := protocol.ParseStealing(wish)
+	return err
+}
+
+func choose[T ~string](p *Protocol, what string, wish T, may []T) (T, error) {
+	switch {
+	case wish == "":
+		return may[0], nil
+	case slices.Contains(may, wish):
+		return wish, nil
+	}
+	e := &ChoiceError{Protocol: p.Name, What: what, Wish: string(wish)}
+	for _, m := range may {
+		e.May = append(e.May, string(m))
+	}
+	return "", e
+}
+
+// Weaves reports whether the protocol's own order makes one log of several instances.
+func (p *Protocol) Weaves() bool { return p.Orders[0] == order.KindNiagara }
+
+// Keyed reports whether there is no global log in the order that is wished for ("": the protocol's own):
+// keys are hashed over the instances, and each has an order of its own.
+func (p *Protocol) Keyed(wish order.Kind) bool {
+	kind, err := p.Order(wish)
+	return err == nil && kind == order.KindKeyed
+}
+
+// Several reports whether there are several instances in the protocol's own order.
+func (p *Protocol) Several() bool { return p.Weaves() || p.Keyed("") }
+
+// Canonical returns the protocol that is named after this order and placement with p's core, or p
+// if none is: raft with placement code is craft.
+func (p *Protocol) Canonical(o order.Kind, place protocol.Placement) *Protocol {
+	if p.Orders[0] == o && p.Placements[0] == place {
+		return p
+	}
+	for _, q := range list {
+		if q.Core == p.Core && q.Orders[0] == o && q.Placements[0] == place {
+			return q
+		}
+	}
+	return p
+}
+
+// Tolerates is how many of the voters may crash without an acknowledged write being lost, and with
+// the others still serving. k is how many fragments make a body whole, where quorums depend on it.
+func (p *Protocol) Tolerates(voters, k int) int {
+	if p.Quorums == nil {
+		return (voters - 1) / 2
+	}
+	q, err := p.Quorums(voters, k)
+	if err != nil {
+		return 0
+	}
+	return voters - q
+}
+
+// Flexible are the quorums that are wished for, as [quorum.Parse] reads them. The error is a [*quorum.TextError], a
+// [*quorum.FitError] if they do not do for so many voters (0: not asked), or a [*ChoiceError] if the protocol knows
+// majorities only.
+func (p *Protocol) Flexible(wish string, voters int) (quorum.System, error) {
+	quorums, err := quorum.Parse(wish)
+	switch {
+	case err != nil:
+		return quorums, err
+	case !quorums.Majority() && !p.Core.Flexible:
+		return quorums, &ChoiceError{Protocol: p.Name, What: "quorums", Wish: wish, May: []string{quorum.System{}.String()}}
+	case voters > 0:
+		return quorums, quorums.Fits(voters)
+	}
+	return quorums, nil
+}
+
+// ChoiceError is quorums, an order or a placement in which a protocol does not run. Nothing was started.
+type ChoiceError struct {
+	Protocol, What, Wish string
+	May                  []string
+}
+
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("%s %q is not for protocol %s; there is: %s", e.What, e.Wish, e.Protocol, strings.Join(e.May, ", "))
+}
+
+// RangeError is a number that is not between 0 and the most that it may be. Nothing was started.
+type RangeError struct {
+	What     string
+	Is, Most int
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("%s %d is not in 0…%d", e.What, e.Is, e.Most)
+}

@@ -1,0 +1,116 @@
+package registry_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Every protocol starts a core in each of its placements, with a cluster of five.
+func TestEveryProtocolStarts(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range registry.All() {
+		require.False(t, seen[p.Name], "two protocols %s", p.Name)
+		seen[p.Name] = true
+		require.NotEmpty(t, p.Does, p.Name)
+		require.NotEmpty(t, p.Orders, p.Name)
+		require.Same(t, p, registry.Find(p.Name))
+		for _, place := range p.Placements {
+			t.Run(fmt.Sprintf("%s %s", p.Name, place), func(t *testing.T) { starts(t, p, place) })
+		}
+	}
+}
+
+func starts(t *testing.T, p *registry.Protocol, place protocol.Placement) {
+	var config protocol.Config
+	for id := range protocol.MemberID(5) {
+		config.Members = append(config.Members, protocol.Member{ID: id + 1, Slot: uint8(id)})
+	}
+	config.Number()
+	s := protocol.Settings{Self: 1, Instance: protocol.FirstInstance, Heartbeat: time.Millisecond, ElectionTimeout: 10 * time.Millisecond, Placement: place}
+	if p.Quorums != nil {
+		q, err := p.Quorums(5, registry.RSFragments)
+		require.NoError(t, err)
+		s.MaxK, s.ReadQuorum, s.WriteQuorum = registry.RSFragments, q, q
+	}
+	core, err := p.Core.New(s, protocol.Recovered{Base: protocol.Base{Config: config}})
+	require.NoError(t, err)
+	require.NoError(t, core.Check())
+	require.Equal(t, protocol.MemberID(1), core.Status().Self)
+	s.Mutant = "nobody knows it"
+	_, err = p.Core.New(s, protocol.Recovered{Base: protocol.Base{Config: config}})
+	var wrong *protocol.SettingsError
+	require.ErrorAs(t, err, &wrong)
+}
+
+// A mutant has one core: its name says where it is looked for.
+func TestMutantsHaveOneCore(t *testing.T) {
+	of := map[protocol.Mutant]string{}
+	for _, c := range registry.Cores() {
+		for _, m := range c.Mutants {
+			require.Empty(t, of[m.Name], "mutant %s of %s", m.Name, c.Name)
+			require.NotEmpty(t, m.Does, m.Name)
+			of[m.Name] = c.Name
+		}
+	}
+}
+
+func TestChoices(t *testing.T) {
+	raft, rs, niagara := registry.Find("raft"), registry.Find("rs-raft"), registry.Find("niagara")
+	kind, err := niagara.Order("")
+	require.NoError(t, err)
+	require.Equal(t, order.KindNiagara, kind)
+	place, err := raft.Placement(protocol.PlacementCode)
+	require.NoError(t, err)
+	require.Equal(t, protocol.PlacementCode, place)
+	_, err = raft.Placement(protocol.PlacementRS)
+	var no *registry.ChoiceError
+	require.ErrorAs(t, err, &no)
+	require.ErrorContains(t, err, `placement "rs" is not for protocol raft; there is: copy, code`)
+	_, err = rs.Order(order.KindNiagara)
+	require.ErrorAs(t, err, &no)
+	require.Nil(t, registry.Find("paxos"))
+}
+
+func TestRelays(t *testing.T) {
+	iss, raft := registry.Find("iss"), registry.Find("raft")
+	require.NoError(t, iss.CheckRelays(0))
+	require.NoError(t, iss.CheckRelays(registry.MaxRelays))
+	require.NoError(t, raft.CheckRelays(0))
+	var no *registry.ChoiceError
+	require.ErrorAs(t, raft.CheckRelays(1), &no)
+	require.ErrorContains(t, raft.CheckRelays(1), `relays "1" is not for protocol raft; there is: 0`)
+	var outside *registry.RangeError
+	require.ErrorAs(t, iss.CheckRelays(-1), &outside)
+	require.ErrorAs(t, iss.CheckRelays(registry.MaxRelays+1), &outside)
+}
+
+// Raft with placement code has a name of its own. So members that were asked for it in either way
+// are equal.
+func TestCanonicalNames(t *testing.T) {
+	raft, niagara := registry.Find("raft"), registry.Find("niagara")
+	require.Equal(t, "craft", raft.Canonical(order.KindSingle, protocol.PlacementCode).Name)
+	require.Equal(t, "raft", raft.Canonical(order.KindSingle, protocol.PlacementCopy).Name)
+	require.Equal(t, "niagara", raft.Canonical(order.KindNiagara, protocol.PlacementCopy).Name)
+	require.Equal(t, "niagara", niagara.Canonical(order.KindNiagara, protocol.PlacementCode).Name)
+}
+
+// A majority of crashes stops every protocol; RS-Raft stops earlier, as in the paper.
+func TestTolerance(t *testing.T) {
+	raft, rs := registry.Find("raft"), registry.Find("rs-raft")
+	for voters, want := range map[int]int{1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 7: 3} {
+		require.Equal(t, want, raft.Tolerates(voters, 0), "%d voters", voters)
+	}
+	require.Equal(t, 1, rs.Tolerates(5, registry.RSFragments))
+	require.Equal(t, 2, rs.Tolerates(7, registry.RSFragments))
+	_, err := rs.Quorums(2, registry.RSFragments)
+	require.ErrorContains(t, err, "cannot meet")
+	require.False(t, rs.Serves())
+	require.NotContains(t, registry.Serving(), "rs-raft")
+}

@@ -1,0 +1,152 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/transport"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// A request between members starts with a byte. The byte says who or what the request is for, or is
+// a member.OperationKind.
+const (
+	askProgram byte = 'p' // Options.Answer
+	askStay    byte = 's' // for the leader of the first instance: keep leading it
+	askMissing byte = 'm' // for the leader: this member needs an instance that may be retired
+	askState   byte = 'd' // for any member: this member's state is damaged
+	askLink    byte = 'l' // for any member: this member has a link to it, and is to be found there
+)
+
+func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []byte) ([]byte, error) {
+	if len(request) == 0 {
+		return nil, errors.New("empty request")
+	}
+	if op, ok, err := member.DecodeOperation(request); ok {
+		if err == nil {
+			err = r.execute(ctx, op)
+		}
+		return member.EncodeAnswer(err)
+	}
+	switch body := request[1:]; request[0] {
+	case askProgram:
+		if r.opt.Answer == nil {
+			return nil, errors.New("this member answers no requests")
+		}
+		return r.opt.Answer(ctx, from, body)
+	case askMissing:
+		var id protocol.InstanceID
+		if err := json.Unmarshal(body, &id); err != nil {
+			return nil, err
+		}
+		r.exchange.do(func(m *member.StateExchange) { m.Missing(from, id) })
+	case askState:
+		var q member.StateQuestion
+		if err := json.Unmarshal(body, &q); err != nil {
+			return nil, err
+		}
+		var err error
+		r.exchange.do(func(m *member.StateExchange) { err = m.StateAsked(from, &q) })
+		return member.EncodeAnswer(err)
+	case askLink:
+		var m protocol.Member
+		if err := json.Unmarshal(body, &m); err != nil {
+			return nil, err
+		}
+		r.welcome(from, &m)
+	case askStay:
+		first := r.first()
+		first.do(first.hosted.Stay)
+	default:
+		return nil, fmt.Errorf("unknown request %q", request[0])
+	}
+	return member.EncodeAnswer(nil)
+}
+
+// Ask sends a request to the Options.Answer of a member, which may be this one.
+func (r *Replica) Ask(ctx context.Context, to protocol.MemberID, request []byte) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, notSent(ctx)
+	}
+	if r.ctx.Err() != nil {
+		return nil, r.stopped()
+	}
+	if to == r.opt.Self {
+		return r.answer(ctx, to, append([]byte{askProgram}, request...))
+	}
+	answer, err := r.links.Request(ctx, uint64(to), append([]byte{askProgram}, request...))
+	if err != nil && r.ctx.Err() != nil {
+		err = errors.Join(r.stopped(), err)
+	}
+	return answer, err
+}
+
+// ask asks a member for something. what says for what.
+func (r *Replica) ask(ctx context.Context, to protocol.MemberID, what string, request []byte) error {
+	answer, err := r.links.Request(ctx, uint64(to), request)
+	if err != nil {
+		return fmt.Errorf("%s at leader %s: %w", what, to, err)
+	}
+	return member.DecodeAnswer(what, answer)
+}
+
+// LogStats and LinkStats are the counts of packages wal and transport.
+type (
+	LogStats  = wal.WriterStats
+	LinkStats = transport.Stats
+)
+
+// Status is what a member knows of itself and its cluster.
+type Status struct {
+	Instances []protocol.Status
+	// Lead says who leads the global log.
+	Lead order.Lead
+	// Begun is the number of instances with which the cluster began.
+	Begun int
+	// Weave says where each of Instances is in the global log; nil unless they are woven.
+	Weave    []member.WeaveStatus
+	Applied  order.Cursor
+	Config   protocol.Config // as applied
+	LogBytes int64
+	Log      LogStats
+	Links    LinkStats
+	Bodies   BodyStats
+	Disk     member.DiskStats
+	// PendingBytes are the bytes of this member's proposals that are not settled.
+	PendingBytes int64
+	// Commits counts the entries committed in this life, Dropped the messages that were dropped
+	// because an inbox was full, and Snapshots the snapshots that were written.
+	Commits, Dropped, Snapshots uint64
+	// Starved counts the steps beside the log that waited because the process had no descriptor left.
+	Starved uint64
+}
+
+// Status describes the member.
+func (r *Replica) Status() Status {
+	var known []*protocol.Status
+	var instances []protocol.Status
+	var weave []member.WeaveStatus
+	for _, l := range r.all() {
+		st := l.status.Load()
+		known, instances = append(known, st), append(instances, *st)
+		if w := l.woven.Load(); w != nil {
+			w := *w
+			w.Waiting = r.apply.backlogOf(l.id)
+			weave = append(weave, w)
+		}
+	}
+	cursor, configs := r.apply.at()
+	return Status{
+		Begun: len(r.opt.Begin.Points), Lead: cursor.Lead(known),
+		Instances: instances, Weave: weave, Applied: cursor, Config: configs[0],
+		LogBytes: r.dir.Log.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(), Disk: r.disk.Stats(),
+		PendingBytes: r.proposer.pendingBytes(),
+		Commits:      r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
+		Starved: r.metrics.starved.Load(),
+	}
+}

@@ -1,0 +1,185 @@
+package replica
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// bodies runs member.Bodies on one goroutine. A few more goroutines answer the questions of other
+// members from the disk. So neither of them holds up replication. Locks here guard what they share.
+type bodies struct {
+	r     *Replica
+	store *wal.Bodies
+	*member.BodyAccess
+	machine *member.Bodies // used by that goroutine alone
+
+	// kept is what is known of all bodies, and cores are the event loops that are told of it. kmu
+	// guards both.
+	kmu   sync.Mutex
+	kept  *member.Kept
+	cores []*instanceBodies
+
+	cmu   sync.Mutex
+	cache *member.BodyCache // guarded by cmu
+
+	// mu guards what waits for the goroutine, and the callers that wait for a body.
+	mu      sync.Mutex
+	inbox   *member.BodyInbox
+	flights map[protocol.BodyRef]*flight
+	wake    chan struct{}
+
+	// questions are those of other members. When it is full, more questions are dropped. The other
+	// members ask them again.
+	questions chan *protocol.Message
+	// reads are the bytes of the bodies that this member reads for itself now; ≤ bodyReadBytes.
+	reads *semaphore.Weighted
+}
+
+// flight is a body that several callers wait for together.
+type flight struct {
+	done chan struct{}
+	body []byte
+	err  error
+}
+
+const (
+	// bodyGatherBytes bounds the bytes of the bodies that are gathered at the same time, for each
+	// urgency: those that are restored, those that are read, and those that a new leader needs.
+	bodyGatherBytes = 64 << 20
+	// bodyInboxBytes bounds the bytes of fragments that arrived and that the goroutine has not taken.
+	bodyInboxBytes = 128 << 20
+	// bodyAsks bounds how many of this member's own questions wait.
+	bodyAsks = 1 << 16
+	// bodyTimeout is how long a body is gathered at most.
+	bodyTimeout = 10 * time.Second
+	// bodyReadBytes bounds the bytes of the bodies that this member reads for itself from its disk at
+	// the same time. One body alone may be larger. bodyReaders bounds how many these are.
+	bodyReadBytes = 32 << 20
+	bodyReaders   = 8
+	// bodyServers is how many goroutines answer questions of other members.
+	bodyServers = 2
+	// bodyQuestions is how many of these questions may wait. bodyQuestionBytes bounds each of them.
+	bodyQuestions     = 1024
+	bodyQuestionBytes = 4 << 10
+	// maxFilling is how many missing bodies are restored at the same time. maxHolderCounts is of how
+	// many bodies the member asks at the same time who holds them.
+	maxFilling      = 8
+	maxHolderCounts = 64
+)
+
+func newBodies(r *Replica, store *wal.Bodies) *bodies {
+	b := &bodies{
+		r: r, store: store, cache: member.NewBodyCache(r.opt.BodyCacheBytes),
+		flights: map[protocol.BodyRef]*flight{}, wake: make(chan struct{}, 1),
+		inbox:     member.NewBodyInbox(member.BodyLimits{Bytes: bodyInboxBytes, Asks: bodyAsks, Trims: maxHolderCounts}),
+		questions: make(chan *protocol.Message, bodyQuestions), reads: semaphore.NewWeighted(bodyReadBytes),
+	}
+	b.BodyAccess = member.NewBodyAccess(member.BodyConfig{
+		Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond), Retry: r.opt.ElectionTimeout,
+		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: maxFilling, HolderCounts: maxHolderCounts, Trim: r.opt.TrimWhole,
+	}, store, b)
+	b.machine = member.NewBodies(b.BodyAccess)
+	return b
+}
+
+// start starts the goroutines. The member's event loops run already or will start soon.
+func (b *bodies) start() {
+	b.Kept((*member.Kept).TellAll)
+	b.r.spawn(b.run)
+	for range bodyServers {
+		b.r.spawn(b.serve)
+	}
+}
+
+// handle takes a message about bodies that no core handles. It returns false for all others.
+func (b *bodies) handle(m *protocol.Message) bool {
+	switch m.Type {
+	case protocol.MsgFetch:
+		if m.Size() > bodyQuestionBytes {
+			b.r.metrics.dropped.Add(1) // no member asks so much
+			return true
+		}
+		select {
+		case b.questions <- m:
+		default:
+			b.r.metrics.dropped.Add(1)
+		}
+	case protocol.MsgFetchResp:
+		b.Inbox(func(i *member.BodyInbox) {
+			if !i.Answer(m) {
+				b.r.metrics.dropped.Add(1)
+			}
+		})
+	default:
+		return false
+	}
+	return true
+}
+
+// run is the goroutine that runs member.Bodies.
+func (b *bodies) run(ctx context.Context) {
+	ticker := time.NewTicker(max(b.r.opt.Heartbeat/4, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		var tick <-chan time.Time
+		if b.machine.Busy() {
+			tick = ticker.C
+		}
+		ticked := false
+		select {
+		case <-b.wake:
+		case <-tick:
+			ticked = true
+		case <-ctx.Done():
+			b.shut()
+			return
+		}
+		b.mu.Lock()
+		mail := b.inbox.Take()
+		b.mu.Unlock()
+		b.machine.Turn(mail, ticked)
+	}
+}
+
+// shut ends member.Bodies. Everybody who waits for an answer gets an error.
+func (b *bodies) shut() {
+	err := b.r.stopped()
+	b.mu.Lock()
+	mail := b.inbox.Close(err)
+	b.mu.Unlock()
+	b.machine.Close(mail, err)
+}
+
+// serve answers questions of other members.
+func (b *bodies) serve(ctx context.Context) {
+	for {
+		select {
+		case m := <-b.questions:
+			b.Serve(m)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// want asks for bodies to be made whole, because a core needs them.
+func (b *bodies) want(refs []protocol.BodyRef) {
+	b.Inbox(func(i *member.BodyInbox) { i.Want(refs) })
+}
+
+// unreachable takes in that the link to a member broke.
+func (b *bodies) unreachable(id protocol.MemberID) {
+	b.Inbox(func(i *member.BodyInbox) { i.Down(id) })
+}
+
+// follow takes in who the members are now.
+func (b *bodies) follow(c *protocol.Config) {
+	b.Inbox(func(i *member.BodyInbox) { i.Follow(c) })
+}

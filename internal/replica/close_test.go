@@ -1,0 +1,140 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/transport"
+	"github.com/braidlog/braid/protocol"
+)
+
+// TestAChangeThatEndsIsForgotten ends membership changes in all ways in which they end without success. The
+// member keeps nothing of them.
+func TestAChangeThatEndsIsForgotten(t *testing.T) {
+	inBubble(t, setting{size: 3}, func(c *cluster) {
+		leader := c.leader()
+		r := c.running[leader]
+		forgotten := func() {
+			c.t.Helper()
+			synctest.Wait()
+			r.look(func(v *member.MemberView) {
+				require.Zero(c.t, v.Applied.Watched())
+				require.Zero(c.t, r.operations.Open())
+			})
+		}
+		taken := []protocol.Change{{Kind: protocol.AddLearner, Member: protocol.Member{ID: 9, PeerURLs: c.members[0].PeerURLs}}}
+		var refused *member.RefusedError
+		require.ErrorAs(c.t, r.ChangeMembers(c.t.Context(), taken), &refused)
+		forgotten()
+		for id := range c.running {
+			c.net.isolate(uint64(id), id != leader)
+		}
+		ctx, cancel := context.WithTimeout(c.t.Context(), time.Millisecond)
+		defer cancel()
+		learner := []protocol.Change{{Kind: protocol.AddLearner, Member: protocol.Member{ID: 9, PeerURLs: []string{"http://member9:1"}}}}
+		require.ErrorIs(c.t, r.ChangeMembers(ctx, learner), context.DeadlineExceeded, "nobody confirms it")
+		forgotten()
+	})
+}
+
+// TestAViewThatComesLateIsClosed closes a member while views of its state are asked for, and the state machine
+// is busy. The apply loop takes the views after the links have gone. A view that stays open would keep the
+// state machine from being closed.
+func TestAViewThatComesLateIsClosed(t *testing.T) {
+	inBubble(t, setting{size: 1}, func(c *cluster) {
+		c.leader()
+		r, sm := c.running[1], c.machines[1]
+		reached := make(chan struct{})
+		busy, open := c.gate()
+		sm.hook(func(m *machine) {
+			m.apply = func(string) error {
+				close(reached)
+				<-busy
+				return nil
+			}
+		})
+		a := newAnswers()
+		require.NoError(c.t, a.propose(r, "slow", nil))
+		<-reached
+		for range 3 { // the apply loop takes them together, behind the command
+			r.apply.push(member.ApplyItem{Due: true})
+		}
+		r.exchange.do(func(m *member.StateExchange) {
+			m.Ask(2, &member.SnapshotOffer{Instance: 1})
+			m.Ask(3, &member.SnapshotOffer{})
+		})
+		closed := make(chan error, 1)
+		go func() { closed <- r.Close() }()
+		synctest.Wait()
+		open()
+		require.NoError(c.t, <-closed)
+		a.complete(c.t)
+		c.ended(1)
+	})
+}
+
+// blockedLog is a log handler that blocks on a message.
+type blockedLog struct {
+	slog.Handler
+	message          string
+	reached, release chan struct{}
+}
+
+func (b *blockedLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (b *blockedLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == b.message {
+		close(b.reached)
+		<-b.release
+	}
+	return nil
+}
+
+// lateLinks get a request while they are being closed.
+type lateLinks struct {
+	links
+	request func()
+	once    sync.Once
+}
+
+func (l *lateLinks) Close() error {
+	l.once.Do(l.request)
+	return l.links.Close()
+}
+
+// TestARequestThatComesWhileAMemberClosesIsWaitedFor answers a request so late that the event loops have ended.
+// What the request began ends before Close returns.
+func TestARequestThatComesWhileAMemberClosesIsWaitedFor(t *testing.T) {
+	b := &blockedLog{Handler: slog.DiscardHandler, message: "sending a snapshot failed"}
+	inBubble(t, setting{size: 1, tune: func(o *Options) {
+		b.reached, b.release = make(chan struct{}), make(chan struct{})
+		o.Logger = slog.New(b)
+		join := o.newLinks
+		o.newLinks = func(t transport.Options) (links, error) {
+			l, err := join(t)
+			return &lateLinks{links: l, request: func() {
+				needs, _ := json.Marshal(order.Begin(1, false))
+				_, _ = t.Handler.HandleRequest(context.Background(), 2, append([]byte{askState}, needs...))
+			}}, err
+		}
+	}}, func(c *cluster) {
+		c.leader()
+		closed := make(chan error, 1)
+		go func() { closed <- c.running[1].Close() }()
+		<-b.reached
+		synctest.Wait()
+		require.Empty(c.t, closed, "something of the member still runs")
+		close(b.release)
+		require.NoError(c.t, <-closed)
+		c.ended(1)
+	})
+}

@@ -1,0 +1,191 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// eventLoop implements member.Host: what an instance needs of the member.
+
+// Now implements member.Host, as the other methods in this file do.
+func (l *eventLoop) Now() time.Duration { return l.r.now() }
+
+func (l *eventLoop) Siblings() member.Siblings { return l.r.loops.Load() }
+
+func (l *eventLoop) Input(in protocol.Input) { l.input(in, 0) }
+
+func (l *eventLoop) Publish(st *protocol.Status) { l.status.Store(st) }
+
+func (l *eventLoop) NoteWeave(st *member.WeaveStatus) { l.woven.Store(st) }
+
+func (l *eventLoop) NoteLoad(load member.Load) {
+	packed := uint64(load.Pending) << 2
+	if load.Leads {
+		packed |= 2
+	}
+	if load.Led {
+		packed |= 1
+	}
+	if packed != l.load.Load() {
+		l.load.Store(packed)
+	}
+	if round := uint64(load.Round); round != l.round.Load() {
+		l.round.Store(round)
+	}
+}
+
+// Relink may be called before the loops are complete; relink is called again when they are.
+func (l *eventLoop) Relink(changed bool) {
+	switch {
+	case changed:
+		l.r.relink(l.r.now())
+		l.r.changed()
+	case l.r.lingers():
+		l.r.relink(l.r.now())
+	}
+}
+
+func (l *eventLoop) Fail(err error)               { l.r.fail(err) }
+func (l *eventLoop) Condemn(f *protocol.Forgot)   { l.r.fail(l.r.dir.Condemn(f)) }
+func (l *eventLoop) Refused(r protocol.Rejection) { l.r.operations.refused(r) }
+
+func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting(l.id) }
+func (l *eventLoop) TakeBatch() *member.Batch        { return l.r.proposer.take(l.id) }
+func (l *eventLoop) Again(batches []*member.Batch)   { l.r.proposer.again(batches) }
+func (l *eventLoop) Expired(now, limit time.Duration) []*member.Batch {
+	return l.r.proposer.expired(now, limit)
+}
+
+func (l *eventLoop) TakeReads() (asked []*member.ReadGroup, gathered [2]*member.ReadGroup) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	under := &l.r.apply.reading
+	return l.reads.Take([2]int{int(under[0].Load()), int(under[1].Load())})
+}
+
+func (l *eventLoop) RetireReads() []*member.ReadGroup {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reads.Retire()
+}
+
+func (l *eventLoop) AskAgain(groups []*member.ReadGroup) { l.r.askAgain(groups) }
+
+func (l *eventLoop) Risen() uint64 { return l.r.router.risen.Load() }
+
+func (l *eventLoop) Weave(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+	return l.r.router.set(t, wake)
+}
+
+func (l *eventLoop) Wanted() order.Slot { return l.r.router.want(l.id) }
+
+func (l *eventLoop) Frame(m *protocol.Message) ([][]byte, error) { return l.r.framer.Frame(m) }
+
+func (l *eventLoop) Transmit(to protocol.MemberID, stream uint32, parts [][]byte) bool {
+	return l.r.links.Send(uint64(to), stream, parts)
+}
+
+func (l *eventLoop) Unreadable(m *protocol.Message, err error, remedy member.Remedy) {
+	log := l.r.log.With("instance", l.id, "to", m.To, "err", err)
+	switch remedy {
+	case member.RemedySnapshot:
+		log.Error("entries to send cannot be read from the log; the member is sent a snapshot instead")
+	case member.RemedyHandOver:
+		log.Error("entries to send cannot be read from the log; another member should lead")
+	case member.RemedyStop, member.RemedyWait:
+		log.Info("what is to be sent cannot be read")
+	}
+}
+
+func (l *eventLoop) SendSnapshot(to protocol.MemberID, o *member.SnapshotOffer) {
+	l.r.exchange.do(func(m *member.StateExchange) { m.Ask(to, o) })
+}
+
+func (l *eventLoop) AskMissing(to protocol.MemberID) {
+	l.r.spawn(func(ctx context.Context) {
+		if err := l.r.ask(ctx, to, "snapshot", fmt.Appendf(nil, "%c%d", askMissing, l.id)); err != nil {
+			l.r.log.Info("an instance has no leader", "instance", l.id, "err", err)
+		}
+	})
+}
+
+func (l *eventLoop) Submit(records []wal.Record, seq uint64) {
+	l.r.writer.Submit(records, func(err error) { l.wrote(seq, err) })
+}
+
+func (l *eventLoop) CutLog(at protocol.Index) { l.r.writer.Compact(uint32(l.id), uint64(at)) }
+
+func (l *eventLoop) Harmed(err *member.LoadError) { l.r.harm(err) }
+
+func (l *eventLoop) Unnamed(st *protocol.Status) []protocol.Change {
+	l.r.wmu.Lock()
+	defer l.r.wmu.Unlock()
+	return l.r.handshakes.Publish(st)
+}
+
+func (l *eventLoop) AppliedOf() (added, applied protocol.Index, ok bool) {
+	return l.r.apply.appliedOf(l.id)
+}
+
+func (l *eventLoop) At() (order.Cursor, []protocol.Config) { return l.r.apply.at() }
+
+func (l *eventLoop) AppliedBytes() int64 { return l.r.apply.total() }
+
+func (l *eventLoop) Install(base *protocol.Base) { l.r.apply.pushInstall(l.id, base) }
+
+func (l *eventLoop) Commit(c member.CommittedEntries) {
+	l.r.metrics.commits.Add(uint64(len(c.Entries)))
+	if !l.r.opt.SyncApply {
+		l.r.apply.push(member.ApplyItem{Commit: c})
+		return
+	}
+	applied := make(chan struct{}) // replication waits for the state machine
+	l.r.apply.push(member.ApplyItem{Commit: c, Applied: func() { close(applied) }})
+	select {
+	case <-applied:
+	case <-l.r.stop:
+	}
+}
+
+func (l *eventLoop) AskRead(g *member.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+	return l.r.apply.ask(g, since, shape)
+}
+
+func (l *eventLoop) ReadPoint(g *member.ReadGroup, index protocol.Index) {
+	l.r.apply.readPoint(g, l.id, index)
+}
+
+func (l *eventLoop) FailRead(g *member.ReadGroup, err error) { l.r.apply.failRead(g, err) }
+
+func (l *eventLoop) ExpiredTokens(now time.Duration) []*member.TokenRead {
+	return l.r.apply.expiredTokens(now)
+}
+
+func (l *eventLoop) Saved() *member.Saved { return l.r.saved.Load() }
+
+func (l *eventLoop) WantSnapshot() { l.r.apply.push(member.ApplyItem{Due: true}) }
+
+func (l *eventLoop) TendState(st *protocol.Status) {
+	l.r.exchange.do(func(m *member.StateExchange) { m.Tend(st) })
+}
+
+func (l *eventLoop) BodyNews() (in protocol.Bodies, changed bool) {
+	if !l.kept.changed.Swap(false) {
+		return in, false
+	}
+	return l.r.bodies.news(l.kept)
+}
+
+func (l *eventLoop) BodiesInstalling(index protocol.Index) { l.r.bodies.installing(l.kept, index) }
+
+func (l *eventLoop) BodiesCommitted(entries []protocol.Entry) { l.r.bodies.committed(l.kept, entries) }
+
+func (l *eventLoop) BodiesCompacted(index protocol.Index) { l.r.bodies.compacted(l.kept, index) }
+
+func (l *eventLoop) Want(refs []protocol.BodyRef) { l.r.bodies.want(refs) }

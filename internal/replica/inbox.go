@@ -1,0 +1,24 @@
+package replica
+
+import (
+	"sync/atomic"
+
+	"github.com/braidlog/braid/internal/member"
+)
+
+// inbox counts the bytes of messages that wait for all event loops of a member. See member.InboxLimit.
+type inbox struct{ bytes atomic.Int64 }
+
+// take counts a message for an event loop that has own bytes waiting; instances is how many loops
+// there are. If the limit does not allow the message, take counts nothing and returns false.
+func (b *inbox) take(own, bytes, instances int) bool {
+	all := b.bytes.Add(int64(bytes))
+	if limit := member.NewInboxLimit(); limit.Takes(int(all), own, bytes, instances) {
+		return true
+	}
+	b.bytes.Add(-int64(bytes))
+	return false
+}
+
+// give takes off the bytes of messages that a loop has taken or dropped.
+func (b *inbox) give(bytes int) { b.bytes.Add(-int64(bytes)) }

@@ -1,0 +1,171 @@
+package replica
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// eventLoop runs an instance on one goroutine with an inbox. member.Hosted decides what happens in a
+// turn. host.go has what member.Hosted asks for.
+type eventLoop struct {
+	r      *Replica
+	id     protocol.InstanceID
+	inst   *member.Instance
+	hosted *member.Hosted
+	kept   *instanceBodies
+
+	mu     sync.Mutex
+	inputs []protocol.Input
+	jobs   []func()         // functions to run in the loop
+	bytes  int              // of messages in inputs; counted in Replica.inbox
+	reads  member.ReadQueue // reads for which the instance has not been asked yet
+	joined [2]*readGroup    // the groups that new readers join, if there are any: plain ones, and barriers
+	closed bool
+	wake   chan struct{}
+
+	persisted atomic.Uint64 // last durable step; the log's goroutine raises it
+	load      atomic.Uint64 // a packed Load without its Round
+	round     atomic.Uint64
+	status    atomic.Pointer[protocol.Status]
+	woven     atomic.Pointer[member.WeaveStatus]
+}
+
+func newEventLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kept *instanceBodies) *eventLoop {
+	o := &r.opt
+	l := &eventLoop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
+	l.hosted = member.NewHosted(member.HostedConfig{
+		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders, Keyed: o.Begin.Keyed,
+		KeepLogBytes: o.KeepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,
+	}, l, inst)
+	return l
+}
+
+// input queues something that happened. bytes is the size of a message, 0 for everything else.
+// It reports false if the loop has ended or the inbox is full.
+func (l *eventLoop) input(in protocol.Input, bytes int) bool {
+	l.mu.Lock()
+	if l.closed || bytes > 0 && !l.r.inbox.take(l.bytes, bytes, len(l.r.loops.Load().all)) {
+		l.mu.Unlock()
+		return false
+	}
+	l.bytes += bytes
+	l.inputs = append(l.inputs, in)
+	l.mu.Unlock()
+	poke(l.wake)
+	return true
+}
+
+// takeInputs takes out everything that waits, and leaves buf as the next buffer.
+func (l *eventLoop) takeInputs(buf []protocol.Input) (inputs []protocol.Input, jobs []func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	inputs, l.inputs = l.inputs, buf[:0]
+	jobs, l.jobs = l.jobs, nil
+	l.r.inbox.give(l.bytes)
+	l.bytes = 0
+	return inputs, jobs
+}
+
+// do queues f for the loop to run. A loop that has ended does not run it.
+func (l *eventLoop) do(f func()) {
+	l.mu.Lock()
+	if !l.closed {
+		l.jobs = append(l.jobs, f)
+	}
+	l.mu.Unlock()
+	poke(l.wake)
+}
+
+func (l *eventLoop) run() {
+	defer l.r.done.Done()
+	ticker := time.NewTicker(max(l.r.opt.Heartbeat/10, time.Millisecond))
+	defer ticker.Stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	t := member.Happened{}
+	for {
+		t.Tick = false
+		select {
+		case <-l.wake:
+		case <-timer.C:
+		case <-ticker.C:
+			t.Tick, t.Random = true, l.r.opt.chance()
+		case <-l.r.stop:
+			l.shut()
+			return
+		}
+		t.Inputs, t.Jobs = l.takeInputs(t.Inputs)
+		t.Durable = l.persisted.Load()
+		l.hosted.Take(t)
+		due := l.hosted.Finish()
+		clear(t.Inputs)
+		if l.hosted.Ended() {
+			l.leave()
+			return
+		}
+		if due > 0 {
+			timer.Reset(due - l.r.now())
+		}
+	}
+}
+
+// wrote is called by the log's goroutine when everything up to seq is durable, or with an error.
+func (l *eventLoop) wrote(seq uint64, err error) {
+	if err != nil {
+		l.r.fail(err)
+		return
+	}
+	l.persisted.Store(seq)
+	poke(l.wake)
+}
+
+// snapshotWritten lets the loop compact the log after a snapshot is durable.
+func (l *eventLoop) snapshotWritten(meta member.Meta, bytes int64) {
+	l.do(func() {
+		var harmed protocol.Index
+		l.r.disk.Health(func(d *member.DiskHealth) { harmed = d.Harmed(l.id) })
+		l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, harmed, l.streaming)
+	})
+}
+
+// streaming returns where a snapshot on its way to a member stands in this instance's log: see
+// member.StateExchange.Streaming.
+func (l *eventLoop) streaming(to protocol.MemberID) (at protocol.Index) {
+	l.r.exchange.do(func(m *member.StateExchange) { at = m.Streaming(to, l.id) })
+	return at
+}
+
+// shut ends the loop when the member stops. Everybody who waits for an answer gets an error.
+func (l *eventLoop) shut() {
+	l.abandon()
+	err := l.r.stopped()
+	for _, b := range l.r.proposer.close(err) {
+		b.Fail(member.ErrStopped)
+	}
+}
+
+// leave ends the loop of an instance that is retired.
+func (l *eventLoop) leave() {
+	l.r.imu.Lock()
+	l.r.instances.Drop(l.id)
+	l.r.imu.Unlock()
+	l.abandon()
+	l.r.links.Forget(member.StreamsOf(l.id)...)
+}
+
+func (l *eventLoop) abandon() {
+	l.mu.Lock()
+	l.closed = true
+	groups := l.reads.Close()
+	l.mu.Unlock()
+	l.takeInputs(nil)
+	err := l.r.stopped()
+	for _, g := range groups {
+		l.r.apply.failRead(g, err)
+	}
+	l.hosted.Abandon(err)
+}

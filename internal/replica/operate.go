@@ -1,0 +1,197 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// operations are what this member carries out for operators, as the leader of the first instance. The
+// rules are in package member: Request for the member that is asked, Execution for the leader.
+type operations struct {
+	mu sync.Mutex
+	member.Executions
+}
+
+// refused takes in what an instance refuses, for member.Host.
+func (o *operations) refused(ref protocol.Rejection) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Refused(ref)
+}
+
+// ChangeMembers makes membership changes; it makes several changes jointly. It returns when they
+// are in force on this member. If it removes this member, it returns when the leader has it in force.
+func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) error {
+	return r.operate(ctx, member.Operation{Kind: member.ChangeMembers, Changes: changes})
+}
+
+// TransferLeader hands leadership of the first instance to a voter (0: the most advanced one). It
+// returns when the member that led sees the other leader.
+func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) error {
+	return r.operate(ctx, member.Operation{Kind: member.TransferLeader, To: to})
+}
+
+// Reshape changes how many instances the log is woven from. It returns when that number of instances
+// is in force on this member.
+func (r *Replica) Reshape(ctx context.Context, instances int) error {
+	return r.operate(ctx, member.Operation{Kind: member.Reshape, Instances: instances})
+}
+
+// look shows a rule of package member what the member knows of itself.
+func (r *Replica) look(rule func(*member.MemberView)) {
+	v := member.MemberView{Now: r.now(), Applied: r.apply.known}
+	for _, l := range r.all() {
+		v.Instances = append(v.Instances, l.status.Load())
+	}
+	r.operations.mu.Lock()
+	defer r.operations.mu.Unlock()
+	r.apply.amu.Lock()
+	defer r.apply.amu.Unlock()
+	rule(&v)
+}
+
+// operate has an operation carried out by the leader, and waits until it shows here.
+func (r *Replica) operate(ctx context.Context, op member.Operation) (err error) {
+	if ctx.Err() != nil {
+		return notSent(ctx)
+	}
+	if r.ctx.Err() != nil {
+		return r.stopped()
+	}
+	if err := r.fromApply(); err != nil {
+		return err
+	}
+	var q *member.Request
+	r.look(func(v *member.MemberView) { q = member.NewRequest(r.operations.Config, op, v) })
+	defer r.look(func(v *member.MemberView) { q.End(v) })
+	pause := r.pauses()
+	defer pause.Stop()
+	for {
+		var leader protocol.MemberID
+		var done bool
+		if r.look(func(v *member.MemberView) { leader, done, err = q.Next(v) }); done {
+			return err
+		}
+		if leader != 0 {
+			answer := r.executeAt(ctx, leader, &q.Op)
+			if answer != nil && r.ctx.Err() != nil {
+				answer = errors.Join(r.stopped(), answer)
+			}
+			r.look(func(v *member.MemberView) { q.Answered(v, answer) })
+			continue
+		}
+		if err = r.pause(ctx, pause); err != nil {
+			return q.Unanswered(err)
+		}
+	}
+}
+
+// executeAt has the leader carry an operation out, which may be this member.
+func (r *Replica) executeAt(ctx context.Context, leader protocol.MemberID, op *member.Operation) error {
+	if leader == r.opt.Self {
+		return r.execute(ctx, *op)
+	}
+	request, err := op.Encode()
+	if err != nil {
+		return err
+	}
+	return r.ask(ctx, leader, op.Kind.String(), request)
+}
+
+// execute carries an operation out at this member.
+func (r *Replica) execute(ctx context.Context, op member.Operation) error {
+	if err := r.probe(ctx, &op); err != nil {
+		return err
+	}
+	var e *member.Execution
+	r.look(func(*member.MemberView) { e = r.operations.Begin(op) })
+	up := r.linked()
+	defer r.look(func(v *member.MemberView) { r.operations.End(e, v) })
+	pause := r.pauses()
+	defer pause.Stop()
+	for {
+		var step member.ExecutionStep
+		r.look(func(v *member.MemberView) {
+			v.Up = up
+			step = e.Next(v)
+		})
+		r.tell(step.Tell)
+		if step.Confirm {
+			err := r.ReadBarrier(ctx)
+			r.look(func(*member.MemberView) { e.Confirmed(err) })
+			continue
+		}
+		if step.Stay != 0 {
+			if err := r.ask(ctx, step.Stay, "stay", []byte{askStay}); err != nil {
+				r.log.Info("a leader was not told to stay", "member", step.Stay, "err", err)
+			}
+		}
+		if step.Done {
+			return step.Err
+		}
+		if err := r.pause(ctx, pause); err != nil {
+			return op.Unanswered(err)
+		}
+	}
+}
+
+func (r *Replica) tell(inputs []member.InstanceInput) {
+	for _, in := range inputs {
+		if l := r.find(in.Instance); l != nil {
+			l.input(in.Input, 0)
+		}
+	}
+}
+
+// HandOver hands over to other members all instances that this member leads, at the same time, so that
+// nobody notices its stop. Meanwhile the member goes on serving. HandOver returns when this member
+// leads nothing that another member could lead, when ctx ends, or when the member stops. If the state machine calls it,
+// it does nothing.
+func (r *Replica) HandOver(ctx context.Context) {
+	if r.fromApply() != nil {
+		return
+	}
+	pause := r.pauses()
+	defer pause.Stop()
+	leaving := member.StopHandover{Config: r.operations.Config}
+	for done := ctx.Err() != nil; !done; done = done || r.pause(ctx, pause) != nil {
+		var gives []member.InstanceInput
+		up := r.linked()
+		r.look(func(v *member.MemberView) { gives, done = leaving.Next(v, up) })
+		for _, g := range gives {
+			r.log.Info("leadership is handed over before the stop", "instance", g.Instance)
+		}
+		r.tell(gives)
+	}
+}
+
+// linked returns a function that reports whether the link to a member is up now.
+func (r *Replica) linked() func(protocol.MemberID) bool {
+	up := map[protocol.MemberID]bool{}
+	for _, p := range r.links.Stats().Peers {
+		up[protocol.MemberID(p.ID)] = p.Connected
+	}
+	return func(id protocol.MemberID) bool { return up[id] }
+}
+
+// pauses is for pause.
+func (r *Replica) pauses() *time.Ticker {
+	return time.NewTicker(max(r.opt.Heartbeat/20, time.Millisecond))
+}
+
+// pause waits until an operation is to be looked at again.
+func (r *Replica) pause(ctx context.Context, pauses *time.Ticker) error {
+	select {
+	case <-pauses.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.stop:
+		return r.stopped()
+	}
+}

@@ -1,0 +1,144 @@
+package replica
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/transport"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Options opens a member. The root package sets the fields and knows the defaults.
+type Options struct {
+	Self    protocol.MemberID
+	Cluster uint64
+	Dir     string
+	FS      vfs.FS
+	Members []protocol.Member // the initial cluster, or the members that a joining member may dial
+	Join    bool
+
+	// Begin says with which instances a new cluster begins. It is the same on every member. A member
+	// that has data begins from its data instead.
+	Begin order.Cursor
+	// Leaders says who should lead which instance.
+	Leaders protocol.Leaders
+	// Core makes an instance's core from what was on disk.
+	Core func(protocol.InstanceID, protocol.Session, protocol.Recovered) (protocol.Core, error)
+	// Codec is what is known of the core's messages.
+	Codec *protocol.Codec
+	// Proposing is how the cores take proposals.
+	Proposing protocol.Proposing
+	// Cells says that cores keep cells. Accepted is the entry that a cell holds; nil: they hold none.
+	Cells    bool
+	Accepted func(protocol.Cell) (protocol.Entry, bool)
+	// Derive makes what cores derive from their logs; nil: they derive nothing.
+	Derive member.Derive
+	// Epochs tells the settings of the epochs, which a directory keeps; "": there are none.
+	Epochs string
+	// Quorums tells which quorums the cluster has, which a directory keeps too.
+	Quorums string
+	// Kind is what the log is, which a directory keeps; zero: that is not compared. Guess finds it out in a directory
+	// of an earlier version.
+	Kind  member.LogKind
+	Guess func() member.KindGuess
+	// Settings must be equal on every member; they are compared when members connect.
+	Settings []Setting
+
+	Heartbeat, ElectionTimeout time.Duration
+	Depth                      int // batches in flight; 0: adaptive
+	MaxBatchBytes              int
+	MaxBatchCommands           int // 0: no limit
+	MaxCommandBytes            int
+	MaxPendingBytes            int64
+	SnapshotBytes              int64
+	KeepLogBytes               int64 // of log that is kept for members that catch up
+	BodyCacheBytes             int64
+	ScrubBytesPerSecond        int64 // how fast everything on disk is read and verified; 0: not at all
+	TrimWhole                  bool  // replace whole copies of coded bodies by a row where that is safe
+	SyncApply                  bool  // the event loop waits until the state machine has applied
+
+	Listen []net.Listener // for other members; the replica closes them
+	TLS    *tls.Config
+	// See braid.Options.PeerTLSByURL and PeerTLSBinds.
+	TLSByURL, TLSBinds bool
+	Net                string // link emulation
+	Logger             *slog.Logger
+	Answer             func(ctx context.Context, from protocol.MemberID, request []byte) ([]byte, error)
+
+	// Tests put something else in the place of the links and of chance. nil: transport.New, and the
+	// system's randomness.
+	newLinks func(transport.Options) (links, error)
+	chance   func() uint64
+}
+
+// outside fills in what tests did not replace.
+func (o *Options) outside() {
+	if o.newLinks == nil {
+		o.newLinks = func(t transport.Options) (links, error) { return transport.New(t) }
+	}
+	if o.chance == nil {
+		o.chance = systemChance
+	}
+}
+
+// GiveUp is how long a proposal or a read is tried before it fails.
+func (o *Options) GiveUp() time.Duration { return 5*time.Second + 5*o.ElectionTimeout }
+
+// Setting is a setting that must be equal on every member.
+type Setting = transport.Setting
+
+// settings returns all settings that must be equal on every member.
+func (o *Options) settings() []Setting {
+	all := slices.Clone(o.Settings)
+	if o.Begin.Several() { // a member that begins with another number would have another order
+		all = append(all, Setting{Name: "instances", Value: strconv.Itoa(len(o.Begin.Points))})
+	}
+	if o.Begin.Woven() {
+		// A program that takes each instance's numbers for its own would apply other commands.
+		all = append(all, Setting{Name: "sessions", Value: "of all instances"})
+	}
+	return all
+}
+
+// identity is what the log's files say about the cluster and the member that they belong to.
+func (o *Options) identity() []byte {
+	b := append([]byte("braid log "), make([]byte, 16)...)
+	binary.BigEndian.PutUint64(b[10:], o.Cluster)
+	binary.BigEndian.PutUint64(b[18:], uint64(o.Self))
+	return b
+}
+
+// CheckDir returns why Open would refuse the member's directory before it changes anything; nil: it would not, or there
+// is none yet.
+func (o *Options) CheckDir() error {
+	c := o.directory(nil)
+	return c.Check()
+}
+
+// directory says what is opened of the member's directory.
+func (o *Options) directory(sm member.StateMachine) datadir.Config {
+	members := o.Members
+	if o.Join {
+		members = nil
+	}
+	segment := member.SegmentBytes(o.SnapshotBytes)
+	return datadir.Config{
+		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Join: o.Join, Machine: sm,
+		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
+		Kind: o.Kind, Guess: o.Guess, LogSegment: segment, BodySegment: segment,
+	}
+}
+
+// Begun reports whether a member's directory has been begun, so that it knows its members.
+func Begun(fs vfs.FS, dir string) bool { return datadir.Begun(fs, dir) }

@@ -1,0 +1,89 @@
+package replica
+
+import (
+	"context"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// ProposeWith is Propose of a command with options. In protocol.ModeAccepted the result is a
+// [*member.Accepted], or the result of applying the command if nobody promised anything before. If the
+// command waits for those of o.After, and ctx's deadline or o.Wait is over first, the error is a
+// [member.TokenError]: the command was not proposed.
+func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o protocol.ProposeOptions) (any, error) {
+	if ctx.Err() != nil {
+		return nil, notSent(ctx)
+	}
+	if tokens := r.opt.Proposing.Held(&o); len(tokens) > 0 {
+		if _, err := r.proposer.queue.Home(&o); err != nil {
+			return nil, err // groups have no tokens
+		}
+		if err := r.awaitOthers(ctx, &o, tokens); err != nil {
+			return nil, err
+		}
+	}
+	w := r.waiters.pool.Get().(*waiter)
+	if err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, w.done, &w.ticket); err != nil {
+		r.waiters.pool.Put(w)
+		return nil, err
+	}
+	return r.await(ctx, w)
+}
+
+// awaitOthers waits for the commands that are to take effect before a proposal, which does not wait for
+// them any more then.
+func (r *Replica) awaitOthers(ctx context.Context, o *protocol.ProposeOptions, tokens []protocol.Token) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if o.Wait > 0 {
+		within, cancel := context.WithTimeout(ctx, o.Wait)
+		defer cancel()
+		ctx = within
+	}
+	o.After, o.Wait = nil, 0
+	return r.AwaitTokens(ctx, tokens)
+}
+
+// ProposeWithAsync is ProposeWith without waiting: see ProposeAsync.
+func (r *Replica) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
+	return r.proposer.proposeWith(&r.proposer.queue, command, body, &o, done, nil)
+}
+
+// ProposeWithAsync is Replica.ProposeWithAsync; commands of this client keep their order.
+func (c *Client) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
+	return c.r.proposer.proposeWith(&c.queue, command, body, &o, done, nil)
+}
+
+// proposeWith is propose of a command with options.
+func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done member.Done, ticket *member.Ticket) error {
+	if err := p.queue.Fits(command, body); err != nil {
+		return err
+	}
+	var whole *member.Batch
+	if len(body) > 0 {
+		whole = member.NewBodyBatch(command, body, done)
+		if err := p.queue.SetOptions(whole, o); err != nil {
+			return err
+		}
+	}
+	fresh, err := p.addWith(to, command, whole, o, done, ticket)
+	if fresh {
+		home, _ := p.queue.Home(o) // it was taken, so there is one
+		p.wake(home)
+	}
+	return err
+}
+
+func (p *proposer) addWith(to commands, command []byte, whole *member.Batch, o *protocol.ProposeOptions, done member.Done, ticket *member.Ticket) (fresh bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if whole != nil {
+		fresh, err = to.AddBody(p.clock, whole)
+	} else {
+		fresh, err = to.AddWith(p.clock, command, o, done)
+	}
+	p.noteTicket(ticket, err)
+	return fresh, err
+}

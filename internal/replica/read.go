@@ -1,0 +1,168 @@
+package replica
+
+import (
+	"context"
+	"errors"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// readGroup is a group of reads for which callers of ReadBarrier wait together.
+type readGroup struct {
+	member.ReadGroup
+	done chan struct{} // closed when the group has ended; then err is set
+	err  error
+}
+
+func newReadGroup(barrier bool) *readGroup {
+	g := &readGroup{done: make(chan struct{})}
+	g.Barrier = barrier
+	g.Done = func(err error) {
+		g.err = err
+		close(g.done)
+	}
+	return g
+}
+
+// joinRead adds a reader, who may want a barrier, to the group for which instances are asked next.
+func (l *eventLoop) joinRead(barrier bool) (*readGroup, error) {
+	kind := 0
+	if barrier {
+		kind = 1
+	}
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, l.r.stopped()
+	}
+	fresh := !l.reads.Gathering(barrier)
+	if fresh {
+		l.joined[kind] = newReadGroup(barrier)
+		l.reads.Gather(&l.joined[kind].ReadGroup)
+	}
+	g := l.joined[kind]
+	l.mu.Unlock()
+	if fresh {
+		poke(l.wake)
+	}
+	return g, nil
+}
+
+// handRead makes the loop ask for its instance's part of a group's read point.
+func (l *eventLoop) handRead(g *member.ReadGroup) {
+	l.mu.Lock()
+	closed := l.closed
+	handed := l.reads.Hand(g) // a closed queue never gives it out
+	l.mu.Unlock()
+	switch {
+	case !handed:
+		l.r.askAgain([]*member.ReadGroup{g})
+	case closed:
+		l.r.apply.failRead(g, l.r.stopped())
+	default:
+		poke(l.wake)
+	}
+}
+
+// ask begins a group's read point, of these instances. It reports false if the group has ended.
+func (l *applyLoop) ask(g *member.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	ok := l.known.Ask(g, since, shape)
+	l.noteReading()
+	return ok
+}
+
+// readPoint takes in an instance's part of a group's read point. After the last part the group waits
+// until everything up to the read point is applied.
+func (l *applyLoop) readPoint(g *member.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
+	l.amu.Lock()
+	complete, ready := l.known.ReadPoint(g, instance, index)
+	doubtful := l.known.Doubtful()
+	l.noteReading()
+	l.amu.Unlock()
+	if doubtful {
+		l.look()
+	}
+	if complete {
+		l.readDone()
+	}
+	if ready {
+		g.Done(nil)
+	}
+}
+
+// answer releases the readers of the groups in ready. It has the groups in void asked for again,
+// because the instances in force changed while they waited.
+func (l *applyLoop) answer(ready, void []*member.ReadGroup) {
+	for _, g := range ready {
+		g.Done(nil)
+	}
+	l.r.askAgain(void)
+}
+
+// readDone wakes the first instance, so that the next group can begin.
+func (l *applyLoop) readDone() {
+	if len(l.r.all()) > 1 {
+		poke(l.r.first().wake)
+	}
+}
+
+// failRead fails the readers of a group, unless the group has ended.
+func (l *applyLoop) failRead(g *member.ReadGroup, err error) {
+	l.amu.Lock()
+	first := l.known.FailRead(g)
+	l.noteReading()
+	l.amu.Unlock()
+	if first {
+		g.Done(err)
+		l.readDone()
+	}
+}
+
+// noteReading publishes how many groups wait for read points. It is called under amu.
+func (l *applyLoop) noteReading() {
+	for i, n := range l.known.Asking() {
+		l.reading[i].Store(int64(n))
+	}
+}
+
+// findOut reads until a read is answered, because a state that is further than the log may be of another one. Then
+// the member stops: see member.StateAheadError.
+func (r *Replica) findOut(ctx context.Context) {
+	pause := r.pauses()
+	defer pause.Stop()
+	for r.ReadBarrier(ctx) != nil && r.pause(ctx, pause) == nil {
+	}
+}
+
+// ReadBarrier returns when this member's state machine includes everything that any member
+// acknowledged with a result before the call. After an error the caller knows nothing, and may retry.
+func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, false) }
+
+// ReadAs is ReadBarrier, and with barrier the state machine also includes what was acknowledged as
+// accepted.
+func (r *Replica) ReadAs(ctx context.Context, barrier bool) error {
+	if ctx.Err() != nil {
+		return errors.Join(member.ErrReadTimeout, ctx.Err())
+	}
+	g, err := r.first().joinRead(r.opt.Proposing.Barrier(barrier))
+	if err != nil {
+		return err
+	}
+	for long := r.apply.within.long(); ; long = nil {
+		select {
+		case <-g.done:
+			return g.err
+		case <-ctx.Done():
+			return errors.Join(member.ErrReadTimeout, ctx.Err())
+		case <-r.stop:
+			return r.stopped()
+		case <-long:
+			if err := r.fromApply(); err != nil {
+				return err
+			}
+		}
+	}
+}

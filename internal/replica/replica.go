@@ -1,0 +1,319 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/transport"
+	"github.com/braidlog/braid/internal/transport/netspec"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Replica is one member: its log, its links, its instances and its state machine. Its
+// methods are safe for concurrent use.
+type Replica struct {
+	opt Options
+	log *slog.Logger
+
+	began    time.Time
+	dir      *datadir.Opened
+	bodies   *bodies
+	writer   *wal.Writer
+	saved    atomic.Pointer[member.Saved]
+	links    links
+	framer   member.Framer
+	proposer *proposer
+	loops    atomic.Pointer[eventLoops]
+	router   router
+	inbox    inbox
+	apply    *applyLoop
+	waiters  waiters
+	metrics  counters
+	disk     diskHealth
+	session  protocol.Session
+	acquainted
+	exchange *exchange
+
+	pmu   sync.Mutex
+	peers *member.Links // guarded by pmu, as the transport's peers are
+	// followed is the membership that the links follow. Guarded by pmu; the list never changes.
+	followed []protocol.Member
+
+	imu       sync.Mutex
+	instances *member.Instances[*eventLoop] // guarded by imu
+
+	operations operations
+	watchers   watchers
+
+	ctx    context.Context // ends when the member stops
+	cancel context.CancelFunc
+	stop   <-chan struct{}
+	done   sync.WaitGroup
+	emu    sync.Mutex
+	err    error
+	ended  chan struct{}
+}
+
+type counters struct {
+	commits, dropped, snapshots, starved atomic.Uint64
+}
+
+// Open starts a member: it recovers from its directory and begins to take part. A state machine on
+// disk must be as it was when the member stopped. A state machine in memory must be empty.
+func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
+	o.outside()
+	dir, err := datadir.Open(o.directory(sm))
+	if err != nil {
+		return nil, err
+	}
+	o.Begin = dir.Begin
+	ctx, cancel := context.WithCancel(context.Background())
+	r = &Replica{
+		opt: o, log: o.Logger, began: time.Now(), dir: dir,
+		peers: member.NewLinks(o.Self, o.ElectionTimeout, o.Members),
+		ctx:   ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
+	}
+	r.waiters.init(func() bool { return r.apply.within.isLong() })
+	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}
+	if err := r.open(sm); err != nil {
+		cancel()
+		return nil, errors.Join(err, r.release())
+	}
+	r.done.Add(2)
+	go r.takePart()
+	go r.apply.run()
+	r.spawn(r.apply.within.watch)
+	r.bodies.start()
+	if o.ScrubBytesPerSecond > 0 {
+		r.spawn(r.scrub)
+	}
+	if dir.Ahead {
+		r.log.Warn("the state machine is further than the log; the member goes on if the cluster's log leads there", "state", dir.Skip)
+		r.spawn(r.findOut)
+	}
+	go r.wait()
+	return r, nil
+}
+
+// open puts the member together from what was in its directory.
+func (r *Replica) open(sm member.StateMachine) (err error) {
+	dir := r.dir
+	r.reportDamage()
+	r.handshakes, r.heard = member.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r}), make(chan struct{}, 1)
+	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
+		return err
+	}
+	r.saved.Store(&member.Saved{Newest: dir.Meta.Cursor})
+	r.instances = member.NewInstances[*eventLoop](dir.Instances)
+	r.bodies = newBodies(r, dir.Bodies)
+	if r.bodies.kept, err = dir.Kept(r.bodies.hooks()); err != nil {
+		return err
+	}
+	r.framer = member.Framer{Load: member.LoadFrom(dir.Log), Bodies: dir.Bodies, LeftOut: r.bodies.LeftOut}
+	r.writer = wal.NewWriter(dir.Log, dir.Bodies)
+	r.writer.Waits(r.logWaits)
+	at := &dir.Meta.Cursor
+	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position), "log", dir.Own.Log, "life", dir.Own.Life)
+	r.session = dir.Session()
+	applier := member.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)
+	applier.Within = dir.Within
+	if err := applier.Derive(r.opt.Derive, &dir.Meta); err != nil {
+		return err
+	}
+	if err := r.assemble(applier); err != nil {
+		return err
+	}
+	if err := r.connect(); err != nil {
+		return err
+	}
+	r.relink(r.now())
+	return nil
+}
+
+// reportDamage tells what the start found and passed over.
+func (r *Replica) reportDamage() {
+	for _, damage := range r.dir.Snapshots.Damaged {
+		r.log.Error("a snapshot is damaged; the log goes on from the one before", "err", damage)
+	}
+	for _, damage := range r.dir.Log.Damaged() {
+		r.log.Warn("damage in the log, of which nothing is needed any more", "err", damage)
+	}
+	r.disk.health.Passed(r.dir.Snapshots.Damaged, r.dir.Log.Damaged())
+	if err := r.dir.Ballast; err != nil {
+		r.log.Warn("the disk has no space for what a start on a full disk needs", "err", err)
+	}
+}
+
+// assemble makes the event loops.
+func (r *Replica) assemble(a *member.Applier) error {
+	o := &r.opt
+	a.Given, a.Passed = r.bodies.given, r.bodies.passed
+	a.Malformed = func(instance protocol.InstanceID, index protocol.Index, err error) {
+		r.log.Error("a malformed batch in the log takes no effect", "instance", instance, "index", index, "err", err)
+	}
+	a.Again = func(b *member.Batch) {
+		r.proposer.again([]*member.Batch{b})
+	}
+	r.exchange = newExchange(r)
+	r.apply = newApplyLoop(r, a, r.dir.Meta.Cursor)
+	if member.Damaged(a.Machine()) != nil {
+		r.CheckState()
+	}
+	r.proposer = newProposer(r.now, func(home protocol.InstanceID) {
+		loops := r.loops.Load()
+		member.WakeTakers(loops, o.Begin.Keyed, home, loops.Wake)
+	}, r.apply.look, o)
+	if err := r.instances.Start(instancesHost{r}); err != nil {
+		return err
+	}
+	var instances []*protocol.Status
+	for _, l := range r.all() {
+		instances = append(instances, l.status.Load())
+	}
+	at := a.Cursor()
+	if why := member.Expelled(&at, instances); why != nil {
+		return why
+	}
+	return nil
+}
+
+// newLoop makes the event loop of an instance from what was on disk.
+func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
+	core, err := r.opt.Core(log.Instance, r.session, *log.Recovered)
+	if err != nil {
+		return nil, err
+	}
+	cfg := member.InstanceConfig{
+		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
+		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: member.Backlog(r.apply.instances()), Codec: r.opt.Codec,
+	}
+	if r.opt.Begin.Woven() {
+		cfg.Woven = log.Recovered
+	}
+	rec := log.Recovered
+	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries), "commit", rec.State.Commit)
+	return newEventLoop(r, log.Instance, member.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
+}
+
+func (r *Replica) connect() (err error) {
+	emulation, err := netspec.Parse(r.opt.Net)
+	if err != nil {
+		return err
+	}
+	if r.opt.TLSByURL {
+		r.log.Warn("links between members may be plain, and are not authenticated: stop this once all have TLS")
+	}
+	r.pmu.Lock() // others may ask for links at once
+	defer r.pmu.Unlock()
+	links, err := r.opt.newLinks(transport.Options{
+		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
+		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
+		Handler: r, Logger: r.log, Admit: r.admit, Missed: r.missed, Answer: r.answerJoiner,
+		Who: onLink(r.dir.Own.Who()), Takes: r.takes, Meet: r.meet, Met: r.met, Birth: r.birth, Agrees: r.agrees, Born: r.born, Lineage: r.lineage, Relate: r.relate,
+	})
+	if err != nil {
+		return err
+	}
+	r.links = links
+	r.wmu.Lock()
+	r.handshakes.Begin(r.now(), r.opt.ElectionTimeout, r.dir.Instances.InForce, r.opt.Members)
+	r.wmu.Unlock()
+	return nil
+}
+
+// admit returns why a member that has no link may not connect; 0: it may.
+func (r *Replica) admit(id uint64) transport.Reason {
+	_, configs := r.apply.at()
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	return r.handshakes.Admit(configs, protocol.MemberID(id))
+}
+
+// now returns the time since this member was opened: its clock.
+func (r *Replica) now() time.Duration { return time.Since(r.began) }
+
+// spawn runs f in a goroutine. ctx ends when the member stops; f must end then.
+func (r *Replica) spawn(f func(ctx context.Context)) {
+	r.done.Add(1)
+	go func() {
+		defer r.done.Done()
+		f(r.ctx)
+	}()
+}
+
+// changed wakes those who watch Changes.
+func (r *Replica) changed() { r.watchers.tell() }
+
+// fail stops the member because of err. Only the first error is kept.
+func (r *Replica) fail(err error) {
+	r.emu.Lock()
+	if r.err == nil && r.ctx.Err() == nil {
+		r.err = err
+		r.log.Error("member stops", "err", err)
+	}
+	r.emu.Unlock()
+	r.cancel()
+}
+
+func (r *Replica) stopped() error {
+	r.emu.Lock()
+	defer r.emu.Unlock()
+	if r.err != nil {
+		return errors.Join(member.ErrStopped, r.err)
+	}
+	return member.ErrStopped
+}
+
+// wait cleans up after the member has stopped.
+func (r *Replica) wait() {
+	<-r.stop
+	links := r.links.Close() // first, because what the others ask for begins goroutines
+	r.done.Wait()
+	r.apply.drain() // items that came after the apply loop had ended
+	err := r.release()
+	r.emu.Lock()
+	r.err = errors.Join(r.err, links, err)
+	r.emu.Unlock()
+	r.watchers.end()
+	close(r.ended)
+}
+
+// release closes what was opened, in reverse order.
+func (r *Replica) release() error {
+	var errs []error
+	if r.links != nil {
+		errs = append(errs, r.links.Close())
+	}
+	if r.writer != nil {
+		errs = append(errs, wal.IgnoreFailed(r.writer.Close()))
+	}
+	return errors.Join(append(errs, r.dir.Close())...)
+}
+
+// Done returns a channel that is closed when the member has stopped completely.
+func (r *Replica) Done() <-chan struct{} { return r.ended }
+
+// Err returns why the member stopped. It is nil while the member runs, and after Close if all was well.
+func (r *Replica) Err() error {
+	r.emu.Lock()
+	defer r.emu.Unlock()
+	return r.err
+}
+
+// Close stops the member and waits until everything is closed. It returns Err. The state machine must not call it: then
+// it does nothing, and returns member.ErrWithinApply.
+func (r *Replica) Close() error {
+	if err := r.fromApply(); err != nil {
+		return err
+	}
+	r.cancel()
+	<-r.ended
+	return r.Err()
+}

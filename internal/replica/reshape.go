@@ -1,0 +1,92 @@
+package replica
+
+import (
+	"context"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// instancesHost gives member.Instances what it needs of the member.
+type instancesHost struct{ r *Replica }
+
+// Make implements member.InstancesHost, as the methods below do.
+func (h instancesHost) Make(log member.InstanceLog) (*eventLoop, error) { return h.r.newLoop(log) }
+
+func (h instancesHost) Submit(records []wal.Record) { h.r.writer.Submit(records, h.r.begun) }
+
+func (h instancesHost) Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []*eventLoop) {
+	h.r.loops.Store(&eventLoops{all: inForce, ids: ids, since: since, staying: staying})
+}
+
+func (h instancesHost) Run(l *eventLoop) {
+	h.r.done.Add(1)
+	go l.run()
+}
+
+func (h instancesHost) Retire(l *eventLoop) {
+	l.do(func() {
+		l.hosted.Retire()
+		h.r.router.forget(l.id)
+	})
+}
+
+func (h instancesHost) Deliver(l *eventLoop, m *protocol.Message, bytes int) {
+	if !l.input(m, bytes) {
+		h.r.metrics.dropped.Add(1)
+	}
+}
+
+func (h instancesHost) Kept(change func(*member.Kept)) { h.r.bodies.Kept(change) }
+
+// carryOut carries out the plans that were found in what is committed. The apply loop waits for it where
+// it comes to a plan itself. Otherwise it runs on a goroutine of its own.
+func (r *Replica) carryOut() error {
+	r.imu.Lock()
+	defer r.imu.Unlock()
+	for {
+		plan := r.apply.takePlan()
+		if plan == nil || r.ctx.Err() != nil {
+			return nil
+		}
+		changed, err := r.instances.Carry(plan)
+		if err != nil {
+			return err
+		}
+		if changed {
+			r.log.Info("the log is woven from other instances", "instances", plan.At.Instances(), "position", plan.At.Position)
+			r.relink(r.now())
+			r.changed()
+		}
+	}
+}
+
+// planned has plans carried out. Event loops and the apply loop call it.
+func (r *Replica) planned() {
+	r.spawn(func(context.Context) {
+		if err := r.carryOut(); err != nil {
+			r.fail(err)
+		}
+	})
+}
+
+// begun is called by the log's goroutine when the beginnings of new instances are durable.
+func (r *Replica) begun(err error) {
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	r.imu.Lock()
+	r.instances.Begun()
+	r.imu.Unlock()
+	r.apply.push(member.ApplyItem{Begun: true})
+}
+
+// askAgain has read points asked for again, because other instances are in force now.
+func (r *Replica) askAgain(groups []*member.ReadGroup) {
+	first := r.first()
+	for _, g := range groups {
+		first.do(func() { first.hosted.BeginRead(g) })
+	}
+}

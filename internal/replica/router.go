@@ -1,0 +1,94 @@
+package replica
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// eventLoops are the event loops of all instances: see member.Instances. The set never changes: another
+// one replaces it as a whole. Of the instances in force it implements member.Siblings.
+type eventLoops struct {
+	all     []*eventLoop // in force, ascending by instance; never empty, because the first one is never retired
+	ids     []protocol.InstanceID
+	since   protocol.Round
+	staying []*eventLoop // retired
+}
+
+// IDs implements member.Siblings, as the methods below do.
+func (s *eventLoops) IDs() []protocol.InstanceID { return s.ids }
+
+func (s *eventLoops) Since() protocol.Round { return s.since }
+
+func (s *eventLoops) Load(i int) member.Load {
+	l := s.all[i]
+	load := l.load.Load()
+	return member.Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2), Round: protocol.Round(l.round.Load())}
+}
+
+func (s *eventLoops) Status(i int) *protocol.Status { return s.all[i].status.Load() }
+
+func (s *eventLoops) Wake(i int) { poke(s.all[i].wake) }
+
+func (s *eventLoops) Tell(i int, in protocol.Input) { s.all[i].input(in, 0) }
+
+func (s *eventLoops) HandRead(i int, g *member.ReadGroup) { s.all[i].handRead(g) }
+
+func (r *Replica) all() []*eventLoop { return r.loops.Load().all }
+
+func (r *Replica) first() *eventLoop { return r.loops.Load().all[0] }
+
+// find returns the loop of an instance; nil if the instance is not in force here.
+func (r *Replica) find(id protocol.InstanceID) *eventLoop { return loopOf(r.all(), id) }
+
+// hosted returns the loop of an instance that is in force, or is retired and stays for a while.
+func (r *Replica) hosted(id protocol.InstanceID) *eventLoop {
+	loops := r.loops.Load()
+	if l := loopOf(loops.all, id); l != nil {
+		return l
+	}
+	return loopOf(loops.staying, id)
+}
+
+func loopOf(loops []*eventLoop, id protocol.InstanceID) *eventLoop {
+	for _, l := range loops {
+		if l.id == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// router holds the Weaver that all loops share.
+type router struct {
+	risen  atomic.Uint64 // a copy of the Weaver's, to be read without the lock
+	mu     sync.Mutex
+	weaver member.Weaver
+}
+
+// set tells the Weaver how far an instance is. It returns what the others want of the instance, and
+// wake with the instances that must be woken.
+func (r *router) set(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wake = r.weaver.Set(t, wake)
+	if r.weaver.Risen != r.risen.Load() {
+		r.risen.Store(r.weaver.Risen)
+	}
+	return r.weaver.Want(t.Instance), wake
+}
+
+func (r *router) want(instance protocol.InstanceID) order.Slot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.weaver.Want(instance)
+}
+
+func (r *router) forget(instance protocol.InstanceID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.weaver.Forget(instance)
+}

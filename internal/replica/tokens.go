@@ -1,0 +1,78 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// awaitTokens lets a reader wait until commands are applied here.
+func (l *applyLoop) awaitTokens(t *member.TokenRead) error {
+	l.amu.Lock()
+	err := l.known.AwaitTokens(t)
+	l.amu.Unlock()
+	if err == nil {
+		l.look()
+	}
+	return err
+}
+
+func (l *applyLoop) expiredTokens(now time.Duration) []*member.TokenRead {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	return l.known.ExpiredTokens(now)
+}
+
+// giveUpTokens ends a reader's wait. It reports false if the reader was told already, or is about to be.
+func (l *applyLoop) giveUpTokens(t *member.TokenRead) bool {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	return l.known.GiveUpTokens(t)
+}
+
+// AwaitTokens returns when the commands of all tokens are applied on this member. If they are not in
+// ctx's time, and within the time for which a proposal is tried, the error is a [member.TokenError].
+func (r *Replica) AwaitTokens(ctx context.Context, tokens []protocol.Token) error {
+	if err := protocol.CheckTokens(tokens); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return errors.Join(member.ErrReadTimeout, ctx.Err())
+	}
+	if r.ctx.Err() != nil {
+		return r.stopped()
+	}
+	if len(tokens) == 0 {
+		return nil
+	}
+	told := make(chan error, 1)
+	t := member.NewTokenRead(tokens, r.now()+r.opt.GiveUp(), func(err error) { told <- err })
+	if err := r.apply.awaitTokens(t); err != nil {
+		return err
+	}
+	return r.awaitRead(ctx, t, told)
+}
+
+// awaitRead waits for the end of a read that waits for tokens.
+func (r *Replica) awaitRead(ctx context.Context, t *member.TokenRead, told <-chan error) error {
+	var why error
+	for long := r.apply.within.long(); why == nil; long = nil {
+		select {
+		case err := <-told:
+			return err
+		case <-r.stop:
+			return r.stopped()
+		case <-ctx.Done():
+			why = ctx.Err()
+		case <-long:
+			why = r.fromApply()
+		}
+	}
+	if !r.apply.giveUpTokens(t) {
+		return <-told // it comes at once
+	}
+	return errors.Join(t.Err(), why)
+}

@@ -1,0 +1,255 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Faults that are aimed at coded entries. A coded entry is in danger only while few members hold
+// it: while it is on its way, and just after it was decided. A fault at any other time finds it on
+// all members. So in some runs faults look at what members hold and strike then.
+
+// aimSettings says how often faults are aimed.
+type aimSettings struct {
+	// Sent is how often members are struck while a leader sends a coded entry: the leader, or some
+	// that are to get it. Decided is how often the leader is struck that has just decided one.
+	Sent, Decided float64
+	// Thin is how often bytes of a body that was just decided are damaged on a member that holds it
+	// whole.
+	Thin float64
+	// Rest is how long no other member is struck after that.
+	Rest time.Duration
+}
+
+// drawAim chooses how faults are aimed.
+func (s *Settings) drawAim(d chance) {
+	if s.Core.Placement == protocol.PlacementCopy || s.Bodies.Share == 0 {
+		return
+	}
+	a := &s.Aim
+	a.Rest = s.Election * time.Duration(1+d.below(6))
+	if d.yes(0.5) {
+		a.Sent = 0.5 * d.share()
+	}
+	if d.yes(0.5) {
+		a.Decided = 0.5 * d.share()
+	}
+	if d.yes(0.7) {
+		a.Thin = d.share()
+	}
+	if d.yes(0.3) {
+		s.aimOnly(d)
+	}
+	if d.yes(0.15) {
+		s.lateMembers(d)
+	}
+	if b := &s.Bodies; a.Thin > 0 && s.Faults[faultDamage] > 0 { // shorter ones cannot be found on a disk
+		b.Min = max(b.Min, 40)
+		b.Max = max(b.Max, 2*b.Min)
+	}
+}
+
+// lateMembers adds members that are late, and so much load that they miss much. Logs are long
+// enough to catch up from, and frames are small, so leaders hear of these members all the time.
+func (s *Settings) lateMembers(d chance) {
+	s.Faults = [faultKinds]time.Duration{faultLate: s.Election * time.Duration(2+d.below(4))}
+	if d.yes(0.8) {
+		s.Faults[faultCrash] = s.Election * 100
+	}
+	s.Core.MaxFrameEntries, s.Core.MaxFrameBytes = 1+d.below(2), max(s.Core.MaxFrameBytes, 2000)
+	s.KeepLogBytes = 1 << 20
+	s.Bodies.Share, s.Reads, s.Load.Bursts, s.Load.Chase = 0.7+0.3*d.share(), 0.05, 0, 0
+	s.Clients, s.Operations, s.Think = 6+d.below(8), 600, s.Heartbeat/2
+	s.Aim = aimSettings{}
+}
+
+// aimOnly makes hardly any faults happen that are not aimed. A leader codes entries only while all
+// goes well, so most entries are coded in such runs.
+func (s *Settings) aimOnly(d chance) {
+	damage := s.Faults[faultDamage]
+	s.Faults = [faultKinds]time.Duration{faultDamage: damage}
+	for _, k := range hits {
+		if d.yes(0.6) {
+			s.Faults[k] = s.Election * time.Duration(20+d.below(40))
+		}
+	}
+	if s.Resize && d.yes(0.3) {
+		s.Faults[faultChange] = s.Election * time.Duration(4+d.below(10))
+	} else if s.Resize = false; d.yes(0.8) {
+		s.Faults[faultDamage] = s.Election * time.Duration(1+d.below(6))
+	}
+	if q := s.Nodes/2 + 1; s.Core.Placement == protocol.PlacementCode && q > 1 {
+		s.Core.MaxK = 2 + d.below(q-1)
+	}
+	s.Bodies.Share = 0.5 + 0.5*d.share()
+	s.Reads = 0.4 * d.share()
+	s.Aim.Sent, s.Aim.Decided = max(s.Aim.Sent, 0.3*d.share()), max(s.Aim.Decided, 0.3*d.share())
+}
+
+// hits are the faults that are aimed at members.
+var hits = [...]faultKind{faultCrash, faultPause, faultIsolate, faultFreeze, faultOneWay, faultPartition}
+
+func (s *Settings) describeAim() string {
+	a := &s.Aim
+	if *a == (aimSettings{}) {
+		return ""
+	}
+	return fmt.Sprintf("aimed faults: %.0f%% of coded entries on their way, %.0f%% of decided ones, a pause of %s; %.0f%% of decided bodies are damaged\n",
+		100*a.Sent, 100*a.Decided, a.Rest, 100*a.Thin)
+}
+
+// sentCoded sometimes strikes the leader that has just appended a coded entry, or as many of the
+// others as may fail. These miss the entry, so the leader completes it by whole copies.
+func (w *World) sentCoded(leader *Member) {
+	if !w.aims(w.set.Aim.Sent, &w.rests.sent) {
+		return
+	}
+	within := w.set.DelayMax + w.set.SyncMax
+	if w.chance(0.5) {
+		w.hit(leader, within)
+		return
+	}
+	if w.set.Faults[faultCrash] == 0 {
+		return
+	}
+	n := 1 + w.pick(max(1, (w.set.Nodes-1)/2))
+	for _, i := range w.rng.Perm(len(w.members)) {
+		if m := w.members[i]; n > 0 && m != leader && m.up {
+			w.miss(m, within)
+			n--
+		}
+	}
+}
+
+// miss takes a member's power soon, for so long that the leader does not wait for it.
+func (w *World) miss(m *Member, within time.Duration) {
+	life := m.life
+	w.after(w.between(0, within), func() {
+		if !w.calm && m.up && m.life == life {
+			w.tracef("FAULT %s loses power while a coded entry is sent", m.id)
+			m.crash()
+			w.startLater(m, w.set.Election+w.between(0, 8*w.set.Election))
+		}
+	})
+}
+
+// decidedCoded sometimes strikes the leader that has just decided a coded entry. The others may hold
+// just what the entry needs, and do not know that it is decided.
+func (w *World) decidedCoded(leader *Member, c *instanceJudges, index protocol.Index) {
+	if w.aims(w.set.Aim.Decided, &w.rests.decided) {
+		w.hit(leader, w.set.DelayMax)
+	}
+	if w.set.Faults[faultDamage] > 0 && !w.calm && w.set.Aim.Thin > 0 {
+		w.after(w.between(0, w.set.Election), func() { w.damageThin(c, uint64(index), 8) })
+	}
+}
+
+// rests is until when no member is struck by faults that are aimed.
+type rests struct{ sent, decided time.Duration }
+
+// aims reports whether members are to be struck now.
+func (w *World) aims(p float64, rest *time.Duration) bool {
+	if w.calm || w.now < *rest || !w.chance(p) {
+		return false
+	}
+	*rest = w.now + w.set.Aim.Rest
+	return true
+}
+
+// hit strikes a member soon, with a fault of a kind that the run has.
+func (w *World) hit(m *Member, within time.Duration) {
+	var kinds []faultKind
+	for _, k := range hits {
+		if w.set.Faults[k] > 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) == 0 {
+		return
+	}
+	k := kinds[w.pick(len(kinds))]
+	w.after(w.between(0, within), func() {
+		if m.up && !w.calm {
+			w.strike(k, m)
+		}
+	})
+}
+
+// damageThin damages a body that not all members hold, on a member that holds it whole. That member
+// may soon read all that it holds.
+func (w *World) damageThin(c *instanceJudges, index uint64, tries int) {
+	holds := func(m *Member) check.Form { return c.bodies.Holds(m.judged(), index) }
+	whole := w.upAnd(func(m *Member) bool { return holds(m) == check.WholeBody })
+	all := !slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && holds(m) == check.NoBody })
+	if w.calm || tries == 0 || len(whole) < 2 || all || !w.chance(w.set.Aim.Thin) {
+		return
+	}
+	m := whole[w.pick(len(whole))]
+	m.whenWritten(64, func() {
+		s := m.of(c.instance)
+		switch {
+		case s == nil:
+		case !slices.Contains(w.damageable(m, s), index) || !w.spoilBody(m, s, index):
+			w.after(w.between(0, w.set.Election/2), func() { w.damageThin(c, index, tries-1) })
+		case w.chance(0.7):
+			w.after(w.between(0, w.set.Election/2), m.readAll)
+		}
+	})
+}
+
+// readAll verifies once everything that is held.
+func (m *Member) readAll() {
+	if !m.up {
+		return
+	}
+	scrub := m.body.access.Scrubber()
+	var next func()
+	next = func() {
+		if _, more := scrub.Next(); more {
+			m.later(m.w.hop(), next)
+		}
+	}
+	next()
+}
+
+// beLate cuts a member off for a while. Then it catches up over links on which an entry takes a good
+// part of the time that a leader waits for an answer. Another member may be down meanwhile. So the
+// leader hears of that member again and again, but new entries reach it last.
+func (w *World) beLate(m *Member) {
+	if w.late || m == w.leader() || len(w.members) < 3 {
+		return
+	}
+	w.late = true
+	others := slices.DeleteFunc(slices.Clone(w.members), func(o *Member) bool { return o == m })
+	both := func(do func(o *Member)) {
+		for _, o := range others {
+			do(o)
+		}
+	}
+	w.tracef("FAULT %s is cut off, and will be late", m.id)
+	both(func(o *Member) { w.link(o.id, m.id).cut, w.link(m.id, o.id).cut = true, true })
+	w.after(time.Duration(1+w.pick(8))*w.set.Election, func() {
+		if w.calm {
+			return
+		}
+		entry := 300 + w.set.Padding/2 + (w.set.Bodies.Min+w.set.Bodies.Max)/4
+		rate := int(float64(entry) / ((0.3 + w.rng.Float64()) * w.set.Heartbeat.Seconds()))
+		w.tracef("FAULT %s is late: its links take %d bytes a second", m.id, rate)
+		w.heal()
+		both(func(o *Member) { w.narrow(o.id, m.id, rate, 1<<20) })
+		last := time.Duration(5+w.pick(20)) * w.set.Election
+		if o := others[w.pick(len(others))]; len(others) > 2 && o.up && w.set.Faults[faultCrash] > 0 && w.chance(0.7) {
+			w.tracef("FAULT %s loses power while %s is late", o.id, m.id)
+			o.crash()
+			w.startLater(o, last)
+		}
+		w.after(last, func() {
+			both(func(o *Member) { w.narrow(o.id, m.id, 0, 0) })
+			w.late = false
+		})
+	})
+}

@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// A member that was founded apart has a log of its own, although the number of its cluster is the same. It lives in a
+// small world of its own, as the only voter there, and goes on acknowledging commands. An operator adds it to this
+// cluster. No member may have a link with it: two logs would grow together. The cluster goes on serving meanwhile, as
+// with a member that is down. Then the operator gives it an empty disk, and it joins.
+
+// drawApart draws whether there is such a member. Groups of keys and orders by key know no lineage. Quorums other than
+// majorities have no cluster of one member.
+func (s *Settings) drawApart(d chance) {
+	s.Apart = d.yes(0.1) && !s.Keyed && !s.byKey() && s.Core.Placement != protocol.PlacementRS && s.quorums == quorum.System{}
+}
+
+// smallWorld is the world of a member that was founded apart.
+type smallWorld struct {
+	*World
+	founder *Member
+	probe   *probe
+}
+
+// beginApart plans that a member is added which was founded apart.
+func (w *World) beginApart() {
+	if w.set.Apart {
+		w.after(time.Duration(w.apart.share()*float64(w.set.Chaos)/2), w.addApart)
+	}
+}
+
+// addApart founds a cluster of one member apart, and asks for that member to be added here.
+func (w *World) addApart() {
+	if w.calm {
+		return
+	}
+	m := newMember(w, protocol.MemberID(len(w.members)+1))
+	m.join, m.apart = true, w.found(protocol.MemberID(len(w.members)+1))
+	w.members = append(w.members, m)
+	m.apart.run(w.set.Election * time.Duration(w.apart.below(12)))
+	w.tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.id, m.apart.acked)
+	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.apart.below(2)]
+	if asked := w.victim(); asked != nil {
+		w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id}}})
+	}
+	w.after(w.set.Election*time.Duration(2+w.apart.below(12)), func() { w.endApart(m) })
+	w.tryLinks(m)
+}
+
+// found begins a world in which one member is alone, and a client writes. Nothing fails there.
+func (w *World) found(id protocol.MemberID) *smallWorld {
+	set := w.set
+	set.Seed, set.Nodes, set.Alone = set.Seed^0x6170617274, 1, id
+	set.Faults, set.OddFounder, set.Apart, set.Astray = [faultKinds]time.Duration{}, false, false, 0
+	set.perfectLinks()
+	set.timely()
+	s := &smallWorld{World: newWorld(set, chanceOfRun(set.Seed).rng, nil)}
+	for len(s.members) < int(id) {
+		s.members = append(s.members, newMember(s.World, protocol.MemberID(len(s.members)+1)))
+	}
+	s.calm, s.founder = true, s.members[id-1]
+	s.founder.saved = s.newborn()
+	s.probe = &probe{client: client{w: s.World, number: 1, home: id}, m: s.founder}
+	s.after(0, func() { s.boot(s.founder) })
+	s.after(set.Tick, s.write)
+	return s
+}
+
+// write lets the client write again and again.
+func (s *smallWorld) write() {
+	s.probe.try(check.Append, 0, func() { s.after(s.set.Election/2, s.write) })
+}
+
+// tryLinks lets the members of the cluster and the one that was founded apart try to have links, again and again.
+func (w *World) tryLinks(m *Member) {
+	s := m.apart
+	if s == nil || w.calm {
+		return
+	}
+	if s.founder.up && w.apart.yes(0.05) {
+		s.founder.crash()
+		s.boot(s.founder)
+	}
+	s.run(s.now + w.set.Heartbeat)
+	if s.broken != nil {
+		w.violate(m.id, fmt.Errorf("in a world of its own: %w", s.broken))
+	}
+	for _, o := range w.members {
+		// A member that knows no lineage yet takes over the first that it is told.
+		if !o.up || !s.founder.up || o.handshakes.Lineage() == 0 || s.founder.handshakes.Lineage() == 0 {
+			continue
+		}
+		w.events.Apart++
+		if wouldLink(o, s.founder) || wouldLink(s.founder, o) {
+			w.violate(o.id, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.id, s.acked, w.acked))
+			return
+		}
+	}
+	w.after(w.set.Heartbeat, func() { w.tryLinks(m) })
+}
+
+// wouldLink reports whether a member would dial another one and both agree to a link, by the rules of production.
+func wouldLink(from, to *Member) bool {
+	if !from.links.Has(to.id) || !to.links.Has(from.id) && to.handshakes.Admit(to.memberships(), from.id) != 0 || !from.handshakes.Agrees(to.handshakes.Birth()) {
+		return false
+	}
+	tellsTo, tellsFrom := from.handshakes.Takes(to.id), to.handshakes.Takes(from.id)
+	return to.handshakes.Meet(from.id, from.who, tellsTo) == nil && from.handshakes.Meet(to.id, to.who, tellsFrom) == nil && related(from, to)
+}
+
+// endApart is the operator who finds out, and gives the member an empty disk. It joins the cluster then.
+func (w *World) endApart(m *Member) {
+	if m.apart == nil {
+		return
+	}
+	m.apart = nil
+	if !m.gone && !w.calm {
+		w.tracef("FAULT %s gets an empty disk", m.id)
+		w.startLater(m, w.between(0, w.set.Election))
+	}
+}

@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// An operator may put another state machine beside a member's log: one that says that it has what the log does not
+// have. The member must not start, or stop before it serves anybody. Then the operator puts the right one back.
+
+// farAhead is by how much such a state machine is ahead. No run comes there.
+const farAhead protocol.Position = 1 << 40
+
+// drawAstray chooses how often a member is started with such a state machine. Bodies are left out: a member gives up
+// those of commands that its state machine says it has.
+func (s *Settings) drawAstray(d chance) {
+	if often := d.yes(0.6); often && s.Durable && s.Bodies.Share == 0 {
+		s.Astray = 0.5 * d.share()
+	}
+}
+
+// goesAstray decides, at a start, whether the member has such a state machine in this life.
+func (m *Member) goesAstray() {
+	m.astray = 0
+	if w := m.w; !w.calm && w.set.Astray > 0 && m.lives > 0 && w.astray.yes(w.set.Astray) {
+		w.tracef("FAULT %s has the state machine of another log", m.id)
+		m.astray = farAhead
+	}
+}
+
+// foundAstray reports whether an error says that the state machine is ahead of the log, and it is. The member starts
+// again with its own.
+func (m *Member) foundAstray(err error) bool {
+	if m.astray == 0 || !errors.As(err, new(*member.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
+		return false
+	}
+	m.w.tracef("%s finds that its state is of another log: %v", m.id, err)
+	m.w.events.Astray++
+	m.w.startLater(m, m.w.between(0, 3*m.w.set.Election))
+	return true
+}

@@ -1,0 +1,321 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+const bodyDir = "/data/bodies"
+
+// bodyWork is what a running member needs for bodies: the store on its disk, the part that keeps
+// them, and the parts for which production has locks and mailboxes.
+type bodyWork struct {
+	store   *wal.Bodies
+	kept    *member.Kept
+	cache   *member.BodyCache
+	inbox   *member.BodyInbox
+	access  *member.BodyAccess
+	machine *member.Bodies
+	awake   bool // a turn of the bodies' part is planned
+
+	flights   map[protocol.BodyRef][]func(member.Answer) // readers who wait for the same body
+	questions int                                        // questions of other members that wait
+}
+
+// droppedBody is a body to which the state machine has not referred since a position.
+type droppedBody struct {
+	at  protocol.Position
+	ref protocol.BodyRef
+}
+
+// openBodies makes what the member does with its bodies. There is one store for all instances.
+func (m *Member) openBodies(r *running, dir *datadir.Opened) (err error) {
+	set, b := &m.w.set.Bodies, &r.body
+	b.store = dir.Bodies
+	b.cache = member.NewBodyCache(set.CacheBytes)
+	b.inbox = member.NewBodyInbox(member.BodyLimits{Bytes: set.InboxBytes, Asks: set.Asks, Trims: set.HolderCounts})
+	b.access = member.NewBodyAccess(member.BodyConfig{
+		Self: m.id, Hedge: set.Hedge, Retry: set.Retry, GatherBytes: set.GatherBytes, Timeout: m.w.set.bodyTimeout(),
+		Filling: set.Filling, HolderCounts: set.HolderCounts, Trim: set.Scrub > 0,
+		Mutant: m.w.set.mutant(),
+	}, b.store, &bodyWorld{m, r})
+	b.machine = member.NewBodies(b.access)
+	b.flights = map[protocol.BodyRef][]func(member.Answer){}
+	hooks := member.KeptHooks{Changed: m.changedBodies, Wanting: m.wakeBodies, Released: m.released}
+	if b.kept, err = dir.Kept(hooks); err == nil {
+		b.kept.Mutant = m.w.set.mutant()
+	}
+	return err
+}
+
+// changedBodies soon tells a core how this member stands with its bodies.
+func (m *Member) changedBodies(instance protocol.InstanceID) {
+	if !m.up {
+		return // the member is only starting
+	}
+	if s := m.of(instance); s != nil && s.hosted != nil {
+		s.news = true
+		s.wake()
+	}
+}
+
+// released tells the writer and the judge that a body was released.
+func (m *Member) released(instance protocol.InstanceID, key member.BodyKey) {
+	m.w.events.Released++
+	m.w.judgesOf(instance).bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
+	if m.up { // else it is only starting, and its log is not idle yet
+		m.writer.Tidy()
+	}
+}
+
+// judgeHeld tells the judge what the store holds of the instance. It is called when the member
+// starts.
+func (s *memberInstance) judgeHeld(store *wal.Bodies) error {
+	if s.m.strange() {
+		return nil
+	}
+	return s.judges.bodies.Start(s.m.judged(), s.m.found(store, s.instance))
+}
+
+// found is what a store holds of an instance, in the judge's types.
+func (m *Member) found(store *wal.Bodies, instance protocol.InstanceID) (found []check.Body) {
+	var indexes []uint64
+	store.Each(func(b wal.Body) bool {
+		if b.Instance == uint32(instance) {
+			indexes = append(indexes, b.Index)
+		}
+		return true
+	})
+	m.disk.healthy(func() {
+		for _, i := range indexes {
+			full, err := store.Read(uint32(instance), i)
+			if err != nil {
+				full, _ = store.Find(uint32(instance), i)
+			}
+			if full.Form != uint8(protocol.FormNone) {
+				held := judged(&full)
+				held.Unreadable = err != nil
+				found = append(found, held)
+			}
+		}
+	})
+	return found
+}
+
+func judged(b *wal.Body) check.Body {
+	return check.Body{Index: b.Index, Term: b.Term, K: b.K, Form: check.Form(b.Form), Size: b.Size, Digest: b.Digest, Bytes: b.Bytes}
+}
+
+// wakeBodies plans a turn in which what waits for the bodies' part is done.
+func (m *Member) wakeBodies() {
+	if !m.up || m.body.awake {
+		return
+	}
+	m.body.awake = true
+	m.later(m.w.hop(), func() { m.turnBodies(false) })
+}
+
+func (m *Member) turnBodies(tick bool) {
+	m.body.awake = false
+	m.body.machine.Turn(m.body.inbox.Take(), tick)
+	m.w.violate(m.id, m.body.machine.Check())
+	m.w.violate(m.id, m.body.kept.Check())
+}
+
+// tickBodies runs a turn with a tick if the bodies' part has work.
+func (m *Member) tickBodies() {
+	if m.body.machine.Busy() {
+		m.turnBodies(true)
+	}
+}
+
+// fetched handles questions for bodies and their answers, which concern no core. It reports false
+// for any other message.
+func (m *Member) fetched(msg *protocol.Message) bool {
+	b := &m.body
+	switch msg.Type {
+	case protocol.MsgFetch:
+		if b.questions >= m.w.set.Bodies.Questions {
+			m.w.events.Unheard++
+			return true
+		}
+		b.questions++
+		m.later(m.w.hop(), func() {
+			b.questions--
+			b.access.Serve(msg)
+		})
+	case protocol.MsgFetchResp:
+		if !b.inbox.Answer(msg) {
+			m.w.events.Unheard++
+		}
+		m.wakeBodies()
+	default:
+		return false
+	}
+	return true
+}
+
+// readBody gets a body for a reader. Readers of the same body wait together for one answer.
+func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error)) {
+	b := &m.body
+	if body := b.cache.Get(ref); body != nil {
+		done(body, nil)
+		return
+	}
+	waiting, open := b.flights[ref]
+	b.flights[ref] = append(waiting, func(a member.Answer) { done(a.Body, a.Err) })
+	if open {
+		return
+	}
+	m.later(m.w.hop(), func() {
+		b.access.Fetch(ref, func(a member.Answer) {
+			waiting := b.flights[ref]
+			delete(b.flights, ref)
+			if a.Err == nil {
+				b.cache.Add(ref, a.Body)
+			} else {
+				m.w.events.GatherFailed++
+				m.w.tracef("%s   %v", m.id, a.Err)
+			}
+			for _, land := range waiting {
+				land(a)
+			}
+		})
+	})
+}
+
+// compacted forgets the bodies of entries that an instance's log no longer holds.
+func (m *Member) compacted(instance protocol.InstanceID, floor protocol.Index) {
+	m.body.kept.Compacted(instance, floor)
+	m.later(m.w.hop(), m.body.kept.Sweep)
+}
+
+// dropped notes that the state machine no longer refers to a body, as of a position.
+func (m *Member) dropped(at protocol.Position, ref protocol.BodyRef) {
+	m.w.judgesOf(ref.Instance).bodies.Drop(uint64(ref.Index))
+	m.drops = append(m.drops, droppedBody{at, ref})
+}
+
+// passed notes that the state machine was not given a body. If it does not refer to that body from
+// an earlier life, it never will.
+func (m *Member) passed(ref protocol.BodyRef) {
+	m.body.kept.Passed(ref)
+	if !m.machine.refers(ref) {
+		m.w.judgesOf(ref.Instance).bodies.Drop(uint64(ref.Index))
+	}
+}
+
+// releaseUpTo releases, after a while, the bodies that were dropped up to a position. A durable
+// snapshot stands at that position.
+func (m *Member) releaseUpTo(position protocol.Position) {
+	n := 0
+	for n < len(m.drops) && m.drops[n].at <= position {
+		n++
+	}
+	drops := slices.Clone(m.drops[:n])
+	m.drops = slices.Delete(m.drops, 0, n)
+	m.later(m.w.between(0, m.w.set.Bodies.Release), func() {
+		for _, d := range drops {
+			m.body.kept.Release(d.ref)
+			m.body.cache.Drop(d.ref)
+		}
+	})
+}
+
+// readAhead is how many bodies of a value are read at once.
+const readAhead = 4
+
+// resolve replaces each token in a value by the body that it stands for.
+func (m *Member) resolve(text string, done func(text string, err error)) {
+	numbers := tokens(text)
+	if len(numbers) == 0 {
+		done(text, nil)
+		return
+	}
+	refs := make([]protocol.BodyRef, len(numbers))
+	for i, n := range numbers {
+		ref, ok := m.machine.bodies[n]
+		if !ok {
+			m.w.violate(m.id, errors.New("a value has a token for a body that the state does not refer to"))
+			return
+		}
+		refs[i] = ref
+	}
+	m.gatherAll(refs, nil, func(bodies [][]byte, err error) {
+		if err == nil {
+			text = m.spell(text, numbers, bodies)
+		}
+		done(text, err)
+	})
+}
+
+// gatherAll makes bodies whole, a few at a time. It ends after the first few of which one fails: a
+// body that no longer exists must not delay others for long.
+func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bodies [][]byte, err error)) {
+	if len(have) == len(refs) {
+		done(have, nil)
+		return
+	}
+	some := refs[len(have):min(len(refs), len(have)+readAhead)]
+	bodies, left, failed := make([][]byte, len(some)), len(some), error(nil)
+	for i, ref := range some {
+		m.insist(ref, m.w.now+m.w.set.GiveUp, func(body []byte, err error) {
+			bodies[i], failed, left = body, errors.Join(failed, err), left-1
+			switch {
+			case left > 0:
+			case failed != nil:
+				done(nil, failed)
+			default:
+				m.gatherAll(refs, append(have, bodies...), done)
+			}
+		})
+	}
+}
+
+// insist reads a body. If the member refuses because of its limits, insist asks again after a
+// pause.
+func (m *Member) insist(ref protocol.BodyRef, until time.Duration, done func(body []byte, err error)) {
+	m.readBody(ref, func(body []byte, err error) {
+		if errors.Is(err, member.ErrOverloaded) && m.w.now < until {
+			m.later(m.w.between(0, m.w.set.Heartbeat), func() { m.insist(ref, until, done) })
+			return
+		}
+		done(body, err)
+	})
+}
+
+func (m *Member) spell(text string, numbers []int, bodies [][]byte) string {
+	for i, n := range numbers {
+		if want := m.w.ops[n].body; !slices.Equal(want, bodies[i]) {
+			m.w.violate(m.id, errors.New("C10: a read returns bytes that nobody wrote"))
+		}
+		text = strings.Replace(text, token(n), spelled(n, bodies[i]), 1)
+	}
+	return text
+}
+
+// lacks reports whether a body to which the state refers is missing on the member.
+func (m *Member) lacks() bool {
+	for _, ref := range m.machine.bodies {
+		if m.body.kept.Wants(ref) {
+			return true
+		}
+	}
+	return false
+}
+
+// bodyTimeout is how long a member tries at most to gather one body.
+func (s *Settings) bodyTimeout() time.Duration { return s.GiveUp + 2*s.gatherTime() }
+
+// gatherTime is how long making one body whole may take once everything works.
+func (s *Settings) gatherTime() time.Duration {
+	return 8 * (s.Bodies.Hedge + s.Bodies.Retry + 2*s.DelayMax + s.Tick)
+}

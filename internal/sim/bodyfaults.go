@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// damage flips a bit of a body on a member's disk.
+func (w *World) damage(m *Member) {
+	s := m.inForce[w.among(len(m.inForce))]
+	if live := w.damageable(m, s); len(live) > 0 {
+		w.spoilBody(m, s, live[w.pick(len(live))])
+	}
+}
+
+// damageable lists the bodies on a member's disk that the other members can make whole. It only
+// takes bodies that the member knows to be committed: what the member acknowledged before that, it
+// must keep.
+func (w *World) damageable(m *Member, s *memberInstance) []uint64 {
+	return slices.DeleteFunc(s.judges.bodies.Live(), func(i uint64) bool {
+		return i > uint64(s.noted) || s.judges.bodies.Holds(m.judged(), i) == check.NoBody || !w.stillWhole(s.judges, i, m)
+	})
+}
+
+// spoilBody flips a bit of one of these bodies, and reports whether it could.
+func (w *World) spoilBody(m *Member, s *memberInstance, index uint64) bool {
+	b, err := m.body.store.Read(uint32(s.instance), index)
+	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.spoil(bodyDir, b.Bytes, w.rng) {
+		return false
+	}
+	w.events.Damages++
+	w.tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
+	s.judges.bodies.Damage(m.judged(), index)
+	return true
+}
+
+// twice reports whether a body stands in two places, because it was proposed twice.
+func (m *Member) twice(b *wal.Body) bool {
+	found := false
+	m.body.store.Each(func(o wal.Body) bool {
+		found = found || o.Digest == b.Digest && (o.Index != b.Index || o.Instance != b.Instance)
+		return !found
+	})
+	return found
+}
+
+// stillWhole reports whether a body can be made whole without one member, even after the others
+// have trimmed their whole copies to rows. Members that vote nowhere do not count: nobody asks one for
+// bodies if its membership is never decided.
+func (w *World) stillWhole(c *instanceJudges, index uint64, without *Member) bool {
+	if w.set.Resize && !w.whoeverLeaves(c, index, without) {
+		return false
+	}
+	configs := c.ledger.Configurations()
+	left := slices.DeleteFunc(numbers(w.except(without)), func(id uint64) bool {
+		return !slices.ContainsFunc(configs, func(v *check.Voters) bool { return slices.Contains(v.Incoming, id) })
+	})
+	return c.bodies.RecoverableFromRows(index, left)
+}
+
+// whoeverLeaves reports the same where more members may leave. Two things must hold. No member has
+// a damaged form of the body yet, because members count forms that they do not know to be damaged.
+// And in every configuration, also one that is about to be proposed, the other voters, at least two,
+// hold enough rows.
+func (w *World) whoeverLeaves(c *instanceJudges, index uint64, without *Member) bool {
+	if w.damagedOf(c, index) {
+		return false
+	}
+	return !slices.ContainsFunc(slices.Concat(c.ledger.Configurations(), c.proposed(w)), func(v *check.Voters) bool {
+		left := slices.DeleteFunc(slices.Clone(v.Incoming), func(id uint64) bool { return id == uint64(without.id) })
+		return len(left) < 2 || !c.bodies.RecoverableFromRows(index, left)
+	})
+}
+
+// leastDamaged is how many voters a cluster keeps while bodies are damaged. With fewer, none may fail, and
+// members could count on a copy of which nobody knows yet that it is damaged.
+const leastDamaged = 3
+
+// tooFew reports whether changes leave fewer voters than that. A member that takes the place of a voter joins
+// first, while that voter leaves at once.
+func tooFew(c *protocol.Config, changes []protocol.Change) bool {
+	next, reason := c.Changed(c.Joins(changes))
+	voters := len(next.Voters())
+	return reason == protocol.ReasonNone && voters < leastDamaged && voters < len(c.Voters())
+}
+
+// damaged reports whether what some member's disk holds of a live body is damaged.
+func (w *World) damaged() bool {
+	return slices.ContainsFunc(w.allJudges, func(c *instanceJudges) bool {
+		return slices.ContainsFunc(c.bodies.Live(), func(index uint64) bool { return w.damagedOf(c, index) })
+	})
+}
+
+// damagedOf reports the same of one body.
+func (w *World) damagedOf(c *instanceJudges, index uint64) bool {
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return c.bodies.Damaged(uint64(m.id), index) })
+}
+
+// recoverable reports whether those members hold enough to make every live body whole.
+func (w *World) recoverable(members []*Member) bool {
+	ids := numbers(members)
+	for _, c := range w.allJudges {
+		if slices.ContainsFunc(c.bodies.Live(), func(i uint64) bool { return !c.bodies.Recoverable(i, ids) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// except is all members but one, without those that are gone for good or that run on another disk
+// than their own.
+func (w *World) except(one *Member) []*Member {
+	return slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() || m == one })
+}
+
+func numbers(members []*Member) []uint64 {
+	ids := make([]uint64, len(members))
+	for i, m := range members {
+		ids[i] = uint64(m.id)
+	}
+	return ids
+}

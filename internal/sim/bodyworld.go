@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// bodyWorld is what surrounds a member's bodies, in one of its lives.
+type bodyWorld struct {
+	m *Member
+	r *running
+}
+
+// alive reports whether this life still goes on.
+func (w *bodyWorld) alive() bool { return w.m.up && w.m.running == w.r }
+
+// Now implements member.BodyWorld.
+func (w *bodyWorld) Now() time.Duration { return w.m.clock() }
+
+// Send implements member.BodyWorld.
+func (w *bodyWorld) Send(msg *protocol.Message) bool {
+	if w.alive() {
+		w.m.judgeServed(msg)
+		w.m.w.send(msg)
+	}
+	return true
+}
+
+// Kept implements member.BodyWorld.
+func (w *bodyWorld) Kept(f func(*member.Kept)) { f(w.r.body.kept) }
+
+// Cache implements member.BodyWorld.
+func (w *bodyWorld) Cache(f func(*member.BodyCache)) { f(w.r.body.cache) }
+
+// Inbox implements member.BodyWorld.
+func (w *bodyWorld) Inbox(f func(*member.BodyInbox)) {
+	f(w.r.body.inbox)
+	w.m.wakeBodies()
+}
+
+// Config implements member.BodyWorld.
+func (w *bodyWorld) Config(instance protocol.InstanceID) protocol.Config {
+	if s := w.m.among(w.m.inForce, instance); s != nil {
+		return s.config()
+	}
+	return w.m.applier.Config()
+}
+
+// Memberships implements member.BodyWorld.
+func (w *bodyWorld) Memberships() (all []member.Membership) {
+	for _, s := range w.m.inForce {
+		all = append(all, member.Membership{Logged: s.status.Config, Applied: s.config()})
+	}
+	return all
+}
+
+// InLoop implements member.BodyWorld.
+func (w *bodyWorld) InLoop(ref protocol.BodyRef, f func(upgrading bool)) {
+	s := w.m.among(w.m.inForce, ref.Instance)
+	if s == nil {
+		f(false)
+		return
+	}
+	s.do(func() { f(s.hosted.Upgrading(ref)) })
+}
+
+// Submit implements member.BodyWorld.
+func (w *bodyWorld) Submit(records []wal.Record, done func()) {
+	m := w.m
+	if !w.alive() {
+		return
+	}
+	nth := m.writer.count + 1
+	for _, r := range records {
+		ref := member.RefOf(r.Body)
+		m.w.violate(m.id, m.w.judgesOf(ref.Instance).bodies.Restore(m.judged(), w.term(ref.Instance), nth, judged(r.Body)))
+		m.w.tracef("%s   writes body %d as %s", m.id, ref.Index, protocol.Form(r.Body.Form))
+		switch whole := protocol.Form(r.Body.Form) == protocol.FormWhole; {
+		case w.r.body.kept.Missing(ref):
+			m.w.events.Backfilled++
+		case whole:
+			m.w.events.Restriped++
+		default:
+			m.w.events.Trimmed++
+		}
+	}
+	m.writer.Submit(records, func(err error) {
+		if err != nil {
+			m.fail(err)
+			return
+		}
+		for _, r := range records {
+			m.w.judgesOf(protocol.InstanceID(r.Instance)).bodies.Durable(m.judged(), nth)
+		}
+		done()
+	})
+}
+
+// term is the member's term in an instance, 0 in one that is retired.
+func (w *bodyWorld) term(instance protocol.InstanceID) uint64 {
+	if s := w.m.among(w.m.inForce, instance); s != nil {
+		return uint64(s.inst.Core().Status().Term)
+	}
+	return 0
+}
+
+// Made implements member.BodyWorld.
+func (w *bodyWorld) Made(ref protocol.BodyRef, body []byte) {
+	w.m.w.events.Wanted++
+	w.m.toLoops.post(func() {
+		if s := w.m.among(w.m.inForce, ref.Instance); s != nil {
+			s.step(protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body})
+		}
+	})
+}
+
+// Apart implements member.BodyWorld.
+func (w *bodyWorld) Apart(f func()) { w.m.later(w.m.w.hop(), f) }
+
+// Report implements member.BodyWorld.
+func (w *bodyWorld) Report(r member.BodyReport) {
+	m := w.m
+	switch r.What {
+	case member.BodyDamaged:
+		if !m.w.judgesOf(r.Ref.Instance).bodies.Damaged(m.judged(), uint64(r.Ref.Index)) {
+			m.w.violate(m.id, r.Err)
+		}
+		if r.News {
+			m.w.events.DamageFound++
+			m.w.tracef("%s   finds its part of body %d damaged", m.id, r.Ref.Index)
+		}
+	case member.BodyGathered:
+		m.w.events.Gathered++
+	case member.BodyUnwritten:
+		m.w.violate(m.id, r.Err)
+	default:
+		m.w.tracef("%s   body %d: %v", m.id, r.Ref.Index, r.Err)
+	}
+}
+
+// judgeServed judges the bytes that a member sends to another one.
+func (m *Member) judgeServed(answer *protocol.Message) {
+	if answer.Type != protocol.MsgFetchResp || answer.Reject || len(answer.Blob) == 0 {
+		return
+	}
+	b, _ := m.body.store.Find(uint32(answer.Instance), uint64(answer.Holdings[0].Index))
+	b.Form, b.Bytes = uint8(answer.Holdings[0].Form), answer.Blob
+	m.w.violate(m.id, m.w.judgesOf(answer.Instance).bodies.Serve(m.judged(), judged(&b)))
+}

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Where nothing is lost, nothing is found missing by a heartbeat. At the end of some runs, when everybody lives and has
+// all, some clients write at every member, and one disk is slower than the others. Each command must take effect within
+// a heartbeat. So a message that a slow member drops, or that it is not sent, shows: it comes again after one at the earliest.
+
+// late is by how many times a slow disk's syncs take longer than those of others.
+const late = 10
+
+// waves are clients that write at once, some commands each, one after the other. When all have ended they begin anew. So
+// what a slow member has not got yet stays little, however few entries a message may have.
+type waves struct {
+	w       *World
+	clients []*client
+	open    int // clients that write
+	left    int // waves
+	most    int // commands that a client writes in a wave, at most
+	lives   int // World.lives when it began
+	draw    chance
+}
+
+// demandBusyPace lets clients write at these members, and judges how long each command takes.
+func (w *World) demandBusyPace(alive []*Member) {
+	serving := w.serving(alive)
+	a := &waves{w: w, draw: chanceOf(w.set.Seed, "busy pace")}
+	if w.broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || slices.ContainsFunc(serving, func(m *Member) bool { return !m.own.roomy() }) {
+		return
+	}
+	w.set.brisk()
+	for _, m := range w.members {
+		m.own.brisk()
+	}
+	room, each := roomInWave(serving), 2
+	if room < each*len(serving) {
+		each = 1
+	}
+	for _, m := range serving {
+		for range 1 + a.draw.below(each) {
+			a.clients = append(a.clients, &client{w: w, number: w.set.Clients + len(w.members) + 2 + len(a.clients), home: m.id})
+		}
+	}
+	a.most = min(mostInWave, max(1, room/len(a.clients)))
+	slow := serving[a.draw.below(len(serving))]
+	slow.late = true
+	defer func() { slow.late = false }()
+	a.left = 20 + a.draw.below(20)
+	w.tracef("CALM: %d clients write, %d times, and the disk of %s is slow; each command within %s", len(a.clients), a.left, slow.id, a.limit())
+	if !w.rested(serving) {
+		return
+	}
+	a.lives = w.lives()
+	w.after(0, a.next)
+	w.runUntil(w.now+time.Duration(a.most*a.left)*a.limit(), func() bool { return a.left == 0 })
+}
+
+// limit is how long a command may take. What is found missing by a heartbeat takes longer.
+func (a *waves) limit() time.Duration { return a.w.set.Heartbeat }
+
+// restless is after how many questions a group of keys moves at least, where this is judged.
+const restless = 4
+
+// mostInWave is how many commands a client writes in a wave, at most.
+const mostInWave = 4
+
+// roomInWave is how many commands a wave may have where each of them is an entry. A slow member syncs each message by
+// itself, and a message may have few entries. It is to have all of them in half of the time that a command may take, for
+// the wave before may still be on its way.
+func roomInWave(serving []*Member) int {
+	const messages = 100 / late / 2 // see brisk: a sync takes the hundredth part of a heartbeat at most
+	room := math.MaxInt
+	for _, m := range serving {
+		if n := m.own.Core.MaxFrameEntries; n > 0 {
+			room = min(room, messages*n)
+		}
+	}
+	return room
+}
+
+// next begins a wave when the one before has ended.
+func (a *waves) next() {
+	if a.open > 0 {
+		return
+	}
+	if a.left--; a.left == 0 {
+		return
+	}
+	a.open = len(a.clients)
+	for _, c := range a.clients {
+		a.write(c, 1+a.draw.below(a.most))
+	}
+}
+
+// write lets a client write so many commands.
+func (a *waves) write(c *client, commands int) {
+	w, m := a.w, a.w.member(c.home)
+	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
+	began := w.now
+	c.perform(m, op, a.limit(), func() {
+		if w.lives() != a.lives {
+			a.left, a.open = 1, 0 // a member has stopped, because it noticed only now what had failed before
+			a.next()
+			return
+		}
+		var refused *member.RefusedError // by a change that was under way, or because clients of before have not ended
+		if w.history.Operation(op.id).Outcome != check.OK && !errors.As(op.err, &refused) && !errors.Is(op.err, member.ErrOverloaded) {
+			w.violate(m.id, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.now-began, op.err))
+			return
+		}
+		if commands > 1 {
+			a.write(c, commands-1)
+			return
+		}
+		a.open--
+		a.next()
+	})
+}
+
+// roomy reports whether no limit is so small that commands of these clients are refused, or wait for a snapshot or for each
+// other: with an entry a message a slow member is late for good reasons. A relay waits for those behind it, half a heartbeat
+// each time, so a slow one makes others late. So does a leader that waits before it skips its slots, or has members vote for them:
+// each time that others' values come behind them. A group of keys that moves after few questions is on its way to somebody most of
+// the time, while everybody asks for it.
+func (s *Settings) roomy() bool {
+	c := &s.Core
+	if s.protocol.Core.Roams && c.Stealing.Policy != protocol.StealNever && c.Stealing.After < restless {
+		return false
+	}
+	return s.Backlog == 0 && c.Relays == 0 && !c.NoSkip && c.SkipWait == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
+		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
+}
+
+// brisk makes disks and links so fast that a command takes much less than a heartbeat. Links keep the order, as they do
+// outside of the simulator.
+func (s *Settings) brisk() {
+	s.swift()
+	h := s.Heartbeat
+	s.Reorder = false
+	s.DelayMin, s.SyncMin, s.HopMax = min(s.DelayMin, h/200), min(s.SyncMin, h/200), min(s.HopMax, h/500)
+	s.DelayMax, s.SyncMax = min(s.DelayMax, h/100), min(s.SyncMax, h/100)
+}

@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Members that were removed stop by themselves. From time to time links make a handshake. In it the
+// other side may say that it refuses a member for good.
+
+// leave is a stop that the operator asks for. The member hands over what it leads, and goes on
+// meanwhile. Then it ends as if power was lost, which loses only what nobody relies on.
+func (w *World) leave(m *Member, back time.Duration) {
+	w.tracef("FAULT %s is told to stop", m.id)
+	w.events.Stops++
+	leaving, limit := member.StopHandover{Config: m.operations.Config}, w.now+w.set.Election
+	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.link(m.id, id).cut }
+	var step func()
+	step = func() {
+		gives, left := leaving.Next(m.view(), up)
+		if left || w.now >= limit {
+			w.tracef("%s stops, as it was told", m.id)
+			if w.pauses.yes(0.5) {
+				m.writer.close()
+			}
+			m.crash()
+			w.startLater(m, back)
+			return
+		}
+		w.events.Given += len(gives)
+		m.tell(gives)
+		m.later(w.set.Tick, step)
+	}
+	m.whenAwake(step)
+}
+
+// greet makes a handshake from time to time with every member that this one knows, as the links of
+// production do when they connect.
+func (m *Member) greet() {
+	w := m.w
+	if now := m.clock(); now < m.greeted+w.set.Election && m.greeted > 0 {
+		return
+	}
+	m.greeted = m.clock()
+	for _, o := range w.members {
+		if o == m || !m.links.Has(o.id) || !m.reaches(o) ||
+			!o.up || o.paused > w.now || w.link(m.id, o.id).cut || w.link(o.id, m.id).cut {
+			continue
+		}
+		m.introduces(o)
+		reason := o.links.Admit(o.memberships(), m.id)
+		if reason.Final() {
+			m.later(w.roundTrip(m.id, o.id), func() {
+				m.memberInstance.do(func() { m.memberInstance.hosted.Departure().Refused(m.id, o.id, reason) })
+			})
+		}
+	}
+}
+
+// given is the members of which the operator tells a member that starts for the first time.
+func (w *World) given(m *Member) (all []protocol.Member) {
+	if !m.join {
+		return w.set.firstConfig().Members
+	}
+	for _, o := range w.members {
+		if !o.gone && !o.retiring {
+			all = append(all, protocol.Member{ID: o.id, PeerURLs: o.urls()})
+		}
+	}
+	return all
+}
+
+// expel stops a member that found out that the cluster goes on without it. It judges that this is
+// true: every instance must have decided it. After damage the others may not hold enough without
+// this member. Then it goes on: the faults must leave enough, not the member.
+func (w *World) expel(m *Member, why *member.ExpelledError) {
+	for _, c := range w.allJudges {
+		if !c.ended && !c.left[m.id] {
+			w.violate(m.id, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.instance, why))
+			return
+		}
+	}
+	if !w.recoverable(w.except(m)) {
+		return
+	}
+	w.tracef("%s stops: %v", m.id, why)
+	w.events.Departed++
+	m.crash()
+	m.gone = true
+}
+
+// stranded reports whether a member still runs although the cluster goes on without it. A member
+// cannot find that out if nobody runs to whom it makes a link and who knows it. Those who knew it and
+// whom it knows may have been removed too, and have stopped.
+func (w *World) stranded(m *Member) bool {
+	if !m.up || !w.recoverable(w.except(m)) {
+		return false
+	}
+	if !slices.ContainsFunc(w.members, func(o *Member) bool {
+		return o != m && o.up && m.links.Has(o.id) && member.Admit(o.memberships(), m.id).Final()
+	}) {
+		return false
+	}
+	for _, c := range w.allJudges {
+		if !c.ended && !c.left[m.id] {
+			return false
+		}
+	}
+	return true
+}
+
+// demandDepartures gives removed members a bounded time in which they must find out that they were
+// removed. Some member that runs knows it, because the others reach the same state.
+func (w *World) demandDepartures(alive []*Member) {
+	var last *Member
+	gone := func() bool {
+		for _, m := range alive {
+			if w.stranded(m) {
+				last = m
+				return false
+			}
+		}
+		return true
+	}
+	if limit := 20*w.set.Election + 100*time.Duration(len(alive))*w.set.Tick; !w.runUntil(w.now+limit, gone) && w.broken == nil {
+		w.violate(last.id, fmt.Errorf("was removed, and still runs %s after the others could tell it", limit))
+	}
+}
+
+// judgeTurnedAway judges that a command is not refused because a member was removed, if that is another member than the
+// one that was asked. Whoever leads next takes the command.
+func (m *Member) judgeTurnedAway(number int, err error) {
+	var refused *member.RefusedError
+	if !errors.As(err, &refused) || refused.Reason != protocol.ReasonRemoved {
+		return
+	}
+	if !slices.ContainsFunc(m.w.allJudges, func(c *instanceJudges) bool { return c.left[m.id] }) {
+		m.w.violate(m.id, fmt.Errorf("command %d is refused because a member was removed, and this one stays: %w", number, err))
+	}
+}

@@ -1,0 +1,53 @@
+// Package sim simulates clusters. One seed decides everything that happens in a run, and judges
+// check it.
+//
+// The members run the code of production: the protocol's core, package member (instance, applier,
+// sessions, recovery, what gathers and retains bodies), the files of package datadir, and the log and
+// the bodies of package wal.
+// Only what surrounds them is simulated: time, links, disks, clocks, clients, and an operator who
+// sometimes makes mistakes.
+//
+// A run has two phases. In the first phase there are faults. Members lose power in the middle of
+// writes. Links lose, repeat, reorder and damage messages, and are cut. Disks are slow, stand
+// still, get full or fail operations. Clocks drift, and processes stand still. Bytes on disks are
+// damaged, and whole disks are lost. The operator changes the membership and has leaders hand over.
+// No fault goes beyond what the protocol promises to survive: a loss of power never takes what was
+// synced, for example. In the second phase all faults end. All members live, or only as many as can
+// decide. Then there must be progress in bounded time.
+//
+// Before the first phase the seed draws the settings: sizes, rates, latencies, limits, and which
+// faults there are at all (swarm testing). Limits are often tiny, so that full queues, snapshots
+// and ends of segments happen all the time.
+//
+// How to read:
+//   - world.go (time), chance.go (where all chance comes from), queue.go (planned events), run.go
+//     (the two phases), events.go (what is counted), trace.go (what is printed), campaign.go (many
+//     runs), mutants.go (search for mutants).
+//   - settings.go (what the seed draws), placement.go (protocols, and settings of bodies), line.go
+//     (limits, and delays inside a member), unequal.go, large.go, backlog.go (settings for special
+//     cases).
+//   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients).
+//   - operate.go (operators, and how members answer them).
+//   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
+//     members hold), straggle.go (members that change while somebody is behind), birth.go
+//     (clusters that begin with a state), apart.go (members that were founded apart), astray.go (state
+//     machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
+//     hotcopy.go (disks), moved.go (members at other addresses), hold.go, promise.go, hubs.go (links that
+//     stand still, at random or when
+//     members are about to vote, or are between some members only), reshape.go, depart.go (instances
+//     and members that come and go).
+//   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,
+//     bodyworld.go, writer.go (a member), disk.go, link.go, way.go (what it stands on).
+//   - witness.go (what the judges of package check are told), readpoints.go (what cores answer to
+//     reads), weave.go (woven instances, and what is judged of them), sections.go (what cores derive
+//     from their logs), waste.go (judges of repeated work), pace.go (one client alone, where nothing fails).
+//   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
+//     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
+//     (other scenarios), run_test.go, mutants_test.go (campaigns), disk_test.go (the disk, the
+//     queue).
+//
+// Package scale, in a folder of its own, is not about faults but about speed: what more cores and
+// more network cards would do.
+//
+// Imports: protocol, order, member, datadir, wal, check, erasure, internal/transport/netspec.
+package sim

@@ -1,0 +1,50 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Where the protocol answers before commands are applied, some writes ask for that. Such an answer
+// promises that the write takes effect once, whatever happens then.
+
+// drawEarly chooses how many writes ask for an early answer, and how many of the others may take
+// another way than through the leader.
+func (s *Settings) drawEarly(d chance) {
+	if s.protocol.Core.Proposing.Accepted && d.yes(0.6) {
+		s.Load.Early = d.share()
+	}
+	if s.protocol.Core.Proposing.Path != nil && d.yes(0.9) {
+		s.Load.Blind = d.share()
+		if d.yes(0.25) { // what is accepted meets members that change
+			s.Load.Early = 0.6 + 0.4*d.share()
+			s.Faults[faultChange] = s.Election * time.Duration(3+d.below(6))
+		}
+	}
+}
+
+// options is what a client asks for beside a write; nil: nothing. Who compares and swaps wants to
+// know what became of it, and who looks whether all goes on wants to see it.
+func (w *World) options(op *operation) *protocol.ProposeOptions {
+	l := &w.set.Load
+	if w.set.Keyed || w.set.byKey() {
+		return &protocol.ProposeOptions{Keys: w.drawKeys(op.Key)}
+	}
+	if l.Early+l.Blind == 0 || w.calm {
+		return nil
+	}
+	o := protocol.ProposeOptions{After: w.drawAfter(op)}
+	switch {
+	case op.Kind == check.Swap:
+	case l.Early > 0 && w.early.yes(l.Early):
+		o.Mode = protocol.ModeAccepted
+	case l.Blind > 0 && w.early.yes(l.Blind):
+		o.Blind = true
+	}
+	if o.Plain() {
+		return nil
+	}
+	return &o
+}

@@ -1,0 +1,190 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+)
+
+// Full disks: for a while no space can be allocated on one disk or on all, but what is freed. When
+// a member has started, others have taken what it freed. Bytes in files that
+// exist can still be overwritten. On a file system that copies what it writes, the log and the
+// bodies cannot be overwritten either. No member stops because of it, and nothing is lost.
+//
+// Or others leave about what the member needs, as it says itself. Then members refuse their
+// clients' writes before the disk is full, as a server does.
+
+// drawFull chooses whether disks get full. Then segments are mostly small, so that new ones are
+// needed soon.
+func (s *Settings) drawFull(d chance) {
+	if !d.yes(0.25) {
+		return
+	}
+	s.Faults[faultFull] = s.Election * time.Duration(4+d.below(20))
+	if d.yes(0.7) {
+		s.SegmentBytes = 16 << 10
+		s.Padding = max(s.Padding, d.limit(500, 1500, 3000))
+	}
+	s.CopyOnWrite = d.yes(0.4)
+	if d.yes(0.6) {
+		s.Shortage = 0.3 + 0.7*d.share()
+		s.Faults[faultFull] = s.Election * time.Duration(2+d.below(6))
+		s.SegmentBytes, s.Padding, s.BatchCommands = 8<<10, 500+d.below(1000), 1 // some writes fill a file
+	}
+}
+
+// shortage is what a member does while its disk has only about what it needs.
+type shortage struct {
+	on bool
+	// low: less is free than the member may need. written is how much had been written to the disk
+	// when it became so. heard is when the others hear of it.
+	low     bool
+	written int64
+	heard   time.Duration
+}
+
+// errLowDisk refuses a write before it is proposed. A retry is safe.
+var errLowDisk = errors.New("the disk of a member is nearly full")
+
+// leastFile is the size of a file where less is asked for.
+const leastFile = 16 << 10
+
+// need is what the member's log and bodies may still take of the disk.
+func (m *Member) need() int64 {
+	set := m.own
+	n := member.DiskNeed{
+		Segment: max(set.SegmentBytes, set.Bodies.SegmentBytes, leastFile), Command: set.largest(), Snapshot: 4096 + set.SegmentBytes/2 + set.largest(),
+		SpareLog: m.log.Spare(), SpareBodies: m.body.store.Spare(), Mutant: m.w.set.mutant(),
+	}
+	return n.Bytes()
+}
+
+// largest is how long an entry is at most: a batch of commands, or one with its body.
+func (s *Settings) largest() int64 {
+	command := s.Padding + 500
+	return int64(max(min(s.BatchBytes+command, s.BatchCommands*command), s.Bodies.Max+500))
+}
+
+// largestEntry is how long an entry of the log is at most. Where proposals go into slots, one may be a group of batches.
+func (s *Settings) largestEntry() int64 {
+	most := s.largest()
+	if c := &s.Core; s.protocol.Core.Cells && c.MaxFrameEntries != 1 {
+		most = max(most, int64(min(c.MaxFrameBytes, c.MaxUncommittedBytes)))
+	}
+	if s.byKey() { // or commands of all members that depend on each other
+		most *= int64(s.Nodes)
+	}
+	return most
+}
+
+// lastBytes is how much a member can write to a disk that is low before the log lacks a file: the
+// log has two more, each less an entry that does not fit. A part may be snapshots.
+func (s *Settings) lastBytes() int64 { return s.SegmentBytes * 3 / 2 }
+
+// looksAtDisk notes whether the member's disk has less free than the member needs.
+func (m *Member) looksAtDisk() (low bool) {
+	d := m.disk
+	if !m.up || !d.full || !d.short.on {
+		return false
+	}
+	if !d.short.low && int64(d.capacity-d.used()) <= m.need() {
+		d.short.low, d.short.written, d.short.heard = true, d.written, m.w.now+m.w.between(0, 4*m.w.set.Election)
+		m.w.events.LowDisks++
+		m.w.tracef("%s   has a disk that is nearly full", m.id)
+	}
+	return d.short.low
+}
+
+// refuses reports whether the member refuses its clients' writes, because its disk is nearly full, or
+// as it heard that of another member.
+func (m *Member) refuses() bool {
+	return slices.ContainsFunc(m.w.members, func(o *Member) bool {
+		return o.looksAtDisk() && (o == m || m.w.now >= o.disk.short.heard)
+	})
+}
+
+// judgeFull judges that the log had space for its next file for as long as the member promised: the
+// member had as much space as it needs, and since then hardly anything was written. With entries
+// that fill a good part of a file, nobody can say how much fits.
+func (m *Member) judgeFull(why error) {
+	d := m.disk
+	if !d.short.on || 4*m.own.largestEntry() > m.own.SegmentBytes {
+		return
+	}
+	if !d.short.low || d.written-d.short.written <= m.own.lastBytes() {
+		m.w.violate(m.id, fmt.Errorf("lacks a file although its disk had what it said it needs, low %t: %w", d.short.low, why))
+	}
+}
+
+// used is how many bytes of space the files take.
+func (d *disk) used() (bytes int) {
+	for _, n := range d.names { // any order: a sum
+		bytes += n.space()
+	}
+	return bytes
+}
+
+func (n *inode) space() int { return max(n.held, len(n.data)) }
+
+// grow reports whether a file may have so many bytes.
+func (d *disk) grow(f *file, op string, bytes int) error {
+	if more := bytes - f.n.space(); d.full && more > 0 && d.used()+more > d.capacity {
+		return &os.PathError{Op: op, Path: f.name, Err: syscall.ENOSPC}
+	}
+	return nil
+}
+
+// ballast reports whether the disk has the space that a start on a full disk needs.
+func (d *disk) ballast() bool {
+	n := d.names[path.Join(dataDir, "ballast")]
+	return n != nil && n.space() > 0
+}
+
+// began reports whether the disk has a log. The first segment needs space.
+func (d *disk) began() bool {
+	return slices.ContainsFunc(d.children(logDir), func(name string) bool { return strings.HasSuffix(name, ".wal") })
+}
+
+// keptBallast takes in why there is no space for the next start, if so. On a full disk others take the
+// rest.
+func (m *Member) keptBallast(err error) error {
+	if errors.Is(err, errPower) {
+		return err
+	} else if err != nil {
+		m.w.tracef("%s   has no space for its next start: %v", m.id, err)
+	}
+	if m.disk.full {
+		m.w.events.FullStarts++
+		m.disk.capacity, m.disk.short = m.disk.used(), shortage{}
+	}
+	return nil
+}
+
+// fillDisks makes one disk full for a while, or sometimes all of them.
+func (w *World) fillDisks(victim *Member) {
+	full := []*Member{victim}
+	if w.chance(0.3) {
+		full = w.members
+	}
+	until, short := w.between(0, 15*w.set.Election), w.set.Shortage > 0 && w.chance(w.set.Shortage)
+	for _, m := range full {
+		m.disk.full, m.disk.copies, m.disk.capacity, m.disk.short = true, w.set.CopyOnWrite && !short, m.disk.used(), shortage{}
+		if m.up && short {
+			m.disk.short.on = true
+			m.disk.capacity += int(m.need()) + w.pick(2)*w.pick(int(w.set.SegmentBytes))
+		}
+		w.tracef("FAULT the disk of %s is full until %.6f", m.id, (w.now + until).Seconds())
+	}
+	w.after(until, func() {
+		for _, m := range full {
+			m.disk.full = false
+		}
+	})
+}

@@ -1,0 +1,325 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+
+	"time"
+)
+
+// What an instance asks of the member around it: memberInstance implements member.Host. If the
+// member stops during a turn, the rest of that turn reaches nobody.
+
+// Now implements member.Host, as the other methods of memberInstance in this file do.
+func (s *memberInstance) Now() time.Duration { return s.m.clock() }
+
+func (s *memberInstance) Siblings() member.Siblings { return s.m.crew }
+
+func (s *memberInstance) Input(in protocol.Input) { s.step(in) }
+
+func (s *memberInstance) Publish(st *protocol.Status) { s.status = st }
+
+func (s *memberInstance) NoteLoad(load member.Load) { s.load = load }
+
+func (s *memberInstance) NoteWeave(*member.WeaveStatus) {}
+
+func (s *memberInstance) Relink(changed bool) {
+	if s.m.up && (changed || s.m.links.Lingers()) {
+		s.m.relink()
+	}
+}
+
+func (s *memberInstance) Fail(err error) {
+	var expelled *member.ExpelledError
+	switch {
+	case !s.m.up:
+	case errors.As(err, &expelled):
+		s.m.w.expel(s.m, expelled)
+	default:
+		s.m.fail(err)
+	}
+}
+
+// Condemn implements member.Host: the member stops when the turn ends.
+func (s *memberInstance) Condemn(f *protocol.Forgot) {
+	s.m.condemned = s.m.dir.Condemn(f)
+}
+
+func (s *memberInstance) Waiting() (bytes int, full bool) {
+	return s.m.proposals.WaitingFor(s.instance)
+}
+
+func (s *memberInstance) TakeBatch() *member.Batch {
+	s.m.scatter()
+	b := s.m.proposals.TakeFor(s.instance)
+	s.m.judgeHeld(b)
+	return b
+}
+
+func (s *memberInstance) Again(batches []*member.Batch) {
+	if len(batches) > 0 {
+		s.m.w.violate(s.m.id, s.m.proposals.Again(batches))
+		s.m.wakeTakers()
+	}
+}
+
+func (s *memberInstance) Expired(now, limit time.Duration) []*member.Batch {
+	return s.m.proposals.Expired(now, limit)
+}
+
+func (s *memberInstance) TakeReads() (asked []*member.ReadGroup, gathered [2]*member.ReadGroup) {
+	return s.reads.Take(s.m.progress.Asking())
+}
+
+func (s *memberInstance) RetireReads() []*member.ReadGroup { return s.reads.Retire() }
+
+func (s *memberInstance) AskAgain(groups []*member.ReadGroup) { s.m.askAgain(groups) }
+
+func (s *memberInstance) Risen() uint64 { return s.m.weaver.Risen }
+
+func (s *memberInstance) Weave(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+	wake = s.m.weaver.Set(t, wake)
+	return s.m.weaver.Want(s.instance), wake
+}
+
+func (s *memberInstance) Wanted() order.Slot { return s.m.weaver.Want(s.instance) }
+
+func (s *memberInstance) Refused(r protocol.Rejection) { s.m.operations.Refused(r) }
+
+func (s *memberInstance) Frame(msg *protocol.Message) ([][]byte, error) {
+	f := member.Framer{Load: member.LoadFrom(s.m.log), Bodies: s.m.body.store, LeftOut: s.m.body.access.LeftOut}
+	return f.Frame(msg)
+}
+
+// Transmit implements member.Host. It judges the message first.
+func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
+	w := s.m.w
+	if !s.m.up {
+		return true
+	}
+	frame := slices.Concat(parts...)
+	msg, err := protocol.DecodeMessage(frame, w.set.codec())
+	if err != nil {
+		w.violate(s.m.id, err)
+		return false
+	}
+	w.judgeSaid(msg)
+	return w.transmit(msg, stream, frame)
+}
+
+// Unreadable implements member.Host. It judges whether the reason is allowed.
+func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy member.Remedy) {
+	w := s.m.w
+	var load *member.LoadError
+	var compacted *wal.CompactedError
+	var unheld *member.UnheldError
+	var damage *wal.CorruptError
+	switch {
+	case !s.m.up:
+	case errors.As(err, &load) && member.FaultOf(err).Sick():
+		w.events.Unreadable++
+		w.tracef("%s   cannot send to %s, remedy %d: %v", s.m.id, msg.To, remedy, load)
+	case errors.As(err, &compacted) || msg.Term < s.witness.status.Term:
+		// The message waited for the disk. Meanwhile the log was cut or replaced.
+	case errors.As(err, &unheld) && unheld.Ref.Index <= s.inst.Core().Status().Commit:
+		// Likewise. The entry is committed now, and its body was released or is being restored.
+	case errors.As(err, &unheld) && s.m.replacedBody(unheld.Ref):
+		// Likewise. Something else was accepted in that slot, from somebody who needs the message no more.
+	case errors.Is(err, errIO): // of a body
+	case errors.As(err, &damage):
+		// The member holds damaged bytes. A copy of them is on its way.
+	default:
+		w.violate(s.m.id, &entryError{err})
+	}
+}
+
+// replacedBody reports whether the body of a later proposal took this one's place.
+func (m *Member) replacedBody(ref protocol.BodyRef) bool {
+	held, ok := m.body.store.Find(uint32(ref.Instance), uint64(ref.Index))
+	return ok && held.Term > uint64(ref.Term)
+}
+
+func (s *memberInstance) SendSnapshot(to protocol.MemberID, o *member.SnapshotOffer) {
+	if s.m.up {
+		s.m.exchange.Ask(to, o)
+	}
+}
+
+// Submit implements member.Host.
+func (s *memberInstance) Submit(records []wal.Record, seq uint64) {
+	m := s.m
+	if !m.up {
+		return
+	}
+	for _, note := range s.notes {
+		m.w.violate(m.id, note())
+	}
+	s.notes = nil
+	s.submitted = seq
+	if len(records) > 0 {
+		s.recorded = seq
+		if s.unwritten == 0 {
+			s.unwritten = m.clock()
+		}
+	}
+	m.w.mix(seq)
+	nth, commit := m.writer.count+1, s.noting
+	m.writer.Submit(records, func(err error) { s.wrote(seq, nth, commit, err) })
+}
+
+// CutLog implements member.Host.
+func (s *memberInstance) CutLog(at protocol.Index) {
+	if s.m.up {
+		s.cut(at)
+	}
+}
+
+func (s *memberInstance) Harmed(err *member.LoadError) {
+	if s.m.up {
+		s.m.harm(err)
+	}
+}
+
+func (s *memberInstance) Unnamed(st *protocol.Status) []protocol.Change {
+	return s.m.handshakes.Publish(st)
+}
+
+func (s *memberInstance) AppliedOf() (added, applied protocol.Index, ok bool) {
+	return s.m.progress.Of(s.instance)
+}
+
+func (s *memberInstance) At() (order.Cursor, []protocol.Config) {
+	return s.m.progress.At()
+}
+
+func (s *memberInstance) AppliedBytes() int64 { return s.m.queue.Total() }
+
+func (s *memberInstance) Install(base *protocol.Base) {
+	if s.m.up {
+		s.m.pushInstall(s.instance, base)
+	}
+}
+
+func (s *memberInstance) Commit(c member.CommittedEntries) {
+	if s.m.up {
+		s.m.push(member.ApplyItem{Commit: c})
+	}
+}
+
+func (s *memberInstance) AskRead(g *member.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+	return s.m.progress.Ask(g, since, shape)
+}
+
+func (s *memberInstance) ReadPoint(g *member.ReadGroup, index protocol.Index) {
+	m := s.m
+	complete, ready := m.progress.ReadPoint(g, s.instance, index)
+	if m.progress.Doubtful() {
+		m.push(member.ApplyItem{Look: true})
+	}
+	if complete {
+		m.readDone()
+	}
+	if ready {
+		g.Done(nil)
+	}
+}
+
+func (s *memberInstance) FailRead(g *member.ReadGroup, err error) {
+	if s.m.progress.FailRead(g) {
+		g.Done(err)
+		s.m.readDone()
+	}
+}
+
+func (s *memberInstance) ExpiredTokens(now time.Duration) []*member.TokenRead {
+	return s.m.progress.ExpiredTokens(now)
+}
+
+func (s *memberInstance) Saved() *member.Saved { return &s.m.saves }
+
+func (s *memberInstance) WantSnapshot() { s.m.push(member.ApplyItem{Due: true}) }
+
+func (s *memberInstance) TendState(st *protocol.Status) {
+	if s.m.up {
+		s.m.exchange.Tend(st)
+	}
+}
+
+func (s *memberInstance) BodyNews() (in protocol.Bodies, changed bool) {
+	if !s.news {
+		return in, false
+	}
+	s.news = false
+	return s.m.body.kept.News(s.instance)
+}
+
+func (s *memberInstance) BodiesInstalling(index protocol.Index) {
+	s.m.body.kept.Installing(s.instance, index)
+}
+
+func (s *memberInstance) BodiesCommitted(entries []protocol.Entry) {
+	s.m.body.cache.Committed(s.instance, entries)
+	s.m.body.kept.Committed(s.instance, entries)
+}
+
+func (s *memberInstance) BodiesCompacted(index protocol.Index) {
+	if s.m.up {
+		s.m.compacted(s.instance, index)
+	}
+}
+
+func (s *memberInstance) Want(refs []protocol.BodyRef) {
+	if s.m.up {
+		s.m.body.inbox.Want(refs)
+		s.m.wakeBodies()
+	}
+}
+
+// crew is the instances in force on a member. It implements member.Siblings.
+type crew struct {
+	ids       []protocol.InstanceID
+	since     protocol.Round
+	instances []*memberInstance
+}
+
+// IDs implements member.Siblings, as the methods below do.
+func (c *crew) IDs() []protocol.InstanceID { return c.ids }
+
+func (c *crew) Since() protocol.Round { return c.since }
+
+// Load is what an instance is known to have to do. If the next batch must go to a certain instance,
+// all others seem to have a great deal to do.
+func (c *crew) Load(i int) member.Load {
+	s := c.instances[i]
+	if to := s.m.destination(); to != 0 && to != s.instance {
+		return member.Load{Pending: 1 << 30}
+	}
+	return s.load
+}
+
+func (c *crew) Status(i int) *protocol.Status { return c.instances[i].status }
+
+// Wake implements member.Siblings. Sometimes the instance notices it late.
+func (c *crew) Wake(i int) {
+	s := c.instances[i]
+	if w := s.m.w; w.chance(w.set.Weave.Lazy) {
+		s.m.later(w.between(0, w.set.Heartbeat), s.wake)
+		return
+	}
+	s.wake()
+}
+
+func (c *crew) Tell(i int, in protocol.Input) { c.instances[i].step(in) }
+
+func (c *crew) HandRead(i int, g *member.ReadGroup) {
+	if s := c.instances[i]; s.reads.Hand(g) {
+		s.wake()
+	} else {
+		s.m.askAgain([]*member.ReadGroup{g})
+	}
+}

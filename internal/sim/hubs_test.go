@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol"
+)
+
+// hubs is a cluster of five in which only members 2 and 3 have links with all others: each other member
+// has links with these two.
+func hubs(t *testing.T, p string, mutant protocol.Mutant) *script {
+	s := newStage(t, 5, "", func(set *Settings) {
+		set.protocol = registry.Find(p)
+		set.Core.MaxFrameEntries, set.Core.Mutant = 0, mutant
+	})
+	s.until("somebody leads", func() bool { return s.leader() != nil })
+	s.mustAck(s.put(2))
+	s.wait(0.2)
+	s.onlyLinksOf(2, 3)
+	return s
+}
+
+// took is how long a write at a member takes.
+func (s *script) takes(id protocol.MemberID) time.Duration {
+	began := s.now
+	s.mustAck(s.put(id))
+	return s.now - began
+}
+
+// TestMembersWithAllLinksServe: who has links with all others is served at once, with one leader and with many.
+func TestMembersWithAllLinksServe(t *testing.T) {
+	for _, p := range []string{"raft", "multi-paxos", "iss"} {
+		s := hubs(t, p, "")
+		for i := range 20 {
+			require.LessOrEqual(t, s.takes(protocol.MemberID(2+i%2)), stageHeartbeat, "%s, write %d", p, i)
+		}
+	}
+}
+
+// writeAround is a client that writes at members of ISS that have no link with two leaders. The slowest write
+// takes as long as is returned.
+func writeAround(s *script) (most time.Duration) {
+	for i := range 20 {
+		most = max(most, s.takes([]protocol.MemberID{1, 4, 5}[i%3]))
+		s.wait(0.1)
+	}
+	return most
+}
+
+// TestLeadersWithoutALinkHearOfValues: a leader uses up its slots before a value that is proposed where it has
+// no link to, without waiting until it is suspected.
+func TestLeadersWithoutALinkHearOfValues(t *testing.T) {
+	s := hubs(t, "iss", "")
+	require.LessOrEqual(t, writeAround(s), 4*stageHeartbeat)
+	s.passes()
+	require.Greater(t, writeAround(hubs(t, "iss", paxos.MutantISSUsedUnheard)), stageElection/2)
+}

@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol"
+)
+
+// keyedStage is three members with two groups, of which member 1 leads the first one and member 2 the other.
+func keyedStage(t *testing.T, mutant string) *script {
+	s := newStage(t, 3, mutant, func(set *Settings) {
+		set.protocol, set.Keyed, set.Instances, set.Keys = registry.Find(multiRaft), true, 2, 4
+		set.SnapshotBytes = 2000
+	})
+	s.lead(1, 2)
+	return s
+}
+
+// write asks a member for a write in a group and returns at once.
+func (s *script) write(id protocol.MemberID, group protocol.InstanceID) *operation {
+	key := ""
+	for i := 0; key == "" || s.groupOf(key) != group; i++ {
+		key = keyName(i)
+	}
+	op := &operation{Operation: check.Operation{Kind: check.Put, Key: key, Value: fmt.Sprintf("%d,", len(s.ops))}}
+	s.ask(id, op)
+	return op
+}
+
+// crossed: of two members each lacks what the other one has cut in a group, and the third one, which has
+// both, is lost. Each takes over what it lacks, and keeps what the other one lacks.
+func crossed(s *script) {
+	lost := map[protocol.InstanceID]protocol.MemberID{1: 2, 2: 1}
+	s.pass = func(m *protocol.Message) bool { return m.To != lost[m.Instance] && m.From != lost[m.Instance] }
+	cut := func(group protocol.InstanceID) bool {
+		leader := s.member(protocol.MemberID(group)).of(group)
+		return leader.inst.Core().Status().First > s.member(lost[group]).of(group).last()+1
+	}
+	for !cut(1) || !cut(2) {
+		s.mustAck(s.write(1, 1))
+		s.mustAck(s.write(2, 2))
+		if s.broken != nil {
+			return
+		}
+	}
+	s.crash(3)
+	s.member(3).gone = true
+	s.pass = nil
+	for _, id := range []protocol.MemberID{1, 2} {
+		s.mustAck(s.write(id, 1))
+		s.mustAck(s.write(id, 2))
+	}
+}
+
+func TestGroupsTakeOverFromEachOther(t *testing.T) {
+	s := keyedStage(t, "")
+	crossed(s)
+	s.passes()
+	require.Positive(t, s.events.Installs)
+}
+
+func TestAWholeSnapshotLosesWrites(t *testing.T) {
+	s := keyedStage(t, string(member.MutantWholeSnapshot))
+	crossed(s)
+	require.NotNil(t, s.end())
+}
+
+// TestGroupsDoNotWaitForEachOther: a group without a leader holds up its own writes only.
+func TestGroupsDoNotWaitForEachOther(t *testing.T) {
+	s := keyedStage(t, "")
+	s.onlyIn(2, func(*protocol.Message) bool { return false })
+	held := s.write(1, 2)
+	for range 5 {
+		s.mustAck(s.write(3, 1))
+	}
+	require.False(t, s.acked(held))
+	s.pass = nil
+	s.mustAck(held)
+	s.passes()
+}

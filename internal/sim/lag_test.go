@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Tests of a member that has much to catch up with over a narrow link: what happens to that member,
+// and to the others.
+
+const (
+	narrowRate  = 40 << 10 // bytes a second
+	narrowFrame = 2 << 10  // of an entry
+)
+
+func narrowFrames(set *Settings) {
+	coded(0)(set)
+	set.Core.Placement, set.Bodies.Min, set.Bodies.Max = protocol.PlacementCopy, narrowFrame, narrowFrame
+	set.Core.MaxFrameBytes, set.Core.MaxInflightBytes = narrowFrame, 32<<10
+}
+
+// late lets a member miss so many entries. Then it may catch up over a narrow link.
+func (s *script) late(id protocol.MemberID, entries int) {
+	s.t.Helper()
+	var others []protocol.MemberID
+	for _, m := range s.members {
+		if m.id != id && m.up {
+			others = append(others, m.id)
+		}
+	}
+	s.split(others...)
+	for range entries {
+		s.mustAck(s.putBody(1))
+	}
+	s.pass = func(m *protocol.Message) bool {
+		return m.From == 1 || m.Type != raft.MsgPreVote && m.Type != raft.MsgVote
+	}
+	s.narrow(1, id, narrowRate, 2*s.set.Core.MaxInflightBytes)
+	s.heal()
+}
+
+func lateCoded(set *Settings) {
+	narrowFrames(set)
+	set.Core.Placement = protocol.PlacementCode
+}
+
+// laggard: of five members one is down and one is far behind. The one that is behind answers and
+// catches up, but rows of new entries reach it last. Writes must not wait for it, with bodies or
+// without.
+func laggard(s *script) {
+	const bound = 10 * stageHeartbeat
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.crash(5)
+	s.late(4, 200)
+	for s.commit(4)+20 < s.commit(1) && s.broken == nil {
+		began := s.now
+		ops := []*operation{s.putBody(1), s.put(1)}
+		for _, op := range ops {
+			s.mustAck(op)
+		}
+		if took := s.now - began; took > bound {
+			s.violate(1, fmt.Errorf("nothing was committed for %s while a member was behind", took))
+		}
+		s.wait(0.2)
+	}
+}
+
+// lateAnswers: one message to a member is lost, so the member refuses all messages that come after
+// it. It must catch up in the time that the bytes take, and not need many more rounds.
+func lateAnswers(s *script) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.late(3, 200)
+	s.wait(1)
+	n, before := 0, s.pass
+	s.pass = func(m *protocol.Message) bool {
+		if m.To == 3 && m.Type == raft.MsgAppend && len(m.Entries) > 0 {
+			if n++; n == 5 {
+				return false
+			}
+		}
+		return before(m)
+	}
+	began := s.now
+	for s.commit(3) < s.commit(1) && s.broken == nil {
+		s.wait(1)
+		if took := s.now - began; took > 40*time.Second {
+			s.violate(1, fmt.Errorf("after %s a member has %d of %d entries", took, s.commit(3), s.commit(1)))
+		}
+	}
+	s.t.Logf("it took %s", s.now-began)
+}
+
+func TestALaggardHoldsNobodyUp(t *testing.T) {
+	s := newStage(t, 5, "", lateCoded)
+	laggard(s)
+	s.passes()
+}
+
+func TestLateAnswersMeanNothing(t *testing.T) {
+	s := newStage(t, 3, "", narrowFrames)
+	lateAnswers(s)
+	s.passes()
+}
+
+func keepsLog(set *Settings) {
+	set.SnapshotBytes, set.KeepLogBytes, set.StreamRate = 2000, 400_000, 200
+}
+
+// endlessSnapshots: while a member is sent a snapshot, clients write so much that the log is cut
+// several times. The member must catch up all the same, with two snapshots at most.
+func endlessSnapshots(s *script) {
+	s.elect(1)
+	s.split(1, 2)
+	for range 60 {
+		s.mustAck(s.put(1))
+	}
+	require.Positive(s.t, s.member(1).inst.Core().Status().First-1, "the log was not cut")
+	s.heal()
+	for began := s.now; s.commit(3)+20 < s.commit(1) && s.broken == nil; {
+		s.mustAck(s.put(1))
+		s.wait(0.02)
+		if s.events.Streams > 2 || s.now-began > time.Minute {
+			s.violate(1, fmt.Errorf("%d snapshots were sent within %s, and the member has %d of %d entries",
+				s.events.Streams, s.now-began, s.commit(3), s.commit(1)))
+		}
+	}
+	require.Positive(s.t, s.events.Streams)
+}
+
+func TestSnapshotsEnd(t *testing.T) {
+	s := newStage(t, 3, "", keepsLog)
+	endlessSnapshots(s)
+	s.passes()
+}
+
+func spreadKeepsLog(set *Settings) {
+	woven(set)
+	keepsLog(set)
+	set.Core.Leaders = protocol.LeadersSpread
+}
+
+// TestOneSnapshotForAllInstances: a member is behind the logs of three instances, which two others
+// lead. It takes one snapshot for all of them.
+func TestOneSnapshotForAllInstances(t *testing.T) {
+	s := newStage(t, 3, "", spreadKeepsLog)
+	s.lead(1, 2, 1)
+	s.split(1, 2)
+	s.lead(1, 2, 1)
+	for range 60 {
+		s.mustAck(s.put(1))
+		s.mustAck(s.put(2))
+	}
+	for _, id := range []protocol.InstanceID{1, 2, 3} {
+		require.Greater(t, s.member(1).of(id).inst.Core().Status().First, s.member(3).of(id).inst.Core().Status().Last)
+	}
+	s.heal()
+	s.until("the member is level", func() bool {
+		for _, k := range s.member(3).inForce {
+			if l := s.leaderOf(k.instance); l == nil || l.of(k.instance).inst.Core().Status().Commit > k.inst.Core().Status().Commit {
+				return false
+			}
+		}
+		return true
+	})
+	s.wait(4)
+	t.Logf("%d streams, %d taken", s.events.Streams, s.member(3).exchange.Taken())
+	require.EqualValues(t, 1, s.member(3).exchange.Taken())
+	s.passes()
+}
+
+// TestWhatWaitedGoesFirst: answers wait for a narrow link, and they still come first when it is wide
+// again. The judge of promptness must not take the leader for slow.
+func TestWhatWaitedGoesFirst(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(1)
+	rate := (&protocol.Message{Type: raft.MsgHeartbeatResp}).Size() * int(time.Second/stageHeartbeat) / 2
+	for _, id := range []protocol.MemberID{2, 3} {
+		s.narrow(id, 1, rate, 1<<20)
+	}
+	s.wait(10)
+	for _, id := range []protocol.MemberID{2, 3} {
+		s.narrow(id, 1, 0, 0)
+	}
+	began, op := s.now, s.put(1)
+	s.mustAck(op)
+	require.Greater(t, s.now-began, s.promptness(), "the answer waited")
+	s.passes()
+}

@@ -1,0 +1,311 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Members that lose their disk, or get an old copy of it, and are started again as if nothing had
+// happened (docs/internals/identity.md). Such a member counts as one that has failed for good: it must not
+// vote, it must not count, and it must find out and stop. The judges keep the old member with its
+// disk as it was when the disk was lost. They judge the process on the new disk as somebody else,
+// whose messages prove nothing.
+
+// drawLost draws whether disks are lost. If bodies or logs are damaged too, that could be more than
+// the protocol survives.
+func (s *Settings) drawLost(d chance) {
+	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Core.Placement == protocol.PlacementRS {
+		return
+	}
+	if d.yes(0.3) {
+		s.Faults[faultWipe] = s.Election * time.Duration(3+d.below(20))
+	}
+	if d.yes(0.4) {
+		s.Faults[faultOldDisk] = s.Election * time.Duration(2+d.below(6))
+	}
+}
+
+// backup is a copy of a member's disk, made while it was stopped.
+type backup struct {
+	disk  *disk
+	saved *frozen
+	life  uint64 // the last life that began on it
+	// alone: on this disk the member is the only voter. It decides by itself then, and asks nobody who
+	// could know better (docs/internals/identity.md).
+	alone bool
+}
+
+// linkage is what makes a link: two processes that have made a handshake.
+type linkage struct{ from, to int }
+
+// strange reports whether the member runs on another disk than the one that others know it by.
+func (m *Member) strange() bool { return m.strangers > 0 || m.odd }
+
+// judged is the member's number for the judges.
+func (m *Member) judged() uint64 {
+	n := uint64(m.id) | uint64(m.strangers)<<32
+	if m.odd {
+		n |= 1 << 48
+	}
+	return n
+}
+
+// linked reports whether a member may take what a process of another member sent. The two make a
+// handshake as the links do, by the rules of production.
+func (w *World) linked(from *Member, life int, to *Member) bool {
+	admitted, gone := to.admits(from.id)
+	l, k := w.link(from.id, to.id), linkage{life, to.life}
+	if gone || l.met[k] {
+		return admitted
+	}
+	if !from.up || from.life != life {
+		return false // it has ended
+	}
+	if !w.beganAlike(from, to) {
+		return false
+	}
+	tellsTo, tellsFrom := from.handshakes.Takes(to.id), to.handshakes.Takes(from.id)
+	atTo := to.handshakes.Meet(from.id, from.who, tellsTo)
+	atFrom := from.handshakes.Meet(to.id, to.who, tellsFrom)
+	if atTo != nil || atFrom != nil {
+		w.refused(from, to, atFrom)
+		w.refused(to, from, atTo)
+		return false
+	}
+	if !admitted || !related(from, to) {
+		return false
+	}
+	if from.handshakes.Met(to.id, to.who) != nil || to.handshakes.Met(from.id, from.who) != nil {
+		return false
+	}
+	if !from.learnsBirth(to) || !to.learnsBirth(from) {
+		return false
+	}
+	from.acquainted(to)
+	to.acquainted(from)
+	if l.met == nil {
+		l.met = map[linkage]bool{}
+	}
+	l.met[k] = true
+	if to.links.Welcome(&protocol.Member{ID: from.id, PeerURLs: from.links.Own()}) && !w.set.moves() {
+		w.events.Guests++
+		w.tracef("%s   has a link to %s, which it does not know", to.id, from.id)
+	}
+	return true
+}
+
+// admits reports whether another member may link to this one. gone says that it was removed; else a refusal is for the
+// lineage, and comes after both have heard who the other one is.
+func (m *Member) admits(id protocol.MemberID) (admitted, gone bool) {
+	if m.links.Has(id) {
+		return true, false
+	}
+	reason := m.handshakes.Admit(m.memberships(), id)
+	return reason == 0, reason.Final()
+}
+
+// related tells both members the other one's lineage, as a handshake does.
+func related(from, to *Member) bool {
+	tells := to.handshakes.Lineage()
+	return to.handshakes.Relate(from.id, from.handshakes.Lineage()) == nil && from.handshakes.Relate(to.id, tells) == nil
+}
+
+// refused judges that a member gets no link to another one.
+func (w *World) refused(m, other *Member, err error) {
+	if err == nil {
+		return
+	}
+	w.events.Strangers++
+	w.tracef("%s   no link with %s: %v", m.id, other.id, err)
+	if !m.strange() && !other.strange() {
+		w.violate(m.id, fmt.Errorf("neither lost its disk: %w", err))
+	}
+}
+
+// acquainted notes that it is durable on the member whom it met.
+func (m *Member) acquainted(other *Member) {
+	if !other.strange() {
+		m.w.acquainted[linkKey{m.id, other.id}] = other.who.Life
+	}
+}
+
+// handshakeWorld gives member.Handshakes what it needs of the member.
+type handshakeWorld struct {
+	m   *Member
+	dir *datadir.Opened
+}
+
+// Save implements member.HandshakeWorld, as Fail does.
+func (h handshakeWorld) Save(register *member.Register) error {
+	return h.dir.SaveRegister(register)
+}
+
+func (h handshakeWorld) Fail(err error) {
+	if h.m.up {
+		h.m.fail(err)
+	}
+}
+
+// hear makes handshakes with the members of which the member was told, if it does not take part
+// before it has heard from them.
+func (m *Member) hear() {
+	if !m.silent {
+		return
+	}
+	w := m.w
+	w.events.Newborn++
+	for i := range m.given {
+		o := w.member(m.given[i].ID)
+		if o == m {
+			continue
+		}
+		m.later(w.roundTrip(m.id, o.id), func() {
+			cut := w.link(m.id, o.id).cut || w.link(o.id, m.id).cut
+			if o.up && (cut || o.paused > w.now) {
+				return // no answer
+			}
+			if o.up {
+				w.linked(m, m.life, o)
+			}
+			if m.up {
+				m.handshakes.Answered(o.id)
+				m.takePart()
+			}
+		})
+	}
+	m.waitToTakePart()
+}
+
+// waitToTakePart waits by the member's clock, which may become slower meanwhile.
+func (m *Member) waitToTakePart() {
+	if m.takePart(); m.silent {
+		m.later(time.Duration(float64(m.handshakes.Waits(m.clock()))/m.rate)+1, m.waitToTakePart)
+	}
+}
+
+// takePart lets the instances have turns as soon as the member takes part.
+func (m *Member) takePart() {
+	if !m.silent || m.handshakes.Waits(m.clock()) > 0 {
+		return
+	}
+	m.silent = false
+	for _, s := range m.hosted() {
+		s.wake()
+	}
+}
+
+// backUp sometimes copies the disk of a member that is stopped.
+func (m *Member) backUp() {
+	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.lossy.yes(0.5) {
+		return
+	}
+	config := m.inst.Core().Status().Config
+	m.backup = &backup{disk: m.disk.copy(), saved: m.saved, life: m.lives, alone: len(config.Voters()) == 1}
+}
+
+// loseDisk takes a member's disk away or puts an old copy in its place. The member starts again
+// later.
+func (w *World) loseDisk(k faultKind, m *Member) {
+	old := m.backup
+	if k == faultWipe {
+		old = nil
+	} else if old == nil {
+		return
+	}
+	if w.anySick() || !w.mayLose(m, old) {
+		return
+	}
+	m.crash()
+	m.strangers++
+	m.backup = nil
+	if old == nil {
+		m.disk, m.saved, m.restored = newDisk(), w.rebornState(m), false
+		w.events.Wiped++
+		w.tracef("FAULT %s has a new disk", m.id)
+	} else {
+		m.disk, m.saved, m.restored = old.disk, old.saved, true
+		w.events.OldDisks++
+		w.tracef("FAULT %s has an old disk, of life %d", m.id, old.life)
+	}
+	w.startLater(m, w.between(0, w.set.Election))
+}
+
+// mayLose reports whether the cluster promises to survive the loss. The others must be able to go
+// on without the member, also if a leader is about to make it a voter. And each of them must know the
+// member, or a life of it after the copy was made.
+func (w *World) mayLose(m *Member, old *backup) bool {
+	if w.calm || m.strange() || m.gone || m.retiring || !m.up || w.joins(m) {
+		return false
+	}
+	if w.set.Nodes == 1 && !m.join {
+		return false // its command names no other member that could know it
+	}
+	if old != nil && old.alone {
+		return false
+	}
+	left := slices.DeleteFunc(w.except(m), (*Member).strange)
+	for _, o := range left {
+		if life := w.acquainted[linkKey{o.id, m.id}]; life == 0 || old != nil && life <= old.life {
+			return false
+		}
+	}
+	return w.decisive(left)
+}
+
+// lostOf returns the members of a configuration that run on another disk than their own.
+func (w *World) lostOf(c *protocol.Config) (lost []*Member) {
+	for _, id := range c.All() {
+		if m := w.member(id); m.strange() {
+			lost = append(lost, m)
+		}
+	}
+	return lost
+}
+
+// replaceLost is what the operator does while a member is lost. He removes it. If the configuration
+// names its log, he sometimes adds a new member in its place.
+func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protocol.Change) {
+	m := c.Find(lost.id)
+	if m == nil {
+		return nil
+	}
+	changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: lost.id}})
+	if !m.Learner && !lost.restored && !m.Log.IsZero() && len(w.members) < w.set.Nodes+maxAdded && w.lossy.yes(0.5) {
+		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: w.addMember()})
+	}
+	return changes
+}
+
+// sane reports whether an operator who knows whose disk is lost, and whether bodies are damaged, would ask
+// for these changes.
+func (w *World) sane(m *Member, changes []protocol.Change) bool {
+	if w.calm {
+		return false // a member that these changes add may be down for good
+	}
+	config := m.inst.Core().Status().Config
+	if tooFew(&config, changes) && w.damaged() || !w.keepState(&config, changes) {
+		return false
+	}
+	lost := w.lostOf(&config)
+	return len(lost) == 0 || slices.ContainsFunc(changes, func(c protocol.Change) bool {
+		return c.Kind == protocol.RemoveMember && slices.ContainsFunc(lost, func(l *Member) bool { return l.id == c.Member.ID })
+	})
+}
+
+// copy returns a disk with the same files. The disk's member must be stopped.
+func (d *disk) copy() *disk {
+	out := newDisk()
+	out.written = d.written
+	for _, name := range slices.Sorted(maps.Keys(d.names)) {
+		n := *d.names[name]
+		n.data, n.undo = slices.Clone(n.data), nil
+		out.names[name] = &n
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// hotCopy replaces a member's disk by a copy that was made during the member's last life. So the
+// life's number does not show that it is a copy. The leader, which goes on, knows what the member
+// has acknowledged since.
+func hotCopy(s *script) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(1)
+	m := s.member(2)
+	copied := m.disk.crash(s.rng)
+	s.split(3)
+	s.mustAck(s.put(1)) // by 1 and 2
+	s.crash(2)
+	m.disk, m.restored = copied, true
+	m.strangers++
+	s.start(2)
+	s.wait(3)
+	if s.set.Core.Mutant == "" {
+		require.False(s.t, m.up, "it must not go on")
+		require.Equal(s.t, 1, s.events.Forgotten)
+		require.NotEqual(s.t, protocol.Leader, s.member(1).role(), "nor does it count for the leader, which has no quorum without 3")
+	}
+	s.heal()
+	s.crash(1)
+	s.wait(8)
+	s.start(1)
+	s.wait(4)
+}
+
+func TestALeaderThatLivesFindsOutWhoForgot(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	hotCopy(s)
+	s.passes()
+}
+
+// wiped is a course of events in which a member without a disk could help to elect one that lacks
+// an acknowledged write.
+func wiped(s *script) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(2)
+	s.crash(3)
+	s.mustAck(s.put(1)) // by 1 and 2
+	s.crash(1, 2)
+	m := s.member(2)
+	m.disk, m.saved = newDisk(), nil
+	m.strangers++
+	s.start(2, 3)
+	s.wait(8)
+	s.start(1)
+	s.wait(4)
+}
+
+func TestAWipedMemberDoesNotElect(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	wiped(s)
+	require.Positive(t, s.events.Forgotten)
+	s.passes()
+}
+
+func TestAWipedMemberElectsIfNobodyComparesWhoItIs(t *testing.T) {
+	s := newStage(t, 3, string(member.MutantAnyLog), nil)
+	wiped(s)
+	require.NotNil(t, s.end())
+}
+
+// TestWhoIsAboutToVoteIsNotLost: a member that was added as a voter counts for the world before it is
+// one, also while it is down. Its leader makes it a voter when it has heard of it, and what it heard may
+// be old.
+func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
+	s := newStage(t, 1, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	added := s.addMember()
+	m := s.member(added.ID)
+	s.until("it joins", func() bool {
+		s.member(1).Change([]protocol.Change{{Kind: protocol.AddVoter, Member: added}}, func(error) {})
+		x := s.member(1).witness.status.Config.Find(added.ID)
+		return x != nil && x.Joining && m.up
+	})
+	s.member(1).executing = nil // what an operator waits for counts already
+	alone := s.except(m)
+	require.True(t, s.decisive(alone), "it does not vote yet")
+	require.True(t, s.joins(m))
+	require.False(t, s.mayLose(m, nil))
+	s.crash(added.ID)
+	require.True(t, s.joins(m), "the leader may have heard of it just before")
+	s.start(added.ID)
+	s.until("it votes", func() bool {
+		c := s.member(1).applier.Config()
+		return c.Voter(added.ID)
+	})
+	require.False(t, s.joins(m))
+	require.False(t, s.decisive(alone))
+	s.passes()
+}
+
+// TestWhoIsToDecideAloneIsNotLost: an operator asked for a change that leaves one member. The leader
+// has not begun it, and that member counts as if it had.
+func TestWhoIsToDecideAloneIsNotLost(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	require.True(t, s.mayLose(s.member(2), nil))
+	remove := func(id protocol.MemberID) protocol.Change {
+		return protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}
+	}
+	s.member(1).executing = append(s.member(1).executing, &member.Execution{Op: member.Operation{
+		Kind: member.ChangeMembers, Changes: []protocol.Change{remove(1), remove(3)},
+	}})
+	require.False(t, s.mayLose(s.member(2), nil))
+	require.True(t, s.mayLose(s.member(3), nil))
+	s.member(1).executing = nil
+	s.passes()
+}

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// How soon what is decided is executed everywhere (docs/internals/niagara.md, N7).
+
+// mergeTime is how long it takes at most until all members that are up have applied a decided slot,
+// while every instance has a leader. In that time the other instances skip, and the news spreads
+// that all is committed. A leader that hands over to a member that has just stopped takes nothing
+// for an election timeout.
+func (s *Settings) mergeTime() time.Duration {
+	return s.Election + 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax) + 24*s.HopMax
+}
+
+// electionTime is how long an election takes at most. Its timeout is at most twice the setting.
+func (s *Settings) electionTime() time.Duration { return 2 * s.Election }
+
+// stands notes that a member stands for election. A term in which nobody led was in vain: elections
+// collide by chance, and each such term takes an election more.
+func (c *witness) stands() {
+	j := c.s.judges
+	if c.status.Role != protocol.Candidate || c.status.Term <= j.stood {
+		return
+	}
+	if j.stood > j.won {
+		c.m.w.detours += c.m.w.set.electionTime()
+	}
+	j.stood = c.status.Term
+	c.m.w.releaseFor(c.m)
+}
+
+// unled reports whether an instance in force has never had a leader.
+func (w *World) unled() bool {
+	return slices.ContainsFunc(w.allJudges, func(c *instanceJudges) bool { return !c.ended && c.won == 0 })
+}
+
+// unsent is how many entries of an instance at most its leader has not even sent to a living
+// member: a narrow limit of what may be in flight holds them back. What the instance gets now, a
+// skip too, comes behind these.
+func (w *World) unsent() (most int) {
+	up := slices.DeleteFunc(w.serving(w.members), func(m *Member) bool { return !m.up })
+	for _, m := range up {
+		for _, s := range m.inForce {
+			st := s.inst.Core().Status()
+			for _, p := range st.Peers { // only a leader has any
+				if slices.Contains(up, w.member(p.ID)) {
+					most = max(most, int(st.Last)+1-int(p.Next))
+				}
+			}
+		}
+	}
+	return most
+}
+
+// judgeMerging judges that all members soon apply an entry that was just decided (N7).
+func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index) {
+	if w.merging == 0 {
+		return
+	}
+	limit := w.merging + time.Duration(w.unsent())*w.set.pieceTime()
+	if w.unled() {
+		limit += w.set.electionTime()
+	}
+	w.judgeMerged(instance, index, w.now, limit, w.detours)
+}
+
+// judgeMerged judges an entry that was decided at an instant, a while after that, or later if
+// there were detours since then: before says how long they had been by then.
+func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, decided, limit, before time.Duration) {
+	w.after(decided+limit-w.now, func() {
+		if w.detours > before {
+			w.judgeMerged(instance, index, decided, limit+w.detours-before, w.detours)
+			return
+		}
+		for _, m := range w.serving(w.members) {
+			// Whoever started later first has to learn what it missed.
+			if m.up && m.began <= decided && !m.sick() && w.merging > 0 && m.among(m.inForce, instance) != nil && pointOf(m.applier, instance) < index {
+				w.violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
+			}
+		}
+	})
+}
+
+func pointOf(a *member.Applier, instance protocol.InstanceID) protocol.Index {
+	at := a.Cursor()
+	return at.Point(instance).Index
+}
+
+// demandMerging lets members write while all is well, or just after a leader has stopped. It
+// demands that members soon apply what is decided. While an instance still follows a membership
+// change, its quorum may wait for a member that must catch up, so then it demands nothing.
+func (w *World) demandMerging(alive []*Member) {
+	if !w.set.woven() || w.broken != nil || slices.ContainsFunc(w.serving(alive), func(m *Member) bool { return !m.settled() }) {
+		return
+	}
+	w.merging = w.set.mergeTime()
+	for _, m := range w.members {
+		m.own.InboxBytes = 0 // what a full inbox refuses is lost, as on a link
+	}
+	var behind time.Duration // for what a leader that crashes has not sent: its successor has to
+	if victim := w.someLeader(); victim != nil && w.chance(0.5) && w.decisive(slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool { return m == victim })) {
+		w.tracef("FAULT %s loses power while the others write", victim.id)
+		w.merging += 4 * w.set.Election
+		behind = time.Duration(w.unsent()) * w.set.pieceTime()
+		victim.crash()
+	}
+	for i, m := range w.serving(alive) {
+		c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
+		w.after(time.Duration(i)*w.set.Heartbeat, func() {
+			if m.up {
+				op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
+				c.perform(m, op, w.set.GiveUp, func() {})
+			}
+		})
+	}
+	end := w.now + 2*w.merging + time.Duration(len(alive))*w.set.Heartbeat
+	w.merging += behind
+	w.run(end)
+	w.merging = 0
+	for _, m := range alive {
+		w.startMember(m)
+	}
+	w.demandProgress(alive, false)
+}

@@ -1,0 +1,44 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/protocol"
+)
+
+// judged lets N7 judge from now on.
+func (s *script) judged() { s.merging = s.set.mergeTime() }
+
+// TestADecidedSlotThatWaitsTooLongIsFound: an instance has a leader, and skips for nobody. So what
+// another one has decided is not executed (docs/internals/niagara.md, N7).
+func TestADecidedSlotThatWaitsTooLongIsFound(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 1, 1)
+	s.judged()
+	s.onlyIn(2, func(m *protocol.Message) bool { return len(m.Entries) == 0 })
+	s.stuck(func() *operation { return s.putIn(1, 1) })
+	s.run(s.now + 2*s.merging)
+	require.ErrorContains(t, s.broken, "N7")
+}
+
+// TestAnInstanceThatBeginsElectsFirst: new instances have no leader yet, and nothing is executed
+// until they have one. N7 says "with a leader in each instance".
+func TestAnInstanceThatBeginsElectsFirst(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 1, 1)
+	s.judged()
+	s.onlyIn(4, func(m *protocol.Message) bool { return m.Type != raft.MsgPreVote })
+	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(4)}})
+	s.until("there is a fourth instance", func() bool { return len(s.member(1).inForce) == 4 })
+	began := s.now
+	op := s.stuck(func() *operation { return s.putIn(1, 1) })
+	s.run(began + s.merging)
+	require.False(t, s.acked(op))
+	s.pass = nil
+	s.mustAck(op)
+	s.run(s.now + 3*s.merging)
+	s.passes()
+}

@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/testsize"
+)
+
+// staged are mutants that need a certain order of events, with the scenarios that play it. The
+// scenarios pass without the mutant: see scenario_test.go.
+var staged = map[string]struct {
+	nodes int
+	tweak func(*Settings)
+	play  func(*script)
+}{
+	string(raft.MutantCommitOldTerm):      {5, nil, figure8},
+	string(raft.MutantSingleQuorumJoint):  {3, nil, jointHalf},
+	string(raft.MutantReadWithoutConfirm): {3, nil, oldLease},
+	string(raft.MutantLeaseIgnoresDrift):  {3, leases(0.9), oldLease},
+	string(raft.MutantCodeOldTermAnswers): {5, coded(3), oldTermAnswers},
+	string(raft.MutantPromoteAtOnce):      {1, nil, neverComes},
+	string(raft.MutantCodeWaitForAll):     {5, lateCoded, laggard},
+	string(raft.MutantHeedLateAnswers):    {3, narrowFrames, lateAnswers},
+	string(member.MutantKeepNothing):      {3, keepsLog, endlessSnapshots},
+	string(raft.MutantForgetAcknowledged): {3, nil, hotCopy},
+	string(member.MutantRestoreRow):       {5, coded(2), damagedWhole},
+	string(member.MutantNoGuests):         {3, nil, unknownLeader},
+	string(raft.MutantCountStateless):     {1, woven, statelessVoter},
+	string(raft.MutantCountBehind):        {4, wovenBodies(2), behindInRetired},
+	string(raft.MutantLeaderBehind):       {4, wovenBodies(2), leaderBehindInRetired},
+	string(member.MutantReshapeUnchecked): {4, wovenBodies(3), repeatedReshape},
+	string(member.MutantTrimByApplied):    {4, trimmed(3), forgetsWhole},
+}
+
+// hints are the seeds at which searches from seed 1 on found mutants (braid sim --mutants). The
+// test begins there. After a change of the simulator they are seeds like any others.
+var hints = map[string]uint64{
+	"commit-old-term": 28, "no-prev-check": 27, "single-quorum-joint": 231,
+	"lease-ignores-drift": 184, "promise-of-term": 18, "snapshot-ignores-commit": 35, "take-malformed": 6,
+	"code-free-downgrade": 37, "code-f-answers": 64, "code-old-term-answers": 86,
+	"forget-acknowledged": 19, "code-no-restripe": 106, "code-wait-for-all": 114,
+	"heed-late-answers": 72, "forward-at-once": 29, "stalled-disk-leads": 305,
+	"weave-count-behind": 4, "weave-leader-behind": 8, "weave-reshape-unchecked": 16, "code-trim-by-applied": 141,
+	"weave-count-stateless": 42, "promote-at-once": 248, "slot-accept-below-promise": 63,
+	"slot-promise-forgets": 5, "slot-own-value": 5, "slot-accepted-by-one": 27,
+	"slot-settle-at-once": 13, "slot-body-assumed": 131, "slot-change-loses-bodies": 87,
+	"paxos-accept-below-promise": 73, "paxos-promise-early": 210, "paxos-promise-forgets": 14,
+	"paxos-promise-leaves-out-decided": 91, "paxos-promise-first-part": 71, "paxos-own-value": 7,
+	"paxos-any-found": 200, "paxos-learn-older-ballot": 8, "paxos-read-below-floor": 15,
+	"paxos-change-early": 51, "paxos-settle-at-once": 7, "paxos-change-loses-bodies": 88,
+	"paxos-commit-late": 496, "iss-log-unsent": 214, "iss-skip-elected": 83, "iss-skip-last": 406, "iss-last-slot-waits": 48, "iss-started-early": 14, "iss-promise-leaves-out-decided": 37,
+	"iss-learn-older-ballot": 83, "iss-closed-epoch-forgotten-early": 84, "iss-settle-at-once": 100,
+	"iss-votes-of-any-ballot": 59,
+	"epaxos-one-ballot":       2226, "epaxos-unchecked": 578, "epaxos-any-proposer": 98, "epaxos-answer-early": 61, "epaxos-tell-early": 412,
+	"epaxos-eager-noop": 28, "epaxos-tell-anybody": 5778, "epaxos-meet-alone": 2,
+	"lane-drop-early": 27, "lane-ack-early": 425, "lane-same-name": 180, "lane-accept-unsynced": 494, "lane-old-generation": 337,
+	"lane-fence-uncovered": 129, "lane-rows-majority": 94, "lane-cut-unseen": 320,
+	"state-unchecked": 99, "operation-unconfirmed": 71, "weave-session-of-instance": 433, "weave-depart-any": 122, "keep-nothing": 53,
+	"identity-in-memory": 204, "life-unchecked": 69, "old-clock": 27,
+	"wpaxos-promise-leaves-out-decided": 79, "wpaxos-promise-early": 54, "wpaxos-read-alone": 73, "wpaxos-read-below-floor": 28,
+	"lineage-unchecked": 3, "birth-unchecked": 12, "birth-not-adopted": 24,
+	"no-guests": 481, "any-state": 99, "epaxos-say-unused": 97,
+	"wpaxos-any-found": 79, "wpaxos-elect-too-few": 7,
+	"lane-no-drain": 315, "weave-plan-early": 77, "code-restore-row": 52, "read-without-confirm": 53, "turned-away": 100,
+	"iss-promise-forgets": 43,
+}
+
+// seldom is the first seed from which on a mutant counts as rare. Rare mutants are left to campaign mutants.
+const seldom = 25
+
+// TestMutantsAreFound proves that the simulator finds mistakes: random search finds every mutant. A usual run searches for those
+// that are not rare, a short one for a few of them. With -v campaign mutants ends with the hints that its searches found.
+func TestMutantsAreFound(t *testing.T) {
+	t.Parallel()
+	every := testsize.Pick(testsize.Mutants, 12, 1, 1)
+	found := map[string]uint64{}
+	for i, h := range Hunts() {
+		if rare := hints[h.Name] > seldom; i%every > 0 || rare && !testsize.Runs(testsize.Mutants) {
+			continue
+		}
+		t.Run(h.Name, func(t *testing.T) {
+			from := max(1, hints[h.Name])
+			f, err := h.search(from, h.Limit, nil)
+			if err == nil && f.Seed == 0 {
+				f, err = h.search(1, from-1, nil)
+			}
+			require.NoError(t, err)
+			require.NotZero(t, f.Seed, "not found by %d seeds", h.Limit)
+			t.Logf("found at seed %d: %.200s", f.Seed, f.Error)
+			found[h.Name] = f.Seed
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if testsize.Runs(testsize.Mutants) && found[name] > 1 {
+			t.Logf("hint: %q: %d,", name, found[name])
+		}
+	}
+}
+
+// TestMutantsAreCaughtByScript: these mutants need a certain order of events, which the scripts
+// play.
+func TestMutantsAreCaughtByScript(t *testing.T) {
+	for mutant, p := range staged {
+		t.Run(mutant, func(t *testing.T) {
+			s := newStage(t, p.nodes, mutant, p.tweak)
+			p.play(s)
+			v := s.end()
+			require.NotNil(t, v, "not caught")
+			t.Logf("caught: %.200s", v.Error())
+		})
+	}
+}
+
+// TestPaperPrefixIsCaughtByHand shows what the mutant does (docs/internals/craft.md, G1). Chance finds it
+// too.
+func TestPaperPrefixIsCaughtByHand(t *testing.T) {
+	s := newStage(t, 5, string(raft.MutantCodePaperPrefix), coded(3))
+	codedThenWhole(s)
+	v := s.end()
+	require.NotNil(t, v)
+	require.ErrorContains(t, v, "C1")
+}

@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What operators ask of members, and what members do about it, by the rules of production. Links
+// carry the requests and the answers. What was answered as done is judged.
+
+// errWithdrawn says that the operator does not want the operation any more.
+var errWithdrawn = errors.New("the operator wants it no more")
+
+// view is what the member knows of itself.
+func (m *Member) view() *member.MemberView {
+	return &member.MemberView{Now: m.clock(), Instances: m.statuses(), Applied: m.progress}
+}
+
+// statuses is the status of each instance in force, as it was made known last.
+func (m *Member) statuses() (all []*protocol.Status) {
+	for _, s := range m.inForce {
+		all = append(all, s.status)
+	}
+	return all
+}
+
+// ask is an operator who asks a member for an operation, and waits for a while. then is called when
+// the operator hears what became of it, or waits no longer.
+func (w *World) ask(m *Member, op member.Operation, patience time.Duration, then func(error)) {
+	w.events.Operations++
+	began, ended := w.now, false
+	m.operate(op, patience, func(q *member.Request, err error) {
+		if ended {
+			return
+		}
+		ended = true
+		w.tracef("%s   answers the operator: %s: %v", m.id, op.Kind, err)
+		if err == nil {
+			w.events.Operated++
+			w.violate(m.id, w.judgeOperation(m, q, began))
+		}
+		then(err)
+	})
+	w.after(patience+w.set.Tick, func() { // for a member that has stopped
+		if !ended {
+			ended = true
+			then(errWithdrawn)
+		}
+	})
+}
+
+// operate has an operation carried out by the leader, and waits until it shows here.
+func (m *Member) operate(op member.Operation, patience time.Duration, answered func(*member.Request, error)) {
+	m.whenAwake(func() {
+		q, waits := member.NewRequest(m.operations.Config, op, m.view()), true
+		answer := func(err error) {
+			if waits {
+				waits = false
+				q.End(m.view())
+				answered(q, err)
+			}
+		}
+		m.later(patience, func() { answer(q.Unanswered(errWithdrawn)) })
+		var look func()
+		look = func() {
+			if !waits {
+				return
+			}
+			switch leader, done, err := q.Next(m.view()); {
+			case done:
+				answer(err)
+			case leader == 0:
+				m.later(m.own.Heartbeat/4, look)
+			default:
+				m.executeAt(leader, &q.Op, patience, func(err error) {
+					q.Answered(m.view(), err)
+					look()
+				})
+			}
+		}
+		look()
+	})
+}
+
+// executeAt has the leader carry an operation out. The request or its answer may be lost.
+func (m *Member) executeAt(leader protocol.MemberID, op *member.Operation, patience time.Duration, answered func(error)) {
+	if leader == m.id {
+		m.execute(*op, patience, answered)
+		return
+	}
+	w, o := m.w, m.w.member(leader)
+	if w.severed(m, leader) {
+		return
+	}
+	request, err := op.Encode()
+	if err != nil {
+		w.violate(m.id, err)
+		return
+	}
+	w.convey(m, o, func() {
+		op, ok, err := member.DecodeOperation(request)
+		if err != nil || !ok {
+			w.violate(o.id, fmt.Errorf("request %q is no operation: %w", request, err))
+			return
+		}
+		o.execute(op, patience, func(err error) {
+			answer, text := member.EncodeAnswer(err)
+			w.convey(o, m, func() {
+				if err := text; err != nil {
+					answered(errors.New(err.Error())) // its type is lost on the way
+					return
+				}
+				answered(member.DecodeAnswer(op.Kind.String(), answer))
+			})
+		})
+	})
+}
+
+// convey lets do run at another member, as a request or an answer on a link does.
+func (w *World) convey(from, to *Member, do func()) {
+	if w.link(from.id, to.id).cut {
+		return
+	}
+	life := from.life
+	w.after(w.trip(from.id, to.id), func() {
+		if to.up && from.up && w.linked(from, life, to) && to.up {
+			to.whenAwake(do)
+		}
+	})
+}
+
+// execute carries an operation out at this member.
+func (m *Member) execute(op member.Operation, patience time.Duration, answered func(error)) {
+	if op.Kind == member.ChangeMembers && !m.w.sane(m, op.Changes) {
+		answered(errWithdrawn)
+		return
+	}
+	e, until := m.operations.Begin(op), m.w.now+patience
+	m.executing = append(m.executing, e)
+	var look func()
+	look = func() {
+		step := e.Next(m.view())
+		m.tell(step.Tell)
+		if step.Confirm {
+			m.Read(false, func(ok bool) {
+				err := error(nil)
+				if !ok {
+					err = member.ErrReadTimeout
+				}
+				e.Confirmed(err)
+				look()
+			})
+			return
+		}
+		if step.Stay != 0 {
+			o := m.w.member(step.Stay)
+			m.w.convey(m, o, func() { o.inForce[0].do(o.inForce[0].hosted.Stay) })
+		}
+		if !step.Done && m.w.now < until {
+			m.later(m.own.Heartbeat/4, look)
+			return
+		}
+		m.executing = slices.DeleteFunc(m.executing, func(x *member.Execution) bool { return x == e })
+		if m.operations.End(e, m.view()); !step.Done {
+			step.Err = op.Unanswered(errWithdrawn)
+		}
+		answered(step.Err)
+	}
+	look()
+}
+
+// tell gives instances inputs.
+func (m *Member) tell(inputs []member.InstanceInput) {
+	for _, in := range inputs {
+		if s := m.of(in.Instance); s != nil {
+			s.step(in.Input)
+		}
+	}
+}
+
+// decided notes a decided membership of an instance, and since when it is.
+type decidedConfig struct {
+	config protocol.Config
+	at     time.Duration
+}
+
+// judgeOperation judges an operation that was answered as done. It must have been in force at some
+// moment since it was asked for.
+func (w *World) judgeOperation(m *Member, q *member.Request, began time.Duration) error {
+	switch op := &q.Op; op.Kind {
+	case member.ChangeMembers:
+		leaves := slices.ContainsFunc(op.Changes, func(c protocol.Change) bool {
+			return c.Kind == protocol.RemoveMember && (c.Member.ID == m.id || w.led[c.Member.ID])
+		})
+		for _, c := range w.allJudges {
+			if !c.ended && !c.madeSince(op.Changes, began, !leaves) {
+				return fmt.Errorf("answers that %s is made; instance %d has not decided it", describeChanges(op.Changes), c.instance)
+			}
+			if leaves { // perhaps it is the leader, which then does not see the other instances decide
+				break
+			}
+		}
+	case member.TransferLeader:
+		if op.To != 0 && !w.led[op.To] && !m.w.set.protocol.Core.Epochs && !m.w.set.byKey() {
+			return fmt.Errorf("answers that %s leads, which was never elected", op.To)
+		}
+	case member.Reshape:
+		for i, s := range w.shapes {
+			if s.instances == op.Instances && (i == len(w.shapes)-1 || w.shapes[i+1].at >= began) {
+				return nil
+			}
+		}
+		return fmt.Errorf("answers that there are %d instances; there were %v", op.Instances, w.shapes)
+	}
+	return nil
+}
+
+// madeSince reports whether a decided membership was as the changes want it, at some moment since
+// then. voters says that new voters must be voters already. The leader may not know a learner that
+// the asked member knows, and may let it join first. A member that leaves does not wait for the rest.
+func (c *instanceJudges) madeSince(changes []protocol.Change, since time.Duration, voters bool) bool {
+	for i := range c.configs {
+		if (i == len(c.configs)-1 || c.configs[i+1].at >= since) && asWanted(&c.configs[i].config, changes, voters) {
+			return true
+		}
+	}
+	return false
+}
+
+func asWanted(c *protocol.Config, changes []protocol.Change, voters bool) bool {
+	for _, ch := range changes {
+		x := c.Find(ch.Member.ID)
+		if ch.Kind == protocol.RemoveMember != (x == nil) || ch.Kind == protocol.AddVoter && voters && !c.Voter(ch.Member.ID) {
+			return false
+		}
+	}
+	return len(c.Outgoing) == 0
+}
+
+// shaped is how many instances there are from a place in the global log on, and when the first
+// member was there.
+type shaped struct {
+	instances int
+	round     protocol.Round
+	at        time.Duration
+}
+
+// noteShapes notes the numbers of instances in force up to a round, which a member has reached. A
+// member may pass several at once.
+func (w *World) noteShapes(round protocol.Round) {
+	for n, start := range w.weave.Shapes() {
+		if last := w.shapes[len(w.shapes)-1]; start > uint64(last.round) && start <= uint64(round) && n != last.instances {
+			w.shapes = append(w.shapes, shaped{n, protocol.Round(start), w.now})
+		}
+	}
+}

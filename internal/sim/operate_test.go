@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// operate asks a member for an operation. The result is nil until there is an answer.
+func (s *script) operate(id protocol.MemberID, op member.Operation) func() (answered bool, err error) {
+	ended, result := false, error(nil)
+	s.World.ask(s.member(id), op, time.Minute, func(err error) { ended, result = true, err })
+	return func() (bool, error) { return ended, result }
+}
+
+// TestWhoIsBehindSaysOfNothingThatItIsDone: what an operator wants is in force as far as the member
+// knows that is asked to carry it out. It led once, and others have decided otherwise since.
+func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(2))
+	s.split(1)
+	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.id != 1 })
+	added := s.addMember()
+	join := s.operate(s.leader().id, member.Operation{Kind: member.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.AddLearner, Member: added}}})
+	s.until("there is a learner", func() bool { done, err := join(); return done && err == nil })
+
+	refused := error(nil)
+	leave := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: added.ID}}}
+	config := s.member(1).applier.Config()
+	require.Nil(t, config.Find(added.ID))
+	s.member(1).Change(leave, func(err error) { refused = err })
+	s.wait(0.1)
+	require.Error(t, refused)
+
+	s.heal()
+	remove := s.operate(1, member.Operation{Kind: member.ChangeMembers, Changes: leave})
+	s.until("it is removed", func() bool { done, err := remove(); return done && err == nil })
+	s.member(added.ID).crash()
+	s.member(added.ID).gone = true
+	s.passes()
+}
+
+// TestAnOperationFindsTheLeader: whoever is asked, the leader carries it out. What is in force
+// already is done.
+func TestAnOperationFindsTheLeader(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	for _, id := range []protocol.MemberID{1, 2, 3} {
+		for range 2 {
+			n := 1 + int(id)
+			op := s.operate(id, member.Operation{Kind: member.Reshape, Instances: n})
+			s.until("it is reshaped", func() bool { done, err := op(); return done && err == nil })
+			require.Len(t, s.member(id).inForce, n)
+		}
+		to := 1 + id%3
+		op := s.operate(id, member.Operation{Kind: member.TransferLeader, To: to})
+		s.until("another one leads", func() bool { done, err := op(); return done && err == nil })
+		require.Equal(t, to, s.leader().id)
+	}
+	bad := s.operate(2, member.Operation{Kind: member.Reshape, Instances: 1000})
+	s.until("it is refused", func() bool { done, err := bad(); return done && err != nil })
+	s.passes()
+}
+
+// TestAChangeOfAnEarlierLeaderEnds: the leader proposes a change and is cut off. Another one leads
+// and knows nothing of the change. Whoever asked for it is told that nobody knows.
+func TestAChangeOfAnEarlierLeaderEnds(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { set.GiveUp = 3 * time.Second })
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.split(1)
+	op := s.operate(1, member.Operation{Kind: member.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 2, Name: "renamed"}}}})
+	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.id != 1 })
+	s.mustAck(s.put(2))
+	s.heal()
+	s.until("it ends", func() bool { done, _ := op(); return done })
+	_, err := op()
+	var stalled *member.StalledError
+	require.ErrorAs(t, err, &stalled)
+	require.ErrorIs(t, err, member.ErrMaybeCommitted)
+	s.passes()
+}

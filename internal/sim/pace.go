@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Where nothing fails, nothing waits for a timeout. At the end of some runs, when everybody lives and has all, one
+// client writes alone, one command after the other, always at the same member. Each must take effect within some
+// round trips, writes to the disk and heartbeats. Shares, segments and epochs follow from load, so a client that
+// is alone for long meets what no busy run shows.
+
+// lone is such a client.
+type lone struct {
+	client
+	m     *Member
+	left  int // commands
+	lives int // World.lives when it began
+}
+
+// demandPace lets one client write alone at one of these members, and judges how long each command takes.
+func (w *World) demandPace(alive []*Member) {
+	serving := w.serving(alive)
+	draw := chanceOf(w.set.Seed, "pace")
+	if w.broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || w.set.Backlog > 0 || !draw.yes(0.3) {
+		return // where hardly anything may wait to be applied, proposals are dropped and repeated
+	}
+	w.set.swift()
+	for _, o := range w.members {
+		o.own.swift()
+	}
+	m := serving[draw.below(len(serving))]
+	c := &lone{client: client{w: w, number: w.set.Clients + len(w.members) + 1, home: m.id}, m: m, left: 40 + draw.below(80)}
+	w.tracef("CALM: one client writes at %s, %d times; each time within %s", m.id, c.left, w.pace())
+	if !w.rested(serving) {
+		return
+	}
+	c.lives = w.lives()
+	w.after(0, c.next)
+	w.runUntil(w.now+time.Duration(c.left)*w.pace(), func() bool { return c.left == 0 })
+}
+
+// rested lets what was slow before end: syncs that began on slow disks, and what waits for it. It reports whether frames
+// that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
+func (w *World) rested(members []*Member) bool {
+	w.runUntil(w.sluggish(members)+2*w.set.Election, func() bool { return false })
+	for _, l := range w.links { // any order: one is enough
+		if l.backed(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// sluggish is when the last sync of these members ends that began while their disks were slow, or now.
+func (w *World) sluggish(members []*Member) time.Duration {
+	until := w.now
+	for _, m := range members {
+		until = max(until, m.sluggish)
+	}
+	return until
+}
+
+// lives is how often members have started or stopped.
+func (w *World) lives() (n int) {
+	for _, m := range w.members {
+		n += m.life
+	}
+	return n
+}
+
+// anyMissing reports whether a member of one of these configurations is down.
+func (w *World) anyMissing(configs []protocol.Config) bool {
+	return slices.ContainsFunc(configs, func(c protocol.Config) bool { return w.lacksMember(&c) })
+}
+
+// swift makes disks and links fast, and inboxes large. Heartbeats and timeouts stay, so that what waits for these shows.
+func (s *Settings) swift() {
+	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/200), min(s.SyncMin, s.Election/200)
+	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/100), min(s.SyncMax, s.Election/100)
+	s.HopMax = min(s.HopMax, s.Election/1000)
+	s.InboxBytes = 0
+}
+
+// pace is how long a command may take.
+func (w *World) pace() time.Duration {
+	s := &w.set
+	return 4*s.Heartbeat + 2*s.pieceTime()
+}
+
+func (c *lone) next() {
+	w := c.w
+	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
+	began := w.now
+	c.perform(c.m, op, w.pace(), func() {
+		var refused *member.RefusedError
+		switch {
+		case w.history.Operation(op.id).Outcome == check.OK:
+		case errors.As(op.err, &refused) && refused.Reason == protocol.ReasonRemoved:
+			c.left = 0 // by a change that was under way
+			return
+		case w.lives() != c.lives:
+			c.left = 0 // a member has stopped, because it noticed only now what had failed before
+			return
+		default:
+			w.violate(c.m.id, fmt.Errorf("nothing fails, and a command of a client that writes alone has not taken effect after %s", w.now-began))
+			return
+		}
+		if c.left--; c.left > 0 {
+			c.next()
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Some clients propose commands without waiting for the answers to earlier ones. Their commands
+// take effect in the order in which a member took them in, whatever happens meanwhile.
+
+// drawPipes chooses how many clients propose without waiting.
+func (s *Settings) drawPipes(d chance) {
+	if d.yes(0.5) {
+		s.Load.Pipes = d.share()
+	}
+}
+
+// pipeline is how many operations more a client begins at once that does not wait.
+const pipeline = 6
+
+// commands is where clients put commands: a member's proposals, or a client's queue before them.
+type commands interface {
+	Add(now func() time.Duration, command []byte, done member.Done) (fresh bool, err error)
+	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error)
+	AddBody(now func() time.Duration, b *member.Batch) (fresh bool, err error)
+}
+
+// pipe is a client of a member in one of its lives, as a program has it that embeds a member. It
+// judges the order of its commands.
+type pipe struct {
+	m    *Member
+	life int
+	member.ClientQueue
+	last *operation // the last one that was taken in
+}
+
+func newPipe(m *Member) *pipe {
+	p := &pipe{m: m, life: m.life}
+	p.ClientQueue = member.ClientQueue{Proposals: &m.proposals, Free: p.settled, Mutant: m.w.set.mutant()}
+	return p
+}
+
+// settled goes on with the next batch, or fails those that wait.
+func (p *pipe) settled(b *member.Batch) {
+	fresh, unproposed, err := p.Settled(p.m.clock, b)
+	p.m.w.violate(p.m.id, p.Check())
+	if fresh {
+		p.m.wakeTakers()
+	}
+	for _, b := range unproposed {
+		p.m.w.events.Unproposed += len(b.Done)
+		b.Fail(err)
+	}
+}
+
+// pipeTo is the client's pipe to a member; nil if it waits for answers, or uses no pipe.
+func (c *client) pipeTo(m *Member) *pipe {
+	if !c.pipelines {
+		return nil
+	}
+	if c.pipe == nil || c.pipe.m != m || c.pipe.life != m.life {
+		c.pipe = newPipe(m)
+	}
+	return c.pipe
+}
+
+// propose asks a member to replicate the command of an operation.
+func (c *client) propose(m *Member, op *operation, bytes []byte, done member.Done) {
+	p, o := c.pipeTo(m), c.w.options(op)
+	if p == nil {
+		m.Propose(&m.proposals, bytes, op, o, done)
+		return
+	}
+	m.Propose(&piped{p, op}, bytes, op, o, func(result any, err error) {
+		if broken := (*member.BrokenError)(nil); errors.As(err, &broken) && c.pipe == p {
+			c.pipe = nil // the client goes on with another one
+		}
+		done(result, err)
+	})
+}
+
+// piped puts the command of an operation into a pipe, and notes which one is before it.
+type piped struct {
+	*pipe
+	op *operation
+}
+
+// Add implements commands.
+func (p *piped) Add(now func() time.Duration, command []byte, done member.Done) (fresh bool, err error) {
+	fresh, err = p.pipe.Add(now, command, done)
+	return fresh, p.took(err)
+}
+
+// AddWith implements commands.
+func (p *piped) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error) {
+	fresh, err = p.pipe.AddWith(now, command, o, done)
+	return fresh, p.took(err)
+}
+
+// AddBody implements commands.
+func (p *piped) AddBody(now func() time.Duration, b *member.Batch) (fresh bool, err error) {
+	fresh, err = p.pipe.AddBody(now, b)
+	return fresh, p.took(err)
+}
+
+func (p *piped) took(err error) error {
+	p.m.w.violate(p.m.id, p.Check())
+	if err == nil {
+		p.m.w.events.Piped++
+		p.op.before, p.last = p.last, p.op
+	}
+	return err
+}
+
+// judgePiped judges that a command which takes effect now comes after all commands that were
+// proposed before it through the same pipe. So it also judges that none takes effect after one that
+// failed.
+func (w *World) judgePiped(op *operation, number int) {
+	for op.before != nil && op.before.withdrawn {
+		op.before = op.before.before
+	}
+	if op.before != nil && !op.before.effective {
+		w.violate(0, fmt.Errorf("command %d took effect; command %d, which was proposed before it by the same client, has not", number, op.before.number))
+	}
+	op.before = nil
+}

@@ -1,0 +1,265 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// The protocols in which most mutants are looked for.
+const (
+	defaultProtocol = "raft"
+	craft           = "craft"
+	niagara         = "niagara"
+	multiRaft       = "multi-raft"
+	slots           = "slotpaxos"
+	lcr             = "lcr"
+	multiPaxos      = "multi-paxos"
+	iss             = "iss"
+	byKey           = "epaxos"
+	wPaxos          = "wpaxos"
+)
+
+// defaultInstances is how many instances are woven if the options do not say. maxInstances is how
+// many the options may ask for.
+const (
+	defaultInstances = 3
+	maxInstances     = 16
+)
+
+// protocolOf finds a protocol by its name; "" is raft.
+func protocolOf(name string) (*registry.Protocol, error) {
+	p := registry.Find(cmp.Or(name, defaultProtocol))
+	if p == nil {
+		return nil, &OptionError{fmt.Sprintf("protocol %q cannot be simulated; there is: %v", name, registry.Names())}
+	}
+	return p, nil
+}
+
+// instancesOf says how many instances there are; 0: there is only one, and its log is the global
+// log. wish is a number, or 0 for the default.
+func instancesOf(p *registry.Protocol, wished string, wish int) (int, error) {
+	kind, err := p.Order(order.Kind(wished))
+	switch {
+	case err != nil:
+		return 0, &OptionError{err.Error()}
+	case wish < 0 || wish > maxInstances:
+		return 0, &OptionError{fmt.Sprintf("%d instances: want 1 … %d", wish, maxInstances)}
+	case kind == order.KindNiagara || kind == order.KindKeyed:
+		return cmp.Or(wish, defaultInstances), nil
+	case wish > 1:
+		return 0, &OptionError{fmt.Sprintf("%d instances: order %s has one", wish, kind)}
+	}
+	return 0, nil
+}
+
+// placementOf says where the protocol puts values. wish is a placement, or "" for the protocol's
+// own.
+func placementOf(p *registry.Protocol, wish string) (protocol.Placement, error) {
+	place, err := p.Placement(protocol.Placement(wish))
+	if err != nil {
+		return "", &OptionError{err.Error()}
+	}
+	return place, nil
+}
+
+// rsVoters are the clusters for which the paper has fixed quorums.
+var rsVoters = []int{5, 7}
+
+// checkNodes: a protocol with fixed quorums runs in the paper's clusters only.
+func checkNodes(p *registry.Protocol, nodes int) error {
+	if p.Quorums != nil && !slices.Contains(rsVoters, nodes) {
+		return &OptionError{fmt.Sprintf("%d nodes: %s has quorums for 5 and 7", nodes, p.Name)}
+	}
+	return nil
+}
+
+// quorumsOf are the quorums that are asked for, of a cluster that begins with so many voters. "": majorities.
+func quorumsOf(p *registry.Protocol, wished string, nodes int) (quorum.System, error) {
+	quorums, err := p.Flexible(wished, nodes)
+	if err != nil {
+		return quorums, &OptionError{err.Error()}
+	}
+	return quorums, nil
+}
+
+// flexible reports whether there are quorums that are no majorities, and whose sizes do not depend on bodies.
+func (s *Settings) flexible() bool { return !s.quorums.Majority() }
+
+// deciders are those among a configuration's voters that decide.
+func (s *Settings) deciders(c *protocol.Config) quorum.Set {
+	set := s.quorums.Decides(quorum.Of(c))
+	if s.protocol.Quorums != nil {
+		set.Need = max(s.Core.WriteQuorum, quorum.Size(len(set.Incoming)))
+	}
+	return set
+}
+
+// judgeQuorums are those that decide where an entry is.
+func (s *Settings) judgeQuorums() check.Quorums {
+	if s.protocol.Quorums != nil {
+		return check.Quorums{} // that these are larger is for the sake of bodies
+	}
+	return s.bodyQuorums()
+}
+
+// bodyQuorums are those that decide where bodies are.
+func (s *Settings) bodyQuorums() check.Quorums {
+	c := &s.Core
+	return check.Quorums{Read: c.ReadQuorum, Write: c.WriteQuorum, Rows: c.GridRows, Zones: c.Zones, Lost: c.ZonesLost, Down: c.ZoneDown}
+}
+
+// bodySettings are a run's settings for bodies.
+type bodySettings struct {
+	// Share is the share of writes that carry their value as a body.
+	Share    float64
+	Min, Max int // bytes of a body
+	// Release is the longest time between a durable drop of the last reference and the release of
+	// the body.
+	Release      time.Duration
+	SegmentBytes int64
+	Hedge, Retry time.Duration
+	GatherBytes  int64
+	limitSettings
+	// Scrub is how often a member verifies what it holds; 0: never.
+	Scrub time.Duration
+}
+
+// limitSettings bound what a member does with bodies at once, and what may wait. See
+// member.BodyConfig and member.BodyLimits. 0: as in production.
+type limitSettings struct {
+	Filling, HolderCounts       int
+	InboxBytes, Asks, Questions int
+	CacheBytes                  int64
+}
+
+// drawLimits draws limits. In half of the runs they are small.
+func drawLimits(d chance) (s limitSettings) {
+	if d.yes(0.5) {
+		s = limitSettings{
+			Filling: d.limit(1, 2, 8), HolderCounts: d.limit(1, 3, 64), InboxBytes: d.limit(1, 1000, 10000),
+			Asks: d.limit(1, 4, 1<<16), Questions: d.limit(1, 4, 1024), CacheBytes: int64(d.limit(0, 1000, 20000)),
+		}
+	}
+	return s
+}
+
+// orProduction returns the limits, with production's value where none is set. Without a setting
+// nothing is cached.
+func (s limitSettings) orProduction() limitSettings {
+	s.Filling, s.HolderCounts = cmp.Or(s.Filling, 8), cmp.Or(s.HolderCounts, 64)
+	s.InboxBytes, s.Asks, s.Questions = cmp.Or(s.InboxBytes, 128<<20), cmp.Or(s.Asks, 1<<16), cmp.Or(s.Questions, 1024)
+	return s
+}
+
+// drawBodies draws the settings for bodies from a generator of its own. So runs without bodies are
+// the same as before bodies existed.
+func (s *Settings) drawBodies(d chance) {
+	often := 0.35
+	if s.Core.Placement != protocol.PlacementCopy {
+		often = 0.95
+	}
+	if !d.yes(often) {
+		return
+	}
+	b := &s.Bodies
+	b.Share = 0.1 + 0.9*d.share()
+	b.Min = 1
+	b.Max = d.limit(3, 400, 6000)
+	if d.yes(0.5) {
+		b.Min = b.Max/2 + 1
+	}
+	b.Release = d.duration(0, s.Election)
+	b.SegmentBytes = int64(d.limit(8<<10, 32<<10, 256<<10))
+	b.Hedge = d.duration(s.Heartbeat/4, s.Election)
+	b.Retry = b.Hedge + d.duration(s.Heartbeat, s.Election)
+	b.GatherBytes = int64(d.limit(1, 5000, 1<<20))
+	b.limitSettings = drawLimits(chanceOf(s.Seed, "body limits"))
+	if d.yes(0.5) {
+		b.Scrub = s.Election * time.Duration(1+d.below(5))
+	}
+	if s.Faults[faultChange] == 0 && d.yes(0.5) {
+		s.Faults[faultDamage] = s.Election * time.Duration(1+d.below(6))
+	}
+	s.Core.MaxUncommittedBytes += s.Clients * (b.Max + 500) * d.limit(1, 4, 100)
+	if s.Core.Placement != protocol.PlacementCode {
+		return
+	}
+	// A larger k than the default may need all members. Smaller ones are drawn too.
+	if q := s.Nodes/2 + 1; d.yes(0.6) {
+		s.Core.MaxK = 1 + d.below(q)
+	}
+	s.Core.ExtraWhole = d.limit(0, 0, 1)
+	if d.yes(0.4) {
+		s.Resize = true
+		s.Faults[faultChange] = s.Election * time.Duration(1+d.below(8))
+	}
+}
+
+// place sets where the protocol puts bodies.
+func (s *Settings) place(placement protocol.Placement) {
+	s.Core.Placement = placement
+	s.quorums.Set(&s.Core)
+	if s.protocol.Quorums == nil {
+		return
+	}
+	s.Core.MaxK = registry.RSFragments
+	q, err := s.protocol.Quorums(s.Nodes, s.Core.MaxK)
+	if err != nil {
+		panic(err) // Campaign.Validate gives a better error
+	}
+	s.Core.ReadQuorum, s.Core.WriteQuorum = q, q
+	s.Faults[faultChange] = 0
+}
+
+// decides is how many members can decide and elect without the others, where quorums are fixed;
+// else 0.
+func (s *Settings) decides() int {
+	if s.protocol.Quorums == nil {
+		return 0
+	}
+	return max(s.Core.ReadQuorum, s.Core.WriteQuorum)
+}
+
+func (s *Settings) describeBodies() string {
+	r, b := &s.Core, &s.Bodies
+	text := fmt.Sprintf("placement %s", r.Placement)
+	if r.Placement != protocol.PlacementCopy {
+		text += fmt.Sprintf(", k ≤ %d (0: default), extra whole %d", r.MaxK, r.ExtraWhole)
+	}
+	if b.Share == 0 {
+		return text + "; no bodies\n"
+	}
+	if s.Resize {
+		text += ", smaller and larger clusters"
+	}
+	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; hedge %s, retry %s, gather %d bytes; scrub every %s; limits %+v\n",
+		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub, b.limitSettings)
+}
+
+// drawBody makes a body of random bytes, so that no two bodies are equal.
+func (w *World) drawBody() []byte {
+	b := &w.set.Bodies
+	n := b.Min + w.pick(b.Max-b.Min+1)
+	body := make([]byte, n)
+	for i := range body {
+		body[i] = byte(w.rng.Uint32())
+	}
+	return body
+}
+
+// firstSlots are the rows' slots of a configuration's members.
+func firstSlots(c *protocol.Config) map[uint64]uint8 {
+	slots := map[uint64]uint8{}
+	for i := range c.Members {
+		slots[uint64(c.Members[i].ID)] = c.Members[i].Slot
+	}
+	return slots
+}

@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Bytes of a log or of a snapshot are damaged, and the member reacts. A member promises to survive
+// two kinds of damage. One is damage to log entries that the newest snapshot stands for. The other
+// is damage to the newest snapshot, as long as the log goes back to the snapshot before it. Only
+// these happen here.
+
+func (s *Settings) drawRot(d chance) {
+	if d.yes(0.3) {
+		s.Faults[faultRot] = s.Election * time.Duration(1+d.below(6))
+	}
+}
+
+func (w *World) rot(m *Member) {
+	if m.snaps == nil || m.sick() { // a checkpoint stands for nothing then
+		return
+	}
+	if w.chance(0.3) {
+		w.rotSnapshot(m)
+	} else {
+		w.rotLog(m)
+	}
+}
+
+// rotLog damages the record of an entry that the newest snapshot stands for.
+func (w *World) rotLog(m *Member) {
+	s := m.inForce[w.among(len(m.inForce))]
+	first := s.inst.Core().Status().First
+	last := min(m.snapped.Point(s.instance).Index, m.applied(s.instance))
+	if last < first {
+		return
+	}
+	index := first + protocol.Index(w.pick(int(last-first)+1))
+	record, err := m.log.ReadEntry(uint32(s.instance), uint64(index))
+	if err != nil || len(record) == 0 || m.writer.busy() { // the records beside it must be on the disk too
+		return
+	}
+	at, bit := w.pick(len(record)), byte(1)<<w.pick(8)
+	for _, image := range m.disk.images() {
+		if !image.decay(logDir, record, at, bit) || !m.opens(image, nil, true) {
+			return
+		}
+	}
+	if !m.disk.decay(logDir, record, at, bit) {
+		return
+	}
+	w.events.Rotten++
+	w.tracef("FAULT the record of entry %d%s goes bad on the disk of %s", index, w.named(s.instance), m.id)
+}
+
+// rotSnapshot damages the newest snapshot, if the log goes back to the one before it.
+func (w *World) rotSnapshot(m *Member) {
+	all, err := m.snaps.Positions()
+	if err != nil || len(all) < 2 || m.work.Saving() {
+		return
+	}
+	// A snapshot that is not installed yet is needed undamaged: nothing else stands for it here.
+	last, err := m.snaps.Open(all[len(all)-1])
+	if err != nil || m.applier.Ahead(&last.Header.Meta) || m.queue.Installing() {
+		return
+	}
+	older, err := m.snaps.Open(all[len(all)-2])
+	if err != nil || m.snaps.Whole(all[len(all)-2]) != nil {
+		return
+	}
+	names := slices.DeleteFunc(m.disk.children(snapDir), func(name string) bool { return path.Ext(name) != ".snap" })
+	newest := path.Join(snapDir, names[len(names)-1])
+	n := m.disk.names[newest]
+	for _, image := range m.disk.images() {
+		if len(n.undo) > 0 || image.names[newest] == nil || !m.opens(image, &older.Header.Meta, false) {
+			return
+		}
+	}
+	for _, k := range m.inForce {
+		if base := older.Header.Base(k.instance).Index; m.writer.busy() || k.inst.Core().Status().First > base+1 || k.asked > base {
+			return // the log is cut further than the disk shows, or soon will be
+		}
+	}
+	n.data[w.pick(len(n.data))] ^= 1 << w.pick(8)
+	w.events.Rotten++
+	w.tracef("FAULT %s goes bad on the disk of %s", newest, m.id)
+}
+
+// opens reports whether the log on a disk opens with a snapshot; nil means the newest whole one
+// there. With knows the damage must be noticed. At the end of a log, damage looks like a write that
+// was never finished, until more is written behind it.
+func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
+	if meta == nil {
+		snaps, err := datadir.OpenSnapshots(d, snapDir)
+		if err != nil {
+			return false
+		}
+		all, err := snaps.Positions()
+		for len(all) > 0 && snaps.Whole(all[len(all)-1]) != nil {
+			all = all[:len(all)-1]
+		}
+		if err != nil || len(all) == 0 {
+			return false
+		}
+		f, err := snaps.Open(all[len(all)-1])
+		if err != nil {
+			return false
+		}
+		meta = &f.Header.Meta
+	}
+	log, err := wal.Open(m.logOptions(d, meta))
+	if err != nil || knows && len(log.Damaged()) == 0 {
+		return false
+	}
+	for _, id := range meta.Cursor.Instances() {
+		if _, err := member.Recover(log, id, *meta); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// images are what a loss of power may leave: only what was synced, and all that was written. The note
+// of how far a log is durable need not be synced, and files that were given up may keep their names.
+func (d *disk) images() []*disk { return []*disk{d.image(false), d.image(true)} }
+
+func (d *disk) image(all bool) *disk {
+	out, keep := newDisk(), 0
+	if all {
+		keep = len(d.journal)
+	}
+	for name, n := range d.without(keep) {
+		c := &inode{dir: n.dir, data: bytes.Clone(n.data), held: n.held, fresh: n.fresh}
+		if !all {
+			c.revert(n.undo, 0)
+		}
+		out.names[name] = c
+	}
+	return out
+}
+
+// decay flips a bit of these bytes wherever they stand in a directory's files. It reports whether
+// it did. It does not touch bytes that are not synced.
+func (d *disk) decay(dir string, what []byte, at int, bit byte) bool {
+	found := false
+	for _, name := range d.children(dir) {
+		n := d.names[path.Join(dir, name)]
+		for from := 0; !n.dir; {
+			i := bytes.Index(n.data[from:], what)
+			if i < 0 {
+				break
+			}
+			i += from
+			from = i + len(what)
+			if n.writing(i, from) {
+				return false
+			}
+			n.data[i+at] ^= bit
+			found = true
+		}
+	}
+	return found
+}
+
+// writing reports whether some of these bytes are not synced.
+func (n *inode) writing(from, to int) bool {
+	for _, w := range n.undo {
+		if w.off < to && from < w.off+w.n {
+			return true
+		}
+	}
+	return false
+}
+
+// scrubLater lets the member read everything on its disk again and again, as production does. A round
+// lasts about as long as every says.
+func (m *Member) scrubLater(every time.Duration) {
+	m.scrub = member.NewScrub(scrubWorld{m}, member.ScrubFiles{Log: m.log.NewScrubber(), Snapshots: m.snaps, Bodies: m.body.access})
+	var step func()
+	step = func() {
+		bytes := time.Duration(m.scrub.Step())
+		m.later(m.w.hop()+bytes*every/member.ScrubAtLeast, step)
+	}
+	m.later(m.w.between(0, every), step)
+}
+
+// scrubWorld gives member.Scrub what it needs of the member. If the process stopped during a step,
+// the rest of the step reaches nobody.
+type scrubWorld struct{ m *Member }
+
+// Health implements member.ScrubWorld, as the methods below do.
+func (w scrubWorld) Health(use func(*member.DiskHealth)) { use(&w.m.health) }
+
+func (w scrubWorld) Harm(err *member.LoadError) {
+	if w.m.up {
+		w.m.harm(err)
+	}
+}
+
+func (w scrubWorld) Rewrite(instance protocol.InstanceID) {
+	if w.m.up {
+		w.m.writer.Rewrite(uint32(instance), w.m.failOn)
+	}
+}
+
+func (w scrubWorld) WantSnapshot() {
+	if w.m.up {
+		w.m.wantSnapshot()
+	}
+}
+
+func (w scrubWorld) Found(err error, _ bool) {
+	w.m.w.tracef("%s   finds damage: %v", w.m.id, err)
+	if errors.As(err, new(*protocol.CorruptError)) {
+		w.m.w.events.RotFound++
+	}
+}
+
+func (w scrubWorld) Trouble(err error) { w.m.w.tracef("%s   cannot scrub: %v", w.m.id, err) }
+
+// failOn stops the member if there is an error.
+func (m *Member) failOn(err error) {
+	if err != nil {
+		m.fail(err)
+	}
+}
+
+// harm notes that an entry cannot be read from the log.
+func (m *Member) harm(err *member.LoadError) {
+	at, _ := m.progress.At()
+	if m.health.Harm(err, &at) {
+		m.wantSnapshot()
+	}
+}
+
+func (m *Member) wantSnapshot() {
+	m.push(member.ApplyItem{Due: true})
+}
+
+// applied is the last index of an instance that the state machine has applied.
+func (m *Member) applied(instance protocol.InstanceID) protocol.Index {
+	cursor, _ := m.progress.At()
+	return cursor.Point(instance).Index
+}

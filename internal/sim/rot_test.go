@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/protocol"
+)
+
+// spoilRecord damages the record of an entry on a member's disk.
+func (s *script) spoilRecord(id protocol.MemberID, index protocol.Index) {
+	s.t.Helper()
+	m := s.member(id)
+	record, err := m.log.ReadEntry(uint32(firstInstance), uint64(index))
+	require.NoError(s.t, err)
+	require.True(s.t, m.disk.decay(logDir, record, len(record)-1, 1))
+}
+
+func tinyCache(set *Settings) { set.Core.CacheBytes, set.SnapshotBytes = 1, 1<<30 }
+
+// TestLeaderCannotRead: a follower comes back, and the leader cannot read from its log an entry
+// that the follower lacks. The follower gets a snapshot. The leader's log is cut behind the damage.
+func TestLeaderCannotRead(t *testing.T) {
+	s := newStage(t, 3, "", tinyCache)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(2) // the membership names everybody's log
+	s.split(3)
+	for range 1200 { // more than what stays in memory
+		s.mustAck(s.put(1))
+	}
+	bad := s.commit(3) + 10
+	s.wait(1)
+	s.spoilRecord(1, bad)
+	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != raft.MsgPreVote }
+	s.heal()
+	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
+	require.Positive(t, s.events.Unreadable)
+	require.Positive(t, s.events.Installs)
+	s.until("the log is cut behind the damage", func() bool { return s.member(1).inst.Core().Status().First > bad })
+	s.crash(1)
+	s.start(1)
+	s.mustAck(s.put(2))
+	s.passes()
+}
+
+// TestScrubCutsBehindDamage: a record is damaged that every member has applied, and no snapshot
+// stands for it yet. The scrub finds it. The member can still start afterwards.
+func TestScrubCutsBehindDamage(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { tinyCache(set); set.Core.Placement = protocol.PlacementCopy })
+	s.elect(1)
+	for range 600 {
+		s.mustAck(s.put(1))
+	}
+	s.wait(1)
+	s.spoilRecord(1, 5) // applied everywhere, and in no snapshot
+	s.member(1).scrubLater(s.set.Election)
+	s.until("the log is cut behind the damage", func() bool { return s.member(1).inst.Core().Status().First > 5 })
+	s.crash(1)
+	s.start(1)
+	s.mustAck(s.put(2))
+	s.passes()
+}
+
+// TestSnapshotGoesBad: the newest snapshot is damaged, and the member restarts. The snapshot before
+// it and the log are enough.
+func TestSnapshotGoesBad(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes = 2000 })
+	s.elect(1)
+	fell := 0
+	for n := range 400 {
+		s.mustAck(s.put(1))
+		before := s.events.Rotten
+		if n%20 == 19 {
+			s.wait(1)
+			s.rotSnapshot(s.member(2))
+		}
+		if s.events.Rotten == before {
+			continue
+		}
+		fell++
+		s.crash(2)
+		s.start(2)
+	}
+	require.Greater(t, fell, 2)
+	s.passes()
+}
+
+// TestDamageIsCutWhileASnapshotIsSent: a member is sent a snapshot, and the leader finds that it cannot
+// read an entry that comes after it. The leader cuts its log there all the same, because what is left
+// of it up to there is no use to that member.
+func TestDamageIsCutWhileASnapshotIsSent(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { keepsLog(set); set.BatchBytes = 100 })
+	s.elect(1)
+	s.split(1, 2)
+	for range 60 {
+		s.mustAck(s.put(1))
+	}
+	s.heal()
+	sends := func() protocol.Index { return s.member(1).exchange.Streaming(3, firstInstance) }
+	s.until("member 3 is sent a snapshot", func() bool { return sends() > 0 })
+	for range 5 {
+		s.mustAck(s.put(1))
+	}
+	bad := s.commit(1)
+	require.Greater(t, bad, sends())
+	s.spoilRecord(1, bad)
+	s.member(1).scrubLater(s.set.Election)
+	first := func() protocol.Index { return s.member(1).inst.Core().Status().First }
+	for first() <= bad && s.broken == nil {
+		s.mustAck(s.put(1))
+	}
+	require.Positive(t, sends(), "the snapshot is still under way")
+	require.Less(t, sends(), first()-1, "the log is cut beyond it")
+	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
+	s.passes()
+}

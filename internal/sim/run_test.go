@@ -1,0 +1,263 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/testsize"
+)
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // many small worlds
+	os.Exit(m.Run())
+}
+
+// TestSeeds runs the clusters that TestEverythingHappens does not, outside campaign seeds with few seeds each.
+func TestSeeds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Campaign{
+		{Protocol: defaultProtocol, Nodes: 1, Last: 40},
+		{Protocol: defaultProtocol, Nodes: 2, Last: 40},
+		{Protocol: defaultProtocol, Nodes: 4, Last: 40},
+		{Protocol: defaultProtocol, Nodes: 5, Last: 20},
+		{Protocol: defaultProtocol, Nodes: 7, Last: 30},
+		{Protocol: craft, Nodes: 1, Last: 10},
+		{Protocol: craft, Nodes: 2, Last: 20},
+		{Protocol: craft, Nodes: 3, Last: 60},
+		{Protocol: craft, Nodes: 4, Last: 30},
+		{Protocol: craft, Nodes: 7, Last: 5},
+		{Protocol: "rs-raft", Nodes: 5, Last: 10},
+		{Protocol: "rs-raft", Nodes: 7, Last: 20},
+		{Protocol: "slotpaxos", Nodes: 1, Last: 10},
+		{Protocol: "slotpaxos", Nodes: 3, Last: 10},
+		{Protocol: "slotpaxos", Nodes: 5, Last: 20},
+		{Protocol: multiPaxos, Nodes: 5, Relays: 2, Last: 20},
+		{Protocol: multiPaxos, Nodes: 7, Relays: 2, Last: 5},
+		{Protocol: multiPaxos, Nodes: 5, Quorums: "4/2", Last: 15},
+		{Protocol: multiPaxos, Nodes: 6, Quorums: "grid:2", Last: 10},
+		{Protocol: multiPaxos, Nodes: 4, Quorums: "grid:2", Last: 15},
+		{Protocol: iss, Nodes: 5, Quorums: "4/2", Last: 10},
+		{Protocol: iss, Nodes: 6, Quorums: "grid:2", Last: 5},
+		{Protocol: iss, Nodes: 5, Relays: 2, Last: 5},
+		{Protocol: byKey, Nodes: 1, Last: 10},
+		{Protocol: byKey, Nodes: 2, Last: 10},
+		{Protocol: byKey, Nodes: 3, Last: 10},
+		{Protocol: byKey, Nodes: 4, Last: 10},
+		{Protocol: byKey, Nodes: 7, Last: 5},
+		{Protocol: "lcr", Nodes: 3, Last: 10},
+		{Protocol: "lcr", Nodes: 5, Last: 5},
+		{Protocol: niagara, Nodes: 1, Last: 20},
+		{Protocol: niagara, Nodes: 3, Instances: 1, Last: 20},
+		{Protocol: niagara, Nodes: 4, Instances: 5, Last: 20},
+		{Protocol: niagara, Nodes: 5, Last: 30},
+		{Protocol: craft, Order: string(order.KindNiagara), Nodes: 3, Last: 30},
+		{Protocol: multiRaft, Nodes: 1, Last: 10},
+		{Protocol: multiRaft, Nodes: 3, Last: 10},
+		{Protocol: multiRaft, Nodes: 3, Instances: 1, Last: 10},
+		{Protocol: multiRaft, Nodes: 5, Last: 10},
+	} {
+		c.First, c.Failures = 1, 5
+		c.Last = testsize.Pick(testsize.Seeds, 1, max(3, c.Last/5), c.Last)
+		sum, err := c.Run(nil)
+		require.NoError(t, err)
+		for _, f := range sum.Failed {
+			t.Errorf("%s\nreplay: %s", f.Error, f.Replay)
+		}
+		require.EqualValues(t, c.Last, sum.Runs)
+		require.Positive(t, sum.Acked)
+	}
+}
+
+// TestEverythingHappens counts events, because what never happens is not tested. These are also the seeds of
+// such clusters that TestSeeds leaves out.
+func TestEverythingHappens(t *testing.T) {
+	testsize.Only(t, testsize.Seeds)
+	t.Parallel()
+	for _, c := range []Campaign{
+		{Protocol: defaultProtocol, Nodes: 3, Last: 700},
+		{Protocol: craft, Nodes: 5, Last: 550},
+		{Protocol: niagara, Nodes: 3, Last: 100},
+	} {
+		c.First = 1
+		sum, err := c.Run(nil)
+		require.NoError(t, err)
+		require.Empty(t, sum.Failed)
+		fields := sum.Events.fields()
+		if c.Protocol == niagara {
+			fields = fields[len(fields)-wovenFields:]
+		} else {
+			fields = fields[stagedFields : len(fields)-wovenFields]
+		}
+		if c.Protocol == defaultProtocol {
+			fields = fields[:len(fields)-codedFields]
+		}
+		for _, f := range fields {
+			if e := &sum.Events; c.Protocol == craft && (f.count == &e.Spoilt || f.count == &e.Replaced || f.count == &e.HotCopies || f.count == &e.Astray || f.count == &e.BornApart || f.count == &e.Adopted) {
+				continue // these happen only in runs without bodies, and there are hardly any of those here
+			}
+			often := 10
+			if e := &sum.Events; f.count == &e.Waits || c.Protocol == craft && f.count == &e.RotFound {
+				often = 4 // seldom several members send one member a snapshot, and few runs with bodies have rot
+			}
+			require.Greater(t, *f.count, often, "%s: %s", c.Protocol, f.name)
+		}
+		require.Contains(t, sum.Events.String(), "joint configurations")
+	}
+}
+
+// TestWritesAreAnsweredEarly: with a protocol that does so.
+func TestWritesAreAnsweredEarly(t *testing.T) {
+	testsize.Long(t)
+	c := Campaign{Protocol: "slotpaxos", Nodes: 3, First: 1, Last: 40}
+	sum, err := c.Run(nil)
+	require.NoError(t, err)
+	require.Empty(t, sum.Failed)
+	require.Greater(t, sum.Events.Accepted, 100)
+	require.Greater(t, sum.Events.TokenReads, 100)
+	require.Greater(t, sum.Events.Follows, 100)
+	require.Greater(t, sum.Events.Expired, 10)
+	require.Greater(t, sum.Events.Barriers, 50)
+}
+
+// TestBodiesTakeLanes: those of blind commands, as rows.
+func TestBodiesTakeLanes(t *testing.T) {
+	testsize.Long(t)
+	c := Campaign{Protocol: "lcr", Placement: "code", Nodes: 5, First: 1, Last: 20}
+	sum, err := c.Run(nil)
+	require.NoError(t, err)
+	require.Empty(t, sum.Failed)
+	require.Greater(t, sum.Events.LaneBodies, 100)
+	require.Greater(t, sum.Events.Accepted, 100)
+}
+
+// TestSavedSeeds: campaign seeds runs all of them, a usual run every fourth.
+func TestSavedSeeds(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/seeds")
+	require.NoError(t, err)
+	n, at, every := 0, 0, testsize.Pick(testsize.Seeds, 40, 4, 1)
+	for line := range strings.Lines(string(text)) {
+		var proto string
+		var nodes int
+		var seed uint64
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if at++; at%every > 0 {
+			continue
+		}
+		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
+		require.NoError(t, err, line)
+		o := Options{Seed: seed, Nodes: nodes}
+		proto, relays, _ := strings.Cut(proto, "+")
+		if relays != "" {
+			o.Relays, err = strconv.Atoi(relays)
+			require.NoError(t, err, line)
+		}
+		o.Protocol, proto, _ = strings.Cut(proto, "/")
+		instances, placement, _ := strings.Cut(proto, "/")
+		if instances != "" {
+			o.Instances, err = strconv.Atoi(instances)
+			require.NoError(t, err, line)
+		}
+		o.Placement, o.Quorums, _ = strings.Cut(placement, "/")
+		if v := Run(o).Violation; v != nil {
+			t.Errorf("%v\nonce: %s", v, line)
+		}
+		n++
+	}
+	require.Positive(t, n)
+}
+
+func TestSameSeedSameRun(t *testing.T) {
+	seen := map[uint64]bool{}
+	for seed := uint64(1); seed <= testsize.Pick[uint64](testsize.Seeds, 2, 8, 20); seed++ {
+		proto := registry.Names()[seed%2]
+		var first, second bytes.Buffer
+		a := Run(Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &first})
+		b := Run(Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &second})
+		require.Equal(t, a, b)
+		require.Equal(t, first.String(), second.String(), "byte by byte")
+		require.Equal(t, a.Hash, Run(Options{Seed: seed, Nodes: 3, Protocol: proto}).Hash, "tracing changes nothing")
+		seen[a.Hash] = true
+	}
+	require.Len(t, seen, testsize.Pick(testsize.Seeds, 2, 8, 20), "different seeds are different runs")
+}
+
+func TestTraceIsReadable(t *testing.T) {
+	var b bytes.Buffer
+	res := Run(Options{Seed: 1, Nodes: 3, Mutant: "no-sessions", Trace: &b})
+	for _, want := range []string{"seed 1: 3 nodes", "1 → 2 ", " asks ", "durable up to", "is leader of term", "applies", "FAULT"} {
+		require.Contains(t, b.String(), want)
+	}
+	if res.Violation != nil {
+		require.Contains(t, b.String(), "VIOLATION seed 1")
+	}
+}
+
+func TestCampaignRefusesNonsense(t *testing.T) {
+	good := Campaign{Protocol: "raft", Nodes: 3, First: 1, Last: 1}
+	require.NoError(t, good.Validate())
+	for _, c := range []struct {
+		change func(*Campaign)
+		want   string
+	}{
+		{func(c *Campaign) { c.Protocol = "paxos" }, `"paxos" cannot be simulated; there is: [raft craft rs-raft niagara multi-raft lcr multi-paxos iss epaxos wpaxos slotpaxos]`},
+		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
+		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
+		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" is not for protocol raft; there is: copy, code`},
+		{func(c *Campaign) { c.Protocol, c.Placement = craft, "copy" }, "there is: code"},
+		{func(c *Campaign) { c.Protocol = "rs-raft" }, "3 nodes: rs-raft has quorums for 5 and 7"},
+		{func(c *Campaign) { c.Order = "iss" }, "there is: single, niagara"},
+		{func(c *Campaign) { c.Protocol, c.Order = niagara, string(order.KindSingle) }, "there is: niagara"},
+		{func(c *Campaign) { c.Protocol, c.Instances = niagara, 17 }, "17 instances: want 1 … 16"},
+		{func(c *Campaign) { c.Instances = 2 }, "order single has one"},
+		{func(c *Campaign) { c.First = 2 }, "the first is after the last"},
+		{func(c *Campaign) { c.Mutant = "x" }, "forget-vote"},
+		{func(c *Campaign) { c.Without = []string{"rain"} }, "partition"},
+	} {
+		bad := good
+		c.change(&bad)
+		_, err := bad.Run(nil)
+		var wrong *OptionError
+		require.ErrorAs(t, err, &wrong)
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+func TestCampaignPrintsHowToReplay(t *testing.T) {
+	testsize.Long(t)
+	c := Campaign{Protocol: "raft", Nodes: 3, First: 1, Last: 50, Mutant: "truncate-always", Without: []string{"pause"}}
+	sum, err := c.Run(nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, sum.Failed)
+	f := sum.Failed[0]
+	require.Equal(t, fmt.Sprintf("braid sim --protocol raft --nodes 3 --seeds %d-%d --trace --mutant truncate-always --without pause", f.Seed, f.Seed), f.Replay)
+	again := Run(c.Options(f.Seed))
+	require.NotNil(t, again.Violation)
+	require.Equal(t, f.Error, again.Violation.Error())
+
+	less, res := Shrink(c.Options(f.Seed))
+	require.NotNil(t, res.Violation)
+	require.True(t, slices.Contains(less.Without, "pause"))
+	require.Equal(t, res, Run(less), "the shrunk run is a run")
+}
+
+func TestCampaignStops(t *testing.T) {
+	stop := make(chan struct{})
+	close(stop)
+	c := Campaign{Protocol: "raft", Nodes: 3, First: 1, Last: 1 << 40}
+	sum, err := c.Run(stop)
+	require.NoError(t, err)
+	require.Zero(t, sum.Runs)
+}

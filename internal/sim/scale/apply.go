@@ -1,0 +1,196 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+const (
+	// snapshotBytes is after how many bytes of log there is a snapshot. It is small, so that a long
+	// run needs no more memory than a short one. Snapshots cost nothing here.
+	snapshotBytes = 4 << 20
+	// keepLogBytes is the default of braid.Options.KeepLogBytes.
+	keepLogBytes = 1 << 30
+)
+
+// apply is the thread that applies what instances commit. [member.Apply] decides how. apply is the
+// world and the state machine of member.Apply, and counts what applying costs.
+type apply struct {
+	m      *node
+	thread *thread
+	queue  member.ApplyQueue
+	steps  *member.Apply
+	known  *member.Applied
+
+	// The turn that runs: what it costs, and what is handed on when it ends.
+	cost  spend
+	items []member.ApplyItem // a buffer
+	again []member.ApplyItem
+	news  bool // of how far it has applied
+	// commands is how many the state machine was given.
+	commands int64
+	cuts     []member.Written
+}
+
+func newApply(m *node, meta member.Meta) (*apply, error) {
+	a := &apply{m: m, queue: member.ApplyQueue{Limit: member.ApplyQueueBytes}}
+	applier, err := m.w.newApplier(m, a, &meta)
+	if err != nil {
+		return nil, fmt.Errorf("scale: %w", err)
+	}
+	applier.Again = func(b *member.Batch) { m.w.note(m.proposals.Again([]*member.Batch{b})) }
+	a.known = member.NewApplied(applier)
+	a.steps = member.NewApply(applier, meta.Cursor, snapshotBytes, a)
+	a.thread = m.cpu.thread("apply", a.work, a.finish)
+	return a, nil
+}
+
+func (a *apply) push(it member.ApplyItem) {
+	a.queue.Push(it)
+	a.thread.wake()
+}
+
+func (a *apply) work() spend {
+	a.cost = 0
+	a.items = a.queue.Take(a.items)
+	for i := range a.items {
+		it := &a.items[i]
+		n, before := len(it.Commit.Entries), a.cost
+		if m := a.m.w.meter; m != nil && n > 0 {
+			began := time.Now()
+			a.m.w.note(a.steps.Do(it))
+			m.add(meterApply, n, m.since(began)-float64(a.cost-before))
+		} else {
+			a.m.w.note(a.steps.Do(it))
+		}
+		if n > 0 {
+			a.cost.on(a.m.w.steps.Apply, n, 0)
+		}
+	}
+	clear(a.items)
+	return a.cost
+}
+
+func (a *apply) finish() {
+	if a.news {
+		a.known.Note(a.steps.Applier)
+		a.news = false
+	}
+	for _, it := range a.again {
+		a.push(it)
+	}
+	a.again = a.again[:0]
+	for _, w := range a.cuts {
+		for _, l := range a.m.loops {
+			l.do(func() {
+				l.hosted.SnapshotWritten(w.Meta.Cursor.Point(l.instance).Index, 0, w.Bytes, 0, noStreams)
+			})
+		}
+	}
+	a.cuts = a.cuts[:0]
+	if a.m.load != nil {
+		a.m.load.applied()
+	}
+}
+
+func noStreams(protocol.MemberID) protocol.Index { return 0 }
+
+// settled counts the cost of a batch that is settled.
+func (a *apply) settled(b *member.Batch) {
+	a.cost.on(a.m.w.costs.Settle, len(b.Done), 0)
+	a.m.proposals.Settled(b)
+}
+
+// Left implements member.ApplyWorld, as the methods below do.
+func (a *apply) Left(payload int, applied int64) { a.queue.Left(payload, applied) }
+
+func (a *apply) Installed() { a.queue.Installed() }
+
+func (a *apply) Again(it member.ApplyItem) { a.again = append(a.again, it) }
+
+func (a *apply) Meet() {
+	for _, l := range a.m.loops {
+		l.input(protocol.Meet{})
+	}
+}
+
+func (a *apply) Publish(*member.Applier) error {
+	a.news = true
+	return nil
+}
+
+func (a *apply) PublishConfigs(applier *member.Applier) { a.known.NoteConfigs(applier) }
+
+func (a *apply) Repairing(*order.Cursor) {}
+
+func (a *apply) Useless() {}
+
+func (a *apply) Reshaped(*member.Applier, *member.Meta) error { return nil }
+
+func (a *apply) Staged() (member.ReceivedSnapshot, error) { return nil, errors.ErrUnsupported }
+
+func (a *apply) Merged(*member.Meta, error) {}
+
+func (a *apply) Beginning() bool { return false }
+
+func (a *apply) Restored(*member.Applier, protocol.InstanceID, protocol.Index) error { return nil }
+
+// Cut has the instances cut their logs when the turn ends.
+func (a *apply) Cut(meta *member.Meta, bytes int64) {
+	a.cuts = append(a.cuts, member.Written{Meta: *meta, Bytes: bytes})
+}
+
+func (a *apply) Save(meta member.Meta, _ member.Snapshot, bytes int64) {
+	a.Again(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes}})
+}
+
+func (a *apply) Saved(*member.Saved) {}
+
+func (a *apply) Received(protocol.InstanceID, protocol.Index) (member.ReceivedSnapshot, error) {
+	return nil, &behindError{a.m.id}
+}
+
+func (a *apply) Prune(protocol.Position) error { return nil }
+
+func (a *apply) Tell(member.ApplyNews) {}
+
+// machineOf is the state machine of a member. It does nothing, which costs something.
+type machineOf struct{ a *apply }
+
+func (m machineOf) Apply(commands []member.Command) error {
+	m.a.cost.on(m.a.m.w.costs.Command, len(commands), 0)
+	m.a.commands += int64(len(commands))
+	return nothing{}.Apply(commands)
+}
+
+func (machineOf) Snapshot() (member.Snapshot, error) { return nothing{}, nil }
+
+func (machineOf) Restore(r io.Reader) error { return nothing{}.Restore(r) }
+
+// nothing is a state machine without a state, and its view.
+type nothing struct{}
+
+func (nothing) Apply(commands []member.Command) error {
+	for i := range commands {
+		commands[i].Result = nil
+	}
+	return nil
+}
+
+func (nothing) Snapshot() (member.Snapshot, error) { return nothing{}, nil }
+
+func (nothing) Restore(r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
+}
+
+func (nothing) WriteTo(context.Context, io.Writer) error { return nil }
+
+func (nothing) Close() error { return nil }

@@ -1,0 +1,77 @@
+package scale
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// billed is an instance's core that counts what its steps cost.
+type billed struct {
+	protocol.Core
+	l *loop
+}
+
+// Step implements protocol.Core.
+func (b *billed) Step(now time.Duration, in protocol.Input, eff *protocol.Effects) {
+	w, cost, before := b.l.m.w, &b.l.cost, len(eff.Commit)
+	c := &w.steps
+	if _, wakes := in.(protocol.Wake); wakes && w.meter != nil {
+		w.meter.wake(func() int { b.Core.Step(now, in, eff); return len(eff.Commit) - before })
+	} else {
+		b.Core.Step(now, in, eff)
+	}
+	commits := len(eff.Commit) - before
+	switch in := in.(type) {
+	case *protocol.Message:
+		cost.on(c.message(in.Type), len(in.Entries)+commits, 0)
+	case protocol.Persisted:
+		cost.on(c.Durable, commits, 0)
+	case protocol.Tick:
+		cost.on(c.Tick, commits, 0)
+	case protocol.Wake:
+		cost.on(c.Wake, commits, 0)
+	case protocol.Propose:
+		for i := range in.Entries {
+			cost.on(c.Propose, commits, 0)
+			cost.on(w.costs.Digest, 0, int(in.Entries[i].Size))
+			if in.Entries[i].Kind == protocol.EntrySkip {
+				w.tally.skips += w.one()
+			} else {
+				w.tally.batches += w.one()
+			}
+		}
+	}
+}
+
+// measure has a turn for each thing that happened, and measures how long the instance takes to take
+// it in.
+func (l *loop) measure() {
+	m, written := l.m.w.meter, l.durable > l.told
+	t := l.takeAll()
+	if written {
+		l.measured(m, meterDurable, 0, member.Happened{Durable: t.Durable})
+	}
+	for i := range t.Inputs {
+		kind, n := meterOther, 0
+		if msg, ok := t.Inputs[i].(*protocol.Message); ok && msg.Type >= protocol.FirstOwnType {
+			kind, n = kindOf(msg.Type), len(msg.Entries)
+		}
+		l.measured(m, kind, n, member.Happened{Durable: t.Durable, Inputs: t.Inputs[i : i+1]})
+	}
+	if t.Tick {
+		l.measured(m, meterTick, 0, member.Happened{Durable: t.Durable, Tick: true, Random: t.Random})
+	}
+	l.hosted.Take(member.Happened{Durable: t.Durable, Jobs: t.Jobs})
+	l.end()
+}
+
+// measured measures a turn, without what is measured by itself within it. brings is how many entries it takes in.
+func (l *loop) measured(m *meter, kind meterKind, brings int, t member.Happened) {
+	l.committed, m.inner = 0, 0
+	began := time.Now()
+	l.hosted.Take(t)
+	l.end()
+	m.add(kind, brings+l.committed, m.since(began)-m.inner-m.turn)
+}

@@ -1,0 +1,180 @@
+package scale
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What an instance asks of the member around it: loop implements member.Host. Effects wait until
+// the turn ends. There are no reads, bodies, snapshots of other members or changes of the
+// membership, so nothing is asked of them.
+
+// Now implements member.Host, as the other methods of loop in this file do.
+func (l *loop) Now() time.Duration { return l.m.w.now }
+
+func (l *loop) Siblings() member.Siblings { return siblings{l} }
+
+func (l *loop) Input(in protocol.Input) { l.input(in) }
+
+func (l *loop) Publish(st *protocol.Status) { l.status = st }
+
+// NoteLoad also ends the measurement of a proposal.
+func (l *loop) NoteLoad(load member.Load) {
+	l.load = load
+	if m := l.m.w.meter; m != nil {
+		m.proposed()
+	}
+}
+
+func (l *loop) NoteWeave(*member.WeaveStatus) {}
+
+func (l *loop) Relink(bool) {}
+
+func (l *loop) Fail(err error) { l.m.w.note(err) }
+
+func (l *loop) Condemn(f *protocol.Forgot) { l.m.w.note(member.Forgotten(l.m.id, f)) }
+
+func (l *loop) Waiting() (bytes int, full bool) { return l.m.proposals.WaitingFor(l.instance) }
+
+// TakeBatch also begins the measurement of a proposal.
+func (l *loop) TakeBatch() *member.Batch {
+	b := l.m.proposals.TakeFor(l.instance)
+	if m := l.m.w.meter; m != nil {
+		m.proposes()
+	}
+	return b
+}
+
+func (l *loop) Again(batches []*member.Batch) { l.m.w.note(l.m.proposals.Again(batches)) }
+
+func (l *loop) Expired(now, limit time.Duration) []*member.Batch {
+	return l.m.proposals.Expired(now, limit)
+}
+
+func (l *loop) TakeReads() (asked []*member.ReadGroup, gathered [2]*member.ReadGroup) {
+	return nil, gathered
+}
+
+func (l *loop) RetireReads() []*member.ReadGroup { return nil }
+
+func (l *loop) AskAgain([]*member.ReadGroup) {}
+
+func (l *loop) Risen() uint64 { return l.m.weaver.Risen }
+
+func (l *loop) Weave(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+	wake = l.m.weaver.Set(t, wake)
+	return l.m.weaver.Want(l.instance), wake
+}
+
+func (l *loop) Wanted() order.Slot { return l.m.weaver.Want(l.instance) }
+
+func (l *loop) Refused(r protocol.Rejection) {
+	l.m.w.note(&member.RefusedError{What: "membership change", Reason: r.Reason, Leader: r.Leader})
+}
+
+func (l *loop) Frame(m *protocol.Message) ([][]byte, error) {
+	l.framed = m
+	if m := l.m.w.meter; m != nil {
+		m.frames()
+	}
+	return l.m.framer.Frame(m)
+}
+
+// Transmit implements member.Host. The message is the one that was framed last. All streams of the
+// instance share a link here.
+func (l *loop) Transmit(_ protocol.MemberID, _ uint32, parts [][]byte) bool {
+	f := newFrame(l.framed, parts)
+	l.cost.on(l.m.w.steps.Frame, len(f.msg.Entries), 0)
+	if m := l.m.w.meter; m != nil {
+		f.wire = m.framed(f.msg, parts)
+	}
+	l.frames = append(l.frames, f)
+	return true
+}
+
+func (l *loop) Unreadable(_ *protocol.Message, err error, _ member.Remedy) { l.m.w.note(err) }
+
+func (l *loop) SendSnapshot(to protocol.MemberID, _ *member.SnapshotOffer) {
+	l.m.w.note(&behindError{to})
+}
+
+func (l *loop) AskMissing(protocol.MemberID) { l.m.w.note(&behindError{l.m.id}) }
+
+func (l *loop) Submit(records []wal.Record, seq uint64) {
+	l.logs = append(l.logs, logWork{records: records, seq: seq})
+}
+
+func (l *loop) CutLog(at protocol.Index) { l.logs = append(l.logs, logWork{cut: at}) }
+
+func (l *loop) Harmed(err *member.LoadError) { l.m.w.note(err) }
+
+func (l *loop) Unnamed(*protocol.Status) []protocol.Change { return nil }
+
+func (l *loop) AppliedOf() (added, applied protocol.Index, ok bool) {
+	return l.m.apply.known.Of(l.instance)
+}
+
+func (l *loop) At() (order.Cursor, []protocol.Config) { return l.m.apply.known.At() }
+
+func (l *loop) AppliedBytes() int64 { return l.m.apply.queue.Total() }
+
+func (l *loop) Install(*protocol.Base) { l.m.w.note(&behindError{l.m.id}) }
+
+func (l *loop) Commit(c member.CommittedEntries) {
+	l.committed += len(c.Entries)
+	l.commits = append(l.commits, c)
+}
+
+func (l *loop) AskRead(*member.ReadGroup, protocol.Round, []protocol.InstanceID) bool { return false }
+
+func (l *loop) ReadPoint(*member.ReadGroup, protocol.Index) {}
+
+func (l *loop) FailRead(*member.ReadGroup, error) {}
+
+func (l *loop) ExpiredTokens(time.Duration) []*member.TokenRead { return nil }
+
+func (l *loop) Saved() *member.Saved { return &member.Saved{} }
+
+func (l *loop) WantSnapshot() {}
+
+func (l *loop) TendState(*protocol.Status) {}
+
+func (l *loop) BodyNews() (in protocol.Bodies, changed bool) { return in, false }
+
+func (l *loop) BodiesInstalling(protocol.Index) {}
+
+func (l *loop) BodiesCommitted([]protocol.Entry) {}
+
+func (l *loop) BodiesCompacted(protocol.Index) {}
+
+func (l *loop) Want([]protocol.BodyRef) {}
+
+// siblings are the instances of a member, for the turn of one of them. All are always in force.
+type siblings struct{ of *loop }
+
+// IDs implements member.Siblings, as the methods below do.
+func (s siblings) IDs() []protocol.InstanceID { return s.of.m.ids }
+
+func (s siblings) Since() protocol.Round { return 0 }
+
+func (s siblings) Load(i int) member.Load { return s.of.m.loops[i].load }
+
+func (s siblings) Status(i int) *protocol.Status { return s.of.m.loops[i].status }
+
+// Wake has an instance woken when the turn ends.
+func (s siblings) Wake(i int) { s.of.wakes = append(s.of.wakes, s.of.m.loops[i]) }
+
+func (s siblings) Tell(i int, in protocol.Input) { s.of.m.loops[i].input(in) }
+
+func (s siblings) HandRead(int, *member.ReadGroup) {}
+
+// behindError says that a member is so far behind that it needs a snapshot.
+type behindError struct{ member protocol.MemberID }
+
+func (e *behindError) Error() string {
+	return "scale: member " + e.member.String() + " needs a snapshot, which the model does not have"
+}

@@ -1,0 +1,185 @@
+package scale
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// loop is an instance's event loop on a member. [member.Hosted] decides what happens in a turn. The
+// loop is its host (see host.go): it counts what the turn costs, and hands on what the turn asks
+// for when that time is over.
+type loop struct {
+	m        *node
+	instance protocol.InstanceID
+	inst     *member.Instance
+	hosted   *member.Hosted
+	thread   *thread
+
+	// What waits for the next turn.
+	inputs  []protocol.Input
+	jobs    []func()
+	bytes   int           // of messages in inputs
+	tick    bool          // a tick is due
+	durable uint64        // the last step that is durable
+	told    uint64        // the last step that the instance knows to be durable; ≤ durable
+	timer   time.Duration // when the thread is woken for proposals that wait; if past, nothing is planned
+
+	load   member.Load
+	status *protocol.Status
+
+	// The turn that runs: what it costs, how many entries it commits, the message that it frames,
+	// and what is handed on when it ends.
+	cost      spend
+	committed int
+	framed    *protocol.Message
+	frames    []frame
+	logs      []logWork
+	commits   []member.CommittedEntries
+	wakes     []*loop
+	taken     []protocol.Input // a buffer
+}
+
+// logWork is what a turn hands to the log: records of all steps up to seq, or with cut the end of
+// the log that is given up.
+type logWork struct {
+	records []wal.Record
+	seq     uint64
+	cut     protocol.Index
+}
+
+// As in braid.Options.
+const (
+	heartbeat       = 100 * time.Millisecond
+	electionTimeout = time.Second
+	tickEvery       = heartbeat / 10
+	giveUp          = 5*time.Second + 5*electionTimeout
+)
+
+func newLoop(m *node, instance protocol.InstanceID, meta *member.Meta) (*loop, error) {
+	rec := protocol.Recovered{Base: meta.Base(instance)}
+	core, err := m.w.newCore(m, instance, rec)
+	if err != nil {
+		return nil, fmt.Errorf("scale: %w", err)
+	}
+	config := member.InstanceConfig{
+		Self: m.id, Instance: instance, Session: m.session,
+		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: member.Backlog(m.w.cfg.Instances), Codec: m.w.protocol.Core.Codec,
+	}
+	if m.w.begin.Woven() {
+		config.Woven = &rec
+	}
+	l := &loop{m: m, instance: instance}
+	l.inst = member.NewInstance(config, &billed{core, l})
+	l.hosted = member.NewHosted(member.HostedConfig{
+		Self: m.id, Instance: instance, Heartbeat: heartbeat, Election: electionTimeout, GiveUp: giveUp, Leaders: m.w.leaders, Keyed: m.w.begin.Keyed,
+		KeepLogBytes: keepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,
+	}, l, l.inst)
+	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", instance), l.work, l.finish)
+	return l, nil
+}
+
+// input adds something that happened to the next turn.
+func (l *loop) input(in protocol.Input) {
+	l.inputs = append(l.inputs, in)
+	l.thread.wake()
+}
+
+// message is input for a message of so many bytes. If too much waits it is dropped.
+func (l *loop) message(m *protocol.Message, bytes int) {
+	if !inboxLimit.Takes(l.m.inbox+bytes, l.bytes, bytes, len(l.m.loops)) {
+		return
+	}
+	l.bytes += bytes
+	l.m.inbox += bytes
+	l.input(m)
+}
+
+var inboxLimit = member.NewInboxLimit()
+
+// do adds a job to the next turn.
+func (l *loop) do(job func()) {
+	l.jobs = append(l.jobs, job)
+	l.thread.wake()
+}
+
+// work has a turn with all that waits. Where costs are measured, each thing that happened has a
+// turn of its own.
+func (l *loop) work() spend {
+	l.cost = 0
+	if l.m.w.meter != nil {
+		l.measure()
+		return l.cost
+	}
+	l.hosted.Take(l.takeAll())
+	l.end()
+	return l.cost
+}
+
+// end carries out what follows from what was taken in.
+func (l *loop) end() {
+	if due := l.hosted.Finish(); due > 0 {
+		l.wakeAt(due)
+	}
+}
+
+// takeAll takes out everything that waits.
+func (l *loop) takeAll() member.Happened {
+	l.taken, l.inputs = l.inputs, l.taken[:0]
+	t := member.Happened{Durable: l.durable, Inputs: l.taken, Jobs: l.jobs}
+	if l.tick {
+		t.Tick, t.Random = true, l.m.w.rng.Uint64()
+	}
+	l.m.inbox -= l.bytes
+	l.told, l.jobs, l.tick, l.bytes = l.durable, nil, false, 0
+	return t
+}
+
+func (l *loop) wakeAt(due time.Duration) {
+	w := l.m.w
+	if l.timer <= w.now || due < l.timer {
+		l.timer = due
+		w.after(due-w.now, l.thread.wake)
+	}
+}
+
+// finish hands on the results of the turn.
+func (l *loop) finish() {
+	m := l.m
+	for _, f := range l.frames {
+		m.link(f.msg.To, l.instance).send(f)
+	}
+	clear(l.frames)
+	l.frames = l.frames[:0]
+	for i := range l.logs {
+		m.disk.submit(l, &l.logs[i])
+	}
+	clear(l.logs)
+	l.logs = l.logs[:0]
+	for _, c := range l.commits {
+		m.apply.push(member.ApplyItem{Commit: c})
+	}
+	clear(l.commits)
+	l.commits = l.commits[:0]
+	for _, o := range l.wakes {
+		o.thread.wake()
+	}
+	l.wakes = l.wakes[:0]
+}
+
+// wrote says that everything up to a step is durable.
+func (l *loop) wrote(seq uint64, err error) {
+	l.m.w.note(err)
+	l.durable = max(l.durable, seq)
+	l.thread.wake()
+}
+
+// ticks makes the loop tick from now on.
+func (l *loop) ticks() {
+	l.tick = true
+	l.thread.wake()
+	l.m.w.after(tickEvery, l.ticks)
+}

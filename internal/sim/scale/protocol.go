@@ -1,0 +1,101 @@
+package scale
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What follows from the protocol of a run, as in production: see braid.Options and package replica.
+
+// choose finds the protocol, how its instances are ordered, and who should lead them.
+func (w *world) choose() error {
+	p := registry.Find(w.cfg.Protocol)
+	w.protocol, w.begin = p, order.Begin(w.cfg.Instances, p.Weaves())
+	if p.Keyed("") {
+		w.begin = order.BeginKeyed(w.cfg.Instances)
+	}
+	switch {
+	case !p.Several():
+	case p.Core.Roams:
+		w.leaders = protocol.LeadersBegin
+	case w.cfg.Spread || w.begin.Keyed:
+		w.leaders = protocol.LeadersSpread
+	default:
+		w.leaders = protocol.LeadersTogether
+	}
+	var err error
+	if w.quorums, err = p.Flexible(w.cfg.Quorums, w.cfg.Nodes); err != nil {
+		return err
+	}
+	w.epochs, err = p.Core.Complete(protocol.EpochSettings{})
+	return err
+}
+
+// newCore makes the core of an instance.
+func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
+	s := protocol.Settings{
+		Self: m.id, Instance: instance, Session: m.session, Heartbeat: heartbeat, ElectionTimeout: electionTimeout,
+		PipelineDepth: w.cfg.Depth, Leaders: w.leaders, Relays: w.cfg.Relays, Epochs: w.epochs,
+	}
+	if w.cfg.NoBatching {
+		s.MaxFrameEntries = 1
+	}
+	w.quorums.Set(&s)
+	return w.protocol.Core.New(s, rec)
+}
+
+// newApplier makes what applies on a member: a state machine, or one for each group of keys.
+func (w *world) newApplier(m *node, a *apply, meta *member.Meta) (*member.Applier, error) {
+	var sm member.StateMachine = machineOf{a}
+	if w.begin.Keyed {
+		groups, err := member.NewGroups(meta.Cursor.Instances(), func(protocol.InstanceID) member.StateMachine { return machineOf{a} })
+		if err != nil {
+			return nil, err
+		}
+		sm = groups
+	}
+	applier := member.NewApplier(sm, *meta, m.session, 0, member.LoadFrom(m.disk.log))
+	return applier, applier.Derive(w.protocol.Core.Deriving(w.epochs), meta)
+}
+
+// keyed reports whether a command's keys matter.
+func (w *world) keyed() bool { return w.begin.Keyed || w.protocol.Core.Proposing.Keys }
+
+// keyGroups is into how many groups keys fall at least. No two members use the same one, as long as there are enough.
+const keyGroups = 16
+
+// nextKey is the key of a member's next command: one that all use, or one of a group that no other member uses. The groups
+// belong to members in turns. They are those of the instances, if these are groups of keys.
+func (w *world) nextKey(m *node) uint64 {
+	groups := max(keyGroups, w.cfg.Nodes)
+	if w.begin.Keyed {
+		groups = w.cfg.Instances
+	}
+	if w.cfg.Conflicts > 0 && w.rng.Float64() < w.cfg.Conflicts {
+		return uint64(groups)
+	}
+	group := (int(m.id) - 1) % groups
+	if own := (groups - 1 - group) / w.cfg.Nodes; own > 0 {
+		group += w.cfg.Nodes * w.rng.IntN(own+1)
+	}
+	m.keys++
+	number := m.keys
+	if w.cfg.Keys > 0 {
+		number = uint64(w.rng.IntN(max(1, w.cfg.Keys/groups)))
+	}
+	return uint64(2*groups+group) + uint64(groups)*number
+}
+
+// leading are the members that should lead an instance at the beginning.
+func (w *world) leading() (leaders []*node) {
+	for i := range w.cfg.Instances {
+		if m := w.leader(protocol.InstanceID(i + 1)); !slices.Contains(leaders, m) {
+			leaders = append(leaders, m)
+		}
+	}
+	return leaders
+}

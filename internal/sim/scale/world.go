@@ -1,0 +1,224 @@
+package scale
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// world is the simulated time and the events that are planned in it.
+type world struct {
+	cfg   Config
+	costs Costs // with the factor in them
+	steps Steps // likewise, of the protocol
+	rng   *rand.Rand
+	meter *meter // nil unless costs are measured
+
+	now    time.Duration
+	events []event // a heap, the next one first
+	seq    uint64
+
+	machines []*machine
+	members  []*node
+	tally    tally
+	// from and to bound the time that counts. Simulated time began at origin.
+	origin, from, to time.Duration
+	command          []byte // all commands have the same bytes
+	came             int64  // commands that have come through
+
+	protocol *registry.Protocol
+	begin    order.Cursor
+	leaders  protocol.Leaders
+	elected  int // the member that leads where nobody is preferred
+	quorums  quorum.System
+	epochs   protocol.EpochSettings
+
+	err error // the first thing that went wrong
+}
+
+type event struct {
+	at  time.Duration
+	seq uint64
+	do  func()
+}
+
+func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
+
+// after plans do, d from now. What is planned for the same instant happens in the order in which it
+// was planned.
+func (w *world) after(d time.Duration, do func()) {
+	w.seq++
+	w.events = append(w.events, event{w.now + max(d, 0), w.seq, do})
+	h := w.events
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h[i].before(&h[up]) {
+			return
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+func (w *world) pop() event {
+	h := w.events
+	top, last := h[0], len(h)-1
+	h[0] = h[last]
+	h[last] = event{}
+	w.events = h[:last]
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
+			if h[c].before(&h[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return top
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}
+
+// run runs all events up to a time.
+func (w *world) run(until time.Duration) {
+	for len(w.events) > 0 && w.events[0].at <= until {
+		e := w.pop()
+		w.now = e.at
+		e.do()
+	}
+	w.now = until
+}
+
+// note notes an error. None may happen here.
+func (w *world) note(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// time is now.
+func (w *world) time() time.Duration { return w.now }
+
+// counts reports whether the present is in the time that counts.
+func (w *world) counts() bool { return w.now > w.from && w.now <= w.to }
+
+// machine is a number of cores, and the threads that want one.
+type machine struct {
+	w     *world
+	cores int
+	idle  int
+	ready fifo[*thread] // in the order in which they get a core
+	busy  time.Duration // of all cores, in the time that counts
+}
+
+func (w *world) machine(cores int) *machine {
+	m := &machine{w: w, cores: cores, idle: cores}
+	w.machines = append(w.machines, m)
+	return m
+}
+
+// thread does work when it is woken. It gets a core, works for as long as that costs, and then
+// hands on the results.
+type thread struct {
+	m    *machine
+	name string
+	// work takes what waits for the thread and returns what it costs. finish hands on the results.
+	work   func() spend
+	finish func()
+	end    func() // endTurn, bound only once
+
+	state threadState
+	again bool // woken while running
+	took  time.Duration
+	busy  time.Duration // in the time that counts
+}
+
+type threadState uint8
+
+const (
+	asleep threadState = iota
+	waking             // asleep, and will be ready in a moment
+	ready
+	running
+)
+
+func (m *machine) thread(name string, work func() spend, finish func()) *thread {
+	t := &thread{m: m, name: name, work: work, finish: finish}
+	t.end = t.endTurn
+	return t
+}
+
+// wake lets the thread have a turn soon.
+func (t *thread) wake() {
+	switch t.state {
+	case asleep:
+		t.state = waking
+		t.m.w.after(time.Duration(t.m.w.costs.Wake), t.enqueue)
+	case running:
+		t.again = true
+	}
+}
+
+func (t *thread) enqueue() {
+	t.state = ready
+	t.m.ready.push(t)
+	t.m.dispatch()
+}
+
+func (m *machine) dispatch() {
+	for m.idle > 0 && m.ready.len() > 0 {
+		t := m.ready.pop()
+		m.idle--
+		t.state = running
+		cost := t.work()
+		cost.on(m.w.costs.Turn, 0, 0)
+		t.took = cost.duration()
+		m.w.after(t.took, t.end)
+	}
+}
+
+func (t *thread) endTurn() {
+	m := t.m
+	if m.w.counts() {
+		t.busy += t.took
+		m.busy += t.took
+	}
+	t.finish()
+	t.state = asleep
+	m.idle++
+	if t.again { // it is still awake
+		t.again, t.state = false, ready
+		m.ready.push(t)
+	}
+	m.dispatch()
+}
+
+// fifo is a queue that reuses its memory.
+type fifo[T any] struct {
+	items []T
+	head  int
+}
+
+func (f *fifo[T]) len() int { return len(f.items) - f.head }
+
+func (f *fifo[T]) push(v T) {
+	if f.head > 64 && f.head > f.len() {
+		f.items = f.items[:copy(f.items, f.items[f.head:])]
+		f.head = 0
+	}
+	f.items = append(f.items, v)
+}
+
+func (f *fifo[T]) pop() T {
+	var zero T
+	v := f.items[f.head]
+	f.items[f.head] = zero
+	f.head++
+	return v
+}

@@ -1,0 +1,607 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol"
+)
+
+// script is a world without chance, in which a scenario is played step by step. Links take a
+// millisecond, disks take two, and nothing fails unless the scenario says so. If SIM_TRACE is set,
+// the conversation goes to standard error.
+type script struct {
+	t *testing.T
+	*World
+	client client
+}
+
+const (
+	stageHeartbeat = 50 * time.Millisecond
+	stageElection  = 500 * time.Millisecond
+)
+
+func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *script {
+	t.Helper()
+	set := Settings{
+		protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant, Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond,
+		DelayMin: time.Millisecond, DelayMax: time.Millisecond, SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond,
+		SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30, GiveUp: time.Hour, BatchCommands: 1, BatchBytes: 1 << 20, Keys: 1,
+	}
+	set.Core = protocol.Settings{Instance: firstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
+	set.Core.Mutant = set.protocolMutant()
+	if tweak != nil {
+		tweak(&set)
+	}
+	var out *trace
+	if os.Getenv("SIM_TRACE") != "" {
+		out = newTrace(io.Writer(os.Stderr))
+	}
+	s := &script{t: t, World: newWorld(set, chanceOf(1, "run").rng, out)}
+	s.client = client{w: s.World, number: 1}
+	for _, m := range s.members {
+		s.startMember(m)
+	}
+	return s
+}
+
+// until lets time pass until done is true. It fails the test if that takes more than a minute.
+func (s *script) until(what string, done func() bool) {
+	s.t.Helper()
+	if !s.runUntil(s.now+time.Minute, done) && s.broken == nil {
+		require.Fail(s.t, "not reached: "+what, s.describeMembers(s.members))
+	}
+}
+
+// neverComes adds voters that never come, as with a mistyped address, twice. The one member that is
+// there must go on. A third one comes at last, and becomes a voter by itself.
+func neverComes(s *script) {
+	s.elect(1)
+	s.wait(2) // the log has a lineage before anybody is added
+	for _, id := range []protocol.MemberID{2, 3, 4} {
+		m := newMember(s.World, id)
+		m.join, m.gone = true, id < 4
+		s.members = append(s.members, m)
+		added := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}}}
+		s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.violate(1, err) })
+		s.wait(1)
+		op := s.put(1)
+		if !s.runUntil(s.now+20*stageElection, func() bool { return s.acked(op) }) {
+			s.violate(1, fmt.Errorf("writes wait for member %s, which never came", id))
+			return
+		}
+	}
+	s.start(4)
+	s.until("4 is a voter", func() bool { return s.member(4).witness.status.Config.Voter(4) })
+	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}}
+	s.member(1).Change(remove, func(err error) { s.violate(1, err) })
+	s.wait(1)
+	s.mustAck(s.get(4))
+}
+
+func TestMembersThatNeverComeHoldUpNothing(t *testing.T) {
+	s := newStage(t, 1, "", nil)
+	neverComes(s)
+	require.Nil(t, s.end())
+}
+
+// unknownLeader has a member that was away come back to a leader that joined meanwhile. It does not
+// know that leader, and must answer it all the same: otherwise it never gets the log.
+func unknownLeader(s *script) {
+	s.elect(1)
+	s.wait(2) // the membership names whose log each member has
+	s.crash(3)
+	added := []protocol.Change{{Kind: protocol.AddVoter, Member: s.addMember()}}
+	s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.violate(1, err) })
+	s.until("4 is a voter", func() bool { m := s.member(4); return m.up && m.witness.status.Config.Voter(4) })
+	s.wait(2)
+	s.member(1).step(protocol.Transfer{To: 4})
+	s.until("4 leads", func() bool { return s.member(4).role() == protocol.Leader })
+	op := s.put(4)
+	s.mustAck(op)
+	s.start(3)
+	if !s.runUntil(s.now+10*stageElection, func() bool { c := s.member(3).applier.Config(); return c.Voter(4) }) {
+		s.violate(3, fmt.Errorf("it does not get the log of member 4, which it does not know"))
+	}
+}
+
+func TestAMemberAnswersALeaderThatItDoesNotKnow(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	unknownLeader(s)
+	s.passes()
+}
+
+// TestAnUndecidedRemovalEndsNoLink: a leader that is cut off removes another member, which leads later. It
+// must answer that one, because its removal never happened.
+func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(2)
+	s.mustAck(s.put(2))
+	s.wait(2)
+	s.split(2)
+	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}}}
+	s.member(2).Change(remove, func(err error) { s.tracef("refused: %v", err) })
+	s.until("2 has the change in its log", func() bool { return s.member(2).witness.status.Config.Find(1) == nil })
+	s.elect(1)
+	s.wait(10) // far longer than a link to a removed member stays
+	s.heal()
+	op := s.put(1)
+	s.mustAck(op)
+	if !s.runUntil(s.now+10*stageElection, func() bool { return s.commit(2) == s.commit(1) }) {
+		s.violate(2, fmt.Errorf("it does not answer member 1, which was never removed"))
+	}
+	s.passes()
+}
+
+// TestALearnerThatIsAheadIsNoObstacle: a member that is cut off has an undecided change that makes a learner
+// a voter. The learner alone has what a later leader wrote, and that leader is lost. The first one needs
+// the learner's vote and has less than it. The others must go on all the same.
+func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(3)
+	s.mustAck(s.put(3))
+	s.wait(2)
+	added := s.addMember()
+	learns := []protocol.Change{{Kind: protocol.AddLearner, Member: added}}
+	s.member(3).Change(learns, func(err error) { s.violate(3, err) })
+	s.until("4 is a learner", func() bool {
+		m := s.member(4)
+		return m.up && m.witness.status.Config.Find(4) != nil && s.commit(4) == s.commit(3)
+	})
+	s.wait(2)
+	s.split(3)
+	counts := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}}
+	s.member(3).Change(counts, func(err error) { s.tracef("refused: %v", err) })
+	s.until("3 counts 4", func() bool { return s.member(3).witness.status.Config.Voter(4) })
+	s.pass = func(m *protocol.Message) bool { return m.Type != raft.MsgAppend || m.To == 4 }
+	s.elect(2)
+	s.until("only 4 has the entry of 2", func() bool { return s.last(4) == s.last(2) && s.last(4) > s.last(1) })
+	s.crash(2)
+	s.member(2).gone = true
+	s.pass = nil
+	s.heal()
+	require.False(t, s.member(4).witness.status.Config.Voter(4))
+	s.until("somebody leads", func() bool { l := s.leader(); return l != nil && l.id != 2 && l.id != 4 })
+	s.mustAck(s.put(1))
+	s.passes()
+}
+
+// TestAPlannedStopIsNotNoticed: another member leads long before an election timeout has passed.
+// Operations that were asked for before the stop take effect.
+func TestAPlannedStopIsNotNoticed(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(2))
+	began := s.now
+	ops := []*operation{s.put(1), s.put(2), s.put(3)}
+	s.leave(s.member(1), stageElection)
+	s.until("1 has stopped", func() bool { return !s.member(1).up })
+	ops = append(ops, s.put(2), s.put(3))
+	for _, op := range ops[1:] { // the client of the member that stops may not hear the answer
+		s.mustAck(op)
+	}
+	require.Less(t, s.now-began, stageElection/2)
+	require.Nil(t, s.end())
+}
+
+// wait lets so many election timeouts pass.
+func (s *script) wait(timeouts float64) {
+	s.run(s.now + time.Duration(timeouts*float64(stageElection)))
+}
+
+// elect waits until a member leads. Meanwhile only that member can stand for election.
+func (s *script) elect(id protocol.MemberID) {
+	s.t.Helper()
+	before := s.pass
+	s.pass = func(m *protocol.Message) bool {
+		if (m.Type == raft.MsgPreVote || m.Type == raft.MsgVote) && m.From != id {
+			return false
+		}
+		return before == nil || before(m)
+	}
+	s.until(fmt.Sprintf("%s leads", id), func() bool { m := s.member(id); return m.up && m.role() == protocol.Leader })
+	s.pass = before
+}
+
+// ask sends an operation to a member. It returns when the turns that follow at once have ended.
+func (s *script) ask(id protocol.MemberID, op *operation) {
+	s.client.perform(s.member(id), op, time.Hour, func() {})
+	s.run(s.now)
+}
+
+// put asks a member for a write and returns at once.
+func (s *script) put(id protocol.MemberID) *operation {
+	op := &operation{Operation: check.Operation{Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(s.ops))}}
+	s.ask(id, op)
+	return op
+}
+
+// get asks a member for a read and returns at once.
+func (s *script) get(id protocol.MemberID) *operation {
+	op := &operation{Operation: check.Operation{Kind: check.Get, Key: "k0"}}
+	s.ask(id, op)
+	return op
+}
+
+// acked reports whether the operation was answered with success.
+func (s *script) acked(op *operation) bool { return s.history.Operation(op.id).Outcome == check.OK }
+
+func (s *script) mustAck(op *operation) {
+	s.t.Helper()
+	s.until("the operation is acknowledged", func() bool { return s.acked(op) })
+}
+
+// split cuts all links between the given members and the others.
+func (s *script) split(ids ...protocol.MemberID) {
+	s.heal()
+	in := func(m *Member) bool {
+		for _, id := range ids {
+			if m.id == id {
+				return true
+			}
+		}
+		return false
+	}
+	for _, a := range s.members {
+		for _, b := range s.members {
+			s.link(a.id, b.id).cut = in(a) != in(b)
+		}
+	}
+}
+
+func (s *script) crash(ids ...protocol.MemberID) {
+	for _, id := range ids {
+		s.member(id).crash()
+	}
+}
+
+func (s *script) start(ids ...protocol.MemberID) {
+	for _, id := range ids {
+		m := s.member(id)
+		m.disk.failSync, m.disk.power = false, 0
+		if !m.up && !m.gone && s.broken == nil {
+			s.boot(m)
+		}
+	}
+}
+
+// end ends all faults, demands progress and judges the run. It returns what was violated.
+func (s *script) end() *Violation {
+	if s.broken == nil {
+		s.recover()
+	}
+	if s.out != nil {
+		require.NoError(s.t, s.out.out.Flush())
+	}
+	return s.broken
+}
+
+func (s *script) passes() {
+	s.t.Helper()
+	if v := s.end(); v != nil {
+		require.NoError(s.t, v)
+	}
+}
+
+// figure8 is the scenario of figure 8 of the Raft paper. An entry of an old term is on a majority,
+// and a member without it can still win an election.
+func figure8(s *script) {
+	s.elect(1)
+	s.wait(0.2)
+	s.split(1, 2)
+	s.put(1)
+	s.wait(0.1)
+	s.crash(1, 2)
+	s.heal()
+
+	// 5 leads a term of its own and tells nobody.
+	s.pass = func(m *protocol.Message) bool { return m.From != 5 || m.Type != raft.MsgAppend }
+	s.elect(5)
+	s.wait(0.1)
+	s.crash(5)
+
+	// 1 leads again. The old entry reaches a majority; no entry of the new term does.
+	s.pass = nil
+	s.start(1, 2)
+	limit := s.member(5).witness.status.Term
+	s.pass = func(m *protocol.Message) bool {
+		return m.Type != raft.MsgAppend || len(m.Entries) == 0 || m.Entries[len(m.Entries)-1].Term < limit
+	}
+	s.elect(1)
+	s.wait(0.5)
+	s.crash(1, 2)
+
+	// 5 can win against all members that hold the entry, and then replaces it.
+	s.pass = nil
+	s.start(5)
+	s.elect(5)
+	s.wait(1)
+	s.start(1, 2)
+}
+
+// jointHalf brings a configuration change into a leader's log while the old members are out of
+// reach. The change goes from three members to three others, two of which are new.
+func jointHalf(s *script) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	for range 2 {
+		added := s.addMember()
+		s.until("the learner is let in", func() bool {
+			if m := s.member(1).witness.status.Config; m.Find(added.ID) != nil {
+				return true
+			}
+			s.member(1).Change([]protocol.Change{{Kind: protocol.AddLearner, Member: added}}, func(error) {})
+			s.wait(1)
+			return false
+		})
+	}
+	s.wait(4)
+	s.split(1, 4, 5)
+	s.member(1).Change([]protocol.Change{
+		{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}, {Kind: protocol.AddVoter, Member: protocol.Member{ID: 5}},
+		{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}},
+	}, func(err error) { s.tracef("refused: %v", err) })
+	s.run(s.now)
+	require.True(s.t, s.member(1).witness.status.Config.Joint() || s.broken != nil, "the change was refused")
+	lost := s.put(1)
+	s.wait(0.5)
+	s.pass = nil
+	s.elect(2)
+	s.mustAck(s.put(3))
+	if s.broken == nil {
+		require.False(s.t, s.acked(lost), "decided without the outgoing voters")
+	}
+}
+
+// oldLease leaves a leader alone, perhaps with its lease. The others, whose clocks run fast, elect
+// another leader.
+func oldLease(s *script) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(2)
+	s.member(2).setRate(1.8)
+	s.member(3).setRate(1.8)
+	s.split(1)
+	began := s.now
+	s.elect(2)
+	s.mustAck(s.put(2))
+	s.tracef("the others went on after %s", s.now-began)
+	s.get(1)
+	s.wait(0.5)
+}
+
+// oldLeader lets a leader stand still while a read waits for it. Meanwhile the others go on.
+func oldLeader(s *script) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.member(1).paused = s.now + 10*stageElection
+	s.get(1)
+	s.elect(2)
+	s.mustAck(s.put(2))
+	s.wait(10)
+}
+
+// frozenLeader freezes a leader in the middle of a turn. Meanwhile the others go on, and a client
+// asks the frozen leader.
+func frozenLeader(s *script) {
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.wait(1)
+	s.member(1).freeze(6 * stageElection)
+	s.elect(2)
+	s.mustAck(s.put(2))
+	s.get(1)
+	s.wait(10)
+}
+
+func TestLeaderFrozenInATurn(t *testing.T) {
+	for _, tweak := range []func(*Settings){nil, leases(0.1)} {
+		s := newStage(t, 3, "", tweak)
+		frozenLeader(s)
+		s.passes()
+	}
+	s := newStage(t, 3, string(member.MutantOldClock), leases(0.1))
+	frozenLeader(s)
+	require.ErrorContains(t, s.end(), "a read may be served at 3, and 5 was decided when it was asked for")
+}
+
+func TestOldLeaderThatStoodStill(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	oldLeader(s)
+	s.passes()
+}
+
+func TestFigure8(t *testing.T) {
+	s := newStage(t, 5, "", nil)
+	figure8(s)
+	s.passes()
+}
+
+func TestJointChangeNeedsBothHalves(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	jointHalf(s)
+	s.passes()
+}
+
+func leases(drift float64) func(*Settings) {
+	return func(s *Settings) {
+		s.Core.LeaseReads = true
+		s.Core.MaxClockDrift = time.Duration(drift * float64(stageElection))
+	}
+}
+
+func TestOldLeaderWithALease(t *testing.T) {
+	s := newStage(t, 3, "", leases(0.9))
+	oldLease(s)
+	s.passes()
+}
+
+// TestLeaderCrashAfterPartialReplication: an entry that only a minority holds may survive or not.
+// Once it was seen, it stays.
+func TestLeaderCrashAfterPartialReplication(t *testing.T) {
+	for _, successor := range []protocol.MemberID{2, 3, 4} {
+		s := newStage(t, 5, "", nil)
+		s.elect(1)
+		s.mustAck(s.put(1))
+		s.split(1, 2)
+		op := s.put(1)
+		s.wait(0.1)
+		require.False(t, s.acked(op))
+		s.crash(1)
+		s.heal()
+		if successor == 2 {
+			s.elect(2)
+			s.wait(0.5)
+			require.True(t, op.effective, "2 holds it and led")
+		} else {
+			s.split(1, 2)
+			s.elect(successor)
+			s.mustAck(s.put(successor))
+			require.False(t, op.effective)
+		}
+		s.start(1)
+		s.passes()
+	}
+}
+
+func TestPowerLossOfEverybody(t *testing.T) {
+	for delay := time.Duration(0); delay < 12*time.Millisecond; delay += 500 * time.Microsecond {
+		s := newStage(t, 3, "", nil)
+		s.elect(1)
+		op := s.put(1)
+		s.run(s.now + delay)
+		answered := s.acked(op)
+		s.crash(1, 2, 3)
+		s.wait(1)
+		s.start(1, 2, 3)
+		s.passes()
+		require.True(t, op.effective || !answered, "acknowledged and lost with a delay of %s", delay)
+	}
+}
+
+func TestLeaderWithAStalledDiskIsReplaced(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.member(1).stalled = s.now + time.Hour
+	op := s.put(1)
+	s.until("another leader", func() bool {
+		return s.member(1).role() != protocol.Leader && (s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader)
+	})
+	s.mustAck(op) // by the others
+	s.member(1).stalled = 0
+	s.passes()
+}
+
+func TestFailedSyncStopsTheMember(t *testing.T) {
+	s := newStage(t, 3, "", nil)
+	s.elect(1)
+	s.mustAck(s.put(1))
+	s.member(1).disk.failSync = true
+	op := s.put(1)
+	s.until("the member stops", func() bool { return !s.member(1).up })
+	s.until("another leader", func() bool { return s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader })
+	require.False(t, s.acked(op))
+	s.start(1)
+	s.passes()
+}
+
+// TestOneWayLinks: a leader that does not hear the others must not keep them from electing one that
+// does. A leader that nobody hears must not disturb the others.
+func TestOneWayLinks(t *testing.T) {
+	for _, outward := range []bool{true, false} {
+		s := newStage(t, 3, "", nil)
+		s.elect(1)
+		s.mustAck(s.put(1))
+		for _, other := range []protocol.MemberID{2, 3} {
+			s.link(1, other).cut = outward
+			s.link(other, 1).cut = !outward
+		}
+		s.until("another leader", func() bool { return s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader })
+		s.wait(20) // a member that is cut off in one direction stands for election again and again
+		terms := s.member(2).witness.status.Term
+		s.mustAck(s.put(2))
+		s.wait(20)
+		require.Equal(t, terms, s.member(2).witness.status.Term, "the cut member disturbs")
+		s.passes()
+	}
+}
+
+func TestSlowFollowerCatchesUpBySnapshot(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes, set.Durable = 2000, own })
+		s.elect(1)
+		s.split(3)
+		for range 100 {
+			s.mustAck(s.put(1))
+		}
+		first := s.member(1).inst.Core().Status().First
+		require.Greater(t, first, s.member(3).witness.status.Last+1, "the log was not cut")
+		s.heal()
+		s.until("the follower has it", func() bool { return !s.member(3).behind() })
+		s.crash(3)
+		s.start(3)
+		s.passes()
+	}
+}
+
+func TestReplaceAMemberUnderFaults(t *testing.T) {
+	s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes = 2000 })
+	s.elect(1)
+	for range 50 {
+		s.mustAck(s.put(1))
+	}
+	s.crash(3) // for ever
+	added := s.addMember()
+	change := func(changes ...protocol.Change) {
+		for _, m := range s.members {
+			if m.up && m.role() == protocol.Leader {
+				m.Change(changes, func(error) {})
+			}
+		}
+		s.wait(1)
+	}
+	in := func(ids int) func() bool {
+		return func() bool {
+			c := s.member(2).applier.Config()
+			return !c.Joint() && len(c.Voters()) == ids && c.Find(added.ID) != nil
+		}
+	}
+	s.until("the learner is let in", func() bool {
+		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
+		return in(3)()
+	})
+	s.crash(1) // the leader, in the middle
+	s.start(1)
+	s.until("the new member replaced the old one", func() bool {
+		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}})
+		c := s.member(2).applier.Config()
+		return in(3)() && c.Find(3) == nil
+	})
+	s.crash(1)
+	op := s.put(2)
+	s.mustAck(op) // 2 and the new member are a majority
+	s.passes()
+}
+
+// role is the member's role in the first instance.
+func (m *Member) role() protocol.Role { return m.witness.status.Role }
+
+// Change asks the member, which leads, for a membership change. It asks once; refused is called if
+// there is an error.
+func (m *Member) Change(changes []protocol.Change, refused func(error)) {
+	m.execute(member.Operation{Kind: member.ChangeMembers, Changes: changes}, time.Hour, func(err error) {
+		if err != nil {
+			refused(err)
+		}
+	})
+}

@@ -1,0 +1,359 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/transport/netspec"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// Settings is everything that the seed draws before a run begins: sizes, rates, latencies, limits.
+// This is swarm testing: each run has its own mix, and many features are off.
+type Settings struct {
+	protocol *registry.Protocol
+	quorums  quorum.System
+	Seed     uint64
+	Nodes    int
+	Mutant   string
+	// Instances is how many instances are woven into the global log; 0: one instance's log is the
+	// global log.
+	Instances int
+	// Keyed: the instances are groups of keys, which have no common order.
+	Keyed bool
+
+	Heartbeat, Election, Tick time.Duration
+	Chaos                     time.Duration // how long the first phase lasts
+
+	// clients
+	Clients, Keys int
+	Operations    int // at most, over the run
+	Think         time.Duration
+	Reads         float64 // share of reads
+	Padding       int     // most bytes by which a command is padded
+	Patience      time.Duration
+	GiveUp        time.Duration
+
+	Load loadSettings
+
+	// links
+	DelayMin, DelayMax       time.Duration
+	Net                      netspec.Spec  // how long ways are, if they differ: see way.go
+	Farthest                 time.Duration // the longest of them
+	Drop, Duplicate, Corrupt float64
+	Reorder                  bool
+	StreamBreaks             float64
+
+	// disks
+	SyncMin, SyncMax time.Duration
+	SegmentBytes     int64
+	SnapshotBytes    int
+	Backlog          int   // entries of an instance that may be committed and not applied; 0: any number
+	KeepLogBytes     int64 // of log that is kept for members that catch up
+	StreamRate       int   // bytes a second of a snapshot's stream; 0: a million
+
+	// CopyOnWrite: while a disk is full, files of the log and of the bodies cannot be overwritten.
+	CopyOnWrite bool
+	// Shortage is how often a disk is not full at once, but has about what the member needs.
+	Shortage float64
+
+	ApplyBytes int           // bytes of payloads that may wait to be applied
+	ApplyMax   time.Duration // the longest that applying a commitment takes
+	Idle       float64       // how soon an idle log is sealed, as a share of what production waits
+	HopMax     time.Duration // the longest that an event takes from one part of a member to another
+	Durable    bool          // the state machine keeps its own state on disk
+
+	Depth, BatchCommands, BatchBytes int
+
+	Drift  float64           // the most by which a clock runs fast or slow, as a share
+	Core   protocol.Settings // of every instance, without Self and Instance
+	Bodies bodySettings
+	Weave  weaveSettings
+
+	Meet meetSettings
+	Aim  aimSettings
+
+	// PendingBytes bounds what a member has proposed and not settled (0: 1 GiB). InboxBytes bounds
+	// the messages that wait for its instances (0: no limit). LargeMessage is how many bytes make a
+	// message large (0: as in production).
+	PendingBytes             int64
+	InboxBytes, LargeMessage int
+	// Astray is how often a member is started with a state machine that is not of its log.
+	Astray float64
+	// Birth names the state with which the cluster begins; "": an empty one. OddFounder: a founder begins without it.
+	Birth      string
+	OddFounder bool
+	// Apart: a member that was founded apart is added. Alone is the only member of a world; 0: there are more.
+	Apart bool
+	Alone protocol.MemberID
+	// Noted: every directory notes what its log is from the first start on. A core that the registry does not have
+	// cannot be found out later.
+	Noted bool
+	// Unequal: members may have settings of their own.
+	Unequal bool
+	// Resize: as a change of the membership, the operator only makes the cluster smaller and
+	// larger.
+	Resize bool
+	// OneWay: while a story is told, clients write through its instance alone. See straggle.go.
+	OneWay bool
+	// Faults is the mean time between faults of a kind; 0: never.
+	Faults [faultKinds]time.Duration
+}
+
+// choose returns the settings that the options decide, and the placement.
+func choose(o *Options) (s Settings, placement protocol.Placement) {
+	p, err := protocolOf(o.Protocol)
+	if err != nil {
+		panic(err) // Campaign.Validate gives a better error
+	}
+	placement, err = placementOf(p, o.Placement)
+	instances, err2 := instancesOf(p, o.Order, o.Instances)
+	net, err3 := netOf(o.Net)
+	quorums, err4 := quorumsOf(p, o.Quorums, o.Nodes)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		panic(err) // as above
+	}
+	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Net: net, Farthest: net.Farthest(), protocol: p, quorums: quorums}
+	if s.Keyed = p.Keyed(order.Kind(o.Order)); s.Keyed {
+		s.Instances = cmp.Or(o.Instances, o.Nodes) // a member leads a group
+	}
+	return s, placement
+}
+
+// draw makes the settings of a seed.
+func draw(o *Options, rng *rand.Rand) Settings {
+	d, seed := chance{rng}, o.Seed
+	s, placement := choose(o)
+	s.Heartbeat = max(d.duration(10*time.Millisecond, 100*time.Millisecond), s.patient())
+	s.Election = s.Heartbeat * time.Duration(3+d.below(10))
+	s.Tick = s.Heartbeat / time.Duration(2+d.below(7))
+	s.Chaos = s.Election * time.Duration(10+d.below(30))
+	s.drawClients(d)
+	s.drawLinks(d)
+	s.drawDisks(d)
+	s.drawRaft(d)
+	s.drawFaults(d)
+	if d.yes(0.1) {
+		s.churn(d)
+	}
+	s.place(placement)
+	if !s.Keyed && !s.byKey() {
+		s.drawBodies(chanceOf(seed, "bodies"))
+	}
+	s.KeepLogBytes = int64(seed%3) * 20 * int64(s.SnapshotBytes)
+	instances := chanceOf(seed, "instances") // woven, or groups of keys
+	s.drawWeave(instances)
+	turns := chanceOf(seed, "turns")
+	s.drawTurns(turns)
+	s.drawProposers(turns)
+	s.drawStateDamage(chanceOf(seed, "damaged states"))
+	s.drawRot(chanceOf(seed, "rot"))
+	s.drawLost(chanceOf(seed, "lost disks"))
+	s.drawLarge(chanceOf(seed, "large commands"))
+	s.drawIO(chanceOf(seed, "I/O errors"))
+	s.drawFull(chanceOf(seed, "full disks"))
+	s.drawBacklog(chanceOf(seed, "backlog"))
+	s.drawTurnLimits(chanceOf(seed, "turn limits"))
+	s.drawLines(chanceOf(seed, "lines"))
+	s.drawPipes(chanceOf(seed, "pipes"))
+	s.drawLoad(chanceOf(seed, "load"))
+	s.drawWithdrawals(chanceOf(seed, "withdrawals"))
+	s.drawAstray(chanceOf(seed, "astray state machines"))
+	s.drawBirths(chanceOf(seed, "births"))
+	s.drawApart(chanceOf(seed, "founded apart"))
+	meet := chanceOf(seed, "meeting faults")
+	s.drawMeet(meet)
+	s.drawBrief(chanceOf(seed, "brief leaders"))
+	if meet.yes(0.15) {
+		s.isolateLeaders(meet)
+	}
+	s.drawHotCopies(chanceOf(seed, "hot copies"))
+	s.drawAim(chanceOf(seed, "aimed faults"))
+	s.drawWriter(chanceOf(seed, "writer"))
+	s.drawEarly(chanceOf(seed, "early answers"))
+	s.drawKeyed(instances)
+	s.drawHolds(chanceOf(seed, "holds"))
+	s.drawHubs(chanceOf(seed, "hubs"))
+	s.drawPromises(chanceOf(seed, "promises"))
+	s.drawUnequal(s.unequal(0))
+	s.drawEpochs(chanceOf(seed, "epochs"))
+	s.drawStraggle(chanceOf(seed, "stragglers"))
+	s.drawMoves(chanceOf(seed, "moves"))
+	s.stretch()
+	s.Core.Relays = o.Relays
+	s.fix()
+	return s
+}
+
+func (s *Settings) drawClients(d chance) {
+	s.Clients = 1 + d.below(6)
+	s.Keys = 1 + d.below(4)
+	s.Operations = 20 + d.below(280)
+	s.Think = d.duration(0, s.Chaos/20)
+	s.Reads = d.share()
+	s.Padding = d.limit(0, 100, 3000)
+	s.Patience = s.Election * time.Duration(1+d.below(6))
+	s.GiveUp = s.Election * time.Duration(2+d.below(10))
+	s.Depth = d.limit(0, 1, 4)
+	s.BatchCommands = d.limit(1, 3, 1000)
+	s.BatchBytes = d.limit(1, 500, 1<<20)
+	if d.yes(0.4) {
+		s.ApplyMax = d.duration(0, s.Election)
+	}
+}
+
+func (s *Settings) drawLinks(d chance) {
+	s.DelayMin = d.duration(0, s.Heartbeat/4)
+	s.DelayMax = s.DelayMin + d.duration(0, s.Heartbeat)
+	s.Drop = d.rate(0.2)
+	s.Duplicate = d.rate(0.2)
+	s.Corrupt = d.rate(0.02)
+	s.Reorder = d.yes(0.5)
+	s.StreamBreaks = d.rate(0.8)
+}
+
+func (s *Settings) drawDisks(d chance) {
+	s.SyncMin = d.duration(0, s.Heartbeat/10)
+	s.SyncMax = s.SyncMin + d.duration(0, s.Heartbeat)
+	s.SegmentBytes = int64(d.limit(4<<10, 16<<10, 128<<10))
+	s.SnapshotBytes = d.limit(300, 5000, 1<<30)
+	s.Durable = d.yes(0.3) && !s.Keyed
+}
+
+func (s *Settings) drawRaft(d chance) {
+	s.Core = protocol.Settings{
+		Instance: firstInstance, Heartbeat: s.Heartbeat, ElectionTimeout: s.Election,
+		MaxFrameBytes:       d.limit(1, 2000, 1<<20),
+		MaxFrameEntries:     d.limit(0, 1, 3),
+		PipelineDepth:       d.limit(0, 1, 3),
+		MaxInflightBytes:    d.limit(1, 5000, 32<<20),
+		MaxUncommittedBytes: d.limit(1, 8, 1<<10) * s.Clients * (s.Padding + 500), // one batch at least
+		CacheBytes:          d.limit(1, 2000, 64<<20),
+		NoParallelAppend:    d.yes(0.2),
+		NoPipeline:          d.yes(0.2),
+		LeaseReads:          d.yes(0.3),
+	}
+	s.drawClocks(d)
+	s.Core.Mutant = s.protocolMutant()
+}
+
+// drawClocks draws how wrong clocks may run.
+func (s *Settings) drawClocks(d chance) {
+	if d.yes(0.5) {
+		s.setDrift(s.mostDrift() * d.share())
+	}
+}
+
+// mostDrift is how wrong clocks may run at most. Leases are safe only within bounds that all
+// members know. Without leases clocks may be more wrong.
+func (s *Settings) mostDrift() float64 {
+	if s.Core.LeaseReads {
+		return 0.3
+	}
+	return 0.6
+}
+
+func (s *Settings) setDrift(drift float64) {
+	s.Drift = drift
+	if s.Core.LeaseReads {
+		// While the slowest clock runs through an election timeout, the fastest runs further by
+		// this much.
+		s.Core.MaxClockDrift = time.Duration(float64(s.Election)*2*drift/(1-drift)) + 1
+	}
+}
+
+// churn makes leaders change faster than they can replicate.
+func (s *Settings) churn(d chance) {
+	s.Faults[faultCrash] = s.Election * time.Duration(1+d.below(3))
+	s.Faults[faultIsolate] = s.Election * time.Duration(1+d.below(3))
+	s.DelayMax = s.DelayMin + 2*s.Heartbeat
+	s.Core.MaxFrameEntries, s.Core.NoPipeline = 1, true
+	s.Think = s.Heartbeat
+	s.Chaos *= 2
+}
+
+// isolateLeaders adds faults that cut leaders off or stop them for a while. Clients read what
+// others write, and clocks may be as wrong as allowed. In most of these runs the others soon elect
+// another leader, while the old one still believes that it leads.
+func (s *Settings) isolateLeaders(d chance) {
+	if d.yes(0.75) {
+		s.Faults = [faultKinds]time.Duration{}
+		s.timely()
+	}
+	s.Chaos = max(s.Chaos, 40*s.Election)
+	s.Faults[[...]faultKind{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
+	if d.yes(0.6) {
+		s.Faults[faultIsolate] = s.Election * time.Duration(3+d.below(3))
+	}
+	s.watchLeaders(d)
+	s.Meet.Edge, s.Meet.Long, s.Meet.Against = 0.5+0.5*d.share(), 0.3+0.7*d.share(), 0.5+0.5*d.share()
+	s.Core.LeaseReads = d.yes(0.7)
+	s.setDrift(s.mostDrift() * [...]float64{0, 0.5, 1, 1}[d.below(4)])
+}
+
+// watchLeaders makes clients write at new leaders and read at those that may be leaders no more.
+func (s *Settings) watchLeaders(d chance) {
+	s.Clients, s.Keys, s.Operations, s.Reads = 6+d.below(6), 1, 400, 0.3
+	s.Think = max(s.Heartbeat, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
+	s.Patience = s.Election
+	s.Load.Pinned, s.Load.Chase, s.Load.Overwrite = 0.5, 0.5+0.5*d.share(), 0.2
+	s.Load.Crowd = 0.5 + 0.5*d.share()
+}
+
+// newCore makes the protocol's core of a member.
+func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+	c := s.Core
+	c.Self, c.Instance, c.Session = self, instance, session
+	return s.protocol.Core.New(c, rec)
+}
+
+// codec is what is known of the messages of the protocol's core.
+func (s *Settings) codec() *protocol.Codec { return s.protocol.Core.Codec }
+
+// firstConfig is the membership that the cluster begins with.
+func (s *Settings) firstConfig() protocol.Config {
+	var c protocol.Config
+	if s.Alone != 0 {
+		return protocol.Config{Members: []protocol.Member{{ID: s.Alone}}}
+	}
+	for i := range s.Nodes {
+		m := protocol.Member{ID: protocol.MemberID(i + 1), Slot: uint8(i)}
+		if s.moves() {
+			m.PeerURLs = []string{home(m.ID)}
+		}
+		c.Members = append(c.Members, m)
+	}
+	return c
+}
+
+func (s *Settings) String() string {
+	text := fmt.Sprintf("%d nodes, heartbeat %s, election %s, tick %s, chaos %s\n", s.Nodes, s.Heartbeat, s.Election, s.Tick, s.Chaos)
+	text += fmt.Sprintf("%d clients, %d keys, ≤ %d operations, %.0f%% reads, think %s, timeout %s, give up %s, padding ≤ %d\n",
+		s.Clients, s.Keys, s.Operations, 100*s.Reads, s.Think, s.Patience, s.GiveUp, s.Padding)
+	text += s.describeLoad()
+	text += fmt.Sprintf("links: %s…%s, drop %.3f, duplicate %.3f, corrupt %.4f, reorder %t, streams break %.2f\n",
+		s.DelayMin, s.DelayMax, s.Drop, s.Duplicate, s.Corrupt, s.Reorder, s.StreamBreaks)
+	text += s.describeNet()
+	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
+		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
+	r := &s.Core
+	if s.flexible() {
+		text += s.quorums.Tolerates(s.Nodes).String() + "\n"
+	}
+	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim() + s.describeEpochs()
+	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t, relays %d\nfaults:",
+		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
+		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads, r.Relays)
+	for k, every := range s.Faults {
+		if every > 0 {
+			text += fmt.Sprintf(" %s every %s;", faultNames[k], every.Round(time.Millisecond))
+		}
+	}
+	return text
+}

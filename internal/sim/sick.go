@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+)
+
+// The state of a state machine that keeps it on disk is damaged. Its member takes part as before,
+// but serves nothing until it has the state of another member. Only one member at a time has a
+// damaged state, so that others have a good one. Runs with bodies have no such fault, because the
+// references to bodies would be lost with the state. Nor have runs with membership changes, because
+// an operator could remove the last member that has the state.
+
+func (s *Settings) drawStateDamage(d chance) {
+	if d.yes(0.5) {
+		s.Faults[faultState] = s.Election * time.Duration(4+d.below(16))
+		if d.yes(0.5) {
+			s.Faults[faultChange] = 0
+		}
+	}
+}
+
+var errSpoilt = errors.New("a key is not what was written")
+
+// durableElsewhere reports whether the disk of another running member has all that a member has applied. Where slots may
+// be skipped, no other disk need have it: a skip is decided without any. Nor where one member alone may decide.
+func (w *World) durableElsewhere(m *Member) bool {
+	return slices.ContainsFunc(w.except(m), func(o *Member) bool {
+		return m.up && o.up && o.inst.Core().Status().Durable >= m.applied(firstInstance)
+	})
+}
+
+// spoilState damages a member's state, on disk and in use. Sometimes the member finds out at once,
+// as its scrub would. Else it finds out when it uses the state.
+func (w *World) spoilState(m *Member) {
+	lost := slices.ContainsFunc(w.members, func(o *Member) bool { return o.strange() })
+	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // nobody else has the state
+		return
+	}
+	if (w.set.protocol.Core.Epochs || w.set.flexible()) && !w.durableElsewhere(m) {
+		return
+	}
+	w.events.Spoilt++
+	w.tracef("FAULT the state of %s goes bad", m.id)
+	s := m.machine
+	for k, v := range s.values {
+		v.text += "spoilt"
+		s.values[k] = v
+	}
+	s.damage, s.position = errSpoilt, 1<<40
+	m.saved = s.freeze()
+	if w.chance(0.5) {
+		m.checkState()
+	}
+}
+
+// anySick reports whether some member's state is damaged, or not there yet.
+func (w *World) anySick() bool {
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && (m.saved != nil && m.saved.damage != nil || m.stateless()) })
+}
+
+// sick reports whether the member's state is damaged.
+func (m *Member) sick() bool { return m.machine.damage != nil }
+
+// checkState does what replica.Replica.CheckState does.
+func (m *Member) checkState() { m.push(member.ApplyItem{Halt: true}) }
+
+// Damaged implements member.Repairable.
+func (d durableMachine) Damaged() error { return d.damage }
+
+// Condemn implements member.Repairable.
+func (d durableMachine) Condemn(cause error) {
+	d.damage = cause
+	d.member.saved = d.freeze()
+}
+
+// repairTime is how many election timeouts it may take to replace a damaged state, while all others
+// could send theirs.
+const repairTime = 25
+
+// demandRepairs judges that states which were found damaged are replaced soon after the last fault.
+func (w *World) demandRepairs(alive []*Member) {
+	since, late := w.now, false
+	w.runUntil(w.now+w.settleTime(), func() bool {
+		serving := w.serving(alive)
+		i := slices.IndexFunc(serving, func(m *Member) bool { return m.exchange.Repairing() })
+		if i < 0 {
+			return len(serving) > 0
+		}
+		needs := serving[i].applier.Cursor()
+		if slices.ContainsFunc(serving, func(o *Member) bool {
+			at, _ := o.progress.At()
+			return o != serving[i] && (o.sick() || at.Before(&needs))
+		}) {
+			since = w.now
+		}
+		late = w.now-since > repairTime*w.set.Election
+		return late
+	})
+	if late {
+		w.violate(0, fmt.Errorf("a damaged state is not replaced in %d election timeouts:%s", repairTime, w.describeMembers(alive)))
+	}
+}

@@ -1,0 +1,262 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Members change while somebody does not know of all bodies yet. Faults of links, disks and processes hardly
+// ever bring that about. They concern all instances of a member alike, and an operator seldom asks for
+// anything just then. So in some runs with coded bodies faults come in stories, and hardly anything
+// else goes wrong:
+//
+//   - a member is behind in one instance only, which is retired. Then another member is removed.
+//   - a change of the number of instances is refused and will be proposed again. Meanwhile a member is
+//     removed, and one instance cannot follow.
+//   - a member is removed, for which the others make whole copies. Some of them start again from a
+//     snapshot of before, apply nothing for a while, and look for copies to trim.
+
+// straggling is a story that is under way.
+type straggling struct {
+	// member gets no messages of instance; 0: it gets them.
+	member   protocol.MemberID
+	instance protocol.InstanceID
+	// unread: nobody is asked for bodies of the instance.
+	unread bool
+	// holds: this leader cannot hand over.
+	holds protocol.MemberID
+}
+
+// drawStraggle chooses whether a run has such stories. Bodies may have too few holders when the cluster becomes
+// smaller, and most of all when four members become three.
+func (s *Settings) drawStraggle(d chance) {
+	often := 0.1
+	if s.Nodes == 4 {
+		often = 0.5
+	}
+	if s.Core.Placement != protocol.PlacementCode || s.Bodies.Share == 0 || s.Nodes < 4 || s.Keyed || !d.yes(often) {
+		return
+	}
+	s.Faults = [faultKinds]time.Duration{faultStraggle: s.Election * time.Duration(1+d.below(3))}
+	if d.yes(0.3) {
+		s.Faults[faultCrash] = s.Election * time.Duration(20+d.below(40))
+	}
+	s.timely()
+	s.perfectLinks()
+	s.Meet, s.Aim = meetSettings{}, aimSettings{}
+	s.Chaos, s.GiveUp = max(s.Chaos, 60*s.Election), 10*s.Election
+	q := s.Nodes/2 + 1
+	s.Core.MaxK, s.Core.ExtraWhole = 2+d.below(q-1), 0
+	s.SnapshotBytes, s.KeepLogBytes = d.limit(3000, 8000, 20_000), 0
+	s.Bodies.Share, s.Bodies.Scrub, s.Bodies.limitSettings = 0.5+0.5*d.share(), s.Election*time.Duration(1+d.below(3)), limitSettings{}
+	s.Bodies.GatherBytes = 1 << 20
+	s.Clients, s.Operations, s.Reads = 2+d.below(4), 400, 0.3*d.share()
+	s.Think = max(s.Heartbeat/2, s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
+	s.Padding, s.Load.Bursts = min(s.Padding, 100), 0
+	s.Core.MaxUncommittedBytes = 1 << 20
+	if s.woven() {
+		s.Weave.Scatter, s.Weave.Move = 0.5+0.5*d.share(), 0
+		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny, protocol.LeadersAny}[d.below(4)]
+	}
+	s.OneWay = d.yes(0.5)
+}
+
+// straggles reports whether a message is lost because of a story.
+func (w *World) straggles(m *protocol.Message) bool {
+	s := w.straggling
+	switch {
+	case s == nil:
+		return false
+	case w.misses(m.To, m.Instance), m.Instance == s.instance && s.unread && m.Type == protocol.MsgFetch:
+		return true
+	}
+	return m.Type == raft.MsgTimeoutNow && m.From == s.holds
+}
+
+// misses reports whether a member hears nothing of an instance because of a story.
+func (w *World) misses(id protocol.MemberID, instance protocol.InstanceID) bool {
+	s := w.straggling
+	return s != nil && id == s.member && instance == s.instance
+}
+
+// straggle begins a story, or makes the cluster ready for one: as large as it was, with several instances.
+func (w *World) straggle() {
+	l := w.leader()
+	if l == nil || w.straggling != nil {
+		return
+	}
+	config, d := l.applier.Config(), w.stragglers
+	voters := config.Voters()
+	switch {
+	case config.Joint() || !l.settled():
+	case len(voters) < w.set.Nodes:
+		w.regrow(l, &config)
+	case !w.set.woven():
+		w.restartBehind(l, voters, d)
+	case len(l.inForce) == 1:
+		n := 2 + d.below(2)
+		w.tracef("FAULT %s is asked for %d instances", l.id, n)
+		w.ask(l, member.Operation{Kind: member.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
+	default:
+		switch d.below(5) {
+		case 0:
+			w.restartBehind(l, voters, d)
+		case 1, 2:
+			w.reshapeAgain(l, voters, d)
+		default:
+			w.fallBehind(l, voters, d)
+		}
+	}
+}
+
+// regrow is the operator who adds a member in the place of one that was removed.
+func (w *World) regrow(l *Member, config *protocol.Config) {
+	for i := range config.Members {
+		if m := &config.Members[i]; m.Learner {
+			w.askChange(l, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}})
+			return
+		}
+	}
+	if len(w.members) < w.set.Nodes+maxAdded {
+		w.askChange(l, []protocol.Change{{Kind: protocol.AddVoter, Member: w.addMember()}})
+	}
+}
+
+// oneOf draws one of these members that is not among others.
+func oneOf(d chance, ids []protocol.MemberID, others ...protocol.MemberID) protocol.MemberID {
+	left := slices.DeleteFunc(slices.Clone(ids), func(id protocol.MemberID) bool { return slices.Contains(others, id) })
+	return left[d.below(len(left))]
+}
+
+// await looks again and again until done, for a while at most. Then it goes on.
+func (w *World) await(most time.Duration, done func() bool, then func()) {
+	until := w.now + most
+	var look func()
+	look = func() {
+		if w.calm || w.now >= until || done() {
+			then()
+			return
+		}
+		w.after(w.set.Heartbeat/4, look)
+	}
+	look()
+}
+
+// removeNow is the operator who wants a member to be removed, and asks the leader as often as it refuses.
+func (w *World) removeNow(id protocol.MemberID, most time.Duration, then func()) {
+	tries := 0
+	gone := func() bool {
+		l := w.leader()
+		if l == nil {
+			return false
+		}
+		config := l.applier.Config()
+		if config.Find(id) == nil {
+			return true
+		}
+		if tries++; tries%2 == 1 {
+			l.execute(member.Operation{Kind: member.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}}, w.set.Election, func(error) {})
+		}
+		return false
+	}
+	w.tracef("FAULT %s is to be removed", id)
+	w.await(most, gone, then)
+}
+
+// tell begins a story, in which clients may write through one instance alone.
+func (w *World) tell(s straggling, what string) {
+	w.events.Straggled++
+	w.tracef("FAULT %s", what)
+	w.straggling = &s
+	if s.instance != 0 && w.set.OneWay {
+		w.route = s.instance
+	}
+}
+
+// told ends the story.
+func (w *World) told() {
+	if w.straggling != nil {
+		w.tracef("FAULT everybody hears everything again")
+	}
+	w.straggling, w.route = nil, 0
+}
+
+// fallBehind lets a member miss what an instance decides, the leader of the first one too. The instance is retired, and
+// another member removed.
+func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d chance) {
+	at := 1 + d.below(len(l.inForce)-1)
+	in := l.inForce[at].instance
+	leads := w.leaderOf(in)
+	if leads == nil {
+		return
+	}
+	late := oneOf(d, voters, l.id, leads.id)
+	if leads != l && d.yes(0.6) {
+		late = l.id
+	}
+	w.tell(straggling{member: late, instance: in}, fmt.Sprintf("%s gets nothing of instance %d", late, in))
+	n := 1 + d.below(at)
+	w.after(w.set.Election/2+d.duration(0, w.set.Election), func() {
+		w.tracef("FAULT %s is asked for %d instances", l.id, n)
+		w.ask(l, member.Operation{Kind: member.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
+		retired := func() bool {
+			return !slices.ContainsFunc(w.members, func(m *Member) bool { return m.up && m.id != late && m.instancesApplied() != n })
+		}
+		w.await(8*w.set.Election, retired, func() {
+			w.removeNow(oneOf(d, voters, late, l.id), 4*w.set.Election, w.told)
+		})
+	})
+}
+
+// reshapeAgain has a change of the number of instances refused, while a transfer cannot end. A member is removed before
+// it is proposed again. One instance cannot follow, because nobody makes copies of its bodies.
+func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d chance) {
+	at := 1 + d.below(len(l.inForce)-1)
+	n, in := 1+d.below(at), l.inForce[at].instance
+	w.tell(straggling{instance: in, unread: true, holds: l.id}, fmt.Sprintf("nobody gets bodies of instance %d", in))
+	w.after(w.set.Election+d.duration(0, w.set.Election), func() {
+		if !l.up || w.leader() != l {
+			w.told()
+			return
+		}
+		to := oneOf(d, voters, l.id)
+		w.tracef("FAULT %s cannot hand over to %s, and is asked for %d instances", l.id, to, n)
+		l.whenAwake(func() { l.inForce[0].step(protocol.Transfer{To: to}) })
+		w.after(d.duration(w.set.Election/8, w.set.Election), func() {
+			w.ask(l, member.Operation{Kind: member.Reshape, Instances: n}, 12*w.set.Election, func(error) {})
+			w.removeNow(oneOf(d, voters, l.id), 5*w.set.Election, func() { w.after(3*w.set.Election, w.told) })
+		})
+	})
+}
+
+// restartBehind removes a member. As soon as that is done, some others start again. Their state machines stand still, and
+// they look at what they hold.
+func (w *World) restartBehind(l *Member, voters []protocol.MemberID, d chance) {
+	gone := oneOf(d, voters, l.id)
+	w.tell(straggling{}, fmt.Sprintf("%s is removed, and others will start again", gone))
+	w.removeNow(gone, 8*w.set.Election, func() {
+		w.told()
+		for _, id := range voters {
+			if m := w.member(id); id != gone && m.up && !w.calm && d.yes(0.6) {
+				m.crash()
+				w.after(d.duration(0, w.set.Election/2), func() { w.startLagging(m) })
+			}
+		}
+	})
+}
+
+// startLagging starts a member that applies nothing for a while, and reads what it holds.
+func (w *World) startLagging(m *Member) {
+	if w.startMember(m); m.up && !w.calm {
+		m.lagging = w.now + 3*w.set.Election
+		w.tracef("FAULT %s applies nothing until %.6f", m.id, m.lagging.Seconds())
+		for i := range time.Duration(4) {
+			m.later(i*w.set.Election/2, m.readAll)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What members do so that their instances make one log, and what judges check of it.
+
+// weaveSettings are the settings for woven instances.
+type weaveSettings struct {
+	// Scatter is the share of batches that go to any instance, and not to the one that suits best.
+	Scatter float64
+	// Lazy is how often a leader sees late that a sibling waits for it.
+	Lazy float64
+	// Move is how often a member is moved to another machine after the number of instances has
+	// changed.
+	Move float64
+}
+
+// woven reports whether the global log is woven from instances, even from a single one.
+func (s *Settings) woven() bool { return s.Instances > 0 && !s.Keyed }
+
+// begin is the cursor at which the cluster's global log begins.
+func (s *Settings) begin() order.Cursor {
+	if s.Keyed {
+		return order.BeginKeyed(s.Instances)
+	}
+	return order.Begin(max(1, s.Instances), s.woven())
+}
+
+func (s *Settings) drawWeave(d chance) {
+	if !s.woven() {
+		return
+	}
+	w := &s.Weave
+	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.below(3)]
+	if d.yes(0.6) {
+		w.Scatter = d.share()
+	}
+	if d.yes(0.5) {
+		w.Lazy = d.share()
+	}
+	if d.yes(0.3) {
+		s.Faults[faultReshape] = s.Election * time.Duration(2+d.below(15))
+	}
+	if d.yes(0.25) && s.Faults[faultDamage] == 0 && !s.Resize {
+		w.Move = 0.5 + 0.5*d.share()
+		s.Faults[faultReshape] = s.Election * time.Duration(2+d.below(8))
+		s.Faults[faultChange] = s.Election * time.Duration(4+d.below(20))
+		if d.yes(0.5) { // the log goes back to the change, so a new member gets no snapshot with it
+			s.SnapshotBytes = 1 << 30
+		}
+	}
+}
+
+func (s *Settings) describeWeave() string {
+	switch {
+	case s.Keyed:
+		return fmt.Sprintf("%d groups, leaders %q, stealing %s\n", s.Instances, s.Core.Leaders, s.Core.Stealing)
+	case !s.woven():
+		return ""
+	}
+	return fmt.Sprintf("%d instances, leaders %q, %.0f%% of batches anywhere, %.0f%% of waits seen late, a member is moved after %.0f%% of reshapes\n",
+		s.Instances, s.Core.Leaders, 100*s.Weave.Scatter, 100*s.Weave.Lazy, 100*s.Weave.Move)
+}
+
+// named is the instance's name for the trace, where there may be several.
+func (w *World) named(instance protocol.InstanceID) string {
+	if w.set.Instances == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of instance %d", instance)
+}
+
+// scatter chooses where the next batch goes, at the time when one is taken. Mostly that is the
+// instance that suits best.
+func (m *Member) scatter() {
+	m.favorite = 0
+	if n := len(m.inForce); n > 1 && m.w.chance(m.w.set.Weave.Scatter) {
+		m.favorite = m.inForce[m.w.pick(n)].instance
+	}
+}
+
+// destination is the instance in force that must take the next batch; 0: the one that suits best.
+func (m *Member) destination() protocol.InstanceID {
+	for _, id := range []protocol.InstanceID{m.w.route, m.favorite} {
+		if slices.Contains(m.crew.ids, id) {
+			return id
+		}
+	}
+	return 0
+}
+
+// settled reports whether all instances have followed the last membership change of the first one,
+// so that the next change may begin.
+func (m *Member) settled() bool {
+	return len(m.applier.Instances) == 1 || member.Settled(&m.witness.status.Config, m.applier.Configs())
+}
+
+// config is the instance's membership as of what is applied.
+func (s *memberInstance) config() protocol.Config {
+	if in := s.m.applier.Of(s.instance); in != nil {
+		return in.Config
+	}
+	return s.m.applier.Config()
+}
+
+// slotOf is what an entry does in the global log, in the judge's type.
+func slotOf(e *protocol.Entry) check.Slots {
+	switch e.Kind {
+	case protocol.EntryBatch, protocol.EntryGroup:
+		return check.Slots{Fills: true, Covers: e.Width()}
+	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
+		return check.Slots{Covers: 1}
+	case protocol.EntryReshape:
+		return check.Slots{Fills: true, Instances: e.Instances()}
+	case protocol.EntrySkip:
+		return check.Slots{SkipsTo: uint64(e.Round())}
+	}
+	return check.Slots{}
+}
+
+// judgeSkip judges that leaders do not skip slots that their logs fill (N4).
+func (c *witness) judgeSkip(r *protocol.Record) error {
+	if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntrySkip || c.status.Role != protocol.Leader {
+		return nil
+	}
+	c.m.w.events.Skips++
+	if tail := c.s.inst.Tail(); tail.End()+1 == r.Entry.Index && r.Entry.Round() <= tail.Round() {
+		return fmt.Errorf("N4: instance %d skips to round %d; its log fills %d", c.s.instance, r.Entry.Round(), tail.Round())
+	}
+	return nil
+}
+
+// judgeWeave judges the member's place in the global log (N1, N2).
+func (m *Member) judgeWeave() {
+	if !m.w.set.woven() {
+		return
+	}
+	at := m.applier.Cursor()
+	cut := check.Cut{Round: uint64(at.Next.Round), Instance: uint64(at.Next.Instance), Position: uint64(at.Position)}
+	var added, after []uint64
+	for _, p := range at.Points {
+		cut.Instances, cut.Points = append(cut.Instances, uint64(p.Instance)), append(cut.Points, uint64(p.Index))
+		added = append(added, uint64(m.applier.Added(p.Instance)))
+		after = append(after, uint64(m.base.Point(p.Instance).Round))
+	}
+	m.w.violate(m.id, m.w.weave.Member(uint64(m.id), added, after, cut))
+	if m.w.executed.Compare(at.Next) < 0 {
+		m.w.executed = at.Next
+	}
+}
+
+// judgeRead judges that a read sees all that was applied anywhere before the client asked (N3).
+func (m *Member) judgeRead(r *reader) {
+	cursor, _ := m.progress.At()
+	if at := cursor.Next; at.Compare(r.floor) < 0 {
+		m.w.violate(m.id, fmt.Errorf("N3: a read is answered at round %d of instance %d; when it was asked for %d of %d was executed",
+			at.Round, at.Instance, r.floor.Round, r.floor.Instance))
+	}
+}
+
+// judgeCut judges that an instance's log is cut only up to a durable snapshot (N5), and given up only
+// when no snapshot needs it: the newest may be damaged when it is needed.
+func (s *memberInstance) judgeCut(at protocol.Index) {
+	if all, err := s.m.snaps.Positions(); at == member.AllIndexes && err == nil && len(all) > 0 {
+		f, err := s.m.snaps.Open(all[0])
+		if err == nil && !f.Header.Cursor.Retired(s.instance) {
+			s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is given up, and the snapshot at position %d needs it", s.instance, all[0]))
+		}
+	}
+	if p := s.m.snapped.Point(s.instance); at > p.Index && !s.m.snapped.Retired(s.instance) {
+		s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.instance, at, p.Index))
+	}
+}
+
+// gap says which instance is behind on this member in the global log; "" if none is.
+func (m *Member) gap() string {
+	if !m.w.set.woven() {
+		return ""
+	}
+	at := m.applier.Cursor()
+	for _, s := range m.inForce {
+		if w := m.w.weave.Wanted(uint64(s.instance)); uint64(at.Point(s.instance).Index) < w {
+			return fmt.Sprintf("instance %d is consumed to %d, wanted is %d; next is round %d of instance %d",
+				s.instance, at.Point(s.instance).Index, w, at.Next.Round, at.Next.Instance)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,682 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/protocol"
+)
+
+// The scenarios of docs/internals/niagara.md, 3.8, played step by step.
+
+// woven sets three woven instances.
+func woven(s *Settings) { s.Instances = 3 }
+
+func weaveStage(t *testing.T, nodes int, tweaks ...func(*Settings)) *script {
+	return newStage(t, nodes, "", func(s *Settings) {
+		woven(s)
+		for _, tweak := range tweaks {
+			tweak(s)
+		}
+	})
+}
+
+// lead lets the given members lead: the first one instance 1, the second one instance 2, and so on.
+func (s *script) lead(ids ...protocol.MemberID) {
+	s.t.Helper()
+	for i, id := range ids {
+		s.electIn(protocol.InstanceID(i+1), id)
+	}
+	s.wait(1)
+	s.until("the membership names everybody's log", func() bool {
+		for _, m := range s.members {
+			for _, k := range m.inForce {
+				config := k.inst.Core().Status().Config
+				if slices.ContainsFunc(config.Members, func(m protocol.Member) bool { return m.Log.IsZero() }) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	s.wait(0.5)
+}
+
+// electIn waits until a member leads an instance. Meanwhile only that member can stand for election
+// there.
+func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
+	s.t.Helper()
+	before := s.pass
+	s.pass = func(m *protocol.Message) bool {
+		if m.Instance == instance && (m.Type == raft.MsgPreVote || m.Type == raft.MsgVote) && m.From != id {
+			return false
+		}
+		return before == nil || before(m)
+	}
+	s.until(fmt.Sprintf("%s leads instance %d", id, instance), func() bool {
+		if l := s.leaderOf(instance); l != nil && l.id != id {
+			l.of(instance).step(protocol.Transfer{To: id})
+		}
+		return s.leads(id, instance)
+	})
+	s.pass = before
+}
+
+func (s *script) leads(id protocol.MemberID, instance protocol.InstanceID) bool {
+	return s.member(id).up && s.member(id).of(instance).leads()
+}
+
+// putIn asks a member for a write through an instance and returns at once.
+func (s *script) putIn(instance protocol.InstanceID, id protocol.MemberID) *operation {
+	s.route = instance
+	op := s.put(id)
+	s.route = 0
+	return op
+}
+
+// took is how long an operation takes from now until it is acknowledged.
+func (s *script) took(op *operation) time.Duration {
+	s.t.Helper()
+	began := s.now
+	for !s.acked(op) && s.now < began+time.Minute && s.broken == nil {
+		s.run(s.now + 100*time.Microsecond)
+	}
+	return s.now - began
+}
+
+// onlyIn loses all messages of an instance for which pass is false.
+func (s *script) onlyIn(instance protocol.InstanceID, pass func(*protocol.Message) bool) {
+	s.pass = func(m *protocol.Message) bool { return m.Instance != instance || pass(m) }
+}
+
+// stuck writes until a write waits for the slot of an instance that decides nothing. Earlier writes
+// may first use slots that come before that one.
+func (s *script) stuck(write func() *operation) *operation {
+	s.t.Helper()
+	for range 5 {
+		op := write()
+		if s.wait(0.2); !s.acked(op) {
+			return op
+		}
+	}
+	require.Fail(s.t, "every write is acknowledged")
+	return nil
+}
+
+func (s *script) skips(id protocol.MemberID, instance protocol.InstanceID) uint64 {
+	return s.member(id).of(instance).inst.Skips()
+}
+
+// TestIdleAndOneWrite: one write, through any instance, takes no longer than it would alone. It
+// needs its leader's disk and one follower's, and the skips need no more time.
+func TestIdleAndOneWrite(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		leaders []protocol.MemberID
+		most    time.Duration
+	}{
+		// Two hops and two syncs. One sync waits for the one before it.
+		{"together", []protocol.MemberID{1, 1, 1}, 9 * time.Millisecond},
+		// The other leaders learn of the write by its append: one more hop, and one more sync.
+		{"spread", []protocol.MemberID{1, 2, 3}, 14 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := weaveStage(t, 3)
+			s.lead(c.leaders...)
+			for _, instance := range []protocol.InstanceID{1, 3, 2, 1} {
+				s.wait(2) // idle
+				took := s.took(s.putIn(instance, c.leaders[instance-1]))
+				require.LessOrEqual(t, took, c.most, "through instance %d", instance)
+			}
+			s.passes()
+		})
+	}
+}
+
+// TestIdleInstancesSkipAhead: while one instance works, the others skip once for many of its
+// batches.
+func TestIdleInstancesSkipAhead(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 1, 1)
+	for range 100 {
+		s.mustAck(s.putIn(2, 1))
+	}
+	require.Less(t, s.skips(1, 1), uint64(10))
+	require.Less(t, s.skips(1, 3), uint64(10))
+	s.passes()
+}
+
+// TestSkipsRaceCommands: all instances have commands, one after the other and at once. Meanwhile
+// instances skip for each other.
+func TestSkipsRaceCommands(t *testing.T) {
+	for _, leaders := range [][]protocol.MemberID{{1, 1, 1}, {1, 2, 3}} {
+		s := weaveStage(t, 3)
+		s.lead(leaders...)
+		var ops []*operation
+		for n := range 60 {
+			instance := protocol.InstanceID(1 + n%3)
+			ops = append(ops, s.putIn(instance, leaders[instance-1]))
+			if n%7 == 0 {
+				ops = append(ops, s.putIn(1+instance%3, 3))
+			}
+			s.run(s.now + time.Duration(n%5)*time.Millisecond)
+		}
+		for _, op := range ops {
+			s.mustAck(op)
+		}
+		s.passes()
+	}
+}
+
+// TestSkipOfAnOldLeader: the next leader has the old leader's skip in its log. It commits that
+// skip, and does not skip again.
+func TestSkipOfAnOldLeader(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	s.mustAck(s.putIn(2, 2)) // it has skipped no further
+	s.onlyIn(2, func(m *protocol.Message) bool { return m.To != 2 })
+	var two, three uint64
+	op := s.stuck(func() *operation {
+		two, three = s.skips(2, 2), s.skips(3, 2)
+		return s.putIn(3, 3)
+	})
+	require.Equal(t, two+1, s.skips(2, 2))
+	s.crash(2)
+	s.pass = nil
+	s.electIn(2, 3)
+	s.mustAck(op)
+	require.Equal(t, three, s.skips(3, 2))
+	s.start(2)
+	s.mustAck(s.putIn(3, 2))
+	s.passes()
+}
+
+// TestSkipInATruncatedSuffix: a skip reached nobody. Another leader's skip replaces it.
+func TestSkipInATruncatedSuffix(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	s.onlyIn(2, func(m *protocol.Message) bool { return m.From != 2 })
+	op := s.putIn(3, 3)
+	s.wait(0.1)
+	lost := s.member(2).of(2).inst.Tail().Round()
+	require.Positive(t, lost)
+	s.until("another one leads", func() bool { l := s.leaderOf(2); return l != nil && l.id != 2 })
+	s.mustAck(op)
+	s.pass = nil
+	s.wait(2)
+	for range 3 {
+		s.mustAck(s.putIn(2, 2))
+	}
+	s.passes()
+}
+
+// TestOneLeaderIsolated: commands of the other instances are committed. They are applied as soon as
+// the isolated leader's instance has another leader.
+func TestOneLeaderIsolated(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	s.split(3)
+	var b *operation
+	a := s.stuck(func() *operation { // instance 3 has not filled its slot
+		a := s.putIn(1, 1)
+		b = s.putIn(2, 2)
+		return a
+	})
+	require.GreaterOrEqual(t, uint64(s.member(1).applier.Added(1)), s.weave.Wanted(1))
+	require.LessOrEqual(t, s.took(a)+s.took(b), 3*stageElection)
+	s.mustAck(s.putIn(1, 2))
+	s.heal()
+	s.wait(1)
+	require.False(t, s.leads(3, 3))
+	s.passes()
+}
+
+// TestAllLeadersOnTheCrashedMember: one member leads, and it stops. All elections run at once, and
+// then the leaders are again as they should be.
+func TestAllLeadersOnTheCrashedMember(t *testing.T) {
+	for _, leaders := range []protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny} {
+		s := weaveStage(t, 3, func(set *Settings) { set.Core.Leaders = leaders })
+		s.until("all instances have leaders", func() bool { return s.leaderOf(1) != nil && s.leaderOf(2) != nil && s.leaderOf(3) != nil })
+		first := s.leaderOf(1).id
+		if leaders == protocol.LeadersTogether {
+			s.until("one leads all", func() bool { return s.leads(first, 2) && s.leads(first, 3) })
+		}
+		s.mustAck(s.put(first))
+		s.crash(first)
+		other := 1 + first%3
+		require.LessOrEqual(t, s.took(s.put(other)), 4*stageElection)
+		if leaders == protocol.LeadersTogether {
+			s.until("one leads all", func() bool {
+				l := s.leaderOf(1)
+				return l != nil && l.id != first && s.leads(l.id, 2) && s.leads(l.id, 3)
+			})
+		}
+		s.start(first)
+		if leaders == protocol.LeadersSpread {
+			s.until("everybody leads one", func() bool { return s.leads(1, 1) && s.leads(2, 2) && s.leads(3, 3) })
+		}
+		s.mustAck(s.put(first))
+		s.passes()
+	}
+}
+
+// TestReadDuringAStall: a read waits for an instance without a leader, even if the read's key has
+// nothing to do with it. A leader that is cut off does not answer for its instance.
+func TestReadDuringAStall(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	s.mustAck(s.putIn(1, 1))
+	s.crash(3)
+	read := s.get(1)
+	s.wait(0.5)
+	require.False(t, s.acked(read))
+	s.mustAck(read)
+	s.start(3)
+	s.wait(2)
+
+	s.electIn(1, 1)
+	s.electIn(2, 2)
+	s.split(1)
+	stale := s.get(1)
+	s.until("another one leads", func() bool { l := s.leaderOf(1); return l != nil && l.id != 1 })
+	s.mustAck(s.putIn(1, 2))
+	s.wait(2)
+	require.False(t, s.acked(stale))
+	s.heal()
+	s.mustAck(stale)
+	s.passes()
+}
+
+// TestElectionsAtDifferentIndexes: the entries that leaders append for themselves fill no slots, at
+// whatever index they are.
+func TestElectionsAtDifferentIndexes(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 1, 1)
+	for round := range 6 {
+		instance := protocol.InstanceID(1 + round%3)
+		for n := range round {
+			s.putIn(protocol.InstanceID(1+n%3), 1)
+		}
+		s.electIn(instance, protocol.MemberID(1+(round+1)%3))
+		s.mustAck(s.putIn(1+instance%3, 2))
+	}
+	s.passes()
+}
+
+// TestCrashBetweenSnapshotAndCuts: a snapshot is taken in the middle of a skip, and three logs are
+// cut. The member loses power at each of the writes for that.
+func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
+	for write := 1; write <= 24; write++ {
+		s := weaveStage(t, 3, func(set *Settings) { set.SegmentBytes = 4 << 10 })
+		s.lead(1, 1, 1)
+		for range 20 {
+			s.mustAck(s.putIn(2, 1))
+		}
+		m := s.member(3)
+		s.until("all is applied", func() bool { return !m.behind() })
+		at := m.applier.Cursor()
+		require.Less(t, at.Points[0].Index, m.applier.Added(1), "instance 1 is in the middle of a skip")
+		require.Positive(t, at.Points[0].Round)
+		m.disk.power = write
+		m.push(member.ApplyItem{Due: true})
+		s.wait(0.2)
+		m.disk.power = 0
+		if m.up {
+			s.crash(3)
+		}
+		s.start(3)
+		s.mustAck(s.putIn(3, 3))
+		s.crash(1)
+		s.mustAck(s.putIn(1, 3))
+		s.start(1)
+		s.passes()
+	}
+}
+
+// TestBehindInOneInstance: a member gets nothing of one instance until the others have cut its log.
+// The snapshot that it then gets stands for all instances, also for those in which the member is
+// ahead.
+func TestBehindInOneInstance(t *testing.T) {
+	for behind := protocol.InstanceID(1); behind <= 3; behind++ {
+		s := weaveStage(t, 3, func(set *Settings) { set.SnapshotBytes = 2000 })
+		s.lead(1, 1, 1)
+		s.onlyIn(behind, func(m *protocol.Message) bool { return m.To != 3 })
+		for n := range 80 {
+			s.mustAck(s.putIn(protocol.InstanceID(1+n%3), 1))
+		}
+		late := s.last(3)
+		if behind != 1 {
+			require.Equal(t, s.last(1), late)
+		}
+		s.until("the log is cut", func() bool {
+			return s.member(1).of(behind).inst.Core().Status().First > s.member(3).of(behind).inst.Core().Status().Last+1
+		})
+		s.crash(2) // what is committed now needs 3
+		s.pass = nil
+		installs := s.events.Installs
+		s.until("a snapshot is installed", func() bool { return s.events.Installs > installs })
+		s.mustAck(s.putIn(2, 3))
+		s.start(2)
+		s.passes()
+	}
+}
+
+// TestOneClientThroughAllInstances: commands that are asked for one after the other take effect in
+// that order, whichever instances they go through.
+func TestOneClientThroughAllInstances(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 2, 3)
+	var last *operation
+	for n := range 30 {
+		op := s.putIn(protocol.InstanceID(3-n%3), protocol.MemberID(1+n%3))
+		s.mustAck(op)
+		if last != nil {
+			require.Greater(t, op.position, last.position)
+		}
+		last = op
+	}
+	// Commands that do not wait for each other may take effect in any order, each of them once. The
+	// member, its leader and the network repeat them.
+	s.set.Duplicate = 0.5
+	var ops []*operation
+	for n := range 30 {
+		ops = append(ops, s.putIn(protocol.InstanceID(3-n%3), 2))
+	}
+	s.crash(3)
+	s.start(3)
+	for _, op := range ops {
+		s.mustAck(op)
+	}
+	s.set.Duplicate = 0
+	s.passes()
+}
+
+// TestBodiesOfSeveralInstances: bodies at the same index of several instances are not confused.
+// That holds for fragments and whole bodies, when they are read, when they are released, and when a
+// snapshot brings them.
+func TestBodiesOfSeveralInstances(t *testing.T) {
+	for _, tweak := range []func(*Settings){coded(2), func(s *Settings) { coded(2)(s); s.Core.Placement, s.Core.MaxK = protocol.PlacementCopy, 0 }} {
+		s := weaveStage(t, 5, tweak, func(set *Settings) { set.SnapshotBytes = 3000 })
+		s.lead(1, 2, 3)
+		put := func(instance protocol.InstanceID) {
+			s.route = instance
+			s.mustAck(s.putBody(protocol.MemberID(instance)))
+			s.route = 0
+		}
+		s.split(5)
+		for n := range 15 {
+			put(protocol.InstanceID(1 + n%3))
+		}
+		s.heal()
+		s.until("5 has it all", func() bool { return !s.member(5).behind() && !s.member(5).lacks() })
+		s.readable(1, 4, 5)
+		s.crash(1, 2)
+		s.readable(3, 5)
+		op := &operation{Operation: check.Operation{Kind: check.Put, Key: "k0", Value: "1,"}}
+		s.ask(4, op)
+		s.mustAck(op)
+		s.start(1, 2)
+		s.readable(1, 2, 3, 4, 5)
+		s.passes()
+	}
+}
+
+// known is the members of an instance, as a member has applied its configuration.
+func (s *script) known(id protocol.MemberID, instance protocol.InstanceID) []protocol.MemberID {
+	c := s.member(id).of(instance).config()
+	return c.All()
+}
+
+// TestChangeInSomeInstances: all members lose power when a membership change is made in one, two or
+// all instances. The change is finished afterwards. The next change waits for that.
+func TestChangeInSomeInstances(t *testing.T) {
+	for done := 1; done <= 3; done++ {
+		s := weaveStage(t, 4)
+		s.lead(1, 2, 3)
+		s.mustAck(s.putIn(1, 1))
+		s.pass = func(m *protocol.Message) bool { // later instances commit no configuration
+			for i := range m.Entries {
+				if m.Entries[i].Kind == protocol.EntryConfig && int(m.Instance) > done {
+					return false
+				}
+			}
+			return true
+		}
+		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.tracef("refused: %v", err) })
+		s.until("it is made", func() bool { return len(s.known(1, 1)) == 3 })
+		s.wait(2)
+		for instance := 1; instance <= 3; instance++ {
+			require.Equal(t, instance <= done, len(s.known(1, protocol.InstanceID(instance))) == 3)
+		}
+		refused := error(nil)
+		s.member(1).Change([]protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "renamed"}}}, func(err error) { refused = err })
+		s.wait(0.5)
+		if done < 3 {
+			require.ErrorContains(t, refused, protocol.ReasonChangePending.String())
+		}
+		s.crash(1, 2, 3, 4)
+		s.pass = nil
+		s.start(1, 2, 3, 4)
+		if done < 3 {
+			s.until("all follow", func() bool {
+				l := s.leader()
+				return l != nil && l.settled() && len(s.known(l.id, 3)) == 3
+			})
+		}
+		s.passes()
+	}
+}
+
+// TestRemovedMemberLeads: the leader of an instance is removed, and gets no messages of the first
+// instance any more. Other members tell it.
+func TestRemovedMemberLeads(t *testing.T) {
+	s := weaveStage(t, 4)
+	s.lead(1, 2, 4)
+	s.mustAck(s.putIn(1, 1))
+	s.onlyIn(1, func(m *protocol.Message) bool { return m.To != 4 })
+	s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.tracef("refused: %v", err) })
+	s.until("all follow", func() bool {
+		return s.member(1).settled() && len(s.known(1, 1)) == 3
+	})
+	require.Len(t, s.known(1, 3), 3)
+	s.crash(4)
+	s.member(4).gone = true
+	s.mustAck(s.putIn(3, 1))
+	s.passes()
+}
+
+// leftOut has the first instance shrink to one member before the others do. A member that it left out lacks
+// its last entries, and one of these began an instance. That instance needs the member for a majority.
+func leftOut(s *script) {
+	s.lead(5, 2, 2)
+	s.mustAck(s.putIn(1, 5))
+	s.onlyIn(1, func(m *protocol.Message) bool { return m.To != 1 })
+	s.member(5).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(4)}})
+	s.until("the others have begun instance 4", func() bool {
+		return !slices.ContainsFunc(s.members[1:], func(m *Member) bool { return len(m.inForce) < 4 || m.of(4).inst.Core().Status().Leader == 0 })
+	})
+	s.electIn(4, 2)
+	s.wait(2)
+	require.Len(s.t, s.member(1).inForce, 3)
+	s.pass = func(m *protocol.Message) bool { // the other instances do not follow
+		config := slices.ContainsFunc(m.Entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntryConfig })
+		return m.Instance == 1 && m.To != 1 || m.Instance != 1 && !config
+	}
+	var removals []protocol.Change
+	for id := range protocol.MemberID(4) {
+		removals = append(removals, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id + 1}})
+	}
+	s.member(5).Change(removals, func(err error) { s.violate(5, err) })
+	s.until("the first instance has one member", func() bool {
+		return len(s.known(5, 1)) == 1 && slices.Equal(s.member(3).witness.status.Config.All(), []protocol.MemberID{5})
+	})
+	s.wait(3)
+	for _, id := range []protocol.InstanceID{2, 3, 4} {
+		require.Len(s.t, s.known(5, id), 5)
+	}
+	s.crash(2, 4)
+	s.member(2).gone, s.member(4).gone = true, true
+	s.pass = nil
+}
+
+// TestAMemberThatOneInstanceLeftOut: it goes on to get that instance's entries, because the others still have
+// it. So the change is finished.
+func TestAMemberThatOneInstanceLeftOut(t *testing.T) {
+	for _, tweak := range []func(*Settings){
+		func(*Settings) {},
+		coded(2),
+		func(set *Settings) { set.SnapshotBytes = 500 }, // it gets a snapshot
+	} {
+		s := weaveStage(t, 5, tweak)
+		leftOut(s)
+		s.mustAck(s.put(5))
+		s.until("all follow", func() bool { return s.member(5).settled() && len(s.known(5, 4)) == 1 })
+		s.mustAck(s.put(5))
+		s.passes()
+	}
+}
+
+// statelessVoter has a learner take the place of the only voter. It gets the first instance's log,
+// but not those of two instances that are retired. So it must not count before it has a snapshot.
+func statelessVoter(s *script) {
+	s.lead(1, 1, 1)
+	s.mustAck(s.putIn(2, 1))
+	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
+	s.until("instances 2 and 3 are retired", func() bool { return len(s.member(1).inForce) == 1 })
+	added := s.addMember()
+	change := func(changes ...protocol.Change) {
+		if s.member(1).up && s.member(1).leads() {
+			s.member(1).Change(changes, func(error) {})
+		}
+		s.wait(0.5)
+	}
+	s.until("the learner has the log", func() bool {
+		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
+		m := s.member(2)
+		return m.up && m.witness.status.Commit > 0
+	})
+	s.until("it takes the place of the voter", func() bool {
+		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
+		return s.member(2).witness.status.Config.Voter(2) && s.member(2).role() == protocol.Leader
+	})
+	if op := s.put(2); !s.runUntil(s.now+20*stageElection, func() bool { return s.acked(op) }) {
+		s.violate(2, fmt.Errorf("it is the only voter, and has not got the state"))
+	}
+}
+
+func TestALearnerWithoutTheStateDoesNotTakeThePlaceOfTheVoter(t *testing.T) {
+	s := weaveStage(t, 1)
+	statelessVoter(s)
+	require.Nil(t, s.end())
+}
+
+// TestASoleVoterWithoutTheStateAsksALearner: the same by a broken rule, while another learner has the
+// state. The only voter asks it.
+func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
+	s := newStage(t, 1, string(raft.MutantCountStateless), woven)
+	s.lead(1, 1, 1)
+	s.mustAck(s.putIn(2, 1))
+	change := func(changes ...protocol.Change) {
+		if s.member(1).up && s.member(1).leads() {
+			s.member(1).Change(changes, func(error) {})
+		}
+		s.wait(0.5)
+	}
+	learner := s.addMember()
+	s.until("a learner has the state", func() bool {
+		change(protocol.Change{Kind: protocol.AddLearner, Member: learner})
+		return s.member(2).up && s.member(2).applied(1) > 0
+	})
+	s.mustAck(s.putIn(3, 1))
+	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
+	s.until("instances 2 and 3 are retired", func() bool { return len(s.member(1).inForce) == 1 && len(s.member(2).inForce) == 1 })
+	added := s.addMember()
+	s.until("a new learner has the log", func() bool {
+		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
+		m := s.member(3)
+		return m.up && m.witness.status.Commit > 0
+	})
+	s.until("it takes the place of the voter", func() bool {
+		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
+		return s.member(3).witness.status.Config.Voter(3) && s.member(3).role() == protocol.Leader
+	})
+	require.Len(t, s.member(3).inForce, 3, "it has not got the state")
+	s.until("it has got the state of the learner", func() bool { return len(s.member(3).inForce) == 1 })
+	s.mustAck(s.put(3))
+	s.passes()
+}
+
+// stopStates lets the state machines of these members stand still.
+func (s *script) stopStates(ids ...protocol.MemberID) {
+	for _, id := range ids {
+		s.member(id).lagging = s.now + 100*stageElection
+	}
+}
+
+// goOn lets the state machines of these members go on. They come there by a restart, because what they
+// have in hand waits.
+func (s *script) goOn(ids ...protocol.MemberID) {
+	s.crash(ids...)
+	s.start(ids...)
+}
+
+// TestAReshapeDoesNotWaitForTheStateMachine: the state machines of all members stand still, and the number of
+// instances changes twice. New instances begin, elect and decide. After a crash the members find that
+// again, although no state knows of it. What was asked for meanwhile takes effect once.
+func TestAReshapeDoesNotWaitForTheStateMachine(t *testing.T) {
+	s := weaveStage(t, 3)
+	s.lead(1, 1, 1)
+	s.mustAck(s.putIn(2, 1))
+	s.stopStates(1, 2, 3)
+	position := func(id protocol.MemberID) int { at := s.member(id).applier.Cursor(); return len(at.Points) }
+	inForce := func(n int) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(s.members, func(m *Member) bool { return len(m.inForce) != n })
+		}
+	}
+	late := s.put(1) // what is in hand first waits as well
+	s.wait(0.5)
+	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(5)}})
+	s.until("instances 4 and 5 have begun", inForce(5))
+	s.electIn(5, 1)
+	op := s.putIn(5, 1)
+	s.until("instance 5 has decided it", func() bool { return s.judgesOf(5).ledger.Decided() >= 2 })
+	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(2)}})
+	s.until("instances 3, 4 and 5 are retired", inForce(2))
+	read := s.get(1)
+	s.wait(12) // longer than a retired instance stays otherwise
+	for id := range protocol.MemberID(3) {
+		require.Equal(t, 3, position(id+1), "no state has come there")
+		require.NotEmpty(t, s.member(id+1).retired, "no snapshot says that they are retired")
+	}
+	require.False(t, s.acked(late) || s.acked(op) || s.acked(read))
+
+	s.goOn(1, 2, 3)
+	s.until("all states have come there", func() bool { return position(1) == 2 && position(2) == 2 && position(3) == 2 })
+	s.mustAck(s.put(2))
+	s.mustAck(s.get(3))
+	s.passes()
+}
+
+// TestAnInstanceThatHasNotHeardOfItsRetirement: it is not in force any more, and a tick comes before it hears
+// of that. Leaders take turns by their instances' places, and it has none.
+func TestAnInstanceThatHasNotHeardOfItsRetirement(t *testing.T) {
+	s := weaveStage(t, 3, func(set *Settings) { set.Core.Leaders = protocol.LeadersSpread })
+	s.lead(1, 2, 3)
+	s.mustAck(s.put(1))
+	m := s.member(3)
+	left, all := m.of(3), m.crew
+	m.crew = &crew{all.ids[:2], 0, all.instances[:2]}
+	s.wait(2)
+	require.True(t, left.leads())
+	m.crew = all
+	s.mustAck(s.put(2))
+	s.passes()
+}

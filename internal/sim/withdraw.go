@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+)
+
+// Some clients wait for a short time only. Then they withdraw their command. If the member says that the command
+// has not left it, the command must never take effect.
+
+// drawWithdrawals chooses how many commands are withdrawn.
+func (s *Settings) drawWithdrawals(d chance) {
+	if d.yes(0.4) {
+		s.Load.Withdraw = d.share() * d.share()
+	}
+}
+
+// hurry withdraws the command of an operation after a while, if it is not answered by then.
+func (c *client) hurry(m *Member, op *operation, end func()) {
+	w := c.w
+	if w.calm || w.set.Load.Withdraw == 0 || !w.withdrawals.yes(w.set.Load.Withdraw) {
+		return
+	}
+	most := w.set.Heartbeat
+	if w.withdrawals.yes(0.5) {
+		most = w.set.Election
+	}
+	m.later(time.Duration(w.withdrawals.share()*float64(most)), func() {
+		if op.ended || op.err != nil || op.told {
+			return
+		}
+		m.withdraw(op.ticket, func() {
+			op.withdrawn = true
+			w.events.Withdrawn++
+			op.err = member.ErrNotSent
+			c.wrote(op, op.number, nil, op.err)
+			end()
+		})
+	})
+}
+
+// withdraw withdraws a command and calls then, if the command has not left the member.
+func (m *Member) withdraw(t member.Ticket, then func()) {
+	ok, instance := m.proposals.Withdraw(t)
+	if ok {
+		then()
+		return
+	}
+	s := m.among(m.hosted(), instance)
+	if s == nil || s.ended {
+		return
+	}
+	s.do(func() {
+		if s.hosted.Withdraw(t) {
+			then()
+		}
+	})
+}

@@ -1,0 +1,365 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/braidlog/braid/internal/sys"
+	"github.com/braidlog/braid/internal/transport/netspec"
+)
+
+// Peer is a member and where it listens.
+type Peer struct {
+	ID    uint64
+	Addrs []string // host:port, one per network card
+	Name  string   // by which Options.Net finds it; empty: nobody knows yet
+	// Binds are the addresses whose hosts its certificate may name, see Options.TLSBinds; nil: those in Addrs.
+	Binds []string
+}
+
+// Options of a transport. Self, Cluster and Handler are required.
+type Options struct {
+	Self, Cluster uint64
+	// Settings must be equal on all members: a link with one that has others is refused.
+	Settings []Setting
+	// Who says whose data directory this member runs on; every handshake tells it.
+	Who Who
+	// Takes says who this member thinks another one is; zero or nil: it knows nobody by that id.
+	Takes func(id uint64) Who
+	// Meet decides about a member by who it says it is and who it thinks this one is. If it
+	// returns an error, there is no link. Met is told that there is a link, before anything is
+	// read from it. What must be known of the member for ever is durable when Met returns. nil:
+	// everybody is accepted. All three are called concurrently.
+	Meet func(id uint64, who, takes Who) error
+	Met  func(id uint64, who Who) error
+	// Listen are the listeners, one per network card. Close closes them.
+	Listen []net.Listener
+	// TLS makes all links mutually authenticated; nil: plain. It is used for both sides,
+	// so it needs a certificate and RootCAs (and ClientCAs, which default to RootCAs).
+	// Its callbacks (GetCertificate, GetClientCertificate …) are how certificates are
+	// changed without a restart. ServerName defaults to the host that is dialed.
+	TLS *tls.Config
+	// TLSBinds: a member that connects must show a certificate that names the host of one of its addresses, if
+	// any is known here. So who has a certificate of the authority cannot pass for any member. It cannot be
+	// demanded where members connect with certificates that do not name their hosts.
+	TLSBinds bool
+	// TLSByAddress is for a cluster that changes from plain links to TLS, or back: addresses that begin with
+	// "http://" are dialed plain although there is TLS, and who listens takes both.
+	TLSByAddress bool
+	// QueueBytes bounds what waits per (peer, stream); default 64 MiB.
+	QueueBytes int
+	// MaxFrameBytes bounds a frame, a request and an answer; default 64 MiB.
+	MaxFrameBytes int
+	// MaxStreams bounds the streams of a peer, per direction; default 1024.
+	MaxStreams int
+	// MaxRequests bounds the requests under way with a peer, per direction; default 1024.
+	// Their bytes are bounded by QueueBytes. A member that answers bounds what comes over each
+	// of its network cards.
+	MaxRequests int
+	// SnapshotBytesPerSecond bounds the rate of each snapshot sent; 0: no bound.
+	SnapshotBytesPerSecond int64
+	// Net is the emulation of links; the zero value is none. It says what this member's sends go
+	// through. [Transport.SetNet] changes it.
+	Net     netspec.Spec
+	Logger  *slog.Logger
+	Handler Handler
+	// Birth is with which state the cluster began; nil: with an empty one. Agrees reports whether a member that began
+	// with another one may have a link; nil: only one that began with the same. Born is called on a member that does not
+	// know it, with what another one says, before anything is read from their link; an error ends that link, and is
+	// final if it says so. All are called concurrently.
+	Birth  func() Birth
+	Agrees func(Birth) bool
+	Born   func(id uint64, state string) error
+	// Lineage is that of this member's log, 0 while it is not known; nil: links are not told apart by it. Relate takes in what
+	// another member told, 0 if it does not know its own, before anything is read from their link. With an error there is no
+	// link; ok is false if the other member's lineage is why. Both are called concurrently.
+	Lineage func() uint64
+	Relate  func(id, told uint64) (ok bool, err error)
+	// Admit says why not to accept connections from a member that SetPeers does not list, 0 to
+	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
+	Admit func(id uint64) Reason
+	// Missed is told that a peer to which no stream is connected did not answer at one of its addresses, or that
+	// another process did; nil: nobody wants to know. It is called concurrently, without locks held.
+	Missed func(id uint64, err error)
+	// Answer answers the question of somebody who passed TLS and is no member yet, see [Ask]; nil, or a
+	// nil answer: it is not known here. It is called concurrently, without locks held.
+	Answer func(question []byte) []byte
+}
+
+// Handler gets what peers send. Its methods are called concurrently, except where said
+// otherwise. Close waits for them, so they must return, and must not call Close.
+type Handler interface {
+	// HandleFrame gets a frame, which it owns. Calls are in order per (peer, stream); until
+	// it returns, no further frame of the stream is read.
+	HandleFrame(from uint64, stream uint32, frame []byte)
+	// HandleSnapshot gets a snapshot. ctx ends when the sender is gone, which is noticed soon also while
+	// nothing is read. Reading body returns io.EOF only after all of it was
+	// received and verified. Returning nil tells the sender that it arrived, also if body
+	// was not read to its end; an error is told as text.
+	HandleSnapshot(ctx context.Context, from uint64, meta []byte, body io.Reader) error
+	// HandleRequest answers a request, which it owns. An error is told as text. ctx ends
+	// when the caller no longer waits.
+	HandleRequest(ctx context.Context, from uint64, request []byte) ([]byte, error)
+	// PeerUp says that all streams to a peer that are in use are connected. PeerDown says
+	// that one of them broke (frames may be lost) or cannot be connected; it is called
+	// again when the reason changes. They are called in order per peer, and no more after
+	// the peer was removed, except for a call that is under way.
+	PeerUp(id uint64)
+	PeerDown(id uint64, err error)
+}
+
+// Transport links a member with its peers. Its methods are safe for concurrent use.
+type Transport struct {
+	opt      Options
+	settings string // Options.Settings as text
+	log      *slog.Logger
+	timing   timing
+	dialer   net.Dialer
+	tlsIn    *tls.Config
+	tlsOut   *tls.Config
+	shaper   *shaper // emulates links, or nothing
+	totals   totals
+	strange  limiter // of logs about strangers
+	// handshakes bounds waiting.
+	handshakes int
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelCauseFunc
+	done   sync.WaitGroup
+	peers  atomic.Pointer[map[uint64]*peer] // replaced as a whole, under mu
+
+	mu      sync.Mutex
+	closed  bool
+	faults  map[uint64]LinkFault
+	net     netspec.Spec
+	names   map[uint64]string    // of members, this one included, as far as they are known
+	waiting []net.Conn           // in the handshake, oldest first; ≤ handshakes
+	inbound map[inKey]*inbound   // accepted
+	guests  map[uint64]*counters // of accepted members that are not peers
+}
+
+// New begins to listen. Peers are given by SetPeers.
+func New(o Options) (*Transport, error) { return newTransport(o, defaultTiming) }
+
+func newTransport(o Options, tm timing) (*Transport, error) {
+	switch {
+	case o.Handler == nil:
+		return nil, errors.New("transport: Options.Handler is missing")
+	case o.QueueBytes < 0 || o.MaxFrameBytes < 0 || o.MaxStreams < 0 || o.MaxRequests < 0 || o.SnapshotBytesPerSecond < 0:
+		return nil, errors.New("transport: a limit is negative")
+	case o.MaxFrameBytes > 1<<31-1:
+		return nil, fmt.Errorf("transport: MaxFrameBytes %d is above 2 GiB", o.MaxFrameBytes)
+	}
+	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
+	o.MaxFrameBytes = cmp.Or(o.MaxFrameBytes, 64<<20)
+	o.MaxStreams = cmp.Or(o.MaxStreams, 1024)
+	o.MaxRequests = cmp.Or(o.MaxRequests, 1024)
+	t := &Transport{
+		opt: o, log: o.Logger, timing: tm,
+		net: o.Net, names: map[uint64]string{}, faults: map[uint64]LinkFault{}, inbound: map[inKey]*inbound{}, guests: map[uint64]*counters{},
+	}
+	t.handshakes = maxHandshakes
+	if n, ok := sys.Descriptors(); ok {
+		t.handshakes = handshakes(n)
+	}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if t.settings, err = settingsText(o.Settings); err != nil {
+		return nil, err
+	}
+	if t.tlsIn, t.tlsOut, err = mutual(o.TLS); err != nil {
+		return nil, err
+	}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t.dialer = net.Dialer{Timeout: tm.dial, KeepAliveConfig: keepAlive, Control: controlSocket}
+	t.strange = limiter{every: tm.logEvery, burst: 10}
+	t.shaper = &shaper{t: t}
+	t.reshape()
+	t.peers.Store(&map[uint64]*peer{})
+	for i, l := range o.Listen {
+		t.spawn(func() { t.listen(uint32(i), l) })
+	}
+	return t, nil
+}
+
+// spawn runs f in a goroutine that Close waits for; false if it is too late for that.
+func (t *Transport) spawn(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.done.Go(f)
+	return true
+}
+
+func (t *Transport) peer(id uint64) *peer { return (*t.peers.Load())[id] }
+
+// SetPeers says who the other members are. It connects to new ones and ends the links with those
+// that are not listed. Of this member itself it takes only the name. It may be called at any time and does not
+// wait.
+func (t *Transport) SetPeers(peers []Peer) {
+	for _, p := range t.replacePeers(peers) {
+		p.sender(0) // connects at once, so that trouble shows before it matters
+	}
+	t.dismiss()
+}
+
+func (t *Transport) replacePeers(peers []Peer) (fresh []*peer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil
+	}
+	t.rename(peers)
+	old := *t.peers.Load()
+	all := make(map[uint64]*peer, len(peers))
+	for _, p := range peers {
+		if p.ID == t.opt.Self {
+			continue
+		}
+		if known := old[p.ID]; known != nil {
+			all[p.ID] = known
+			known.move(p)
+			continue
+		}
+		n := newPeer(t, p)
+		if c := t.guests[p.ID]; c != nil { // it was talking before it became a peer
+			n.counted = c
+			delete(t.guests, p.ID)
+		}
+		if f, ok := t.faults[p.ID]; ok {
+			n.fault.Store(&f)
+		}
+		all[p.ID] = n
+		fresh = append(fresh, n)
+	}
+	t.peers.Store(&all)
+	for id, p := range old {
+		if all[id] != p {
+			p.cancel(ErrRemoved)
+		}
+	}
+	return fresh
+}
+
+// Send queues one frame, made of parts, for a peer's stream. The parts must not change
+// until they were written; the slice that lists them is not kept. It never blocks. False:
+// the frame is dropped, because there is no such peer, the queue is full, or it is larger
+// than MaxFrameBytes. True promises nothing: the connection may break.
+func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
+	p := t.peer(to)
+	if p == nil {
+		return false
+	}
+	s := p.sender(stream)
+	n := 0
+	for _, b := range parts {
+		n += len(b)
+	}
+	if s == nil || n > t.opt.MaxFrameBytes || !s.q.put(kindFrame, stream, parts...) {
+		p.counted.drops.Add(1)
+		return false
+	}
+	return true
+}
+
+// Forget ends streams to all peers. What waits in their queues is lost. A stream on which something
+// is sent later begins anew.
+func (t *Transport) Forget(streams ...uint32) {
+	for _, p := range *t.peers.Load() { // any order
+		p.forget(streams)
+	}
+}
+
+// Drop ends all connections with a member, in both directions. They are made again if the
+// handshake allows it.
+func (t *Transport) Drop(id uint64) {
+	t.mu.Lock()
+	var all []*inbound
+	for _, in := range t.inbound {
+		if in.key.from == id {
+			all = append(all, in)
+		}
+	}
+	t.mu.Unlock()
+	for _, in := range all {
+		in.end(ErrDropped)
+	}
+	if p := t.peer(id); p != nil {
+		for _, s := range *p.senders.Load() {
+			s.drop(ErrDropped)
+		}
+	}
+}
+
+// LinkFault is a fault on the way to a peer, for tests and fault injection.
+type LinkFault struct {
+	// Drop loses all frames, requests and answers to the peer, and no new connection to
+	// it is made. Connections stay until the peer misses the pings.
+	Drop bool
+	// Delay is added to the latency of everything sent to the peer.
+	Delay time.Duration
+}
+
+// SetLink puts a fault on the way to a peer; the zero value heals it. Only what this member
+// sends to the peer is affected, not what it receives.
+func (t *Transport) SetLink(to uint64, f LinkFault) {
+	t.mu.Lock()
+	t.faults[to] = f
+	p := t.peer(to)
+	t.mu.Unlock()
+	if p == nil {
+		return
+	}
+	p.fault.Store(&f)
+	if f.Delay > 0 {
+		p.makeShapeable()
+	}
+	if !f.Drop {
+		p.retry()
+	}
+}
+
+// Close ends all links and waits until no handler is running any more. What is queued is
+// lost.
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		t.done.Wait()
+		return nil
+	}
+	t.closed = true
+	t.cancel(ErrClosed)
+	waiting := slices.Clone(t.waiting)
+	inbound := maps.Clone(t.inbound)
+	t.mu.Unlock()
+	var errs []error
+	for _, l := range t.opt.Listen {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	for _, c := range waiting {
+		c.Close()
+	}
+	for _, in := range inbound {
+		in.end(ErrClosed)
+	}
+	t.done.Wait()
+	return errors.Join(errs...)
+}
