@@ -239,7 +239,7 @@ type Effects struct {
 	// Forgot: this member does not hold what it acknowledged to the leader of the term. It must
 	// not vote or count any more: the member stops (docs/internals/identity.md).
 	Forgot *Forgot
-	// Diverged: the leader's log differs from this one where this one is decided. They are two logs, or one of
+	// Diverged: another member's log differs from this one where both are decided. They are two logs, or one of
 	// them is not what was decided: the member stops.
 	Diverged *DivergedError
 	// Changed says that leader, role, term or configuration is not what it was, or that the log

@@ -117,14 +117,19 @@ func (r Reason) Retryable() bool {
 type DivergedError struct {
 	Instance InstanceID
 	From     MemberID
-	Index    Index
-	// Term is of this member's entry at Index, and Other of the other one's.
+	// Index is where the logs differ. If no single entry was compared, it is the last index up to which they do.
+	Index Index
+	// Term is that of this member's entry at Index, and Other that of the other one's; 0: no single entry was compared.
 	Term, Other Term
 }
 
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("braid: the log of member %s has an entry of term %d at index %d of instance %d, where this member's log is decided with one of term %d: they are two logs",
-		e.From, e.Other, e.Index, e.Instance, e.Term)
+	if e.Term == 0 {
+		return fmt.Sprintf("braid: the log of member %s differs from what this member has decided, at index %d of instance %d or before: they are two logs",
+			e.From, e.Index, e.Instance)
+	}
+	return fmt.Sprintf("braid: the log of member %s has another entry at index %d of instance %d (term %d) than this member has decided (term %d): they are two logs",
+		e.From, e.Index, e.Instance, e.Other, e.Term)
 }
 
 // CorruptError says that bytes are not what was written. They are never used; whether

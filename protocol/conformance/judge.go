@@ -58,6 +58,9 @@ func (j *judge) init(t testing.TB) {
 }
 
 func (j *judge) effects(n *Node, e *protocol.Effects) {
+	if e.Diverged != nil {
+		j.t.Fatalf("member %s stops: %s", n.ID, e.Diverged)
+	}
 	next := n.Applied + 1
 	if e.Install != nil {
 		if e.Install.Index < next {

@@ -23,6 +23,7 @@ import (
 //	propose id [body=bytes] [early] | read id | transfer id to | stopping id | change id [add-voter|add-learner|join|remove=(…)]
 //	deliver | drop [from] [to] [type]   of what is under way
 //	repeat [from] [to] [type]  what is under way will arrive twice
+//	alter [from] [to] [type]   what is under way comes again with other commands where it says that they are decided
 //	queue                      what is under way
 //	settle                     delivers and syncs all until nothing is under way
 //	lag [off] | sync id [one]  disks complete nothing from now on | but id's, now | its oldest write
@@ -142,6 +143,12 @@ var commands = map[string]func(*script, args){
 			s.net.Queue = append(s.net.Queue, p, p)
 		})
 	},
+	"alter": func(s *script, a args) {
+		s.parcels(a, func(i int) {
+			p := s.net.take(i)
+			s.net.Queue = append(s.net.Queue, p, p.altered())
+		})
+	},
 	"queue": func(s *script, a args) {
 		for _, p := range s.net.Queue {
 			fmt.Fprintf(&s.out, "%s→%s %s\n", p.From, p.To, s.kindOf(p))
@@ -164,6 +171,21 @@ var commands = map[string]func(*script, args){
 	"status": func(s *script, a args) {
 		s.out.WriteString(s.describe(s.net.Node(a.id("id")).Core.Status()) + "\n")
 	},
+}
+
+// altered is a message as a member of another log would send it: where it says that commands are decided, it has those of
+// another incarnation.
+func (p Parcel) altered() Parcel {
+	m := *p.Message
+	m.Entries = slices.Clone(m.Entries)
+	for i := range m.Entries {
+		if e := &m.Entries[i]; e.Index <= m.Commit && e.Kind.Commands() {
+			e.ID.Session.Incarnation++
+			e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
+		}
+	}
+	p.Message = &m
+	return p
 }
 
 func (s *script) kindOf(p Parcel) string {

@@ -305,7 +305,9 @@ func (s *Paxos) takePromised(m *protocol.Message, p Part) bool {
 	for i := range m.Entries {
 		e := m.Entries[i]
 		if e.Index <= m.Commit {
-			s.learnNext(&e)
+			if !s.learnFrom(m.From, &e) {
+				return false
+			}
 			continue
 		}
 		if s.cfg.Mutant != MutantOwnValue {

@@ -96,8 +96,11 @@ type ISS struct {
 	slots, skipped uint64
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
-	// forgot: this member accepted more than it holds, and does nothing any more.
-	forgot bool
+	// from is whose message is taken in; 0: the step's input is another one.
+	from protocol.MemberID
+	// stopped: this member accepted more than it holds, or has decided something else than another one. It does nothing
+	// any more.
+	stopped bool
 }
 
 // NewISS starts an instance from what its disk holds. set is the same on all members. NewISS returns a
@@ -145,11 +148,12 @@ func historyAt(set epochs.Settings, base *protocol.Base) (*epochs.History, error
 
 // Step is protocol.Core's.
 func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
-	if s.forgot {
+	if s.stopped {
 		return
 	}
 	s.now, s.out = now, out
 	s.disk.Begin()
+	s.from = 0
 	sent, released := len(out.Send), len(out.Release)
 	leader, term, conf, routed, routedAt := s.leads(), s.term(), s.log.ConfigAt, s.routed, s.routedAt
 	s.input(in)
@@ -261,9 +265,10 @@ func (s *ISS) receive(m *protocol.Message) {
 		return
 	}
 	p := issPartOf(m)
-	if s.forgets(m, p) || s.life == 0 {
+	if s.stopped || s.forgets(m, p) || s.life == 0 {
 		return
 	}
+	s.from = m.From
 	if o := s.other(m.From); o != nil {
 		o.heard, o.answered, o.epoch = s.now, true, max(o.epoch, uint64(m.Term))
 		if m.Type != MsgISSRelayed { // in that Commit is the proposer's

@@ -108,9 +108,6 @@ func (t *telling) check() error {
 
 // check verifies the invariants of a segment.
 func (b *broadcast) check() error {
-	if b.twice != 0 {
-		return fmt.Errorf("slot %d has two values", b.twice)
-	}
 	if err := b.checkDecided(); err != nil {
 		return err
 	}

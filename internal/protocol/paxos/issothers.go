@@ -171,7 +171,7 @@ func (s *ISS) forgets(m *protocol.Message, p *ISSPart) bool {
 	if m.Type != MsgISSBeat || s.log.Last() >= p.Hint {
 		return false
 	}
-	s.forgot = true
+	s.stopped = true
 	s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Hint, Last: s.log.Last()}
 	return true
 }

@@ -154,13 +154,25 @@ func (s *ISS) keepTold(m *protocol.Message) {
 	}
 }
 
-// learnAll learns entries, as far as they follow the log's end.
+// learnAll learns entries, as far as they follow the log's end, and compares those that the log has.
 func (s *ISS) learnAll(entries []protocol.Entry) {
 	for i := range entries {
-		if e := &entries[i]; s.epoch != nil && e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
+		e := &entries[i]
+		if s.diverged(s.log.Diverges(s.cfg.Instance, s.from, e)) {
+			return
+		}
+		if s.epoch != nil && e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
 			s.learn(*e)
 		}
 	}
+}
+
+// diverged reports whether another member has decided something else than this one has. Then this member stops.
+func (s *ISS) diverged(err *protocol.DivergedError) bool {
+	if err != nil {
+		s.out.Diverged, s.stopped = err, true
+	}
+	return err != nil
 }
 
 func entryBytes(entries []protocol.Entry) (n int) {

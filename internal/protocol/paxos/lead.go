@@ -148,7 +148,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 		return
 	}
 	if !s.remembers(p) {
-		s.forgot = true // docs/internals/identity.md
+		s.stopped = true // docs/internals/identity.md
 		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.Last()}
 		return
 	}

@@ -25,6 +25,9 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	for i := range m.Entries {
 		switch e := &m.Entries[i]; {
 		case e.Index <= s.log.Last():
+			if e.Index <= m.Commit && s.diverges(proposerOf(m, p), e) {
+				return
+			}
 		case e.Index <= m.Commit:
 			if s.cfg.Mutant != MutantCommitLate {
 				s.learnCommit(e.Index - 1) // a slow member accepted what is before it, and hears only now that it is decided
@@ -104,6 +107,25 @@ func (s *Paxos) learnNext(e *protocol.Entry) {
 	}
 }
 
+// learnFrom is learnNext for entries that a member tells. It reports false if this member stops, because something else
+// is decided here.
+func (s *Paxos) learnFrom(from protocol.MemberID, e *protocol.Entry) bool {
+	if s.diverges(from, e) {
+		return false
+	}
+	s.learnNext(e)
+	return true
+}
+
+// diverges reports whether a member has decided something else than this one has. Then this member stops.
+func (s *Paxos) diverges(from protocol.MemberID, e *protocol.Entry) bool {
+	err := s.log.Diverges(s.cfg.Instance, from, e)
+	if err != nil {
+		s.out.Diverged, s.stopped = err, true
+	}
+	return err != nil
+}
+
 // learn takes over what is decided in the slot after the last.
 func (s *Paxos) learn(e protocol.Entry) {
 	s.superseded(&e)
@@ -156,7 +178,9 @@ func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
 func onTell(s *Paxos, m *protocol.Message, _ Part) {
 	before := s.log.Last()
 	for i := range m.Entries {
-		s.learnNext(&m.Entries[i])
+		if !s.learnFrom(m.From, &m.Entries[i]) {
+			return
+		}
 	}
 	if s.log.Last() > before && s.log.Last() < m.Commit {
 		s.send(m.From, MsgAsk, Part{})

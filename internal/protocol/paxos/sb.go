@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -23,8 +24,6 @@ type broadcast struct {
 	nils    spans
 	// upto: all slots of the segment up to here are decided.
 	upto protocol.Index
-	// twice is a slot for which two values were learned; 0: there is none, and there never may be one.
-	twice protocol.Index
 
 	// written is what the disk holds when writes are durable, ascending, where that is not what it held before; held is what
 	// it holds.
@@ -198,18 +197,13 @@ func (b *broadcast) catchAhead() {
 	}
 }
 
-// compare looks whether a slot has two values.
+// compare stops this member if something else is decided here in a slot than another member says.
 func (b *broadcast) compare(v *protocol.Entry) {
-	had, ok := b.decided[v.Index]
-	if !ok {
-		if v.Index <= b.s.log.Base {
-			return // a snapshot stands for it
-		}
-		had = b.s.log.At(v.Index)
+	if had, ok := b.decided[v.Index]; ok {
+		b.s.diverged(slots.Diverges(b.s.cfg.Instance, b.s.from, &had, v))
+		return
 	}
-	if !same(&had, v) {
-		b.twice = v.Index
-	}
+	b.s.diverged(b.s.log.Diverges(b.s.cfg.Instance, b.s.from, v))
 }
 
 // same reports whether two entries of a slot are the same value.

@@ -15,6 +15,7 @@ func (b *broadcast) onAccept(m *protocol.Message, p *ISSPart) {
 	if from == b.s.cfg.Self || p.Ballot == 0 && from != b.leader {
 		return
 	}
+	b.s.from = from
 	b.learnNil(p.Nil)
 	if p.Ballot < b.acc.promised {
 		b.send(from, MsgISSRefused, ISSPart{Ballot: b.acc.promised})

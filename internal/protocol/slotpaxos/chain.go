@@ -54,10 +54,20 @@ func (c *Chain) Restore(s protocol.Section) error {
 	return nil
 }
 
-// compare compares the log with that of a leader, which says what its chain is. The logs must be equally
-// long: usually they are, because a slot is decided only now and then.
-func (s *Paxos) compare(m *protocol.Message, p Part) {
-	if m.Commit == s.log.Last() && p.Chain != s.log.chain.sum {
-		panic(fmt.Sprintf("slotpaxos: member %s: of %d slots it does not know what member %s does", s.cfg.Self, m.Commit, m.From))
+// compare reports whether the log is that of a member that says what its chain is. The logs must be equally long: usually
+// they are, because a slot is decided only now and then. If they differ, this member stops.
+func (s *Paxos) compare(m *protocol.Message, p Part) bool {
+	if m.Commit != s.log.Last() || p.Chain == s.log.chain.sum {
+		return true
 	}
+	s.diverged(&protocol.DivergedError{Instance: s.cfg.Instance, From: m.From, Index: m.Commit})
+	return false
+}
+
+// diverged reports whether another member has decided something else than this one has. Then this member stops.
+func (s *Paxos) diverged(err *protocol.DivergedError) bool {
+	if err != nil {
+		s.out.Diverged, s.stopped = err, true
+	}
+	return err != nil
 }

@@ -204,9 +204,11 @@ func (s *Paxos) quorumHeard() time.Duration {
 
 func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 	s.hear(m.From, p.Ballot)
-	s.compare(m, p)
+	if !s.compare(m, p) {
+		return
+	}
 	if !s.remembers(p) {
-		s.forgot = true // docs/internals/identity.md
+		s.stopped = true // docs/internals/identity.md
 		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.Last()}
 		return
 	}

@@ -96,8 +96,12 @@ func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
 func onTell(s *Paxos, m *protocol.Message, _ Part) {
 	before := s.log.Last()
 	for i := range m.Entries {
-		if m.Entries[i].Index == s.log.Last()+1 && slots.Readable(&m.Entries[i]) {
-			s.learn(m.Entries[i])
+		e := &m.Entries[i]
+		if s.diverged(s.log.Diverges(s.cfg.Instance, m.From, e)) {
+			return
+		}
+		if e.Index == s.log.Last()+1 && slots.Readable(e) {
+			s.learn(*e)
 		}
 	}
 	if s.log.Last() > before {

@@ -47,8 +47,9 @@ type Paxos struct {
 	held  held
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
-	// forgot: this member accepted more than it holds, and does nothing any more.
-	forgot bool
+	// stopped: this member accepted more than it holds, or has decided something else than another one. It does nothing
+	// any more.
+	stopped bool
 }
 
 // New starts an instance from what its disk holds. It returns a [*protocol.SettingsError], a
@@ -80,7 +81,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 
 // Step is protocol.Core's.
 func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
-	if s.forgot {
+	if s.stopped {
 		return
 	}
 	s.now, s.out = now, out

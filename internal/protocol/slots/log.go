@@ -94,6 +94,24 @@ func (l *Log) Lighten(durable protocol.Index, most int) {
 	}
 }
 
+// Diverges returns the error if another member's log has another entry than this one in a slot that is decided in both;
+// nil if it has the same, or if this log does not have the slot any more, or not yet. A slot is decided once, and with
+// the term in which its entry was first proposed.
+func (l *Log) Diverges(instance protocol.InstanceID, from protocol.MemberID, e *protocol.Entry) *protocol.DivergedError {
+	if e.Index <= l.Base || e.Index > l.Last() {
+		return nil
+	}
+	return Diverges(instance, from, l.at(e.Index), e)
+}
+
+// Diverges is [Log.Diverges] of an entry that is decided here.
+func Diverges(instance protocol.InstanceID, from protocol.MemberID, have, e *protocol.Entry) *protocol.DivergedError {
+	if have.Term == e.Term && have.Kind == e.Kind && have.ID == e.ID && have.Digest == e.Digest && have.BodyDigest == e.BodyDigest {
+		return nil
+	}
+	return &protocol.DivergedError{Instance: instance, From: from, Index: e.Index, Term: have.Term, Other: e.Term}
+}
+
 // Compact forgets entries that a durable snapshot covers.
 func (l *Log) Compact(to protocol.Index) {
 	for l.Base < to {
