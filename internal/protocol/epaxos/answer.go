@@ -74,12 +74,17 @@ func onAccepted(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 func onRefused(s *EPaxos, _ *peer, _ *protocol.Message, p *Part) { s.higher(p.ID, p.Ballot) }
 
 // onDecided takes a decision. It may come without the command, for who has it.
-func onDecided(s *EPaxos, _ *peer, m *protocol.Message, p *Part) {
+func onDecided(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	v := Value{Command: p.command(m), Deps: p.Deps}
-	if rec := s.replica.Record(p.ID); !p.Noop && v.Command == nil && rec != nil {
+	rec := s.replica.Record(p.ID)
+	if !p.Noop && v.Command == nil && rec != nil {
 		v.Command = rec.Command
 	}
-	if p.Noop == (v.Command == nil) {
+	switch {
+	case p.Noop != (v.Command == nil): // not what a member sends, or this member does not have the command
+	case rec != nil && rec.Phase == Decided && !rec.Value().same(v):
+		s.diverged(from, p.ID)
+	default:
 		s.decide(p.ID, v)
 	}
 }

@@ -58,8 +58,9 @@ type EPaxos struct {
 	// target has the highest commands that this member was told of.
 	target    Vector
 	streaming map[protocol.MemberID]bool
-	// forgot: this member has used numbers that it does not know, and does nothing any more.
-	forgot bool
+	// stopped: this member has used numbers that it does not know, or has decided something else than another one. It does
+	// nothing any more.
+	stopped bool
 }
 
 // peer is what is known of another member.
@@ -155,7 +156,7 @@ func (s *EPaxos) begin(x *Executed, records []*Record, reserved uint64) {
 
 // Step is protocol.Core's.
 func (s *EPaxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
-	if s.forgot {
+	if s.stopped {
 		return
 	}
 	s.now, s.out = now, out

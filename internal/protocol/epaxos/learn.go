@@ -21,6 +21,13 @@ func (s *EPaxos) decide(id ID, v Value) {
 	s.more = true
 }
 
+// diverged: another member has decided something else for a command. This member stops. The error's index is the number
+// of the command in its column.
+func (s *EPaxos) diverged(from *peer, id ID) {
+	s.out.Diverged = &protocol.DivergedError{Instance: s.cfg.Instance, From: from.id, Index: protocol.Index(id.Number)}
+	s.stopped = true
+}
+
 // settled: nothing is left to do for a command.
 func (s *EPaxos) settled(id ID) {
 	s.stop(id)
@@ -186,7 +193,7 @@ func (s *EPaxos) sayExecuted(to *peer) {
 // onHeartbeat: what the sender had executed one heartbeat ago, and is not known here, is asked for.
 func onHeartbeat(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	if used := p.First.At(s.self); used >= s.replica.Next().Number {
-		s.forgot = true // docs/internals/identity.md: this member has proposed commands that it does not know
+		s.stopped = true // docs/internals/identity.md: this member has proposed commands that it does not know
 		s.out.Forgot = &protocol.Forgot{Leader: from.id, Acked: protocol.Index(used), Last: protocol.Index(s.replica.Next().Number - 1)}
 		return
 	}
@@ -244,7 +251,7 @@ func onTell(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	}
 	before := s.log.Last()
 	for i := range m.Entries {
-		if !s.takeExecuted(&m.Entries[i]) {
+		if !s.takeExecuted(from, &m.Entries[i]) {
 			break
 		}
 	}
@@ -259,7 +266,7 @@ func onTell(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 
 // takeExecuted executes what another member has executed. It reports whether that was what comes next, or known. Some of the
 // no-ops in an entry may have been executed here with others.
-func (s *EPaxos) takeExecuted(e *protocol.Entry) bool {
+func (s *EPaxos) takeExecuted(from *peer, e *protocol.Entry) bool {
 	notes, err := notesOf(e)
 	if err != nil {
 		return false
@@ -272,6 +279,10 @@ func (s *EPaxos) takeExecuted(e *protocol.Entry) bool {
 	for i := range notes {
 		id := notes[i].ID
 		if id.Number != next.At(id.Column)+1 {
+			return false
+		}
+		if rec := s.replica.Record(id); rec != nil && rec.Phase == Decided && rec.Noop != notes[i].Noop {
+			s.diverged(from, id)
 			return false
 		}
 		next, c = next.raise(id), append(c, id)

@@ -38,6 +38,16 @@ type Value struct {
 	Deps    Vector
 }
 
+// same reports whether two decisions about a command are one.
+func (v Value) same(w Value) bool {
+	if a, b := v.Command, w.Command; a == nil || b == nil {
+		return a == b
+	} else if a.Entry.ID != b.Entry.ID || a.Entry.Digest != b.Entry.Digest {
+		return false
+	}
+	return v.Deps.Equal(w.Deps)
+}
+
 // Record is what a member keeps of a command that it has not executed. It is durable before any message
 // that follows from it leaves.
 type Record struct {
