@@ -36,6 +36,9 @@ func (r *Raft) appendFrom(m message) {
 		prevTerm, _ = r.log.term(prev)
 	}
 	if !r.log.matches(prev, prevTerm) && (r.cfg.Mutant != MutantNoPrevCheck || prev > r.log.last) {
+		if prev == r.commit && r.diverges(m, nil) {
+			return
+		}
 		hint, hintTerm := r.log.back(prev, prevTerm)
 		r.answer(msg(protocol.Message{Type: MsgAppendResp, To: m.From, Reject: true, Context: m.Context},
 			Part{Index: m.Index, Hint: hint, HintTerm: hintTerm, Round: m.Round}))
@@ -64,7 +67,7 @@ func (r *Raft) diverges(m message, decided []protocol.Entry) bool {
 		return false
 	}
 	r.out.Diverged = &protocol.DivergedError{Instance: r.cfg.Instance, From: m.From, Index: index, Term: have, Other: term}
-	r.forgot = true
+	r.stopped = true
 	return true
 }
 
@@ -179,7 +182,7 @@ func (r *Raft) remembers(m message) bool {
 	last := min(r.log.last, m.Index-1) // it may agree up to here, not further
 	r.answer(msg(protocol.Message{Type: MsgHeartbeatResp, To: m.From, Reject: true, Context: m.Context}, Part{Index: last, Round: m.Round}))
 	r.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: m.Index, Last: last}
-	r.forgot = true
+	r.stopped = true
 	return false
 }
 

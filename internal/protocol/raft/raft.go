@@ -57,10 +57,10 @@ type Raft struct {
 	bodies    bodies
 
 	disk disk
-	// forgot: this member acknowledged more than it holds, and does nothing any more. replaced is
-	// the term in which a snapshot replaced a log that conflicts with it. What was acknowledged in
-	// that term before may be void.
-	forgot   bool
+	// stopped: this member acknowledged more than it holds, or has decided something else than its leader. It does
+	// nothing any more. replaced is the term in which a snapshot replaced a log that conflicts with it. What was
+	// acknowledged in that term before may be void.
+	stopped  bool
 	replaced protocol.Term
 
 	// heard is when the leader was last heard of. stand is when to stand for election; while a
@@ -181,7 +181,7 @@ func (r *Raft) load(entries []protocol.Entry) error {
 
 // Step is protocol.Core's.
 func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
-	if r.forgot {
+	if r.stopped {
 		return
 	}
 	r.now, r.out = now, out

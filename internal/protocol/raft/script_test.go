@@ -37,6 +37,7 @@ const (
 //	                          slots being those of ids if they were added in their order
 //	deliver | drop | repeat [from] [to] [type] [n]   of what is under way, the first n
 //	flip [from] [to] [n]      signals of lanes that are under way say a wrong digest
+//	alter term=TERM [from] [to] [n]   what is under way comes again from a log that has entries of that term there
 //	queue                     what is under way
 //	settle                    delivers and syncs all until nothing is under way
 //	lag | sync id             disks complete nothing from now on | but id's, once
@@ -220,6 +221,9 @@ var commands = map[string]func(*script, args){
 			s.net.Deliver(i)
 		})
 	},
+	"alter": func(s *script, a args) {
+		s.each(a, func(i int) { s.alter(i, protocol.Term(a.num("term", 0))) })
+	},
 	"flip": func(s *script, a args) { s.each(a, s.flip) },
 	"queue": func(s *script, a args) {
 		for _, p := range s.net.Queue {
@@ -371,6 +375,22 @@ func (s *script) flip(i int) {
 		p.Message = &m
 	}
 	s.net.Queue = append(slices.Delete(s.net.Queue, i, i+1), p)
+}
+
+// alter puts a message at the end of what is under way, and after it the same as from a log whose entries are of a term.
+func (s *script) alter(i int, term protocol.Term) {
+	p := s.net.Queue[i]
+	m, part := *p.Message, *p.Message.Part.(*raft.Part)
+	m.Entries = slices.Clone(m.Entries)
+	for j := range m.Entries {
+		e := &m.Entries[j]
+		e.Seal(e.Index, term, make([]byte, protocol.HeadSize))
+	}
+	if part.Index > 0 {
+		part.LogTerm = term
+	}
+	m.Part = &part
+	s.net.Queue = append(slices.Delete(s.net.Queue, i, i+1), p, conformance.Parcel{From: m.From, To: m.To, Message: &m})
 }
 
 func (s *script) status(id protocol.MemberID) {
