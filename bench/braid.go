@@ -39,7 +39,7 @@ type braidCluster struct {
 // openBraid opens clusters of one of braid's own protocols. With placement copy a command is what
 // it is for every contestant: bytes that each member gives to its state machine. Only bodies can
 // be coded, so the other placements get large commands as bodies.
-func openBraid(protocol string) opener {
+func openBraid(protocol string) Opener {
 	return func(c ClusterConfig) (Cluster, error) { return openBraidAs(protocol, c) }
 }
 
@@ -98,7 +98,7 @@ func openGroups(o braid.Options, machine *Machine, groups int) (*braid.Node, err
 
 // listenMembers opens the listeners of members, one for each of their network cards.
 func listenMembers(n, cards int) (listeners [][]net.Listener, members []braid.Member, err error) {
-	all, err := listenLoopback(n * cards)
+	all, err := ListenLoopback(n * cards)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,6 +112,19 @@ func listenMembers(n, cards int) (listeners [][]net.Listener, members []braid.Me
 		listeners, members = append(listeners, of), append(members, m)
 	}
 	return listeners, members, nil
+}
+
+// ListenLoopback opens n listeners on free loopback ports.
+func ListenLoopback(n int) (listeners []net.Listener, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			closeAll(listeners)
+			return nil, err
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
 }
 
 func closeAll(listeners []net.Listener) {
@@ -144,7 +157,7 @@ func braidOptions(c ClusterConfig) braid.Options {
 	const perCommand = 512 // what a small command may cost beside its bytes
 	commands := c.Concurrency
 	return braid.Options{
-		Heartbeat: heartbeat, ElectionTimeout: electionTimeout,
+		Heartbeat: Heartbeat, ElectionTimeout: ElectionTimeout,
 		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
 		MaxBatchBytes: s.MaxBatchBytes, MaxBatchCommands: s.MaxBatchCommands, PipelineDepth: s.PipelineDepth,
 		MaxPendingBytes: max(256<<20, 2*c.PendingBytes+commands*perCommand),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 )
 
 // Cluster is a contestant of the log benchmark: a replicated log with all its members in
-// this process, each with a directory of its own and loopback TCP between them. Its
+// the process of the load, each with a directory of its own and loopback TCP between them. Its
 // methods are safe for concurrent use.
 type Cluster interface {
 	// Propose replicates a command through the leader and returns when the leader has
@@ -166,54 +165,31 @@ func (s *Settings) validate(protocol string) error {
 func (s *Settings) net() (string, error) { return CardsNet(s.Net, s.Cards) }
 
 const (
-	heartbeat       = 100 * time.Millisecond
-	electionTimeout = time.Second
+	// Heartbeat and ElectionTimeout are those of every contestant.
+	Heartbeat       = 100 * time.Millisecond
+	ElectionTimeout = time.Second
 	// startTimeout bounds the wait for a first leader.
 	startTimeout = 30 * time.Second
 )
 
-// opener starts a contestant's cluster; members may still be without a leader.
-type opener func(ClusterConfig) (Cluster, error)
-
-// contestants are the protocols that the log benchmark can run: braid's own, and the peers.
-var contestants = ownContestants(map[string]contestant{
-	"etcd-raft":        {open: openEtcdRaft, peer: true},
-	"etcd-raft-packed": {open: openEtcdRaftPacked, peer: true},
-	"hashicorp-raft":   {open: openHashicorp, peer: true},
-})
-
-type contestant struct {
-	open opener
-	peer bool // not braid's own
-}
-
-// ownContestants adds braid's own protocols.
-func ownContestants(all map[string]contestant) map[string]contestant {
-	for _, name := range registry.Names() {
-		all[name] = contestant{open: openBraid(name)}
-	}
-	return all
-}
+// Opener starts a contestant's cluster; members may still be without a leader.
+type Opener func(ClusterConfig) (Cluster, error)
 
 // Protocols returns the names that the log benchmark knows, sorted: braid's own protocols
-// or the peers to compare with.
+// or the rivals to compare with.
 func Protocols(peers bool) []string {
-	var names []string
-	for name, c := range contestants {
-		if c.peer == peers {
-			names = append(names, name)
-		}
+	if peers {
+		return slices.Clone(rivals)
 	}
-	sort.Strings(names)
-	return names
+	return slices.Sorted(slices.Values(registry.Names()))
 }
 
 // checkContestant returns an error if no contestant has this name.
 func checkContestant(name string) error {
-	if _, ok := contestants[name]; ok {
+	known := slices.Concat(Protocols(false), Protocols(true))
+	if slices.Contains(known, name) {
 		return nil
 	}
-	known := slices.Concat(Protocols(false), Protocols(true))
 	return fmt.Errorf("unknown protocol %q: the log benchmark knows %s", name, strings.Join(known, ", "))
 }
 

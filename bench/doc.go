@@ -3,15 +3,14 @@
 //
 // Read it in this order:
 //
-//	cluster.go     what a contestant is: a cluster of members in this process
+//	cluster.go     what a contestant is: a cluster of members in the process of its load
 //	machine.go     the state machine that every member of every contestant drives
 //	load.go        the load: an open window, a closed loop, or a fixed rate
 //	log.go         one run on one contestant: start, warm up, measure, verify
 //	contest.go     several contestants, alternating in rounds; medians and ratios
 //	result.go      the figures, as JSON and as a table
 //	braid.go       the contestants: braid …
-//	etcdraft*.go   … go.etcd.io/raft with etcd's log on disk …
-//	hashicorp.go   … and hashicorp/raft with its own log on disk
+//	rival.go       … and other libraries, in the process of a program of their own (module bench/rivals)
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
 //
 // A result counts only if the run was correct: at the end all members must have applied the same

@@ -16,7 +16,7 @@ import (
 
 // serverKinds are the servers that the benchmark can start, by their names.
 var serverKinds = ownServers(map[string]ServerKind{
-	"etcd": {Name: "etcd", Args: []string{"bench", "etcd-member"}},
+	"etcd": {Name: "etcd", Args: []string{"etcd-member"}, Rival: true},
 	// What HTTP itself costs: it answers as the map services do, without a log.
 	"bare-map": {Name: "bare-map", Args: []string{"bench", "mapkv-serve", "--bare"}, API: MapAPI},
 })
@@ -57,6 +57,7 @@ type KVContestConfig struct {
 	Nodes      int
 	Rounds     int
 	Executable string   // braid's own
+	Rivals     string   // the program that has the rivals, see [FindRivals]; may be empty if there are none
 	Dir        string   // for the members' directories
 	Load       KVConfig // without endpoints
 	// Shape says how niagara is set up; its protocol is the server's. Servers that are compared
@@ -153,7 +154,11 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (*KVResult, e
 	if c.Net != "" {
 		kind.Flags = append(kind.Flags, "--net", c.Net)
 	}
-	servers, err := StartServers(ctx, c.Executable, kind, c.Nodes, dir)
+	executable := c.Executable
+	if kind.Rival {
+		executable = c.Rivals
+	}
+	servers, err := StartServers(ctx, executable, kind, c.Nodes, dir)
 	if err != nil {
 		return nil, err
 	}

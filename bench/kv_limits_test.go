@@ -3,14 +3,11 @@ package bench
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
@@ -65,46 +62,5 @@ func TestPrefixEnd(t *testing.T) {
 		if got := prefixEnd(prefix); !bytes.Equal(got, []byte(want)) {
 			t.Errorf("%q: %q, want %q", prefix, got, want)
 		}
-	}
-}
-
-// The keys of a run are removed also when it fails, and others are not.
-func TestKVRemovesItsKeys(t *testing.T) {
-	s := startEtcd(t, 1)
-	conn, err := connect(s.Endpoints[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	kv := etcdserverpb.NewKVClient(conn)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if _, err := kv.Put(ctx, &etcdserverpb.PutRequest{Key: []byte("mine0"), Value: []byte("x")}); err != nil {
-		t.Fatal(err)
-	}
-	c := kvLoad()
-	c.Endpoints, c.KeyPrefix, c.KeySize, c.RemoveKeys, c.Warmup, c.Duration, c.Total = s.Endpoints, "mine/", 10, true, 0, 0, 300
-	check := func(what string) {
-		t.Helper()
-		r, err := kv.Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})
-		if err != nil || r.Count != 1 || string(r.Kvs[0].Key) != "mine0" {
-			t.Errorf("%s: error %v, keys %v", what, err, r)
-		}
-	}
-	if r, err := RunKV(ctx, c); err != nil || r.KeysLeft != "" || r.Commands != 300 {
-		t.Errorf("error %v, result %+v", err, r)
-	}
-	check("after a run")
-
-	c.Workload.Values, c.Duration, c.Total = workload.Sizes{Min: 1, Max: 4 << 20}, 5*time.Minute, 0
-	var refused *RefusedError
-	if _, err := RunKV(ctx, c); !errors.As(err, &refused) {
-		t.Errorf("error %v, want that the servers refuse large values", err)
-	}
-	check("after a run that failed")
-
-	c.KeyPrefix = ""
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "no prefix") {
-		t.Errorf("removing everything: error %v", err)
 	}
 }

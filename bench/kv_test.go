@@ -3,96 +3,17 @@ package bench
 import (
 	"context"
 	"net"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/braidlog/braid/bench/workload"
-	"github.com/braidlog/braid/internal/testsize"
 )
-
-const memberEnv = "BRAID_BENCH_ETCD_MEMBER"
-
-// TestMain lets the test's own executable be an etcd member.
-func TestMain(m *testing.M) {
-	if os.Getenv(memberEnv) == "" {
-		os.Exit(m.Run())
-	}
-	args := map[string]string{}
-	for i := 1; i+1 < len(os.Args); i += 2 {
-		args[os.Args[i]] = os.Args[i+1]
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	err := EtcdMember{
-		Name: args["--name"], DataDir: args["--data-dir"], ClientURL: args["--listen-client-urls"],
-		PeerURL: args["--listen-peer-urls"], InitialCluster: args["--initial-cluster"], Token: args["--initial-cluster-token"],
-	}.Run(ctx)
-	if err != nil {
-		_, _ = os.Stderr.WriteString(err.Error() + "\n")
-		os.Exit(1)
-	}
-}
 
 func kvLoad() KVConfig {
 	return KVConfig{
 		Protocol: "etcd", Clients: 20, Conns: 5, Warmup: 100 * time.Millisecond, Duration: time.Second,
 		KeySize: 8, Workload: workload.Spec{Mix: workload.Ratio(0.5), KeySpace: 100, Values: workload.Fixed(16)},
-	}
-}
-
-// startEtcd starts a cluster of etcd processes that end with the test.
-func startEtcd(t *testing.T, nodes int) *Servers {
-	testsize.Long(t)
-	t.Helper()
-	t.Setenv(memberEnv, "1")
-	s, err := StartServers(context.Background(), os.Args[0], ServerKind{Name: "etcd"}, nodes, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
-	return s
-}
-
-func TestKVOnEtcd(t *testing.T) {
-	s := startEtcd(t, 3)
-	c := kvLoad()
-	c.Endpoints, c.Servers = s.Endpoints, s.PIDs
-	r, err := RunKV(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Nodes != 3 || r.Errors > 0 || r.Commands == 0 || r.CPUMicrosOp <= 0 || r.ClientCPUMicrosOp <= 0 {
-		t.Errorf("figures: %+v", r.Figures)
-	}
-	if r.PutLatencyMS == nil || r.GetLatencyMS == nil || r.PutLatencyMS.P50 <= 0 || r.GetLatencyMS.P50 <= 0 {
-		t.Errorf("half of the requests are puts, but latencies are %v and %v", r.PutLatencyMS, r.GetLatencyMS)
-	}
-	if r.FsyncsPS <= 0 || r.LeaderEgress <= 0 {
-		t.Errorf("%v fsyncs/s, %v bytes of egress: the servers' metrics were not read", r.FsyncsPS, r.LeaderEgress)
-	}
-
-	c.Total, c.Duration, c.Warmup, c.TargetLeader, c.Workload.Mix = 500, 0, 0, true, workload.Ratio(1)
-	if r, err = RunKV(context.Background(), c); err != nil {
-		t.Fatal(err)
-	}
-	if r.Commands != 500 || r.PutLatencyMS != nil {
-		t.Errorf("of 500 puts %d were measured; latencies of puts apart: %v", r.Commands, r.PutLatencyMS)
-	}
-}
-
-func TestServersThatCannotStart(t *testing.T) {
-	t.Setenv(memberEnv, "1")
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/m1", []byte("a file in the way"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := StartServers(context.Background(), os.Args[0], ServerKind{Name: "etcd"}, 1, dir)
-	if err == nil || !strings.Contains(err.Error(), "member 1 ended") {
-		t.Errorf("error %v, want that member 1 ended, and why", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime"
@@ -94,12 +95,21 @@ func (f *fakeCluster) ProposeAsync(command []byte, done func(any, error)) error 
 			break
 		}
 	}
-	f.queue <- fakeCommand{clone(command), done}
+	f.queue <- fakeCommand{bytes.Clone(command), done}
 	return nil
 }
 
 func (f *fakeCluster) Propose(ctx context.Context, command []byte) error {
-	return proposeAndWait(ctx, f, command)
+	answer := make(chan error, 1)
+	if err := f.ProposeAsync(command, func(_ any, err error) { answer <- err }); err != nil {
+		return err
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 func (f *fakeCluster) Leader() int { return 0 }
 func (f *fakeCluster) Stats() Stats {
@@ -122,7 +132,7 @@ func TestLoadModes(t *testing.T) {
 	testsize.Long(t)
 	for _, l := range []Load{{Inflight: 1}, {Inflight: 7}, {Inflight: 1000}, {Inflight: 100_000}, {Proposers: 1}, {Proposers: 300}, {Inflight: 1000, Rate: 2000}} {
 		f := &fakeCluster{}
-		r, err := runLogOn(context.Background(), fakeConfig(t, l), f.open)
+		r, err := RunLogOn(context.Background(), fakeConfig(t, l), f.open)
 		if err != nil {
 			t.Errorf("%+v: %v", l, err)
 			continue
@@ -176,7 +186,7 @@ func TestErrorsAndRefusals(t *testing.T) {
 			return nil
 		},
 	}
-	r, err := runLogOn(context.Background(), fakeConfig(t, Load{Inflight: 100}), f.open)
+	r, err := RunLogOn(context.Background(), fakeConfig(t, Load{Inflight: 100}), f.open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +206,7 @@ func TestRateCountsFromWhenDue(t *testing.T) {
 		once.Do(func() { <-time.After(200 * time.Millisecond) })
 		return false
 	}}
-	r, err := runLogOn(context.Background(), fakeConfig(t, Load{Inflight: 4, Rate: 1000, Duration: 400 * time.Millisecond}), f.open)
+	r, err := RunLogOn(context.Background(), fakeConfig(t, Load{Inflight: 4, Rate: 1000, Duration: 400 * time.Millisecond}), f.open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +225,7 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 			cancel()
 		}
 	}
-	r, err := runLogOn(ctx, c, (&fakeCluster{}).open)
+	r, err := RunLogOn(ctx, c, (&fakeCluster{}).open)
 	if err != nil {
 		t.Fatal(err)
 	}

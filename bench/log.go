@@ -18,8 +18,10 @@ type LogConfig struct {
 	Settings Settings
 	// Dir is where the members' directories are made; they are removed after the run.
 	Dir string
+	// Rivals is the path of the program that has the rivals, see [FindRivals]; for other protocols it may be empty.
+	Rivals string `json:"-"`
 	// Progress is called about once a second while the run is measured; nil for nobody.
-	Progress func(Progress)
+	Progress func(Progress) `json:"-"`
 }
 
 // Progress is how far a run is.
@@ -61,11 +63,14 @@ func RunLog(ctx context.Context, c LogConfig) (*LogResult, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return runLogOn(ctx, c, contestants[c.Protocol].open)
+	if isRival(c.Protocol) {
+		return runRival(ctx, c)
+	}
+	return RunLogOn(ctx, c, openBraid(c.Protocol))
 }
 
-// runLogOn is RunLog with a contestant that need not be among the known ones.
-func runLogOn(ctx context.Context, c LogConfig, open opener) (*LogResult, error) {
+// RunLogOn is RunLog with a contestant that need not be among the known ones. Its members run in this process.
+func RunLogOn(ctx context.Context, c LogConfig, open Opener) (*LogResult, error) {
 	dir, err := os.MkdirTemp(c.Dir, c.Protocol+"-")
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)

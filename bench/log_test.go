@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,7 @@ import (
 func TestContestants(t *testing.T) {
 	testsize.Long(t)
 	t.Parallel()
-	for _, name := range slices.Concat(Protocols(false), Protocols(true)) {
+	for _, name := range Protocols(false) {
 		for _, l := range []Load{{Inflight: 2000}, {Proposers: 50}} {
 			t.Run(name+"/"+l.Mode(), func(t *testing.T) {
 				t.Parallel()
@@ -82,7 +81,7 @@ func checkResult(t *testing.T, r *LogResult) {
 
 func TestLargeCommands(t *testing.T) {
 	testsize.Long(t)
-	all := slices.Concat(Protocols(false), Protocols(true))
+	all := Protocols(false)
 	for _, name := range testsize.Pick(testsize.Processes, all[:1], all[:2], all) {
 		t.Run(name, func(t *testing.T) {
 			l := Load{Payload: 256 << 10, Inflight: 8, Duration: 700 * time.Millisecond}

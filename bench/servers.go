@@ -25,6 +25,8 @@ type ServerKind struct {
 	API string
 	// Flags are further flags: of limits that the load needs.
 	Flags []string
+	// Rival says that it is started by the program of rivals, not by braid's own.
+	Rival bool
 }
 
 // Servers are a cluster of server processes, on loopback and with a directory each.
@@ -121,6 +123,11 @@ func (s *Servers) failed() error {
 // lastLines returns the end of a file.
 func lastLines(path string) string {
 	data, _ := os.ReadFile(path)
+	return lastOf(data)
+}
+
+// lastOf returns the end of what a process wrote.
+func lastOf(data []byte) string {
 	if len(data) > 1000 {
 		data = data[len(data)-1000:]
 	}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/metrics"
 	"strconv"
 	"strings"
 	"time"
@@ -157,10 +156,7 @@ func DescribeMachine(dir string) MachineInfo {
 			}
 		}
 	}
-	gc := []metrics.Sample{{Name: "/gc/gogc:percent"}}
-	if metrics.Read(gc); gc[0].Value.Kind() == metrics.KindUint64 {
-		m.GCPercent = gc[0].Value.Uint64()
-	}
+	m.GCPercent = gcPercent()
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		m.Kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/internal/settings"
@@ -24,7 +25,7 @@ func init() { commands = append(commands, newBenchCommand) }
 
 func newBenchCommand() *cobra.Command {
 	return group("bench", "measure the log and the server, and their peers",
-		newBenchLogCommand(), newBenchKVCommand(), newBenchPaperCommand(), newPaperMemberCommand(), newMapKVCommand(), newEtcdMemberCommand())
+		newBenchLogCommand(), newBenchKVCommand(), newBenchPaperCommand(), newPaperMemberCommand(), newMapKVCommand())
 }
 
 // benchLogFlags are the flags of braid bench log.
@@ -70,8 +71,8 @@ At the end it verifies that all members applied the same commands in the same or
 acknowledged one exactly once; otherwise the exit code is 1. CPU is that of this process:
 all members and the load. Bytes on disk are those of all members.
 
-With --peer or --compare the same load runs on other libraries, in alternating rounds; --peer
-also takes braid's own protocols, which are set up alike as far as they have what is asked for.
+With --peer or --compare the same load runs on other libraries, in alternating rounds: each in a
+process of a program of its own, with its members and the load. --peer also takes braid's own protocols, which are set up alike as far as they have what is asked for.
 
 Protocol niagara weaves --instances into one log. With --leaders spread the commands are
 proposed at all members, each of which leads some instances; else at the one that leads.
@@ -113,8 +114,9 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.DurationVar(&c.Load.Duration, "duration", 10*time.Second, "how long to measure, with --curve at each rate (default there 5s)")
 	fl.DurationVar(&c.Load.Warmup, "warmup", time.Second, "load before the measurement begins")
 	fl.StringVar(&f.data, "data", "", "parent of the members' directories, on a disk (default: the temporary directory)")
+	registerRivals(fl, &c.Rivals)
 	fl.IntVar(&f.gc, "gc-percent", 400, "growth of the heap between garbage collections, for all contestants; the variable GOGC wins")
-	fl.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the whole run to this file")
+	fl.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the whole run to this file, without other libraries")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	s := &c.Settings
 	fl.BoolVar(&s.NoBatching, "no-batching", false, "an entry for each command")
@@ -135,12 +137,23 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")
 }
 
-// contestants are the configurations to run, the first of which is compared with the others.
-func (f *benchLogFlags) contestants() []bench.LogConfig {
+// registerRivals registers the flag for the program that other libraries and servers are in.
+func registerRivals(fl *pflag.FlagSet, path *string) {
+	fl.StringVar(path, "rivals", "", "path of "+bench.RivalsProgram+", the program of the libraries and servers to compare with (default: beside this one, or in PATH)")
+}
+
+// names are the contestants, perhaps some of them twice.
+func (f *benchLogFlags) names() []string {
 	names := append([]string{f.config.Protocol}, f.peers...)
 	if f.compare {
 		names = append(names, bench.Protocols(true)...)
 	}
+	return names
+}
+
+// contestants are the configurations to run, the first of which is compared with the others.
+func (f *benchLogFlags) contestants() []bench.LogConfig {
+	names := f.names()
 	var out []bench.LogConfig
 	for i, name := range names {
 		if !slices.Contains(names[:i], name) {
@@ -209,6 +222,10 @@ func completeRounds(rounds *int, given bool, contestants int) error {
 
 func (f *benchLogFlags) run(cmd *cobra.Command) error {
 	if err := f.complete(cmd); err != nil {
+		return err
+	}
+	var err error
+	if f.config.Rivals, err = bench.FindRivals(f.config.Rivals, f.names()); err != nil {
 		return err
 	}
 	line, err := settings.Tolerance(f.config.Protocol, f.config.Settings.Quorums, f.config.Nodes)

@@ -32,6 +32,7 @@ type benchKVFlags struct {
 	shape             bench.Shape
 	net               string
 	peers             []string
+	rivals            string
 	nodes, rounds     int
 	data              string
 	cacert, cert, key string
@@ -102,6 +103,7 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
 	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 with peers, else 1)")
 	fl.StringVar(&f.data, "data", "", "parent of the directories of servers that are started (default: the temporary directory)")
+	registerRivals(fl, &f.rivals)
 	fl.IntVar(&l.Clients, "clients", 100, "clients, each with one request in flight")
 	fl.IntVar(&l.Conns, "conns", 0, "connections (default: one for each client, at most 100)")
 	fl.Int64Var(&l.Total, "total", 0, "requests to make, warm-up included (0: no limit)")
@@ -170,7 +172,7 @@ func (f *benchKVFlags) complete(cmd *cobra.Command) error {
 		return usagef("--endpoints: none is given")
 	}
 	if len(l.Endpoints) > 0 {
-		for _, flag := range []string{"protocol", "instances", "leaders", "placement", "net", "peer", "nodes", "rounds", "data"} {
+		for _, flag := range []string{"protocol", "instances", "leaders", "placement", "net", "peer", "rivals", "nodes", "rounds", "data"} {
 			if given(flag) {
 				return usagef("--%s is for servers that are started here; --endpoints are there already", flag)
 			}
@@ -317,13 +319,15 @@ func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
 	if line != "" {
 		fmt.Fprintln(cmd.ErrOrStderr(), line)
 	}
-	executable, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	c := bench.KVContestConfig{Servers: names, Nodes: f.nodes, Rounds: f.rounds, Executable: executable, Load: f.load, Shape: f.shape, Net: f.net}
+	c := bench.KVContestConfig{Servers: names, Nodes: f.nodes, Rounds: f.rounds, Load: f.load, Shape: f.shape, Net: f.net}
 	if err := c.Validate(); err != nil {
 		return usageError{err}
+	}
+	if c.Executable, err = os.Executable(); err != nil {
+		return err
+	}
+	if c.Rivals, err = bench.FindRivals(f.rivals, names); err != nil {
+		return err
 	}
 	dir, remove, err := bench.DataDir(f.data)
 	if err != nil {
@@ -362,29 +366,4 @@ func (f *benchKVFlags) print(out io.Writer, c *bench.KVContest, rounds int) erro
 		c.WriteText(out)
 	}
 	return nil
-}
-
-// newEtcdMemberCommand runs an etcd member, for comparisons: bench kv starts it.
-func newEtcdMemberCommand() *cobra.Command {
-	var m bench.EtcdMember
-	var advertiseClient, advertisePeer string
-	cmd := &cobra.Command{
-		Use: "etcd-member", Short: "run a member of etcd, to compare with", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return m.Run(cmd.Context()) },
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&m.Name, "name", "default", "name of the member")
-	fl.StringVar(&m.DataDir, "data-dir", "", "data directory")
-	fl.StringVar(&m.ClientURL, "listen-client-urls", "", "URL for clients")
-	fl.StringVar(&advertiseClient, "advertise-client-urls", "", "same as --listen-client-urls")
-	fl.StringVar(&m.PeerURL, "listen-peer-urls", "", "URL for members")
-	fl.StringVar(&advertisePeer, "initial-advertise-peer-urls", "", "same as --listen-peer-urls")
-	fl.StringVar(&m.InitialCluster, "initial-cluster", "", "members, as name=URL")
-	fl.StringVar(&m.Token, "initial-cluster-token", "", "token of the cluster")
-	fl.UintVar(&m.MaxRequestBytes, "max-request-bytes", 0, "largest request of a client (0: etcd's default)")
-	fl.Int64Var(&m.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: etcd's default)")
-	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
-		_ = cmd.MarkFlagRequired(required) // fails only for a flag that does not exist
-	}
-	return cmd
 }

@@ -150,7 +150,7 @@ func TestBenchLogCurve(t *testing.T) {
 	t.Parallel()
 	dir, out := diskDir(t), t.TempDir()
 	var stdout, stderr bytes.Buffer
-	args := strings.Fields("bench log --rate 1000,50000000 --peer etcd-raft --inflight 2000 --duration 300ms --warmup 100ms --max-p99 1h --json")
+	args := strings.Fields("bench log --rate 1000,50000000 --peer multi-paxos --inflight 2000 --duration 300ms --warmup 100ms --max-p99 1h --json")
 	code := run(append(args, "--data", dir, "--out", out), &stdout, &stderr)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
@@ -159,7 +159,7 @@ func TestBenchLogCurve(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &c); err != nil {
 		t.Fatalf("%v: %s", err, stdout.String())
 	}
-	if len(c.Series) != 2 || c.Series[0].Protocol != "raft" || c.Series[1].Protocol != "etcd-raft" {
+	if len(c.Series) != 2 || c.Series[0].Protocol != "raft" || c.Series[1].Protocol != "multi-paxos" {
 		t.Fatalf("series %s", stdout.String())
 	}
 	for _, s := range c.Series {
@@ -184,7 +184,7 @@ func TestBenchLogPeers(t *testing.T) {
 	t.Parallel()
 	dir := diskDir(t)
 	var out, errs bytes.Buffer
-	code := run(append(strings.Fields("bench log --peer etcd-raft --rounds 2 --duration 500ms --warmup 50ms --proposers 20 --json --data"), dir), &out, &errs)
+	code := run(append(strings.Fields("bench log --peer multi-paxos --rounds 2 --duration 500ms --warmup 50ms --proposers 20 --json --data"), dir), &out, &errs)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
@@ -192,7 +192,7 @@ func TestBenchLogPeers(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &c); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	if len(c.Results) != 2 || c.Rounds != 2 || c.Protocol != "raft" || len(c.Runs) != 2 || len(c.Runs[1]) != 2 || len(c.Ratios) != 1 || c.Ratios[0].Protocol != "etcd-raft" || c.Ratios[0].Throughput <= 0 {
+	if len(c.Results) != 2 || c.Rounds != 2 || c.Protocol != "raft" || len(c.Runs) != 2 || len(c.Runs[1]) != 2 || len(c.Ratios) != 1 || c.Ratios[0].Protocol != "multi-paxos" || c.Ratios[0].Throughput <= 0 {
 		t.Errorf("contest %s", out.String())
 	}
 }

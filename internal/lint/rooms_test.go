@@ -40,6 +40,7 @@ var rooms = []room{
 	{folder: "server", may: []string{"", "internal/store", "internal/sys"}},
 	{folder: "internal/registry", may: []string{"protocol", "internal/protocol", "internal/order"}},
 	{folder: "internal/sim", may: []string{"internal/member", "internal/datadir", "internal/registry", "protocol", "internal/protocol", "internal/order", "internal/wal", "internal/check", "internal/erasure", "internal/transport/netspec"}},
+	{folder: "bench/rivals", may: []string{"bench"}},
 	{folder: "bench", may: []string{"", "internal/check", "internal/registry", "protocol", "internal/order", "internal/sim/scale", "internal/transport/netspec", "internal/ports"}},
 	{folder: "internal/launch", may: []string{"internal/durable", "internal/ports", "internal/wal"}},
 	{folder: "internal/settings", may: []string{"internal/registry", "protocol", "internal/order", "internal/transport/netspec"}},
@@ -94,8 +95,10 @@ var serverOnly = []struct {
 	prefix  string
 	folders []string
 }{
-	{"go.etcd.io/etcd/server/v3/embed", []string{"internal/store", "server", "bench", "internal/settings"}}, // a test compares the flags
-	{"go.etcd.io/etcd/server/", []string{"internal/store", "server", "bench"}},
+	{"go.etcd.io/etcd/server/v3/embed", []string{"bench/rivals"}}, // a module of its own
+	{"go.etcd.io/etcd/server/", []string{"internal/store", "server", "bench/rivals"}},
+	{"go.etcd.io/raft/", []string{"bench/rivals"}},
+	{"github.com/hashicorp/", []string{"bench/rivals"}},
 	{"google.golang.org/grpc", []string{"internal/store", "server", "bench", "cmd"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
 	{"github.com/cockroachdb/pebble/", []string{"internal/wal", "internal/member", "internal/datadir", "internal/replica", "internal/sim", "bench", "internal/store", "cmd", "internal", ".", "server"}},

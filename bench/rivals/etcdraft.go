@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/braidlog/braid/bench"
 )
 
 // errNoLeader is returned by peers while no leader is known; nothing happened.
@@ -42,13 +44,15 @@ type etcdTuning struct {
 	packBytes       int // commands are packed into entries of this many bytes; 0: an entry each
 }
 
-func openEtcdRaft(c ClusterConfig) (Cluster, error) { return startEtcdRaft(c, 0) }
+func openEtcdRaft(c bench.ClusterConfig) (bench.Cluster, error) { return startEtcdRaft(c, 0) }
 
 // openEtcdRaftPacked packs the commands that gathered into one entry: not what users of
 // the library do, but the best that it can be given.
-func openEtcdRaftPacked(c ClusterConfig) (Cluster, error) { return startEtcdRaft(c, 64<<10) }
+func openEtcdRaftPacked(c bench.ClusterConfig) (bench.Cluster, error) {
+	return startEtcdRaft(c, 64<<10)
+}
 
-func startEtcdRaft(c ClusterConfig, packBytes int) (Cluster, error) {
+func startEtcdRaft(c bench.ClusterConfig, packBytes int) (bench.Cluster, error) {
 	t := etcdTuning{maxSizePerMsg: 1 << 20, maxInflightMsgs: 4, packBytes: packBytes}
 	if c.Settings.MaxBatchBytes > 0 {
 		t.maxSizePerMsg = uint64(c.Settings.MaxBatchBytes)
@@ -64,7 +68,7 @@ func startEtcdRaft(c ClusterConfig, packBytes int) (Cluster, error) {
 	}
 	cl := &etcdRaft{applied: make([]atomic.Uint64, len(c.Machines))}
 	cl.leader.Store(-1)
-	listeners, err := listenLoopback(len(c.Machines))
+	listeners, err := bench.ListenLoopback(len(c.Machines))
 	if err != nil {
 		return nil, err
 	}
@@ -85,22 +89,6 @@ func startEtcdRaft(c ClusterConfig, packBytes int) (Cluster, error) {
 	return cl, nil
 }
 
-// listenLoopback opens n listeners on free loopback ports.
-func listenLoopback(n int) ([]net.Listener, error) {
-	var ls []net.Listener
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			for _, open := range ls {
-				_ = open.Close()
-			}
-			return nil, err
-		}
-		ls = append(ls, l)
-	}
-	return ls, nil
-}
-
 func (c *etcdRaft) Leader() int { return int(c.leader.Load()) }
 
 func (c *etcdRaft) ProposeAsync(command []byte, done func(any, error)) error {
@@ -112,11 +100,6 @@ func (c *etcdRaft) ProposeAsync(command []byte, done func(any, error)) error {
 }
 
 func (c *etcdRaft) Propose(ctx context.Context, command []byte) error {
-	return proposeAndWait(ctx, c, command)
-}
-
-// proposeAndWait makes a waiting proposal of an asynchronous one.
-func proposeAndWait(ctx context.Context, c Cluster, command []byte) error {
 	answer := make(chan error, 1)
 	if err := c.ProposeAsync(command, func(_ any, err error) { answer <- err }); err != nil {
 		return err
@@ -129,8 +112,8 @@ func proposeAndWait(ctx context.Context, c Cluster, command []byte) error {
 	}
 }
 
-func (c *etcdRaft) Stats() Stats {
-	var s Stats
+func (c *etcdRaft) Stats() bench.Stats {
+	var s bench.Stats
 	for _, m := range c.members {
 		s.EgressBytes = append(s.EgressBytes, m.egress.Load())
 		s.Fsyncs += m.log.fsyncs.Load()
@@ -163,7 +146,7 @@ type etcdMember struct {
 	raw     *raft.RawNode
 	storage *raft.MemoryStorage
 	log     *etcdLog
-	machine *Machine
+	machine *bench.Machine
 	links   []*etcdLink // by member; nil for itself
 	accept  net.Listener
 	egress  atomic.Int64
@@ -203,7 +186,9 @@ func (p *proposals) reset() {
 	p.bytes, p.ends, p.dones = p.bytes[:0], p.ends[:0], p.dones[:0]
 }
 
-func newEtcdMember(c *etcdRaft, i int, dir string, machine *Machine, listeners []net.Listener, t etcdTuning) (*etcdMember, error) {
+func newEtcdMember(
+	c *etcdRaft, i int, dir string, machine *bench.Machine, listeners []net.Listener, t etcdTuning,
+) (*etcdMember, error) {
 	m := &etcdMember{
 		cluster: c, i: i, id: uint64(i + 1), storage: raft.NewMemoryStorage(), machine: machine, tuning: t,
 		accept: listeners[i], links: make([]*etcdLink, len(listeners)),
@@ -226,7 +211,7 @@ func newEtcdMember(c *etcdRaft, i int, dir string, machine *Machine, listeners [
 	m.compacted = 1
 	m.cluster.applied[i].Store(1)
 	m.raw, err = raft.NewRawNode(&raft.Config{
-		ID: m.id, ElectionTick: int(electionTimeout / heartbeat), HeartbeatTick: 1,
+		ID: m.id, ElectionTick: int(bench.ElectionTimeout / bench.Heartbeat), HeartbeatTick: 1,
 		Storage: m.storage, Applied: 1, AsyncStorageWrites: true,
 		MaxSizePerMsg: t.maxSizePerMsg, MaxCommittedSizePerReady: 64 << 20, MaxInflightMsgs: t.maxInflightMsgs,
 		CheckQuorum: true, PreVote: true, Logger: quietLogger{},
@@ -297,7 +282,7 @@ func (m *etcdMember) notify() {
 }
 
 func (m *etcdMember) loop() {
-	tick := time.NewTicker(heartbeat)
+	tick := time.NewTicker(bench.Heartbeat)
 	defer tick.Stop()
 	if m.i == 0 {
 		_ = m.raw.Campaign()

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"cmp"
@@ -10,16 +10,16 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// EtcdMember is a member of an etcd cluster, with etcd's own flags.
-type EtcdMember struct {
+// etcdServer is a member of an etcd cluster, with etcd's own flags.
+type etcdServer struct {
 	Name, DataDir, ClientURL, PeerURL, InitialCluster, Token string
 	// MaxRequestBytes and QuotaBytes are etcd's limits; 0: its defaults.
 	MaxRequestBytes uint
 	QuotaBytes      int64
 }
 
-// Run runs the member with etcd's own defaults until ctx ends.
-func (m EtcdMember) Run(ctx context.Context) error {
+// run runs the member with etcd's own defaults until ctx ends.
+func (m etcdServer) run(ctx context.Context) error {
 	c := embed.NewConfig()
 	client, err := url.Parse(m.ClientURL)
 	if err != nil {

@@ -1,6 +1,7 @@
-package bench
+package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	raftwal "github.com/hashicorp/raft-wal"
+
+	"github.com/braidlog/braid/bench"
 )
 
 // hashicorpRaft is hashicorp/raft with its own TCP transport and its own log on disk
@@ -42,8 +45,8 @@ type hashicorpFuture struct {
 	done   func(any, error)
 }
 
-func openHashicorp(c ClusterConfig) (Cluster, error) {
-	listeners, err := listenLoopback(len(c.Machines))
+func openHashicorp(c bench.ClusterConfig) (bench.Cluster, error) {
+	listeners, err := bench.ListenLoopback(len(c.Machines))
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +66,11 @@ func openHashicorp(c ClusterConfig) (Cluster, error) {
 }
 
 // hashicorpConfig is the library's configuration with everything that helps throughput.
-func hashicorpConfig(id raft.ServerID, s Settings) *raft.Config {
+func hashicorpConfig(id raft.ServerID, s bench.Settings) *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = id
 	conf.Logger = hclog.NewNullLogger()
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = electionTimeout, electionTimeout, electionTimeout/2
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = bench.ElectionTimeout, bench.ElectionTimeout, bench.ElectionTimeout/2
 	conf.MaxAppendEntries = 1024 // the most that it allows
 	conf.BatchApplyCh = true
 	// A follower that has fallen behind is sent one batch for each new proposal or commit
@@ -82,7 +85,9 @@ func hashicorpConfig(id raft.ServerID, s Settings) *raft.Config {
 	return conf
 }
 
-func openHashicorpMember(c ClusterConfig, i int, l net.Listener, servers []raft.Server, machine *Machine) (*hashicorpMember, error) {
+func openHashicorpMember(
+	c bench.ClusterConfig, i int, l net.Listener, servers []raft.Server, machine *bench.Machine,
+) (*hashicorpMember, error) {
 	m := &hashicorpMember{futures: make(chan hashicorpFuture, 1<<17), waited: make(chan struct{})}
 	dir := filepath.Join(c.Dir, fmt.Sprintf("member-%d", i+1))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -141,7 +146,7 @@ func (c *hashicorpRaft) Propose(_ context.Context, command []byte) error {
 	if l < 0 {
 		return errNoLeader
 	}
-	return c.members[l].raft.Apply(clone(command), 0).Error()
+	return c.members[l].raft.Apply(bytes.Clone(command), 0).Error()
 }
 
 func (c *hashicorpRaft) ProposeAsync(command []byte, done func(any, error)) error {
@@ -155,14 +160,12 @@ func (c *hashicorpRaft) ProposeAsync(command []byte, done func(any, error)) erro
 		return errNoLeader
 	}
 	m := c.members[l]
-	m.futures <- hashicorpFuture{m.raft.Apply(clone(command), 0), done}
+	m.futures <- hashicorpFuture{m.raft.Apply(bytes.Clone(command), 0), done}
 	return nil
 }
 
-func clone(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
-
-func (c *hashicorpRaft) Stats() Stats {
-	var s Stats
+func (c *hashicorpRaft) Stats() bench.Stats {
+	var s bench.Stats
 	for _, m := range c.members {
 		s.EgressBytes = append(s.EgressBytes, m.egress.Load())
 		s.Fsyncs += m.fsyncs.Load()
@@ -187,7 +190,7 @@ func (c *hashicorpRaft) Close() error {
 }
 
 // hashicorpFSM drives a Machine.
-type hashicorpFSM struct{ m *Machine }
+type hashicorpFSM struct{ m *bench.Machine }
 
 func (f hashicorpFSM) Apply(l *raft.Log) any { f.m.ApplyAll([][]byte{l.Data}); return nil }
 
