@@ -69,7 +69,7 @@ type Options struct {
 	// brings its own Order and Placement, which are the defaults of these options.
 	Protocol string
 
-	// Quorums says who elects and who decides, with a protocol that does not need majorities (docs/internals/multi-paxos.md):
+	// Quorums says who elects and who decides, with a protocol that does not need majorities (docs/using/multi-paxos.md):
 	// "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2";
 	// "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What the
 	// cluster bears then is said to Logger when a member starts.
@@ -84,7 +84,7 @@ type Options struct {
 	SkipWait time.Duration
 
 	// Order says how the global log is made. "single" is one instance.
-	// "niagara" weaves several instances into one log (docs/internals/niagara.md). Each has an event loop
+	// "niagara" weaves several instances into one log (docs/using/niagara.md). Each has an event loop
 	// and connections of its own, so that more than one core and network card replicate. Order
 	// must be the same on all members. Instances (default 4) is the number with which a new
 	// cluster begins. It must be the same on all its first members. A member that joins later is
@@ -105,13 +105,13 @@ type Options struct {
 	Stealing string
 
 	// Relays is for protocols "multi-paxos" and "iss" with many members: into how many groups a member that
-	// proposes puts the others. It sends to one member of each, which passes it on (docs/internals/multi-paxos.md). 0: it
+	// proposes puts the others. It sends to one member of each, which passes it on (docs/using/multi-paxos.md). 0: it
 	// sends to all. Members may differ in it.
 	Relays int
 
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]). With "copy"
 	// every member keeps everything. With "code" each member keeps a fragment, as in
-	// CRaft (docs/internals/craft.md). That takes a quarter to a half of the bytes on disks and links, and
+	// CRaft (docs/using/craft.md). That takes a quarter to a half of the bytes on disks and links, and
 	// tolerates the same crashes. It must be the same on all members.
 	Placement string
 	// CodeK is how many fragments make a body whole, at most. 0 means: as many as possible while a
@@ -276,7 +276,7 @@ func (o *Options) weave() {
 }
 
 // settings returns what must be equal on all members, by the names of the command's flags. Members
-// compare them when they connect. docs/using/operations.md says for each setting why it is compared or
+// compare them when they connect. docs/using/settings.md says for each setting why it is compared or
 // why not.
 func (o *Options) settings() []replica.Setting {
 	all := []replica.Setting{

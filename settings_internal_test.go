@@ -25,7 +25,7 @@ var compared = map[string]func(*Options){
 
 // local are the options that may differ: each concerns its member alone, or what a member
 // does as long as it leads. Who adds an option decides where it belongs, and says why on
-// docs/using/operations.md.
+// docs/using/settings.md.
 var local = []string{
 	"Self", "Cluster", "Dir", "Members", "Join", "ListenPeer", "PeerListeners", "PeerTLS", "PeerTLSByURL", "PeerTLSBinds", "Heartbeat",
 	"NoBatching", "NoPipeline", "NoParallelAppend", "NoAsyncApply", "MaxBatchBytes", "MaxBatchCommands", "MaxFrameBytes",

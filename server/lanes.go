@@ -17,7 +17,7 @@ import (
 	"github.com/braidlog/braid/internal/store"
 )
 
-// What clients may ask for beside etcd's API, in the metadata of their calls (docs/internals/etcd.md).
+// What clients may ask for beside etcd's API, in the metadata of their calls (docs/using/early-answers.md).
 const (
 	// metadataMode is the mode of a put: modeAccepted or modeConfirmed. The response says in which
 	// mode it was answered.

@@ -52,14 +52,14 @@ Member number i serves clients on --base-port + 10·(i-1) and other members on t
 on the next --cards ports.
 
 With --protocol craft followers keep a fragment of a large value, a fraction of its bytes;
-docs/internals/craft.md says when that is worth it. Without --code-k it takes four members or more.
+docs/using/craft.md says when that is worth it. Without --code-k it takes four members or more.
 
 With --protocol niagara several instances of Raft are woven into one log, so that more than one
-core and network card replicate; with --placement code, too, each with fragments. docs/internals/niagara.md
+core and network card replicate; with --placement code, too, each with fragments. docs/using/niagara.md
 says what to expect. --net "…,nics=N" gives each member N emulated network cards.
 
 With --protocol lcr the member that a client reaches brings blind puts to the others itself, if the
-client or --lane-prefix asks for it; docs/internals/lcr.md says when that is worth it.`,
+client or --lane-prefix asks for it; docs/using/lcr.md says when that is worth it.`,
 		Example: `  braid up                              # three members, in ./braid-data
   braid up --nodes 5 --data /tmp/five --base-port 12379
   braid up --nodes 5 --protocol craft --data coded      # half of each large value on each follower

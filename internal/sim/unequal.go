@@ -8,7 +8,7 @@ import (
 )
 
 // Members whose settings differ, as far as operators may set them differently. When members
-// connect, they compare what must be equal (docs/using/operations.md, "Settings that must be equal").
+// connect, they compare what must be equal (docs/using/settings.md, "Settings that must be equal").
 
 // unequal is what draws a member's own settings; 0: whether members have any.
 func (s *Settings) unequal(id protocol.MemberID) chance {
