@@ -48,6 +48,8 @@ type identity struct {
 	// Birth is the state with which the cluster began: birthEmpty, birthUnknown, or a state's name; "": an earlier
 	// version did not tell.
 	Birth string `json:"birth,omitempty"`
+	// Lineages: the directory was born with a version that knows of lineages of logs.
+	Lineages bool `json:"lineages,omitempty"`
 }
 
 // Owner is who enters a directory, and what may never differ between two lives there.
@@ -115,7 +117,7 @@ func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.O
 	if err != nil {
 		return own, nil, errors.Join(err, lock.Close())
 	}
-	return member.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks}, lock, nil
+	return member.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks, Born: id.Lineages}, lock, nil
 }
 
 // Check returns why Enter would refuse the directory; nil: it would not, or there is none. It only reads, also while
@@ -232,7 +234,7 @@ func Begin(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, instan
 func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID) (id identity, err error) {
 	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
 	if errors.Is(err, os.ErrNotExist) {
-		return identity{Format: formatSingle, Cluster: cluster, Member: self}, nil
+		return identity{Format: formatSingle, Cluster: cluster, Member: self, Lineages: true}, nil
 	}
 	if err != nil {
 		return id, err

@@ -190,3 +190,18 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	require.False(t, again.Admit(1, entry(wiped, 1)))
 	require.False(t, again.Admit(1, entry(first, 1)))
 }
+
+// TestADirectoryKnowsThatItWasBornWithLineages from its first life on, also if power is lost before it has met anybody. One
+// of an earlier version never does.
+func TestADirectoryKnowsThatItWasBornWithLineages(t *testing.T) {
+	fs, chance := vfs.NewMem(), counter()
+	for range 3 {
+		require.True(t, lives(t, fs, 1, 1, chance).Born)
+	}
+	old := vfs.NewMem()
+	require.NoError(t, durable.MakeDir(old, "d", 0o700))
+	require.NoError(t, writeIdentity(old, "d", identity{Format: formatSingle, Cluster: 7, Member: 1, Log: protocol.LogID{1}, Incarnation: 4, Marks: []uint64{1, 2, 3, 4}}))
+	for range 2 {
+		require.False(t, lives(t, old, 1, 1, chance).Born)
+	}
+}

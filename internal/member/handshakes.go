@@ -36,6 +36,11 @@ type Handshakes struct {
 	// until is when it takes part without them.
 	left  []protocol.MemberID
 	until time.Duration
+	// founders are the members of a log without a lineage, as it is applied; none if this member joined later, or if an
+	// earlier version may have added members. added are those that the log adds to them, and named is the lineage in the
+	// membership with these, 0 if there is none.
+	founders, added []protocol.MemberID
+	named           uint64
 }
 
 // NewHandshakes returns the Handshakes of a member that knows what is in the register, and with which state its
@@ -110,10 +115,11 @@ func (h *Handshakes) Born(state string) (learned bool, err error) {
 	return true, nil
 }
 
-// Learn takes in a membership. It returns the members whose links must end, because they are not
-// those that the membership names.
-func (h *Handshakes) Learn(c *protocol.Config) (strangers []protocol.MemberID) {
-	strangers, err := h.register.Learn(c)
+// Learn takes in a membership: linked is the one that links follow, applied what is applied of it. It returns the
+// members whose links must end, because they are not those that the membership names.
+func (h *Handshakes) Learn(linked, applied *protocol.Config) (strangers []protocol.MemberID) {
+	h.learnFounders(linked, applied)
+	strangers, err := h.register.Learn(linked)
 	h.stopIfForgotten(err)
 	return strangers
 }

@@ -67,14 +67,14 @@ func TestAMemberThatOthersKnowAsAnotherStops(t *testing.T) {
 	require.NoError(t, h.Met(2, protocol.Who{Log: protocol.LogID{2}, Life: 2, Mark: 1}))
 	require.ErrorAs(t, h.Meet(2, protocol.Who{Log: protocol.LogID{5}, Life: 1, Mark: 1}, protocol.Who{}), &stranger)
 	require.NoError(t, disk.failed)
-	strangers := h.Learn(&protocol.Config{Members: []protocol.Member{{ID: 2, Log: protocol.LogID{6}}}})
+	strangers := h.Learn(&protocol.Config{Members: []protocol.Member{{ID: 2, Log: protocol.LogID{6}}}}, &protocol.Config{})
 	require.Equal(t, []protocol.MemberID{2}, strangers)
 	require.NoError(t, disk.failed)
 	var forgotten *ForgottenError
 	require.Error(t, h.Meet(3, protocol.Who{Log: protocol.LogID{3}, Life: 1}, protocol.Who{Log: protocol.LogID{1}, Life: 4}))
 	require.ErrorAs(t, disk.failed, &forgotten)
 	disk.failed = nil
-	h.Learn(&protocol.Config{Members: []protocol.Member{{ID: 1, Log: protocol.LogID{9}}}})
+	h.Learn(&protocol.Config{Members: []protocol.Member{{ID: 1, Log: protocol.LogID{9}}}}, &protocol.Config{})
 	require.ErrorAs(t, disk.failed, &forgotten)
 }
 

@@ -84,23 +84,56 @@ func (r *Register) Descends(lineage uint64) error {
 // Lineage is what this member tells others of its lineage; 0: it does not know it yet.
 func (h *Handshakes) Lineage() uint64 { return h.register.lineage }
 
+// founded reports whether this member is a founder of a log without a lineage, as it is applied. A log that an earlier
+// version began has had other members, perhaps; but not if this is the only one.
+func (h *Handshakes) founded(applied *protocol.Config) bool {
+	r := h.register
+	alone := len(applied.Members) == 1
+	return r.lineage == 0 && applied.Lineage == 0 && (alone || r.born) && applied.Find(r.own.Member) != nil && r.Mutant != MutantAnyLineage
+}
+
 // Admit is [Admit] for a member that may know no lineage. While a founder of a log without a lineage knows
-// none, a member that is no founder has another log: members are added after that. A log that an earlier version began
-// has had other members, perhaps; but not if this is the only one.
+// none, a member that is no founder has another log: members are added after that.
 func (h *Handshakes) Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
-	first := &configs[0]
-	founded := len(first.Members) == 1 || len(first.Members) > 1 && h.register.born
-	founder := first.Find(h.register.own.Member) != nil && first.Lineage == 0
-	if r := h.register; founded && founder && first.Find(id) == nil && r.lineage == 0 && r.Mutant != MutantAnyLineage {
+	if h.founded(&configs[0]) && configs[0].Find(id) == nil {
 		return transport.ReasonLineage
 	}
 	return Admit(configs, id)
 }
 
+// learnFounders takes in who the founders are, and whom the log adds.
+func (h *Handshakes) learnFounders(linked, applied *protocol.Config) {
+	h.founders, h.added, h.named = nil, nil, linked.Lineage
+	if !h.founded(applied) {
+		return
+	}
+	for i := range linked.Members {
+		if id := linked.Members[i].ID; applied.Find(id) != nil {
+			h.founders = append(h.founders, id)
+		} else {
+			h.added = append(h.added, id)
+		}
+	}
+}
+
+// ofAnother reports whether a member that told a lineage has another log, although this one knows no lineage: this
+// one is a founder, and the other one is not. Its log may have added the other one, but not before the log had a
+// lineage, which is named there.
+func (h *Handshakes) ofAnother(id protocol.MemberID, told uint64) bool {
+	if h.register.lineage != 0 || told == 0 || told == h.named || len(h.founders) == 0 || slices.Contains(h.founders, id) {
+		return false
+	}
+	return h.named != 0 || !slices.Contains(h.added, id)
+}
+
 // Relate takes in which lineage another member told in a handshake, 0 if none. There may be a link if it returns nil.
 // Otherwise the error is a [*LineageError], or says why the lineage could not be made durable: then there is no link
 // now, and a later one may succeed. A member that knows no lineage takes over the one that it is told.
+// Only founders may tell it any: see ofAnother.
 func (h *Handshakes) Relate(id protocol.MemberID, told uint64) error {
+	if h.ofAnother(id, told) {
+		return &LineageError{Member: id, Known: h.named, Is: told}
+	}
 	news, err := h.register.relate(id, told)
 	if err != nil || !news {
 		return err

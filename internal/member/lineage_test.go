@@ -65,7 +65,7 @@ func TestWhoseLineageIsProposed(t *testing.T) {
 	}
 	proposes := func(r *Register) uint64 { return proposesFor(r, protocol.LogID{}) }
 	born := func(mark uint64) *Register {
-		return NewRegister(OwnIdentity{Member: 1, Log: protocol.LogID{1}, Life: 1, Marks: []uint64{mark}})
+		return NewRegister(OwnIdentity{Member: 1, Log: protocol.LogID{1}, Life: 1, Marks: []uint64{mark}, Born: true})
 	}
 	own := proposes(born(7))
 	require.Equal(t, own, proposes(born(7)))
@@ -100,4 +100,42 @@ func TestAFounderWithoutALineageTalksToFounders(t *testing.T) {
 	require.Zero(t, h.Admit(of(1, 3), 3))
 	require.NoError(t, h.Relate(3, 5))
 	require.Zero(t, h.Admit(of(1, 3), 2))
+}
+
+// TestAFounderKnowsItsLogsLineageBeforeItIsApplied: members are added after the log has a lineage, so one that is added
+// tells the lineage that the log names. Who is only named at the start tells a founder nothing. Founders do.
+func TestAFounderKnowsItsLogsLineageBeforeItIsApplied(t *testing.T) {
+	founders := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
+	grown := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}, Lineage: 5}
+	var other *LineageError
+	for name, c := range map[string]struct {
+		born   bool
+		linked protocol.Config
+		id     protocol.MemberID
+		told   uint64
+		refuse bool
+	}{
+		"added, another log":              {true, grown, 3, 6, true},
+		"added, this log":                 {true, grown, 3, 5, false},
+		"added, of an earlier version":    {true, grown, 3, 0, false},
+		"a founder":                       {true, grown, 2, 6, false},
+		"named at the start, another log": {true, founders, 4, 6, true},
+		"named at the start, this log":    {true, grown, 4, 5, false},
+		"added by an earlier version":     {true, protocol.Config{Members: grown.Members}, 3, 6, false},
+		"the log of an earlier version":   {false, grown, 3, 6, false},
+	} {
+		h, _ := handshakesOf(1)
+		h.register.born = c.born
+		h.Learn(&c.linked, &founders)
+		if err := h.Relate(c.id, c.told); c.refuse {
+			require.ErrorAs(t, err, &other, name)
+			require.Zero(t, h.Lineage(), name)
+		} else {
+			require.NoError(t, err, name)
+			require.Equal(t, c.told, h.Lineage(), name)
+		}
+		h.register.Mutant, h.register.lineage = MutantAnyLineage, 0
+		h.Learn(&c.linked, &founders)
+		require.NoError(t, h.Relate(c.id, c.told), name)
+	}
 }

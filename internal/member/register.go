@@ -17,6 +17,8 @@ type OwnIdentity struct {
 	Log    protocol.LogID
 	Life   uint64
 	Marks  []uint64
+	// Born: the directory was born with a version that knows of lineages.
+	Born bool
 }
 
 // Who is how others are to know the member.
@@ -116,7 +118,7 @@ func lost(known, is protocol.Who) string {
 }
 
 // NewRegister returns the register of a member that knows nobody yet.
-func NewRegister(own OwnIdentity) *Register { return &Register{own: own, born: own.Life <= 1} }
+func NewRegister(own OwnIdentity) *Register { return &Register{own: own, born: own.Born} }
 
 // Who is how others are to know this member.
 func (r *Register) Who() protocol.Who { return r.own.Who() }
@@ -272,7 +274,7 @@ func ReadRegister(own OwnIdentity, content []byte) (*Register, error) {
 	if c.Format != 1 {
 		return nil, &RegisterError{fmt.Sprintf("has format %d, this program knows 1", c.Format)}
 	}
-	r.met, r.lineage, r.descended, r.born = c.Met, c.Lineage, c.Own, c.Born
+	r.met, r.lineage, r.descended, r.born = c.Met, c.Lineage, c.Own, own.Born || c.Born
 	slices.SortFunc(r.met, func(a, b acquaintance) int { return cmp.Compare(a.Member, b.Member) })
 	return r, nil
 }

@@ -148,7 +148,7 @@ func (r *Replica) relink(now time.Duration) {
 	_, applied := r.apply.at()
 	c := member.Linked(latest, applied)
 	r.bodies.follow(&c)
-	r.learn(&c)
+	r.learn(&c, &applied[0])
 	r.peers.Follow(now, &c)
 	r.followed = c.Members
 	r.setPeers()

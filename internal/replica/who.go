@@ -126,10 +126,10 @@ func (r *Replica) descends(lineage uint64) {
 	r.handshakes.Descends(lineage)
 }
 
-// learn takes in from a configuration whose log each member has.
-func (r *Replica) learn(c *protocol.Config) {
+// learn takes in from the configuration that the links follow whose log each member has. applied is what is applied of it.
+func (r *Replica) learn(linked, applied *protocol.Config) {
 	r.wmu.Lock()
-	strangers := r.handshakes.Learn(c)
+	strangers := r.handshakes.Learn(linked, applied)
 	r.wmu.Unlock()
 	for _, id := range strangers {
 		r.log.Warn("member is not the one that the cluster knows, its links end", "member", id)

@@ -91,8 +91,8 @@ func (w *World) tryLinks(m *Member) {
 		w.violate(m.id, fmt.Errorf("in a world of its own: %w", s.broken))
 	}
 	for _, o := range w.members {
-		// A member that knows no lineage yet takes over the first that it is told.
-		if !o.up || !s.founder.up || o.handshakes.Lineage() == 0 || s.founder.handshakes.Lineage() == 0 {
+		// A member without a log takes over the first lineage that it is told.
+		if !o.up || !s.founder.up || !o.hasLog() || s.founder.handshakes.Lineage() == 0 {
 			continue
 		}
 		w.events.Apart++
@@ -123,4 +123,10 @@ func (w *World) endApart(m *Member) {
 		w.tracef("FAULT %s gets an empty disk", m.id)
 		w.startLater(m, w.between(0, w.set.Election))
 	}
+}
+
+// hasLog reports whether a member has a log, or has promised something.
+func (m *Member) hasLog() bool {
+	st := m.inst.Core().Status()
+	return st.Last > 0 || st.Term > 0
 }

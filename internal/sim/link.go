@@ -207,7 +207,7 @@ func (m *Member) relink() {
 	union := m.linked()
 	m.body.inbox.Follow(&union)
 	m.wakeBodies()
-	for _, id := range m.handshakes.Learn(&union) {
+	for _, id := range m.handshakes.Learn(&union, &m.memberships()[0]) {
 		clear(m.w.link(id, m.id).met)
 		clear(m.w.link(m.id, id).met)
 	}
