@@ -18,6 +18,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 
@@ -26,92 +27,6 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
-)
-
-// The contract's types, by their names here.
-type (
-	MemberID            = protocol.MemberID
-	Member              = protocol.Member
-	Position            = protocol.Position
-	Change              = protocol.Change
-	InstanceID          = protocol.InstanceID
-	Index               = protocol.Index
-	Term                = protocol.Term
-	BodyRef             = protocol.BodyRef
-	Command             = member.Command
-	StateMachine        = member.StateMachine
-	DurableStateMachine = member.DurableStateMachine
-	BodyKeeper          = member.BodyKeeper
-	Repairable          = member.Repairable
-	Snapshot            = member.Snapshot
-	RefusedError        = member.RefusedError
-	DirError            = member.DirError
-	LogKind             = member.LogKind
-	LogKindError        = member.LogKindError
-	StateAheadError     = member.StateAheadError
-	LineageError        = member.LineageError
-	ExpelledError       = member.ExpelledError
-	ForgottenError      = member.ForgottenError
-	BodyError           = member.BodyError
-	MachineError        = member.MachineError
-	Born                = member.Born
-	Client              = replica.Client
-	BrokenError         = member.BrokenError
-	ProposeOptions      = protocol.ProposeOptions
-	Token               = protocol.Token
-	Accepted            = member.Accepted
-	ProposeOptionsError = protocol.OptionsError
-	LanesStatus         = protocol.LanesStatus
-	EpochStatus         = protocol.EpochStatus
-	EpochSettings       = protocol.EpochSettings
-	TokenError          = member.TokenError
-	TokenState          = member.TokenState
-	GroupError          = member.GroupError
-)
-
-// MaxTokens is how many tokens a proposal names at most.
-const MaxTokens = protocol.MaxTokens
-
-// Modes of ProposeOptions: when a proposal is answered.
-const (
-	ModeConfirmed = protocol.ModeConfirmed
-	ModeAccepted  = protocol.ModeAccepted
-)
-
-// What a member knows of a token that did not come in time, in a [TokenError].
-const (
-	TokenPending = member.TokenPending
-	TokenUnknown = member.TokenUnknown
-	TokenGone    = member.TokenGone
-)
-
-// Kinds of membership change.
-const (
-	AddVoter     = protocol.AddVoter
-	AddLearner   = protocol.AddLearner
-	RemoveMember = protocol.RemoveMember
-	UpdateMember = protocol.UpdateMember
-)
-
-// ReasonPeerURLTaken is why a [RefusedError] refuses a change that gives a member a peer URL of
-// another one.
-const ReasonPeerURLTaken = protocol.ReasonPeerURLTaken
-
-// ReasonLineage is why a [RefusedError] refuses to add a member, or to make it a voter: the member has a log of its own,
-// which was founded apart from the cluster's. It can be added with an empty directory.
-const ReasonLineage = protocol.ReasonLineage
-
-// Errors of proposals and reads; each says whether a retry is safe.
-var (
-	ErrMaybeCommitted = member.ErrMaybeCommitted
-	ErrNotSent        = member.ErrNotSent
-	ErrResultUnknown  = member.ErrResultUnknown
-	ErrNoLeader       = member.ErrNoLeader
-	ErrOverloaded     = member.ErrOverloaded
-	ErrTooLarge       = member.ErrTooLarge
-	ErrStopped        = member.ErrStopped
-	ErrReadTimeout    = member.ErrReadTimeout
-	ErrWithinApply    = member.ErrWithinApply
 )
 
 // Node is a member of a running cluster. Its methods are safe for concurrent use. A method with a
@@ -329,12 +244,6 @@ func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done fun
 // every answer is that of ModeConfirmed.
 func (n *Node) AnswersEarly() bool { return registry.Find(n.opt.Protocol).Core.Proposing.Accepted }
 
-// Client returns a client that proposes without waiting. Its commands take effect in the order in
-// which it proposed them. Commands that are proposed to the [Node] itself keep their order only if
-// each is proposed after the one before it was answered. After a failure the client refuses
-// further commands with a [BrokenError], because the failed command might take effect after them.
-func (n *Node) Client() *Client { return n.r.NewClient() }
-
 // Body returns the bytes of a body, verified. They are shared: nobody may change them. If this
 // member does not hold the body whole, it gathers it from others. If it finds fewer than k good
 // fragments within ten seconds or ctx's time, the error is a [BodyError]; a later call may
@@ -429,6 +338,13 @@ func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, er
 // member delays what it sends, so a cluster's links are changed by telling all its members. An error
 // says what is wrong, and nothing changes.
 func (n *Node) SetNet(net string) error { return n.r.SetNet(net) }
+
+// Snapshot writes the state machine's state to w, as its [Snapshot] writes it, and returns the position of the last command
+// that it includes. It is the state of this member: call [Node.ReadBarrier] before it for one that includes everything
+// that was acknowledged. Commands are applied meanwhile. An error says what could not be written; a part may have been.
+func (n *Node) Snapshot(ctx context.Context, w io.Writer) (Position, error) {
+	return n.r.Snapshot(ctx, w)
+}
 
 // CheckState makes this member ask its state machine, which is a [Repairable], whether its state
 // is damaged. If it is, the state of another member takes its place. Nothing is applied here until

@@ -3,6 +3,7 @@ package braid_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"reflect"
 	"testing"
@@ -39,6 +40,10 @@ var methods = map[string]call{
 	"Read":        func(ctx context.Context, n *braid.Node) error { return n.Read(ctx, braid.ReadOptions{Local: true}) },
 	"ChangeMembers": func(ctx context.Context, n *braid.Node) error {
 		return n.ChangeMembers(ctx, braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:9"}}})
+	},
+	"Snapshot": func(ctx context.Context, n *braid.Node) error {
+		_, err := n.Snapshot(ctx, io.Discard)
+		return err
 	},
 	"TransferLeader": func(ctx context.Context, n *braid.Node) error { return n.TransferLeader(ctx, 1) },
 	"Reshape":        func(ctx context.Context, n *braid.Node) error { return n.Reshape(ctx, 2) },
@@ -126,7 +131,7 @@ func TestMethodsWithoutALeader(t *testing.T) {
 		switch name {
 		case "Body", "Ask": // they ask no leader
 			require.Error(t, err, name)
-		case "Read": // it is local
+		case "Read", "Snapshot": // they are local
 			require.NoError(t, err, name)
 		default:
 			require.ErrorIs(t, err, context.DeadlineExceeded, name)
@@ -244,7 +249,7 @@ func TestLeadershipDoesNotGoToWhoIsDown(t *testing.T) {
 	n := c.nodes[leader]
 	require.Eventually(t, func() bool {
 		for _, p := range n.Status().Links.Peers {
-			if p.ID == uint64(down) {
+			if p.ID == down {
 				return !p.Connected
 			}
 		}

@@ -100,7 +100,7 @@ func requireWithinApply(t *testing.T, got map[string]error, inSnapshot bool) {
 		case "Propose", "ProposeBody", "ProposeWith", "Client.Propose":
 			require.ErrorIs(t, err, braid.ErrWithinApply, name) // it had been sent
 			require.ErrorIs(t, err, braid.ErrMaybeCommitted, name)
-		case "ReadBarrier", "ChangeMembers", "TransferLeader", "Reshape", "Close":
+		case "ReadBarrier", "ChangeMembers", "TransferLeader", "Reshape", "Snapshot", "Close":
 			require.Equal(t, braid.ErrWithinApply, err, name)
 		case "Body": // nobody has it
 			require.ErrorAs(t, err, new(*braid.BodyError), name)

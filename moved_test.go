@@ -26,7 +26,7 @@ func (c *cluster) dialed(from, to braid.MemberID, url string) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		for _, p := range c.nodes[from].Status().Links.Peers {
-			if p.ID == uint64(to) {
+			if p.ID == to {
 				return p.Connected && slices.Equal(p.Addrs, []string{strings.TrimPrefix(url, "http://")})
 			}
 		}

@@ -3,7 +3,6 @@ package braid
 import (
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
@@ -14,11 +13,11 @@ type Status struct {
 	Self     MemberID
 	Cluster  uint64
 	Protocol string
-	// Quorums names the quorums and Tolerance says what they bear, where they are no majorities; else both are empty.
+	// Quorums names the quorums, and Tolerance says which failures they tolerate, where they are not majorities; else both are empty.
 	Quorums, Tolerance string
 	// Relays is into how many groups this member divides the others where it leads; 0: it sends to each itself.
 	Relays int
-	// Order says how the global log comes about, see Options.Order.
+	// Order says how the global log is made, see Options.Order.
 	Order string
 	// Begun is the number of instances with which the cluster began; see Options.Instances.
 	Begun int
@@ -30,25 +29,25 @@ type Status struct {
 	Progress []InstanceProgress
 	// Applied is the last position applied here.
 	Applied Position
-	// Next is the slot of the global log that comes next. It is the zero Slot if instances are not
-	// woven. While commands wait, all wait for this slot's instance.
+	// Next is the slot of the global log that comes next. It is the zero Slot if the log is made of
+	// one instance. While commands wait, all wait for this slot's instance.
 	Next    Slot
 	Members []Member // as applied here
 	// Lineage tells this log from logs that were founded apart; 0: none is applied here yet, or the order is "keyed".
 	Lineage uint64
 
-	LogBytes     int64             // bytes of log on disk
-	Log          replica.LogStats  // what the disk did
-	Links        replica.LinkStats // what the links did
-	Bodies       replica.BodyStats // the large parts of commands
-	Disk         member.DiskStats  // damage to log and snapshots
-	Placement    string            // what members keep of them
-	PendingBytes int64             // proposals of this member that are not settled
-	Commits      uint64            // entries committed in this life
-	Dropped      uint64            // messages dropped because the inbox was full
-	Snapshots    uint64            // snapshots written in this life
-	Starved      uint64            // steps beside the log that waited for a descriptor of the process
-	At           time.Time
+	LogBytes     int64     // bytes of log on disk
+	Log          LogStats  // what the disk did
+	Links        LinkStats // what the links did
+	Bodies       BodyStats // the large parts of commands
+	Disk         DiskStats // damage to log and snapshots
+	Placement    string    // what members keep of bodies, see Options.Placement
+	PendingBytes int64     // proposals of this member that are not completed
+	Commits      uint64    // entries committed since the member started
+	Dropped      uint64    // messages dropped because too many waited
+	Snapshots    uint64    // snapshots written since the member started
+	Starved      uint64    // steps outside the log that waited for a file descriptor
+	At           time.Time // when this was so
 }
 
 // Lead says who leads the global log.
@@ -77,12 +76,12 @@ type InstanceProgress struct {
 	// not count.
 	Waiting uint64
 	// AppliedRounds, CommittedRounds and AppendedRounds are how many rounds are applied, are
-	// filled by what is committed, and by all that is in the log; 0 unless instances are woven.
+	// filled by what is committed, and by all that is in the log; 0 unless several instances are merged.
 	AppliedRounds, CommittedRounds, AppendedRounds uint64
 	// Wanted is the slot up to which the other instances must fill theirs, so that everything of
 	// this one can be applied.
 	Wanted Slot
-	// Skips counts the skips that this member proposed in this life.
+	// Skips counts the skips that this member proposed since it started.
 	Skips uint64
 }
 
@@ -94,8 +93,8 @@ func (n *Node) Status() Status {
 	return Status{
 		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.Protocol, Quorums: quorums, Tolerance: tolerance, Relays: n.opt.Relays, Order: n.opt.Order, Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
-		LogBytes: s.LogBytes, Log: s.Log, Links: s.Links, PendingBytes: s.PendingBytes,
-		Bodies: s.Bodies, Disk: s.Disk, Placement: n.opt.Placement,
+		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links), PendingBytes: s.PendingBytes,
+		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk), Placement: n.opt.Placement,
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved, At: time.Now(),
 	}
 }

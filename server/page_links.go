@@ -25,7 +25,7 @@ func (v *linkView) For() string { return time.Since(v.Since).Round(time.Second).
 // viewLink is the link to a member; nil: there is none.
 func viewLink(st *braid.Status, id braid.MemberID) *linkView {
 	for i := range st.Links.Peers {
-		if p := &st.Links.Peers[i]; p.ID == uint64(id) {
+		if p := &st.Links.Peers[i]; p.ID == id {
 			return &linkView{
 				Up: p.Connected, Since: p.Since.UTC().Truncate(time.Millisecond), Error: p.LastError,
 				Addrs: p.Addrs, Moved: moved(st, id, p.Addrs),

@@ -44,7 +44,7 @@ func TestStatusOfDeadMembers(t *testing.T) {
 					for i, id := range []braid.MemberID{0x20, 0x30, 0x40} {
 						p := &st.Links.Peers[i]
 						p.Addrs = []string{[]string{"c:1", "elsewhere:1", "e:1"}[i]}
-						p.ID, p.Connected, p.Since = uint64(id), !slices.Contains(c.down, id), since
+						p.ID, p.Connected, p.Since = id, !slices.Contains(c.down, id), since
 						if !p.Connected {
 							p.LastError = "connection refused"
 						}

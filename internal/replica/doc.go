@@ -11,7 +11,7 @@
 //   - applyloop.go and applyworld.go are the goroutine that applies,
 //   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, watch.go those who watch, within.go refuses callers that wait for themselves, admin.go, operate.go and probe.go operators and other members,
 //   - descriptors.go waits where the process has no descriptor left,
-//   - exchange.go sends and receives snapshots,
+//   - exchange.go sends and receives snapshots, snapshot.go writes one for whoever asks,
 //   - links.go is the way to the transport, joiner.go answers who is to become a member,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
 //   - salvage.go takes from a directory what is left when a majority is lost for good,

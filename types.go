@@ -1,0 +1,203 @@
+package braid
+
+import (
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// MemberID names a member of a cluster. 0 names none. An id is never used again, also not for a member that takes the
+// place of one that was removed. Its String is hexadecimal, as etcd prints it. See [MemberIDOf].
+type MemberID = protocol.MemberID
+
+// Member is a member as the cluster's membership has it. What a program sets:
+//
+//	ID         MemberID
+//	Name       string   // for people
+//	PeerURLs   []string // where other members reach it: http://host:port, or https:// with Options.PeerTLS
+//	ClientURLs []string // where clients reach it; the log makes no use of them
+//
+// The other fields are the cluster's own, and are set in [Status].Members only:
+//
+//	Learner    bool     // it receives the log, but neither votes nor counts for a majority
+//	Joining    bool     // the learner was added as a voter, and becomes one when it has caught up
+//	Log        LogID    // the identity of its log; it never changes
+//	Slot       uint8    // which fragment of large bodies it holds
+//	WholeAbove uint8    // it holds bodies of more fragments than this as a whole; 0: never
+//
+// Amend and Amended are for the cluster's own use.
+type Member = protocol.Member
+
+// Change is one step of a membership change, for [Node.ChangeMembers]:
+//
+//	Kind   ChangeKind // AddVoter, AddLearner, RemoveMember or UpdateMember
+//	Member Member     // only its ID for RemoveMember
+//
+// Lineage is the cluster's own.
+type Change = protocol.Change
+
+// Kinds of membership change.
+const (
+	// AddVoter adds a member, or promotes a learner. A member that is added as a voter is a learner until it has caught up.
+	AddVoter = protocol.AddVoter
+	// AddLearner adds a member that receives the log but does not vote.
+	AddLearner = protocol.AddLearner
+	// RemoveMember removes a member for ever.
+	RemoveMember = protocol.RemoveMember
+	// UpdateMember replaces a member's name and URLs.
+	UpdateMember = protocol.UpdateMember
+)
+
+// Position numbers the commands of the log, from 1. It is the same on every member, and strictly increasing; numbers may
+// be left out.
+type Position = protocol.Position
+
+// InstanceID numbers the instances of the protocol that make the log, from 1. Most protocols have one.
+type InstanceID = protocol.InstanceID
+
+// Index numbers the entries of one instance's log, from 1.
+type Index = protocol.Index
+
+// Term numbers the terms of leaders of one instance. A term has one leader at most.
+type Term = protocol.Term
+
+// Command is one command that [StateMachine.Apply] is given:
+//
+//	Position Position // where the command is in the log
+//	Data     []byte   // what was proposed; valid until Apply returns
+//	Body     *BodyRef // names the command's body, for [Node.Body]; nil: it has none
+//	Result   any      // set by Apply, and returned by Propose on the member that proposed the command
+type Command = member.Command
+
+// StateMachine is what a program implements: the state that the log's commands change.
+//
+//	Apply(commands []Command) error
+//	Snapshot() (Snapshot, error)
+//	Restore(r io.Reader) error
+//
+// All calls come from one goroutine, one after the other. Only [Snapshot].WriteTo runs while Apply goes on.
+//
+// Apply applies commands in order and sets their results. It is given as many as wait, up to some MiB. It must depend on
+// nothing but the state and the commands: no clock, no random numbers, no order of a map, because every member must come
+// to the same state. A command that is refused is no error of Apply: the refusal is its Result. A state machine that
+// cannot go on, because its disk failed, returns an error, which stops the member with a [MachineError]. A panic ends the
+// process. Apply must not wait for the log, as Propose, reads and membership changes do: they return [ErrWithinApply] when
+// they are called from the goroutine of Apply. ProposeAsync may be called.
+//
+// Snapshot returns a view of the state as it is now. It should be quick, because no command is applied meanwhile: the view
+// is written later.
+//
+// Restore replaces the state by one that a Snapshot wrote, here or on another member. The bytes were verified before. If
+// they were damaged since, r ends with an error instead of io.EOF: a state that is kept on disk becomes valid after io.EOF.
+//
+// A state machine may implement [DurableStateMachine], [Repairable] and [BodyKeeper], too. Without the first the state is
+// in memory: after a restart the member restores the last snapshot and applies the log after it.
+type StateMachine = member.StateMachine
+
+// Snapshot is a view of a state machine: the state as it was when the view was taken.
+//
+//	WriteTo(ctx context.Context, w io.Writer) error
+//	Close() error
+//
+// WriteTo writes the view, from another goroutine than Apply's, and stops early with ctx's error when ctx is done. Close
+// frees the view. It is called once, after WriteTo if that was called.
+type Snapshot = member.Snapshot
+
+// DurableStateMachine is a [StateMachine] that keeps its state on disk. After a restart the log goes on after Applied
+// instead of from a snapshot.
+//
+//	Applied() Position
+//	Sync() error
+//
+// Applied returns the position of the last command that the state includes; 0: none. It is called when the member starts;
+// commands up to it are not applied again. A state that includes more than the log has is refused by a [DirError], or
+// stops the member with a [StateAheadError] once it is known that the other members do not have it either.
+//
+// Sync makes durable what was applied. The log may then be cut there.
+type DurableStateMachine = member.DurableStateMachine
+
+// Repairable is a [DurableStateMachine] that can find out that its state is damaged. Then Apply, Sync and Snapshot return
+// errors, and Applied has no meaning, until Restore was given the state of another member.
+//
+//	Damaged() error
+//	Condemn(cause error)
+//
+// Damaged returns why the state cannot be used, nil if it can. Condemn says that it cannot, because members differ.
+type Repairable = member.Repairable
+
+// BodyKeeper is a [StateMachine] that goes on to refer to bodies. It owns the body of every command that Apply was given,
+// whether it refers to it or not, until it calls [Node.ReleaseBody]. The bodies of other state machines are kept as long as
+// the log has their commands.
+//
+//	LiveBodies(yield func(BodyRef)) error
+//
+// LiveBodies calls yield with every body that the state refers to. It is called when the member starts, and after Restore.
+type BodyKeeper = member.BodyKeeper
+
+// Born is a [Repairable] state machine that may begin with a state that no command led to, as one that was restored from
+// a backup. All first members of a cluster must begin with the same one.
+//
+//	Birth() string
+//
+// Birth names the state with which it began: the same name for the same state, such as a digest; "": an empty one.
+type Born = member.Born
+
+// BodyRef names the body of a command that was applied, for [Node.Body] and [Node.ReleaseBody]. It is comparable, and may
+// be kept in the state.
+//
+//	Instance InstanceID // with Index and Term: the entry of the log to which the body belongs
+//	Index    Index
+//	Term     Term
+//	K        uint8  // how many fragments make it whole; 1: it is not cut
+//	Size     uint32 // in bytes
+//	Digest   uint32 // CRC-32C
+type BodyRef = protocol.BodyRef
+
+// ProposeOptions are the options of a proposal, for [Node.ProposeWith]. The zero value is that of [Node.Propose].
+//
+//	Mode  Mode          // when the proposal is answered: ModeConfirmed or ModeAccepted
+//	Blind bool          // nobody waits for the result, and the command may take effect in any order with others
+//	Keys  []uint64      // hashes of all keys that the command reads or writes; none: it may touch any
+//	After []Token       // commands that take effect before it, by the tokens of their answers
+//	Wait  time.Duration // how long it is held back for After at most; 0: as long as it is tried to propose it
+//
+// ModeAccepted implies Blind. Add, Bytes, Clone, Plain, Takes and Validate are for protocols.
+type ProposeOptions = protocol.ProposeOptions
+
+// Modes of [ProposeOptions].
+const (
+	// ModeConfirmed: the proposal is answered with its result, when it is applied on this member.
+	ModeConfirmed = protocol.ModeConfirmed
+	// ModeAccepted: the proposal may be answered by an [*Accepted] earlier, as soon as it certainly takes effect.
+	ModeAccepted = protocol.ModeAccepted
+)
+
+// Token names a command that was accepted and may not be applied yet. See [ProposeOptions], [ReadOptions] and
+// [FormatToken].
+type Token = protocol.Token
+
+// MaxTokens is how many tokens a proposal or a read names at most.
+const MaxTokens = protocol.MaxTokens
+
+// Accepted is the answer to a command in [ModeAccepted], without a result. The command takes effect exactly once.
+//
+//	Token Token // names the command, for what is to happen after it
+type Accepted = member.Accepted
+
+// LanesStatus is what a member knows of lanes, on which followers of protocol "lcr" replicate commands that the leader only
+// confirms (docs/internals/lcr.md); see protocol.LanesStatus for its fields.
+type LanesStatus = protocol.LanesStatus
+
+// EpochStatus is what a member knows of the epoch of protocol "iss" (docs/internals/iss.md); see protocol.EpochStatus for
+// its fields.
+type EpochStatus = protocol.EpochStatus
+
+// EpochSettings say how protocol "iss" cuts its log into epochs, and who leads in them (docs/internals/iss.md). They are the
+// same on all members, and never change. The zero value of a field means its default.
+//
+//	MinSlots, MaxSlots int    // bounds of how many slots of an epoch a leader has: powers of two
+//	EqualShares        bool   // every leader has a full share, whatever its load is
+//	Policy             string // who leads: "simple", "backoff", "blacklist" or "combined"
+//	Ban, MaxBan        int    // for how many epochs a leader that crashed does not lead, the first time and at most
+//
+// Its String has what is not a default.
+type EpochSettings = protocol.EpochSettings
