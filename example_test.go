@@ -7,15 +7,29 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/braidlog/braid"
 )
 
-// counter is a state machine: it adds up numbers.
-type counter struct{ sum uint64 }
+// counter is a state machine: it adds up numbers. Apply runs in a goroutine of the log, so whoever reads the state
+// elsewhere needs a lock.
+type counter struct {
+	mu  sync.Mutex
+	sum uint64
+}
+
+// read returns the state. After [braid.Node.ReadBarrier] the read is linearizable.
+func (c *counter) read() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sum
+}
 
 func (c *counter) Apply(commands []braid.Command) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i := range commands {
 		c.sum += binary.BigEndian.Uint64(commands[i].Data)
 		commands[i].Result = c.sum
@@ -25,7 +39,11 @@ func (c *counter) Apply(commands []braid.Command) error {
 
 func (c *counter) Snapshot() (braid.Snapshot, error) { return view(c.sum), nil }
 
-func (c *counter) Restore(r io.Reader) error { return binary.Read(r, binary.BigEndian, &c.sum) }
+func (c *counter) Restore(r io.Reader) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return binary.Read(r, binary.BigEndian, &c.sum)
+}
 
 type view uint64
 
