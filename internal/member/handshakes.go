@@ -41,12 +41,17 @@ type Handshakes struct {
 	// membership with these, 0 if there is none.
 	founders, added []protocol.MemberID
 	named           uint64
+
+	// early are members that this one met when it could not compare origins; checked is what it knew when it compared
+	// them last (origin.go).
+	early   []protocol.MemberID
+	checked Origin
 }
 
 // NewHandshakes returns the Handshakes of a member that knows what is in the register, and with which state its
 // cluster began.
 func NewHandshakes(r *Register, b Birth, w HandshakeWorld) Handshakes {
-	return Handshakes{register: r, birth: b, world: w}
+	return Handshakes{register: r, birth: b, world: w, checked: Origin{r.lineage, b}}
 }
 
 // Takes returns who this member takes another one for; zero: it knows nobody by that id.

@@ -134,6 +134,7 @@ func (h *Handshakes) Relate(id protocol.MemberID, told uint64) error {
 	if h.ofAnother(id, told) {
 		return &LineageError{Member: id, Known: h.named, Is: told}
 	}
+	h.meetsEarly(id, told)
 	news, err := h.register.relate(id, told)
 	if err != nil || !news {
 		return err

@@ -21,6 +21,7 @@ const (
 	askMissing byte = 'm' // for the leader: this member needs an instance that may be retired
 	askState   byte = 'd' // for any member: this member's state is damaged
 	askLink    byte = 'l' // for any member: this member has a link to it, and is to be found there
+	askOrigin  byte = 'o' // for any member: where this member's log comes from; the answer says where that one's does
 )
 
 func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []byte) ([]byte, error) {
@@ -59,6 +60,8 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 			return nil, err
 		}
 		r.welcome(from, &m)
+	case askOrigin:
+		return r.answerOrigin(from, body)
 	case askStay:
 		first := r.first()
 		first.do(first.hosted.Stay)

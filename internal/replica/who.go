@@ -92,9 +92,10 @@ func (r *Replica) agrees(b transport.Birth) bool {
 // born is transport.Options.Born.
 func (r *Replica) born(id uint64, state string) error {
 	r.wmu.Lock()
-	defer r.wmu.Unlock()
 	learned, err := r.handshakes.Born(state)
+	r.wmu.Unlock()
 	if learned {
+		r.checkEarly()
 		r.log.Info("a member says with which state the cluster began", "member", id, "state", cmp.Or(state, "empty"))
 	}
 	if learned && state != "" {
@@ -115,6 +116,7 @@ func (r *Replica) relate(id, told uint64) (ok bool, err error) {
 	r.wmu.Lock()
 	err = r.handshakes.Relate(protocol.MemberID(id), told)
 	r.wmu.Unlock()
+	r.checkEarly()
 	var other *member.LineageError
 	return !errors.As(err, &other), err
 }
@@ -122,8 +124,9 @@ func (r *Replica) relate(id, told uint64) (ok bool, err error) {
 // descends takes in of which lineage the applied log is.
 func (r *Replica) descends(lineage uint64) {
 	r.wmu.Lock()
-	defer r.wmu.Unlock()
 	r.handshakes.Descends(lineage)
+	r.wmu.Unlock()
+	r.checkEarly()
 }
 
 // learn takes in from the configuration that the links follow whose log each member has. applied is what is applied of it.

@@ -173,6 +173,7 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 	m := w.m
 	config := a.Config()
 	m.handshakes.Descends(config.Lineage)
+	m.checkEarly()
 	m.progress.NoteConfigs(a)
 	linked := m.linked()
 	m.links.Follow(m.clock(), &linked)

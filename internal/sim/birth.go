@@ -98,6 +98,7 @@ func (m *Member) learnsBirth(o *Member) bool {
 		return true
 	}
 	learned, err := m.handshakes.Born(b.State)
+	m.checkEarly()
 	if err != nil || !m.up {
 		return false
 	}

@@ -113,7 +113,22 @@ func (m *Member) admits(id protocol.MemberID) (admitted, gone bool) {
 // related tells both members the other one's lineage, as a handshake does.
 func related(from, to *Member) bool {
 	tells := to.handshakes.Lineage()
-	return to.handshakes.Relate(from.id, from.handshakes.Lineage()) == nil && from.handshakes.Relate(to.id, tells) == nil
+	related := to.handshakes.Relate(from.id, from.handshakes.Lineage()) == nil && from.handshakes.Relate(to.id, tells) == nil
+	from.checkEarly()
+	to.checkEarly()
+	return related
+}
+
+// checkEarly compares what this member has learned of its log with members that it met before, and ends links with those
+// that have another log.
+func (m *Member) checkEarly() {
+	for _, id := range m.handshakes.Unchecked() {
+		o := m.w.member(id)
+		if o.up && (m.handshakes.Compare(id, o.handshakes.Origin()) != nil || o.handshakes.Compare(m.id, m.handshakes.Origin()) != nil) {
+			m.w.tracef("%s   ends the link with %s, whose log is another one", m.id, id)
+			m.w.link(m.id, id).met, m.w.link(id, m.id).met = nil, nil
+		}
+	}
 }
 
 // refused judges that a member gets no link to another one.

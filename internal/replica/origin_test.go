@@ -1,0 +1,69 @@
+package replica
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// TestALinkFromBeforeTheLineageIsChecked: two members have links that were made when neither of them knew the lineage of its
+// log. While they are of one log the links stay. When one of them learns that its log is another one, the links end on both
+// sides, and are not made again. Both members go on. The links are real ones.
+func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
+	c := &cluster{t: t, net: newNetwork(), setting: setting{size: 2}}
+	c.open(t)
+	lineage := func(id protocol.MemberID) uint64 { return c.running[id].lineage() }
+	up := func(id protocol.MemberID) bool { return c.running[id].linked()(3 - id) }
+	c.eventually("one lineage", func() bool { return lineage(1) != 0 && lineage(1) == lineage(2) && up(1) && up(2) })
+	for _, r := range c.running {
+		for _, p := range r.Status().Links.Peers {
+			require.Empty(t, p.LastError)
+		}
+	}
+
+	second := c.running[2]
+	second.wmu.Lock()
+	second.handshakes = member.NewHandshakes(member.NewRegister(second.dir.Own), member.Birth{}, handshakeWorld{second})
+	require.NoError(t, second.handshakes.Relate(1, 0), "a link of before")
+	require.NoError(t, second.handshakes.Relate(3, 7), "what it learns")
+	second.wmu.Unlock()
+	second.checkEarly()
+	for _, r := range c.running {
+		c.eventually("links that are refused", func() bool {
+			s := r.Status().Links
+			return strings.Contains(s.Peers[0].LastError, "lineage")
+		})
+		require.NoError(t, r.ctx.Err())
+	}
+	require.False(t, up(1) || up(2))
+}
+
+// open starts members with real links.
+func (c *cluster) open(t *testing.T) {
+	c.disks, c.machines, c.running = map[protocol.MemberID]vfs.FS{}, map[protocol.MemberID]*machine{}, map[protocol.MemberID]*Replica{}
+	listeners := map[protocol.MemberID]net.Listener{}
+	for i := range c.size {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		id := protocol.MemberID(i + 1)
+		listeners[id], c.disks[id] = l, vfs.NewMem()
+		c.members = append(c.members, protocol.Member{ID: id, PeerURLs: []string{"http://" + l.Addr().String()}})
+	}
+	c.tune = func(o *Options) { o.Listen, o.newLinks = []net.Listener{listeners[o.Self]}, nil }
+	for _, m := range c.members {
+		r := c.start(m.ID)
+		t.Cleanup(func() { require.NoError(t, r.Close()) })
+	}
+}
+
+func (c *cluster) eventually(what string, ok func() bool) {
+	c.t.Helper()
+	require.Eventually(c.t, ok, 20*time.Second, time.Millisecond, what)
+}
