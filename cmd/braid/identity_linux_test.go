@@ -24,6 +24,7 @@ type trio struct {
 	flags   [4]serveFlags  // by number, from 1
 	running [4]*invocation // nil: it is not
 	initial string
+	more    []string // flags of all members
 }
 
 func newTrio(t *testing.T) *trio {
@@ -57,8 +58,8 @@ func unstarted(t *testing.T) *trio {
 func (c *trio) start(members ...int) {
 	c.t.Helper()
 	for _, i := range members {
-		c.running[i], _ = begin(c.t, "", c.flags[i].args("--initial-cluster", c.initial, "--initial-advertise-peer-urls", "http://"+c.flags[i].peer,
-			"--advertise-client-urls", "http://"+c.flags[i].client)...)
+		c.running[i], _ = begin(c.t, "", c.flags[i].args(append([]string{"--initial-cluster", c.initial, "--initial-advertise-peer-urls", "http://" + c.flags[i].peer,
+			"--advertise-client-urls", "http://" + c.flags[i].client}, c.more...)...)...)
 	}
 }
 

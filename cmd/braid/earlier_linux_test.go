@@ -1,0 +1,116 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid/internal/testsize"
+)
+
+// earlier are the data directories of three members as version 1904652 left them, for each protocol, with the flags that
+// they had. That version knows nothing of lineages, births and kinds of logs. One member was told to stop and two
+// were killed: testdata/earlier/make.sh makes the archives, given that version's program.
+var earlier = []struct {
+	protocol string
+	flags    []string
+}{
+	{"raft", nil},
+	{"iss", nil},
+	{"craft", []string{"--code-k=2"}},
+	{"niagara", []string{"--instances=2"}},
+	{"lcr", nil},
+	{"multi-paxos", nil},
+}
+
+// TestDirectoriesOfAnEarlierVersionOpen: all keys are there, the log gets a lineage, every member knows it durably, and it
+// stays when all members are killed and started again.
+func TestDirectoriesOfAnEarlierVersionOpen(t *testing.T) {
+	t.Parallel()
+	for _, e := range earlier[:testsize.Pick(testsize.Processes, 0, 2, len(earlier))] {
+		t.Run(e.protocol, func(t *testing.T) {
+			t.Parallel()
+			c := unstarted(t)
+			c.more = append([]string{"--protocol=" + e.protocol, "--snapshot-bytes=20000", "--large-value-bytes=4096"}, e.flags...)
+			unpack(t, filepath.Join("testdata", "earlier", e.protocol+".tar.gz"), filepath.Dir(c.flags[1].dir))
+			c.start(1, 2, 3)
+			for i := 1; i <= 3; i++ {
+				c.healthy(i)
+				c.has(i, "last", e.protocol)
+			}
+			got, err := c.client(2).Get(t.Context(), "large")
+			require.NoError(t, err)
+			require.Len(t, got.Kvs, 1)
+			require.Len(t, got.Kvs[0].Value, 20000)
+			got, err = c.client(3).Get(t.Context(), "key-", clientv3.WithPrefix(), clientv3.WithCountOnly())
+			require.NoError(t, err)
+			require.EqualValues(t, 29, got.Count)
+			c.put(1, "now", e.protocol)
+
+			lineage := c.lineage(1)
+			require.Equal(t, lineage, c.lineage(2))
+			require.Equal(t, lineage, c.lineage(3))
+			c.kill(1, 2, 3)
+			c.start(1, 2, 3)
+			for i := 1; i <= 3; i++ {
+				c.healthy(i)
+				c.has(i, "now", e.protocol)
+				require.Equal(t, lineage, c.lineage(i))
+			}
+		})
+	}
+}
+
+// lineage is the one that a member's directory tells, once the member has applied it.
+func (c *trio) lineage(i int) (lineage uint64) {
+	c.t.Helper()
+	eventually(c.t, "a lineage", func(context.Context) bool {
+		var peers struct {
+			Lineage uint64 `json:"lineage"`
+			Own     bool   `json:"own"`
+		}
+		b, err := os.ReadFile(filepath.Join(c.flags[i].dir, logDir, "peers.json"))
+		if err == nil {
+			err = json.Unmarshal(b, &peers)
+		}
+		lineage = peers.Lineage
+		return err == nil && lineage != 0 && peers.Own
+	})
+	return lineage
+}
+
+// unpack writes the files of an archive below a directory.
+func unpack(t *testing.T, archive, dir string) {
+	t.Helper()
+	f, err := os.Open(archive)
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	for files := tar.NewReader(z); ; {
+		h, err := files.Next()
+		if err == io.EOF {
+			return
+		}
+		require.NoError(t, err)
+		name := filepath.Join(dir, filepath.FromSlash(h.Name))
+		if strings.HasSuffix(h.Name, "/") {
+			require.NoError(t, os.MkdirAll(name, 0o700))
+			continue
+		}
+		out, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+		require.NoError(t, err)
+		_, err = io.Copy(out, files)
+		require.NoError(t, err)
+		require.NoError(t, out.Close())
+	}
+}
