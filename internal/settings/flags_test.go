@@ -1,0 +1,33 @@
+package settings
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/spf13/pflag"
+)
+
+// TestFlags: flags, and with them the variables and the keys of files, keep their names, types and defaults.
+func TestFlags(t *testing.T) {
+	datadriven.RunTest(t, "testdata/flags", func(t *testing.T, d *datadriven.TestData) string {
+		var out strings.Builder
+		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		new(Settings).Flags(f)
+		f.VisitAll(func(flag *pflag.Flag) {
+			if flag.Hidden {
+				return
+			}
+			fmt.Fprintf(&out, "--%s %s (%s)", flag.Name, flag.Value.Type(), variable(flag.Name))
+			if flag.DefValue != "" {
+				fmt.Fprintf(&out, " default %s", flag.DefValue)
+			}
+			if flag.NoOptDefVal != "" {
+				fmt.Fprintf(&out, ", alone %s", flag.NoOptDefVal)
+			}
+			out.WriteByte('\n')
+		})
+		return out.String()
+	})
+}
