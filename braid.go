@@ -111,7 +111,7 @@ func listen(addrs []string) ([]net.Listener, error) {
 func (o *Options) core(instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 	c := protocol.Settings{
 		Self: o.Self, Instance: instance, Session: session, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
-		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline, Relays: o.Relays,
+		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline, Own: o.Settings,
 		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: protocol.Placement(o.Placement),
 		Leaders: protocol.Leaders(o.Leaders), Epochs: o.Epochs, NoSkip: o.NoSkip, SkipWait: o.SkipWait,
 	}

@@ -2,11 +2,16 @@ package braid
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // handshakes are options whose handshake texts members of other versions know: a change of a text keeps them from
@@ -17,9 +22,7 @@ var handshakes = map[string]func(*Options){
 	"grid":     func(o *Options) { o.Quorums = "grid:2" },
 	"sizes":    func(o *Options) { o.Quorums = "4/2" },
 	"majority": func(o *Options) { o.Quorums = "majority" },
-	"local": func(o *Options) {
-		o.Relays = 2
-	},
+	"local":    func(o *Options) { o.Settings = setting.MustParse("relays=2") },
 	"epochs": func(o *Options) {
 		o.Epochs = EpochSettings{MinSlots: 32, MaxSlots: 64, EqualShares: true, Policy: "simple", Ban: 1, MaxBan: 2}
 	},
@@ -50,4 +53,21 @@ func TestHandshakes(t *testing.T) {
 		}
 		return strings.Join(slices.Concat(lines, []string{"epochs of a directory: " + o.epochs(), "its quorums: " + o.Quorums}), "\n") + "\n"
 	})
+}
+
+// TestProtocolStructs: the struct that is named after a protocol has a field for each of its settings that servers have.
+func TestProtocolStructs(t *testing.T) {
+	for protocol, options := range map[string]any{"multi-paxos": MultiPaxos{}, "iss": ISS{}} {
+		table := registry.Find(protocol).Core.Settings
+		v, err := table.Of(options)
+		require.NoError(t, err, protocol)
+		require.True(t, v.IsZero(), "%s: the zero value is every default, and not %s", protocol, v)
+		for _, row := range table.Rows {
+			about, found := row.About(), false
+			for f := range reflect.TypeOf(options).Fields() {
+				found = found || f.Tag.Get("setting") == about.Name
+			}
+			require.True(t, found || about.Experiment, "%s has no field of %s", protocol, about.Name)
+		}
+	}
 }

@@ -68,6 +68,9 @@ type Options struct {
 	// Protocol is one of [Protocols], by default "raft". It must be the same on all members. It
 	// brings its own Order and Placement, which are the defaults of these options.
 	Protocol string
+	// Settings are the protocol's own; by default it has its defaults. docs/using/settings.md says which of them
+	// must be the same on all members.
+	Settings Settings
 
 	// Quorums says who elects and who decides, with a protocol that does not need majorities (docs/using/multi-paxos.md):
 	// "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2";
@@ -103,11 +106,6 @@ type Options struct {
 	// Stealing says with protocol "wpaxos" when a group of keys changes its owner (docs/internals/wpaxos.md): "majority:64", the
 	// default; "consecutive:N", "average:N", "never". Members may differ in it.
 	Stealing string
-
-	// Relays is for protocols "multi-paxos" and "iss" with many members: into how many groups a member that
-	// proposes puts the others. It sends to one member of each, which passes it on (docs/using/multi-paxos.md). 0: it
-	// sends to all. Members may differ in it.
-	Relays int
 
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]). With "copy"
 	// every member keeps everything. With "code" each member keeps a fragment, as in
@@ -247,8 +245,8 @@ func (o *Options) choose() error {
 	if !p.Core.Epochs && (o.NoSkip || o.SkipWait != 0) {
 		return &OptionError{"SkipWait", fmt.Sprintf("%s and NoSkip %t: %s skips nothing", o.SkipWait, o.NoSkip, o.Protocol)}
 	}
-	if err := p.CheckRelays(o.Relays); err != nil {
-		return &OptionError{"Relays", err.Error()}
+	if o.Settings, err = p.Complete(o.Settings); err != nil {
+		return &OptionError{"Settings", err.Error()}
 	}
 	if err := p.CheckStealing(o.Stealing); err != nil {
 		return &OptionError{"Stealing", err.Error()}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Options that make no sense together are refused before anything is started.
@@ -19,8 +20,8 @@ func TestPlacementsThatMakeNoSense(t *testing.T) {
 		"whole copies where are none":       {Placement: braid.PlacementRS, CodeK: 2, ExtraWhole: 1},
 		"too many fragments":                {Placement: braid.PlacementCode, CodeK: 65},
 		"fewer members than fragments":      {Placement: braid.PlacementRS},
-		"relays of a protocol without them": {Protocol: "raft", Relays: 2},
-		"fewer groups than none":            {Protocol: "iss", Relays: -1},
+		"relays of a protocol without them": {Protocol: "raft", Settings: setting.MustParse("relays=2")},
+		"fewer groups than none":            {Protocol: "iss", Settings: setting.MustParse("relays=-1")},
 		"fixed quorums without a member":    {Placement: braid.PlacementRS, CodeK: 2, Join: true},
 	} {
 		o.Self, o.Cluster, o.Dir, o.Members = 1, 1, t.TempDir(), members

@@ -30,7 +30,7 @@ var local = []string{
 	"Self", "Cluster", "Dir", "Members", "Join", "ListenPeer", "PeerListeners", "PeerTLS", "PeerTLSByURL", "PeerTLSBinds", "Heartbeat",
 	"NoBatching", "NoPipeline", "NoParallelAppend", "NoAsyncApply", "MaxBatchBytes", "MaxBatchCommands", "MaxFrameBytes",
 	"PipelineDepth", "ExtraWhole", "BodyCacheBytes", "ScrubBytesPerSecond", "TrimWhole", "MaxCommandBytes", "MaxPendingBytes",
-	"SnapshotBytes", "KeepLogBytes", "Net", "FS", "Logger", "Answer", "Instances", "NoSkip", "SkipWait", "Relays", "Stealing",
+	"SnapshotBytes", "KeepLogBytes", "Net", "FS", "Logger", "Answer", "Instances", "NoSkip", "SkipWait", "Stealing", "Settings",
 }
 
 func TestEveryOptionIsComparedOrLocal(t *testing.T) {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Cluster is a contestant of the log benchmark: a replicated log with all its members in
@@ -84,19 +86,29 @@ type Settings struct {
 	Epochs   braid.EpochSettings `json:"epochs,omitzero"`
 	NoSkip   bool                `json:"no_skip,omitempty"`
 	SkipWait time.Duration       `json:"skip_wait,omitempty"`
-	// Relays is for multi-paxos and iss, see Shape.
-	Relays int `json:"relays,omitempty"`
+	// Own are the protocol's own settings. In JSON they are members of the others.
+	Own setting.Values `json:"-"`
 	// Cards is how many network cards each member has, with an address each; 0: one. Net
 	// emulates links, as braid.Options.Net; only braid's own protocols have that.
 	Cards int    `json:"cards,omitempty"`
 	Net   string `json:"net,omitempty"`
 }
 
+// MarshalJSON adds the protocol's own settings.
+func (s Settings) MarshalJSON() ([]byte, error) {
+	type plain Settings // without this method
+	object, err := json.Marshal(plain(s))
+	if err != nil {
+		return nil, err
+	}
+	return s.Own.Flat(object)
+}
+
 // shape is which of braid's own protocols these are settings of.
 func (s *Settings) shape(protocol string) Shape {
 	return Shape{
 		Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
-		Quorums: s.Quorums, Stealing: s.Stealing, Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait, Relays: s.Relays,
+		Quorums: s.Quorums, Stealing: s.Stealing, Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait, Own: s.Own,
 	}
 }
 
@@ -116,7 +128,7 @@ func (s *Settings) describe() string {
 	add(s.Epochs != braid.EpochSettings{}, "epochs %s", s.Epochs)
 	add(s.NoSkip, "votes for skips %t", true)
 	add(s.SkipWait > 0, "skips after %s", s.SkipWait)
-	add(s.Relays > 0, "%d groups with a relay", s.Relays)
+	add(!s.Own.IsZero(), "%s", s.Own)
 	add(s.MaxBatchCommands > 0, "batches of %d commands", s.MaxBatchCommands)
 	add(s.Cards > 1, "%d network cards", s.Cards)
 	add(s.Net != "", "links %s", s.Net)
@@ -131,7 +143,7 @@ func (s Settings) Of(protocol string) Settings {
 	only := s.shape(protocol).Only()
 	s.CodeK, s.Instances, s.Leaders, s.Placement = only.CodeK, only.Instances, only.Leaders, only.Placement
 	s.Quorums, s.Stealing = only.Quorums, only.Stealing
-	s.Epochs, s.NoSkip, s.SkipWait, s.Relays = only.Epochs, only.NoSkip, only.SkipWait, only.Relays
+	s.Epochs, s.NoSkip, s.SkipWait, s.Own = only.Epochs, only.NoSkip, only.SkipWait, only.Own
 	return s
 }
 

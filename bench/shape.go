@@ -10,6 +10,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Shape says which of braid's own protocols a cluster runs, and what is chosen of it. They are one
@@ -32,8 +33,8 @@ type Shape struct {
 	Epochs   braid.EpochSettings
 	NoSkip   bool
 	SkipWait time.Duration
-	// Relays is for multi-paxos and iss: how many groups are reached by relays; 0: none.
-	Relays int
+	// Own are the protocol's own settings.
+	Own setting.Values
 }
 
 // Own reports whether a protocol is one of braid's own.
@@ -68,7 +69,8 @@ func (s Shape) Apply(o *braid.Options) error {
 	if _, err := p.Flexible(s.Quorums, 0); err != nil {
 		return err
 	}
-	if err := p.CheckRelays(s.Relays); err != nil {
+	settings, err := p.Complete(s.Own)
+	if err != nil {
 		return err
 	}
 	if err := p.CheckStealing(s.Stealing); err != nil {
@@ -81,7 +83,7 @@ func (s Shape) Apply(o *braid.Options) error {
 		return fmt.Errorf("no skips %t, waits %s: protocol %s cannot do that", s.NoSkip, s.SkipWait, s.Protocol)
 	}
 	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
-	o.Instances, o.Leaders, o.Relays = s.Instances, s.Leaders, s.Relays
+	o.Instances, o.Leaders, o.Settings = s.Instances, s.Leaders, settings
 	o.Stealing = s.Stealing
 	o.Quorums, o.Epochs, o.NoSkip, o.SkipWait = s.Quorums, s.Epochs, s.NoSkip, s.SkipWait
 	return nil
@@ -112,8 +114,10 @@ func (s Shape) Only() Shape {
 	if p == nil || !p.Weaves() {
 		s.Placement = ""
 	}
-	if p == nil || !p.Core.Relays {
-		s.Relays = 0
+	if p == nil {
+		s.Own = setting.Values{}
+	} else {
+		s.Own = p.Core.Settings.Only(s.Own)
 	}
 	if p == nil || s.placement(p) == braid.PlacementCopy {
 		s.CodeK = 0
@@ -164,9 +168,7 @@ func (s Shape) flags() (flags []string) {
 	if s.Stealing != "" {
 		flags = append(flags, "--stealing", s.Stealing)
 	}
-	if s.Relays != 0 {
-		flags = append(flags, "--relays", strconv.Itoa(s.Relays))
-	}
+	flags = append(flags, registry.Settings().Args(s.Own)...)
 	return append(flags, s.epochFlags()...)
 }
 

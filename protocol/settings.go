@@ -3,6 +3,8 @@ package protocol
 import (
 	"fmt"
 	"time"
+
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Placement says where entries' bodies are kept.
@@ -98,9 +100,8 @@ type Settings struct {
 	// Stealing says when groups of keys change their owners, in a protocol in which they do. Default DefaultStealing.
 	Stealing Stealing
 
-	// Relays is the number of groups into which whoever proposes puts the others. It reaches each group by one
-	// of its members. 0: none, it sends to all. Members may differ in it.
-	Relays int
+	// Own are the protocol's own settings. Only its core reads them.
+	Own setting.Values
 
 	// Lanes: members spread blind proposals themselves (docs/internals/lcr.md). It must be set on all members
 	// or none, and needs a Session.
@@ -155,13 +156,23 @@ func (s Settings) WithDefaults() (Settings, error) {
 	return s, s.check()
 }
 
+// Complete checks the protocol's own settings and brings them into normal form. The error is a [*SettingsError].
+func (s *Settings) Complete(own setting.Table) error {
+	v, err := own.Complete(s.Own)
+	if err != nil {
+		return &SettingsError{Detail: err.Error()}
+	}
+	s.Own = v
+	return nil
+}
+
 func (s *Settings) check() error {
 	switch {
 	case s.Self == 0:
 		return &SettingsError{Detail: "Self is 0"}
 	case s.Heartbeat <= 0 || s.ElectionTimeout < 2*s.Heartbeat:
 		return &SettingsError{Detail: fmt.Sprintf("Heartbeat %s and ElectionTimeout %s: need 0 < 2·Heartbeat ≤ ElectionTimeout", s.Heartbeat, s.ElectionTimeout)}
-	case s.MaxFrameEntries < 0 || s.PipelineDepth < 0 || s.Relays < 0:
+	case s.MaxFrameEntries < 0 || s.PipelineDepth < 0:
 		return &SettingsError{Detail: "negative limit"}
 	case s.SkipWait < 0:
 		return &SettingsError{Detail: fmt.Sprintf("SkipWait %s is negative", s.SkipWait)}

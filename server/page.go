@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"html/template"
 	"net/http"
 	"slices"
@@ -28,8 +29,9 @@ type statusView struct {
 	// Quorums and Tolerance are set where quorums are no majorities; see braid.Status.
 	Quorums   string `json:"quorums,omitempty"`
 	Tolerance string `json:"tolerance,omitempty"`
-	Relays    int    `json:"relays,omitempty"`
 	Order     string `json:"order"`
+	// Settings are the protocol's own. In JSON they are members of the view.
+	Settings braid.Settings `json:"-"`
 	// Begun is the number of instances with which the cluster began, if they are woven.
 	Begun   int    `json:"begun_instances,omitempty"`
 	Applied uint64 `json:"applied_position"`
@@ -46,6 +48,16 @@ type statusView struct {
 	Instances    []instanceView `json:"instances"`
 	Members      []memberView   `json:"members"`
 	Voters       votersView     `json:"voters"`
+}
+
+// MarshalJSON adds the settings.
+func (v statusView) MarshalJSON() ([]byte, error) {
+	type view statusView // without this method
+	object, err := json.Marshal(view(v))
+	if err != nil {
+		return nil, err
+	}
+	return v.Settings.Flat(object)
 }
 
 // slotView is the place of an instance in a round of the global log.
@@ -186,7 +198,7 @@ func (s *Server) view(ctx context.Context) statusView {
 		Leader: name(self.leader), IsLeader: self.isLeader(), Term: self.term, Ready: ready,
 		Revision: s.store.Revision(), Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: s.store.DBSize(), DBInUse: s.store.DBSizeInUse(), Placement: st.Placement, Bodies: viewBodies(&st), Disk: viewDisk(&st),
-		Protocol: st.Protocol, Quorums: st.Quorums, Tolerance: st.Tolerance, Relays: st.Relays, Order: st.Order, Next: viewSlot(st.Next),
+		Protocol: st.Protocol, Quorums: st.Quorums, Tolerance: st.Tolerance, Settings: st.Settings, Order: st.Order, Next: viewSlot(st.Next),
 	}
 	if st.Order == braid.OrderNiagara {
 		v.Begun = st.Begun
@@ -312,7 +324,7 @@ th{font-weight:600;color:#666}.bad{color:#b00020}.good{color:#0a7a30}code{font-s
 {{if .IsLeader}}leads{{else if .Leader}}follows <code>{{.Leader}}</code>{{else}}<b class="bad">no leader</b>{{end}}
 in term {{.Term}}, at revision {{.Revision}}, position {{.Applied}}{{with .Next}}, next is round {{.Round}} of instance {{.Instance}}{{end}}.
 Log {{.LogBytes}} bytes, database {{.DBInUse}} of {{.DBBytes}} bytes, {{.PendingBytes}} bytes pending.</p>
-<p>Order {{.Order}}, protocol {{.Protocol}}{{with .Relays}}, {{.}} relays{{end}}, placement {{.Placement}}{{with .Cut}}, new values in {{.}} fragments{{end}}{{range .Instances}}{{if .Preparing}},
+<p>Order {{.Order}}, protocol {{.Protocol}}{{with .Settings.String}}, {{.}}{{end}}, placement {{.Placement}}{{with .Cut}}, new values in {{.}} fragments{{end}}{{range .Instances}}{{if .Preparing}},
 <b class="bad">prepares to lead: {{.Preparing}} large values to be made whole</b>{{end}}{{if .Restriping}},
 <b class="bad">members may leave when {{.Restriping}} more hold large values whole</b>{{end}}{{end}}.
 {{with .Bodies}}Large values: {{.Held}} held with {{.LiveBytes}} bytes, <span{{if .Missing}} class="bad"{{end}}>{{.Missing}} missing</span>,{{if .Short}}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Setup says how a cluster is set up. Cases with equal setups share a cluster.
@@ -26,9 +27,9 @@ type Setup struct {
 	SkipWait time.Duration
 	// Stealing is wpaxos's, see bench.Shape.
 	Stealing string
-	// Quorums and Relays are as in bench.Shape.
+	// Quorums are as in bench.Shape. Own are the protocol's own settings.
 	Quorums string
-	Relays  int
+	Own     setting.Values
 	// Cards is how many network cards each member has, with an address each; 0: one.
 	Cards int
 	// Model makes it a setup of the cost model (package scale), which computes what is asked:

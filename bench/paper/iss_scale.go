@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 const (
@@ -87,7 +89,7 @@ func scaleVariants() (all []variant) {
 		all = append(all,
 			variant{series: p + ", relays", members: large, setup: func(n int) Setup {
 				s := scaleSetup(p, n)
-				s.Relays = rowsOf(n)
+				s.Own = setting.MustParse(fmt.Sprint("relays=", rowsOf(n)))
 				return s
 			}},
 			variant{series: p + ", grid", members: large, setup: func(n int) Setup {

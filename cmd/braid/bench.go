@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/braidlog/braid/bench"
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/transport/netspec"
 )
@@ -131,7 +132,7 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&s.NoSkip, "no-skip", false, "with iss: a leader that has nothing to propose has empty values decided by votes")
 	fl.DurationVar(&s.SkipWait, "skip-wait", 0, "with iss: how long a leader that has nothing to propose waits before it skips")
 	fl.IntVar(&s.CodeK, "code-k", 0, "where large commands are coded: how many fragments make one of 16 KiB or more whole, at most (0: the protocol's default)")
-	fl.IntVar(&s.Relays, "relays", 0, "with multi-paxos and iss: into how many groups a member that proposes puts the others, each with a relay (0: none)")
+	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &s.Own)
 	fl.IntVar(&s.Cards, "cards", 0, "network cards of a member, with an address each; instances are dealt out over them (default 1)")
 	fl.StringVar(&s.Net, "net", "", netspec.Usage+"; each card has the bandwidth")
 	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")

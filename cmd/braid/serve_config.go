@@ -103,7 +103,7 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 		Dir: filepath.Join(s.DataDir, logDir), ListenPeer: settings.Hosts(s.ListenPeer), PeerTLS: peerTLS, PeerTLSByURL: s.PeerTLSByURL, PeerTLSBinds: s.PeerTLSBinds,
 		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
 		LeaseReads: s.LeaseReads, SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, Net: s.Net,
-		Protocol: s.Protocol, Order: s.Order(), Instances: instances, Leaders: s.Leaders, Quorums: s.Quorums, Epochs: s.Epochs, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole, Relays: s.Relays,
+		Protocol: s.Protocol, Order: s.Order(), Instances: instances, Leaders: s.Leaders, Quorums: s.Quorums, Epochs: s.Epochs, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole, Settings: s.Own,
 		BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate,
 	}
 	if s.ScrubRate == 0 {

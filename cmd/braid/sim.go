@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/sim"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -66,7 +67,7 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3), or how many groups multi-raft and wpaxos have (default as many as nodes)")
 	fl.StringVar(&f.campaign.Quorums, "quorums", "", "with multi-paxos, iss and wpaxos: ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1 (default majorities)")
 	fl.StringVar(&f.campaign.Net, "net", "", `how far members are from each other, as in "braid up": latency, jitter, regions, pairs; timeouts grow with it (default as the seed draws it, all links alike)`)
-	fl.IntVar(&f.campaign.Relays, "relays", 0, "groups in which a member that proposes reaches the others by relays (multi-paxos, iss; 0: none)")
+	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &f.campaign.Own)
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
 	fl.DurationVar(&f.campaign.Duration, "duration", 0, "begin no run after this long (0: run all seeds)")
 	fl.IntVar(&f.campaign.Workers, "workers", 0, "runs at once (0: one a processor)")

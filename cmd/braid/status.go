@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/status"
 )
 
@@ -147,15 +148,16 @@ func printDamage(w io.Writer, members []status.Member) {
 	}
 }
 
-// printQuorums tells who passes on, and what the cluster bears, where that is not what one would expect.
+// printQuorums tells what is set of the protocol, and what the cluster tolerates, where these are not the defaults.
 func printQuorums(w io.Writer, members []status.Member) {
-	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Quorums != "" || m.Relays > 0 }) {
+	own := func(m status.Member) string { return registry.Settings().Only(m.Settings).String() }
+	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Quorums != "" || own(m) != "" }) {
 		return
 	}
-	fmt.Fprintln(w, "\nMEMBER\tPROTOCOL\tQUORUMS\tRELAYS\tTOLERANCE")
+	fmt.Fprintln(w, "\nMEMBER\tPROTOCOL\tQUORUMS\tSETTINGS\tTOLERANCE")
 	for _, m := range members {
 		if m.ID != "" {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", orDash(m.Name), m.Protocol, cmp.Or(m.Quorums, "majority"), m.Relays, orDash(m.Tolerance))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Protocol, cmp.Or(m.Quorums, "majority"), orDash(own(m)), orDash(m.Tolerance))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/status"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // table runs showStatus and returns the lines of the table whose head contains column, with
@@ -34,11 +35,11 @@ func TestStatusOfQuorums(t *testing.T) {
 	usual := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "raft"}
 	require.Empty(t, table(t, "QUORUMS", usual))
 	m1 := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "iss", Quorums: "4/2", Tolerance: "quorums 4/2 of 5 voters: so much"}
-	m2 := status.Member{Name: "m2", ID: "2", Ready: true, Protocol: "iss", Relays: 2}
+	m2 := status.Member{Name: "m2", ID: "2", Ready: true, Protocol: "iss", Settings: setting.MustParse("relays=2", "other=7")}
 	require.Equal(t, []string{
-		"MEMBER PROTOCOL QUORUMS RELAYS TOLERANCE",
-		"m1 iss 4/2 0 quorums 4/2 of 5 voters: so much",
-		"m2 iss majority 2 -",
+		"MEMBER PROTOCOL QUORUMS SETTINGS TOLERANCE",
+		"m1 iss 4/2 - quorums 4/2 of 5 voters: so much",
+		"m2 iss majority relays=2 -",
 	}, table(t, "QUORUMS", m1, m2))
 }
 

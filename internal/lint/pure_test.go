@@ -36,6 +36,9 @@ func TestPureRoomsImportHarmlessPackages(t *testing.T) {
 	for _, f := range pureFiles(r) {
 		for _, spec := range f.syntax.Imports {
 			imported := strings.Trim(spec.Path.Value, `"`)
+			if imported == "reflect" && f.in("protocol/setting") {
+				continue // it reads the fields of a struct when a member starts
+			}
 			if !strings.HasPrefix(imported, module) && !slices.Contains(harmless, imported) {
 				t.Errorf("%s: a pure room may not import %q", r.at(f, spec), imported)
 			}
@@ -44,7 +47,7 @@ func TestPureRoomsImportHarmlessPackages(t *testing.T) {
 }
 
 // durations are what a pure room may use of package time: numbers, no clock.
-var durations = []string{"Duration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
+var durations = []string{"Duration", "ParseDuration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
 func TestPureRoomsReadNoClock(t *testing.T) {
 	r := source(t)

@@ -9,6 +9,7 @@
 //
 //	protocol.go  what is to be said of a protocol, and what follows from it
 //	list.go      the protocols
+//	settings.go  the settings of protocols, and which protocols have one
 //	guess.go     which core wrote a directory that does not tell it
 //
 // May import: protocol, the folders of the protocols, order.

@@ -41,8 +41,9 @@ var lcrCore = &Core{
 var multiPaxos = &Core{
 	Name:  "multi-paxos",
 	Codec: paxos.Codec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Relays: true, Flexible: true,
-	Wrote: paxos.Wrote, Behind: paxos.Behind,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true,
+	Settings: paxos.Settings,
+	Wrote:    paxos.Wrote, Behind: paxos.Behind,
 	Mutants: paxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return paxos.New(s, rec) },
 }
@@ -51,8 +52,9 @@ var multiPaxos = &Core{
 var iss = &Core{
 	Name:  "iss",
 	Codec: paxos.ISSCodec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Relays: true, Flexible: true,
-	Derive: deriveEpochs, Section: epochs.SectionName,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Flexible: true,
+	Settings: paxos.ISSSettings,
+	Derive:   deriveEpochs, Section: epochs.SectionName,
 	Wrote: paxos.WroteISS, Behind: paxos.Behind,
 	Mutants: paxos.ISSMutants[:],
 	New:     newISS,

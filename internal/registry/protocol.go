@@ -3,13 +3,13 @@ package registry
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/paxos/epochs"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Core makes instances of a protocol. Protocols that differ only in order and placement have the
@@ -21,6 +21,8 @@ type Core struct {
 	// New starts an instance from what the disk holds. It returns a [*protocol.SettingsError] or a
 	// [*protocol.CorruptError].
 	New func(protocol.Settings, protocol.Recovered) (protocol.Core, error)
+	// Settings are the core's own: no other core has them, but for those that say the same.
+	Settings setting.Table
 	// Codec is what members know of the core's messages.
 	Codec *protocol.Codec
 	// Cells says that instances keep cells (see [protocol.Cell]).
@@ -59,8 +61,6 @@ type Core struct {
 	Roams bool
 	// Fixed says that the members of a cluster do not change.
 	Fixed bool
-	// Relays says that whoever proposes can reach others by relays ([protocol.Settings.Relays]).
-	Relays bool
 	// Flexible says that quorums need not be majorities: those that elect only have to meet those that decide.
 	Flexible bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
@@ -162,21 +162,6 @@ func (p *Protocol) Placement(wish protocol.Placement) (protocol.Placement, error
 	return choose(p, "placement", wish, p.Placements)
 }
 
-// MaxRelays bounds the groups that are reached by relays.
-const MaxRelays = 64
-
-// CheckRelays reports whether the protocol can reach so many groups of members by relays, 0 being none. The error is a
-// [*ChoiceError] or a [*RangeError].
-func (p *Protocol) CheckRelays(groups int) error {
-	switch {
-	case groups != 0 && !p.Core.Relays:
-		return &ChoiceError{Protocol: p.Name, What: "relays", Wish: strconv.Itoa(groups), May: []string{"0"}}
-	case groups < 0 || groups > MaxRelays:
-		return &RangeError{What: "relays", Is: groups, Most: MaxRelays}
-	}
-	return nil
-}
-
 // CheckStealing reports whether the protocol's instances can be stolen as [protocol.ParseStealing] reads it; "" is the
 // default. The error is a [*ChoiceError] or a [*protocol.SettingsError].
 func (p *Protocol) CheckStealing(wish string) error {
@@ -265,14 +250,4 @@ type ChoiceError struct {
 
 func (e *ChoiceError) Error() string {
 	return fmt.Sprintf("%s %q is not for protocol %s; there is: %s", e.What, e.Wish, e.Protocol, strings.Join(e.May, ", "))
-}
-
-// RangeError is a number that is not between 0 and the most that it may be. Nothing was started.
-type RangeError struct {
-	What     string
-	Is, Most int
-}
-
-func (e *RangeError) Error() string {
-	return fmt.Sprintf("%s %d is not in 0…%d", e.What, e.Is, e.Most)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Every protocol starts a core in each of its placements, with a cluster of five.
@@ -78,17 +79,19 @@ func TestChoices(t *testing.T) {
 	require.Nil(t, registry.Find("paxos"))
 }
 
-func TestRelays(t *testing.T) {
+func TestOwnSettings(t *testing.T) {
 	iss, raft := registry.Find("iss"), registry.Find("raft")
-	require.NoError(t, iss.CheckRelays(0))
-	require.NoError(t, iss.CheckRelays(registry.MaxRelays))
-	require.NoError(t, raft.CheckRelays(0))
-	var no *registry.ChoiceError
-	require.ErrorAs(t, raft.CheckRelays(1), &no)
-	require.ErrorContains(t, raft.CheckRelays(1), `relays "1" is not for protocol raft; there is: 0`)
-	var outside *registry.RangeError
-	require.ErrorAs(t, iss.CheckRelays(-1), &outside)
-	require.ErrorAs(t, iss.CheckRelays(registry.MaxRelays+1), &outside)
+	complete := func(p *registry.Protocol, text string) error {
+		_, err := p.Complete(setting.MustParse(text))
+		return err
+	}
+	require.NoError(t, complete(iss, "relays=64"))
+	var wrong *setting.Error
+	require.ErrorAs(t, complete(raft, "relays=1"), &wrong)
+	require.EqualError(t, wrong, "relays 1: only multi-paxos and iss can have it, and not raft")
+	require.EqualError(t, complete(iss, "relays=-1"), "relays -1: not in 0…64")
+	require.EqualError(t, complete(iss, "relays=65"), "relays 65: not in 0…64")
+	require.EqualError(t, complete(iss, "delays=1"), "delays 1: there is no such setting")
 }
 
 // Raft with placement code has a name of its own. So members that were asked for it in either way

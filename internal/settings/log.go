@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/transport/netspec"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // What the flags --placement and --leaders can say.
@@ -34,7 +35,7 @@ type Log struct {
 	Instances int    // what a new cluster begins with; 0: the protocol's own, until it is completed
 	Leaders   string // who leads the instances; "" until it is completed, and where there is one
 
-	Relays int // groups that are reached by relays; 0: none
+	Own setting.Values // the protocol's own settings
 
 	CodeK      int // fragments that make a value whole, at most; 0: a majority of the members less one
 	ExtraWhole int // whole copies beyond those that are needed, where any are
@@ -59,7 +60,7 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.StringVar(&l.Leaders, "leaders", "", "with niagara: who leads the instances: together, one member all of them; spread, each member some (default together, with placement code spread)")
 	QuorumFlag(f, &l.Quorums)
 	EpochFlags(f, &l.Epochs)
-	f.IntVar(&l.Relays, "relays", 0, "with multi-paxos and iss, for many members: into how many groups a member that proposes puts the others, each with a member that passes on what it sends, 1 to 64 (0: none, it sends to all)")
+	OwnFlags(f, registry.ServerSettings(), registry.ServersHaving, false, &l.Own)
 	f.IntVar(&l.CodeK, "code-k", 0, "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of the members (0: a majority less one, which waits for no slow member)")
 	f.IntVar(&l.ExtraWhole, "extra-whole", 0, "with placement code: while members are down, how many more than needed get values whole")
 	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the database (0: 64 KiB, with placement code 16 KiB; negative: none is)")
@@ -124,8 +125,8 @@ func (l *Log) choose() error {
 	if err != nil {
 		return fmt.Errorf("--protocol %s is placement %s, and not --placement %s: leave one of them out", p.Name, p.Placements[0], l.Placement)
 	}
-	if err := p.CheckRelays(l.Relays); err != nil {
-		return fmt.Errorf("--relays: %w", err)
+	if l.Own, err = p.Complete(l.Own); err != nil {
+		return OwnError(err)
 	}
 	l.Protocol, l.Placement = p.Canonical(p.Orders[0], place).Name, string(place)
 	return nil

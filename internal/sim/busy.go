@@ -137,7 +137,7 @@ func (s *Settings) roomy() bool {
 	if s.protocol.Core.Roams && c.Stealing.Policy != protocol.StealNever && c.Stealing.After < restless {
 		return false
 	}
-	return s.Backlog == 0 && c.Relays == 0 && !c.NoSkip && c.SkipWait == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
+	return s.Backlog == 0 && len(s.protocol.Core.Settings.Detours(c.Own)) == 0 && !c.NoSkip && c.SkipWait == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
 		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
 }
 

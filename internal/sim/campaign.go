@@ -7,18 +7,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Campaign is many runs.
 type Campaign struct {
 	Protocol  string
 	Nodes     int
-	Placement string // "": the protocol's own
-	Order     string // how instances make one log; "": the protocol's own
-	Instances int    // how many; 0: the default
-	Quorums   string // where they need not be majorities; "": they are
-	Net       string // how long the ways between members are; "": as the seeds draw it
-	Relays    int    // groups that are reached by relays; 0: none
+	Placement string         // "": the protocol's own
+	Order     string         // how instances make one log; "": the protocol's own
+	Instances int            // how many; 0: the default
+	Quorums   string         // where they need not be majorities; "": they are
+	Net       string         // how long the ways between members are; "": as the seeds draw it
+	Own       setting.Values // of the protocol
 	Mutant    string
 	Without   []string
 	// First … Last are the seeds, both included.
@@ -35,16 +38,16 @@ type Campaign struct {
 
 // Summary is the outcome of a campaign.
 type Summary struct {
-	Protocol  string `json:"protocol"`
-	Nodes     int    `json:"nodes"`
-	Placement string `json:"placement,omitempty"`
-	Order     string `json:"order,omitempty"`
-	Instances int    `json:"instances,omitempty"`
-	Quorums   string `json:"quorums,omitempty"`
-	Net       string `json:"net,omitempty"`
-	Relays    int    `json:"relays,omitempty"`
-	Mutant    string `json:"mutant,omitempty"`
-	Runs      int    `json:"runs"`
+	Protocol  string         `json:"protocol"`
+	Nodes     int            `json:"nodes"`
+	Placement string         `json:"placement,omitempty"`
+	Order     string         `json:"order,omitempty"`
+	Instances int            `json:"instances,omitempty"`
+	Quorums   string         `json:"quorums,omitempty"`
+	Net       string         `json:"net,omitempty"`
+	Own       setting.Values `json:"settings,omitzero"` // of the protocol
+	Mutant    string         `json:"mutant,omitempty"`
+	Runs      int            `json:"runs"`
 	// Wanted is how many runs were asked for.
 	Wanted     uint64        `json:"wanted"`
 	Steps      int           `json:"steps"`
@@ -97,7 +100,7 @@ func (c *Campaign) Validate() error {
 	if _, err := netOf(c.Net); err != nil {
 		return err
 	}
-	if err := p.CheckRelays(c.Relays); err != nil {
+	if _, err := p.Complete(c.Own); err != nil {
 		return &OptionError{err.Error()}
 	}
 	if c.First > c.Last {
@@ -116,7 +119,7 @@ func (c *Campaign) Validate() error {
 
 // Options returns the options for one seed of the campaign.
 func (c *Campaign) Options(seed uint64) Options {
-	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Quorums: c.Quorums, Net: c.Net, Relays: c.Relays, Mutant: c.Mutant, Without: c.Without}
+	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Quorums: c.Quorums, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Without: c.Without}
 }
 
 // Replay is the command that runs one seed again and prints its trace.
@@ -137,8 +140,8 @@ func (c *Campaign) Replay(seed uint64) string {
 	if c.Net != "" {
 		text += " --net '" + c.Net + "'"
 	}
-	if c.Relays != 0 {
-		text += fmt.Sprintf(" --relays %d", c.Relays)
+	for _, arg := range registry.Settings().Args(c.Own) {
+		text += " " + arg
 	}
 	if c.Mutant != "" {
 		text += " --mutant " + c.Mutant
@@ -155,7 +158,7 @@ func (c *Campaign) Run(stop <-chan struct{}) (Summary, error) {
 		return Summary{}, err
 	}
 	r := &campaignRun{c: c, began: time.Now()}
-	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Quorums: c.Quorums, Nodes: c.Nodes, Net: c.Net, Relays: c.Relays, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
+	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Quorums: c.Quorums, Nodes: c.Nodes, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
 	r.next.Store(c.First)
 	workers := c.Workers
 	if workers <= 0 {

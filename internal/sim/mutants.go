@@ -16,31 +16,33 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Mutant is a rule of production code that is broken on purpose. The simulator only hands its name
 // to the type that knows it. See the files mutant.go of the packages.
 type Mutant struct {
-	Name  string `json:"name"`
-	Where string `json:"where"` // package and type
-	Does  string `json:"does"`
+	Name  string              `json:"name"`
+	Where string              `json:"where"` // package and type
+	Does  string              `json:"does"`
+	info  protocol.MutantInfo // of a core's
 }
 
 // mutants lists all mutants.
 func mutants() (all []Mutant) {
 	for _, c := range registry.Cores() {
 		for _, m := range c.Mutants {
-			all = append(all, Mutant{string(m.Name), c.Name + ".Core", m.Does})
+			all = append(all, Mutant{string(m.Name), c.Name + ".Core", m.Does, m})
 		}
 	}
 	for _, m := range order.Mutants {
-		all = append(all, Mutant{string(m.Name), "order." + m.Where, m.Does})
+		all = append(all, Mutant{string(m.Name), "order." + m.Where, m.Does, protocol.MutantInfo{}})
 	}
 	for _, m := range member.Mutants {
-		all = append(all, Mutant{string(m.Name), "member." + m.Where, m.Does})
+		all = append(all, Mutant{string(m.Name), "member." + m.Where, m.Does, protocol.MutantInfo{}})
 	}
 	for _, m := range wal.Mutants {
-		all = append(all, Mutant{string(m.Name), "wal." + m.Where, m.Does})
+		all = append(all, Mutant{string(m.Name), "wal." + m.Where, m.Does, protocol.MutantInfo{}})
 	}
 	return all
 }
@@ -69,11 +71,11 @@ func (s *Settings) mutant() member.Mutant { return member.Mutant(s.Mutant) }
 // until a seed shows a broken promise.
 type Hunt struct {
 	Mutant
-	Protocol  string `json:"protocol"`
-	Placement string `json:"placement,omitempty"` // "": the protocol's own
-	Nodes     int    `json:"nodes"`
-	Relays    int    `json:"relays,omitempty"`  // groups that are reached by relays
-	Quorums   string `json:"quorums,omitempty"` // "": majorities
+	Protocol  string         `json:"protocol"`
+	Placement string         `json:"placement,omitempty"` // "": the protocol's own
+	Nodes     int            `json:"nodes"`
+	Own       setting.Values `json:"settings,omitzero"` // of the protocol
+	Quorums   string         `json:"quorums,omitempty"` // "": majorities
 	// Seed is the first seed that finds the mutant; 0: no seed up to Limit does.
 	Seed    uint64        `json:"seed"`
 	Limit   uint64        `json:"limit"`
@@ -120,9 +122,6 @@ var codedLanes = []protocol.Mutant{raft.MutantLaneRowsMajority, raft.MutantLaneC
 // codedWeave are mutants of bodies of woven instances.
 var codedWeave = []string{string(raft.MutantCountBehind), string(raft.MutantLeaderBehind), string(member.MutantReshapeUnchecked)}
 
-// relayed are mutants of relays, of which five members have two.
-var relayed = []protocol.Mutant{paxos.MutantRelayEarly, paxos.MutantRelayListsSilent, paxos.MutantISSRelayEarly, paxos.MutantISSRelayListsSilent}
-
 // limits are of mutants for which a search may take more seeds than for others. An answer to what an earlier life had asked seldom
 // comes when it matters, recoveries by several members at once are seldom, and so is a member that is away while all others change.
 var limits = map[string]uint64{
@@ -158,8 +157,8 @@ func NewHunt(m Mutant) Hunt {
 	if slices.Contains(codedWeave, m.Name) {
 		h.Placement = string(protocol.PlacementCode)
 	}
-	if slices.Contains(relayed, protocol.Mutant(m.Name)) {
-		h.Relays, h.Nodes = 2, 5
+	if m.info.Nodes != 0 {
+		h.Nodes, h.Own = m.info.Nodes, m.info.Settings
 	}
 	return h
 }
@@ -194,7 +193,7 @@ func (h *Hunt) Run(stop <-chan struct{}) error {
 // none, it returns the zero value.
 func (h *Hunt) search(first, last uint64, stop <-chan struct{}) (Failure, error) {
 	for first <= last {
-		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Quorums: h.Quorums, Relays: h.Relays, Mutant: h.Name, First: first, Last: last}
+		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Quorums: h.Quorums, Own: h.Own, Mutant: h.Name, First: first, Last: last}
 		sum, err := c.Run(stop)
 		if err != nil || len(sum.Failed) == 0 {
 			return Failure{}, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Options says which world to run.
@@ -24,8 +25,8 @@ type Options struct {
 	// are.
 	Order     string
 	Instances int
-	// Relays is the number of groups that are reached by relays; 0: everybody sends to all.
-	Relays int
+	// Own are the protocol's own settings.
+	Own setting.Values
 	// Quorums are those of a protocol that does not need majorities, as [quorum.Parse] reads them; "": majorities.
 	Quorums string
 	// Mutant is a rule that is broken on purpose; "": none.

@@ -15,6 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 func TestMain(m *testing.M) {
@@ -41,14 +42,14 @@ func TestSeeds(t *testing.T) {
 		{Protocol: "slotpaxos", Nodes: 1, Last: 10},
 		{Protocol: "slotpaxos", Nodes: 3, Last: 10},
 		{Protocol: "slotpaxos", Nodes: 5, Last: 20},
-		{Protocol: multiPaxos, Nodes: 5, Relays: 2, Last: 20},
-		{Protocol: multiPaxos, Nodes: 7, Relays: 2, Last: 5},
+		{Protocol: multiPaxos, Nodes: 5, Own: setting.MustParse("relays=2"), Last: 20},
+		{Protocol: multiPaxos, Nodes: 7, Own: setting.MustParse("relays=2"), Last: 5},
 		{Protocol: multiPaxos, Nodes: 5, Quorums: "4/2", Last: 15},
 		{Protocol: multiPaxos, Nodes: 6, Quorums: "grid:2", Last: 10},
 		{Protocol: multiPaxos, Nodes: 4, Quorums: "grid:2", Last: 15},
 		{Protocol: iss, Nodes: 5, Quorums: "4/2", Last: 10},
 		{Protocol: iss, Nodes: 6, Quorums: "grid:2", Last: 5},
-		{Protocol: iss, Nodes: 5, Relays: 2, Last: 5},
+		{Protocol: iss, Nodes: 5, Own: setting.MustParse("relays=2"), Last: 5},
 		{Protocol: byKey, Nodes: 1, Last: 10},
 		{Protocol: byKey, Nodes: 2, Last: 10},
 		{Protocol: byKey, Nodes: 3, Last: 10},
@@ -159,9 +160,9 @@ func TestSavedSeeds(t *testing.T) {
 		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
 		require.NoError(t, err, line)
 		o := Options{Seed: seed, Nodes: nodes}
-		proto, relays, _ := strings.Cut(proto, "+")
-		if relays != "" {
-			o.Relays, err = strconv.Atoi(relays)
+		proto, own, _ := strings.Cut(proto, "+")
+		if own != "" {
+			o.Own, err = setting.Parse(own)
 			require.NoError(t, err, line)
 		}
 		o.Protocol, proto, _ = strings.Cut(proto, "/")

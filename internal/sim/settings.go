@@ -186,7 +186,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawStraggle(chanceOf(seed, "stragglers"))
 	s.drawMoves(chanceOf(seed, "moves"))
 	s.stretch()
-	s.Core.Relays = o.Relays
+	s.Core.Own = o.Own
 	s.fix()
 	return s
 }
@@ -347,9 +347,9 @@ func (s *Settings) String() string {
 		text += s.quorums.Tolerates(s.Nodes).String() + "\n"
 	}
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim() + s.describeEpochs()
-	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t, relays %d\nfaults:",
+	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t; %s\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
-		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads, r.Relays)
+		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads, r.Own)
 	for k, every := range s.Faults {
 		if every > 0 {
 			text += fmt.Sprintf(" %s every %s;", faultNames[k], every.Round(time.Millisecond))

@@ -54,9 +54,7 @@ func (s *Settings) differ(d chance) {
 			draw()
 		}
 	}
-	if r.Relays > 0 { // last: without relays nothing is drawn
-		r.Relays = d.below(r.Relays + 2)
-	}
+	r.Own = s.protocol.Core.Settings.Draw(d.below, r.Own) // after the others: for defaults nothing is drawn
 	if r.NoSkip || r.SkipWait > 0 {
 		s.drawIdle(d)
 	}

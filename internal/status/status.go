@@ -1,8 +1,8 @@
 // Package status asks members of a cluster how they are: /braid/status and /metrics of a
 // member of braid, the Status call of any other server of the etcd API.
 //
-// It imports nothing of braid, so that it also reads members of other versions. status.go
-// asks all members, member.go one.
+// It knows no version of braid, so that it also reads members of other versions. status.go
+// asks all members, member.go one, own.go finds the settings in an answer.
 package status
 
 import (
@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Member is what is known of one member. Numbers are of its present life; bytes and counts
@@ -34,11 +36,12 @@ type Member struct {
 
 	Revision int64  `json:"revision"`
 	Protocol string `json:"protocol,omitempty"`
-	// Quorums names them, and Tolerance says what they bear, where they are no majorities. Relays is into how many
-	// groups the member divides the others where it leads; 0: it sends to each itself.
+	// Settings are what else the member says in a word or a number, those of its protocol among it. In JSON they are members
+	// of the member.
+	Settings setting.Values `json:"-"`
+	// Quorums names them, and Tolerance says what they bear, where they are no majorities.
 	Quorums   string `json:"quorums,omitempty"`
 	Tolerance string `json:"tolerance,omitempty"`
-	Relays    int    `json:"relays,omitempty"`
 	Order     string `json:"order,omitempty"`
 	Begun     int    `json:"begun_instances,omitempty"` // with how many woven instances the cluster began
 	Applied   uint64 `json:"applied_position"`

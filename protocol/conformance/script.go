@@ -11,12 +11,13 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Scripts runs the scripts of a folder, in which clusters are driven message by message. What happened is
 // the expected output; -rewrite writes it anew. A script says, one command at a time:
 //
-//	cluster n=3 [mutant=name] [frame=bytes] [relays=groups] [quorums=4/2] [no-skip] [skip-wait=paces]
+//	cluster n=3 [mutant=name] [frame=bytes] [quorums=4/2] [no-skip] [skip-wait=paces] [setting=value …]
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
@@ -87,14 +88,14 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 
 var commands = map[string]func(*script, args){
 	"cluster": func(s *script, a args) {
-		mutant, frame, relays := protocol.Mutant(a.text("mutant")), a.num("frame", 0), a.num("relays", 0) // also of members that restart
+		mutant, frame, own := protocol.Mutant(a.text("mutant")), a.num("frame", 0), a.own() // also of members that restart
 		quorums, err := quorum.Parse(a.text("quorums"))
 		if err != nil {
 			a.d.Fatalf(a.t, "%v", err)
 		}
 		noSkip, wait := a.d.HasArg("no-skip"), time.Duration(a.num("skip-wait", 0))*Pace
 		s.net = NewNet(reporter{s.t}, a.num("n", 3), 1, s.codec, s.start(func(c *protocol.Settings) {
-			c.Mutant, c.MaxFrameBytes, c.Relays, c.NoSkip, c.SkipWait = mutant, frame, relays, noSkip, wait
+			c.Mutant, c.MaxFrameBytes, c.Own, c.NoSkip, c.SkipWait = mutant, frame, own, noSkip, wait
 			quorums.Set(c)
 		}))
 		s.net.Options = s.options
@@ -228,6 +229,21 @@ func (a args) id(key string) protocol.MemberID { return protocol.MemberID(a.num(
 func (a args) text(key string) (v string) {
 	if a.d.HasArg(key) {
 		a.d.ScanArgs(a.t, key, &v)
+	}
+	return v
+}
+
+// own are the protocol's own settings: what is said of a cluster and is not one of the words that all protocols have.
+func (a args) own() (v setting.Values) {
+	for _, arg := range a.d.CmdArgs {
+		if slices.Contains([]string{"n", "mutant", "frame", "quorums", "no-skip", "skip-wait"}, arg.Key) {
+			continue
+		}
+		one, err := setting.Parse(arg.Key + "=" + strings.Join(arg.Vals, ","))
+		if err != nil {
+			a.d.Fatalf(a.t, "%v", err)
+		}
+		v = one.Over(v)
 	}
 	return v
 }

@@ -33,7 +33,7 @@ var settings = map[string]func(*protocol.Settings){
 // withRelays is for suites with bodies, in which there is all that the others have.
 func withRelays(c *protocol.Settings) {
 	tiny(c)
-	c.Relays = 1
+	c.Own = paxos.RelayGroups.Set(c.Own, 1)
 }
 
 func tiny(c *protocol.Settings) {

@@ -21,6 +21,7 @@
 //	acceptor.go  what a member promised and accepted, and its cells
 //	proposer.go  one attempt to have the slots of a segment decided
 //	peer.go      what whoever proposes knows of another member, and how much is on its way to it
+//	settings.go  what can be set of multi-Paxos and ISS
 //	relay.go     who passes messages on to whom; relaygather.go: what a relay knows of its group
 //
 // Multi-Paxos:

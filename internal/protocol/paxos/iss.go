@@ -67,7 +67,8 @@ type ISS struct {
 	// others are all members but this one, sorted by id.
 	others []*other
 	// relays are between this member, where it proposes, and the others.
-	relays relaying
+	relays      relaying
+	relayGroups int // into how many groups this member puts the others; 0: it sends to all
 	// beatAt is when others hear of this member next.
 	beatAt time.Duration
 	// asked is when this member asked for a part of the log last, and grown when the log grew last. pause is how long
@@ -106,11 +107,11 @@ type ISS struct {
 // NewISS starts an instance from what its disk holds. set is the same on all members. NewISS returns a
 // [*protocol.SettingsError] or a [*protocol.CorruptError].
 func NewISS(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*ISS, error) {
-	cfg, quorums, err := slots.Flexible("iss", cfg, slices.Concat(ISSMutants[:], issScripted[:]))
+	cfg, quorums, err := slots.Flexible("iss", ISSSettings, cfg, slices.Concat(ISSMutants[:], issScripted[:]))
 	if err != nil {
 		return nil, err
 	}
-	s := &ISS{cfg: cfg, set: set, quorums: quorums, chance: slots.Chance(cfg.Self), given: rec.Base.Index, top: rec.Base.Index, streaming: map[protocol.MemberID]bool{}}
+	s := &ISS{cfg: cfg, set: set, quorums: quorums, relayGroups: RelayGroups.In(cfg.Own), chance: slots.Chance(cfg.Self), given: rec.Base.Index, top: rec.Base.Index, streaming: map[protocol.MemberID]bool{}}
 	if s.history, err = historyAt(set, &rec.Base); err != nil {
 		return nil, err
 	}

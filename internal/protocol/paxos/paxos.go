@@ -14,6 +14,8 @@ type Paxos struct {
 	cfg protocol.Settings
 	// quorums are those of the two phases. They fit the voters of every configuration that is in force.
 	quorums quorum.System
+	// relayGroups is into how many groups this member puts the others; 0: it sends to all.
+	relayGroups int
 
 	// now and out belong to the step under way.
 	now time.Duration
@@ -61,7 +63,7 @@ type Paxos struct {
 // New starts an instance from what its disk holds. It returns a [*protocol.SettingsError] or a
 // [*protocol.CorruptError].
 func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
-	cfg, quorums, err := slots.Flexible("multi-paxos", cfg, slices.Concat(Mutants[:], scripted[:]))
+	cfg, quorums, err := slots.Flexible("multi-paxos", Settings, cfg, slices.Concat(Mutants[:], scripted[:]))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 		return nil, err
 	}
 	s := &Paxos{
-		cfg: cfg, quorums: quorums, chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
+		cfg: cfg, quorums: quorums, relayGroups: RelayGroups.In(cfg.Own), chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
 		given: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
 	}
 	last := s.log.Last()

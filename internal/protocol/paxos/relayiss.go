@@ -23,7 +23,7 @@ func (s *ISS) groupOthers() {
 			ids = append(ids, o.id)
 		}
 	}
-	s.relays.split(ids, s.cfg.Relays)
+	s.relays.split(ids, s.relayGroups)
 }
 
 // bundle puts what the step sends to several members of a group into one message to a relay.

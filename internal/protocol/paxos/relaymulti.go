@@ -17,7 +17,7 @@ func (s *Paxos) groupPeers() {
 			ids = append(ids, p.id)
 		}
 	}
-	s.lead.relays.split(ids, s.cfg.Relays)
+	s.lead.relays.split(ids, s.relayGroups)
 }
 
 // bundle puts what the step sends to several members of a group into one message to a relay.

@@ -40,7 +40,7 @@ const (
 // tellVotes tells everybody but the proposer what this member has accepted. With more than three voters it does so only on
 // long ways: on short ones the messages cost more time than they save. With relays they would be more than relays save.
 func (b *broadcast) tellVotes(proposer protocol.MemberID, said ISSPart) {
-	if b.s.cfg.Relays > 0 || !b.s.votes(b.s.cfg.Self) {
+	if b.s.relayGroups > 0 || !b.s.votes(b.s.cfg.Self) {
 		return
 	}
 	n := len(b.s.epoch.Voters)

@@ -6,22 +6,26 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Settings are the settings of a protocol that knows whole copies and majorities only, with what is not set
 // filled in. The error is a [*protocol.SettingsError].
 func Settings(name string, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, error) {
-	cfg, quorums, err := Flexible(name, cfg, mutants)
+	cfg, quorums, err := Flexible(name, setting.Table{}, cfg, mutants)
 	if err == nil && !quorums.Majority() {
 		err = &protocol.SettingsError{Detail: name + " knows majorities only"}
 	}
 	return cfg, err
 }
 
-// Flexible are the settings of a protocol whose quorums need not be majorities, and these quorums. The error is a
+// Flexible are the settings of a protocol with a table of its own whose quorums need not be majorities, and these quorums. The error is a
 // [*protocol.SettingsError].
-func Flexible(name string, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, quorum.System, error) {
+func Flexible(name string, own setting.Table, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, quorum.System, error) {
 	cfg, err := cfg.WithDefaults()
+	if err == nil {
+		err = cfg.Complete(own)
+	}
 	if err != nil {
 		return cfg, quorum.System{}, err
 	}

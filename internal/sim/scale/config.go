@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Config is one simulated run.
@@ -19,9 +20,9 @@ type Config struct {
 	Spread bool
 	// Everywhere gives commands to all members alike. Else they are given to the members that lead at the beginning.
 	Everywhere bool
-	// Quorums and Relays are as in braid.Options.
+	// Quorums are as in braid.Options. Own are the protocol's own settings.
 	Quorums string
-	Relays  int
+	Own     setting.Values
 
 	// Cores is how many cores each member's machine has for braid. Every member that takes commands
 	// has one more core for the load, as in the paper.
@@ -106,7 +107,7 @@ func (c *Config) checkProtocol() error {
 	if !p.Several() && c.Instances > 1 {
 		return &ConfigError{fmt.Sprintf("%d instances: %s has one", c.Instances, c.Protocol)}
 	}
-	if err := p.CheckRelays(c.Relays); err != nil {
+	if _, err := p.Complete(c.Own); err != nil {
 		return &ConfigError{err.Error()}
 	}
 	if _, err := p.Flexible(c.Quorums, c.Nodes); err != nil {

@@ -39,7 +39,7 @@ func (w *world) choose() error {
 func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
 	s := protocol.Settings{
 		Self: m.id, Instance: instance, Session: m.session, Heartbeat: heartbeat, ElectionTimeout: electionTimeout,
-		PipelineDepth: w.cfg.Depth, Leaders: w.leaders, Relays: w.cfg.Relays, Epochs: w.epochs,
+		PipelineDepth: w.cfg.Depth, Leaders: w.leaders, Own: w.cfg.Own, Epochs: w.epochs,
 	}
 	if w.cfg.NoBatching {
 		s.MaxFrameEntries = 1

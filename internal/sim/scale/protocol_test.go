@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // everywhere is load at all members of a protocol, with a message for each command.
@@ -29,9 +30,9 @@ func TestEveryProtocolRuns(t *testing.T) {
 			continue
 		}
 		variants := []Config{everywhere(p.Name, 3)}
-		if p.Core.Relays {
+		if p.Core.Settings.Find("relays") != nil {
 			v := everywhere(p.Name, 5)
-			v.Relays = 2
+			v.Own = setting.MustParse("relays=2")
 			variants = append(variants, v)
 		}
 		if p.Core.Flexible {
@@ -120,7 +121,7 @@ func TestLoadSharesMessages(t *testing.T) {
 	cfg := everywhere("multi-paxos", 9)
 	cfg.Everywhere, cfg.Inflight = false, 1000
 	direct := run(t, cfg)
-	cfg.Relays = 2
+	cfg.Own = setting.MustParse("relays=2")
 	relayed := run(t, cfg)
 	require.Less(t, relayed.Egress/relayed.Throughput, 0.6*direct.Egress/direct.Throughput)
 }
@@ -148,7 +149,7 @@ func TestCostsBetweenMeasurements(t *testing.T) {
 		require.InDelta(t, 2*want, s.message(protocol.FirstOwnType).Each, 1e-6)
 	}
 	require.Equal(t, cost(100).Propose, c.Steps["raft"][0].Propose, "nothing was changed")
-	_, ok := c.stepsOf(&Config{Protocol: "raft", Relays: 1})
+	_, ok := c.stepsOf(&Config{Protocol: "raft", NoBatching: true})
 	require.False(t, ok)
 	require.Zero(t, c.Steps["raft"][0].message(protocol.MsgTail))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // typicalCosts are those of a machine with two cores. Tests depend on no other costs.
@@ -37,9 +38,10 @@ func typicalCosts() Costs {
 			}
 			s.Messages = append(s.Messages, m)
 		}
-		for _, relays := range []int{0, 1} {
-			for _, each := range []bool{false, true} {
-				c.Steps[(&Config{Protocol: p.Name, Relays: relays, NoBatching: each}).code()] = []Steps{s}
+		for _, each := range []bool{false, true} {
+			c.Steps[(&Config{Protocol: p.Name, NoBatching: each}).code()] = []Steps{s}
+			if p.Core.Settings.Find("relays") != nil {
+				c.Steps[(&Config{Protocol: p.Name, Own: setting.MustParse("relays=1"), NoBatching: each}).code()] = []Steps{s}
 			}
 		}
 	}
@@ -243,7 +245,7 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		func(c *Config) { c.Protocol = "raft" },
 		func(c *Config) { c.Protocol = "craft" },
 		func(c *Config) { c.Protocol = "paxi" },
-		func(c *Config) { c.Relays = 2 },
+		func(c *Config) { c.Own = setting.MustParse("relays=2") },
 		func(c *Config) { c.Quorums = "grid:2" },
 		func(c *Config) { c.Conflicts = 2 },
 		func(c *Config) { c.Cores = 0 },

@@ -3,6 +3,7 @@ package scale
 import (
 	"slices"
 
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -42,8 +43,10 @@ func (s *Steps) message(t protocol.MessageType) Cost {
 // code names the code that a run executes, and how: costs are measured for each.
 func (c *Config) code() string {
 	name := c.Protocol
-	if c.Relays > 0 {
-		name += ", relays"
+	if p := registry.Find(c.Protocol); p != nil {
+		for _, detour := range p.Core.Settings.Detours(c.Own) {
+			name += ", " + detour
+		}
 	}
 	if c.NoBatching {
 		name += ", a message each"

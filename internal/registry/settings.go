@@ -1,0 +1,62 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol/setting"
+)
+
+// Settings are the own settings of all protocols, each once.
+func Settings() setting.Table { return settingsOf(func(*Protocol) bool { return true }) }
+
+// ServerSettings are the own settings of the protocols that serve etcd's API.
+func ServerSettings() setting.Table { return settingsOf((*Protocol).Serves) }
+
+func settingsOf(keep func(*Protocol) bool) (all setting.Table) {
+	for _, p := range list {
+		if keep(p) {
+			all = setting.Union(all, p.Core.Settings)
+		}
+	}
+	return all
+}
+
+// Complete checks the protocol's own settings and returns them in normal form. The error is a [*setting.Error].
+func (p *Protocol) Complete(v setting.Values) (setting.Values, error) {
+	v, err := p.Core.Settings.Complete(v)
+	if e := (*setting.Error)(nil); errors.As(err, &e) && p.Core.Settings.Find(e.Name) == nil {
+		if has := Having(e.Name); len(has) > 0 {
+			err = &setting.Error{Name: e.Name, Text: e.Text, Detail: fmt.Sprintf("only %s can have it, and not %s", join(has), p.Name)}
+		}
+	}
+	return v, err
+}
+
+// Having are the names of the protocols that have a setting.
+func Having(name string) []string {
+	return names(func(p *Protocol) bool { return p.Core.Settings.Find(name) != nil })
+}
+
+// ServersHaving are the names of those that serve etcd's API.
+func ServersHaving(name string) []string {
+	return slices.DeleteFunc(Having(name), func(n string) bool { return !Find(n).Serves() })
+}
+
+// join joins names as a sentence does.
+func join(names []string) string {
+	last := len(names) - 1
+	out := ""
+	for i, n := range names {
+		switch {
+		case i == 0:
+		case i == last:
+			out += " and "
+		default:
+			out += ", "
+		}
+		out += n
+	}
+	return out
+}

@@ -1,0 +1,42 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol/setting"
+)
+
+// OwnFlags registers the flags of protocols' own settings; parsing them changes v. having says which protocols have a
+// setting, of those that the command knows. Experiments says whether settings are among them that no server has.
+func OwnFlags(f *pflag.FlagSet, table setting.Table, having func(setting string) []string, experiments bool, v *setting.Values) {
+	for _, row := range table.Rows {
+		usage := "with " + list(having(row.About().Name)) + ": "
+		for _, flag := range (setting.Table{Rows: []setting.Any{row}}).Flags(v, experiments) {
+			added := f.VarPF(&flag, flag.Name, "", usage+flag.Usage)
+			if flag.IsBoolFlag() {
+				added.NoOptDefVal = "true"
+			}
+		}
+	}
+}
+
+// OwnError names the flags of a setting that is wrong.
+func OwnError(err error) error {
+	var e *setting.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	row := registry.Settings().Find(e.Name)
+	if row == nil {
+		return err
+	}
+	var flags []string
+	for _, name := range row.About().Flags {
+		flags = append(flags, "--"+name)
+	}
+	return fmt.Errorf("%s: %w", list(flags), err)
+}

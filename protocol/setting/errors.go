@@ -1,0 +1,15 @@
+package setting
+
+// Error is a setting that does not exist, or a value that it does not allow. Nothing was started. A retry with it gets
+// the same answer.
+type Error struct {
+	Name, Text string
+	Detail     string
+}
+
+func (e *Error) Error() string {
+	if e.Text == "" {
+		return e.Name + ": " + e.Detail
+	}
+	return e.Name + " " + e.Text + ": " + e.Detail
+}

@@ -1,0 +1,123 @@
+package setting
+
+import "strings"
+
+// Flag is a flag that changes values. It is a value as packages flag and pflag want it.
+type Flag struct {
+	Name  string
+	Usage string // with the default, if String does not say it
+	get   func() string
+	set   func(string) error
+	typ   string
+}
+
+// String is the text that is set. Where that is the default, only numbers and truth values have one.
+func (f *Flag) String() string {
+	if f.get == nil {
+		return ""
+	}
+	return f.get()
+}
+
+// Set changes the values. The error is an [*Error].
+func (f *Flag) Set(text string) error { return f.set(text) }
+
+// Type is the name of the flag's type.
+func (f *Flag) Type() string { return f.typ }
+
+// IsBoolFlag reports whether the flag may stand alone.
+func (f *Flag) IsBoolFlag() bool { return f.typ == bools.Name }
+
+// Flags are the flags of all settings of the table; setting them changes v. Experiments says whether those of settings
+// that no server has are among them.
+func (t Table) Flags(v *Values, experiments bool) (all []Flag) {
+	for _, r := range t.Rows {
+		if experiments || !r.About().Experiment {
+			all = append(all, r.flags(v)...)
+		}
+	}
+	return all
+}
+
+// Args are the arguments of a command that has the flags, for values that do not have their defaults.
+func (t Table) Args(v Values) (args []string) {
+	for _, f := range t.Flags(&v, true) {
+		if text := f.get(); text != "" && text != "0" && text != "false" {
+			args = append(args, "--"+f.Name+"="+text)
+		}
+	}
+	return args
+}
+
+func (s *Setting[T]) flags(v *Values) (all []Flag) {
+	if len(s.Parts) == 0 {
+		return []Flag{s.flag(v)}
+	}
+	for i := range s.Parts {
+		all = append(all, s.part(v, &s.Parts[i]))
+	}
+	return all
+}
+
+// flag is the one flag of a setting.
+func (s *Setting[T]) flag(v *Values) Flag {
+	f := Flag{Name: s.Name, Usage: s.Help, typ: s.text().Name}
+	unset := ""
+	if of := s.text().Format(s.Default); of == "0" || of == "false" {
+		unset = of
+	} else if of != "" {
+		f.Usage += " (default " + of + ")"
+	}
+	f.get = func() string {
+		if text, given := v.Get(s.Name); given {
+			return text
+		}
+		return unset
+	}
+	f.set = func(text string) error {
+		if text == "" && unset == "" {
+			*v = v.Without(s.Name)
+			return nil
+		}
+		t, err := s.text().Parse(text)
+		if err != nil {
+			return &Error{s.Name, text, err.Error()}
+		}
+		*v = s.Set(*v, t)
+		return nil
+	}
+	return f
+}
+
+// part is a flag that is a part of a setting.
+func (s *Setting[T]) part(v *Values, p *Part[T]) Flag {
+	f := Flag{Name: p.Name, Usage: p.Help, typ: p.Text}
+	unset := ""
+	if p.Default == "0" || p.Default == "false" {
+		unset = p.Default
+	} else if p.Default != "" {
+		f.Usage += " (default " + p.Default + ")"
+	}
+	now := func() T {
+		text, given := v.Get(s.Name)
+		if t, err := s.text().Parse(text); given && err == nil {
+			return t
+		}
+		return s.Default
+	}
+	f.get = func() string {
+		if text := p.Get(now()); text != p.Default {
+			return text
+		}
+		return unset
+	}
+	f.set = func(text string) error {
+		t := now()
+		if err := p.Set(&t, text); err != nil {
+			return &Error{strings.TrimPrefix(p.Name, "--"), text, err.Error()}
+		}
+		*v = s.Set(*v, t)
+		return nil
+	}
+	return f
+}

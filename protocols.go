@@ -1,0 +1,39 @@
+package braid
+
+import (
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol/setting"
+)
+
+// Settings are what is set of a protocol, by name; the zero value is every default. They are immutable and comparable.
+// [ParseSettings] makes them, or the structs that are named after protocols: [MultiPaxos], [ISS].
+type Settings = setting.Values
+
+// SettingError says which setting does not exist, or does not allow its value.
+type SettingError = setting.Error
+
+// ParseSettings reads settings of the form NAME=VALUE, as "relays=3". docs/using/settings.md lists them. Open
+// checks them. The error is a [*SettingError].
+func ParseSettings(settings ...string) (Settings, error) { return setting.Parse(settings...) }
+
+// MultiPaxos are the settings of protocol "multi-paxos" (docs/internals/multi-paxos.md).
+type MultiPaxos struct {
+	// Relays is for clusters of many members: into how many groups a member that proposes puts the others, 0…64. It
+	// sends to one member of each group, which passes it on. 0: it sends to all. Members may differ in it.
+	Relays int `setting:"relays"`
+}
+
+// ISS are the settings of protocol "iss" (docs/internals/iss.md).
+type ISS struct {
+	Relays int `setting:"relays"` // as in MultiPaxos
+}
+
+// Settings are the values for Options.Settings. The error is a [*SettingError].
+func (p MultiPaxos) Settings() (Settings, error) { return settingsOf("multi-paxos", p) }
+
+// Settings are the values for Options.Settings. The error is a [*SettingError].
+func (p ISS) Settings() (Settings, error) { return settingsOf("iss", p) }
+
+func settingsOf(protocol string, options any) (Settings, error) {
+	return registry.Find(protocol).Core.Settings.Of(options)
+}

@@ -1,0 +1,25 @@
+package server
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid"
+)
+
+// Settings are members of the status, by the names that earlier versions gave them.
+func TestSettingsInTheStatus(t *testing.T) {
+	settings, err := braid.ISS{Relays: 2}.Settings()
+	require.NoError(t, err)
+	out, err := json.Marshal(statusView{Protocol: "iss", Quorums: "4/2", Settings: settings})
+	require.NoError(t, err)
+	var all map[string]any
+	require.NoError(t, json.Unmarshal(out, &all))
+	require.EqualValues(t, 2, all["relays"])
+	require.Equal(t, "4/2", all["quorums"])
+	out, err = json.Marshal(statusView{Protocol: "raft"})
+	require.NoError(t, err)
+	require.NotContains(t, string(out), "relays")
+}
