@@ -20,7 +20,8 @@
 //	segment.go   sets of slots
 //	acceptor.go  what a member promised and accepted, and its cells
 //	proposer.go  one attempt to have the slots of a segment decided
-//	peer.go      what whoever proposes knows of another member, and how much is on its way to it
+//	peer.go      what a proposer knows of another member, and how much is in flight to it
+//	entry.go     the entries that slots have
 //	settings.go  what can be set of multi-Paxos and ISS
 //	relay.go     who passes messages on to whom; relaygather.go: what a relay knows of its group
 //
@@ -30,12 +31,13 @@
 //	message.go   messages and their codec
 //	election.go  who stands, phase 1, promises in parts
 //	lead.go      phase 2 at the leader: what is proposed, what is decided, heartbeats
+//	replicate.go  what a peer is sent, and how much at a time
 //	learn.go     phase 2 at the others, catching up, snapshots
 //	read.go      read points
 //	change.go    membership; transfer.go: handing leadership over
 //	relaymulti.go  messages by relays
 //	bodies.go    large values: their names, and who has them
-//	wrote.go     which records multi-Paxos and ISS write; behind.go: what is accepted behind the log
+//	wrote.go     which records multi-Paxos writes; behind.go: what is accepted behind the log
 //	disk.go      what is written, and what is durable
 //	check.go     the invariants; mutant.go: rules that can be broken on purpose
 //
@@ -56,6 +58,6 @@
 //	isspropose.go  where proposals go, membership
 //	issothers.go   what is known of the others, catching up, snapshots
 //	issread.go     read points
-//	issdisk.go     what is written
+//	issdisk.go     what is written; isswrote.go: which records ISS writes
 //	isscheck.go    the invariants; issmutant.go: rules that can be broken on purpose
 package paxos

@@ -153,7 +153,7 @@ func (s *ISS) advance() bool {
 			return false
 		}
 		s.put(b, i)
-		if s.log.Last() == b.seg.of.Epoch().Last {
+		if s.log.Last() == b.turns.Epoch().Last {
 			return true
 		}
 	}

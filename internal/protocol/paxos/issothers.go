@@ -1,6 +1,7 @@
 package paxos
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -36,7 +37,7 @@ type other struct {
 func (s *ISS) meet() {
 	all := append(s.conf.All(), s.epochVoters()...)
 	for _, id := range all {
-		at, known := slices.BinarySearchFunc(s.others, id, func(o *other, id protocol.MemberID) int { return compare(o.id, id) })
+		at, known := slices.BinarySearchFunc(s.others, id, func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
 		if id != s.cfg.Self && !known {
 			s.others = slices.Insert(s.others, at, &other{id: id, heard: s.now})
 		}
@@ -87,7 +88,7 @@ func (s *ISS) other(id protocol.MemberID) *other {
 	if at := s.usual(id); at >= 0 && at < len(s.others) && s.others[at].id == id {
 		return s.others[at]
 	}
-	at, ok := slices.BinarySearchFunc(s.others, id, func(o *other, id protocol.MemberID) int { return compare(o.id, id) })
+	at, ok := slices.BinarySearchFunc(s.others, id, func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
 	if !ok {
 		return nil
 	}
@@ -144,7 +145,7 @@ func (s *ISS) depth(p *peer) int {
 	if d := s.cfg.PipelineDepth; d > 0 {
 		return d
 	}
-	return s.relays.depth(p, min(maxDepth, max(minDepth, int(p.trip/perFrame))))
+	return s.relays.depth(p, p.depth())
 }
 
 // follows reports whether a member may take messages about the epoch's segments: it is in the epoch, or in the one

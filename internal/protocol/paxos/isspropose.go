@@ -1,6 +1,7 @@
 package paxos
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/braidlog/braid/internal/protocol/paxos/epochs"
@@ -112,7 +113,7 @@ func (s *ISS) lost(e protocol.Entry) {
 
 // requeue puts what was lost in an epoch in front of what waits. Who does not lead any more forwards all of it.
 func (s *ISS) requeue() {
-	slices.SortFunc(s.back, func(a, b protocol.Entry) int { return compare(a.Index, b.Index) })
+	slices.SortFunc(s.back, func(a, b protocol.Entry) int { return cmp.Compare(a.Index, b.Index) })
 	for i := range s.back {
 		s.queued += s.back[i].Bytes()
 	}

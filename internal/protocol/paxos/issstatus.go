@@ -32,10 +32,10 @@ func (s *ISS) epochStatus() *protocol.EpochStatus {
 
 func (b *broadcast) status() protocol.SegmentStatus {
 	st := protocol.SegmentStatus{
-		Leader: b.leader, Last: b.seg.last, Decided: b.upto, Slots: b.seg.of.Len(), Ballot: uint64(b.acc.promised >> 8),
+		Leader: b.leader, Last: b.seg.last, Decided: b.upto, Slots: b.turns.Len(), Ballot: uint64(b.acc.promised >> 8),
 	}
 	for _, x := range b.nils {
-		st.Skipped += b.seg.of.Before(x.to+1) - b.seg.of.Before(x.from)
+		st.Skipped += b.turns.Before(x.to+1) - b.turns.Before(x.from)
 	}
 	if st.Ballot == 0 {
 		return st

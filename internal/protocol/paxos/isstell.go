@@ -174,10 +174,3 @@ func (s *ISS) diverged(err *protocol.DivergedError) bool {
 	}
 	return err != nil
 }
-
-func entryBytes(entries []protocol.Entry) (n int) {
-	for i := range entries {
-		n += entries[i].Bytes()
-	}
-	return n
-}

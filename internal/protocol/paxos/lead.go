@@ -1,6 +1,7 @@
 package paxos
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -71,7 +72,7 @@ func (s *Paxos) trackPeers() {
 		}
 		known = append(known, p)
 	}
-	slices.SortFunc(known, func(a, b *peer) int { return compare(a.id, b.id) })
+	slices.SortFunc(known, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
 	s.lead.peers = known
 	s.groupPeers()
 }
@@ -182,11 +183,11 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 	if m.Context != 0 {
 		peer.measured(s.now - time.Duration(m.Context-1))
 		switch {
-		case peer.lost && m.Context > peer.lostAt, peer.gap(m, p, s.lead.relays.wait(peer, &s.cfg, s.now, s.fit)):
+		case peer.lost && m.Context > peer.lostAt, peer.gap(m.Context, p.Hint, s.lead.relays.wait(peer, &s.cfg, s.now, s.fit)):
 			s.lead.relays.missed(peer, s.now+s.cfg.ElectionTimeout)
-			peer.resume(p, s.now)
-		case peer.forgot(m, p):
-			peer.resume(p, s.now)
+			peer.resume(p.Hint, s.now)
+		case peer.forgot(m.Context, p.Hint):
+			peer.resume(p.Hint, s.now)
 		}
 	}
 	s.progressed(peer)
@@ -290,12 +291,6 @@ func (s *Paxos) fill() {
 func (s *Paxos) barrier() bool {
 	v, ok := s.acc.votes[s.prop.end]
 	return s.prop.end > s.log.Last() && ok && v.entry.Kind == protocol.EntryConfig && s.cfg.Mutant != MutantChangeEarly
-}
-
-func noop() protocol.Entry {
-	e := protocol.Entry{Kind: protocol.EntryNoop}
-	e.SealPayload()
-	return e
 }
 
 // next is what to propose in a free slot: a membership change once all before it is decided, and nothing

@@ -5,9 +5,6 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Ballot orders the proposals for a slot.
-type Ballot = slots.Ballot
-
 // The messages. In all of them Commit is up to where the sender knows all slots to be decided. Term is the
 // highest ballot that the sender knows.
 const (

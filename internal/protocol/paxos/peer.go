@@ -1,7 +1,6 @@
 package paxos
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -61,20 +60,8 @@ type frame struct {
 	bytes      int
 }
 
-func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
-
 // stamp turns an instant into a mark that is never 0.
 func stamp(t time.Duration) uint64 { return uint64(t) + 1 }
-
-func (s *Paxos) peer(id protocol.MemberID) *peer {
-	i, ok := slices.BinarySearchFunc(s.lead.peers, id, func(p *peer, id protocol.MemberID) int { return compare(p.id, id) })
-	if !ok {
-		return nil
-	}
-	return s.lead.peers[i]
-}
-
-func (s *Paxos) active(p *peer) bool { return p.answered && s.now < p.heard+s.cfg.ElectionTimeout }
 
 func (p *peer) heardOf(now time.Duration) { p.heard, p.answered = now, true }
 
@@ -99,21 +86,21 @@ func (p *peer) told(lacking bool, match, most protocol.Index) {
 	p.frames = p.frames[:copy(p.frames, p.frames[n:])]
 }
 
-// gap reports whether the oldest frame in flight never arrived: the member answers a question that left
-// so long after that frame, and has not seen it.
-func (p *peer) gap(m *protocol.Message, said Part, long time.Duration) bool {
-	return len(p.frames) > 0 && said.Hint < p.frames[0].last && m.Context > stamp(p.frames[0].sent+long)
+// gap reports whether the oldest frame in flight never arrived: the member has everything up to reach, and answers a
+// question that was asked at an instant, more than long after that frame was sent.
+func (p *peer) gap(asked uint64, reach protocol.Index, long time.Duration) bool {
+	return len(p.frames) > 0 && reach < p.frames[0].last && asked > stamp(p.frames[0].sent+long)
 }
 
 // forgot reports whether the member does not have any more what it had in its memory when sending was resumed: it has started
 // again, and its disk did not have it. It answers a question that left after that. Nothing is in flight that could tell.
-func (p *peer) forgot(m *protocol.Message, said Part) bool {
-	return len(p.frames) == 0 && p.match < p.next-1 && said.Hint < p.next-1 && p.resumed > 0 && m.Context > p.resumed
+func (p *peer) forgot(asked uint64, reach protocol.Index) bool {
+	return len(p.frames) == 0 && p.match < p.next-1 && reach < p.next-1 && p.resumed > 0 && asked > p.resumed
 }
 
-// resume goes on sending behind what the member says that it has in its memory.
-func (p *peer) resume(said Part, now time.Duration) {
-	p.restart(max(said.Hint, p.match) + 1)
+// resume goes on sending after reach, up to which the member has everything in its memory.
+func (p *peer) resume(reach protocol.Index, now time.Duration) {
+	p.restart(max(reach, p.match) + 1)
 	p.resumed = stamp(now)
 }
 
@@ -156,89 +143,22 @@ const (
 	maxDepth = 64
 )
 
+// sentBy notes which relay brings a peer the frame that ends with a slot.
+func (p *peer) sentBy(relay protocol.MemberID, last protocol.Index) {
+	for i := range p.frames {
+		if f := &p.frames[i]; f.last >= last {
+			f.by = relay
+			return
+		}
+	}
+}
+
+// strands reports whether something is on its way to the peer by a relay.
+func (p *peer) strands(relay protocol.MemberID) bool {
+	return slices.ContainsFunc(p.frames, func(f flight) bool { return f.by == relay })
+}
+
 // depth is how many frames may be in flight. Two are enough where a round trip is short: one is on its way
 // while the other is acknowledged, and what is proposed meanwhile gathers. On a long link they must follow
 // each other to fill it.
-func (s *Paxos) depth(p *peer) int {
-	if d := s.cfg.PipelineDepth; d > 0 {
-		return d
-	}
-	return s.lead.relays.depth(p, min(maxDepth, max(minDepth, int(p.trip/perFrame))))
-}
-
-// replicate sends a peer what it lacks, as far as its window allows, and else what is decided.
-func (s *Paxos) replicate(p *peer) {
-	for !p.lost && !s.streaming[p.id] {
-		if p.next <= s.log.Base {
-			s.sendSnapshot(p.id)
-			return
-		}
-		if p.next > s.prop.end {
-			if p.toldTo < s.log.Last() {
-				s.sendAccept(p, nil)
-			}
-			return
-		}
-		if len(p.frames) >= s.depth(p) || s.waits(p) {
-			return
-		}
-		f := s.frameAfter(p.next-1, s.lead.relays.stop(p, s.lead.peers, s.prop.end))
-		if len(p.frames) > 0 && p.bytes+f.bytes > s.cfg.MaxInflightBytes {
-			return
-		}
-		p.next += protocol.Index(len(f.entries))
-		p.frames, p.bytes = append(p.frames, flight{last: p.next - 1, bytes: f.bytes, sent: s.now}), p.bytes+f.bytes
-		s.sendAccept(p, f.entries)
-	}
-}
-
-// frameAfter is the frame with the entries after a slot, of those up to an end.
-func (s *Paxos) frameAfter(after, end protocol.Index) frame {
-	if f := &s.lead.frame; f.after == after && f.end == end && f.entries != nil {
-		return *f
-	}
-	f := frame{after: after, end: end}
-	if after < s.log.Last() {
-		f.entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
-		f.entries = f.entries[:min(len(f.entries), int(end-after))]
-	}
-	for i := range f.entries {
-		f.bytes += f.entries[i].Bytes()
-	}
-	for i := after + 1 + protocol.Index(len(f.entries)); i > s.log.Last() && i <= end; i++ {
-		e := s.acc.votes[i].entry
-		if n := len(f.entries); n > 0 && (f.bytes+e.Bytes() > s.cfg.MaxFrameBytes || n == s.cfg.MaxFrameEntries) {
-			break
-		}
-		f.entries, f.bytes = append(f.entries, e), f.bytes+e.Bytes()
-	}
-	s.lead.frame = f
-	return f
-}
-
-// sendAccept sends entries, or only what is decided, which is not answered.
-func (s *Paxos) sendAccept(p *peer, entries []protocol.Entry) {
-	p.toldTo = s.log.Last()
-	send := s.send
-	if s.cfg.NoParallelAppend {
-		send = s.release
-	}
-	m := send(p.id, MsgAccept, Part{Ballot: s.ballot})
-	if m.Entries = entries; len(entries) > 0 {
-		m.Context = stamp(s.now)
-	}
-}
-
-func (s *Paxos) unreachable(id protocol.MemberID) {
-	if p := s.peer(id); p != nil && len(p.frames) > 0 {
-		p.lose(s.now)
-	}
-	s.stranded(id)
-}
-
-// unsendable asks for a snapshot in place of entries that are in the log and cannot be read.
-func (s *Paxos) unsendable(in protocol.Unsendable) {
-	if p := s.peer(in.Member); s.role != protocol.Leader || p == nil || p.match < in.Index {
-		s.sendSnapshot(in.Member)
-	}
-}
+func (p *peer) depth() int { return min(maxDepth, max(minDepth, int(p.trip/perFrame))) }

@@ -24,9 +24,6 @@ type reads struct {
 	index protocol.Index
 }
 
-// maxQueries bounds the reads that wait, 24 bytes each.
-const maxQueries = 1 << 18
-
 func (s *Paxos) read(context uint64) {
 	switch {
 	case s.role == protocol.Leader:

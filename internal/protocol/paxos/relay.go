@@ -230,18 +230,3 @@ func receivers(among []*protocol.Message, but protocol.MemberID) (ids []protocol
 	}
 	return ids
 }
-
-// sentBy notes which relay brings a peer the frame that ends with a slot.
-func (p *peer) sentBy(relay protocol.MemberID, last protocol.Index) {
-	for i := range p.frames {
-		if f := &p.frames[i]; f.last >= last {
-			f.by = relay
-			return
-		}
-	}
-}
-
-// strands reports whether something is on its way to the peer by a relay.
-func (p *peer) strands(relay protocol.MemberID) bool {
-	return slices.ContainsFunc(p.frames, func(f flight) bool { return f.by == relay })
-}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/paxos/epochs"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 )
@@ -12,6 +13,7 @@ import (
 // each of its slots. What is decided is what the segment's leader proposed there, or ⊥.
 type broadcast struct {
 	s      *ISS
+	turns  epochs.Segment
 	seg    segment
 	leader protocol.MemberID
 	life   life
@@ -92,9 +94,10 @@ type sbExtent struct {
 
 // newBroadcast starts a member's part in a segment from the log and from cells.
 func newBroadcast(s *ISS, leader protocol.MemberID, cells []protocol.Cell) (*broadcast, error) {
-	seg := segmentOf(s.epoch, leader)
+	turns, _ := s.epoch.Segment(leader)
+	seg := segmentOf(turns)
 	b := &broadcast{
-		s: s, seg: seg, leader: leader, acc: newAcceptor(seg, seg.before()), prop: proposer{seg: seg}, upto: seg.before(),
+		s: s, turns: turns, seg: seg, leader: leader, acc: newAcceptor(seg, seg.before()), prop: proposer{seg: seg}, upto: seg.before(),
 		decided: map[protocol.Index]protocol.Entry{}, mine: map[protocol.Index]protocol.Entry{},
 	}
 	b.acc.ahead = map[protocol.Index]bool{}
@@ -137,6 +140,11 @@ func (b *broadcast) bottom(i protocol.Index) protocol.Entry { return b.seal(noop
 func (b *broadcast) seal(e protocol.Entry, i protocol.Index) protocol.Entry {
 	e.Seal(i, protocol.Term(b.s.epoch.Number), make([]byte, protocol.HeadSize))
 	return e
+}
+
+// segmentOf is the segment of some slots of an epoch.
+func segmentOf(turns epochs.Segment) segment {
+	return segment{share: turns, first: turns.First(), last: turns.Last()}
 }
 
 // complete reports whether all slots are decided.
@@ -205,9 +213,6 @@ func (b *broadcast) compare(v *protocol.Entry) {
 	}
 	b.s.diverged(b.s.log.Diverges(b.s.cfg.Instance, b.s.from, v))
 }
-
-// same reports whether two entries of a slot are the same value.
-func same(a, b *protocol.Entry) bool { return a.Kind == b.Kind && a.ID == b.ID && a.Digest == b.Digest }
 
 // vote accepts an entry under what is promised.
 func (b *broadcast) vote(v protocol.Entry) {

@@ -1,6 +1,7 @@
 package paxos
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -27,7 +28,7 @@ func (b *broadcast) peer(id protocol.MemberID) *peer {
 	if at := b.s.usual(id); at >= 0 && at < len(b.peers) && b.peers[at].id == id {
 		return b.peers[at]
 	}
-	at, ok := slices.BinarySearchFunc(b.peers, id, func(p *peer, id protocol.MemberID) int { return compare(p.id, id) })
+	at, ok := slices.BinarySearchFunc(b.peers, id, func(p *peer, id protocol.MemberID) int { return cmp.Compare(p.id, id) })
 	if !ok {
 		return nil
 	}
@@ -269,7 +270,7 @@ func (b *broadcast) onAccepted(m *protocol.Message, p *ISSPart) {
 		peer.measured(b.s.now - time.Duration(m.Context-1))
 		b.s.measured(peer)
 		long := b.s.relays.wait(peer, &b.s.cfg, b.s.now, b.s.fit)
-		lost := len(peer.frames) > 0 && p.Hint < peer.frames[0].last && m.Context > stamp(peer.frames[0].sent+long)
+		lost := peer.gap(m.Context, p.Hint, long)
 		switch {
 		case !lost && (!peer.lost || m.Context <= peer.lostAt):
 		case b.seg.after(p.Hint) <= b.s.log.Last():

@@ -7,8 +7,6 @@ import (
 
 // Phase 2 at the others.
 
-func slotsReadable(e *protocol.Entry) bool { return slots.Readable(e) }
-
 // onAccept learns what is ⊥, whatever was promised (S3), and accepts the rest unless a higher ballot was promised.
 func (b *broadcast) onAccept(m *protocol.Message, p *ISSPart) {
 	from := issProposer(m, p)
@@ -22,7 +20,7 @@ func (b *broadcast) onAccept(m *protocol.Message, p *ISSPart) {
 		return
 	}
 	for i := range m.Entries {
-		if e := &m.Entries[i]; !b.seg.has(e.Index) || !slotsReadable(e) || !b.whole(e) {
+		if e := &m.Entries[i]; !b.seg.has(e.Index) || !slots.Readable(e) || !b.whole(e) {
 			return // not what a member sends
 		}
 	}

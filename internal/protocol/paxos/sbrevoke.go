@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/paxos/epochs"
+	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -209,7 +210,7 @@ func (b *broadcast) takePromised(m *protocol.Message, p *ISSPart) bool {
 	}
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if !b.seg.has(e.Index) || !slotsReadable(e) || p.Ballots[i] != known && !b.whole(e) {
+		if !b.seg.has(e.Index) || !slots.Readable(e) || p.Ballots[i] != known && !b.whole(e) {
 			return false
 		}
 	}

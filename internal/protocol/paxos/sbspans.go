@@ -1,6 +1,7 @@
 package paxos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,7 +16,7 @@ type spans []span
 
 // find is the place of the first run that ends at a slot or after it.
 func (s spans) find(i protocol.Index) (at int, has bool) {
-	at, _ = slices.BinarySearchFunc(s, i, func(x span, i protocol.Index) int { return compare(x.to, i) })
+	at, _ = slices.BinarySearchFunc(s, i, func(x span, i protocol.Index) int { return cmp.Compare(x.to, i) })
 	return at, at < len(s) && s[at].from <= i
 }
 

@@ -3,16 +3,22 @@ package paxos
 import (
 	"math"
 
-	"github.com/braidlog/braid/internal/protocol/paxos/epochs"
 	"github.com/braidlog/braid/protocol"
 )
 
 // segment is a set of slots that have ballots of their own: those of a leader in an epoch, or all slots, of which
 // multi-Paxos has one segment.
 type segment struct {
-	of epochs.Segment
+	// share says which slots belong to it; nil: all slots do.
+	share share
 	// first and last are its first and its last slot.
 	first, last protocol.Index
+}
+
+// share is a part of the slots, a comparable value.
+type share interface {
+	// After is the first of its slots after i. It is called only if there is one.
+	After(i protocol.Index) protocol.Index
 }
 
 // all is the segment of multi-Paxos.
@@ -21,21 +27,15 @@ var all = segment{first: 1, last: beyond - 1}
 // beyond is a slot after all segments.
 const beyond = protocol.Index(math.MaxInt64)
 
-// segmentOf is a leader's segment of an epoch.
-func segmentOf(e *epochs.Epoch, leader protocol.MemberID) segment {
-	of, _ := e.Segment(leader)
-	return segment{of, of.First(), of.Last()}
-}
-
 // after is the segment's first slot after i; beyond if there is none.
 func (g *segment) after(i protocol.Index) protocol.Index {
 	switch {
 	case i >= g.last:
 		return beyond
-	case g.of == epochs.Segment{}:
+	case g.share == nil:
 		return i + 1
 	}
-	return g.of.After(i)
+	return g.share.After(i)
 }
 
 // before is the slot before the segment's first one.
@@ -47,7 +47,7 @@ func (g *segment) has(i protocol.Index) bool { return i >= g.first && g.after(i-
 // promiseCell is the number of the cell that has what is promised in a segment. Slots have the numbers from 1 on.
 // The segment of all slots has number 0, and the others have numbers that no slot has.
 func (g *segment) promiseCell() uint64 {
-	if *g == all {
+	if g.share == nil {
 		return 0
 	}
 	return noSlot | uint64(g.first)

@@ -15,7 +15,8 @@ func TestASegmentOfEveryThirdSlot(t *testing.T) {
 	for id := range protocol.MemberID(3) {
 		c.Members = append(c.Members, protocol.Member{ID: id + 1})
 	}
-	seg := segmentOf(epochs.New(epochs.Default(), c).Epoch(), 2)
+	turns, _ := epochs.New(epochs.Default(), c).Epoch().Segment(2)
+	seg := segmentOf(turns)
 	for i, want := range map[protocol.Index]protocol.Index{0: 2, 4: 5, 5: 8, 6: 8, 7: 8, 8: 11, seg.last: beyond} {
 		require.Equal(t, want, seg.after(i), i)
 	}

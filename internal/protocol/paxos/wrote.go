@@ -26,31 +26,3 @@ func Wrote(r *protocol.Record) bool {
 
 // taken reports whether some member may have taken a ballot for its own: see [Ballot.After].
 func taken(b Ballot) bool { return b.Number() > 0 }
-
-// WroteISS reports whether ISS may have written a record.
-func WroteISS(r *protocol.Record) bool {
-	switch r.Kind {
-	case protocol.RecordState:
-		return r.State.Vote == 0
-	case protocol.RecordEntry:
-		return common(&r.Entry)
-	case protocol.RecordCell:
-		if r.Cell.Number&noSlot != 0 {
-			return len(r.Cell.Data) == 8 || len(r.Cell.Data) == 9
-		}
-		_, err := decodeVote(r.Cell)
-		return err == nil && r.Cell.Number != all.promiseCell()
-	case protocol.RecordDrop:
-		return r.Cell.Number != all.promiseCell()
-	}
-	return true
-}
-
-// common reports whether an entry is of a kind that slots have.
-func common(e *protocol.Entry) bool {
-	switch e.Kind {
-	case protocol.EntryNoop, protocol.EntryBatch, protocol.EntryConfig, protocol.EntryEmpty:
-		return true
-	}
-	return false
-}
