@@ -5,8 +5,8 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/epaxos"
-	"github.com/braidlog/braid/internal/protocol/paxos"
-	"github.com/braidlog/braid/internal/protocol/paxos/epochs"
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
+	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/slotpaxos"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
@@ -40,23 +40,25 @@ var lcrCore = &Core{
 // multiPaxos is Paxos with one phase 1 for all slots to come.
 var multiPaxos = &Core{
 	Name:  "multi-paxos",
-	Codec: paxos.Codec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true,
-	Settings: paxos.Settings,
-	Wrote:    paxos.Wrote, Behind: paxos.Behind,
-	Mutants: paxos.Mutants[:],
-	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return paxos.New(s, rec) },
+	Codec: multipaxos.Codec,
+	Cells: true, Accepted: multipaxos.Accepted, Hints: true, Flexible: true,
+	Settings: multipaxos.Settings,
+	Wrote:    multipaxos.Wrote, Behind: multipaxos.Behind,
+	Mutants: multipaxos.Mutants[:],
+	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
+		return multipaxos.New(s, rec)
+	},
 }
 
-// iss is many leaders, each of which proposes in slots of its own.
-var iss = &Core{
+// issCore is many leaders, each of which proposes in slots of its own.
+var issCore = &Core{
 	Name:  "iss",
-	Codec: paxos.ISSCodec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Flexible: true,
-	Settings: paxos.ISSSettings,
+	Codec: multipaxos.ISSCodec,
+	Cells: true, Accepted: multipaxos.Accepted, Hints: true, Epochs: true, Flexible: true,
+	Settings: multipaxos.ISSSettings,
 	Derive:   deriveEpochs, Section: epochs.SectionName,
-	Wrote: paxos.WroteISS, Behind: paxos.Behind,
-	Mutants: paxos.ISSMutants[:],
+	Wrote: multipaxos.WroteISS, Behind: multipaxos.Behind,
+	Mutants: multipaxos.ISSMutants[:],
 	New:     newISS,
 }
 
@@ -65,7 +67,7 @@ func newISS(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) 
 	if err != nil {
 		return nil, err
 	}
-	return paxos.NewISS(s, set, rec)
+	return multipaxos.NewISS(s, set, rec)
 }
 
 func deriveEpochs(c protocol.EpochSettings, first protocol.Config) protocol.Derived {
@@ -90,9 +92,9 @@ var epaxosCore = &Core{
 // wpaxosCore is one group of keys of WPaxos: multi-Paxos whose leader hands the group over to who asks for it.
 var wpaxosCore = &Core{
 	Name:  "wpaxos",
-	Codec: paxos.Codec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true, Roams: true, Fixed: true,
-	Wrote:   paxos.Wrote,
+	Codec: multipaxos.Codec,
+	Cells: true, Accepted: multipaxos.Accepted, Hints: true, Flexible: true, Roams: true, Fixed: true,
+	Wrote:   multipaxos.Wrote,
 	Mutants: wpaxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return wpaxos.New(s, rec) },
 }
@@ -154,7 +156,7 @@ var list = []*Protocol{
 		Placements: []protocol.Placement{protocol.PlacementCopy},
 	},
 	{
-		Name: "iss", Does: "every member leads, each in slots of its own", Core: iss,
+		Name: "iss", Does: "every member leads, each in slots of its own", Core: issCore,
 		Orders:     []order.Kind{order.KindSingle},
 		Placements: []protocol.Placement{protocol.PlacementCopy},
 	},

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/protocol/paxos/epochs"
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"

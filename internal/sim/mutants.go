@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/epaxos"
-	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/slotpaxos"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
@@ -109,9 +109,9 @@ var places = map[string]struct {
 	string(slotpaxos.MutantAcceptBelowPromise): {slots, 4},
 	string(slotpaxos.MutantBodyAssumed):        {slots, 5},
 	string(slotpaxos.MutantChangeLosesBodies):  {slots, 1},
-	string(paxos.MutantPromiseFirstPart):       {multiPaxos, 5},
-	string(paxos.MutantChangeLosesBodies):      {multiPaxos, 1},
-	string(paxos.MutantSkipLast):               {iss, 5},
+	string(multipaxos.MutantPromiseFirstPart):  {multiPaxos, 5},
+	string(multipaxos.MutantChangeLosesBodies): {multiPaxos, 1},
+	string(multipaxos.MutantSkipLast):          {issName, 5},
 	string(epaxos.MutantUnchecked):             {byKey, 5},
 	string(epaxos.MutantForgetWide):            {byKey, 9},
 }
@@ -145,7 +145,7 @@ func NewHunt(m Mutant) Hunt {
 	if limit := limits[m.Name]; limit > 0 {
 		h.Limit = limit
 	}
-	if m.Name == string(paxos.MutantElectTooFew) || m.Name == string(paxos.MutantISSElectTooFew) {
+	if m.Name == string(multipaxos.MutantElectTooFew) || m.Name == string(multipaxos.MutantISSElectTooFew) {
 		h.Nodes, h.Quorums = 5, "4/2"
 	}
 	if m.Name == string(wpaxos.MutantElectTooFew) {

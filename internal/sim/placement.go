@@ -22,7 +22,7 @@ const (
 	slots           = "slotpaxos"
 	lcr             = "lcr"
 	multiPaxos      = "multi-paxos"
-	iss             = "iss"
+	issName         = "iss"
 	byKey           = "epaxos"
 	wPaxos          = "wpaxos"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, paxos.Codec, factory(change), conformance.Options{Fixed: true, Seeds: testsize.Pick[uint64](testsize.Seeds, 2, 5, 20)})
+			conformance.RunWith(t, multipaxos.Codec, factory(change), conformance.Options{Fixed: true, Seeds: testsize.Pick[uint64](testsize.Seeds, 2, 5, 20)})
 		})
 	}
 }
@@ -58,7 +58,7 @@ func TestZones(t *testing.T) {
 			require.NoError(t, err)
 			o := conformance.Options{Fixed: true, Members: members}
 			for seed := range uint64(12) {
-				if what := conformance.HuntWith(paxos.Codec, factory(zones.Set), o, seed, nil); what != "" {
+				if what := conformance.HuntWith(multipaxos.Codec, factory(zones.Set), o, seed, nil); what != "" {
 					t.Errorf("seed %d: %s", seed, what)
 				}
 			}
@@ -68,7 +68,7 @@ func TestZones(t *testing.T) {
 
 // Members' membership is fixed, and nobody is left without an answer.
 func TestChangesAreRefused(t *testing.T) {
-	net := conformance.NewNet(t, 1, 1, paxos.Codec, factory(nil))
+	net := conformance.NewNet(t, 1, 1, multipaxos.Codec, factory(nil))
 	var out protocol.Effects
 	net.Nodes[0].Core.Step(0, protocol.ProposeChange{Context: 7}, &out)
 	require.Equal(t, []protocol.Rejection{{Context: 7, Reason: protocol.ReasonFixed}}, out.Reject)

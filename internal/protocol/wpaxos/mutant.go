@@ -3,7 +3,7 @@ package wpaxos
 import (
 	"fmt"
 
-	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -31,9 +31,9 @@ var Mutants = [...]protocol.MutantInfo{
 
 // inner is how multi-Paxos below knows them.
 var inner = map[protocol.Mutant]protocol.Mutant{
-	MutantStealUnasked: paxos.MutantLeadUnasked, MutantPromiseUndecided: paxos.MutantPromiseUndecided,
-	MutantPromiseEarly: paxos.MutantPromiseEarly, MutantReadAlone: paxos.MutantReadAlone,
-	MutantReadBelowFloor: paxos.MutantReadBelowFloor, MutantElectTooFew: paxos.MutantElectTooFew, MutantAnyFound: paxos.MutantAnyFound,
+	MutantStealUnasked: multipaxos.MutantLeadUnasked, MutantPromiseUndecided: multipaxos.MutantPromiseUndecided,
+	MutantPromiseEarly: multipaxos.MutantPromiseEarly, MutantReadAlone: multipaxos.MutantReadAlone,
+	MutantReadBelowFloor: multipaxos.MutantReadBelowFloor, MutantElectTooFew: multipaxos.MutantElectTooFew, MutantAnyFound: multipaxos.MutantAnyFound,
 }
 
 // innerMutant is the mutant as multi-Paxos knows it. It returns a [*protocol.SettingsError].

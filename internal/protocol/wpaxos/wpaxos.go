@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -12,13 +12,13 @@ import (
 // WPaxos is one group of keys on one member: an instance of multi-Paxos whose leader, the owner, hands the group over to who
 // asks for most of its commands. See protocol.Core for how to use it.
 type WPaxos struct {
-	inner   *paxos.Paxos
+	inner   *multipaxos.Paxos
 	self    protocol.MemberID
 	quorums quorum.System
 	asking  asking
 	// owns is the ballot under which this member owns the group, and asking counts; 0: it does not.
 	// Invariant: it is the leader's ballot, or 0 on others.
-	owns paxos.Ballot
+	owns multipaxos.Ballot
 }
 
 // New starts a group from what its disk holds. It returns a [*protocol.SettingsError] or a [*protocol.CorruptError].
@@ -30,7 +30,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*WPaxos, error) {
 	if cfg, err = cfg.WithDefaults(); err != nil {
 		return nil, err
 	}
-	core, err := paxos.New(cfg, rec)
+	core, err := multipaxos.New(cfg, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +67,9 @@ func (w *WPaxos) count(in protocol.Input) (to protocol.MemberID) {
 		return w.asking.ask(w.self, 1)
 	case *protocol.Message:
 		switch in.Type {
-		case paxos.MsgPropose:
+		case multipaxos.MsgPropose:
 			return w.asking.ask(in.From, commands(in.Entries))
-		case paxos.MsgRead:
+		case multipaxos.MsgRead:
 			return w.asking.ask(in.From, 1)
 		}
 	}

@@ -1,0 +1,140 @@
+package multipaxos
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+)
+
+// removed reports whether this member was removed for ever, as far as it knows.
+func (s *Paxos) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
+
+// proposeChange takes a change in on the leader. It waits there until all before it is decided.
+func (s *Paxos) proposeChange(in protocol.ProposeChange) {
+	reason := slots.Takes(&s.conf, s.cfg.Self, s.role, s.leader, &in)
+	switch {
+	case reason != protocol.ReasonNone:
+		s.refuse(in.Context, reason)
+	case s.lead.hand.to != 0:
+		s.refuse(in.Context, protocol.ReasonTransferring)
+	case s.changing():
+		s.refuse(in.Context, protocol.ReasonChangePending)
+	default:
+		if _, reason := s.changed(in.Changes); reason != protocol.ReasonNone {
+			s.refuse(in.Context, reason)
+			return
+		}
+		s.lead.change = &in
+		s.fill()
+		s.advance()
+	}
+}
+
+// changing reports whether an earlier change is under way.
+func (s *Paxos) changing() bool {
+	return s.lead.change != nil || s.undecided() != nil || s.settled() < s.log.Last() || s.prop.phase != ready || s.log.Last() < s.prop.floor
+}
+
+// undecided is the configuration that is proposed and not decided; nil if there is none.
+func (s *Paxos) undecided() *protocol.Config {
+	if s.role != protocol.Leader || s.prop.end <= s.log.Last() {
+		return nil
+	}
+	// Nothing is proposed after it.
+	v := s.acc.votes[s.prop.end]
+	if v.entry.Kind != protocol.EntryConfig {
+		return nil
+	}
+	c, _ := protocol.DecodeConfig(v.entry.Payload) // which was readable
+	return &c
+}
+
+// nextConfig makes the entry of the change that waits.
+func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
+	in := s.lead.change
+	s.lead.change = nil
+	e, reason := slots.NextConfig(&s.conf, in, s.quorums, s.others(), &s.bodies)
+	if reason != protocol.ReasonNone {
+		s.refuse(in.Context, reason)
+		return e, false
+	}
+	return e, true
+}
+
+// proposing is the configuration that this member proposes, or will; nil if it is none.
+func (s *Paxos) proposing() *protocol.Config {
+	if in := s.lead.change; in != nil {
+		if c, reason := s.changed(in.Changes); reason == protocol.ReasonNone {
+			return &c
+		}
+	}
+	return s.undecided()
+}
+
+// changed is the configuration after the changes, or why they are not made.
+func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
+	return slots.Changed(&s.conf, changes, s.quorums, s.others())
+}
+
+// others is what this member, which leads, knows of the others.
+func (s *Paxos) others() slots.Others {
+	o := slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holdsAll}
+	if s.cfg.Mutant == MutantChangeLosesBodies {
+		o.Holds = nil
+	}
+	return o
+}
+
+// answers reports whether a member is well, as far as is known.
+func (s *Paxos) answers(id protocol.MemberID) bool {
+	p := s.peer(id)
+	return id == s.cfg.Self || p != nil && s.active(p)
+}
+
+// caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
+func (s *Paxos) caughtUp(id protocol.MemberID) bool {
+	p := s.peer(id)
+	return p != nil && s.active(p) && !s.streaming[p.id] && p.match >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
+}
+
+// promote makes a joining member a voter once it is caught up.
+func (s *Paxos) promote() {
+	if s.changing() || s.lead.hand.to != 0 {
+		return
+	}
+	if in, ok := slots.Joiner(&s.conf, s.caughtUp); ok {
+		s.proposeChange(in)
+	}
+}
+
+// obeyConfig does what a configuration asks that is in force now, in the place of one with other voters: a
+// leader asks the new ones for promises. Of these it knows only that the old ones gave them.
+func (s *Paxos) obeyConfig(before []protocol.MemberID) {
+	switch s.role {
+	case protocol.Leader:
+		s.trackPeers()
+		if !slices.Equal(before, s.conf.Voters()) && s.cfg.Mutant != MutantChangeUnasked {
+			s.prepare()
+		}
+	case protocol.Candidate, protocol.PreCandidate:
+		if m := s.conf.Find(s.cfg.Self); m == nil || m.Learner {
+			s.giveWay()
+		}
+	}
+}
+
+// configSettled: the slot after a configuration is decided. A leader that is no voter any more has gone on
+// until now, and hands over.
+func (s *Paxos) configSettled() {
+	if m := s.conf.Find(s.cfg.Self); s.role != protocol.Leader || m != nil && !m.Learner {
+		return
+	}
+	for _, p := range s.lead.peers {
+		s.sendAccept(p, nil) // nobody else tells those that leave what is decided
+	}
+	if p := s.mostAdvanced(); p != nil {
+		s.send(p.id, MsgLead, Part{Ballot: s.ballot})
+	}
+	s.giveWay()
+}

@@ -1,0 +1,116 @@
+package multipaxos
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// hard is what was written of the log and the hard state.
+type hard struct {
+	// commit is how many slots the disk is told to be settled, and noted when it was.
+	commit protocol.Index
+	noted  time.Duration
+	// logged: the entries up to here were written. What is decided after it stands in cells, which is as
+	// good, and is written with whatever is written next. hurry: some of it is in no cell, or the members
+	// of the next slots are in it.
+	logged protocol.Index
+	hurry  bool
+	// state is the number of the last write of a ballot of this member's own.
+	state uint64
+	// stale are the slots of cells that are on the disk although their entries are in the log.
+	stale []protocol.Index
+}
+
+func (s *Paxos) record(r protocol.Record) { s.disk.Record(s.out, r) }
+
+func (s *Paxos) drop(slot protocol.Index) {
+	s.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: uint64(slot)}})
+}
+
+// flush writes decided entries to the log if something is written anyway, or if that cannot wait.
+func (s *Paxos) flush() {
+	if s.disk.Wrote() || s.hard.hurry {
+		s.logAll()
+	}
+}
+
+// logAll writes decided entries to the log, and drops their cells. An entry stands behind its cell on the
+// disk, and before what drops the cell.
+func (s *Paxos) logAll() {
+	h := &s.hard
+	h.hurry = false
+	for ; h.logged < s.log.Last(); h.logged++ {
+		e := s.log.At(h.logged + 1)
+		_, voted := s.acc.votes[e.Index]
+		s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: s.unstored(e)})
+		if voted {
+			s.drop(e.Index)
+			delete(s.acc.votes, e.Index)
+		}
+	}
+	for _, slot := range h.stale {
+		s.drop(slot)
+	}
+	h.stale = nil
+}
+
+// writeState makes the ballot durable, and how many slots are decided.
+func (s *Paxos) writeState() {
+	s.logAll()
+	s.hard.commit, s.hard.noted = s.settled(), s.now
+	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.ballot), Commit: s.hard.commit}})
+}
+
+// promise promises a ballot.
+func (s *Paxos) promise(b Ballot) {
+	s.ballot = b
+	s.acc.promise(b, s.log.Last())
+	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: s.acc.encodePromise()})
+	s.writeState()
+}
+
+// vote accepts an entry under what is promised.
+func (s *Paxos) vote(e protocol.Entry) {
+	stored := s.unstored(e)
+	if e.BodySize > 0 {
+		e.Form = protocol.FormWhole
+	}
+	s.acc.accept(&e, s.log.Last())
+	if e.Kind == protocol.EntryConfig && s.cfg.Mutant == MutantChangeEarly {
+		s.conf, _ = protocol.DecodeConfig(e.Payload)
+	}
+	v := s.acc.votes[e.Index]
+	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.cell(), Entry: stored})
+}
+
+// ballotDurable reports whether this member's own ballot is on disk.
+func (s *Paxos) ballotDurable() bool { return s.disk.Done >= s.hard.state }
+
+// stable is up to where this member's disk has all that is decided, or accepted under what it promised.
+func (s *Paxos) stable() protocol.Index {
+	switch d := &s.disk; {
+	case d.Done >= d.Written:
+		return s.acc.reach
+	case d.Durable.Under == s.acc.promised:
+		return d.Durable.Reach
+	}
+	return 0
+}
+
+func (s *Paxos) stalled() bool {
+	return s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout)
+}
+
+func (s *Paxos) persisted(seq uint64) {
+	if !s.disk.Completed(seq) {
+		return
+	}
+	if s.prop.phase == preparing {
+		s.tally()
+	}
+	if s.role == protocol.Leader {
+		s.advance()
+	}
+	s.relayOwn()
+}

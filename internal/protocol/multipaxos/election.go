@@ -1,0 +1,342 @@
+package multipaxos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// rest postpones the election. Chance keeps members apart.
+func (s *Paxos) rest() {
+	s.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
+}
+
+// promiseTo promises another member its ballot. Who proposes under a lower one gives way.
+func (s *Paxos) promiseTo(from protocol.MemberID, b Ballot) {
+	if b <= s.ballot {
+		return
+	}
+	s.giveWay()
+	if s.leader != from {
+		s.leader = 0
+	}
+	s.promise(b)
+}
+
+// onRefused: who answers has promised a higher ballot. Who proposes gives way, and takes a higher one
+// the next time.
+func onRefused(s *Paxos, _ *protocol.Message, p Part) {
+	s.seen = max(s.seen, p.Ballot)
+	if p.Ballot > s.ballot && s.prop.phase != idle {
+		s.giveWay()
+	}
+}
+
+// giveWay ends this member's attempts to propose.
+func (s *Paxos) giveWay() {
+	if s.role == protocol.Follower {
+		return
+	}
+	if c := s.lead.change; c != nil {
+		s.refuse(c.Context, protocol.ReasonNoLeader)
+	}
+	s.failReads(protocol.ReasonNoLeader)
+	s.role, s.leader, s.granted = protocol.Follower, 0, nil
+	s.lead, s.prop = leading{round: s.lead.round}, proposer{seg: s.prop.seg}
+	s.rest()
+}
+
+// hear takes notice of a member that proposes under a ballot that is not out of date.
+func (s *Paxos) hear(from protocol.MemberID, b Ballot) {
+	if b != s.ballot {
+		return
+	}
+	if s.role != protocol.Follower {
+		s.giveWay()
+	}
+	s.leader, s.heard = from, s.now
+	s.rest()
+}
+
+// faithful reports whether to ignore a candidate: the leader was heard of just now. Otherwise a member
+// that was cut off for a while would disturb all.
+func (s *Paxos) faithful(from protocol.MemberID, forced bool) bool {
+	return !forced && s.leader != 0 && from != s.leader && (s.role == protocol.Leader || s.now < s.heard+s.cfg.ElectionTimeout)
+}
+
+// alone: nobody else votes, and this member does nothing about it yet.
+func (s *Paxos) alone() bool {
+	if s.role != protocol.Follower || len(s.conf.Members) == 0 {
+		return false
+	}
+	for i := range s.conf.Members { // without memory of its own: this is asked at every step
+		if m := &s.conf.Members[i]; !m.Learner && m.ID != s.cfg.Self {
+			return false
+		}
+	}
+	return s.votes(s.cfg.Self)
+}
+
+// probe asks whether a quorum would promise, before this member disturbs anybody with a ballot. Who may
+// not stand asks for what it does not know: it may have been removed, and no leader tells it any more.
+func (s *Paxos) probe() {
+	s.giveWay()
+	s.rest()
+	s.leader = 0
+	if m := s.conf.Find(s.cfg.Self); m == nil || m.Learner || s.stalled() {
+		s.askVoters(MsgAsk)
+		return
+	}
+	s.role, s.granted = protocol.PreCandidate, append(s.granted[:0], s.cfg.Self)
+	s.askVoters(MsgProbe)
+	s.countProbes()
+}
+
+// askVoters asks all other voters something.
+func (s *Paxos) askVoters(t protocol.MessageType) {
+	for _, id := range s.conf.Voters() {
+		if id != s.cfg.Self {
+			s.send(id, t, Part{Slot: s.furthest()})
+		}
+	}
+}
+
+// furthest is the last slot of which this member has anything.
+func (s *Paxos) furthest() protocol.Index { return max(s.log.Last(), s.acc.top) }
+
+// onProbe answers whether this member would promise. It would not if it hears of a leader, or if the other
+// one lacks slots that are known here to be decided. Those it is told: a removed member learns so that it
+// was removed.
+func onProbe(s *Paxos, m *protocol.Message, p Part) {
+	lacks := p.Slot < s.log.Last()
+	s.send(m.From, MsgProbed, Part{}).Reject = lacks || s.faithful(m.From, false)
+	if lacks || m.Commit < s.log.Last() && slices.Contains(s.conf.Removed, m.From) {
+		s.tell(m.From, m.Commit)
+	}
+}
+
+func onProbed(s *Paxos, m *protocol.Message, _ Part) {
+	if s.role != protocol.PreCandidate || m.Reject || slices.Contains(s.granted, m.From) {
+		return
+	}
+	s.granted = append(s.granted, m.From)
+	s.countProbes()
+}
+
+func (s *Paxos) countProbes() {
+	won := s.preparers().Vote(func(id protocol.MemberID) quorum.Answer {
+		if slices.Contains(s.granted, id) {
+			return quorum.Granted
+		}
+		return quorum.Missing
+	})
+	if won == quorum.Won {
+		s.elect(false)
+	}
+}
+
+// elect takes a new ballot, and asks for promises. forced: the leader has handed over.
+func (s *Paxos) elect(forced bool) {
+	s.giveWay()
+	s.rest()
+	self := s.conf.Find(s.cfg.Self)
+	if self == nil || self.Learner || s.stalled() {
+		return
+	}
+	s.role, s.leader = protocol.Candidate, 0
+	s.lead.forced = forced
+	s.promise(max(s.ballot, s.seen).After(self))
+	s.hard.state = s.disk.Written
+	s.prepare()
+}
+
+// prepare starts phase 1.
+func (s *Paxos) prepare() {
+	s.prop.begin(s.ballot, s.log.Last())
+	s.lead.open = 0
+	if s.cfg.Mutant == MutantLeadUnasked && s.lead.forced {
+		s.prop.settle()
+		s.becomeLeader(nil)
+		return
+	}
+	s.tendPrepare()
+	s.tally()
+}
+
+// tendPrepare asks those again that have not answered. What was asked under a ballot that is not durable
+// yet has not left, and leaves when it is.
+func (s *Paxos) tendPrepare() {
+	if s.prop.phase != preparing {
+		return
+	}
+	for _, id := range s.conf.Voters() {
+		if id == s.cfg.Self {
+			continue
+		}
+		if a := s.prop.ask(id, s.log.Last()); !a.done && s.now >= a.again {
+			s.askPromise(a)
+		}
+	}
+}
+
+// askPromise asks an acceptor for the next part of what it has accepted.
+func (s *Paxos) askPromise(a *asked) {
+	a.pause = min(max(2*a.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+	a.again = s.now + a.pause
+	p := Part{Ballot: s.ballot, Slot: a.next, Force: s.lead.forced}
+	switch {
+	case s.cfg.Mutant == MutantBallotReused, a.pause > s.cfg.Heartbeat && s.ballotDurable():
+		s.send(a.id, MsgPrepare, p)
+	case a.pause == s.cfg.Heartbeat:
+		s.release(a.id, MsgPrepare, p)
+	}
+}
+
+// onPrepare is phase 1 at an acceptor.
+func onPrepare(s *Paxos, m *protocol.Message, p Part) {
+	if p.Ballot < s.acc.promised {
+		s.send(m.From, MsgRefused, Part{Ballot: s.acc.promised})
+		return
+	}
+	s.rest() // somebody else is at it
+	s.promiseTo(m.From, p.Ballot)
+	if p.Slot <= s.log.Base {
+		s.sendSnapshot(m.From) // what was decided there is not here any more
+		return
+	}
+	answer, entries := s.report(p)
+	t := s.answer(m.From, MsgPromise, answer, MutantPromiseEarly)
+	t.Entries = entries
+}
+
+// answer answers for what is written, when that is durable. early is the mutant that does not wait.
+func (s *Paxos) answer(to protocol.MemberID, t protocol.MessageType, p Part, early protocol.Mutant) *protocol.Message {
+	if s.cfg.Mutant == early {
+		return s.send(to, t, p)
+	}
+	return s.release(to, t, p)
+}
+
+// report lists what this member has of the slots from one on: decided entries and votes, as many as go
+// into one message.
+func (s *Paxos) report(p Part) (answer Part, entries []protocol.Entry) {
+	answer = Part{Ballot: p.Ballot, Slot: p.Slot, Hint: max(s.furthest(), p.Slot-1), Lacking: s.bodies.Missing}
+	last := s.log.Last()
+	if p.Slot <= last {
+		entries = s.log.Run(p.Slot-1, s.cfg.MaxFrameBytes, mostBallots)
+		if through := entries[len(entries)-1].Index; through < last {
+			answer.Hint, answer.More = through, true
+		}
+	}
+	bytes := 0
+	for i := range entries {
+		bytes += entries[i].Bytes()
+	}
+	if s.cfg.Mutant == MutantPromiseUndecided {
+		entries = nil
+	}
+	for i := max(last+1, p.Slot); !answer.More && i <= s.acc.top && s.cfg.Mutant != MutantPromiseForgets; i++ {
+		v, ok := s.acc.votes[i]
+		if !ok {
+			continue
+		}
+		if bytes += v.entry.Bytes(); len(entries) > 0 && (bytes > s.cfg.MaxFrameBytes || len(answer.Ballots) == mostBallots) {
+			answer.Hint, answer.More = i-1, true
+			break
+		}
+		entries, answer.Ballots = append(entries, v.entry), append(answer.Ballots, v.ballot)
+	}
+	return answer, entries
+}
+
+// onPromise takes in what an acceptor has, and asks it for the rest.
+func onPromise(s *Paxos, m *protocol.Message, p Part) {
+	if s.prop.phase != preparing || p.Ballot != s.ballot || !s.takePromised(m, p) || s.prop.phase != preparing {
+		return
+	}
+	a := s.prop.ask(m.From, 0)
+	if p.Slot > a.next || p.Hint+1 < a.next {
+		return // to an earlier question
+	}
+	a.next, a.done, a.pause = p.Hint+1, !p.More || s.cfg.Mutant == MutantPromiseFirstPart, 0
+	a.decided, a.lacking = m.Commit, p.Lacking
+	s.rest()
+	if !a.done {
+		s.goOn()
+		s.prop.ask(m.From, s.log.Last())
+		s.askPromise(a)
+	}
+	if peer := s.peer(m.From); peer != nil {
+		peer.heardOf(s.now)
+		peer.promisedTo(a, s.log.Last())
+	}
+	s.tally()
+}
+
+// goOn lets the others wait while promises come in parts, so that nobody else stands meanwhile.
+func (s *Paxos) goOn() {
+	if s.role != protocol.Candidate || s.now < s.lead.beat {
+		return
+	}
+	s.lead.beat = s.now + s.cfg.Heartbeat
+	for _, id := range s.conf.Voters() {
+		if id != s.cfg.Self {
+			s.send(id, MsgHeartbeat, Part{Ballot: s.ballot, More: true})
+		}
+	}
+}
+
+// takePromised takes in the entries of a promise, and reports whether they are all here.
+func (s *Paxos) takePromised(m *protocol.Message, p Part) bool {
+	undecided := 0
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if e.Index <= m.Commit {
+			continue
+		}
+		if undecided++; undecided > len(p.Ballots) || !s.whole(e) || !slots.Readable(e) {
+			return false
+		}
+	}
+	at := 0
+	for i := range m.Entries {
+		e := m.Entries[i]
+		if e.Index <= m.Commit {
+			if !s.learnFrom(m.From, &e) {
+				return false
+			}
+			continue
+		}
+		if s.cfg.Mutant != MutantOwnValue {
+			s.prop.note(vote{p.Ballots[at], e}, s.cfg.Mutant == MutantAnyFound)
+		}
+		at++
+	}
+	return true
+}
+
+// tally ends phase 1 if a quorum has promised. What this member itself has accepted counts too.
+func (s *Paxos) tally() {
+	self := s.cfg.Self
+	if s.disk.Done < s.hard.state {
+		self = 0
+	}
+	if !s.prop.promised(s.preparers(), self) {
+		return
+	}
+	for i := s.log.Last() + 1; i <= s.acc.top; i++ {
+		if v, ok := s.acc.votes[i]; ok && s.cfg.Mutant != MutantOwnValue {
+			s.prop.note(v, s.cfg.Mutant == MutantAnyFound)
+		}
+	}
+	asked := s.prop.asked
+	s.prop.settle()
+	if s.role != protocol.Leader {
+		s.becomeLeader(asked)
+	}
+	s.fill()
+	s.advance()
+}

@@ -1,0 +1,49 @@
+package multipaxos
+
+import "github.com/braidlog/braid/protocol"
+
+// count counts a slot of the log.
+func (s *ISS) count(e *protocol.Entry) {
+	s.slots++
+	if isNil(e) {
+		s.skipped++
+	}
+}
+
+func (s *ISS) epochStatus() *protocol.EpochStatus {
+	if s.epoch == nil {
+		return nil
+	}
+	st := &protocol.EpochStatus{
+		Number: s.epoch.Number, First: s.epoch.First, Last: s.epoch.Last, Ending: s.ending, Unsettled: s.settled() < s.log.Last(),
+		Slots: s.slots, Skipped: s.skipped,
+	}
+	for _, b := range s.parts {
+		st.Segments = append(st.Segments, b.status())
+	}
+	for _, id := range s.epoch.Voters {
+		if !s.epoch.Leads(id) {
+			st.Banned = append(st.Banned, id)
+			st.BannedUntil = append(st.BannedUntil, s.history.BannedUntil(id))
+		}
+	}
+	return st
+}
+
+func (b *broadcast) status() protocol.SegmentStatus {
+	st := protocol.SegmentStatus{
+		Leader: b.leader, Last: b.seg.last, Decided: b.upto, Slots: b.turns.Len(), Ballot: uint64(b.acc.promised >> 8),
+	}
+	for _, x := range b.nils {
+		st.Skipped += b.turns.Before(x.to+1) - b.turns.Before(x.from)
+	}
+	if st.Ballot == 0 {
+		return st
+	}
+	for i := range b.s.conf.Members {
+		if m := &b.s.conf.Members[i]; Ballot(m.Slot) == b.acc.promised&0xff {
+			st.By = m.ID
+		}
+	}
+	return st
+}

@@ -1,0 +1,265 @@
+package multipaxos
+
+import (
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+)
+
+// onAccept is phase 2 at an acceptor. What the message has up to its commit index is decided.
+func onAccept(s *Paxos, m *protocol.Message, p Part) {
+	if proposerOf(m, p) == s.cfg.Self {
+		return
+	}
+	if p.Ballot < s.acc.promised {
+		s.refuseAccept(m, p)
+		return
+	}
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if i > 0 && e.Index != m.Entries[i-1].Index+1 || !slots.Readable(e) || e.Index > m.Commit && !s.whole(e) {
+			return // not what a leader sends
+		}
+	}
+	s.promiseTo(proposerOf(m, p), p.Ballot)
+	s.hear(proposerOf(m, p), p.Ballot)
+	for i := range m.Entries {
+		switch e := &m.Entries[i]; {
+		case e.Index <= s.log.Last():
+			if e.Index <= m.Commit && s.diverges(proposerOf(m, p), e) {
+				return
+			}
+		case e.Index <= m.Commit:
+			if s.cfg.Mutant != MutantCommitLate {
+				s.learnCommit(e.Index - 1) // a slow member accepted what is before it, and hears only now that it is decided
+			}
+			s.learnNext(e)
+		case e.Index <= s.log.Last()+mostAhead:
+			s.accept(e)
+		}
+	}
+	s.learnCommit(m.Commit)
+	switch {
+	case m.Type == MsgRelay:
+		s.relay(m, p)
+	case m.Context != 0:
+		s.acknowledge(m, p)
+	}
+}
+
+// refuseAccept tells a proposer that a higher ballot was promised. The mutant accepts all the same.
+func (s *Paxos) refuseAccept(m *protocol.Message, p Part) {
+	if s.cfg.Mutant != MutantAcceptBelowPromise || len(m.Entries) == 0 {
+		s.send(proposerOf(m, p), MsgRefused, Part{Ballot: s.acc.promised})
+		return
+	}
+	for _, e := range m.Entries {
+		if e.Index > s.log.Last() && s.whole(&e) {
+			v := vote{p.Ballot, e}
+			s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.cell(), Entry: s.unstored(e)})
+			s.acc.votes[e.Index], s.acc.top = v, max(s.acc.top, e.Index)
+		}
+	}
+	s.release(m.From, MsgAccepted, Part{Ballot: p.Ballot, Slot: m.Entries[len(m.Entries)-1].Index}).Context = m.Context
+}
+
+// mostAhead is how far after what is decided a slot may be in which anything is accepted. It is far more
+// than what is proposed ahead of decisions.
+const mostAhead = 1 << 20
+
+// accept accepts an entry, unless this member did that already.
+func (s *Paxos) accept(e *protocol.Entry) {
+	if v, ok := s.acc.votes[e.Index]; !ok || v.ballot != s.acc.promised {
+		s.vote(*e)
+	}
+}
+
+// acknowledge says how far this member has accepted, when that is durable. Frames that were taken in
+// together are acknowledged together.
+func (s *Paxos) acknowledge(m *protocol.Message, p Part) {
+	said := Part{Ballot: p.Ballot, Slot: s.acc.reach, Lacking: s.bodies.Missing, Promised: true}
+	if n := len(s.out.Release); n > 0 && s.cfg.Mutant != MutantAcceptedEarly {
+		a := s.out.Release[n-1]
+		if was, ok := a.Part.(*Part); ok && a.Type == MsgAccepted && a.To == m.From && was.Ballot == p.Ballot {
+			s.out.Seq = s.disk.Touch()
+			*was, a.Context = said, max(a.Context, m.Context)
+			return
+		}
+	}
+	s.answer(m.From, MsgAccepted, said, MutantAcceptedEarly).Context = m.Context
+}
+
+// learnCommit learns that the slots up to an index are decided, by the leader whose ballot is promised: as
+// far as this member has accepted there what that leader proposed.
+func (s *Paxos) learnCommit(commit protocol.Index) {
+	for next := s.log.Last() + 1; next <= commit; next++ {
+		v, ok := s.acc.votes[next]
+		if !ok || v.ballot != s.acc.promised && s.cfg.Mutant != MutantLearnOlderBallot {
+			return
+		}
+		s.learn(v.entry)
+	}
+}
+
+// learnNext takes over what another member says is decided, if it is in the slot after the last.
+func (s *Paxos) learnNext(e *protocol.Entry) {
+	if e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
+		s.learn(*e)
+	}
+}
+
+// learnFrom is learnNext for entries that a member tells. It reports false if this member stops, because something else
+// is decided here.
+func (s *Paxos) learnFrom(from protocol.MemberID, e *protocol.Entry) bool {
+	if s.diverges(from, e) {
+		return false
+	}
+	s.learnNext(e)
+	return true
+}
+
+// diverges reports whether a member has decided something else than this one has. Then this member stops.
+func (s *Paxos) diverges(from protocol.MemberID, e *protocol.Entry) bool {
+	err := s.log.Diverges(s.cfg.Instance, from, e)
+	if err != nil {
+		s.out.Diverged, s.stopped = err, true
+	}
+	return err != nil
+}
+
+// learn takes over what is decided in the slot after the last.
+func (s *Paxos) learn(e protocol.Entry) {
+	s.superseded(&e)
+	s.leaving = nil
+	voters := s.conf.Voters()
+	if e.Kind == protocol.EntryConfig {
+		s.leaving = s.conf.All()
+		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
+	}
+	if e.BodySize > 0 && s.acc.holds(&e) {
+		e.Form = protocol.FormWhole // also if who sent it could not read the body
+	}
+	// A vote under an older ballot would not say any more, after a crash, that this is what was decided.
+	s.hard.hurry = s.hard.hurry || !s.acc.holdsNow(&e) || e.Kind == protocol.EntryConfig
+	if s.role == protocol.Leader && e.Index <= s.prop.end {
+		s.lead.open -= e.Bytes()
+	}
+	s.log.Append(e)
+	s.bodies.Learned(&e)
+	s.acc.extend(e.Index)
+	s.prop.forget(e.Index)
+	if e.Kind == protocol.EntryConfig {
+		s.obeyConfig(voters)
+	} else if e.Index == s.log.ConfigAt+1 {
+		s.configSettled()
+	}
+}
+
+// superseded: a leader that learns that something else was decided in a slot in which it proposed gives way. Some others may
+// have accepted its value, and would take that as decided if it told them under its ballot up to where all is decided.
+func (s *Paxos) superseded(e *protocol.Entry) {
+	if v, ok := s.acc.votes[e.Index]; ok && s.role == protocol.Leader && v.ballot == s.ballot && !same(&v.entry, e) {
+		s.giveWay()
+	}
+}
+
+func onAsk(s *Paxos, m *protocol.Message, _ Part) { s.tell(m.From, m.Commit) }
+
+// tell sends a member decided entries after an index, as many as fit into a message, or a snapshot.
+func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
+	switch {
+	case after < s.log.Base:
+		s.sendSnapshot(to)
+	case after < s.log.Last():
+		s.send(to, MsgTell, Part{}).Entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
+	}
+}
+
+// onTell learns, and asks for more as long as there is.
+func onTell(s *Paxos, m *protocol.Message, _ Part) {
+	before := s.log.Last()
+	for i := range m.Entries {
+		if !s.learnFrom(m.From, &m.Entries[i]) {
+			return
+		}
+	}
+	if s.log.Last() > before && s.log.Last() < m.Commit {
+		s.send(m.From, MsgAsk, Part{})
+	}
+}
+
+// sendSnapshot asks for a snapshot for a member, unless one is under way.
+func (s *Paxos) sendSnapshot(to protocol.MemberID) {
+	if to != s.cfg.Self && !s.streaming[to] {
+		s.streaming[to] = true
+		s.out.Snapshots = append(s.out.Snapshots, to)
+	}
+}
+
+// snapshotSent: the member has it, or will be found to lack it at the next heartbeat.
+func (s *Paxos) snapshotSent(in protocol.SnapshotSent) {
+	delete(s.streaming, in.To)
+	p := s.peer(in.To)
+	if p == nil {
+		return
+	}
+	p.restart(max(p.next, in.Index+1))
+	p.lost, p.lostAt = true, stamp(s.now)
+	if in.Index == 0 && s.cannotBring() {
+		s.passOn()
+	}
+}
+
+// cannotBring reports whether nothing can be decided unless snapshots are sent: no quorum has all that this
+// leader's log begins after. If they cannot be sent either, because the state here is damaged, the others
+// find out without this member what was decided: they accepted it.
+func (s *Paxos) cannotBring() bool {
+	return s.role == protocol.Leader && protocol.Index(s.acceptors().Agreed(s.accepted)) < s.log.Base
+}
+
+// passOn lets another voter stand, any that answers.
+func (s *Paxos) passOn() {
+	var others []protocol.MemberID
+	for _, p := range s.lead.peers {
+		if s.votes(p.id) && s.active(p) {
+			others = append(others, p.id)
+		}
+	}
+	if n := uint64(len(others)); n > 0 {
+		s.send(others[s.chance.Draw()%n], MsgLead, Part{Ballot: s.ballot})
+	}
+	s.giveWay()
+}
+
+// snapshotReceived takes a snapshot that is ahead of what is known here to be decided. What was accepted
+// after it stays.
+func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
+	if in.Base.Index <= s.log.Last() {
+		return
+	}
+	base := in.Base
+	base.Config = base.Config.Clone()
+	s.give()
+	if s.role == protocol.Leader {
+		s.giveWay() // another one leads, or did
+	}
+	s.disk.Install()
+	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
+	for i := s.hard.logged + 1; i <= min(base.Index, s.acc.top); i++ {
+		if _, voted := s.acc.votes[i]; voted {
+			s.drop(i)
+			delete(s.acc.votes, i)
+		}
+	}
+	has := slots.After(&base)
+	s.log, s.conf, s.bodies = has.Log, has.Config, has.Bodies
+	s.hard.logged, s.hard.hurry = base.Index, false
+	s.given, s.leaving = base.Index, nil
+	s.acc.extend(base.Index)
+	s.prop.forget(base.Index)
+	s.writeState()
+	s.out.Install = &base
+	s.obeyConfig(nil)
+	if s.prop.phase == preparing {
+		s.tendPrepare()
+	}
+}

@@ -1,0 +1,159 @@
+package multipaxos
+
+import (
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+)
+
+// The messages. In all of them Commit is up to where the sender knows all slots to be decided. Term is the
+// highest ballot that the sender knows.
+const (
+	MsgProbe          = protocol.FirstOwnType + iota // would you promise? Slot: the last of which the sender has anything
+	MsgProbed                                        // the answer, perhaps no
+	MsgPrepare                                       // phase 1: Ballot, for all slots from Slot on
+	MsgPromise                                       // Ballot: what the sender has of the slots from Slot to Hint; More: there are others
+	MsgAccept                                        // phase 2: Ballot, entries. Those up to Commit are decided
+	MsgAccepted                                      // Ballot, Slot: all up to here is decided or accepted under the ballot
+	MsgRefused                                       // Ballot: one that is higher than what was asked for
+	MsgHeartbeat                                     // a leader's. Slot: what the receiver acknowledged; Promised: it has
+	MsgAlive                                         // the answer: as Accepted, of the disk; Hint: of the memory; Logged
+	MsgPropose                                       // entries for the leader
+	MsgProposeRefused                                // ID, Reason
+	MsgRead                                          // a read for the leader. Round: the sender's life
+	MsgReadAnswer                                    // Slot: the read point; or Reason
+	MsgLead                                          // stand for election at once
+	MsgAsk                                           // for the slots after Commit
+	MsgTell                                          // decided entries
+	MsgRelay                                         // as Accept, and pass it on to Members. Context: the last slot; 0: nobody answers
+	MsgRelayed                                       // as Accept, of the leader in Members, by a relay, which is answered. Context: as in Relay
+	MsgGathered                                      // Ballot, Held: what members of a group have accepted
+)
+
+// Codec is what members know of these messages.
+var Codec = &protocol.Codec{
+	Types: []protocol.Traits{
+		{Name: "Probe", Way: protocol.Urgent}, {Name: "Probed", Way: protocol.Urgent},
+		{Name: "Prepare"}, {Name: "Promise"},
+		{Name: "Accept", Brings: protocol.BringsLog}, {Name: "Accepted"}, {Name: "Refused"},
+		{Name: "Heartbeat", Way: protocol.BothWays}, {Name: "Alive", Way: protocol.SameWay},
+		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
+		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
+		{Name: "Lead", Way: protocol.Urgent}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
+		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true}, {Name: "Gathered"},
+	},
+	Decode: decode, Describe: describe, Claims: claims,
+}
+
+// Part is what these messages say beside the head that all protocols' messages have. Which fields mean
+// something depends on the type; unused ones are zero.
+type Part struct {
+	Ballot             Ballot
+	Slot, Hint, Logged protocol.Index
+	Round              uint64 // Heartbeat, Alive: the confirmation of leadership; Read, ReadAnswer: who asked
+	// ProposeRefused: whose first command it is, and why not. ReadAnswer: why not.
+	ID       protocol.ProposalID
+	Reason   protocol.Reason
+	Force    bool // Prepare: the leader has handed over
+	More     bool // Promise: there are slots after Hint of which the sender has something. Heartbeat: the sender does not lead yet
+	Lacking  bool // Promise, Accepted, Alive: bodies of decided entries are missing here
+	Promised bool // Heartbeat: the receiver has promised the ballot. Accepted, Alive: the sender has, on its disk
+	// Ballots are those of the entries after Commit, in a Promise.
+	Ballots []Ballot
+	// Members are those of a Relay's group but for the relay, or a Relayed's proposer.
+	Members []protocol.MemberID
+	// Held is what a Gathered says.
+	Held []held
+}
+
+const partSize = 8*8 + 2
+
+// mostBallots is how many entries a Promise may have.
+const mostBallots = 4096
+
+// Append implements protocol.Part.
+func (p *Part) Append(dst []byte) []byte {
+	dst = slots.AppendNumbers(dst,
+		uint64(p.Ballot), uint64(p.Slot), uint64(p.Hint), uint64(p.Logged), p.Round,
+		uint64(p.ID.Session.Member), p.ID.Session.Incarnation, p.ID.Seq,
+	)
+	dst = append(dst, slots.Flags(p.Force, p.More, p.Lacking, p.Promised), byte(p.Reason))
+	for _, b := range p.Ballots {
+		dst = slots.AppendNumbers(dst, uint64(b))
+	}
+	return appendRelay(dst, p.Members, p.Held)
+}
+
+// decode is the codec's. A message and its part are one piece of memory.
+func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
+	if n := len(b) - partSize; n < 0 || n%8 != 0 || n > 8*mostOf(t) {
+		return nil, slots.CorruptPart(t, b)
+	}
+	m := &struct {
+		protocol.Message
+		part Part
+	}{}
+	u := func(i int) uint64 { return slots.Number(b, i) }
+	flags := b[64]
+	m.part = Part{
+		Ballot: Ballot(u(0)), Slot: protocol.Index(u(1)), Hint: protocol.Index(u(2)), Logged: protocol.Index(u(3)), Round: u(4),
+		ID:     protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(5)), Incarnation: u(6)}, Seq: u(7)},
+		Reason: protocol.Reason(b[65]), Force: slots.Flag(flags, 0), More: slots.Flag(flags, 1), Lacking: slots.Flag(flags, 2), Promised: slots.Flag(flags, 3),
+	}
+	switch rest := b[partSize:]; t {
+	case MsgRelay, MsgRelayed:
+		m.part.Members = decodeMembers(rest)
+	case MsgGathered:
+		m.part.Held = decodeHeld(rest)
+	default:
+		for at := 0; at < len(rest); at += 8 {
+			m.part.Ballots = append(m.part.Ballots, Ballot(slots.Number(rest[at:], 0)))
+		}
+	}
+	m.Part = &m.part
+	return &m.Message, nil
+}
+
+// mostOf is how many numbers may follow a part of a type.
+func mostOf(t protocol.MessageType) int {
+	switch t {
+	case MsgPromise:
+		return mostBallots
+	case MsgRelay, MsgRelayed, MsgGathered:
+		return 2 * mostHeld
+	}
+	return 0
+}
+
+// describe says for a person what is in a message.
+func describe(m *protocol.Message) string {
+	p := partOf(m)
+	var s slots.Words
+	s.Add(p.Ballot != 0, "ballot %s", p.Ballot)
+	s.Add(p.Slot != 0, "slot %d", p.Slot)
+	s.Add(p.Hint != 0, "hint %d", p.Hint)
+	s.Add(p.Logged != 0, "logged %d", p.Logged)
+	s.Add(len(p.Ballots) > 0, "accepted %s", p.Ballots)
+	s.Add(p.More, "more")
+	s.Add(p.Force, "forced")
+	s.Add(p.Lacking, "lacking")
+	s.Add(p.Promised, "promised")
+	s.Add(len(p.Members) > 0, "members %s", p.Members)
+	s.Add(len(p.Held) > 0, "held %s", p.Held)
+	s.Add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
+	return s.String()
+}
+
+// claims says for judges what must be so if a member sends a message.
+func claims(m *protocol.Message) (c protocol.Claims) {
+	switch p := partOf(m); m.Type {
+	case MsgPrepare, MsgAccept:
+		c.Term = true // it is the sender's ballot
+	case MsgHeartbeat:
+		c.Acked = p.Slot
+	case MsgLead:
+		c.Moves = true
+	}
+	return c
+}
+
+func partOf(m *protocol.Message) Part { return slots.PartOf[Part](m) }

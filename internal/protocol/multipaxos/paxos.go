@@ -1,0 +1,288 @@
+package multipaxos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// Paxos is one instance of multi-Paxos on one member. See protocol.Core for how to use it.
+type Paxos struct {
+	cfg protocol.Settings
+	// quorums are those of the two phases. They fit the voters of every configuration that is in force.
+	quorums quorum.System
+	// relayGroups is into how many groups this member puts the others; 0: it sends to all.
+	relayGroups int
+
+	// now and out belong to the step under way.
+	now time.Duration
+	out *protocol.Effects
+
+	started bool
+	chance  slots.Chance
+	// life is drawn at the first tick; 0 before. It marks the questions of this life of the member.
+	life uint64
+
+	log  slots.Log
+	disk slots.Disk
+	hard hard
+	// conf is in force in the slots after the log's last. leaving are the members of the one before, while
+	// the log ends with conf.
+	conf    protocol.Config
+	leaving []protocol.MemberID
+	// given is how far Effects.Commit went; equal to settled() between steps.
+	given protocol.Index
+
+	acc    acceptor
+	bodies slots.Bodies
+	// ballot is what the acceptor promised, perhaps to this member itself. One of its own is durable before
+	// it is used. seen is the highest that others said they promised: one of its own is to be above it.
+	ballot, seen Ballot
+
+	role   protocol.Role
+	leader protocol.MemberID // who proposes, as far as is known; 0: nobody
+	// heard is when the leader was last heard of, stand when to stand for election.
+	heard, stand time.Duration
+	// granted are the members that would promise, while this member asks.
+	granted []protocol.MemberID
+
+	prop proposer
+	lead leading
+	// gather is what this member gathers as a relay.
+	gather gathering
+	// streaming are the members that are being sent a snapshot from here.
+	streaming map[protocol.MemberID]bool
+	// stopped: this member accepted or promised more than it holds, or has decided something else than another one. It
+	// does nothing any more.
+	stopped bool
+}
+
+// New starts an instance from what its disk holds. It returns a [*protocol.SettingsError] or a
+// [*protocol.CorruptError].
+func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
+	cfg, quorums, err := slots.Flexible("multi-paxos", Settings, cfg, slices.Concat(Mutants[:], scripted[:]))
+	if err != nil {
+		return nil, err
+	}
+	had, err := slots.Recover(&rec, cfg.CacheBytes, func(*protocol.Entry) {})
+	if err != nil {
+		return nil, err
+	}
+	if err := slots.Fit(quorums, &had.Config); err != nil {
+		return nil, err
+	}
+	s := &Paxos{
+		cfg: cfg, quorums: quorums, relayGroups: RelayGroups.In(cfg.Own), chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
+		given: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
+	}
+	last := s.log.Last()
+	s.acc = newAcceptor(all, last)
+	s.acc.older = cfg.Mutant == MutantCountOlderBallot
+	stale, err := s.acc.load(rec.Cells, last)
+	if err != nil {
+		return nil, err
+	}
+	s.acc.promise(max(Ballot(rec.State.Term), s.acc.promised), last)
+	s.ballot = s.acc.promised
+	s.prop.seg = all
+	s.hard = hard{commit: rec.State.Commit, logged: last, stale: stale}
+	s.disk.Durable = slots.Extent{Last: last, Under: s.acc.promised, Reach: s.acc.reach}
+	return s, nil
+}
+
+// Step is protocol.Core's.
+func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects) {
+	if s.stopped {
+		return
+	}
+	s.now, s.out = now, out
+	s.disk.Begin()
+	if !s.started {
+		s.started = true
+		s.rest()
+	}
+	sent, released := len(out.Send), len(out.Release)
+	role, ballot, leader, conf := s.role, s.ballot, s.leader, s.log.ConfigAt
+	s.take(in)
+	s.timers()
+	s.give()
+	s.flush()
+	s.bundle(sent, released)
+	s.disk.End(slots.Extent{Last: s.hard.logged, Reach: s.acc.reach, Under: s.acc.promised}, now)
+	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
+	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.ConfigAt {
+		out.Changed = true
+	}
+	s.out = nil
+}
+
+func (s *Paxos) take(in protocol.Input) {
+	switch in := in.(type) {
+	case *protocol.Message:
+		s.receive(in)
+	case protocol.Tick:
+		s.mix(in.Random)
+	case protocol.Propose:
+		s.propose(in.Entries)
+	case protocol.ProposeChange:
+		s.proposeChange(in)
+	case protocol.Read:
+		s.read(in.Context)
+	case protocol.Persisted:
+		s.persisted(in.Seq)
+	case protocol.Compact:
+		s.log.Compact(min(in.Index, s.given, s.hard.logged))
+	case protocol.SnapshotReceived:
+		s.snapshotReceived(in)
+	case protocol.SnapshotSent:
+		s.snapshotSent(in)
+	case protocol.Unreachable:
+		s.unreachable(in.Member)
+	case protocol.Unsendable:
+		s.unsendable(in)
+	case protocol.Transfer:
+		s.transfer(in)
+	case protocol.Stand:
+		if s.ballot == 0 && s.leader == 0 && s.role == protocol.Follower {
+			s.elect(false)
+		}
+	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
+		s.bodies = slots.BodiesOf(in)
+	}
+	// Instances of a woven log have more inputs of their own, which mean nothing here.
+}
+
+var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Part){
+	MsgProbe: onProbe, MsgProbed: onProbed, MsgPrepare: onPrepare, MsgPromise: onPromise, MsgRefused: onRefused,
+	MsgAccept: onAccept, MsgAccepted: onAccepted, MsgHeartbeat: onHeartbeat, MsgAlive: onAlive,
+	MsgPropose: onPropose, MsgProposeRefused: onProposeRefused, MsgRead: onRead, MsgReadAnswer: onReadAnswer,
+	MsgLead: onLead, MsgAsk: onAsk, MsgTell: onTell,
+	MsgRelay: onAccept, MsgRelayed: onAccept, MsgGathered: onGathered,
+}
+
+func (s *Paxos) receive(m *protocol.Message) {
+	if m.Instance != s.cfg.Instance || m.To != s.cfg.Self || m.From == s.cfg.Self {
+		return
+	}
+	p := partOf(m)
+	if m.Type == MsgPrepare && s.faithful(m.From, p.Force) {
+		return
+	}
+	if h := handlers[m.Type]; h != nil {
+		h(s, m, p)
+	}
+}
+
+// make is a message with its head.
+func (s *Paxos) make(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+	return &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot), Commit: s.log.Last(), Part: &p}
+}
+
+// send lets a message leave now.
+func (s *Paxos) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+	m := s.make(to, t, p)
+	s.out.Send = append(s.out.Send, m)
+	return m
+}
+
+// release lets a message leave when everything written so far is durable.
+func (s *Paxos) release(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+	m := s.make(to, t, p)
+	s.out.Seq = s.disk.Touch()
+	s.out.Release = append(s.out.Release, m)
+	return m
+}
+
+// refuse refuses a question if somebody waits for the answer.
+func (s *Paxos) refuse(context uint64, reason protocol.Reason) {
+	if context != 0 {
+		s.out.Reject = append(s.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: s.leader})
+	}
+}
+
+// mix adds fresh randomness to the generator.
+func (s *Paxos) mix(random uint64) {
+	s.chance.Mix(random)
+	s.chance.Draw()
+	if s.life == 0 {
+		s.life = s.chance.Draw() | 1
+		s.rest() // the first deadline was drawn without chance
+	}
+}
+
+// timers does what is due.
+func (s *Paxos) timers() {
+	if s.life == 0 {
+		return
+	}
+	if s.role == protocol.Leader {
+		s.tendLead()
+	} else if s.now >= s.stand || s.alone() {
+		s.probe()
+	}
+	s.tendPrepare()
+	s.tendRelay()
+	if s.settled() > s.hard.commit && s.now >= s.hard.noted+s.cfg.Heartbeat {
+		s.writeState()
+	}
+}
+
+// settled is up to where the log is handed over as committed.
+func (s *Paxos) settled() protocol.Index {
+	if s.cfg.Mutant == MutantSettleAtOnce {
+		return s.log.Last()
+	}
+	return s.log.Settled()
+}
+
+// give hands over what is newly settled.
+func (s *Paxos) give() {
+	for ; s.given < s.settled(); s.given++ {
+		s.out.Commit = append(s.out.Commit, s.log.At(s.given+1))
+	}
+}
+
+// The quorums of the two phases under the configuration in force. Every one of phase 1 meets every one of phase 2.
+
+// preparers are those that promise, in phase 1.
+func (s *Paxos) preparers() quorum.Set {
+	if s.cfg.Mutant == MutantElectTooFew {
+		return s.acceptors()
+	}
+	return s.quorums.Elects(quorum.Of(&s.conf))
+}
+
+// acceptors are those that accept, in phase 2.
+func (s *Paxos) acceptors() quorum.Set { return s.quorums.Decides(quorum.Of(&s.conf)) }
+
+// Leads is the ballot under which this member leads; 0: it does not.
+func (s *Paxos) Leads() Ballot {
+	if s.role != protocol.Leader {
+		return 0
+	}
+	return s.ballot
+}
+
+// Status is protocol.Core's.
+func (s *Paxos) Status() protocol.Status {
+	st := protocol.Status{
+		Instance: s.cfg.Instance, Self: s.cfg.Self, Role: s.role, Term: protocol.Term(s.ballot), Leader: s.leader,
+		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.given, Config: s.conf.Clone(),
+		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
+		Unwritten: s.given - min(s.given, s.disk.Durable.Last),
+		Lacking:   s.bodies.Missing, Proposed: s.proposing(), Undecided: s.settled() < s.log.Last(),
+	}
+	if s.role == protocol.Leader {
+		st.K = 1
+	}
+	for _, p := range s.lead.peers {
+		st.Peers = append(st.Peers, protocol.PeerStatus{
+			ID: p.id, Match: p.match, Next: p.next, Needs: p.needs(), Active: s.active(p), Snapshot: s.streaming[p.id],
+			InflightBytes: p.bytes, Lacking: p.lacking,
+		})
+	}
+	return st
+}

@@ -1,0 +1,144 @@
+package multipaxos
+
+import "github.com/braidlog/braid/protocol"
+
+// A read point is how much the leader knew to be decided at a moment when nobody else can have decided
+// more. A quorum of phase 2 says that it has promised nobody a higher ballot: who decides anything under a
+// higher one has a promise of one of them. Reads wait while one confirmation is under way; the next one
+// confirms them all. Other members forward reads and keep no state: who asked repeats a read that was lost.
+
+// query is one read that waits at the leader.
+type query struct {
+	context uint64
+	from    protocol.MemberID // Self: asked here
+	life    uint64            // the asking member's, repeated to it
+}
+
+type reads struct {
+	// waiting are to be part of the next confirmation.
+	waiting []query
+	// asked are part of the confirmation under way: they are served at index when a quorum has confirmed
+	// round. Empty if none is under way.
+	asked []query
+	round uint64
+	index protocol.Index
+}
+
+func (s *Paxos) read(context uint64) {
+	switch {
+	case s.role == protocol.Leader:
+		s.query(query{context: context, from: s.cfg.Self})
+	case s.removed():
+		s.refuse(context, protocol.ReasonRemoved)
+	case s.leader == 0 || s.life == 0:
+		s.refuse(context, protocol.ReasonNoLeader)
+	default:
+		s.send(s.leader, MsgRead, Part{Round: s.life}).Context = context
+	}
+}
+
+func onRead(s *Paxos, m *protocol.Message, p Part) {
+	q := query{context: m.Context, from: m.From, life: p.Round}
+	if s.role != protocol.Leader {
+		s.failRead(q, protocol.ReasonNotLeader)
+		return
+	}
+	s.query(q)
+}
+
+// onReadAnswer passes the leader's answer on, unless an earlier life of this member asked.
+func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
+	switch {
+	case p.Round != s.life:
+	case p.Reason != protocol.ReasonNone:
+		s.refuse(m.Context, p.Reason)
+	default:
+		s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: m.Context, Index: p.Slot})
+	}
+}
+
+// query takes a read in at the leader.
+func (s *Paxos) query(q query) {
+	rd := &s.lead.reads
+	switch {
+	case s.cfg.Mutant == MutantReadAlone && s.current():
+		s.serve(q, s.settled())
+	case len(rd.asked)+len(rd.waiting) >= maxQueries:
+		s.failRead(q, protocol.ReasonOverloaded)
+	default:
+		rd.waiting = append(rd.waiting, q)
+		s.startReads()
+	}
+}
+
+// current reports whether the leader knows all that was decided before it led.
+func (s *Paxos) current() bool {
+	return s.prop.phase == ready && (s.log.Last() >= s.prop.floor || s.cfg.Mutant == MutantReadBelowFloor)
+}
+
+// startReads asks a quorum whether it promised anybody else, for all reads that wait.
+func (s *Paxos) startReads() {
+	rd := &s.lead.reads
+	if len(rd.waiting) == 0 || len(rd.asked) > 0 || !s.current() {
+		return
+	}
+	rd.asked, rd.waiting = rd.waiting, rd.asked[:0]
+	s.lead.round++
+	rd.round, rd.index = s.lead.round, s.log.Last()
+	for _, p := range s.lead.peers {
+		if s.votes(p.id) {
+			s.heartbeat(p)
+		}
+	}
+	s.confirmReads() // enough if nobody else votes
+}
+
+// confirmReads serves the reads under way if a quorum has confirmed their round, and if what they are to
+// see can be handed over.
+func (s *Paxos) confirmReads() {
+	rd := &s.lead.reads
+	for len(rd.asked) > 0 && s.confirmed() >= rd.round && s.prop.phase == ready {
+		for _, q := range rd.asked {
+			s.serve(q, rd.index)
+		}
+		rd.asked = rd.asked[:0]
+		s.startReads()
+	}
+}
+
+func (s *Paxos) confirmed() uint64 {
+	return s.acceptors().Agreed(func(id protocol.MemberID) uint64 {
+		if id == s.cfg.Self {
+			return s.lead.round
+		}
+		if p := s.peer(id); p != nil {
+			return p.round
+		}
+		return 0
+	})
+}
+
+func (s *Paxos) serve(q query, index protocol.Index) {
+	if q.from == s.cfg.Self {
+		s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: q.context, Index: index})
+		return
+	}
+	s.send(q.from, MsgReadAnswer, Part{Round: q.life, Slot: index}).Context = q.context
+}
+
+func (s *Paxos) failRead(q query, reason protocol.Reason) {
+	if q.from == s.cfg.Self {
+		s.refuse(q.context, reason)
+		return
+	}
+	s.send(q.from, MsgReadAnswer, Part{Round: q.life, Reason: reason}).Context = q.context
+}
+
+// failReads refuses all reads that wait.
+func (s *Paxos) failReads(reason protocol.Reason) {
+	rd := &s.lead.reads
+	for _, q := range append(rd.asked, rd.waiting...) {
+		s.failRead(q, reason)
+	}
+	*rd = reads{}
+}

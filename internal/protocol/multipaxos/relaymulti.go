@@ -1,0 +1,182 @@
+package multipaxos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Relays in multi-Paxos. See relay.go for the leader's side, and relaygather.go for the relay's.
+
+// groupPeers makes the groups anew from the peers that are members.
+func (s *Paxos) groupPeers() {
+	var ids []protocol.MemberID
+	for _, p := range s.lead.peers {
+		if p.leaving == 0 {
+			ids = append(ids, p.id)
+		}
+	}
+	s.lead.relays.split(ids, s.relayGroups)
+}
+
+// bundle puts what the step sends to several members of a group into one message to a relay.
+func (s *Paxos) bundle(sent, released int) {
+	r := &s.lead.relays
+	s.out.Send = r.bundle(s.out.Send, sent, s.now, s)
+	s.out.Release = r.bundle(s.out.Release, released, s.now, s)
+}
+
+func (s *Paxos) equal(a, b *protocol.Message) bool {
+	return a.Type == MsgAccept && b.Type == MsgAccept && a.Term == b.Term && a.Commit == b.Commit && sameEntries(a, b)
+}
+
+func (s *Paxos) fit(id protocol.MemberID) bool {
+	p := s.peer(id)
+	return p != nil && p.answered && s.now < p.heard+prompt*s.cfg.Heartbeat
+}
+
+func (s *Paxos) wrap(relay protocol.MemberID, among []*protocol.Message) *protocol.Message {
+	first := among[0]
+	for _, m := range among {
+		if p := s.peer(m.To); p != nil && len(m.Entries) > 0 {
+			p.sentBy(relay, lastSlot(m))
+		}
+	}
+	p := partOf(first)
+	p.Members = receivers(among, relay)
+	m := *first
+	m.Type, m.To, m.Part, m.Context = MsgRelay, relay, &p, uint64(lastSlot(first))
+	return &m
+}
+
+// proposerOf is the member that proposes what a message brings.
+func proposerOf(m *protocol.Message, p Part) protocol.MemberID {
+	if m.Type == MsgRelayed && len(p.Members) == 1 {
+		return p.Members[0]
+	}
+	return m.From
+}
+
+// relay passes on what a proposer sent, which this member has accepted itself.
+func (s *Paxos) relay(m *protocol.Message, p Part) {
+	part := Part{Ballot: p.Ballot, Members: []protocol.MemberID{m.From}}
+	members := make([]protocol.MemberID, 0, len(p.Members)+1)
+	for _, id := range p.Members {
+		if id == s.cfg.Self || id == m.From || slices.Contains(members, id) {
+			continue
+		}
+		members = append(members, id)
+		copied := *m
+		copied.Type, copied.From, copied.To, copied.Part = MsgRelayed, s.cfg.Self, id, &part
+		s.out.Send = append(s.out.Send, &copied)
+	}
+	if m.Context == 0 {
+		return
+	}
+	g := &s.gather
+	g.begin(m.From, p.Ballot)
+	g.pass(passed{lastSlot(m), s.now + s.patience(), s.disk.Written, append(members, s.cfg.Self)}, s.now)
+	s.relayOwn()
+}
+
+// patience is how long a relay waits for the members of its group.
+func (s *Paxos) patience() time.Duration { return s.cfg.Heartbeat / 2 }
+
+// relayOwn takes in what this member itself accepted, as far as that is durable, and tells the proposer if it is time.
+func (s *Paxos) relayOwn() {
+	g, upto := &s.gather, s.stable()
+	if g.to == 0 {
+		return
+	}
+	if g.ballot != s.acc.promised {
+		*g = gathering{} // another one proposes
+		return
+	}
+	if !g.owes(s.cfg.Self) {
+		return
+	}
+	done := s.disk.Done
+	if s.cfg.Mutant == MutantRelayEarly {
+		upto, done = s.acc.reach, s.disk.Written
+	}
+	g.took(held{s.cfg.Self, upto, s.bodies.Missing}, g.own(done), s.now, s.patience())
+	s.tendRelay()
+}
+
+// tendRelay tells the proposer what was gathered for it.
+func (s *Paxos) tendRelay() {
+	g := &s.gather
+	if g.to != 0 && g.ballot == s.acc.promised && g.due(s.now) {
+		s.send(g.to, MsgGathered, Part{Ballot: g.ballot, Held: g.tell(s.cfg.Self, s.cfg.Mutant == MutantRelayListsSilent)})
+	}
+}
+
+// gathered reports whether an answer is one that this member gathers for somebody else.
+func (s *Paxos) gathered(m *protocol.Message, p Part) bool {
+	g := &s.gather
+	if g.to == 0 || g.ballot != p.Ballot || !g.took(held{m.From, p.Slot, p.Lacking}, protocol.Index(m.Context), s.now, s.patience()) {
+		return false
+	}
+	s.tendRelay()
+	return true
+}
+
+// onGathered takes in what a relay tells of its group. Each member counts once, however often it is listed: what it
+// holds replaces what it held.
+func onGathered(s *Paxos, m *protocol.Message, p Part) {
+	if p.Ballot != s.ballot || s.role != protocol.Leader {
+		return
+	}
+	s.lead.relays.tells(m.From, s.now)
+	var told []*peer
+	for _, h := range p.Held {
+		peer := s.peer(h.id)
+		if peer == nil {
+			continue
+		}
+		if h.id == m.From {
+			peer.heardOf(s.now) // of the others this says nothing: it may be old
+		}
+		peer.promised = true
+		peer.told(h.lacking, h.upto, s.prop.end)
+		told = append(told, peer)
+	}
+	s.advance()
+	for _, peer := range told {
+		if s.role != protocol.Leader {
+			return
+		}
+		s.replicateGroup(peer)
+		s.handOver(peer)
+	}
+}
+
+// waits reports whether a peer is sent nothing new until the others of its group have room too.
+func (s *Paxos) waits(p *peer) bool {
+	l := &s.lead
+	return l.paces.holds(l.relays.group(p.id), p, l.peers, s.now, s.cfg.Heartbeat, func(q *peer) bool {
+		return s.streaming[q.id] || len(q.frames) < s.depth(q)
+	})
+}
+
+// replicateGroup sends a peer what it lacks, and the others of its group, which may have waited for it.
+func (s *Paxos) replicateGroup(p *peer) {
+	g := s.lead.relays.group(p.id)
+	s.replicate(p)
+	for _, q := range s.lead.peers {
+		if q != p && slices.Contains(g, q.id) {
+			s.replicate(q)
+		}
+	}
+}
+
+// stranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
+func (s *Paxos) stranded(relay protocol.MemberID) {
+	for _, p := range s.lead.peers {
+		if p.strands(relay) {
+			s.lead.relays.doubt(relay, s.now+s.cfg.ElectionTimeout)
+			p.lose(s.now)
+		}
+	}
+}

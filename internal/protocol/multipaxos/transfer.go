@@ -1,0 +1,78 @@
+package multipaxos
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// handover is a transfer of leadership under way. Nothing is proposed meanwhile.
+type handover struct {
+	// to is the member that should lead, 0 if no transfer is under way; until is when it is given up.
+	to    protocol.MemberID
+	until time.Duration
+	// again is when the member is told once more to stand; 0: it was not told.
+	again time.Duration
+}
+
+func (s *Paxos) transfer(in protocol.Transfer) {
+	if reason := s.beginTransfer(in.To); reason != protocol.ReasonNone {
+		s.refuse(in.Context, reason)
+	}
+}
+
+func (s *Paxos) beginTransfer(to protocol.MemberID) protocol.Reason {
+	switch {
+	case s.role != protocol.Leader && s.leader == 0:
+		return protocol.ReasonNoLeader
+	case s.role != protocol.Leader:
+		return protocol.ReasonNotLeader
+	case to == s.cfg.Self:
+		return protocol.ReasonNone
+	case s.changing(), s.lead.hand.to != 0 && s.lead.hand.to != to:
+		return protocol.ReasonTransferring
+	}
+	p := s.peer(to)
+	if to == 0 {
+		p = s.mostAdvanced()
+	}
+	if p == nil || !s.votes(p.id) {
+		return protocol.ReasonNotVoter
+	}
+	s.lead.hand = handover{to: p.id, until: s.now + s.cfg.ElectionTimeout}
+	s.handOver(p)
+	return protocol.ReasonNone
+}
+
+// votes reports whether a member is a voter.
+func (s *Paxos) votes(id protocol.MemberID) bool {
+	m := s.conf.Find(id)
+	return m != nil && !m.Learner
+}
+
+// mostAdvanced is the active voter that has most; nil if there is none.
+func (s *Paxos) mostAdvanced() (best *peer) {
+	for _, p := range s.lead.peers {
+		if s.votes(p.id) && s.active(p) && (best == nil || p.match > best.match) {
+			best = p
+		}
+	}
+	return best
+}
+
+// handOver tells the next leader to stand, once it has all that is proposed, and nothing waits. It is told
+// again if it goes on to answer.
+func (s *Paxos) handOver(p *peer) {
+	h := &s.lead.hand
+	if p.id != h.to || p.match < s.prop.end || len(s.lead.queue) > 0 || s.now < h.again {
+		return
+	}
+	h.again = s.now + s.cfg.Heartbeat
+	s.send(p.id, MsgLead, Part{Ballot: s.ballot})
+}
+
+func onLead(s *Paxos, m *protocol.Message, p Part) {
+	if s.leader == m.From && p.Ballot == s.ballot {
+		s.elect(true)
+	}
+}

@@ -1,0 +1,28 @@
+package multipaxos
+
+import (
+	"encoding/binary"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// Wrote reports whether multi-Paxos may have written a record. Everything that it writes has the ballot of
+// a member, and votes are for nobody.
+func Wrote(r *protocol.Record) bool {
+	switch r.Kind {
+	case protocol.RecordState:
+		return r.State.Vote == 0 && (r.State.Term == 0 || taken(Ballot(r.State.Term)))
+	case protocol.RecordEntry:
+		return taken(Ballot(r.Entry.Term)) && r.Entry.Kind != protocol.EntryEmpty && common(&r.Entry)
+	case protocol.RecordCell:
+		if r.Cell.Number == all.promiseCell() {
+			return len(r.Cell.Data) == 8 && taken(Ballot(binary.LittleEndian.Uint64(r.Cell.Data)))
+		}
+		v, err := decodeVote(r.Cell)
+		return err == nil && r.Cell.Number&noSlot == 0 && taken(v.ballot)
+	}
+	return true
+}
+
+// taken reports whether some member may have taken a ballot for its own: see [Ballot.After].
+func taken(b Ballot) bool { return b.Number() > 0 }
