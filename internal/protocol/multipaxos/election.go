@@ -311,7 +311,7 @@ func (s *Paxos) takePromised(m *protocol.Message, p Part) bool {
 			continue
 		}
 		if s.cfg.Mutant != MutantOwnValue {
-			s.prop.note(vote{p.Ballots[at], e}, s.cfg.Mutant == MutantAnyFound)
+			s.prop.note(vote{ballot: p.Ballots[at], entry: e}, s.cfg.Mutant == MutantAnyFound)
 		}
 		at++
 	}

@@ -92,7 +92,7 @@ func (r *issReader) spans(n, last uint64) (out spans) {
 	for i := range out {
 		from := last + r.number()
 		last = from + r.number()
-		out[i] = span{protocol.Index(from), protocol.Index(last)}
+		out[i] = span{from: protocol.Index(from), to: protocol.Index(last)}
 	}
 	return out
 }

@@ -13,7 +13,7 @@ func wholeISSPart() *ISSPart {
 	return &ISSPart{
 		Segment: 300, Slot: 303, Hint: 306, Upto: 299, Ballot: 257, Round: 7, Reason: 3, More: true, Lacking: true,
 		ID:  protocol.ProposalID{Session: protocol.Session{Member: 2, Incarnation: 5}, Seq: 9},
-		Nil: spans{{300, 303}, {309, 309}}, Never: spans{{312, 400}}, Ballots: []Ballot{known, 0, 258}, Members: []protocol.MemberID{4, 1},
+		Nil: spans{{from: 300, to: 303}, {from: 309, to: 309}}, Never: spans{{from: 312, to: 400}}, Ballots: []Ballot{known, 0, 258}, Members: []protocol.MemberID{4, 1},
 	}
 }
 
@@ -26,8 +26,8 @@ func TestISSPartsAreEncodedAsEver(t *testing.T) {
 }
 
 func TestISSPartsComeBack(t *testing.T) {
-	gathered := &ISSPart{Segment: 2, Held: []held{{4, 7, false}, {5, 2, true}}}
-	low := &ISSPart{Segment: 5, Upto: 4, Nil: spans{{5, 5}}}
+	gathered := &ISSPart{Segment: 2, Held: []held{{id: 4, upto: 7}, {id: 5, upto: 2, lacking: true}}}
+	low := &ISSPart{Segment: 5, Upto: 4, Nil: spans{{from: 5, to: 5}}}
 	for _, part := range []*ISSPart{wholeISSPart(), {}, {Hint: 1 << 60}, low, gathered} {
 		kind := MsgISSRelay
 		if len(part.Held) > 0 {
@@ -49,7 +49,7 @@ func TestISSPartsComeBack(t *testing.T) {
 // Whatever is read is encoded as it was, and nothing panics.
 func FuzzISSParts(f *testing.F) {
 	f.Add(byte(MsgISSRelay), wholeISSPart().Append(nil))
-	f.Add(byte(MsgISSGathered), (&ISSPart{Segment: 2, Held: []held{{4, 7, false}}}).Append(nil))
+	f.Add(byte(MsgISSGathered), (&ISSPart{Segment: 2, Held: []held{{id: 4, upto: 7}}}).Append(nil))
 	f.Add(byte(MsgISSBeat), (&ISSPart{Slot: 9, Hint: 9, Serving: true}).Append(nil))
 	f.Add(byte(MsgISSAccept), []byte{1, 0, 0, 0x81, 0})
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {

@@ -183,7 +183,7 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 	if m.Context != 0 {
 		peer.measured(s.now - time.Duration(m.Context-1))
 		switch {
-		case peer.lost && m.Context > peer.lostAt, peer.gap(m.Context, p.Hint, s.lead.relays.wait(peer, &s.cfg, s.now, s.fit)):
+		case peer.lost && m.Context > peer.lostAt, peer.gap(m.Context, p.Hint, s.lead.relays.wait(peer, &s.cfg, s.now, grouper{s}.fit)):
 			s.lead.relays.missed(peer, s.now+s.cfg.ElectionTimeout)
 			peer.resume(p.Hint, s.now)
 		case peer.forgot(m.Context, p.Hint):

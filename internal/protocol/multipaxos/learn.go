@@ -54,7 +54,7 @@ func (s *Paxos) refuseAccept(m *protocol.Message, p Part) {
 	}
 	for _, e := range m.Entries {
 		if e.Index > s.log.Last() && s.whole(&e) {
-			v := vote{p.Ballot, e}
+			v := vote{ballot: p.Ballot, entry: e}
 			s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.cell(), Entry: s.unstored(e)})
 			s.acc.votes[e.Index], s.acc.top = v, max(s.acc.top, e.Index)
 		}

@@ -153,8 +153,8 @@ func (w *pacing) holds(g []protocol.MemberID, p *peer, peers []*peer, now, pause
 // prompt: a relay was heard of this many heartbeats ago at most.
 const prompt = 3
 
-// bundler is who puts messages together.
-type bundler interface {
+// Bundler is who puts messages together.
+type Bundler interface {
 	// equal reports whether two messages are the same but for their receivers, and may go by a relay.
 	equal(a, b *protocol.Message) bool
 	// fit reports whether a member is well enough to be a relay.
@@ -164,7 +164,7 @@ type bundler interface {
 }
 
 // bundle puts one message to a relay in the place of equal ones, of those after the first mark messages.
-func (r *relaying) bundle(out []*protocol.Message, mark int, now time.Duration, b bundler) []*protocol.Message {
+func (r *relaying) bundle(out []*protocol.Message, mark int, now time.Duration, b Bundler) []*protocol.Message {
 	if len(r.groups) == 0 {
 		return out
 	}
@@ -191,7 +191,7 @@ func (r *relaying) bundle(out []*protocol.Message, mark int, now time.Duration, 
 }
 
 // equals are the messages that are equal to the first one and go to its group, each to another member.
-func (r *relaying) equals(out []*protocol.Message, b bundler) []*protocol.Message {
+func (r *relaying) equals(out []*protocol.Message, b Bundler) []*protocol.Message {
 	g := r.group(out[0].To)
 	if g == nil || !b.equal(out[0], out[0]) {
 		return nil

@@ -28,13 +28,16 @@ func (s *ISS) groupOthers() {
 
 // bundle puts what the step sends to several members of a group into one message to a relay.
 func (s *ISS) bundle(sent, released int) {
-	s.out.Send = s.relays.bundle(s.out.Send, sent, s.now, s)
-	s.out.Release = s.relays.bundle(s.out.Release, released, s.now, s)
+	s.out.Send = s.relays.bundle(s.out.Send, sent, s.now, bundler{s})
+	s.out.Release = s.relays.bundle(s.out.Release, released, s.now, bundler{s})
 }
 
+// bundler puts messages of ISS together.
+type bundler struct{ s *ISS }
+
 // equal: what messages say of ⊥ may differ. What asks a member what it has goes to it alone.
-func (s *ISS) equal(a, b *protocol.Message) bool {
-	if a.Type != MsgISSAccept || b.Type != MsgISSAccept || a.Term != b.Term || uint64(a.Term) != s.number() || a.Commit != b.Commit || !sameEntries(a, b) {
+func (r bundler) equal(a, b *protocol.Message) bool {
+	if a.Type != MsgISSAccept || b.Type != MsgISSAccept || a.Term != b.Term || uint64(a.Term) != r.s.number() || a.Commit != b.Commit || !sameEntries(a, b) {
 		return false
 	}
 	p, q := a.Part.(*ISSPart), b.Part.(*ISSPart)
@@ -42,24 +45,24 @@ func (s *ISS) equal(a, b *protocol.Message) bool {
 	return p.Segment == q.Segment && p.Ballot == q.Ballot && p.Upto == q.Upto && !asks
 }
 
-func (s *ISS) fit(id protocol.MemberID) bool {
-	o := s.other(id)
-	return o != nil && o.answered && s.now < o.heard+prompt*s.cfg.Heartbeat
+func (r bundler) fit(id protocol.MemberID) bool {
+	o := r.s.other(id)
+	return o != nil && o.answered && r.s.now < o.heard+prompt*r.s.cfg.Heartbeat
 }
 
 // wrap: of ⊥ the message says what one of its receivers may not know.
-func (s *ISS) wrap(relay protocol.MemberID, among []*protocol.Message) *protocol.Message {
+func (r bundler) wrap(via protocol.MemberID, among []*protocol.Message) *protocol.Message {
 	m := *among[0]
 	part := *m.Part.(*ISSPart)
-	b, known := s.segmentAt(part.Segment), s.hasOf(m.To)
+	b, known := r.s.segmentAt(part.Segment), r.s.hasOf(m.To)
 	for _, a := range among {
-		known = min(known, s.hasOf(a.To))
+		known = min(known, r.s.hasOf(a.To))
 		if p := b.peer(a.To); p != nil && len(a.Entries) > 0 {
-			p.sentBy(relay, lastSlot(a))
+			p.sentBy(via, lastSlot(a))
 		}
 	}
-	part.Slot, part.Nil, part.Members = 0, b.nils.beyond(known), receivers(among, relay)
-	m.Type, m.To, m.Part, m.Context = MsgISSRelay, relay, &part, uint64(lastSlot(&m))
+	part.Slot, part.Nil, part.Members = 0, b.nils.beyond(known), receivers(among, via)
+	m.Type, m.To, m.Part, m.Context = MsgISSRelay, via, &part, uint64(lastSlot(&m))
 	return &m
 }
 
@@ -72,11 +75,11 @@ func (s *ISS) segmentAt(first protocol.Index) *broadcast {
 }
 
 // stranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
-func (s *ISS) stranded(relay protocol.MemberID) {
+func (s *ISS) stranded(via protocol.MemberID) {
 	for _, b := range s.parts {
 		for _, p := range b.peers {
-			if p.strands(relay) {
-				s.relays.doubt(relay, s.now+s.cfg.ElectionTimeout)
+			if p.strands(via) {
+				s.relays.doubt(via, s.now+s.cfg.ElectionTimeout)
 				b.lose(p)
 			}
 		}
@@ -108,7 +111,9 @@ func (b *broadcast) relay(m *protocol.Message, p *ISSPart) {
 		return
 	}
 	b.gather.begin(m.From, p.Ballot)
-	b.gather.pass(passed{lastSlot(m), b.s.now + b.s.cfg.Heartbeat/2, b.s.disk.Written, append(members, b.s.cfg.Self)}, b.s.now)
+	b.gather.pass(passed{
+		last: lastSlot(m), due: b.s.now + b.s.cfg.Heartbeat/2, written: b.s.disk.Written, members: append(members, b.s.cfg.Self),
+	}, b.s.now)
 	b.relayOwn()
 }
 

@@ -23,30 +23,33 @@ func (s *Paxos) groupPeers() {
 // bundle puts what the step sends to several members of a group into one message to a relay.
 func (s *Paxos) bundle(sent, released int) {
 	r := &s.lead.relays
-	s.out.Send = r.bundle(s.out.Send, sent, s.now, s)
-	s.out.Release = r.bundle(s.out.Release, released, s.now, s)
+	s.out.Send = r.bundle(s.out.Send, sent, s.now, grouper{s})
+	s.out.Release = r.bundle(s.out.Release, released, s.now, grouper{s})
 }
 
-func (s *Paxos) equal(a, b *protocol.Message) bool {
+// grouper puts messages of multi-Paxos together.
+type grouper struct{ s *Paxos }
+
+func (r grouper) equal(a, b *protocol.Message) bool {
 	return a.Type == MsgAccept && b.Type == MsgAccept && a.Term == b.Term && a.Commit == b.Commit && sameEntries(a, b)
 }
 
-func (s *Paxos) fit(id protocol.MemberID) bool {
-	p := s.peer(id)
-	return p != nil && p.answered && s.now < p.heard+prompt*s.cfg.Heartbeat
+func (r grouper) fit(id protocol.MemberID) bool {
+	p := r.s.peer(id)
+	return p != nil && p.answered && r.s.now < p.heard+prompt*r.s.cfg.Heartbeat
 }
 
-func (s *Paxos) wrap(relay protocol.MemberID, among []*protocol.Message) *protocol.Message {
+func (r grouper) wrap(via protocol.MemberID, among []*protocol.Message) *protocol.Message {
 	first := among[0]
 	for _, m := range among {
-		if p := s.peer(m.To); p != nil && len(m.Entries) > 0 {
-			p.sentBy(relay, lastSlot(m))
+		if p := r.s.peer(m.To); p != nil && len(m.Entries) > 0 {
+			p.sentBy(via, lastSlot(m))
 		}
 	}
 	p := partOf(first)
-	p.Members = receivers(among, relay)
+	p.Members = receivers(among, via)
 	m := *first
-	m.Type, m.To, m.Part, m.Context = MsgRelay, relay, &p, uint64(lastSlot(first))
+	m.Type, m.To, m.Part, m.Context = MsgRelay, via, &p, uint64(lastSlot(first))
 	return &m
 }
 
@@ -76,7 +79,9 @@ func (s *Paxos) relay(m *protocol.Message, p Part) {
 	}
 	g := &s.gather
 	g.begin(m.From, p.Ballot)
-	g.pass(passed{lastSlot(m), s.now + s.patience(), s.disk.Written, append(members, s.cfg.Self)}, s.now)
+	g.pass(passed{
+		last: lastSlot(m), due: s.now + s.patience(), written: s.disk.Written, members: append(members, s.cfg.Self),
+	}, s.now)
 	s.relayOwn()
 }
 
@@ -100,7 +105,7 @@ func (s *Paxos) relayOwn() {
 	if s.cfg.Mutant == MutantRelayEarly {
 		upto, done = s.acc.reach, s.disk.Written
 	}
-	g.took(held{s.cfg.Self, upto, s.bodies.Missing}, g.own(done), s.now, s.patience())
+	g.took(held{id: s.cfg.Self, upto: upto, lacking: s.bodies.Missing}, g.own(done), s.now, s.patience())
 	s.tendRelay()
 }
 
@@ -115,7 +120,7 @@ func (s *Paxos) tendRelay() {
 // gathered reports whether an answer is one that this member gathers for somebody else.
 func (s *Paxos) gathered(m *protocol.Message, p Part) bool {
 	g := &s.gather
-	if g.to == 0 || g.ballot != p.Ballot || !g.took(held{m.From, p.Slot, p.Lacking}, protocol.Index(m.Context), s.now, s.patience()) {
+	if g.to == 0 || g.ballot != p.Ballot || !g.took(held{id: m.From, upto: p.Slot, lacking: p.Lacking}, protocol.Index(m.Context), s.now, s.patience()) {
 		return false
 	}
 	s.tendRelay()
@@ -172,10 +177,10 @@ func (s *Paxos) replicateGroup(p *peer) {
 }
 
 // stranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
-func (s *Paxos) stranded(relay protocol.MemberID) {
+func (s *Paxos) stranded(via protocol.MemberID) {
 	for _, p := range s.lead.peers {
-		if p.strands(relay) {
-			s.lead.relays.doubt(relay, s.now+s.cfg.ElectionTimeout)
+		if p.strands(via) {
+			s.lead.relays.doubt(via, s.now+s.cfg.ElectionTimeout)
 			p.lose(s.now)
 		}
 	}

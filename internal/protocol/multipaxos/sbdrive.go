@@ -269,7 +269,7 @@ func (b *broadcast) onAccepted(m *protocol.Message, p *ISSPart) {
 	if m.Context != 0 && m.Context <= stamp(b.s.now) {
 		peer.measured(b.s.now - time.Duration(m.Context-1))
 		b.s.measured(peer)
-		long := b.s.relays.wait(peer, &b.s.cfg, b.s.now, b.s.fit)
+		long := b.s.relays.wait(peer, &b.s.cfg, b.s.now, bundler{b.s}.fit)
 		lost := peer.gap(m.Context, p.Hint, long)
 		switch {
 		case !lost && (!peer.lost || m.Context <= peer.lostAt):

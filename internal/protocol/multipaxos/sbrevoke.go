@@ -223,7 +223,7 @@ func (b *broadcast) takePromised(m *protocol.Message, p *ISSPart) bool {
 		case p.Ballots[i] == known:
 			b.decide(v)
 		case !b.knows(v.Index):
-			b.prop.note(vote{p.Ballots[i], v}, false)
+			b.prop.note(vote{ballot: p.Ballots[i], entry: v}, false)
 		}
 	}
 	return true
