@@ -5,8 +5,10 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/epaxos"
+	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/multipaxos"
+	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/slotpaxos"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
@@ -41,9 +43,9 @@ var lcrCore = &Core{
 var multiPaxos = &Core{
 	Name:  "multi-paxos",
 	Codec: multipaxos.Codec,
-	Cells: true, Accepted: multipaxos.Accepted, Hints: true, Flexible: true,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true,
 	Settings: multipaxos.Settings,
-	Wrote:    multipaxos.Wrote, Behind: multipaxos.Behind,
+	Wrote:    multipaxos.Wrote, Behind: paxos.Behind,
 	Mutants: multipaxos.Mutants[:],
 	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
 		return multipaxos.New(s, rec)
@@ -53,12 +55,12 @@ var multiPaxos = &Core{
 // issCore is many leaders, each of which proposes in slots of its own.
 var issCore = &Core{
 	Name:  "iss",
-	Codec: multipaxos.ISSCodec,
-	Cells: true, Accepted: multipaxos.Accepted, Hints: true, Epochs: true, Flexible: true,
-	Settings: multipaxos.ISSSettings,
+	Codec: iss.Codec,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Flexible: true,
+	Settings: iss.Settings,
 	Derive:   deriveEpochs, Section: epochs.SectionName,
-	Wrote: multipaxos.WroteISS, Behind: multipaxos.Behind,
-	Mutants: multipaxos.ISSMutants[:],
+	Wrote: iss.Wrote, Behind: paxos.Behind,
+	Mutants: iss.Mutants[:],
 	New:     newISS,
 }
 
@@ -67,7 +69,7 @@ func newISS(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) 
 	if err != nil {
 		return nil, err
 	}
-	return multipaxos.NewISS(s, set, rec)
+	return iss.New(s, set, rec)
 }
 
 func deriveEpochs(c protocol.EpochSettings, first protocol.Config) protocol.Derived {
@@ -93,7 +95,7 @@ var epaxosCore = &Core{
 var wpaxosCore = &Core{
 	Name:  "wpaxos",
 	Codec: multipaxos.Codec,
-	Cells: true, Accepted: multipaxos.Accepted, Hints: true, Flexible: true, Roams: true, Fixed: true,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true, Roams: true, Fixed: true,
 	Wrote:   multipaxos.Wrote,
 	Mutants: wpaxos.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return wpaxos.New(s, rec) },

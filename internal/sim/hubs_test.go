@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/protocol/multipaxos"
+	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
 )
@@ -58,5 +58,5 @@ func TestLeadersWithoutALinkHearOfValues(t *testing.T) {
 	s := hubs(t, "iss", "")
 	require.LessOrEqual(t, writeAround(s), 4*stageHeartbeat)
 	s.passes()
-	require.Greater(t, writeAround(hubs(t, "iss", multipaxos.MutantISSUsedUnheard)), stageElection/2)
+	require.Greater(t, writeAround(hubs(t, "iss", iss.MutantUsedUnheard)), stageElection/2)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/epaxos"
+	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/slotpaxos"
@@ -111,7 +112,7 @@ var places = map[string]struct {
 	string(slotpaxos.MutantChangeLosesBodies):  {slots, 1},
 	string(multipaxos.MutantPromiseFirstPart):  {multiPaxos, 5},
 	string(multipaxos.MutantChangeLosesBodies): {multiPaxos, 1},
-	string(multipaxos.MutantSkipLast):          {issName, 5},
+	string(iss.MutantSkipLast):                 {issName, 5},
 	string(epaxos.MutantUnchecked):             {byKey, 5},
 	string(epaxos.MutantForgetWide):            {byKey, 9},
 }
@@ -145,7 +146,7 @@ func NewHunt(m Mutant) Hunt {
 	if limit := limits[m.Name]; limit > 0 {
 		h.Limit = limit
 	}
-	if m.Name == string(multipaxos.MutantElectTooFew) || m.Name == string(multipaxos.MutantISSElectTooFew) {
+	if m.Name == string(multipaxos.MutantElectTooFew) || m.Name == string(iss.MutantElectTooFew) {
 		h.Nodes, h.Quorums = 5, "4/2"
 	}
 	if m.Name == string(wpaxos.MutantElectTooFew) {

@@ -13,6 +13,9 @@ var rooms = []room{
 	{"internal/order", 93},
 	{"internal/protocol/raft", 93},
 	{"internal/protocol/paxos", 94},
+	{"internal/protocol/paxos/relay", 94},
+	{"internal/protocol/multipaxos", 94},
+	{"internal/protocol/iss", 94},
 	{"internal/protocol/epaxos", 90},
 	{"internal/protocol/wpaxos", 90},
 	{"protocol/quorum", 90},
@@ -42,13 +45,13 @@ var apart = map[string]string{
 
 	"protocol/quorum/tolerance.go": "what operators are told when a member starts; no member decides by it",
 
-	"internal/protocol/epaxos/check.go":    "invariants, as above",
-	"internal/protocol/epaxos/mutant.go":   "names",
-	"internal/protocol/wpaxos/mutant.go":   "names",
-	"internal/protocol/paxos/check.go":     "invariants, as above",
-	"internal/protocol/paxos/isscheck.go":  "invariants, as above",
-	"internal/protocol/paxos/mutant.go":    "names",
-	"internal/protocol/paxos/issmutant.go": "names",
+	"internal/protocol/epaxos/check.go":      "invariants, as above",
+	"internal/protocol/epaxos/mutant.go":     "names",
+	"internal/protocol/wpaxos/mutant.go":     "names",
+	"internal/protocol/multipaxos/check.go":  "invariants, as above",
+	"internal/protocol/multipaxos/mutant.go": "names",
+	"internal/protocol/iss/check.go":         "invariants, as above",
+	"internal/protocol/iss/mutant.go":        "names",
 }
 
 // silent are methods that do not count. Check finds nothing in a program without faults. The others

@@ -8,7 +8,7 @@ import "github.com/braidlog/braid/protocol"
 
 // unstored is an entry as a record has it: with its body if that is not on the disk.
 func (s *Paxos) unstored(e protocol.Entry) protocol.Entry {
-	if e.BodySize > 0 && s.acc.holds(&e) {
+	if e.BodySize > 0 && s.acc.Holds(&e) {
 		e.Form, e.Body = protocol.FormNone, nil
 	}
 	return e
@@ -16,7 +16,7 @@ func (s *Paxos) unstored(e protocol.Entry) protocol.Entry {
 
 // whole reports whether all of an entry is here or on the disk.
 func (s *Paxos) whole(e *protocol.Entry) bool {
-	return e.Applicable() && (e.BodySize == 0 || e.Form == protocol.FormWhole && (e.Resident() || s.acc.holds(e)))
+	return e.Applicable() && (e.BodySize == 0 || e.Form == protocol.FormWhole && (e.Resident() || s.acc.Holds(e)))
 }
 
 // holdsAll reports whether a member certainly has the bodies of all that is decided.
@@ -25,5 +25,5 @@ func (s *Paxos) holdsAll(id protocol.MemberID) bool {
 		return !s.bodies.Missing && s.stable() >= s.log.Last()
 	}
 	p := s.peer(id)
-	return p != nil && p.match >= s.log.Last() && !p.lacking
+	return p != nil && p.Match >= s.log.Last() && !p.MissingBodies
 }

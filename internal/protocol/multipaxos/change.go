@@ -3,6 +3,7 @@ package multipaxos
 import (
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 )
@@ -33,20 +34,20 @@ func (s *Paxos) proposeChange(in protocol.ProposeChange) {
 
 // changing reports whether an earlier change is under way.
 func (s *Paxos) changing() bool {
-	return s.lead.change != nil || s.undecided() != nil || s.settled() < s.log.Last() || s.prop.phase != ready || s.log.Last() < s.prop.floor
+	return s.lead.change != nil || s.undecided() != nil || s.settled() < s.log.Last() || s.prop.Phase != paxos.Ready || s.log.Last() < s.prop.Floor
 }
 
 // undecided is the configuration that is proposed and not decided; nil if there is none.
 func (s *Paxos) undecided() *protocol.Config {
-	if s.role != protocol.Leader || s.prop.end <= s.log.Last() {
+	if s.role != protocol.Leader || s.prop.End <= s.log.Last() {
 		return nil
 	}
 	// Nothing is proposed after it.
-	v := s.acc.votes[s.prop.end]
-	if v.entry.Kind != protocol.EntryConfig {
+	v := s.acc.Votes[s.prop.End]
+	if v.Entry.Kind != protocol.EntryConfig {
 		return nil
 	}
-	c, _ := protocol.DecodeConfig(v.entry.Payload) // which was readable
+	c, _ := protocol.DecodeConfig(v.Entry.Payload) // which was readable
 	return &c
 }
 
@@ -95,7 +96,7 @@ func (s *Paxos) answers(id protocol.MemberID) bool {
 // caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
 func (s *Paxos) caughtUp(id protocol.MemberID) bool {
 	p := s.peer(id)
-	return p != nil && s.active(p) && !s.streaming[p.id] && p.match >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
+	return p != nil && s.active(p) && !s.streaming[p.ID] && p.Match >= s.lead.beaten && (!p.MissingBodies || s.cfg.Mutant == MutantChangeLosesBodies)
 }
 
 // promote makes a joining member a voter once it is caught up.
@@ -134,7 +135,7 @@ func (s *Paxos) configSettled() {
 		s.sendAccept(p, nil) // nobody else tells those that leave what is decided
 	}
 	if p := s.mostAdvanced(); p != nil {
-		s.send(p.id, MsgLead, Part{Ballot: s.ballot})
+		s.send(p.ID, MsgLead, Part{Ballot: s.ballot})
 	}
 	s.giveWay()
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -36,15 +37,15 @@ func checkLog(s *Paxos) error {
 }
 
 func checkAcceptor(s *Paxos) error {
-	if s.acc.promised != s.ballot {
-		return fmt.Errorf("promised %s", s.acc.promised)
+	if s.acc.Promised != s.ballot {
+		return fmt.Errorf("promised %s", s.acc.Promised)
 	}
 	for i := s.hard.logged + 1; i <= s.log.Last() && !s.hard.hurry; i++ {
-		if e := s.log.At(i); !s.acc.holdsNow(&e) {
+		if e := s.log.At(i); !s.acc.HoldsNow(&e) {
 			return fmt.Errorf("entry %d is neither written nor accepted under the promised ballot", i)
 		}
 	}
-	return s.acc.check(s.log.Last())
+	return s.acc.Check(s.log.Last())
 }
 
 func checkRole(s *Paxos) error {
@@ -54,15 +55,15 @@ func checkRole(s *Paxos) error {
 		return fmt.Errorf("knows %s as leader", s.leader)
 	case (s.role == protocol.Candidate || s.role == protocol.PreCandidate) && s.leader != 0:
 		return fmt.Errorf("stands although %s leads", s.leader)
-	case (s.role == protocol.Candidate || s.role == protocol.Leader) != (p.phase != idle):
-		return fmt.Errorf("phase %d", p.phase)
-	case p.phase != idle && p.ballot != s.ballot:
-		return fmt.Errorf("proposes under %s", p.ballot)
+	case (s.role == protocol.Candidate || s.role == protocol.Leader) != (p.Phase != paxos.Idle):
+		return fmt.Errorf("phase %d", p.Phase)
+	case p.Phase != paxos.Idle && p.Ballot != s.ballot:
+		return fmt.Errorf("proposes under %s", p.Ballot)
 	case s.role != protocol.Leader && (len(l.peers)+len(l.queue) > 0 || l.change != nil):
 		return fmt.Errorf("does not lead, but has %d peers, %d proposals", len(l.peers), len(l.queue))
 	}
-	if p.phase != idle {
-		if err := p.check(s.log.Last()); err != nil {
+	if p.Phase != paxos.Idle {
+		if err := p.Check(s.log.Last()); err != nil {
 			return err
 		}
 	}
@@ -70,12 +71,12 @@ func checkRole(s *Paxos) error {
 	for i := range l.queue {
 		queued += l.queue[i].Bytes()
 	}
-	for i := s.log.Last() + 1; s.role == protocol.Leader && i <= p.end; i++ {
-		v, ok := s.acc.votes[i]
-		if !ok || v.ballot != s.ballot {
-			return fmt.Errorf("proposed up to %d, but %d is accepted under %s", p.end, i, v.ballot)
+	for i := s.log.Last() + 1; s.role == protocol.Leader && i <= p.End; i++ {
+		v, ok := s.acc.Votes[i]
+		if !ok || v.Ballot != s.ballot {
+			return fmt.Errorf("proposed up to %d, but %d is accepted under %s", p.End, i, v.Ballot)
 		}
-		open += v.entry.Bytes()
+		open += v.Entry.Bytes()
 	}
 	if queued != l.queued || open != l.open {
 		return fmt.Errorf("%d bytes wait and %d are proposed, says %d and %d", queued, open, l.queued, l.open)
@@ -86,14 +87,14 @@ func checkRole(s *Paxos) error {
 func checkPeers(s *Paxos) error {
 	for i, p := range s.lead.peers {
 		sum := 0
-		for k, f := range p.frames {
-			sum += f.bytes
-			if f.last <= p.match || f.last >= p.next || k > 0 && f.last <= p.frames[k-1].last {
-				return fmt.Errorf("peer %s: in flight up to %d, match %d, next %d", p.id, f.last, p.match, p.next)
+		for k, f := range p.Frames {
+			sum += f.Bytes
+			if f.Last <= p.Match || f.Last >= p.Next || k > 0 && f.Last <= p.Frames[k-1].Last {
+				return fmt.Errorf("peer %s: in flight up to %d, match %d, next %d", p.ID, f.Last, p.Match, p.Next)
 			}
 		}
-		if sum != p.bytes || p.match >= p.next || p.match > s.prop.end || p.logged > s.log.Last() || i > 0 && s.lead.peers[i-1].id >= p.id {
-			return fmt.Errorf("peer %s: match %d, logged %d, next %d of %d, %d bytes in flight, says %d", p.id, p.match, p.logged, p.next, s.prop.end, sum, p.bytes)
+		if sum != p.Bytes || p.Match >= p.Next || p.Match > s.prop.End || p.Logged > s.log.Last() || i > 0 && s.lead.peers[i-1].ID >= p.ID {
+			return fmt.Errorf("peer %s: match %d, logged %d, next %d of %d, %d bytes in flight, says %d", p.ID, p.Match, p.Logged, p.Next, s.prop.End, sum, p.Bytes)
 		}
 	}
 	return nil
@@ -106,4 +107,4 @@ func checkReads(s *Paxos) error {
 	return nil
 }
 
-func checkRelay(s *Paxos) error { return s.gather.check(s.cfg.Self) }
+func checkRelay(s *Paxos) error { return s.gather.Check(s.cfg.Self) }

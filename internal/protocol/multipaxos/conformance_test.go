@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/braidlog/braid/internal/protocol/multipaxos"
+	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
@@ -33,7 +34,7 @@ var settings = map[string]func(*protocol.Settings){
 // withRelays is for suites with bodies, in which there is all that the others have.
 func withRelays(c *protocol.Settings) {
 	tiny(c)
-	c.Own = multipaxos.RelayGroups.Set(c.Own, 1)
+	c.Own = relay.Groups.Set(c.Own, 1)
 }
 
 func tiny(c *protocol.Settings) {

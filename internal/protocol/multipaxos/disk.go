@@ -3,6 +3,7 @@ package multipaxos
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -42,11 +43,11 @@ func (s *Paxos) logAll() {
 	h.hurry = false
 	for ; h.logged < s.log.Last(); h.logged++ {
 		e := s.log.At(h.logged + 1)
-		_, voted := s.acc.votes[e.Index]
+		_, voted := s.acc.Votes[e.Index]
 		s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: s.unstored(e)})
 		if voted {
 			s.drop(e.Index)
-			delete(s.acc.votes, e.Index)
+			delete(s.acc.Votes, e.Index)
 		}
 	}
 	for _, slot := range h.stale {
@@ -63,10 +64,10 @@ func (s *Paxos) writeState() {
 }
 
 // promise promises a ballot.
-func (s *Paxos) promise(b Ballot) {
+func (s *Paxos) promise(b paxos.Ballot) {
 	s.ballot = b
-	s.acc.promise(b, s.log.Last())
-	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: s.acc.encodePromise()})
+	s.acc.Promise(b, s.log.Last())
+	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: s.acc.EncodePromise()})
 	s.writeState()
 }
 
@@ -76,12 +77,12 @@ func (s *Paxos) vote(e protocol.Entry) {
 	if e.BodySize > 0 {
 		e.Form = protocol.FormWhole
 	}
-	s.acc.accept(&e, s.log.Last())
+	s.acc.Accept(&e, s.log.Last())
 	if e.Kind == protocol.EntryConfig && s.cfg.Mutant == MutantChangeEarly {
 		s.conf, _ = protocol.DecodeConfig(e.Payload)
 	}
-	v := s.acc.votes[e.Index]
-	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.cell(), Entry: stored})
+	v := s.acc.Votes[e.Index]
+	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.Cell(), Entry: stored})
 }
 
 // ballotDurable reports whether this member's own ballot is on disk.
@@ -91,8 +92,8 @@ func (s *Paxos) ballotDurable() bool { return s.disk.Done >= s.hard.state }
 func (s *Paxos) stable() protocol.Index {
 	switch d := &s.disk; {
 	case d.Done >= d.Written:
-		return s.acc.reach
-	case d.Durable.Under == s.acc.promised:
+		return s.acc.Reach
+	case d.Durable.Under == s.acc.Promised:
 		return d.Durable.Reach
 	}
 	return 0
@@ -106,7 +107,7 @@ func (s *Paxos) persisted(seq uint64) {
 	if !s.disk.Completed(seq) {
 		return
 	}
-	if s.prop.phase == preparing {
+	if s.prop.Phase == paxos.Preparing {
 		s.tally()
 	}
 	if s.role == protocol.Leader {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -15,7 +16,7 @@ func (s *Paxos) rest() {
 }
 
 // promiseTo promises another member its ballot. Who proposes under a lower one gives way.
-func (s *Paxos) promiseTo(from protocol.MemberID, b Ballot) {
+func (s *Paxos) promiseTo(from protocol.MemberID, b paxos.Ballot) {
 	if b <= s.ballot {
 		return
 	}
@@ -30,7 +31,7 @@ func (s *Paxos) promiseTo(from protocol.MemberID, b Ballot) {
 // the next time.
 func onRefused(s *Paxos, _ *protocol.Message, p Part) {
 	s.seen = max(s.seen, p.Ballot)
-	if p.Ballot > s.ballot && s.prop.phase != idle {
+	if p.Ballot > s.ballot && s.prop.Phase != paxos.Idle {
 		s.giveWay()
 	}
 }
@@ -45,12 +46,12 @@ func (s *Paxos) giveWay() {
 	}
 	s.failReads(protocol.ReasonNoLeader)
 	s.role, s.leader, s.granted = protocol.Follower, 0, nil
-	s.lead, s.prop = leading{round: s.lead.round}, proposer{seg: s.prop.seg}
+	s.lead, s.prop = leading{round: s.lead.round}, paxos.Proposer{Seg: s.prop.Seg}
 	s.rest()
 }
 
 // hear takes notice of a member that proposes under a ballot that is not out of date.
-func (s *Paxos) hear(from protocol.MemberID, b Ballot) {
+func (s *Paxos) hear(from protocol.MemberID, b paxos.Ballot) {
 	if b != s.ballot {
 		return
 	}
@@ -105,7 +106,7 @@ func (s *Paxos) askVoters(t protocol.MessageType) {
 }
 
 // furthest is the last slot of which this member has anything.
-func (s *Paxos) furthest() protocol.Index { return max(s.log.Last(), s.acc.top) }
+func (s *Paxos) furthest() protocol.Index { return max(s.log.Last(), s.acc.Top) }
 
 // onProbe answers whether this member would promise. It would not if it hears of a leader, or if the other
 // one lacks slots that are known here to be decided. Those it is told: a removed member learns so that it
@@ -155,10 +156,10 @@ func (s *Paxos) elect(forced bool) {
 
 // prepare starts phase 1.
 func (s *Paxos) prepare() {
-	s.prop.begin(s.ballot, s.log.Last())
+	s.prop.Begin(s.ballot, s.log.Last())
 	s.lead.open = 0
 	if s.cfg.Mutant == MutantLeadUnasked && s.lead.forced {
-		s.prop.settle()
+		s.prop.BecomeReady()
 		s.becomeLeader(nil)
 		return
 	}
@@ -169,36 +170,36 @@ func (s *Paxos) prepare() {
 // tendPrepare asks those again that have not answered. What was asked under a ballot that is not durable
 // yet has not left, and leaves when it is.
 func (s *Paxos) tendPrepare() {
-	if s.prop.phase != preparing {
+	if s.prop.Phase != paxos.Preparing {
 		return
 	}
 	for _, id := range s.conf.Voters() {
 		if id == s.cfg.Self {
 			continue
 		}
-		if a := s.prop.ask(id, s.log.Last()); !a.done && s.now >= a.again {
+		if a := s.prop.Request(id, s.log.Last()); !a.Done && s.now >= a.RetryAt {
 			s.askPromise(a)
 		}
 	}
 }
 
 // askPromise asks an acceptor for the next part of what it has accepted.
-func (s *Paxos) askPromise(a *asked) {
-	a.pause = min(max(2*a.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
-	a.again = s.now + a.pause
-	p := Part{Ballot: s.ballot, Slot: a.next, Force: s.lead.forced}
+func (s *Paxos) askPromise(a *paxos.Request) {
+	a.RetryAfter = min(max(2*a.RetryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+	a.RetryAt = s.now + a.RetryAfter
+	p := Part{Ballot: s.ballot, Slot: a.Next, Force: s.lead.forced}
 	switch {
-	case s.cfg.Mutant == MutantBallotReused, a.pause > s.cfg.Heartbeat && s.ballotDurable():
-		s.send(a.id, MsgPrepare, p)
-	case a.pause == s.cfg.Heartbeat:
-		s.release(a.id, MsgPrepare, p)
+	case s.cfg.Mutant == MutantBallotReused, a.RetryAfter > s.cfg.Heartbeat && s.ballotDurable():
+		s.send(a.ID, MsgPrepare, p)
+	case a.RetryAfter == s.cfg.Heartbeat:
+		s.release(a.ID, MsgPrepare, p)
 	}
 }
 
 // onPrepare is phase 1 at an acceptor.
 func onPrepare(s *Paxos, m *protocol.Message, p Part) {
-	if p.Ballot < s.acc.promised {
-		s.send(m.From, MsgRefused, Part{Ballot: s.acc.promised})
+	if p.Ballot < s.acc.Promised {
+		s.send(m.From, MsgRefused, Part{Ballot: s.acc.Promised})
 		return
 	}
 	s.rest() // somebody else is at it
@@ -238,40 +239,40 @@ func (s *Paxos) report(p Part) (answer Part, entries []protocol.Entry) {
 	if s.cfg.Mutant == MutantPromiseUndecided {
 		entries = nil
 	}
-	for i := max(last+1, p.Slot); !answer.More && i <= s.acc.top && s.cfg.Mutant != MutantPromiseForgets; i++ {
-		v, ok := s.acc.votes[i]
+	for i := max(last+1, p.Slot); !answer.More && i <= s.acc.Top && s.cfg.Mutant != MutantPromiseForgets; i++ {
+		v, ok := s.acc.Votes[i]
 		if !ok {
 			continue
 		}
-		if bytes += v.entry.Bytes(); len(entries) > 0 && (bytes > s.cfg.MaxFrameBytes || len(answer.Ballots) == mostBallots) {
+		if bytes += v.Entry.Bytes(); len(entries) > 0 && (bytes > s.cfg.MaxFrameBytes || len(answer.Ballots) == mostBallots) {
 			answer.Hint, answer.More = i-1, true
 			break
 		}
-		entries, answer.Ballots = append(entries, v.entry), append(answer.Ballots, v.ballot)
+		entries, answer.Ballots = append(entries, v.Entry), append(answer.Ballots, v.Ballot)
 	}
 	return answer, entries
 }
 
 // onPromise takes in what an acceptor has, and asks it for the rest.
 func onPromise(s *Paxos, m *protocol.Message, p Part) {
-	if s.prop.phase != preparing || p.Ballot != s.ballot || !s.takePromised(m, p) || s.prop.phase != preparing {
+	if s.prop.Phase != paxos.Preparing || p.Ballot != s.ballot || !s.takePromised(m, p) || s.prop.Phase != paxos.Preparing {
 		return
 	}
-	a := s.prop.ask(m.From, 0)
-	if p.Slot > a.next || p.Hint+1 < a.next {
+	a := s.prop.Request(m.From, 0)
+	if p.Slot > a.Next || p.Hint+1 < a.Next {
 		return // to an earlier question
 	}
-	a.next, a.done, a.pause = p.Hint+1, !p.More || s.cfg.Mutant == MutantPromiseFirstPart, 0
-	a.decided, a.lacking = m.Commit, p.Lacking
+	a.Next, a.Done, a.RetryAfter = p.Hint+1, !p.More || s.cfg.Mutant == MutantPromiseFirstPart, 0
+	a.Decided, a.MissingBodies = m.Commit, p.Lacking
 	s.rest()
-	if !a.done {
+	if !a.Done {
 		s.goOn()
-		s.prop.ask(m.From, s.log.Last())
+		s.prop.Request(m.From, s.log.Last())
 		s.askPromise(a)
 	}
 	if peer := s.peer(m.From); peer != nil {
-		peer.heardOf(s.now)
-		peer.promisedTo(a, s.log.Last())
+		peer.MarkHeard(s.now)
+		peer.RecordPromise(a, s.log.Last())
 	}
 	s.tally()
 }
@@ -311,7 +312,7 @@ func (s *Paxos) takePromised(m *protocol.Message, p Part) bool {
 			continue
 		}
 		if s.cfg.Mutant != MutantOwnValue {
-			s.prop.note(vote{ballot: p.Ballots[at], entry: e}, s.cfg.Mutant == MutantAnyFound)
+			s.prop.AddVote(paxos.Vote{Ballot: p.Ballots[at], Entry: e}, s.cfg.Mutant == MutantAnyFound)
 		}
 		at++
 	}
@@ -324,16 +325,16 @@ func (s *Paxos) tally() {
 	if s.disk.Done < s.hard.state {
 		self = 0
 	}
-	if !s.prop.promised(s.preparers(), self) {
+	if !s.prop.Promised(s.preparers(), self) {
 		return
 	}
-	for i := s.log.Last() + 1; i <= s.acc.top; i++ {
-		if v, ok := s.acc.votes[i]; ok && s.cfg.Mutant != MutantOwnValue {
-			s.prop.note(v, s.cfg.Mutant == MutantAnyFound)
+	for i := s.log.Last() + 1; i <= s.acc.Top; i++ {
+		if v, ok := s.acc.Votes[i]; ok && s.cfg.Mutant != MutantOwnValue {
+			s.prop.AddVote(v, s.cfg.Mutant == MutantAnyFound)
 		}
 	}
-	asked := s.prop.asked
-	s.prop.settle()
+	asked := s.prop.Requests
+	s.prop.BecomeReady()
 	if s.role != protocol.Leader {
 		s.becomeLeader(asked)
 	}

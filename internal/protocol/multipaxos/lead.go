@@ -5,13 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/protocol"
 )
 
 // leading is the state of a member that proposes; zero on others, but for round.
 type leading struct {
 	// peers are all others that get the log, sorted by id.
-	peers []*peer
+	peers []*paxos.Peer
 	// beat is when the next heartbeat is due. beaten is how many slots were decided at the last one.
 	beat   time.Duration
 	beaten protocol.Index
@@ -24,26 +26,26 @@ type leading struct {
 	// forced: the last leader handed over, and nobody need be faithful to it.
 	forced bool
 	// frame is the last one that was built. Peers that are equally far get the same.
-	frame frame
+	frame paxos.Frame
 	// round is the number of the latest confirmation of leadership that was asked for.
 	round uint64
 	reads reads
 	hand  handover
 	// relays are between this member and the others.
-	relays relaying
-	paces  pacing
+	relays relay.Relays
+	paces  relay.Pacing
 }
 
 // becomeLeader: a quorum of those that were asked has promised.
-func (s *Paxos) becomeLeader(asked []*asked) {
+func (s *Paxos) becomeLeader(asked []*paxos.Request) {
 	s.role, s.leader, s.lead.forced = protocol.Leader, s.cfg.Self, false
 	s.lead.beat, s.lead.beaten = s.now, s.log.Last()
 	s.trackPeers()
 	for _, a := range asked {
-		if p := s.peer(a.id); p != nil && a.done {
-			p.heardOf(s.now)
-			p.promisedTo(a, s.log.Last())
-			p.restart(p.match + 1)
+		if p := s.peer(a.ID); p != nil && a.Done {
+			p.MarkHeard(s.now)
+			p.RecordPromise(a, s.log.Last())
+			p.Restart(p.Match + 1)
 		}
 	}
 	s.tendLead()
@@ -55,38 +57,38 @@ func (s *Paxos) trackPeers() {
 	all := s.conf.All()
 	for _, p := range s.lead.peers {
 		switch {
-		case slices.Contains(all, p.id):
-			p.leaving, p.leaveBy = 0, 0
-		case p.leaving == 0:
-			p.leaving = s.log.ConfigAt
+		case slices.Contains(all, p.ID):
+			p.Leaving, p.LeaveBy = 0, 0
+		case p.Leaving == 0:
+			p.Leaving = s.log.ConfigAt
 		}
 	}
 	known := s.lead.peers
 	for _, id := range append(all, s.leaving...) {
-		if id == s.cfg.Self || slices.ContainsFunc(known, func(p *peer) bool { return p.id == id }) {
+		if id == s.cfg.Self || slices.ContainsFunc(known, func(p *paxos.Peer) bool { return p.ID == id }) {
 			continue
 		}
-		p := &peer{id: id, heard: s.now, next: s.log.Last() + 1, lost: true}
+		p := &paxos.Peer{ID: id, Heard: s.now, Next: s.log.Last() + 1, Lost: true}
 		if s.conf.Find(id) == nil {
-			p.leaving = max(1, s.log.ConfigAt)
+			p.Leaving = max(1, s.log.ConfigAt)
 		}
 		known = append(known, p)
 	}
-	slices.SortFunc(known, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(known, func(a, b *paxos.Peer) int { return cmp.Compare(a.ID, b.ID) })
 	s.lead.peers = known
 	s.groupPeers()
 }
 
 // letGo stops sending to removed members that know that they are removed, or had time to learn it.
 func (s *Paxos) letGo() {
-	s.lead.peers = slices.DeleteFunc(s.lead.peers, func(p *peer) bool {
-		if p.leaving == 0 || s.settled() < p.leaving {
+	s.lead.peers = slices.DeleteFunc(s.lead.peers, func(p *paxos.Peer) bool {
+		if p.Leaving == 0 || s.settled() < p.Leaving {
 			return false
 		}
-		if p.leaveBy == 0 {
-			p.leaveBy = s.now + s.cfg.ElectionTimeout
+		if p.LeaveBy == 0 {
+			p.LeaveBy = s.now + s.cfg.ElectionTimeout
 		}
-		return s.now >= p.leaveBy || p.match > p.leaving && p.logged > p.leaving
+		return s.now >= p.LeaveBy || p.Match > p.Leaving && p.Logged > p.Leaving
 	})
 }
 
@@ -103,7 +105,7 @@ func (s *Paxos) tendLead() {
 		return
 	}
 	s.lead.beat = s.now + s.cfg.Heartbeat
-	s.lead.relays.turn++
+	s.lead.relays.Turn++
 	s.letGo()
 	for _, p := range s.lead.peers {
 		s.heartbeat(p)
@@ -118,7 +120,7 @@ func (s *Paxos) tendLead() {
 func (s *Paxos) quorumHeard() time.Duration {
 	heard := func(id protocol.MemberID) uint64 {
 		if p := s.peer(id); p != nil {
-			return uint64(p.heard)
+			return uint64(p.Heard)
 		}
 		if id == s.cfg.Self {
 			return uint64(s.now)
@@ -126,22 +128,22 @@ func (s *Paxos) quorumHeard() time.Duration {
 		return 0
 	}
 	at := s.acceptors().Agreed(heard)
-	if s.prop.phase == preparing {
+	if s.prop.Phase == paxos.Preparing {
 		at = min(at, s.preparers().Agreed(heard))
 	}
 	return time.Duration(at)
 }
 
-func (s *Paxos) heartbeat(p *peer) {
-	s.send(p.id, MsgHeartbeat, Part{
-		Ballot: s.ballot, Slot: p.match, Promised: p.promised, Round: s.lead.round,
-	}).Context = stamp(s.now)
+func (s *Paxos) heartbeat(p *paxos.Peer) {
+	s.send(p.ID, MsgHeartbeat, Part{
+		Ballot: s.ballot, Slot: p.Match, Promised: p.Promised, Round: s.lead.round,
+	}).Context = paxos.Stamp(s.now)
 }
 
 // onHeartbeat answers at once: what this member's disk has, and what its memory has.
 func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
-	if p.Ballot < s.acc.promised {
-		s.send(m.From, MsgRefused, Part{Ballot: s.acc.promised})
+	if p.Ballot < s.acc.Promised {
+		s.send(m.From, MsgRefused, Part{Ballot: s.acc.Promised})
 		return
 	}
 	if p.More {
@@ -157,7 +159,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 	s.hear(m.From, p.Ballot)
 	s.learnCommit(m.Commit)
 	a := s.send(m.From, MsgAlive, Part{
-		Ballot: p.Ballot, Slot: s.stable(), Hint: s.acc.reach, Logged: s.disk.Durable.Last, Round: p.Round,
+		Ballot: p.Ballot, Slot: s.stable(), Hint: s.acc.Reach, Logged: s.disk.Durable.Last, Round: p.Round,
 		Lacking: s.bodies.Missing, Promised: s.disk.Durable.Under == p.Ballot,
 	})
 	a.Context = m.Context
@@ -165,8 +167,8 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 
 // remembers reports whether this member still has what it acknowledged under a ballot.
 func (s *Paxos) remembers(p Part) bool {
-	if p.Ballot == s.acc.promised {
-		return s.acc.reach >= p.Slot
+	if p.Ballot == s.acc.Promised {
+		return s.acc.Reach >= p.Slot
 	}
 	return s.log.Last() >= p.Slot && !p.Promised // it promised less than that
 }
@@ -176,18 +178,18 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 	if peer == nil {
 		return
 	}
-	peer.logged = max(peer.logged, min(p.Logged, s.log.Last()))
-	if p.Round > peer.round && p.Round <= s.lead.round {
-		peer.round = p.Round
+	peer.Logged = max(peer.Logged, min(p.Logged, s.log.Last()))
+	if p.Round > peer.Round && p.Round <= s.lead.round {
+		peer.Round = p.Round
 	}
 	if m.Context != 0 {
-		peer.measured(s.now - time.Duration(m.Context-1))
+		peer.RecordTrip(s.now - time.Duration(m.Context-1))
 		switch {
-		case peer.lost && m.Context > peer.lostAt, peer.gap(m.Context, p.Hint, s.lead.relays.wait(peer, &s.cfg, s.now, grouper{s}.fit)):
-			s.lead.relays.missed(peer, s.now+s.cfg.ElectionTimeout)
-			peer.resume(p.Hint, s.now)
-		case peer.forgot(m.Context, p.Hint):
-			peer.resume(p.Hint, s.now)
+		case peer.Lost && m.Context > peer.LostAt, peer.Gap(m.Context, p.Hint, s.lead.relays.LossTimeout(peer, &s.cfg, s.now, grouper{s}.Fit)):
+			s.lead.relays.ReportLost(peer, s.now+s.cfg.ElectionTimeout)
+			peer.Resume(p.Hint, s.now)
+		case peer.Forgot(m.Context, p.Hint):
+			peer.Resume(p.Hint, s.now)
 		}
 	}
 	s.progressed(peer)
@@ -204,19 +206,19 @@ func onAccepted(s *Paxos, m *protocol.Message, p Part) {
 }
 
 // heardPeer notes what every acknowledgement tells, and returns the member that gave it.
-func (s *Paxos) heardPeer(m *protocol.Message, p Part) *peer {
+func (s *Paxos) heardPeer(m *protocol.Message, p Part) *paxos.Peer {
 	peer := s.peer(m.From)
 	if peer == nil || p.Ballot != s.ballot || s.role != protocol.Leader {
 		return nil
 	}
-	peer.heardOf(s.now)
-	peer.promised = peer.promised || p.Promised
-	peer.told(p.Lacking, p.Slot, s.prop.end)
+	peer.MarkHeard(s.now)
+	peer.Promised = peer.Promised || p.Promised
+	peer.Acknowledge(p.Lacking, p.Slot, s.prop.End)
 	return peer
 }
 
 // progressed goes on after a peer acknowledged something.
-func (s *Paxos) progressed(p *peer) {
+func (s *Paxos) progressed(p *paxos.Peer) {
 	s.advance()
 	if s.role == protocol.Leader { // else that was the end of its membership
 		s.replicateGroup(p)
@@ -226,13 +228,13 @@ func (s *Paxos) progressed(p *peer) {
 
 // advance decides what a quorum has accepted.
 func (s *Paxos) advance() {
-	for s.prop.phase == ready {
-		to := min(s.prop.end, protocol.Index(s.acceptors().Agreed(s.accepted)))
+	for s.prop.Phase == paxos.Ready {
+		to := min(s.prop.End, protocol.Index(s.acceptors().Agreed(s.accepted)))
 		if to <= s.log.Last() {
 			break
 		}
-		for s.prop.phase == ready && s.log.Last() < to {
-			s.learn(s.acc.votes[s.log.Last()+1].entry)
+		for s.prop.Phase == paxos.Ready && s.log.Last() < to {
+			s.learn(s.acc.Votes[s.log.Last()+1].Entry)
 		}
 		s.fill()
 		if s.role != protocol.Leader {
@@ -251,17 +253,17 @@ func (s *Paxos) accepted(id protocol.MemberID) uint64 {
 		return uint64(s.stable())
 	}
 	if p := s.peer(id); p != nil {
-		return uint64(p.match)
+		return uint64(p.Match)
 	}
 	return 0
 }
 
 // fill proposes what there is, as far as it can be proposed now.
 func (s *Paxos) fill() {
-	before := s.prop.end
-	for s.role == protocol.Leader && s.prop.phase == ready && !s.barrier() {
-		slot, v, bound, found := s.prop.next()
-		e := v.entry
+	before := s.prop.End
+	for s.role == protocol.Leader && s.prop.Phase == paxos.Ready && !s.barrier() {
+		slot, v, bound, found := s.prop.NextSlot()
+		e := v.Entry
 		if !bound {
 			next, ok := s.next()
 			if !ok {
@@ -269,16 +271,16 @@ func (s *Paxos) fill() {
 			}
 			e = next
 		} else if !found {
-			e = noop()
+			e = paxos.Noop()
 		}
 		if !found {
 			e.Seal(slot, protocol.Term(s.ballot), make([]byte, protocol.HeadSize))
 		}
 		s.vote(e)
 		s.lead.open += e.Bytes()
-		s.prop.proposed()
+		s.prop.MarkProposed()
 	}
-	if s.role != protocol.Leader || s.prop.end == before {
+	if s.role != protocol.Leader || s.prop.End == before {
 		return
 	}
 	for _, p := range s.lead.peers {
@@ -289,8 +291,8 @@ func (s *Paxos) fill() {
 // barrier reports whether nothing can be proposed until a membership is decided: who decides in the slots
 // after it is not known before.
 func (s *Paxos) barrier() bool {
-	v, ok := s.acc.votes[s.prop.end]
-	return s.prop.end > s.log.Last() && ok && v.entry.Kind == protocol.EntryConfig && s.cfg.Mutant != MutantChangeEarly
+	v, ok := s.acc.Votes[s.prop.End]
+	return s.prop.End > s.log.Last() && ok && v.Entry.Kind == protocol.EntryConfig && s.cfg.Mutant != MutantChangeEarly
 }
 
 // next is what to propose in a free slot: a membership change once all before it is decided, and nothing
@@ -298,7 +300,7 @@ func (s *Paxos) barrier() bool {
 func (s *Paxos) next() (e protocol.Entry, ok bool) {
 	l := &s.lead
 	if l.change != nil {
-		if s.prop.end > s.log.Last() {
+		if s.prop.End > s.log.Last() {
 			return e, false
 		}
 		if e, ok = s.nextConfig(); ok {
@@ -312,7 +314,7 @@ func (s *Paxos) next() (e protocol.Entry, ok bool) {
 		l.queued -= e.Bytes()
 		return e, true
 	}
-	return noop(), s.settled() < s.log.Last() && s.prop.end == s.log.Last()
+	return paxos.Noop(), s.settled() < s.log.Last() && s.prop.End == s.log.Last()
 }
 
 // propose takes entries in on the member where they were proposed.

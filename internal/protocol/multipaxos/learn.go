@@ -1,6 +1,7 @@
 package multipaxos
 
 import (
+	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 )
@@ -10,7 +11,7 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	if proposerOf(m, p) == s.cfg.Self {
 		return
 	}
-	if p.Ballot < s.acc.promised {
+	if p.Ballot < s.acc.Promised {
 		s.refuseAccept(m, p)
 		return
 	}
@@ -49,14 +50,14 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 // refuseAccept tells a proposer that a higher ballot was promised. The mutant accepts all the same.
 func (s *Paxos) refuseAccept(m *protocol.Message, p Part) {
 	if s.cfg.Mutant != MutantAcceptBelowPromise || len(m.Entries) == 0 {
-		s.send(proposerOf(m, p), MsgRefused, Part{Ballot: s.acc.promised})
+		s.send(proposerOf(m, p), MsgRefused, Part{Ballot: s.acc.Promised})
 		return
 	}
 	for _, e := range m.Entries {
 		if e.Index > s.log.Last() && s.whole(&e) {
-			v := vote{ballot: p.Ballot, entry: e}
-			s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.cell(), Entry: s.unstored(e)})
-			s.acc.votes[e.Index], s.acc.top = v, max(s.acc.top, e.Index)
+			v := paxos.Vote{Ballot: p.Ballot, Entry: e}
+			s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.Cell(), Entry: s.unstored(e)})
+			s.acc.Votes[e.Index], s.acc.Top = v, max(s.acc.Top, e.Index)
 		}
 	}
 	s.release(m.From, MsgAccepted, Part{Ballot: p.Ballot, Slot: m.Entries[len(m.Entries)-1].Index}).Context = m.Context
@@ -68,7 +69,7 @@ const mostAhead = 1 << 20
 
 // accept accepts an entry, unless this member did that already.
 func (s *Paxos) accept(e *protocol.Entry) {
-	if v, ok := s.acc.votes[e.Index]; !ok || v.ballot != s.acc.promised {
+	if v, ok := s.acc.Votes[e.Index]; !ok || v.Ballot != s.acc.Promised {
 		s.vote(*e)
 	}
 }
@@ -76,7 +77,7 @@ func (s *Paxos) accept(e *protocol.Entry) {
 // acknowledge says how far this member has accepted, when that is durable. Frames that were taken in
 // together are acknowledged together.
 func (s *Paxos) acknowledge(m *protocol.Message, p Part) {
-	said := Part{Ballot: p.Ballot, Slot: s.acc.reach, Lacking: s.bodies.Missing, Promised: true}
+	said := Part{Ballot: p.Ballot, Slot: s.acc.Reach, Lacking: s.bodies.Missing, Promised: true}
 	if n := len(s.out.Release); n > 0 && s.cfg.Mutant != MutantAcceptedEarly {
 		a := s.out.Release[n-1]
 		if was, ok := a.Part.(*Part); ok && a.Type == MsgAccepted && a.To == m.From && was.Ballot == p.Ballot {
@@ -92,11 +93,11 @@ func (s *Paxos) acknowledge(m *protocol.Message, p Part) {
 // far as this member has accepted there what that leader proposed.
 func (s *Paxos) learnCommit(commit protocol.Index) {
 	for next := s.log.Last() + 1; next <= commit; next++ {
-		v, ok := s.acc.votes[next]
-		if !ok || v.ballot != s.acc.promised && s.cfg.Mutant != MutantLearnOlderBallot {
+		v, ok := s.acc.Votes[next]
+		if !ok || v.Ballot != s.acc.Promised && s.cfg.Mutant != MutantLearnOlderBallot {
 			return
 		}
-		s.learn(v.entry)
+		s.learn(v.Entry)
 	}
 }
 
@@ -135,18 +136,18 @@ func (s *Paxos) learn(e protocol.Entry) {
 		s.leaving = s.conf.All()
 		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
 	}
-	if e.BodySize > 0 && s.acc.holds(&e) {
+	if e.BodySize > 0 && s.acc.Holds(&e) {
 		e.Form = protocol.FormWhole // also if who sent it could not read the body
 	}
 	// A vote under an older ballot would not say any more, after a crash, that this is what was decided.
-	s.hard.hurry = s.hard.hurry || !s.acc.holdsNow(&e) || e.Kind == protocol.EntryConfig
-	if s.role == protocol.Leader && e.Index <= s.prop.end {
+	s.hard.hurry = s.hard.hurry || !s.acc.HoldsNow(&e) || e.Kind == protocol.EntryConfig
+	if s.role == protocol.Leader && e.Index <= s.prop.End {
 		s.lead.open -= e.Bytes()
 	}
 	s.log.Append(e)
 	s.bodies.Learned(&e)
-	s.acc.extend(e.Index)
-	s.prop.forget(e.Index)
+	s.acc.Extend(e.Index)
+	s.prop.Forget(e.Index)
 	if e.Kind == protocol.EntryConfig {
 		s.obeyConfig(voters)
 	} else if e.Index == s.log.ConfigAt+1 {
@@ -157,7 +158,7 @@ func (s *Paxos) learn(e protocol.Entry) {
 // superseded: a leader that learns that something else was decided in a slot in which it proposed gives way. Some others may
 // have accepted its value, and would take that as decided if it told them under its ballot up to where all is decided.
 func (s *Paxos) superseded(e *protocol.Entry) {
-	if v, ok := s.acc.votes[e.Index]; ok && s.role == protocol.Leader && v.ballot == s.ballot && !same(&v.entry, e) {
+	if v, ok := s.acc.Votes[e.Index]; ok && s.role == protocol.Leader && v.Ballot == s.ballot && !paxos.Same(&v.Entry, e) {
 		s.giveWay()
 	}
 }
@@ -202,8 +203,8 @@ func (s *Paxos) snapshotSent(in protocol.SnapshotSent) {
 	if p == nil {
 		return
 	}
-	p.restart(max(p.next, in.Index+1))
-	p.lost, p.lostAt = true, stamp(s.now)
+	p.Restart(max(p.Next, in.Index+1))
+	p.Lost, p.LostAt = true, paxos.Stamp(s.now)
 	if in.Index == 0 && s.cannotBring() {
 		s.passOn()
 	}
@@ -220,8 +221,8 @@ func (s *Paxos) cannotBring() bool {
 func (s *Paxos) passOn() {
 	var others []protocol.MemberID
 	for _, p := range s.lead.peers {
-		if s.votes(p.id) && s.active(p) {
-			others = append(others, p.id)
+		if s.votes(p.ID) && s.active(p) {
+			others = append(others, p.ID)
 		}
 	}
 	if n := uint64(len(others)); n > 0 {
@@ -244,22 +245,22 @@ func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 	}
 	s.disk.Install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
-	for i := s.hard.logged + 1; i <= min(base.Index, s.acc.top); i++ {
-		if _, voted := s.acc.votes[i]; voted {
+	for i := s.hard.logged + 1; i <= min(base.Index, s.acc.Top); i++ {
+		if _, voted := s.acc.Votes[i]; voted {
 			s.drop(i)
-			delete(s.acc.votes, i)
+			delete(s.acc.Votes, i)
 		}
 	}
 	has := slots.After(&base)
 	s.log, s.conf, s.bodies = has.Log, has.Config, has.Bodies
 	s.hard.logged, s.hard.hurry = base.Index, false
 	s.given, s.leaving = base.Index, nil
-	s.acc.extend(base.Index)
-	s.prop.forget(base.Index)
+	s.acc.Extend(base.Index)
+	s.prop.Forget(base.Index)
 	s.writeState()
 	s.out.Install = &base
 	s.obeyConfig(nil)
-	if s.prop.phase == preparing {
+	if s.prop.Phase == paxos.Preparing {
 		s.tendPrepare()
 	}
 }

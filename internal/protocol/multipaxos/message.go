@@ -1,6 +1,8 @@
 package multipaxos
 
 import (
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 )
@@ -47,7 +49,7 @@ var Codec = &protocol.Codec{
 // Part is what these messages say beside the head that all protocols' messages have. Which fields mean
 // something depends on the type; unused ones are zero.
 type Part struct {
-	Ballot             Ballot
+	Ballot             paxos.Ballot
 	Slot, Hint, Logged protocol.Index
 	Round              uint64 // Heartbeat, Alive: the confirmation of leadership; Read, ReadAnswer: who asked
 	// ProposeRefused: whose first command it is, and why not. ReadAnswer: why not.
@@ -58,11 +60,11 @@ type Part struct {
 	Lacking  bool // Promise, Accepted, Alive: bodies of decided entries are missing here
 	Promised bool // Heartbeat: the receiver has promised the ballot. Accepted, Alive: the sender has, on its disk
 	// Ballots are those of the entries after Commit, in a Promise.
-	Ballots []Ballot
+	Ballots []paxos.Ballot
 	// Members are those of a Relay's group but for the relay, or a Relayed's proposer.
 	Members []protocol.MemberID
 	// Held is what a Gathered says.
-	Held []held
+	Held []relay.Held
 }
 
 const partSize = 8*8 + 2
@@ -80,7 +82,7 @@ func (p *Part) Append(dst []byte) []byte {
 	for _, b := range p.Ballots {
 		dst = slots.AppendNumbers(dst, uint64(b))
 	}
-	return appendRelay(dst, p.Members, p.Held)
+	return relay.AppendMembers(dst, p.Members, p.Held)
 }
 
 // decode is the codec's. A message and its part are one piece of memory.
@@ -95,18 +97,18 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	u := func(i int) uint64 { return slots.Number(b, i) }
 	flags := b[64]
 	m.part = Part{
-		Ballot: Ballot(u(0)), Slot: protocol.Index(u(1)), Hint: protocol.Index(u(2)), Logged: protocol.Index(u(3)), Round: u(4),
+		Ballot: paxos.Ballot(u(0)), Slot: protocol.Index(u(1)), Hint: protocol.Index(u(2)), Logged: protocol.Index(u(3)), Round: u(4),
 		ID:     protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(5)), Incarnation: u(6)}, Seq: u(7)},
 		Reason: protocol.Reason(b[65]), Force: slots.Flag(flags, 0), More: slots.Flag(flags, 1), Lacking: slots.Flag(flags, 2), Promised: slots.Flag(flags, 3),
 	}
 	switch rest := b[partSize:]; t {
 	case MsgRelay, MsgRelayed:
-		m.part.Members = decodeMembers(rest)
+		m.part.Members = relay.DecodeMembers(rest)
 	case MsgGathered:
-		m.part.Held = decodeHeld(rest)
+		m.part.Held = relay.DecodeHeld(rest)
 	default:
 		for at := 0; at < len(rest); at += 8 {
-			m.part.Ballots = append(m.part.Ballots, Ballot(slots.Number(rest[at:], 0)))
+			m.part.Ballots = append(m.part.Ballots, paxos.Ballot(slots.Number(rest[at:], 0)))
 		}
 	}
 	m.Part = &m.part
@@ -119,7 +121,7 @@ func mostOf(t protocol.MessageType) int {
 	case MsgPromise:
 		return mostBallots
 	case MsgRelay, MsgRelayed, MsgGathered:
-		return 2 * mostHeld
+		return 2 * relay.MaxMembers
 	}
 	return 0
 }

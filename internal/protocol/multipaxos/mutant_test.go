@@ -18,53 +18,26 @@ var (
 	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
 	huntTo    = flag.Uint64("hunt.to", 0, "seed after the last one of TestHunt; 0: as many as the size of the run asks for")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
-	huntISS   = flag.String("hunt.mutant", "", "the mutant of ISS that TestISSHunt runs")
 )
 
-// TestHunt runs seeds beyond those of the suite.
+// TestHunt runs seeds beyond those of the suite: those that flags name, or else a few.
 func TestHunt(t *testing.T) {
-	hunt(t, testsize.Pick[uint64](testsize.Seeds, 1, 3, 12), func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string {
-		return conformance.HuntWith(multipaxos.Codec, factory(change), o, seed, trace)
-	})
-}
-
-// TestISSHunt is TestHunt for ISS.
-func TestISSHunt(t *testing.T) {
-	hunt(t, testsize.Pick[uint64](testsize.Seeds, 1, 3, 12), func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string {
-		return huntForISS(change, protocol.Mutant(*huntISS), o, seed, trace)
-	})
-}
-
-// hunt runs the seeds that flags name, or else so many.
-func hunt(t *testing.T, seeds uint64, run func(change func(*protocol.Settings), o conformance.Options, seed uint64, trace func(string)) string) {
 	var trace func(string)
 	if *huntTrace {
 		trace = func(line string) { t.Log(line) }
 	}
-	for seed := *huntFrom; seed < cmp.Or(*huntTo, seeds); seed++ {
+	for seed := *huntFrom; seed < cmp.Or(*huntTo, testsize.Pick[uint64](testsize.Seeds, 1, 3, 12)); seed++ {
 		for name, change := range settings {
 			for _, bodies := range []int{0, 500} {
 				if trace != nil {
 					trace(fmt.Sprintf("%s, bodies %d, seed %d", name, bodies, seed))
 				}
-				if what := run(change, conformance.Options{Bodies: bodies}, seed, trace); what != "" {
+				if what := conformance.HuntWith(multipaxos.Codec, factory(change), conformance.Options{Bodies: bodies}, seed, trace); what != "" {
 					t.Errorf("%s, bodies %d, seed %d: %s", name, bodies, seed, what)
 				}
 			}
 		}
 	}
-}
-
-// huntForISS runs a seed with a mutant of ISS; "": none.
-func huntForISS(change func(*protocol.Settings), m protocol.Mutant, o conformance.Options, seed uint64, trace func(string)) string {
-	start := issFactory(func(c *protocol.Settings) {
-		if change != nil {
-			change(c)
-		}
-		c.Mutant = m
-	})
-	o.Skips, o.Derive, o.OneVoter = true, deriveShort, o.Bodies > 0
-	return conformance.HuntWith(multipaxos.ISSCodec, start, o, seed, trace)
 }
 
 // TestMutantsAreSeen: the suite's random clusters notice these. The simulator finds all.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -36,11 +38,11 @@ type Paxos struct {
 	// given is how far Effects.Commit went; equal to settled() between steps.
 	given protocol.Index
 
-	acc    acceptor
+	acc    paxos.Acceptor
 	bodies slots.Bodies
 	// ballot is what the acceptor promised, perhaps to this member itself. One of its own is durable before
 	// it is used. seen is the highest that others said they promised: one of its own is to be above it.
-	ballot, seen Ballot
+	ballot, seen paxos.Ballot
 
 	role   protocol.Role
 	leader protocol.MemberID // who proposes, as far as is known; 0: nobody
@@ -49,10 +51,10 @@ type Paxos struct {
 	// granted are the members that would promise, while this member asks.
 	granted []protocol.MemberID
 
-	prop proposer
+	prop paxos.Proposer
 	lead leading
 	// gather is what this member gathers as a relay.
-	gather gathering
+	gather relay.Gathering
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
 	// stopped: this member accepted or promised more than it holds, or has decided something else than another one. It
@@ -75,21 +77,21 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 		return nil, err
 	}
 	s := &Paxos{
-		cfg: cfg, quorums: quorums, relayGroups: RelayGroups.In(cfg.Own), chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
+		cfg: cfg, quorums: quorums, relayGroups: relay.Groups.In(cfg.Own), chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
 		given: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
 	}
 	last := s.log.Last()
-	s.acc = newAcceptor(all, last)
-	s.acc.older = cfg.Mutant == MutantCountOlderBallot
-	stale, err := s.acc.load(rec.Cells, last)
+	s.acc = paxos.NewAcceptor(paxos.All, last)
+	s.acc.Older = cfg.Mutant == MutantCountOlderBallot
+	stale, err := s.acc.Load(rec.Cells, last)
 	if err != nil {
 		return nil, err
 	}
-	s.acc.promise(max(Ballot(rec.State.Term), s.acc.promised), last)
-	s.ballot = s.acc.promised
-	s.prop.seg = all
+	s.acc.Promise(max(paxos.Ballot(rec.State.Term), s.acc.Promised), last)
+	s.ballot = s.acc.Promised
+	s.prop.Seg = paxos.All
 	s.hard = hard{commit: rec.State.Commit, logged: last, stale: stale}
-	s.disk.Durable = slots.Extent{Last: last, Under: s.acc.promised, Reach: s.acc.reach}
+	s.disk.Durable = slots.Extent{Last: last, Under: s.acc.Promised, Reach: s.acc.Reach}
 	return s, nil
 }
 
@@ -111,7 +113,7 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 	s.give()
 	s.flush()
 	s.bundle(sent, released)
-	s.disk.End(slots.Extent{Last: s.hard.logged, Reach: s.acc.reach, Under: s.acc.promised}, now)
+	s.disk.End(slots.Extent{Last: s.hard.logged, Reach: s.acc.Reach, Under: s.acc.Promised}, now)
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
 	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.ConfigAt {
 		out.Changed = true
@@ -259,7 +261,7 @@ func (s *Paxos) preparers() quorum.Set {
 func (s *Paxos) acceptors() quorum.Set { return s.quorums.Decides(quorum.Of(&s.conf)) }
 
 // Leads is the ballot under which this member leads; 0: it does not.
-func (s *Paxos) Leads() Ballot {
+func (s *Paxos) Leads() paxos.Ballot {
 	if s.role != protocol.Leader {
 		return 0
 	}
@@ -280,8 +282,8 @@ func (s *Paxos) Status() protocol.Status {
 	}
 	for _, p := range s.lead.peers {
 		st.Peers = append(st.Peers, protocol.PeerStatus{
-			ID: p.id, Match: p.match, Next: p.next, Needs: p.needs(), Active: s.active(p), Snapshot: s.streaming[p.id],
-			InflightBytes: p.bytes, Lacking: p.lacking,
+			ID: p.ID, Match: p.Match, Next: p.Next, Needs: p.Needs(), Active: s.active(p), Snapshot: s.streaming[p.ID],
+			InflightBytes: p.Bytes, Lacking: p.MissingBodies,
 		})
 	}
 	return st

@@ -1,6 +1,9 @@
 package multipaxos
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/protocol"
+)
 
 // A read point is how much the leader knew to be decided at a moment when nobody else can have decided
 // more. A quorum of phase 2 says that it has promised nobody a higher ballot: who decides anything under a
@@ -63,7 +66,7 @@ func (s *Paxos) query(q query) {
 	switch {
 	case s.cfg.Mutant == MutantReadAlone && s.current():
 		s.serve(q, s.settled())
-	case len(rd.asked)+len(rd.waiting) >= maxQueries:
+	case len(rd.asked)+len(rd.waiting) >= paxos.MaxReads:
 		s.failRead(q, protocol.ReasonOverloaded)
 	default:
 		rd.waiting = append(rd.waiting, q)
@@ -73,7 +76,7 @@ func (s *Paxos) query(q query) {
 
 // current reports whether the leader knows all that was decided before it led.
 func (s *Paxos) current() bool {
-	return s.prop.phase == ready && (s.log.Last() >= s.prop.floor || s.cfg.Mutant == MutantReadBelowFloor)
+	return s.prop.Phase == paxos.Ready && (s.log.Last() >= s.prop.Floor || s.cfg.Mutant == MutantReadBelowFloor)
 }
 
 // startReads asks a quorum whether it promised anybody else, for all reads that wait.
@@ -86,7 +89,7 @@ func (s *Paxos) startReads() {
 	s.lead.round++
 	rd.round, rd.index = s.lead.round, s.log.Last()
 	for _, p := range s.lead.peers {
-		if s.votes(p.id) {
+		if s.votes(p.ID) {
 			s.heartbeat(p)
 		}
 	}
@@ -97,7 +100,7 @@ func (s *Paxos) startReads() {
 // see can be handed over.
 func (s *Paxos) confirmReads() {
 	rd := &s.lead.reads
-	for len(rd.asked) > 0 && s.confirmed() >= rd.round && s.prop.phase == ready {
+	for len(rd.asked) > 0 && s.confirmed() >= rd.round && s.prop.Phase == paxos.Ready {
 		for _, q := range rd.asked {
 			s.serve(q, rd.index)
 		}
@@ -112,7 +115,7 @@ func (s *Paxos) confirmed() uint64 {
 			return s.lead.round
 		}
 		if p := s.peer(id); p != nil {
-			return p.round
+			return p.Round
 		}
 		return 0
 	})

@@ -4,229 +4,186 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/protocol"
 )
 
-// Relays, at whoever proposes (docs/internals/multi-paxos.md). The others are in groups. What is the same for several members
-// of a group goes to one of them, the relay, which passes it on, and tells of all of them together what they
-// accepted. A relay only changes the way that messages take. Nobody needs one: what does not arrive is sent again
-// without it.
+// Relays in multi-Paxos. Package relay has the rules.
 
-// relaying is what a member that proposes knows of its relays; zero if it has none.
-type relaying struct {
-	// groups are the others, ascending. A member that is alone in its group is in none.
-	groups [][]protocol.MemberID
-	// turn says which member of a group is the relay now. It moves on with each heartbeat.
-	turn int
-	// told is when members told of their groups last.
-	told map[protocol.MemberID]time.Duration
-	// doubted are members by which something did not arrive, and until when they are no relays.
-	doubted map[protocol.MemberID]time.Duration
-}
-
-// split puts members into groups.
-func (r *relaying) split(ids []protocol.MemberID, groups int) {
-	r.groups = nil
-	for i := range groups {
-		if g := ids[len(ids)*i/groups : len(ids)*(i+1)/groups]; len(g) > 1 {
-			r.groups = append(r.groups, g)
+// groupPeers makes the groups anew from the peers that are members.
+func (s *Paxos) groupPeers() {
+	var ids []protocol.MemberID
+	for _, p := range s.lead.peers {
+		if p.Leaving == 0 {
+			ids = append(ids, p.ID)
 		}
 	}
+	s.lead.relays.Split(ids, s.relayGroups)
 }
 
-// group is the group of a member; nil if it is in none.
-func (r *relaying) group(id protocol.MemberID) []protocol.MemberID {
-	for _, g := range r.groups {
-		if slices.Contains(g, id) {
-			return g
-		}
-	}
-	return nil
+// bundle puts what the step sends to several members of a group into one message to a relay.
+func (s *Paxos) bundle(sent, released int) {
+	r := &s.lead.relays
+	s.out.Send = r.Bundle(s.out.Send, sent, s.now, grouper{s})
+	s.out.Release = r.Bundle(s.out.Release, released, s.now, grouper{s})
 }
 
-// doubt takes a member for no relay for a while.
-func (r *relaying) doubt(id protocol.MemberID, until time.Duration) {
-	if r.doubted == nil {
-		r.doubted = map[protocol.MemberID]time.Duration{}
-	}
-	r.doubted[id] = until
+// grouper puts messages of multi-Paxos together.
+type grouper struct{ s *Paxos }
+
+func (r grouper) Equal(a, b *protocol.Message) bool {
+	return a.Type == MsgAccept && b.Type == MsgAccept && a.Term == b.Term && a.Commit == b.Commit && relay.SameEntries(a, b)
 }
 
-// missed: the oldest frame on its way to a peer never arrived. If a relay was to pass it on, another one takes its
-// place.
-func (r *relaying) missed(p *peer, until time.Duration) {
-	if len(p.frames) > 0 && p.frames[0].by != 0 {
-		r.doubt(p.frames[0].by, until)
-	}
+func (r grouper) Fit(id protocol.MemberID) bool {
+	p := r.s.peer(id)
+	return p != nil && p.Answered && r.s.now < p.Heard+relay.Recent*r.s.cfg.Heartbeat
 }
 
-// stop is the last slot of a frame for a peer. One that is behind its group gets what the others have already, and
-// after that the same messages as they.
-func (r *relaying) stop(p *peer, peers []*peer, end protocol.Index) protocol.Index {
-	g, ahead := r.group(p.id), p.next
-	for _, q := range peers {
-		if g != nil && q.next > ahead && slices.Contains(g, q.id) {
-			ahead = q.next
-		}
-	}
-	if ahead > p.next {
-		return min(end, ahead-1)
-	}
-	return end
-}
-
-// depth is how many frames may be in flight to a peer, of so many without relays. By a relay the way is twice as long. And
-// who is a little slower than its group should not have to be sent to directly for that.
-func (r *relaying) depth(p *peer, direct int) int {
-	if r.group(p.id) == nil {
-		return direct
-	}
-	return min(maxDepth, 2*direct)
-}
-
-// choose is the relay for some members of a group: the next one in turn that is fit; 0 if none is.
-func (r *relaying) choose(g []protocol.MemberID, among []*protocol.Message, now time.Duration, fit func(protocol.MemberID) bool) protocol.MemberID {
-	for k := range g {
-		id := g[(r.turn+k)%len(g)]
-		asked := slices.ContainsFunc(among, func(m *protocol.Message) bool { return m.To == id })
-		if asked && now >= r.doubted[id] && fit(id) {
-			return id
-		}
-	}
-	return 0
-}
-
-// wait is after how long the oldest frame on its way to a peer should have arrived before a question that left then. On
-// one link nothing overtakes. By a relay it may take longer, and much longer on slow links, as long as the relay is heard of
-// and tells of others.
-func (r *relaying) wait(p *peer, c *protocol.Settings, now time.Duration, fit func(protocol.MemberID) bool) time.Duration {
-	switch {
-	case len(p.frames) == 0 || p.frames[0].by == 0 || !fit(p.frames[0].by):
-		return c.Heartbeat
-	case now < r.told[p.frames[0].by]+c.ElectionTimeout/2:
-		return 2 * c.ElectionTimeout
-	}
-	return c.ElectionTimeout / 2
-}
-
-// tells takes notice of what a relay told.
-func (r *relaying) tells(relay protocol.MemberID, now time.Duration) {
-	if r.told == nil {
-		r.told = map[protocol.MemberID]time.Duration{}
-	}
-	r.told[relay] = now
-}
-
-// pacing keeps the members of a group together: who has room for the next frame before the others waits for them, so that one
-// message is enough. since is when the first one of a group began to wait, by the first id of the group.
-type pacing struct {
-	since map[protocol.MemberID]time.Duration
-}
-
-// holds reports whether a peer waits for others of its group that have got as much and have no room. It does not wait for
-// longer than a pause.
-func (w *pacing) holds(g []protocol.MemberID, p *peer, peers []*peer, now, pause time.Duration, room func(*peer) bool) bool {
-	if g == nil {
-		return false
-	}
-	if !slices.ContainsFunc(peers, func(q *peer) bool {
-		return q != p && q.next == p.next && !q.lost && slices.Contains(g, q.id) && !room(q)
-	}) {
-		delete(w.since, g[0])
-		return false
-	}
-	if w.since == nil {
-		w.since = map[protocol.MemberID]time.Duration{}
-	}
-	at, waits := w.since[g[0]]
-	if !waits {
-		at = now
-		w.since[g[0]] = now
-	}
-	if now < at+pause {
-		return true
-	}
-	delete(w.since, g[0])
-	return false
-}
-
-// prompt: a relay was heard of this many heartbeats ago at most.
-const prompt = 3
-
-// Bundler is who puts messages together.
-type Bundler interface {
-	// equal reports whether two messages are the same but for their receivers, and may go by a relay.
-	equal(a, b *protocol.Message) bool
-	// fit reports whether a member is well enough to be a relay.
-	fit(protocol.MemberID) bool
-	// wrap makes the message to a relay, of equal ones, of which one goes to the relay.
-	wrap(relay protocol.MemberID, among []*protocol.Message) *protocol.Message
-}
-
-// bundle puts one message to a relay in the place of equal ones, of those after the first mark messages.
-func (r *relaying) bundle(out []*protocol.Message, mark int, now time.Duration, b Bundler) []*protocol.Message {
-	if len(r.groups) == 0 {
-		return out
-	}
-	kept := out[:mark]
-	for i := mark; i < len(out); i++ {
-		m := out[i]
-		if m == nil {
-			continue
-		}
-		if among := r.equals(out[i:], b); len(among) > 1 {
-			if relay := r.choose(r.group(m.To), among, now, b.fit); relay != 0 {
-				m = b.wrap(relay, among)
-				for j := i; j < len(out); j++ {
-					if slices.Contains(among, out[j]) {
-						out[j] = nil
-					}
-				}
-			}
-		}
-		kept = append(kept, m)
-	}
-	clear(out[len(kept):])
-	return kept
-}
-
-// equals are the messages that are equal to the first one and go to its group, each to another member.
-func (r *relaying) equals(out []*protocol.Message, b Bundler) []*protocol.Message {
-	g := r.group(out[0].To)
-	if g == nil || !b.equal(out[0], out[0]) {
-		return nil
-	}
-	among := []*protocol.Message{out[0]}
-	for _, m := range out[1:] {
-		if m == nil || !slices.Contains(g, m.To) || !b.equal(out[0], m) {
-			continue
-		}
-		if !slices.ContainsFunc(among, func(a *protocol.Message) bool { return a.To == m.To }) {
-			among = append(among, m)
-		}
-	}
-	return among
-}
-
-// sameEntries reports whether two messages under one ballot have the same entries: those of the same slots.
-func sameEntries(a, b *protocol.Message) bool {
-	return slices.EqualFunc(a.Entries, b.Entries, func(x, y protocol.Entry) bool { return x.Index == y.Index })
-}
-
-// lastSlot is the slot of a message's last entry; 0 if it has none.
-func lastSlot(m *protocol.Message) protocol.Index {
-	if n := len(m.Entries); n > 0 {
-		return m.Entries[n-1].Index
-	}
-	return 0
-}
-
-// receivers are those of messages, but for one.
-func receivers(among []*protocol.Message, but protocol.MemberID) (ids []protocol.MemberID) {
+func (r grouper) Wrap(via protocol.MemberID, among []*protocol.Message) *protocol.Message {
+	first := among[0]
 	for _, m := range among {
-		if m.To != but {
-			ids = append(ids, m.To)
+		if p := r.s.peer(m.To); p != nil && len(m.Entries) > 0 {
+			p.SetRelay(via, relay.LastSlot(m))
 		}
 	}
-	return ids
+	p := partOf(first)
+	p.Members = relay.Receivers(among, via)
+	m := *first
+	m.Type, m.To, m.Part, m.Context = MsgRelay, via, &p, uint64(relay.LastSlot(first))
+	return &m
+}
+
+// proposerOf is the member that proposes what a message brings.
+func proposerOf(m *protocol.Message, p Part) protocol.MemberID {
+	if m.Type == MsgRelayed && len(p.Members) == 1 {
+		return p.Members[0]
+	}
+	return m.From
+}
+
+// relay passes on what a proposer sent, which this member has accepted itself.
+func (s *Paxos) relay(m *protocol.Message, p Part) {
+	part := Part{Ballot: p.Ballot, Members: []protocol.MemberID{m.From}}
+	members := make([]protocol.MemberID, 0, len(p.Members)+1)
+	for _, id := range p.Members {
+		if id == s.cfg.Self || id == m.From || slices.Contains(members, id) {
+			continue
+		}
+		members = append(members, id)
+		copied := *m
+		copied.Type, copied.From, copied.To, copied.Part = MsgRelayed, s.cfg.Self, id, &part
+		s.out.Send = append(s.out.Send, &copied)
+	}
+	if m.Context == 0 {
+		return
+	}
+	g := &s.gather
+	g.Begin(m.From, p.Ballot)
+	g.RecordForward(relay.Forwarded{
+		Last: relay.LastSlot(m), Due: s.now + s.patience(), Written: s.disk.Written, Members: append(members, s.cfg.Self),
+	}, s.now)
+	s.relayOwn()
+}
+
+// patience is how long a relay waits for the members of its group.
+func (s *Paxos) patience() time.Duration { return s.cfg.Heartbeat / 2 }
+
+// relayOwn takes in what this member itself accepted, as far as that is durable, and tells the proposer if it is time.
+func (s *Paxos) relayOwn() {
+	g, upto := &s.gather, s.stable()
+	if g.Proposer == 0 {
+		return
+	}
+	if g.Ballot != s.acc.Promised {
+		*g = relay.Gathering{} // another one proposes
+		return
+	}
+	if !g.Owes(s.cfg.Self) {
+		return
+	}
+	done := s.disk.Done
+	if s.cfg.Mutant == MutantRelayEarly {
+		upto, done = s.acc.Reach, s.disk.Written
+	}
+	g.RecordAnswer(relay.Held{ID: s.cfg.Self, Upto: upto, MissingBodies: s.bodies.Missing}, g.AnsweredUpTo(done), s.now, s.patience())
+	s.tendRelay()
+}
+
+// tendRelay tells the proposer what was gathered for it.
+func (s *Paxos) tendRelay() {
+	g := &s.gather
+	if g.Proposer != 0 && g.Ballot == s.acc.Promised && g.Due(s.now) {
+		s.send(g.Proposer, MsgGathered, Part{Ballot: g.Ballot, Held: g.Report(s.cfg.Self, s.cfg.Mutant == MutantRelayListsSilent)})
+	}
+}
+
+// gathered reports whether an answer is one that this member gathers for somebody else.
+func (s *Paxos) gathered(m *protocol.Message, p Part) bool {
+	g := &s.gather
+	if g.Proposer == 0 || g.Ballot != p.Ballot || !g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot, MissingBodies: p.Lacking}, protocol.Index(m.Context), s.now, s.patience()) {
+		return false
+	}
+	s.tendRelay()
+	return true
+}
+
+// onGathered takes in what a relay tells of its group. Each member counts once, however often it is listed: what it
+// holds replaces what it held.
+func onGathered(s *Paxos, m *protocol.Message, p Part) {
+	if p.Ballot != s.ballot || s.role != protocol.Leader {
+		return
+	}
+	s.lead.relays.RecordAnswer(m.From, s.now)
+	var told []*paxos.Peer
+	for _, h := range p.Held {
+		peer := s.peer(h.ID)
+		if peer == nil {
+			continue
+		}
+		if h.ID == m.From {
+			peer.MarkHeard(s.now) // of the others this says nothing: it may be old
+		}
+		peer.Promised = true
+		peer.Acknowledge(h.MissingBodies, h.Upto, s.prop.End)
+		told = append(told, peer)
+	}
+	s.advance()
+	for _, peer := range told {
+		if s.role != protocol.Leader {
+			return
+		}
+		s.replicateGroup(peer)
+		s.handOver(peer)
+	}
+}
+
+// waits reports whether a peer is sent nothing new until the others of its group have room too.
+func (s *Paxos) waits(p *paxos.Peer) bool {
+	l := &s.lead
+	return l.paces.Hold(l.relays.Group(p.ID), p, l.peers, s.now, s.cfg.Heartbeat, func(q *paxos.Peer) bool {
+		return s.streaming[q.ID] || len(q.Frames) < s.depth(q)
+	})
+}
+
+// replicateGroup sends a peer what it lacks, and the others of its group, which may have waited for it.
+func (s *Paxos) replicateGroup(p *paxos.Peer) {
+	g := s.lead.relays.Group(p.ID)
+	s.replicate(p)
+	for _, q := range s.lead.peers {
+		if q != p && slices.Contains(g, q.ID) {
+			s.replicate(q)
+		}
+	}
+}
+
+// stranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
+func (s *Paxos) stranded(via protocol.MemberID) {
+	for _, p := range s.lead.peers {
+		if p.Uses(via) {
+			s.lead.relays.Exclude(via, s.now+s.cfg.ElectionTimeout)
+			p.MarkLost(s.now)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package multipaxos
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -36,10 +37,10 @@ func (s *Paxos) beginTransfer(to protocol.MemberID) protocol.Reason {
 	if to == 0 {
 		p = s.mostAdvanced()
 	}
-	if p == nil || !s.votes(p.id) {
+	if p == nil || !s.votes(p.ID) {
 		return protocol.ReasonNotVoter
 	}
-	s.lead.hand = handover{to: p.id, until: s.now + s.cfg.ElectionTimeout}
+	s.lead.hand = handover{to: p.ID, until: s.now + s.cfg.ElectionTimeout}
 	s.handOver(p)
 	return protocol.ReasonNone
 }
@@ -51,9 +52,9 @@ func (s *Paxos) votes(id protocol.MemberID) bool {
 }
 
 // mostAdvanced is the active voter that has most; nil if there is none.
-func (s *Paxos) mostAdvanced() (best *peer) {
+func (s *Paxos) mostAdvanced() (best *paxos.Peer) {
 	for _, p := range s.lead.peers {
-		if s.votes(p.id) && s.active(p) && (best == nil || p.match > best.match) {
+		if s.votes(p.ID) && s.active(p) && (best == nil || p.Match > best.Match) {
 			best = p
 		}
 	}
@@ -62,13 +63,13 @@ func (s *Paxos) mostAdvanced() (best *peer) {
 
 // handOver tells the next leader to stand, once it has all that is proposed, and nothing waits. It is told
 // again if it goes on to answer.
-func (s *Paxos) handOver(p *peer) {
+func (s *Paxos) handOver(p *paxos.Peer) {
 	h := &s.lead.hand
-	if p.id != h.to || p.match < s.prop.end || len(s.lead.queue) > 0 || s.now < h.again {
+	if p.ID != h.to || p.Match < s.prop.End || len(s.lead.queue) > 0 || s.now < h.again {
 		return
 	}
 	h.again = s.now + s.cfg.Heartbeat
-	s.send(p.id, MsgLead, Part{Ballot: s.ballot})
+	s.send(p.ID, MsgLead, Part{Ballot: s.ballot})
 }
 
 func onLead(s *Paxos, m *protocol.Message, p Part) {

@@ -3,6 +3,7 @@ package multipaxos
 import (
 	"encoding/binary"
 
+	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -11,18 +12,18 @@ import (
 func Wrote(r *protocol.Record) bool {
 	switch r.Kind {
 	case protocol.RecordState:
-		return r.State.Vote == 0 && (r.State.Term == 0 || taken(Ballot(r.State.Term)))
+		return r.State.Vote == 0 && (r.State.Term == 0 || taken(paxos.Ballot(r.State.Term)))
 	case protocol.RecordEntry:
-		return taken(Ballot(r.Entry.Term)) && r.Entry.Kind != protocol.EntryEmpty && common(&r.Entry)
+		return taken(paxos.Ballot(r.Entry.Term)) && r.Entry.Kind != protocol.EntryEmpty && paxos.SlotKind(&r.Entry)
 	case protocol.RecordCell:
-		if r.Cell.Number == all.promiseCell() {
-			return len(r.Cell.Data) == 8 && taken(Ballot(binary.LittleEndian.Uint64(r.Cell.Data)))
+		if r.Cell.Number == paxos.All.PromiseCell() {
+			return len(r.Cell.Data) == 8 && taken(paxos.Ballot(binary.LittleEndian.Uint64(r.Cell.Data)))
 		}
-		v, err := decodeVote(r.Cell)
-		return err == nil && r.Cell.Number&noSlot == 0 && taken(v.ballot)
+		v, err := paxos.DecodeVote(r.Cell)
+		return err == nil && r.Cell.Number&paxos.SegmentCell == 0 && taken(v.Ballot)
 	}
 	return true
 }
 
 // taken reports whether some member may have taken a ballot for its own: see [Ballot.After].
-func taken(b Ballot) bool { return b.Number() > 0 }
+func taken(b paxos.Ballot) bool { return b.Number() > 0 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/multipaxos"
+	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -18,7 +19,7 @@ type WPaxos struct {
 	asking  asking
 	// owns is the ballot under which this member owns the group, and asking counts; 0: it does not.
 	// Invariant: it is the leader's ballot, or 0 on others.
-	owns multipaxos.Ballot
+	owns paxos.Ballot
 }
 
 // New starts a group from what its disk holds. It returns a [*protocol.SettingsError] or a [*protocol.CorruptError].

@@ -1,0 +1,365 @@
+package iss
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/paxos/relay"
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+)
+
+// broadcast is one member's part in a segment of an epoch: Sequenced Broadcast (docs/internals/iss.md). All members decide
+// each of its slots. What is decided is what the segment's leader proposed there, or ⊥.
+type broadcast struct {
+	s      *ISS
+	turns  epochs.Segment
+	seg    paxos.Segment
+	leader protocol.MemberID
+	life   life
+
+	acc  paxos.Acceptor
+	prop paxos.Proposer
+	// decided are slots that are decided and not in the log yet. nils are all that are ⊥, but for those that a
+	// snapshot stands for.
+	decided map[protocol.Index]protocol.Entry
+	nils    paxos.Spans
+	// upto: all slots of the segment up to here are decided.
+	upto protocol.Index
+
+	// written is what the disk holds when writes are durable, ascending, where that is not what it held before; held is what
+	// it holds.
+	written []sbExtent
+	held    sbExtent
+	// startedAt and promisedAt are the numbers of the writes of ballot 0's beginning, and of the last ballot of this
+	// member's own.
+	startedAt, promisedAt uint64
+
+	// values are what this member proposes under its ballot and is not decided.
+	values map[protocol.Index]protocol.Entry
+	// mine are those of this life under ballot 0 that are not decided. open is their bytes.
+	mine map[protocol.Index]protocol.Entry
+	open int
+	// never: in these slots the segment's leader proposes nothing, as its promise declares.
+	never paxos.Spans
+	// peers are all others, while this member proposes. beat is when they hear of it next.
+	peers []*paxos.Peer
+	beat  time.Duration
+	// votes are what others say to have accepted. It may be all that is needed to know what is decided.
+	votes witness
+	// answers are this member's answers about the segment that leave with the step, and where they stand among those that wait
+	// for the disk. If the first one has left, all have.
+	answers []answer
+	// gather is what this member gathers as a relay.
+	gather relay.Gathering
+	paces  relay.Pacing
+	// nilled is how many slots are known to be ⊥. driven is what there was to be sent when the peers were looked at last, and calm
+	// that all of them have got it. Then they are not looked at until something changes.
+	//
+	//	calm: every peer is lost, or its next > driven.end and its toldTo ≥ driven.upto
+	nilled int
+	driven driven
+	calm   bool
+	// counted is as of the last count of what a quorum has.
+	//
+	//	if that is what there is now, all that a quorum has is decided as far as it is proposed
+	counted counted
+	// frame is the last one that was built while all peers are looked at, of entries up to frameStop at most.
+	frame     paxos.Frame
+	frameStop protocol.Index
+
+	// driver is who proposes, as far as is known; 0: nobody. heard is when it was last heard of, stand when to
+	// suspect it.
+	driver       protocol.MemberID
+	heard, stand time.Duration
+	// seen is the highest ballot that others said they promised.
+	seen paxos.Ballot
+}
+
+// life is what this life of a segment's leader is to ballot 0.
+type life uint8
+
+const (
+	fresh   life = iota // nothing was ever sent under ballot 0
+	active              // this life proposes under it
+	retired             // an earlier life did: this one abstains
+)
+
+// sbExtent is how far the disk holds what was accepted under a ballot, once a write is durable.
+type sbExtent struct {
+	seq   uint64
+	under paxos.Ballot
+	reach protocol.Index
+}
+
+// newBroadcast starts a member's part in a segment from the log and from cells.
+func newBroadcast(s *ISS, leader protocol.MemberID, cells []protocol.Cell) (*broadcast, error) {
+	turns, _ := s.epoch.Segment(leader)
+	seg := segmentOf(turns)
+	b := &broadcast{
+		s: s, turns: turns, seg: seg, leader: leader, acc: paxos.NewAcceptor(seg, seg.Before()), prop: paxos.Proposer{Seg: seg}, upto: seg.Before(),
+		decided: map[protocol.Index]protocol.Entry{}, mine: map[protocol.Index]protocol.Entry{},
+	}
+	b.acc.Ahead = map[protocol.Index]bool{}
+	b.catchUp()
+	if _, err := b.acc.Load(cells, s.log.Last()); err != nil {
+		return nil, err
+	}
+	b.acc.Reach = b.upto
+	b.acc.Extend(b.upto)
+	b.held = sbExtent{under: b.acc.Promised, reach: b.acc.Reach}
+	if leader == s.cfg.Self && b.acc.Started {
+		b.life = retired
+	}
+	b.rest()
+	return b, nil
+}
+
+// catchUp takes in the slots that the log has.
+func (b *broadcast) catchUp() {
+	last := b.s.log.Last()
+	for i := b.seg.After(b.upto); i <= last; i = b.seg.After(i) {
+		if i > b.s.log.Base {
+			if v := b.s.log.At(i); isNil(&v) {
+				b.addNil(i)
+			}
+		}
+		b.upto = i
+	}
+}
+
+func (b *broadcast) addNil(i protocol.Index) { b.nils, b.nilled = b.nils.With(&b.seg, i), b.nilled+1 }
+
+// isNil reports whether an entry is ⊥: nothing is decided in its slot.
+func isNil(e *protocol.Entry) bool { return e.Kind == protocol.EntryNoop }
+
+// bottom is ⊥ in a slot.
+func (b *broadcast) bottom(i protocol.Index) protocol.Entry { return b.seal(paxos.Noop(), i) }
+
+// seal gives an entry its slot. Its term is the epoch.
+func (b *broadcast) seal(e protocol.Entry, i protocol.Index) protocol.Entry {
+	e.Seal(i, protocol.Term(b.s.epoch.Number), make([]byte, protocol.HeadSize))
+	return e
+}
+
+// segmentOf is the segment of some slots of an epoch.
+func segmentOf(turns epochs.Segment) paxos.Segment {
+	return paxos.Segment{Share: turns, First: turns.First(), Last: turns.Last()}
+}
+
+// complete reports whether all slots are decided.
+func (b *broadcast) complete() bool { return b.upto == b.seg.Last }
+
+// knows reports whether a slot is known to be decided.
+func (b *broadcast) knows(i protocol.Index) bool {
+	return i <= b.upto || b.acc.Ahead[i] || i <= b.s.log.Last()
+}
+
+// decide notes what is decided in a slot.
+func (b *broadcast) decide(v protocol.Entry) {
+	i := v.Index
+	if b.knows(i) {
+		b.compare(&v)
+		return
+	}
+	if v.BodySize > 0 && b.acc.Holds(&v) {
+		v.Form = protocol.FormWhole // also if who sent it could not read the body
+	}
+	b.decided[i] = v
+	if isNil(&v) {
+		b.addNil(i)
+	}
+	if i == b.seg.After(b.upto) { // as mostly
+		b.upto = i
+		b.catchAhead()
+	} else {
+		b.acc.Ahead[i] = true
+	}
+	b.acc.Extend(b.upto)
+	if mine, ok := b.values[i]; ok && !paxos.Same(&mine, &v) {
+		b.giveWay()
+	}
+	delete(b.values, i)
+	if b.prop.Phase != paxos.Idle {
+		b.prop.Forget(b.upto)
+	}
+	if m, ok := b.mine[i]; ok {
+		delete(b.mine, i)
+		b.open -= m.Bytes()
+		if isNil(&v) {
+			b.s.lost(m)
+		}
+	}
+	b.s.saw(b, &v)
+}
+
+// catchAhead moves upto on over what is decided after it.
+func (b *broadcast) catchAhead() {
+	for len(b.acc.Ahead) > 0 {
+		next := b.seg.After(b.upto)
+		if !b.acc.Ahead[next] {
+			return
+		}
+		b.upto = next
+		delete(b.acc.Ahead, next)
+	}
+}
+
+// compare stops this member if something else is decided here in a slot than another member says.
+func (b *broadcast) compare(v *protocol.Entry) {
+	if had, ok := b.decided[v.Index]; ok {
+		b.s.diverged(slots.Diverges(b.s.cfg.Instance, b.s.from, &had, v))
+		return
+	}
+	b.s.diverged(b.s.log.Diverges(b.s.cfg.Instance, b.s.from, v))
+}
+
+// vote accepts an entry under what is promised.
+func (b *broadcast) vote(v protocol.Entry) {
+	stored := b.s.unstored(b, v)
+	if v.BodySize > 0 {
+		v.Form = protocol.FormWhole
+	}
+	noted := b.acc.Accept(&v, b.upto)
+	b.s.top = max(b.s.top, v.Index) // also of ⊥: at the end of an epoch readers have to know of it (R9)
+	b.s.record(protocol.Record{Kind: protocol.RecordCell, Cell: noted.Cell(), Entry: stored})
+	b.s.saw(b, &v)
+}
+
+// whole reports whether all of an entry is here or on the disk.
+func (b *broadcast) whole(v *protocol.Entry) bool {
+	return v.Applicable() && (v.BodySize == 0 || v.Form == protocol.FormWhole && (v.Resident() || b.acc.Holds(v)))
+}
+
+// writePromise makes durable what is promised, and whether ballot 0 was begun.
+func (b *broadcast) writePromise() {
+	b.s.record(protocol.Record{Kind: protocol.RecordCell, Cell: b.acc.EncodePromise()})
+}
+
+// promiseTo promises a ballot. Who proposes under a lower one gives way.
+func (b *broadcast) promiseTo(from protocol.MemberID, ballot paxos.Ballot) {
+	if ballot <= b.acc.Promised {
+		return
+	}
+	if b.prop.Phase != paxos.Idle {
+		b.giveWay()
+	}
+	b.driver, b.heard = from, b.s.now
+	b.acc.Promise(ballot, b.upto)
+	b.writePromise()
+	b.s.ending = true // nobody waits for the epoch's end longer than it takes
+}
+
+// giveWay ends what this member proposes. It also does so when it learns that something else was decided in a slot in
+// which it proposed. Some others may have accepted its value, and would take that as decided if this member told them
+// under its ballot up to where it knows everything to be decided.
+func (b *broadcast) giveWay() {
+	b.prop, b.values, b.peers, b.never = paxos.Proposer{Seg: b.seg}, nil, nil, nil
+	b.rest()
+}
+
+// rest postpones suspicion. Chance keeps members apart, further with each ballot that did not decide all: where promises
+// take long, members would else take ballots from each other for ever.
+func (b *broadcast) rest() {
+	t := b.s.cfg.ElectionTimeout
+	b.stand = b.s.now + t + time.Duration(b.s.chance.Draw()%(uint64(t)<<min(b.acc.Promised.Number(), mostDoubled)))
+}
+
+// mostDoubled is how often the part of the timeout that chance draws is doubled at most.
+const mostDoubled = 4
+
+// hear takes notice of who proposes.
+func (b *broadcast) hear(from protocol.MemberID) {
+	b.driver, b.heard = from, b.s.now
+	if b.prop.Phase == paxos.Idle {
+		b.rest()
+	}
+}
+
+// stepped notes what the disk holds once what the step wrote is durable.
+func (b *broadcast) stepped() {
+	last := b.held
+	if n := len(b.written); n > 0 {
+		last = b.written[n-1]
+	}
+	if b.s.disk.Wrote() && (last.under != b.acc.Promised || last.reach != b.acc.Reach) {
+		b.written = append(b.written, sbExtent{b.s.disk.Written, b.acc.Promised, b.acc.Reach})
+	}
+}
+
+// durable takes notice of completed writes.
+func (b *broadcast) durable() {
+	n := 0
+	for ; n < len(b.written) && b.written[n].seq <= b.s.disk.Done; n++ {
+		b.held = b.written[n]
+	}
+	if n > 0 {
+		b.written = slices.Delete(b.written, 0, n)
+	}
+	switch b.prop.Phase {
+	case paxos.Idle:
+		b.learnVoted()
+	case paxos.Preparing:
+		b.tally()
+	case paxos.Ready:
+		b.progress()
+	}
+	b.relayOwn()
+}
+
+// stable is up to where this member's disk has all that is decided, or accepted under what it promised.
+func (b *broadcast) stable() protocol.Index {
+	switch {
+	case b.s.disk.Done >= b.s.disk.Written:
+		return b.acc.Reach
+	case b.held.under == b.acc.Promised:
+		return b.held.reach
+	}
+	return b.seg.Before()
+}
+
+// make is a message with its head. Of ⊥ it says what the receiver may not know.
+func (b *broadcast) make(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+	p.Segment, p.Upto = b.seg.First, b.upto
+	return b.s.make(to, t, p)
+}
+
+// send lets a message leave now.
+func (b *broadcast) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+	m := b.make(to, t, p)
+	b.s.out.Send = append(b.s.out.Send, m)
+	return m
+}
+
+// release lets a message leave when everything written so far is durable.
+func (b *broadcast) release(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+	m := b.make(to, t, p)
+	b.s.out.Seq = b.s.disk.Touch()
+	b.s.out.Release = append(b.s.out.Release, m)
+	return m
+}
+
+// answer answers for what is written, when that is durable. early is the mutant that does not wait.
+func (b *broadcast) answer(to protocol.MemberID, t protocol.MessageType, p Part, early protocol.Mutant) *protocol.Message {
+	if b.s.cfg.Mutant == early {
+		return b.send(to, t, p)
+	}
+	return b.release(to, t, p)
+}
+
+// pass takes in that the log begins after some slots of the segment.
+func (b *broadcast) pass() {
+	b.catchUp()
+	for i := b.seg.First; i <= min(b.s.log.Base, b.seg.Last); i = b.seg.After(i) {
+		if _, ok := b.values[i]; ok { // somebody else had it decided, and this member does not know as what
+			b.giveWay()
+		}
+	}
+	b.catchAhead()
+	b.acc.Extend(b.upto)
+	if b.prop.Phase != paxos.Idle {
+		b.prop.Forget(b.upto)
+	}
+}

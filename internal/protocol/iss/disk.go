@@ -1,0 +1,92 @@
+package iss
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// hard is what was written of the log and the hard state.
+type hard struct {
+	// commit is how many slots the disk is told to be settled, and noted when it was.
+	commit protocol.Index
+	noted  time.Duration
+	// logged: the entries up to here were written. What is decided after it stands in cells of a quorum, and is
+	// written with whatever is written next. hurry: some of it is in no cell here.
+	logged protocol.Index
+	hurry  bool
+	// stale are cells that are on the disk although they mean nothing any more.
+	stale []uint64
+}
+
+func (s *ISS) record(r protocol.Record) { s.disk.Record(s.out, r) }
+
+func (s *ISS) drop(cell uint64) {
+	s.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: cell}})
+}
+
+// flush writes decided entries to the log if something is written anyway, or if that cannot wait.
+func (s *ISS) flush() {
+	if s.disk.Wrote() || s.hard.hurry {
+		s.logAll()
+	}
+}
+
+// logAll writes decided entries to the log, and drops their cells. An entry stands behind its cell on the disk, and
+// before what drops the cell.
+func (s *ISS) logAll() {
+	h := &s.hard
+	h.hurry = false
+	for ; h.logged < s.log.Last(); h.logged++ {
+		e := s.log.At(h.logged + 1)
+		b := s.holder(e.Index)
+		s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: s.unstored(b, e)})
+		if b == nil {
+			continue
+		}
+		if _, voted := b.acc.Votes[e.Index]; voted {
+			s.drop(uint64(e.Index))
+			delete(b.acc.Votes, e.Index)
+		}
+	}
+	for _, cell := range h.stale {
+		s.drop(cell)
+	}
+	h.stale = nil
+}
+
+// holder is the segment of a slot, if it is one of those at hand.
+func (s *ISS) holder(i protocol.Index) *broadcast {
+	if s.epoch == nil || i < s.epoch.First || i > s.epoch.Last {
+		return nil
+	}
+	return s.parts[s.epoch.Place(i)]
+}
+
+// unstored is an entry as a record has it: with its body if that is not on the disk.
+func (s *ISS) unstored(b *broadcast, e protocol.Entry) protocol.Entry {
+	if e.BodySize > 0 && b != nil && b.acc.Holds(&e) {
+		e.Form, e.Body = protocol.FormNone, nil
+	}
+	return e
+}
+
+// writeState makes durable how many slots are decided.
+func (s *ISS) writeState() {
+	s.logAll()
+	s.hard.commit, s.hard.noted = s.settled(), s.now
+	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.number()), Commit: s.hard.commit}})
+}
+
+func (s *ISS) stalled() bool {
+	return s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout)
+}
+
+func (s *ISS) persisted(seq uint64) {
+	if !s.disk.Completed(seq) {
+		return
+	}
+	for _, b := range s.parts {
+		b.durable()
+	}
+}

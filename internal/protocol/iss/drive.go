@@ -1,0 +1,294 @@
+package iss
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Phase 2 at whoever proposes in a segment, under ballot 0 and others alike.
+
+// track makes peers of all others.
+func (b *broadcast) track() {
+	known := b.peers
+	b.peers, b.calm, b.counted = nil, false, counted{}
+	for _, o := range b.s.others {
+		at := slices.IndexFunc(known, func(p *paxos.Peer) bool { return p.ID == o.id })
+		if at >= 0 {
+			b.peers = append(b.peers, known[at])
+			continue
+		}
+		b.peers = append(b.peers, &paxos.Peer{ID: o.id, Match: b.seg.Before(), Next: b.seg.First, Trip: o.trip})
+	}
+}
+
+func (b *broadcast) peer(id protocol.MemberID) *paxos.Peer {
+	if at := b.s.usual(id); at >= 0 && at < len(b.peers) && b.peers[at].ID == id {
+		return b.peers[at]
+	}
+	at, ok := slices.BinarySearchFunc(b.peers, id, func(p *paxos.Peer, id protocol.MemberID) int { return cmp.Compare(p.ID, id) })
+	if !ok {
+		return nil
+	}
+	return b.peers[at]
+}
+
+// putUp proposes an entry under this member's ballot.
+func (b *broadcast) putUp(e protocol.Entry) {
+	if b.values == nil {
+		b.values = map[protocol.Index]protocol.Entry{}
+	}
+	b.values[e.Index] = e
+	b.prop.MarkProposed()
+}
+
+// progress decides what a quorum has accepted.
+func (b *broadcast) progress() {
+	now := b.counts()
+	if b.prop.End <= b.upto || now == b.counted {
+		return // as mostly
+	}
+	b.counted = now
+	q := b.agreed()
+	for i := b.seg.After(b.upto); i <= min(q, b.prop.End) && b.prop.Phase == paxos.Ready; i = b.seg.After(i) {
+		if v, ok := b.values[i]; ok {
+			b.decide(v)
+		}
+	}
+}
+
+func (b *broadcast) counts() counted { return counted{b.prop.End, b.upto, b.stable()} }
+
+// agreed is up to where a quorum has accepted everything. Voters are asked for in the order of the peers.
+func (b *broadcast) agreed() protocol.Index {
+	own, at := b.stable(), 0
+	return protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
+		if id == b.s.cfg.Self {
+			return uint64(own)
+		}
+		if at == len(b.peers) || b.peers[at].ID > id {
+			at = 0
+		}
+		for ; at < len(b.peers) && b.peers[at].ID <= id; at++ {
+			if b.peers[at].ID == id {
+				return uint64(b.peers[at].Match)
+			}
+		}
+		return 0
+	}))
+}
+
+// counted is what there was when what a quorum has was counted last: up to where slots are proposed and decided, and what this
+// member's disk has. Zero: a peer has more since.
+type counted struct{ end, upto, stable protocol.Index }
+
+// took takes in that a peer has all slots up to one.
+func (b *broadcast) took(p *paxos.Peer, match protocol.Index) {
+	had := p.Match
+	p.Acknowledge(false, match, b.prop.End)
+	if p.Match > had {
+		b.counted = counted{}
+	}
+}
+
+// drive sends all peers what they lack.
+func (b *broadcast) drive() {
+	if b.prop.Phase != paxos.Ready || b.prop.Ballot == 0 && !b.begun() {
+		return
+	}
+	now := driven{b.prop.End, b.upto, b.nilled}
+	if b.calm && now == b.driven {
+		return
+	}
+	news := b.driven.nilled != b.nilled
+	b.driven, b.calm, b.frame = now, true, paxos.Frame{}
+	for _, p := range b.peers {
+		if b.s.follows(p.ID) {
+			b.replicate(p, news)
+		}
+		b.calm = b.calm && b.rests(p)
+	}
+}
+
+// driven is up to where slots are proposed, up to where they are decided, and how many are ⊥.
+type driven struct {
+	end, upto protocol.Index
+	nilled    int
+}
+
+// rests reports whether there is nothing to be sent to a peer, as long as nothing changes.
+func (b *broadcast) rests(p *paxos.Peer) bool {
+	return p.Lost || p.Next > b.driven.end && p.CommitSent >= b.driven.upto
+}
+
+// replicate sends a peer what it lacks, as far as its window allows, and else what is decided.
+func (b *broadcast) replicate(p *paxos.Peer, news bool) {
+	for !p.Lost {
+		p.Next = max(p.Next, b.sendable(p))
+		if p.Next > b.prop.End {
+			break
+		}
+		f := b.frameOf(p)
+		if len(f.Entries) == 0 {
+			p.Next, news = f.End+1, true
+			continue
+		}
+		if len(p.Frames) >= b.s.depth(p) {
+			return
+		}
+		if b.paces.Hold(b.s.relays.Group(p.ID), p, b.peers, b.s.now, b.s.cfg.Heartbeat, func(q *paxos.Peer) bool { return len(q.Frames) < b.s.depth(q) }) {
+			return
+		}
+		if len(p.Frames) > 0 && p.Bytes+f.Bytes > b.s.cfg.MaxInflightBytes {
+			return
+		}
+		p.Next = f.End + 1
+		p.Frames, p.Bytes = append(p.Frames, paxos.Flight{Last: f.End, Bytes: f.Bytes, Sent: b.s.now}), p.Bytes+f.Bytes
+		b.sendAccept(p, f.Entries, true)
+		news = false
+	}
+	if !p.Lost && (news || p.CommitSent < b.upto) {
+		b.sendAccept(p, nil, false)
+	}
+}
+
+// sendable is the first slot that may be sent to a peer: its disk has the log up to the one before, or this log begins there. What this
+// log has is sent too. Else a peer that is slower than a quorum would lack what was decided while its window was full.
+func (b *broadcast) sendable(p *paxos.Peer) protocol.Index {
+	if b.s.cfg.Mutant == MutantLogUnsent {
+		return b.seg.After(b.s.log.Last())
+	}
+	return b.seg.After(max(b.seg.Before(), b.s.log.Base, b.s.loggedOf(p.ID)))
+}
+
+// value is what this member knows of a slot: what it proposes there, or what is decided. Of a body that is not here nothing
+// can be said: who lacks it is told (see Tell).
+func (b *broadcast) value(i protocol.Index) (protocol.Entry, bool) {
+	if v, ok := b.values[i]; ok {
+		return v, true
+	}
+	if v, ok := b.decided[i]; ok || i <= b.s.log.Base || i > b.s.log.Last() {
+		return v, ok
+	}
+	v := b.s.log.At(i)
+	return v, v.BodySize == 0 || v.Form == protocol.FormWhole
+}
+
+// frameOf is the next frame for a peer. Peers that are equally far get the same.
+func (b *broadcast) frameOf(p *paxos.Peer) paxos.Frame {
+	stop := b.s.relays.FrameEnd(p, b.peers, b.prop.End)
+	if f := &b.frame; len(f.Entries) == 0 || f.After != p.Next-1 || b.frameStop != stop {
+		*f, b.frameStop = b.frameAfter(p.Next, stop), stop
+	}
+	return b.frame
+}
+
+// frameAfter is the frame with the entries from a slot on, of those up to an end. Slots that are ⊥ are in no frame: each message names them.
+func (b *broadcast) frameAfter(from, end protocol.Index) (f paxos.Frame) {
+	f.After, f.End = from-1, from-1
+	for i := b.seg.After(from - 1); i <= end; i = b.seg.After(i) {
+		v, ok := b.value(i)
+		if !ok || isNil(&v) && b.knows(i) {
+			f.End = i
+			continue
+		}
+		if n := len(f.Entries); n > 0 && (f.Bytes+v.Bytes() > b.s.cfg.MaxFrameBytes || n == b.s.cfg.MaxFrameEntries) {
+			break
+		}
+		f.Entries, f.Bytes, f.End = append(f.Entries, v), f.Bytes+v.Bytes(), i
+	}
+	if len(f.Entries) == 0 {
+		f.End = end
+	}
+	return f
+}
+
+// sendAccept sends entries and what is decided. asks: the receiver is to say what it has. What is decided needs no message of
+// its own while another one to the peer has not left. All that a message says holds until it leaves.
+func (b *broadcast) sendAccept(p *paxos.Peer, entries []protocol.Entry, asks bool) {
+	p.CommitSent = b.upto
+	part := Part{Segment: b.seg.First, Upto: b.upto, Ballot: b.prop.Ballot, Slot: p.Match, Nil: b.nils.After(b.s.hasOf(p.ID))}
+	m := b.waiting(p)
+	switch {
+	case m != nil && !asks:
+		said := m.Part.(*Part)
+		said.Upto, said.Nil = part.Upto, part.Nil
+		return
+	case m != nil && m.Context == 0:
+		*m.Part.(*Part), m.Commit = part, b.s.log.Last()
+	case b.s.cfg.NoParallelAppend:
+		m = b.release(p.ID, MsgAccept, part)
+	default:
+		m = b.send(p.ID, MsgAccept, part)
+		p.LastAccept, p.LastAcceptAt = m, len(b.s.out.Send)-1
+	}
+	m.Entries = entries
+	if asks {
+		m.Context = paxos.Stamp(b.s.now)
+	}
+}
+
+// waiting is the last message to a peer about what is proposed, if it has not left yet; else nil. Where there are relays,
+// messages that are equal are more use.
+func (b *broadcast) waiting(p *paxos.Peer) *protocol.Message {
+	if at, out := p.LastAcceptAt, b.s.out.Send; p.LastAccept != nil && at < len(out) && out[at] == p.LastAccept && len(b.s.relays.Groups) == 0 {
+		return p.LastAccept
+	}
+	return nil
+}
+
+// tendDrive asks peers from time to time what they have, if something is missing there. What was lost is found out
+// so. An elected proposer makes itself heard anyway.
+func (b *broadcast) tendDrive() {
+	if b.s.now < b.beat {
+		return
+	}
+	b.beat = b.s.now + b.s.cfg.Heartbeat
+	for _, p := range b.peers {
+		if b.s.follows(p.ID) && (p.Match < b.prop.End || p.Lost || b.prop.Ballot > 0) && (b.prop.Ballot > 0 || b.begun()) {
+			b.sendAccept(p, nil, true)
+		}
+	}
+}
+
+// onAccepted takes in how far a member has accepted. Also who does not propose hears of that.
+func (b *broadcast) onAccepted(m *protocol.Message, p *Part) {
+	if b.gathered(m, p) {
+		return
+	}
+	peer := b.peer(m.From)
+	if peer == nil || b.prop.Phase != paxos.Ready || p.Ballot != b.prop.Ballot {
+		b.votes.heard(m.From, p.Ballot, p.Slot)
+		b.s.hearUsed(min(p.Slot, b.seg.Last))
+		b.learnVoted()
+		return
+	}
+	b.took(peer, p.Slot)
+	if m.Context != 0 && m.Context <= paxos.Stamp(b.s.now) {
+		peer.RecordTrip(b.s.now - time.Duration(m.Context-1))
+		b.s.measured(peer)
+		long := b.s.relays.LossTimeout(peer, &b.s.cfg, b.s.now, bundler{b.s}.Fit)
+		lost := peer.Gap(m.Context, p.Hint, long)
+		switch {
+		case !lost && (!peer.Lost || m.Context <= peer.LostAt):
+		case b.seg.After(p.Hint) <= b.s.log.Last():
+			b.s.tell(m.From, m.Commit) // it lacks what is in the log, and cannot say what it has after that
+		default: // the oldest frame in flight never arrived
+			b.s.relays.ReportLost(peer, b.s.now+b.s.cfg.ElectionTimeout)
+			peer.Restart(b.seg.After(max(p.Hint, peer.Match)))
+			b.calm = false
+		}
+	}
+	b.progress()
+}
+
+// onRefused: who answers has promised a higher ballot.
+func (b *broadcast) onRefused(_ *protocol.Message, p *Part) {
+	b.seen = max(b.seen, p.Ballot)
+	if b.prop.Phase != paxos.Idle && p.Ballot > b.prop.Ballot {
+		b.giveWay()
+	}
+}

@@ -1,0 +1,259 @@
+package iss
+
+import (
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// take takes an entry of the log into what follows from it.
+func (s *ISS) take(e *protocol.Entry) {
+	if s.epoch == nil {
+		return
+	}
+	was := s.history.Epoch()
+	if e.Kind == protocol.EntryConfig {
+		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
+	}
+	s.follow(e)
+	if s.history.Epoch() != was {
+		s.force = s.conf
+	}
+}
+
+func (s *ISS) follow(e *protocol.Entry) {
+	if s.unsettled > 0 && !isNil(e) && s.history.Epoch().First > s.unsettled {
+		s.unsettled = 0
+	}
+	if e.Kind == protocol.EntryConfig && s.unsettled == 0 {
+		s.unsettled = e.Index
+	}
+	if isNil(e) {
+		s.history.Pass(e.Index)
+		return
+	}
+	s.top = max(s.top, e.Index)
+	s.history.Apply(e)
+}
+
+// open begins the epoch of the slot after the log's last. cells are those of an earlier life.
+func (s *ISS) open(cells []protocol.Cell) error {
+	s.epoch = s.history.Epoch()
+	s.parts, s.own, s.used, s.ending, s.due = nil, nil, 0, false, 0
+	if s.epoch == nil {
+		return nil
+	}
+	voters := quorum.Set{Incoming: s.epoch.Voters}
+	s.elects, s.decides = s.quorums.Elects(voters), s.quorums.Decides(voters)
+	if s.cfg.Mutant == MutantElectTooFew {
+		s.elects = s.decides
+	}
+	s.meet()
+	for _, id := range s.epoch.Leaders {
+		b, err := newBroadcast(s, id, cells)
+		if err != nil {
+			return err
+		}
+		s.parts = append(s.parts, b)
+		if id == s.cfg.Self {
+			s.own = b
+		}
+		s.top = max(s.top, b.acc.Top)
+		s.ending = s.ending || b.acc.Promised > 0
+	}
+	s.route()
+	return nil
+}
+
+// stale finds the cells on the disk that are about slots that the log has, or about segments of earlier epochs. They were
+// about to be dropped.
+func (s *ISS) stale(cells []protocol.Cell) {
+	for _, c := range cells {
+		old := c.Number <= uint64(s.log.Last())
+		if c.Number&paxos.SegmentCell != 0 {
+			first := protocol.Index(c.Number &^ paxos.SegmentCell)
+			old = s.epoch != nil && first < s.epoch.First
+		}
+		if old {
+			s.hard.stale = append(s.hard.stale, c.Number)
+		}
+	}
+}
+
+// saw takes notice of a value in a slot of a segment.
+func (s *ISS) saw(b *broadcast, v *protocol.Entry) {
+	if !isNil(v) {
+		s.top = max(s.top, v.Index)
+	}
+	if b != s.own && !isNil(v) {
+		s.used = max(s.used, v.Index)
+	}
+	s.ending = s.ending || v.Index == b.seg.Last || v.Kind == protocol.EntryConfig
+}
+
+// hearUsed takes notice of a slot of the epoch up to which others have values, or votes for them. Who proposed them may have no
+// link with this member. It must use up its free slots before them all the same: nobody else can, before it is suspected.
+func (s *ISS) hearUsed(to protocol.Index) {
+	if to <= s.used || s.holder(to) == nil || s.cfg.Mutant == MutantUsedUnheard {
+		return
+	}
+	s.used = to
+	s.ending = s.ending || to == s.holder(to).seg.Last
+}
+
+// lead does what this member's segment asks for: it begins ballot 0, proposes what waits, and keeps up with the
+// others. Free slots before a value of another segment would only hold that up. If the epoch is ending, all are used
+// up.
+func (s *ISS) lead() {
+	b := s.own
+	if b == nil {
+		return
+	}
+	if b.quits() {
+		s.due = 0
+		b.elect()
+		return
+	}
+	if b.prop.Phase == paxos.Idle {
+		b.start()
+	}
+	s.fill(b)
+	switch {
+	case !b.zero():
+		s.due = 0
+	case s.ending:
+		s.useUp(b, paxos.Beyond)
+	default:
+		s.useUp(b, s.used)
+	}
+}
+
+// useUp uses up the free slots before one. With SkipWait it first waits for commands to fill them with, from the moment
+// on from which they hold others up. A command that comes meanwhile does not make the wait any longer, so a value of
+// another leader waits once.
+func (s *ISS) useUp(b *broadcast, to protocol.Index) {
+	switch {
+	case !b.room() || b.seg.After(b.prop.End) >= to:
+		s.due = 0
+		return
+	case s.due == 0 && s.cfg.SkipWait > 0:
+		s.due = s.now + s.cfg.SkipWait
+	}
+	if s.now >= s.due {
+		s.due = 0
+		b.skipTo(to)
+	}
+}
+
+// advance writes what is decided without a gap to the log. It reports whether the next epoch has begun.
+func (s *ISS) advance() bool {
+	for s.epoch != nil {
+		i := s.log.Last() + 1
+		b := s.parts[s.epoch.Place(i)]
+		if i > b.upto {
+			return false
+		}
+		s.put(b, i)
+		if s.log.Last() == b.turns.Epoch().Last {
+			return true
+		}
+	}
+	return false
+}
+
+// learn appends what is decided in the slot after the log's last.
+func (s *ISS) learn(e protocol.Entry) {
+	b := s.parts[s.epoch.Place(e.Index)]
+	if !b.knows(e.Index) {
+		b.decide(e)
+	} else {
+		b.compare(&e)
+	}
+	s.put(b, e.Index)
+}
+
+// put appends what is decided in the slot after the log's last, of a segment.
+func (s *ISS) put(b *broadcast, i protocol.Index) {
+	e := b.decided[i]
+	delete(b.decided, i)
+	s.hard.hurry = s.hard.hurry || !isNil(&e) && !b.acc.Holds(&e)
+	s.log.Append(e)
+	s.count(&e)
+	s.grown, s.pause = s.now, 0
+	s.bodies.Learned(&e)
+	s.take(&e)
+	if e.Kind == protocol.EntryConfig {
+		s.meet()
+	}
+	if s.history.Epoch() != s.epoch {
+		s.end()
+	}
+}
+
+// end ends the epoch: everybody else hears of its last decisions, and what was accepted in it is given up, now that
+// the log has all of it (C3).
+func (s *ISS) end() {
+	for _, b := range s.parts {
+		if b.prop.Phase == paxos.Ready {
+			b.drive()
+			s.noteUnsent(b)
+		}
+	}
+	old := s.parts
+	if s.cfg.Mutant == MutantClosedVotes {
+		s.dropCells(old)
+	}
+	s.logAll()
+	if s.cfg.Mutant != MutantClosedVotes {
+		s.dropCells(old)
+	}
+	s.requeue()
+	_ = s.open(nil) // without cells nothing can be wrong with them
+	s.handOn()
+	early := s.early
+	s.early, s.earlyBytes = nil, 0
+	for _, m := range early {
+		s.receive(m)
+	}
+}
+
+// dropCells drops what the disk has of segments.
+func (s *ISS) dropCells(parts []*broadcast) {
+	for _, b := range parts {
+		for i := b.seg.After(0); i <= b.seg.Last; i = b.seg.After(i) {
+			if _, voted := b.acc.Votes[i]; voted {
+				s.drop(uint64(i))
+				delete(b.acc.Votes, i)
+			}
+		}
+		if b.acc.Promised > 0 || b.acc.Started {
+			s.drop(b.seg.PromiseCell())
+		}
+	}
+}
+
+// mostEarly bounds the messages of the next epoch that wait.
+const mostEarly = 16 << 20
+
+// partMemory is about what a part of a message takes in memory.
+const partMemory = 200
+
+// keep keeps a message of the next epoch. What does not fit is sent again.
+func (s *ISS) keep(m *protocol.Message) {
+	s.trails(m)
+	bytes := protocol.MessageHeadSize + partMemory + paxos.Bytes(m.Entries)
+	if s.earlyBytes+bytes <= mostEarly {
+		s.early, s.earlyBytes = append(s.early, m), s.earlyBytes+bytes
+	}
+}
+
+// trails takes notice that somebody has ended the epoch that is under way here. If nothing was learned for a round trip,
+// what the others told of its end was lost or did not fit, and this member asks.
+func (s *ISS) trails(m *protocol.Message) {
+	o := s.other(m.From)
+	if o == nil || m.Commit <= s.log.Last() || s.now < s.grown+o.trip || s.now < s.asked+s.pause {
+		return
+	}
+	s.pause = min(max(2*s.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+	s.ask(m.From)
+}

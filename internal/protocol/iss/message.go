@@ -1,0 +1,109 @@
+package iss
+
+import (
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/paxos/relay"
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+)
+
+// The messages of ISS. In all of them Term is the sender's epoch. In those about a segment, Segment is its first slot,
+// Nil those of its slots that the sender knows to be ⊥ and the receiver perhaps not, and Upto is up to where the
+// sender knows all of its slots to be decided.
+const (
+	MsgAccept         = protocol.FirstOwnType + iota // phase 2: Ballot, entries. Slot: what the receiver acknowledged
+	MsgAccepted                                      // Ballot, Slot: all up to here is decided or accepted under the ballot
+	MsgRefused                                       // Ballot: one that is higher than what was asked for
+	MsgPrepare                                       // phase 1: Ballot, for all slots from Slot on
+	MsgPromise                                       // Ballot: what the sender has of the slots from Slot to Hint; Never; More: there are others
+	MsgBeat                                          // that the sender is there. Slot: what its disk has of the log; Hint: what it knows of the receiver's; Upto: the last slot in which it knows a value or a vote
+	MsgAsk                                           // for the log after Commit; More: a snapshot, because the sender knows no members
+	MsgTell                                          // decided entries
+	MsgPropose                                       // entries for the sender's bucket, or for any leader
+	MsgProposeRefused                                // ID, Reason
+	MsgRead                                          // Context, Round: what is the last slot that the receiver knows anything of
+	MsgReadAnswer                                    // Context, Round, Slot
+	MsgRelay                                         // as Accept, and pass it on to Members. Context: the last slot; 0: nobody answers
+	MsgRelayed                                       // as Accept, of the proposer in Members, by a relay, which is answered. Context: as in Relay
+	MsgGathered                                      // Ballot, Held: what members of a group have accepted
+)
+
+// Codec is what members know of these messages.
+var Codec = &protocol.Codec{
+	Types: []protocol.Traits{
+		{Name: "Accept", Brings: protocol.BringsLog}, {Name: "Accepted"}, {Name: "Refused"},
+		{Name: "Prepare"}, {Name: "Promise"}, {Name: "Beat", Way: protocol.Urgent},
+		{Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
+		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
+		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
+		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true}, {Name: "Gathered"},
+	},
+	Decode: decode, Describe: describe, Claims: claims,
+}
+
+// Part is what these messages say beside the head that all protocols' messages have. Which fields mean
+// something depends on the type; unused ones are zero.
+type Part struct {
+	Segment, Slot, Hint, Upto protocol.Index
+	Ballot                    paxos.Ballot
+	Round                     uint64 // Read, ReadAnswer: the question's number in the asking life
+	// ProposeRefused: whose first command it is, and why not.
+	ID     protocol.ProposalID
+	Reason protocol.Reason
+	More   bool
+	// Serving: Beat: the sender leads its segment under ballot 0. Lacking: bodies of decided entries are missing there.
+	Serving, Lacking bool
+	// Nil are slots that are ⊥. Never: in these the segment's leader never proposes anything.
+	Nil, Never paxos.Spans
+	// Ballots are those of the entries of a Promise; known: it is decided.
+	Ballots []paxos.Ballot
+	// Members are those of a Relay's group but for the relay, or a Relayed's proposer. Held is what a Gathered says.
+	Members []protocol.MemberID
+	Held    []relay.Held
+}
+
+// known stands for the ballot of an entry that is decided.
+const known = ^paxos.Ballot(0)
+
+// partOf is a message's part, which nobody changes, or an empty one.
+func partOf(m *protocol.Message) *Part {
+	if p, ok := m.Part.(*Part); ok {
+		return p
+	}
+	return &Part{}
+}
+
+// describe says for a person what is in a message.
+func describe(m *protocol.Message) string {
+	p := partOf(m)
+	var s slots.Words
+	s.Add(p.Segment != 0, "segment %d", p.Segment)
+	s.Add(p.Segment != 0, "ballot %s", p.Ballot)
+	s.Add(p.Slot != 0, "slot %d", p.Slot)
+	s.Add(p.Hint != 0, "hint %d", p.Hint)
+	s.Add(p.Segment != 0 && p.Upto >= p.Segment, "upto %d", p.Upto)
+	s.Add(p.More, "more")
+	s.Add(p.Serving, "serving")
+	s.Add(len(p.Members) > 0, "members %s", p.Members)
+	s.Add(len(p.Held) > 0, "held %s", p.Held)
+	s.Add(p.Lacking, "lacking")
+	s.Add(p.Reason != protocol.ReasonNone, "%s", p.Reason)
+	s.Add(len(p.Nil) > 0, "nil %s", p.Nil)
+	s.Add(len(p.Never) > 0, "never %s", p.Never)
+	for i, b := range p.Ballots {
+		if i < len(m.Entries) && b == known {
+			s.Add(true, "%d is decided", m.Entries[i].Index)
+		} else if i < len(m.Entries) {
+			s.Add(true, "%d has a vote of %s", m.Entries[i].Index, b)
+		}
+	}
+	return s.String()
+}
+
+// claims says for judges what must be so if a member sends a message.
+func claims(m *protocol.Message) (c protocol.Claims) {
+	if p := partOf(m); m.Type == MsgBeat {
+		c.Acked = p.Hint
+	}
+	return c
+}

@@ -1,0 +1,57 @@
+package iss
+
+import "github.com/braidlog/braid/protocol"
+
+// The mutants of ISS.
+const (
+	MutantSkipElected    protocol.Mutant = "iss-skip-elected"
+	MutantSkipLast       protocol.Mutant = "iss-skip-last"
+	MutantStartedEarly   protocol.Mutant = "iss-started-early"
+	MutantZeroReused     protocol.Mutant = "iss-zero-reused"
+	MutantNeverFromDisk  protocol.Mutant = "iss-never-from-disk"
+	MutantPromiseEarly   protocol.Mutant = "iss-promise-early"
+	MutantVoteEarly      protocol.Mutant = "iss-vote-early"
+	MutantHidesDecided   protocol.Mutant = "iss-promise-leaves-out-decided"
+	MutantPromiseForgets protocol.Mutant = "iss-promise-forgets"
+	MutantBallotReused   protocol.Mutant = "iss-ballot-reused"
+	MutantLearnOlder     protocol.Mutant = "iss-learn-older-ballot"
+	MutantPastDropped    protocol.Mutant = "iss-past-epochs-dropped"
+	MutantClosedVotes    protocol.Mutant = "iss-closed-epoch-forgotten-early"
+	MutantReadAlone      protocol.Mutant = "iss-read-alone"
+	MutantSettleAtOnce   protocol.Mutant = "iss-settle-at-once"
+	MutantLastWaits      protocol.Mutant = "iss-last-slot-waits"
+	MutantElectTooFew    protocol.Mutant = "iss-elect-too-few"
+	MutantWitnessAny     protocol.Mutant = "iss-votes-of-any-ballot"
+	MutantLogUnsent      protocol.Mutant = "iss-log-unsent"
+	MutantUsedUnheard    protocol.Mutant = "iss-used-unheard"
+)
+
+// Mutants lists those that the simulator finds by chance.
+var Mutants = [...]protocol.MutantInfo{
+	{Name: MutantSkipElected, Does: "the ⊥ of an elected proposer is decided when it is sent"},
+	{Name: MutantSkipLast, Does: "a leader skips the last slot of its segment too"},
+	{Name: MutantStartedEarly, Does: "a leader proposes before it is durable that it started the segment"},
+	{Name: MutantZeroReused, Does: "a leader that restarted uses ballot 0 again"},
+	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself in a segment before that is durable", Nodes: 5, Settings: twoRelays},
+	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer in a segment", Nodes: 5, Settings: twoRelays},
+	{Name: MutantVoteEarly, Does: "an acceptor of a segment says what it has accepted before that is durable"},
+	{Name: MutantHidesDecided, Does: "a promise says nothing of slots that are known to be decided, also not of votes there"},
+	{Name: MutantPromiseForgets, Does: "a promise does not say what the acceptor of a segment has accepted"},
+	{Name: MutantLearnOlder, Does: "a member takes what it accepted under another ballot to be what was decided"},
+	{Name: MutantPastDropped, Does: "messages of past epochs are dropped, and nobody answers a member that is in one"},
+	{Name: MutantClosedVotes, Does: "a member drops its votes when an epoch ends, before the decisions are durable"},
+	{Name: MutantReadAlone, Does: "a member gives read points without asking a quorum"},
+	{Name: MutantSettleAtOnce, Does: "a configuration is handed over as committed before its own voters have it"},
+	{Name: MutantLastWaits, Does: "an idle leader gives the last slot of its segment a value only when the epoch is ending"},
+	{Name: MutantWitnessAny, Does: "a member that hears what others have accepted counts votes of different ballots together"},
+	{Name: MutantElectTooFew, Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)"},
+	{Name: MutantLogUnsent, Does: "a leader sends nothing that its log has to members that are slower than a quorum"},
+}
+
+// scripted are mutants that need a certain order of events, which chance hardly finds. Scripts play it.
+var scripted = [...]protocol.MutantInfo{
+	{Name: MutantNeverFromDisk, Does: "a leader that restarted declares that it never proposed where its disk has no vote"},
+	{Name: MutantPromiseEarly, Does: "an acceptor of a segment sends its promise before that is durable"},
+	{Name: MutantUsedUnheard, Does: "a leader uses up free slots only before values that their proposers send it"},
+	{Name: MutantBallotReused, Does: "a member speaks under a ballot of a segment before that is durable, and may use it twice"},
+}

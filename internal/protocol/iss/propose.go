@@ -1,0 +1,291 @@
+package iss
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+)
+
+// route says where this member's proposals go: into its own segment, which is nearest, or to the leader of its bucket. One
+// that is not heard of when the epoch begins is passed over: with the policy simple it leads all the same.
+func (s *ISS) route() {
+	to := s.cfg.Self
+	if s.own == nil {
+		to = s.epoch.OwnerAmong(epochs.BucketOf(uint64(s.cfg.Self)), func(id protocol.MemberID) bool { return s.active(s.other(id)) })
+	}
+	if to != s.routed {
+		s.routed, s.routedAt = to, s.epoch.Number
+	}
+}
+
+// propose takes entries in on the member where they were proposed. They are forwarded at once, or never.
+func (s *ISS) propose(entries []protocol.Entry) {
+	if s.own == nil && s.epoch != nil && !s.removed() {
+		s.forward(entries)
+		return
+	}
+	s.enqueue(entries, func(id protocol.ProposalID, reason protocol.Reason) {
+		s.out.Reject = append(s.out.Reject, protocol.Rejection{ID: id, Reason: reason, Leader: s.leads()})
+	})
+}
+
+func (s *ISS) forward(entries []protocol.Entry) {
+	for len(entries) > 0 {
+		n := protocol.Fitting(entries, s.cfg.MaxFrameBytes)
+		s.send(s.routed, MsgPropose, Part{}).Entries = entries[:n:n]
+		entries = entries[n:]
+	}
+}
+
+func (s *ISS) onPropose(m *protocol.Message) {
+	s.enqueue(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
+		s.send(m.From, MsgProposeRefused, Part{ID: id, Reason: reason})
+	})
+}
+
+func (s *ISS) onProposeRefused(p *Part) {
+	if p.ID != (protocol.ProposalID{}) && p.Reason != protocol.ReasonNone {
+		s.out.Reject = append(s.out.Reject, protocol.Rejection{ID: p.ID, Reason: p.Reason, Leader: s.leads()})
+	}
+}
+
+// enqueue takes what it can, and refuses each of the others by its id. What is taken may be lost if this member stops:
+// its member proposes it again.
+func (s *ISS) enqueue(entries []protocol.Entry, refuse func(protocol.ProposalID, protocol.Reason)) {
+	for i := range entries {
+		e := &entries[i]
+		switch reason := s.refusal(e); {
+		case reason == protocol.ReasonNone:
+			s.queue = append(s.queue, *e)
+			s.queued += e.Bytes()
+		case e.ID != protocol.ProposalID{}:
+			refuse(e.ID, reason)
+		}
+	}
+}
+
+// refusal says why this member does not take a proposal; ReasonNone if it does.
+func (s *ISS) refusal(e *protocol.Entry) protocol.Reason {
+	switch {
+	case !e.Kind.Commands():
+		return protocol.ReasonInvalidChange // the others have ways of their own
+	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
+		return protocol.ReasonTooLarge
+	case e.CheckProposal() != nil:
+		return protocol.ReasonMalformed
+	case s.removed():
+		return protocol.ReasonRemoved
+	case s.own == nil || s.life == 0:
+		return protocol.ReasonNoLeader
+	case s.own.open+s.queued > 0 && s.own.open+s.queued+e.Bytes() > s.cfg.MaxUncommittedBytes:
+		return protocol.ReasonOverloaded
+	}
+	return protocol.ReasonNone
+}
+
+// fill proposes what waits, as far as the segment has free slots. A membership change comes first. After one, each
+// leader of the next epoch says at once that it has it.
+func (s *ISS) fill(b *broadcast) {
+	if b.room() && s.unsettled > 0 && s.unsettled < s.epoch.First && b.prop.End < b.seg.First {
+		b.propose(protocol.NewEmpty(s.cfg.Self))
+	}
+	if s.change != nil && b.room() {
+		s.proposeConfig(b)
+	}
+	for len(s.queue) > 0 && b.room() {
+		e := s.queue[0]
+		s.queue[0] = protocol.Entry{} // its memory
+		s.queue = s.queue[1:]
+		s.queued -= e.Bytes()
+		b.propose(e)
+	}
+}
+
+// lost: somebody else had ⊥ decided in a slot in which this member proposed something.
+func (s *ISS) lost(e protocol.Entry) {
+	if e.Kind.Commands() {
+		s.back = append(s.back, e)
+	}
+}
+
+// requeue puts what was lost in an epoch in front of what waits. Who does not lead any more forwards all of it.
+func (s *ISS) requeue() {
+	slices.SortFunc(s.back, func(a, b protocol.Entry) int { return cmp.Compare(a.Index, b.Index) })
+	for i := range s.back {
+		s.queued += s.back[i].Bytes()
+	}
+	s.queue, s.back = append(s.back, s.queue...), nil
+}
+
+// handOn forwards what waits here if this member leads no segment of the epoch that has begun.
+func (s *ISS) handOn() {
+	if s.own != nil || len(s.queue) == 0 {
+		return
+	}
+	queue := s.queue
+	s.queue, s.queued = nil, 0
+	s.forward(queue)
+}
+
+// Membership. One member proposes changes: the one that is known as the leader. It proposes one in an epoch at most, and
+// knows all that was decided in earlier ones. So the changes need not be folded (R2), and presume what is there (R3).
+
+// proposeChange takes a change in. Who is added as a voter joins first: it votes when it has all that was decided
+// before (R4). A member that knows nothing could not even learn that it has to vote.
+func (s *ISS) proposeChange(in protocol.ProposeChange) {
+	in.Changes = s.conf.Joins(in.Changes)
+	role := protocol.Follower
+	if s.leads() == s.cfg.Self {
+		role = protocol.Leader
+	}
+	reason := slots.Takes(&s.conf, s.cfg.Self, role, s.leads(), &in)
+	if reason == protocol.ReasonNone && s.changing() {
+		reason = protocol.ReasonChangePending
+	}
+	if reason == protocol.ReasonNone {
+		_, reason = s.changed(in.Changes)
+	}
+	if reason != protocol.ReasonNone {
+		s.refuse(in.Context, reason)
+		return
+	}
+	s.change = &in
+}
+
+// changing reports whether an earlier change is under way.
+func (s *ISS) changing() bool {
+	return s.change != nil || s.unsettled > 0 || s.undecided() != nil || s.own == nil || !s.own.zero()
+}
+
+// undecided is the configuration that this member proposed and that is not in the log; nil if there is none. It may be
+// decided already, behind slots of others that are not: a change that is made now would not know of it.
+func (s *ISS) undecided() *protocol.Config {
+	if s.own == nil {
+		return nil
+	}
+	for i := s.own.seg.After(s.log.Last()); i <= s.own.seg.Last; i = s.own.seg.After(i) {
+		e, ok := s.own.mine[i]
+		if !ok {
+			e = s.own.decided[i]
+		}
+		if e.Kind == protocol.EntryConfig {
+			c, _ := protocol.DecodeConfig(e.Payload) // which was readable
+			return &c
+		}
+	}
+	return nil
+}
+
+// proposeConfig proposes the change that waits. Whether it still makes sense is decided now.
+func (s *ISS) proposeConfig(b *broadcast) {
+	in := s.change
+	s.change = nil
+	_, reason := s.changed(in.Changes)
+	e := protocol.Entry{}
+	switch {
+	case s.leads() != s.cfg.Self:
+		reason = protocol.ReasonNoLeader
+	case reason == protocol.ReasonNone:
+		e, reason = slots.NextConfig(&s.conf, in, s.quorums, s.known(), &s.bodies)
+	}
+	if reason != protocol.ReasonNone {
+		s.refuse(in.Context, reason)
+		return
+	}
+	b.propose(e)
+}
+
+// proposing is the configuration that this member proposes, or will; nil if it is none.
+func (s *ISS) proposing() *protocol.Config {
+	if in := s.change; in != nil {
+		if c, reason := s.changed(in.Changes); reason == protocol.ReasonNone {
+			return &c
+		}
+	}
+	return s.undecided()
+}
+
+// changed is the configuration after the changes, or why they are not made. Where there are bodies, one voter comes or
+// goes at a time: other leaders go on to propose meanwhile. A body that a quorum of the former voters has is still with
+// each quorum of the next ones then. In a grid it is not, because voters come into other columns.
+func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
+	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.known())
+	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesOpen()) && !s.carries(next.Voters()) {
+		reason = protocol.ReasonBodies
+	}
+	return next, reason
+}
+
+// carries reports whether every quorum of the next voters meets each one of those that decide now.
+func (s *ISS) carries(next []protocol.MemberID) bool {
+	now := s.conf.Voters()
+	return differ(now, next) == 0 || differ(now, next) == 1 && s.quorums.Carries(now, next)
+}
+
+// bodiesOpen reports whether this member has accepted bodies that are not in the log.
+func (s *ISS) bodiesOpen() bool {
+	for _, b := range s.parts {
+		for i := b.seg.After(s.log.Last()); i <= b.acc.Top; i = b.seg.After(i) {
+			if b.acc.Votes[i].Entry.BodySize > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// differ is how many members are in one list and not in the other.
+func differ(a, b []protocol.MemberID) (n int) {
+	for _, id := range slices.Concat(a, b) {
+		if slices.Contains(a, id) != slices.Contains(b, id) {
+			n++
+		}
+	}
+	return n
+}
+
+// known is what this member knows of the others.
+func (s *ISS) known() slots.Others {
+	return slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holdsAll}
+}
+
+// answers reports whether a member is well, as far as is known.
+func (s *ISS) answers(id protocol.MemberID) bool {
+	o := s.other(id)
+	return id == s.cfg.Self || o != nil && s.active(o)
+}
+
+// caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
+func (s *ISS) caughtUp(id protocol.MemberID) bool {
+	o := s.other(id)
+	return o != nil && s.active(o) && !s.streaming[id] && o.commit >= s.beaten && !o.lacking
+}
+
+// holdsAll reports whether a member certainly has the bodies of all that is decided.
+func (s *ISS) holdsAll(id protocol.MemberID) bool {
+	if id == s.cfg.Self {
+		return !s.bodies.Missing && s.disk.Durable.Last >= s.log.Last()
+	}
+	o := s.other(id)
+	return o != nil && o.logged >= s.log.Last() && !o.lacking
+}
+
+// promote makes a joining member a voter once it is caught up.
+func (s *ISS) promote() {
+	if s.leads() != s.cfg.Self || s.changing() {
+		return
+	}
+	if in, ok := slots.Joiner(&s.conf, s.caughtUp); ok {
+		s.proposeChange(in)
+	}
+}
+
+// transfer refuses to hand leadership over: who leads follows from the log.
+func (s *ISS) transfer(in protocol.Transfer) {
+	if leads := s.leads(); leads == 0 || leads != s.cfg.Self || in.To != s.cfg.Self {
+		s.refuse(in.Context, protocol.ReasonLeaderFollows)
+	}
+}

@@ -1,0 +1,126 @@
+package iss
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// A read point is the last slot of which a quorum for phase 1 knows anything: what is decided there was accepted by one
+// of them. If the epoch has to end before the reader has all up to there, the reader asks again in the next epoch, whose
+// voters are perhaps others (R9). Every member asks for itself. Reads wait while one question is under way; the next one
+// is for all of them.
+type reads struct {
+	waiting []uint64 // contexts that are to be part of the next question
+	asked   []uint64 // those of the question under way; empty if none is
+	ended   []uint64 // those that wait for the epoch to end
+	// round is the question's number, epoch the one in which it is asked, index the highest answer of those that
+	// answered, again when to ask the others once more, and pause how long after the last time that is.
+	round    uint64
+	epoch    uint64
+	answered []protocol.MemberID
+	index    protocol.Index
+	again    time.Duration
+	pause    time.Duration
+}
+
+func (s *ISS) read(context uint64) {
+	r := &s.reads
+	switch {
+	case s.removed():
+		s.refuse(context, protocol.ReasonRemoved)
+	case s.epoch == nil || s.life == 0:
+		s.refuse(context, protocol.ReasonNoLeader)
+	case len(r.asked)+len(r.waiting)+len(r.ended) >= paxos.MaxReads:
+		s.refuse(context, protocol.ReasonOverloaded)
+	case s.cfg.Mutant == MutantReadAlone:
+		s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: s.top})
+	default:
+		r.waiting = append(r.waiting, context)
+	}
+}
+
+// tendReads asks what is to be asked.
+func (s *ISS) tendReads() {
+	r := &s.reads
+	if r.epoch != s.epoch.Number {
+		r.waiting = slices.Concat(r.ended, r.asked, r.waiting)
+		r.asked, r.ended = r.asked[:0], r.ended[:0]
+	}
+	if s.removed() {
+		for _, context := range slices.Concat(r.ended, r.asked, r.waiting) {
+			s.refuse(context, protocol.ReasonRemoved)
+		}
+		*r = reads{round: r.round}
+	}
+	switch {
+	case len(r.asked) == 0 && len(r.waiting) > 0:
+		r.asked, r.waiting = r.waiting, r.asked[:0]
+		r.round++
+		r.pause = 0
+		r.epoch, r.answered, r.index = s.epoch.Number, r.answered[:0], s.known1()
+		if s.votes(s.cfg.Self) {
+			r.answered = append(r.answered, s.cfg.Self)
+		}
+		s.askRead()
+		s.answerReads()
+	case len(r.asked) > 0 && s.now >= r.again:
+		s.askRead()
+	}
+}
+
+// askRead asks the voters that have not answered.
+func (s *ISS) askRead() {
+	r := &s.reads
+	r.pause = min(max(2*r.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+	r.again = s.now + r.pause
+	for _, id := range s.epoch.Voters {
+		if id != s.cfg.Self && !slices.Contains(r.answered, id) {
+			s.send(id, MsgRead, Part{Round: r.round}).Context = s.life
+		}
+	}
+}
+
+// known1 is the last slot of which this member knows anything: a vote, or a value that is decided. All of the epochs before
+// its own counts.
+func (s *ISS) known1() protocol.Index { return max(s.top, s.epoch.First-1) }
+
+func (s *ISS) onRead(m *protocol.Message, p *Part) {
+	if s.epoch != nil {
+		s.send(m.From, MsgReadAnswer, Part{Round: p.Round, Slot: s.known1()}).Context = m.Context
+	}
+}
+
+func (s *ISS) onReadAnswer(m *protocol.Message, p *Part) {
+	r := &s.reads
+	if m.Context != s.life || p.Round != r.round || len(r.asked) == 0 || slices.Contains(r.answered, m.From) {
+		return
+	}
+	r.answered, r.index = append(r.answered, m.From), max(r.index, p.Slot)
+	s.answerReads()
+}
+
+// answerReads gives the read point if a quorum has answered.
+func (s *ISS) answerReads() {
+	r := &s.reads
+	won := s.elects.Vote(func(id protocol.MemberID) quorum.Answer {
+		if slices.Contains(r.answered, id) {
+			return quorum.Granted
+		}
+		return quorum.Missing
+	})
+	switch {
+	case len(r.asked) == 0 || won != quorum.Won || r.epoch != s.epoch.Number:
+		return
+	case r.index >= s.epoch.Last:
+		r.ended = append(r.ended, r.asked...)
+	default:
+		for _, context := range r.asked {
+			s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: r.index})
+		}
+	}
+	r.asked = r.asked[:0]
+}

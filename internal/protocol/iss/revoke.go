@@ -1,0 +1,298 @@
+package iss
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Ballots from 1 on: whoever suspects a segment's leader has its slots decided.
+
+// suspect stands if nobody was heard of in the segment for long.
+func (b *broadcast) suspect() {
+	due := b.life == retired || b.s.alone()
+	switch {
+	case !due && b.s.now < b.stand: // as mostly
+	case b.complete() || b.prop.Phase != paxos.Idle || b.s.stalled() || !b.s.votes(b.s.cfg.Self):
+	case due, b.wanted():
+		b.elect()
+	default: // chance keeps members apart when something comes
+		b.stand = b.s.now + time.Duration(b.s.chance.Draw()%uint64(b.s.cfg.ElectionTimeout/4))
+	}
+}
+
+// wanted reports whether anything depends on the segment: a value after it, something that waits, or a leader of all. If
+// its leader will be banned for it, or for longer than before, it always is: what comes later does not have to wait then.
+// Otherwise each of its epochs would have to be revoked again, and a cluster that has nothing to do would fill its log for as
+// long as a member is away.
+func (b *broadcast) wanted() bool {
+	s := b.s
+	return !s.history.Spent(b.leader) || s.ending || s.top > s.log.Last() || len(s.queue) > 0 || s.change != nil || s.unsettled > 0 ||
+		b.leader == s.leads()
+}
+
+// elect takes a new ballot, and asks for promises. A member uses a ballot once: it promises it to itself, durably,
+// before it asks others (S7). One that nobody answers keeps its ballot and goes on asking.
+func (b *broadcast) elect() {
+	self := b.s.force.Find(b.s.cfg.Self) // it votes to the end of the epoch, also if the epoch's log removes it
+	if self == nil {
+		return
+	}
+	b.giveWay()
+	if b.life == retired {
+		b.life = active
+	}
+	b.promiseTo(b.s.cfg.Self, max(b.acc.Promised, b.seen).After(self))
+	b.promisedAt = b.s.disk.Written
+	b.driver = b.s.cfg.Self
+	b.prop.Begin(b.acc.Promised, b.upto)
+	b.track()
+	b.tendPrepare()
+	b.tally()
+}
+
+// tendPrepare asks those for a promise that have not answered. The first question after a new ballot waits until
+// that is durable.
+func (b *broadcast) tendPrepare() {
+	for _, id := range b.s.epoch.Voters {
+		if id == b.s.cfg.Self {
+			continue
+		}
+		if a := b.prop.Request(id, b.upto); !a.Done && b.s.now >= a.RetryAt {
+			b.askPromise(a)
+		}
+	}
+}
+
+func (b *broadcast) askPromise(a *paxos.Request) {
+	first := a.RetryAfter == 0
+	a.RetryAfter = min(max(2*a.RetryAfter, b.s.cfg.Heartbeat), b.s.cfg.ElectionTimeout)
+	a.RetryAt = b.s.now + a.RetryAfter
+	p := Part{Ballot: b.prop.Ballot, Slot: a.Next}
+	switch {
+	case b.s.cfg.Mutant == MutantBallotReused, !first && b.s.disk.Done >= b.promisedAt:
+		b.send(a.ID, MsgPrepare, p)
+	case first:
+		b.release(a.ID, MsgPrepare, p)
+	}
+}
+
+// faithful reports whether to ignore who wants a promise: somebody proposes, and was heard of just now.
+func (b *broadcast) faithful(from protocol.MemberID) bool {
+	switch {
+	case b.driver == 0 || b.driver == from || from == b.leader:
+		return false
+	case b.driver == b.s.cfg.Self:
+		return b.prop.Phase == paxos.Ready && b.s.quorate()
+	}
+	return b.s.now < b.heard+b.s.cfg.ElectionTimeout
+}
+
+// onPrepare is phase 1 at an acceptor.
+func (b *broadcast) onPrepare(m *protocol.Message, p *Part) {
+	switch {
+	case b.seg.After(p.Upto) <= b.s.log.Last():
+		b.s.beat(m.From) // it has to learn first what is in the log
+		return
+	case b.faithful(m.From):
+		return
+	case p.Ballot < b.acc.Promised:
+		b.send(m.From, MsgRefused, Part{Ballot: b.acc.Promised})
+		return
+	}
+	b.promiseTo(m.From, p.Ballot)
+	b.hear(m.From)
+	answer, entries := b.report(p)
+	b.answer(m.From, MsgPromise, answer, MutantPromiseEarly).Entries = entries
+}
+
+// mostReported is how many entries a promise may have.
+const mostReported = 1024
+
+// report lists what this member has of the slots from one on, as much as goes into one message: decisions and
+// votes (S8).
+func (b *broadcast) report(p *Part) (answer Part, entries []protocol.Entry) {
+	from := max(p.Slot, b.s.log.Last()+1)
+	answer = Part{Ballot: p.Ballot, Slot: p.Slot, Hint: b.seg.Last, Nil: b.nils.After(from - 1)}
+	if b.s.cfg.Mutant == MutantHidesDecided {
+		answer.Nil = nil
+	}
+	bytes := 0
+	for i := b.seg.After(from - 1); i <= b.seg.Last; i = b.seg.After(i) {
+		ballot, v, ok := b.has(i)
+		if !ok {
+			continue
+		}
+		if bytes += v.Bytes(); len(entries) > 0 && (bytes > b.s.cfg.MaxFrameBytes || len(entries) == mostReported) {
+			answer.Hint, answer.More = i-1, true
+			break
+		}
+		entries, answer.Ballots = append(entries, v), append(answer.Ballots, ballot)
+	}
+	if b.leader == b.s.cfg.Self {
+		answer.Never = b.declare(from)
+	}
+	return answer, entries
+}
+
+// has is what this member has of a slot that is not in the log: the value that is decided, or its vote. What is ⊥ for
+// certain is named elsewhere.
+func (b *broadcast) has(i protocol.Index) (paxos.Ballot, protocol.Entry, bool) {
+	if v, ok := b.decided[i]; ok {
+		return known, v, !isNil(&v) && b.s.cfg.Mutant != MutantHidesDecided
+	}
+	v, ok := b.acc.Votes[i]
+	return v.Ballot, v.Entry, ok && b.s.cfg.Mutant != MutantPromiseForgets
+}
+
+// declare lists the slots in which this member, which leads the segment, never proposes anything: those in which this
+// life has not, if no earlier one can have (S6). The promise that it gives binds it (S5).
+func (b *broadcast) declare(from protocol.Index) (never paxos.Spans) {
+	if b.acc.Started && b.startedAt == 0 && b.s.cfg.Mutant != MutantNeverFromDisk {
+		return nil
+	}
+	for i := b.seg.After(from - 1); i <= b.seg.Last; i = b.seg.After(i) {
+		_, proposed := b.mine[i]
+		_, voted := b.acc.Votes[i]
+		if v, decided := b.decided[i]; !proposed && !voted && (!decided || isNil(&v)) {
+			never = never.With(&b.seg, i)
+		}
+	}
+	return never
+}
+
+// onPromise takes in what an acceptor has, and asks it for the rest. One that knows more to be decided is asked for that
+// first.
+func (b *broadcast) onPromise(m *protocol.Message, p *Part) {
+	if b.prop.Phase != paxos.Preparing || p.Ballot != b.prop.Ballot {
+		return
+	}
+	b.rest()
+	if b.seg.After(b.upto) <= m.Commit {
+		b.s.ask(m.From)
+		return
+	}
+	if !b.takePromised(m, p) || b.prop.Phase != paxos.Preparing {
+		return
+	}
+	a := b.prop.Request(m.From, b.upto)
+	if p.Slot > a.Next || p.Hint+1 < a.Next {
+		return // to an earlier question
+	}
+	a.Next, a.Done, a.RetryAfter = p.Hint+1, !p.More, 0
+	if !a.Done {
+		a.RetryAt = 0
+		b.goOn()
+		b.tendPrepare()
+	}
+	b.tally()
+}
+
+// goOn lets those that have told all wait while others' promises come in parts, so that none of them stands meanwhile.
+func (b *broadcast) goOn() {
+	if b.s.now < b.beat {
+		return
+	}
+	b.beat = b.s.now + b.s.cfg.Heartbeat
+	for _, a := range b.prop.Requests {
+		if a.Done {
+			b.send(a.ID, MsgAccept, Part{Ballot: b.prop.Ballot})
+		}
+	}
+}
+
+// takePromised takes in what a promise says, and reports whether all of it is here.
+func (b *broadcast) takePromised(m *protocol.Message, p *Part) bool {
+	if len(p.Ballots) != len(m.Entries) {
+		return false
+	}
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if !b.seg.Has(e.Index) || !slots.Readable(e) || p.Ballots[i] != known && !b.whole(e) {
+			return false
+		}
+	}
+	p.Nil.Each(&b.seg, func(i protocol.Index) { b.decide(b.bottom(i)) })
+	if m.From == b.leader {
+		b.never = p.Never
+	}
+	for i := range m.Entries {
+		switch v := m.Entries[i]; {
+		case p.Ballots[i] == known:
+			b.decide(v)
+		case !b.knows(v.Index):
+			b.prop.AddVote(paxos.Vote{Ballot: p.Ballots[i], Entry: v}, false)
+		}
+	}
+	return true
+}
+
+// tally ends phase 1 if a quorum has promised. What this member itself has accepted counts too.
+func (b *broadcast) tally() {
+	self := b.s.cfg.Self
+	if b.s.disk.Done < b.promisedAt && b.s.cfg.Mutant != MutantBallotReused {
+		self = 0
+	}
+	if b.prop.Phase != paxos.Preparing || !b.prop.Promised(b.s.elects, self) {
+		return
+	}
+	for i := b.seg.After(b.upto); i <= b.seg.Last; i = b.seg.After(i) {
+		if v, ok := b.acc.Votes[i]; ok && !b.knows(i) {
+			b.prop.AddVote(v, false)
+		}
+	}
+	if b.leader == b.s.cfg.Self {
+		b.never = b.declare(b.seg.First)
+	}
+	b.prop.BecomeReady()
+	b.decideAll()
+	b.beat = 0
+}
+
+// quitting reports whether this member is about to stop, and others would lead in the next epochs.
+func (s *ISS) quitting() bool {
+	return s.now < s.leaving && s.set.Policy != epochs.Simple && len(s.epoch.Voters) > 1
+}
+
+// quits reports whether this member has to take its own segment out of ballot 0, because it is about to stop. A higher
+// ballot may decide ⊥ in the last slot. So the member is suspected, as if it was dead already, and the next epochs do
+// not wait for it.
+func (b *broadcast) quits() bool {
+	return b.s.quitting() && b.acc.Promised == 0 && !b.complete() && !b.s.stalled() && b.s.quorate()
+}
+
+// decideAll proposes something in every slot that is not decided: what was found, or ⊥. A segment's own leader that
+// stands for it again proposes its empty value in the last slot, because it serves.
+func (b *broadcast) decideAll() {
+	for b.seg.After(b.prop.End) <= b.seg.Last {
+		i, v, _, found := b.prop.NextSlot()
+		switch {
+		case b.knows(i):
+			b.prop.MarkProposed()
+		case found:
+			b.again(v.Entry)
+		case b.free(i):
+			b.prop.MarkProposed()
+			b.decide(b.bottom(i))
+		case i == b.seg.Last && b.leader == b.s.cfg.Self && !b.s.quitting():
+			b.again(b.seal(protocol.NewEmpty(b.leader), i))
+		default:
+			b.again(b.bottom(i))
+		}
+	}
+}
+
+// again proposes an entry under an elected proposer's ballot.
+func (b *broadcast) again(v protocol.Entry) {
+	b.vote(v)
+	b.putUp(v)
+}
+
+// free reports whether ⊥ needs no votes in a slot: nobody can ever propose anything else there (S4). With NoSkip it
+// always needs them.
+func (b *broadcast) free(i protocol.Index) bool {
+	return b.never.Has(i) && i != b.seg.Last && !b.s.cfg.NoSkip || b.s.cfg.Mutant == MutantSkipElected
+}

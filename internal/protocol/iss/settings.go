@@ -1,0 +1,12 @@
+package iss
+
+import (
+	"github.com/braidlog/braid/internal/protocol/paxos/relay"
+	"github.com/braidlog/braid/protocol/setting"
+)
+
+// Settings are those that ISS has of its own.
+var Settings = setting.Table{Rows: []setting.Any{relay.Groups}}
+
+// twoRelays are the settings with which mutants of relays are found.
+var twoRelays = relay.Groups.Set(setting.Values{}, 2)

@@ -1,0 +1,177 @@
+package iss
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/slots"
+	"github.com/braidlog/braid/protocol"
+)
+
+// How a member that is behind hears of what was decided: it asks, and is told.
+
+// telling is what a member tells another one of the log. All leaders together fill the log, each with as many messages
+// on their way as its window allows. So who is behind would never catch up if it were told one message in a round trip.
+type telling struct {
+	// after is the slot after which the other asked last.
+	after protocol.Index
+	// flights are on their way, oldest first, and have bytes together.
+	//
+	//	after < each flight's last < the next one's; len(flights) ≤ window
+	flights []paxos.Flight
+	bytes   int
+	// window is how many flights there may be. It is one at first and when some may be lost, and grows by one with each
+	// question that shows progress. It does not shrink with the depth.
+	window int
+	// at is when it was told last, and pause how long it is not told the same again: that may be on a slow way.
+	at, pause time.Duration
+}
+
+// longestTold is for how many election timeouts a member is not told the same again, at most. A slow way may have a queue
+// of many seconds, and each repetition makes it longer.
+const longestTold = 8
+
+// asked takes in a question, and returns after which slot the other is to be told. again: it is not to be told now. A
+// question that goes back comes from a member that has lost the end of its log, or it was overtaken by others: so it counts
+// once in a heartbeat. Otherwise each message would bring a question, and each question many messages.
+func (t *telling) asked(after protocol.Index, now, heartbeat time.Duration, most int) (from protocol.Index, again bool) {
+	switch {
+	case t.at != 0 && after <= t.after:
+		pause := t.pause
+		if after < t.after {
+			pause = min(pause, heartbeat)
+		}
+		if now < t.at+pause {
+			return 0, true
+		}
+		t.flights, t.bytes, t.window = nil, 0, 1
+		return after, false
+	case len(t.flights) == 0 || t.flights[len(t.flights)-1].Last < after:
+		t.flights, t.bytes = nil, 0
+	}
+	for len(t.flights) > 0 && t.flights[0].Last <= after {
+		t.bytes -= t.flights[0].Bytes
+		t.flights = t.flights[1:]
+	}
+	t.pause = 0
+	if t.window < most {
+		t.window++
+	}
+	if n := len(t.flights); n > 0 {
+		return t.flights[n-1].Last, false
+	}
+	return after, false
+}
+
+// tell sends a member decided entries after an index, as many as fit into its window, or a snapshot. One that asked several
+// times is told once.
+func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
+	o := s.other(to)
+	switch {
+	case after >= s.log.Last(), after+1 < s.first() && s.cfg.Mutant == MutantPastDropped:
+		return
+	case after < s.log.Base:
+		s.sendSnapshot(to)
+		return
+	case o == nil:
+		s.tellRun(to, after)
+		return
+	}
+	t := &o.telling
+	from, again := t.asked(after, s.now, s.cfg.Heartbeat, s.tellDepth(o))
+	if again {
+		return
+	}
+	t.after, t.at, t.pause = after, s.now, min(max(2*t.pause, s.cfg.Heartbeat), longestTold*s.cfg.ElectionTimeout)
+	for from < s.log.Last() && len(t.flights) < t.window && (len(t.flights) == 0 || t.bytes < s.cfg.MaxInflightBytes) {
+		f := s.tellRun(to, from)
+		t.flights, t.bytes = append(t.flights, f), t.bytes+f.Bytes
+		from = f.Last
+	}
+}
+
+// noteUnsent notes who was not sent all of a segment, because messages to it filled its window when the epoch ended.
+func (s *ISS) noteUnsent(b *broadcast) {
+	for _, p := range b.peers {
+		if o := s.other(p.ID); o != nil && p.Next <= b.prop.End {
+			o.unsent = max(o.unsent, b.prop.End)
+		}
+	}
+}
+
+// tellRest tells a member what it was not sent when an epoch ended, now that it answers what it was sent.
+func (s *ISS) tellRest(m *protocol.Message) {
+	if o := s.other(m.From); o != nil && m.Commit < o.unsent {
+		s.tell(m.From, m.Commit)
+	}
+}
+
+// tellRun sends what fits into one message.
+func (s *ISS) tellRun(to protocol.MemberID, after protocol.Index) (f paxos.Flight) {
+	m := s.send(to, MsgTell, Part{})
+	m.Entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
+	f.Bytes = paxos.Bytes(m.Entries)
+	f.Last, f.Sent = after+protocol.Index(len(m.Entries)), s.now
+	return f
+}
+
+// tellDepth is how many messages may be on their way to a member that is behind: twice what all leaders together send it
+// while it is not, so that it comes closer.
+func (s *ISS) tellDepth(o *other) int {
+	return 2 * max(1, len(s.epochVoters())) * s.depth(&paxos.Peer{ID: o.id, Trip: o.trip})
+}
+
+// onTell learns, and asks for more as long as there is. What overtook other messages waits for them. It asks if the log has
+// grown since the last question, also by what came otherwise: a question that says the same would only add to those under way.
+func (s *ISS) onTell(m *protocol.Message) {
+	if len(m.Entries) > 0 && m.Entries[0].Index > s.log.Last()+1 {
+		s.keepTold(m)
+		return
+	}
+	s.learnAll(m.Entries)
+	s.learnTold()
+	if s.log.Last() > s.askedAfter && s.log.Last() < m.Commit {
+		s.ask(m.From)
+	}
+}
+
+// learnTold learns what was kept, as far as it fits by now, and forgets what the log has.
+func (s *ISS) learnTold() {
+	for i := 0; i < len(s.told); i++ {
+		if first := s.told[i].Entries; first[0].Index <= s.log.Last()+1 {
+			s.learnAll(first)
+			s.toldBytes -= paxos.Bytes(first)
+			s.told = slices.Delete(s.told, i, i+1)
+			i = -1 // what came before may fit now
+		}
+	}
+}
+
+// keepTold keeps what cannot be learned yet. What does not fit is told again.
+func (s *ISS) keepTold(m *protocol.Message) {
+	if n := paxos.Bytes(m.Entries); s.epoch != nil && s.toldBytes+n <= s.cfg.MaxInflightBytes {
+		s.told, s.toldBytes = append(s.told, m), s.toldBytes+n
+	}
+}
+
+// learnAll learns entries, as far as they follow the log's end, and compares those that the log has.
+func (s *ISS) learnAll(entries []protocol.Entry) {
+	for i := range entries {
+		e := &entries[i]
+		if s.diverged(s.log.Diverges(s.cfg.Instance, s.from, e)) {
+			return
+		}
+		if s.epoch != nil && e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
+			s.learn(*e)
+		}
+	}
+}
+
+// diverged reports whether another member has decided something else than this one has. Then this member stops.
+func (s *ISS) diverged(err *protocol.DivergedError) bool {
+	if err != nil {
+		s.out.Diverged, s.stopped = err, true
+	}
+	return err != nil
+}

@@ -1,0 +1,78 @@
+package iss
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What members of a segment learn from each other's votes. An acceptor tells not only the proposer what it has accepted,
+// but everybody. Who hears it of a quorum knows that a value is decided when the proposer knows it, and not a hop later.
+// A log is as late as the slot that is known last, so that hop would hold up every value that comes after the slot.
+
+// witness is what the others say to have accepted under one ballot.
+type witness struct {
+	ballot paxos.Ballot
+	// most is the highest of reach.
+	most protocol.Index
+	// reach: up to here the member has everything on its disk, decided or accepted under the ballot.
+	reach map[protocol.MemberID]protocol.Index
+}
+
+// heard takes in what a member has accepted. Of an earlier ballot nothing counts any more.
+func (w *witness) heard(from protocol.MemberID, ballot paxos.Ballot, reach protocol.Index) {
+	if w.reach == nil || ballot > w.ballot {
+		w.ballot, w.most, w.reach = ballot, 0, map[protocol.MemberID]protocol.Index{}
+	}
+	if ballot == w.ballot {
+		w.reach[from] = max(w.reach[from], reach)
+		w.most = max(w.most, reach)
+	}
+}
+
+// far is a round trip that is worth more messages than one, and farEach how much of it each of them must save at least: with
+// many members each vote is as many messages.
+const (
+	far     = 2 * time.Millisecond
+	farEach = far / 4
+)
+
+// tellVotes tells everybody but the proposer what this member has accepted. With more than three voters it does so only on
+// long ways: on short ones the messages cost more time than they save. With relays they would be more than relays save.
+func (b *broadcast) tellVotes(proposer protocol.MemberID, said Part) {
+	if b.s.relayGroups > 0 || !b.s.votes(b.s.cfg.Self) {
+		return
+	}
+	n := len(b.s.epoch.Voters)
+	few, worth := n <= 3, max(far, farEach*time.Duration(n-2))
+	for _, o := range b.s.others {
+		if o.id != proposer && b.s.follows(o.id) && (few || o.trip >= worth) {
+			b.accepted(o.id, said)
+		}
+	}
+}
+
+// learnVoted learns that slots are decided in which this member has accepted the same as a quorum. Only what was
+// accepted under one and the same ballot counts: under another one it may have been something else.
+func (b *broadcast) learnVoted() {
+	w := &b.votes
+	if b.acc.Top <= b.upto || w.reach == nil || w.ballot != b.acc.Promised && b.s.cfg.Mutant != MutantWitnessAny {
+		return
+	}
+	own := b.stable()
+	if max(own, w.most) <= b.upto {
+		return // nobody has more
+	}
+	q := protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
+		if id == b.s.cfg.Self {
+			return uint64(own)
+		}
+		return uint64(w.reach[id])
+	}))
+	for i := b.seg.After(b.upto); i <= min(q, b.seg.Last); i = b.seg.After(i) {
+		if v, ok := b.acc.Votes[i]; ok && (v.Ballot == w.ballot || b.s.cfg.Mutant == MutantWitnessAny) && !b.knows(i) {
+			b.decide(v.Entry)
+		}
+	}
+}
