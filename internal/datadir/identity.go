@@ -50,6 +50,9 @@ type identity struct {
 	Birth string `json:"birth,omitempty"`
 	// Lineages: the directory was born with a version that knows of lineages of logs.
 	Lineages bool `json:"lineages,omitempty"`
+	// Founders is a digest of the members with which the member founded its log; 0: it joined, or an earlier version did
+	// not tell.
+	Founders uint64 `json:"founders,omitempty"`
 }
 
 // Owner is who enters a directory, and what may never differ between two lives there.
@@ -66,6 +69,8 @@ type Owner struct {
 	// running cluster.
 	Birth string
 	Join  bool
+	// Founders is a digest of the members with which a new cluster is founded (member.Founders); 0: none is.
+	Founders uint64
 	// Guess makes what finds out the kind of a directory that does not tell it; nil: any is taken.
 	Guess func() member.KindGuess
 }
@@ -117,7 +122,7 @@ func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.O
 	if err != nil {
 		return own, nil, errors.Join(err, lock.Close())
 	}
-	return member.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks, Born: id.Lineages}, lock, nil
+	return member.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks, Born: id.Lineages, Founders: id.Founders}, lock, nil
 }
 
 // Check returns why Enter would refuse the directory; nil: it would not, or there is none. It only reads, also while
@@ -141,6 +146,9 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 	}
 	if !who.Kind.IsZero() {
 		id.Kind = who.Kind
+	}
+	if id.Incarnation == 0 && !who.Join {
+		id.Founders = who.Founders
 	}
 	return id, errors.Join(id.settleBirth(dir, who), id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
 }

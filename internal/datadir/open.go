@@ -82,7 +82,11 @@ const (
 )
 
 func (c *Config) owner() Owner {
-	return Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess, Join: c.Join}
+	who := Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess, Join: c.Join}
+	if len(c.Members) > 0 {
+		who.Founders = member.Founders(c.Members)
+	}
+	return who
 }
 
 // Check returns why Open would refuse the directory before it changes anything; nil: it would not, or there is none.

@@ -46,7 +46,7 @@
 //   - planner.go, instances.go, early.go: where the global log says that instances begin or end, ahead of
 //     the state machine; which instances a member has, and in which order they begin and retire;
 //     messages for those that have not begun.
-//   - register.go, handshakes.go, lineage.go, origin.go, links.go, places.go: who the others are; what follows from that when members meet;
+//   - register.go, handshakes.go, lineage.go, founders.go, origin.go, links.go, places.go: who the others are; what follows from that when members meet;
 //     with whom there is a link.
 //   - birth.go: with which state a cluster began, and what a member does that joins it.
 //   - logkind.go: what of a log never changes, and how its records are read without it.

@@ -126,11 +126,15 @@ func (h *Handshakes) ofAnother(id protocol.MemberID, told uint64) bool {
 	return h.named != 0 || !slices.Contains(h.added, id)
 }
 
-// Relate takes in which lineage another member told in a handshake, 0 if none. There may be a link if it returns nil.
-// Otherwise the error is a [*LineageError], or says why the lineage could not be made durable: then there is no link
+// Relate takes in which lineage another member told in a handshake, and what [Handshakes.Founders] is there, each 0 if it
+// is not known. There may be a link if it returns nil.
+// Otherwise the error is a [*LineageError], a [*FoundersError], or says why the lineage could not be made durable: then there is no link
 // now, and a later one may succeed. A member that knows no lineage takes over the one that it is told.
 // Only founders may tell it any: see ofAnother.
-func (h *Handshakes) Relate(id protocol.MemberID, told uint64) error {
+func (h *Handshakes) Relate(id protocol.MemberID, told, founders uint64) error {
+	if err := h.foundedAlike(id, founders); err != nil {
+		return err
+	}
 	if h.ofAnother(id, told) {
 		return &LineageError{Member: id, Known: h.named, Is: told}
 	}

@@ -15,17 +15,17 @@ import (
 func TestLineagesAreTold(t *testing.T) {
 	h, disk := handshakesOf(1)
 	require.Zero(t, h.Lineage())
-	require.NoError(t, h.Relate(2, 0), "a member of an earlier version, or one that knows none")
+	require.NoError(t, h.Relate(2, 0, 0), "a member of an earlier version, or one that knows none")
 	disk.err = &wal.FullError{}
-	require.Error(t, h.Relate(2, 5))
+	require.Error(t, h.Relate(2, 5, 0))
 	require.Zero(t, h.Lineage())
 	require.NoError(t, disk.failed)
 	disk.err = nil
-	require.NoError(t, h.Relate(2, 5))
+	require.NoError(t, h.Relate(2, 5, 0))
 	require.EqualValues(t, 5, h.Lineage())
-	require.NoError(t, h.Relate(3, 5))
+	require.NoError(t, h.Relate(3, 5, 0))
 	var other *LineageError
-	require.ErrorAs(t, h.Relate(4, 6), &other)
+	require.ErrorAs(t, h.Relate(4, 6, 0), &other)
 	require.Equal(t, LineageError{Member: 4, Known: 5, Is: 6}, *other)
 	require.NoError(t, disk.failed, "who refuses goes on")
 
@@ -43,7 +43,7 @@ func TestLineagesAreTold(t *testing.T) {
 	h.Descends(6)
 	require.ErrorAs(t, disk.failed, &other, "its own log is of another lineage than it was told")
 	h.register.Mutant = MutantAnyLineage
-	require.NoError(t, h.Relate(4, 6))
+	require.NoError(t, h.Relate(4, 6, 0))
 }
 
 // TestWhoseLineageIsProposed: a log that began with this version gets a lineage of its own, whatever its leader was told. A
@@ -98,7 +98,7 @@ func TestAFounderWithoutALineageTalksToFounders(t *testing.T) {
 	h.register.born = true
 	require.Equal(t, transport.ReasonLineage, h.Admit(of(1, 3), 2))
 	require.Zero(t, h.Admit(of(1, 3), 3))
-	require.NoError(t, h.Relate(3, 5))
+	require.NoError(t, h.Relate(3, 5, 0))
 	require.Zero(t, h.Admit(of(1, 3), 2))
 }
 
@@ -127,7 +127,7 @@ func TestAFounderKnowsItsLogsLineageBeforeItIsApplied(t *testing.T) {
 		h, _ := handshakesOf(1)
 		h.register.born = c.born
 		h.Learn(&c.linked, &founders)
-		if err := h.Relate(c.id, c.told); c.refuse {
+		if err := h.Relate(c.id, c.told, 0); c.refuse {
 			require.ErrorAs(t, err, &other, name)
 			require.Zero(t, h.Lineage(), name)
 		} else {
@@ -136,6 +136,6 @@ func TestAFounderKnowsItsLogsLineageBeforeItIsApplied(t *testing.T) {
 		}
 		h.register.Mutant, h.register.lineage = MutantAnyLineage, 0
 		h.Learn(&c.linked, &founders)
-		require.NoError(t, h.Relate(c.id, c.told), name)
+		require.NoError(t, h.Relate(c.id, c.told, 0), name)
 	}
 }

@@ -56,9 +56,9 @@ type origins struct {
 func (s *origins) link(from, to protocol.MemberID) {
 	a, b := s.members[from], s.members[to]
 	toldA, toldB := a.Origin(), b.Origin()
-	err := a.Relate(to, toldB.Lineage)
+	err := a.Relate(to, toldB.Lineage, 0)
 	if err == nil {
-		err = b.Relate(from, a.Lineage())
+		err = b.Relate(from, a.Lineage(), 0)
 	}
 	if err == nil && !toldB.Birth.Unknown {
 		_, err = a.Born(toldB.Birth.State)

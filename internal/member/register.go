@@ -19,6 +19,9 @@ type OwnIdentity struct {
 	Marks  []uint64
 	// Born: the directory was born with a version that knows of lineages.
 	Born bool
+	// Founders is that of [Founders] with which the directory was born; 0: the member joined, or an earlier version
+	// made the directory.
+	Founders uint64
 }
 
 // Who is how others are to know the member.

@@ -31,8 +31,8 @@ func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 	second := c.running[2]
 	second.wmu.Lock()
 	second.handshakes = member.NewHandshakes(member.NewRegister(second.dir.Own), member.Birth{}, handshakeWorld{second})
-	require.NoError(t, second.handshakes.Relate(1, 0), "a link of before")
-	require.NoError(t, second.handshakes.Relate(3, 7), "what it learns")
+	require.NoError(t, second.handshakes.Relate(1, 0, 0), "a link of before")
+	require.NoError(t, second.handshakes.Relate(3, 7, 0), "what it learns")
 	second.wmu.Unlock()
 	second.checkEarly()
 	for _, r := range c.running {

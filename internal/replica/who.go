@@ -112,13 +112,13 @@ func (r *Replica) lineage() uint64 {
 }
 
 // relate is transport.Options.Relate.
-func (r *Replica) relate(id, told uint64) (ok bool, err error) {
+func (r *Replica) relate(id, lineage, founders uint64) (ok bool, err error) {
 	r.wmu.Lock()
-	err = r.handshakes.Relate(protocol.MemberID(id), told)
+	err = r.handshakes.Relate(protocol.MemberID(id), lineage, founders)
 	r.wmu.Unlock()
 	r.checkEarly()
-	var other *member.LineageError
-	return !errors.As(err, &other), err
+	another := errors.As(err, new(*member.LineageError)) || errors.As(err, new(*member.FoundersError))
+	return !another, err
 }
 
 // descends takes in of which lineage the applied log is.

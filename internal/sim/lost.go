@@ -113,7 +113,8 @@ func (m *Member) admits(id protocol.MemberID) (admitted, gone bool) {
 // related tells both members the other one's lineage, as a handshake does.
 func related(from, to *Member) bool {
 	tells := to.handshakes.Lineage()
-	related := to.handshakes.Relate(from.id, from.handshakes.Lineage()) == nil && from.handshakes.Relate(to.id, tells) == nil
+	related := to.handshakes.Relate(from.id, from.handshakes.Lineage(), from.handshakes.Founders()) == nil &&
+		from.handshakes.Relate(to.id, tells, to.handshakes.Founders()) == nil
 	from.checkEarly()
 	to.checkEarly()
 	return related

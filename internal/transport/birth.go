@@ -23,12 +23,15 @@ const birthSetting = "birth"
 // flagJoins in a hello or a reply says that its sender does not know the birth. Earlier versions ignore it.
 const flagJoins = 1
 
-func flags(joins, lineages bool) (f byte) {
+func flags(joins bool, k tells) (f byte) {
 	if joins {
 		f |= flagJoins
 	}
-	if lineages {
+	if k.lineages {
 		f |= flagLineages
+	}
+	if k.founders {
+		f |= flagFounders
 	}
 	return f
 }

@@ -58,8 +58,9 @@ type hello struct {
 	who, takes Who
 	// joins: the dialer does not know the birth (see Birth).
 	joins bool
-	// lineages: the dialer knows of lineages. probe: it only asks whether there may be a link; this is not told.
-	lineages, probe bool
+	// tells is what the dialer knows of. probe: it only asks whether there may be a link; this is not told.
+	tells tells
+	probe bool
 	// text is what the mark stands for; it follows.
 	text string
 }
@@ -67,7 +68,7 @@ type hello struct {
 // tell puts into a hello what is compared.
 func (h *hello) tell(t *Transport) {
 	b := t.birth()
-	h.joins, h.text, h.lineages = b.Unknown, t.told(b), t.tellsLineages()
+	h.joins, h.text, h.tells = b.Unknown, t.told(b), t.tells()
 	h.settings = markOf(h.text)
 }
 
@@ -83,9 +84,9 @@ type reply struct {
 	who, takes Who
 	// joins: the listening side does not know the birth.
 	joins bool
-	// lineages: the lineage follows behind the text.
-	lineages bool
-	text     string // that follows
+	// tells is what follows behind the text.
+	tells tells
+	text  string // that follows
 }
 
 const (
@@ -102,7 +103,7 @@ func (h *hello) encode() []byte {
 	b := make([]byte, 0, helloSize)
 	b = binary.LittleEndian.AppendUint32(b, helloMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(h.purpose), flags(h.joins, h.lineages))
+	b = append(b, byte(h.purpose), flags(h.joins, h.tells))
 	for _, v := range [...]uint64{h.cluster, h.from, h.to, uint64(h.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -125,7 +126,7 @@ func decodeHello(b []byte) (h hello, reason Reason, detail string) {
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
 	h = hello{
 		purpose: purpose(b[6]), cluster: u(0), from: u(1), to: u(2), settings: mark(u(3)), stream: binary.LittleEndian.Uint32(b[40:]),
-		who: decodeWho(b[44:]), takes: decodeWho(b[44+whoSize:]), joins: b[7]&flagJoins != 0, lineages: b[7]&flagLineages != 0,
+		who: decodeWho(b[44:]), takes: decodeWho(b[44+whoSize:]), joins: b[7]&flagJoins != 0, tells: tellsOf(b[7]),
 	}
 	if h.purpose < forFrames || h.purpose > forSnapshot {
 		return h, ReasonGarbage, fmt.Sprintf("unknown purpose %d", h.purpose)
@@ -137,7 +138,7 @@ func (r *reply) encode() []byte {
 	b := make([]byte, 0, replySize)
 	b = binary.LittleEndian.AppendUint32(b, replyMagic)
 	b = binary.LittleEndian.AppendUint16(b, version)
-	b = append(b, byte(r.reason), flags(r.joins, r.lineages))
+	b = append(b, byte(r.reason), flags(r.joins, r.tells))
 	for _, v := range [...]uint64{r.cluster, r.self, uint64(r.settings)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -153,7 +154,7 @@ func decodeReply(b []byte) (r reply, ok bool) {
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
 	return reply{
 		reason: Reason(b[6]), cluster: u(0), self: u(1), settings: mark(u(2)), who: decodeWho(b[32:]), takes: decodeWho(b[32+whoSize:]),
-		joins: b[7]&flagJoins != 0, lineages: b[7]&flagLineages != 0,
+		joins: b[7]&flagJoins != 0, tells: tellsOf(b[7]),
 	}, true
 }
 
@@ -219,7 +220,7 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	if err := t.meet(h.to, r.who, r.takes); err != nil {
 		return refused(ReasonIdentity, false, err.Error())
 	}
-	if err := t.readLineage(h, &r, conn); err != nil || h.probe {
+	if err := t.readOrigin(h, &r, conn); err != nil || h.probe {
 		return err
 	}
 	if err := t.met(h.to, r.who); err != nil {
@@ -273,7 +274,7 @@ func (t *Transport) welcomes(h *hello) *reply {
 	if !h.joins || r.joins || r.settings == h.settings {
 		r.settings, r.text = h.settings, ""
 	}
-	r.lineages = h.lineages && t.tellsLineages()
+	r.tells = h.tells.both(t.tells())
 	return r
 }
 
@@ -341,10 +342,7 @@ func (t *Transport) answer(r *reply) []byte {
 	if r.reason == ReasonSettings || r.reason == 0 {
 		b = append(b, r.text...)
 	}
-	if r.lineages {
-		b = t.appendLineage(b)
-	}
-	return b
+	return t.appendOrigin(b, r.tells)
 }
 
 // judge decides whether to talk to whoever says h.

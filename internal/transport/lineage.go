@@ -10,85 +10,126 @@ import (
 	"strings"
 )
 
-// Each side of a handshake tells the lineage of its log: the listening side behind its reply, the dialer with its last
-// byte. It does so only to a side that says in its flags that it knows of lineages, so links with earlier versions stay
-// as they were. The side that finds another lineage refuses; both learn which ones they are.
+// Each side of a handshake tells where its log comes from: the listening side behind its reply, the dialer with its last
+// byte. It does so only to a side that says in its flags that it knows of lineages, or of founders, so links with earlier
+// versions stay as they were. The side that finds another log refuses; both learn which ones they are.
 
-// lineageSize is the length in bytes of a lineage.
+// lineageSize is the length in bytes of a lineage, and of a digest of founders.
 const lineageSize = 8
 
-// flagLineages in a hello or a reply says that its sender knows of lineages. Earlier versions ignore it.
-const flagLineages = 2
+// flagLineages and flagFounders in a hello or a reply say that its sender knows of lineages, and of founders. Earlier
+// versions ignore them. There is no flagFounders without flagLineages.
+const (
+	flagLineages = 2
+	flagFounders = 4
+)
+
+// tells is what a side knows of: what it tells another one that knows it, too.
+type tells struct{ lineages, founders bool }
+
+// tellsOf is what a side knows of by its flags.
+func tellsOf(flags byte) tells {
+	lineages := flags&flagLineages != 0
+	return tells{lineages, lineages && flags&flagFounders != 0}
+}
+
+// both is what both of two sides know of.
+func (k tells) both(o tells) tells { return tells{k.lineages && o.lineages, k.founders && o.founders} }
+
+// size is the length in bytes of what is told.
+func (k tells) size() (n int) {
+	if k.lineages {
+		n += lineageSize
+	}
+	if k.founders {
+		n += lineageSize
+	}
+	return n
+}
+
+// decode reads what was told: a lineage, and a digest of founders, each 0 if it is not known.
+func (k tells) decode(b []byte) (lineage, founders uint64) {
+	if k.lineages {
+		lineage = binary.LittleEndian.Uint64(b)
+	}
+	if k.founders {
+		founders = binary.LittleEndian.Uint64(b[lineageSize:])
+	}
+	return lineage, founders
+}
 
 // unrelated is the dialer's last byte if it refuses the lineage that it was told; see agreed.
 const unrelated = 0x15
 
-// tellsLineages reports whether this side knows of lineages.
-func (t *Transport) tellsLineages() bool { return t.opt.Lineage != nil && t.opt.Relate != nil }
-
-// appendLineage appends what this side tells now.
-func (t *Transport) appendLineage(b []byte) []byte {
-	return binary.LittleEndian.AppendUint64(b, t.opt.Lineage())
+// tells is what this side knows of.
+func (t *Transport) tells() tells {
+	knows := t.opt.Lineage != nil && t.opt.Relate != nil
+	return tells{knows, knows}
 }
 
-// relate decides about the lineage that a member told. A refusal is a *HandshakeError.
-func (t *Transport) relate(id uint64, conn net.Conn, told uint64) error {
-	ok, err := t.opt.Relate(id, told)
+// appendOrigin appends what this side tells now.
+func (t *Transport) appendOrigin(b []byte, k tells) []byte {
+	if k.lineages {
+		b = binary.LittleEndian.AppendUint64(b, t.opt.Lineage())
+	}
+	if k.founders {
+		b = binary.LittleEndian.AppendUint64(b, t.opt.Founders)
+	}
+	return b
+}
+
+// relate decides about the origin that a member told. A refusal is a *HandshakeError.
+func (t *Transport) relate(id uint64, conn net.Conn, lineage, founders uint64) error {
+	ok, err := t.opt.Relate(id, lineage, founders)
 	if !ok {
 		return &HandshakeError{Peer: id, Addr: conn.RemoteAddr().String(), Reason: ReasonLineage, Detail: err.Error()}
 	}
 	return err
 }
 
-// readLineage is the dialer's: it reads what the listening side told, and decides. If it refuses, it says so.
-func (t *Transport) readLineage(h *hello, r *reply, conn net.Conn) error {
-	if !r.lineages {
+// readOrigin is the dialer's: it reads what the listening side told, and decides. If it refuses, it says so.
+func (t *Transport) readOrigin(h *hello, r *reply, conn net.Conn) error {
+	if !r.tells.lineages {
 		return nil
 	}
-	b := make([]byte, lineageSize)
+	b := make([]byte, r.tells.size())
 	if _, err := io.ReadFull(conn, b); err != nil {
 		return fmt.Errorf("half an answer to the handshake: %w", err)
 	}
-	told := binary.LittleEndian.Uint64(b)
+	lineage, founders := r.tells.decode(b)
 	if h.probe && t.opt.Lineage() == 0 { // nothing is taken over
 		return nil
 	}
-	err := t.relate(h.to, conn, told)
+	err := t.relate(h.to, conn, lineage, founders)
 	if refused := (*HandshakeError)(nil); errors.As(err, &refused) {
-		conn.Write(t.appendLineage([]byte{unrelated})) // best effort: there is no link either way
+		conn.Write(t.appendOrigin([]byte{unrelated}, r.tells)) // best effort: there is no link either way
 	}
 	return err
 }
 
 // lastWord is what the dialer says last.
 func (t *Transport) lastWord(r *reply) []byte {
-	if !r.lineages {
-		return []byte{agreed}
-	}
-	return t.appendLineage([]byte{agreed})
+	return t.appendOrigin([]byte{agreed}, r.tells)
 }
 
-// hearLastWord is the listening side's: it reads whether the dialer agrees, and decides about its lineage.
+// hearLastWord is the listening side's: it reads whether the dialer agrees, and decides about the origin of its log.
 func (t *Transport) hearLastWord(conn net.Conn, h *hello, r *reply) error {
-	last := make([]byte, 1, 1+lineageSize)
-	if r.lineages {
-		last = last[:1+lineageSize]
-	}
+	last := make([]byte, 1+r.tells.size())
 	if _, err := io.ReadFull(conn, last); err != nil {
 		return fmt.Errorf("member %x at %s did not agree to the link: %w", h.from, conn.RemoteAddr(), err)
 	}
-	if last[0] != agreed && (last[0] != unrelated || !r.lineages) {
+	if last[0] != agreed && (last[0] != unrelated || !r.tells.lineages) {
 		return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonGarbage, Detail: "wrong last word"}
 	}
-	if !r.lineages {
+	if !r.tells.lineages {
 		return nil
 	}
-	told := binary.LittleEndian.Uint64(last[1:])
+	lineage, founders := r.tells.decode(last[1:])
 	if last[0] == agreed {
-		return t.relate(h.from, conn, told)
+		return t.relate(h.from, conn, lineage, founders)
 	}
 	return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonLineage, ByPeer: true,
-		Detail: fmt.Sprintf("lineage %016x there, %016x here", told, t.opt.Lineage())}
+		Detail: fmt.Sprintf("lineage %016x there, %016x here; founders %016x there, %016x here", lineage, t.opt.Lineage(), founders, t.opt.Founders)}
 }
 
 // Probe makes a handshake with a member that may have no link yet, up to where both know why there may be none, and hangs
@@ -113,7 +154,7 @@ func (t *Transport) probe(ctx context.Context, id uint64, addr string) error {
 	unhook := context.AfterFunc(ctx, func() { raw.Close() })
 	defer unhook()
 	conn, err := t.agree(t.shaper.wrap(raw, 0, id, nil), host, plain, &hello{
-		purpose: forRequests, cluster: t.opt.Cluster, from: t.opt.Self, to: id, who: t.opt.Who, takes: t.takes(id), probe: true,
+		purpose: forSnapshot, cluster: t.opt.Cluster, from: t.opt.Self, to: id, who: t.opt.Who, takes: t.takes(id), probe: true,
 	})
 	hangUp(conn)
 	return err

@@ -81,11 +81,13 @@ type Options struct {
 	Birth  func() Birth
 	Agrees func(Birth) bool
 	Born   func(id uint64, state string) error
-	// Lineage is that of this member's log, 0 while it is not known; nil: links are not told apart by it. Relate takes in what
-	// another member told, 0 if it does not know its own, before anything is read from their link. With an error there is no
-	// link; ok is false if the other member's lineage is why. Both are called concurrently.
-	Lineage func() uint64
-	Relate  func(id, told uint64) (ok bool, err error)
+	// Lineage is that of this member's log, 0 while it is not known; nil: links are not told apart by it. Founders is a digest
+	// of the members that founded the log with this one; 0: this one did not, or it is not known. Relate takes in what another
+	// member told of both, before anything is read from their link. With an error there is no link; ok is false if it is
+	// because the other member has another log. Lineage and Relate are called concurrently.
+	Lineage  func() uint64
+	Founders uint64
+	Relate   func(id, lineage, founders uint64) (ok bool, err error)
 	// Admit says why not to accept connections from a member that SetPeers does not list, 0 to
 	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
 	Admit func(id uint64) Reason
