@@ -40,7 +40,7 @@ func (s Segment) Has(i protocol.Index) bool {
 func (s Segment) First() protocol.Index { return s.After(0) }
 
 // Last is its last slot. It may not be skipped: if nothing is decided there, the leader is suspected
-// (docs/internals/iss-models.md, S9).
+// (docs/reports/iss-models.md, S9).
 func (s Segment) Last() protocol.Index { return s.epoch.ends[s.at] }
 
 // After is its first slot after i, which may be any slot; 0: there is none. After one of its own slots it is

@@ -52,7 +52,7 @@ type turn struct {
 	swapped uint8 // who learned the second decision of epoch 0 before the first
 }
 
-// changeRules is how changes take effect. The zero value is what docs/internals/iss-models.md says.
+// changeRules is how changes take effect. The zero value is what docs/reports/iss-models.md says.
 type changeRules struct {
 	midEpoch        bool // a change takes effect at the next sequence number
 	asLearned       bool // changes are folded in the order in which a member learns them

@@ -33,7 +33,7 @@ type closing struct {
 	decided uint8                // values that some member may have learned
 }
 
-// checkpointRules is when a member frees what. The zero value is what docs/internals/iss-models.md says.
+// checkpointRules is when a member frees what. The zero value is what docs/reports/iss-models.md says.
 type checkpointRules struct {
 	onOwn        bool // a member frees at its own checkpoint
 	onDelivery   bool // a member frees when it knows the decision

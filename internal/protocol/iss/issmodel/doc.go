@@ -1,6 +1,6 @@
 // Package issmodel holds models of what ISS over Paxos relies on, and searches of all their states.
 // It is only tests: nothing imports it, and it shares no code with what ships. It was there before
-// that code, to find out which rules are needed (docs/internals/iss-models.md).
+// that code, to find out which rules are needed (docs/reports/iss-models.md).
 //
 // How to read: search_test.go (what a model says, for internal/explore, which searches), paxos_test.go
 // (ballots, values and promises, which the models share). Then a model at a time:

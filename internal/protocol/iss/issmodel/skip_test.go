@@ -40,7 +40,7 @@ type segment struct {
 	decided [longest]uint8                // values that some member may have learned
 }
 
-// skipRules is how skips, promises and restarts work. The zero value is what docs/internals/iss-models.md says.
+// skipRules is how skips, promises and restarts work. The zero value is what docs/reports/iss-models.md says.
 type skipRules struct {
 	fastAlways     bool // any ⊥ of an elected proposer is decided when it is sent
 	fastQuorum     bool // its ⊥ is, if it found nothing in a quorum of promises
