@@ -3,8 +3,8 @@
 //
 // A request is checked (check.go), encoded once and proposed (propose.go), applied on every member
 // by store/ (machine.go is the joint between the two) and answered with the result that this
-// member computed. Reads wait for a read barrier that many of them share (barrier.go) and then
-// read locally. rights.go says where a user's rights are asked, and by which state. What a client asks for beside etcd's API stands in the metadata of its call: lanes for its
+// member computed. Reads wait for a read barrier that the log has many of them share and then
+// read locally (kv.go). rights.go says where a user's rights are asked, and by which state. What a client asks for beside etcd's API stands in the metadata of its call: lanes for its
 // puts, tokens and barriers (lanes.go; early.go says which puts are answered before they are applied). What only one member knows, for example the remaining time of a lease, is asked
 // over the link between members (ask.go).
 //

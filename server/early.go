@@ -35,7 +35,7 @@ const earlyFor = 4 * time.Second
 
 // freshness knows how old this member's state is at most.
 type freshness struct {
-	barrier *barrier
+	barrier func(context.Context) error
 	limit   time.Duration
 	base    time.Time
 	// began is when the newest barrier began that was passed, since base; negative: none was.
@@ -43,8 +43,8 @@ type freshness struct {
 	looking atomic.Bool // a barrier is under way in the background
 }
 
-func newFreshness(b *barrier, limit time.Duration) *freshness {
-	f := &freshness{barrier: b, limit: limit, base: time.Now()}
+func newFreshness(barrier func(context.Context) error, limit time.Duration) *freshness {
+	f := &freshness{barrier: barrier, limit: limit, base: time.Now()}
 	f.began.Store(-1)
 	return f
 }
@@ -64,7 +64,7 @@ func (f *freshness) fresh() bool { return f.age() <= f.limit }
 // look passes a barrier.
 func (f *freshness) look(ctx context.Context) error {
 	began := int64(time.Since(f.base))
-	if err := f.barrier.wait(ctx); err != nil {
+	if err := f.barrier(ctx); err != nil {
 		return err
 	}
 	for {

@@ -137,6 +137,18 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 	return &pb.CompactionResponse{Header: k.s.header(k.s.store.Revision())}, nil
 }
 
+// readBarrier returns when everything acknowledged before the call is applied here. It waits no longer than the server's
+// request timeout. The log has concurrent callers share barriers.
+func (s *Server) readBarrier(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := s.log.ReadBarrier(within)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // not for the server's sake
+	}
+	return err
+}
+
 // readable returns when this member may serve a read: at once if the client is content
 // with what happens to be here, after a barrier otherwise, and as the call's metadata asks.
 func (s *Server) readable(ctx context.Context, serializable bool) error {
@@ -146,7 +158,7 @@ func (s *Server) readable(ctx context.Context, serializable bool) error {
 	if serializable {
 		return nil
 	}
-	if err := s.barrier.wait(ctx); err != nil {
+	if err := s.readBarrier(ctx); err != nil {
 		s.metrics.slowReads.Add(1)
 		return toStatus(err)
 	}

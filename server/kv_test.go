@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -324,35 +323,6 @@ func TestConcurrentReads(t *testing.T) {
 	defer f.fake.mu.Unlock()
 	require.Positive(t, f.fake.barriers)
 	require.LessOrEqual(t, f.fake.barriers, readers*reads)
-}
-
-// While one barrier is under way, all reads that come share the next one.
-func TestConcurrentReadsShareBarriers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		runs, release := 0, make(chan error)
-		b := newBarrier(func(context.Context) error {
-			runs++
-			return <-release
-		}, time.Hour)
-		const readers = 50
-		results := make(chan error, readers+1)
-		go func() { results <- b.wait(t.Context()) }()
-		synctest.Wait() // it is under way
-		for range readers {
-			go func() { results <- b.wait(t.Context()) }()
-		}
-		synctest.Wait() // all wait
-		release <- nil
-		require.NoError(t, <-results)
-		synctest.Wait()
-		require.Empty(t, results, "the first barrier does not cover reads that came after its beginning")
-		release <- braid.ErrNoLeader
-		for range readers {
-			require.ErrorIs(t, <-results, braid.ErrNoLeader)
-		}
-		synctest.Wait()
-		require.Equal(t, 2, runs)
-	})
 }
 
 func TestLargestRequest(t *testing.T) {

@@ -73,7 +73,7 @@ func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb
 	defer renewal.Settle()
 	for {
 		began := time.Now()
-		if err := l.s.barrier.wait(ctx); err != nil {
+		if err := l.s.readBarrier(ctx); err != nil {
 			return nil, err
 		}
 		ttl, err := renewal.Answer(ctx, began)
@@ -100,7 +100,7 @@ func (l *leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiv
 }
 
 func (l *leaseService) timeToLiveHere(ctx context.Context, user *auth.AuthInfo, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-	if err := l.s.barrier.wait(ctx); err != nil {
+	if err := l.s.readBarrier(ctx); err != nil {
 		return nil, err
 	}
 	return l.s.store.LeaseTimeToLiveAs(user, r)

@@ -34,7 +34,7 @@ func (s *Server) needUser(ctx context.Context) error {
 // again behind a barrier. Without one the first refusal stands.
 func (s *Server) unlessRefused(ctx context.Context, check func() error) error {
 	err := check()
-	if err != nil && store.IsRefusal(err) && s.barrier.wait(ctx) == nil {
+	if err != nil && store.IsRefusal(err) && s.readBarrier(ctx) == nil {
 		err = check()
 	}
 	return toStatus(err)
@@ -55,7 +55,7 @@ func (s *Server) needAdmin(ctx context.Context) error {
 func (s *Server) needAdminHere(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, s.timeout/2)
 	defer cancel()
-	if err := s.barrier.wait(within); err != nil && (ctx.Err() != nil || s.self.Load().led) {
+	if err := s.readBarrier(within); err != nil && (ctx.Err() != nil || s.self.Load().led) {
 		return toStatus(err)
 	}
 	return toStatus(s.store.RequireAdmin(ctx))

@@ -36,7 +36,6 @@ type Server struct {
 
 	store   *store.Store
 	log     Log
-	barrier *barrier
 	fresh   *freshness
 	metrics *metrics
 	streams *openStreams
@@ -152,8 +151,7 @@ func (s *Server) open() error {
 		st.Close()
 		return err
 	}
-	s.barrier = newBarrier(s.log.ReadBarrier, s.timeout)
-	s.fresh = newFreshness(s.barrier, cmp.Or(s.cfg.earlyFor, earlyFor))
+	s.fresh = newFreshness(s.readBarrier, cmp.Or(s.cfg.earlyFor, earlyFor))
 	s.look()
 	s.kv, s.watch, s.lease = &kvService{s: s}, &watchService{s: s}, &leaseService{s: s}
 	s.cluster, s.auth, s.maintenance = &clusterService{s: s}, &authService{s: s}, &maintenanceService{s: s}
