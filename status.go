@@ -24,7 +24,7 @@ type Status struct {
 	// Lead says who leads the global log: to clients there is one leader and one term.
 	Lead Lead
 	// Instances holds one status per protocol instance, ascending; there is always a first.
-	Instances []protocol.Status
+	Instances []InstanceStatus
 	// Progress says for each of Instances how much of it is in the global log here.
 	Progress []InstanceProgress
 	// Applied is the last position applied here.

@@ -183,6 +183,9 @@ const MaxTokens = protocol.MaxTokens
 //	Token Token // names the command, for what is to happen after it
 type Accepted = member.Accepted
 
+// InstanceStatus is what a member knows of an instance of the log; see protocol.Status for its fields.
+type InstanceStatus = protocol.Status
+
 // LanesStatus is what a member knows of lanes, on which followers of protocol "lcr" replicate commands that the leader only
 // confirms (docs/internals/lcr.md); see protocol.LanesStatus for its fields.
 type LanesStatus = protocol.LanesStatus

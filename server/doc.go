@@ -14,6 +14,7 @@
 // and codec.go what responses take until they are sent.
 // limit.go bounds connections, listen.go tells gRPC from HTTP on one port; grpc.go and http.go set the
 // two up, salvage.go saves what is left of a cluster without a majority, and httpauth.go asks HTTP requests for their user.
+// views.go is what internal/metrics and internal/page are told of.
 //
 // May import: the root package, store and internal/sys.
 package server

@@ -96,7 +96,7 @@ func (f *freshness) ensure(ctx context.Context) error {
 // answerEarly answers a put that is certain to take effect, if it is certain that it may.
 func (s *Server) answerEarly(ctx context.Context, e *store.Encoded, early *braid.Accepted) (*pb.PutResponse, string, error) {
 	if s.fresh.fresh() && s.store.AcceptsEarly() {
-		s.metrics.accepted.Add(1)
+		s.metrics.Accepted.Add(1)
 		return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: s.store.Revision()}}, braid.FormatToken(early.Token), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -78,7 +78,7 @@ func (s *Server) lead(old, now *selfView, leaderless *time.Timer) {
 		return
 	}
 	if now.leader != 0 && (old == nil || old.leader != now.leader) {
-		s.metrics.leaderChanges.Add(1)
+		s.metrics.LeaderChanges.Add(1)
 		s.logger.Info("leader", "leader", now.leader.String(), "term", now.term, "self", now.isLeader())
 	}
 	s.compactWhileLeading(now.isLeader())

@@ -21,6 +21,8 @@ import (
 	epb "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock"
 	lpb "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+
+	"github.com/braidlog/braid/server/internal/metrics"
 )
 
 const (
@@ -78,14 +80,14 @@ func (s *Server) newGRPC() *grpc.Server {
 	lpb.RegisterLockServer(r, v3lock.NewLockServer(s.client))
 	r.RegisterService(&adminDesc, s)
 	reflection.Register(g)
-	s.metrics.register(g)
+	s.metrics.Register(g)
 	return g
 }
 
 // interceptUnary is called for every unary call.
 func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	count := s.metrics.methods[info.FullMethod]
-	count.started.Add(1)
+	count := s.metrics.Method(info.FullMethod)
+	count.Start()
 	err := s.admit(ctx, false)
 	if err == nil && s.self.Load().learner && !servedByLearner(req) {
 		err = rpctypes.ErrGRPCNotSupportedForLearner
@@ -100,7 +102,7 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	if unfit := s.fit(info.FullMethod, req); unfit != nil && err == nil {
 		resp, err = nil, unfit // damage that was found meanwhile may be in it
 	}
-	count.end(err)
+	count.End(err)
 	return resp, err
 }
 
@@ -140,7 +142,7 @@ func (s *Server) admit(ctx context.Context, stream bool) error {
 	if !utf8.ValidString(version) {
 		return rpctypes.ErrGRPCInvalidClientAPIVersion
 	}
-	s.metrics.client(stream, version)
+	s.metrics.Client(stream, version)
 	if !s.self.Load().led && requiresLeader(ctx) {
 		return rpctypes.ErrGRPCNoLeader
 	}
@@ -174,14 +176,14 @@ func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.Strea
 		}
 		defer c.end()
 	}
-	count := s.metrics.methods[info.FullMethod]
-	count.started.Add(1)
+	count := s.metrics.Method(info.FullMethod)
+	count.Start()
 	err := s.runStream(srv, ss, info, handler, count)
-	count.end(err)
+	count.End(err)
 	return err
 }
 
-func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler, count *methodCount) error {
+func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler, count *metrics.Method) error {
 	if s.self.Load().learner && info.FullMethod != snapshotMethod {
 		return rpctypes.ErrGRPCNotSupportedForLearner
 	}
@@ -201,7 +203,7 @@ func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 type serverStream struct {
 	grpc.ServerStream
 	ctx   context.Context
-	count *methodCount
+	count *metrics.Method
 	s     *Server
 }
 
@@ -215,7 +217,7 @@ func (s *serverStream) SendMsg(m any) error {
 	}
 	err := s.ServerStream.SendMsg(m)
 	if err == nil {
-		s.count.sent.Add(1)
+		s.count.Send()
 	}
 	return err
 }
@@ -224,7 +226,7 @@ func (s *serverStream) SendMsg(m any) error {
 func (s *serverStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if err == nil {
-		s.count.received.Add(1)
+		s.count.Receive()
 	}
 	return err
 }

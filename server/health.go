@@ -70,11 +70,11 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 		Reason string `json:"reason"`
 	}{Health: "true"}
 	if err == nil {
-		s.metrics.healthOK.Add(1)
+		s.metrics.HealthOK.Add(1)
 		writeJSON(w, answer)
 		return
 	}
-	s.metrics.healthNo.Add(1)
+	s.metrics.HealthNo.Add(1)
 	answer.Health, answer.Reason = "false", err.Error()
 	body, _ := json.Marshal(answer) // two strings: cannot fail
 	http.Error(w, string(body), http.StatusServiceUnavailable)

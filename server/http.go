@@ -21,6 +21,8 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 	egw "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb/gw"
 	lgw "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb/gw"
+
+	"github.com/braidlog/braid/server/internal/metrics"
 )
 
 // route is a pattern of http.ServeMux and what serves it.
@@ -44,7 +46,7 @@ func (s *Server) metricsRoutes() []route {
 	if !s.cfg.NoProcessMetrics {
 		process = prometheus.DefaultGatherer
 	}
-	metrics := promhttp.HandlerFor(gatherer{s.cfg.Registry, process}, promhttp.HandlerOpts{})
+	metrics := promhttp.HandlerFor(metrics.Gatherer{Own: s.cfg.Registry, Process: process}, promhttp.HandlerOpts{})
 	return append(s.healthRoutes(), route{"GET /metrics", metrics})
 }
 

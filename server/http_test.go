@@ -28,6 +28,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/server/internal/page"
 )
 
 // fetch gets a path and returns status and body.
@@ -160,7 +161,7 @@ func TestStatusPage(t *testing.T) {
 	require.Contains(t, body, "<td>leader</td>")
 	code, body = f.fetch(t, "/braid/status")
 	require.Equal(t, http.StatusOK, code)
-	var v statusView
+	var v page.View
 	require.NoError(t, json.Unmarshal([]byte(body), &v))
 	require.True(t, v.IsLeader && v.Ready)
 	require.Equal(t, "10", v.Leader)
@@ -187,20 +188,20 @@ func TestStatusOfLargeValues(t *testing.T) {
 	})
 	v := f.view(testContext(t))
 	require.Equal(t, "code", v.Placement)
-	require.Equal(t, bodiesView{
+	require.Equal(t, page.Bodies{
 		Held: 3, Missing: 1, Short: 9, LiveBytes: 300, TotalBytes: 1000, Fetched: 4, Served: 5, Corrupt: 6, Repaired: 7, Trimmed: 8, Failing: "unexpected EOF",
 	}, v.Bodies)
-	require.Equal(t, diskView{Rounds: 2, Damaged: 5, Mended: 4, Failing: "short write"}, v.Disk)
+	require.Equal(t, page.Disk{Rounds: 2, Damaged: 5, Mended: 4, Failing: "short write"}, v.Disk)
 	require.Equal(t, []any{uint8(2), 9, true, 1}, []any{v.Instances[0].K, v.Instances[0].Preparing, v.Instances[0].Lacking, v.Instances[0].Restriping})
 	require.Nil(t, v.Members[0].Lacking)
 	require.True(t, *v.Members[1].Lacking)
 
-	_, page := f.fetch(t, "/")
+	_, text := f.fetch(t, "/")
 	for _, want := range []string{
 		"placement code, new values in 2 fragments,", "5 places found damaged on disk, 4 of which", "short write", "prepares to lead: 9 large values", "members may leave when 1 more hold", "9 to be made whole,", "3 held with 300 bytes",
 		`<span class="bad">1 missing</span>`, "unexpected EOF", `<span class="bad">silent</span> <span class="bad">lacks large values</span>`,
 	} {
-		require.Contains(t, page, want)
+		require.Contains(t, text, want)
 	}
 	_, metrics := f.fetch(t, "/metrics")
 	for _, want := range []string{
@@ -220,8 +221,8 @@ func TestStatusOfLanes(t *testing.T) {
 	require.Nil(t, f.view(testContext(t)).Instances[0].Lanes)
 	_, metrics := f.fetch(t, "/metrics")
 	require.NotContains(t, metrics, "braid_lane_")
-	_, page := f.fetch(t, "/")
-	require.NotContains(t, page, "Generation")
+	_, text := f.fetch(t, "/")
+	require.NotContains(t, text, "Generation")
 
 	own, older := protocol.Lane{Member: 0x10, Incarnation: 4}, protocol.Lane{Member: 0x10, Incarnation: 3}
 	f.fake.set(func(l *fakeLog) {
@@ -236,20 +237,20 @@ func TestStatusOfLanes(t *testing.T) {
 			}
 		}
 	})
-	require.Equal(t, &lanesView{
+	require.Equal(t, &page.Lanes{
 		Open: true, Accepted: 7, Generation: 2, Accepting: true, Fence: true, WindowBytes: 1000,
-		Lanes: []laneView{
+		Lanes: []page.Lane{
 			{Member: "10", Life: 3, Confirmed: 1, Durable: 2, Held: 2, HeldBytes: 30},
 			{Member: "10", Life: 4, Own: true, Confirmed: 6, Durable: 7, Held: 8, HeldBytes: 40}, {Member: "20", Life: 1, Confirmed: 5, Durable: 5, Held: 5},
 		},
 		SentBytes: 11, ReceivedBytes: 12, SparedBytes: 13, WholeGroups: 14, WholeBytes: 15, Missed: 16, Refused: 17,
 	}, f.view(testContext(t)).Instances[0].Lanes)
-	_, page = f.fetch(t, "/")
+	_, text = f.fetch(t, "/")
 	for _, want := range []string{
 		"Generation 2 of lanes", "commands can be accepted", "a change of members waits for the fence", "11 bytes went by lanes from here and 12 came, signals spared 13, 14 groups with 15 bytes",
 		"16 were asked for, 17 proposals were refused", "<code>10</code> (own)</td><td>4</td><td>6</td><td>7</td><td>8</td><td>40</td>",
 	} {
-		require.Contains(t, page, want)
+		require.Contains(t, text, want)
 	}
 	_, metrics = f.fetch(t, "/metrics")
 	for want, n := range map[string]int{
@@ -269,8 +270,8 @@ func TestStatusOfEpochs(t *testing.T) {
 	require.Nil(t, f.view(testContext(t)).Instances[0].Epoch)
 	_, metrics := f.fetch(t, "/metrics")
 	require.NotContains(t, metrics, "braid_epoch_")
-	_, page := f.fetch(t, "/")
-	require.NotContains(t, page, "Epoch")
+	_, text := f.fetch(t, "/")
+	require.NotContains(t, text, "Epoch")
 
 	f.fake.set(func(l *fakeLog) {
 		l.amend = func(st *braid.Status) {
@@ -283,20 +284,20 @@ func TestStatusOfEpochs(t *testing.T) {
 			}
 		}
 	})
-	require.Equal(t, &epochView{
+	require.Equal(t, &page.Epoch{
 		Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []string{"30"}, Until: []uint64{74}, Slots: 99, Skipped: 33,
-		Segments: []segmentView{
+		Segments: []page.Segment{
 			{Leader: "10", Last: 116, Decided: 103, Slots: 9, Skipped: 2},
 			{Leader: "20", Last: 117, Decided: 110, Slots: 9, Skipped: 5, Ballot: 2, By: "30"}, {Leader: "40", Ballot: 3},
 		},
 	}, f.view(testContext(t)).Instances[0].Epoch)
-	_, page = f.fetch(t, "/")
+	_, text = f.fetch(t, "/")
 	for _, want := range []string{
 		"Epoch 7: slots 100 to 117, 3 members lead; banned:", "<code class=\"bad\">30</code> until epoch 74, <b class=\"bad\">a change of members waits for the next epoch</b>",
 		"99 slots came into the log, 33 of them without a value", "<code>10</code></td><td>103</td><td>116</td><td>9</td><td>2</td>\n<td></td>",
 		"<b class=\"bad\">2</b> of <code>30</code>", "<b class=\"bad\">3</b> of a member that is gone",
 	} {
-		require.Contains(t, page, want)
+		require.Contains(t, text, want)
 	}
 	_, metrics = f.fetch(t, "/metrics")
 	for want, n := range map[string]int{

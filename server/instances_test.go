@@ -16,6 +16,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/server/internal/page"
 )
 
 // woven makes the fake log pretend that a second instance is woven with the first. more
@@ -64,13 +65,13 @@ func TestStatusOfInstances(t *testing.T) {
 	require.Empty(t, st.Errors)
 
 	v := f.view(testContext(t))
-	require.Equal(t, &slotView{12, 2}, v.Next)
+	require.Equal(t, &page.Slot{Round: 12, Instance: 2}, v.Next)
 	require.Equal(t, "niagara", v.Order)
 	require.Equal(t, 3, v.Begun)
 	require.Equal(t, uint64(f.log.Status().Applied), v.Applied) // the read that shows it is ready is ordered, too
-	require.Equal(t, &roundsView{Applied: 11, Committed: 13, Appended: 15, Wanted: &slotView{15, 2}}, v.Instances[1].Rounds)
+	require.Equal(t, &page.Rounds{Applied: 11, Committed: 13, Appended: 15, Wanted: &page.Slot{Round: 15, Instance: 2}}, v.Instances[1].Rounds)
 	require.Equal(t, []uint64{28, 30, 2}, []uint64{v.Instances[1].Applied, v.Instances[1].Commit, v.Instances[1].ApplyLag})
-	require.Equal(t, []peerView{{ID: "20", Match: 41, Lag: 9, InflightBytes: 7, Lacking: true}}, v.Instances[2].Peers)
+	require.Equal(t, []page.Peer{{ID: "20", Match: 41, Lag: 9, InflightBytes: 7, Lacking: true}}, v.Instances[2].Peers)
 	two := v.Members[1] // the worst of what instances 1 and 3 know
 	require.Equal(t, []any{false, uint64(41), uint64(9), 12, true}, []any{*two.Active, *two.Match, *two.Lag, *two.InflightBytes, *two.Lacking})
 

@@ -159,7 +159,7 @@ func (s *Server) readable(ctx context.Context, serializable bool) error {
 		return nil
 	}
 	if err := s.readBarrier(ctx); err != nil {
-		s.metrics.slowReads.Add(1)
+		s.metrics.SlowReads.Add(1)
 		return toStatus(err)
 	}
 	return nil

@@ -183,12 +183,12 @@ func (s *Server) readableAs(ctx context.Context, local bool) error {
 		want.Barrier, want.Local = true, false
 	}
 	if len(tokens) > 0 {
-		s.metrics.tokens.Add(1)
+		s.metrics.Tokens.Add(1)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if err := s.log.Read(ctx, want); err != nil {
-		s.metrics.slowReads.Add(1)
+		s.metrics.SlowReads.Add(1)
 		return toStatus(err)
 	}
 	return nil

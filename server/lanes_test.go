@@ -18,6 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/server/internal/page"
 )
 
 func TestParseLanePrefix(t *testing.T) {
@@ -103,8 +104,8 @@ func TestAcceptedPuts(t *testing.T) {
 			putAndFind(one, two, fmt.Sprintf("k%d", i), fmt.Sprint(i))
 		}
 		eventually(t, "an accepted put", func() bool { return putAndFind(one, two, fmt.Sprintf("k%d", time.Now().UnixNano()), "late") })
-		require.Positive(t, c.servers[here].metrics.accepted.Load())
-		require.Positive(t, c.servers[there].metrics.tokens.Load())
+		require.Positive(t, c.servers[here].metrics.Accepted.Load())
+		require.Positive(t, c.servers[there].metrics.Tokens.Load())
 		one.modes()
 	})
 }
@@ -225,7 +226,7 @@ func TestLanesAreCounted(t *testing.T) {
 			_, _, err := client.put(putOf("k", value), metadataMode, modeAccepted)
 			require.NoError(t, err)
 		}
-		var sum lanesView
+		var sum page.Lanes
 		confirmed := uint64(0)
 		for _, s := range c.servers {
 			l := s.view(testContext(t)).Instances[0].Lanes

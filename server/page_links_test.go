@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/server/internal/page"
 )
 
 // TestStatusOfDeadMembers: what is told of a member is what the link to it says, and since when. Ready is
@@ -55,7 +56,7 @@ func TestStatusOfDeadMembers(t *testing.T) {
 			eventually(t, "the leader", func() bool { return f.self.Load().leader == c.leader })
 			v := f.view(testContext(t))
 			require.True(t, v.Ready)
-			require.Equal(t, votersView{3, c.reached}, v.Voters)
+			require.Equal(t, page.Voters{All: 3, Reached: c.reached}, v.Voters)
 			for _, m := range v.Members {
 				if want := c.want[m.ID]; want != "" {
 					require.Equal(t, want, m.Role, m.ID)

@@ -7,19 +7,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/server/internal/page"
 )
 
 // Settings are members of the status, by the names that earlier versions gave them.
 func TestSettingsInTheStatus(t *testing.T) {
 	settings, err := braid.ISS{Relays: 2}.Settings()
 	require.NoError(t, err)
-	out, err := json.Marshal(statusView{Protocol: "iss", Quorums: "4/2", Settings: settings})
+	out, err := json.Marshal(page.View{Protocol: "iss", Quorums: "4/2", Settings: settings})
 	require.NoError(t, err)
 	var all map[string]any
 	require.NoError(t, json.Unmarshal(out, &all))
 	require.EqualValues(t, 2, all["relays"])
 	require.Equal(t, "4/2", all["quorums"])
-	out, err = json.Marshal(statusView{Protocol: "raft"})
+	out, err = json.Marshal(page.View{Protocol: "raft"})
 	require.NoError(t, err)
 	require.NotContains(t, string(out), "relays")
 }

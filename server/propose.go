@@ -70,10 +70,10 @@ func (s *Server) await(ctx context.Context, e *store.Encoded, o braid.ProposeOpt
 	if err != nil {
 		return nil, err
 	}
-	s.metrics.pending.Add(1)
-	defer s.metrics.pending.Add(-1)
+	s.metrics.Pending.Add(1)
+	defer s.metrics.Pending.Add(-1)
 	if len(tokens) > 0 {
-		s.metrics.tokens.Add(1)
+		s.metrics.Tokens.Add(1)
 		o.After = tokens
 		within, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
@@ -121,7 +121,7 @@ func (s *Server) abandon(ticket braid.Ticket, why error) error {
 }
 
 func (s *Server) failed(err error) error {
-	s.metrics.failed.Add(1)
+	s.metrics.Failed.Add(1)
 	if errors.Is(err, braid.ErrMaybeCommitted) && !s.self.Load().led {
 		return rpctypes.ErrGRPCTimeoutDueToLeaderFail
 	}

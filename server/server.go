@@ -24,11 +24,13 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/server/internal/metrics"
 )
 
 // Server is a member of a cluster that serves the etcd API.
 type Server struct {
 	cfg    Config
+	began  time.Time
 	id     braid.MemberID
 	logger *slog.Logger
 	// timeout bounds every wait for the cluster.
@@ -37,7 +39,7 @@ type Server struct {
 	store   *store.Store
 	log     Log
 	fresh   *freshness
-	metrics *metrics
+	metrics *metrics.Counts
 	streams *openStreams
 
 	// self is what the last change told about this member; see follow.go.
@@ -88,7 +90,7 @@ type Server struct {
 func Start(cfg Config) (*Server, error) {
 	s := &Server{
 		started: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), fatal: make(chan error, 1),
-		metrics: newMetrics(), streams: newOpenStreams(), id: cfg.Node.Self,
+		metrics: metrics.New(), streams: newOpenStreams(), id: cfg.Node.Self, began: time.Now(),
 	}
 	err := cfg.complete()
 	s.cfg, s.logger, s.timeout = cfg, cfg.Logger, cfg.RequestTimeout
@@ -160,7 +162,7 @@ func (s *Server) open() error {
 	st.StartReleasing()
 	s.compactor, err = s.newCompactor()
 	if err == nil {
-		err = s.cfg.Registry.Register(newCollector(s))
+		err = s.cfg.Registry.Register(metrics.NewCollector(s.metrics, s.measured))
 	}
 	if err == nil {
 		s.intake = newIntake(min(s.cfg.MaxRequestBytes, math.MaxInt32-frameOverhead) + frameOverhead)

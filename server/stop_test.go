@@ -47,7 +47,7 @@ func TestStopWithAnyClient(t *testing.T) {
 		require.NoError(t, err)
 	}
 	halfPut(t, ctx, f)
-	eventually(t, "the watches", func() bool { return f.metrics.watchStreams.Load() >= 3 })
+	eventually(t, "the watches", func() bool { return f.metrics.WatchStreams.Load() >= 3 })
 	began := time.Now()
 	require.NoError(t, f.Close())
 	require.Less(t, time.Since(began), 2*time.Second)

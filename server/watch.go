@@ -47,8 +47,8 @@ type watchService struct {
 // taken. While a client does not read, its events wait in the store's history; writers never wait
 // for it. Neither does the end of the stream: what is being sent fails when Watch has returned.
 func (w *watchService) Watch(stream pb.Watch_WatchServer) error {
-	w.s.metrics.watchStreams.Add(1)
-	defer w.s.metrics.watchStreams.Add(-1)
+	w.s.metrics.WatchStreams.Add(1)
+	defer w.s.metrics.WatchStreams.Add(-1)
 	ws := &watchStream{
 		s: w.s, stream: stream, events: w.s.store.KV().NewWatchStream(),
 		watches: map[int64]*watch{}, fed: map[mvcc.WatchID]*watch{}, wake: make(chan struct{}, 1),

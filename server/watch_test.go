@@ -321,7 +321,7 @@ func TestWatchOfClientThatNeverReads(t *testing.T) {
 		for w.stream.Send(create) == nil {
 		}
 	}()
-	eventually(t, "the stream to end", func() bool { return f.metrics.watchStreams.Load() == 0 })
+	eventually(t, "the stream to end", func() bool { return f.metrics.WatchStreams.Load() == 0 })
 	for {
 		if _, err := w.stream.Recv(); err != nil {
 			requireStatus(t, errUnread, err)

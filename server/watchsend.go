@@ -66,7 +66,7 @@ func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
 	if err := state.reader.Still(); err != nil {
 		return w.end(state, &pb.WatchResponse{Header: out.Header, WatchId: out.WatchId}, err)
 	}
-	w.s.metrics.events.Add(int64(len(resp.Events)))
+	w.s.metrics.Events.Add(int64(len(resp.Events)))
 	if state.prevKV {
 		out.Events = w.withPrevious(resp.Events)
 	}

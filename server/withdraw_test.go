@@ -42,7 +42,7 @@ func TestAPutThatNobodyWaitsForIsWithdrawn(t *testing.T) {
 		require.Error(t, put(20*time.Millisecond, fmt.Sprint("short ", i)))
 	}
 	require.Error(t, put(time.Minute, "the server's time"))
-	require.Eventually(t, func() bool { return c.servers[first].metrics.pending.Load() == 0 }, time.Minute, time.Millisecond, "calls have ended")
+	require.Eventually(t, func() bool { return c.servers[first].metrics.Pending.Load() == 0 }, time.Minute, time.Millisecond, "calls have ended")
 	c.start(c.members[1].ID)
 	require.NoError(t, log.ReadBarrier(ctx))
 	succeeds("after")

@@ -1,4 +1,4 @@
-package server
+package page
 
 import (
 	"slices"
@@ -8,9 +8,9 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// linkView is what this member knows of another one by its own link: whether it can send there, and since
+// Link is what this member knows of another one by its own link: whether it can send there, and since
 // when that is so. It says nothing about what the other one can do.
-type linkView struct {
+type Link struct {
 	Up    bool      `json:"up"`
 	Since time.Time `json:"since"`
 	Error string    `json:"error,omitempty"` // the last one; of a link that is up an old one
@@ -20,13 +20,13 @@ type linkView struct {
 }
 
 // For is how long it has been like that, for people.
-func (v *linkView) For() string { return time.Since(v.Since).Round(time.Second).String() }
+func (v *Link) For() string { return time.Since(v.Since).Round(time.Second).String() }
 
 // viewLink is the link to a member; nil: there is none.
-func viewLink(st *braid.Status, id braid.MemberID) *linkView {
+func viewLink(st *braid.Status, id braid.MemberID) *Link {
 	for i := range st.Links.Peers {
 		if p := &st.Links.Peers[i]; p.ID == id {
-			return &linkView{
+			return &Link{
 				Up: p.Connected, Since: p.Since.UTC().Truncate(time.Millisecond), Error: p.LastError,
 				Addrs: p.Addrs, Moved: moved(st, id, p.Addrs),
 			}
@@ -45,16 +45,16 @@ func moved(st *braid.Status, id braid.MemberID, addrs []string) bool {
 	})
 }
 
-// votersView is how many voters there are, and to how many of them this member has a link. It counts itself.
-type votersView struct {
+// Voters is how many voters there are, and to how many of them this member has a link. It counts itself.
+type Voters struct {
 	All     int `json:"all"`
 	Reached int `json:"reached"`
 }
 
 // Few reports whether these are no majority.
-func (v votersView) Few() bool { return 2*v.Reached <= v.All }
+func (v Voters) Few() bool { return 2*v.Reached <= v.All }
 
-func viewVoters(st *braid.Status) (v votersView) {
+func viewVoters(st *braid.Status) (v Voters) {
 	for i := range st.Members {
 		m := &st.Members[i]
 		if m.Learner {
@@ -70,7 +70,7 @@ func viewVoters(st *braid.Status) (v votersView) {
 
 // Lonely reports whether this member cannot know of a majority: it has no links to one, and none to a leader.
 // Then its being ready is a matter of a moment: of what it heard last, or of a lease.
-func (v statusView) Lonely() bool {
+func (v View) Lonely() bool {
 	if !v.Voters.Few() {
 		return false
 	}

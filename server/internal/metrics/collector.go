@@ -1,0 +1,80 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/braidlog/braid"
+)
+
+// View is what metrics are read of at one moment, but for what is counted.
+type View struct {
+	ID                  braid.MemberID
+	Led, Leads, Learner bool         // every instance has a leader; this member leads, or is a learner
+	Committed, Applied  uint64       // index, as etcd's API has it
+	Log                 braid.Status // what the log knows
+	Start               time.Time    // of the server
+	// Bytes of the database, and of its quota.
+	DBSize, DBSizeInUse, QuotaBytes int64
+	// Connections of clients that are open, and may be.
+	Connections, ConnectionLimit int
+}
+
+// Collector implements prometheus.Collector for a server. It is safe for concurrent use if view is.
+type Collector struct {
+	counts *Counts
+	view   func() View
+}
+
+// NewCollector makes the collector of what is counted, and of a view that is taken when metrics are asked for.
+func NewCollector(counts *Counts, view func() View) *Collector { return &Collector{counts, view} }
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, f := range families {
+		ch <- f.Desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	emit := func(f *family, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(f.Desc, f.kind, value, labels...)
+	}
+	v := c.view()
+	collectMember(&v, emit)
+	ch <- syncTimes(&v)
+	collectInstances(&v.Log, emit)
+	collectRequests(c.counts, emit)
+}
+
+// Gatherer gathers a server's own metrics and, below them, what the packages of etcd's
+// state machine keep in the process's default registry.
+type Gatherer struct {
+	Own     prometheus.Gatherer
+	Process prometheus.Gatherer // nil: the server's own alone
+}
+
+// Gather implements prometheus.Gatherer.
+func (g Gatherer) Gather() ([]*dto.MetricFamily, error) {
+	families, err := g.Own.Gather()
+	if g.Process == nil {
+		return families, err
+	}
+	taken := make(map[string]bool, len(families))
+	for _, f := range families {
+		taken[f.GetName()] = true
+	}
+	rest, restErr := g.Process.Gather()
+	for _, f := range rest {
+		if !taken[f.GetName()] {
+			families = append(families, f)
+		}
+	}
+	if err == nil {
+		err = restErr
+	}
+	return families, err
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/server/internal/metrics"
+	"github.com/braidlog/braid/server/internal/page"
+)
+
+// view is what the status page shows.
+func (s *Server) view(ctx context.Context) page.View {
+	ready := s.ready(ctx) == nil // may take a while: what is told is of after that
+	self := s.self.Load()
+	f := page.Facts{
+		Name: s.cfg.Name, Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), ID: s.id, Leader: self.leader, Term: self.term, Ready: ready,
+		Revision: s.store.Revision(), DBSize: s.store.DBSize(), InUse: s.store.DBSizeInUse(), Log: s.log.Status(),
+	}
+	for _, a := range s.store.Alarms() {
+		f.Alarms = append(f.Alarms, a.Alarm.String()+" of "+braid.MemberID(a.MemberID).String())
+	}
+	return page.New(&f)
+}
+
+// measured is what metrics are read of.
+func (s *Server) measured() metrics.View {
+	self := s.self.Load()
+	v := metrics.View{
+		ID: s.id, Led: self.led, Leads: self.isLeader(), Learner: self.learner, Log: s.log.Status(), Start: s.began,
+		DBSize: s.store.DBSize(), DBSizeInUse: s.store.DBSizeInUse(), QuotaBytes: s.store.QuotaBytes(),
+		Connections: s.clients.Open(), ConnectionLimit: s.clients.most,
+	}
+	v.Committed, v.Applied = logIndexes(&v.Log)
+	return v
+}
+
+func (s *Server) serveStatusJSON(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, s.view(r.Context()))
+}
+
+func (s *Server) serveStatusPage(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v := s.view(r.Context())
+	_ = page.Write(w, &v) // the client's loss
+}
