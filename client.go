@@ -29,19 +29,3 @@ func (c *Client) ProposeAsync(command, body []byte, done func(result any, err er
 func (c *Client) ProposeWithAsync(command, body []byte, o ProposeOptions, done func(result any, err error)) error {
 	return c.c.ProposeWithAsync(command, body, o, done)
 }
-
-// Ticket names a command that was proposed with [Node.ProposeTicket], so that it can be withdrawn. The zero Ticket names
-// none. Its method is safe for concurrent use.
-type Ticket struct{ t replica.Ticket }
-
-// ProposeTicket is [Node.ProposeWithAsync] of a command that may be withdrawn, as Propose does when its context ends. If
-// it returns an error, the command was refused and nothing happened.
-func (n *Node) ProposeTicket(command, body []byte, o ProposeOptions, done func(result any, err error)) (Ticket, error) {
-	t, err := n.r.ProposeTicket(command, body, &o, done)
-	return Ticket{t}, err
-}
-
-// Withdraw withdraws the command if it has not left the member, and reports whether it did. Then the command never takes
-// effect, and done is not called. Otherwise the command may take effect, or has failed already, and done says what became
-// of it. Withdraw takes a tenth of a second at most.
-func (t Ticket) Withdraw() bool { return t.t.Withdraw() }

@@ -60,10 +60,6 @@ var without = map[string]func(n *braid.Node) error{
 	"ProposeWithAsync": func(n *braid.Node) error {
 		return n.ProposeWithAsync([]byte("x"), nil, braid.ProposeOptions{}, func(any, error) {})
 	},
-	"ProposeTicket": func(n *braid.Node) error {
-		_, err := n.ProposeTicket([]byte("x"), nil, braid.ProposeOptions{}, func(any, error) {})
-		return err
-	},
 	"SetNet": func(n *braid.Node) error { return n.SetNet("") },
 }
 

@@ -154,11 +154,12 @@ type BodyRef = protocol.BodyRef
 
 // ProposeOptions are the options of a proposal, for [Node.ProposeWith]. The zero value is that of [Node.Propose].
 //
-//	Mode  Mode          // when the proposal is answered: ModeConfirmed or ModeAccepted
-//	Blind bool          // nobody waits for the result, and the command may take effect in any order with others
-//	Keys  []uint64      // hashes of all keys that the command reads or writes; none: it may touch any
-//	After []Token       // commands that take effect before it, by the tokens of their answers
-//	Wait  time.Duration // how long it is held back for After at most; 0: as long as it is tried to propose it
+//	Mode    Mode          // when the proposal is answered: ModeConfirmed or ModeAccepted
+//	Blind   bool          // no result is wanted, and the command may take effect in any order with others
+//	Keys    []uint64      // hashes of all keys that the command reads or writes; none: it may touch any
+//	After   []Token       // commands that take effect before it, by the tokens of their answers
+//	Wait    time.Duration // how long it is held back for After at most; 0: as long as it is tried to propose it
+//	Timeout time.Duration // how long ProposeWith waits for the answer at most; 0: until its context ends
 //
 // ModeAccepted implies Blind. Add, Bytes, Clone, Plain, Takes and Validate are for protocols.
 type ProposeOptions = protocol.ProposeOptions

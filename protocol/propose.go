@@ -50,6 +50,9 @@ type ProposeOptions struct {
 	// Wait is how long a member holds commands back for After, at most; 0: as long as it tries to
 	// propose. It never reaches a core.
 	Wait time.Duration
+	// Timeout is how long the proposer waits for the answer, at most; 0: until its context ends. It costs less than a
+	// context with a deadline, and never reaches a core.
+	Timeout time.Duration
 }
 
 // Validate reports options that no protocol takes. ModeAccepted without Blind is no mistake: see Blind.
@@ -63,6 +66,8 @@ func (o *ProposeOptions) Validate() error {
 		return &OptionsError{fmt.Sprintf("%d tokens, limit %d", len(o.After), MaxTokens)}
 	case o.Wait < 0:
 		return &OptionsError{fmt.Sprintf("wait %s", o.Wait)}
+	case o.Timeout < 0:
+		return &OptionsError{fmt.Sprintf("timeout %s", o.Timeout)}
 	}
 	return CheckTokens(o.After)
 }

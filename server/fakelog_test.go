@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/protocol"
@@ -140,10 +141,10 @@ func (l *fakeLog) poke() {
 }
 
 func (l *fakeLog) ProposeAsync(command []byte, done func(any, error)) error {
-	return l.proposeBody(command, nil, done)
+	return l.proposeAsync(command, nil, done)
 }
 
-func (l *fakeLog) proposeBody(command, body []byte, done func(any, error)) error {
+func (l *fakeLog) proposeAsync(command, body []byte, done func(any, error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -160,12 +161,16 @@ func (l *fakeLog) proposeBody(command, body []byte, done func(any, error)) error
 }
 
 func (l *fakeLog) Propose(ctx context.Context, command []byte) (any, error) {
+	return l.proposeBody(ctx, command, nil)
+}
+
+func (l *fakeLog) proposeBody(ctx context.Context, command, body []byte) (any, error) {
 	type outcome struct {
 		result any
 		err    error
 	}
 	ch := make(chan outcome, 1)
-	if err := l.ProposeAsync(command, func(r any, err error) { ch <- outcome{r, err} }); err != nil {
+	if err := l.proposeAsync(command, body, func(r any, err error) { ch <- outcome{r, err} }); err != nil {
 		return nil, err
 	}
 	select {
@@ -322,28 +327,34 @@ func (l *fakeLog) Close() error {
 	return nil
 }
 
-// ProposeWith answers with what applying gave, as raft does.
-func (l *fakeLog) ProposeWith(ctx context.Context, command, _ []byte, _ braid.ProposeOptions) (any, error) {
-	return l.Propose(ctx, command)
-}
-
-// ProposeTicket gives a ticket that withdraws nothing.
-func (l *fakeLog) ProposeTicket(command, body []byte, o braid.ProposeOptions, done func(any, error)) (t braid.Ticket, err error) {
+// ProposeWith answers with what applying gave, as raft does, or early. It withdraws nothing.
+func (l *fakeLog) ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error) {
 	l.mu.Lock()
 	if l.early && o.Mode == braid.ModeAccepted {
 		l.lane = append(l.lane, append([]byte(nil), command...))
 		l.mu.Unlock()
-		done(&braid.Accepted{}, nil)
-		return t, nil
+		return &braid.Accepted{}, nil
 	}
 	l.mu.Unlock()
-	return t, l.proposeBody(command, body, done)
+	ctx, cancel := limited(ctx, o.Timeout)
+	defer cancel()
+	return l.proposeBody(ctx, command, body)
+}
+
+// limited is a context that also ends after a timeout, if there is one.
+func limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
 }
 
 func (l *fakeLog) AnswersEarly() bool { return l.early }
 
 // Read knows no tokens, but that of all lanes: that their commands are applied.
 func (l *fakeLog) Read(ctx context.Context, o braid.ReadOptions) error {
+	ctx, cancel := limited(ctx, o.Timeout)
+	defer cancel()
 	if o.Barrier || len(o.After) > 0 {
 		if err := l.drain(ctx); err != nil {
 			return err

@@ -140,9 +140,7 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 // readBarrier returns when everything acknowledged before the call is applied here. It waits no longer than the server's
 // request timeout. The log has concurrent callers share barriers.
 func (s *Server) readBarrier(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err := s.log.ReadBarrier(within)
+	err := s.log.Read(ctx, braid.ReadOptions{Timeout: s.timeout})
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // not for the server's sake
 	}

@@ -12,10 +12,7 @@ type Log interface {
 	Propose(ctx context.Context, command []byte) (any, error)
 	// ProposeAsync is Propose that calls back, once, unless it returns an error.
 	ProposeAsync(command []byte, done func(result any, err error)) error
-	// ProposeTicket is ProposeAsync, with options, of a command that can be withdrawn. A body must not change again.
-	// The answer may be a *braid.Accepted.
-	ProposeTicket(command, body []byte, o braid.ProposeOptions, done func(result any, err error)) (braid.Ticket, error)
-	// ProposeWith is Propose with options.
+	// ProposeWith is Propose with options. A body must not change again. The answer may be a *braid.Accepted.
 	ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error)
 	// AnswersEarly reports whether commands may be answered before they are applied.
 	AnswersEarly() bool

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -15,28 +13,6 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
 )
-
-// waiter waits for one command. Waiters are used again, so a call needs no new channel, timer or
-// context.
-type waiter struct {
-	ready chan struct{} // holds a token once result and err are set
-	timer *time.Timer
-
-	result any
-	err    error
-	// done is w.set, bound once.
-	done func(result any, err error)
-}
-
-var waiters = sync.Pool{New: func() any {
-	w := &waiter{ready: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-	w.timer.Stop()
-	w.done = func(result any, err error) {
-		w.result, w.err = result, err
-		w.ready <- struct{}{}
-	}
-	return w
-}}
 
 // order replicates a command and returns what applying it here gave. It never waits
 // longer than the server's request timeout.
@@ -83,41 +59,17 @@ func (s *Server) await(ctx context.Context, e *store.Encoded, o braid.ProposeOpt
 		}
 		return answer, nil
 	}
-	w := waiters.Get().(*waiter)
-	ticket, err := s.log.ProposeTicket(e.Command, e.Body, o, w.done)
-	if err != nil {
-		waiters.Put(w)
-		return nil, s.failed(err)
+	o.Timeout = s.timeout
+	answer, err := s.log.ProposeWith(ctx, e.Command, e.Body, o)
+	switch {
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case errors.Is(err, braid.ErrNotSent): // clients of etcd are told the same whether it may take effect or not
+		err = braid.ErrMaybeCommitted
 	}
-	return s.awaitAnswer(ctx, w, ticket)
-}
-
-// awaitAnswer waits for the answer to a command that was proposed. If nobody waits any more, it is withdrawn, if it has
-// not left this member. Else it may take effect, and done is still to come, so w is not used again.
-func (s *Server) awaitAnswer(ctx context.Context, w *waiter, ticket braid.Ticket) (any, error) {
-	w.timer.Reset(s.timeout)
-	select {
-	case <-w.ready:
-	case <-w.timer.C:
-		return nil, s.abandon(ticket, braid.ErrMaybeCommitted)
-	case <-ctx.Done():
-		w.timer.Stop()
-		return nil, s.abandon(ticket, ctx.Err())
-	}
-	w.timer.Stop()
-	result, err := w.result, w.err
-	w.result, w.err = nil, nil
-	waiters.Put(w)
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	return result, nil
-}
-
-// abandon withdraws a command. Clients of etcd are told the same whether it may take effect or not.
-func (s *Server) abandon(ticket braid.Ticket, why error) error {
-	ticket.Withdraw()
-	return s.failed(why)
+	return nil, s.failed(err)
 }
 
 func (s *Server) failed(err error) error {

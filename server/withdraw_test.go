@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/braidlog/braid"
 )
 
 // TestAPutThatNobodyWaitsForIsWithdrawn: clients give up, and the server's own time is over, while there is no leader.
@@ -44,7 +46,7 @@ func TestAPutThatNobodyWaitsForIsWithdrawn(t *testing.T) {
 	require.Error(t, put(time.Minute, "the server's time"))
 	require.Eventually(t, func() bool { return c.servers[first].metrics.Pending.Load() == 0 }, time.Minute, time.Millisecond, "calls have ended")
 	c.start(c.members[1].ID)
-	require.NoError(t, log.ReadBarrier(ctx))
+	require.NoError(t, log.Read(ctx, braid.ReadOptions{}))
 	succeeds("after")
 	got, err := kv.Get(ctx, "", clientv3.WithPrefix())
 	require.NoError(t, err)

@@ -23,12 +23,20 @@ func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o proto
 			return nil, err
 		}
 	}
-	w := r.waiters.pool.Get().(*waiter)
-	if err := r.proposer.proposeWith(&r.proposer.queue, command, body, &o, w.done, &w.ticket); err != nil {
-		r.waiters.pool.Put(w)
+	w := r.waiters.get()
+	if err := r.proposer.proposeAny(command, body, &o, w); err != nil {
+		r.waiters.put(w)
 		return nil, err
 	}
-	return r.await(ctx, w)
+	return r.await(ctx, w, o.Timeout)
+}
+
+// proposeAny is proposeWith, or propose where there are no options.
+func (p *proposer) proposeAny(command, body []byte, o *protocol.ProposeOptions, w *waiter) error {
+	if o.Plain() && o.Wait == 0 && o.Timeout >= 0 {
+		return p.propose(&p.queue, command, body, w.done, &w.ticket)
+	}
+	return p.proposeWith(&p.queue, command, body, o, w.done, &w.ticket)
 }
 
 // awaitOthers waits for the commands that are to take effect before a proposal, which does not wait for

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/protocol"
@@ -11,22 +12,27 @@ import (
 // readGroup is a group of reads for which callers of ReadBarrier wait together.
 type readGroup struct {
 	member.ReadGroup
-	done chan struct{} // closed when the group has ended; then err is set
-	err  error
+	first *waiter // of a list; complete once instances are asked
 }
 
 func newReadGroup(barrier bool) *readGroup {
-	g := &readGroup{done: make(chan struct{})}
+	g := &readGroup{}
 	g.Barrier = barrier
-	g.Done = func(err error) {
-		g.err = err
-		close(g.done)
-	}
+	g.Done = g.answer
 	return g
 }
 
+// answer tells all callers.
+func (g *readGroup) answer(err error) {
+	for w := g.first; w != nil; {
+		next := w.next // w may be used again as soon as it is told
+		w.done(nil, err)
+		w = next
+	}
+}
+
 // joinRead adds a reader, who may want a barrier, to the group for which instances are asked next.
-func (l *eventLoop) joinRead(barrier bool) (*readGroup, error) {
+func (l *eventLoop) joinRead(barrier bool, w *waiter) error {
 	kind := 0
 	if barrier {
 		kind = 1
@@ -34,7 +40,7 @@ func (l *eventLoop) joinRead(barrier bool) (*readGroup, error) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		return nil, l.r.stopped()
+		return l.r.stopped()
 	}
 	fresh := !l.reads.Gathering(barrier)
 	if fresh {
@@ -42,11 +48,12 @@ func (l *eventLoop) joinRead(barrier bool) (*readGroup, error) {
 		l.reads.Gather(&l.joined[kind].ReadGroup)
 	}
 	g := l.joined[kind]
+	w.next, g.first = g.first, w
 	l.mu.Unlock()
 	if fresh {
 		poke(l.wake)
 	}
-	return g, nil
+	return nil
 }
 
 // handRead makes the loop ask for its instance's part of a group's read point.
@@ -139,30 +146,20 @@ func (r *Replica) findOut(ctx context.Context) {
 
 // ReadBarrier returns when this member's state machine includes everything that any member
 // acknowledged with a result before the call. After an error the caller knows nothing, and may retry.
-func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, false) }
+func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, false, 0) }
 
-// ReadAs is ReadBarrier, and with barrier the state machine also includes what was acknowledged as
-// accepted.
-func (r *Replica) ReadAs(ctx context.Context, barrier bool) error {
+// ReadAs is ReadBarrier. With barrier the state machine also includes what was acknowledged as accepted. It waits no longer
+// than limit, if that is not 0, which costs less than a deadline of ctx.
+func (r *Replica) ReadAs(ctx context.Context, barrier bool, limit time.Duration) error {
 	if ctx.Err() != nil {
 		return errors.Join(member.ErrReadTimeout, ctx.Err())
 	}
-	g, err := r.first().joinRead(r.opt.Proposing.Barrier(barrier))
-	if err != nil {
+	w := r.waiters.get()
+	w.reads = true
+	if err := r.first().joinRead(r.opt.Proposing.Barrier(barrier), w); err != nil {
+		r.waiters.put(w)
 		return err
 	}
-	for long := r.apply.within.long(); ; long = nil {
-		select {
-		case <-g.done:
-			return g.err
-		case <-ctx.Done():
-			return errors.Join(member.ErrReadTimeout, ctx.Err())
-		case <-r.stop:
-			return r.stopped()
-		case <-long:
-			if err := r.fromApply(); err != nil {
-				return err
-			}
-		}
-	}
+	_, err := r.await(ctx, w, limit)
+	return err
 }

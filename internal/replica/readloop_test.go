@@ -17,11 +17,13 @@ func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	meta := member.Meta{Cursor: order.Begin(1, false)}
 	meta.Cursor.Points[0].Index = 9
 	l := &applyLoop{r: r, known: member.NewApplied(member.NewApplier(nil, meta, protocol.Session{}, 0, nil))}
-	g := newReadGroup(false)
+	g, w := newReadGroup(false), newWaiter()
+	g.first = w
 	l.ask(&g.ReadGroup, 0, []protocol.InstanceID{1})
 	l.failRead(&g.ReadGroup, member.ErrReadTimeout)
 	l.readPoint(&g.ReadGroup, 1, 5)
 	l.failRead(&g.ReadGroup, member.ErrStopped)
-	<-g.done
-	require.ErrorIs(t, g.err, member.ErrReadTimeout)
+	<-w.woken
+	require.ErrorIs(t, w.result.(failure).err, member.ErrReadTimeout)
+	require.Empty(t, w.woken)
 }

@@ -80,7 +80,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 		peers: member.NewLinks(o.Self, o.ElectionTimeout, o.Members),
 		ctx:   ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
-	r.waiters.init(func() bool { return r.apply.within.isLong() })
+	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
 	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}
 	if err := r.open(sm); err != nil {
 		cancel()

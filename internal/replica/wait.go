@@ -8,27 +8,29 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/protocol"
 )
 
-// waiter waits for one Propose. It goes back to the pool when its answer has come, or if the command
-// was refused at once. All but its ticket fits a cache line, because those of thousands do not stay in a near cache.
+// waiter is a caller that waits for one answer: to a command, or to a read. It goes back to the pool when its answer has
+// come, or if the command was refused at once. What an answer needs fits a cache line, because those of thousands do not
+// stay in a near cache.
 type waiter struct {
-	// waits is unlocked while somebody waits. Then it guards ctx and told. While nobody waits it is
-	// locked.
+	// waits is unlocked while the caller waits. Then it guards ctx and told. At other times it is locked.
 	waits  sync.Mutex
 	listed atomic.Bool     // the looks know of the waiter
-	told   bool            // a look has found that ctx has ended, or that the state machine does not return
-	apart  bool            // it is known not to be in a call of the state machine; only who waits uses it
-	ctx    context.Context // of the Propose that waits
-	// woken gets a token when the answer has come, and one when told is set. It has room for both. So
-	// nobody waits to send.
+	told   bool            // a look has found a reason not to wait: see reason
+	apart  bool            // the caller is known not to be in a call of the state machine; only it uses this
+	reads  bool            // it waits for a read, which leaves nothing behind
+	ctx    context.Context // of the caller
+	// woken gets a token when the answer has come, and one when told is set. It has capacity for both, so
+	// nothing waits to send.
 	woken  chan struct{}
 	done   member.Done
 	result any // a failure if there is no result
 	// ticket names the command. It is here and not on the stack of the proposer, of which each part that is used costs
 	// a miss of the cache if thousands wait.
 	ticket member.Ticket
+	until  time.Duration // when the wait ends, by the clock of waiters; 0: with ctx alone
+	next   *waiter       // of the same group of reads
 }
 
 // failure is why there is no result.
@@ -46,19 +48,28 @@ func newWaiter() *waiter {
 	return w
 }
 
-// waiters are those who wait in Propose. Each waits for its answer alone: a select that also waits for
-// the end of its context is dear when thousands wait. Instead looks at all contexts, some milliseconds
-// apart, find those that have ended, and wake who waits with them. While the state machine does not return
-// they wake everybody once, because it may be waiting for itself: see within.
+// waiters are the callers that wait for answers. Each waits for its answer alone: a select that also waits for the end of
+// a context, or for a timer, is expensive when thousands wait. Instead there are looks, some milliseconds apart, which find
+// those with a reason not to wait any longer, and wake them: their contexts have ended, or their time is over, or the
+// member has stopped. While the state machine does not return they wake every caller once, because it may wait for itself:
+// see within.
 type waiters struct {
 	pool   sync.Pool
 	timer  *time.Timer
-	isLong func() bool // the state machine does not return
+	isLong func() bool     // the state machine does not return
+	stop   <-chan struct{} // closed when the member stops
+	began  time.Time
 
 	mu      sync.Mutex
 	begun   []*waiter // not known to the last look; guarded by mu
-	looking bool      // a look is due or under way; guarded by mu. If not, nobody waits who is listed
+	looking bool      // a look is due or under way; guarded by mu. If not, no listed waiter waits
 	known   []*waiter // waiting at the last look; only looks use it
+}
+
+// sight is what a look sees of the member.
+type sight struct {
+	now           time.Duration // by the clock of waiters
+	long, stopped bool          // the state machine does not return; the member stops
 }
 
 const (
@@ -69,8 +80,8 @@ const (
 	lookMost     = 100 * time.Millisecond
 )
 
-func (s *waiters) init(isLong func() bool) {
-	s.isLong = isLong
+func (s *waiters) init(isLong func() bool, stop <-chan struct{}) {
+	s.isLong, s.stop, s.began = isLong, stop, time.Now()
 	s.pool.New = func() any { return newWaiter() }
 	s.timer = time.AfterFunc(time.Hour, s.look)
 	s.timer.Stop()
@@ -87,18 +98,30 @@ func (s *waiters) list(w *waiter) {
 	}
 }
 
-// look wakes those whose contexts have ended, and forgets those who do not wait.
+// now is the clock of deadlines.
+func (s *waiters) now() time.Duration { return time.Since(s.began) }
+
+func (s *waiters) sight() sight {
+	seen := sight{now: s.now(), long: s.isLong()}
+	select {
+	case <-s.stop:
+		seen.stopped = true
+	default:
+	}
+	return seen
+}
+
+// look wakes those that have a reason not to wait, and forgets those that do not wait.
 func (s *waiters) look() {
-	began := time.Now()
 	s.mu.Lock()
 	s.known = append(s.known, s.begun...)
 	clear(s.begun)
 	s.begun = s.begun[:0]
 	s.mu.Unlock()
-	long := s.isLong()
+	seen := s.sight()
 	keep := s.known[:0]
 	for _, w := range s.known {
-		if w.look(long) {
+		if w.look(seen) {
 			keep = append(keep, w)
 		}
 	}
@@ -107,27 +130,26 @@ func (s *waiters) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.looking = len(keep)+len(s.begun) > 0; s.looking {
-		s.timer.Reset(min(max(lookInterval, lookShare*time.Since(began)), lookMost))
+		s.timer.Reset(min(max(lookInterval, lookShare*(s.now()-seen.now)), lookMost))
 	}
 }
 
-// look wakes who waits if the context has ended, or if the state machine does not return. It reports whether
-// the looks still know of the waiter.
-func (w *waiter) look(long bool) bool {
-	if w.tell(long) {
+// look wakes the caller if there is a reason. It reports whether the looks still know of the waiter.
+func (w *waiter) look(seen sight) bool {
+	if w.tell(seen) {
 		return true
 	}
 	w.listed.Store(false)
-	// Somebody may have begun to wait just before, and have seen that the waiter was listed.
-	return w.tell(long) && w.listed.CompareAndSwap(false, true)
+	// The caller may have begun to wait just before, and have seen that the waiter was listed.
+	return w.tell(seen) && w.listed.CompareAndSwap(false, true)
 }
 
-// tell is look of who waits. It reports false if nobody waits.
-func (w *waiter) tell(long bool) bool {
+// tell is look while the caller waits. It reports false if it does not.
+func (w *waiter) tell(seen sight) bool {
 	if !w.waits.TryLock() {
 		return false
 	}
-	if !w.told && (long && !w.apart || w.ctx.Err() != nil) {
+	if !w.told && (seen.long && !w.apart || seen.stopped && w.reads || w.over(seen.now) || w.ctx.Err() != nil) {
 		w.told = true
 		w.woken <- struct{}{}
 	}
@@ -135,28 +157,49 @@ func (w *waiter) tell(long bool) bool {
 	return true
 }
 
+// over reports whether the waiter's time is over.
+func (w *waiter) over(now time.Duration) bool { return w.until > 0 && now >= w.until }
+
+// reason is why the caller does not wait any longer. It is nil if it has to.
+func (r *Replica) reason(w *waiter) error {
+	switch {
+	case w.ctx.Err() != nil:
+		return w.ctx.Err()
+	case w.over(r.waiters.now()):
+		return context.DeadlineExceeded
+	case w.reads && r.ctx.Err() != nil:
+		return r.stopped()
+	case w.apart:
+		return nil
+	}
+	return r.fromApply()
+}
+
 // replicate proposes a command and waits for the answer.
 func (r *Replica) replicate(ctx context.Context, to commands, command, body []byte) (any, error) {
 	if ctx.Err() != nil {
 		return nil, notSent(ctx)
 	}
-	w := r.waiters.pool.Get().(*waiter)
+	w := r.waiters.get()
 	if err := r.proposer.propose(to, command, body, w.done, &w.ticket); err != nil {
-		r.waiters.pool.Put(w)
+		r.waiters.put(w)
 		return nil, err
 	}
-	return r.await(ctx, w)
+	return r.await(ctx, w, 0)
 }
 
 // notSent is the error of a call of which nothing left this member before ctx ended.
 func notSent(ctx context.Context) error { return errors.Join(member.ErrNotSent, ctx.Err()) }
 
-// await waits for the answer to a command. It is apart from replicate, so that proposing and waiting
-// use the same part of the stack: see Proposals.Add. What is rare has a function of its own for that,
+// await waits for an answer, until ctx ends, and if limit is not 0 for so long at most. It is apart from replicate, so that
+// proposing and waiting use the same part of the stack: see Proposals.Add. What is rare has a function of its own for that,
 // too.
-func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
+func (r *Replica) await(ctx context.Context, w *waiter, limit time.Duration) (any, error) {
 	s := &r.waiters
 	w.ctx = ctx
+	if limit > 0 {
+		w.until = s.now() + limit
+	}
 	w.waits.Unlock()
 	if !w.listed.Load() && w.listed.CompareAndSwap(false, true) {
 		s.list(w)
@@ -172,26 +215,32 @@ func (r *Replica) await(ctx context.Context, w *waiter) (any, error) {
 // resultOf returns the answer that has come to a waiter, and gives back the waiter.
 func (s *waiters) resultOf(w *waiter) (any, error) {
 	result := w.result
-	w.result, w.ctx, w.ticket, w.told, w.apart = nil, nil, member.Ticket{}, false, false
-	s.pool.Put(w)
+	s.put(w)
 	if f, failed := result.(failure); failed {
 		return nil, f.err
 	}
 	return result, nil
 }
 
-// interrupted is for a waiter that a look has woken. If it waits for itself, or its ctx has ended, the command is
-// withdrawn, if it has not left this member.
+// get returns a waiter that nothing refers to.
+func (s *waiters) get() *waiter { return s.pool.Get().(*waiter) }
+
+// put gives back a waiter of which no answer is to come.
+func (s *waiters) put(w *waiter) {
+	w.result, w.ctx, w.ticket, w.until, w.next = nil, nil, member.Ticket{}, 0, nil
+	w.told, w.apart, w.reads = false, false, false
+	s.pool.Put(w)
+}
+
+// interrupted is for a caller that a look has woken. If there is a reason not to wait, the command is withdrawn, if it has
+// not left this member.
 func (r *Replica) interrupted(w *waiter) (any, error) {
-	why := w.ctx.Err()
-	if why == nil && !w.apart {
-		why = r.fromApply()
-	}
+	why := r.reason(w)
 	if why == nil {
 		w.told, w.apart = false, true
-		return r.await(w.ctx, w)
+		return r.await(w.ctx, w, 0) // until stays
 	}
-	withdrawn := len(w.woken) == 0 && r.withdraw(w.ticket)
+	withdrawn := !w.reads && len(w.woken) == 0 && r.withdraw(w.ticket)
 	return r.waiters.giveUp(w, withdrawn, why)
 }
 
@@ -202,37 +251,17 @@ func (s *waiters) giveUp(w *waiter, withdrawn bool, why error) (any, error) {
 		return s.resultOf(w)
 	default: // the late answer still goes to this waiter
 	}
+	within := errors.Is(why, member.ErrWithinApply)
 	switch {
-	case !withdrawn:
-		return nil, errors.Join(member.ErrMaybeCommitted, why)
-	case errors.Is(why, member.ErrWithinApply):
+	case within && (withdrawn || w.reads), errors.Is(why, member.ErrStopped):
 		return nil, why
+	case w.reads:
+		return nil, errors.Join(member.ErrReadTimeout, why)
+	case withdrawn:
+		return nil, errors.Join(member.ErrNotSent, why)
 	}
-	return nil, errors.Join(member.ErrNotSent, why)
+	return nil, errors.Join(member.ErrMaybeCommitted, why)
 }
-
-// Ticket names a command of this member that was proposed and may be withdrawn.
-type Ticket struct {
-	r *Replica
-	t member.Ticket
-}
-
-// ProposeTicket is ProposeAsync, or with options ProposeWithAsync, and returns what names the command: none
-// if it is refused.
-func (r *Replica) ProposeTicket(command, body []byte, o *protocol.ProposeOptions, done member.Done) (Ticket, error) {
-	t, err := Ticket{r: r}, error(nil)
-	if o.Plain() && o.Wait == 0 {
-		err = r.proposer.propose(&r.proposer.queue, command, body, done, &t.t)
-	} else {
-		err = r.proposer.proposeWith(&r.proposer.queue, command, body, o, done, &t.t)
-	}
-	return t, err
-}
-
-// Withdraw withdraws the command if it has not left the member, and reports whether it did. Then the command never takes
-// effect, and done is not called. Otherwise the command may take effect, or has failed already, and done tells what became of
-// it. Withdraw takes a tenth of a second at most.
-func (t Ticket) Withdraw() bool { return t.r != nil && t.r.withdraw(t.t) }
 
 // withdraw withdraws a command. It reports false if the command may have left this member. The event
 // loop that has it is asked, and has withdrawWithin to answer.

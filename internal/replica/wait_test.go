@@ -148,7 +148,7 @@ func TestAWaiterIsUsedAgain(t *testing.T) {
 // left for who waits next.
 func TestAnAnswerAndAnEndAtTheSameTime(t *testing.T) {
 	var s waiters
-	s.init(func() bool { return false })
+	s.init(func() bool { return false }, nil)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, order := range [][]bool{{true, false}, {false, true}} {
@@ -159,8 +159,8 @@ func TestAnAnswerAndAnEndAtTheSameTime(t *testing.T) {
 			if answer {
 				w.done("result", nil)
 			} else {
-				require.True(t, w.tell(false))
-				require.True(t, w.tell(false), "twice")
+				require.True(t, w.tell(sight{}))
+				require.True(t, w.tell(sight{}), "twice")
 			}
 		}
 		w.waits.Lock()
@@ -171,6 +171,6 @@ func TestAnAnswerAndAnEndAtTheSameTime(t *testing.T) {
 		require.Equal(t, "result", result)
 		require.Empty(t, w.woken)
 		require.False(t, w.told)
-		require.False(t, w.tell(false), "nobody waits")
+		require.False(t, w.tell(sight{}), "nobody waits")
 	}
 }
