@@ -29,14 +29,7 @@ type broadcast struct {
 	// upto: all slots of the segment up to here are decided.
 	upto protocol.Index
 
-	// written is what the disk holds when writes are durable, ascending, where that is not what it held before; held is what
-	// it holds.
-	written []sbExtent
-	held    sbExtent
-	// startedAt and promisedAt are the numbers of the writes of ballot 0's beginning, and of the last ballot of this
-	// member's own.
-	startedAt, promisedAt uint64
-
+	durability
 	// values are what this member proposes under its ballot and is not decided.
 	values map[protocol.Index]protocol.Entry
 	// mine are those of this life under ballot 0 that are not decided. open is their bytes.
@@ -44,31 +37,16 @@ type broadcast struct {
 	open int
 	// never: in these slots the segment's leader proposes nothing, as its promise declares.
 	never paxos.Spans
-	// peers are all others, while this member proposes. beat is when they hear of it next.
-	peers []*paxos.Peer
-	beat  time.Duration
+	driving
 	// votes are what others say to have accepted. It may be all that is needed to know what is decided.
 	votes witness
 	// answers are this member's answers about the segment that leave with the step, and where they stand among those that wait
 	// for the disk. If the first one has left, all have.
-	answers []answer
+	answers answers
 	// gather is what this member gathers as a relay.
 	gather relay.Gathering
-	paces  relay.Pacing
-	// nilled is how many slots are known to be ⊥. driven is what there was to be sent when the peers were looked at last, and calm
-	// that all of them have got it. Then they are not looked at until something changes.
-	//
-	//	calm: every peer is lost, or its next > driven.end and its toldTo ≥ driven.upto
+	// nilled is how many slots are known to be ⊥.
 	nilled int
-	driven driven
-	calm   bool
-	// counted is as of the last count of what a quorum has.
-	//
-	//	if that is what there is now, all that a quorum has is decided as far as it is proposed
-	counted counted
-	// frame is the last one that was built while all peers are looked at, of entries up to frameStop at most.
-	frame     paxos.Frame
-	frameStop protocol.Index
 
 	// driver is who proposes, as far as is known; 0: nobody. heard is when it was last heard of, stand when to
 	// suspect it.
@@ -86,6 +64,38 @@ const (
 	active              // this life proposes under it
 	retired             // an earlier life did: this one abstains
 )
+
+// durability is what the disk holds of a segment.
+type durability struct {
+	// written is what the disk holds when writes are durable, ascending, where that is not what it held before; held is what
+	// it holds.
+	written []sbExtent
+	held    sbExtent
+	// startedAt and promisedAt are the numbers of the writes of ballot 0's beginning, and of the last ballot of this
+	// member's own.
+	startedAt, promisedAt uint64
+}
+
+// driving is what a proposer sends its peers.
+type driving struct {
+	// peers are all others, while this member proposes. beat is when the next heartbeat is due.
+	peers []*paxos.Peer
+	beat  time.Duration
+	paces relay.Pacing
+	// driven is what there was to be sent when the peers were last visited, and calm that all of them have got it. Then they
+	// are not visited until something changes.
+	//
+	//	calm: every peer is lost, or its Next > driven.end and its CommitSent ≥ driven.upto
+	driven driven
+	calm   bool
+	// counted is as of the last count of what a quorum has.
+	//
+	//	if that is what there is now, all that a quorum has is decided as far as it is proposed
+	counted counted
+	// frame is the last one that was built while all peers are visited, of entries up to frameStop at most.
+	frame     paxos.Frame
+	frameStop protocol.Index
+}
 
 // sbExtent is how far the disk holds what was accepted under a ballot, once a write is durable.
 type sbExtent struct {
@@ -189,7 +199,7 @@ func (b *broadcast) decide(v protocol.Entry) {
 		delete(b.mine, i)
 		b.open -= m.Bytes()
 		if isNil(&v) {
-			b.s.lost(m)
+			b.s.proposals.lost(m)
 		}
 	}
 	b.s.saw(b, &v)
@@ -218,7 +228,7 @@ func (b *broadcast) compare(v *protocol.Entry) {
 
 // vote accepts an entry under what is promised.
 func (b *broadcast) vote(v protocol.Entry) {
-	stored := b.s.unstored(b, v)
+	stored := b.unstored(v)
 	if v.BodySize > 0 {
 		v.Form = protocol.FormWhole
 	}
@@ -278,26 +288,31 @@ func (b *broadcast) hear(from protocol.MemberID) {
 	}
 }
 
-// stepped notes what the disk holds once what the step wrote is durable.
-func (b *broadcast) stepped() {
-	last := b.held
-	if n := len(b.written); n > 0 {
-		last = b.written[n-1]
+// wrote notes what the disk has once a write is durable.
+func (d *durability) wrote(e sbExtent) {
+	last := d.held
+	if n := len(d.written); n > 0 {
+		last = d.written[n-1]
 	}
-	if b.s.disk.Wrote() && (last.under != b.acc.Promised || last.reach != b.acc.Reach) {
-		b.written = append(b.written, sbExtent{b.s.disk.Written, b.acc.Promised, b.acc.Reach})
+	if last.under != e.under || last.reach != e.reach {
+		d.written = append(d.written, e)
 	}
 }
 
-// durable takes notice of completed writes.
-func (b *broadcast) durable() {
+// completed notes that the writes up to a number are durable.
+func (d *durability) completed(done uint64) {
 	n := 0
-	for ; n < len(b.written) && b.written[n].seq <= b.s.disk.Done; n++ {
-		b.held = b.written[n]
+	for ; n < len(d.written) && d.written[n].seq <= done; n++ {
+		d.held = d.written[n]
 	}
 	if n > 0 {
-		b.written = slices.Delete(b.written, 0, n)
+		d.written = slices.Delete(d.written, 0, n)
 	}
+}
+
+// persisted continues after completed writes.
+func (b *broadcast) persisted() {
+	b.completed(b.s.disk.Done)
 	switch b.prop.Phase {
 	case paxos.Idle:
 		b.learnVoted()

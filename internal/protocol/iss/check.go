@@ -17,7 +17,7 @@ func (s *ISS) Check() error {
 		}
 	}
 	for _, b := range s.parts {
-		if err := b.check(); err != nil {
+		if err := checkSegment(b); err != nil {
 			return fmt.Errorf("iss: member %s epoch %d log %d: segment of %s: %w", s.cfg.Self, s.number(), s.log.Last(), b.leader, err)
 		}
 	}
@@ -64,22 +64,22 @@ func checkEpoch(s *ISS) error {
 
 func checkQueue(s *ISS) error {
 	queued := 0
-	for i := range s.queue {
-		queued += s.queue[i].Bytes()
+	for i := range s.proposals.queue {
+		queued += s.proposals.queue[i].Bytes()
 	}
-	if queued != s.queued {
-		return fmt.Errorf("%d bytes wait, says %d", queued, s.queued)
+	if queued != s.proposals.queued {
+		return fmt.Errorf("%d bytes wait, says %d", queued, s.proposals.queued)
 	}
 	return nil
 }
 
 func checkTold(s *ISS) error {
 	told := 0
-	for _, m := range s.told {
+	for _, m := range s.catchUp.told {
 		told += paxos.Bytes(m.Entries)
 	}
-	if told != s.toldBytes || told > s.cfg.MaxInflightBytes {
-		return fmt.Errorf("%d bytes were told early, says %d", told, s.toldBytes)
+	if told != s.catchUp.toldBytes || told > s.cfg.MaxInflightBytes {
+		return fmt.Errorf("%d bytes were told early, says %d", told, s.catchUp.toldBytes)
 	}
 	for _, o := range s.others {
 		if o.has > o.commit {
@@ -108,8 +108,8 @@ func (t *telling) check() error {
 }
 
 // check verifies the invariants of a segment.
-func (b *broadcast) check() error {
-	if err := b.checkDecided(); err != nil {
+func checkSegment(b *broadcast) error {
+	if err := checkDecided(b); err != nil {
 		return err
 	}
 	if err := b.acc.Check(b.upto); err != nil {
@@ -126,7 +126,7 @@ func (b *broadcast) check() error {
 	if err := b.gather.Check(b.s.cfg.Self); err != nil {
 		return err
 	}
-	return b.checkProposer()
+	return checkProposer(b)
 }
 
 // maxReach is the highest of what members have.
@@ -137,7 +137,7 @@ func maxReach(reach map[protocol.MemberID]protocol.Index) (most protocol.Index) 
 	return most
 }
 
-func (b *broadcast) checkDecided() error {
+func checkDecided(b *broadcast) error {
 	last := b.s.log.Last()
 	decided, ahead := 0, 0
 	for i := b.seg.After(last); i <= b.seg.Last; i = b.seg.After(i) {
@@ -161,7 +161,7 @@ func (b *broadcast) checkDecided() error {
 	return nil
 }
 
-func (b *broadcast) checkProposer() error {
+func checkProposer(b *broadcast) error {
 	switch {
 	case b.prop.Phase == paxos.Idle && len(b.peers)+len(b.values) > 0:
 		return fmt.Errorf("does not propose, but has %d peers and %d values", len(b.peers), len(b.values))

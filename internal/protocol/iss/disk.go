@@ -40,7 +40,7 @@ func (s *ISS) logAll() {
 	for ; h.logged < s.log.Last(); h.logged++ {
 		e := s.log.At(h.logged + 1)
 		b := s.holder(e.Index)
-		s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: s.unstored(b, e)})
+		s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: b.unstored(e)})
 		if b == nil {
 			continue
 		}
@@ -56,15 +56,15 @@ func (s *ISS) logAll() {
 }
 
 // holder is the segment of a slot, if it is one of those at hand.
-func (s *ISS) holder(i protocol.Index) *broadcast {
-	if s.epoch == nil || i < s.epoch.First || i > s.epoch.Last {
+func (t *epochState) holder(i protocol.Index) *broadcast {
+	if t.epoch == nil || i < t.epoch.First || i > t.epoch.Last {
 		return nil
 	}
-	return s.parts[s.epoch.Place(i)]
+	return t.parts[t.epoch.Place(i)]
 }
 
 // unstored is an entry as a record has it: with its body if that is not on the disk.
-func (s *ISS) unstored(b *broadcast, e protocol.Entry) protocol.Entry {
+func (b *broadcast) unstored(e protocol.Entry) protocol.Entry {
 	if e.BodySize > 0 && b != nil && b.acc.Holds(&e) {
 		e.Form, e.Body = protocol.FormNone, nil
 	}
@@ -82,11 +82,11 @@ func (s *ISS) stalled() bool {
 	return s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout)
 }
 
-func (s *ISS) persisted(seq uint64) {
+func persisted(s *ISS, seq uint64) {
 	if !s.disk.Completed(seq) {
 		return
 	}
 	for _, b := range s.parts {
-		b.durable()
+		b.persisted()
 	}
 }

@@ -120,8 +120,8 @@ type driven struct {
 }
 
 // rests reports whether there is nothing to be sent to a peer, as long as nothing changes.
-func (b *broadcast) rests(p *paxos.Peer) bool {
-	return p.Lost || p.Next > b.driven.end && p.CommitSent >= b.driven.upto
+func (d *driving) rests(p *paxos.Peer) bool {
+	return p.Lost || p.Next > d.driven.end && p.CommitSent >= d.driven.upto
 }
 
 // replicate sends a peer what it lacks, as far as its window allows, and else what is decided.
@@ -255,7 +255,7 @@ func (b *broadcast) tendDrive() {
 }
 
 // onAccepted takes in how far a member has accepted. Also who does not propose hears of that.
-func (b *broadcast) onAccepted(m *protocol.Message, p *Part) {
+func onAccepted(b *broadcast, m *protocol.Message, p *Part) {
 	if b.gathered(m, p) {
 		return
 	}
@@ -286,7 +286,7 @@ func (b *broadcast) onAccepted(m *protocol.Message, p *Part) {
 }
 
 // onRefused: who answers has promised a higher ballot.
-func (b *broadcast) onRefused(_ *protocol.Message, p *Part) {
+func onRefused(b *broadcast, _ *protocol.Message, p *Part) {
 	b.seen = max(b.seen, p.Ballot)
 	if b.prop.Phase != paxos.Idle && p.Ballot > b.prop.Ballot {
 		b.giveWay()

@@ -1,6 +1,7 @@
 package iss
 
 import (
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -65,30 +66,31 @@ func (s *ISS) open(cells []protocol.Cell) error {
 	return nil
 }
 
-// stale finds the cells on the disk that are about slots that the log has, or about segments of earlier epochs. They were
+// staleCells finds the cells on the disk that are about slots that the log has, or about segments of earlier epochs. They were
 // about to be dropped.
-func (s *ISS) stale(cells []protocol.Cell) {
+func staleCells(cells []protocol.Cell, last protocol.Index, epoch *epochs.Epoch) (stale []uint64) {
 	for _, c := range cells {
-		old := c.Number <= uint64(s.log.Last())
+		old := c.Number <= uint64(last)
 		if c.Number&paxos.SegmentCell != 0 {
 			first := protocol.Index(c.Number &^ paxos.SegmentCell)
-			old = s.epoch != nil && first < s.epoch.First
+			old = epoch != nil && first < epoch.First
 		}
 		if old {
-			s.hard.stale = append(s.hard.stale, c.Number)
+			stale = append(stale, c.Number)
 		}
 	}
+	return stale
 }
 
 // saw takes notice of a value in a slot of a segment.
-func (s *ISS) saw(b *broadcast, v *protocol.Entry) {
+func (t *epochState) saw(b *broadcast, v *protocol.Entry) {
 	if !isNil(v) {
-		s.top = max(s.top, v.Index)
+		t.top = max(t.top, v.Index)
 	}
-	if b != s.own && !isNil(v) {
-		s.used = max(s.used, v.Index)
+	if b != t.own && !isNil(v) {
+		t.used = max(t.used, v.Index)
 	}
-	s.ending = s.ending || v.Index == b.seg.Last || v.Kind == protocol.EntryConfig
+	t.ending = t.ending || v.Index == b.seg.Last || v.Kind == protocol.EntryConfig
 }
 
 // hearUsed takes notice of a slot of the epoch up to which others have values, or votes for them. Who proposed them may have no
@@ -178,8 +180,8 @@ func (s *ISS) put(b *broadcast, i protocol.Index) {
 	delete(b.decided, i)
 	s.hard.hurry = s.hard.hurry || !isNil(&e) && !b.acc.Holds(&e)
 	s.log.Append(e)
-	s.count(&e)
-	s.grown, s.pause = s.now, 0
+	s.counter.count(&e)
+	s.catchUp.grown, s.catchUp.pause = s.now, 0
 	s.bodies.Learned(&e)
 	s.take(&e)
 	if e.Kind == protocol.EntryConfig {
@@ -207,7 +209,7 @@ func (s *ISS) end() {
 	if s.cfg.Mutant != MutantClosedVotes {
 		s.dropCells(old)
 	}
-	s.requeue()
+	s.proposals.requeue()
 	_ = s.open(nil) // without cells nothing can be wrong with them
 	s.handOn()
 	early := s.early
@@ -251,9 +253,9 @@ func (s *ISS) keep(m *protocol.Message) {
 // what the others told of its end was lost or did not fit, and this member asks.
 func (s *ISS) trails(m *protocol.Message) {
 	o := s.other(m.From)
-	if o == nil || m.Commit <= s.log.Last() || s.now < s.grown+o.trip || s.now < s.asked+s.pause {
+	if o == nil || m.Commit <= s.log.Last() || s.now < s.catchUp.grown+o.trip || s.now < s.catchUp.asked+s.catchUp.pause {
 		return
 	}
-	s.pause = min(max(2*s.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+	s.catchUp.pause = min(max(2*s.catchUp.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
 	s.ask(m.From)
 }

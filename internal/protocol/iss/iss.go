@@ -43,7 +43,26 @@ type ISS struct {
 	// given is how far Effects.Commit went; equal to settled() between steps.
 	given protocol.Index
 
-	// history is as of the log's end. epoch is the one under way; nil: this member was not told who is a member.
+	epochState
+	members
+	catchUp   catchUp
+	proposals proposals
+
+	// leaving is until when this member gives up each segment that it leads. It is about to stop.
+	leaving time.Duration
+
+	reads   reads
+	counter counter
+	// from is whose message is taken in; 0: the step's input is another one.
+	from protocol.MemberID
+	// stopped: this member accepted more than it holds, or has decided something else than another one. It does nothing
+	// any more.
+	stopped bool
+}
+
+// epochState is the epoch in progress, and what its segments have in common.
+type epochState struct {
+	// history is as of the log's end. epoch is the one in progress; nil: this member does not know yet who is a member.
 	// elects and decides are the quorums of its voters, for phase 1 and phase 2, from its first slot to the last.
 	history         *epochs.History
 	epoch           *epochs.Epoch
@@ -55,56 +74,17 @@ type ISS struct {
 	// segments.
 	used   protocol.Index
 	ending bool
-	// due is when this member uses up free slots that hold others up; 0: there are none.
+	// due is when this member uses up free slots that others wait for; 0: there are none.
 	due time.Duration
 	// top is the last slot in which anything but a skip is known, as far as later ones may not be in the log.
 	top protocol.Index
 	// early are messages of the next epoch, of earlyBytes.
 	early      []*protocol.Message
 	earlyBytes int
-	// told are messages with decided entries that do not follow the log's end yet, of toldBytes.
-	told      []*protocol.Message
-	toldBytes int
-
-	// others are all members but this one, sorted by id.
-	others []*other
-	// relays are between this member, where it proposes, and the others.
-	relays      relay.Relays
-	relayGroups int // into how many groups this member puts the others; 0: it sends to all
-	// beatAt is when others hear of this member next.
-	beatAt time.Duration
-	// asked is when this member asked for a part of the log last, and grown when the log grew last. pause is how long
-	// it waits for an answer before it asks again. askedAfter is what it had when it asked.
-	asked, grown, pause time.Duration
-	askedAfter          protocol.Index
-	// beaten is how far the log went at the last beat.
-	beaten protocol.Index
-
-	// queue waits for free slots of this member's segment, and has queued bytes. change is a membership change that
-	// waits with it; nil: none.
-	queue  []protocol.Entry
-	queued int
-	change *protocol.ProposeChange
-	// back is what was proposed and came to nothing. It waits for the next epoch.
-	back []protocol.Entry
-	// routed is where proposals go, since the epoch routedAt.
-	routed   protocol.MemberID
-	routedAt uint64
-
-	// leaving is until when this member gives up each segment that it leads. It is about to stop.
-	leaving time.Duration
-
-	reads reads
-	// slots are how many this life appended to the log, and skipped how many of them have no value.
-	slots, skipped uint64
-	// streaming are the members that are being sent a snapshot from here.
-	streaming map[protocol.MemberID]bool
-	// from is whose message is taken in; 0: the step's input is another one.
-	from protocol.MemberID
-	// stopped: this member accepted more than it holds, or has decided something else than another one. It does nothing
-	// any more.
-	stopped bool
 }
+
+// counter counts the slots that this incarnation appended to the log, and how many of them have no value.
+type counter struct{ slots, skipped uint64 }
 
 // New starts an instance from what its disk holds. set is the same on all members. New returns a
 // [*protocol.SettingsError] or a [*protocol.CorruptError].
@@ -113,7 +93,11 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 	if err != nil {
 		return nil, err
 	}
-	s := &ISS{cfg: cfg, set: set, quorums: quorums, relayGroups: relay.Groups.In(cfg.Own), chance: slots.Chance(cfg.Self), given: rec.Base.Index, top: rec.Base.Index, streaming: map[protocol.MemberID]bool{}}
+	s := &ISS{
+		cfg: cfg, set: set, quorums: quorums, chance: slots.Chance(cfg.Self), given: rec.Base.Index,
+		epochState: epochState{top: rec.Base.Index}, members: members{self: cfg.Self, relayGroups: relay.Groups.In(cfg.Own)},
+		catchUp: catchUp{streaming: map[protocol.MemberID]bool{}},
+	}
 	if s.history, err = historyAt(set, &rec.Base); err != nil {
 		return nil, err
 	}
@@ -133,7 +117,7 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 	if err := s.open(rec.Cells); err != nil {
 		return nil, err
 	}
-	s.stale(rec.Cells)
+	s.hard.stale = staleCells(rec.Cells, s.log.Last(), s.epoch)
 	return s, nil
 }
 
@@ -158,18 +142,20 @@ func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) 
 	s.disk.Begin()
 	s.from = 0
 	sent, released := len(out.Send), len(out.Release)
-	leader, term, conf, routed, routedAt := s.leads(), s.term(), s.log.ConfigAt, s.routed, s.routedAt
+	leader, term, conf, routed, routedAt := s.leads(), s.term(), s.log.ConfigAt, s.proposals.routed, s.proposals.routedAt
 	s.input(in)
 	s.tend()
 	s.give()
 	s.flush()
 	for _, b := range s.parts {
-		b.stepped()
+		if s.disk.Wrote() {
+			b.wrote(sbExtent{s.disk.Written, b.acc.Promised, b.acc.Reach})
+		}
 	}
 	s.bundle(sent, released)
 	s.disk.End(slots.Extent{Last: s.hard.logged}, now)
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
-	if leader != s.leads() || term != s.term() || conf != s.log.ConfigAt || routed != s.routed || routedAt != s.routedAt {
+	if leader != s.leads() || term != s.term() || conf != s.log.ConfigAt || routed != s.proposals.routed || routedAt != s.proposals.routedAt {
 		out.Changed = true
 	}
 	s.out = nil
@@ -182,25 +168,25 @@ func (s *ISS) input(in protocol.Input) {
 	case protocol.Tick:
 		s.tick(in.Random)
 	case protocol.Propose:
-		s.propose(in.Entries)
+		onProposeInput(s, in.Entries)
 	case protocol.ProposeChange:
 		s.proposeChange(in)
 	case protocol.Read:
-		s.read(in.Context)
+		onReadInput(s, in.Context)
 	case protocol.Persisted:
-		s.persisted(in.Seq)
+		persisted(s, in.Seq)
 	case protocol.Compact:
 		s.log.Compact(min(in.Index, s.given, s.hard.logged))
 	case protocol.SnapshotReceived:
-		s.snapshotReceived(in)
+		snapshotReceived(s, in)
 	case protocol.SnapshotSent:
-		s.snapshotSent(in)
+		snapshotSent(s, in)
 	case protocol.Unreachable:
-		s.unreachable(in.Member)
+		unreachable(s, in.Member)
 	case protocol.Unsendable:
 		s.sendSnapshot(in.Member)
 	case protocol.Transfer:
-		s.transfer(in)
+		transfer(s, in)
 	case protocol.Stopping:
 		s.leaving = s.now + 4*s.cfg.Heartbeat
 	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
@@ -280,19 +266,19 @@ func (s *ISS) receive(m *protocol.Message) {
 	}
 	switch m.Type {
 	case MsgBeat:
-		s.onBeat(m, p)
+		onBeat(s, m, p)
 	case MsgAsk:
-		s.onAsk(m, p)
+		onAsk(s, m, p)
 	case MsgTell:
-		s.onTell(m)
+		onTell(s, m)
 	case MsgPropose:
-		s.onPropose(m)
+		onPropose(s, m)
 	case MsgProposeRefused:
-		s.onProposeRefused(p)
+		onProposeRefused(s, p)
 	case MsgRead:
-		s.onRead(m, p)
+		onRead(s, m, p)
 	case MsgReadAnswer:
-		s.onReadAnswer(m, p)
+		onReadAnswer(s, m, p)
 	default:
 		s.sort(m, p)
 	}
@@ -327,17 +313,17 @@ func (s *ISS) deliver(m *protocol.Message, p *Part) {
 	}
 	switch m.Type {
 	case MsgAccept, MsgRelay, MsgRelayed:
-		b.onAccept(m, p)
+		onAccept(b, m, p)
 	case MsgGathered:
-		b.onGathered(m, p)
+		onGathered(b, m, p)
 	case MsgAccepted:
-		b.onAccepted(m, p)
+		onAccepted(b, m, p)
 	case MsgRefused:
-		b.onRefused(m, p)
+		onRefused(b, m, p)
 	case MsgPrepare:
-		b.onPrepare(m, p)
+		onPrepare(b, m, p)
 	case MsgPromise:
-		b.onPromise(m, p)
+		onPromise(b, m, p)
 	}
 }
 
@@ -369,43 +355,45 @@ func (s *ISS) refuse(context uint64, reason protocol.Reason) {
 }
 
 // number is that of the epoch under way; 0: none is.
-func (s *ISS) number() uint64 {
-	if s.epoch == nil {
+func (t *epochState) number() uint64 {
+	if t.epoch == nil {
 		return 0
 	}
-	return s.epoch.Number
+	return t.epoch.Number
 }
 
 // first is the first slot of the epoch; 0: none is under way.
-func (s *ISS) first() protocol.Index {
-	if s.epoch == nil {
+func (t *epochState) first() protocol.Index {
+	if t.epoch == nil {
 		return 0
 	}
-	return s.epoch.First
+	return t.epoch.First
 }
 
 // leads is the member that etcd's API knows as the leader, and term the term in which it leads.
-func (s *ISS) leads() protocol.MemberID {
-	if s.epoch == nil {
+func (t *epochState) leads() protocol.MemberID {
+	if t.epoch == nil {
 		return 0
 	}
-	leader, _ := s.history.Lead()
+	leader, _ := t.history.Lead()
 	return leader
 }
 
-func (s *ISS) term() protocol.Term {
-	if s.epoch == nil {
+func (t *epochState) term() protocol.Term {
+	if t.epoch == nil {
 		return 0
 	}
-	_, since := s.history.Lead()
+	_, since := t.history.Lead()
 	return protocol.Term(since)
 }
 
 // votes reports whether a member decides in the epoch.
-func (s *ISS) votes(id protocol.MemberID) bool { return s.decides.Has(id) }
+func (t *epochState) votes(id protocol.MemberID) bool { return t.decides.Has(id) }
 
 // alone: nobody else votes.
-func (s *ISS) alone() bool { return len(s.epochVoters()) == 1 && s.votes(s.cfg.Self) }
+func (t *epochState) alone(self protocol.MemberID) bool {
+	return len(t.epochVoters()) == 1 && t.votes(self)
+}
 
 // removed reports whether this member was removed for ever, as far as it knows.
 func (s *ISS) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
@@ -434,7 +422,7 @@ func (s *ISS) Status() protocol.Status {
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Unwritten: s.given - min(s.given, s.disk.Durable.Last),
 		Lacking:   s.bodies.Missing, Proposed: s.proposing(), Undecided: s.unsettled > 0 && s.unsettled < s.first(),
-		Routes: []protocol.Route{{To: s.routed, Term: protocol.Term(s.routedAt)}}, Epoch: s.epochStatus(),
+		Routes: []protocol.Route{{To: s.proposals.routed, Term: protocol.Term(s.proposals.routedAt)}}, Epoch: s.epochStatus(),
 	}
 	if st.Leader == s.cfg.Self {
 		st.Role, st.K = protocol.Leader, 1
@@ -443,7 +431,7 @@ func (s *ISS) Status() protocol.Status {
 	}
 	for _, o := range s.others {
 		st.Peers = append(st.Peers, protocol.PeerStatus{
-			ID: o.id, Match: o.logged, Next: o.logged + 1, Needs: o.logged, Active: s.active(o), Snapshot: s.streaming[o.id], Lacking: o.lacking,
+			ID: o.id, Match: o.logged, Next: o.logged + 1, Needs: o.logged, Active: s.active(o), Snapshot: s.catchUp.streaming[o.id], Lacking: o.lacking,
 		})
 	}
 	return st

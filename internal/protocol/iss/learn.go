@@ -9,7 +9,7 @@ import (
 // Phase 2 at the others.
 
 // onAccept learns what is ⊥, whatever was promised (S3), and accepts the rest unless a higher ballot was promised.
-func (b *broadcast) onAccept(m *protocol.Message, p *Part) {
+func onAccept(b *broadcast, m *protocol.Message, p *Part) {
 	from := proposerOf(m, p)
 	if from == b.s.cfg.Self || p.Ballot == 0 && from != b.leader {
 		return
@@ -83,6 +83,9 @@ func (b *broadcast) acknowledge(m *protocol.Message, p *Part) {
 	}
 }
 
+// answers are in the order in which they were given.
+type answers []answer
+
 // answer is one that waits for the disk, and its place among them.
 type answer struct {
 	m  *protocol.Message
@@ -92,26 +95,26 @@ type answer struct {
 // accepted tells a member what this one has accepted.
 func (b *broadcast) accepted(to protocol.MemberID, said Part) *protocol.Message {
 	m := b.answer(to, MsgAccepted, said, MutantVoteEarly)
-	if b.left() {
+	if b.answers.left(b.s.out.Release) {
 		b.answers = b.answers[:0]
 	}
 	b.answers = append(b.answers, answer{m, len(b.s.out.Release) - 1})
 	return m
 }
 
-// left reports whether the answers have left.
-func (b *broadcast) left() bool {
-	if len(b.answers) == 0 {
+// left reports whether the answers have left. out are the messages that wait for the disk.
+func (a answers) left(out []*protocol.Message) bool {
+	if len(a) == 0 {
 		return true
 	}
-	first, out := b.answers[0], b.s.out.Release
+	first := a[0]
 	return first.at < 0 || first.at >= len(out) || out[first.at] != first.m
 }
 
 // amend puts what this member has accepted into answers that have not left yet. It reports whether there is one for who
 // sent a message.
 func (b *broadcast) amend(m *protocol.Message, said Part) (amended bool) {
-	if b.left() {
+	if b.answers.left(b.s.out.Release) {
 		return false
 	}
 	for _, a := range b.answers {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/paxos"
+	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -31,6 +32,19 @@ type other struct {
 	unsent protocol.Index
 	// leaving is when it will not be told anything any more; 0: it is a member.
 	leaving time.Duration
+}
+
+// members are the other members, and how this one reaches them.
+type members struct {
+	self protocol.MemberID
+	// others are all members but this one, sorted by id.
+	others []*other
+	// relays are between this member, where it proposes, and the others.
+	relays      relay.Relays
+	relayGroups int // into how many groups this member puts the others; 0: it sends to all
+	// beatAt is when this member sends its next heartbeat, and beaten how far the log went at the last one.
+	beatAt time.Duration
+	beaten protocol.Index
 }
 
 // meet keeps the others as the epoch and the last configuration say. Those that left go on to hear of this member for
@@ -59,11 +73,11 @@ func (s *ISS) meet() {
 	}
 }
 
-func (s *ISS) epochVoters() []protocol.MemberID {
-	if s.epoch == nil {
+func (t *epochState) epochVoters() []protocol.MemberID {
+	if t.epoch == nil {
 		return nil
 	}
-	return s.epoch.Voters
+	return t.epoch.Voters
 }
 
 // letGo forgets members that left long ago.
@@ -78,27 +92,27 @@ func (s *ISS) letGo() {
 }
 
 // usual is the place of another member among all others if their ids are those from 1 on, as mostly.
-func (s *ISS) usual(id protocol.MemberID) int {
-	if id > s.cfg.Self {
+func (g *members) usual(id protocol.MemberID) int {
+	if id > g.self {
 		return int(id) - 2
 	}
 	return int(id) - 1
 }
 
-func (s *ISS) other(id protocol.MemberID) *other {
-	if at := s.usual(id); at >= 0 && at < len(s.others) && s.others[at].id == id {
-		return s.others[at]
+func (g *members) other(id protocol.MemberID) *other {
+	if at := g.usual(id); at >= 0 && at < len(g.others) && g.others[at].id == id {
+		return g.others[at]
 	}
-	at, ok := slices.BinarySearchFunc(s.others, id, func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
+	at, ok := slices.BinarySearchFunc(g.others, id, func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
 	if !ok {
 		return nil
 	}
-	return s.others[at]
+	return g.others[at]
 }
 
 // commitOf is up to where a member's log goes, as far as is known.
-func (s *ISS) commitOf(id protocol.MemberID) protocol.Index {
-	if o := s.other(id); o != nil {
+func (g *members) commitOf(id protocol.MemberID) protocol.Index {
+	if o := g.other(id); o != nil {
 		return o.commit
 	}
 	return 0
@@ -106,16 +120,16 @@ func (s *ISS) commitOf(id protocol.MemberID) protocol.Index {
 
 // hasOf is up to where a member's log goes in its present life, as far as is known. Of slots up to there it need not be
 // told that they are ⊥.
-func (s *ISS) hasOf(id protocol.MemberID) protocol.Index {
-	if o := s.other(id); o != nil {
+func (g *members) hasOf(id protocol.MemberID) protocol.Index {
+	if o := g.other(id); o != nil {
 		return o.has
 	}
 	return 0
 }
 
 // loggedOf is up to where a member's disk has its log, as far as is known. It does not fall if the member restarts.
-func (s *ISS) loggedOf(id protocol.MemberID) protocol.Index {
-	if o := s.other(id); o != nil {
+func (g *members) loggedOf(id protocol.MemberID) protocol.Index {
+	if o := g.other(id); o != nil {
 		return o.logged
 	}
 	return 0
@@ -135,8 +149,8 @@ func (s *ISS) quorate() bool {
 }
 
 // measured notes a round trip that a segment measured.
-func (s *ISS) measured(p *paxos.Peer) {
-	if o := s.other(p.ID); o != nil {
+func (g *members) measured(p *paxos.Peer) {
+	if o := g.other(p.ID); o != nil {
 		o.trip = p.Trip
 	}
 }
@@ -178,11 +192,11 @@ func (s *ISS) forgets(m *protocol.Message, p *Part) bool {
 	return true
 }
 
-func (s *ISS) onBeat(m *protocol.Message, p *Part) {
+func onBeat(s *ISS, m *protocol.Message, p *Part) {
 	if o := s.other(m.From); o != nil {
 		o.lacking = p.Lacking
 		o.has, o.logged = m.Commit, max(o.logged, p.Slot)
-	} else if m.Commit > s.log.Last() && s.now >= s.asked+s.cfg.Heartbeat {
+	} else if m.Commit > s.log.Last() && s.now >= s.catchUp.asked+s.cfg.Heartbeat {
 		s.ask(m.From) // also of members that this one does not know (R7)
 	}
 	if uint64(m.Term) == s.number() {
@@ -212,8 +226,8 @@ func (s *ISS) tendLearn() {
 	}
 	s.promote()
 	s.beaten = s.log.Last()
-	if ahead := s.ahead(); ahead != nil && s.now >= s.grown+s.cfg.Heartbeat && s.now >= s.asked+s.pause {
-		s.pause = min(max(2*s.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout) // the answer may be on a slow way
+	if ahead := s.ahead(s.log.Last(), s.active); ahead != nil && s.now >= s.catchUp.grown+s.cfg.Heartbeat && s.now >= s.catchUp.asked+s.catchUp.pause {
+		s.catchUp.pause = min(max(2*s.catchUp.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout) // the answer may be on a slow way
 		s.ask(ahead.id)
 	}
 	if s.now >= s.heardAny()+2*s.cfg.ElectionTimeout {
@@ -224,9 +238,9 @@ func (s *ISS) tendLearn() {
 }
 
 // ahead is the member that knows most, if that is more than this one does.
-func (s *ISS) ahead() (most *other) {
-	for _, o := range s.others {
-		if o.commit > s.log.Last() && s.active(o) && (most == nil || o.commit > most.commit) {
+func (g *members) ahead(last protocol.Index, active func(*other) bool) (most *other) {
+	for _, o := range g.others {
+		if o.commit > last && active(o) && (most == nil || o.commit > most.commit) {
 			most = o
 		}
 	}
@@ -234,8 +248,8 @@ func (s *ISS) ahead() (most *other) {
 }
 
 // heardAny is when any other member was heard of last.
-func (s *ISS) heardAny() (at time.Duration) {
-	for _, o := range s.others {
+func (g *members) heardAny() (at time.Duration) {
+	for _, o := range g.others {
 		at = max(at, o.heard)
 	}
 	return at
@@ -243,11 +257,11 @@ func (s *ISS) heardAny() (at time.Duration) {
 
 // ask asks a member for what follows in the log.
 func (s *ISS) ask(id protocol.MemberID) {
-	s.asked, s.askedAfter = s.now, s.log.Last()
+	s.catchUp.asked, s.catchUp.askedAfter = s.now, s.log.Last()
 	s.send(id, MsgAsk, Part{More: s.epoch == nil})
 }
 
-func (s *ISS) onAsk(m *protocol.Message, p *Part) {
+func onAsk(s *ISS, m *protocol.Message, p *Part) {
 	if p.More {
 		s.sendSnapshot(m.From)
 		return
@@ -257,16 +271,16 @@ func (s *ISS) onAsk(m *protocol.Message, p *Part) {
 
 // sendSnapshot asks for a snapshot for a member, unless one is under way.
 func (s *ISS) sendSnapshot(to protocol.MemberID) {
-	if to != s.cfg.Self && !s.streaming[to] {
-		s.streaming[to] = true
+	if to != s.cfg.Self && !s.catchUp.streaming[to] {
+		s.catchUp.streaming[to] = true
 		s.out.Snapshots = append(s.out.Snapshots, to)
 	}
 }
 
 // snapshotSent: the member has it, or will ask again. If this member alone has what its log begins after, and cannot send a
 // snapshot because the state here is damaged, it lets others find out what was decided: they accepted it.
-func (s *ISS) snapshotSent(in protocol.SnapshotSent) {
-	delete(s.streaming, in.To)
+func snapshotSent(s *ISS, in protocol.SnapshotSent) {
+	delete(s.catchUp.streaming, in.To)
 	alone := s.epoch != nil && protocol.Index(s.decides.Agreed(func(id protocol.MemberID) uint64 {
 		if id == s.cfg.Self {
 			return uint64(s.log.Last())
@@ -282,7 +296,7 @@ func (s *ISS) snapshotSent(in protocol.SnapshotSent) {
 
 // snapshotReceived takes a snapshot that is ahead of what is known here to be decided. What was accepted after it in
 // the same epoch stays.
-func (s *ISS) snapshotReceived(in protocol.SnapshotReceived) {
+func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	if in.Base.Index <= s.log.Last() {
 		return
 	}
@@ -299,14 +313,16 @@ func (s *ISS) snapshotReceived(in protocol.SnapshotReceived) {
 	has := slots.After(&base)
 	s.log, s.conf, s.force, s.bodies = has.Log, has.Config, has.Config, has.Bodies
 	s.hard.logged, s.hard.hurry = base.Index, false
-	s.given, s.unsettled, s.history, s.grown = base.Index, 0, history, s.now
+	s.given, s.unsettled, s.history, s.catchUp.grown = base.Index, 0, history, s.now
 	s.top = max(s.top, base.Index)
 	if now := history.Epoch(); old != nil && now.Number == old.Number {
 		s.epoch = now // the same, made anew
-		s.passed(base.Index)
+		for _, b := range s.parts {
+			b.passed(base.Index)
+		}
 	} else {
 		s.dropCells(s.parts)
-		s.requeue()
+		s.proposals.requeue()
 		_ = s.open(nil)
 		s.handOn()
 	}
@@ -315,27 +331,25 @@ func (s *ISS) snapshotReceived(in protocol.SnapshotReceived) {
 	s.out.Install = &base
 }
 
-// passed: a snapshot stands for the slots up to one, of the epoch under way.
-func (s *ISS) passed(to protocol.Index) {
-	for _, b := range s.parts {
-		for i := b.seg.After(b.seg.Before()); i <= min(to, b.seg.Last); i = b.seg.After(i) {
-			if _, voted := b.acc.Votes[i]; voted {
-				s.drop(uint64(i))
-				delete(b.acc.Votes, i)
-			}
-			if e, ok := b.mine[i]; ok {
-				delete(b.mine, i)
-				b.open -= e.Bytes()
-			}
-			delete(b.decided, i)
-			delete(b.values, i)
-			delete(b.acc.Ahead, i)
+// passed: a snapshot has the slots of the segment up to one.
+func (b *broadcast) passed(to protocol.Index) {
+	for i := b.seg.After(b.seg.Before()); i <= min(to, b.seg.Last); i = b.seg.After(i) {
+		if _, voted := b.acc.Votes[i]; voted {
+			b.s.drop(uint64(i))
+			delete(b.acc.Votes, i)
 		}
-		b.pass()
+		if e, ok := b.mine[i]; ok {
+			delete(b.mine, i)
+			b.open -= e.Bytes()
+		}
+		delete(b.decided, i)
+		delete(b.values, i)
+		delete(b.acc.Ahead, i)
 	}
+	b.pass()
 }
 
-func (s *ISS) unreachable(id protocol.MemberID) {
+func unreachable(s *ISS, id protocol.MemberID) {
 	for _, b := range s.parts {
 		if p := b.peer(id); p != nil && len(p.Frames) > 0 {
 			b.lose(p)

@@ -7,7 +7,22 @@ import (
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/slots"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
 )
+
+// proposals are those that wait on this member.
+type proposals struct {
+	// queue waits for free slots of this member's segment, and has queued bytes. change is a membership change that
+	// waits with it; nil: none.
+	queue  []protocol.Entry
+	queued int
+	change *protocol.ProposeChange
+	// back is what was proposed and not decided. It waits for the next epoch.
+	back []protocol.Entry
+	// routed is where proposals are sent, since the epoch routedAt.
+	routed   protocol.MemberID
+	routedAt uint64
+}
 
 // route says where this member's proposals go: into its own segment, which is nearest, or to the leader of its bucket. One
 // that is not heard of when the epoch begins is passed over: with the policy simple it leads all the same.
@@ -16,13 +31,13 @@ func (s *ISS) route() {
 	if s.own == nil {
 		to = s.epoch.OwnerAmong(epochs.BucketOf(uint64(s.cfg.Self)), func(id protocol.MemberID) bool { return s.active(s.other(id)) })
 	}
-	if to != s.routed {
-		s.routed, s.routedAt = to, s.epoch.Number
+	if to != s.proposals.routed {
+		s.proposals.routed, s.proposals.routedAt = to, s.epoch.Number
 	}
 }
 
 // propose takes entries in on the member where they were proposed. They are forwarded at once, or never.
-func (s *ISS) propose(entries []protocol.Entry) {
+func onProposeInput(s *ISS, entries []protocol.Entry) {
 	if s.own == nil && s.epoch != nil && !s.removed() {
 		s.forward(entries)
 		return
@@ -35,18 +50,18 @@ func (s *ISS) propose(entries []protocol.Entry) {
 func (s *ISS) forward(entries []protocol.Entry) {
 	for len(entries) > 0 {
 		n := protocol.Fitting(entries, s.cfg.MaxFrameBytes)
-		s.send(s.routed, MsgPropose, Part{}).Entries = entries[:n:n]
+		s.send(s.proposals.routed, MsgPropose, Part{}).Entries = entries[:n:n]
 		entries = entries[n:]
 	}
 }
 
-func (s *ISS) onPropose(m *protocol.Message) {
+func onPropose(s *ISS, m *protocol.Message) {
 	s.enqueue(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
 		s.send(m.From, MsgProposeRefused, Part{ID: id, Reason: reason})
 	})
 }
 
-func (s *ISS) onProposeRefused(p *Part) {
+func onProposeRefused(s *ISS, p *Part) {
 	if p.ID != (protocol.ProposalID{}) && p.Reason != protocol.ReasonNone {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{ID: p.ID, Reason: p.Reason, Leader: s.leads()})
 	}
@@ -59,8 +74,8 @@ func (s *ISS) enqueue(entries []protocol.Entry, refuse func(protocol.ProposalID,
 		e := &entries[i]
 		switch reason := s.refusal(e); {
 		case reason == protocol.ReasonNone:
-			s.queue = append(s.queue, *e)
-			s.queued += e.Bytes()
+			s.proposals.queue = append(s.proposals.queue, *e)
+			s.proposals.queued += e.Bytes()
 		case e.ID != protocol.ProposalID{}:
 			refuse(e.ID, reason)
 		}
@@ -80,7 +95,7 @@ func (s *ISS) refusal(e *protocol.Entry) protocol.Reason {
 		return protocol.ReasonRemoved
 	case s.own == nil || s.life == 0:
 		return protocol.ReasonNoLeader
-	case s.own.open+s.queued > 0 && s.own.open+s.queued+e.Bytes() > s.cfg.MaxUncommittedBytes:
+	case s.own.open+s.proposals.queued > 0 && s.own.open+s.proposals.queued+e.Bytes() > s.cfg.MaxUncommittedBytes:
 		return protocol.ReasonOverloaded
 	}
 	return protocol.ReasonNone
@@ -92,41 +107,41 @@ func (s *ISS) fill(b *broadcast) {
 	if b.room() && s.unsettled > 0 && s.unsettled < s.epoch.First && b.prop.End < b.seg.First {
 		b.propose(protocol.NewEmpty(s.cfg.Self))
 	}
-	if s.change != nil && b.room() {
+	if s.proposals.change != nil && b.room() {
 		s.proposeConfig(b)
 	}
-	for len(s.queue) > 0 && b.room() {
-		e := s.queue[0]
-		s.queue[0] = protocol.Entry{} // its memory
-		s.queue = s.queue[1:]
-		s.queued -= e.Bytes()
+	for len(s.proposals.queue) > 0 && b.room() {
+		e := s.proposals.queue[0]
+		s.proposals.queue[0] = protocol.Entry{} // its memory
+		s.proposals.queue = s.proposals.queue[1:]
+		s.proposals.queued -= e.Bytes()
 		b.propose(e)
 	}
 }
 
 // lost: somebody else had ⊥ decided in a slot in which this member proposed something.
-func (s *ISS) lost(e protocol.Entry) {
+func (p *proposals) lost(e protocol.Entry) {
 	if e.Kind.Commands() {
-		s.back = append(s.back, e)
+		p.back = append(p.back, e)
 	}
 }
 
 // requeue puts what was lost in an epoch in front of what waits. Who does not lead any more forwards all of it.
-func (s *ISS) requeue() {
-	slices.SortFunc(s.back, func(a, b protocol.Entry) int { return cmp.Compare(a.Index, b.Index) })
-	for i := range s.back {
-		s.queued += s.back[i].Bytes()
+func (p *proposals) requeue() {
+	slices.SortFunc(p.back, func(a, b protocol.Entry) int { return cmp.Compare(a.Index, b.Index) })
+	for i := range p.back {
+		p.queued += p.back[i].Bytes()
 	}
-	s.queue, s.back = append(s.back, s.queue...), nil
+	p.queue, p.back = append(p.back, p.queue...), nil
 }
 
 // handOn forwards what waits here if this member leads no segment of the epoch that has begun.
 func (s *ISS) handOn() {
-	if s.own != nil || len(s.queue) == 0 {
+	if s.own != nil || len(s.proposals.queue) == 0 {
 		return
 	}
-	queue := s.queue
-	s.queue, s.queued = nil, 0
+	queue := s.proposals.queue
+	s.proposals.queue, s.proposals.queued = nil, 0
 	s.forward(queue)
 }
 
@@ -152,24 +167,24 @@ func (s *ISS) proposeChange(in protocol.ProposeChange) {
 		s.refuse(in.Context, reason)
 		return
 	}
-	s.change = &in
+	s.proposals.change = &in
 }
 
 // changing reports whether an earlier change is under way.
 func (s *ISS) changing() bool {
-	return s.change != nil || s.unsettled > 0 || s.undecided() != nil || s.own == nil || !s.own.zero()
+	return s.proposals.change != nil || s.unsettled > 0 || s.undecidedConfig(s.log.Last()) != nil || s.own == nil || !s.own.zero()
 }
 
-// undecided is the configuration that this member proposed and that is not in the log; nil if there is none. It may be
+// undecidedConfig is the configuration that this member proposed and that is not in the log; nil if there is none. It may be
 // decided already, behind slots of others that are not: a change that is made now would not know of it.
-func (s *ISS) undecided() *protocol.Config {
-	if s.own == nil {
+func (t *epochState) undecidedConfig(last protocol.Index) *protocol.Config {
+	if t.own == nil {
 		return nil
 	}
-	for i := s.own.seg.After(s.log.Last()); i <= s.own.seg.Last; i = s.own.seg.After(i) {
-		e, ok := s.own.mine[i]
+	for i := t.own.seg.After(last); i <= t.own.seg.Last; i = t.own.seg.After(i) {
+		e, ok := t.own.mine[i]
 		if !ok {
-			e = s.own.decided[i]
+			e = t.own.decided[i]
 		}
 		if e.Kind == protocol.EntryConfig {
 			c, _ := protocol.DecodeConfig(e.Payload) // which was readable
@@ -181,8 +196,8 @@ func (s *ISS) undecided() *protocol.Config {
 
 // proposeConfig proposes the change that waits. Whether it still makes sense is decided now.
 func (s *ISS) proposeConfig(b *broadcast) {
-	in := s.change
-	s.change = nil
+	in := s.proposals.change
+	s.proposals.change = nil
 	_, reason := s.changed(in.Changes)
 	e := protocol.Entry{}
 	switch {
@@ -200,12 +215,12 @@ func (s *ISS) proposeConfig(b *broadcast) {
 
 // proposing is the configuration that this member proposes, or will; nil if it is none.
 func (s *ISS) proposing() *protocol.Config {
-	if in := s.change; in != nil {
+	if in := s.proposals.change; in != nil {
 		if c, reason := s.changed(in.Changes); reason == protocol.ReasonNone {
 			return &c
 		}
 	}
-	return s.undecided()
+	return s.undecidedConfig(s.log.Last())
 }
 
 // changed is the configuration after the changes, or why they are not made. Where there are bodies, one voter comes or
@@ -213,22 +228,21 @@ func (s *ISS) proposing() *protocol.Config {
 // each quorum of the next ones then. In a grid it is not, because voters come into other columns.
 func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.known())
-	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesOpen()) && !s.carries(next.Voters()) {
+	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last())) && !carries(s.quorums, s.conf.Voters(), next.Voters()) {
 		reason = protocol.ReasonBodies
 	}
 	return next, reason
 }
 
 // carries reports whether every quorum of the next voters meets each one of those that decide now.
-func (s *ISS) carries(next []protocol.MemberID) bool {
-	now := s.conf.Voters()
-	return differ(now, next) == 0 || differ(now, next) == 1 && s.quorums.Carries(now, next)
+func carries(quorums quorum.System, now, next []protocol.MemberID) bool {
+	return differ(now, next) == 0 || differ(now, next) == 1 && quorums.Carries(now, next)
 }
 
-// bodiesOpen reports whether this member has accepted bodies that are not in the log.
-func (s *ISS) bodiesOpen() bool {
-	for _, b := range s.parts {
-		for i := b.seg.After(s.log.Last()); i <= b.acc.Top; i = b.seg.After(i) {
+// bodiesAfter reports whether this member has accepted bodies that are not in the log, which ends with last.
+func (t *epochState) bodiesAfter(last protocol.Index) bool {
+	for _, b := range t.parts {
+		for i := b.seg.After(last); i <= b.acc.Top; i = b.seg.After(i) {
 			if b.acc.Votes[i].Entry.BodySize > 0 {
 				return true
 			}
@@ -261,7 +275,7 @@ func (s *ISS) answers(id protocol.MemberID) bool {
 // caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
 func (s *ISS) caughtUp(id protocol.MemberID) bool {
 	o := s.other(id)
-	return o != nil && s.active(o) && !s.streaming[id] && o.commit >= s.beaten && !o.lacking
+	return o != nil && s.active(o) && !s.catchUp.streaming[id] && o.commit >= s.beaten && !o.lacking
 }
 
 // holdsAll reports whether a member certainly has the bodies of all that is decided.
@@ -284,7 +298,7 @@ func (s *ISS) promote() {
 }
 
 // transfer refuses to hand leadership over: who leads follows from the log.
-func (s *ISS) transfer(in protocol.Transfer) {
+func transfer(s *ISS, in protocol.Transfer) {
 	if leads := s.leads(); leads == 0 || leads != s.cfg.Self || in.To != s.cfg.Self {
 		s.refuse(in.Context, protocol.ReasonLeaderFollows)
 	}

@@ -27,7 +27,7 @@ type reads struct {
 	pause    time.Duration
 }
 
-func (s *ISS) read(context uint64) {
+func onReadInput(s *ISS, context uint64) {
 	r := &s.reads
 	switch {
 	case s.removed():
@@ -86,15 +86,15 @@ func (s *ISS) askRead() {
 
 // known1 is the last slot of which this member knows anything: a vote, or a value that is decided. All of the epochs before
 // its own counts.
-func (s *ISS) known1() protocol.Index { return max(s.top, s.epoch.First-1) }
+func (t *epochState) known1() protocol.Index { return max(t.top, t.epoch.First-1) }
 
-func (s *ISS) onRead(m *protocol.Message, p *Part) {
+func onRead(s *ISS, m *protocol.Message, p *Part) {
 	if s.epoch != nil {
 		s.send(m.From, MsgReadAnswer, Part{Round: p.Round, Slot: s.known1()}).Context = m.Context
 	}
 }
 
-func (s *ISS) onReadAnswer(m *protocol.Message, p *Part) {
+func onReadAnswer(s *ISS, m *protocol.Message, p *Part) {
 	r := &s.reads
 	if m.Context != s.life || p.Round != r.round || len(r.asked) == 0 || slices.Contains(r.answered, m.From) {
 		return

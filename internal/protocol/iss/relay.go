@@ -69,8 +69,8 @@ func (r bundler) Wrap(via protocol.MemberID, among []*protocol.Message) *protoco
 }
 
 // segmentAt is the segment of the epoch that begins with a slot; nil if there is none.
-func (s *ISS) segmentAt(first protocol.Index) *broadcast {
-	if b := s.holder(first); b != nil && b.seg.First == first {
+func (t *epochState) segmentAt(first protocol.Index) *broadcast {
+	if b := t.holder(first); b != nil && b.seg.First == first {
 		return b
 	}
 	return nil
@@ -159,7 +159,7 @@ func (b *broadcast) gathered(m *protocol.Message, p *Part) bool {
 }
 
 // onGathered takes in what a relay tells of its group. Each member counts once, however often it is listed.
-func (b *broadcast) onGathered(m *protocol.Message, p *Part) {
+func onGathered(b *broadcast, m *protocol.Message, p *Part) {
 	if b.prop.Phase != paxos.Ready || p.Ballot != b.prop.Ballot {
 		return
 	}

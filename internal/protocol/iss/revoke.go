@@ -13,7 +13,7 @@ import (
 
 // suspect stands if nobody was heard of in the segment for long.
 func (b *broadcast) suspect() {
-	due := b.life == retired || b.s.alone()
+	due := b.life == retired || b.s.alone(b.s.cfg.Self)
 	switch {
 	case !due && b.s.now < b.stand: // as mostly
 	case b.complete() || b.prop.Phase != paxos.Idle || b.s.stalled() || !b.s.votes(b.s.cfg.Self):
@@ -30,7 +30,7 @@ func (b *broadcast) suspect() {
 // long as a member is away.
 func (b *broadcast) wanted() bool {
 	s := b.s
-	return !s.history.Spent(b.leader) || s.ending || s.top > s.log.Last() || len(s.queue) > 0 || s.change != nil || s.unsettled > 0 ||
+	return !s.history.Spent(b.leader) || s.ending || s.top > s.log.Last() || len(s.proposals.queue) > 0 || s.proposals.change != nil || s.unsettled > 0 ||
 		b.leader == s.leads()
 }
 
@@ -92,7 +92,7 @@ func (b *broadcast) faithful(from protocol.MemberID) bool {
 }
 
 // onPrepare is phase 1 at an acceptor.
-func (b *broadcast) onPrepare(m *protocol.Message, p *Part) {
+func onPrepare(b *broadcast, m *protocol.Message, p *Part) {
 	switch {
 	case b.seg.After(p.Upto) <= b.s.log.Last():
 		b.s.beat(m.From) // it has to learn first what is in the log
@@ -166,7 +166,7 @@ func (b *broadcast) declare(from protocol.Index) (never paxos.Spans) {
 
 // onPromise takes in what an acceptor has, and asks it for the rest. One that knows more to be decided is asked for that
 // first.
-func (b *broadcast) onPromise(m *protocol.Message, p *Part) {
+func onPromise(b *broadcast, m *protocol.Message, p *Part) {
 	if b.prop.Phase != paxos.Preparing || p.Ballot != b.prop.Ballot {
 		return
 	}

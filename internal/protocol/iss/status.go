@@ -6,10 +6,10 @@ import (
 )
 
 // count counts a slot of the log.
-func (s *ISS) count(e *protocol.Entry) {
-	s.slots++
+func (c *counter) count(e *protocol.Entry) {
+	c.slots++
 	if isNil(e) {
-		s.skipped++
+		c.skipped++
 	}
 }
 
@@ -19,7 +19,7 @@ func (s *ISS) epochStatus() *protocol.EpochStatus {
 	}
 	st := &protocol.EpochStatus{
 		Number: s.epoch.Number, First: s.epoch.First, Last: s.epoch.Last, Ending: s.ending, Unsettled: s.settled() < s.log.Last(),
-		Slots: s.slots, Skipped: s.skipped,
+		Slots: s.counter.slots, Skipped: s.counter.skipped,
 	}
 	for _, b := range s.parts {
 		st.Segments = append(st.Segments, b.status())

@@ -11,6 +11,19 @@ import (
 
 // How a member that is behind hears of what was decided: it asks, and is told.
 
+// catchUp is what a member that is behind has asked for and received, and which members it sends snapshots.
+type catchUp struct {
+	// asked is when this member last asked for a part of the log, and grown when the log last grew. pause is how long
+	// it waits for an answer before it asks again. askedAfter is how far its log went when it asked.
+	asked, grown, pause time.Duration
+	askedAfter          protocol.Index
+	// told are messages with decided entries that do not follow the log's end yet, of toldBytes.
+	told      []*protocol.Message
+	toldBytes int
+	// streaming are the members that are being sent a snapshot from here.
+	streaming map[protocol.MemberID]bool
+}
+
 // telling is what a member tells another one of the log. All leaders together fill the log, each with as many messages
 // on their way as its window allows. So who is behind would never catch up if it were told one message in a round trip.
 type telling struct {
@@ -92,9 +105,9 @@ func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
 }
 
 // noteUnsent notes who was not sent all of a segment, because messages to it filled its window when the epoch ended.
-func (s *ISS) noteUnsent(b *broadcast) {
+func (g *members) noteUnsent(b *broadcast) {
 	for _, p := range b.peers {
-		if o := s.other(p.ID); o != nil && p.Next <= b.prop.End {
+		if o := g.other(p.ID); o != nil && p.Next <= b.prop.End {
 			o.unsent = max(o.unsent, b.prop.End)
 		}
 	}
@@ -124,25 +137,25 @@ func (s *ISS) tellDepth(o *other) int {
 
 // onTell learns, and asks for more as long as there is. What overtook other messages waits for them. It asks if the log has
 // grown since the last question, also by what came otherwise: a question that says the same would only add to those under way.
-func (s *ISS) onTell(m *protocol.Message) {
+func onTell(s *ISS, m *protocol.Message) {
 	if len(m.Entries) > 0 && m.Entries[0].Index > s.log.Last()+1 {
 		s.keepTold(m)
 		return
 	}
 	s.learnAll(m.Entries)
 	s.learnTold()
-	if s.log.Last() > s.askedAfter && s.log.Last() < m.Commit {
+	if s.log.Last() > s.catchUp.askedAfter && s.log.Last() < m.Commit {
 		s.ask(m.From)
 	}
 }
 
 // learnTold learns what was kept, as far as it fits by now, and forgets what the log has.
 func (s *ISS) learnTold() {
-	for i := 0; i < len(s.told); i++ {
-		if first := s.told[i].Entries; first[0].Index <= s.log.Last()+1 {
+	for i := 0; i < len(s.catchUp.told); i++ {
+		if first := s.catchUp.told[i].Entries; first[0].Index <= s.log.Last()+1 {
 			s.learnAll(first)
-			s.toldBytes -= paxos.Bytes(first)
-			s.told = slices.Delete(s.told, i, i+1)
+			s.catchUp.toldBytes -= paxos.Bytes(first)
+			s.catchUp.told = slices.Delete(s.catchUp.told, i, i+1)
 			i = -1 // what came before may fit now
 		}
 	}
@@ -150,8 +163,8 @@ func (s *ISS) learnTold() {
 
 // keepTold keeps what cannot be learned yet. What does not fit is told again.
 func (s *ISS) keepTold(m *protocol.Message) {
-	if n := paxos.Bytes(m.Entries); s.epoch != nil && s.toldBytes+n <= s.cfg.MaxInflightBytes {
-		s.told, s.toldBytes = append(s.told, m), s.toldBytes+n
+	if n := paxos.Bytes(m.Entries); s.epoch != nil && s.catchUp.toldBytes+n <= s.cfg.MaxInflightBytes {
+		s.catchUp.told, s.catchUp.toldBytes = append(s.catchUp.told, m), s.catchUp.toldBytes+n
 	}
 }
 
