@@ -228,7 +228,7 @@ func (b *broadcast) compare(v *protocol.Entry) {
 
 // vote accepts an entry under what is promised.
 func (b *broadcast) vote(v protocol.Entry) {
-	stored := b.unstored(v)
+	stored := b.acc.Unstored(v)
 	if v.BodySize > 0 {
 		v.Form = protocol.FormWhole
 	}
@@ -236,11 +236,6 @@ func (b *broadcast) vote(v protocol.Entry) {
 	b.s.top = max(b.s.top, v.Index) // also of ⊥: at the end of an epoch readers have to know of it (R9)
 	b.s.record(protocol.Record{Kind: protocol.RecordCell, Cell: noted.Cell(), Entry: stored})
 	b.s.saw(b, &v)
-}
-
-// whole reports whether all of an entry is here or on the disk.
-func (b *broadcast) whole(v *protocol.Entry) bool {
-	return v.Applicable() && (v.BodySize == 0 || v.Form == protocol.FormWhole && (v.Resident() || b.acc.Holds(v)))
 }
 
 // writePromise makes durable what is promised, and whether ballot 0 was begun.

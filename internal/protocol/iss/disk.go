@@ -40,10 +40,11 @@ func (s *ISS) logAll() {
 	for ; h.logged < s.log.Last(); h.logged++ {
 		e := s.log.At(h.logged + 1)
 		b := s.holder(e.Index)
-		s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: b.unstored(e)})
 		if b == nil {
+			s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: e})
 			continue
 		}
+		s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: b.acc.Unstored(e)})
 		if _, voted := b.acc.Votes[e.Index]; voted {
 			s.drop(uint64(e.Index))
 			delete(b.acc.Votes, e.Index)
@@ -61,14 +62,6 @@ func (t *epochState) holder(i protocol.Index) *broadcast {
 		return nil
 	}
 	return t.parts[t.epoch.Place(i)]
-}
-
-// unstored is an entry as a record has it: with its body if that is not on the disk.
-func (b *broadcast) unstored(e protocol.Entry) protocol.Entry {
-	if e.BodySize > 0 && b != nil && b.acc.Holds(&e) {
-		e.Form, e.Body = protocol.FormNone, nil
-	}
-	return e
 }
 
 // writeState makes durable how many slots are decided.

@@ -21,7 +21,7 @@ func onAccept(b *broadcast, m *protocol.Message, p *Part) {
 		return
 	}
 	for i := range m.Entries {
-		if e := &m.Entries[i]; !b.seg.Has(e.Index) || !slots.Readable(e) || !b.whole(e) {
+		if e := &m.Entries[i]; !b.seg.Has(e.Index) || !slots.Readable(e) || !b.acc.Whole(e) {
 			return // not what a member sends
 		}
 	}

@@ -211,7 +211,7 @@ func (b *broadcast) takePromised(m *protocol.Message, p *Part) bool {
 	}
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if !b.seg.Has(e.Index) || !slots.Readable(e) || p.Ballots[i] != known && !b.whole(e) {
+		if !b.seg.Has(e.Index) || !slots.Readable(e) || p.Ballots[i] != known && !b.acc.Whole(e) {
 			return false
 		}
 	}

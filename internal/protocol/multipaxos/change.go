@@ -63,8 +63,8 @@ func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	return e, true
 }
 
-// proposing is the configuration that this member proposes, or will; nil if it is none.
-func (s *Paxos) proposing() *protocol.Config {
+// proposedConfig is the configuration that this member proposes, or will; nil if it is none.
+func proposedConfig(s *Paxos) *protocol.Config {
 	if in := s.lead.change; in != nil {
 		if c, reason := s.changed(in.Changes); reason == protocol.ReasonNone {
 			return &c
@@ -89,13 +89,13 @@ func (s *Paxos) others() slots.Others {
 
 // answers reports whether a member is well, as far as is known.
 func (s *Paxos) answers(id protocol.MemberID) bool {
-	p := s.peer(id)
+	p := s.lead.peer(id)
 	return id == s.cfg.Self || p != nil && s.active(p)
 }
 
 // caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
 func (s *Paxos) caughtUp(id protocol.MemberID) bool {
-	p := s.peer(id)
+	p := s.lead.peer(id)
 	return p != nil && s.active(p) && !s.streaming[p.ID] && p.Match >= s.lead.beaten && (!p.MissingBodies || s.cfg.Mutant == MutantChangeLosesBodies)
 }
 

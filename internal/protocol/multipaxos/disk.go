@@ -44,7 +44,7 @@ func (s *Paxos) logAll() {
 	for ; h.logged < s.log.Last(); h.logged++ {
 		e := s.log.At(h.logged + 1)
 		_, voted := s.acc.Votes[e.Index]
-		s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: s.unstored(e)})
+		s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: s.acc.Unstored(e)})
 		if voted {
 			s.drop(e.Index)
 			delete(s.acc.Votes, e.Index)
@@ -73,7 +73,7 @@ func (s *Paxos) promise(b paxos.Ballot) {
 
 // vote accepts an entry under what is promised.
 func (s *Paxos) vote(e protocol.Entry) {
-	stored := s.unstored(e)
+	stored := s.acc.Unstored(e)
 	if e.BodySize > 0 {
 		e.Form = protocol.FormWhole
 	}
@@ -84,9 +84,6 @@ func (s *Paxos) vote(e protocol.Entry) {
 	v := s.acc.Votes[e.Index]
 	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.Cell(), Entry: stored})
 }
-
-// ballotDurable reports whether this member's own ballot is on disk.
-func (s *Paxos) ballotDurable() bool { return s.disk.Done >= s.hard.state }
 
 // stable is up to where this member's disk has all that is decided, or accepted under what it promised.
 func (s *Paxos) stable() protocol.Index {
@@ -103,7 +100,7 @@ func (s *Paxos) stalled() bool {
 	return s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout)
 }
 
-func (s *Paxos) persisted(seq uint64) {
+func persisted(s *Paxos, seq uint64) {
 	if !s.disk.Completed(seq) {
 		return
 	}
@@ -113,5 +110,5 @@ func (s *Paxos) persisted(seq uint64) {
 	if s.role == protocol.Leader {
 		s.advance()
 	}
-	s.relayOwn()
+	recordOwn(s)
 }

@@ -10,13 +10,23 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
+// election is what a member that does not lead knows of the leader, and of the next election.
+type election struct {
+	// heard is when the leader was last heard from, stand when to stand for election.
+	heard, stand time.Duration
+	// granted are the members that would promise, while this member asks.
+	granted []protocol.MemberID
+	// seen is the highest ballot that others said they promised: the next one of this member must be above it.
+	seen paxos.Ballot
+}
+
 // rest postpones the election. Chance keeps members apart.
 func (s *Paxos) rest() {
-	s.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
+	s.election.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
 }
 
 // promiseTo promises another member its ballot. Who proposes under a lower one gives way.
-func (s *Paxos) promiseTo(from protocol.MemberID, b paxos.Ballot) {
+func promiseTo(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 	if b <= s.ballot {
 		return
 	}
@@ -30,7 +40,7 @@ func (s *Paxos) promiseTo(from protocol.MemberID, b paxos.Ballot) {
 // onRefused: who answers has promised a higher ballot. Who proposes gives way, and takes a higher one
 // the next time.
 func onRefused(s *Paxos, _ *protocol.Message, p Part) {
-	s.seen = max(s.seen, p.Ballot)
+	s.election.seen = max(s.election.seen, p.Ballot)
 	if p.Ballot > s.ballot && s.prop.Phase != paxos.Idle {
 		s.giveWay()
 	}
@@ -45,27 +55,27 @@ func (s *Paxos) giveWay() {
 		s.refuse(c.Context, protocol.ReasonNoLeader)
 	}
 	s.failReads(protocol.ReasonNoLeader)
-	s.role, s.leader, s.granted = protocol.Follower, 0, nil
+	s.role, s.leader, s.election.granted = protocol.Follower, 0, nil
 	s.lead, s.prop = leading{round: s.lead.round}, paxos.Proposer{Seg: s.prop.Seg}
 	s.rest()
 }
 
-// hear takes notice of a member that proposes under a ballot that is not out of date.
-func (s *Paxos) hear(from protocol.MemberID, b paxos.Ballot) {
+// follow takes notice of a member that proposes under a ballot that is not out of date.
+func follow(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 	if b != s.ballot {
 		return
 	}
 	if s.role != protocol.Follower {
 		s.giveWay()
 	}
-	s.leader, s.heard = from, s.now
+	s.leader, s.election.heard = from, s.now
 	s.rest()
 }
 
 // faithful reports whether to ignore a candidate: the leader was heard of just now. Otherwise a member
 // that was cut off for a while would disturb all.
 func (s *Paxos) faithful(from protocol.MemberID, forced bool) bool {
-	return !forced && s.leader != 0 && from != s.leader && (s.role == protocol.Leader || s.now < s.heard+s.cfg.ElectionTimeout)
+	return !forced && s.leader != 0 && from != s.leader && (s.role == protocol.Leader || s.now < s.election.heard+s.cfg.ElectionTimeout)
 }
 
 // alone: nobody else votes, and this member does nothing about it yet.
@@ -91,7 +101,7 @@ func (s *Paxos) probe() {
 		s.askVoters(MsgAsk)
 		return
 	}
-	s.role, s.granted = protocol.PreCandidate, append(s.granted[:0], s.cfg.Self)
+	s.role, s.election.granted = protocol.PreCandidate, append(s.election.granted[:0], s.cfg.Self)
 	s.askVoters(MsgProbe)
 	s.countProbes()
 }
@@ -115,21 +125,21 @@ func onProbe(s *Paxos, m *protocol.Message, p Part) {
 	lacks := p.Slot < s.log.Last()
 	s.send(m.From, MsgProbed, Part{}).Reject = lacks || s.faithful(m.From, false)
 	if lacks || m.Commit < s.log.Last() && slices.Contains(s.conf.Removed, m.From) {
-		s.tell(m.From, m.Commit)
+		sendDecided(s, m.From, m.Commit)
 	}
 }
 
 func onProbed(s *Paxos, m *protocol.Message, _ Part) {
-	if s.role != protocol.PreCandidate || m.Reject || slices.Contains(s.granted, m.From) {
+	if s.role != protocol.PreCandidate || m.Reject || slices.Contains(s.election.granted, m.From) {
 		return
 	}
-	s.granted = append(s.granted, m.From)
+	s.election.granted = append(s.election.granted, m.From)
 	s.countProbes()
 }
 
 func (s *Paxos) countProbes() {
 	won := s.preparers().Vote(func(id protocol.MemberID) quorum.Answer {
-		if slices.Contains(s.granted, id) {
+		if slices.Contains(s.election.granted, id) {
 			return quorum.Granted
 		}
 		return quorum.Missing
@@ -149,7 +159,7 @@ func (s *Paxos) elect(forced bool) {
 	}
 	s.role, s.leader = protocol.Candidate, 0
 	s.lead.forced = forced
-	s.promise(max(s.ballot, s.seen).After(self))
+	s.promise(max(s.ballot, s.election.seen).After(self))
 	s.hard.state = s.disk.Written
 	s.prepare()
 }
@@ -189,7 +199,7 @@ func (s *Paxos) askPromise(a *paxos.Request) {
 	a.RetryAt = s.now + a.RetryAfter
 	p := Part{Ballot: s.ballot, Slot: a.Next, Force: s.lead.forced}
 	switch {
-	case s.cfg.Mutant == MutantBallotReused, a.RetryAfter > s.cfg.Heartbeat && s.ballotDurable():
+	case s.cfg.Mutant == MutantBallotReused, a.RetryAfter > s.cfg.Heartbeat && s.disk.Done >= s.hard.state:
 		s.send(a.ID, MsgPrepare, p)
 	case a.RetryAfter == s.cfg.Heartbeat:
 		s.release(a.ID, MsgPrepare, p)
@@ -203,27 +213,27 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 		return
 	}
 	s.rest() // somebody else is at it
-	s.promiseTo(m.From, p.Ballot)
+	promiseTo(s, m.From, p.Ballot)
 	if p.Slot <= s.log.Base {
 		s.sendSnapshot(m.From) // what was decided there is not here any more
 		return
 	}
-	answer, entries := s.report(p)
-	t := s.answer(m.From, MsgPromise, answer, MutantPromiseEarly)
+	answer, entries := promiseEntries(s, p)
+	t := sendDurable(s, m.From, MsgPromise, answer, MutantPromiseEarly)
 	t.Entries = entries
 }
 
-// answer answers for what is written, when that is durable. early is the mutant that does not wait.
-func (s *Paxos) answer(to protocol.MemberID, t protocol.MessageType, p Part, early protocol.Mutant) *protocol.Message {
+// sendDurable answers for what is written, when that is durable. early is the mutant that does not wait.
+func sendDurable(s *Paxos, to protocol.MemberID, t protocol.MessageType, p Part, early protocol.Mutant) *protocol.Message {
 	if s.cfg.Mutant == early {
 		return s.send(to, t, p)
 	}
 	return s.release(to, t, p)
 }
 
-// report lists what this member has of the slots from one on: decided entries and votes, as many as go
+// promiseEntries lists what this member has of the slots from one on: decided entries and votes, as many as go
 // into one message.
-func (s *Paxos) report(p Part) (answer Part, entries []protocol.Entry) {
+func promiseEntries(s *Paxos, p Part) (answer Part, entries []protocol.Entry) {
 	answer = Part{Ballot: p.Ballot, Slot: p.Slot, Hint: max(s.furthest(), p.Slot-1), Lacking: s.bodies.Missing}
 	last := s.log.Last()
 	if p.Slot <= last {
@@ -255,7 +265,7 @@ func (s *Paxos) report(p Part) (answer Part, entries []protocol.Entry) {
 
 // onPromise takes in what an acceptor has, and asks it for the rest.
 func onPromise(s *Paxos, m *protocol.Message, p Part) {
-	if s.prop.Phase != paxos.Preparing || p.Ballot != s.ballot || !s.takePromised(m, p) || s.prop.Phase != paxos.Preparing {
+	if s.prop.Phase != paxos.Preparing || p.Ballot != s.ballot || !takePromised(s, m, p) || s.prop.Phase != paxos.Preparing {
 		return
 	}
 	a := s.prop.Request(m.From, 0)
@@ -266,11 +276,11 @@ func onPromise(s *Paxos, m *protocol.Message, p Part) {
 	a.Decided, a.MissingBodies = m.Commit, p.Lacking
 	s.rest()
 	if !a.Done {
-		s.goOn()
+		goOn(s)
 		s.prop.Request(m.From, s.log.Last())
 		s.askPromise(a)
 	}
-	if peer := s.peer(m.From); peer != nil {
+	if peer := s.lead.peer(m.From); peer != nil {
 		peer.MarkHeard(s.now)
 		peer.RecordPromise(a, s.log.Last())
 	}
@@ -278,7 +288,7 @@ func onPromise(s *Paxos, m *protocol.Message, p Part) {
 }
 
 // goOn lets the others wait while promises come in parts, so that nobody else stands meanwhile.
-func (s *Paxos) goOn() {
+func goOn(s *Paxos) {
 	if s.role != protocol.Candidate || s.now < s.lead.beat {
 		return
 	}
@@ -291,14 +301,14 @@ func (s *Paxos) goOn() {
 }
 
 // takePromised takes in the entries of a promise, and reports whether they are all here.
-func (s *Paxos) takePromised(m *protocol.Message, p Part) bool {
+func takePromised(s *Paxos, m *protocol.Message, p Part) bool {
 	undecided := 0
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if e.Index <= m.Commit {
 			continue
 		}
-		if undecided++; undecided > len(p.Ballots) || !s.whole(e) || !slots.Readable(e) {
+		if undecided++; undecided > len(p.Ballots) || !s.acc.Whole(e) || !slots.Readable(e) {
 			return false
 		}
 	}
@@ -306,7 +316,7 @@ func (s *Paxos) takePromised(m *protocol.Message, p Part) bool {
 	for i := range m.Entries {
 		e := m.Entries[i]
 		if e.Index <= m.Commit {
-			if !s.learnFrom(m.From, &e) {
+			if !learnFrom(s, m.From, &e) {
 				return false
 			}
 			continue

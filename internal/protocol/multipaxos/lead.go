@@ -42,7 +42,7 @@ func (s *Paxos) becomeLeader(asked []*paxos.Request) {
 	s.lead.beat, s.lead.beaten = s.now, s.log.Last()
 	s.trackPeers()
 	for _, a := range asked {
-		if p := s.peer(a.ID); p != nil && a.Done {
+		if p := s.lead.peer(a.ID); p != nil && a.Done {
 			p.MarkHeard(s.now)
 			p.RecordPromise(a, s.log.Last())
 			p.Restart(p.Match + 1)
@@ -76,7 +76,7 @@ func (s *Paxos) trackPeers() {
 	}
 	slices.SortFunc(known, func(a, b *paxos.Peer) int { return cmp.Compare(a.ID, b.ID) })
 	s.lead.peers = known
-	s.groupPeers()
+	s.lead.groupPeers(s.relayGroups)
 }
 
 // letGo stops sending to removed members that know that they are removed, or had time to learn it.
@@ -119,7 +119,7 @@ func (s *Paxos) tendLead() {
 // one for phase 1 too while it asks for the promises of new voters.
 func (s *Paxos) quorumHeard() time.Duration {
 	heard := func(id protocol.MemberID) uint64 {
-		if p := s.peer(id); p != nil {
+		if p := s.lead.peer(id); p != nil {
 			return uint64(p.Heard)
 		}
 		if id == s.cfg.Self {
@@ -150,14 +150,14 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 		s.rest()
 		return
 	}
-	if !s.remembers(p) {
+	if !remembers(s, p) {
 		s.stopped = true // docs/internals/identity.md
 		s.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: p.Slot, Last: s.log.Last()}
 		return
 	}
-	s.promiseTo(m.From, p.Ballot)
-	s.hear(m.From, p.Ballot)
-	s.learnCommit(m.Commit)
+	promiseTo(s, m.From, p.Ballot)
+	follow(s, m.From, p.Ballot)
+	learnCommit(s, m.Commit)
 	a := s.send(m.From, MsgAlive, Part{
 		Ballot: p.Ballot, Slot: s.stable(), Hint: s.acc.Reach, Logged: s.disk.Durable.Last, Round: p.Round,
 		Lacking: s.bodies.Missing, Promised: s.disk.Durable.Under == p.Ballot,
@@ -166,7 +166,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 }
 
 // remembers reports whether this member still has what it acknowledged under a ballot.
-func (s *Paxos) remembers(p Part) bool {
+func remembers(s *Paxos, p Part) bool {
 	if p.Ballot == s.acc.Promised {
 		return s.acc.Reach >= p.Slot
 	}
@@ -174,7 +174,7 @@ func (s *Paxos) remembers(p Part) bool {
 }
 
 func onAlive(s *Paxos, m *protocol.Message, p Part) {
-	peer := s.heardPeer(m, p)
+	peer := heardPeer(s, m, p)
 	if peer == nil {
 		return
 	}
@@ -192,22 +192,22 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 			peer.Resume(p.Hint, s.now)
 		}
 	}
-	s.progressed(peer)
+	progressed(s, peer)
 	s.confirmReads()
 }
 
 func onAccepted(s *Paxos, m *protocol.Message, p Part) {
-	if s.gathered(m, p) {
+	if gatherAnswer(s, m, p) {
 		return
 	}
-	if peer := s.heardPeer(m, p); peer != nil {
-		s.progressed(peer)
+	if peer := heardPeer(s, m, p); peer != nil {
+		progressed(s, peer)
 	}
 }
 
 // heardPeer notes what every acknowledgement tells, and returns the member that gave it.
-func (s *Paxos) heardPeer(m *protocol.Message, p Part) *paxos.Peer {
-	peer := s.peer(m.From)
+func heardPeer(s *Paxos, m *protocol.Message, p Part) *paxos.Peer {
+	peer := s.lead.peer(m.From)
 	if peer == nil || p.Ballot != s.ballot || s.role != protocol.Leader {
 		return nil
 	}
@@ -218,11 +218,11 @@ func (s *Paxos) heardPeer(m *protocol.Message, p Part) *paxos.Peer {
 }
 
 // progressed goes on after a peer acknowledged something.
-func (s *Paxos) progressed(p *paxos.Peer) {
+func progressed(s *Paxos, p *paxos.Peer) {
 	s.advance()
 	if s.role == protocol.Leader { // else that was the end of its membership
-		s.replicateGroup(p)
-		s.handOver(p)
+		replicateGroup(s, p)
+		handOver(s, p)
 	}
 }
 
@@ -252,7 +252,7 @@ func (s *Paxos) accepted(id protocol.MemberID) uint64 {
 	if id == s.cfg.Self {
 		return uint64(s.stable())
 	}
-	if p := s.peer(id); p != nil {
+	if p := s.lead.peer(id); p != nil {
 		return uint64(p.Match)
 	}
 	return 0
@@ -317,8 +317,8 @@ func (s *Paxos) next() (e protocol.Entry, ok bool) {
 	return paxos.Noop(), s.settled() < s.log.Last() && s.prop.End == s.log.Last()
 }
 
-// propose takes entries in on the member where they were proposed.
-func (s *Paxos) propose(entries []protocol.Entry) {
+// onProposeInput takes entries in on the member where they were proposed.
+func onProposeInput(s *Paxos, entries []protocol.Entry) {
 	if s.role != protocol.Leader && s.leader != 0 && !s.removed() {
 		for len(entries) > 0 {
 			n := protocol.Fitting(entries, s.cfg.MaxFrameBytes)
@@ -327,13 +327,13 @@ func (s *Paxos) propose(entries []protocol.Entry) {
 		}
 		return
 	}
-	s.enqueue(entries, func(id protocol.ProposalID, reason protocol.Reason) {
+	enqueue(s, entries, func(id protocol.ProposalID, reason protocol.Reason) {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{ID: id, Reason: reason, Leader: s.leader})
 	})
 }
 
 func onPropose(s *Paxos, m *protocol.Message, _ Part) {
-	s.enqueue(m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
+	enqueue(s, m.Entries, func(id protocol.ProposalID, reason protocol.Reason) {
 		s.send(m.From, MsgProposeRefused, Part{ID: id, Reason: reason})
 	})
 }
@@ -346,10 +346,10 @@ func onProposeRefused(s *Paxos, _ *protocol.Message, p Part) {
 
 // enqueue takes what it can, and refuses each of the others by its id. What is taken may be lost with the
 // leadership: its member proposes it again.
-func (s *Paxos) enqueue(entries []protocol.Entry, refuse func(protocol.ProposalID, protocol.Reason)) {
+func enqueue(s *Paxos, entries []protocol.Entry, refuse func(protocol.ProposalID, protocol.Reason)) {
 	for i := range entries {
 		e := &entries[i]
-		switch reason := s.refusal(e); {
+		switch reason := refusal(s, e); {
 		case reason == protocol.ReasonNone:
 			s.lead.queue = append(s.lead.queue, *e)
 			s.lead.queued += e.Bytes()
@@ -362,7 +362,7 @@ func (s *Paxos) enqueue(entries []protocol.Entry, refuse func(protocol.ProposalI
 }
 
 // refusal says why this member does not take a proposal; ReasonNone if it does.
-func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
+func refusal(s *Paxos, e *protocol.Entry) protocol.Reason {
 	l := &s.lead
 	switch {
 	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:

@@ -12,51 +12,51 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 		return
 	}
 	if p.Ballot < s.acc.Promised {
-		s.refuseAccept(m, p)
+		refuseAccept(s, m, p)
 		return
 	}
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if i > 0 && e.Index != m.Entries[i-1].Index+1 || !slots.Readable(e) || e.Index > m.Commit && !s.whole(e) {
+		if i > 0 && e.Index != m.Entries[i-1].Index+1 || !slots.Readable(e) || e.Index > m.Commit && !s.acc.Whole(e) {
 			return // not what a leader sends
 		}
 	}
-	s.promiseTo(proposerOf(m, p), p.Ballot)
-	s.hear(proposerOf(m, p), p.Ballot)
+	promiseTo(s, proposerOf(m, p), p.Ballot)
+	follow(s, proposerOf(m, p), p.Ballot)
 	for i := range m.Entries {
 		switch e := &m.Entries[i]; {
 		case e.Index <= s.log.Last():
-			if e.Index <= m.Commit && s.diverges(proposerOf(m, p), e) {
+			if e.Index <= m.Commit && diverges(s, proposerOf(m, p), e) {
 				return
 			}
 		case e.Index <= m.Commit:
 			if s.cfg.Mutant != MutantCommitLate {
-				s.learnCommit(e.Index - 1) // a slow member accepted what is before it, and hears only now that it is decided
+				learnCommit(s, e.Index-1) // a slow member accepted what is before it, and hears only now that it is decided
 			}
-			s.learnNext(e)
+			learnNext(s, e)
 		case e.Index <= s.log.Last()+mostAhead:
-			s.accept(e)
+			acceptEntry(s, e)
 		}
 	}
-	s.learnCommit(m.Commit)
+	learnCommit(s, m.Commit)
 	switch {
 	case m.Type == MsgRelay:
-		s.relay(m, p)
+		forward(s, m, p)
 	case m.Context != 0:
-		s.acknowledge(m, p)
+		acknowledge(s, m, p)
 	}
 }
 
 // refuseAccept tells a proposer that a higher ballot was promised. The mutant accepts all the same.
-func (s *Paxos) refuseAccept(m *protocol.Message, p Part) {
+func refuseAccept(s *Paxos, m *protocol.Message, p Part) {
 	if s.cfg.Mutant != MutantAcceptBelowPromise || len(m.Entries) == 0 {
 		s.send(proposerOf(m, p), MsgRefused, Part{Ballot: s.acc.Promised})
 		return
 	}
 	for _, e := range m.Entries {
-		if e.Index > s.log.Last() && s.whole(&e) {
+		if e.Index > s.log.Last() && s.acc.Whole(&e) {
 			v := paxos.Vote{Ballot: p.Ballot, Entry: e}
-			s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.Cell(), Entry: s.unstored(e)})
+			s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.Cell(), Entry: s.acc.Unstored(e)})
 			s.acc.Votes[e.Index], s.acc.Top = v, max(s.acc.Top, e.Index)
 		}
 	}
@@ -67,8 +67,8 @@ func (s *Paxos) refuseAccept(m *protocol.Message, p Part) {
 // than what is proposed ahead of decisions.
 const mostAhead = 1 << 20
 
-// accept accepts an entry, unless this member did that already.
-func (s *Paxos) accept(e *protocol.Entry) {
+// acceptEntry accepts an entry, unless this member did that already.
+func acceptEntry(s *Paxos, e *protocol.Entry) {
 	if v, ok := s.acc.Votes[e.Index]; !ok || v.Ballot != s.acc.Promised {
 		s.vote(*e)
 	}
@@ -76,7 +76,7 @@ func (s *Paxos) accept(e *protocol.Entry) {
 
 // acknowledge says how far this member has accepted, when that is durable. Frames that were taken in
 // together are acknowledged together.
-func (s *Paxos) acknowledge(m *protocol.Message, p Part) {
+func acknowledge(s *Paxos, m *protocol.Message, p Part) {
 	said := Part{Ballot: p.Ballot, Slot: s.acc.Reach, Lacking: s.bodies.Missing, Promised: true}
 	if n := len(s.out.Release); n > 0 && s.cfg.Mutant != MutantAcceptedEarly {
 		a := s.out.Release[n-1]
@@ -86,12 +86,12 @@ func (s *Paxos) acknowledge(m *protocol.Message, p Part) {
 			return
 		}
 	}
-	s.answer(m.From, MsgAccepted, said, MutantAcceptedEarly).Context = m.Context
+	sendDurable(s, m.From, MsgAccepted, said, MutantAcceptedEarly).Context = m.Context
 }
 
 // learnCommit learns that the slots up to an index are decided, by the leader whose ballot is promised: as
 // far as this member has accepted there what that leader proposed.
-func (s *Paxos) learnCommit(commit protocol.Index) {
+func learnCommit(s *Paxos, commit protocol.Index) {
 	for next := s.log.Last() + 1; next <= commit; next++ {
 		v, ok := s.acc.Votes[next]
 		if !ok || v.Ballot != s.acc.Promised && s.cfg.Mutant != MutantLearnOlderBallot {
@@ -102,7 +102,7 @@ func (s *Paxos) learnCommit(commit protocol.Index) {
 }
 
 // learnNext takes over what another member says is decided, if it is in the slot after the last.
-func (s *Paxos) learnNext(e *protocol.Entry) {
+func learnNext(s *Paxos, e *protocol.Entry) {
 	if e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
 		s.learn(*e)
 	}
@@ -110,16 +110,16 @@ func (s *Paxos) learnNext(e *protocol.Entry) {
 
 // learnFrom is learnNext for entries that a member tells. It reports false if this member stops, because something else
 // is decided here.
-func (s *Paxos) learnFrom(from protocol.MemberID, e *protocol.Entry) bool {
-	if s.diverges(from, e) {
+func learnFrom(s *Paxos, from protocol.MemberID, e *protocol.Entry) bool {
+	if diverges(s, from, e) {
 		return false
 	}
-	s.learnNext(e)
+	learnNext(s, e)
 	return true
 }
 
 // diverges reports whether a member has decided something else than this one has. Then this member stops.
-func (s *Paxos) diverges(from protocol.MemberID, e *protocol.Entry) bool {
+func diverges(s *Paxos, from protocol.MemberID, e *protocol.Entry) bool {
 	err := s.log.Diverges(s.cfg.Instance, from, e)
 	if err != nil {
 		s.out.Diverged, s.stopped = err, true
@@ -163,10 +163,10 @@ func (s *Paxos) superseded(e *protocol.Entry) {
 	}
 }
 
-func onAsk(s *Paxos, m *protocol.Message, _ Part) { s.tell(m.From, m.Commit) }
+func onAsk(s *Paxos, m *protocol.Message, _ Part) { sendDecided(s, m.From, m.Commit) }
 
-// tell sends a member decided entries after an index, as many as fit into a message, or a snapshot.
-func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
+// sendDecided sends a member decided entries after an index, as many as fit into a message, or a snapshot.
+func sendDecided(s *Paxos, to protocol.MemberID, after protocol.Index) {
 	switch {
 	case after < s.log.Base:
 		s.sendSnapshot(to)
@@ -179,7 +179,7 @@ func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
 func onTell(s *Paxos, m *protocol.Message, _ Part) {
 	before := s.log.Last()
 	for i := range m.Entries {
-		if !s.learnFrom(m.From, &m.Entries[i]) {
+		if !learnFrom(s, m.From, &m.Entries[i]) {
 			return
 		}
 	}
@@ -197,28 +197,28 @@ func (s *Paxos) sendSnapshot(to protocol.MemberID) {
 }
 
 // snapshotSent: the member has it, or will be found to lack it at the next heartbeat.
-func (s *Paxos) snapshotSent(in protocol.SnapshotSent) {
+func snapshotSent(s *Paxos, in protocol.SnapshotSent) {
 	delete(s.streaming, in.To)
-	p := s.peer(in.To)
+	p := s.lead.peer(in.To)
 	if p == nil {
 		return
 	}
 	p.Restart(max(p.Next, in.Index+1))
 	p.Lost, p.LostAt = true, paxos.Stamp(s.now)
-	if in.Index == 0 && s.cannotBring() {
-		s.passOn()
+	if in.Index == 0 && cannotBring(s) {
+		passOn(s)
 	}
 }
 
 // cannotBring reports whether nothing can be decided unless snapshots are sent: no quorum has all that this
 // leader's log begins after. If they cannot be sent either, because the state here is damaged, the others
 // find out without this member what was decided: they accepted it.
-func (s *Paxos) cannotBring() bool {
+func cannotBring(s *Paxos) bool {
 	return s.role == protocol.Leader && protocol.Index(s.acceptors().Agreed(s.accepted)) < s.log.Base
 }
 
 // passOn lets another voter stand, any that answers.
-func (s *Paxos) passOn() {
+func passOn(s *Paxos) {
 	var others []protocol.MemberID
 	for _, p := range s.lead.peers {
 		if s.votes(p.ID) && s.active(p) {
@@ -233,7 +233,7 @@ func (s *Paxos) passOn() {
 
 // snapshotReceived takes a snapshot that is ahead of what is known here to be decided. What was accepted
 // after it stays.
-func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
+func snapshotReceived(s *Paxos, in protocol.SnapshotReceived) {
 	if in.Base.Index <= s.log.Last() {
 		return
 	}

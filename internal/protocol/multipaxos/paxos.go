@@ -41,15 +41,12 @@ type Paxos struct {
 	acc    paxos.Acceptor
 	bodies slots.Bodies
 	// ballot is what the acceptor promised, perhaps to this member itself. One of its own is durable before
-	// it is used. seen is the highest that others said they promised: one of its own is to be above it.
-	ballot, seen paxos.Ballot
+	// it is used.
+	ballot paxos.Ballot
 
-	role   protocol.Role
-	leader protocol.MemberID // who proposes, as far as is known; 0: nobody
-	// heard is when the leader was last heard of, stand when to stand for election.
-	heard, stand time.Duration
-	// granted are the members that would promise, while this member asks.
-	granted []protocol.MemberID
+	role     protocol.Role
+	leader   protocol.MemberID // who proposes, as far as is known; 0: nobody
+	election election
 
 	prop paxos.Proposer
 	lead leading
@@ -124,29 +121,29 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 func (s *Paxos) take(in protocol.Input) {
 	switch in := in.(type) {
 	case *protocol.Message:
-		s.receive(in)
+		receive(s, in)
 	case protocol.Tick:
-		s.mix(in.Random)
+		onTick(s, in.Random)
 	case protocol.Propose:
-		s.propose(in.Entries)
+		onProposeInput(s, in.Entries)
 	case protocol.ProposeChange:
 		s.proposeChange(in)
 	case protocol.Read:
-		s.read(in.Context)
+		onReadInput(s, in.Context)
 	case protocol.Persisted:
-		s.persisted(in.Seq)
+		persisted(s, in.Seq)
 	case protocol.Compact:
 		s.log.Compact(min(in.Index, s.given, s.hard.logged))
 	case protocol.SnapshotReceived:
-		s.snapshotReceived(in)
+		snapshotReceived(s, in)
 	case protocol.SnapshotSent:
-		s.snapshotSent(in)
+		snapshotSent(s, in)
 	case protocol.Unreachable:
-		s.unreachable(in.Member)
+		unreachable(s, in.Member)
 	case protocol.Unsendable:
-		s.unsendable(in)
+		unsendable(s, in)
 	case protocol.Transfer:
-		s.transfer(in)
+		transfer(s, in)
 	case protocol.Stand:
 		if s.ballot == 0 && s.leader == 0 && s.role == protocol.Follower {
 			s.elect(false)
@@ -165,7 +162,7 @@ var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Pa
 	MsgRelay: onAccept, MsgRelayed: onAccept, MsgGathered: onGathered,
 }
 
-func (s *Paxos) receive(m *protocol.Message) {
+func receive(s *Paxos, m *protocol.Message) {
 	if m.Instance != s.cfg.Instance || m.To != s.cfg.Self || m.From == s.cfg.Self {
 		return
 	}
@@ -205,8 +202,8 @@ func (s *Paxos) refuse(context uint64, reason protocol.Reason) {
 	}
 }
 
-// mix adds fresh randomness to the generator.
-func (s *Paxos) mix(random uint64) {
+// onTick adds fresh randomness to the generator.
+func onTick(s *Paxos, random uint64) {
 	s.chance.Mix(random)
 	s.chance.Draw()
 	if s.life == 0 {
@@ -222,7 +219,7 @@ func (s *Paxos) timers() {
 	}
 	if s.role == protocol.Leader {
 		s.tendLead()
-	} else if s.now >= s.stand || s.alone() {
+	} else if s.now >= s.election.stand || s.alone() {
 		s.probe()
 	}
 	s.tendPrepare()
@@ -275,7 +272,7 @@ func (s *Paxos) Status() protocol.Status {
 		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.given, Config: s.conf.Clone(),
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Unwritten: s.given - min(s.given, s.disk.Durable.Last),
-		Lacking:   s.bodies.Missing, Proposed: s.proposing(), Undecided: s.settled() < s.log.Last(),
+		Lacking:   s.bodies.Missing, Proposed: proposedConfig(s), Undecided: s.settled() < s.log.Last(),
 	}
 	if s.role == protocol.Leader {
 		st.K = 1

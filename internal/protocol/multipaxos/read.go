@@ -10,7 +10,7 @@ import (
 // higher one has a promise of one of them. Reads wait while one confirmation is under way; the next one
 // confirms them all. Other members forward reads and keep no state: who asked repeats a read that was lost.
 
-// query is one read that waits at the leader.
+// addQuery is one read that waits at the leader.
 type query struct {
 	context uint64
 	from    protocol.MemberID // Self: asked here
@@ -27,10 +27,10 @@ type reads struct {
 	index protocol.Index
 }
 
-func (s *Paxos) read(context uint64) {
+func onReadInput(s *Paxos, context uint64) {
 	switch {
 	case s.role == protocol.Leader:
-		s.query(query{context: context, from: s.cfg.Self})
+		addQuery(s, query{context: context, from: s.cfg.Self})
 	case s.removed():
 		s.refuse(context, protocol.ReasonRemoved)
 	case s.leader == 0 || s.life == 0:
@@ -46,7 +46,7 @@ func onRead(s *Paxos, m *protocol.Message, p Part) {
 		s.failRead(q, protocol.ReasonNotLeader)
 		return
 	}
-	s.query(q)
+	addQuery(s, q)
 }
 
 // onReadAnswer passes the leader's answer on, unless an earlier life of this member asked.
@@ -60,8 +60,8 @@ func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
 	}
 }
 
-// query takes a read in at the leader.
-func (s *Paxos) query(q query) {
+// addQuery takes a read in at the leader.
+func addQuery(s *Paxos, q query) {
 	rd := &s.lead.reads
 	switch {
 	case s.cfg.Mutant == MutantReadAlone && s.current():
@@ -114,7 +114,7 @@ func (s *Paxos) confirmed() uint64 {
 		if id == s.cfg.Self {
 			return s.lead.round
 		}
-		if p := s.peer(id); p != nil {
+		if p := s.lead.peer(id); p != nil {
 			return p.Round
 		}
 		return 0

@@ -12,14 +12,14 @@ import (
 // Relays in multi-Paxos. Package relay has the rules.
 
 // groupPeers makes the groups anew from the peers that are members.
-func (s *Paxos) groupPeers() {
+func (l *leading) groupPeers(groups int) {
 	var ids []protocol.MemberID
-	for _, p := range s.lead.peers {
+	for _, p := range l.peers {
 		if p.Leaving == 0 {
 			ids = append(ids, p.ID)
 		}
 	}
-	s.lead.relays.Split(ids, s.relayGroups)
+	l.relays.Split(ids, groups)
 }
 
 // bundle puts what the step sends to several members of a group into one message to a relay.
@@ -37,14 +37,14 @@ func (r grouper) Equal(a, b *protocol.Message) bool {
 }
 
 func (r grouper) Fit(id protocol.MemberID) bool {
-	p := r.s.peer(id)
+	p := r.s.lead.peer(id)
 	return p != nil && p.Answered && r.s.now < p.Heard+relay.Recent*r.s.cfg.Heartbeat
 }
 
 func (r grouper) Wrap(via protocol.MemberID, among []*protocol.Message) *protocol.Message {
 	first := among[0]
 	for _, m := range among {
-		if p := r.s.peer(m.To); p != nil && len(m.Entries) > 0 {
+		if p := r.s.lead.peer(m.To); p != nil && len(m.Entries) > 0 {
 			p.SetRelay(via, relay.LastSlot(m))
 		}
 	}
@@ -63,8 +63,8 @@ func proposerOf(m *protocol.Message, p Part) protocol.MemberID {
 	return m.From
 }
 
-// relay passes on what a proposer sent, which this member has accepted itself.
-func (s *Paxos) relay(m *protocol.Message, p Part) {
+// forward passes on what a proposer sent, which this member has accepted itself.
+func forward(s *Paxos, m *protocol.Message, p Part) {
 	part := Part{Ballot: p.Ballot, Members: []protocol.MemberID{m.From}}
 	members := make([]protocol.MemberID, 0, len(p.Members)+1)
 	for _, id := range p.Members {
@@ -82,16 +82,16 @@ func (s *Paxos) relay(m *protocol.Message, p Part) {
 	g := &s.gather
 	g.Begin(m.From, p.Ballot)
 	g.RecordForward(relay.Forwarded{
-		Last: relay.LastSlot(m), Due: s.now + s.patience(), Written: s.disk.Written, Members: append(members, s.cfg.Self),
+		Last: relay.LastSlot(m), Due: s.now + patience(s), Written: s.disk.Written, Members: append(members, s.cfg.Self),
 	}, s.now)
-	s.relayOwn()
+	recordOwn(s)
 }
 
 // patience is how long a relay waits for the members of its group.
-func (s *Paxos) patience() time.Duration { return s.cfg.Heartbeat / 2 }
+func patience(s *Paxos) time.Duration { return s.cfg.Heartbeat / 2 }
 
-// relayOwn takes in what this member itself accepted, as far as that is durable, and tells the proposer if it is time.
-func (s *Paxos) relayOwn() {
+// recordOwn takes in what this member itself accepted, as far as that is durable, and tells the proposer if it is time.
+func recordOwn(s *Paxos) {
 	g, upto := &s.gather, s.stable()
 	if g.Proposer == 0 {
 		return
@@ -107,7 +107,7 @@ func (s *Paxos) relayOwn() {
 	if s.cfg.Mutant == MutantRelayEarly {
 		upto, done = s.acc.Reach, s.disk.Written
 	}
-	g.RecordAnswer(relay.Held{ID: s.cfg.Self, Upto: upto, MissingBodies: s.bodies.Missing}, g.AnsweredUpTo(done), s.now, s.patience())
+	g.RecordAnswer(relay.Held{ID: s.cfg.Self, Upto: upto, MissingBodies: s.bodies.Missing}, g.AnsweredUpTo(done), s.now, patience(s))
 	s.tendRelay()
 }
 
@@ -119,10 +119,10 @@ func (s *Paxos) tendRelay() {
 	}
 }
 
-// gathered reports whether an answer is one that this member gathers for somebody else.
-func (s *Paxos) gathered(m *protocol.Message, p Part) bool {
+// gatherAnswer reports whether an answer is one that this member gathers for somebody else.
+func gatherAnswer(s *Paxos, m *protocol.Message, p Part) bool {
 	g := &s.gather
-	if g.Proposer == 0 || g.Ballot != p.Ballot || !g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot, MissingBodies: p.Lacking}, protocol.Index(m.Context), s.now, s.patience()) {
+	if g.Proposer == 0 || g.Ballot != p.Ballot || !g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot, MissingBodies: p.Lacking}, protocol.Index(m.Context), s.now, patience(s)) {
 		return false
 	}
 	s.tendRelay()
@@ -138,7 +138,7 @@ func onGathered(s *Paxos, m *protocol.Message, p Part) {
 	s.lead.relays.RecordAnswer(m.From, s.now)
 	var told []*paxos.Peer
 	for _, h := range p.Held {
-		peer := s.peer(h.ID)
+		peer := s.lead.peer(h.ID)
 		if peer == nil {
 			continue
 		}
@@ -154,8 +154,8 @@ func onGathered(s *Paxos, m *protocol.Message, p Part) {
 		if s.role != protocol.Leader {
 			return
 		}
-		s.replicateGroup(peer)
-		s.handOver(peer)
+		replicateGroup(s, peer)
+		handOver(s, peer)
 	}
 }
 
@@ -168,7 +168,7 @@ func (s *Paxos) waits(p *paxos.Peer) bool {
 }
 
 // replicateGroup sends a peer what it lacks, and the others of its group, which may have waited for it.
-func (s *Paxos) replicateGroup(p *paxos.Peer) {
+func replicateGroup(s *Paxos, p *paxos.Peer) {
 	g := s.lead.relays.Group(p.ID)
 	s.replicate(p)
 	for _, q := range s.lead.peers {
@@ -178,8 +178,8 @@ func (s *Paxos) replicateGroup(p *paxos.Peer) {
 	}
 }
 
-// stranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
-func (s *Paxos) stranded(via protocol.MemberID) {
+// markStranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
+func markStranded(s *Paxos, via protocol.MemberID) {
 	for _, p := range s.lead.peers {
 		if p.Uses(via) {
 			s.lead.relays.Exclude(via, s.now+s.cfg.ElectionTimeout)

@@ -8,12 +8,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-func (s *Paxos) peer(id protocol.MemberID) *paxos.Peer {
-	i, ok := slices.BinarySearchFunc(s.lead.peers, id, func(p *paxos.Peer, id protocol.MemberID) int { return cmp.Compare(p.ID, id) })
+func (l *leading) peer(id protocol.MemberID) *paxos.Peer {
+	i, ok := slices.BinarySearchFunc(l.peers, id, func(p *paxos.Peer, id protocol.MemberID) int { return cmp.Compare(p.ID, id) })
 	if !ok {
 		return nil
 	}
-	return s.lead.peers[i]
+	return l.peers[i]
 }
 
 func (s *Paxos) active(p *paxos.Peer) bool {
@@ -91,16 +91,16 @@ func (s *Paxos) sendAccept(p *paxos.Peer, entries []protocol.Entry) {
 	}
 }
 
-func (s *Paxos) unreachable(id protocol.MemberID) {
-	if p := s.peer(id); p != nil && len(p.Frames) > 0 {
+func unreachable(s *Paxos, id protocol.MemberID) {
+	if p := s.lead.peer(id); p != nil && len(p.Frames) > 0 {
 		p.MarkLost(s.now)
 	}
-	s.stranded(id)
+	markStranded(s, id)
 }
 
 // unsendable asks for a snapshot in place of entries that are in the log and cannot be read.
-func (s *Paxos) unsendable(in protocol.Unsendable) {
-	if p := s.peer(in.Member); s.role != protocol.Leader || p == nil || p.Match < in.Index {
+func unsendable(s *Paxos, in protocol.Unsendable) {
+	if p := s.lead.peer(in.Member); s.role != protocol.Leader || p == nil || p.Match < in.Index {
 		s.sendSnapshot(in.Member)
 	}
 }

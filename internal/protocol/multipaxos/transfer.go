@@ -16,13 +16,13 @@ type handover struct {
 	again time.Duration
 }
 
-func (s *Paxos) transfer(in protocol.Transfer) {
-	if reason := s.beginTransfer(in.To); reason != protocol.ReasonNone {
+func transfer(s *Paxos, in protocol.Transfer) {
+	if reason := beginTransfer(s, in.To); reason != protocol.ReasonNone {
 		s.refuse(in.Context, reason)
 	}
 }
 
-func (s *Paxos) beginTransfer(to protocol.MemberID) protocol.Reason {
+func beginTransfer(s *Paxos, to protocol.MemberID) protocol.Reason {
 	switch {
 	case s.role != protocol.Leader && s.leader == 0:
 		return protocol.ReasonNoLeader
@@ -33,7 +33,7 @@ func (s *Paxos) beginTransfer(to protocol.MemberID) protocol.Reason {
 	case s.changing(), s.lead.hand.to != 0 && s.lead.hand.to != to:
 		return protocol.ReasonTransferring
 	}
-	p := s.peer(to)
+	p := s.lead.peer(to)
 	if to == 0 {
 		p = s.mostAdvanced()
 	}
@@ -41,7 +41,7 @@ func (s *Paxos) beginTransfer(to protocol.MemberID) protocol.Reason {
 		return protocol.ReasonNotVoter
 	}
 	s.lead.hand = handover{to: p.ID, until: s.now + s.cfg.ElectionTimeout}
-	s.handOver(p)
+	handOver(s, p)
 	return protocol.ReasonNone
 }
 
@@ -63,7 +63,7 @@ func (s *Paxos) mostAdvanced() (best *paxos.Peer) {
 
 // handOver tells the next leader to stand, once it has all that is proposed, and nothing waits. It is told
 // again if it goes on to answer.
-func (s *Paxos) handOver(p *paxos.Peer) {
+func handOver(s *Paxos, p *paxos.Peer) {
 	h := &s.lead.hand
 	if p.ID != h.to || p.Match < s.prop.End || len(s.lead.queue) > 0 || s.now < h.again {
 		return

@@ -77,6 +77,19 @@ func (a *Acceptor) HoldsNow(e *protocol.Entry) bool {
 	return a.Holds(e) && a.Votes[e.Index].Ballot == a.Promised
 }
 
+// Whole reports whether all of an entry is in memory or on the disk.
+func (a *Acceptor) Whole(e *protocol.Entry) bool {
+	return e.Applicable() && (e.BodySize == 0 || e.Form == protocol.FormWhole && (e.Resident() || a.Holds(e)))
+}
+
+// Unstored is an entry as a record has it: with its body unless that is on the disk.
+func (a *Acceptor) Unstored(e protocol.Entry) protocol.Entry {
+	if e.BodySize > 0 && a.Holds(&e) {
+		e.Form, e.Body = protocol.FormNone, nil
+	}
+	return e
+}
+
 // EncodePromise returns the bytes of the promise's cell: the ballot, and whether the segment was started if it was.
 func (a *Acceptor) EncodePromise() protocol.Cell {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(a.Promised))
