@@ -14,11 +14,11 @@ import (
 // broadcast is one member's part in a segment of an epoch: Sequenced Broadcast (docs/internals/iss.md). All members decide
 // each of its slots. What is decided is what the segment's leader proposed there, or ⊥.
 type broadcast struct {
-	s      *ISS
-	turns  epochs.Segment
-	seg    paxos.Segment
-	leader protocol.MemberID
-	life   life
+	s         *ISS
+	turns     epochs.Segment
+	seg       paxos.Segment
+	leader    protocol.MemberID
+	zeroState zeroState
 
 	acc  paxos.Acceptor
 	prop paxos.Proposer
@@ -32,9 +32,9 @@ type broadcast struct {
 	durability
 	// values are what this member proposes under its ballot and is not decided.
 	values map[protocol.Index]protocol.Entry
-	// mine are those of this life under ballot 0 that are not decided. open is their bytes.
-	mine map[protocol.Index]protocol.Entry
-	open int
+	// ownValues are those of this life under ballot 0 that are not decided. open is their bytes.
+	ownValues map[protocol.Index]protocol.Entry
+	open      int
 	// never: in these slots the segment's leader proposes nothing, as its promise declares.
 	never paxos.Spans
 	driving
@@ -48,21 +48,21 @@ type broadcast struct {
 	// nilled is how many slots are known to be ⊥.
 	nilled int
 
-	// driver is who proposes, as far as is known; 0: nobody. heard is when it was last heard of, stand when to
+	// proposer is who proposes, as far as is known; 0: nobody. heard is when it was last heard of, stand when to
 	// suspect it.
-	driver       protocol.MemberID
-	heard, stand time.Duration
+	proposer           protocol.MemberID
+	heardAt, suspectAt time.Duration
 	// seen is the highest ballot that others said they promised.
 	seen paxos.Ballot
 }
 
-// life is what this life of a segment's leader is to ballot 0.
-type life uint8
+// zeroState is what this life of a segment's leader is to ballot 0.
+type zeroState uint8
 
 const (
-	fresh   life = iota // nothing was ever sent under ballot 0
-	active              // this life proposes under it
-	retired             // an earlier life did: this one abstains
+	fresh   zeroState = iota // nothing was ever sent under ballot 0
+	active                   // this life proposes under it
+	retired                  // an earlier life did: this one abstains
 )
 
 // durability is what the disk holds of a segment.
@@ -79,15 +79,15 @@ type durability struct {
 // driving is what a proposer sends its peers.
 type driving struct {
 	// peers are all others, while this member proposes. beat is when the next heartbeat is due.
-	peers []*paxos.Peer
-	beat  time.Duration
-	paces relay.Pacing
-	// driven is what there was to be sent when the peers were last visited, and calm that all of them have got it. Then they
+	peers       []*paxos.Peer
+	heartbeatAt time.Duration
+	pacing      relay.Pacing
+	// covered is what there was to be sent when the peers were last visited, and calm that all of them have got it. Then they
 	// are not visited until something changes.
 	//
 	//	calm: every peer is lost, or its Next > driven.end and its CommitSent ≥ driven.upto
-	driven driven
-	calm   bool
+	covered driven
+	quiet   bool
 	// counted is as of the last count of what a quorum has.
 	//
 	//	if that is what there is now, all that a quorum has is decided as far as it is proposed
@@ -110,7 +110,7 @@ func newBroadcast(s *ISS, leader protocol.MemberID, cells []protocol.Cell) (*bro
 	seg := segmentOf(turns)
 	b := &broadcast{
 		s: s, turns: turns, seg: seg, leader: leader, acc: paxos.NewAcceptor(seg, seg.Before()), prop: paxos.Proposer{Seg: seg}, upto: seg.Before(),
-		decided: map[protocol.Index]protocol.Entry{}, mine: map[protocol.Index]protocol.Entry{},
+		decided: map[protocol.Index]protocol.Entry{}, ownValues: map[protocol.Index]protocol.Entry{},
 	}
 	b.acc.Ahead = map[protocol.Index]bool{}
 	b.catchUp()
@@ -121,9 +121,9 @@ func newBroadcast(s *ISS, leader protocol.MemberID, cells []protocol.Cell) (*bro
 	b.acc.Extend(b.upto)
 	b.held = sbExtent{under: b.acc.Promised, reach: b.acc.Reach}
 	if leader == s.cfg.Self && b.acc.Started {
-		b.life = retired
+		b.zeroState = retired
 	}
-	b.rest()
+	b.resetTimeout()
 	return b, nil
 }
 
@@ -162,15 +162,15 @@ func segmentOf(turns epochs.Segment) paxos.Segment {
 // complete reports whether all slots are decided.
 func (b *broadcast) complete() bool { return b.upto == b.seg.Last }
 
-// knows reports whether a slot is known to be decided.
-func (b *broadcast) knows(i protocol.Index) bool {
+// isDecided reports whether a slot is known to be decided.
+func (b *broadcast) isDecided(i protocol.Index) bool {
 	return i <= b.upto || b.acc.Ahead[i] || i <= b.s.log.Last()
 }
 
 // decide notes what is decided in a slot.
 func (b *broadcast) decide(v protocol.Entry) {
 	i := v.Index
-	if b.knows(i) {
+	if b.isDecided(i) {
 		b.compare(&v)
 		return
 	}
@@ -189,20 +189,20 @@ func (b *broadcast) decide(v protocol.Entry) {
 	}
 	b.acc.Extend(b.upto)
 	if mine, ok := b.values[i]; ok && !paxos.Same(&mine, &v) {
-		b.giveWay()
+		b.stepDown()
 	}
 	delete(b.values, i)
 	if b.prop.Phase != paxos.Idle {
 		b.prop.Forget(b.upto)
 	}
-	if m, ok := b.mine[i]; ok {
-		delete(b.mine, i)
+	if m, ok := b.ownValues[i]; ok {
+		delete(b.ownValues, i)
 		b.open -= m.Bytes()
 		if isNil(&v) {
-			b.s.proposals.lost(m)
+			b.s.proposals.addReturned(m)
 		}
 	}
-	b.s.saw(b, &v)
+	b.s.noteValue(b, &v)
 }
 
 // catchAhead moves upto on over what is decided after it.
@@ -235,7 +235,7 @@ func (b *broadcast) vote(v protocol.Entry) {
 	noted := b.acc.Accept(&v, b.upto)
 	b.s.top = max(b.s.top, v.Index) // also of ⊥: at the end of an epoch readers have to know of it (R9)
 	b.s.record(protocol.Record{Kind: protocol.RecordCell, Cell: noted.Cell(), Entry: stored})
-	b.s.saw(b, &v)
+	b.s.noteValue(b, &v)
 }
 
 // writePromise makes durable what is promised, and whether ballot 0 was begun.
@@ -249,37 +249,37 @@ func (b *broadcast) promiseTo(from protocol.MemberID, ballot paxos.Ballot) {
 		return
 	}
 	if b.prop.Phase != paxos.Idle {
-		b.giveWay()
+		b.stepDown()
 	}
-	b.driver, b.heard = from, b.s.now
+	b.proposer, b.heardAt = from, b.s.now
 	b.acc.Promise(ballot, b.upto)
 	b.writePromise()
 	b.s.ending = true // nobody waits for the epoch's end longer than it takes
 }
 
-// giveWay ends what this member proposes. It also does so when it learns that something else was decided in a slot in
+// stepDown ends what this member proposes. It also does so when it learns that something else was decided in a slot in
 // which it proposed. Some others may have accepted its value, and would take that as decided if this member told them
 // under its ballot up to where it knows everything to be decided.
-func (b *broadcast) giveWay() {
+func (b *broadcast) stepDown() {
 	b.prop, b.values, b.peers, b.never = paxos.Proposer{Seg: b.seg}, nil, nil, nil
-	b.rest()
+	b.resetTimeout()
 }
 
-// rest postpones suspicion. Chance keeps members apart, further with each ballot that did not decide all: where promises
+// resetTimeout postpones suspicion. Chance keeps members apart, further with each ballot that did not decide all: where promises
 // take long, members would else take ballots from each other for ever.
-func (b *broadcast) rest() {
+func (b *broadcast) resetTimeout() {
 	t := b.s.cfg.ElectionTimeout
-	b.stand = b.s.now + t + time.Duration(b.s.chance.Draw()%(uint64(t)<<min(b.acc.Promised.Number(), mostDoubled)))
+	b.suspectAt = b.s.now + t + time.Duration(b.s.chance.Draw()%(uint64(t)<<min(b.acc.Promised.Number(), mostDoubled)))
 }
 
 // mostDoubled is how often the part of the timeout that chance draws is doubled at most.
 const mostDoubled = 4
 
-// hear takes notice of who proposes.
-func (b *broadcast) hear(from protocol.MemberID) {
-	b.driver, b.heard = from, b.s.now
+// noteProposer takes notice of who proposes.
+func (b *broadcast) noteProposer(from protocol.MemberID) {
+	b.proposer, b.heardAt = from, b.s.now
 	if b.prop.Phase == paxos.Idle {
-		b.rest()
+		b.resetTimeout()
 	}
 }
 
@@ -359,12 +359,12 @@ func (b *broadcast) answer(to protocol.MemberID, t protocol.MessageType, p Part,
 	return b.release(to, t, p)
 }
 
-// pass takes in that the log begins after some slots of the segment.
-func (b *broadcast) pass() {
+// skipToBase takes in that the log begins after some slots of the segment.
+func (b *broadcast) skipToBase() {
 	b.catchUp()
 	for i := b.seg.First; i <= min(b.s.log.Base, b.seg.Last); i = b.seg.After(i) {
 		if _, ok := b.values[i]; ok { // somebody else had it decided, and this member does not know as what
-			b.giveWay()
+			b.stepDown()
 		}
 	}
 	b.catchAhead()

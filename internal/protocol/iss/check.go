@@ -32,8 +32,8 @@ func checkLog(s *ISS) error {
 		return err
 	}
 	switch h := &s.hard; {
-	case s.given > s.settled() || s.given < s.settled() && s.out != nil:
-		return fmt.Errorf("settled %d, handed over %d", s.settled(), s.given)
+	case s.committed > s.settled() || s.committed < s.settled() && s.out != nil:
+		return fmt.Errorf("settled %d, handed over %d", s.settled(), s.committed)
 	case h.logged > s.log.Last() || h.commit > h.logged:
 		return fmt.Errorf("disk: written %d of %d, decided %d", h.logged, s.log.Last(), h.commit)
 	case len(s.conf.Members) > 0:
@@ -50,8 +50,8 @@ func checkEpoch(s *ISS) error {
 		return err
 	}
 	switch e := s.history.Epoch(); {
-	case s.due > 0 && (s.own == nil || !s.own.zero() || s.due > s.now+s.cfg.SkipWait):
-		return fmt.Errorf("free slots wait until %s, it is %s", s.due, s.now)
+	case s.fillAt > 0 && (s.own == nil || !s.own.zero() || s.fillAt > s.now+s.cfg.SkipWait):
+		return fmt.Errorf("free slots wait until %s, it is %s", s.fillAt, s.now)
 	case s.unsettled > 0 && s.unsettled != s.log.ConfigAt:
 		return fmt.Errorf("the change %d was made before %d was settled (R2)", s.log.ConfigAt, s.unsettled)
 	case e != s.epoch || s.history.Next() > s.log.Last()+1:
@@ -75,17 +75,17 @@ func checkQueue(s *ISS) error {
 
 func checkTold(s *ISS) error {
 	told := 0
-	for _, m := range s.catchUp.told {
+	for _, m := range s.catchUp.pending {
 		told += paxos.Bytes(m.Entries)
 	}
-	if told != s.catchUp.toldBytes || told > s.cfg.MaxInflightBytes {
-		return fmt.Errorf("%d bytes were told early, says %d", told, s.catchUp.toldBytes)
+	if told != s.catchUp.pendingBytes || told > s.cfg.MaxInflightBytes {
+		return fmt.Errorf("%d bytes were told early, says %d", told, s.catchUp.pendingBytes)
 	}
 	for _, o := range s.others {
 		if o.has > o.commit {
 			return fmt.Errorf("%s has %d, more than it ever said: %d", o.id, o.has, o.commit)
 		}
-		if err := o.telling.check(); err != nil {
+		if err := o.sending.check(); err != nil {
 			return fmt.Errorf("telling %s: %w", o.id, err)
 		}
 	}
@@ -93,7 +93,7 @@ func checkTold(s *ISS) error {
 }
 
 // check verifies that flights follow each other and what was asked for.
-func (t *telling) check() error {
+func (t *sending) check() error {
 	bytes, after := 0, t.after
 	for _, f := range t.flights {
 		if f.Last <= after {
@@ -107,7 +107,7 @@ func (t *telling) check() error {
 	return nil
 }
 
-// check verifies the invariants of a segment.
+// checkSegment verifies the invariants of a segment.
 func checkSegment(b *broadcast) error {
 	if err := checkDecided(b); err != nil {
 		return err
@@ -155,7 +155,7 @@ func checkDecided(b *broadcast) error {
 	if decided != len(b.decided) || ahead != len(b.acc.Ahead) {
 		return fmt.Errorf("%d slots are decided and %d ahead after %d, says %d and %d", decided, ahead, last, len(b.decided), len(b.acc.Ahead))
 	}
-	if next := b.seg.After(b.upto); next <= b.seg.Last && b.knows(next) {
+	if next := b.seg.After(b.upto); next <= b.seg.Last && b.isDecided(next) {
 		return fmt.Errorf("slot %d is decided, says %d", next, b.upto)
 	}
 	return nil
@@ -167,10 +167,10 @@ func checkProposer(b *broadcast) error {
 		return fmt.Errorf("does not propose, but has %d peers and %d values", len(b.peers), len(b.values))
 	case b.prop.Phase != paxos.Idle && b.prop.Ballot != b.acc.Promised:
 		return fmt.Errorf("proposes under %s, promised %s", b.prop.Ballot, b.acc.Promised)
-	case b.calm && slices.ContainsFunc(b.peers, func(p *paxos.Peer) bool { return !b.rests(p) }):
-		return fmt.Errorf("rests, although there is something to be sent up to %+v", b.driven)
-	case b.zero() && b.life != active:
-		return fmt.Errorf("proposes under ballot 0 in life %d", b.life)
+	case b.quiet && slices.ContainsFunc(b.peers, func(p *paxos.Peer) bool { return !b.upToDate(p) }):
+		return fmt.Errorf("rests, although there is something to be sent up to %+v", b.covered)
+	case b.zero() && b.zeroState != active:
+		return fmt.Errorf("proposes under ballot 0 in life %d", b.zeroState)
 	}
 	if b.prop.Phase == paxos.Ready && b.counts() == b.counted {
 		for i := b.seg.After(b.upto); i <= min(b.agreed(), b.prop.End); i = b.seg.After(i) {
@@ -180,18 +180,18 @@ func checkProposer(b *broadcast) error {
 		}
 	}
 	for i := b.seg.After(b.upto); b.prop.Phase == paxos.Ready && i <= b.prop.End; i = b.seg.After(i) {
-		if _, ok := b.values[i]; !ok && !b.knows(i) {
+		if _, ok := b.values[i]; !ok && !b.isDecided(i) {
 			return fmt.Errorf("slot %d of %d has no value", i, b.prop.End)
 		}
 	}
 	open, mine := 0, 0
 	for i := b.seg.After(b.upto); i <= b.seg.Last; i = b.seg.After(i) {
-		if e, ok := b.mine[i]; ok && !b.knows(i) {
+		if e, ok := b.ownValues[i]; ok && !b.isDecided(i) {
 			open, mine = open+e.Bytes(), mine+1
 		}
 	}
-	if open != b.open || mine != len(b.mine) {
-		return fmt.Errorf("%d entries of %d bytes are proposed, says %d of %d", mine, open, len(b.mine), b.open)
+	if open != b.open || mine != len(b.ownValues) {
+		return fmt.Errorf("%d entries of %d bytes are proposed, says %d of %d", mine, open, len(b.ownValues), b.open)
 	}
 	return nil
 }

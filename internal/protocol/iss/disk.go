@@ -9,8 +9,8 @@ import (
 // hard is what was written of the log and the hard state.
 type hard struct {
 	// commit is how many slots the disk is told to be settled, and noted when it was.
-	commit protocol.Index
-	noted  time.Duration
+	commit  protocol.Index
+	savedAt time.Duration
 	// logged: the entries up to here were written. What is decided after it stands in cells of a quorum, and is
 	// written with whatever is written next. hurry: some of it is in no cell here.
 	logged protocol.Index
@@ -67,7 +67,7 @@ func (t *epochState) holder(i protocol.Index) *broadcast {
 // writeState makes durable how many slots are decided.
 func (s *ISS) writeState() {
 	s.logAll()
-	s.hard.commit, s.hard.noted = s.settled(), s.now
+	s.hard.commit, s.hard.savedAt = s.settled(), s.now
 	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.number()), Commit: s.hard.commit}})
 }
 

@@ -14,7 +14,7 @@ import (
 // track makes peers of all others.
 func (b *broadcast) track() {
 	known := b.peers
-	b.peers, b.calm, b.counted = nil, false, counted{}
+	b.peers, b.quiet, b.counted = nil, false, counted{}
 	for _, o := range b.s.others {
 		at := slices.IndexFunc(known, func(p *paxos.Peer) bool { return p.ID == o.id })
 		if at >= 0 {
@@ -26,7 +26,7 @@ func (b *broadcast) track() {
 }
 
 func (b *broadcast) peer(id protocol.MemberID) *paxos.Peer {
-	if at := b.s.usual(id); at >= 0 && at < len(b.peers) && b.peers[at].ID == id {
+	if at := b.s.usualPlace(id); at >= 0 && at < len(b.peers) && b.peers[at].ID == id {
 		return b.peers[at]
 	}
 	at, ok := slices.BinarySearchFunc(b.peers, id, func(p *paxos.Peer, id protocol.MemberID) int { return cmp.Compare(p.ID, id) })
@@ -36,8 +36,8 @@ func (b *broadcast) peer(id protocol.MemberID) *paxos.Peer {
 	return b.peers[at]
 }
 
-// putUp proposes an entry under this member's ballot.
-func (b *broadcast) putUp(e protocol.Entry) {
+// addValue proposes an entry under this member's ballot.
+func (b *broadcast) addValue(e protocol.Entry) {
 	if b.values == nil {
 		b.values = map[protocol.Index]protocol.Entry{}
 	}
@@ -85,8 +85,8 @@ func (b *broadcast) agreed() protocol.Index {
 // member's disk has. Zero: a peer has more since.
 type counted struct{ end, upto, stable protocol.Index }
 
-// took takes in that a peer has all slots up to one.
-func (b *broadcast) took(p *paxos.Peer, match protocol.Index) {
+// acknowledged takes in that a peer has all slots up to one.
+func (b *broadcast) acknowledged(p *paxos.Peer, match protocol.Index) {
 	had := p.Match
 	p.Acknowledge(false, match, b.prop.End)
 	if p.Match > had {
@@ -94,22 +94,22 @@ func (b *broadcast) took(p *paxos.Peer, match protocol.Index) {
 	}
 }
 
-// drive sends all peers what they lack.
-func (b *broadcast) drive() {
+// replicateAll sends all peers what they lack.
+func (b *broadcast) replicateAll() {
 	if b.prop.Phase != paxos.Ready || b.prop.Ballot == 0 && !b.begun() {
 		return
 	}
 	now := driven{b.prop.End, b.upto, b.nilled}
-	if b.calm && now == b.driven {
+	if b.quiet && now == b.covered {
 		return
 	}
-	news := b.driven.nilled != b.nilled
-	b.driven, b.calm, b.frame = now, true, paxos.Frame{}
+	news := b.covered.nilled != b.nilled
+	b.covered, b.quiet, b.frame = now, true, paxos.Frame{}
 	for _, p := range b.peers {
-		if b.s.follows(p.ID) {
+		if b.s.inReach(p.ID) {
 			b.replicate(p, news)
 		}
-		b.calm = b.calm && b.rests(p)
+		b.quiet = b.quiet && b.upToDate(p)
 	}
 }
 
@@ -119,9 +119,9 @@ type driven struct {
 	nilled    int
 }
 
-// rests reports whether there is nothing to be sent to a peer, as long as nothing changes.
-func (d *driving) rests(p *paxos.Peer) bool {
-	return p.Lost || p.Next > d.driven.end && p.CommitSent >= d.driven.upto
+// upToDate reports whether there is nothing to be sent to a peer, as long as nothing changes.
+func (d *driving) upToDate(p *paxos.Peer) bool {
+	return p.Lost || p.Next > d.covered.end && p.CommitSent >= d.covered.upto
 }
 
 // replicate sends a peer what it lacks, as far as its window allows, and else what is decided.
@@ -139,7 +139,7 @@ func (b *broadcast) replicate(p *paxos.Peer, news bool) {
 		if len(p.Frames) >= b.s.depth(p) {
 			return
 		}
-		if b.paces.Hold(b.s.relays.Group(p.ID), p, b.peers, b.s.now, b.s.cfg.Heartbeat, func(q *paxos.Peer) bool { return len(q.Frames) < b.s.depth(q) }) {
+		if b.pacing.Hold(b.s.relays.Group(p.ID), p, b.peers, b.s.now, b.s.cfg.Heartbeat, func(q *paxos.Peer) bool { return len(q.Frames) < b.s.depth(q) }) {
 			return
 		}
 		if len(p.Frames) > 0 && p.Bytes+f.Bytes > b.s.cfg.MaxInflightBytes {
@@ -191,7 +191,7 @@ func (b *broadcast) frameAfter(from, end protocol.Index) (f paxos.Frame) {
 	f.After, f.End = from-1, from-1
 	for i := b.seg.After(from - 1); i <= end; i = b.seg.After(i) {
 		v, ok := b.value(i)
-		if !ok || isNil(&v) && b.knows(i) {
+		if !ok || isNil(&v) && b.isDecided(i) {
 			f.End = i
 			continue
 		}
@@ -211,7 +211,7 @@ func (b *broadcast) frameAfter(from, end protocol.Index) (f paxos.Frame) {
 func (b *broadcast) sendAccept(p *paxos.Peer, entries []protocol.Entry, asks bool) {
 	p.CommitSent = b.upto
 	part := Part{Segment: b.seg.First, Upto: b.upto, Ballot: b.prop.Ballot, Slot: p.Match, Nil: b.nils.After(b.s.hasOf(p.ID))}
-	m := b.waiting(p)
+	m := b.unsentAccept(p)
 	switch {
 	case m != nil && !asks:
 		said := m.Part.(*Part)
@@ -231,24 +231,24 @@ func (b *broadcast) sendAccept(p *paxos.Peer, entries []protocol.Entry, asks boo
 	}
 }
 
-// waiting is the last message to a peer about what is proposed, if it has not left yet; else nil. Where there are relays,
+// unsentAccept is the last message to a peer about what is proposed, if it has not left yet; else nil. Where there are relays,
 // messages that are equal are more use.
-func (b *broadcast) waiting(p *paxos.Peer) *protocol.Message {
+func (b *broadcast) unsentAccept(p *paxos.Peer) *protocol.Message {
 	if at, out := p.LastAcceptAt, b.s.out.Send; p.LastAccept != nil && at < len(out) && out[at] == p.LastAccept && len(b.s.relays.Groups) == 0 {
 		return p.LastAccept
 	}
 	return nil
 }
 
-// tendDrive asks peers from time to time what they have, if something is missing there. What was lost is found out
+// sendHeartbeats asks peers from time to time what they have, if something is missing there. What was lost is found out
 // so. An elected proposer makes itself heard anyway.
-func (b *broadcast) tendDrive() {
-	if b.s.now < b.beat {
+func (b *broadcast) sendHeartbeats() {
+	if b.s.now < b.heartbeatAt {
 		return
 	}
-	b.beat = b.s.now + b.s.cfg.Heartbeat
+	b.heartbeatAt = b.s.now + b.s.cfg.Heartbeat
 	for _, p := range b.peers {
-		if b.s.follows(p.ID) && (p.Match < b.prop.End || p.Lost || b.prop.Ballot > 0) && (b.prop.Ballot > 0 || b.begun()) {
+		if b.s.inReach(p.ID) && (p.Match < b.prop.End || p.Lost || b.prop.Ballot > 0) && (b.prop.Ballot > 0 || b.begun()) {
 			b.sendAccept(p, nil, true)
 		}
 	}
@@ -261,25 +261,25 @@ func onAccepted(b *broadcast, m *protocol.Message, p *Part) {
 	}
 	peer := b.peer(m.From)
 	if peer == nil || b.prop.Phase != paxos.Ready || p.Ballot != b.prop.Ballot {
-		b.votes.heard(m.From, p.Ballot, p.Slot)
-		b.s.hearUsed(min(p.Slot, b.seg.Last))
+		b.votes.record(m.From, p.Ballot, p.Slot)
+		b.s.noteUsed(min(p.Slot, b.seg.Last))
 		b.learnVoted()
 		return
 	}
-	b.took(peer, p.Slot)
+	b.acknowledged(peer, p.Slot)
 	if m.Context != 0 && m.Context <= paxos.Stamp(b.s.now) {
 		peer.RecordTrip(b.s.now - time.Duration(m.Context-1))
-		b.s.measured(peer)
+		b.s.recordTrip(peer)
 		long := b.s.relays.LossTimeout(peer, &b.s.cfg, b.s.now, bundler{b.s}.Fit)
 		lost := peer.Gap(m.Context, p.Hint, long)
 		switch {
 		case !lost && (!peer.Lost || m.Context <= peer.LostAt):
 		case b.seg.After(p.Hint) <= b.s.log.Last():
-			b.s.tell(m.From, m.Commit) // it lacks what is in the log, and cannot say what it has after that
+			b.s.sendEntries(m.From, m.Commit) // it lacks what is in the log, and cannot say what it has after that
 		default: // the oldest frame in flight never arrived
 			b.s.relays.ReportLost(peer, b.s.now+b.s.cfg.ElectionTimeout)
 			peer.Restart(b.seg.After(max(p.Hint, peer.Match)))
-			b.calm = false
+			b.quiet = false
 		}
 	}
 	b.progress()
@@ -289,6 +289,6 @@ func onAccepted(b *broadcast, m *protocol.Message, p *Part) {
 func onRefused(b *broadcast, _ *protocol.Message, p *Part) {
 	b.seen = max(b.seen, p.Ballot)
 	if b.prop.Phase != paxos.Idle && p.Ballot > b.prop.Ballot {
-		b.giveWay()
+		b.stepDown()
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// take takes an entry of the log into what follows from it.
-func (s *ISS) take(e *protocol.Entry) {
+// applyEntry takes an entry of the log into what follows from it.
+func (s *ISS) applyEntry(e *protocol.Entry) {
 	if s.epoch == nil {
 		return
 	}
@@ -16,13 +16,13 @@ func (s *ISS) take(e *protocol.Entry) {
 	if e.Kind == protocol.EntryConfig {
 		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
 	}
-	s.follow(e)
+	s.advanceHistory(e)
 	if s.history.Epoch() != was {
 		s.force = s.conf
 	}
 }
 
-func (s *ISS) follow(e *protocol.Entry) {
+func (s *ISS) advanceHistory(e *protocol.Entry) {
 	if s.unsettled > 0 && !isNil(e) && s.history.Epoch().First > s.unsettled {
 		s.unsettled = 0
 	}
@@ -40,7 +40,7 @@ func (s *ISS) follow(e *protocol.Entry) {
 // open begins the epoch of the slot after the log's last. cells are those of an earlier life.
 func (s *ISS) open(cells []protocol.Cell) error {
 	s.epoch = s.history.Epoch()
-	s.parts, s.own, s.used, s.ending, s.due = nil, nil, 0, false, 0
+	s.parts, s.own, s.used, s.ending, s.fillAt = nil, nil, 0, false, 0
 	if s.epoch == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (s *ISS) open(cells []protocol.Cell) error {
 	if s.cfg.Mutant == MutantElectTooFew {
 		s.elects = s.decides
 	}
-	s.meet()
+	s.updateMembers()
 	for _, id := range s.epoch.Leaders {
 		b, err := newBroadcast(s, id, cells)
 		if err != nil {
@@ -82,8 +82,8 @@ func staleCells(cells []protocol.Cell, last protocol.Index, epoch *epochs.Epoch)
 	return stale
 }
 
-// saw takes notice of a value in a slot of a segment.
-func (t *epochState) saw(b *broadcast, v *protocol.Entry) {
+// noteValue takes notice of a value in a slot of a segment.
+func (t *epochState) noteValue(b *broadcast, v *protocol.Entry) {
 	if !isNil(v) {
 		t.top = max(t.top, v.Index)
 	}
@@ -93,9 +93,9 @@ func (t *epochState) saw(b *broadcast, v *protocol.Entry) {
 	t.ending = t.ending || v.Index == b.seg.Last || v.Kind == protocol.EntryConfig
 }
 
-// hearUsed takes notice of a slot of the epoch up to which others have values, or votes for them. Who proposed them may have no
+// noteUsed takes notice of a slot of the epoch up to which others have values, or votes for them. Who proposed them may have no
 // link with this member. It must use up its free slots before them all the same: nobody else can, before it is suspected.
-func (s *ISS) hearUsed(to protocol.Index) {
+func (s *ISS) noteUsed(to protocol.Index) {
 	if to <= s.used || s.holder(to) == nil || s.cfg.Mutant == MutantUsedUnheard {
 		return
 	}
@@ -103,16 +103,16 @@ func (s *ISS) hearUsed(to protocol.Index) {
 	s.ending = s.ending || to == s.holder(to).seg.Last
 }
 
-// lead does what this member's segment asks for: it begins ballot 0, proposes what waits, and keeps up with the
+// proposeOwn does what this member's segment asks for: it begins ballot 0, proposes what waits, and keeps up with the
 // others. Free slots before a value of another segment would only hold that up. If the epoch is ending, all are used
 // up.
-func (s *ISS) lead() {
+func (s *ISS) proposeOwn() {
 	b := s.own
 	if b == nil {
 		return
 	}
-	if b.quits() {
-		s.due = 0
+	if b.quitsBallotZero() {
+		s.fillAt = 0
 		b.elect()
 		return
 	}
@@ -122,27 +122,27 @@ func (s *ISS) lead() {
 	s.fill(b)
 	switch {
 	case !b.zero():
-		s.due = 0
+		s.fillAt = 0
 	case s.ending:
-		s.useUp(b, paxos.Beyond)
+		s.fillBefore(b, paxos.Beyond)
 	default:
-		s.useUp(b, s.used)
+		s.fillBefore(b, s.used)
 	}
 }
 
-// useUp uses up the free slots before one. With SkipWait it first waits for commands to fill them with, from the moment
+// fillBefore uses up the free slots before one. With SkipWait it first waits for commands to fill them with, from the moment
 // on from which they hold others up. A command that comes meanwhile does not make the wait any longer, so a value of
 // another leader waits once.
-func (s *ISS) useUp(b *broadcast, to protocol.Index) {
+func (s *ISS) fillBefore(b *broadcast, to protocol.Index) {
 	switch {
-	case !b.room() || b.seg.After(b.prop.End) >= to:
-		s.due = 0
+	case !b.hasFreeSlot() || b.seg.After(b.prop.End) >= to:
+		s.fillAt = 0
 		return
-	case s.due == 0 && s.cfg.SkipWait > 0:
-		s.due = s.now + s.cfg.SkipWait
+	case s.fillAt == 0 && s.cfg.SkipWait > 0:
+		s.fillAt = s.now + s.cfg.SkipWait
 	}
-	if s.now >= s.due {
-		s.due = 0
+	if s.now >= s.fillAt {
+		s.fillAt = 0
 		b.skipTo(to)
 	}
 }
@@ -155,7 +155,7 @@ func (s *ISS) advance() bool {
 		if i > b.upto {
 			return false
 		}
-		s.put(b, i)
+		s.appendSlot(b, i)
 		if s.log.Last() == b.turns.Epoch().Last {
 			return true
 		}
@@ -163,29 +163,29 @@ func (s *ISS) advance() bool {
 	return false
 }
 
-// learn appends what is decided in the slot after the log's last.
-func (s *ISS) learn(e protocol.Entry) {
+// appendDecided appends what is decided in the slot after the log's last.
+func (s *ISS) appendDecided(e protocol.Entry) {
 	b := s.parts[s.epoch.Place(e.Index)]
-	if !b.knows(e.Index) {
+	if !b.isDecided(e.Index) {
 		b.decide(e)
 	} else {
 		b.compare(&e)
 	}
-	s.put(b, e.Index)
+	s.appendSlot(b, e.Index)
 }
 
-// put appends what is decided in the slot after the log's last, of a segment.
-func (s *ISS) put(b *broadcast, i protocol.Index) {
+// appendSlot appends what is decided in the slot after the log's last, of a segment.
+func (s *ISS) appendSlot(b *broadcast, i protocol.Index) {
 	e := b.decided[i]
 	delete(b.decided, i)
 	s.hard.hurry = s.hard.hurry || !isNil(&e) && !b.acc.Holds(&e)
 	s.log.Append(e)
 	s.counter.count(&e)
-	s.catchUp.grown, s.catchUp.pause = s.now, 0
+	s.catchUp.grewAt, s.catchUp.retryAfter = s.now, 0
 	s.bodies.Learned(&e)
-	s.take(&e)
+	s.applyEntry(&e)
 	if e.Kind == protocol.EntryConfig {
-		s.meet()
+		s.updateMembers()
 	}
 	if s.history.Epoch() != s.epoch {
 		s.end()
@@ -197,7 +197,7 @@ func (s *ISS) put(b *broadcast, i protocol.Index) {
 func (s *ISS) end() {
 	for _, b := range s.parts {
 		if b.prop.Phase == paxos.Ready {
-			b.drive()
+			b.replicateAll()
 			s.noteUnsent(b)
 		}
 	}
@@ -211,7 +211,7 @@ func (s *ISS) end() {
 	}
 	s.proposals.requeue()
 	_ = s.open(nil) // without cells nothing can be wrong with them
-	s.handOn()
+	s.forwardQueue()
 	early := s.early
 	s.early, s.earlyBytes = nil, 0
 	for _, m := range early {
@@ -240,22 +240,22 @@ const mostEarly = 16 << 20
 // partMemory is about what a part of a message takes in memory.
 const partMemory = 200
 
-// keep keeps a message of the next epoch. What does not fit is sent again.
-func (s *ISS) keep(m *protocol.Message) {
-	s.trails(m)
+// keepEarly keeps a message of the next epoch. What does not fit is sent again.
+func (s *ISS) keepEarly(m *protocol.Message) {
+	s.requestIfBehind(m)
 	bytes := protocol.MessageHeadSize + partMemory + paxos.Bytes(m.Entries)
 	if s.earlyBytes+bytes <= mostEarly {
 		s.early, s.earlyBytes = append(s.early, m), s.earlyBytes+bytes
 	}
 }
 
-// trails takes notice that somebody has ended the epoch that is under way here. If nothing was learned for a round trip,
+// requestIfBehind takes notice that somebody has ended the epoch that is under way here. If nothing was learned for a round trip,
 // what the others told of its end was lost or did not fit, and this member asks.
-func (s *ISS) trails(m *protocol.Message) {
+func (s *ISS) requestIfBehind(m *protocol.Message) {
 	o := s.other(m.From)
-	if o == nil || m.Commit <= s.log.Last() || s.now < s.catchUp.grown+o.trip || s.now < s.catchUp.asked+s.catchUp.pause {
+	if o == nil || m.Commit <= s.log.Last() || s.now < s.catchUp.grewAt+o.trip || s.now < s.catchUp.requestedAt+s.catchUp.retryAfter {
 		return
 	}
-	s.catchUp.pause = min(max(2*s.catchUp.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
-	s.ask(m.From)
+	s.catchUp.retryAfter = min(max(2*s.catchUp.retryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+	s.requestEntries(m.From)
 }

@@ -26,8 +26,8 @@ type ISS struct {
 	out *protocol.Effects
 
 	chance slots.Chance
-	// life is drawn at the first tick; 0 before. It marks the questions of this life of the member.
-	life uint64
+	// incarnation is drawn at the first tick; 0 before. It marks the questions of this life of the member.
+	incarnation uint64
 
 	log    slots.Log
 	disk   slots.Disk
@@ -40,8 +40,8 @@ type ISS struct {
 	//
 	//	unsettled is 0 or the last configuration in the log (R2)
 	unsettled protocol.Index
-	// given is how far Effects.Commit went; equal to settled() between steps.
-	given protocol.Index
+	// committed is how far Effects.Commit went; equal to settled() between steps.
+	committed protocol.Index
 
 	epochState
 	members
@@ -74,8 +74,8 @@ type epochState struct {
 	// segments.
 	used   protocol.Index
 	ending bool
-	// due is when this member uses up free slots that others wait for; 0: there are none.
-	due time.Duration
+	// fillAt is when this member uses up free slots that others wait for; 0: there are none.
+	fillAt time.Duration
 	// top is the last slot in which anything but a skip is known, as far as later ones may not be in the log.
 	top protocol.Index
 	// early are messages of the next epoch, of earlyBytes.
@@ -94,7 +94,7 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 		return nil, err
 	}
 	s := &ISS{
-		cfg: cfg, set: set, quorums: quorums, chance: slots.Chance(cfg.Self), given: rec.Base.Index,
+		cfg: cfg, set: set, quorums: quorums, chance: slots.Chance(cfg.Self), committed: rec.Base.Index,
 		epochState: epochState{top: rec.Base.Index}, members: members{self: cfg.Self, relayGroups: relay.Groups.In(cfg.Own)},
 		catchUp: catchUp{streaming: map[protocol.MemberID]bool{}},
 	}
@@ -103,7 +103,7 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 	}
 	s.epoch, s.force = s.history.Epoch(), slots.Numbered(rec.Base.Config)
 	s.conf = s.force
-	had, err := slots.Recover(&rec, cfg.CacheBytes, func(e *protocol.Entry) { s.take(e) })
+	had, err := slots.Recover(&rec, cfg.CacheBytes, func(e *protocol.Entry) { s.applyEntry(e) })
 	if err != nil {
 		return nil, err
 	}
@@ -143,9 +143,9 @@ func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) 
 	s.from = 0
 	sent, released := len(out.Send), len(out.Release)
 	leader, term, conf, routed, routedAt := s.leads(), s.term(), s.log.ConfigAt, s.proposals.routed, s.proposals.routedAt
-	s.input(in)
-	s.tend()
-	s.give()
+	s.handle(in)
+	s.runTimers()
+	s.emitCommitted()
 	s.flush()
 	for _, b := range s.parts {
 		if s.disk.Wrote() {
@@ -161,7 +161,7 @@ func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) 
 	s.out = nil
 }
 
-func (s *ISS) input(in protocol.Input) {
+func (s *ISS) handle(in protocol.Input) {
 	switch in := in.(type) {
 	case *protocol.Message:
 		s.receive(in)
@@ -176,7 +176,7 @@ func (s *ISS) input(in protocol.Input) {
 	case protocol.Persisted:
 		persisted(s, in.Seq)
 	case protocol.Compact:
-		s.log.Compact(min(in.Index, s.given, s.hard.logged))
+		s.log.Compact(min(in.Index, s.committed, s.hard.logged))
 	case protocol.SnapshotReceived:
 		snapshotReceived(s, in)
 	case protocol.SnapshotSent:
@@ -199,52 +199,52 @@ func (s *ISS) input(in protocol.Input) {
 func (s *ISS) tick(random uint64) {
 	s.chance.Mix(random)
 	s.chance.Draw()
-	if s.life == 0 {
-		s.life = s.chance.Draw() | 1
+	if s.incarnation == 0 {
+		s.incarnation = s.chance.Draw() | 1
 		for _, b := range s.parts {
-			b.rest() // the first deadlines were drawn without chance
+			b.resetTimeout() // the first deadlines were drawn without chance
 		}
 	}
 }
 
-// tend does what is due, and what follows from the step's input.
-func (s *ISS) tend() {
-	if s.life == 0 || s.epoch == nil {
-		if s.life != 0 {
-			s.tendLearn()
+// runTimers does what is due, and what follows from the step's input.
+func (s *ISS) runTimers() {
+	if s.incarnation == 0 || s.epoch == nil {
+		if s.incarnation != 0 {
+			s.runHeartbeat()
 		}
 		return
 	}
 	for {
-		s.lead()
+		s.proposeOwn()
 		for _, b := range s.parts {
-			b.tend()
+			b.runTimers()
 		}
 		if !s.advance() {
 			break
 		}
 	}
-	s.tendReads()
-	s.tendLearn()
-	if s.settled() > s.hard.commit && s.now >= s.hard.noted+s.cfg.Heartbeat {
+	s.advanceReads()
+	s.runHeartbeat()
+	if s.settled() > s.hard.commit && s.now >= s.hard.savedAt+s.cfg.Heartbeat {
 		s.writeState()
 	}
 }
 
-// tend does what is due in a segment.
-func (b *broadcast) tend() {
-	b.tendRelay()
+// runTimers does what is due in a segment.
+func (b *broadcast) runTimers() {
+	b.reportGathered()
 	switch b.prop.Phase {
 	case paxos.Idle:
 		b.suspect()
 	case paxos.Preparing:
-		b.tendPrepare()
+		b.sendPrepares()
 		b.tally()
 	}
 	if b.prop.Phase == paxos.Ready {
 		b.progress()
-		b.drive()
-		b.tendDrive()
+		b.replicateAll()
+		b.sendHeartbeats()
 	}
 }
 
@@ -254,7 +254,7 @@ func (s *ISS) receive(m *protocol.Message) {
 		return
 	}
 	p := partOf(m)
-	if s.stopped || s.forgets(m, p) || s.life == 0 {
+	if s.stopped || s.forgets(m, p) || s.incarnation == 0 {
 		return
 	}
 	s.from = m.From
@@ -280,23 +280,23 @@ func (s *ISS) receive(m *protocol.Message) {
 	case MsgReadAnswer:
 		onReadAnswer(s, m, p)
 	default:
-		s.sort(m, p)
+		s.dispatch(m, p)
 	}
 }
 
-// sort takes in a message about a segment. One of the next epoch waits until that begins. One of an epoch that has
+// dispatch takes in a message about a segment. One of the next epoch waits until that begins. One of an epoch that has
 // ended here is answered with that: nothing is promised or accepted there any more (C4).
-func (s *ISS) sort(m *protocol.Message, p *Part) {
+func (s *ISS) dispatch(m *protocol.Message, p *Part) {
 	switch epoch := s.number(); {
 	case s.epoch == nil, uint64(m.Term) < epoch && s.cfg.Mutant == MutantPastDropped:
 	case uint64(m.Term) == epoch:
 		s.deliver(m, p)
 	case uint64(m.Term) == epoch+1:
-		s.keep(m)
+		s.keepEarly(m)
 	case uint64(m.Term) < epoch && (m.Type == MsgPrepare || accepts(m) && m.Context != 0):
-		s.beat(proposerOf(m, p))
+		s.heartbeat(proposerOf(m, p))
 	case uint64(m.Term) < epoch && m.Type == MsgAccepted:
-		s.tellRest(m)
+		s.sendRest(m)
 	}
 }
 
@@ -407,10 +407,10 @@ func (s *ISS) settled() protocol.Index {
 	return s.unsettled - 1
 }
 
-// give hands over what is newly settled.
-func (s *ISS) give() {
-	for ; s.given < s.settled(); s.given++ {
-		s.out.Commit = append(s.out.Commit, s.log.At(s.given+1))
+// emitCommitted hands over what is newly settled.
+func (s *ISS) emitCommitted() {
+	for ; s.committed < s.settled(); s.committed++ {
+		s.out.Commit = append(s.out.Commit, s.log.At(s.committed+1))
 	}
 }
 
@@ -418,9 +418,9 @@ func (s *ISS) give() {
 func (s *ISS) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Term: s.term(), Leader: s.leads(),
-		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.given, Config: s.force.Clone(),
+		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.committed, Config: s.force.Clone(),
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
-		Unwritten: s.given - min(s.given, s.disk.Durable.Last),
+		Unwritten: s.committed - min(s.committed, s.disk.Durable.Last),
 		Lacking:   s.bodies.Missing, Proposed: s.proposing(), Undecided: s.unsettled > 0 && s.unsettled < s.first(),
 		Routes: []protocol.Route{{To: s.proposals.routed, Term: protocol.Term(s.proposals.routedAt)}}, Epoch: s.epochStatus(),
 	}

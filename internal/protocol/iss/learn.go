@@ -15,7 +15,7 @@ func onAccept(b *broadcast, m *protocol.Message, p *Part) {
 		return
 	}
 	b.s.from = from
-	b.learnNil(p.Nil)
+	b.learnSkips(p.Nil)
 	if p.Ballot < b.acc.Promised {
 		b.send(from, MsgRefused, Part{Ballot: b.acc.Promised})
 		return
@@ -26,13 +26,13 @@ func onAccept(b *broadcast, m *protocol.Message, p *Part) {
 		}
 	}
 	if b.prop.Phase != paxos.Idle && p.Ballot != b.prop.Ballot {
-		b.giveWay()
+		b.stepDown()
 	}
 	b.promiseTo(from, p.Ballot)
-	b.hear(from)
+	b.noteProposer(from)
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if v, ok := b.acc.Votes[e.Index]; !b.knows(e.Index) && (!ok || v.Ballot != b.acc.Promised) {
+		if v, ok := b.acc.Votes[e.Index]; !b.isDecided(e.Index) && (!ok || v.Ballot != b.acc.Promised) {
 			b.vote(*e)
 		}
 	}
@@ -46,8 +46,8 @@ func onAccept(b *broadcast, m *protocol.Message, p *Part) {
 	}
 }
 
-// learnNil learns that ⊥ is decided in some slots. That is said again until this member's log has it, so mostly it is known.
-func (b *broadcast) learnNil(said paxos.Spans) {
+// learnSkips learns that ⊥ is decided in some slots. That is said again until this member's log has it, so mostly it is known.
+func (b *broadcast) learnSkips(said paxos.Spans) {
 	for _, x := range said {
 		if at, has := b.nils.Find(x.From); has {
 			x.From = b.seg.After(b.nils[at].To)
@@ -64,7 +64,7 @@ func (b *broadcast) learnNil(said paxos.Spans) {
 // proposed under this ballot.
 func (b *broadcast) learnUpto(p *Part) {
 	for i := b.seg.After(b.upto); i <= min(p.Upto, b.seg.Last); i = b.seg.After(i) {
-		if v, ok := b.acc.Votes[i]; ok && (v.Ballot == p.Ballot || b.s.cfg.Mutant == MutantLearnOlder) && !b.knows(i) {
+		if v, ok := b.acc.Votes[i]; ok && (v.Ballot == p.Ballot || b.s.cfg.Mutant == MutantLearnOlder) && !b.isDecided(i) {
 			b.decide(v.Entry)
 		}
 	}
@@ -79,7 +79,7 @@ func (b *broadcast) acknowledge(m *protocol.Message, p *Part) {
 	}
 	b.accepted(m.From, said).Context = m.Context
 	if m.Type == MsgAccept && len(m.Entries) > 0 {
-		b.tellVotes(m.From, said)
+		b.sendVotes(m.From, said)
 	}
 }
 

@@ -27,7 +27,7 @@ type other struct {
 	has     protocol.Index
 	lacking bool          // bodies of decided entries are missing there
 	trip    time.Duration // the shortest recent round trip; 0: none was measured
-	telling telling       // what this member tells it of the log
+	sending sending       // what this member tells it of the log
 	// unsent: not all up to this slot was sent to it when the epoch of that slot ended. 0: all was.
 	unsent protocol.Index
 	// leaving is when it will not be told anything any more; 0: it is a member.
@@ -42,14 +42,14 @@ type members struct {
 	// relays are between this member, where it proposes, and the others.
 	relays      relay.Relays
 	relayGroups int // into how many groups this member puts the others; 0: it sends to all
-	// beatAt is when this member sends its next heartbeat, and beaten how far the log went at the last one.
-	beatAt time.Duration
-	beaten protocol.Index
+	// heartbeatAt is when this member sends its next heartbeat, and beaten how far the log went at the last one.
+	heartbeatAt    time.Duration
+	endAtHeartbeat protocol.Index
 }
 
-// meet keeps the others as the epoch and the last configuration say. Those that left go on to hear of this member for
+// updateMembers keeps the others as the epoch and the last configuration say. Those that left go on to hear of this member for
 // a while: nobody else tells them how the epoch ended.
-func (s *ISS) meet() {
+func (s *ISS) updateMembers() {
 	all := append(s.conf.All(), s.epochVoters()...)
 	for _, id := range all {
 		at, known := slices.BinarySearchFunc(s.others, id, func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
@@ -80,8 +80,8 @@ func (t *epochState) epochVoters() []protocol.MemberID {
 	return t.epoch.Voters
 }
 
-// letGo forgets members that left long ago.
-func (s *ISS) letGo() {
+// removeDeparted forgets members that left long ago.
+func (s *ISS) removeDeparted() {
 	n := len(s.others)
 	s.others = slices.DeleteFunc(s.others, func(o *other) bool { return o.leaving > 0 && s.now >= o.leaving })
 	for _, b := range s.parts {
@@ -91,8 +91,8 @@ func (s *ISS) letGo() {
 	}
 }
 
-// usual is the place of another member among all others if their ids are those from 1 on, as mostly.
-func (g *members) usual(id protocol.MemberID) int {
+// usualPlace is the place of another member among all others if their ids are those from 1 on, as mostly.
+func (g *members) usualPlace(id protocol.MemberID) int {
 	if id > g.self {
 		return int(id) - 2
 	}
@@ -100,7 +100,7 @@ func (g *members) usual(id protocol.MemberID) int {
 }
 
 func (g *members) other(id protocol.MemberID) *other {
-	if at := g.usual(id); at >= 0 && at < len(g.others) && g.others[at].id == id {
+	if at := g.usualPlace(id); at >= 0 && at < len(g.others) && g.others[at].id == id {
 		return g.others[at]
 	}
 	at, ok := slices.BinarySearchFunc(g.others, id, func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
@@ -148,8 +148,8 @@ func (s *ISS) quorate() bool {
 	}) == quorum.Won
 }
 
-// measured notes a round trip that a segment measured.
-func (g *members) measured(p *paxos.Peer) {
+// recordTrip notes a round trip that a segment measured.
+func (g *members) recordTrip(p *paxos.Peer) {
 	if o := g.other(p.ID); o != nil {
 		o.trip = p.Trip
 	}
@@ -163,16 +163,16 @@ func (s *ISS) depth(p *paxos.Peer) int {
 	return s.relays.Depth(p, p.Depth())
 }
 
-// follows reports whether a member may take messages about the epoch's segments: it is in the epoch, or in the one
+// inReach reports whether a member may take messages about the epoch's segments: it is in the epoch, or in the one
 // before. Otherwise it drops them. They would only be in the way of what it has to be told first.
-func (s *ISS) follows(id protocol.MemberID) bool {
+func (s *ISS) inReach(id protocol.MemberID) bool {
 	o := s.other(id)
 	return o == nil || o.epoch == 0 || o.epoch+1 >= s.number()
 }
 
-// beat makes this member heard: how far it is, and whether it serves as a leader. A disk that stands still must not
+// heartbeat makes this member heard: how far it is, and whether it serves as a leader. A disk that stands still must not
 // outlive it, and who hears no quorum does not serve.
-func (s *ISS) beat(to protocol.MemberID) {
+func (s *ISS) heartbeat(to protocol.MemberID) {
 	serving := s.own != nil && s.own.zero() && s.quorate() && !s.stalled()
 	p := Part{Slot: s.disk.Durable.Last, Upto: s.top, Serving: serving, Lacking: s.bodies.Missing}
 	if o := s.other(to); o != nil {
@@ -196,43 +196,43 @@ func onBeat(s *ISS, m *protocol.Message, p *Part) {
 	if o := s.other(m.From); o != nil {
 		o.lacking = p.Lacking
 		o.has, o.logged = m.Commit, max(o.logged, p.Slot)
-	} else if m.Commit > s.log.Last() && s.now >= s.catchUp.asked+s.cfg.Heartbeat {
-		s.ask(m.From) // also of members that this one does not know (R7)
+	} else if m.Commit > s.log.Last() && s.now >= s.catchUp.requestedAt+s.cfg.Heartbeat {
+		s.requestEntries(m.From) // also of members that this one does not know (R7)
 	}
 	if uint64(m.Term) == s.number() {
-		s.hearUsed(p.Upto)
+		s.noteUsed(p.Upto)
 	}
 	if p.Serving && uint64(m.Term) == s.number() {
 		for _, b := range s.parts {
 			if b.leader == m.From && b.acc.Promised == 0 {
-				b.hear(m.From)
+				b.noteProposer(m.From)
 			}
 		}
 	}
 }
 
-// tendLearn lets others hear of this member, and asks for what it lacks. Who is told nothing for long may have been
+// runHeartbeat lets others hear of this member, and asks for what it lacks. Who is told nothing for long may have been
 // removed, or not know yet who the members are.
-func (s *ISS) tendLearn() {
-	if s.now < s.beatAt {
+func (s *ISS) runHeartbeat() {
+	if s.now < s.heartbeatAt {
 		return
 	}
-	s.beatAt = s.now + s.cfg.Heartbeat
+	s.heartbeatAt = s.now + s.cfg.Heartbeat
 	s.relays.Turn++
-	s.letGo()
-	s.learnTold() // what came otherwise since is forgotten
+	s.removeDeparted()
+	s.learnPending() // what came otherwise since is forgotten
 	for _, o := range s.others {
-		s.beat(o.id)
+		s.heartbeat(o.id)
 	}
 	s.promote()
-	s.beaten = s.log.Last()
-	if ahead := s.ahead(s.log.Last(), s.active); ahead != nil && s.now >= s.catchUp.grown+s.cfg.Heartbeat && s.now >= s.catchUp.asked+s.catchUp.pause {
-		s.catchUp.pause = min(max(2*s.catchUp.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout) // the answer may be on a slow way
-		s.ask(ahead.id)
+	s.endAtHeartbeat = s.log.Last()
+	if ahead := s.ahead(s.log.Last(), s.active); ahead != nil && s.now >= s.catchUp.grewAt+s.cfg.Heartbeat && s.now >= s.catchUp.requestedAt+s.catchUp.retryAfter {
+		s.catchUp.retryAfter = min(max(2*s.catchUp.retryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout) // the answer may be on a slow way
+		s.requestEntries(ahead.id)
 	}
-	if s.now >= s.heardAny()+2*s.cfg.ElectionTimeout {
+	if s.now >= s.lastHeard()+2*s.cfg.ElectionTimeout {
 		for _, o := range s.others {
-			s.ask(o.id)
+			s.requestEntries(o.id)
 		}
 	}
 }
@@ -247,17 +247,17 @@ func (g *members) ahead(last protocol.Index, active func(*other) bool) (most *ot
 	return most
 }
 
-// heardAny is when any other member was heard of last.
-func (g *members) heardAny() (at time.Duration) {
+// lastHeard is when any other member was heard of last.
+func (g *members) lastHeard() (at time.Duration) {
 	for _, o := range g.others {
 		at = max(at, o.heard)
 	}
 	return at
 }
 
-// ask asks a member for what follows in the log.
-func (s *ISS) ask(id protocol.MemberID) {
-	s.catchUp.asked, s.catchUp.askedAfter = s.now, s.log.Last()
+// requestEntries asks a member for what follows in the log.
+func (s *ISS) requestEntries(id protocol.MemberID) {
+	s.catchUp.requestedAt, s.catchUp.requestedAfter = s.now, s.log.Last()
 	s.send(id, MsgAsk, Part{More: s.epoch == nil})
 }
 
@@ -266,7 +266,7 @@ func onAsk(s *ISS, m *protocol.Message, p *Part) {
 		s.sendSnapshot(m.From)
 		return
 	}
-	s.tell(m.From, m.Commit)
+	s.sendEntries(m.From, m.Commit)
 }
 
 // sendSnapshot asks for a snapshot for a member, unless one is under way.
@@ -289,7 +289,7 @@ func snapshotSent(s *ISS, in protocol.SnapshotSent) {
 	})) < s.log.Base
 	for _, b := range s.parts {
 		if in.Index == 0 && alone && b.prop.Phase == paxos.Ready {
-			b.giveWay()
+			b.stepDown()
 		}
 	}
 }
@@ -306,54 +306,54 @@ func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	if err != nil {
 		return // the owner has found it to be sound
 	}
-	s.give()
+	s.emitCommitted()
 	s.disk.Install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	old := s.epoch
 	has := slots.After(&base)
 	s.log, s.conf, s.force, s.bodies = has.Log, has.Config, has.Config, has.Bodies
 	s.hard.logged, s.hard.hurry = base.Index, false
-	s.given, s.unsettled, s.history, s.catchUp.grown = base.Index, 0, history, s.now
+	s.committed, s.unsettled, s.history, s.catchUp.grewAt = base.Index, 0, history, s.now
 	s.top = max(s.top, base.Index)
 	if now := history.Epoch(); old != nil && now.Number == old.Number {
 		s.epoch = now // the same, made anew
 		for _, b := range s.parts {
-			b.passed(base.Index)
+			b.dropBefore(base.Index)
 		}
 	} else {
 		s.dropCells(s.parts)
 		s.proposals.requeue()
 		_ = s.open(nil)
-		s.handOn()
+		s.forwardQueue()
 	}
-	s.meet()
+	s.updateMembers()
 	s.writeState()
 	s.out.Install = &base
 }
 
-// passed: a snapshot has the slots of the segment up to one.
-func (b *broadcast) passed(to protocol.Index) {
+// dropBefore: a snapshot has the slots of the segment up to one.
+func (b *broadcast) dropBefore(to protocol.Index) {
 	for i := b.seg.After(b.seg.Before()); i <= min(to, b.seg.Last); i = b.seg.After(i) {
 		if _, voted := b.acc.Votes[i]; voted {
 			b.s.drop(uint64(i))
 			delete(b.acc.Votes, i)
 		}
-		if e, ok := b.mine[i]; ok {
-			delete(b.mine, i)
+		if e, ok := b.ownValues[i]; ok {
+			delete(b.ownValues, i)
 			b.open -= e.Bytes()
 		}
 		delete(b.decided, i)
 		delete(b.values, i)
 		delete(b.acc.Ahead, i)
 	}
-	b.pass()
+	b.skipToBase()
 }
 
 func unreachable(s *ISS, id protocol.MemberID) {
 	for _, b := range s.parts {
 		if p := b.peer(id); p != nil && len(p.Frames) > 0 {
-			b.lose(p)
+			b.markLost(p)
 		}
 	}
-	s.stranded(id)
+	s.markStranded(id)
 }

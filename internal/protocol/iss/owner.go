@@ -16,8 +16,8 @@ func (b *broadcast) zero() bool {
 // left decided under a ballot of its own (S2, S6). One that has promised another ballot declared that it never
 // proposes anything (S5).
 func (b *broadcast) start() {
-	if b.life != fresh || b.acc.Promised > 0 || b.s.stalled() {
-		if b.life == retired && b.s.cfg.Mutant == MutantZeroReused && b.acc.Promised == 0 {
+	if b.zeroState != fresh || b.acc.Promised > 0 || b.s.stalled() {
+		if b.zeroState == retired && b.s.cfg.Mutant == MutantZeroReused && b.acc.Promised == 0 {
 			b.begin()
 		}
 		return
@@ -29,12 +29,12 @@ func (b *broadcast) start() {
 }
 
 func (b *broadcast) begin() {
-	b.life = active
+	b.zeroState = active
 	b.prop.Begin(0, b.upto)
 	b.prop.BecomeReady()
 	b.prop.End = max(b.prop.End, b.acc.Reach) // what an earlier life proposed, with a mutant
 	b.track()
-	b.driver = b.s.cfg.Self
+	b.proposer = b.s.cfg.Self
 }
 
 // begun reports whether it is durable that ballot 0 has begun. Nothing of it leaves before that (S2). Nothing is skipped:
@@ -44,10 +44,10 @@ func (b *broadcast) begun() bool {
 	return b.s.disk.Done >= b.startedAt || b.s.cfg.Mutant == MutantStartedEarly
 }
 
-// room reports whether there is a free slot.
-func (b *broadcast) room() bool {
+// hasFreeSlot reports whether there is a free slot.
+func (b *broadcast) hasFreeSlot() bool {
 	for next := b.seg.After(b.prop.End); b.zero() && b.begun() && next <= b.seg.Last; next = b.seg.After(next) {
-		if !b.knows(next) {
+		if !b.isDecided(next) {
 			return true
 		}
 		b.prop.MarkProposed() // somebody else had it decided
@@ -60,9 +60,9 @@ func (b *broadcast) propose(e protocol.Entry) {
 	i := b.seg.After(b.prop.End)
 	e = b.seal(e, i)
 	b.vote(e)
-	b.mine[i] = e
+	b.ownValues[i] = e
 	b.open += e.Bytes()
-	b.putUp(e)
+	b.addValue(e)
 }
 
 // skipTo uses up the free slots before one: it skips them, but for the last one of the segment. From the value there
@@ -70,7 +70,7 @@ func (b *broadcast) propose(e protocol.Entry) {
 // leaders that have more of them. With NoSkip all of them get it: nothing is ⊥ then without votes, as in the thesis
 // before its optimisation.
 func (b *broadcast) skipTo(to protocol.Index) {
-	for b.room() {
+	for b.hasFreeSlot() {
 		i := b.seg.After(b.prop.End)
 		if i >= to || i == b.seg.Last && to != paxos.Beyond && b.s.cfg.Mutant == MutantLastWaits {
 			return

@@ -80,14 +80,14 @@ func (r *partReader) number() uint64 {
 	return v
 }
 
-// room reports whether a list of so many may follow, each of least bytes or more.
-func (r *partReader) room(n uint64, least int) bool {
+// fits reports whether a list of so many may follow, each of least bytes or more.
+func (r *partReader) fits(n uint64, least int) bool {
 	r.bad = r.bad || n > uint64(len(r.b)/least)
 	return !r.bad && n > 0
 }
 
 func (r *partReader) spans(n, last uint64) (out paxos.Spans) {
-	if !r.room(n, 2) {
+	if !r.fits(n, 2) {
 		return nil
 	}
 	out = make(paxos.Spans, n)
@@ -131,7 +131,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 		Reason: protocol.Reason(v[9]), More: slots.Flag(flags, 0), Serving: slots.Flag(flags, 1), Lacking: slots.Flag(flags, 2),
 		Nil: r.spans(v[10], v[0]), Never: r.spans(v[11], v[0]),
 	}
-	if r.room(v[12], 1) {
+	if r.fits(v[12], 1) {
 		m.part.Ballots = make([]paxos.Ballot, v[12])
 		for i := range m.part.Ballots {
 			m.part.Ballots[i] = paxos.Ballot(r.number() - 1)
@@ -149,7 +149,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 func (r *partReader) relays(t protocol.MessageType, n uint64, p *Part) {
 	r.bad = r.bad || n > mostRelays(t)
 	switch {
-	case !r.room(n, 1):
+	case !r.fits(n, 1):
 	case t == MsgGathered:
 		for range n {
 			p.Held = append(p.Held, relay.HeldOf(r.number(), r.number()))

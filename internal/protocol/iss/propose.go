@@ -17,8 +17,8 @@ type proposals struct {
 	queue  []protocol.Entry
 	queued int
 	change *protocol.ProposeChange
-	// back is what was proposed and not decided. It waits for the next epoch.
-	back []protocol.Entry
+	// returned is what was proposed and not decided. It waits for the next epoch.
+	returned []protocol.Entry
 	// routed is where proposals are sent, since the epoch routedAt.
 	routed   protocol.MemberID
 	routedAt uint64
@@ -36,7 +36,7 @@ func (s *ISS) route() {
 	}
 }
 
-// propose takes entries in on the member where they were proposed. They are forwarded at once, or never.
+// onProposeInput takes entries in on the member where they were proposed. They are forwarded at once, or never.
 func onProposeInput(s *ISS, entries []protocol.Entry) {
 	if s.own == nil && s.epoch != nil && !s.removed() {
 		s.forward(entries)
@@ -93,7 +93,7 @@ func (s *ISS) refusal(e *protocol.Entry) protocol.Reason {
 		return protocol.ReasonMalformed
 	case s.removed():
 		return protocol.ReasonRemoved
-	case s.own == nil || s.life == 0:
+	case s.own == nil || s.incarnation == 0:
 		return protocol.ReasonNoLeader
 	case s.own.open+s.proposals.queued > 0 && s.own.open+s.proposals.queued+e.Bytes() > s.cfg.MaxUncommittedBytes:
 		return protocol.ReasonOverloaded
@@ -104,13 +104,13 @@ func (s *ISS) refusal(e *protocol.Entry) protocol.Reason {
 // fill proposes what waits, as far as the segment has free slots. A membership change comes first. After one, each
 // leader of the next epoch says at once that it has it.
 func (s *ISS) fill(b *broadcast) {
-	if b.room() && s.unsettled > 0 && s.unsettled < s.epoch.First && b.prop.End < b.seg.First {
+	if b.hasFreeSlot() && s.unsettled > 0 && s.unsettled < s.epoch.First && b.prop.End < b.seg.First {
 		b.propose(protocol.NewEmpty(s.cfg.Self))
 	}
-	if s.proposals.change != nil && b.room() {
+	if s.proposals.change != nil && b.hasFreeSlot() {
 		s.proposeConfig(b)
 	}
-	for len(s.proposals.queue) > 0 && b.room() {
+	for len(s.proposals.queue) > 0 && b.hasFreeSlot() {
 		e := s.proposals.queue[0]
 		s.proposals.queue[0] = protocol.Entry{} // its memory
 		s.proposals.queue = s.proposals.queue[1:]
@@ -119,24 +119,24 @@ func (s *ISS) fill(b *broadcast) {
 	}
 }
 
-// lost: somebody else had ⊥ decided in a slot in which this member proposed something.
-func (p *proposals) lost(e protocol.Entry) {
+// addReturned: somebody else had ⊥ decided in a slot in which this member proposed something.
+func (p *proposals) addReturned(e protocol.Entry) {
 	if e.Kind.Commands() {
-		p.back = append(p.back, e)
+		p.returned = append(p.returned, e)
 	}
 }
 
 // requeue puts what was lost in an epoch in front of what waits. Who does not lead any more forwards all of it.
 func (p *proposals) requeue() {
-	slices.SortFunc(p.back, func(a, b protocol.Entry) int { return cmp.Compare(a.Index, b.Index) })
-	for i := range p.back {
-		p.queued += p.back[i].Bytes()
+	slices.SortFunc(p.returned, func(a, b protocol.Entry) int { return cmp.Compare(a.Index, b.Index) })
+	for i := range p.returned {
+		p.queued += p.returned[i].Bytes()
 	}
-	p.queue, p.back = append(p.back, p.queue...), nil
+	p.queue, p.returned = append(p.returned, p.queue...), nil
 }
 
-// handOn forwards what waits here if this member leads no segment of the epoch that has begun.
-func (s *ISS) handOn() {
+// forwardQueue forwards what waits here if this member leads no segment of the epoch that has begun.
+func (s *ISS) forwardQueue() {
 	if s.own != nil || len(s.proposals.queue) == 0 {
 		return
 	}
@@ -182,7 +182,7 @@ func (t *epochState) undecidedConfig(last protocol.Index) *protocol.Config {
 		return nil
 	}
 	for i := t.own.seg.After(last); i <= t.own.seg.Last; i = t.own.seg.After(i) {
-		e, ok := t.own.mine[i]
+		e, ok := t.own.ownValues[i]
 		if !ok {
 			e = t.own.decided[i]
 		}
@@ -204,7 +204,7 @@ func (s *ISS) proposeConfig(b *broadcast) {
 	case s.leads() != s.cfg.Self:
 		reason = protocol.ReasonNoLeader
 	case reason == protocol.ReasonNone:
-		e, reason = slots.NextConfig(&s.conf, in, s.quorums, s.known(), &s.bodies)
+		e, reason = slots.NextConfig(&s.conf, in, s.quorums, s.knownOthers(), &s.bodies)
 	}
 	if reason != protocol.ReasonNone {
 		s.refuse(in.Context, reason)
@@ -227,7 +227,7 @@ func (s *ISS) proposing() *protocol.Config {
 // goes at a time: other leaders go on to propose meanwhile. A body that a quorum of the former voters has is still with
 // each quorum of the next ones then. In a grid it is not, because voters come into other columns.
 func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
-	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.known())
+	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.knownOthers())
 	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last())) && !carries(s.quorums, s.conf.Voters(), next.Voters()) {
 		reason = protocol.ReasonBodies
 	}
@@ -261,8 +261,8 @@ func differ(a, b []protocol.MemberID) (n int) {
 	return n
 }
 
-// known is what this member knows of the others.
-func (s *ISS) known() slots.Others {
+// knownOthers is what this member knows of the others.
+func (s *ISS) knownOthers() slots.Others {
 	return slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holdsAll}
 }
 
@@ -275,7 +275,7 @@ func (s *ISS) answers(id protocol.MemberID) bool {
 // caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
 func (s *ISS) caughtUp(id protocol.MemberID) bool {
 	o := s.other(id)
-	return o != nil && s.active(o) && !s.catchUp.streaming[id] && o.commit >= s.beaten && !o.lacking
+	return o != nil && s.active(o) && !s.catchUp.streaming[id] && o.commit >= s.endAtHeartbeat && !o.lacking
 }
 
 // holdsAll reports whether a member certainly has the bodies of all that is decided.

@@ -19,12 +19,12 @@ type reads struct {
 	ended   []uint64 // those that wait for the epoch to end
 	// round is the question's number, epoch the one in which it is asked, index the highest answer of those that
 	// answered, again when to ask the others once more, and pause how long after the last time that is.
-	round    uint64
-	epoch    uint64
-	answered []protocol.MemberID
-	index    protocol.Index
-	again    time.Duration
-	pause    time.Duration
+	round      uint64
+	epoch      uint64
+	answered   []protocol.MemberID
+	index      protocol.Index
+	retryAt    time.Duration
+	retryAfter time.Duration
 }
 
 func onReadInput(s *ISS, context uint64) {
@@ -32,7 +32,7 @@ func onReadInput(s *ISS, context uint64) {
 	switch {
 	case s.removed():
 		s.refuse(context, protocol.ReasonRemoved)
-	case s.epoch == nil || s.life == 0:
+	case s.epoch == nil || s.incarnation == 0:
 		s.refuse(context, protocol.ReasonNoLeader)
 	case len(r.asked)+len(r.waiting)+len(r.ended) >= paxos.MaxReads:
 		s.refuse(context, protocol.ReasonOverloaded)
@@ -43,8 +43,8 @@ func onReadInput(s *ISS, context uint64) {
 	}
 }
 
-// tendReads asks what is to be asked.
-func (s *ISS) tendReads() {
+// advanceReads asks what is to be asked.
+func (s *ISS) advanceReads() {
 	r := &s.reads
 	if r.epoch != s.epoch.Number {
 		r.waiting = slices.Concat(r.ended, r.asked, r.waiting)
@@ -60,43 +60,43 @@ func (s *ISS) tendReads() {
 	case len(r.asked) == 0 && len(r.waiting) > 0:
 		r.asked, r.waiting = r.waiting, r.asked[:0]
 		r.round++
-		r.pause = 0
-		r.epoch, r.answered, r.index = s.epoch.Number, r.answered[:0], s.known1()
+		r.retryAfter = 0
+		r.epoch, r.answered, r.index = s.epoch.Number, r.answered[:0], s.lastKnown()
 		if s.votes(s.cfg.Self) {
 			r.answered = append(r.answered, s.cfg.Self)
 		}
-		s.askRead()
+		s.sendReadRequests()
 		s.answerReads()
-	case len(r.asked) > 0 && s.now >= r.again:
-		s.askRead()
+	case len(r.asked) > 0 && s.now >= r.retryAt:
+		s.sendReadRequests()
 	}
 }
 
-// askRead asks the voters that have not answered.
-func (s *ISS) askRead() {
+// sendReadRequests asks the voters that have not answered.
+func (s *ISS) sendReadRequests() {
 	r := &s.reads
-	r.pause = min(max(2*r.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
-	r.again = s.now + r.pause
+	r.retryAfter = min(max(2*r.retryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
+	r.retryAt = s.now + r.retryAfter
 	for _, id := range s.epoch.Voters {
 		if id != s.cfg.Self && !slices.Contains(r.answered, id) {
-			s.send(id, MsgRead, Part{Round: r.round}).Context = s.life
+			s.send(id, MsgRead, Part{Round: r.round}).Context = s.incarnation
 		}
 	}
 }
 
-// known1 is the last slot of which this member knows anything: a vote, or a value that is decided. All of the epochs before
+// lastKnown is the last slot of which this member knows anything: a vote, or a value that is decided. All of the epochs before
 // its own counts.
-func (t *epochState) known1() protocol.Index { return max(t.top, t.epoch.First-1) }
+func (t *epochState) lastKnown() protocol.Index { return max(t.top, t.epoch.First-1) }
 
 func onRead(s *ISS, m *protocol.Message, p *Part) {
 	if s.epoch != nil {
-		s.send(m.From, MsgReadAnswer, Part{Round: p.Round, Slot: s.known1()}).Context = m.Context
+		s.send(m.From, MsgReadAnswer, Part{Round: p.Round, Slot: s.lastKnown()}).Context = m.Context
 	}
 }
 
 func onReadAnswer(s *ISS, m *protocol.Message, p *Part) {
 	r := &s.reads
-	if m.Context != s.life || p.Round != r.round || len(r.asked) == 0 || slices.Contains(r.answered, m.From) {
+	if m.Context != s.incarnation || p.Round != r.round || len(r.asked) == 0 || slices.Contains(r.answered, m.From) {
 		return
 	}
 	r.answered, r.index = append(r.answered, m.From), max(r.index, p.Slot)

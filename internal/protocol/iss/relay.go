@@ -76,13 +76,13 @@ func (t *epochState) segmentAt(first protocol.Index) *broadcast {
 	return nil
 }
 
-// stranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
-func (s *ISS) stranded(via protocol.MemberID) {
+// markStranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
+func (s *ISS) markStranded(via protocol.MemberID) {
 	for _, b := range s.parts {
 		for _, p := range b.peers {
 			if p.Uses(via) {
 				s.relays.Exclude(via, s.now+s.cfg.ElectionTimeout)
-				b.lose(p)
+				b.markLost(p)
 			}
 		}
 	}
@@ -129,18 +129,18 @@ func (b *broadcast) relayOwn() {
 		*g = relay.Gathering{} // another one proposes
 		return
 	}
-	if !g.Owes(b.s.cfg.Self) {
+	if !g.Awaits(b.s.cfg.Self) {
 		return
 	}
 	if b.s.cfg.Mutant == MutantRelayEarly {
 		upto, done = b.acc.Reach, b.s.disk.Written
 	}
 	g.RecordAnswer(relay.Held{ID: b.s.cfg.Self, Upto: upto}, g.AnsweredUpTo(done), b.s.now, b.s.cfg.Heartbeat/2)
-	b.tendRelay()
+	b.reportGathered()
 }
 
-// tendRelay tells the proposer what was gathered for it.
-func (b *broadcast) tendRelay() {
+// reportGathered tells the proposer what was gathered for it.
+func (b *broadcast) reportGathered() {
 	g := &b.gather
 	if g.Proposer != 0 && g.Ballot == b.acc.Promised && g.Due(b.s.now) {
 		b.send(g.Proposer, MsgGathered, Part{Ballot: g.Ballot, Held: g.Report(b.s.cfg.Self, b.s.cfg.Mutant == MutantRelayListsSilent)})
@@ -154,7 +154,7 @@ func (b *broadcast) gathered(m *protocol.Message, p *Part) bool {
 	if mine || g.Proposer == 0 || g.Ballot != p.Ballot || !g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot}, protocol.Index(m.Context), b.s.now, b.s.cfg.Heartbeat/2) {
 		return false
 	}
-	b.tendRelay()
+	b.reportGathered()
 	return true
 }
 
@@ -166,14 +166,14 @@ func onGathered(b *broadcast, m *protocol.Message, p *Part) {
 	b.s.relays.RecordAnswer(m.From, b.s.now)
 	for _, h := range p.Held {
 		if peer := b.peer(h.ID); peer != nil {
-			b.took(peer, h.Upto)
+			b.acknowledged(peer, h.Upto)
 		}
 	}
 	b.progress()
 }
 
-// lose: what was sent to a peer may be lost.
-func (b *broadcast) lose(p *paxos.Peer) {
+// markLost: what was sent to a peer may be lost.
+func (b *broadcast) markLost(p *paxos.Peer) {
 	p.Restart(b.seg.After(p.Match))
 	p.Lost, p.LostAt = true, paxos.Stamp(b.s.now)
 }

@@ -13,22 +13,22 @@ import (
 
 // suspect stands if nobody was heard of in the segment for long.
 func (b *broadcast) suspect() {
-	due := b.life == retired || b.s.alone(b.s.cfg.Self)
+	due := b.zeroState == retired || b.s.alone(b.s.cfg.Self)
 	switch {
-	case !due && b.s.now < b.stand: // as mostly
+	case !due && b.s.now < b.suspectAt: // as mostly
 	case b.complete() || b.prop.Phase != paxos.Idle || b.s.stalled() || !b.s.votes(b.s.cfg.Self):
-	case due, b.wanted():
+	case due, b.revocationNeeded():
 		b.elect()
 	default: // chance keeps members apart when something comes
-		b.stand = b.s.now + time.Duration(b.s.chance.Draw()%uint64(b.s.cfg.ElectionTimeout/4))
+		b.suspectAt = b.s.now + time.Duration(b.s.chance.Draw()%uint64(b.s.cfg.ElectionTimeout/4))
 	}
 }
 
-// wanted reports whether anything depends on the segment: a value after it, something that waits, or a leader of all. If
+// revocationNeeded reports whether anything depends on the segment: a value after it, something that waits, or a leader of all. If
 // its leader will be banned for it, or for longer than before, it always is: what comes later does not have to wait then.
 // Otherwise each of its epochs would have to be revoked again, and a cluster that has nothing to do would fill its log for as
 // long as a member is away.
-func (b *broadcast) wanted() bool {
+func (b *broadcast) revocationNeeded() bool {
 	s := b.s
 	return !s.history.Spent(b.leader) || s.ending || s.top > s.log.Last() || len(s.proposals.queue) > 0 || s.proposals.change != nil || s.unsettled > 0 ||
 		b.leader == s.leads()
@@ -41,33 +41,33 @@ func (b *broadcast) elect() {
 	if self == nil {
 		return
 	}
-	b.giveWay()
-	if b.life == retired {
-		b.life = active
+	b.stepDown()
+	if b.zeroState == retired {
+		b.zeroState = active
 	}
 	b.promiseTo(b.s.cfg.Self, max(b.acc.Promised, b.seen).After(self))
 	b.promisedAt = b.s.disk.Written
-	b.driver = b.s.cfg.Self
+	b.proposer = b.s.cfg.Self
 	b.prop.Begin(b.acc.Promised, b.upto)
 	b.track()
-	b.tendPrepare()
+	b.sendPrepares()
 	b.tally()
 }
 
-// tendPrepare asks those for a promise that have not answered. The first question after a new ballot waits until
+// sendPrepares asks those for a promise that have not answered. The first question after a new ballot waits until
 // that is durable.
-func (b *broadcast) tendPrepare() {
+func (b *broadcast) sendPrepares() {
 	for _, id := range b.s.epoch.Voters {
 		if id == b.s.cfg.Self {
 			continue
 		}
 		if a := b.prop.Request(id, b.upto); !a.Done && b.s.now >= a.RetryAt {
-			b.askPromise(a)
+			b.sendPrepare(a)
 		}
 	}
 }
 
-func (b *broadcast) askPromise(a *paxos.Request) {
+func (b *broadcast) sendPrepare(a *paxos.Request) {
 	first := a.RetryAfter == 0
 	a.RetryAfter = min(max(2*a.RetryAfter, b.s.cfg.Heartbeat), b.s.cfg.ElectionTimeout)
 	a.RetryAt = b.s.now + a.RetryAfter
@@ -80,31 +80,31 @@ func (b *broadcast) askPromise(a *paxos.Request) {
 	}
 }
 
-// faithful reports whether to ignore who wants a promise: somebody proposes, and was heard of just now.
-func (b *broadcast) faithful(from protocol.MemberID) bool {
+// ignoresPrepare reports whether to ignore who wants a promise: somebody proposes, and was heard of just now.
+func (b *broadcast) ignoresPrepare(from protocol.MemberID) bool {
 	switch {
-	case b.driver == 0 || b.driver == from || from == b.leader:
+	case b.proposer == 0 || b.proposer == from || from == b.leader:
 		return false
-	case b.driver == b.s.cfg.Self:
+	case b.proposer == b.s.cfg.Self:
 		return b.prop.Phase == paxos.Ready && b.s.quorate()
 	}
-	return b.s.now < b.heard+b.s.cfg.ElectionTimeout
+	return b.s.now < b.heardAt+b.s.cfg.ElectionTimeout
 }
 
 // onPrepare is phase 1 at an acceptor.
 func onPrepare(b *broadcast, m *protocol.Message, p *Part) {
 	switch {
 	case b.seg.After(p.Upto) <= b.s.log.Last():
-		b.s.beat(m.From) // it has to learn first what is in the log
+		b.s.heartbeat(m.From) // it has to learn first what is in the log
 		return
-	case b.faithful(m.From):
+	case b.ignoresPrepare(m.From):
 		return
 	case p.Ballot < b.acc.Promised:
 		b.send(m.From, MsgRefused, Part{Ballot: b.acc.Promised})
 		return
 	}
 	b.promiseTo(m.From, p.Ballot)
-	b.hear(m.From)
+	b.noteProposer(m.From)
 	answer, entries := b.report(p)
 	b.answer(m.From, MsgPromise, answer, MutantPromiseEarly).Entries = entries
 }
@@ -155,7 +155,7 @@ func (b *broadcast) declare(from protocol.Index) (never paxos.Spans) {
 		return nil
 	}
 	for i := b.seg.After(from - 1); i <= b.seg.Last; i = b.seg.After(i) {
-		_, proposed := b.mine[i]
+		_, proposed := b.ownValues[i]
 		_, voted := b.acc.Votes[i]
 		if v, decided := b.decided[i]; !proposed && !voted && (!decided || isNil(&v)) {
 			never = never.With(&b.seg, i)
@@ -170,12 +170,12 @@ func onPromise(b *broadcast, m *protocol.Message, p *Part) {
 	if b.prop.Phase != paxos.Preparing || p.Ballot != b.prop.Ballot {
 		return
 	}
-	b.rest()
+	b.resetTimeout()
 	if b.seg.After(b.upto) <= m.Commit {
-		b.s.ask(m.From)
+		b.s.requestEntries(m.From)
 		return
 	}
-	if !b.takePromised(m, p) || b.prop.Phase != paxos.Preparing {
+	if !b.addPromise(m, p) || b.prop.Phase != paxos.Preparing {
 		return
 	}
 	a := b.prop.Request(m.From, b.upto)
@@ -185,18 +185,18 @@ func onPromise(b *broadcast, m *protocol.Message, p *Part) {
 	a.Next, a.Done, a.RetryAfter = p.Hint+1, !p.More, 0
 	if !a.Done {
 		a.RetryAt = 0
-		b.goOn()
-		b.tendPrepare()
+		b.sendProgress()
+		b.sendPrepares()
 	}
 	b.tally()
 }
 
-// goOn lets those that have told all wait while others' promises come in parts, so that none of them stands meanwhile.
-func (b *broadcast) goOn() {
-	if b.s.now < b.beat {
+// sendProgress lets those that have told all wait while others' promises come in parts, so that none of them stands meanwhile.
+func (b *broadcast) sendProgress() {
+	if b.s.now < b.heartbeatAt {
 		return
 	}
-	b.beat = b.s.now + b.s.cfg.Heartbeat
+	b.heartbeatAt = b.s.now + b.s.cfg.Heartbeat
 	for _, a := range b.prop.Requests {
 		if a.Done {
 			b.send(a.ID, MsgAccept, Part{Ballot: b.prop.Ballot})
@@ -204,8 +204,8 @@ func (b *broadcast) goOn() {
 	}
 }
 
-// takePromised takes in what a promise says, and reports whether all of it is here.
-func (b *broadcast) takePromised(m *protocol.Message, p *Part) bool {
+// addPromise takes in what a promise says, and reports whether all of it is here.
+func (b *broadcast) addPromise(m *protocol.Message, p *Part) bool {
 	if len(p.Ballots) != len(m.Entries) {
 		return false
 	}
@@ -223,7 +223,7 @@ func (b *broadcast) takePromised(m *protocol.Message, p *Part) bool {
 		switch v := m.Entries[i]; {
 		case p.Ballots[i] == known:
 			b.decide(v)
-		case !b.knows(v.Index):
+		case !b.isDecided(v.Index):
 			b.prop.AddVote(paxos.Vote{Ballot: p.Ballots[i], Entry: v}, false)
 		}
 	}
@@ -240,7 +240,7 @@ func (b *broadcast) tally() {
 		return
 	}
 	for i := b.seg.After(b.upto); i <= b.seg.Last; i = b.seg.After(i) {
-		if v, ok := b.acc.Votes[i]; ok && !b.knows(i) {
+		if v, ok := b.acc.Votes[i]; ok && !b.isDecided(i) {
 			b.prop.AddVote(v, false)
 		}
 	}
@@ -249,19 +249,19 @@ func (b *broadcast) tally() {
 	}
 	b.prop.BecomeReady()
 	b.decideAll()
-	b.beat = 0
+	b.heartbeatAt = 0
 }
 
-// quitting reports whether this member is about to stop, and others would lead in the next epochs.
-func (s *ISS) quitting() bool {
+// stopping reports whether this member is about to stop, and others would lead in the next epochs.
+func (s *ISS) stopping() bool {
 	return s.now < s.leaving && s.set.Policy != epochs.Simple && len(s.epoch.Voters) > 1
 }
 
-// quits reports whether this member has to take its own segment out of ballot 0, because it is about to stop. A higher
+// quitsBallotZero reports whether this member has to take its own segment out of ballot 0, because it is about to stop. A higher
 // ballot may decide ⊥ in the last slot. So the member is suspected, as if it was dead already, and the next epochs do
 // not wait for it.
-func (b *broadcast) quits() bool {
-	return b.s.quitting() && b.acc.Promised == 0 && !b.complete() && !b.s.stalled() && b.s.quorate()
+func (b *broadcast) quitsBallotZero() bool {
+	return b.s.stopping() && b.acc.Promised == 0 && !b.complete() && !b.s.stalled() && b.s.quorate()
 }
 
 // decideAll proposes something in every slot that is not decided: what was found, or ⊥. A segment's own leader that
@@ -270,29 +270,29 @@ func (b *broadcast) decideAll() {
 	for b.seg.After(b.prop.End) <= b.seg.Last {
 		i, v, _, found := b.prop.NextSlot()
 		switch {
-		case b.knows(i):
+		case b.isDecided(i):
 			b.prop.MarkProposed()
 		case found:
-			b.again(v.Entry)
-		case b.free(i):
+			b.proposeElected(v.Entry)
+		case b.skippable(i):
 			b.prop.MarkProposed()
 			b.decide(b.bottom(i))
-		case i == b.seg.Last && b.leader == b.s.cfg.Self && !b.s.quitting():
-			b.again(b.seal(protocol.NewEmpty(b.leader), i))
+		case i == b.seg.Last && b.leader == b.s.cfg.Self && !b.s.stopping():
+			b.proposeElected(b.seal(protocol.NewEmpty(b.leader), i))
 		default:
-			b.again(b.bottom(i))
+			b.proposeElected(b.bottom(i))
 		}
 	}
 }
 
-// again proposes an entry under an elected proposer's ballot.
-func (b *broadcast) again(v protocol.Entry) {
+// proposeElected proposes an entry under an elected proposer's ballot.
+func (b *broadcast) proposeElected(v protocol.Entry) {
 	b.vote(v)
-	b.putUp(v)
+	b.addValue(v)
 }
 
-// free reports whether ⊥ needs no votes in a slot: nobody can ever propose anything else there (S4). With NoSkip it
+// skippable reports whether ⊥ needs no votes in a slot: nobody can ever propose anything else there (S4). With NoSkip it
 // always needs them.
-func (b *broadcast) free(i protocol.Index) bool {
+func (b *broadcast) skippable(i protocol.Index) bool {
 	return b.never.Has(i) && i != b.seg.Last && !b.s.cfg.NoSkip || b.s.cfg.Mutant == MutantSkipElected
 }

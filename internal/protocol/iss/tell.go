@@ -13,20 +13,20 @@ import (
 
 // catchUp is what a member that is behind has asked for and received, and which members it sends snapshots.
 type catchUp struct {
-	// asked is when this member last asked for a part of the log, and grown when the log last grew. pause is how long
+	// requestedAt is when this member last asked for a part of the log, and grown when the log last grew. pause is how long
 	// it waits for an answer before it asks again. askedAfter is how far its log went when it asked.
-	asked, grown, pause time.Duration
-	askedAfter          protocol.Index
-	// told are messages with decided entries that do not follow the log's end yet, of toldBytes.
-	told      []*protocol.Message
-	toldBytes int
+	requestedAt, grewAt, retryAfter time.Duration
+	requestedAfter                  protocol.Index
+	// pending are messages with decided entries that do not follow the log's end yet, of toldBytes.
+	pending      []*protocol.Message
+	pendingBytes int
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
 }
 
-// telling is what a member tells another one of the log. All leaders together fill the log, each with as many messages
+// sending is what a member tells another one of the log. All leaders together fill the log, each with as many messages
 // on their way as its window allows. So who is behind would never catch up if it were told one message in a round trip.
-type telling struct {
+type sending struct {
 	// after is the slot after which the other asked last.
 	after protocol.Index
 	// flights are on their way, oldest first, and have bytes together.
@@ -37,25 +37,25 @@ type telling struct {
 	// window is how many flights there may be. It is one at first and when some may be lost, and grows by one with each
 	// question that shows progress. It does not shrink with the depth.
 	window int
-	// at is when it was told last, and pause how long it is not told the same again: that may be on a slow way.
-	at, pause time.Duration
+	// sentAt is when it was told last, and pause how long it is not told the same again: that may be on a slow way.
+	sentAt, retryAfter time.Duration
 }
 
-// longestTold is for how many election timeouts a member is not told the same again, at most. A slow way may have a queue
+// maxRetryTimeouts is for how many election timeouts a member is not told the same again, at most. A slow way may have a queue
 // of many seconds, and each repetition makes it longer.
-const longestTold = 8
+const maxRetryTimeouts = 8
 
-// asked takes in a question, and returns after which slot the other is to be told. again: it is not to be told now. A
+// request takes in a question, and returns after which slot the other is to be told. again: it is not to be told now. A
 // question that goes back comes from a member that has lost the end of its log, or it was overtaken by others: so it counts
 // once in a heartbeat. Otherwise each message would bring a question, and each question many messages.
-func (t *telling) asked(after protocol.Index, now, heartbeat time.Duration, most int) (from protocol.Index, again bool) {
+func (t *sending) request(after protocol.Index, now, heartbeat time.Duration, most int) (from protocol.Index, again bool) {
 	switch {
-	case t.at != 0 && after <= t.after:
-		pause := t.pause
+	case t.sentAt != 0 && after <= t.after:
+		pause := t.retryAfter
 		if after < t.after {
 			pause = min(pause, heartbeat)
 		}
-		if now < t.at+pause {
+		if now < t.sentAt+pause {
 			return 0, true
 		}
 		t.flights, t.bytes, t.window = nil, 0, 1
@@ -67,7 +67,7 @@ func (t *telling) asked(after protocol.Index, now, heartbeat time.Duration, most
 		t.bytes -= t.flights[0].Bytes
 		t.flights = t.flights[1:]
 	}
-	t.pause = 0
+	t.retryAfter = 0
 	if t.window < most {
 		t.window++
 	}
@@ -77,9 +77,9 @@ func (t *telling) asked(after protocol.Index, now, heartbeat time.Duration, most
 	return after, false
 }
 
-// tell sends a member decided entries after an index, as many as fit into its window, or a snapshot. One that asked several
+// sendEntries sends a member decided entries after an index, as many as fit into its window, or a snapshot. One that asked several
 // times is told once.
-func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
+func (s *ISS) sendEntries(to protocol.MemberID, after protocol.Index) {
 	o := s.other(to)
 	switch {
 	case after >= s.log.Last(), after+1 < s.first() && s.cfg.Mutant == MutantPastDropped:
@@ -88,17 +88,17 @@ func (s *ISS) tell(to protocol.MemberID, after protocol.Index) {
 		s.sendSnapshot(to)
 		return
 	case o == nil:
-		s.tellRun(to, after)
+		s.sendRun(to, after)
 		return
 	}
-	t := &o.telling
-	from, again := t.asked(after, s.now, s.cfg.Heartbeat, s.tellDepth(o))
+	t := &o.sending
+	from, again := t.request(after, s.now, s.cfg.Heartbeat, s.sendWindow(o))
 	if again {
 		return
 	}
-	t.after, t.at, t.pause = after, s.now, min(max(2*t.pause, s.cfg.Heartbeat), longestTold*s.cfg.ElectionTimeout)
+	t.after, t.sentAt, t.retryAfter = after, s.now, min(max(2*t.retryAfter, s.cfg.Heartbeat), maxRetryTimeouts*s.cfg.ElectionTimeout)
 	for from < s.log.Last() && len(t.flights) < t.window && (len(t.flights) == 0 || t.bytes < s.cfg.MaxInflightBytes) {
-		f := s.tellRun(to, from)
+		f := s.sendRun(to, from)
 		t.flights, t.bytes = append(t.flights, f), t.bytes+f.Bytes
 		from = f.Last
 	}
@@ -113,15 +113,15 @@ func (g *members) noteUnsent(b *broadcast) {
 	}
 }
 
-// tellRest tells a member what it was not sent when an epoch ended, now that it answers what it was sent.
-func (s *ISS) tellRest(m *protocol.Message) {
+// sendRest tells a member what it was not sent when an epoch ended, now that it answers what it was sent.
+func (s *ISS) sendRest(m *protocol.Message) {
 	if o := s.other(m.From); o != nil && m.Commit < o.unsent {
-		s.tell(m.From, m.Commit)
+		s.sendEntries(m.From, m.Commit)
 	}
 }
 
-// tellRun sends what fits into one message.
-func (s *ISS) tellRun(to protocol.MemberID, after protocol.Index) (f paxos.Flight) {
+// sendRun sends what fits into one message.
+func (s *ISS) sendRun(to protocol.MemberID, after protocol.Index) (f paxos.Flight) {
 	m := s.send(to, MsgTell, Part{})
 	m.Entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
 	f.Bytes = paxos.Bytes(m.Entries)
@@ -129,9 +129,9 @@ func (s *ISS) tellRun(to protocol.MemberID, after protocol.Index) (f paxos.Fligh
 	return f
 }
 
-// tellDepth is how many messages may be on their way to a member that is behind: twice what all leaders together send it
+// sendWindow is how many messages may be on their way to a member that is behind: twice what all leaders together send it
 // while it is not, so that it comes closer.
-func (s *ISS) tellDepth(o *other) int {
+func (s *ISS) sendWindow(o *other) int {
 	return 2 * max(1, len(s.epochVoters())) * s.depth(&paxos.Peer{ID: o.id, Trip: o.trip})
 }
 
@@ -139,44 +139,44 @@ func (s *ISS) tellDepth(o *other) int {
 // grown since the last question, also by what came otherwise: a question that says the same would only add to those under way.
 func onTell(s *ISS, m *protocol.Message) {
 	if len(m.Entries) > 0 && m.Entries[0].Index > s.log.Last()+1 {
-		s.keepTold(m)
+		s.addPending(m)
 		return
 	}
-	s.learnAll(m.Entries)
-	s.learnTold()
-	if s.log.Last() > s.catchUp.askedAfter && s.log.Last() < m.Commit {
-		s.ask(m.From)
+	s.learnEntries(m.Entries)
+	s.learnPending()
+	if s.log.Last() > s.catchUp.requestedAfter && s.log.Last() < m.Commit {
+		s.requestEntries(m.From)
 	}
 }
 
-// learnTold learns what was kept, as far as it fits by now, and forgets what the log has.
-func (s *ISS) learnTold() {
-	for i := 0; i < len(s.catchUp.told); i++ {
-		if first := s.catchUp.told[i].Entries; first[0].Index <= s.log.Last()+1 {
-			s.learnAll(first)
-			s.catchUp.toldBytes -= paxos.Bytes(first)
-			s.catchUp.told = slices.Delete(s.catchUp.told, i, i+1)
+// learnPending learns what was kept, as far as it fits by now, and forgets what the log has.
+func (s *ISS) learnPending() {
+	for i := 0; i < len(s.catchUp.pending); i++ {
+		if first := s.catchUp.pending[i].Entries; first[0].Index <= s.log.Last()+1 {
+			s.learnEntries(first)
+			s.catchUp.pendingBytes -= paxos.Bytes(first)
+			s.catchUp.pending = slices.Delete(s.catchUp.pending, i, i+1)
 			i = -1 // what came before may fit now
 		}
 	}
 }
 
-// keepTold keeps what cannot be learned yet. What does not fit is told again.
-func (s *ISS) keepTold(m *protocol.Message) {
-	if n := paxos.Bytes(m.Entries); s.epoch != nil && s.catchUp.toldBytes+n <= s.cfg.MaxInflightBytes {
-		s.catchUp.told, s.catchUp.toldBytes = append(s.catchUp.told, m), s.catchUp.toldBytes+n
+// addPending keeps what cannot be learned yet. What does not fit is told again.
+func (s *ISS) addPending(m *protocol.Message) {
+	if n := paxos.Bytes(m.Entries); s.epoch != nil && s.catchUp.pendingBytes+n <= s.cfg.MaxInflightBytes {
+		s.catchUp.pending, s.catchUp.pendingBytes = append(s.catchUp.pending, m), s.catchUp.pendingBytes+n
 	}
 }
 
-// learnAll learns entries, as far as they follow the log's end, and compares those that the log has.
-func (s *ISS) learnAll(entries []protocol.Entry) {
+// learnEntries learns entries, as far as they follow the log's end, and compares those that the log has.
+func (s *ISS) learnEntries(entries []protocol.Entry) {
 	for i := range entries {
 		e := &entries[i]
 		if s.diverged(s.log.Diverges(s.cfg.Instance, s.from, e)) {
 			return
 		}
 		if s.epoch != nil && e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
-			s.learn(*e)
+			s.appendDecided(*e)
 		}
 	}
 }

@@ -11,12 +11,12 @@ import (
 )
 
 // tellRuns tells one slot a message, as far as the window allows, up to a last slot.
-func (t *telling) tellRuns(after, last protocol.Index, now time.Duration, most int) (told []protocol.Index) {
-	from, again := t.asked(after, now, time.Second, most)
+func (t *sending) tellRuns(after, last protocol.Index, now time.Duration, most int) (told []protocol.Index) {
+	from, again := t.request(after, now, time.Second, most)
 	if again {
 		return nil
 	}
-	t.after, t.at, t.pause = after, now, min(max(2*t.pause, time.Second), 8*time.Second)
+	t.after, t.sentAt, t.retryAfter = after, now, min(max(2*t.retryAfter, time.Second), 8*time.Second)
 	for ; from < last && len(t.flights) < t.window; from++ {
 		t.flights, t.bytes = append(t.flights, paxos.Flight{Last: from + 1, Bytes: 10}), t.bytes+10
 		told = append(told, from+1)
@@ -27,7 +27,7 @@ func (t *telling) tellRuns(after, last protocol.Index, now time.Duration, most i
 // TestATellingOpensItsWindow: who is behind is told more at a time the further it comes. One that asks again for the same
 // has perhaps lost all: it is told little, and not at once.
 func TestATellingOpensItsWindow(t *testing.T) {
-	var l telling
+	var l sending
 	tell := func(after protocol.Index, now time.Duration, want ...protocol.Index) {
 		t.Helper()
 		require.Equal(t, want, l.tellRuns(after, 100, now, 4))

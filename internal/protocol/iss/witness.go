@@ -20,8 +20,8 @@ type witness struct {
 	reach map[protocol.MemberID]protocol.Index
 }
 
-// heard takes in what a member has accepted. Of an earlier ballot nothing counts any more.
-func (w *witness) heard(from protocol.MemberID, ballot paxos.Ballot, reach protocol.Index) {
+// record takes in what a member has accepted. Of an earlier ballot nothing counts any more.
+func (w *witness) record(from protocol.MemberID, ballot paxos.Ballot, reach protocol.Index) {
 	if w.reach == nil || ballot > w.ballot {
 		w.ballot, w.most, w.reach = ballot, 0, map[protocol.MemberID]protocol.Index{}
 	}
@@ -38,16 +38,16 @@ const (
 	farEach = far / 4
 )
 
-// tellVotes tells everybody but the proposer what this member has accepted. With more than three voters it does so only on
+// sendVotes tells everybody but the proposer what this member has accepted. With more than three voters it does so only on
 // long ways: on short ones the messages cost more time than they save. With relays they would be more than relays save.
-func (b *broadcast) tellVotes(proposer protocol.MemberID, said Part) {
+func (b *broadcast) sendVotes(proposer protocol.MemberID, said Part) {
 	if b.s.relayGroups > 0 || !b.s.votes(b.s.cfg.Self) {
 		return
 	}
 	n := len(b.s.epoch.Voters)
 	few, worth := n <= 3, max(far, farEach*time.Duration(n-2))
 	for _, o := range b.s.others {
-		if o.id != proposer && b.s.follows(o.id) && (few || o.trip >= worth) {
+		if o.id != proposer && b.s.inReach(o.id) && (few || o.trip >= worth) {
 			b.accepted(o.id, said)
 		}
 	}
@@ -71,7 +71,7 @@ func (b *broadcast) learnVoted() {
 		return uint64(w.reach[id])
 	}))
 	for i := b.seg.After(b.upto); i <= min(q, b.seg.Last); i = b.seg.After(i) {
-		if v, ok := b.acc.Votes[i]; ok && (v.Ballot == w.ballot || b.s.cfg.Mutant == MutantWitnessAny) && !b.knows(i) {
+		if v, ok := b.acc.Votes[i]; ok && (v.Ballot == w.ballot || b.s.cfg.Mutant == MutantWitnessAny) && !b.isDecided(i) {
 			b.decide(v.Entry)
 		}
 	}

@@ -17,7 +17,7 @@ func (s *Paxos) proposeChange(in protocol.ProposeChange) {
 	switch {
 	case reason != protocol.ReasonNone:
 		s.refuse(in.Context, reason)
-	case s.lead.hand.to != 0:
+	case s.lead.transfer.to != 0:
 		s.refuse(in.Context, protocol.ReasonTransferring)
 	case s.changing():
 		s.refuse(in.Context, protocol.ReasonChangePending)
@@ -96,12 +96,12 @@ func (s *Paxos) answers(id protocol.MemberID) bool {
 // caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
 func (s *Paxos) caughtUp(id protocol.MemberID) bool {
 	p := s.lead.peer(id)
-	return p != nil && s.active(p) && !s.streaming[p.ID] && p.Match >= s.lead.beaten && (!p.MissingBodies || s.cfg.Mutant == MutantChangeLosesBodies)
+	return p != nil && s.active(p) && !s.streaming[p.ID] && p.Match >= s.lead.endAtHeartbeat && (!p.MissingBodies || s.cfg.Mutant == MutantChangeLosesBodies)
 }
 
 // promote makes a joining member a voter once it is caught up.
 func (s *Paxos) promote() {
-	if s.changing() || s.lead.hand.to != 0 {
+	if s.changing() || s.lead.transfer.to != 0 {
 		return
 	}
 	if in, ok := slots.Joiner(&s.conf, s.caughtUp); ok {
@@ -109,9 +109,9 @@ func (s *Paxos) promote() {
 	}
 }
 
-// obeyConfig does what a configuration asks that is in force now, in the place of one with other voters: a
+// configChanged does what a configuration asks that is in force now, in the place of one with other voters: a
 // leader asks the new ones for promises. Of these it knows only that the old ones gave them.
-func (s *Paxos) obeyConfig(before []protocol.MemberID) {
+func (s *Paxos) configChanged(before []protocol.MemberID) {
 	switch s.role {
 	case protocol.Leader:
 		s.trackPeers()
@@ -120,7 +120,7 @@ func (s *Paxos) obeyConfig(before []protocol.MemberID) {
 		}
 	case protocol.Candidate, protocol.PreCandidate:
 		if m := s.conf.Find(s.cfg.Self); m == nil || m.Learner {
-			s.giveWay()
+			s.stepDown()
 		}
 	}
 }
@@ -137,5 +137,5 @@ func (s *Paxos) configSettled() {
 	if p := s.mostAdvanced(); p != nil {
 		s.send(p.ID, MsgLead, Part{Ballot: s.ballot})
 	}
-	s.giveWay()
+	s.stepDown()
 }

@@ -26,8 +26,8 @@ func checkLog(s *Paxos) error {
 		return err
 	}
 	switch h := &s.hard; {
-	case s.given != s.settled() && s.started:
-		return fmt.Errorf("last %d, settled %d, handed over %d", s.log.Last(), s.settled(), s.given)
+	case s.committed != s.settled() && s.started:
+		return fmt.Errorf("last %d, settled %d, handed over %d", s.log.Last(), s.settled(), s.committed)
 	case h.logged > s.log.Last() || h.commit > h.logged || h.state > s.disk.Written:
 		return fmt.Errorf("disk: written %d of %d, decided %d, ballot in %d of %d", h.logged, s.log.Last(), h.commit, h.state, s.disk.Written)
 	case len(s.conf.Members) > 0:
@@ -41,7 +41,7 @@ func checkAcceptor(s *Paxos) error {
 		return fmt.Errorf("promised %s", s.acc.Promised)
 	}
 	for i := s.hard.logged + 1; i <= s.log.Last() && !s.hard.hurry; i++ {
-		if e := s.log.At(i); !s.acc.HoldsNow(&e) {
+		if e := s.log.At(i); !s.acc.HoldsUnderPromise(&e) {
 			return fmt.Errorf("entry %d is neither written nor accepted under the promised ballot", i)
 		}
 	}

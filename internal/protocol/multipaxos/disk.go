@@ -10,8 +10,8 @@ import (
 // hard is what was written of the log and the hard state.
 type hard struct {
 	// commit is how many slots the disk is told to be settled, and noted when it was.
-	commit protocol.Index
-	noted  time.Duration
+	commit  protocol.Index
+	savedAt time.Duration
 	// logged: the entries up to here were written. What is decided after it stands in cells, which is as
 	// good, and is written with whatever is written next. hurry: some of it is in no cell, or the members
 	// of the next slots are in it.
@@ -59,7 +59,7 @@ func (s *Paxos) logAll() {
 // writeState makes the ballot durable, and how many slots are decided.
 func (s *Paxos) writeState() {
 	s.logAll()
-	s.hard.commit, s.hard.noted = s.settled(), s.now
+	s.hard.commit, s.hard.savedAt = s.settled(), s.now
 	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.ballot), Commit: s.hard.commit}})
 }
 

@@ -12,17 +12,17 @@ import (
 
 // election is what a member that does not lead knows of the leader, and of the next election.
 type election struct {
-	// heard is when the leader was last heard from, stand when to stand for election.
-	heard, stand time.Duration
+	// heardAt is when the leader was last heard from, stand when to stand for election.
+	heardAt, standAt time.Duration
 	// granted are the members that would promise, while this member asks.
 	granted []protocol.MemberID
 	// seen is the highest ballot that others said they promised: the next one of this member must be above it.
 	seen paxos.Ballot
 }
 
-// rest postpones the election. Chance keeps members apart.
-func (s *Paxos) rest() {
-	s.election.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
+// resetElectionTimer postpones the election. Chance keeps members apart.
+func (s *Paxos) resetElectionTimer() {
+	s.election.standAt = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
 }
 
 // promiseTo promises another member its ballot. Who proposes under a lower one gives way.
@@ -30,7 +30,7 @@ func promiseTo(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 	if b <= s.ballot {
 		return
 	}
-	s.giveWay()
+	s.stepDown()
 	if s.leader != from {
 		s.leader = 0
 	}
@@ -42,12 +42,12 @@ func promiseTo(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 func onRefused(s *Paxos, _ *protocol.Message, p Part) {
 	s.election.seen = max(s.election.seen, p.Ballot)
 	if p.Ballot > s.ballot && s.prop.Phase != paxos.Idle {
-		s.giveWay()
+		s.stepDown()
 	}
 }
 
-// giveWay ends this member's attempts to propose.
-func (s *Paxos) giveWay() {
+// stepDown ends this member's attempts to propose.
+func (s *Paxos) stepDown() {
 	if s.role == protocol.Follower {
 		return
 	}
@@ -57,7 +57,7 @@ func (s *Paxos) giveWay() {
 	s.failReads(protocol.ReasonNoLeader)
 	s.role, s.leader, s.election.granted = protocol.Follower, 0, nil
 	s.lead, s.prop = leading{round: s.lead.round}, paxos.Proposer{Seg: s.prop.Seg}
-	s.rest()
+	s.resetElectionTimer()
 }
 
 // follow takes notice of a member that proposes under a ballot that is not out of date.
@@ -66,16 +66,16 @@ func follow(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 		return
 	}
 	if s.role != protocol.Follower {
-		s.giveWay()
+		s.stepDown()
 	}
-	s.leader, s.election.heard = from, s.now
-	s.rest()
+	s.leader, s.election.heardAt = from, s.now
+	s.resetElectionTimer()
 }
 
-// faithful reports whether to ignore a candidate: the leader was heard of just now. Otherwise a member
+// ignoresCandidate reports whether to ignore a candidate: the leader was heard of just now. Otherwise a member
 // that was cut off for a while would disturb all.
-func (s *Paxos) faithful(from protocol.MemberID, forced bool) bool {
-	return !forced && s.leader != 0 && from != s.leader && (s.role == protocol.Leader || s.now < s.election.heard+s.cfg.ElectionTimeout)
+func (s *Paxos) ignoresCandidate(from protocol.MemberID, forced bool) bool {
+	return !forced && s.leader != 0 && from != s.leader && (s.role == protocol.Leader || s.now < s.election.heardAt+s.cfg.ElectionTimeout)
 }
 
 // alone: nobody else votes, and this member does nothing about it yet.
@@ -94,20 +94,20 @@ func (s *Paxos) alone() bool {
 // probe asks whether a quorum would promise, before this member disturbs anybody with a ballot. Who may
 // not stand asks for what it does not know: it may have been removed, and no leader tells it any more.
 func (s *Paxos) probe() {
-	s.giveWay()
-	s.rest()
+	s.stepDown()
+	s.resetElectionTimer()
 	s.leader = 0
 	if m := s.conf.Find(s.cfg.Self); m == nil || m.Learner || s.stalled() {
-		s.askVoters(MsgAsk)
+		s.sendToVoters(MsgAsk)
 		return
 	}
 	s.role, s.election.granted = protocol.PreCandidate, append(s.election.granted[:0], s.cfg.Self)
-	s.askVoters(MsgProbe)
+	s.sendToVoters(MsgProbe)
 	s.countProbes()
 }
 
-// askVoters asks all other voters something.
-func (s *Paxos) askVoters(t protocol.MessageType) {
+// sendToVoters asks all other voters something.
+func (s *Paxos) sendToVoters(t protocol.MessageType) {
 	for _, id := range s.conf.Voters() {
 		if id != s.cfg.Self {
 			s.send(id, t, Part{Slot: s.furthest()})
@@ -123,7 +123,7 @@ func (s *Paxos) furthest() protocol.Index { return max(s.log.Last(), s.acc.Top) 
 // was removed.
 func onProbe(s *Paxos, m *protocol.Message, p Part) {
 	lacks := p.Slot < s.log.Last()
-	s.send(m.From, MsgProbed, Part{}).Reject = lacks || s.faithful(m.From, false)
+	s.send(m.From, MsgProbed, Part{}).Reject = lacks || s.ignoresCandidate(m.From, false)
 	if lacks || m.Commit < s.log.Last() && slices.Contains(s.conf.Removed, m.From) {
 		sendDecided(s, m.From, m.Commit)
 	}
@@ -151,8 +151,8 @@ func (s *Paxos) countProbes() {
 
 // elect takes a new ballot, and asks for promises. forced: the leader has handed over.
 func (s *Paxos) elect(forced bool) {
-	s.giveWay()
-	s.rest()
+	s.stepDown()
+	s.resetElectionTimer()
 	self := s.conf.Find(s.cfg.Self)
 	if self == nil || self.Learner || s.stalled() {
 		return
@@ -173,13 +173,13 @@ func (s *Paxos) prepare() {
 		s.becomeLeader(nil)
 		return
 	}
-	s.tendPrepare()
+	s.sendPrepares()
 	s.tally()
 }
 
-// tendPrepare asks those again that have not answered. What was asked under a ballot that is not durable
+// sendPrepares asks those again that have not answered. What was asked under a ballot that is not durable
 // yet has not left, and leaves when it is.
-func (s *Paxos) tendPrepare() {
+func (s *Paxos) sendPrepares() {
 	if s.prop.Phase != paxos.Preparing {
 		return
 	}
@@ -188,13 +188,13 @@ func (s *Paxos) tendPrepare() {
 			continue
 		}
 		if a := s.prop.Request(id, s.log.Last()); !a.Done && s.now >= a.RetryAt {
-			s.askPromise(a)
+			s.sendPrepare(a)
 		}
 	}
 }
 
-// askPromise asks an acceptor for the next part of what it has accepted.
-func (s *Paxos) askPromise(a *paxos.Request) {
+// sendPrepare asks an acceptor for the next part of what it has accepted.
+func (s *Paxos) sendPrepare(a *paxos.Request) {
 	a.RetryAfter = min(max(2*a.RetryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
 	a.RetryAt = s.now + a.RetryAfter
 	p := Part{Ballot: s.ballot, Slot: a.Next, Force: s.lead.forced}
@@ -212,7 +212,7 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 		s.send(m.From, MsgRefused, Part{Ballot: s.acc.Promised})
 		return
 	}
-	s.rest() // somebody else is at it
+	s.resetElectionTimer() // somebody else is at it
 	promiseTo(s, m.From, p.Ballot)
 	if p.Slot <= s.log.Base {
 		s.sendSnapshot(m.From) // what was decided there is not here any more
@@ -265,7 +265,7 @@ func promiseEntries(s *Paxos, p Part) (answer Part, entries []protocol.Entry) {
 
 // onPromise takes in what an acceptor has, and asks it for the rest.
 func onPromise(s *Paxos, m *protocol.Message, p Part) {
-	if s.prop.Phase != paxos.Preparing || p.Ballot != s.ballot || !takePromised(s, m, p) || s.prop.Phase != paxos.Preparing {
+	if s.prop.Phase != paxos.Preparing || p.Ballot != s.ballot || !addPromise(s, m, p) || s.prop.Phase != paxos.Preparing {
 		return
 	}
 	a := s.prop.Request(m.From, 0)
@@ -274,11 +274,11 @@ func onPromise(s *Paxos, m *protocol.Message, p Part) {
 	}
 	a.Next, a.Done, a.RetryAfter = p.Hint+1, !p.More || s.cfg.Mutant == MutantPromiseFirstPart, 0
 	a.Decided, a.MissingBodies = m.Commit, p.Lacking
-	s.rest()
+	s.resetElectionTimer()
 	if !a.Done {
-		goOn(s)
+		sendProgress(s)
 		s.prop.Request(m.From, s.log.Last())
-		s.askPromise(a)
+		s.sendPrepare(a)
 	}
 	if peer := s.lead.peer(m.From); peer != nil {
 		peer.MarkHeard(s.now)
@@ -287,12 +287,12 @@ func onPromise(s *Paxos, m *protocol.Message, p Part) {
 	s.tally()
 }
 
-// goOn lets the others wait while promises come in parts, so that nobody else stands meanwhile.
-func goOn(s *Paxos) {
-	if s.role != protocol.Candidate || s.now < s.lead.beat {
+// sendProgress lets the others wait while promises come in parts, so that nobody else stands meanwhile.
+func sendProgress(s *Paxos) {
+	if s.role != protocol.Candidate || s.now < s.lead.heartbeatAt {
 		return
 	}
-	s.lead.beat = s.now + s.cfg.Heartbeat
+	s.lead.heartbeatAt = s.now + s.cfg.Heartbeat
 	for _, id := range s.conf.Voters() {
 		if id != s.cfg.Self {
 			s.send(id, MsgHeartbeat, Part{Ballot: s.ballot, More: true})
@@ -300,8 +300,8 @@ func goOn(s *Paxos) {
 	}
 }
 
-// takePromised takes in the entries of a promise, and reports whether they are all here.
-func takePromised(s *Paxos, m *protocol.Message, p Part) bool {
+// addPromise takes in the entries of a promise, and reports whether they are all here.
+func addPromise(s *Paxos, m *protocol.Message, p Part) bool {
 	undecided := 0
 	for i := range m.Entries {
 		e := &m.Entries[i]

@@ -14,9 +14,9 @@ import (
 type leading struct {
 	// peers are all others that get the log, sorted by id.
 	peers []*paxos.Peer
-	// beat is when the next heartbeat is due. beaten is how many slots were decided at the last one.
-	beat   time.Duration
-	beaten protocol.Index
+	// heartbeatAt is when the next heartbeat is due. beaten is how many slots were decided at the last one.
+	heartbeatAt    time.Duration
+	endAtHeartbeat protocol.Index
 	// queue waits until something can be proposed, and has queued bytes. open is the bytes of what is
 	// proposed and not decided.
 	queue        []protocol.Entry
@@ -28,18 +28,18 @@ type leading struct {
 	// frame is the last one that was built. Peers that are equally far get the same.
 	frame paxos.Frame
 	// round is the number of the latest confirmation of leadership that was asked for.
-	round uint64
-	reads reads
-	hand  handover
+	round    uint64
+	reads    reads
+	transfer transferring
 	// relays are between this member and the others.
 	relays relay.Relays
-	paces  relay.Pacing
+	pacing relay.Pacing
 }
 
 // becomeLeader: a quorum of those that were asked has promised.
 func (s *Paxos) becomeLeader(asked []*paxos.Request) {
 	s.role, s.leader, s.lead.forced = protocol.Leader, s.cfg.Self, false
-	s.lead.beat, s.lead.beaten = s.now, s.log.Last()
+	s.lead.heartbeatAt, s.lead.endAtHeartbeat = s.now, s.log.Last()
 	s.trackPeers()
 	for _, a := range asked {
 		if p := s.lead.peer(a.ID); p != nil && a.Done {
@@ -48,7 +48,7 @@ func (s *Paxos) becomeLeader(asked []*paxos.Request) {
 			p.Restart(p.Match + 1)
 		}
 	}
-	s.tendLead()
+	s.runLeaderTimers()
 }
 
 // trackPeers keeps the peers as the configuration says. Those that left it stay until they know that, or
@@ -79,8 +79,8 @@ func (s *Paxos) trackPeers() {
 	s.lead.groupPeers(s.relayGroups)
 }
 
-// letGo stops sending to removed members that know that they are removed, or had time to learn it.
-func (s *Paxos) letGo() {
+// removeDeparted stops sending to removed members that know that they are removed, or had time to learn it.
+func (s *Paxos) removeDeparted() {
 	s.lead.peers = slices.DeleteFunc(s.lead.peers, func(p *paxos.Peer) bool {
 		if p.Leaving == 0 || s.settled() < p.Leaving {
 			return false
@@ -92,27 +92,27 @@ func (s *Paxos) letGo() {
 	})
 }
 
-// tendLead is what a leader does from time to time.
-func (s *Paxos) tendLead() {
+// runLeaderTimers is what a leader does from time to time.
+func (s *Paxos) runLeaderTimers() {
 	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.stalled() {
-		s.giveWay()
+		s.stepDown()
 		return
 	}
-	if h := &s.lead.hand; h.to != 0 && s.now >= h.until {
-		*h = handover{}
+	if h := &s.lead.transfer; h.to != 0 && s.now >= h.until {
+		*h = transferring{}
 	}
-	if s.now < s.lead.beat {
+	if s.now < s.lead.heartbeatAt {
 		return
 	}
-	s.lead.beat = s.now + s.cfg.Heartbeat
+	s.lead.heartbeatAt = s.now + s.cfg.Heartbeat
 	s.lead.relays.Turn++
-	s.letGo()
+	s.removeDeparted()
 	for _, p := range s.lead.peers {
 		s.heartbeat(p)
 	}
 	s.promote()
 	s.fill()
-	s.lead.beaten = s.log.Last()
+	s.lead.endAtHeartbeat = s.log.Last()
 }
 
 // quorumHeard is the latest instant at which those had been heard of that this leader needs: a quorum for phase 2, and
@@ -147,7 +147,7 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 		return
 	}
 	if p.More {
-		s.rest()
+		s.resetElectionTimer()
 		return
 	}
 	if !remembers(s, p) {
@@ -174,7 +174,7 @@ func remembers(s *Paxos, p Part) bool {
 }
 
 func onAlive(s *Paxos, m *protocol.Message, p Part) {
-	peer := heardPeer(s, m, p)
+	peer := recordAnswer(s, m, p)
 	if peer == nil {
 		return
 	}
@@ -200,13 +200,13 @@ func onAccepted(s *Paxos, m *protocol.Message, p Part) {
 	if gatherAnswer(s, m, p) {
 		return
 	}
-	if peer := heardPeer(s, m, p); peer != nil {
+	if peer := recordAnswer(s, m, p); peer != nil {
 		progressed(s, peer)
 	}
 }
 
-// heardPeer notes what every acknowledgement tells, and returns the member that gave it.
-func heardPeer(s *Paxos, m *protocol.Message, p Part) *paxos.Peer {
+// recordAnswer notes what every acknowledgement tells, and returns the member that gave it.
+func recordAnswer(s *Paxos, m *protocol.Message, p Part) *paxos.Peer {
 	peer := s.lead.peer(m.From)
 	if peer == nil || p.Ballot != s.ballot || s.role != protocol.Leader {
 		return nil
@@ -222,7 +222,7 @@ func progressed(s *Paxos, p *paxos.Peer) {
 	s.advance()
 	if s.role == protocol.Leader { // else that was the end of its membership
 		replicateGroup(s, p)
-		handOver(s, p)
+		sendLead(s, p)
 	}
 }
 
@@ -234,7 +234,7 @@ func (s *Paxos) advance() {
 			break
 		}
 		for s.prop.Phase == paxos.Ready && s.log.Last() < to {
-			s.learn(s.acc.Votes[s.log.Last()+1].Entry)
+			s.appendDecided(s.acc.Votes[s.log.Last()+1].Entry)
 		}
 		s.fill()
 		if s.role != protocol.Leader {
@@ -377,7 +377,7 @@ func refusal(s *Paxos, e *protocol.Entry) protocol.Reason {
 		return protocol.ReasonNotLeader
 	case s.role != protocol.Leader:
 		return protocol.ReasonNoLeader
-	case l.hand.to != 0:
+	case l.transfer.to != 0:
 		return protocol.ReasonTransferring
 	case l.open+l.queued > 0 && l.open+l.queued+e.Bytes() > s.cfg.MaxUncommittedBytes:
 		return protocol.ReasonOverloaded

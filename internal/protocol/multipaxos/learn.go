@@ -97,14 +97,14 @@ func learnCommit(s *Paxos, commit protocol.Index) {
 		if !ok || v.Ballot != s.acc.Promised && s.cfg.Mutant != MutantLearnOlderBallot {
 			return
 		}
-		s.learn(v.Entry)
+		s.appendDecided(v.Entry)
 	}
 }
 
 // learnNext takes over what another member says is decided, if it is in the slot after the last.
 func learnNext(s *Paxos, e *protocol.Entry) {
 	if e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
-		s.learn(*e)
+		s.appendDecided(*e)
 	}
 }
 
@@ -127,8 +127,8 @@ func diverges(s *Paxos, from protocol.MemberID, e *protocol.Entry) bool {
 	return err != nil
 }
 
-// learn takes over what is decided in the slot after the last.
-func (s *Paxos) learn(e protocol.Entry) {
+// appendDecided takes over what is decided in the slot after the last.
+func (s *Paxos) appendDecided(e protocol.Entry) {
 	s.superseded(&e)
 	s.leaving = nil
 	voters := s.conf.Voters()
@@ -140,7 +140,7 @@ func (s *Paxos) learn(e protocol.Entry) {
 		e.Form = protocol.FormWhole // also if who sent it could not read the body
 	}
 	// A vote under an older ballot would not say any more, after a crash, that this is what was decided.
-	s.hard.hurry = s.hard.hurry || !s.acc.HoldsNow(&e) || e.Kind == protocol.EntryConfig
+	s.hard.hurry = s.hard.hurry || !s.acc.HoldsUnderPromise(&e) || e.Kind == protocol.EntryConfig
 	if s.role == protocol.Leader && e.Index <= s.prop.End {
 		s.lead.open -= e.Bytes()
 	}
@@ -149,7 +149,7 @@ func (s *Paxos) learn(e protocol.Entry) {
 	s.acc.Extend(e.Index)
 	s.prop.Forget(e.Index)
 	if e.Kind == protocol.EntryConfig {
-		s.obeyConfig(voters)
+		s.configChanged(voters)
 	} else if e.Index == s.log.ConfigAt+1 {
 		s.configSettled()
 	}
@@ -159,7 +159,7 @@ func (s *Paxos) learn(e protocol.Entry) {
 // have accepted its value, and would take that as decided if it told them under its ballot up to where all is decided.
 func (s *Paxos) superseded(e *protocol.Entry) {
 	if v, ok := s.acc.Votes[e.Index]; ok && s.role == protocol.Leader && v.Ballot == s.ballot && !paxos.Same(&v.Entry, e) {
-		s.giveWay()
+		s.stepDown()
 	}
 }
 
@@ -206,7 +206,7 @@ func snapshotSent(s *Paxos, in protocol.SnapshotSent) {
 	p.Restart(max(p.Next, in.Index+1))
 	p.Lost, p.LostAt = true, paxos.Stamp(s.now)
 	if in.Index == 0 && cannotBring(s) {
-		passOn(s)
+		yieldLeadership(s)
 	}
 }
 
@@ -217,8 +217,8 @@ func cannotBring(s *Paxos) bool {
 	return s.role == protocol.Leader && protocol.Index(s.acceptors().Agreed(s.accepted)) < s.log.Base
 }
 
-// passOn lets another voter stand, any that answers.
-func passOn(s *Paxos) {
+// yieldLeadership lets another voter stand, any that answers.
+func yieldLeadership(s *Paxos) {
 	var others []protocol.MemberID
 	for _, p := range s.lead.peers {
 		if s.votes(p.ID) && s.active(p) {
@@ -228,7 +228,7 @@ func passOn(s *Paxos) {
 	if n := uint64(len(others)); n > 0 {
 		s.send(others[s.chance.Draw()%n], MsgLead, Part{Ballot: s.ballot})
 	}
-	s.giveWay()
+	s.stepDown()
 }
 
 // snapshotReceived takes a snapshot that is ahead of what is known here to be decided. What was accepted
@@ -239,9 +239,9 @@ func snapshotReceived(s *Paxos, in protocol.SnapshotReceived) {
 	}
 	base := in.Base
 	base.Config = base.Config.Clone()
-	s.give()
+	s.emitCommitted()
 	if s.role == protocol.Leader {
-		s.giveWay() // another one leads, or did
+		s.stepDown() // another one leads, or did
 	}
 	s.disk.Install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
@@ -254,13 +254,13 @@ func snapshotReceived(s *Paxos, in protocol.SnapshotReceived) {
 	has := slots.After(&base)
 	s.log, s.conf, s.bodies = has.Log, has.Config, has.Bodies
 	s.hard.logged, s.hard.hurry = base.Index, false
-	s.given, s.leaving = base.Index, nil
+	s.committed, s.leaving = base.Index, nil
 	s.acc.Extend(base.Index)
 	s.prop.Forget(base.Index)
 	s.writeState()
 	s.out.Install = &base
-	s.obeyConfig(nil)
+	s.configChanged(nil)
 	if s.prop.Phase == paxos.Preparing {
-		s.tendPrepare()
+		s.sendPrepares()
 	}
 }

@@ -25,8 +25,8 @@ type Paxos struct {
 
 	started bool
 	chance  slots.Chance
-	// life is drawn at the first tick; 0 before. It marks the questions of this life of the member.
-	life uint64
+	// incarnation is drawn at the first tick; 0 before. It marks the questions of this life of the member.
+	incarnation uint64
 
 	log  slots.Log
 	disk slots.Disk
@@ -35,8 +35,8 @@ type Paxos struct {
 	// the log ends with conf.
 	conf    protocol.Config
 	leaving []protocol.MemberID
-	// given is how far Effects.Commit went; equal to settled() between steps.
-	given protocol.Index
+	// committed is how far Effects.Commit went; equal to settled() between steps.
+	committed protocol.Index
 
 	acc    paxos.Acceptor
 	bodies slots.Bodies
@@ -75,7 +75,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	}
 	s := &Paxos{
 		cfg: cfg, quorums: quorums, relayGroups: relay.Groups.In(cfg.Own), chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
-		given: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
+		committed: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
 	}
 	last := s.log.Last()
 	s.acc = paxos.NewAcceptor(paxos.All, last)
@@ -101,13 +101,13 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 	s.disk.Begin()
 	if !s.started {
 		s.started = true
-		s.rest()
+		s.resetElectionTimer()
 	}
 	sent, released := len(out.Send), len(out.Release)
 	role, ballot, leader, conf := s.role, s.ballot, s.leader, s.log.ConfigAt
-	s.take(in)
-	s.timers()
-	s.give()
+	s.handle(in)
+	s.runTimers()
+	s.emitCommitted()
 	s.flush()
 	s.bundle(sent, released)
 	s.disk.End(slots.Extent{Last: s.hard.logged, Reach: s.acc.Reach, Under: s.acc.Promised}, now)
@@ -118,7 +118,7 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 	s.out = nil
 }
 
-func (s *Paxos) take(in protocol.Input) {
+func (s *Paxos) handle(in protocol.Input) {
 	switch in := in.(type) {
 	case *protocol.Message:
 		receive(s, in)
@@ -133,7 +133,7 @@ func (s *Paxos) take(in protocol.Input) {
 	case protocol.Persisted:
 		persisted(s, in.Seq)
 	case protocol.Compact:
-		s.log.Compact(min(in.Index, s.given, s.hard.logged))
+		s.log.Compact(min(in.Index, s.committed, s.hard.logged))
 	case protocol.SnapshotReceived:
 		snapshotReceived(s, in)
 	case protocol.SnapshotSent:
@@ -167,7 +167,7 @@ func receive(s *Paxos, m *protocol.Message) {
 		return
 	}
 	p := partOf(m)
-	if m.Type == MsgPrepare && s.faithful(m.From, p.Force) {
+	if m.Type == MsgPrepare && s.ignoresCandidate(m.From, p.Force) {
 		return
 	}
 	if h := handlers[m.Type]; h != nil {
@@ -206,25 +206,25 @@ func (s *Paxos) refuse(context uint64, reason protocol.Reason) {
 func onTick(s *Paxos, random uint64) {
 	s.chance.Mix(random)
 	s.chance.Draw()
-	if s.life == 0 {
-		s.life = s.chance.Draw() | 1
-		s.rest() // the first deadline was drawn without chance
+	if s.incarnation == 0 {
+		s.incarnation = s.chance.Draw() | 1
+		s.resetElectionTimer() // the first deadline was drawn without chance
 	}
 }
 
-// timers does what is due.
-func (s *Paxos) timers() {
-	if s.life == 0 {
+// runTimers does what is due.
+func (s *Paxos) runTimers() {
+	if s.incarnation == 0 {
 		return
 	}
 	if s.role == protocol.Leader {
-		s.tendLead()
-	} else if s.now >= s.election.stand || s.alone() {
+		s.runLeaderTimers()
+	} else if s.now >= s.election.standAt || s.alone() {
 		s.probe()
 	}
-	s.tendPrepare()
-	s.tendRelay()
-	if s.settled() > s.hard.commit && s.now >= s.hard.noted+s.cfg.Heartbeat {
+	s.sendPrepares()
+	s.reportGathered()
+	if s.settled() > s.hard.commit && s.now >= s.hard.savedAt+s.cfg.Heartbeat {
 		s.writeState()
 	}
 }
@@ -237,10 +237,10 @@ func (s *Paxos) settled() protocol.Index {
 	return s.log.Settled()
 }
 
-// give hands over what is newly settled.
-func (s *Paxos) give() {
-	for ; s.given < s.settled(); s.given++ {
-		s.out.Commit = append(s.out.Commit, s.log.At(s.given+1))
+// emitCommitted hands over what is newly settled.
+func (s *Paxos) emitCommitted() {
+	for ; s.committed < s.settled(); s.committed++ {
+		s.out.Commit = append(s.out.Commit, s.log.At(s.committed+1))
 	}
 }
 
@@ -269,9 +269,9 @@ func (s *Paxos) Leads() paxos.Ballot {
 func (s *Paxos) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Role: s.role, Term: protocol.Term(s.ballot), Leader: s.leader,
-		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.given, Config: s.conf.Clone(),
+		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.committed, Config: s.conf.Clone(),
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
-		Unwritten: s.given - min(s.given, s.disk.Durable.Last),
+		Unwritten: s.committed - min(s.committed, s.disk.Durable.Last),
 		Lacking:   s.bodies.Missing, Proposed: proposedConfig(s), Undecided: s.settled() < s.log.Last(),
 	}
 	if s.role == protocol.Leader {

@@ -10,19 +10,19 @@ import (
 // higher one has a promise of one of them. Reads wait while one confirmation is under way; the next one
 // confirms them all. Other members forward reads and keep no state: who asked repeats a read that was lost.
 
-// addQuery is one read that waits at the leader.
-type query struct {
-	context uint64
-	from    protocol.MemberID // Self: asked here
-	life    uint64            // the asking member's, repeated to it
+// pendingRead is one read that waits at the leader.
+type pendingRead struct {
+	context     uint64
+	from        protocol.MemberID // Self: asked here
+	incarnation uint64            // the asking member's, repeated to it
 }
 
 type reads struct {
 	// waiting are to be part of the next confirmation.
-	waiting []query
+	waiting []pendingRead
 	// asked are part of the confirmation under way: they are served at index when a quorum has confirmed
 	// round. Empty if none is under way.
-	asked []query
+	asked []pendingRead
 	round uint64
 	index protocol.Index
 }
@@ -30,18 +30,18 @@ type reads struct {
 func onReadInput(s *Paxos, context uint64) {
 	switch {
 	case s.role == protocol.Leader:
-		addQuery(s, query{context: context, from: s.cfg.Self})
+		addQuery(s, pendingRead{context: context, from: s.cfg.Self})
 	case s.removed():
 		s.refuse(context, protocol.ReasonRemoved)
-	case s.leader == 0 || s.life == 0:
+	case s.leader == 0 || s.incarnation == 0:
 		s.refuse(context, protocol.ReasonNoLeader)
 	default:
-		s.send(s.leader, MsgRead, Part{Round: s.life}).Context = context
+		s.send(s.leader, MsgRead, Part{Round: s.incarnation}).Context = context
 	}
 }
 
 func onRead(s *Paxos, m *protocol.Message, p Part) {
-	q := query{context: m.Context, from: m.From, life: p.Round}
+	q := pendingRead{context: m.Context, from: m.From, incarnation: p.Round}
 	if s.role != protocol.Leader {
 		s.failRead(q, protocol.ReasonNotLeader)
 		return
@@ -52,7 +52,7 @@ func onRead(s *Paxos, m *protocol.Message, p Part) {
 // onReadAnswer passes the leader's answer on, unless an earlier life of this member asked.
 func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
 	switch {
-	case p.Round != s.life:
+	case p.Round != s.incarnation:
 	case p.Reason != protocol.ReasonNone:
 		s.refuse(m.Context, p.Reason)
 	default:
@@ -61,7 +61,7 @@ func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
 }
 
 // addQuery takes a read in at the leader.
-func addQuery(s *Paxos, q query) {
+func addQuery(s *Paxos, q pendingRead) {
 	rd := &s.lead.reads
 	switch {
 	case s.cfg.Mutant == MutantReadAlone && s.current():
@@ -121,20 +121,20 @@ func (s *Paxos) confirmed() uint64 {
 	})
 }
 
-func (s *Paxos) serve(q query, index protocol.Index) {
+func (s *Paxos) serve(q pendingRead, index protocol.Index) {
 	if q.from == s.cfg.Self {
 		s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: q.context, Index: index})
 		return
 	}
-	s.send(q.from, MsgReadAnswer, Part{Round: q.life, Slot: index}).Context = q.context
+	s.send(q.from, MsgReadAnswer, Part{Round: q.incarnation, Slot: index}).Context = q.context
 }
 
-func (s *Paxos) failRead(q query, reason protocol.Reason) {
+func (s *Paxos) failRead(q pendingRead, reason protocol.Reason) {
 	if q.from == s.cfg.Self {
 		s.refuse(q.context, reason)
 		return
 	}
-	s.send(q.from, MsgReadAnswer, Part{Round: q.life, Reason: reason}).Context = q.context
+	s.send(q.from, MsgReadAnswer, Part{Round: q.incarnation, Reason: reason}).Context = q.context
 }
 
 // failReads refuses all reads that wait.

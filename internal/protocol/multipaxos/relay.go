@@ -100,7 +100,7 @@ func recordOwn(s *Paxos) {
 		*g = relay.Gathering{} // another one proposes
 		return
 	}
-	if !g.Owes(s.cfg.Self) {
+	if !g.Awaits(s.cfg.Self) {
 		return
 	}
 	done := s.disk.Done
@@ -108,11 +108,11 @@ func recordOwn(s *Paxos) {
 		upto, done = s.acc.Reach, s.disk.Written
 	}
 	g.RecordAnswer(relay.Held{ID: s.cfg.Self, Upto: upto, MissingBodies: s.bodies.Missing}, g.AnsweredUpTo(done), s.now, patience(s))
-	s.tendRelay()
+	s.reportGathered()
 }
 
-// tendRelay tells the proposer what was gathered for it.
-func (s *Paxos) tendRelay() {
+// reportGathered tells the proposer what was gathered for it.
+func (s *Paxos) reportGathered() {
 	g := &s.gather
 	if g.Proposer != 0 && g.Ballot == s.acc.Promised && g.Due(s.now) {
 		s.send(g.Proposer, MsgGathered, Part{Ballot: g.Ballot, Held: g.Report(s.cfg.Self, s.cfg.Mutant == MutantRelayListsSilent)})
@@ -125,7 +125,7 @@ func gatherAnswer(s *Paxos, m *protocol.Message, p Part) bool {
 	if g.Proposer == 0 || g.Ballot != p.Ballot || !g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot, MissingBodies: p.Lacking}, protocol.Index(m.Context), s.now, patience(s)) {
 		return false
 	}
-	s.tendRelay()
+	s.reportGathered()
 	return true
 }
 
@@ -155,14 +155,14 @@ func onGathered(s *Paxos, m *protocol.Message, p Part) {
 			return
 		}
 		replicateGroup(s, peer)
-		handOver(s, peer)
+		sendLead(s, peer)
 	}
 }
 
-// waits reports whether a peer is sent nothing new until the others of its group have room too.
-func (s *Paxos) waits(p *paxos.Peer) bool {
+// waitsForGroup reports whether a peer is sent nothing new until the others of its group have room too.
+func (s *Paxos) waitsForGroup(p *paxos.Peer) bool {
 	l := &s.lead
-	return l.paces.Hold(l.relays.Group(p.ID), p, l.peers, s.now, s.cfg.Heartbeat, func(q *paxos.Peer) bool {
+	return l.pacing.Hold(l.relays.Group(p.ID), p, l.peers, s.now, s.cfg.Heartbeat, func(q *paxos.Peer) bool {
 		return s.streaming[q.ID] || len(q.Frames) < s.depth(q)
 	})
 }

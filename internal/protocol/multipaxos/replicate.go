@@ -41,7 +41,7 @@ func (s *Paxos) replicate(p *paxos.Peer) {
 			}
 			return
 		}
-		if len(p.Frames) >= s.depth(p) || s.waits(p) {
+		if len(p.Frames) >= s.depth(p) || s.waitsForGroup(p) {
 			return
 		}
 		f := s.frameAfter(p.Next-1, s.lead.relays.FrameEnd(p, s.lead.peers, s.prop.End))

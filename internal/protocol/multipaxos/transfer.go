@@ -7,13 +7,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// handover is a transfer of leadership under way. Nothing is proposed meanwhile.
-type handover struct {
+// transferring is a transfer of leadership under way. Nothing is proposed meanwhile.
+type transferring struct {
 	// to is the member that should lead, 0 if no transfer is under way; until is when it is given up.
 	to    protocol.MemberID
 	until time.Duration
-	// again is when the member is told once more to stand; 0: it was not told.
-	again time.Duration
+	// retryAt is when the member is told once more to stand; 0: it was not told.
+	retryAt time.Duration
 }
 
 func transfer(s *Paxos, in protocol.Transfer) {
@@ -30,7 +30,7 @@ func beginTransfer(s *Paxos, to protocol.MemberID) protocol.Reason {
 		return protocol.ReasonNotLeader
 	case to == s.cfg.Self:
 		return protocol.ReasonNone
-	case s.changing(), s.lead.hand.to != 0 && s.lead.hand.to != to:
+	case s.changing(), s.lead.transfer.to != 0 && s.lead.transfer.to != to:
 		return protocol.ReasonTransferring
 	}
 	p := s.lead.peer(to)
@@ -40,8 +40,8 @@ func beginTransfer(s *Paxos, to protocol.MemberID) protocol.Reason {
 	if p == nil || !s.votes(p.ID) {
 		return protocol.ReasonNotVoter
 	}
-	s.lead.hand = handover{to: p.ID, until: s.now + s.cfg.ElectionTimeout}
-	handOver(s, p)
+	s.lead.transfer = transferring{to: p.ID, until: s.now + s.cfg.ElectionTimeout}
+	sendLead(s, p)
 	return protocol.ReasonNone
 }
 
@@ -61,14 +61,14 @@ func (s *Paxos) mostAdvanced() (best *paxos.Peer) {
 	return best
 }
 
-// handOver tells the next leader to stand, once it has all that is proposed, and nothing waits. It is told
+// sendLead tells the next leader to stand, once it has all that is proposed, and nothing waits. It is told
 // again if it goes on to answer.
-func handOver(s *Paxos, p *paxos.Peer) {
-	h := &s.lead.hand
-	if p.ID != h.to || p.Match < s.prop.End || len(s.lead.queue) > 0 || s.now < h.again {
+func sendLead(s *Paxos, p *paxos.Peer) {
+	h := &s.lead.transfer
+	if p.ID != h.to || p.Match < s.prop.End || len(s.lead.queue) > 0 || s.now < h.retryAt {
 		return
 	}
-	h.again = s.now + s.cfg.Heartbeat
+	h.retryAt = s.now + s.cfg.Heartbeat
 	s.send(p.ID, MsgLead, Part{Ballot: s.ballot})
 }
 

@@ -72,8 +72,8 @@ func (a *Acceptor) Holds(e *protocol.Entry) bool {
 	return ok && v.Entry.Term == e.Term && v.Entry.ID == e.ID
 }
 
-// HoldsNow reports whether there is a vote for an entry under what is promised.
-func (a *Acceptor) HoldsNow(e *protocol.Entry) bool {
+// HoldsUnderPromise reports whether there is a vote for an entry under what is promised.
+func (a *Acceptor) HoldsUnderPromise(e *protocol.Entry) bool {
 	return a.Holds(e) && a.Votes[e.Index].Ballot == a.Promised
 }
 

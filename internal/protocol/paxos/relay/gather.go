@@ -89,7 +89,7 @@ func (g *Gathering) RecordForward(p Forwarded, now time.Duration) {
 		}
 	}
 	if len(g.forwarded) == paxos.MaxDepth {
-		g.giveUp(&g.forwarded[0])
+		g.markSlow(&g.forwarded[0])
 		g.forwarded = slices.Delete(g.forwarded, 0, 1)
 	}
 	g.forwarded = append(g.forwarded, p)
@@ -112,8 +112,8 @@ func (g *Gathering) RecordAnswer(h Held, last protocol.Index, now, patience time
 	return true
 }
 
-// giveUp: who did not answer in time is not waited for the next time.
-func (g *Gathering) giveUp(p *Forwarded) {
+// markSlow: who did not answer in time is not waited for the next time.
+func (g *Gathering) markSlow(p *Forwarded) {
 	for _, id := range p.Members {
 		if a := g.member(id); a.answered < p.Last {
 			a.slow = true
@@ -134,7 +134,7 @@ func (g *Gathering) answered(p *Forwarded) bool {
 func (g *Gathering) Due(now time.Duration) bool {
 	n := 0
 	for n < len(g.forwarded) && (now >= g.forwarded[n].Due || g.answered(&g.forwarded[n])) {
-		g.giveUp(&g.forwarded[n])
+		g.markSlow(&g.forwarded[n])
 		n++
 	}
 	g.forwarded = slices.Delete(g.forwarded, 0, n)
@@ -167,8 +167,8 @@ func (g *Gathering) AnsweredUpTo(done uint64) (last protocol.Index) {
 	return last
 }
 
-// Owes reports whether a member has not answered all that was passed on.
-func (g *Gathering) Owes(id protocol.MemberID) bool {
+// Awaits reports whether a member has not answered all that was passed on.
+func (g *Gathering) Awaits(id protocol.MemberID) bool {
 	a := g.member(id)
 	return a != nil && a.answered < g.latest
 }
