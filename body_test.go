@@ -123,8 +123,8 @@ func (l *library) start(m braid.Member, join bool) {
 	testsize.Long(l.t)
 	o := braid.Options{
 		Self: m.ID, Cluster: 43, Dir: l.dirs[m.ID], Members: l.members, Join: join,
-		ListenPeer: []string{m.PeerURLs[0][len("http://"):]}, Placement: braid.PlacementCode,
-		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond, BodyCacheBytes: 1,
+		Listen: []string{m.PeerURLs[0][len("http://"):]}, Placement: braid.PlacementCode,
+		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond, Limits: braid.Limits{BodyCacheBytes: 1},
 		Logger: slog.New(slog.NewTextHandler(testWriter{l.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if l.tune != nil {
@@ -319,7 +319,7 @@ func TestBodiesAreThereWithTwoOfFiveMembersDown(t *testing.T) {
 
 func TestALaggardFetchesTheBodiesOfASnapshot(t *testing.T) {
 	t.Parallel()
-	short := func(o *braid.Options) { o.SnapshotBytes = 64 << 10 }
+	short := func(o *braid.Options) { o.Limits.SnapshotBytes = 64 << 10 }
 	for name, tune := range map[string]func(*braid.Options){"one instance": short, "three": woven(3, short)} {
 		t.Run(name, func(t *testing.T) { testALaggardFetchesBodies(newLibrary(t, 3, tune)) })
 	}
@@ -366,7 +366,7 @@ func (l *library) complete() {
 
 func TestDamagedBodiesAreFoundAndRepaired(t *testing.T) {
 	t.Parallel()
-	l := newLibrary(t, 3, func(o *braid.Options) { o.ScrubBytesPerSecond, o.SnapshotBytes = 1<<30, 64<<10 })
+	l := newLibrary(t, 3, func(o *braid.Options) { o.Limits.ScrubBytesPerSecond, o.Limits.SnapshotBytes = 1<<30, 64<<10 })
 	leader := l.leader()
 	name, _ := l.coded(1<<20, 2)
 	l.put("x", 1<<20, 5000)
@@ -417,7 +417,7 @@ func damage(t *testing.T, dir string, body []byte) (found int) {
 func TestLargeBodiesOnSlowLinksDoNotCostTheLeaderItsOffice(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
-	l := newLibrary(t, 3, func(o *braid.Options) { o.Net = "latency=1ms,bandwidth=40mbit" })
+	l := newLibrary(t, 3, func(o *braid.Options) { o.Experiment.Net = "latency=1ms,bandwidth=40mbit" })
 	l.leader()
 	for i := range 2 { // each takes several election timeouts
 		l.put(fmt.Sprintf("x %d", i), 6<<20)
@@ -450,7 +450,9 @@ func TestBodiesAreNotCopiedOnTheirWay(t *testing.T) {
 
 func TestWholeCopiesAreTrimmedWhereFragmentsDo(t *testing.T) {
 	t.Parallel()
-	l := newLibrary(t, 5, func(o *braid.Options) { o.ScrubBytesPerSecond, o.SnapshotBytes, o.TrimWhole = 1<<30, 64<<10, true })
+	l := newLibrary(t, 5, func(o *braid.Options) {
+		o.Limits.ScrubBytesPerSecond, o.Limits.SnapshotBytes, o.TrimWhole = 1<<30, 64<<10, true
+	})
 	leader := l.leader()
 	_, ref := l.coded(1<<20, 2)
 	for i := 0; l.nodes[leader].Status().Instances[0].First <= ref.Index; i++ {
@@ -467,7 +469,7 @@ func TestWholeCopiesAreTrimmedWhereFragmentsDo(t *testing.T) {
 
 func TestReleasedBodiesMakeRoom(t *testing.T) {
 	t.Parallel()
-	l := newLibrary(t, 3, func(o *braid.Options) { o.SnapshotBytes = 1 << 20 })
+	l := newLibrary(t, 3, func(o *braid.Options) { o.Limits.SnapshotBytes = 1 << 20 })
 	l.leader()
 	for range 60 { // 60 MiB under the same names
 		l.put("x", 1<<20)
@@ -505,7 +507,7 @@ func TestANewMemberGetsItsFragments(t *testing.T) {
 	for name, snapshotBytes := range map[string]int{"from the log": 1 << 30, "from a snapshot": 64 << 10} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLibrary(t, 3, func(o *braid.Options) { o.SnapshotBytes = snapshotBytes })
+			l := newLibrary(t, 3, func(o *braid.Options) { o.Limits.SnapshotBytes = snapshotBytes })
 			old := l.leader()
 			l.coded(1<<20, 2)
 			l.put("x", sizes...)
@@ -534,7 +536,7 @@ func TestSevenMembersBecomeThree(t *testing.T) {
 	for name, snapshotBytes := range map[string]int{"in the log": 1 << 30, "behind the log": 64 << 10} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLibrary(t, 7, func(o *braid.Options) { o.SnapshotBytes, o.CodeK = snapshotBytes, 3 })
+			l := newLibrary(t, 7, func(o *braid.Options) { o.Limits.SnapshotBytes, o.CodeK = snapshotBytes, 3 })
 			l.leader()
 			l.coded(1<<20, 3)
 			l.put("x", 1<<20, 1<<20, 1<<20, 1<<20, 100)

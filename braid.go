@@ -6,7 +6,7 @@
 // member. A local read after ReadBarrier is linearizable.
 //
 //	node, err := braid.Open(braid.Options{
-//		Self: 1, Cluster: braid.ClusterIDOf(members, "orders"), Dir: "data", Members: members, ListenPeer: addrs,
+//		Self: 1, Cluster: braid.ClusterIDOf(members, "orders"), Dir: "data", Members: members, Listen: addrs,
 //	}, machine)
 //	result, err := node.Propose(ctx, command) // runs machine.Apply on every member
 //	err = node.ReadBarrier(ctx)               // then read the machine's state
@@ -53,10 +53,10 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 	if err := o.checkMachine(sm); err != nil {
 		return nil, err
 	}
-	listeners := o.PeerListeners
+	listeners := o.Listeners
 	if listeners == nil {
 		var err error
-		if listeners, err = listen(o.ListenPeer); err != nil {
+		if listeners, err = listen(o.Listen); err != nil {
 			return nil, err
 		}
 	}
@@ -112,11 +112,11 @@ func listen(addrs []string) ([]net.Listener, error) {
 func (o *Options) core(instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 	c := protocol.Settings{
 		Self: o.Self, Instance: instance, Session: session, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
-		MaxFrameBytes: o.MaxFrameBytes, PipelineDepth: o.PipelineDepth, NoPipeline: o.NoPipeline, Own: o.Settings,
-		NoParallelAppend: o.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: protocol.Placement(o.Placement),
-		Leaders: protocol.Leaders(o.Leaders), Epochs: o.Epochs, NoSkip: o.NoSkip, SkipWait: o.SkipWait,
+		MaxFrameBytes: o.Experiment.MaxFrameBytes, PipelineDepth: o.Experiment.PipelineDepth, NoPipeline: o.Experiment.NoPipeline, Own: o.Settings,
+		NoParallelAppend: o.Experiment.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: protocol.Placement(o.Placement),
+		Leaders: protocol.Leaders(o.Leaders), Epochs: o.Epochs, NoSkip: o.Experiment.NoSkip, SkipWait: o.Experiment.SkipWait,
 	}
-	if o.NoBatching {
+	if o.Experiment.NoBatching {
 		c.MaxFrameEntries = 1
 	}
 	switch o.Placement {
@@ -146,17 +146,17 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Epochs), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(), Quorums: o.Quorums,
 		Kind: o.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
 		Begin: o.begin(), Leaders: protocol.Leaders(o.Leaders),
-		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.PipelineDepth,
-		MaxBatchBytes: o.MaxBatchBytes, MaxBatchCommands: o.MaxBatchCommands,
-		MaxCommandBytes: o.MaxCommandBytes, MaxPendingBytes: int64(o.MaxPendingBytes), SnapshotBytes: int64(o.SnapshotBytes), KeepLogBytes: int64(o.KeepLogBytes),
-		BodyCacheBytes: int64(o.BodyCacheBytes), ScrubBytesPerSecond: max(0, int64(o.ScrubBytesPerSecond)), TrimWhole: o.TrimWhole,
-		SyncApply: o.NoAsyncApply, Logger: o.Logger, Answer: o.Answer,
-		Listen: listeners, TLS: o.PeerTLS, TLSByURL: o.PeerTLSByURL, TLSBinds: o.PeerTLSBinds, Net: o.Net,
+		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.Experiment.PipelineDepth,
+		MaxBatchBytes: o.Experiment.MaxBatchBytes, MaxBatchCommands: o.Experiment.MaxBatchCommands,
+		MaxCommandBytes: o.Limits.CommandBytes, MaxPendingBytes: int64(o.Limits.PendingBytes), SnapshotBytes: int64(o.Limits.SnapshotBytes), KeepLogBytes: int64(o.Limits.KeepLogBytes),
+		BodyCacheBytes: int64(o.Limits.BodyCacheBytes), ScrubBytesPerSecond: max(0, int64(o.Limits.ScrubBytesPerSecond)), TrimWhole: o.TrimWhole,
+		SyncApply: o.Experiment.NoAsyncApply, Logger: o.Logger, Answer: o.Answer,
+		Listen: listeners, TLS: o.TLS.Config, TLSByURL: o.TLS.ByURL, TLSBinds: o.TLS.Binds, Net: o.Experiment.Net,
 	}
-	if o.NoBatching {
+	if o.Experiment.NoBatching {
 		r.MaxBatchCommands = 1
 	}
-	if o.NoPipeline {
+	if o.Experiment.NoPipeline {
 		r.Depth = 1
 	}
 	return r
@@ -338,7 +338,7 @@ func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, er
 	return n.r.Ask(ctx, to, request)
 }
 
-// SetNet changes what this member's links emulate (Options.Net) while they are in use; "" ends it. Each
+// SetNet changes what this member's links emulate (Experiment.Net) while they are in use; "" ends it. Each
 // member delays what it sends, so a cluster's links are changed by telling all its members. An error
 // says what is wrong, and nothing changes.
 func (n *Node) SetNet(net string) error { return n.r.SetNet(net) }

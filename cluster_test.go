@@ -128,8 +128,8 @@ func (c *cluster) start(m braid.Member, join bool) {
 func (c *cluster) open(m braid.Member, join bool) error {
 	o := braid.Options{
 		Self: m.ID, Cluster: 42, Dir: c.dirs[m.ID], Members: append([]braid.Member(nil), c.members...), Join: join,
-		ListenPeer: []string{m.PeerURLs[0][len("http://"):]},
-		Heartbeat:  50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
+		Listen:    []string{m.PeerURLs[0][len("http://"):]},
+		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(testWriter{c.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if c.tune != nil {
@@ -265,19 +265,19 @@ func TestEveryMemberTakesProposalsAndReads(t *testing.T) {
 func TestTheFourOptimisationsCanBeTurnedOff(t *testing.T) {
 	t.Parallel()
 	for name, tune := range map[string]func(*braid.Options){
-		"batching":        func(o *braid.Options) { o.NoBatching = true },
-		"pipeline":        func(o *braid.Options) { o.NoPipeline = true },
-		"parallel append": func(o *braid.Options) { o.NoParallelAppend = true },
-		"asynchronous":    func(o *braid.Options) { o.NoAsyncApply = true },
+		"batching":        func(o *braid.Options) { o.Experiment.NoBatching = true },
+		"pipeline":        func(o *braid.Options) { o.Experiment.NoPipeline = true },
+		"parallel append": func(o *braid.Options) { o.Experiment.NoParallelAppend = true },
+		"asynchronous":    func(o *braid.Options) { o.Experiment.NoAsyncApply = true },
 		"all": func(o *braid.Options) {
-			o.NoBatching, o.NoPipeline, o.NoParallelAppend, o.NoAsyncApply = true, true, true, true
+			o.Experiment.NoBatching, o.Experiment.NoPipeline, o.Experiment.NoParallelAppend, o.Experiment.NoAsyncApply = true, true, true, true
 		},
 		"all, with woven instances": woven(3, func(o *braid.Options) {
-			o.NoBatching, o.NoPipeline, o.NoParallelAppend, o.NoAsyncApply = true, true, true, true
+			o.Experiment.NoBatching, o.Experiment.NoPipeline, o.Experiment.NoParallelAppend, o.Experiment.NoAsyncApply = true, true, true, true
 		}),
 		"woven, with a lease": woven(3, func(o *braid.Options) { o.LeaseReads = true }),
-		"tiny frames":         func(o *braid.Options) { o.MaxFrameBytes, o.MaxBatchBytes = 64, 32 },
-		"fixed depth":         func(o *braid.Options) { o.PipelineDepth = 4 },
+		"tiny frames":         func(o *braid.Options) { o.Experiment.MaxFrameBytes, o.Experiment.MaxBatchBytes = 64, 32 },
+		"fixed depth":         func(o *braid.Options) { o.Experiment.PipelineDepth = 4 },
 		"reads by a lease":    func(o *braid.Options) { o.LeaseReads = true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -344,7 +344,7 @@ func TestARestartedMemberServesReadsInAnIdleCluster(t *testing.T) {
 
 func TestALaggardCatchesUpBySnapshot(t *testing.T) {
 	t.Parallel()
-	aLaggardCatchesUpBySnapshot(newCluster(t, 3, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 }))
+	aLaggardCatchesUpBySnapshot(newCluster(t, 3, func(o *braid.Options) { o.Limits.SnapshotBytes = 4 << 10 }))
 }
 
 func aLaggardCatchesUpBySnapshot(c *cluster) {
@@ -439,7 +439,7 @@ func TestLeadershipIsHandedOver(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 1, func(o *braid.Options) { o.MaxCommandBytes, o.MaxPendingBytes = 100, 1000 })
+	c := newCluster(t, 1, func(o *braid.Options) { o.Limits.CommandBytes, o.Limits.PendingBytes = 100, 1000 })
 	c.leader()
 	_, err := c.any().Propose(c.ctx(), make([]byte, 101))
 	require.ErrorIs(t, err, braid.ErrTooLarge)
@@ -457,7 +457,7 @@ func TestBadInput(t *testing.T) {
 	c.stop(1)
 	require.ErrorContains(t, open(braid.Options{Self: 1, Cluster: 43, Dir: dir, Members: c.members}), "belongs to cluster 2a")
 	require.ErrorContains(t, open(braid.Options{Self: 2, Cluster: 42, Dir: dir, Members: []braid.Member{{ID: 2}}}), "belongs to member 1")
-	require.ErrorContains(t, open(braid.Options{Self: 2, Cluster: 42, Dir: t.TempDir(), Members: c.members, ListenPeer: []string{"127.0.0.1:0"}}), "do not include")
+	require.ErrorContains(t, open(braid.Options{Self: 2, Cluster: 42, Dir: t.TempDir(), Members: c.members, Listen: []string{"127.0.0.1:0"}}), "do not include")
 	require.ErrorContains(t, open(braid.Options{Cluster: 42, Dir: dir}), "Self")
 	require.ErrorContains(t, open(braid.Options{Self: 1, Cluster: 42, Dir: dir, Members: c.members, Heartbeat: time.Second, ElectionTimeout: time.Second}), "heartbeats")
 }

@@ -39,7 +39,7 @@ func files(t *testing.T, pattern string) []string {
 // stands. The member starts and has everything.
 func TestDamageInLogBehindASnapshot(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 1, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 })
+	c := newCluster(t, 1, func(o *braid.Options) { o.Limits.SnapshotBytes = 4 << 10 })
 	c.leader()
 	var acked []string
 	for _, name := range []string{"a", "b", "c"} {
@@ -59,7 +59,7 @@ func TestDamageInLogBehindASnapshot(t *testing.T) {
 // are enough.
 func TestDamagedSnapshotAtStart(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 1, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 })
+	c := newCluster(t, 1, func(o *braid.Options) { o.Limits.SnapshotBytes = 4 << 10 })
 	c.leader()
 	var acked []string
 	for _, name := range []string{"a", "b", "c"} {
@@ -87,7 +87,7 @@ func TestDamagedSnapshotAtStart(t *testing.T) {
 func TestScrubMends(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, func(o *braid.Options) {
-		o.SnapshotBytes, o.ScrubBytesPerSecond = 64<<10, 1<<30
+		o.Limits.SnapshotBytes, o.Limits.ScrubBytesPerSecond = 64<<10, 1<<30
 	})
 	leader := c.leader()
 	acked := c.fill("a", 500)

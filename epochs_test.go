@@ -15,9 +15,9 @@ func TestEpochsThatMakeNoSense(t *testing.T) {
 	members := []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}}
 	for name, o := range map[string]braid.Options{
 		"epochs of raft":     {Epochs: braid.EpochSettings{Policy: "simple"}},
-		"no skips of raft":   {NoSkip: true},
-		"a wait of raft":     {SkipWait: time.Second},
-		"a negative wait":    {Protocol: "iss", SkipWait: -time.Second},
+		"no skips of raft":   {Experiment: braid.Experiment{NoSkip: true}},
+		"a wait of raft":     {Experiment: braid.Experiment{SkipWait: time.Second}},
+		"a negative wait":    {Protocol: "iss", Experiment: braid.Experiment{SkipWait: -time.Second}},
 		"no power of two":    {Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 48}},
 		"bounds in disorder": {Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 64, MaxSlots: 32}},
 		"an unknown policy":  {Protocol: "iss", Epochs: braid.EpochSettings{Policy: "all"}},
@@ -40,7 +40,7 @@ func TestAMemberKeepsTheSettingsOfItsEpochs(t *testing.T) {
 	t.Parallel()
 	set, wait := braid.EpochSettings{MinSlots: 16, MaxSlots: 16, EqualShares: true, Policy: "backoff"}, 2*time.Millisecond
 	c := newCluster(t, 3, func(o *braid.Options) {
-		o.Protocol, o.Epochs, o.SkipWait, o.NoSkip = "iss", set, wait, o.Self == 2
+		o.Protocol, o.Epochs, o.Experiment.SkipWait, o.Experiment.NoSkip = "iss", set, wait, o.Self == 2
 	})
 	c.led()
 	acked := c.fill("x", 100) // several epochs

@@ -20,7 +20,7 @@ var (
 	ErrNoLeader = member.ErrNoLeader
 	// ErrOverloaded: what waits on this member is at its limit in bytes. Nothing happened. A retry is safe, after a pause.
 	ErrOverloaded = member.ErrOverloaded
-	// ErrTooLarge: the command, with its body, exceeds Options.MaxCommandBytes. Nothing happened. A retry gets the same answer.
+	// ErrTooLarge: the command, with its body, exceeds Limits.CommandBytes. Nothing happened. A retry gets the same answer.
 	ErrTooLarge = member.ErrTooLarge
 	// ErrStopped: the member has stopped, or stops; joined with it is why, if it stopped by itself. What was called after
 	// the stop did not happen. A command that was under way may have been committed: then a retry, at another member, is

@@ -47,6 +47,7 @@ var errorRows = map[string]errorRow{
 	"OptionError":         {"methods_test.go", "TestOptionsThatMakeNoSense"},
 	"ProposeOptionsError": {"errors_test.go", "TestWhatIsRefusedIsRefusedAgain"},
 	"RefusedError":        {"methods_test.go", "TestLeadershipDoesNotGoToWhoIsDown"},
+	"SettingError":        {"protocol/setting/setting_test.go", "TestWhatIsRefused"},
 	"StateAheadError":     {"internal/replica/ahead_test.go", "TestAStateOfAnotherLogStopsItsMember"},
 	"TokenError":          {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},
 }
@@ -107,7 +108,7 @@ type retrying struct {
 
 func newRetrying(t *testing.T) *retrying {
 	c := newCluster(t, 2, func(o *braid.Options) {
-		o.MaxPendingBytes, o.MaxCommandBytes = 1000, 800
+		o.Limits.PendingBytes, o.Limits.CommandBytes = 1000, 800
 		o.Heartbeat, o.ElectionTimeout = 20*time.Millisecond, 200*time.Millisecond
 	})
 	c.leader()
@@ -206,8 +207,8 @@ func TestWhatIsRefusedIsRefusedAgain(t *testing.T) {
 	t.Parallel()
 	sm := newCounts()
 	n, err := braid.Open(braid.Options{
-		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, ListenPeer: []string{"127.0.0.1:0"},
-		MaxCommandBytes: 10, Logger: slog.New(slog.DiscardHandler), ElectionTimeout: 100 * time.Millisecond, Heartbeat: 10 * time.Millisecond,
+		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, Listen: []string{"127.0.0.1:0"},
+		Limits: braid.Limits{CommandBytes: 10}, Logger: slog.New(slog.DiscardHandler), ElectionTimeout: 100 * time.Millisecond, Heartbeat: 10 * time.Millisecond,
 	}, sm)
 	require.NoError(t, err)
 	defer n.Close()
@@ -273,7 +274,7 @@ func (failing) Apply([]braid.Command) error { return errDisk }
 func TestAStartAfterAMachineErrorAppliesTheCommand(t *testing.T) {
 	t.Parallel()
 	o := braid.Options{
-		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, ListenPeer: []string{"127.0.0.1:0"},
+		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, Listen: []string{"127.0.0.1:0"},
 		Heartbeat: 10 * time.Millisecond, ElectionTimeout: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
 	n, err := braid.Open(o, failing{newCounts()})

@@ -40,7 +40,7 @@ func newMember(id braid.MemberID, dir string) *exampleMember {
 func (m *exampleMember) open(cluster uint64, members []braid.Member, join bool) {
 	var err error
 	m.Node, err = braid.Open(braid.Options{
-		Self: m.ID, Cluster: cluster, Dir: m.dir, Members: members, Join: join, PeerListeners: []net.Listener{m.listen},
+		Self: m.ID, Cluster: cluster, Dir: m.dir, Members: members, Join: join, Listeners: []net.Listener{m.listen},
 		Heartbeat: 20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}, m.machine)
 	if err != nil {

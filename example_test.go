@@ -52,7 +52,7 @@ func (v view) WriteTo(_ context.Context, w io.Writer) error {
 }
 func (v view) Close() error { return nil }
 
-// A cluster of one. With more members, list them all and give each its ListenPeer.
+// A cluster of one. With more members, list them all and give each its Listen.
 func Example() {
 	dir, _ := os.MkdirTemp("", "braid-example-")
 	defer os.RemoveAll(dir)

@@ -42,7 +42,7 @@ func TestHandshakes(t *testing.T) {
 		for id := MemberID(2); id <= 5; id++ {
 			members = append(members, Member{ID: id, PeerURLs: []string{fmt.Sprintf("http://127.0.0.1:%d", id)}})
 		}
-		o := Options{Self: 1, Cluster: 2, Dir: "d", Protocol: d.CmdArgs[0].Key, Members: members, ListenPeer: []string{"127.0.0.1:1"}}
+		o := Options{Self: 1, Cluster: 2, Dir: "d", Protocol: d.CmdArgs[0].Key, Members: members, Listen: []string{"127.0.0.1:1"}}
 		change(&o)
 		if err := o.complete(); err != nil {
 			return err.Error() + "\n"

@@ -53,7 +53,7 @@ func newGroupedCluster(t *testing.T, protocol, stealing string) *keyedCluster {
 func (c *keyedCluster) options(i int) braid.Options {
 	return braid.Options{
 		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: slices.Clone(c.members), Protocol: c.protocol, Stealing: c.stealing, Instances: 3,
-		ListenPeer: []string{strings.TrimPrefix(c.members[i].PeerURLs[0], "http://")}, SnapshotBytes: 20_000, KeepLogBytes: 1,
+		Listen: []string{strings.TrimPrefix(c.members[i].PeerURLs[0], "http://")}, Limits: braid.Limits{SnapshotBytes: 20_000, KeepLogBytes: 1},
 		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(testWriter{c.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -233,7 +233,7 @@ func TestGroupsRefuseWhatHasNoGroup(t *testing.T) {
 	require.ErrorAs(t, n.Reshape(ctx, 2), &no, "the number of groups never changes")
 
 	o := c.options(0)
-	o.Dir, o.ListenPeer = t.TempDir(), []string{strings.TrimPrefix(freeURL(t), "http://")}
+	o.Dir, o.Listen = t.TempDir(), []string{strings.TrimPrefix(freeURL(t), "http://")}
 	_, err = braid.Open(o, newCounts())
 	require.ErrorAs(t, err, &refused)
 	o.Members, o.Join, o.Instances = nil, true, 0

@@ -30,7 +30,7 @@ func TestBlindCommandsTakeEffectOnce(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3, func(o *braid.Options) {
 				byLanes(o)
-				o.SnapshotBytes = 4 << 10
+				o.Limits.SnapshotBytes = 4 << 10
 			})
 			c.how = test.how
 			test.run(c)

@@ -18,7 +18,7 @@ import (
 // it had before.
 func TestLeaseAfterATurnThatStalled(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, func(o *braid.Options) { o.LeaseReads, o.NoAsyncApply = true, true })
+	c := newCluster(t, 3, func(o *braid.Options) { o.LeaseReads, o.Experiment.NoAsyncApply = true, true })
 	old := c.leader()
 	_, err := c.nodes[old].Propose(c.ctx(), []byte("first"))
 	require.NoError(t, err)

@@ -45,8 +45,8 @@ func newTrio(t *testing.T, protocol string) *trio {
 func (c *trio) options(i int, protocol string) braid.Options {
 	o := braid.Options{
 		Self: c.members[i].ID, Cluster: 42, Dir: "d", FS: c.disks[i], Members: slices.Clone(c.members), Protocol: protocol,
-		ListenPeer: []string{strings.TrimPrefix(c.members[i].PeerURLs[0], "http://")},
-		Heartbeat:  20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond,
+		Listen:    []string{strings.TrimPrefix(c.members[i].PeerURLs[0], "http://")},
+		Heartbeat: 20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	if c.tune != nil {
@@ -182,9 +182,9 @@ func TestNoProtocolOpensTheLogOfAnother(t *testing.T) {
 			t.Run(fmt.Sprintf("%s snapshots=%t", has.Name, snapshots), func(t *testing.T) {
 				t.Parallel()
 				c := newTrio(t, has.Name)
-				c.tune = func(o *braid.Options) { o.SnapshotBytes = 1 << 20 }
+				c.tune = func(o *braid.Options) { o.Limits.SnapshotBytes = 1 << 20 }
 				if snapshots {
-					c.tune = func(o *braid.Options) { o.SnapshotBytes, o.KeepLogBytes = 3_000, 1 }
+					c.tune = func(o *braid.Options) { o.Limits.SnapshotBytes, o.Limits.KeepLogBytes = 3_000, 1 }
 				}
 				c.start(has.Name)
 				c.fill("a", 16)

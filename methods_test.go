@@ -73,7 +73,7 @@ var never = map[string]bool{
 func sole(t *testing.T, members []braid.Member) *braid.Node {
 	t.Helper()
 	n, err := braid.Open(braid.Options{
-		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: members, ListenPeer: []string{"127.0.0.1:0"},
+		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: members, Listen: []string{"127.0.0.1:0"},
 		Heartbeat: 10 * time.Millisecond, ElectionTimeout: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}, newCounts())
 	require.NoError(t, err)
@@ -289,11 +289,11 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		listen  []string
 		text    string
 	}{
-		"nobody connects": {[]braid.Member{one, two}, nil, "option ListenPeer: is required"},
+		"nobody connects": {[]braid.Member{one, two}, nil, "option Listen: is required"},
 		"no scheme":       {[]braid.Member{{ID: 1, PeerURLs: []string{"127.0.0.1:9"}}}, nil, `option Members: member 1: peer URL "127.0.0.1:9"`},
 		"twice":           {[]braid.Member{one, two, two}, []string{"127.0.0.1:0"}, "option Members: name member 2 twice"},
 	} {
-		_, err := braid.Open(braid.Options{Self: 1, Cluster: 42, Dir: t.TempDir(), Members: c.members, ListenPeer: c.listen}, newCounts())
+		_, err := braid.Open(braid.Options{Self: 1, Cluster: 42, Dir: t.TempDir(), Members: c.members, Listen: c.listen}, newCounts())
 		require.ErrorAs(t, err, new(*braid.OptionError), what)
 		require.ErrorContains(t, err, c.text, what)
 	}

@@ -149,7 +149,7 @@ func openCaller(t *testing.T, c *caller) *braid.Node {
 	testsize.Long(t)
 	t.Helper()
 	n, err := braid.Open(braid.Options{
-		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, ListenPeer: []string{"127.0.0.1:0"}, SnapshotBytes: 1,
+		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, Listen: []string{"127.0.0.1:0"}, Limits: braid.Limits{SnapshotBytes: 1},
 		Heartbeat: 10 * time.Millisecond, ElectionTimeout: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}, c)
 	require.NoError(t, err)
@@ -191,7 +191,7 @@ func TestOthersWaitWhileTheStateMachineIsBusy(t *testing.T) {
 	other := sole(t, []braid.Member{{ID: 1}})
 	sm := newCounts()
 	n, err := braid.Open(braid.Options{
-		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, ListenPeer: []string{"127.0.0.1:0"},
+		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, Listen: []string{"127.0.0.1:0"},
 		Heartbeat: 10 * time.Millisecond, ElectionTimeout: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}, sm)
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ func TestNetOfRegions(t *testing.T) {
 		for i := range o.Members {
 			o.Members[i].Name = fmt.Sprintf("m%d", i+1)
 		}
-		o.Net = "regions=eu-west-1+eu-west-2+eu-central-1"
+		o.Experiment.Net = "regions=eu-west-1+eu-west-2+eu-central-1"
 		o.Answer = func(_ context.Context, _ braid.MemberID, b []byte) ([]byte, error) { return b, nil }
 	})
 	ask := func(from, to braid.MemberID) (time.Duration, error) {

@@ -95,7 +95,7 @@ func TestNothingIsLostWhenALeaderOfInstancesStops(t *testing.T) {
 
 func TestALaggardOfWovenInstancesCatchesUpBySnapshot(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, woven(3, func(o *braid.Options) { o.SnapshotBytes = 4 << 10 }))
+	c := newCluster(t, 3, woven(3, func(o *braid.Options) { o.Limits.SnapshotBytes = 4 << 10 }))
 	c.led()
 	leader := c.leader()
 	behind := leader%3 + 1
@@ -278,7 +278,7 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 	for name, snapshotBytes := range map[string]int{"with the log": 1 << 20, "without": 4 << 10} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, 3, woven(4, func(o *braid.Options) { o.SnapshotBytes = snapshotBytes }))
+			c := newCluster(t, 3, woven(4, func(o *braid.Options) { o.Limits.SnapshotBytes = snapshotBytes }))
 			c.led()
 			acked := c.fill("before", 10)
 			c.stop(3)

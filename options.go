@@ -33,37 +33,17 @@ type Options struct {
 	// here, and they dial it there although the membership has others. Status.Links says where each member is dialed.
 	Members []Member
 	Join    bool // begin empty and wait to be added by a running cluster
-	// ListenPeer are the addresses (host:port) to accept other members on, one per
-	// network card. A cluster of one needs none; it is required where Members has others.
-	ListenPeer []string
-	// PeerListeners are open listeners to use instead of ListenPeer; the node closes them.
-	PeerListeners []net.Listener
-	PeerTLS       *tls.Config // mutual TLS between members; nil: plain TCP
-	// PeerTLSByURL is for the time in which a running cluster changes from plain TCP to TLS, or back
-	// (docs/using/operations.md). Members whose peer URL begins with http:// are dialed without TLS although there is
-	// PeerTLS, and this member takes links with and without: as long as it is set, links are not authenticated.
-	PeerTLSByURL bool
-	// PeerTLSBinds demands that the certificate of a member that connects names the host of one of its peer URLs.
-	// Without it, any certificate that PeerTLS accepts may be any member's when it connects; when this
-	// member connects to another one, the host is always compared.
-	PeerTLSBinds bool
+	// Listen are the addresses (host:port) to accept other members on, one per network card. A cluster of one needs none;
+	// it is required where Members has others. Listeners are open listeners to use instead; the node closes them.
+	Listen    []string
+	Listeners []net.Listener
+	TLS       TLS // between members
 
 	Heartbeat       time.Duration // default 100 ms
 	ElectionTimeout time.Duration // default 1 s; ≥ 3 heartbeats; the same on all members
 	// LeaseReads answers reads without a round trip, by clocks of bounded drift. It must be the
 	// same on all members. docs/internals/raft.md says what clocks are assumed to do.
 	LeaseReads bool
-
-	// Raft's four optimisations (docs/internals/raft.md, "Replication"). All are on and need no
-	// tuning; each can be turned off or fixed, to measure what it brings.
-	NoBatching       bool // one command per entry, one entry per frame
-	NoPipeline       bool // one frame under way per follower
-	NoParallelAppend bool // the leader writes to its disk before it sends
-	NoAsyncApply     bool // replication waits for the state machine
-	MaxBatchBytes    int  // payload bytes at which an entry is full; default 1 MiB
-	MaxBatchCommands int  // commands at which an entry is full; default no limit
-	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
-	PipelineDepth    int  // frames and batches under way; default adaptive
 
 	// Protocol is one of [Protocols], by default "raft". It must be the same on all members. It
 	// brings its own Order and Placement, which are the defaults of these options.
@@ -81,10 +61,6 @@ type Options struct {
 	// Epochs says how a protocol with epochs cuts its log and who leads (docs/internals/iss.md). It must be the same
 	// on all members, and never changes: a directory that was begun with others is not opened.
 	Epochs EpochSettings
-	// NoSkip makes a leader that has nothing to propose propose empty values with votes. SkipWait is how long it
-	// waits for commands before it skips. Both are for a protocol with epochs, and for comparison.
-	NoSkip   bool
-	SkipWait time.Duration
 
 	// Order says how the global log is made. "single" is one instance.
 	// "niagara" weaves several instances into one log (docs/using/niagara.md). Each has an event loop
@@ -116,28 +92,64 @@ type Options struct {
 	// write need not wait for the slowest member. ExtraWhole is how many members more than needed
 	// get whole bodies where fragments cannot be used.
 	CodeK, ExtraWhole int
-	BodyCacheBytes    int // whole bodies kept in memory for reading; default 64 MiB
-	// ScrubBytesPerSecond is how fast the log, the snapshots and the bodies on disk are read
-	// to find damage, which is repaired; default 4 MiB, negative: never.
-	ScrubBytesPerSecond int
 	// TrimWhole cuts this member's whole copies of coded bodies down to its fragment once
 	// enough other members hold theirs.
 	TrimWhole bool
 
-	MaxCommandBytes int // a command and its body; default 32 MiB
-	MaxPendingBytes int // proposals of this member waiting or under way; default 256 MiB
-	SnapshotBytes   int // log bytes between snapshots; default 256 MiB
-	// KeepLogBytes bounds the log that is kept for members that catch up, also while they are sent
-	// a snapshot; default 4 SnapshotBytes. A member that lacks more is sent a snapshot again.
-	KeepLogBytes int
+	Limits     Limits     // bounds of memory, disk and time
+	Experiment Experiment // measurements only
 
-	// Net emulates links, as the flag --net says (docs/using/operations.md). It finds members by the names
-	// that they have in Members, and in the membership later. [Node.SetNet] changes it.
-	Net    string
 	FS     vfs.FS       // default the operating system's
 	Logger *slog.Logger // default slog.Default()
 	// Answer serves the requests that another member's program sent with [Node.Ask].
 	Answer func(ctx context.Context, from MemberID, request []byte) ([]byte, error)
+}
+
+// TLS says how members reach each other. The zero value is plain TCP.
+type TLS struct {
+	Config *tls.Config // mutual TLS; nil: plain TCP
+	// ByURL is for the time in which a running cluster changes from plain TCP to TLS, or back
+	// (docs/using/operations.md). Members whose peer URL begins with http:// are dialed without TLS although there is a
+	// Config, and this member takes links with and without: links are not authenticated then.
+	ByURL bool
+	// Binds demands that the certificate of a member that connects names the host of one of its peer URLs. Without it,
+	// any certificate that Config accepts may be any member's when it connects; when this member connects to another one,
+	// the host is always compared.
+	Binds bool
+}
+
+// Limits bound what a member uses. The zero value of a field means its default.
+type Limits struct {
+	CommandBytes  int // a command and its body; default 32 MiB
+	PendingBytes  int // proposals of this member that wait or are under way; default 256 MiB
+	SnapshotBytes int // log bytes between snapshots; default 256 MiB
+	// KeepLogBytes bounds the log that is kept for members that catch up, also while they are sent a snapshot; default 4
+	// SnapshotBytes. A member that is further behind is sent a snapshot again.
+	KeepLogBytes   int
+	BodyCacheBytes int // whole bodies kept in memory for reading; default 64 MiB
+	// ScrubBytesPerSecond is how fast the log, the snapshots and the bodies on disk are read to find damage, which is
+	// repaired; default 4 MiB, negative: never.
+	ScrubBytesPerSecond int
+}
+
+// Experiment turns off or fixes single optimisations, to measure what they bring (docs/internals/raft.md,
+// "Replication"). The zero value is for production: it needs no tuning.
+type Experiment struct {
+	NoBatching       bool // one command per entry, one entry per frame
+	NoPipeline       bool // one frame under way per follower
+	NoParallelAppend bool // the leader writes to its disk before it sends
+	NoAsyncApply     bool // replication waits for the state machine
+	MaxBatchBytes    int  // payload bytes at which an entry is full; default 1 MiB
+	MaxBatchCommands int  // commands at which an entry is full; default no limit
+	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
+	PipelineDepth    int  // frames and batches under way; default adaptive
+	// NoSkip makes a leader of protocol "iss" that has nothing to propose propose empty values with votes. SkipWait is how
+	// long it waits for commands before it skips.
+	NoSkip   bool
+	SkipWait time.Duration
+	// Net emulates links, as the flag --net says (docs/using/operations.md). It finds members by the names that they have
+	// in Members, and in the membership later. [Node.SetNet] changes it.
+	Net string
 }
 
 // What Options.Placement can be. "rs" is RS-Raft, with which the paper compares CRaft. It is there
@@ -192,12 +204,12 @@ func (e *OptionError) Error() string { return "braid: option " + e.Option + ": "
 func (o *Options) complete() error {
 	o.Heartbeat = cmp.Or(o.Heartbeat, 100*time.Millisecond)
 	o.ElectionTimeout = cmp.Or(o.ElectionTimeout, time.Second)
-	o.MaxBatchBytes = cmp.Or(o.MaxBatchBytes, 1<<20)
-	o.MaxFrameBytes = cmp.Or(o.MaxFrameBytes, 1<<20)
-	o.MaxCommandBytes = cmp.Or(o.MaxCommandBytes, 32<<20)
-	o.MaxPendingBytes = cmp.Or(o.MaxPendingBytes, 256<<20)
-	o.SnapshotBytes = cmp.Or(o.SnapshotBytes, 256<<20)
-	o.KeepLogBytes = cmp.Or(o.KeepLogBytes, 4*o.SnapshotBytes)
+	o.Experiment.MaxBatchBytes = cmp.Or(o.Experiment.MaxBatchBytes, 1<<20)
+	o.Experiment.MaxFrameBytes = cmp.Or(o.Experiment.MaxFrameBytes, 1<<20)
+	o.Limits.CommandBytes = cmp.Or(o.Limits.CommandBytes, 32<<20)
+	o.Limits.PendingBytes = cmp.Or(o.Limits.PendingBytes, 256<<20)
+	o.Limits.SnapshotBytes = cmp.Or(o.Limits.SnapshotBytes, 256<<20)
+	o.Limits.KeepLogBytes = cmp.Or(o.Limits.KeepLogBytes, 4*o.Limits.SnapshotBytes)
 	if err := o.choose(); err != nil {
 		return err
 	}
@@ -205,8 +217,8 @@ func (o *Options) complete() error {
 	if o.Placement == PlacementRS {
 		o.CodeK = cmp.Or(o.CodeK, registry.RSFragments)
 	}
-	o.BodyCacheBytes = cmp.Or(o.BodyCacheBytes, 64<<20)
-	o.ScrubBytesPerSecond = cmp.Or(o.ScrubBytesPerSecond, 4<<20)
+	o.Limits.BodyCacheBytes = cmp.Or(o.Limits.BodyCacheBytes, 64<<20)
+	o.Limits.ScrubBytesPerSecond = cmp.Or(o.Limits.ScrubBytesPerSecond, 4<<20)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -242,8 +254,8 @@ func (o *Options) choose() error {
 	if o.Epochs, err = p.Core.Complete(o.Epochs); err != nil {
 		return &OptionError{"Epochs", err.Error()}
 	}
-	if !p.Core.Epochs && (o.NoSkip || o.SkipWait != 0) {
-		return &OptionError{"SkipWait", fmt.Sprintf("%s and NoSkip %t: %s skips nothing", o.SkipWait, o.NoSkip, o.Protocol)}
+	if !p.Core.Epochs && (o.Experiment.NoSkip || o.Experiment.SkipWait != 0) {
+		return &OptionError{"SkipWait", fmt.Sprintf("%s and NoSkip %t: %s skips nothing", o.Experiment.SkipWait, o.Experiment.NoSkip, o.Protocol)}
 	}
 	if o.Settings, err = p.Complete(o.Settings); err != nil {
 		return &OptionError{"Settings", err.Error()}
@@ -385,13 +397,13 @@ func (o *Options) check() error {
 		return &OptionError{"Dir", "is required"}
 	case o.Heartbeat <= 0 || o.ElectionTimeout < 3*o.Heartbeat:
 		return &OptionError{"ElectionTimeout", fmt.Sprintf("%s is less than 3 heartbeats of %s", o.ElectionTimeout, o.Heartbeat)}
-	case o.SkipWait < 0:
-		return &OptionError{"SkipWait", fmt.Sprintf("%s is negative", o.SkipWait)}
-	case o.MaxBatchBytes < 0 || o.MaxBatchCommands < 0 || o.MaxFrameBytes < 0 || o.PipelineDepth < 0 ||
-		o.MaxCommandBytes < 0 || o.MaxPendingBytes < 0 || o.SnapshotBytes < 0 || o.KeepLogBytes < 0 || o.BodyCacheBytes < 0:
-		return &OptionError{"limits", "must not be negative"}
-	case o.MaxBatchBytes > protocol.MaxEntryBytes/2 || o.MaxFrameBytes > protocol.MaxEntryBytes/2:
-		return &OptionError{"limits", fmt.Sprintf("MaxBatchBytes %d and MaxFrameBytes %d are at most %d", o.MaxBatchBytes, o.MaxFrameBytes, protocol.MaxEntryBytes/2)}
+	case o.Experiment.SkipWait < 0:
+		return &OptionError{"SkipWait", fmt.Sprintf("%s is negative", o.Experiment.SkipWait)}
+	case o.Experiment.MaxBatchBytes < 0 || o.Experiment.MaxBatchCommands < 0 || o.Experiment.MaxFrameBytes < 0 || o.Experiment.PipelineDepth < 0 ||
+		o.Limits.CommandBytes < 0 || o.Limits.PendingBytes < 0 || o.Limits.SnapshotBytes < 0 || o.Limits.KeepLogBytes < 0 || o.Limits.BodyCacheBytes < 0:
+		return &OptionError{"Limits", "must not be negative"}
+	case o.Experiment.MaxBatchBytes > protocol.MaxEntryBytes/2 || o.Experiment.MaxFrameBytes > protocol.MaxEntryBytes/2:
+		return &OptionError{"Experiment", fmt.Sprintf("MaxBatchBytes %d and MaxFrameBytes %d are at most %d", o.Experiment.MaxBatchBytes, o.Experiment.MaxFrameBytes, protocol.MaxEntryBytes/2)}
 	case o.Placement != PlacementCode && o.ExtraWhole > 0, o.Placement == PlacementCopy && o.CodeK > 0:
 		return &OptionError{"Placement", fmt.Sprintf("%q has no use for CodeK %d and ExtraWhole %d", o.Placement, o.CodeK, o.ExtraWhole)}
 	case o.Placement == PlacementRS && (o.Join || o.CodeK > len(o.Members)):
@@ -414,8 +426,8 @@ func (o *Options) checkMembers() error {
 			return &OptionError{"Members", fmt.Sprintf("member %s: %v", m.ID, err)}
 		}
 	}
-	if other := slices.ContainsFunc(o.Members, func(m Member) bool { return m.ID != o.Self }); other && len(o.ListenPeer)+len(o.PeerListeners) == 0 {
-		return &OptionError{"ListenPeer", "is required where there are other members: they connect to this one"}
+	if other := slices.ContainsFunc(o.Members, func(m Member) bool { return m.ID != o.Self }); other && len(o.Listen)+len(o.Listeners) == 0 {
+		return &OptionError{"Listen", "is required where there are other members: they connect to this one"}
 	}
 	if o.Join {
 		return nil

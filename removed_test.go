@@ -92,7 +92,7 @@ func TestAMemberThatWasRemovedWhileItWasAwayStops(t *testing.T) {
 // with an error because the removed leader refused them. They are proposed again at the next one, and take effect once.
 func TestWritesGoOnWhenTheLeaderIsRemoved(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 4, func(o *braid.Options) { o.Net = "latency=2ms" })
+	c := newCluster(t, 4, func(o *braid.Options) { o.Experiment.Net = "latency=2ms" })
 	leader := c.leader()
 	stays := c.nodes[leader%4+1]
 	ended, end := context.WithCancel(c.ctx())

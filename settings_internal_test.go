@@ -27,10 +27,8 @@ var compared = map[string]func(*Options){
 // does as long as it leads. Who adds an option decides where it belongs, and says why on
 // docs/using/settings.md.
 var local = []string{
-	"Self", "Cluster", "Dir", "Members", "Join", "ListenPeer", "PeerListeners", "PeerTLS", "PeerTLSByURL", "PeerTLSBinds", "Heartbeat",
-	"NoBatching", "NoPipeline", "NoParallelAppend", "NoAsyncApply", "MaxBatchBytes", "MaxBatchCommands", "MaxFrameBytes",
-	"PipelineDepth", "ExtraWhole", "BodyCacheBytes", "ScrubBytesPerSecond", "TrimWhole", "MaxCommandBytes", "MaxPendingBytes",
-	"SnapshotBytes", "KeepLogBytes", "Net", "FS", "Logger", "Answer", "Instances", "NoSkip", "SkipWait", "Stealing", "Settings",
+	"Self", "Cluster", "Dir", "Members", "Join", "Listen", "Listeners", "TLS", "Heartbeat", "ExtraWhole", "TrimWhole", "Limits",
+	"Experiment", "FS", "Logger", "Answer", "Instances", "Stealing", "Settings",
 }
 
 func TestEveryOptionIsComparedOrLocal(t *testing.T) {

@@ -13,7 +13,7 @@ type MemberID = protocol.MemberID
 //
 //	ID         MemberID
 //	Name       string   // for people
-//	PeerURLs   []string // where other members reach it: http://host:port, or https:// with Options.PeerTLS
+//	PeerURLs   []string // where other members reach it: http://host:port, or https:// with Options.TLS
 //	ClientURLs []string // where clients reach it; the log makes no use of them
 //
 // The other fields are the cluster's own, and are set in [Status].Members only:

@@ -63,9 +63,9 @@ func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
 		}
 		o.Self, o.Members, o.Cluster = members[i].ID, slices.Clone(members), braid.ClusterIDOf(members, "bench")
 		o.Dir = filepath.Join(c.Dir, members[i].Name)
-		o.PeerListeners = listeners[i]
+		o.Listeners = listeners[i]
 		if err == nil {
-			o.Net, err = c.Settings.net()
+			o.Experiment.Net, err = c.Settings.net()
 		}
 		var node *braid.Node
 		if err == nil {
@@ -158,10 +158,10 @@ func braidOptions(c ClusterConfig) braid.Options {
 	commands := c.Concurrency
 	return braid.Options{
 		Heartbeat: Heartbeat, ElectionTimeout: ElectionTimeout,
-		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
-		MaxBatchBytes: s.MaxBatchBytes, MaxBatchCommands: s.MaxBatchCommands, PipelineDepth: s.PipelineDepth,
-		MaxPendingBytes: max(256<<20, 2*c.PendingBytes+commands*perCommand),
-		Logger:          slog.New(slog.DiscardHandler),
+		Experiment: braid.Experiment{NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply, MaxBatchBytes: s.MaxBatchBytes, MaxBatchCommands: s.MaxBatchCommands, PipelineDepth: s.PipelineDepth},
+
+		Limits: braid.Limits{PendingBytes: max(256<<20, 2*c.PendingBytes+commands*perCommand)},
+		Logger: slog.New(slog.DiscardHandler),
 	}
 }
 

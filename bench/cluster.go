@@ -89,7 +89,7 @@ type Settings struct {
 	// Own are the protocol's own settings. In JSON they are members of the others.
 	Own setting.Values `json:"-"`
 	// Cards is how many network cards each member has, with an address each; 0: one. Net
-	// emulates links, as braid.Options.Net; only braid's own protocols have that.
+	// emulates links, as braid.Experiment.Net; only braid's own protocols have that.
 	Cards int    `json:"cards,omitempty"`
 	Net   string `json:"net,omitempty"`
 }

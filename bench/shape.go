@@ -85,7 +85,7 @@ func (s Shape) Apply(o *braid.Options) error {
 	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
 	o.Instances, o.Leaders, o.Settings = s.Instances, s.Leaders, settings
 	o.Stealing = s.Stealing
-	o.Quorums, o.Epochs, o.NoSkip, o.SkipWait = s.Quorums, s.Epochs, s.NoSkip, s.SkipWait
+	o.Quorums, o.Epochs, o.Experiment.NoSkip, o.Experiment.SkipWait = s.Quorums, s.Epochs, s.NoSkip, s.SkipWait
 	return nil
 }
 

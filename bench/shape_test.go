@@ -27,7 +27,7 @@ func TestShapeApply(t *testing.T) {
 		{Shape{Protocol: "multi-paxos", Quorums: "4/2"}, braid.Options{Order: "single", Placement: "copy", Quorums: "4/2"}},
 		{
 			Shape{Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 32, MaxSlots: 32}, NoSkip: true, SkipWait: time.Second},
-			braid.Options{Order: "single", Placement: "copy", Epochs: braid.EpochSettings{MinSlots: 32, MaxSlots: 32}, NoSkip: true, SkipWait: time.Second},
+			braid.Options{Order: "single", Placement: "copy", Epochs: braid.EpochSettings{MinSlots: 32, MaxSlots: 32}, Experiment: braid.Experiment{NoSkip: true, SkipWait: time.Second}},
 		},
 	} {
 		var got braid.Options
@@ -35,7 +35,7 @@ func TestShapeApply(t *testing.T) {
 			t.Errorf("%+v: %v", c.shape, err)
 		}
 		if got.Order != c.want.Order || got.Placement != c.want.Placement || got.CodeK != c.want.CodeK || got.Instances != c.want.Instances || got.Leaders != c.want.Leaders ||
-			got.Quorums != c.want.Quorums || got.Epochs != c.want.Epochs || got.NoSkip != c.want.NoSkip || got.SkipWait != c.want.SkipWait {
+			got.Quorums != c.want.Quorums || got.Epochs != c.want.Epochs || got.Experiment.NoSkip != c.want.Experiment.NoSkip || got.Experiment.SkipWait != c.want.Experiment.SkipWait {
 			t.Errorf("%+v: %+v", c.shape, got)
 		}
 	}

@@ -127,7 +127,7 @@ func forData(method string) bool {
 
 // scrubState reads the database over and over to find damage.
 func (s *Server) scrubState(ctx context.Context) {
-	if rate := cmp.Or(s.cfg.Node.ScrubBytesPerSecond, 4<<20); rate > 0 {
+	if rate := cmp.Or(s.cfg.Node.Limits.ScrubBytesPerSecond, 4<<20); rate > 0 {
 		s.store.Scrub(ctx, int64(rate))
 	}
 }

@@ -70,7 +70,7 @@ func TestRealLargeValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := startReal(t, want.members, want.order, func(c *Config) {
-				c.Node.Placement, c.Node.SnapshotBytes = want.placement, 1<<20
+				c.Node.Placement, c.Node.Limits.SnapshotBytes = want.placement, 1<<20
 				c.Store.LargeValueBytes, c.Store.ReleaseGrace = 4096, 100*time.Millisecond
 				c.Store.NoSync = true
 			})

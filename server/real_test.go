@@ -92,7 +92,7 @@ func (c *realCluster) configure(m braid.Member, join bool) {
 	c.configs[m.ID] = &Config{
 		Node: braid.Options{
 			Self: m.ID, Cluster: braid.ClusterIDOf(c.members[:3], testToken), Dir: dir + "/log", Members: c.members, Join: join,
-			ListenPeer: []string{m.PeerURLs[0][len("http://"):]}, Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
+			Listen: []string{m.PeerURLs[0][len("http://"):]}, Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		},
 		Store: store.Options{Dir: dir + "/store", BcryptCost: 4}, Name: m.Name, ClusterToken: testToken,
 		RequestTimeout: 5 * time.Second, AdvertiseClientURLs: []string{"http://" + c.addrs[m.ID]}, Logger: slog.New(slog.DiscardHandler), NoProcessMetrics: true,
@@ -384,7 +384,7 @@ func TestConcurrentUpdates(t *testing.T) {
 		c.stop(moved)
 		c.configs[moved].Name = "another"
 		c.start(moved)
-		url := c.configs[moved].Node.ListenPeer[0]
+		url := c.configs[moved].Node.Listen[0]
 		failed := make(chan error)
 		for n, m := range c.members {
 			client := c.client(m.ID)

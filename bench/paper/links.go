@@ -92,7 +92,7 @@ func (t *braidTarget) emulate(net string) error {
 	}
 	var errs []error
 	for _, m := range t.members {
-		m.options.Net = spec
+		m.options.Experiment.Net = spec
 		if m.node != nil {
 			errs = append(errs, m.node.SetNet(spec))
 		}

@@ -178,13 +178,13 @@ func TestStoreInSnapshots(t *testing.T) {
 
 func TestSetupsOfNiagara(t *testing.T) {
 	o, err := networkSetup(seriesNiagara, 4, writeCard).options()
-	if err != nil || o.Order != braid.OrderNiagara || o.Instances != 4 || o.Leaders != braid.LeadersTogether || o.Net != "egress=250mbit,nics=4" {
+	if err != nil || o.Order != braid.OrderNiagara || o.Instances != 4 || o.Leaders != braid.LeadersTogether || o.Experiment.Net != "egress=250mbit,nics=4" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if o, err = networkSetup(seriesNiagara, 4, readCard).options(); err != nil || o.Leaders != braid.LeadersSpread {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if o, err = networkSetup(seriesRaft, 4, readCard).options(); err != nil || o.Order != braid.OrderSingle || o.Net != "egress=10mbit,nics=4" {
+	if o, err = networkSetup(seriesRaft, 4, readCard).options(); err != nil || o.Order != braid.OrderSingle || o.Experiment.Net != "egress=10mbit,nics=4" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if o, err = braidedSetup(seriesBraided).options(); err != nil || o.Placement != braid.PlacementCode || o.Instances != 5 || o.CodeK != 0 {

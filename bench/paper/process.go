@@ -84,7 +84,7 @@ func startProcess(command []string, s *seat) (*process, error) {
 // startProcess starts a member in a process of its own.
 func (m *member) startProcess(s Setup, command []string) error {
 	o := &m.options
-	p, err := startProcess(command, &seat{s, o.Self, o.Members, o.Cluster, o.Dir, o.ListenPeer, o.Net})
+	p, err := startProcess(command, &seat{s, o.Self, o.Members, o.Cluster, o.Dir, o.Listen, o.Experiment.Net})
 	if err == nil {
 		p.keyed = s.keyed()
 		m.node = p // never a nil of its own

@@ -37,7 +37,7 @@ func ServeMember(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	o.Self, o.Members, o.Cluster, o.Dir, o.ListenPeer, o.Net = s.Self, s.Members, s.Cluster, s.Dir, s.Listen, s.Net
+	o.Self, o.Members, o.Cluster, o.Dir, o.Listen, o.Experiment.Net = s.Self, s.Members, s.Cluster, s.Dir, s.Listen, s.Net
 	machine := newMachine(s.Setup.ApplyCost)
 	n, err := machine.open(o, s.Setup)
 	if err != nil {

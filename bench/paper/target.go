@@ -150,7 +150,7 @@ func (t *braidTarget) open() error {
 			return err
 		}
 		o.Self, o.Members, o.Cluster = list[i].ID, slices.Clone(list), braid.ClusterIDOf(list, "paper")
-		o.Dir, o.ListenPeer, o.Answer = filepath.Join(t.dir, list[i].Name), m.addresses, m.reader.answer
+		o.Dir, o.Listen, o.Answer = filepath.Join(t.dir, list[i].Name), m.addresses, m.reader.answer
 		m.options = o
 		if err := t.start(m); err != nil {
 			return err
@@ -210,12 +210,12 @@ func (s Setup) options() (braid.Options, error) {
 	heartbeat := cmp.Or(s.Heartbeat, defaultHeartbeat)
 	o := braid.Options{
 		Heartbeat: heartbeat, ElectionTimeout: max(electionTimeout, 5*heartbeat),
-		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
-		MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth, SnapshotBytes: s.SnapshotBytes, BodyCacheBytes: cacheBytes,
-		Logger: slog.New(slog.DiscardHandler),
+		Experiment: braid.Experiment{NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply, MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth},
+		Limits:     braid.Limits{SnapshotBytes: s.SnapshotBytes, BodyCacheBytes: cacheBytes},
+		Logger:     slog.New(slog.DiscardHandler),
 	}
 	var err error
-	if o.Net, err = bench.CardsNet(s.Net, s.Cards); err != nil {
+	if o.Experiment.Net, err = bench.CardsNet(s.Net, s.Cards); err != nil {
 		return o, err
 	}
 	return o, s.shape().Apply(&o)

@@ -113,7 +113,7 @@ func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
 	if err := readNet(&f.net); err != nil {
 		return o, "", err
 	}
-	o = braid.Options{Self: braid.MemberIDOf(f.name, f.token), Dir: f.dir, ListenPeer: peers, LeaseReads: f.leaseReads, Net: f.net}
+	o = braid.Options{Self: braid.MemberIDOf(f.name, f.token), Dir: f.dir, Listen: peers, LeaseReads: f.leaseReads, Experiment: braid.Experiment{Net: f.net}}
 	if err := f.shape.Apply(&o); err != nil {
 		return o, "", fmt.Errorf("--protocol: %w", err)
 	}

@@ -209,7 +209,7 @@ func TestMapKVOptions(t *testing.T) {
 	if err != nil || clients != "127.0.0.1:1" {
 		t.Fatalf("%q, %v", clients, err)
 	}
-	if o.Order != braid.OrderNiagara || o.Instances != 2 || o.Leaders != braid.LeadersSpread || len(o.ListenPeer) != 2 {
+	if o.Order != braid.OrderNiagara || o.Instances != 2 || o.Leaders != braid.LeadersSpread || len(o.Listen) != 2 {
 		t.Errorf("%+v", o)
 	}
 	if len(o.Members) != 2 || len(o.Members[0].PeerURLs) != 2 || len(o.Members[1].PeerURLs) != 2 || o.Members[1].ID != o.Self {

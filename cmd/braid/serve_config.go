@@ -100,19 +100,18 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 	}
 	o := braid.Options{
 		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
-		Dir: filepath.Join(s.DataDir, logDir), ListenPeer: settings.Hosts(s.ListenPeer), PeerTLS: peerTLS, PeerTLSByURL: s.PeerTLSByURL, PeerTLSBinds: s.PeerTLSBinds,
+		Dir: filepath.Join(s.DataDir, logDir), Listen: settings.Hosts(s.ListenPeer), TLS: braid.TLS{Config: peerTLS, ByURL: s.PeerTLSByURL, Binds: s.PeerTLSBinds},
 		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
-		LeaseReads: s.LeaseReads, SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, Net: s.Net,
+		LeaseReads: s.LeaseReads, Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate}, Experiment: braid.Experiment{Net: s.Net},
 		Protocol: s.Protocol, Order: s.Order(), Instances: instances, Leaders: s.Leaders, Quorums: s.Quorums, Epochs: s.Epochs, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole, Settings: s.Own,
-		BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate,
 	}
 	if s.ScrubRate == 0 {
-		o.ScrubBytesPerSecond = -1 // where 0 is the default
+		o.Limits.ScrubBytesPerSecond = -1 // where 0 is the default
 	}
 	// The limit of commands is left alone unless requests, which the server measures as the
 	// commands that they make, need more.
 	if usual := 32 << 20; int(s.MaxRequestBytes) > usual {
-		o.MaxCommandBytes = int(s.MaxRequestBytes)
+		o.Limits.CommandBytes = int(s.MaxRequestBytes)
 	}
 	return o
 }

@@ -27,9 +27,9 @@ func optionsOf(t *testing.T, args ...string) braid.Options {
 func TestFlagsReachTheLog(t *testing.T) {
 	o := optionsOf(t)
 	require.Equal(t, braid.PlacementCopy, o.Placement)
-	require.Equal(t, 64<<20, o.BodyCacheBytes)
-	require.Equal(t, 4<<20, o.ScrubBytesPerSecond)
-	require.Zero(t, o.MaxCommandBytes)
+	require.Equal(t, 64<<20, o.Limits.BodyCacheBytes)
+	require.Equal(t, 4<<20, o.Limits.ScrubBytesPerSecond)
+	require.Zero(t, o.Limits.CommandBytes)
 	require.Equal(t, braid.OrderSingle, o.Order)
 	require.Zero(t, o.Instances)
 	require.Empty(t, o.Leaders)
@@ -40,10 +40,10 @@ func TestFlagsReachTheLog(t *testing.T) {
 	require.Equal(t, 3, o.CodeK)
 	require.Equal(t, 1, o.ExtraWhole)
 	require.True(t, o.TrimWhole)
-	require.Equal(t, 5, o.BodyCacheBytes)
-	require.Negative(t, o.ScrubBytesPerSecond, "0 is never, not the default")
-	require.Equal(t, 50000000, o.MaxCommandBytes)
-	require.Equal(t, "latency=1ms", o.Net)
+	require.Equal(t, 5, o.Limits.BodyCacheBytes)
+	require.Negative(t, o.Limits.ScrubBytesPerSecond, "0 is never, not the default")
+	require.Equal(t, 50000000, o.Limits.CommandBytes)
+	require.Equal(t, "latency=1ms", o.Experiment.Net)
 	require.Equal(t, braid.OrderSingle, o.Order)
 
 	o = optionsOf(t, "--protocol=niagara")
@@ -60,7 +60,7 @@ func TestFlagsReachTheLog(t *testing.T) {
 	require.Equal(t, braid.PlacementCode, o.Placement)
 	require.Equal(t, 2, o.CodeK)
 	require.Equal(t, 1, o.ExtraWhole)
-	require.Equal(t, []string{"127.0.0.1:1", "127.0.0.2:1"}, o.ListenPeer)
+	require.Equal(t, []string{"127.0.0.1:1", "127.0.0.2:1"}, o.Listen)
 }
 
 // upArgs is what braid up with these flags tells the first member's process.

@@ -42,7 +42,7 @@ func same(a, b server.Config) bool {
 			c.Name += " at " + host
 		}
 		c.ListenClient, c.ListenMetrics = nil, nil
-		c.TLS, c.Node.PeerTLS = nil, nil
+		c.TLS, c.Node.TLS.Config = nil, nil
 	}
 	return reflect.DeepEqual(a, b)
 }
@@ -96,6 +96,6 @@ func TestEverySettingDoesSomething(t *testing.T) {
 	c := configOf(t, secure...)
 	require.True(t, c.Store.ClientCertAuth)
 	require.NotNil(t, c.TLS.ClientCAs)
-	require.NotNil(t, c.Node.PeerTLS.RootCAs)
-	require.Equal(t, c.TLS.MinVersion, c.Node.PeerTLS.MinVersion)
+	require.NotNil(t, c.Node.TLS.Config.RootCAs)
+	require.Equal(t, c.TLS.MinVersion, c.Node.TLS.Config.MinVersion)
 }
