@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -108,4 +109,29 @@ func TestALogFoundedBehindAnAdditionIsNotJoined(t *testing.T) {
 	c.goesOn(1, 2)
 	c.refuses(1, 2, true)
 	require.False(t, errors.Is(c.nodes[2].ReadBarrier(c.ctx()), braid.ErrStopped))
+}
+
+// TestAMemberOfAnotherClusterStopsNobody: two clusters have the same id and the same members, and a member of the one is
+// told the address of the other. It takes who answers for a member that lost its directory. Neither stops because of that.
+func TestAMemberOfAnotherClusterStopsNobody(t *testing.T) {
+	t.Parallel()
+	a, b := newCluster(t, 3, nil), newCluster(t, 3, nil)
+	for _, c := range []*cluster{a, b} {
+		c.leader()
+		for id := range c.nodes {
+			require.Eventually(t, func() bool { return c.lineage(id) != 0 }, testTimeout, time.Millisecond)
+		}
+	}
+	log := &lines{}
+	b.stop(2)
+	b.moves(1, a.members[0].PeerURLs[0])
+	b.tune = func(o *braid.Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) }
+	b.start(b.members[1], false)
+	require.Eventually(t, func() bool { return log.count("the members have two logs, which were founded apart") > 0 }, testTimeout, time.Millisecond)
+	for _, c := range []*cluster{a, b} {
+		for id, n := range c.nodes {
+			_, err := n.Propose(c.ctx(), []byte("more"))
+			require.NoError(t, err, "member %s", id)
+		}
+	}
 }

@@ -61,12 +61,15 @@ func (h *Handshakes) Takes(id protocol.MemberID) protocol.Who { return h.registe
 func (h *Handshakes) Publish(st *protocol.Status) []protocol.Change { return h.register.Publish(st) }
 
 // Meet returns why there may be no link with a member; nil: there may be one. who is what that
-// member says it is, takes is who it takes this one for. If this member is not who others know, it
-// stops.
+// member says it is, takes is who it takes this one for. It changes nothing.
 func (h *Handshakes) Meet(id protocol.MemberID, who, takes protocol.Who) error {
-	err := h.register.Meet(id, who, takes)
-	h.stopIfForgotten(err)
-	return err
+	return h.register.Meet(id, who, takes)
+}
+
+// Unmet takes in what a member says that Meet refused. If this member is not who others know, it stops. What a member
+// with another log says is not taken in: that one takes this member for one of its own.
+func (h *Handshakes) Unmet(id protocol.MemberID, who, takes protocol.Who) {
+	h.stopIfForgotten(h.register.Meet(id, who, takes))
 }
 
 // Met notes that both members agree to a link. The link may be used if it returns nil: then the note

@@ -68,6 +68,13 @@ func (r *Replica) meet(id uint64, who, takes transport.Who) error {
 	return r.handshakes.Meet(protocol.MemberID(id), offLink(who), offLink(takes))
 }
 
+// unmet is transport.Options.Unmet.
+func (r *Replica) unmet(id uint64, who, takes transport.Who) {
+	r.wmu.Lock()
+	defer r.wmu.Unlock()
+	r.handshakes.Unmet(protocol.MemberID(id), offLink(who), offLink(takes))
+}
+
 // met is transport.Options.Met.
 func (r *Replica) met(id uint64, who transport.Who) error {
 	r.wmu.Lock()

@@ -106,11 +106,11 @@ func (w *World) tryLinks(m *Member) {
 
 // wouldLink reports whether a member would dial another one and both agree to a link, by the rules of production.
 func wouldLink(from, to *Member) bool {
-	if !from.links.Has(to.id) || !to.links.Has(from.id) && to.handshakes.Admit(to.memberships(), from.id) != 0 || !from.handshakes.Agrees(to.handshakes.Birth()) {
+	if !from.links.Has(to.id) || !to.links.Has(from.id) && to.handshakes.Admit(to.memberships(), from.id) != 0 || !from.handshakes.Agrees(to.handshakes.Birth()) || !sameLineage(from, to) {
 		return false
 	}
-	tellsTo, tellsFrom := from.handshakes.Takes(to.id), to.handshakes.Takes(from.id)
-	return to.handshakes.Meet(from.id, from.who, tellsTo) == nil && from.handshakes.Meet(to.id, to.who, tellsFrom) == nil && related(from, to)
+	atFrom, atTo := meet(from, to)
+	return atFrom == nil && atTo == nil && related(from, to)
 }
 
 // endApart is the operator who finds out, and gives the member an empty disk. It joins the cluster then.

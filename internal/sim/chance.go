@@ -51,6 +51,7 @@ var sources = map[string]source{
 	"hubs":                  {stream: stream + 43},
 	"promises":              {stream: stream + 49},
 	"moves":                 {stream: stream + 61},
+	"namesakes":             {stream: stream + 64},
 
 	// what happens in a run
 	"losses":           {stream: stream + 15},
@@ -66,6 +67,7 @@ var sources = map[string]source{
 	"founded apart":    {stream: stream + 53},
 	"apart in a run":   {stream: stream + 54},
 	"births in a run":  {stream: stream + 52},
+	"mistaken members": {stream: stream + 65},
 	"pace":             {stream: stream + 36},
 	"busy pace":        {stream: stream + 37},
 }

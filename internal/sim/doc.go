@@ -30,7 +30,8 @@
 //   - operate.go (operators, and how members answer them).
 //   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
 //     members hold), straggle.go (members that change while somebody is behind), birth.go
-//     (clusters that begin with a state), apart.go (members that were founded apart), astray.go (state
+//     (clusters that begin with a state), apart.go (members that were founded apart), namesakes.go
+//     (clusters of the same members), astray.go (state
 //     machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
 //     hotcopy.go (disks), moved.go (members at other addresses), hold.go, promise.go, hubs.go (links that
 //     stand still, at random or when

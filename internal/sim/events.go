@@ -96,6 +96,7 @@ type Events struct {
 	Withdrawn  int `json:"writes_withdrawn"`
 	Astray     int `json:"states_of_another_log_found,omitempty"`
 	Apart      int `json:"links_tried_with_members_founded_apart,omitempty"`
+	Mistaken   int `json:"links_tried_with_members_of_a_cluster_of_the_same_names,omitempty"`
 	BornApart  int `json:"links_refused_between_members_that_began_with_different_states,omitempty"`
 	Adopted    int `json:"members_that_joined_a_restored_cluster,omitempty"`
 
@@ -116,7 +117,7 @@ func (e *Events) fields() []eventField {
 		{"messages without room", &e.Overflowed}, {"writes without room", &e.Overloads},
 		{"operations asked for", &e.Operations}, {"operations done", &e.Operated},
 		{"writes proposed without waiting", &e.Piped}, {"writes not proposed after a failure", &e.Unproposed}, {"writes withdrawn", &e.Withdrawn}, {"states of another log found", &e.Astray},
-		{"links tried with members founded apart", &e.Apart}, {"links refused between members that began with different states", &e.BornApart}, {"members that joined a restored cluster", &e.Adopted},
+		{"links tried with members founded apart", &e.Apart}, {"links tried with members of a cluster of the same names", &e.Mistaken}, {"links refused between members that began with different states", &e.BornApart}, {"members that joined a restored cluster", &e.Adopted},
 		{"starts", &e.Starts}, {"half starts", &e.HalfStarts}, {"crashes", &e.Crashes}, {"planned stops", &e.Stops}, {"leaders handed over before one", &e.Given}, {"half writes", &e.HalfWrites}, {"stopped by I/O errors", &e.IOErrors},
 		{"dead disks", &e.DeadDisks}, {"frozen in a turn", &e.Frozen}, {"writes that found no room", &e.FullDisks}, {"disks nearly full", &e.LowDisks}, {"nonsense proposed", &e.Garbled}, {"away for longer than the log", &e.Away}, {"disks lost", &e.Wiped}, {"old disks put back", &e.OldDisks},
 		{"links refused", &e.Strangers}, {"messages without a link", &e.Unlinked}, {"links to unknown members", &e.Guests}, {"members that moved", &e.Relocated}, {"members stopped that lost their disk", &e.Forgotten}, {"members that heard others first", &e.Newborn}, {"starts on full disks", &e.FullStarts}, {"elections", &e.Elections}, {"lost messages", &e.Lost}, {"damaged messages", &e.Damaged},

@@ -70,10 +70,10 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	if !w.beganAlike(from, to) {
 		return false
 	}
-	tellsTo, tellsFrom := from.handshakes.Takes(to.id), to.handshakes.Takes(from.id)
-	atTo := to.handshakes.Meet(from.id, from.who, tellsTo)
-	atFrom := from.handshakes.Meet(to.id, to.who, tellsFrom)
-	if atTo != nil || atFrom != nil {
+	if !sameLineage(from, to) {
+		return false
+	}
+	if atFrom, atTo := meet(from, to); atTo != nil || atFrom != nil {
 		w.refused(from, to, atFrom)
 		w.refused(to, from, atTo)
 		return false
@@ -86,6 +86,9 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	}
 	if !from.learnsBirth(to) || !to.learnsBirth(from) {
 		return false
+	}
+	if from.misled || to.misled {
+		w.violate(to.id, fmt.Errorf("has a link with %s, and one of the two joined another cluster", from.id))
 	}
 	from.acquainted(to)
 	to.acquainted(from)
@@ -108,6 +111,25 @@ func (m *Member) admits(id protocol.MemberID) (admitted, gone bool) {
 	}
 	reason := m.handshakes.Admit(m.memberships(), id)
 	return reason == 0, reason.Final()
+}
+
+// sameLineage reports whether the lineages that two members know are the same. They are compared before anything else that
+// the two say.
+func sameLineage(from, to *Member) bool {
+	a, b := from.handshakes.Lineage(), to.handshakes.Lineage()
+	return a == 0 || b == 0 || to.handshakes.Relate(from.id, a, 0) == nil && from.handshakes.Relate(to.id, b, 0) == nil
+}
+
+// meet lets two members say who they are and who they take each other for. It returns why each of them refuses.
+func meet(from, to *Member) (atFrom, atTo error) {
+	tellsTo, tellsFrom := from.handshakes.Takes(to.id), to.handshakes.Takes(from.id)
+	atTo = to.handshakes.Meet(from.id, from.who, tellsTo)
+	atFrom = from.handshakes.Meet(to.id, to.who, tellsFrom)
+	if atTo != nil || atFrom != nil {
+		to.handshakes.Unmet(from.id, from.who, tellsTo)
+		from.handshakes.Unmet(to.id, to.who, tellsFrom)
+	}
+	return atFrom, atTo
 }
 
 // related tells both members the other one's lineage, as a handshake does.

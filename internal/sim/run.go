@@ -118,6 +118,7 @@ func (s *Settings) timely() {
 // begin starts members, clients and faults.
 func (w *World) begin() {
 	w.beginBorn()
+	w.beginNamesakes()
 	for _, m := range w.members {
 		m.setRate(w.wrongRate())
 		m.offset = time.Duration(w.pick(1 << 40))
@@ -206,6 +207,9 @@ func (w *World) calmDown() []*Member {
 	for _, m := range w.members {
 		w.rectify(m)
 		w.endApart(m)
+		if m.misled {
+			w.leaveOther(m)
+		}
 	}
 	alive := w.core()
 	for _, m := range w.members {

@@ -92,6 +92,8 @@ type Settings struct {
 	// Apart: a member that was founded apart is added. Alone is the only member of a world; 0: there are more.
 	Apart bool
 	Alone protocol.MemberID
+	// Namesakes: there is another cluster of the same members.
+	Namesakes namesakes
 	// Noted: every directory notes what its log is from the first start on. A core that the registry does not have
 	// cannot be found out later.
 	Noted bool
@@ -167,6 +169,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawAstray(chanceOf(seed, "astray state machines"))
 	s.drawBirths(chanceOf(seed, "births"))
 	s.drawApart(chanceOf(seed, "founded apart"))
+	s.drawNamesakes(chanceOf(seed, "namesakes"))
 	meet := chanceOf(seed, "meeting faults")
 	s.drawMeet(meet)
 	s.drawBrief(chanceOf(seed, "brief leaders"))

@@ -32,6 +32,7 @@ type World struct {
 	astray      chance // draws which members are started with another log's state machine
 	born        chance // draws what concerns the state with which the cluster begins
 	apart       chance // draws what concerns members that were founded apart
+	namesake    chance // draws what concerns another cluster of the same members
 	withdrawals chance // draws which commands are withdrawn, and when
 	hops        chance // draws how long events take from one part of a member to another
 	// acquainted is, for a pair of members, the highest life of the second with which the first has
@@ -119,7 +120,7 @@ func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 	w := &World{set: set, rng: rng, births: chanceOf(set.Seed, "identities").rng, lossy: chanceOf(set.Seed, "losses"), hops: chanceOf(set.Seed, "hops"),
 		pipes: chanceOf(set.Seed, "pipe clients"), early: chanceOf(set.Seed, "early writes"), pauses: chanceOf(set.Seed, "pauses"),
 		withdrawals: chanceOf(set.Seed, "withdrawn writes"), astray: chanceOf(set.Seed, "astray lives"), stragglers: chanceOf(set.Seed, "straggling"),
-		promises: chanceOf(set.Seed, "promising"), born: chanceOf(set.Seed, "births in a run"), apart: chanceOf(set.Seed, "apart in a run"),
+		promises: chanceOf(set.Seed, "promising"), born: chanceOf(set.Seed, "births in a run"), apart: chanceOf(set.Seed, "apart in a run"), namesake: chanceOf(set.Seed, "mistaken members"),
 		acquainted: map[linkKey]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {

@@ -142,6 +142,9 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 	if err != nil {
 		if r != nil {
 			conn.Write(t.answer(r)) // best effort: it is refused either way
+			if r.reason == ReasonIdentity {
+				err = t.refusedHere(&h, r, conn, err)
+			}
 		}
 		return nil, err
 	}

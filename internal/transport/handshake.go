@@ -200,10 +200,7 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	case r.reason.Final() && (r.cluster != h.cluster || r.self != h.to):
 		return refused(ReasonMember, false, fmt.Sprintf("member %x of cluster %x has no say here: %s", r.self, r.cluster, r.reason))
 	case r.reason == ReasonIdentity && r.self == h.to: // whom it takes this member for
-		if err := t.meet(h.to, r.who, r.takes); err != nil {
-			return refused(ReasonIdentity, true, err.Error())
-		}
-		return refused(ReasonIdentity, true, "")
+		return t.refusedByPeer(h, &r, conn)
 	case r.reason != 0:
 		return refused(r.reason, true, t.explain(h, &r, conn))
 	case r.cluster != h.cluster:
@@ -217,10 +214,18 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	if err != nil {
 		return err
 	}
+	from, err := t.readOrigin(&r, conn)
+	if err != nil {
+		return err
+	}
+	if err := t.tellApart(h.to, conn, from); err != nil {
+		return err
+	}
 	if err := t.meet(h.to, r.who, r.takes); err != nil {
+		t.unmet(h.to, r.who, r.takes)
 		return refused(ReasonIdentity, false, err.Error())
 	}
-	if err := t.readOrigin(h, &r, conn); err != nil || h.probe {
+	if err := t.takeOrigin(h, conn, from); err != nil || h.probe {
 		return err
 	}
 	if err := t.met(h.to, r.who); err != nil {
@@ -235,12 +240,20 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 	return err
 }
 
-// meet decides whether to link with a member, by what it says it is.
+// meet decides whether to link with a member, by what it says it is. It changes nothing.
 func (t *Transport) meet(id uint64, who, takes Who) error {
 	if t.opt.Meet == nil {
 		return nil
 	}
 	return t.opt.Meet(id, who, takes)
+}
+
+// unmet takes in what a member says that meet refuses. Perhaps this member is not the one that was known, and stops. So
+// it is only called if the other member is not known to have another log: see tellApart.
+func (t *Transport) unmet(id uint64, who, takes Who) {
+	if t.opt.Unmet != nil {
+		t.opt.Unmet(id, who, takes)
+	}
 }
 
 // met notes that there is a link with a member now, before anything is read from it.
@@ -333,7 +346,11 @@ func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
 	case ReasonVersion, ReasonCluster: // a stranger learns nothing about this cluster
 		return h, &reply{reason: reason}, err
 	}
-	return h, t.replyTo(h.from, reason), err
+	r = t.replyTo(h.from, reason)
+	if reason == ReasonIdentity {
+		r.tells = h.tells.both(t.tells())
+	}
+	return h, r, err
 }
 
 // answer is a reply's bytes, with all that follows them.

@@ -464,6 +464,46 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
+// TestAMemberOfAnotherLogSaysNothingAboutThisOne: whom it takes this member for is compared only if the two lineages do not
+// tell the logs apart, in both directions.
+func TestAMemberOfAnotherLogSaysNothingAboutThisOne(t *testing.T) {
+	for _, refuses := range []uint64{1, 2, 3} { // the dialer, the listening side, both
+		for _, c := range []struct {
+			here, there uint64 // lineages
+			want        Reason
+		}{{5, 6, ReasonLineage}, {5, 5, ReasonIdentity}, {5, 0, ReasonIdentity}, {0, 6, ReasonIdentity}} {
+			t.Run(fmt.Sprintf("%d refuses, lineages %d and %d", refuses, c.here, c.there), func(t *testing.T) {
+				noLeaks(t)
+				unmet := make(chan uint64, 1000)
+				with := func(self, lineage uint64) func(*Options, *testHandler) {
+					return func(o *Options, _ *testHandler) {
+						o.Lineage = func() uint64 { return lineage }
+						o.Relate = func(_, told, _ uint64) (bool, error) {
+							if lineage != 0 && told != 0 && lineage != told {
+								return false, errors.New("another log")
+							}
+							return true, nil
+						}
+						o.Unmet = func(uint64, Who, Who) { unmet <- self }
+						if refuses&self != 0 {
+							o.Meet = func(uint64, Who, Who) error { return errors.New("it was another one") }
+						}
+					}
+				}
+				a, b := start(t, 1, calm, "", with(1, c.here)), start(t, 2, calm, "", with(2, c.there))
+				b.SetPeers([]Peer{{ID: 1}})
+				a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
+				a.expectRefused(t, 2, c.want, c.want == ReasonIdentity && refuses != 1)
+				if c.want == ReasonIdentity {
+					get(t, unmet, "a member that is told")
+				} else if len(unmet) > 0 {
+					t.Error("a member is told by one of another log who it is")
+				}
+			})
+		}
+	}
+}
+
 // TestFewDescriptorsAllowFewHandshakes: strangers must not take the descriptors of a process that may have few.
 func TestFewDescriptorsAllowFewHandshakes(t *testing.T) {
 	for descriptors, want := range map[int]int{16: 8, 300: 18, 1024: 64, 1 << 20: maxHandshakes} {

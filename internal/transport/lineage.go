@@ -12,7 +12,8 @@ import (
 
 // Each side of a handshake tells where its log comes from: the listening side behind its reply, the dialer with its last
 // byte. It does so only to a side that says in its flags that it knows of lineages, or of founders, so links with earlier
-// versions stay as they were. The side that finds another log refuses; both learn which ones they are.
+// versions stay as they were. The side that finds another log refuses; both learn which ones they are. What a member with
+// another log takes this one for says nothing, so lineages are compared first, if both are known.
 
 // lineageSize is the length in bytes of a lineage, and of a digest of founders.
 const lineageSize = 8
@@ -87,24 +88,80 @@ func (t *Transport) relate(id uint64, conn net.Conn, lineage, founders uint64) e
 	return err
 }
 
-// readOrigin is the dialer's: it reads what the listening side told, and decides. If it refuses, it says so.
-func (t *Transport) readOrigin(h *hello, r *reply, conn net.Conn) error {
-	if !r.tells.lineages {
-		return nil
-	}
+// toldOrigin is what a side told of the origin of its log.
+type toldOrigin struct {
+	tells
+	lineage, founders uint64
+}
+
+// readOrigin is the dialer's: it reads what the listening side told.
+func (t *Transport) readOrigin(r *reply, conn net.Conn) (o toldOrigin, err error) {
 	b := make([]byte, r.tells.size())
 	if _, err := io.ReadFull(conn, b); err != nil {
-		return fmt.Errorf("half an answer to the handshake: %w", err)
+		return o, fmt.Errorf("half an answer to the handshake: %w", err)
 	}
-	lineage, founders := r.tells.decode(b)
-	if h.probe && t.opt.Lineage() == 0 { // nothing is taken over
+	o.tells = r.tells
+	o.lineage, o.founders = r.tells.decode(b)
+	return o, nil
+}
+
+// tellApart is the dialer's: it refuses a member that is known to have another log, and says so. Nothing is taken over.
+func (t *Transport) tellApart(id uint64, conn net.Conn, o toldOrigin) error {
+	if o.lineage == 0 || t.opt.Lineage() == 0 {
 		return nil
 	}
-	err := t.relate(h.to, conn, lineage, founders)
+	return t.relateOrSay(id, conn, o)
+}
+
+// takeOrigin is the dialer's: it decides about what the listening side told. If it refuses, it says so.
+func (t *Transport) takeOrigin(h *hello, conn net.Conn, o toldOrigin) error {
+	if !o.lineages || h.probe && t.opt.Lineage() == 0 { // nothing is taken over
+		return nil
+	}
+	return t.relateOrSay(h.to, conn, o)
+}
+
+func (t *Transport) relateOrSay(id uint64, conn net.Conn, o toldOrigin) error {
+	err := t.relate(id, conn, o.lineage, o.founders)
 	if refused := (*HandshakeError)(nil); errors.As(err, &refused) {
-		conn.Write(t.appendOrigin([]byte{unrelated}, r.tells)) // best effort: there is no link either way
+		conn.Write(t.appendOrigin([]byte{unrelated}, o.tells)) // best effort: there is no link either way
 	}
 	return err
+}
+
+// refusedByPeer is the dialer's: the listening side refuses it for who it is, and tells where its log comes from if it can.
+func (t *Transport) refusedByPeer(h *hello, r *reply, conn net.Conn) error {
+	if o, err := t.readOrigin(r, conn); err == nil {
+		if err := t.tellApart(h.to, conn, o); err != nil {
+			return err
+		}
+	}
+	refused := &HandshakeError{Peer: h.to, Addr: conn.RemoteAddr().String(), Reason: ReasonIdentity, ByPeer: true}
+	if err := t.meet(h.to, r.who, r.takes); err != nil {
+		refused.Detail = err.Error()
+		t.unmet(h.to, r.who, r.takes)
+	}
+	return refused
+}
+
+// refusedHere is the listening side's: it has refused the dialer for who it is. The dialer may answer that it has another
+// log: then that is why, and what it takes this member for says nothing. It waits as long as a handshake may take.
+func (t *Transport) refusedHere(h *hello, r *reply, conn net.Conn, refused error) error {
+	if r.tells.lineages {
+		last := make([]byte, 1+r.tells.size())
+		if _, err := io.ReadFull(conn, last); err == nil && last[0] == unrelated {
+			return t.unrelatedPeer(h, r, conn, last[1:])
+		}
+	}
+	t.unmet(h.from, h.who, h.takes)
+	return refused
+}
+
+// unrelatedPeer says that the dialer found that it has another log.
+func (t *Transport) unrelatedPeer(h *hello, r *reply, conn net.Conn, told []byte) error {
+	lineage, founders := r.tells.decode(told)
+	return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonLineage, ByPeer: true,
+		Detail: fmt.Sprintf("lineage %016x there, %016x here; founders %016x there, %016x here", lineage, t.opt.Lineage(), founders, t.opt.Founders)}
 }
 
 // lastWord is what the dialer says last.
@@ -124,12 +181,11 @@ func (t *Transport) hearLastWord(conn net.Conn, h *hello, r *reply) error {
 	if !r.tells.lineages {
 		return nil
 	}
-	lineage, founders := r.tells.decode(last[1:])
-	if last[0] == agreed {
-		return t.relate(h.from, conn, lineage, founders)
+	if last[0] == unrelated {
+		return t.unrelatedPeer(h, r, conn, last[1:])
 	}
-	return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonLineage, ByPeer: true,
-		Detail: fmt.Sprintf("lineage %016x there, %016x here; founders %016x there, %016x here", lineage, t.opt.Lineage(), founders, t.opt.Founders)}
+	lineage, founders := r.tells.decode(last[1:])
+	return t.relate(h.from, conn, lineage, founders)
 }
 
 // Probe makes a handshake with a member that may have no link yet, up to where both know why there may be none, and hangs

@@ -38,11 +38,13 @@ type Options struct {
 	// Takes says who this member thinks another one is; zero or nil: it knows nobody by that id.
 	Takes func(id uint64) Who
 	// Meet decides about a member by who it says it is and who it thinks this one is. If it
-	// returns an error, there is no link. Met is told that there is a link, before anything is
+	// returns an error, there is no link. It changes nothing. Unmet is told of a member that Meet refuses, unless that
+	// member is known to have another log. Met is told that there is a link, before anything is
 	// read from it. What must be known of the member for ever is durable when Met returns. nil:
-	// everybody is accepted. All three are called concurrently.
-	Meet func(id uint64, who, takes Who) error
-	Met  func(id uint64, who Who) error
+	// everybody is accepted. All four are called concurrently.
+	Meet  func(id uint64, who, takes Who) error
+	Unmet func(id uint64, who, takes Who)
+	Met   func(id uint64, who Who) error
 	// Listen are the listeners, one per network card. Close closes them.
 	Listen []net.Listener
 	// TLS makes all links mutually authenticated; nil: plain. It is used for both sides,

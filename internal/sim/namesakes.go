@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// Two clusters may have the same token and the same names of members, so that all their ids are the same. Where one's
+// member was, the other's may answer: in place of one that is down, that was wiped, or that goes on elsewhere. No member
+// may have a link with a member of the other cluster, once both know from where their logs come, and none may stop
+// because of what it is told there. A member that joins may find the other cluster first. Then it belongs to that one.
+
+// namesakes is how the other cluster came to be.
+type namesakes int
+
+const (
+	noNamesakes       namesakes = iota
+	foundedNamesakes            // by itself
+	restoredNamesakes           // by itself, with another state
+	copiedNamesakes             // on copies of the directories, made before there was a log
+	misledNamesakes             // by itself; a member that joins finds it first
+	namesakeKinds
+)
+
+var namesakeNames = [namesakeKinds]string{"no", "founded", "restored", "copied", "misleading"}
+
+// drawNamesakes draws whether there is such a cluster. See drawApart.
+func (s *Settings) drawNamesakes(d chance) {
+	if !d.yes(0.1) || s.Keyed || s.byKey() || s.Core.Placement == protocol.PlacementRS || s.quorums != (quorum.System{}) || s.Nodes < 2 || s.Nodes > 5 {
+		return
+	}
+	s.Namesakes = foundedNamesakes + namesakes(d.below(int(namesakeKinds)-1))
+	if s.Namesakes == restoredNamesakes && (!s.Durable || s.Bodies.Share > 0) {
+		s.Namesakes = foundedNamesakes
+	}
+	if s.Namesakes == copiedNamesakes && (s.Durable || s.Birth != "") {
+		s.Namesakes = misledNamesakes
+	}
+}
+
+// otherWorld is the world of the other cluster.
+type otherWorld struct {
+	*World
+	probe  *probe
+	misled *Member // of this world: it belongs to the other cluster
+}
+
+// beginNamesakes founds the other cluster, which begins later unless it has copies of this one's directories.
+func (w *World) beginNamesakes() {
+	if w.set.Namesakes == noNamesakes {
+		return
+	}
+	s := w.foundNamesakes()
+	if w.set.Namesakes == copiedNamesakes {
+		for i, m := range s.members {
+			s.boot(m)
+			m.crash()
+			w.members[i].disk = m.disk.copy()
+		}
+	}
+	w.after(time.Duration(w.namesake.share()*float64(w.set.Chaos)/3), func() {
+		w.tracef("FAULT another cluster has the same members: %s", namesakeNames[w.set.Namesakes])
+		for _, m := range s.members {
+			s.boot(m)
+		}
+		s.write()
+		w.mistake(s)
+	})
+}
+
+// foundNamesakes makes the world of the other cluster. Nothing fails there but that members start again.
+func (w *World) foundNamesakes() *otherWorld {
+	set := w.set
+	set.Seed ^= 0x6e616d6573
+	set.Faults, set.OddFounder, set.Apart, set.Astray, set.Namesakes = [faultKinds]time.Duration{}, false, false, 0, noNamesakes
+	if w.set.Namesakes == restoredNamesakes {
+		set.Birth = "archive"
+	}
+	set.perfectLinks()
+	set.timely()
+	s := &otherWorld{World: newWorld(set, chanceOfRun(set.Seed).rng, nil)}
+	s.calm = true
+	for _, m := range s.members {
+		m.saved = s.newborn()
+	}
+	s.probe = &probe{client: client{w: s.World, number: 1, home: 1}, m: s.members[0]}
+	return s
+}
+
+func (s *otherWorld) write() {
+	s.probe.try(check.Append, 0, func() { s.after(s.set.Election/2, s.write) })
+}
+
+// mistake lets members of both clusters take each other for their own, again and again, and sometimes starts one again.
+func (w *World) mistake(s *otherWorld) {
+	if w.calm || w.broken != nil {
+		return
+	}
+	if m := s.members[w.namesake.below(len(s.members))]; m.up && w.namesake.yes(0.03) {
+		m.crash()
+		s.boot(m)
+	}
+	s.run(s.now + w.set.Heartbeat)
+	if s.broken != nil {
+		w.violate(0, fmt.Errorf("in a world of its own: %w", s.broken))
+		return
+	}
+	if w.set.Namesakes == misledNamesakes && s.misled == nil {
+		w.mislead(s)
+	}
+	for _, m := range w.members {
+		for _, o := range s.members {
+			w.mistaken(m, o)
+		}
+	}
+	w.after(w.set.Heartbeat, func() { w.mistake(s) })
+}
+
+// mistaken lets a member of this cluster and one of the other cluster make handshakes, in both directions.
+func (w *World) mistaken(m, o *Member) {
+	if m.id == o.id || !m.up || !o.up || m.misled || !knowApart(m, o) {
+		return
+	}
+	w.events.Mistaken++
+	if wouldLink(m, o) || wouldLink(o, m) {
+		w.violate(m.id, fmt.Errorf("has a link with member %s of another cluster", o.id))
+	}
+	if !o.up {
+		w.violate(m.id, fmt.Errorf("member %s of another cluster stops because of it", o.id))
+	}
+}
+
+// knowApart reports whether two members know that their logs have not the same origin.
+func knowApart(m, o *Member) bool {
+	a, b := m.handshakes.Origin(), o.handshakes.Origin()
+	return a.Lineage != 0 && b.Lineage != 0 || !a.Birth.Unknown && !b.Birth.Unknown && a.Birth.State != b.Birth.State
+}
+
+// mislead adds a member that finds the other cluster before this one.
+func (w *World) mislead(s *otherWorld) {
+	asked := w.leader()
+	if asked == nil || s.members[0].handshakes.Lineage() == 0 || len(w.members) >= w.set.Nodes+maxAdded || w.set.Birth != "" {
+		return
+	}
+	m := newMember(w, protocol.MemberID(len(w.members)+1))
+	m.join, m.misled, s.misled = true, true, m
+	w.members = append(w.members, m)
+	w.boot(m)
+	if !m.up {
+		return
+	}
+	if err := m.handshakes.Relate(1, s.members[0].handshakes.Lineage(), 0); err != nil {
+		w.violate(m.id, err)
+	}
+	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.namesake.below(2)]
+	w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id, PeerURLs: m.urls()}}})
+	w.after(w.set.Election*time.Duration(4+w.namesake.below(12)), func() { w.leaveOther(m) })
+}
+
+// leaveOther is the operator who finds out that a member joined another cluster. He gives it an empty disk.
+func (w *World) leaveOther(m *Member) {
+	if !m.misled {
+		return
+	}
+	m.crash()
+	m.misled, m.disk, m.saved, m.lives, m.backup = false, newDisk(), nil, 0, nil
+	if !m.gone && !w.calm {
+		w.tracef("FAULT %s gets an empty disk", m.id)
+		w.startLater(m, w.between(0, w.set.Election))
+	}
+}
