@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// broadcast is one member's part in a segment of an epoch: Sequenced Broadcast (docs/internals/iss.md). All members decide
-// each of its slots. What is decided is what the segment's leader proposed there, or ⊥.
+// broadcast is one member's part in a segment of an epoch: Sequenced Broadcast (docs/internals/iss.md). All members
+// decide each of its slots: the value that the segment's leader proposed there, or ⊥.
 type broadcast struct {
 	s         *ISS
 	turns     epochs.Segment
@@ -22,82 +22,83 @@ type broadcast struct {
 
 	acc  paxos.Acceptor
 	prop paxos.Proposer
-	// decided are slots that are decided and not in the log yet. nils are all that are ⊥, but for those that a
-	// snapshot stands for.
+	// decided are the slots that are decided and not in the log yet. nils are all slots that are ⊥, except those in
+	// a snapshot.
 	decided map[protocol.Index]protocol.Entry
 	nils    paxos.Spans
-	// upto: all slots of the segment up to here are decided.
+	// upto is the last slot up to which all slots of the segment are decided.
 	upto protocol.Index
 
 	durability
-	// values are what this member proposes under its ballot and is not decided.
+	// values are the undecided entries that this member proposes under its ballot.
 	values map[protocol.Index]protocol.Entry
-	// ownValues are those of this life under ballot 0 that are not decided. open is their bytes.
+	// ownValues are the undecided entries of this incarnation under ballot 0. open is their bytes.
 	ownValues map[protocol.Index]protocol.Entry
 	open      int
-	// never: in these slots the segment's leader proposes nothing, as its promise declares.
+	// never are slots in which the segment's leader proposes nothing, as its promise declares.
 	never paxos.Spans
 	driving
-	// votes are what others say to have accepted. It may be all that is needed to know what is decided.
+	// votes are what others report to have accepted. A quorum of them is enough to learn a decision.
 	votes witness
-	// answers are this member's answers about the segment that leave with the step, and where they stand among those that wait
-	// for the disk. If the first one has left, all have.
+	// answers are this member's answers about the segment that are sent with the step, and their places among the
+	// messages that wait for the disk. If the first one was sent, all were.
 	answers answers
 	// gather is what this member gathers as a relay.
 	gather relay.Gathering
-	// nilled is how many slots are known to be ⊥.
+	// nilled is the number of slots that are known to be ⊥.
 	nilled int
 
-	// proposer is who proposes, as far as is known; 0: nobody. heard is when it was last heard of, stand when to
-	// suspect it.
+	// proposer is the member that proposes, as far as is known; 0: none. heardAt is when its last message arrived,
+	// suspectAt when to suspect it.
 	proposer           protocol.MemberID
 	heardAt, suspectAt time.Duration
-	// seen is the highest ballot that others said they promised.
+	// seen is the highest ballot that others have promised, as they reported.
 	seen paxos.Ballot
 }
 
-// zeroState is what this life of a segment's leader is to ballot 0.
+// zeroState is how an incarnation of a segment's leader relates to ballot 0.
 type zeroState uint8
 
 const (
 	fresh   zeroState = iota // nothing was ever sent under ballot 0
-	active                   // this life proposes under it
-	retired                  // an earlier life did: this one abstains
+	active                   // this incarnation proposes under it
+	retired                  // an earlier incarnation did: this one abstains
 )
 
-// durability is what the disk holds of a segment.
+// durability is what the disk has of a segment.
 type durability struct {
-	// written is what the disk holds when writes are durable, ascending, where that is not what it held before; held is what
-	// it holds.
+	// written is what the disk has once writes are durable, ascending, where it differs from what it had before;
+	// held is what it has now.
 	written []sbExtent
 	held    sbExtent
-	// startedAt and promisedAt are the numbers of the writes of ballot 0's beginning, and of the last ballot of this
+	// startedAt and promisedAt are the numbers of the writes that began ballot 0, and of the last ballot of this
 	// member's own.
 	startedAt, promisedAt uint64
 }
 
 // driving is what a proposer sends its peers.
 type driving struct {
-	// peers are all others, while this member proposes. beat is when the next heartbeat is due.
+	// peers are all other members, sorted by id, while this member proposes. heartbeatAt is when the next heartbeat
+	// is due.
 	peers       []*paxos.Peer
 	heartbeatAt time.Duration
 	pacing      relay.Pacing
-	// covered is what there was to be sent when the peers were last visited, and calm that all of them have got it. Then they
+	// covered is what there was to send when the peers were last visited. quiet: all of them have got it, and they
 	// are not visited until something changes.
 	//
-	//	calm: every peer is lost, or its Next > driven.end and its CommitSent ≥ driven.upto
+	//	quiet: every peer is lost, or its Next > covered.end and its CommitSent ≥ covered.upto
 	covered driven
 	quiet   bool
-	// counted is as of the last count of what a quorum has.
+	// counted is the state at the last count of a quorum.
 	//
-	//	if that is what there is now, all that a quorum has is decided as far as it is proposed
+	//	if the state has not changed, everything that a quorum has is decided, as far as it is proposed
 	counted counted
-	// frame is the last one that was built while all peers are visited, of entries up to frameStop at most.
+	// frame is the last one that was built during a visit of all peers, of entries up to frameStop.
 	frame     paxos.Frame
 	frameStop protocol.Index
 }
 
-// sbExtent is how far the disk holds what was accepted under a ballot, once a write is durable.
+// sbExtent is how far the disk has what was accepted under a ballot, once a write is durable.
 type sbExtent struct {
 	seq   uint64
 	under paxos.Ballot
@@ -127,7 +128,7 @@ func newBroadcast(s *ISS, leader protocol.MemberID, cells []protocol.Cell) (*bro
 	return b, nil
 }
 
-// catchUp takes in the slots that the log has.
+// catchUp adds the slots that the log has.
 func (b *broadcast) catchUp() {
 	last := b.s.log.Last()
 	for i := b.seg.After(b.upto); i <= last; i = b.seg.After(i) {
@@ -145,16 +146,16 @@ func (b *broadcast) addNil(i protocol.Index) { b.nils, b.nilled = b.nils.With(&b
 // isNil reports whether an entry is ⊥: nothing is decided in its slot.
 func isNil(e *protocol.Entry) bool { return e.Kind == protocol.EntryNoop }
 
-// bottom is ⊥ in a slot.
+// bottom returns ⊥ in a slot.
 func (b *broadcast) bottom(i protocol.Index) protocol.Entry { return b.seal(paxos.Noop(), i) }
 
-// seal gives an entry its slot. Its term is the epoch.
+// seal sets an entry's slot. Its term is the epoch.
 func (b *broadcast) seal(e protocol.Entry, i protocol.Index) protocol.Entry {
 	e.Seal(i, protocol.Term(b.s.epoch.Number), make([]byte, protocol.HeadSize))
 	return e
 }
 
-// segmentOf is the segment of some slots of an epoch.
+// segmentOf returns a leader's slots of an epoch as a segment.
 func segmentOf(turns epochs.Segment) paxos.Segment {
 	return paxos.Segment{Share: turns, First: turns.First(), Last: turns.Last()}
 }
@@ -167,7 +168,7 @@ func (b *broadcast) isDecided(i protocol.Index) bool {
 	return i <= b.upto || b.acc.Ahead[i] || i <= b.s.log.Last()
 }
 
-// decide notes what is decided in a slot.
+// decide records the decision in a slot.
 func (b *broadcast) decide(v protocol.Entry) {
 	i := v.Index
 	if b.isDecided(i) {
@@ -175,13 +176,13 @@ func (b *broadcast) decide(v protocol.Entry) {
 		return
 	}
 	if v.BodySize > 0 && b.acc.Holds(&v) {
-		v.Form = protocol.FormWhole // also if who sent it could not read the body
+		v.Form = protocol.FormWhole // also if the sender could not read the body
 	}
 	b.decided[i] = v
 	if isNil(&v) {
 		b.addNil(i)
 	}
-	if i == b.seg.After(b.upto) { // as mostly
+	if i == b.seg.After(b.upto) { // the usual case
 		b.upto = i
 		b.catchAhead()
 	} else {
@@ -205,7 +206,7 @@ func (b *broadcast) decide(v protocol.Entry) {
 	b.s.noteValue(b, &v)
 }
 
-// catchAhead moves upto on over what is decided after it.
+// catchAhead advances upto over decided slots after it.
 func (b *broadcast) catchAhead() {
 	for len(b.acc.Ahead) > 0 {
 		next := b.seg.After(b.upto)
@@ -217,7 +218,7 @@ func (b *broadcast) catchAhead() {
 	}
 }
 
-// compare stops this member if something else is decided here in a slot than another member says.
+// compare stops this member if another value is decided here than another member reports.
 func (b *broadcast) compare(v *protocol.Entry) {
 	if had, ok := b.decided[v.Index]; ok {
 		b.s.diverged(slots.Diverges(b.s.cfg.Instance, b.s.from, &had, v))
@@ -226,24 +227,24 @@ func (b *broadcast) compare(v *protocol.Entry) {
 	b.s.diverged(b.s.log.Diverges(b.s.cfg.Instance, b.s.from, v))
 }
 
-// vote accepts an entry under what is promised.
+// vote accepts an entry under the promised ballot.
 func (b *broadcast) vote(v protocol.Entry) {
 	stored := b.acc.Unstored(v)
 	if v.BodySize > 0 {
 		v.Form = protocol.FormWhole
 	}
 	noted := b.acc.Accept(&v, b.upto)
-	b.s.top = max(b.s.top, v.Index) // also of ⊥: at the end of an epoch readers have to know of it (R9)
+	b.s.top = max(b.s.top, v.Index) // also for ⊥: at the end of an epoch reads need it (R9)
 	b.s.record(protocol.Record{Kind: protocol.RecordCell, Cell: noted.Cell(), Entry: stored})
 	b.s.noteValue(b, &v)
 }
 
-// writePromise makes durable what is promised, and whether ballot 0 was begun.
+// writePromise writes the promised ballot, and whether ballot 0 was begun.
 func (b *broadcast) writePromise() {
 	b.s.record(protocol.Record{Kind: protocol.RecordCell, Cell: b.acc.EncodePromise()})
 }
 
-// promiseTo promises a ballot. Who proposes under a lower one gives way.
+// promiseTo promises a ballot. A proposer under a lower one steps down.
 func (b *broadcast) promiseTo(from protocol.MemberID, ballot paxos.Ballot) {
 	if ballot <= b.acc.Promised {
 		return
@@ -254,28 +255,28 @@ func (b *broadcast) promiseTo(from protocol.MemberID, ballot paxos.Ballot) {
 	b.proposer, b.heardAt = from, b.s.now
 	b.acc.Promise(ballot, b.upto)
 	b.writePromise()
-	b.s.ending = true // nobody waits for the epoch's end longer than it takes
+	b.s.ending = true // the epoch should end soon
 }
 
-// stepDown ends what this member proposes. It also does so when it learns that something else was decided in a slot in
-// which it proposed. Some others may have accepted its value, and would take that as decided if this member told them
-// under its ballot up to where it knows everything to be decided.
+// stepDown ends this member's proposals. It also steps down when it learns that another value was decided in a slot
+// in which it proposed. Other members may have accepted its value, and would learn it as decided from its next
+// message.
 func (b *broadcast) stepDown() {
 	b.prop, b.values, b.peers, b.never = paxos.Proposer{Seg: b.seg}, nil, nil, nil
 	b.resetTimeout()
 }
 
-// resetTimeout postpones suspicion. Chance keeps members apart, further with each ballot that did not decide all: where promises
-// take long, members would else take ballots from each other for ever.
+// resetTimeout postpones suspicion. The timeout is random, and its range grows with each ballot that did not decide
+// everything: where promises take long, members would otherwise preempt each other's ballots without end.
 func (b *broadcast) resetTimeout() {
 	t := b.s.cfg.ElectionTimeout
 	b.suspectAt = b.s.now + t + time.Duration(b.s.chance.Draw()%(uint64(t)<<min(b.acc.Promised.Number(), mostDoubled)))
 }
 
-// mostDoubled is how often the part of the timeout that chance draws is doubled at most.
+// mostDoubled limits how often the random part of the timeout is doubled.
 const mostDoubled = 4
 
-// noteProposer takes notice of who proposes.
+// noteProposer records a message of the member that proposes.
 func (b *broadcast) noteProposer(from protocol.MemberID) {
 	b.proposer, b.heardAt = from, b.s.now
 	if b.prop.Phase == paxos.Idle {
@@ -283,7 +284,7 @@ func (b *broadcast) noteProposer(from protocol.MemberID) {
 	}
 }
 
-// wrote notes what the disk has once a write is durable.
+// wrote records what the disk has once a write is durable.
 func (d *durability) wrote(e sbExtent) {
 	last := d.held
 	if n := len(d.written); n > 0 {
@@ -294,7 +295,7 @@ func (d *durability) wrote(e sbExtent) {
 	}
 }
 
-// completed notes that the writes up to a number are durable.
+// completed records that the writes up to a number are durable.
 func (d *durability) completed(done uint64) {
 	n := 0
 	for ; n < len(d.written) && d.written[n].seq <= done; n++ {
@@ -319,7 +320,8 @@ func (b *broadcast) persisted() {
 	b.relayOwn()
 }
 
-// stable is up to where this member's disk has all that is decided, or accepted under what it promised.
+// stable is the last slot of the segment up to which this member's disk has everything: decided, or accepted under
+// the promised ballot.
 func (b *broadcast) stable() protocol.Index {
 	switch {
 	case b.s.disk.Done >= b.s.disk.Written:
@@ -330,20 +332,20 @@ func (b *broadcast) stable() protocol.Index {
 	return b.seg.Before()
 }
 
-// make is a message with its head. Of ⊥ it says what the receiver may not know.
+// make returns a message with its head. It lists the slots that are ⊥ and that the receiver may not know of.
 func (b *broadcast) make(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	p.Segment, p.Upto = b.seg.First, b.upto
 	return b.s.make(to, t, p)
 }
 
-// send lets a message leave now.
+// send sends a message now.
 func (b *broadcast) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	m := b.make(to, t, p)
 	b.s.out.Send = append(b.s.out.Send, m)
 	return m
 }
 
-// release lets a message leave when everything written so far is durable.
+// release sends a message when everything written so far is durable.
 func (b *broadcast) release(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	m := b.make(to, t, p)
 	b.s.out.Seq = b.s.disk.Touch()
@@ -351,7 +353,7 @@ func (b *broadcast) release(to protocol.MemberID, t protocol.MessageType, p Part
 	return m
 }
 
-// answer answers for what is written, when that is durable. early is the mutant that does not wait.
+// answer sends an answer when what it reports is durable. early is the mutant that does not wait.
 func (b *broadcast) answer(to protocol.MemberID, t protocol.MessageType, p Part, early protocol.Mutant) *protocol.Message {
 	if b.s.cfg.Mutant == early {
 		return b.send(to, t, p)
@@ -359,11 +361,11 @@ func (b *broadcast) answer(to protocol.MemberID, t protocol.MessageType, p Part,
 	return b.release(to, t, p)
 }
 
-// skipToBase takes in that the log begins after some slots of the segment.
+// skipToBase handles a log that begins after some slots of the segment.
 func (b *broadcast) skipToBase() {
 	b.catchUp()
 	for i := b.seg.First; i <= min(b.s.log.Base, b.seg.Last); i = b.seg.After(i) {
-		if _, ok := b.values[i]; ok { // somebody else had it decided, and this member does not know as what
+		if _, ok := b.values[i]; ok { // another member had it decided, with a value that is not known here
 			b.stepDown()
 		}
 	}

@@ -92,7 +92,7 @@ func checkTold(s *ISS) error {
 	return nil
 }
 
-// check verifies that flights follow each other and what was asked for.
+// check verifies that flights follow each other and the request.
 func (t *sending) check() error {
 	bytes, after := 0, t.after
 	for _, f := range t.flights {

@@ -8,14 +8,14 @@ import (
 
 // hard is what was written of the log and the hard state.
 type hard struct {
-	// commit is how many slots the disk is told to be settled, and noted when it was.
+	// commit is the settled index that was last written, and savedAt when it was written.
 	commit  protocol.Index
 	savedAt time.Duration
-	// logged: the entries up to here were written. What is decided after it stands in cells of a quorum, and is
-	// written with whatever is written next. hurry: some of it is in no cell here.
+	// logged is the last entry that was written to the log. What is decided after it is in cells of a quorum, and is
+	// written with the next write. hurry: some of it is in no cell here.
 	logged protocol.Index
 	hurry  bool
-	// stale are cells that are on the disk although they mean nothing any more.
+	// stale are cells on the disk that are not needed any more.
 	stale []uint64
 }
 
@@ -25,15 +25,15 @@ func (s *ISS) drop(cell uint64) {
 	s.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: cell}})
 }
 
-// flush writes decided entries to the log if something is written anyway, or if that cannot wait.
+// flush writes decided entries to the log if something is written anyway, or if they cannot wait.
 func (s *ISS) flush() {
 	if s.disk.Wrote() || s.hard.hurry {
 		s.logAll()
 	}
 }
 
-// logAll writes decided entries to the log, and drops their cells. An entry stands behind its cell on the disk, and
-// before what drops the cell.
+// logAll writes decided entries to the log and drops their cells. On the disk an entry follows its cell, and
+// precedes the record that drops the cell.
 func (s *ISS) logAll() {
 	h := &s.hard
 	h.hurry = false
@@ -56,7 +56,7 @@ func (s *ISS) logAll() {
 	h.stale = nil
 }
 
-// holder is the segment of a slot, if it is one of those at hand.
+// holder is the segment of a slot in the current epoch; nil if it is in another one.
 func (t *epochState) holder(i protocol.Index) *broadcast {
 	if t.epoch == nil || i < t.epoch.First || i > t.epoch.Last {
 		return nil
@@ -64,7 +64,7 @@ func (t *epochState) holder(i protocol.Index) *broadcast {
 	return t.parts[t.epoch.Place(i)]
 }
 
-// writeState makes durable how many slots are decided.
+// writeState writes the number of settled slots.
 func (s *ISS) writeState() {
 	s.logAll()
 	s.hard.commit, s.hard.savedAt = s.settled(), s.now

@@ -1,4 +1,4 @@
-// Package iss is ISS (docs/internals/iss.md): epochs one after the other, in each of which many members lead.
+// Package iss is ISS (docs/internals/iss.md): a sequence of epochs, with many leaders in each.
 //
 // Each leader of an epoch has a segment: slots in which it proposes under ballot 0, for which it needs no promises. A leader
 // that has nothing to propose skips slots. If a leader fails, others have its slots decided under higher ballots. The

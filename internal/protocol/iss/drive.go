@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Phase 2 at whoever proposes in a segment, under ballot 0 and others alike.
+// Phase 2 at the proposer of a segment, under ballot 0 and others alike.
 
-// track makes peers of all others.
+// track updates the peers to the other members.
 func (b *broadcast) track() {
 	known := b.peers
 	b.peers, b.quiet, b.counted = nil, false, counted{}
@@ -49,7 +49,7 @@ func (b *broadcast) addValue(e protocol.Entry) {
 func (b *broadcast) progress() {
 	now := b.counts()
 	if b.prop.End <= b.upto || now == b.counted {
-		return // as mostly
+		return // the usual case
 	}
 	b.counted = now
 	q := b.agreed()
@@ -62,7 +62,8 @@ func (b *broadcast) progress() {
 
 func (b *broadcast) counts() counted { return counted{b.prop.End, b.upto, b.stable()} }
 
-// agreed is up to where a quorum has accepted everything. Voters are asked for in the order of the peers.
+// agreed is the last slot up to which a quorum has accepted everything. Voters are counted in the order of the
+// peers.
 func (b *broadcast) agreed() protocol.Index {
 	own, at := b.stable(), 0
 	return protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
@@ -81,11 +82,11 @@ func (b *broadcast) agreed() protocol.Index {
 	}))
 }
 
-// counted is what there was when what a quorum has was counted last: up to where slots are proposed and decided, and what this
-// member's disk has. Zero: a peer has more since.
+// counted is up to where slots are proposed and decided, and what this member's disk has. Zero: a peer has
+// acknowledged more since.
 type counted struct{ end, upto, stable protocol.Index }
 
-// acknowledged takes in that a peer has all slots up to one.
+// acknowledged records that a peer has all slots up to one.
 func (b *broadcast) acknowledged(p *paxos.Peer, match protocol.Index) {
 	had := p.Match
 	p.Acknowledge(false, match, b.prop.End)
@@ -94,7 +95,7 @@ func (b *broadcast) acknowledged(p *paxos.Peer, match protocol.Index) {
 	}
 }
 
-// replicateAll sends all peers what they lack.
+// replicateAll sends all peers what they are missing.
 func (b *broadcast) replicateAll() {
 	if b.prop.Phase != paxos.Ready || b.prop.Ballot == 0 && !b.begun() {
 		return
@@ -119,12 +120,12 @@ type driven struct {
 	nilled    int
 }
 
-// upToDate reports whether there is nothing to be sent to a peer, as long as nothing changes.
+// upToDate reports whether there is nothing to send to a peer until something changes.
 func (d *driving) upToDate(p *paxos.Peer) bool {
 	return p.Lost || p.Next > d.covered.end && p.CommitSent >= d.covered.upto
 }
 
-// replicate sends a peer what it lacks, as far as its window allows, and else what is decided.
+// replicate sends a peer missing entries, as far as its window allows, and otherwise the decisions.
 func (b *broadcast) replicate(p *paxos.Peer, news bool) {
 	for !p.Lost {
 		p.Next = max(p.Next, b.sendable(p))
@@ -155,8 +156,9 @@ func (b *broadcast) replicate(p *paxos.Peer, news bool) {
 	}
 }
 
-// sendable is the first slot that may be sent to a peer: its disk has the log up to the one before, or this log begins there. What this
-// log has is sent too. Else a peer that is slower than a quorum would lack what was decided while its window was full.
+// sendable is the first slot that may be sent to a peer: after what its disk has of the log, and after this log's
+// base. Entries of this log are sent too: otherwise a peer that is slower than a quorum would miss what was decided
+// while its window was full.
 func (b *broadcast) sendable(p *paxos.Peer) protocol.Index {
 	if b.s.cfg.Mutant == MutantLogUnsent {
 		return b.seg.After(b.s.log.Last())
@@ -164,8 +166,8 @@ func (b *broadcast) sendable(p *paxos.Peer) protocol.Index {
 	return b.seg.After(max(b.seg.Before(), b.s.log.Base, b.s.loggedOf(p.ID)))
 }
 
-// value is what this member knows of a slot: what it proposes there, or what is decided. Of a body that is not here nothing
-// can be said: who lacks it is told (see Tell).
+// value returns what this member proposes in a slot, or what is decided there. It returns nothing if the body is
+// not here: a member that is missing the entry gets it by Tell.
 func (b *broadcast) value(i protocol.Index) (protocol.Entry, bool) {
 	if v, ok := b.values[i]; ok {
 		return v, true
@@ -177,7 +179,7 @@ func (b *broadcast) value(i protocol.Index) (protocol.Entry, bool) {
 	return v, v.BodySize == 0 || v.Form == protocol.FormWhole
 }
 
-// frameOf is the next frame for a peer. Peers that are equally far get the same.
+// frameOf returns the next frame for a peer. Peers with the same next slot share it.
 func (b *broadcast) frameOf(p *paxos.Peer) paxos.Frame {
 	stop := b.s.relays.FrameEnd(p, b.peers, b.prop.End)
 	if f := &b.frame; len(f.Entries) == 0 || f.After != p.Next-1 || b.frameStop != stop {
@@ -186,7 +188,8 @@ func (b *broadcast) frameOf(p *paxos.Peer) paxos.Frame {
 	return b.frame
 }
 
-// frameAfter is the frame with the entries from a slot on, of those up to an end. Slots that are ⊥ are in no frame: each message names them.
+// frameAfter returns the entries from a slot on, up to an end, as one frame. Slots that are ⊥ are in no frame: each
+// message lists them.
 func (b *broadcast) frameAfter(from, end protocol.Index) (f paxos.Frame) {
 	f.After, f.End = from-1, from-1
 	for i := b.seg.After(from - 1); i <= end; i = b.seg.After(i) {
@@ -206,8 +209,8 @@ func (b *broadcast) frameAfter(from, end protocol.Index) (f paxos.Frame) {
 	return f
 }
 
-// sendAccept sends entries and what is decided. asks: the receiver is to say what it has. What is decided needs no message of
-// its own while another one to the peer has not left. All that a message says holds until it leaves.
+// sendAccept sends entries and decisions. asks: the receiver answers with what it has. Decisions need no message of
+// their own while another message to the peer has not been sent: its contents are updated.
 func (b *broadcast) sendAccept(p *paxos.Peer, entries []protocol.Entry, asks bool) {
 	p.CommitSent = b.upto
 	part := Part{Segment: b.seg.First, Upto: b.upto, Ballot: b.prop.Ballot, Slot: p.Match, Nil: b.nils.After(b.s.hasOf(p.ID))}
@@ -231,8 +234,8 @@ func (b *broadcast) sendAccept(p *paxos.Peer, entries []protocol.Entry, asks boo
 	}
 }
 
-// unsentAccept is the last message to a peer about what is proposed, if it has not left yet; else nil. Where there are relays,
-// messages that are equal are more use.
+// unsentAccept is the step's last Accept to a peer if it has not been sent yet; nil otherwise, and if there are
+// relays: they need messages that are equal.
 func (b *broadcast) unsentAccept(p *paxos.Peer) *protocol.Message {
 	if at, out := p.LastAcceptAt, b.s.out.Send; p.LastAccept != nil && at < len(out) && out[at] == p.LastAccept && len(b.s.relays.Groups) == 0 {
 		return p.LastAccept
@@ -240,8 +243,8 @@ func (b *broadcast) unsentAccept(p *paxos.Peer) *protocol.Message {
 	return nil
 }
 
-// sendHeartbeats asks peers from time to time what they have, if something is missing there. What was lost is found out
-// so. An elected proposer makes itself heard anyway.
+// sendHeartbeats asks peers that are missing something what they have. This finds losses. An elected proposer asks
+// all, to stay active.
 func (b *broadcast) sendHeartbeats() {
 	if b.s.now < b.heartbeatAt {
 		return
@@ -254,7 +257,7 @@ func (b *broadcast) sendHeartbeats() {
 	}
 }
 
-// onAccepted takes in how far a member has accepted. Also who does not propose hears of that.
+// onAccepted handles an acknowledgement. Members that do not propose receive it too, as a vote.
 func onAccepted(b *broadcast, m *protocol.Message, p *Part) {
 	if b.gathered(m, p) {
 		return
@@ -275,8 +278,8 @@ func onAccepted(b *broadcast, m *protocol.Message, p *Part) {
 		switch {
 		case !lost && (!peer.Lost || m.Context <= peer.LostAt):
 		case b.seg.After(p.Hint) <= b.s.log.Last():
-			b.s.sendEntries(m.From, m.Commit) // it lacks what is in the log, and cannot say what it has after that
-		default: // the oldest frame in flight never arrived
+			b.s.sendEntries(m.From, m.Commit) // it is missing entries of the log, and cannot report what it has after them
+		default: // the oldest frame in flight was lost
 			b.s.relays.ReportLost(peer, b.s.now+b.s.cfg.ElectionTimeout)
 			peer.Restart(b.seg.After(max(p.Hint, peer.Match)))
 			b.quiet = false
@@ -285,7 +288,7 @@ func onAccepted(b *broadcast, m *protocol.Message, p *Part) {
 	b.progress()
 }
 
-// onRefused: who answers has promised a higher ballot.
+// onRefused handles a refusal: the sender has promised a higher ballot.
 func onRefused(b *broadcast, _ *protocol.Message, p *Part) {
 	b.seen = max(b.seen, p.Ballot)
 	if b.prop.Phase != paxos.Idle && p.Ballot > b.prop.Ballot {

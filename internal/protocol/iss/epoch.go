@@ -7,14 +7,14 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// applyEntry takes an entry of the log into what follows from it.
+// applyEntry updates the history and the configuration with an entry of the log.
 func (s *ISS) applyEntry(e *protocol.Entry) {
 	if s.epoch == nil {
 		return
 	}
 	was := s.history.Epoch()
 	if e.Kind == protocol.EntryConfig {
-		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
+		s.conf, _ = protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
 	}
 	s.advanceHistory(e)
 	if s.history.Epoch() != was {
@@ -37,7 +37,7 @@ func (s *ISS) advanceHistory(e *protocol.Entry) {
 	s.history.Apply(e)
 }
 
-// open begins the epoch of the slot after the log's last. cells are those of an earlier life.
+// open begins the epoch of the slot after the log's last. cells are those of an earlier incarnation.
 func (s *ISS) open(cells []protocol.Cell) error {
 	s.epoch = s.history.Epoch()
 	s.parts, s.own, s.used, s.ending, s.fillAt = nil, nil, 0, false, 0
@@ -66,8 +66,8 @@ func (s *ISS) open(cells []protocol.Cell) error {
 	return nil
 }
 
-// staleCells finds the cells on the disk that are about slots that the log has, or about segments of earlier epochs. They were
-// about to be dropped.
+// staleCells returns the cells of slots that the log has, and of segments of earlier epochs. They were about to be
+// dropped.
 func staleCells(cells []protocol.Cell, last protocol.Index, epoch *epochs.Epoch) (stale []uint64) {
 	for _, c := range cells {
 		old := c.Number <= uint64(last)
@@ -82,7 +82,7 @@ func staleCells(cells []protocol.Cell, last protocol.Index, epoch *epochs.Epoch)
 	return stale
 }
 
-// noteValue takes notice of a value in a slot of a segment.
+// noteValue records a value in a slot of a segment.
 func (t *epochState) noteValue(b *broadcast, v *protocol.Entry) {
 	if !isNil(v) {
 		t.top = max(t.top, v.Index)
@@ -93,8 +93,9 @@ func (t *epochState) noteValue(b *broadcast, v *protocol.Entry) {
 	t.ending = t.ending || v.Index == b.seg.Last || v.Kind == protocol.EntryConfig
 }
 
-// noteUsed takes notice of a slot of the epoch up to which others have values, or votes for them. Who proposed them may have no
-// link with this member. It must use up its free slots before them all the same: nobody else can, before it is suspected.
+// noteUsed records a slot of the epoch up to which others have values, or votes for them. Their proposer may have
+// no link to this member. This member must fill its free slots before them all the same: no other member can, until
+// it is suspected.
 func (s *ISS) noteUsed(to protocol.Index) {
 	if to <= s.used || s.holder(to) == nil || s.cfg.Mutant == MutantUsedUnheard {
 		return
@@ -103,9 +104,9 @@ func (s *ISS) noteUsed(to protocol.Index) {
 	s.ending = s.ending || to == s.holder(to).seg.Last
 }
 
-// proposeOwn does what this member's segment asks for: it begins ballot 0, proposes what waits, and keeps up with the
-// others. Free slots before a value of another segment would only hold that up. If the epoch is ending, all are used
-// up.
+// proposeOwn proposes in this member's segment: it begins ballot 0, proposes what waits, and keeps up with the
+// others. Free slots before a value of another segment would only delay that value. If the epoch is ending, all are
+// filled.
 func (s *ISS) proposeOwn() {
 	b := s.own
 	if b == nil {
@@ -130,9 +131,9 @@ func (s *ISS) proposeOwn() {
 	}
 }
 
-// fillBefore uses up the free slots before one. With SkipWait it first waits for commands to fill them with, from the moment
-// on from which they hold others up. A command that comes meanwhile does not make the wait any longer, so a value of
-// another leader waits once.
+// fillBefore fills the free slots before one. With SkipWait it first waits for commands, from the moment on at
+// which the slots delay others. A command that arrives meanwhile does not extend the wait, so a value of another
+// leader waits once.
 func (s *ISS) fillBefore(b *broadcast, to protocol.Index) {
 	switch {
 	case !b.hasFreeSlot() || b.seg.After(b.prop.End) >= to:
@@ -147,7 +148,7 @@ func (s *ISS) fillBefore(b *broadcast, to protocol.Index) {
 	}
 }
 
-// advance writes what is decided without a gap to the log. It reports whether the next epoch has begun.
+// advance appends decisions without a gap to the log. It reports whether the next epoch has begun.
 func (s *ISS) advance() bool {
 	for s.epoch != nil {
 		i := s.log.Last() + 1
@@ -174,7 +175,7 @@ func (s *ISS) appendDecided(e protocol.Entry) {
 	s.appendSlot(b, e.Index)
 }
 
-// appendSlot appends what is decided in the slot after the log's last, of a segment.
+// appendSlot appends the decision in the slot after the log's last, of a segment.
 func (s *ISS) appendSlot(b *broadcast, i protocol.Index) {
 	e := b.decided[i]
 	delete(b.decided, i)
@@ -192,8 +193,8 @@ func (s *ISS) appendSlot(b *broadcast, i protocol.Index) {
 	}
 }
 
-// end ends the epoch: everybody else hears of its last decisions, and what was accepted in it is given up, now that
-// the log has all of it (C3).
+// end ends the epoch: all others are sent its last decisions, and the votes of the epoch are dropped, now that the
+// log has all of it (C3).
 func (s *ISS) end() {
 	for _, b := range s.parts {
 		if b.prop.Phase == paxos.Ready {
@@ -210,7 +211,7 @@ func (s *ISS) end() {
 		s.dropCells(old)
 	}
 	s.proposals.requeue()
-	_ = s.open(nil) // without cells nothing can be wrong with them
+	_ = s.open(nil) // without cells there is no error
 	s.forwardQueue()
 	early := s.early
 	s.early, s.earlyBytes = nil, 0
@@ -219,7 +220,7 @@ func (s *ISS) end() {
 	}
 }
 
-// dropCells drops what the disk has of segments.
+// dropCells drops the cells of segments.
 func (s *ISS) dropCells(parts []*broadcast) {
 	for _, b := range parts {
 		for i := b.seg.After(0); i <= b.seg.Last; i = b.seg.After(i) {
@@ -237,10 +238,10 @@ func (s *ISS) dropCells(parts []*broadcast) {
 // mostEarly bounds the messages of the next epoch that wait.
 const mostEarly = 16 << 20
 
-// partMemory is about what a part of a message takes in memory.
+// partMemory is about how much memory a part of a message takes.
 const partMemory = 200
 
-// keepEarly keeps a message of the next epoch. What does not fit is sent again.
+// keepEarly keeps a message of the next epoch. Messages that do not fit are sent again.
 func (s *ISS) keepEarly(m *protocol.Message) {
 	s.requestIfBehind(m)
 	bytes := protocol.MessageHeadSize + partMemory + paxos.Bytes(m.Entries)
@@ -249,8 +250,8 @@ func (s *ISS) keepEarly(m *protocol.Message) {
 	}
 }
 
-// requestIfBehind takes notice that somebody has ended the epoch that is under way here. If nothing was learned for a round trip,
-// what the others told of its end was lost or did not fit, and this member asks.
+// requestIfBehind asks a member that has ended the epoch for its entries. If nothing was learned for a round trip,
+// what others sent of the epoch's end was lost or did not fit.
 func (s *ISS) requestIfBehind(m *protocol.Message) {
 	o := s.other(m.From)
 	if o == nil || m.Commit <= s.log.Last() || s.now < s.catchUp.grewAt+o.trip || s.now < s.catchUp.requestedAt+s.catchUp.retryAfter {

@@ -13,34 +13,35 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// ISS is one instance of ISS on one member: epochs one after the other, in each of which many members lead
-// (docs/internals/iss.md). See protocol.Core for how to use it.
+// ISS is one instance of ISS on one member: a sequence of epochs, with many leaders in each (docs/internals/iss.md). See
+// protocol.Core for how to use it.
 type ISS struct {
 	cfg protocol.Settings
 	set epochs.Settings
-	// quorums are those of the two phases, in each epoch of its voters. They fit these.
+	// quorums are those of the two phases, which fit the voters of each epoch.
 	quorums quorum.System
 
-	// now and out belong to the step under way.
+	// now and out belong to the current step.
 	now time.Duration
 	out *protocol.Effects
 
 	chance slots.Chance
-	// incarnation is drawn at the first tick; 0 before. It marks the questions of this life of the member.
+	// incarnation is random, drawn at the first tick; 0 before. It marks the questions of this incarnation of the
+	// member.
 	incarnation uint64
 
 	log    slots.Log
 	disk   slots.Disk
 	hard   hard
 	bodies slots.Bodies
-	// conf is the last configuration in the log, and force the one that is in force in the epoch: conf, unless that
+	// conf is the last configuration in the log, and force the one that is active in the epoch: conf, unless that
 	// was decided in this epoch.
 	conf, force protocol.Config
 	// unsettled is the configuration in the log after which no later epoch has an entry; 0: there is none.
 	//
 	//	unsettled is 0 or the last configuration in the log (R2)
 	unsettled protocol.Index
-	// committed is how far Effects.Commit went; equal to settled() between steps.
+	// committed is the last index of Effects.Commit; equal to settled() between steps.
 	committed protocol.Index
 
 	epochState
@@ -48,15 +49,15 @@ type ISS struct {
 	catchUp   catchUp
 	proposals proposals
 
-	// leaving is until when this member gives up each segment that it leads. It is about to stop.
+	// leaving is until when this member steps down in each segment that it leads, because it is about to stop.
 	leaving time.Duration
 
 	reads   reads
 	counter counter
-	// from is whose message is taken in; 0: the step's input is another one.
+	// from is the sender of the current message; 0: the input is another one.
 	from protocol.MemberID
-	// stopped: this member accepted more than it holds, or has decided something else than another one. It does nothing
-	// any more.
+	// stopped: this member accepted more than it has, or has decided another value than another member. It handles
+	// no further input.
 	stopped bool
 }
 
@@ -121,7 +122,7 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 	return s, nil
 }
 
-// historyAt is the history of a log that begins after a base.
+// historyAt returns the history of a log that begins after a base.
 func historyAt(set epochs.Settings, base *protocol.Base) (*epochs.History, error) {
 	h := epochs.New(set, base.Config)
 	if err := base.Restore(h); err != nil {
@@ -192,7 +193,7 @@ func (s *ISS) handle(in protocol.Input) {
 	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
 		s.bodies = slots.BodiesOf(in)
 	}
-	// Instances of a woven log have inputs of their own. There are none here.
+	// Instances of a merged log have inputs of their own. There are none here.
 }
 
 // tick adds fresh randomness to the generator.
@@ -202,7 +203,7 @@ func (s *ISS) tick(random uint64) {
 	if s.incarnation == 0 {
 		s.incarnation = s.chance.Draw() | 1
 		for _, b := range s.parts {
-			b.resetTimeout() // the first deadlines were drawn without chance
+			b.resetTimeout() // the first deadlines were not random
 		}
 	}
 }
@@ -248,7 +249,7 @@ func (b *broadcast) runTimers() {
 	}
 }
 
-// receive takes a message in.
+// receive handles a message.
 func (s *ISS) receive(m *protocol.Message) {
 	if m.Instance != s.cfg.Instance || m.To != s.cfg.Self || m.From == s.cfg.Self {
 		return
@@ -260,7 +261,7 @@ func (s *ISS) receive(m *protocol.Message) {
 	s.from = m.From
 	if o := s.other(m.From); o != nil {
 		o.heard, o.answered, o.epoch = s.now, true, max(o.epoch, uint64(m.Term))
-		if m.Type != MsgRelayed { // in that Commit is the proposer's
+		if m.Type != MsgRelayed { // its Commit is the proposer's
 			o.commit, o.has = max(o.commit, m.Commit), max(o.has, m.Commit)
 		}
 	}
@@ -284,8 +285,8 @@ func (s *ISS) receive(m *protocol.Message) {
 	}
 }
 
-// dispatch takes in a message about a segment. One of the next epoch waits until that begins. One of an epoch that has
-// ended here is answered with that: nothing is promised or accepted there any more (C4).
+// dispatch handles a message about a segment. One of the next epoch waits until that begins. One of an epoch that
+// has ended here is answered with a heartbeat: nothing is promised or accepted there any more (C4).
 func (s *ISS) dispatch(m *protocol.Message, p *Part) {
 	switch epoch := s.number(); {
 	case s.epoch == nil, uint64(m.Term) < epoch && s.cfg.Mutant == MutantPastDropped:
@@ -300,12 +301,12 @@ func (s *ISS) dispatch(m *protocol.Message, p *Part) {
 	}
 }
 
-// accepts reports whether a message is phase 2 to an acceptor, on whichever way.
+// accepts reports whether a message is phase 2 to an acceptor, directly or through a relay.
 func accepts(m *protocol.Message) bool {
 	return m.Type == MsgAccept || m.Type == MsgRelay || m.Type == MsgRelayed
 }
 
-// deliver takes in a message about a segment of the epoch.
+// deliver handles a message about a segment of the current epoch.
 func (s *ISS) deliver(m *protocol.Message, p *Part) {
 	b := s.segmentAt(p.Segment)
 	if b == nil {
@@ -327,9 +328,9 @@ func (s *ISS) deliver(m *protocol.Message, p *Part) {
 	}
 }
 
-// make is a message with its head.
+// make returns a message with its head.
 func (s *ISS) make(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
-	m := &struct { // one piece of memory
+	m := &struct { // one allocation
 		protocol.Message
 		part Part
 	}{protocol.Message{
@@ -340,21 +341,21 @@ func (s *ISS) make(to protocol.MemberID, t protocol.MessageType, p Part) *protoc
 	return &m.Message
 }
 
-// send lets a message leave now.
+// send sends a message now.
 func (s *ISS) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	m := s.make(to, t, p)
 	s.out.Send = append(s.out.Send, m)
 	return m
 }
 
-// refuse refuses a question if somebody waits for the answer.
+// refuse refuses a question if its asker waits for an answer.
 func (s *ISS) refuse(context uint64, reason protocol.Reason) {
 	if context != 0 {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: s.leads()})
 	}
 }
 
-// number is that of the epoch under way; 0: none is.
+// number is the current epoch's; 0: there is none.
 func (t *epochState) number() uint64 {
 	if t.epoch == nil {
 		return 0
@@ -362,7 +363,7 @@ func (t *epochState) number() uint64 {
 	return t.epoch.Number
 }
 
-// first is the first slot of the epoch; 0: none is under way.
+// first is the first slot of the current epoch; 0: there is none.
 func (t *epochState) first() protocol.Index {
 	if t.epoch == nil {
 		return 0
@@ -370,7 +371,7 @@ func (t *epochState) first() protocol.Index {
 	return t.epoch.First
 }
 
-// leads is the member that etcd's API knows as the leader, and term the term in which it leads.
+// leads is the member that etcd's API shows as the leader, and term the term in which it leads.
 func (t *epochState) leads() protocol.MemberID {
 	if t.epoch == nil {
 		return 0
@@ -390,16 +391,16 @@ func (t *epochState) term() protocol.Term {
 // votes reports whether a member decides in the epoch.
 func (t *epochState) votes(id protocol.MemberID) bool { return t.decides.Has(id) }
 
-// alone: nobody else votes.
+// alone reports whether a member is the only voter.
 func (t *epochState) alone(self protocol.MemberID) bool {
 	return len(t.epochVoters()) == 1 && t.votes(self)
 }
 
-// removed reports whether this member was removed for ever, as far as it knows.
+// removed reports whether this member was removed for good, as far as it knows.
 func (s *ISS) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
 
-// settled is up to where the log is handed over as committed. A configuration, and what follows it, waits until the log
-// has an entry of a later epoch: a quorum of that epoch's voters has the configuration then.
+// settled is the last index that may be handed over as committed. A configuration, and what follows it, waits until
+// the log has an entry of a later epoch: then a quorum of that epoch's voters has the configuration.
 func (s *ISS) settled() protocol.Index {
 	if s.unsettled == 0 || s.cfg.Mutant == MutantSettleAtOnce {
 		return s.log.Last()
@@ -407,7 +408,7 @@ func (s *ISS) settled() protocol.Index {
 	return s.unsettled - 1
 }
 
-// emitCommitted hands over what is newly settled.
+// emitCommitted hands over the entries that are newly settled.
 func (s *ISS) emitCommitted() {
 	for ; s.committed < s.settled(); s.committed++ {
 		s.out.Commit = append(s.out.Commit, s.log.At(s.committed+1))
@@ -437,7 +438,7 @@ func (s *ISS) Status() protocol.Status {
 	return st
 }
 
-// furthest is the last slot of which this member has anything.
+// furthest is the last slot that is decided or accepted here.
 func (s *ISS) furthest() protocol.Index {
 	last := s.log.Last()
 	for _, b := range s.parts {

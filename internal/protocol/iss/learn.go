@@ -8,7 +8,8 @@ import (
 
 // Phase 2 at the others.
 
-// onAccept learns what is ⊥, whatever was promised (S3), and accepts the rest unless a higher ballot was promised.
+// onAccept learns which slots are ⊥, whatever was promised (S3), and accepts the entries unless a higher ballot was
+// promised.
 func onAccept(b *broadcast, m *protocol.Message, p *Part) {
 	from := proposerOf(m, p)
 	if from == b.s.cfg.Self || p.Ballot == 0 && from != b.leader {
@@ -22,7 +23,7 @@ func onAccept(b *broadcast, m *protocol.Message, p *Part) {
 	}
 	for i := range m.Entries {
 		if e := &m.Entries[i]; !b.seg.Has(e.Index) || !slots.Readable(e) || !b.acc.Whole(e) {
-			return // not what a member sends
+			return // no member sends this
 		}
 	}
 	if b.prop.Phase != paxos.Idle && p.Ballot != b.prop.Ballot {
@@ -46,7 +47,8 @@ func onAccept(b *broadcast, m *protocol.Message, p *Part) {
 	}
 }
 
-// learnSkips learns that ⊥ is decided in some slots. That is said again until this member's log has it, so mostly it is known.
+// learnSkips learns that ⊥ is decided in some slots. They are repeated until this member's log has them, so most
+// are known.
 func (b *broadcast) learnSkips(said paxos.Spans) {
 	for _, x := range said {
 		if at, has := b.nils.Find(x.From); has {
@@ -70,8 +72,8 @@ func (b *broadcast) learnUpto(p *Part) {
 	}
 }
 
-// acknowledge says how far this member has accepted, when that is durable. Frames that were taken in together are
-// acknowledged together.
+// acknowledge sends how far this member has accepted, when that is durable. Frames of one step are acknowledged
+// together.
 func (b *broadcast) acknowledge(m *protocol.Message, p *Part) {
 	said := Part{Ballot: p.Ballot, Slot: b.acc.Reach, Hint: b.acc.Reach}
 	if b.s.cfg.Mutant != MutantVoteEarly && b.amend(m, said) {
@@ -86,13 +88,13 @@ func (b *broadcast) acknowledge(m *protocol.Message, p *Part) {
 // answers are in the order in which they were given.
 type answers []answer
 
-// answer is one that waits for the disk, and its place among them.
+// answer is an answer that waits for the disk, and its place among the messages that do.
 type answer struct {
 	m  *protocol.Message
 	at int
 }
 
-// accepted tells a member what this one has accepted.
+// accepted sends a member what this one has accepted.
 func (b *broadcast) accepted(to protocol.MemberID, said Part) *protocol.Message {
 	m := b.answer(to, MsgAccepted, said, MutantVoteEarly)
 	if b.answers.left(b.s.out.Release) {
@@ -102,7 +104,7 @@ func (b *broadcast) accepted(to protocol.MemberID, said Part) *protocol.Message 
 	return m
 }
 
-// left reports whether the answers have left. out are the messages that wait for the disk.
+// left reports whether the answers were sent. out are the messages that wait for the disk.
 func (a answers) left(out []*protocol.Message) bool {
 	if len(a) == 0 {
 		return true
@@ -111,8 +113,8 @@ func (a answers) left(out []*protocol.Message) bool {
 	return first.at < 0 || first.at >= len(out) || out[first.at] != first.m
 }
 
-// amend puts what this member has accepted into answers that have not left yet. It reports whether there is one for who
-// sent a message.
+// amend updates answers that have not been sent yet with what this member has accepted. It reports whether one of
+// them is for the sender of a message.
 func (b *broadcast) amend(m *protocol.Message, said Part) (amended bool) {
 	if b.answers.left(b.s.out.Release) {
 		return false

@@ -16,19 +16,19 @@ const (
 	MsgRefused                                       // Ballot: one that is higher than what was asked for
 	MsgPrepare                                       // phase 1: Ballot, for all slots from Slot on
 	MsgPromise                                       // Ballot: what the sender has of the slots from Slot to Hint; Never; More: there are others
-	MsgBeat                                          // that the sender is there. Slot: what its disk has of the log; Hint: what it knows of the receiver's; Upto: the last slot in which it knows a value or a vote
+	MsgBeat                                          // that the sender is there. Slot: what its disk has of the log; Hint: the receiver's, as it knows; Upto: the last slot in which it knows a value or a vote
 	MsgAsk                                           // for the log after Commit; More: a snapshot, because the sender knows no members
 	MsgTell                                          // decided entries
 	MsgPropose                                       // entries for the sender's bucket, or for any leader
 	MsgProposeRefused                                // ID, Reason
 	MsgRead                                          // Context, Round: what is the last slot that the receiver knows anything of
 	MsgReadAnswer                                    // Context, Round, Slot
-	MsgRelay                                         // as Accept, and pass it on to Members. Context: the last slot; 0: nobody answers
+	MsgRelay                                         // as Accept, to be forwarded to Members. Context: the last slot; 0: no answer
 	MsgRelayed                                       // as Accept, of the proposer in Members, by a relay, which is answered. Context: as in Relay
 	MsgGathered                                      // Ballot, Held: what members of a group have accepted
 )
 
-// Codec is what members know of these messages.
+// Codec has the types of these messages and their encoding.
 var Codec = &protocol.Codec{
 	Types: []protocol.Traits{
 		{Name: "Accept", Brings: protocol.BringsLog}, {Name: "Accepted"}, {Name: "Refused"},
@@ -41,12 +41,12 @@ var Codec = &protocol.Codec{
 	Decode: decode, Describe: describe, Claims: claims,
 }
 
-// Part is what these messages say beside the head that all protocols' messages have. Which fields mean
-// something depends on the type; unused ones are zero.
+// Part is what these messages have in addition to the head of all protocols' messages. Which fields mean something
+// depends on the type; unused ones are zero.
 type Part struct {
 	Segment, Slot, Hint, Upto protocol.Index
 	Ballot                    paxos.Ballot
-	Round                     uint64 // Read, ReadAnswer: the question's number in the asking life
+	Round                     uint64 // Read, ReadAnswer: the question's number in the asking incarnation
 	// ProposeRefused: whose first command it is, and why not.
 	ID     protocol.ProposalID
 	Reason protocol.Reason
@@ -65,7 +65,7 @@ type Part struct {
 // known stands for the ballot of an entry that is decided.
 const known = ^paxos.Ballot(0)
 
-// partOf is a message's part, which nobody changes, or an empty one.
+// partOf returns a message's part, which is never modified, or an empty one.
 func partOf(m *protocol.Message) *Part {
 	if p, ok := m.Part.(*Part); ok {
 		return p
@@ -73,7 +73,7 @@ func partOf(m *protocol.Message) *Part {
 	return &Part{}
 }
 
-// describe says for a person what is in a message.
+// describe returns the contents of a message for logs and scripts.
 func describe(m *protocol.Message) string {
 	p := partOf(m)
 	var s slots.Words
@@ -100,7 +100,7 @@ func describe(m *protocol.Message) string {
 	return s.String()
 }
 
-// claims says for judges what must be so if a member sends a message.
+// claims returns what must hold if a member sends a message, for the simulator's judges.
 func claims(m *protocol.Message) (c protocol.Claims) {
 	if p := partOf(m); m.Type == MsgBeat {
 		c.Acked = p.Hint

@@ -48,7 +48,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantLogUnsent, Does: "a leader sends nothing that its log has to members that are slower than a quorum"},
 }
 
-// scripted are mutants that need a certain order of events, which chance hardly finds. Scripts play it.
+// scripted are mutants that need a certain order of events, which random runs hardly find. A script plays it.
 var scripted = [...]protocol.MutantInfo{
 	{Name: MutantNeverFromDisk, Does: "a leader that restarted declares that it never proposed where its disk has no vote"},
 	{Name: MutantPromiseEarly, Does: "an acceptor of a segment sends its promise before that is durable"},

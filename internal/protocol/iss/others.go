@@ -12,25 +12,25 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// other is what is known of another member.
+// other is what this member knows of another one.
 type other struct {
 	id       protocol.MemberID
-	heard    time.Duration // when it was last heard of
+	heard    time.Duration // when its last message arrived
 	answered bool          // at all
-	epoch    uint64        // the last one in which it was known to be; 0: it was never heard of
-	// commit is up to where its log went, and logged what its disk had of that, as it said last.
+	epoch    uint64        // the last one in which it was known to be; 0: none
+	// commit is the last slot of its log, and logged the last one on its disk, as it last reported.
 	commit, logged protocol.Index
-	// has is up to where its log goes in the life that it is in. What it had in an earlier life may be forgotten, so this falls
-	// if it says so.
+	// has is the last slot of its log in its current incarnation. It may have forgotten what it had in an earlier
+	// one, so this falls if it reports less.
 	//
 	//	has ≤ commit
 	has     protocol.Index
 	lacking bool          // bodies of decided entries are missing there
 	trip    time.Duration // the shortest recent round trip; 0: none was measured
-	sending sending       // what this member tells it of the log
-	// unsent: not all up to this slot was sent to it when the epoch of that slot ended. 0: all was.
+	sending sending       // the entries that this member sends it
+	// unsent is a slot up to which it was not sent everything when that slot's epoch ended; 0: there is none.
 	unsent protocol.Index
-	// leaving is when it will not be told anything any more; 0: it is a member.
+	// leaving is when messages to it end; 0: it is a member.
 	leaving time.Duration
 }
 
@@ -39,7 +39,7 @@ type members struct {
 	self protocol.MemberID
 	// others are all members but this one, sorted by id.
 	others []*other
-	// relays are between this member, where it proposes, and the others.
+	// relays are the groups of the others, and their relays.
 	relays      relay.Relays
 	relayGroups int // into how many groups this member puts the others; 0: it sends to all
 	// heartbeatAt is when this member sends its next heartbeat, and beaten how far the log went at the last one.
@@ -47,8 +47,8 @@ type members struct {
 	endAtHeartbeat protocol.Index
 }
 
-// updateMembers keeps the others as the epoch and the last configuration say. Those that left go on to hear of this member for
-// a while: nobody else tells them how the epoch ended.
+// updateMembers updates the other members to the epoch and the last configuration. Members that left are sent
+// messages for a while: no other member sends them the end of the epoch.
 func (s *ISS) updateMembers() {
 	all := append(s.conf.All(), s.epochVoters()...)
 	for _, id := range all {
@@ -80,7 +80,7 @@ func (t *epochState) epochVoters() []protocol.MemberID {
 	return t.epoch.Voters
 }
 
-// removeDeparted forgets members that left long ago.
+// removeDeparted removes members that left long ago.
 func (s *ISS) removeDeparted() {
 	n := len(s.others)
 	s.others = slices.DeleteFunc(s.others, func(o *other) bool { return o.leaving > 0 && s.now >= o.leaving })
@@ -91,7 +91,7 @@ func (s *ISS) removeDeparted() {
 	}
 }
 
-// usualPlace is the place of another member among all others if their ids are those from 1 on, as mostly.
+// usualPlace is a member's place among the others if the ids are 1, 2, 3 …, as is usual.
 func (g *members) usualPlace(id protocol.MemberID) int {
 	if id > g.self {
 		return int(id) - 2
@@ -110,7 +110,7 @@ func (g *members) other(id protocol.MemberID) *other {
 	return g.others[at]
 }
 
-// commitOf is up to where a member's log goes, as far as is known.
+// commitOf is the last slot of a member's log, as far as is known.
 func (g *members) commitOf(id protocol.MemberID) protocol.Index {
 	if o := g.other(id); o != nil {
 		return o.commit
@@ -118,8 +118,8 @@ func (g *members) commitOf(id protocol.MemberID) protocol.Index {
 	return 0
 }
 
-// hasOf is up to where a member's log goes in its present life, as far as is known. Of slots up to there it need not be
-// told that they are ⊥.
+// hasOf is the last slot of a member's log in its current incarnation, as far as is known. Slots up to it need not
+// be listed as ⊥.
 func (g *members) hasOf(id protocol.MemberID) protocol.Index {
 	if o := g.other(id); o != nil {
 		return o.has
@@ -127,7 +127,8 @@ func (g *members) hasOf(id protocol.MemberID) protocol.Index {
 	return 0
 }
 
-// loggedOf is up to where a member's disk has its log, as far as is known. It does not fall if the member restarts.
+// loggedOf is the last slot of a member's log on its disk, as far as is known. It does not fall if the member
+// restarts.
 func (g *members) loggedOf(id protocol.MemberID) protocol.Index {
 	if o := g.other(id); o != nil {
 		return o.logged
@@ -135,10 +136,10 @@ func (g *members) loggedOf(id protocol.MemberID) protocol.Index {
 	return 0
 }
 
-// active reports whether a member was heard of lately.
+// active reports whether a message of a member arrived within an election timeout.
 func (s *ISS) active(o *other) bool { return o.answered && s.now < o.heard+s.cfg.ElectionTimeout }
 
-// quorate reports whether a quorum for phase 2 was heard of lately: enough to have something decided.
+// quorate reports whether a quorum for phase 2 is active.
 func (s *ISS) quorate() bool {
 	return s.decides.Vote(func(id protocol.MemberID) quorum.Answer {
 		if o := s.other(id); id == s.cfg.Self || o != nil && s.active(o) {
@@ -148,7 +149,7 @@ func (s *ISS) quorate() bool {
 	}) == quorum.Won
 }
 
-// recordTrip notes a round trip that a segment measured.
+// recordTrip records a round trip that a segment measured.
 func (g *members) recordTrip(p *paxos.Peer) {
 	if o := g.other(p.ID); o != nil {
 		o.trip = p.Trip
@@ -163,15 +164,15 @@ func (s *ISS) depth(p *paxos.Peer) int {
 	return s.relays.Depth(p, p.Depth())
 }
 
-// inReach reports whether a member may take messages about the epoch's segments: it is in the epoch, or in the one
-// before. Otherwise it drops them. They would only be in the way of what it has to be told first.
+// inReach reports whether a member can use messages about the epoch's segments: it is in the epoch, or in the one
+// before. Otherwise it drops them, and they would only delay the entries that it needs first.
 func (s *ISS) inReach(id protocol.MemberID) bool {
 	o := s.other(id)
 	return o == nil || o.epoch == 0 || o.epoch+1 >= s.number()
 }
 
-// heartbeat makes this member heard: how far it is, and whether it serves as a leader. A disk that stands still must not
-// outlive it, and who hears no quorum does not serve.
+// heartbeat sends how far this member is, and whether it serves as a leader. It does not serve if its disk is
+// stalled, or without an active quorum.
 func (s *ISS) heartbeat(to protocol.MemberID) {
 	serving := s.own != nil && s.own.zero() && s.quorate() && !s.stalled()
 	p := Part{Slot: s.disk.Durable.Last, Upto: s.top, Serving: serving, Lacking: s.bodies.Missing}
@@ -181,8 +182,9 @@ func (s *ISS) heartbeat(to protocol.MemberID) {
 	s.send(to, MsgBeat, p)
 }
 
-// forgets reports whether a message says that this member's disk had more of the log than it has (docs/internals/identity.md).
-// That counts from the start on, before the first tick: later the log may have grown beyond it.
+// forgets reports whether a message shows that this member's disk had more of the log than it has
+// (docs/internals/identity.md). It is checked from the start on, before the first tick: later the log may have
+// grown beyond it.
 func (s *ISS) forgets(m *protocol.Message, p *Part) bool {
 	if m.Type != MsgBeat || s.log.Last() >= p.Hint {
 		return false
@@ -197,7 +199,7 @@ func onBeat(s *ISS, m *protocol.Message, p *Part) {
 		o.lacking = p.Lacking
 		o.has, o.logged = m.Commit, max(o.logged, p.Slot)
 	} else if m.Commit > s.log.Last() && s.now >= s.catchUp.requestedAt+s.cfg.Heartbeat {
-		s.requestEntries(m.From) // also of members that this one does not know (R7)
+		s.requestEntries(m.From) // also from unknown members (R7)
 	}
 	if uint64(m.Term) == s.number() {
 		s.noteUsed(p.Upto)
@@ -211,8 +213,8 @@ func onBeat(s *ISS, m *protocol.Message, p *Part) {
 	}
 }
 
-// runHeartbeat lets others hear of this member, and asks for what it lacks. Who is told nothing for long may have been
-// removed, or not know yet who the members are.
+// runHeartbeat sends heartbeats, and asks for missing entries. A member that receives nothing for long may have
+// been removed, or not know yet who the members are.
 func (s *ISS) runHeartbeat() {
 	if s.now < s.heartbeatAt {
 		return
@@ -220,14 +222,14 @@ func (s *ISS) runHeartbeat() {
 	s.heartbeatAt = s.now + s.cfg.Heartbeat
 	s.relays.Turn++
 	s.removeDeparted()
-	s.learnPending() // what came otherwise since is forgotten
+	s.learnPending() // drops what has been learned otherwise
 	for _, o := range s.others {
 		s.heartbeat(o.id)
 	}
 	s.promote()
 	s.endAtHeartbeat = s.log.Last()
 	if ahead := s.ahead(s.log.Last(), s.active); ahead != nil && s.now >= s.catchUp.grewAt+s.cfg.Heartbeat && s.now >= s.catchUp.requestedAt+s.catchUp.retryAfter {
-		s.catchUp.retryAfter = min(max(2*s.catchUp.retryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout) // the answer may be on a slow way
+		s.catchUp.retryAfter = min(max(2*s.catchUp.retryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout) // the answer may be on a slow link
 		s.requestEntries(ahead.id)
 	}
 	if s.now >= s.lastHeard()+2*s.cfg.ElectionTimeout {
@@ -237,7 +239,7 @@ func (s *ISS) runHeartbeat() {
 	}
 }
 
-// ahead is the member that knows most, if that is more than this one does.
+// ahead is the active member with the longest log, if that is longer than this one's.
 func (g *members) ahead(last protocol.Index, active func(*other) bool) (most *other) {
 	for _, o := range g.others {
 		if o.commit > last && active(o) && (most == nil || o.commit > most.commit) {
@@ -247,7 +249,7 @@ func (g *members) ahead(last protocol.Index, active func(*other) bool) (most *ot
 	return most
 }
 
-// lastHeard is when any other member was heard of last.
+// lastHeard is when the last message of any other member arrived.
 func (g *members) lastHeard() (at time.Duration) {
 	for _, o := range g.others {
 		at = max(at, o.heard)
@@ -255,7 +257,7 @@ func (g *members) lastHeard() (at time.Duration) {
 	return at
 }
 
-// requestEntries asks a member for what follows in the log.
+// requestEntries asks a member for the entries after the log's end.
 func (s *ISS) requestEntries(id protocol.MemberID) {
 	s.catchUp.requestedAt, s.catchUp.requestedAfter = s.now, s.log.Last()
 	s.send(id, MsgAsk, Part{More: s.epoch == nil})
@@ -269,7 +271,7 @@ func onAsk(s *ISS, m *protocol.Message, p *Part) {
 	s.sendEntries(m.From, m.Commit)
 }
 
-// sendSnapshot asks for a snapshot for a member, unless one is under way.
+// sendSnapshot requests a snapshot for a member unless one is being sent.
 func (s *ISS) sendSnapshot(to protocol.MemberID) {
 	if to != s.cfg.Self && !s.catchUp.streaming[to] {
 		s.catchUp.streaming[to] = true
@@ -277,8 +279,9 @@ func (s *ISS) sendSnapshot(to protocol.MemberID) {
 	}
 }
 
-// snapshotSent: the member has it, or will ask again. If this member alone has what its log begins after, and cannot send a
-// snapshot because the state here is damaged, it lets others find out what was decided: they accepted it.
+// snapshotSent continues after a snapshot. A member that did not get it asks again. If this member alone has what
+// its log begins after, and cannot send a snapshot because the state here is damaged, it steps down: the others
+// recover what was decided, which they accepted.
 func snapshotSent(s *ISS, in protocol.SnapshotSent) {
 	delete(s.catchUp.streaming, in.To)
 	alone := s.epoch != nil && protocol.Index(s.decides.Agreed(func(id protocol.MemberID) uint64 {
@@ -294,8 +297,8 @@ func snapshotSent(s *ISS, in protocol.SnapshotSent) {
 	}
 }
 
-// snapshotReceived takes a snapshot that is ahead of what is known here to be decided. What was accepted after it in
-// the same epoch stays.
+// snapshotReceived installs a snapshot that is ahead of what is known here to be decided. Votes after it are kept
+// if they are of the same epoch.
 func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	if in.Base.Index <= s.log.Last() {
 		return
@@ -304,7 +307,7 @@ func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	base.Config = base.Config.Clone()
 	history, err := historyAt(s.set, &base)
 	if err != nil {
-		return // the owner has found it to be sound
+		return // the caller has verified it
 	}
 	s.emitCommitted()
 	s.disk.Install()
@@ -316,7 +319,7 @@ func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	s.committed, s.unsettled, s.history, s.catchUp.grewAt = base.Index, 0, history, s.now
 	s.top = max(s.top, base.Index)
 	if now := history.Epoch(); old != nil && now.Number == old.Number {
-		s.epoch = now // the same, made anew
+		s.epoch = now // the same epoch, rebuilt
 		for _, b := range s.parts {
 			b.dropBefore(base.Index)
 		}
@@ -331,7 +334,7 @@ func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	s.out.Install = &base
 }
 
-// dropBefore: a snapshot has the slots of the segment up to one.
+// dropBefore drops the slots of the segment up to one: a snapshot has them.
 func (b *broadcast) dropBefore(to protocol.Index) {
 	for i := b.seg.After(b.seg.Before()); i <= min(to, b.seg.Last); i = b.seg.After(i) {
 		if _, voted := b.acc.Votes[i]; voted {

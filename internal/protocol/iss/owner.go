@@ -12,9 +12,9 @@ func (b *broadcast) zero() bool {
 	return b.leader == b.s.cfg.Self && b.prop.Phase == paxos.Ready && b.prop.Ballot == 0
 }
 
-// start begins ballot 0, once. A leader that finds that an earlier life began it abstains, and has what that life
-// left decided under a ballot of its own (S2, S6). One that has promised another ballot declared that it never
-// proposes anything (S5).
+// start begins ballot 0, once. A leader that finds that an earlier incarnation began it abstains, and has what that
+// one left decided under a ballot of its own (S2, S6). A leader that has promised another ballot has declared that
+// it proposes nothing (S5).
 func (b *broadcast) start() {
 	if b.zeroState != fresh || b.acc.Promised > 0 || b.s.stalled() {
 		if b.zeroState == retired && b.s.cfg.Mutant == MutantZeroReused && b.acc.Promised == 0 {
@@ -32,14 +32,14 @@ func (b *broadcast) begin() {
 	b.zeroState = active
 	b.prop.Begin(0, b.upto)
 	b.prop.BecomeReady()
-	b.prop.End = max(b.prop.End, b.acc.Reach) // what an earlier life proposed, with a mutant
+	b.prop.End = max(b.prop.End, b.acc.Reach) // what an earlier incarnation proposed, with a mutant
 	b.track()
 	b.proposer = b.s.cfg.Self
 }
 
-// begun reports whether it is durable that ballot 0 has begun. Nothing of it leaves before that (S2). Nothing is skipped:
-// this member would learn ⊥ itself, stop, begin anew and propose something there. And nothing is proposed: a life that
-// begins anew would give another body the same name.
+// begun reports whether it is durable that ballot 0 has begun. Nothing of it is sent before that (S2). Nothing is
+// skipped: this member would learn ⊥ itself, restart, begin again and propose something there. And nothing is
+// proposed: an incarnation that begins again would give another body the same name.
 func (b *broadcast) begun() bool {
 	return b.s.disk.Done >= b.startedAt || b.s.cfg.Mutant == MutantStartedEarly
 }
@@ -50,7 +50,7 @@ func (b *broadcast) hasFreeSlot() bool {
 		if !b.isDecided(next) {
 			return true
 		}
-		b.prop.MarkProposed() // somebody else had it decided
+		b.prop.MarkProposed() // another member had it decided
 	}
 	return false
 }
@@ -65,10 +65,10 @@ func (b *broadcast) propose(e protocol.Entry) {
 	b.addValue(e)
 }
 
-// skipTo uses up the free slots before one: it skips them, but for the last one of the segment. From the value there
-// follows whether the leader is suspected (S9), so that gets an empty value. It may come long before the last slots of
-// leaders that have more of them. With NoSkip all of them get it: nothing is ⊥ then without votes, as in the thesis
-// before its optimisation.
+// skipTo fills the free slots before one: it skips them, except for the last one of the segment. Its value shows
+// whether the leader is suspected (S9), so it gets an empty value. It may come long before the last slots of
+// leaders that have more of them. With NoSkip all of them get an empty value: then nothing is ⊥ without votes, as
+// in the thesis before its optimisation.
 func (b *broadcast) skipTo(to protocol.Index) {
 	for b.hasFreeSlot() {
 		i := b.seg.After(b.prop.End)

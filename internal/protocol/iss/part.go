@@ -9,14 +9,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// How a part of a message of ISS is encoded: which of its numbers there are, two bytes; flags, a byte; those numbers; then the
-// lists. Numbers take as many bytes as they need (binary.AppendUvarint). Slots are counted from the segment's first one, because
-// most are near it.
+// The encoding of a message's part: two bytes that show which of its numbers are present; a byte of flags; those
+// numbers; then the lists. Numbers have variable length (binary.AppendUvarint). Slots are encoded relative to the
+// segment's first one, because most are near it.
 
 // numbersInPart are the numbers of a part in the order in which they are encoded.
 const numbersInPart = 14
 
-// numbers are those of a part. Where lists are is how many are in them.
+// numbers are those of a part. In place of a list is its length.
 func (p *Part) numbers() [numbersInPart]uint64 {
 	return [numbersInPart]uint64{
 		uint64(p.Segment), uint64(p.Slot), uint64(p.Hint), uint64(p.Upto), uint64(p.Ballot), p.Round,
@@ -25,10 +25,10 @@ func (p *Part) numbers() [numbersInPart]uint64 {
 	}
 }
 
-// near reports whether a number is a slot that is counted from the segment's first one.
+// near reports whether a number is a slot that is encoded relative to the segment's first one.
 func near(number int) bool { return number >= 1 && number <= 3 }
 
-// fold makes a small number of a small difference, whichever sign it has. unfold is its inverse.
+// fold maps a small signed difference to a small number. unfold is its inverse.
 func fold(d uint64) uint64   { return d<<1 ^ uint64(int64(d)>>63) }
 func unfold(v uint64) uint64 { return v>>1 ^ -(v & 1) }
 
@@ -68,7 +68,7 @@ func (p *Part) Append(dst []byte) []byte {
 	return dst
 }
 
-// partReader reads numbers of a part. bad: there was none, or one that is not as it is written.
+// partReader reads the numbers of a part. bad: a number was missing, or not encoded as Append does.
 type partReader struct {
 	b   []byte
 	bad bool
@@ -80,7 +80,7 @@ func (r *partReader) number() uint64 {
 	return v
 }
 
-// fits reports whether a list of so many may follow, each of least bytes or more.
+// fits reports whether a list of n items may follow, each of at least some bytes.
 func (r *partReader) fits(n uint64, least int) bool {
 	r.bad = r.bad || n > uint64(len(r.b)/least)
 	return !r.bad && n > 0
@@ -99,7 +99,7 @@ func (r *partReader) spans(n, last uint64) (out paxos.Spans) {
 	return out
 }
 
-// numbers are the numbers that there are.
+// numbers reads the numbers that are present.
 func (r *partReader) numbers(which uint16) (v [numbersInPart]uint64) {
 	for i := range v {
 		if which>>i&1 == 0 {
@@ -145,7 +145,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	return &m.Message, nil
 }
 
-// relays reads what relays are told, or tell.
+// relays reads the lists of messages to and from relays.
 func (r *partReader) relays(t protocol.MessageType, n uint64, p *Part) {
 	r.bad = r.bad || n > mostRelays(t)
 	switch {

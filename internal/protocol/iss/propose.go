@@ -12,20 +12,20 @@ import (
 
 // proposals are those that wait on this member.
 type proposals struct {
-	// queue waits for free slots of this member's segment, and has queued bytes. change is a membership change that
-	// waits with it; nil: none.
+	// queue are proposals that wait for free slots of this member's segment, of queued bytes. change is a membership
+	// change that waits with them; nil: none.
 	queue  []protocol.Entry
 	queued int
 	change *protocol.ProposeChange
-	// returned is what was proposed and not decided. It waits for the next epoch.
+	// returned are entries that were proposed and not decided. They wait for the next epoch.
 	returned []protocol.Entry
 	// routed is where proposals are sent, since the epoch routedAt.
 	routed   protocol.MemberID
 	routedAt uint64
 }
 
-// route says where this member's proposals go: into its own segment, which is nearest, or to the leader of its bucket. One
-// that is not heard of when the epoch begins is passed over: with the policy simple it leads all the same.
+// route selects where this member's proposals are sent: into its own segment, or to the leader of its bucket. A
+// leader that is not active when the epoch begins is passed over: with the policy simple it leads all the same.
 func (s *ISS) route() {
 	to := s.cfg.Self
 	if s.own == nil {
@@ -36,7 +36,7 @@ func (s *ISS) route() {
 	}
 }
 
-// onProposeInput takes entries in on the member where they were proposed. They are forwarded at once, or never.
+// onProposeInput accepts entries on the member where they were proposed. They are forwarded at once, or never.
 func onProposeInput(s *ISS, entries []protocol.Entry) {
 	if s.own == nil && s.epoch != nil && !s.removed() {
 		s.forward(entries)
@@ -67,8 +67,8 @@ func onProposeRefused(s *ISS, p *Part) {
 	}
 }
 
-// enqueue takes what it can, and refuses each of the others by its id. What is taken may be lost if this member stops:
-// its member proposes it again.
+// enqueue accepts what fits and refuses the rest, by id. An accepted proposal may be lost if this member stops: its
+// member proposes it again.
 func (s *ISS) enqueue(entries []protocol.Entry, refuse func(protocol.ProposalID, protocol.Reason)) {
 	for i := range entries {
 		e := &entries[i]
@@ -82,11 +82,11 @@ func (s *ISS) enqueue(entries []protocol.Entry, refuse func(protocol.ProposalID,
 	}
 }
 
-// refusal says why this member does not take a proposal; ReasonNone if it does.
+// refusal is the reason for refusing a proposal; ReasonNone if it is accepted.
 func (s *ISS) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
 	case !e.Kind.Commands():
-		return protocol.ReasonInvalidChange // the others have ways of their own
+		return protocol.ReasonInvalidChange // the others are proposed otherwise
 	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		return protocol.ReasonTooLarge
 	case e.CheckProposal() != nil:
@@ -102,7 +102,7 @@ func (s *ISS) refusal(e *protocol.Entry) protocol.Reason {
 }
 
 // fill proposes what waits, as far as the segment has free slots. A membership change comes first. After one, each
-// leader of the next epoch says at once that it has it.
+// leader of the next epoch proposes an empty value at once, which shows that it has the change.
 func (s *ISS) fill(b *broadcast) {
 	if b.hasFreeSlot() && s.unsettled > 0 && s.unsettled < s.epoch.First && b.prop.End < b.seg.First {
 		b.propose(protocol.NewEmpty(s.cfg.Self))
@@ -112,21 +112,21 @@ func (s *ISS) fill(b *broadcast) {
 	}
 	for len(s.proposals.queue) > 0 && b.hasFreeSlot() {
 		e := s.proposals.queue[0]
-		s.proposals.queue[0] = protocol.Entry{} // its memory
+		s.proposals.queue[0] = protocol.Entry{} // release its memory
 		s.proposals.queue = s.proposals.queue[1:]
 		s.proposals.queued -= e.Bytes()
 		b.propose(e)
 	}
 }
 
-// addReturned: somebody else had ⊥ decided in a slot in which this member proposed something.
+// addReturned keeps an entry of this member's in whose slot another proposer had ⊥ decided.
 func (p *proposals) addReturned(e protocol.Entry) {
 	if e.Kind.Commands() {
 		p.returned = append(p.returned, e)
 	}
 }
 
-// requeue puts what was lost in an epoch in front of what waits. Who does not lead any more forwards all of it.
+// requeue puts the returned entries of an epoch in front of the queue.
 func (p *proposals) requeue() {
 	slices.SortFunc(p.returned, func(a, b protocol.Entry) int { return cmp.Compare(a.Index, b.Index) })
 	for i := range p.returned {
@@ -135,7 +135,7 @@ func (p *proposals) requeue() {
 	p.queue, p.returned = append(p.returned, p.queue...), nil
 }
 
-// forwardQueue forwards what waits here if this member leads no segment of the epoch that has begun.
+// forwardQueue forwards the queue if this member leads no segment of the epoch that has begun.
 func (s *ISS) forwardQueue() {
 	if s.own != nil || len(s.proposals.queue) == 0 {
 		return
@@ -145,11 +145,12 @@ func (s *ISS) forwardQueue() {
 	s.forward(queue)
 }
 
-// Membership. One member proposes changes: the one that is known as the leader. It proposes one in an epoch at most, and
-// knows all that was decided in earlier ones. So the changes need not be folded (R2), and presume what is there (R3).
+// Membership. One member proposes changes: the one that is known as the leader. It proposes at most one in an
+// epoch, and knows everything that was decided in earlier ones. So changes need not be folded (R2), and presume
+// what is there (R3).
 
-// proposeChange takes a change in. Who is added as a voter joins first: it votes when it has all that was decided
-// before (R4). A member that knows nothing could not even learn that it has to vote.
+// proposeChange accepts a change. A new voter joins as a learner first: it votes when it has everything that was
+// decided before (R4). A member that knows nothing could not even learn that it has to vote.
 func (s *ISS) proposeChange(in protocol.ProposeChange) {
 	in.Changes = s.conf.Joins(in.Changes)
 	role := protocol.Follower
@@ -170,13 +171,13 @@ func (s *ISS) proposeChange(in protocol.ProposeChange) {
 	s.proposals.change = &in
 }
 
-// changing reports whether an earlier change is under way.
+// changing reports whether an earlier change is in progress.
 func (s *ISS) changing() bool {
 	return s.proposals.change != nil || s.unsettled > 0 || s.undecidedConfig(s.log.Last()) != nil || s.own == nil || !s.own.zero()
 }
 
-// undecidedConfig is the configuration that this member proposed and that is not in the log; nil if there is none. It may be
-// decided already, behind slots of others that are not: a change that is made now would not know of it.
+// undecidedConfig is the configuration that this member proposed and that is not in the log; nil if there is none.
+// It may be decided already, after undecided slots of others: a change that is made now would not include it.
 func (t *epochState) undecidedConfig(last protocol.Index) *protocol.Config {
 	if t.own == nil {
 		return nil
@@ -187,14 +188,14 @@ func (t *epochState) undecidedConfig(last protocol.Index) *protocol.Config {
 			e = t.own.decided[i]
 		}
 		if e.Kind == protocol.EntryConfig {
-			c, _ := protocol.DecodeConfig(e.Payload) // which was readable
+			c, _ := protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
 			return &c
 		}
 	}
 	return nil
 }
 
-// proposeConfig proposes the change that waits. Whether it still makes sense is decided now.
+// proposeConfig proposes the change that waits, if it is still valid.
 func (s *ISS) proposeConfig(b *broadcast) {
 	in := s.proposals.change
 	s.proposals.change = nil
@@ -213,7 +214,7 @@ func (s *ISS) proposeConfig(b *broadcast) {
 	b.propose(e)
 }
 
-// proposing is the configuration that this member proposes, or will; nil if it is none.
+// proposing is the configuration that this member proposes or will propose; nil if there is none.
 func (s *ISS) proposing() *protocol.Config {
 	if in := s.proposals.change; in != nil {
 		if c, reason := s.changed(in.Changes); reason == protocol.ReasonNone {
@@ -223,9 +224,10 @@ func (s *ISS) proposing() *protocol.Config {
 	return s.undecidedConfig(s.log.Last())
 }
 
-// changed is the configuration after the changes, or why they are not made. Where there are bodies, one voter comes or
-// goes at a time: other leaders go on to propose meanwhile. A body that a quorum of the former voters has is still with
-// each quorum of the next ones then. In a grid it is not, because voters come into other columns.
+// changed returns the configuration after the changes, or the reason for refusing them. Where there are bodies, one
+// voter is added or removed at a time: other leaders continue to propose meanwhile. A body that a quorum of the
+// former voters has is still with each quorum of the next ones then. In a grid it is not, because voters change
+// their columns.
 func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.knownOthers())
 	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last())) && !carries(s.quorums, s.conf.Voters(), next.Voters()) {
@@ -234,7 +236,7 @@ func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reas
 	return next, reason
 }
 
-// carries reports whether every quorum of the next voters meets each one of those that decide now.
+// carries reports whether every quorum of the next voters intersects each one of those that decide now.
 func carries(quorums quorum.System, now, next []protocol.MemberID) bool {
 	return differ(now, next) == 0 || differ(now, next) == 1 && quorums.Carries(now, next)
 }
@@ -261,24 +263,24 @@ func differ(a, b []protocol.MemberID) (n int) {
 	return n
 }
 
-// knownOthers is what this member knows of the others.
+// knownOthers is what this member knows of the other members.
 func (s *ISS) knownOthers() slots.Others {
 	return slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holdsAll}
 }
 
-// answers reports whether a member is well, as far as is known.
+// answers reports whether a member is active, as far as this member knows.
 func (s *ISS) answers(id protocol.MemberID) bool {
 	o := s.other(id)
 	return id == s.cfg.Self || o != nil && s.active(o)
 }
 
-// caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
+// caughtUp reports whether a member is active and has everything that was decided a heartbeat ago, with its bodies.
 func (s *ISS) caughtUp(id protocol.MemberID) bool {
 	o := s.other(id)
 	return o != nil && s.active(o) && !s.catchUp.streaming[id] && o.commit >= s.endAtHeartbeat && !o.lacking
 }
 
-// holdsAll reports whether a member certainly has the bodies of all that is decided.
+// holdsAll reports whether a member is known to have the bodies of all decided entries.
 func (s *ISS) holdsAll(id protocol.MemberID) bool {
 	if id == s.cfg.Self {
 		return !s.bodies.Missing && s.disk.Durable.Last >= s.log.Last()
@@ -297,7 +299,7 @@ func (s *ISS) promote() {
 	}
 }
 
-// transfer refuses to hand leadership over: who leads follows from the log.
+// transfer refuses to transfer leadership: the leader follows from the log.
 func transfer(s *ISS, in protocol.Transfer) {
 	if leads := s.leads(); leads == 0 || leads != s.cfg.Self || in.To != s.cfg.Self {
 		s.refuse(in.Context, protocol.ReasonLeaderFollows)

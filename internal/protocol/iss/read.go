@@ -9,16 +9,16 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// A read point is the last slot of which a quorum for phase 1 knows anything: what is decided there was accepted by one
-// of them. If the epoch has to end before the reader has all up to there, the reader asks again in the next epoch, whose
-// voters are perhaps others (R9). Every member asks for itself. Reads wait while one question is under way; the next one
-// is for all of them.
+// A read index is the last slot of which a quorum for phase 1 knows anything: what is decided there was accepted by
+// one of them. If the epoch has to end before the reader has everything up to it, the reader asks again in the next
+// epoch, whose voters may differ (R9). Every member asks for itself. Reads wait while a question is in progress;
+// the next one is for all of them.
 type reads struct {
-	waiting []uint64 // contexts that are to be part of the next question
-	asked   []uint64 // those of the question under way; empty if none is
+	waiting []uint64 // contexts of the next question
+	asked   []uint64 // those of the question in progress; empty if there is none
 	ended   []uint64 // those that wait for the epoch to end
 	// round is the question's number, epoch the one in which it is asked, index the highest answer of those that
-	// answered, again when to ask the others once more, and pause how long after the last time that is.
+	// answered, retryAt when to ask the others again, and retryAfter the pause before that.
 	round      uint64
 	epoch      uint64
 	answered   []protocol.MemberID
@@ -43,7 +43,7 @@ func onReadInput(s *ISS, context uint64) {
 	}
 }
 
-// advanceReads asks what is to be asked.
+// advanceReads starts or repeats the question for waiting reads.
 func (s *ISS) advanceReads() {
 	r := &s.reads
 	if r.epoch != s.epoch.Number {
@@ -84,8 +84,7 @@ func (s *ISS) sendReadRequests() {
 	}
 }
 
-// lastKnown is the last slot of which this member knows anything: a vote, or a value that is decided. All of the epochs before
-// its own counts.
+// lastKnown is the last slot of which this member knows a vote or a decision. All earlier epochs count.
 func (t *epochState) lastKnown() protocol.Index { return max(t.top, t.epoch.First-1) }
 
 func onRead(s *ISS, m *protocol.Message, p *Part) {
@@ -103,7 +102,7 @@ func onReadAnswer(s *ISS, m *protocol.Message, p *Part) {
 	s.answerReads()
 }
 
-// answerReads gives the read point if a quorum has answered.
+// answerReads returns the read index if a quorum has answered.
 func (s *ISS) answerReads() {
 	r := &s.reads
 	won := s.elects.Vote(func(id protocol.MemberID) quorum.Answer {

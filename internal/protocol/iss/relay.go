@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Relays in ISS. Each member that proposes in a segment has relays, the same ones in all segments. A member gathers for
-// each segment by itself.
+// Relays in ISS. Each member that proposes in a segment has relays, the same ones in all segments. A relay gathers
+// for each segment separately.
 
 // The mutants of relays in ISS.
 const (
@@ -17,7 +17,7 @@ const (
 	MutantRelayListsSilent protocol.Mutant = "iss-relay-lists-silent"
 )
 
-// groupOthers makes the groups anew from the others that are members.
+// groupOthers builds the groups from the others that are members.
 func (s *ISS) groupOthers() {
 	var ids []protocol.MemberID
 	for _, o := range s.others {
@@ -28,16 +28,16 @@ func (s *ISS) groupOthers() {
 	s.relays.Split(ids, s.relayGroups)
 }
 
-// bundle puts what the step sends to several members of a group into one message to a relay.
+// bundle replaces the step's equal messages to members of a group by one message to a relay.
 func (s *ISS) bundle(sent, released int) {
 	s.out.Send = s.relays.Bundle(s.out.Send, sent, s.now, bundler{s})
 	s.out.Release = s.relays.Bundle(s.out.Release, released, s.now, bundler{s})
 }
 
-// bundler puts messages of ISS together.
+// bundler tells package relay which messages of ISS are equal.
 type bundler struct{ s *ISS }
 
-// Equal: what messages say of ⊥ may differ. What asks a member what it has goes to it alone.
+// Equal ignores the lists of slots that are ⊥. A question to a member is sent to it directly.
 func (r bundler) Equal(a, b *protocol.Message) bool {
 	if a.Type != MsgAccept || b.Type != MsgAccept || a.Term != b.Term || uint64(a.Term) != r.s.number() || a.Commit != b.Commit || !relay.SameEntries(a, b) {
 		return false
@@ -52,7 +52,7 @@ func (r bundler) Fit(id protocol.MemberID) bool {
 	return o != nil && o.answered && r.s.now < o.heard+relay.Recent*r.s.cfg.Heartbeat
 }
 
-// Wrap: of ⊥ the message says what one of its receivers may not know.
+// Wrap lists the slots that are ⊥ and that one of the receivers may not know of.
 func (r bundler) Wrap(via protocol.MemberID, among []*protocol.Message) *protocol.Message {
 	m := *among[0]
 	part := *m.Part.(*Part)
@@ -76,7 +76,7 @@ func (t *epochState) segmentAt(first protocol.Index) *broadcast {
 	return nil
 }
 
-// markStranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
+// markStranded handles an unreachable member: frames that it was to forward are lost too.
 func (s *ISS) markStranded(via protocol.MemberID) {
 	for _, b := range s.parts {
 		for _, p := range b.peers {
@@ -88,7 +88,7 @@ func (s *ISS) markStranded(via protocol.MemberID) {
 	}
 }
 
-// proposerOf is the member that proposes what a message brings.
+// proposerOf is the member that proposed the entries of a message.
 func proposerOf(m *protocol.Message, p *Part) protocol.MemberID {
 	if m.Type == MsgRelayed && len(p.Members) == 1 {
 		return p.Members[0]
@@ -96,7 +96,7 @@ func proposerOf(m *protocol.Message, p *Part) protocol.MemberID {
 	return m.From
 }
 
-// relay passes on what a proposer sent, which this member has accepted itself.
+// relay sends a proposer's message, which this member has accepted itself, to the others of the group.
 func (b *broadcast) relay(m *protocol.Message, p *Part) {
 	part := Part{Segment: p.Segment, Upto: p.Upto, Ballot: p.Ballot, Nil: p.Nil, Members: []protocol.MemberID{m.From}}
 	members := make([]protocol.MemberID, 0, len(p.Members)+1)
@@ -119,14 +119,15 @@ func (b *broadcast) relay(m *protocol.Message, p *Part) {
 	b.relayOwn()
 }
 
-// relayOwn takes in what this member itself accepted, as far as that is durable, and tells the proposer if it is time.
+// relayOwn records what this member itself accepted, as far as that is durable, and reports to the proposer if that
+// is due.
 func (b *broadcast) relayOwn() {
 	g, upto, done := &b.gather, b.stable(), b.s.disk.Done
 	if g.Proposer == 0 {
 		return
 	}
 	if g.Ballot != b.acc.Promised {
-		*g = relay.Gathering{} // another one proposes
+		*g = relay.Gathering{} // another member proposes
 		return
 	}
 	if !g.Awaits(b.s.cfg.Self) {
@@ -139,7 +140,7 @@ func (b *broadcast) relayOwn() {
 	b.reportGathered()
 }
 
-// reportGathered tells the proposer what was gathered for it.
+// reportGathered sends the proposer what was gathered for it, if that is due.
 func (b *broadcast) reportGathered() {
 	g := &b.gather
 	if g.Proposer != 0 && g.Ballot == b.acc.Promised && g.Due(b.s.now) {
@@ -147,7 +148,7 @@ func (b *broadcast) reportGathered() {
 	}
 }
 
-// gathered reports whether an answer is one that this member gathers for somebody else.
+// gathered records an answer that this member gathers for a proposer. It reports false for any other answer.
 func (b *broadcast) gathered(m *protocol.Message, p *Part) bool {
 	g := &b.gather
 	mine := b.prop.Phase == paxos.Ready && b.prop.Ballot == p.Ballot
@@ -158,7 +159,7 @@ func (b *broadcast) gathered(m *protocol.Message, p *Part) bool {
 	return true
 }
 
-// onGathered takes in what a relay tells of its group. Each member counts once, however often it is listed.
+// onGathered handles a relay's report. Each member counts once, however often it is listed.
 func onGathered(b *broadcast, m *protocol.Message, p *Part) {
 	if b.prop.Phase != paxos.Ready || p.Ballot != b.prop.Ballot {
 		return
@@ -172,7 +173,7 @@ func onGathered(b *broadcast, m *protocol.Message, p *Part) {
 	b.progress()
 }
 
-// markLost: what was sent to a peer may be lost.
+// markLost handles a possible loss of what was sent to a peer.
 func (b *broadcast) markLost(p *paxos.Peer) {
 	p.Restart(b.seg.After(p.Match))
 	p.Lost, p.LostAt = true, paxos.Stamp(b.s.now)

@@ -9,35 +9,35 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Ballots from 1 on: whoever suspects a segment's leader has its slots decided.
+// Ballots from 1 on: a member that suspects a segment's leader has its slots decided.
 
-// suspect stands if nobody was heard of in the segment for long.
+// suspect takes a ballot if no proposer was active in the segment for long.
 func (b *broadcast) suspect() {
 	due := b.zeroState == retired || b.s.alone(b.s.cfg.Self)
 	switch {
-	case !due && b.s.now < b.suspectAt: // as mostly
+	case !due && b.s.now < b.suspectAt: // the usual case
 	case b.complete() || b.prop.Phase != paxos.Idle || b.s.stalled() || !b.s.votes(b.s.cfg.Self):
 	case due, b.revocationNeeded():
 		b.elect()
-	default: // chance keeps members apart when something comes
+	default: // random, so that members do not stand together once something is proposed
 		b.suspectAt = b.s.now + time.Duration(b.s.chance.Draw()%uint64(b.s.cfg.ElectionTimeout/4))
 	}
 }
 
-// revocationNeeded reports whether anything depends on the segment: a value after it, something that waits, or a leader of all. If
-// its leader will be banned for it, or for longer than before, it always is: what comes later does not have to wait then.
-// Otherwise each of its epochs would have to be revoked again, and a cluster that has nothing to do would fill its log for as
-// long as a member is away.
+// revocationNeeded reports whether anything depends on the segment: a value after it, a waiting proposal, or the
+// leader of all. If its leader will be banned for it, or for longer than before, it is always needed, so that later
+// proposals do not wait. Otherwise each of its epochs would have to be revoked again, and an idle cluster would
+// fill its log for as long as a member is down.
 func (b *broadcast) revocationNeeded() bool {
 	s := b.s
 	return !s.history.Spent(b.leader) || s.ending || s.top > s.log.Last() || len(s.proposals.queue) > 0 || s.proposals.change != nil || s.unsettled > 0 ||
 		b.leader == s.leads()
 }
 
-// elect takes a new ballot, and asks for promises. A member uses a ballot once: it promises it to itself, durably,
-// before it asks others (S7). One that nobody answers keeps its ballot and goes on asking.
+// elect takes a new ballot and asks for promises. A member uses a ballot once: it promises it to itself, durably,
+// before it asks others (S7). Without answers it keeps the ballot and repeats the question.
 func (b *broadcast) elect() {
-	self := b.s.force.Find(b.s.cfg.Self) // it votes to the end of the epoch, also if the epoch's log removes it
+	self := b.s.force.Find(b.s.cfg.Self) // it votes until the end of the epoch, even if the log removes it
 	if self == nil {
 		return
 	}
@@ -54,8 +54,8 @@ func (b *broadcast) elect() {
 	b.tally()
 }
 
-// sendPrepares asks those for a promise that have not answered. The first question after a new ballot waits until
-// that is durable.
+// sendPrepares asks acceptors for promises that have not answered. The first question under a new ballot waits
+// until that is durable.
 func (b *broadcast) sendPrepares() {
 	for _, id := range b.s.epoch.Voters {
 		if id == b.s.cfg.Self {
@@ -80,7 +80,7 @@ func (b *broadcast) sendPrepare(a *paxos.Request) {
 	}
 }
 
-// ignoresPrepare reports whether to ignore who wants a promise: somebody proposes, and was heard of just now.
+// ignoresPrepare reports whether to ignore a candidate because another proposer is active.
 func (b *broadcast) ignoresPrepare(from protocol.MemberID) bool {
 	switch {
 	case b.proposer == 0 || b.proposer == from || from == b.leader:
@@ -95,7 +95,7 @@ func (b *broadcast) ignoresPrepare(from protocol.MemberID) bool {
 func onPrepare(b *broadcast, m *protocol.Message, p *Part) {
 	switch {
 	case b.seg.After(p.Upto) <= b.s.log.Last():
-		b.s.heartbeat(m.From) // it has to learn first what is in the log
+		b.s.heartbeat(m.From) // it has to learn first what the log has
 		return
 	case b.ignoresPrepare(m.From):
 		return
@@ -112,8 +112,7 @@ func onPrepare(b *broadcast, m *protocol.Message, p *Part) {
 // mostReported is how many entries a promise may have.
 const mostReported = 1024
 
-// report lists what this member has of the slots from one on, as much as goes into one message: decisions and
-// votes (S8).
+// report lists the decisions and votes of this member from a slot on, as many as fit into one message (S8).
 func (b *broadcast) report(p *Part) (answer Part, entries []protocol.Entry) {
 	from := max(p.Slot, b.s.log.Last()+1)
 	answer = Part{Ballot: p.Ballot, Slot: p.Slot, Hint: b.seg.Last, Nil: b.nils.After(from - 1)}
@@ -138,8 +137,8 @@ func (b *broadcast) report(p *Part) (answer Part, entries []protocol.Entry) {
 	return answer, entries
 }
 
-// has is what this member has of a slot that is not in the log: the value that is decided, or its vote. What is ⊥ for
-// certain is named elsewhere.
+// has returns what this member has of a slot that is not in the log: the decision, or its vote. Slots that are ⊥
+// are listed elsewhere.
 func (b *broadcast) has(i protocol.Index) (paxos.Ballot, protocol.Entry, bool) {
 	if v, ok := b.decided[i]; ok {
 		return known, v, !isNil(&v) && b.s.cfg.Mutant != MutantHidesDecided
@@ -148,8 +147,8 @@ func (b *broadcast) has(i protocol.Index) (paxos.Ballot, protocol.Entry, bool) {
 	return v.Ballot, v.Entry, ok && b.s.cfg.Mutant != MutantPromiseForgets
 }
 
-// declare lists the slots in which this member, which leads the segment, never proposes anything: those in which this
-// life has not, if no earlier one can have (S6). The promise that it gives binds it (S5).
+// declare lists the slots in which this member, the segment's leader, proposes nothing: those in which this
+// incarnation has not proposed, if no earlier one can have (S6). The promise binds it (S5).
 func (b *broadcast) declare(from protocol.Index) (never paxos.Spans) {
 	if b.acc.Started && b.startedAt == 0 && b.s.cfg.Mutant != MutantNeverFromDisk {
 		return nil
@@ -164,8 +163,8 @@ func (b *broadcast) declare(from protocol.Index) (never paxos.Spans) {
 	return never
 }
 
-// onPromise takes in what an acceptor has, and asks it for the rest. One that knows more to be decided is asked for that
-// first.
+// onPromise adds what an acceptor has, and asks for the rest. If the acceptor's log has slots of the segment that
+// are undecided here, it is asked for those first.
 func onPromise(b *broadcast, m *protocol.Message, p *Part) {
 	if b.prop.Phase != paxos.Preparing || p.Ballot != b.prop.Ballot {
 		return
@@ -180,7 +179,7 @@ func onPromise(b *broadcast, m *protocol.Message, p *Part) {
 	}
 	a := b.prop.Request(m.From, b.upto)
 	if p.Slot > a.Next || p.Hint+1 < a.Next {
-		return // to an earlier question
+		return // the answer to an earlier question
 	}
 	a.Next, a.Done, a.RetryAfter = p.Hint+1, !p.More, 0
 	if !a.Done {
@@ -191,7 +190,8 @@ func onPromise(b *broadcast, m *protocol.Message, p *Part) {
 	b.tally()
 }
 
-// sendProgress lets those that have told all wait while others' promises come in parts, so that none of them stands meanwhile.
+// sendProgress tells acceptors that have promised everything that phase 1 is in progress while other promises
+// arrive in parts, so that none of them takes a ballot.
 func (b *broadcast) sendProgress() {
 	if b.s.now < b.heartbeatAt {
 		return
@@ -204,7 +204,7 @@ func (b *broadcast) sendProgress() {
 	}
 }
 
-// addPromise takes in what a promise says, and reports whether all of it is here.
+// addPromise adds the contents of a promise. It reports whether all of it is usable.
 func (b *broadcast) addPromise(m *protocol.Message, p *Part) bool {
 	if len(p.Ballots) != len(m.Entries) {
 		return false
@@ -230,7 +230,7 @@ func (b *broadcast) addPromise(m *protocol.Message, p *Part) bool {
 	return true
 }
 
-// tally ends phase 1 if a quorum has promised. What this member itself has accepted counts too.
+// tally ends phase 1 if a quorum has promised. This member's own votes count too.
 func (b *broadcast) tally() {
 	self := b.s.cfg.Self
 	if b.s.disk.Done < b.promisedAt && b.s.cfg.Mutant != MutantBallotReused {
@@ -257,15 +257,15 @@ func (s *ISS) stopping() bool {
 	return s.now < s.leaving && s.set.Policy != epochs.Simple && len(s.epoch.Voters) > 1
 }
 
-// quitsBallotZero reports whether this member has to take its own segment out of ballot 0, because it is about to stop. A higher
-// ballot may decide ⊥ in the last slot. So the member is suspected, as if it was dead already, and the next epochs do
+// quitsBallotZero reports whether this member has to revoke its own segment because it is about to stop. A higher
+// ballot may decide ⊥ in the last slot. Then the member is suspected as if it had crashed, and the next epochs do
 // not wait for it.
 func (b *broadcast) quitsBallotZero() bool {
 	return b.s.stopping() && b.acc.Promised == 0 && !b.complete() && !b.s.stalled() && b.s.quorate()
 }
 
-// decideAll proposes something in every slot that is not decided: what was found, or ⊥. A segment's own leader that
-// stands for it again proposes its empty value in the last slot, because it serves.
+// decideAll proposes a value in every undecided slot: what was found, or ⊥. A segment's own leader that was elected
+// for it proposes its empty value in the last slot, because it serves.
 func (b *broadcast) decideAll() {
 	for b.seg.After(b.prop.End) <= b.seg.Last {
 		i, v, _, found := b.prop.NextSlot()
@@ -291,8 +291,8 @@ func (b *broadcast) proposeElected(v protocol.Entry) {
 	b.addValue(v)
 }
 
-// skippable reports whether ⊥ needs no votes in a slot: nobody can ever propose anything else there (S4). With NoSkip it
-// always needs them.
+// skippable reports whether ⊥ needs no votes in a slot: no proposer can ever propose anything else there (S4). With
+// NoSkip it always needs them.
 func (b *broadcast) skippable(i protocol.Index) bool {
 	return b.never.Has(i) && i != b.seg.Last && !b.s.cfg.NoSkip || b.s.cfg.Mutant == MutantSkipElected
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Settings are those that ISS has of its own.
+// Settings are those of ISS alone.
 var Settings = setting.Table{Rows: []setting.Any{relay.Groups}}
 
 // twoRelays are the settings with which mutants of relays are found.

@@ -9,45 +9,47 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// How a member that is behind hears of what was decided: it asks, and is told.
+// How a member that is behind catches up: it requests entries, and is sent them.
 
-// catchUp is what a member that is behind has asked for and received, and which members it sends snapshots.
+// catchUp is what a member that is behind has requested and received, and the snapshots that it sends others.
 type catchUp struct {
-	// requestedAt is when this member last asked for a part of the log, and grown when the log last grew. pause is how long
-	// it waits for an answer before it asks again. askedAfter is how far its log went when it asked.
+	// requestedAt is when this member last requested entries, and grewAt when its log last grew. retryAfter is the
+	// pause before it requests again. requestedAfter is how far its log went at the request.
 	requestedAt, grewAt, retryAfter time.Duration
 	requestedAfter                  protocol.Index
-	// pending are messages with decided entries that do not follow the log's end yet, of toldBytes.
+	// pending are messages with decided entries that do not follow the log's end yet, of pendingBytes.
 	pending      []*protocol.Message
 	pendingBytes int
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
 }
 
-// sending is what a member tells another one of the log. All leaders together fill the log, each with as many messages
-// on their way as its window allows. So who is behind would never catch up if it were told one message in a round trip.
+// sending is how this member sends another one entries of the log. All leaders together fill the log, each with as
+// many messages in flight as its window allows. So a member that is behind would never catch up with one message in
+// a round trip.
 type sending struct {
-	// after is the slot after which the other asked last.
+	// after is the slot after which the other member requested last.
 	after protocol.Index
-	// flights are on their way, oldest first, and have bytes together.
+	// flights are in flight, oldest first, of bytes together.
 	//
 	//	after < each flight's last < the next one's; len(flights) ≤ window
 	flights []paxos.Flight
 	bytes   int
-	// window is how many flights there may be. It is one at first and when some may be lost, and grows by one with each
-	// question that shows progress. It does not shrink with the depth.
+	// window limits the flights. It is one at first and when some may be lost, and grows by one with each request
+	// that shows progress. It does not shrink with the depth.
 	window int
-	// sentAt is when it was told last, and pause how long it is not told the same again: that may be on a slow way.
+	// sentAt is when entries were last sent, and retryAfter the pause before the same ones are sent again: they may
+	// be on a slow link.
 	sentAt, retryAfter time.Duration
 }
 
-// maxRetryTimeouts is for how many election timeouts a member is not told the same again, at most. A slow way may have a queue
-// of many seconds, and each repetition makes it longer.
+// maxRetryTimeouts limits that pause, in election timeouts. A slow link may have a queue of many seconds, and each
+// repetition makes it longer.
 const maxRetryTimeouts = 8
 
-// request takes in a question, and returns after which slot the other is to be told. again: it is not to be told now. A
-// question that goes back comes from a member that has lost the end of its log, or it was overtaken by others: so it counts
-// once in a heartbeat. Otherwise each message would bring a question, and each question many messages.
+// request handles a request, and returns after which slot entries are to be sent. again: not now. A request that
+// goes back comes from a member that has lost the end of its log, or other requests overtook it: so it counts once
+// in a heartbeat. Otherwise each message would cause a request, and each request many messages.
 func (t *sending) request(after protocol.Index, now, heartbeat time.Duration, most int) (from protocol.Index, again bool) {
 	switch {
 	case t.sentAt != 0 && after <= t.after:
@@ -77,8 +79,8 @@ func (t *sending) request(after protocol.Index, now, heartbeat time.Duration, mo
 	return after, false
 }
 
-// sendEntries sends a member decided entries after an index, as many as fit into its window, or a snapshot. One that asked several
-// times is told once.
+// sendEntries sends a member decided entries after an index, as many as fit into its window, or a snapshot.
+// Repeated requests are answered once.
 func (s *ISS) sendEntries(to protocol.MemberID, after protocol.Index) {
 	o := s.other(to)
 	switch {
@@ -104,7 +106,8 @@ func (s *ISS) sendEntries(to protocol.MemberID, after protocol.Index) {
 	}
 }
 
-// noteUnsent notes who was not sent all of a segment, because messages to it filled its window when the epoch ended.
+// noteUnsent records which peers were not sent all of a segment because their windows were full when the epoch
+// ended.
 func (g *members) noteUnsent(b *broadcast) {
 	for _, p := range b.peers {
 		if o := g.other(p.ID); o != nil && p.Next <= b.prop.End {
@@ -113,14 +116,14 @@ func (g *members) noteUnsent(b *broadcast) {
 	}
 }
 
-// sendRest tells a member what it was not sent when an epoch ended, now that it answers what it was sent.
+// sendRest sends a member what it was not sent when an epoch ended, now that it acknowledges what it was sent.
 func (s *ISS) sendRest(m *protocol.Message) {
 	if o := s.other(m.From); o != nil && m.Commit < o.unsent {
 		s.sendEntries(m.From, m.Commit)
 	}
 }
 
-// sendRun sends what fits into one message.
+// sendRun sends as many entries as fit into one message.
 func (s *ISS) sendRun(to protocol.MemberID, after protocol.Index) (f paxos.Flight) {
 	m := s.send(to, MsgTell, Part{})
 	m.Entries = s.log.Run(after, s.cfg.MaxFrameBytes, s.cfg.MaxFrameEntries)
@@ -129,14 +132,15 @@ func (s *ISS) sendRun(to protocol.MemberID, after protocol.Index) (f paxos.Fligh
 	return f
 }
 
-// sendWindow is how many messages may be on their way to a member that is behind: twice what all leaders together send it
+// sendWindow limits the messages in flight to a member that is behind: twice what all leaders together send it
 // while it is not, so that it comes closer.
 func (s *ISS) sendWindow(o *other) int {
 	return 2 * max(1, len(s.epochVoters())) * s.depth(&paxos.Peer{ID: o.id, Trip: o.trip})
 }
 
-// onTell learns, and asks for more as long as there is. What overtook other messages waits for them. It asks if the log has
-// grown since the last question, also by what came otherwise: a question that says the same would only add to those under way.
+// onTell appends decided entries, and requests more as long as there are any. Messages that overtook others wait
+// for them. It requests only if the log has grown since the last request: otherwise the requests in progress are
+// enough.
 func onTell(s *ISS, m *protocol.Message) {
 	if len(m.Entries) > 0 && m.Entries[0].Index > s.log.Last()+1 {
 		s.addPending(m)
@@ -149,26 +153,26 @@ func onTell(s *ISS, m *protocol.Message) {
 	}
 }
 
-// learnPending learns what was kept, as far as it fits by now, and forgets what the log has.
+// learnPending appends pending entries that follow the log's end by now, and drops those that the log has.
 func (s *ISS) learnPending() {
 	for i := 0; i < len(s.catchUp.pending); i++ {
 		if first := s.catchUp.pending[i].Entries; first[0].Index <= s.log.Last()+1 {
 			s.learnEntries(first)
 			s.catchUp.pendingBytes -= paxos.Bytes(first)
 			s.catchUp.pending = slices.Delete(s.catchUp.pending, i, i+1)
-			i = -1 // what came before may fit now
+			i = -1 // an earlier one may follow now
 		}
 	}
 }
 
-// addPending keeps what cannot be learned yet. What does not fit is told again.
+// addPending keeps a message that does not follow the log's end yet. What does not fit is sent again.
 func (s *ISS) addPending(m *protocol.Message) {
 	if n := paxos.Bytes(m.Entries); s.epoch != nil && s.catchUp.pendingBytes+n <= s.cfg.MaxInflightBytes {
 		s.catchUp.pending, s.catchUp.pendingBytes = append(s.catchUp.pending, m), s.catchUp.pendingBytes+n
 	}
 }
 
-// learnEntries learns entries, as far as they follow the log's end, and compares those that the log has.
+// learnEntries appends entries that follow the log's end, and compares those that the log has.
 func (s *ISS) learnEntries(entries []protocol.Entry) {
 	for i := range entries {
 		e := &entries[i]
@@ -181,7 +185,7 @@ func (s *ISS) learnEntries(entries []protocol.Entry) {
 	}
 }
 
-// diverged reports whether another member has decided something else than this one has. Then this member stops.
+// diverged reports whether another member has decided another value than this one. Then this member stops.
 func (s *ISS) diverged(err *protocol.DivergedError) bool {
 	if err != nil {
 		s.out.Diverged, s.stopped = err, true

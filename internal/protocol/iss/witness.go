@@ -7,20 +7,20 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What members of a segment learn from each other's votes. An acceptor tells not only the proposer what it has accepted,
-// but everybody. Who hears it of a quorum knows that a value is decided when the proposer knows it, and not a hop later.
-// A log is as late as the slot that is known last, so that hop would hold up every value that comes after the slot.
+// What members of a segment learn from each other's votes. An acceptor sends its votes to all members, not only to
+// the proposer. A member that receives those of a quorum knows a decision when the proposer does, not a hop later.
+// A log is as late as its last known slot, so that hop would delay every value after the slot.
 
-// witness is what the others say to have accepted under one ballot.
+// witness is what the others report to have accepted under one ballot.
 type witness struct {
 	ballot paxos.Ballot
 	// most is the highest of reach.
 	most protocol.Index
-	// reach: up to here the member has everything on its disk, decided or accepted under the ballot.
+	// reach is the last slot up to which a member's disk has everything: decided, or accepted under the ballot.
 	reach map[protocol.MemberID]protocol.Index
 }
 
-// record takes in what a member has accepted. Of an earlier ballot nothing counts any more.
+// record adds what a member has accepted. Earlier ballots do not count any more.
 func (w *witness) record(from protocol.MemberID, ballot paxos.Ballot, reach protocol.Index) {
 	if w.reach == nil || ballot > w.ballot {
 		w.ballot, w.most, w.reach = ballot, 0, map[protocol.MemberID]protocol.Index{}
@@ -31,15 +31,16 @@ func (w *witness) record(from protocol.MemberID, ballot paxos.Ballot, reach prot
 	}
 }
 
-// far is a round trip that is worth more messages than one, and farEach how much of it each of them must save at least: with
-// many members each vote is as many messages.
+// far is a round trip that justifies more than one message, and farEach how much of it each of them must save at
+// least: with many members each vote is as many messages.
 const (
 	far     = 2 * time.Millisecond
 	farEach = far / 4
 )
 
-// sendVotes tells everybody but the proposer what this member has accepted. With more than three voters it does so only on
-// long ways: on short ones the messages cost more time than they save. With relays they would be more than relays save.
+// sendVotes sends what this member has accepted to all but the proposer. With more than three voters it does so
+// only on long links: on short ones the messages cost more time than they save. With relays they would cost more
+// than relays save.
 func (b *broadcast) sendVotes(proposer protocol.MemberID, said Part) {
 	if b.s.relayGroups > 0 || !b.s.votes(b.s.cfg.Self) {
 		return
@@ -62,7 +63,7 @@ func (b *broadcast) learnVoted() {
 	}
 	own := b.stable()
 	if max(own, w.most) <= b.upto {
-		return // nobody has more
+		return // no other member has more
 	}
 	q := protocol.Index(b.s.decides.Agreed(func(id protocol.MemberID) uint64 {
 		if id == b.s.cfg.Self {

@@ -8,10 +8,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// removed reports whether this member was removed for ever, as far as it knows.
+// removed reports whether this member was removed for good, as far as it knows.
 func (s *Paxos) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
 
-// proposeChange takes a change in on the leader. It waits there until all before it is decided.
+// proposeChange accepts a change at the leader. It waits there until everything before it is decided.
 func (s *Paxos) proposeChange(in protocol.ProposeChange) {
 	reason := slots.Takes(&s.conf, s.cfg.Self, s.role, s.leader, &in)
 	switch {
@@ -32,7 +32,7 @@ func (s *Paxos) proposeChange(in protocol.ProposeChange) {
 	}
 }
 
-// changing reports whether an earlier change is under way.
+// changing reports whether an earlier change is in progress.
 func (s *Paxos) changing() bool {
 	return s.lead.change != nil || s.undecided() != nil || s.settled() < s.log.Last() || s.prop.Phase != paxos.Ready || s.log.Last() < s.prop.Floor
 }
@@ -47,11 +47,11 @@ func (s *Paxos) undecided() *protocol.Config {
 	if v.Entry.Kind != protocol.EntryConfig {
 		return nil
 	}
-	c, _ := protocol.DecodeConfig(v.Entry.Payload) // which was readable
+	c, _ := protocol.DecodeConfig(v.Entry.Payload) // it was checked when it was accepted
 	return &c
 }
 
-// nextConfig makes the entry of the change that waits.
+// nextConfig returns the entry of the change that waits.
 func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	in := s.lead.change
 	s.lead.change = nil
@@ -63,7 +63,7 @@ func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	return e, true
 }
 
-// proposedConfig is the configuration that this member proposes, or will; nil if it is none.
+// proposedConfig is the configuration that this member proposes or will propose; nil if there is none.
 func proposedConfig(s *Paxos) *protocol.Config {
 	if in := s.lead.change; in != nil {
 		if c, reason := s.changed(in.Changes); reason == protocol.ReasonNone {
@@ -73,12 +73,12 @@ func proposedConfig(s *Paxos) *protocol.Config {
 	return s.undecided()
 }
 
-// changed is the configuration after the changes, or why they are not made.
+// changed returns the configuration after the changes, or the reason for refusing them.
 func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	return slots.Changed(&s.conf, changes, s.quorums, s.others())
 }
 
-// others is what this member, which leads, knows of the others.
+// others is what this member, as the leader, knows of the other members.
 func (s *Paxos) others() slots.Others {
 	o := slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holdsAll}
 	if s.cfg.Mutant == MutantChangeLosesBodies {
@@ -87,13 +87,13 @@ func (s *Paxos) others() slots.Others {
 	return o
 }
 
-// answers reports whether a member is well, as far as is known.
+// answers reports whether a member is active, as far as this member knows.
 func (s *Paxos) answers(id protocol.MemberID) bool {
 	p := s.lead.peer(id)
 	return id == s.cfg.Self || p != nil && s.active(p)
 }
 
-// caughtUp reports whether a member answers, has what was decided a heartbeat ago, and its bodies.
+// caughtUp reports whether a member is active and has everything that was decided a heartbeat ago, with its bodies.
 func (s *Paxos) caughtUp(id protocol.MemberID) bool {
 	p := s.lead.peer(id)
 	return p != nil && s.active(p) && !s.streaming[p.ID] && p.Match >= s.lead.endAtHeartbeat && (!p.MissingBodies || s.cfg.Mutant == MutantChangeLosesBodies)
@@ -109,8 +109,8 @@ func (s *Paxos) promote() {
 	}
 }
 
-// configChanged does what a configuration asks that is in force now, in the place of one with other voters: a
-// leader asks the new ones for promises. Of these it knows only that the old ones gave them.
+// configChanged applies a configuration that has become active, in place of one with other voters: a leader asks
+// the new voters for promises. Until then it has promises of the old ones only.
 func (s *Paxos) configChanged(before []protocol.MemberID) {
 	switch s.role {
 	case protocol.Leader:
@@ -125,14 +125,14 @@ func (s *Paxos) configChanged(before []protocol.MemberID) {
 	}
 }
 
-// configSettled: the slot after a configuration is decided. A leader that is no voter any more has gone on
-// until now, and hands over.
+// configSettled is called when the slot after a configuration is decided. A leader that is not a voter any more has
+// led until now, and transfers leadership.
 func (s *Paxos) configSettled() {
 	if m := s.conf.Find(s.cfg.Self); s.role != protocol.Leader || m != nil && !m.Learner {
 		return
 	}
 	for _, p := range s.lead.peers {
-		s.sendAccept(p, nil) // nobody else tells those that leave what is decided
+		s.sendAccept(p, nil) // no other member sends the departing ones what is decided
 	}
 	if p := s.mostAdvanced(); p != nil {
 		s.send(p.ID, MsgLead, Part{Ballot: s.ballot})

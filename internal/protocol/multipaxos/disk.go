@@ -9,12 +9,12 @@ import (
 
 // hard is what was written of the log and the hard state.
 type hard struct {
-	// commit is how many slots the disk is told to be settled, and noted when it was.
+	// commit is the settled index that was last written, and savedAt when it was written.
 	commit  protocol.Index
 	savedAt time.Duration
-	// logged: the entries up to here were written. What is decided after it stands in cells, which is as
-	// good, and is written with whatever is written next. hurry: some of it is in no cell, or the members
-	// of the next slots are in it.
+	// logged is the last entry that was written to the log. What is decided after it is stored in cells, which is as
+	// durable, and is written with the next write. hurry: some of it is in no cell, or has the members of the next
+	// slots.
 	logged protocol.Index
 	hurry  bool
 	// state is the number of the last write of a ballot of this member's own.
@@ -29,15 +29,15 @@ func (s *Paxos) drop(slot protocol.Index) {
 	s.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: uint64(slot)}})
 }
 
-// flush writes decided entries to the log if something is written anyway, or if that cannot wait.
+// flush writes decided entries to the log if something is written anyway, or if they cannot wait.
 func (s *Paxos) flush() {
 	if s.disk.Wrote() || s.hard.hurry {
 		s.logAll()
 	}
 }
 
-// logAll writes decided entries to the log, and drops their cells. An entry stands behind its cell on the
-// disk, and before what drops the cell.
+// logAll writes decided entries to the log and drops their cells. On the disk an entry follows its cell, and
+// precedes the record that drops the cell.
 func (s *Paxos) logAll() {
 	h := &s.hard
 	h.hurry = false
@@ -56,14 +56,14 @@ func (s *Paxos) logAll() {
 	h.stale = nil
 }
 
-// writeState makes the ballot durable, and how many slots are decided.
+// writeState writes the ballot and the number of settled slots.
 func (s *Paxos) writeState() {
 	s.logAll()
 	s.hard.commit, s.hard.savedAt = s.settled(), s.now
 	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.ballot), Commit: s.hard.commit}})
 }
 
-// promise promises a ballot.
+// promise promises a ballot, durably.
 func (s *Paxos) promise(b paxos.Ballot) {
 	s.ballot = b
 	s.acc.Promise(b, s.log.Last())
@@ -71,7 +71,7 @@ func (s *Paxos) promise(b paxos.Ballot) {
 	s.writeState()
 }
 
-// vote accepts an entry under what is promised.
+// vote accepts an entry under the promised ballot.
 func (s *Paxos) vote(e protocol.Entry) {
 	stored := s.acc.Unstored(e)
 	if e.BodySize > 0 {
@@ -85,7 +85,8 @@ func (s *Paxos) vote(e protocol.Entry) {
 	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: v.Cell(), Entry: stored})
 }
 
-// stable is up to where this member's disk has all that is decided, or accepted under what it promised.
+// stable is the last slot up to which this member's disk has everything: decided, or accepted under the promised
+// ballot.
 func (s *Paxos) stable() protocol.Index {
 	switch d := &s.disk; {
 	case d.Done >= d.Written:

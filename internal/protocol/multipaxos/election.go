@@ -10,22 +10,23 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// election is what a member that does not lead knows of the leader, and of the next election.
+// election is what a member that does not lead knows of the leader and of the next election.
 type election struct {
-	// heardAt is when the leader was last heard from, stand when to stand for election.
+	// heardAt is when a message of the leader last arrived, standAt when this member stands for election.
 	heardAt, standAt time.Duration
-	// granted are the members that would promise, while this member asks.
+	// granted are the members that would promise, while this member probes.
 	granted []protocol.MemberID
-	// seen is the highest ballot that others said they promised: the next one of this member must be above it.
+	// seen is the highest ballot that others have promised, as they reported: the next ballot of this member must be
+	// above it.
 	seen paxos.Ballot
 }
 
-// resetElectionTimer postpones the election. Chance keeps members apart.
+// resetElectionTimer postpones the election. The timeout is random, so that members do not stand at the same time.
 func (s *Paxos) resetElectionTimer() {
 	s.election.standAt = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
 }
 
-// promiseTo promises another member its ballot. Who proposes under a lower one gives way.
+// promiseTo promises another member its ballot. A proposer under a lower ballot steps down.
 func promiseTo(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 	if b <= s.ballot {
 		return
@@ -37,8 +38,8 @@ func promiseTo(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 	s.promise(b)
 }
 
-// onRefused: who answers has promised a higher ballot. Who proposes gives way, and takes a higher one
-// the next time.
+// onRefused handles a refusal: the sender has promised a higher ballot. A proposer steps down, and takes a higher
+// ballot the next time.
 func onRefused(s *Paxos, _ *protocol.Message, p Part) {
 	s.election.seen = max(s.election.seen, p.Ballot)
 	if p.Ballot > s.ballot && s.prop.Phase != paxos.Idle {
@@ -46,7 +47,7 @@ func onRefused(s *Paxos, _ *protocol.Message, p Part) {
 	}
 }
 
-// stepDown ends this member's attempts to propose.
+// stepDown ends phase 1, or leadership.
 func (s *Paxos) stepDown() {
 	if s.role == protocol.Follower {
 		return
@@ -60,7 +61,7 @@ func (s *Paxos) stepDown() {
 	s.resetElectionTimer()
 }
 
-// follow takes notice of a member that proposes under a ballot that is not out of date.
+// follow records that a member proposes under the promised ballot.
 func follow(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 	if b != s.ballot {
 		return
@@ -72,18 +73,18 @@ func follow(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 	s.resetElectionTimer()
 }
 
-// ignoresCandidate reports whether to ignore a candidate: the leader was heard of just now. Otherwise a member
-// that was cut off for a while would disturb all.
+// ignoresCandidate reports whether to ignore a candidate because the leader was active within an election timeout.
+// Otherwise a member that was partitioned for a while would disrupt the cluster.
 func (s *Paxos) ignoresCandidate(from protocol.MemberID, forced bool) bool {
 	return !forced && s.leader != 0 && from != s.leader && (s.role == protocol.Leader || s.now < s.election.heardAt+s.cfg.ElectionTimeout)
 }
 
-// alone: nobody else votes, and this member does nothing about it yet.
+// alone reports whether this member is the only voter, and does not lead or stand yet.
 func (s *Paxos) alone() bool {
 	if s.role != protocol.Follower || len(s.conf.Members) == 0 {
 		return false
 	}
-	for i := range s.conf.Members { // without memory of its own: this is asked at every step
+	for i := range s.conf.Members { // without allocation: every step calls this
 		if m := &s.conf.Members[i]; !m.Learner && m.ID != s.cfg.Self {
 			return false
 		}
@@ -91,8 +92,8 @@ func (s *Paxos) alone() bool {
 	return s.votes(s.cfg.Self)
 }
 
-// probe asks whether a quorum would promise, before this member disturbs anybody with a ballot. Who may
-// not stand asks for what it does not know: it may have been removed, and no leader tells it any more.
+// probe asks whether a quorum would promise, before this member disrupts the cluster with a ballot. A member that
+// may not stand asks for decided entries instead: it may have been removed, and no leader sends it any.
 func (s *Paxos) probe() {
 	s.stepDown()
 	s.resetElectionTimer()
@@ -106,7 +107,7 @@ func (s *Paxos) probe() {
 	s.countProbes()
 }
 
-// sendToVoters asks all other voters something.
+// sendToVoters sends a question to all other voters.
 func (s *Paxos) sendToVoters(t protocol.MessageType) {
 	for _, id := range s.conf.Voters() {
 		if id != s.cfg.Self {
@@ -115,11 +116,11 @@ func (s *Paxos) sendToVoters(t protocol.MessageType) {
 	}
 }
 
-// furthest is the last slot of which this member has anything.
+// furthest is the last slot that is decided or accepted here.
 func (s *Paxos) furthest() protocol.Index { return max(s.log.Last(), s.acc.Top) }
 
-// onProbe answers whether this member would promise. It would not if it hears of a leader, or if the other
-// one lacks slots that are known here to be decided. Those it is told: a removed member learns so that it
+// onProbe answers whether this member would promise. It would not if a leader is active, or if slots are decided
+// here that the other member does not know of. Those are sent to it: this is how a removed member learns that it
 // was removed.
 func onProbe(s *Paxos, m *protocol.Message, p Part) {
 	lacks := p.Slot < s.log.Last()
@@ -149,7 +150,7 @@ func (s *Paxos) countProbes() {
 	}
 }
 
-// elect takes a new ballot, and asks for promises. forced: the leader has handed over.
+// elect takes a new ballot and asks for promises. forced: the leader transfers leadership.
 func (s *Paxos) elect(forced bool) {
 	s.stepDown()
 	s.resetElectionTimer()
@@ -177,8 +178,8 @@ func (s *Paxos) prepare() {
 	s.tally()
 }
 
-// sendPrepares asks those again that have not answered. What was asked under a ballot that is not durable
-// yet has not left, and leaves when it is.
+// sendPrepares asks those acceptors again that have not answered. Questions under a ballot that is not durable yet
+// wait for the disk.
 func (s *Paxos) sendPrepares() {
 	if s.prop.Phase != paxos.Preparing {
 		return
@@ -212,10 +213,10 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 		s.send(m.From, MsgRefused, Part{Ballot: s.acc.Promised})
 		return
 	}
-	s.resetElectionTimer() // somebody else is at it
+	s.resetElectionTimer() // another member stands for election
 	promiseTo(s, m.From, p.Ballot)
 	if p.Slot <= s.log.Base {
-		s.sendSnapshot(m.From) // what was decided there is not here any more
+		s.sendSnapshot(m.From) // what was decided there is compacted
 		return
 	}
 	answer, entries := promiseEntries(s, p)
@@ -223,7 +224,7 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 	t.Entries = entries
 }
 
-// sendDurable answers for what is written, when that is durable. early is the mutant that does not wait.
+// sendDurable sends an answer when what it reports is durable. early is the mutant that does not wait.
 func sendDurable(s *Paxos, to protocol.MemberID, t protocol.MessageType, p Part, early protocol.Mutant) *protocol.Message {
 	if s.cfg.Mutant == early {
 		return s.send(to, t, p)
@@ -231,8 +232,8 @@ func sendDurable(s *Paxos, to protocol.MemberID, t protocol.MessageType, p Part,
 	return s.release(to, t, p)
 }
 
-// promiseEntries lists what this member has of the slots from one on: decided entries and votes, as many as go
-// into one message.
+// promiseEntries lists the decided entries and votes of this member from a slot on, as many as fit into one
+// message.
 func promiseEntries(s *Paxos, p Part) (answer Part, entries []protocol.Entry) {
 	answer = Part{Ballot: p.Ballot, Slot: p.Slot, Hint: max(s.furthest(), p.Slot-1), Lacking: s.bodies.Missing}
 	last := s.log.Last()
@@ -263,14 +264,14 @@ func promiseEntries(s *Paxos, p Part) (answer Part, entries []protocol.Entry) {
 	return answer, entries
 }
 
-// onPromise takes in what an acceptor has, and asks it for the rest.
+// onPromise adds what an acceptor has, and asks for the rest.
 func onPromise(s *Paxos, m *protocol.Message, p Part) {
 	if s.prop.Phase != paxos.Preparing || p.Ballot != s.ballot || !addPromise(s, m, p) || s.prop.Phase != paxos.Preparing {
 		return
 	}
 	a := s.prop.Request(m.From, 0)
 	if p.Slot > a.Next || p.Hint+1 < a.Next {
-		return // to an earlier question
+		return // the answer to an earlier question
 	}
 	a.Next, a.Done, a.RetryAfter = p.Hint+1, !p.More || s.cfg.Mutant == MutantPromiseFirstPart, 0
 	a.Decided, a.MissingBodies = m.Commit, p.Lacking
@@ -287,7 +288,8 @@ func onPromise(s *Paxos, m *protocol.Message, p Part) {
 	s.tally()
 }
 
-// sendProgress lets the others wait while promises come in parts, so that nobody else stands meanwhile.
+// sendProgress tells the other voters that phase 1 is in progress while promises arrive in parts, so that no other
+// member stands for election.
 func sendProgress(s *Paxos) {
 	if s.role != protocol.Candidate || s.now < s.lead.heartbeatAt {
 		return
@@ -300,7 +302,7 @@ func sendProgress(s *Paxos) {
 	}
 }
 
-// addPromise takes in the entries of a promise, and reports whether they are all here.
+// addPromise adds the entries of a promise. It reports whether all of them are usable.
 func addPromise(s *Paxos, m *protocol.Message, p Part) bool {
 	undecided := 0
 	for i := range m.Entries {
@@ -329,7 +331,7 @@ func addPromise(s *Paxos, m *protocol.Message, p Part) bool {
 	return true
 }
 
-// tally ends phase 1 if a quorum has promised. What this member itself has accepted counts too.
+// tally ends phase 1 if a quorum has promised. This member's own votes count too.
 func (s *Paxos) tally() {
 	self := s.cfg.Self
 	if s.disk.Done < s.hard.state {

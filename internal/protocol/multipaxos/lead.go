@@ -10,11 +10,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// leading is the state of a member that proposes; zero on others, but for round.
+// leading is the state of a member that proposes. On others it is zero, but for round.
 type leading struct {
-	// peers are all others that get the log, sorted by id.
+	// peers are the other members to which the log is replicated, sorted by id.
 	peers []*paxos.Peer
-	// heartbeatAt is when the next heartbeat is due. beaten is how many slots were decided at the last one.
+	// heartbeatAt is when the next heartbeat is due. endAtHeartbeat is how many slots were decided at the last one.
 	heartbeatAt    time.Duration
 	endAtHeartbeat protocol.Index
 	// queue waits until something can be proposed, and has queued bytes. open is the bytes of what is
@@ -23,20 +23,20 @@ type leading struct {
 	queued, open int
 	// change is a membership change that waits until all that was proposed is decided; nil: none.
 	change *protocol.ProposeChange
-	// forced: the last leader handed over, and nobody need be faithful to it.
+	// forced: the last leader transferred leadership, so voters do not wait for it to time out.
 	forced bool
-	// frame is the last one that was built. Peers that are equally far get the same.
+	// frame is the last one that was built. Peers with the same next slot share it.
 	frame paxos.Frame
-	// round is the number of the latest confirmation of leadership that was asked for.
+	// round is the number of the latest confirmation of leadership.
 	round    uint64
 	reads    reads
 	transfer transferring
-	// relays are between this member and the others.
+	// relays are the groups of the peers, and their relays.
 	relays relay.Relays
 	pacing relay.Pacing
 }
 
-// becomeLeader: a quorum of those that were asked has promised.
+// becomeLeader starts leading: a quorum of those that were asked has promised.
 func (s *Paxos) becomeLeader(asked []*paxos.Request) {
 	s.role, s.leader, s.lead.forced = protocol.Leader, s.cfg.Self, false
 	s.lead.heartbeatAt, s.lead.endAtHeartbeat = s.now, s.log.Last()
@@ -51,8 +51,8 @@ func (s *Paxos) becomeLeader(asked []*paxos.Request) {
 	s.runLeaderTimers()
 }
 
-// trackPeers keeps the peers as the configuration says. Those that left it stay until they know that, or
-// for a while.
+// trackPeers updates the peers to the configuration. Members that left it stay peers until they know that, or for
+// an election timeout.
 func (s *Paxos) trackPeers() {
 	all := s.conf.All()
 	for _, p := range s.lead.peers {
@@ -79,7 +79,7 @@ func (s *Paxos) trackPeers() {
 	s.lead.groupPeers(s.relayGroups)
 }
 
-// removeDeparted stops sending to removed members that know that they are removed, or had time to learn it.
+// removeDeparted stops replicating to removed members that know that they are removed, or had time to learn it.
 func (s *Paxos) removeDeparted() {
 	s.lead.peers = slices.DeleteFunc(s.lead.peers, func(p *paxos.Peer) bool {
 		if p.Leaving == 0 || s.settled() < p.Leaving {
@@ -92,7 +92,7 @@ func (s *Paxos) removeDeparted() {
 	})
 }
 
-// runLeaderTimers is what a leader does from time to time.
+// runLeaderTimers sends heartbeats, and steps down without an active quorum.
 func (s *Paxos) runLeaderTimers() {
 	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.stalled() {
 		s.stepDown()
@@ -115,8 +115,8 @@ func (s *Paxos) runLeaderTimers() {
 	s.lead.endAtHeartbeat = s.log.Last()
 }
 
-// quorumHeard is the latest instant at which those had been heard of that this leader needs: a quorum for phase 2, and
-// one for phase 1 too while it asks for the promises of new voters.
+// quorumHeard is the latest instant by which a quorum that this leader needs was active: a quorum for phase 2, and
+// one for phase 1 too while it asks new voters for promises.
 func (s *Paxos) quorumHeard() time.Duration {
 	heard := func(id protocol.MemberID) uint64 {
 		if p := s.lead.peer(id); p != nil {
@@ -140,7 +140,7 @@ func (s *Paxos) heartbeat(p *paxos.Peer) {
 	}).Context = paxos.Stamp(s.now)
 }
 
-// onHeartbeat answers at once: what this member's disk has, and what its memory has.
+// onHeartbeat answers at once with what this member has on its disk and in memory.
 func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 	if p.Ballot < s.acc.Promised {
 		s.send(m.From, MsgRefused, Part{Ballot: s.acc.Promised})
@@ -170,7 +170,7 @@ func remembers(s *Paxos, p Part) bool {
 	if p.Ballot == s.acc.Promised {
 		return s.acc.Reach >= p.Slot
 	}
-	return s.log.Last() >= p.Slot && !p.Promised // it promised less than that
+	return s.log.Last() >= p.Slot && !p.Promised // it has promised less
 }
 
 func onAlive(s *Paxos, m *protocol.Message, p Part) {
@@ -205,7 +205,8 @@ func onAccepted(s *Paxos, m *protocol.Message, p Part) {
 	}
 }
 
-// recordAnswer notes what every acknowledgement tells, and returns the member that gave it.
+// recordAnswer records what every acknowledgement contains, and returns the peer that sent it; nil if it does not
+// count.
 func recordAnswer(s *Paxos, m *protocol.Message, p Part) *paxos.Peer {
 	peer := s.lead.peer(m.From)
 	if peer == nil || p.Ballot != s.ballot || s.role != protocol.Leader {
@@ -217,10 +218,10 @@ func recordAnswer(s *Paxos, m *protocol.Message, p Part) *paxos.Peer {
 	return peer
 }
 
-// progressed goes on after a peer acknowledged something.
+// progressed continues after a peer has acknowledged something.
 func progressed(s *Paxos, p *paxos.Peer) {
 	s.advance()
-	if s.role == protocol.Leader { // else that was the end of its membership
+	if s.role == protocol.Leader { // otherwise it was removed
 		replicateGroup(s, p)
 		sendLead(s, p)
 	}
@@ -247,7 +248,7 @@ func (s *Paxos) advance() {
 	s.startReads()
 }
 
-// accepted is up to where a member is known to have accepted, on its disk.
+// accepted is the last slot up to which a member is known to have accepted everything, on its disk.
 func (s *Paxos) accepted(id protocol.MemberID) uint64 {
 	if id == s.cfg.Self {
 		return uint64(s.stable())
@@ -258,7 +259,7 @@ func (s *Paxos) accepted(id protocol.MemberID) uint64 {
 	return 0
 }
 
-// fill proposes what there is, as far as it can be proposed now.
+// fill proposes what waits, as far as it can be proposed now.
 func (s *Paxos) fill() {
 	before := s.prop.End
 	for s.role == protocol.Leader && s.prop.Phase == paxos.Ready && !s.barrier() {
@@ -288,14 +289,14 @@ func (s *Paxos) fill() {
 	}
 }
 
-// barrier reports whether nothing can be proposed until a membership is decided: who decides in the slots
-// after it is not known before.
+// barrier reports whether nothing can be proposed until a configuration is decided: its voters decide the slots
+// after it.
 func (s *Paxos) barrier() bool {
 	v, ok := s.acc.Votes[s.prop.End]
 	return s.prop.End > s.log.Last() && ok && v.Entry.Kind == protocol.EntryConfig && s.cfg.Mutant != MutantChangeEarly
 }
 
-// next is what to propose in a free slot: a membership change once all before it is decided, and nothing
+// next returns what to propose in a free slot: a configuration once everything before it is decided, and nothing
 // until then.
 func (s *Paxos) next() (e protocol.Entry, ok bool) {
 	l := &s.lead
@@ -309,7 +310,7 @@ func (s *Paxos) next() (e protocol.Entry, ok bool) {
 	}
 	if len(l.queue) > 0 {
 		e = l.queue[0]
-		l.queue[0] = protocol.Entry{} // its memory
+		l.queue[0] = protocol.Entry{} // release its memory
 		l.queue = l.queue[1:]
 		l.queued -= e.Bytes()
 		return e, true
@@ -317,7 +318,7 @@ func (s *Paxos) next() (e protocol.Entry, ok bool) {
 	return paxos.Noop(), s.settled() < s.log.Last() && s.prop.End == s.log.Last()
 }
 
-// onProposeInput takes entries in on the member where they were proposed.
+// onProposeInput accepts or forwards entries on the member where they were proposed.
 func onProposeInput(s *Paxos, entries []protocol.Entry) {
 	if s.role != protocol.Leader && s.leader != 0 && !s.removed() {
 		for len(entries) > 0 {
@@ -344,8 +345,8 @@ func onProposeRefused(s *Paxos, _ *protocol.Message, p Part) {
 	}
 }
 
-// enqueue takes what it can, and refuses each of the others by its id. What is taken may be lost with the
-// leadership: its member proposes it again.
+// enqueue accepts what fits and refuses the rest, by id. An accepted proposal may be lost with the leadership: its
+// member proposes it again.
 func enqueue(s *Paxos, entries []protocol.Entry, refuse func(protocol.ProposalID, protocol.Reason)) {
 	for i := range entries {
 		e := &entries[i]
@@ -361,12 +362,12 @@ func enqueue(s *Paxos, entries []protocol.Entry, refuse func(protocol.ProposalID
 	s.advance()
 }
 
-// refusal says why this member does not take a proposal; ReasonNone if it does.
+// refusal is the reason for refusing a proposal; ReasonNone if it is accepted.
 func refusal(s *Paxos, e *protocol.Entry) protocol.Reason {
 	l := &s.lead
 	switch {
 	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
-		return protocol.ReasonInvalidChange // they have ways of their own
+		return protocol.ReasonInvalidChange // they are proposed otherwise
 	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		return protocol.ReasonTooLarge
 	case e.CheckProposal() != nil:

@@ -6,7 +6,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// onAccept is phase 2 at an acceptor. What the message has up to its commit index is decided.
+// onAccept is phase 2 at an acceptor. Entries up to the message's commit index are decided.
 func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	if proposerOf(m, p) == s.cfg.Self {
 		return
@@ -18,7 +18,7 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if i > 0 && e.Index != m.Entries[i-1].Index+1 || !slots.Readable(e) || e.Index > m.Commit && !s.acc.Whole(e) {
-			return // not what a leader sends
+			return // no leader sends this
 		}
 	}
 	promiseTo(s, proposerOf(m, p), p.Ballot)
@@ -31,7 +31,7 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 			}
 		case e.Index <= m.Commit:
 			if s.cfg.Mutant != MutantCommitLate {
-				learnCommit(s, e.Index-1) // a slow member accepted what is before it, and hears only now that it is decided
+				learnCommit(s, e.Index-1) // a slow member accepted the slots before it, and learns only now that they are decided
 			}
 			learnNext(s, e)
 		case e.Index <= s.log.Last()+mostAhead:
@@ -47,7 +47,7 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	}
 }
 
-// refuseAccept tells a proposer that a higher ballot was promised. The mutant accepts all the same.
+// refuseAccept answers that a higher ballot was promised. The mutant accepts nevertheless.
 func refuseAccept(s *Paxos, m *protocol.Message, p Part) {
 	if s.cfg.Mutant != MutantAcceptBelowPromise || len(m.Entries) == 0 {
 		s.send(proposerOf(m, p), MsgRefused, Part{Ballot: s.acc.Promised})
@@ -63,19 +63,19 @@ func refuseAccept(s *Paxos, m *protocol.Message, p Part) {
 	s.release(m.From, MsgAccepted, Part{Ballot: p.Ballot, Slot: m.Entries[len(m.Entries)-1].Index}).Context = m.Context
 }
 
-// mostAhead is how far after what is decided a slot may be in which anything is accepted. It is far more
-// than what is proposed ahead of decisions.
+// mostAhead limits how far after the last decided slot anything is accepted. It is far more than is proposed ahead
+// of decisions.
 const mostAhead = 1 << 20
 
-// acceptEntry accepts an entry, unless this member did that already.
+// acceptEntry accepts an entry unless this member has already accepted it.
 func acceptEntry(s *Paxos, e *protocol.Entry) {
 	if v, ok := s.acc.Votes[e.Index]; !ok || v.Ballot != s.acc.Promised {
 		s.vote(*e)
 	}
 }
 
-// acknowledge says how far this member has accepted, when that is durable. Frames that were taken in
-// together are acknowledged together.
+// acknowledge sends how far this member has accepted, when that is durable. Frames of one step are acknowledged
+// together.
 func acknowledge(s *Paxos, m *protocol.Message, p Part) {
 	said := Part{Ballot: p.Ballot, Slot: s.acc.Reach, Lacking: s.bodies.Missing, Promised: true}
 	if n := len(s.out.Release); n > 0 && s.cfg.Mutant != MutantAcceptedEarly {
@@ -89,8 +89,8 @@ func acknowledge(s *Paxos, m *protocol.Message, p Part) {
 	sendDurable(s, m.From, MsgAccepted, said, MutantAcceptedEarly).Context = m.Context
 }
 
-// learnCommit learns that the slots up to an index are decided, by the leader whose ballot is promised: as
-// far as this member has accepted there what that leader proposed.
+// learnCommit learns that the slots up to an index are decided, from the leader with the promised ballot, as far as
+// this member has accepted there what that leader proposed.
 func learnCommit(s *Paxos, commit protocol.Index) {
 	for next := s.log.Last() + 1; next <= commit; next++ {
 		v, ok := s.acc.Votes[next]
@@ -101,15 +101,15 @@ func learnCommit(s *Paxos, commit protocol.Index) {
 	}
 }
 
-// learnNext takes over what another member says is decided, if it is in the slot after the last.
+// learnNext appends an entry that another member reports as decided, if it is in the slot after the last.
 func learnNext(s *Paxos, e *protocol.Entry) {
 	if e.Index == s.log.Last()+1 && slots.Readable(e) && e.Applicable() {
 		s.appendDecided(*e)
 	}
 }
 
-// learnFrom is learnNext for entries that a member tells. It reports false if this member stops, because something else
-// is decided here.
+// learnFrom is learnNext for the entries of a Tell or a Promise. It reports false if this member stops, because
+// another value is decided here.
 func learnFrom(s *Paxos, from protocol.MemberID, e *protocol.Entry) bool {
 	if diverges(s, from, e) {
 		return false
@@ -118,7 +118,7 @@ func learnFrom(s *Paxos, from protocol.MemberID, e *protocol.Entry) bool {
 	return true
 }
 
-// diverges reports whether a member has decided something else than this one has. Then this member stops.
+// diverges reports whether another member has decided another value than this one. Then this member stops.
 func diverges(s *Paxos, from protocol.MemberID, e *protocol.Entry) bool {
 	err := s.log.Diverges(s.cfg.Instance, from, e)
 	if err != nil {
@@ -127,19 +127,19 @@ func diverges(s *Paxos, from protocol.MemberID, e *protocol.Entry) bool {
 	return err != nil
 }
 
-// appendDecided takes over what is decided in the slot after the last.
+// appendDecided appends the entry that is decided in the slot after the last.
 func (s *Paxos) appendDecided(e protocol.Entry) {
 	s.superseded(&e)
 	s.leaving = nil
 	voters := s.conf.Voters()
 	if e.Kind == protocol.EntryConfig {
 		s.leaving = s.conf.All()
-		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
+		s.conf, _ = protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
 	}
 	if e.BodySize > 0 && s.acc.Holds(&e) {
-		e.Form = protocol.FormWhole // also if who sent it could not read the body
+		e.Form = protocol.FormWhole // also if the sender could not read the body
 	}
-	// A vote under an older ballot would not say any more, after a crash, that this is what was decided.
+	// After a crash a vote under an older ballot would not show that this is what was decided.
 	s.hard.hurry = s.hard.hurry || !s.acc.HoldsUnderPromise(&e) || e.Kind == protocol.EntryConfig
 	if s.role == protocol.Leader && e.Index <= s.prop.End {
 		s.lead.open -= e.Bytes()
@@ -155,8 +155,8 @@ func (s *Paxos) appendDecided(e protocol.Entry) {
 	}
 }
 
-// superseded: a leader that learns that something else was decided in a slot in which it proposed gives way. Some others may
-// have accepted its value, and would take that as decided if it told them under its ballot up to where all is decided.
+// superseded makes a leader step down that learns that another value was decided in a slot in which it proposed.
+// Other members may have accepted its value, and would learn it as decided from the leader's next commit index.
 func (s *Paxos) superseded(e *protocol.Entry) {
 	if v, ok := s.acc.Votes[e.Index]; ok && s.role == protocol.Leader && v.Ballot == s.ballot && !paxos.Same(&v.Entry, e) {
 		s.stepDown()
@@ -175,7 +175,7 @@ func sendDecided(s *Paxos, to protocol.MemberID, after protocol.Index) {
 	}
 }
 
-// onTell learns, and asks for more as long as there is.
+// onTell appends decided entries, and asks for more as long as there are any.
 func onTell(s *Paxos, m *protocol.Message, _ Part) {
 	before := s.log.Last()
 	for i := range m.Entries {
@@ -188,7 +188,7 @@ func onTell(s *Paxos, m *protocol.Message, _ Part) {
 	}
 }
 
-// sendSnapshot asks for a snapshot for a member, unless one is under way.
+// sendSnapshot requests a snapshot for a member unless one is being sent.
 func (s *Paxos) sendSnapshot(to protocol.MemberID) {
 	if to != s.cfg.Self && !s.streaming[to] {
 		s.streaming[to] = true
@@ -196,7 +196,7 @@ func (s *Paxos) sendSnapshot(to protocol.MemberID) {
 	}
 }
 
-// snapshotSent: the member has it, or will be found to lack it at the next heartbeat.
+// snapshotSent continues after a snapshot. If the member did not get it, the next heartbeat finds that out.
 func snapshotSent(s *Paxos, in protocol.SnapshotSent) {
 	delete(s.streaming, in.To)
 	p := s.lead.peer(in.To)
@@ -210,14 +210,14 @@ func snapshotSent(s *Paxos, in protocol.SnapshotSent) {
 	}
 }
 
-// cannotBring reports whether nothing can be decided unless snapshots are sent: no quorum has all that this
-// leader's log begins after. If they cannot be sent either, because the state here is damaged, the others
-// find out without this member what was decided: they accepted it.
+// cannotBring reports whether nothing can be decided unless snapshots are sent: no quorum has everything that this
+// leader's log begins after. If snapshots cannot be sent either, because the state here is damaged, the others
+// recover without this member: they accepted what was decided.
 func cannotBring(s *Paxos) bool {
 	return s.role == protocol.Leader && protocol.Index(s.acceptors().Agreed(s.accepted)) < s.log.Base
 }
 
-// yieldLeadership lets another voter stand, any that answers.
+// yieldLeadership asks an active voter to stand for election, and steps down.
 func yieldLeadership(s *Paxos) {
 	var others []protocol.MemberID
 	for _, p := range s.lead.peers {
@@ -231,8 +231,7 @@ func yieldLeadership(s *Paxos) {
 	s.stepDown()
 }
 
-// snapshotReceived takes a snapshot that is ahead of what is known here to be decided. What was accepted
-// after it stays.
+// snapshotReceived installs a snapshot that is ahead of what is known here to be decided. Votes after it are kept.
 func snapshotReceived(s *Paxos, in protocol.SnapshotReceived) {
 	if in.Base.Index <= s.log.Last() {
 		return
@@ -241,7 +240,7 @@ func snapshotReceived(s *Paxos, in protocol.SnapshotReceived) {
 	base.Config = base.Config.Clone()
 	s.emitCommitted()
 	if s.role == protocol.Leader {
-		s.stepDown() // another one leads, or did
+		s.stepDown() // another member leads, or did
 	}
 	s.disk.Install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})

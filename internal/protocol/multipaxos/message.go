@@ -7,10 +7,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// The messages. In all of them Commit is up to where the sender knows all slots to be decided. Term is the
-// highest ballot that the sender knows.
+// The messages. In all of them Commit is the last slot up to which the sender knows everything to be decided. Term
+// is the highest ballot that the sender knows.
 const (
-	MsgProbe          = protocol.FirstOwnType + iota // would you promise? Slot: the last of which the sender has anything
+	MsgProbe          = protocol.FirstOwnType + iota // whether the receiver would promise. Slot: the last one that is decided or accepted at the sender
 	MsgProbed                                        // the answer, perhaps no
 	MsgPrepare                                       // phase 1: Ballot, for all slots from Slot on
 	MsgPromise                                       // Ballot: what the sender has of the slots from Slot to Hint; More: there are others
@@ -21,17 +21,17 @@ const (
 	MsgAlive                                         // the answer: as Accepted, of the disk; Hint: of the memory; Logged
 	MsgPropose                                       // entries for the leader
 	MsgProposeRefused                                // ID, Reason
-	MsgRead                                          // a read for the leader. Round: the sender's life
-	MsgReadAnswer                                    // Slot: the read point; or Reason
+	MsgRead                                          // a read for the leader. Round: the sender's incarnation
+	MsgReadAnswer                                    // Slot: the read index; or Reason
 	MsgLead                                          // stand for election at once
 	MsgAsk                                           // for the slots after Commit
 	MsgTell                                          // decided entries
-	MsgRelay                                         // as Accept, and pass it on to Members. Context: the last slot; 0: nobody answers
+	MsgRelay                                         // as Accept, to be forwarded to Members. Context: the last slot; 0: no answer
 	MsgRelayed                                       // as Accept, of the leader in Members, by a relay, which is answered. Context: as in Relay
 	MsgGathered                                      // Ballot, Held: what members of a group have accepted
 )
 
-// Codec is what members know of these messages.
+// Codec has the types of these messages and their encoding.
 var Codec = &protocol.Codec{
 	Types: []protocol.Traits{
 		{Name: "Probe", Way: protocol.Urgent}, {Name: "Probed", Way: protocol.Urgent},
@@ -46,8 +46,8 @@ var Codec = &protocol.Codec{
 	Decode: decode, Describe: describe, Claims: claims,
 }
 
-// Part is what these messages say beside the head that all protocols' messages have. Which fields mean
-// something depends on the type; unused ones are zero.
+// Part is what these messages have in addition to the head of all protocols' messages. Which fields mean something
+// depends on the type; unused ones are zero.
 type Part struct {
 	Ballot             paxos.Ballot
 	Slot, Hint, Logged protocol.Index
@@ -55,8 +55,8 @@ type Part struct {
 	// ProposeRefused: whose first command it is, and why not. ReadAnswer: why not.
 	ID       protocol.ProposalID
 	Reason   protocol.Reason
-	Force    bool // Prepare: the leader has handed over
-	More     bool // Promise: there are slots after Hint of which the sender has something. Heartbeat: the sender does not lead yet
+	Force    bool // Prepare: the leader transfers leadership
+	More     bool // Promise: the sender has votes or decisions after Hint. Heartbeat: the sender does not lead yet
 	Lacking  bool // Promise, Accepted, Alive: bodies of decided entries are missing here
 	Promised bool // Heartbeat: the receiver has promised the ballot. Accepted, Alive: the sender has, on its disk
 	// Ballots are those of the entries after Commit, in a Promise.
@@ -126,7 +126,7 @@ func mostOf(t protocol.MessageType) int {
 	return 0
 }
 
-// describe says for a person what is in a message.
+// describe returns the contents of a message for logs and scripts.
 func describe(m *protocol.Message) string {
 	p := partOf(m)
 	var s slots.Words
@@ -145,7 +145,7 @@ func describe(m *protocol.Message) string {
 	return s.String()
 }
 
-// claims says for judges what must be so if a member sends a message.
+// claims returns what must hold if a member sends a message, for the simulator's judges.
 func claims(m *protocol.Message) (c protocol.Claims) {
 	switch p := partOf(m); m.Type {
 	case MsgPrepare, MsgAccept:

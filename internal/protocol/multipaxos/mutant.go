@@ -53,7 +53,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantCommitLate, Does: "a member drops decided entries if it hears with them that what it accepted before is decided"},
 }
 
-// scripted are mutants that need a certain order of events, which chance hardly finds. A script plays it.
+// scripted are mutants that need a certain order of events, which random runs hardly find. A script plays it.
 var scripted = [...]protocol.MutantInfo{
 	{Name: MutantChangeUnasked, Does: "a leader proposes to other voters without asking them for promises first"},
 }

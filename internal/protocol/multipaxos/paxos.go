@@ -14,38 +14,38 @@ import (
 // Paxos is one instance of multi-Paxos on one member. See protocol.Core for how to use it.
 type Paxos struct {
 	cfg protocol.Settings
-	// quorums are those of the two phases. They fit the voters of every configuration that is in force.
+	// quorums are those of the two phases. They fit the voters of every active configuration.
 	quorums quorum.System
 	// relayGroups is into how many groups this member puts the others; 0: it sends to all.
 	relayGroups int
 
-	// now and out belong to the step under way.
+	// now and out belong to the current step.
 	now time.Duration
 	out *protocol.Effects
 
 	started bool
 	chance  slots.Chance
-	// incarnation is drawn at the first tick; 0 before. It marks the questions of this life of the member.
+	// incarnation is random, drawn at the first tick; 0 before. It marks the questions of this incarnation of the
+	// member.
 	incarnation uint64
 
 	log  slots.Log
 	disk slots.Disk
 	hard hard
-	// conf is in force in the slots after the log's last. leaving are the members of the one before, while
-	// the log ends with conf.
+	// conf is active in the slots after the log's last. leaving are the members of the previous one, while the log
+	// ends with conf.
 	conf    protocol.Config
 	leaving []protocol.MemberID
-	// committed is how far Effects.Commit went; equal to settled() between steps.
+	// committed is the last index of Effects.Commit; equal to settled() between steps.
 	committed protocol.Index
 
 	acc    paxos.Acceptor
 	bodies slots.Bodies
-	// ballot is what the acceptor promised, perhaps to this member itself. One of its own is durable before
-	// it is used.
+	// ballot is the promised ballot, perhaps this member's own, which is durable before it is used.
 	ballot paxos.Ballot
 
 	role     protocol.Role
-	leader   protocol.MemberID // who proposes, as far as is known; 0: nobody
+	leader   protocol.MemberID // the proposer, as far as is known; 0: none
 	election election
 
 	prop paxos.Proposer
@@ -54,8 +54,8 @@ type Paxos struct {
 	gather relay.Gathering
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
-	// stopped: this member accepted or promised more than it holds, or has decided something else than another one. It
-	// does nothing any more.
+	// stopped: this member accepted or promised more than it has, or has decided another value than another member.
+	// It handles no further input.
 	stopped bool
 }
 
@@ -151,7 +151,7 @@ func (s *Paxos) handle(in protocol.Input) {
 	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
 		s.bodies = slots.BodiesOf(in)
 	}
-	// Instances of a woven log have more inputs of their own, which mean nothing here.
+	// Instances of a merged log have more inputs, which mean nothing here.
 }
 
 var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Part){
@@ -175,19 +175,19 @@ func receive(s *Paxos, m *protocol.Message) {
 	}
 }
 
-// make is a message with its head.
+// make returns a message with its head.
 func (s *Paxos) make(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	return &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot), Commit: s.log.Last(), Part: &p}
 }
 
-// send lets a message leave now.
+// send sends a message now.
 func (s *Paxos) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	m := s.make(to, t, p)
 	s.out.Send = append(s.out.Send, m)
 	return m
 }
 
-// release lets a message leave when everything written so far is durable.
+// release sends a message when everything written so far is durable.
 func (s *Paxos) release(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	m := s.make(to, t, p)
 	s.out.Seq = s.disk.Touch()
@@ -195,7 +195,7 @@ func (s *Paxos) release(to protocol.MemberID, t protocol.MessageType, p Part) *p
 	return m
 }
 
-// refuse refuses a question if somebody waits for the answer.
+// refuse refuses a question if its asker waits for an answer.
 func (s *Paxos) refuse(context uint64, reason protocol.Reason) {
 	if context != 0 {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: s.leader})
@@ -208,7 +208,7 @@ func onTick(s *Paxos, random uint64) {
 	s.chance.Draw()
 	if s.incarnation == 0 {
 		s.incarnation = s.chance.Draw() | 1
-		s.resetElectionTimer() // the first deadline was drawn without chance
+		s.resetElectionTimer() // the first deadline was not random
 	}
 }
 
@@ -229,7 +229,7 @@ func (s *Paxos) runTimers() {
 	}
 }
 
-// settled is up to where the log is handed over as committed.
+// settled is the last index that may be handed over as committed.
 func (s *Paxos) settled() protocol.Index {
 	if s.cfg.Mutant == MutantSettleAtOnce {
 		return s.log.Last()
@@ -237,16 +237,17 @@ func (s *Paxos) settled() protocol.Index {
 	return s.log.Settled()
 }
 
-// emitCommitted hands over what is newly settled.
+// emitCommitted hands over the entries that are newly settled.
 func (s *Paxos) emitCommitted() {
 	for ; s.committed < s.settled(); s.committed++ {
 		s.out.Commit = append(s.out.Commit, s.log.At(s.committed+1))
 	}
 }
 
-// The quorums of the two phases under the configuration in force. Every one of phase 1 meets every one of phase 2.
+// The quorums of the two phases under the active configuration. Every quorum of phase 1 intersects every quorum of
+// phase 2.
 
-// preparers are those that promise, in phase 1.
+// preparers are the quorums of phase 1.
 func (s *Paxos) preparers() quorum.Set {
 	if s.cfg.Mutant == MutantElectTooFew {
 		return s.acceptors()
@@ -254,7 +255,7 @@ func (s *Paxos) preparers() quorum.Set {
 	return s.quorums.Elects(quorum.Of(&s.conf))
 }
 
-// acceptors are those that accept, in phase 2.
+// acceptors are the quorums of phase 2.
 func (s *Paxos) acceptors() quorum.Set { return s.quorums.Decides(quorum.Of(&s.conf)) }
 
 // Leads is the ballot under which this member leads; 0: it does not.

@@ -5,23 +5,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A read point is how much the leader knew to be decided at a moment when nobody else can have decided
-// more. A quorum of phase 2 says that it has promised nobody a higher ballot: who decides anything under a
-// higher one has a promise of one of them. Reads wait while one confirmation is under way; the next one
-// confirms them all. Other members forward reads and keep no state: who asked repeats a read that was lost.
+// A read index is the leader's last decided slot at a moment when no other member can have decided more. A quorum
+// of phase 2 confirms that it has promised no higher ballot: a proposer under a higher ballot has a promise of one
+// of them. Reads wait while a confirmation is in progress; the next one confirms them all. Other members forward
+// reads and keep no state: the asker repeats a read that was lost.
 
-// pendingRead is one read that waits at the leader.
+// pendingRead is a read that waits at the leader.
 type pendingRead struct {
 	context     uint64
 	from        protocol.MemberID // Self: asked here
-	incarnation uint64            // the asking member's, repeated to it
+	incarnation uint64            // the asking member's, returned to it
 }
 
 type reads struct {
-	// waiting are to be part of the next confirmation.
+	// waiting are part of the next confirmation.
 	waiting []pendingRead
-	// asked are part of the confirmation under way: they are served at index when a quorum has confirmed
-	// round. Empty if none is under way.
+	// asked are part of the confirmation in progress: they are served at index when a quorum has confirmed round.
+	// Empty if there is none.
 	asked []pendingRead
 	round uint64
 	index protocol.Index
@@ -49,7 +49,7 @@ func onRead(s *Paxos, m *protocol.Message, p Part) {
 	addQuery(s, q)
 }
 
-// onReadAnswer passes the leader's answer on, unless an earlier life of this member asked.
+// onReadAnswer delivers the leader's answer, unless an earlier incarnation of this member asked.
 func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
 	switch {
 	case p.Round != s.incarnation:
@@ -60,7 +60,7 @@ func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
 	}
 }
 
-// addQuery takes a read in at the leader.
+// addQuery adds a read at the leader.
 func addQuery(s *Paxos, q pendingRead) {
 	rd := &s.lead.reads
 	switch {
@@ -74,12 +74,12 @@ func addQuery(s *Paxos, q pendingRead) {
 	}
 }
 
-// current reports whether the leader knows all that was decided before it led.
+// current reports whether the leader knows everything that was decided before it led.
 func (s *Paxos) current() bool {
 	return s.prop.Phase == paxos.Ready && (s.log.Last() >= s.prop.Floor || s.cfg.Mutant == MutantReadBelowFloor)
 }
 
-// startReads asks a quorum whether it promised anybody else, for all reads that wait.
+// startReads asks a quorum to confirm leadership, for all waiting reads.
 func (s *Paxos) startReads() {
 	rd := &s.lead.reads
 	if len(rd.waiting) == 0 || len(rd.asked) > 0 || !s.current() {
@@ -93,11 +93,10 @@ func (s *Paxos) startReads() {
 			s.heartbeat(p)
 		}
 	}
-	s.confirmReads() // enough if nobody else votes
+	s.confirmReads() // enough for the only voter
 }
 
-// confirmReads serves the reads under way if a quorum has confirmed their round, and if what they are to
-// see can be handed over.
+// confirmReads serves the reads in progress if a quorum has confirmed their round.
 func (s *Paxos) confirmReads() {
 	rd := &s.lead.reads
 	for len(rd.asked) > 0 && s.confirmed() >= rd.round && s.prop.Phase == paxos.Ready {
@@ -137,7 +136,7 @@ func (s *Paxos) failRead(q pendingRead, reason protocol.Reason) {
 	s.send(q.from, MsgReadAnswer, Part{Round: q.incarnation, Reason: reason}).Context = q.context
 }
 
-// failReads refuses all reads that wait.
+// failReads refuses all waiting reads.
 func (s *Paxos) failReads(reason protocol.Reason) {
 	rd := &s.lead.reads
 	for _, q := range append(rd.asked, rd.waiting...) {

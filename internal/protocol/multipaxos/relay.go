@@ -11,7 +11,7 @@ import (
 
 // Relays in multi-Paxos. Package relay has the rules.
 
-// groupPeers makes the groups anew from the peers that are members.
+// groupPeers builds the groups from the peers that are members.
 func (l *leading) groupPeers(groups int) {
 	var ids []protocol.MemberID
 	for _, p := range l.peers {
@@ -22,14 +22,14 @@ func (l *leading) groupPeers(groups int) {
 	l.relays.Split(ids, groups)
 }
 
-// bundle puts what the step sends to several members of a group into one message to a relay.
+// bundle replaces the step's equal messages to members of a group by one message to a relay.
 func (s *Paxos) bundle(sent, released int) {
 	r := &s.lead.relays
 	s.out.Send = r.Bundle(s.out.Send, sent, s.now, grouper{s})
 	s.out.Release = r.Bundle(s.out.Release, released, s.now, grouper{s})
 }
 
-// grouper puts messages of multi-Paxos together.
+// grouper tells package relay which messages of multi-Paxos are equal.
 type grouper struct{ s *Paxos }
 
 func (r grouper) Equal(a, b *protocol.Message) bool {
@@ -55,7 +55,7 @@ func (r grouper) Wrap(via protocol.MemberID, among []*protocol.Message) *protoco
 	return &m
 }
 
-// proposerOf is the member that proposes what a message brings.
+// proposerOf is the member that proposed the entries of a message.
 func proposerOf(m *protocol.Message, p Part) protocol.MemberID {
 	if m.Type == MsgRelayed && len(p.Members) == 1 {
 		return p.Members[0]
@@ -63,7 +63,7 @@ func proposerOf(m *protocol.Message, p Part) protocol.MemberID {
 	return m.From
 }
 
-// forward passes on what a proposer sent, which this member has accepted itself.
+// forward sends a proposer's message, which this member has accepted itself, to the others of the group.
 func forward(s *Paxos, m *protocol.Message, p Part) {
 	part := Part{Ballot: p.Ballot, Members: []protocol.MemberID{m.From}}
 	members := make([]protocol.MemberID, 0, len(p.Members)+1)
@@ -90,14 +90,15 @@ func forward(s *Paxos, m *protocol.Message, p Part) {
 // patience is how long a relay waits for the members of its group.
 func patience(s *Paxos) time.Duration { return s.cfg.Heartbeat / 2 }
 
-// recordOwn takes in what this member itself accepted, as far as that is durable, and tells the proposer if it is time.
+// recordOwn records what this member itself accepted, as far as that is durable, and reports to the proposer if
+// that is due.
 func recordOwn(s *Paxos) {
 	g, upto := &s.gather, s.stable()
 	if g.Proposer == 0 {
 		return
 	}
 	if g.Ballot != s.acc.Promised {
-		*g = relay.Gathering{} // another one proposes
+		*g = relay.Gathering{} // another member proposes
 		return
 	}
 	if !g.Awaits(s.cfg.Self) {
@@ -111,7 +112,7 @@ func recordOwn(s *Paxos) {
 	s.reportGathered()
 }
 
-// reportGathered tells the proposer what was gathered for it.
+// reportGathered sends the proposer what was gathered for it, if that is due.
 func (s *Paxos) reportGathered() {
 	g := &s.gather
 	if g.Proposer != 0 && g.Ballot == s.acc.Promised && g.Due(s.now) {
@@ -119,7 +120,7 @@ func (s *Paxos) reportGathered() {
 	}
 }
 
-// gatherAnswer reports whether an answer is one that this member gathers for somebody else.
+// gatherAnswer records an answer that this member gathers for a proposer. It reports false for any other answer.
 func gatherAnswer(s *Paxos, m *protocol.Message, p Part) bool {
 	g := &s.gather
 	if g.Proposer == 0 || g.Ballot != p.Ballot || !g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot, MissingBodies: p.Lacking}, protocol.Index(m.Context), s.now, patience(s)) {
@@ -129,8 +130,8 @@ func gatherAnswer(s *Paxos, m *protocol.Message, p Part) bool {
 	return true
 }
 
-// onGathered takes in what a relay tells of its group. Each member counts once, however often it is listed: what it
-// holds replaces what it held.
+// onGathered handles a relay's report. Each member counts once, however often it is listed: what it has replaces
+// what it had.
 func onGathered(s *Paxos, m *protocol.Message, p Part) {
 	if p.Ballot != s.ballot || s.role != protocol.Leader {
 		return
@@ -143,7 +144,7 @@ func onGathered(s *Paxos, m *protocol.Message, p Part) {
 			continue
 		}
 		if h.ID == m.From {
-			peer.MarkHeard(s.now) // of the others this says nothing: it may be old
+			peer.MarkHeard(s.now) // it shows nothing of the others: their part may be old
 		}
 		peer.Promised = true
 		peer.Acknowledge(h.MissingBodies, h.Upto, s.prop.End)
@@ -159,7 +160,8 @@ func onGathered(s *Paxos, m *protocol.Message, p Part) {
 	}
 }
 
-// waitsForGroup reports whether a peer is sent nothing new until the others of its group have room too.
+// waitsForGroup reports whether a peer is sent nothing new until the others of its group have space in their
+// windows.
 func (s *Paxos) waitsForGroup(p *paxos.Peer) bool {
 	l := &s.lead
 	return l.pacing.Hold(l.relays.Group(p.ID), p, l.peers, s.now, s.cfg.Heartbeat, func(q *paxos.Peer) bool {
@@ -167,7 +169,7 @@ func (s *Paxos) waitsForGroup(p *paxos.Peer) bool {
 	})
 }
 
-// replicateGroup sends a peer what it lacks, and the others of its group, which may have waited for it.
+// replicateGroup replicates to a peer and to the others of its group, which may have waited for it.
 func replicateGroup(s *Paxos, p *paxos.Peer) {
 	g := s.lead.relays.Group(p.ID)
 	s.replicate(p)
@@ -178,7 +180,7 @@ func replicateGroup(s *Paxos, p *paxos.Peer) {
 	}
 }
 
-// markStranded takes notice of a member that nothing reaches: what it was to pass on is lost too.
+// markStranded handles an unreachable member: frames that it was to forward are lost too.
 func markStranded(s *Paxos, via protocol.MemberID) {
 	for _, p := range s.lead.peers {
 		if p.Uses(via) {

@@ -28,7 +28,7 @@ func (s *Paxos) depth(p *paxos.Peer) int {
 	return s.lead.relays.Depth(p, p.Depth())
 }
 
-// replicate sends a peer what it lacks, as far as its window allows, and else what is decided.
+// replicate sends a peer missing entries, as far as its window allows, and otherwise the commit index.
 func (s *Paxos) replicate(p *paxos.Peer) {
 	for !p.Lost && !s.streaming[p.ID] {
 		if p.Next <= s.log.Base {
@@ -54,7 +54,7 @@ func (s *Paxos) replicate(p *paxos.Peer) {
 	}
 }
 
-// frameAfter is the frame with the entries after a slot, of those up to an end.
+// frameAfter returns the entries after a slot, up to an end, as one frame.
 func (s *Paxos) frameAfter(after, end protocol.Index) paxos.Frame {
 	if f := &s.lead.frame; f.After == after && f.End == end && f.Entries != nil {
 		return *f
@@ -78,7 +78,7 @@ func (s *Paxos) frameAfter(after, end protocol.Index) paxos.Frame {
 	return f
 }
 
-// sendAccept sends entries, or only what is decided, which is not answered.
+// sendAccept sends entries, or only the commit index, which is not acknowledged.
 func (s *Paxos) sendAccept(p *paxos.Peer, entries []protocol.Entry) {
 	p.CommitSent = s.log.Last()
 	send := s.send
@@ -98,7 +98,7 @@ func unreachable(s *Paxos, id protocol.MemberID) {
 	markStranded(s, id)
 }
 
-// unsendable asks for a snapshot in place of entries that are in the log and cannot be read.
+// unsendable requests a snapshot in place of entries of the log that cannot be read.
 func unsendable(s *Paxos, in protocol.Unsendable) {
 	if p := s.lead.peer(in.Member); s.role != protocol.Leader || p == nil || p.Match < in.Index {
 		s.sendSnapshot(in.Member)

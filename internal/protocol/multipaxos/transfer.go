@@ -7,12 +7,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// transferring is a transfer of leadership under way. Nothing is proposed meanwhile.
+// transferring is a transfer of leadership in progress. Nothing is proposed meanwhile.
 type transferring struct {
-	// to is the member that should lead, 0 if no transfer is under way; until is when it is given up.
+	// to is the member that should lead, 0 if there is no transfer; until is when the transfer is aborted.
 	to    protocol.MemberID
 	until time.Duration
-	// retryAt is when the member is told once more to stand; 0: it was not told.
+	// retryAt is when the member is asked again to stand; 0: it was not asked.
 	retryAt time.Duration
 }
 
@@ -51,7 +51,7 @@ func (s *Paxos) votes(id protocol.MemberID) bool {
 	return m != nil && !m.Learner
 }
 
-// mostAdvanced is the active voter that has most; nil if there is none.
+// mostAdvanced is the active voter with the highest acknowledged slot; nil if there is none.
 func (s *Paxos) mostAdvanced() (best *paxos.Peer) {
 	for _, p := range s.lead.peers {
 		if s.votes(p.ID) && s.active(p) && (best == nil || p.Match > best.Match) {
@@ -61,8 +61,8 @@ func (s *Paxos) mostAdvanced() (best *paxos.Peer) {
 	return best
 }
 
-// sendLead tells the next leader to stand, once it has all that is proposed, and nothing waits. It is told
-// again if it goes on to answer.
+// sendLead asks the next leader to stand once it has everything that is proposed and nothing waits. It is asked
+// again if it does not.
 func sendLead(s *Paxos, p *paxos.Peer) {
 	h := &s.lead.transfer
 	if p.ID != h.to || p.Match < s.prop.End || len(s.lead.queue) > 0 || s.now < h.retryAt {

@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Wrote reports whether multi-Paxos may have written a record. Everything that it writes has the ballot of
-// a member, and votes are for nobody.
+// Wrote reports whether multi-Paxos may have written a record. Everything that it writes has the ballot of a
+// member, and it stores no votes for candidates.
 func Wrote(r *protocol.Record) bool {
 	switch r.Kind {
 	case protocol.RecordState:
@@ -25,5 +25,5 @@ func Wrote(r *protocol.Record) bool {
 	return true
 }
 
-// taken reports whether some member may have taken a ballot for its own: see [Ballot.After].
+// taken reports whether some member may have taken a ballot as its own: see [Ballot.After].
 func taken(b paxos.Ballot) bool { return b.Number() > 0 }

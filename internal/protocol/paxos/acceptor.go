@@ -8,28 +8,29 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Vote is what an acceptor has accepted in a slot.
+// Vote is an entry that an acceptor has accepted in a slot, and the ballot.
 type Vote struct {
 	Ballot Ballot
 	Entry  protocol.Entry
 }
 
-// Acceptor is what a member promised and accepted in a segment. All of it is on disk before anybody
-// hears of it: the promise in a cell of its own, and each vote in the cell of its slot.
+// Acceptor is what a member promised and accepted in a segment. All of it is on disk before it is sent: the promise
+// in a cell of its own, and each vote in the cell of its slot.
 type Acceptor struct {
 	seg Segment
-	// Promised: nothing is accepted, and nobody is promised anything, under a lower ballot. It never falls.
+	// Promised is the highest promised ballot: nothing is accepted or promised under a lower one. It never falls.
 	Promised Ballot
-	// Votes are those in slots that are not known to be decided, and perhaps in some that are: until the
-	// disk is told that these are decided, their cells are what it has of them. top is at least the last
-	// of these slots; 0: there was never one. The ballot of a vote is never above promised.
+	// Votes are those in slots that are not known to be decided, and perhaps in some that are: until the disk is
+	// told that these are decided, their cells are all that it has of them. Top is at least the last of these slots;
+	// 0: there was never one. The ballot of a vote is never above Promised.
 	Votes map[protocol.Index]Vote
 	Top   protocol.Index
-	// Ahead are slots that are known to be decided although slots of the segment before them are not.
+	// Ahead are decided slots after undecided slots of the segment.
 	Ahead map[protocol.Index]bool
-	// Reach: up to here every slot of the segment is known to be decided, or has a vote under promised.
+	// Reach is the last slot up to which every slot of the segment is known to be decided, or has a vote under
+	// Promised.
 	Reach protocol.Index
-	// Started: the segment's leader may have proposed under ballot 0, in this life or in an earlier one.
+	// Started: the segment's leader may have proposed under ballot 0, in this incarnation or in an earlier one.
 	Started bool
 	// Older: votes under older ballots count too (a mutant of multi-Paxos).
 	Older bool
@@ -39,13 +40,13 @@ func NewAcceptor(seg Segment, decided protocol.Index) Acceptor {
 	return Acceptor{seg: seg, Votes: map[protocol.Index]Vote{}, Reach: decided}
 }
 
-// Promise raises what is promised. decided is up to where all slots are known to be decided.
+// Promise raises the promised ballot. decided is the last slot up to which everything is known to be decided.
 func (a *Acceptor) Promise(b Ballot, decided protocol.Index) {
 	a.Promised, a.Reach = b, decided
 	a.Extend(decided)
 }
 
-// Accept notes a vote under what is promised, and returns it.
+// Accept adds a vote under the promised ballot, and returns it.
 func (a *Acceptor) Accept(e *protocol.Entry, decided protocol.Index) Vote {
 	v := Vote{a.Promised, *e}
 	a.Votes[e.Index] = v
@@ -54,7 +55,7 @@ func (a *Acceptor) Accept(e *protocol.Entry, decided protocol.Index) Vote {
 	return v
 }
 
-// Extend moves reach on.
+// Extend advances Reach.
 func (a *Acceptor) Extend(decided protocol.Index) {
 	a.Reach = max(a.Reach, decided)
 	for next := a.seg.After(a.Reach); ; next = a.seg.After(next) {
@@ -66,13 +67,13 @@ func (a *Acceptor) Extend(decided protocol.Index) {
 	}
 }
 
-// Holds reports whether the disk has the body of an entry, because a vote brought it.
+// Holds reports whether the disk has the body of an entry, because it is stored with a vote.
 func (a *Acceptor) Holds(e *protocol.Entry) bool {
 	v, ok := a.Votes[e.Index]
 	return ok && v.Entry.Term == e.Term && v.Entry.ID == e.ID
 }
 
-// HoldsUnderPromise reports whether there is a vote for an entry under what is promised.
+// HoldsUnderPromise reports whether there is a vote for an entry under the promised ballot.
 func (a *Acceptor) HoldsUnderPromise(e *protocol.Entry) bool {
 	return a.Holds(e) && a.Votes[e.Index].Ballot == a.Promised
 }
@@ -90,7 +91,7 @@ func (a *Acceptor) Unstored(e protocol.Entry) protocol.Entry {
 	return e
 }
 
-// EncodePromise returns the bytes of the promise's cell: the ballot, and whether the segment was started if it was.
+// EncodePromise returns the cell of the promise: the ballot, and whether the segment was started.
 func (a *Acceptor) EncodePromise() protocol.Cell {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(a.Promised))
 	if a.Started {
@@ -99,8 +100,7 @@ func (a *Acceptor) EncodePromise() protocol.Cell {
 	return protocol.Cell{Number: a.seg.PromiseCell(), Data: b}
 }
 
-// Cell returns the cell of a vote: the ballot, and the entry as its head and payload. A body lies beside
-// it.
+// Cell returns the cell of a vote: the ballot, and the entry as its head and payload. A body is stored next to it.
 func (v *Vote) Cell() protocol.Cell {
 	b := make([]byte, 0, 8+protocol.HeadSize+len(v.Entry.Payload))
 	b = binary.LittleEndian.AppendUint64(b, uint64(v.Ballot))
@@ -112,7 +112,7 @@ func corruptCell(c *protocol.Cell, detail string) error {
 	return &protocol.CorruptError{What: "cell", Detail: fmt.Sprintf("%d: %s", c.Number, detail)}
 }
 
-// DecodeVote reads what cell wrote.
+// DecodeVote decodes what Cell encodes. The error is a [*protocol.CorruptError].
 func DecodeVote(c protocol.Cell) (v Vote, err error) {
 	b := bytes.Clone(c.Data)
 	if len(b) < 8 {
@@ -140,8 +140,8 @@ func Accepted(c protocol.Cell) (protocol.Entry, bool) {
 	return v.Entry, err == nil
 }
 
-// Load takes an acceptor's cells from the disk. It returns the slots of those that are out of date:
-// these slots are decided, and the cells were about to be dropped.
+// Load adds an acceptor's cells from the disk. It returns the slots of stale cells, which are decided: their cells
+// were about to be dropped. The error is a [*protocol.CorruptError].
 func (a *Acceptor) Load(cells []protocol.Cell, decided protocol.Index) (stale []protocol.Index, err error) {
 	promised := Ballot(0)
 	for _, c := range cells {

@@ -24,26 +24,26 @@ type Proposer struct {
 	Seg    Segment
 	Phase  Phase
 	Ballot Ballot
-	// Requests are those that are asked for a promise.
+	// Requests are the acceptors that are asked for a promise.
 	Requests []*Request
-	// found are the votes that promises told of, in slots for which nothing is proposed yet: of each slot
-	// the one with the highest ballot. floor: in slots after it nothing can be decided under a lower ballot.
+	// found are the reported votes in slots for which nothing is proposed yet: of each slot the one with the highest
+	// ballot. Floor: in slots after it nothing can be decided under a lower ballot.
 	found map[protocol.Index]Vote
 	Floor protocol.Index
 	// End: in all slots up to here something is decided or proposed under the ballot.
 	End protocol.Index
 }
 
-// Request is an acceptor that is asked for a promise. It answers in parts.
+// Request is a request to one acceptor for a promise, which is answered in parts.
 type Request struct {
 	ID protocol.MemberID
-	// Next is the first slot that it has not told of; done: it has told of all.
+	// Next is the first slot that it has not reported; Done: it has reported everything.
 	Next protocol.Index
 	Done bool
-	// Decided is how many slots it knows to be decided; lacking: it misses bodies of these.
+	// Decided is how many slots it knows to be decided; MissingBodies: it is missing bodies of these.
 	Decided       protocol.Index
 	MissingBodies bool
-	// RetryAt is when to ask once more, and pause how long after the last time that is.
+	// RetryAt is when to ask again, and RetryAfter the pause before that.
 	RetryAt, RetryAfter time.Duration
 }
 
@@ -55,7 +55,7 @@ func (p *Proposer) Begin(b Ballot, decided protocol.Index) {
 	}
 }
 
-// Request adds an acceptor to those that are asked, and returns it.
+// Request adds an acceptor to those that are asked, and returns its request.
 func (p *Proposer) Request(id protocol.MemberID, decided protocol.Index) *Request {
 	i := slices.IndexFunc(p.Requests, func(a *Request) bool { return a.ID == id })
 	if i < 0 {
@@ -63,11 +63,11 @@ func (p *Proposer) Request(id protocol.MemberID, decided protocol.Index) *Reques
 		p.Requests = append(p.Requests, &Request{ID: id, Next: p.Seg.After(decided)})
 	}
 	a := p.Requests[i]
-	a.Next = max(a.Next, p.Seg.After(decided)) // others told of what is decided meanwhile
+	a.Next = max(a.Next, p.Seg.After(decided)) // decided meanwhile
 	return a
 }
 
-// AddVote takes in what an acceptor has accepted. anyway: whatever was found before (a mutant of multi-Paxos).
+// AddVote adds a vote that an acceptor has reported. anyway: it replaces any other (a mutant of multi-Paxos).
 func (p *Proposer) AddVote(v Vote, anyway bool) {
 	i := v.Entry.Index
 	if old, ok := p.found[i]; i > p.End && (!ok || anyway || old.Ballot < v.Ballot) {
@@ -76,7 +76,7 @@ func (p *Proposer) AddVote(v Vote, anyway bool) {
 	p.Floor = max(p.Floor, i)
 }
 
-// Promised reports whether a quorum for phase 1 has told of all that it has accepted. self is this member
+// Promised reports whether a quorum for phase 1 has reported everything that it has accepted. self is this member
 // if its own promise is durable, else 0.
 func (p *Proposer) Promised(set quorum.Set, self protocol.MemberID) bool {
 	return p.Phase == Preparing && set.Vote(func(id protocol.MemberID) quorum.Answer {
@@ -90,22 +90,21 @@ func (p *Proposer) Promised(set quorum.Set, self protocol.MemberID) bool {
 // BecomeReady ends phase 1.
 func (p *Proposer) BecomeReady() { p.Phase, p.Requests = Ready, nil }
 
-// NextSlot is the slot for which something is to be proposed next. bound: what that is is not this
-// proposer's choice, because the slot may be decided already. Then it is v, or a no-op if nobody told of
-// a vote.
+// NextSlot is the next slot to propose in. bound: the slot may be decided already, so the value is not free: it is
+// v, or a no-op if no acceptor reported a vote.
 func (p *Proposer) NextSlot() (slot protocol.Index, v Vote, bound, found bool) {
 	slot = p.Seg.After(p.End)
 	v, found = p.found[slot]
 	return slot, v, slot <= p.Floor, found
 }
 
-// MarkProposed notes that something was proposed in the next slot.
+// MarkProposed records that a value was proposed in the next slot.
 func (p *Proposer) MarkProposed() {
 	p.End = p.Seg.After(p.End)
 	delete(p.found, p.End)
 }
 
-// Forget drops what is known of decided slots.
+// Forget drops decided slots.
 func (p *Proposer) Forget(decided protocol.Index) {
 	for p.End < decided {
 		p.MarkProposed()

@@ -6,12 +6,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Segment is a set of slots that have ballots of their own: those of a leader in an epoch, or all slots, of which
-// multi-Paxos has one segment.
+// Segment is a set of slots with ballots of its own: those of a leader in an epoch, or all slots.
 type Segment struct {
 	// Share says which slots belong to it; nil: all slots do.
 	Share Share
-	// First and last are its first and its last slot.
+	// First and Last are its first and last slots.
 	First, Last protocol.Index
 }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What a relay keeps of what it passed on: who was sent it, and what each of them accepted, as it said last. Of the
-// entries it keeps nothing. What a member says replaces what it said before, so an answer that comes twice does no
-// harm, nor does a list of answers.
+// What a relay keeps of the messages that it forwarded: their receivers, and what each of them accepted, as it last
+// reported. It keeps no entries. A report replaces the member's earlier one, so an answer that arrives twice does
+// no harm, nor does a list of answers.
 
-// Held is what a member holds, on its disk: it accepted all up to a slot under the ballot that is asked about, or knows
+// Held is what a member has on its disk: it accepted everything up to a slot under the ballot in question, or knows
 // it to be decided.
 type Held struct {
 	ID   protocol.MemberID
@@ -23,26 +23,28 @@ type Held struct {
 	MissingBodies bool
 }
 
-// MaxMembers bounds a relay's group, and the members that a message names.
+// MaxMembers limits a relay's group, and the members in a message.
 const MaxMembers = 256
 
 // Gathering is what a relay gathers for one proposer; zero if it does not.
 type Gathering struct {
 	Proposer protocol.MemberID
 	Ballot   paxos.Ballot
-	// forwarded is what was passed on and not answered by all, oldest first. There are at most maxDepth.
+	// forwarded are the messages that were forwarded and not answered by all, oldest first, at most
+	// [paxos.MaxDepth].
 	forwarded []Forwarded
-	// latest is the last slot of what was passed on last, and written the write with which this member has answered that.
+	// latest is the last slot of the latest forwarded message, and written the write with which this member has
+	// answered it.
 	latest  protocol.Index
 	written uint64
-	// from are those that were asked, this member too, in the order in which they were first asked.
+	// from are the receivers, with this member, in the order in which they were first sent anything.
 	from []*groupMember
 }
 
-// Forwarded is a message that was passed on.
+// Forwarded is a message that was forwarded.
 type Forwarded struct {
 	Last    protocol.Index // its last slot
-	Due     time.Duration  // when the others are not waited for any longer
+	Due     time.Duration  // when the report does not wait for the others any longer
 	Written uint64         // when this write is durable, this member has answered too
 	Members []protocol.MemberID
 }
@@ -50,18 +52,18 @@ type Forwarded struct {
 // groupMember is what a relay knows of a member of its group.
 type groupMember struct {
 	Held
-	// answered is the last slot of what it has answered.
+	// answered is the last slot of what it has acknowledged.
 	answered protocol.Index
-	// unreported: the proposer was not told of it.
+	// unreported: the proposer does not know of it yet.
 	unreported bool
-	// probe is the last slot of something that it was sent at an instant and has not answered; 0: nothing. It says how long
-	// the member takes. slow: it did not answer in time, and is not waited for.
+	// probe is the last slot of a message that it was sent at an instant and has not acknowledged; 0: none. It
+	// measures the member's delay. slow: it did not answer in time, and is not waited for.
 	probe protocol.Index
 	at    time.Duration
 	slow  bool
 }
 
-// Begin begins to gather for a proposer, unless that is under way.
+// Begin starts gathering for a proposer, unless that is in progress.
 func (g *Gathering) Begin(to protocol.MemberID, ballot paxos.Ballot) {
 	if g.Proposer != to || g.Ballot != ballot || len(g.from) > MaxMembers {
 		*g = Gathering{Proposer: to, Ballot: ballot}
@@ -76,7 +78,7 @@ func (g *Gathering) member(id protocol.MemberID) *groupMember {
 	return g.from[at]
 }
 
-// RecordForward notes what was passed on.
+// RecordForward records a forwarded message.
 func (g *Gathering) RecordForward(p Forwarded, now time.Duration) {
 	for _, id := range p.Members {
 		a := g.member(id)
@@ -96,7 +98,8 @@ func (g *Gathering) RecordForward(p Forwarded, now time.Duration) {
 	g.latest, g.written = max(g.latest, p.Last), max(g.written, p.Written)
 }
 
-// RecordAnswer takes in what a member answered to what ends with a slot. It reports whether the member was asked.
+// RecordAnswer records a member's answer to the message that ends with a slot. It reports whether the member was a
+// receiver.
 func (g *Gathering) RecordAnswer(h Held, last protocol.Index, now, patience time.Duration) bool {
 	a := g.member(h.ID)
 	if a == nil {
@@ -112,7 +115,7 @@ func (g *Gathering) RecordAnswer(h Held, last protocol.Index, now, patience time
 	return true
 }
 
-// markSlow: who did not answer in time is not waited for the next time.
+// markSlow marks receivers that did not answer in time: the next message does not wait for them.
 func (g *Gathering) markSlow(p *Forwarded) {
 	for _, id := range p.Members {
 		if a := g.member(id); a.answered < p.Last {
@@ -129,8 +132,8 @@ func (g *Gathering) answered(p *Forwarded) bool {
 	})
 }
 
-// Due reports whether to tell the proposer: all have answered what was passed on first, or had the time for it, or
-// somebody answered so late that nobody is waited for any more.
+// Due reports whether to report to the proposer: all have answered the oldest message, or had the time for it, or
+// an answer arrived so late that no other one is waited for.
 func (g *Gathering) Due(now time.Duration) bool {
 	n := 0
 	for n < len(g.forwarded) && (now >= g.forwarded[n].Due || g.answered(&g.forwarded[n])) {
@@ -141,7 +144,8 @@ func (g *Gathering) Due(now time.Duration) bool {
 	return (n > 0 || len(g.forwarded) == 0) && slices.ContainsFunc(g.from, func(a *groupMember) bool { return a.unreported })
 }
 
-// Report is what the proposer has not been told. A mutant says of all what this member says of itself.
+// Report returns what the proposer does not know yet. With all, a mutant, every member is reported to have what
+// this one has.
 func (g *Gathering) Report(self protocol.MemberID, all bool) (out []Held) {
 	for _, a := range g.from {
 		if own := g.member(self); all && own != nil && own.Upto > a.Upto {
@@ -154,7 +158,7 @@ func (g *Gathering) Report(self protocol.MemberID, all bool) (out []Held) {
 	return out
 }
 
-// AnsweredUpTo is the last slot of what this member itself has answered when some writes are durable.
+// AnsweredUpTo is the last slot that this member itself has acknowledged once some writes are durable.
 func (g *Gathering) AnsweredUpTo(done uint64) (last protocol.Index) {
 	if g.written <= done {
 		return g.latest
@@ -167,7 +171,7 @@ func (g *Gathering) AnsweredUpTo(done uint64) (last protocol.Index) {
 	return last
 }
 
-// Awaits reports whether a member has not answered all that was passed on.
+// Awaits reports whether a member has not acknowledged everything that was forwarded.
 func (g *Gathering) Awaits(id protocol.MemberID) bool {
 	a := g.member(id)
 	return a != nil && a.answered < g.latest
@@ -190,7 +194,7 @@ func (g *Gathering) Check(self protocol.MemberID) error {
 
 func (h Held) String() string { return fmt.Sprintf("%s:%d", h.ID, h.Upto) }
 
-// Number is what is encoded of a member's part but for its id. heldOf is its inverse.
+// Number is the encoding of what a member has. HeldOf is its inverse.
 func (h Held) Number() uint64 {
 	if h.MissingBodies {
 		return uint64(h.Upto)<<1 | 1
@@ -202,7 +206,7 @@ func HeldOf(id, number uint64) Held {
 	return Held{protocol.MemberID(id), protocol.Index(number >> 1), number&1 == 1}
 }
 
-// AppendMembers adds to a part what only relays say.
+// AppendMembers appends the lists of messages to and from relays.
 func AppendMembers(dst []byte, members []protocol.MemberID, all []Held) []byte {
 	for _, id := range members {
 		dst = slots.AppendNumbers(dst, uint64(id))

@@ -8,20 +8,20 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Relays, at whoever proposes (docs/internals/multi-paxos.md). The others are in groups. What is the same for several members
-// of a group goes to one of them, the relay, which passes it on, and tells of all of them together what they
-// accepted. A relay only changes the way that messages take. Nobody needs one: what does not arrive is sent again
-// without it.
+// Relays at a proposer (docs/internals/multi-paxos.md). The others are in groups. A message that is the same for
+// several members of a group is sent to one of them, the relay, which forwards it, and reports what all of them
+// accepted. A relay only changes the path of messages. It is never necessary: lost messages are sent again without
+// it.
 
-// Relays is what a member that proposes knows of its relays; zero if it has none.
+// Relays is a proposer's view of its relays; zero if it has none.
 type Relays struct {
-	// Groups are the others, ascending. A member that is alone in its group is in none.
+	// Groups are the other members, ascending. A member that is alone in its group is in none.
 	Groups [][]protocol.MemberID
-	// Turn says which member of a group is the relay now. It moves on with each heartbeat.
+	// Turn selects the relay of each group. It advances with each heartbeat.
 	Turn int
-	// answered is when members told of their groups last.
+	// answered is when relays last reported.
 	answered map[protocol.MemberID]time.Duration
-	// excluded are members by which something did not arrive, and until when they are no relays.
+	// excluded are members through which something was lost, and until when they are not relays.
 	excluded map[protocol.MemberID]time.Duration
 }
 
@@ -45,7 +45,7 @@ func (r *Relays) Group(id protocol.MemberID) []protocol.MemberID {
 	return nil
 }
 
-// Exclude takes a member for no relay for a while.
+// Exclude excludes a member as a relay for a while.
 func (r *Relays) Exclude(id protocol.MemberID, until time.Duration) {
 	if r.excluded == nil {
 		r.excluded = map[protocol.MemberID]time.Duration{}
@@ -53,16 +53,16 @@ func (r *Relays) Exclude(id protocol.MemberID, until time.Duration) {
 	r.excluded[id] = until
 }
 
-// ReportLost: the oldest frame on its way to a peer never arrived. If a relay was to pass it on, another one takes its
-// place.
+// ReportLost records that the oldest frame to a peer was lost. If it was sent through a relay, another one takes
+// its place.
 func (r *Relays) ReportLost(p *paxos.Peer, until time.Duration) {
 	if len(p.Frames) > 0 && p.Frames[0].Relay != 0 {
 		r.Exclude(p.Frames[0].Relay, until)
 	}
 }
 
-// FrameEnd is the last slot of a frame for a peer. One that is behind its group gets what the others have already, and
-// after that the same messages as they.
+// FrameEnd is the last slot of a frame for a peer. A peer that is behind its group is first sent what the others
+// have, and then the same messages as they.
 func (r *Relays) FrameEnd(p *paxos.Peer, peers []*paxos.Peer, end protocol.Index) protocol.Index {
 	g, ahead := r.Group(p.ID), p.Next
 	for _, q := range peers {
@@ -76,8 +76,8 @@ func (r *Relays) FrameEnd(p *paxos.Peer, peers []*paxos.Peer, end protocol.Index
 	return end
 }
 
-// Depth is how many frames may be in flight to a peer, of so many without relays. By a relay the way is twice as long. And
-// who is a little slower than its group should not have to be sent to directly for that.
+// Depth limits the frames in flight to a peer, given the limit without relays. Through a relay the path is twice as
+// long. And a peer that is a little slower than its group should not need direct messages for that.
 func (r *Relays) Depth(p *paxos.Peer, direct int) int {
 	if r.Group(p.ID) == nil {
 		return direct
@@ -97,9 +97,9 @@ func (r *Relays) choose(g []protocol.MemberID, among []*protocol.Message, now ti
 	return 0
 }
 
-// LossTimeout is after how long the oldest frame on its way to a peer should have arrived before a question that left then. On
-// one link nothing overtakes. By a relay it may take longer, and much longer on slow links, as long as the relay is heard of
-// and tells of others.
+// LossTimeout is how long after its sending the oldest frame to a peer counts as lost, if the peer answers a later
+// question. On one link nothing overtakes. Through a relay it may take longer, and much longer on slow links, as
+// long as the relay is active and reports of others.
 func (r *Relays) LossTimeout(p *paxos.Peer, c *protocol.Settings, now time.Duration, fit func(protocol.MemberID) bool) time.Duration {
 	switch {
 	case len(p.Frames) == 0 || p.Frames[0].Relay == 0 || !fit(p.Frames[0].Relay):
@@ -110,7 +110,7 @@ func (r *Relays) LossTimeout(p *paxos.Peer, c *protocol.Settings, now time.Durat
 	return c.ElectionTimeout / 2
 }
 
-// RecordAnswer takes notice of what a relay told.
+// RecordAnswer records a relay's report.
 func (r *Relays) RecordAnswer(relay protocol.MemberID, now time.Duration) {
 	if r.answered == nil {
 		r.answered = map[protocol.MemberID]time.Duration{}
@@ -118,14 +118,14 @@ func (r *Relays) RecordAnswer(relay protocol.MemberID, now time.Duration) {
 	r.answered[relay] = now
 }
 
-// Pacing keeps the members of a group together: who has room for the next frame before the others waits for them, so that one
+// Pacing keeps the members of a group together: a peer with space in its window waits for the others, so that one
 // message is enough. since is when the first one of a group began to wait, by the first id of the group.
 type Pacing struct {
 	since map[protocol.MemberID]time.Duration
 }
 
-// Hold reports whether a peer waits for others of its group that have got as much and have no room. It does not wait for
-// longer than a pause.
+// Hold reports whether a peer waits for others of its group that have got as much and have no space in their
+// windows. It waits at most for a pause.
 func (w *Pacing) Hold(g []protocol.MemberID, p *paxos.Peer, peers []*paxos.Peer, now, pause time.Duration, room func(*paxos.Peer) bool) bool {
 	if g == nil {
 		return false
@@ -151,20 +151,20 @@ func (w *Pacing) Hold(g []protocol.MemberID, p *paxos.Peer, peers []*paxos.Peer,
 	return false
 }
 
-// Recent: a relay was heard of this many heartbeats ago at most.
+// Recent is how many heartbeats ago a relay must have been active.
 const Recent = 3
 
-// Bundler is who puts messages together.
+// Bundler is a core's knowledge of its messages.
 type Bundler interface {
 	// Equal reports whether two messages are the same but for their receivers, and may go by a relay.
 	Equal(a, b *protocol.Message) bool
-	// Fit reports whether a member is well enough to be a relay.
+	// Fit reports whether a member is active enough to be a relay.
 	Fit(protocol.MemberID) bool
-	// Wrap makes the message to a relay, of equal ones, of which one goes to the relay.
+	// Wrap returns the message to a relay, given equal ones, one of which is for the relay itself.
 	Wrap(relay protocol.MemberID, among []*protocol.Message) *protocol.Message
 }
 
-// Bundle puts one message to a relay in the place of equal ones, of those after the first mark messages.
+// Bundle replaces equal messages by one message to a relay, among those after the first mark messages.
 func (r *Relays) Bundle(out []*protocol.Message, mark int, now time.Duration, b Bundler) []*protocol.Message {
 	if len(r.Groups) == 0 {
 		return out
