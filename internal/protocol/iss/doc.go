@@ -19,7 +19,7 @@
 //	epoch.go    from segments to the log, and from one epoch to the next
 //	propose.go  where proposals are sent, membership
 //	others.go   what is known of the other members, heartbeats, snapshots
-//	tell.go     catching up
+//	catchup.go  a member that is behind requests entries, and is sent them
 //	read.go     read indexes
 //	relay.go    messages through relays
 //	disk.go     what is written; wrote.go: which records ISS writes
