@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 // TestAcknowledgedIsDurable looks at what the disks have synced at the moment of each
@@ -27,7 +27,7 @@ func TestAcknowledgedIsDurable(t *testing.T) {
 				if tune != nil {
 					tune(o)
 				}
-				disks[o.Self] = &watchedDisk{FS: vfs.Default}
+				disks[o.Self] = &watchedDisk{FS: vfs.OS}
 				o.FS = disks[o.Self]
 			})
 			c.led()
@@ -68,12 +68,12 @@ func (d *watchedDisk) watch(f vfs.File, err error) (vfs.File, error) {
 	return &watchedFile{File: f, disk: d}, nil
 }
 
-func (d *watchedDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return d.watch(d.FS.Create(name, category))
+func (d *watchedDisk) Create(name string) (vfs.File, error) {
+	return d.watch(d.FS.Create(name))
 }
 
-func (d *watchedDisk) OpenReadWrite(name string, category vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	return d.watch(d.FS.OpenReadWrite(name, category, o...))
+func (d *watchedDisk) OpenReadWrite(name string) (vfs.File, error) {
+	return d.watch(d.FS.OpenReadWrite(name))
 }
 
 type watchedFile struct {
@@ -82,9 +82,6 @@ type watchedFile struct {
 	mu      sync.Mutex
 	written bytes.Buffer // and not synced
 }
-
-// Fd keeps writers from going past WriteAt.
-func (f *watchedFile) Fd() uintptr { return vfs.InvalidFd }
 
 func (f *watchedFile) WriteAt(b []byte, at int64) (int, error) {
 	f.mu.Lock()
@@ -112,7 +109,7 @@ func TestALeaderWhoseDiskStandsStillIsReplaced(t *testing.T) {
 	disks := map[braid.MemberID]*stall{}
 	c := newCluster(t, 3, func(o *braid.Options) {
 		disks[o.Self] = &stall{}
-		o.FS = errorfs.Wrap(vfs.Default, disks[o.Self])
+		o.FS = errorfs.Wrap(vfs.OS, disks[o.Self])
 		o.Heartbeat, o.ElectionTimeout = 20*time.Millisecond, 200*time.Millisecond
 	})
 	old := c.leader()
@@ -161,8 +158,6 @@ func (s *stall) MaybeError(op errorfs.Op) error {
 	return nil
 }
 
-func (s *stall) String() string { return "stall" }
-
 // leads reports whether n takes a member to be the leader of its first instance.
 func leads(n *braid.Node, id braid.MemberID) bool {
 	st := n.Status()
@@ -178,7 +173,7 @@ func TestAllDirectoriesAboveAreDurable(t *testing.T) {
 	c.leader()
 	_, err := c.nodes[1].Propose(c.ctx(), []byte("acknowledged"))
 	require.NoError(t, err)
-	files, err := disk.CrashClone(vfs.CrashCloneCfg{}).List("var/lib/braid/m1/log")
+	files, err := disk.Crash(0, nil).List("var/lib/braid/m1/log")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 }

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // trio is three members of a protocol on disks in memory.
@@ -129,7 +129,7 @@ func before(t *testing.T, fs vfs.FS) {
 	delete(content, "log_kind")
 	b, err := json.Marshal(content)
 	require.NoError(t, err)
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	f, err := fs.Create(name)
 	require.NoError(t, err)
 	_, err = f.Write(b)
 	require.NoError(t, err)

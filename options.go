@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -99,7 +98,8 @@ type Options struct {
 	Limits     Limits     // bounds of memory, disk and time
 	Experiment Experiment // measurements only
 
-	FS     vfs.FS       // default the operating system's
+	// FS has the files of Dir; default [OSFS]. See [FS] for what the log relies on.
+	FS     FS
 	Logger *slog.Logger // default slog.Default()
 	// Answer serves the requests that another member's program sent with [Node.Ask].
 	Answer func(ctx context.Context, from MemberID, request []byte) ([]byte, error)
@@ -221,7 +221,7 @@ func (o *Options) complete() error {
 	o.Limits.ScrubBytesPerSecond = cmp.Or(o.Limits.ScrubBytesPerSecond, 4<<20)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.FS == nil {
-		o.FS = vfs.Default
+		o.FS = vfs.OS
 	}
 	o.Members = slices.Clone(o.Members) // callers may share one list between members
 	slices.SortFunc(o.Members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })

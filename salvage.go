@@ -3,11 +3,10 @@ package braid
 import (
 	"context"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -33,7 +32,7 @@ type Salvaged struct {
 // there. [Salvaged.Body] returns bodies until [Salvaged.Close].
 func Salvage(dir string, others []string, sm DurableStateMachine) (*Salvaged, error) {
 	s, err := replica.Salvage(replica.SalvageOptions{
-		FS: vfs.Default, Dir: dir, Others: others, Guess: func() member.KindGuess { return registry.NewGuess() }, Behind: behind,
+		FS: vfs.OS, Dir: dir, Others: others, Guess: func() member.KindGuess { return registry.NewGuess() }, Behind: behind,
 	}, sm)
 	if err != nil {
 		return nil, err
@@ -61,5 +60,5 @@ func (s *Salvaged) Close() error { return s.s.Close() }
 // furthest comes first. With several instances another one may go further in one of them: more are such directories, and
 // what only they have is not in what is salvaged. It only reads.
 func FurthestFirst(dirs []string) (ordered, more []string, err error) {
-	return replica.FurthestFirst(vfs.Default, dirs)
+	return replica.FurthestFirst(vfs.OS, dirs)
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -23,6 +22,7 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/status"
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 )
 
@@ -88,7 +88,7 @@ func (c *cluster) onDisk(name string) map[uint64]wal.BodyInfo {
 	c.t.Helper()
 	last := map[uint64]wal.BodyInfo{} // what comes later takes the place of what was before
 	dir := filepath.Join(c.dir, name, logDir, "bodies")
-	require.NoError(c.t, wal.InspectBodies(vfs.Default, dir, func(wal.SegmentInfo) error { return nil }, func(b wal.BodyInfo) error {
+	require.NoError(c.t, wal.InspectBodies(vfs.OS, dir, func(wal.SegmentInfo) error { return nil }, func(b wal.BodyInfo) error {
 		if b.Kind == "body" && b.Number >= last[b.Body.Index].Number {
 			last[b.Body.Index] = b
 		}
@@ -149,7 +149,7 @@ func (c *cluster) putCut(size int, put func(context.Context) bool) (index uint64
 func (c *cluster) logged(name string) (bytes int) {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, name, logDir, "log")
-	require.NoError(c.t, wal.Inspect(vfs.Default, dir, func(wal.SegmentInfo) error { return nil }, func(r wal.RecordInfo) error {
+	require.NoError(c.t, wal.Inspect(vfs.OS, dir, func(wal.SegmentInfo) error { return nil }, func(r wal.RecordInfo) error {
 		bytes += r.Length
 		return nil
 	}))

@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
 
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 )
 
@@ -103,7 +103,7 @@ func dumpLog(w io.Writer, dir string, asJSON, withData bool) error {
 	lines := json.NewEncoder(w)
 	segments, damaged := 0, 0
 	bad := uint64(0) // the segment of the last bad place
-	err := wal.Inspect(vfs.Default, dir, func(s wal.SegmentInfo) error {
+	err := wal.Inspect(vfs.OS, dir, func(s wal.SegmentInfo) error {
 		segments++
 		if s.Err != nil {
 			damaged++
@@ -156,7 +156,7 @@ func dumpLog(w io.Writer, dir string, asJSON, withData bool) error {
 func dumpBodies(w io.Writer, dir string, asJSON bool) (damaged int, err error) {
 	lines := json.NewEncoder(w)
 	bad := 0 // bad places: a torn end, unless something good follows
-	err = wal.InspectBodies(vfs.Default, dir, func(s wal.SegmentInfo) error {
+	err = wal.InspectBodies(vfs.OS, dir, func(s wal.SegmentInfo) error {
 		if s.Err != nil {
 			damaged++
 		}

@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/server"
 )
 
@@ -77,7 +77,7 @@ func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (er
 	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Rename(part.Name(), file), durable.SyncDir(vfs.Default, filepath.Dir(file))); err != nil {
+	if err := errors.Join(os.Rename(part.Name(), file), durable.SyncDir(vfs.OS, filepath.Dir(file))); err != nil {
 		return err
 	}
 	return tellSalvaged(out, dirs[0], more, file, &report)

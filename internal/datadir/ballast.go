@@ -5,9 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/sys"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // A ballast is a file that only takes space. A member that starts on a full disk removes it, so that
@@ -22,8 +21,8 @@ const (
 
 // DropBallast removes the ballast if no more bytes are free on the disk than a ballast has.
 func DropBallast(fs vfs.FS, dir string) error {
-	usage, err := fs.GetDiskUsage(dir)
-	if err != nil || usage.AvailBytes > ballastBytes {
+	free, err := fs.FreeBytes(dir)
+	if err != nil || free > ballastBytes {
 		return nil // the size is not known, or there is enough space
 	}
 	if err := fs.Remove(filepath.Join(dir, ballastFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -39,7 +38,7 @@ func KeepBallast(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(name); err == nil {
 		return nil
 	}
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	f, err := fs.Create(name)
 	if err != nil {
 		return err
 	}

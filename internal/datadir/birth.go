@@ -3,9 +3,8 @@ package datadir
 import (
 	"cmp"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
 

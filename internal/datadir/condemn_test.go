@@ -5,11 +5,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -73,7 +73,7 @@ func TestANoteThatIsNotSyncedIsWrittenAgain(t *testing.T) {
 	}))
 	require.NoError(t, Condemn(failing, "/d", 7, 1, &protocol.Forgot{Leader: 2, Term: 3, Acked: 9, Last: 8}))
 	require.Equal(t, 2, syncs)
-	_, _, err = Enter(mem.CrashClone(vfs.CrashCloneCfg{}), "/d", Owner{Cluster: 7, Member: 1}, func() uint64 { return 6 })
+	_, _, err = Enter(mem.Crash(0, nil), "/d", Owner{Cluster: 7, Member: 1}, func() uint64 { return 6 })
 	var forgotten *member.ForgottenError
 	require.ErrorAs(t, err, &forgotten)
 }

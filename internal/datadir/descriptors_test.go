@@ -5,11 +5,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/sys"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 )
 
@@ -27,18 +27,18 @@ func (s *starved) refuse() error {
 	return nil
 }
 
-func (s *starved) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+func (s *starved) Create(name string) (vfs.File, error) {
 	if err := s.refuse(); err != nil {
 		return nil, err
 	}
-	return s.FS.Create(name, c)
+	return s.FS.Create(name)
 }
 
-func (s *starved) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
+func (s *starved) Open(name string) (vfs.File, error) {
 	if err := s.refuse(); err != nil {
 		return nil, err
 	}
-	return s.FS.Open(name, o...)
+	return s.FS.Open(name)
 }
 
 func (s *starved) OpenDir(name string) (vfs.File, error) {

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -207,8 +207,8 @@ type flipper struct {
 	flips bool
 }
 
-func (f *flipper) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	file, err := f.FS.Create(name, c)
+func (f *flipper) Create(name string) (vfs.File, error) {
+	file, err := f.FS.Create(name)
 	return &flippedFile{file, f.flips}, err
 }
 
@@ -234,7 +234,7 @@ func readAll(t *testing.T, fs vfs.FS, name string) []byte {
 }
 
 func writeAll(t *testing.T, fs vfs.FS, name string, b []byte) {
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	f, err := fs.Create(name)
 	require.NoError(t, err)
 	_, err = f.Write(append([]byte(nil), b...))
 	require.NoError(t, err)

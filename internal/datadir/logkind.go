@@ -5,10 +5,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 )
 

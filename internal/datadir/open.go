@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -21,11 +21,11 @@ type unreadable struct {
 	name string
 }
 
-func (u *unreadable) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+func (u *unreadable) Open(name string) (vfs.File, error) {
 	if strings.HasSuffix(name, u.name) {
 		return nil, errUnreadable
 	}
-	return u.FS.Open(name, opts...)
+	return u.FS.Open(name)
 }
 
 // TestASnapshotThatCannotBeReadIsNotDamaged: a disk that fails to read does not say what is there. The

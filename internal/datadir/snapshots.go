@@ -16,11 +16,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/durable"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -247,7 +246,7 @@ func (s *Snapshots) Unstage() error { return s.discard(filepath.Join(s.dir, stag
 
 // fill makes a file with a snapshot and makes it durable.
 func (s *Snapshots) fill(path string, h SnapshotHeader, state func(io.Writer) error) error {
-	f, err := s.fs.Create(path, vfs.WriteCategoryUnspecified)
+	f, err := s.fs.Create(path)
 	if err != nil {
 		return err
 	}
@@ -355,10 +354,11 @@ func (s *Snapshots) Open(p protocol.Position) (r *SnapshotReader, err error) {
 }
 
 func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
-	f, err := s.fs.Open(path, vfs.SequentialReadsOption)
+	f, err := s.fs.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	vfs.ReadAhead(f)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.Close())

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"path/filepath"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -61,6 +60,6 @@ func Tell(fs vfs.FS, dir string, guess func() member.KindGuess) (t Told, err err
 
 // Begun reports whether a member's directory has been begun. What cannot be read counts as not begun.
 func Begun(fs vfs.FS, dir string) bool {
-	_, err := fs.Stat(fs.PathJoin(dir, identityFile))
+	_, err := fs.Stat(filepath.Join(dir, identityFile))
 	return err == nil
 }

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	iofs "io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // MakeDir makes a directory and all missing directories above it, and makes durable that they are there. What is there
@@ -17,9 +18,9 @@ import (
 func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
 	var missing []string // the lowest first
 	at := dir
-	for ; ; at = fs.PathDir(at) {
+	for ; ; at = filepath.Dir(at) {
 		_, err := fs.Stat(at)
-		if err == nil || at == fs.PathDir(at) {
+		if err == nil || at == filepath.Dir(at) {
 			break
 		}
 		if !errors.Is(err, iofs.ErrNotExist) {
@@ -27,7 +28,7 @@ func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
 		}
 		missing = append(missing, at)
 	}
-	if err := SyncDir(fs, fs.PathDir(at)); err != nil && !foreign(err) {
+	if err := SyncDir(fs, filepath.Dir(at)); err != nil && !foreign(err) {
 		return fmt.Errorf("make %s: %w", dir, err)
 	}
 	for i := len(missing) - 1; i >= 0; i-- {
@@ -35,7 +36,7 @@ func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
 		if err := fs.MkdirAll(d, perm); err != nil {
 			return fmt.Errorf("make %s: %w", d, err)
 		}
-		if err := SyncDir(fs, fs.PathDir(d)); err != nil {
+		if err := SyncDir(fs, filepath.Dir(d)); err != nil {
 			return fmt.Errorf("make %s: %w", d, err)
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 var errStop = errors.New("the process ends here")
@@ -33,10 +33,10 @@ func TestADirectoryOutlivesAPowerLoss(t *testing.T) {
 			}))
 			_ = durable.MakeDir(dying, dir, 0o700)
 			require.NoError(t, durable.MakeDir(mem, dir, 0o700))
-			f, err := mem.Create(filepath.Join(dir, "file"), vfs.WriteCategoryUnspecified)
+			f, err := mem.Create(filepath.Join(dir, "file"))
 			require.NoError(t, err)
 			require.NoError(t, errors.Join(f.Sync(), f.Close(), durable.SyncDir(mem, dir)))
-			_, err = mem.CrashClone(vfs.CrashCloneCfg{}).Stat(filepath.Join(dir, "file"))
+			_, err = mem.Crash(0, nil).Stat(filepath.Join(dir, "file"))
 			require.NoError(t, err, "made below %s, after a call that ended with step %d", exists, stops)
 		}
 	}

@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // Fate is what a cluster says of a member that ended for good.
@@ -80,7 +79,7 @@ func (c *cluster) replace(name, dir string) (aside string, err error) {
 		if err := os.Rename(dir, aside); err != nil {
 			return "", err
 		}
-		if err := durable.SyncDir(vfs.Default, filepath.Dir(dir)); err != nil {
+		if err := durable.SyncDir(vfs.OS, filepath.Dir(dir)); err != nil {
 			return "", err
 		}
 	}

@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // Files of a data directory that say which launcher uses it.
@@ -31,10 +30,10 @@ func (e *InUseError) Error() string {
 // lock makes dir if it is missing and keeps other launchers out until the result is closed
 // or this process ends, however it ends.
 func lock(dir string) (io.Closer, error) {
-	if err := durable.MakeDir(vfs.Default, dir, 0o700); err != nil {
+	if err := durable.MakeDir(vfs.OS, dir, 0o700); err != nil {
 		return nil, err
 	}
-	l, err := vfs.Default.Lock(filepath.Join(dir, lockName))
+	l, err := vfs.OS.Lock(filepath.Join(dir, lockName))
 	if err != nil {
 		owner, readErr := os.ReadFile(filepath.Join(dir, ownerName))
 		if readErr != nil {

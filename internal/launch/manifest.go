@@ -16,9 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/ports"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 )
 
@@ -250,7 +249,7 @@ func (m *Manifest) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return wal.WriteFile(vfs.Default, manifestFile(dir), append(data, '\n'))
+	return wal.WriteFile(vfs.OS, manifestFile(dir), append(data, '\n'))
 }
 
 // remove takes back a cluster that was never started.

@@ -36,25 +36,26 @@ var rooms = []room{
 	{folder: "protocol"},
 	{folder: "internal/protocol", may: []string{"protocol", "internal/protocol/slots"}},
 	{folder: "internal/order", may: []string{"protocol"}},
-	{folder: "internal/wal", may: []string{"internal/durable", "internal/sys"}},
+	{folder: "internal/wal", may: []string{"internal/durable", "internal/sys", "internal/vfs"}},
 	{folder: "internal/erasure"},
 	{folder: "internal/transport", may: []string{"internal/sys"}},
-	{folder: "internal/store", may: []string{"internal/durable", "internal/sys"}},
+	{folder: "internal/store", may: []string{"internal/durable", "internal/sys", "internal/vfs"}},
 	{folder: "internal/check"},
 	{folder: "internal/member", may: []string{"protocol", "internal/order", "internal/wal", "internal/transport", "internal/erasure"}},
-	{folder: "internal/datadir", may: []string{"internal/member", "protocol", "internal/order", "internal/wal", "internal/durable", "internal/sys"}},
-	{folder: "internal/replica", may: []string{"internal/member", "internal/datadir", "protocol", "internal/order", "internal/wal", "internal/transport", "internal/erasure", "internal/sys"}},
+	{folder: "internal/datadir", may: []string{"internal/member", "protocol", "internal/order", "internal/wal", "internal/durable", "internal/sys", "internal/vfs"}},
+	{folder: "internal/replica", may: []string{"internal/member", "internal/datadir", "protocol", "internal/order", "internal/wal", "internal/transport", "internal/erasure", "internal/sys", "internal/vfs"}},
 	{folder: "server", may: []string{"", "internal/store", "internal/sys"}},
 	{folder: "internal/registry", may: []string{"protocol", "internal/protocol", "internal/order"}},
-	{folder: "internal/sim", may: []string{"internal/member", "internal/datadir", "internal/registry", "protocol", "internal/protocol", "internal/order", "internal/wal", "internal/check", "internal/erasure", "internal/transport/netspec"}},
+	{folder: "internal/sim", may: []string{"internal/member", "internal/datadir", "internal/registry", "protocol", "internal/protocol", "internal/order", "internal/wal", "internal/check", "internal/erasure", "internal/transport/netspec", "internal/vfs"}},
 	{folder: "bench/rivals", may: []string{"bench"}},
 	{folder: "bench", may: []string{"", "internal/check", "internal/registry", "protocol", "internal/order", "internal/sim/scale", "internal/transport/netspec", "internal/ports"}},
-	{folder: "internal/launch", may: []string{"internal/durable", "internal/ports", "internal/wal"}},
+	{folder: "internal/vfs"},
+	{folder: "internal/launch", may: []string{"internal/durable", "internal/ports", "internal/wal", "internal/vfs"}},
 	{folder: "internal/settings", may: []string{"internal/registry", "protocol", "internal/order", "internal/transport/netspec"}},
 	{folder: "internal/status", may: []string{"protocol/setting"}},
 	{folder: "internal"},
 	{folder: "examples", may: []string{""}},
-	{folder: ".", may: []string{"internal/member", "internal/replica", "internal/registry", "internal/order", "protocol"}},
+	{folder: ".", may: []string{"internal/member", "internal/replica", "internal/registry", "internal/order", "protocol", "internal/vfs"}},
 }
 
 func roomOf(f *file) *room {
@@ -109,7 +110,6 @@ var serverOnly = []struct {
 	{"github.com/hashicorp/", []string{"bench/rivals"}},
 	{"google.golang.org/grpc", []string{"internal/store", "server", "bench", "cmd"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
-	{"github.com/cockroachdb/pebble/", []string{"internal/wal", "internal/member", "internal/datadir", "internal/replica", "internal/sim", "bench", "internal/store", "cmd", "internal", ".", "server"}},
 }
 
 func TestPackagesStayInTheirRooms(t *testing.T) {
@@ -137,7 +137,7 @@ func TestPackagesStayInTheirRooms(t *testing.T) {
 func TestDirectoriesAreMadeInOnePlace(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {
-		if f.isTest() || f.in("internal/durable", "internal/simcover", "internal/sim", "bench") || strings.HasPrefix(f.path, "cmd/braid/bench") {
+		if f.isTest() || f.in("internal/durable", "internal/vfs", "internal/simcover", "internal/sim", "bench") || strings.HasPrefix(f.path, "cmd/braid/bench") {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {

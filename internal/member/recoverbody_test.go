@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"path/filepath"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -100,7 +101,7 @@ func damageBodies(t *testing.T, fs vfs.FS, dir string, piece []byte) {
 	names, err := fs.List(dir)
 	require.NoError(t, err)
 	for _, name := range names {
-		path := fs.PathJoin(dir, name)
+		path := filepath.Join(dir, name)
 		if info, err := fs.Stat(path); err != nil || info.IsDir() || info.Size() == 0 {
 			continue
 		}
@@ -115,7 +116,7 @@ func damageFile(t *testing.T, fs vfs.FS, path string, piece []byte) (found int) 
 	content, err := io.ReadAll(from)
 	require.NoError(t, err)
 	require.NoError(t, from.Close())
-	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	f, err := fs.OpenReadWrite(path)
 	require.NoError(t, err)
 	defer f.Close()
 	for at := bytes.Index(content, piece); at >= 0; at = bytes.Index(content, piece) {
@@ -159,13 +160,13 @@ type sickFile struct {
 	of *sickFS
 }
 
-func (s *sickFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	f, err := s.FS.Open(name, opts...)
+func (s *sickFS) Open(name string) (vfs.File, error) {
+	f, err := s.FS.Open(name)
 	return sickFile{f, s}, err
 }
 
-func (s *sickFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	f, err := s.FS.OpenReadWrite(name, c, opts...)
+func (s *sickFS) OpenReadWrite(name string) (vfs.File, error) {
+	f, err := s.FS.OpenReadWrite(name)
 	return sickFile{f, s}, err
 }
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -161,7 +161,7 @@ func TestAnInstanceThatIsNewerThanDamage(t *testing.T) {
 // spoil flips a bit of some bytes in a file.
 func spoil(t *testing.T, fs vfs.FS, name string, what []byte) {
 	t.Helper()
-	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	f, err := fs.OpenReadWrite(name)
 	require.NoError(t, err)
 	defer f.Close()
 	all, err := io.ReadAll(f)

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 // TestReadersAreBoundedInBytes: what the callers of Body have read from the disk at the same time is

@@ -14,13 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -52,8 +52,6 @@ func (d *diskFault) MaybeError(op errorfs.Op) error {
 	}
 	return nil
 }
-
-func (d *diskFault) String() string { return "fault" }
 
 // machine is a state machine in memory. A test may put functions into its way.
 type machine struct {

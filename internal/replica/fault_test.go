@@ -13,12 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/internal/transport"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )

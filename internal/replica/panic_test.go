@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -74,7 +74,7 @@ func alone(t *testing.T, dir string) (*cluster, Options) {
 	id := protocol.MemberID(1)
 	c := &cluster{t: t, net: newNetwork(), members: []protocol.Member{{ID: id, PeerURLs: []string{"http://member1:1"}}}}
 	o := c.options(id)
-	o.FS, o.Dir = vfs.Default, dir
+	o.FS, o.Dir = vfs.OS, dir
 	return c, o
 }
 

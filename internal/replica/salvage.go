@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )

@@ -13,15 +13,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // disk is a file system that can lose power. It keeps apart what was written and what was synced:
 // contents for each file, names for each directory. crash returns the disk that the member's next
 // life finds. All that was synced is on it, and of the rest what the seed left.
 //
-// It is a vfs.FS like the one in production, so the log runs on it unchanged. Unlike pebble's MemFS
-// it is deterministic, tears writes at any byte, and can fail syncs.
+// It is a vfs.FS like the one in production, so the log runs on it unchanged. Unlike the one
+// in memory of package vfs it tears writes at any byte, and can fail operations.
 type disk struct {
 	names map[string]*inode // by cleaned path
 	// journal is the changes of names that are not synced, in order. Changes of names reach the
@@ -325,10 +325,7 @@ func (d *disk) syncNames(dir string) {
 	})
 }
 
-func (f *file) SyncData() error                 { return f.Sync() }
-func (f *file) SyncTo(int64) (bool, error)      { return true, f.Sync() }
-func (f *file) Prefetch(_ int64, _ int64) error { return nil }
-func (f *file) Fd() uintptr                     { return vfs.InvalidFd }
+func (f *file) SyncData() error { return f.Sync() }
 
 func (f *file) Preallocate(off, length int64) error {
 	if err := f.d.grow(f, "preallocate", int(off+length)); err != nil {
@@ -338,7 +335,7 @@ func (f *file) Preallocate(off, length int64) error {
 	return nil
 }
 
-func (f *file) Stat() (vfs.FileInfo, error) {
+func (f *file) Stat() (os.FileInfo, error) {
 	if err := f.d.ail("stat", f.name); err != nil {
 		return nil, err
 	}
@@ -350,12 +347,11 @@ type fileInfo struct {
 	n    *inode
 }
 
-func (i fileInfo) Name() string           { return i.name }
-func (i fileInfo) Size() int64            { return int64(len(i.n.data)) }
-func (i fileInfo) ModTime() time.Time     { return time.Time{} }
-func (i fileInfo) IsDir() bool            { return i.n.dir }
-func (i fileInfo) Sys() any               { return nil }
-func (i fileInfo) DeviceID() vfs.DeviceID { return vfs.DeviceID{} }
+func (i fileInfo) Name() string       { return i.name }
+func (i fileInfo) Size() int64        { return int64(len(i.n.data)) }
+func (i fileInfo) ModTime() time.Time { return time.Time{} }
+func (i fileInfo) IsDir() bool        { return i.n.dir }
+func (i fileInfo) Sys() any           { return nil }
 func (i fileInfo) Mode() os.FileMode {
 	if i.n.dir {
 		return os.ModeDir | 0o755
@@ -365,7 +361,7 @@ func (i fileInfo) Mode() os.FileMode {
 
 // The file system, as vfs.FS.
 
-func (d *disk) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+func (d *disk) Create(name string) (vfs.File, error) {
 	n := &inode{}
 	if err := d.ail("create", name); err != nil {
 		return nil, err
@@ -385,18 +381,7 @@ func (d *disk) enter(op, name string, n *inode) error {
 	return nil
 }
 
-func (d *disk) Link(oldname, newname string) error {
-	n := d.names[clean(oldname)]
-	if n == nil {
-		return notExist("link", oldname)
-	}
-	if d.names[clean(newname)] != nil {
-		return &os.PathError{Op: "link", Path: newname, Err: os.ErrExist}
-	}
-	return d.enter("link", newname, n)
-}
-
-func (d *disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+func (d *disk) Open(name string) (vfs.File, error) {
 	if err := d.ail("open", name); err != nil {
 		return nil, err
 	}
@@ -404,18 +389,14 @@ func (d *disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	if n == nil {
 		return nil, notExist("open", name)
 	}
-	f := &file{d: d, n: n, name: name}
-	for _, o := range opts {
-		o.Apply(f)
-	}
-	return f, nil
+	return &file{d: d, n: n, name: name}, nil
 }
 
-func (d *disk) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (d *disk) OpenReadWrite(name string) (vfs.File, error) {
 	if d.names[clean(name)] == nil {
-		return d.Create(name, c)
+		return d.Create(name)
 	}
-	return d.Open(name, opts...)
+	return d.Open(name)
 }
 
 func (d *disk) OpenDir(name string) (vfs.File, error) { return d.Open(name) }
@@ -460,13 +441,6 @@ func (d *disk) Rename(oldname, newname string) error {
 	}
 	d.set(nameChange{name: newname, after: n}, nameChange{name: oldname})
 	return nil
-}
-
-func (d *disk) ReuseForWrite(oldname, newname string, _ vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := d.Rename(oldname, newname); err != nil {
-		return nil, err
-	}
-	return d.Open(newname)
 }
 
 func (d *disk) MkdirAll(dir string, perm os.FileMode) error {
@@ -524,7 +498,7 @@ func (d *disk) List(dir string) ([]string, error) {
 	return d.children(dir), nil
 }
 
-func (d *disk) Stat(name string) (vfs.FileInfo, error) {
+func (d *disk) Stat(name string) (os.FileInfo, error) {
 	if err := d.ail("stat", name); err != nil {
 		return nil, err
 	}
@@ -535,14 +509,9 @@ func (d *disk) Stat(name string) (vfs.FileInfo, error) {
 	return fileInfo{path.Base(clean(name)), n}, nil
 }
 
-func (d *disk) PathBase(p string) string       { return path.Base(p) }
-func (d *disk) PathJoin(elem ...string) string { return path.Join(elem...) }
-func (d *disk) PathDir(p string) string        { return path.Dir(p) }
-func (d *disk) Unwrap() vfs.FS                 { return nil }
-
-func (d *disk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+func (d *disk) FreeBytes(string) (uint64, error) {
 	if d.full {
-		return vfs.DiskUsage{AvailBytes: uint64(max(0, d.capacity-d.used())), TotalBytes: 1 << 40}, nil
+		return uint64(max(0, d.capacity-d.used())), nil
 	}
-	return vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}, nil
+	return 1 << 40, nil
 }

@@ -8,12 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 var _ vfs.FS = (*disk)(nil)
-
-const category = vfs.WriteCategoryUnspecified
 
 func contents(t *testing.T, d *disk, name string) (string, bool) {
 	t.Helper()
@@ -37,7 +35,7 @@ func syncDir(t *testing.T, d *disk, dir string) {
 func TestDiskKeepsWhatWasSynced(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := newDisk()
-	f, err := d.Create("/data/a", category)
+	f, err := d.Create("/data/a")
 	require.NoError(t, err)
 	_, err = f.Write([]byte("synced"))
 	require.NoError(t, err)
@@ -68,14 +66,14 @@ func TestDiskKeepsWhatWasSynced(t *testing.T) {
 func TestDiskForgetsNamesThatWereNotSynced(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := newDisk()
-	f, err := d.Create("/data/old", category)
+	f, err := d.Create("/data/old")
 	require.NoError(t, err)
 	_, err = f.Write([]byte("1"))
 	require.NoError(t, err)
 	require.NoError(t, f.Sync())
 	syncDir(t, d, "/data")
 
-	g, err := d.Create("/data/tmp", category)
+	g, err := d.Create("/data/tmp")
 	require.NoError(t, err)
 	_, err = g.Write([]byte("2"))
 	require.NoError(t, err)
@@ -98,12 +96,12 @@ func TestDiskForgetsNamesThatWereNotSynced(t *testing.T) {
 
 func TestDiskDirectories(t *testing.T) {
 	d := newDisk()
-	_, err := d.Create("/data/none/a", category)
+	_, err := d.Create("/data/none/a")
 	require.Error(t, err)
 	require.NoError(t, d.MkdirAll("/data/x/y", 0o700))
-	_, err = d.Create("/data/x/y/b", category)
+	_, err = d.Create("/data/x/y/b")
 	require.NoError(t, err)
-	_, err = d.Create("/data/x/y/a", category)
+	_, err = d.Create("/data/x/y/a")
 	require.NoError(t, err)
 	names, err := d.List("/data/x/y")
 	require.NoError(t, err)
@@ -123,7 +121,7 @@ func TestDiskDirectories(t *testing.T) {
 
 func TestDiskWhoseSyncsFail(t *testing.T) {
 	d := newDisk()
-	f, err := d.Create("/data/a", category)
+	f, err := d.Create("/data/a")
 	require.NoError(t, err)
 	d.failSync = true
 	require.ErrorIs(t, f.Sync(), errSync)

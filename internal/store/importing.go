@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // ImportOptions says how to take over a database.
@@ -32,7 +32,7 @@ func Import(file, dir string, o ImportOptions) (err error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("store: import: %w", &ReadError{"the directory", err})
 	}
-	if err := durable.MakeDir(vfs.Default, dir, 0o700); err != nil {
+	if err := durable.MakeDir(vfs.OS, dir, 0o700); err != nil {
 		return fmt.Errorf("store: import: %w", err)
 	}
 	part, err := os.CreateTemp(dir, restorePattern)
@@ -133,7 +133,7 @@ func CopyState(from, to string) error {
 		return fmt.Errorf("store: copy: %w", err)
 	}
 	defer in.Close()
-	if err := durable.MakeDir(vfs.Default, to, 0o700); err != nil {
+	if err := durable.MakeDir(vfs.OS, to, 0o700); err != nil {
 		return fmt.Errorf("store: copy: %w", err)
 	}
 	out, err := os.OpenFile(filepath.Join(to, "db"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
@@ -22,6 +21,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // ErrClosed is returned by a store after Close. A retry is of no use.
@@ -94,7 +94,7 @@ func Open(o Options) (*Store, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	if err := durable.MakeDir(vfs.Default, o.Dir, 0o700); err != nil {
+	if err := durable.MakeDir(vfs.OS, o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s := &Store{

@@ -3,7 +3,7 @@
 // left can try again later.
 //
 // Calls of the standard library repeat interrupted calls by themselves. Calls through
-// golang.org/x/sys/unix and syscall do not, and neither do some methods of pebble's files: what may
+// golang.org/x/sys/unix and syscall do not, and neither do some methods of files: what may
 // be interrupted goes through Again.
 //
 // May import: nothing of braid.

@@ -3,8 +3,9 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // WriteFile replaces a small file durably and in one step: after a crash it holds the old bytes or
@@ -13,7 +14,7 @@ import (
 // it, syncs, renames and syncs the directory, which it has opened before anything was changed. Calls
 // for one name must not overlap.
 func WriteFile(fs vfs.FS, name string, data []byte) error {
-	temp, dir := name+tempSuffix, fs.PathDir(name)
+	temp, dir := name+tempSuffix, filepath.Dir(name)
 	names, err := fs.OpenDir(dir)
 	if err != nil {
 		return fmt.Errorf("wal: write %s: %w", name, noSpace(dir, err, int64(len(data))))
@@ -29,7 +30,7 @@ func replace(fs vfs.FS, temp, name string, names vfs.File, data []byte) error {
 	if err := writeTemp(fs, temp, data); err != nil {
 		// Best effort: the next WriteFile of this name replaces it.
 		_ = fs.Remove(temp)
-		return noSpace(fs.PathDir(name), err, int64(len(data)))
+		return noSpace(filepath.Dir(name), err, int64(len(data)))
 	}
 	if err := fs.Rename(temp, name); err != nil {
 		return err
@@ -38,11 +39,10 @@ func replace(fs vfs.FS, temp, name string, names vfs.File, data []byte) error {
 }
 
 func writeTemp(fs vfs.FS, temp string, data []byte) error {
-	f, err := fs.Create(temp, category)
+	f, err := fs.Create(temp)
 	if err != nil {
 		return err
 	}
-	// A file system may change the bytes that are given to Write, but not those of WriteAt.
 	if len(data) > 0 {
 		err = writeAt(f, data, 0)
 	}

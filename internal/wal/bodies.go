@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // Body is the large part of an entry, in the form in which it is held: all of its bytes or a row
@@ -23,7 +23,7 @@ type Body struct {
 
 // BodiesOptions are what a store of bodies is opened with.
 type BodiesOptions struct {
-	FS  vfs.FS // default vfs.Default
+	FS  vfs.FS // default vfs.OS
 	Dir string // made if it does not exist
 	// Identity says whose bodies they are; see Options.
 	Identity []byte

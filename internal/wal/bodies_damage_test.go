@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 func bodyFiles(t testing.TB, fs vfs.FS) (names []string) {
@@ -55,7 +55,7 @@ func TestBodiesFlipEverywhere(t *testing.T) {
 
 // flipped opens a copy of a store with one bit flipped, and counts the bodies that cannot be
 // read and the damage that was noticed at once.
-func flipped(t *testing.T, mem *vfs.MemFS, want []Body, where string) (unread, noticed int) {
+func flipped(t *testing.T, mem *vfs.Mem, want []Body, where string) (unread, noticed int) {
 	t.Helper()
 	b := openBodiesMem(t, copyOf(mem))
 	require.Equal(t, want, b.all(), where)
@@ -82,7 +82,7 @@ func flipped(t *testing.T, mem *vfs.MemFS, want []Body, where string) (unread, n
 }
 
 // damagedStore has bodies 1 to 6, of which 5 replaces an older one, and tells the offsets.
-func damagedStore(t *testing.T) (fs *vfs.MemFS, name string, at map[uint64]int64) {
+func damagedStore(t *testing.T) (fs *vfs.Mem, name string, at map[uint64]int64) {
 	t.Helper()
 	fs = vfs.NewMem()
 	b := openBodiesMem(t, fs)
@@ -197,7 +197,7 @@ func TestTornOrDamagedBody(t *testing.T) {
 }
 
 func TestDamagedFilesOfBodies(t *testing.T) {
-	three := func(t *testing.T) (*vfs.MemFS, []string, []Body) {
+	three := func(t *testing.T) (*vfs.Mem, []string, []Body) {
 		fs := vfs.NewMem()
 		b := openBodiesMem(t, fs)
 		fill(t, b, 25, 9000)

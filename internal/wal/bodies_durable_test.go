@@ -3,8 +3,9 @@ package wal
 import (
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 func TestBodiesDurable(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 const testBodies = 96 << 10 // the size of a file of bodies in tests
@@ -249,13 +249,13 @@ func TestBodiesCrashEverywhere(t *testing.T) {
 				}
 				for _, percent := range []int{0, 50, 90} {
 					crashes++
-					clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: crash})
+					clone := mem.Crash(percent, crash)
 					again, state := w.verify(t, clone)
 					next := w.from(crash.Uint64(), state)
 					for range 4 {
 						require.NoError(t, next.step(again))
 					}
-					last, _ := next.verify(t, clone.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 60, RNG: crash}))
+					last, _ := next.verify(t, clone.Crash(60, crash))
 					require.NoError(t, last.Close())
 				}
 				return nil
@@ -265,7 +265,7 @@ func TestBodiesCrashEverywhere(t *testing.T) {
 			}
 			require.NoError(t, b.Close())
 			w.synced = len(w.states) - 1
-			last, _ := w.verify(t, mem.CrashClone(vfs.CrashCloneCfg{}))
+			last, _ := w.verify(t, mem.Crash(0, nil))
 			require.NoError(t, last.Close())
 			require.Greater(t, crashes, 30)
 			if c.steps > 100 {
@@ -298,7 +298,7 @@ func TestBodiesFailEverywhere(t *testing.T) {
 			break
 		}
 		require.ErrorIs(t, err, injected, "operation %d", at)
-		again, _ := w.verify(t, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: w.rng}))
+		again, _ := w.verify(t, mem.Crash(50, w.rng))
 		require.NoError(t, again.Close())
 	}
 	for _, k := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpRename, errorfs.OpFileWriteAt, errorfs.OpFileSync,
@@ -568,7 +568,7 @@ func TestReplacedBodiesStayUntilTheLogIsDurable(t *testing.T) {
 		require.NoError(t, b.check())
 	}
 	for term := uint64(3); term <= 5; term++ {
-		got, ok := find(fs.CrashClone(vfs.CrashCloneCfg{}), term)
+		got, ok := find(fs.Crash(0, nil), term)
 		require.True(t, ok, "term %d", term)
 		require.Equal(t, someBody(1, 1, term, 60<<10), got)
 	}
@@ -578,7 +578,7 @@ func TestReplacedBodiesStayUntilTheLogIsDurable(t *testing.T) {
 	require.NoError(t, b.check())
 	one, _ := b.Size()
 	require.Equal(t, three, 3*one, "nobody needs the others any more")
-	got, ok := find(fs.CrashClone(vfs.CrashCloneCfg{}), 5)
+	got, ok := find(fs.Crash(0, nil), 5)
 	require.True(t, ok)
 	require.EqualValues(t, 5, got.Term)
 	require.NoError(t, b.Close())

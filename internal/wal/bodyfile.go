@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 const bodySuffix = ".bod"
@@ -60,7 +61,7 @@ func parseBodyName(name, suffix string) (seq uint64, ok bool) {
 }
 
 func (b *Bodies) path(seq uint64, suffix string) string {
-	return b.fs.PathJoin(b.dir, segmentName(seq, suffix))
+	return filepath.Join(b.dir, segmentName(seq, suffix))
 }
 
 // takeNext returns an empty file in which a record of need bytes has space.

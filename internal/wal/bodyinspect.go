@@ -3,9 +3,10 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sort"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // BodyInfo is what InspectBodies tells about a record or, with Number 0, about a place that
@@ -54,7 +55,7 @@ func InspectBodies(fs vfs.FS, dir string, file func(SegmentInfo) error, body fun
 		if !ok {
 			continue
 		}
-		if err := inspectBodies(fs, fs.PathJoin(dir, name), seq, file, body); err != nil {
+		if err := inspectBodies(fs, filepath.Join(dir, name), seq, file, body); err != nil {
 			return err
 		}
 	}

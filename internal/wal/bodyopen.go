@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // OpenBodies opens the bodies of a directory, or begins to hold some. It reads heads, not
@@ -20,7 +20,7 @@ import (
 // *IdentityError if the bodies are somebody else's, with *LockedError if they are open.
 func OpenBodies(o BodiesOptions) (*Bodies, error) {
 	if o.FS == nil {
-		o.FS = vfs.Default
+		o.FS = vfs.OS
 	}
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = DefaultSegmentBytes
@@ -42,7 +42,7 @@ func (b *Bodies) open() error {
 	if err := durable.MakeDir(b.fs, b.dir, 0o755); err != nil {
 		return err
 	}
-	lock, err := b.fs.Lock(b.fs.PathJoin(b.dir, lockName))
+	lock, err := b.fs.Lock(filepath.Join(b.dir, lockName))
 	if err != nil {
 		return &LockedError{Dir: b.dir, Err: err}
 	}
@@ -82,7 +82,7 @@ func (b *Bodies) openFiles(names []string) error {
 		if !ok {
 			continue
 		}
-		f, err := b.fs.OpenReadWrite(b.fs.PathJoin(b.dir, name), category)
+		f, err := b.fs.OpenReadWrite(filepath.Join(b.dir, name))
 		if err != nil {
 			return &ReadError{"open", name, err}
 		}
@@ -288,7 +288,7 @@ func (b *Bodies) cleanUp(names []string) error {
 		if !stale {
 			continue
 		}
-		if err := b.fs.Remove(b.fs.PathJoin(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := b.fs.Remove(filepath.Join(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("wal: remove %s: %w", name, err)
 		}
 	}
@@ -297,7 +297,7 @@ func (b *Bodies) cleanUp(names []string) error {
 
 // keepFree takes a file for being used again if it is one of this store.
 func (b *Bodies) keepFree(seq uint64) bool {
-	f, err := b.fs.OpenReadWrite(b.path(seq, freeSuffix), category)
+	f, err := b.fs.OpenReadWrite(b.path(seq, freeSuffix))
 	if err != nil {
 		return false
 	}

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 func cellOf(instance uint32, number uint64, data string) Record {
@@ -184,7 +184,7 @@ func TestDamageAndCells(t *testing.T) {
 }
 
 // celled begins a log of numbered anew, with a cell before everything else.
-func celled(t *testing.T, fs *vfs.MemFS) (at []int64) {
+func celled(t *testing.T, fs *vfs.Mem) (at []int64) {
 	require.NoError(t, fs.RemoveAll("/d"))
 	l := openMem(t, fs)
 	require.NoError(t, l.Append([]Record{cellOf(1, 1, "x")}))

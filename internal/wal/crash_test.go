@@ -2,11 +2,13 @@ package wal
 
 import (
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 func state(instance uint32, data string, size int) Record {
@@ -30,13 +32,13 @@ func abandon(l *Log) { l.closeFiles() }
 // loseMark does what a loss of power may do to a mark that the system had not written back.
 func loseMark(t *testing.T, fs vfs.FS, dir string) {
 	t.Helper()
-	put(t, fs, fs.PathJoin(dir, markName), 0, make([]byte, 2*markSlotSize))
+	put(t, fs, filepath.Join(dir, markName), 0, make([]byte, 2*markSlotSize))
 }
 
 // put overwrites bytes of a file.
 func put(t *testing.T, fs vfs.FS, name string, offset int64, b []byte) {
 	t.Helper()
-	f, err := fs.OpenReadWrite(name, category)
+	f, err := fs.OpenReadWrite(name)
 	require.NoError(t, err)
 	require.NoError(t, writeAt(f, b, offset))
 	require.NoError(t, f.Close())
@@ -111,7 +113,7 @@ func TestKilledThenPowerLost(t *testing.T) {
 		w.trying = len(w.states) - 1
 		l = openMem(t, hooked(mem, func(errorfs.Op) error {
 			for range 3 {
-				again := w.verify(t, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}))
+				again := w.verify(t, mem.Crash(50, rng))
 				abandon(again)
 			}
 			return nil
@@ -120,7 +122,7 @@ func TestKilledThenPowerLost(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, w.last.text(), got)
 		w.synced = len(w.states) - 1
-		abandon(w.verify(t, mem.CrashClone(vfs.CrashCloneCfg{})))
+		abandon(w.verify(t, mem.Crash(0, nil)))
 		abandon(l)
 	}
 }
@@ -136,7 +138,7 @@ func TestCarryCrosses(t *testing.T) {
 			return nil
 		}
 		crashes++
-		again := openMem(t, mem.CrashClone(vfs.CrashCloneCfg{}))
+		again := openMem(t, mem.Crash(0, nil))
 		for i := uint32(1); i <= 6; i++ {
 			require.Equal(t, "abc", stateOf(t, again, i))
 		}

@@ -5,13 +5,14 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 // fullLog makes a closed log of five segments or more, all of them needed.
-func fullLog(t *testing.T) (*vfs.MemFS, []string) {
+func fullLog(t *testing.T) (*vfs.Mem, []string) {
 	t.Helper()
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -130,7 +131,7 @@ func TestOpenTwice(t *testing.T) {
 // TestTornOrDamaged: the same flipped bit is damage if it is known that the batch was
 // durable, by a seal or by the mark, and a torn batch otherwise.
 func TestTornOrDamaged(t *testing.T) {
-	write := func(seal, mark bool) (*vfs.MemFS, int64) {
+	write := func(seal, mark bool) (*vfs.Mem, int64) {
 		fs := vfs.NewMem()
 		l := openMem(t, fs)
 		require.NoError(t, l.Append([]Record{entry(1, 1, []byte("one"))}))

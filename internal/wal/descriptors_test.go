@@ -6,10 +6,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/sys"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // scarceFS is a file system of a process that may have no descriptors left, and whose calls may be
@@ -35,16 +35,16 @@ func (s *scarceFS) open(op, name string, open func() (vfs.File, error)) (vfs.Fil
 	return &scarceFile{f, s}, nil
 }
 
-func (s *scarceFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return s.open("create", name, func() (vfs.File, error) { return s.FS.Create(name, c) })
+func (s *scarceFS) Create(name string) (vfs.File, error) {
+	return s.open("create", name, func() (vfs.File, error) { return s.FS.Create(name) })
 }
 
-func (s *scarceFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
-	return s.open("open", name, func() (vfs.File, error) { return s.FS.Open(name, o...) })
+func (s *scarceFS) Open(name string) (vfs.File, error) {
+	return s.open("open", name, func() (vfs.File, error) { return s.FS.Open(name) })
 }
 
-func (s *scarceFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	return s.open("open", name, func() (vfs.File, error) { return s.FS.OpenReadWrite(name, c, o...) })
+func (s *scarceFS) OpenReadWrite(name string) (vfs.File, error) {
+	return s.open("open", name, func() (vfs.File, error) { return s.FS.OpenReadWrite(name) })
 }
 
 func (s *scarceFS) OpenDir(name string) (vfs.File, error) {
@@ -194,11 +194,11 @@ func (c *countedFS) refuses() error {
 	return nil
 }
 
-func (c *countedFS) Create(name string, w vfs.DiskWriteCategory) (vfs.File, error) {
+func (c *countedFS) Create(name string) (vfs.File, error) {
 	if err := c.refuses(); err != nil {
 		return nil, err
 	}
-	return c.FS.Create(name, w)
+	return c.FS.Create(name)
 }
 
 func (c *countedFS) OpenDir(name string) (vfs.File, error) {

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // tightFS is a file system with so many bytes for files, as a small disk has. Preallocated
@@ -60,8 +61,8 @@ func (d *tightFS) fill() {
 	d.left = 0
 }
 
-func (d *tightFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.FS.Create(name, c)
+func (d *tightFS) Create(name string) (vfs.File, error) {
+	f, err := d.FS.Create(name)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +73,8 @@ func (d *tightFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error)
 	return &tightFile{f, d, &name}, nil
 }
 
-func (d *tightFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	f, err := d.FS.OpenReadWrite(name, c, o...)
+func (d *tightFS) OpenReadWrite(name string) (vfs.File, error) {
+	f, err := d.FS.OpenReadWrite(name)
 	if err != nil {
 		return nil, err
 	}
@@ -334,8 +335,8 @@ type copyingFS struct {
 	full bool
 }
 
-func (d *copyingFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.FS.Create(name, c)
+func (d *copyingFS) Create(name string) (vfs.File, error) {
+	f, err := d.FS.Create(name)
 	return &copyingFile{f, d}, err
 }
 

@@ -6,12 +6,13 @@ import (
 	"hash/crc32"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // putSegment makes a directory with one segment that has these bytes after its header.
-func putSegment(t testing.TB, body []byte) *vfs.MemFS {
+func putSegment(t testing.TB, body []byte) *vfs.Mem {
 	t.Helper()
 	fs := vfs.NewMem()
 	require.NoError(t, fs.MkdirAll("/d/log", 0o755))
@@ -25,7 +26,7 @@ func putSegment(t testing.TB, body []byte) *vfs.MemFS {
 
 // openAny opens whatever there is: it must be a sound log or be called damaged, and a
 // second Open must agree with the first.
-func openAny(t *testing.T, fs *vfs.MemFS) {
+func openAny(t *testing.T, fs *vfs.Mem) {
 	t.Helper()
 	err := Inspect(fs, "/d/log", func(SegmentInfo) error { return nil }, func(RecordInfo) error { return nil })
 	require.NoError(t, err)

@@ -6,8 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // covering is a snapshot that stands for so many entries of each instance.
@@ -31,7 +32,7 @@ func openCovered(fs vfs.FS, c *Cover) (*Log, error) {
 }
 
 // numbered makes a log of an entry and, every fourth time, a state for each batch.
-func numbered(t *testing.T, n uint64) (*vfs.MemFS, []int64) {
+func numbered(t *testing.T, n uint64) (*vfs.Mem, []int64) {
 	t.Helper()
 	fs := vfs.NewMem()
 	l := openMem(t, fs)

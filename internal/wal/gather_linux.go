@@ -3,8 +3,9 @@ package wal
 import (
 	"io"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
+
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // maxWrite is how much one call writes. With larger writes the kernel was seen to take 3
@@ -14,13 +15,13 @@ const maxWrite = 64 << 10
 // gather writes the pieces one after the other, several with one system call where the
 // file has a descriptor. It uses the slice pieces up.
 func gather(f vfs.File, pieces [][]byte, offset int64) error {
-	fd := f.Fd()
-	if fd == vfs.InvalidFd {
+	fd, ok := vfs.Descriptor(f)
+	if !ok {
 		return writeEach(f, pieces, offset)
 	}
 	var vector [16][]byte
 	for len(pieces) > 0 {
-		n, err := unix.Pwritev(int(fd), first(vector[:0], pieces), offset)
+		n, err := unix.Pwritev(fd, first(vector[:0], pieces), offset)
 		switch {
 		case err == unix.EINTR:
 			continue

@@ -2,6 +2,6 @@
 
 package wal
 
-import "github.com/cockroachdb/pebble/v2/vfs"
+import "github.com/braidlog/braid/internal/vfs"
 
 func gather(f vfs.File, pieces [][]byte, offset int64) error { return writeEach(f, pieces, offset) }

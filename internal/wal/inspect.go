@@ -3,9 +3,10 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sort"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // SegmentInfo is what Inspect tells about a segment before its records.
@@ -72,7 +73,7 @@ func inspect(fs vfs.FS, dir string, in inspector) error {
 		if _, ok := parseName(name); !ok {
 			continue
 		}
-		if err := in.inspectFile(fs, fs.PathJoin(dir, name)); err != nil {
+		if err := in.inspectFile(fs, filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}

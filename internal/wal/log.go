@@ -7,7 +7,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 
 // Options are what a log is opened with.
 type Options struct {
-	FS  vfs.FS // default vfs.Default
+	FS  vfs.FS // default vfs.OS
 	Dir string // made if it does not exist
 	// SegmentBytes is the size of a segment file: default 64 MiB, at least 16 KiB, less
 	// than 4 GiB. Segments of other sizes that are there already stay valid.

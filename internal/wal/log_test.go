@@ -6,9 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 const testSegment = minSegmentBytes
@@ -125,7 +126,7 @@ func TestIdleInstancePinsNothing(t *testing.T) {
 		require.Equal(t, []string{"state 0 s7", "base 3 b7", "entry 4 e4", "entry 5 e5"}, replayAll(t, l, 7))
 		require.Equal(t, []string{"state 0 s8"}, replayAll(t, l, 8))
 		require.Len(t, replayAll(t, l, 1), 3)
-		l = openMem(t, fs.CrashClone(vfs.CrashCloneCfg{}))
+		l = openMem(t, fs.Crash(0, nil))
 	}
 }
 
@@ -160,9 +161,9 @@ func TestReuse(t *testing.T) {
 
 // TestLargeRecords: a record larger than a segment gets a segment of its own size.
 func TestLargeRecords(t *testing.T) {
-	for _, fs := range []vfs.FS{vfs.NewMem(), vfs.Default} {
+	for _, fs := range []vfs.FS{vfs.NewMem(), vfs.OS} {
 		dir := "/d/log"
-		if fs == vfs.Default {
+		if fs == vfs.OS {
 			dir = t.TempDir() + "/a/b"
 		}
 		o := Options{FS: fs, Dir: dir, SegmentBytes: testSegment, Identity: []byte("me")}
@@ -258,7 +259,7 @@ func TestPlaces(t *testing.T) {
 // TestGather: more pieces than one system call takes.
 func TestGather(t *testing.T) {
 	name := t.TempDir() + "/f"
-	f, err := vfs.Default.Create(name, category)
+	f, err := vfs.OS.Create(name)
 	require.NoError(t, err)
 	var pieces [][]byte
 	var want []byte
@@ -269,7 +270,7 @@ func TestGather(t *testing.T) {
 	}
 	require.NoError(t, gather(f, pieces, 100))
 	require.NoError(t, f.Close())
-	got, err := ReadFile(vfs.Default, name, 1<<20)
+	got, err := ReadFile(vfs.OS, name, 1<<20)
 	require.NoError(t, err)
 	require.Equal(t, want, got[100:])
 	require.Error(t, gather(f, pieces, 0), "a closed file")
@@ -287,7 +288,7 @@ func TestWriteFile(t *testing.T) {
 	crashing := hooked(mem, func(errorfs.Op) error {
 		for _, percent := range []int{0, 50, 100} {
 			ops++
-			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
+			clone := mem.Crash(percent, rng)
 			b, err := ReadFile(clone, "/d/f", 100)
 			require.NoError(t, err)
 			require.Contains(t, []string{"old", "new, and longer"}, string(b))
@@ -296,7 +297,7 @@ func TestWriteFile(t *testing.T) {
 	})
 	require.NoError(t, WriteFile(crashing, "/d/f", []byte("new, and longer")))
 	require.Greater(t, ops, 9)
-	b, err := ReadFile(mem.CrashClone(vfs.CrashCloneCfg{}), "/d/f", 100)
+	b, err := ReadFile(mem.Crash(0, nil), "/d/f", 100)
 	require.NoError(t, err)
 	require.Equal(t, "new, and longer", string(b))
 	_, err = ReadFile(mem, "/d/f", 5)

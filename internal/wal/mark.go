@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"path/filepath"
 	"syscall"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/sys"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // A mark file stands beside the segments of a log, or the files of a store of bodies, and says how
@@ -53,13 +53,13 @@ type markFile struct {
 // a file if there is none, as beside a log of an earlier version. damage says that there is no good
 // mark in it: then nothing is known but what the log says by itself.
 func readMark(fsys vfs.FS, dir string, identity []byte) (m *markFile, damage *CorruptError, err error) {
-	m = &markFile{path: fsys.PathJoin(dir, markName), seed: salt(identity, 0, 0)}
+	m = &markFile{path: filepath.Join(dir, markName), seed: salt(identity, 0, 0)}
 	if _, err := fsys.Stat(m.path); errors.Is(err, fs.ErrNotExist) {
 		return m, nil, nil
 	} else if err != nil {
 		return nil, nil, &ReadError{"stat", m.path, err}
 	}
-	if m.file, err = fsys.OpenReadWrite(m.path, category); err != nil {
+	if m.file, err = fsys.OpenReadWrite(m.path); err != nil {
 		return nil, nil, &ReadError{"open", m.path, err}
 	}
 	page := make([]byte, 2*markSlotSize)

@@ -5,9 +5,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 // TestDamageToTheLastBatch: of a log under load the process dies, and bytes of the batch that
@@ -71,7 +72,7 @@ func TestDamageToTheLastBody(t *testing.T) {
 // TestMarkItself: a mark that is damaged, or that a torn write left, costs nothing but what it
 // said; the older one counts then.
 func TestMarkItself(t *testing.T) {
-	write := func() (*vfs.MemFS, *Log) {
+	write := func() (*vfs.Mem, *Log) {
 		fs := vfs.NewMem()
 		l := openMem(t, fs)
 		for i := uint64(1); i <= 3; i++ {
@@ -133,7 +134,7 @@ func TestMarkIsSettled(t *testing.T) {
 	require.NoError(t, l.Append([]Record{entry(1, 1, []byte("x"))}))
 	require.NoError(t, l.Sync())
 	said := func() uint64 {
-		m, damage, err := readMark(mem.CrashClone(vfs.CrashCloneCfg{}), "/d/log", []byte("me"))
+		m, damage, err := readMark(mem.Crash(0, nil), "/d/log", []byte("me"))
 		require.NoError(t, err)
 		require.Nil(t, damage)
 		m.close()

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 // op is one record, one Compact, one Rewrite or one Remove: what can be there or not after a crash.
@@ -261,7 +261,7 @@ func dump(t testing.TB, fs vfs.FS) {
 // hooked calls hook before each operation that changes something.
 func hooked(fs vfs.FS, hook func(op errorfs.Op) error) vfs.FS {
 	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileClose || op.Kind.ReadOrWrite() == errorfs.OpIsRead {
+		if op.Kind.Reads() {
 			return nil
 		}
 		return hook(op)
@@ -301,7 +301,7 @@ func crashEverywhere(t *testing.T, seed uint64, steps, every int, cells bool) {
 		}
 		for _, percent := range []int{0, 50, 90} {
 			crashes++
-			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: crash})
+			clone := mem.Crash(percent, crash)
 			again := w.verify(t, clone)
 			crashAgain(t, w, again, clone, crash)
 		}
@@ -313,7 +313,7 @@ func crashEverywhere(t *testing.T, seed uint64, steps, every int, cells bool) {
 	}
 	require.NoError(t, l.Close())
 	w.synced = len(w.states) - 1
-	w.verify(t, mem.CrashClone(vfs.CrashCloneCfg{}))
+	w.verify(t, mem.Crash(0, nil))
 	require.Greater(t, crashes, 100)
 	if steps > 200 {
 		require.Greater(t, reused, 0, "no segment was used again")
@@ -322,14 +322,14 @@ func crashEverywhere(t *testing.T, seed uint64, steps, every int, cells bool) {
 
 // crashAgain goes on from a recovered log, and crashes it once more: what the first crash
 // left behind the end must not come back.
-func crashAgain(t *testing.T, w *workload, l *Log, fs *vfs.MemFS, crash *rand.Rand) {
+func crashAgain(t *testing.T, w *workload, l *Log, fs *vfs.Mem, crash *rand.Rand) {
 	t.Helper()
 	m := modelOf(t, l)
 	next := w.from(crash.Uint64(), m)
 	for i := 0; i < 3; i++ {
 		require.NoError(t, next.step(l))
 	}
-	clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 60, RNG: crash})
+	clone := fs.Crash(60, crash)
 	last := next.verify(t, clone)
 	require.NoError(t, last.Close())
 }
@@ -388,7 +388,7 @@ func TestFailEverywhere(t *testing.T) {
 			break
 		}
 		require.ErrorIs(t, err, injected, "operation %d", at)
-		again := w.verify(t, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: w.rng}))
+		again := w.verify(t, mem.Crash(50, w.rng))
 		require.NoError(t, again.Close())
 	}
 	for _, k := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpRename, errorfs.OpFileWriteAt, errorfs.OpFileSync,
@@ -427,7 +427,7 @@ func runToEnd(w *workload, fs vfs.FS, steps int) error {
 // flip changes one bit of a file.
 func flip(t testing.TB, fs vfs.FS, name string, offset int64, bit int) {
 	t.Helper()
-	f, err := fs.OpenReadWrite(name, category)
+	f, err := fs.OpenReadWrite(name)
 	require.NoError(t, err)
 	defer f.Close()
 	var b [1]byte
@@ -491,7 +491,7 @@ func TestFlipEverywhere(t *testing.T) {
 }
 
 // openText opens a copy of a log and tells what it holds.
-func openText(mem *vfs.MemFS) (string, error) {
+func openText(mem *vfs.Mem) (string, error) {
 	l, err := Open(Options{FS: copyOf(mem), Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me")})
 	if err != nil {
 		return "", err
@@ -501,9 +501,9 @@ func openText(mem *vfs.MemFS) (string, error) {
 }
 
 // copyOf copies a directory, synced or not.
-func copyOf(mem *vfs.MemFS) *vfs.MemFS {
+func copyOf(mem *vfs.Mem) *vfs.Mem {
 	c := vfs.NewMem()
-	if _, err := vfs.Clone(mem, c, "/d", "/d"); err != nil {
+	if err := vfs.Copy(mem, "/d", c, "/d"); err != nil {
 		panic(err)
 	}
 	return c

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sort"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // Open opens the log of a directory, or begins one. What a crash left unfinished at the
@@ -18,7 +18,7 @@ import (
 // log is somebody else's, with *LockedError if it is open already.
 func Open(o Options) (*Log, error) {
 	if o.FS == nil {
-		o.FS = vfs.Default
+		o.FS = vfs.OS
 	}
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = DefaultSegmentBytes
@@ -40,7 +40,7 @@ func (l *Log) open(o *Options) error {
 	if err := durable.MakeDir(l.fs, l.dir, 0o755); err != nil {
 		return err
 	}
-	lock, err := l.fs.Lock(l.fs.PathJoin(l.dir, lockName))
+	lock, err := l.fs.Lock(filepath.Join(l.dir, lockName))
 	if err != nil {
 		return &LockedError{Dir: l.dir, Err: err}
 	}
@@ -174,7 +174,7 @@ func (r *recovery) list() ([]*segment, error) {
 		if !ok {
 			continue
 		}
-		f, err := l.fs.OpenReadWrite(l.fs.PathJoin(l.dir, name), category)
+		f, err := l.fs.OpenReadWrite(filepath.Join(l.dir, name))
 		if err != nil {
 			for _, s := range segs {
 				s.file.Close()
@@ -199,7 +199,7 @@ func (r *recovery) cleanUp() error {
 			continue
 		}
 		// It may be gone already: made again under its name, and renamed.
-		if err := l.fs.Remove(l.fs.PathJoin(l.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := l.fs.Remove(filepath.Join(l.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("wal: remove %s: %w", name, err)
 		}
 	}
@@ -214,7 +214,7 @@ func (r *recovery) keepFree(hex string) bool {
 	if !ok || seq >= l.first {
 		return false
 	}
-	f, err := l.fs.OpenReadWrite(l.path(seq, freeSuffix), category)
+	f, err := l.fs.OpenReadWrite(l.path(seq, freeSuffix))
 	if err != nil {
 		return false
 	}

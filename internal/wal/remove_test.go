@@ -3,8 +3,9 @@ package wal
 import (
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // An instance that is removed leaves nothing, and its space is free again. Its number may be used again.

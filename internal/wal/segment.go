@@ -4,17 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/braidlog/braid/internal/sys"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // category tells file systems that keep count what the bytes are for.
-const category = vfs.WriteCategoryUnspecified
 
 const (
 	liveSuffix = ".wal"  // a segment of the log
@@ -71,7 +70,7 @@ func parseName(name string) (seq uint64, ok bool) {
 }
 
 func (l *Log) path(seq uint64, suffix string) string {
-	return l.fs.PathJoin(l.dir, segmentName(seq, suffix))
+	return filepath.Join(l.dir, segmentName(seq, suffix))
 }
 
 // createSegment makes segment seq durable under its name, with nothing in it: either from
@@ -143,7 +142,7 @@ func (l *Log) newFile(seq uint64, capacity int64) (*segment, error) {
 // createFile makes a file of a fixed size that begins with header, and then gives it its
 // name. The name is not durable yet.
 func createFile(fs vfs.FS, temp, name string, header []byte, capacity int64) (vfs.File, error) {
-	f, err := fs.Create(temp, category)
+	f, err := fs.Create(temp)
 	if err != nil {
 		return nil, &FailedError{Op: "create", Err: err}
 	}

@@ -9,9 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 // told notes what a writer tells those who submit. Each must be told once, in order.

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/vfs"
+	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
 // gateFS lets a test hold up syncs of data.
@@ -252,7 +253,7 @@ func TestWriterMakesBodiesDurableFirst(t *testing.T) {
 		one.Lock() // files are prepared at the same time as the writer writes
 		defer one.Unlock()
 		durable := told.Load()
-		clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
+		clone := mem.Crash(50, rng)
 		if err := bodiesOfLog(clone, durable, size); err != nil {
 			t.Error(err)
 		}

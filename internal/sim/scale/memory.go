@@ -3,7 +3,7 @@ package scale
 import (
 	"io"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/braidlog/braid/internal/vfs"
 )
 
 // memory is a file system in memory for the log of a run. Its files have memory only for what was
@@ -11,8 +11,8 @@ import (
 type memory struct{ vfs.FS }
 
 // Create implements vfs.FS.
-func (m memory) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := m.FS.Create(name, category)
+func (m memory) Create(name string) (vfs.File, error) {
+	f, err := m.FS.Create(name)
 	return &memoryFile{File: f}, err
 }
 

@@ -1,0 +1,64 @@
+//go:build unix
+
+package vfs
+
+import (
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// held are the locks of this process. The kernel's are those of a process: it grants them a second time, and drops them
+// when any descriptor of the file is closed.
+var held struct {
+	sync.Mutex
+	files []*fileLock
+}
+
+// errHeldHere says that this process has the lock.
+var errHeldHere = errors.New("lock held by this process")
+
+type fileLock struct {
+	file *os.File
+	info os.FileInfo
+}
+
+// Lock takes a lock of fcntl(2), which the kernel drops when the process ends, however it ends.
+func (osFS) Lock(name string) (io.Closer, error) {
+	held.Lock()
+	defer held.Unlock()
+	// Without opening it: closing another descriptor would drop the lock.
+	if info, err := os.Stat(name); err == nil {
+		isHeld := func(l *fileLock) bool { return os.SameFile(l.info, info) }
+		if slices.ContainsFunc(held.files, isHeld) {
+			return nil, &os.PathError{Op: "lock", Path: name, Err: errHeldHere}
+		}
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	all := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &all); err != nil {
+		return nil, errors.Join(&os.PathError{Op: "lock", Path: name, Err: err}, f.Close())
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	l := &fileLock{f, info}
+	held.files = append(held.files, l)
+	return l, nil
+}
+
+// Close releases the lock. A second call fails and changes nothing.
+func (l *fileLock) Close() error {
+	held.Lock()
+	defer held.Unlock()
+	held.files = slices.DeleteFunc(held.files, func(other *fileLock) bool { return other == l })
+	return l.file.Close()
+}
