@@ -114,7 +114,7 @@ func (o *Options) core(instance protocol.InstanceID, session protocol.Session, r
 		Self: o.Self, Instance: instance, Session: session, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
 		MaxFrameBytes: o.Experiment.MaxFrameBytes, PipelineDepth: o.Experiment.PipelineDepth, NoPipeline: o.Experiment.NoPipeline, Own: o.Settings,
 		NoParallelAppend: o.Experiment.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: protocol.Placement(o.Placement),
-		Leaders: protocol.Leaders(o.Leaders), Epochs: o.Epochs, NoSkip: o.Experiment.NoSkip, SkipWait: o.Experiment.SkipWait,
+		Leaders: protocol.Leaders(o.Leaders),
 	}
 	if o.Experiment.NoBatching {
 		c.MaxFrameEntries = 1
@@ -125,7 +125,6 @@ func (o *Options) core(instance protocol.InstanceID, session protocol.Session, r
 	case PlacementRS:
 		c.MaxK = o.CodeK
 	}
-	c.Stealing, _ = protocol.ParseStealing(o.Stealing) // complete has seen it
 	o.quorums().Set(&c)
 	p := registry.Find(o.Protocol)
 	if p.Quorums != nil {
@@ -143,7 +142,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	core := registry.Find(o.Protocol).Core
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Epochs), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(), Quorums: o.Quorums,
+		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Settings), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(), Quorums: o.Quorums,
 		Kind: o.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
 		Begin: o.begin(), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.Experiment.PipelineDepth,

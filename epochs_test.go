@@ -2,26 +2,29 @@ package braid_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Settings of epochs are only taken by a protocol that has epochs, and only if they are possible.
 func TestEpochsThatMakeNoSense(t *testing.T) {
+	epochs := func(text string) braid.Settings { return setting.MustParse("epochs=" + text) }
 	members := []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}}
 	for name, o := range map[string]braid.Options{
-		"epochs of raft":     {Epochs: braid.EpochSettings{Policy: "simple"}},
-		"no skips of raft":   {Experiment: braid.Experiment{NoSkip: true}},
-		"a wait of raft":     {Experiment: braid.Experiment{SkipWait: time.Second}},
-		"a negative wait":    {Protocol: "iss", Experiment: braid.Experiment{SkipWait: -time.Second}},
-		"no power of two":    {Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 48}},
-		"bounds in disorder": {Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 64, MaxSlots: 32}},
-		"an unknown policy":  {Protocol: "iss", Epochs: braid.EpochSettings{Policy: "all"}},
-		"bans in disorder":   {Protocol: "iss", Epochs: braid.EpochSettings{Ban: 9, MaxBan: 8}},
+		"epochs of raft":     {Settings: setting.MustParse("epochs=slots 64-1024, shares by load, policy simple, bans 8-256")},
+		"no skips of raft":   {Settings: setting.MustParse("no-skip=true")},
+		"a wait of raft":     {Settings: setting.MustParse("skip-wait=1s")},
+		"a negative wait":    {Protocol: "iss", Settings: setting.MustParse("skip-wait=-1s")},
+		"no power of two":    {Protocol: "iss", Settings: epochs("slots 48-1024, shares by load, policy simple, bans 8-256")},
+		"bounds in disorder": {Protocol: "iss", Settings: epochs("slots 64-32, shares by load, policy simple, bans 8-256")},
+		"an unknown policy":  {Protocol: "iss", Settings: epochs("slots 64-1024, shares by load, policy all, bans 8-256")},
+		"bans in disorder":   {Protocol: "iss", Settings: epochs("slots 64-1024, shares by load, policy simple, bans 9-8")},
 	} {
 		o.Self, o.Cluster, o.Dir, o.Members = 1, 1, t.TempDir(), members
 		var wrong *braid.OptionError
@@ -40,7 +43,9 @@ func TestAMemberKeepsTheSettingsOfItsEpochs(t *testing.T) {
 	t.Parallel()
 	set, wait := braid.EpochSettings{MinSlots: 16, MaxSlots: 16, EqualShares: true, Policy: "backoff"}, 2*time.Millisecond
 	c := newCluster(t, 3, func(o *braid.Options) {
-		o.Protocol, o.Epochs, o.Experiment.SkipWait, o.Experiment.NoSkip = "iss", set, wait, o.Self == 2
+		own, err := braid.ISS{Epochs: set}.Settings()
+		require.NoError(t, err)
+		o.Protocol, o.Settings = "iss", setting.MustParse(fmt.Sprint("skip-wait=", wait), fmt.Sprint("no-skip=", o.Self == 2)).Over(own)
 	})
 	c.led()
 	acked := c.fill("x", 100) // several epochs

@@ -24,9 +24,9 @@ var handshakes = map[string]func(*Options){
 	"majority": func(o *Options) { o.Quorums = "majority" },
 	"local":    func(o *Options) { o.Settings = setting.MustParse("relays=2") },
 	"epochs": func(o *Options) {
-		o.Epochs = EpochSettings{MinSlots: 32, MaxSlots: 64, EqualShares: true, Policy: "simple", Ban: 1, MaxBan: 2}
+		o.Settings, _ = ISS{Epochs: EpochSettings{MinSlots: 32, MaxSlots: 64, EqualShares: true, Policy: "simple", Ban: 1, MaxBan: 2}}.Settings()
 	},
-	"some epochs": func(o *Options) { o.Epochs = EpochSettings{MaxSlots: 128} },
+	"some epochs": func(o *Options) { o.Settings, _ = ISS{Epochs: EpochSettings{MaxSlots: 128}}.Settings() },
 	"code":        func(o *Options) { o.Placement, o.CodeK, o.ExtraWhole = PlacementCode, 2, 1 },
 	"lease":       func(o *Options) { o.LeaseReads = true },
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // keyedCluster is three members whose groups have a state machine each.
@@ -50,9 +51,17 @@ func newGroupedCluster(t *testing.T, protocol, stealing string) *keyedCluster {
 	return c
 }
 
+// settings are the cluster's, with the stealing that is wanted.
+func (c *keyedCluster) settings() (s braid.Settings) {
+	if c.stealing != "" {
+		s = setting.MustParse("stealing=" + c.stealing)
+	}
+	return s
+}
+
 func (c *keyedCluster) options(i int) braid.Options {
 	return braid.Options{
-		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: slices.Clone(c.members), Protocol: c.protocol, Stealing: c.stealing, Instances: 3,
+		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: slices.Clone(c.members), Protocol: c.protocol, Settings: c.settings(), Instances: 3,
 		Listen: []string{strings.TrimPrefix(c.members[i].PeerURLs[0], "http://")}, Limits: braid.Limits{SnapshotBytes: 20_000, KeepLogBytes: 1},
 		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(testWriter{c.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),

@@ -57,10 +57,6 @@ type Options struct {
 	// cluster bears then is said to Logger when a member starts.
 	Quorums string
 
-	// Epochs says how a protocol with epochs cuts its log and who leads (docs/internals/iss.md). It must be the same
-	// on all members, and never changes: a directory that was begun with others is not opened.
-	Epochs EpochSettings
-
 	// Order says how the global log is made. "single" is one instance.
 	// "niagara" weaves several instances into one log (docs/using/niagara.md). Each has an event loop
 	// and connections of its own, so that more than one core and network card replicate. Order
@@ -78,10 +74,6 @@ type Options struct {
 	// where bytes count most, or Order "keyed", and else "together". With "begin", the only one with protocol
 	// "wpaxos", each member leads some at first, and nobody is preferred later. It must be the same on all members.
 	Leaders string
-	// Stealing says with protocol "wpaxos" when a group of keys changes its owner (docs/internals/wpaxos.md): "majority:64", the
-	// default; "consecutive:N", "average:N", "never". Members may differ in it.
-	Stealing string
-
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]). With "copy"
 	// every member keeps everything. With "code" each member keeps a fragment, as in
 	// CRaft (docs/using/craft.md). That takes a quarter to a half of the bytes on disks and links, and
@@ -143,10 +135,6 @@ type Experiment struct {
 	MaxBatchCommands int  // commands at which an entry is full; default no limit
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches under way; default adaptive
-	// NoSkip makes a leader of protocol "iss" that has nothing to propose propose empty values with votes. SkipWait is how
-	// long it waits for commands before it skips.
-	NoSkip   bool
-	SkipWait time.Duration
 	// Net emulates links, as the flag --net says (docs/using/operations.md). It finds members by the names that they have
 	// in Members, and in the membership later. [Node.SetNet] changes it.
 	Net string
@@ -251,17 +239,8 @@ func (o *Options) choose() error {
 		return &OptionError{"Quorums", err.Error()}
 	}
 	o.Quorums = quorums.String()
-	if o.Epochs, err = p.Core.Complete(o.Epochs); err != nil {
-		return &OptionError{"Epochs", err.Error()}
-	}
-	if !p.Core.Epochs && (o.Experiment.NoSkip || o.Experiment.SkipWait != 0) {
-		return &OptionError{"SkipWait", fmt.Sprintf("%s and NoSkip %t: %s skips nothing", o.Experiment.SkipWait, o.Experiment.NoSkip, o.Protocol)}
-	}
 	if o.Settings, err = p.Complete(o.Settings); err != nil {
 		return &OptionError{"Settings", err.Error()}
-	}
-	if err := p.CheckStealing(o.Stealing); err != nil {
-		return &OptionError{"Stealing", err.Error()}
 	}
 	o.Order, o.Placement = string(kind), string(place)
 	return nil
@@ -301,8 +280,8 @@ func (o *Options) settings() []replica.Setting {
 	if !o.quorums().Majority() {
 		all = append(all, replica.Setting{Name: "quorums", Value: o.Quorums})
 	}
-	if text := o.epochs(); text != "" {
-		all = append(all, replica.Setting{Name: "epochs", Value: text})
+	for _, s := range registry.Find(o.Protocol).Core.Settings.Agreed(o.Settings) {
+		all = append(all, replica.Setting{Name: s[0], Value: s[1]})
 	}
 	return all
 }
@@ -351,10 +330,7 @@ func (o *Options) roams() bool { return registry.Find(o.Protocol).Core.Roams }
 
 // epochs tells the settings of the epochs; "": there are none.
 func (o *Options) epochs() string {
-	if !registry.Find(o.Protocol).Core.Epochs {
-		return ""
-	}
-	return o.Epochs.String()
+	return registry.Find(o.Protocol).Core.Settings.Text("epochs", o.Settings)
 }
 
 // checkMachine refuses a state machine that the protocol cannot drive.
@@ -397,8 +373,6 @@ func (o *Options) check() error {
 		return &OptionError{"Dir", "is required"}
 	case o.Heartbeat <= 0 || o.ElectionTimeout < 3*o.Heartbeat:
 		return &OptionError{"ElectionTimeout", fmt.Sprintf("%s is less than 3 heartbeats of %s", o.ElectionTimeout, o.Heartbeat)}
-	case o.Experiment.SkipWait < 0:
-		return &OptionError{"SkipWait", fmt.Sprintf("%s is negative", o.Experiment.SkipWait)}
 	case o.Experiment.MaxBatchBytes < 0 || o.Experiment.MaxBatchCommands < 0 || o.Experiment.MaxFrameBytes < 0 || o.Experiment.PipelineDepth < 0 ||
 		o.Limits.CommandBytes < 0 || o.Limits.PendingBytes < 0 || o.Limits.SnapshotBytes < 0 || o.Limits.KeepLogBytes < 0 || o.Limits.BodyCacheBytes < 0:
 		return &OptionError{"Limits", "must not be negative"}

@@ -26,6 +26,9 @@ type MultiPaxos struct {
 // ISS are the settings of protocol "iss" (docs/internals/iss.md).
 type ISS struct {
 	Relays int `setting:"relays"` // as in MultiPaxos
+	// Epochs says how the log is cut into epochs, and who leads in them. It must be the same on all members, and never changes:
+	// a directory that was created with other epochs is not opened.
+	Epochs EpochSettings `setting:"epochs"`
 }
 
 // Settings are the values for Options.Settings. The error is a [*SettingError].

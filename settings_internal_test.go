@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/replica"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // compared are the options that members compare when they connect, each with another value
@@ -19,8 +20,10 @@ var compared = map[string]func(*Options){
 	"CodeK":           func(o *Options) { o.CodeK = 2 },
 	"ElectionTimeout": func(o *Options) { o.ElectionTimeout = 2 * time.Second },
 	"Quorums":         func(o *Options) { o.Quorums = "2/2" },
-	"Epochs":          func(o *Options) { o.Epochs.Policy = "simple" },
-	"LeaseReads":      func(o *Options) { o.LeaseReads = true },
+	"Settings": func(o *Options) {
+		o.Settings = setting.MustParse("epochs=slots 64-1024, shares by load, policy simple, bans 8-256")
+	},
+	"LeaseReads": func(o *Options) { o.LeaseReads = true },
 }
 
 // local are the options that may differ: each concerns its member alone, or what a member
@@ -28,7 +31,7 @@ var compared = map[string]func(*Options){
 // docs/using/settings.md.
 var local = []string{
 	"Self", "Cluster", "Dir", "Members", "Join", "Listen", "Listeners", "TLS", "Heartbeat", "ExtraWhole", "TrimWhole", "Limits",
-	"Experiment", "FS", "Logger", "Answer", "Instances", "Stealing", "Settings",
+	"Experiment", "FS", "Logger", "Answer", "Instances",
 }
 
 func TestEveryOptionIsComparedOrLocal(t *testing.T) {
@@ -57,7 +60,7 @@ func TestEveryOptionIsComparedOrLocal(t *testing.T) {
 			plain = settings(func(o *Options) { o.Placement = PlacementCode })
 			change = func(o *Options) { o.Placement, o.CodeK = PlacementCode, 2 }
 		}
-		if name == "Epochs" {
+		if name == "Settings" {
 			iss := func(o *Options) { o.Protocol, o.Order = "iss", OrderSingle }
 			plain = settings(iss)
 			epochs := change

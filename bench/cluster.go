@@ -79,13 +79,8 @@ type Settings struct {
 	Instances int    `json:"instances,omitempty"`
 	Leaders   string `json:"leaders,omitempty"`
 	Placement string `json:"placement,omitempty"`
-	// Quorums are for multi-paxos, iss and wpaxos, and Stealing is for wpaxos, see Shape.
-	Quorums  string `json:"quorums,omitempty"`
-	Stealing string `json:"stealing,omitempty"`
-	// Epochs, NoSkip and SkipWait are for iss, see Shape.
-	Epochs   braid.EpochSettings `json:"epochs,omitzero"`
-	NoSkip   bool                `json:"no_skip,omitempty"`
-	SkipWait time.Duration       `json:"skip_wait,omitempty"`
+	// Quorums are for multi-paxos, iss and wpaxos, see Shape.
+	Quorums string `json:"quorums,omitempty"`
 	// Own are the protocol's own settings. In JSON they are members of the others.
 	Own setting.Values `json:"-"`
 	// Cards is how many network cards each member has, with an address each; 0: one. Net
@@ -108,7 +103,7 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 func (s *Settings) shape(protocol string) Shape {
 	return Shape{
 		Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
-		Quorums: s.Quorums, Stealing: s.Stealing, Epochs: s.Epochs, NoSkip: s.NoSkip, SkipWait: s.SkipWait, Own: s.Own,
+		Quorums: s.Quorums, Own: s.Own,
 	}
 }
 
@@ -124,10 +119,6 @@ func (s *Settings) describe() string {
 	add(s.Leaders != "", "leaders %s", s.Leaders)
 	add(s.Placement != "", "placement %s", s.Placement)
 	add(s.Quorums != "", "quorums %s", s.Quorums)
-	add(s.Stealing != "", "stealing %s", s.Stealing)
-	add(s.Epochs != braid.EpochSettings{}, "epochs %s", s.Epochs)
-	add(s.NoSkip, "votes for skips %t", true)
-	add(s.SkipWait > 0, "skips after %s", s.SkipWait)
 	add(!s.Own.IsZero(), "%s", s.Own)
 	add(s.MaxBatchCommands > 0, "batches of %d commands", s.MaxBatchCommands)
 	add(s.Cards > 1, "%d network cards", s.Cards)
@@ -142,8 +133,7 @@ func (s *Settings) describe() string {
 func (s Settings) Of(protocol string) Settings {
 	only := s.shape(protocol).Only()
 	s.CodeK, s.Instances, s.Leaders, s.Placement = only.CodeK, only.Instances, only.Leaders, only.Placement
-	s.Quorums, s.Stealing = only.Quorums, only.Stealing
-	s.Epochs, s.NoSkip, s.SkipWait, s.Own = only.Epochs, only.NoSkip, only.SkipWait, only.Own
+	s.Quorums, s.Own = only.Quorums, only.Own
 	return s
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/registry"
@@ -27,12 +26,6 @@ type Shape struct {
 	Placement string // braid.PlacementCopy or braid.PlacementCode
 	// Quorums are for multi-paxos, iss and wpaxos, see braid.Options; "": majorities.
 	Quorums string
-	// Stealing is for wpaxos, see braid.Options; "": its default.
-	Stealing string
-	// Epochs, NoSkip and SkipWait are for iss, see braid.Options.
-	Epochs   braid.EpochSettings
-	NoSkip   bool
-	SkipWait time.Duration
 	// Own are the protocol's own settings.
 	Own setting.Values
 }
@@ -73,19 +66,9 @@ func (s Shape) Apply(o *braid.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := p.CheckStealing(s.Stealing); err != nil {
-		return err
-	}
-	if _, err := p.Core.Complete(s.Epochs); err != nil {
-		return err
-	}
-	if !p.Core.Epochs && (s.NoSkip || s.SkipWait != 0) || s.SkipWait < 0 {
-		return fmt.Errorf("no skips %t, waits %s: protocol %s cannot do that", s.NoSkip, s.SkipWait, s.Protocol)
-	}
 	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
 	o.Instances, o.Leaders, o.Settings = s.Instances, s.Leaders, settings
-	o.Stealing = s.Stealing
-	o.Quorums, o.Epochs, o.Experiment.NoSkip, o.Experiment.SkipWait = s.Quorums, s.Epochs, s.NoSkip, s.SkipWait
+	o.Quorums = s.Quorums
 	return nil
 }
 
@@ -125,13 +108,8 @@ func (s Shape) Only() Shape {
 	if p == nil || !p.Core.Flexible {
 		s.Quorums = ""
 	}
-	if p == nil || !p.Core.Roams {
-		s.Stealing = ""
-	} else {
+	if p != nil && p.Core.Roams {
 		s.Leaders = ""
-	}
-	if p == nil || !p.Core.Epochs {
-		s.Epochs, s.NoSkip, s.SkipWait = braid.EpochSettings{}, false, 0
 	}
 	return s
 }
@@ -150,8 +128,8 @@ func KeyOf(number uint64) uint64 {
 	return number ^ number>>29
 }
 
-// flags are those of a server that is set up so; its protocol is said elsewhere. A server has no flags for NoSkip
-// and SkipWait.
+// flags are those of a server that is set up so; its protocol is said elsewhere. A server has no flags for
+// settings of experiments.
 func (s Shape) flags() (flags []string) {
 	if s.Instances != 0 {
 		flags = append(flags, "--instances", strconv.Itoa(s.Instances))
@@ -165,27 +143,8 @@ func (s Shape) flags() (flags []string) {
 	if s.Quorums != "" {
 		flags = append(flags, "--quorums", s.Quorums)
 	}
-	if s.Stealing != "" {
-		flags = append(flags, "--stealing", s.Stealing)
-	}
 	flags = append(flags, registry.Settings().Args(s.Own)...)
-	return append(flags, s.epochFlags()...)
-}
-
-// epochFlags are those of settings that are not all left out. What is left out of them is said as the default.
-func (s Shape) epochFlags() []string {
-	p := registry.Find(s.Protocol)
-	if p == nil || s.Epochs == (braid.EpochSettings{}) {
-		return nil
-	}
-	e, err := p.Core.Complete(s.Epochs)
-	if err != nil {
-		return nil // Apply has refused them
-	}
-	return []string{
-		fmt.Sprintf("--epoch-slots=%d-%d", e.MinSlots, e.MaxSlots), fmt.Sprintf("--epoch-equal-shares=%t", e.EqualShares),
-		"--epoch-policy=" + e.Policy, fmt.Sprintf("--epoch-bans=%d-%d", e.Ban, e.MaxBan),
-	}
+	return flags
 }
 
 func oneOf(s string, some ...string) bool { return slices.Contains(some, s) }

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 func TestShapeApply(t *testing.T) {
@@ -26,8 +27,8 @@ func TestShapeApply(t *testing.T) {
 		},
 		{Shape{Protocol: "multi-paxos", Quorums: "4/2"}, braid.Options{Order: "single", Placement: "copy", Quorums: "4/2"}},
 		{
-			Shape{Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 32, MaxSlots: 32}, NoSkip: true, SkipWait: time.Second},
-			braid.Options{Order: "single", Placement: "copy", Epochs: braid.EpochSettings{MinSlots: 32, MaxSlots: 32}, Experiment: braid.Experiment{NoSkip: true, SkipWait: time.Second}},
+			Shape{Protocol: "iss", Own: setting.MustParse("relays=02", "no-skip=1", "skip-wait=1s")},
+			braid.Options{Order: "single", Placement: "copy", Settings: setting.MustParse("relays=2", "no-skip=true", "skip-wait=1s")},
 		},
 	} {
 		var got braid.Options
@@ -35,7 +36,7 @@ func TestShapeApply(t *testing.T) {
 			t.Errorf("%+v: %v", c.shape, err)
 		}
 		if got.Order != c.want.Order || got.Placement != c.want.Placement || got.CodeK != c.want.CodeK || got.Instances != c.want.Instances || got.Leaders != c.want.Leaders ||
-			got.Quorums != c.want.Quorums || got.Epochs != c.want.Epochs || got.Experiment.NoSkip != c.want.Experiment.NoSkip || got.Experiment.SkipWait != c.want.Experiment.SkipWait {
+			got.Quorums != c.want.Quorums || got.Settings != c.want.Settings {
 			t.Errorf("%+v: %+v", c.shape, got)
 		}
 	}
@@ -46,8 +47,8 @@ func TestShapeApply(t *testing.T) {
 
 func TestShapeRefusesEpochs(t *testing.T) {
 	for _, s := range []Shape{
-		{Protocol: "raft", Epochs: braid.EpochSettings{Policy: "simple"}}, {Protocol: "raft", NoSkip: true}, {Protocol: "raft", Quorums: "2/2"}, {Protocol: "iss", Quorums: "2"}, {Protocol: "raft", SkipWait: time.Second},
-		{Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 33}}, {Protocol: "iss", SkipWait: -time.Second},
+		{Protocol: "raft", Own: setting.MustParse("epochs=x")}, {Protocol: "raft", Own: setting.MustParse("no-skip=true")}, {Protocol: "raft", Quorums: "2/2"}, {Protocol: "iss", Quorums: "2"}, {Protocol: "raft", Own: setting.MustParse("skip-wait=1s")},
+		{Protocol: "iss", Own: setting.MustParse("epochs=slots 33-64, shares equal, policy combined, bans 8-256")}, {Protocol: "iss", Own: setting.MustParse("skip-wait=-1s")},
 	} {
 		if err := s.Apply(&braid.Options{}); err == nil {
 			t.Errorf("%+v is taken", s)
@@ -57,11 +58,12 @@ func TestShapeRefusesEpochs(t *testing.T) {
 
 // A contestant is set up like the one that it is compared with, as far as it has what that has.
 func TestShapeOnly(t *testing.T) {
-	all := Shape{CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code", Quorums: "3/2", Epochs: braid.EpochSettings{MinSlots: 32}, NoSkip: true, SkipWait: 1}
+	own := setting.MustParse("relays=2", "no-skip=true")
+	all := Shape{CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code", Quorums: "3/2", Own: own}
 	for protocol, want := range map[string]Shape{
 		"raft":      {Protocol: "raft"},
 		"craft":     {Protocol: "craft", CodeK: 2},
-		"iss":       {Protocol: "iss", Quorums: "3/2", Epochs: braid.EpochSettings{MinSlots: 32}, NoSkip: true, SkipWait: 1},
+		"iss":       {Protocol: "iss", Quorums: "3/2", Own: own},
 		"etcd-raft": {Protocol: "etcd-raft"},
 		"niagara":   {Protocol: "niagara", CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code"},
 	} {
@@ -79,8 +81,8 @@ func TestShapeOnly(t *testing.T) {
 }
 
 func TestShapeFlagsOfEpochs(t *testing.T) {
-	s := Shape{Protocol: "iss", Epochs: braid.EpochSettings{MinSlots: 32, EqualShares: true, Policy: "simple", Ban: 4, MaxBan: 4}}
-	if want := []string{"--epoch-slots=32-1024", "--epoch-equal-shares=true", "--epoch-policy=simple", "--epoch-bans=4-4"}; !slices.Equal(s.flags(), want) {
+	s := Shape{Protocol: "iss", Own: setting.MustParse("epochs=slots 32-1024, shares equal, policy simple, bans 4-4")}
+	if want := []string{"--epoch-slots=32-1024", "--epoch-equal-shares=true", "--epoch-policy=simple", "--epoch-bans=4"}; !slices.Equal(s.flags(), want) {
 		t.Errorf("flags %q", s.flags())
 	}
 }

@@ -1,6 +1,9 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // EpochSettings say how a protocol with epochs cuts its log and who leads (docs/internals/iss.md). The zero value of a field
 // means its default. They are the same on all members of a cluster, for ever: from the same log other settings make
@@ -18,6 +21,22 @@ type EpochSettings struct {
 	// Ban is how many epochs the first ban has, and MaxBan the longest.
 	Ban    int `json:"ban,omitempty"`
 	MaxBan int `json:"max_ban,omitempty"`
+}
+
+// ParseEpochSettings reads what String writes.
+func ParseEpochSettings(text string) (s EpochSettings, err error) {
+	words := strings.Split(text, ", ")
+	if len(words) != 4 {
+		return s, fmt.Errorf("not of the form %q", EpochSettings{}.String())
+	}
+	_, errSlots := fmt.Sscanf(words[0], "slots %d-%d", &s.MinSlots, &s.MaxSlots)
+	_, errBans := fmt.Sscanf(words[3], "bans %d-%d", &s.Ban, &s.MaxBan)
+	shares, isShares := strings.CutPrefix(words[1], "shares ")
+	policy, isPolicy := strings.CutPrefix(words[2], "policy ")
+	if s.EqualShares, s.Policy = shares == "equal", policy; !isShares || !isPolicy || errSlots != nil || errBans != nil {
+		return s, fmt.Errorf("not of the form %q", EpochSettings{}.String())
+	}
+	return s, nil
 }
 
 // String has all that is set, so that members can compare it.

@@ -63,14 +63,6 @@ type Settings struct {
 	// NoPipeline allows one frame in flight, for comparison.
 	NoPipeline bool
 
-	// Epochs are those of a protocol that has epochs.
-	Epochs EpochSettings
-	// NoSkip makes a leader that has nothing to propose propose its empty value in each free slot, with the votes of
-	// a quorum, for comparison. SkipWait is how long it waits for commands before it skips, or does that; 0: it does
-	// not wait.
-	NoSkip   bool
-	SkipWait time.Duration
-
 	// LeaseReads lets a leader answer reads by its clock instead of asking a quorum. It
 	// must be set on all members or none. MaxClockDrift is how much another member's clock
 	// may gain on ours in one ElectionTimeout; < ElectionTimeout, default a tenth of it.
@@ -96,9 +88,6 @@ type Settings struct {
 	// of ZoneDown voters in each of the others.
 	ReadQuorum, WriteQuorum, GridRows int
 	Zones, ZonesLost, ZoneDown        int
-
-	// Stealing says when groups of keys change their owners, in a protocol in which they do. Default DefaultStealing.
-	Stealing Stealing
 
 	// Own are the protocol's own settings. Only its core reads them.
 	Own setting.Values
@@ -150,9 +139,6 @@ func (s Settings) WithDefaults() (Settings, error) {
 	if s.Placement == "" {
 		s.Placement = PlacementCopy
 	}
-	if (s.Stealing == Stealing{}) {
-		s.Stealing = DefaultStealing
-	}
 	return s, s.check()
 }
 
@@ -174,17 +160,12 @@ func (s *Settings) check() error {
 		return &SettingsError{Detail: fmt.Sprintf("Heartbeat %s and ElectionTimeout %s: need 0 < 2·Heartbeat ≤ ElectionTimeout", s.Heartbeat, s.ElectionTimeout)}
 	case s.MaxFrameEntries < 0 || s.PipelineDepth < 0:
 		return &SettingsError{Detail: "negative limit"}
-	case s.SkipWait < 0:
-		return &SettingsError{Detail: fmt.Sprintf("SkipWait %s is negative", s.SkipWait)}
 	case s.MaxClockDrift < 0 || s.MaxClockDrift >= s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("MaxClockDrift %s is not below ElectionTimeout", s.MaxClockDrift)}
 	case s.Leaders != LeadersAny && s.Leaders != LeadersTogether && s.Leaders != LeadersSpread && s.Leaders != LeadersBegin:
 		return &SettingsError{Detail: fmt.Sprintf("unknown leaders %q", s.Leaders)}
 	case s.Stagger < 0 || s.Stagger > s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("Stagger %s is not in 0…ElectionTimeout", s.Stagger)}
-	}
-	if err := s.Stealing.check(); err != nil {
-		return err
 	}
 	return s.checkPlacement()
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -21,12 +20,6 @@ type Setup struct {
 	Instances int
 	Leaders   string
 	Placement string
-	// Epochs, NoSkip and SkipWait are iss's, see bench.Shape.
-	Epochs   braid.EpochSettings
-	NoSkip   bool
-	SkipWait time.Duration
-	// Stealing is wpaxos's, see bench.Shape.
-	Stealing string
 	// Quorums are as in bench.Shape. Own are the protocol's own settings.
 	Quorums string
 	Own     setting.Values

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // issSegments are the lengths of segments that the thesis compares, in slots, and issWaits how long a leader waits
@@ -19,8 +19,10 @@ var (
 // issFixed is a cluster whose segments all have the same length.
 func issFixed(members, slots int, wait time.Duration) Setup {
 	s := issSetup(seriesISS, members)
-	s.Epochs = braid.EpochSettings{MinSlots: slots, MaxSlots: slots, EqualShares: true}
-	s.SkipWait = wait
+	s.Own = setting.MustParse(fmt.Sprintf("epochs=slots %d-%d, shares equal, policy combined, bans 8-256", slots, slots))
+	if wait > 0 {
+		s.Own = setting.MustParse(fmt.Sprint("skip-wait=", wait)).Over(s.Own)
+	}
 	return s
 }
 
@@ -68,7 +70,7 @@ func skipCases() (cases []Case) {
 			w := Work{For: time.Second, Rate: rate, Inflight: issInflight, At: AtMembers}
 			c := Case{Series: series, X: rate, Setup: s, Work: w, Full: !quick || rate == skipRates[0]}
 			cases = append(cases, c)
-			c.Series, c.Setup.NoSkip = votes(series), true
+			c.Series, c.Setup.Own = votes(series), setting.MustParse("no-skip=true").Over(c.Setup.Own)
 			cases = append(cases, c)
 		}
 	}

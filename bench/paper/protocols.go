@@ -3,6 +3,8 @@ package paper
 import (
 	"fmt"
 	"time"
+
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // What a command costs with each protocol, on equal terms: what docs/reports/comparison.md is made of.
@@ -74,7 +76,7 @@ func commandCases(members int) (cases []Case) {
 	blind.Blind, own.KeySpace = 1, webKeys
 	add(seriesBlind, byMembers, commandSetup(seriesLCR, members), blind)
 	near := commandSetup(seriesWPaxos, members)
-	near.Stealing, own.For = movesSoon, 2*own.For // the groups move in the beginning
+	near.Own, own.For = setting.MustParse("stealing="+movesSoon), 2*own.For // the groups move in the beginning
 	add(seriesOwn, byMembers, near, own)
 	w.At = AtLeader
 	for _, protocol := range []string{seriesRaft, seriesMultiPaxos} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/bench/workload"
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/transport/netspec"
 )
@@ -96,9 +97,9 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.StringSliceVar(&l.Endpoints, "endpoints", nil, "gRPC endpoints (default 127.0.0.1:2379)")
 	fl.StringVar(&f.protocol, "protocol", "raft", "server to start: "+strings.Join(bench.ServerKinds(), ", "))
 	fl.StringArrayVar(&f.peers, "peer", nil, "server to start and compare with; may be repeated")
-	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement, &f.shape.Stealing)
+	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
 	settings.QuorumFlag(fl, &f.shape.Quorums)
-	settings.EpochFlags(fl, &f.shape.Epochs)
+	settings.OwnFlags(fl, registry.ServerSettings(), registry.ServersHaving, false, &f.shape.Own)
 	fl.StringVar(&f.net, "net", "", netspec.Usage+"; of a cluster that is started")
 	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
 	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 with peers, else 1)")

@@ -234,7 +234,7 @@ func published(ctx context.Context, member launch.Member) error {
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
 		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances,
-		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Quorums: f.log.Quorums, Epochs: strings.Join(settings.EpochArgs(f.log.Epochs), " "), Net: f.log.Net,
+		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Quorums: f.log.Quorums, Epochs: strings.Join(settings.EpochArgs(f.log.Protocol, f.log.Own), " "), Net: f.log.Net,
 	}
 	exists := launch.Exists(f.data)
 	switch {
@@ -265,7 +265,7 @@ func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir stri
 		"--code-k=" + strconv.Itoa(m.CodeK), "--quorums=" + m.Quorums, "--log-level=" + f.logLevel,
 	}
 	flags = append(flags, stateFlags(m, member, dir)...)
-	flags = append(flags, settings.EpochArgs(f.log.Epochs)...)
+	flags = append(flags, settings.EpochArgs(f.log.Protocol, f.log.Own)...)
 	f.logFlags.VisitAll(func(flag *pflag.Flag) {
 		if !flag.Changed || slices.Contains(manifestFlags, flag.Name) {
 			return

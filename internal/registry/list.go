@@ -13,6 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/slotpaxos"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // raftCore is Raft with its placements.
@@ -65,15 +66,18 @@ var issCore = &Core{
 }
 
 func newISS(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
-	set, err := epochs.Chosen(s.Epochs)
+	if err := s.Complete(iss.Settings); err != nil {
+		return nil, err
+	}
+	set, err := epochs.Chosen(epochs.Setting.In(s.Own))
 	if err != nil {
 		return nil, err
 	}
 	return iss.New(s, set, rec)
 }
 
-func deriveEpochs(c protocol.EpochSettings, first protocol.Config) protocol.Derived {
-	set, err := epochs.Chosen(c)
+func deriveEpochs(own setting.Values, first protocol.Config) protocol.Derived {
+	set, err := epochs.Chosen(epochs.Setting.In(own))
 	if err != nil {
 		panic(err) // Complete has seen them
 	}
@@ -96,14 +100,15 @@ var wpaxosCore = &Core{
 	Name:  "wpaxos",
 	Codec: multipaxos.Codec,
 	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true, Roams: true, Fixed: true,
-	Wrote:   multipaxos.Wrote,
-	Mutants: wpaxos.Mutants[:],
-	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return wpaxos.New(s, rec) },
+	Settings: wpaxos.Settings,
+	Wrote:    multipaxos.Wrote,
+	Mutants:  wpaxos.Mutants[:],
+	New:      func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return wpaxos.New(s, rec) },
 }
 
 // always is what no settings change.
-func always(derive func(protocol.Config) protocol.Derived) func(protocol.EpochSettings, protocol.Config) protocol.Derived {
-	return func(_ protocol.EpochSettings, first protocol.Config) protocol.Derived { return derive(first) }
+func always(derive func(protocol.Config) protocol.Derived) func(setting.Values, protocol.Config) protocol.Derived {
+	return func(_ setting.Values, first protocol.Config) protocol.Derived { return derive(first) }
 }
 
 // slotPaxos is Paxos for each slot.

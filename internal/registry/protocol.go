@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
@@ -31,7 +30,7 @@ type Core struct {
 	// [protocol.Derived]), as of its beginning. It is given the first configuration, that of the base
 	// at index 0. If the base is later, the section comes into the place of what it made. The settings are
 	// complete. nil: the instance derives nothing.
-	Derive func(protocol.EpochSettings, protocol.Config) protocol.Derived
+	Derive func(setting.Values, protocol.Config) protocol.Derived
 	// Accepted is the entry that an acceptor's cell holds, false if there is none. A member keeps
 	// its body, and judges count it as stored. nil: cells hold none.
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
@@ -57,7 +56,7 @@ type Core struct {
 	// ByKey says that commands are ordered only where they have a key in common. Members' logs differ, but for that
 	// order: at an index they have as much, and perhaps not the same. Judges ask.
 	ByKey bool
-	// Roams says that an instance's leader hands it over to who asks for its commands ([protocol.Settings.Stealing]).
+	// Roams says that an instance's leader hands it over to who asks for its commands.
 	Roams bool
 	// Fixed says that the members of a cluster do not change.
 	Fixed bool
@@ -68,24 +67,11 @@ type Core struct {
 }
 
 // Deriving is Derive of a cluster whose settings are complete; nil: instances derive nothing.
-func (c *Core) Deriving(set protocol.EpochSettings) func(protocol.Config) protocol.Derived {
+func (c *Core) Deriving(set setting.Values) func(protocol.Config) protocol.Derived {
 	if c.Derive == nil {
 		return nil
 	}
 	return func(first protocol.Config) protocol.Derived { return c.Derive(set, first) }
-}
-
-// Complete fills in what settings of the epochs leave out. A core without epochs takes none. The error is a
-// [*protocol.SettingsError].
-func (c *Core) Complete(set protocol.EpochSettings) (protocol.EpochSettings, error) {
-	switch {
-	case c.Epochs:
-		chosen, err := epochs.Chosen(set)
-		return chosen.Choice(), err
-	case set != protocol.EpochSettings{}:
-		return set, &protocol.SettingsError{Detail: fmt.Sprintf("%s has no epochs", c.Name)}
-	}
-	return set, nil
 }
 
 // Protocol is what can be chosen by a name.
@@ -160,16 +146,6 @@ func (p *Protocol) Order(wish order.Kind) (order.Kind, error) {
 // which the protocol does not run is a [*ChoiceError].
 func (p *Protocol) Placement(wish protocol.Placement) (protocol.Placement, error) {
 	return choose(p, "placement", wish, p.Placements)
-}
-
-// CheckStealing reports whether the protocol's instances can be stolen as [protocol.ParseStealing] reads it; "" is the
-// default. The error is a [*ChoiceError] or a [*protocol.SettingsError].
-func (p *Protocol) CheckStealing(wish string) error {
-	if wish != "" && !p.Core.Roams {
-		return &ChoiceError{Protocol: p.Name, What: "stealing", Wish: wish, May: []string{string(protocol.StealNever)}}
-	}
-	_, err := protocol.ParseStealing(wish)
-	return err
 }
 
 func choose[T ~string](p *Protocol, what string, wish T, may []T) (T, error) {

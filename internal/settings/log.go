@@ -26,7 +26,7 @@ const (
 // defaultProtocol is the protocol if none is given.
 const defaultProtocol = "raft"
 
-// Log is how a cluster keeps its log. Protocol, Placement, CodeK and Epochs are the same on all
+// Log is how a cluster keeps its log. Protocol, Placement and CodeK are the same on all
 // members, and so are Instances and Leaders as long as the cluster is new; the rest may
 // differ. Sizes are in bytes.
 type Log struct {
@@ -40,8 +40,7 @@ type Log struct {
 	CodeK      int // fragments that make a value whole, at most; 0: a majority of the members less one
 	ExtraWhole int // whole copies beyond those that are needed, where any are
 
-	Quorums string                 // who elects and who decides; "": majorities; the same on all members, for ever
-	Epochs  protocol.EpochSettings // of a protocol that has epochs; the same on all members, for ever
+	Quorums string // who elects and who decides; "": majorities; the same on all members, for ever
 
 	MaxRequestBytes uint
 	LargeValueBytes int // 0: default; negative: none is large
@@ -59,7 +58,6 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.IntVar(&l.Instances, "instances", 0, "with niagara: with how many instances a new cluster begins, 1 to 64 (0: 4)")
 	f.StringVar(&l.Leaders, "leaders", "", "with niagara: who leads the instances: together, one member all of them; spread, each member some (default together, with placement code spread)")
 	QuorumFlag(f, &l.Quorums)
-	EpochFlags(f, &l.Epochs)
 	OwnFlags(f, registry.ServerSettings(), registry.ServersHaving, false, &l.Own)
 	f.IntVar(&l.CodeK, "code-k", 0, "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of the members (0: a majority less one, which waits for no slow member)")
 	f.IntVar(&l.ExtraWhole, "extra-whole", 0, "with placement code: while members are down, how many more than needed get values whole")
@@ -106,7 +104,7 @@ func (l *Log) Complete() error {
 		return err
 	}
 	l.weave()
-	return errors.Join(l.checkInstances(), l.checkQuorums(), l.checkEpochs(), l.checkCode(), l.checkBytes())
+	return errors.Join(l.checkInstances(), l.checkQuorums(), l.checkCode(), l.checkBytes())
 }
 
 // choose checks protocol and placement, and fills in the protocol's own placement. Two ways to ask

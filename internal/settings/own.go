@@ -40,3 +40,17 @@ func OwnError(err error) error {
 	}
 	return fmt.Errorf("%s: %w", list(flags), err)
 }
+
+// EpochNames are the names of the flags of a protocol's epochs.
+var EpochNames = registry.Settings().Find(epochsName).About().Flags
+
+const epochsName = "epochs"
+
+// EpochArgs are these flags, with what is set of a protocol with epochs; none for any other one. The settings are complete.
+func EpochArgs(protocol string, v setting.Values) []string {
+	p := registry.Find(protocol)
+	if p == nil || p.Core.Settings.Find(epochsName) == nil {
+		return nil
+	}
+	return setting.Table{Rows: []setting.Any{p.Core.Settings.Find(epochsName)}}.AllArgs(v)
+}

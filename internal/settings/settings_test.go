@@ -16,7 +16,9 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.uber.org/zap"
 
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 func load(args []string, environ ...string) (*Settings, error) {
@@ -121,7 +123,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--protocol=craft --extra-whole=-1", "--extra-whole -1: it is 0 to 64"},
 		{"--quorums=2/2", `quorums "2/2" is not for protocol raft; there is: majority`},
 		{"--protocol=iss --quorums=2", "want majority, ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1"},
-		{"--epoch-slots=64", "have a meaning only with --protocol iss: raft has no epochs"},
+		{"--epoch-slots=64", "only iss can have it, and not raft"},
 		{"--protocol=iss --epoch-slots=48", "must be powers of two"},
 		{"--protocol=iss --epoch-slots=64-32", "must be powers of two"},
 		{"--protocol=iss --epoch-slots=0", `"0" is not a positive number`},
@@ -175,23 +177,25 @@ func TestEpochs(t *testing.T) {
 	} {
 		s, err := load(append(strings.Fields(c.args), "--protocol=iss"))
 		require.NoError(t, err, c.args)
-		require.Equal(t, c.want, s.Epochs, c.args)
+		require.Equal(t, c.want, epochs.Setting.In(s.Own), c.args)
 	}
-	s, err := load(nil)
-	require.NoError(t, err)
-	require.Zero(t, s.Epochs, "raft has none")
 }
 
-// up gives its members the flags as they print.
+// up gives its members the flags as they print, and keeps them in its manifest as earlier versions wrote them.
 func TestEpochFlagsPrintWhatTheyRead(t *testing.T) {
-	for _, text := range []string{"", "64", "64-1024"} {
-		var least, most, again, more int
-		b := bounds{&least, &most}
-		require.NoError(t, b.Set(text))
-		require.Equal(t, text, b.String())
-		require.NoError(t, bounds{&again, &more}.Set(b.String()))
-		require.Equal(t, [2]int{least, most}, [2]int{again, more})
+	for args, want := range map[string]string{
+		"":                 "--epoch-slots=64-1024 --epoch-policy=combined --epoch-bans=8-256",
+		"--epoch-slots=64": "--epoch-slots=64 --epoch-policy=combined --epoch-bans=8-256",
+		"--epoch-slots=64-128 --epoch-equal-shares --epoch-bans=1-2 --epoch-policy=simple": "--epoch-slots=64-128 --epoch-equal-shares=true --epoch-policy=simple --epoch-bans=1-2",
+	} {
+		s, err := load(append(strings.Fields(args), "--protocol=iss"))
+		require.NoError(t, err, args)
+		require.Equal(t, want, strings.Join(EpochArgs("iss", s.Own), " "))
+		again, err := load(append(EpochArgs("iss", s.Own), "--protocol=iss"))
+		require.NoError(t, err, args)
+		require.Equal(t, s.Own, again.Own)
 	}
+	require.Empty(t, EpochArgs("raft", setting.Values{}))
 }
 
 func TestInstancesAndLeadersOfNiagara(t *testing.T) {

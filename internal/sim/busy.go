@@ -9,7 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/internal/protocol/wpaxos"
 )
 
 // Where nothing is lost, nothing is found missing by a heartbeat. At the end of some runs, when everybody lives and has
@@ -134,10 +134,10 @@ func (a *waves) write(c *client, commands int) {
 // the time, while everybody asks for it.
 func (s *Settings) roomy() bool {
 	c := &s.Core
-	if s.protocol.Core.Roams && c.Stealing.Policy != protocol.StealNever && c.Stealing.After < restless {
+	if how := wpaxos.Steal.In(c.Own); s.protocol.Core.Roams && how.Policy != wpaxos.StealNever && how.After < restless {
 		return false
 	}
-	return s.Backlog == 0 && len(s.protocol.Core.Settings.Detours(c.Own)) == 0 && !c.NoSkip && c.SkipWait == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
+	return s.Backlog == 0 && len(s.protocol.Core.Settings.Detours(c.Own)) == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
 		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/iss"
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -24,11 +26,6 @@ func (s *Settings) drawEpochs(d chance) {
 	if s.InboxBytes > 0 {
 		s.InboxBytes = max(s.InboxBytes, leastEpochInbox)
 	}
-	complete, err := s.protocol.Core.Complete(s.Core.Epochs)
-	if err != nil {
-		panic(err) // what is drawn is possible
-	}
-	s.Core.Epochs = complete
 }
 
 // leastEpochInbox has space for a small message of each of nine members. All of them send all the time, because all of
@@ -38,28 +35,32 @@ const leastEpochInbox = 2000
 // chooseEpochs mostly makes epochs short, so that many of them end in a run.
 func (s *Settings) chooseEpochs(d chance) {
 	least, ban := [...]int{4, 8, 16, 64}[d.below(4)], 1+d.below(4)
-	s.Core.Epochs = protocol.EpochSettings{
+	s.Core.Own = epochs.Setting.Set(s.Core.Own, protocol.EpochSettings{
 		MinSlots: least, MaxSlots: least << [...]int{0, 0, 1, 4}[d.below(4)], EqualShares: d.yes(0.4),
 		Policy: [...]string{"simple", "backoff", "blacklist", "combined"}[d.below(4)],
 		Ban:    ban, MaxBan: ban << d.below(5),
-	}
+	})
 }
 
 // drawIdle chooses what a leader does that has nothing to propose. Members may differ in it.
 func (s *Settings) drawIdle(d chance) {
-	s.Core.NoSkip = d.yes(0.5)
-	s.Core.SkipWait = 0
+	s.Core.Own = iss.SkipWait.Set(iss.NoSkip.Set(s.Core.Own, d.yes(0.5)), 0)
 	if d.yes(0.6) {
-		s.Core.SkipWait = d.duration(0, mostSkipWait*s.Heartbeat)
+		s.Core.Own = iss.SkipWait.Set(s.Core.Own, d.duration(0, mostSkipWait*s.Heartbeat))
 	}
 }
 
 // mostSkipWait bounds, in heartbeats, how long a leader that has nothing to propose waits.
 const mostSkipWait = 2
 
+// idles reports whether a leader that has nothing to propose does something else than skip at once.
+func (s *Settings) idles() bool {
+	return iss.NoSkip.In(s.Core.Own) || iss.SkipWait.In(s.Core.Own) > 0
+}
+
 // mostSkipWait is how long any member may let another one's value wait; 0: no member waits.
 func (s *Settings) mostSkipWait() time.Duration {
-	if s.Core.NoSkip || s.Core.SkipWait > 0 {
+	if s.idles() {
 		return mostSkipWait * s.Heartbeat
 	}
 	return 0
@@ -67,15 +68,12 @@ func (s *Settings) mostSkipWait() time.Duration {
 
 // derive is what the core's instances derive state with; nil: there is none.
 func (s *Settings) derive() func(protocol.Config) protocol.Derived {
-	return s.protocol.Core.Deriving(s.Core.Epochs)
+	return s.protocol.Core.Deriving(s.Core.Own)
 }
 
 // epochsTold is how a member's directory remembers the settings.
 func (s *Settings) epochsTold() string {
-	if !s.protocol.Core.Epochs {
-		return ""
-	}
-	return s.Core.Epochs.String()
+	return s.protocol.Core.Settings.Text(epochs.Setting.Name, s.Core.Own)
 }
 
 // epochTime is how long it may take until what is proposed has its turn: two epochs may have to be decided slot after
@@ -84,12 +82,12 @@ func (w *World) epochTime(piece time.Duration) time.Duration {
 	if !w.set.protocol.Core.Epochs {
 		return 0
 	}
-	return time.Duration(2*len(w.members)*w.set.Core.Epochs.MinSlots) * piece
+	return time.Duration(2*len(w.members)*epochs.Setting.In(w.set.Core.Own).MinSlots) * piece
 }
 
 func (s *Settings) describeEpochs() string {
 	if !s.protocol.Core.Epochs {
 		return ""
 	}
-	return fmt.Sprintf("epochs: %s; skips %t, after %s\n", s.Core.Epochs, !s.Core.NoSkip, s.Core.SkipWait)
+	return fmt.Sprintf("epochs: %s; skips %t, after %s\n", epochs.Setting.In(s.Core.Own), !iss.NoSkip.In(s.Core.Own), iss.SkipWait.In(s.Core.Own))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -24,9 +25,9 @@ func (s *Settings) drawKeyed(d chance) {
 	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.below(3)]
 	if s.protocol.Core.Roams {
 		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersBegin, protocol.LeadersAny}[d.below(2)]
-		s.Core.Stealing = protocol.Stealing{
-			Policy: [...]protocol.StealPolicy{protocol.StealConsecutive, protocol.StealMajority, protocol.StealAverage}[d.below(3)], After: 1 + d.below(12),
-		}
+		s.Core.Own = wpaxos.Steal.Set(s.Core.Own, wpaxos.Stealing{
+			Policy: [...]wpaxos.StealPolicy{wpaxos.StealConsecutive, wpaxos.StealMajority, wpaxos.StealAverage}[d.below(3)], After: 1 + d.below(12),
+		})
 	}
 	if s.InboxBytes > 0 {
 		s.InboxBytes = max(s.InboxBytes, leastKeyedInbox*s.Instances)

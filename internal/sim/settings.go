@@ -189,7 +189,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawStraggle(chanceOf(seed, "stragglers"))
 	s.drawMoves(chanceOf(seed, "moves"))
 	s.stretch()
-	s.Core.Own = o.Own
+	s.Core.Own = o.Own.Over(s.Core.Own)
 	s.fix()
 	return s
 }

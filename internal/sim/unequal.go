@@ -55,7 +55,7 @@ func (s *Settings) differ(d chance) {
 		}
 	}
 	r.Own = s.protocol.Core.Settings.Draw(d.below, r.Own) // after the others: for defaults nothing is drawn
-	if r.NoSkip || r.SkipWait > 0 {
+	if s.idles() {
 		s.drawIdle(d)
 	}
 }

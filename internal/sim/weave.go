@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -63,7 +64,7 @@ func (s *Settings) drawWeave(d chance) {
 func (s *Settings) describeWeave() string {
 	switch {
 	case s.Keyed:
-		return fmt.Sprintf("%d groups, leaders %q, stealing %s\n", s.Instances, s.Core.Leaders, s.Core.Stealing)
+		return fmt.Sprintf("%d groups, leaders %q, stealing %s\n", s.Instances, s.Core.Leaders, wpaxos.Steal.In(s.Core.Own))
 	case !s.woven():
 		return ""
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -17,7 +16,7 @@ import (
 // Scripts runs the scripts of a folder, in which clusters are driven message by message. What happened is
 // the expected output; -rewrite writes it anew. A script says, one command at a time:
 //
-//	cluster n=3 [mutant=name] [frame=bytes] [quorums=4/2] [no-skip] [skip-wait=paces] [setting=value …]
+//	cluster n=3 [mutant=name] [frame=bytes] [quorums=4/2] [setting=value …]
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
@@ -93,9 +92,8 @@ var commands = map[string]func(*script, args){
 		if err != nil {
 			a.d.Fatalf(a.t, "%v", err)
 		}
-		noSkip, wait := a.d.HasArg("no-skip"), time.Duration(a.num("skip-wait", 0))*Pace
 		s.net = NewNet(reporter{s.t}, a.num("n", 3), 1, s.codec, s.start(func(c *protocol.Settings) {
-			c.Mutant, c.MaxFrameBytes, c.Own, c.NoSkip, c.SkipWait = mutant, frame, own, noSkip, wait
+			c.Mutant, c.MaxFrameBytes, c.Own = mutant, frame, own
 			quorums.Set(c)
 		}))
 		s.net.Options = s.options
@@ -236,7 +234,7 @@ func (a args) text(key string) (v string) {
 // own are the protocol's own settings: what is said of a cluster and is not one of the words that all protocols have.
 func (a args) own() (v setting.Values) {
 	for _, arg := range a.d.CmdArgs {
-		if slices.Contains([]string{"n", "mutant", "frame", "quorums", "no-skip", "skip-wait"}, arg.Key) {
+		if slices.Contains([]string{"n", "mutant", "frame", "quorums"}, arg.Key) {
 			continue
 		}
 		one, err := setting.Parse(arg.Key + "=" + strings.Join(arg.Vals, ","))

@@ -7,6 +7,7 @@ type Flag struct {
 	Name  string
 	Usage string // with the default, if String does not say it
 	get   func() string
+	full  func() string // also the default
 	set   func(string) error
 	typ   string
 }
@@ -42,7 +43,17 @@ func (t Table) Flags(v *Values, experiments bool) (all []Flag) {
 // Args are the arguments of a command that has the flags, for values that do not have their defaults.
 func (t Table) Args(v Values) (args []string) {
 	for _, f := range t.Flags(&v, true) {
-		if text := f.get(); text != "" && text != "0" && text != "false" {
+		if text := f.get(); text != "" && text != "0" && text != "0s" && text != "false" {
+			args = append(args, "--"+f.Name+"="+text)
+		}
+	}
+	return args
+}
+
+// AllArgs are the arguments for all settings, those with their defaults too. Without an argument, a truth value is false.
+func (t Table) AllArgs(v Values) (args []string) {
+	for _, f := range t.Flags(&v, true) {
+		if text := f.full(); text != "" && text != "false" {
 			args = append(args, "--"+f.Name+"="+text)
 		}
 	}
@@ -63,7 +74,7 @@ func (s *Setting[T]) flags(v *Values) (all []Flag) {
 func (s *Setting[T]) flag(v *Values) Flag {
 	f := Flag{Name: s.Name, Usage: s.Help, typ: s.text().Name}
 	unset := ""
-	if of := s.text().Format(s.Default); of == "0" || of == "false" {
+	if of := s.text().Format(s.Default); of == "0" || of == "0s" || of == "false" {
 		unset = of
 	} else if of != "" {
 		f.Usage += " (default " + of + ")"
@@ -74,6 +85,7 @@ func (s *Setting[T]) flag(v *Values) Flag {
 		}
 		return unset
 	}
+	f.full = func() string { return Table{Rows: []Any{s}}.Text(s.Name, *v) }
 	f.set = func(text string) error {
 		if text == "" && unset == "" {
 			*v = v.Without(s.Name)
@@ -111,6 +123,7 @@ func (s *Setting[T]) part(v *Values, p *Part[T]) Flag {
 		}
 		return unset
 	}
+	f.full = func() string { return p.Get(now()) }
 	f.set = func(text string) error {
 		t := now()
 		if err := p.Set(&t, text); err != nil {

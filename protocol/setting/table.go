@@ -74,6 +74,18 @@ func (t Table) Agreed(v Values) (all [][2]string) {
 	return all
 }
 
+// Text is a setting's text, or that of its default; "" if the table does not have it. The values must be complete.
+func (t Table) Text(name string, v Values) string {
+	r := t.Find(name)
+	if r == nil {
+		return ""
+	}
+	if text, given := v.Get(name); given {
+		return text
+	}
+	return r.About().Default
+}
+
 // Detours are the names of settings whose values make commands take another path or wait longer. See [Setting].
 func (t Table) Detours(v Values) (names []string) {
 	for _, r := range t.Rows {

@@ -50,7 +50,7 @@ func checkEpoch(s *ISS) error {
 		return err
 	}
 	switch e := s.history.Epoch(); {
-	case s.fillAt > 0 && (s.own == nil || !s.own.zero() || s.fillAt > s.now+s.cfg.SkipWait):
+	case s.fillAt > 0 && (s.own == nil || !s.own.zero() || s.fillAt > s.now+s.opt.skipWait):
 		return fmt.Errorf("free slots wait until %s, it is %s", s.fillAt, s.now)
 	case s.unsettled > 0 && s.unsettled != s.log.ConfigAt:
 		return fmt.Errorf("the change %d was made before %d was settled (R2)", s.log.ConfigAt, s.unsettled)

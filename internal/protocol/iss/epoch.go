@@ -139,8 +139,8 @@ func (s *ISS) fillBefore(b *broadcast, to protocol.Index) {
 	case !b.hasFreeSlot() || b.seg.After(b.prop.End) >= to:
 		s.fillAt = 0
 		return
-	case s.fillAt == 0 && s.cfg.SkipWait > 0:
-		s.fillAt = s.now + s.cfg.SkipWait
+	case s.fillAt == 0 && s.opt.skipWait > 0:
+		s.fillAt = s.now + s.opt.skipWait
 	}
 	if s.now >= s.fillAt {
 		s.fillAt = 0

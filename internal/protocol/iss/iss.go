@@ -17,6 +17,7 @@ import (
 // protocol.Core for how to use it.
 type ISS struct {
 	cfg protocol.Settings
+	opt options
 	set epochs.Settings
 	// quorums are those of the two phases, which fit the voters of each epoch.
 	quorums quorum.System
@@ -95,7 +96,7 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 		return nil, err
 	}
 	s := &ISS{
-		cfg: cfg, set: set, quorums: quorums, chance: slots.Chance(cfg.Self), committed: rec.Base.Index,
+		cfg: cfg, opt: optionsOf(cfg.Own), set: set, quorums: quorums, chance: slots.Chance(cfg.Self), committed: rec.Base.Index,
 		epochState: epochState{top: rec.Base.Index}, members: members{self: cfg.Self, relayGroups: relay.Groups.In(cfg.Own)},
 		catchUp: catchUp{streaming: map[protocol.MemberID]bool{}},
 	}

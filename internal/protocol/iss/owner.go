@@ -75,7 +75,7 @@ func (b *broadcast) skipTo(to protocol.Index) {
 		if i >= to || i == b.seg.Last && to != paxos.Beyond && b.s.cfg.Mutant == MutantLastWaits {
 			return
 		}
-		if b.s.cfg.NoSkip || i == b.seg.Last && b.s.cfg.Mutant != MutantSkipLast {
+		if b.s.opt.noSkip || i == b.seg.Last && b.s.cfg.Mutant != MutantSkipLast {
 			b.propose(protocol.NewEmpty(b.s.cfg.Self))
 			continue
 		}

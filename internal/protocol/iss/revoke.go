@@ -294,5 +294,5 @@ func (b *broadcast) proposeElected(v protocol.Entry) {
 // skippable reports whether ⊥ needs no votes in a slot: no proposer can ever propose anything else there (S4). With
 // NoSkip it always needs them.
 func (b *broadcast) skippable(i protocol.Index) bool {
-	return b.never.Has(i) && i != b.seg.Last && !b.s.cfg.NoSkip || b.s.cfg.Mutant == MutantSkipElected
+	return b.never.Has(i) && i != b.seg.Last && !b.s.opt.noSkip || b.s.cfg.Mutant == MutantSkipElected
 }

@@ -1,12 +1,37 @@
 package iss
 
 import (
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/paxos/relay"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
+// NoSkip and SkipWait are settings of what a leader does that has nothing to propose. See owner.go and epoch.go.
+var (
+	NoSkip = &setting.Setting[bool]{
+		Name: "no-skip", Change: setting.Local, Experiment: true, Detour: true,
+		Help: "a leader that has nothing to propose has empty values decided by votes",
+	}
+	SkipWait = &setting.Setting[time.Duration]{
+		Name: "skip-wait", Check: setting.AtLeast(time.Duration(0)), Change: setting.Local, Experiment: true, Detour: true,
+		Help: "how long a leader that has nothing to propose waits before it skips",
+	}
+)
+
 // Settings are those of ISS alone.
-var Settings = setting.Table{Rows: []setting.Any{relay.Groups}}
+var Settings = setting.Table{Rows: []setting.Any{relay.Groups, epochs.Setting, NoSkip, SkipWait}}
 
 // twoRelays are the settings with which mutants of relays are found.
 var twoRelays = relay.Groups.Set(setting.Values{}, 2)
+
+// options are what an idle leader does.
+type options struct {
+	noSkip   bool
+	skipWait time.Duration
+}
+
+func optionsOf(v setting.Values) options {
+	return options{noSkip: NoSkip.In(v), skipWait: SkipWait.In(v)}
+}

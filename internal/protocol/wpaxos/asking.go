@@ -10,7 +10,7 @@ import (
 // asking is what an owner knows of who asks for its group. It begins anew with each ownership. So a group that has just moved stays for
 // a while: to move it back takes as many questions as to move it here did.
 type asking struct {
-	how    protocol.Stealing
+	how    Stealing
 	voters []asker // sorted by id; empty if this member does not own the group
 	owner  protocol.MemberID
 	own    int // its zone
@@ -52,7 +52,7 @@ func (a *asking) reset() {
 	for i := range a.voters {
 		a.voters[i].n = 0
 	}
-	if own := a.of(a.owner); own != nil && a.how.Policy == protocol.StealAverage {
+	if own := a.of(a.owner); own != nil && a.how.Policy == StealAverage {
 		own.n = whole
 	}
 }
@@ -66,17 +66,17 @@ func (a *asking) ask(id protocol.MemberID, n int) (to protocol.MemberID) {
 	}
 	n = min(n, a.how.After)
 	switch a.how.Policy {
-	case protocol.StealConsecutive:
+	case StealConsecutive:
 		if who.zone != a.last {
 			a.reset()
 			a.last = who.zone
 		}
 		a.count(who, n)
 		return a.moveIf(a.total >= a.how.After, false)
-	case protocol.StealMajority:
+	case StealMajority:
 		a.count(who, n)
 		return a.moveIf(a.total >= a.how.After, a.total >= a.how.After)
-	case protocol.StealAverage:
+	case StealAverage:
 		for i := range a.voters {
 			a.voters[i].n = int(int64(a.voters[i].n) * int64(a.how.After-n) / int64(a.how.After))
 		}
@@ -107,7 +107,7 @@ func (a *asking) moveIf(enough, over bool) (to protocol.MemberID) {
 	}
 	zone, most := a.busiest()
 	needs := a.total / 2
-	if a.how.Policy == protocol.StealAverage {
+	if a.how.Policy == StealAverage {
 		needs = whole / 3 * 2
 	}
 	if zone != a.own && most > needs {
@@ -154,7 +154,7 @@ func (a *asking) check() error {
 		}
 		sum += a.voters[i].n
 	}
-	switch average := a.how.Policy == protocol.StealAverage; {
+	switch average := a.how.Policy == StealAverage; {
 	case len(a.voters) > 0 && !average && sum != a.total, average && sum > whole:
 		return fmt.Errorf("asking: %d questions, and %+v", a.total, a.voters)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // TestAsking runs the scripts under testdata:
@@ -44,7 +45,7 @@ func beginAsking(t *testing.T, d *datadriven.TestData, a *asking) string {
 	d.ScanArgs(t, "owner", &owner)
 	d.ScanArgs(t, "stealing", &text)
 	d.MaybeScanArgs(t, "quorums", &zones)
-	how, err := protocol.ParseStealing(text)
+	how, err := ParseStealing(text)
 	require.NoError(t, err)
 	quorums, err := quorum.Parse(zones)
 	require.NoError(t, err)
@@ -83,14 +84,13 @@ func askAll(t *testing.T, a *asking, line string) string {
 
 func TestStealingInWords(t *testing.T) {
 	for _, text := range []string{"never", "majority:64", "consecutive:3", "average:16"} {
-		s, err := protocol.ParseStealing(text)
+		s, err := ParseStealing(text)
 		require.NoError(t, err)
 		require.Equal(t, text, s.String())
 	}
-	require.Equal(t, "majority:64", protocol.Stealing{}.String())
 	for _, text := range []string{"majority", "majority:0", "never:3", "most:3", "average:x", "consecutive:99999999"} {
-		_, err := protocol.ParseStealing(text)
-		var wrong *protocol.SettingsError
+		_, err := Settings.Complete(setting.MustParse("stealing=" + text))
+		var wrong *setting.Error
 		require.ErrorAs(t, err, &wrong, text)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 func factory(change func(*protocol.Settings)) conformance.Factory {
@@ -18,7 +19,7 @@ func factory(change func(*protocol.Settings)) conformance.Factory {
 		c := protocol.Settings{
 			Self: self.Member, Session: self, Instance: 1,
 			Heartbeat: 10 * conformance.Pace, ElectionTimeout: 100 * conformance.Pace,
-			Stealing: protocol.Stealing{Policy: protocol.StealMajority, After: 5},
+			Own: setting.MustParse("stealing=majority:5"),
 		}
 		if change != nil {
 			change(&c)
@@ -30,11 +31,9 @@ func factory(change func(*protocol.Settings)) conformance.Factory {
 // settings are the ways to find out who should own a group, with usual limits, and with those that keep queues full and
 // memory short.
 var settings = map[string]func(*protocol.Settings){
-	"majority": nil,
-	"consecutive": func(c *protocol.Settings) {
-		c.Stealing = protocol.Stealing{Policy: protocol.StealConsecutive, After: 3}
-	},
-	"average": func(c *protocol.Settings) { c.Stealing = protocol.Stealing{Policy: protocol.StealAverage, After: 8} },
+	"majority":    nil,
+	"consecutive": func(c *protocol.Settings) { c.Own = setting.MustParse("stealing=consecutive:3") },
+	"average":     func(c *protocol.Settings) { c.Own = setting.MustParse("stealing=average:8") },
 	"tiny": func(c *protocol.Settings) {
 		c.MaxFrameBytes, c.MaxUncommittedBytes, c.CacheBytes, c.MaxInflightBytes = 300, 3000, 500, 1000
 	},

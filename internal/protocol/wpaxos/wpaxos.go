@@ -31,12 +31,17 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*WPaxos, error) {
 	if cfg, err = cfg.WithDefaults(); err != nil {
 		return nil, err
 	}
+	if err = cfg.Complete(Settings); err != nil {
+		return nil, err
+	}
+	how := Steal.In(cfg.Own)
+	cfg.Own = multipaxos.Settings.Only(cfg.Own)
 	core, err := multipaxos.New(cfg, rec)
 	if err != nil {
 		return nil, err
 	}
 	quorums, err := quorum.Configured(&cfg)
-	return &WPaxos{inner: core, self: cfg.Self, quorums: quorums, asking: asking{how: cfg.Stealing}}, err
+	return &WPaxos{inner: core, self: cfg.Self, quorums: quorums, asking: asking{how: how}}, err
 }
 
 // Step is protocol.Core's.
@@ -80,9 +85,9 @@ func (w *WPaxos) count(in protocol.Input) (to protocol.MemberID) {
 // commands is how many commands entries bring.
 func commands(entries []protocol.Entry) (n int) {
 	for i := range entries {
-		n += int(min(entries[i].Count, protocol.MaxStealAfter))
+		n += int(min(entries[i].Count, MaxStealAfter))
 	}
-	return min(n, protocol.MaxStealAfter)
+	return min(n, MaxStealAfter)
 }
 
 // notice begins to count when this member becomes the owner, and ends when it is that no more.

@@ -107,7 +107,8 @@ func (c *Config) checkProtocol() error {
 	if !p.Several() && c.Instances > 1 {
 		return &ConfigError{fmt.Sprintf("%d instances: %s has one", c.Instances, c.Protocol)}
 	}
-	if _, err := p.Complete(c.Own); err != nil {
+	var err error
+	if c.Own, err = p.Complete(c.Own); err != nil {
 		return &ConfigError{err.Error()}
 	}
 	if _, err := p.Flexible(c.Quorums, c.Nodes); err != nil {

@@ -28,10 +28,7 @@ func (w *world) choose() error {
 		w.leaders = protocol.LeadersTogether
 	}
 	var err error
-	if w.quorums, err = p.Flexible(w.cfg.Quorums, w.cfg.Nodes); err != nil {
-		return err
-	}
-	w.epochs, err = p.Core.Complete(protocol.EpochSettings{})
+	w.quorums, err = p.Flexible(w.cfg.Quorums, w.cfg.Nodes)
 	return err
 }
 
@@ -39,7 +36,7 @@ func (w *world) choose() error {
 func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Recovered) (protocol.Core, error) {
 	s := protocol.Settings{
 		Self: m.id, Instance: instance, Session: m.session, Heartbeat: heartbeat, ElectionTimeout: electionTimeout,
-		PipelineDepth: w.cfg.Depth, Leaders: w.leaders, Own: w.cfg.Own, Epochs: w.epochs,
+		PipelineDepth: w.cfg.Depth, Leaders: w.leaders, Own: w.cfg.Own,
 	}
 	if w.cfg.NoBatching {
 		s.MaxFrameEntries = 1
@@ -59,7 +56,7 @@ func (w *world) newApplier(m *node, a *apply, meta *member.Meta) (*member.Applie
 		sm = groups
 	}
 	applier := member.NewApplier(sm, *meta, m.session, 0, member.LoadFrom(m.disk.log))
-	return applier, applier.Derive(w.protocol.Core.Deriving(w.epochs), meta)
+	return applier, applier.Derive(w.protocol.Core.Deriving(w.cfg.Own), meta)
 }
 
 // keyed reports whether a command's keys matter.

@@ -3,8 +3,11 @@ package epochs
 import (
 	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Settings are the same on all members of a cluster, for ever.
@@ -50,19 +53,88 @@ func (s Settings) Validate() error {
 // Chosen are the settings that somebody chose, with defaults for what was left out. The error is a
 // [*protocol.SettingsError].
 func Chosen(c protocol.EpochSettings) (Settings, error) {
-	d := Default()
-	s := Settings{
-		MinSlots: cmp.Or(c.MinSlots, d.MinSlots), MaxSlots: cmp.Or(c.MaxSlots, d.MaxSlots), EqualShares: c.EqualShares,
-		Ban: cmp.Or(c.Ban, d.Ban), MaxBan: cmp.Or(c.MaxBan, d.MaxBan),
-	}
+	c = fill(c)
+	s := Settings{MinSlots: c.MinSlots, MaxSlots: c.MaxSlots, EqualShares: c.EqualShares, Ban: c.Ban, MaxBan: c.MaxBan}
 	var err error
-	if s.Policy, err = policyOf(cmp.Or(c.Policy, d.Policy.String())); err == nil {
+	if s.Policy, err = policyOf(c.Policy); err == nil {
 		err = s.Validate()
 	}
 	if err != nil {
 		return s, &protocol.SettingsError{Detail: "epochs: " + err.Error()}
 	}
 	return s, nil
+}
+
+// Setting is the setting of the epochs. Its flags are parts of it.
+var Setting = &setting.Setting[protocol.EpochSettings]{
+	Name: "epochs", Default: Default().Choice(), Agree: true, Change: setting.Sealed,
+	Text: &setting.Text[protocol.EpochSettings]{Name: "string", Parse: protocol.ParseEpochSettings, Format: protocol.EpochSettings.String},
+	Fill: fill,
+	Check: setting.Check[protocol.EpochSettings]{Refuse: func(c protocol.EpochSettings) error {
+		_, err := Chosen(c)
+		return err
+	}},
+	Help: "how the log is cut into epochs, and who leads in them",
+	Parts: []setting.Part[protocol.EpochSettings]{
+		bounds("epoch-slots", "slots of a leader in an epoch, least and most, both powers of two, or one number for both", "64-1024",
+			func(c *protocol.EpochSettings) (least, most *int) { return &c.MinSlots, &c.MaxSlots }),
+		{
+			Name: "epoch-equal-shares", Text: "bool", Default: "false", Help: "leaders have equally many slots, whatever their load is",
+			Get: func(c protocol.EpochSettings) string { return strconv.FormatBool(c.EqualShares) },
+			Set: func(c *protocol.EpochSettings, text string) (err error) {
+				c.EqualShares, err = strconv.ParseBool(text)
+				return err
+			},
+		},
+		{
+			Name: "epoch-policy", Text: "string", Default: Combined.String(),
+			Help: "who leads: simple, all members; backoff or blacklist, no member that was suspected; or combined",
+			Get:  func(c protocol.EpochSettings) string { return c.Policy },
+			Set: func(c *protocol.EpochSettings, text string) error {
+				c.Policy = cmp.Or(text, Combined.String())
+				return nil
+			},
+		},
+		bounds("epoch-bans", "for how many epochs a member that was suspected does not lead, the first time and at most", "8-256",
+			func(c *protocol.EpochSettings) (least, most *int) { return &c.Ban, &c.MaxBan }),
+	},
+}
+
+// fill completes a choice.
+func fill(c protocol.EpochSettings) protocol.EpochSettings {
+	d := Default()
+	return protocol.EpochSettings{
+		MinSlots: cmp.Or(c.MinSlots, d.MinSlots), MaxSlots: cmp.Or(c.MaxSlots, d.MaxSlots), EqualShares: c.EqualShares,
+		Policy: cmp.Or(c.Policy, d.Policy.String()), Ban: cmp.Or(c.Ban, d.Ban), MaxBan: cmp.Or(c.MaxBan, d.MaxBan),
+	}
+}
+
+// bounds is a flag with two numbers, as 64-1024. One number is both of them, and none the defaults.
+func bounds(name, help, usual string, of func(*protocol.EpochSettings) (least, most *int)) setting.Part[protocol.EpochSettings] {
+	return setting.Part[protocol.EpochSettings]{
+		Name: name, Text: "numbers", Default: usual, Help: help,
+		Get: func(c protocol.EpochSettings) string {
+			least, most := of(&c)
+			if *least == *most {
+				return strconv.Itoa(*least)
+			}
+			return fmt.Sprintf("%d-%d", *least, *most)
+		},
+		Set: func(c *protocol.EpochSettings, text string) error {
+			low, high, two := strings.Cut(cmp.Or(text, usual), "-")
+			if !two {
+				high = low
+			}
+			least, most := of(c)
+			a, errA := strconv.Atoi(low)
+			b, errB := strconv.Atoi(high)
+			if errA != nil || errB != nil || a <= 0 || b <= 0 {
+				return fmt.Errorf("%q is not a positive number, or two with a - between", text)
+			}
+			*least, *most = a, b
+			return nil
+		},
+	}
 }
 
 // Choice is what would have to be chosen for these settings, without leaving anything out.

@@ -1,13 +1,25 @@
-package protocol
+package wpaxos
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Stealing says when the owner of a group of keys hands it over to the member that asks for its commands (docs/internals/wpaxos.md). The zero
-// value is the default. Members may differ in it.
+// Steal is the setting that says when a group of keys changes its owner.
+var Steal = &setting.Setting[Stealing]{
+	Name: "stealing", Default: DefaultStealing, Text: &setting.Text[Stealing]{Name: "string", Parse: ParseStealing, Format: Stealing.String},
+	Check:  setting.Check[Stealing]{Range: "never, or consecutive, majority or average with 1…1048576 questions", Refuse: Stealing.check},
+	Change: setting.Local, Experiment: true,
+	Help: "when a group of keys changes its owner: majority:N, consecutive:N or average:N, of N questions; or never",
+}
+
+// Settings are those of WPaxos.
+var Settings = setting.Table{Rows: []setting.Any{Steal}}
+
+// Stealing says when the owner of a group of keys hands it over to the member that asks for its commands (docs/internals/wpaxos.md). Members may differ in it.
 type Stealing struct {
 	Policy StealPolicy
 	// After is how many commands and reads it takes, 1…MaxStealAfter; what that means depends on the policy.
@@ -33,15 +45,11 @@ const (
 // MaxStealAfter bounds Stealing.After.
 const MaxStealAfter = 1 << 20
 
-// DefaultStealing is what the zero Stealing means.
+// DefaultStealing is the default.
 var DefaultStealing = Stealing{StealMajority, 64}
 
-// ParseStealing reads what String writes: "never", or "POLICY:AFTER" as in majority:64. "" is the default. The error is a
-// [*SettingsError].
+// ParseStealing reads what String writes: "never", or "POLICY:AFTER" as in majority:64.
 func ParseStealing(text string) (Stealing, error) {
-	if text == "" {
-		return Stealing{}, nil
-	}
 	policy, after, numbered := strings.Cut(text, ":")
 	s := Stealing{Policy: StealPolicy(policy)}
 	if numbered {
@@ -55,15 +63,12 @@ func ParseStealing(text string) (Stealing, error) {
 }
 
 func stealError(text string) error {
-	return &SettingsError{fmt.Sprintf("stealing %q: want never, or consecutive, majority or average with 1…%d questions, as in majority:64", text, MaxStealAfter)}
+	return fmt.Errorf("%q: want never, or consecutive, majority or average with 1…%d questions, as in majority:64", text, MaxStealAfter)
 }
 
 // String is what ParseStealing reads.
 func (s Stealing) String() string {
-	switch {
-	case s == Stealing{}:
-		return DefaultStealing.String()
-	case s.Policy == StealNever:
+	if s.Policy == StealNever {
 		return string(StealNever)
 	}
 	return fmt.Sprintf("%s:%d", s.Policy, s.After)
@@ -76,7 +81,7 @@ func (s Stealing) check() error {
 	case StealNever:
 		ok = s.After == 0
 	default:
-		ok = s == Stealing{}
+		ok = false
 	}
 	if !ok {
 		return stealError(fmt.Sprintf("%s:%d", s.Policy, s.After))
