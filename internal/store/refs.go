@@ -22,9 +22,6 @@ func (bucket) Name() []byte            { return []byte("braidLargeValues") }
 func (bucket) String() string          { return "braidLargeValues" }
 func (bucket) IsSafeRangeBucket() bool { return true } // no key is written twice
 
-// revisionKey is the length of a key in the bucket of keys without the mark of a deletion.
-const revisionKey = 17
-
 // refs is a database's large values: refsBucket in memory, and how often each body is used.
 //
 // What compaction removes is kept for a grace period, with its bodies, because readers and

@@ -16,6 +16,9 @@ import (
 // are in the database, in a record that every transaction writes. So a database can be checked
 // when it is opened, before anything of it is used.
 
+// revisionKey is the length of a key in the bucket of keys without the mark of a deletion.
+const revisionKey = 17
+
 // sumsKey is where the record is, in the bucket meta.
 var sumsKey = []byte("braidSums")
 
