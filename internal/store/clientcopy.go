@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/store/sums"
 )
 
 // copyPattern matches copies of the database that are made for clients.
@@ -163,7 +165,7 @@ func (s *Store) fill(ctx context.Context, db *bolt.DB, lost func(Lost)) error {
 		}
 	}
 	return db.Update(func(tx *bolt.Tx) error {
-		return errors.Join(tx.DeleteBucket(refsBucket.Name()), tx.Bucket(schema.Meta.Name()).Delete(sumsKey))
+		return errors.Join(tx.DeleteBucket(refsBucket.Name()), tx.Bucket(schema.Meta.Name()).Delete(sums.RecordKey))
 	})
 }
 

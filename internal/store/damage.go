@@ -12,8 +12,13 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/braidlog/braid/internal/store/sums"
 	"github.com/braidlog/braid/internal/sys"
 )
+
+// DamageError says that a database is not what was written. The store serves nothing of it. A retry is useful after the
+// state was taken from another member.
+type DamageError = sums.DamageError
 
 const (
 	// damagedMark is a file that says that the database is damaged, and why. So a member that ends
@@ -71,7 +76,7 @@ func (s *Store) checked(read func() error) error {
 // Condemn says that the state is wrong. It is not served from now on, also after a restart, until
 // Restore.
 func (s *Store) Condemn(cause error) {
-	d := &DamageError{s.opts.Dir, cause}
+	d := &DamageError{Dir: s.opts.Dir, Cause: cause}
 	if !s.damage.err.CompareAndSwap(nil, d) {
 		return
 	}
@@ -137,7 +142,7 @@ func markedDamaged(dir string) (why, err error) {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, &ReadError{"what is noted of damage", err}
+		return nil, &sums.ReadError{What: "what is noted of damage", Err: err}
 	}
 	return fmt.Errorf("noted when it was found: %s", noted), nil
 }
@@ -151,7 +156,7 @@ func (s *Store) exists(name string) (bool, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return false, nil
 	}
-	return false, &ReadError{"the directory", err}
+	return false, &sums.ReadError{What: "the directory", Err: err}
 }
 
 // openOrSetAside opens the database. If it is damaged and the state can be taken from another
@@ -175,7 +180,7 @@ func (s *Store) openOrSetAside() (db *database, err error) {
 		why = damaged.Cause
 	}
 	if !s.opts.Repairable {
-		return nil, &DamageError{s.opts.Dir, why}
+		return nil, &DamageError{Dir: s.opts.Dir, Cause: why}
 	}
 	s.Condemn(why)
 	if err := s.setAside(); err != nil {
@@ -203,7 +208,7 @@ func (s *Store) setAside() error {
 
 // inspect reads a database file before anything else does and returns its sums; nil if there
 // is no database yet. It waits for another process to let go of it, as opening it does.
-func inspect(path, dir string) (s *sums, adopted bool, err error) {
+func inspect(path, dir string) (s *sums.Sums, adopted bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, false, nil
@@ -222,13 +227,13 @@ func inspect(path, dir string) (s *sums, adopted bool, err error) {
 }
 
 // sumsOf reads a whole database file and returns its sums.
-func sumsOf(f io.ReaderAt, dir string) (s *sums, adopted bool, err error) {
-	meta, err := newestMeta(f)
+func sumsOf(f io.ReaderAt, dir string) (s *sums.Sums, adopted bool, err error) {
+	meta, err := sums.NewestMeta(f)
 	if err == nil {
-		s, adopted, err = sumFile(&pages{f: f, meta: meta})
+		s, adopted, err = sums.OfFile(&sums.Pages{File: f, Meta: meta})
 	}
 	if err != nil {
-		return nil, false, damageOr(dir, err)
+		return nil, false, sums.DamageOr(dir, err)
 	}
 	return s, adopted, nil
 }
@@ -254,12 +259,12 @@ func lockShared(f *os.File) error {
 
 // inspect reads a whole database as an open view shows it.
 func (v *view) inspect() error {
-	p, err := v.guarded.pagesOf(v.be)
+	p, err := v.guarded.PagesOf(v.be)
 	if err == nil {
-		_, _, err = sumFile(p)
+		_, _, err = sums.OfFile(p)
 	}
 	if err == nil {
 		return nil
 	}
-	return v.guarded.judge(v.store.opts.Dir, err)
+	return v.guarded.Judge(v.store.opts.Dir, err)
 }

@@ -17,6 +17,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
+	"github.com/braidlog/braid/internal/store/sums"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -103,7 +104,7 @@ func TestFlippedByteIsFoundAtStart(t *testing.T) {
 		s, err := Open(o)
 		if err != nil {
 			found++
-			var damaged *DamageError
+			var damaged *sums.DamageError
 			require.ErrorAs(t, err, &damaged, "byte %d", at)
 			require.ErrorContains(t, err, o.Dir)
 			continue
@@ -141,7 +142,7 @@ func TestFlippedValueIsFoundAtStart(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, good, 0o600))
 		flip(t, path, at+int64(len("value-")))
 		_, err := Open(o)
-		var damaged *DamageError
+		var damaged *sums.DamageError
 		require.ErrorAs(t, err, &damaged, "byte %d", at)
 	}
 }
@@ -152,17 +153,17 @@ func liveValues(t testing.TB, path string) (out []int64) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	meta, err := newestMeta(f)
+	meta, err := sums.NewestMeta(f)
 	require.NoError(t, err)
-	p := &pages{f: f, meta: meta, met: make([]uint64, meta.pages/64+1)}
-	buckets, err := p.buckets()
+	p := &sums.Pages{File: f, Meta: meta, Met: make([]uint64, meta.Pages/64+1)}
+	buckets, err := p.Buckets()
 	require.NoError(t, err)
 	for i := range buckets {
-		require.NoError(t, p.tree(&buckets[i], nil, func(_, _ []byte) error { return nil }))
+		require.NoError(t, p.Tree(&buckets[i], nil, func(_, _ []byte) error { return nil }))
 	}
 	for _, at := range offsetsOf(t, path, "value-0") {
-		page := uint64(at) / uint64(meta.pageSize)
-		if p.met[page/64]&(1<<(page%64)) != 0 {
+		page := uint64(at) / uint64(meta.PageSize)
+		if p.Met[page/64]&(1<<(page%64)) != 0 {
 			out = append(out, at)
 		}
 	}
@@ -179,19 +180,19 @@ func TestFlippedByteIsFoundWhileRunning(t *testing.T) {
 		live := liveValues(t, n.path())
 		flip(t, n.path(), live[round*len(live)/40]+int64(len("value-")))
 		if got, err := values(n); err != nil {
-			var damaged *DamageError
+			var damaged *sums.DamageError
 			require.ErrorAs(t, err, &damaged)
 		} else {
 			require.Equal(t, want, got) // it was an old revision
-			require.ErrorAs(t, n.ScrubOnce(), new(*DamageError))
+			require.ErrorAs(t, n.ScrubOnce(), new(*sums.DamageError))
 		}
 		within(t, n.DamageFound())
 		require.Error(t, n.Damaged())
-		require.ErrorAs(t, n.Apply([]Command{{Position: n.next, Data: n.encode(put("a", "b"))}}), new(*DamageError))
+		require.ErrorAs(t, n.Apply([]Command{{Position: n.next, Data: n.encode(put("a", "b"))}}), new(*sums.DamageError))
 		_, err := n.Snapshot()
-		require.ErrorAs(t, err, new(*DamageError))
+		require.ErrorAs(t, err, new(*sums.DamageError))
 		_, err = n.HashKV(0)
-		require.ErrorAs(t, err, new(*DamageError))
+		require.ErrorAs(t, err, new(*sums.DamageError))
 		n.Close()
 	}
 }
@@ -215,7 +216,7 @@ func TestScrubFindsFlips(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(o.Dir, "db"), good, 0o600))
 			m := open(t, o)
 			flip(t, m.path(), page*4096+at)
-			require.ErrorAs(t, m.ScrubOnce(), new(*DamageError), "byte %d of page %d", at, page)
+			require.ErrorAs(t, m.ScrubOnce(), new(*sums.DamageError), "byte %d of page %d", at, page)
 			within(t, m.DamageFound())
 			m.Close()
 		}
@@ -276,11 +277,11 @@ func TestDamagedStoreIsRepaired(t *testing.T) {
 	flip(t, filepath.Join(o.Dir, "db"), liveValues(t, filepath.Join(o.Dir, "db"))[20]+8)
 	for range 3 {
 		m := open(t, o)
-		require.ErrorAs(t, m.Damaged(), new(*DamageError))
+		require.ErrorAs(t, m.Damaged(), new(*sums.DamageError))
 		within(t, m.DamageFound())
 		require.Zero(t, m.Applied())
 		_, err := m.Range(t.Context(), &pb.RangeRequest{Key: []byte("long")})
-		require.ErrorAs(t, err, new(*DamageError))
+		require.ErrorAs(t, err, new(*sums.DamageError))
 		require.FileExists(t, filepath.Join(o.Dir, setAside))
 		require.NoError(t, m.Close())
 	}
@@ -302,8 +303,8 @@ func TestDamageIsNotSpread(t *testing.T) {
 	forClient, err := n.SnapshotForClients(t.Context())
 	require.NoError(t, err)
 	flip(t, n.path(), liveValues(t, n.path())[30]+9)
-	require.ErrorAs(t, forMember.WriteTo(t.Context(), io.Discard), new(*DamageError))
-	require.ErrorAs(t, forClient.WriteTo(t.Context(), io.Discard), new(*DamageError))
+	require.ErrorAs(t, forMember.WriteTo(t.Context(), io.Discard), new(*sums.DamageError))
+	require.ErrorAs(t, forClient.WriteTo(t.Context(), io.Discard), new(*sums.DamageError))
 	forMember.Close()
 	forClient.Close()
 
@@ -327,12 +328,12 @@ func TestOldDatabaseGetsChecksums(t *testing.T) {
 	require.NoError(t, n.Close())
 	db, err := bolt.Open(n.path(), 0o600, nil)
 	require.NoError(t, err)
-	require.NoError(t, db.Update(func(tx *bolt.Tx) error { return tx.Bucket(schema.Meta.Name()).Delete(sumsKey) }))
+	require.NoError(t, db.Update(func(tx *bolt.Tx) error { return tx.Bucket(schema.Meta.Name()).Delete(sums.RecordKey) }))
 	require.NoError(t, db.Close())
 	m := open(t, n.opts)
 	require.Equal(t, want, m.dump())
 	require.NoError(t, m.Close())
 	flip(t, n.path(), liveValues(t, n.path())[10]+8)
 	_, err = Open(n.opts)
-	require.ErrorAs(t, err, new(*DamageError))
+	require.ErrorAs(t, err, new(*sums.DamageError))
 }

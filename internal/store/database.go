@@ -23,6 +23,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
+	"github.com/braidlog/braid/internal/store/sums"
 	"github.com/braidlog/braid/internal/sys"
 )
 
@@ -36,7 +37,7 @@ const openTimeout = time.Second
 // database is an open database file and the position it includes.
 type database struct {
 	be      backend.Backend // it is guarded
-	guarded *guarded
+	guarded *sums.Guarded
 	index   cindex.ConsistentIndexer
 	refs    *refs
 	space   *fileSpace
@@ -54,7 +55,7 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 		lg.Info("the database gets checksums", zap.String("path", path))
 	}
 	if known == nil {
-		known = newSums()
+		known = sums.New()
 	}
 	index := cindex.NewConsistentIndex(nil)
 	config := backend.DefaultBackendConfig(lg)
@@ -65,7 +66,7 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	config.UnsafeNoFsync = o.NoSync
 	config.Timeout = openTimeout
 	space := &fileSpace{path: path}
-	config.Hooks = spaceHooks{&sealing{Hooks: storage.NewBackendHooks(lg, index), sums: known}, space}
+	config.Hooks = spaceHooks{&sums.Sealing{Hooks: storage.NewBackendHooks(lg, index), Sums: known}, space}
 	file, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600) // first: it is easier to give up
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	db := &database{guarded: guard(be, known, file, found), index: index, space: space}
+	db := &database{guarded: sums.Guard(be, known, file, found), index: index, space: space}
 	db.be = db.guarded
 	space.size = be.Size
 	index.SetBackend(db.be)

@@ -20,9 +20,8 @@
 // read.go, permit.go and lease.go (local reads), quota.go, maintain.go, importing.go and birth.go
 // (starting from an etcd snapshot), fatal.go (what happens when the disk fails).
 //
-// A damaged database is found and replaced: pages.go reads bbolt's pages with every bound checked,
-// sums.go has the checksums of keys and buckets, guarded.go keeps and checks them, scrub.go reads
-// everything in the background, damage.go says what then happens, alarms.go whom it concerns.
+// A damaged database is found and replaced: package sums has the checksums of keys and buckets, scrub.go reads everything
+// in the background, damage.go says what then happens, alarms.go whom it concerns.
 //
 // etcd's packages register Prometheus metrics in the process-wide registry; with several
 // stores in one process these metrics mix.

@@ -19,6 +19,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/membershippb"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/store/sums"
 )
 
 // TestPanicIsFatal applies a command that etcd's code cannot go on after: a cluster version
@@ -150,7 +152,7 @@ func TestNewerDatabase(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(schema.Meta.Name())
-		if err := meta.Delete(sumsKey); err != nil { // it does not know of checksums
+		if err := meta.Delete(sums.RecordKey); err != nil { // it does not know of checksums
 			return err
 		}
 		return meta.Put(schema.MetaStorageVersionName, []byte("3.99.0"))

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/store/sums"
 	"github.com/braidlog/braid/internal/vfs"
 )
 
@@ -30,7 +31,7 @@ func Import(file, dir string, o ImportOptions) (err error) {
 	if _, err := os.Stat(target); err == nil {
 		return fmt.Errorf("store: import: %s exists", target)
 	} else if !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("store: import: %w", &ReadError{"the directory", err})
+		return fmt.Errorf("store: import: %w", &sums.ReadError{What: "the directory", Err: err})
 	}
 	if err := durable.MakeDir(vfs.OS, dir, 0o700); err != nil {
 		return fmt.Errorf("store: import: %w", err)
@@ -112,7 +113,7 @@ func beginAnew(path, birth string) error {
 		if meta == nil || tx.Bucket(schema.Key.Name()) == nil {
 			return errors.New("this is no database of etcd's")
 		}
-		for _, key := range [][]byte{schema.MetaConsistentIndexKeyName, schema.MetaTermKeyName, schema.MetaConfStateName, primaryKey, closedKey, sumsKey} {
+		for _, key := range [][]byte{schema.MetaConsistentIndexKeyName, schema.MetaTermKeyName, schema.MetaConfStateName, primaryKey, closedKey, sums.RecordKey} {
 			if err := meta.Delete(key); err != nil {
 				return err
 			}
@@ -126,7 +127,7 @@ func beginAnew(path, birth string) error {
 // known to be damaged.
 func CopyState(from, to string) error {
 	if why, err := markedDamaged(from); err != nil || why != nil {
-		return errors.Join(err, &DamageError{from, why})
+		return errors.Join(err, &sums.DamageError{Dir: from, Cause: why})
 	}
 	in, err := os.Open(filepath.Join(from, "db"))
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"math"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/braidlog/braid/internal/store/sums"
 )
 
 // Large values leave a request before it is ordered. Records take their place in the command,
@@ -218,29 +220,29 @@ func appendBytes(b, more []byte) []byte {
 
 // decodeLarge reads a prefix and returns the request after it.
 func (c *command) decodeLarge(b []byte) (rest []byte, err error) {
-	d := decoder{rest: b}
-	n := d.number()
+	d := sums.Decoder{Rest: b}
+	n := d.Number()
 	if n > uint64(len(b)) {
-		d.bad = true
+		d.Bad = true
 	}
 	c.values = make(map[record]uint32)
-	for ; n > 0 && !d.bad; n-- {
+	for ; n > 0 && !d.Bad; n-- {
 		var r record
-		copy(r.sum[:], d.take(uint64(len(r.sum))))
-		r.size = d.number()
-		offset := d.number()
-		d.bad = d.bad || offset > math.MaxUint32 || r.size > math.MaxUint32
+		copy(r.sum[:], d.Take(uint64(len(r.sum))))
+		r.size = d.Number()
+		offset := d.Number()
+		d.Bad = d.Bad || offset > math.MaxUint32 || r.size > math.MaxUint32
 		c.values[r] = uint32(offset)
 	}
-	for n = d.number(); n > 0 && !d.bad; n-- {
+	for n = d.Number(); n > 0 && !d.Bad; n-- {
 		c.unchanged = append(c.unchanged, unchanged{
-			key: d.take(d.number()), end: d.take(d.number()), count: int64(d.number()), revision: int64(d.number()),
+			key: d.Take(d.Number()), end: d.Take(d.Number()), count: int64(d.Number()), revision: int64(d.Number()),
 		})
 	}
-	if d.bad {
+	if d.Bad {
 		return nil, fmt.Errorf("%w: large values", ErrBadCommand)
 	}
-	return d.rest, nil
+	return d.Rest, nil
 }
 
 // embody gives a command its body. A command whose body lacks its values is malformed.

@@ -101,7 +101,7 @@ func (s *Store) Defragment(ctx context.Context) error {
 		}
 		defer s.db.space.moved()
 		err := be.Defrag()
-		reopened := s.whileShort("defragmenting", func() error { return s.db.guarded.reopen(s.path()) })
+		reopened := s.whileShort("defragmenting", func() error { return s.db.guarded.Reopen(s.path()) })
 		return errors.Join(err, reopened, removeLeftovers(s.opts.Dir, defragPattern))
 	})
 }

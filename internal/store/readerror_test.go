@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/store/sums"
 )
 
 // failing is a database file of which some reads fail.
 type failing struct {
-	databaseFile
+	sums.DatabaseFile
 	after int // this many reads succeed before
 	err   error
 }
@@ -21,7 +23,7 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	if f.after--; f.after < 0 {
 		return 0, f.err
 	}
-	return f.databaseFile.ReadAt(b, at)
+	return f.DatabaseFile.ReadAt(b, at)
 }
 
 // TestAFailedReadAtStartIsNoDamage: a disk that fails to read does not say what is there. The start
@@ -37,8 +39,8 @@ func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 			require.NoError(t, err)
 			_, _, err = sumsOf(&failing{f, after, cause}, o.Dir)
 			require.ErrorIs(t, err, cause)
-			require.ErrorAs(t, err, new(*ReadError))
-			require.NotErrorAs(t, err, new(*DamageError))
+			require.ErrorAs(t, err, new(*sums.ReadError))
+			require.NotErrorAs(t, err, new(*sums.DamageError))
 			require.NoError(t, f.Close())
 		}
 	}
@@ -49,7 +51,7 @@ func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 	require.NoError(t, os.Mkdir(n.path(), 0o700)) // its reads fail
 	_, err := Open(o)
 	require.Error(t, err)
-	require.NotErrorAs(t, err, new(*DamageError))
+	require.NotErrorAs(t, err, new(*sums.DamageError))
 	require.NoFileExists(t, filepath.Join(o.Dir, damagedMark))
 	require.NoDirExists(t, filepath.Join(o.Dir, setAside))
 	require.NoError(t, os.Remove(n.path()))
@@ -58,7 +60,7 @@ func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(o.Dir, damagedMark), 0o700))
 	_, err = Open(o)
 	require.ErrorIs(t, err, syscall.EISDIR)
-	require.NotErrorAs(t, err, new(*DamageError))
+	require.NotErrorAs(t, err, new(*sums.DamageError))
 	require.NoFileExists(t, filepath.Join(o.Dir, setAside))
 	require.NoError(t, os.Remove(filepath.Join(o.Dir, damagedMark)))
 
@@ -75,25 +77,25 @@ func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 func TestAFailedReadWhileRunningIsNoDamage(t *testing.T) {
 	n := varied(t, testOptions(t.TempDir()))
 	defer n.Close()
-	good := n.db.guarded.file
+	good := n.db.guarded.File
 	for after := range 8 {
-		n.db.guarded.file = &failing{good, after, syscall.EIO}
+		n.db.guarded.File = &failing{good, after, syscall.EIO}
 		err := n.ScrubOnce()
 		require.ErrorIs(t, err, syscall.EIO)
-		require.ErrorAs(t, err, new(*ReadError))
-		require.NotErrorAs(t, err, new(*DamageError))
+		require.ErrorAs(t, err, new(*sums.ReadError))
+		require.NotErrorAs(t, err, new(*sums.DamageError))
 		require.NoError(t, n.Damaged())
 
-		n.db.guarded.file = &failing{good, after, syscall.EIO}
+		n.db.guarded.File = &failing{good, after, syscall.EIO}
 		snap, err := n.Snapshot()
 		require.NoError(t, err)
 		err = snap.WriteTo(t.Context(), io.Discard)
 		require.ErrorIs(t, err, syscall.EIO)
-		require.NotErrorAs(t, err, new(*DamageError))
+		require.NotErrorAs(t, err, new(*sums.DamageError))
 		require.NoError(t, snap.Close())
 		require.NoError(t, n.Damaged())
 	}
-	n.db.guarded.file = good
+	n.db.guarded.File = good
 	require.NoError(t, n.ScrubOnce())
 	require.NoFileExists(t, filepath.Join(n.opts.Dir, damagedMark))
 	n.must(put("goes", "on"))

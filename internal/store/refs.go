@@ -8,6 +8,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/store/sums"
 )
 
 // refsBucket says for each revision whose value begins like a record where the value is. Its
@@ -59,7 +61,7 @@ func loadRefs(be backend.Backend) (*refs, error) {
 	tx.UnsafeCreateBucket(refsBucket)
 	err := tx.UnsafeForEach(refsBucket, func(k, v []byte) error {
 		p, ref, literal, err := decodePlace(v)
-		if err != nil || len(k) != revisionKey {
+		if err != nil || len(k) != sums.RevisionKey {
 			return fmt.Errorf("revision %x: %w", k, errBadPlace)
 		}
 		if !literal {
@@ -108,7 +110,7 @@ func (r *refs) remove(tx backend.UnsafeWriter, key []byte) {
 		if p.sub != revision.Sub {
 			continue
 		}
-		tx.UnsafeDelete(refsBucket, key[:revisionKey])
+		tx.UnsafeDelete(refsBucket, key[:sums.RevisionKey])
 		if places = append(places[:i:i], places[i+1:]...); len(places) == 0 {
 			delete(r.places, revision.Main)
 		} else {

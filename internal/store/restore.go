@@ -122,7 +122,7 @@ func (s *Store) replace(name string) error {
 	if err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read a snapshot", Cause: err})
 	}
-	old.guarded.replaced.Store(true)
+	old.guarded.Replaced.Store(true)
 	if err := s.absolve(); err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "note that damage was repaired", Cause: err})
 	}

@@ -8,6 +8,8 @@ import (
 	"go.uber.org/zap"
 
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+
+	"github.com/braidlog/braid/internal/store/sums"
 )
 
 // scrubPiece is how many bytes of the database are read in one go, from one view. A view
@@ -24,7 +26,7 @@ func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 		read, at, err := s.scrubPiece(next, scrubPiece)
 		next = at
 		left -= read
-		if errors.As(err, new(*ReadError)) {
+		if errors.As(err, new(*sums.ReadError)) {
 			s.lg.Warn("the database cannot be checked, the next round tries again", zap.Error(err))
 		}
 		if err != nil || next == (mvcc.Revision{}) { // the end of a round
@@ -66,13 +68,13 @@ func (s *Store) scrubPiece(from mvcc.Revision, limit int64) (read int64, next mv
 		return 0, next, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	p, err := v.guarded.pagesOf(v.be)
+	p, err := v.guarded.PagesOf(v.be)
 	if err == nil {
-		next, err = v.guarded.scrub(p, from, limit)
-		read = p.read
+		next, err = v.guarded.Scrub(p, from, limit)
+		read = p.Read
 	}
 	if err != nil {
-		return read, mvcc.Revision{}, v.guarded.judge(s.opts.Dir, err)
+		return read, mvcc.Revision{}, v.guarded.Judge(s.opts.Dir, err)
 	}
 	return read, next, nil
 }

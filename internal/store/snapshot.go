@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"go.etcd.io/etcd/server/v3/storage/backend"
+
+	"github.com/braidlog/braid/internal/store/sums"
 )
 
 // A snapshot between members is a magic, the position and the length of the database (8
@@ -29,7 +31,7 @@ type Snapshot struct {
 type view struct {
 	store   *Store
 	be      backend.Snapshot
-	guarded *guarded // of which it is a view
+	guarded *sums.Guarded // of which it is a view
 	size    int64
 	once    *sync.Once
 }

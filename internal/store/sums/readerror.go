@@ -1,4 +1,4 @@
-package store
+package sums
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ func (e *ReadError) Error() string { return fmt.Sprintf("store: %s cannot be rea
 
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// damageOr returns why a database cannot be used: it was read and is damaged, or it could not be read.
-func damageOr(dir string, err error) error {
+// DamageOr returns why a database cannot be used: it was read and is damaged, or it could not be read.
+func DamageOr(dir string, err error) error {
 	if errors.As(err, new(*ReadError)) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package store
+package sums
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// scrub reads a piece.
-func (g *guarded) scrub(p *pages, from mvcc.Revision, limit int64) (next mvcc.Revision, err error) {
-	buckets, err := p.buckets()
+// Scrub reads a piece.
+func (g *Guarded) Scrub(p *Pages, from mvcc.Revision, limit int64) (next mvcc.Revision, err error) {
+	buckets, err := p.Buckets()
 	if err != nil {
 		return next, err
 	}
@@ -22,7 +22,7 @@ func (g *guarded) scrub(p *pages, from mvcc.Revision, limit int64) (next mvcc.Re
 	}
 	for i := range buckets {
 		if isRevisions([]byte(buckets[i].name)) {
-			return g.scrubRevisions(p, &buckets[i], from, p.read+limit)
+			return g.scrubRevisions(p, &buckets[i], from, p.Read+limit)
 		}
 	}
 	return next, fmt.Errorf("bucket %q is not there", schema.Key.Name())
@@ -30,7 +30,7 @@ func (g *guarded) scrub(p *pages, from mvcc.Revision, limit int64) (next mvcc.Re
 
 // scrubOthers compares the buckets in which keys are overwritten with the record of the same
 // transaction.
-func (g *guarded) scrubOthers(p *pages, buckets []boltBucket) error {
+func (g *Guarded) scrubOthers(p *Pages, buckets []boltBucket) error {
 	read := map[string]total{}
 	var record []byte
 	for i := range buckets {
@@ -39,7 +39,7 @@ func (g *guarded) scrubOthers(p *pages, buckets []boltBucket) error {
 			continue
 		}
 		var t total
-		err := p.tree(&buckets[i], nil, func(key, value []byte) error {
+		err := p.Tree(&buckets[i], nil, func(key, value []byte) error {
 			if isRecord(name, key) {
 				record = bytes.Clone(value)
 			} else {
@@ -62,16 +62,16 @@ func (g *guarded) scrubOthers(p *pages, buckets []boltBucket) error {
 }
 
 // scrubRevisions compares revisions with their checksums in memory.
-func (g *guarded) scrubRevisions(p *pages, b *boltBucket, from mvcc.Revision, limit int64) (next mvcc.Revision, err error) {
+func (g *Guarded) scrubRevisions(p *Pages, b *boltBucket, from mvcc.Revision, limit int64) (next mvcc.Revision, err error) {
 	seen := map[mvcc.Revision]bool{}
 	last := mvcc.Revision{}
-	err = p.tree(b, mvcc.RevToBytes(from, mvcc.NewRevBytes()), func(key, value []byte) error {
+	err = p.Tree(b, mvcc.RevToBytes(from, mvcc.NewRevBytes()), func(key, value []byte) error {
 		if err := g.sums.revision(key, value); err != nil {
 			return err
 		}
 		last, _ = parseRevision(key)
 		seen[last] = true
-		if p.read > limit {
+		if p.Read > limit {
 			next = mvcc.Revision{Main: last.Main, Sub: last.Sub + 1}
 			return errEnough
 		}
@@ -85,7 +85,7 @@ func (g *guarded) scrubRevisions(p *pages, b *boltBucket, from mvcc.Revision, li
 
 // allSeen checks that nothing is missing between two revisions. A revision that is there now and
 // is older than one that was seen was there all the time.
-func (s *sums) allSeen(seen map[mvcc.Revision]bool, from, to mvcc.Revision) (err error) {
+func (s *Sums) allSeen(seen map[mvcc.Revision]bool, from, to mvcc.Revision) (err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.revisions.between(from.Main, to.Main, func(at mvcc.Revision) {

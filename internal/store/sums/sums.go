@@ -1,4 +1,4 @@
-package store
+package sums
 
 import (
 	"encoding/binary"
@@ -16,11 +16,11 @@ import (
 // are in the database, in a record that every transaction writes. So a database can be checked
 // when it is opened, before anything of it is used.
 
-// revisionKey is the length of a key in the bucket of keys without the mark of a deletion.
-const revisionKey = 17
+// RevisionKey is the length of a key in the bucket of keys without the mark of a deletion.
+const RevisionKey = 17
 
-// sumsKey is where the record is, in the bucket meta.
-var sumsKey = []byte("braidSums")
+// RecordKey is where the record is, in the bucket meta.
+var RecordKey = []byte("braidSums")
 
 // DamageError says that a database is not what was written. The store serves nothing of it. A
 // retry is useful after the state was taken from another member.
@@ -63,9 +63,9 @@ func (t *total) remove(sum uint32) {
 	t.sum -= spread(sum)
 }
 
-// sums are the checksums of a database's keys. It is changed under the lock of the
+// Sums are the checksums of a database's keys. It is changed under the lock of the
 // database's write transaction.
-type sums struct {
+type Sums struct {
 	mu        sync.RWMutex
 	revisions revisionSums
 	others    map[string]*bucketSums // buckets but that of revisions, by name
@@ -77,8 +77,9 @@ type bucketSums struct {
 	keys map[string]uint32
 }
 
-func newSums() *sums {
-	return &sums{revisions: revisionSums{chunks: map[int64]*revisionChunk{}}, others: map[string]*bucketSums{}}
+// New returns the sums of an empty database.
+func New() *Sums {
+	return &Sums{revisions: revisionSums{chunks: map[int64]*revisionChunk{}}, others: map[string]*bucketSums{}}
 }
 
 // isRevisions tells the bucket of revisions from the others.
@@ -86,10 +87,10 @@ func isRevisions(name []byte) bool { return string(name) == string(schema.Key.Na
 
 // isRecord tells the sums' own record.
 func isRecord(bucket, key []byte) bool {
-	return string(key) == string(sumsKey) && string(bucket) == string(schema.Meta.Name())
+	return string(key) == string(RecordKey) && string(bucket) == string(schema.Meta.Name())
 }
 
-func (s *sums) bucket(name []byte) *bucketSums {
+func (s *Sums) bucket(name []byte) *bucketSums {
 	b := s.others[string(name)]
 	if b == nil {
 		b = &bucketSums{keys: map[string]uint32{}}
@@ -99,7 +100,7 @@ func (s *sums) bucket(name []byte) *bucketSums {
 }
 
 // put notes a key that is written.
-func (s *sums) put(bucket, key, value []byte) {
+func (s *Sums) put(bucket, key, value []byte) {
 	if isRecord(bucket, key) {
 		return
 	}
@@ -119,7 +120,7 @@ func (s *sums) put(bucket, key, value []byte) {
 }
 
 // drop notes a key that is deleted.
-func (s *sums) drop(bucket, key []byte) {
+func (s *Sums) drop(bucket, key []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if isRevisions(bucket) {
@@ -133,14 +134,14 @@ func (s *sums) drop(bucket, key []byte) {
 	}
 }
 
-func (s *sums) dropBucket(name []byte) {
+func (s *Sums) dropBucket(name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.others, string(name))
 }
 
 // revision checks a key that was read from the bucket of revisions.
-func (s *sums) revision(key, value []byte) error {
+func (s *Sums) revision(key, value []byte) error {
 	sum := checksum(key, value)
 	s.mu.RLock()
 	want, ok := s.revisions.find(key)
@@ -159,7 +160,7 @@ func (s *sums) revision(key, value []byte) error {
 }
 
 // missing checks a key of the bucket of revisions that was not found.
-func (s *sums) missing(key []byte) error {
+func (s *Sums) missing(key []byte) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if _, ok := s.revisions.find(key); ok {
@@ -171,7 +172,7 @@ func (s *sums) missing(key []byte) error {
 const sumsVersion = 1
 
 // record encodes the sums of all buckets.
-func (s *sums) record() []byte {
+func (s *Sums) record() []byte {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	into := append(make([]byte, 0, 256), sumsVersion)
@@ -206,10 +207,10 @@ func decodeRecord(b []byte) (map[string]total, error) {
 		return nil, fmt.Errorf("its checksums are of version %d, which newer software wrote", b[0])
 	}
 	out := map[string]total{}
-	for d := (decoder{rest: b[1:n]}); len(d.rest) > 0; {
-		name := string(d.take(uint64(d.take(1)[0])))
-		numbers := d.take(16)
-		if d.bad {
+	for d := (Decoder{Rest: b[1:n]}); len(d.Rest) > 0; {
+		name := string(d.Take(uint64(d.Take(1)[0])))
+		numbers := d.Take(16)
+		if d.Bad {
 			return nil, fmt.Errorf("the record of its checksums is cut off: %x", b)
 		}
 		out[name] = total{binary.BigEndian.Uint64(numbers), binary.BigEndian.Uint64(numbers[8:])}
@@ -237,7 +238,7 @@ func agree(read, written map[string]total, only func(bucket string) bool) error 
 }
 
 // totals returns the sums by bucket.
-func (s *sums) totals() map[string]total {
+func (s *Sums) totals() map[string]total {
 	out := map[string]total{}
 	if s.revisions.total != (total{}) {
 		out[string(schema.Key.Name())] = s.revisions.total
@@ -273,7 +274,7 @@ type revisionChunk struct {
 // parseRevision reads a key of the bucket of revisions; false if it cannot be one.
 func parseRevision(key []byte) (at mvcc.Revision, ok bool) {
 	const tombstone = 't'
-	if len(key) != revisionKey && (len(key) != revisionKey+1 || key[revisionKey] != tombstone) || key[8] != '_' {
+	if len(key) != RevisionKey && (len(key) != RevisionKey+1 || key[RevisionKey] != tombstone) || key[8] != '_' {
 		return at, false
 	}
 	at.Main, at.Sub = int64(binary.BigEndian.Uint64(key)), int64(binary.BigEndian.Uint64(key[9:]))
@@ -361,19 +362,19 @@ func (r *revisionSums) between(from, to int64, yield func(mvcc.Revision)) {
 	}
 }
 
-// sumFile reads a whole database and checks that its pages fit together and that its keys
+// OfFile reads a whole database and checks that its pages fit together and that its keys
 // are those that were written. adopted: it has no sums yet, since older software wrote it.
-func sumFile(p *pages) (s *sums, adopted bool, err error) {
-	s = newSums()
-	p.met = make([]uint64, p.meta.pages/64+1)
-	buckets, err := p.buckets()
+func OfFile(p *Pages) (s *Sums, adopted bool, err error) {
+	s = New()
+	p.Met = make([]uint64, p.Meta.Pages/64+1)
+	buckets, err := p.Buckets()
 	if err != nil {
 		return nil, false, err
 	}
 	var record []byte
 	for i := range buckets {
 		name := []byte(buckets[i].name)
-		err := p.tree(&buckets[i], nil, func(key, value []byte) error {
+		err := p.Tree(&buckets[i], nil, func(key, value []byte) error {
 			if isRecord(name, key) {
 				record = append([]byte{}, value...)
 				return nil

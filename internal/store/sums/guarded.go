@@ -1,4 +1,4 @@
-package store
+package sums
 
 import (
 	"bytes"
@@ -13,58 +13,59 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// guarded is a database whose keys are checked against their checksums. etcd's code trusts what a
+// Guarded is a database whose keys are checked against their checksums. etcd's code trusts what a
 // database returns and takes no error. So damage is reported to found, and nothing is returned for
 // the damaged keys. Everything that serves what it read first asks whether damage was found.
-type guarded struct {
+type Guarded struct {
 	backend.Backend
-	sums *sums
-	// file is the database's, for reading its pages.
-	file databaseFile
+	sums *Sums
+	// File is the database's, for reading its pages.
+	File DatabaseFile
 	// found is told of damage, from any goroutine, unless the database is replaced already.
 	found    func(error)
-	replaced atomic.Bool
+	Replaced atomic.Bool
 	// broken: reading it ended in a panic, so locks of it may be held for ever.
 	broken atomic.Bool
 	batch  guardedBatch
 	read   guardedRead
 }
 
-// databaseFile is an open database file.
-type databaseFile interface {
+// DatabaseFile is an open database file.
+type DatabaseFile interface {
 	io.ReaderAt
 	io.Closer
 }
 
-func guard(be backend.Backend, s *sums, file databaseFile, found func(error)) *guarded {
-	g := &guarded{Backend: be, sums: s, file: file, found: found}
+// Guard makes a guarded database of one with these sums, which is open as file, too. found is told of damage.
+func Guard(be backend.Backend, s *Sums, file DatabaseFile, found func(error)) *Guarded {
+	g := &Guarded{Backend: be, sums: s, File: file, found: found}
 	g.batch = guardedBatch{be.BatchTx(), g}
 	g.read = guardedRead{be.ReadTx(), g}
 	return g
 }
 
 // BatchTx implements backend.Backend.
-func (g *guarded) BatchTx() backend.BatchTx { return &g.batch }
+func (g *Guarded) BatchTx() backend.BatchTx { return &g.batch }
 
 // ReadTx implements backend.Backend.
-func (g *guarded) ReadTx() backend.ReadTx { return &g.read }
+func (g *Guarded) ReadTx() backend.ReadTx { return &g.read }
 
 // ConcurrentReadTx implements backend.Backend.
-func (g *guarded) ConcurrentReadTx() backend.ReadTx {
+func (g *Guarded) ConcurrentReadTx() backend.ReadTx {
 	return &guardedRead{g.Backend.ConcurrentReadTx(), g}
 }
 
 // Hash implements backend.Backend. The sums are not part of it: they say where in the order
 // the last transaction was, which differs between members.
-func (g *guarded) Hash(ignores func(bucket, key []byte) bool) (uint32, error) {
+func (g *Guarded) Hash(ignores func(bucket, key []byte) bool) (uint32, error) {
 	return g.Backend.Hash(func(bucket, key []byte) bool {
 		return isRecord(bucket, key) || ignores != nil && ignores(bucket, key)
 	})
 }
 
 // Close implements backend.Backend.
-func (g *guarded) Close() (err error) {
-	defer g.file.Close()
+func (g *Guarded) Close() (err error) {
+	defer g.File.Close()
 	if g.broken.Load() {
 		return nil // whoever takes its locks waits for ever
 	}
@@ -72,26 +73,26 @@ func (g *guarded) Close() (err error) {
 	return g.Backend.Close()
 }
 
-// reopen follows the database to the file that took the place of its own.
-func (g *guarded) reopen(path string) error {
+// Reopen follows the database to the file that took the place of its own.
+func (g *Guarded) Reopen(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	old := g.file
-	g.file = f
+	old := g.File
+	g.File = f
 	return old.Close()
 }
 
-func (g *guarded) report(err error) {
-	if !g.replaced.Load() {
+func (g *Guarded) report(err error) {
+	if !g.Replaced.Load() {
 		g.found(err)
 	}
 }
 
-// judge reports damage, and returns what reading the database in a directory came to.
-func (g *guarded) judge(dir string, err error) error {
-	err = damageOr(dir, err)
+// Judge reports damage, and returns what reading the database in a directory came to.
+func (g *Guarded) Judge(dir string, err error) error {
+	err = DamageOr(dir, err)
 	if damaged := (*DamageError)(nil); errors.As(err, &damaged) {
 		g.report(damaged.Cause)
 	}
@@ -99,7 +100,7 @@ func (g *guarded) judge(dir string, err error) error {
 }
 
 // rescue turns a panic, or a fault in the map of the file, into damage that was found.
-func (g *guarded) rescue(after func()) {
+func (g *Guarded) rescue(after func()) {
 	if r := recover(); r != nil {
 		g.broken.Store(true)
 		g.report(fmt.Errorf("reading it failed: %v: %s", r, debug.Stack()))
@@ -110,7 +111,7 @@ func (g *guarded) rescue(after func()) {
 }
 
 // keysIn reads a range and checks it.
-func (g *guarded) keysIn(tx backend.UnsafeReader, b backend.Bucket, key, end []byte, limit int64) (keys, values [][]byte) {
+func (g *Guarded) keysIn(tx backend.UnsafeReader, b backend.Bucket, key, end []byte, limit int64) (keys, values [][]byte) {
 	if g.broken.Load() {
 		return nothing(b, key, end)
 	}
@@ -144,7 +145,7 @@ func nothing(b backend.Bucket, key, end []byte) (keys, values [][]byte) {
 	return nil, nil
 }
 
-func (g *guarded) forEach(tx backend.UnsafeReader, b backend.Bucket, visit func(k, v []byte) error) (err error) {
+func (g *Guarded) forEach(tx backend.UnsafeReader, b backend.Bucket, visit func(k, v []byte) error) (err error) {
 	if g.broken.Load() {
 		return nil
 	}
@@ -164,7 +165,7 @@ func (g *guarded) forEach(tx backend.UnsafeReader, b backend.Bucket, visit func(
 
 type guardedRead struct {
 	backend.ReadTx
-	g *guarded
+	g *Guarded
 }
 
 // UnsafeRange implements backend.ReadTx.
@@ -180,7 +181,7 @@ func (r *guardedRead) UnsafeForEach(b backend.Bucket, visit func(k, v []byte) er
 // guardedBatch is the write transaction. It keeps the checksums in step.
 type guardedBatch struct {
 	backend.BatchTx
-	g *guarded
+	g *Guarded
 }
 
 // UnsafeRange implements backend.BatchTx.
@@ -217,28 +218,28 @@ func (t *guardedBatch) UnsafeDeleteBucket(b backend.Bucket) {
 	t.g.sums.dropBucket(b.Name())
 }
 
-// sealing writes the sums with every transaction that is committed.
-type sealing struct {
+// Sealing writes the sums with every transaction that is committed.
+type Sealing struct {
 	backend.Hooks
-	sums    *sums
+	Sums    *Sums
 	written []byte // last; others may hold it
 }
 
 // OnPreCommitUnsafe implements backend.Hooks. What etcd's own hook writes counts too.
-func (h *sealing) OnPreCommitUnsafe(tx backend.UnsafeReadWriter) {
-	h.Hooks.OnPreCommitUnsafe(summed{tx, h.sums})
-	record := h.sums.record()
+func (h *Sealing) OnPreCommitUnsafe(tx backend.UnsafeReadWriter) {
+	h.Hooks.OnPreCommitUnsafe(summed{tx, h.Sums})
+	record := h.Sums.record()
 	if bytes.Equal(record, h.written) {
 		return
 	}
-	tx.UnsafePut(schema.Meta, sumsKey, record)
+	tx.UnsafePut(schema.Meta, RecordKey, record)
 	h.written = record
 }
 
 // summed notes what is put in a transaction.
 type summed struct {
 	backend.UnsafeReadWriter
-	sums *sums
+	sums *Sums
 }
 
 // UnsafePut implements backend.UnsafeWriter.
@@ -258,8 +259,8 @@ func (f *firstPage) Write(p []byte) (int, error) {
 	return 0, errEnough
 }
 
-// pagesOf reads the pages of a database as an open view shows them.
-func (g *guarded) pagesOf(v backend.Snapshot) (*pages, error) {
+// PagesOf reads the pages of a database as an open view shows them.
+func (g *Guarded) PagesOf(v backend.Snapshot) (*Pages, error) {
 	first := new(firstPage)
 	if _, err := v.WriteTo(first); len(first.data) == 0 {
 		return nil, &ReadError{"the database", err}
@@ -268,5 +269,5 @@ func (g *guarded) pagesOf(v backend.Snapshot) (*pages, error) {
 	if !ok {
 		return nil, &PageError{0, "is none of a database"}
 	}
-	return &pages{f: g.file, meta: meta}, nil
+	return &Pages{File: g.File, Meta: meta}, nil
 }

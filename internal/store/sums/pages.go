@@ -1,4 +1,4 @@
-package store
+package sums
 
 import (
 	"bytes"
@@ -39,9 +39,9 @@ func (e *PageError) Error() string { return fmt.Sprintf("page %d of the database
 
 // boltMeta is where a database begins: one of its two first pages.
 type boltMeta struct {
-	pageSize       int
+	PageSize       int
 	root, freelist uint64
-	pages          uint64 // there are, in use or free
+	Pages          uint64 // there are, in use or free
 	tx             uint64
 }
 
@@ -55,22 +55,22 @@ func parseMeta(b []byte) (m boltMeta, ok bool) {
 	sum.Write(b[:metaSize-8])
 	order := binary.LittleEndian
 	m = boltMeta{
-		pageSize: int(order.Uint32(b[8:])), root: order.Uint64(b[16:]), freelist: order.Uint64(b[32:]),
-		pages: order.Uint64(b[40:]), tx: order.Uint64(b[48:]),
+		PageSize: int(order.Uint32(b[8:])), root: order.Uint64(b[16:]), freelist: order.Uint64(b[32:]),
+		Pages: order.Uint64(b[40:]), tx: order.Uint64(b[48:]),
 	}
 	ok = order.Uint32(b) == metaMagic && order.Uint32(b[4:]) == metaVersion && order.Uint64(b[56:]) == sum.Sum64() &&
-		m.pageSize >= 1024 && m.pageSize <= 64<<10 && m.root < m.pages
+		m.PageSize >= 1024 && m.PageSize <= 64<<10 && m.root < m.Pages
 	return m, ok
 }
 
-// newestMeta finds out with which meta page bbolt would open a file.
-func newestMeta(f io.ReaderAt) (m boltMeta, err error) {
+// NewestMeta finds out with which meta page bbolt would open a file.
+func NewestMeta(f io.ReaderAt) (m boltMeta, err error) {
 	b := make([]byte, 4096)
 	if n, err := readAt(f, b, 0); err != nil {
 		return m, err
 	} else if m, ok := parseMeta(b[:n]); ok {
 		second := make([]byte, pageHeader+metaSize)
-		if _, err := readAt(f, second, int64(m.pageSize)); err != nil {
+		if _, err := readAt(f, second, int64(m.PageSize)); err != nil {
 			return m, err
 		}
 		if o, ok := parseMeta(second); ok && o.tx > m.tx {
@@ -81,31 +81,31 @@ func newestMeta(f io.ReaderAt) (m boltMeta, err error) {
 	for size := int64(1024); size <= 64<<10; size *= 2 {
 		if n, err := readAt(f, b, size); err != nil {
 			return m, err
-		} else if m, ok := parseMeta(b[:n]); ok && int64(m.pageSize) == size {
+		} else if m, ok := parseMeta(b[:n]); ok && int64(m.PageSize) == size {
 			return m, nil
 		}
 	}
 	return m, &PageError{0, "neither of the first two pages is good"}
 }
 
-// pages reads the pages of a database as of one of its transactions. Each page in use may be met
+// Pages reads the pages of a database as of one of its transactions. Each page in use may be met
 // only once.
-type pages struct {
-	f    io.ReaderAt
-	meta boltMeta
-	// met are the pages that were met already; nil: not counted.
-	met     []uint64
+type Pages struct {
+	File io.ReaderAt
+	Meta boltMeta
+	// Met are the pages that were met already; nil: not counted.
+	Met     []uint64
 	buffers [deepest][]byte // of the pages on the way down to the present one
-	read    int64           // bytes
+	Read    int64           // bytes
 }
 
 // meet notes pages as met.
-func (p *pages) meet(id, n uint64) error {
-	for i := id; i < id+n && p.met != nil; i++ {
-		if p.met[i/64]&(1<<(i%64)) != 0 {
+func (p *Pages) meet(id, n uint64) error {
+	for i := id; i < id+n && p.Met != nil; i++ {
+		if p.Met[i/64]&(1<<(i%64)) != 0 {
 			return &PageError{i, "is used twice"}
 		}
-		p.met[i/64] |= 1 << (i % 64)
+		p.Met[i/64] |= 1 << (i % 64)
 	}
 	return nil
 }
@@ -118,10 +118,10 @@ type page struct {
 	data  []byte
 }
 
-func (p *pages) fetch(id uint64, into []byte) ([]byte, error) {
-	size := p.meta.pageSize
-	if id < 2 || id >= p.meta.pages {
-		return nil, &PageError{id, fmt.Sprintf("is not one of %d pages", p.meta.pages)}
+func (p *Pages) fetch(id uint64, into []byte) ([]byte, error) {
+	size := p.Meta.PageSize
+	if id < 2 || id >= p.Meta.Pages {
+		return nil, &PageError{id, fmt.Sprintf("is not one of %d pages", p.Meta.Pages)}
 	}
 	if cap(into) < size {
 		into = make([]byte, size)
@@ -135,7 +135,7 @@ func (p *pages) fetch(id uint64, into []byte) ([]byte, error) {
 	switch {
 	case order.Uint64(into) != id:
 		return nil, &PageError{id, fmt.Sprintf("says that it is page %d", order.Uint64(into))}
-	case more >= p.meta.pages-id:
+	case more >= p.Meta.Pages-id:
 		return nil, &PageError{id, fmt.Sprintf("says that %d more belong to it", more)}
 	}
 	if err := p.meet(id, more+1); err != nil {
@@ -149,11 +149,11 @@ func (p *pages) fetch(id uint64, into []byte) ([]byte, error) {
 	return whole, p.readAt(whole[size:], int64(id+1)*int64(size))
 }
 
-func (p *pages) readAt(b []byte, at int64) error {
-	p.read += int64(len(b))
-	n, err := readAt(p.f, b, at)
+func (p *Pages) readAt(b []byte, at int64) error {
+	p.Read += int64(len(b))
+	n, err := readAt(p.File, b, at)
 	if err == nil && n < len(b) {
-		return &PageError{uint64(at) / uint64(p.meta.pageSize), "the file ends before it"}
+		return &PageError{uint64(at) / uint64(p.Meta.PageSize), "the file ends before it"}
 	}
 	return err
 }
@@ -225,7 +225,7 @@ const deepest = 64
 
 // walk visits the leaves' elements of the tree at a page, from a key on, in order. low and
 // high bound its keys; nil: no bound. visit's arguments are valid until it returns.
-func (p *pages) walk(id uint64, from, low, high []byte, depth int, visit func(key, value []byte, flags uint32) error) error {
+func (p *Pages) walk(id uint64, from, low, high []byte, depth int, visit func(key, value []byte, flags uint32) error) error {
 	if depth >= deepest {
 		return &PageError{id, "the tree is too deep"}
 	}
@@ -233,7 +233,7 @@ func (p *pages) walk(id uint64, from, low, high []byte, depth int, visit func(ke
 	if err != nil {
 		return err
 	}
-	p.buffers[depth] = data[:p.meta.pageSize]
+	p.buffers[depth] = data[:p.Meta.PageSize]
 	g, err := parse(id, data)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (p *pages) walk(id uint64, from, low, high []byte, depth int, visit func(ke
 	return p.walkPage(&g, from, low, high, depth, visit)
 }
 
-func (p *pages) walkPage(g *page, from, low, high []byte, depth int, visit func(key, value []byte, flags uint32) error) error {
+func (p *Pages) walkPage(g *page, from, low, high []byte, depth int, visit func(key, value []byte, flags uint32) error) error {
 	if g.count > 0 && (low != nil && bytes.Compare(g.key(0), low) < 0 || high != nil && bytes.Compare(g.key(g.count-1), high) >= 0) {
 		return &PageError{g.id, "has keys that belong elsewhere"}
 	}
@@ -277,11 +277,11 @@ type boltBucket struct {
 	entry []byte
 }
 
-// buckets lists all buckets.
-func (p *pages) buckets() (out []boltBucket, err error) {
-	err = p.walk(p.meta.root, nil, nil, nil, 0, func(name, value []byte, flags uint32) error {
+// Buckets lists all buckets.
+func (p *Pages) Buckets() (out []boltBucket, err error) {
+	err = p.walk(p.Meta.root, nil, nil, nil, 0, func(name, value []byte, flags uint32) error {
 		if flags != bucketLeaf || len(value) < bucketSize {
-			return &PageError{p.meta.root, fmt.Sprintf("%q is no bucket", name)}
+			return &PageError{p.Meta.root, fmt.Sprintf("%q is no bucket", name)}
 		}
 		out = append(out, boltBucket{string(name), bytes.Clone(value)})
 		return nil
@@ -289,12 +289,12 @@ func (p *pages) buckets() (out []boltBucket, err error) {
 	return out, err
 }
 
-// tree visits the elements of a bucket from a key on. A walk may be ended with errEnough.
-func (p *pages) tree(b *boltBucket, from []byte, visit func(key, value []byte) error) error {
+// Tree visits the elements of a bucket from a key on. A walk may be ended with errEnough.
+func (p *Pages) Tree(b *boltBucket, from []byte, visit func(key, value []byte) error) error {
 	name, entry := b.name, b.entry
 	plain := func(key, value []byte, flags uint32) error {
 		if flags != 0 {
-			return &PageError{p.meta.root, fmt.Sprintf("key %x of bucket %q is marked %x", key, name, flags)}
+			return &PageError{p.Meta.root, fmt.Sprintf("key %x of bucket %q is marked %x", key, name, flags)}
 		}
 		return visit(key, value)
 	}
@@ -304,11 +304,11 @@ func (p *pages) tree(b *boltBucket, from []byte, visit func(key, value []byte) e
 	}
 	inline := entry[bucketSize:]
 	if len(inline) < pageHeader {
-		return &PageError{p.meta.root, fmt.Sprintf("bucket %q is cut off", name)}
+		return &PageError{p.Meta.root, fmt.Sprintf("bucket %q is cut off", name)}
 	}
 	g, err := parse(0, inline)
 	if err == nil && !g.leaf {
-		err = &PageError{p.meta.root, fmt.Sprintf("bucket %q is no leaf", name)}
+		err = &PageError{p.Meta.root, fmt.Sprintf("bucket %q is no leaf", name)}
 	}
 	if err != nil {
 		return err
@@ -317,8 +317,8 @@ func (p *pages) tree(b *boltBucket, from []byte, visit func(key, value []byte) e
 }
 
 // free checks the list of free pages: what is in use must not be on it.
-func (p *pages) free() error {
-	id := p.meta.freelist
+func (p *Pages) free() error {
+	id := p.Meta.freelist
 	if id == noFreelist {
 		return nil
 	}
@@ -338,8 +338,8 @@ func (p *pages) free() error {
 	for ; count > 0; count-- {
 		page := order.Uint64(data[at:])
 		at += 8
-		if page < 2 || page >= p.meta.pages {
-			return &PageError{id, fmt.Sprintf("lists page %d of %d as free", page, p.meta.pages)}
+		if page < 2 || page >= p.Meta.Pages {
+			return &PageError{id, fmt.Sprintf("lists page %d of %d as free", page, p.Meta.Pages)}
 		}
 		if err := p.meet(page, 1); err != nil {
 			return fmt.Errorf("free: %w", err)
