@@ -16,7 +16,7 @@
 // How to read it: store.go (what a store is made of, opening it), command.go (what a
 // command looks like, how one is made), apply.go (what it does), accepted.go (puts that cannot fail there), then the rest by subject:
 // positions.go (waiting for a position), passwords.go (checking them in turn),
-// primary.go, lessor.go, renewal.go, leaseclock.go (who may expire leases, who may renew them, and when), snapshot.go and restore.go (state between members),
+// primary.go, lessor.go, renewal.go and package leaseclock (who may expire leases, who may renew them, and when), snapshot.go and restore.go (state between members),
 // read.go, permit.go and lease.go (local reads), quota.go, maintain.go, importing.go and birth.go
 // (starting from an etcd snapshot), fatal.go (what happens when the disk fails).
 //

@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/lease"
 
+	"github.com/braidlog/braid/internal/store/leaseclock"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -208,9 +209,9 @@ func TestCheckpointOvertakenByRenewal(t *testing.T) {
 func (n *node) checkpoint(id, remaining int64) []byte {
 	n.t.Helper()
 	c := &n.lessor.clock
-	c.number++
-	c.leases[id].numbered = c.number
-	data, err := n.lessor.checkpoint(c.number, []shortening{{id, remaining}})
+	c.Number++
+	c.Leases[id].Numbered = c.Number
+	data, err := n.lessor.checkpoint(c.Number, []leaseclock.Shortening{{ID: id, Left: remaining}})
 	require.NoError(n.t, err)
 	return data
 }

@@ -8,6 +8,8 @@ import (
 	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/store/leaseclock"
 )
 
 // lessor is etcd's lessor, which knows the leases and their keys, with a clock of the store's
@@ -19,15 +21,15 @@ type lessor struct {
 	order func(command []byte) bool
 
 	mu    sync.Mutex
-	clock leaseClock
+	clock leaseclock.Clock
 	// changed is closed, and another one made, when renewals that wait should look again.
 	changed chan struct{}
 }
 
 func newLessor(inner lease.Lessor, o *Options, order func([]byte) bool) *lessor {
 	l := &lessor{Lessor: inner, now: time.Now, order: order, changed: make(chan struct{})}
-	l.clock = leaseClock{extension: o.LeaseExtension, checkpoint: o.LeaseCheckpointInterval, retry: o.LeaseRetryInterval}
-	l.clock.reset()
+	l.clock = leaseclock.Clock{Extension: o.LeaseExtension, Checkpoint: o.LeaseCheckpointInterval, Retry: o.LeaseRetryInterval}
+	l.clock.Reset()
 	return l
 }
 
@@ -39,10 +41,10 @@ func (l *lessor) load(be backend.Backend) {
 	tx.RUnlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clock.reset()
+	l.clock.Reset()
 	for _, s := range stored {
 		if known := l.Lookup(lease.LeaseID(s.ID)); known != nil {
-			l.clock.load(s.ID, known.TTL(), s.RemainingTTL)
+			l.clock.Load(s.ID, known.TTL(), s.RemainingTTL)
 		}
 	}
 	l.look()
@@ -60,7 +62,7 @@ func (l *lessor) Grant(id lease.LeaseID, ttl int64) (*lease.Lease, error) {
 	if err == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.clock.granted(l.now(), int64(id), granted.TTL())
+		l.clock.Granted(l.now(), int64(id), granted.TTL())
 	}
 	return granted, err
 }
@@ -71,7 +73,7 @@ func (l *lessor) Revoke(id lease.LeaseID) error {
 	if err == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.clock.revoked(int64(id))
+		l.clock.Revoked(int64(id))
 		l.look()
 	}
 	return err
@@ -82,21 +84,21 @@ func (l *lessor) Checkpoint(id lease.LeaseID, remaining int64) error {
 	err := l.Lessor.Checkpoint(id, remaining)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clock.noted(int64(id), remaining)
+	l.clock.Noted(int64(id), remaining)
 	return err
 }
 
 func (l *lessor) tookEffect(number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clock.tookEffect(number)
+	l.clock.TookEffect(number)
 	l.orderClears()
 	l.look()
 }
 
 // orderClears has ordered what renewals wait for. What is lost is wanted again after a while.
 func (l *lessor) orderClears() {
-	if number, of := l.clock.takeClears(l.now()); number > 0 {
+	if number, of := l.clock.TakeClears(l.now()); number > 0 {
 		if data, err := l.checkpoint(number, of); err == nil {
 			_ = l.order(data)
 		}
@@ -106,26 +108,26 @@ func (l *lessor) orderClears() {
 func (l *lessor) claimed(recorded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clock.claimed(l.now(), recorded)
+	l.clock.Claimed(l.now(), recorded)
 }
 
 func (l *lessor) soon() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.clock.soon(l.now())
+	return l.clock.Soon(l.now())
 }
 
 func (l *lessor) promote(claim, effective uint64, recorded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clock.promote(l.now(), claim, effective, recorded)
+	l.clock.Promote(l.now(), claim, effective, recorded)
 	l.look()
 }
 
 func (l *lessor) demote() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clock.demote()
+	l.clock.Demote()
 	l.look()
 }
 
@@ -133,10 +135,10 @@ func (l *lessor) demote() {
 func (l *lessor) left(id int64) (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch left, ok := l.clock.left(l.now(), id); {
+	switch left, ok := l.clock.Left(l.now(), id); {
 	case ok:
 		return left, nil
-	case !l.clock.acting:
+	case !l.clock.Acting:
 		return 0, ErrNotPrimary
 	}
 	return 0, lease.ErrLeaseNotFound
@@ -146,20 +148,20 @@ func (l *lessor) left(id int64) (time.Duration, error) {
 func (l *lessor) due() (commands [][]byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.clock.acting {
+	if !l.clock.Acting {
 		return nil, nil
 	}
 	l.orderClears()
-	decided := l.clock.due(l.now())
-	for _, id := range decided.ends {
-		data, err := encode(guardedPrefix(l.clock.claim), &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}})
+	decided := l.clock.Due(l.now())
+	for _, id := range decided.Ends {
+		data, err := encode(guardedPrefix(l.clock.Claim), &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}})
 		if err != nil {
 			return nil, err
 		}
 		commands = append(commands, data)
 	}
-	if len(decided.checkpoints) > 0 {
-		data, err := l.checkpoint(decided.number, decided.checkpoints)
+	if len(decided.Checkpoints) > 0 {
+		data, err := l.checkpoint(decided.Number, decided.Checkpoints)
 		if err != nil {
 			return nil, err
 		}
@@ -169,10 +171,10 @@ func (l *lessor) due() (commands [][]byte, err error) {
 }
 
 // checkpoint makes the command that says what is left of leases.
-func (l *lessor) checkpoint(number uint64, of []shortening) ([]byte, error) {
+func (l *lessor) checkpoint(number uint64, of []leaseclock.Shortening) ([]byte, error) {
 	r := new(pb.LeaseCheckpointRequest)
 	for _, s := range of {
-		r.Checkpoints = append(r.Checkpoints, &pb.LeaseCheckpoint{ID: s.id, Remaining_TTL: s.left})
+		r.Checkpoints = append(r.Checkpoints, &pb.LeaseCheckpoint{ID: s.ID, Remaining_TTL: s.Left})
 	}
-	return encode(numberedPrefix(l.clock.claim, number), &pb.InternalRaftRequest{LeaseCheckpoint: r})
+	return encode(numberedPrefix(l.clock.Claim, number), &pb.InternalRaftRequest{LeaseCheckpoint: r})
 }

@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/braidlog/braid/internal/store/leaseclock"
 )
 
 // Leases expire by a clock, and only one member's clock may count: that of the primary lessor. It
@@ -170,7 +172,7 @@ func (s *Store) follow(c claim) {
 // pump wants ordered what the lessor decides as time passes.
 func (s *Store) pump() {
 	defer close(s.pumped)
-	tick := time.NewTicker(leaseTick)
+	tick := time.NewTicker(leaseclock.Tick)
 	defer tick.Stop()
 	for {
 		select {

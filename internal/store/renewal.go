@@ -7,6 +7,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/auth"
 	"go.etcd.io/etcd/server/v3/lease"
+
+	"github.com/braidlog/braid/internal/store/leaseclock"
 )
 
 // ErrUnconfirmed is the answer to a renewal whose confirmation took so long that nothing can be
@@ -23,7 +25,7 @@ type Renewal struct {
 	s     *Store
 	user  *auth.AuthInfo
 	id    int64
-	lease *timed // that is held; nil: none is
+	lease *leaseclock.Lease // that is held; nil: none is
 	// refused: the user turned out to lack the rights. The clock is told when the renewal is settled.
 	refused bool
 }
@@ -56,7 +58,7 @@ func (r *Renewal) hold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.lease == nil {
-		r.lease = l.clock.hold(r.id)
+		r.lease = l.clock.Hold(r.id)
 	}
 }
 
@@ -66,7 +68,7 @@ func (r *Renewal) Settle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.lease != nil {
-		l.clock.release(l.now(), r.lease, !r.refused)
+		l.clock.Release(l.now(), r.lease, !r.refused)
 		r.lease = nil
 	}
 }
@@ -79,7 +81,7 @@ func (r *Renewal) Settle() {
 // primary. It also waits while a checkpoint must be taken back first.
 func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err error) {
 	for {
-		var v verdict
+		var v leaseclock.Verdict
 		var changed <-chan struct{}
 		err := r.s.permittedAs(r.user, r.allowed, func() error {
 			ttl, v, changed = r.try(began)
@@ -89,18 +91,18 @@ func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err e
 			return -1, err
 		}
 		switch v {
-		case renewDone:
+		case leaseclock.Done:
 			return ttl, nil
-		case renewUnknown:
+		case leaseclock.Unknown:
 			return -1, lease.ErrLeaseNotFound
-		case renewStale:
+		case leaseclock.Stale:
 			return -1, ErrUnconfirmed
-		case renewElsewhere:
+		case leaseclock.Elsewhere:
 			return -1, ErrNotPrimary
 		}
 		select {
 		case <-changed:
-		case <-time.After(leaseTick):
+		case <-time.After(leaseclock.Tick):
 		case <-ctx.Done():
 			return -1, ctx.Err()
 		case <-r.s.latch.failed:
@@ -112,16 +114,16 @@ func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err e
 }
 
 // try decides what to do with the renewal now, and has ordered what that takes.
-func (r *Renewal) try(began time.Time) (ttl int64, v verdict, changed <-chan struct{}) {
+func (r *Renewal) try(began time.Time) (ttl int64, v leaseclock.Verdict, changed <-chan struct{}) {
 	l := r.s.lessor
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.lease == nil {
-		r.lease = l.clock.hold(r.id) // it was granted a moment ago
+		r.lease = l.clock.Hold(r.id) // it was granted a moment ago
 	}
-	ttl, v = l.clock.answer(l.now(), began, r.id)
-	if v == renewShortened {
-		l.clock.clear(l.now(), r.id)
+	ttl, v = l.clock.Answer(l.now(), began, r.id)
+	if v == leaseclock.Shortened {
+		l.clock.Clear(l.now(), r.id)
 		l.orderClears()
 	}
 	return ttl, v, l.changed

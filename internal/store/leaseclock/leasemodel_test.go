@@ -1,4 +1,4 @@
-package store
+package leaseclock
 
 import (
 	"fmt"
@@ -71,7 +71,7 @@ func (s *orderedState) apply(position uint64, c *leaseCommand, fault leaseFault)
 }
 
 type leaseMember struct {
-	clock   leaseClock
+	clock   Clock
 	state   orderedState
 	applied int
 	stands  time.Time // until then it does nothing
@@ -82,7 +82,7 @@ type leaseMember struct {
 }
 
 type leaseRenewal struct {
-	lease          *timed
+	lease          *Lease
 	arrived, began time.Time
 	point          int       // of the log, to be applied first
 	back           time.Time // when the barrier is passed at the earliest
@@ -109,9 +109,9 @@ func newLeaseModel(t *testing.T, seed uint64, fault leaseFault) *leaseModel {
 	m := &leaseModel{t: t, r: rand.New(rand.NewPCG(seed, 17)), fault: fault, now: begin}
 	m.comes, m.leaves = []float64{0.003, 0.01, 0.05}[m.r.IntN(3)], begin.Add(time.Duration(m.r.Int64N(int64(time.Minute))))
 	for range 3 {
-		c := leaseClock{extension: time.Second, checkpoint: 3 * time.Second, retry: 3 * time.Second}
-		c.reset()
-		c.load(7, modelTTL, 0)
+		c := Clock{Extension: time.Second, Checkpoint: 3 * time.Second, Retry: 3 * time.Second}
+		c.Reset()
+		c.Load(7, modelTTL, 0)
 		m.members = append(m.members, &leaseMember{clock: c})
 	}
 	return m
@@ -169,7 +169,7 @@ func (m *leaseModel) step() {
 		}
 		m.answer(p)
 		if !p.looks.After(m.now) {
-			p.looks = m.now.Add(leaseTick)
+			p.looks = m.now.Add(Tick)
 			m.look(p)
 		}
 		if m.now.Before(m.leaves) && m.chance(m.comes) {
@@ -183,7 +183,7 @@ func (m *leaseModel) step() {
 
 func (m *leaseModel) claim(id int, p *leaseMember) {
 	m.claims++
-	c := leaseCommand{kind: 'c', member: id, recorded: p.clock.soon(m.now)}
+	c := leaseCommand{kind: 'c', member: id, recorded: p.clock.Soon(m.now)}
 	if c.recorded {
 		m.recorded++
 	}
@@ -200,39 +200,39 @@ func (m *leaseModel) apply(id int, p *leaseMember) {
 		}
 		switch c.kind {
 		case 'c':
-			p.clock.demote()
+			p.clock.Demote()
 			if m.fault == faultForgetful {
 				p.clock.whole = false
 			}
-			p.clock.claimed(m.now, c.recorded)
+			p.clock.Claimed(m.now, c.recorded)
 			if c.member == id {
-				p.clock.promote(m.now, position, 0, c.recorded)
+				p.clock.Promote(m.now, position, 0, c.recorded)
 			}
 		case 'e':
-			p.clock.revoked(7)
+			p.clock.Revoked(7)
 		case 's':
-			p.clock.noted(7, c.left)
-			p.clock.tookEffect(c.number)
+			p.clock.Noted(7, c.left)
+			p.clock.TookEffect(c.number)
 		}
 	}
 }
 
 func (m *leaseModel) look(p *leaseMember) {
-	if !p.clock.acting {
+	if !p.clock.Acting {
 		return
 	}
-	out := p.clock.due(m.now)
-	for range out.ends {
-		m.propose(leaseCommand{kind: 'e', guard: p.clock.claim})
+	out := p.clock.Due(m.now)
+	for range out.Ends {
+		m.propose(leaseCommand{kind: 'e', guard: p.clock.Claim})
 	}
-	for _, s := range out.checkpoints {
+	for _, s := range out.Checkpoints {
 		m.checkpoints++
-		m.propose(leaseCommand{kind: 's', guard: p.clock.claim, number: out.number, left: s.left})
+		m.propose(leaseCommand{kind: 's', guard: p.clock.Claim, number: out.Number, left: s.Left})
 	}
 }
 
 func (m *leaseModel) arrive(p *leaseMember) {
-	r := &leaseRenewal{arrived: m.now, lease: p.clock.hold(7)}
+	r := &leaseRenewal{arrived: m.now, lease: p.clock.Hold(7)}
 	m.confirm(r)
 	p.renewals = append(p.renewals, r)
 }
@@ -249,7 +249,7 @@ func (m *leaseModel) answer(p *leaseMember) {
 	for _, r := range p.renewals {
 		if m.settled(p, r) {
 			if r.lease != nil {
-				p.clock.release(m.now, r.lease, true)
+				p.clock.Release(m.now, r.lease, true)
 			}
 			continue
 		}
@@ -269,25 +269,25 @@ func (m *leaseModel) settled(p *leaseMember, r *leaseRenewal) bool {
 	if m.fault == faultFreshAlways {
 		began = m.now
 	}
-	ttl, v := p.clock.answer(m.now, began, 7)
-	l := p.clock.leases[7]
-	if v == renewShortened && (m.fault == faultAnswerAtOnce || m.fault == faultUnrecorded && l.remaining == 0 && l.numbered <= p.clock.effective) {
-		ttl, v = modelTTL, renewDone
+	ttl, v := p.clock.Answer(m.now, began, 7)
+	l := p.clock.Leases[7]
+	if v == Shortened && (m.fault == faultAnswerAtOnce || m.fault == faultUnrecorded && l.remaining == 0 && l.Numbered <= p.clock.effective) {
+		ttl, v = modelTTL, Done
 	}
 	switch v {
-	case renewDone:
+	case Done:
 		m.answers++
 		if until := m.now.Add(seconds(ttl)); until.After(m.promise) {
 			m.promise = until
 		}
 		return true
-	case renewStale:
+	case Stale:
 		m.confirm(r)
-	case renewShortened:
+	case Shortened:
 		if number := p.clock.cleared(m.now, 7); number > 0 {
-			m.propose(leaseCommand{kind: 's', guard: p.clock.claim, number: number})
+			m.propose(leaseCommand{kind: 's', guard: p.clock.Claim, number: number})
 		}
-	case renewUnknown, renewElsewhere:
+	case Unknown, Elsewhere:
 		return true
 	}
 	return false
@@ -325,7 +325,7 @@ func TestPromisedLeasesLive(t *testing.T) {
 func (m *leaseModel) storm() time.Duration {
 	m.leaves = begin.Add(time.Duration(m.r.Int64N(int64(20 * time.Second))))
 	for _, p := range m.members {
-		p.clock.checkpoint = time.Minute // each term begins soon after the one before
+		p.clock.Checkpoint = time.Minute // each term begins soon after the one before
 	}
 	next := begin
 	for m.now.Before(m.leaves.Add(3 * time.Minute)) {
@@ -343,7 +343,7 @@ func (m *leaseModel) storm() time.Duration {
 			m.apply(id, p)
 			m.answer(p)
 			if !p.looks.After(m.now) {
-				p.looks = m.now.Add(leaseTick)
+				p.looks = m.now.Add(Tick)
 				m.look(p)
 			}
 			if m.now.Before(m.leaves) && m.chance(0.1) {

@@ -1,4 +1,4 @@
-package store
+package leaseclock
 
 import (
 	"math"
@@ -12,24 +12,24 @@ import (
 )
 
 // clockAt is a lease clock of a primary lessor with one lease of 10 s, granted at the beginning.
-func clockAt(begin time.Time) *leaseClock {
-	c := &leaseClock{extension: time.Second, checkpoint: 4 * time.Second, retry: 3 * time.Second}
-	c.reset()
+func clockAt(begin time.Time) *Clock {
+	c := &Clock{Extension: time.Second, Checkpoint: 4 * time.Second, Retry: 3 * time.Second}
+	c.Reset()
 	c.term(begin, 1, false)
-	c.granted(begin, 7, 10)
+	c.Granted(begin, 7, 10)
 	return c
 }
 
 // term begins a term of this clock, by a claim that takes effect here.
-func (c *leaseClock) term(now time.Time, claim uint64, recorded bool) {
-	c.claimed(now, recorded)
-	c.promote(now, claim, 0, recorded)
+func (c *Clock) term(now time.Time, claim uint64, recorded bool) {
+	c.Claimed(now, recorded)
+	c.Promote(now, claim, 0, recorded)
 }
 
 // cleared is the number of the checkpoint that clears a lease; 0: none is decided.
-func (c *leaseClock) cleared(now time.Time, id int64) uint64 {
-	c.clear(now, id)
-	number, _ := c.takeClears(now)
+func (c *Clock) cleared(now time.Time, id int64) uint64 {
+	c.Clear(now, id)
+	number, _ := c.TakeClears(now)
 	return number
 }
 
@@ -39,10 +39,10 @@ var begin = time.Unix(1000, 0)
 func at(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
 
 // ends looks every half second in a span of time and returns what ended, and when at the latest.
-func ends(c *leaseClock, from, to float64) (ids []int64, when float64) {
+func ends(c *Clock, from, to float64) (ids []int64, when float64) {
 	for s := from; s <= to; s += 0.5 {
-		if out := c.due(at(s)); len(out.ends) > 0 {
-			return out.ends, s
+		if out := c.Due(at(s)); len(out.Ends) > 0 {
+			return out.Ends, s
 		}
 	}
 	return nil, to
@@ -56,7 +56,7 @@ func TestLeaseEndsInTime(t *testing.T) {
 	ids, when = ends(c, when+0.5, 60)
 	require.Equal(t, []int64{7}, ids, "what may have been lost is wanted again")
 	require.Equal(t, 13.0, when)
-	c.revoked(7)
+	c.Revoked(7)
 	ids, _ = ends(c, 13.5, 60)
 	require.Empty(t, ids)
 }
@@ -65,11 +65,11 @@ func TestLeaseEndsInTime(t *testing.T) {
 // leader. Then the lease has its time again.
 func TestRenewalInTimeCounts(t *testing.T) {
 	c := clockAt(begin)
-	renewal := c.hold(7)
+	renewal := c.Hold(7)
 	require.NotNil(t, renewal)
 	ids, _ := ends(c, 10, 40)
 	require.Empty(t, ids)
-	c.release(at(40), renewal, true)
+	c.Release(at(40), renewal, true)
 	ids, when := ends(c, 40.5, 100)
 	require.Equal(t, []int64{7}, ids)
 	require.Equal(t, 50.0, when, "nobody came again")
@@ -78,19 +78,19 @@ func TestRenewalInTimeCounts(t *testing.T) {
 func TestRenewalAfterTheDecisionIsLate(t *testing.T) {
 	c := clockAt(begin)
 	_, when := ends(c, 0, 60)
-	require.Nil(t, c.hold(7))
-	_, v := c.answer(at(when+0.2), at(when+0.1), 7)
+	require.Nil(t, c.Hold(7))
+	_, v := c.Answer(at(when+0.2), at(when+0.1), 7)
 	require.Equal(t, renewEnding, v)
 	// It did not end, and this member is the primary anew.
-	c.demote()
-	_, v = c.answer(at(when+0.3), at(when+0.3), 7)
-	require.Equal(t, renewElsewhere, v)
+	c.Demote()
+	_, v = c.Answer(at(when+0.3), at(when+0.3), 7)
+	require.Equal(t, Elsewhere, v)
 	c.term(at(20), 2, false)
-	ttl, v := c.answer(at(20.1), at(20), 7)
-	require.Equal(t, renewDone, v)
+	ttl, v := c.Answer(at(20.1), at(20), 7)
+	require.Equal(t, Done, v)
 	require.EqualValues(t, 10, ttl)
-	_, v = c.answer(at(20.1), at(20), 8)
-	require.Equal(t, renewUnknown, v)
+	_, v = c.Answer(at(20.1), at(20), 8)
+	require.Equal(t, Unknown, v)
 }
 
 // What is promised counts from the beginning of the confirmation, and the extension.
@@ -99,62 +99,62 @@ func TestOldConfirmationPromisesLess(t *testing.T) {
 	for _, s := range []struct {
 		took float64
 		ttl  int64
-		v    verdict
-	}{{0.5, 10, renewDone}, {1, 10, renewDone}, {1.1, 9, renewDone}, {2, 9, renewDone}, {9.5, 1, renewDone}, {10.1, 0, renewStale}, {40, 0, renewStale}} {
-		l := c.hold(7)
-		ttl, v := c.answer(at(1+s.took), at(1), 7)
+		v    Verdict
+	}{{0.5, 10, Done}, {1, 10, Done}, {1.1, 9, Done}, {2, 9, Done}, {9.5, 1, Done}, {10.1, 0, Stale}, {40, 0, Stale}} {
+		l := c.Hold(7)
+		ttl, v := c.Answer(at(1+s.took), at(1), 7)
 		require.Equal(t, s.v, v, "%v", s)
-		if v == renewDone {
+		if v == Done {
 			require.Equal(t, s.ttl, ttl, "%v", s)
 		}
-		c.release(at(1), l, true)
+		c.Release(at(1), l, true)
 	}
 }
 
 // Before a renewal is answered, what would shorten its lease under the next primary is taken back.
 func TestCheckpointIsTakenBack(t *testing.T) {
 	c := clockAt(begin)
-	out := c.due(at(4))
-	require.Equal(t, []shortening{{7, 6}}, out.checkpoints)
-	require.EqualValues(t, 1, out.number)
+	out := c.Due(at(4))
+	require.Equal(t, []Shortening{{7, 6}}, out.Checkpoints)
+	require.EqualValues(t, 1, out.Number)
 
-	l := c.hold(7)
-	_, v := c.answer(at(5), at(5), 7)
-	require.Equal(t, renewShortened, v, "it may be in the log, or come to it")
+	l := c.Hold(7)
+	_, v := c.Answer(at(5), at(5), 7)
+	require.Equal(t, Shortened, v, "it may be in the log, or come to it")
 	require.EqualValues(t, 2, c.cleared(at(5), 7))
 	require.Zero(t, c.cleared(at(6), 7), "that is on its way")
 	require.EqualValues(t, 3, c.cleared(at(8), 7), "it may be lost")
-	require.Empty(t, c.due(at(9)).checkpoints, "nothing new while a renewal waits")
+	require.Empty(t, c.Due(at(9)).Checkpoints, "nothing new while a renewal waits")
 
-	c.noted(7, 6) // the first one comes
-	c.tookEffect(1)
-	_, v = c.answer(at(9), at(9), 7)
-	require.Equal(t, renewShortened, v)
-	c.noted(7, 0)
-	c.tookEffect(3)
-	ttl, v := c.answer(at(9), at(9), 7)
-	require.Equal(t, renewDone, v)
+	c.Noted(7, 6) // the first one comes
+	c.TookEffect(1)
+	_, v = c.Answer(at(9), at(9), 7)
+	require.Equal(t, Shortened, v)
+	c.Noted(7, 0)
+	c.TookEffect(3)
+	ttl, v := c.Answer(at(9), at(9), 7)
+	require.Equal(t, Done, v)
 	require.EqualValues(t, 10, ttl)
-	c.release(at(9), l, true)
-	require.Equal(t, []shortening{{7, 6}}, c.due(at(13)).checkpoints)
+	c.Release(at(9), l, true)
+	require.Equal(t, []Shortening{{7, 6}}, c.Due(at(13)).Checkpoints)
 
 	// A new term under the same claim knows that there may be one on its way.
-	c.promote(at(14), 1, 3, false)
-	_, v = c.answer(at(14), at(14), 7)
-	require.Equal(t, renewShortened, v)
+	c.Promote(at(14), 1, 3, false)
+	_, v = c.Answer(at(14), at(14), 7)
+	require.Equal(t, Shortened, v)
 	require.EqualValues(t, 5, c.cleared(at(14), 7))
 	// Under another one it has no effect.
 	c.term(at(15), 9, false)
-	_, v = c.answer(at(15), at(15), 7)
-	require.Equal(t, renewDone, v)
+	_, v = c.Answer(at(15), at(15), 7)
+	require.Equal(t, Done, v)
 }
 
 func TestNewPrimaryGoesByTheCheckpoint(t *testing.T) {
 	c := clockAt(begin)
-	c.demote()
-	c.noted(7, 3)
+	c.Demote()
+	c.Noted(7, 3)
 	c.term(at(5), 2, false)
-	left, ok := c.left(at(5), 7)
+	left, ok := c.Left(at(5), 7)
 	require.True(t, ok)
 	require.Equal(t, 4*time.Second, left, "and the extension")
 	_, when := ends(c, 5, 60)
@@ -165,17 +165,17 @@ func TestNewPrimaryGoesByTheCheckpoint(t *testing.T) {
 func TestNothingEndsRightAfterAStall(t *testing.T) {
 	c := clockAt(begin)
 	_, _ = ends(c, 0, 9.5)
-	require.Empty(t, c.due(at(30)).ends)
-	l := c.hold(7)
+	require.Empty(t, c.Due(at(30)).Ends)
+	l := c.Hold(7)
 	require.NotNil(t, l)
-	c.release(at(30.2), l, true)
-	require.Empty(t, c.due(at(32)).ends)
+	c.Release(at(30.2), l, true)
+	require.Empty(t, c.Due(at(32)).Ends)
 	_, when := ends(c, 32.5, 60)
 	require.InDelta(t, 40.2, when, 0.5)
 
 	c = clockAt(begin)
 	_, _ = ends(c, 0, 9.5)
-	c.due(at(30))
+	c.Due(at(30))
 	_, when = ends(c, 30.5, 60)
 	require.Equal(t, 31.0, when, "nobody was there")
 }
@@ -183,21 +183,21 @@ func TestNothingEndsRightAfterAStall(t *testing.T) {
 func TestManyLeasesEndOneAfterAnother(t *testing.T) {
 	c := clockAt(begin)
 	for id := range int64(1200) {
-		c.granted(begin, 100+id, 1)
+		c.Granted(begin, 100+id, 1)
 	}
-	c.granted(begin, 8, lease.MaxLeaseTTL)
+	c.Granted(begin, 8, lease.MaxLeaseTTL)
 	c.term(begin, 2, false)
-	require.Empty(t, c.due(at(1)).ends)
-	require.Empty(t, c.due(at(1.5)).ends)
-	first := c.due(at(2)).ends
+	require.Empty(t, c.Due(at(1)).Ends)
+	require.Empty(t, c.Due(at(1.5)).Ends)
+	first := c.Due(at(2)).Ends
 	require.Len(t, first, mostEnds)
 	late := int64(100)
 	for ; slices.Contains(first, late); late++ {
 	}
-	require.NotNil(t, c.hold(late), "it was not its turn")
-	require.Len(t, c.due(at(2.5)).ends, mostEnds)
-	require.Len(t, c.due(at(3)).ends, 199)
-	left, ok := c.left(begin, 8)
+	require.NotNil(t, c.Hold(late), "it was not its turn")
+	require.Len(t, c.Due(at(2.5)).Ends, mostEnds)
+	require.Len(t, c.Due(at(3)).Ends, 199)
+	left, ok := c.Left(begin, 8)
 	require.True(t, ok)
 	require.Greater(t, left, 100*365*24*time.Hour)
 	require.Less(t, seconds(math.MaxInt64), time.Duration(math.MaxInt64)-time.Hour)
@@ -206,33 +206,33 @@ func TestManyLeasesEndOneAfterAnother(t *testing.T) {
 // Many terms, one soon after the other, do not add up: a lease that nobody renews has the time that it had.
 func TestTermsDoNotAddUp(t *testing.T) {
 	c := clockAt(begin)
-	require.True(t, c.soon(at(3)))
-	require.False(t, c.soon(at(4)), "checkpoints are ordered by then")
+	require.True(t, c.Soon(at(3)))
+	require.False(t, c.Soon(at(4)), "checkpoints are ordered by then")
 	c.term(at(3), 2, true)
-	require.Equal(t, at(14), c.leases[7].expiry, "it may have been renewed in the term before")
+	require.Equal(t, at(14), c.Leases[7].expiry, "it may have been renewed in the term before")
 	c.term(at(6), 3, true)
-	require.Equal(t, at(14), c.leases[7].expiry)
+	require.Equal(t, at(14), c.Leases[7].expiry)
 	for i := range mostGraces {
 		now := at(12.5 + float64(i)) // too short for anything
 		c.term(now, uint64(4+i), true)
-		require.Equal(t, now.Add(3*time.Second), c.leases[7].expiry, "its client may come")
+		require.Equal(t, now.Add(3*time.Second), c.Leases[7].expiry, "its client may come")
 	}
 	c.term(at(16), 9, true)
-	require.Equal(t, at(14), c.leases[7].expiry, "it had its chances")
-	require.Equal(t, []int64{7}, c.due(at(16)).ends)
+	require.Equal(t, at(14), c.Leases[7].expiry, "it had its chances")
+	require.Equal(t, []int64{7}, c.Due(at(16)).Ends)
 
 	c = clockAt(begin)
 	c.term(at(3), 2, true)
-	c.claimed(at(6), false)
+	c.Claimed(at(6), false)
 	c.term(at(8), 3, true)
-	require.Equal(t, at(19), c.leases[7].expiry, "the term before was not recorded")
-	c.reset()
-	c.load(7, 10, 0)
-	require.False(t, c.soon(at(9)))
-	c.promote(at(9), 3, 0, true)
-	require.Equal(t, at(20), c.leases[7].expiry, "this member does not know the term")
+	require.Equal(t, at(19), c.Leases[7].expiry, "the term before was not recorded")
+	c.Reset()
+	c.Load(7, 10, 0)
+	require.False(t, c.Soon(at(9)))
+	c.Promote(at(9), 3, 0, true)
+	require.Equal(t, at(20), c.Leases[7].expiry, "this member does not know the term")
 	c.term(at(10), 4, true)
-	require.Equal(t, at(21), c.leases[7].expiry)
+	require.Equal(t, at(21), c.Leases[7].expiry)
 }
 
 // In a recorded term a renewal is answered when the state says that the lease was renewed. Then the next term
@@ -240,30 +240,30 @@ func TestTermsDoNotAddUp(t *testing.T) {
 func TestRenewalIsRecorded(t *testing.T) {
 	c := clockAt(begin)
 	c.term(at(1), 2, true)
-	l := c.hold(7)
-	_, v := c.answer(at(2), at(2), 7)
-	require.Equal(t, renewShortened, v)
+	l := c.Hold(7)
+	_, v := c.Answer(at(2), at(2), 7)
+	require.Equal(t, Shortened, v)
 	require.EqualValues(t, 1, c.cleared(at(2), 7))
 	require.Zero(t, c.cleared(at(2.5), 7), "that is on its way")
-	c.noted(7, 0)
-	c.tookEffect(1)
-	ttl, v := c.answer(at(3), at(3), 7)
-	require.Equal(t, renewDone, v)
+	c.Noted(7, 0)
+	c.TookEffect(1)
+	ttl, v := c.Answer(at(3), at(3), 7)
+	require.Equal(t, Done, v)
 	require.EqualValues(t, 10, ttl)
-	c.release(at(3), l, true)
-	_, v = c.answer(at(5), at(5), 7)
-	require.Equal(t, renewDone, v, "once is enough")
+	c.Release(at(3), l, true)
+	_, v = c.Answer(at(5), at(5), 7)
+	require.Equal(t, Done, v, "once is enough")
 	c.term(at(6), 3, true)
-	require.Equal(t, at(17), c.leases[7].expiry)
-	_, v = c.answer(at(6), at(6), 7)
-	require.Equal(t, renewShortened, v, "it is another term")
+	require.Equal(t, at(17), c.Leases[7].expiry)
+	_, v = c.Answer(at(6), at(6), 7)
+	require.Equal(t, Shortened, v, "it is another term")
 }
 
 // Renewals that come while a checkpoint is on its way share the next one.
 func TestRenewalsShareACheckpoint(t *testing.T) {
 	c := clockAt(begin)
 	for id := range int64(mostCheckpoints + 10) {
-		c.granted(begin, 100+id, 10)
+		c.Granted(begin, 100+id, 10)
 	}
 	c.term(at(1), 2, true)
 	require.EqualValues(t, 1, c.cleared(at(2), 7))
@@ -271,14 +271,14 @@ func TestRenewalsShareACheckpoint(t *testing.T) {
 		require.Zero(t, c.cleared(at(2), 100+id))
 		require.Zero(t, c.cleared(at(2), 100+id))
 	}
-	c.tookEffect(1)
-	number, of := c.takeClears(at(3))
+	c.TookEffect(1)
+	number, of := c.TakeClears(at(3))
 	require.EqualValues(t, 2, number)
 	require.Len(t, of, mostCheckpoints)
-	c.revoked(100 + mostCheckpoints)
-	number, of = c.takeClears(at(6))
+	c.Revoked(100 + mostCheckpoints)
+	number, of = c.TakeClears(at(6))
 	require.EqualValues(t, 3, number, "the one before may be lost")
 	require.Len(t, of, 9)
-	number, _ = c.takeClears(at(9))
+	number, _ = c.TakeClears(at(9))
 	require.Zero(t, number)
 }
