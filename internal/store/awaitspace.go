@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/braidlog/braid/internal/store/filespace"
 	"github.com/braidlog/braid/internal/sys"
 )
 
@@ -16,7 +17,7 @@ const spacePause = 100 * time.Millisecond
 // SpaceFor is how many bytes of disk the database may take while what is under way is applied, if
 // requests have at most so many bytes: the commands of one commit, or one of the largest.
 func SpaceFor(requestBytes int) int64 {
-	return 2*int64(requestBytes) + defaultBatchLimit*spacePerCommand + spaceStep + spaceSlack
+	return 2*int64(requestBytes) + defaultBatchLimit*filespace.PerCommand + filespace.Step + filespace.Slack
 }
 
 // awaitSpace waits until commands can be applied without meeting a full disk.
@@ -26,26 +27,26 @@ func (s *Store) awaitSpace(commands []Command) error {
 		bytes += len(commands[i].Data)
 	}
 	db := s.database()
-	if db.space.expect(len(commands), bytes) {
+	if db.space.Expect(len(commands), bytes) {
 		if err := s.commitNow(db); err != nil {
 			return err
 		}
 	}
-	err := db.space.reserve()
+	err := db.space.Reserve()
 	if err == nil {
 		return nil
 	}
 	if err := s.commitNow(db); err != nil { // perhaps nothing of what was expected came
 		return err
 	}
-	return s.whileShort("applying", db.space.reserve)
+	return s.whileShort("applying", db.space.Reserve)
 }
 
 // whileShort repeats a step until the disk has space for it, and the process a descriptor.
 func (s *Store) whileShort(what string, step func() error) error {
 	for waited := false; ; waited = true {
 		err := step()
-		if !isShort(err) {
+		if !filespace.IsShort(err) {
 			return err
 		}
 		if !waited {
@@ -68,11 +69,11 @@ func (s *Store) whileShort(what string, step func() error) error {
 // awaitFile waits until a file that is to hold a database has space for it.
 func (s *Store) awaitFile(f *os.File, size int64) error {
 	return s.whileShort("a snapshot", func() error {
-		err := allocate(f.Name(), size+spaceSlack)
+		err := filespace.Allocate(f.Name(), size+filespace.Slack)
 		if sys.NoDescriptor(err) {
 			return err
 		}
-		if !isFull(err) {
+		if !filespace.IsFull(err) {
 			return nil // there is space, or it cannot be told in advance
 		}
 		return errors.Join(err, f.Truncate(0)) // what was allocated of it

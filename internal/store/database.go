@@ -23,6 +23,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
+	"github.com/braidlog/braid/internal/store/filespace"
 	"github.com/braidlog/braid/internal/store/sums"
 	"github.com/braidlog/braid/internal/sys"
 )
@@ -40,7 +41,7 @@ type database struct {
 	guarded *sums.Guarded
 	index   cindex.ConsistentIndexer
 	refs    *refs
-	space   *fileSpace
+	space   *filespace.Space
 }
 
 // openDatabase opens or makes a database file. Each has a consistent index of its own, so
@@ -65,8 +66,8 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	config.BackendFreelistType = bolt.FreelistMapType
 	config.UnsafeNoFsync = o.NoSync
 	config.Timeout = openTimeout
-	space := &fileSpace{path: path}
-	config.Hooks = spaceHooks{&sums.Sealing{Hooks: storage.NewBackendHooks(lg, index), Sums: known}, space}
+	space := &filespace.Space{Path: path}
+	config.Hooks = space.Hooks(&sums.Sealing{Hooks: storage.NewBackendHooks(lg, index), Sums: known})
 	file, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600) // first: it is easier to give up
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	}
 	db := &database{guarded: sums.Guard(be, known, file, found), index: index, space: space}
 	db.be = db.guarded
-	space.size = be.Size
+	space.Size = be.Size
 	index.SetBackend(db.be)
 	if err := db.prepare(lg); err != nil {
 		return nil, errors.Join(err, db.be.Close())

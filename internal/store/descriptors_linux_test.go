@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/braidlog/braid/internal/store/filespace"
 	"github.com/braidlog/braid/internal/sys"
 )
 
@@ -49,7 +50,7 @@ func takeDescriptors(t *testing.T, left int) (give func()) {
 func TestApplyWithoutDescriptors(t *testing.T) {
 	n := open(t, testOptions(t.TempDir()))
 	defer n.Close()
-	n.database().space.moved() // nothing is allocated
+	n.database().space.Moved() // nothing is allocated
 	give := takeDescriptors(t, 0)
 	done := make(chan struct{})
 	go func() {
@@ -64,7 +65,7 @@ func TestApplyWithoutDescriptors(t *testing.T) {
 	give()
 	within(t, done)
 	require.Equal(t, "value", n.get("key"))
-	require.Less(t, n.database().space.allocated, int64(1<<40), "it is still found out")
+	require.Less(t, n.database().space.Allocated, int64(1<<40), "it is still found out")
 	require.NoError(t, n.Err())
 }
 
@@ -128,18 +129,18 @@ func (r *reader) Read(b []byte) (int, error) {
 // TestASignalDoesNotEndTheProtection: fallocate that a signal interrupts is called again.
 func TestASignalDoesNotEndTheProtection(t *testing.T) {
 	calls := 0
-	fallocate = func(fd int, mode uint32, offset, size int64) error {
+	filespace.Fallocate = func(fd int, mode uint32, offset, size int64) error {
 		if calls++; calls%3 != 0 {
 			return syscall.EINTR
 		}
 		return unix.Fallocate(fd, mode, offset, size)
 	}
-	defer func() { fallocate = unix.Fallocate }()
+	defer func() { filespace.Fallocate = unix.Fallocate }()
 	n := open(t, testOptions(t.TempDir()))
 	defer n.Close()
 	for i := range 3 {
 		n.must(put(fmt.Sprint("key", i), "value"))
 	}
 	require.GreaterOrEqual(t, calls, 3)
-	require.Less(t, n.database().space.allocated, int64(1<<40))
+	require.Less(t, n.database().space.Allocated, int64(1<<40))
 }

@@ -18,7 +18,7 @@
 // positions.go (waiting for a position), passwords.go (checking them in turn),
 // primary.go, lessor.go, renewal.go and package leaseclock (who may expire leases, who may renew them, and when), snapshot.go and restore.go (state between members),
 // read.go, permit.go and lease.go (local reads), quota.go, maintain.go, importing.go and birth.go
-// (starting from an etcd snapshot), fatal.go (what happens when the disk fails).
+// (starting from an etcd snapshot), awaitspace.go and package filespace (space before it is needed), fatal.go (what happens when the disk fails).
 //
 // A damaged database is found and replaced: package sums has the checksums of keys and buckets, scrub.go reads everything
 // in the background, damage.go says what then happens, alarms.go whom it concerns.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/braidlog/braid/internal/store/filespace"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -89,27 +90,27 @@ func TestSpaceCannotBeTold(t *testing.T) {
 	n := open(t, testOptions(t.TempDir()))
 	defer n.Close()
 	db := n.database()
-	db.space.path = "/dev/full/none"
-	require.NoError(t, db.space.reserve())
+	db.space.Path = "/dev/full/none"
+	require.NoError(t, db.space.Reserve())
 }
 
 func TestSpaceIsFoundOut(t *testing.T) {
 	full := unix.ENOSPC
-	require.True(t, isFull(fmt.Errorf("allocate: %w", full)))
-	require.True(t, isFull(errors.Join(unix.EDQUOT, nil)))
-	require.False(t, isFull(unix.EOPNOTSUPP))
+	require.True(t, filespace.IsFull(fmt.Errorf("allocate: %w", full)))
+	require.True(t, filespace.IsFull(errors.Join(unix.EDQUOT, nil)))
+	require.False(t, filespace.IsFull(unix.EOPNOTSUPP))
 
 	size := int64(0)
-	r := &fileSpace{path: filepath.Join(t.TempDir(), "db"), size: func() int64 { return size }}
-	require.NoError(t, os.WriteFile(r.path, nil, 0o600))
+	r := &filespace.Space{Path: filepath.Join(t.TempDir(), "db"), Size: func() int64 { return size }}
+	require.NoError(t, os.WriteFile(r.Path, nil, 0o600))
 	for range 5000 {
-		if r.expect(1000, 1<<20) {
-			r.begun()
-			r.begun()
+		if r.Expect(1000, 1<<20) {
+			r.Begun()
+			r.Begun()
 		}
-		require.NoError(t, r.reserve())
+		require.NoError(t, r.Reserve())
 	}
-	require.Less(t, r.allocated, int64(200<<20), "what came to nothing is not expected for ever")
+	require.Less(t, r.Allocated, int64(200<<20), "what came to nothing is not expected for ever")
 }
 
 // TestRestoreOnFullDisk receives a snapshot for which there is no space: it waits, and takes it

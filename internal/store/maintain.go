@@ -6,6 +6,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/server/v3/storage/backend"
+
+	"github.com/braidlog/braid/internal/store/filespace"
 )
 
 // ErrRestored says that the state was replaced by another member's while the caller waited for
@@ -96,10 +98,10 @@ func (s *Store) Defragment(ctx context.Context) error {
 	}
 	defer s.frozen.admit()
 	return s.using(func(be backend.Backend) error {
-		if free, need := freeBytes(s.opts.Dir), be.SizeInUse()+spaceSlack; free < need {
+		if free, need := freeBytes(s.opts.Dir), be.SizeInUse()+filespace.Slack; free < need {
 			return &SpaceError{Op: "defragment", Need: need, Free: free}
 		}
-		defer s.db.space.moved()
+		defer s.db.space.Moved()
 		err := be.Defrag()
 		reopened := s.whileShort("defragmenting", func() error { return s.db.guarded.Reopen(s.path()) })
 		return errors.Join(err, reopened, removeLeftovers(s.opts.Dir, defragPattern))
