@@ -1,9 +1,6 @@
 package raft
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -11,47 +8,6 @@ import (
 // or will hold when it is released. A form only gets better while the entry is in the log (docs/internals/craft.md, D2), so late and
 // repeated answers do no harm. A whole copy becomes a row only once its entry is committed and cut from the log. Answers
 // that were made before that may leave after it, and do no harm either (docs/internals/craft.md, C7).
-
-// held is in what form a peer's disk holds the body of an entry.
-type held struct {
-	index protocol.Index
-	form  protocol.Form
-}
-
-// holds returns in what form p's disk certainly holds the body of a coded entry.
-func (p *progress) holds(i protocol.Index) protocol.Form {
-	if k, ok := p.find(i); ok {
-		return p.held[k].form
-	}
-	return protocol.FormNone
-}
-
-func (p *progress) find(i protocol.Index) (int, bool) {
-	return slices.BinarySearchFunc(p.held, i, func(h held, i protocol.Index) int { return cmp.Compare(h.index, i) })
-}
-
-// note takes in what p holds and reports whether it is more than was known.
-func (p *progress) note(i protocol.Index, f protocol.Form) bool {
-	k, ok := p.find(i)
-	switch {
-	case !ok && f.Better(protocol.FormNone):
-		p.held = slices.Insert(p.held, k, held{i, f})
-	case ok && f.Better(p.held[k].form):
-		p.held[k].form = f
-	default:
-		return false
-	}
-	return true
-}
-
-// forgetHeld forgets what is known of entries up to the commit index.
-func (p *progress) forgetHeld(commit protocol.Index) {
-	n, found := p.find(commit)
-	if found {
-		n++
-	}
-	p.held = slices.Delete(p.held, 0, n)
-}
 
 // tells takes in the holdings of an answer of this term and reports whether more is known than
 // before. A member that knows an entry to be committed says only that.

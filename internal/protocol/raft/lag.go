@@ -46,15 +46,6 @@ func (r *Raft) appendedBy(i protocol.Index) (bytes uint64, known bool) {
 	return 0, len(marks) > 0 && marks[0].index == r.lead.first && i+1 == r.lead.first
 }
 
-// far says whether a member is far behind, and since when.
-type far struct {
-	is bool
-	// owes is the log's end when it began. It ends when the member has all that, is near
-	// again, and at until at the earliest.
-	owes  protocol.Index
-	until time.Duration
-}
-
 // judgeLag finds out who is far behind what a majority has, and who is near again. It compares
 // with the others, so links that are narrow for all of them make nobody far.
 func (r *Raft) judgeLag(agreed protocol.Index) {

@@ -63,12 +63,6 @@ type laneSaid struct {
 	since time.Duration
 }
 
-// LaneHigh says up to where a disk holds a lane.
-type LaneHigh struct {
-	Lane protocol.Lane
-	High uint64
-}
-
 // confirmLanes appends what is held of lanes and is not in the log. As long as nobody waits for a result
 // there is one such group under way, and after it a pause that is as long, so that groups grow with the
 // load, and take no more than half of the time. After the pause they go along with the next command.

@@ -3,6 +3,7 @@ package raft
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/braidlog/braid/protocol"
 )
@@ -133,6 +134,9 @@ func msg(m protocol.Message, p Part) message {
 	both.m.Part = &both.p
 	return message{&both.m, &both.p}
 }
+
+// stamp turns an instant into a mark that is never 0.
+func stamp(t time.Duration) uint64 { return uint64(t) + 1 }
 
 // withPart is a message that this member or another one made with msg.
 func withPart(m *protocol.Message) message { return message{m, m.Part.(*Part)} }

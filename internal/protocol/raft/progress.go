@@ -104,9 +104,6 @@ type frame struct {
 	small bool
 }
 
-// stamp turns an instant into a mark that is never 0.
-func stamp(t time.Duration) uint64 { return uint64(t) + 1 }
-
 func (p *progress) sent(last protocol.Index, bytes int, small bool, now time.Duration) {
 	p.frames = append(p.frames, frame{last: last, bytes: bytes, sent: now, small: small})
 	p.bytes += bytes
@@ -189,4 +186,19 @@ const (
 // would look like a long link.
 func (p *progress) depth() int {
 	return min(maxDepth, max(minDepth, int(p.trip/perFrame)))
+}
+
+// filling is the Bodies message to a peer that is in flight.
+type filling struct {
+	last protocol.Index // of its entries; 0: none is in flight
+	sent time.Duration
+}
+
+// far says whether a member is far behind, and since when.
+type far struct {
+	is bool
+	// owes is the log's end when it began. It ends when the member has all that, is near
+	// again, and at until at the earliest.
+	owes  protocol.Index
+	until time.Duration
 }

@@ -11,12 +11,6 @@ import (
 // whole copies (docs/internals/craft.md, 2.4): never by coding them anew, which would mix rows that do not
 // fit together.
 
-// filling is the Bodies message to a peer that is in flight.
-type filling struct {
-	last protocol.Index // of its entries; 0: none is in flight
-	sent time.Duration
-}
-
 // quiet is for how long a member that lacks something may acknowledge nothing and still count as
 // moving. It is bounded, because a pause can make a measured trip very long.
 func (r *Raft) quiet(p *progress) time.Duration {

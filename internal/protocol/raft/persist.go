@@ -1,0 +1,55 @@
+package raft
+
+import "github.com/braidlog/braid/protocol"
+
+func (r *Raft) diskStalled() bool {
+	return r.cfg.Mutant != MutantStalledDiskLeads && r.disk.stalled(r.now, protocol.StallTimeouts*r.cfg.ElectionTimeout)
+}
+
+func (r *Raft) record(rec protocol.Record) {
+	r.out.Seq = r.disk.touch()
+	r.disk.wrote = true
+	r.out.Persist = append(r.out.Persist, rec)
+}
+
+func (r *Raft) writeEntry(e *protocol.Entry) {
+	r.out.Seq = r.disk.touch()
+	r.disk.wrote = true
+	r.out.Persist = append(r.out.Persist, protocol.Record{Kind: protocol.RecordEntry, Entry: *e})
+}
+
+// writeState makes term, vote and commit index durable.
+func (r *Raft) writeState() {
+	s := protocol.HardState{Term: r.term, Vote: r.vote, Commit: r.commit}
+	if r.cfg.Mutant == MutantForgetVote {
+		s.Vote = 0
+	}
+	r.disk.commit = r.commit
+	if n := len(r.out.Persist); n > 0 && r.out.Persist[n-1].Kind == protocol.RecordState {
+		r.out.Persist = r.out.Persist[:n-1] // not written yet, and out of date
+	}
+	r.record(protocol.Record{Kind: protocol.RecordState, State: s})
+}
+
+// writeVote is writeState after term or vote changed.
+func (r *Raft) writeVote() {
+	r.writeState()
+	r.disk.state = r.disk.seq
+}
+
+func (r *Raft) persisted(seq uint64) {
+	wasDurable := r.disk.stateDurable()
+	if !r.disk.completed(seq) {
+		return
+	}
+	if !wasDurable && r.disk.stateDurable() && r.role == protocol.Candidate {
+		r.ballot(r.cfg.Self, true) // its own vote counts now
+		r.tally()
+	}
+	if r.role == protocol.Leader {
+		r.advance()
+	}
+	if r.lanes != nil {
+		r.acceptLane()
+	}
+}
