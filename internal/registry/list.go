@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/internal/protocol/paxos"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/slotpaxos"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/protocol"
@@ -19,7 +20,7 @@ import (
 // raftCore is Raft with its placements.
 var raftCore = &Core{
 	Name:    "raft",
-	Codec:   raft.Codec,
+	Codec:   message.Codec,
 	Wrote:   raft.Wrote,
 	Mutants: raft.Mutants[:],
 	New:     func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) { return raft.New(s, rec) },
@@ -28,7 +29,7 @@ var raftCore = &Core{
 // lcrCore is Raft with lanes. Members with and without lanes do not understand each other.
 var lcrCore = &Core{
 	Name:  "lcr",
-	Codec: raft.Codec,
+	Codec: message.Codec,
 	Cells: true, Derive: always(raft.Derive), Section: raft.LaneSection,
 	Behind: raft.Behind,
 	Wrote:  raft.WroteLanes, Begins: protocol.EntryGeneration,

@@ -19,6 +19,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 	"github.com/braidlog/braid/protocol"
@@ -273,7 +274,7 @@ func (c *cluster) options(id protocol.MemberID) Options {
 	if c.tune != nil {
 		c.tune(&o)
 	}
-	o.Codec = raft.Codec
+	o.Codec = message.Codec
 	o.Core = func(instance protocol.InstanceID, _ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 		core, err := raft.New(protocol.Settings{
 			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20, Leaders: o.Leaders, Placement: c.placement,

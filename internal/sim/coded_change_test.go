@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -290,7 +290,7 @@ func TestJointChangeAndPreparation(t *testing.T) {
 	s.mustAck(s.putBody(1))
 	i := s.machineBodies(1)[0].Index
 	s.wait(2)
-	s.pass = func(m *protocol.Message) bool { return m.Type != raft.MsgAppendResp || m.From == 2 } // nothing more is committed
+	s.pass = func(m *protocol.Message) bool { return m.Type != message.AppendResp || m.From == 2 } // nothing more is committed
 	s.member(1).Change([]protocol.Change{
 		{Kind: protocol.AddVoter, Member: added}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
 	}, func(err error) { s.tracef("refused: %v", err) })
@@ -346,7 +346,7 @@ func TestTransferWhileUpgrading(t *testing.T) {
 	s := craftStage(t, 5, 3)
 	s.settled()
 	s.split(1, 2, 3)
-	s.without(raft.MsgBodies)
+	s.without(message.Bodies)
 	var ops []*operation
 	for range 3 {
 		ops = append(ops, s.putBody(1))

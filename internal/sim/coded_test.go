@@ -9,7 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -63,9 +63,9 @@ func (s *script) form(id protocol.MemberID, i protocol.Index) check.Form {
 func (s *script) only(ids ...protocol.MemberID) {
 	s.pass = func(m *protocol.Message) bool {
 		switch m.Type {
-		case raft.MsgHeartbeat:
+		case message.Heartbeat:
 			return false
-		case raft.MsgAppend, raft.MsgBodies:
+		case message.Append, message.Bodies:
 			return slices.Contains(ids, m.To) && len(m.Entries) > 0
 		}
 		return true
@@ -183,7 +183,7 @@ func TestPaperFigure6(t *testing.T) {
 func oldTermAnswers(s *script) {
 	s.settled()
 	s.member(1).setRate(0.2) // it still believes that it leads
-	deliver := s.hold(func(m *protocol.Message) bool { return m.From == 1 && m.To == 5 && m.Type == raft.MsgAppend })
+	deliver := s.hold(func(m *protocol.Message) bool { return m.From == 1 && m.To == 5 && m.Type == message.Append })
 	s.putBody(1)
 	s.wait(0.05)
 	i := s.last(1)
@@ -193,9 +193,9 @@ func oldTermAnswers(s *script) {
 		case m.From == 1 && m.To != 5, m.To == 1 && m.From != 5:
 			return false // 1 is alone with 5
 		case m.From == 2 && m.To == 5:
-			return m.Type == raft.MsgHoldings
+			return m.Type == message.Holdings
 		case m.To == 4:
-			return m.Type != raft.MsgHoldings
+			return m.Type != message.Holdings
 		}
 		return before(m)
 	}
@@ -225,7 +225,7 @@ func TestCandidateWithARowAndAVoterWithTheWhole(t *testing.T) {
 	s.settled()
 	op, i := s.spread(2, 3)
 	s.pass = func(m *protocol.Message) bool {
-		return m.To < 4 && m.From < 4 && (m.Type != raft.MsgBodies || m.To == 3)
+		return m.To < 4 && m.From < 4 && (m.Type != message.Bodies || m.To == 3)
 	}
 	s.until("3 is upgraded", func() bool { return s.form(3, i) == check.WholeBody })
 	require.False(t, s.acked(op))
@@ -265,8 +265,8 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 
 	answered := false
 	s.pass = func(m *protocol.Message) bool {
-		answered = answered || m.From == 5 && m.Type == raft.MsgHoldingsResp
-		return m.Type != raft.MsgAppend
+		answered = answered || m.From == 5 && m.Type == message.HoldingsResp
+		return m.Type != message.Append
 	}
 	s.start(5)
 	require.Equal(t, check.RowForm(4), s.form(5, i))
@@ -287,7 +287,7 @@ func TestRespondersOfAllKinds(t *testing.T) {
 		s.settled()
 		op, i := s.spread(2)
 		s.crash(1)
-		s.without(raft.MsgAppend) // 3 leads a term of its own and tells nobody
+		s.without(message.Append) // 3 leads a term of its own and tells nobody
 		s.crash(2)
 		s.elect(3)
 		s.wait(0.1)
@@ -305,7 +305,7 @@ func TestRespondersOfAllKinds(t *testing.T) {
 	t.Run("compacted", func(t *testing.T) {
 		s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = 1 })
 		s.settled()
-		s.pass = func(m *protocol.Message) bool { return m.To != 2 || m.Type == raft.MsgAppend }
+		s.pass = func(m *protocol.Message) bool { return m.To != 2 || m.Type == message.Append }
 		op := s.putBody(1)
 		i := s.last(1)
 		s.until("2 has its row", func() bool { return s.form(2, i) == check.RowForm(1) })
@@ -427,7 +427,7 @@ func TestFormsOutOfOrder(t *testing.T) {
 	var seen []*protocol.Message
 	before := s.pass
 	s.pass = func(m *protocol.Message) bool {
-		if m.Type == raft.MsgAppend || m.Type == raft.MsgAppendResp || m.Type == raft.MsgBodies {
+		if m.Type == message.Append || m.Type == message.AppendResp || m.Type == message.Bodies {
 			c := *m
 			seen = append(seen, &c)
 		}

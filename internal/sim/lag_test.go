@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -39,7 +39,7 @@ func (s *script) late(id protocol.MemberID, entries int) {
 		s.mustAck(s.putBody(1))
 	}
 	s.pass = func(m *protocol.Message) bool {
-		return m.From == 1 || m.Type != raft.MsgPreVote && m.Type != raft.MsgVote
+		return m.From == 1 || m.Type != message.PreVote && m.Type != message.Vote
 	}
 	s.narrow(1, id, narrowRate, 2*s.set.Core.MaxInflightBytes)
 	s.heal()
@@ -81,7 +81,7 @@ func lateAnswers(s *script) {
 	s.wait(1)
 	n, before := 0, s.pass
 	s.pass = func(m *protocol.Message) bool {
-		if m.To == 3 && m.Type == raft.MsgAppend && len(m.Entries) > 0 {
+		if m.To == 3 && m.Type == message.Append && len(m.Entries) > 0 {
 			if n++; n == 5 {
 				return false
 			}
@@ -183,7 +183,7 @@ func TestWhatWaitedGoesFirst(t *testing.T) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(1)
-	rate := (&protocol.Message{Type: raft.MsgHeartbeatResp}).Size() * int(time.Second/stageHeartbeat) / 2
+	rate := (&protocol.Message{Type: message.HeartbeatResp}).Size() * int(time.Second/stageHeartbeat) / 2
 	for _, id := range []protocol.MemberID{2, 3} {
 		s.narrow(id, 1, rate, 1<<20)
 	}

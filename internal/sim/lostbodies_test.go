@@ -9,7 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -117,7 +117,7 @@ func repeatedReshape(s *script) {
 	s.mustAck(s.putBody(2))
 	s.route = 0
 	s.wait(2)
-	s.without(protocol.MsgFetch, raft.MsgTimeoutNow)
+	s.without(protocol.MsgFetch, message.TimeoutNow)
 	s.member(1).step(protocol.Transfer{To: 3})
 	s.wait(0.5)
 	asked := s.operate(1, member.Operation{Kind: member.Reshape, Instances: 1})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -30,7 +30,7 @@ func TestAnInstanceThatBeginsElectsFirst(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 1, 1)
 	s.judged()
-	s.onlyIn(4, func(m *protocol.Message) bool { return m.Type != raft.MsgPreVote })
+	s.onlyIn(4, func(m *protocol.Message) bool { return m.Type != message.PreVote })
 	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(4)}})
 	s.until("there is a fourth instance", func() bool { return len(s.member(1).inForce) == 4 })
 	began := s.now

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -34,7 +34,7 @@ func TestLeaderCannotRead(t *testing.T) {
 	bad := s.commit(3) + 10
 	s.wait(1)
 	s.spoilRecord(1, bad)
-	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != raft.MsgPreVote }
+	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != message.PreVote }
 	s.heal()
 	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
 	require.Positive(t, s.events.Unreadable)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
 )
@@ -162,7 +162,7 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	counts := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}}
 	s.member(3).Change(counts, func(err error) { s.tracef("refused: %v", err) })
 	s.until("3 counts 4", func() bool { return s.member(3).witness.status.Config.Voter(4) })
-	s.pass = func(m *protocol.Message) bool { return m.Type != raft.MsgAppend || m.To == 4 }
+	s.pass = func(m *protocol.Message) bool { return m.Type != message.Append || m.To == 4 }
 	s.elect(2)
 	s.until("only 4 has the entry of 2", func() bool { return s.last(4) == s.last(2) && s.last(4) > s.last(1) })
 	s.crash(2)
@@ -203,7 +203,7 @@ func (s *script) elect(id protocol.MemberID) {
 	s.t.Helper()
 	before := s.pass
 	s.pass = func(m *protocol.Message) bool {
-		if (m.Type == raft.MsgPreVote || m.Type == raft.MsgVote) && m.From != id {
+		if (m.Type == message.PreVote || m.Type == message.Vote) && m.From != id {
 			return false
 		}
 		return before == nil || before(m)
@@ -304,7 +304,7 @@ func figure8(s *script) {
 	s.heal()
 
 	// 5 leads a term of its own and tells nobody.
-	s.pass = func(m *protocol.Message) bool { return m.From != 5 || m.Type != raft.MsgAppend }
+	s.pass = func(m *protocol.Message) bool { return m.From != 5 || m.Type != message.Append }
 	s.elect(5)
 	s.wait(0.1)
 	s.crash(5)
@@ -314,7 +314,7 @@ func figure8(s *script) {
 	s.start(1, 2)
 	limit := s.member(5).witness.status.Term
 	s.pass = func(m *protocol.Message) bool {
-		return m.Type != raft.MsgAppend || len(m.Entries) == 0 || m.Entries[len(m.Entries)-1].Term < limit
+		return m.Type != message.Append || len(m.Entries) == 0 || m.Entries[len(m.Entries)-1].Term < limit
 	}
 	s.elect(1)
 	s.wait(0.5)

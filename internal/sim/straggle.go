@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -75,7 +75,7 @@ func (w *World) straggles(m *protocol.Message) bool {
 	case w.misses(m.To, m.Instance), m.Instance == s.instance && s.unread && m.Type == protocol.MsgFetch:
 		return true
 	}
-	return m.Type == raft.MsgTimeoutNow && m.From == s.holds
+	return m.Type == message.TimeoutNow && m.From == s.holds
 }
 
 // misses reports whether a member hears nothing of an instance because of a story.

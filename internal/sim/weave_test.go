@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -55,7 +56,7 @@ func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 	s.t.Helper()
 	before := s.pass
 	s.pass = func(m *protocol.Message) bool {
-		if m.Instance == instance && (m.Type == raft.MsgPreVote || m.Type == raft.MsgVote) && m.From != id {
+		if m.Instance == instance && (m.Type == message.PreVote || m.Type == message.Vote) && m.From != id {
 			return false
 		}
 		return before == nil || before(m)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -31,11 +32,11 @@ func benchLeader(b *testing.B) (*Raft, *protocol.Effects) {
 	r.campaign2(out)
 	step(protocol.Persisted{Seq: out.Seq})
 	for _, id := range []protocol.MemberID{2, 3} {
-		step(msg(protocol.Message{Type: MsgVoteResp, Instance: 1, From: id, To: 1, Term: 1}, Part{}).Message)
+		step(message.With(protocol.Message{Type: message.VoteResp, Instance: 1, From: id, To: 1, Term: 1}, message.Part{}).Message)
 	}
 	step(protocol.Persisted{Seq: out.Seq})
 	for _, id := range []protocol.MemberID{2, 3} {
-		step(msg(protocol.Message{Type: MsgAppendResp, Instance: 1, From: id, To: 1, Term: 1, Context: 1}, Part{Index: 1}).Message)
+		step(message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: id, To: 1, Term: 1, Context: 1}, message.Part{Index: 1}).Message)
 	}
 	if r.commit != 1 {
 		b.Fatalf("no leader: %+v", r.Status())
@@ -78,8 +79,8 @@ func BenchmarkLeaderAppend(b *testing.B) {
 				now += time.Microsecond
 				r.Step(now, protocol.Propose{Entries: entries}, out)
 				for _, m := range out.Send {
-					if m.Type == MsgAppend && m.Context != 0 {
-						ack := msg(protocol.Message{Type: MsgAppendResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, Part{Index: r.log.last})
+					if m.Type == message.Append && m.Context != 0 {
+						ack := message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, message.Part{Index: r.log.last})
 						r.Step(now, ack.Message, out)
 					}
 				}
@@ -110,7 +111,7 @@ func BenchmarkFollowerAppend(b *testing.B) {
 			frame[k] = entries[k]
 			frame[k].Seal(last+1+protocol.Index(k), 1, heads[k*protocol.HeadSize:])
 		}
-		m := msg(protocol.Message{Type: MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Commit: last, Entries: frame, Context: 1}, Part{Index: last, LogTerm: r.log.lastT}).Message
+		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: last, Entries: frame, Context: 1}, message.Part{Index: last, LogTerm: r.log.lastT}).Message
 		r.Step(0, m, out)
 		r.Step(0, protocol.Persisted{Seq: out.Seq}, out)
 		out.Reset()
@@ -131,7 +132,7 @@ func BenchmarkFollowerLane(b *testing.B) {
 	}
 	lane := protocol.Lane{Member: 3, Incarnation: 1}
 	appended := func(e protocol.Entry, commit protocol.Index) {
-		m := msg(protocol.Message{Type: MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Commit: commit, Entries: []protocol.Entry{e}, Context: 1}, Part{Index: r.log.last, LogTerm: r.log.lastT})
+		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: commit, Entries: []protocol.Entry{e}, Context: 1}, message.Part{Index: r.log.last, LogTerm: r.log.lastT})
 		r.Step(0, m.Message, out)
 	}
 	open := protocol.NewLane(lane)
@@ -148,7 +149,7 @@ func BenchmarkFollowerLane(b *testing.B) {
 			frame[k].ID.Seq = number
 			frame[k].Seal(protocol.Index(number), 0, heads[k*protocol.HeadSize:])
 		}
-		m := msg(protocol.Message{Type: MsgLane, Instance: 1, From: 3, To: 2, Entries: frame, Context: 1}, Part{ID: protocol.ProposalID{Session: lane}})
+		m := message.With(protocol.Message{Type: message.Lane, Instance: 1, From: 3, To: 2, Entries: frame, Context: 1}, message.Part{ID: protocol.ProposalID{Session: lane}})
 		r.Step(0, m.Message, out)
 		group := protocol.NewRange(lane, frame)
 		group.Seal(r.log.last+1, 1, make([]byte, protocol.HeadSize))
@@ -173,7 +174,7 @@ func BenchmarkReads(b *testing.B) {
 			r.Step(0, protocol.Read{Context: uint64(k + 1)}, out)
 		}
 		for _, m := range out.Send {
-			r.Step(0, msg(protocol.Message{Type: MsgHeartbeatResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, Part{Round: withPart(m).Round}).Message, out)
+			r.Step(0, message.With(protocol.Message{Type: message.HeartbeatResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, message.Part{Round: message.Of(m).Round}).Message, out)
 		}
 		if len(out.Reads) != 64 {
 			b.Fatalf("%d reads served", len(out.Reads))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -53,12 +54,12 @@ func (r *Raft) weighBodies() {
 }
 
 // tellBodies tells the leader the state of this member's bodies, in an answer that leaves when the disk is done.
-func (r *Raft) tellBodies(m message) {
+func (r *Raft) tellBodies(m message.Message) {
 	m.Lacking, m.Partial, m.Restripes = r.bodies.missing, r.bodies.partial, r.bodies.restripes
 }
 
 // tellBodiesNow is tellBodies in an answer that does not wait for the disk.
-func (r *Raft) tellBodiesNow(m message) {
+func (r *Raft) tellBodiesNow(m message.Message) {
 	r.tellBodies(m)
 	m.Restripes = r.obeyed()
 }

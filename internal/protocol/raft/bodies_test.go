@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -26,13 +27,13 @@ func TestTheOwnersWordIsOnlyAboutWhatItWasGiven(t *testing.T) {
 		})
 	require.NoError(t, err)
 	var out protocol.Effects
-	says := func(in protocol.Bodies) *raft.Part {
+	says := func(in protocol.Bodies) *message.Part {
 		r.Step(time.Minute, in, &out)
 		out.Reset()
-		r.Step(time.Minute, raft.NewMessage(protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 2, To: 1, Term: 1}, raft.Part{}), &out)
+		r.Step(time.Minute, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 2, To: 1, Term: 1}, message.Part{}), &out)
 		require.Len(t, out.Send, 1)
 		require.NoError(t, r.Check())
-		return out.Send[0].Part.(*raft.Part)
+		return out.Send[0].Part.(*message.Part)
 	}
 	first := says(protocol.Bodies{})
 	require.True(t, first.Lacking, "the log has an entry without its body")
@@ -45,10 +46,10 @@ func TestTheOwnersWordIsOnlyAboutWhatItWasGiven(t *testing.T) {
 	noop := protocol.Entry{Index: 3, Term: 2, Kind: protocol.EntryNoop}
 	noop.Seal(3, 2, make([]byte, protocol.HeadSize))
 	out.Reset()
-	r.Step(time.Minute, raft.NewMessage(protocol.Message{Type: raft.MsgAppend, Instance: 1, From: 3, To: 1, Term: 2, Context: 1, Entries: []protocol.Entry{noop}}, raft.Part{Index: 2, LogTerm: 1}), &out)
+	r.Step(time.Minute, raft.NewMessage(protocol.Message{Type: message.Append, Instance: 1, From: 3, To: 1, Term: 2, Context: 1, Entries: []protocol.Entry{noop}}, message.Part{Index: 2, LogTerm: 1}), &out)
 	r.Step(time.Minute, protocol.Persisted{Seq: out.Seq}, &out)
 	require.EqualValues(t, 2, r.Status().Term)
 	last := out.Release[len(out.Release)-1]
-	require.Equal(t, raft.MsgAppendResp, last.Type)
-	require.EqualValues(t, 1, last.Part.(*raft.Part).Partial)
+	require.Equal(t, message.AppendResp, last.Type)
+	require.EqualValues(t, 1, last.Part.(*message.Part).Partial)
 }

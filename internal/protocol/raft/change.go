@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -98,7 +99,7 @@ func (r *Raft) forwardTarget(in *protocol.ProposeChange) {
 	e := protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(*in.Target)}
 	e.SealPayload()
 	e.Seal(0, 0, make([]byte, protocol.HeadSize))
-	r.send(msg(protocol.Message{Type: MsgPropose, To: r.leader, Entries: []protocol.Entry{e}}, Part{}))
+	r.send(message.With(protocol.Message{Type: message.Propose, To: r.leader, Entries: []protocol.Entry{e}}, message.Part{}))
 }
 
 // onTarget changes to a configuration that another member sent, if it has other members. Whether
@@ -316,7 +317,7 @@ func (r *Raft) resign() {
 		return
 	}
 	if p := r.mostAdvanced(); p != nil {
-		r.send(msg(protocol.Message{Type: MsgTimeoutNow, To: p.id}, Part{}))
+		r.send(message.With(protocol.Message{Type: message.TimeoutNow, To: p.id}, message.Part{}))
 	}
 	r.follow(r.term, 0)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -25,7 +26,7 @@ type code struct {
 // recently reports whether a member was heard of within two heartbeats, so that it counts as
 // alive.
 func (r *Raft) recently(p *progress) bool {
-	return p.heard != 0 && stamp(r.now) < p.heard+uint64(2*r.cfg.Heartbeat)
+	return p.heard != 0 && message.Stamp(r.now) < p.heard+uint64(2*r.cfg.Heartbeat)
 }
 
 // counted reports whether a member may be expected to store its row soon: it is alive, the log

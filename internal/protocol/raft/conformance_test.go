@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
@@ -37,7 +38,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
+			conformance.RunWith(t, message.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
 		})
 	}
 }
@@ -60,7 +61,7 @@ func TestConformanceWithBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
+			conformance.RunWith(t, message.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 		})
 	}
 }
@@ -82,7 +83,7 @@ func TestFiveWithBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(25) {
-				if what := conformance.HuntWith(raft.Codec, factory(s.change), s.options, seed, nil); what != "" {
+				if what := conformance.HuntWith(message.Codec, factory(s.change), s.options, seed, nil); what != "" {
 					t.Errorf("seed %d: %s", seed, what)
 				}
 			}
@@ -147,7 +148,7 @@ func TestConformanceWoven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, raft.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Woven: true, Bodies: 300, Leases: name == "lease"})
+			conformance.RunWith(t, message.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Woven: true, Bodies: 300, Leases: name == "lease"})
 		})
 	}
 }
@@ -166,7 +167,7 @@ func TestConformanceWithLanes(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, raft.Codec, withLanes(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: raft.Derive, Accepted: true})
+			conformance.RunWith(t, message.Codec, withLanes(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: raft.Derive, Accepted: true})
 		})
 	}
 }
@@ -190,7 +191,7 @@ func TestConformanceWithBodiesInLanes(t *testing.T) {
 			o := conformance.Options{
 				Derive: raft.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut, Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
 			}
-			conformance.RunWith(t, raft.Codec, withLanes(c.change), o)
+			conformance.RunWith(t, message.Codec, withLanes(c.change), o)
 		})
 	}
 }

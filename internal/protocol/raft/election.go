@@ -3,6 +3,7 @@ package raft
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -89,7 +90,7 @@ func (r *Raft) campaign(force bool) {
 	}
 	r.role, r.leader = protocol.PreCandidate, 0
 	r.ballots = r.ballots[:0]
-	r.askVotes(MsgPreVote, r.term+1, false)
+	r.askVotes(message.PreVote, r.term+1, false)
 	r.ballot(r.cfg.Self, true)
 	r.tally()
 }
@@ -106,7 +107,7 @@ func (r *Raft) elect(force bool) {
 		r.rest() // votes take longer than asking for them
 	}
 	r.writeVote()
-	r.askVotes(MsgVote, r.term, force)
+	r.askVotes(message.Vote, r.term, force)
 }
 
 // mayStand reports whether this member may lead. A member that is not in the newest configuration
@@ -128,8 +129,8 @@ func (r *Raft) askVotes(t protocol.MessageType, term protocol.Term, force bool) 
 		if id == r.cfg.Self || !r.voters.Has(id) {
 			continue
 		}
-		m := msg(protocol.Message{Type: t, To: id, Term: term}, Part{Force: force, Index: r.log.last, LogTerm: r.log.lastT})
-		if t == MsgVote {
+		m := message.With(protocol.Message{Type: t, To: id, Term: term}, message.Part{Force: force, Index: r.log.last, LogTerm: r.log.lastT})
+		if t == message.Vote {
 			r.release(m)
 		} else {
 			r.answer(m)
@@ -190,7 +191,7 @@ func (r *Raft) confirmers(s quorum.Set) quorum.Set {
 	return s
 }
 
-func onPreVoteResp(r *Raft, m message) {
+func onPreVoteResp(r *Raft, m message.Message) {
 	if m.Term == r.term && !m.Reject {
 		return // an answer about a term that has come since
 	}
@@ -201,20 +202,20 @@ func onPreVoteResp(r *Raft, m message) {
 	r.tally()
 }
 
-func onVoteResp(r *Raft, m message) {
+func onVoteResp(r *Raft, m message.Message) {
 	r.ballot(m.From, !m.Reject)
 	r.tally()
 }
 
 // onVote answers a candidate (Raft §5.2, §5.4.1) or one that asks whether it should be one. The
 // candidate need not be in our configuration: ours may be the older one.
-func onVote(r *Raft, m message) {
-	pre := m.Type == MsgPreVote
+func onVote(r *Raft, m message.Message) {
+	pre := m.Type == message.PreVote
 	grant := r.upToDate(m)
 	r.needed = r.needed || !grant
 	if pre {
 		grant = grant && m.Term > r.term && !r.sticky()
-		resp := msg(protocol.Message{Type: MsgPreVoteResp, To: m.From, Reject: !grant}, Part{})
+		resp := message.With(protocol.Message{Type: message.PreVoteResp, To: m.From, Reject: !grant}, message.Part{})
 		if grant {
 			resp.Term = m.Term
 		}
@@ -223,7 +224,7 @@ func onVote(r *Raft, m message) {
 	}
 	grant = grant && (r.vote == m.From || r.vote == 0 && r.leader == 0 && (m.Force || !r.promised()))
 	if !grant {
-		r.answer(msg(protocol.Message{Type: MsgVoteResp, To: m.From, Reject: true}, Part{}))
+		r.answer(message.With(protocol.Message{Type: message.VoteResp, To: m.From, Reject: true}, message.Part{}))
 		return
 	}
 	if r.vote != m.From {
@@ -232,10 +233,10 @@ func onVote(r *Raft, m message) {
 	}
 	r.tries = 0
 	r.rest()
-	r.release(msg(protocol.Message{Type: MsgVoteResp, To: m.From}, Part{}))
+	r.release(message.With(protocol.Message{Type: message.VoteResp, To: m.From}, message.Part{}))
 }
 
-func (r *Raft) upToDate(m message) bool {
+func (r *Raft) upToDate(m message.Message) bool {
 	if r.cfg.Mutant == MutantVoteIgnoresLog {
 		return true
 	}
@@ -264,7 +265,7 @@ func (r *Raft) follow(term protocol.Term, leader protocol.MemberID) {
 }
 
 // heardLeader notes a message of this term's leader.
-func (r *Raft) heardLeader(m message) {
+func (r *Raft) heardLeader(m message.Message) {
 	r.follow(m.Term, m.From)
 	r.hear()
 }
@@ -285,7 +286,7 @@ func (r *Raft) takeLead() {
 	r.trackPeers()
 	for _, b := range r.ballots {
 		if p := r.peer(b.from); p != nil {
-			p.heard = stamp(r.now)
+			p.heard = message.Stamp(r.now)
 		}
 	}
 	r.ballots = r.ballots[:0]
@@ -347,10 +348,10 @@ func (r *Raft) tickLeader() {
 func (r *Raft) quorumHeard() time.Duration {
 	v := r.confirmers(r.voters).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
-			return stamp(r.now)
+			return message.Stamp(r.now)
 		}
 		if p := r.peer(id); p != nil {
-			return max(p.heard, stamp(p.since))
+			return max(p.heard, message.Stamp(p.since))
 		}
 		return 0
 	})

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 )
@@ -51,7 +51,7 @@ func follows(net *conformance.Net) bool {
 // rank as more says. It returns how long the others are without a leader, how many terms
 // they needed, and who leads.
 func failover(t *testing.T, leaders protocol.Leaders, instance protocol.InstanceID, more int, seed uint64) (time.Duration, int, int) {
-	net := conformance.NewNet(t, 5, seed, raft.Codec, factory(func(c *protocol.Settings) { c.Leaders, c.Instance = leaders, instance }))
+	net := conformance.NewNet(t, 5, seed, message.Codec, factory(func(c *protocol.Settings) { c.Leaders, c.Instance = leaders, instance }))
 	pass(t, net, 20*timeout, func() bool { return follows(net) })
 	settle := time.Duration(seed%20) * conformance.Pace
 	pass(t, net, 20*timeout, func() bool { settle -= conformance.Pace; return settle < 0 })

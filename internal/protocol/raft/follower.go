@@ -3,11 +3,12 @@ package raft
 import (
 	"fmt"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
 // onAppend is the follower's part of log matching (Raft §5.3).
-func onAppend(r *Raft, m message) {
+func onAppend(r *Raft, m message.Message) {
 	r.heardLeader(m)
 	r.paidAlong(m)
 	if !r.parks(m) {
@@ -16,7 +17,7 @@ func onAppend(r *Raft, m message) {
 }
 
 // appendFrom takes in what a leader appended.
-func (r *Raft) appendFrom(m message) {
+func (r *Raft) appendFrom(m message.Message) {
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if e.Index != m.Index+1+protocol.Index(i) || e.BodySize > 0 && e.Form == protocol.FormNone && e.Index > m.Commit {
@@ -40,8 +41,8 @@ func (r *Raft) appendFrom(m message) {
 			return
 		}
 		hint, hintTerm := r.log.back(prev, prevTerm)
-		r.answer(msg(protocol.Message{Type: MsgAppendResp, To: m.From, Reject: true, Context: m.Context},
-			Part{Index: m.Index, Hint: hint, HintTerm: hintTerm, Round: m.Round}))
+		r.answer(message.With(protocol.Message{Type: message.AppendResp, To: m.From, Reject: true, Context: m.Context},
+			message.Part{Index: m.Index, Hint: hint, HintTerm: hintTerm, Round: m.Round}))
 		return
 	}
 	if !r.store(prev, entries) {
@@ -57,7 +58,7 @@ func (r *Raft) appendFrom(m message) {
 // diverges reports whether a leader's log has another entry than this one where this one is decided. Two logs that have an
 // entry of the same term at an index are equal up to there, so the last one is enough. What is no longer in this log
 // is not compared.
-func (r *Raft) diverges(m message, decided []protocol.Entry) bool {
+func (r *Raft) diverges(m message.Message, decided []protocol.Entry) bool {
 	index, term := m.Index, m.LogTerm
 	if n := len(decided); n > 0 {
 		index, term = decided[n-1].Index, decided[n-1].Term
@@ -149,15 +150,15 @@ func (r *Raft) learnCommit(commit, match protocol.Index) {
 
 // acknowledge says how far our disk will match once everything written is durable. Frames
 // that were taken in together are acknowledged together.
-func (r *Raft) acknowledge(m message) {
+func (r *Raft) acknowledge(m message.Message) {
 	match := max(r.verified, r.commit)
 	if r.cfg.Mutant == MutantAckBeforeFsync {
-		r.send(msg(protocol.Message{Type: MsgAppendResp, To: m.From, Context: m.Context, Holdings: r.holdings(m.Commit, match, false)},
-			Part{Index: match, Round: m.Round}))
+		r.send(message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context, Holdings: r.holdings(m.Commit, match, false)},
+			message.Part{Index: match, Round: m.Round}))
 		return
 	}
 	if n := len(r.out.Release); n > 0 {
-		if a := withPart(r.out.Release[n-1]); a.Type == MsgAppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
+		if a := message.Of(r.out.Release[n-1]); a.Type == message.AppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
 			r.out.Seq = r.disk.touch()
 			a.Index, a.Round, a.Context = max(a.Index, match), max(a.Round, m.Round), max(a.Context, m.Context)
 			a.Holdings = r.holdings(m.Commit, a.Index, false)
@@ -165,8 +166,8 @@ func (r *Raft) acknowledge(m message) {
 			return
 		}
 	}
-	a := msg(protocol.Message{Type: MsgAppendResp, To: m.From, Context: m.Context, Holdings: r.holdings(m.Commit, match, false)},
-		Part{Index: match, Round: m.Round})
+	a := message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context, Holdings: r.holdings(m.Commit, match, false)},
+		message.Part{Index: match, Round: m.Round})
 	r.tellBodies(a)
 	r.release(a)
 }
@@ -175,12 +176,12 @@ func (r *Raft) acknowledge(m message) {
 // term. In a term only its leader cuts the log, and only after what was acknowledged. So if a
 // heartbeat names an entry that the log does not have, or has of another term, then entries and
 // votes were lost, however late that heartbeat comes (docs/internals/identity.md, rule 9).
-func (r *Raft) remembers(m message) bool {
+func (r *Raft) remembers(m message.Message) bool {
 	if r.holdsAcknowledged(m) || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
 		return true
 	}
 	last := min(r.log.last, m.Index-1) // it may agree up to here, not further
-	r.answer(msg(protocol.Message{Type: MsgHeartbeatResp, To: m.From, Reject: true, Context: m.Context}, Part{Index: last, Round: m.Round}))
+	r.answer(message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Reject: true, Context: m.Context}, message.Part{Index: last, Round: m.Round}))
 	r.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: m.Index, Last: last}
 	r.stopped = true
 	return false
@@ -188,7 +189,7 @@ func (r *Raft) remembers(m message) bool {
 
 // holdsAcknowledged reports whether the log may have the entry that a heartbeat names. What a
 // snapshot covers on either side is committed, and not compared.
-func (r *Raft) holdsAcknowledged(m message) bool {
+func (r *Raft) holdsAcknowledged(m message.Message) bool {
 	if m.Index > r.log.last {
 		return false
 	}
@@ -198,7 +199,7 @@ func (r *Raft) holdsAcknowledged(m message) bool {
 
 // onHeartbeat answers at once: Index is what our disk holds of the leader's log, Hint
 // what our memory holds.
-func onHeartbeat(r *Raft, m message) {
+func onHeartbeat(r *Raft, m message.Message) {
 	r.heardLeader(m)
 	if !r.remembers(m) {
 		return
@@ -206,8 +207,8 @@ func onHeartbeat(r *Raft, m message) {
 	r.learnCommit(m.Commit, max(r.verified, r.commit))
 	hint := max(r.verified, r.commit)
 	match := min(hint, r.disk.durable)
-	a := msg(protocol.Message{Type: MsgHeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.holdings(m.Commit, match, true)},
-		Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.laneHighs(), Fence: r.fencePromise()})
+	a := message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.holdings(m.Commit, match, true)},
+		message.Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.laneHighs(), Fence: r.fencePromise()})
 	r.tellBodiesNow(a)
 	r.answer(a)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -28,8 +29,8 @@ func oneOfThree(t *testing.T, self protocol.MemberID, entries int) *raft.Raft {
 func TestAMemberFindsOutThatItForgot(t *testing.T) {
 	r := oneOfThree(t, 2, 3)
 	var out protocol.Effects
-	part := raft.Part{Index: 3, Round: 4}
-	beat := protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 1, Context: 5}
+	part := message.Part{Index: 3, Round: 4}
+	beat := protocol.Message{Type: message.Heartbeat, Instance: 1, From: 1, To: 2, Term: 1, Context: 5}
 	r.Step(0, raft.NewMessage(beat, part), &out)
 	require.Nil(t, out.Forgot, "it has all that it acknowledged")
 	require.False(t, out.Send[0].Reject)
@@ -39,10 +40,10 @@ func TestAMemberFindsOutThatItForgot(t *testing.T) {
 	require.Equal(t, &protocol.Forgot{Leader: 1, Term: 1, Acked: 7, Last: 3}, out.Forgot)
 	require.Len(t, out.Send, 1)
 	require.True(t, out.Send[0].Reject)
-	require.EqualValues(t, 3, out.Send[0].Part.(*raft.Part).Index)
+	require.EqualValues(t, 3, out.Send[0].Part.(*message.Part).Index)
 	out.Reset()
 	r.Step(time.Hour, protocol.Tick{Random: 1}, &out)
-	r.Step(time.Hour, raft.NewMessage(protocol.Message{Type: raft.MsgVote, Instance: 1, From: 3, To: 2, Term: 9}, raft.Part{Index: 99, LogTerm: 8, Force: true}), &out)
+	r.Step(time.Hour, raft.NewMessage(protocol.Message{Type: message.Vote, Instance: 1, From: 3, To: 2, Term: 9}, message.Part{Index: 99, LogTerm: 8, Force: true}), &out)
 	require.Empty(t, out.Send)
 	require.Empty(t, out.Release, "no vote, no word")
 }
@@ -52,17 +53,17 @@ func TestAMemberFindsOutThatItForgot(t *testing.T) {
 func TestAMemberFindsOutThatItAcknowledgedAnotherEntry(t *testing.T) {
 	r := oneOfThree(t, 2, 4)
 	var out protocol.Effects
-	beat := protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 3, Context: 5}
-	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 3, LogTerm: 1}), &out)
+	beat := protocol.Message{Type: message.Heartbeat, Instance: 1, From: 1, To: 2, Term: 3, Context: 5}
+	r.Step(0, raft.NewMessage(beat, message.Part{Index: 3, LogTerm: 1}), &out)
 	require.Nil(t, out.Forgot, "the same entry")
-	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 3}), &out)
+	r.Step(0, raft.NewMessage(beat, message.Part{Index: 3}), &out)
 	require.Nil(t, out.Forgot, "the leader does not know the term any more")
 	out.Reset()
-	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 3, LogTerm: 2}), &out)
+	r.Step(0, raft.NewMessage(beat, message.Part{Index: 3, LogTerm: 2}), &out)
 	require.Equal(t, &protocol.Forgot{Leader: 1, Term: 3, Acked: 3, Last: 2}, out.Forgot)
 	require.Len(t, out.Release, 1)
 	require.True(t, out.Release[0].Reject)
-	require.EqualValues(t, 2, out.Release[0].Part.(*raft.Part).Index, "less than it acknowledged, so the leader takes note")
+	require.EqualValues(t, 2, out.Release[0].Part.(*message.Part).Index, "less than it acknowledged, so the leader takes note")
 	require.NoError(t, r.Check())
 }
 
@@ -75,10 +76,10 @@ func TestAMemberThatHasASnapshotForgotNothing(t *testing.T) {
 	r, err := raft.New(protocol.Settings{Self: 2, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second}, rec)
 	require.NoError(t, err)
 	var out protocol.Effects
-	beat := protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 3, Context: 5}
-	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 8, LogTerm: 1}), &out)
+	beat := protocol.Message{Type: message.Heartbeat, Instance: 1, From: 1, To: 2, Term: 3, Context: 5}
+	r.Step(0, raft.NewMessage(beat, message.Part{Index: 8, LogTerm: 1}), &out)
 	require.Nil(t, out.Forgot)
-	r.Step(0, raft.NewMessage(beat, raft.Part{Index: 9, LogTerm: 3}), &out)
+	r.Step(0, raft.NewMessage(beat, message.Part{Index: 9, LogTerm: 3}), &out)
 	require.NotNil(t, out.Forgot)
 }
 
@@ -86,8 +87,8 @@ func TestAMemberThatHasASnapshotForgotNothing(t *testing.T) {
 func TestALateHeartbeatOfAnotherTermAccusesNobody(t *testing.T) {
 	r := oneOfThree(t, 2, 3)
 	var out protocol.Effects
-	r.Step(0, raft.NewMessage(protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 3, To: 2, Term: 2}, raft.Part{}), &out)
-	r.Step(0, raft.NewMessage(protocol.Message{Type: raft.MsgHeartbeat, Instance: 1, From: 1, To: 2, Term: 1}, raft.Part{Index: 7}), &out)
+	r.Step(0, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 3, To: 2, Term: 2}, message.Part{}), &out)
+	r.Step(0, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 1, To: 2, Term: 1}, message.Part{Index: 7}), &out)
 	require.Nil(t, out.Forgot)
 }
 
@@ -98,22 +99,22 @@ func TestALeaderDoesNotCountWhoForgot(t *testing.T) {
 	r.Step(0, protocol.Tick{Random: 1}, &out)
 	r.Step(0, protocol.Stand{}, &out) // no effect after term 0
 	r.Step(30*time.Second, protocol.Tick{Random: 1}, &out)
-	say := func(m protocol.Message, p raft.Part) {
+	say := func(m protocol.Message, p message.Part) {
 		m.Instance, m.From, m.To, m.Term = 1, 2, 1, 2
 		r.Step(30*time.Second, raft.NewMessage(m, p), &out)
 		r.Step(30*time.Second, protocol.Persisted{Seq: out.Seq}, &out)
 	}
-	say(protocol.Message{Type: raft.MsgPreVoteResp}, raft.Part{})
-	say(protocol.Message{Type: raft.MsgVoteResp}, raft.Part{})
+	say(protocol.Message{Type: message.PreVoteResp}, message.Part{})
+	say(protocol.Message{Type: message.VoteResp}, message.Part{})
 	st := r.Status()
 	require.Equal(t, protocol.Leader, st.Role)
-	say(protocol.Message{Type: raft.MsgAppendResp, Context: 1}, raft.Part{Index: st.Last})
+	say(protocol.Message{Type: message.AppendResp, Context: 1}, message.Part{Index: st.Last})
 	require.Equal(t, st.Last, r.Status().Commit)
-	say(protocol.Message{Type: raft.MsgHeartbeatResp, Reject: true, Context: 1}, raft.Part{})
+	say(protocol.Message{Type: message.HeartbeatResp, Reject: true, Context: 1}, message.Part{})
 	p := r.Status().Peers[0]
 	require.Zero(t, p.Match)
 	require.False(t, p.Active)
-	say(protocol.Message{Type: raft.MsgAppendResp, Context: 1}, raft.Part{Index: st.Last})
+	say(protocol.Message{Type: message.AppendResp, Context: 1}, message.Part{Index: st.Last})
 	require.Zero(t, r.Status().Peers[0].Match, "a late word is no word")
 	require.NoError(t, r.Check())
 }

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -11,7 +12,7 @@ import (
 
 // tells takes in the holdings of an answer of this term and reports whether more is known than
 // before. A member that knows an entry to be committed says only that.
-func (r *Raft) tells(p *progress, m message) (more bool) {
+func (r *Raft) tells(p *progress, m message.Message) (more bool) {
 	for _, h := range m.Holdings {
 		switch {
 		case h.Index <= r.commit || !r.log.matches(h.Index, h.Term):
@@ -52,8 +53,8 @@ func (r *Raft) holdings(commit, match protocol.Index, now bool) (out []protocol.
 
 // onHoldings answers a leader that was just elected. What the answer says is durable when it
 // leaves, and so is the term. From then on no earlier leader changes what is held here.
-func onHoldings(r *Raft, m message) {
-	resp := msg(protocol.Message{Type: MsgHoldingsResp, To: m.From, Term: m.Term, Context: m.Context}, Part{Round: m.Round})
+func onHoldings(r *Raft, m message.Message) {
+	resp := message.With(protocol.Message{Type: message.HoldingsResp, To: m.From, Term: m.Term, Context: m.Context}, message.Part{Round: m.Round})
 	if r.cfg.Mutant != MutantCodeOldTermAnswers || m.Term == r.term {
 		r.heardLeader(m)
 		r.learnCommit(m.Commit, max(r.verified, r.commit))
@@ -78,7 +79,7 @@ func (r *Raft) formOf(i protocol.Index, t protocol.Term) protocol.Form {
 }
 
 // onBodies takes more of bodies of entries that are in the log.
-func onBodies(r *Raft, m message) {
+func onBodies(r *Raft, m message.Message) {
 	r.heardLeader(m)
 	r.improve(m.Entries)
 	r.learnCommit(m.Commit, max(r.verified, r.commit))

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -99,14 +100,14 @@ type overdue struct {
 func (c *code) watch(i protocol.Index) bool {
 	r, w := c.r, &c.overdue
 	if i == 0 || i != w.index {
-		*w = overdue{index: i, since: stamp(r.now)}
+		*w = overdue{index: i, since: message.Stamp(r.now)}
 	}
 	if i == 0 || c.agreed() < i || r.cfg.Mutant == MutantCodeWaitForAll {
 		return false
 	}
 	if w.held == 0 {
-		w.held = stamp(r.now)
+		w.held = message.Stamp(r.now)
 	}
 	took := min(time.Duration(w.held-w.since), r.cfg.ElectionTimeout)
-	return stamp(r.now) > w.held+uint64(max(took, c.stallTimeout(i)))
+	return message.Stamp(r.now) > w.held+uint64(max(took, c.stallTimeout(i)))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -160,7 +161,7 @@ func bodyRoom(e *protocol.Entry) int {
 }
 
 // onLane takes in a part of a lane, from its member or from another one that was asked for it.
-func onLane(r *Raft, m message) {
+func onLane(r *Raft, m message.Message) {
 	l, lane := r.lanes, m.ID.Session
 	if l == nil || !l.known(lane) || lane.Member == r.cfg.Self && lane == l.own.lane {
 		return
@@ -197,15 +198,15 @@ func (r *Raft) takesInto(h *heldLane, e *protocol.Entry) bool {
 
 // acknowledgeLane says up to where the lane is held, once that is durable. Reject says that something
 // is missing before what came.
-func (r *Raft) acknowledgeLane(m message, h *heldLane, gap bool) {
+func (r *Raft) acknowledgeLane(m message.Message, h *heldLane, gap bool) {
 	round := r.countsFor(m.Round)
 	if gap {
-		r.answer(msg(protocol.Message{Type: MsgLaneResp, To: m.From, Context: m.Context, Reject: true},
-			Part{Index: protocol.Index(h.durable(&r.disk)), ID: protocol.ProposalID{Session: h.lane}}))
+		r.answer(message.With(protocol.Message{Type: message.LaneResp, To: m.From, Context: m.Context, Reject: true},
+			message.Part{Index: protocol.Index(h.durable(&r.disk)), ID: protocol.ProposalID{Session: h.lane}}))
 		return
 	}
 	for i := len(r.out.Release) - 1; i >= 0 && i >= len(r.out.Release)-4; i-- {
-		if a := withPart(r.out.Release[i]); a.Type == MsgLaneResp && a.To == m.From && a.ID.Session == h.lane && a.Round == round && !a.Reject {
+		if a := message.Of(r.out.Release[i]); a.Type == message.LaneResp && a.To == m.From && a.ID.Session == h.lane && a.Round == round && !a.Reject {
 			r.out.Seq = r.disk.touch()
 			a.Index, a.Context = protocol.Index(h.high()), max(a.Context, m.Context)
 			return
@@ -221,8 +222,8 @@ func (r *Raft) acknowledgeLane(m message, h *heldLane, gap bool) {
 // answerLane tells a lane's member up to where this one holds it, once that is durable.
 func (r *Raft) answerLane(h *heldLane, to protocol.MemberID, context, round uint64) {
 	h.owed = laneOwed{}
-	a := msg(protocol.Message{Type: MsgLaneResp, To: to, Context: context},
-		Part{Index: protocol.Index(h.high()), Round: round, ID: protocol.ProposalID{Session: h.lane}})
+	a := message.With(protocol.Message{Type: message.LaneResp, To: to, Context: context},
+		message.Part{Index: protocol.Index(h.high()), Round: round, ID: protocol.ProposalID{Session: h.lane}})
 	if r.cfg.Mutant == MutantLaneAckEarly {
 		r.send(a)
 		return
@@ -231,7 +232,7 @@ func (r *Raft) answerLane(h *heldLane, to protocol.MemberID, context, round uint
 }
 
 // onLaneFetch sends a leader what it lacks of a lane.
-func onLaneFetch(r *Raft, m message) {
+func onLaneFetch(r *Raft, m message.Message) {
 	if r.lanes == nil {
 		return
 	}
@@ -247,8 +248,8 @@ func onLaneFetch(r *Raft, m message) {
 		for i := range batches[:n] {
 			r.lanes.counts.SentBytes += uint64(batches[i].Bytes())
 		}
-		r.send(msg(protocol.Message{Type: MsgLane, To: m.From, Entries: batches[:n:n]},
-			Part{ID: protocol.ProposalID{Session: h.lane}, Force: h.high() <= h.urgent}))
+		r.send(message.With(protocol.Message{Type: message.Lane, To: m.From, Entries: batches[:n:n]},
+			message.Part{ID: protocol.ProposalID{Session: h.lane}, Force: h.high() <= h.urgent}))
 	}
 }
 
@@ -461,13 +462,13 @@ func (r *Raft) dropStale() {
 }
 
 // laneHighs says of each lane up to where this member's disk holds more than what is committed.
-func (r *Raft) laneHighs() (highs []LaneHigh) {
+func (r *Raft) laneHighs() (highs []message.LaneHigh) {
 	if r.lanes == nil {
 		return nil
 	}
 	for _, h := range r.lanes.held {
 		if high := h.durable(&r.disk); high > h.base {
-			highs = append(highs, LaneHigh{h.lane, high})
+			highs = append(highs, message.LaneHigh{Lane: h.lane, High: high})
 		}
 	}
 	return highs

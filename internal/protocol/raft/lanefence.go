@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -39,12 +40,12 @@ type answers struct {
 }
 
 type answeredHigh struct {
-	LaneHigh
+	message.LaneHigh
 	from protocol.MemberID
 }
 
 // hear notes an answer. A later one of the same member adds to it.
-func (a *answers) hear(from protocol.MemberID, highs []LaneHigh) {
+func (a *answers) hear(from protocol.MemberID, highs []message.LaneHigh) {
 	if !slices.Contains(a.by, from) {
 		a.by = append(a.by, from)
 	}
@@ -87,20 +88,20 @@ func (r *Raft) promiseFence(number uint64) {
 	*f = fenced{number, r.out.Seq}
 }
 
-func onFence(r *Raft, m message) {
+func onFence(r *Raft, m message.Message) {
 	if r.lanes == nil {
 		return
 	}
 	r.heardLeader(m)
 	r.promiseFence(m.Round)
-	r.release(msg(protocol.Message{Type: MsgFenceResp, To: m.From}, Part{Round: m.Round, Lanes: r.heldHighs()}))
+	r.release(message.With(protocol.Message{Type: message.FenceResp, To: m.From}, message.Part{Round: m.Round, Lanes: r.heldHighs()}))
 }
 
 // heldHighs is up to where this member holds lanes, on its disk or on the way to it.
-func (r *Raft) heldHighs() (highs []LaneHigh) {
+func (r *Raft) heldHighs() (highs []message.LaneHigh) {
 	for _, h := range r.lanes.held {
 		if len(h.batches) > 0 {
-			highs = append(highs, LaneHigh{h.lane, h.high()})
+			highs = append(highs, message.LaneHigh{Lane: h.lane, High: h.high()})
 		}
 	}
 	return highs
@@ -160,12 +161,12 @@ func (r *Raft) askFence() {
 	r.place.uncode() // so that no body that is not committed stands before the change
 	for _, p := range r.lead.peers {
 		if r.voters.Has(p.id) {
-			r.send(msg(protocol.Message{Type: MsgFence, To: p.id}, Part{Round: f.number}))
+			r.send(message.With(protocol.Message{Type: message.Fence, To: p.id}, message.Part{Round: f.number}))
 		}
 	}
 }
 
-func onFenceResp(r *Raft, m message) {
+func onFenceResp(r *Raft, m message.Message) {
 	if r.lanes == nil {
 		return
 	}
@@ -191,7 +192,7 @@ func (r *Raft) fenceDone() bool {
 
 // brought reports whether the log has a lane up to a number, or the lane is closed. If not, it is put
 // there at once, and asked for if it lacks here.
-func (r *Raft) brought(high LaneHigh, from protocol.MemberID) bool {
+func (r *Raft) brought(high message.LaneHigh, from protocol.MemberID) bool {
 	l := r.lanes
 	mark := l.end.of(high.Lane)
 	if mark == nil || mark.to >= high.High {
@@ -307,6 +308,6 @@ func (r *Raft) countAnew() {
 
 // askLaneTarget asks a member up to where it holds the lane.
 func (r *Raft) askLaneTarget(t *laneTarget) {
-	r.send(msg(protocol.Message{Type: MsgLane, To: t.id, Context: stamp(r.now)},
-		Part{ID: protocol.ProposalID{Session: r.lanes.own.lane}, Round: r.lanes.own.gen}))
+	r.send(message.With(protocol.Message{Type: message.Lane, To: t.id, Context: message.Stamp(r.now)},
+		message.Part{ID: protocol.ProposalID{Session: r.lanes.own.lane}, Round: r.lanes.own.gen}))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -59,7 +60,7 @@ func (r *Raft) resignLanes(leader protocol.MemberID) {
 
 // laneSaid is up to where another member holds a lane.
 type laneSaid struct {
-	LaneHigh
+	message.LaneHigh
 	since time.Duration
 }
 
@@ -181,7 +182,7 @@ func (r *Raft) recode(e *protocol.Entry) {
 	}
 }
 
-func onLaneOpen(r *Raft, m message) {
+func onLaneOpen(r *Raft, m message.Message) {
 	if r.lanes != nil && m.From == m.ID.Session.Member {
 		r.openLane(m.From, m.Part)
 	}
@@ -189,7 +190,7 @@ func onLaneOpen(r *Raft, m message) {
 
 // openLane opens a member's lane. The lane of an earlier life ends there, so all that this life may have
 // acknowledged comes into the log before.
-func (r *Raft) openLane(id protocol.MemberID, ask *Part) {
+func (r *Raft) openLane(id protocol.MemberID, ask *message.Part) {
 	l, lane := r.lanes, ask.ID.Session
 	mark := l.end.member(id)
 	switch {
@@ -198,7 +199,7 @@ func (r *Raft) openLane(id protocol.MemberID, ask *Part) {
 	case mark != nil && mark.lane.Line() == lane.Line() && mark.lane.Life() >= lane.Life():
 		return // it is open, or an earlier life's question comes late
 	case mark != nil && mark.lane.Incarnation == ask.Round && r.cfg.Mutant != MutantLaneNoDrain &&
-		!r.brought(LaneHigh{mark.lane, ask.ID.Seq}, id):
+		!r.brought(message.LaneHigh{Lane: mark.lane, High: ask.ID.Seq}, id):
 		return // it asks again
 	}
 	e := protocol.NewLane(lane)
@@ -214,13 +215,13 @@ func (r *Raft) fetchLane(from protocol.MemberID, h *heldLane) {
 		if m := r.lanes.end.of(h.lane); m != nil {
 			after = h.wholeTo(m.to)
 		}
-		r.send(msg(protocol.Message{Type: MsgLaneFetch, To: from}, Part{Index: protocol.Index(after + 1), ID: protocol.ProposalID{Session: h.lane}}))
+		r.send(message.With(protocol.Message{Type: message.LaneFetch, To: from}, message.Part{Index: protocol.Index(after + 1), ID: protocol.ProposalID{Session: h.lane}}))
 	}
 }
 
 // heardLanes takes in what an answer to a heartbeat says of lanes.
-func (r *Raft) heardLanes(m message) {
-	if r.lanes == nil || m.Type != MsgHeartbeatResp {
+func (r *Raft) heardLanes(m message.Message) {
+	if r.lanes == nil || m.Type != message.HeartbeatResp {
 		return
 	}
 	r.heardHighs(m)
@@ -231,7 +232,7 @@ func (r *Raft) heardLanes(m message) {
 
 // heardHighs takes in what a member holds of lanes. If this leader has not got it from the lane's own
 // member within a heartbeat, it asks: that member may be gone, or cut off from here.
-func (r *Raft) heardHighs(m message) {
+func (r *Raft) heardHighs(m message.Message) {
 	l := r.lanes
 	if l == nil {
 		return
@@ -245,7 +246,7 @@ func (r *Raft) heardHighs(m message) {
 	}
 }
 
-func (r *Raft) heardHigh(from protocol.MemberID, high LaneHigh) {
+func (r *Raft) heardHigh(from protocol.MemberID, high message.LaneHigh) {
 	l := r.lanes
 	for i := range l.lead.said {
 		s := &l.lead.said[i]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -119,7 +120,7 @@ func (d *laneDerived) Section() protocol.Section {
 		b = binary.AppendUvarint(b, uint64(id))
 	}
 	for _, m := range d.marks {
-		b = appendHigh(b, m.lane, m.to)
+		b = message.AppendHigh(b, m.lane, m.to)
 	}
 	return protocol.Section{Name: LaneSection, Version: laneSectionVersion, Data: b}
 }
@@ -146,7 +147,7 @@ func (d *laneDerived) Restore(s protocol.Section) error {
 	}
 	for ok && len(b) > 0 {
 		var m laneMark
-		m.lane, m.to, b, ok = nextHigh(b)
+		m.lane, m.to, b, ok = message.NextHigh(b)
 		if n := len(d.marks); n > 0 && d.marks[n-1].lane.Member >= m.lane.Member {
 			ok = false
 		}

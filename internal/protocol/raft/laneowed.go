@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -20,10 +21,10 @@ type laneOwed struct {
 }
 
 // owe has the answer to a part of a lane wait for an Append.
-func (h *heldLane) owe(m message, now time.Duration) {
+func (h *heldLane) owe(m message.Message, now time.Duration) {
 	known := uint64(m.Entries[0].Index) - 1
 	if h.owed.since == 0 {
-		h.owed = laneOwed{since: stamp(now), said: known}
+		h.owed = laneOwed{since: message.Stamp(now), said: known}
 	}
 	h.owed.said = min(h.owed.said, known)
 	h.owed.round, h.owed.context = max(h.owed.round, m.Round), max(h.owed.context, m.Context)
@@ -68,7 +69,7 @@ func (t *laneTarget) answers(now, lately time.Duration) bool {
 }
 
 // payAlong puts the answer that is owed to a member into an Append to it.
-func (r *Raft) payAlong(m message) {
+func (r *Raft) payAlong(m message.Message) {
 	if r.lanes == nil || m.ID.Seq > 0 {
 		return
 	}
@@ -105,8 +106,8 @@ func (r *Raft) payLanes() {
 }
 
 // paidAlong takes in a leader's answer that came with an Append.
-func (r *Raft) paidAlong(m message) {
+func (r *Raft) paidAlong(m message.Message) {
 	if l := r.lanes; l != nil && m.ID.Seq > 0 && m.ID.Session == l.own.lane {
-		r.heldByOther(m.From, laneHeld{high: m.ID.Seq, round: m.Fence, context: stamp(r.now), along: true})
+		r.heldByOther(m.From, laneHeld{high: m.ID.Seq, round: m.Fence, context: message.Stamp(r.now), along: true})
 	}
 }

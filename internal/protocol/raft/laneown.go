@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -231,8 +232,8 @@ func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
 		t.next += uint64(n)
 		r.lanes.counts.SentBytes += uint64(bytes)
 		t.frames, t.bytes = append(t.frames, laneFrame{t.next - 1, bytes}), t.bytes+bytes
-		r.send(msg(protocol.Message{Type: MsgLane, To: t.id, Context: stamp(r.now), Entries: batches[:n:n]},
-			Part{ID: protocol.ProposalID{Session: h.lane}, Round: r.lanes.own.gen, Force: t.next-1 <= h.urgent, Later: r.laneLater(t, batches)}))
+		r.send(message.With(protocol.Message{Type: message.Lane, To: t.id, Context: message.Stamp(r.now), Entries: batches[:n:n]},
+			message.Part{ID: protocol.ProposalID{Session: h.lane}, Round: r.lanes.own.gen, Force: t.next-1 <= h.urgent, Later: r.laneLater(t, batches)}))
 	}
 }
 
@@ -277,10 +278,10 @@ func (r *Raft) keepTail(h *heldLane, batches []protocol.Entry) {
 // anew begins again to send a target what it did not acknowledge.
 func (t *laneTarget) anew(now time.Duration) {
 	t.next, t.frames, t.bytes = t.acked+1, t.frames[:0], 0
-	t.began, t.moved, t.probe, t.paused = stamp(now), now, true, false
+	t.began, t.moved, t.probe, t.paused = message.Stamp(now), now, true, false
 }
 
-func onLaneResp(r *Raft, m message) {
+func onLaneResp(r *Raft, m message.Message) {
 	if r.lanes != nil && m.ID.Session == r.lanes.own.lane {
 		r.heldByOther(m.From, laneHeld{high: uint64(m.Index), round: m.Round, context: m.Context, gap: m.Reject})
 	}
@@ -383,7 +384,7 @@ func (r *Raft) askLane() {
 		return
 	}
 	l.own.ask = r.now + r.cfg.Heartbeat
-	ask := Part{ID: protocol.ProposalID{Session: l.own.lane}}
+	ask := message.Part{ID: protocol.ProposalID{Session: l.own.lane}}
 	if h := l.olderLane(); h != nil {
 		ask.Round, ask.ID.Seq = h.lane.Incarnation, h.durable(&r.disk)
 	}
@@ -391,7 +392,7 @@ func (r *Raft) askLane() {
 		r.openLane(r.cfg.Self, &ask)
 		return
 	}
-	r.send(msg(protocol.Message{Type: MsgLaneOpen, To: r.leader}, ask))
+	r.send(message.With(protocol.Message{Type: message.LaneOpen, To: r.leader}, ask))
 }
 
 // checkOwnLane verifies the invariants of a member's own lane.

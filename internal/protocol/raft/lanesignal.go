@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -102,7 +103,7 @@ func (r *Raft) ride(p *progress, entries []protocol.Entry, bytes int) bool {
 
 // parking is what a follower keeps of a leader's messages because a signal came before its batches.
 type parking struct {
-	messages []message // of one term, in the order in which they came
+	messages []message.Message // of one term, in the order in which they came
 	bytes    int
 	since    time.Duration // when the first one began to wait
 }
@@ -112,7 +113,7 @@ type parking struct {
 func (r *Raft) patience() time.Duration { return r.cfg.Heartbeat / 2 }
 
 // parks keeps a leader's entries if they have to wait.
-func (r *Raft) parks(m message) bool {
+func (r *Raft) parks(m message.Message) bool {
 	if r.lanes == nil {
 		return false
 	}
@@ -136,7 +137,7 @@ func (r *Raft) parks(m message) bool {
 
 // takeHead takes what comes before the first signal of which something lacks, and returns the rest. Signals ride
 // with commands, which need not wait for them.
-func (r *Raft) takeHead(m message) message {
+func (r *Raft) takeHead(m message.Message) message.Message {
 	n := r.unresolved(m)
 	if n <= 0 {
 		return m
@@ -146,8 +147,8 @@ func (r *Raft) takeHead(m message) message {
 	last := &m.Entries[n-1]
 	part := *m.Part
 	part.Index, part.LogTerm = last.Index, last.Term
-	r.appendFrom(msg(head, *m.Part))
-	return msg(rest, part)
+	r.appendFrom(message.With(head, *m.Part))
+	return message.With(rest, part)
 }
 
 // unpark goes on with what waited, as far as the batches are here or have been waited for long enough.
@@ -176,7 +177,7 @@ func (r *Raft) unpark() {
 
 // unresolved is the first entry of a message that is a signal of which something lacks here; negative if
 // none is.
-func (r *Raft) unresolved(m message) int {
+func (r *Raft) unresolved(m message.Message) int {
 	for i := range m.Entries {
 		if e := &m.Entries[i]; e.Kind == protocol.EntrySignal && e.Index > r.commit && !r.log.matches(e.Index, e.Term) && r.ranged(e) == nil {
 			return i
@@ -201,7 +202,7 @@ func (r *Raft) ranged(e *protocol.Entry) []protocol.Entry {
 
 // resolve makes groups of the signals in a message. It returns the entries before the first one of which
 // something lacks, and asks the leader for that. Signals of entries that are in the log are groups there.
-func (r *Raft) resolve(m message) []protocol.Entry {
+func (r *Raft) resolve(m message.Message) []protocol.Entry {
 	entries := m.Entries
 	for i := range m.Entries {
 		e := &m.Entries[i]
@@ -218,7 +219,7 @@ func (r *Raft) resolve(m message) []protocol.Entry {
 		case r.lanes == nil || !r.resolved(e, &entries[i]):
 			if r.lanes != nil {
 				r.lanes.counts.Missed++
-				r.send(msg(protocol.Message{Type: MsgLaneMissing, To: m.From}, Part{Index: e.Index}))
+				r.send(message.With(protocol.Message{Type: message.LaneMissing, To: m.From}, message.Part{Index: e.Index}))
 			}
 			return entries[:i]
 		}
@@ -243,7 +244,7 @@ func (r *Raft) resolved(e, group *protocol.Entry) bool {
 }
 
 // onLaneMissing sends a follower a group itself, and what comes after it up to now.
-func onLaneMissing(r *Raft, m message) {
+func onLaneMissing(r *Raft, m message.Message) {
 	p := r.peer(m.From)
 	if r.lanes == nil || p == nil || p.phase != stream || m.Index <= max(p.match, p.raw) || m.Index >= p.next {
 		return

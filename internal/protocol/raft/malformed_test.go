@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -65,11 +66,11 @@ func TestMalformedProposalsAreRefused(t *testing.T) {
 		if e.Kind == protocol.EntryBatch {
 			require.Equal(t, []protocol.Rejection{{ID: e.ID, Reason: protocol.ReasonMalformed, Leader: 1}}, out.Reject, name)
 		}
-		step(raft.NewMessage(protocol.Message{Type: raft.MsgPropose, Instance: 1, From: 2, To: 1, Entries: []protocol.Entry{e}}, raft.Part{}))
+		step(raft.NewMessage(protocol.Message{Type: message.Propose, Instance: 1, From: 2, To: 1, Entries: []protocol.Entry{e}}, message.Part{}))
 		require.Equal(t, last, r.Status().Last, "%s, forwarded", name)
 		if e.Kind == protocol.EntryBatch {
 			require.Len(t, out.Send, 1, name)
-			require.Equal(t, protocol.ReasonMalformed, out.Send[0].Part.(*raft.Part).Reason, name)
+			require.Equal(t, protocol.ReasonMalformed, out.Send[0].Part.(*message.Part).Reason, name)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
@@ -32,13 +33,13 @@ func TestHunt(t *testing.T) {
 	to := cmp.Or(*huntTo, testsize.Pick[uint64](testsize.Seeds, 4, 10, 40))
 	for seed := *huntFrom; seed < to; seed++ {
 		for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny, "lease": lease} {
-			if what := conformance.Hunt(raft.Codec, factory(change), seed, trace); what != "" {
+			if what := conformance.Hunt(message.Codec, factory(change), seed, trace); what != "" {
 				t.Errorf("%s, seed %d: %s", name, seed, what)
 			}
 		}
 		for name, change := range map[string]func(*protocol.Settings){"copy": nil, "code": coded(0), "code 3": coded(3)} {
 			o := conformance.Options{Bodies: 500, Members: int(seed%2) * 5}
-			if what := conformance.HuntWith(raft.Codec, factory(change), o, seed, trace); what != "" {
+			if what := conformance.HuntWith(message.Codec, factory(change), o, seed, trace); what != "" {
 				t.Errorf("%s with bodies, seed %d: %s", name, seed, what)
 			}
 		}
@@ -51,7 +52,7 @@ func TestMutantsAreSeen(t *testing.T) {
 	testsize.Long(t)
 	notice := func(m protocol.Mutant, change func(*protocol.Settings), o conformance.Options, seed uint64) {
 		for s := seed; s < seed+400; s++ {
-			if conformance.HuntWith(raft.Codec, factory(func(c *protocol.Settings) {
+			if conformance.HuntWith(message.Codec, factory(func(c *protocol.Settings) {
 				if change != nil {
 					change(c)
 				}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -158,7 +159,7 @@ func (r *Raft) askHoldings() {
 		ask = append(ask, protocol.Holding{Index: i, Term: r.log.at(i).Term})
 	}
 	for _, p := range r.lead.peers {
-		r.send(msg(protocol.Message{Type: MsgHoldings, To: p.id, Commit: r.commit, Context: stamp(r.now), Holdings: ask}, Part{Round: r.lead.round}))
+		r.send(message.With(protocol.Message{Type: message.Holdings, To: p.id, Commit: r.commit, Context: message.Stamp(r.now), Holdings: ask}, message.Part{Round: r.lead.round}))
 	}
 }
 
@@ -183,7 +184,7 @@ func (r *Raft) fetchBodies(again bool) {
 	}
 }
 
-func onHoldingsResp(r *Raft, m message) {
+func onHoldingsResp(r *Raft, m message.Message) {
 	p := r.heardPeer(m)
 	if p == nil || r.lead.ready {
 		return

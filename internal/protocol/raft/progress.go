@@ -3,6 +3,7 @@ package raft
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -78,7 +79,7 @@ type progress struct {
 
 	// told is the highest commit index sent in this phase, latest the last Append.
 	told   protocol.Index
-	latest message
+	latest message.Message
 	// round is the highest round of leadership it confirmed.
 	round uint64
 	// heard and confirmed are instants + 1ns, 0 for never: when it was last heard of, and
@@ -131,7 +132,7 @@ func (p *progress) landed(match protocol.Index) {
 
 // become starts a phase. It forgets what was in flight.
 func (p *progress) become(ph phase, next protocol.Index, now time.Duration) {
-	p.phase, p.next, p.began = ph, max(next, p.match+1), stamp(now)
+	p.phase, p.next, p.began = ph, max(next, p.match+1), message.Stamp(now)
 	p.frames, p.bytes, p.small = p.frames[:0], 0, 0
 	p.paused, p.told, p.hold, p.filling = false, 0, 0, filling{}
 }
@@ -162,7 +163,7 @@ func recent(before, trip time.Duration) time.Duration {
 }
 
 // pause stops sending until a heartbeat is answered that left after an instant.
-func (p *progress) pause(until time.Duration) { p.paused, p.resume = true, stamp(until) }
+func (p *progress) pause(until time.Duration) { p.paused, p.resume = true, message.Stamp(until) }
 
 const (
 	// largeFrame: frames from this size on are bounded by bytes only.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -34,7 +35,7 @@ func (r *Raft) forward(entries []protocol.Entry) {
 	}
 	for len(entries) > 0 {
 		n := protocol.Fitting(entries, most)
-		r.send(msg(protocol.Message{Type: MsgPropose, To: r.leader, Entries: entries[:n:n]}, Part{}))
+		r.send(message.With(protocol.Message{Type: message.Propose, To: r.leader, Entries: entries[:n:n]}, message.Part{}))
 		entries = entries[n:]
 	}
 }
@@ -47,7 +48,7 @@ func (r *Raft) reject(id protocol.ProposalID, reason protocol.Reason, leader pro
 	r.out.Reject = append(r.out.Reject, protocol.Rejection{ID: id, Reason: reason, Leader: leader})
 }
 
-func onPropose(r *Raft, m message) {
+func onPropose(r *Raft, m message.Message) {
 	if len(m.Entries) == 1 && m.Entries[0].Kind == protocol.EntryConfig {
 		r.onTarget(&m.Entries[0])
 		return
@@ -59,11 +60,11 @@ func onPropose(r *Raft, m message) {
 		if id == (protocol.ProposalID{}) {
 			return
 		}
-		r.send(msg(protocol.Message{Type: MsgProposeResp, To: m.From, Reject: true}, Part{Reason: reason, ID: id}))
+		r.send(message.With(protocol.Message{Type: message.ProposeResp, To: m.From, Reject: true}, message.Part{Reason: reason, ID: id}))
 	})
 }
 
-func onProposeResp(r *Raft, m message) { r.reject(m.ID, m.Reason, r.leader) }
+func onProposeResp(r *Raft, m message.Message) { r.reject(m.ID, m.Reason, r.leader) }
 
 // accept appends the proposals that this member, as the leader, takes, and refuses each of
 // the others by its own id.

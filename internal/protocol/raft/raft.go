@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -259,41 +260,41 @@ func (r *Raft) give() {
 }
 
 // handler handles one type of message in one role.
-type handler func(r *Raft, m message)
+type handler func(r *Raft, m message.Message)
 
 const roles = int(protocol.Leader) + 1
 
 // handlers is found by type, then role; nil: nothing to do. A message that arrives here has this
 // member's term, or its term does not matter.
 var handlers = [...][roles]handler{
-	MsgPreVote:       {onVote, onVote, onVote, onVote},
-	MsgVote:          {onVote, onVote, onVote, onVote},
-	MsgPreVoteResp:   {nil, onPreVoteResp, nil, nil},
-	MsgVoteResp:      {nil, nil, onVoteResp, nil},
-	MsgAppend:        {onAppend, onAppend, onAppend, nil},
-	MsgAppendResp:    {nil, nil, nil, onAppendResp},
-	MsgHeartbeat:     {onHeartbeat, onHeartbeat, onHeartbeat, nil},
-	MsgHeartbeatResp: {nil, nil, nil, onHeartbeatResp},
-	MsgPropose:       {onPropose, onPropose, onPropose, onPropose},
-	MsgProposeResp:   {onProposeResp, onProposeResp, onProposeResp, onProposeResp},
-	MsgRead:          {onRead, onRead, onRead, onRead},
-	MsgReadResp:      {onReadResp, onReadResp, onReadResp, onReadResp},
-	MsgTimeoutNow:    {onTimeoutNow, nil, nil, nil},
-	MsgHoldings:      {onHoldings, onHoldings, onHoldings, nil},
-	MsgHoldingsResp:  {nil, nil, nil, onHoldingsResp},
-	MsgBodies:        {onBodies, onBodies, onBodies, nil},
-	MsgLane:          {onLane, onLane, onLane, onLane},
-	MsgLaneResp:      {onLaneResp, onLaneResp, onLaneResp, onLaneResp},
-	MsgLaneFetch:     {onLaneFetch, onLaneFetch, onLaneFetch, onLaneFetch},
-	MsgLaneOpen:      {nil, nil, nil, onLaneOpen},
-	MsgLaneMissing:   {nil, nil, nil, onLaneMissing},
-	MsgFence:         {onFence, onFence, onFence, nil},
-	MsgFenceResp:     {nil, nil, nil, onFenceResp},
+	message.PreVote:       {onVote, onVote, onVote, onVote},
+	message.Vote:          {onVote, onVote, onVote, onVote},
+	message.PreVoteResp:   {nil, onPreVoteResp, nil, nil},
+	message.VoteResp:      {nil, nil, onVoteResp, nil},
+	message.Append:        {onAppend, onAppend, onAppend, nil},
+	message.AppendResp:    {nil, nil, nil, onAppendResp},
+	message.Heartbeat:     {onHeartbeat, onHeartbeat, onHeartbeat, nil},
+	message.HeartbeatResp: {nil, nil, nil, onHeartbeatResp},
+	message.Propose:       {onPropose, onPropose, onPropose, onPropose},
+	message.ProposeResp:   {onProposeResp, onProposeResp, onProposeResp, onProposeResp},
+	message.Read:          {onRead, onRead, onRead, onRead},
+	message.ReadResp:      {onReadResp, onReadResp, onReadResp, onReadResp},
+	message.TimeoutNow:    {onTimeoutNow, nil, nil, nil},
+	message.Holdings:      {onHoldings, onHoldings, onHoldings, nil},
+	message.HoldingsResp:  {nil, nil, nil, onHoldingsResp},
+	message.Bodies:        {onBodies, onBodies, onBodies, nil},
+	message.Lane:          {onLane, onLane, onLane, onLane},
+	message.LaneResp:      {onLaneResp, onLaneResp, onLaneResp, onLaneResp},
+	message.LaneFetch:     {onLaneFetch, onLaneFetch, onLaneFetch, onLaneFetch},
+	message.LaneOpen:      {nil, nil, nil, onLaneOpen},
+	message.LaneMissing:   {nil, nil, nil, onLaneMissing},
+	message.Fence:         {onFence, onFence, onFence, nil},
+	message.FenceResp:     {nil, nil, nil, onFenceResp},
 }
 
 func (r *Raft) receive(in *protocol.Message) {
-	p, ok := in.Part.(*Part)
-	m := message{in, p}
+	p, ok := in.Part.(*message.Part)
+	m := message.Message{Message: in, Part: p}
 	if !ok || m.Instance != r.cfg.Instance || m.To != r.cfg.Self || m.From == r.cfg.Self || int(m.Type) >= len(handlers) {
 		return
 	}
@@ -309,7 +310,7 @@ func (r *Raft) receive(in *protocol.Message) {
 // and their answers.
 func termless(t protocol.MessageType) bool {
 	switch t {
-	case MsgPropose, MsgProposeResp, MsgRead, MsgReadResp, MsgLane, MsgLaneResp, MsgLaneFetch, MsgLaneOpen:
+	case message.Propose, message.ProposeResp, message.Read, message.ReadResp, message.Lane, message.LaneResp, message.LaneFetch, message.LaneOpen:
 		return true
 	}
 	return false
@@ -317,7 +318,7 @@ func termless(t protocol.MessageType) bool {
 
 // termAgrees compares the message's term with this member's, and enters a higher one (Raft §5.1).
 // It reports whether to handle the message.
-func (r *Raft) termAgrees(m message) bool {
+func (r *Raft) termAgrees(m message.Message) bool {
 	switch {
 	case m.Term < r.term:
 		r.answerStale(m)
@@ -326,24 +327,24 @@ func (r *Raft) termAgrees(m message) bool {
 		return true
 	}
 	switch m.Type {
-	case MsgPreVote:
+	case message.PreVote:
 		return true // asks about a term that nobody entered yet
-	case MsgPreVoteResp:
+	case message.PreVoteResp:
 		if !m.Reject {
 			return true // repeats the term that we asked about
 		}
 		r.follow(m.Term, 0)
-	case MsgVote:
+	case message.Vote:
 		if !m.Force && r.sticky() {
 			return false
 		}
 		r.follow(m.Term, 0)
-	case MsgHoldings:
+	case message.Holdings:
 		if r.cfg.Mutant == MutantCodeOldTermAnswers {
 			return true
 		}
 		r.follow(m.Term, m.From)
-	case MsgAppend, MsgHeartbeat, MsgBodies, MsgFence:
+	case message.Append, message.Heartbeat, message.Bodies, message.Fence:
 		r.follow(m.Term, m.From)
 	default:
 		r.follow(m.Term, 0)
@@ -353,19 +354,19 @@ func (r *Raft) termAgrees(m message) bool {
 
 // answerStale tells a member that waits for an answer that its term is over. So a leader steps
 // down that this member cannot follow, because this member's term is higher.
-func (r *Raft) answerStale(m message) {
+func (r *Raft) answerStale(m message.Message) {
 	switch m.Type {
-	case MsgPreVote:
-		r.answer(msg(protocol.Message{Type: MsgPreVoteResp, To: m.From, Reject: true}, Part{}))
-	case MsgVote:
-		r.answer(msg(protocol.Message{Type: MsgVoteResp, To: m.From, Reject: true}, Part{}))
-	case MsgAppend, MsgHeartbeat, MsgHoldings, MsgBodies:
-		r.answer(msg(protocol.Message{Type: MsgAppendResp, To: m.From, Reject: true}, Part{}))
+	case message.PreVote:
+		r.answer(message.With(protocol.Message{Type: message.PreVoteResp, To: m.From, Reject: true}, message.Part{}))
+	case message.Vote:
+		r.answer(message.With(protocol.Message{Type: message.VoteResp, To: m.From, Reject: true}, message.Part{}))
+	case message.Append, message.Heartbeat, message.Holdings, message.Bodies:
+		r.answer(message.With(protocol.Message{Type: message.AppendResp, To: m.From, Reject: true}, message.Part{}))
 	}
 }
 
 // stampOn fills in what all messages have. Termless ones have no term.
-func (r *Raft) stampOn(m message) *protocol.Message {
+func (r *Raft) stampOn(m message.Message) *protocol.Message {
 	m.Instance, m.From = r.cfg.Instance, r.cfg.Self
 	if m.Term == 0 && !termless(m.Type) {
 		m.Term = r.term
@@ -374,17 +375,17 @@ func (r *Raft) stampOn(m message) *protocol.Message {
 }
 
 // send lets a message leave now.
-func (r *Raft) send(m message) { r.out.Send = append(r.out.Send, r.stampOn(m)) }
+func (r *Raft) send(m message.Message) { r.out.Send = append(r.out.Send, r.stampOn(m)) }
 
 // release lets a message leave when everything written so far is durable.
-func (r *Raft) release(m message) {
+func (r *Raft) release(m message.Message) {
 	r.out.Seq = r.disk.touch()
 	r.out.Release = append(r.out.Release, r.stampOn(m))
 }
 
 // answer lets an answer leave that claims nothing about entries. It leaves now, unless it shows a
 // term or vote that is not durable yet.
-func (r *Raft) answer(m message) {
+func (r *Raft) answer(m message.Message) {
 	if r.disk.stateDurable() {
 		r.send(m)
 		return

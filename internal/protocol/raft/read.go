@@ -3,6 +3,7 @@ package raft
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -45,7 +46,7 @@ func (r *Raft) read(in protocol.Read) {
 	case r.leader == 0 || r.life == 0:
 		r.refuse(in.Context, protocol.ReasonNoLeader, 0)
 	default:
-		r.send(msg(protocol.Message{Type: MsgRead, To: r.leader, Context: in.Context}, Part{Round: r.life, Force: in.Barrier}))
+		r.send(message.With(protocol.Message{Type: message.Read, To: r.leader, Context: in.Context}, message.Part{Round: r.life, Force: in.Barrier}))
 	}
 }
 
@@ -57,7 +58,7 @@ func (r *Raft) refuse(context uint64, reason protocol.Reason, leader protocol.Me
 	r.out.Reject = append(r.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: leader})
 }
 
-func onRead(r *Raft, m message) {
+func onRead(r *Raft, m message.Message) {
 	q := query{context: m.Context, from: m.From, life: m.Round, barrier: m.Force && r.lanes != nil}
 	if r.role != protocol.Leader {
 		r.failRead(q, protocol.ReasonNotLeader, r.leader)
@@ -67,7 +68,7 @@ func onRead(r *Raft, m message) {
 }
 
 // onReadResp passes the leader's answer on, unless an earlier life of this member asked.
-func onReadResp(r *Raft, m message) {
+func onReadResp(r *Raft, m message.Message) {
 	switch {
 	case m.Round != r.life:
 	case m.Reject:
@@ -153,7 +154,7 @@ func (r *Raft) leased() bool {
 	}
 	v := r.confirmers(r.deciders()).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
-			return stamp(r.now)
+			return message.Stamp(r.now)
 		}
 		if p := r.peer(id); p != nil {
 			return p.confirmed
@@ -172,7 +173,7 @@ func (r *Raft) serve(q query, index protocol.Index) {
 		r.out.Reads = append(r.out.Reads, protocol.ReadPoint{Context: q.context, Index: index})
 		return
 	}
-	r.send(msg(protocol.Message{Type: MsgReadResp, To: q.from, Context: q.context}, Part{Round: q.life, Index: index}))
+	r.send(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context}, message.Part{Round: q.life, Index: index}))
 }
 
 func (r *Raft) failRead(q query, reason protocol.Reason, leader protocol.MemberID) {
@@ -180,7 +181,7 @@ func (r *Raft) failRead(q query, reason protocol.Reason, leader protocol.MemberI
 		r.refuse(q.context, reason, leader)
 		return
 	}
-	r.send(msg(protocol.Message{Type: MsgReadResp, To: q.from, Context: q.context, Reject: true}, Part{Round: q.life, Reason: reason}))
+	r.send(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context, Reject: true}, message.Part{Round: q.life, Reason: reason}))
 }
 
 // failReads refuses all reads that wait.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -104,14 +105,14 @@ func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Te
 		r.payAlong(m)
 		return
 	case unsent && m.Context == 0 && m.Index == prev:
-		m.Commit, m.Round, m.Entries, m.Context = r.commit, r.lead.round, entries, stamp(r.now)
+		m.Commit, m.Round, m.Entries, m.Context = r.commit, r.lead.round, entries, message.Stamp(r.now)
 		r.payAlong(m)
 		return
 	}
-	m = msg(protocol.Message{Type: MsgAppend, To: p.id, Commit: r.commit, Entries: entries},
-		Part{Index: prev, LogTerm: prevTerm, Round: r.lead.round})
+	m = message.With(protocol.Message{Type: message.Append, To: p.id, Commit: r.commit, Entries: entries},
+		message.Part{Index: prev, LogTerm: prevTerm, Round: r.lead.round})
 	if answer {
-		m.Context = stamp(r.now)
+		m.Context = message.Stamp(r.now)
 	}
 	r.payAlong(m)
 	p.latest = m
@@ -123,7 +124,7 @@ func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Te
 }
 
 // unsent reports whether a message still waits to be sent.
-func (r *Raft) unsent(m message) bool {
+func (r *Raft) unsent(m message.Message) bool {
 	const far = 16 // more messages than that came after it only if there are many peers
 	for i := len(r.out.Send) - 1; m.Message != nil && i >= max(0, len(r.out.Send)-far); i-- {
 		if r.out.Send[i] == m.Message {
@@ -141,23 +142,23 @@ func (r *Raft) heartbeats() {
 
 func (r *Raft) heartbeat(p *progress) *protocol.Message {
 	term, _ := r.log.term(p.match)
-	m := msg(protocol.Message{Type: MsgHeartbeat, To: p.id, Commit: r.commit, Context: stamp(r.now)}, Part{Index: p.match, LogTerm: term, Round: r.lead.round})
+	m := message.With(protocol.Message{Type: message.Heartbeat, To: p.id, Commit: r.commit, Context: message.Stamp(r.now)}, message.Part{Index: p.match, LogTerm: term, Round: r.lead.round})
 	r.send(m)
 	return m.Message
 }
 
 // heardPeer notes what every answer tells, and returns the member that gave it.
-func (r *Raft) heardPeer(m message) *progress {
+func (r *Raft) heardPeer(m message.Message) *progress {
 	p := r.peer(m.From)
 	if p == nil || p.forgot {
 		return nil
 	}
-	p.heard = stamp(r.now)
-	if m.Type == MsgHeartbeatResp {
+	p.heard = message.Stamp(r.now)
+	if m.Type == message.HeartbeatResp {
 		p.applied = m.Commit
 	}
-	switch appended := m.Type == MsgAppendResp && !m.Reject; {
-	case m.Type == MsgHeartbeatResp, appended && r.shapedAt(0):
+	switch appended := m.Type == message.AppendResp && !m.Reject; {
+	case m.Type == message.HeartbeatResp, appended && r.shapedAt(0):
 		// What it said before it had all that it acknowledged since says less.
 		p.lacking = m.Lacking || p.lacking && m.Index < p.match
 		p.partial, p.restripes = m.Partial, m.Restripes
@@ -165,7 +166,7 @@ func (r *Raft) heardPeer(m message) *progress {
 		p.lacking = p.lacking || m.Lacking
 		p.partial, p.restripes = max(p.partial, m.Partial), min(p.restripes, m.Restripes)
 	}
-	if m.Context <= stamp(r.now) {
+	if m.Context <= message.Stamp(r.now) {
 		p.confirmed = max(p.confirmed, m.Context)
 	}
 	r.heardLanes(m)
@@ -176,7 +177,7 @@ func (r *Raft) heardPeer(m message) *progress {
 	return p
 }
 
-func onAppendResp(r *Raft, m message) {
+func onAppendResp(r *Raft, m message.Message) {
 	p := r.heardPeer(m)
 	switch {
 	case p == nil || m.Index > r.log.last:
@@ -191,7 +192,7 @@ func onAppendResp(r *Raft, m message) {
 }
 
 // tripOf is how long ago the question was sent that m answers; negative if not known.
-func (r *Raft) tripOf(m message) (trip time.Duration) {
+func (r *Raft) tripOf(m message.Message) (trip time.Duration) {
 	if m.Context == 0 {
 		return -1
 	}
@@ -199,7 +200,7 @@ func (r *Raft) tripOf(m message) (trip time.Duration) {
 }
 
 // matched notes that p's disk matches up to m.Index, and goes on sending.
-func (r *Raft) matched(p *progress, m message) {
+func (r *Raft) matched(p *progress, m message.Message) {
 	grew := m.Index > p.match
 	if grew {
 		p.match, p.grown = m.Index, r.now
@@ -230,7 +231,7 @@ func (r *Raft) matched(p *progress, m message) {
 
 // refused backs up to where the logs may match: the follower skipped terms later than
 // ours at the refused index, we skip terms later than its.
-func (r *Raft) refused(p *progress, m message) {
+func (r *Raft) refused(p *progress, m message.Message) {
 	if m.Index <= p.match || p.phase == behind || p.phase == probe && m.Index != p.next-1 {
 		return // late
 	}
@@ -254,7 +255,7 @@ func (r *Raft) disown(p *progress) {
 	p.partial, p.heard, p.confirmed, p.round = math.MaxUint8, 0, 0, 0
 }
 
-func onHeartbeatResp(r *Raft, m message) {
+func onHeartbeatResp(r *Raft, m message.Message) {
 	if m.Reject {
 		if p := r.peer(m.From); p != nil && m.Index < p.match {
 			r.disown(p)
@@ -283,7 +284,7 @@ func onHeartbeatResp(r *Raft, m message) {
 		p.paused = p.paused && (m.Context == 0 || m.Context <= p.resume && r.cfg.Mutant != MutantHeedLateAnswers)
 	case p.phase == stream && r.lost(p, m):
 		p.become(stream, m.Hint+1, r.now)
-	case p.phase == stream && len(p.frames) == 0 && m.Hint < p.match && m.Context > stamp(p.grown):
+	case p.phase == stream && len(p.frames) == 0 && m.Hint < p.match && m.Context > message.Stamp(p.grown):
 		// It restarted and does not know any more how far its log matches; until it is
 		// told again it learns of no commit.
 		p.become(probe, p.match+1, r.now)
@@ -294,15 +295,15 @@ func onHeartbeatResp(r *Raft, m message) {
 
 // late reports whether p answers something that was sent before its phase began. An answer to a
 // snapshot has no Context.
-func (r *Raft) late(p *progress, m message) bool {
+func (r *Raft) late(p *progress, m message.Message) bool {
 	return m.Context != 0 && m.Context < p.began && r.cfg.Mutant != MutantHeedLateAnswers
 }
 
 // lost reports whether the oldest frame in flight never arrived: the follower answers a question
 // that left well after that frame, and has not seen it.
-func (r *Raft) lost(p *progress, m message) bool {
+func (r *Raft) lost(p *progress, m message.Message) bool {
 	return len(p.frames) > 0 && m.Hint < p.frames[0].last &&
-		m.Context > stamp(p.frames[0].sent+r.cfg.Heartbeat)
+		m.Context > message.Stamp(p.frames[0].sent+r.cfg.Heartbeat)
 }
 
 // unreachable: what is in flight is lost. Sending resumes when the next heartbeat is answered.
@@ -352,7 +353,7 @@ func (r *Raft) peer(id protocol.MemberID) *progress {
 
 // active reports whether p was heard of within an election timeout.
 func (r *Raft) active(p *progress) bool {
-	return p.heard != 0 && stamp(r.now) < p.heard+uint64(r.cfg.ElectionTimeout)
+	return p.heard != 0 && message.Stamp(r.now) < p.heard+uint64(r.cfg.ElectionTimeout)
 }
 
 // trackPeers sets peers to the members of the configuration. It keeps those that just left it, and

@@ -12,6 +12,7 @@ import (
 
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
 )
@@ -149,7 +150,7 @@ func (a args) config() (c protocol.Settings) {
 var commands = map[string]func(*script, args){
 	"cluster": func(s *script, a args) {
 		config := a.config()
-		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, raft.Codec, factory(func(c *protocol.Settings) {
+		s.net = conformance.NewNet(reporter{s.t}, a.num("n", 3), 1, message.Codec, factory(func(c *protocol.Settings) {
 			self := *c
 			*c = config
 			c.Self, c.Session, c.Heartbeat, c.ElectionTimeout = self.Self, self.Session, self.Heartbeat, self.ElectionTimeout
@@ -343,7 +344,7 @@ func (s *script) each(a args, f func(i int)) {
 		kind := "Snapshot"
 		switch {
 		case p.Message != nil:
-			kind = raft.Codec.Name(p.Message.Type)
+			kind = message.Codec.Name(p.Message.Type)
 		case p.Want != nil:
 			kind = "Want"
 		}
@@ -380,7 +381,7 @@ func (s *script) flip(i int) {
 // alter puts a message at the end of what is under way, and after it the same as from a log whose entries are of a term.
 func (s *script) alter(i int, term protocol.Term) {
 	p := s.net.Queue[i]
-	m, part := *p.Message, *p.Message.Part.(*raft.Part)
+	m, part := *p.Message, *p.Message.Part.(*message.Part)
 	m.Entries = slices.Clone(m.Entries)
 	for j := range m.Entries {
 		e := &m.Entries[j]

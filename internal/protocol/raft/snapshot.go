@@ -1,6 +1,9 @@
 package raft
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/protocol"
+)
 
 // compact forgets entries that a durable snapshot here covers. Nothing is written: the
 // snapshot itself is the base that this member would recover from.
@@ -99,7 +102,7 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 		r.install(in.Base)
 	}
 	if in.Term != 0 {
-		a := msg(protocol.Message{Type: MsgAppendResp, To: in.From}, Part{Index: r.commit})
+		a := message.With(protocol.Message{Type: message.AppendResp, To: in.From}, message.Part{Index: r.commit})
 		r.tellBodies(a)
 		r.release(a)
 	}

@@ -3,6 +3,7 @@ package raft
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -79,7 +80,7 @@ func (r *Raft) handOver(p *progress) {
 		return
 	}
 	h.told, h.sent = r.now, true
-	m := msg(protocol.Message{Type: MsgTimeoutNow, To: p.id}, Part{})
+	m := message.With(protocol.Message{Type: message.TimeoutNow, To: p.id}, message.Part{})
 	if r.lastCoded > 0 {
 		m.Commit = r.commit
 	}
@@ -88,13 +89,13 @@ func (r *Raft) handOver(p *progress) {
 
 // handOverAgain tells the next leader again. It answers a heartbeat that left after it was told to
 // stand, and still follows: it did not hear of it.
-func (r *Raft) handOverAgain(p *progress, m message) {
-	if h := &r.lead.hand; h.to == p.id && h.told > 0 && m.Context > stamp(h.told) {
+func (r *Raft) handOverAgain(p *progress, m message.Message) {
+	if h := &r.lead.hand; h.to == p.id && h.told > 0 && m.Context > message.Stamp(h.told) {
 		r.handOver(p)
 	}
 }
 
-func onTimeoutNow(r *Raft, m message) {
+func onTimeoutNow(r *Raft, m message.Message) {
 	if r.leader == m.From {
 		r.learnCommit(m.Commit, max(r.verified, r.commit))
 		r.campaign(true)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -87,10 +88,10 @@ func (c *code) tick() {
 	switch {
 	case i == 0 || r.hopeful(i):
 		c.stalled = 0
-	case late, c.stalled != 0 && stamp(r.now) > c.stalled+uint64(c.stallTimeout(0)):
+	case late, c.stalled != 0 && message.Stamp(r.now) > c.stalled+uint64(c.stallTimeout(0)):
 		c.upgrade()
 	case c.stalled == 0:
-		c.stalled = stamp(r.now)
+		c.stalled = message.Stamp(r.now)
 	}
 	c.relax()
 	for _, p := range r.lead.peers {
@@ -199,5 +200,5 @@ func (c *code) fill(p *progress) {
 		return
 	}
 	*f = filling{last: entries[len(entries)-1].Index, sent: r.now}
-	r.send(msg(protocol.Message{Type: MsgBodies, To: p.id, Commit: r.commit, Context: stamp(r.now), Entries: entries}, Part{Round: r.lead.round}))
+	r.send(message.With(protocol.Message{Type: message.Bodies, To: p.id, Commit: r.commit, Context: message.Stamp(r.now), Entries: entries}, message.Part{Round: r.lead.round}))
 }

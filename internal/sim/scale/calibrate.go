@@ -13,7 +13,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -154,7 +154,7 @@ func (c *Costs) messages() {
 	done := member.Done(func(any, error) {})
 	codec := registry.Find("raft").Core.Codec
 	decode := func(bytes int) float64 {
-		m := protocol.Message{Type: raft.MsgAppend, Instance: 1, From: 1, To: 2, Term: 1, Part: &raft.Part{Index: 1 << 20, LogTerm: 1, Round: 1 << 10}}
+		m := protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Part: &message.Part{Index: 1 << 20, LogTerm: 1, Round: 1 << 10}}
 		m.Entries = []protocol.Entry{sealed(1, bytes, done).Entry}
 		var f member.Framer
 		parts, err := f.Frame(&m)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
@@ -225,7 +225,7 @@ func TestCalibrate(t *testing.T) {
 	steps, ok := c.stepsOf(&cfg)
 	require.True(t, ok)
 	for _, v := range []Cost{
-		steps.Propose, steps.message(raft.MsgAppend), steps.message(raft.MsgAppendResp), steps.Durable, steps.Tick, steps.Frame, steps.Decode, steps.Apply,
+		steps.Propose, steps.message(message.Append), steps.message(message.AppendResp), steps.Durable, steps.Tick, steps.Frame, steps.Decode, steps.Apply,
 	} {
 		require.Positive(t, v.Once+v.Each)
 	}

@@ -1,4 +1,4 @@
-package raft
+package message
 
 import (
 	"encoding/binary"
@@ -31,25 +31,25 @@ const (
 
 // fields are those that a type may have.
 var fields = [messageTypes - own]uint16{
-	MsgPreVote - own:       hasIndex | hasLogTerm | hasForce,
-	MsgVote - own:          hasIndex | hasLogTerm | hasForce,
-	MsgAppend - own:        hasIndex | hasLogTerm | hasRound | hasMember | hasIncarnation | hasSeq | hasFence,
-	MsgAppendResp - own:    hasIndex | hasHint | hasHintTerm | hasRound | hasLacking | hasPartial | hasRestripes,
-	MsgHeartbeat - own:     hasIndex | hasLogTerm | hasRound,
-	MsgHeartbeatResp - own: hasIndex | hasHint | hasRound | hasLacking | hasPartial | hasRestripes | hasLanes | hasFence,
-	MsgProposeResp - own:   hasReason | hasMember | hasIncarnation | hasSeq,
-	MsgRead - own:          hasRound | hasForce,
-	MsgReadResp - own:      hasIndex | hasRound | hasReason,
-	MsgHoldings - own:      hasRound,
-	MsgHoldingsResp - own:  hasRound,
-	MsgBodies - own:        hasRound,
-	MsgFence - own:         hasRound,
-	MsgFenceResp - own:     hasRound | hasLanes,
-	MsgLane - own:          hasRound | hasForce | hasLater | hasMember | hasIncarnation,
-	MsgLaneResp - own:      hasRound | hasIndex | hasMember | hasIncarnation,
-	MsgLaneFetch - own:     hasIndex | hasMember | hasIncarnation,
-	MsgLaneMissing - own:   hasIndex,
-	MsgLaneOpen - own:      hasRound | hasMember | hasIncarnation | hasSeq,
+	PreVote - own:       hasIndex | hasLogTerm | hasForce,
+	Vote - own:          hasIndex | hasLogTerm | hasForce,
+	Append - own:        hasIndex | hasLogTerm | hasRound | hasMember | hasIncarnation | hasSeq | hasFence,
+	AppendResp - own:    hasIndex | hasHint | hasHintTerm | hasRound | hasLacking | hasPartial | hasRestripes,
+	Heartbeat - own:     hasIndex | hasLogTerm | hasRound,
+	HeartbeatResp - own: hasIndex | hasHint | hasRound | hasLacking | hasPartial | hasRestripes | hasLanes | hasFence,
+	ProposeResp - own:   hasReason | hasMember | hasIncarnation | hasSeq,
+	Read - own:          hasRound | hasForce,
+	ReadResp - own:      hasIndex | hasRound | hasReason,
+	Holdings - own:      hasRound,
+	HoldingsResp - own:  hasRound,
+	Bodies - own:        hasRound,
+	Fence - own:         hasRound,
+	FenceResp - own:     hasRound | hasLanes,
+	Lane - own:          hasRound | hasForce | hasLater | hasMember | hasIncarnation,
+	LaneResp - own:      hasRound | hasIndex | hasMember | hasIncarnation,
+	LaneFetch - own:     hasIndex | hasMember | hasIncarnation,
+	LaneMissing - own:   hasIndex,
+	LaneOpen - own:      hasRound | hasMember | hasIncarnation | hasSeq,
 }
 
 // Append implements protocol.Part.
@@ -77,7 +77,7 @@ func (p *Part) Append(dst []byte) []byte {
 	if len(p.Lanes) > 0 {
 		has |= hasLanes
 		for _, h := range p.Lanes {
-			dst = appendHigh(dst, h.Lane, h.High)
+			dst = AppendHigh(dst, h.Lane, h.High)
 		}
 	}
 	binary.LittleEndian.PutUint16(dst[at:], uint16(has))
@@ -109,7 +109,7 @@ func decodePart(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	}
 	var lanes []LaneHigh
 	for has&hasLanes != 0 && len(rest) > 0 {
-		lane, n, more, ok := nextHigh(rest)
+		lane, n, more, ok := NextHigh(rest)
 		if !ok {
 			return nil, wrong("has a lane that is none")
 		}
@@ -118,7 +118,7 @@ func decodePart(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	if len(rest) > 0 || v[5] > 0xff || v[6] > 0xff || v[7] > 0xffffffff {
 		return nil, wrong("has too much")
 	}
-	return msg(protocol.Message{}, Part{
+	return With(protocol.Message{}, Part{
 		Index: protocol.Index(v[0]), LogTerm: protocol.Term(v[1]), Hint: protocol.Index(v[2]), HintTerm: protocol.Term(v[3]), Round: v[4],
 		Reason: protocol.Reason(v[5]), Partial: uint8(v[6]), Restripes: uint32(v[7]), Force: has&hasForce != 0, Lacking: has&hasLacking != 0, Later: has&hasLater != 0,
 		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(v[8]), Incarnation: v[9]}, Seq: v[10]},

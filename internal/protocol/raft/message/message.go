@@ -1,4 +1,4 @@
-package raft
+package message
 
 import (
 	"fmt"
@@ -10,43 +10,43 @@ import (
 
 // The messages of Raft and its placements. An answer has the type after its question.
 const (
-	MsgPreVote = protocol.FirstOwnType + iota
-	MsgPreVoteResp
-	MsgVote
-	MsgVoteResp
-	MsgAppend
-	MsgAppendResp
-	MsgHeartbeat
-	MsgHeartbeatResp
-	// MsgPropose forwards sealed batches to the leader. It is answered only when refused.
-	MsgPropose
-	MsgProposeResp
-	// MsgRead asks the leader for a read point on behalf of a follower.
-	MsgRead
-	MsgReadResp
-	// MsgTimeoutNow tells a member to stand for election at once (leadership transfer).
-	MsgTimeoutNow
-	// MsgHoldings: a leader that was just elected asks in what form each member holds the
+	PreVote = protocol.FirstOwnType + iota
+	PreVoteResp
+	Vote
+	VoteResp
+	Append
+	AppendResp
+	Heartbeat
+	HeartbeatResp
+	// Propose forwards sealed batches to the leader. It is answered only when refused.
+	Propose
+	ProposeResp
+	// Read asks the leader for a read point on behalf of a follower.
+	Read
+	ReadResp
+	// TimeoutNow tells a member to stand for election at once (leadership transfer).
+	TimeoutNow
+	// Holdings: a leader that was just elected asks in what form each member holds the
 	// bodies of the Holdings' entries (docs/internals/craft.md, 2.5).
-	MsgHoldings
-	MsgHoldingsResp
-	// MsgBodies brings a follower more of the bodies of entries that it has: the whole in place of
-	// a row. It is answered by MsgAppendResp.
-	MsgBodies
-	// MsgLane brings batches of a lane. It is answered by MsgLaneResp if its own member sent it with
+	Holdings
+	HoldingsResp
+	// Bodies brings a follower more of the bodies of entries that it has: the whole in place of
+	// a row. It is answered by AppendResp.
+	Bodies
+	// Lane brings batches of a lane. It is answered by LaneResp if its own member sent it with
 	// a Context.
-	MsgLane
-	MsgLaneResp
-	// MsgLaneFetch asks for a lane's batches from Index on. It is answered by a MsgLane.
-	MsgLaneFetch
-	// MsgLaneOpen asks the leader to open the sender's lane.
-	MsgLaneOpen
-	// MsgFence asks a voter for the promise to count for no generation below Round. The answer says up
+	Lane
+	LaneResp
+	// LaneFetch asks for a lane's batches from Index on. It is answered by a Lane.
+	LaneFetch
+	// LaneOpen asks the leader to open the sender's lane.
+	LaneOpen
+	// Fence asks a voter for the promise to count for no generation below Round. The answer says up
 	// to where it holds lanes.
-	MsgFence
-	MsgFenceResp
-	// MsgLaneMissing asks a leader for the group at Index in place of its signal.
-	MsgLaneMissing
+	Fence
+	FenceResp
+	// LaneMissing asks a leader for the group at Index in place of its signal.
+	LaneMissing
 	messageTypes
 )
 
@@ -56,29 +56,29 @@ var Codec = &protocol.Codec{Types: types[:], Decode: decodePart, Describe: descr
 const own = protocol.FirstOwnType
 
 var types = [messageTypes - own]protocol.Traits{
-	MsgPreVote - own:       {Name: "PreVote", Way: protocol.Urgent},
-	MsgPreVoteResp - own:   {Name: "PreVoteResp", Way: protocol.Urgent},
-	MsgVote - own:          {Name: "Vote", Way: protocol.Urgent},
-	MsgVoteResp - own:      {Name: "VoteResp", Way: protocol.Urgent},
-	MsgAppend - own:        {Name: "Append", Brings: protocol.BringsLog},
-	MsgAppendResp - own:    {Name: "AppendResp"},
-	MsgHeartbeat - own:     {Name: "Heartbeat", Way: protocol.BothWays},
-	MsgHeartbeatResp - own: {Name: "HeartbeatResp", Way: protocol.SameWay},
-	MsgPropose - own:       {Name: "Propose", Brings: protocol.BringsProposals},
-	MsgProposeResp - own:   {Name: "ProposeResp"},
-	MsgRead - own:          {Name: "Read", Way: protocol.Urgent},
-	MsgReadResp - own:      {Name: "ReadResp", Way: protocol.Urgent},
-	MsgTimeoutNow - own:    {Name: "TimeoutNow", Way: protocol.Urgent},
-	MsgHoldings - own:      {Name: "Holdings"},
-	MsgHoldingsResp - own:  {Name: "HoldingsResp"},
-	MsgBodies - own:        {Name: "Bodies"},
-	MsgLane - own:          {Name: "Lane", Brings: protocol.BringsProposals},
-	MsgLaneResp - own:      {Name: "LaneResp"},
-	MsgLaneFetch - own:     {Name: "LaneFetch"},
-	MsgLaneOpen - own:      {Name: "LaneOpen"},
-	MsgFence - own:         {Name: "Fence"},
-	MsgFenceResp - own:     {Name: "FenceResp"},
-	MsgLaneMissing - own:   {Name: "LaneMissing"},
+	PreVote - own:       {Name: "PreVote", Way: protocol.Urgent},
+	PreVoteResp - own:   {Name: "PreVoteResp", Way: protocol.Urgent},
+	Vote - own:          {Name: "Vote", Way: protocol.Urgent},
+	VoteResp - own:      {Name: "VoteResp", Way: protocol.Urgent},
+	Append - own:        {Name: "Append", Brings: protocol.BringsLog},
+	AppendResp - own:    {Name: "AppendResp"},
+	Heartbeat - own:     {Name: "Heartbeat", Way: protocol.BothWays},
+	HeartbeatResp - own: {Name: "HeartbeatResp", Way: protocol.SameWay},
+	Propose - own:       {Name: "Propose", Brings: protocol.BringsProposals},
+	ProposeResp - own:   {Name: "ProposeResp"},
+	Read - own:          {Name: "Read", Way: protocol.Urgent},
+	ReadResp - own:      {Name: "ReadResp", Way: protocol.Urgent},
+	TimeoutNow - own:    {Name: "TimeoutNow", Way: protocol.Urgent},
+	Holdings - own:      {Name: "Holdings"},
+	HoldingsResp - own:  {Name: "HoldingsResp"},
+	Bodies - own:        {Name: "Bodies"},
+	Lane - own:          {Name: "Lane", Brings: protocol.BringsProposals},
+	LaneResp - own:      {Name: "LaneResp"},
+	LaneFetch - own:     {Name: "LaneFetch"},
+	LaneOpen - own:      {Name: "LaneOpen"},
+	Fence - own:         {Name: "Fence"},
+	FenceResp - own:     {Name: "FenceResp"},
+	LaneMissing - own:   {Name: "LaneMissing"},
 }
 
 // Part is what Raft's messages have beside what all protocols' messages have. Which fields mean
@@ -119,71 +119,71 @@ type Part struct {
 	Lanes []LaneHigh
 }
 
-// message is a message with its part.
-type message struct {
+// Message is a message with its part.
+type Message struct {
 	*protocol.Message
 	*Part
 }
 
-// msg makes a message and its part in one piece of memory.
-func msg(m protocol.Message, p Part) message {
+// With makes a message and its part in one piece of memory.
+func With(m protocol.Message, p Part) Message {
 	both := &struct {
 		m protocol.Message
 		p Part
 	}{m, p}
 	both.m.Part = &both.p
-	return message{&both.m, &both.p}
+	return Message{&both.m, &both.p}
 }
 
-// stamp turns an instant into a mark that is never 0.
-func stamp(t time.Duration) uint64 { return uint64(t) + 1 }
+// Stamp turns an instant into a mark that is never 0.
+func Stamp(t time.Duration) uint64 { return uint64(t) + 1 }
 
-// withPart is a message that this member or another one made with msg.
-func withPart(m *protocol.Message) message { return message{m, m.Part.(*Part)} }
+// Of is a message that this member or another one made with msg.
+func Of(m *protocol.Message) Message { return Message{m, m.Part.(*Part)} }
 
 // describe is what the part says, for a person.
 func describe(in *protocol.Message) string {
-	m := withPart(in)
+	m := Of(in)
 	text := ""
 	switch m.Type {
-	case MsgPreVote, MsgVote:
+	case PreVote, Vote:
 		text = fmt.Sprintf("last %d/%d", m.Index, m.LogTerm)
-	case MsgAppend:
+	case Append:
 		text = fmt.Sprintf("after %d/%d", m.Index, m.LogTerm)
 		if m.ID.Seq > 0 {
 			text += fmt.Sprintf(" holds %s to %d, counts for %d", m.ID.Session, m.ID.Seq, m.Fence)
 		}
-	case MsgAppendResp:
+	case AppendResp:
 		text = fmt.Sprintf("match %d", m.Index)
 		if m.Reject {
 			text = fmt.Sprintf("refused %d, perhaps %d/%d", m.Index, m.Hint, m.HintTerm)
 		}
-	case MsgHeartbeat:
+	case Heartbeat:
 		if m.Index > 0 {
 			text = fmt.Sprintf("acknowledged %d/%d", m.Index, m.LogTerm)
 		}
-	case MsgHeartbeatResp:
+	case HeartbeatResp:
 		text = fmt.Sprintf("match %d seen %d", m.Index, m.Hint)
-	case MsgLane, MsgLaneResp, MsgLaneFetch, MsgLaneOpen:
+	case Lane, LaneResp, LaneFetch, LaneOpen:
 		text = describeLane(m)
-	case MsgLaneMissing:
+	case LaneMissing:
 		text = fmt.Sprint(m.Index)
-	case MsgRead:
+	case Read:
 		text = fmt.Sprint(m.Context)
-	case MsgReadResp:
+	case ReadResp:
 		text = fmt.Sprintf("%d at %d", m.Context, m.Index)
 	}
-	if m.Force && m.Type == MsgRead {
+	if m.Force && m.Type == Read {
 		text += " barrier"
-	} else if m.Force && m.Type != MsgLane {
+	} else if m.Force && m.Type != Lane {
 		text = "forced " + text
 	}
 	switch {
-	case m.Type == MsgFence || m.Type == MsgFenceResp:
+	case m.Type == Fence || m.Type == FenceResp:
 		text += fmt.Sprintf("below %d", m.Round)
-	case m.Type == MsgLaneResp && m.Round > 0:
+	case m.Type == LaneResp && m.Round > 0:
 		text += fmt.Sprintf(", counts for %d", m.Round)
-	case m.Fence > 0 && m.Type != MsgAppend:
+	case m.Fence > 0 && m.Type != Append:
 		text += fmt.Sprintf(" fenced below %d", m.Fence)
 	}
 	for _, h := range m.Lanes {
@@ -192,7 +192,7 @@ func describe(in *protocol.Message) string {
 	if m.Reason != protocol.ReasonNone {
 		text += fmt.Sprintf(" (%s)", m.Reason)
 	}
-	if m.Round > 0 && (m.Type == MsgHeartbeat || m.Type == MsgHeartbeatResp) {
+	if m.Round > 0 && (m.Type == Heartbeat || m.Type == HeartbeatResp) {
 		text += fmt.Sprintf(" round %d", m.Round)
 	}
 	if m.Lacking {
@@ -202,23 +202,23 @@ func describe(in *protocol.Message) string {
 }
 
 // describeLane is what a message about a lane says.
-func describeLane(m message) string {
+func describeLane(m Message) string {
 	text := fmt.Sprintf("of %s", m.ID.Session)
 	switch {
-	case m.Type == MsgLane:
+	case m.Type == Lane:
 		if m.Force {
 			text += " urgent"
 		}
 		if m.Later {
 			text += " answer later"
 		}
-	case m.Type == MsgLaneResp && m.Reject:
+	case m.Type == LaneResp && m.Reject:
 		text += fmt.Sprintf(" holds %d, a gap follows", m.Index)
-	case m.Type == MsgLaneResp:
+	case m.Type == LaneResp:
 		text += fmt.Sprintf(" holds %d", m.Index)
-	case m.Type == MsgLaneFetch:
+	case m.Type == LaneFetch:
 		text += fmt.Sprintf(" from %d", m.Index)
-	case m.Type == MsgLaneOpen && m.Round > 0:
+	case m.Type == LaneOpen && m.Round > 0:
 		text += fmt.Sprintf(", ending %s at %d", protocol.Lane{Member: m.From, Incarnation: m.Round}, m.ID.Seq)
 	}
 	return text
@@ -226,26 +226,26 @@ func describeLane(m message) string {
 
 // claims is what a message says that must be so.
 func claims(in *protocol.Message) (c protocol.Claims) {
-	m := withPart(in)
+	m := Of(in)
 	switch m.Type {
-	case MsgVote:
+	case Vote:
 		c.Vote = m.From
-	case MsgVoteResp:
+	case VoteResp:
 		if !m.Reject {
 			c.Vote = m.To
 		}
-	case MsgAppend:
+	case Append:
 		c.Term = true
-	case MsgAppendResp, MsgHeartbeatResp:
+	case AppendResp, HeartbeatResp:
 		c.Holds = true
 		if c.Term = !m.Reject; c.Term {
 			c.Stored = m.Index
 		}
-	case MsgHeartbeat:
+	case Heartbeat:
 		c.Acked = m.Index
-	case MsgTimeoutNow:
+	case TimeoutNow:
 		c.Moves = true
-	case MsgHoldingsResp: // it is bound to the new leader's term (docs/internals/craft.md, G2)
+	case HoldingsResp: // it is bound to the new leader's term (docs/internals/craft.md, G2)
 		c.Term, c.Holds, c.Asked = true, true, true
 	}
 	return c

@@ -1,4 +1,4 @@
-package raft
+package message
 
 import (
 	"encoding/binary"
@@ -12,15 +12,15 @@ type LaneHigh struct {
 	High uint64
 }
 
-// appendHigh appends a lane and a number in it.
-func appendHigh(b []byte, lane protocol.Lane, n uint64) []byte {
+// AppendHigh appends a lane and a number in it.
+func AppendHigh(b []byte, lane protocol.Lane, n uint64) []byte {
 	b = binary.AppendUvarint(b, uint64(lane.Member))
 	b = binary.AppendUvarint(b, lane.Incarnation)
 	return binary.AppendUvarint(b, n)
 }
 
-// nextHigh reads what appendHigh wrote.
-func nextHigh(b []byte) (lane protocol.Lane, n uint64, rest []byte, ok bool) {
+// NextHigh reads what AppendHigh wrote.
+func NextHigh(b []byte) (lane protocol.Lane, n uint64, rest []byte, ok bool) {
 	var v [3]uint64
 	for i := range v {
 		w := 0
