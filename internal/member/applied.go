@@ -103,7 +103,7 @@ func (p *Applied) Note(a *Applier) (ready, void []*ReadGroup, told []*TokenRead,
 	if !p.Doubtful() {
 		ready, void = p.groups.Served(p.cursor.Next.Round, p.shape, p.added)
 	}
-	return ready, void, p.tokens.take(func(r *TokenRead) bool { return r.after.look(a) }), nil
+	return ready, void, p.tokens.take(func(r *TokenRead) bool { return r.after.look(a.Token) }), nil
 }
 
 // memberships are those of all instances right after an entry with one was applied. lead is how far the first instance

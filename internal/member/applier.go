@@ -10,9 +10,6 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Loader makes an entry's payload resident: it reads it from where this member keeps it.
-type Loader func(instance protocol.InstanceID, e *protocol.Entry) error
-
 // Applier is the pure half of the apply loop. It merges what the instances commit, lets each
 // proposal take effect at most once, runs the state machine and hands out results. Not safe for
 // concurrent use.
@@ -132,9 +129,6 @@ func (in *InstanceState) settle(upTo protocol.Index, tell func(*Batch)) {
 	clear(in.own[len(keep):])
 	in.own, in.head = keep, 0
 }
-
-// AllIndexes is above all indexes.
-const AllIndexes = ^protocol.Index(0)
 
 // resultSpan stands for count commands of a batch, beginning with the one numbered from. Their
 // results stand in commands[at:].

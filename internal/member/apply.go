@@ -70,14 +70,6 @@ type ApplyWorld interface {
 	Tell(ApplyNews)
 }
 
-// ReceivedSnapshot is a snapshot whose state is to be read.
-type ReceivedSnapshot interface {
-	io.ReadCloser
-	Meta() Meta
-	// Verify reads the rest, and reports whether all of it is what was written.
-	Verify() error
-}
-
 // ApplyNews is something that an operator may want to know.
 type ApplyNews struct {
 	What     ApplyEvent
@@ -124,10 +116,6 @@ type Apply struct {
 
 	repairing bool // the state is damaged, and others are asked for theirs
 }
-
-// Saved is where a member's durable snapshots stand: the newest, and the oldest. A start goes back to the
-// oldest if the newer ones are damaged. The oldest is the zero value if it was written before this life.
-type Saved struct{ Newest, Oldest order.Cursor }
 
 // NewApply returns an Apply. saved is where the newest durable snapshot stands.
 func NewApply(a *Applier, saved order.Cursor, snapshotBytes int64, world ApplyWorld) *Apply {

@@ -17,12 +17,8 @@ import "github.com/braidlog/braid/protocol"
 // So a state machine that is slower than replication makes replication wait in the end, and does
 // not fill the memory.
 
-const (
-	// backlogBytes bounds the envelopes that wait to be applied on a member, of all instances.
-	backlogBytes = 128 << 20
-	// envelopeBytes is what an envelope takes in memory at most, with its place in queues.
-	envelopeBytes = 256
-)
+// backlogBytes bounds the envelopes that wait to be applied on a member, of all instances.
+const backlogBytes = 128 << 20
 
 // Backlog is how many entries of one instance, on a member with so many instances, may be
 // committed and not applied. What is in the log by then may still be committed. Where there are several

@@ -254,3 +254,12 @@ func (b *Batch) settled() {
 		b.Free(b)
 	}
 }
+
+// travel is how much longer a body may be on its way than a small batch. It goes to the leader,
+// and from there to several followers, over one network card.
+func (b *Batch) travel() time.Duration {
+	return 4 * time.Duration(b.Entry.BodySize) * time.Second / slowestLink
+}
+
+// with reports whether a member was handed the batch.
+func (b *Batch) with(to protocol.Route) bool { return b.to == to.To && b.term == to.Term }

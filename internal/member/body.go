@@ -1,7 +1,6 @@
 package member
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -216,46 +215,6 @@ func RestoreForm(c *protocol.Config, self protocol.MemberID, ref protocol.BodyRe
 	return OwnForm(c, self, ref.K)
 }
 
-// BodyRecord is the record that makes a body durable apart from its entry.
-func BodyRecord(ref protocol.BodyRef, form protocol.Form, bytes []byte) wal.Record {
-	return wal.Record{
-		Kind: wal.KindBody, Instance: uint32(ref.Instance), Index: uint64(ref.Index),
-		Body: &wal.Body{
-			Instance: uint32(ref.Instance), Index: uint64(ref.Index), Term: uint64(ref.Term),
-			Form: uint8(form), K: ref.K, Size: ref.Size, Digest: ref.Digest, Bytes: bytes,
-		},
-	}
-}
-
-// IsDamage reports whether an error says that bytes on disk are not what was written.
-func IsDamage(err error) bool {
-	var file *wal.CorruptError
-	var body *protocol.CorruptError
-	return errors.As(err, &file) || errors.As(err, &body)
-}
-
-// InstanceLog is what Recover read of an instance.
-type InstanceLog struct {
-	Instance  protocol.InstanceID
-	Recovered *protocol.Recovered
-	// Accepted are the entries that its cells hold.
-	Accepted []protocol.Entry
-}
-
-// Accept reads what the instance's cells hold. Cells of slots that are decided by now may still be
-// there. They mean nothing.
-func (l *InstanceLog) Accept(accepted func(protocol.Cell) (protocol.Entry, bool)) {
-	last := l.Recovered.Base.Index
-	if n := len(l.Recovered.Entries); n > 0 {
-		last = l.Recovered.Entries[n-1].Index
-	}
-	for _, c := range l.Recovered.Cells {
-		if e, ok := accepted(c); ok && e.Index > last {
-			l.Accepted = append(l.Accepted, e)
-		}
-	}
-}
-
 // RecoverBodies completes what Recover read of all instances by the bodies on disk. Each entry
 // learns in which form its body is held. Bodies that belong neither to an entry nor to refs are
 // given up. refs are those that the state machine refers to.
@@ -300,32 +259,6 @@ func RecoverBodies(logs []InstanceLog, bodies *wal.Bodies, refs []protocol.BodyR
 		}
 	}
 	return nil
-}
-
-// has reports whether a body is of an entry in the log, or in a cell.
-func (l *InstanceLog) has(ref *protocol.BodyRef) bool {
-	return l.any(ref, func(e *protocol.Entry) bool {
-		return e.Term == ref.Term && e.BodySize == ref.Size && e.BodyDigest == ref.Digest
-	})
-}
-
-// owes reports whether the member acknowledged an entry with a body at the same index, which need not be
-// this body.
-func (l *InstanceLog) owes(ref *protocol.BodyRef) bool {
-	return l.any(ref, func(e *protocol.Entry) bool { return e.BodySize > 0 && e.Index > l.Recovered.State.Commit })
-}
-
-// any reports whether one of the entries at a body's index is like that: the one in the log, or those in
-// cells.
-func (l *InstanceLog) any(ref *protocol.BodyRef, like func(*protocol.Entry) bool) bool {
-	rec := l.Recovered
-	switch {
-	case ref.Instance != l.Instance || ref.Index <= rec.Base.Index:
-		return false
-	case ref.Index-rec.Base.Index <= protocol.Index(len(rec.Entries)):
-		return like(&rec.Entries[ref.Index-rec.Base.Index-1])
-	}
-	return slices.ContainsFunc(l.Accepted, func(e protocol.Entry) bool { return e.Index == ref.Index && like(&e) })
 }
 
 func recoverForm(e *protocol.Entry, instance protocol.InstanceID, bodies *wal.Bodies, committed bool) error {

@@ -1,117 +1,12 @@
 package member
 
 import (
-	"errors"
-	"fmt"
-	"time"
-
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
 // This is what a member does about bytes on its disk that are not there, or are not what was
 // written. These are pure rules, for whoever finds such bytes. See docs/using/operations.md.
-
-// Fault says why something that this member wrote could not be read.
-type Fault uint8
-
-// The faults. With those before FaultDamaged nothing is wrong with the disk.
-const (
-	FaultNone       Fault = iota
-	FaultCompacted        // the log gave it up: a snapshot stands for it
-	FaultReplaced         // the log was cut there, or has another entry by now
-	FaultStopped          // the member stops
-	FaultDamaged          // the bytes are not those that were written
-	FaultUnreadable       // the disk answers with an error
-)
-
-func (f Fault) String() string {
-	return [...]string{"none", "compacted", "replaced", "stopped", "damaged", "unreadable"}[f]
-}
-
-// Sick reports whether the disk has lost something.
-func (f Fault) Sick() bool { return f >= FaultDamaged }
-
-// FaultOf says what an error of reading means.
-func FaultOf(err error) Fault {
-	var compacted *wal.CompactedError
-	var missing *wal.NotFoundError
-	var replaced *ReplacedError
-	switch {
-	case err == nil:
-		return FaultNone
-	case errors.As(err, &compacted):
-		return FaultCompacted
-	case errors.As(err, &missing), errors.As(err, &replaced):
-		return FaultReplaced
-	case errors.Is(err, wal.ErrClosed):
-		return FaultStopped
-	case IsDamage(err):
-		return FaultDamaged
-	}
-	return FaultUnreadable
-}
-
-// Remedy is what a leader does about an entry that it cannot read, and that a follower needs.
-type Remedy uint8
-
-// The remedies.
-const (
-	// RemedyWait: nothing is wrong, or another remedy was tried just now. The core knows by itself
-	// what the follower needs, or will know when it has seen what happened meanwhile.
-	RemedyWait Remedy = iota
-	// RemedySnapshot: the state includes the entry, so the follower gets the state.
-	RemedySnapshot
-	// RemedyHandOver: others have the entry, or it is not committed. So one of them should lead.
-	RemedyHandOver
-	// RemedyStop: nobody takes over. A member that leads and cannot read what it has to send holds
-	// up everybody, so it stops.
-	RemedyStop
-)
-
-// UnreadableEntries decides about entries that a leader cannot read. One instance's event loop
-// uses it. It is not safe for concurrent use.
-type UnreadableEntries struct {
-	asked time.Duration // when handing over was last tried; 0: never
-	tries int
-	last  time.Duration // when something was last unreadable
-}
-
-// unreadTries is how often a member tries to hand over leadership.
-const unreadTries = 3
-
-// Remedy says what to do about an entry. The state includes it if index ≤ applied. Remedy asks to
-// hand over at most once an election timeout. In between it says RemedyWait.
-func (u *UnreadableEntries) Remedy(now, election time.Duration, fault Fault, index, applied protocol.Index) Remedy {
-	switch {
-	case !fault.Sick():
-		return RemedyWait
-	case index <= applied:
-		return RemedySnapshot
-	}
-	if now-u.last > unreadTries*election {
-		u.tries = 0 // the last time is long ago
-	}
-	u.last = now
-	if u.tries > 0 && now-u.asked < election {
-		return RemedyWait
-	}
-	if u.tries == unreadTries {
-		return RemedyStop
-	}
-	u.asked, u.tries = now, u.tries+1
-	return RemedyHandOver
-}
-
-// CutAt says where an instance's log may be cut when a snapshot is durable. That is where members
-// that catch up allow it, see LogKeeper. But the cut is behind damaged entries, if the newest
-// snapshot stands for them.
-func CutAt(keep, newest, harmed protocol.Index) protocol.Index {
-	if harmed <= newest {
-		return max(keep, harmed)
-	}
-	return keep
-}
 
 // SnapshotRemedy says what to do about a snapshot file for which scrubbing returned err. retake
 // says that a new one is to be written. remove says that the file may go, because the others are
@@ -210,47 +105,4 @@ func (b *DamageBook) EndRound() (left int) {
 		d.seen = false
 	}
 	return left
-}
-
-// LoadError says that an entry could not be read from this member's log. Err says why; see
-// FaultOf.
-type LoadError struct {
-	Instance protocol.InstanceID
-	Index    protocol.Index
-	Err      error
-}
-
-func (e *LoadError) Error() string {
-	return fmt.Sprintf("entry %d of instance %d cannot be read (%s): %v", e.Index, e.Instance, FaultOf(e.Err), e.Err)
-}
-func (e *LoadError) Unwrap() error { return e.Err }
-
-// ReplacedError says that the log has another entry at an index by now. Whoever asked knows an
-// older state of the log.
-type ReplacedError struct {
-	Index      protocol.Index
-	Have, Want protocol.Term
-}
-
-func (e *ReplacedError) Error() string {
-	return fmt.Sprintf("index %d has an entry of term %d, not of %d", e.Index, e.Have, e.Want)
-}
-
-// LostError stops a member whose disk lost what the member needs and cannot get otherwise. If the
-// disk only failed to answer, a new start may help. If the start says the same, the member must be
-// replaced.
-type LostError struct{ Err error }
-
-func (e *LostError) Error() string {
-	return fmt.Sprintf("braid: this member's disk has lost something that the member needs; if it does not start, remove it from the cluster and add it anew with an empty directory: %v", e.Err)
-}
-func (e *LostError) Unwrap() error { return e.Err }
-
-// lostIfSick makes it a LostError, which names the remedy, if an entry cannot be read because of
-// the disk.
-func lostIfSick(err *LoadError) error {
-	if FaultOf(err.Err).Sick() {
-		return &LostError{err}
-	}
-	return err
 }

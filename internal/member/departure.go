@@ -8,17 +8,6 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Admit is 0 if a member may talk to one whose instances have applied those configurations; else
-// it says why not. A member that is not known there may talk, because the one that it talks to may
-// be behind. Only a member that is removed from all instances is refused: the instances that still
-// have it need it.
-func Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
-	if goneFrom(configs, id) {
-		return transport.ReasonRemoved
-	}
-	return 0
-}
-
 // Departure decides when a member stops because the cluster goes on without it. Its own log may
 // say so in every instance, or a member that knows this refuses its link. Being behind is no
 // reason, and neither is being removed from some instances only. It is a pure rule; not safe for

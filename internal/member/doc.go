@@ -51,6 +51,12 @@
 //   - birth.go: with which state a cluster began, and what a member does that joins it.
 //   - logkind.go: what of a log never changes, and how its records are read without it.
 //   - clock.go: how an event loop reads the time.
+//   - machine.go, errors.go, lineages.go, token.go: the state machine and the errors that programs see.
+//   - session.go, sections.go, found.go, offer.go, records.go: what snapshots and the log say of sessions, cores and bodies.
+//   - committed.go, awaited.go: entries between an instance and the applier; tokens for whose commands proposals and readers wait.
+//   - fault.go, unreadable.go: what an error of reading means; what a leader does that cannot read an entry.
+//   - membership.go: several instances' memberships as one. operating.go, limits.go: settings of operations, and limits that
+//     several parts keep to.
 //   - mutant.go: rules broken on purpose, for the simulator to catch.
 //
 // May import: protocol, order, wal (what a record is), transport (why a link is refused), erasure.

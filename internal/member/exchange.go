@@ -228,3 +228,23 @@ func (x *StateExchange) Taken() uint64 { return x.intake.Taken }
 
 // Check verifies the invariants.
 func (x *StateExchange) Check() error { return x.repair.Check() }
+
+// mergingOffer is an offer that is being merged, and whose it is.
+type mergingOffer struct {
+	from  protocol.MemberID
+	offer SnapshotOffer
+}
+
+// Merged says that what came of the snapshot that was staged is durable, as another snapshot of this
+// member, or why nothing came of it. The cores are offered that one.
+func (x *StateExchange) Merged(at *Meta, err error) {
+	m := x.merging
+	if m == nil {
+		return
+	}
+	x.merging = nil
+	if err == nil {
+		m.offer.Meta = *at
+	}
+	x.taken(m.from, &m.offer, err)
+}

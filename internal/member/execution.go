@@ -77,12 +77,6 @@ type ExecutionStep struct {
 	Err     error // why it failed
 }
 
-// InstanceInput is an input for an instance.
-type InstanceInput struct {
-	Instance protocol.InstanceID
-	Input    protocol.Input
-}
-
 // Next says what to do now. It is called again until the operation is done.
 func (e *Execution) Next(v *MemberView) ExecutionStep {
 	if e.begun == 0 {

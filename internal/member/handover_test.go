@@ -42,7 +42,7 @@ func TestSuccessor(t *testing.T) {
 		return InstanceInput{instance, protocol.Transfer{To: to}}
 	}
 	next := func(now time.Duration, instances ...*protocol.Status) (gives []InstanceInput, left bool) {
-		return l.Next(&MemberView{Now: now, Instances: instances}, all)
+		return l.Next(now, instances, all)
 	}
 	gives, left := next(0, status(1), second)
 	require.False(t, left)
@@ -64,7 +64,7 @@ func TestSuccessor(t *testing.T) {
 	gives, left = next(4*time.Second, fixed)
 	require.False(t, left, "others would wait for it")
 	require.Equal(t, []InstanceInput{{1, protocol.Stopping{}}}, gives)
-	gives, left = l.Next(&MemberView{Now: 5 * time.Second, Instances: []*protocol.Status{fixed}}, func(protocol.MemberID) bool { return false })
+	gives, left = l.Next(5*time.Second, []*protocol.Status{fixed}, func(protocol.MemberID) bool { return false })
 	require.True(t, left, "nobody is there who could lead")
 	require.Empty(t, gives)
 }

@@ -376,3 +376,12 @@ func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harme
 		h.host.CutLog(cut)
 	}
 }
+
+// Withdraw withdraws a command of a batch that the instance has. It is called within a turn.
+func (h *Hosted) Withdraw(t Ticket) bool {
+	ok, empty := h.inst.withdraw(t)
+	if empty {
+		t.batch.settled()
+	}
+	return ok
+}

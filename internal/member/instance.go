@@ -346,15 +346,6 @@ func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait
 	return wait <= 0, max(wait, 0)
 }
 
-// slowestLink is the slowest link for which there is enough time, in bytes a second.
-const slowestLink = 4 << 20
-
-// travel is how much longer a body may be on its way than a small batch. It goes to the leader,
-// and from there to several followers, over one network card.
-func (b *Batch) travel() time.Duration {
-	return 4 * time.Duration(b.Entry.BodySize) * time.Second / slowestLink
-}
-
 // cutOff makes the instance propose the bodies again that were forwarded to a member, because they
 // may be lost with the link to it. Other batches are soon repeated anyway.
 func (in *Instance) cutOff(from protocol.MemberID) {
@@ -414,9 +405,6 @@ func (in *Instance) admits(b *Batch, to protocol.Route, forwarded *int) bool {
 	}
 	return !crowded
 }
-
-// with reports whether a member was handed the batch.
-func (b *Batch) with(to protocol.Route) bool { return b.to == to.To && b.term == to.Term }
 
 // propose hands batches to the core in one step.
 func (in *Instance) propose(now time.Duration, out *Outbox, batches ...*Batch) {
@@ -820,4 +808,17 @@ func (in *Instance) Check() error {
 		}
 	}
 	return in.core.Check()
+}
+
+// withdraw withdraws a command of a pending batch. If none is left, the batch is not pending any more.
+func (in *Instance) withdraw(t Ticket) (ok, empty bool) {
+	at := slices.Index(in.pending, t.batch) // another instance may have it by now
+	if at < 0 || !t.batch.withdraw(t.at, in.cfg.Mutant) {
+		return false, false
+	}
+	if !t.batch.empty() || t.batch.proposed > 0 {
+		return true, false
+	}
+	in.pending = slices.Delete(in.pending, at, at+1)
+	return true, true
 }

@@ -271,3 +271,41 @@ func (n *Instances[I]) Check() error {
 	}
 	return nil
 }
+
+// End is where the global log would stand if all entries were decided that a member's log has; ok is false if that is
+// not known, because instances begin that are not in force yet.
+func (f *FoundInstances) End() (end protocol.Position, ok bool) {
+	if len(f.pending) > 0 || f.cursor.Keyed || f.cursor.Reshape != 0 {
+		return 0, false
+	}
+	o := order.New(f.cursor.Clone())
+	for _, log := range f.InForce {
+		o.Add(log.Instance, log.Recovered.Entries)
+	}
+	for _, p := range o.Next(nil) {
+		if p.Plan != nil {
+			return 0, false
+		}
+	}
+	at := o.Cursor()
+	return at.Position, true
+}
+
+// Alone reports whether a member was the only voter in every membership that its log has, so that nothing was ever
+// decided that its log had not synced.
+func (f *FoundInstances) Alone(self protocol.MemberID) bool {
+	alone := func(c *protocol.Config) bool { return !c.Joint() && len(c.Voters()) == 1 && c.Voter(self) }
+	for _, log := range f.InForce {
+		if !alone(&log.Recovered.Base.Config) {
+			return false
+		}
+		for i := range log.Recovered.Entries {
+			if e := &log.Recovered.Entries[i]; e.Kind == protocol.EntryConfig {
+				if c, err := protocol.DecodeConfig(e.Payload); err != nil || !alone(&c) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}

@@ -24,10 +24,6 @@ type logMark struct {
 	bytes int64
 }
 
-// EntryCost is what an entry counts for: its bytes, and what it takes in memory. It is for what is
-// kept for others. Snapshots are due by bytes alone.
-func EntryCost(e *protocol.Entry) int64 { return int64(e.Bytes()) + 256 }
-
 // Begin says that the log now begins after an index: at start, or after another member's snapshot
 // was taken. bytes is how much was applied so far, of all instances, here and in Snapshot.
 func (k *LogKeeper) Begin(index protocol.Index, bytes int64) {
@@ -82,4 +78,14 @@ func (k *LogKeeper) before(index protocol.Index) int64 {
 		}
 	}
 	return bytes
+}
+
+// CutAt says where an instance's log may be cut when a snapshot is durable. That is where members
+// that catch up allow it, see LogKeeper. But the cut is behind damaged entries, if the newest
+// snapshot stands for them.
+func CutAt(keep, newest, harmed protocol.Index) protocol.Index {
+	if harmed <= newest {
+		return max(keep, harmed)
+	}
+	return keep
 }

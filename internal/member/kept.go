@@ -144,10 +144,9 @@ func (k *Kept) Reshaped(shape []protocol.InstanceID) {
 
 // Applied says where the state machine is. Nobody installs a snapshot any more for an instance that is
 // retired there.
-func (k *Kept) Applied(a *Applier) {
-	at := a.Cursor()
+func (k *Kept) Applied(at *order.Cursor) {
 	for _, t := range k.all {
-		if t.ended || !at.Retired(t.instance) || a.Of(t.instance) != nil {
+		if t.ended || !at.Retired(t.instance) {
 			continue
 		}
 		if t.ended = true; !k.unsure {
@@ -313,15 +312,15 @@ func (k *Kept) Sweep() {
 }
 
 // Obey takes in what the configurations of the instances in force, as applied, say about this
-// member's bodies. Retired instances obey the first one's. Those that begin later in the log obey the one
+// member's bodies. There is one for each instance, in the same order. Retired instances obey the first one's. Those that begin later in the log obey the one
 // with which they begin. It returns the instances for which that is news.
-func (k *Kept) Obey(instances []InstanceState) (news []protocol.InstanceID) {
+func (k *Kept) Obey(instances []protocol.InstanceID, configs []protocol.Config) (news []protocol.InstanceID) {
 	for _, t := range k.all {
-		at := slices.IndexFunc(instances, func(in InstanceState) bool { return in.Instance == t.instance })
+		at := slices.Index(instances, t.instance)
 		if at < 0 && k.inForce(t.instance) {
 			continue
 		}
-		if t.Obey(&instances[max(0, at)].Config, k.self) {
+		if t.Obey(&configs[max(0, at)], k.self) {
 			news = append(news, t.instance)
 			k.tell(t.instance)
 		}

@@ -122,7 +122,7 @@ func TestASnapshotForAnInstanceThatIsRetiredMeanwhile(t *testing.T) {
 	require.Contains(t, store.held, uint64(5), "the snapshot may refer to it")
 	meta := wovenMeta(1)
 	meta.Cursor.Fresh = 3
-	k.Applied(NewApplier(&history{}, meta, life, 0, nil))
+	k.Applied(&meta.Cursor)
 	k.Installing(2, 4)
 	k.Compacted(2, AllIndexes)
 	k.Sweep()
@@ -164,12 +164,12 @@ func TestAnInstanceThatBeginsLaterObeysItsOwnMembership(t *testing.T) {
 		in, _ := k.News(instance)
 		return int(in.Restripes)
 	}
-	applied := []InstanceState{{Instance: 1, Config: protocol.Config{Restripes: 1}}, {Instance: 2}}
-	k.Obey(applied)
+	ids, configs := []protocol.InstanceID{1, 2}, []protocol.Config{{Restripes: 1}, {}}
+	k.Obey(ids, configs)
 	require.Equal(t, 1, restripes(1))
 	require.Equal(t, 2, restripes(3))
 	k.Reshaped([]protocol.InstanceID{1})
-	k.Obey(applied[:1])
+	k.Obey(ids[:1], configs[:1])
 	require.Equal(t, 1, restripes(3), "it is retired, and obeys the first one's")
 }
 

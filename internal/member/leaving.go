@@ -49,13 +49,13 @@ type StopHandover struct {
 
 // Next lists what to hand over now. left reports that there is nothing any more to wait for:
 // nobody else could lead what is still led here. If an instance is not handed over it is tried
-// again.
-func (l *StopHandover) Next(v *MemberView, up func(protocol.MemberID) bool) (gives []InstanceInput, left bool) {
+// again. instances are those in force on this member.
+func (l *StopHandover) Next(now time.Duration, instances []*protocol.Status, up func(protocol.MemberID) bool) (gives []InstanceInput, left bool) {
 	if l.asked == nil {
 		l.asked = map[protocol.InstanceID]time.Duration{}
 	}
 	prefer, left := protocol.MemberID(0), true
-	for i, st := range v.Instances {
+	for i, st := range instances {
 		to := Successor(st, prefer, up)
 		if i == 0 && !l.Config.Leaders.Apart() {
 			if prefer = st.Leader; st.Role == protocol.Leader {
@@ -69,8 +69,8 @@ func (l *StopHandover) Next(v *MemberView, up func(protocol.MemberID) bool) (giv
 			continue
 		}
 		left = false
-		if at, ok := l.asked[st.Instance]; !ok || v.Now-at >= 2*l.Config.Heartbeat {
-			l.asked[st.Instance] = v.Now
+		if at, ok := l.asked[st.Instance]; !ok || now-at >= 2*l.Config.Heartbeat {
+			l.asked[st.Instance] = now
 			gives = append(gives, InstanceInput{st.Instance, give})
 		}
 	}

@@ -2,7 +2,6 @@ package member
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/braidlog/braid/internal/transport"
@@ -14,23 +13,6 @@ import (
 // members: a random number in the membership (protocol.Config.Lineage). The first leader proposes it with the identity
 // of its own log. What is applied first counts, and never changes. Members tell their lineage in handshakes, once they
 // know it. Members of two lineages have two logs, which must never be joined (docs/internals/identity.md).
-
-// LineageError says that two logs are not one, although they are of clusters with one id. Nothing of the other log was
-// taken. A retry does not help: one of the members is to be removed, and to be added with an empty directory.
-type LineageError struct {
-	// Member is whose log has the other lineage; 0: this member's own log or snapshot does, so that this member stops.
-	Member protocol.MemberID
-	// Known is the lineage that this member knew, Is the other one.
-	Known, Is uint64
-}
-
-func (e *LineageError) Error() string {
-	whose := "member " + e.Member.String() + " has a log"
-	if e.Member == 0 {
-		whose = "the log or a snapshot is"
-	}
-	return fmt.Sprintf("braid: %s of lineage %016x, and this member is of lineage %016x: they were founded apart, and nothing joins two logs", whose, e.Is, e.Known)
-}
 
 // founds is the lineage that this member proposes for a log without one. If its log had one, or may have had one, it is
 // the same: a leader of an earlier version loses it with a change of the membership. Such a leader is also the only one
@@ -167,12 +149,4 @@ func (h *Handshakes) Descends(lineage uint64) {
 	if err, full := h.world.Save(h.register), (*wal.FullError)(nil); err != nil && !errors.As(err, &full) {
 		h.world.Fail(err)
 	}
-}
-
-// checkLineage returns a [*LineageError] if two memberships are of two logs.
-func checkLineage(known, is *protocol.Config) error {
-	if known.Lineage == 0 || is.Lineage == 0 || known.Lineage == is.Lineage {
-		return nil
-	}
-	return &LineageError{Known: known.Lineage, Is: is.Lineage}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -84,29 +83,4 @@ func CheckLogKind(dir string, has []LogKind, wanted LogKind) error {
 		return nil
 	}
 	return &LogKindError{Dir: dir, Has: has, Wanted: wanted}
-}
-
-// ReadRecord reads a record of the log on disk, without deciding whether it counts. ok is false if it is none
-// of an instance, or cannot be read. It refers to data.
-func ReadRecord(kind wal.Kind, index uint64, data []byte) (r protocol.Record, ok bool) {
-	var err error
-	switch kind {
-	case wal.KindState:
-		r.Kind = protocol.RecordState
-		r.State, err = decodeState(data)
-	case wal.KindBase:
-		var base protocol.Base
-		base, err = decodeBase(data)
-		r.Kind, r.Base = protocol.RecordBase, &base
-	case wal.KindEntry:
-		r.Kind = protocol.RecordEntry
-		r.Entry, _, err = protocol.DecodeEntry(data, false)
-	case wal.KindCell:
-		r.Kind, r.Cell = protocol.RecordCell, protocol.Cell{Number: index, Data: data}
-	case wal.KindDrop:
-		r.Kind, r.Cell = protocol.RecordDrop, protocol.Cell{Number: index}
-	default:
-		return r, false
-	}
-	return r, err == nil
 }

@@ -1,7 +1,5 @@
 package member
 
-import "github.com/braidlog/braid/protocol"
-
 // In a keyed order a snapshot of another member may be ahead of this member in some groups and behind in
 // others. So it cannot take the place of the state, and a start could not go on from it: this member's log
 // of another group may begin later. Therefore it waits apart ("staged") until it is merged into the state,
@@ -60,24 +58,4 @@ func (p *Apply) forgetOlder() error {
 	}
 	p.save(Saved{Newest: newest, Oldest: newest})
 	return nil
-}
-
-// mergingOffer is an offer that is being merged, and whose it is.
-type mergingOffer struct {
-	from  protocol.MemberID
-	offer SnapshotOffer
-}
-
-// Merged says that what came of the snapshot that was staged is durable, as another snapshot of this
-// member, or why nothing came of it. The cores are offered that one.
-func (x *StateExchange) Merged(at *Meta, err error) {
-	m := x.merging
-	if m == nil {
-		return
-	}
-	x.merging = nil
-	if err == nil {
-		m.offer.Meta = *at
-	}
-	x.taken(m.from, &m.offer, err)
 }

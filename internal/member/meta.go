@@ -1,9 +1,6 @@
 package member
 
 import (
-	"encoding/binary"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/braidlog/braid/internal/order"
@@ -51,38 +48,6 @@ func (m *Meta) Covers(instance protocol.InstanceID, index protocol.Index) bool {
 	return instance < m.Cursor.Fresh
 }
 
-// The records of an instance that are not entries, as they stand in the log on disk.
-
-func encodeState(s protocol.HardState) []byte {
-	b := make([]byte, 0, 24)
-	b = binary.LittleEndian.AppendUint64(b, uint64(s.Term))
-	b = binary.LittleEndian.AppendUint64(b, uint64(s.Vote))
-	return binary.LittleEndian.AppendUint64(b, uint64(s.Commit))
-}
-
-func decodeState(b []byte) (s protocol.HardState, err error) {
-	if len(b) != 24 {
-		return s, &protocol.CorruptError{What: "hard state", Detail: fmt.Sprintf("%d bytes, want 24", len(b))}
-	}
-	u := binary.LittleEndian.Uint64
-	return protocol.HardState{Term: protocol.Term(u(b)), Vote: protocol.MemberID(u(b[8:])), Commit: protocol.Index(u(b[16:]))}, nil
-}
-
-func encodeBase(base protocol.Base) []byte {
-	b, err := json.Marshal(base)
-	if err != nil {
-		panic(err) // numbers and strings alone: this cannot fail
-	}
-	return b
-}
-
-func decodeBase(b []byte) (base protocol.Base, err error) {
-	if err := json.Unmarshal(b, &base); err != nil {
-		return base, &protocol.CorruptError{What: "base", Detail: err.Error()}
-	}
-	return base, nil
-}
-
 // Bootstrap is the meta of a cluster's first moment. Nothing has happened in its instances, and
 // these are the members. They hold the rows of coded bodies in their order.
 func Bootstrap(begin order.Cursor, members []protocol.Member) Meta {
@@ -94,3 +59,6 @@ func Bootstrap(begin order.Cursor, members []protocol.Member) Meta {
 	}
 	return m
 }
+
+// AllIndexes is above all indexes.
+const AllIndexes = ^protocol.Index(0)

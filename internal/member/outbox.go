@@ -1,8 +1,6 @@
 package member
 
 import (
-	"fmt"
-
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -72,50 +70,4 @@ func (o *Outbox) Reset() {
 func (o *Outbox) Empty() bool {
 	return len(o.Send) == 0 && len(o.Persist) == 0 && o.Install == nil && len(o.Commit) == 0 && len(o.Reads) == 0 &&
 		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Accepted) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Forgot == nil && o.Diverged == nil && o.Suspect == 0 && !o.Changed
-}
-
-// walRecord turns a core's record into the log's. The entry's bytes are those that are sent, not a
-// copy of them. An entry of whose body nothing is held says so on disk too. If the disk says
-// nothing of a body, it was lost.
-func walRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
-	w := wal.Record{Instance: uint32(instance)}
-	switch r.Kind {
-	case protocol.RecordEntry:
-		w.Kind, w.Index = wal.KindEntry, uint64(r.Entry.Index)
-		w.Parts = [2][]byte{r.Entry.Head(), r.Entry.Payload}
-		if r.Entry.BodySize > 0 {
-			w.Body = bodyOf(instance, &r.Entry)
-		}
-	case protocol.RecordBody:
-		w.Kind, w.Index, w.Body = wal.KindBody, uint64(r.Entry.Index), bodyOf(instance, &r.Entry)
-	case protocol.RecordState:
-		w.Kind, w.Parts[0] = wal.KindState, encodeState(r.State)
-	case protocol.RecordBase:
-		w.Kind, w.Index, w.Parts[0] = wal.KindBase, uint64(r.Base.Index), encodeBase(*r.Base)
-	case protocol.RecordCell:
-		w.Kind, w.Index, w.Parts[0] = wal.KindCell, r.Cell.Number, r.Cell.Data
-		if r.Entry.Form != protocol.FormNone {
-			w.Body = bodyOf(instance, &r.Entry)
-		}
-	case protocol.RecordDrop:
-		w.Kind, w.Index = wal.KindDrop, r.Cell.Number
-	}
-	return w
-}
-
-func bodyOf(instance protocol.InstanceID, e *protocol.Entry) *wal.Body {
-	if len(e.Body) != e.BodyLen() {
-		panic(fmt.Sprintf("member: %d bytes as %s of the body of entry %d, want %d", len(e.Body), e.Form, e.Index, e.BodyLen()))
-	}
-	return BodyRecord(e.Ref(instance), e.Form, e.Body).Body
-}
-
-// CommittedEntries is committed entries on their way to the Applier.
-type CommittedEntries struct {
-	Instance protocol.InstanceID
-	Entries  []protocol.Entry
-	Own      []*Batch
-	// Stored tells up to where the member's disk has the log. An entry may be committed by others
-	// before this disk has it. nil: nothing is known to be on the disk.
-	Stored func() protocol.Index
 }

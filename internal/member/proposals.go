@@ -223,12 +223,12 @@ func (p *Proposals) waiting(command []byte, o *protocol.ProposeOptions, done Don
 // Awaits reports whether commands wait for others.
 func (p *Proposals) Awaits() bool { return len(p.held) > 0 }
 
-// Applied lets in the commands that have waited long enough, now that more is applied. It reports
-// whether an instance has to look.
-func (p *Proposals) Applied(now time.Duration, a *Applier) (fresh bool) {
+// Applied lets in the commands that have waited long enough, now that more is applied. token is what is known of the
+// command of a token, see Applier.Token. It reports whether an instance has to look.
+func (p *Proposals) Applied(now time.Duration, token func(protocol.Token) TokenState) (fresh bool) {
 	keep := p.held[:0]
 	for _, b := range p.held {
-		if now >= b.after.until || !b.after.look(a) {
+		if now >= b.after.until || !b.after.look(token) {
 			keep = append(keep, b) // if it is too late, Expired takes it
 			continue
 		}

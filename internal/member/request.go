@@ -31,15 +31,6 @@ func (v *MemberView) first() *protocol.Status {
 	return v.Instances[i]
 }
 
-// OperationConfig says how a member carries out operations.
-type OperationConfig struct {
-	Self                protocol.MemberID
-	Heartbeat, Election time.Duration
-	GiveUp              time.Duration
-	Leaders             protocol.Leaders
-	Mutant              Mutant // operation-unconfirmed
-}
-
 // Request is an operation at the member that an operator asked. It is sent to the leader of the
 // first instance. It is tried again after a refusal that is passing, for example when there is no
 // leader, or when another change is not complete. It is done when it shows on this member. It is a

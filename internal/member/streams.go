@@ -7,29 +7,6 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// SnapshotOffer is what a member says of a snapshot before it sends it to another one.
-type SnapshotOffer struct {
-	// Instance is the instance whose leader sends it, in this term; 0 if no instance asked. After
-	// is the index after which the sender has that instance's log, 0 if it did not say.
-	Instance protocol.InstanceID `json:"instance"`
-	Term     protocol.Term       `json:"term"`
-	After    protocol.Index      `json:"after,omitempty"`
-	Meta
-	// HasState is true: nobody sends a snapshot without a state.
-	HasState bool `json:"has_state"`
-}
-
-// Check reports why no member would send this.
-func (o *SnapshotOffer) Check() error {
-	switch {
-	case len(o.Cursor.Points) == 0 || len(o.Cursor.Points) != 1+len(o.Others):
-		return &protocol.CorruptError{What: "snapshot stream", Detail: "no instances"}
-	case !o.HasState:
-		return &protocol.CorruptError{What: "snapshot stream", Detail: "no state"}
-	}
-	return nil
-}
-
 // Streams are the snapshots on their way from this member to others. There is one to each member,
 // for all instances that ask while it runs. Not safe for concurrent use.
 type Streams struct{ to map[protocol.MemberID]*stream }

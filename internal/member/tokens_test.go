@@ -74,7 +74,7 @@ func (w *tokenWorld) apply(seq uint64, names ...string) (told []*TokenRead) {
 	b.Seal(life, seq, 1)
 	require.NoError(w, w.a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(w.index, b)}}))
 	_, _, told, _ = w.at.Note(w.a)
-	w.p.Applied(w.time, w.a)
+	w.p.Applied(w.time, w.a.Token)
 	require.NoError(w, w.p.Check())
 	require.NoError(w, w.at.Check())
 	return told

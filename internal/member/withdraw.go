@@ -40,28 +40,6 @@ func (p *Proposals) Withdraw(t Ticket) (ok bool, instance protocol.InstanceID) {
 	}
 }
 
-// Withdraw withdraws a command of a batch that the instance has. It is called within a turn.
-func (h *Hosted) Withdraw(t Ticket) bool {
-	ok, empty := h.inst.withdraw(t)
-	if empty {
-		t.batch.settled()
-	}
-	return ok
-}
-
-// withdraw withdraws a command of a pending batch. If none is left, the batch is not pending any more.
-func (in *Instance) withdraw(t Ticket) (ok, empty bool) {
-	at := slices.Index(in.pending, t.batch) // another instance may have it by now
-	if at < 0 || !t.batch.withdraw(t.at, in.cfg.Mutant) {
-		return false, false
-	}
-	if !t.batch.empty() || t.batch.proposed > 0 {
-		return true, false
-	}
-	in.pending = slices.Delete(in.pending, at, at+1)
-	return true, true
-}
-
 // withdraw withdraws one command, unless the batch may have left this member. It leaves the batch
 // when that is handed to the core.
 func (b *Batch) withdraw(at int, mutant Mutant) bool {

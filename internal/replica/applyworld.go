@@ -60,7 +60,8 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 	w.amu.Lock()
 	w.known.NoteConfigs(a)
 	w.amu.Unlock()
-	w.r.bodies.obey(a.Instances)
+	at := a.Cursor()
+	w.r.bodies.obey(at.Instances(), a.Configs())
 	w.r.relink(w.r.now())
 	w.r.changed()
 }
@@ -83,7 +84,8 @@ func (w applyWorld) Reshaped(a *member.Applier, installed *member.Meta) error {
 	if err := w.r.carryOut(); err != nil {
 		return err
 	}
-	w.r.bodies.Kept(func(k *member.Kept) { k.Applied(a) })
+	at := a.Cursor()
+	w.r.bodies.Kept(func(k *member.Kept) { k.Applied(&at) })
 	return nil
 }
 

@@ -123,9 +123,9 @@ func (b *bodies) mended(a *member.Applier) error {
 }
 
 // obey takes in what the applied configurations say about this member's bodies.
-func (b *bodies) obey(instances []member.InstanceState) {
+func (b *bodies) obey(instances []protocol.InstanceID, configs []protocol.Config) {
 	b.Kept(func(t *member.Kept) {
-		for _, id := range t.Obey(instances) {
+		for _, id := range t.Obey(instances, configs) {
 			b.r.log.Info("which bodies this member holds whole has changed", "instance", id, "to be made whole", t.Of(id).Short())
 		}
 	})

@@ -162,7 +162,7 @@ func (r *Replica) HandOver(ctx context.Context) {
 	for done := ctx.Err() != nil; !done; done = done || r.pause(ctx, pause) != nil {
 		var gives []member.InstanceInput
 		up := r.linked()
-		r.look(func(v *member.MemberView) { gives, done = leaving.Next(v, up) })
+		r.look(func(v *member.MemberView) { gives, done = leaving.Next(v.Now, v.Instances, up) })
 		for _, g := range gives {
 			r.log.Info("leadership is handed over before the stop", "instance", g.Instance)
 		}

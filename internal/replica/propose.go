@@ -42,7 +42,7 @@ func (p *proposer) applied(a *member.Applier) {
 		return
 	}
 	p.mu.Lock()
-	fresh := p.queue.Applied(p.clock(), a)
+	fresh := p.queue.Applied(p.clock(), a.Token)
 	p.awaits.Store(p.queue.Awaits())
 	p.mu.Unlock()
 	if fresh {

@@ -162,7 +162,7 @@ func (w applyWorld) Publish(a *member.Applier) error {
 	for _, r := range told {
 		r.Done(nil)
 	}
-	if m.proposals.Awaits() && m.proposals.Applied(m.clock(), a) {
+	if m.proposals.Awaits() && m.proposals.Applied(m.clock(), a.Token) {
 		m.wakeTakers()
 	}
 	return nil
@@ -178,7 +178,8 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 	linked := m.linked()
 	m.links.Follow(m.clock(), &linked)
 	m.w.violate(m.id, m.links.Check())
-	m.body.kept.Obey(a.Instances)
+	at := a.Cursor()
+	m.body.kept.Obey(at.Instances(), a.Configs())
 }
 
 // Repairing implements member.ApplyWorld.
@@ -198,8 +199,8 @@ func (w applyWorld) Reshaped(a *member.Applier, installed *member.Meta) error {
 	if err := m.carryOut(); err != nil {
 		return err
 	}
-	m.body.kept.Applied(a)
 	at := a.Cursor()
+	m.body.kept.Applied(&at)
 	m.w.noteShapes(at.Next.Round)
 	return nil
 }

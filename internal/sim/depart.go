@@ -22,7 +22,7 @@ func (w *World) leave(m *Member, back time.Duration) {
 	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.link(m.id, id).cut }
 	var step func()
 	step = func() {
-		gives, left := leaving.Next(m.view(), up)
+		gives, left := leaving.Next(m.clock(), m.statuses(), up)
 		if left || w.now >= limit {
 			w.tracef("%s stops, as it was told", m.id)
 			if w.pauses.yes(0.5) {
