@@ -1,10 +1,8 @@
 package member
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -13,42 +11,6 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
-
-// history is a state machine that remembers what it was told.
-type history struct {
-	lines []string
-	err   error
-}
-
-func (h *history) Apply(commands []Command) error {
-	for i := range commands {
-		h.lines = append(h.lines, fmt.Sprintf("%d:%s", commands[i].Position, commands[i].Data))
-		commands[i].Result = len(h.lines)
-	}
-	return h.err
-}
-
-func (h *history) Snapshot() (Snapshot, error) { return frozen(strings.Join(h.lines, " ")), nil }
-
-func (h *history) Restore(r io.Reader) error {
-	b, err := io.ReadAll(r)
-	h.lines = strings.Fields(string(b))
-	return err
-}
-
-type frozen string
-
-func (f frozen) WriteTo(_ context.Context, w io.Writer) error {
-	_, err := io.WriteString(w, string(f))
-	return err
-}
-func (f frozen) Close() error { return nil }
-
-func entryOf(index protocol.Index, b *Batch) protocol.Entry {
-	e := b.Entry
-	e.Index, e.Term = index, 1
-	return e
-}
 
 func newTestApplier(sm StateMachine, meta Meta, skip protocol.Position, load Loader) *Applier {
 	if len(meta.Cursor.Points) == 0 {
@@ -144,9 +106,6 @@ func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 	require.NoError(t, b.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(2, sealed(2, "b")), entryOf(3, sealed(3, "c"))}}))
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, sm.lines)
 }
-
-// later is the session of the life after that in which a command was proposed.
-var later = protocol.Session{Member: life.Member, Incarnation: life.Incarnation + 1}
 
 // TestACommandOfThisLifeIsNotInAStateOfBefore: it stands where the state is already, so the state is of another log.
 // It is not said to have taken effect.

@@ -201,3 +201,13 @@ func TestAStateIsAskedFor(t *testing.T) {
 	x.Tend(st)
 	require.Len(t, sick.asked, 4)
 }
+
+// TestAnOfferWithSectionsThatNobodyKnowsIsRefused: it is not even received.
+func TestAnOfferWithSectionsThatNobodyKnowsIsRefused(t *testing.T) {
+	n, x := newExchangeNotes(9, 1, 0)
+	meta := metaAt(5, 5, 1)
+	meta.Sections = []SectionState{{Instance: 1, Section: protocol.Section{Name: "tally", Version: 2, Data: []byte("5")}}}
+	_, err := x.Offered(3, &SnapshotOffer{Meta: meta, HasState: true})
+	require.ErrorContains(t, err, "is not known, nor is any other")
+	require.Empty(t, n.told)
+}

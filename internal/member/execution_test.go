@@ -10,13 +10,26 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// appliedAt is what is known of a member that has applied these memberships, and the first instance as far as an index.
+func appliedAt(index protocol.Index, configs ...protocol.Config) *Applied {
+	return NewApplied(applierAt(index, 0, configs...))
+}
+
+// applierAt has so many instances as there are memberships. The log is to be reshaped if reshape is not 0.
+func applierAt(index protocol.Index, reshape int, configs ...protocol.Config) *Applier {
+	at := order.Begin(len(configs), true)
+	at.Points[0].Index, at.Reshape = index, reshape
+	meta := Meta{Cursor: at, Config: configs[0], Others: configs[1:]}
+	return NewApplier(&history{}, meta, life, 0, nil)
+}
+
 // TestAChangeThatIsNotAppliedYetIsPending: member 3 joins, but the state machine of the leader is
 // not that far. So what is applied says that the removal of member 3 is in force already.
 func TestAChangeThatIsNotAppliedYetIsPending(t *testing.T) {
 	applied := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
 	newest := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true, Joining: true}}}
 	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: newest}
-	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: &Applied{configs: []protocol.Config{applied}}}
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: appliedAt(0, applied)}
 	x := Executions{Config: OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
 	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
 
@@ -42,7 +55,7 @@ func TestAChangeIsNotMadeByWhatCameBefore(t *testing.T) {
 	final := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}}}
 	joined := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}, {ID: 4, Learner: true, Joining: true}}}
 	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: joined, Last: 9}
-	applied := &Applied{configs: []protocol.Config{joint}}
+	applied := appliedAt(0, joint)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
 	x := Executions{Config: OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
 	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}})
@@ -53,7 +66,7 @@ func TestAChangeIsNotMadeByWhatCameBefore(t *testing.T) {
 		index  protocol.Index
 		made   bool
 	}{{final, 7, false}, {joined, 9, false}, {final, 10, true}} {
-		e.watch.look([]protocol.Config{c.config}, c.index)
+		applied.NoteConfigs(applierAt(c.index, 0, c.config))
 		require.Equal(t, c.made, e.Next(v).Done, "at %d", c.index)
 	}
 }
@@ -65,15 +78,14 @@ func TestARemovalThatAnInstanceHasYetToFollowIsNotMade(t *testing.T) {
 	with := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true, Joining: true}}}
 	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: with}
 	other := &protocol.Status{Instance: 2, Self: 1, Role: protocol.Leader, Leader: 1, Config: with}
-	applied := &Applied{configs: []protocol.Config{with, without}}
+	applied := appliedAt(0, with, without)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader, other}, Applied: applied}
 	x := Executions{Config: OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
 	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
 	require.Len(t, e.Next(v).Tell, 1)
 
 	leader.Config = without
-	applied.configs = []protocol.Config{without, without}
-	e.watch.look(applied.configs, 0)
+	applied.NoteConfigs(applierAt(0, 0, without, without))
 	require.False(t, e.Next(v).Done, "instance 2 has it still")
 	other.Config, other.Undecided = without, true
 	require.False(t, e.Next(v).Done, "instance 2 may undo its removal")
@@ -85,17 +97,17 @@ func TestARemovalThatAnInstanceHasYetToFollowIsNotMade(t *testing.T) {
 // after others have, while the one that it proposed is still to come.
 func TestAReshapeIsMadeAfterItWasAskedFor(t *testing.T) {
 	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1}
-	applied := &Applied{cursor: order.Begin(3, true), configs: []protocol.Config{{}, {}, {}}}
+	applied := appliedAt(0, make([]protocol.Config, 3)...)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
 	x := Executions{Config: OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
 	e := x.Begin(Operation{Kind: Reshape, Instances: 2})
 	require.Len(t, e.Next(v).Tell, 1)
-	applied.cursor = order.Begin(2, true)
+	applied.NoteConfigs(applierAt(0, 0, make([]protocol.Config, 2)...))
 	require.Equal(t, ExecutionStep{Confirm: true}, e.Next(v), "others may have gone on to 4 before this was asked for")
 	e.Confirmed(nil)
-	applied.cursor = order.Begin(4, true)
+	applied.NoteConfigs(applierAt(0, 0, make([]protocol.Config, 4)...))
 	require.False(t, e.Next(v).Done)
-	applied.cursor = order.Begin(2, true)
+	applied.NoteConfigs(applierAt(0, 0, make([]protocol.Config, 2)...))
 	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
 }
 
@@ -104,7 +116,7 @@ func TestAReshapeIsMadeAfterItWasAskedFor(t *testing.T) {
 func TestAReshapeIsCheckedEachTime(t *testing.T) {
 	two, three := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}, protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
 	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: three, ConfigIndex: 7}
-	applied := &Applied{cursor: order.Begin(3, true), configs: []protocol.Config{three, three, three}}
+	applied := appliedAt(0, three, three, three)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
 	x := Executions{Config: OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
 	e := x.Begin(Operation{Kind: Reshape, Instances: 1})
@@ -120,18 +132,17 @@ func TestAReshapeIsCheckedEachTime(t *testing.T) {
 	v.Now += time.Second
 	leader.Config, leader.ConfigIndex = two, 9
 	require.Zero(t, under(), "nobody has followed")
-	applied.configs = []protocol.Config{two, three, two}
+	applied.NoteConfigs(applierAt(0, 0, two, three, two))
 	require.Zero(t, under(), "one has not")
-	applied.configs[1] = two
-	applied.cursor.Reshape = 1
+	applied.NoteConfigs(applierAt(0, 1, two, two, two))
 	require.Zero(t, under(), "what was proposed first is there, after all")
-	applied.cursor.Reshape = 0
+	applied.NoteConfigs(applierAt(0, 0, two, two, two))
 	require.EqualValues(t, 9, under())
 	v.Now += time.Minute
 	require.ErrorAs(t, e.Next(v).Err, new(*StalledError))
 
 	e = x.Begin(e.Op)
-	applied.configs[1] = three
+	applied.NoteConfigs(applierAt(0, 0, two, three, two))
 	step := e.Next(v)
 	require.True(t, step.Done)
 	require.ErrorAs(t, step.Err, new(*RefusedError))

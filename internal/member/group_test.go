@@ -2,33 +2,11 @@ package member
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/protocol"
 )
-
-// groupAt is a group in a log.
-func groupAt(index protocol.Index, batches ...*Batch) protocol.Entry {
-	var in []protocol.Entry
-	for _, b := range batches {
-		in = append(in, b.Entry)
-	}
-	e := protocol.NewGroup(in)
-	e.Seal(index, 1, make([]byte, protocol.HeadSize))
-	return e
-}
-
-// ofMember is a batch that another member proposed.
-func ofMember(id protocol.MemberID, seq uint64, commands ...string) *Batch {
-	b := NewBatch(0, 0, 0)
-	for _, c := range commands {
-		b.Add([]byte(c), func(any, error) {})
-	}
-	b.Seal(protocol.NewSession(id, protocol.LogID{}, 1, true), seq, seq)
-	return b
-}
 
 // inGroup says that a group has a batch, as Instance does.
 func inGroup(index protocol.Index, b *Batch) *Batch {
@@ -77,24 +55,4 @@ func TestAGroupThatIsNone(t *testing.T) {
 	require.Contains(t, got[0], protocol.ReasonMalformed.String())
 	require.Equal(t, 1, wrong)
 	require.NoError(t, a.Check())
-}
-
-// TestOwnBatchesAreFoundInGroups: a member learns that what it proposed is committed in a group, if the
-// payload is at hand. If it is not, the batch stays pending.
-func TestOwnBatchesAreFoundInGroups(t *testing.T) {
-	c, in := newScripted(1)
-	out := &Outbox{}
-	own := []*Batch{sealed(1, "a"), sealed(2, "b"), sealed(3, "c")}
-	for _, b := range own {
-		in.Propose(0, b, out)
-	}
-	light := groupAt(2, own[2])
-	light.Payload = nil
-	c.then(func(e *protocol.Effects) {
-		e.Commit = []protocol.Entry{groupAt(1, ofMember(2, 1, "x"), own[1], own[0]), light}
-	})
-	in.Step(time.Millisecond, protocol.Tick{}, out)
-	require.Equal(t, []*Batch{own[1], own[0]}, out.Own)
-	require.EqualValues(t, 1, own[0].group)
-	require.Equal(t, 1, in.Pending())
 }

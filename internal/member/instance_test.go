@@ -29,20 +29,9 @@ func (c *scriptedCore) Status() protocol.Status { return c.status }
 
 func (c *scriptedCore) then(f func(*protocol.Effects)) { c.next = append(c.next, f) }
 
-var life = protocol.NewSession(1, protocol.LogID{}, 4, true)
-
 func newScripted(leader protocol.MemberID) (*scriptedCore, *Instance) {
 	c := &scriptedCore{status: protocol.Status{Self: 1, Leader: leader, Term: 1}}
 	return c, NewInstance(InstanceConfig{Self: 1, Instance: 1, Session: life, RetryAfter: time.Second, GiveUp: 10 * time.Second}, c)
-}
-
-func sealed(seq uint64, commands ...string) *Batch {
-	b := NewBatch(0, 16, 1)
-	for _, c := range commands {
-		b.Add([]byte(c), func(any, error) {})
-	}
-	b.Seal(life, seq, seq)
-	return b
 }
 
 func proposals(c *scriptedCore) (out [][]uint64) {
@@ -282,4 +271,39 @@ func TestASnapshotAmongOtherInputsVoidsWhatCameBeforeIt(t *testing.T) {
 	in.StepAll(&Clock{Read: func() time.Duration { return 0 }}, []protocol.Input{&protocol.Message{}, protocol.SnapshotReceived{}, &protocol.Message{}}, &out)
 	require.Len(t, out.Commit, 1)
 	require.EqualValues(t, 10, out.Commit[0].Index)
+}
+
+// What a read asks for is repeated with it.
+func TestBarriersAreRepeated(t *testing.T) {
+	core, in := newScripted(2)
+	var out Outbox
+	in.Read(0, protocol.Read{Context: 7, Barrier: true}, &out)
+	in.Step(time.Second, protocol.Tick{}, &out)
+	var asked []protocol.Read
+	for _, input := range core.inputs {
+		if r, ok := input.(protocol.Read); ok {
+			asked = append(asked, r)
+		}
+	}
+	require.Equal(t, []protocol.Read{{Context: 7, Barrier: true}, {Context: 7, Barrier: true}}, asked)
+}
+
+// TestOwnBatchesAreFoundInGroups: a member learns that what it proposed is committed in a group, if the
+// payload is at hand. If it is not, the batch stays pending.
+func TestOwnBatchesAreFoundInGroups(t *testing.T) {
+	c, in := newScripted(1)
+	out := &Outbox{}
+	own := []*Batch{sealed(1, "a"), sealed(2, "b"), sealed(3, "c")}
+	for _, b := range own {
+		in.Propose(0, b, out)
+	}
+	light := groupAt(2, own[2])
+	light.Payload = nil
+	c.then(func(e *protocol.Effects) {
+		e.Commit = []protocol.Entry{groupAt(1, ofMember(2, 1, "x"), own[1], own[0]), light}
+	})
+	in.Step(time.Millisecond, protocol.Tick{}, out)
+	require.Equal(t, []*Batch{own[1], own[0]}, out.Own)
+	require.EqualValues(t, 1, own[0].group)
+	require.Equal(t, 1, in.Pending())
 }

@@ -35,3 +35,11 @@ func TestLogIsKeptForWhoCatchesUp(t *testing.T) {
 	require.EqualValues(t, 5000, snapshot(5100, 1800, 5001))
 	require.EqualValues(t, 5200, k.Snapshot(5200, 9000, 1900, &protocol.Status{First: 5001}, nil), "never above the snapshot")
 }
+
+func TestWhereTheLogIsCut(t *testing.T) {
+	require.EqualValues(t, 10, CutAt(10, 20, 0))
+	require.EqualValues(t, 10, CutAt(10, 20, 7))
+	require.EqualValues(t, 17, CutAt(10, 20, 17), "behind the damage")
+	require.EqualValues(t, 10, CutAt(10, 20, 21), "which is not in the snapshot yet")
+	require.EqualValues(t, 5, CutAt(0, 20, 5))
+}

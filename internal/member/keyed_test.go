@@ -49,7 +49,7 @@ func TestCommandsWithoutAGroupAreRefused(t *testing.T) {
 	for name, o := range map[string]*protocol.ProposeOptions{
 		"does not say which keys":      {},
 		"belong to several groups":     ofKeys(1, 2),
-		"names commands after which":   {Keys: []uint64{1}, After: []protocol.Token{{Session: own(1, 1), Seq: 1}}},
+		"names commands after which":   {Keys: []uint64{1}, After: []protocol.Token{{Session: protocol.NewSession(1, protocol.LogID{}, 1, false), Seq: 1}}},
 		"braid: options of a proposal": {Keys: make([]uint64, protocol.MaxKeys+1)},
 	} {
 		_, err := p.AddWith(noTime, []byte("x"), o, nil)

@@ -10,16 +10,6 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// keyed is how a protocol takes proposals that has two paths, by key, and answers early.
-var keyed = protocol.Proposing{Accepted: true, Keys: true, Path: func(o *protocol.ProposeOptions) protocol.Path {
-	if len(o.Keys) > 0 {
-		return protocol.Path(o.Keys[0] % 2)
-	}
-	return 0
-}}
-
-var early = protocol.ProposeOptions{Mode: protocol.ModeAccepted}
-
 // promises is a member of a protocol that answers early, up to what its instance hands on.
 type promises struct {
 	*testing.T

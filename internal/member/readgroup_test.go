@@ -3,7 +3,6 @@ package member
 import (
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -96,19 +95,4 @@ func TestBarriersHaveGroupsOfTheirOwn(t *testing.T) {
 	require.Equal(t, [2]int{0, 1}, s.Under)
 	require.True(t, s.Fail(barrier))
 	require.Equal(t, [2]int{}, s.Under)
-}
-
-// What a read asks for is repeated with it.
-func TestBarriersAreRepeated(t *testing.T) {
-	core, in := newScripted(2)
-	var out Outbox
-	in.Read(0, protocol.Read{Context: 7, Barrier: true}, &out)
-	in.Step(time.Second, protocol.Tick{}, &out)
-	var asked []protocol.Read
-	for _, input := range core.inputs {
-		if r, ok := input.(protocol.Read); ok {
-			asked = append(asked, r)
-		}
-	}
-	require.Equal(t, []protocol.Read{{Context: 7, Barrier: true}, {Context: 7, Barrier: true}}, asked)
 }

@@ -16,7 +16,7 @@ func TestAnotherChangeTakesThePlaceOfOne(t *testing.T) {
 	named := func(name string) []protocol.Config {
 		return []protocol.Config{{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Name: name}}}}
 	}
-	applied := &Applied{configs: named("old")}
+	applied := appliedAt(0, named("old")...)
 	follower := &protocol.Status{Self: 1, Leader: 2, Config: named("old")[0]}
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{follower}, Applied: applied}
 	op := Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "new"}}}}
@@ -26,10 +26,8 @@ func TestAnotherChangeTakesThePlaceOfOne(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, done)
 	require.EqualValues(t, 2, ask)
-	for _, w := range applied.changing {
-		w.look(named("new"), 0)
-	}
-	applied.configs = named("another")
+	applied.NoteConfigs(applierAt(0, 0, named("new")...))
+	applied.NoteConfigs(applierAt(0, 0, named("another")...))
 	q.Answered(v, nil)
 	_, done, err = q.Next(v)
 	require.NoError(t, err)
@@ -41,7 +39,7 @@ func TestAnotherChangeTakesThePlaceOfOne(t *testing.T) {
 func TestWhatALeaderWasAskedWasSent(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
 	st := &protocol.Status{Self: 1, Config: config}
-	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{st}, Applied: &Applied{configs: []protocol.Config{config}}}
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{st}, Applied: appliedAt(0, config)}
 	cfg := OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}
 	q := NewRequest(cfg, Operation{Kind: Reshape, Instances: 2}, v)
 	ask, _, _ := q.Next(v)

@@ -45,16 +45,19 @@ func TestWhatIsKnownOfAToken(t *testing.T) {
 
 // tokenWorld is a member's proposals and what it has applied.
 type tokenWorld struct {
-	pipelined
-	a     *Applier
-	at    *Applied
-	index protocol.Index
-	looks int
-	time  time.Duration
+	*testing.T
+	p       Proposals
+	q       ClientQueue // of a client that does not wait for answers
+	results map[string]error
+	a       *Applier
+	at      *Applied
+	index   protocol.Index
+	looks   int
+	time    time.Duration
 }
 
 func newTokenWorld(t *testing.T) *tokenWorld {
-	w := &tokenWorld{pipelined: pipelined{T: t, p: Proposals{MaxBatch: 100, MaxBytes: 1000}, results: map[string]error{}}}
+	w := &tokenWorld{T: t, p: Proposals{MaxBatch: 100, MaxBytes: 1000}, results: map[string]error{}}
 	w.p.Free, w.p.Held = w.p.Settled, func() { w.looks++ }
 	w.q = ClientQueue{Proposals: &w.p, Free: w.settled}
 	w.a = newTestApplier(&history{}, Meta{Config: protocol.Config{Removed: []protocol.MemberID{9}}}, 0, nil)
@@ -63,6 +66,21 @@ func newTokenWorld(t *testing.T) *tokenWorld {
 }
 
 func (w *tokenWorld) now() time.Duration { return w.time }
+
+// settled lets the next batch of the client in.
+func (w *tokenWorld) settled(b *Batch) {
+	_, unproposed, err := w.q.Settled(w.now, b)
+	for _, b := range unproposed {
+		b.Fail(err)
+	}
+	require.NoError(w, w.q.Check())
+}
+
+// add adds a command of the client.
+func (w *tokenWorld) add(name string) {
+	_, err := w.q.Add(w.now, []byte(name), func(_ any, err error) { w.results[name] = err })
+	require.NoError(w, err)
+}
 
 // apply applies commands from one number on, and lets in what waited for that.
 func (w *tokenWorld) apply(seq uint64, names ...string) (told []*TokenRead) {

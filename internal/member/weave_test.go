@@ -7,34 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
-
-func wovenMeta(instances int) Meta { return Bootstrap(order.Begin(instances, true), nil) }
-
-func skipAt(index protocol.Index, round protocol.Round) protocol.Entry {
-	e := protocol.NewSkip(round)
-	e.Seal(index, 1, make([]byte, protocol.HeadSize))
-	return e
-}
-
-// told returns a sealed batch of one command, and the place for what that command is told.
-func told(seq uint64, command string, into *[]string) *Batch {
-	b := NewBatch(0, 0, 0)
-	b.Add([]byte(command), func(_ any, err error) {
-		switch {
-		case err == nil:
-			*into = append(*into, command)
-		case errors.Is(err, ErrResultUnknown):
-			*into = append(*into, command+" unknown")
-		default:
-			*into = append(*into, command+" "+err.Error())
-		}
-	})
-	b.Seal(life, seq, seq)
-	return b
-}
 
 func TestApplierWeavesInstances(t *testing.T) {
 	sm := &history{}
@@ -103,4 +77,28 @@ func TestNothingIsAppliedOverAHole(t *testing.T) {
 	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{entryOf(3, sealed(2, "z"))}}))
 	require.Equal(t, []string{"5:z", "6:y"}, sm.lines)
 	require.NoError(t, a.Check())
+}
+
+// TestWhatAnInstanceCommitsWhileTheStateIsDamaged: nothing is applied, so the state does not come to where the
+// instance begins. What it commits is applied once there is another state.
+func TestWhatAnInstanceCommitsWhileTheStateIsDamaged(t *testing.T) {
+	sm := &repairable{}
+	a := NewApplier(sm, wovenMeta(2), life, 0, nil)
+	before := a.Meta()
+	sm.damage = errors.New("a key is damaged")
+	a.Halt()
+	var got []string
+	own := told(5, "own", &got)
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 3), entryOf(2, sealed(1, "a"))}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Entries: []protocol.Entry{skipAt(1, 9)}}))
+	require.NoError(t, a.Apply(CommittedEntries{Instance: 3, Own: []*Batch{own}, Entries: []protocol.Entry{entryOf(1, own)}}))
+	require.NoError(t, a.Check())
+	require.Empty(t, sm.lines)
+	require.Equal(t, len(own.Entry.Payload)+len(sealed(1, "a").Entry.Payload), a.Resident())
+
+	require.NoError(t, a.Install(before, strings.NewReader("")))
+	require.NoError(t, a.Check())
+	require.Equal(t, []string{"2:a", "3:own"}, sm.lines)
+	require.Equal(t, []string{"own"}, got)
+	require.Zero(t, a.Resident())
 }

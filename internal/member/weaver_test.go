@@ -126,3 +126,20 @@ func TestAFollowerRemindsTheLeader(t *testing.T) {
 	leader.Weave(0, order.Slot{}, &out)
 	require.Equal(t, []protocol.Round{7 + order.Ahead}, skipped(c))
 }
+
+func TestBatchesOfARetiredInstanceAreProposedElsewhere(t *testing.T) {
+	_, in := wovenInstance(2, protocol.Leader, 1)
+	var out Outbox
+	var got []string
+	b := told(9, "x", &got)
+	in.Propose(0, b, &out)
+	require.Equal(t, []*Batch{b}, in.Retire())
+	require.Zero(t, in.Pending())
+
+	c, other := wovenInstance(1, protocol.Leader, 1)
+	other.Propose(0, told(12, "y", &got), &out)
+	other.Propose(0, b, &out)
+	require.Equal(t, [][]uint64{{12}, {9}}, proposals(c), "with the same number, however late")
+	require.NoError(t, other.Check())
+	require.Equal(t, ErrMaybeCommitted, b.GivenUp(), "nobody knows what became of it before")
+}

@@ -1,8 +1,8 @@
 package member
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +21,7 @@ type planned struct {
 	begin     Meta
 	logs      map[protocol.InstanceID][]protocol.Entry
 	queue     *ApplyQueue
+	waiting   []ApplyItem // as they came out of the queue
 	applier   *Applier
 	instances *Instances[protocol.InstanceID]
 	sm        *history
@@ -30,6 +31,7 @@ type planned struct {
 func (s *planned) start() {
 	s.sm = &history{}
 	s.applier = NewApplier(s.sm, s.begin, life, 0, nil)
+	s.waiting = nil
 	s.queue = &ApplyQueue{Limit: 1 << 20, Plans: NewPlanner(&s.begin)}
 	found := &FoundInstances{cursor: s.begin.Cursor.Clone(), pending: map[protocol.InstanceID]*Pending{}}
 	for _, id := range s.begin.Cursor.Instances() {
@@ -74,6 +76,7 @@ func (s *planned) number(text string) int {
 func (s *planned) commit(instance protocol.InstanceID, from, to int) string {
 	entries := append([]protocol.Entry(nil), s.logs[instance][from-1:to]...)
 	s.queue.Push(ApplyItem{Commit: CommittedEntries{Instance: instance, Entries: entries}})
+	s.waiting = append(s.waiting, s.queue.Take(nil)...)
 	return s.carryOut()
 }
 
@@ -99,11 +102,11 @@ func (s *planned) carryOut() string {
 // apply lets the state machine apply at most so many of the items that wait. It stops at a snapshot.
 func (s *planned) apply(most int) string {
 	for range most {
-		if len(s.queue.items) == 0 || s.queue.items[0].Install != nil {
+		if len(s.waiting) == 0 || s.waiting[0].Install != nil {
 			break
 		}
-		require.NoError(s.t, s.applier.Apply(s.queue.items[0].Commit))
-		s.queue.items = s.queue.items[1:]
+		require.NoError(s.t, s.applier.Apply(s.waiting[0].Commit))
+		s.waiting = s.waiting[1:]
 	}
 	require.NoError(s.t, s.applier.Check())
 	at := s.applier.Cursor()
@@ -130,8 +133,8 @@ func (s *planned) ahead(indexes []string) Meta {
 
 // install has the state machine take over the snapshot that waits in the queue.
 func (s *planned) install(meta Meta) string {
-	require.NotNil(s.t, s.queue.items[0].Install)
-	s.queue.items = s.queue.items[1:]
+	require.NotNil(s.t, s.waiting[0].Install)
+	s.waiting = s.waiting[1:]
 	require.NoError(s.t, s.applier.Install(meta, strings.NewReader("")))
 	s.queue.Follow(&meta)
 	found := s.carryOut()
@@ -166,7 +169,12 @@ func (s *planned) run(d *datadriven.TestData) string {
 		}
 		return s.apply(most)
 	case "accept": // an instance's core accepts a snapshot
-		s.queue.PushInstall(protocol.InstanceID(s.number(words[0])), &protocol.Base{})
+		instance := protocol.InstanceID(s.number(words[0]))
+		s.waiting = slices.DeleteFunc(s.waiting, func(it ApplyItem) bool {
+			return it.Commit.Instance == instance && len(it.Commit.Entries) > 0
+		})
+		s.queue.PushInstall(instance, &protocol.Base{})
+		s.waiting = append(s.waiting, s.queue.Take(nil)...)
 	case "install":
 		return s.install(s.ahead(words))
 	default:
@@ -181,28 +189,4 @@ func TestPlans(t *testing.T) {
 		s.t = t
 		return s.run(d)
 	})
-}
-
-// TestWhatAnInstanceCommitsWhileTheStateIsDamaged: nothing is applied, so the state does not come to where the
-// instance begins. What it commits is applied once there is another state.
-func TestWhatAnInstanceCommitsWhileTheStateIsDamaged(t *testing.T) {
-	sm := &repairable{}
-	a := NewApplier(sm, wovenMeta(2), life, 0, nil)
-	before := a.Meta()
-	sm.damage = errors.New("a key is damaged")
-	a.Halt()
-	var got []string
-	own := told(5, "own", &got)
-	require.NoError(t, a.Apply(CommittedEntries{Instance: 1, Entries: []protocol.Entry{reshapeAt(1, 3), entryOf(2, sealed(1, "a"))}}))
-	require.NoError(t, a.Apply(CommittedEntries{Instance: 2, Entries: []protocol.Entry{skipAt(1, 9)}}))
-	require.NoError(t, a.Apply(CommittedEntries{Instance: 3, Own: []*Batch{own}, Entries: []protocol.Entry{entryOf(1, own)}}))
-	require.NoError(t, a.Check())
-	require.Empty(t, sm.lines)
-	require.Equal(t, len(own.Entry.Payload)+len(sealed(1, "a").Entry.Payload), a.Resident())
-
-	require.NoError(t, a.Install(before, strings.NewReader("")))
-	require.NoError(t, a.Check())
-	require.Equal(t, []string{"2:a", "3:own"}, sm.lines)
-	require.Equal(t, []string{"own"}, got)
-	require.Zero(t, a.Resident())
 }
