@@ -192,7 +192,7 @@ func FuzzSections(f *testing.F) {
 			again, s := deriveTally(protocol.Config{}), all[i].Section()
 			require.NoError(t, again.Restore(s))
 			require.Equal(t, all[i], again)
-			require.True(t, p.Index == 0 || o.section(p.Instance).Name == s.Name)
+			require.True(t, p.Index == 0 || o.Base(p.Instance).Section.Name == s.Name)
 		}
 	})
 }

@@ -10,10 +10,10 @@ import (
 )
 
 func TestSuccessor(t *testing.T) {
-	member := func(id protocol.MemberID, learner bool) protocol.Member {
+	of := func(id protocol.MemberID, learner bool) protocol.Member {
 		return protocol.Member{ID: id, Learner: learner}
 	}
-	config := protocol.Config{Members: []protocol.Member{member(1, false), member(2, false), member(3, false), member(4, true)}}
+	config := protocol.Config{Members: []protocol.Member{of(1, false), of(2, false), of(3, false), of(4, true)}}
 	peer := func(id protocol.MemberID, match protocol.Index) protocol.PeerStatus {
 		return protocol.PeerStatus{ID: id, Match: match, Active: true}
 	}

@@ -48,9 +48,9 @@ func TestLeadershipMovesToWhoIsPreferredAndFit(t *testing.T) {
 }
 
 func TestInstancesFollowTheFirst(t *testing.T) {
-	member := func(id protocol.MemberID) protocol.Member { return protocol.Member{ID: id, Slot: uint8(id)} }
-	old := protocol.Config{Members: []protocol.Member{member(1), member(2)}, Slots: 3}
-	changed := protocol.Config{Members: []protocol.Member{member(1), member(3)}, Slots: 4, Removed: []protocol.MemberID{2}}
+	of := func(id protocol.MemberID) protocol.Member { return protocol.Member{ID: id, Slot: uint8(id)} }
+	old := protocol.Config{Members: []protocol.Member{of(1), of(2)}, Slots: 3}
+	changed := protocol.Config{Members: []protocol.Member{of(1), of(3)}, Slots: 4, Removed: []protocol.MemberID{2}}
 	st := &protocol.Status{Role: protocol.Leader, Config: old}
 	require.Nil(t, Followed(&old, st))
 	require.Equal(t, &changed, Followed(&changed, st))

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/protocol"
 )
@@ -29,13 +31,11 @@ func (p *paths) live(life uint64, shared bool, mutant Mutant) {
 
 // take proposes a batch. before says that something of an earlier life may still take effect.
 func (p *paths) take(name string, count int, before bool) string {
-	b := NewBatch(0, 0, 0)
 	for range count {
-		b.Add([]byte(name), func(any, error) {})
+		_, err := p.proposed.Add(func() time.Duration { return 0 }, []byte(name), func(any, error) {})
+		require.NoError(p.t, err)
 	}
-	b.Free = p.proposed.Free
-	p.proposed.queue.addWhole(b)
-	p.proposed.Take()
+	b := p.proposed.Take()
 	if before {
 		b.Entry.Low = 0
 	}

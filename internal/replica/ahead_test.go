@@ -14,7 +14,7 @@ import (
 // TestAStateThatIsAheadOfItsLogIsRefused starts a member alone whose state machine has what its log does not. It was
 // accepted, and what was proposed then was said to have taken effect, and had not.
 func TestAStateThatIsAheadOfItsLogIsRefused(t *testing.T) {
-	inBubble(t, setting{size: 1, durable: true}, func(c *cluster) {
+	inBubble(t, setting{size: 1, durable: true}, func(c *testCluster) {
 		c.leader()
 		c.fill(1, "before", 10)
 		c.close(1)
@@ -35,7 +35,7 @@ func TestAStateThatIsAheadOfItsLogIsRefused(t *testing.T) {
 func TestAStateOfAnotherLogStopsItsMember(t *testing.T) {
 	for name, ahead := range map[string][]protocol.MemberID{"one member": {2}, "all": {1, 2, 3}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, setting{size: 3, durable: true}, func(c *cluster) {
+			inBubble(t, setting{size: 3, durable: true}, func(c *testCluster) {
 				c.leader()
 				c.fill(1, "before", 10)
 				for _, m := range c.members {

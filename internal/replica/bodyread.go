@@ -87,9 +87,9 @@ func (b *bodies) join(ref protocol.BodyRef) *flight {
 	return f
 }
 
-func (b *bodies) cached(ref protocol.BodyRef) (body []byte) {
-	b.Cache(func(c *member.BodyCache) { body = c.Get(ref) })
-	return body
+func (b *bodies) cached(ref protocol.BodyRef) (bytes []byte) {
+	b.Cache(func(c *member.BodyCache) { bytes = c.Get(ref) })
+	return bytes
 }
 
 // BodyStats is what a member knows of its bodies.

@@ -19,7 +19,7 @@ func TestReadersAreBoundedInBytes(t *testing.T) {
 	large := func(o *Options) {
 		o.MaxCommandBytes, o.MaxBatchBytes, o.MaxPendingBytes, o.SnapshotBytes = 2*size, 2*size, 4*size, 1<<30
 	}
-	inBubble(t, setting{size: 1, tune: large}, func(c *cluster) {
+	inBubble(t, setting{size: 1, tune: large}, func(c *testCluster) {
 		c.leader()
 		r := c.running[1]
 		for i := range count {

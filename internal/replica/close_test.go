@@ -20,7 +20,7 @@ import (
 // TestAChangeThatEndsIsForgotten ends membership changes in all ways in which they end without success. The
 // member keeps nothing of them.
 func TestAChangeThatEndsIsForgotten(t *testing.T) {
-	inBubble(t, setting{size: 3}, func(c *cluster) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		leader := c.leader()
 		r := c.running[leader]
 		forgotten := func() {
@@ -50,7 +50,7 @@ func TestAChangeThatEndsIsForgotten(t *testing.T) {
 // is busy. The apply loop takes the views after the links have gone. A view that stays open would keep the
 // state machine from being closed.
 func TestAViewThatComesLateIsClosed(t *testing.T) {
-	inBubble(t, setting{size: 1}, func(c *cluster) {
+	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()
 		r, sm := c.running[1], c.machines[1]
 		reached := make(chan struct{})
@@ -126,7 +126,7 @@ func TestARequestThatComesWhileAMemberClosesIsWaitedFor(t *testing.T) {
 				_, _ = t.Handler.HandleRequest(context.Background(), 2, append([]byte{askState}, needs...))
 			}}, err
 		}
-	}}, func(c *cluster) {
+	}}, func(c *testCluster) {
 		c.leader()
 		closed := make(chan error, 1)
 		go func() { closed <- c.running[1].Close() }()

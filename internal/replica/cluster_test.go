@@ -209,8 +209,8 @@ func (m *machine) hook(f func(m *machine)) {
 	f(m)
 }
 
-// cluster is some members in one bubble of synctest, with disks and links in memory.
-type cluster struct {
+// testCluster is some members in one bubble of synctest, with disks and links in memory.
+type testCluster struct {
 	t        *testing.T
 	net      *network
 	members  []protocol.Member
@@ -234,10 +234,10 @@ type setting struct {
 
 // inBubble runs a test of a cluster. At its end all members are closed. The bubble ends only if none of
 // their goroutines is left.
-func inBubble(t *testing.T, s setting, test func(*cluster)) {
+func inBubble(t *testing.T, s setting, test func(*testCluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{
+		c := &testCluster{
 			t: t, net: newNetwork(), setting: s, disks: map[protocol.MemberID]vfs.FS{}, machines: map[protocol.MemberID]*machine{}, running: map[protocol.MemberID]*Replica{},
 			faults: map[protocol.MemberID]*diskFault{}, serving: make(chan struct{}),
 		}
@@ -264,7 +264,7 @@ func inBubble(t *testing.T, s setting, test func(*cluster)) {
 	})
 }
 
-func (c *cluster) options(id protocol.MemberID) Options {
+func (c *testCluster) options(id protocol.MemberID) Options {
 	o := Options{
 		Self: id, Cluster: 42, Dir: "d", FS: c.disks[id], Members: slices.Clone(c.members), Begin: order.Begin(1, false),
 		Heartbeat: testHeartbeat, ElectionTimeout: testElection, MaxBatchBytes: 1 << 20, MaxCommandBytes: 1 << 20,
@@ -288,7 +288,7 @@ func (c *cluster) options(id protocol.MemberID) Options {
 }
 
 // start opens a member with a new machine.
-func (c *cluster) start(id protocol.MemberID) *Replica {
+func (c *testCluster) start(id protocol.MemberID) *Replica {
 	c.t.Helper()
 	m := &machine{}
 	if old := c.machines[id]; old != nil && c.durable {
@@ -305,14 +305,14 @@ func (c *cluster) start(id protocol.MemberID) *Replica {
 }
 
 // close closes a member, and checks what a closed member owes.
-func (c *cluster) close(id protocol.MemberID) {
+func (c *testCluster) close(id protocol.MemberID) {
 	c.t.Helper()
 	require.NoError(c.t, c.running[id].Close())
 	c.ended(id)
 }
 
 // stopped reports whether a member that ran has stopped by itself.
-func (c *cluster) stopped(id protocol.MemberID) bool {
+func (c *testCluster) stopped(id protocol.MemberID) bool {
 	select {
 	case <-c.running[id].Done():
 		return true
@@ -322,7 +322,7 @@ func (c *cluster) stopped(id protocol.MemberID) bool {
 }
 
 // fails waits until a member has stopped by itself, and returns why.
-func (c *cluster) fails(id protocol.MemberID) error {
+func (c *testCluster) fails(id protocol.MemberID) error {
 	c.t.Helper()
 	r := c.running[id]
 	c.until("the member stops", func() bool { return c.stopped(id) })
@@ -333,7 +333,7 @@ func (c *cluster) fails(id protocol.MemberID) error {
 }
 
 // ended checks what a member owes that has stopped: nothing is counted, open or waiting any more.
-func (c *cluster) ended(id protocol.MemberID) {
+func (c *testCluster) ended(id protocol.MemberID) {
 	c.t.Helper()
 	r := c.running[id]
 	<-r.Done()
@@ -349,7 +349,7 @@ func (c *cluster) ended(id protocol.MemberID) {
 }
 
 // gate returns a channel that is closed by open, or at the end of the test if that failed before.
-func (c *cluster) gate() (gate <-chan struct{}, open func()) {
+func (c *testCluster) gate() (gate <-chan struct{}, open func()) {
 	g := make(chan struct{})
 	open = sync.OnceFunc(func() { close(g) })
 	c.t.Cleanup(open)
@@ -357,7 +357,7 @@ func (c *cluster) gate() (gate <-chan struct{}, open func()) {
 }
 
 // until waits for a condition, by the clock of the bubble.
-func (c *cluster) until(what string, ok func() bool) {
+func (c *testCluster) until(what string, ok func() bool) {
 	c.t.Helper()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
@@ -368,7 +368,7 @@ func (c *cluster) until(what string, ok func() bool) {
 }
 
 // leader waits until all that run know the same leader, and that one runs.
-func (c *cluster) leader() protocol.MemberID {
+func (c *testCluster) leader() protocol.MemberID {
 	c.t.Helper()
 	leader := protocol.MemberID(0)
 	c.until("a leader", func() bool {
@@ -388,7 +388,7 @@ func (c *cluster) leader() protocol.MemberID {
 }
 
 // follower is a member that does not lead.
-func (c *cluster) follower() protocol.MemberID {
+func (c *testCluster) follower() protocol.MemberID {
 	c.t.Helper()
 	leader := c.leader()
 	for _, m := range c.members {
@@ -401,7 +401,7 @@ func (c *cluster) follower() protocol.MemberID {
 }
 
 // fill proposes some commands at a member and waits until they are applied there.
-func (c *cluster) fill(id protocol.MemberID, name string, count int) {
+func (c *testCluster) fill(id protocol.MemberID, name string, count int) {
 	c.t.Helper()
 	for i := range count {
 		_, err := c.running[id].Propose(c.t.Context(), fmt.Appendf(nil, "%s %d", name, i), nil)

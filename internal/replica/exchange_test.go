@@ -20,7 +20,7 @@ import (
 // TestTheMemberThatSendsAStateStops: a member agrees to send its state and is cut off before it has begun. The
 // member whose state is damaged asks another one soon.
 func TestTheMemberThatSendsAStateStops(t *testing.T) {
-	inBubble(t, setting{size: 3, durable: true}, func(c *cluster) {
+	inBubble(t, setting{size: 3, durable: true}, func(c *testCluster) {
 		sick := c.follower()
 		r, sm := c.running[sick], durable{c.machines[sick]}
 		c.fill(c.leader(), "before", 5)
@@ -55,7 +55,7 @@ func TestTheMemberThatSendsAStateStops(t *testing.T) {
 // TestASnapshotThatNobodySendsAnyMore waits behind another one. It does not hold its place on the links when its
 // sender is gone: there are few.
 func TestASnapshotThatNobodySendsAnyMore(t *testing.T) {
-	inBubble(t, setting{size: 3}, func(c *cluster) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.fill(c.leader(), "x", 1)
 		r := c.running[c.follower()]
 		at, configs := r.apply.at()

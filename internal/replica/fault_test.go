@@ -29,7 +29,7 @@ var errBroken = errors.New("it is broken")
 // of them already in the hands of the apply loop. Everybody is told once, and nothing is acknowledged after
 // the failure.
 func TestAMachineThatFailsAnswersAll(t *testing.T) {
-	inBubble(t, setting{size: 1}, func(c *cluster) {
+	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		t := c.t
 		c.leader()
 		c.fill(1, "before", 3)
@@ -71,14 +71,14 @@ func TestAMachineThatFailsAnswersAll(t *testing.T) {
 type fault struct {
 	setting
 	// strike lets it fail at a member. It returns that member.
-	strike func(c *cluster) protocol.MemberID
+	strike func(c *testCluster) protocol.MemberID
 	// why checks why the member stopped. nil: it goes on.
 	why func(t *testing.T, err error)
 }
 
 // onDisk strikes the disk of the leader where something changes in a directory.
-func onDisk(dir string, err error, kinds ...errorfs.OpKind) func(c *cluster) protocol.MemberID {
-	return func(c *cluster) protocol.MemberID {
+func onDisk(dir string, err error, kinds ...errorfs.OpKind) func(c *testCluster) protocol.MemberID {
+	return func(c *testCluster) protocol.MemberID {
 		id := c.leader()
 		c.faults[id].set(func(op errorfs.Op) error {
 			if strings.Contains(op.Path, dir) && slices.Contains(kinds, op.Kind) {
@@ -91,16 +91,16 @@ func onDisk(dir string, err error, kinds ...errorfs.OpKind) func(c *cluster) pro
 }
 
 // withSnapshot has the member take a snapshot that was struck.
-func withSnapshot(strike func(c *cluster) protocol.MemberID) func(c *cluster) protocol.MemberID {
-	return func(c *cluster) protocol.MemberID {
+func withSnapshot(strike func(c *testCluster) protocol.MemberID) func(c *testCluster) protocol.MemberID {
+	return func(c *testCluster) protocol.MemberID {
 		id := strike(c)
 		c.running[id].apply.push(member.ApplyItem{Due: true})
 		return id
 	}
 }
 
-func onLeader(f func(m *machine)) func(c *cluster) protocol.MemberID {
-	return func(c *cluster) protocol.MemberID {
+func onLeader(f func(m *machine)) func(c *testCluster) protocol.MemberID {
+	return func(c *testCluster) protocol.MemberID {
 		id := c.leader()
 		c.machines[id].hook(f)
 		return id
@@ -133,13 +133,13 @@ var faults = map[string]fault{
 	"the state machine cannot apply":   {setting{size: 3}, onLeader(func(m *machine) { m.apply = func(string) error { return errBroken } }), ofMachine("apply")},
 	"the state machine gives no view":  {setting{size: 3}, withSnapshot(onLeader(func(m *machine) { m.take = breaks })), ofMachine("snapshot")},
 	"the state machine is not durable": {setting{size: 3, durable: true}, withSnapshot(onLeader(func(m *machine) { m.sync = breaks })), ofMachine("sync")},
-	"the state machine does not say its bodies": {setting{size: 3, tune: keepLittle}, func(c *cluster) protocol.MemberID {
+	"the state machine does not say its bodies": {setting{size: 3, tune: keepLittle}, func(c *testCluster) protocol.MemberID {
 		id := c.behind()
 		c.machines[id].hook(func(m *machine) { m.live = breaks })
 		c.net.isolate(uint64(id), false)
 		return id
 	}, ofMachine("live bodies")},
-	"the state machine takes no other state": {setting{size: 3, tune: keepLittle}, func(c *cluster) protocol.MemberID {
+	"the state machine takes no other state": {setting{size: 3, tune: keepLittle}, func(c *testCluster) protocol.MemberID {
 		id := c.behind()
 		c.machines[id].hook(func(m *machine) { m.restore = breaks })
 		c.net.isolate(uint64(id), false)
@@ -152,7 +152,7 @@ var faults = map[string]fault{
 	"a snapshot cannot be synced":       {setting{size: 3}, withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpFileSync)), nil},
 	"a snapshot cannot get its name":    {setting{size: 3}, withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpRename)), nil},
 	"old snapshots cannot be removed":   {setting{size: 3}, withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpRemove)), nil},
-	"a snapshot that comes cannot be written": {setting{size: 3, tune: keepLittle}, func(c *cluster) protocol.MemberID {
+	"a snapshot that comes cannot be written": {setting{size: 3, tune: keepLittle}, func(c *testCluster) protocol.MemberID {
 		id := c.behind()
 		failed := make(chan struct{})
 		once := sync.OnceFunc(func() { close(failed) })
@@ -176,12 +176,12 @@ var faults = map[string]fault{
 	"there is no descriptor for the log":    {setting{size: 3}, onDisk("/log", syscall.EMFILE, opens...), nil},
 	"there is no descriptor for bodies":     {setting{size: 3}, onDisk("/bodies", syscall.ENFILE, opens...), nil},
 	"there is no descriptor for a snapshot": {setting{size: 3}, withSnapshot(onDisk("/snapshots", syscall.EMFILE, opens...)), nil},
-	"there is no descriptor for whom it met": {setting{size: 3}, func(c *cluster) protocol.MemberID {
+	"there is no descriptor for whom it met": {setting{size: 3}, func(c *testCluster) protocol.MemberID {
 		id := onDisk("d", syscall.EMFILE, opens...)(c)
 		require.ErrorIs(c.t, c.running[id].met(77, transport.Who{Life: 1, Mark: 1}), syscall.EMFILE)
 		return id
 	}, nil},
-	"there is no descriptor for a snapshot that comes": {setting{size: 3, tune: keepLittle}, func(c *cluster) protocol.MemberID {
+	"there is no descriptor for a snapshot that comes": {setting{size: 3, tune: keepLittle}, func(c *testCluster) protocol.MemberID {
 		id := c.behind()
 		waits := make(chan struct{})
 		once := sync.OnceFunc(func() { close(waits) })
@@ -200,7 +200,7 @@ var faults = map[string]fault{
 		<-waits
 		return id
 	}, nil},
-	"it cannot note whom it met": {setting{size: 3}, func(c *cluster) protocol.MemberID {
+	"it cannot note whom it met": {setting{size: 3}, func(c *testCluster) protocol.MemberID {
 		id := onDisk("d/peers.json", errBroken, errorfs.OpCreate, errorfs.OpRename)(c)
 		require.ErrorIs(c.t, c.running[id].met(77, transport.Who{Life: 1, Mark: 1}), errBroken)
 		return id
@@ -213,7 +213,7 @@ func TestWhatFailsStopsOneMemberAlone(t *testing.T) {
 	testsize.Long(t)
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, f.setting, func(c *cluster) {
+			inBubble(t, f.setting, func(c *testCluster) {
 				c.fill(c.leader(), "before", 3)
 				id := f.strike(c)
 				r, a := c.running[id], newAnswers()
@@ -249,7 +249,7 @@ func TestWhatFailsStopsOneMemberAlone(t *testing.T) {
 }
 
 // goesOn demands that all members but one take proposals.
-func (c *cluster) goesOn(without protocol.MemberID) {
+func (c *testCluster) goesOn(without protocol.MemberID) {
 	c.t.Helper()
 	for _, m := range c.members {
 		if m.ID != without {
@@ -259,7 +259,7 @@ func (c *cluster) goesOn(without protocol.MemberID) {
 }
 
 // haveAll demands that all members but one have applied these commands.
-func (c *cluster) haveAll(acked []string, without protocol.MemberID) {
+func (c *testCluster) haveAll(acked []string, without protocol.MemberID) {
 	c.t.Helper()
 	for _, m := range c.members {
 		if m.ID == without {
@@ -273,7 +273,7 @@ func (c *cluster) haveAll(acked []string, without protocol.MemberID) {
 }
 
 // saves demands that a member takes another snapshot, and that nothing is left of those that failed.
-func (c *cluster) saves(id protocol.MemberID) {
+func (c *testCluster) saves(id protocol.MemberID) {
 	c.t.Helper()
 	r := c.running[id]
 	before := r.metrics.snapshots.Load()

@@ -14,7 +14,7 @@ import (
 )
 
 // hold makes an event loop do nothing until the function that it returns is called.
-func (c *cluster) hold(l *eventLoop) (release func()) {
+func (c *testCluster) hold(l *eventLoop) (release func()) {
 	over, release := c.gate()
 	held := make(chan struct{})
 	l.do(func() {
@@ -38,7 +38,7 @@ func frame(m *protocol.Message, about protocol.Index, blob int) []byte {
 // dropped is counted. The bytes that wait are given back, also if the member stops first.
 func TestAFullInboxDropsMessages(t *testing.T) {
 	for _, stops := range []bool{false, true} {
-		inBubble(t, setting{size: 3}, func(c *cluster) {
+		inBubble(t, setting{size: 3}, func(c *testCluster) {
 			id := c.follower()
 			r, from := c.running[id], c.leader()
 			release := c.hold(r.first())
@@ -73,7 +73,7 @@ func TestAFullInboxDropsMessages(t *testing.T) {
 // once, and nothing of it takes effect. When all are settled nothing is counted.
 func TestProposalsAreRefusedBeyondTheirLimit(t *testing.T) {
 	const limit = 100_000
-	inBubble(t, setting{size: 3, tune: func(o *Options) { o.MaxPendingBytes, o.MaxBatchBytes = limit, limit/10 }}, func(c *cluster) {
+	inBubble(t, setting{size: 3, tune: func(o *Options) { o.MaxPendingBytes, o.MaxBatchBytes = limit, limit/10 }}, func(c *testCluster) {
 		id := c.leader()
 		r := c.running[id]
 		c.net.isolate(uint64(id), true)
@@ -102,7 +102,7 @@ func TestProposalsAreRefusedBeyondTheirLimit(t *testing.T) {
 // do not wait in memory. They are read from the log when their turn comes.
 func TestWhatWaitsToBeAppliedIsBounded(t *testing.T) {
 	const limit, size, count = 50_000, 1000, 200
-	inBubble(t, setting{size: 3, tune: func(o *Options) { o.MaxBatchBytes = size }}, func(c *cluster) {
+	inBubble(t, setting{size: 3, tune: func(o *Options) { o.MaxBatchBytes = size }}, func(c *testCluster) {
 		id := c.leader()
 		r, sm := c.running[id], c.machines[id]
 		l := r.apply
@@ -153,7 +153,7 @@ func TestWhatWaitsToBeAppliedIsBounded(t *testing.T) {
 
 // TestQuestionsBeyondTheirLimitAreDropped asks for bodies while nobody can answer.
 func TestQuestionsBeyondTheirLimitAreDropped(t *testing.T) {
-	inBubble(t, setting{size: 3}, func(c *cluster) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		id := c.follower()
 		r, from := c.running[id], c.leader()
 		_, err := r.Propose(c.t.Context(), []byte("with a body"), make([]byte, 5000))
@@ -179,7 +179,7 @@ func TestQuestionsBeyondTheirLimitAreDropped(t *testing.T) {
 // TestReadsShareGroups lets many read at once while the leader is cut off. They wait in a few groups, and all
 // are told.
 func TestReadsShareGroups(t *testing.T) {
-	inBubble(t, setting{size: 3, tune: woven(3)}, func(c *cluster) {
+	inBubble(t, setting{size: 3, tune: woven(3)}, func(c *testCluster) {
 		id := c.leader()
 		r, a := c.running[id], newAnswers()
 		c.net.isolate(uint64(id), true)
@@ -200,7 +200,7 @@ func TestReadsShareGroups(t *testing.T) {
 
 // TestOneStreamServesAllThatAsk asks for snapshots for a member again and again while one is sent.
 func TestOneStreamServesAllThatAsk(t *testing.T) {
-	inBubble(t, setting{size: 3, tune: keepLittle}, func(c *cluster) {
+	inBubble(t, setting{size: 3, tune: keepLittle}, func(c *testCluster) {
 		from, to := c.stream()
 		r := c.running[from]
 		views := c.machines[from].views

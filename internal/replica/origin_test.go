@@ -17,7 +17,7 @@ import (
 // log. While they are of one log the links stay. When one of them learns that its log is another one, the links end on both
 // sides, and are not made again. Both members go on. The links are real ones.
 func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
-	c := &cluster{t: t, net: newNetwork(), setting: setting{size: 2}}
+	c := &testCluster{t: t, net: newNetwork(), setting: setting{size: 2}}
 	c.open(t)
 	lineage := func(id protocol.MemberID) uint64 { return c.running[id].lineage() }
 	up := func(id protocol.MemberID) bool { return c.running[id].linked()(3 - id) }
@@ -46,7 +46,7 @@ func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 }
 
 // open starts members with real links.
-func (c *cluster) open(t *testing.T) {
+func (c *testCluster) open(t *testing.T) {
 	c.disks, c.machines, c.running = map[protocol.MemberID]vfs.FS{}, map[protocol.MemberID]*machine{}, map[protocol.MemberID]*Replica{}
 	listeners := map[protocol.MemberID]net.Listener{}
 	for i := range c.size {
@@ -63,7 +63,7 @@ func (c *cluster) open(t *testing.T) {
 	}
 }
 
-func (c *cluster) eventually(what string, ok func() bool) {
+func (c *testCluster) eventually(what string, ok func() bool) {
 	c.t.Helper()
 	require.Eventually(c.t, ok, 20*time.Second, time.Millisecond, what)
 }

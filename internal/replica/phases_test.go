@@ -22,46 +22,46 @@ type phase struct {
 	setting
 	// reach brings a member there. Close has to wait until open is called if the state machine is busy. nil:
 	// it is not.
-	reach func(c *cluster) (id protocol.MemberID, open func())
+	reach func(c *testCluster) (id protocol.MemberID, open func())
 }
 
 // phases are all that a member may be in the midst of.
 var phases = map[string]phase{
-	"it waits for the first answers of others": {setting{size: 3, waits: true}, func(c *cluster) (protocol.MemberID, func()) {
+	"it waits for the first answers of others": {setting{size: 3, waits: true}, func(c *testCluster) (protocol.MemberID, func()) {
 		c.start(1)
 		return 1, nil
 	}},
-	"it was just opened": {setting{size: 1}, func(c *cluster) (protocol.MemberID, func()) { return 1, nil }},
-	"it begins an election": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
+	"it was just opened": {setting{size: 1}, func(c *testCluster) (protocol.MemberID, func()) { return 1, nil }},
+	"it begins an election": {setting{size: 3}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.follower()
 		c.net.isolate(uint64(id), true)
 		c.until("no leader", func() bool { return c.running[id].first().status.Load().Leader == 0 })
 		return id, nil
 	}},
-	"its proposals are not confirmed": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
+	"its proposals are not confirmed": {setting{size: 3}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		c.net.isolate(uint64(id), true)
 		return id, nil
 	}},
-	"its proposals are on their way to the leader": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
+	"its proposals are on their way to the leader": {setting{size: 3}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.follower()
 		c.net.isolate(uint64(id), true)
 		return id, nil
 	}},
-	"reads wait for the state machine": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
+	"reads wait for the state machine": {setting{size: 3}, func(c *testCluster) (protocol.MemberID, func()) {
 		busy, open := c.gate()
 		id := c.leader()
 		c.machines[id].hook(func(m *machine) { m.apply = func(string) error { <-busy; return nil } })
 		return id, open
 	}},
-	"a snapshot is saved": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
+	"a snapshot is saved": {setting{size: 3}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		<-c.blockWrites(id)
 		return id, nil
 	}},
-	"a snapshot is sent":     {setting{size: 3, tune: keepLittle}, func(c *cluster) (protocol.MemberID, func()) { from, _ := c.stream(); return from, nil }},
-	"a snapshot is received": {setting{size: 3, tune: keepLittle}, func(c *cluster) (protocol.MemberID, func()) { _, to := c.stream(); return to, nil }},
-	"a snapshot is installed": {setting{size: 3, tune: keepLittle}, func(c *cluster) (protocol.MemberID, func()) {
+	"a snapshot is sent":     {setting{size: 3, tune: keepLittle}, func(c *testCluster) (protocol.MemberID, func()) { from, _ := c.stream(); return from, nil }},
+	"a snapshot is received": {setting{size: 3, tune: keepLittle}, func(c *testCluster) (protocol.MemberID, func()) { _, to := c.stream(); return to, nil }},
+	"a snapshot is installed": {setting{size: 3, tune: keepLittle}, func(c *testCluster) (protocol.MemberID, func()) {
 		busy, open := c.gate()
 		to, reached := c.behind(), make(chan struct{})
 		c.machines[to].hook(func(m *machine) { m.restore = func() error { close(reached); <-busy; return nil } })
@@ -69,14 +69,14 @@ var phases = map[string]phase{
 		<-reached
 		return to, open
 	}},
-	"a body is gathered": {setting{size: 3, placement: protocol.PlacementCode}, func(c *cluster) (protocol.MemberID, func()) {
+	"a body is gathered": {setting{size: 3, placement: protocol.PlacementCode}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.follower()
 		_, err := c.running[id].Propose(c.t.Context(), []byte("with a body"), make([]byte, 100_000))
 		require.NoError(c.t, err)
 		c.net.isolate(uint64(id), true)
 		return id, nil
 	}},
-	"it scrubs": {setting{size: 1, tune: func(o *Options) { o.ScrubBytesPerSecond = 1 }}, func(c *cluster) (protocol.MemberID, func()) {
+	"it scrubs": {setting{size: 1, tune: func(o *Options) { o.ScrubBytesPerSecond = 1 }}, func(c *testCluster) (protocol.MemberID, func()) {
 		c.leader()
 		c.fill(1, "before", 10)
 		c.running[1].apply.push(member.ApplyItem{Due: true})
@@ -86,19 +86,19 @@ var phases = map[string]phase{
 		c.until("it scrubs", func() bool { return c.running[1].disk.Stats().Scrubbed > 0 })
 		return 1, nil
 	}},
-	"instances begin": {setting{size: 3, tune: woven(1)}, func(c *cluster) (protocol.MemberID, func()) {
+	"instances begin": {setting{size: 3, tune: woven(1)}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		c.running[id].first().input(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(8)}}, 0)
 		c.until("the first of them runs", func() bool { return len(c.running[id].all()) > 1 })
 		return id, nil
 	}},
-	"instances retire": {setting{size: 3, tune: woven(8)}, func(c *cluster) (protocol.MemberID, func()) {
+	"instances retire": {setting{size: 3, tune: woven(8)}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		require.NoError(c.t, c.running[id].Reshape(c.t.Context(), 2))
 		require.NotNil(c.t, c.running[id].hosted(8), "it stays for a while")
 		return id, nil
 	}},
-	"its state is repaired": {setting{size: 3, durable: true}, func(c *cluster) (protocol.MemberID, func()) {
+	"its state is repaired": {setting{size: 3, durable: true}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.follower()
 		c.fill(id, "before", 3)
 		c.net.isolate(uint64(id), true)
@@ -110,7 +110,7 @@ var phases = map[string]phase{
 		})
 		return id, nil
 	}},
-	"it hands its leadership over": {setting{size: 3}, func(c *cluster) (protocol.MemberID, func()) {
+	"it hands its leadership over": {setting{size: 3}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		c.running[id].first().input(protocol.Transfer{}, 0)
 		return id, nil
@@ -125,7 +125,7 @@ func keepLittle(o *Options) { o.KeepLogBytes = 1 }
 
 // blockWrites has a snapshot taken, which is not written until the member stops or all members are to
 // serve. The channel is closed when the first one is being written.
-func (c *cluster) blockWrites(id protocol.MemberID) <-chan struct{} {
+func (c *testCluster) blockWrites(id protocol.MemberID) <-chan struct{} {
 	reached, once := make(chan struct{}), sync.Once{}
 	c.machines[id].hook(func(m *machine) {
 		m.write = func(ctx context.Context) error {
@@ -143,7 +143,7 @@ func (c *cluster) blockWrites(id protocol.MemberID) <-chan struct{} {
 }
 
 // behind cuts a member off until the others do not have the log any more that it needs.
-func (c *cluster) behind() protocol.MemberID {
+func (c *testCluster) behind() protocol.MemberID {
 	c.t.Helper()
 	id, leader := c.follower(), c.leader()
 	c.net.isolate(uint64(id), true)
@@ -163,7 +163,7 @@ func (c *cluster) behind() protocol.MemberID {
 }
 
 // stream brings a member to send a snapshot to another one. It comes to no end.
-func (c *cluster) stream() (from, to protocol.MemberID) {
+func (c *testCluster) stream() (from, to protocol.MemberID) {
 	c.t.Helper()
 	to, from = c.behind(), c.leader()
 	reached := c.blockWrites(from)
@@ -176,7 +176,7 @@ func (c *cluster) stream() (from, to protocol.MemberID) {
 }
 
 // askAll asks a member for everything that it answers.
-func (c *cluster) askAll(a *answers, id protocol.MemberID, when string) {
+func (c *testCluster) askAll(a *answers, id protocol.MemberID, when string) {
 	r, ctx := c.running[id], context.Background()
 	name := func(what string) string { return when + ": " + what }
 	refused := map[string]error{}
@@ -212,7 +212,7 @@ func (c *cluster) askAll(a *answers, id protocol.MemberID, when string) {
 	a.ask(name("hand over"), func() error { r.HandOver(ctx); return nil })
 }
 
-func (c *cluster) bodiesOf(id protocol.MemberID) (refs []protocol.BodyRef) {
+func (c *testCluster) bodiesOf(id protocol.MemberID) (refs []protocol.BodyRef) {
 	_ = c.machines[id].LiveBodies(func(ref protocol.BodyRef) { refs = append(refs, ref) })
 	return refs
 }
@@ -224,7 +224,7 @@ func TestAMemberIsClosedInEveryPhase(t *testing.T) {
 	testsize.Long(t)
 	for name, p := range phases {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, p.setting, func(c *cluster) {
+			inBubble(t, p.setting, func(c *testCluster) {
 				id, open := p.reach(c)
 				c.closeDuring(id, open)
 				c.serves()
@@ -236,7 +236,7 @@ func TestAMemberIsClosedInEveryPhase(t *testing.T) {
 // closeTime is how long Close may take, by the clock of the bubble, beside what the state machine does.
 const closeTime = 10 * time.Millisecond
 
-func (c *cluster) closeDuring(id protocol.MemberID, open func()) {
+func (c *testCluster) closeDuring(id protocol.MemberID, open func()) {
 	c.t.Helper()
 	r, a := c.running[id], newAnswers()
 	c.askAll(a, id, "before")
@@ -261,7 +261,7 @@ func (c *cluster) closeDuring(id protocol.MemberID, open func()) {
 }
 
 // serves demands that all members take part.
-func (c *cluster) serves() {
+func (c *testCluster) serves() {
 	c.t.Helper()
 	for _, m := range c.members {
 		c.net.isolate(uint64(m.ID), false)

@@ -194,9 +194,9 @@ func (s *Salvaged) pieces(ref protocol.BodyRef) (all []member.Fragment) {
 		all = append(all, member.Fragment{Form: e.Form, Bytes: e.Body})
 	}
 	for _, b := range s.stores {
-		body, err := b.Read(uint32(ref.Instance), uint64(ref.Index))
-		if err == nil && body.Term == uint64(ref.Term) && body.Size == ref.Size && body.Digest == ref.Digest {
-			all = append(all, member.Fragment{Form: protocol.Form(body.Form), Bytes: slices.Clone(body.Bytes)})
+		kept, err := b.Read(uint32(ref.Instance), uint64(ref.Index))
+		if err == nil && kept.Term == uint64(ref.Term) && kept.Size == ref.Size && kept.Digest == ref.Digest {
+			all = append(all, member.Fragment{Form: protocol.Form(kept.Form), Bytes: slices.Clone(kept.Bytes)})
 		}
 	}
 	return all

@@ -14,7 +14,7 @@ import (
 // TestATransferToAMemberThatIsDownIsRefusedAtOnce asks the leader, and another member. Virtual time goes on only while
 // everybody waits, so no load of the machine counts.
 func TestATransferToAMemberThatIsDownIsRefusedAtOnce(t *testing.T) {
-	inBubble(t, setting{size: 3}, func(c *cluster) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		leader := c.leader()
 		down := leader%3 + 1
 		c.close(down)
@@ -37,7 +37,7 @@ func TestATransferToAMemberThatIsDownIsRefusedAtOnce(t *testing.T) {
 // TestACommandThatFoundNoLeaderDidNotHappen fails when a member has tried it for long enough. A retry takes effect, and
 // the command itself never does.
 func TestACommandThatFoundNoLeaderDidNotHappen(t *testing.T) {
-	inBubble(t, setting{size: 3}, func(c *cluster) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.leader()
 		cut := func(cut bool) {
 			for id := range c.running {

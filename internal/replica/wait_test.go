@@ -15,7 +15,7 @@ import (
 )
 
 // idle waits until no look is due, and checks that the looks know of nobody then.
-func (s *waiters) idle(c *cluster) {
+func (s *waiters) idle(c *testCluster) {
 	c.t.Helper()
 	c.until("nobody waits", func() bool {
 		s.mu.Lock()
@@ -31,7 +31,7 @@ func (s *waiters) idle(c *cluster) {
 // TestProposeEndsWithItsContext ends contexts in all ways while the state machine is busy. Those who wait with
 // them are told soon, the others when the state machine goes on.
 func TestProposeEndsWithItsContext(t *testing.T) {
-	inBubble(t, setting{size: 1}, func(c *cluster) {
+	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()
 		r := c.running[1]
 		busy, open := c.gate()
@@ -97,7 +97,7 @@ func TestProposeEndsWithItsContext(t *testing.T) {
 // TestAWaiterIsUsedAgain has many propose, with contexts that end at about the time when the answers come.
 // Each is told what became of its own command, and a member that closes answers all.
 func TestAWaiterIsUsedAgain(t *testing.T) {
-	inBubble(t, setting{size: 1}, func(c *cluster) {
+	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()
 		r := c.running[1]
 		c.machines[1].hook(func(m *machine) {

@@ -46,7 +46,7 @@ func TestACoreIsWoken(t *testing.T) {
 		asleep = &sleeper{Core: core, want: slices.Clone(wants)}
 		return asleep
 	}
-	inBubble(t, setting{size: 1, around: around}, func(c *cluster) {
+	inBubble(t, setting{size: 1, around: around}, func(c *testCluster) {
 		c.until("it is woken", func() bool {
 			asleep.mu.Lock()
 			defer asleep.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // TestACommandThatWasNotSentIsWithdrawn proposes at a member that knows no leader, with contexts that end before
 // there is one. These commands never take effect, also where others of the same batch do.
 func TestACommandThatWasNotSentIsWithdrawn(t *testing.T) {
-	inBubble(t, setting{size: 3}, func(c *cluster) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.leader()
 		cut := func(cut bool) {
 			for id := range c.running {
@@ -65,7 +65,7 @@ func TestACommandThatWasNotSentIsWithdrawn(t *testing.T) {
 
 // TestAContextThatEndedIsLookedAtFirst calls everything that has a context with one that has ended. Nothing happens.
 func TestAContextThatEndedIsLookedAtFirst(t *testing.T) {
-	inBubble(t, setting{size: 1}, func(c *cluster) {
+	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()
 		r := c.running[1]
 		ctx, cancel := context.WithCancel(c.t.Context())
@@ -93,7 +93,7 @@ func TestAContextThatEndedIsLookedAtFirst(t *testing.T) {
 // TestACommandThatIsNotWithdrawnInTimeIsAnswered has an event loop stand still while a command that it has, and has not
 // sent, is to be withdrawn. The command stays, and its proposer is answered.
 func TestACommandThatIsNotWithdrawnInTimeIsAnswered(t *testing.T) {
-	inBubble(t, setting{size: 3}, func(c *cluster) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.leader()
 		r := c.running[1]
 		c.net.isolate(1, true)

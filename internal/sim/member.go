@@ -17,8 +17,8 @@ import (
 // firstInstance is the protocol instance that every simulated member hosts.
 const firstInstance protocol.InstanceID = 1
 
-// cluster is the simulated cluster's id.
-const cluster = 1
+// clusterID is the simulated cluster's id.
+const clusterID = 1
 
 // Member is one process of the simulated cluster, and its disk. It does what the event loops of
 // production do around the pure parts of package member, on virtual time.
@@ -511,7 +511,7 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 	m.started = true
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
-		FS: m.disk, Dir: dataDir, Cluster: cluster, Self: m.id, Chance: m.w.births.Uint64, Begin: begin, Members: first.Members, Join: m.join, Machine: sm,
+		FS: m.disk, Dir: dataDir, Cluster: clusterID, Self: m.id, Chance: m.w.births.Uint64, Begin: begin, Members: first.Members, Join: m.join, Machine: sm,
 		Identity: []byte{byte(m.id)}, Cells: core.Cells, Accepted: core.Accepted, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), Quorums: m.w.set.quorums.String(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
 	}
 }

@@ -20,9 +20,9 @@ const (
 	keepLogBytes = 1 << 30
 )
 
-// apply is the thread that applies what instances commit. [member.Apply] decides how. apply is the
+// applyThread is the thread that applies what instances commit. [member.Apply] decides how. apply is the
 // world and the state machine of member.Apply, and counts what applying costs.
-type apply struct {
+type applyThread struct {
 	m      *node
 	thread *thread
 	queue  member.ApplyQueue
@@ -39,8 +39,8 @@ type apply struct {
 	cuts     []member.Written
 }
 
-func newApply(m *node, meta member.Meta) (*apply, error) {
-	a := &apply{m: m, queue: member.ApplyQueue{Limit: member.ApplyQueueBytes}}
+func newApply(m *node, meta member.Meta) (*applyThread, error) {
+	a := &applyThread{m: m, queue: member.ApplyQueue{Limit: member.ApplyQueueBytes}}
 	applier, err := m.w.newApplier(m, a, &meta)
 	if err != nil {
 		return nil, fmt.Errorf("scale: %w", err)
@@ -52,12 +52,12 @@ func newApply(m *node, meta member.Meta) (*apply, error) {
 	return a, nil
 }
 
-func (a *apply) push(it member.ApplyItem) {
+func (a *applyThread) push(it member.ApplyItem) {
 	a.queue.Push(it)
 	a.thread.wake()
 }
 
-func (a *apply) work() spend {
+func (a *applyThread) work() spend {
 	a.cost = 0
 	a.items = a.queue.Take(a.items)
 	for i := range a.items {
@@ -78,7 +78,7 @@ func (a *apply) work() spend {
 	return a.cost
 }
 
-func (a *apply) finish() {
+func (a *applyThread) finish() {
 	if a.news {
 		a.known.Note(a.steps.Applier)
 		a.news = false
@@ -103,66 +103,68 @@ func (a *apply) finish() {
 func noStreams(protocol.MemberID) protocol.Index { return 0 }
 
 // settled counts the cost of a batch that is settled.
-func (a *apply) settled(b *member.Batch) {
+func (a *applyThread) settled(b *member.Batch) {
 	a.cost.on(a.m.w.costs.Settle, len(b.Done), 0)
 	a.m.proposals.Settled(b)
 }
 
 // Left implements member.ApplyWorld, as the methods below do.
-func (a *apply) Left(payload int, applied int64) { a.queue.Left(payload, applied) }
+func (a *applyThread) Left(payload int, applied int64) { a.queue.Left(payload, applied) }
 
-func (a *apply) Installed() { a.queue.Installed() }
+func (a *applyThread) Installed() { a.queue.Installed() }
 
-func (a *apply) Again(it member.ApplyItem) { a.again = append(a.again, it) }
+func (a *applyThread) Again(it member.ApplyItem) { a.again = append(a.again, it) }
 
-func (a *apply) Meet() {
+func (a *applyThread) Meet() {
 	for _, l := range a.m.loops {
 		l.input(protocol.Meet{})
 	}
 }
 
-func (a *apply) Publish(*member.Applier) error {
+func (a *applyThread) Publish(*member.Applier) error {
 	a.news = true
 	return nil
 }
 
-func (a *apply) PublishConfigs(applier *member.Applier) { a.known.NoteConfigs(applier) }
+func (a *applyThread) PublishConfigs(applier *member.Applier) { a.known.NoteConfigs(applier) }
 
-func (a *apply) Repairing(*order.Cursor) {}
+func (a *applyThread) Repairing(*order.Cursor) {}
 
-func (a *apply) Useless() {}
+func (a *applyThread) Useless() {}
 
-func (a *apply) Reshaped(*member.Applier, *member.Meta) error { return nil }
+func (a *applyThread) Reshaped(*member.Applier, *member.Meta) error { return nil }
 
-func (a *apply) Staged() (member.ReceivedSnapshot, error) { return nil, errors.ErrUnsupported }
+func (a *applyThread) Staged() (member.ReceivedSnapshot, error) { return nil, errors.ErrUnsupported }
 
-func (a *apply) Merged(*member.Meta, error) {}
+func (a *applyThread) Merged(*member.Meta, error) {}
 
-func (a *apply) Beginning() bool { return false }
+func (a *applyThread) Beginning() bool { return false }
 
-func (a *apply) Restored(*member.Applier, protocol.InstanceID, protocol.Index) error { return nil }
+func (a *applyThread) Restored(*member.Applier, protocol.InstanceID, protocol.Index) error {
+	return nil
+}
 
 // Cut has the instances cut their logs when the turn ends.
-func (a *apply) Cut(meta *member.Meta, bytes int64) {
+func (a *applyThread) Cut(meta *member.Meta, bytes int64) {
 	a.cuts = append(a.cuts, member.Written{Meta: *meta, Bytes: bytes})
 }
 
-func (a *apply) Save(meta member.Meta, _ member.Snapshot, bytes int64) {
+func (a *applyThread) Save(meta member.Meta, _ member.Snapshot, bytes int64) {
 	a.Again(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes}})
 }
 
-func (a *apply) Saved(*member.Saved) {}
+func (a *applyThread) Saved(*member.Saved) {}
 
-func (a *apply) Received(protocol.InstanceID, protocol.Index) (member.ReceivedSnapshot, error) {
+func (a *applyThread) Received(protocol.InstanceID, protocol.Index) (member.ReceivedSnapshot, error) {
 	return nil, &behindError{a.m.id}
 }
 
-func (a *apply) Prune(protocol.Position) error { return nil }
+func (a *applyThread) Prune(protocol.Position) error { return nil }
 
-func (a *apply) Tell(member.ApplyNews) {}
+func (a *applyThread) Tell(member.ApplyNews) {}
 
 // machineOf is the state machine of a member. It does nothing, which costs something.
-type machineOf struct{ a *apply }
+type machineOf struct{ a *applyThread }
 
 func (m machineOf) Apply(commands []member.Command) error {
 	m.a.cost.on(m.a.m.w.costs.Command, len(commands), 0)

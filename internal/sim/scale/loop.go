@@ -59,26 +59,26 @@ const (
 	giveUp          = 5*time.Second + 5*electionTimeout
 )
 
-func newLoop(m *node, instance protocol.InstanceID, meta *member.Meta) (*loop, error) {
-	rec := protocol.Recovered{Base: meta.Base(instance)}
-	core, err := m.w.newCore(m, instance, rec)
+func newLoop(m *node, id protocol.InstanceID, meta *member.Meta) (*loop, error) {
+	rec := protocol.Recovered{Base: meta.Base(id)}
+	core, err := m.w.newCore(m, id, rec)
 	if err != nil {
 		return nil, fmt.Errorf("scale: %w", err)
 	}
 	config := member.InstanceConfig{
-		Self: m.id, Instance: instance, Session: m.session,
+		Self: m.id, Instance: id, Session: m.session,
 		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: member.Backlog(m.w.cfg.Instances), Codec: m.w.protocol.Core.Codec,
 	}
 	if m.w.begin.Woven() {
 		config.Woven = &rec
 	}
-	l := &loop{m: m, instance: instance}
+	l := &loop{m: m, instance: id}
 	l.inst = member.NewInstance(config, &billed{core, l})
 	l.hosted = member.NewHosted(member.HostedConfig{
-		Self: m.id, Instance: instance, Heartbeat: heartbeat, Election: electionTimeout, GiveUp: giveUp, Leaders: m.w.leaders, Keyed: m.w.begin.Keyed,
+		Self: m.id, Instance: id, Heartbeat: heartbeat, Election: electionTimeout, GiveUp: giveUp, Leaders: m.w.leaders, Keyed: m.w.begin.Keyed,
 		KeepLogBytes: keepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,
 	}, l, l.inst)
-	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", instance), l.work, l.finish)
+	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", id), l.work, l.finish)
 	return l, nil
 }
 

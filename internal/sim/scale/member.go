@@ -16,7 +16,7 @@ type node struct {
 	ids       []protocol.InstanceID
 	loops     []*loop // at i: that of instance i+1
 	disk      *disk
-	apply     *apply
+	apply     *applyThread
 	links     []*link // at linkTo of a member and an instance; nil: nothing was sent yet
 	egress    []*card
 	ingress   []*card

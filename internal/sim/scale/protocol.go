@@ -46,7 +46,7 @@ func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Reco
 }
 
 // newApplier makes what applies on a member: a state machine, or one for each group of keys.
-func (w *world) newApplier(m *node, a *apply, meta *member.Meta) (*member.Applier, error) {
+func (w *world) newApplier(m *node, a *applyThread, meta *member.Meta) (*member.Applier, error) {
 	var sm member.StateMachine = machineOf{a}
 	if w.begin.Keyed {
 		groups, err := member.NewGroups(meta.Cursor.Instances(), func(protocol.InstanceID) member.StateMachine { return machineOf{a} })
