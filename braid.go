@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
@@ -176,7 +177,7 @@ func (o *Options) begin() order.Cursor {
 // what they do not have. [Node.ReadBarrier] covers all groups.
 func NewGroups(groups int, machine func(group int) StateMachine) (StateMachine, error) {
 	begin := order.BeginKeyed(groups)
-	g, err := member.NewGroups(begin.Instances(), func(id InstanceID) StateMachine { return machine(int(id - protocol.FirstInstance)) })
+	g, err := apply.NewGroups(begin.Instances(), func(id InstanceID) StateMachine { return machine(int(id - protocol.FirstInstance)) })
 	if err != nil {
 		return nil, err
 	}

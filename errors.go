@@ -2,6 +2,9 @@ package braid
 
 import (
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -86,7 +89,7 @@ const (
 //	Cause error // what became of the earlier command
 //
 // Unwrap returns Cause.
-type BrokenError = member.BrokenError
+type BrokenError = intake.BrokenError
 
 // BodyError says that a body could not be made whole in time: fewer than Need good fragments were found. A later call may
 // succeed, when more members can be reached.
@@ -100,7 +103,7 @@ type BrokenError = member.BrokenError
 //
 // Certain reports whether all members answered, and together hold too little: then only a member that is not part of the
 // cluster now can help, or a repaired disk. Unwrap returns Unread.
-type BodyError = member.BodyError
+type BodyError = body.BodyError
 
 // MachineError says that the state machine cannot go on, which stopped the member. What was acknowledged is in the log: a
 // start applies it, if the state machine can go on then.
@@ -142,7 +145,7 @@ type LogKindError = member.LogKindError
 //
 //	State Position // how far the state is
 //	Log   Position // how far the log is
-type StateAheadError = member.StateAheadError
+type StateAheadError = apply.StateAheadError
 
 // LineageError says that two logs are not one, although they are of clusters with one id. Nothing of the other log was
 // taken. A retry does not help: remove one of the members, and add it with an empty directory.
@@ -171,4 +174,4 @@ type ForgottenError = member.ForgottenError
 // retry.
 //
 //	Detail string
-type GroupError = member.GroupError
+type GroupError = intake.GroupError

@@ -29,7 +29,7 @@ var errorRows = map[string]errorRow{
 	"ErrNotSent":          {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},
 	"ErrOverloaded":       {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},
 	"ErrNoLeader":         {"internal/replica/transfer_test.go", "TestACommandThatFoundNoLeaderDidNotHappen"},
-	"ErrResultUnknown":    {"internal/member/applier_test.go", "TestApplierAppliesOnceAndAnswers"},
+	"ErrResultUnknown":    {"internal/member/apply/applier_test.go", "TestApplierAppliesOnceAndAnswers"},
 	"ErrTooLarge":         {"errors_test.go", "TestWhatIsRefusedIsRefusedAgain"},
 	"ErrStopped":          {"errors_test.go", "TestARetryAfterTheStop"},
 	"ErrReadTimeout":      {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},

@@ -3,7 +3,7 @@ package braid
 import (
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/replica"
 )
 
@@ -111,5 +111,5 @@ type DiskStats struct {
 // The conversions hold the declarations together: a field more is an error of the compiler.
 var (
 	_ = BodyStats(replica.BodyStats{})
-	_ = DiskStats(member.DiskStats{})
+	_ = DiskStats(damage.DiskStats{})
 )

@@ -2,6 +2,8 @@ package braid
 
 import (
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -131,7 +133,7 @@ type Repairable = member.Repairable
 //	LiveBodies(yield func(BodyRef)) error
 //
 // LiveBodies calls yield with every body that the state refers to. It is called when the member starts, and after Restore.
-type BodyKeeper = member.BodyKeeper
+type BodyKeeper = body.BodyKeeper
 
 // Born is a [Repairable] state machine that may begin with a state that no command led to, as one that was restored from
 // a backup. All first members of a cluster must begin with the same one.
@@ -182,7 +184,7 @@ const MaxTokens = protocol.MaxTokens
 // Accepted is the answer to a command in [ModeAccepted], without a result. The command takes effect exactly once.
 //
 //	Token Token // names the command, for what is to happen after it
-type Accepted = member.Accepted
+type Accepted = intake.Accepted
 
 // InstanceStatus is what a member knows of an instance of the log; see protocol.Status for its fields.
 type InstanceStatus = protocol.Status

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
@@ -63,7 +65,7 @@ type Opened struct {
 	Ahead     bool
 	Within    bool
 	Log       *wal.Log
-	Instances *member.FoundInstances
+	Instances *lifecycle.FoundInstances
 	Bodies    *wal.Bodies
 	// Ballast is why there is no space kept for the next start; nil: there is.
 	Ballast error
@@ -130,11 +132,11 @@ func (o *Opened) read(c *Config) (err error) {
 	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine, c.Derive); err != nil {
 		return err
 	}
-	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity, Cover: member.CoverOf(&o.Meta, c.Cells), SegmentBytes: c.LogSegment}
+	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity, Cover: lifecycle.CoverOf(&o.Meta, c.Cells), SegmentBytes: c.LogSegment}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}
-	if o.Instances, err = member.FindInstances(o.Log, &o.Meta); err != nil {
+	if o.Instances, err = lifecycle.FindInstances(o.Log, &o.Meta); err != nil {
 		return err
 	}
 	if err := o.belongs(); err != nil {
@@ -149,7 +151,7 @@ func (o *Opened) read(c *Config) (err error) {
 }
 
 // belongs refuses a state that is further than the log, where that cannot be. Where others may have what the log
-// lacks it shows when the log goes on: see [member.StateAheadError].
+// lacks it shows when the log goes on: see [apply.StateAheadError].
 func (o *Opened) belongs() error {
 	end, ok := o.Instances.End()
 	o.Within = ok && o.Skip <= end
@@ -214,14 +216,14 @@ func lost(err error) error {
 }
 
 // Kept is what is known of the bodies to which log and state refer. The others are given up.
-func (o *Opened) Kept(hooks member.KeptHooks) (*member.Kept, error) {
+func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 	logs := o.Instances.Logs()
 	for i := range logs {
 		if o.config.Accepted != nil {
 			logs[i].Accept(o.config.Accepted)
 		}
 	}
-	k, err := member.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), logs)
+	k, err := body.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), logs)
 	return k, lost(err)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/durable"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
@@ -174,7 +175,7 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	chance := counter()
 	first := lives(t, vfs.NewMem(), 1, 5, chance)
 	wiped := lives(t, vfs.NewMem(), 1, 1, chance)
-	s := member.NewSessions(nil)
+	s := apply.NewSessions(nil)
 	entry := func(own member.OwnIdentity, seq uint64) *protocol.Entry {
 		return &protocol.Entry{ID: protocol.ProposalID{Session: own.Session(true), Seq: seq}, Count: 1, Low: 1}
 	}
@@ -184,7 +185,7 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	require.False(t, s.Admit(1, entry(first, 1)), "still one")
 	require.True(t, s.Admit(1, entry(first, 2)))
 	require.NoError(t, s.Check())
-	again := member.NewSessions(s.States())
+	again := apply.NewSessions(s.States())
 	require.False(t, again.Admit(1, entry(wiped, 1)))
 	require.False(t, again.Admit(1, entry(first, 1)))
 }

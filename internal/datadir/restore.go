@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -13,7 +14,7 @@ import (
 // a snapshot whose header is damaged, or whose state is damaged and needed. The snapshot before is
 // enough, because the log goes back to it. It refuses a snapshot with which this program's cores cannot
 // go on (a [*protocol.SectionError]), or whose order the state machine does not fit (a
-// [*member.GroupError]), before it touches the state machine.
+// [*intake.GroupError]), before it touches the state machine.
 func Restore(s *Snapshots, sm member.StateMachine, derive member.Derive) (meta member.Meta, skip protocol.Position, err error) {
 	d, durable := sm.(member.DurableStateMachine)
 	if durable {
@@ -26,7 +27,7 @@ func Restore(s *Snapshots, sm member.StateMachine, derive member.Derive) (meta m
 	if err := h.CheckSections(derive); err != nil {
 		return meta, 0, fmt.Errorf("data directory %s: %w", s.dir, err)
 	}
-	if err := member.CheckMachine(sm, &h.Cursor); ok && err != nil {
+	if err := apply.CheckMachine(sm, &h.Cursor); ok && err != nil {
 		return meta, 0, fmt.Errorf("data directory %s: %w", s.dir, err)
 	}
 	switch {

@@ -84,9 +84,9 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// lostIfSick makes it a LostError, which names the remedy, if an entry cannot be read because of
+// LostIfUnreadable makes it a LostError, which names the remedy, if an entry cannot be read because of
 // the disk.
-func lostIfSick(err *LoadError) error {
+func LostIfUnreadable(err *LoadError) error {
 	if FaultOf(err.Err).Sick() {
 		return &LostError{err}
 	}

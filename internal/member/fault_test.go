@@ -31,6 +31,6 @@ func TestFaults(t *testing.T) {
 	err := &LoadError{Instance: 2, Index: 7, Err: &wal.CorruptError{File: "f", Offset: 9, Detail: "x"}}
 	require.EqualError(t, err, "entry 7 of instance 2 cannot be read (damaged): wal: f is damaged at offset 9: x")
 	var lost *LostError
-	require.ErrorAs(t, lostIfSick(err), &lost)
-	require.NotErrorAs(t, lostIfSick(&LoadError{Err: &wal.CompactedError{}}), &lost)
+	require.ErrorAs(t, LostIfUnreadable(err), &lost)
+	require.NotErrorAs(t, LostIfUnreadable(&LoadError{Err: &wal.CompactedError{}}), &lost)
 }

@@ -31,16 +31,16 @@ func (l *InstanceLog) Accept(accepted func(protocol.Cell) (protocol.Entry, bool)
 	}
 }
 
-// has reports whether a body is of an entry in the log, or in a cell.
-func (l *InstanceLog) has(ref *protocol.BodyRef) bool {
+// Holds reports whether a body is of an entry in the log, or in a cell.
+func (l *InstanceLog) Holds(ref *protocol.BodyRef) bool {
 	return l.any(ref, func(e *protocol.Entry) bool {
 		return e.Term == ref.Term && e.BodySize == ref.Size && e.BodyDigest == ref.Digest
 	})
 }
 
-// owes reports whether the member acknowledged an entry with a body at the same index, which need not be
+// Acknowledged reports whether the member acknowledged an entry with a body at the same index, which need not be
 // this body.
-func (l *InstanceLog) owes(ref *protocol.BodyRef) bool {
+func (l *InstanceLog) Acknowledged(ref *protocol.BodyRef) bool {
 	return l.any(ref, func(e *protocol.Entry) bool { return e.BodySize > 0 && e.Index > l.Recovered.State.Commit })
 }
 

@@ -1,7 +1,7 @@
 package member
 
-// slowestLink is the slowest link for which there is enough time, in bytes a second.
-const slowestLink = 4 << 20
+// SlowestLink is the slowest link for which there is enough time, in bytes a second.
+const SlowestLink = 4 << 20
 
-// envelopeBytes is what an envelope takes in memory at most, with its place in queues.
-const envelopeBytes = 256
+// EnvelopeBytes is what an envelope takes in memory at most, with its place in queues.
+const EnvelopeBytes = 256

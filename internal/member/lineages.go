@@ -23,8 +23,8 @@ func (e *LineageError) Error() string {
 	return fmt.Sprintf("braid: %s of lineage %016x, and this member is of lineage %016x: they were founded apart, and nothing joins two logs", whose, e.Is, e.Known)
 }
 
-// checkLineage returns a [*LineageError] if two memberships are of two logs.
-func checkLineage(known, is *protocol.Config) error {
+// CheckLineage returns a [*LineageError] if two memberships are of two logs.
+func CheckLineage(known, is *protocol.Config) error {
 	if known.Lineage == 0 || is.Lineage == 0 || known.Lineage == is.Lineage {
 		return nil
 	}

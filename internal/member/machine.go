@@ -55,7 +55,7 @@ type DurableStateMachine interface {
 	// Applied returns the position of the last command that the state includes. It is asked for
 	// when the member starts. Commands up to it are not applied again. A state that is further than
 	// the log is refused with a [DirError], or, where the log of other members may have what this
-	// one's lacks, stops the member with a [StateAheadError] as soon as it shows that they do not.
+	// one's lacks, stops the member with a [apply.StateAheadError] as soon as it shows that they do not.
 	Applied() protocol.Position
 	// Sync makes everything applied so far durable; the log may then be cut there.
 	Sync() error

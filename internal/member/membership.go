@@ -36,7 +36,7 @@ func Union(configs []protocol.Config) protocol.Config {
 	slices.Sort(out.Outgoing)
 	// A member that is left in one of them is not removed.
 	out.Removed = slices.DeleteFunc(out.Removed, func(id protocol.MemberID) bool {
-		return !goneFrom(configs, id)
+		return !RemovedFromAll(configs, id)
 	})
 	return out
 }
@@ -48,9 +48,9 @@ func Linked(latest, applied []protocol.Config) protocol.Config {
 	return Union(slices.Concat(latest, applied))
 }
 
-// goneFrom reports whether all memberships have removed a member. While one is joint, the voters
+// RemovedFromAll reports whether all memberships have removed a member. While one is joint, the voters
 // that it is leaving still count.
-func goneFrom(configs []protocol.Config, id protocol.MemberID) bool {
+func RemovedFromAll(configs []protocol.Config, id protocol.MemberID) bool {
 	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !slices.Contains(c.Removed, id) || c.Voter(id) })
 }
 
@@ -69,7 +69,7 @@ func byID(m protocol.Member, id protocol.MemberID) int {
 // be behind. Only a member that is removed from all instances is refused: the instances that still
 // have it need it.
 func Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
-	if goneFrom(configs, id) {
+	if RemovedFromAll(configs, id) {
 		return transport.ReasonRemoved
 	}
 	return 0

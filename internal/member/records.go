@@ -18,7 +18,7 @@ func encodeState(s protocol.HardState) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(s.Commit))
 }
 
-func decodeState(b []byte) (s protocol.HardState, err error) {
+func DecodeState(b []byte) (s protocol.HardState, err error) {
 	if len(b) != 24 {
 		return s, &protocol.CorruptError{What: "hard state", Detail: fmt.Sprintf("%d bytes, want 24", len(b))}
 	}
@@ -34,7 +34,7 @@ func encodeBase(base protocol.Base) []byte {
 	return b
 }
 
-func decodeBase(b []byte) (base protocol.Base, err error) {
+func DecodeBase(b []byte) (base protocol.Base, err error) {
 	if err := json.Unmarshal(b, &base); err != nil {
 		return base, &protocol.CorruptError{What: "base", Detail: err.Error()}
 	}
@@ -48,10 +48,10 @@ func ReadRecord(kind wal.Kind, index uint64, data []byte) (r protocol.Record, ok
 	switch kind {
 	case wal.KindState:
 		r.Kind = protocol.RecordState
-		r.State, err = decodeState(data)
+		r.State, err = DecodeState(data)
 	case wal.KindBase:
 		var base protocol.Base
-		base, err = decodeBase(data)
+		base, err = DecodeBase(data)
 		r.Kind, r.Base = protocol.RecordBase, &base
 	case wal.KindEntry:
 		r.Kind = protocol.RecordEntry
@@ -66,10 +66,10 @@ func ReadRecord(kind wal.Kind, index uint64, data []byte) (r protocol.Record, ok
 	return r, err == nil
 }
 
-// walRecord turns a core's record into the log's. The entry's bytes are those that are sent, not a
+// WALRecord turns a core's record into the log's. The entry's bytes are those that are sent, not a
 // copy of them. An entry of whose body nothing is held says so on disk too. If the disk says
 // nothing of a body, it was lost.
-func walRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
+func WALRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 	w := wal.Record{Instance: uint32(instance)}
 	switch r.Kind {
 	case protocol.RecordEntry:

@@ -34,12 +34,12 @@ func (m *Meta) section(instance protocol.InstanceID) protocol.Section {
 // can. A snapshot with a section that this program does not know is refused, and so is one without
 // a section that its core needs: what follows from the log would be wrong from then on.
 func (m *Meta) CheckSections(derive Derive) error {
-	_, err := m.derived(derive)
+	_, err := m.Derived(derive)
 	return err
 }
 
-// derived is the derived state of each of the cursor's points, or nothing if the cores have none.
-func (m *Meta) derived(derive Derive) ([]protocol.Derived, error) {
+// Derived is the derived state of each of the cursor's points, or nothing if the cores have none.
+func (m *Meta) Derived(derive Derive) ([]protocol.Derived, error) {
 	if err := m.ValidSections(); err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ type SessionState struct {
 	Done []Span `json:"done,omitempty"`
 }
 
-// replaces reports whether the earlier lives of the line are over.
-func (st *SessionState) replaces() bool { return st.Low > 0 || !st.Session.Shared() }
+// Replaces reports whether the earlier lives of the line are over.
+func (st *SessionState) Replaces() bool { return st.Low > 0 || !st.Session.Shared() }
 
 // Span is the sequence numbers From … To−1.
 type Span struct {
@@ -29,13 +29,13 @@ type Span struct {
 	To   uint64 `json:"to"`
 }
 
-// compare compares the state's line with that of a session.
-func (st *SessionState) compare(instance protocol.InstanceID, session protocol.Session) int {
+// Compare compares the state's line with that of a session.
+func (st *SessionState) Compare(instance protocol.InstanceID, session protocol.Session) int {
 	return cmp.Or(cmp.Compare(st.Instance, instance), cmp.Compare(st.Session.Member, session.Member),
 		cmp.Compare(st.Session.Line(), session.Line()))
 }
 
-func (st *SessionState) raise(low uint64) {
+func (st *SessionState) RaiseLow(low uint64) {
 	if low <= st.Low {
 		return
 	}
@@ -47,9 +47,9 @@ func (st *SessionState) raise(low uint64) {
 	st.Done = slices.Delete(st.Done, 0, n)
 }
 
-// mark adds [from, to) and reports whether it was new. Batches never change, so a batch is known
+// MarkDone adds [from, to) and reports whether it was new. Batches never change, so a batch is known
 // as a whole or not at all. Its first number decides.
-func (st *SessionState) mark(from, to uint64) bool {
+func (st *SessionState) MarkDone(from, to uint64) bool {
 	if from < st.Low {
 		return false
 	}
@@ -76,7 +76,7 @@ func (st *SessionState) mark(from, to uint64) bool {
 	return true
 }
 
-func (st *SessionState) token(seq uint64) TokenState {
+func (st *SessionState) Token(seq uint64) TokenState {
 	if seq < st.Low || slices.ContainsFunc(st.Done, func(s Span) bool { return s.From <= seq && seq < s.To }) {
 		return TokenApplied
 	}

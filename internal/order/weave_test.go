@@ -109,7 +109,7 @@ func (l *looms) step() {
 	}
 }
 
-// weave is member.Instance.Weave.
+// weave is instance.Instance.Weave.
 func (l *looms) weave(r int) {
 	var want Slot
 	own := l.tails[l.leaders[r]][r]

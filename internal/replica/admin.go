@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/member/damage"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/internal/wal"
@@ -14,7 +17,7 @@ import (
 )
 
 // A request between members starts with a byte. The byte says who or what the request is for, or is
-// a member.OperationKind.
+// a cluster.OperationKind.
 const (
 	askProgram byte = 'p' // Options.Answer
 	askStay    byte = 's' // for the leader of the first instance: keep leading it
@@ -28,11 +31,11 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 	if len(request) == 0 {
 		return nil, errors.New("empty request")
 	}
-	if op, ok, err := member.DecodeOperation(request); ok {
+	if op, ok, err := cluster.DecodeOperation(request); ok {
 		if err == nil {
 			err = r.execute(ctx, op)
 		}
-		return member.EncodeAnswer(err)
+		return cluster.EncodeAnswer(err)
 	}
 	switch body := request[1:]; request[0] {
 	case askProgram:
@@ -45,15 +48,15 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 		if err := json.Unmarshal(body, &id); err != nil {
 			return nil, err
 		}
-		r.exchange.do(func(m *member.StateExchange) { m.Missing(from, id) })
+		r.exchange.do(func(m *snapshot.StateExchange) { m.Missing(from, id) })
 	case askState:
-		var q member.StateQuestion
+		var q snapshot.StateQuestion
 		if err := json.Unmarshal(body, &q); err != nil {
 			return nil, err
 		}
 		var err error
-		r.exchange.do(func(m *member.StateExchange) { err = m.StateAsked(from, &q) })
-		return member.EncodeAnswer(err)
+		r.exchange.do(func(m *snapshot.StateExchange) { err = m.StateAsked(from, &q) })
+		return cluster.EncodeAnswer(err)
 	case askLink:
 		var m protocol.Member
 		if err := json.Unmarshal(body, &m); err != nil {
@@ -68,7 +71,7 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 	default:
 		return nil, fmt.Errorf("unknown request %q", request[0])
 	}
-	return member.EncodeAnswer(nil)
+	return cluster.EncodeAnswer(nil)
 }
 
 // Ask sends a request to the Options.Answer of a member, which may be this one.
@@ -95,7 +98,7 @@ func (r *Replica) ask(ctx context.Context, to protocol.MemberID, what string, re
 	if err != nil {
 		return fmt.Errorf("%s at leader %s: %w", what, to, err)
 	}
-	return member.DecodeAnswer(what, answer)
+	return cluster.DecodeAnswer(what, answer)
 }
 
 // LogStats and LinkStats are the counts of packages wal and transport.
@@ -112,14 +115,14 @@ type Status struct {
 	// Begun is the number of instances with which the cluster began.
 	Begun int
 	// Weave says where each of Instances is in the global log; nil unless they are woven.
-	Weave    []member.WeaveStatus
+	Weave    []instance.WeaveStatus
 	Applied  order.Cursor
 	Config   protocol.Config // as applied
 	LogBytes int64
 	Log      LogStats
 	Links    LinkStats
 	Bodies   BodyStats
-	Disk     member.DiskStats
+	Disk     damage.DiskStats
 	// PendingBytes are the bytes of this member's proposals that are not settled.
 	PendingBytes int64
 	// Commits counts the entries committed in this life, Dropped the messages that were dropped
@@ -133,7 +136,7 @@ type Status struct {
 func (r *Replica) Status() Status {
 	var known []*protocol.Status
 	var instances []protocol.Status
-	var weave []member.WeaveStatus
+	var weave []instance.WeaveStatus
 	for _, l := range r.all() {
 		st := l.status.Load()
 		known, instances = append(known, st), append(instances, *st)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -53,7 +54,7 @@ func TestAStateOfAnotherLogStopsItsMember(t *testing.T) {
 				_, err := c.running[2].Propose(c.t.Context(), []byte("x"), nil)
 				require.Error(c.t, err)
 				require.NotErrorIs(c.t, err, member.ErrResultUnknown)
-				why := &member.StateAheadError{}
+				why := &apply.StateAheadError{}
 				// If all are ahead, the first that stop may be a majority. The log of the third does not go on then.
 				c.until("a member stops", func() bool { return slices.ContainsFunc(ahead, c.stopped) })
 				stopped := ahead[slices.IndexFunc(ahead, c.stopped)]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -14,33 +15,33 @@ import (
 // member: see applyworld.go.
 type applyLoop struct {
 	r       *Replica
-	machine *member.Apply
+	machine *apply.Apply
 
 	mu    sync.Mutex
-	queue member.ApplyQueue
+	queue apply.ApplyQueue
 	wake  chan struct{}
 
 	reading [2]atomic.Int64 // groups of reads that wait for read points; see Applied.Asking
 	amu     sync.Mutex
-	known   *member.Applied
+	known   *apply.Applied
 	within  within
 	opened  time.Duration // when the last snapshot was opened to be read
 	// looks: somebody waits for tokens, and Apply is going to look.
 	looks atomic.Bool
 }
 
-func newApplyLoop(r *Replica, a *member.Applier, saved order.Cursor) *applyLoop {
-	l := &applyLoop{r: r, wake: make(chan struct{}, 1), known: member.NewApplied(a)}
+func newApplyLoop(r *Replica, a *apply.Applier, saved order.Cursor) *applyLoop {
+	l := &applyLoop{r: r, wake: make(chan struct{}, 1), known: apply.NewApplied(a)}
 	l.within.init()
-	l.queue.Limit = member.ApplyQueueBytes
+	l.queue.Limit = apply.ApplyQueueBytes
 	begin := a.Meta()
-	l.queue.Plans = member.NewPlanner(&begin)
-	l.machine = member.NewApply(a, saved, r.opt.SnapshotBytes, applyWorld{l})
+	l.queue.Plans = apply.NewPlanner(&begin)
+	l.machine = apply.NewApply(a, saved, r.opt.SnapshotBytes, applyWorld{l})
 	return l
 }
 
 // push queues one item; it never blocks.
-func (l *applyLoop) push(it member.ApplyItem) {
+func (l *applyLoop) push(it apply.ApplyItem) {
 	l.mu.Lock()
 	l.queue.Push(it)
 	planned := len(it.Commit.Entries) > 0 && l.queue.Planned()
@@ -54,12 +55,12 @@ func (l *applyLoop) push(it member.ApplyItem) {
 // look makes Apply look who waits for what is applied already.
 func (l *applyLoop) look() {
 	if !l.looks.Swap(true) {
-		l.push(member.ApplyItem{Look: true})
+		l.push(apply.ApplyItem{Look: true})
 	}
 }
 
 // takePlan returns the plan that is to be carried out next; nil if there is none.
-func (l *applyLoop) takePlan() *member.PlannedAt {
+func (l *applyLoop) takePlan() *apply.PlannedAt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.TakePlan()
@@ -89,7 +90,7 @@ func (l *applyLoop) total() int64 {
 	return l.queue.Total()
 }
 
-func (l *applyLoop) take(buf []member.ApplyItem) []member.ApplyItem {
+func (l *applyLoop) take(buf []apply.ApplyItem) []apply.ApplyItem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.Take(buf)
@@ -106,7 +107,7 @@ func poke(c chan struct{}) {
 func (l *applyLoop) run() {
 	defer l.r.done.Done()
 	l.within.goroutine.Store(goroutine())
-	var items []member.ApplyItem
+	var items []apply.ApplyItem
 	for {
 		select {
 		case <-l.wake:
@@ -136,7 +137,7 @@ func (l *applyLoop) drain() {
 	l.machine.FailOwn(member.ErrStopped)
 }
 
-func drop(items []member.ApplyItem) {
+func drop(items []apply.ApplyItem) {
 	for i := range items {
 		items[i].Drop(member.ErrStopped)
 	}

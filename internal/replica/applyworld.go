@@ -6,21 +6,24 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
 
-// applyWorld gives member.Apply what it needs of the member.
+// applyWorld gives apply.Apply what it needs of the member.
 type applyWorld struct{ *applyLoop }
 
-// Left implements member.ApplyWorld.
+// Left implements apply.ApplyWorld.
 func (w applyWorld) Left(payload int, applied int64) {
 	w.mu.Lock()
 	w.queue.Left(payload, applied)
 	w.mu.Unlock()
 }
 
-// Installed implements member.ApplyWorld.
+// Installed implements apply.ApplyWorld.
 func (w applyWorld) Installed() {
 	w.mu.Lock()
 	w.queue.Installed()
@@ -31,11 +34,11 @@ func (w applyWorld) Installed() {
 	}
 }
 
-// Again implements member.ApplyWorld.
-func (w applyWorld) Again(it member.ApplyItem) { w.push(it) }
+// Again implements apply.ApplyWorld.
+func (w applyWorld) Again(it apply.ApplyItem) { w.push(it) }
 
-// Publish implements member.ApplyWorld.
-func (w applyWorld) Publish(a *member.Applier) error {
+// Publish implements apply.ApplyWorld.
+func (w applyWorld) Publish(a *apply.Applier) error {
 	if w.looks.Load() { // who comes from now on makes Apply look again
 		w.looks.Store(false)
 	}
@@ -53,8 +56,8 @@ func (w applyWorld) Publish(a *member.Applier) error {
 	return nil
 }
 
-// PublishConfigs implements member.ApplyWorld.
-func (w applyWorld) PublishConfigs(a *member.Applier) {
+// PublishConfigs implements apply.ApplyWorld.
+func (w applyWorld) PublishConfigs(a *apply.Applier) {
 	config := a.Config()
 	w.r.descends(config.Lineage) // before members are added
 	w.amu.Lock()
@@ -66,16 +69,16 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 	w.r.changed()
 }
 
-// Repairing implements member.ApplyWorld.
+// Repairing implements apply.ApplyWorld.
 func (w applyWorld) Repairing(needs *order.Cursor) {
-	w.r.exchange.do(func(m *member.StateExchange) { m.Damaged(needs) })
+	w.r.exchange.do(func(m *snapshot.StateExchange) { m.Damaged(needs) })
 }
 
-// Useless implements member.ApplyWorld.
-func (w applyWorld) Useless() { w.r.exchange.do((*member.StateExchange).Useless) }
+// Useless implements apply.ApplyWorld.
+func (w applyWorld) Useless() { w.r.exchange.do((*snapshot.StateExchange).Useless) }
 
-// Reshaped implements member.ApplyWorld.
-func (w applyWorld) Reshaped(a *member.Applier, installed *member.Meta) error {
+// Reshaped implements apply.ApplyWorld.
+func (w applyWorld) Reshaped(a *apply.Applier, installed *member.Meta) error {
 	if installed != nil {
 		w.mu.Lock()
 		w.queue.Follow(installed)
@@ -85,40 +88,40 @@ func (w applyWorld) Reshaped(a *member.Applier, installed *member.Meta) error {
 		return err
 	}
 	at := a.Cursor()
-	w.r.bodies.Kept(func(k *member.Kept) { k.Applied(&at) })
+	w.r.bodies.Kept(func(k *body.Kept) { k.Applied(&at) })
 	return nil
 }
 
-// Beginning implements member.ApplyWorld.
+// Beginning implements apply.ApplyWorld.
 func (w applyWorld) Beginning() bool {
 	w.r.imu.Lock()
 	defer w.r.imu.Unlock()
 	return w.r.instances.Beginning()
 }
 
-// Restored implements member.ApplyWorld.
-func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, index protocol.Index) error {
+// Restored implements apply.ApplyWorld.
+func (w applyWorld) Restored(a *apply.Applier, instance protocol.InstanceID, index protocol.Index) error {
 	if instance == 0 {
 		return w.r.bodies.mended(a)
 	}
 	return w.r.bodies.installed(instance, index, a)
 }
 
-// Cut implements member.ApplyWorld.
+// Cut implements apply.ApplyWorld.
 func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 	for _, l := range w.r.all() {
 		l.snapshotWritten(*meta, bytes)
 	}
 }
 
-// Meet implements member.ApplyWorld.
+// Meet implements apply.ApplyWorld.
 func (w applyWorld) Meet() {
 	for _, l := range w.r.all() {
 		l.input(protocol.Meet{}, 0)
 	}
 }
 
-// Save implements member.ApplyWorld.
+// Save implements apply.ApplyWorld.
 func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 	w.r.spawn(func(ctx context.Context) {
 		h, err := datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, error(nil)
@@ -127,14 +130,14 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 		} else {
 			err = errors.Join(w.r.dir.Snapshots.Write(h, writeView(ctx, state)), state.Close())
 		}
-		w.push(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes, Err: err}})
+		w.push(apply.ApplyItem{Wrote: &apply.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})
 }
 
-// Saved implements member.ApplyWorld.
+// Saved implements apply.ApplyWorld.
 func (w applyWorld) Saved(at *member.Saved) { w.r.saved.Store(at) }
 
-// Received implements member.ApplyWorld.
+// Received implements apply.ApplyWorld.
 func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {
 	w.opened = w.r.now()
 	var f *datadir.SnapshotReader
@@ -148,7 +151,7 @@ func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index)
 	return f, nil
 }
 
-// Staged implements member.ApplyWorld.
+// Staged implements apply.ApplyWorld.
 func (w applyWorld) Staged() (member.ReceivedSnapshot, error) {
 	w.opened = w.r.now()
 	var f *datadir.SnapshotReader
@@ -162,7 +165,7 @@ func (w applyWorld) Staged() (member.ReceivedSnapshot, error) {
 	return f, nil
 }
 
-// Merged implements member.ApplyWorld.
+// Merged implements apply.ApplyWorld.
 func (w applyWorld) Merged(at *member.Meta, err error) {
 	if err != nil {
 		w.r.log.Warn("a snapshot cannot be merged into the state", "err", err)
@@ -170,32 +173,32 @@ func (w applyWorld) Merged(at *member.Meta, err error) {
 	if err := w.r.dir.Snapshots.Unstage(); err != nil {
 		w.r.log.Warn("a snapshot that was merged cannot be removed", "err", err)
 	}
-	w.r.exchange.do(func(m *member.StateExchange) { m.Merged(at, err) })
+	w.r.exchange.do(func(m *snapshot.StateExchange) { m.Merged(at, err) })
 }
 
-// Prune implements member.ApplyWorld.
+// Prune implements apply.ApplyWorld.
 func (w applyWorld) Prune(p protocol.Position) error {
 	return w.r.withDescriptors("removing old snapshots", func() error { return w.r.dir.Snapshots.Prune(p) })
 }
 
-// Tell implements member.ApplyWorld.
-func (w applyWorld) Tell(n member.ApplyNews) {
+// Tell implements apply.ApplyWorld.
+func (w applyWorld) Tell(n apply.ApplyNews) {
 	log := w.r.log
 	switch n.What {
-	case member.SnapshotInstalled:
+	case apply.SnapshotInstalled:
 		log.Info("snapshot installed", "instance", n.Instance, "index", n.Base.Index, "term", n.Base.Term, "position", n.Position, "took", w.r.now()-w.opened)
-	case member.SnapshotWritten:
+	case apply.SnapshotWritten:
 		w.r.metrics.snapshots.Add(1)
 		log.Info("snapshot written", "position", n.Position)
-	case member.SnapshotFailed:
+	case apply.SnapshotFailed:
 		log.Error("snapshot failed", "position", n.Position, "err", n.Err)
-	case member.SnapshotsRemain:
+	case apply.SnapshotsRemain:
 		log.Warn("old snapshots cannot be removed", "err", n.Err)
-	case member.StateDamaged:
+	case apply.StateDamaged:
 		log.Error("the state is damaged, asking others for theirs", "err", n.Err)
-	case member.StateUseless:
+	case apply.StateUseless:
 		log.Warn("a snapshot cannot replace the damaged state", "err", n.Err)
-	case member.StateReplaced:
+	case apply.StateReplaced:
 		log.Info("the damaged state was replaced", "position", n.Position, "took", w.r.now()-w.opened)
 	}
 }

@@ -7,31 +7,31 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
-// bodies runs member.Bodies on one goroutine. A few more goroutines answer the questions of other
+// bodies runs body.Bodies on one goroutine. A few more goroutines answer the questions of other
 // members from the disk. So neither of them holds up replication. Locks here guard what they share.
 type bodies struct {
 	r     *Replica
 	store *wal.Bodies
-	*member.BodyAccess
-	machine *member.Bodies // used by that goroutine alone
+	*body.BodyAccess
+	machine *body.Bodies // used by that goroutine alone
 
 	// kept is what is known of all bodies, and cores are the event loops that are told of it. kmu
 	// guards both.
 	kmu   sync.Mutex
-	kept  *member.Kept
+	kept  *body.Kept
 	cores []*instanceBodies
 
 	cmu   sync.Mutex
-	cache *member.BodyCache // guarded by cmu
+	cache *body.BodyCache // guarded by cmu
 
 	// mu guards what waits for the goroutine, and the callers that wait for a body.
 	mu      sync.Mutex
-	inbox   *member.BodyInbox
+	inbox   *body.BodyInbox
 	flights map[protocol.BodyRef]*flight
 	wake    chan struct{}
 
@@ -76,22 +76,22 @@ const (
 
 func newBodies(r *Replica, store *wal.Bodies) *bodies {
 	b := &bodies{
-		r: r, store: store, cache: member.NewBodyCache(r.opt.BodyCacheBytes),
+		r: r, store: store, cache: body.NewBodyCache(r.opt.BodyCacheBytes),
 		flights: map[protocol.BodyRef]*flight{}, wake: make(chan struct{}, 1),
-		inbox:     member.NewBodyInbox(member.BodyLimits{Bytes: bodyInboxBytes, Asks: bodyAsks, Trims: maxHolderCounts}),
+		inbox:     body.NewBodyInbox(body.BodyLimits{Bytes: bodyInboxBytes, Asks: bodyAsks, Trims: maxHolderCounts}),
 		questions: make(chan *protocol.Message, bodyQuestions), reads: semaphore.NewWeighted(bodyReadBytes),
 	}
-	b.BodyAccess = member.NewBodyAccess(member.BodyConfig{
+	b.BodyAccess = body.NewBodyAccess(body.BodyConfig{
 		Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond), Retry: r.opt.ElectionTimeout,
 		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: maxFilling, HolderCounts: maxHolderCounts, Trim: r.opt.TrimWhole,
 	}, store, b)
-	b.machine = member.NewBodies(b.BodyAccess)
+	b.machine = body.NewBodies(b.BodyAccess)
 	return b
 }
 
 // start starts the goroutines. The member's event loops run already or will start soon.
 func (b *bodies) start() {
-	b.Kept((*member.Kept).TellAll)
+	b.Kept((*body.Kept).TellAll)
 	b.r.spawn(b.run)
 	for range bodyServers {
 		b.r.spawn(b.serve)
@@ -112,7 +112,7 @@ func (b *bodies) handle(m *protocol.Message) bool {
 			b.r.metrics.dropped.Add(1)
 		}
 	case protocol.MsgFetchResp:
-		b.Inbox(func(i *member.BodyInbox) {
+		b.Inbox(func(i *body.BodyInbox) {
 			if !i.Answer(m) {
 				b.r.metrics.dropped.Add(1)
 			}
@@ -123,7 +123,7 @@ func (b *bodies) handle(m *protocol.Message) bool {
 	return true
 }
 
-// run is the goroutine that runs member.Bodies.
+// run is the goroutine that runs body.Bodies.
 func (b *bodies) run(ctx context.Context) {
 	ticker := time.NewTicker(max(b.r.opt.Heartbeat/4, time.Millisecond))
 	defer ticker.Stop()
@@ -148,7 +148,7 @@ func (b *bodies) run(ctx context.Context) {
 	}
 }
 
-// shut ends member.Bodies. Everybody who waits for an answer gets an error.
+// shut ends body.Bodies. Everybody who waits for an answer gets an error.
 func (b *bodies) shut() {
 	err := b.r.stopped()
 	b.mu.Lock()
@@ -171,15 +171,15 @@ func (b *bodies) serve(ctx context.Context) {
 
 // want asks for bodies to be made whole, because a core needs them.
 func (b *bodies) want(refs []protocol.BodyRef) {
-	b.Inbox(func(i *member.BodyInbox) { i.Want(refs) })
+	b.Inbox(func(i *body.BodyInbox) { i.Want(refs) })
 }
 
 // unreachable takes in that the link to a member broke.
 func (b *bodies) unreachable(id protocol.MemberID) {
-	b.Inbox(func(i *member.BodyInbox) { i.Down(id) })
+	b.Inbox(func(i *body.BodyInbox) { i.Down(id) })
 }
 
 // follow takes in who the members are now.
 func (b *bodies) follow(c *protocol.Config) {
-	b.Inbox(func(i *member.BodyInbox) { i.Follow(c) })
+	b.Inbox(func(i *body.BodyInbox) { i.Follow(c) })
 }

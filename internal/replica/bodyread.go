@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Body returns a whole body, verified. The bytes are shared: nobody may change them. If this
 // member does not hold the body whole, it gathers it from other members. Several callers that
 // want the same body at the same time share one answer. If ctx ends first, the error is both a
-// [*member.BodyError] and ctx's.
+// [*body.BodyError] and ctx's.
 func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, notSent(ctx)
@@ -40,7 +40,7 @@ func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error
 	if r.ctx.Err() != nil {
 		return nil, r.stopped()
 	}
-	return nil, errors.Join(&member.BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
+	return nil, errors.Join(&body.BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
 }
 
 // flying returns what waits for a body already; nil: nobody does.
@@ -75,12 +75,12 @@ func (b *bodies) join(ref protocol.BodyRef) *flight {
 	f = &flight{done: make(chan struct{})}
 	b.flights[ref] = f
 	b.mu.Unlock()
-	b.Fetch(ref, func(a member.Answer) {
+	b.Fetch(ref, func(a body.Answer) {
 		b.mu.Lock()
 		delete(b.flights, ref)
 		b.mu.Unlock()
 		if f.body, f.err = a.Body, a.Err; a.Err == nil {
-			b.Cache(func(c *member.BodyCache) { c.Add(ref, a.Body) })
+			b.Cache(func(c *body.BodyCache) { c.Add(ref, a.Body) })
 		}
 		close(f.done)
 	})
@@ -88,7 +88,7 @@ func (b *bodies) join(ref protocol.BodyRef) *flight {
 }
 
 func (b *bodies) cached(ref protocol.BodyRef) (bytes []byte) {
-	b.Cache(func(c *member.BodyCache) { bytes = c.Get(ref) })
+	b.Cache(func(c *body.BodyCache) { bytes = c.Get(ref) })
 	return bytes
 }
 
@@ -116,7 +116,7 @@ type BodyStats struct {
 func (b *bodies) stats() BodyStats {
 	live, total := b.store.Size()
 	s := BodyStats{Held: b.store.Count(), LiveBytes: live, TotalBytes: total}
-	b.Kept(func(k *member.Kept) {
+	b.Kept(func(k *body.Kept) {
 		s.Missing, s.Short = k.Lacking(), k.Short()
 		s.Fetched, s.Served, s.Corrupt, s.Repaired, s.Trimmed = k.Count.Fetched, k.Count.Served, k.Count.Corrupt, k.Count.Repaired, k.Count.Trimmed
 		if k.Failing != nil && s.Missing > 0 {

@@ -4,58 +4,59 @@ import (
 	"context"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
-// The methods below implement member.BodyWorld.
+// The methods below implement body.BodyWorld.
 
-// Now implements member.BodyWorld.
+// Now implements body.BodyWorld.
 func (b *bodies) Now() time.Duration { return b.r.now() }
 
-// Send implements member.BodyWorld.
+// Send implements body.BodyWorld.
 func (b *bodies) Send(m *protocol.Message) bool {
 	parts, err := b.r.framer.Frame(m)
-	return err == nil && b.r.links.Send(uint64(m.To), member.BodyStreamOf(m.Instance), parts)
+	return err == nil && b.r.links.Send(uint64(m.To), instance.BodyStreamOf(m.Instance), parts)
 }
 
-// Kept implements member.BodyWorld.
-func (b *bodies) Kept(f func(*member.Kept)) {
+// Kept implements body.BodyWorld.
+func (b *bodies) Kept(f func(*body.Kept)) {
 	b.kmu.Lock()
 	defer b.kmu.Unlock()
 	f(b.kept)
 }
 
-// Cache implements member.BodyWorld.
-func (b *bodies) Cache(f func(*member.BodyCache)) {
+// Cache implements body.BodyWorld.
+func (b *bodies) Cache(f func(*body.BodyCache)) {
 	b.cmu.Lock()
 	defer b.cmu.Unlock()
 	f(b.cache)
 }
 
-// Inbox implements member.BodyWorld.
-func (b *bodies) Inbox(f func(*member.BodyInbox)) {
+// Inbox implements body.BodyWorld.
+func (b *bodies) Inbox(f func(*body.BodyInbox)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.inbox)
 	poke(b.wake)
 }
 
-// Config implements member.BodyWorld.
+// Config implements body.BodyWorld.
 func (b *bodies) Config(instance protocol.InstanceID) protocol.Config {
 	return b.r.apply.config(instance)
 }
 
-// Memberships implements member.BodyWorld.
-func (b *bodies) Memberships() (all []member.Membership) {
+// Memberships implements body.BodyWorld.
+func (b *bodies) Memberships() (all []body.Membership) {
 	for _, l := range b.r.all() {
-		all = append(all, member.Membership{Logged: l.status.Load().Config, Applied: b.r.apply.config(l.id)})
+		all = append(all, body.Membership{Logged: l.status.Load().Config, Applied: b.r.apply.config(l.id)})
 	}
 	return all
 }
 
-// InLoop implements member.BodyWorld.
+// InLoop implements body.BodyWorld.
 func (b *bodies) InLoop(ref protocol.BodyRef, f func(upgrading bool)) {
 	if l := b.r.find(ref.Instance); l != nil {
 		l.do(func() { f(l.hosted.Upgrading(ref)) })
@@ -64,7 +65,7 @@ func (b *bodies) InLoop(ref protocol.BodyRef, f func(upgrading bool)) {
 	f(false)
 }
 
-// Submit implements member.BodyWorld.
+// Submit implements body.BodyWorld.
 func (b *bodies) Submit(records []wal.Record, done func()) {
 	b.r.writer.Submit(records, func(err error) {
 		if err != nil {
@@ -75,32 +76,32 @@ func (b *bodies) Submit(records []wal.Record, done func()) {
 	})
 }
 
-// Made implements member.BodyWorld.
+// Made implements body.BodyWorld.
 func (b *bodies) Made(ref protocol.BodyRef, body []byte) {
 	if l := b.r.find(ref.Instance); l != nil {
 		l.input(protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body}, 0)
 	}
 }
 
-// Apart implements member.BodyWorld.
+// Apart implements body.BodyWorld.
 func (b *bodies) Apart(f func()) { b.r.spawn(func(context.Context) { f() }) }
 
-// Report implements member.BodyWorld.
-func (b *bodies) Report(r member.BodyReport) {
+// Report implements body.BodyWorld.
+func (b *bodies) Report(r body.BodyReport) {
 	log := b.r.log.With("instance", r.Ref.Instance, "index", r.Ref.Index)
 	switch r.What {
-	case member.BodyDamaged:
+	case body.BodyDamaged:
 		if r.News {
 			log.Error("a body on disk is damaged; restoring it from other members", "err", r.Err)
 		}
-	case member.BodyWrong:
+	case body.BodyWrong:
 		log.Error("a member sent bytes that are not of the body that was asked for", "member", r.From)
-	case member.BodyUngiven:
+	case body.BodyUngiven:
 		log.Warn("a new leader lacks a body", "err", r.Err)
-	case member.BodyUnfilled:
+	case body.BodyUnfilled:
 		log.Error("a body that is missing cannot be restored yet", "err", r.Err)
-	case member.BodyUnwritten:
+	case body.BodyUnwritten:
 		log.Error("row of a body cannot be computed", "err", r.Err)
-	case member.BodyGathered:
+	case body.BodyGathered:
 	}
 }

@@ -3,20 +3,20 @@ package replica
 import (
 	"context"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 )
 
 // Client proposes without waiting. Its commands take effect in the order in which it proposed
-// them: see member.ClientQueue. Its methods are safe for concurrent use.
+// them: see intake.ClientQueue. Its methods are safe for concurrent use.
 type Client struct {
 	r     *Replica
-	queue member.ClientQueue // guarded by proposer.mu
+	queue intake.ClientQueue // guarded by proposer.mu
 }
 
 // NewClient returns a client of this member.
 func (r *Replica) NewClient() *Client {
 	c := &Client{r: r}
-	c.queue = member.ClientQueue{Proposals: &r.proposer.queue, Free: c.settled}
+	c.queue = intake.ClientQueue{Proposals: &r.proposer.queue, Free: c.settled}
 	return c
 }
 
@@ -26,12 +26,12 @@ func (c *Client) Propose(ctx context.Context, command, body []byte) (any, error)
 }
 
 // ProposeAsync is Replica.ProposeAsync; commands of this client keep their order.
-func (c *Client) ProposeAsync(command, body []byte, done member.Done) error {
+func (c *Client) ProposeAsync(command, body []byte, done intake.Done) error {
 	return c.r.proposer.propose(&c.queue, command, body, done, nil)
 }
 
 // settled goes on with the next batch, or fails those that wait.
-func (c *Client) settled(b *member.Batch) {
+func (c *Client) settled(b *intake.Batch) {
 	p := c.r.proposer
 	p.mu.Lock()
 	fresh, unproposed, err := c.queue.Settled(p.clock, b)

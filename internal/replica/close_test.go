@@ -12,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
@@ -26,7 +29,7 @@ func TestAChangeThatEndsIsForgotten(t *testing.T) {
 		forgotten := func() {
 			c.t.Helper()
 			synctest.Wait()
-			r.look(func(v *member.MemberView) {
+			r.look(func(v *cluster.MemberView) {
 				require.Zero(c.t, v.Applied.Watched())
 				require.Zero(c.t, r.operations.Open())
 			})
@@ -66,9 +69,9 @@ func TestAViewThatComesLateIsClosed(t *testing.T) {
 		require.NoError(c.t, a.propose(r, "slow", nil))
 		<-reached
 		for range 3 { // the apply loop takes them together, behind the command
-			r.apply.push(member.ApplyItem{Due: true})
+			r.apply.push(apply.ApplyItem{Due: true})
 		}
-		r.exchange.do(func(m *member.StateExchange) {
+		r.exchange.do(func(m *snapshot.StateExchange) {
 			m.Ask(2, &member.SnapshotOffer{Instance: 1})
 			m.Ask(3, &member.SnapshotOffer{})
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
@@ -181,7 +182,7 @@ func (d durable) Damaged() error {
 
 func (d durable) Condemn(cause error) { d.hook(func(m *machine) { m.damaged = cause }) }
 
-// LiveBodies implements member.BodyKeeper.
+// LiveBodies implements body.BodyKeeper.
 func (m *machine) LiveBodies(yield func(protocol.BodyRef)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -439,7 +440,7 @@ func (a *answers) ask(name string, f func() error) {
 
 // propose proposes without waiting. It returns why the command was refused.
 func (a *answers) propose(r interface {
-	ProposeAsync(command, body []byte, done member.Done) error
+	ProposeAsync(command, body []byte, done intake.Done) error
 }, command string, body []byte) error {
 	err := r.ProposeAsync([]byte(command), body, func(_ any, err error) { a.tell(command, err) })
 	if err == nil {

@@ -7,34 +7,36 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
-// diskHealth guards a member.DiskHealth.
+// diskHealth guards a damage.DiskHealth.
 type diskHealth struct {
 	mu     sync.Mutex
-	health member.DiskHealth
+	health damage.DiskHealth
 }
 
 // Health calls use while nobody else uses the DiskHealth.
-func (d *diskHealth) Health(use func(*member.DiskHealth)) {
+func (d *diskHealth) Health(use func(*damage.DiskHealth)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	use(&d.health)
 }
 
 // Stats returns the counts up to now.
-func (d *diskHealth) Stats() (s member.DiskStats) {
-	d.Health(func(h *member.DiskHealth) { s = h.Stats() })
+func (d *diskHealth) Stats() (s damage.DiskStats) {
+	d.Health(func(h *damage.DiskHealth) { s = h.Stats() })
 	return s
 }
 
-// scrub runs a member.Scrub, slowly.
+// scrub runs a damage.Scrub, slowly.
 func (r *Replica) scrub(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	s := member.NewScrub(scrubWorld{&r.disk, r}, member.ScrubFiles{Log: r.dir.Log.NewScrubber(), Snapshots: r.dir.Snapshots, Bodies: r.bodies.BodyAccess})
+	s := damage.NewScrub(scrubWorld{&r.disk, r}, damage.ScrubFiles{Log: r.dir.Log.NewScrubber(), Snapshots: r.dir.Snapshots, Bodies: r.bodies.BodyAccess})
 	for {
 		select {
 		case <-timer.C:
@@ -48,13 +50,13 @@ func (r *Replica) scrub(ctx context.Context) {
 	}
 }
 
-// scrubWorld gives member.Scrub what it needs of the member.
+// scrubWorld gives damage.Scrub what it needs of the member.
 type scrubWorld struct {
 	*diskHealth
 	r *Replica
 }
 
-// Harm implements member.ScrubWorld, as the methods below do.
+// Harm implements damage.ScrubWorld, as the methods below do.
 func (w scrubWorld) Harm(err *member.LoadError) { w.r.harm(err) }
 
 func (w scrubWorld) Rewrite(instance protocol.InstanceID) {
@@ -65,7 +67,7 @@ func (w scrubWorld) Rewrite(instance protocol.InstanceID) {
 	})
 }
 
-func (w scrubWorld) WantSnapshot() { w.r.apply.push(member.ApplyItem{Due: true}) }
+func (w scrubWorld) WantSnapshot() { w.r.apply.push(apply.ApplyItem{Due: true}) }
 
 func (w scrubWorld) Found(err error, needed bool) {
 	w.r.log.Error("something on disk is damaged", "err", err, "needed", needed)
@@ -79,8 +81,8 @@ func (w scrubWorld) Trouble(err error) {
 func (r *Replica) harm(err *member.LoadError) {
 	at, _ := r.apply.at()
 	due := false
-	r.disk.Health(func(d *member.DiskHealth) { due = d.Harm(err, &at) })
+	r.disk.Health(func(d *damage.DiskHealth) { due = d.Harm(err, &at) })
 	if due {
-		r.apply.push(member.ApplyItem{Due: true})
+		r.apply.push(apply.ApplyItem{Due: true})
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -18,25 +20,25 @@ import (
 type exchange struct {
 	r     *Replica
 	mu    sync.Mutex
-	rule  *member.StateExchange
+	rule  *snapshot.StateExchange
 	ended chan struct{} // closed when no snapshot is being received any more; then there is another
 }
 
 func newExchange(r *Replica) *exchange {
 	x := &exchange{r: r, ended: make(chan struct{})}
-	x.rule = member.NewStateExchange(x, r.opt.ElectionTimeout, "")
+	x.rule = snapshot.NewStateExchange(x, r.opt.ElectionTimeout, "")
 	x.rule.Derive = r.opt.Derive
 	return x
 }
 
 // do lets f use the StateExchange.
-func (x *exchange) do(f func(*member.StateExchange)) {
+func (x *exchange) do(f func(*snapshot.StateExchange)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	f(x.rule)
 }
 
-// Now implements member.ExchangeHost, as the methods below do.
+// Now implements snapshot.ExchangeHost, as the methods below do.
 func (x *exchange) Now() time.Duration { return x.r.now() }
 
 func (x *exchange) At() (order.Cursor, []protocol.Config) { return x.r.apply.at() }
@@ -49,14 +51,14 @@ func (x *exchange) Tell(instance protocol.InstanceID, in protocol.Input) {
 	}
 }
 
-func (x *exchange) Push(it member.ApplyItem) { x.r.apply.push(it) }
+func (x *exchange) Push(it apply.ApplyItem) { x.r.apply.push(it) }
 
 func (x *exchange) View(to protocol.MemberID) {
-	x.r.apply.push(member.ApplyItem{View: func(v member.StateView) {
+	x.r.apply.push(apply.ApplyItem{View: func(v apply.StateView) {
 		if v.Err != nil {
 			x.unsent(to, v.Err)
 		}
-		x.do(func(m *member.StateExchange) { m.Viewed(to, v) })
+		x.do(func(m *snapshot.StateExchange) { m.Viewed(to, v) })
 	}})
 }
 
@@ -72,7 +74,7 @@ func (x *exchange) Send(to protocol.MemberID, o *member.SnapshotOffer, state mem
 		} else {
 			x.r.log.Info("snapshot sent", "to", to, "position", o.Cursor.Position, "took", x.r.now()-began)
 		}
-		x.do(func(m *member.StateExchange) { m.Sent(to, err) })
+		x.do(func(m *snapshot.StateExchange) { m.Sent(to, err) })
 	})
 }
 
@@ -85,7 +87,7 @@ func (x *exchange) Ended() {
 	x.ended = make(chan struct{})
 }
 
-func (x *exchange) AskState(to protocol.MemberID, q member.StateQuestion) {
+func (x *exchange) AskState(to protocol.MemberID, q snapshot.StateQuestion) {
 	x.r.spawn(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, q.Within)
 		defer cancel()
@@ -96,7 +98,7 @@ func (x *exchange) AskState(to protocol.MemberID, q member.StateQuestion) {
 		if err != nil {
 			x.r.log.Info("a member does not send its state", "member", to, "err", err)
 		}
-		x.do(func(m *member.StateExchange) { m.Answered(q, err) })
+		x.do(func(m *snapshot.StateExchange) { m.Answered(q, err) })
 	})
 }
 
@@ -108,27 +110,27 @@ func (r *Replica) HandleSnapshot(ctx context.Context, from uint64, meta []byte, 
 		return &protocol.CorruptError{What: "snapshot stream", Detail: err.Error()}
 	}
 	x, id := r.exchange, protocol.MemberID(from)
-	if verdict, err := x.admit(ctx, id, o); err != nil || verdict != member.IntakeTake {
+	if verdict, err := x.admit(ctx, id, o); err != nil || verdict != snapshot.IntakeTake {
 		return err
 	}
 	err := r.dir.Snapshots.Receive(datadir.SnapshotHeader{Meta: o.Meta, HasState: o.HasState}, func(w io.Writer) error {
 		_, err := io.Copy(w, body)
 		return err
 	})
-	x.do(func(m *member.StateExchange) { m.Received(id, o, err) })
+	x.do(func(m *snapshot.StateExchange) { m.Received(id, o, err) })
 	return err
 }
 
 // admit asks what to do with a snapshot. It waits as long as another one is being received. The
 // link ensures that this one comes or fails, and tells when nobody sends it any more.
-func (x *exchange) admit(ctx context.Context, from protocol.MemberID, o *member.SnapshotOffer) (verdict member.SnapshotVerdict, err error) {
+func (x *exchange) admit(ctx context.Context, from protocol.MemberID, o *member.SnapshotOffer) (verdict snapshot.SnapshotVerdict, err error) {
 	for {
 		var ended chan struct{}
-		x.do(func(m *member.StateExchange) {
+		x.do(func(m *snapshot.StateExchange) {
 			verdict, err = m.Offered(from, o)
 			ended = x.ended
 		})
-		if err != nil || verdict != member.IntakeWait {
+		if err != nil || verdict != snapshot.IntakeWait {
 			return verdict, err
 		}
 		select {
@@ -143,7 +145,7 @@ func (x *exchange) admit(ctx context.Context, from protocol.MemberID, o *member.
 
 // CheckState says that the state machine may have found its state damaged. If it has, another
 // member's state replaces it.
-func (r *Replica) CheckState() { r.apply.push(member.ApplyItem{Halt: true}) }
+func (r *Replica) CheckState() { r.apply.push(apply.ApplyItem{Halt: true}) }
 
 // writeView makes a function for datadir.Snapshots.Write or SendSnapshot from a state machine's Snapshot.
 func writeView(ctx context.Context, view member.Snapshot) func(io.Writer) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/internal/vfs/errorfs"
@@ -94,7 +95,7 @@ func onDisk(dir string, err error, kinds ...errorfs.OpKind) func(c *testCluster)
 func withSnapshot(strike func(c *testCluster) protocol.MemberID) func(c *testCluster) protocol.MemberID {
 	return func(c *testCluster) protocol.MemberID {
 		id := strike(c)
-		c.running[id].apply.push(member.ApplyItem{Due: true})
+		c.running[id].apply.push(apply.ApplyItem{Due: true})
 		return id
 	}
 }
@@ -277,7 +278,7 @@ func (c *testCluster) saves(id protocol.MemberID) {
 	c.t.Helper()
 	r := c.running[id]
 	before := r.metrics.snapshots.Load()
-	r.apply.push(member.ApplyItem{Due: true})
+	r.apply.push(apply.ApplyItem{Due: true})
 	c.until("a snapshot", func() bool { return r.metrics.snapshots.Load() > before })
 	names, err := c.disks[id].List("d/snapshots")
 	require.NoError(c.t, err)

@@ -6,25 +6,29 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
-// eventLoop implements member.Host: what an instance needs of the member.
+// eventLoop implements instance.Host: what an instance needs of the member.
 
-// Now implements member.Host, as the other methods in this file do.
+// Now implements instance.Host, as the other methods in this file do.
 func (l *eventLoop) Now() time.Duration { return l.r.now() }
 
-func (l *eventLoop) Siblings() member.Siblings { return l.r.loops.Load() }
+func (l *eventLoop) Siblings() instance.Siblings { return l.r.loops.Load() }
 
 func (l *eventLoop) Input(in protocol.Input) { l.input(in, 0) }
 
 func (l *eventLoop) Publish(st *protocol.Status) { l.status.Store(st) }
 
-func (l *eventLoop) NoteWeave(st *member.WeaveStatus) { l.woven.Store(st) }
+func (l *eventLoop) NoteWeave(st *instance.WeaveStatus) { l.woven.Store(st) }
 
-func (l *eventLoop) NoteLoad(load member.Load) {
+func (l *eventLoop) NoteLoad(load instance.Load) {
 	packed := uint64(load.Pending) << 2
 	if load.Leads {
 		packed |= 2
@@ -56,30 +60,30 @@ func (l *eventLoop) Condemn(f *protocol.Forgot)   { l.r.fail(l.r.dir.Condemn(f))
 func (l *eventLoop) Refused(r protocol.Rejection) { l.r.operations.refused(r) }
 
 func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting(l.id) }
-func (l *eventLoop) TakeBatch() *member.Batch        { return l.r.proposer.take(l.id) }
-func (l *eventLoop) Again(batches []*member.Batch)   { l.r.proposer.again(batches) }
-func (l *eventLoop) Expired(now, limit time.Duration) []*member.Batch {
+func (l *eventLoop) TakeBatch() *intake.Batch        { return l.r.proposer.take(l.id) }
+func (l *eventLoop) Again(batches []*intake.Batch)   { l.r.proposer.again(batches) }
+func (l *eventLoop) Expired(now, limit time.Duration) []*intake.Batch {
 	return l.r.proposer.expired(now, limit)
 }
 
-func (l *eventLoop) TakeReads() (asked []*member.ReadGroup, gathered [2]*member.ReadGroup) {
+func (l *eventLoop) TakeReads() (asked []*intake.ReadGroup, gathered [2]*intake.ReadGroup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	under := &l.r.apply.reading
 	return l.reads.Take([2]int{int(under[0].Load()), int(under[1].Load())})
 }
 
-func (l *eventLoop) RetireReads() []*member.ReadGroup {
+func (l *eventLoop) RetireReads() []*intake.ReadGroup {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reads.Retire()
 }
 
-func (l *eventLoop) AskAgain(groups []*member.ReadGroup) { l.r.askAgain(groups) }
+func (l *eventLoop) AskAgain(groups []*intake.ReadGroup) { l.r.askAgain(groups) }
 
 func (l *eventLoop) Risen() uint64 { return l.r.router.risen.Load() }
 
-func (l *eventLoop) Weave(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (l *eventLoop) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	return l.r.router.set(t, wake)
 }
 
@@ -91,20 +95,20 @@ func (l *eventLoop) Transmit(to protocol.MemberID, stream uint32, parts [][]byte
 	return l.r.links.Send(uint64(to), stream, parts)
 }
 
-func (l *eventLoop) Unreadable(m *protocol.Message, err error, remedy member.Remedy) {
+func (l *eventLoop) Unreadable(m *protocol.Message, err error, remedy instance.Remedy) {
 	log := l.r.log.With("instance", l.id, "to", m.To, "err", err)
 	switch remedy {
-	case member.RemedySnapshot:
+	case instance.RemedySnapshot:
 		log.Error("entries to send cannot be read from the log; the member is sent a snapshot instead")
-	case member.RemedyHandOver:
+	case instance.RemedyHandOver:
 		log.Error("entries to send cannot be read from the log; another member should lead")
-	case member.RemedyStop, member.RemedyWait:
+	case instance.RemedyStop, instance.RemedyWait:
 		log.Info("what is to be sent cannot be read")
 	}
 }
 
 func (l *eventLoop) SendSnapshot(to protocol.MemberID, o *member.SnapshotOffer) {
-	l.r.exchange.do(func(m *member.StateExchange) { m.Ask(to, o) })
+	l.r.exchange.do(func(m *snapshot.StateExchange) { m.Ask(to, o) })
 }
 
 func (l *eventLoop) AskMissing(to protocol.MemberID) {
@@ -139,40 +143,40 @@ func (l *eventLoop) AppliedBytes() int64 { return l.r.apply.total() }
 
 func (l *eventLoop) Install(base *protocol.Base) { l.r.apply.pushInstall(l.id, base) }
 
-func (l *eventLoop) Commit(c member.CommittedEntries) {
+func (l *eventLoop) Commit(c intake.CommittedEntries) {
 	l.r.metrics.commits.Add(uint64(len(c.Entries)))
 	if !l.r.opt.SyncApply {
-		l.r.apply.push(member.ApplyItem{Commit: c})
+		l.r.apply.push(apply.ApplyItem{Commit: c})
 		return
 	}
 	applied := make(chan struct{}) // replication waits for the state machine
-	l.r.apply.push(member.ApplyItem{Commit: c, Applied: func() { close(applied) }})
+	l.r.apply.push(apply.ApplyItem{Commit: c, Applied: func() { close(applied) }})
 	select {
 	case <-applied:
 	case <-l.r.stop:
 	}
 }
 
-func (l *eventLoop) AskRead(g *member.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+func (l *eventLoop) AskRead(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
 	return l.r.apply.ask(g, since, shape)
 }
 
-func (l *eventLoop) ReadPoint(g *member.ReadGroup, index protocol.Index) {
+func (l *eventLoop) ReadPoint(g *intake.ReadGroup, index protocol.Index) {
 	l.r.apply.readPoint(g, l.id, index)
 }
 
-func (l *eventLoop) FailRead(g *member.ReadGroup, err error) { l.r.apply.failRead(g, err) }
+func (l *eventLoop) FailRead(g *intake.ReadGroup, err error) { l.r.apply.failRead(g, err) }
 
-func (l *eventLoop) ExpiredTokens(now time.Duration) []*member.TokenRead {
+func (l *eventLoop) ExpiredTokens(now time.Duration) []*intake.TokenRead {
 	return l.r.apply.expiredTokens(now)
 }
 
 func (l *eventLoop) Saved() *member.Saved { return l.r.saved.Load() }
 
-func (l *eventLoop) WantSnapshot() { l.r.apply.push(member.ApplyItem{Due: true}) }
+func (l *eventLoop) WantSnapshot() { l.r.apply.push(apply.ApplyItem{Due: true}) }
 
 func (l *eventLoop) TendState(st *protocol.Status) {
-	l.r.exchange.do(func(m *member.StateExchange) { m.Tend(st) })
+	l.r.exchange.do(func(m *snapshot.StateExchange) { m.Tend(st) })
 }
 
 func (l *eventLoop) BodyNews() (in protocol.Bodies, changed bool) {

@@ -3,17 +3,17 @@ package replica
 import (
 	"sync/atomic"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 )
 
-// inbox counts the bytes of messages that wait for all event loops of a member. See member.InboxLimit.
+// inbox counts the bytes of messages that wait for all event loops of a member. See intake.InboxLimit.
 type inbox struct{ bytes atomic.Int64 }
 
 // take counts a message for an event loop that has own bytes waiting; instances is how many loops
 // there are. If the limit does not allow the message, take counts nothing and returns false.
 func (b *inbox) take(own, bytes, instances int) bool {
 	all := b.bytes.Add(int64(bytes))
-	if limit := member.NewInboxLimit(); limit.Takes(int(all), own, bytes, instances) {
+	if limit := intake.NewInboxLimit(); limit.Takes(int(all), own, bytes, instances) {
 		return true
 	}
 	b.bytes.Add(-int64(bytes))

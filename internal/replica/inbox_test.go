@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -20,7 +20,7 @@ func TestInboxIsOfTheMember(t *testing.T) {
 	r.loops.Store(&eventLoops{all: all})
 	const frame = 1 << 20
 	message := &protocol.Message{}
-	taken, limit := 0, member.NewInboxLimit()
+	taken, limit := 0, intake.NewInboxLimit()
 	for all[0].input(message, frame) {
 		taken += frame
 	}

@@ -4,7 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -25,8 +26,8 @@ func (b *bodies) host(instance protocol.InstanceID) *instanceBodies {
 }
 
 // hooks returns functions that are called with kmu held.
-func (b *bodies) hooks() member.KeptHooks {
-	return member.KeptHooks{
+func (b *bodies) hooks() body.KeptHooks {
+	return body.KeptHooks{
 		Changed: func(instance protocol.InstanceID) {
 			for _, k := range b.cores {
 				if k.instance == instance {
@@ -36,7 +37,7 @@ func (b *bodies) hooks() member.KeptHooks {
 			}
 		},
 		Wanting: func() { poke(b.wake) },
-		Released: func(protocol.InstanceID, member.BodyKey) {
+		Released: func(protocol.InstanceID, body.BodyKey) {
 			if w := b.r.writer; w != nil {
 				w.Tidy()
 			}
@@ -59,46 +60,46 @@ func (b *bodies) committed(k *instanceBodies, entries []protocol.Entry) {
 		some = some || entries[i].BodySize > 0
 	}
 	if some {
-		b.Cache(func(c *member.BodyCache) { c.Committed(k.instance, entries) })
-		b.Kept(func(t *member.Kept) { t.Committed(k.instance, entries) })
+		b.Cache(func(c *body.BodyCache) { c.Committed(k.instance, entries) })
+		b.Kept(func(t *body.Kept) { t.Committed(k.instance, entries) })
 	}
 }
 
 // given says that the state machine is given a command with this body now.
-func (b *bodies) given(ref protocol.BodyRef) { b.Kept(func(t *member.Kept) { t.Given(ref) }) }
+func (b *bodies) given(ref protocol.BodyRef) { b.Kept(func(t *body.Kept) { t.Given(ref) }) }
 
 // passed says that the state machine will never be given a command with this body.
-func (b *bodies) passed(ref protocol.BodyRef) { b.Kept(func(t *member.Kept) { t.Passed(ref) }) }
+func (b *bodies) passed(ref protocol.BodyRef) { b.Kept(func(t *body.Kept) { t.Passed(ref) }) }
 
 // ReleaseBody says that the state machine does not refer to a body any more. It must never refer to
 // it again, not even after it is restored from a snapshot.
 func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
-	r.bodies.Kept(func(t *member.Kept) { t.Release(ref) })
-	r.bodies.Cache(func(c *member.BodyCache) { c.Drop(ref) })
+	r.bodies.Kept(func(t *body.Kept) { t.Release(ref) })
+	r.bodies.Cache(func(c *body.BodyCache) { c.Drop(ref) })
 }
 
 // compacted takes in that an instance's log has no entries up to floor any more. Then it gives up
 // the bodies that nobody refers to, on another goroutine.
 func (b *bodies) compacted(k *instanceBodies, floor protocol.Index) {
-	b.Kept(func(t *member.Kept) { t.Compacted(k.instance, floor) })
-	b.r.spawn(func(context.Context) { b.Kept((*member.Kept).Sweep) })
+	b.Kept(func(t *body.Kept) { t.Compacted(k.instance, floor) })
+	b.r.spawn(func(context.Context) { b.Kept((*body.Kept).Sweep) })
 }
 
 // installing says that an instance is about to replace the state with a snapshot.
 func (b *bodies) installing(k *instanceBodies, base protocol.Index) {
-	b.Kept(func(t *member.Kept) { t.Installing(k.instance, base) })
+	b.Kept(func(t *body.Kept) { t.Installing(k.instance, base) })
 }
 
 // installed takes in which bodies the state of an installed snapshot refers to. The log of one
 // instance begins after base now. The logs of the others go on.
-func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *member.Applier) error {
+func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *apply.Applier) error {
 	began, missing := b.r.now(), 0
-	refs, _, err := member.LiveBodies(a.Machine())
+	refs, _, err := body.LiveBodies(a.Machine())
 	if err != nil {
 		return err
 	}
 	cursor := a.Cursor()
-	b.Kept(func(t *member.Kept) {
+	b.Kept(func(t *body.Kept) {
 		missing = t.Installed(instance, base, &cursor, refs)
 		t.Sweep()
 	})
@@ -109,13 +110,13 @@ func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a 
 }
 
 // mended is like installed, for a state that replaced a damaged one. No log changes then.
-func (b *bodies) mended(a *member.Applier) error {
-	refs, _, err := member.LiveBodies(a.Machine())
+func (b *bodies) mended(a *apply.Applier) error {
+	refs, _, err := body.LiveBodies(a.Machine())
 	if err != nil {
 		return err
 	}
 	cursor := a.Cursor()
-	b.Kept(func(t *member.Kept) {
+	b.Kept(func(t *body.Kept) {
 		t.Mended(&cursor, refs)
 		t.Sweep()
 	})
@@ -124,7 +125,7 @@ func (b *bodies) mended(a *member.Applier) error {
 
 // obey takes in what the applied configurations say about this member's bodies.
 func (b *bodies) obey(instances []protocol.InstanceID, configs []protocol.Config) {
-	b.Kept(func(t *member.Kept) {
+	b.Kept(func(t *body.Kept) {
 		for _, id := range t.Obey(instances, configs) {
 			b.r.log.Info("which bodies this member holds whole has changed", "instance", id, "to be made whole", t.Of(id).Short())
 		}

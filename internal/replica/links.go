@@ -44,7 +44,7 @@ func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 	}
 }
 
-// deliver hands a message to its instance. member.Instances decides what becomes of messages for
+// deliver hands a message to its instance. lifecycle.Instances decides what becomes of messages for
 // instances that this member does not host yet, or not any more.
 func (r *Replica) deliver(m *protocol.Message, bytes int) {
 	l := r.hosted(m.Instance)

@@ -6,23 +6,27 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/damage"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/protocol"
 )
 
-// eventLoop runs an instance on one goroutine with an inbox. member.Hosted decides what happens in a
-// turn. host.go has what member.Hosted asks for.
+// eventLoop runs an instance on one goroutine with an inbox. instance.Hosted decides what happens in a
+// turn. host.go has what instance.Hosted asks for.
 type eventLoop struct {
 	r      *Replica
 	id     protocol.InstanceID
-	inst   *member.Instance
-	hosted *member.Hosted
+	inst   *instance.Instance
+	hosted *instance.Hosted
 	kept   *instanceBodies
 
 	mu     sync.Mutex
 	inputs []protocol.Input
 	jobs   []func()         // functions to run in the loop
 	bytes  int              // of messages in inputs; counted in Replica.inbox
-	reads  member.ReadQueue // reads for which the instance has not been asked yet
+	reads  intake.ReadQueue // reads for which the instance has not been asked yet
 	joined [2]*readGroup    // the groups that new readers join, if there are any: plain ones, and barriers
 	closed bool
 	wake   chan struct{}
@@ -31,15 +35,15 @@ type eventLoop struct {
 	load      atomic.Uint64 // a packed Load without its Round
 	round     atomic.Uint64
 	status    atomic.Pointer[protocol.Status]
-	woven     atomic.Pointer[member.WeaveStatus]
+	woven     atomic.Pointer[instance.WeaveStatus]
 }
 
-func newEventLoop(r *Replica, id protocol.InstanceID, inst *member.Instance, kept *instanceBodies) *eventLoop {
+func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, kept *instanceBodies) *eventLoop {
 	o := &r.opt
 	l := &eventLoop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
-	l.hosted = member.NewHosted(member.HostedConfig{
+	l.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders, Keyed: o.Begin.Keyed,
-		KeepLogBytes: o.KeepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,
+		KeepLogBytes: o.KeepLogBytes, LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
 	}, l, inst)
 	return l
 }
@@ -86,7 +90,7 @@ func (l *eventLoop) run() {
 	defer ticker.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	t := member.Happened{}
+	t := instance.Happened{}
 	for {
 		t.Tick = false
 		select {
@@ -127,15 +131,15 @@ func (l *eventLoop) wrote(seq uint64, err error) {
 func (l *eventLoop) snapshotWritten(meta member.Meta, bytes int64) {
 	l.do(func() {
 		var harmed protocol.Index
-		l.r.disk.Health(func(d *member.DiskHealth) { harmed = d.Harmed(l.id) })
+		l.r.disk.Health(func(d *damage.DiskHealth) { harmed = d.Harmed(l.id) })
 		l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, harmed, l.streaming)
 	})
 }
 
 // streaming returns where a snapshot on its way to a member stands in this instance's log: see
-// member.StateExchange.Streaming.
+// snapshot.StateExchange.Streaming.
 func (l *eventLoop) streaming(to protocol.MemberID) (at protocol.Index) {
-	l.r.exchange.do(func(m *member.StateExchange) { at = m.Streaming(to, l.id) })
+	l.r.exchange.do(func(m *snapshot.StateExchange) { at = m.Streaming(to, l.id) })
 	return at
 }
 
@@ -154,7 +158,7 @@ func (l *eventLoop) leave() {
 	l.r.instances.Drop(l.id)
 	l.r.imu.Unlock()
 	l.abandon()
-	l.r.links.Forget(member.StreamsOf(l.id)...)
+	l.r.links.Forget(instance.StreamsOf(l.id)...)
 }
 
 func (l *eventLoop) abandon() {

@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -29,7 +32,7 @@ func (c *testCluster) hold(l *eventLoop) (release func()) {
 func frame(m *protocol.Message, about protocol.Index, blob int) []byte {
 	m.Blob = make([]byte, blob)
 	m.Holdings = []protocol.Holding{{Index: about, Digest: protocol.Digest(m.Blob)}}
-	framer := member.Framer{}
+	framer := instance.Framer{}
 	parts, _ := framer.Frame(m)
 	return slices.Concat(parts...)
 }
@@ -42,7 +45,7 @@ func TestAFullInboxDropsMessages(t *testing.T) {
 			id := c.follower()
 			r, from := c.running[id], c.leader()
 			release := c.hold(r.first())
-			limit := member.NewInboxLimit()
+			limit := intake.NewInboxLimit()
 			large := frame(&protocol.Message{Type: protocol.MsgTail, Instance: 1, From: from, To: id, Part: protocol.Wanted{}}, 1, limit.All/8)
 			for range 12 {
 				r.HandleFrame(uint64(from), 0, large)
@@ -78,7 +81,7 @@ func TestProposalsAreRefusedBeyondTheirLimit(t *testing.T) {
 		r := c.running[id]
 		c.net.isolate(uint64(id), true)
 		proposers := []interface {
-			ProposeAsync(command, body []byte, done member.Done) error
+			ProposeAsync(command, body []byte, done intake.Done) error
 		}{r, r.NewClient(), r.NewClient()}
 		a, refused := newAnswers(), 0
 		for i := range 60 {
@@ -205,7 +208,7 @@ func TestOneStreamServesAllThatAsk(t *testing.T) {
 		r := c.running[from]
 		views := c.machines[from].views
 		for range 50 {
-			r.exchange.do(func(m *member.StateExchange) { m.Ask(to, &member.SnapshotOffer{}) })
+			r.exchange.do(func(m *snapshot.StateExchange) { m.Ask(to, &member.SnapshotOffer{}) })
 		}
 		synctest.Wait()
 		require.Equal(c.t, views, c.machines[from].views, "no other view is taken")

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -14,10 +16,10 @@ import (
 // rules are in package member: Request for the member that is asked, Execution for the leader.
 type operations struct {
 	mu sync.Mutex
-	member.Executions
+	cluster.Executions
 }
 
-// refused takes in what an instance refuses, for member.Host.
+// refused takes in what an instance refuses, for instance.Host.
 func (o *operations) refused(ref protocol.Rejection) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -27,24 +29,24 @@ func (o *operations) refused(ref protocol.Rejection) {
 // ChangeMembers makes membership changes; it makes several changes jointly. It returns when they
 // are in force on this member. If it removes this member, it returns when the leader has it in force.
 func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) error {
-	return r.operate(ctx, member.Operation{Kind: member.ChangeMembers, Changes: changes})
+	return r.operate(ctx, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes})
 }
 
 // TransferLeader hands leadership of the first instance to a voter (0: the most advanced one). It
 // returns when the member that led sees the other leader.
 func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) error {
-	return r.operate(ctx, member.Operation{Kind: member.TransferLeader, To: to})
+	return r.operate(ctx, cluster.Operation{Kind: cluster.TransferLeader, To: to})
 }
 
 // Reshape changes how many instances the log is woven from. It returns when that number of instances
 // is in force on this member.
 func (r *Replica) Reshape(ctx context.Context, instances int) error {
-	return r.operate(ctx, member.Operation{Kind: member.Reshape, Instances: instances})
+	return r.operate(ctx, cluster.Operation{Kind: cluster.Reshape, Instances: instances})
 }
 
 // look shows a rule of package member what the member knows of itself.
-func (r *Replica) look(rule func(*member.MemberView)) {
-	v := member.MemberView{Now: r.now(), Applied: r.apply.known}
+func (r *Replica) look(rule func(*cluster.MemberView)) {
+	v := cluster.MemberView{Now: r.now(), Applied: r.apply.known}
 	for _, l := range r.all() {
 		v.Instances = append(v.Instances, l.status.Load())
 	}
@@ -56,7 +58,7 @@ func (r *Replica) look(rule func(*member.MemberView)) {
 }
 
 // operate has an operation carried out by the leader, and waits until it shows here.
-func (r *Replica) operate(ctx context.Context, op member.Operation) (err error) {
+func (r *Replica) operate(ctx context.Context, op cluster.Operation) (err error) {
 	if ctx.Err() != nil {
 		return notSent(ctx)
 	}
@@ -66,15 +68,15 @@ func (r *Replica) operate(ctx context.Context, op member.Operation) (err error) 
 	if err := r.fromApply(); err != nil {
 		return err
 	}
-	var q *member.Request
-	r.look(func(v *member.MemberView) { q = member.NewRequest(r.operations.Config, op, v) })
-	defer r.look(func(v *member.MemberView) { q.End(v) })
+	var q *cluster.Request
+	r.look(func(v *cluster.MemberView) { q = cluster.NewRequest(r.operations.Config, op, v) })
+	defer r.look(func(v *cluster.MemberView) { q.End(v) })
 	pause := r.pauses()
 	defer pause.Stop()
 	for {
 		var leader protocol.MemberID
 		var done bool
-		if r.look(func(v *member.MemberView) { leader, done, err = q.Next(v) }); done {
+		if r.look(func(v *cluster.MemberView) { leader, done, err = q.Next(v) }); done {
 			return err
 		}
 		if leader != 0 {
@@ -82,7 +84,7 @@ func (r *Replica) operate(ctx context.Context, op member.Operation) (err error) 
 			if answer != nil && r.ctx.Err() != nil {
 				answer = errors.Join(r.stopped(), answer)
 			}
-			r.look(func(v *member.MemberView) { q.Answered(v, answer) })
+			r.look(func(v *cluster.MemberView) { q.Answered(v, answer) })
 			continue
 		}
 		if err = r.pause(ctx, pause); err != nil {
@@ -92,7 +94,7 @@ func (r *Replica) operate(ctx context.Context, op member.Operation) (err error) 
 }
 
 // executeAt has the leader carry an operation out, which may be this member.
-func (r *Replica) executeAt(ctx context.Context, leader protocol.MemberID, op *member.Operation) error {
+func (r *Replica) executeAt(ctx context.Context, leader protocol.MemberID, op *cluster.Operation) error {
 	if leader == r.opt.Self {
 		return r.execute(ctx, *op)
 	}
@@ -104,26 +106,26 @@ func (r *Replica) executeAt(ctx context.Context, leader protocol.MemberID, op *m
 }
 
 // execute carries an operation out at this member.
-func (r *Replica) execute(ctx context.Context, op member.Operation) error {
+func (r *Replica) execute(ctx context.Context, op cluster.Operation) error {
 	if err := r.probe(ctx, &op); err != nil {
 		return err
 	}
-	var e *member.Execution
-	r.look(func(*member.MemberView) { e = r.operations.Begin(op) })
+	var e *cluster.Execution
+	r.look(func(*cluster.MemberView) { e = r.operations.Begin(op) })
 	up := r.linked()
-	defer r.look(func(v *member.MemberView) { r.operations.End(e, v) })
+	defer r.look(func(v *cluster.MemberView) { r.operations.End(e, v) })
 	pause := r.pauses()
 	defer pause.Stop()
 	for {
-		var step member.ExecutionStep
-		r.look(func(v *member.MemberView) {
+		var step cluster.ExecutionStep
+		r.look(func(v *cluster.MemberView) {
 			v.Up = up
 			step = e.Next(v)
 		})
 		r.tell(step.Tell)
 		if step.Confirm {
 			err := r.ReadBarrier(ctx)
-			r.look(func(*member.MemberView) { e.Confirmed(err) })
+			r.look(func(*cluster.MemberView) { e.Confirmed(err) })
 			continue
 		}
 		if step.Stay != 0 {
@@ -158,11 +160,11 @@ func (r *Replica) HandOver(ctx context.Context) {
 	}
 	pause := r.pauses()
 	defer pause.Stop()
-	leaving := member.StopHandover{Config: r.operations.Config}
+	leaving := instance.StopHandover{Config: r.operations.Config}
 	for done := ctx.Err() != nil; !done; done = done || r.pause(ctx, pause) != nil {
 		var gives []member.InstanceInput
 		up := r.linked()
-		r.look(func(v *member.MemberView) { gives, done = leaving.Next(v.Now, v.Instances, up) })
+		r.look(func(v *cluster.MemberView) { gives, done = leaving.Next(v.Now, v.Instances, up) })
 		for _, g := range gives {
 			r.log.Info("leadership is handed over before the stop", "instance", g.Instance)
 		}

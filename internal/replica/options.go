@@ -12,6 +12,7 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/internal/vfs"
@@ -131,7 +132,7 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	if o.Join {
 		members = nil
 	}
-	segment := member.SegmentBytes(o.SnapshotBytes)
+	segment := damage.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Join: o.Join, Machine: sm,
 		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
@@ -79,7 +81,7 @@ var phases = map[string]phase{
 	"it scrubs": {setting{size: 1, tune: func(o *Options) { o.ScrubBytesPerSecond = 1 }}, func(c *testCluster) (protocol.MemberID, func()) {
 		c.leader()
 		c.fill(1, "before", 10)
-		c.running[1].apply.push(member.ApplyItem{Due: true})
+		c.running[1].apply.push(apply.ApplyItem{Due: true})
 		c.until("a snapshot", func() bool { return c.running[1].metrics.snapshots.Load() > 0 })
 		c.close(1)
 		c.start(1) // now it has something to read
@@ -105,7 +107,7 @@ var phases = map[string]phase{
 		durable{c.machines[id]}.Condemn(errors.New("a flipped bit"))
 		c.running[id].CheckState()
 		c.until("it asks for another state", func() (yes bool) {
-			c.running[id].exchange.do(func(m *member.StateExchange) { yes = m.Repairing() })
+			c.running[id].exchange.do(func(m *snapshot.StateExchange) { yes = m.Repairing() })
 			return yes
 		})
 		return id, nil
@@ -138,7 +140,7 @@ func (c *testCluster) blockWrites(id protocol.MemberID) <-chan struct{} {
 			}
 		}
 	})
-	c.running[id].apply.push(member.ApplyItem{Due: true})
+	c.running[id].apply.push(apply.ApplyItem{Due: true})
 	return reached
 }
 
@@ -153,7 +155,7 @@ func (c *testCluster) behind() protocol.MemberID {
 		require.Less(c.t, i, 100, "the log is not cut")
 		c.fill(leader, fmt.Sprint("cut off ", i), 3)
 		before := r.metrics.snapshots.Load()
-		r.apply.push(member.ApplyItem{Due: true})
+		r.apply.push(apply.ApplyItem{Due: true})
 		c.until("a snapshot", func() bool { return r.metrics.snapshots.Load() > before })
 		c.until("a quiet leader", func() bool {
 			return !r.first().status.Load().Peers[0].Active || !r.first().status.Load().Peers[1].Active
@@ -208,7 +210,7 @@ func (c *testCluster) askAll(a *answers, id protocol.MemberID, when string) {
 	for _, ref := range c.bodiesOf(id) {
 		a.ask(name(fmt.Sprintf("body at %d of instance %d", ref.Index, ref.Instance)), func() error { _, err := r.Body(ctx, ref); return err })
 	}
-	r.exchange.do(func(m *member.StateExchange) { m.Ask(9, &member.SnapshotOffer{}) }) // a view of the state is closed
+	r.exchange.do(func(m *snapshot.StateExchange) { m.Ask(9, &member.SnapshotOffer{}) }) // a view of the state is closed
 	a.ask(name("hand over"), func() error { r.HandOver(ctx); return nil })
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
 )
@@ -12,8 +13,8 @@ import (
 // probe asks the members that an operation adds, or makes voters, whether there may be a link with them. It returns a
 // [*member.RefusedError] if one of them has a log of another lineage: it would be a member that nobody talks to. A member
 // that does not answer within an election timeout may be started later.
-func (r *Replica) probe(ctx context.Context, op *member.Operation) error {
-	if op.Kind != member.ChangeMembers {
+func (r *Replica) probe(ctx context.Context, op *cluster.Operation) error {
+	if op.Kind != cluster.ChangeMembers {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.opt.ElectionTimeout)

@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -17,7 +18,7 @@ type proposer struct {
 	wake func(home protocol.InstanceID)
 
 	mu    sync.Mutex       // guards the ClientQueue of each Client, too
-	queue member.Proposals // guarded by mu
+	queue intake.Proposals // guarded by mu
 	// awaits: commands wait until others are applied.
 	awaits atomic.Bool
 }
@@ -25,7 +26,7 @@ type proposer struct {
 // newProposer makes a proposer. look makes Apply look whether commands still have to wait for others.
 func newProposer(clock func() time.Duration, wake func(protocol.InstanceID), look func(), o *Options) *proposer {
 	p := &proposer{clock: clock, wake: wake}
-	p.queue = member.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Proposing: o.Proposing, Free: p.free}
+	p.queue = intake.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Proposing: o.Proposing, Free: p.free}
 	if o.Begin.Keyed {
 		p.queue.SetGroups(o.Begin.Instances())
 	}
@@ -37,7 +38,7 @@ func newProposer(clock func() time.Duration, wake func(protocol.InstanceID), loo
 }
 
 // applied lets in commands that waited for what is applied now. Apply calls it.
-func (p *proposer) applied(a *member.Applier) {
+func (p *proposer) applied(a *apply.Applier) {
 	if !p.awaits.Load() {
 		return
 	}
@@ -52,13 +53,13 @@ func (p *proposer) applied(a *member.Applier) {
 
 // commands is where commands are put: the member's Proposals, or a client's queue before them.
 type commands interface {
-	Add(now func() time.Duration, command []byte, done member.Done) (fresh bool, err error)
-	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error)
-	AddBody(now func() time.Duration, b *member.Batch) (fresh bool, err error)
+	Add(now func() time.Duration, command []byte, done intake.Done) (fresh bool, err error)
+	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done intake.Done) (fresh bool, err error)
+	AddBody(now func() time.Duration, b *intake.Batch) (fresh bool, err error)
 }
 
 // propose takes a command, with a body if there is one. If it may be withdrawn later, ticket is set to name it.
-func (p *proposer) propose(to commands, command, body []byte, done member.Done, ticket *member.Ticket) error {
+func (p *proposer) propose(to commands, command, body []byte, done intake.Done, ticket *intake.Ticket) error {
 	if err := p.queue.Fits(command, body); err != nil {
 		return err
 	}
@@ -75,8 +76,8 @@ func (p *proposer) propose(to commands, command, body []byte, done member.Done, 
 	return err
 }
 
-func (p *proposer) proposeBody(to commands, command, body []byte, done member.Done, ticket *member.Ticket) error {
-	b := member.NewBodyBatch(command, body, done) // it reads the whole body
+func (p *proposer) proposeBody(to commands, command, body []byte, done intake.Done, ticket *intake.Ticket) error {
+	b := intake.NewBodyBatch(command, body, done) // it reads the whole body
 	p.mu.Lock()
 	fresh, err := to.AddBody(p.clock, b)
 	p.noteTicket(ticket, err)
@@ -88,21 +89,21 @@ func (p *proposer) proposeBody(to commands, command, body []byte, done member.Do
 }
 
 // noteTicket names the command that was taken last, unless a later one was refused. p.mu is held.
-func (p *proposer) noteTicket(t *member.Ticket, err error) {
+func (p *proposer) noteTicket(t *intake.Ticket, err error) {
 	if t != nil && err == nil {
 		*t = p.queue.Last()
 	}
 }
 
 // withdraw withdraws a command that waits. Otherwise it returns the instance that has it.
-func (p *proposer) withdraw(t member.Ticket) (ok bool, instance protocol.InstanceID) {
+func (p *proposer) withdraw(t intake.Ticket) (ok bool, instance protocol.InstanceID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.Withdraw(t)
 }
 
 // again puts back batches that event loops took, in front of all others.
-func (p *proposer) again(batches []*member.Batch) {
+func (p *proposer) again(batches []*intake.Batch) {
 	p.mu.Lock()
 	err := p.queue.Again(batches)
 	p.mu.Unlock()
@@ -116,7 +117,7 @@ func (p *proposer) again(batches []*member.Batch) {
 }
 
 // free takes off the bytes of a settled batch.
-func (p *proposer) free(b *member.Batch) {
+func (p *proposer) free(b *intake.Batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue.Settled(b)
@@ -128,20 +129,20 @@ func (p *proposer) waiting(instance protocol.InstanceID) (bytes int, full bool) 
 	return p.queue.WaitingFor(instance)
 }
 
-func (p *proposer) take(instance protocol.InstanceID) *member.Batch {
+func (p *proposer) take(instance protocol.InstanceID) *intake.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.TakeFor(instance)
 }
 
-func (p *proposer) expired(now, limit time.Duration) []*member.Batch {
+func (p *proposer) expired(now, limit time.Duration) []*intake.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.Expired(now, limit)
 }
 
 // close refuses all further commands and returns the batches that were never proposed.
-func (p *proposer) close(err error) []*member.Batch {
+func (p *proposer) close(err error) []*intake.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.Close(err)
@@ -163,6 +164,6 @@ func (r *Replica) Propose(ctx context.Context, command, body []byte) (any, error
 
 // ProposeAsync is Propose without waiting. It copies the command. It does not copy the body, which
 // must never change again. done is called once, unless ProposeAsync returns an error.
-func (r *Replica) ProposeAsync(command, body []byte, done member.Done) error {
+func (r *Replica) ProposeAsync(command, body []byte, done intake.Done) error {
 	return r.proposer.propose(&r.proposer.queue, command, body, done, nil)
 }

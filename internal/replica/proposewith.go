@@ -3,12 +3,12 @@ package replica
 import (
 	"context"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
 // ProposeWith is Propose of a command with options. In protocol.ModeAccepted the result is a
-// [*member.Accepted], or the result of applying the command if nobody promised anything before. If the
+// [*intake.Accepted], or the result of applying the command if nobody promised anything before. If the
 // command waits for those of o.After, and ctx's deadline or o.Wait is over first, the error is a
 // [member.TokenError]: the command was not proposed.
 func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o protocol.ProposeOptions) (any, error) {
@@ -55,23 +55,23 @@ func (r *Replica) awaitOthers(ctx context.Context, o *protocol.ProposeOptions, t
 }
 
 // ProposeWithAsync is ProposeWith without waiting: see ProposeAsync.
-func (r *Replica) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
+func (r *Replica) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done intake.Done) error {
 	return r.proposer.proposeWith(&r.proposer.queue, command, body, &o, done, nil)
 }
 
 // ProposeWithAsync is Replica.ProposeWithAsync; commands of this client keep their order.
-func (c *Client) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done member.Done) error {
+func (c *Client) ProposeWithAsync(command, body []byte, o protocol.ProposeOptions, done intake.Done) error {
 	return c.r.proposer.proposeWith(&c.queue, command, body, &o, done, nil)
 }
 
 // proposeWith is propose of a command with options.
-func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done member.Done, ticket *member.Ticket) error {
+func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done intake.Done, ticket *intake.Ticket) error {
 	if err := p.queue.Fits(command, body); err != nil {
 		return err
 	}
-	var whole *member.Batch
+	var whole *intake.Batch
 	if len(body) > 0 {
-		whole = member.NewBodyBatch(command, body, done)
+		whole = intake.NewBodyBatch(command, body, done)
 		if err := p.queue.SetOptions(whole, o); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.Pr
 	return err
 }
 
-func (p *proposer) addWith(to commands, command []byte, whole *member.Batch, o *protocol.ProposeOptions, done member.Done, ticket *member.Ticket) (fresh bool, err error) {
+func (p *proposer) addWith(to commands, command []byte, whole *intake.Batch, o *protocol.ProposeOptions, done intake.Done, ticket *intake.Ticket) (fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if whole != nil {

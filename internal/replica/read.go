@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
 // readGroup is a group of reads for which callers of ReadBarrier wait together.
 type readGroup struct {
-	member.ReadGroup
+	intake.ReadGroup
 	first *waiter // of a list; complete once instances are asked
 }
 
@@ -57,14 +58,14 @@ func (l *eventLoop) joinRead(barrier bool, w *waiter) error {
 }
 
 // handRead makes the loop ask for its instance's part of a group's read point.
-func (l *eventLoop) handRead(g *member.ReadGroup) {
+func (l *eventLoop) handRead(g *intake.ReadGroup) {
 	l.mu.Lock()
 	closed := l.closed
 	handed := l.reads.Hand(g) // a closed queue never gives it out
 	l.mu.Unlock()
 	switch {
 	case !handed:
-		l.r.askAgain([]*member.ReadGroup{g})
+		l.r.askAgain([]*intake.ReadGroup{g})
 	case closed:
 		l.r.apply.failRead(g, l.r.stopped())
 	default:
@@ -73,7 +74,7 @@ func (l *eventLoop) handRead(g *member.ReadGroup) {
 }
 
 // ask begins a group's read point, of these instances. It reports false if the group has ended.
-func (l *applyLoop) ask(g *member.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	ok := l.known.Ask(g, since, shape)
@@ -83,7 +84,7 @@ func (l *applyLoop) ask(g *member.ReadGroup, since protocol.Round, shape []proto
 
 // readPoint takes in an instance's part of a group's read point. After the last part the group waits
 // until everything up to the read point is applied.
-func (l *applyLoop) readPoint(g *member.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
+func (l *applyLoop) readPoint(g *intake.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
 	complete, ready := l.known.ReadPoint(g, instance, index)
 	doubtful := l.known.Doubtful()
@@ -102,7 +103,7 @@ func (l *applyLoop) readPoint(g *member.ReadGroup, instance protocol.InstanceID,
 
 // answer releases the readers of the groups in ready. It has the groups in void asked for again,
 // because the instances in force changed while they waited.
-func (l *applyLoop) answer(ready, void []*member.ReadGroup) {
+func (l *applyLoop) answer(ready, void []*intake.ReadGroup) {
 	for _, g := range ready {
 		g.Done(nil)
 	}
@@ -117,7 +118,7 @@ func (l *applyLoop) readDone() {
 }
 
 // failRead fails the readers of a group, unless the group has ended.
-func (l *applyLoop) failRead(g *member.ReadGroup, err error) {
+func (l *applyLoop) failRead(g *intake.ReadGroup, err error) {
 	l.amu.Lock()
 	first := l.known.FailRead(g)
 	l.noteReading()
@@ -136,7 +137,7 @@ func (l *applyLoop) noteReading() {
 }
 
 // findOut reads until a read is answered, because a state that is further than the log may be of another one. Then
-// the member stops: see member.StateAheadError.
+// the member stops: see apply.StateAheadError.
 func (r *Replica) findOut(ctx context.Context) {
 	pause := r.pauses()
 	defer pause.Stop()

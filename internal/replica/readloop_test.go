@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -16,7 +17,7 @@ func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	r.loops.Store(&eventLoops{all: []*eventLoop{{r: r, id: 1, wake: make(chan struct{}, 1)}, {r: r, id: 2, wake: make(chan struct{}, 1)}}})
 	meta := member.Meta{Cursor: order.Begin(1, false)}
 	meta.Cursor.Points[0].Index = 9
-	l := &applyLoop{r: r, known: member.NewApplied(member.NewApplier(nil, meta, protocol.Session{}, 0, nil))}
+	l := &applyLoop{r: r, known: apply.NewApplied(apply.NewApplier(nil, meta, protocol.Session{}, 0, nil))}
 	g, w := newReadGroup(false), newWaiter()
 	g.first = w
 	l.ask(&g.ReadGroup, 0, []protocol.InstanceID{1})

@@ -10,6 +10,10 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/internal/transport/netspec"
 	"github.com/braidlog/braid/internal/wal"
@@ -28,7 +32,7 @@ type Replica struct {
 	writer   *wal.Writer
 	saved    atomic.Pointer[member.Saved]
 	links    links
-	framer   member.Framer
+	framer   instance.Framer
 	proposer *proposer
 	loops    atomic.Pointer[eventLoops]
 	router   router
@@ -47,7 +51,7 @@ type Replica struct {
 	followed []protocol.Member
 
 	imu       sync.Mutex
-	instances *member.Instances[*eventLoop] // guarded by imu
+	instances *lifecycle.Instances[*eventLoop] // guarded by imu
 
 	operations operations
 	watchers   watchers
@@ -111,18 +115,18 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 		return err
 	}
 	r.saved.Store(&member.Saved{Newest: dir.Meta.Cursor})
-	r.instances = member.NewInstances[*eventLoop](dir.Instances)
+	r.instances = lifecycle.NewInstances[*eventLoop](dir.Instances)
 	r.bodies = newBodies(r, dir.Bodies)
 	if r.bodies.kept, err = dir.Kept(r.bodies.hooks()); err != nil {
 		return err
 	}
-	r.framer = member.Framer{Load: member.LoadFrom(dir.Log), Bodies: dir.Bodies, LeftOut: r.bodies.LeftOut}
+	r.framer = instance.Framer{Load: lifecycle.LoadFrom(dir.Log), Bodies: dir.Bodies, LeftOut: r.bodies.LeftOut}
 	r.writer = wal.NewWriter(dir.Log, dir.Bodies)
 	r.writer.Waits(r.logWaits)
 	at := &dir.Meta.Cursor
 	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position), "log", dir.Own.Log, "life", dir.Own.Life)
 	r.session = dir.Session()
-	applier := member.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)
+	applier := apply.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)
 	applier.Within = dir.Within
 	if err := applier.Derive(r.opt.Derive, &dir.Meta); err != nil {
 		return err
@@ -152,14 +156,14 @@ func (r *Replica) reportDamage() {
 }
 
 // assemble makes the event loops.
-func (r *Replica) assemble(a *member.Applier) error {
+func (r *Replica) assemble(a *apply.Applier) error {
 	o := &r.opt
 	a.Given, a.Passed = r.bodies.given, r.bodies.passed
 	a.Malformed = func(instance protocol.InstanceID, index protocol.Index, err error) {
 		r.log.Error("a malformed batch in the log takes no effect", "instance", instance, "index", index, "err", err)
 	}
-	a.Again = func(b *member.Batch) {
-		r.proposer.again([]*member.Batch{b})
+	a.Again = func(b *intake.Batch) {
+		r.proposer.again([]*intake.Batch{b})
 	}
 	r.exchange = newExchange(r)
 	r.apply = newApplyLoop(r, a, r.dir.Meta.Cursor)
@@ -168,7 +172,7 @@ func (r *Replica) assemble(a *member.Applier) error {
 	}
 	r.proposer = newProposer(r.now, func(home protocol.InstanceID) {
 		loops := r.loops.Load()
-		member.WakeTakers(loops, o.Begin.Keyed, home, loops.Wake)
+		instance.WakeTakers(loops, o.Begin.Keyed, home, loops.Wake)
 	}, r.apply.look, o)
 	if err := r.instances.Start(instancesHost{r}); err != nil {
 		return err
@@ -178,7 +182,7 @@ func (r *Replica) assemble(a *member.Applier) error {
 		instances = append(instances, l.status.Load())
 	}
 	at := a.Cursor()
-	if why := member.Expelled(&at, instances); why != nil {
+	if why := instance.Expelled(&at, instances); why != nil {
 		return why
 	}
 	return nil
@@ -190,16 +194,16 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := member.InstanceConfig{
+	cfg := instance.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
-		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: member.Backlog(r.apply.instances()), Codec: r.opt.Codec,
+		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: instance.Backlog(r.apply.instances()), Codec: r.opt.Codec,
 	}
 	if r.opt.Begin.Woven() {
 		cfg.Woven = log.Recovered
 	}
 	rec := log.Recovered
 	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries), "commit", rec.State.Commit)
-	return newEventLoop(r, log.Instance, member.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
+	return newEventLoop(r, log.Instance, instance.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
 }
 
 func (r *Replica) connect() (err error) {

@@ -4,14 +4,17 @@ import (
 	"context"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
-// instancesHost gives member.Instances what it needs of the member.
+// instancesHost gives lifecycle.Instances what it needs of the member.
 type instancesHost struct{ r *Replica }
 
-// Make implements member.InstancesHost, as the methods below do.
+// Make implements lifecycle.InstancesHost, as the methods below do.
 func (h instancesHost) Make(log member.InstanceLog) (*eventLoop, error) { return h.r.newLoop(log) }
 
 func (h instancesHost) Submit(records []wal.Record) { h.r.writer.Submit(records, h.r.begun) }
@@ -38,7 +41,7 @@ func (h instancesHost) Deliver(l *eventLoop, m *protocol.Message, bytes int) {
 	}
 }
 
-func (h instancesHost) Kept(change func(*member.Kept)) { h.r.bodies.Kept(change) }
+func (h instancesHost) Kept(change func(*body.Kept)) { h.r.bodies.Kept(change) }
 
 // carryOut carries out the plans that were found in what is committed. The apply loop waits for it where
 // it comes to a plan itself. Otherwise it runs on a goroutine of its own.
@@ -80,11 +83,11 @@ func (r *Replica) begun(err error) {
 	r.imu.Lock()
 	r.instances.Begun()
 	r.imu.Unlock()
-	r.apply.push(member.ApplyItem{Begun: true})
+	r.apply.push(apply.ApplyItem{Begun: true})
 }
 
 // askAgain has read points asked for again, because other instances are in force now.
-func (r *Replica) askAgain(groups []*member.ReadGroup) {
+func (r *Replica) askAgain(groups []*intake.ReadGroup) {
 	first := r.first()
 	for _, g := range groups {
 		first.do(func() { first.hosted.BeginRead(g) })

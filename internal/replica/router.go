@@ -4,13 +4,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
 
-// eventLoops are the event loops of all instances: see member.Instances. The set never changes: another
-// one replaces it as a whole. Of the instances in force it implements member.Siblings.
+// eventLoops are the event loops of all instances: see lifecycle.Instances. The set never changes: another
+// one replaces it as a whole. Of the instances in force it implements instance.Siblings.
 type eventLoops struct {
 	all     []*eventLoop // in force, ascending by instance; never empty, because the first one is never retired
 	ids     []protocol.InstanceID
@@ -18,15 +19,15 @@ type eventLoops struct {
 	staying []*eventLoop // retired
 }
 
-// IDs implements member.Siblings, as the methods below do.
+// IDs implements instance.Siblings, as the methods below do.
 func (s *eventLoops) IDs() []protocol.InstanceID { return s.ids }
 
 func (s *eventLoops) Since() protocol.Round { return s.since }
 
-func (s *eventLoops) Load(i int) member.Load {
+func (s *eventLoops) Load(i int) instance.Load {
 	l := s.all[i]
 	load := l.load.Load()
-	return member.Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2), Round: protocol.Round(l.round.Load())}
+	return instance.Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2), Round: protocol.Round(l.round.Load())}
 }
 
 func (s *eventLoops) Status(i int) *protocol.Status { return s.all[i].status.Load() }
@@ -35,7 +36,7 @@ func (s *eventLoops) Wake(i int) { poke(s.all[i].wake) }
 
 func (s *eventLoops) Tell(i int, in protocol.Input) { s.all[i].input(in, 0) }
 
-func (s *eventLoops) HandRead(i int, g *member.ReadGroup) { s.all[i].handRead(g) }
+func (s *eventLoops) HandRead(i int, g *intake.ReadGroup) { s.all[i].handRead(g) }
 
 func (r *Replica) all() []*eventLoop { return r.loops.Load().all }
 
@@ -66,12 +67,12 @@ func loopOf(loops []*eventLoop, id protocol.InstanceID) *eventLoop {
 type router struct {
 	risen  atomic.Uint64 // a copy of the Weaver's, to be read without the lock
 	mu     sync.Mutex
-	weaver member.Weaver
+	weaver instance.Weaver
 }
 
 // set tells the Weaver how far an instance is. It returns what the others want of the instance, and
 // wake with the instances that must be woken.
-func (r *router) set(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (r *router) set(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wake = r.weaver.Set(t, wake)

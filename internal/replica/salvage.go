@@ -9,6 +9,10 @@ import (
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -110,7 +114,7 @@ const salvagedAtOnce = 1000
 
 // apply applies all entries of all instances, as if each was decided.
 func (s *Salvaged) apply(sm member.DurableStateMachine, behind func(*protocol.Recovered) []protocol.Entry) error {
-	a := member.NewApplier(sm, s.dir.Meta, s.dir.Session(), s.dir.Skip, member.LoadFrom(s.dir.Log))
+	a := apply.NewApplier(sm, s.dir.Meta, s.dir.Session(), s.dir.Skip, lifecycle.LoadFrom(s.dir.Log))
 	logs := s.dir.Instances.Logs()
 	for i := range logs {
 		rec, instance := logs[i].Recovered, logs[i].Instance
@@ -131,7 +135,7 @@ func (s *Salvaged) apply(sm member.DurableStateMachine, behind func(*protocol.Re
 		}
 		s.Behind += int(last.Index - min(last.Index, rec.State.Commit))
 		for chunk := range slices.Chunk(entries, salvagedAtOnce) {
-			if err := a.Apply(member.CommittedEntries{Instance: instance, Entries: chunk}); err != nil {
+			if err := a.Apply(intake.CommittedEntries{Instance: instance, Entries: chunk}); err != nil {
 				return err
 			}
 		}
@@ -147,13 +151,13 @@ func (s *Salvaged) apply(sm member.DurableStateMachine, behind func(*protocol.Re
 }
 
 // skip lets no instance wait for another one whose log ends before its own: what that one would have had in these rounds is lost.
-func (s *Salvaged) skip(a *member.Applier) error {
+func (s *Salvaged) skip(a *apply.Applier) error {
 	for waits(a) && !a.Stuck() {
 		at := a.Cursor()
 		next := at.Next.Instance
 		e := protocol.NewSkip(at.Next.Round)
 		e.Seal(a.Added(next)+1, max(1, at.Point(next).Term), make([]byte, protocol.HeadSize))
-		if err := a.Apply(member.CommittedEntries{Instance: next, Entries: []protocol.Entry{e}}); err != nil {
+		if err := a.Apply(intake.CommittedEntries{Instance: next, Entries: []protocol.Entry{e}}); err != nil {
 			return err
 		}
 		if after := a.Cursor(); after.Next == at.Next && after.Position == at.Position {
@@ -163,12 +167,12 @@ func (s *Salvaged) skip(a *member.Applier) error {
 	return nil
 }
 
-func waits(a *member.Applier) bool {
+func waits(a *apply.Applier) bool {
 	at := a.Cursor()
 	return at.Woven() && slices.ContainsFunc(at.Instances(), func(id protocol.InstanceID) bool { return a.Waiting(id) > 0 })
 }
 
-// Body makes a body whole from what the directories have of it. If that is not enough, the error is a [*member.BodyError].
+// Body makes a body whole from what the directories have of it. If that is not enough, the error is a [*body.BodyError].
 func (s *Salvaged) Body(_ context.Context, ref protocol.BodyRef) ([]byte, error) {
 	var rows []erasure.Row
 	for _, piece := range s.pieces(ref) {
@@ -186,17 +190,17 @@ func (s *Salvaged) Body(_ context.Context, ref protocol.BodyRef) ([]byte, error)
 			return whole, nil
 		}
 	}
-	return nil, &member.BodyError{Ref: ref, Found: len(rows)}
+	return nil, &body.BodyError{Ref: ref, Found: len(rows)}
 }
 
-func (s *Salvaged) pieces(ref protocol.BodyRef) (all []member.Fragment) {
+func (s *Salvaged) pieces(ref protocol.BodyRef) (all []body.Fragment) {
 	if e, ok := s.behind[bodyAt{ref.Instance, ref.Index}]; ok && e.Term == ref.Term && len(e.Body) > 0 {
-		all = append(all, member.Fragment{Form: e.Form, Bytes: e.Body})
+		all = append(all, body.Fragment{Form: e.Form, Bytes: e.Body})
 	}
 	for _, b := range s.stores {
 		kept, err := b.Read(uint32(ref.Instance), uint64(ref.Index))
 		if err == nil && kept.Term == uint64(ref.Term) && kept.Size == ref.Size && kept.Digest == ref.Digest {
-			all = append(all, member.Fragment{Form: protocol.Form(kept.Form), Bytes: slices.Clone(kept.Bytes)})
+			all = append(all, body.Fragment{Form: protocol.Form(kept.Form), Bytes: slices.Clone(kept.Bytes)})
 		}
 	}
 	return all

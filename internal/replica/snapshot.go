@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -20,15 +21,15 @@ func (r *Replica) Snapshot(ctx context.Context, w io.Writer) (protocol.Position,
 }
 
 // view returns a view of the state; the caller closes it.
-func (r *Replica) view(ctx context.Context) (v member.StateView, err error) {
+func (r *Replica) view(ctx context.Context) (v apply.StateView, err error) {
 	if ctx.Err() != nil {
 		return v, errors.Join(member.ErrReadTimeout, ctx.Err())
 	}
 	if err := r.fromApply(); err != nil {
 		return v, err
 	}
-	a := awaitedView{view: make(chan member.StateView, 1)}
-	r.apply.push(member.ApplyItem{View: a.answer})
+	a := awaitedView{view: make(chan apply.StateView, 1)}
+	r.apply.push(apply.ApplyItem{View: a.answer})
 	select {
 	case v = <-a.view:
 		return v, v.Err
@@ -45,11 +46,11 @@ func (r *Replica) view(ctx context.Context) (v member.StateView, err error) {
 type awaitedView struct {
 	mu        sync.Mutex
 	abandoned bool
-	view      chan member.StateView // has one element
+	view      chan apply.StateView // has one element
 }
 
 // answer passes the view on. It closes a view for which the caller does not wait any more.
-func (a *awaitedView) answer(v member.StateView) {
+func (a *awaitedView) answer(v apply.StateView) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.abandoned {

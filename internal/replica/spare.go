@@ -1,7 +1,7 @@
 package replica
 
 import (
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/damage"
 )
 
 // checkpointBytes is the size of a snapshot without state: it has the memberships, and which proposals
@@ -10,8 +10,8 @@ const checkpointBytes = 1 << 20
 
 // DiskNeed returns how many free bytes the log and the bodies of this member need on the disk.
 func (r *Replica) DiskNeed() int64 {
-	n := member.DiskNeed{
-		Segment: member.SegmentBytes(r.opt.SnapshotBytes), Command: int64(r.opt.MaxCommandBytes), Snapshot: checkpointBytes,
+	n := damage.DiskNeed{
+		Segment: damage.SegmentBytes(r.opt.SnapshotBytes), Command: int64(r.opt.MaxCommandBytes), Snapshot: checkpointBytes,
 		SpareLog: r.dir.Log.Spare(), SpareBodies: r.bodies.store.Spare(),
 	}
 	return n.Bytes()

@@ -14,7 +14,7 @@ import (
 // TestCallersEndWithTheirTimeout has a proposer and readers wait at a member that is cut off, each with a time of its own
 // and a context without end. Who waits for longer is told when the member stops.
 func TestCallersEndWithTheirTimeout(t *testing.T) {
-	inBubble(t, setting{size: 3}, func(c *cluster) {
+	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.leader()
 		r := c.running[1]
 		c.net.isolate(1, true)

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
 // awaitTokens lets a reader wait until commands are applied here.
-func (l *applyLoop) awaitTokens(t *member.TokenRead) error {
+func (l *applyLoop) awaitTokens(t *intake.TokenRead) error {
 	l.amu.Lock()
 	err := l.known.AwaitTokens(t)
 	l.amu.Unlock()
@@ -20,14 +21,14 @@ func (l *applyLoop) awaitTokens(t *member.TokenRead) error {
 	return err
 }
 
-func (l *applyLoop) expiredTokens(now time.Duration) []*member.TokenRead {
+func (l *applyLoop) expiredTokens(now time.Duration) []*intake.TokenRead {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.ExpiredTokens(now)
 }
 
 // giveUpTokens ends a reader's wait. It reports false if the reader was told already, or is about to be.
-func (l *applyLoop) giveUpTokens(t *member.TokenRead) bool {
+func (l *applyLoop) giveUpTokens(t *intake.TokenRead) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.GiveUpTokens(t)
@@ -49,7 +50,7 @@ func (r *Replica) AwaitTokens(ctx context.Context, tokens []protocol.Token) erro
 		return nil
 	}
 	told := make(chan error, 1)
-	t := member.NewTokenRead(tokens, r.now()+r.opt.GiveUp(), func(err error) { told <- err })
+	t := intake.NewTokenRead(tokens, r.now()+r.opt.GiveUp(), func(err error) { told <- err })
 	if err := r.apply.awaitTokens(t); err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (r *Replica) AwaitTokens(ctx context.Context, tokens []protocol.Token) erro
 }
 
 // awaitRead waits for the end of a read that waits for tokens.
-func (r *Replica) awaitRead(ctx context.Context, t *member.TokenRead, told <-chan error) error {
+func (r *Replica) awaitRead(ctx context.Context, t *intake.TokenRead, told <-chan error) error {
 	var why error
 	for long := r.apply.within.long(); why == nil; long = nil {
 		select {

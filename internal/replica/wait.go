@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 )
 
 // waiter is a caller that waits for one answer: to a command, or to a read. It goes back to the pool when its answer has
@@ -24,11 +25,11 @@ type waiter struct {
 	// woken gets a token when the answer has come, and one when told is set. It has capacity for both, so
 	// nothing waits to send.
 	woken  chan struct{}
-	done   member.Done
+	done   intake.Done
 	result any // a failure if there is no result
 	// ticket names the command. It is here and not on the stack of the proposer, of which each part that is used costs
 	// a miss of the cache if thousands wait.
-	ticket member.Ticket
+	ticket intake.Ticket
 	until  time.Duration // when the wait ends, by the clock of waiters; 0: with ctx alone
 	next   *waiter       // of the same group of reads
 }
@@ -227,7 +228,7 @@ func (s *waiters) get() *waiter { return s.pool.Get().(*waiter) }
 
 // put gives back a waiter of which no answer is to come.
 func (s *waiters) put(w *waiter) {
-	w.result, w.ctx, w.ticket, w.until, w.next = nil, nil, member.Ticket{}, 0, nil
+	w.result, w.ctx, w.ticket, w.until, w.next = nil, nil, intake.Ticket{}, 0, nil
 	w.told, w.apart, w.reads = false, false, false
 	s.pool.Put(w)
 }
@@ -265,7 +266,7 @@ func (s *waiters) giveUp(w *waiter, withdrawn bool, why error) (any, error) {
 
 // withdraw withdraws a command. It reports false if the command may have left this member. The event
 // loop that has it is asked, and has withdrawWithin to answer.
-func (r *Replica) withdraw(t member.Ticket) bool {
+func (r *Replica) withdraw(t intake.Ticket) bool {
 	ok, instance := r.proposer.withdraw(t)
 	l := r.hosted(instance)
 	if ok || l == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -99,7 +100,7 @@ func TestACommandThatIsNotWithdrawnInTimeIsAnswered(t *testing.T) {
 		c.net.isolate(1, true)
 		c.until("no leader is known", func() bool { return r.first().status.Load().Leader == 0 })
 		told := make(chan error, 1)
-		var ticket member.Ticket
+		var ticket intake.Ticket
 		require.NoError(c.t, r.proposer.propose(&r.proposer.queue, []byte("x"), nil, func(_ any, err error) { told <- err }, &ticket))
 		c.until("the loop has it", func() bool { bytes, _ := r.proposer.waiting(r.first().id); return bytes == 0 })
 		busy, open := c.gate()

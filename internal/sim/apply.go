@@ -5,6 +5,11 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -13,18 +18,18 @@ import (
 
 // applying is the part of a running member that applies.
 type applying struct {
-	queue    member.ApplyQueue
-	progress *member.Applied
-	work     *member.Apply
+	queue    apply.ApplyQueue
+	progress *apply.Applied
+	work     *apply.Apply
 	// inHand is what was taken out of the queue. each is how long one item of it takes.
-	inHand []member.ApplyItem
+	inHand []apply.ApplyItem
 	each   time.Duration
 	// toApply tells that the queue is not empty. toLoops tells what the instances should look at.
 	toApply, toLoops line
 	// toPlans tells that there are plans to be carried out, and what follows from them.
 	toPlans line
 
-	exchange *member.StateExchange
+	exchange *snapshot.StateExchange
 	offers   []func()     // snapshots that wait until another one was received
 	saves    member.Saved // the snapshots that Apply knows of
 
@@ -34,29 +39,29 @@ type applying struct {
 
 // beginApplying makes the part that applies, as replica.assemble does.
 func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
-	m.applier = member.NewApplier(m.machines.all, meta, m.session, skip, member.LoadFrom(m.log))
+	m.applier = apply.NewApplier(m.machines.all, meta, m.session, skip, lifecycle.LoadFrom(m.log))
 	m.applier.Within = m.running.dir.Within
 	m.w.violate(m.id, m.applier.Derive(m.w.set.derive(), &meta)) // what was opened has sections that are known
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed
-	m.applier.Again = func(b *member.Batch) { m.memberInstance.Again([]*member.Batch{b}) }
+	m.applier.Again = func(b *intake.Batch) { m.memberInstance.Again([]*intake.Batch{b}) }
 	m.applier.Given = m.body.kept.Given
 	a := &m.running.applying
 	a.base, a.saves = meta.Cursor, member.Saved{Newest: meta.Cursor}
 	a.toApply, a.toLoops, a.toPlans = line{m: m}, line{m: m}, line{m: m}
 	a.queue.Limit = m.own.ApplyBytes
-	if a.queue.Plans = member.NewPlanner(&meta); a.queue.Plans != nil {
+	if a.queue.Plans = apply.NewPlanner(&meta); a.queue.Plans != nil {
 		a.queue.Plans.Mutant = m.own.mutant()
 	}
-	a.progress = member.NewApplied(m.applier)
+	a.progress = apply.NewApplied(m.applier)
 	a.progress.Break(m.own.mutant())
-	a.exchange = member.NewStateExchange(exchangeHost{m}, m.w.set.Election, m.own.mutant())
+	a.exchange = snapshot.NewStateExchange(exchangeHost{m}, m.w.set.Election, m.own.mutant())
 	a.exchange.Derive = m.w.set.derive()
-	a.work = member.NewApply(m.applier, meta.Cursor, int64(m.own.SnapshotBytes), applyWorld{m})
+	a.work = apply.NewApply(m.applier, meta.Cursor, int64(m.own.SnapshotBytes), applyWorld{m})
 }
 
 // push queues something for the part of the member that applies.
-func (m *Member) push(it member.ApplyItem) {
+func (m *Member) push(it apply.ApplyItem) {
 	m.queue.Push(it)
 	m.toApply.post(m.apply)
 	m.planned()
@@ -131,20 +136,20 @@ func (m *Member) waiting() int {
 // applyWorld is what the part that applies asks of the member around it.
 type applyWorld struct{ m *Member }
 
-// Left implements member.ApplyWorld.
+// Left implements apply.ApplyWorld.
 func (w applyWorld) Left(payload int, applied int64) { w.m.queue.Left(payload, applied) }
 
-// Installed implements member.ApplyWorld.
+// Installed implements apply.ApplyWorld.
 func (w applyWorld) Installed() {
 	w.m.queue.Installed()
 	w.m.planned()
 }
 
-// Again implements member.ApplyWorld.
-func (w applyWorld) Again(it member.ApplyItem) { w.m.push(it) }
+// Again implements apply.ApplyWorld.
+func (w applyWorld) Again(it apply.ApplyItem) { w.m.push(it) }
 
-// Publish implements member.ApplyWorld.
-func (w applyWorld) Publish(a *member.Applier) error {
+// Publish implements apply.ApplyWorld.
+func (w applyWorld) Publish(a *apply.Applier) error {
 	m := w.m
 	if !m.up {
 		return nil
@@ -168,8 +173,8 @@ func (w applyWorld) Publish(a *member.Applier) error {
 	return nil
 }
 
-// PublishConfigs implements member.ApplyWorld.
-func (w applyWorld) PublishConfigs(a *member.Applier) {
+// PublishConfigs implements apply.ApplyWorld.
+func (w applyWorld) PublishConfigs(a *apply.Applier) {
 	m := w.m
 	config := a.Config()
 	m.handshakes.Descends(config.Lineage)
@@ -182,16 +187,16 @@ func (w applyWorld) PublishConfigs(a *member.Applier) {
 	m.body.kept.Obey(at.Instances(), a.Configs())
 }
 
-// Repairing implements member.ApplyWorld.
+// Repairing implements apply.ApplyWorld.
 func (w applyWorld) Repairing(needs *order.Cursor) {
 	w.m.exchange.Damaged(needs)
 }
 
-// Useless implements member.ApplyWorld.
+// Useless implements apply.ApplyWorld.
 func (w applyWorld) Useless() { w.m.exchange.Useless() }
 
-// Reshaped implements member.ApplyWorld.
-func (w applyWorld) Reshaped(a *member.Applier, installed *member.Meta) error {
+// Reshaped implements apply.ApplyWorld.
+func (w applyWorld) Reshaped(a *apply.Applier, installed *member.Meta) error {
 	m := w.m
 	if installed != nil {
 		m.queue.Follow(installed)
@@ -205,13 +210,13 @@ func (w applyWorld) Reshaped(a *member.Applier, installed *member.Meta) error {
 	return nil
 }
 
-// Beginning implements member.ApplyWorld.
+// Beginning implements apply.ApplyWorld.
 func (w applyWorld) Beginning() bool { return w.m.instances.Beginning() }
 
-// Restored implements member.ApplyWorld.
-func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, index protocol.Index) error {
+// Restored implements apply.ApplyWorld.
+func (w applyWorld) Restored(a *apply.Applier, instance protocol.InstanceID, index protocol.Index) error {
 	m := w.m
-	refs, _, err := member.LiveBodies(a.Machine())
+	refs, _, err := body.LiveBodies(a.Machine())
 	if err != nil {
 		return err
 	}
@@ -228,7 +233,7 @@ func (w applyWorld) Restored(a *member.Applier, instance protocol.InstanceID, in
 	return nil
 }
 
-// Cut implements member.ApplyWorld.
+// Cut implements apply.ApplyWorld.
 func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 	w.m.releaseUpTo(meta.Command)
 	w.m.between, w.m.cutAt = max(w.m.between, bytes-w.m.cutAt), bytes
@@ -237,14 +242,14 @@ func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
 	}
 }
 
-// Meet implements member.ApplyWorld.
+// Meet implements apply.ApplyWorld.
 func (w applyWorld) Meet() {
 	for _, s := range w.m.inForce {
 		s.step(protocol.Meet{})
 	}
 }
 
-// Save implements member.ApplyWorld.
+// Save implements apply.ApplyWorld.
 func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 	m := w.m
 	b, err := bytesOf(state)
@@ -254,14 +259,14 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 	}
 	m.w.violate(m.id, m.judgeMet(meta, b))
 	m.store(datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, b, m.snaps.Write, false, func(err error) {
-		m.push(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes, Err: err}})
+		m.push(apply.ApplyItem{Wrote: &apply.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})
 }
 
-// Saved implements member.ApplyWorld.
+// Saved implements apply.ApplyWorld.
 func (w applyWorld) Saved(at *member.Saved) { w.m.saves = *at }
 
-// Received implements member.ApplyWorld.
+// Received implements apply.ApplyWorld.
 func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index) (member.ReceivedSnapshot, error) {
 	f, err := w.m.snaps.At(protocol.Base{Index: index}, instance)
 	if err != nil {
@@ -271,7 +276,7 @@ func (w applyWorld) Received(instance protocol.InstanceID, index protocol.Index)
 	return f, nil
 }
 
-// Staged implements member.ApplyWorld.
+// Staged implements apply.ApplyWorld.
 func (w applyWorld) Staged() (member.ReceivedSnapshot, error) {
 	f, err := w.m.snaps.Staged()
 	if err != nil {
@@ -280,7 +285,7 @@ func (w applyWorld) Staged() (member.ReceivedSnapshot, error) {
 	return f, nil
 }
 
-// Merged implements member.ApplyWorld.
+// Merged implements apply.ApplyWorld.
 func (w applyWorld) Merged(at *member.Meta, err error) {
 	m := w.m
 	if err := m.snaps.Unstage(); err != nil {
@@ -290,25 +295,25 @@ func (w applyWorld) Merged(at *member.Meta, err error) {
 	m.exchange.Merged(at, err)
 }
 
-// Prune implements member.ApplyWorld.
+// Prune implements apply.ApplyWorld.
 func (w applyWorld) Prune(p protocol.Position) error { return w.m.snaps.Prune(p) }
 
-// Tell implements member.ApplyWorld.
-func (w applyWorld) Tell(n member.ApplyNews) {
+// Tell implements apply.ApplyWorld.
+func (w applyWorld) Tell(n apply.ApplyNews) {
 	m := w.m
 	switch n.What {
-	case member.SnapshotInstalled, member.StateReplaced:
+	case apply.SnapshotInstalled, apply.StateReplaced:
 		m.w.events.Installs++
-		if n.What == member.StateReplaced {
+		if n.What == apply.StateReplaced {
 			m.w.events.Replaced++
 		}
 		m.drops = nil
 		m.base = m.opened
 		m.w.tracef("%s   installed the snapshot at %d%s, position %d", m.id, n.Base.Index, m.w.named(n.Instance), n.Position)
-	case member.SnapshotWritten:
+	case apply.SnapshotWritten:
 		m.w.events.Snapshots++
 		m.w.tracef("%s   has a snapshot at position %d", m.id, n.Position)
-	case member.SnapshotFailed, member.SnapshotsRemain, member.StateDamaged, member.StateUseless:
+	case apply.SnapshotFailed, apply.SnapshotsRemain, apply.StateDamaged, apply.StateUseless:
 		m.w.tracef("%s   at position %d: %v", m.id, n.Position, n.Err)
 	}
 }

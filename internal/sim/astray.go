@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -33,7 +34,7 @@ func (m *Member) goesAstray() {
 // foundAstray reports whether an error says that the state machine is ahead of the log, and it is. The member starts
 // again with its own.
 func (m *Member) foundAstray(err error) bool {
-	if m.astray == 0 || !errors.As(err, new(*member.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
+	if m.astray == 0 || !errors.As(err, new(*apply.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
 		return false
 	}
 	m.w.tracef("%s finds that its state is of another log: %v", m.id, err)

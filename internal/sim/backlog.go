@@ -3,12 +3,12 @@ package sim
 import (
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 )
 
 // drawBacklog chooses whether only little may wait to be applied. If so, applying is mostly slow.
 func (s *Settings) drawBacklog(d chance) {
-	s.ApplyBytes = member.ApplyQueueBytes
+	s.ApplyBytes = apply.ApplyQueueBytes
 	if d.yes(0.2) {
 		s.Backlog = 1 + d.below(6)
 		if d.yes(0.7) {

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -19,15 +20,15 @@ const bodyDir = "/data/bodies"
 // them, and the parts for which production has locks and mailboxes.
 type bodyWork struct {
 	store   *wal.Bodies
-	kept    *member.Kept
-	cache   *member.BodyCache
-	inbox   *member.BodyInbox
-	access  *member.BodyAccess
-	machine *member.Bodies
+	kept    *body.Kept
+	cache   *body.BodyCache
+	inbox   *body.BodyInbox
+	access  *body.BodyAccess
+	machine *body.Bodies
 	awake   bool // a turn of the bodies' part is planned
 
-	flights   map[protocol.BodyRef][]func(member.Answer) // readers who wait for the same body
-	questions int                                        // questions of other members that wait
+	flights   map[protocol.BodyRef][]func(body.Answer) // readers who wait for the same body
+	questions int                                      // questions of other members that wait
 }
 
 // droppedBody is a body to which the state machine has not referred since a position.
@@ -40,16 +41,16 @@ type droppedBody struct {
 func (m *Member) openBodies(r *running, dir *datadir.Opened) (err error) {
 	set, b := &m.w.set.Bodies, &r.body
 	b.store = dir.Bodies
-	b.cache = member.NewBodyCache(set.CacheBytes)
-	b.inbox = member.NewBodyInbox(member.BodyLimits{Bytes: set.InboxBytes, Asks: set.Asks, Trims: set.HolderCounts})
-	b.access = member.NewBodyAccess(member.BodyConfig{
+	b.cache = body.NewBodyCache(set.CacheBytes)
+	b.inbox = body.NewBodyInbox(body.BodyLimits{Bytes: set.InboxBytes, Asks: set.Asks, Trims: set.HolderCounts})
+	b.access = body.NewBodyAccess(body.BodyConfig{
 		Self: m.id, Hedge: set.Hedge, Retry: set.Retry, GatherBytes: set.GatherBytes, Timeout: m.w.set.bodyTimeout(),
 		Filling: set.Filling, HolderCounts: set.HolderCounts, Trim: set.Scrub > 0,
 		Mutant: m.w.set.mutant(),
 	}, b.store, &bodyWorld{m, r})
-	b.machine = member.NewBodies(b.access)
-	b.flights = map[protocol.BodyRef][]func(member.Answer){}
-	hooks := member.KeptHooks{Changed: m.changedBodies, Wanting: m.wakeBodies, Released: m.released}
+	b.machine = body.NewBodies(b.access)
+	b.flights = map[protocol.BodyRef][]func(body.Answer){}
+	hooks := body.KeptHooks{Changed: m.changedBodies, Wanting: m.wakeBodies, Released: m.released}
 	if b.kept, err = dir.Kept(hooks); err == nil {
 		b.kept.Mutant = m.w.set.mutant()
 	}
@@ -68,7 +69,7 @@ func (m *Member) changedBodies(instance protocol.InstanceID) {
 }
 
 // released tells the writer and the judge that a body was released.
-func (m *Member) released(instance protocol.InstanceID, key member.BodyKey) {
+func (m *Member) released(instance protocol.InstanceID, key body.BodyKey) {
 	m.w.events.Released++
 	m.w.judgesOf(instance).bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
 	if m.up { // else it is only starting, and its log is not idle yet
@@ -171,12 +172,12 @@ func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error
 		return
 	}
 	waiting, open := b.flights[ref]
-	b.flights[ref] = append(waiting, func(a member.Answer) { done(a.Body, a.Err) })
+	b.flights[ref] = append(waiting, func(a body.Answer) { done(a.Body, a.Err) })
 	if open {
 		return
 	}
 	m.later(m.w.hop(), func() {
-		b.access.Fetch(ref, func(a member.Answer) {
+		b.access.Fetch(ref, func(a body.Answer) {
 			waiting := b.flights[ref]
 			delete(b.flights, ref)
 			if a.Err == nil {

@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -17,10 +17,10 @@ type bodyWorld struct {
 // alive reports whether this life still goes on.
 func (w *bodyWorld) alive() bool { return w.m.up && w.m.running == w.r }
 
-// Now implements member.BodyWorld.
+// Now implements body.BodyWorld.
 func (w *bodyWorld) Now() time.Duration { return w.m.clock() }
 
-// Send implements member.BodyWorld.
+// Send implements body.BodyWorld.
 func (w *bodyWorld) Send(msg *protocol.Message) bool {
 	if w.alive() {
 		w.m.judgeServed(msg)
@@ -29,19 +29,19 @@ func (w *bodyWorld) Send(msg *protocol.Message) bool {
 	return true
 }
 
-// Kept implements member.BodyWorld.
-func (w *bodyWorld) Kept(f func(*member.Kept)) { f(w.r.body.kept) }
+// Kept implements body.BodyWorld.
+func (w *bodyWorld) Kept(f func(*body.Kept)) { f(w.r.body.kept) }
 
-// Cache implements member.BodyWorld.
-func (w *bodyWorld) Cache(f func(*member.BodyCache)) { f(w.r.body.cache) }
+// Cache implements body.BodyWorld.
+func (w *bodyWorld) Cache(f func(*body.BodyCache)) { f(w.r.body.cache) }
 
-// Inbox implements member.BodyWorld.
-func (w *bodyWorld) Inbox(f func(*member.BodyInbox)) {
+// Inbox implements body.BodyWorld.
+func (w *bodyWorld) Inbox(f func(*body.BodyInbox)) {
 	f(w.r.body.inbox)
 	w.m.wakeBodies()
 }
 
-// Config implements member.BodyWorld.
+// Config implements body.BodyWorld.
 func (w *bodyWorld) Config(instance protocol.InstanceID) protocol.Config {
 	if s := w.m.among(w.m.inForce, instance); s != nil {
 		return s.config()
@@ -49,15 +49,15 @@ func (w *bodyWorld) Config(instance protocol.InstanceID) protocol.Config {
 	return w.m.applier.Config()
 }
 
-// Memberships implements member.BodyWorld.
-func (w *bodyWorld) Memberships() (all []member.Membership) {
+// Memberships implements body.BodyWorld.
+func (w *bodyWorld) Memberships() (all []body.Membership) {
 	for _, s := range w.m.inForce {
-		all = append(all, member.Membership{Logged: s.status.Config, Applied: s.config()})
+		all = append(all, body.Membership{Logged: s.status.Config, Applied: s.config()})
 	}
 	return all
 }
 
-// InLoop implements member.BodyWorld.
+// InLoop implements body.BodyWorld.
 func (w *bodyWorld) InLoop(ref protocol.BodyRef, f func(upgrading bool)) {
 	s := w.m.among(w.m.inForce, ref.Instance)
 	if s == nil {
@@ -67,7 +67,7 @@ func (w *bodyWorld) InLoop(ref protocol.BodyRef, f func(upgrading bool)) {
 	s.do(func() { f(s.hosted.Upgrading(ref)) })
 }
 
-// Submit implements member.BodyWorld.
+// Submit implements body.BodyWorld.
 func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 	m := w.m
 	if !w.alive() {
@@ -75,7 +75,7 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 	}
 	nth := m.writer.count + 1
 	for _, r := range records {
-		ref := member.RefOf(r.Body)
+		ref := body.RefOf(r.Body)
 		m.w.violate(m.id, m.w.judgesOf(ref.Instance).bodies.Restore(m.judged(), w.term(ref.Instance), nth, judged(r.Body)))
 		m.w.tracef("%s   writes body %d as %s", m.id, ref.Index, protocol.Form(r.Body.Form))
 		switch whole := protocol.Form(r.Body.Form) == protocol.FormWhole; {
@@ -107,7 +107,7 @@ func (w *bodyWorld) term(instance protocol.InstanceID) uint64 {
 	return 0
 }
 
-// Made implements member.BodyWorld.
+// Made implements body.BodyWorld.
 func (w *bodyWorld) Made(ref protocol.BodyRef, body []byte) {
 	w.m.w.events.Wanted++
 	w.m.toLoops.post(func() {
@@ -117,14 +117,14 @@ func (w *bodyWorld) Made(ref protocol.BodyRef, body []byte) {
 	})
 }
 
-// Apart implements member.BodyWorld.
+// Apart implements body.BodyWorld.
 func (w *bodyWorld) Apart(f func()) { w.m.later(w.m.w.hop(), f) }
 
-// Report implements member.BodyWorld.
-func (w *bodyWorld) Report(r member.BodyReport) {
+// Report implements body.BodyWorld.
+func (w *bodyWorld) Report(r body.BodyReport) {
 	m := w.m
 	switch r.What {
-	case member.BodyDamaged:
+	case body.BodyDamaged:
 		if !m.w.judgesOf(r.Ref.Instance).bodies.Damaged(m.judged(), uint64(r.Ref.Index)) {
 			m.w.violate(m.id, r.Err)
 		}
@@ -132,9 +132,9 @@ func (w *bodyWorld) Report(r member.BodyReport) {
 			m.w.events.DamageFound++
 			m.w.tracef("%s   finds its part of body %d damaged", m.id, r.Ref.Index)
 		}
-	case member.BodyGathered:
+	case body.BodyGathered:
 		m.w.events.Gathered++
-	case member.BodyUnwritten:
+	case body.BodyUnwritten:
 		m.w.violate(m.id, r.Err)
 	default:
 		m.w.tracef("%s   body %d: %v", m.id, r.Ref.Index, r.Err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -41,7 +42,7 @@ type operation struct {
 	number int
 	before *operation
 	// ticket is the command's at the member that was asked. withdrawn says that it was withdrawn.
-	ticket    member.Ticket
+	ticket    intake.Ticket
 	withdrawn bool
 	// follows are the operations whose tokens the client gave with this one: it takes effect after them.
 	follows []*operation
@@ -230,7 +231,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	w := c.w
 	if err != nil {
 		w.tracef("client %d is refused %d: %v", c.number, number, err)
-		if errors.As(err, new(*member.BrokenError)) || !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
+		if errors.As(err, new(*intake.BrokenError)) || !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
 			op.refused = err
 			w.events.Refused++
 			w.judgeRefused(op, number)
@@ -238,11 +239,11 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 		op.told = op.told || errors.Is(err, member.ErrResultUnknown)
 		return
 	}
-	if _, early := result.(*member.Accepted); early {
+	if _, early := result.(*intake.Accepted); early {
 		w.tracef("client %d has %d accepted", c.number, number)
 		op.told = true
 		w.events.Accepted++
-		w.noteToken(op, result.(*member.Accepted).Token)
+		w.noteToken(op, result.(*intake.Accepted).Token)
 		return
 	}
 	if !op.effective {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -318,7 +320,7 @@ func TestRespondersOfAllKinds(t *testing.T) {
 					continue
 				}
 				done = done && m.inst.Core().Status().First > i
-				m.push(member.ApplyItem{Due: true})
+				m.push(apply.ApplyItem{Due: true})
 			}
 			return done
 		})
@@ -470,10 +472,10 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 		m := s.member(id)
 		b, _ := m.body.store.Find(uint32(firstInstance), uint64(i))
 		form := protocol.RowForm(uint8(id - 1))
-		whole := member.Fragment{Form: protocol.FormWhole, Bytes: op.body}
+		whole := body.Fragment{Form: protocol.FormWhole, Bytes: op.body}
 		row, err := whole.Cut(b.K, form)
 		require.NoError(t, err)
-		(&bodyWorld{m, m.running}).Submit([]wal.Record{member.BodyRecord(member.RefOf(&b), form, row)}, func() {})
+		(&bodyWorld{m, m.running}).Submit([]wal.Record{member.BodyRecord(body.RefOf(&b), form, row)}, func() {})
 		s.wait(0.1)
 		require.Equal(t, check.RowForm(uint8(id-1)), s.form(id, i))
 	}

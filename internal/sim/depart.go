@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -18,7 +19,7 @@ import (
 func (w *World) leave(m *Member, back time.Duration) {
 	w.tracef("FAULT %s is told to stop", m.id)
 	w.events.Stops++
-	leaving, limit := member.StopHandover{Config: m.operations.Config}, w.now+w.set.Election
+	leaving, limit := instance.StopHandover{Config: m.operations.Config}, w.now+w.set.Election
 	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.link(m.id, id).cut }
 	var step func()
 	step = func() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -415,7 +416,7 @@ func (w *World) hurtDisk(k faultKind, m *Member) {
 }
 
 // transfer is the operator who wants another leader. He asks any member. Members tell each other's
-// instances to hand over too: see member.LeaderPreference.
+// instances to hand over too: see instance.LeaderPreference.
 func (w *World) transfer(m *Member) {
 	instance := w.allJudges[w.among(len(w.allJudges))].instance
 	if leader := w.leaderOf(instance); leader != nil && w.chance(0.6) {
@@ -424,7 +425,7 @@ func (w *World) transfer(m *Member) {
 	to := protocol.MemberID(w.pick(w.set.Nodes + 1))
 	w.tracef("FAULT %s is told to hand leadership%s to %s", m.id, w.named(instance), to)
 	if instance == firstInstance {
-		w.ask(m, member.Operation{Kind: member.TransferLeader, To: to}, w.between(w.set.Election, 10*w.set.Election), func(error) {})
+		w.ask(m, cluster.Operation{Kind: cluster.TransferLeader, To: to}, w.between(w.set.Election, 10*w.set.Election), func(error) {})
 		return
 	}
 	m.whenAwake(func() { m.tell([]member.InstanceInput{{Instance: instance, Input: protocol.Transfer{To: to}}}) })
@@ -536,7 +537,7 @@ func (w *World) askChange(m *Member, changes []protocol.Change) {
 		patience = 30 * w.set.Election
 	}
 	w.tracef("FAULT %s is asked for %s", m.id, describeChanges(changes))
-	w.ask(m, member.Operation{Kind: member.ChangeMembers, Changes: changes}, patience, func(error) {})
+	w.ask(m, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, patience, func(error) {})
 }
 
 // asked is the member that an operator asks for something: often one that does not know that another

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/damage"
 )
 
 // Full disks: for a while no space can be allocated on one disk or on all, but what is freed. When
@@ -59,7 +59,7 @@ const leastFile = 16 << 10
 // need is what the member's log and bodies may still take of the disk.
 func (m *Member) need() int64 {
 	set := m.own
-	n := member.DiskNeed{
+	n := damage.DiskNeed{
 		Segment: max(set.SegmentBytes, set.Bodies.SegmentBytes, leastFile), Command: set.largest(), Snapshot: 4096 + set.SegmentBytes/2 + set.largest(),
 		SpareLog: m.log.Spare(), SpareBodies: m.body.store.Spare(), Mutant: m.w.set.mutant(),
 	}

@@ -5,6 +5,11 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -12,21 +17,21 @@ import (
 	"time"
 )
 
-// What an instance asks of the member around it: memberInstance implements member.Host. If the
+// What an instance asks of the member around it: memberInstance implements instance.Host. If the
 // member stops during a turn, the rest of that turn reaches nobody.
 
-// Now implements member.Host, as the other methods of memberInstance in this file do.
+// Now implements instance.Host, as the other methods of memberInstance in this file do.
 func (s *memberInstance) Now() time.Duration { return s.m.clock() }
 
-func (s *memberInstance) Siblings() member.Siblings { return s.m.crew }
+func (s *memberInstance) Siblings() instance.Siblings { return s.m.crew }
 
 func (s *memberInstance) Input(in protocol.Input) { s.step(in) }
 
 func (s *memberInstance) Publish(st *protocol.Status) { s.status = st }
 
-func (s *memberInstance) NoteLoad(load member.Load) { s.load = load }
+func (s *memberInstance) NoteLoad(load instance.Load) { s.load = load }
 
-func (s *memberInstance) NoteWeave(*member.WeaveStatus) {}
+func (s *memberInstance) NoteWeave(*instance.WeaveStatus) {}
 
 func (s *memberInstance) Relink(changed bool) {
 	if s.m.up && (changed || s.m.links.Lingers()) {
@@ -45,7 +50,7 @@ func (s *memberInstance) Fail(err error) {
 	}
 }
 
-// Condemn implements member.Host: the member stops when the turn ends.
+// Condemn implements instance.Host: the member stops when the turn ends.
 func (s *memberInstance) Condemn(f *protocol.Forgot) {
 	s.m.condemned = s.m.dir.Condemn(f)
 }
@@ -54,35 +59,35 @@ func (s *memberInstance) Waiting() (bytes int, full bool) {
 	return s.m.proposals.WaitingFor(s.instance)
 }
 
-func (s *memberInstance) TakeBatch() *member.Batch {
+func (s *memberInstance) TakeBatch() *intake.Batch {
 	s.m.scatter()
 	b := s.m.proposals.TakeFor(s.instance)
 	s.m.judgeHeld(b)
 	return b
 }
 
-func (s *memberInstance) Again(batches []*member.Batch) {
+func (s *memberInstance) Again(batches []*intake.Batch) {
 	if len(batches) > 0 {
 		s.m.w.violate(s.m.id, s.m.proposals.Again(batches))
 		s.m.wakeTakers()
 	}
 }
 
-func (s *memberInstance) Expired(now, limit time.Duration) []*member.Batch {
+func (s *memberInstance) Expired(now, limit time.Duration) []*intake.Batch {
 	return s.m.proposals.Expired(now, limit)
 }
 
-func (s *memberInstance) TakeReads() (asked []*member.ReadGroup, gathered [2]*member.ReadGroup) {
+func (s *memberInstance) TakeReads() (asked []*intake.ReadGroup, gathered [2]*intake.ReadGroup) {
 	return s.reads.Take(s.m.progress.Asking())
 }
 
-func (s *memberInstance) RetireReads() []*member.ReadGroup { return s.reads.Retire() }
+func (s *memberInstance) RetireReads() []*intake.ReadGroup { return s.reads.Retire() }
 
-func (s *memberInstance) AskAgain(groups []*member.ReadGroup) { s.m.askAgain(groups) }
+func (s *memberInstance) AskAgain(groups []*intake.ReadGroup) { s.m.askAgain(groups) }
 
 func (s *memberInstance) Risen() uint64 { return s.m.weaver.Risen }
 
-func (s *memberInstance) Weave(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (s *memberInstance) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	wake = s.m.weaver.Set(t, wake)
 	return s.m.weaver.Want(s.instance), wake
 }
@@ -92,11 +97,11 @@ func (s *memberInstance) Wanted() order.Slot { return s.m.weaver.Want(s.instance
 func (s *memberInstance) Refused(r protocol.Rejection) { s.m.operations.Refused(r) }
 
 func (s *memberInstance) Frame(msg *protocol.Message) ([][]byte, error) {
-	f := member.Framer{Load: member.LoadFrom(s.m.log), Bodies: s.m.body.store, LeftOut: s.m.body.access.LeftOut}
+	f := instance.Framer{Load: lifecycle.LoadFrom(s.m.log), Bodies: s.m.body.store, LeftOut: s.m.body.access.LeftOut}
 	return f.Frame(msg)
 }
 
-// Transmit implements member.Host. It judges the message first.
+// Transmit implements instance.Host. It judges the message first.
 func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
 	w := s.m.w
 	if !s.m.up {
@@ -112,12 +117,12 @@ func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]
 	return w.transmit(msg, stream, frame)
 }
 
-// Unreadable implements member.Host. It judges whether the reason is allowed.
-func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy member.Remedy) {
+// Unreadable implements instance.Host. It judges whether the reason is allowed.
+func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy instance.Remedy) {
 	w := s.m.w
 	var load *member.LoadError
 	var compacted *wal.CompactedError
-	var unheld *member.UnheldError
+	var unheld *body.UnheldError
 	var damage *wal.CorruptError
 	switch {
 	case !s.m.up:
@@ -150,7 +155,7 @@ func (s *memberInstance) SendSnapshot(to protocol.MemberID, o *member.SnapshotOf
 	}
 }
 
-// Submit implements member.Host.
+// Submit implements instance.Host.
 func (s *memberInstance) Submit(records []wal.Record, seq uint64) {
 	m := s.m
 	if !m.up {
@@ -172,7 +177,7 @@ func (s *memberInstance) Submit(records []wal.Record, seq uint64) {
 	m.writer.Submit(records, func(err error) { s.wrote(seq, nth, commit, err) })
 }
 
-// CutLog implements member.Host.
+// CutLog implements instance.Host.
 func (s *memberInstance) CutLog(at protocol.Index) {
 	if s.m.up {
 		s.cut(at)
@@ -205,21 +210,21 @@ func (s *memberInstance) Install(base *protocol.Base) {
 	}
 }
 
-func (s *memberInstance) Commit(c member.CommittedEntries) {
+func (s *memberInstance) Commit(c intake.CommittedEntries) {
 	if s.m.up {
-		s.m.push(member.ApplyItem{Commit: c})
+		s.m.push(apply.ApplyItem{Commit: c})
 	}
 }
 
-func (s *memberInstance) AskRead(g *member.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+func (s *memberInstance) AskRead(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
 	return s.m.progress.Ask(g, since, shape)
 }
 
-func (s *memberInstance) ReadPoint(g *member.ReadGroup, index protocol.Index) {
+func (s *memberInstance) ReadPoint(g *intake.ReadGroup, index protocol.Index) {
 	m := s.m
 	complete, ready := m.progress.ReadPoint(g, s.instance, index)
 	if m.progress.Doubtful() {
-		m.push(member.ApplyItem{Look: true})
+		m.push(apply.ApplyItem{Look: true})
 	}
 	if complete {
 		m.readDone()
@@ -229,20 +234,20 @@ func (s *memberInstance) ReadPoint(g *member.ReadGroup, index protocol.Index) {
 	}
 }
 
-func (s *memberInstance) FailRead(g *member.ReadGroup, err error) {
+func (s *memberInstance) FailRead(g *intake.ReadGroup, err error) {
 	if s.m.progress.FailRead(g) {
 		g.Done(err)
 		s.m.readDone()
 	}
 }
 
-func (s *memberInstance) ExpiredTokens(now time.Duration) []*member.TokenRead {
+func (s *memberInstance) ExpiredTokens(now time.Duration) []*intake.TokenRead {
 	return s.m.progress.ExpiredTokens(now)
 }
 
 func (s *memberInstance) Saved() *member.Saved { return &s.m.saves }
 
-func (s *memberInstance) WantSnapshot() { s.m.push(member.ApplyItem{Due: true}) }
+func (s *memberInstance) WantSnapshot() { s.m.push(apply.ApplyItem{Due: true}) }
 
 func (s *memberInstance) TendState(st *protocol.Status) {
 	if s.m.up {
@@ -280,31 +285,31 @@ func (s *memberInstance) Want(refs []protocol.BodyRef) {
 	}
 }
 
-// crew is the instances in force on a member. It implements member.Siblings.
+// crew is the instances in force on a member. It implements instance.Siblings.
 type crew struct {
 	ids       []protocol.InstanceID
 	since     protocol.Round
 	instances []*memberInstance
 }
 
-// IDs implements member.Siblings, as the methods below do.
+// IDs implements instance.Siblings, as the methods below do.
 func (c *crew) IDs() []protocol.InstanceID { return c.ids }
 
 func (c *crew) Since() protocol.Round { return c.since }
 
 // Load is what an instance is known to have to do. If the next batch must go to a certain instance,
 // all others seem to have a great deal to do.
-func (c *crew) Load(i int) member.Load {
+func (c *crew) Load(i int) instance.Load {
 	s := c.instances[i]
 	if to := s.m.destination(); to != 0 && to != s.instance {
-		return member.Load{Pending: 1 << 30}
+		return instance.Load{Pending: 1 << 30}
 	}
 	return s.load
 }
 
 func (c *crew) Status(i int) *protocol.Status { return c.instances[i].status }
 
-// Wake implements member.Siblings. Sometimes the instance notices it late.
+// Wake implements instance.Siblings. Sometimes the instance notices it late.
 func (c *crew) Wake(i int) {
 	s := c.instances[i]
 	if w := s.m.w; w.chance(w.set.Weave.Lazy) {
@@ -316,10 +321,10 @@ func (c *crew) Wake(i int) {
 
 func (c *crew) Tell(i int, in protocol.Input) { c.instances[i].step(in) }
 
-func (c *crew) HandRead(i int, g *member.ReadGroup) {
+func (c *crew) HandRead(i int, g *intake.ReadGroup) {
 	if s := c.instances[i]; s.reads.Hand(g) {
 		s.wake()
 	} else {
-		s.m.askAgain([]*member.ReadGroup{g})
+		s.m.askAgain([]*intake.ReadGroup{g})
 	}
 }

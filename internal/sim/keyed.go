@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/protocol"
@@ -105,7 +106,7 @@ func newMachines(m *Member) (s machines, err error) {
 		return s, nil
 	}
 	begin := m.w.set.begin()
-	s.all, err = member.NewGroups(begin.Instances(), func(id protocol.InstanceID) member.StateMachine {
+	s.all, err = apply.NewGroups(begin.Instances(), func(id protocol.InstanceID) member.StateMachine {
 		g := newMachine(m, id)
 		s.groups = append(s.groups, g)
 		return g

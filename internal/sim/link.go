@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/transport/netspec"
 	"github.com/braidlog/braid/protocol"
 )
@@ -82,7 +83,7 @@ func (w *World) link(from, to protocol.MemberID) *link {
 
 // send sends a message about bodies.
 func (w *World) send(m *protocol.Message) {
-	if !w.transmit(m, member.BodyStreamOf(m.Instance), encode(m)) {
+	if !w.transmit(m, instance.BodyStreamOf(m.Instance), encode(m)) {
 		w.cutOff(m)
 	}
 }
@@ -113,7 +114,7 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 		return true
 	}
 	at := w.now
-	if stream >= member.AsideStream {
+	if stream >= instance.AsideStream {
 		w.events.Aside++
 	} else if leaves, ok := l.leaves(w.now, len(frame)); ok {
 		at = leaves

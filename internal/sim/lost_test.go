@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -115,8 +116,8 @@ func TestWhoIsToDecideAloneIsNotLost(t *testing.T) {
 	remove := func(id protocol.MemberID) protocol.Change {
 		return protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}
 	}
-	s.member(1).executing = append(s.member(1).executing, &member.Execution{Op: member.Operation{
-		Kind: member.ChangeMembers, Changes: []protocol.Change{remove(1), remove(3)},
+	s.member(1).executing = append(s.member(1).executing, &cluster.Execution{Op: cluster.Operation{
+		Kind: cluster.ChangeMembers, Changes: []protocol.Change{remove(1), remove(3)},
 	}})
 	require.False(t, s.mayLose(s.member(2), nil))
 	require.True(t, s.mayLose(s.member(3), nil))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
@@ -120,7 +120,7 @@ func repeatedReshape(s *script) {
 	s.without(protocol.MsgFetch, message.TimeoutNow)
 	s.member(1).step(protocol.Transfer{To: 3})
 	s.wait(0.5)
-	asked := s.operate(1, member.Operation{Kind: member.Reshape, Instances: 1})
+	asked := s.operate(1, cluster.Operation{Kind: cluster.Reshape, Instances: 1})
 	require.True(s.t, s.tryToRemove(4, 20))
 	s.wait(3)
 	if s.set.Mutant == "" {

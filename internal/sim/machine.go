@@ -53,7 +53,7 @@ func newMachine(m *Member, group protocol.InstanceID) *stateMachine {
 	return s
 }
 
-// LiveBodies implements member.BodyKeeper.
+// LiveBodies implements body.BodyKeeper.
 func (s *stateMachine) LiveBodies(yield func(protocol.BodyRef)) error {
 	for _, number := range slices.Sorted(maps.Keys(s.bodies)) {
 		yield(s.bodies[number])

@@ -8,6 +8,12 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/member/damage"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/wal"
@@ -91,12 +97,12 @@ type running struct {
 	*memberInstance
 	crew    *crew // instances, as they know each other
 	began   time.Duration
-	weaver  member.Weaver
+	weaver  instance.Weaver
 	dir     *datadir.Opened
 	log     *wal.Log
 	writer  *writer
 	snaps   *datadir.Snapshots
-	applier *member.Applier
+	applier *apply.Applier
 	machines
 	body    bodyWork
 	session protocol.Session
@@ -112,18 +118,18 @@ type running struct {
 
 	// instances decides which instances there are. retired are those that are no longer in force and
 	// stay for a while.
-	instances *member.Instances[*memberInstance]
+	instances *lifecycle.Instances[*memberInstance]
 	retired   []*memberInstance
 
 	// proposals are batches that wait for an instance. favorite is the instance for the next batch;
 	// 0: any.
-	proposals member.Proposals
+	proposals intake.Proposals
 	favorite  protocol.InstanceID
 	inbox     int // bytes of messages that wait for turns
 
 	gathering  [2]*readers // the groups that new readers join: plain ones, and barriers
-	operations member.Executions
-	executing  []*member.Execution // of operators
+	operations cluster.Executions
+	executing  []*cluster.Execution // of operators
 
 	greeted   time.Duration // when the member last made handshakes
 	condemned error         // why the member stops as soon as the turn ends
@@ -132,13 +138,13 @@ type running struct {
 	// snapshots
 	snapped order.Cursor // the newest that is durable, also if others sent it and Apply has not seen it
 	cutAt   int64        // how much had been applied in this life when the newest snapshot was written
-	health  member.DiskHealth
-	scrub   *member.Scrub // nil: nothing is scrubbed
+	health  damage.DiskHealth
+	scrub   *damage.Scrub // nil: nothing is scrubbed
 }
 
 // readers is a group of reads that are answered together.
 type readers struct {
-	member.ReadGroup
+	intake.ReadGroup
 	list []reader
 }
 
@@ -343,7 +349,7 @@ func (m *Member) of(instance protocol.InstanceID) *memberInstance {
 
 // Propose asks the member to replicate the command of an operation, with its body if it has one, and with
 // options unless these are nil. to is where it puts the command. done is called once, unless the member stops before that.
-func (m *Member) Propose(to commands, bytes []byte, op *operation, o *protocol.ProposeOptions, done member.Done) {
+func (m *Member) Propose(to commands, bytes []byte, op *operation, o *protocol.ProposeOptions, done intake.Done) {
 	body := op.body
 	m.admit(func() {
 		if m.w.set.Shortage > 0 && m.refuses() {
@@ -354,7 +360,7 @@ func (m *Member) Propose(to commands, bytes []byte, op *operation, o *protocol.P
 		switch {
 		case err != nil:
 		case body != nil:
-			b := member.NewBodyBatch(bytes, body, done)
+			b := intake.NewBodyBatch(bytes, body, done)
 			if o != nil {
 				err = m.proposals.SetOptions(b, o)
 			}
@@ -379,7 +385,7 @@ func (m *Member) Propose(to commands, bytes []byte, op *operation, o *protocol.P
 
 // wakeTakers wakes the instances that may take the next batch.
 func (m *Member) wakeTakers() {
-	member.WakeTakers(m.crew, m.w.set.Keyed, 0, func(i int) { m.inForce[i].wake() })
+	instance.WakeTakers(m.crew, m.w.set.Keyed, 0, func(i int) { m.inForce[i].wake() })
 }
 
 // Read calls done with true when the member's state includes everything that was acknowledged
@@ -485,7 +491,7 @@ func (m *Member) start() error {
 		return nil
 	}
 	at := m.applier.Cursor()
-	if why := member.Expelled(&at, m.statuses()); why != nil {
+	if why := instance.Expelled(&at, m.statuses()); why != nil {
 		m.w.expel(m, why)
 		return nil
 	}
@@ -518,11 +524,11 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 
 // logOptions are the options with which the member's log is opened.
 func (m *Member) logOptions(d *disk, meta *member.Meta) wal.Options {
-	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: member.CoverOf(meta, m.w.set.protocol.Core.Cells)}
+	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: lifecycle.CoverOf(meta, m.w.set.protocol.Core.Cells)}
 }
 
 // settled frees what a batch takes of the limit on proposals.
-func (r *running) settled(b *member.Batch) { r.proposals.Settled(b) }
+func (r *running) settled(b *intake.Batch) { r.proposals.Settled(b) }
 
 // build puts the parts of the member together.
 func (m *Member) build(meta member.Meta, skip protocol.Position) {
@@ -532,7 +538,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	if m.beginApplying(meta, skip); m.sick() {
 		m.checkState()
 	}
-	m.proposals = member.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: m.w.set.protocol.Core.Proposing, Mutant: s.mutant()}
+	m.proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: m.w.set.protocol.Core.Proposing, Mutant: s.mutant()}
 	m.operations.Config = member.OperationConfig{Self: m.id, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.mutant()}
 	if m.w.set.Keyed {
 		m.proposals.SetGroups(meta.Cursor.Instances())

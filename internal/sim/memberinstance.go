@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/datadir"
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -19,21 +21,21 @@ type memberInstance struct {
 	m        *Member
 	instance protocol.InstanceID
 	judges   *instanceJudges
-	inst     *member.Instance
-	hosted   *member.Hosted // nil if it was retired in an earlier life
+	inst     *instance.Instance
+	hosted   *instance.Hosted // nil if it was retired in an earlier life
 	witness  *witness
 
 	// What waits for the next turn, as in the inbox of an event loop.
 	inputs []protocol.Input
 	bytes  int // of messages in inputs
 	jobs   []func()
-	reads  member.ReadQueue
+	reads  intake.ReadQueue
 	tick   bool
 	news   bool // of this member's bodies
 	woken  bool // a turn is planned
 	within bool // a turn has begun: the process is frozen in it, or the instance is carrying it out
 
-	load      member.Load
+	load      instance.Load
 	status    *protocol.Status
 	submitted uint64         // the last step whose records were handed over
 	durable   uint64         // the last step that is durable
@@ -51,7 +53,7 @@ type memberInstance struct {
 
 // open makes the member's parts of all instances from what is on its disk.
 func (m *Member) open(r *running, dir *datadir.Opened) error {
-	r.instances = member.NewInstances[*memberInstance](dir.Instances)
+	r.instances = lifecycle.NewInstances[*memberInstance](dir.Instances)
 	r.instances.Mutant = m.w.set.mutant()
 	for _, l := range dir.Instances.InForce {
 		if err := m.w.judgesOf(l.Instance).ledger.Start(m.judged(), m.w.set.foundRecords(l.Recovered)); err != nil {
@@ -95,7 +97,7 @@ func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered
 		return err
 	}
 	s.witness = newWitness(s, core)
-	config := member.InstanceConfig{
+	config := instance.InstanceConfig{
 		Self: m.id, Instance: s.instance, Session: session,
 		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: m.w.set.codec(),
 		Mutant: set.mutant(),
@@ -103,10 +105,10 @@ func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	if set.woven() {
 		config.Woven = rec
 	}
-	s.inst = member.NewInstance(config, s.witness)
-	s.hosted = member.NewHosted(member.HostedConfig{
+	s.inst = instance.NewInstance(config, s.witness)
+	s.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: m.id, Instance: s.instance, Heartbeat: set.Heartbeat, Election: set.Election, GiveUp: set.GiveUp, Leaders: set.Core.Leaders, Keyed: set.Keyed,
-		KeepLogBytes: set.KeepLogBytes, LargeMessage: cmp.Or(set.LargeMessage, member.LargeMessage), LargeFor: member.LargeFor,
+		KeepLogBytes: set.KeepLogBytes, LargeMessage: cmp.Or(set.LargeMessage, instance.LargeMessage), LargeFor: instance.LargeFor,
 		Mutant: set.mutant(),
 	}, s, s.inst)
 	return nil
@@ -126,7 +128,7 @@ func (s *memberInstance) message(msg *protocol.Message, bytes int) {
 	if s.ended {
 		return
 	}
-	limit := member.InboxLimit{All: m.own.InboxBytes, Share: m.own.InboxBytes / 8}
+	limit := intake.InboxLimit{All: m.own.InboxBytes, Share: m.own.InboxBytes / 8}
 	if m.own.InboxBytes > 0 && !limit.Takes(m.inbox+bytes, s.bytes, bytes, len(m.inForce)) {
 		m.w.events.Overflowed++
 		m.w.link(msg.From, m.id).wrongs++
@@ -161,7 +163,7 @@ func (s *memberInstance) turn() {
 // take is the first half of a turn.
 func (s *memberInstance) take() {
 	m := s.m
-	h := member.Happened{Durable: s.durable, Inputs: s.inputs, Jobs: s.jobs, Tick: s.tick}
+	h := instance.Happened{Durable: s.durable, Inputs: s.inputs, Jobs: s.jobs, Tick: s.tick}
 	if s.tick {
 		h.Random = m.w.rng.Uint64()
 	}

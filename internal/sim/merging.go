@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -89,7 +89,7 @@ func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, 
 	})
 }
 
-func pointOf(a *member.Applier, instance protocol.InstanceID) protocol.Index {
+func pointOf(a *apply.Applier, instance protocol.InstanceID) protocol.Index {
 	at := a.Cursor()
 	return at.Point(instance).Index
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -17,8 +18,8 @@ import (
 var errWithdrawn = errors.New("the operator wants it no more")
 
 // view is what the member knows of itself.
-func (m *Member) view() *member.MemberView {
-	return &member.MemberView{Now: m.clock(), Instances: m.statuses(), Applied: m.progress}
+func (m *Member) view() *cluster.MemberView {
+	return &cluster.MemberView{Now: m.clock(), Instances: m.statuses(), Applied: m.progress}
 }
 
 // statuses is the status of each instance in force, as it was made known last.
@@ -31,10 +32,10 @@ func (m *Member) statuses() (all []*protocol.Status) {
 
 // ask is an operator who asks a member for an operation, and waits for a while. then is called when
 // the operator hears what became of it, or waits no longer.
-func (w *World) ask(m *Member, op member.Operation, patience time.Duration, then func(error)) {
+func (w *World) ask(m *Member, op cluster.Operation, patience time.Duration, then func(error)) {
 	w.events.Operations++
 	began, ended := w.now, false
-	m.operate(op, patience, func(q *member.Request, err error) {
+	m.operate(op, patience, func(q *cluster.Request, err error) {
 		if ended {
 			return
 		}
@@ -55,9 +56,9 @@ func (w *World) ask(m *Member, op member.Operation, patience time.Duration, then
 }
 
 // operate has an operation carried out by the leader, and waits until it shows here.
-func (m *Member) operate(op member.Operation, patience time.Duration, answered func(*member.Request, error)) {
+func (m *Member) operate(op cluster.Operation, patience time.Duration, answered func(*cluster.Request, error)) {
 	m.whenAwake(func() {
-		q, waits := member.NewRequest(m.operations.Config, op, m.view()), true
+		q, waits := cluster.NewRequest(m.operations.Config, op, m.view()), true
 		answer := func(err error) {
 			if waits {
 				waits = false
@@ -88,7 +89,7 @@ func (m *Member) operate(op member.Operation, patience time.Duration, answered f
 }
 
 // executeAt has the leader carry an operation out. The request or its answer may be lost.
-func (m *Member) executeAt(leader protocol.MemberID, op *member.Operation, patience time.Duration, answered func(error)) {
+func (m *Member) executeAt(leader protocol.MemberID, op *cluster.Operation, patience time.Duration, answered func(error)) {
 	if leader == m.id {
 		m.execute(*op, patience, answered)
 		return
@@ -103,19 +104,19 @@ func (m *Member) executeAt(leader protocol.MemberID, op *member.Operation, patie
 		return
 	}
 	w.convey(m, o, func() {
-		op, ok, err := member.DecodeOperation(request)
+		op, ok, err := cluster.DecodeOperation(request)
 		if err != nil || !ok {
 			w.violate(o.id, fmt.Errorf("request %q is no operation: %w", request, err))
 			return
 		}
 		o.execute(op, patience, func(err error) {
-			answer, text := member.EncodeAnswer(err)
+			answer, text := cluster.EncodeAnswer(err)
 			w.convey(o, m, func() {
 				if err := text; err != nil {
 					answered(errors.New(err.Error())) // its type is lost on the way
 					return
 				}
-				answered(member.DecodeAnswer(op.Kind.String(), answer))
+				answered(cluster.DecodeAnswer(op.Kind.String(), answer))
 			})
 		})
 	})
@@ -135,8 +136,8 @@ func (w *World) convey(from, to *Member, do func()) {
 }
 
 // execute carries an operation out at this member.
-func (m *Member) execute(op member.Operation, patience time.Duration, answered func(error)) {
-	if op.Kind == member.ChangeMembers && !m.w.sane(m, op.Changes) {
+func (m *Member) execute(op cluster.Operation, patience time.Duration, answered func(error)) {
+	if op.Kind == cluster.ChangeMembers && !m.w.sane(m, op.Changes) {
 		answered(errWithdrawn)
 		return
 	}
@@ -165,7 +166,7 @@ func (m *Member) execute(op member.Operation, patience time.Duration, answered f
 			m.later(m.own.Heartbeat/4, look)
 			return
 		}
-		m.executing = slices.DeleteFunc(m.executing, func(x *member.Execution) bool { return x == e })
+		m.executing = slices.DeleteFunc(m.executing, func(x *cluster.Execution) bool { return x == e })
 		if m.operations.End(e, m.view()); !step.Done {
 			step.Err = op.Unanswered(errWithdrawn)
 		}
@@ -191,9 +192,9 @@ type decidedConfig struct {
 
 // judgeOperation judges an operation that was answered as done. It must have been in force at some
 // moment since it was asked for.
-func (w *World) judgeOperation(m *Member, q *member.Request, began time.Duration) error {
+func (w *World) judgeOperation(m *Member, q *cluster.Request, began time.Duration) error {
 	switch op := &q.Op; op.Kind {
-	case member.ChangeMembers:
+	case cluster.ChangeMembers:
 		leaves := slices.ContainsFunc(op.Changes, func(c protocol.Change) bool {
 			return c.Kind == protocol.RemoveMember && (c.Member.ID == m.id || w.led[c.Member.ID])
 		})
@@ -205,11 +206,11 @@ func (w *World) judgeOperation(m *Member, q *member.Request, began time.Duration
 				break
 			}
 		}
-	case member.TransferLeader:
+	case cluster.TransferLeader:
 		if op.To != 0 && !w.led[op.To] && !m.w.set.protocol.Core.Epochs && !m.w.set.byKey() {
 			return fmt.Errorf("answers that %s leads, which was never elected", op.To)
 		}
-	case member.Reshape:
+	case cluster.Reshape:
 		for i, s := range w.shapes {
 			if s.instances == op.Instances && (i == len(w.shapes)-1 || w.shapes[i+1].at >= began) {
 				return nil

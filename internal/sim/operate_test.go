@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
 
 // operate asks a member for an operation. The result is nil until there is an answer.
-func (s *script) operate(id protocol.MemberID, op member.Operation) func() (answered bool, err error) {
+func (s *script) operate(id protocol.MemberID, op cluster.Operation) func() (answered bool, err error) {
 	ended, result := false, error(nil)
 	s.World.ask(s.member(id), op, time.Minute, func(err error) { ended, result = true, err })
 	return func() (bool, error) { return ended, result }
@@ -26,7 +27,7 @@ func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	s.split(1)
 	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.id != 1 })
 	added := s.addMember()
-	join := s.operate(s.leader().id, member.Operation{Kind: member.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.AddLearner, Member: added}}})
+	join := s.operate(s.leader().id, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.AddLearner, Member: added}}})
 	s.until("there is a learner", func() bool { done, err := join(); return done && err == nil })
 
 	refused := error(nil)
@@ -38,7 +39,7 @@ func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	require.Error(t, refused)
 
 	s.heal()
-	remove := s.operate(1, member.Operation{Kind: member.ChangeMembers, Changes: leave})
+	remove := s.operate(1, cluster.Operation{Kind: cluster.ChangeMembers, Changes: leave})
 	s.until("it is removed", func() bool { done, err := remove(); return done && err == nil })
 	s.member(added.ID).crash()
 	s.member(added.ID).gone = true
@@ -53,16 +54,16 @@ func TestAnOperationFindsTheLeader(t *testing.T) {
 	for _, id := range []protocol.MemberID{1, 2, 3} {
 		for range 2 {
 			n := 1 + int(id)
-			op := s.operate(id, member.Operation{Kind: member.Reshape, Instances: n})
+			op := s.operate(id, cluster.Operation{Kind: cluster.Reshape, Instances: n})
 			s.until("it is reshaped", func() bool { done, err := op(); return done && err == nil })
 			require.Len(t, s.member(id).inForce, n)
 		}
 		to := 1 + id%3
-		op := s.operate(id, member.Operation{Kind: member.TransferLeader, To: to})
+		op := s.operate(id, cluster.Operation{Kind: cluster.TransferLeader, To: to})
 		s.until("another one leads", func() bool { done, err := op(); return done && err == nil })
 		require.Equal(t, to, s.leader().id)
 	}
-	bad := s.operate(2, member.Operation{Kind: member.Reshape, Instances: 1000})
+	bad := s.operate(2, cluster.Operation{Kind: cluster.Reshape, Instances: 1000})
 	s.until("it is refused", func() bool { done, err := bad(); return done && err != nil })
 	s.passes()
 }
@@ -74,7 +75,7 @@ func TestAChangeOfAnEarlierLeaderEnds(t *testing.T) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.split(1)
-	op := s.operate(1, member.Operation{Kind: member.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 2, Name: "renamed"}}}})
+	op := s.operate(1, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 2, Name: "renamed"}}}})
 	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.id != 1 })
 	s.mustAck(s.put(2))
 	s.heal()

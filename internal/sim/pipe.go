@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -24,9 +24,9 @@ const pipeline = 6
 
 // commands is where clients put commands: a member's proposals, or a client's queue before them.
 type commands interface {
-	Add(now func() time.Duration, command []byte, done member.Done) (fresh bool, err error)
-	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error)
-	AddBody(now func() time.Duration, b *member.Batch) (fresh bool, err error)
+	Add(now func() time.Duration, command []byte, done intake.Done) (fresh bool, err error)
+	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done intake.Done) (fresh bool, err error)
+	AddBody(now func() time.Duration, b *intake.Batch) (fresh bool, err error)
 }
 
 // pipe is a client of a member in one of its lives, as a program has it that embeds a member. It
@@ -34,18 +34,18 @@ type commands interface {
 type pipe struct {
 	m    *Member
 	life int
-	member.ClientQueue
+	intake.ClientQueue
 	last *operation // the last one that was taken in
 }
 
 func newPipe(m *Member) *pipe {
 	p := &pipe{m: m, life: m.life}
-	p.ClientQueue = member.ClientQueue{Proposals: &m.proposals, Free: p.settled, Mutant: m.w.set.mutant()}
+	p.ClientQueue = intake.ClientQueue{Proposals: &m.proposals, Free: p.settled, Mutant: m.w.set.mutant()}
 	return p
 }
 
 // settled goes on with the next batch, or fails those that wait.
-func (p *pipe) settled(b *member.Batch) {
+func (p *pipe) settled(b *intake.Batch) {
 	fresh, unproposed, err := p.Settled(p.m.clock, b)
 	p.m.w.violate(p.m.id, p.Check())
 	if fresh {
@@ -69,14 +69,14 @@ func (c *client) pipeTo(m *Member) *pipe {
 }
 
 // propose asks a member to replicate the command of an operation.
-func (c *client) propose(m *Member, op *operation, bytes []byte, done member.Done) {
+func (c *client) propose(m *Member, op *operation, bytes []byte, done intake.Done) {
 	p, o := c.pipeTo(m), c.w.options(op)
 	if p == nil {
 		m.Propose(&m.proposals, bytes, op, o, done)
 		return
 	}
 	m.Propose(&piped{p, op}, bytes, op, o, func(result any, err error) {
-		if broken := (*member.BrokenError)(nil); errors.As(err, &broken) && c.pipe == p {
+		if broken := (*intake.BrokenError)(nil); errors.As(err, &broken) && c.pipe == p {
 			c.pipe = nil // the client goes on with another one
 		}
 		done(result, err)
@@ -90,19 +90,19 @@ type piped struct {
 }
 
 // Add implements commands.
-func (p *piped) Add(now func() time.Duration, command []byte, done member.Done) (fresh bool, err error) {
+func (p *piped) Add(now func() time.Duration, command []byte, done intake.Done) (fresh bool, err error) {
 	fresh, err = p.pipe.Add(now, command, done)
 	return fresh, p.took(err)
 }
 
 // AddWith implements commands.
-func (p *piped) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done member.Done) (fresh bool, err error) {
+func (p *piped) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done intake.Done) (fresh bool, err error) {
 	fresh, err = p.pipe.AddWith(now, command, o, done)
 	return fresh, p.took(err)
 }
 
 // AddBody implements commands.
-func (p *piped) AddBody(now func() time.Duration, b *member.Batch) (fresh bool, err error) {
+func (p *piped) AddBody(now func() time.Duration, b *intake.Batch) (fresh bool, err error) {
 	fresh, err = p.pipe.AddBody(now, b)
 	return fresh, p.took(err)
 }

@@ -133,7 +133,7 @@ type bodySettings struct {
 }
 
 // limitSettings bound what a member does with bodies at once, and what may wait. See
-// member.BodyConfig and member.BodyLimits. 0: as in production.
+// body.BodyConfig and body.BodyLimits. 0: as in production.
 type limitSettings struct {
 	Filling, HolderCounts       int
 	InboxBytes, Asks, Questions int

@@ -5,6 +5,10 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -73,16 +77,16 @@ func (m *Member) begun(err error) {
 		return
 	}
 	m.instances.Begun()
-	m.push(member.ApplyItem{Begun: true})
+	m.push(apply.ApplyItem{Begun: true})
 }
 
-// instancesHost is what member.Instances asks of a member in one of its lives.
+// instancesHost is what lifecycle.Instances asks of a member in one of its lives.
 type instancesHost struct {
 	m *Member
 	r *running
 }
 
-// Make implements member.InstancesHost, as the methods below do. The judges are told what is on the
+// Make implements lifecycle.InstancesHost, as the methods below do. The judges are told what is on the
 // disk.
 func (h instancesHost) Make(log member.InstanceLog) (*memberInstance, error) {
 	m, rec := h.m, log.Recovered
@@ -125,7 +129,7 @@ func (h instancesHost) Deliver(s *memberInstance, msg *protocol.Message, bytes i
 	s.message(msg, bytes)
 }
 
-func (h instancesHost) Kept(change func(*member.Kept)) { change(h.r.body.kept) }
+func (h instancesHost) Kept(change func(*body.Kept)) { change(h.r.body.kept) }
 
 // cut cuts the front of the instance's log, up to an index.
 func (s *memberInstance) cut(at protocol.Index) {
@@ -134,14 +138,14 @@ func (s *memberInstance) cut(at protocol.Index) {
 }
 
 // askAgain asks for the read points of these groups again, because other instances are in force.
-func (m *Member) askAgain(groups []*member.ReadGroup) {
+func (m *Member) askAgain(groups []*intake.ReadGroup) {
 	first := m.inForce[0]
 	for _, g := range groups {
 		first.do(func() { first.hosted.BeginRead(g) })
 	}
 }
 
-// AskMissing implements member.Host. The instance calls it when it has no leader.
+// AskMissing implements instance.Host. The instance calls it when it has no leader.
 func (s *memberInstance) AskMissing(to protocol.MemberID) {
 	if s.m.up && !s.m.w.misses(s.m.id, s.instance) {
 		s.m.ask(to, func(o *Member) { o.exchange.Missing(s.m.id, s.instance) }, nil)
@@ -162,7 +166,7 @@ func (w *World) reshape() {
 	if n < len(m.inForce) && w.chance(0.5) {
 		w.after(w.between(0, w.set.Heartbeat), w.missRetirement)
 	}
-	w.ask(m, member.Operation{Kind: member.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(err error) {
+	w.ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(err error) {
 		if err == nil && !w.calm && w.chance(w.set.Weave.Move) {
 			w.move()
 		}
@@ -186,7 +190,7 @@ func (w *World) askOutdated(now int) {
 	w.after(w.between(0, w.set.Election), func() {
 		if m.up && !w.calm {
 			w.tracef("FAULT %s is asked for %d instances, where others come to %d", m.id, n, now)
-			w.ask(m, member.Operation{Kind: member.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(error) {})
+			w.ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(error) {})
 		}
 	})
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/damage"
+	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -121,7 +124,7 @@ func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
 		return false
 	}
 	for _, id := range meta.Cursor.Instances() {
-		if _, err := member.Recover(log, id, *meta); err != nil {
+		if _, err := lifecycle.Recover(log, id, *meta); err != nil {
 			return false
 		}
 	}
@@ -183,21 +186,21 @@ func (n *inode) writing(from, to int) bool {
 // scrubLater lets the member read everything on its disk again and again, as production does. A round
 // lasts about as long as every says.
 func (m *Member) scrubLater(every time.Duration) {
-	m.scrub = member.NewScrub(scrubWorld{m}, member.ScrubFiles{Log: m.log.NewScrubber(), Snapshots: m.snaps, Bodies: m.body.access})
+	m.scrub = damage.NewScrub(scrubWorld{m}, damage.ScrubFiles{Log: m.log.NewScrubber(), Snapshots: m.snaps, Bodies: m.body.access})
 	var step func()
 	step = func() {
 		bytes := time.Duration(m.scrub.Step())
-		m.later(m.w.hop()+bytes*every/member.ScrubAtLeast, step)
+		m.later(m.w.hop()+bytes*every/damage.ScrubAtLeast, step)
 	}
 	m.later(m.w.between(0, every), step)
 }
 
-// scrubWorld gives member.Scrub what it needs of the member. If the process stopped during a step,
+// scrubWorld gives damage.Scrub what it needs of the member. If the process stopped during a step,
 // the rest of the step reaches nobody.
 type scrubWorld struct{ m *Member }
 
-// Health implements member.ScrubWorld, as the methods below do.
-func (w scrubWorld) Health(use func(*member.DiskHealth)) { use(&w.m.health) }
+// Health implements damage.ScrubWorld, as the methods below do.
+func (w scrubWorld) Health(use func(*damage.DiskHealth)) { use(&w.m.health) }
 
 func (w scrubWorld) Harm(err *member.LoadError) {
 	if w.m.up {
@@ -242,7 +245,7 @@ func (m *Member) harm(err *member.LoadError) {
 }
 
 func (m *Member) wantSnapshot() {
-	m.push(member.ApplyItem{Due: true})
+	m.push(apply.ApplyItem{Due: true})
 }
 
 // applied is the last index of an instance that the state machine has applied.

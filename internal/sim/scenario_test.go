@@ -11,6 +11,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
@@ -599,7 +600,7 @@ func (m *Member) role() protocol.Role { return m.witness.status.Role }
 // Change asks the member, which leads, for a membership change. It asks once; refused is called if
 // there is an error.
 func (m *Member) Change(changes []protocol.Change, refused func(error)) {
-	m.execute(member.Operation{Kind: member.ChangeMembers, Changes: changes}, time.Hour, func(err error) {
+	m.execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, time.Hour, func(err error) {
 		if err != nil {
 			refused(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 )
 
 // The state of a state machine that keeps it on disk is damaged. Its member takes part as before,
@@ -67,7 +67,7 @@ func (w *World) anySick() bool {
 func (m *Member) sick() bool { return m.machine.damage != nil }
 
 // checkState does what replica.Replica.CheckState does.
-func (m *Member) checkState() { m.push(member.ApplyItem{Halt: true}) }
+func (m *Member) checkState() { m.push(apply.ApplyItem{Halt: true}) }
 
 // Damaged implements member.Repairable.
 func (d durableMachine) Damaged() error { return d.damage }

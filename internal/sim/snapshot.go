@@ -11,6 +11,8 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -66,7 +68,7 @@ func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadi
 // exchangeHost is what a StateExchange asks of the member around it.
 type exchangeHost struct{ m *Member }
 
-// Now implements member.ExchangeHost, as the methods below do.
+// Now implements snapshot.ExchangeHost, as the methods below do.
 func (h exchangeHost) Now() time.Duration { return h.m.clock() }
 
 func (h exchangeHost) At() (order.Cursor, []protocol.Config) { return h.m.progress.At() }
@@ -79,11 +81,11 @@ func (h exchangeHost) Tell(instance protocol.InstanceID, in protocol.Input) {
 	}
 }
 
-func (h exchangeHost) Push(it member.ApplyItem) { h.m.push(it) }
+func (h exchangeHost) Push(it apply.ApplyItem) { h.m.push(it) }
 
 func (h exchangeHost) View(to protocol.MemberID) {
 	x := h.m.exchange
-	h.m.push(member.ApplyItem{View: func(v member.StateView) { x.Viewed(to, v) }})
+	h.m.push(apply.ApplyItem{View: func(v apply.StateView) { x.Viewed(to, v) }})
 }
 
 func (h exchangeHost) Send(to protocol.MemberID, o *member.SnapshotOffer, view member.Snapshot) {
@@ -110,7 +112,7 @@ func (h exchangeHost) Ended() {
 }
 
 // AskState asks the other member's StateExchange.
-func (h exchangeHost) AskState(to protocol.MemberID, q member.StateQuestion) {
+func (h exchangeHost) AskState(to protocol.MemberID, q snapshot.StateQuestion) {
 	m := h.m
 	x, answered := m.exchange, false
 	answer := func(err error) {
@@ -192,10 +194,10 @@ func (s *snapshotStream) offered() {
 	switch verdict, err := m.exchange.Offered(s.from.id, s.offer); {
 	case err != nil:
 		w.violate(m.id, err)
-	case verdict == member.IntakeWait:
+	case verdict == snapshot.IntakeWait:
 		w.events.Waits++
 		m.offers = append(m.offers, s.offered)
-	case verdict == member.IntakeTake:
+	case verdict == snapshot.IntakeTake:
 		each := time.Second / time.Duration(cmp.Or(w.set.StreamRate, 1_000_000))
 		least, _ := w.way(s.from.id, m.id)
 		w.after(w.between(least, 5*w.set.DelayMax+w.set.Heartbeat)+time.Duration(len(s.state))*each, s.arrive)

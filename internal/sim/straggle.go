@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
@@ -101,7 +101,7 @@ func (w *World) straggle() {
 	case len(l.inForce) == 1:
 		n := 2 + d.below(2)
 		w.tracef("FAULT %s is asked for %d instances", l.id, n)
-		w.ask(l, member.Operation{Kind: member.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
+		w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
 	default:
 		switch d.below(5) {
 		case 0:
@@ -160,7 +160,7 @@ func (w *World) removeNow(id protocol.MemberID, most time.Duration, then func())
 			return true
 		}
 		if tries++; tries%2 == 1 {
-			l.execute(member.Operation{Kind: member.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}}, w.set.Election, func(error) {})
+			l.execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}}, w.set.Election, func(error) {})
 		}
 		return false
 	}
@@ -203,7 +203,7 @@ func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d chance) {
 	n := 1 + d.below(at)
 	w.after(w.set.Election/2+d.duration(0, w.set.Election), func() {
 		w.tracef("FAULT %s is asked for %d instances", l.id, n)
-		w.ask(l, member.Operation{Kind: member.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
+		w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
 		retired := func() bool {
 			return !slices.ContainsFunc(w.members, func(m *Member) bool { return m.up && m.id != late && m.instancesApplied() != n })
 		}
@@ -228,7 +228,7 @@ func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d chance) {
 		w.tracef("FAULT %s cannot hand over to %s, and is asked for %d instances", l.id, to, n)
 		l.whenAwake(func() { l.inForce[0].step(protocol.Transfer{To: to}) })
 		w.after(d.duration(w.set.Election/8, w.set.Election), func() {
-			w.ask(l, member.Operation{Kind: member.Reshape, Instances: n}, 12*w.set.Election, func(error) {})
+			w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 12*w.set.Election, func(error) {})
 			w.removeNow(oneOf(d, voters, l.id), 5*w.set.Election, func() { w.after(3*w.set.Election, w.told) })
 		})
 	})

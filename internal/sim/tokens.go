@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -79,7 +81,7 @@ func (w *World) judgeFollows(op *operation) {
 // judgeHeld judges that the member has applied all that the commands of a batch are to follow, where the
 // member sees to that and not the core. By what takes effect alone it could not be judged: in some protocols
 // what is accepted takes effect before all that is proposed later anyway.
-func (m *Member) judgeHeld(b *member.Batch) {
+func (m *Member) judgeHeld(b *intake.Batch) {
 	if b == nil || m.w.set.Load.Early == 0 || m.w.set.protocol.Core.Proposing.Tokens {
 		return
 	}
@@ -110,7 +112,7 @@ func (m *Member) readAfter(used []givenToken) {
 		tokens[i] = t.Token
 	}
 	m.admit(func() {
-		r := member.NewTokenRead(tokens, m.clock()+m.w.early.duration(time.Millisecond, m.w.set.GiveUp), func(err error) { m.judgeTokens(used, err) })
+		r := intake.NewTokenRead(tokens, m.clock()+m.w.early.duration(time.Millisecond, m.w.set.GiveUp), func(err error) { m.judgeTokens(used, err) })
 		if err := m.progress.AwaitTokens(r); err != nil {
 			m.w.violate(m.id, err)
 			return
@@ -120,7 +122,7 @@ func (m *Member) readAfter(used []givenToken) {
 }
 
 // look makes Apply look who waits for what is applied already.
-func (m *Member) look() { m.push(member.ApplyItem{Look: true}) }
+func (m *Member) look() { m.push(apply.ApplyItem{Look: true}) }
 
 func (m *Member) judgeTokens(used []givenToken, err error) {
 	w := m.w

@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -69,7 +69,7 @@ func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) err
 		if _, known := u.costs[e.Index-1]; !known {
 			u.costs = map[protocol.Index]int64{} // a snapshot passed over what came before
 		}
-		u.costs[e.Index] = u.costs[e.Index-1] + member.EntryCost(e)
+		u.costs[e.Index] = u.costs[e.Index-1] + intake.EntryCost(e)
 		u.last = e.Index
 	}
 	for _, list := range [...][]*protocol.Message{out.Send, out.Release} {

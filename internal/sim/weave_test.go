@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
@@ -326,7 +326,7 @@ func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 		require.Less(t, at.Points[0].Index, m.applier.Added(1), "instance 1 is in the middle of a skip")
 		require.Positive(t, at.Points[0].Round)
 		m.disk.power = write
-		m.push(member.ApplyItem{Due: true})
+		m.push(apply.ApplyItem{Due: true})
 		s.wait(0.2)
 		m.disk.power = 0
 		if m.up {

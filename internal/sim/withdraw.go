@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
 )
 
 // Some clients wait for a short time only. Then they withdraw their command. If the member says that the command
@@ -41,7 +42,7 @@ func (c *client) hurry(m *Member, op *operation, end func()) {
 }
 
 // withdraw withdraws a command and calls then, if the command has not left the member.
-func (m *Member) withdraw(t member.Ticket, then func()) {
+func (m *Member) withdraw(t intake.Ticket, then func()) {
 	ok, instance := m.proposals.Withdraw(t)
 	if ok {
 		then()

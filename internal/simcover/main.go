@@ -110,6 +110,9 @@ func profile(out io.Writer, dir string) (blocks []block, failed, err error) {
 	for _, r := range rooms {
 		packages += ",./" + r.path
 	}
+	for _, p := range parts {
+		packages += ",./" + p
+	}
 	bin, data, text := filepath.Join(dir, "braid"), filepath.Join(dir, "data"), filepath.Join(dir, "text")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return nil, nil, err

@@ -23,6 +23,12 @@ var rooms = []room{
 	{"internal/datadir", 84},
 }
 
+// parts are the folders of which each counts with the one above it.
+var parts = []string{
+	"internal/member/intake", "internal/member/instance", "internal/member/apply", "internal/member/body", "internal/member/snapshot",
+	"internal/member/damage", "internal/member/lifecycle", "internal/member/cluster",
+}
+
 // apart are files that do not count, with the reason.
 var apart = map[string]string{
 	"internal/wal/writer.go":           "the goroutine that executes commits.go, which counts",

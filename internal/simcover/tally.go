@@ -76,7 +76,7 @@ func tally(root string, blocks []block) (*result, error) {
 	quiet := map[string][]span{}
 	for i := range blocks {
 		b := &blocks[i]
-		folder := path.Dir(b.file)
+		folder := roomFolder(b.file)
 		if apart[b.file] != "" || !slices.ContainsFunc(rooms, func(r room) bool { return r.path == folder }) {
 			continue
 		}
@@ -104,6 +104,15 @@ func tally(root string, blocks []block) (*result, error) {
 		}
 	}
 	return t, nil
+}
+
+// roomFolder is the folder of the room in which a file counts.
+func roomFolder(file string) string {
+	folder := path.Dir(file)
+	if slices.Contains(parts, folder) {
+		return path.Dir(folder)
+	}
+	return folder
 }
 
 // span is a range of lines of a file.
@@ -134,11 +143,11 @@ func (t *result) print(out io.Writer, missing bool) {
 		}
 		fmt.Fprintf(out, "%-34s %5d of %5d statements  %5.1f %%  (at least %.0f)\n", r.path, s.ran, s.all, s.percent(), r.least)
 		for _, file := range sortedKeys(t.files) {
-			if path.Dir(file) != r.path {
+			if roomFolder(file) != r.path {
 				continue
 			}
 			f := t.files[file]
-			fmt.Fprintf(out, "  %-32s %5d of %5d             %5.1f %%\n", path.Base(file), f.ran, f.all, f.percent())
+			fmt.Fprintf(out, "  %-32s %5d of %5d             %5.1f %%\n", strings.TrimPrefix(file, r.path+"/"), f.ran, f.all, f.percent())
 			if missing {
 				t.printMissing(out, file)
 			}

@@ -175,7 +175,7 @@ func (r *Raft) restriped(next *protocol.Config, k uint8) protocol.Reason {
 
 // relax lets members hold rows again where that lets new bodies be cut into more of them, and
 // rows are enough for those that there are. Nobody gives up a copy because of it unless
-// it has made sure that enough others hold something, see member.HolderCount.
+// it has made sure that enough others hold something, see body.HolderCount.
 func (c *code) relax() {
 	r := c.r
 	bound := int(r.conf.MaxRows())

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -20,39 +22,39 @@ const (
 	keepLogBytes = 1 << 30
 )
 
-// applyThread is the thread that applies what instances commit. [member.Apply] decides how. apply is the
-// world and the state machine of member.Apply, and counts what applying costs.
+// applyThread is the thread that applies what instances commit. [apply.Apply] decides how. apply is the
+// world and the state machine of apply.Apply, and counts what applying costs.
 type applyThread struct {
 	m      *node
 	thread *thread
-	queue  member.ApplyQueue
-	steps  *member.Apply
-	known  *member.Applied
+	queue  apply.ApplyQueue
+	steps  *apply.Apply
+	known  *apply.Applied
 
 	// The turn that runs: what it costs, and what is handed on when it ends.
 	cost  spend
-	items []member.ApplyItem // a buffer
-	again []member.ApplyItem
+	items []apply.ApplyItem // a buffer
+	again []apply.ApplyItem
 	news  bool // of how far it has applied
 	// commands is how many the state machine was given.
 	commands int64
-	cuts     []member.Written
+	cuts     []apply.Written
 }
 
 func newApply(m *node, meta member.Meta) (*applyThread, error) {
-	a := &applyThread{m: m, queue: member.ApplyQueue{Limit: member.ApplyQueueBytes}}
+	a := &applyThread{m: m, queue: apply.ApplyQueue{Limit: apply.ApplyQueueBytes}}
 	applier, err := m.w.newApplier(m, a, &meta)
 	if err != nil {
 		return nil, fmt.Errorf("scale: %w", err)
 	}
-	applier.Again = func(b *member.Batch) { m.w.note(m.proposals.Again([]*member.Batch{b})) }
-	a.known = member.NewApplied(applier)
-	a.steps = member.NewApply(applier, meta.Cursor, snapshotBytes, a)
+	applier.Again = func(b *intake.Batch) { m.w.note(m.proposals.Again([]*intake.Batch{b})) }
+	a.known = apply.NewApplied(applier)
+	a.steps = apply.NewApply(applier, meta.Cursor, snapshotBytes, a)
 	a.thread = m.cpu.thread("apply", a.work, a.finish)
 	return a, nil
 }
 
-func (a *applyThread) push(it member.ApplyItem) {
+func (a *applyThread) push(it apply.ApplyItem) {
 	a.queue.Push(it)
 	a.thread.wake()
 }
@@ -103,17 +105,17 @@ func (a *applyThread) finish() {
 func noStreams(protocol.MemberID) protocol.Index { return 0 }
 
 // settled counts the cost of a batch that is settled.
-func (a *applyThread) settled(b *member.Batch) {
+func (a *applyThread) settled(b *intake.Batch) {
 	a.cost.on(a.m.w.costs.Settle, len(b.Done), 0)
 	a.m.proposals.Settled(b)
 }
 
-// Left implements member.ApplyWorld, as the methods below do.
+// Left implements apply.ApplyWorld, as the methods below do.
 func (a *applyThread) Left(payload int, applied int64) { a.queue.Left(payload, applied) }
 
 func (a *applyThread) Installed() { a.queue.Installed() }
 
-func (a *applyThread) Again(it member.ApplyItem) { a.again = append(a.again, it) }
+func (a *applyThread) Again(it apply.ApplyItem) { a.again = append(a.again, it) }
 
 func (a *applyThread) Meet() {
 	for _, l := range a.m.loops {
@@ -121,18 +123,18 @@ func (a *applyThread) Meet() {
 	}
 }
 
-func (a *applyThread) Publish(*member.Applier) error {
+func (a *applyThread) Publish(*apply.Applier) error {
 	a.news = true
 	return nil
 }
 
-func (a *applyThread) PublishConfigs(applier *member.Applier) { a.known.NoteConfigs(applier) }
+func (a *applyThread) PublishConfigs(applier *apply.Applier) { a.known.NoteConfigs(applier) }
 
 func (a *applyThread) Repairing(*order.Cursor) {}
 
 func (a *applyThread) Useless() {}
 
-func (a *applyThread) Reshaped(*member.Applier, *member.Meta) error { return nil }
+func (a *applyThread) Reshaped(*apply.Applier, *member.Meta) error { return nil }
 
 func (a *applyThread) Staged() (member.ReceivedSnapshot, error) { return nil, errors.ErrUnsupported }
 
@@ -140,17 +142,17 @@ func (a *applyThread) Merged(*member.Meta, error) {}
 
 func (a *applyThread) Beginning() bool { return false }
 
-func (a *applyThread) Restored(*member.Applier, protocol.InstanceID, protocol.Index) error {
+func (a *applyThread) Restored(*apply.Applier, protocol.InstanceID, protocol.Index) error {
 	return nil
 }
 
 // Cut has the instances cut their logs when the turn ends.
 func (a *applyThread) Cut(meta *member.Meta, bytes int64) {
-	a.cuts = append(a.cuts, member.Written{Meta: *meta, Bytes: bytes})
+	a.cuts = append(a.cuts, apply.Written{Meta: *meta, Bytes: bytes})
 }
 
 func (a *applyThread) Save(meta member.Meta, _ member.Snapshot, bytes int64) {
-	a.Again(member.ApplyItem{Wrote: &member.Written{Meta: meta, Bytes: bytes}})
+	a.Again(apply.ApplyItem{Wrote: &apply.Written{Meta: meta, Bytes: bytes}})
 }
 
 func (a *applyThread) Saved(*member.Saved) {}
@@ -161,7 +163,7 @@ func (a *applyThread) Received(protocol.InstanceID, protocol.Index) (member.Rece
 
 func (a *applyThread) Prune(protocol.Position) error { return nil }
 
-func (a *applyThread) Tell(member.ApplyNews) {}
+func (a *applyThread) Tell(apply.ApplyNews) {}
 
 // machineOf is the state machine of a member. It does nothing, which costs something.
 type machineOf struct{ a *applyThread }

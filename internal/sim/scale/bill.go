@@ -3,7 +3,7 @@ package scale
 import (
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -51,24 +51,24 @@ func (l *loop) measure() {
 	m, written := l.m.w.meter, l.durable > l.told
 	t := l.takeAll()
 	if written {
-		l.measured(m, meterDurable, 0, member.Happened{Durable: t.Durable})
+		l.measured(m, meterDurable, 0, instance.Happened{Durable: t.Durable})
 	}
 	for i := range t.Inputs {
 		kind, n := meterOther, 0
 		if msg, ok := t.Inputs[i].(*protocol.Message); ok && msg.Type >= protocol.FirstOwnType {
 			kind, n = kindOf(msg.Type), len(msg.Entries)
 		}
-		l.measured(m, kind, n, member.Happened{Durable: t.Durable, Inputs: t.Inputs[i : i+1]})
+		l.measured(m, kind, n, instance.Happened{Durable: t.Durable, Inputs: t.Inputs[i : i+1]})
 	}
 	if t.Tick {
-		l.measured(m, meterTick, 0, member.Happened{Durable: t.Durable, Tick: true, Random: t.Random})
+		l.measured(m, meterTick, 0, instance.Happened{Durable: t.Durable, Tick: true, Random: t.Random})
 	}
-	l.hosted.Take(member.Happened{Durable: t.Durable, Jobs: t.Jobs})
+	l.hosted.Take(instance.Happened{Durable: t.Durable, Jobs: t.Jobs})
 	l.end()
 }
 
 // measured measures a turn, without what is measured by itself within it. brings is how many entries it takes in.
-func (l *loop) measured(m *meter, kind meterKind, brings int, t member.Happened) {
+func (l *loop) measured(m *meter, kind meterKind, brings int, t instance.Happened) {
 	l.committed, m.inner = 0, 0
 	began := time.Now()
 	l.hosted.Take(t)

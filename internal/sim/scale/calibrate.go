@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/registry"
@@ -49,8 +52,8 @@ const (
 var session = protocol.Session{Member: 1, Incarnation: 1}
 
 // sealed is a batch of so many commands of so many bytes, with index 1.
-func sealed(commands, bytes int, done member.Done) *member.Batch {
-	b := member.NewBatch(0, commands*(bytes+3), commands)
+func sealed(commands, bytes int, done intake.Done) *intake.Batch {
+	b := intake.NewBatch(0, commands*(bytes+3), commands)
 	for range commands {
 		b.Add(make([]byte, bytes), done)
 	}
@@ -76,11 +79,11 @@ func (c *Costs) memory() {
 
 // submitCost is the cost of a command that is given to a member, in batches of so many.
 func submitCost(commands int, keyed bool) float64 {
-	done, now := member.Done(func(any, error) {}), func() time.Duration { return 0 }
+	done, now := intake.Done(func(any, error) {}), func() time.Duration { return 0 }
 	command := make([]byte, small)
 	var mu sync.Mutex
 	return typical(times, nil, func() {
-		p := member.Proposals{MaxBatch: 1 << 20, MaxCount: commands, MaxBytes: 1 << 40, Proposing: protocol.Proposing{Keys: keyed}}
+		p := intake.Proposals{MaxBatch: 1 << 20, MaxCount: commands, MaxBytes: 1 << 40, Proposing: protocol.Proposing{Keys: keyed}}
 		for key := range uint64(many) {
 			mu.Lock()
 			var err error
@@ -107,14 +110,14 @@ func submitted(alone, among float64) (once, each float64) {
 // where two instances are woven. own: this member proposed them.
 func applyCost(entries, commands int, own bool) float64 {
 	begin := order.Begin(2, true)
-	applier := member.NewApplier(nothing{}, member.Bootstrap(begin, nil), session, 0, nil)
-	a := member.NewApply(applier, begin, 1<<40, idleWorld{known: member.NewApplied(applier)})
-	done := member.Done(func(any, error) {})
-	var next [2]member.CommittedEntries
+	applier := apply.NewApplier(nothing{}, member.Bootstrap(begin, nil), session, 0, nil)
+	a := apply.NewApply(applier, begin, 1<<40, idleWorld{known: apply.NewApplied(applier)})
+	done := intake.Done(func(any, error) {})
+	var next [2]intake.CommittedEntries
 	index, seq := protocol.Index(0), [2]uint64{1, 1}
 	return typical(times/8, func() {
 		for i := range next {
-			next[i] = member.CommittedEntries{Instance: protocol.InstanceID(i + 1)}
+			next[i] = intake.CommittedEntries{Instance: protocol.InstanceID(i + 1)}
 			for n := range entries {
 				b := sealed(commands, small, done)
 				b.Seal(session, seq[i], seq[i])
@@ -129,34 +132,34 @@ func applyCost(entries, commands int, own bool) float64 {
 		index += protocol.Index(entries)
 	}, func() {
 		for i := range next {
-			if err := a.Do(&member.ApplyItem{Commit: next[i]}); err != nil {
+			if err := a.Do(&apply.ApplyItem{Commit: next[i]}); err != nil {
 				panic(err) // our own entries
 			}
 		}
 	}) / float64(len(next))
 }
 
-// idleWorld is what a member.Apply asks of the member around it that only applies.
+// idleWorld is what a apply.Apply asks of the member around it that only applies.
 type idleWorld struct {
-	member.ApplyWorld
-	known *member.Applied
+	apply.ApplyWorld
+	known *apply.Applied
 }
 
 func (w idleWorld) Left(int, int64) {}
 
-func (w idleWorld) Publish(a *member.Applier) error {
+func (w idleWorld) Publish(a *apply.Applier) error {
 	w.known.Note(a)
 	return nil
 }
 
 // messages measures what a byte of a message costs where it is decoded.
 func (c *Costs) messages() {
-	done := member.Done(func(any, error) {})
+	done := intake.Done(func(any, error) {})
 	codec := registry.Find("raft").Core.Codec
 	decode := func(bytes int) float64 {
 		m := protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Part: &message.Part{Index: 1 << 20, LogTerm: 1, Round: 1 << 10}}
 		m.Entries = []protocol.Entry{sealed(1, bytes, done).Entry}
-		var f member.Framer
+		var f instance.Framer
 		parts, err := f.Frame(&m)
 		if err != nil {
 			panic(err) // our own message

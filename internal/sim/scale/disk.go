@@ -3,7 +3,7 @@ package scale
 import (
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 )
@@ -22,7 +22,7 @@ type disk struct {
 }
 
 func newDisk(m *node) (*disk, error) {
-	log, err := wal.Open(wal.Options{FS: memory{vfs.NewMem()}, Dir: "log", Identity: []byte("scale"), SegmentBytes: member.SegmentBytes(snapshotBytes)})
+	log, err := wal.Open(wal.Options{FS: memory{vfs.NewMem()}, Dir: "log", Identity: []byte("scale"), SegmentBytes: damage.SegmentBytes(snapshotBytes)})
 	if err != nil {
 		return nil, err
 	}

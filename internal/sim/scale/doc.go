@@ -4,10 +4,10 @@
 // # The model
 //
 // The code that decides is the code of production, and it really runs. Each member executes what a
-// member of production executes: [member.Hosted] has the turns of its instances, around the core of
-// any protocol of the registry. [member.Proposals] gathers commands into batches, [member.WakeTakers]
+// member of production executes: [instance.Hosted] has the turns of its instances, around the core of
+// any protocol of the registry. [intake.Proposals] gathers commands into batches, [instance.WakeTakers]
 // says which instance takes the next one, or the keys do. [wal.Commits] is group commit, on a log in
-// memory. [member.Apply] applies, and takes snapshots, so that logs are cut. Package order weaves the
+// memory. [apply.Apply] applies, and takes snapshots, so that logs are cut. Package order weaves the
 // logs, or keeps groups of keys apart. So the model does not assume how many batches there are and how
 // large they are, how many messages a command takes, how many entries a message has, how many syncs a
 // batch waits for, which instances skip, or which commands conflict. All this results from the run.

@@ -4,33 +4,35 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
-// What an instance asks of the member around it: loop implements member.Host. Effects wait until
+// What an instance asks of the member around it: loop implements instance.Host. Effects wait until
 // the turn ends. There are no reads, bodies, snapshots of other members or changes of the
 // membership, so nothing is asked of them.
 
-// Now implements member.Host, as the other methods of loop in this file do.
+// Now implements instance.Host, as the other methods of loop in this file do.
 func (l *loop) Now() time.Duration { return l.m.w.now }
 
-func (l *loop) Siblings() member.Siblings { return siblings{l} }
+func (l *loop) Siblings() instance.Siblings { return siblings{l} }
 
 func (l *loop) Input(in protocol.Input) { l.input(in) }
 
 func (l *loop) Publish(st *protocol.Status) { l.status = st }
 
 // NoteLoad also ends the measurement of a proposal.
-func (l *loop) NoteLoad(load member.Load) {
+func (l *loop) NoteLoad(load instance.Load) {
 	l.load = load
 	if m := l.m.w.meter; m != nil {
 		m.proposed()
 	}
 }
 
-func (l *loop) NoteWeave(*member.WeaveStatus) {}
+func (l *loop) NoteWeave(*instance.WeaveStatus) {}
 
 func (l *loop) Relink(bool) {}
 
@@ -41,7 +43,7 @@ func (l *loop) Condemn(f *protocol.Forgot) { l.m.w.note(member.Forgotten(l.m.id,
 func (l *loop) Waiting() (bytes int, full bool) { return l.m.proposals.WaitingFor(l.instance) }
 
 // TakeBatch also begins the measurement of a proposal.
-func (l *loop) TakeBatch() *member.Batch {
+func (l *loop) TakeBatch() *intake.Batch {
 	b := l.m.proposals.TakeFor(l.instance)
 	if m := l.m.w.meter; m != nil {
 		m.proposes()
@@ -49,23 +51,23 @@ func (l *loop) TakeBatch() *member.Batch {
 	return b
 }
 
-func (l *loop) Again(batches []*member.Batch) { l.m.w.note(l.m.proposals.Again(batches)) }
+func (l *loop) Again(batches []*intake.Batch) { l.m.w.note(l.m.proposals.Again(batches)) }
 
-func (l *loop) Expired(now, limit time.Duration) []*member.Batch {
+func (l *loop) Expired(now, limit time.Duration) []*intake.Batch {
 	return l.m.proposals.Expired(now, limit)
 }
 
-func (l *loop) TakeReads() (asked []*member.ReadGroup, gathered [2]*member.ReadGroup) {
+func (l *loop) TakeReads() (asked []*intake.ReadGroup, gathered [2]*intake.ReadGroup) {
 	return nil, gathered
 }
 
-func (l *loop) RetireReads() []*member.ReadGroup { return nil }
+func (l *loop) RetireReads() []*intake.ReadGroup { return nil }
 
-func (l *loop) AskAgain([]*member.ReadGroup) {}
+func (l *loop) AskAgain([]*intake.ReadGroup) {}
 
 func (l *loop) Risen() uint64 { return l.m.weaver.Risen }
 
-func (l *loop) Weave(t member.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+func (l *loop) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	wake = l.m.weaver.Set(t, wake)
 	return l.m.weaver.Want(l.instance), wake
 }
@@ -84,7 +86,7 @@ func (l *loop) Frame(m *protocol.Message) ([][]byte, error) {
 	return l.m.framer.Frame(m)
 }
 
-// Transmit implements member.Host. The message is the one that was framed last. All streams of the
+// Transmit implements instance.Host. The message is the one that was framed last. All streams of the
 // instance share a link here.
 func (l *loop) Transmit(_ protocol.MemberID, _ uint32, parts [][]byte) bool {
 	f := newFrame(l.framed, parts)
@@ -96,7 +98,7 @@ func (l *loop) Transmit(_ protocol.MemberID, _ uint32, parts [][]byte) bool {
 	return true
 }
 
-func (l *loop) Unreadable(_ *protocol.Message, err error, _ member.Remedy) { l.m.w.note(err) }
+func (l *loop) Unreadable(_ *protocol.Message, err error, _ instance.Remedy) { l.m.w.note(err) }
 
 func (l *loop) SendSnapshot(to protocol.MemberID, _ *member.SnapshotOffer) {
 	l.m.w.note(&behindError{to})
@@ -124,18 +126,18 @@ func (l *loop) AppliedBytes() int64 { return l.m.apply.queue.Total() }
 
 func (l *loop) Install(*protocol.Base) { l.m.w.note(&behindError{l.m.id}) }
 
-func (l *loop) Commit(c member.CommittedEntries) {
+func (l *loop) Commit(c intake.CommittedEntries) {
 	l.committed += len(c.Entries)
 	l.commits = append(l.commits, c)
 }
 
-func (l *loop) AskRead(*member.ReadGroup, protocol.Round, []protocol.InstanceID) bool { return false }
+func (l *loop) AskRead(*intake.ReadGroup, protocol.Round, []protocol.InstanceID) bool { return false }
 
-func (l *loop) ReadPoint(*member.ReadGroup, protocol.Index) {}
+func (l *loop) ReadPoint(*intake.ReadGroup, protocol.Index) {}
 
-func (l *loop) FailRead(*member.ReadGroup, error) {}
+func (l *loop) FailRead(*intake.ReadGroup, error) {}
 
-func (l *loop) ExpiredTokens(time.Duration) []*member.TokenRead { return nil }
+func (l *loop) ExpiredTokens(time.Duration) []*intake.TokenRead { return nil }
 
 func (l *loop) Saved() *member.Saved { return &member.Saved{} }
 
@@ -156,12 +158,12 @@ func (l *loop) Want([]protocol.BodyRef) {}
 // siblings are the instances of a member, for the turn of one of them. All are always in force.
 type siblings struct{ of *loop }
 
-// IDs implements member.Siblings, as the methods below do.
+// IDs implements instance.Siblings, as the methods below do.
 func (s siblings) IDs() []protocol.InstanceID { return s.of.m.ids }
 
 func (s siblings) Since() protocol.Round { return 0 }
 
-func (s siblings) Load(i int) member.Load { return s.of.m.loops[i].load }
+func (s siblings) Load(i int) instance.Load { return s.of.m.loops[i].load }
 
 func (s siblings) Status(i int) *protocol.Status { return s.of.m.loops[i].status }
 
@@ -170,7 +172,7 @@ func (s siblings) Wake(i int) { s.of.wakes = append(s.of.wakes, s.of.m.loops[i])
 
 func (s siblings) Tell(i int, in protocol.Input) { s.of.m.loops[i].input(in) }
 
-func (s siblings) HandRead(int, *member.ReadGroup) {}
+func (s siblings) HandRead(int, *intake.ReadGroup) {}
 
 // behindError says that a member is so far behind that it needs a snapshot.
 type behindError struct{ member protocol.MemberID }

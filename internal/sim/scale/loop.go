@@ -5,18 +5,21 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
-// loop is an instance's event loop on a member. [member.Hosted] decides what happens in a turn. The
+// loop is an instance's event loop on a member. [instance.Hosted] decides what happens in a turn. The
 // loop is its host (see host.go): it counts what the turn costs, and hands on what the turn asks
 // for when that time is over.
 type loop struct {
 	m        *node
 	instance protocol.InstanceID
-	inst     *member.Instance
-	hosted   *member.Hosted
+	inst     *instance.Instance
+	hosted   *instance.Hosted
 	thread   *thread
 
 	// What waits for the next turn.
@@ -28,7 +31,7 @@ type loop struct {
 	told    uint64        // the last step that the instance knows to be durable; ≤ durable
 	timer   time.Duration // when the thread is woken for proposals that wait; if past, nothing is planned
 
-	load   member.Load
+	load   instance.Load
 	status *protocol.Status
 
 	// The turn that runs: what it costs, how many entries it commits, the message that it frames,
@@ -38,7 +41,7 @@ type loop struct {
 	framed    *protocol.Message
 	frames    []frame
 	logs      []logWork
-	commits   []member.CommittedEntries
+	commits   []intake.CommittedEntries
 	wakes     []*loop
 	taken     []protocol.Input // a buffer
 }
@@ -65,18 +68,18 @@ func newLoop(m *node, id protocol.InstanceID, meta *member.Meta) (*loop, error) 
 	if err != nil {
 		return nil, fmt.Errorf("scale: %w", err)
 	}
-	config := member.InstanceConfig{
+	config := instance.InstanceConfig{
 		Self: m.id, Instance: id, Session: m.session,
-		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: member.Backlog(m.w.cfg.Instances), Codec: m.w.protocol.Core.Codec,
+		RetryAfter: electionTimeout, GiveUp: giveUp, Depth: m.w.cfg.Depth, Backlog: instance.Backlog(m.w.cfg.Instances), Codec: m.w.protocol.Core.Codec,
 	}
 	if m.w.begin.Woven() {
 		config.Woven = &rec
 	}
 	l := &loop{m: m, instance: id}
-	l.inst = member.NewInstance(config, &billed{core, l})
-	l.hosted = member.NewHosted(member.HostedConfig{
+	l.inst = instance.NewInstance(config, &billed{core, l})
+	l.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: m.id, Instance: id, Heartbeat: heartbeat, Election: electionTimeout, GiveUp: giveUp, Leaders: m.w.leaders, Keyed: m.w.begin.Keyed,
-		KeepLogBytes: keepLogBytes, LargeMessage: member.LargeMessage, LargeFor: member.LargeFor,
+		KeepLogBytes: keepLogBytes, LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
 	}, l, l.inst)
 	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", id), l.work, l.finish)
 	return l, nil
@@ -98,7 +101,7 @@ func (l *loop) message(m *protocol.Message, bytes int) {
 	l.input(m)
 }
 
-var inboxLimit = member.NewInboxLimit()
+var inboxLimit = intake.NewInboxLimit()
 
 // do adds a job to the next turn.
 func (l *loop) do(job func()) {
@@ -127,9 +130,9 @@ func (l *loop) end() {
 }
 
 // takeAll takes out everything that waits.
-func (l *loop) takeAll() member.Happened {
+func (l *loop) takeAll() instance.Happened {
 	l.taken, l.inputs = l.inputs, l.taken[:0]
-	t := member.Happened{Durable: l.durable, Inputs: l.taken, Jobs: l.jobs}
+	t := instance.Happened{Durable: l.durable, Inputs: l.taken, Jobs: l.jobs}
 	if l.tick {
 		t.Tick, t.Random = true, l.m.w.rng.Uint64()
 	}
@@ -160,7 +163,7 @@ func (l *loop) finish() {
 	clear(l.logs)
 	l.logs = l.logs[:0]
 	for _, c := range l.commits {
-		m.apply.push(member.ApplyItem{Commit: c})
+		m.apply.push(apply.ApplyItem{Commit: c})
 	}
 	clear(l.commits)
 	l.commits = l.commits[:0]

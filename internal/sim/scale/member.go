@@ -4,6 +4,9 @@ import (
 	"math"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -20,9 +23,9 @@ type node struct {
 	links     []*link // at linkTo of a member and an instance; nil: nothing was sent yet
 	egress    []*card
 	ingress   []*card
-	framer    member.Framer
-	weaver    member.Weaver
-	proposals member.Proposals
+	framer    instance.Framer
+	weaver    instance.Weaver
+	proposals intake.Proposals
 	inbox     int    // bytes of messages that wait for all instances
 	load      *load  // nil: the member takes no commands
 	keys      uint64 // how many of its commands have got a key
@@ -33,11 +36,11 @@ func newMember(w *world, id protocol.MemberID, cpu *machine, meta *member.Meta) 
 	if m.disk, err = newDisk(m); err != nil {
 		return nil, err
 	}
-	m.framer.Load = member.LoadFrom(m.disk.log)
+	m.framer.Load = lifecycle.LoadFrom(m.disk.log)
 	if m.apply, err = newApply(m, *meta); err != nil {
 		return nil, err
 	}
-	m.proposals = member.Proposals{
+	m.proposals = intake.Proposals{
 		MaxBatch: w.cfg.MaxBatchBytes, MaxCount: w.cfg.MaxBatchCommands, MaxBytes: math.MaxInt64, // the load has its own limit
 		Proposing: w.protocol.Core.Proposing, Free: m.apply.settled,
 	}
@@ -74,7 +77,7 @@ func (m *node) link(to protocol.MemberID, instance protocol.InstanceID) *link {
 }
 
 // propose takes a command.
-func (m *node) propose(command []byte, done member.Done) {
+func (m *node) propose(command []byte, done intake.Done) {
 	fresh, err := false, error(nil)
 	o, home := protocol.ProposeOptions{}, protocol.InstanceID(0)
 	if m.w.keyed() {
@@ -87,6 +90,6 @@ func (m *node) propose(command []byte, done member.Done) {
 	}
 	m.w.note(err)
 	if fresh {
-		member.WakeTakers(siblings{m.loops[0]}, m.w.begin.Keyed, home, func(i int) { m.loops[i].thread.wake() })
+		instance.WakeTakers(siblings{m.loops[0]}, m.w.begin.Keyed, home, func(i int) { m.loops[i].thread.wake() })
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -121,7 +121,7 @@ func (c *Costs) metered(cfg Config) (*meter, error) {
 	}
 	m.samples = make([][]sample, int(meterMessages)+len(w.protocol.Core.Codec.Types))
 	idle := w.members[0].loops[0]
-	m.turn = typical(times, nil, func() { idle.hosted.Take(member.Happened{}); idle.hosted.Finish() }) - m.clock
+	m.turn = typical(times, nil, func() { idle.hosted.Take(instance.Happened{}); idle.hosted.Finish() }) - m.clock
 	runtime.GC()
 	w.start()
 	enough := func() bool {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
@@ -46,16 +48,16 @@ func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Reco
 }
 
 // newApplier makes what applies on a member: a state machine, or one for each group of keys.
-func (w *world) newApplier(m *node, a *applyThread, meta *member.Meta) (*member.Applier, error) {
+func (w *world) newApplier(m *node, a *applyThread, meta *member.Meta) (*apply.Applier, error) {
 	var sm member.StateMachine = machineOf{a}
 	if w.begin.Keyed {
-		groups, err := member.NewGroups(meta.Cursor.Instances(), func(protocol.InstanceID) member.StateMachine { return machineOf{a} })
+		groups, err := apply.NewGroups(meta.Cursor.Instances(), func(protocol.InstanceID) member.StateMachine { return machineOf{a} })
 		if err != nil {
 			return nil, err
 		}
 		sm = groups
 	}
-	applier := member.NewApplier(sm, *meta, m.session, 0, member.LoadFrom(m.disk.log))
+	applier := apply.NewApplier(sm, *meta, m.session, 0, lifecycle.LoadFrom(m.disk.log))
 	return applier, applier.Derive(w.protocol.Core.Deriving(w.cfg.Own), meta)
 }
 

@@ -1,0 +1,220 @@
+package apply
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Applied is what Apply lets others know: how far it has applied, and who waits for that. Apply,
+// the instances and whoever asks share it. It is not safe for concurrent use.
+type Applied struct {
+	cursor order.Cursor
+	// shape are the instances in force. added says how much of each is in the order; everything
+	// that follows from that is applied.
+	shape   []protocol.InstanceID
+	added   []protocol.Index
+	backlog []int             // how many entries of each wait in the order
+	configs []protocol.Config // of the instances in force; the first is the cluster's
+	// brought is the position of the state that was found at the start; 0: another state took its place.
+	brought protocol.Position
+
+	groups   intake.ReadGroups
+	tokens   tokenReads
+	changing []*ConfigWatch
+}
+
+// ConfigWatch waits until membership changes are in force.
+type ConfigWatch struct {
+	changes []protocol.Change
+	first   bool // only in the first instance
+	// After is an entry of the first instance that comes before the one with the changes. What is in force up to
+	// there is not of these changes.
+	After protocol.Index
+	seen  bool // they were in force
+}
+
+// Seen reports whether the changes were in force at some moment since the watch began.
+func (w *ConfigWatch) Seen() bool { return w.seen }
+
+// look looks at what is in force once an entry of the first instance is applied.
+func (w *ConfigWatch) look(configs []protocol.Config, applied protocol.Index) {
+	if applied < w.After {
+		return
+	}
+	if w.first {
+		configs = configs[:1]
+	}
+	w.seen = w.seen || !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !ChangesApplied(&c, w.changes) })
+}
+
+// ChangesApplied reports whether a membership is as the changes want it.
+func ChangesApplied(c *protocol.Config, changes []protocol.Change) bool {
+	for _, ch := range changes {
+		m := c.Find(ch.Member.ID)
+		switch ch.Kind {
+		case protocol.RemoveMember:
+			if m != nil {
+				return false
+			}
+		case protocol.AddVoter:
+			if m == nil || m.Learner || !m.Amended(&ch.Member) {
+				return false
+			}
+		default:
+			if m == nil || ch.Kind == protocol.UpdateMember && !m.Amended(&ch.Member) {
+				return false
+			}
+		}
+	}
+	return !c.Joint()
+}
+
+// NewApplied is what is known before anything is applied in this life.
+func NewApplied(a *Applier) *Applied {
+	p := &Applied{configs: a.Configs()}
+	p.note(a)
+	return p
+}
+
+func (p *Applied) note(a *Applier) {
+	p.cursor, p.brought = a.Cursor(), a.brought
+	if a.mutant == member.MutantStateUnchecked {
+		p.brought = 0
+	}
+	if n := len(p.cursor.Points); n != len(p.added) || p.cursor.Points[n-1].Instance != p.shape[n-1] {
+		p.shape, p.added = p.cursor.Instances(), make([]protocol.Index, n)
+		p.backlog = make([]int, n)
+	}
+	for i, id := range p.shape {
+		p.added[i], p.backlog[i] = a.Added(id), a.Waiting(id)
+	}
+}
+
+// Note notes how far the applier is. It returns the groups of reads that this serves. It also
+// returns those that must be asked for anew, because the instances in force have changed since, and
+// the readers whose tokens are applied. A [*StateAheadError] is final: nobody is served then.
+func (p *Applied) Note(a *Applier) (ready, void []*intake.ReadGroup, told []*intake.TokenRead, err error) {
+	p.note(a)
+	if p.Doubtful() && p.groups.Reached(p.shape, p.added) {
+		return nil, nil, nil, &StateAheadError{State: p.brought, Log: p.cursor.Position}
+	}
+	if !p.Doubtful() {
+		ready, void = p.groups.Served(p.cursor.Next.Round, p.shape, p.added)
+	}
+	return ready, void, p.tokens.take(func(r *intake.TokenRead) bool { return r.After.AllApplied(a.Token) }), nil
+}
+
+// memberships are those of all instances right after an entry with one was applied. lead is how far the first instance
+// was applied then.
+type memberships struct {
+	configs []protocol.Config
+	lead    protocol.Index
+}
+
+// NoteConfigs notes the memberships. Those who wait for them see it, also if another one has taken their place since:
+// several may be applied at once.
+func (p *Applied) NoteConfigs(a *Applier) {
+	p.configs = a.Configs() // shared with nobody who would change them
+	p.note(a)
+	passed := append(a.passed, memberships{p.configs, p.lead()})
+	a.passed = nil
+	p.changing = slices.DeleteFunc(p.changing, func(w *ConfigWatch) bool {
+		for i := range passed {
+			w.look(passed[i].configs, passed[i].lead)
+		}
+		return w.seen
+	})
+}
+
+// Watch waits until changes are in force in all instances, or only in the first one.
+func (p *Applied) Watch(changes []protocol.Change, first bool) *ConfigWatch {
+	w := &ConfigWatch{changes: changes, first: first}
+	if w.look(p.configs, p.lead()); !w.seen {
+		p.changing = append(p.changing, w)
+	}
+	return w
+}
+
+// lead is how far the first instance is applied.
+func (p *Applied) lead() protocol.Index {
+	if len(p.cursor.Points) == 0 {
+		return 0
+	}
+	return p.cursor.Points[0].Index
+}
+
+// Unwatch ends a watch. It may be nil.
+func (p *Applied) Unwatch(w *ConfigWatch) {
+	p.changing = slices.DeleteFunc(p.changing, func(o *ConfigWatch) bool { return o == w })
+}
+
+// Watched is how many watches have not seen their changes.
+func (p *Applied) Watched() int { return len(p.changing) }
+
+// At returns how far the global log is applied, and the memberships of the instances in force.
+func (p *Applied) At() (order.Cursor, []protocol.Config) { return p.cursor, p.configs }
+
+// Shape are the instances in force.
+func (p *Applied) Shape() []protocol.InstanceID { return p.shape }
+
+// Config returns the membership of an instance. For one that is not in force it returns the
+// cluster's.
+func (p *Applied) Config(instance protocol.InstanceID) protocol.Config {
+	return p.configs[max(0, p.place(instance))]
+}
+
+// Of returns the last entry of an instance that is in the order, and the last that is applied. ok
+// is false if the instance is retired. Nothing is applied of one that begins later in the log.
+func (p *Applied) Of(instance protocol.InstanceID) (added, applied protocol.Index, ok bool) {
+	i := p.place(instance)
+	if i < 0 {
+		return 0, 0, p.cursor.Expects(instance)
+	}
+	return p.added[i], p.cursor.Points[i].Index, true
+}
+
+// Backlog is how many entries of an instance wait in the order.
+func (p *Applied) Backlog(instance protocol.InstanceID) int {
+	if i := p.place(instance); i >= 0 {
+		return p.backlog[i]
+	}
+	return 0
+}
+
+// place is where an instance stands among those in force; -1 if it is not in force.
+func (p *Applied) place(instance protocol.InstanceID) int {
+	for i, id := range p.shape {
+		if id == instance {
+			return i
+		}
+	}
+	return -1
+}
+
+// Ask begins a group's read point, which has a part from each of these instances, or begins it
+// anew. They are in force since a round. It reports false if the group has ended.
+func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+	return p.groups.Ask(g, since, shape)
+}
+
+// ReadPoint takes in an instance's part of a group's read point. complete says that it was the
+// last part. ready says that the state serves the group; the group has ended then.
+func (p *Applied) ReadPoint(g *intake.ReadGroup, instance protocol.InstanceID, index protocol.Index) (complete, ready bool) {
+	return p.groups.Point(g, instance, index, p.Doubtful(), p.cursor.Next.Round, p.shape, p.added)
+}
+
+// FailRead ends a group without an answer. It reports false if it had ended.
+func (p *Applied) FailRead(g *intake.ReadGroup) bool { return p.groups.Fail(g) }
+
+// Asking is how many groups wait for read points: plain ones, and barriers.
+func (p *Applied) Asking() [2]int { return p.groups.Under }
+
+// Check verifies the invariants.
+func (p *Applied) Check() error { return p.tokens.check() }
+
+// Break makes a mutant of it.
+func (p *Applied) Break(m member.Mutant) { p.groups.Mutant = m }

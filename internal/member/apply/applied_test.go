@@ -1,0 +1,42 @@
+package apply
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/membertest"
+	"github.com/braidlog/braid/protocol"
+)
+
+// TestChangesThatAreAppliedTogetherAreSeen: a follower that learns of two membership changes in one commit applies both
+// at once. Whoever waits for the first one sees it, although the second one took its place.
+func TestChangesThatAreAppliedTogetherAreSeen(t *testing.T) {
+	a := newTestApplier(&membertest.History{}, member.Meta{}, 0, nil)
+	p := NewApplied(a)
+	at := func(url string) protocol.Member { return protocol.Member{ID: 1, PeerURLs: []string{url}} }
+	update := func(url string) *ConfigWatch {
+		return p.Watch([]protocol.Change{{Kind: protocol.UpdateMember, Member: at(url)}}, false)
+	}
+	entry := func(index protocol.Index, url string) protocol.Entry {
+		config := protocol.Config{Members: []protocol.Member{at(url)}}
+		e := protocol.Entry{Index: index, Term: 1, Kind: protocol.EntryConfig, Payload: protocol.EncodeConfig(config)}
+		e.SealPayload()
+		return e
+	}
+	first, second, third, late := update("a"), update("b"), update("c"), update("a")
+	late.After = 2 // the entry that it waits for comes later than the one with the same membership
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{entry(1, "a"), entry(2, "b")}}))
+	p.NoteConfigs(a)
+	require.True(t, first.Seen())
+	require.True(t, second.Seen())
+	require.False(t, third.Seen())
+	require.False(t, late.Seen())
+	require.Equal(t, 2, p.Watched())
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{entry(3, "a")}}))
+	p.NoteConfigs(a)
+	require.True(t, late.Seen())
+	require.False(t, third.Seen())
+}

@@ -1,0 +1,38 @@
+package apply
+
+import (
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Derive says that the instances have derived state, and begins it where the snapshot stands that the
+// applier began with.
+func (a *Applier) Derive(derive member.Derive, meta *member.Meta) error {
+	all, err := meta.Derived(derive)
+	if err != nil {
+		return err
+	}
+	a.derive = derive
+	a.takeDerived(all)
+	return nil
+}
+
+func (a *Applier) takeDerived(all []protocol.Derived) {
+	for i := range all {
+		a.Instances[i].derived = all[i]
+	}
+}
+
+// Sections are what the instances in force derived from their logs, as far as these are applied.
+func (a *Applier) Sections() (all []member.SectionState) {
+	if a.derive == nil {
+		return nil
+	}
+	at := a.order.Cursor()
+	for i := range a.Instances {
+		if in := &a.Instances[i]; in.derived != nil && at.Point(in.Instance).Index > 0 {
+			all = append(all, member.SectionState{Instance: in.Instance, Section: in.derived.Section()})
+		}
+	}
+	return all
+}

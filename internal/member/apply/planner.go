@@ -1,0 +1,211 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Planner follows the global log ahead of the state machine, to find the plans in it: see order.Plan. It
+// is given the envelopes of what the instances commit, as soon as they do, and runs the order over them.
+// Apply runs the same order over the same entries later. So it comes to the same plans, and finds them
+// carried out. The instances and Apply share a Planner, with the queue of Apply. Not safe for concurrent
+// use.
+//
+// A snapshot stands for entries that no instance commits here. While one waits to be installed, nobody
+// knows what these are. So the Planner keeps what comes after it until it is installed. What was queued
+// before it the Planner knows. So it is never behind Apply.
+type Planner struct {
+	order order.Order
+	// members are the memberships of the instances in force at the order's cursor, in their order.
+	members []protocol.Config
+	shape   []protocol.InstanceID // in force at the cursor, ascending
+	// held is what came since a snapshot that waits to be installed, which is its first element; empty
+	// if none waits.
+	held []heldCommit
+	// plans were found and not taken yet.
+	plans []PlannedAt
+
+	placed []order.Placed   // buffers
+	light  []protocol.Entry // of add
+	Mutant member.Mutant    // weave-plan-early
+}
+
+// PlannedAt is a plan, and what is known of the instances at its place.
+type PlannedAt struct {
+	order.Plan
+	// Meta has what is known of the instances at the place, and no sessions. New instances begin after
+	// its bases.
+	Meta member.Meta
+}
+
+// heldCommit is what an instance committed, or a snapshot if it has no entries.
+type heldCommit struct {
+	instance protocol.InstanceID
+	entries  []protocol.Entry
+}
+
+// NewPlanner returns a Planner that begins at a snapshot. It is nil if the log is not woven, because
+// there are no plans then.
+func NewPlanner(meta *member.Meta) *Planner {
+	if !meta.Cursor.Woven() {
+		return nil
+	}
+	p := &Planner{order: order.New(meta.Cursor.Clone())}
+	p.follow(meta)
+	return p
+}
+
+// follow takes the instances in force and their memberships from a place in the log.
+func (p *Planner) follow(meta *member.Meta) {
+	p.shape, p.members = meta.Cursor.Instances(), nil
+	for _, id := range p.shape {
+		p.members = append(p.members, meta.Base(id).Config)
+	}
+}
+
+// Committed takes in what an instance committed.
+func (p *Planner) Committed(instance protocol.InstanceID, entries []protocol.Entry) {
+	p.light = p.light[:0]
+	for i := range entries {
+		p.light = append(p.light, envelope(&entries[i]))
+	}
+	if len(p.held) > 0 {
+		p.held = append(p.held, heldCommit{instance, slices.Clone(p.light)})
+		return
+	}
+	p.add(instance, p.light)
+}
+
+// envelope is what the order and a Planner need of an entry. It does not keep alive the memory in which
+// the entry arrived.
+func envelope(e *protocol.Entry) protocol.Entry {
+	light := protocol.Entry{Index: e.Index, Term: e.Term, Kind: e.Kind, Count: e.Count, Low: e.Low}
+	if e.Kind == protocol.EntryConfig {
+		light.Payload = e.Payload
+	}
+	return light
+}
+
+func (p *Planner) add(instance protocol.InstanceID, entries []protocol.Entry) {
+	p.order.Add(instance, entries)
+	if p.Mutant == member.MutantPlanEarly {
+		p.early(entries)
+	}
+	p.place()
+}
+
+// place finds the plans of what the order gives out now.
+func (p *Planner) place() {
+	p.placed = p.order.Next(p.placed[:0])
+	for i := range p.placed {
+		switch placed := &p.placed[i]; {
+		case placed.Plan != nil:
+			p.plan(placed.Plan)
+		case placed.Entry.Kind == protocol.EntryConfig:
+			at := slices.Index(p.shape, placed.Instance)
+			if c, err := protocol.DecodeConfig(placed.Entry.Payload); err == nil && at >= 0 { // else Apply says so
+				p.members[at] = c
+			}
+		}
+	}
+	clear(p.placed)
+}
+
+// plan notes a plan, and goes to its instances.
+func (p *Planner) plan(plan *order.Plan) {
+	ids := plan.At.Instances()
+	members := make([]protocol.Config, len(ids))
+	for i, id := range ids {
+		from := slices.Index(p.shape, id)
+		if from < 0 {
+			from = slices.Index(p.shape, plan.Members)
+		}
+		members[i] = p.members[from].Clone()
+	}
+	p.shape, p.members = ids, members
+	p.note(*plan, p.meta(plan.At))
+}
+
+// meta is what is known of a place in the log, at which the Planner is.
+func (p *Planner) meta(at order.Cursor) member.Meta {
+	meta := member.Meta{Cursor: at, Config: p.members[0].Clone()}
+	for i := range p.members[1:] {
+		meta.Others = append(meta.Others, p.members[i+1].Clone())
+	}
+	return meta
+}
+
+func (p *Planner) note(plan order.Plan, at member.Meta) {
+	if plan.Changes() {
+		at.Sessions = nil
+		p.plans = append(p.plans, PlannedAt{Plan: plan, Meta: at})
+	}
+}
+
+// Installing says that a snapshot waits to be installed from now on. Installed is to follow.
+func (p *Planner) Installing() { p.held = append(p.held, heldCommit{}) }
+
+// Installed says that the snapshot that has waited longest was installed, so that Follow was told, or is not
+// needed any more. What came up to the next snapshot is known again.
+func (p *Planner) Installed() {
+	p.held = p.held[1:]
+	for len(p.held) > 0 && p.held[0].instance != 0 {
+		p.add(p.held[0].instance, p.held[0].entries)
+		p.held = p.held[1:]
+	}
+	if len(p.held) == 0 {
+		p.held = nil
+	}
+}
+
+// Follow goes to a snapshot, if that is ahead. The plan leads there from the instances in force before.
+func (p *Planner) Follow(installed *member.Meta) {
+	if at := p.order.Cursor(); !at.Before(&installed.Cursor) {
+		return
+	}
+	before := p.shape
+	p.order.Install(installed.Cursor.Clone())
+	p.follow(installed)
+	p.note(*order.PlanTo(before, installed.Cursor.Clone()), *installed)
+	p.place()
+}
+
+// Take takes out the plan that is to be carried out next; nil if there is none.
+func (p *Planner) Take() *PlannedAt {
+	if len(p.plans) == 0 {
+		return nil
+	}
+	plan := &p.plans[0]
+	p.plans = p.plans[1:]
+	return plan
+}
+
+// Found reports whether there are plans to be taken.
+func (p *Planner) Found() bool { return len(p.plans) > 0 }
+
+// Check verifies the invariants. at is where Apply stands.
+func (p *Planner) Check(at *order.Cursor) error {
+	mine := p.order.Cursor()
+	if mine.Before(at) {
+		return fmt.Errorf("planner: it is at round %d, Apply is at round %d", mine.Next.Round, at.Next.Round)
+	}
+	if !slices.Equal(p.shape, mine.Instances()) || len(p.members) != len(p.shape) {
+		return fmt.Errorf("planner: %d memberships for instances %v, in force are %v", len(p.members), p.shape, mine.Instances())
+	}
+	return p.order.Check()
+}
+
+// early makes, for a mutant, a plan of a change as soon as it is committed, wherever the global log is.
+func (p *Planner) early(entries []protocol.Entry) {
+	for i := range entries {
+		if e := &entries[i]; e.Kind == protocol.EntryReshape {
+			at := p.order.Cursor()
+			at.Points = slices.Clone(at.Points[:min(len(at.Points), max(1, e.Instances()))])
+			p.note(*order.PlanTo(p.shape, at), p.meta(at))
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/membertest"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// appliedAt is what is known of a member that has applied these memberships, and the first instance as far as an index.
+func appliedAt(index protocol.Index, configs ...protocol.Config) *apply.Applied {
+	return apply.NewApplied(applierAt(index, 0, configs...))
+}
+
+// applierAt has so many instances as there are memberships. The log is to be reshaped if reshape is not 0.
+func applierAt(index protocol.Index, reshape int, configs ...protocol.Config) *apply.Applier {
+	at := order.Begin(len(configs), true)
+	at.Points[0].Index, at.Reshape = index, reshape
+	meta := member.Meta{Cursor: at, Config: configs[0], Others: configs[1:]}
+	return apply.NewApplier(&membertest.History{}, meta, membertest.Session, 0, nil)
+}
+
+// TestAChangeThatIsNotAppliedYetIsPending: member 3 joins, but the state machine of the leader is
+// not that far. So what is applied says that the removal of member 3 is in force already.
+func TestAChangeThatIsNotAppliedYetIsPending(t *testing.T) {
+	applied := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
+	newest := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true, Joining: true}}}
+	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: newest}
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: appliedAt(0, applied)}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
+
+	step := e.Next(v)
+	require.True(t, step.Done)
+	var refused *member.RefusedError
+	require.ErrorAs(t, step.Err, &refused)
+	require.Equal(t, protocol.ReasonChangePending, refused.Reason)
+	x.End(e, v)
+
+	leader.Config = applied
+	e = x.Begin(e.Op)
+	require.True(t, e.Next(v).Confirm, "nothing to do, if this member still leads")
+	e.Confirmed(nil)
+	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
+}
+
+// TestAChangeIsNotMadeByWhatCameBefore: a voter took another one's place, then member 4 joined, and the leader
+// has applied neither whole. The removal of member 4 is asked for. The end of the first change, which does not
+// have member 4 yet, must not pass for it.
+func TestAChangeIsNotMadeByWhatCameBefore(t *testing.T) {
+	joint := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}}, Outgoing: []protocol.MemberID{1, 2}}
+	final := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}}}
+	joined := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 3}, {ID: 4, Learner: true, Joining: true}}}
+	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: joined, Last: 9}
+	applied := appliedAt(0, joint)
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}})
+	require.Len(t, e.Next(v).Tell, 1)
+
+	for _, c := range []struct {
+		config protocol.Config
+		index  protocol.Index
+		made   bool
+	}{{final, 7, false}, {joined, 9, false}, {final, 10, true}} {
+		applied.NoteConfigs(applierAt(c.index, 0, c.config))
+		require.Equal(t, c.made, e.Next(v).Done, "at %d", c.index)
+	}
+}
+
+// TestARemovalThatAnInstanceHasYetToFollowIsNotMade: another instance has just added the member, and
+// has not applied that. So no applied membership has it, and yet the removal is not made there.
+func TestARemovalThatAnInstanceHasYetToFollowIsNotMade(t *testing.T) {
+	without := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
+	with := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true, Joining: true}}}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: with}
+	other := &protocol.Status{Instance: 2, Self: 1, Role: protocol.Leader, Leader: 1, Config: with}
+	applied := appliedAt(0, with, without)
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader, other}, Applied: applied}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
+	require.Len(t, e.Next(v).Tell, 1)
+
+	leader.Config = without
+	applied.NoteConfigs(applierAt(0, 0, without, without))
+	require.False(t, e.Next(v).Done, "instance 2 has it still")
+	other.Config, other.Undecided = without, true
+	require.False(t, e.Next(v).Done, "instance 2 may undo its removal")
+	other.Undecided = false
+	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
+}
+
+// TestAReshapeIsMadeAfterItWasAskedFor: this member applies an older change to 2 instances, long
+// after others have, while the one that it proposed is still to come.
+func TestAReshapeIsMadeAfterItWasAskedFor(t *testing.T) {
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1}
+	applied := appliedAt(0, make([]protocol.Config, 3)...)
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: Reshape, Instances: 2})
+	require.Len(t, e.Next(v).Tell, 1)
+	applied.NoteConfigs(applierAt(0, 0, make([]protocol.Config, 2)...))
+	require.Equal(t, ExecutionStep{Confirm: true}, e.Next(v), "others may have gone on to 4 before this was asked for")
+	e.Confirmed(nil)
+	applied.NoteConfigs(applierAt(0, 0, make([]protocol.Config, 4)...))
+	require.False(t, e.Next(v).Done)
+	applied.NoteConfigs(applierAt(0, 0, make([]protocol.Config, 2)...))
+	require.Equal(t, ExecutionStep{Done: true}, e.Next(v))
+}
+
+// TestAReshapeIsCheckedEachTime: it was proposed once, and dropped. Then members change, and another instance has not
+// followed. It must not be proposed again before that.
+func TestAReshapeIsCheckedEachTime(t *testing.T) {
+	two, three := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}, protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
+	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: three, ConfigIndex: 7}
+	applied := appliedAt(0, three, three, three)
+	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: Reshape, Instances: 1})
+	under := func() protocol.Index {
+		step := e.Next(v)
+		require.False(t, step.Done)
+		if len(step.Tell) == 0 {
+			return 0
+		}
+		return *step.Tell[0].Input.(protocol.Propose).Under
+	}
+	require.EqualValues(t, 7, under())
+	v.Now += time.Second
+	leader.Config, leader.ConfigIndex = two, 9
+	require.Zero(t, under(), "nobody has followed")
+	applied.NoteConfigs(applierAt(0, 0, two, three, two))
+	require.Zero(t, under(), "one has not")
+	applied.NoteConfigs(applierAt(0, 1, two, two, two))
+	require.Zero(t, under(), "what was proposed first is there, after all")
+	applied.NoteConfigs(applierAt(0, 0, two, two, two))
+	require.EqualValues(t, 9, under())
+	v.Now += time.Minute
+	require.ErrorAs(t, e.Next(v).Err, new(*member.StalledError))
+
+	e = x.Begin(e.Op)
+	applied.NoteConfigs(applierAt(0, 0, two, three, two))
+	step := e.Next(v)
+	require.True(t, step.Done)
+	require.ErrorAs(t, step.Err, new(*member.RefusedError))
+}

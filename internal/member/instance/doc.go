@@ -1,0 +1,18 @@
+// Package instance runs a protocol core from turn to turn. It is pure, as package member is; nothing in it is safe
+// for concurrent use.
+//
+//   - instance.go, outbox.go: a core with its pending proposals and reads: what waits for the disk before it is sent,
+//     what is proposed again, and what a turn produced.
+//   - hosted.go, hosted_send.go, hosted_read.go, hosted_tend.go: the order in which a turn is carried out; host.go:
+//     what it needs of the member for that.
+//   - backlog.go: how much may be committed and not applied.
+//   - weaver.go: when merged instances skip rounds for each other, and which one takes the next batch.
+//   - keep.go: how much log is kept for members that catch up.
+//   - leaders.go, leaving.go, followconfig.go: who should lead an instance; to whom a member hands over before it
+//     stops; memberships that follow the first instance's.
+//   - missing.go, departure.go: an instance without a leader; a member that was removed.
+//   - unreadable.go, upgrades.go: entries that a leader cannot read; bodies on their way to the disk.
+//
+// May import: member, intake, body (keys of bodies), protocol, order, wal (records), transport (why a link is
+// refused).
+package instance

@@ -1,0 +1,192 @@
+package instance
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// tick lets time pass. placed is how far the instance was applied when the turn began.
+func (h *Hosted) tick(random uint64, placed protocol.Index) {
+	h.Step(protocol.Tick{Random: random, Applied: placed})
+	h.tend()
+	if !h.first() {
+		return
+	}
+	h.noteLogs()
+	for _, b := range h.host.Expired(h.clock.Now(), h.cfg.GiveUp) {
+		h.out.Failed = append(h.out.Failed, FailedBatch{Batch: b, Err: b.GivenUp()})
+	}
+	for _, r := range h.host.ExpiredTokens(h.clock.Now()) {
+		r.Done(r.Err())
+	}
+}
+
+// placed is how far this member has applied the instance in a woven log; 0: it is not woven. A change
+// of the number of instances counts when it is in force.
+func (h *Hosted) placed() protocol.Index {
+	at, _ := h.host.At()
+	index := at.Point(h.cfg.Instance).Index
+	switch {
+	case !at.Woven():
+		return 0
+	case at.Reshape != 0 && index > 0:
+		return index - 1
+	}
+	return index
+}
+
+// weave tells the other instances how this one stands, and makes it skip what they wait for. It
+// does so in the turn in which the records of both go to the disk.
+func (h *Hosted) weave() {
+	siblings := h.host.Siblings()
+	if len(siblings.IDs()) == 1 || h.endsAt > 0 {
+		return
+	}
+	now := h.clock.Now()
+	t := h.inst.Rounds(now)
+	risen := h.host.Risen()
+	if t == h.thread && risen == h.risen {
+		return // nothing is new, neither here nor with the others
+	}
+	var want order.Slot
+	h.risen = risen
+	if t == h.thread {
+		want = h.host.Wanted()
+	} else {
+		want, h.wakes = h.host.Weave(t, h.wakes[:0])
+		h.thread = t
+		for _, id := range h.wakes {
+			if i := slices.Index(siblings.IDs(), id); i >= 0 {
+				siblings.Wake(i)
+			}
+		}
+	}
+	h.inst.Weave(now, want, &h.out)
+}
+
+// tend looks once in a heartbeat whether another member should lead the instance, whether its
+// members are those of the first one, whether others still have members that it removed, and whether
+// its leader has heard of the instances that wait for it.
+func (h *Hosted) tend() {
+	siblings, now := h.host.Siblings(), h.clock.Now()
+	if h.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
+		return
+	}
+	turn := slices.Index(siblings.IDs(), h.cfg.Instance)
+	if turn < 0 {
+		return // it is retired, and hears of it soon
+	}
+	if h.retain(siblings); len(siblings.IDs()) == 1 {
+		return
+	}
+	h.looked, h.risen = now, ^uint64(0) // a skip may have been refused
+	h.Step(protocol.Place{At: turn})
+	h.inst.Remind(now, h.cfg.Heartbeat, h.host.Wanted(), &h.out)
+	h.tellWeave()
+	st := h.status
+	if st.Role != protocol.Leader {
+		h.stays = false
+	}
+	leader, timeout := siblings.Status(0).Leader, 2*h.cfg.Election
+	preferred := h.cfg.Leaders.Preferred(st.Config.Voters(), turn, leader)
+	to := preferred
+	if h.stays || !h.cfg.Leaders.Moves() {
+		to = 0
+	}
+	if to = h.mover.Next(now, timeout, st, to); to != 0 {
+		h.Step(protocol.Transfer{To: to})
+	}
+	if st.Term == 0 && preferred == h.cfg.Self && (turn > 0 || !h.cfg.Leaders.Moves()) {
+		h.Step(protocol.Stand{})
+	}
+	if turn == 0 {
+		return
+	}
+	if to := h.search.Next(now, h.cfg.Election, st.Leader != 0, siblings.Status(0)); to != 0 {
+		h.host.AskMissing(to)
+	}
+	_, configs := h.host.At()
+	if target := h.following.Next(now, timeout, &configs[0], st); target != nil {
+		h.Step(protocol.ProposeChange{Target: target})
+	}
+}
+
+// retain tells the core which members the other instances have, if that has changed.
+func (h *Hosted) retain(siblings Siblings) {
+	h.scratch = h.scratch[:0]
+	add := func(id protocol.MemberID) {
+		if i, known := slices.BinarySearch(h.scratch, id); !known {
+			h.scratch = slices.Insert(h.scratch, i, id)
+		}
+	}
+	for i, id := range siblings.IDs() {
+		if id == h.cfg.Instance {
+			continue
+		}
+		c := &siblings.Status(i).Config
+		for j := range c.Members {
+			add(c.Members[j].ID)
+		}
+		for _, id := range c.Outgoing {
+			add(id)
+		}
+	}
+	if !slices.Equal(h.scratch, h.others) {
+		h.others = slices.Clone(h.scratch)
+		h.Step(protocol.Retain{Members: h.others})
+	}
+}
+
+// noteLogs proposes that the membership names whose log each member has, where it does not, if
+// this member leads.
+func (h *Hosted) noteLogs() {
+	now := h.clock.Now()
+	st := h.status
+	if st.Role != protocol.Leader || now-h.published < h.cfg.Heartbeat {
+		return
+	}
+	h.published = now
+	changes := h.host.Unnamed(st)
+	if len(changes) == 0 {
+		return
+	}
+	if cursor, configs := h.host.At(); cursor.Reshape == 0 && member.Settled(&st.Config, configs[1:]) {
+		h.Step(protocol.ProposeChange{Changes: changes})
+	}
+}
+
+// depart stops the member if the cluster goes on without it.
+func (h *Hosted) depart() {
+	siblings := h.host.Siblings()
+	instances := make([]*protocol.Status, 0, 8)
+	for i := range siblings.IDs() {
+		instances = append(instances, siblings.Status(i))
+	}
+	at, _ := h.host.At()
+	if why := h.departure.Next(h.clock.Now(), h.cfg.Election, &at, instances); why != nil {
+		h.host.Fail(why)
+	}
+}
+
+// WeaveStatus is how an instance stands in the weaving of the global log.
+type WeaveStatus struct {
+	Instance protocol.InstanceID
+	// Filled is how many rounds its log fills for ever. Tail is how many it fills up to its end.
+	Filled, Tail protocol.Round
+	// Want is the furthest slot that it wants the others to reach.
+	Want order.Slot
+	// Skips counts the skips that this member proposed in this life. Waiting is how many entries
+	// are committed and wait in the order, without those that have nothing to apply.
+	Skips   uint64
+	Waiting int
+}
+
+// tellWeave makes known how the instance stands in the weaving.
+func (h *Hosted) tellWeave() {
+	if tail := h.inst.Tail(); tail != nil {
+		h.host.NoteWeave(&WeaveStatus{Instance: h.cfg.Instance, Filled: tail.CommittedRound(), Tail: tail.Round(), Want: tail.Want(), Skips: h.inst.Skips()})
+	}
+}

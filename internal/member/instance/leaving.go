@@ -1,0 +1,79 @@
+package instance
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Successor is to whom the leader of an instance hands over before its member stops. That is
+// prefer, if it is fit and its link is up. Otherwise it is the most advanced of the voters that
+// answer and whose links are up. 0: there is nobody, the member does not lead, or who leads follows
+// from the log. It is a pure rule.
+func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.MemberID) bool) protocol.MemberID {
+	if st.Role != protocol.Leader || st.Epoch != nil {
+		return 0
+	}
+	if prefer != 0 && fit(st, prefer) && up(prefer) {
+		return prefer
+	}
+	var best *protocol.PeerStatus
+	for i := range st.Peers {
+		p := &st.Peers[i]
+		m := st.Config.Find(p.ID)
+		if m != nil && !m.Learner && p.Active && !p.Snapshot && up(p.ID) && (best == nil || p.Match > best.Match) {
+			best = p
+		}
+	}
+	if best == nil {
+		return 0
+	}
+	return best.ID
+}
+
+// leads reports whether a member leads in the epoch under way, and another voter's link is up.
+func leads(st *protocol.Status, up func(protocol.MemberID) bool) bool {
+	return st.Epoch != nil &&
+		slices.ContainsFunc(st.Epoch.Segments, func(s protocol.SegmentStatus) bool { return s.Leader == st.Self }) &&
+		slices.ContainsFunc(st.Config.Voters(), func(id protocol.MemberID) bool { return id != st.Self && up(id) })
+}
+
+// StopHandover hands over all that a member leads, before it stops. Where one member is to lead
+// all instances, they go to the same one. Where who leads follows from the log, the member tells the instance that it
+// stops, and waits for an epoch in which it does not lead. It is a pure rule; not safe for concurrent use.
+type StopHandover struct {
+	Config member.OperationConfig
+	asked  map[protocol.InstanceID]time.Duration
+}
+
+// Next lists what to hand over now. left reports that there is nothing any more to wait for:
+// nobody else could lead what is still led here. If an instance is not handed over it is tried
+// again. instances are those in force on this member.
+func (l *StopHandover) Next(now time.Duration, instances []*protocol.Status, up func(protocol.MemberID) bool) (gives []member.InstanceInput, left bool) {
+	if l.asked == nil {
+		l.asked = map[protocol.InstanceID]time.Duration{}
+	}
+	prefer, left := protocol.MemberID(0), true
+	for i, st := range instances {
+		to := Successor(st, prefer, up)
+		if i == 0 && !l.Config.Leaders.Apart() {
+			if prefer = st.Leader; st.Role == protocol.Leader {
+				prefer = to
+			}
+		}
+		var give protocol.Input = protocol.Transfer{To: to}
+		if leads(st, up) {
+			give = protocol.Stopping{}
+		} else if to == 0 {
+			continue
+		}
+		left = false
+		if at, ok := l.asked[st.Instance]; !ok || now-at >= 2*l.Config.Heartbeat {
+			l.asked[st.Instance] = now
+			gives = append(gives, member.InstanceInput{Instance: st.Instance, Input: give})
+		}
+	}
+	return gives, left
+}

@@ -1,0 +1,160 @@
+package instance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+)
+
+// InstanceRounds is what one instance on this member has to do with the weaving: what its log
+// fills, what it wants of the others, and whether this member could make it skip.
+type InstanceRounds struct {
+	Instance protocol.InstanceID
+	// Want is the furthest slot that the instance wants the others to reach. Round is how many
+	// rounds its own log fills.
+	Want  order.Slot
+	Round protocol.Round
+	// Told is the furthest slot that the others want, as other members say.
+	Told order.Slot
+	// Able says that the instance is led here, and that its last skip is committed. Idle says that
+	// it has had no batch for a while.
+	Able, Idle bool
+}
+
+// Weaver brings together what the instances of one member want of each other. So those that are
+// led here skip before anybody waits for them (docs/internals/niagara.md, 3.2: eager on append). Every
+// instance says after each turn how it stands, and learns what the others want. It is a pure rule;
+// not safe for concurrent use.
+type Weaver struct {
+	// threads has one element for each hosted instance that has said how it stands, ascending by
+	// instance.
+	threads []InstanceRounds
+	// first is the furthest want of all, with its instance. second is the furthest want of the
+	// other instances. Wants never fall.
+	first, second want
+	// Risen counts how often a want rose.
+	Risen uint64
+}
+
+type want struct {
+	of   protocol.InstanceID
+	turn order.Slot
+}
+
+func (w *Weaver) find(instance protocol.InstanceID) (int, bool) {
+	return slices.BinarySearchFunc(w.threads, instance, func(t InstanceRounds, i protocol.InstanceID) int { return cmp.Compare(t.Instance, i) })
+}
+
+// Set notes the state of an instance. Other instances should skip for it, and may have no event of
+// their own that would make them look. Set appends these to wake.
+func (w *Weaver) Set(t InstanceRounds, wake []protocol.InstanceID) []protocol.InstanceID {
+	at, known := w.find(t.Instance)
+	if !known {
+		w.threads = slices.Insert(w.threads, at, t)
+	}
+	rises := !known || w.threads[at].Want.Compare(t.Want) < 0
+	w.threads[at] = t
+	if !rises {
+		return wake
+	}
+	w.Risen++
+	w.rise(want{t.Instance, t.Want})
+	for i := range w.threads {
+		o := &w.threads[i]
+		if i == at || !o.Able {
+			continue
+		}
+		if _, behind := order.Skip(o.Instance, o.Round, t.Want, o.Idle); behind {
+			wake = append(wake, o.Instance)
+		}
+	}
+	return wake
+}
+
+func (w *Weaver) rise(to want) {
+	switch {
+	case to.of == w.first.of:
+		w.first.turn = to.turn
+	case w.first.turn.Compare(to.turn) < 0:
+		w.first, w.second = to, w.first
+	case w.second.turn.Compare(to.turn) < 0:
+		w.second = to
+	}
+}
+
+// Want is the furthest slot that any instance but this one wants.
+func (w *Weaver) Want(instance protocol.InstanceID) order.Slot {
+	if instance == w.first.of {
+		return w.second.turn
+	}
+	return w.first.turn
+}
+
+// Forget leaves out an instance that is retired. What it wanted does not count any more.
+func (w *Weaver) Forget(instance protocol.InstanceID) {
+	if at, known := w.find(instance); known {
+		w.threads = slices.Delete(w.threads, at, at+1)
+		w.first, w.second = want{}, want{}
+		for i := range w.threads {
+			w.rise(want{w.threads[i].Instance, w.threads[i].Want})
+		}
+	}
+}
+
+// Check verifies the invariants.
+func (w *Weaver) Check() error {
+	for i := 1; i < len(w.threads); i++ {
+		if w.threads[i-1].Instance >= w.threads[i].Instance {
+			return fmt.Errorf("weaver: instance %d after %d", w.threads[i].Instance, w.threads[i-1].Instance)
+		}
+	}
+	for i := range w.threads {
+		if t := &w.threads[i]; t.Instance != w.first.of && w.second.turn.Compare(t.Want) < 0 || w.first.turn.Compare(t.Want) < 0 {
+			return fmt.Errorf("weaver: instance %d wants more than %v and %v", t.Instance, w.first, w.second)
+		}
+	}
+	return nil
+}
+
+// Load is how much of this member's own work an instance has.
+type Load struct {
+	Leads   bool           // it is led here
+	Led     bool           // its leader is known
+	Pending int            // batches that are pending
+	Round   protocol.Round // how many rounds its log fills
+}
+
+// Prefer chooses which of n instances, in their order, takes this member's next batch. One that is
+// led here comes first, then one whose leader is known. Of these it takes the one with the least
+// to do, and of these the one that is most behind (docs/internals/niagara.md, 3.2: it need not skip then).
+// While little is to do that is always the same one, because the others have skipped ahead of it.
+func Prefer(n int, load func(i int) Load) int {
+	best, most := 0, load(0)
+	for i := 1; i < n; i++ {
+		if l := load(i); l.before(most) {
+			best, most = i, l
+		}
+	}
+	return best
+}
+
+// fewBatches is how many pending batches are no reason to take another instance. The log of that
+// one is ahead, so all others would have to skip at once. A batch more is soon taken (see
+// Instance.Room).
+const fewBatches = 1
+
+func (l Load) before(o Load) bool {
+	switch {
+	case l.Leads != o.Leads:
+		return l.Leads
+	case l.Led != o.Led:
+		return l.Led
+	}
+	if a, b := max(l.Pending, fewBatches), max(o.Pending, fewBatches); a != b {
+		return a < b
+	}
+	return l.Round < o.Round
+}

@@ -1,0 +1,16 @@
+// Package intake holds the commands and reads of a member until an instance takes them. It is pure, as package member
+// is; nothing in it is safe for concurrent use.
+//
+//   - batch.go: the commands of one entry on the member that proposed them, and what became of them.
+//   - proposals.go, keyed.go: batches that wait, within limits; which group of keys takes which.
+//   - clientqueue.go: the order of the commands of a client that does not wait for answers.
+//   - withdraw.go: commands whose callers gave up before the commands were proposed.
+//   - numbers.go: the sequence numbers of batches, and which of them are resolved.
+//   - awaited.go: tokens whose commands must be applied before a proposal or a read goes on.
+//   - readqueue.go, readgroup.go, readvector.go: readers that share a read index, and the read indexes of several
+//     instances as one.
+//   - inbox.go: how many bytes of messages wait for the instances of a member.
+//   - committed.go: committed entries on their way to package apply.
+//
+// May import: member, protocol, order.
+package intake

@@ -1,0 +1,112 @@
+package intake
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// ReadGroup is reads that are answered together. Every instance's leadership is confirmed once.
+// That serves all reads that came before the confirmation was asked for.
+type ReadGroup struct {
+	// Done is called once, by whoever found out that the group has ended. It gets nil, or why
+	// there is no answer.
+	Done func(error)
+	// Barrier: the readers want to see all that was accepted before (protocol.Read.Barrier).
+	Barrier bool
+
+	// These belong to ReadGroups.
+	vector ReadVector
+	ended  bool // Done was called, or is about to be: nothing that comes now counts
+	placed bool // it counts in ReadGroups.Under
+}
+
+// ReadGroups knows which groups of reads wait for read points and for the state. The instances may
+// change while a group waits. Then the group is asked for anew, perhaps twice, while answers to
+// the earlier question are still to come. In whatever order these come, a group ends once. Not
+// safe for concurrent use.
+type ReadGroups struct {
+	// waiting are groups that have all their read points. None has ended, and each is listed once.
+	waiting []*ReadGroup
+	Mutant  member.Mutant // of the vectors
+	// Under is how many groups still wait for read points: plain ones, and barriers.
+	Under [2]int
+}
+
+// Ask begins a group's read point, which has a part from each of these instances, or begins it
+// anew. They are in force since a round. It reports false if the group has ended.
+func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
+	if g.ended {
+		return false
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, func(o *ReadGroup) bool { return o == g })
+	g.vector.Mutant = s.Mutant
+	g.vector.Ask(since, shape)
+	if !g.placed {
+		g.placed = true
+		s.Under[kindOf(g.Barrier)]++
+	}
+	return true
+}
+
+// Point takes in an instance's part of a group's read point. complete says that it was the last
+// part. ready says that the state serves the group; the group has ended then. The state has come to a
+// round, in which these instances are in force. If it is doubtful it serves nobody.
+func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, doubtful bool, at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
+	if g.ended || !g.vector.Point(instance, index) {
+		return false, false
+	}
+	s.leave(g)
+	if !doubtful && !g.vector.Ahead(at) && g.vector.Reached(added) && !g.vector.Void(shape) {
+		g.ended = true
+		return true, true
+	}
+	s.waiting = append(s.waiting, g)
+	return true, false
+}
+
+// Reached reports whether a group's read points are applied.
+func (s *ReadGroups) Reached(shape []protocol.InstanceID, added []protocol.Index) bool {
+	return slices.ContainsFunc(s.waiting, func(g *ReadGroup) bool { return !g.vector.Void(shape) && g.vector.Reached(added) })
+}
+
+// Served takes out the groups that can be answered, which have ended then, and those that must be
+// asked for anew. The state has come to a round, in which these instances are in force.
+func (s *ReadGroups) Served(at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (ready, void []*ReadGroup) {
+	keep := s.waiting[:0]
+	for _, g := range s.waiting {
+		switch {
+		case g.vector.Ahead(at):
+			keep = append(keep, g)
+		case g.vector.Void(shape):
+			void = append(void, g)
+		case g.vector.Reached(added):
+			g.ended = true
+			ready = append(ready, g)
+		default:
+			keep = append(keep, g)
+		}
+	}
+	clear(s.waiting[len(keep):])
+	s.waiting = keep
+	return ready, void
+}
+
+// Fail ends a group without an answer. It reports false if it had ended.
+func (s *ReadGroups) Fail(g *ReadGroup) bool {
+	if g.ended {
+		return false
+	}
+	g.ended = true
+	s.leave(g)
+	s.waiting = slices.DeleteFunc(s.waiting, func(o *ReadGroup) bool { return o == g })
+	return true
+}
+
+func (s *ReadGroups) leave(g *ReadGroup) {
+	if g.placed {
+		g.placed = false
+		s.Under[kindOf(g.Barrier)]--
+	}
+}

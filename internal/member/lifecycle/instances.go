@@ -1,0 +1,314 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// A running cluster can weave its log from more or fewer instances. The first instance's log gets an
+// EntryReshape. Where that takes effect in the global log, the order makes a plan: every member begins the
+// new instances or retires the last ones. It does so when its order has come there, and does not wait for
+// the state machine (see Planner). What new instances commit waits for that (see Applier). A retired
+// instance stays for a while, so that members that are a little behind get the rest of its log, and until
+// a snapshot says that it is retired. After that they need a snapshot.
+//
+// A start begins with the instances of the newest snapshot. It comes to the plans after it as it did
+// before, because the logs have what leads to them. What the log has of an instance that begins later is
+// kept until then (Pending).
+
+// Instances are the instances of a member: those in force, those that are retired and stay for a
+// while, and what the log has of those that are not in force yet. An I runs an instance. Not safe
+// for concurrent use.
+type Instances[I any] struct {
+	host InstancesHost[I]
+	// ids and inForce are the instances in force, ascending by instance. staying are the retired
+	// ones, and behind are their ids. No instance is in both lists.
+	ids, behind      []protocol.InstanceID
+	inForce, staying []I
+	// found is what the log had at the start of the instances in force. pending is what it has of
+	// instances that begin later.
+	found   []member.InstanceLog
+	pending map[protocol.InstanceID]*Pending
+	// cursor is the place of the global log at which these instances are in force. since is the first
+	// round in which they are, or an earlier one; 0: since before this life.
+	cursor order.Cursor
+	since  protocol.Round
+	// beginning counts the Submits that are not durable yet; ≥ 0.
+	beginning int
+	early     earlyMessages
+	// Dropped counts the messages that no instance was there for.
+	Dropped uint64
+
+	Mutant member.Mutant // weave-forget-pending
+}
+
+// InstancesHost is what Instances asks of the member around it.
+type InstancesHost[I any] interface {
+	// Make makes what runs an instance. It does not run yet.
+	Make(log member.InstanceLog) (I, error)
+	// Submit hands records to the log. Begun is to be called when they are durable, and then Apply is
+	// to be told.
+	Submit(records []wal.Record)
+	// Known makes known which instances are in force, since which round, and which retired ones stay.
+	// The lists do not change any more.
+	Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []I)
+	// Run lets an instance run. Retire has it retire, in a turn of its own: see Hosted.Retire.
+	Run(I)
+	Retire(I)
+	// Deliver hands an instance that does not run yet a message, whose frame had so many bytes.
+	Deliver(i I, m *protocol.Message, bytes int)
+	// Kept is called with a change of what is known of bodies.
+	Kept(func(*body.Kept))
+}
+
+// FoundInstances is what a member's log had of its instances when it started.
+type FoundInstances struct {
+	// InForce are those in force. pending is what the log has of instances that begin later.
+	InForce []member.InstanceLog
+	pending map[protocol.InstanceID]*Pending
+	retired []protocol.InstanceID // those of which the log still knows something
+	cursor  order.Cursor
+}
+
+// FindInstances reads from a member's log what its instances need to start after its newest
+// snapshot. It gives up the logs of instances that are retired there: the member stopped before it
+// did, or got a snapshot from after the retirement.
+func FindInstances(log *wal.Log, meta *member.Meta) (*FoundInstances, error) {
+	f := &FoundInstances{pending: map[protocol.InstanceID]*Pending{}, cursor: meta.Cursor.Clone()}
+	for _, id := range meta.Cursor.Instances() {
+		rec, err := Recover(log, id, *meta)
+		if err != nil {
+			return nil, err
+		}
+		f.InForce = append(f.InForce, member.InstanceLog{Instance: id, Recovered: &rec})
+	}
+	if !meta.Cursor.Woven() {
+		return f, nil
+	}
+	for _, w := range log.Instances() {
+		id := protocol.InstanceID(w)
+		if id < meta.Cursor.Fresh {
+			continue
+		}
+		u, err := RecoverPending(log, id)
+		if err != nil {
+			return nil, err
+		}
+		f.pending[id] = u
+	}
+	for _, id := range log.Instances() {
+		if !meta.Cursor.Retired(protocol.InstanceID(id)) {
+			continue
+		}
+		f.retired = append(f.retired, protocol.InstanceID(id))
+		if err := log.Compact(id, uint64(member.AllIndexes)); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// Retired lists the retired instances of which the log still knows something.
+func (f *FoundInstances) Retired() []protocol.InstanceID { return f.retired }
+
+// Forget removes from the log what it still knows of retired instances, if the oldest snapshot on the
+// disk says that they are retired. Before that, a start may have to go back to a snapshot in which
+// they are in force, because the newer one is damaged. Such a start must find out that their
+// logs are given up. Otherwise the member would break its word as a voter.
+func (f *FoundInstances) Forget(log *wal.Log, oldest *order.Cursor) error {
+	for _, id := range f.retired {
+		if !oldest.Retired(id) {
+			continue
+		}
+		if err := log.Remove(uint32(id)); errors.As(err, new(*wal.FullError)) {
+			return nil // the next start tries again
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Logs is all that the log had: of the instances in force, then of those that begin later.
+func (f *FoundInstances) Logs() []member.InstanceLog {
+	logs := slices.Clone(f.InForce)
+	var later []protocol.InstanceID
+	for id := range f.pending { // any order: they are sorted
+		later = append(later, id)
+	}
+	slices.Sort(later)
+	for _, id := range later {
+		logs = append(logs, member.InstanceLog{Instance: id, Recovered: &f.pending[id].Recovered})
+	}
+	return logs
+}
+
+// NewInstances returns the instances that a log had. Start makes them.
+func NewInstances[I any](found *FoundInstances) *Instances[I] {
+	return &Instances[I]{found: found.InForce, pending: found.pending, cursor: found.cursor}
+}
+
+// Start makes the instances in force. They do not run yet.
+func (n *Instances[I]) Start(host InstancesHost[I]) error {
+	n.host = host
+	for _, log := range n.found {
+		i, err := host.Make(log)
+		if err != nil {
+			return err
+		}
+		n.ids, n.inForce = append(n.ids, log.Instance), append(n.inForce, i)
+	}
+	n.known()
+	return nil
+}
+
+func (n *Instances[I]) known() { n.host.Known(n.since, n.ids, n.inForce, n.staying) }
+
+// Carry carries out a plan: it begins and retires instances. It does nothing if the instances are from that
+// place in the log, or from a later one. changed says that other instances are in force now. The
+// beginnings of new ones are on their way to the log then. Their own records come behind these, because
+// they run only then.
+func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
+	shape := p.At.Instances()
+	if !n.cursor.Before(&p.At) || slices.Equal(shape, n.ids) {
+		return false, nil
+	}
+	var all, born, retired []I
+	var ids, ended []protocol.InstanceID
+	var records []wal.Record
+	for _, id := range shape {
+		if at := slices.Index(n.ids, id); at >= 0 {
+			all = append(all, n.inForce[at])
+			continue
+		}
+		i, beginning, err := n.begin(p.Meta.Base(id), id)
+		if err != nil {
+			return false, err
+		}
+		all, born, ids, records = append(all, i), append(born, i), append(ids, id), append(records, beginning...)
+	}
+	for at, id := range n.ids {
+		if !slices.Contains(shape, id) {
+			retired, ended = append(retired, n.inForce[at]), append(ended, id)
+		}
+	}
+	if len(records) > 0 {
+		n.beginning++
+		n.host.Submit(records)
+	}
+	n.ids, n.inForce, n.cursor, n.since = shape, all, p.At.Clone(), p.At.Next.Round
+	n.behind, n.staying = slices.Concat(n.behind, ended), slices.Concat(n.staying, retired)
+	for at, i := range born {
+		n.deliver(ids[at], i) // before what comes from now on
+	}
+	n.early.forget(&n.cursor)
+	n.known()
+	for _, i := range born {
+		n.host.Run(i)
+	}
+	n.host.Kept(func(k *body.Kept) { k.Reshaped(shape) })
+	for _, i := range retired {
+		n.host.Retire(i)
+	}
+	return true, nil
+}
+
+// Begun says that the records of a Submit are durable.
+func (n *Instances[I]) Begun() { n.beginning-- }
+
+// Beginning reports whether the log does not durably have the beginnings of all instances yet.
+func (n *Instances[I]) Beginning() bool { return n.beginning > 0 }
+
+// begin makes an instance that begins at a base. The log must have records before the instance's
+// own.
+func (n *Instances[I]) begin(base protocol.Base, id protocol.InstanceID) (i I, records []wal.Record, err error) {
+	u := n.pending[id]
+	delete(n.pending, id)
+	if u == nil || n.Mutant == member.MutantForgetPending {
+		u = NewUnborn(id)
+	}
+	rec, records, err := u.Begin(base)
+	if err != nil {
+		return i, nil, err
+	}
+	if i, err = n.host.Make(member.InstanceLog{Instance: id, Recovered: &rec}); err != nil {
+		return i, nil, err
+	}
+	n.host.Kept(func(k *body.Kept) { k.Begin(id, &base) })
+	return i, records, nil
+}
+
+// Drop forgets a retired instance that has stayed long enough: see Hosted.Ended.
+func (n *Instances[I]) Drop(id protocol.InstanceID) {
+	at := slices.Index(n.behind, id)
+	if at < 0 {
+		return
+	}
+	n.behind = slices.Concat(n.behind[:at], n.behind[at+1:])
+	n.staying = slices.Concat(n.staying[:at], n.staying[at+1:])
+	n.known()
+}
+
+// Pending reports whether the log has something of an instance that is not in force yet.
+func (n *Instances[I]) Pending(id protocol.InstanceID) bool { return n.pending[id] != nil }
+
+// Check verifies the invariants.
+func (n *Instances[I]) Check() error {
+	both := slices.ContainsFunc(n.behind, func(id protocol.InstanceID) bool { return slices.Contains(n.ids, id) })
+	if n.beginning < 0 {
+		return fmt.Errorf("instances: %d beginnings more are durable than were begun", -n.beginning)
+	}
+	if n.early.bytes > earlyBytes || n.early.sum() != n.early.bytes {
+		return fmt.Errorf("instances: %d bytes are kept for those that begin later, at most %d may; counted are %d", n.early.sum(), earlyBytes, n.early.bytes)
+	}
+	if both || !slices.IsSorted(n.ids) || len(n.ids) != len(n.inForce) || len(n.behind) != len(n.staying) {
+		return fmt.Errorf("instances: %v are in force, %v are retired", n.ids, n.behind)
+	}
+	return nil
+}
+
+// End is where the global log would stand if all entries were decided that a member's log has; ok is false if that is
+// not known, because instances begin that are not in force yet.
+func (f *FoundInstances) End() (end protocol.Position, ok bool) {
+	if len(f.pending) > 0 || f.cursor.Keyed || f.cursor.Reshape != 0 {
+		return 0, false
+	}
+	o := order.New(f.cursor.Clone())
+	for _, log := range f.InForce {
+		o.Add(log.Instance, log.Recovered.Entries)
+	}
+	for _, p := range o.Next(nil) {
+		if p.Plan != nil {
+			return 0, false
+		}
+	}
+	at := o.Cursor()
+	return at.Position, true
+}
+
+// Alone reports whether a member was the only voter in every membership that its log has, so that nothing was ever
+// decided that its log had not synced.
+func (f *FoundInstances) Alone(self protocol.MemberID) bool {
+	alone := func(c *protocol.Config) bool { return !c.Joint() && len(c.Voters()) == 1 && c.Voter(self) }
+	for _, log := range f.InForce {
+		if !alone(&log.Recovered.Base.Config) {
+			return false
+		}
+		for i := range log.Recovered.Entries {
+			if e := &log.Recovered.Entries[i]; e.Kind == protocol.EntryConfig {
+				if c, err := protocol.DecodeConfig(e.Payload); err != nil || !alone(&c) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
