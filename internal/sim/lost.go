@@ -87,9 +87,8 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	if !from.learnsBirth(to) || !to.learnsBirth(from) {
 		return false
 	}
-	if from.misled || to.misled {
-		w.violate(to.id, fmt.Errorf("has a link with %s, and one of the two joined another cluster", from.id))
-	}
+	from.follows(to)
+	to.follows(from)
 	from.acquainted(to)
 	to.acquainted(from)
 	if l.met == nil {
@@ -168,7 +167,7 @@ func (w *World) refused(m, other *Member, err error) {
 
 // acquainted notes that it is durable on the member whom it met.
 func (m *Member) acquainted(other *Member) {
-	if !other.strange() {
+	if !other.strange() && !m.misled {
 		m.w.acquainted[linkKey{m.id, other.id}] = other.who.Life
 	}
 }

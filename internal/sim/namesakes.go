@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
@@ -161,6 +162,19 @@ func (w *World) mislead(s *otherWorld) {
 	w.after(w.set.Election*time.Duration(4+w.namesake.below(12)), func() { w.leaveOther(m) })
 }
 
+// follows judges a link with a member that joined the other cluster: only one that joins and has no log may have it, and
+// belongs to the other cluster from now on.
+func (m *Member) follows(o *Member) {
+	switch {
+	case !o.misled || m.misled:
+	case !m.join || m.hasLog():
+		m.w.violate(m.id, fmt.Errorf("has a link with %s, which joined another cluster", o.id))
+	default:
+		m.misled = true
+		m.w.after(m.w.set.Election, func() { m.w.leaveOther(m) })
+	}
+}
+
 // leaveOther is the operator who finds out that a member joined another cluster. He gives it an empty disk.
 func (w *World) leaveOther(m *Member) {
 	if !m.misled {
@@ -168,6 +182,9 @@ func (w *World) leaveOther(m *Member) {
 	}
 	m.crash()
 	m.misled, m.disk, m.saved, m.lives, m.backup = false, newDisk(), nil, 0, nil
+	if slices.ContainsFunc(w.members, func(o *Member) bool { return w.acquainted[linkKey{o.id, m.id}] > 0 }) {
+		m.strangers++ // it had links here before it was misled
+	}
 	if !m.gone && !w.calm {
 		w.tracef("FAULT %s gets an empty disk", m.id)
 		w.startLater(m, w.between(0, w.set.Election))
