@@ -54,6 +54,7 @@ var apart = map[string]string{
 	"internal/protocol/epaxos/check.go":      "invariants, as above",
 	"internal/protocol/epaxos/mutant.go":     "names",
 	"internal/protocol/wpaxos/mutant.go":     "names",
+	"internal/protocol/paxos/behind.go":      "a tool for operators; no running member calls it",
 	"internal/protocol/multipaxos/check.go":  "invariants, as above",
 	"internal/protocol/multipaxos/mutant.go": "names",
 	"internal/protocol/iss/check.go":         "invariants, as above",
