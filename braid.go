@@ -77,21 +77,18 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 // who votes.
 func (n *Node) tellTolerance() {
 	config := n.r.Status().Config
-	if _, line := n.tolerance(&config); line != "" {
+	if line := n.tolerance(&config); line != "" {
 		n.opt.Logger.Warn(line)
 	}
 }
 
-// tolerance names the quorums and says what they bear, if they are no majorities.
-func (n *Node) tolerance(config *protocol.Config) (quorums, line string) {
+// tolerance says what the quorums tolerate, if they are not majorities.
+func (n *Node) tolerance(config *protocol.Config) string {
 	y := n.opt.quorums()
-	if y.Majority() {
-		return "", ""
+	if y.Majority() || len(config.Members) == 0 {
+		return ""
 	}
-	if len(config.Members) > 0 {
-		line = y.Tolerates(len(config.Voters())).String()
-	}
-	return y.String(), line
+	return y.Tolerates(len(config.Voters())).String()
 }
 
 func listen(addrs []string) ([]net.Listener, error) {
@@ -126,7 +123,6 @@ func (o *Options) core(instance protocol.InstanceID, session protocol.Session, r
 	case PlacementRS:
 		c.MaxK = o.CodeK
 	}
-	o.quorums().Set(&c)
 	p := registry.Find(o.Protocol)
 	if p.Quorums != nil {
 		q, err := p.Quorums(len(o.Members), o.CodeK)
@@ -143,7 +139,7 @@ func (o *Options) replica(listeners []net.Listener) replica.Options {
 	core := registry.Find(o.Protocol).Core
 	r := replica.Options{
 		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Settings), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(), Quorums: o.Quorums,
+		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Settings), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(), Quorums: o.quorums().String(),
 		Kind: o.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
 		Begin: o.begin(), Leaders: protocol.Leaders(o.Leaders),
 		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.Experiment.PipelineDepth,

@@ -18,10 +18,10 @@ import (
 // connecting to this version.
 var handshakes = map[string]func(*Options){
 	"plain":    func(*Options) {},
-	"zones":    func(o *Options) { o.Quorums = "zones:3/0/1" },
-	"grid":     func(o *Options) { o.Quorums = "grid:2" },
-	"sizes":    func(o *Options) { o.Quorums = "4/2" },
-	"majority": func(o *Options) { o.Quorums = "majority" },
+	"zones":    func(o *Options) { o.Settings = quorums("zones:3/0/1") },
+	"grid":     func(o *Options) { o.Settings = quorums("grid:2") },
+	"sizes":    func(o *Options) { o.Settings = quorums("4/2") },
+	"majority": func(o *Options) { o.Settings = quorums("majority") },
 	"local":    func(o *Options) { o.Settings = setting.MustParse("relays=2") },
 	"epochs": func(o *Options) {
 		o.Settings, _ = ISS{Epochs: EpochSettings{MinSlots: 32, MaxSlots: 64, EqualShares: true, Policy: "simple", Ban: 1, MaxBan: 2}}.Settings()
@@ -30,6 +30,8 @@ var handshakes = map[string]func(*Options){
 	"code":        func(o *Options) { o.Placement, o.CodeK, o.ExtraWhole = PlacementCode, 2, 1 },
 	"lease":       func(o *Options) { o.LeaseReads = true },
 }
+
+func quorums(text string) Settings { return setting.MustParse("quorums=" + text) }
 
 // TestHandshakes: the settings that members compare when they connect are told by the same names and texts as ever.
 func TestHandshakes(t *testing.T) {
@@ -51,7 +53,7 @@ func TestHandshakes(t *testing.T) {
 		for _, s := range o.settings() {
 			lines = append(lines, s.Name+"="+s.Value)
 		}
-		return strings.Join(slices.Concat(lines, []string{"epochs of a directory: " + o.epochs(), "its quorums: " + o.Quorums}), "\n") + "\n"
+		return strings.Join(slices.Concat(lines, []string{"epochs of a directory: " + o.epochs(), "its quorums: " + o.quorums().String()}), "\n") + "\n"
 	})
 }
 

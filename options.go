@@ -51,12 +51,6 @@ type Options struct {
 	// must be the same on all members.
 	Settings Settings
 
-	// Quorums says who elects and who decides, with a protocol that does not need majorities (docs/using/multi-paxos.md):
-	// "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2";
-	// "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What the
-	// cluster bears then is said to Logger when a member starts.
-	Quorums string
-
 	// Order says how the global log is made. "single" is one instance.
 	// "niagara" weaves several instances into one log (docs/using/niagara.md). Each has an event loop
 	// and connections of its own, so that more than one core and network card replicate. Order
@@ -234,11 +228,6 @@ func (o *Options) choose() error {
 	if err != nil {
 		return &OptionError{"Placement", err.Error()}
 	}
-	quorums, err := p.Flexible(o.Quorums, 0)
-	if err != nil {
-		return &OptionError{"Quorums", err.Error()}
-	}
-	o.Quorums = quorums.String()
 	if o.Settings, err = p.Complete(o.Settings); err != nil {
 		return &OptionError{"Settings", err.Error()}
 	}
@@ -277,9 +266,6 @@ func (o *Options) settings() []replica.Setting {
 		{Name: "election-timeout", Value: o.ElectionTimeout.String()},
 		{Name: "lease-reads", Value: strconv.FormatBool(o.LeaseReads)},
 	}
-	if !o.quorums().Majority() {
-		all = append(all, replica.Setting{Name: "quorums", Value: o.Quorums})
-	}
 	for _, s := range registry.Find(o.Protocol).Core.Settings.Agreed(o.Settings) {
 		all = append(all, replica.Setting{Name: s[0], Value: s[1]})
 	}
@@ -306,11 +292,8 @@ func (o Options) CheckDir() error {
 	return r.CheckDir()
 }
 
-// quorums are those that Quorums names, once complete has seen it.
-func (o *Options) quorums() quorum.System {
-	y, _ := quorum.Parse(o.Quorums)
-	return y
-}
+// quorums are those of the settings, once complete has seen them.
+func (o *Options) quorums() quorum.System { return quorum.Setting.In(o.Settings) }
 
 // Groups is how many groups of keys there are with these options, and [NewGroups] is to be given; 0: there is one order of all keys.
 // For a member that joins it is Instances. The options need not be complete.

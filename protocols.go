@@ -18,6 +18,10 @@ func ParseSettings(settings ...string) (Settings, error) { return setting.Parse(
 
 // MultiPaxos are the settings of protocol "multi-paxos" (docs/internals/multi-paxos.md).
 type MultiPaxos struct {
+	// Quorums says who elects and who decides: "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2";
+	// "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What the cluster
+	// tolerates then is logged when a member starts.
+	Quorums string `setting:"quorums"`
 	// Relays is for clusters of many members: into how many groups a member that proposes puts the others, 0…64. It
 	// sends to one member of each group, which passes it on. 0: it sends to all. Members may differ in it.
 	Relays int `setting:"relays"`
@@ -25,7 +29,8 @@ type MultiPaxos struct {
 
 // ISS are the settings of protocol "iss" (docs/internals/iss.md).
 type ISS struct {
-	Relays int `setting:"relays"` // as in MultiPaxos
+	Quorums string `setting:"quorums"` // as in MultiPaxos
+	Relays  int    `setting:"relays"`  // as in MultiPaxos
 	// Epochs says how the log is cut into epochs, and who leads in them. It must be the same on all members, and never changes:
 	// a directory that was created with other epochs is not opened.
 	Epochs EpochSettings `setting:"epochs"`

@@ -19,7 +19,6 @@ var compared = map[string]func(*Options){
 	"Placement":       func(o *Options) { o.Placement = PlacementCode },
 	"CodeK":           func(o *Options) { o.CodeK = 2 },
 	"ElectionTimeout": func(o *Options) { o.ElectionTimeout = 2 * time.Second },
-	"Quorums":         func(o *Options) { o.Quorums = "2/2" },
 	"Settings": func(o *Options) {
 		o.Settings = setting.MustParse("epochs=slots 64-1024, shares by load, policy simple, bans 8-256")
 	},
@@ -65,12 +64,6 @@ func TestEveryOptionIsComparedOrLocal(t *testing.T) {
 			plain = settings(iss)
 			epochs := change
 			change = func(o *Options) { iss(o); epochs(o) }
-		}
-		if name == "Quorums" {
-			paxos := func(o *Options) { o.Protocol, o.Order = "multi-paxos", OrderSingle }
-			plain = settings(paxos)
-			quorums := change
-			change = func(o *Options) { paxos(o); quorums(o) }
 		}
 		if slices.Equal(plain, settings(change)) {
 			t.Errorf("another %s is not seen", name)

@@ -13,8 +13,8 @@ type Status struct {
 	Self     MemberID
 	Cluster  uint64
 	Protocol string
-	// Quorums names the quorums, and Tolerance says which failures they tolerate, where they are not majorities; else both are empty.
-	Quorums, Tolerance string
+	// Tolerance says which failures the quorums tolerate, where they are not majorities; else it is empty.
+	Tolerance string
 	// Settings are those of the protocol that do not have their default on this member.
 	Settings Settings
 	// Order says how the global log is made, see Options.Order.
@@ -89,9 +89,8 @@ type InstanceProgress struct {
 // a heartbeat old.
 func (n *Node) Status() Status {
 	s := n.r.Status()
-	quorums, tolerance := n.tolerance(&s.Config)
 	return Status{
-		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.Protocol, Quorums: quorums, Tolerance: tolerance, Settings: n.opt.Settings, Order: n.opt.Order, Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
+		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.Protocol, Tolerance: n.tolerance(&s.Config), Settings: n.opt.Settings, Order: n.opt.Order, Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links), PendingBytes: s.PendingBytes,
 		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk), Placement: n.opt.Placement,

@@ -79,8 +79,6 @@ type Settings struct {
 	Instances int    `json:"instances,omitempty"`
 	Leaders   string `json:"leaders,omitempty"`
 	Placement string `json:"placement,omitempty"`
-	// Quorums are for multi-paxos, iss and wpaxos, see Shape.
-	Quorums string `json:"quorums,omitempty"`
 	// Own are the protocol's own settings. In JSON they are members of the others.
 	Own setting.Values `json:"-"`
 	// Cards is how many network cards each member has, with an address each; 0: one. Net
@@ -103,7 +101,7 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 func (s *Settings) shape(protocol string) Shape {
 	return Shape{
 		Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
-		Quorums: s.Quorums, Own: s.Own,
+		Own: s.Own,
 	}
 }
 
@@ -118,7 +116,6 @@ func (s *Settings) describe() string {
 	add(s.Instances > 0, "%d instances", s.Instances)
 	add(s.Leaders != "", "leaders %s", s.Leaders)
 	add(s.Placement != "", "placement %s", s.Placement)
-	add(s.Quorums != "", "quorums %s", s.Quorums)
 	add(!s.Own.IsZero(), "%s", s.Own)
 	add(s.MaxBatchCommands > 0, "batches of %d commands", s.MaxBatchCommands)
 	add(s.Cards > 1, "%d network cards", s.Cards)
@@ -133,7 +130,7 @@ func (s *Settings) describe() string {
 func (s Settings) Of(protocol string) Settings {
 	only := s.shape(protocol).Only()
 	s.CodeK, s.Instances, s.Leaders, s.Placement = only.CodeK, only.Instances, only.Leaders, only.Placement
-	s.Quorums, s.Own = only.Quorums, only.Own
+	s.Own = only.Own
 	return s
 }
 

@@ -24,8 +24,6 @@ type Shape struct {
 	Leaders   string // braid.LeadersTogether or braid.LeadersSpread
 	// Placement is for niagara; the others are named after theirs. Empty: the protocol's.
 	Placement string // braid.PlacementCopy or braid.PlacementCode
-	// Quorums are for multi-paxos, iss and wpaxos, see braid.Options; "": majorities.
-	Quorums string
 	// Own are the protocol's own settings.
 	Own setting.Values
 }
@@ -59,16 +57,12 @@ func (s Shape) Apply(o *braid.Options) error {
 	case s.CodeK < 0 || s.CodeK != 0 && placement == braid.PlacementCopy:
 		return fmt.Errorf("%d fragments: protocol %s makes none%s", s.CodeK, s.Protocol, unlessCoded(p))
 	}
-	if _, err := p.Flexible(s.Quorums, 0); err != nil {
-		return err
-	}
 	settings, err := p.Complete(s.Own)
 	if err != nil {
 		return err
 	}
 	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
 	o.Instances, o.Leaders, o.Settings = s.Instances, s.Leaders, settings
-	o.Quorums = s.Quorums
 	return nil
 }
 
@@ -105,9 +99,6 @@ func (s Shape) Only() Shape {
 	if p == nil || s.placement(p) == braid.PlacementCopy {
 		s.CodeK = 0
 	}
-	if p == nil || !p.Core.Flexible {
-		s.Quorums = ""
-	}
 	if p != nil && p.Core.Roams {
 		s.Leaders = ""
 	}
@@ -139,9 +130,6 @@ func (s Shape) flags() (flags []string) {
 	}
 	if s.Placement != "" {
 		flags = append(flags, "--placement", s.Placement)
-	}
-	if s.Quorums != "" {
-		flags = append(flags, "--quorums", s.Quorums)
 	}
 	flags = append(flags, registry.Settings().Args(s.Own)...)
 	return flags

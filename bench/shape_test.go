@@ -25,7 +25,7 @@ func TestShapeApply(t *testing.T) {
 			Shape{Protocol: "niagara", Instances: 5, Leaders: "spread", Placement: "code", CodeK: 2},
 			braid.Options{Order: "niagara", Instances: 5, Leaders: "spread", Placement: "code", CodeK: 2},
 		},
-		{Shape{Protocol: "multi-paxos", Quorums: "4/2"}, braid.Options{Order: "single", Placement: "copy", Quorums: "4/2"}},
+		{Shape{Protocol: "multi-paxos", Own: setting.MustParse("quorums=4/2")}, braid.Options{Order: "single", Placement: "copy", Settings: setting.MustParse("quorums=4/2")}},
 		{
 			Shape{Protocol: "iss", Own: setting.MustParse("relays=02", "no-skip=1", "skip-wait=1s")},
 			braid.Options{Order: "single", Placement: "copy", Settings: setting.MustParse("relays=2", "no-skip=true", "skip-wait=1s")},
@@ -36,7 +36,7 @@ func TestShapeApply(t *testing.T) {
 			t.Errorf("%+v: %v", c.shape, err)
 		}
 		if got.Order != c.want.Order || got.Placement != c.want.Placement || got.CodeK != c.want.CodeK || got.Instances != c.want.Instances || got.Leaders != c.want.Leaders ||
-			got.Quorums != c.want.Quorums || got.Settings != c.want.Settings {
+			got.Settings != c.want.Settings {
 			t.Errorf("%+v: %+v", c.shape, got)
 		}
 	}
@@ -47,7 +47,7 @@ func TestShapeApply(t *testing.T) {
 
 func TestShapeRefusesEpochs(t *testing.T) {
 	for _, s := range []Shape{
-		{Protocol: "raft", Own: setting.MustParse("epochs=x")}, {Protocol: "raft", Own: setting.MustParse("no-skip=true")}, {Protocol: "raft", Quorums: "2/2"}, {Protocol: "iss", Quorums: "2"}, {Protocol: "raft", Own: setting.MustParse("skip-wait=1s")},
+		{Protocol: "raft", Own: setting.MustParse("epochs=x")}, {Protocol: "raft", Own: setting.MustParse("no-skip=true")}, {Protocol: "raft", Own: setting.MustParse("quorums=2/2")}, {Protocol: "iss", Own: setting.MustParse("quorums=2")}, {Protocol: "raft", Own: setting.MustParse("skip-wait=1s")},
 		{Protocol: "iss", Own: setting.MustParse("epochs=slots 33-64, shares equal, policy combined, bans 8-256")}, {Protocol: "iss", Own: setting.MustParse("skip-wait=-1s")},
 	} {
 		if err := s.Apply(&braid.Options{}); err == nil {
@@ -58,12 +58,12 @@ func TestShapeRefusesEpochs(t *testing.T) {
 
 // A contestant is set up like the one that it is compared with, as far as it has what that has.
 func TestShapeOnly(t *testing.T) {
-	own := setting.MustParse("relays=2", "no-skip=true")
-	all := Shape{CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code", Quorums: "3/2", Own: own}
+	own := setting.MustParse("relays=2", "no-skip=true", "quorums=3/2")
+	all := Shape{CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code", Own: own}
 	for protocol, want := range map[string]Shape{
 		"raft":      {Protocol: "raft"},
 		"craft":     {Protocol: "craft", CodeK: 2},
-		"iss":       {Protocol: "iss", Quorums: "3/2", Own: own},
+		"iss":       {Protocol: "iss", Own: own},
 		"etcd-raft": {Protocol: "etcd-raft"},
 		"niagara":   {Protocol: "niagara", CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code"},
 	} {

@@ -81,13 +81,8 @@ type Settings struct {
 	ExtraWhole int
 	// ReadQuorum and WriteQuorum are how many voters elect and how many commit, where these are
 	// no majorities. With PlacementRS: ReadQuorum + WriteQuorum ≥ voters + MaxK and
-	// 2·ReadQuorum > voters. In protocols with flexible quorums: ReadQuorum + WriteQuorum > voters,
-	// or GridRows in their place: voters stand in columns of at least GridRows, one of each
-	// column elects, and all of one column commit (quorum.System). They are the same on all members.
-	// In place of both, Zones: voters stand in so many zones. Decisions bear the loss of ZonesLost of them, and
-	// of ZoneDown voters in each of the others.
-	ReadQuorum, WriteQuorum, GridRows int
-	Zones, ZonesLost, ZoneDown        int
+	// 2·ReadQuorum > voters.
+	ReadQuorum, WriteQuorum int
 
 	// Own are the protocol's own settings. Only its core reads them.
 	Own setting.Values

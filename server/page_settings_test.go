@@ -12,9 +12,9 @@ import (
 
 // Settings are members of the status, by the names that earlier versions gave them.
 func TestSettingsInTheStatus(t *testing.T) {
-	settings, err := braid.ISS{Relays: 2}.Settings()
+	settings, err := braid.ISS{Quorums: "4/2", Relays: 2}.Settings()
 	require.NoError(t, err)
-	out, err := json.Marshal(page.View{Protocol: "iss", Quorums: "4/2", Settings: settings})
+	out, err := json.Marshal(page.View{Protocol: "iss", Settings: settings})
 	require.NoError(t, err)
 	var all map[string]any
 	require.NoError(t, json.Unmarshal(out, &all))

@@ -20,9 +20,8 @@ type Setup struct {
 	Instances int
 	Leaders   string
 	Placement string
-	// Quorums are as in bench.Shape. Own are the protocol's own settings.
-	Quorums string
-	Own     setting.Values
+	// Own are the protocol's own settings.
+	Own setting.Values
 	// Cards is how many network cards each member has, with an address each; 0: one.
 	Cards int
 	// Model makes it a setup of the cost model (package scale), which computes what is asked:

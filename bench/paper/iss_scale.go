@@ -94,14 +94,14 @@ func scaleVariants() (all []variant) {
 			}},
 			variant{series: p + ", grid", members: large, setup: func(n int) Setup {
 				s := scaleSetup(p, n)
-				s.Quorums = fmt.Sprintf("grid:%d", rowsOf(n))
+				s.Own = setting.MustParse(fmt.Sprint("quorums=grid:", rowsOf(n)))
 				return s
 			}})
 	}
 	return append(all,
 		variant{series: seriesWPaxos + ", zones", members: large, setup: func(n int) Setup {
 			s := scaleSetup(seriesWPaxos, n)
-			s.Quorums = fmt.Sprintf("zones:%d/0/1", n/rowsOf(n))
+			s.Own = setting.MustParse(fmt.Sprintf("quorums=zones:%d/0/1", n/rowsOf(n)))
 			return s
 		}},
 		variant{series: fmt.Sprintf("%s, %g %% conflicts", seriesEPaxos, modelHot), members: scaleMembers[:6], hot: modelHot / 100, setup: func(n int) Setup {

@@ -147,7 +147,7 @@ func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Conf
 	c := scale.Config{
 		Protocol: shape.Protocol, Nodes: cmp.Or(s.Members, 3), Instances: max(1, s.Instances, s.groups()), Spread: shape.Spread(),
 		Everywhere: w.At == AtMembers, Cores: s.Cores, Payload: cmp.Or(w.Payload, defaultPayload),
-		MaxBatchCommands: s.BatchCommands, NoBatching: s.NoBatching, Depth: s.Depth, Quorums: s.Quorums, Own: s.Own,
+		MaxBatchCommands: s.BatchCommands, NoBatching: s.NoBatching, Depth: s.Depth, Own: s.Own,
 		Keys: w.KeySpace, Conflicts: w.Hot, Latency: s.latency(),
 		Rate: w.Rate, Inflight: cmp.Or(w.Inflight, flowInflight), Warmup: last, Duration: last, Seed: 1, Costs: costs,
 	}

@@ -225,7 +225,7 @@ func (s Setup) options() (braid.Options, error) {
 func (s *Setup) shape() bench.Shape {
 	return bench.Shape{
 		Protocol: cmp.Or(s.Protocol, "raft"), CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
-		Quorums: s.Quorums, Own: s.Own,
+		Own: s.Own,
 	}
 }
 

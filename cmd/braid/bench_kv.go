@@ -98,7 +98,6 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.protocol, "protocol", "raft", "server to start: "+strings.Join(bench.ServerKinds(), ", "))
 	fl.StringArrayVar(&f.peers, "peer", nil, "server to start and compare with; may be repeated")
 	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
-	settings.QuorumFlag(fl, &f.shape.Quorums)
 	settings.OwnFlags(fl, registry.ServerSettings(), registry.ServersHaving, false, &f.shape.Own)
 	fl.StringVar(&f.net, "net", "", netspec.Usage+"; of a cluster that is started")
 	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
@@ -313,7 +312,7 @@ func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
 	if err := completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), len(names)); err != nil {
 		return err
 	}
-	line, err := settings.Tolerance(f.protocol, f.shape.Quorums, f.nodes)
+	line, err := settings.Tolerance(f.protocol, f.shape.Own, f.nodes)
 	if err != nil {
 		return usageError{err}
 	}

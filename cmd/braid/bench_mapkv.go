@@ -53,7 +53,6 @@ to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" s
 	fl.StringVar(&f.token, "initial-cluster-token", "mapkv", "token of the cluster")
 	fl.StringVar(&f.shape.Protocol, "protocol", "raft", "protocol of the log: "+strings.Join(braid.Protocols(), ", "))
 	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
-	settings.QuorumFlag(fl, &f.shape.Quorums)
 	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &f.shape.Own)
 	fl.IntVar(&f.shape.CodeK, "code-k", 0, "where values are coded: how many fragments make a value whole, at most (0: as the protocol chooses)")
 	fl.IntVar(&f.bodyBytes, "body-bytes", mapkv.DefaultBodyBytes, "size from which on values are kept outside of the log, in fragments where values are coded")

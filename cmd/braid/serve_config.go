@@ -103,7 +103,7 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 		Dir: filepath.Join(s.DataDir, logDir), Listen: settings.Hosts(s.ListenPeer), TLS: braid.TLS{Config: peerTLS, ByURL: s.PeerTLSByURL, Binds: s.PeerTLSBinds},
 		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
 		LeaseReads: s.LeaseReads, Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate}, Experiment: braid.Experiment{Net: s.Net},
-		Protocol: s.Protocol, Order: s.Order(), Instances: instances, Leaders: s.Leaders, Quorums: s.Quorums, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole, Settings: s.Own,
+		Protocol: s.Protocol, Order: s.Order(), Instances: instances, Leaders: s.Leaders, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole, Settings: s.Own,
 	}
 	if s.ScrubRate == 0 {
 		o.Limits.ScrubBytesPerSecond = -1 // where 0 is the default

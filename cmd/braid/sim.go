@@ -17,7 +17,6 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/sim"
-	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // simFlags are the flags of braid sim.
@@ -65,7 +64,6 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.StringVar(&f.campaign.Placement, "placement", "", "where large values are kept: copy or code (default: the protocol's own)")
 	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single, niagara or keyed, where they do not (default: the protocol's own)")
 	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3), or how many groups multi-raft and wpaxos have (default as many as nodes)")
-	fl.StringVar(&f.campaign.Quorums, "quorums", "", "with multi-paxos, iss and wpaxos: ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1 (default majorities)")
 	fl.StringVar(&f.campaign.Net, "net", "", `how far members are from each other, as in "braid up": latency, jitter, regions, pairs; timeouts grow with it (default as the seed draws it, all links alike)`)
 	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &f.campaign.Own)
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
@@ -118,9 +116,9 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 
 // tellTolerance says what the cluster bears if that is not what majorities do.
 func (f *simFlags) tellTolerance() error {
-	quorums, err := quorum.Parse(f.campaign.Quorums)
-	if err == nil && !quorums.Majority() && !f.json {
-		fmt.Fprintln(os.Stderr, quorums.Tolerates(f.campaign.Nodes))
+	line, err := settings.Tolerance(f.campaign.Protocol, f.campaign.Own, f.campaign.Nodes)
+	if line != "" && !f.json {
+		fmt.Fprintln(os.Stderr, line)
 	}
 	return err
 }

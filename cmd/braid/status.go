@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ func newStatusCommand() *cobra.Command {
 		Long: `status asks the members at --endpoints, and those that they name, how they are. Counters are
 of a member's present life. Of servers other than braid it shows what the etcd API tells.
 
-Where quorums are no majorities, or members relay, a table tells of both, and what the cluster bears.
+Where a protocol has other settings than its defaults, a table shows them, and what the cluster tolerates.
 
 Where several instances are woven into one log, each has a line, and a table tells how far the
 one log is: at which position, which round of which instance it waits for, and who leads what.
@@ -151,13 +150,13 @@ func printDamage(w io.Writer, members []status.Member) {
 // printQuorums tells what is set of the protocol, and what the cluster tolerates, where these are not the defaults.
 func printQuorums(w io.Writer, members []status.Member) {
 	own := func(m status.Member) string { return registry.Settings().Only(m.Settings).String() }
-	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Quorums != "" || own(m) != "" }) {
+	if !slices.ContainsFunc(members, func(m status.Member) bool { return own(m) != "" }) {
 		return
 	}
-	fmt.Fprintln(w, "\nMEMBER\tPROTOCOL\tQUORUMS\tSETTINGS\tTOLERANCE")
+	fmt.Fprintln(w, "\nMEMBER\tPROTOCOL\tSETTINGS\tTOLERANCE")
 	for _, m := range members {
 		if m.ID != "" {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Protocol, cmp.Or(m.Quorums, "majority"), orDash(own(m)), orDash(m.Tolerance))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", orDash(m.Name), m.Protocol, orDash(own(m)), orDash(m.Tolerance))
 		}
 	}
 }

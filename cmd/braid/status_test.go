@@ -33,14 +33,14 @@ func table(t *testing.T, column string, members ...status.Member) (lines []strin
 // TestStatusOfQuorums: what the cluster bears is told where quorums are no majorities.
 func TestStatusOfQuorums(t *testing.T) {
 	usual := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "raft"}
-	require.Empty(t, table(t, "QUORUMS", usual))
-	m1 := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "iss", Quorums: "4/2", Tolerance: "quorums 4/2 of 5 voters: so much"}
+	require.Empty(t, table(t, "SETTINGS", usual))
+	m1 := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "iss", Settings: setting.MustParse("quorums=4/2"), Tolerance: "quorums 4/2 of 5 voters: so much"}
 	m2 := status.Member{Name: "m2", ID: "2", Ready: true, Protocol: "iss", Settings: setting.MustParse("relays=2", "other=7")}
 	require.Equal(t, []string{
-		"MEMBER PROTOCOL QUORUMS SETTINGS TOLERANCE",
-		"m1 iss 4/2 - quorums 4/2 of 5 voters: so much",
-		"m2 iss majority relays=2 -",
-	}, table(t, "QUORUMS", m1, m2))
+		"MEMBER PROTOCOL SETTINGS TOLERANCE",
+		"m1 iss quorums=4/2 quorums 4/2 of 5 voters: so much",
+		"m2 iss relays=2 -",
+	}, table(t, "SETTINGS", m1, m2))
 }
 
 func TestStatusOfBodies(t *testing.T) {

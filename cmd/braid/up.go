@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/braidlog/braid/internal/launch"
+	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/status"
 	"github.com/braidlog/braid/internal/transport/netspec"
@@ -159,7 +160,7 @@ func (f *upFlags) resume(given func(flag string) bool) error {
 		f.log.CodeK = m.CodeK
 	}
 	if f.log.Protocol == m.Protocol && !given("quorums") {
-		f.log.Quorums = m.Quorums
+		f.log.Own = settings.Quorums(m.Quorums).Over(f.log.Own)
 	}
 	if f.log.Protocol == m.Protocol {
 		if err := f.resumeEpochs(m.Epochs, given); err != nil {
@@ -206,7 +207,7 @@ func (f *upFlags) check() error {
 	if err := errors.Join(readNet(&f.log.Net), f.log.Complete(), lanes); err != nil {
 		return err
 	}
-	_, err := settings.Tolerance(f.log.Protocol, f.log.Quorums, f.nodes)
+	_, err := settings.Tolerance(f.log.Protocol, f.log.Own, f.nodes)
 	return err
 }
 
@@ -234,7 +235,7 @@ func published(ctx context.Context, member launch.Member) error {
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
 		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances,
-		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Quorums: f.log.Quorums, Epochs: strings.Join(settings.EpochArgs(f.log.Protocol, f.log.Own), " "), Net: f.log.Net,
+		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Quorums: f.quorums(), Epochs: strings.Join(settings.EpochArgs(f.log.Protocol, f.log.Own), " "), Net: f.log.Net,
 	}
 	exists := launch.Exists(f.data)
 	switch {
@@ -248,6 +249,15 @@ func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 		spec.Cards = min(max(1, emulation.Cards("").Number), launch.MaxCards)
 	}
 	return spec
+}
+
+// quorums are those that are wanted; "": nothing was said of them.
+func (f *upFlags) quorums() string {
+	text, given := f.log.Own.Get(settings.QuorumsName)
+	if !given && f.logFlags.Changed(settings.QuorumsName) {
+		return registry.Settings().Text(settings.QuorumsName, f.log.Own)
+	}
+	return text
 }
 
 // manifestFlags are those of settings.Log that the data directory keeps.

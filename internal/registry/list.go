@@ -45,7 +45,7 @@ var lcrCore = &Core{
 var multiPaxos = &Core{
 	Name:  "multi-paxos",
 	Codec: multipaxos.Codec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true,
+	Cells: true, Accepted: paxos.Accepted, Hints: true,
 	Settings: multipaxos.Settings,
 	Wrote:    multipaxos.Wrote, Behind: paxos.Behind,
 	Mutants: multipaxos.Mutants[:],
@@ -58,7 +58,7 @@ var multiPaxos = &Core{
 var issCore = &Core{
 	Name:  "iss",
 	Codec: iss.Codec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true, Flexible: true,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Epochs: true,
 	Settings: iss.Settings,
 	Derive:   deriveEpochs, Section: epochs.SectionName,
 	Wrote: iss.Wrote, Behind: paxos.Behind,
@@ -100,7 +100,7 @@ var epaxosCore = &Core{
 var wpaxosCore = &Core{
 	Name:  "wpaxos",
 	Codec: multipaxos.Codec,
-	Cells: true, Accepted: paxos.Accepted, Hints: true, Flexible: true, Roams: true, Fixed: true,
+	Cells: true, Accepted: paxos.Accepted, Hints: true, Roams: true, Fixed: true,
 	Settings: wpaxos.Settings,
 	Wrote:    multipaxos.Wrote,
 	Mutants:  wpaxos.Mutants[:],

@@ -60,8 +60,6 @@ type Core struct {
 	Roams bool
 	// Fixed says that the members of a cluster do not change.
 	Fixed bool
-	// Flexible says that quorums need not be majorities: those that elect only have to meet those that decide.
-	Flexible bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
 }
@@ -202,20 +200,14 @@ func (p *Protocol) Tolerates(voters, k int) int {
 	return voters - q
 }
 
-// Flexible are the quorums that are wished for, as [quorum.Parse] reads them. The error is a [*quorum.TextError], a
-// [*quorum.FitError] if they do not do for so many voters (0: not asked), or a [*ChoiceError] if the protocol knows
-// majorities only.
-func (p *Protocol) Flexible(wish string, voters int) (quorum.System, error) {
-	quorums, err := quorum.Parse(wish)
-	switch {
-	case err != nil:
-		return quorums, err
-	case !quorums.Majority() && !p.Core.Flexible:
-		return quorums, &ChoiceError{Protocol: p.Name, What: "quorums", Wish: wish, May: []string{quorum.System{}.String()}}
-	case voters > 0:
-		return quorums, quorums.Fits(voters)
+// QuorumsOf are the quorums of settings, which are complete. The error is a [*quorum.FitError] if they do not fit so many
+// voters; 0: not asked.
+func QuorumsOf(own setting.Values, voters int) (quorum.System, error) {
+	y := quorum.Setting.In(own)
+	if voters > 0 {
+		return y, y.Fits(voters)
 	}
-	return quorums, nil
+	return y, nil
 }
 
 // ChoiceError is quorums, an order or a placement in which a protocol does not run. Nothing was started.

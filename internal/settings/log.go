@@ -40,8 +40,6 @@ type Log struct {
 	CodeK      int // fragments that make a value whole, at most; 0: a majority of the members less one
 	ExtraWhole int // whole copies beyond those that are needed, where any are
 
-	Quorums string // who elects and who decides; "": majorities; the same on all members, for ever
-
 	MaxRequestBytes uint
 	LargeValueBytes int // 0: default; negative: none is large
 	BodyCacheBytes  int
@@ -57,7 +55,6 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.StringVar(&l.Placement, "placement", "", "where large values live: copy, whole on every member; code, a fragment on each (default what the protocol says)")
 	f.IntVar(&l.Instances, "instances", 0, "with niagara: with how many instances a new cluster begins, 1 to 64 (0: 4)")
 	f.StringVar(&l.Leaders, "leaders", "", "with niagara: who leads the instances: together, one member all of them; spread, each member some (default together, with placement code spread)")
-	QuorumFlag(f, &l.Quorums)
 	OwnFlags(f, registry.ServerSettings(), registry.ServersHaving, false, &l.Own)
 	f.IntVar(&l.CodeK, "code-k", 0, "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of the members (0: a majority less one, which waits for no slow member)")
 	f.IntVar(&l.ExtraWhole, "extra-whole", 0, "with placement code: while members are down, how many more than needed get values whole")
@@ -104,7 +101,7 @@ func (l *Log) Complete() error {
 		return err
 	}
 	l.weave()
-	return errors.Join(l.checkInstances(), l.checkQuorums(), l.checkCode(), l.checkBytes())
+	return errors.Join(l.checkInstances(), l.checkCode(), l.checkBytes())
 }
 
 // choose checks protocol and placement, and fills in the protocol's own placement. Two ways to ask

@@ -3,41 +3,43 @@ package settings
 import (
 	"fmt"
 
-	"github.com/spf13/pflag"
-
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
-// QuorumFlag registers the flag of quorums that need not be majorities.
-func QuorumFlag(f *pflag.FlagSet, quorums *string) {
-	f.StringVar(quorums, "quorums", "", "with multi-paxos and iss: how many voters elect and how many decide, as 4/2, grid:ROWS for voters in columns of at least so many, or zones:COUNT/LOST/DOWN for voters in zones; what such a cluster bears is said at its start (default majority)")
+// QuorumsName is the setting of quorums that need not be majorities.
+var QuorumsName = quorum.Setting.Name
+
+// Quorums are the settings with quorums that a manifest names; "": majorities. What they are not is refused later.
+func Quorums(text string) setting.Values {
+	if text == "" {
+		return setting.Values{}
+	}
+	v, err := setting.Parse(QuorumsName + "=" + text)
+	if err != nil {
+		return setting.Values{}
+	}
+	return v
 }
 
-// Tolerance says in a line what a cluster of so many voters bears; "" where all quorums are majorities. The error says
-// that the quorums are not for the protocol, or do not fit so many.
-func Tolerance(protocol, quorums string, voters int) (string, error) {
+// Tolerance says in a line what a cluster of so many voters tolerates; "" where all quorums are majorities. The error says
+// that the settings are not for the protocol, or do not fit so many.
+func Tolerance(protocol string, own setting.Values, voters int) (string, error) {
 	p := registry.Find(protocol)
-	if p == nil || quorums == "" {
+	if p == nil {
 		return "", nil
 	}
-	y, err := p.Flexible(quorums, voters)
+	own, err := p.Complete(own)
 	if err != nil {
-		return "", fmt.Errorf("--quorums: %w", err)
+		return "", OwnError(err)
 	}
-	if y.Majority() {
+	y, err := registry.QuorumsOf(own, voters)
+	switch {
+	case y.Majority():
 		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("--%s: %w", QuorumsName, err)
 	}
 	return y.Tolerates(voters).String(), nil
-}
-
-// checkQuorums writes the quorums as they are always written, if some were asked for.
-func (l *Log) checkQuorums() error {
-	quorums, err := l.protocol().Flexible(l.Quorums, 0)
-	if err != nil {
-		return fmt.Errorf("--quorums: %w", err)
-	}
-	if l.Quorums != "" {
-		l.Quorums = quorums.String()
-	}
-	return nil
 }

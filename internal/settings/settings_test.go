@@ -121,7 +121,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--protocol=craft --code-k=65", "--code-k 65: it is 0 to 64"},
 		{"--protocol=craft --code-k=-1", "--code-k -1: it is 0 to 64"},
 		{"--protocol=craft --extra-whole=-1", "--extra-whole -1: it is 0 to 64"},
-		{"--quorums=2/2", `quorums "2/2" is not for protocol raft; there is: majority`},
+		{"--quorums=2/2", `--quorums: quorums 2/2: only multi-paxos, iss and wpaxos can have it, and not raft`},
 		{"--protocol=iss --quorums=2", "want majority, ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1"},
 		{"--epoch-slots=64", "only iss can have it, and not raft"},
 		{"--protocol=iss --epoch-slots=48", "must be powers of two"},

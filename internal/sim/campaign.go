@@ -19,7 +19,6 @@ type Campaign struct {
 	Placement string         // "": the protocol's own
 	Order     string         // how instances make one log; "": the protocol's own
 	Instances int            // how many; 0: the default
-	Quorums   string         // where they need not be majorities; "": they are
 	Net       string         // how long the ways between members are; "": as the seeds draw it
 	Own       setting.Values // of the protocol
 	Mutant    string
@@ -43,7 +42,6 @@ type Summary struct {
 	Placement string         `json:"placement,omitempty"`
 	Order     string         `json:"order,omitempty"`
 	Instances int            `json:"instances,omitempty"`
-	Quorums   string         `json:"quorums,omitempty"`
 	Net       string         `json:"net,omitempty"`
 	Own       setting.Values `json:"settings,omitzero"` // of the protocol
 	Mutant    string         `json:"mutant,omitempty"`
@@ -94,14 +92,11 @@ func (c *Campaign) Validate() error {
 	if _, err := instancesOf(p, c.Order, c.Instances); err != nil {
 		return err
 	}
-	if _, err := quorumsOf(p, c.Quorums, c.Nodes); err != nil {
+	if _, err := quorumsOf(p, c.Own, c.Nodes); err != nil {
 		return err
 	}
 	if _, err := netOf(c.Net); err != nil {
 		return err
-	}
-	if _, err := p.Complete(c.Own); err != nil {
-		return &OptionError{err.Error()}
 	}
 	if c.First > c.Last {
 		return &OptionError{fmt.Sprintf("seeds %d-%d: the first is after the last", c.First, c.Last)}
@@ -119,7 +114,7 @@ func (c *Campaign) Validate() error {
 
 // Options returns the options for one seed of the campaign.
 func (c *Campaign) Options(seed uint64) Options {
-	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Quorums: c.Quorums, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Without: c.Without}
+	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Without: c.Without}
 }
 
 // Replay is the command that runs one seed again and prints its trace.
@@ -133,9 +128,6 @@ func (c *Campaign) Replay(seed uint64) string {
 	}
 	if c.Instances != 0 {
 		text += fmt.Sprintf(" --instances %d", c.Instances)
-	}
-	if c.Quorums != "" {
-		text += " --quorums " + c.Quorums
 	}
 	if c.Net != "" {
 		text += " --net '" + c.Net + "'"
@@ -158,7 +150,7 @@ func (c *Campaign) Run(stop <-chan struct{}) (Summary, error) {
 		return Summary{}, err
 	}
 	r := &campaignRun{c: c, began: time.Now()}
-	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Quorums: c.Quorums, Nodes: c.Nodes, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
+	r.sum = Summary{Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Nodes: c.Nodes, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Wanted: c.Last - c.First + 1, Failed: []Failure{}}
 	r.next.Store(c.First)
 	workers := c.Workers
 	if workers <= 0 {

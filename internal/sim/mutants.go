@@ -76,7 +76,6 @@ type Hunt struct {
 	Placement string         `json:"placement,omitempty"` // "": the protocol's own
 	Nodes     int            `json:"nodes"`
 	Own       setting.Values `json:"settings,omitzero"` // of the protocol
-	Quorums   string         `json:"quorums,omitempty"` // "": majorities
 	// Seed is the first seed that finds the mutant; 0: no seed up to Limit does.
 	Seed    uint64        `json:"seed"`
 	Limit   uint64        `json:"limit"`
@@ -147,10 +146,10 @@ func NewHunt(m Mutant) Hunt {
 		h.Limit = limit
 	}
 	if m.Name == string(multipaxos.MutantElectTooFew) || m.Name == string(iss.MutantElectTooFew) {
-		h.Nodes, h.Quorums = 5, "4/2"
+		h.Nodes, h.Own = 5, setting.MustParse("quorums=4/2")
 	}
 	if m.Name == string(wpaxos.MutantElectTooFew) {
-		h.Nodes, h.Quorums = 5, "zones:2/0/1"
+		h.Nodes, h.Own = 5, setting.MustParse("quorums=zones:2/0/1")
 	}
 	if slices.Contains(codedLanes, protocol.Mutant(m.Name)) {
 		h.Placement, h.Nodes = string(protocol.PlacementCode), 5
@@ -194,7 +193,7 @@ func (h *Hunt) Run(stop <-chan struct{}) error {
 // none, it returns the zero value.
 func (h *Hunt) search(first, last uint64, stop <-chan struct{}) (Failure, error) {
 	for first <= last {
-		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Quorums: h.Quorums, Own: h.Own, Mutant: h.Name, First: first, Last: last}
+		c := Campaign{Protocol: h.Protocol, Placement: h.Placement, Nodes: h.Nodes, Own: h.Own, Mutant: h.Name, First: first, Last: last}
 		sum, err := c.Run(stop)
 		if err != nil || len(sum.Failed) == 0 {
 			return Failure{}, err

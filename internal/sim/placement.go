@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // The protocols in which most mutants are looked for.
@@ -81,9 +82,13 @@ func checkNodes(p *registry.Protocol, nodes int) error {
 	return nil
 }
 
-// quorumsOf are the quorums that are asked for, of a cluster that begins with so many voters. "": majorities.
-func quorumsOf(p *registry.Protocol, wished string, nodes int) (quorum.System, error) {
-	quorums, err := p.Flexible(wished, nodes)
+// quorumsOf are the quorums of settings, of a cluster that begins with so many voters.
+func quorumsOf(p *registry.Protocol, own setting.Values, nodes int) (quorum.System, error) {
+	own, err := p.Complete(own)
+	if err != nil {
+		return quorum.System{}, &OptionError{err.Error()}
+	}
+	quorums, err := registry.QuorumsOf(own, nodes)
 	if err != nil {
 		return quorums, &OptionError{err.Error()}
 	}
@@ -112,8 +117,11 @@ func (s *Settings) judgeQuorums() check.Quorums {
 
 // bodyQuorums are those that decide where bodies are.
 func (s *Settings) bodyQuorums() check.Quorums {
-	c := &s.Core
-	return check.Quorums{Read: c.ReadQuorum, Write: c.WriteQuorum, Rows: c.GridRows, Zones: c.Zones, Lost: c.ZonesLost, Down: c.ZoneDown}
+	elect, decide, rows, zones := s.quorums.Parts()
+	if s.protocol.Quorums != nil {
+		elect, decide = s.Core.ReadQuorum, s.Core.WriteQuorum
+	}
+	return check.Quorums{Read: elect, Write: decide, Rows: rows, Zones: zones.Count, Lost: zones.Lost, Down: zones.Down}
 }
 
 // bodySettings are a run's settings for bodies.
@@ -206,7 +214,6 @@ func (s *Settings) drawBodies(d chance) {
 // place sets where the protocol puts bodies.
 func (s *Settings) place(placement protocol.Placement) {
 	s.Core.Placement = placement
-	s.quorums.Set(&s.Core)
 	if s.protocol.Quorums == nil {
 		return
 	}

@@ -27,8 +27,6 @@ type Options struct {
 	Instances int
 	// Own are the protocol's own settings.
 	Own setting.Values
-	// Quorums are those of a protocol that does not need majorities, as [quorum.Parse] reads them; "": majorities.
-	Quorums string
 	// Mutant is a rule that is broken on purpose; "": none.
 	Mutant string
 	// Net says how long the way between members is, as the flag --net; "": the seed draws it.

@@ -44,11 +44,11 @@ func TestSeeds(t *testing.T) {
 		{Protocol: "slotpaxos", Nodes: 5, Last: 20},
 		{Protocol: multiPaxos, Nodes: 5, Own: setting.MustParse("relays=2"), Last: 20},
 		{Protocol: multiPaxos, Nodes: 7, Own: setting.MustParse("relays=2"), Last: 5},
-		{Protocol: multiPaxos, Nodes: 5, Quorums: "4/2", Last: 15},
-		{Protocol: multiPaxos, Nodes: 6, Quorums: "grid:2", Last: 10},
-		{Protocol: multiPaxos, Nodes: 4, Quorums: "grid:2", Last: 15},
-		{Protocol: issName, Nodes: 5, Quorums: "4/2", Last: 10},
-		{Protocol: issName, Nodes: 6, Quorums: "grid:2", Last: 5},
+		{Protocol: multiPaxos, Nodes: 5, Own: setting.MustParse("quorums=4/2"), Last: 15},
+		{Protocol: multiPaxos, Nodes: 6, Own: setting.MustParse("quorums=grid:2"), Last: 10},
+		{Protocol: multiPaxos, Nodes: 4, Own: setting.MustParse("quorums=grid:2"), Last: 15},
+		{Protocol: issName, Nodes: 5, Own: setting.MustParse("quorums=4/2"), Last: 10},
+		{Protocol: issName, Nodes: 6, Own: setting.MustParse("quorums=grid:2"), Last: 5},
 		{Protocol: issName, Nodes: 5, Own: setting.MustParse("relays=2"), Last: 5},
 		{Protocol: byKey, Nodes: 1, Last: 10},
 		{Protocol: byKey, Nodes: 2, Last: 10},
@@ -171,7 +171,10 @@ func TestSavedSeeds(t *testing.T) {
 			o.Instances, err = strconv.Atoi(instances)
 			require.NoError(t, err, line)
 		}
-		o.Placement, o.Quorums, _ = strings.Cut(placement, "/")
+		place, quorums, some := strings.Cut(placement, "/")
+		if o.Placement = place; some {
+			o.Own = setting.MustParse("quorums=" + quorums).Over(o.Own)
+		}
 		if v := Run(o).Violation; v != nil {
 			t.Errorf("%v\nonce: %s", v, line)
 		}

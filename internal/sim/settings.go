@@ -117,7 +117,7 @@ func choose(o *Options) (s Settings, placement protocol.Placement) {
 	placement, err = placementOf(p, o.Placement)
 	instances, err2 := instancesOf(p, o.Order, o.Instances)
 	net, err3 := netOf(o.Net)
-	quorums, err4 := quorumsOf(p, o.Quorums, o.Nodes)
+	quorums, err4 := quorumsOf(p, o.Own, o.Nodes)
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		panic(err) // as above
 	}

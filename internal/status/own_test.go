@@ -13,7 +13,7 @@ func TestSettingsOfAnAnswer(t *testing.T) {
 	answer := `{"id":"1","protocol":"iss","quorums":"4/2","tolerance":"t","relays":2,"code_k":3,"order":"single","next_slot":null,"later":{"x":1}}`
 	require.NoError(t, json.Unmarshal([]byte(answer), &m))
 	require.Equal(t, "iss", m.Protocol)
-	require.Equal(t, "code-k=3 relays=2", m.Settings.String())
+	require.Equal(t, "code-k=3 quorums=4/2 relays=2", m.Settings.String())
 	out, err := json.Marshal(m)
 	require.NoError(t, err)
 	var all map[string]any

@@ -39,8 +39,7 @@ type Member struct {
 	// Settings are what else the member says in a word or a number, those of its protocol among it. In JSON they are members
 	// of the member.
 	Settings setting.Values `json:"-"`
-	// Quorums names them, and Tolerance says what they bear, where they are no majorities.
-	Quorums   string `json:"quorums,omitempty"`
+	// Tolerance says which failures the quorums tolerate, where they are not majorities.
 	Tolerance string `json:"tolerance,omitempty"`
 	Order     string `json:"order,omitempty"`
 	Begun     int    `json:"begun_instances,omitempty"` // with how many woven instances the cluster began

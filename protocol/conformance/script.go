@@ -9,14 +9,13 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Scripts runs the scripts of a folder, in which clusters are driven message by message. What happened is
 // the expected output; -rewrite writes it anew. A script says, one command at a time:
 //
-//	cluster n=3 [mutant=name] [frame=bytes] [quorums=4/2] [setting=value …]
+//	cluster n=3 [mutant=name] [frame=bytes] [setting=value …]
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
@@ -88,13 +87,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (out string) {
 var commands = map[string]func(*script, args){
 	"cluster": func(s *script, a args) {
 		mutant, frame, own := protocol.Mutant(a.text("mutant")), a.num("frame", 0), a.own() // also of members that restart
-		quorums, err := quorum.Parse(a.text("quorums"))
-		if err != nil {
-			a.d.Fatalf(a.t, "%v", err)
-		}
 		s.net = NewNet(reporter{s.t}, a.num("n", 3), 1, s.codec, s.start(func(c *protocol.Settings) {
 			c.Mutant, c.MaxFrameBytes, c.Own = mutant, frame, own
-			quorums.Set(c)
 		}))
 		s.net.Options = s.options
 		for _, n := range s.net.Nodes {
@@ -234,7 +228,7 @@ func (a args) text(key string) (v string) {
 // own are the protocol's own settings: what is said of a cluster and is not one of the words that all protocols have.
 func (a args) own() (v setting.Values) {
 	for _, arg := range a.d.CmdArgs {
-		if slices.Contains([]string{"n", "mutant", "frame", "quorums"}, arg.Key) {
+		if slices.Contains([]string{"n", "mutant", "frame"}, arg.Key) {
 			continue
 		}
 		one, err := setting.Parse(arg.Key + "=" + strings.Join(arg.Vals, ","))

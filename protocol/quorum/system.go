@@ -30,15 +30,6 @@ func InGrid(rows int) System { return System{rows: rows} }
 // InZones is the system of voters in zones. What it is for is explained on the page of WPaxos.
 func InZones(z Zones) System { return System{zones: z} }
 
-// Configured is the system that settings ask for. The error is a [*FitError].
-func Configured(s *protocol.Settings) (System, error) {
-	y := System{s.ReadQuorum, s.WriteQuorum, s.GridRows, Zones{s.Zones, s.ZonesLost, s.ZoneDown}}
-	if !y.valid() {
-		return y, &FitError{System: y, Why: NoSystem}
-	}
-	return y, nil
-}
-
 // valid reports whether the numbers make one system.
 func (y System) valid() bool {
 	z, kinds := y.zones, 0
@@ -121,10 +112,9 @@ func (y System) String() string {
 // Majority reports whether all quorums are majorities.
 func (y System) Majority() bool { return y == System{} }
 
-// Set asks for the system in settings.
-func (y System) Set(s *protocol.Settings) {
-	s.ReadQuorum, s.WriteQuorum, s.GridRows = y.elect, y.decide, y.rows
-	s.Zones, s.ZonesLost, s.ZoneDown = y.zones.Count, y.zones.Lost, y.zones.Down
+// Parts are how many voters elect and decide, the rows of a grid, and zones; what the system does not have is 0.
+func (y System) Parts() (elect, decide, rows int, zones Zones) {
+	return y.elect, y.decide, y.rows, y.zones
 }
 
 // Elects is which of a set's voters are a quorum of phase 1: they promise.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // The dumb versions know a quorum when they see it: they look at every set of voters, as a mask of their places.
@@ -302,23 +303,13 @@ func TestSystemsInWords(t *testing.T) {
 		read, err := Parse(y.String())
 		require.NoError(t, err)
 		require.Equal(t, y, read)
-		var s protocol.Settings
-		y.Set(&s)
-		set, err := Configured(&s)
-		require.NoError(t, err)
-		require.Equal(t, y, set)
+		require.Equal(t, y, Setting.In(Setting.Set(setting.Values{}, y)))
 	}
 	for _, text := range []string{"4", "4/", "/2", "0/3", "-1/2", "4/2/1", "grid", "grid:", "grid:0", "grid:x", "half", "99999/1", "zones:", "zones:3", "zones:3/1", "zones:0/0/0", "zones:2/2/0", "zones:3/x/0", "zones:3/0/1/0"} {
 		_, err := Parse(text)
 		var wrong *TextError
 		require.ErrorAs(t, err, &wrong, text)
 		require.ErrorContains(t, err, text)
-	}
-	for _, s := range []protocol.Settings{{ReadQuorum: 3}, {WriteQuorum: 3}, {GridRows: -1}, {GridRows: 2, ReadQuorum: 3, WriteQuorum: 3}, {ReadQuorum: -1, WriteQuorum: 2}, {ZonesLost: 1}, {Zones: 2, ZonesLost: 2}, {Zones: 2, GridRows: 2}, {Zones: 2, ZoneDown: -1}} {
-		_, err := Configured(&s)
-		var wrong *FitError
-		require.ErrorAs(t, err, &wrong)
-		require.Equal(t, NoSystem, wrong.Why)
 	}
 }
 

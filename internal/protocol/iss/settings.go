@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
 	"github.com/braidlog/braid/internal/protocol/paxos/relay"
+	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -21,7 +22,7 @@ var (
 )
 
 // Settings are those of ISS alone.
-var Settings = setting.Table{Rows: []setting.Any{relay.Groups, epochs.Setting, NoSkip, SkipWait}}
+var Settings = setting.Table{Rows: []setting.Any{quorum.Setting, relay.Groups, epochs.Setting, NoSkip, SkipWait}}
 
 // twoRelays are the settings with which mutants of relays are found.
 var twoRelays = relay.Groups.Set(setting.Values{}, 2)

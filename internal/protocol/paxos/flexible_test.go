@@ -46,7 +46,7 @@ func factory(name string, quorums quorum.System) conformance.Factory {
 			Self: self.Member, Session: self, Instance: 1,
 			Heartbeat: 10 * conformance.Pace, ElectionTimeout: 100 * conformance.Pace,
 		}
-		quorums.Set(&c)
+		c.Own = quorum.Setting.Set(c.Own, quorums)
 		return cores[name].start(c, rec)
 	}
 }
@@ -67,11 +67,10 @@ func TestFlexibleQuorums(t *testing.T) {
 		for name, core := range cores {
 			t.Run(fmt.Sprintf("%s/%s of %d", name, f.quorums, f.members), func(t *testing.T) {
 				t.Parallel()
-				var s protocol.Settings
-				f.quorums.Set(&s)
+				elect, decide, _, _ := f.quorums.Parts()
 				o := core.options
-				o.Members, o.ReadQuorum, o.WriteQuorum = f.members, s.ReadQuorum, s.WriteQuorum
-				if s.ReadQuorum == 0 {
+				o.Members, o.ReadQuorum, o.WriteQuorum = f.members, elect, decide
+				if elect == 0 {
 					o.Grid = f.quorums
 				}
 				for seed := range testsize.Pick[uint64](testsize.Seeds, 1, 2, 6) {

@@ -12,8 +12,8 @@ func withDefaults(s protocol.Settings) (protocol.Settings, error) {
 	switch {
 	case err != nil:
 		return s, err
-	case s.Placement != protocol.PlacementRS && (s.ReadQuorum != 0 || s.WriteQuorum != 0), s.GridRows != 0:
-		return s, &protocol.SettingsError{Detail: fmt.Sprintf("ReadQuorum and WriteQuorum need placement %s, and there are no grids", protocol.PlacementRS)}
+	case s.Placement != protocol.PlacementRS && (s.ReadQuorum != 0 || s.WriteQuorum != 0):
+		return s, &protocol.SettingsError{Detail: fmt.Sprintf("ReadQuorum and WriteQuorum need placement %s", protocol.PlacementRS)}
 	case !knownMutant(s.Mutant):
 		return s, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", s.Mutant)}
 	}

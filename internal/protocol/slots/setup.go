@@ -29,11 +29,9 @@ func Flexible(name string, own setting.Table, cfg protocol.Settings, mutants []p
 	if err != nil {
 		return cfg, quorum.System{}, err
 	}
-	quorums, err := quorum.Configured(&cfg)
+	quorums := quorum.Setting.In(cfg.Own)
 	known := func(i protocol.MutantInfo) bool { return i.Name == cfg.Mutant }
 	switch {
-	case err != nil:
-		err = &protocol.SettingsError{Detail: err.Error()}
 	case cfg.Placement != protocol.PlacementCopy:
 		err = &protocol.SettingsError{Detail: name + " knows whole copies only"}
 	case cfg.Mutant != "" && !slices.ContainsFunc(mutants, known):

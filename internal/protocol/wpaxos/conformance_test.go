@@ -55,9 +55,10 @@ func TestZones(t *testing.T) {
 			t.Parallel()
 			zones, err := quorum.Parse(text)
 			require.NoError(t, err)
+			zoned := func(c *protocol.Settings) { c.Own = quorum.Setting.Set(c.Own, zones) }
 			o := conformance.Options{Fixed: true, Members: members}
 			for seed := range uint64(12) {
-				if what := conformance.HuntWith(multipaxos.Codec, factory(zones.Set), o, seed, nil); what != "" {
+				if what := conformance.HuntWith(multipaxos.Codec, factory(zoned), o, seed, nil); what != "" {
 					t.Errorf("seed %d: %s", seed, what)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -17,7 +18,7 @@ var Steal = &setting.Setting[Stealing]{
 }
 
 // Settings are those of WPaxos.
-var Settings = setting.Table{Rows: []setting.Any{Steal}}
+var Settings = setting.Table{Rows: []setting.Any{quorum.Setting, Steal}}
 
 // Stealing says when the owner of a group of keys hands it over to the member that asks for its commands (docs/internals/wpaxos.md). Members may differ in it.
 type Stealing struct {

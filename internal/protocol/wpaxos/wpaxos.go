@@ -40,8 +40,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*WPaxos, error) {
 	if err != nil {
 		return nil, err
 	}
-	quorums, err := quorum.Configured(&cfg)
-	return &WPaxos{inner: core, self: cfg.Self, quorums: quorums, asking: asking{how: how}}, err
+	return &WPaxos{inner: core, self: cfg.Self, quorums: quorum.Setting.In(cfg.Own), asking: asking{how: how}}, nil
 }
 
 // Step is protocol.Core's.

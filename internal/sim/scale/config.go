@@ -20,9 +20,8 @@ type Config struct {
 	Spread bool
 	// Everywhere gives commands to all members alike. Else they are given to the members that lead at the beginning.
 	Everywhere bool
-	// Quorums are as in braid.Options. Own are the protocol's own settings.
-	Quorums string
-	Own     setting.Values
+	// Own are the protocol's own settings.
+	Own setting.Values
 
 	// Cores is how many cores each member's machine has for braid. Every member that takes commands
 	// has one more core for the load, as in the paper.
@@ -111,7 +110,7 @@ func (c *Config) checkProtocol() error {
 	if c.Own, err = p.Complete(c.Own); err != nil {
 		return &ConfigError{err.Error()}
 	}
-	if _, err := p.Flexible(c.Quorums, c.Nodes); err != nil {
+	if _, err := registry.QuorumsOf(c.Own, c.Nodes); err != nil {
 		return &ConfigError{err.Error()}
 	}
 	return nil

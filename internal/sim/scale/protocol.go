@@ -30,7 +30,7 @@ func (w *world) choose() error {
 		w.leaders = protocol.LeadersTogether
 	}
 	var err error
-	w.quorums, err = p.Flexible(w.cfg.Quorums, w.cfg.Nodes)
+	w.quorums, err = registry.QuorumsOf(w.cfg.Own, w.cfg.Nodes)
 	return err
 }
 
@@ -43,7 +43,6 @@ func (w *world) newCore(m *node, instance protocol.InstanceID, rec protocol.Reco
 	if w.cfg.NoBatching {
 		s.MaxFrameEntries = 1
 	}
-	w.quorums.Set(&s)
 	return w.protocol.Core.New(s, rec)
 }
 

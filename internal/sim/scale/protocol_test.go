@@ -35,9 +35,9 @@ func TestEveryProtocolRuns(t *testing.T) {
 			v.Own = setting.MustParse("relays=2")
 			variants = append(variants, v)
 		}
-		if p.Core.Flexible {
+		if p.Core.Settings.Find("quorums") != nil {
 			v := everywhere(p.Name, 4)
-			v.Quorums = "grid:2"
+			v.Own = setting.MustParse("quorums=grid:2")
 			variants = append(variants, v)
 		}
 		if p.Core.ByKey || p.Keyed("") {

@@ -246,7 +246,7 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		func(c *Config) { c.Protocol = "craft" },
 		func(c *Config) { c.Protocol = "paxi" },
 		func(c *Config) { c.Own = setting.MustParse("relays=2") },
-		func(c *Config) { c.Quorums = "grid:2" },
+		func(c *Config) { c.Own = setting.MustParse("quorums=grid:2") },
 		func(c *Config) { c.Conflicts = 2 },
 		func(c *Config) { c.Cores = 0 },
 		func(c *Config) { c.Duration = 0 },

@@ -23,8 +23,7 @@ type View struct {
 
 	Revision int64  `json:"revision"`
 	Protocol string `json:"protocol"`
-	// Quorums and Tolerance are set where quorums are no majorities; see braid.Status.
-	Quorums   string `json:"quorums,omitempty"`
+	// Tolerance is set where quorums are not majorities; see braid.Status.
 	Tolerance string `json:"tolerance,omitempty"`
 	Order     string `json:"order"`
 	// Settings are the protocol's own. In JSON they are members of the view.
@@ -207,7 +206,7 @@ func New(f *Facts) View {
 		Leader: name(f.Leader), IsLeader: f.ID != 0 && f.Leader == f.ID, Term: f.Term, Ready: f.Ready,
 		Revision: f.Revision, Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
 		DBBytes: f.DBSize, DBInUse: f.InUse, Alarms: f.Alarms, Placement: st.Placement, Bodies: viewBodies(st), Disk: viewDisk(st),
-		Protocol: st.Protocol, Quorums: st.Quorums, Tolerance: st.Tolerance, Settings: st.Settings, Order: st.Order, Next: viewSlot(st.Next),
+		Protocol: st.Protocol, Tolerance: st.Tolerance, Settings: st.Settings, Order: st.Order, Next: viewSlot(st.Next),
 	}
 	if st.Order == braid.OrderNiagara {
 		v.Begun = st.Begun
