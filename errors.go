@@ -4,6 +4,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
@@ -168,7 +169,7 @@ type ExpelledError = member.ExpelledError
 //	Self, By     MemberID         // the member, and who said so; By 0: the cluster's membership
 //	Known, Is    protocol.Who     // who the others take it for, and who it is
 //	Acknowledged *protocol.Forgot // what the leader of a term found it to have forgotten, if that is how it was found out
-type ForgottenError = member.ForgottenError
+type ForgottenError = cluster.ForgottenError
 
 // GroupError says that a command has no group, where the log is divided by keys ([NewGroups]). Nothing happened. Do not
 // retry.

@@ -41,7 +41,7 @@ var errorRows = map[string]errorRow{
 	"ExpelledError":       {"removed_test.go", "TestARemovedMemberStops"},
 	"ForgottenError":      {"internal/datadir/condemn_test.go", ""},
 	"GroupError":          {"keyed_test.go", "TestGroupsRefuseWhatHasNoGroup"},
-	"LineageError":        {"internal/member/lineage_test.go", "TestLineagesAreTold"},
+	"LineageError":        {"internal/member/cluster/lineage_test.go", "TestLineagesAreTold"},
 	"LogKindError":        {"logkind_test.go", "TestNoProtocolOpensTheLogOfAnother"},
 	"MachineError":        {"errors_test.go", "TestAStartAfterAMachineErrorAppliesTheCommand"},
 	"OptionError":         {"methods_test.go", "TestOptionsThatMakeNoSense"},

@@ -3,6 +3,7 @@ package braid
 import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
@@ -141,7 +142,7 @@ type BodyKeeper = body.BodyKeeper
 //	Birth() string
 //
 // Birth names the state with which it began: the same name for the same state, such as a digest; "": an empty one.
-type Born = member.Born
+type Born = cluster.Born
 
 // BodyRef names the body of a command that was applied, for [Node.Body] and [Node.ReleaseBody]. It is comparable, and may
 // be kept in the state.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
@@ -30,14 +31,14 @@ func (id *identity) settleBirth(dir string, who *Owner) error {
 }
 
 // birth is what to tell others.
-func (id *identity) birth() member.Birth {
+func (id *identity) birth() cluster.Birth {
 	switch id.Birth {
 	case birthUnknown:
-		return member.Birth{Unknown: true}
+		return cluster.Birth{Unknown: true}
 	case birthEmpty:
-		return member.Birth{}
+		return cluster.Birth{}
 	}
-	return member.Birth{State: id.Birth}
+	return cluster.Birth{State: id.Birth}
 }
 
 // noteBirth makes durable with which state the cluster began that the member joined.

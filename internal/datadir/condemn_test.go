@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 	"github.com/braidlog/braid/protocol"
@@ -21,7 +21,7 @@ func TestACondemnedMemberStaysOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := vfs.NewMem()
 			chance := uint64(0)
-			enter := func(fs vfs.FS) (member.OwnIdentity, error) {
+			enter := func(fs vfs.FS) (cluster.OwnIdentity, error) {
 				own, lock, err := Enter(fs, "/d", Owner{Cluster: 7, Member: 1}, func() uint64 { chance++; return chance })
 				if err == nil {
 					require.NoError(t, lock.Close())
@@ -44,7 +44,7 @@ func TestACondemnedMemberStaysOut(t *testing.T) {
 			again, entered := enter(mem)
 			if ballast {
 				require.NoError(t, err)
-				var lost *member.ForgottenError
+				var lost *cluster.ForgottenError
 				require.ErrorAs(t, entered, &lost)
 				return
 			}
@@ -74,6 +74,6 @@ func TestANoteThatIsNotSyncedIsWrittenAgain(t *testing.T) {
 	require.NoError(t, Condemn(failing, "/d", 7, 1, &protocol.Forgot{Leader: 2, Term: 3, Acked: 9, Last: 8}))
 	require.Equal(t, 2, syncs)
 	_, _, err = Enter(mem.Crash(0, nil), "/d", Owner{Cluster: 7, Member: 1}, func() uint64 { return 6 })
-	var forgotten *member.ForgottenError
+	var forgotten *cluster.ForgottenError
 	require.ErrorAs(t, err, &forgotten)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sys"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
@@ -79,7 +79,7 @@ func TestASnapshotWithoutDescriptorsIsNotThere(t *testing.T) {
 func TestARegisterWithoutDescriptorsStays(t *testing.T) {
 	fs := &starved{FS: vfs.NewMem()}
 	require.NoError(t, fs.MkdirAll("dir", 0o700))
-	r := member.NewRegister(member.OwnIdentity{})
+	r := cluster.NewRegister(cluster.OwnIdentity{})
 	for refused := 1; refused <= 2; refused++ {
 		fs.openings, fs.refused = 0, refused
 		var full *wal.FullError

@@ -9,7 +9,7 @@
 //   - logkind.go: which kind of log it holds, also where it does not tell.
 //   - furthest.go: whose logs go furthest, of members that do not run.
 //   - birth.go: with which state the cluster began.
-//   - registerfile.go: whom the member has met (member.Register).
+//   - registerfile.go: whom the member has met (cluster.Register).
 //   - snapshots.go: the snapshot files; each is complete or does not count.
 //   - restore.go: with which snapshot a member starts.
 //   - ballast.go: the file that takes space until a start on a full disk needs it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/braidlog/braid/internal/durable"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -68,7 +69,7 @@ type Owner struct {
 	// running cluster.
 	Birth string
 	Join  bool
-	// Founders is a digest of the members with which a new cluster is founded (member.Founders); 0: none is.
+	// Founders is a digest of the members with which a new cluster is founded (cluster.Founders); 0: none is.
 	Founders uint64
 	// Guess makes what finds out the kind of a directory that does not tell it; nil: any is taken.
 	Guess func() member.KindGuess
@@ -102,7 +103,7 @@ const (
 // a new life durably. chance draws the life's mark, and the log identity of a directory that has none.
 // A directory that belongs to someone else or is in use gives a [*member.DirError], one with a log of another
 // kind a [*member.LogKindError]. A directory that is refused stays as it was.
-func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.OwnIdentity, lock io.Closer, err error) {
+func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own cluster.OwnIdentity, lock io.Closer, err error) {
 	if err := durable.MakeDir(fs, dir, 0o700); err != nil {
 		return own, nil, err
 	}
@@ -121,7 +122,7 @@ func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own member.O
 	if err != nil {
 		return own, nil, errors.Join(err, lock.Close())
 	}
-	return member.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks, Born: id.Lineages, Founders: id.Founders}, lock, nil
+	return cluster.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks, Born: id.Lineages, Founders: id.Founders}, lock, nil
 }
 
 // Check returns why Enter would refuse the directory; nil: it would not, or there is none. It only reads, also while
@@ -138,7 +139,7 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 		return id, err
 	}
 	if id.Forgot != nil {
-		return id, member.Forgotten(who.Member, id.Forgot)
+		return id, cluster.Forgotten(who.Member, id.Forgot)
 	}
 	if err := id.checkKind(fs, dir, who); err != nil {
 		return id, err // what else may differ follows from it

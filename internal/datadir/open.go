@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
@@ -50,10 +51,10 @@ type Config struct {
 
 // Opened is a member's directory after a start has read it.
 type Opened struct {
-	Own      member.OwnIdentity
-	Register *member.Register
+	Own      cluster.OwnIdentity
+	Register *cluster.Register
 	// Birth is with which state the cluster began, or begins.
-	Birth member.Birth
+	Birth cluster.Birth
 	// Begin is with which instances the cluster began, or begins.
 	Begin     order.Cursor
 	Snapshots *Snapshots
@@ -85,7 +86,7 @@ const (
 func (c *Config) owner() Owner {
 	who := Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess, Join: c.Join}
 	if len(c.Members) > 0 {
-		who.Founders = member.Founders(c.Members)
+		who.Founders = cluster.Founders(c.Members)
 	}
 	return who
 }
@@ -99,7 +100,7 @@ func (c *Config) Check() error { return Check(c.FS, c.Dir, c.owner()) }
 func Open(c Config) (*Opened, error) {
 	who := c.owner()
 	var err error
-	if who.Birth, err = member.BirthOf(c.Machine); err != nil {
+	if who.Birth, err = cluster.BirthOf(c.Machine); err != nil {
 		return nil, err
 	}
 	own, lock, err := Enter(c.FS, c.Dir, who, c.Chance)
@@ -240,7 +241,7 @@ func (o *Opened) NoteBirth(state string) error {
 }
 
 // SaveRegister makes durable what the register must keep.
-func (o *Opened) SaveRegister(r *member.Register) error {
+func (o *Opened) SaveRegister(r *cluster.Register) error {
 	return SaveRegister(o.config.FS, o.config.Dir, r)
 }
 
@@ -250,7 +251,7 @@ func (o *Opened) Condemn(f *protocol.Forgot) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := &o.config
-	return errors.Join(member.Forgotten(c.Self, f), Condemn(c.FS, c.Dir, c.Cluster, c.Self, f))
+	return errors.Join(cluster.Forgotten(c.Self, f), Condemn(c.FS, c.Dir, c.Cluster, c.Self, f))
 }
 
 // Close closes what was opened, in reverse order.

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/durable"
-	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
@@ -19,7 +19,7 @@ func counter() func() uint64 {
 }
 
 // lives enters a directory as many times as told, and returns who the member is after that.
-func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own member.OwnIdentity) {
+func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own cluster.OwnIdentity) {
 	t.Helper()
 	for range times {
 		var err error
@@ -32,7 +32,7 @@ func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance fu
 }
 
 // link makes two members meet as the links do. It returns why each refuses the other, if it does.
-func link(a, b *member.Register, idA, idB protocol.MemberID) (atA, atB error) {
+func link(a, b *cluster.Register, idA, idB protocol.MemberID) (atA, atB error) {
 	takesA, takesB := a.Takes(idB), b.Takes(idA)
 	atA, atB = a.Meet(idB, b.Who(), takesB), b.Meet(idA, a.Who(), takesA)
 	if atA == nil && atB == nil {
@@ -44,18 +44,18 @@ func link(a, b *member.Register, idA, idB protocol.MemberID) (atA, atB error) {
 
 func TestAWipedMemberIsAStrangerAndLearnsIt(t *testing.T) {
 	chance := counter()
-	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	b := member.NewRegister(lives(t, vfs.NewMem(), 2, 3, chance))
+	a := cluster.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	b := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 3, chance))
 	atA, atB := link(a, b, 1, 2)
 	require.NoError(t, atA)
 	require.NoError(t, atB)
 
-	wiped := member.NewRegister(lives(t, vfs.NewMem(), 2, 9, chance))
+	wiped := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 9, chance))
 	atA, atB = link(a, wiped, 1, 2)
-	var stranger *member.StrangerError
+	var stranger *cluster.StrangerError
 	require.ErrorAs(t, atA, &stranger)
 	require.EqualValues(t, 2, stranger.Member)
-	var forgotten *member.ForgottenError
+	var forgotten *cluster.ForgottenError
 	require.ErrorAs(t, atB, &forgotten)
 	require.EqualValues(t, 1, forgotten.By)
 	require.ErrorContains(t, forgotten, "member 2 has already been bootstrapped")
@@ -67,22 +67,22 @@ func TestAWipedMemberIsAStrangerAndLearnsIt(t *testing.T) {
 func TestAnOldCopyIsAStrangerHoweverOftenItStarts(t *testing.T) {
 	chance := counter()
 	fs := vfs.NewMem()
-	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	a := cluster.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
 	lives(t, fs, 2, 3, chance)
 	copied := vfs.NewMem()
 	require.NoError(t, vfs.Copy(fs, "d", copied, "d"))
-	b := member.NewRegister(lives(t, fs, 2, 1, chance))
+	b := cluster.NewRegister(lives(t, fs, 2, 1, chance))
 	_, atB := link(a, b, 1, 2)
 	require.NoError(t, atB)
 
-	var forgotten *member.ForgottenError
+	var forgotten *cluster.ForgottenError
 	for range 5 { // the first life has the number of the life that a knows; the others have higher numbers
-		old := member.NewRegister(lives(t, copied, 2, 1, chance))
+		old := cluster.NewRegister(lives(t, copied, 2, 1, chance))
 		_, atB = link(a, old, 1, 2)
 		require.ErrorAs(t, atB, &forgotten)
 		require.ErrorContains(t, forgotten, "an old copy")
 	}
-	later := member.NewRegister(lives(t, fs, 2, 7, chance))
+	later := cluster.NewRegister(lives(t, fs, 2, 7, chance))
 	atA, atB := link(a, later, 1, 2)
 	require.NoError(t, atA)
 	require.NoError(t, atB)
@@ -92,9 +92,9 @@ func TestAnOldCopyIsAStrangerHoweverOftenItStarts(t *testing.T) {
 
 func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	chance := counter()
-	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	b := member.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
-	wiped := member.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	a := cluster.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	b := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	wiped := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
 	c := &protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2, Log: b.Who().Log}}}
 	strangers, err := a.Learn(c)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	require.Error(t, atA)
 	require.Error(t, atB)
 	_, err = wiped.Learn(c)
-	var forgotten *member.ForgottenError
+	var forgotten *cluster.ForgottenError
 	require.ErrorAs(t, err, &forgotten)
 	_, err = b.Learn(c)
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	require.NoError(t, atB)
 
 	// A member that met the wrong one first learns from the membership who the right one is.
-	d := member.NewRegister(lives(t, vfs.NewMem(), 4, 1, chance))
+	d := cluster.NewRegister(lives(t, vfs.NewMem(), 4, 1, chance))
 	_, _ = link(d, wiped, 4, 2)
 	strangers, err = d.Learn(c)
 	require.NoError(t, err)
@@ -123,8 +123,8 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 
 func TestTheLeaderNotesWhoIsNotNoted(t *testing.T) {
 	chance := counter()
-	a := member.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	b := member.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	a := cluster.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
+	b := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
 	link(a, b, 1, 2)
 	st := &protocol.Status{Role: protocol.Leader, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
 	changes := a.Publish(st)
@@ -176,7 +176,7 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	first := lives(t, vfs.NewMem(), 1, 5, chance)
 	wiped := lives(t, vfs.NewMem(), 1, 1, chance)
 	s := apply.NewSessions(nil)
-	entry := func(own member.OwnIdentity, seq uint64) *protocol.Entry {
+	entry := func(own cluster.OwnIdentity, seq uint64) *protocol.Entry {
 		return &protocol.Entry{ID: protocol.ProposalID{Session: own.Session(true), Seq: seq}, Count: 1, Low: 1}
 	}
 	require.True(t, s.Admit(1, entry(first, 1)))

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/internal/wal"
 )
@@ -14,15 +15,15 @@ import (
 const registerFile = "peers.json"
 
 // LoadRegister returns the register of a member as its directory has it.
-func LoadRegister(fs vfs.FS, dir string, own member.OwnIdentity) (*member.Register, error) {
+func LoadRegister(fs vfs.FS, dir string, own cluster.OwnIdentity) (*cluster.Register, error) {
 	b, err := wal.ReadFile(fs, filepath.Join(dir, registerFile), 1<<24)
 	if errors.Is(err, os.ErrNotExist) {
-		return member.NewRegister(own), nil
+		return cluster.NewRegister(own), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	r, err := member.ReadRegister(own, b)
+	r, err := cluster.ReadRegister(own, b)
 	if err != nil {
 		return nil, &member.DirError{Dir: dir, Detail: registerFile + " " + err.Error()}
 	}
@@ -30,7 +31,7 @@ func LoadRegister(fs vfs.FS, dir string, own member.OwnIdentity) (*member.Regist
 }
 
 // SaveRegister makes durable what the register must keep.
-func SaveRegister(fs vfs.FS, dir string, r *member.Register) error {
+func SaveRegister(fs vfs.FS, dir string, r *cluster.Register) error {
 	b, err := r.Content()
 	if err != nil {
 		return err

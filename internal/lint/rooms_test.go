@@ -49,7 +49,7 @@ var rooms = []room{
 	{folder: "internal/member/snapshot", may: []string{"internal/member/.", "internal/member/intake", "internal/member/apply", "protocol", "internal/order"}},
 	{folder: "internal/member/damage", may: []string{"internal/member/.", "internal/member/body", "protocol", "internal/order", "internal/wal"}},
 	{folder: "internal/member/lifecycle", may: []string{"internal/member/.", "internal/member/apply", "internal/member/body", "protocol", "internal/order", "internal/wal"}},
-	{folder: "internal/member/cluster", may: []string{"internal/member/.", "internal/member/apply", "protocol", "internal/order"}},
+	{folder: "internal/member/cluster", may: []string{"internal/member/.", "internal/member/apply", "protocol", "internal/order", "internal/wal", "internal/transport"}},
 	{folder: "internal/member/membertest", may: []string{"internal/member/.", "internal/member/intake", "protocol", "internal/order"}},
 	{folder: "internal/member", may: []string{"protocol", "internal/order", "internal/wal", "internal/transport"}},
 	{folder: "internal/datadir", may: []string{"internal/member", "protocol", "internal/order", "internal/wal", "internal/durable", "internal/sys", "internal/vfs"}},

@@ -9,7 +9,7 @@
 //   - snapshot: which snapshots are sent, received and requested.
 //   - damage: what scrubbing found on the disk, and how much space the disk needs.
 //   - lifecycle: instances begin, retire and recover.
-//   - cluster: operations of operators.
+//   - cluster: who the other members are, with whom there is a link, and operations of operators.
 //   - membertest: what tests of these packages share.
 //
 // Its own files:
@@ -19,9 +19,6 @@
 //   - records.go, logkind.go, found.go: records of the log on disk; which kind of log it is; what a start read of it.
 //   - fault.go: what an error of reading means.
 //   - membership.go: the memberships of several instances as one.
-//   - register.go, handshakes.go, lineage.go, founders.go, origin.go, links.go, places.go: who the other members are,
-//     what follows from a handshake, and with whom there is a link.
-//   - birth.go: with which state a cluster began, and what a member does that joins it.
 //   - operating.go, limits.go: settings of operations, and limits that several packages keep to.
 //   - clock.go: how an event loop reads the time.
 //   - mutant.go: rules broken on purpose, for the simulator to find.

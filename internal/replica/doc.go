@@ -15,7 +15,7 @@
 //   - links.go is the way to the transport, joiner.go answers who is to become a member,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
 //   - salvage.go takes from a directory what is left when a majority is lost for good,
-//   - who.go is member.Handshakes as links and event loops use it, origin.go compares origins over links that are there.
+//   - who.go is cluster.Handshakes as links and event loops use it, origin.go compares origins over links that are there.
 //
 // May import: member, datadir, protocol, order, wal, transport, erasure, internal/sys.
 package replica

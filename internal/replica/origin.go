@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
 )
@@ -22,7 +22,7 @@ func (r *Replica) checkEarly() {
 
 // checkOrigin compares origins with a member that may have a link. If they differ, or if no answer comes, the link ends. It is
 // made again if the handshake, which compares them too, allows it. A member of an earlier version does not know the question.
-func (r *Replica) checkOrigin(ctx context.Context, id protocol.MemberID, own member.Origin) {
+func (r *Replica) checkOrigin(ctx context.Context, id protocol.MemberID, own cluster.Origin) {
 	ctx, cancel := context.WithTimeout(ctx, r.opt.GiveUp())
 	defer cancel()
 	theirs, err := r.askForOrigin(ctx, id, own)
@@ -36,7 +36,7 @@ func (r *Replica) checkOrigin(ctx context.Context, id protocol.MemberID, own mem
 	r.unlink(id)
 }
 
-func (r *Replica) askForOrigin(ctx context.Context, id protocol.MemberID, own member.Origin) (theirs member.Origin, err error) {
+func (r *Replica) askForOrigin(ctx context.Context, id protocol.MemberID, own cluster.Origin) (theirs cluster.Origin, err error) {
 	request, err := json.Marshal(own)
 	if err != nil {
 		return theirs, err
@@ -53,7 +53,7 @@ func (r *Replica) askForOrigin(ctx context.Context, id protocol.MemberID, own me
 
 // answerOrigin answers a member that compares origins. If they differ, the link ends.
 func (r *Replica) answerOrigin(from protocol.MemberID, body []byte) ([]byte, error) {
-	var theirs member.Origin
+	var theirs cluster.Origin
 	if err := json.Unmarshal(body, &theirs); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (r *Replica) answerOrigin(from protocol.MemberID, body []byte) ([]byte, err
 	return json.Marshal(own)
 }
 
-func (r *Replica) compare(id protocol.MemberID, theirs member.Origin) error {
+func (r *Replica) compare(id protocol.MemberID, theirs cluster.Origin) error {
 	r.wmu.Lock()
 	defer r.wmu.Unlock()
 	return r.handshakes.Compare(id, theirs)

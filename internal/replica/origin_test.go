@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
@@ -30,7 +30,7 @@ func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 
 	second := c.running[2]
 	second.wmu.Lock()
-	second.handshakes = member.NewHandshakes(member.NewRegister(second.dir.Own), member.Birth{}, handshakeWorld{second})
+	second.handshakes = cluster.NewHandshakes(cluster.NewRegister(second.dir.Own), cluster.Birth{}, handshakeWorld{second})
 	require.NoError(t, second.handshakes.Relate(1, 0, 0), "a link of before")
 	require.NoError(t, second.handshakes.Relate(3, 7, 0), "what it learns")
 	second.wmu.Unlock()

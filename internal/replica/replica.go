@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/lifecycle"
@@ -46,7 +47,7 @@ type Replica struct {
 	exchange *exchange
 
 	pmu   sync.Mutex
-	peers *member.Links // guarded by pmu, as the transport's peers are
+	peers *cluster.Links // guarded by pmu, as the transport's peers are
 	// followed is the membership that the links follow. Guarded by pmu; the list never changes.
 	followed []protocol.Member
 
@@ -81,7 +82,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), dir: dir,
-		peers: member.NewLinks(o.Self, o.ElectionTimeout, o.Members),
+		peers: cluster.NewLinks(o.Self, o.ElectionTimeout, o.Members),
 		ctx:   ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
@@ -110,7 +111,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 func (r *Replica) open(sm member.StateMachine) (err error) {
 	dir := r.dir
 	r.reportDamage()
-	r.handshakes, r.heard = member.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r}), make(chan struct{}, 1)
+	r.handshakes, r.heard = cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r}), make(chan struct{}, 1)
 	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
 		return err
 	}

@@ -9,29 +9,30 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
 )
 
-// This file is member.Handshakes as the links and the event loops use it (docs/internals/identity.md).
+// This file is cluster.Handshakes as the links and the event loops use it (docs/internals/identity.md).
 
 // acquainted guards the Handshakes of a running member.
 type acquainted struct {
 	wmu        sync.Mutex // held also while the register is made durable
-	handshakes member.Handshakes
+	handshakes cluster.Handshakes
 	heard      chan struct{} // holds a token after a member has answered
 }
 
-// handshakeWorld gives member.Handshakes what it needs of the member.
+// handshakeWorld gives cluster.Handshakes what it needs of the member.
 type handshakeWorld struct{ r *Replica }
 
-// Save implements member.HandshakeWorld, as Fail does.
-func (w handshakeWorld) Save(register *member.Register) error {
+// Save implements cluster.HandshakeWorld, as Fail does.
+func (w handshakeWorld) Save(register *cluster.Register) error {
 	return w.r.dir.SaveRegister(register)
 }
 
 func (w handshakeWorld) Adopt(state string) error {
-	return member.AdoptBirth(w.r.apply.machine.Machine(), state)
+	return cluster.AdoptBirth(w.r.apply.machine.Machine(), state)
 }
 
 func (w handshakeWorld) NoteBirth(state string) error { return w.r.dir.NoteBirth(state) }
@@ -93,7 +94,7 @@ func (r *Replica) birth() transport.Birth {
 func (r *Replica) agrees(b transport.Birth) bool {
 	r.wmu.Lock()
 	defer r.wmu.Unlock()
-	return r.handshakes.Agrees(member.Birth(b))
+	return r.handshakes.Agrees(cluster.Birth(b))
 }
 
 // born is transport.Options.Born.
@@ -124,7 +125,7 @@ func (r *Replica) relate(id, lineage, founders uint64) (ok bool, err error) {
 	err = r.handshakes.Relate(protocol.MemberID(id), lineage, founders)
 	r.wmu.Unlock()
 	r.checkEarly()
-	another := errors.As(err, new(*member.LineageError)) || errors.As(err, new(*member.FoundersError))
+	another := errors.As(err, new(*member.LineageError)) || errors.As(err, new(*cluster.FoundersError))
 	return !another, err
 }
 

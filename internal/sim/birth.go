@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/datadir"
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -110,8 +110,8 @@ func (m *Member) learnsBirth(o *Member) bool {
 	return true
 }
 
-// Adopt implements member.HandshakeWorld, as NoteBirth does.
-func (h handshakeWorld) Adopt(state string) error { return member.AdoptBirth(h.m.machines.all, state) }
+// Adopt implements cluster.HandshakeWorld, as NoteBirth does.
+func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.m.machines.all, state) }
 
 func (h handshakeWorld) NoteBirth(state string) error { return h.dir.NoteBirth(state) }
 
@@ -123,7 +123,7 @@ func (f *frozen) birthField() string {
 	return " " + f.birth
 }
 
-// Birth implements member.Born.
+// Birth implements cluster.Born.
 func (d durableMachine) Birth() string { return d.birth }
 
 // judgeBirth judges that the state began as the cluster did.

@@ -333,7 +333,7 @@ func (w *World) boot(m *Member) {
 		m.disk = m.disk.crash(w.rng)
 		return
 	}
-	if m.strange() && errors.As(err, new(*member.ForgottenError)) {
+	if m.strange() && errors.As(err, new(*cluster.ForgottenError)) {
 		w.tracef("%s does not start: %v", m.id, err)
 		return
 	}

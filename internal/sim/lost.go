@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/datadir"
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -172,14 +172,14 @@ func (m *Member) acquainted(other *Member) {
 	}
 }
 
-// handshakeWorld gives member.Handshakes what it needs of the member.
+// handshakeWorld gives cluster.Handshakes what it needs of the member.
 type handshakeWorld struct {
 	m   *Member
 	dir *datadir.Opened
 }
 
-// Save implements member.HandshakeWorld, as Fail does.
-func (h handshakeWorld) Save(register *member.Register) error {
+// Save implements cluster.HandshakeWorld, as Fail does.
+func (h handshakeWorld) Save(register *cluster.Register) error {
 	return h.dir.SaveRegister(register)
 }
 

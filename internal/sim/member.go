@@ -108,9 +108,9 @@ type running struct {
 	session protocol.Session
 
 	who        protocol.Who
-	handshakes member.Handshakes
+	handshakes cluster.Handshakes
 	silent     bool // a member without a log: it does not take part yet
-	links      *member.Links
+	links      *cluster.Links
 	// dials are the members that it dials where they are.
 	dials map[protocol.MemberID]bool
 
@@ -177,7 +177,7 @@ func (m *Member) fail(err error) {
 	case errors.Is(err, errPower):
 		m.w.events.HalfWrites++
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
-	case m.strange() && errors.As(err, new(*member.ForgottenError)):
+	case m.strange() && errors.As(err, new(*cluster.ForgottenError)):
 		m.w.events.Forgotten++
 		if !errors.Is(err, errSync) { // it is noted
 			m.doubt = nil
@@ -471,7 +471,7 @@ func (m *Member) start() error {
 	m.lives = dir.Own.Life
 	r := &running{began: m.w.now, machines: machines, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
 	dir.Register.Mutant = m.w.set.mutant()
-	r.who, r.handshakes = dir.Own.Who(), member.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
+	r.who, r.handshakes = dir.Own.Who(), cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
 	r.handshakes.Mutant = m.w.set.mutant()
 	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
 		return err
@@ -479,7 +479,7 @@ func (m *Member) start() error {
 	if m.given == nil {
 		m.given = m.w.given(m)
 	}
-	r.links = member.NewLinks(m.id, m.own.Election, m.given)
+	r.links = cluster.NewLinks(m.id, m.own.Election, m.given)
 	r.links.Mutant = m.w.set.mutant()
 	if err := m.open(r, dir); err != nil {
 		return err

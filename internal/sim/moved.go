@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -90,7 +90,7 @@ func (m *Member) reaches(to *Member) bool {
 		return true
 	}
 	peers := m.links.Peers()
-	i := slices.IndexFunc(peers, func(p member.Peer) bool { return p.ID == to.id })
+	i := slices.IndexFunc(peers, func(p cluster.Peer) bool { return p.ID == to.id })
 	there := i >= 0 && to.up && slices.Equal(peers[i].URLs, to.urls())
 	switch {
 	case there && !m.dials[to.id]:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
@@ -38,7 +39,7 @@ func (l *loop) Relink(bool) {}
 
 func (l *loop) Fail(err error) { l.m.w.note(err) }
 
-func (l *loop) Condemn(f *protocol.Forgot) { l.m.w.note(member.Forgotten(l.m.id, f)) }
+func (l *loop) Condemn(f *protocol.Forgot) { l.m.w.note(cluster.Forgotten(l.m.id, f)) }
 
 func (l *loop) Waiting() (bytes int, full bool) { return l.m.proposals.WaitingFor(l.instance) }
 

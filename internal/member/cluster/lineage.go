@@ -1,9 +1,10 @@
-package member
+package cluster
 
 import (
 	"errors"
 	"slices"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -41,10 +42,10 @@ func (r *Register) relate(id protocol.MemberID, told uint64) (news bool, err err
 	case r.lineage == 0:
 		r.lineage = told
 		return true, nil
-	case r.Mutant == MutantAnyLineage:
+	case r.Mutant == member.MutantAnyLineage:
 		return false, nil
 	}
-	return false, &LineageError{Member: id, Known: r.lineage, Is: told}
+	return false, &member.LineageError{Member: id, Known: r.lineage, Is: told}
 }
 
 // descends decides about the lineage of the applied log; 0: it has none yet.
@@ -56,7 +57,7 @@ func (r *Register) descends(is uint64) (news bool, err error) {
 	return news, err
 }
 
-// Descends takes in of which lineage the snapshot is with which the member starts. It returns a [*LineageError] if the
+// Descends takes in of which lineage the snapshot is with which the member starts. It returns a [*member.LineageError] if the
 // member knows another one: snapshot and register are of two directories.
 func (r *Register) Descends(lineage uint64) error {
 	_, err := r.descends(lineage)
@@ -71,16 +72,16 @@ func (h *Handshakes) Lineage() uint64 { return h.register.lineage }
 func (h *Handshakes) founded(applied *protocol.Config) bool {
 	r := h.register
 	alone := len(applied.Members) == 1
-	return r.lineage == 0 && applied.Lineage == 0 && (alone || r.born) && applied.Find(r.own.Member) != nil && r.Mutant != MutantAnyLineage
+	return r.lineage == 0 && applied.Lineage == 0 && (alone || r.born) && applied.Find(r.own.Member) != nil && r.Mutant != member.MutantAnyLineage
 }
 
-// Admit is [Admit] for a member that may know no lineage. While a founder of a log without a lineage knows
+// Admit is [member.Admit] for a member that may know no lineage. While a founder of a log without a lineage knows
 // none, a member that is no founder has another log: members are added after that.
 func (h *Handshakes) Admit(configs []protocol.Config, id protocol.MemberID) transport.Reason {
 	if h.founded(&configs[0]) && configs[0].Find(id) == nil {
 		return transport.ReasonLineage
 	}
-	return Admit(configs, id)
+	return member.Admit(configs, id)
 }
 
 // learnFounders takes in who the founders are, and whom the log adds.
@@ -110,7 +111,7 @@ func (h *Handshakes) ofAnother(id protocol.MemberID, told uint64) bool {
 
 // Relate takes in which lineage another member told in a handshake, and what [Handshakes.Founders] is there, each 0 if it
 // is not known. There may be a link if it returns nil.
-// Otherwise the error is a [*LineageError], a [*FoundersError], or says why the lineage could not be made durable: then there is no link
+// Otherwise the error is a [*member.LineageError], a [*FoundersError], or says why the lineage could not be made durable: then there is no link
 // now, and a later one may succeed. A member that knows no lineage takes over the one that it is told.
 // Only founders may tell it any: see ofAnother.
 func (h *Handshakes) Relate(id protocol.MemberID, told, founders uint64) error {
@@ -118,7 +119,7 @@ func (h *Handshakes) Relate(id protocol.MemberID, told, founders uint64) error {
 		return err
 	}
 	if h.ofAnother(id, told) {
-		return &LineageError{Member: id, Known: h.named, Is: told}
+		return &member.LineageError{Member: id, Known: h.named, Is: told}
 	}
 	h.meetsEarly(id, told)
 	news, err := h.register.relate(id, told)

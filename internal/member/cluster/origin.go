@@ -1,8 +1,9 @@
-package member
+package cluster
 
 import (
 	"slices"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -49,13 +50,13 @@ func (h *Handshakes) Unchecked() []protocol.MemberID {
 }
 
 // Compare decides whether a link with a member may stay that says where its log comes from. The error is a
-// [*LineageError] or a [*BirthError]: then the link ends on both sides, and nobody stops. Nothing is taken over.
+// [*member.LineageError] or a [*BirthError]: then the link ends on both sides, and nobody stops. Nothing is taken over.
 func (h *Handshakes) Compare(id protocol.MemberID, o Origin) error {
 	if h.ofAnother(id, o.Lineage) {
-		return &LineageError{Member: id, Known: h.named, Is: o.Lineage}
+		return &member.LineageError{Member: id, Known: h.named, Is: o.Lineage}
 	}
-	if own := h.register.lineage; own != 0 && o.Lineage != 0 && own != o.Lineage && h.register.Mutant != MutantAnyLineage {
-		return &LineageError{Member: id, Known: own, Is: o.Lineage}
+	if own := h.register.lineage; own != 0 && o.Lineage != 0 && own != o.Lineage && h.register.Mutant != member.MutantAnyLineage {
+		return &member.LineageError{Member: id, Known: own, Is: o.Lineage}
 	}
 	if !h.Agrees(o.Birth) {
 		return &BirthError{Known: h.birth.State, Told: o.Birth.State}

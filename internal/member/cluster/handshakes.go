@@ -1,10 +1,11 @@
-package member
+package cluster
 
 import (
 	"errors"
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -30,7 +31,7 @@ type Handshakes struct {
 	world    HandshakeWorld
 	birth    Birth
 	// Mutant breaks a rule, for tests: birth-unchecked, birth-not-adopted.
-	Mutant Mutant
+	Mutant member.Mutant
 
 	// left are the members whose first answer this member waits for before it takes part, and
 	// until is when it takes part without them.
@@ -93,7 +94,9 @@ func (h *Handshakes) Met(id protocol.MemberID, who protocol.Who) error {
 func (h *Handshakes) Birth() Birth { return h.birth }
 
 // Agrees reports whether a member with that birth may have a link.
-func (h *Handshakes) Agrees(b Birth) bool { return h.Mutant == MutantAnyBirth || h.birth.Agrees(b) }
+func (h *Handshakes) Agrees(b Birth) bool {
+	return h.Mutant == member.MutantAnyBirth || h.birth.Agrees(b)
+}
 
 // Born notes with which state the cluster began, as a member says with which there is to be a link. learned: this
 // member did not know it. The link may be used if there is no error: then it is durable, and the state machine waits
@@ -107,7 +110,7 @@ func (h *Handshakes) Born(state string) (learned bool, err error) {
 	case !h.birth.Unknown:
 		return false, nil
 	}
-	if h.Mutant != MutantAdoptNothing {
+	if h.Mutant != member.MutantAdoptNothing {
 		err = h.world.Adopt(state)
 	}
 	if err == nil {
@@ -142,7 +145,7 @@ func (h *Handshakes) stopIfForgotten(err error) {
 // Begin is called when the member starts. A member without a log may be one that lost its disk. So
 // it first waits until each other member has said whether it knows this one, or cannot be reached,
 // and at most for an election timeout. Members that link later tell it then.
-func (h *Handshakes) Begin(now, election time.Duration, logs []InstanceLog, members []protocol.Member) {
+func (h *Handshakes) Begin(now, election time.Duration, logs []member.InstanceLog, members []protocol.Member) {
 	if !newborn(logs) {
 		return
 	}
@@ -155,8 +158,8 @@ func (h *Handshakes) Begin(now, election time.Duration, logs []InstanceLog, memb
 }
 
 // newborn reports whether a member has no log yet. Then it has never promised anything.
-func newborn(logs []InstanceLog) bool {
-	return !slices.ContainsFunc(logs, func(l InstanceLog) bool {
+func newborn(logs []member.InstanceLog) bool {
+	return !slices.ContainsFunc(logs, func(l member.InstanceLog) bool {
 		return l.Recovered.Base.Index > 0 || l.Recovered.State.Term > 0 || len(l.Recovered.Entries) > 0
 	})
 }

@@ -1,4 +1,4 @@
-package member
+package cluster
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -60,7 +61,7 @@ type Register struct {
 	descended bool
 	born      bool
 
-	Mutant Mutant // identity-unchecked, identity-in-memory, life-unchecked, lineage-unchecked
+	Mutant member.Mutant // identity-unchecked, identity-in-memory, life-unchecked, lineage-unchecked
 }
 
 type acquaintance struct {
@@ -160,8 +161,8 @@ func (r *Register) is(taken protocol.Who) bool {
 	case taken.Log.IsZero():
 		return true
 	case taken.Log != r.own.Log:
-		return r.Mutant == MutantAnyLog
-	case r.Mutant == MutantAnyLife:
+		return r.Mutant == member.MutantAnyLog
+	case r.Mutant == member.MutantAnyLife:
 		return true
 	}
 	mark := r.own.mark(taken.Life)
@@ -176,9 +177,9 @@ func (r *Register) follows(known, who protocol.Who) bool {
 	case known.Log.IsZero():
 		return true
 	case known.Log != who.Log:
-		return r.Mutant == MutantAnyLog
+		return r.Mutant == member.MutantAnyLog
 	}
-	return who.Life > known.Life || who.Life == known.Life && who.Mark == known.Mark || r.Mutant == MutantAnyLife
+	return who.Life > known.Life || who.Life == known.Life && who.Mark == known.Mark || r.Mutant == member.MutantAnyLife
 }
 
 // Note notes that there is a link with a member now. It reports whether the note is to be made
@@ -192,7 +193,7 @@ func (r *Register) Note(id protocol.MemberID, who protocol.Who) (news bool) {
 		return false
 	}
 	r.met[i].Who = who
-	return r.Mutant != MutantForgetful
+	return r.Mutant != member.MutantForgetful
 }
 
 // Learn takes in whose log the members of a configuration have. It returns those that turn out to
@@ -207,7 +208,7 @@ func (r *Register) Learn(c *protocol.Config) (strangers []protocol.MemberID, err
 			if r.learn(m.ID, m.Log) {
 				strangers = append(strangers, m.ID)
 			}
-		case m.Log != r.own.Log && r.Mutant != MutantAnyLog:
+		case m.Log != r.own.Log && r.Mutant != member.MutantAnyLog:
 			err = &ForgottenError{Self: m.ID, Known: protocol.Who{Log: m.Log}, Is: r.own.Who()}
 		}
 	}
@@ -225,7 +226,7 @@ func (r *Register) learn(id protocol.MemberID, log protocol.LogID) (stranger boo
 	}
 	r.told[at].Who = protocol.Who{Log: log}
 	i, met := find(r.met, id)
-	return met && r.met[i].Log != log && r.Mutant != MutantAnyLog
+	return met && r.met[i].Log != log && r.Mutant != member.MutantAnyLog
 }
 
 // Publish returns the changes that note in the membership whose log each member has, for those

@@ -1,4 +1,4 @@
-package member
+package cluster
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
 )
@@ -29,7 +30,7 @@ type Links struct {
 	// change that added them was undone. They may be added again, and do not say again where they are.
 	absent []linkedPeer
 
-	Mutant Mutant // no-guests, given-unused, told-unused
+	Mutant member.Mutant // no-guests, given-unused, told-unused
 }
 
 // linkedPeer is a member with a link.
@@ -105,9 +106,9 @@ func (l *Links) Welcome(m *protocol.Member) bool {
 	}
 	p := l.peer(m.ID)
 	if p != nil && p.left == 0 {
-		return l.Mutant != MutantToldUnused && p.tell(m.PeerURLs)
+		return l.Mutant != member.MutantToldUnused && p.tell(m.PeerURLs)
 	}
-	if l.Mutant == MutantNoGuests {
+	if l.Mutant == member.MutantNoGuests {
 		return false
 	}
 	p = l.keep(m.ID)
@@ -128,7 +129,7 @@ func (l *Links) Follow(now time.Duration, c *protocol.Config) {
 		if m.ID != l.self {
 			p = &l.keep(m.ID).places
 		}
-		if p.follow(m.PeerURLs); l.Mutant == MutantGivenUnused {
+		if p.follow(m.PeerURLs); l.Mutant == member.MutantGivenUnused {
 			p.given, p.use = nil, p.listed
 		}
 	}
@@ -215,7 +216,7 @@ func (l *Links) Admit(configs []protocol.Config, id protocol.MemberID) transport
 	if l.Has(id) {
 		return 0
 	}
-	return Admit(configs, id)
+	return member.Admit(configs, id)
 }
 
 // Check verifies the invariants.

@@ -1,4 +1,4 @@
-package member
+package cluster
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -80,7 +81,7 @@ func TestAMemberThatOthersKnowAsAnotherStops(t *testing.T) {
 
 func TestANewbornHearsOthersFirst(t *testing.T) {
 	members := []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}
-	empty := []InstanceLog{{Instance: 1, Recovered: &protocol.Recovered{}}}
+	empty := []member.InstanceLog{{Instance: 1, Recovered: &protocol.Recovered{}}}
 	h, _ := handshakesOf(1)
 	h.Begin(5*time.Second, time.Second, empty, members)
 	require.Equal(t, time.Second, h.Waits(5*time.Second))
@@ -92,8 +93,8 @@ func TestANewbornHearsOthersFirst(t *testing.T) {
 	h.Answered(3)
 	require.Zero(t, h.Waits(5*time.Second))
 
-	voted := []InstanceLog{{Instance: 1, Recovered: &protocol.Recovered{State: protocol.HardState{Term: 1}}}}
-	for name, logs := range map[string][]InstanceLog{"it has voted": voted, "one of two has": append(empty, voted...)} {
+	voted := []member.InstanceLog{{Instance: 1, Recovered: &protocol.Recovered{State: protocol.HardState{Term: 1}}}}
+	for name, logs := range map[string][]member.InstanceLog{"it has voted": voted, "one of two has": append(empty, voted...)} {
 		h, _ := handshakesOf(1)
 		h.Begin(0, time.Second, logs, members)
 		require.Zero(t, h.Waits(0), name)

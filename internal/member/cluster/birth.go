@@ -1,6 +1,10 @@
-package member
+package cluster
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/internal/member"
+)
 
 // Birth is the state with which a cluster began, before its first entry: all members must have begun with the same
 // one. It is decided when a cluster is founded, and told to members that join.
@@ -15,21 +19,21 @@ type Birth struct {
 // state, or one of them was not told yet.
 func (b Birth) Agrees(o Birth) bool { return b.Unknown || o.Unknown || b == o }
 
-// Born is a state machine that may begin with a state that no command led to. It must be [Repairable], because a
+// Born is a state machine that may begin with a state that no command led to. It must be [member.Repairable], because a
 // member that joins later gets such a state from the others only as a whole.
 type Born interface {
 	// Birth names the state with which it began: the same name for the same state; "": an empty one.
 	Birth() string
 }
 
-// BirthOf is with which state a state machine began; "": an empty one. The error is a [*MachineError].
-func BirthOf(sm StateMachine) (string, error) {
+// BirthOf is with which state a state machine began; "": an empty one. The error is a [*member.MachineError].
+func BirthOf(sm member.StateMachine) (string, error) {
 	b, ok := sm.(Born)
 	if !ok || b.Birth() == "" {
 		return "", nil
 	}
-	if _, ok := sm.(Repairable); !ok {
-		return "", &MachineError{Op: "begin", Err: fmt.Errorf("it begins with a state, %s, that members which join later cannot get", b.Birth())}
+	if _, ok := sm.(member.Repairable); !ok {
+		return "", &member.MachineError{Op: "begin", Err: fmt.Errorf("it begins with a state, %s, that members which join later cannot get", b.Birth())}
 	}
 	return b.Birth(), nil
 }
@@ -44,13 +48,13 @@ func (e *BirthError) Error() string {
 
 // AdoptBirth makes a member that joins ready for a cluster which began with a state: its own empty one is given up, and
 // another member's takes its place. Until then nothing is applied.
-func AdoptBirth(sm StateMachine, state string) error {
+func AdoptBirth(sm member.StateMachine, state string) error {
 	if state == "" {
 		return nil
 	}
-	r, ok := sm.(Repairable)
+	r, ok := sm.(member.Repairable)
 	if !ok {
-		return &MachineError{Op: "begin", Err: fmt.Errorf("the cluster began with the state %s, and this member with none", state)}
+		return &member.MachineError{Op: "begin", Err: fmt.Errorf("the cluster began with the state %s, and this member with none", state)}
 	}
 	r.Condemn(fmt.Errorf("the cluster began with the state %s, and this member with none: it gets that of another member", state))
 	return nil

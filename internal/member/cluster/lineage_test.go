@@ -1,10 +1,11 @@
-package member
+package cluster
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -24,9 +25,9 @@ func TestLineagesAreTold(t *testing.T) {
 	require.NoError(t, h.Relate(2, 5, 0))
 	require.EqualValues(t, 5, h.Lineage())
 	require.NoError(t, h.Relate(3, 5, 0))
-	var other *LineageError
+	var other *member.LineageError
 	require.ErrorAs(t, h.Relate(4, 6, 0), &other)
-	require.Equal(t, LineageError{Member: 4, Known: 5, Is: 6}, *other)
+	require.Equal(t, member.LineageError{Member: 4, Known: 5, Is: 6}, *other)
 	require.NoError(t, disk.failed, "who refuses goes on")
 
 	content, err := h.register.Content()
@@ -42,7 +43,7 @@ func TestLineagesAreTold(t *testing.T) {
 	require.NoError(t, disk.failed)
 	h.Descends(6)
 	require.ErrorAs(t, disk.failed, &other, "its own log is of another lineage than it was told")
-	h.register.Mutant = MutantAnyLineage
+	h.register.Mutant = member.MutantAnyLineage
 	require.NoError(t, h.Relate(4, 6, 0))
 }
 
@@ -107,7 +108,7 @@ func TestAFounderWithoutALineageTalksToFounders(t *testing.T) {
 func TestAFounderKnowsItsLogsLineageBeforeItIsApplied(t *testing.T) {
 	founders := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
 	grown := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}, Lineage: 5}
-	var other *LineageError
+	var other *member.LineageError
 	for name, c := range map[string]struct {
 		born   bool
 		linked protocol.Config
@@ -134,7 +135,7 @@ func TestAFounderKnowsItsLogsLineageBeforeItIsApplied(t *testing.T) {
 			require.NoError(t, err, name)
 			require.Equal(t, c.told, h.Lineage(), name)
 		}
-		h.register.Mutant, h.register.lineage = MutantAnyLineage, 0
+		h.register.Mutant, h.register.lineage = member.MutantAnyLineage, 0
 		h.Learn(&c.linked, &founders)
 		require.NoError(t, h.Relate(c.id, c.told, 0), name)
 	}

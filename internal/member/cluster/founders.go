@@ -1,9 +1,10 @@
-package member
+package cluster
 
 import (
 	"cmp"
 	"slices"
 
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -42,7 +43,7 @@ func (h *Handshakes) Founders() uint64 { return h.register.own.Founders }
 
 // foundedAlike decides about the founders that another member told; 0: it told none.
 func (h *Handshakes) foundedAlike(id protocol.MemberID, founders uint64) error {
-	if own := h.Founders(); own == 0 || founders == 0 || own == founders || h.register.Mutant == MutantAnyLineage {
+	if own := h.Founders(); own == 0 || founders == 0 || own == founders || h.register.Mutant == member.MutantAnyLineage {
 		return nil
 	}
 	return &FoundersError{Member: id}
