@@ -48,9 +48,9 @@ func benchLeader(b *testing.B) (*Raft, *protocol.Effects) {
 // campaign2 makes r a candidate without asking first.
 func (r *Raft) campaign2(out *protocol.Effects) {
 	r.out = out
-	r.disk.begin()
+	r.disk.Begin()
 	r.campaign(true)
-	r.disk.end(r.log.last, 0)
+	r.disk.End(r.log.Last, 0)
 }
 
 func benchEntries(n, size int) []protocol.Entry {
@@ -80,7 +80,7 @@ func BenchmarkLeaderAppend(b *testing.B) {
 				r.Step(now, protocol.Propose{Entries: entries}, out)
 				for _, m := range out.Send {
 					if m.Type == message.Append && m.Context != 0 {
-						ack := message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, message.Part{Index: r.log.last})
+						ack := message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, message.Part{Index: r.log.Last})
 						r.Step(now, ack.Message, out)
 					}
 				}
@@ -90,8 +90,8 @@ func BenchmarkLeaderAppend(b *testing.B) {
 					r.Step(now, protocol.Compact{Index: r.commit - 1}, out)
 				}
 			}
-			if r.commit != r.log.last {
-				b.Fatalf("commit %d of %d", r.commit, r.log.last)
+			if r.commit != r.log.Last {
+				b.Fatalf("commit %d of %d", r.commit, r.log.Last)
 			}
 		})
 	}
@@ -105,13 +105,13 @@ func BenchmarkFollowerAppend(b *testing.B) {
 	heads := make([]byte, n*protocol.HeadSize)
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += n {
-		last := r.log.last
+		last := r.log.Last
 		frame := make([]protocol.Entry, n) // as decoding makes one
 		for k := range entries {
 			frame[k] = entries[k]
 			frame[k].Seal(last+1+protocol.Index(k), 1, heads[k*protocol.HeadSize:])
 		}
-		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: last, Entries: frame, Context: 1}, message.Part{Index: last, LogTerm: r.log.lastT}).Message
+		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: last, Entries: frame, Context: 1}, message.Part{Index: last, LogTerm: r.log.LastTerm}).Message
 		r.Step(0, m, out)
 		r.Step(0, protocol.Persisted{Seq: out.Seq}, out)
 		out.Reset()
@@ -132,7 +132,7 @@ func BenchmarkFollowerLane(b *testing.B) {
 	}
 	lane := protocol.Lane{Member: 3, Incarnation: 1}
 	appended := func(e protocol.Entry, commit protocol.Index) {
-		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: commit, Entries: []protocol.Entry{e}, Context: 1}, message.Part{Index: r.log.last, LogTerm: r.log.lastT})
+		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: commit, Entries: []protocol.Entry{e}, Context: 1}, message.Part{Index: r.log.Last, LogTerm: r.log.LastTerm})
 		r.Step(0, m.Message, out)
 	}
 	open := protocol.NewLane(lane)
@@ -152,8 +152,8 @@ func BenchmarkFollowerLane(b *testing.B) {
 		m := message.With(protocol.Message{Type: message.Lane, Instance: 1, From: 3, To: 2, Entries: frame, Context: 1}, message.Part{ID: protocol.ProposalID{Session: lane}})
 		r.Step(0, m.Message, out)
 		group := protocol.NewRange(lane, frame)
-		group.Seal(r.log.last+1, 1, make([]byte, protocol.HeadSize))
-		appended(protocol.NewSignal(&group), r.log.last)
+		group.Seal(r.log.Last+1, 1, make([]byte, protocol.HeadSize))
+		appended(protocol.NewSignal(&group), r.log.Last)
 		r.Step(0, protocol.Persisted{Seq: out.Seq}, out)
 		out.Reset()
 		if i%(1<<16) < n && r.commit > 1 {

@@ -40,8 +40,8 @@ func (r *Raft) weighBodies() {
 		return
 	}
 	b.missing, b.maxK, b.partial, b.restripes = b.said.Missing > 0, b.said.MaxK, b.said.Partial, b.said.Restripes
-	for i := max(b.at, r.log.base) + 1; i <= r.log.last; {
-		run := r.log.run(i, r.log.last+1)
+	for i := max(b.at, r.log.Base) + 1; i <= r.log.Last; {
+		run := r.log.Run(i, r.log.Last+1)
 		for j := range run {
 			e := &run[j]
 			b.missing = b.missing || e.BodySize > 0 && e.Form == protocol.FormNone
@@ -94,7 +94,7 @@ func (r *Raft) raise(to protocol.Index) {
 // commitTo is what a leader does when it knows that everything up to an index is committed.
 func (r *Raft) commitTo(to protocol.Index) {
 	for i := r.commit + 1; i <= to; i++ {
-		r.lead.uncommitted -= r.log.at(i).Bytes()
+		r.lead.uncommitted -= r.log.At(i).Bytes()
 	}
 	coded := len(r.coded)
 	r.raise(to)
@@ -107,18 +107,13 @@ func (r *Raft) commitTo(to protocol.Index) {
 }
 
 // maxK is the largest k of a body that may be alive: in the log, or as the owner said.
-func (r *Raft) maxK() uint8 { return max(r.bodies.maxK, r.log.maxK()) }
+func (r *Raft) maxK() uint8 { return max(r.bodies.maxK, r.log.MaxK()) }
 
 // checkBodies verifies the invariants of the fields about bodies.
 func checkBodies(r *Raft) error {
 	for _, p := range r.lead.peers {
 		if err := r.checkHeld(p); err != nil {
 			return err
-		}
-	}
-	for i, w := range r.disk.rewrites {
-		if w.seq <= r.disk.done || w.index > r.log.last || i > 0 && w.seq < r.disk.rewrites[i-1].seq {
-			return fmt.Errorf("disk: rewrites %+v, done %d, last %d", r.disk.rewrites, r.disk.done, r.log.last)
 		}
 	}
 	return nil

@@ -302,8 +302,8 @@ func (r *Raft) settleConfig() {
 		next := r.conf.Clone()
 		next.Outgoing = nil
 		var id protocol.ProposalID
-		if r.confAt > r.log.base {
-			id = r.log.at(r.confAt).ID
+		if r.confAt > r.log.Base {
+			id = r.log.At(r.confAt).ID
 		}
 		r.appendConfig(next, id)
 		r.advance()

@@ -19,29 +19,20 @@ func (r *Raft) Check() error {
 
 func checkIndexes(r *Raft) error {
 	switch {
-	case r.commit < r.log.base || r.commit > r.log.last:
-		return fmt.Errorf("commit %d outside of the log, %d to %d", r.commit, r.log.base, r.log.last)
+	case r.commit < r.log.Base || r.commit > r.log.Last:
+		return fmt.Errorf("commit %d outside of the log, %d to %d", r.commit, r.log.Base, r.log.Last)
 	case r.given != r.commit:
 		return fmt.Errorf("commit %d, handed over %d", r.commit, r.given)
-	case r.verified > r.log.last:
-		return fmt.Errorf("verified %d beyond last %d", r.verified, r.log.last)
-	case r.term < r.log.lastT:
-		return fmt.Errorf("log ends in term %d", r.log.lastT)
+	case r.verified > r.log.Last:
+		return fmt.Errorf("verified %d beyond last %d", r.verified, r.log.Last)
+	case r.term < r.log.LastTerm:
+		return fmt.Errorf("log ends in term %d", r.log.LastTerm)
 	}
-	return r.log.check()
+	return r.log.Check()
 }
 
 func checkDisk(r *Raft) error {
-	d := &r.disk
-	if d.durable > r.log.last || d.done > d.seq || d.state > d.seq || d.commit > r.commit {
-		return fmt.Errorf("disk: durable %d of %d, done %d, state %d of %d, commit %d", d.durable, r.log.last, d.done, d.state, d.seq, d.commit)
-	}
-	for i, w := range d.pending {
-		if w.seq <= d.done || w.seq > d.seq || w.last > r.log.last || i > 0 && w.seq <= d.pending[i-1].seq {
-			return fmt.Errorf("disk: pending %+v, done %d of %d, last %d", w, d.done, d.seq, r.log.last)
-		}
-	}
-	return nil
+	return r.disk.Check(r.log.Last, r.commit)
 }
 
 func checkRole(r *Raft) error {
@@ -51,8 +42,8 @@ func checkRole(r *Raft) error {
 		if r.leader != r.cfg.Self {
 			return fmt.Errorf("leads, but knows %s as leader", r.leader)
 		}
-		if l.ready && (l.first > r.log.last || r.log.lastT != r.term) {
-			return fmt.Errorf("no entry of its term: first %d, last %d of term %d", l.first, r.log.last, r.log.lastT)
+		if l.ready && (l.first > r.log.Last || r.log.LastTerm != r.term) {
+			return fmt.Errorf("no entry of its term: first %d, last %d of term %d", l.first, r.log.Last, r.log.LastTerm)
 		}
 	case protocol.Candidate, protocol.PreCandidate:
 		if r.leader != 0 {
@@ -74,7 +65,7 @@ func checkRole(r *Raft) error {
 // checkUncommitted: what is known of the uncommitted entries as a whole is what they say one by one.
 func checkUncommitted(r *Raft) error {
 	bytes, coded := 0, 0
-	err := r.log.each(r.commit+1, r.log.last, func(e *protocol.Entry) error {
+	err := r.log.Each(r.commit+1, r.log.Last, func(e *protocol.Entry) error {
 		if err := r.checkCoded(e, coded); err != nil {
 			return err
 		}
@@ -89,21 +80,21 @@ func checkUncommitted(r *Raft) error {
 	case r.role == protocol.Leader && bytes != r.lead.uncommitted:
 		return fmt.Errorf("%d bytes uncommitted, says %d", bytes, r.lead.uncommitted)
 	case coded != len(r.coded):
-		return fmt.Errorf("coded entries are %v, commit %d, last %d", r.coded, r.commit, r.log.last)
+		return fmt.Errorf("coded entries are %v, commit %d, last %d", r.coded, r.commit, r.log.Last)
 	}
 	return nil
 }
 
 // checkConfigs: configs are the base's and exactly those in the log.
 func checkConfigs(r *Raft) error {
-	if r.configs[0].index > r.log.base {
-		return fmt.Errorf("oldest config at %d, base %d", r.configs[0].index, r.log.base)
+	if r.configs[0].index > r.log.Base {
+		return fmt.Errorf("oldest config at %d, base %d", r.configs[0].index, r.log.Base)
 	}
 	for i, c := range r.configs[1:] {
-		if c.index <= r.configs[i].index || c.index <= r.log.base || c.index > r.log.last {
-			return fmt.Errorf("config at %d: after %d, log %d to %d", c.index, r.configs[i].index, r.log.base, r.log.last)
+		if c.index <= r.configs[i].index || c.index <= r.log.Base || c.index > r.log.Last {
+			return fmt.Errorf("config at %d: after %d, log %d to %d", c.index, r.configs[i].index, r.log.Base, r.log.Last)
 		}
-		err := r.log.each(c.index, c.index, func(e *protocol.Entry) error {
+		err := r.log.Each(c.index, c.index, func(e *protocol.Entry) error {
 			if e.Kind != protocol.EntryConfig || !e.Resident() {
 				return fmt.Errorf("config at %d: is a %s there, or its payload is gone", c.index, e.Kind)
 			}
@@ -117,13 +108,14 @@ func checkConfigs(r *Raft) error {
 	if r.conf != &last.config || r.confAt != last.index {
 		return fmt.Errorf("config of %d is in force, the last is of %d", r.confAt, last.index)
 	}
-	for k := max(0, len(r.log.chunks)-checkedChunks); k < len(r.log.chunks); k++ {
-		for i := range r.log.chunks[k].entries { // none in a packed one
-			e := &r.log.chunks[k].entries[i]
-			if e.Kind == protocol.EntryConfig && !slices.ContainsFunc(r.configs, func(c configAt) bool { return c.index == e.Index }) {
-				return fmt.Errorf("config at %d is not known", e.Index)
-			}
+	err := r.log.Newest(func(e *protocol.Entry) error {
+		if e.Kind == protocol.EntryConfig && !slices.ContainsFunc(r.configs, func(c configAt) bool { return c.index == e.Index }) {
+			return fmt.Errorf("config at %d is not known", e.Index)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if len(r.conf.Members) > 0 {
 		return r.conf.Validate()
@@ -136,8 +128,8 @@ func checkPeers(r *Raft) error {
 		if i > 0 && r.lead.peers[i-1].id >= p.id || p.id == r.cfg.Self {
 			return fmt.Errorf("peers are not sorted at %s", p.id)
 		}
-		if p.match > r.log.last || p.next <= p.match || p.next > r.log.last+1 {
-			return fmt.Errorf("peer %s: match %d, next %d, last %d", p.id, p.match, p.next, r.log.last)
+		if p.match > r.log.Last || p.next <= p.match || p.next > r.log.Last+1 {
+			return fmt.Errorf("peer %s: match %d, next %d, last %d", p.id, p.match, p.next, r.log.Last)
 		}
 		bytes, small, last := 0, 0, p.match
 		for _, f := range p.frames {

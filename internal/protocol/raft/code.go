@@ -85,7 +85,7 @@ func (c *code) recode() { c.off = 0 }
 // frame leaves entries that nobody coded as they stand in the log.
 func (c *code) frame(p *progress) []protocol.Entry {
 	r := c.r
-	entries := r.log.frame(p.next, r.cfg.MaxFrameBytes, r.cfg.MaxFrameEntries)
+	entries := r.log.Frame(p.next, r.cfg.MaxFrameBytes, r.cfg.MaxFrameEntries)
 	for i := range entries {
 		if entries[i].Coded() {
 			return c.dress(p, slices.Clone(entries))
@@ -129,7 +129,7 @@ func (c *code) agreed() protocol.Index {
 	r := c.r
 	return protocol.Index(r.writers().Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
-			return uint64(r.disk.durable)
+			return uint64(r.disk.Durable)
 		}
 		if p := r.peer(id); p != nil {
 			return uint64(p.match)
@@ -166,10 +166,10 @@ func (c *code) stored() protocol.Index {
 
 // durable applies the predicate of docs/internals/craft.md, 2.1 to what is known to be on the voters' disks.
 func (r *Raft) durable(i protocol.Index) bool {
-	e := r.log.at(i)
+	e := r.log.At(i)
 	return r.writers().Durable(int(e.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
 		if id == r.cfg.Self {
-			return r.disk.holds(e)
+			return r.disk.Holds(e)
 		}
 		if p := r.peer(id); p != nil {
 			return p.holds(i)

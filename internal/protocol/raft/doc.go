@@ -7,7 +7,7 @@
 // with everybody, or as rows of a Reed–Solomon code (CRaft).
 //
 // How to read: config.go (settings), raft.go (the state, the step, the table of
-// handlers), package message (its messages), log.go with pack.go and disk.go (the log in memory, and
+// handlers), package message (its messages), package raftlog (the log in memory, and
 // what is known of the disk), persist.go (what is written), election.go; propose.go, replicate.go with
 // progress.go and held.go (a leader's view of its followers, the window) and follower.go; read.go, change.go,
 // leaving.go, transfer.go, snapshot.go,

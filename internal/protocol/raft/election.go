@@ -129,7 +129,7 @@ func (r *Raft) askVotes(t protocol.MessageType, term protocol.Term, force bool) 
 		if id == r.cfg.Self || !r.voters.Has(id) {
 			continue
 		}
-		m := message.With(protocol.Message{Type: t, To: id, Term: term}, message.Part{Force: force, Index: r.log.last, LogTerm: r.log.lastT})
+		m := message.With(protocol.Message{Type: t, To: id, Term: term}, message.Part{Force: force, Index: r.log.Last, LogTerm: r.log.LastTerm})
 		if t == message.Vote {
 			r.release(m)
 		} else {
@@ -240,7 +240,7 @@ func (r *Raft) upToDate(m message.Message) bool {
 	if r.cfg.Mutant == MutantVoteIgnoresLog {
 		return true
 	}
-	return m.LogTerm > r.log.lastT || m.LogTerm == r.log.lastT && m.Index >= r.log.last
+	return m.LogTerm > r.log.LastTerm || m.LogTerm == r.log.LastTerm && m.Index >= r.log.Last
 }
 
 // follow makes this member a follower in term, which may be its own, of leader, if known.
@@ -280,7 +280,7 @@ func (r *Raft) hear() {
 func (r *Raft) takeLead() {
 	r.role, r.leader = protocol.Leader, r.cfg.Self
 	r.lead = leading{since: r.now, beat: r.now + r.cfg.Heartbeat, round: r.lead.round, beaten: r.commit}
-	r.lead.first = r.log.last + 1
+	r.lead.first = r.log.Last + 1
 	r.lanes.begin()
 	r.lead.restripe.until = r.now + restripeTimeouts*r.cfg.ElectionTimeout
 	r.trackPeers()
@@ -290,8 +290,8 @@ func (r *Raft) takeLead() {
 		}
 	}
 	r.ballots = r.ballots[:0]
-	for i := r.commit + 1; i <= r.log.last; i++ {
-		r.lead.uncommitted += r.log.at(i).Bytes()
+	for i := r.commit + 1; i <= r.log.Last; i++ {
+		r.lead.uncommitted += r.log.At(i).Bytes()
 	}
 }
 
@@ -303,7 +303,7 @@ func (r *Raft) prepare() {
 		return
 	}
 	r.lead.ready = true
-	r.lead.first = r.log.last + 1
+	r.lead.first = r.log.Last + 1
 	for _, p := range r.lead.peers {
 		p.become(probe, r.lead.first, r.now)
 	}

@@ -34,13 +34,13 @@ func (r *Raft) appendFrom(m message.Message) {
 		if prev < r.commit {
 			prev = r.commit
 		}
-		prevTerm, _ = r.log.term(prev)
+		prevTerm, _ = r.log.Term(prev)
 	}
-	if !r.log.matches(prev, prevTerm) && (r.cfg.Mutant != MutantNoPrevCheck || prev > r.log.last) {
+	if !r.log.Matches(prev, prevTerm) && (r.cfg.Mutant != MutantNoPrevCheck || prev > r.log.Last) {
 		if prev == r.commit && r.diverges(m, nil) {
 			return
 		}
-		hint, hintTerm := r.log.back(prev, prevTerm)
+		hint, hintTerm := r.log.Back(prev, prevTerm)
 		r.answer(message.With(protocol.Message{Type: message.AppendResp, To: m.From, Reject: true, Context: m.Context},
 			message.Part{Index: m.Index, Hint: hint, HintTerm: hintTerm, Round: m.Round}))
 		return
@@ -63,7 +63,7 @@ func (r *Raft) diverges(m message.Message, decided []protocol.Entry) bool {
 	if n := len(decided); n > 0 {
 		index, term = decided[n-1].Index, decided[n-1].Term
 	}
-	have, ok := r.log.term(index)
+	have, ok := r.log.Term(index)
 	if !ok || have == term || r.cfg.Mutant == MutantNoPrevCheck {
 		return false
 	}
@@ -75,11 +75,11 @@ func (r *Raft) diverges(m message.Message, decided []protocol.Entry) bool {
 // store takes over the entries after prev, which match the log up to prev. It reports
 // false if they are malformed; then nothing is taken.
 func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
-	if r.cfg.Mutant == MutantTruncateAlways && len(entries) > 0 && prev < r.log.last {
+	if r.cfg.Mutant == MutantTruncateAlways && len(entries) > 0 && prev < r.log.Last {
 		r.cutLog(prev + 1)
 	}
 	have := entries
-	for len(entries) > 0 && entries[0].Index <= r.log.last && r.log.matches(entries[0].Index, entries[0].Term) {
+	for len(entries) > 0 && entries[0].Index <= r.log.Last && r.log.Matches(entries[0].Index, entries[0].Term) {
 		entries = entries[1:]
 	}
 	r.improve(have[:len(have)-len(entries)])
@@ -98,11 +98,11 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 	if len(entries) == 0 {
 		return true
 	}
-	if entries[0].Index <= r.log.last {
+	if entries[0].Index <= r.log.Last {
 		r.cutLog(entries[0].Index)
 	}
 	for i := range entries {
-		r.log.append(entries[i])
+		r.log.Append(entries[i])
 		r.lanesAppended(&entries[i])
 		r.noteCoded(&entries[i])
 		r.writeEntry(&entries[i])
@@ -122,9 +122,9 @@ func (r *Raft) cutLog(i protocol.Index) {
 	if i <= r.commit {
 		panic(fmt.Sprintf("raft: member %s: cutting the log at %d, but %d is committed", r.cfg.Self, i, r.commit))
 	}
-	r.log.truncate(i)
+	r.log.Truncate(i)
 	r.lanesCut()
-	r.disk.cut(i)
+	r.disk.Cut(i)
 	for n := len(r.coded); n > 0 && r.coded[n-1] >= i; n-- {
 		r.coded = r.coded[:n-1]
 	}
@@ -143,7 +143,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 // learnCommit raises a follower's commit index, at most up to where its log is known to match.
 func (r *Raft) learnCommit(commit, match protocol.Index) {
 	if r.cfg.Mutant == MutantCommitUnverified {
-		match = r.log.last
+		match = r.log.Last
 	}
 	r.raise(min(commit, match))
 }
@@ -159,7 +159,7 @@ func (r *Raft) acknowledge(m message.Message) {
 	}
 	if n := len(r.out.Release); n > 0 {
 		if a := message.Of(r.out.Release[n-1]); a.Type == message.AppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
-			r.out.Seq = r.disk.touch()
+			r.out.Seq = r.disk.Touch()
 			a.Index, a.Round, a.Context = max(a.Index, match), max(a.Round, m.Round), max(a.Context, m.Context)
 			a.Holdings = r.holdings(m.Commit, a.Index, false)
 			r.tellBodies(a)
@@ -180,7 +180,7 @@ func (r *Raft) remembers(m message.Message) bool {
 	if r.holdsAcknowledged(m) || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
 		return true
 	}
-	last := min(r.log.last, m.Index-1) // it may agree up to here, not further
+	last := min(r.log.Last, m.Index-1) // it may agree up to here, not further
 	r.answer(message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Reject: true, Context: m.Context}, message.Part{Index: last, Round: m.Round}))
 	r.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: m.Index, Last: last}
 	r.stopped = true
@@ -190,10 +190,10 @@ func (r *Raft) remembers(m message.Message) bool {
 // holdsAcknowledged reports whether the log may have the entry that a heartbeat names. What a
 // snapshot covers on either side is committed, and not compared.
 func (r *Raft) holdsAcknowledged(m message.Message) bool {
-	if m.Index > r.log.last {
+	if m.Index > r.log.Last {
 		return false
 	}
-	have, known := r.log.term(m.Index)
+	have, known := r.log.Term(m.Index)
 	return !known || m.LogTerm == 0 || have == m.LogTerm
 }
 
@@ -206,7 +206,7 @@ func onHeartbeat(r *Raft, m message.Message) {
 	}
 	r.learnCommit(m.Commit, max(r.verified, r.commit))
 	hint := max(r.verified, r.commit)
-	match := min(hint, r.disk.durable)
+	match := min(hint, r.disk.Durable)
 	a := message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.holdings(m.Commit, match, true)},
 		message.Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.laneHighs(), Fence: r.fencePromise()})
 	r.tellBodiesNow(a)

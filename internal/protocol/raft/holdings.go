@@ -15,7 +15,7 @@ import (
 func (r *Raft) tells(p *progress, m message.Message) (more bool) {
 	for _, h := range m.Holdings {
 		switch {
-		case h.Index <= r.commit || !r.log.matches(h.Index, h.Term):
+		case h.Index <= r.commit || !r.log.Matches(h.Index, h.Term):
 		case h.Form == protocol.FormCommitted:
 			r.commitTo(h.Index)
 			if r.role != protocol.Leader {
@@ -32,17 +32,17 @@ func (r *Raft) tells(p *progress, m message.Message) (more bool) {
 // commit index, up to match: what its disk holds now, or will when an answer is released.
 func (r *Raft) holdings(commit, match protocol.Index, now bool) (out []protocol.Holding) {
 	if known := min(r.commit, match); commit < min(known, r.lastCoded) {
-		t, _ := r.log.term(known)
+		t, _ := r.log.Term(known)
 		out = append(out, protocol.Holding{Index: known, Term: t, Form: protocol.FormCommitted})
 	}
 	for _, i := range r.coded {
 		if i > match || len(out) == protocol.MaxHoldings {
 			break
 		}
-		e := r.log.at(i)
+		e := r.log.At(i)
 		f := e.Form
 		if now {
-			f = r.disk.holds(e)
+			f = r.disk.Holds(e)
 		}
 		if i > commit && f != protocol.FormNone {
 			out = append(out, protocol.Holding{Index: i, Term: e.Term, Form: f})
@@ -72,8 +72,8 @@ func (r *Raft) formOf(i protocol.Index, t protocol.Term) protocol.Form {
 	switch {
 	case i <= r.commit:
 		return protocol.FormCommitted
-	case i <= r.log.last && r.log.matches(i, t):
-		return r.log.at(i).Form
+	case i <= r.log.Last && r.log.Matches(i, t):
+		return r.log.At(i).Form
 	}
 	return protocol.FormNone
 }
@@ -94,10 +94,10 @@ func (r *Raft) improve(entries []protocol.Entry) {
 	var better []protocol.Entry
 	for i := range entries {
 		e := &entries[i]
-		if e.BodySize == 0 || e.Index <= r.log.base || !r.log.matches(e.Index, e.Term) {
+		if e.BodySize == 0 || e.Index <= r.log.Base || !r.log.Matches(e.Index, e.Term) {
 			continue
 		}
-		have := r.log.at(e.Index)
+		have := r.log.At(e.Index)
 		replace := e.Form.Better(have.Form)
 		if r.cfg.Mutant == MutantCodeFreeDowngrade {
 			replace = e.Form != have.Form
@@ -108,8 +108,8 @@ func (r *Raft) improve(entries []protocol.Entry) {
 		changed := *have
 		changed.Form, changed.Body = e.Form, e.Body
 		better = append(better, changed)
-		r.disk.rewrite(have)
+		r.disk.Rewrite(have)
 		r.record(protocol.Record{Kind: protocol.RecordBody, Entry: changed})
 	}
-	r.log.amend(better)
+	r.log.Amend(better)
 }

@@ -33,7 +33,7 @@ func (r *Raft) noteAppended() {
 	if n >= maxMarks {
 		l.marks = slices.Delete(l.marks, 0, n/2)
 	}
-	l.marks = append(l.marks, mark{r.log.last, l.appended})
+	l.marks = append(l.marks, mark{r.log.Last, l.appended})
 }
 
 // appendedBy is about how many bytes of this leader's term the log has up to an index; false if no
@@ -61,7 +61,7 @@ func (r *Raft) judgeLag(agreed protocol.Index) {
 		}
 		switch {
 		case gone && !p.far.is:
-			p.far = far{is: true, owes: r.log.last}
+			p.far = far{is: true, owes: r.log.Last}
 		case near && p.far.is && p.match >= p.far.owes && r.now >= p.far.until:
 			p.far = far{}
 		}
@@ -81,7 +81,7 @@ const farFrames = 4
 func (r *Raft) spare(i protocol.Index) {
 	for _, p := range r.lead.peers {
 		if p.match < i && !p.far.is {
-			p.far = far{is: true, owes: r.log.last, until: r.now + r.cfg.ElectionTimeout}
+			p.far = far{is: true, owes: r.log.Last, until: r.now + r.cfg.ElectionTimeout}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -88,8 +89,8 @@ func (h *heldLane) after(n uint64) []protocol.Entry {
 }
 
 // durable is up to where the lane is on this member's disk.
-func (h *heldLane) durable(d *disk) uint64 {
-	n, _ := slices.BinarySearchFunc(h.cells, d.done, func(c laneCell, done uint64) int {
+func (h *heldLane) durable(d *raftlog.Disk) uint64 {
+	n, _ := slices.BinarySearchFunc(h.cells, d.Done, func(c laneCell, done uint64) int {
 		if c.step <= done {
 			return -1
 		}
@@ -207,7 +208,7 @@ func (r *Raft) acknowledgeLane(m message.Message, h *heldLane, gap bool) {
 	}
 	for i := len(r.out.Release) - 1; i >= 0 && i >= len(r.out.Release)-4; i-- {
 		if a := message.Of(r.out.Release[i]); a.Type == message.LaneResp && a.To == m.From && a.ID.Session == h.lane && a.Round == round && !a.Reject {
-			r.out.Seq = r.disk.touch()
+			r.out.Seq = r.disk.Touch()
 			a.Index, a.Context = protocol.Index(h.high()), max(a.Context, m.Context)
 			return
 		}
@@ -266,8 +267,8 @@ func (r *Raft) lanesAppended(e *protocol.Entry) {
 func (r *Raft) lanesCut() {
 	if l := r.lanes; l != nil {
 		l.end, l.opened = l.confirmed.clone(), l.opened[:0]
-		for i := r.given + 1; i <= r.log.last; i++ {
-			r.lanesAppended(r.log.at(i))
+		for i := r.given + 1; i <= r.log.Last; i++ {
+			r.lanesAppended(r.log.At(i))
 		}
 	}
 }
@@ -278,10 +279,10 @@ func (r *Raft) fitLanes(entries []protocol.Entry) bool {
 		return true
 	}
 	end := r.lanes.end.clone()
-	if entries[0].Index <= r.log.last {
+	if entries[0].Index <= r.log.Last {
 		end = r.lanes.confirmed.clone()
 		for i := r.given + 1; i < entries[0].Index; i++ {
-			end.apply(r.log.at(i))
+			end.apply(r.log.At(i))
 		}
 	}
 	for i := range entries {
@@ -476,7 +477,7 @@ func (r *Raft) laneHighs() (highs []message.LaneHigh) {
 
 // fencePromise is what this member told a fence, durably.
 func (r *Raft) fencePromise() uint64 {
-	if r.lanes == nil || r.lanes.fence.step > r.disk.done {
+	if r.lanes == nil || r.lanes.fence.step > r.disk.Done {
 		return 0
 	}
 	return r.lanes.fence.number
@@ -499,7 +500,7 @@ func checkLanes(r *Raft) error {
 		}
 	}
 	end := l.confirmed.clone()
-	if err := r.log.each(r.given+1, r.log.last, func(e *protocol.Entry) error { end.apply(e); return nil }); err != nil {
+	if err := r.log.Each(r.given+1, r.log.Last, func(e *protocol.Entry) error { end.apply(e); return nil }); err != nil {
 		return err
 	}
 	if !end.equal(&l.end) {
@@ -524,7 +525,7 @@ func (r *Raft) checkLane(h *heldLane) error {
 		if n := h.base + 1 + uint64(i); uint64(h.batches[i].Index) != n {
 			return fmt.Errorf("holds %d where %d belongs", h.batches[i].Index, n)
 		}
-		if c := h.cells[i]; c.number > l.cells || c.step > r.disk.seq || i > 0 && (c.step < h.cells[i-1].step || c.number <= h.cells[i-1].number) {
+		if c := h.cells[i]; c.number > l.cells || c.step > r.disk.Seq || i > 0 && (c.step < h.cells[i-1].step || c.number <= h.cells[i-1].number) {
 			return fmt.Errorf("cell %d of step %d", c.number, c.step)
 		}
 		bytes += h.batches[i].Bytes()

@@ -39,7 +39,7 @@ func (r *Raft) passedBarrier() bool {
 		if r.confirmers(r.deciders()).Agreed(func(id protocol.MemberID) uint64 { return bit(r.covers(&b.said, id)) }) == 0 {
 			return false
 		}
-		b.until = r.log.last
+		b.until = r.log.Last
 	}
 	if r.commit < b.until {
 		return false

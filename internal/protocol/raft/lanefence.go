@@ -183,7 +183,7 @@ func (r *Raft) fenceDone() bool {
 	f := &l.lead.fence
 	mutant := r.cfg.Mutant
 	return r.voters.Agreed(func(id protocol.MemberID) uint64 {
-		if own := l.fence.number >= f.number && l.fence.step <= r.disk.done; id == r.cfg.Self && !own && mutant != MutantLaneNoPromise {
+		if own := l.fence.number >= f.number && l.fence.step <= r.disk.Done; id == r.cfg.Self && !own && mutant != MutantLaneNoPromise {
 			return 0
 		}
 		return bit(r.covers(&f.promised, id) || mutant == MutantLaneFenceUncovered && slices.Contains(f.promised.by, id))

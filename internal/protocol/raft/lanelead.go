@@ -72,7 +72,7 @@ func (r *Raft) confirmLanes() {
 	if l == nil || r.role != protocol.Leader || !r.lead.ready || r.lead.hand.to != 0 {
 		return
 	}
-	if r.log.last > l.lead.tended {
+	if r.log.Last > l.lead.tended {
 		l.lead.came = r.now
 	}
 	idle, appended, waits := r.restedLanes(), false, false
@@ -94,12 +94,12 @@ func (r *Raft) confirmLanes() {
 	}
 	switch {
 	case appended:
-		l.lead.last, l.lead.made, l.lead.rest, l.lead.ride = r.log.last, r.now, 0, 0
+		l.lead.last, l.lead.made, l.lead.rest, l.lead.ride = r.log.Last, r.now, 0, 0
 		r.replicateAll()
 	case waits && l.lead.ride > r.now:
 		r.wakeAt(l.lead.ride)
 	}
-	l.lead.tended = r.log.last
+	l.lead.tended = r.log.Last
 }
 
 // wakeAt has this core woken at an instant, or sooner.
@@ -178,7 +178,7 @@ func (r *Raft) recode(e *protocol.Entry) {
 	if k := r.place.k(); e.K > k {
 		e.K = k
 		recoded := &r.lanes.lead.recoded
-		*recoded = append(slices.DeleteFunc(*recoded, func(i protocol.Index) bool { return i <= r.log.base }), r.log.last+1)
+		*recoded = append(slices.DeleteFunc(*recoded, func(i protocol.Index) bool { return i <= r.log.Base }), r.log.Last+1)
 	}
 }
 

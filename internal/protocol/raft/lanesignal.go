@@ -69,8 +69,8 @@ func (r *Raft) moreSignals(p *progress, frame []protocol.Entry, count *signaled)
 	for i := range frame {
 		bytes += frame[i].Bytes()
 	}
-	for i := frame[len(frame)-1].Index + 1; i <= r.log.last && len(frame) < len(r.lanes.lead.signals); i++ {
-		e := r.log.at(i)
+	for i := frame[len(frame)-1].Index + 1; i <= r.log.Last && len(frame) < len(r.lanes.lead.signals); i++ {
+		e := r.log.At(i)
 		if _, ok := e.Range(); !ok || !r.signalled(p, e) {
 			break
 		}
@@ -160,7 +160,7 @@ func (r *Raft) unpark() {
 	for len(p.messages) > 0 {
 		m := p.messages[0]
 		// What cannot follow the log came after something that was asked for, and comes again with it.
-		if m.Term == r.term && r.role == protocol.Follower && m.Index <= r.log.last {
+		if m.Term == r.term && r.role == protocol.Follower && m.Index <= r.log.Last {
 			if r.unresolved(m) >= 0 && r.now < p.since+r.patience() {
 				r.wakeAt(p.since + r.patience())
 				return
@@ -179,7 +179,7 @@ func (r *Raft) unpark() {
 // none is.
 func (r *Raft) unresolved(m message.Message) int {
 	for i := range m.Entries {
-		if e := &m.Entries[i]; e.Kind == protocol.EntrySignal && e.Index > r.commit && !r.log.matches(e.Index, e.Term) && r.ranged(e) == nil {
+		if e := &m.Entries[i]; e.Kind == protocol.EntrySignal && e.Index > r.commit && !r.log.Matches(e.Index, e.Term) && r.ranged(e) == nil {
 			return i
 		}
 	}
@@ -213,9 +213,9 @@ func (r *Raft) resolve(m message.Message) []protocol.Entry {
 			entries = append([]protocol.Entry(nil), m.Entries...)
 		}
 		switch {
-		case e.Index <= r.log.base: // it is passed over
-		case e.Index <= r.commit, r.log.matches(e.Index, e.Term):
-			entries[i] = *r.log.at(e.Index)
+		case e.Index <= r.log.Base: // it is passed over
+		case e.Index <= r.commit, r.log.Matches(e.Index, e.Term):
+			entries[i] = *r.log.At(e.Index)
 		case r.lanes == nil || !r.resolved(e, &entries[i]):
 			if r.lanes != nil {
 				r.lanes.counts.Missed++
@@ -249,7 +249,7 @@ func onLaneMissing(r *Raft, m message.Message) {
 	if r.lanes == nil || p == nil || p.phase != stream || m.Index <= max(p.match, p.raw) || m.Index >= p.next {
 		return
 	}
-	p.raw = r.log.last
+	p.raw = r.log.Last
 	p.become(stream, m.Index, r.now)
 	r.replicate(p)
 }

@@ -3,18 +3,18 @@ package raft
 import "github.com/braidlog/braid/protocol"
 
 func (r *Raft) diskStalled() bool {
-	return r.cfg.Mutant != MutantStalledDiskLeads && r.disk.stalled(r.now, protocol.StallTimeouts*r.cfg.ElectionTimeout)
+	return r.cfg.Mutant != MutantStalledDiskLeads && r.disk.Stalled(r.now, protocol.StallTimeouts*r.cfg.ElectionTimeout)
 }
 
 func (r *Raft) record(rec protocol.Record) {
-	r.out.Seq = r.disk.touch()
-	r.disk.wrote = true
+	r.out.Seq = r.disk.Touch()
+	r.disk.Wrote = true
 	r.out.Persist = append(r.out.Persist, rec)
 }
 
 func (r *Raft) writeEntry(e *protocol.Entry) {
-	r.out.Seq = r.disk.touch()
-	r.disk.wrote = true
+	r.out.Seq = r.disk.Touch()
+	r.disk.Wrote = true
 	r.out.Persist = append(r.out.Persist, protocol.Record{Kind: protocol.RecordEntry, Entry: *e})
 }
 
@@ -24,7 +24,7 @@ func (r *Raft) writeState() {
 	if r.cfg.Mutant == MutantForgetVote {
 		s.Vote = 0
 	}
-	r.disk.commit = r.commit
+	r.disk.Commit = r.commit
 	if n := len(r.out.Persist); n > 0 && r.out.Persist[n-1].Kind == protocol.RecordState {
 		r.out.Persist = r.out.Persist[:n-1] // not written yet, and out of date
 	}
@@ -34,15 +34,15 @@ func (r *Raft) writeState() {
 // writeVote is writeState after term or vote changed.
 func (r *Raft) writeVote() {
 	r.writeState()
-	r.disk.state = r.disk.seq
+	r.disk.State = r.disk.Seq
 }
 
 func (r *Raft) persisted(seq uint64) {
-	wasDurable := r.disk.stateDurable()
-	if !r.disk.completed(seq) {
+	wasDurable := r.disk.StateDurable()
+	if !r.disk.Completed(seq) {
 		return
 	}
-	if !wasDurable && r.disk.stateDurable() && r.role == protocol.Candidate {
+	if !wasDurable && r.disk.StateDurable() && r.role == protocol.Candidate {
 		r.ballot(r.cfg.Self, true) // its own vote counts now
 		r.tally()
 	}

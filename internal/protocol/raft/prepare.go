@@ -75,8 +75,8 @@ func (r *Raft) beginPreparation() {
 			break
 		}
 	}
-	for i := r.commit + 1; i <= r.log.last; i++ {
-		if e := r.log.at(i); e.BodySize > 0 && r.disk.holds(e) != protocol.FormWhole {
+	for i := r.commit + 1; i <= r.log.Last; i++ {
+		if e := r.log.At(i); e.BodySize > 0 && r.disk.Holds(e) != protocol.FormWhole {
 			pre.wanted = append(pre.wanted, wanted{index: i})
 		}
 	}
@@ -87,7 +87,7 @@ func (r *Raft) beginPreparation() {
 func (r *Raft) judgeBodies() {
 	pre := &r.lead.pre
 	pre.wanted = slices.DeleteFunc(pre.wanted, func(w wanted) bool {
-		return w.index <= r.commit || r.disk.holds(r.log.at(w.index)) == protocol.FormWhole
+		return w.index <= r.commit || r.disk.Holds(r.log.At(w.index)) == protocol.FormWhole
 	})
 	for k := range pre.wanted {
 		w := &pre.wanted[k]
@@ -104,7 +104,7 @@ func (r *Raft) judgeBodies() {
 
 // recoverable reports whether a whole body or enough rows are known to exist, here included.
 func (r *Raft) recoverable(w *wanted) bool {
-	e := r.log.at(w.index)
+	e := r.log.At(w.index)
 	var rows quorum.Rows
 	rows.Add(e.Form)
 	for _, a := range w.answers {
@@ -139,8 +139,8 @@ func (r *Raft) giveUp(i protocol.Index) {
 	if r.confAt >= i {
 		panic(fmt.Sprintf("raft: member %s: giving up %d, but the configuration at %d comes after it", r.cfg.Self, i, r.confAt))
 	}
-	for j := i; j <= r.log.last; j++ {
-		r.lead.uncommitted -= r.log.at(j).Bytes()
+	for j := i; j <= r.log.Last; j++ {
+		r.lead.uncommitted -= r.log.At(j).Bytes()
 	}
 	r.cutLog(i)
 	r.out.Changed = true
@@ -156,7 +156,7 @@ func (r *Raft) askHoldings() {
 	ask := make([]protocol.Holding, 0, min(protocol.MaxHoldings, len(pre.wanted)))
 	for k := range cap(ask) {
 		i := pre.wanted[k].index
-		ask = append(ask, protocol.Holding{Index: i, Term: r.log.at(i).Term})
+		ask = append(ask, protocol.Holding{Index: i, Term: r.log.At(i).Term})
 	}
 	for _, p := range r.lead.peers {
 		r.send(message.With(protocol.Message{Type: message.Holdings, To: p.id, Commit: r.commit, Context: message.Stamp(r.now), Holdings: ask}, message.Part{Round: r.lead.round}))
@@ -169,7 +169,7 @@ func (r *Raft) fetchBodies(again bool) {
 	bytes := 0
 	for k := range r.lead.pre.wanted {
 		w := &r.lead.pre.wanted[k]
-		e := r.log.at(w.index)
+		e := r.log.At(w.index)
 		if e.Form == protocol.FormWhole || !r.recoverable(w) {
 			continue // being written, or not known to be there
 		}
@@ -216,7 +216,7 @@ func onHoldingsResp(r *Raft, m message.Message) {
 // findWanted returns where that very entry is among what is wanted.
 func (r *Raft) findWanted(i protocol.Index, t protocol.Term) (int, bool) {
 	k, ok := slices.BinarySearchFunc(r.lead.pre.wanted, i, func(w wanted, i protocol.Index) int { return cmp.Compare(w.index, i) })
-	return k, ok && i > r.commit && r.log.matches(i, t)
+	return k, ok && i > r.commit && r.log.Matches(i, t)
 }
 
 // note takes in an answer and reports whether it says more than was known.
@@ -242,7 +242,7 @@ func (r *Raft) bodyMade(in protocol.BodyMade) {
 	if _, ok := r.findWanted(in.Index, in.Term); !ok {
 		return
 	}
-	e := *r.log.at(in.Index)
+	e := *r.log.At(in.Index)
 	if e.Form == protocol.FormWhole || len(in.Body) != int(e.BodySize) {
 		return
 	}

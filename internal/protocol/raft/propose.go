@@ -113,8 +113,8 @@ func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	if e.BodySize > 0 && e.Kind == protocol.EntryBatch {
 		e.K = r.place.k()
 	}
-	e.Seal(r.log.last+1, r.term, head)
-	r.log.append(*e)
+	e.Seal(r.log.Last+1, r.term, head)
+	r.log.Append(*e)
 	r.lanesAppended(e)
 	r.noteCoded(e)
 	r.writeEntry(e)

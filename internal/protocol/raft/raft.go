@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -13,7 +14,7 @@ import (
 type Raft struct {
 	cfg   protocol.Settings
 	place placement
-	log   memlog
+	log   raftlog.Log
 	// configs are the configurations in force from an index on: the base's, and one for
 	// each configuration entry in the log, ascending. Never empty; the last is in force.
 	configs []configAt
@@ -57,7 +58,7 @@ type Raft struct {
 	lastCoded protocol.Index
 	bodies    bodies
 
-	disk disk
+	disk raftlog.Disk
 	// stopped: this member acknowledged more than it holds, or has decided something else than its leader. It does
 	// nothing any more. replaced is the term in which a snapshot replaced a log that conflicts with it. What was
 	// acknowledged in that term before may be void.
@@ -121,7 +122,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	}
 	r := &Raft{
 		cfg:    cfg,
-		log:    logAfter(&rec.Base, cfg.CacheBytes),
+		log:    raftlog.After(&rec.Base, cfg.CacheBytes),
 		term:   max(rec.State.Term, rec.Base.Term),
 		chance: uint64(cfg.Self),
 		seat:   int(cfg.Instance) - 1,
@@ -141,13 +142,13 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	}
 	r.commit, r.given, r.verified = rec.Base.Index, rec.Base.Index, rec.Base.Index
 	if c := rec.State.Commit; c > r.commit {
-		if c > r.log.last {
-			return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was committed", r.log.last, c)}
+		if c > r.log.Last {
+			return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was committed", r.log.Last, c)}
 		}
 		r.raise(c)
 		r.verified = c
 	}
-	r.disk = disk{durable: r.log.last, commit: r.commit}
+	r.disk = raftlog.Disk{Durable: r.log.Last, Commit: r.commit}
 	r.configChanged()
 	if err := r.recoverLanes(&rec); err != nil {
 		return nil, err
@@ -158,9 +159,9 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 func (r *Raft) load(entries []protocol.Entry) error {
 	for i := range entries {
 		e := entries[i]
-		if e.Index != r.log.last+1 || e.Term < r.log.lastT {
+		if e.Index != r.log.Last+1 || e.Term < r.log.LastTerm {
 			return &protocol.CorruptError{What: "recovered log",
-				Detail: fmt.Sprintf("entry %d of term %d after %d of term %d", e.Index, e.Term, r.log.last, r.log.lastT)}
+				Detail: fmt.Sprintf("entry %d of term %d after %d of term %d", e.Index, e.Term, r.log.Last, r.log.LastTerm)}
 		}
 		if e.Head() == nil {
 			e.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
@@ -172,11 +173,11 @@ func (r *Raft) load(entries []protocol.Entry) error {
 			}
 			r.configs = append(r.configs, configAt{e.Index, c})
 		}
-		r.log.append(e)
+		r.log.Append(e)
 		r.noteCoded(&e)
-		r.log.drop(e.Index)
+		r.log.Drop(e.Index)
 	}
-	r.term = max(r.term, r.log.lastT)
+	r.term = max(r.term, r.log.LastTerm)
 	return nil
 }
 
@@ -186,7 +187,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		return
 	}
 	r.now, r.out = now, out
-	r.disk.begin()
+	r.disk.Begin()
 	if !r.started {
 		r.started = true
 		r.heard = now
@@ -241,8 +242,8 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	r.tendLanes()
 	r.give()
 	r.settleLanes()
-	r.disk.end(r.log.last, now)
-	r.log.drop(r.disk.settled())
+	r.disk.End(r.log.Last, now)
+	r.log.Drop(r.disk.Settled())
 	if role != r.role || term != r.term || leader != r.leader || confAt != r.confAt || route != r.lanes.route() {
 		out.Changed = true
 	}
@@ -252,7 +253,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 // give hands over what is newly committed.
 func (r *Raft) give() {
 	for r.given < r.commit {
-		run := r.log.run(r.given+1, r.commit+1)
+		run := r.log.Run(r.given+1, r.commit+1)
 		r.out.Commit = append(r.out.Commit, run...)
 		r.lanesCommitted(r.out.Commit[len(r.out.Commit)-len(run):])
 		r.given += protocol.Index(len(run))
@@ -379,14 +380,14 @@ func (r *Raft) send(m message.Message) { r.out.Send = append(r.out.Send, r.stamp
 
 // release lets a message leave when everything written so far is durable.
 func (r *Raft) release(m message.Message) {
-	r.out.Seq = r.disk.touch()
+	r.out.Seq = r.disk.Touch()
 	r.out.Release = append(r.out.Release, r.stampOn(m))
 }
 
 // answer lets an answer leave that claims nothing about entries. It leaves now, unless it shows a
 // term or vote that is not durable yet.
 func (r *Raft) answer(m message.Message) {
-	if r.disk.stateDurable() {
+	if r.disk.StateDurable() {
 		r.send(m)
 		return
 	}
@@ -426,8 +427,8 @@ func (r *Raft) tick(t protocol.Tick) {
 // noteCommit makes the commit index durable, at most once a heartbeat. That is enough: it only
 // spares a restarted member the wait for its leader.
 func (r *Raft) noteCommit() {
-	if r.commit > r.disk.commit && r.now >= r.disk.noted+r.cfg.Heartbeat {
-		r.disk.noted = r.now
+	if r.commit > r.disk.Commit && r.now >= r.disk.Noted+r.cfg.Heartbeat {
+		r.disk.Noted = r.now
 		r.writeState()
 	}
 }
@@ -436,7 +437,7 @@ func (r *Raft) noteCommit() {
 func (r *Raft) Status() protocol.Status {
 	s := protocol.Status{
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
-		First: r.log.base + 1, Last: r.log.last, Durable: r.disk.durable, Commit: r.commit, Config: r.conf.Clone(), Removed: r.removed() && !r.conf.Joint(),
+		First: r.log.Base + 1, Last: r.log.Last, Durable: r.disk.Durable, Commit: r.commit, Config: r.conf.Clone(), Removed: r.removed() && !r.conf.Joint(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.missing,
 		Restriping: r.lead.restripe.left, ConfigIndex: r.confAt, Undecided: r.confAt > r.commit, Routes: r.routes(),
 	}

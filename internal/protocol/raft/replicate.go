@@ -33,12 +33,12 @@ func (r *Raft) sendFrame(p *progress) bool {
 		return false
 	}
 	prev := p.next - 1
-	prevTerm, ok := r.log.term(prev)
+	prevTerm, ok := r.log.Term(prev)
 	if !ok {
 		r.bringBase(p)
 		return false
 	}
-	if p.phase == stream && p.next > r.log.last {
+	if p.phase == stream && p.next > r.log.Last {
 		if p.told < r.commit {
 			r.sendAppend(p, prev, prevTerm, nil, false)
 		}
@@ -141,7 +141,7 @@ func (r *Raft) heartbeats() {
 }
 
 func (r *Raft) heartbeat(p *progress) *protocol.Message {
-	term, _ := r.log.term(p.match)
+	term, _ := r.log.Term(p.match)
 	m := message.With(protocol.Message{Type: message.Heartbeat, To: p.id, Commit: r.commit, Context: message.Stamp(r.now)}, message.Part{Index: p.match, LogTerm: term, Round: r.lead.round})
 	r.send(m)
 	return m.Message
@@ -180,7 +180,7 @@ func (r *Raft) heardPeer(m message.Message) *progress {
 func onAppendResp(r *Raft, m message.Message) {
 	p := r.heardPeer(m)
 	switch {
-	case p == nil || m.Index > r.log.last:
+	case p == nil || m.Index > r.log.Last:
 	case m.Reject:
 		r.refused(p, m)
 	default:
@@ -213,7 +213,7 @@ func (r *Raft) matched(p *progress, m message.Message) {
 		return
 	}
 	switch {
-	case p.phase == probe && !r.late(p, m), p.phase == behind && p.match >= r.log.base:
+	case p.phase == probe && !r.late(p, m), p.phase == behind && p.match >= r.log.Base:
 		p.become(stream, p.match+1, r.now)
 	case p.phase == stream:
 		p.landed(p.match)
@@ -238,8 +238,8 @@ func (r *Raft) refused(p *progress, m message.Message) {
 	if r.late(p, m) {
 		return
 	}
-	at, term := r.log.back(min(m.Hint, m.Index-1), m.HintTerm)
-	if base := r.log.base; base > 0 && at == base && (m.Hint < base || m.Index <= base || term > m.HintTerm) {
+	at, term := r.log.Back(min(m.Hint, m.Index-1), m.HintTerm)
+	if base := r.log.Base; base > 0 && at == base && (m.Hint < base || m.Index <= base || term > m.HintTerm) {
 		r.askSnapshot(p) // they part before our log begins
 		return
 	}
@@ -250,7 +250,7 @@ func (r *Raft) refused(p *progress, m message.Message) {
 // disown stops counting a member that says it lost what it had acknowledged.
 func (r *Raft) disown(p *progress) {
 	p.match = 0
-	p.become(probe, r.log.last+1, r.now)
+	p.become(probe, r.log.Last+1, r.now)
 	p.forgot, p.lacking, p.held, p.whole = true, true, nil, 0
 	p.partial, p.heard, p.confirmed, p.round = math.MaxUint8, 0, 0, 0
 }
@@ -263,7 +263,7 @@ func onHeartbeatResp(r *Raft, m message.Message) {
 		return
 	}
 	p := r.heardPeer(m)
-	if p == nil || m.Index > r.log.last || m.Hint > r.log.last {
+	if p == nil || m.Index > r.log.Last || m.Hint > r.log.Last {
 		return
 	}
 	p.measured(r.tripOf(m))
@@ -324,7 +324,7 @@ func (r *Raft) advance() {
 	if to <= r.commit {
 		return
 	}
-	if t, ok := r.log.term(to); !ok || t != r.term && r.cfg.Mutant != MutantCommitOldTerm {
+	if t, ok := r.log.Term(to); !ok || t != r.term && r.cfg.Mutant != MutantCommitOldTerm {
 		return
 	}
 	r.commitTo(to)
@@ -370,13 +370,13 @@ func (r *Raft) trackPeers() {
 	}
 	for _, id := range all {
 		if id != r.cfg.Self && r.peer(id) == nil {
-			r.lead.peers = append(r.lead.peers, &progress{id: id, next: r.log.last + 1, since: r.now})
+			r.lead.peers = append(r.lead.peers, &progress{id: id, next: r.log.Last + 1, since: r.now})
 		}
 	}
 	for _, id := range r.others {
 		if id != r.cfg.Self && r.peer(id) == nil && r.retains(id) {
 			left := max(1, r.confAt) // an instance that begins may be without it from the start
-			r.lead.peers = append(r.lead.peers, &progress{id: id, next: r.log.last + 1, since: r.now, leaving: left})
+			r.lead.peers = append(r.lead.peers, &progress{id: id, next: r.log.Last + 1, since: r.now, leaving: left})
 		}
 	}
 	slices.SortFunc(r.lead.peers, func(a, b *progress) int { return cmp.Compare(a.id, b.id) })

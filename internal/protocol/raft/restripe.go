@@ -42,7 +42,7 @@ const restripeTimeouts = 60
 // shapedAt reports whether a member that has applied the first instance's log so far knows of all bodies of
 // instances that are retired. Other instances' logs account for their own bodies alone.
 func (r *Raft) shapedAt(applied protocol.Index) bool {
-	return r.cfg.Instance != protocol.FirstInstance || applied >= r.log.shaped
+	return r.cfg.Instance != protocol.FirstInstance || applied >= r.log.Shaped
 }
 
 // accounts reports whether what a member says of its bodies covers those of retired instances.
@@ -53,7 +53,7 @@ func (r *Raft) accounts(p *progress) bool {
 // holdsParts reports whether a member certainly has at least its row of every live body.
 func (r *Raft) holdsParts(id protocol.MemberID) bool {
 	if id == r.cfg.Self {
-		return !r.bodies.missing && r.disk.settled() >= r.commit
+		return !r.bodies.missing && r.disk.Settled() >= r.commit
 	}
 	p := r.peer(id)
 	return p != nil && r.active(p) && !p.lacking && p.match >= r.commit && r.accounts(p)
@@ -77,7 +77,7 @@ func (r *Raft) holdsWhole(id protocol.MemberID, k uint8) bool {
 // obeyed names the configuration whose whole copies this member holds, also after a crash: its disk has
 // that configuration. Otherwise it could start again without it, and cut them to rows. 0: none.
 func (r *Raft) obeyed() uint32 {
-	if r.disk.durable < r.confAt {
+	if r.disk.Durable < r.confAt {
 		return 0
 	}
 	return r.bodies.restripes

@@ -2,6 +2,7 @@ package raft
 
 import (
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -9,11 +10,11 @@ import (
 // snapshot itself is the base that this member would recover from.
 func (r *Raft) compact(to protocol.Index) {
 	to = min(to, r.commit)
-	if to <= r.log.base {
+	if to <= r.log.Base {
 		return
 	}
 	r.give() // they may be committed by this very step
-	r.log.compact(to)
+	r.log.Compact(to)
 	n := 0
 	for n+1 < len(r.configs) && r.configs[n+1].index <= to {
 		n++
@@ -31,10 +32,10 @@ func (r *Raft) bringBase(p *progress) {
 		r.askSnapshot(p)
 		return
 	}
-	p.become(probe, r.log.base+1, r.now)
+	p.become(probe, r.log.Base+1, r.now)
 	p.unsent = false
 	p.pause(r.now + r.cfg.Heartbeat)
-	r.sendAppend(p, r.log.base, r.log.baseT, nil, true)
+	r.sendAppend(p, r.log.Base, r.log.BaseTerm, nil, true)
 }
 
 // askSnapshot asks for a snapshot for a member that needs entries we no longer have.
@@ -64,9 +65,9 @@ func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 	}
 	// After a failure the next answered heartbeat tries again.
 	p.unsent = in.Index == 0
-	p.become(probe, max(r.log.base, in.Index)+1, r.now)
-	if (in.Index > r.log.last || in.Index < r.log.base) && p.match < r.log.base {
-		p.next = r.log.base // unknown to our log: asks for another
+	p.become(probe, max(r.log.Base, in.Index)+1, r.now)
+	if (in.Index > r.log.Last || in.Index < r.log.Base) && p.match < r.log.Base {
+		p.next = r.log.Base // unknown to our log: asks for another
 	}
 	if in.Index == 0 {
 		p.pause(r.now)
@@ -94,7 +95,7 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	stale := in.Base.Index <= r.commit && r.cfg.Mutant != MutantSnapshotIgnoresCommit
 	switch {
 	case stale:
-	case r.cfg.Mutant != MutantSnapshotIgnoresCommit && r.log.matches(in.Base.Index, in.Base.Term):
+	case r.cfg.Mutant != MutantSnapshotIgnoresCommit && r.log.Matches(in.Base.Index, in.Base.Term):
 		// Our log has all of it, and perhaps more that was acknowledged. Only the commit index is
 		// new.
 		r.raise(in.Base.Index)
@@ -115,8 +116,8 @@ func (r *Raft) install(base protocol.Base) {
 	base.Config = base.Config.Clone()
 	r.give()
 	r.replaced = r.term
-	r.log = logAfter(&base, r.cfg.CacheBytes)
-	r.disk.cut(1)
+	r.log = raftlog.After(&base, r.cfg.CacheBytes)
+	r.disk.Cut(1)
 	r.coded = r.coded[:0]
 	r.lastCoded = max(r.lastCoded, base.Index)
 	r.bodies.missing, r.bodies.restripes, r.bodies.spoken = true, 0, false // until the owner has looked

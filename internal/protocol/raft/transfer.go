@@ -73,7 +73,7 @@ func (r *Raft) mostAdvanced() *progress {
 // handOver tells the next leader to stand, once its disk holds the whole log.
 func (r *Raft) handOver(p *progress) {
 	h := &r.lead.hand
-	if p == nil || p.id != h.to || p.match < r.log.last {
+	if p == nil || p.id != h.to || p.match < r.log.Last {
 		return
 	}
 	if h.waits = len(r.coded) > 0; h.waits {

@@ -32,7 +32,7 @@ func (r *Raft) moving(p *progress) bool {
 // hopeful reports whether an entry becomes durable if all members that move store what they will
 // be sent.
 func (r *Raft) hopeful(i protocol.Index) bool {
-	k := int(r.log.at(i).K)
+	k := int(r.log.At(i).K)
 	return r.writers().Durable(k, r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
 		if id == r.cfg.Self {
 			return protocol.FormWhole
@@ -74,7 +74,7 @@ func (r *Raft) fragile() protocol.Index {
 func (c *code) tick() {
 	r := c.r
 	for _, p := range r.lead.peers {
-		if p.match == r.log.last && p.filling.last == 0 {
+		if p.match == r.log.Last && p.filling.last == 0 {
 			p.level = r.now
 		}
 	}
@@ -126,14 +126,14 @@ func (c *code) upgrade() {
 		}
 		var best *progress
 		for _, p := range r.lead.peers {
-			if r.voters.Has(p.id) && r.reachable(p) && p.whole < r.log.last && (best == nil || r.rather(p, best, i)) {
+			if r.voters.Has(p.id) && r.reachable(p) && p.whole < r.log.Last && (best == nil || r.rather(p, best, i)) {
 				best = p
 			}
 		}
 		if best == nil {
 			return
 		}
-		best.whole = r.log.last
+		best.whole = r.log.Last
 	}
 }
 
@@ -190,7 +190,7 @@ func (c *code) fill(p *progress) {
 		if p.holds(i) == protocol.FormWhole {
 			continue
 		}
-		e := r.log.at(i)
+		e := r.log.At(i)
 		if bytes += e.Bytes(); bytes > r.cfg.MaxFrameBytes && len(entries) > 0 {
 			break
 		}

@@ -1,4 +1,4 @@
-package raft
+package raftlog
 
 import (
 	"encoding/binary"

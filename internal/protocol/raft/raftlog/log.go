@@ -1,4 +1,4 @@
-package raft
+package raftlog
 
 import (
 	"fmt"
@@ -8,23 +8,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// memlog is the log in memory: all envelopes after the base, and the payloads that the
+// Log is the log in memory: all envelopes after the base, and the payloads that the
 // cache has room for.
 //
 // Slices of it are in messages that others read later. Therefore an entry is never written to
 // again once it is appended. The log grows at the end of its last chunk. Truncation shortens a
 // chunk and clips its capacity, so that the next append moves to fresh memory. Packing a chunk
 // leaves its old memory to those that still read it.
-type memlog struct {
-	base  protocol.Index // the index before the first entry
-	baseT protocol.Term  // its term
-	last  protocol.Index // base if there are no entries
-	lastT protocol.Term
-	// chunks hold base+1 … last without gap; none is empty.
+type Log struct {
+	Base     protocol.Index // the index before the first entry
+	BaseTerm protocol.Term  // its term
+	Last     protocol.Index // Base if there are no entries
+	LastTerm protocol.Term
+	// chunks hold Base+1 … Last without gap; none is empty.
 	chunks []chunk
-	// shaped is the last EntryReshape; 0: there was none. If entries before the log's first are not
+	// Shaped is the last EntryReshape; 0: there was none. If entries before the log's first are not
 	// known, it is the base of a woven log; ≤ last.
-	shaped protocol.Index
+	Shaped protocol.Index
 
 	// resident is the sum of the chunks' resident. It exceeds limit by no more than what
 	// is not durable yet plus two chunks.
@@ -66,26 +66,27 @@ func cost(e *protocol.Entry) int { return entryCost + len(e.Payload) + len(e.Bod
 
 func (c *chunk) last() protocol.Index { return c.lo + protocol.Index(c.n) - 1 }
 
-func newLog(base protocol.Index, term protocol.Term, limit int) memlog {
-	return memlog{base: base, baseT: term, last: base, lastT: term, limit: limit}
+// Empty is a log without entries after a base of a term, which keeps limit bytes of payloads in memory.
+func Empty(base protocol.Index, term protocol.Term, limit int) Log {
+	return Log{Base: base, BaseTerm: term, Last: base, LastTerm: term, limit: limit}
 }
 
-// logAfter is an empty log after a base.
-func logAfter(base *protocol.Base, limit int) memlog {
-	l := newLog(base.Index, base.Term, limit)
+// After is an empty log after a base.
+func After(base *protocol.Base, limit int) Log {
+	l := Empty(base.Index, base.Term, limit)
 	if base.Round > 0 {
-		l.shaped = base.Index
+		l.Shaped = base.Index
 	}
 	return l
 }
 
-// append adds the entry after the last one.
-func (l *memlog) append(e protocol.Entry) {
-	if e.Index != l.last+1 {
-		panic(fmt.Sprintf("raft: append of %d after %d", e.Index, l.last))
+// Append adds the entry after the last one.
+func (l *Log) Append(e protocol.Entry) {
+	if e.Index != l.Last+1 {
+		panic(fmt.Sprintf("raft: append of %d after %d", e.Index, l.Last))
 	}
 	if e.Kind == protocol.EntryReshape {
-		l.shaped = e.Index
+		l.Shaped = e.Index
 	}
 	n := len(l.chunks)
 	if n == 0 || l.chunks[n-1].packed != nil || l.chunks[n-1].n >= chunkEntries || l.chunks[n-1].resident >= max(1, l.limit/chunkShare) {
@@ -103,11 +104,11 @@ func (l *memlog) append(e protocol.Entry) {
 	c.maxK = max(c.maxK, e.K)
 	c.resident += cost(&e)
 	l.resident += cost(&e)
-	l.last, l.lastT = e.Index, e.Term
+	l.Last, l.LastTerm = e.Index, e.Term
 }
 
 // find returns the chunk that holds i, which must be in the log.
-func (l *memlog) find(i protocol.Index) int {
+func (l *Log) find(i protocol.Index) int {
 	n := len(l.chunks)
 	if l.chunks[n-1].lo <= i {
 		return n - 1
@@ -116,7 +117,7 @@ func (l *memlog) find(i protocol.Index) int {
 }
 
 // open returns the entries of a chunk, unpacked if need be.
-func (l *memlog) open(k int) []protocol.Entry {
+func (l *Log) open(k int) []protocol.Entry {
 	c := &l.chunks[k]
 	if c.packed == nil {
 		return c.entries
@@ -127,16 +128,16 @@ func (l *memlog) open(k int) []protocol.Entry {
 	return l.opened
 }
 
-// at returns the entry at i, which must be in the log. It is read only.
-func (l *memlog) at(i protocol.Index) *protocol.Entry {
+// At returns the entry at i, which must be in the log. It is read only.
+func (l *Log) At(i protocol.Index) *protocol.Entry {
 	k := l.find(i)
 	return &l.open(k)[i-l.chunks[k].lo]
 }
 
-// each calls f with the entries from lo to hi, both included, until f fails. They must be in the log. An
+// Each calls f with the entries from lo to hi, both included, until f fails. They must be in the log. An
 // entry of a packed chunk is not sealed, and lasts as long as the call. So checks can look at all of a
 // long log after each step, and memory for whole chunks is not needed.
-func (l *memlog) each(lo, hi protocol.Index, f func(*protocol.Entry) error) error {
+func (l *Log) Each(lo, hi protocol.Index, f func(*protocol.Entry) error) error {
 	if lo > hi {
 		return nil
 	}
@@ -145,7 +146,7 @@ func (l *memlog) each(lo, hi protocol.Index, f func(*protocol.Entry) error) erro
 		c := &l.chunks[k]
 		var err error
 		if c.packed == nil || l.opened != nil && l.openedLo == c.lo {
-			err = eachOf(l.run(max(lo, c.lo), hi+1), f)
+			err = eachOf(l.Run(max(lo, c.lo), hi+1), f)
 		} else {
 			if room == nil {
 				room = new(protocol.Entry)
@@ -182,53 +183,53 @@ func eachPacked(c *chunk, lo, hi protocol.Index, e *protocol.Entry, f func(*prot
 	return nil
 }
 
-// term returns the term of the entry at i, or of the base; false where it is not known.
-func (l *memlog) term(i protocol.Index) (protocol.Term, bool) {
+// Term returns the term of the entry at i, or of the base; false where it is not known.
+func (l *Log) Term(i protocol.Index) (protocol.Term, bool) {
 	switch {
-	case i == l.last:
-		return l.lastT, true
-	case i == l.base:
-		return l.baseT, true
-	case i < l.base || i > l.last:
+	case i == l.Last:
+		return l.LastTerm, true
+	case i == l.Base:
+		return l.BaseTerm, true
+	case i < l.Base || i > l.Last:
 		return 0, false
 	}
 	if c := &l.chunks[l.find(i)]; c.loT == c.hiT {
 		return c.loT, true
 	}
-	return l.at(i).Term, true
+	return l.At(i).Term, true
 }
 
-// matches reports whether the log has an entry (or its base) with that index and term.
-func (l *memlog) matches(i protocol.Index, t protocol.Term) bool {
-	have, ok := l.term(i)
+// Matches reports whether the log has an entry (or its base) with that index and term.
+func (l *Log) Matches(i protocol.Index, t protocol.Term) bool {
+	have, ok := l.Term(i)
 	return ok && have == t
 }
 
-// back returns the highest index ≤ i whose term is at most t, and that term: the best
+// Back returns the highest index ≤ i whose term is at most t, and that term: the best
 // guess at where a log with term t at i may match this one. Terms never fall along a
 // log, so whole terms are skipped. It stops at the base.
-func (l *memlog) back(i protocol.Index, t protocol.Term) (protocol.Index, protocol.Term) {
-	i = min(i, l.last)
-	if i <= l.base {
-		return l.base, l.baseT
+func (l *Log) Back(i protocol.Index, t protocol.Term) (protocol.Index, protocol.Term) {
+	i = min(i, l.Last)
+	if i <= l.Base {
+		return l.Base, l.BaseTerm
 	}
-	n := sort.Search(int(i-l.base), func(k int) bool {
-		have, _ := l.term(i - protocol.Index(k))
+	n := sort.Search(int(i-l.Base), func(k int) bool {
+		have, _ := l.Term(i - protocol.Index(k))
 		return have <= t
 	})
 	i -= protocol.Index(n)
-	have, _ := l.term(i)
+	have, _ := l.Term(i)
 	return i, have
 }
 
-// frame returns entries from lo on, as many as the limits allow, but at least one if
+// Frame returns entries from lo on, as many as the limits allow, but at least one if
 // there is any. limit 0 for the number means no limit.
-func (l *memlog) frame(lo protocol.Index, maxBytes, maxEntries int) []protocol.Entry {
-	if lo > l.last {
+func (l *Log) Frame(lo protocol.Index, maxBytes, maxEntries int) []protocol.Entry {
+	if lo > l.Last {
 		return nil
 	}
 	if maxEntries == 0 {
-		maxEntries = int(l.last-lo) + 1
+		maxEntries = int(l.Last-lo) + 1
 	}
 	hi, bytes := lo, 0
 	for k := l.find(lo); k < len(l.chunks); k++ {
@@ -244,8 +245,8 @@ func (l *memlog) frame(lo protocol.Index, maxBytes, maxEntries int) []protocol.E
 	return l.slice(lo, hi)
 }
 
-// run returns entries from lo on, before hi, as many as one chunk holds.
-func (l *memlog) run(lo, hi protocol.Index) []protocol.Entry {
+// Run returns entries from lo on, before hi, as many as one chunk holds.
+func (l *Log) Run(lo, hi protocol.Index) []protocol.Entry {
 	k := l.find(lo)
 	entries := l.open(k)
 	from := int(lo - l.chunks[k].lo)
@@ -254,8 +255,8 @@ func (l *memlog) run(lo, hi protocol.Index) []protocol.Entry {
 }
 
 // slice returns the entries lo ≤ i < hi, which must be in the log.
-func (l *memlog) slice(lo, hi protocol.Index) []protocol.Entry {
-	if run := l.run(lo, hi); len(run) == int(hi-lo) {
+func (l *Log) slice(lo, hi protocol.Index) []protocol.Entry {
+	if run := l.Run(lo, hi); len(run) == int(hi-lo) {
 		return run
 	}
 	if l.spanLo == lo && l.spanHi == hi && l.span != nil {
@@ -263,20 +264,20 @@ func (l *memlog) slice(lo, hi protocol.Index) []protocol.Entry {
 	}
 	out := make([]protocol.Entry, 0, hi-lo)
 	for at := lo; at < hi; at = lo + protocol.Index(len(out)) {
-		out = append(out, l.run(at, hi)...)
+		out = append(out, l.Run(at, hi)...)
 	}
 	l.spanLo, l.spanHi, l.span = lo, hi, out
 	return out
 }
 
-// truncate removes the entries from i on.
-func (l *memlog) truncate(i protocol.Index) {
-	l.shaped = min(l.shaped, i-1)
-	for len(l.chunks) > 0 && l.last >= i {
+// Truncate removes the entries from i on.
+func (l *Log) Truncate(i protocol.Index) {
+	l.Shaped = min(l.Shaped, i-1)
+	for len(l.chunks) > 0 && l.Last >= i {
 		k := len(l.chunks) - 1
 		c := &l.chunks[k]
 		if c.lo >= i {
-			l.last = c.lo - 1
+			l.Last = c.lo - 1
 			l.resident -= c.resident
 			l.chunks[k] = chunk{}
 			l.chunks = l.chunks[:k]
@@ -284,20 +285,20 @@ func (l *memlog) truncate(i protocol.Index) {
 		}
 		n := int(i - c.lo)
 		l.replace(k, l.open(k)[:n:n])
-		l.last = i - 1
+		l.Last = i - 1
 	}
 	l.span, l.opened = nil, nil
 	l.shed = min(l.shed, max(0, len(l.chunks)-1))
-	l.lastT = l.baseT
+	l.LastTerm = l.BaseTerm
 	if n := len(l.chunks); n > 0 {
-		l.lastT = l.chunks[n-1].hiT
+		l.LastTerm = l.chunks[n-1].hiT
 	}
 }
 
-// compact makes i, which is in the log, the base.
-func (l *memlog) compact(i protocol.Index) {
-	l.baseT, _ = l.term(i)
-	l.base = i
+// Compact makes i, which is in the log, the base.
+func (l *Log) Compact(i protocol.Index) {
+	l.BaseTerm, _ = l.Term(i)
+	l.Base = i
 	n := 0
 	for n < len(l.chunks) && l.chunks[n].last() <= i {
 		l.resident -= l.chunks[n].resident
@@ -314,7 +315,7 @@ func (l *memlog) compact(i protocol.Index) {
 }
 
 // replace gives a chunk other entries, not packed and not none.
-func (l *memlog) replace(k int, entries []protocol.Entry) {
+func (l *Log) replace(k int, entries []protocol.Entry) {
 	l.resident -= l.chunks[k].resident
 	c := chunk{lo: entries[0].Index, n: len(entries), loT: entries[0].Term, hiT: entries[len(entries)-1].Term,
 		entries: entries, maxK: l.chunks[k].maxK}
@@ -325,9 +326,9 @@ func (l *memlog) replace(k int, entries []protocol.Entry) {
 	l.chunks[k] = c
 }
 
-// amend replaces form and body of entries in the log by those given, ascending. Slices that were
+// Amend replaces form and body of entries in the log by those given, ascending. Slices that were
 // handed out before keep the old ones.
-func (l *memlog) amend(entries []protocol.Entry) {
+func (l *Log) Amend(entries []protocol.Entry) {
 	for len(entries) > 0 {
 		k := l.find(entries[0].Index)
 		lo, last := l.chunks[k].lo, l.chunks[k].last()
@@ -343,17 +344,17 @@ func (l *memlog) amend(entries []protocol.Entry) {
 	}
 }
 
-// maxK is no less than the largest k of the entries in the log.
-func (l *memlog) maxK() (k uint8) {
+// MaxK is no less than the largest k of the entries in the log.
+func (l *Log) MaxK() (k uint8) {
 	for i := range l.chunks {
 		k = max(k, l.chunks[i].maxK)
 	}
 	return k
 }
 
-// drop forgets payloads and packs envelopes, oldest first, until the cache is within its
+// Drop forgets payloads and packs envelopes, oldest first, until the cache is within its
 // limit: only whole chunks that are durable, and never the one that still grows.
-func (l *memlog) drop(durable protocol.Index) {
+func (l *Log) Drop(durable protocol.Index) {
 	for l.resident > l.limit && l.shed < len(l.chunks)-1 && l.chunks[l.shed].last() <= durable {
 		c := &l.chunks[l.shed]
 		l.shed++
@@ -369,9 +370,19 @@ func (l *memlog) drop(durable protocol.Index) {
 // them do not change any more.
 const checkedChunks = 2
 
-// check verifies the invariants.
-func (l *memlog) check() error {
-	next, term, resident := l.base+1, l.baseT, 0
+// Newest calls f with the entries that are checked one by one and have their envelopes, until f fails.
+func (l *Log) Newest(f func(*protocol.Entry) error) error {
+	for k := max(0, len(l.chunks)-checkedChunks); k < len(l.chunks); k++ {
+		if err := eachOf(l.chunks[k].entries, f); err != nil { // none in a packed one
+			return err
+		}
+	}
+	return nil
+}
+
+// Check verifies the invariants.
+func (l *Log) Check() error {
+	next, term, resident := l.Base+1, l.BaseTerm, 0
 	for k := range l.chunks {
 		c := &l.chunks[k]
 		if c.n == 0 || c.lo != next || c.loT < term || c.hiT < c.loT || (c.packed == nil) != (len(c.entries) == c.n) {
@@ -385,9 +396,9 @@ func (l *memlog) check() error {
 		next, term = c.last()+1, c.hiT
 		resident += c.resident
 	}
-	if next-1 != l.last || term != l.lastT || resident != l.resident || l.shed > len(l.chunks) {
+	if next-1 != l.Last || term != l.LastTerm || resident != l.resident || l.shed > len(l.chunks) {
 		return fmt.Errorf("log: ends at %d of term %d with %d bytes, says %d of term %d with %d",
-			next-1, term, resident, l.last, l.lastT, l.resident)
+			next-1, term, resident, l.Last, l.LastTerm, l.resident)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package raft
+package raftlog
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// dumbLog is what memlog must look like from outside.
+// dumbLog is what a Log must look like from outside.
 type dumbLog struct {
 	base    protocol.Index
 	baseT   protocol.Term
@@ -95,7 +95,7 @@ func same(want, got *protocol.Entry, durable protocol.Index) bool {
 }
 
 // amendSome changes the forms of some entries with bodies, and returns the first one's index.
-func amendSome(rng *rand.Rand, l *memlog, d *dumbLog) protocol.Index {
+func amendSome(rng *rand.Rand, l *Log, d *dumbLog) protocol.Index {
 	var changed []protocol.Entry
 	for i := rng.IntN(len(d.entries)); i < len(d.entries) && len(changed) < 40; i += 1 + rng.IntN(30) {
 		if e := &d.entries[i]; e.BodySize > 0 {
@@ -103,7 +103,7 @@ func amendSome(rng *rand.Rand, l *memlog, d *dumbLog) protocol.Index {
 			changed = append(changed, *e)
 		}
 	}
-	l.amend(changed)
+	l.Amend(changed)
 	if len(changed) == 0 {
 		return d.last() + 1
 	}
@@ -121,7 +121,7 @@ func TestLogAgainstASlice(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		limit := []int{1, 2000, 20_000, 1 << 20}[rng.IntN(4)]
-		l, d := newLog(7, 2, limit), dumbLog{base: 7, baseT: 2}
+		l, d := Empty(7, 2, limit), dumbLog{base: 7, baseT: 2}
 		term, durable := protocol.Term(2), protocol.Index(7)
 		var handed, copies [][]protocol.Entry
 		for range 250 {
@@ -129,16 +129,16 @@ func TestLogAgainstASlice(t *testing.T) {
 			case 4:
 				if len(d.entries) > 0 && rng.IntN(3) == 0 {
 					amended := amendSome(rng, &l, &d)
-					l.drop(min(durable, amended-1))
+					l.Drop(min(durable, amended-1))
 					if amended <= d.last() {
-						require.Len(t, l.at(amended).Body, l.at(amended).BodyLen(), "dropped before it is durable")
+						require.Len(t, l.At(amended).Body, l.At(amended).BodyLen(), "dropped before it is durable")
 					}
 				}
 			case 0:
 				term += protocol.Term(rng.IntN(3))
 			case 1:
 				if i := d.base + 1 + protocol.Index(rng.IntN(len(d.entries)+1)); rng.IntN(3) == 0 && i <= d.last() {
-					l.truncate(i)
+					l.Truncate(i)
 					d.entries = d.entries[:i-d.base-1]
 					durable = min(durable, i-1)
 				}
@@ -146,32 +146,32 @@ func TestLogAgainstASlice(t *testing.T) {
 				if i := d.base + protocol.Index(rng.IntN(len(d.entries)+1)); rng.IntN(3) == 0 {
 					d.baseT, _ = d.term(i)
 					d.entries, d.base = d.entries[i-d.base:], i
-					l.compact(i)
+					l.Compact(i)
 				}
 			case 3:
 				durable += protocol.Index(rng.IntN(int(d.last()-min(durable, d.last())) + 1))
-				l.drop(durable)
+				l.Drop(durable)
 			default:
 				for range rng.IntN(60) {
 					e := randomEntry(rng, d.last()+1, term)
-					l.append(e)
+					l.Append(e)
 					d.entries = append(d.entries, e)
 				}
 			}
-			require.NoError(t, l.check())
-			require.Equal(t, d.last(), l.last)
+			require.NoError(t, l.Check())
+			require.Equal(t, d.last(), l.Last)
 			i, tt := protocol.Index(rng.IntN(int(d.last())+3)), protocol.Term(rng.IntN(int(term)+2))
 			wantT, wantOK := d.term(i)
-			gotT, gotOK := l.term(i)
+			gotT, gotOK := l.Term(i)
 			require.Equal(t, []any{wantT, wantOK}, []any{gotT, gotOK}, "term of %d", i)
 			wantI, wantT := d.back(max(i, d.base), tt)
-			gotI, gotT := l.back(max(i, d.base), tt)
+			gotI, gotT := l.Back(max(i, d.base), tt)
 			require.Equal(t, []any{wantI, wantT}, []any{gotI, gotT}, "back from %d, term %d", i, tt)
 			if len(d.entries) == 0 {
 				continue
 			}
 			lo := d.base + 1 + protocol.Index(rng.IntN(len(d.entries)))
-			frame := l.frame(lo, rng.IntN(10_000), rng.IntN(100))
+			frame := l.Frame(lo, rng.IntN(10_000), rng.IntN(100))
 			require.NotEmpty(t, frame)
 			for k := range frame {
 				if want := &d.entries[lo-d.base-1+protocol.Index(k)]; !same(want, &frame[k], durable) {
@@ -189,10 +189,10 @@ func TestLogAgainstASlice(t *testing.T) {
 }
 
 // eachInARow: a walk along the log sees what the slice has, and opens no packed chunk.
-func eachInARow(t *testing.T, l *memlog, d *dumbLog, lo, hi, durable protocol.Index) {
+func eachInARow(t *testing.T, l *Log, d *dumbLog, lo, hi, durable protocol.Index) {
 	t.Helper()
 	next, opened := lo, l.openedLo
-	require.NoError(t, l.each(lo, hi, func(e *protocol.Entry) error {
+	require.NoError(t, l.Each(lo, hi, func(e *protocol.Entry) error {
 		got := *e
 		got.Seal(e.Index, e.Term, make([]byte, protocol.HeadSize))
 		if want := &d.entries[next-d.base-1]; e.Index != next || !same(want, &got, durable) {
@@ -205,7 +205,7 @@ func eachInARow(t *testing.T, l *memlog, d *dumbLog, lo, hi, durable protocol.In
 	require.Equal(t, opened, l.openedLo)
 	if wrong := errors.New("wrong"); lo <= hi {
 		last := lo + (hi-lo)/2
-		require.ErrorIs(t, l.each(lo, hi, func(e *protocol.Entry) error {
+		require.ErrorIs(t, l.Each(lo, hi, func(e *protocol.Entry) error {
 			require.LessOrEqual(t, e.Index, last, "it goes on after an error")
 			if e.Index == last {
 				return wrong
@@ -216,19 +216,19 @@ func eachInARow(t *testing.T, l *memlog, d *dumbLog, lo, hi, durable protocol.In
 }
 
 func TestFrameLimits(t *testing.T) {
-	l := newLog(0, 0, 1<<20)
+	l := Empty(0, 0, 1<<20)
 	for i := range 10 {
 		e := protocol.Entry{Kind: protocol.EntryBatch, Payload: make([]byte, 100-protocol.HeadSize)}
 		e.SealPayload()
 		e.Seal(protocol.Index(i+1), 1, make([]byte, protocol.HeadSize))
-		l.append(e) // 100 bytes each
+		l.Append(e) // 100 bytes each
 	}
-	require.Len(t, l.frame(1, 300, 0), 3)
-	require.Len(t, l.frame(1, 299, 0), 2)
-	require.Len(t, l.frame(1, 1, 0), 1, "one at least")
-	require.Len(t, l.frame(9, 1000, 0), 2)
-	require.Len(t, l.frame(1, 1000, 4), 4)
-	require.Nil(t, l.frame(11, 1000, 0))
+	require.Len(t, l.Frame(1, 300, 0), 3)
+	require.Len(t, l.Frame(1, 299, 0), 2)
+	require.Len(t, l.Frame(1, 1, 0), 1, "one at least")
+	require.Len(t, l.Frame(9, 1000, 0), 2)
+	require.Len(t, l.Frame(1, 1000, 4), 4)
+	require.Nil(t, l.Frame(11, 1000, 0))
 }
 
 func TestPackedSize(t *testing.T) {
