@@ -29,7 +29,7 @@ import (
 type shelf struct {
 	mu   sync.Mutex
 	refs map[string]braid.BodyRef
-	// replaced are bodies that nobody refers to any more.
+	// replaced are bodies that no one refers to any more.
 	replaced []braid.BodyRef
 }
 
@@ -131,7 +131,7 @@ func (l *library) start(m braid.Member, join bool) {
 		l.tune(&o)
 	}
 	if o.Placement == braid.PlacementCode && len(l.members) > 1 {
-		o.CodeK = max(o.CodeK, 2) // by itself three members would not code
+		o.CodeK = max(o.CodeK, 2) // on its own three members would not code
 	}
 	sm := &shelf{refs: map[string]braid.BodyRef{}}
 	n, err := braid.Open(o, sm)
@@ -199,8 +199,8 @@ func randomBody(name string, size int) []byte {
 	return b
 }
 
-// coded writes bodies until one is coded with k, which takes that the leader has heard of
-// all members.
+// coded writes bodies until one is coded with k, which takes that the leader has heard from all
+// members.
 func (l *library) coded(size int, k uint8) (name string, ref braid.BodyRef) {
 	l.t.Helper()
 	tries := 0

@@ -73,8 +73,8 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 	return n, nil
 }
 
-// tellTolerance says what the cluster bears, if that is not what majorities do. A member that joins does not know yet
-// who votes.
+// tellTolerance says what the cluster tolerates, if that is not what majorities do. A member that joins does not know
+// yet who votes.
 func (n *Node) tellTolerance() {
 	config := n.r.Status().Config
 	if line := n.tolerance(&config); line != "" {
@@ -214,19 +214,19 @@ func (n *Node) ProposeBodyAsync(command, body []byte, done func(result any, err 
 	return n.r.ProposeAsync(command, body, done)
 }
 
-// ProposeWith is Propose, or with a body ProposeBody, for a command with options. With [ModeAccepted]
-// the result may be an [*Accepted], before the command is applied: it takes effect exactly once,
-// whatever minority of members crashes then, this one included. Its result is never known. Commands that
-// are proposed after that answer may take effect before it, and a local read may not see it yet. Protocols
-// without such answers, as Raft, answer when the command is applied, with its result. That promises
-// more. A [ProposeOptionsError] says that nobody takes these options, and nothing happened.
+// ProposeWith is Propose, or with a body ProposeBody, for a command with options. With [ModeAccepted] the result may be
+// an [*Accepted], before the command is applied: it takes effect exactly once, whatever minority of members crashes
+// then, this one included. Its result is never known. Commands that are proposed after that answer may take effect
+// before it, and a local read may not see it yet. Protocols without such answers, as Raft, answer when the command is
+// applied, with its result. That promises more. A [ProposeOptionsError] says that no one takes these options, and
+// nothing happened.
 //
-// [ProposeOptions.After] names commands by the tokens of their answers: the command takes effect after
-// them. Unless the protocol sees to that, it is held back until they are applied on this member. If that
-// takes longer than ctx, or than a proposal is tried, the error is a [TokenError], and nothing happened.
-// Commands without tokens do not wait meanwhile. [ProposeOptions.Blind] says that the command may take
-// effect in any order with others that were not answered, and that nobody wants its result; ModeAccepted
-// implies it. [ProposeOptions.Timeout] ends the wait as a deadline of ctx would, at less cost.
+// [ProposeOptions.After] names commands by the tokens of their answers: the command takes effect after them. Unless the
+// protocol sees to that, it is held back until they are applied on this member. If that takes longer than ctx, or than
+// a proposal is tried, the error is a [TokenError], and nothing happened. Commands without tokens do not wait
+// meanwhile. [ProposeOptions.Blind] says that the command may take effect in any order with others that were not
+// answered, and that no one wants its result; ModeAccepted implies it. [ProposeOptions.Timeout] ends the wait as a
+// deadline of ctx would, at less cost.
 func (n *Node) ProposeWith(ctx context.Context, command, body []byte, o ProposeOptions) (any, error) {
 	return n.r.ProposeWith(ctx, command, body, o)
 }
@@ -241,14 +241,13 @@ func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done fun
 // every answer is that of ModeConfirmed.
 func (n *Node) AnswersEarly() bool { return registry.Find(n.opt.Protocol).Core.Proposing.Accepted }
 
-// Body returns the bytes of a body, verified. They are shared: nobody may change them. If this
+// Body returns the bytes of a body, verified. They are shared: no one may change them. If this
 // member does not hold the body whole, it gathers it from others. If it finds fewer than k good
-// fragments within ten seconds or ctx's time, the error is a [BodyError]; a later call may
-// succeed.
+// fragments within ten seconds or ctx's time, the error is a [BodyError]; a later call may succeed.
 func (n *Node) Body(ctx context.Context, ref BodyRef) ([]byte, error) { return n.r.Body(ctx, ref) }
 
-// ReleaseBody says that the state machine, which is a [BodyKeeper], does not refer to a body any
-// more and never will again, whatever snapshot or file it is restored from. If the state is on
+// ReleaseBody indicates that the state machine, which is a [BodyKeeper], does not refer to a body
+// any more and never will again, whatever snapshot or file it is restored from. If the state is on
 // disk, it must be on disk without the reference before this call. ReleaseBody may be called in
 // Apply.
 func (n *Node) ReleaseBody(ref BodyRef) { n.r.ReleaseBody(ref) }
@@ -267,7 +266,7 @@ type ReadOptions struct {
 	// read began. It costs more than another read if the protocol spreads commands before it orders
 	// them, and nothing more otherwise.
 	Barrier bool
-	// Local: the read sees what is applied on this member, and the commands of After. Nobody else is
+	// Local: the read sees what is applied on this member, and the commands of After. No one else is
 	// asked. Barrier has no meaning then.
 	Local bool
 	// Timeout is how long Read waits at most, not counting what it waits for After; 0: until its context ends. It costs
@@ -291,9 +290,9 @@ func FormatToken(t Token) string { return protocol.FormatToken(t) }
 // ParseToken reads what FormatToken wrote. The error is a [ProposeOptionsError].
 func ParseToken(text string) (Token, error) { return protocol.ParseToken(text) }
 
-// ChangeMembers makes membership changes, several at once jointly, and waits until they
-// are active. It may be called on any member. A [RefusedError] says why not. A member that is added
-// needs peer URLs, http://host:port or https://host:port each.
+// ChangeMembers makes membership changes, several at once jointly, and waits until they are active.
+// It may be called on any member. A [RefusedError] explains why not. A member that is added needs
+// peer URLs, http://host:port or https://host:port each.
 func (n *Node) ChangeMembers(ctx context.Context, changes ...Change) error {
 	if len(changes) == 0 {
 		return &RefusedError{What: "membership change", Reason: protocol.ReasonNoChange}
@@ -323,10 +322,10 @@ func (n *Node) TransferLeader(ctx context.Context, to MemberID) error {
 	return n.r.TransferLeader(ctx, to)
 }
 
-// Reshape changes the number of instances from which the log is woven (Options.Order "niagara").
-// Proposals go on meanwhile. It returns when the new number is in force on this member. It may be
-// called on any member. It is refused while another change of the members or of the instances is
-// under way.
+// Reshape changes the number of instances from which the log is merged (Options.Order "niagara").
+// Proposals continue meanwhile. It returns when the new number is active on this member. It may be
+// called on any member. It is refused while another change of the members or of the instances is in
+// progress.
 func (n *Node) Reshape(ctx context.Context, instances int) error { return n.r.Reshape(ctx, instances) }
 
 // Ask sends a request to another member's Options.Answer over the members' links.
@@ -339,9 +338,10 @@ func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, er
 // says what is wrong, and nothing changes.
 func (n *Node) SetNet(net string) error { return n.r.SetNet(net) }
 
-// Snapshot writes the state machine's state to w, as its [Snapshot] writes it, and returns the position of the last command
-// that it includes. It is the state of this member: call [Node.ReadBarrier] before it for one that includes everything
-// that was acknowledged. Commands are applied meanwhile. An error says what could not be written; a part may have been.
+// Snapshot writes the state machine's state to w, as its [Snapshot] writes it, and returns the position of the last
+// command that it includes. It is the state of this member: call [Node.ReadBarrier] before it for one that includes
+// everything that was acknowledged. Commands are applied meanwhile. An error says what could not be written; a part may
+// have been.
 func (n *Node) Snapshot(ctx context.Context, w io.Writer) (Position, error) {
 	return n.r.Snapshot(ctx, w)
 }
@@ -360,14 +360,14 @@ func (n *Node) DiskNeed() int64 { return n.r.DiskNeed() }
 func (n *Node) Changes(ctx context.Context) <-chan struct{} { return n.r.Changes(ctx) }
 
 // Done returns a channel that is closed when the member has stopped completely, after Close or
-// because it cannot go on.
+// because it cannot continue.
 func (n *Node) Done() <-chan struct{} { return n.r.Done() }
 
 // Err tells why the member stopped: nil while it runs and after Close.
 func (n *Node) Err() error { return n.r.Err() }
 
 // HandOver gives the leadership of every instance that this member leads to other members. It
-// returns when that is done, when nobody else could lead, or when ctx ends. The member goes on
+// returns when that is done, when no one else could lead, or when ctx ends. The member continues
 // serving meanwhile. A program that answers clients calls it before it stops serving.
 func (n *Node) HandOver(ctx context.Context) { n.r.HandOver(ctx) }
 

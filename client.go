@@ -6,13 +6,13 @@ import (
 	"github.com/braidlog/braid/internal/replica"
 )
 
-// Client proposes without waiting, and its commands take effect in the order in which it proposed them. Its methods are safe
-// for concurrent use. See [Node.Client].
+// Client proposes without waiting, and its commands take effect in the order in which it proposed them. Its methods are
+// safe for concurrent use. See [Node.Client].
 type Client struct{ c *replica.Client }
 
-// Client returns a client. Commands that are proposed to the [Node] itself keep their order only if each is proposed after
-// the one before it was answered. After a failure the client refuses further commands with a [BrokenError], because the
-// failed command might take effect after them.
+// Client returns a client. Commands that are proposed to the [Node] itself keep their order only if each is proposed
+// after the one before it was answered. After a failure the client refuses further commands with a [BrokenError],
+// because the failed command might take effect after them.
 func (n *Node) Client() *Client { return &Client{n.r.NewClient()} }
 
 // Propose is [Node.ProposeBody] in the client's order. body may be nil.

@@ -191,7 +191,7 @@ func (c *cluster) ctx() context.Context {
 	return ctx
 }
 
-// changed asks a member for a membership change until it is in force. A refusal that lets the same
+// changed asks a member for a membership change until it is active. A refusal that lets the same
 // be tried again is one: after a burst of commands members may be behind for a moment.
 func changed(t testing.TB, n *braid.Node, changes ...braid.Change) {
 	t.Helper()

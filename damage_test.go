@@ -45,7 +45,7 @@ func TestDamageInLogBehindASnapshot(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		acked = append(acked, c.fill(name, 100)...)
 	}
-	c.restart() // writes the member's state behind what is damaged: else nobody could know that the last one was not there
+	c.restart() // writes the member's state behind what is damaged: else no one could know that the last one was not there
 	c.leader()
 	c.stop(1)
 	log := files(t, filepath.Join(c.dirs[1], "log", "*.wal"))

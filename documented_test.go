@@ -87,8 +87,8 @@ var elsewhere = map[string]bool{"InstanceStatus": true, "LanesStatus": true, "Ep
 // obvious are methods that say nothing new: of errors, and of whatever can be printed.
 var obvious = map[string]bool{"Error": true, "String": true}
 
-// TestAliasesAreDocumented: a type that is declared in another package says here what fields and methods it has, because
-// go doc of this package does not show them.
+// TestAliasesAreDocumented: a type that is declared in another package says here what fields and methods it has,
+// because go doc of this package does not show them.
 func TestAliasesAreDocumented(t *testing.T) {
 	packages := map[string]map[string][]string{}
 	aliases := 0

@@ -103,7 +103,7 @@ func (f *watchedFile) SyncData() error {
 	return err
 }
 
-// TestALeaderWhoseDiskStandsStillIsReplaced holds up the syncs of the leader: it must not go on
+// TestALeaderWhoseDiskStandsStillIsReplaced holds up the syncs of the leader: it must not continue
 // leading with a disk on which nothing can be written, however well its heartbeats arrive.
 func TestALeaderWhoseDiskStandsStillIsReplaced(t *testing.T) {
 	disks := map[braid.MemberID]*stall{}

@@ -37,8 +37,8 @@ func TestEpochsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A member that came back with other settings would compute other epochs from its log. It does not start. With those that it
-// had it goes on, with another NoSkip too, which is its own.
+// A member that came back with other settings would compute other epochs from its log. It does not start. With those
+// that it had it continues, with another NoSkip too, which is its own.
 func TestAMemberKeepsTheSettingsOfItsEpochs(t *testing.T) {
 	t.Parallel()
 	set, wait := braid.EpochSettings{MinSlots: 16, MaxSlots: 16, EqualShares: true, Policy: "backoff"}, 2*time.Millisecond

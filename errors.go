@@ -9,38 +9,39 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Errors of proposals, changes and reads. Compare with [errors.Is]: they are wrapped, and may be joined with a typed error
-// that says more.
+// Errors of proposals, changes and reads. Compare with [errors.Is]: they are wrapped, and may be joined with a typed
+// error that says more.
 var (
 	// ErrMaybeCommitted: no answer came in time. The command takes effect once or never, now or later. A retry is another
 	// command, so it is safe only if the command is idempotent.
 	ErrMaybeCommitted = member.ErrMaybeCommitted
 	// ErrNotSent: the context ended before anything was sent. Nothing happened, and nothing will. A retry is safe.
 	ErrNotSent = member.ErrNotSent
-	// ErrResultUnknown: the command took effect exactly once, but this member was sent a snapshot that includes it, and does
-	// not know its result. Do not retry.
+	// ErrResultUnknown: the command took effect exactly once, but this member was sent a snapshot that includes it, and
+	// does not know its result. Do not retry.
 	ErrResultUnknown = member.ErrResultUnknown
 	// ErrNoLeader: no leader took the command until the timeout. Nothing happened, and nothing will. A retry is safe.
 	ErrNoLeader = member.ErrNoLeader
 	// ErrOverloaded: what waits on this member is at its limit in bytes. Nothing happened. A retry is safe, after a pause.
 	ErrOverloaded = member.ErrOverloaded
-	// ErrTooLarge: the command, with its body, exceeds Limits.CommandBytes. Nothing happened. A retry gets the same answer.
+	// ErrTooLarge: the command, with its body, exceeds Limits.CommandBytes. Nothing happened. A retry gets the same
+	// answer.
 	ErrTooLarge = member.ErrTooLarge
-	// ErrStopped: the member has stopped, or stops; joined with it is why, if it stopped by itself. What was called after
-	// the stop did not happen. A command that was under way may have been committed: then a retry, at another member, is
+	// ErrStopped: the member has stopped, or stops; joined with it is why, if it stopped on its own. What was called after
+	// the stop did not happen. A command that was in progress may have been committed: then a retry, at another member, is
 	// safe only if the command is idempotent.
 	ErrStopped = member.ErrStopped
 	// ErrReadTimeout: leadership was not confirmed in time, or not everything before the read was applied. A read changes
 	// nothing: a retry is safe.
 	ErrReadTimeout = member.ErrReadTimeout
-	// ErrWithinApply: the state machine called, in Apply, Snapshot or Restore, and would wait for itself. Nothing happened,
-	// unless it is joined with ErrMaybeCommitted. A retry from there never succeeds: let another goroutine call, for which
-	// the state machine does not wait, or call ProposeAsync.
+	// ErrWithinApply: the state machine called, in Apply, Snapshot or Restore, and would wait for itself. Nothing
+	// happened, unless it is joined with ErrMaybeCommitted. A retry from there never succeeds: let another goroutine call,
+	// for which the state machine does not wait, or call ProposeAsync.
 	ErrWithinApply = member.ErrWithinApply
 )
 
-// RefusedError says that a proposal, a membership change or a transfer was refused. Nothing happened, unless it is joined
-// with [ErrMaybeCommitted].
+// RefusedError indicates that a proposal, a membership change or a transfer was refused. Nothing happened, unless it is
+// joined with [ErrMaybeCommitted].
 //
 //	What   string          // what was refused, in words
 //	Reason protocol.Reason // why; Reason.String says it in words
@@ -58,14 +59,14 @@ const (
 	ReasonLineage = protocol.ReasonLineage
 )
 
-// ProposeOptionsError says that a proposal has options that no protocol takes, or a read a token that no member gave.
-// Nothing happened. Do not retry.
+// ProposeOptionsError indicates that a proposal has options that no protocol takes, or a read a token that no member
+// gave. Nothing happened. Do not retry.
 //
 //	Detail string
 type ProposeOptionsError = protocol.OptionsError
 
-// TokenError says that the command of a token was not applied on this member in time. What was to wait for it did not
-// happen: nothing was read or proposed. A retry is safe, here or on another member.
+// TokenError indicates that the command of a token was not applied on this member in time. What was to wait for it did
+// not happen: nothing was read or proposed. A retry is safe, here or on another member.
 //
 //	Token Token
 //	State TokenState
@@ -84,16 +85,16 @@ const (
 	TokenGone = member.TokenGone
 )
 
-// BrokenError says that a command of a [Client] was not proposed, because an earlier one failed and may still take effect.
-// The command has no effect. Go on with a new client.
+// BrokenError indicates that a command of a [Client] was not proposed, because an earlier one failed and may still take
+// effect. The command has no effect. Go on with a new client.
 //
 //	Cause error // what became of the earlier command
 //
 // Unwrap returns Cause.
 type BrokenError = intake.BrokenError
 
-// BodyError says that a body could not be made whole in time: fewer than Need good fragments were found. A later call may
-// succeed, when more members can be reached.
+// BodyError indicates that a body could not be made whole in time: fewer than Need good fragments were found. A later
+// call may succeed, when more members can be reached.
 //
 //	Ref             BodyRef
 //	Found, Need     int   // fragments
@@ -102,12 +103,12 @@ type BrokenError = intake.BrokenError
 //	Waited          bool  // the question never began, because others took all the memory for it
 //	Unread          error // why this member could not read what it holds of the body itself
 //
-// Certain reports whether all members answered, and together hold too little: then only a member that is not part of the
-// cluster now can help, or a repaired disk. Unwrap returns Unread.
+// Certain reports whether all members answered, and together hold too little: then only a member that is not part of
+// the cluster now can help, or a repaired disk. Unwrap returns Unread.
 type BodyError = body.BodyError
 
-// MachineError says that the state machine cannot go on, which stopped the member. What was acknowledged is in the log: a
-// start applies it, if the state machine can go on then.
+// MachineError indicates that the state machine cannot continue, which stopped the member. What was acknowledged is in
+// the log: a start applies it, if the state machine can go on then.
 //
 //	Op  string // what failed: apply, snapshot, sync, restore, live bodies
 //	Err error
@@ -115,8 +116,8 @@ type BodyError = body.BodyError
 // Unwrap returns Err.
 type MachineError = member.MachineError
 
-// DirError says that a directory cannot be used. Nothing in it was changed. A retry does not help before what Detail says
-// is mended.
+// DirError indicates that a directory cannot be used. Nothing in it was changed. A retry does not help before what
+// Detail says is mended.
 //
 //	Dir    string
 //	Detail string
@@ -131,48 +132,49 @@ type DirError = member.DirError
 // IsZero reports that nothing is known. String names the kind.
 type LogKind = member.LogKind
 
-// LogKindError says that a directory holds a log of another kind than the one with which it was to be opened. Nothing was
-// changed. A retry does not help: open the directory with the protocol and the order that it has.
+// LogKindError indicates that a directory holds a log of another kind than the one with which it was to be opened.
+// Nothing was changed. A retry does not help: open the directory with the protocol and the order that it has.
 //
 //	Dir    string
 //	Has    []LogKind // what it holds; of a directory of an early version: all kinds that may have written it
 //	Wanted LogKind
 type LogKindError = member.LogKindError
 
-// StateAheadError says that a state on disk includes commands that the log does not have. The member stops, or does not
-// start. What was proposed through it since its start may have been committed without taking effect in its state: it was
-// not acknowledged. Put back the state machine and the directory of one and the same moment, or start a new member in its
-// place.
+// StateAheadError indicates that a state on disk includes commands that the log does not have. The member stops, or
+// does not start. What was proposed through it since its start may have been committed without taking effect in its
+// state: it was not acknowledged. Put back the state machine and the directory of one and the same moment, or start a
+// new member in its place.
 //
 //	State Position // how far the state is
 //	Log   Position // how far the log is
 type StateAheadError = apply.StateAheadError
 
-// LineageError says that two logs are not one, although they are of clusters with one id. Nothing of the other log was
-// taken. A retry does not help: remove one of the members, and add it with an empty directory.
+// LineageError indicates that two logs are not one, although they are of clusters with one id. Nothing of the other log
+// was taken. A retry does not help: remove one of the members, and add it with an empty directory.
 //
 //	Member    MemberID // whose log has the other lineage; 0: this member's own, so that this member stops
 //	Known, Is uint64   // the lineage that this member knew, and the other one
 type LineageError = member.LineageError
 
-// ExpelledError says that a member stopped for good, because the cluster goes on without it. Starting it again does not
-// help. Error says what does.
+// ExpelledError indicates that a member stopped permanently, because the cluster continues without it. Starting it
+// again does not help. Error says what does.
 //
 //	Member MemberID
 //	By     MemberID // which member refused to talk to it; 0: its own log says that it was removed
 //	Reason          // why; its String says it in words
 type ExpelledError = member.ExpelledError
 
-// ForgottenError says that this member is not the one that others know under its id: its directory is new, or an old copy.
-// What it promised is lost, so it must not vote, and stops. A retry does not help: remove the member, and add another one.
+// ForgottenError indicates that this member is not the one that others know under its id: its directory is new, or an
+// old copy. What it promised is lost, so it must not vote, and stops. A retry does not help: remove the member, and add
+// another one.
 //
 //	Self, By     MemberID         // the member, and who said so; By 0: the cluster's membership
 //	Known, Is    protocol.Who     // who the others take it for, and who it is
 //	Acknowledged *protocol.Forgot // what the leader of a term found it to have forgotten, if that is how it was found out
 type ForgottenError = cluster.ForgottenError
 
-// GroupError says that a command has no group, where the log is divided by keys ([NewGroups]). Nothing happened. Do not
-// retry.
+// GroupError indicates that a command has no group, where the log is divided by keys ([NewGroups]). Nothing happened.
+// Do not retry.
 //
 //	Detail string
 type GroupError = intake.GroupError

@@ -263,7 +263,7 @@ func TestARetryAfterTheStop(t *testing.T) {
 	require.Equal(t, 1, c.counts[1].count("x"))
 }
 
-// failing is a state machine that cannot go on.
+// failing is a state machine that cannot continue.
 type failing struct{ *counts }
 
 var errDisk = errors.New("the disk is gone")

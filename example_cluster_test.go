@@ -48,8 +48,8 @@ func (m *exampleMember) open(cluster uint64, members []braid.Member, join bool) 
 	}
 }
 
-// startThree starts three members with directories below dir. On a new cluster members are all there will be at first; on
-// one that stopped they say where each is now.
+// startThree starts three members with directories below dir. On a new cluster members are all there will be at first;
+// on one that stopped they say where each is now.
 func startThree(dir string) (cluster uint64, nodes []*exampleMember) {
 	var members []braid.Member
 	for id := braid.MemberID(1); id <= 3; id++ {
@@ -198,7 +198,7 @@ func (g *gallery) LiveBodies(yield func(braid.BodyRef)) error {
 	return nil
 }
 
-// A large value goes beside the command, as its body. Apply gets its name, and whoever has the name gets the bytes.
+// A large value goes alongside the command, as its body. Apply gets its name, and whoever has the name gets the bytes.
 func ExampleNode_ProposeBody() {
 	dir, _ := os.MkdirTemp("", "braid-example-")
 	defer os.RemoveAll(dir)

@@ -11,9 +11,9 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// TestFoundersOfTwoClustersAreNotJoined: two members are founders of a cluster of three, and the third one is a founder of
-// a cluster of five, by an error of the operator. Each of the two clusters has a majority, so there are two logs from the
-// first entry on, before either has a lineage. Nothing of one is ever in the other, and both serve.
+// TestFoundersOfTwoClustersAreNotJoined: two members are founders of a cluster of three, and the third one is a founder
+// of a cluster of five, by an error of the operator. Each of the two clusters has a majority, so there are two logs
+// from the first entry on, before either has a lineage. Nothing of one is ever in the other, and both serve.
 func TestFoundersOfTwoClustersAreNotJoined(t *testing.T) {
 	for _, protocol := range []string{"raft", "multi-paxos", "iss", "slotpaxos", "niagara"} {
 		t.Run(protocol, func(t *testing.T) {

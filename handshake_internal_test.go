@@ -57,7 +57,8 @@ func TestHandshakes(t *testing.T) {
 	})
 }
 
-// TestProtocolStructs: the struct that is named after a protocol has a field for each of its settings that servers have.
+// TestProtocolStructs: the struct that is named after a protocol has a field for each of its settings that servers
+// have.
 func TestProtocolStructs(t *testing.T) {
 	for protocol, options := range map[string]any{"multi-paxos": MultiPaxos{}, "iss": ISS{}} {
 		table := registry.Find(protocol).Core.Settings

@@ -12,7 +12,7 @@ type Running struct {
 	Cluster uint64   // Options.Cluster
 	Self    MemberID // the joiner's id
 	Members []Member // all members, the joiner included
-	// Begun is with how many instances the cluster began, if it is woven of several; else 0.
+	// Begun is with how many instances the cluster began, if it is merged from several; else 0.
 	Begun int
 	// Position and Index are how far the member that answered had applied, and the first instance's log there.
 	Position Position

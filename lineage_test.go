@@ -91,7 +91,8 @@ func TestLogsThatWereFoundedApartAreNotJoined(t *testing.T) {
 	}
 }
 
-// TestALogFoundedBehindAnAdditionIsNotJoined: the member was added first, and then its operator founds a cluster with it.
+// TestALogFoundedBehindAnAdditionIsNotJoined: the member was added first, and then its operator founds a cluster with
+// it.
 func TestALogFoundedBehindAnAdditionIsNotJoined(t *testing.T) {
 	c := founders(t, 1, "raft")
 	m := braid.Member{ID: 2, PeerURLs: []string{freeURL(t)}}
@@ -111,8 +112,9 @@ func TestALogFoundedBehindAnAdditionIsNotJoined(t *testing.T) {
 	require.False(t, errors.Is(c.nodes[2].ReadBarrier(c.ctx()), braid.ErrStopped))
 }
 
-// TestAMemberOfAnotherClusterStopsNobody: two clusters have the same id and the same members, and a member of the one is
-// told the address of the other. It takes who answers for a member that lost its directory. Neither stops because of that.
+// TestAMemberOfAnotherClusterStopsNobody: two clusters have the same id and the same members, and a member of the one
+// is told the address of the other. It takes who answers for a member that lost its directory. Neither stops because of
+// that.
 func TestAMemberOfAnotherClusterStopsNobody(t *testing.T) {
 	t.Parallel()
 	a, b := newCluster(t, 3, nil), newCluster(t, 3, nil)

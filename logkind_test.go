@@ -202,8 +202,8 @@ func TestNoProtocolOpensTheLogOfAnother(t *testing.T) {
 	}
 }
 
-// refuses tries to open a member's directory with every protocol. guessed: the directory does not tell what it holds. Then
-// quorums that are no majorities cannot be told from what is there.
+// refuses tries to open a member's directory with every protocol. guessed: the directory does not tell what it holds.
+// Then quorums that are no majorities cannot be told from what is there.
 func (c *trio) refuses(i int, has *registry.Protocol, guessed bool) {
 	c.t.Helper()
 	was := content(c.t, c.disks[i], "d")

@@ -137,7 +137,8 @@ func TestMethodsWithoutALeader(t *testing.T) {
 	}
 }
 
-// TestWhatIsTakenWithoutALeader and never answered by one is answered when the member stops. What does not fail returns.
+// TestWhatIsTakenWithoutALeader and never answered by one is answered when the member stops. What does not fail
+// returns.
 func TestWhatIsTakenWithoutALeader(t *testing.T) {
 	t.Parallel()
 	n := sole(t, []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:9"}}, {ID: 2, PeerURLs: []string{"http://127.0.0.1:9"}}})

@@ -88,8 +88,8 @@ func everyCall(n *braid.Node) map[string]error {
 	return got
 }
 
-// requireWithinApply checks what everyCall got in a call of the state machine. In Snapshot all may be applied that a read
-// waits for.
+// requireWithinApply checks what everyCall got in a call of the state machine. In Snapshot all may be applied that a
+// read waits for.
 func requireWithinApply(t *testing.T, got map[string]error, inSnapshot bool) {
 	t.Helper()
 	for name, err := range got {
@@ -102,7 +102,7 @@ func requireWithinApply(t *testing.T, got map[string]error, inSnapshot bool) {
 			require.ErrorIs(t, err, braid.ErrMaybeCommitted, name)
 		case "ReadBarrier", "ChangeMembers", "TransferLeader", "Reshape", "Snapshot", "Close":
 			require.Equal(t, braid.ErrWithinApply, err, name)
-		case "Body": // nobody has it
+		case "Body": // no one has it
 			require.ErrorAs(t, err, new(*braid.BodyError), name)
 		case "Ask":
 			require.ErrorContains(t, err, "answers no requests")
@@ -158,7 +158,7 @@ func openCaller(t *testing.T, c *caller) *braid.Node {
 }
 
 // TestMethodsWithinTheStateMachine calls every method without a deadline from Apply, and from Snapshot. None waits for
-// itself: each that would says so. The member goes on.
+// itself: each that would says so. The member continues.
 func TestMethodsWithinTheStateMachine(t *testing.T) {
 	t.Parallel()
 	for name, inSnapshot := range map[string]bool{"Apply": false, "Snapshot": true} {
@@ -241,7 +241,7 @@ func TestMethodsBeforeTheMemberIsReady(t *testing.T) {
 				require.ErrorAs(t, err, new(*braid.BodyError))
 			case "Ask":
 				require.ErrorContains(t, err, "answers no requests")
-			case "Reshape": // the order is not woven
+			case "Reshape": // the order is not merged
 				require.ErrorAs(t, err, new(*braid.RefusedError))
 			default:
 				require.NoError(t, err)

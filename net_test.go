@@ -57,8 +57,8 @@ func TestNetOfRegions(t *testing.T) {
 	expect(map[[2]braid.MemberID]time.Duration{{1, 2}: 0})
 }
 
-// TestLeadershipIsHandedOverWhileLinksAreMadeAnew: links that begin to be emulated are made anew, so that
-// a message may be lost. It is sent again.
+// TestLeadershipIsHandedOverWhileLinksAreMadeAnew: links that begin to be emulated are reestablished, so that a message
+// may be lost. It is sent again.
 func TestLeadershipIsHandedOverWhileLinksAreMadeAnew(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 5, func(o *braid.Options) { o.ElectionTimeout = 2 * time.Second })

@@ -283,7 +283,7 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 			acked := c.fill("before", 10)
 			c.stop(3)
 			require.NoError(t, c.any().Reshape(c.ctx(), 2))
-			// Nobody keeps the instances that are retired for ever.
+			// No one keeps the instances that are retired for ever.
 			pace := time.NewTicker(20 * time.Millisecond)
 			defer pace.Stop()
 			for i, began := 0, time.Now(); time.Since(began) < 6*time.Second; i++ {
@@ -330,7 +330,7 @@ func TestAClientsCommandsTakeEffectInOrder(t *testing.T) {
 				})
 				require.NoError(t, err)
 				if i == count/3 {
-					c.stop(leader) // what is under way is proposed again to another
+					c.stop(leader) // what is in progress is proposed again to another
 				}
 			}
 			for i := range count { // the counts's results count commands
@@ -391,7 +391,7 @@ func TestWhoIsRemovedMayStopAtOnce(t *testing.T) {
 				}
 				change := braid.Change{Kind: braid.RemoveMember, Member: braid.Member{ID: leaves}}
 				changed(t, c.nodes[leaves], change)
-				c.stop(leaves) // with two members nothing goes on if an instance still counts on it
+				c.stop(leaves) // with two members nothing continues if an instance still counts on it
 				c.led()
 				c.verify(append(acked, c.fill("y", 10)...))
 			})

@@ -26,9 +26,9 @@ type Options struct {
 	Self    MemberID // required, see [MemberIDOf]
 	Cluster uint64   // cluster id, required, see [ClusterIDOf]
 	Dir     string   // directory for log and snapshots, required; made if missing
-	// Members is the initial cluster, with an id and peer URLs (http://host:port or https://host:port) each.
-	// If Dir holds a log, or with Join, they only say whom to dial first, and need not include Self. They are dialed until a
-	// member answers elsewhere, or a change of the membership brings another URL. A member tells the others its own URLs from
+	// Members is the initial cluster, with an id and peer URLs (http://host:port or https://host:port) each. If Dir holds
+	// a log, or with Join, they only say whom to dial first, and need not include Self. They are dialed until a member
+	// answers elsewhere, or a change of the membership brings another URL. A member tells the others its own URLs from
 	// here, and they dial it there although the membership has others. Status.Links says where each member is dialed.
 	Members []Member
 	Join    bool // begin empty and wait to be added by a running cluster
@@ -52,7 +52,7 @@ type Options struct {
 	Settings Settings
 
 	// Order says how the global log is made. "single" is one instance.
-	// "niagara" weaves several instances into one log (docs/using/niagara.md). Each has an event loop
+	// "niagara" merges several instances into one log (docs/using/niagara.md). Each has an event loop
 	// and connections of its own, so that more than one core and network card replicate. Order
 	// must be the same on all members. Instances (default 4) is the number with which a new
 	// cluster begins. It must be the same on all its first members. A member that joins later is
@@ -62,11 +62,11 @@ type Options struct {
 	// as many as Members, or with "wpaxos" 16, if Instances does not say. Their number never changes.
 	Order     string
 	Instances int
-	// Leaders says who should lead the instances. With "together" one member leads all, so a crash
-	// of any other one stops nothing. With "spread" each member leads some, so each takes its own
-	// clients' writes and all network cards send. The default is "spread" with Placement "code",
-	// where bytes count most, or Order "keyed", and else "together". With "begin", the only one with protocol
-	// "wpaxos", each member leads some at first, and nobody is preferred later. It must be the same on all members.
+	// Leaders says who should lead the instances. With "together" one member leads all, so a crash of any other one stops
+	// nothing. With "spread" each member leads some, so each takes its own clients' writes and all network cards send. The
+	// default is "spread" with Placement "code", where bytes count most, or Order "keyed", and else "together". With
+	// "begin", the only one with protocol "wpaxos", each member leads some at first, and no one is preferred later. It
+	// must be the same on all members.
 	Leaders string
 	// Placement says what members keep of the bodies of commands ([Node.ProposeBody]). With "copy"
 	// every member keeps everything. With "code" each member keeps a fragment, as in
@@ -107,7 +107,7 @@ type TLS struct {
 // Limits bound what a member uses. The zero value of a field means its default.
 type Limits struct {
 	CommandBytes  int // a command and its body; default 32 MiB
-	PendingBytes  int // proposals of this member that wait or are under way; default 256 MiB
+	PendingBytes  int // proposals of this member that wait or are in progress; default 256 MiB
 	SnapshotBytes int // log bytes between snapshots; default 256 MiB
 	// KeepLogBytes bounds the log that is kept for members that catch up, also while they are sent a snapshot; default 4
 	// SnapshotBytes. A member that is further behind is sent a snapshot again.
@@ -122,13 +122,13 @@ type Limits struct {
 // "Replication"). The zero value is for production: it needs no tuning.
 type Experiment struct {
 	NoBatching       bool // one command per entry, one entry per frame
-	NoPipeline       bool // one frame under way per follower
+	NoPipeline       bool // one frame in progress per follower
 	NoParallelAppend bool // the leader writes to its disk before it sends
 	NoAsyncApply     bool // replication waits for the state machine
 	MaxBatchBytes    int  // payload bytes at which an entry is full; default 1 MiB
 	MaxBatchCommands int  // commands at which an entry is full; default no limit
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
-	PipelineDepth    int  // frames and batches under way; default adaptive
+	PipelineDepth    int  // frames and batches in progress; default adaptive
 	// Net emulates links, as the flag --net says (docs/using/operations.md). It finds members by the names that they have
 	// in Members, and in the membership later. [Node.SetNet] changes it.
 	Net string
@@ -170,8 +170,8 @@ const MaxInstances = order.MaxInstances
 // cards.
 const defaultInstances = 4
 
-// roamingInstances is Options.Instances by default where instances move to who uses them. Each has some of the keys, which move
-// together, so there are more than members.
+// roamingInstances is Options.Instances by default where instances move to who uses them. Each has some of the keys,
+// which move together, so there are more than members.
 const roamingInstances = 16
 
 // maxCodeK bounds Options.CodeK: more fragments than members make no sense.
@@ -282,7 +282,7 @@ func (o *Options) logKind() LogKind {
 }
 
 // CheckDir reports why [Open] would refuse Dir because of what is in it: a [*LogKindError], a [*DirError] or a
-// [*ForgottenError]. It only reads, so that a program can ask before it changes anything beside Dir, and also where
+// [*ForgottenError]. It only reads, so that a program can ask before it changes anything alongside Dir, and also where
 // Dir does not exist yet. It may be called while a member runs there.
 func (o Options) CheckDir() error {
 	if err := o.complete(); err != nil {
@@ -295,8 +295,8 @@ func (o Options) CheckDir() error {
 // quorums are those of the settings, once complete has seen them.
 func (o *Options) quorums() quorum.System { return quorum.Setting.In(o.Settings) }
 
-// Groups is how many groups of keys there are with these options, and [NewGroups] is to be given; 0: there is one order of all keys.
-// For a member that joins it is Instances. The options need not be complete.
+// Groups is how many groups of keys there are with these options, and [NewGroups] is to be given; 0: there is one order
+// of all keys. For a member that joins it is Instances. The options need not be complete.
 func (o *Options) Groups() int {
 	p := registry.Find(cmp.Or(o.Protocol, defaultProtocol))
 	if p == nil || !p.Keyed(order.Kind(o.Order)) {

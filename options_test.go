@@ -35,8 +35,8 @@ func TestPlacementsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A protocol that orders only commands with a key in common has snapshots at certain places alone, and a state machine that
-// keeps its own state on disk is never known to be there.
+// A protocol that orders only commands with a key in common has snapshots at certain places alone, and a state machine
+// that keeps its own state on disk is never known to be there.
 func TestStatesOnDiskNeedOneOrder(t *testing.T) {
 	o := braid.Options{
 		Self: 1, Cluster: 1, Dir: t.TempDir(), Protocol: "epaxos",

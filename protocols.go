@@ -9,7 +9,7 @@ import (
 // [ParseSettings] makes them, or the structs that are named after protocols: [MultiPaxos], [ISS].
 type Settings = setting.Values
 
-// SettingError says which setting does not exist, or does not allow its value.
+// SettingError indicates which setting does not exist, or does not allow its value.
 type SettingError = setting.Error
 
 // ParseSettings reads settings of the form NAME=VALUE, as "relays=3". docs/using/settings.md lists them. Open
@@ -18,9 +18,9 @@ func ParseSettings(settings ...string) (Settings, error) { return setting.Parse(
 
 // MultiPaxos are the settings of protocol "multi-paxos" (docs/internals/multi-paxos.md).
 type MultiPaxos struct {
-	// Quorums says who elects and who decides: "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in "grid:2";
-	// "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What the cluster
-	// tolerates then is logged when a member starts.
+	// Quorums says who elects and who decides: "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in
+	// "grid:2"; "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What
+	// the cluster tolerates then is logged when a member starts.
 	Quorums string `setting:"quorums"`
 	// Relays is for clusters of many members: into how many groups a member that proposes puts the others, 0…64. It
 	// sends to one member of each group, which passes it on. 0: it sends to all. Members may differ in it.
@@ -31,8 +31,8 @@ type MultiPaxos struct {
 type ISS struct {
 	Quorums string `setting:"quorums"` // as in MultiPaxos
 	Relays  int    `setting:"relays"`  // as in MultiPaxos
-	// Epochs says how the log is cut into epochs, and who leads in them. It must be the same on all members, and never changes:
-	// a directory that was created with other epochs is not opened.
+	// Epochs says how the log is cut into epochs, and who leads in them. It must be the same on all members, and never
+	// changes: a directory that was created with other epochs is not opened.
 	Epochs EpochSettings `setting:"epochs"`
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// expelled waits until a member stopped because the cluster goes on without it.
+// expelled waits until a member stopped because the cluster continues without it.
 func (c *cluster) expelled(id braid.MemberID) *braid.ExpelledError {
 	c.t.Helper()
 	select {
@@ -88,7 +88,7 @@ func TestAMemberThatWasRemovedWhileItWasAwayStops(t *testing.T) {
 	}
 }
 
-// TestWritesGoOnWhenTheLeaderIsRemoved removes the leader while a member that stays has writes under way. They ended
+// TestWritesGoOnWhenTheLeaderIsRemoved removes the leader while a member that stays has writes in progress. They ended
 // with an error because the removed leader refused them. They are proposed again at the next one, and take effect once.
 func TestWritesGoOnWhenTheLeaderIsRemoved(t *testing.T) {
 	t.Parallel()

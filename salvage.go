@@ -24,12 +24,12 @@ type Salvaged struct {
 	LastIndex Index
 }
 
-// Salvage is for a cluster that has lost a majority for good. It applies to sm everything that the log of one member has,
-// whether this member knows that it was decided or not, so that no write is missing that was acknowledged with this
-// member's help. The member does not run; dir is its directory (Options.Dir), and sm is as it was when the member stopped,
-// or a copy of it. others are directories of further members, which may have what is missing of large bodies. From the
-// state a new cluster is to begin: the member must not go on in the old one, because what was not decided may be missing
-// there. [Salvaged.Body] returns bodies until [Salvaged.Close].
+// Salvage is for a cluster that has lost a majority permanently. It applies to sm everything that the log of one member
+// has, whether this member knows that it was decided or not, so that no write is missing that was acknowledged with
+// this member's help. The member does not run; dir is its directory (Options.Dir), and sm is as it was when the member
+// stopped, or a copy of it. others are directories of further members, which may have what is missing of large bodies.
+// From the state a new cluster is to begin: the member must not continue in the old one, because what was not decided
+// may be missing there. [Salvaged.Body] returns bodies until [Salvaged.Close].
 func Salvage(dir string, others []string, sm DurableStateMachine) (*Salvaged, error) {
 	s, err := replica.Salvage(replica.SalvageOptions{
 		FS: vfs.OS, Dir: dir, Others: others, Guess: func() member.KindGuess { return registry.NewGuess() }, Behind: behind,
@@ -40,7 +40,7 @@ func Salvage(dir string, others []string, sm DurableStateMachine) (*Salvaged, er
 	return &Salvaged{s: s, Kind: s.Kind, Position: s.Position, Behind: s.Behind, LastTerm: s.Last.Term, LastIndex: s.Last.Index}, nil
 }
 
-// behind returns what reads entries behind an instance's log that a core has on the disk; nil: there are none.
+// behind returns what reads entries behind an instance's log that a core has on disk; nil: there are none.
 func behind(core string) func(*protocol.Recovered) []protocol.Entry {
 	for _, c := range registry.Cores() {
 		if c.Name == core {
@@ -57,8 +57,8 @@ func (s *Salvaged) Body(ctx context.Context, ref BodyRef) ([]byte, error) { retu
 func (s *Salvaged) Close() error { return s.s.Close() }
 
 // FurthestFirst orders directories of members that do not run, of which one is to be salvaged: the one whose logs go
-// furthest comes first. With several instances another one may go further in one of them: more are such directories, and
-// what only they have is not in what is salvaged. It only reads.
+// furthest comes first. With several instances another one may go further in one of them: more are such directories,
+// and what only they have is not in what is salvaged. It only reads.
 func FurthestFirst(dirs []string) (ordered, more []string, err error) {
 	return replica.FurthestFirst(vfs.OS, dirs)
 }

@@ -25,8 +25,8 @@ var compared = map[string]func(*Options){
 	"LeaseReads": func(o *Options) { o.LeaseReads = true },
 }
 
-// local are the options that may differ: each concerns its member alone, or what a member
-// does as long as it leads. Who adds an option decides where it belongs, and says why on
+// local are the options that may differ: each concerns its member alone, or what a member does as
+// long as it leads. Who adds an option decides where it belongs, and explains why on
 // docs/using/settings.md.
 var local = []string{
 	"Self", "Cluster", "Dir", "Members", "Join", "Listen", "Listeners", "TLS", "Heartbeat", "ExtraWhole", "TrimWhole", "Limits",

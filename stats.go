@@ -15,16 +15,16 @@ type LogStats struct {
 	Syncs   uint64
 	// SyncTime is the time spent in writing and syncing. SyncMax is the longest single one of these times.
 	SyncTime, SyncMax time.Duration
-	// SyncLatency[i] counts the syncs that took less than 2^i microseconds and at least half of that. The last element also
-	// counts longer syncs.
+	// SyncLatency[i] counts the syncs that took less than 2^i microseconds and at least half of that. The last element
+	// also counts longer syncs.
 	SyncLatency [32]uint64
 	// SyncStart is when the sync that runs now began, including its writes; zero if none runs. It shows a stalled disk.
 	SyncStart time.Time
-	// Waits is how often the log began to wait for space on the disk, or for a descriptor.
+	// Waits is how often the log began to wait for space on disk, or for a descriptor.
 	Waits uint64
 	// QueuedBytes wait until the sync that runs now has ended. PendingBytes are covered by that sync.
 	QueuedBytes, PendingBytes int64
-	// Failed is why the log is shut; nil: it is not. Full is why it waits for space on the disk now; nil: it does not.
+	// Failed is why the log is shut; nil: it is not. Full is why it waits for space on disk now; nil: it does not.
 	Failed, Full error
 }
 
@@ -80,8 +80,8 @@ func linkStats(s *replica.LinkStats) LinkStats {
 type BodyStats struct {
 	// Held is how many bodies are held here, whole or as fragments.
 	Held int
-	// LiveBytes are the bytes of the bodies held here, in the form that is held. TotalBytes are the bytes of the files with
-	// bodies.
+	// LiveBytes are the bytes of the bodies held here, in the form that is held. TotalBytes are the bytes of the files
+	// with bodies.
 	LiveBytes, TotalBytes int64
 	// Missing is how many bodies are known to be missing here. They are being restored.
 	Missing int
@@ -89,8 +89,8 @@ type BodyStats struct {
 	// are being made whole.
 	Short int
 	// Fetched counts the bodies that were made whole from other members' fragments, Served the fragments that were sent to
-	// others, Corrupt the bodies that were found damaged on disk, Repaired the bodies that were restored, Trimmed the whole
-	// bodies that were replaced by a fragment.
+	// others, Corrupt the bodies that were found damaged on disk, Repaired the bodies that were restored, Trimmed the
+	// whole bodies that were replaced by a fragment.
 	Fetched, Served, Corrupt, Repaired, Trimmed uint64
 	// Failing is why a missing body could not be restored. It is nil if the last attempt succeeded or no body is missing.
 	Failing error
@@ -101,7 +101,7 @@ type DiskStats struct {
 	// Rounds is how often everything on disk was read since the member started. Scrubbed is how many bytes of the log and
 	// of snapshots were read.
 	Rounds, Scrubbed uint64
-	// Damaged counts the places that were found damaged. Mended counts those that are not damaged any more, or that hold
+	// Damaged counts the places that were found damaged. Mended counts those that are no longer damaged, or that hold
 	// nothing needed any more.
 	Damaged, Mended uint64
 	// Failing is what is damaged and still needed; nil: no such damage is known.

@@ -40,7 +40,8 @@ type Change = protocol.Change
 
 // Kinds of membership change.
 const (
-	// AddVoter adds a member, or promotes a learner. A member that is added as a voter is a learner until it has caught up.
+	// AddVoter adds a member, or promotes a learner. A member that is added as a voter is a learner until it has caught
+	// up.
 	AddVoter = protocol.AddVoter
 	// AddLearner adds a member that receives the log but does not vote.
 	AddLearner = protocol.AddLearner
@@ -50,8 +51,8 @@ const (
 	UpdateMember = protocol.UpdateMember
 )
 
-// Position numbers the commands of the log, from 1. It is the same on every member, and strictly increasing; numbers may
-// be left out.
+// Position numbers the commands of the log, from 1. It is the same on every member, and strictly increasing; numbers
+// may be left out.
 type Position = protocol.Position
 
 // InstanceID numbers the instances of the protocol that make the log, from 1. Most protocols have one.
@@ -77,23 +78,24 @@ type Command = member.Command
 //	Snapshot() (Snapshot, error)
 //	Restore(r io.Reader) error
 //
-// All calls come from one goroutine, one after the other. Only [Snapshot].WriteTo runs while Apply goes on.
+// All calls come from one goroutine, one after the other. Only [Snapshot].WriteTo runs while Apply continues.
 //
-// Apply applies commands in order and sets their results. It is given as many as wait, up to some MiB. It must depend on
-// nothing but the state and the commands: no clock, no random numbers, no order of a map, because every member must come
-// to the same state. A command that is refused is no error of Apply: the refusal is its Result. A state machine that
-// cannot go on, because its disk failed, returns an error, which stops the member with a [MachineError]. A panic ends the
-// process. Apply must not wait for the log, as Propose, reads and membership changes do: they return [ErrWithinApply] when
-// they are called from the goroutine of Apply. ProposeAsync may be called.
+// Apply applies commands in order and sets their results. It is given as many as wait, up to some MiB. It must depend
+// on nothing but the state and the commands: no clock, no random numbers, no order of a map, because every member must
+// come to the same state. A command that is refused is no error of Apply: the refusal is its Result. A state machine
+// that cannot continue, because its disk failed, returns an error, which stops the member with a [MachineError]. A
+// panic ends the process. Apply must not wait for the log, as Propose, reads and membership changes do: they return
+// [ErrWithinApply] when they are called from the goroutine of Apply. ProposeAsync may be called.
 //
-// Snapshot returns a view of the state as it is now. It should be quick, because no command is applied meanwhile: the view
-// is written later.
+// Snapshot returns a view of the state as it is now. It should be quick, because no command is applied meanwhile: the
+// view is written later.
 //
-// Restore replaces the state by one that a Snapshot wrote, here or on another member. The bytes were verified before. If
-// they were damaged since, r ends with an error instead of io.EOF: a state that is kept on disk becomes valid after io.EOF.
+// Restore replaces the state by one that a Snapshot wrote, here or on another member. The bytes were verified before.
+// If they were damaged since, r ends with an error instead of io.EOF: a state that is kept on disk becomes valid after
+// io.EOF.
 //
-// A state machine may implement [DurableStateMachine], [Repairable] and [BodyKeeper], too. Without the first the state is
-// in memory: after a restart the member restores the last snapshot and applies the log after it.
+// A state machine may implement [DurableStateMachine], [Repairable] and [BodyKeeper], too. Without the first the state
+// is in memory: after a restart the member restores the last snapshot and applies the log after it.
 type StateMachine = member.StateMachine
 
 // Snapshot is a view of a state machine: the state as it was when the view was taken.
@@ -101,8 +103,8 @@ type StateMachine = member.StateMachine
 //	WriteTo(ctx context.Context, w io.Writer) error
 //	Close() error
 //
-// WriteTo writes the view, from another goroutine than Apply's, and stops early with ctx's error when ctx is done. Close
-// frees the view. It is called once, after WriteTo if that was called.
+// WriteTo writes the view, from another goroutine than Apply's, and stops early with ctx's error when ctx is done.
+// Close frees the view. It is called once, after WriteTo if that was called.
 type Snapshot = member.Snapshot
 
 // DurableStateMachine is a [StateMachine] that keeps its state on disk. After a restart the log goes on after Applied
@@ -111,15 +113,16 @@ type Snapshot = member.Snapshot
 //	Applied() Position
 //	Sync() error
 //
-// Applied returns the position of the last command that the state includes; 0: none. It is called when the member starts;
-// commands up to it are not applied again. A state that includes more than the log has is refused by a [DirError], or
-// stops the member with a [StateAheadError] once it is known that the other members do not have it either.
+// Applied returns the position of the last command that the state includes; 0: none. It is called when the member
+// starts; commands up to it are not applied again. A state that includes more than the log has is refused by a
+// [DirError], or stops the member with a [StateAheadError] once it is known that the other members do not have it
+// either.
 //
 // Sync makes durable what was applied. The log may then be cut there.
 type DurableStateMachine = member.DurableStateMachine
 
-// Repairable is a [DurableStateMachine] that can find out that its state is damaged. Then Apply, Sync and Snapshot return
-// errors, and Applied has no meaning, until Restore was given the state of another member.
+// Repairable is a [DurableStateMachine] that can find out that its state is damaged. Then Apply, Sync and Snapshot
+// return errors, and Applied has no meaning, until Restore was given the state of another member.
 //
 //	Damaged() error
 //	Condemn(cause error)
@@ -127,25 +130,26 @@ type DurableStateMachine = member.DurableStateMachine
 // Damaged returns why the state cannot be used, nil if it can. Condemn says that it cannot, because members differ.
 type Repairable = member.Repairable
 
-// BodyKeeper is a [StateMachine] that goes on to refer to bodies. It owns the body of every command that Apply was given,
-// whether it refers to it or not, until it calls [Node.ReleaseBody]. The bodies of other state machines are kept as long as
-// the log has their commands.
+// BodyKeeper is a [StateMachine] that continues to refer to bodies. It owns the body of every command that Apply was
+// given, whether it refers to it or not, until it calls [Node.ReleaseBody]. The bodies of other state machines are kept
+// as long as the log has their commands.
 //
 //	LiveBodies(yield func(BodyRef)) error
 //
-// LiveBodies calls yield with every body that the state refers to. It is called when the member starts, and after Restore.
+// LiveBodies calls yield with every body that the state refers to. It is called when the member starts, and after
+// Restore.
 type BodyKeeper = body.BodyKeeper
 
-// Born is a [Repairable] state machine that may begin with a state that no command led to, as one that was restored from
-// a backup. All first members of a cluster must begin with the same one.
+// Born is a [Repairable] state machine that may begin with a state that no command led to, as one that was restored
+// from a backup. All first members of a cluster must begin with the same one.
 //
 //	Birth() string
 //
 // Birth names the state with which it began: the same name for the same state, such as a digest; "": an empty one.
 type Born = cluster.Born
 
-// BodyRef names the body of a command that was applied, for [Node.Body] and [Node.ReleaseBody]. It is comparable, and may
-// be kept in the state.
+// BodyRef names the body of a command that was applied, for [Node.Body] and [Node.ReleaseBody]. It is comparable, and
+// may be kept in the state.
 //
 //	Instance InstanceID // with Index and Term: the entry of the log to which the body belongs
 //	Index    Index
@@ -190,16 +194,16 @@ type Accepted = intake.Accepted
 // InstanceStatus is what a member knows of an instance of the log; see protocol.Status for its fields.
 type InstanceStatus = protocol.Status
 
-// LanesStatus is what a member knows of lanes, on which followers of protocol "lcr" replicate commands that the leader only
-// confirms (docs/internals/lcr.md); see protocol.LanesStatus for its fields.
+// LanesStatus is what a member knows of lanes, on which followers of protocol "lcr" replicate commands that the leader
+// only confirms (docs/internals/lcr.md); see protocol.LanesStatus for its fields.
 type LanesStatus = protocol.LanesStatus
 
-// EpochStatus is what a member knows of the epoch of protocol "iss" (docs/internals/iss.md); see protocol.EpochStatus for
-// its fields.
+// EpochStatus is what a member knows of the epoch of protocol "iss" (docs/internals/iss.md); see protocol.EpochStatus
+// for its fields.
 type EpochStatus = protocol.EpochStatus
 
-// EpochSettings say how protocol "iss" cuts its log into epochs, and who leads in them (docs/internals/iss.md). They are the
-// same on all members, and never change. The zero value of a field means its default.
+// EpochSettings say how protocol "iss" cuts its log into epochs, and who leads in them (docs/internals/iss.md). They
+// are the same on all members, and never change. The zero value of a field means its default.
 //
 //	MinSlots, MaxSlots int    // bounds of how many slots of an epoch a leader has: powers of two
 //	EqualShares        bool   // every leader has a full share, whatever its load is

@@ -22,10 +22,11 @@ import (
 type braidCluster struct {
 	nodes   []*braid.Node
 	members []braid.Member
-	leader  atomic.Int64 // index of the member that leads the first instance; -1: none, or leaders are not where they should be
-	watch   sync.WaitGroup
-	shape   Shape
-	spread  bool // shape.Spread()
+	// index of the member that leads the first instance; -1: none, or leaders are not where they should be
+	leader atomic.Int64
+	watch  sync.WaitGroup
+	shape  Shape
+	spread bool // shape.Spread()
 	// sticky: with leaders on all members, a sender keeps to one of them.
 	sticky bool
 	// bodyFrom is the size from which on a command's bytes beyond MinPayload are its body;
@@ -154,7 +155,7 @@ func CardsNet(emulation string, cards int) (string, error) {
 // braidOptions are the options that all members share.
 func braidOptions(c ClusterConfig) braid.Options {
 	s := c.Settings
-	const perCommand = 512 // what a small command may cost beside its bytes
+	const perCommand = 512 // what a small command may cost alongside its bytes
 	commands := c.Concurrency
 	return braid.Options{
 		Heartbeat: Heartbeat, ElectionTimeout: ElectionTimeout,
@@ -190,8 +191,8 @@ func (c *braidCluster) follow(i int, n *braid.Node) {
 
 func (c *braidCluster) leads(s *braid.Status) bool { return s.IsLeader() && c.shape.Settled(s) }
 
-// another notes who leads in place of a member that leads no more. With EPaxos two members may have believed at the beginning that they
-// do, before they heard of each other, and the other one has nothing to say again.
+// another notes who leads in place of a member that leads no more. With EPaxos two members may have believed at the
+// beginning that they do, before they heard from each other, and the other one has nothing to say again.
 func (c *braidCluster) another(than int) {
 	for i, n := range c.nodes {
 		if s := n.Status(); i != than && c.leads(&s) {

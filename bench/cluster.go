@@ -50,8 +50,8 @@ type ClusterConfig struct {
 	PendingBytes int
 	// Concurrency is how many commands the load may have in flight.
 	Concurrency int
-	// ClosedLoop says that every sender waits for its command before the next: it is a
-	// client, and keeps to a member.
+	// ClosedLoop indicates that every sender waits for its command before the next: it is a client,
+	// and keeps to a member.
 	ClosedLoop bool
 	// Settings are the optimisations, as far as the contestant has them.
 	Settings Settings

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// CurveConfig measures how latency grows with throughput: every contestant under an open
-// loop at several rates, up to where it is saturated.
+// CurveConfig measures how latency grows with throughput: every contestant under an open loop at
+// several rates, how far it is saturated.
 type CurveConfig struct {
 	Contestants []LogConfig // their Load.Rate is not used
 	// Rates are those to offer, rising. Without them every contestant has its saturation
@@ -26,7 +26,7 @@ type CurveConfig struct {
 // CurvePoint is a contestant at one rate, which is its RatePS.
 type CurvePoint struct {
 	*LogResult
-	// Saturated says that the contestant could not keep up.
+	// Saturated indicates that the contestant could not keep up.
 	Saturated bool `json:"saturated"`
 }
 
@@ -48,7 +48,7 @@ type LogCurves struct {
 	*LogResult
 	Series   []*Curve `json:"series"`
 	MaxP99MS float64  `json:"max_p99_ms"`
-	// EndedEarly says that an interrupt or an error kept further rates from being measured.
+	// EndedEarly indicates that an interrupt or an error kept further rates from being measured.
 	EndedEarly bool `json:"ended_early,omitempty"`
 }
 
@@ -158,7 +158,7 @@ func (p *CurvePoint) saturated(maxP99 float64) bool {
 	return p.ThroughputPS < least || p.LatencyMS.P99 > maxP99
 }
 
-// add puts a point into its place and finds the saturation anew.
+// add puts a point into its place and finds the saturation again.
 func (s *Curve) add(p *CurvePoint) {
 	at := slices.IndexFunc(s.Points, func(q *CurvePoint) bool { return q.RatePS > p.RatePS })
 	if at < 0 {

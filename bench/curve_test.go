@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fakeRun is a contestant that answers at most so many commands a second, and writes down
-// at which rates it was measured.
+// fakeRun is a contestant that answers at most this many commands a second, and writes down at
+// which rates it was measured.
 type fakeRun struct {
 	capacity map[string]float64
 	asked    []string
@@ -65,7 +65,7 @@ func TestRateSearch(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		s := out.Series[0]
-		// Up to where senders at the edges of the time may be blamed.
+		// How far senders at the edges of the time may be blamed.
 		limit := (c.capacity + windowSenders/10.0) / keptUp
 		if s.KeepsUpPS > limit || s.SaturatedPS < limit || s.SaturatedPS > 1.1*s.KeepsUpPS {
 			t.Errorf("%s: saturated between %v and %v, want %v", c.name, s.KeepsUpPS, s.SaturatedPS, limit)

@@ -142,7 +142,7 @@ func (c *KVConfig) validateReads() error {
 	return nil
 }
 
-// kvRun is a run under way.
+// kvRun is a run in progress.
 type kvRun struct {
 	KVConfig
 	targets  []*kvTarget
@@ -161,7 +161,7 @@ type kvRun struct {
 	// conflicts are read-modify-writes whose key changed in between.
 	conflicts atomic.Int64
 	lastErr   atomic.Pointer[error]
-	// refused says why the run can come to nothing; a closed channel says so to wait.
+	// refused explains why the run can come to nothing; a closed channel says so to wait.
 	refused    atomic.Pointer[RefusedError]
 	refusal    chan struct{}
 	refuseOnce sync.Once

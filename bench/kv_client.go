@@ -96,7 +96,7 @@ func (c *kvClient) await() (start int64, ok bool) {
 	return r.now(), c.sleep(0)
 }
 
-// sleep waits some ns and reports whether the run goes on.
+// sleep waits some ns and reports whether the run continues.
 func (c *kvClient) sleep(ns int64) bool {
 	if ns <= 0 {
 		select {
@@ -210,7 +210,7 @@ func (c *kvClient) put(ctx context.Context, size int) error {
 	return err
 }
 
-// next returns a value of so many bytes, in a checked run one that no other is equal to.
+// next returns a value of this many bytes, in a checked run one that no other is equal to.
 func (c *kvClient) next(size int) []byte {
 	if c.r.Check {
 		putIdentity(c.value, c.id, c.seq)

@@ -179,7 +179,7 @@ func judgeKey(ops []check.Operation, limit time.Duration) (searched bool, err er
 // dead ends if many clients use one key.
 func tighten(ops []check.Operation) []check.Operation {
 	ops = byRank(ops)
-	scale := int64(len(ops) + 1) // room for the order within an instant
+	scale := int64(len(ops) + 1) // space for the order within an instant
 	latest := int64(math.MinInt64)
 	for i := range ops {
 		o := &ops[i]
@@ -205,10 +205,10 @@ func byRank(ops []check.Operation) []check.Operation {
 	return ops
 }
 
-// rank replaces the server's revisions by ranks: how many writes the key had seen. With ranks
-// there is only one order to try. It leaves out what does not matter: operations that failed, and
-// writes of unknown outcome that nobody saw. ok is false if the revisions do not say everything;
-// then there are no ranks, and the operations are as they were.
+// rank replaces the server's revisions by ranks: how many writes the key had seen. With ranks there
+// is only one order to try. It leaves out what does not matter: operations that failed, and writes
+// of unknown outcome that no one saw. ok is false if the revisions do not say everything; then
+// there are no ranks, and the operations are as they were.
 func rank(ops []check.Operation) (ranked []check.Operation, ok bool) {
 	ranked, revisions, ok := withRevisions(ops)
 	if !ok {
@@ -228,7 +228,7 @@ func rank(ops []check.Operation) (ranked []check.Operation, ok bool) {
 	return ranked, true
 }
 
-// noRank is the rank of what was read, but written by nobody: it has no place.
+// noRank is the rank of what was read, but written by no one: it has no place.
 const noRank = math.MaxUint64
 
 // withRevisions leaves out what does not matter, and finds the revisions of writes without an
@@ -251,7 +251,7 @@ func withRevisions(ops []check.Operation) (out []check.Operation, revisions []ui
 			out = append(out, o)
 			continue
 		case o.Outcome == check.Unknown && o.Kind == check.Delete:
-			return nil, nil, false // nobody can tell whether it was seen
+			return nil, nil, false // no one can tell whether it was seen
 		case o.Outcome == check.Unknown:
 			if o.Version = seenAt[o.Value]; o.Version == 0 {
 				continue
@@ -325,7 +325,7 @@ func inOrder(ops []check.Operation) error {
 		if o.Call > ops[latest].Call {
 			latest = i
 		}
-		right := o.Version == rank+1 // a delete may have removed what nobody saw
+		right := o.Version == rank+1 // a delete may have removed what no one saw
 		switch o.Kind {
 		case check.Get:
 			right = o.Version == rank && o.Found == found && o.Result == value

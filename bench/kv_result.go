@@ -39,11 +39,11 @@ type KVResult struct {
 	Backlog   int64 `json:"backlog,omitempty"`
 	NotFound  int64 `json:"not_found,omitempty"` // reads of keys that were not there
 	Conflicts int64 `json:"conflicts,omitempty"` // read-modify-writes that were too late
-	// Verified says that the run was checked and found to be right; Violations say why not.
+	// Verified indicates that the run was checked and found to be right; Violations say why not.
 	Verified   bool     `json:"verified"`
 	Violations []string `json:"violations,omitempty"`
 	History    *Verdict `json:"history,omitempty"`
-	// KeysLeft says why the keys of a checked run are still there; "" if they are not.
+	// KeysLeft explains why the keys of a checked run are still there; "" if they are not.
 	KeysLeft         string      `json:"keys_left,omitempty"`
 	Machine          MachineInfo `json:"machine"`
 	Date             time.Time   `json:"date"`

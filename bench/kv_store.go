@@ -12,7 +12,7 @@ type kvStore interface {
 	// use directs further requests to a connection.
 	use(t *kvTarget)
 	get(ctx context.Context, key []byte) (kvSeen, error)
-	// scan returns what there is from a key on: so many keys at most.
+	// scan returns what there is from a key on: a given number of keys at most.
 	scan(ctx context.Context, key []byte, limit int) ([]kvSeen, error)
 	// put returns the revision of the write, 0 if the service has none.
 	put(ctx context.Context, key, value []byte) (revision int64, err error)

@@ -20,7 +20,7 @@ type LogConfig struct {
 	Dir string
 	// Rivals is the path of the program that has the rivals, see [FindRivals]; for other protocols it may be empty.
 	Rivals string `json:"-"`
-	// Progress is called about once a second while the run is measured; nil for nobody.
+	// Progress is called about once a second while the run is measured; nil for no one.
 	Progress func(Progress) `json:"-"`
 }
 
@@ -130,7 +130,7 @@ func (r *logRun) run(ctx context.Context) (*LogResult, error) {
 	if err := awaitLeader(ctx, r.cluster); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Protocol, err)
 	}
-	// The load outlives an interrupt, to be drained; it gives up by itself when it stalls.
+	// The load outlives an interrupt, to be drained; it gives up on its own when it stalls.
 	loadCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	r.g = newGenerator(r.cluster, r.Load)

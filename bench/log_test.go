@@ -89,7 +89,7 @@ func TestLargeCommands(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What was under way when the measurement began was sent before it. The slower follower may be
+			// What was in progress when the measurement began was sent before it. The slower follower may be
 			// behind by what is in flight to it: 32 MiB at most, of which some may wait to be written.
 			copied := float64(l.Payload) * float64(r.Commands-int64(l.Inflight))
 			least := copied + max(0, copied-32<<20)

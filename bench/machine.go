@@ -64,8 +64,8 @@ func NewMachine(senders int) *Machine {
 	return &Machine{s: tally{Seen: make([]bitmap, senders)}}
 }
 
-// Split makes the machine one for each of so many groups, which have no common order. Together they are
-// judged as one.
+// Split makes the machine one for each of this many groups, which have no common order. Together they are judged as
+// one.
 func (m *Machine) Split(groups int) []*Machine {
 	for range groups {
 		m.groups = append(m.groups, NewMachine(len(m.s.Seen)))

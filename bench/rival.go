@@ -26,7 +26,7 @@ const RivalsProgram = "braid-rivals"
 // rivals are the libraries that the log benchmark can run.
 var rivals = []string{"etcd-raft", "etcd-raft-packed", "hashicorp-raft"}
 
-// RivalsMissingError says that a contestant needs the program of rivals, which was not found. Nothing was started.
+// RivalsMissingError indicates that a contestant needs the program of rivals, which was not found. Nothing was started.
 type RivalsMissingError struct {
 	Contestant string
 	Path       string // as given; "": none was
@@ -44,7 +44,7 @@ func (e *RivalsMissingError) Error() string {
 }
 
 // FindRivals returns the path of the program that runs the rivals among some contestants, or "" if there are none.
-// given is its path as the user says it, or "": then it is beside this program or in PATH. The error is a
+// given is its path as the user says it, or "": then it is alongside this program or in PATH. The error is a
 // [*RivalsMissingError].
 func FindRivals(given string, contestants []string) (string, error) {
 	at := slices.IndexFunc(contestants, isRival)
@@ -100,7 +100,7 @@ func ServeRival(ctx context.Context, in io.Reader, out io.Writer, open map[strin
 		cancel()
 	}()
 	encode := json.NewEncoder(out).Encode
-	c.Progress = func(p Progress) { _ = encode(rivalLine{Progress: &p}) } // the result finds that nobody reads
+	c.Progress = func(p Progress) { _ = encode(rivalLine{Progress: &p}) } // the result finds that no one reads
 	if open[c.Protocol] == nil {
 		return encode(rivalLine{Error: fmt.Sprintf("%s has no %q", RivalsProgram, c.Protocol)})
 	}

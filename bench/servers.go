@@ -25,7 +25,7 @@ type ServerKind struct {
 	API string
 	// Flags are further flags: of limits that the load needs.
 	Flags []string
-	// Rival says that it is started by the program of rivals, not by braid's own.
+	// Rival indicates that it is started by the program of rivals, not by braid's own.
 	Rival bool
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Shape says which of braid's own protocols a cluster runs, and what is chosen of it. They are one
-// program. raft, craft and rs-raft differ in what members keep of bodies. niagara weaves several
+// program. raft, craft and rs-raft differ in what members keep of bodies. niagara merges several
 // instances of raft or craft into one log.
 type Shape struct {
 	Protocol string
@@ -66,7 +66,7 @@ func (s Shape) Apply(o *braid.Options) error {
 	return nil
 }
 
-// placement is the one that is chosen. Only a protocol that weaves leaves the choice: the others
+// placement is the one that is chosen. Only a protocol that merges leaves the choice: the others
 // are named after theirs.
 func (s Shape) placement(p *registry.Protocol) string {
 	if p.Weaves() {
@@ -105,8 +105,8 @@ func (s Shape) Only() Shape {
 	return s
 }
 
-// Groups is how many groups of keys there are in a cluster of so many members, each with an order of its
-// own; 0: there is one order.
+// Groups is how many groups of keys there are in a cluster of this many members, each with an order of its own; 0:
+// there is one order.
 func (s Shape) Groups(members int) int {
 	o := braid.Options{Protocol: s.Protocol, Instances: s.Instances, Members: make([]braid.Member, members)}
 	return o.Groups()
@@ -138,7 +138,7 @@ func (s Shape) flags() (flags []string) {
 func oneOf(s string, some ...string) bool { return slices.Contains(some, s) }
 
 // Spread reports whether the members share the leaders, so that clients should propose at
-// all of them: each finds a leader beside it. Otherwise one member leads all instances.
+// all of them: each finds a leader alongside it. Otherwise one member leads all instances.
 func (s Shape) Spread() bool {
 	if s.Leaders == "" { // as braid.Options has it
 		p := registry.Find(s.Protocol)

@@ -30,7 +30,7 @@ func (e *Entry) CheckProposal() error {
 
 // CheckBatch reports what is wrong with a proposed or committed batch: its payload is not exactly
 // its commands, its body is not one command's, or its numbers make no sense. The payload must be
-// at hand. Digests do not find such a fault: the member that made the wrong batch computed them
+// available. Digests do not find such a fault: the member that made the wrong batch computed them
 // from it.
 func (e *Entry) CheckBatch() error {
 	corrupt := func(format string, args ...any) error {

@@ -32,7 +32,7 @@ func (c *Config) Changed(changes []Change) (Config, Reason) {
 	return next, ReasonNone
 }
 
-// apply makes one change, or says why it makes no sense.
+// apply makes one change, or explains why it makes no sense.
 func (c *Config) apply(ch *Change) Reason {
 	m := ch.Member
 	have := c.Find(m.ID)

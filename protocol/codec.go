@@ -48,7 +48,7 @@ type Codec struct {
 	// of it. It returns a message that has only that part, so that both can be one piece of memory.
 	// What no member would send is a [CorruptError]. nil: there are no parts.
 	Decode func(t MessageType, part []byte) (*Message, error)
-	// Describe says for a person what is in a message of Types, beside the common things. Claims
+	// Describe says for a person what is in a message of Types, alongside the common things. Claims
 	// says for judges what must be so if a member sends it. Both may be nil.
 	Describe func(*Message) string
 	Claims   func(*Message) Claims
@@ -63,19 +63,19 @@ type Traits struct {
 	Forwarded bool
 }
 
-// Way says whether a message may leave its instance's stream. It does as long as bodies in the
+// Way indicates whether a message may leave its instance's stream. It does as long as bodies in the
 // stream may take longer than an election timeout.
 type Way uint8
 
 const (
 	// InStream: the order within the stream matters.
 	InStream Way = iota
-	// Urgent: it goes beside the stream.
+	// Urgent: it goes alongside the stream.
 	Urgent
-	// BothWays: it goes in the stream, and without Context beside it. The one in the stream also
+	// BothWays: it goes in the stream, and without Context alongside it. The one in the stream also
 	// asks what of the stream has arrived.
 	BothWays
-	// SameWay: it answers what goes both ways, where it was asked: beside the stream if it has no
+	// SameWay: it answers what goes both ways, where it was asked: alongside the stream if it has no
 	// Context.
 	SameWay
 )

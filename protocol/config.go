@@ -18,8 +18,8 @@ type Member struct {
 	Log LogID `json:"log,omitzero"`
 	// Learner receives the log but neither votes nor counts for commitment.
 	Learner bool `json:"learner,omitempty"`
-	// Joining: the learner was added as a voter. It becomes one by itself once it is caught up,
-	// and until then nothing waits for it. Only with Learner.
+	// Joining: the learner was added as a voter. It becomes one on its own once it is caught up, and
+	// until then nothing waits for it. Only with Learner.
 	Joining bool `json:"joining,omitempty"`
 	// Slot is the row of coded bodies that this member holds. No two members of a cluster's
 	// history have the same one.

@@ -20,17 +20,17 @@ type Core interface {
 // Input is something that happened: one of the types below, or a *Message.
 type Input interface{ input() }
 
-// Tick says that time passed; it comes at a steady pace, a tenth of a heartbeat or so.
+// Tick indicates that time passed; it comes at a steady pace, a tenth of a heartbeat or so.
 type Tick struct {
 	// Random is a fresh random number, the core's only source of chance.
 	Random uint64
-	// Applied is how far the member has applied this instance in a woven log; 0: not known, or the
-	// log is not woven.
+	// Applied is how far the member has applied this instance in a merged log; 0: not known, or the
+	// log is not merged.
 	Applied Index
 }
 
-// Wake says that the instant has come for which the core asked last (Effects.WakeAt). It may come
-// later than that, and not before.
+// Wake indicates that the instant has come for which the core asked last (Effects.WakeAt). It may
+// come later than that, and not before.
 type Wake struct{}
 
 // Propose asks to append entries: sealed payloads with ids, without index and term. The core
@@ -40,7 +40,7 @@ type Wake struct{}
 // is due then.
 type Propose struct {
 	Entries []Entry
-	// Options says of each entry what it asks for beside its commands; nil: none asks for anything.
+	// Options says of each entry what it asks for alongside its commands; nil: none asks for anything.
 	Options []ProposeOptions
 	// Under, unless it is nil, is the index of a configuration. The entries are dropped unless this
 	// member leads, and that configuration is the newest one in its log, and committed. They are not
@@ -48,7 +48,7 @@ type Propose struct {
 	Under *Index
 }
 
-// OptionsOf is what an entry asks for beside its commands.
+// OptionsOf is what an entry asks for alongside its commands.
 func (p *Propose) OptionsOf(i int) ProposeOptions {
 	if p.Options == nil {
 		return ProposeOptions{}
@@ -63,31 +63,32 @@ type ProposeChange struct {
 	ID      ProposalID
 	Changes []Change
 	// Target, in place of Changes, is the whole configuration to change to. Another instance made
-	// it from the one in force here, in any number of steps. A target that is older than what is
-	// in force here is refused with ReasonInvalidChange. A follower sends the target to its
+	// it from the one active here, in any number of steps. A target that is older than what is
+	// active here is refused with ReasonInvalidChange. A follower sends the target to its
 	// leader, which may not know it, and does not learn whether the leader refuses.
 	Target *Config
 }
 
-// Read asks for a read point (ReadIndex, or a lease where that is set). Context returns
+// Read asks for a read index (ReadIndex, or a lease where that is set). Context returns
 // in a ReadPoint or a Rejection.
 //
 // Barrier: the read also sees all that was accepted before the question (Effects.Accepted), whether or
 // not it has an index yet. It makes no difference to a protocol in which everything that is accepted is
-// before the read point anyway.
+// before the read index anyway.
 type Read struct {
 	Context uint64
 	Barrier bool
 }
 
-// Persisted says that all records up to and including Effects.Seq == Seq are durable.
+// Persisted indicates that all records up to and including Effects.Seq == Seq are durable.
 type Persisted struct{ Seq uint64 }
 
-// Compact says that entries up to Index are covered by a durable snapshot here, and
-// need be kept no longer. Index ≤ the highest committed index.
+// Compact indicates that entries up to Index are covered by a durable snapshot here, and need be
+// kept no longer. Index ≤ the highest committed index.
 type Compact struct{ Index Index }
 
-// Meet says that a snapshot is due and waits for an entry at which members meet: see [Meeting]. Other cores are not told.
+// Meet indicates that a snapshot is due and waits for an entry at which members meet: see [Meeting]. Other cores are
+// not told.
 type Meet struct{}
 
 // SnapshotReceived offers a snapshot that the leader of Term sent, which is complete and
@@ -118,8 +119,8 @@ type BodyMade struct {
 // no form, the largest k among them, and the largest k among those that its disk does not hold
 // whole. Restripes names the configuration that the member obeys ([Config.Restripes]): while it
 // obeys it, it gives up no whole copy that this configuration demands. The owner steps Bodies when
-// one of these values changed, when an entry was committed that is coded or lacks its body, and
-// after an Install or a start from a snapshot; until then the core assumes that bodies are
+// one of these values changed, when an entry was committed that is coded or is missing its body,
+// and after an Install or a start from a snapshot; until then the core assumes that bodies are
 // missing. Bodies accounts for all effects so far. The core knows of later entries from its log.
 type Bodies struct {
 	Missing   int
@@ -128,31 +129,31 @@ type Bodies struct {
 	Restripes uint32
 }
 
-// Unreachable says that this side dropped messages to a member.
+// Unreachable indicates that this side dropped messages to a member.
 type Unreachable struct{ Member MemberID }
 
-// Unsendable says that this member cannot read entries up to Index from its own disk. It has
-// applied them. A leader sends a snapshot to a member that lacks them.
+// Unsendable indicates that this member cannot read entries up to Index from its own disk. It has
+// applied them. A leader sends a snapshot to a member that is missing them.
 type Unsendable struct {
 	Member MemberID
 	Index  Index
 }
 
-// Suspect says that another instance on this member has lost its leader, which is that member. A
-// core with the same leader that did not hear of it for an election timeout does not wait longer
+// Suspect indicates that another instance on this member has lost its leader, which is that member.
+// A core with the same leader that did not learn of it for an election timeout does not wait longer
 // than its rank asks for (docs/internals/niagara.md, 3.4: one failure detector for all instances).
 type Suspect struct{ Member MemberID }
 
-// Stand says that this member should be the first leader of an instance that has just begun. It
-// stands for election without waiting for a timeout.
+// Stand indicates that this member should be the first leader of an instance that has just begun.
+// It stands for election without waiting for a timeout.
 type Stand struct{}
 
-// Place says at which place among the instances in force this one is, from 0. From this follows
+// Place says at which place among the instances active this one is, from 0. From this follows
 // who should stand first when its leader is gone. Before the first Place an instance uses its id.
 type Place struct{ At int }
 
 // Retain says which members the other instances have, ascending. While they have a member, a leader
-// that has removed it goes on to send it entries (docs/internals/niagara.md, 3.5).
+// that has removed it continues to send it entries (docs/internals/niagara.md, 3.5).
 type Retain struct{ Members []MemberID }
 
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
@@ -163,9 +164,9 @@ type Transfer struct {
 	Context uint64
 }
 
-// Stopping: this member is about to stop. It comes again as long as the member waits for that. Where who leads
-// follows from the log, a core gives up what it leads, so that nobody waits for it afterwards. Others ignore
-// it: they are asked to hand over (Transfer).
+// Stopping: this member is about to stop. It comes again as long as the member waits for that. Where who leads follows
+// from the log, a core gives up what it leads, so that no one waits for it afterwards. Others ignore it: they are asked
+// to hand over (Transfer).
 type Stopping struct{}
 
 func (*Message) input()         {}
@@ -205,16 +206,16 @@ type Effects struct {
 	Send []*Message
 	// Release may leave once everything persisted up to Seq is durable.
 	Release []*Message
-	// Commit is decided: contiguous and in index order over the life of a core, from
+	// Commit is decided: contiguous and in index order over the incarnation of a core, from
 	// the base on. Payloads of batches may be not resident, as in Send. Envelopes are encoded, and
 	// configurations have their payloads.
 	Commit []Entry
-	// Reads are read points: serve when everything up to Index is applied.
+	// Reads are read indexes: serve when everything up to Index is applied.
 	Reads []ReadPoint
 	// Accepted are proposals of this member in ModeAccepted, by their ids, of which the core promises
 	// now: all their commands will be committed, whatever crashes the protocol survives, and also if
 	// this member never comes back. When and at which index is not said. From now on the core neither
-	// loses the proposal nor refuses it for good. A core that cannot promise that says nothing, and
+	// loses the proposal nor refuses it permanently. A core that cannot promise that says nothing, and
 	// the proposal is answered when it is applied. Members pass over other proposals here.
 	Accepted []ProposalID
 	// Reject are refusals of inputs of this member.
@@ -242,7 +243,7 @@ type Effects struct {
 	// Diverged: another member's log differs from this one where both are decided. They are two logs, or one of
 	// them is not what was decided: the member stops.
 	Diverged *DivergedError
-	// Changed says that leader, role, term or configuration is not what it was, or that the log
+	// Changed indicates that leader, role, term or configuration is not what it was, or that the log
 	// was cut by a new leader, which writes what comes in its place later.
 	Changed bool
 }
@@ -275,17 +276,17 @@ const (
 	RecordEntry RecordKind = 1 + iota
 	// RecordState replaces the hard state.
 	RecordState
-	// RecordBase starts the log anew after a snapshot: all entries before it are void.
+	// RecordBase restarts the log after a snapshot: all entries before it are void.
 	RecordBase
 	// RecordBody replaces what is held of the body of an entry in the log, which stays.
 	RecordBody
-	// RecordCell writes a cell, and what is held of the body of an entry if the cell names one that
-	// is not on the disk. RecordDrop empties a cell.
+	// RecordCell writes a cell, and what is held of the body of an entry if the cell names one that is
+	// not on disk. RecordDrop empties a cell.
 	RecordCell
 	RecordDrop
 )
 
-// Cell is a numbered place beside an instance's entries, which holds the bytes that were written to
+// Cell is a numbered place alongside an instance's entries, which holds the bytes that were written to
 // it last. Neither an entry nor a base touches it. Only the core understands what is in it: an
 // acceptor keeps there what it promised and accepted, of slots that are decided in any order.
 type Cell struct {
@@ -305,7 +306,7 @@ type Record struct {
 // HardState is what an instance must remember over a crash besides its log.
 type HardState struct {
 	Term   Term
-	Vote   MemberID // whom it voted for in Term; 0 nobody
+	Vote   MemberID // whom it voted for in Term; 0 no one
 	Commit Index    // a lower bound of what is committed; may lag
 }
 
@@ -367,7 +368,7 @@ const (
 	// UpdateMember replaces what Member sets of a member's name and addresses, see
 	// [Member.Amend].
 	UpdateMember
-	// AddJoining adds a learner that becomes a voter by itself once it is caught up.
+	// AddJoining adds a learner that becomes a voter on its own once it is caught up.
 	AddJoining
 )
 
@@ -448,8 +449,8 @@ type PeerStatus struct {
 	ID            MemberID
 	Match, Next   Index
 	Needs         Index // it is to be sent the log after this, or may have to be again; not while Snapshot
-	Active        bool  // heard of within an election timeout
-	Snapshot      bool  // a snapshot is under way
+	Active        bool  // heard from within an election timeout
+	Snapshot      bool  // a snapshot is in progress
 	InflightBytes int
 	// Lacking: it misses bodies of committed entries. Whole: up to this index it is sent
 	// uncommitted bodies whole, because too few members take fragments.

@@ -2,18 +2,17 @@ package protocol
 
 import "fmt"
 
-// Derived is what follows from an instance's log and is no command: which lanes are confirmed up to
-// where, which epoch it is, who is banned. All members derive the same from the same log. A member
-// keeps one beside the state machine, as of what is applied. It is part of every snapshot, as a
-// [Section], and a core begins with the section of the snapshot before its log (Base.Section). The
-// core may keep another one, as of the end of its log. At an instance's beginning it follows from the
-// first configuration alone. Not safe for concurrent use.
+// Derived is what follows from an instance's log and is no command: which lanes are confirmed how far, which epoch it
+// is, who is banned. All members derive the same from the same log. A member keeps one alongside the state machine, as
+// of what is applied. It is part of every snapshot, as a [Section], and a core begins with the section of the snapshot
+// before its log (Base.Section). The core may keep another one, as of the end of its log. At an instance's beginning it
+// follows from the first configuration alone. Not safe for concurrent use.
 type Derived interface {
-	// Apply takes in the next entry, in index order. Its payload is at hand, its body is not. An
-	// order may leave out what has no place in the global log: no-ops, skips and reshapes. So
-	// nothing may follow from these.
+	// Apply takes in the next entry, in index order. Its payload is available, its body is not. An
+	// order may leave out what has no place in the global log: no-ops, skips and reshapes. So nothing
+	// may follow from these.
 	Apply(e *Entry)
-	// Section is the state for a snapshot. Nobody writes to its bytes afterwards.
+	// Section is the state for a snapshot. No one writes to its bytes afterwards.
 	Section() Section
 	// Restore puts the state of a section in the place of this one. If the section is not of its
 	// name, of a version that it does not know, or not what Section wrote, Restore returns an
@@ -22,21 +21,21 @@ type Derived interface {
 	Restore(Section) error
 }
 
-// Meeting is a [Derived] of a core whose members have different logs. There are entries at which they meet: all members that
-// come to one of these have the same index, the same state and the same section there. Snapshots stand at these alone. So
-// whoever lacks what a snapshot stands for has executed nothing that the snapshot lacks.
+// Meeting is a [Derived] of a core whose members have different logs. There are entries at which they meet: all members
+// that come to one of these have the same index, the same state and the same section there. Snapshots stand at these
+// alone. So whoever is missing what a snapshot stands for has executed nothing that the snapshot is missing.
 type Meeting interface {
 	Derived
-	// Meets reports whether members meet at an entry. Its payload need not be at hand.
+	// Meets reports whether members meet at an entry. Its payload need not be available.
 	Meets(e *Entry) bool
 }
 
-// Section is what a [Derived] says in a snapshot. Others do not understand it, and nobody carries it
-// along unread: it would be out of date with the next entry.
+// Section is what a [Derived] says in a snapshot. Others do not understand it, and no one carries it along unread: it
+// would be out of date with the next entry.
 type Section struct {
 	Name string `json:"name"`
 	// Version is that of the form of Data, from 1 on. Raise it when an earlier program could not
-	// go on from the section.
+	// continue from the section.
 	Version uint32 `json:"version"`
 	Data    []byte `json:"data,omitempty"` // never written to
 }
@@ -63,9 +62,8 @@ func (s *Section) Valid() error {
 	return nil
 }
 
-// SectionError says that a snapshot's section is not one that this program can go on from. The
-// snapshot was not used, and trying again does not help: it was made by another version of braid, or
-// by another protocol.
+// SectionError indicates that a snapshot's section is not one that this program can continue from. The snapshot was not
+// used, and trying again does not help: it was made by another version of braid, or by another protocol.
 type SectionError struct {
 	Name    string
 	Version uint32 // 0: there is none

@@ -17,10 +17,10 @@ const (
 	EntryBatch
 	// EntryConfig carries a whole [Config].
 	EntryConfig
-	// EntrySkip says that its instance has nothing for the rounds up to Round (SkipTo of
-	// docs/internals/niagara.md, 3.1). It is absolute: one that comes late or twice means nothing.
+	// EntrySkip indicates that its instance has nothing for the rounds up to Round (SkipTo of
+	// docs/internals/niagara.md, 3.1). It is absolute: one that arrives late or twice means nothing.
 	EntrySkip
-	// EntryReshape changes how many instances the global log is woven from.
+	// EntryReshape changes how many instances the global log is merged from.
 	EntryReshape
 	// EntryGroup stands for several batches (see group.go).
 	EntryGroup
@@ -91,7 +91,7 @@ type Entry struct {
 	// Low promises that of the session nothing below it waits to take effect, through whichever
 	// instance. So a member may forget which of those numbers took effect, and refuses what comes
 	// of them later. It promises the same of all earlier lives, except if it is 0 and the
-	// instances share the session's numbers: then something of an earlier life may still take
+	// instances share the session's numbers: then something of an earlier incarnation may still take
 	// effect. Low ≤ ID.Seq. In an EntrySkip and an EntryReshape it is their number: see Round and
 	// Instances. So it is in an EntryGeneration. In a group of a lane it is where its range begins: see Range.
 	Low uint64
@@ -113,9 +113,9 @@ type Entry struct {
 	// Payload is nil where it is not held in memory (Size > 0) or empty (Size == 0). Every
 	// member holds all of it: applying needs nothing else.
 	Payload []byte
-	// Body is the large part of a command, in some form. Applying does not need it. It is nil
-	// where it is not at hand. In a message that is not sent yet it may be whole although Form
-	// asks for a fragment: the sender cuts it.
+	// Body is the large part of a command, in some form. Applying does not need it. It is nil where it
+	// is not available. In a message that is not sent yet it may be whole although Form asks for a
+	// fragment: the sender cuts it.
 	Body []byte
 
 	// head is the encoded envelope; nil until Seal or decoding.
@@ -160,10 +160,10 @@ func (e *Entry) Bytes() int {
 // BodyLen is the length in bytes of the body in the form that is held.
 func (e *Entry) BodyLen() int { return e.Form.Len(e.BodySize, e.K) }
 
-// Resident reports whether payload and body are at hand, the body in the entry's form.
+// Resident reports whether payload and body are available, the body in the entry's form.
 func (e *Entry) Resident() bool { return len(e.Payload) == int(e.Size) && len(e.Body) == e.BodyLen() }
 
-// Applicable reports whether the payload is at hand, which is all that applying needs.
+// Applicable reports whether the payload is available, which is all that applying needs.
 func (e *Entry) Applicable() bool { return len(e.Payload) == int(e.Size) }
 
 // Coded reports whether the body is cut into rows.

@@ -1,7 +1,7 @@
 package protocol
 
-// EpochStatus is what a core knows of its epoch (docs/internals/iss.md). Where there are epochs, who leads follows from the log.
-// So leadership is not handed over, see ReasonLeaderFollows.
+// EpochStatus is what a core knows of its epoch (docs/internals/iss.md). Where there are epochs, who leads follows from
+// the log. So leadership is not handed over, see ReasonLeaderFollows.
 type EpochStatus struct {
 	Number uint64
 	// First and Last are its slots.
@@ -15,10 +15,11 @@ type EpochStatus struct {
 	Segments []SegmentStatus
 	// Banned are the voters that do not lead, ascending.
 	Banned []MemberID
-	// BannedUntil says of each of these in which epoch it leads again, if nobody is suspected before; 0: it is not banned, but
-	// there are too many voters.
+	// BannedUntil says of each of these in which epoch it leads again, if no one is suspected before; 0: it is not banned,
+	// but there are too many voters.
 	BannedUntil []uint64
-	// Slots are those that came into the log in this life of the member. Skipped are those of them that have no value.
+	// Slots are those that came into the log in this incarnation of the member. Skipped are those of them that have no
+	// value.
 	Slots, Skipped uint64
 }
 

@@ -2,8 +2,8 @@ package protocol
 
 import "fmt"
 
-// Reason says why an input was refused. Every reason tells whether the refused thing
-// certainly did not happen, and whether trying again is sensible.
+// Reason explains why an input was refused. Every reason tells whether the refused thing certainly
+// did not happen, and whether trying again is sensible.
 type Reason uint8
 
 // Reasons of refusal.
@@ -42,8 +42,8 @@ const (
 	ReasonMalformed
 	// ReasonLeaderFollows: leadership is not handed over, because who leads follows from the log. Final.
 	ReasonLeaderFollows
-	// ReasonQuorums: with so many voters the quorums that the cluster was given do not meet, or there are none. Do not
-	// retry as it is.
+	// ReasonQuorums: with a given number of voters the quorums that the cluster was given do not meet, or there are none.
+	// Do not retry as it is.
 	ReasonQuorums
 	// ReasonFixed: in this protocol the members do not change. Final.
 	ReasonFixed
@@ -53,7 +53,7 @@ const (
 	ReasonRemovedID
 	// ReasonMemberKnown: the member is one already. UpdateMember changes its name and addresses. Do not retry as it is.
 	ReasonMemberKnown
-	// ReasonLastVoter: nobody would vote any more. Do not retry as it is.
+	// ReasonLastVoter: no one would vote any more. Do not retry as it is.
 	ReasonLastVoter
 	// ReasonNotVoter: leadership goes to voters only. Retry when the member votes.
 	ReasonNotVoter
@@ -112,8 +112,9 @@ func (r Reason) Retryable() bool {
 	return false
 }
 
-// DivergedError says that the log of another member differs from this member's below what is decided here: they are not
-// one log. The member took nothing of the other log, and stops. A retry does not help: one of the two is to be replaced.
+// DivergedError indicates that the log of another member differs from this member's below what is decided here: they
+// are not one log. The member took nothing of the other log, and stops. A retry does not help: one of the two is to be
+// replaced.
 type DivergedError struct {
 	Instance InstanceID
 	From     MemberID
@@ -132,8 +133,8 @@ func (e *DivergedError) Error() string {
 		e.From, e.Index, e.Instance, e.Other, e.Term)
 }
 
-// CorruptError says that bytes are not what was written. They are never used; whether
-// to retry depends on where they came from (a link: yes; a disk: no).
+// CorruptError indicates that bytes are not what was written. They are never used; whether to retry
+// depends on where they came from (a link: yes; a disk: no).
 type CorruptError struct {
 	What   string // what was being read
 	Detail string

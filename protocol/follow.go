@@ -46,7 +46,7 @@ func (c *Config) Follow(target *Config) (Config, bool) {
 }
 
 // precedes reports whether changes can lead from c to target. In target no removed member is back,
-// nobody lost the vote or the identity of its log, and no slot has another owner.
+// no one lost the vote or the identity of its log, and no slot has another owner.
 func (c *Config) precedes(target *Config) bool {
 	for _, id := range c.Removed {
 		if !slices.Contains(target.Removed, id) {

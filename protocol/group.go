@@ -46,7 +46,7 @@ func newNote(note []byte) Entry {
 }
 
 // JoinGroups returns one group of what is in several ones, notes and batches, not yet sealed. They have no bodies, and
-// their payloads are at hand.
+// their payloads are available.
 func JoinGroups(groups []Entry) Entry {
 	e := Entry{Kind: EntryGroup}
 	for i := range groups {
@@ -57,8 +57,8 @@ func JoinGroups(groups []Entry) Entry {
 	return e
 }
 
-// Notes returns the notes of a group, whose payload is at hand. They alias it. It returns a [CorruptError] if the group
-// is none.
+// Notes returns the notes of a group, whose payload is available. They alias it. It returns a [CorruptError] if the
+// group is none.
 func (e *Entry) Notes() (notes [][]byte, err error) {
 	for rest := e.Payload; len(rest) > 0; {
 		var item Entry
@@ -97,7 +97,7 @@ func NextBatch(b []byte) (batch Entry, rest []byte, ok bool, err error) {
 }
 
 // Batches appends a group's batches to out. It returns a [CorruptError] if they are not what the
-// envelope says. The payload must be at hand.
+// envelope says. The payload must be available.
 func (e *Entry) Batches(out []Entry) ([]Entry, error) {
 	commands, before := uint64(0), len(out)
 	for rest := e.Payload; ; {

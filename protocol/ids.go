@@ -12,11 +12,11 @@ type Index uint64
 // It is equal on every member: it is the state machine's consistent index.
 type Position uint64
 
-// Round numbers the rounds in which instances are woven into the global log, from 1. In
+// Round numbers the rounds in which instances are merged into the global log, from 1. In
 // each round every instance has one slot, for one batch (docs/internals/niagara.md, 3.1: a virtual slot).
 type Round uint64
 
-// MemberID names a member of the cluster. 0 is nobody. An id is never reused.
+// MemberID names a member of the cluster. 0 is no one. An id is never reused.
 type MemberID uint64
 
 // String writes the id as etcd writes member ids, in hexadecimal.
@@ -28,7 +28,7 @@ type InstanceID uint32
 // FirstInstance is never retired; the membership is changed there, and the others follow.
 const FirstInstance InstanceID = 1
 
-// Session names one life of one member as an origin of proposals: the member and its
+// Session names one incarnation of one member as an origin of proposals: the member and its
 // incarnation, a number that the member makes durable and raises at every start. It says of which
 // log it is, which of that log's lives it is, and whether all instances share the numbers of the
 // proposals: see [NewSession].

@@ -2,14 +2,14 @@ package protocol
 
 import "encoding/binary"
 
-// A lane is what one life of one member brings to the others by itself, without the leader: batches,
-// numbered from 1 (docs/internals/lcr.md). The leader only says in the log which of them take effect, and where.
-// Three kinds of entries are about lanes. An EntryLane opens a lane, and ends the one that an earlier
-// life of the same member had. An EntryGroup that has a range stands for a part of a lane. The ranges
-// of a lane follow each other in the log without a gap. From an EntryGeneration on, members count
-// acknowledgements of their lanes anew, by the voters of that moment.
+// A lane is what one incarnation of one member brings to the others on its own, without the leader: batches, numbered
+// from 1 (docs/internals/lcr.md). The leader only says in the log which of them take effect, and where. Three kinds of
+// entries are about lanes. An EntryLane opens a lane, and ends the one that an earlier incarnation of the same member
+// had. An EntryGroup that has a range stands for a part of a lane. The ranges of a lane follow each other in the log
+// without a gap. From an EntryGeneration on, members count acknowledgements of their lanes again, by the voters of that
+// moment.
 
-// Lane names a lane: the life of the member whose it is. A member has one lane at a time.
+// Lane names a lane: the incarnation of the member whose it is. A member has one lane at a time.
 type Lane = Session
 
 // LaneRange is a part of a lane, from From to To, both included.
@@ -103,7 +103,7 @@ func decodeSignal(b []byte) (e Entry, rest []byte, err error) {
 }
 
 // signalParts finds the varints of the signal at the front of b, where what follows them begins, and the end;
-// false if something lacks.
+// false if something is missing.
 func signalParts(b []byte) (v [signalFields]uint64, rest, end int, ok bool) {
 	rest = signalHead
 	for i := range v {

@@ -2,12 +2,12 @@ package protocol
 
 // LanesStatus is what a core knows of lanes (docs/internals/lcr.md).
 type LanesStatus struct {
-	// Own is the lane of this life of the member. Open: it can bring proposals by it, unless it leads.
+	// Own is the lane of this incarnation of the member. Open: it can bring proposals by it, unless it leads.
 	Own  Lane
 	Open bool
-	// Accepted is up to where it said that its own lane is accepted, or committed.
+	// Accepted is how far it said that its own lane is accepted, or committed.
 	Accepted uint64
-	// Generation is the last one that is committed here. Accepting: it is in force, so lanes can be
+	// Generation is the last one that is committed here. Accepting: it is active, so lanes can be
 	// accepted. A member that does not accept answers blind commands when they are applied.
 	Generation uint64
 	Accepting  bool
@@ -15,7 +15,7 @@ type LanesStatus struct {
 	Fence bool
 	// Window is how many bytes of one lane are held at most that are not committed.
 	Window int
-	// Lanes are all that are open or of which something is held, sorted by member and life.
+	// Lanes are all that are open or of which something is held, sorted by member and incarnation.
 	Lanes  []LaneStatus
 	Counts LaneCounts
 }
@@ -23,8 +23,8 @@ type LanesStatus struct {
 // LaneStatus is what a member holds of one lane.
 type LaneStatus struct {
 	Lane Lane
-	// Confirmed is up to where the lane is committed. Of what follows the member holds all up to Held,
-	// and its disk all up to Durable. Confirmed ≤ Durable ≤ Held.
+	// Confirmed is how far the lane is committed. Of what follows the member holds all up to Held, and
+	// its disk all up to Durable. Confirmed ≤ Durable ≤ Held.
 	Confirmed, Durable, Held uint64
 	HeldBytes                int // of the batches after Confirmed
 }
@@ -41,6 +41,6 @@ type LaneCounts struct {
 	WholeGroups, WholeBytes uint64
 	// Missed are the groups for which this member asked its leader, because it lacked batches.
 	Missed uint64
-	// Refused are proposals of this member for which its lane's window had no room.
+	// Refused are proposals of this member for which its lane's window had no space.
 	Refused uint64
 }

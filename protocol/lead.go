@@ -6,7 +6,7 @@ import "slices"
 type Leaders string
 
 const (
-	// LeadersAny: nobody is preferred.
+	// LeadersAny: no one is preferred.
 	LeadersAny Leaders = ""
 	// LeadersTogether: whoever leads the first instance leads all. A crash of any other member
 	// stops nothing.
@@ -23,9 +23,9 @@ func (l Leaders) Moves() bool { return l != LeadersBegin }
 // Apart reports whether instances are to have different leaders, and stay with them when the first one moves.
 func (l Leaders) Apart() bool { return l == LeadersSpread || l == LeadersBegin }
 
-// Preferred is the voter that should lead an instance while that voter is well; 0: nobody is
-// preferred. voters are sorted. turn is the instance's place among those in force, from 0 (ids
-// have gaps after some reshapes). first leads the first instance; 0: not known.
+// Preferred is the voter that should lead an instance while that voter is well; 0: no one is
+// preferred. voters are sorted. turn is the instance's place among those active, from 0 (ids have
+// gaps after some reshapes). first leads the first instance; 0: not known.
 func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID {
 	switch {
 	case len(voters) == 0:

@@ -16,7 +16,7 @@ const (
 	MaxHoldings = 1024
 	// MaxPartBytes bounds what only the protocol understands of a message.
 	MaxPartBytes = 1<<16 - 1
-	// MaxInstances is how many instances the global log can be woven from.
+	// MaxInstances is how many instances the global log can be merged from.
 	MaxInstances = 64
 	// MaxMessageBytes bounds an encoded message. A message has one entry of any permitted size, or
 	// several entries that are together at most half of this limit, a Part, and Holdings or a Blob.

@@ -13,8 +13,8 @@ type Message struct {
 	Instance InstanceID
 	From, To MemberID
 	Term     Term // 0: it means the same in every term
-	// Commit is up to where the sender knows the log to be committed; 0: it does not say. A body of
-	// an entry up to there may be left out.
+	// Commit is how far the sender knows the log to be committed; 0: it does not say. A body of an
+	// entry up to there may be left out.
 	Commit Index
 	// Context names the question in the sender's own terms; answers repeat it.
 	Context uint64

@@ -26,14 +26,14 @@ func (m Mode) String() string {
 	return "confirmed"
 }
 
-// Limits of what a proposal says beside its commands. They hold for one command, and for what all
+// Limits of what a proposal says alongside its commands. They hold for one command, and for what all
 // commands of a batch say together.
 const (
 	MaxKeys   = 256
 	MaxTokens = 64
 )
 
-// ProposeOptions is what a proposal says beside its commands. What a protocol does not use (see
+// ProposeOptions is what a proposal says alongside its commands. What a protocol does not use (see
 // [Proposing]) does not reach its core.
 type ProposeOptions struct {
 	Mode Mode
@@ -72,10 +72,10 @@ func (o *ProposeOptions) Validate() error {
 	return CheckTokens(o.After)
 }
 
-// Bytes is what the options cost in memory beside their proposal.
+// Bytes is what the options cost in memory alongside their proposal.
 func (o *ProposeOptions) Bytes() int { return 8*len(o.Keys) + 32*len(o.After) }
 
-// OptionsError says that a proposal has options that nobody takes. Nothing happened. Do not retry.
+// OptionsError indicates that a proposal has options that no one takes. Nothing happened. Do not retry.
 type OptionsError struct{ Detail string }
 
 func (e *OptionsError) Error() string { return "braid: options of a proposal: " + e.Detail }
@@ -86,8 +86,8 @@ type Path uint16
 
 // Route says where the proposals of a path go now.
 type Route struct {
-	// To is the member that takes them: this one, or the one to which the core forwards them. 0:
-	// nobody is known to take them.
+	// To is the member that takes them: this one, or the one to which the core forwards them. 0: no
+	// one is known to take them.
 	To MemberID
 	// Term and To together say to whom a proposal was handed. When one of them changes, what was
 	// handed over may be lost, and is proposed again.

@@ -27,7 +27,7 @@ type Settings struct {
 	// Self and Instance are required.
 	Self     MemberID
 	Instance InstanceID
-	// Session is the member's in this life. Who has a lane names it so.
+	// Session is the member's in this incarnation. Who has a lane names it so.
 	Session Session
 
 	// Heartbeat is how often a leader makes itself heard; > 0.
@@ -70,11 +70,11 @@ type Settings struct {
 	MaxClockDrift time.Duration
 
 	// Placement is where bodies are kept. Default PlacementCopy. Members with different ones
-	// understand each other, but for PlacementRS.
+	// understand each other, except for PlacementRS.
 	Placement Placement
-	// MaxK is the most fragments that make a body whole. PlacementCode: 0 for one that leaves
-	// room for a member to be slow, a majority less one; never more than a majority is
-	// used. PlacementRS: always used, required.
+	// MaxK is the most fragments that make a body whole. PlacementCode: 0 for one that leaves space
+	// for a member to be slow, a majority less one; never more than a majority is used. PlacementRS:
+	// always used, required.
 	MaxK int
 	// ExtraWhole is how many whole copies PlacementCode makes beyond those that are needed,
 	// where it makes any.
@@ -100,7 +100,7 @@ type Settings struct {
 // a disk would keep a cluster waiting for ever.
 const StallTimeouts = 4
 
-// SettingsError says what is wrong with Settings. Nothing was started.
+// SettingsError indicates what is wrong with Settings. Nothing was started.
 type SettingsError struct{ Detail string }
 
 func (e *SettingsError) Error() string { return "protocol: settings: " + e.Detail }

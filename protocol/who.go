@@ -37,9 +37,9 @@ func (id *LogID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Who is a member as others know it: the identity of its log, and the life of that log. Lives are
-// numbered from 1. A life's Mark is random: two processes that began from copies of one directory
-// have the same number and different marks. The zero value is nobody.
+// Who is a member as others know it: the identity of its log, and the incarnation of that log. Lives are numbered from
+// 1. An incarnation's Mark is random: two processes that began from copies of one directory have the same number and
+// different marks. The zero value is no one.
 type Who struct {
 	Log  LogID  `json:"log,omitzero"`
 	Life uint64 `json:"life,omitempty"`
@@ -53,7 +53,7 @@ func (w Who) String() string {
 	return fmt.Sprintf("life %d of log %.8s", w.Life, w.Log)
 }
 
-// NewSession names the life of a log as an origin of proposals. shared says that all instances share
+// NewSession names the incarnation of a log as an origin of proposals. shared says that all instances share
 // the session's numbers.
 func NewSession(self MemberID, log LogID, life uint64, shared bool) Session {
 	number := life & (sharedNumbers - 1)
@@ -72,16 +72,16 @@ const sharedNumbers = 1 << 31
 // numbers of its own. It is the same if there is only one instance.
 func (s Session) Shared() bool { return s.Incarnation&sharedNumbers != 0 }
 
-// String writes the member and the number of its life.
+// String writes the member and the number of its incarnation.
 func (s Session) String() string { return fmt.Sprintf("%s.%d", s.Member, s.Number()) }
 
-// Number is the number of the life, for people.
+// Number is the number of the incarnation, for people.
 func (s Session) Number() uint32 { return uint32(s.Incarnation) &^ sharedNumbers }
 
 // Line says from which log of its member a session is. Sessions of different lines are
-// independent: neither is an earlier life of the other.
+// independent: neither is an earlier incarnation of the other.
 func (s Session) Line() uint32 { return uint32(s.Incarnation >> 32) }
 
-// Life orders the sessions of a line: a later life of the log has a higher number. All lives that
+// Life orders the sessions of a line: a later incarnation of the log has a higher number. All lives that
 // share their numbers are later than those that do not.
 func (s Session) Life() uint32 { return uint32(s.Incarnation) }

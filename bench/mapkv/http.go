@@ -41,10 +41,10 @@ type service struct {
 	bodyBytes int
 }
 
-// Handler returns the service of a member whose state machine is state. timeout bounds
-// each request; 0 means [DefaultTimeout]. Values from bodyBytes on become bodies; 0 means
-// [DefaultBodyBytes], less than 0 none. With [Groups] there are none, and every read is a command in the log of its group: to ask for
-// the read points of all groups would cost more.
+// Handler returns the service of a member whose state machine is state. timeout bounds each request; 0 means
+// [DefaultTimeout]. Values from bodyBytes on become bodies; 0 means [DefaultBodyBytes], less than 0 none. With [Groups]
+// there are none, and every read is a command in the log of its group: to ask for the read indexes of all groups would
+// cost more.
 func Handler(log Log, state State, timeout time.Duration, bodyBytes int) http.Handler {
 	if timeout == 0 {
 		timeout = DefaultTimeout
@@ -204,8 +204,8 @@ func (s *service) append(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// propose proposes a command; if that fails, the request is answered and ok false. value
-// may become the body as it is: nobody changes it.
+// propose proposes a command; if that fails, the request is answered and ok false. value may become
+// the body as it is: no one changes it.
 func (s *service) propose(w http.ResponseWriter, r *http.Request, op operation, key string, value []byte) (result any, ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 	defer cancel()

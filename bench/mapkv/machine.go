@@ -13,7 +13,7 @@ import (
 const shards = 256
 
 // Map is the state machine: keys and values. Large values are bodies: the map holds their
-// names, and says which of them are alive. Reads are safe beside everything else.
+// names, and says which of them are alive. Reads are safe alongside everything else.
 type Map struct {
 	seed maphash.Seed
 	mu   sync.RWMutex

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// stopTimeout is how long requests under way may take to end when a member stops.
+	// stopTimeout is how long requests in progress may take to end when a member stops.
 	stopTimeout = 2 * time.Second
-	// releaseInterval is how often bodies that are not needed any more are released.
+	// releaseInterval is how often bodies that are no longer needed are released.
 	releaseInterval = time.Second
 )
 
@@ -84,7 +84,7 @@ func (m *Member) Close() error {
 	return errors.Join(err, m.Node.Close())
 }
 
-// Wait returns when ctx ends or the node stopped by itself, whose error it returns.
+// Wait returns when ctx ends or the node stopped on its own, whose error it returns.
 func (m *Member) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

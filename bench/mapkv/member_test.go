@@ -120,7 +120,8 @@ func (c *cluster) insist(code int, method, url, body string) (answer string) {
 	return answer
 }
 
-// over runs a test over raft, and over protocols that order only commands with a key in common, in one log or in one for each group of keys.
+// over runs a test over raft, and over protocols that order only commands with a key in common, in one log or in one
+// for each group of keys.
 func over(t *testing.T, test func(t *testing.T, c *cluster)) {
 	for _, protocol := range []string{"raft", "epaxos", "wpaxos"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -178,8 +179,8 @@ func snapshotsOfTheMap(t *testing.T, c *cluster) {
 	require.Equal(t, large, c.insist(200, "GET", c.url(away, "/kv/large?stale"), ""))
 }
 
-// Large values are kept in fragments: every member serves them, also one that just began to
-// lead, and what is not needed any more goes.
+// Large values are kept in fragments: every member serves them, also one that just began to lead,
+// and what is no longer needed goes.
 func TestValuesInFragments(t *testing.T) {
 	c := startWith(t, 3, func(o *braid.Options) { o.Placement, o.CodeK = braid.PlacementCode, 2 })
 	first := c.leader()

@@ -184,7 +184,7 @@ func readBody(in *bufio.Reader) (r braid.BodyRef, err error) {
 	return r, nil
 }
 
-// readField reads a length, which may not exceed a limit, and so many bytes.
+// readField reads a length, which may not exceed a limit, and this many bytes.
 func readField(in *bufio.Reader, limit int) ([]byte, error) {
 	n, err := binary.ReadUvarint(in)
 	if err != nil {

@@ -17,7 +17,7 @@ type Chunk struct {
 func (c *Chunk) Size() int64 { return int64(len(c.Bytes)) + int64(c.Body.Size) }
 
 // Value is what a key has: the chunks that were put and appended, in that order
-// (docs/internals/craft.md, 2.6). Nobody may change them.
+// (docs/internals/craft.md, 2.6). No one may change them.
 type Value struct {
 	Chunks []Chunk
 	Size   int64 // of all chunks
@@ -41,7 +41,7 @@ func chunk(c *braid.Command, value []byte) Chunk {
 }
 
 // extended returns a value with one chunk more. It may share the chunks before with v. A value is
-// extended only once, so nobody else uses the memory beyond its length.
+// extended only once, so no one else uses the memory beyond its length.
 func (v Value) extended(c Chunk) (Value, error) {
 	if len(v.Chunks) >= MaxChunks || v.Size+c.Size() > MaxTotal {
 		return v, ErrValueFull
@@ -71,7 +71,7 @@ func (d *drops) add(v Value) {
 }
 
 // take removes and returns what is in no snapshot any more, if the member has written this many. A
-// snapshot may have been under way when a body was dropped, so only the second one after that is
+// snapshot may have been in progress when a body was dropped, so only the second one after that is
 // certainly without it.
 func (d *drops) take(snapshots uint64) (refs []braid.BodyRef) {
 	if len(d.fresh) > 0 {

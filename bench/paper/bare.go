@@ -14,7 +14,8 @@ import (
 	"github.com/braidlog/braid/bench/mapkv"
 )
 
-// bareTarget is servers that answer at once, without a log: what HTTP itself costs, with the clients that the others have.
+// bareTarget is servers that answer at once, without a log: what HTTP itself costs, with the clients that the others
+// have.
 type bareTarget struct {
 	servers []*http.Server
 	bases   []string // URLs without a path, for as many callers as there are

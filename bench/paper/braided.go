@@ -35,7 +35,7 @@ func braidedSetup(series string) Setup {
 	return s
 }
 
-// braidedClients have 20 MiB of values of 512 KiB under way together: enough for all links to
+// braidedClients have 20 MiB of values of 512 KiB in progress together: enough for all links to
 // have something to send while others wait for an answer.
 const braidedClients = 40
 

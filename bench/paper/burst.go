@@ -45,7 +45,7 @@ const (
 	defaultPayload = 16
 	// timed is how many requests of a burst are timed, about.
 	timed = 5000
-	// stallTimeout is how long a run may take in all.
+	// stallTimeout is how long a run may take in total.
 	stallTimeout = time.Minute
 )
 
@@ -212,8 +212,8 @@ func quantile(v []time.Duration, q float64) time.Duration {
 	return v[min(max(i, 0), len(v)-1)]
 }
 
-// bodies are the large values that a run writes: pieces of the same random bytes, which do
-// not change any more and are different from one request to the next.
+// bodies are the large values that a run writes: pieces of the same random bytes, which no longer
+// change and are different from one request to the next.
 type bodies struct {
 	random []byte
 	size   int

@@ -48,7 +48,7 @@ const (
 	largeValue = 16
 )
 
-// writing adds to some work what it writes: values of so many KiB.
+// writing adds to some work what it writes: values of this many KiB.
 func writing(w Work, x float64) Work {
 	if x < largeValue {
 		w.Payload = int(x * kib)

@@ -1,5 +1,5 @@
 // Package paper runs the experiments of the papers that braid is built on, and puts the
-// papers' figures beside what it measures.
+// papers' figures alongside what it measures.
 //
 // An experiment is data: which settings it compares on which work, what it plots, what the
 // paper measured and what the paper claims. One runner runs them all, in rounds that
@@ -19,7 +19,7 @@
 //	target.go      what the runner loads: a cluster of braid's in this process
 //	process.go     members in processes of their own, serving.go what these do, use.go what they use
 //	write.go       a run that writes, and what is counted
-//	burst.go       its load: exactly so many requests, timed one by one
+//	burst.go       its load: exactly this many requests, timed one by one
 //	window.go      a run that writes for a time, with some members stopped
 //	faults.go      the same while members are killed, window by window
 //	reads.go       a run that reads from a new leader
@@ -37,5 +37,6 @@
 //	report.go      the files: JSON, CSV, SVG and the page
 //	plot*.go       plots as SVG, with axis.go for their axes
 //
-// The package may import the root package, bench, protocol, internal/sim/scale, internal/transport/netspec and internal/ports.
+// The package may import the root package, bench, protocol, internal/sim/scale, internal/transport/netspec and
+// internal/ports.
 package paper

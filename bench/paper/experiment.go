@@ -24,9 +24,9 @@ type Setup struct {
 	Own setting.Values
 	// Cards is how many network cards each member has, with an address each; 0: one.
 	Cards int
-	// Model makes it a setup of the cost model (package scale), which computes what is asked:
-	// with so many cores for each member, or with 0 as where it is measured, where all members
-	// and the load share the machine.
+	// Model makes it a setup of the cost model (package scale), which computes what is asked: with a
+	// given number of cores for each member, or with 0 as where it is measured, where all members and
+	// the load share the machine.
 	Model bool
 	Cores int
 
@@ -36,7 +36,7 @@ type Setup struct {
 	NoParallelAppend bool
 	NoAsyncApply     bool
 	BatchCommands    int // commands at which a batch is full; 0: no limit
-	Depth            int // batches under way; 0: adaptive
+	Depth            int // batches in progress; 0: adaptive
 
 	Net       string        // link emulation, as the flag --net; empty: bare loopback
 	ApplyCost time.Duration // what applying one command takes, without using the CPU
@@ -61,11 +61,11 @@ type Work struct {
 	Payload  int     // bytes of a command; 0: 16
 	Body     int     // bytes of its body, the large value that it writes; 0: none
 	Rate     float64 // requests a second; 0: all at once
-	Clients  int     // clients that each wait for an answer; 0: nobody waits
+	Clients  int     // clients that each wait for an answer; 0: no one waits
 
-	// For, if not 0, is how long the clients work, in place of Requests. It is no failure if
-	// nothing is answered. With a rate nobody waits; what is due while Inflight commands are
-	// under way is dropped.
+	// For, if not 0, is how long the clients work, in place of Requests. It is no failure if nothing
+	// is answered. With a rate no one waits; what is due while Inflight commands are in progress is
+	// dropped.
 	For      time.Duration
 	Inflight int
 	// Readers are clients that read strongly, for that time, each at one of the members; what
@@ -101,7 +101,7 @@ type Work struct {
 	Reads int
 }
 
-// bytes is how large the value is that a request writes; 0 if nobody cares.
+// bytes is how large the value is that a request writes; 0 if no one cares.
 func (w *Work) bytes() int { return w.Payload + w.Body }
 
 // Metric is one figure of a run.
@@ -139,16 +139,16 @@ const (
 	Failed      Metric = "failed_commands"
 	// PerEntry is how many commands shared an entry, on average.
 	PerEntry Metric = "commands_per_entry"
-	// Syncs is how often the leader made its log durable, SyncTime how long that took in
-	// all, SyncMean each.
+	// Syncs is how often the leader made its log durable, SyncTime how long that took in total,
+	// SyncMean each.
 	Syncs    Metric = "syncs"
 	SyncTime Metric = "sync_time_ms"
 	SyncMean Metric = "sync_mean_ms"
 	// MemberSync is the time that a member spent in making its log durable, the mean of all
 	// members: a batch waits for most of them, not for the leader alone.
 	MemberSync Metric = "member_sync_time_ms"
-	// Messages are between members, of all of them together; RoundTrips how many round trips of the links a command takes, by
-	// its median.
+	// Messages are between members, of all of them together; RoundTrips how many round trips of the links a command takes,
+	// by its median.
 	Messages   Metric = "messages_per_request"
 	RoundTrips Metric = "round_trips"
 	// SyncsAll is how often all members together made their logs durable, SyncAllMean how long that took each.
@@ -254,7 +254,7 @@ type Plot struct {
 	LogX, LogY bool
 	Series     []string // which; nil: all
 	Accent     []string // of Bars: the ones that stand out
-	Bare       bool     // of Tradeoff: without Case.X beside the dots
+	Bare       bool     // of Tradeoff: without Case.X alongside the dots
 	Paper      []Curve  // of metric Y
 	Caption    string
 }

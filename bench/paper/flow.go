@@ -70,7 +70,7 @@ func (t *braidTarget) measureFlow(ctx context.Context, f *flow, leader *member) 
 	return s, t.weigh(ctx, s, leader)
 }
 
-// flow is an open loop. As in the paper, what is due while too much is under way is dropped.
+// flow is an open loop. As in the paper, what is due while too much is in progress is dropped.
 type flow struct {
 	work    Work
 	first   uint64
@@ -81,7 +81,7 @@ type flow struct {
 	members int // to which they send in turn
 	wg      sync.WaitGroup
 	failure atomic.Pointer[error]
-	// tolerant flows go on where commands fail, which are counted.
+	// tolerant flows continue where commands fail, which are counted.
 	tolerant bool
 	failed   atomic.Int64
 }

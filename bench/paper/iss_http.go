@@ -19,7 +19,7 @@ func byWebRate(members int) string {
 
 const issWebText = "The parts over HTTP have the thesis's load: 12,000 keys, six callers with a connection for each request that is under way, 1,536 of those at most, and keys that are normally distributed around a middle of the caller's own. Each caller keeps to one member. Members serve a map (bench/mapkv). A read is a command in the log, as a write is; in the thesis's runs there are only reads, and here also half and all writes, of 16 bytes."
 
-// issCallers is how many requests are under way at most: six times 256.
+// issCallers is how many requests are in progress at most: six times 256.
 const issCallers = webCallers * 256
 
 func webCases() (cases []Case) {

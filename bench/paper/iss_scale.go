@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// scaleDepth is how many messages may be under way to a member without batching. Adaptive depths suppose that what waits
-	// goes into the next message.
+	// scaleDepth is how many messages may be in progress to a member without batching. Adaptive depths suppose that what
+	// waits goes into the next message.
 	scaleDepth = 64
 	// scaleCores is about what a server of the thesis has for a member: its 16 threads are of 8 cores.
 	scaleCores = 8
@@ -36,12 +36,12 @@ var (
 	// scaleMembers are those of the thesis, and what it leaves to future work.
 	scaleMembers = []float64{3, 4, 6, 8, 16, 32, 64, 128}
 	costMembers  = []float64{3, 5, 6}
-	// mostMembers is up to where the protocols are computed. Wpaxos has at most 64 groups, and each member is to have one.
+	// mostMembers is how far the protocols are computed. Wpaxos has at most 64 groups, and each member is to have one.
 	mostMembers = map[string]float64{seriesISS: 128, seriesEPaxos: 128, seriesWPaxos: 64, seriesMultiPaxos: 128, seriesRaft: 128}
 )
 
-// underWay is how many commands are under way at most: the thesis's clients, and fewer where one leader has to do with many
-// members. There a command would take longer than members wait before they pass it on again.
+// underWay is how many commands are in progress at most: the thesis's clients, and fewer where one leader has to do
+// with many members. There a command would take longer than members wait before they pass it on again.
 func underWay(protocol string, members int) int {
 	if protocol == seriesRaft || protocol == seriesMultiPaxos {
 		return min(thesisClients, 8*thesisClients/members)
@@ -70,7 +70,7 @@ func scaleSetup(protocol string, members int) Setup {
 	return s
 }
 
-// rowsOf is how many rows a grid of so many members has: about as many as columns.
+// rowsOf is how many rows a grid of this many members has: about as many as columns.
 func rowsOf(members int) int {
 	rows := 1
 	for (rows+1)*(rows+1) <= members {
@@ -144,14 +144,14 @@ func batchedCases() (cases []Case) {
 	return cases
 }
 
-// batchedUnderWay is how many commands are under way where they are batched.
+// batchedUnderWay is how many commands are in progress where they are batched.
 const batchedUnderWay = 20_000
 
 func inQuickScale(v *variant, members int) bool {
 	return members == 16 || members <= 6 && v.hot == 0
 }
 
-// sharedCases are measured, and computed beside it.
+// sharedCases are measured, and computed alongside it.
 func sharedCases() (cases []Case) {
 	for _, n := range issMembers {
 		for _, p := range scaleProtocols {

@@ -83,7 +83,7 @@ func skipCases() (cases []Case) {
 	return cases
 }
 
-// fixedCases are the thesis's settings with skips, beside the other series of iss-latency.
+// fixedCases are the thesis's settings with skips, alongside the other series of iss-latency.
 func fixedCases() (cases []Case) {
 	for _, n := range issMembers {
 		for _, slots := range issSegments {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The thesis's load straight into the log: as many clients as its six machines have, with a request each, and as many keys.
+// The thesis's load straight into the log: as many clients as its six machines have, with a request each, and as many
+// keys.
 const (
 	thesisClients = 6 * 256
 	thesisKeys    = webKeys
@@ -43,7 +44,7 @@ func byLowRate(members int) string {
 
 func byLoopClients(members int) string { return fmt.Sprintf("clients over HTTP, %d members", members) }
 
-// throughputSetup is a cluster of one of the contestants. Without batches no limit of messages under way is felt.
+// throughputSetup is a cluster of one of the contestants. Without batches no limit of messages in progress is felt.
 func throughputSetup(protocol string, members int, batched bool) Setup {
 	s := issSetup(protocol, members)
 	if !batched {

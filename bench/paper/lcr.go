@@ -18,8 +18,8 @@ const (
 )
 
 const (
-	// lcrClients and lcrBytes are the paper's, lcrWorkers is its limit of requests to a follower
-	// that are under way.
+	// lcrClients and lcrBytes are the paper's, lcrWorkers is its limit of requests to a follower that
+	// are in progress.
 	lcrClients = 40
 	lcrBytes   = 80
 	lcrWorkers = 16
@@ -31,8 +31,8 @@ const (
 	manyClients = 1000
 )
 
-// lcrSetup is a cluster in the paper's setting: one command in an entry, one entry in a frame of the
-// leader, and at most 16 of them under way to a follower.
+// lcrSetup is a cluster in the paper's setting: one command in an entry, one entry in a frame of the leader, and at
+// most 16 of them in progress to a follower.
 func lcrSetup(protocol string, members int) Setup {
 	s := lcrBatched(protocol, members)
 	s.NoBatching, s.Depth = true, lcrWorkers
@@ -69,13 +69,12 @@ func lcrNet(latency float64) string {
 // seriesOf names lcr's series with a share of blind commands.
 func seriesOf(share float64) string { return fmt.Sprintf("%s, %.0f %%", seriesLCR, 100*share) }
 
-// bound is what a cluster of LCR does by our bound, beside one of Raft. Latencies are in round
+// bound is what a cluster of LCR does by our bound, alongside one of Raft. Latencies are in round
 // trips between members, rates in commands for each.
 //
-// A command that a member brings itself takes one round trip. One that goes through the leader takes
-// one more, unless its client is the leader's. The leader has so many workers, each of which is busy
-// for a round trip with one command that goes through it. Signals are not counted, nor is what disks and
-// processors take.
+// A command that a member brings itself takes one round trip. One that goes through the leader takes one more, unless
+// its client is the leader's. The leader has a given number of workers, each of which is busy for a round trip with one
+// command that goes through it. Signals are not counted, nor is what disks and processors take.
 type bound struct {
 	members, clients, workers float64
 	share                     float64 // of blind commands
@@ -88,7 +87,7 @@ func lcrBound(members int, share float64) bound {
 // throughLeader is the share of commands that go through the leader: clients are at all members.
 func (b *bound) throughLeader() float64 { return 1 - b.share*(b.members-1)/b.members }
 
-// free is a command's mean latency where nobody waits for a worker.
+// free is a command's mean latency where no one waits for a worker.
 func (b *bound) free() float64 { return 1 + (1-b.share)*(b.members-1)/b.members }
 
 // rate is the throughput of clients in closed loops.
@@ -111,7 +110,7 @@ func (b *bound) raft() *bound {
 // both: 1/(1 − x(N−1)/N).
 func (b *bound) leaderBound() float64 { return 1 / b.throughLeader() }
 
-// closedLoop is the same for so many clients.
+// closedLoop is the same for a given number of clients.
 func (b *bound) closedLoop() float64 { return b.rate() / b.raft().rate() }
 
 // quicker is by how many percent a transactional command takes less than with Raft.

@@ -11,7 +11,7 @@ const (
 	clientsShare   = 0.25 // of blind commands
 	// saturated is what raft's leader takes at most: 16 commands in a round trip of 10 ms.
 	saturated = 1600.0
-	// offeredInflight is how many commands are under way at most where they come at a rate.
+	// offeredInflight is how many commands are in progress at most where they come at a rate.
 	offeredInflight = 160
 )
 

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// loop plays clients in closed loops at members of which one leads, and nothing else: the leader has so many
-// workers, and a command keeps one busy for exactly a round trip. Processors and disks take no time. The bound
-// cannot be reached where clients and workers are used up at about the same moment, because
-// commands are drawn at random. Times are in round trips.
+// loop plays clients in closed loops at members of which one leads, and nothing else: the leader has a given number of
+// workers, and a command keeps one busy for exactly a round trip. Processors and disks take no time. The bound cannot
+// be reached where clients and workers are used up at about the same moment, because commands are drawn at random.
+// Times are in round trips.
 type loop struct {
 	*bound
 	rng     *rand.Rand
@@ -29,7 +29,7 @@ type happening uint8
 const (
 	reached happening = iota // a command reached the leader
 	served                   // a worker is done with it
-	heard                    // its client hears of it
+	heard                    // its client learns of it
 )
 
 // loopTrips is how many round trips a loop is played for.
@@ -50,7 +50,7 @@ func (b *bound) played() float64 {
 // atLeader reports whether a client is the leader's.
 func (l *loop) atLeader(client int) bool { return client%int(l.members) == 0 }
 
-// way is how long a command of a client is on its way to the leader, or back.
+// way is how long a command of a client is in flight to the leader, or back.
 func (l *loop) way(client int) float64 {
 	if l.atLeader(client) {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Parts of the experiment beside those of byRate.
+// Parts of the experiment alongside those of byRate.
 const byBatchedRate = "commands/s, 5 members, batches"
 
 func byRate(members int) string { return fmt.Sprintf("commands/s, %d members", members) }

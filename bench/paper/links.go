@@ -52,8 +52,8 @@ func (t *braidTarget) handOver(ctx context.Context, wanted *member) (*member, er
 // transferTimeout is how long one transfer of the leadership may take.
 const transferTimeout = time.Second
 
-// reconnect has each member bring a command, and a blind one. What was under way on links that change is
-// lost, and is sent again only after some time; no run should begin with that.
+// reconnect has each member bring a command, and a blind one. What was in progress on links that change is lost, and is
+// sent again only after some time; no run should begin with that.
 func (t *braidTarget) reconnect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

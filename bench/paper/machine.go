@@ -29,7 +29,7 @@ func newMachine(cost time.Duration) *machine {
 	return &machine{m: bench.NewMachine(1), cost: cost, bell: make(chan time.Time, 1)}
 }
 
-// ringAt makes the bell ring when so many commands have been applied since the beginning.
+// ringAt makes the bell ring when a given number of commands have been applied since the beginning.
 func (m *machine) ringAt(target uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -34,13 +34,13 @@ type mix struct {
 	groups   []uint64
 }
 
-// mix is that of a client with a number: the same in every run. Clients are dealt out over so many members.
+// mix is that of a client with a number: the same in every run. Clients are dealt out over a given number of members.
 func (w *Work) mix(client, members int) mix {
 	m := mix{random: rand.New(rand.NewPCG(2, uint64(client))), share: w.Blind, blind: braid.ProposeOptions{Blind: true, Mode: braid.ModeAccepted}}
 	if w.Confirmed {
 		m.blind.Mode = braid.ModeConfirmed
 	}
-	if w.Apart { // every so many clients are blind, and the others are not
+	if w.Apart { // every a given number of clients are blind, and the others are not
 		before := int(w.Blind * float64(client))
 		m.share = float64(int(w.Blind*float64(client+1)) - before)
 		m.keys = []uint64{bench.KeyOf(uint64(client))}

@@ -155,7 +155,7 @@ func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Conf
 		c.Shared, c.Cores = true, runtime.NumCPU()
 	}
 	if w.Rate >= saturating {
-		c.Rate = 0 // as much as can be under way is
+		c.Rate = 0 // as much as can be in progress is
 		if c.Everywhere {
 			c.Commands = int64(c.Inflight)
 			if c.Nodes <= manyMembers {
@@ -167,8 +167,8 @@ func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Conf
 }
 
 const (
-	// modelTurns is how often as many commands as are under way come through before what comes counts, and then again. With
-	// many members, of which each has to do with every command, it is once.
+	// modelTurns is how often as many commands as are in progress come through before what comes counts, and then again.
+	// With many members, of which each has to do with every command, it is once.
 	modelTurns  = 2
 	manyMembers = 16
 )

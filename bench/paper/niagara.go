@@ -28,9 +28,9 @@ var instanceCounts = []int{1, 2, 4, 8, 12}
 // logBytes is how much log there is between snapshots: what runs for a time writes much.
 const logBytes = 64 << 20
 
-// niagaraSetup is a cluster of so many instances that one member leads, as in a local
-// network, where cores are what more instances use; 0 is raft. Batches are of so many
-// commands at most, 0: no limit.
+// niagaraSetup is a cluster of this many instances that one member leads, as in a local network,
+// where cores are what more instances use; 0 is raft. Batches are of this many commands at most, 0:
+// no limit.
 func niagaraSetup(instances, batch int) Setup {
 	s := Setup{BatchCommands: batch, SnapshotBytes: logBytes}
 	if instances > 0 {
@@ -39,7 +39,7 @@ func niagaraSetup(instances, batch int) Setup {
 	return s
 }
 
-// modelled is the same in the cost model, with so many cores for each member; 0: as measured.
+// modelled is the same in the cost model, with a given number of cores for each member; 0: as measured.
 func (s Setup) modelled(cores int) Setup {
 	s.Model, s.Cores = true, cores
 	return s
@@ -51,7 +51,7 @@ type contestant struct {
 	instances int
 }
 
-// at is where a contestant stands among numbers of instances: raft beside one.
+// at is where a contestant stands among numbers of instances: raft alongside one.
 func (c *contestant) at() float64 { return float64(max(1, c.instances)) }
 
 // name is its series where those are one for each number of instances.
@@ -87,7 +87,7 @@ const (
 const (
 	// entryEach has an entry for each command, as in etcd's library and so in the paper.
 	entryEach = 1
-	// entriesInflight is how many entries are under way at most.
+	// entriesInflight is how many entries are in progress at most.
 	entriesInflight = 10_000
 	// saturating is a rate that nothing keeps up with.
 	saturating = 20e6

@@ -23,7 +23,7 @@ func TestFlow(t *testing.T) {
 		if time.Since(f.began) > 30*time.Second {
 			t.Fatal("nothing flows")
 		}
-		<-time.After(time.Millisecond) // stands for work beside it
+		<-time.After(time.Millisecond) // stands for work alongside it
 	}
 	took := time.Since(f.began)
 	if err := f.end(t.Context()); err != nil {
@@ -46,7 +46,7 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// What is due while too much is under way is dropped and never sent.
+// What is due while too much is in progress is dropped and never sent.
 func TestFlowDrops(t *testing.T) {
 	p := &stuck{}
 	f := startFlow(Work{Rate: 1e6, For: time.Second, Inflight: 50}, []proposer{p}, 0)

@@ -20,8 +20,8 @@ const (
 	charWidth   = 6.5 // of small text, about
 )
 
-// style makes a picture readable on light and on dark pages, and by itself. Colours are
-// numbered c0 …; the paper's curves have the colour of ours that they belong to.
+// style makes a picture readable on light and on dark pages, and on its own. Colours are numbered
+// c0 …; the paper's curves have the colour of ours that they belong to.
 const style = `
 .plot{--bg:#fff;--fg:#1f2328;--soft:#656d76;--grid:#e4e8ec;--c0:#c2410c;--c1:#7c3aed;--c2:#0f766e;--c3:#2563eb;--c4:#be185d;--c5:#a16207;--c6:#475569;--c7:#15803d;
 font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-serif;background:var(--bg)}
@@ -78,7 +78,7 @@ func (d *drawn) class() string {
 }
 
 // dot is a point of a series: a figure and its range. In a trade-off, label is what is
-// written beside it.
+// written alongside it.
 type dot struct{ x, y, lo, hi, label float64 }
 
 // SVG draws a plot of a result. Nothing is drawn of what was not measured.
@@ -299,7 +299,7 @@ func curve(c *canvas, x, y axis, s *drawn, xName string, m Metric) {
 	}
 }
 
-// tradeoff draws a series as a line through its medians, each with its x beside it.
+// tradeoff draws a series as a line through its medians, each with its x alongside it.
 func (p *Plot) tradeoff(c *canvas, x, y axis, s *drawn) {
 	var path strings.Builder
 	for i, d := range s.points {

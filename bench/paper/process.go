@@ -123,7 +123,7 @@ func (p *process) Close() error {
 	return err
 }
 
-// Err implements [node]: what it ended with, if it ended by itself.
+// Err implements [node]: what it ended with, if it ended on its own.
 func (p *process) Err() error {
 	select {
 	case <-p.ended:
@@ -191,7 +191,7 @@ func (p *process) TransferLeader(ctx context.Context, to braid.MemberID) error {
 	return err
 }
 
-// Ask implements [node]: between processes nobody asks anything.
+// Ask implements [node]: between processes no one asks anything.
 func (p *process) Ask(context.Context, braid.MemberID, []byte) ([]byte, error) {
 	return nil, errors.ErrUnsupported
 }

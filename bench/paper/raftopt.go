@@ -73,7 +73,7 @@ func closedLoops(series string, s Setup, numbers ...int) []Case {
 	return cases
 }
 
-// tradeoff is the plot of latency beside throughput.
+// tradeoff is the plot of latency alongside throughput.
 func tradeoff(caption string, series ...string) Plot {
 	return Plot{
 		Kind: Tradeoff, Title: "Latency beside throughput: clients that wait for their answers", Part: clients,

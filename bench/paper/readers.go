@@ -23,9 +23,8 @@ const keyRequest = 'k'
 
 func requestKey(key uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{keyRequest}, key) }
 
-// readStrongly lets readers read for a time, and write now and then. A reader's program is
-// another member's: what it reads comes over the cards of the member that it asks, as it would
-// to a client.
+// readStrongly lets readers read for a time, and write occasionally. A reader's program is another
+// member's: what it reads comes over the cards of the member that it asks, as it would to a client.
 func (t *braidTarget) readStrongly(ctx context.Context, w Work) (Sample, error) {
 	leader, err := t.awaitLeader(ctx)
 	if err != nil {

@@ -56,8 +56,8 @@ func TestReportJSON(t *testing.T) {
 	}
 }
 
-// The page must show everything, need nothing from elsewhere, and be well-formed; the
-// pictures must be XML by themselves.
+// The page must show everything, need nothing from elsewhere, and be well-formed; the pictures must
+// be XML on their own.
 func TestReportFiles(t *testing.T) {
 	testsize.Long(t)
 	dir := t.TempDir()
@@ -141,7 +141,7 @@ func wellFormed(t *testing.T, name string, data []byte, strict bool) {
 	}
 }
 
-// A report goes on from what earlier runs left in its directory.
+// A report continues from what earlier runs left in its directory.
 func TestReportKeepsEarlier(t *testing.T) {
 	dir := t.TempDir()
 	all := Experiments()

@@ -24,7 +24,7 @@ type Config struct {
 	Rounds int
 	// Command is what the report says how it was made.
 	Command string
-	// Progress is called before every run; nil for nobody.
+	// Progress is called before every run; nil for no one.
 	Progress func(Progress)
 	// Member is the command that runs [ServeMember], for members that are processes of their own.
 	Member []string

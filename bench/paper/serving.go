@@ -56,7 +56,7 @@ func ServeMember(in io.Reader, out io.Writer) error {
 	if err == nil {
 		_, err = io.Copy(io.Discard, in)
 	}
-	// It is not closed as one that is stopped on purpose: nobody waits for that any more.
+	// It is not closed as one that is stopped on purpose: no one waits for that any more.
 	return errors.Join(err, n.Err())
 }
 

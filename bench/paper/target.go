@@ -77,7 +77,7 @@ type braidTarget struct {
 	// equal to it unless members were stopped.
 	applied uint64
 	filled  bool // every key has a value
-	broken  bool // a run failed: nobody knows what became of its commands
+	broken  bool // a run failed: no one knows what became of its commands
 	moments []Moment
 }
 
@@ -86,7 +86,7 @@ type member struct {
 	options   braid.Options
 	addresses []string // one for each network card
 	node      node     // nil while stopped
-	door      door     // the same for clients, who run beside what stops and starts members
+	door      door     // the same for clients, who run alongside what stops and starts members
 	machine   *machine
 	reader    reader
 }
@@ -287,8 +287,8 @@ func (t *braidTarget) await(ctx context.Context, want func(*member) bool) (*memb
 	}
 }
 
-// settled reports whether all instances are led as they should be. With members stopped it
-// is enough that somebody leads.
+// settled reports whether all instances are led as they should be. With members stopped it is
+// enough that someone leads.
 func (t *braidTarget) settled(shape *bench.Shape, s *braid.Status) bool {
 	for _, m := range t.members {
 		if m.node == nil {
@@ -354,8 +354,8 @@ func stopAll(members []*member) error {
 	return errors.Join(errs...)
 }
 
-// checkSpace refuses to start if the file system of dir has no room for the clusters of
-// these cases, in so many rounds.
+// checkSpace refuses to start if the file system of dir has no space for the clusters of these
+// cases, in a given number of rounds.
 func checkSpace(dir string, cases []Case, rounds int) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
@@ -371,7 +371,7 @@ func checkSpace(dir string, cases []Case, rounds int) error {
 // spaceFor is how many clusters the cases have, and what these need on disk at most.
 func spaceFor(cases []Case, rounds int) (clusters int, need int64) {
 	bodies := map[Setup]int64{} // bytes that are written
-	logs := map[Setup]bool{}    // of those that write for a time, nobody knows how much
+	logs := map[Setup]bool{}    // of those that write for a time, no one knows how much
 	for i := range cases {
 		c := &cases[i]
 		n := int64(c.Work.Requests) * int64(c.Work.Body) * int64(rounds*max(1, c.Times))

@@ -146,7 +146,7 @@ func TestRealBodies(t *testing.T) {
 	for _, c := range []struct {
 		series  string
 		kept    float64 // by a follower, of a body of 60,000 bytes
-		stopped bool    // with two of five members down nothing goes on
+		stopped bool    // with two of five members down nothing continues
 	}{{seriesRaft, 60_000, false}, {seriesRS, 20_000, true}, {seriesCraft, 20_000, false}} {
 		t.Run(c.series, func(t *testing.T) {
 			s := craftSetup(c.series, 5)
@@ -154,8 +154,8 @@ func TestRealBodies(t *testing.T) {
 			const body = 60_000
 			target := openReal(t, s)
 			f := runReal(t, target, Work{Requests: 10, Clients: 2, Body: body})
-			// A follower that was not heard of in time makes craft send whole copies. The last
-			// entries may be applied before a slow disk has them.
+			// A follower that was not heard from in time makes craft send whole copies. The last entries may
+			// be applied before a slow disk has them.
 			const most = 0.7
 			if f[Kept] < most*c.kept || f[Kept] > body+1000 || f[Written] < most*c.kept || f[Egress] < most*4*c.kept || f[Bandwidth] <= 0 {
 				t.Errorf("%+v", f)

@@ -45,7 +45,7 @@ func (u *uses) cpu() time.Duration {
 	return sum
 }
 
-// addCosts adds what so many commands cost that were answered in some time.
+// addCosts adds what a given number of commands cost that were answered in some time.
 func (s Sample) addCosts(before, after *reading, commands float64, took time.Duration) {
 	s.addCPU(after.cpu-before.cpu, commands)
 	s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / commands
@@ -85,7 +85,7 @@ func (t *braidTarget) weigh(ctx context.Context, s Sample, leader *member) error
 	return nil
 }
 
-// addCPU adds what so many commands cost.
+// addCPU adds what a given number of commands cost.
 func (s Sample) addCPU(used time.Duration, commands float64) {
 	s[CPU], s[PerCPU] = micros(used)/commands, commands/used.Seconds()
 }

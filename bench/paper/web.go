@@ -187,7 +187,7 @@ func newWebClients(w *Work, bases []string) (out []proposer) {
 	return out
 }
 
-// hangUp ends the connections of callers that are not needed any more.
+// hangUp ends the connections of callers that are no longer needed.
 func hangUp(callers []proposer) {
 	for _, p := range callers {
 		if c, ok := p.(*webCaller); ok {
@@ -216,7 +216,7 @@ func (c *webCaller) ProposeWithAsync(_, _ []byte, _ braid.ProposeOptions, done f
 	return nil
 }
 
-// ask makes a request. A key that nobody has written yet is an answer too.
+// ask makes a request. A key that no one has written yet is an answer too.
 func (c *webCaller) ask(method, target string, value []byte) error {
 	request, err := http.NewRequest(method, target, bytes.NewReader(value))
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	refusalPause = 5 * time.Millisecond
 )
 
-// window lets clients work for a time, with some followers stopped. That nothing is
-// answered meanwhile is a result: all of it is settled when the members are back.
+// window lets clients work for a time, with some followers stopped. That nothing is answered
+// meanwhile is a result: all of it is resolved when the members are back.
 func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
 	leader, err := t.arrange(ctx, &w)
 	if err != nil {
@@ -99,9 +99,8 @@ func (s Sample) addLatencies(ascending []time.Duration) {
 	s[P50], s[P90], s[P99] = ms(quantile(ascending, 0.5)), ms(quantile(ascending, 0.9)), ms(quantile(ascending, 0.99))
 }
 
-// converge waits until all members have applied the same number of commands: those that
-// were answered, one more that is known to come after them, and perhaps some whose outcome
-// nobody knows.
+// converge waits until all members have applied the same number of commands: those that were
+// answered, one more that is known to come after them, and perhaps some whose outcome no one knows.
 func (t *braidTarget) converge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
 	defer cancel()

@@ -43,7 +43,7 @@ type written struct {
 	body   []byte
 }
 
-// write makes exactly so many requests, and also returns the body of the last one.
+// write makes exactly this many requests, and also returns the body of the last one.
 func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, error) {
 	leader, err := t.awaitLeader(ctx)
 	if err != nil {

@@ -136,7 +136,7 @@ func (k *Keys) check() error {
 	return nil
 }
 
-// Validate returns an error that says what is wrong with the distribution for so many
+// Validate returns an error that says what is wrong with the distribution for a given number of
 // keys and clients.
 func (k *Keys) Validate(keys, clients int) error {
 	if err := k.check(); err != nil {

@@ -8,9 +8,9 @@ import (
 // Pace says when the operations of all clients together are due: evenly, at a rate. It is
 // safe for concurrent use.
 //
-// Operations are handed out in the order in which they are due, to whichever client is
-// free. One that nobody was free to start in time has waited since it was due; latency
-// that counts from then hides no stall (no coordinated omission).
+// Operations are handed out in the order in which they are due, to whichever client is free. One
+// that no one was free to start in time has waited since it was due; latency that counts from then
+// hides no stall (no coordinated omission).
 type Pace struct {
 	interval float64 // ns
 	taken    atomic.Int64

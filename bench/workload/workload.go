@@ -26,7 +26,7 @@ const (
 	MaxClients = 1 << 19
 )
 
-// Validate returns an error that says what is wrong with the specification for so many
+// Validate returns an error that says what is wrong with the specification for a given number of
 // clients.
 func (s *Spec) Validate(clients int) error {
 	switch {
@@ -56,7 +56,7 @@ type Workload struct {
 	front   *frontier
 }
 
-// New returns a workload for so many clients.
+// New returns a workload for a given number of clients.
 func New(s Spec, clients int) (*Workload, error) {
 	if err := s.Validate(clients); err != nil {
 		return nil, err

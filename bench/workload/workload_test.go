@@ -261,7 +261,7 @@ func TestSizes(t *testing.T) {
 		require.True(t, size >= 16 && size <= 1<<20)
 		doublings[int(math.Log2(float64(size)))-4]++
 	}
-	doublings[15] += doublings[16] // the upper end by itself
+	doublings[15] += doublings[16] // the upper end on its own
 	for i, n := range doublings[:16] {
 		require.InDelta(t, draws/16, n, 0.1*draws/16, "sizes from %d on", 16<<i)
 	}

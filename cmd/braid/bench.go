@@ -192,7 +192,7 @@ func (f *benchLogFlags) complete(cmd *cobra.Command) error {
 	}
 	contestants := len(f.contestants())
 	if f.several() {
-		contestants = 1 // rates beside each other confirm each other
+		contestants = 1 // rates alongside each other confirm each other
 	}
 	if err := completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), contestants); err != nil || !f.several() {
 		return err
@@ -293,7 +293,7 @@ func profileCPU(path string) (stop func(), err error) {
 	return func() { pprof.StopCPUProfile(); _ = file.Close() }, nil
 }
 
-// print writes one result by itself, several as a contest.
+// print writes one result on its own, several as a contest.
 func (f *benchLogFlags) print(out io.Writer, c *bench.LogContest) error {
 	single := len(c.Results) == 1 && f.rounds == 1
 	switch {

@@ -227,8 +227,8 @@ func (f *benchKVFlags) workload(given func(string) bool) (err error) {
 	return err
 }
 
-// ownKeys gives a checked run keys of its own. Values that earlier runs left would look as if
-// nobody had written them.
+// ownKeys gives a checked run keys of its own. Values that earlier runs left would look as if no
+// one had written them.
 func (f *benchKVFlags) ownKeys(sizeGiven bool) {
 	l := &f.load
 	l.KeyPrefix, l.RemoveKeys = fmt.Sprintf("check-%x/", time.Now().UnixNano()), true
@@ -352,7 +352,7 @@ func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
 	return f.verdict(result.Results...)
 }
 
-// print writes one result by itself, several as a contest.
+// print writes one result on its own, several as a contest.
 func (f *benchKVFlags) print(out io.Writer, c *bench.KVContest, rounds int) error {
 	single := len(c.Results) == 1 && rounds == 1
 	switch {

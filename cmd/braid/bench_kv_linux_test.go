@@ -53,7 +53,7 @@ func TestBenchKVLoads(t *testing.T) {
 		r := load(t, "--rate=300", "--clients=20", "--duration=2s", "--warmup=0s")
 		require.Equal(t, "rate", r.Mode)
 		require.InDelta(t, rate, r.RatePS, 0)
-		// What was due by the end was done, is under way, or is told as the backlog.
+		// What was due by the end was done, is in progress, or is told as the backlog.
 		due := rate * r.DurationS
 		require.Greater(t, float64(r.Commands+r.Errors+r.Backlog+clients), 0.9*due)
 		require.Less(t, float64(r.Commands), 1.1*due)

@@ -28,8 +28,8 @@ func backup(t *testing.T) string {
 }
 
 // One of three founding members was restored, the others begin empty. They do not become one cluster: the restored one
-// stays alone, and each side says why. The two others have a majority, and serve. Restored like the first, all three
-// are one.
+// stays alone, and each side explains why. The two others have a majority, and serve. Restored like the first, all
+// three are one.
 func TestMembersThatBeginWithOtherStatesAreNotLinked(t *testing.T) {
 	t.Parallel()
 	file := backup(t)

@@ -130,7 +130,7 @@ func right(ctx context.Context, client *clientv3.Client, key, want string) error
 	return ctx.Err()
 }
 
-// TestDamagedDatabaseIsRepairedWhileRunning flips a byte below a running member. Nobody reads it:
+// TestDamagedDatabaseIsRepairedWhileRunning flips a byte below a running member. No one reads it:
 // the scrub finds it.
 func TestDamagedDatabaseIsRepairedWhileRunning(t *testing.T) {
 	testsize.Only(t, testsize.Processes)

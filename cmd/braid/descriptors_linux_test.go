@@ -69,7 +69,7 @@ func (c *scarce) load() {
 	c.t.Cleanup(c.stop)
 }
 
-// writes waits until so many more values are written.
+// writes waits until this many more values are written.
 func (c *scarce) writes(n int64) {
 	c.t.Helper()
 	from := c.wrote.Load()
@@ -94,8 +94,8 @@ func (c *scarce) idle(n int, addr, greeting string) {
 // http2Greeting is how a connection of HTTP/2 begins, with empty settings.
 const http2Greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// TestIdleConnections has strangers open more connections than a member has descriptors, where clients
-// and where members connect. Writes go on, and the log gets its files.
+// TestIdleConnections has strangers open more connections than a member has descriptors, where clients and where
+// members connect. Writes continue, and the log gets its files.
 func TestIdleConnections(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
@@ -111,8 +111,8 @@ func TestIdleConnections(t *testing.T) {
 	t.Logf("%d values, the slowest took %v", c.wrote.Load(), time.Duration(c.gap.Load()))
 }
 
-// TestNoDescriptorsAreLeft takes the descriptors of all members away while they write, and gives them back:
-// what needs a file waits, no member ends, and writes go on.
+// TestNoDescriptorsAreLeft takes the descriptors of all members away while they write, and gives them back: what needs
+// a file waits, no member ends, and writes continue.
 func TestNoDescriptorsAreLeft(t *testing.T) {
 	t.Parallel()
 	c := scarceCluster(t, 512)

@@ -17,8 +17,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// earlier are the data directories of three members as version 1904652 left them, for each protocol, with the flags that
-// they had. That version knows nothing of lineages, births and kinds of logs. One member was told to stop and two
+// earlier are the data directories of three members as version 1904652 left them, for each protocol, with the flags
+// that they had. That version knows nothing of lineages, births and kinds of logs. One member was told to stop and two
 // were killed: testdata/earlier/make.sh makes the archives, given that version's program.
 var earlier = []struct {
 	protocol string
@@ -32,8 +32,8 @@ var earlier = []struct {
 	{"multi-paxos", nil},
 }
 
-// TestDirectoriesOfAnEarlierVersionOpen: all keys are there, the log gets a lineage, every member knows it durably, and it
-// stays when all members are killed and started again.
+// TestDirectoriesOfAnEarlierVersionOpen: all keys are there, the log gets a lineage, every member knows it durably, and
+// it stays when all members are killed and started again.
 func TestDirectoriesOfAnEarlierVersionOpen(t *testing.T) {
 	t.Parallel()
 	for _, e := range earlier[:testsize.Pick(testsize.Processes, 0, 2, len(earlier))] {

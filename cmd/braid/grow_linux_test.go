@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAClusterGrowsFromOneToThree: members that were added and do not come, or not yet, hold
-// up nothing; those that come become voters by themselves.
+// TestAClusterGrowsFromOneToThree: members that were added and do not come, or not yet, hold up
+// nothing; those that come become voters on their own.
 func TestAClusterGrowsFromOneToThree(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"raft", "niagara"} {
@@ -23,7 +23,7 @@ func TestAClusterGrowsFromOneToThree(t *testing.T) {
 			ctl := func(args ...string) string {
 				return ok(t, append([]string{"ctl", "--endpoints", first.client}, args...)...)
 			}
-			// A mistyped URL: writes go on, and it can be taken back.
+			// A mistyped URL: writes continue, and it can be taken back.
 			added := ctl("member", "add", "typo", "--peer-urls", "http://127.0.0.1:1")
 			require.Equal(t, "OK", ctl("put", "a", "1"))
 			require.Equal(t, "a\n1", ctl("get", "a"))
@@ -53,7 +53,7 @@ func TestAClusterGrowsFromOneToThree(t *testing.T) {
 	}
 }
 
-// votersAt reports whether a member knows so many voters, and nobody else.
+// votersAt reports whether a member knows a given number of voters, and no one else.
 func votersAt(ctx context.Context, t *testing.T, addr string, n int) bool {
 	t.Helper()
 	var seen struct {

@@ -40,7 +40,7 @@ func writeHistory(seed uint64, n int) []proto.Message {
 
 func (h *history) key() []byte { return fmt.Appendf(nil, "k%02d", h.random.IntN(12)) }
 
-// lease is mostly one that was granted, and now and then none or nobody's.
+// lease is mostly one that was granted, and occasionally none or no one's.
 func (h *history) lease() int64 {
 	switch n := h.random.IntN(10); {
 	case n < 7 || len(h.leases) == 0:
@@ -152,7 +152,7 @@ func (h *history) ops(depth int) (out []*pb.RequestOp) {
 	return out
 }
 
-// connect opens a connection to each member that repeats nothing by itself, by name.
+// connect opens a connection to each member that repeats nothing on its own, by name.
 func (c *cluster) connect() (conns []*grpc.ClientConn) {
 	c.t.Helper()
 	for _, endpoint := range c.endpoints {

@@ -18,7 +18,7 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 )
 
-// trio is three members, each a process that is started and stopped by itself.
+// trio is three members, each a process that is started and stopped on its own.
 type trio struct {
 	t       *testing.T
 	flags   [4]serveFlags  // by number, from 1
@@ -127,7 +127,7 @@ func (c *trio) has(i int, key, value string) {
 	})
 }
 
-// refused demands that a member ends by itself and says what is to be done.
+// refused demands that a member ends on its own and says what is to be done.
 func (c *trio) refused(i int, why string) {
 	c.t.Helper()
 	code, stderr := c.running[i].exit()
@@ -166,7 +166,7 @@ func (c *trio) replace(i, through int) {
 	eventually(c.t, "it votes", func(ctx context.Context) bool { return votersAt(ctx, c.t, endpoint, 3) })
 }
 
-// A member that lost its disk does not help to elect one that lacks what it acknowledged: with
+// A member that lost its disk does not help to elect one that is missing what it acknowledged: with
 // its unchanged command, and as one that joins.
 func TestAWipedMemberDoesNotVote(t *testing.T) {
 	t.Parallel()

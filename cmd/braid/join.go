@@ -29,7 +29,7 @@ type joiner struct {
 
 const (
 	askTime  = 2 * time.Second        // for the members to answer
-	lagTime  = 2 * time.Second        // after member add, for all members to hear of it
+	lagTime  = 2 * time.Second        // after member add, for all members to learn of it
 	askPause = 100 * time.Millisecond // before all are asked again
 	moreTime = 200 * time.Millisecond // after an answer, for one that knows more
 )
@@ -49,8 +49,8 @@ func (j *joiner) urls() []string {
 	return out
 }
 
-// find learns under which id the cluster expects this member. It asks all that may know, again and again
-// for as long as one of them may still hear of it.
+// find learns under which id the cluster expects this member. It asks all that may know, again and again for as long as
+// one of them may still learn of it.
 func (j *joiner) find(ctx context.Context, limit time.Duration) (identity, error) {
 	urls := j.urls()
 	if len(urls) == 0 {
@@ -97,8 +97,9 @@ func (j *joiner) askAll(ctx context.Context, urls []string) (identity, error) {
 	return who, nil
 }
 
-// latest takes so many answers, but after the first good one only those that come before enough, and chooses the good one that
-// tells of the latest membership: a member that lags may know only one that was removed, in whose place this one was added.
+// latest takes so many answers, but after the first good one only those that come before enough, and chooses the good
+// one that tells of the latest membership: a member that lags may know only one that was removed, in whose place this
+// one was added.
 func latest(answers <-chan joinAnswer, count int, enough func() <-chan time.Time) (identity, error) {
 	var errs []error
 	var best *identity
@@ -212,7 +213,7 @@ func (j *joiner) askAsClient(ctx context.Context, url string) (identity, error) 
 var errAuthOn = errors.New("auth is on, and only users are told who the members are: give --join the peer URLs of members, or --initial-cluster")
 
 // memberList asks for the members. If no majority answers, it asks for what one member knows; a
-// member that joins learns the members in force from the log later.
+// member that joins learns the members active from the log later.
 func memberList(ctx context.Context, client *clientv3.Client, limit time.Duration) (*clientv3.MemberListResponse, error) {
 	first, cancel := context.WithTimeout(ctx, limit/2)
 	defer cancel()
@@ -242,9 +243,9 @@ func askBegun(ctx context.Context, url string, config *tls.Config) (n int, err e
 	return 0, err
 }
 
-// rejoin goes on with the ids that the directory holds. The log there names the other
-// members, unless this one stopped before it got any of it: so the cluster is asked too, but
-// it need not answer.
+// rejoin continues with the ids that the directory holds. The log there names the other members,
+// unless this one stopped before it got any of it: so the cluster is asked too, but it need not
+// answer.
 func (j *joiner) rejoin(ctx context.Context, kept identity) identity {
 	kept.join = true
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -258,9 +259,9 @@ func (j *joiner) rejoin(ctx context.Context, kept identity) identity {
 // maxSuccessors is how many members with the same peer URLs, one after the other, joinedAs tells apart.
 const maxSuccessors = 64
 
-// joinedAs reports whether a directory is of the member that joined with these peer URLs. Such a member
-// goes on however its flags describe the cluster's beginning, of which it was no part; etcd ignores these
-// flags too once there is data, and manifests are written for that.
+// joinedAs reports whether a directory is of the member that joined with these peer URLs. Such a member continues
+// however its flags describe the cluster's beginning, of which it was no part; etcd ignores these flags too once there
+// is data, and manifests are written for that.
 func joinedAs(s *settings.Settings, kept identity) bool {
 	var earlier []braid.MemberID
 	for range maxSuccessors {

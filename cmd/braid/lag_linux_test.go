@@ -17,7 +17,7 @@ import (
 
 // TestCraftALaggardHoldsNobodyUp: of five members one is down and one has been away for tens of
 // megabytes. While it catches up over a narrow link it answers, but rows that are meant for it
-// come late: the others go on without it.
+// arrive late: the others continue without it.
 func TestCraftALaggardHoldsNobodyUp(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	const bound = 700 * time.Millisecond
@@ -56,7 +56,7 @@ func pauseOfALaggard(t *testing.T) time.Duration {
 	w := write(t, c, at)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { // values that are cut, now and then
+	go func() { // values that are cut, occasionally
 		defer close(done)
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()

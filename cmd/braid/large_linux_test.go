@@ -44,7 +44,7 @@ func TestLargePutsOutliveTheLeader(t *testing.T) {
 	began := time.Now()
 	for i := range errs {
 		all.Go(func() {
-			// On a busy machine so many bytes take longer than a request may. What it was to write may be written or not.
+			// On a busy machine this many bytes take longer than a request may. What it was to write may be written or not.
 			for errs[i] = rpctypes.ErrTimeout; errors.Is(errs[i], rpctypes.ErrTimeout); {
 				_, errs[i] = clients[i%len(clients)].Put(ctx, fmt.Sprintf("large%03d", i), value)
 			}

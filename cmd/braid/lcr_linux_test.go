@@ -23,14 +23,14 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// sensors put measurements that are accepted, each under a key of its own and once, whatever comes of
-// it. Now and then somebody looks for those that were acknowledged.
+// sensors put measurements that are accepted, each under a key of its own and once, whatever comes of it. Occasionally
+// someone looks for those that were acknowledged.
 type sensors struct {
 	t       *testing.T
 	stop    context.CancelFunc
 	all     sync.WaitGroup
 	writers [6]sensor
-	// padding is how many bytes the value of a put has beside the key.
+	// padding is how many bytes the value of a put has alongside the key.
 	padding int
 	// accepted puts had a token, confirmed ones were answered when they were applied. found are those
 	// that were found by their tokens, barriers are reads that saw all that was acknowledged.

@@ -71,7 +71,7 @@ func TestLeaseOutlivesAStalledInstance(t *testing.T) {
 	select {
 	case r := <-watched:
 		require.Fail(t, "the lease ended", "%v", r.Events)
-	case <-time.After(2 * time.Second): // in which what was decided meanwhile is in force
+	case <-time.After(2 * time.Second): // in which what was decided meanwhile is active
 	}
 	leave()
 	select {

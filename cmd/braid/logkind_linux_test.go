@@ -15,9 +15,9 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 )
 
-// Members of a cluster are killed right after a write was acknowledged, and started with another protocol on the command
-// line, or with none, which is Raft. They say what the directory holds, with which flag it opens, and leave it as it
-// was. With that flag the last write is there. The same holds of directories that do not tell what they hold.
+// Members of a cluster are killed right after a write was acknowledged, and started with another protocol on the
+// command line, or with none, which is Raft. They say what the directory holds, with which flag it opens, and leave it
+// as it was. With that flag the last write is there. The same holds of directories that do not tell what they hold.
 func TestAnotherProtocolIsRefusedAfterAKill(t *testing.T) {
 	t.Parallel()
 	for protocol, others := range map[string][]string{"iss": {"raft", "", "lcr"}, "multi-paxos": {"raft", "iss"}, "niagara": {"raft", "iss", "multi-paxos"}} {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestProcessesMove: members are started at other addresses than those in the log. All move at once, then one moves and
-// nobody else is told, then another one moves to where that one was. Each time every member reads and writes, and reads
+// no one else is told, then another one moves to where that one was. Each time every member reads and writes, and reads
 // what was written before.
 func TestProcessesMove(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func (c *trio) moves(i int, to string) {
 	c.flags[i].peer = to
 }
 
-// freeAddress is one at which nobody listens.
+// freeAddress is one at which no one listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	free, err := ports.Free("127.0.0.1", 1)

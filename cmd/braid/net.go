@@ -29,7 +29,7 @@ func readNet(spec *string) error {
 	return nil
 }
 
-// whereIn says that a member must be told its region. A specification that is wrong is told by readNet.
+// whereIn indicates that a member must be told its region. A specification that is wrong is told by readNet.
 func whereIn(spec, member string) error {
 	s, err := netspec.Parse(spec)
 	if err != nil {

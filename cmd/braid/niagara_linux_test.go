@@ -91,7 +91,7 @@ func spread(names []string) bool {
 // together: one member leads all.
 func together(names []string) bool { return len(slices.Compact(slices.Clone(names))) == 1 }
 
-// counter adds one to a key, over and over, in transactions that fail if somebody else did.
+// counter adds one to a key, repeatedly, in transactions that fail if someone else did.
 type counter struct {
 	revisions []int64 // of successful transactions, in the order in which this client saw them
 	err       error
@@ -221,7 +221,7 @@ func (c *cluster) metricsOfInstances(n int) {
 	}
 }
 
-// fault kills a member of a woven cluster below writers that do not use it, demands that
+// fault kills a member of a merged cluster below writers that do not use it, demands that
 // nothing is lost and that the member comes back to the same, and returns the longest time
 // without an acknowledgement.
 func fault(t *testing.T, leaders string, fits func([]string) bool, victimOf func(names []string) string) time.Duration {
@@ -480,7 +480,7 @@ func TestNiagaraMembership(t *testing.T) {
 	stopped(t, serving4)
 }
 
-// Braided coding: instances are woven, and each of them keeps fragments of large values.
+// Braided coding: instances are merged, and each of them keeps fragments of large values.
 func TestNiagaraOverFragments(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

@@ -44,7 +44,7 @@ func TestALeaderThatIsStoppedHandsOver(t *testing.T) {
 	}
 }
 
-// longestPut puts over and over. longest ends that, and says how long the longest one took.
+// longestPut puts repeatedly. longest ends that, and says how long the longest one took.
 func longestPut(client *clientv3.Client) (longest func() (time.Duration, error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var worst time.Duration

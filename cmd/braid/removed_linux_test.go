@@ -17,7 +17,7 @@ import (
 	"github.com/braidlog/braid/internal/launch"
 )
 
-// TestARemovedMemberEnds: it ends the streams of its clients, says why it ends, and does not
+// TestARemovedMemberEnds: it ends the streams of its clients, explains why it ends, and does not
 // run again, whatever the launcher tries.
 func TestARemovedMemberEnds(t *testing.T) {
 	t.Parallel()

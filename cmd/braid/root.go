@@ -21,7 +21,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // the command could not do its work; the reason is on standard error
 	exitUsage  = 2 // unknown command or flag, or values that make no sense; nothing was done
-	// exitExpelled: the cluster goes on without this member, or knows another one in its place;
+	// exitExpelled: the cluster continues without this member, or knows another one in its place;
 	// starting it again is of no use.
 	exitExpelled = launch.ExitFinal
 )

@@ -15,8 +15,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// A majority is lost for good, in the moment after writes were acknowledged. From one member that was among those who
-// acknowledged them a new cluster begins, with every one of them, and with its large values.
+// A majority is lost permanently, in the moment after writes were acknowledged. From one member that was among those
+// who acknowledged them a new cluster begins, with every one of them, and with its large values.
 func TestAClusterBeginsFromWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"raft", "lcr", "multi-paxos", "iss", "niagara"} {
@@ -64,8 +64,8 @@ func TestAClusterBeginsFromWhatIsLeft(t *testing.T) {
 	}
 }
 
-// With placement code one member has a fragment of each large value. Of too few members the value is lost, and salvage says
-// so; its key is gone. With fragments of enough members it is there.
+// With placement code one member has a fragment of each large value. Of too few members the value is lost, and salvage
+// says so; its key is gone. With fragments of enough members it is there.
 func TestFragmentsOfWhatIsLeft(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

@@ -71,7 +71,7 @@ cluster begins with, has no meaning.`,
 	return cmd
 }
 
-// serve runs the member until ctx ends, its launcher ends, or it cannot go on.
+// serve runs the member until ctx ends, its launcher ends, or it cannot continue.
 func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -128,7 +128,7 @@ func refuseEtcdData(dir string) error {
 	return err
 }
 
-// unowned are names that an empty disk may have, and the notes that common charts for etcd write beside a member's
+// unowned are names that an empty disk may have, and the notes that common charts for etcd write alongside a member's
 // data, before it starts for the first time.
 var unowned = []string{"lost+found", ".snapshot", "member_id", "new_member_envs"}
 

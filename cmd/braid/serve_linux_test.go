@@ -201,8 +201,8 @@ func manifest(t *testing.T, dir string) *launch.Manifest {
 	return m
 }
 
-// A directory with something else in it is no data directory: nothing is written there. What an empty disk has, and what
-// a first start leaves that was interrupted, does not matter, nor what lies beside a member's data later.
+// A directory with something else in it is no data directory: nothing is written there. What an empty disk has, and
+// what a first start leaves that was interrupted, does not matter, nor what lies alongside a member's data later.
 func TestForeignDirectoriesAreRefused(t *testing.T) {
 	t.Parallel()
 	f := newServeFlags(t)

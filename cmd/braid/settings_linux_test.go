@@ -12,8 +12,8 @@ import (
 )
 
 // TestOtherSettingsAreRefused: leases are only safe if all members have them, and wait as long as each other. From the
-// same log other epochs follow with other settings of them. A member that was started otherwise is alone, and both sides
-// say why.
+// same log other epochs follow with other settings of them. A member that was started otherwise is alone, and both
+// sides say why.
 func TestOtherSettingsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags, odd      []string

@@ -161,7 +161,7 @@ func printQuorums(w io.Writer, members []status.Member) {
 	}
 }
 
-// printWoven tells how far the log is that is woven from instances.
+// printWoven tells how far the log is that is merged from instances.
 func printWoven(w io.Writer, members []status.Member) {
 	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Next != nil }) {
 		return
@@ -216,7 +216,7 @@ func cut(m status.Member) string {
 	return "-"
 }
 
-// bodyState says why a member does not hold all that it should. The member itself or its leader
+// bodyState explains why a member does not hold all that it should. The member itself or its leader
 // says it; either may be older.
 func bodyState(members []status.Member, m status.Member) string {
 	for _, i := range m.Instances {

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/status"
 )
 
-// printLanes tells what members brought to others by themselves.
+// printLanes tells what members brought to others on their own.
 func printLanes(w io.Writer, members []status.Member) {
 	names := nameOf(members)
 	head := "\nMEMBER\tGENERATION\tCONFIRMED\tACCEPTED\tHELD\tFULLEST LANE\tSENT\tRECEIVED\tSPARED\tSENT WHOLE\tMISSED\tREFUSED\tLANE"

@@ -60,8 +60,8 @@ func (g *gaps) settle(t *testing.T) {
 	eventually(t, "writes", func(context.Context) bool { return g.writes.Load() > from+20 })
 }
 
-// TestPeersFromPlainToTLS changes the links between members as docs/using/operations.md says: certificates for one member
-// after the other, then the peer URLs, then one member after the other takes TLS alone. Writes go on.
+// TestPeersFromPlainToTLS changes the links between members as docs/using/operations.md says: certificates for one
+// member after the other, then the peer URLs, then one member after the other takes TLS alone. Writes continue.
 func TestPeersFromPlainToTLS(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

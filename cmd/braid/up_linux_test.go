@@ -294,8 +294,8 @@ func TestRestoreOfOneMember(t *testing.T) {
 	require.Equal(t, "a\nb", ok(t, "ctl", "--endpoints", f.client, "get", "a"))
 }
 
-// A member was removed, and another one added at its addresses, while the cluster ran. The cluster resumes: it starts the new
-// one with an empty directory, keeps what the old one had, and says so, once.
+// A member was removed, and another one added at its addresses, while the cluster ran. The cluster resumes: it starts
+// the new one with an empty directory, keeps what the old one had, and says so, once.
 func TestResumeAfterAMemberWasReplaced(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()

@@ -42,7 +42,7 @@ type Body struct {
 	K            uint8
 	Form         Form
 	Size, Digest uint32
-	// Bytes is the body in that form; nil where nobody looked.
+	// Bytes is the body in that form; nil where no one looked.
 	Bytes []byte
 	// Unreadable: it was found, and its bytes are damaged.
 	Unreadable bool
@@ -77,7 +77,7 @@ type bodyFact struct {
 	k            uint8
 	size, digest uint32
 	whole        []byte
-	dropped      bool // nobody asks for it again
+	dropped      bool // no one asks for it again
 }
 
 type liveBody struct {
@@ -99,8 +99,8 @@ type bodyDisk struct {
 	memory, disk map[uint64]heldBody
 	top          uint64 // no key of either map is higher
 	pending      []pendingBody
-	// ever is everything that was written here; it may appear again after a crash. True: it was
-	// once on the disk.
+	// ever is everything that was written here; it may appear again after a crash. True: it was once
+	// on disk.
 	ever map[uint64]map[heldBody]bool
 	// restored are the terms of bodies, by index, that came for the state and not with an entry:
 	// they did not help to decide it.
@@ -228,9 +228,9 @@ func (b *Bodies) same(member uint64, e *Body) error {
 }
 
 // mayPrune judges that a member may replace a whole body by a row (C9): the entry is decided, and
-// enough remains without this whole body, whichever minority fails. If the cluster became too
-// small for rows, whole copies must remain. A member that does not know that yet, or is no voter
-// any more, may still give up its own if others have enough.
+// enough remains without this whole body, whichever minority fails. If the cluster became too small
+// for rows, whole copies must remain. A member that does not know that yet, or is no longer a
+// voter, may still give up its own if others have enough.
 func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 	l := b.live[e.Index]
 	if b.facts[slot{e.Index, e.Term}].dropped {

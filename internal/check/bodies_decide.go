@@ -38,7 +38,7 @@ func (v *Voters) halves() [][]uint64 {
 	return [][]uint64{v.Incoming}
 }
 
-// Void notes that nobody applies the entry (index, term), because its instance ended before it.
+// Void notes that no one applies the entry (index, term), because its instance ended before it.
 // Members may give up its body before it is decided.
 func (b *Bodies) Void(index, term uint64) {
 	if f := b.facts[slot{index, term}]; f != nil {

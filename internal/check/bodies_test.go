@@ -116,7 +116,7 @@ func TestBodiesStayDurable(t *testing.T) {
 	require.Empty(t, b.Live())
 }
 
-// TestBodiesOfVoidEntries: after the end of its instance nobody needs the body of an entry, whether
+// TestBodiesOfVoidEntries: after the end of its instance no one needs the body of an entry, whether
 // it was decided before or not.
 func TestBodiesOfVoidEntries(t *testing.T) {
 	b := newBench(t)
@@ -130,7 +130,7 @@ func TestBodiesOfVoidEntries(t *testing.T) {
 	require.NoError(t, b.Body(1, b.seq, held(1, 1, 1, NoBody)), "the last copy")
 }
 
-// TestBodiesReplacedByAnEntry: what is replaced by another entry is not held any more.
+// TestBodiesReplacedByAnEntry: what is replaced by another entry is no longer held.
 func TestBodiesReplacedByAnEntry(t *testing.T) {
 	b := newBench(t)
 	b.spread(1, 2, 1, 1, 2, 3, 4)
@@ -384,8 +384,8 @@ func TestLedgerJudgesDeletions(t *testing.T) {
 	require.NoError(t, l.Durable(3, 4))
 }
 
-// TestLedgerJudgesLateDeletions: a new leader stands still, the next one decides what the first finds to be
-// undecided when it goes on.
+// TestLedgerJudgesLateDeletions: a new leader stands still, the next one decides what the first finds to be undecided
+// when it continues.
 func TestLedgerJudgesLateDeletions(t *testing.T) {
 	l := cluster(t)
 	put(t, l, entry(1, 1, 7), 1, 2)

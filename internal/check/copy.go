@@ -14,7 +14,7 @@ const (
 	EntryRecord RecordKind = 1 + iota
 	// StateRecord sets the member's term and vote.
 	StateRecord
-	// BaseRecord says that a snapshot stands for everything up to its index.
+	// BaseRecord indicates that a snapshot stands for everything up to its index.
 	BaseRecord
 	// CellRecord writes cell Index. DropRecord empties it.
 	CellRecord
@@ -97,7 +97,7 @@ func (m *image) termAt(index uint64) (term uint64, ok bool) {
 	return 0, false
 }
 
-// configuration is the membership in force, the last one in the log, and its index.
+// configuration is the membership active, the last one in the log, and its index.
 func (m *image) configuration() (*Voters, uint64) {
 	for i := len(m.entries) - 1; i >= 0; i-- {
 		if m.entries[i].Voters != nil {
@@ -117,8 +117,8 @@ func (m *image) configurationAt(index uint64) *Voters {
 	return m.baseVoters
 }
 
-// configurations adds the membership in force after an index to out, and those after it, also of entries that the
-// member has accepted: each is in force until the term of the next one has ended.
+// configurations adds the membership active after an index to out, and those after it, also of entries that the
+// member has accepted: each is active until the term of the next one has ended.
 func (m *image) configurations(from uint64, out []*Voters) []*Voters {
 	add := func(v *Voters) {
 		if v != nil && !slices.Contains(out, v) {

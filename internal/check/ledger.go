@@ -12,11 +12,11 @@ import (
 //
 // All its methods return an error at the first fact that must not be.
 type Ledger struct {
-	// Hints: a leader is a hint. It may lack entries that are decided. Logs hold decided entries only.
+	// Hints: a leader is a hint. It may miss entries that are decided. Logs hold decided entries only.
 	Hints bool
 	// Quorums says who decides.
 	Quorums Quorums
-	// Epochs: many members lead at once, and each of them decides. A configuration is in force from the next
+	// Epochs: many members lead at once, and each of them decides. A configuration is active from the next
 	// term on. That nothing was decided at an index need be on no disk (see DecideVoid).
 	Epochs bool
 	// Apart: members' logs differ, and nothing is judged from one to the other. Each disk must still hold what was
@@ -272,7 +272,7 @@ func (l *Ledger) decide(member, index uint64, made decision) error {
 	}
 	if e := memory.at(index); e != nil && e.Voters != nil {
 		l.config = index
-		made.by = e.Voters // nothing else is in force before it is decided
+		made.by = e.Voters // nothing else is active before it is decided
 	}
 	l.decided = append(l.decided, made)
 	return l.held(index, "decided")
@@ -293,7 +293,7 @@ func (l *Ledger) Retained() error {
 	return l.held(last, "decided earlier")
 }
 
-// leastMatch is up to where all members' logs agree with what was decided.
+// leastMatch is how far all members' logs agree with what was decided.
 func (l *Ledger) leastMatch() uint64 {
 	least := uint64(len(l.decided))
 	for _, id := range l.members() {
@@ -371,7 +371,7 @@ func (l *Ledger) Last(member uint64) (index, term uint64) {
 // DurableLast is the last index on a member's disk.
 func (l *Ledger) DurableLast(member uint64) uint64 { return l.copies[member].disk.last() }
 
-// Configurations returns the memberships that may be in force on some disk: the last
+// Configurations returns the memberships that may be active on some disk: the last
 // decided one and those after it.
 func (l *Ledger) Configurations() []*Voters {
 	var out []*Voters

@@ -11,8 +11,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// NotLinearizableError says that no order of the operations on a key explains what its
-// clients saw.
+// NotLinearizableError indicates that no order of the operations on a key explains what its clients
+// saw.
 type NotLinearizableError struct {
 	Key string
 	Ops []Operation // every operation on the key that counted, by call
@@ -36,7 +36,7 @@ func (e *NotLinearizableError) Error() string {
 // longHistory is how many operations are printed.
 const longHistory = 40
 
-// UndecidedError says that the search for an order took longer than allowed.
+// UndecidedError indicates that the search for an order took longer than allowed.
 type UndecidedError struct{ Key string }
 
 func (e *UndecidedError) Error() string {
@@ -130,7 +130,7 @@ func byKey(history []Operation) [][]Operation {
 }
 
 // relevant drops operations that cannot change the verdict on one key: those that failed, reads
-// that were not answered, and writes without an answer that nobody ever saw. These writes make the
+// that were not answered, and writes without an answer that no one ever saw. These writes make the
 // search explode. Dropping them is sound. If an order with an unseen write exists, no reads are
 // between it and the next write, so the order without it explains the same. If an order without it
 // exists, it can be put at the end. A Swap observes without reading, and so does an operation that

@@ -8,8 +8,9 @@ type Quorums struct {
 	// Rows, if > 0, puts voters into columns of at least so many, in turns. One of each column elect, and all of
 	// one column decide.
 	Rows int
-	// Zones, if > 0, puts voters into so many zones, in turns. All but Lost zones elect, with all but Down voters of each. One zone
-	// more than Lost decides, with one voter more than Down in each. Of a zone that has no more than Down, one voter is always left.
+	// Zones, if > 0, puts voters into a given number of zones, in turns. All but Lost zones elect, with all but Down
+	// voters of each. One zone more than Lost decides, with one voter more than Down in each. Of a zone that has no more
+	// than Down, one voter is always left.
 	Zones, Lost, Down int
 }
 
@@ -54,7 +55,7 @@ func (q Quorums) Writes(v *Voters, has func(uint64) bool) bool {
 	})
 }
 
-// zones is in how many zones something is so, of which so many voters may be down.
+// zones is in how many zones something is so, of which a given number of voters may be down.
 func (q Quorums) zones(voters []uint64, is func(zone []uint64, down int) bool) (n int) {
 	for _, zone := range columns(voters, q.Zones) {
 		if len(zone) > 0 && is(zone, min(q.Down, len(zone)-1)) {
@@ -64,7 +65,7 @@ func (q Quorums) zones(voters []uint64, is func(zone []uint64, down int) bool) (
 	return n
 }
 
-// columns puts voters into so many columns, in turns.
+// columns puts voters into a given number of columns, in turns.
 func columns(voters []uint64, n int) [][]uint64 {
 	columns := make([][]uint64, n)
 	for i, id := range voters {

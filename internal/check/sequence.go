@@ -22,7 +22,7 @@ type applied struct {
 // Cursor is how far one member's state machine has come in the sequence.
 type Cursor struct{ next int }
 
-// AgreementError says that two members applied different things.
+// AgreementError indicates that two members applied different things.
 type AgreementError struct {
 	Member, First  uint64 // who applied it, and who applied the other one first
 	Position       uint64
@@ -34,7 +34,7 @@ func (e *AgreementError) Error() string {
 		e.Member, e.Command, e.Position, e.First, e.Other)
 }
 
-// TwiceError says that a command took effect twice.
+// TwiceError indicates that a command took effect twice.
 type TwiceError struct {
 	Command       string
 	First, Second uint64 // positions
@@ -44,8 +44,8 @@ func (e *TwiceError) Error() string {
 	return fmt.Sprintf("command %q took effect twice: at positions %d and %d", e.Command, e.First, e.Second)
 }
 
-// Apply notes that a member applied command at position, after what its cursor stands
-// for. Commands must be unique by themselves.
+// Apply notes that a member applied command at position, after what its cursor stands for. Commands
+// must be unique on their own.
 func (s *Sequence) Apply(member uint64, c *Cursor, position uint64, command string) error {
 	if c.next < len(s.steps) {
 		at := &s.steps[c.next]

@@ -15,7 +15,7 @@ type Weave struct {
 	fresh  uint64  // the lowest instance that never was
 }
 
-// shape is the instances in force from a round on, ascending.
+// shape is the instances active from a round on, ascending.
 type shape struct {
 	start     uint64
 	instances []uint64
@@ -44,14 +44,14 @@ type Slots struct {
 }
 
 // Cut is a place in the global log: the slot that comes next, how many positions were
-// covered, and the last entry of each instance in force that was consumed.
+// covered, and the last entry of each instance active that was consumed.
 type Cut struct {
 	Round, Instance   uint64
 	Position          uint64
 	Instances, Points []uint64
 }
 
-// NewWeave returns the judge of a global log that is woven from that many instances.
+// NewWeave returns the judge of a global log that is merged from that many instances.
 func NewWeave(instances int) *Weave {
 	w := &Weave{logs: map[uint64]*wovenLog{}, fresh: 1}
 	first := shape{start: 1, known: true, points: make([]uint64, instances)}
@@ -87,8 +87,8 @@ func (w *Weave) Decide(instance uint64, s Slots) {
 	}
 }
 
-// reshape notes that there are so many instances after a round. The first one is always in
-// force, and it alone says so: shapes come in order.
+// reshape notes that there are a given number of instances after a round. The first one is always
+// in force, and it alone says so: shapes come in order.
 func (w *Weave) reshape(after uint64, instances int) {
 	n := shape{start: after + 1, instances: slices.Clone(w.shapes[len(w.shapes)-1].instances)}
 	for len(n.instances) < instances {
@@ -99,7 +99,7 @@ func (w *Weave) reshape(after uint64, instances int) {
 }
 
 // Shapes are the numbers of instances that were decided, in order, each with the round from which it
-// is in force.
+// is active.
 func (w *Weave) Shapes() iter.Seq2[int, uint64] {
 	return func(yield func(int, uint64) bool) {
 		for i := range w.shapes {
@@ -162,10 +162,9 @@ func (w *Weave) complete(k int) error {
 	return nil
 }
 
-// At returns where in the global log a member must be if it has added so many entries of each
-// instance in force in a round: before the first slot that they do not fill (N2). after is how
-// many rounds of each instance the member's snapshot covers, perhaps with a part of the next
-// entry.
+// At returns where in the global log a member must be if it has added a given number of entries of
+// each instance active in a round: before the first slot that they do not fill (N2). after is how
+// many rounds of each instance the member's snapshot covers, perhaps with a part of the next entry.
 func (w *Weave) At(round uint64, added, after []uint64) (Cut, error) {
 	s, err := w.shapeAt(round)
 	if err != nil {
@@ -199,7 +198,7 @@ func (w *Weave) At(round uint64, added, after []uint64) (Cut, error) {
 	return c, nil
 }
 
-// consumed is the last entry that is consumed whole after so many rounds. A skip may be consumed
+// consumed is the last entry that is consumed whole after this many rounds. A skip may be consumed
 // in part.
 func (l *wovenLog) consumed(rounds uint64) uint64 {
 	lo, hi := 0, len(l.filled)-1 // the first entry up to which so many are filled
@@ -216,7 +215,7 @@ func (l *wovenLog) consumed(rounds uint64) uint64 {
 	return uint64(max(lo, 0))
 }
 
-// Member judges where a member is that has added so many entries of each instance: see At.
+// Member judges where a member is that has added a given number of entries of each instance: see At.
 func (w *Weave) Member(member uint64, added, after []uint64, at Cut) error {
 	want, err := w.At(at.Round, added, after)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	ballastLeast = 64 << 10
 )
 
-// DropBallast removes the ballast if no more bytes are free on the disk than a ballast has.
+// DropBallast removes the ballast if no more bytes are free on disk than a ballast has.
 func DropBallast(fs vfs.FS, dir string) error {
 	free, err := fs.FreeBytes(dir)
 	if err != nil || free > ballastBytes {

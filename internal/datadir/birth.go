@@ -15,8 +15,8 @@ const (
 	birthUnknown = "unknown" // the member joins a cluster, and was not told yet
 )
 
-// settleBirth decides in the first life with which state the cluster began. A directory of an earlier version does not
-// tell; there the state machine does, if it was restored, and otherwise it was empty.
+// settleBirth decides in the first incarnation with which state the cluster began. A directory of an earlier version
+// does not tell; there the state machine does, if it was restored, and otherwise it was empty.
 func (id *identity) settleBirth(dir string, who *Owner) error {
 	switch {
 	case id.Birth != "":

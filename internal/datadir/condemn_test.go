@@ -13,9 +13,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A member that lost what it acknowledged may not come back, also if its disk is full when it learns
-// that: the ballast makes space for the note. If nothing can be written, the directory gets another
-// identity, to which nobody links.
+// A member that lost what it acknowledged may not come back, also if its disk is full when it learns that: the ballast
+// makes space for the note. If nothing can be written, the directory gets another identity, to which no one links.
 func TestACondemnedMemberStaysOut(t *testing.T) {
 	for name, ballast := range map[string]bool{"the ballast makes space": true, "no space at all": false} {
 		t.Run(name, func(t *testing.T) {

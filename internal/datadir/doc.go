@@ -1,10 +1,10 @@
-// Package datadir keeps what a member has in its directory beside the log and the bodies: who it is,
+// Package datadir keeps what a member has in its directory alongside the log and the bodies: who it is,
 // whom it has met, its snapshots, and space for a start on a full disk. It works on the file system
 // that it is given, so that production and the simulator run it alike. It starts no goroutine and
 // reads no clock.
 //
 //   - open.go: the steps of a start, in their order, and what they find.
-//   - identity.go: to whom the directory belongs, and the lives of that member.
+//   - identity.go: to whom the directory belongs, and the incarnations of that member.
 //   - tell.go: what a directory tells of itself, for tools.
 //   - logkind.go: which kind of log it holds, also where it does not tell.
 //   - furthest.go: whose logs go furthest, of members that do not run.

@@ -179,8 +179,8 @@ func TestNobodyReadsADamagedSnapshotToItsEnd(t *testing.T) {
 	}
 }
 
-// TestAReceivedSnapshotIsReadAgain: what is on the disk counts, not what was sent. If that is damaged,
-// the snapshots that were there before stay.
+// TestAReceivedSnapshotIsReadAgain: what is on disk counts, not what was sent. If that is damaged, the snapshots that
+// were there before stay.
 func TestAReceivedSnapshotIsReadAgain(t *testing.T) {
 	fs := &flipper{FS: vfs.NewMem()}
 	s, err := OpenSnapshots(fs, "s")
@@ -305,7 +305,7 @@ func TestADirectoryKeepsTheSettingsOfItsEpochs(t *testing.T) {
 		_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Epochs: c.begun}, counter())
 		require.NoError(t, err)
 		require.NoError(t, lock.Close())
-		_, err = Begin(fs, "d", 7, 1, 1) // woven or not, the format is the latest that it needs
+		_, err = Begin(fs, "d", 7, 1, 1) // merged or not, the format is the latest that it needs
 		require.NoError(t, err)
 		life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Epochs: c.told}, counter())
 		id, damaged := readIdentity(fs, "d", 7, 1)

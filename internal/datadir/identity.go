@@ -18,7 +18,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// identity says which member a data directory belongs to, and counts the lives of that member.
+// identity says which member a data directory belongs to, and counts the incarnations of that member.
 type identity struct {
 	Format  int               `json:"format"`
 	Cluster uint64            `json:"cluster"`
@@ -26,23 +26,23 @@ type identity struct {
 	// Log is the random log identity that the directory was born with. A directory of format 1 has
 	// none; it gets one when a member enters it for the first time after that.
 	Log protocol.LogID `json:"log,omitzero"`
-	// Incarnation is the number of the life. It is raised and made durable before the member
+	// Incarnation is the number of the incarnation. It is raised and made durable before the member
 	// proposes anything, so that two lives never use the same session.
 	Incarnation uint64 `json:"incarnation"`
 	// Marks are the marks of the lives up to Incarnation, in order. The marks of the earliest lives
 	// are dropped.
 	Marks []uint64 `json:"marks,omitempty"`
-	// Forgot says that the member found that it had lost what it acknowledged. It is kept here
-	// because nobody would tell a later life again.
+	// Forgot indicates that the member found that it had lost what it acknowledged. It is kept here
+	// because no one would tell a later incarnation again.
 	Forgot *protocol.Forgot `json:"forgot,omitempty"`
-	// Begun is the number of woven instances with which the cluster began; 0 if they are not woven.
+	// Begun is the number of merged instances with which the cluster began; 0 if they are not merged.
 	Begun int `json:"begun,omitempty"`
-	// Epochs tells the settings of the epochs with which the member's first life began; "": there were
+	// Epochs tells the settings of the epochs with which the member's first incarnation began; "": there were
 	// none, or the program knew one choice only.
 	Epochs string `json:"epochs,omitempty"`
-	// Quorums tells with which quorums the member's first life began; "": majorities.
+	// Quorums tells with which quorums the member's first incarnation began; "": majorities.
 	Quorums string `json:"quorums,omitempty"`
-	// Kind is what the log is. A directory of an earlier version does not tell it, until a life begins that was
+	// Kind is what the log is. A directory of an earlier version does not tell it, until an incarnation begins that was
 	// found to fit what is there.
 	Kind member.LogKind `json:"log_kind,omitzero"`
 	// Birth is the state with which the cluster began: birthEmpty, birthUnknown, or a state's name; "": an earlier
@@ -89,7 +89,7 @@ const (
 const (
 	formatBare   = 1 // there was no log identity
 	formatSingle = 2 // the log of one instance
-	// formatWoven: the log may be woven from several instances, which share the numbers of
+	// formatWoven: the log may be merged from several instances, which share the numbers of
 	// sessions. Earlier programs would take them for different ones.
 	formatWoven = 3
 	// formatEpochs: the epochs have other settings than earlier programs know.
@@ -100,7 +100,7 @@ const (
 )
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
-// a new life durably. chance draws the life's mark, and the log identity of a directory that has none.
+// a new incarnation durably. chance draws the incarnation's mark, and the log identity of a directory that has none.
 // A directory that belongs to someone else or is in use gives a [*member.DirError], one with a log of another
 // kind a [*member.LogKindError]. A directory that is refused stays as it was.
 func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own cluster.OwnIdentity, lock io.Closer, err error) {
@@ -132,8 +132,8 @@ func Check(fs vfs.FS, dir string, who Owner) error {
 	return err
 }
 
-// admit reads the identity of a directory in which a life is to begin, and compares it with who is to live there. What
-// the first life settles is in it. Nothing is written.
+// admit reads the identity of a directory in which an incarnation is to begin, and compares it with who is to live
+// there. What the first incarnation settles is in it. Nothing is written.
 func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 	if id, err = readIdentity(fs, dir, who.Cluster, who.Member); err != nil {
 		return id, err
@@ -187,7 +187,7 @@ func (id *identity) fixQuorums(dir, quorums string) error {
 	return nil
 }
 
-// live begins the next life.
+// live begins the next incarnation.
 func (id *identity) live(chance func() uint64) {
 	if id.Log.IsZero() {
 		id.Log = protocol.NewLogID(chance)
@@ -198,10 +198,10 @@ func (id *identity) live(chance func() uint64) {
 	id.Marks = slices.Delete(id.Marks, 0, max(0, len(id.Marks)-maxMarks))
 }
 
-// Condemn notes durably that no life may begin in the directory any more, because the member lost
-// what it had there. On a full disk the ballast makes space for the note. If the note cannot be written,
-// the identity is removed, which takes no space: a directory that gets another identity is linked to by
-// nobody. The error says why there is no note.
+// Condemn notes durably that no incarnation may begin in the directory any more, because the member lost what it had
+// there. On a full disk the ballast makes space for the note. If the note cannot be written, the identity is removed,
+// which takes no space: a directory that gets another identity is linked to by no one. The error explains why there is
+// no note.
 func Condemn(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *protocol.Forgot) error {
 	err := noteForgot(fs, dir, cluster, self, f)
 	if err == nil {

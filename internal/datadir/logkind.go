@@ -11,7 +11,8 @@ import (
 	"github.com/braidlog/braid/internal/wal"
 )
 
-// checkKind refuses a directory that holds a log of another kind. It only reads. who.Kind is noted with the next life.
+// checkKind refuses a directory that holds a log of another kind. It only reads. who.Kind is noted with the next
+// incarnation.
 func (id *identity) checkKind(fs vfs.FS, dir string, who *Owner) error {
 	if who.Kind.IsZero() {
 		return nil
@@ -52,8 +53,8 @@ func (id *identity) guessKinds(fs vfs.FS, dir string, g member.KindGuess) (all [
 	return all, nil
 }
 
-// guessOrders is in which order the log may be, by the snapshots, which g is shown too; nil: nothing says that there are
-// several instances.
+// guessOrders is in which order the log may be, by the snapshots, which g is shown too; nil: nothing says that there
+// are several instances.
 func (id *identity) guessOrders(fs vfs.FS, dir string, g member.KindGuess) (orders []order.Kind, err error) {
 	if id.Begun > 0 {
 		orders = []order.Kind{order.KindNiagara, order.KindKeyed}

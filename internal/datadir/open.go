@@ -32,8 +32,8 @@ type Config struct {
 	Machine member.StateMachine
 	// Identity is what the files of log and bodies say about whom they belong to.
 	Identity []byte
-	// Cells says that instances keep cells. Accepted is the entry that a cell holds, false if there
-	// is none; nil: cells hold none.
+	// Cells indicates that instances keep cells. Accepted is the entry that a cell holds, false if
+	// there is none; nil: cells hold none.
 	Cells    bool
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
 	// Derive makes what the cores derive from their logs; nil: they derive nothing.
@@ -58,9 +58,9 @@ type Opened struct {
 	// Begin is with which instances the cluster began, or begins.
 	Begin     order.Cursor
 	Snapshots *Snapshots
-	// Meta is of the snapshot with which the member starts. Skip is up to where the state machine has
-	// applied already. Ahead says that this is further than the log. Within says that it is no further than the log would be
-	// if all of its entries were decided.
+	// Meta is of the snapshot with which the member starts. Skip is how far the state machine has applied already. Ahead
+	// says that this is further than the log. Within says that it is no further than the log would be if all of its
+	// entries were decided.
 	Meta      member.Meta
 	Skip      protocol.Position
 	Ahead     bool
@@ -94,9 +94,9 @@ func (c *Config) owner() Owner {
 // Check returns why Open would refuse the directory before it changes anything; nil: it would not, or there is none.
 func (c *Config) Check() error { return Check(c.FS, c.Dir, c.owner()) }
 
-// Open begins a life in a member's directory, and brings the state machine to the newest snapshot. The
-// order of its steps is that of every start. A state machine on disk must be as it was when the
-// member stopped. A state machine in memory must be empty.
+// Open begins an incarnation in a member's directory, and brings the state machine to the newest snapshot. The order of
+// its steps is that of every start. A state machine on disk must be as it was when the member stopped. A state machine
+// in memory must be empty.
 func Open(c Config) (*Opened, error) {
 	who := c.owner()
 	var err error
@@ -151,8 +151,8 @@ func (o *Opened) read(c *Config) (err error) {
 	return err
 }
 
-// belongs refuses a state that is further than the log, where that cannot be. Where others may have what the log
-// lacks it shows when the log goes on: see [apply.StateAheadError].
+// belongs refuses a state that is further than the log, where that cannot be. Where others may have what the log is
+// missing it shows when the log continues: see [apply.StateAheadError].
 func (o *Opened) belongs() error {
 	end, ok := o.Instances.End()
 	o.Within = ok && o.Skip <= end
@@ -228,8 +228,8 @@ func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 	return k, lost(err)
 }
 
-// Session is the session of what the member proposes in this life. The instances share its numbers
-// if they are woven. Groups of keys do not.
+// Session is the session of what the member proposes in this incarnation. The instances share its numbers
+// if they are merged. Groups of keys do not.
 func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Woven()) }
 
 // NoteBirth makes durable with which state the cluster began; "": with an empty one.
@@ -245,7 +245,7 @@ func (o *Opened) SaveRegister(r *cluster.Register) error {
 	return SaveRegister(o.config.FS, o.config.Dir, r)
 }
 
-// Condemn answers that the member lost what it acknowledged. No life may begin in the directory any
+// Condemn answers that the member lost what it acknowledged. No incarnation may begin in the directory any
 // more, and the member stops with the error that is returned.
 func (o *Opened) Condemn(f *protocol.Forgot) error {
 	o.mu.Lock()

@@ -49,7 +49,7 @@ func TestASnapshotThatCannotBeReadIsNotDamaged(t *testing.T) {
 	require.Empty(t, s.Damaged)
 }
 
-// TestASnapshotThatCannotBeReadIsNotReplaced: with woven instances a snapshot at the same position may go
+// TestASnapshotThatCannotBeReadIsNotReplaced: with merged instances a snapshot at the same position may go
 // further. A member may have given up its log for it, so one that goes less far must not take its place
 // because the disk fails to read.
 func TestASnapshotThatCannotBeReadIsNotReplaced(t *testing.T) {

@@ -76,7 +76,7 @@ func TestAnOldCopyIsAStrangerHoweverOftenItStarts(t *testing.T) {
 	require.NoError(t, atB)
 
 	var forgotten *cluster.ForgottenError
-	for range 5 { // the first life has the number of the life that a knows; the others have higher numbers
+	for range 5 { // the first incarnation has the number of the incarnation that a knows; the others have higher numbers
 		old := cluster.NewRegister(lives(t, copied, 2, 1, chance))
 		_, atB = link(a, old, 1, 2)
 		require.ErrorAs(t, atB, &forgotten)
@@ -159,7 +159,7 @@ func TestARegisterIsKept(t *testing.T) {
 	require.True(t, again.Note(3, protocol.Who{Log: who.Log, Life: 6, Mark: 1}))
 }
 
-// A directory of a program that knew no log identities gets one. The count of its lives goes on.
+// A directory of a program that knew no log identities gets one. The count of its lives continues.
 func TestADirectoryOfBeforeGetsAnIdentity(t *testing.T) {
 	fs := vfs.NewMem()
 	require.NoError(t, durable.MakeDir(fs, "d", 0o700))
@@ -190,8 +190,8 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	require.False(t, again.Admit(1, entry(first, 1)))
 }
 
-// TestADirectoryKnowsThatItWasBornWithLineages from its first life on, also if power is lost before it has met anybody. One
-// of an earlier version never does.
+// TestADirectoryKnowsThatItWasBornWithLineages from its first incarnation on, also if power is lost before it has met
+// anybody. One of an earlier version never does.
 func TestADirectoryKnowsThatItWasBornWithLineages(t *testing.T) {
 	fs, chance := vfs.NewMem(), counter()
 	for range 3 {

@@ -27,8 +27,8 @@ import (
 // machine wrote it, the state's length and CRC. A state machine that keeps its own state on disk has
 // checkpoints: snapshot files without state.
 //
-// A snapshot with sections has another magic: programs from before there were any would not see them,
-// and go on without.
+// A snapshot with sections has another magic: programs from before there were any would not see them, and continue
+// without.
 //
 //	magic 8 | meta length 4 | meta crc 4 | meta … | state … | state length 8 | state crc 4 | end 4
 const (
@@ -165,7 +165,7 @@ func (s *Snapshots) Prune(p protocol.Position) error {
 }
 
 // Write makes a snapshot durable under its position, complete or not at all. Skips have no position,
-// so several snapshots of woven instances may have the same one. Then the snapshot that goes furthest
+// so several snapshots of merged instances may have the same one. Then the snapshot that goes furthest
 // counts, even if another one was written last.
 func (s *Snapshots) Write(h SnapshotHeader, state func(io.Writer) error) error {
 	return s.write(h, state, false)
@@ -325,7 +325,7 @@ type checksummer struct {
 }
 
 func (s *checksummer) Write(b []byte) (int, error) {
-	s.crc.Write(b) // before others see the bytes; after an error nobody uses the checksum
+	s.crc.Write(b) // before others see the bytes; after an error no one uses the checksum
 	n, err := s.w.Write(b)
 	s.n += uint64(n)
 	return n, err
@@ -402,7 +402,7 @@ func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
 	return r, nil
 }
 
-// Meta returns what the snapshot says beside the state.
+// Meta returns what the snapshot says alongside the state.
 func (r *SnapshotReader) Meta() member.Meta { return r.Header.Meta }
 
 // Read reads the state, as the state machine wrote it. It returns EOF only if the bytes are those

@@ -23,8 +23,8 @@ type Told struct {
 	Quorums string
 }
 
-// Tell reads what a directory in which a member has lived tells of itself. guess finds out the kind of the log where the directory does
-// not tell it. It only reads.
+// Tell reads what a directory in which a member has lived tells of itself. guess finds out the kind of the log where
+// the directory does not tell it. It only reads.
 func Tell(fs vfs.FS, dir string, guess func() member.KindGuess) (t Told, err error) {
 	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
 	if err != nil {

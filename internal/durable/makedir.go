@@ -43,8 +43,9 @@ func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
 	return nil
 }
 
-// foreign reports whether a directory that could not be synced is one in which this process has made nothing: it may not
-// look there, or the file system cannot be written, or syncs no directories, as a root on squashfs with the data's disk below.
+// foreign reports whether a directory that could not be synced is one in which this process has made nothing: it may
+// not look there, or the file system cannot be written, or syncs no directories, as a root on squashfs with the data's
+// disk below.
 func foreign(err error) bool {
 	for _, e := range []error{iofs.ErrPermission, syscall.EROFS, syscall.EINVAL, syscall.EOPNOTSUPP} {
 		if errors.Is(err, e) {

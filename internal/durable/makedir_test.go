@@ -16,8 +16,8 @@ import (
 
 var errStop = errors.New("the process ends here")
 
-// However the calls that made a directory ended before, after one that returned nil a power loss leaves it, and what was
-// synced in it.
+// However the calls that made a directory ended before, after one that returned nil a power loss leaves it, and what
+// was synced in it.
 func TestADirectoryOutlivesAPowerLoss(t *testing.T) {
 	const dir = "/a/b/c/d"
 	for _, exists := range []string{"/", "/a/b", dir} { // as durable as before

@@ -2,14 +2,14 @@ package erasure
 
 import "fmt"
 
-// PiecesError says that a body cannot be cut into so many pieces.
+// PiecesError indicates that a body cannot be cut into so many pieces.
 type PiecesError struct {
 	K uint8
 }
 
 func (e *PiecesError) Error() string { return fmt.Sprintf("erasure: a body of %d pieces", e.K) }
 
-// RowsError says that there are too few distinct rows.
+// RowsError indicates that there are too few distinct rows.
 type RowsError struct {
 	Have, Need int
 }
@@ -18,7 +18,7 @@ func (e *RowsError) Error() string {
 	return fmt.Sprintf("erasure: %d distinct rows, need %d", e.Have, e.Need)
 }
 
-// LengthError says that a row is not as long as the body's rows are.
+// LengthError indicates that a row is not as long as the body's rows are.
 type LengthError struct {
 	R          uint8
 	Have, Want int // bytes

@@ -19,8 +19,8 @@ type Space[S comparable, T any] struct {
 	Judge func(s *S) string
 	// Mirror is the state with members exchanged that play the same part; nil: none do.
 	Mirror func(s *S) S
-	// Settle leaves out of a state what cannot matter any more, and reports whether to go on from there;
-	// nil: everything matters.
+	// Settle leaves out of a state what cannot matter any more, and reports whether to continue from there; nil:
+	// everything matters.
 	Settle func(s *S) bool
 	// Show describes the state that is wrong, after the story; nil: nothing does.
 	Show func(s *S) string

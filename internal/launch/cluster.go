@@ -23,10 +23,10 @@ type Options struct {
 	// Prepare, if set, fills the directory of each member of a new cluster. It is not called
 	// for a directory that holds a cluster already.
 	Prepare func(dir string) error
-	// Fate, if set, finds out from the other members what became of a member that ended for good when the cluster was
+	// Fate, if set, finds out from the other members what became of a member that ended permanently when the cluster was
 	// resumed. It may take until ctx ends. An error means that nothing is known.
 	Fate func(ctx context.Context, manifest *Manifest, member Member, dir string) (Fate, error)
-	// Healthy, if set, says what a member still lacks although its /readyz is good.
+	// Healthy, if set, says what a member still is missing although its /readyz is good.
 	Healthy func(ctx context.Context, member Member) error
 	Restart bool // start members that die again
 	// ReadyTimeout is how long the members may take to become healthy.
@@ -45,10 +45,10 @@ const (
 	Prepared EventKind = "prepared" // the manifest is known, nothing runs yet
 	Started  EventKind = "started"  // a member's process runs
 	Ready    EventKind = "ready"    // every member is ready by its own /readyz
-	Died     EventKind = "died"     // a member's process ended although nobody asked it to
+	Died     EventKind = "died"     // a member's process ended although no one asked it to
 	Serving  EventKind = "serving"  // a member that was started again is healthy
 	Replaced EventKind = "replaced" // a member starts as the new one that was added in its place
-	Left     EventKind = "left"     // a member is none of the cluster any more, which goes on without it
+	Left     EventKind = "left"     // a member is none of the cluster any more, which continues without it
 	Stopping EventKind = "stopping"
 	Stopped  EventKind = "stopped" // no process is left
 )
@@ -77,7 +77,7 @@ type cluster struct {
 
 	members []*member
 	left    []string     // names of members that are none of the cluster any more; of who waits for the others
-	died    chan *member // buffered for all: a member whose process is gone for good
+	died    chan *member // buffered for all: a member whose process is gone permanently
 }
 
 // member is a member's supervisor. how, log and left are written by supervise and read by who
@@ -85,7 +85,7 @@ type cluster struct {
 type member struct {
 	Member
 	c    *cluster
-	how  string   // how the last life ended
+	how  string   // how the last incarnation ended
 	log  []string // its last lines
 	left bool     // it is none of the cluster any more
 }
@@ -278,7 +278,7 @@ func (m *member) supervise(ctx context.Context) {
 }
 
 // live runs the member's process once, from its start to its end, and reports whether it ended
-// for good.
+// permanently.
 func (m *member) live(ctx context.Context, again bool) (final bool) {
 	dir := filepath.Join(m.c.Dir, m.Name)
 	logFile := dir + ".log"
@@ -303,11 +303,11 @@ func (m *member) live(ctx context.Context, again bool) (final bool) {
 	return final
 }
 
-// stopWith ends the process when ctx ends: politely first. It returns when life ends.
+// stopWith ends the process when ctx ends: politely first. It returns when incarnation ends.
 func (m *member) stopWith(ctx, life context.Context, p *process) {
 	<-life.Done()
 	if ctx.Err() == nil {
-		return // it ended by itself
+		return // it ended on its own
 	}
 	p.signal(syscall.SIGTERM)
 	deadline := time.NewTimer(m.c.StopTimeout)
@@ -325,7 +325,7 @@ func (m *member) reportServing(life context.Context, pid int) {
 	}
 }
 
-// end notes how a life ended and reports it, unless it was asked to.
+// end notes how an incarnation ended and reports it, unless it was asked to.
 func (m *member) end(ctx context.Context, pid int, logFile, how string, lines []string) {
 	m.how, m.log = how, lines
 	if ctx.Err() == nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// Fate is what a cluster says of a member that ended for good.
+// Fate is what a cluster says of a member that ended permanently.
 type Fate struct {
 	// Joins: another member was added in its place, and has not been started yet. It begins empty.
 	Joins bool
-	// Left says why the cluster goes on without the member here; "": the cluster expects it as it was.
+	// Left explains why the cluster continues without the member here; "": the cluster expects it as it was.
 	Left string
 }
 
-// resolve finds out what became of a member that ended for good when the cluster was resumed. It reports whether the member is
-// to be started again, as a new one.
+// resolve finds out what became of a member that ended permanently when the cluster was resumed. It reports whether the
+// member is to be started again, as a new one.
 func (m *member) resolve(ctx context.Context) (again bool) {
 	c := m.c
 	if !c.resumed || c.Fate == nil {

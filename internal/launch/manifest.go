@@ -27,8 +27,8 @@ const host = "127.0.0.1"
 // portStep is the distance between the ports of neighbouring members.
 const portStep = 10
 
-// Spec is the cluster that is wanted. In an existing data directory the zero value of a
-// field means what the directory says, but for CodeK and Net.
+// Spec is the cluster that is wanted. In an existing data directory the zero value of a field means
+// what the directory says, except for CodeK and Net.
 type Spec struct {
 	Nodes     int
 	BasePort  int // first client port; the peer ports are the next ones. AnyPort: free ones
@@ -48,7 +48,7 @@ const MaxCards = portStep - 1
 // AnyPort as Spec.BasePort lets launch choose free ports.
 const AnyPort = -1
 
-// Manifest is what stays the same over the life of a data directory, and Net.
+// Manifest is what stays the same over the incarnation of a data directory, and Net.
 type Manifest struct {
 	Format    int    `json:"format"` // manifestFormat
 	Token     string `json:"token"`  // drawn at random: clusters never mix
@@ -243,7 +243,7 @@ func create(dir string, spec Spec) (*Manifest, error) {
 	return m, m.write(dir)
 }
 
-// write durably takes the place of what the directory had: without it nobody knows whose the members' data is.
+// write durably takes the place of what the directory had: without it no one knows whose the members' data is.
 func (m *Manifest) write(dir string) error {
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -269,7 +269,8 @@ func empty(dir string) error {
 	}
 	for _, e := range entries {
 		unfinished := strings.TrimPrefix(e.Name(), filepath.Base(manifestFile(".")))
-		if e.Name() != lockName && e.Name() != ownerName && unfinished != ".tmp" && unfinished != ".new" { // the latter is an earlier version's
+		if e.Name() != lockName && e.Name() != ownerName && unfinished != ".tmp" && unfinished != ".new" {
+			// the latter is an earlier version's
 			return fmt.Errorf("%s is not empty and holds no cluster of braid (it has %q): choose another --data", dir, e.Name())
 		}
 	}
@@ -296,8 +297,7 @@ func choosePorts(spec Spec) ([]int, error) {
 	return out, nil
 }
 
-// waitPorts is checkPorts, but waits for members that were killed a moment ago and are
-// not quite gone.
+// waitPorts is checkPorts, but waits for members that were killed just now and are not quite gone.
 func (m *Manifest) waitPorts(ctx context.Context) error {
 	const pause, longest = 50 * time.Millisecond, 5 * time.Second
 	for began := time.Now(); ; {

@@ -25,16 +25,16 @@ func WatchParent(ended func()) {
 	pipe := os.NewFile(uintptr(fd), "launcher")
 	go func() {
 		defer pipe.Close()
-		io.Copy(io.Discard, pipe) // nobody writes: it ends with the launcher
+		io.Copy(io.Discard, pipe) // no one writes: it ends with the launcher
 		ended()
 	}()
 }
 
-// process is one life of a member.
+// process is one incarnation of a member.
 type process struct {
 	cmd      *exec.Cmd
 	log      *os.File
-	logStart int64    // where this life begins in the log
+	logStart int64    // where this incarnation begins in the log
 	alive    *os.File // our end of the pipe that WatchParent reads
 	ended    chan struct{}
 }
@@ -80,7 +80,7 @@ func start(argv []string, logFile string) (*process, error) {
 // ExitFinal is the exit code of a member that need not be started again.
 const ExitFinal = 3
 
-// wait returns how the process ended, in words, whether for good, and the last lines that it
+// wait returns how the process ended, in words, whether permanently, and the last lines that it
 // logged.
 func (p *process) wait() (how string, final bool, lastLines []string) {
 	err := p.cmd.Wait()
@@ -117,7 +117,7 @@ func describe(err error) string {
 	return fmt.Sprintf("ended with exit code %d", exit.ExitCode())
 }
 
-// tail returns at most n last lines of this life's log.
+// tail returns at most n last lines of this incarnation's log.
 func (p *process) tail(n int) []string {
 	const most = 16 << 10
 	end, err := p.log.Seek(0, io.SeekEnd)

@@ -144,9 +144,9 @@ func (k *Keyed) Check() error {
 	return nil
 }
 
-// GroupOf is which of so many groups commands with these keys go to. It follows from the keys alone, so
-// all members agree, and a command that is proposed again goes where it went before. ok is false if there
-// are no keys, or if they belong to different groups: then no group has an order for the commands.
+// GroupOf is which of this many groups commands with these keys go to. It follows from the keys alone, so all members
+// agree, and a command that is proposed again goes where it went before. ok is false if there are no keys, or if they
+// belong to different groups: then no group has an order for the commands.
 func GroupOf(keys []uint64, groups int) (group int, ok bool) {
 	if len(keys) == 0 {
 		return 0, false

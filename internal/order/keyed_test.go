@@ -59,8 +59,8 @@ func TestKeyedTakesFromASnapshotWhatIsAhead(t *testing.T) {
 	require.NoError(t, here.Check())
 }
 
-// However the groups' entries arrive, each group's commands have the same positions on all members, also
-// where a member goes on from a cursor, or takes over another member's.
+// However the groups' entries arrive, each group's commands have the same positions on all members, also where a member
+// continues from a cursor, or takes over another member's.
 func TestKeyedPositionsFollowFromEachGroup(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 7))
 	for range 200 {

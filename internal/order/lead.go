@@ -16,7 +16,7 @@ type Lead struct {
 	Open bool
 }
 
-// Lead says who leads the global log. instances are those in force, ascending, as they stand on
+// Lead says who leads the global log. instances are those active, ascending, as they stand on
 // this member. Woven instances are led by the leader of the first: it is never retired, and the
 // membership is changed there (docs/internals/niagara.md, 3.5).
 func (c *Cursor) Lead(instances []*protocol.Status) Lead {

@@ -7,12 +7,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Niagara weaves instances into the global log: round by round, in each round one slot of each
+// Niagara merges instances into the global log: round by round, in each round one slot of each
 // instance (docs/internals/niagara.md, 3.1). A batch fills one slot, an EntrySkip all up to its round. A
 // configuration and the first entry of a leader's term fill none: they come at their instance's
 // slot, before the entry that fills it.
 type Niagara struct {
-	// logs has one for each instance in force, ascending by instance; never empty.
+	// logs has one for each instance active, ascending by instance; never empty.
 	logs []instanceLog
 	next int // logs[next] has the next slot
 	// round is the next slot's. Every log before next has consumed round rounds, all
@@ -37,7 +37,7 @@ type instanceLog struct {
 	waiting queue[protocol.Entry]
 }
 
-// NewNiagara returns the order of woven instances that continues at a cursor.
+// NewNiagara returns the order of merged instances that continues at a cursor.
 func NewNiagara(from Cursor) *Niagara {
 	n := &Niagara{}
 	n.set(from)

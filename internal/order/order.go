@@ -31,7 +31,7 @@ type Order interface {
 }
 
 // New returns the order that continues at a cursor. The log of a single instance is the global
-// log; several are woven into one, or are groups with an order of their own each.
+// log; several are merged into one, or are groups with an order of their own each.
 func New(from Cursor) Order {
 	switch {
 	case from.Keyed:
@@ -69,13 +69,13 @@ func (s Slot) Compare(o Slot) int {
 // Order and state machine resume from it.
 type Cursor struct {
 	Position protocol.Position `json:"position"`
-	// Next is the slot that comes next; zero if instances are not woven.
+	// Next is the slot that comes next; zero if instances are not merged.
 	Next Slot `json:"turn,omitzero"`
-	// Points has one for each instance in force, ascending by instance.
+	// Points has one for each instance active, ascending by instance.
 	Points []Point `json:"points"`
 	// Reshape is how many instances there are from the next round on; 0: as many as now.
 	Reshape int `json:"reshape,omitempty"`
-	// Fresh is the lowest instance id that was never given; 0 if instances are not woven.
+	// Fresh is the lowest instance id that was never given; 0 if instances are not merged.
 	Fresh protocol.InstanceID `json:"fresh,omitempty"`
 	// Keyed: the instances are groups that share no keys, see [Keyed]. Position is then the sum of
 	// the points' positions.
@@ -97,8 +97,8 @@ type Point struct {
 // MaxInstances is how many instances there can be.
 const MaxInstances = protocol.MaxInstances
 
-// Begin is the cursor of a new cluster with so many instances. woven says that the log is woven,
-// even from one instance.
+// Begin is the cursor of a new cluster with a given number of instances. merged says that the log
+// is merged, even from one instance.
 func Begin(instances int, woven bool) Cursor {
 	var c Cursor
 	for i := range instances {
@@ -111,7 +111,7 @@ func Begin(instances int, woven bool) Cursor {
 	return c
 }
 
-// BeginKeyed is the cursor of a new cluster with so many groups.
+// BeginKeyed is the cursor of a new cluster with a given number of groups.
 func BeginKeyed(groups int) Cursor {
 	c := Begin(groups, false)
 	c.Keyed = true
@@ -132,11 +132,11 @@ func (c *Cursor) Kind() Kind {
 	return KindSingle
 }
 
-// Woven reports whether the global log is woven from instances, even from one.
+// Woven reports whether the global log is merged from instances, even from one.
 func (c *Cursor) Woven() bool { return c.Next != Slot{} }
 
-// Before reports whether c is a shorter prefix of the same global log than d. In a keyed order it reports
-// whether c lacks something that d has. Then each of two cursors may be before the other.
+// Before reports whether c is a shorter prefix of the same global log than d. In a keyed order it reports whether c is
+// missing something that d has. Then each of two cursors may be before the other.
 func (c *Cursor) Before(d *Cursor) bool {
 	if c.Keyed {
 		return len(c.AheadIn(d)) > 0
@@ -168,18 +168,18 @@ func (c *Cursor) Point(instance protocol.InstanceID) Point {
 	return Point{Instance: instance}
 }
 
-// Retired reports whether an instance was in force once and is not any more.
+// Retired reports whether an instance was active once and is not any more.
 func (c *Cursor) Retired(instance protocol.InstanceID) bool {
 	return instance < c.Fresh && !slices.Contains(c.Instances(), instance)
 }
 
-// Expects reports whether an instance may be in force later: it was not yet, and so many instances at
-// most begin at once.
+// Expects reports whether an instance may be active later: it was not yet, and a given number of
+// instances at most begin at once.
 func (c *Cursor) Expects(instance protocol.InstanceID) bool {
 	return c.Woven() && instance >= c.Fresh && instance-c.Fresh < MaxInstances
 }
 
-// Instances lists the instances in force, ascending.
+// Instances lists the instances active, ascending.
 func (c *Cursor) Instances() []protocol.InstanceID {
 	out := make([]protocol.InstanceID, len(c.Points))
 	for i, p := range c.Points {

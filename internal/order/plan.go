@@ -6,26 +6,26 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Plan says what members do where the global log has come to a place. It follows from the log alone, so
-// all members have the same plan for the same place. A member carries it out when its order has come
-// there, which may be long before its state machine does. Nothing of a plan is on the disk but what the
-// instances write themselves: the log leads to it again.
+// Plan says what members do where the global log has come to a place. It follows from the log alone, so all members
+// have the same plan for the same place. A member carries it out when its order has come there, which may be long
+// before its state machine does. Nothing of a plan is on disk but what the instances write themselves: the log leads to
+// it again.
 //
-// Who leads an instance is not part of a plan: that follows from its place among those in force (see
+// Who leads an instance is not part of a plan: that follows from its place among those active (see
 // protocol.Leaders).
 type Plan struct {
-	// At is the place. Its instances are in force from there on.
+	// At is the place. Its instances are active from there on.
 	At Cursor
-	// Begin are the instances of At that were not in force just before, ascending. They begin at
-	// their points of At. End are those that are not in force any more. What these commit and At
-	// does not count is void.
+	// Begin are the instances of At that were not active just before, ascending. They begin at their
+	// points of At. End are those that are no longer active. What these commit and At does not count
+	// is void.
 	Begin, End []protocol.InstanceID
 	// Members is the instance with whose membership, as it is at the place, new ones begin. Each
 	// instance's later memberships are its own.
 	Members protocol.InstanceID
 }
 
-// PlanTo is the plan that leads from the instances that are in force to those of a place.
+// PlanTo is the plan that leads from the instances that are active to those of a place.
 func PlanTo(before []protocol.InstanceID, at Cursor) *Plan {
 	p := &Plan{At: at, Members: at.Points[0].Instance}
 	after := at.Instances()
@@ -42,5 +42,5 @@ func PlanTo(before []protocol.InstanceID, at Cursor) *Plan {
 	return p
 }
 
-// Changes reports whether other instances are in force than before.
+// Changes reports whether other instances are active than before.
 func (p *Plan) Changes() bool { return len(p.Begin)+len(p.End) > 0 }

@@ -10,14 +10,14 @@ type queue[T any] struct {
 	head  int
 }
 
-// keepMemory is how many items an empty queue keeps room for.
+// keepMemory is how many items an empty queue keeps space for.
 const keepMemory = 4096
 
 func (q *queue[T]) len() int    { return len(q.items) - q.head }
 func (q *queue[T]) at(i int) *T { return &q.items[q.head+i] }
 
-// room makes room for n more items at the end: where at least half of the memory is behind
-// the head, what is left moves there.
+// room makes space for n more items at the end: where at least half of the memory is behind the
+// head, what is left moves there.
 func (q *queue[T]) room(n int) {
 	if len(q.items)+n > cap(q.items) && q.head > q.len() {
 		left := copy(q.items, q.items[q.head:])

@@ -34,7 +34,7 @@ func NewTail(instance protocol.InstanceID, base *protocol.Base) *Tail {
 	return t
 }
 
-// Reset begins anew after a snapshot.
+// Reset starts again after a snapshot.
 func (t *Tail) Reset(base *protocol.Base) {
 	t.committed, t.start = base.Index, fill{rounds: base.Round}
 	t.fills.cut(0)

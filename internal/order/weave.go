@@ -3,17 +3,17 @@ package order
 import "github.com/braidlog/braid/protocol"
 
 // Ahead is how many rounds an idle instance skips beyond what is needed. While another instance
-// fills these rounds, nobody waits for a skip, and one skip serves many batches. Skipping ahead
+// fills these rounds, no one waits for a skip, and one skip serves many batches. Skipping ahead
 // costs nothing: a skip of many rounds is one entry, and rounds are no positions. If the idle
 // instance then gets a batch, that fills a round far ahead, and the others skip up to it at once.
 const Ahead = 1024
 
-// Skip decides whether the leader of an instance, whose log fills its rounds up to tail,
-// should propose to skip, and up to which round. want is the furthest slot that any other
-// instance wants (Tail.Want); idle says that no batch of this instance is under way.
+// Skip decides whether the leader of an instance, whose log fills its rounds up to tail, should
+// propose to skip, and up to which round. want is the furthest slot that any other instance wants
+// (Tail.Want); idle says that no batch of this instance is in progress.
 //
-// A skip is absolute (docs/internals/niagara.md, 3.1, which corrects the paper's rule): one that comes late
-// or twice fills nothing.
+// A skip is absolute (docs/internals/niagara.md, 3.1, which corrects the paper's rule): one that arrives late or twice
+// fills nothing.
 func Skip(self protocol.InstanceID, tail protocol.Round, want Slot, idle bool) (to protocol.Round, ok bool) {
 	need := want.Round
 	if self > want.Instance && need > 0 {

@@ -119,7 +119,7 @@ func (l *looms) weave(r int) {
 		}
 	}
 	if own.Skipping() {
-		return // at most one is under way
+		return // at most one is in progress
 	}
 	if to, ok := Skip(protocol.InstanceID(r+1), own.Round(), want, !own.Busy()); ok {
 		l.append(r, protocol.NewSkip(to))
@@ -146,9 +146,9 @@ func (l *looms) total() (n int) {
 	return n
 }
 
-// longest is how long a batch may take at most: to be appended on the member of a leader
-// that is to skip, which may have a skip under way, then that leader's skip to be committed
-// and to come to the member.
+// longest is how long a batch may take at most: to be appended on the member of a leader that is to
+// skip, which may have a skip in progress, then that leader's skip to be committed and to come to
+// the member.
 func (l *looms) longest() int {
 	away := 0
 	for m := range l.away {
@@ -157,9 +157,8 @@ func (l *looms) longest() int {
 	return 2*away + 2*slices.Max(l.commit) + 4
 }
 
-// Whatever mix of idle and busy instances: every batch is placed soon (no stall), nobody
-// skips more often than others have batches (no chase), and where there are no batches
-// there are no skips.
+// Whatever mix of idle and busy instances: every batch is placed soon (no stall), no one skips more
+// often than others have batches (no chase), and where there are no batches there are no skips.
 func TestInstancesNeitherStallNorChase(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -233,8 +232,8 @@ func TestALoneClientDoesNotWaitForSkips(t *testing.T) {
 	}
 }
 
-// What an instance that is used now and then has in its log when others were faster: it
-// continues in a far round, and the others follow at once, with one skip each.
+// What an instance that is used occasionally has in its log when others were faster: it continues
+// in a far round, and the others follow at once, with one skip each.
 func TestABatchInAFarRoundIsFollowedAtOnce(t *testing.T) {
 	l := newLooms(t, []int{0, 0, 0}, 1, func() int { return 3 })
 	for n := range 50 {
@@ -249,7 +248,7 @@ func TestABatchInAFarRoundIsFollowedAtOnce(t *testing.T) {
 	require.LessOrEqual(t, l.skips[2], 50)
 }
 
-// SkipTo in a suffix that a new leader replaces: it is decided anew, once.
+// SkipTo in a suffix that a new leader replaces: it is decided again, once.
 func TestASkipThatIsLostIsDecidedAgain(t *testing.T) {
 	tail := NewTail(2, &protocol.Base{})
 	decide := func() (protocol.Round, bool) {

@@ -67,9 +67,9 @@ var next = func() *atomic.Uint32 {
 	return n
 }()
 
-// Free returns n ports on which nothing listens on host. They lie below the range that
-// systems hand out to outgoing connections, so they stay free until somebody asks for them.
-// Nor does Free itself give a port to two callers, until it has tried all others.
+// Free returns n ports on which nothing listens on host. They lie below the range that systems hand
+// out to outgoing connections, so they stay free until someone asks for them. Nor does Free itself
+// give a port to two callers, until it has tried all others.
 func Free(host string, n int) ([]int, error) {
 	var found []int
 	for range 100 * n {

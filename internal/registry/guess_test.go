@@ -11,7 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Every core says what it writes, and its sections are found under the name that it says. An empty directory may be of each.
+// Every core says what it writes, and its sections are found under the name that it says. An empty directory may be of
+// each.
 func TestEveryCoreSaysWhatItWrites(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
 	config.Number()

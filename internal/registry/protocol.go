@@ -20,11 +20,11 @@ type Core struct {
 	// New starts an instance from what the disk holds. It returns a [*protocol.SettingsError] or a
 	// [*protocol.CorruptError].
 	New func(protocol.Settings, protocol.Recovered) (protocol.Core, error)
-	// Settings are the core's own: no other core has them, but for those that say the same.
+	// Settings are the core's own: no other core has them, except for those that say the same.
 	Settings setting.Table
 	// Codec is what members know of the core's messages.
 	Codec *protocol.Codec
-	// Cells says that instances keep cells (see [protocol.Cell]).
+	// Cells indicates that instances keep cells (see [protocol.Cell]).
 	Cells bool
 	// Derive makes what an instance derives from its log and keeps in snapshots (see
 	// [protocol.Derived]), as of its beginning. It is given the first configuration, that of the base
@@ -43,22 +43,22 @@ type Core struct {
 	// first commands; 0: there is none.
 	Begins protocol.EntryKind
 	// Behind are entries behind the log that an instance's disk holds, as they might have been decided, with indexes that
-	// go on where the log ends. They are for who can ask nobody any more. nil: it holds none.
+	// continue where the log ends. They are for who can ask no one any more. nil: it holds none.
 	Behind func(*protocol.Recovered) []protocol.Entry
 	// Proposing is how the core takes proposals.
 	Proposing protocol.Proposing
-	// Hints says that no promise rests on there being one leader: who calls itself that may lack
+	// Hints indicates that no promise rests on there being one leader: who calls itself that may miss
 	// entries that are decided. Logs hold decided entries only. Judges ask.
 	Hints bool
-	// Epochs says that many members lead at once, that a membership is in force from the next epoch on, and
-	// that a no-op may be decided that is on no disk. Judges ask.
+	// Epochs indicates that many members lead at once, that a membership is active from the next epoch on, and that a
+	// no-op may be decided that is on no disk. Judges ask.
 	Epochs bool
-	// ByKey says that commands are ordered only where they have a key in common. Members' logs differ, but for that
-	// order: at an index they have as much, and perhaps not the same. Judges ask.
+	// ByKey indicates that commands are ordered only where they have a key in common. Members' logs differ, except for
+	// that order: at an index they have as much, and perhaps not the same. Judges ask.
 	ByKey bool
-	// Roams says that an instance's leader hands it over to who asks for its commands.
+	// Roams indicates that an instance's leader hands it over to who asks for its commands.
 	Roams bool
-	// Fixed says that the members of a cluster do not change.
+	// Fixed indicates that the members of a cluster do not change.
 	Fixed bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
@@ -116,8 +116,8 @@ func Names() []string { return names(func(*Protocol) bool { return true }) }
 // Serving returns the names of the protocols that serve etcd's API.
 func Serving() []string { return names((*Protocol).Serves) }
 
-// Mapping are the names of the protocols over which a map of independent keys can be served: those of Serving, and those
-// that order only commands with a key in common.
+// Mapping are the names of the protocols over which a map of independent keys can be served: those of Serving, and
+// those that order only commands with a key in common.
 func Mapping() []string {
 	return names(func(p *Protocol) bool { return p.Serves() || p.Core.ByKey || p.Keyed("") })
 }
@@ -200,8 +200,8 @@ func (p *Protocol) Tolerates(voters, k int) int {
 	return voters - q
 }
 
-// QuorumsOf are the quorums of settings, which are complete. The error is a [*quorum.FitError] if they do not fit so many
-// voters; 0: not asked.
+// QuorumsOf are the quorums of settings, which are complete. The error is a [*quorum.FitError] if they do not fit a
+// given number of voters; 0: not asked.
 func QuorumsOf(own setting.Values, voters int) (quorum.System, error) {
 	y := quorum.Setting.In(own)
 	if voters > 0 {

@@ -8,6 +8,6 @@
 //	go run ./internal/simcover -all       # and more seeds, which count nothing
 //	go run ./internal/simcover -for 1m    # new seeds, a minute for each kind of cluster, which count nothing
 //
-// A seed that fails is printed, and fails the command. No unit test is part of the measured run. rules.go says what share each package must reach. It also
-// says which files and functions do not count, and why.
+// A seed that fails is printed, and fails the command. No unit test is part of the measured run. rules.go says what
+// share each package must reach. It also says which files and functions do not count, and why.
 package main

@@ -17,7 +17,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Member is what is known of one member. Numbers are of its present life; bytes and counts
+// Member is what is known of one member. Numbers are of its present incarnation; bytes and counts
 // that were not told are 0.
 type Member struct {
 	Endpoint string `json:"endpoint"`
@@ -36,15 +36,15 @@ type Member struct {
 
 	Revision int64  `json:"revision"`
 	Protocol string `json:"protocol,omitempty"`
-	// Settings are what else the member says in a word or a number, those of its protocol among it. In JSON they are members
-	// of the member.
+	// Settings are what else the member says in a word or a number, those of its protocol among it. In JSON they are
+	// members of the member.
 	Settings setting.Values `json:"-"`
 	// Tolerance says which failures the quorums tolerate, where they are not majorities.
 	Tolerance string `json:"tolerance,omitempty"`
 	Order     string `json:"order,omitempty"`
-	Begun     int    `json:"begun_instances,omitempty"` // with how many woven instances the cluster began
+	Begun     int    `json:"begun_instances,omitempty"` // with how many merged instances the cluster began
 	Applied   uint64 `json:"applied_position"`
-	// Next is the slot of the global log that comes next, where instances are woven into one.
+	// Next is the slot of the global log that comes next, where instances are merged into one.
 	Next         *Slot      `json:"next_slot,omitempty"`
 	PendingBytes int64      `json:"pending_bytes"`
 	Alarms       []string   `json:"alarms,omitempty"`
@@ -76,7 +76,7 @@ type Rounds struct {
 	Applied   uint64 `json:"applied"`
 	Committed uint64 `json:"committed"`
 	Appended  uint64 `json:"appended"`
-	Wanted    *Slot  `json:"wanted,omitempty"` // up to where the others have to fill theirs for its sake
+	Wanted    *Slot  `json:"wanted,omitempty"` // how far the others have to fill theirs for its sake
 	Skips     uint64 `json:"skips"`            // entries proposed for no other purpose
 }
 
@@ -92,7 +92,7 @@ type Instance struct {
 	Commit   uint64 `json:"commit_index"`
 	Applied  uint64 `json:"applied_index"`
 	ApplyLag uint64 `json:"apply_lag"`
-	// Rounds are set where instances are woven into one log.
+	// Rounds are set where instances are merged into one log.
 	Rounds *Rounds `json:"rounds,omitempty"`
 	// K is how many fragments a leader cuts bodies into now, 1: none; 0 on other members.
 	K uint8 `json:"k,omitempty"`
@@ -120,7 +120,7 @@ type Epoch struct {
 	Unsettled bool      `json:"unsettled,omitempty"`
 	Segments  []Segment `json:"segments"`
 	Banned    []string  `json:"banned,omitempty"` // voters that do not lead
-	// BannedUntil says of each of these in which epoch it leads again, if nobody is suspected before; 0: no ban keeps it.
+	// BannedUntil says of each of these in which epoch it leads again, if no one is suspected before; 0: no ban keeps it.
 	BannedUntil []uint64 `json:"banned_until,omitempty"`
 	// Since the member started: slots that came into the log, and those without a value.
 	Slots   uint64 `json:"slots"`
@@ -167,7 +167,7 @@ type Lanes struct {
 type Lane struct {
 	Member    string `json:"member"` // whose it is
 	Life      uint32 `json:"life"`
-	Own       bool   `json:"own,omitempty"` // of the present life of the member that says it
+	Own       bool   `json:"own,omitempty"` // of the present incarnation of the member that says it
 	Confirmed uint64 `json:"confirmed"`
 	Durable   uint64 `json:"durable"`
 	Held      uint64 `json:"held"`

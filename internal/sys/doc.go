@@ -2,9 +2,9 @@
 // answers: a call that a signal interrupted is made again, and a process that has no descriptor
 // left can try again later.
 //
-// Calls of the standard library repeat interrupted calls by themselves. Calls through
-// golang.org/x/sys/unix and syscall do not, and neither do some methods of files: what may
-// be interrupted goes through Again.
+// Calls of the standard library repeat interrupted calls on their own. Calls through
+// golang.org/x/sys/unix and syscall do not, and neither do some methods of files: what may be
+// interrupted goes through Again.
 //
 // May import: nothing of braid.
 package sys

@@ -97,8 +97,8 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 // strangers must not take what the member needs.
 func handshakes(descriptors int) int { return max(8, min(maxHandshakes, descriptors/16)) }
 
-// wait notes a connection whose handshake is under way. If there are more than there may be, the oldest
-// is closed, so a flood of strangers costs no more than that.
+// wait notes a connection whose handshake is in progress. If there are more than there may be, the oldest is closed, so
+// a flood of strangers costs no more than that.
 func (t *Transport) wait(conn net.Conn) bool {
 	if tc, ok := conn.(*net.TCPConn); ok {
 		if err := tc.SetKeepAliveConfig(keepAlive); err != nil {
@@ -243,7 +243,7 @@ func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 	return deadline(conn, 0)
 }
 
-// register enters a connection, or says why not.
+// register enters a connection, or explains why not.
 func (t *Transport) register(h *hello, conn net.Conn) (*inbound, Reason) {
 	in := &inbound{key: inKey{h.from, h.purpose, h.stream}, conn: conn, gone: make(chan struct{})}
 	limit := time.NewTimer(t.timing.handshake / 2)

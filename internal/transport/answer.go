@@ -19,16 +19,16 @@ type answerer struct {
 	t     *Transport
 	in    *inbound
 	q     *queue
-	count *semaphore.Weighted // requests under way
-	bytes *semaphore.Weighted // of requests under way
+	count *semaphore.Weighted // requests in progress
+	bytes *semaphore.Weighted // of requests in progress
 	done  sync.WaitGroup
 
 	mu      sync.Mutex
 	running map[uint32]context.CancelFunc
 }
 
-// answerRequests serves a connection until it ends. At the limit of what may be under way it reads
-// nothing more, so the peer must wait.
+// answerRequests serves a connection until it ends. At the limit of what may be in progress it
+// reads nothing more, so the peer must wait.
 func (t *Transport) answerRequests(in *inbound) error {
 	a := &answerer{
 		t: t, in: in, q: newQueue(t.opt.QueueBytes, t.opt.TLS != nil), running: map[uint32]context.CancelFunc{},

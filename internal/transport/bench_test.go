@@ -30,7 +30,7 @@ func cpu(b *testing.B) func() {
 	return func() { b.ReportMetric(float64(used()-began)/float64(b.N), "cpu-ns/op") }
 }
 
-// BenchmarkFrames sends frames with up to 1 MiB (at least two frames) under way.
+// BenchmarkFrames sends frames with up to 1 MiB (at least two frames) in progress.
 func BenchmarkFrames(b *testing.B) {
 	ca := newAuthority(b)
 	for _, size := range []int{200, 4 << 10, 64 << 10, 1 << 20} {

@@ -9,7 +9,7 @@ import (
 // Birth is the state with which a cluster began, before its first entry. Its founding members must have begun with the
 // same one: from the same log, another one follows from another state.
 type Birth struct {
-	// State names the state; "": the cluster began with an empty one. It is told like a setting, but for members that
+	// State names the state; "": the cluster began with an empty one. It is told like a setting, except for members that
 	// do not know it yet.
 	State string
 	// Unknown: this member joins a cluster, and was not told yet.

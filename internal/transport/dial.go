@@ -123,5 +123,5 @@ func mutual(c *tls.Config) (in, out *tls.Config, err error) {
 	return in, out, nil
 }
 
-// keepAlive finds dead hosts on connections that nobody reads with a deadline.
+// keepAlive finds dead hosts on connections that no one reads with a deadline.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 4}

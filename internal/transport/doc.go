@@ -7,20 +7,18 @@
 //
 // # Connections
 //
-// The sender dials. So each direction of each (peer, stream) has its own connection, and members
-// need not agree on whose connection to keep. Requests have a few connections per peer and are
-// told apart by number. A snapshot has a connection of its own, so that frames of the log never
-// wait behind it. Each connection starts with a handshake that checks, on both sides, version,
-// cluster, members, the settings that must be equal, and with which state the cluster began
-// (handshake.go, settings.go, birth.go). A stranger
-// costs one bounded slot and a deadline, and gets nothing. Somebody who is to become a member may ask one
-// question in place of the handshake, once it has passed TLS (joiner.go).
+// The sender dials. So each direction of each (peer, stream) has its own connection, and members need not agree on
+// whose connection to keep. Requests have a few connections per peer and are told apart by number. A snapshot has a
+// connection of its own, so that frames of the log never wait behind it. Each connection starts with a handshake that
+// checks, on both sides, version, cluster, members, the settings that must be equal, and with which state the cluster
+// began (handshake.go, settings.go, birth.go). A stranger costs one bounded slot and a deadline, and gets nothing.
+// Someone who is to become a member may ask one question in place of the handshake, once it has passed TLS (joiner.go).
 //
 // # Bounds
 //
-// A queue is bounded in bytes per (peer, stream), frames and requests in size, streams
-// per peer and handshakes under way in number. Nothing waits without a deadline: both
-// sides of an idle connection ping (timing.go).
+// A queue is bounded in bytes per (peer, stream), frames and requests in size, streams per peer and
+// handshakes in progress in number. Nothing waits without a deadline: both sides of an idle
+// connection ping (timing.go).
 //
 // # Emulation
 //

@@ -81,8 +81,8 @@ func (s *shape) card(stream uint32) *card {
 	return s.cards[stream%uint32(len(s.cards))]
 }
 
-// newShape is a specification as this member sees it. Cards that stay as they are go on with what is
-// reserved on them.
+// newShape is a specification as this member sees it. Cards that stay as they are continue with what is reserved on
+// them.
 func newShape(spec *netspec.Spec, self uint64, names map[uint64]string, before *shape) *shape {
 	link := func(peer string) way {
 		out := spec.Link(names[self], peer)
@@ -102,10 +102,10 @@ func newShape(spec *netspec.Spec, self uint64, names map[uint64]string, before *
 	return s
 }
 
-// SetNet changes what is emulated. Connections stay, and what is written to them from now on is
-// delayed as it says. Nothing overtakes what is under way, so a link becomes faster only when that
-// has arrived. If nothing was emulated before, connections are made anew: those that are there end here,
-// and those whose handshake is under way when it is done.
+// SetNet changes what is emulated. Connections stay, and what is written to them from now on is delayed as it says.
+// Nothing overtakes what is in progress, so a link becomes faster only when that has arrived. If nothing was emulated
+// before, connections are reestablished: those that are there end here, and those whose handshake is in progress when
+// it is done.
 func (t *Transport) SetNet(spec netspec.Spec) {
 	t.mu.Lock()
 	was := t.shaper.on()

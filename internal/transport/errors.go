@@ -6,26 +6,26 @@ import (
 )
 
 var (
-	// ErrClosed says that the transport was closed. Retrying is of no use.
+	// ErrClosed indicates that the transport was closed. Retrying is of no use.
 	ErrClosed = errors.New("transport: closed")
-	// ErrUnknownPeer says that the peer is not among those given to SetPeers.
+	// ErrUnknownPeer indicates that the peer is not among those given to SetPeers.
 	ErrUnknownPeer = errors.New("transport: no such peer")
-	// ErrRemoved says that the link was ended because SetPeers no longer lists the peer.
+	// ErrRemoved indicates that the link was ended because SetPeers no longer lists the peer.
 	ErrRemoved = errors.New("transport: peer removed")
-	// ErrReplaced says that the peer opened the same stream again.
+	// ErrReplaced indicates that the peer opened the same stream again.
 	ErrReplaced = errors.New("transport: replaced by a newer connection")
-	// ErrForgotten says that Forget ended the stream.
+	// ErrForgotten indicates that Forget ended the stream.
 	ErrForgotten = errors.New("transport: the stream is not used any more")
-	// ErrDropped says that Drop ended the connection.
+	// ErrDropped indicates that Drop ended the connection.
 	ErrDropped = errors.New("transport: link ended by this member")
-	// ErrCut says that SetLink has cut the link.
+	// ErrCut indicates that SetLink has cut the link.
 	ErrCut = errors.New("transport: link cut by SetLink")
-	// ErrBusy says that the limit of what may be under way with a peer is reached. The call did
+	// ErrBusy indicates that the limit of what may be in progress with a peer is reached. The call did
 	// nothing; a retry is safe.
 	ErrBusy = errors.New("transport: too much under way with this peer")
 )
 
-// Reason says why one side of a handshake refused the other.
+// Reason explains why one side of a handshake refused the other.
 type Reason uint8
 
 // The reasons of a refusal.
@@ -41,7 +41,7 @@ const (
 	ReasonReplaced         // the same stream was opened again
 	ReasonMalformed        // the connection carried what a member would not send
 	ReasonClosing          // the member is stopping
-	ReasonIdentity         // another data directory, or an earlier life, than was known of the member
+	ReasonIdentity         // another data directory, or an earlier incarnation, than was known of the member
 	ReasonRemoved          // the dialer was a member, and was removed for ever
 	ReasonLineage          // the logs of the two members were founded apart
 )
@@ -75,9 +75,9 @@ func (r Reason) String() string {
 // comes from the member that was dialed, in the same cluster.
 func (r Reason) Final() bool { return r == ReasonRemoved }
 
-// HandshakeError says that two members did not agree to talk. Nothing was exchanged;
-// retrying is safe but useless until the configuration of one of them changes, except
-// for ReasonBusy, ReasonReplaced and ReasonClosing.
+// HandshakeError indicates that two members did not agree to talk. Nothing was exchanged; retrying
+// is safe but useless until the configuration of one of them changes, except for ReasonBusy,
+// ReasonReplaced and ReasonClosing.
 type HandshakeError struct {
 	Peer   uint64 // the member expected (dialing) or claimed (accepting); 0 if unknown
 	Addr   string // the other side's address
@@ -98,7 +98,7 @@ func (e *HandshakeError) Error() string {
 	return s
 }
 
-// FrameError says that a connection carried something that is not a frame of a member.
+// FrameError indicates that a connection carried something that is not a frame of a member.
 type FrameError struct {
 	Detail string
 }
@@ -114,7 +114,7 @@ type RemoteError struct {
 
 func (e *RemoteError) Error() string { return fmt.Sprintf("member %x: %s", e.Peer, e.Text) }
 
-// LinkError says that a connection with a peer could not be made or broke. Unless Sent,
+// LinkError indicates that a connection with a peer could not be made or broke. Unless Sent,
 // nothing reached the peer and a retry is safe; if Sent, the peer may have acted.
 type LinkError struct {
 	Peer uint64
@@ -129,7 +129,7 @@ func (e *LinkError) Error() string {
 
 func (e *LinkError) Unwrap() error { return e.Err }
 
-// SizeError says that something is larger than a member may send. Retrying is useless.
+// SizeError indicates that something is larger than a member may send. Retrying is useless.
 type SizeError struct {
 	What        string
 	Size, Limit int

@@ -29,7 +29,7 @@ func TestForgottenStreamsMakeRoom(t *testing.T) {
 	eventually(t, "a link that is up", func() bool { return a.Stats().Peers[0].Connected })
 }
 
-// A link counts as up again when the only stream that failed is not used any more.
+// A link counts as up again when the only stream that failed is no longer used.
 func TestAForgottenStreamDoesNotFail(t *testing.T) {
 	a, _ := pair(t, nil)
 	state := &a.peer(2).state

@@ -12,9 +12,8 @@ import (
 // version of the links' formats. Members of different versions do not talk.
 const version = 3
 
-// Who says on which data directory a member runs: the directory's log identity, and the number of
-// this life. Copies of a directory can have lives with the same number; Mark tells them apart. The
-// zero value is nobody.
+// Who says on which data directory a member runs: the directory's log identity, and the number of this incarnation.
+// Copies of a directory can have lives with the same number; Mark tells them apart. The zero value is no one.
 type Who struct {
 	Log        [16]byte
 	Life, Mark uint64
@@ -72,8 +71,8 @@ func (h *hello) tell(t *Transport) {
 	h.settings = markOf(h.text)
 }
 
-// reply is what the listening side answers: 0 and who it is, or why it refuses. With
-// ReasonSettings, and if only the dialer joins and the marks differ, the text of its settings follows. With the same bytes the listening side ends a
+// reply is what the listening side answers: 0 and who it is, or why it refuses. With ReasonSettings, and if only the
+// dialer joins and the marks differ, the text of its settings follows. With the same bytes the listening side ends a
 // connection later.
 type reply struct {
 	reason   Reason

@@ -135,8 +135,8 @@ func TestPeerMoves(t *testing.T) {
 	a.expectUp(t, 2)
 }
 
-// TestPeerMovesWithinTheHandshake: a connection that was begun before the peer moved is not used, so that the link is where
-// the peer is said to be.
+// TestPeerMovesWithinTheHandshake: a connection that was begun before the peer moved is not used, so that the link is
+// where the peer is said to be.
 func TestPeerMovesWithinTheHandshake(t *testing.T) {
 	noLeaks(t)
 	a, b := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil)
@@ -170,7 +170,7 @@ func TestPeerMovesWithinTheHandshake(t *testing.T) {
 	get(t, b.frames, "frame")
 }
 
-// TestEachKindOfErrorIsToldOnce, although the peer is tried in turn where nobody listens and where somebody else does.
+// TestEachKindOfErrorIsToldOnce, although the peer is tried in turn where no one listens and where someone else does.
 func TestEachKindOfErrorIsToldOnce(t *testing.T) {
 	noLeaks(t)
 	a, b, c := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil), start(t, 3, calm, "", nil)
@@ -217,7 +217,8 @@ func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {
 	c.expectRefused(t, 2, ReasonUnknown, true)
 }
 
-// TestWhoAMemberIsComesBeforeItsLineage: who refuses another one for its lineage still hears whom that one takes it for.
+// TestWhoAMemberIsComesBeforeItsLineage: who refuses another one for its lineage still hears whom that one takes it
+// for.
 func TestWhoAMemberIsComesBeforeItsLineage(t *testing.T) {
 	for want, meets := range map[Reason]error{ReasonIdentity: errors.New("it was another one"), ReasonLineage: nil} {
 		t.Run(want.String(), func(t *testing.T) {
@@ -233,7 +234,7 @@ func TestWhoAMemberIsComesBeforeItsLineage(t *testing.T) {
 	}
 }
 
-// TestStrangers lets strangers do what they like; the cluster goes on.
+// TestStrangers lets strangers do what they like; the cluster continues.
 func TestStrangers(t *testing.T) {
 	testsize.Long(t)
 	hi := greeting(forFrames, 9)
@@ -464,8 +465,8 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
-// TestAMemberOfAnotherLogSaysNothingAboutThisOne: whom it takes this member for is compared only if the two lineages do not
-// tell the logs apart, in both directions.
+// TestAMemberOfAnotherLogSaysNothingAboutThisOne: whom it takes this member for is compared only if the two lineages do
+// not tell the logs apart, in both directions.
 func TestAMemberOfAnotherLogSaysNothingAboutThisOne(t *testing.T) {
 	for _, refuses := range []uint64{1, 2, 3} { // the dialer, the listening side, both
 		for _, c := range []struct {

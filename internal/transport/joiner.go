@@ -49,7 +49,7 @@ func talk(magic uint32, ok bool, text []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// readTalk reads what talk encoded, of at most so many bytes.
+// readTalk reads what talk encoded, of at most this many bytes.
 func readTalk(r io.Reader, magic uint32, limit int) (ok bool, text []byte, err error) {
 	head := make([]byte, talkHead)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -106,9 +106,9 @@ func (t *Transport) answerJoiner(conn net.Conn, begin []byte) error {
 // errAnswered ends the connection of a joiner that was answered.
 var errAnswered = errors.New("transport: answered")
 
-// Ask asks a member that listens at an address, as somebody who is no member yet. Config is as
-// [Options].TLS; nil: plain. [ErrNoAnswer] says that the member does not know who asks. Any other error
-// says that nothing is known: the address may be wrong, or be of a member that does not run.
+// Ask asks a member that listens at an address, as someone who is no member yet. Config is as [Options].TLS; nil:
+// plain. [ErrNoAnswer] says that the member does not know who asks. Any other error says that nothing is known: the
+// address may be wrong, or be of a member that does not run.
 func Ask(ctx context.Context, addr string, config *tls.Config, question []byte) ([]byte, error) {
 	if len(question) > maxQuestion {
 		return nil, fmt.Errorf("transport: a question of %d bytes, at most %d", len(question), maxQuestion)

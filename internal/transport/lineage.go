@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Each side of a handshake tells where its log comes from: the listening side behind its reply, the dialer with its last
-// byte. It does so only to a side that says in its flags that it knows of lineages, or of founders, so links with earlier
-// versions stay as they were. The side that finds another log refuses; both learn which ones they are. What a member with
-// another log takes this one for says nothing, so lineages are compared first, if both are known.
+// Each side of a handshake tells where its log comes from: the listening side behind its reply, the dialer with its
+// last byte. It does so only to a side that says in its flags that it knows of lineages, or of founders, so links with
+// earlier versions stay as they were. The side that finds another log refuses; both learn which ones they are. What a
+// member with another log takes this one for says nothing, so lineages are compared first, if both are known.
 
 // lineageSize is the length in bytes of a lineage, and of a digest of founders.
 const lineageSize = 8
@@ -129,7 +129,8 @@ func (t *Transport) relateOrSay(id uint64, conn net.Conn, o toldOrigin) error {
 	return err
 }
 
-// refusedByPeer is the dialer's: the listening side refuses it for who it is, and tells where its log comes from if it can.
+// refusedByPeer is the dialer's: the listening side refuses it for who it is, and tells where its log comes from if it
+// can.
 func (t *Transport) refusedByPeer(h *hello, r *reply, conn net.Conn) error {
 	if o, err := t.readOrigin(r, conn); err == nil {
 		if err := t.tellApart(h.to, conn, o); err != nil {
@@ -144,8 +145,9 @@ func (t *Transport) refusedByPeer(h *hello, r *reply, conn net.Conn) error {
 	return refused
 }
 
-// refusedHere is the listening side's: it has refused the dialer for who it is. The dialer may answer that it has another
-// log: then that is why, and what it takes this member for says nothing. It waits as long as a handshake may take.
+// refusedHere is the listening side's: it has refused the dialer for who it is. The dialer may answer that it has
+// another log: then that is why, and what it takes this member for says nothing. It waits as long as a handshake may
+// take.
 func (t *Transport) refusedHere(h *hello, r *reply, conn net.Conn, refused error) error {
 	if r.tells.lineages {
 		last := make([]byte, 1+r.tells.size())
@@ -157,7 +159,7 @@ func (t *Transport) refusedHere(h *hello, r *reply, conn net.Conn, refused error
 	return refused
 }
 
-// unrelatedPeer says that the dialer found that it has another log.
+// unrelatedPeer indicates that the dialer found that it has another log.
 func (t *Transport) unrelatedPeer(h *hello, r *reply, conn net.Conn, told []byte) error {
 	lineage, founders := r.tells.decode(told)
 	return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonLineage, ByPeer: true,
@@ -188,9 +190,10 @@ func (t *Transport) hearLastWord(conn net.Conn, h *hello, r *reply) error {
 	return t.relate(h.from, conn, lineage, founders)
 }
 
-// Probe makes a handshake with a member that may have no link yet, up to where both know why there may be none, and hangs
-// up. It returns nil if there may be a link, a [*HandshakeError] that says why not, or why that is not known. Nothing is noted
-// of that member. It waits until ctx ends, and at most as long as a handshake may take for each address.
+// Probe makes a handshake with a member that may have no link yet, how far both know why there may be none, and hangs
+// up. It returns nil if there may be a link, a [*HandshakeError] that explains why not, or why that is not known.
+// Nothing is noted of that member. It waits until ctx ends, and at most as long as a handshake may take for each
+// address.
 func (t *Transport) Probe(ctx context.Context, id uint64, addrs []string) (err error) {
 	for _, addr := range addrs {
 		err = t.probe(ctx, id, addr)

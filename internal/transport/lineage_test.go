@@ -61,7 +61,8 @@ func TestOriginsAreTold(t *testing.T) {
 	}
 }
 
-// TestAVersionWithoutFoundersIsTheSame: a dialer that knows of lineages and of no founders tells and is told lineages alone.
+// TestAVersionWithoutFoundersIsTheSame: a dialer that knows of lineages and of no founders tells and is told lineages
+// alone.
 func TestAVersionWithoutFoundersIsTheSame(t *testing.T) {
 	noLeaks(t)
 	told := make(chan origin, 10)
@@ -93,7 +94,7 @@ func TestAVersionWithoutFoundersIsTheSame(t *testing.T) {
 	get(t, a.frames, "frame")
 }
 
-// TestAProbeLeavesRequestsAlone: a request that is under way is answered although its member makes a handshake.
+// TestAProbeLeavesRequestsAlone: a request that is in progress is answered although its member makes a handshake.
 func TestAProbeLeavesRequestsAlone(t *testing.T) {
 	noLeaks(t)
 	a := start(t, 1, calm, "", nil)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNetworkCards: streams are spread over a peer's addresses, and go on over another
-// when one is dead.
+// TestNetworkCards: streams are spread over a peer's addresses, and continue over another when one
+// is dead.
 func TestNetworkCards(t *testing.T) {
 	noLeaks(t)
 	second, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func TestNetworkCards(t *testing.T) {
 	}
 }
 
-// TestMovedConnections: a connection to an address that is no longer the peer's is made anew.
+// TestMovedConnections: a connection to an address that is no longer the peer's is reestablished.
 func TestMovedConnections(t *testing.T) {
 	a, b := pair(t, nil)
 	other, err := net.Listen("tcp", "127.0.0.1:0")
@@ -71,8 +71,8 @@ func TestMovedConnections(t *testing.T) {
 	})
 }
 
-// TestStuckHandler: while a frame is being handled, a new connection of its stream waits,
-// is refused as busy, and gets through when the handler returns; other streams go on.
+// TestStuckHandler: while a frame is being handled, a new connection of its stream waits, is
+// refused as busy, and gets through when the handler returns; other streams continue.
 func TestStuckHandler(t *testing.T) {
 	release, stuck := make(chan struct{}), make(chan struct{}, 10)
 	a, b := pairOf(t, quick, func(_ *Options, h *testHandler) {

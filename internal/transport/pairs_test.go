@@ -127,7 +127,7 @@ func TestSetNetKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestSetNetWhereNothingWas: connections that nothing can delay are made anew.
+// TestSetNetWhereNothingWas: connections that nothing can delay are reestablished.
 func TestSetNetWhereNothingWas(t *testing.T) {
 	all := three(t, "")
 	a, b := all[0], all[1]
@@ -139,7 +139,7 @@ func TestSetNetWhereNothingWas(t *testing.T) {
 	}
 	eventually(t, "all connections delay", func() bool {
 		select {
-		case <-b.frames: // one that came late
+		case <-b.frames: // one that arrived late
 		default:
 		}
 		began := time.Now()
@@ -168,8 +168,7 @@ func delays(t *testing.T, a, b *member, want time.Duration) {
 	})
 }
 
-// TestSetNetWithinHandshake: a connection whose handshake is under way while the emulation begins is delayed,
-// too.
+// TestSetNetWithinHandshake: a connection whose handshake is in progress while the emulation begins is delayed, too.
 func TestSetNetWithinHandshake(t *testing.T) {
 	noLeaks(t)
 	a, b := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil)

@@ -121,7 +121,7 @@ func (p *peer) addr(stream uint32, attempt int) (string, error) {
 	return addrs[(uint64(stream)+uint64(attempt))%uint64(len(addrs))], nil
 }
 
-// makeShapeable ends the connections that cannot be delayed; they are made anew.
+// makeShapeable ends the connections that cannot be delayed; they are reestablished.
 func (p *peer) makeShapeable() {
 	for _, s := range *p.senders.Load() {
 		s.makeShapeable()
@@ -176,9 +176,8 @@ func (l *linkState) connected(was bool) {
 	}
 }
 
-// lost notes that a stream is no longer connected (lived) or could not be. The handler is
-// told when the link goes down, and once for each other kind of error: a peer may be tried in turn where nobody listens
-// and where somebody else does.
+// lost notes that a stream is no longer connected (lived) or could not be. The handler is told when the link goes down,
+// and once for each other kind of error: a peer may be tried in turn where no one listens and where someone else does.
 func (l *linkState) lost(err error, lived, was bool) {
 	l.tell.Lock()
 	defer l.tell.Unlock()
@@ -205,8 +204,8 @@ func (l *linkState) lost(err error, lived, was bool) {
 	}
 }
 
-// ended notes that a stream is not used any more. lived says whether it is connected, was whether it
-// counts as failing. The link is up if none is left that fails.
+// ended notes that a stream is no longer used. lived says whether it is connected, was whether it counts as failing.
+// The link is up if none is left that fails.
 func (l *linkState) ended(lived, was bool) {
 	l.tell.Lock()
 	defer l.tell.Unlock()

@@ -123,8 +123,8 @@ func (r *reader) frame() (header, []byte, error) {
 	}
 }
 
-// grown reads a body into memory of its own. A large one waits until the other large ones that are coming
-// from the same member leave room for it, and one that is larger than firstBytes until some of it has come.
+// grown reads a body into memory of its own. A large one waits until the other large ones that are coming from the same
+// member leave space for it, and one that is larger than firstBytes until some of it has come.
 func (r *reader) grown(n int) ([]byte, error) {
 	if n >= largeFrame && r.counted.coming != nil {
 		if err := r.counted.coming.Acquire(r.ctx, int64(n)); err != nil {

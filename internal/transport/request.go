@@ -46,7 +46,7 @@ type caller struct {
 	peer *peer
 
 	mu    sync.Mutex
-	count int // requests under way; ≤ Options.MaxRequests
+	count int // requests in progress; ≤ Options.MaxRequests
 	bytes int // of them; ≤ Options.QueueBytes, or one request. The same goes for what waits to be written
 	turn  int // of the next request
 	conns [maxRequestConns]requestSlot
@@ -55,7 +55,7 @@ type caller struct {
 // requestSlot is a place for a connection for requests, one of maxRequestConns at most.
 type requestSlot struct {
 	conn    *callConn
-	attempt *attempt // under way, if any
+	attempt *attempt // in progress, if any
 }
 
 // maxRequestConns bounds the connections for requests to a peer, whatever addresses it has.
@@ -83,9 +83,9 @@ func (c *caller) enter(n int) bool {
 	return true
 }
 
-// unwritten returns how many bytes wait to be written. Requests that were given up are among them, until the
-// peer takes them or the connection ends: what comes into its queue after that is written by nobody, and goes with it. It
-// needs mu.
+// unwritten returns how many bytes wait to be written. Requests that were given up are among them, until the peer takes
+// them or the connection ends: what comes into its queue after that is written by no one, and goes with it. It needs
+// mu.
 func (c *caller) unwritten() (n int) {
 	for i := range c.conns {
 		if conn := c.conns[i].conn; conn != nil && conn.ctx.Err() == nil {
@@ -222,7 +222,7 @@ func (c *callConn) deliver(id uint32, a answer) {
 	defer c.mu.Unlock()
 	if ch := c.calls[id]; ch != nil {
 		delete(c.calls, id)
-		ch <- a // has room for one
+		ch <- a // has space for one
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	maxPiece     = 64 << 10         //
 	pieceTime    = time.Millisecond // about what a piece takes
 	cardQueue    = 3 * time.Millisecond
-	lineBytes    = 64 << 20 // may be under way on a connection, as a TCP window
+	lineBytes    = 64 << 20 // may be in progress on a connection, as a TCP window
 	ackTimeout   = 200 * time.Millisecond
 	fastRetransm = 3 // packets behind a lost one that make its loss known within a round trip
 )
@@ -64,8 +64,8 @@ type parcel struct {
 	due  time.Time
 }
 
-// Write returns when all of b is on its way: the card has almost got to its end. Write
-// deadlines do not apply; the socket's own are kept by deliver.
+// Write returns when all of b is in flight: the card has almost got to its end. Write deadlines do
+// not apply; the socket's own are kept by deliver.
 func (c *shapedConn) Write(b []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -105,12 +105,11 @@ func (c *shapedConn) delay(w *way) time.Duration {
 	return max(d, 0)
 }
 
-// lose draws whether a packet of a piece of n bytes, with more behind it, is lost: how late
-// that makes it and how many bytes are sent again. TCP loses nothing, it comes late: a loss delays its
-// packet and all that follow it on the connection by a round trip if at least three packets of the same
-// write follow, which is what a fast retransmission takes, else by a round trip and 200 ms, which is how
-// long a sender waits for an acknowledgement. The packet sent again costs egress. That TCP slows down
-// after a loss is not modelled.
+// lose draws whether a packet of a piece of n bytes, with more behind it, is lost: how late that makes it and how many
+// bytes are sent again. TCP loses nothing, it arrives late: a loss delays its packet and all that follow it on the
+// connection by a round trip if at least three packets of the same write follow, which is what a fast retransmission
+// takes, else by a round trip and 200 ms, which is how long a sender waits for an acknowledgement. The packet sent
+// again costs egress. That TCP slows down after a loss is not modelled.
 func (c *shapedConn) lose(w *way, n, more int) (late time.Duration, again int) {
 	if w.Loss <= 0 {
 		return 0, 0
@@ -126,7 +125,7 @@ func (c *shapedConn) lose(w *way, n, more int) (late time.Duration, again int) {
 	return late, min(n, packet)
 }
 
-// push appends to the line. It waits while too much is under way.
+// push appends to the line. It waits while too much is in progress.
 func (c *shapedConn) push(b []byte, due time.Time) error {
 	for {
 		c.mu.Lock()
@@ -180,8 +179,8 @@ func (c *shapedConn) await(until time.Time) error {
 	}
 }
 
-// deliver writes the line to the socket as it falls due, and closes the socket when the
-// connection is closed and what was under way has arrived.
+// deliver writes the line to the socket as it falls due, and closes the socket when the connection
+// is closed and what was in progress has arrived.
 func (c *shapedConn) deliver() {
 	defer c.Conn.Close()
 	clock, err := newSleeper(c.s.t.ctx)
@@ -248,7 +247,7 @@ func (c *shapedConn) arrive() error {
 	return err
 }
 
-// fail ends the connection with what is under way.
+// fail ends the connection with what is in progress.
 func (c *shapedConn) fail(err error) {
 	c.mu.Lock()
 	if c.broken == nil {
@@ -259,7 +258,7 @@ func (c *shapedConn) fail(err error) {
 	c.Close()
 }
 
-// Close ends reading at once and writing when what is under way has arrived.
+// Close ends reading at once and writing when what is in progress has arrived.
 func (c *shapedConn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,7 +273,7 @@ func (c *shapedConn) Close() error {
 	return nil
 }
 
-// Read says why the connection ended. Close ends reading by a deadline, which is not the reason.
+// Read explains why the connection ended. Close ends reading by a deadline, which is not the reason.
 func (c *shapedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -81,7 +81,7 @@ func (p *peer) dialAny(ctx context.Context, what purpose, stream uint32) (net.Co
 	return nil, last
 }
 
-// snapSender is a snapshot on its way out.
+// snapSender is a snapshot in flight out.
 type snapSender struct {
 	p      *peer
 	conn   net.Conn

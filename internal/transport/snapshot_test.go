@@ -140,8 +140,8 @@ func TestSnapshotWaitsForSlowEnds(t *testing.T) {
 	both.Wait()
 }
 
-// TestSnapshotVerdictStays: a verdict that comes long after the last byte waits for the
-// sender to take it. Pings that nobody read would make closing the connection take it back.
+// TestSnapshotVerdictStays: a verdict that comes long after the last byte waits for the sender to
+// take it. Pings that no one read would make closing the connection take it back.
 func TestSnapshotVerdictStays(t *testing.T) {
 	noLeaks(t)
 	tm := quick

@@ -56,7 +56,7 @@ func (t *Transport) readSnapshot(in *inbound) error {
 	return nil
 }
 
-// say writes a frame on a connection where nobody else writes at the same time.
+// say writes a frame on a connection where no one else writes at the same time.
 func (in *inbound) say(t *Transport, kind frameKind, body []byte) error {
 	if p := t.peer(in.key.from); p != nil && p.cut() {
 		return nil

@@ -36,7 +36,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// certificate signs c by a, or by itself.
+// certificate signs c by a, or on its own.
 func certificate(t testing.TB, c *x509.Certificate, a *authority) ([]byte, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

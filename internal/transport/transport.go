@@ -23,7 +23,7 @@ import (
 type Peer struct {
 	ID    uint64
 	Addrs []string // host:port, one per network card
-	Name  string   // by which Options.Net finds it; empty: nobody knows yet
+	Name  string   // by which Options.Net finds it; empty: no one knows yet
 	// Binds are the addresses whose hosts its certificate may name, see Options.TLSBinds; nil: those in Addrs.
 	Binds []string
 }
@@ -35,7 +35,7 @@ type Options struct {
 	Settings []Setting
 	// Who says whose data directory this member runs on; every handshake tells it.
 	Who Who
-	// Takes says who this member thinks another one is; zero or nil: it knows nobody by that id.
+	// Takes says who this member thinks another one is; zero or nil: it knows no one by that id.
 	Takes func(id uint64) Who
 	// Meet decides about a member by who it says it is and who it thinks this one is. If it
 	// returns an error, there is no link. It changes nothing. Unmet is told of a member that Meet refuses, unless that
@@ -65,9 +65,9 @@ type Options struct {
 	MaxFrameBytes int
 	// MaxStreams bounds the streams of a peer, per direction; default 1024.
 	MaxStreams int
-	// MaxRequests bounds the requests under way with a peer, per direction; default 1024.
-	// Their bytes are bounded by QueueBytes. A member that answers bounds what comes over each
-	// of its network cards.
+	// MaxRequests bounds the requests in progress with a peer, per direction; default 1024. Their
+	// bytes are bounded by QueueBytes. A member that answers bounds what comes over each of its
+	// network cards.
 	MaxRequests int
 	// SnapshotBytesPerSecond bounds the rate of each snapshot sent; 0: no bound.
 	SnapshotBytesPerSecond int64
@@ -83,21 +83,21 @@ type Options struct {
 	Birth  func() Birth
 	Agrees func(Birth) bool
 	Born   func(id uint64, state string) error
-	// Lineage is that of this member's log, 0 while it is not known; nil: links are not told apart by it. Founders is a digest
-	// of the members that founded the log with this one; 0: this one did not, or it is not known. Relate takes in what another
-	// member told of both, before anything is read from their link. With an error there is no link; ok is false if it is
-	// because the other member has another log. Lineage and Relate are called concurrently.
+	// Lineage is that of this member's log, 0 while it is not known; nil: links are not told apart by it. Founders is a
+	// digest of the members that founded the log with this one; 0: this one did not, or it is not known. Relate takes in
+	// what another member told of both, before anything is read from their link. With an error there is no link; ok is
+	// false if it is because the other member has another log. Lineage and Relate are called concurrently.
 	Lineage  func() uint64
 	Founders uint64
 	Relate   func(id, lineage, founders uint64) (ok bool, err error)
-	// Admit says why not to accept connections from a member that SetPeers does not list, 0 to
+	// Admit explains why not to accept connections from a member that SetPeers does not list, 0 to
 	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
 	Admit func(id uint64) Reason
-	// Missed is told that a peer to which no stream is connected did not answer at one of its addresses, or that
-	// another process did; nil: nobody wants to know. It is called concurrently, without locks held.
+	// Missed is told that a peer to which no stream is connected did not answer at one of its addresses, or that another
+	// process did; nil: no one wants to know. It is called concurrently, without locks held.
 	Missed func(id uint64, err error)
-	// Answer answers the question of somebody who passed TLS and is no member yet, see [Ask]; nil, or a
-	// nil answer: it is not known here. It is called concurrently, without locks held.
+	// Answer answers the question of someone who passed TLS and is no member yet, see [Ask]; nil, or a nil answer: it is
+	// not known here. It is called concurrently, without locks held.
 	Answer func(question []byte) []byte
 }
 
@@ -115,10 +115,10 @@ type Handler interface {
 	// HandleRequest answers a request, which it owns. An error is told as text. ctx ends
 	// when the caller no longer waits.
 	HandleRequest(ctx context.Context, from uint64, request []byte) ([]byte, error)
-	// PeerUp says that all streams to a peer that are in use are connected. PeerDown says
-	// that one of them broke (frames may be lost) or cannot be connected; it is called
-	// again when the reason changes. They are called in order per peer, and no more after
-	// the peer was removed, except for a call that is under way.
+	// PeerUp indicates that all streams to a peer that are in use are connected. PeerDown says that
+	// one of them broke (frames may be lost) or cannot be connected; it is called again when the
+	// reason changes. They are called in order per peer, and no more after the peer was removed,
+	// except for a call that is in progress.
 	PeerUp(id uint64)
 	PeerDown(id uint64, err error)
 }
@@ -282,7 +282,7 @@ func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
 }
 
 // Forget ends streams to all peers. What waits in their queues is lost. A stream on which something
-// is sent later begins anew.
+// is sent later starts again.
 func (t *Transport) Forget(streams ...uint32) {
 	for _, p := range *t.peers.Load() { // any order
 		p.forget(streams)

@@ -17,9 +17,9 @@ func NewCrashableMem() *Mem {
 // blockBytes is how much of a file a crash keeps or loses together.
 const blockBytes = 4096
 
-// Crash returns a copy of what a loss of power at this moment leaves: what was synced, and of each name and block that was
-// not synced, so many percent. With 0 rng may be nil. Names are drawn in their order, so a seed says what is left. The file
-// system itself goes on, and the copy is one that can crash. Locks are no part of it.
+// Crash returns a copy of what a loss of power at this moment leaves: what was synced, and of each name and block that
+// was not synced, so many percent. With 0 rng may be nil. Names are drawn in their order, so a seed says what is left.
+// The file system itself continues, and the copy is one that can crash. Locks are no part of it.
 func (m *Mem) Crash(percent int, rng *rand.Rand) *Mem {
 	if !m.crashable {
 		panic("vfs: a file system that does not know what was synced cannot crash")

@@ -19,7 +19,7 @@ var held struct {
 	files []*fileLock
 }
 
-// errHeldHere says that this process has the lock.
+// errHeldHere indicates that this process has the lock.
 var errHeldHere = errors.New("lock held by this process")
 
 type fileLock struct {

@@ -7,16 +7,16 @@ import (
 )
 
 // FS is a file system. Names are those of package filepath. Errors are as package os has them: they wrap
-// [os.ErrNotExist], [os.ErrExist], [os.ErrPermission] or the kernel's error, so that a full disk is told from a broken one.
-// Its methods may be called concurrently.
+// [os.ErrNotExist], [os.ErrExist], [os.ErrPermission] or the kernel's error, so that a full disk is told from a broken
+// one. Its methods may be called concurrently.
 //
 // A change of names (Create, OpenReadWrite of a missing file, Rename, Remove, MkdirAll, Lock) is durable once the
 // directory has been opened with OpenDir and synced. What was written to a file is durable once that file has been
 // synced. After a crash each change that was not synced is there, or is not, or is there in part; everything else is
 // as it was.
 type FS interface {
-	// Create makes a file for reading and writing. If there is one of this name, that name is removed first: whoever has the
-	// old file open keeps it.
+	// Create makes a file for reading and writing. If there is one of this name, that name is removed first: whoever has
+	// the old file open keeps it.
 	Create(name string) (File, error)
 	// Open opens a file for reading.
 	Open(name string) (File, error)
@@ -37,28 +37,28 @@ type FS interface {
 	// Lock takes a file that only serves as a lock, and makes it if it is missing. While it is held, Lock fails for every
 	// other process and for this one. It ends with the process, or when it is closed.
 	Lock(name string) (io.Closer, error)
-	// FreeBytes returns how many bytes of space this process can still take on the disk of a file or directory.
+	// FreeBytes returns how many bytes of space this process can still take on disk of a file or directory.
 	// [errors.ErrUnsupported]: it is not known.
 	FreeBytes(name string) (uint64, error)
 }
 
-// File is an open file or directory. Methods may be called concurrently, but for Write and Read, which share a position.
-// A file whose system has descriptors may also have the method Fd() uintptr: writers may then write to the descriptor in
-// place of WriteAt.
+// File is an open file or directory. Methods may be called concurrently, except for Write and Read, which share a
+// position. A file whose system has descriptors may also have the method Fd() uintptr: writers may then write to the
+// descriptor in place of WriteAt.
 type File interface {
 	io.Closer
 	io.Reader
 	io.ReaderAt
 	io.Writer
 	io.WriterAt
-	// Preallocate takes space for so many bytes from an offset on, so that later writes to it find space. The file's size
-	// and content stay. A file system that cannot does nothing, or fails with ENOSYS or EOPNOTSUPP.
+	// Preallocate takes space for this many bytes from an offset on, so that later writes to it find space. The file's
+	// size and content stay. A file system that cannot does nothing, or fails with ENOSYS or EOPNOTSUPP.
 	Preallocate(offset, length int64) error
 	// Stat describes the file.
 	Stat() (os.FileInfo, error)
 	// Sync makes everything durable that was written to the file; of a directory, which names it has.
 	Sync() error
-	// SyncData is Sync, but for what reading the data does not need, such as the time of the last change.
+	// SyncData is Sync, except for what reading the data does not need, such as the time of the last change.
 	SyncData() error
 }
 

@@ -10,7 +10,7 @@ import (
 
 // WriteFile replaces a small file durably and in one step: after a crash it holds the old bytes or
 // the new ones, and the new ones if WriteFile had returned nil. If the disk is full, or the process has
-// no descriptor left, it answers *FullError, and the file holds the old bytes. It writes a file beside
+// no descriptor left, it answers *FullError, and the file holds the old bytes. It writes a file alongside
 // it, syncs, renames and syncs the directory, which it has opened before anything was changed. Calls
 // for one name must not overlap.
 func WriteFile(fs vfs.FS, name string, data []byte) error {

@@ -31,7 +31,7 @@ type BodiesOptions struct {
 	SegmentBytes int64
 }
 
-// Bodies holds the bodies of a member's entries, of all instances, beside its log. Append, Sync,
+// Bodies holds the bodies of a member's entries, of all instances, alongside its log. Append, Sync,
 // Compact, Retain and Close are for one goroutine at a time; all other methods may run at the same
 // time. Like Log it has no goroutine, clock or randomness of its own.
 //
@@ -67,7 +67,7 @@ type Bodies struct {
 	start, end int64 // end = start + len(buf)
 	damage     []*CorruptError
 	closed     bool
-	retained   bool // the owner goes on
+	retained   bool // the owner continues
 
 	number  uint64 // of the last body appended
 	opened  uint64 // number when Open returned
@@ -172,9 +172,9 @@ func (b *Bodies) forget(h *held) {
 	h.file.live -= h.size()
 }
 
-// LogDurable says that the log is durable, and with it the entries of the bodies appended so far.
-// Before that the body of a replaced entry stays, because after a crash the log may still have the
-// replaced entry. Writer says it after each sync.
+// LogDurable indicates that the log is durable, and with it the entries of the bodies appended so
+// far. Before that the body of a replaced entry stays, because after a crash the log may still have
+// the replaced entry. Writer says it after each sync.
 func (b *Bodies) LogDurable() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -212,13 +212,13 @@ func (b *Bodies) put(body *Body, number uint64) (*held, error) {
 	return h, nil
 }
 
-// makeSpace begins another file if a record of so many bytes does not fit into the current one.
+// makeSpace begins another file if a record of this many bytes does not fit into the current one.
 func (b *Bodies) makeSpace(size int64) error {
 	if b.current != nil && !b.ended && b.end+size+bodyEndSize <= b.current.capacity {
 		return nil
 	}
 	if b.current != nil {
-		// Not the other way round: a file that was taken belongs to somebody.
+		// Not the other way round: a file that was taken belongs to someone.
 		if err := b.closeCurrent(); err != nil {
 			return err
 		}
@@ -322,7 +322,7 @@ func (b *Bodies) flush() error {
 	return nil
 }
 
-// written says that the current file has everything up to end.
+// written indicates that the current file has everything up to end.
 func (b *Bodies) written(end int64) {
 	b.mu.Lock()
 	b.buf, b.start, b.end = b.buf[:0], end, end
@@ -345,8 +345,8 @@ func (b *Bodies) fail(op string, err error) error {
 	return b.err
 }
 
-// Sync makes everything appended durable, and gives up files that nobody needs. A failed sync
-// shuts the store: every later call returns the same *FailedError.
+// Sync makes everything appended durable, and gives up files that no one needs. A failed sync shuts
+// the store: every later call returns the same *FailedError.
 func (b *Bodies) Sync() error {
 	if b.err != nil {
 		return b.err

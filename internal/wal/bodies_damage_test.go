@@ -96,8 +96,8 @@ func damagedStore(t *testing.T) (fs *vfs.Mem, name string, at map[uint64]int64) 
 	return fs, bodyFiles(t, fs)[0], at
 }
 
-// TestLostHeadAndTail damages both the head and the tail of the body that replaced another:
-// then nobody may be told that the older one is what is held.
+// TestLostHeadAndTail damages both the head and the tail of the body that replaced another: then no
+// one may be told that the older one is what is held.
 func TestLostHeadAndTail(t *testing.T) {
 	fs, name, at := damagedStore(t)
 	flip(t, fs, name, at[5]+20, 1)

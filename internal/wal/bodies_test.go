@@ -212,7 +212,7 @@ func covers(found, want map[bodyKey]uint64) bool {
 	return true
 }
 
-// from makes the work go on from what a crash left.
+// from makes the work continue from what a crash left.
 func (w *bodyWork) from(seed uint64, state map[bodyKey]uint64) *bodyWork {
 	n := newBodyWork(seed)
 	n.term, n.states = w.term, []map[bodyKey]uint64{state}
@@ -228,8 +228,8 @@ func (w *bodyWork) from(seed uint64, state map[bodyKey]uint64) *bodyWork {
 	return n
 }
 
-// TestBodiesCrashEverywhere tries a crash before changes of files and directories, with
-// all, none and some of what was not synced, and goes on from there to another crash.
+// TestBodiesCrashEverywhere tries a crash before changes of files and directories, with all, none
+// and some of what was not synced, and continues from there to another crash.
 func TestBodiesCrashEverywhere(t *testing.T) {
 	for _, c := range []struct {
 		seed         uint64
@@ -275,8 +275,8 @@ func TestBodiesCrashEverywhere(t *testing.T) {
 	}
 }
 
-// TestBodiesFailEverywhere makes each operation on files fail once. The store must shut for
-// good, and hold what was synced when it is opened again.
+// TestBodiesFailEverywhere makes each operation on files fail once. The store must shut
+// permanently, and hold what was synced when it is opened again.
 func TestBodiesFailEverywhere(t *testing.T) {
 	testsize.Long(t)
 	injected := errors.New("injected")

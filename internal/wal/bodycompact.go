@@ -8,8 +8,8 @@ import (
 // compactStep is how many bytes one call of Compact copies, and the rest of one body.
 const compactStep = 4 << 20
 
-// Release says that an entry's body is not needed any more. It is safe beside everything;
-// the next Sync and Compact give back the space. Writer.Tidy sees to it that there are such calls.
+// Release indicates that an entry's body is no longer needed. It is safe alongside everything; the
+// next Sync and Compact give back the space. Writer.Tidy sees to it that there are such calls.
 func (b *Bodies) Release(instance uint32, index uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -19,7 +19,7 @@ func (b *Bodies) Release(instance uint32, index uint64) {
 }
 
 // Retain says once, after Open and before the first Append, which of the bodies that were found
-// are needed. The others were given up, or replaced in the log, before the last life ended. If
+// are needed. The others were given up, or replaced in the log, before the last incarnation ended. If
 // bodies of several terms were found for an index, keep is asked about each, beginning with the
 // one appended last, until it keeps one: the log may not have the entry of the last.
 func (b *Bodies) Retain(keep func(Body) bool) {
@@ -198,11 +198,11 @@ func (b *Bodies) Damaged() []*CorruptError {
 	return append([]*CorruptError(nil), b.damage...)
 }
 
-// Verify reads what is held of an entry's body and all that the disk says about it. It returns
-// what Read returns, with one difference: if bodies were lost and nobody knows whose they were, it
-// returns a *CorruptError for each body from before, because one of the lost ones may have
-// replaced it. Recovery calls it before the first Append, for bodies that others were told are
-// held and that may still be replaced. For scrubbing Read is enough.
+// Verify reads what is held of an entry's body and all that the disk says about it. It returns what
+// Read returns, with one difference: if bodies were lost and no one knows whose they were, it
+// returns a *CorruptError for each body from before, because one of the lost ones may have replaced
+// it. Recovery calls it before the first Append, for bodies that others were told are held and that
+// may still be replaced. For scrubbing Read is enough.
 func (b *Bodies) Verify(instance uint32, index uint64) error {
 	h, gathered, err := b.acquire(instance, index)
 	if err != nil || gathered != nil {

@@ -20,8 +20,8 @@ type bodyFile struct {
 	capacity int64 // bytes of the file
 	salt     uint32
 	durable  int64 // in Open: what is before it was durable, as its records say
-	// lost: bodies were lost in it of which nobody knows whose they were. It stays until the
-	// first Append, so that an owner who could not go on is told the same again.
+	// lost: bodies were lost in it of which no one knows whose they were. It stays until the first
+	// Append, so that an owner who could not continue is told the same again.
 	lost bool
 
 	// Guarded by Bodies.mu:
@@ -85,7 +85,7 @@ func (b *Bodies) takeNext(need int64) (*bodyFile, error) {
 	return b.makeFile(capacity)
 }
 
-// prepare has the next file made, beside what is called next, once the current one is half full.
+// prepare has the next file made, alongside what is called next, once the current one is half full.
 func (b *Bodies) prepare(beside Beside) {
 	if b.err != nil || b.current == nil || b.preparing != nil || b.end < b.current.capacity/2 {
 		return
@@ -115,8 +115,8 @@ func (b *Bodies) awaitPrepared() (*bodyFile, error) {
 	return p.file, p.err
 }
 
-// makeFile makes an empty file durable under a name that was never used, from one that was
-// given up or anew. It may run beside Append, once at a time.
+// makeFile makes an empty file durable under a name that was never used, from one that was given up
+// or newly created. It may run alongside Append, once at a time.
 func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 	b.mu.Lock()
 	b.lastSeq++
@@ -146,7 +146,7 @@ func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 	return f, nil
 }
 
-// takeFree takes a file that was given up, if one fits and nobody reads it. It needs mu.
+// takeFree takes a file that was given up, if one fits and no one reads it. It needs mu.
 func (b *Bodies) takeFree(capacity int64) *bodyFile {
 	for i, f := range b.free {
 		if f.capacity == capacity && f.refs == 0 {

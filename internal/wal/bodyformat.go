@@ -51,7 +51,7 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 func alignBody(n int64) int64 { return (n + bodyAlign - 1) &^ (bodyAlign - 1) }
 
-// bodyRecordSize is what a body of so many bytes takes in a file.
+// bodyRecordSize is what a body of this many bytes takes in a file.
 func bodyRecordSize(length int) int64 { return bodyEndSize + alignBody(int64(length)) }
 
 func (h *bodyHead) dataAt() int64 { return int64(h.offset) + bodyHeadSize }
@@ -127,8 +127,8 @@ type bodyScanner struct {
 	durable  int64 // the most that a head says
 }
 
-// run calls visit for what stands in the file, in order. It returns where the last good
-// record ends, and whether that one closes the file. Bytes behind it are nobody's.
+// run calls visit for what stands in the file, in order. It returns where the last good record
+// ends, and whether that one closes the file. Bytes behind it are no one's.
 func (s *bodyScanner) run(visit func(bodyItem) error) (end int64, closed bool, err error) {
 	at := int64(segmentHeaderSize)
 	for {

@@ -14,10 +14,10 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// OpenBodies opens the bodies of a directory, or begins to hold some. It reads heads, not
-// bytes, but for what was not known to be durable: that is cut from the first record on
-// that is not whole. Damage elsewhere costs only the body that it met. It fails with
-// *IdentityError if the bodies are somebody else's, with *LockedError if they are open.
+// OpenBodies opens the bodies of a directory, or begins to hold some. It reads heads, not bytes,
+// except for what was not known to be durable: that is cut from the first record on that is not
+// whole. Damage elsewhere costs only the body that it met. It fails with
+// *IdentityError if the bodies are someone else's, with *LockedError if they are open.
 func OpenBodies(o BodiesOptions) (*Bodies, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS
@@ -128,7 +128,7 @@ func (b *Bodies) header(f *bodyFile) error {
 	return nil
 }
 
-// damaged notes damage, and whether it cost bodies of which nobody knows whose they were.
+// damaged notes damage, and whether it cost bodies of which no one knows whose they were.
 func (b *Bodies) damaged(f *bodyFile, err *CorruptError, lost bool) {
 	b.damage = append(b.damage, err)
 	f.lost = f.lost || lost

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Cells are beside an instance's entries: numbered places, each of which holds the bytes that were
+// Cells are alongside an instance's entries: numbered places, each of which holds the bytes that were
 // written to it last. Neither an entry nor a base touches them. Acceptors of a protocol that decides
 // out of order keep in them what they promised and accepted. Like the last states, they are in memory
 // too: their owner has them there anyway, and it is the same memory.
@@ -70,9 +70,9 @@ func (l *Log) cellsBefore(need uint64) (old []oldCell) {
 	return old
 }
 
-// carriedCells is how many bytes of cells a compaction writes again, at most, as a share of what the log
-// grew by since the one before, or of a segment. So it does not take long. Where there are more, the segments
-// wait for the next compactions. So the oldest cell is at most so many times the cells' bytes behind the end.
+// carriedCells is how many bytes of cells a compaction writes again, at most, as a share of what the log grew by since
+// the one before, or of a segment. So it does not take long. Where there are more, the segments wait for the next
+// compactions. So the oldest cell is at most this many times the cells' bytes behind the end.
 const carriedCells = 8
 
 // CellBytes is how many bytes the live cells of all instances take.
@@ -107,8 +107,8 @@ func (l *Log) moveCells(need uint64) (uint64, error) {
 	return need, nil
 }
 
-// grown is by how many bytes the log grew since cells were last written again, in whole segments, but one at least. A segment
-// is larger than others if a record is.
+// grown is by how many bytes the log grew since cells were last written again, in whole segments, but one at least. A
+// segment is larger than others if a record is.
 func (l *Log) grown() (n int64) {
 	since := max(l.carriedAt, l.first)
 	for i := len(l.segs) - 2; i >= 0 && l.segs[i].seq >= since; i-- {
@@ -117,7 +117,7 @@ func (l *Log) grown() (n int64) {
 	return max(n, l.segmentBytes)
 }
 
-// upTo is how many of the cells have no more than so many bytes together. A single one may always be
+// upTo is how many of the cells have no more than this many bytes together. A single one may always be
 // moved.
 func upTo(old []oldCell, bytes int64) (n int) {
 	for ; n < len(old); n++ {
@@ -161,7 +161,7 @@ func (l *Log) carryCell(in *instance, number uint64) error {
 }
 
 // rewriteCells writes all cells of an instance again, and then a mark that says from where on they
-// stand. Before that place there may be damage, of which nobody knows which cells were in it.
+// stand. Before that place there may be damage, of which no one knows which cells were in it.
 func (l *Log) rewriteCells(in *instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -105,7 +105,8 @@ func TestCellsAreWrittenAgainBetweenRareCompactions(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Cells are written again and again, and nothing is applied: nobody asks for a compaction. The log stays short by itself.
+// Cells are written again and again, and nothing is applied: no one asks for a compaction. The log stays short on its
+// own.
 func TestCellsAreWrittenAgainWithoutCompactions(t *testing.T) {
 	l := openMem(t, vfs.NewMem())
 	c := NewCommits(l, nil, atOnce)
@@ -152,8 +153,8 @@ func TestCellsOnFullDisk(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// A batch is damaged. Nobody knows which cells were in it, so a log that may have cells does not open,
-// whatever a snapshot stands for.
+// A batch is damaged. No one knows which cells were in it, so a log that may have cells does not open, whatever a
+// snapshot stands for.
 func TestDamageAndCells(t *testing.T) {
 	for _, name := range []string{"none", "before", "after", "may be"} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestDamageAndCells(t *testing.T) {
 	}
 }
 
-// celled begins a log of numbered anew, with a cell before everything else.
+// celled begins a log of numbered again, with a cell before everything else.
 func celled(t *testing.T, fs *vfs.Mem) (at []int64) {
 	require.NoError(t, fs.RemoveAll("/d"))
 	l := openMem(t, fs)
@@ -361,9 +362,9 @@ func TestDamageToCellsThatWereWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestFullDiskGoesOnInAJob: a disk gets full while the log writes one of several jobs. When there is space
-// again, the log goes on where it was. If it began the job anew, the first entry would cut off the second one,
-// of which the cell is dropped already: a stop there would leave neither of the two.
+// TestFullDiskGoesOnInAJob: a disk gets full while the log writes one of several jobs. When there is space again, the
+// log continues where it was. If it began the job again, the first entry would cut off the second one, of which the
+// cell is dropped already: a stop there would leave neither of the two.
 func TestFullDiskGoesOnInAJob(t *testing.T) {
 	d := newTight(2 * tightSegment)
 	l, b := openTight(t, d)

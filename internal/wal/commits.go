@@ -17,7 +17,7 @@ const (
 // which waits until that function has run.
 type Beside func(func()) (wait func())
 
-// Commits is group commit on a Log and the Bodies beside it, as a sequence of steps. It takes
+// Commits is group commit on a Log and the Bodies alongside it, as a sequence of steps. It takes
 // whatever all instances submitted, makes it durable with one sync of the Log and one of the Bodies,
 // and tells those who submitted it. It has no goroutine, no lock and no clock. Whoever executes it
 // calls Gather. If Gather returns true, it calls Step. If Gather returns false, it waits: after the time
@@ -25,9 +25,9 @@ type Beside func(func()) (wait func())
 //
 // The methods of Log and Bodies that are safe for concurrent use stay so. Only Step may call the others.
 //
-// Submit, Compact, Rewrite, Tidy, Close, Queued and Gather use what waits. Step, Busy, Syncs, Pause and
-// Stats use what is under way. Gather uses both. An executor that lets several goroutines submit holds
-// a lock around the methods that use what waits.
+// Submit, Compact, Rewrite, Tidy, Close, Queued and Gather use what waits. Step, Busy, Syncs, Pause and Stats use what
+// is in progress. Gather uses both. An executor that lets several goroutines submit holds a lock around the methods
+// that use what waits.
 type Commits struct {
 	log    *Log
 	bodies *Bodies // nil: records have none
@@ -40,10 +40,10 @@ type Commits struct {
 	tidies bool  // Tidy was called
 	closed bool
 
-	// What is under way. rest is the end of batch: the jobs that were not told yet. The first fit jobs of
-	// rest are made durable in this round. In a stage that goes through these jobs, at is the next job
-	// and part is the next record of it. begun is how many records of the first job of rest are in the log
-	// already: the disk got full behind them, in the round before.
+	// What is in progress. rest is the end of batch: the jobs that were not told yet. The first fit jobs of rest are made
+	// durable in this round. In a stage that goes through these jobs, at is the next job and part is the next record of
+	// it. begun is how many records of the first job of rest are in the log already: the disk got full behind them, in the
+	// round before.
 	//
 	//	fit ≤ len(rest) ≤ len(batch); at ≤ fit
 	stage     Stage
@@ -80,7 +80,7 @@ type Stage uint8
 
 // The stages, in the order in which a batch goes through them.
 const (
-	StageIdle     Stage = iota // nothing is under way: seal the files and free space in them
+	StageIdle     Stage = iota // nothing is in progress: seal the files and free space in them
 	StageBodies                // write the bodies of records
 	StageBodySync              // make them durable
 	StageRecords               // write the records
@@ -99,17 +99,17 @@ type CommitStats struct {
 	Records uint64
 	Bytes   uint64 // of records' parts and bodies, without the records' headers
 	Syncs   uint64
-	// PendingBytes are the bytes of the batch that is under way.
+	// PendingBytes are the bytes of the batch that is in progress.
 	PendingBytes int64
 	// Failed is why the log is shut; nil: it is not.
 	Failed error
-	// Full is why the step that is under way waits for space on the disk; nil: it does not.
+	// Full is why the step that is in progress waits for space on disk; nil: it does not.
 	Full *FullError
 }
 
-// NewCommits returns group commit on a log and the bodies beside it. From then on others may call only
+// NewCommits returns group commit on a log and the bodies alongside it. From then on others may call only
 // those of their methods that are safe for concurrent use. bodies may be nil if no record has a body.
-// beside runs a function soon, perhaps at the same time as what is called next.
+// alongside runs a function soon, perhaps at the same time as what is called next.
 func NewCommits(l *Log, bodies *Bodies, beside Beside) *Commits {
 	return &Commits{log: l, bodies: bodies, beside: beside, pause: sealAfter}
 }
@@ -137,8 +137,8 @@ func (c *Commits) Rewrite(instance uint32, done func(error)) bool {
 	return c.add(job{rewrite: true, instance: instance, done: done})
 }
 
-// Tidy says that bodies were released, after Bodies.Release. An idle log gives back their files then: it
-// may have done its last step before, and perhaps nothing is submitted for long.
+// Tidy indicates that bodies were released, after Bodies.Release. An idle log gives back their files then: it may have
+// done its last step before, and perhaps nothing is submitted for long.
 func (c *Commits) Tidy() { c.tidies = true }
 
 func (c *Commits) add(j job) bool {
@@ -153,15 +153,14 @@ func (c *Commits) add(j job) bool {
 // Queued returns how many jobs wait, and how many bytes their records and bodies have.
 func (c *Commits) Queued() (jobs int, bytes int64) { return len(c.queue), c.queued }
 
-// Close says that nothing more is submitted, and that Commits does not wait for space on a full disk any
-// more. What was submitted is still made durable, or fails.
+// Close indicates that nothing more is submitted, and that Commits does not wait for space on a full disk any more.
+// What was submitted is still made durable, or fails.
 func (c *Commits) Close() { c.closed = true }
 
 // Closed reports whether Close was called and everything that was submitted is done.
 func (c *Commits) Closed() bool { return c.closed && len(c.queue) == 0 && c.stage == StageIdle }
 
-// Gather takes the jobs that wait, if nothing is under way. It reports whether Step is to be called at
-// once.
+// Gather takes the jobs that wait, if nothing is in progress. It reports whether Step is to be called at once.
 func (c *Commits) Gather() bool {
 	c.ending = c.closed
 	switch {
@@ -182,7 +181,7 @@ func (c *Commits) Gather() bool {
 	return c.pause == 0
 }
 
-// Busy reports whether something is under way that does not wait for space.
+// Busy reports whether something is in progress that does not wait for space.
 func (c *Commits) Busy() bool { return c.stage != StageIdle && c.full == nil }
 
 // More reports whether the batch has jobs that come after this round.
@@ -294,7 +293,7 @@ func (c *Commits) writeStage() error {
 	}
 }
 
-// next goes on to the next stage.
+// next continues to the next stage.
 func (c *Commits) next() {
 	c.at, c.part = 0, 0
 	switch c.stage {
@@ -351,10 +350,10 @@ func (c *Commits) appendBodies() error {
 	return nil
 }
 
-// appendRecords writes the jobs to the log. If there is no space for a job, this round is only of the
-// jobs before it. What is there of that job stays, and the next round goes on behind it: if it began anew,
-// the first entry would cut off those that follow it, but the records that drop the cells of
-// those entries would stay. A crash would lose what the cells held.
+// appendRecords writes the jobs to the log. If there is no space for a job, this round is only of the jobs before it.
+// What is there of that job stays, and the next round continues behind it: if it began again, the first entry would cut
+// off those that follow it, but the records that drop the cells of those entries would stay. A crash would lose what
+// the cells held.
 func (c *Commits) appendRecords() error {
 	if c.at == 0 {
 		c.part = max(c.part, c.begun)
@@ -431,7 +430,7 @@ func (c *Commits) count(err error) {
 	}
 }
 
-// answer tells those whose jobs are done, and goes on with the rest.
+// answer tells those whose jobs are done, and continues with the rest.
 func (c *Commits) answer() {
 	c.tell()
 	if c.rest = c.rest[c.fit:]; len(c.rest) > 0 {

@@ -25,7 +25,7 @@ func drain(c *Commits) {
 	}
 }
 
-// TestStagesOfABatch goes through a batch step by step. Nobody is told before the last sync.
+// TestStagesOfABatch goes through a batch step by step. No one is told before the last sync.
 func TestStagesOfABatch(t *testing.T) {
 	l, b := openMem(t, vfs.NewMem()), openBodiesMem(t, vfs.NewMem())
 	c := NewCommits(l, b, atOnce)
@@ -96,9 +96,9 @@ func TestFullDiskCutsNothingUnwritten(t *testing.T) {
 	require.NoError(t, errors.Join(b.Close(), l.Close()))
 }
 
-// TestFullDiskUsesNoFreeFile: on some disks a write to a file that is used again needs new space. If such
-// a disk is full just when the log or the bodies go on to the next file, they wait for space. The file
-// stays free, for the time when there is space.
+// TestFullDiskUsesNoFreeFile: on some disks a write to a file that is used again needs new space. If such a disk is
+// full just when the log or the bodies continue to the next file, they wait for space. The file stays free, for the
+// time when there is space.
 func TestFullDiskUsesNoFreeFile(t *testing.T) {
 	full, reused, made := false, 0, 0
 	fs := hooked(vfs.NewMem(), func(o errorfs.Op) error {

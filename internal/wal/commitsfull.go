@@ -14,9 +14,9 @@ func (c *Commits) unwritten() []job {
 	return c.rest
 }
 
-// relieve frees what is not needed any more. That is the bodies that were released, and the entries
-// that are named by compactions that wait behind a job that cannot be written. If the bodies find no
-// space for this, relieve still goes on with the log.
+// relieve frees what is no longer needed. That is the bodies that were released, and the entries that are named by
+// compactions that wait behind a job that cannot be written. If the bodies find no space for this, relieve still
+// continues with the log.
 func (c *Commits) relieve() error {
 	if err := c.relieveBodies(); err != nil && spaceMissing(err) == nil {
 		return err
@@ -42,8 +42,8 @@ func (c *Commits) relieveBodies() error {
 	return nil
 }
 
-// earlyCuts returns up to where each instance's log may be compacted before the jobs in front of the
-// compaction are written. That is below every entry that these jobs still write for the instance.
+// earlyCuts returns how far each instance's log may be compacted before the jobs in front of the compaction are
+// written. That is below every entry that these jobs still write for the instance.
 func earlyCuts(lists ...[]job) (cuts []job) {
 	lowest := map[uint32]uint64{}
 	for _, jobs := range lists {
@@ -72,7 +72,7 @@ func lowerBy(lowest map[uint32]uint64, records []Record) {
 		at, ok := lowest[r.Instance]
 		switch {
 		case r.Kind == KindBase:
-			at = 1 // the log begins anew with this base
+			at = 1 // the log starts again with this base
 		case r.Kind == KindEntry && ok:
 			at = min(at, r.Index)
 		case r.Kind == KindEntry:

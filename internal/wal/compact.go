@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Compact says that an instance's entries up to and including index are not needed. The
-// space of segments that nobody needs is free again after the next Sync: segments are
-// given up from the oldest on, and what is live in them besides entries (states, bases, cells) is
-// written again at the log's end first. If the disk is full (*FullError), it can be called again.
+// Compact indicates that an instance's entries up to and including index are not needed. The space
+// of segments that no one needs is free again after the next Sync: segments are given up from the
+// oldest on, and what is live in them besides entries (states, bases, cells) is written again at
+// the log's end first. If the disk is full (*FullError), it can be called again.
 func (l *Log) Compact(instance uint32, index uint64) error {
 	if l.err != nil {
 		return l.err
@@ -32,12 +32,13 @@ func (l *Log) Compact(instance uint32, index uint64) error {
 	return nil
 }
 
-// crowdedSegments is how many segments a log with cells begins at most until it gives up what it can by itself.
+// crowdedSegments is how many segments a log with cells begins at most until it gives up what it can on its own.
 const crowdedSegments = 32
 
-// relieve gives up segments as [Log.Compact] does, if many were begun since the last time. Compact is called when a state is
-// saved. Cells are written over and over also while nothing is applied: each ballot of a recovery that does not succeed
-// writes some, and the log would grow until the disk is full. Where there is no space, it waits for the next call.
+// relieve gives up segments as [Log.Compact] does, if many were begun since the last time. Compact is called when a
+// state is saved. Cells are written repeatedly also while nothing is applied: each ballot of a recovery that does not
+// succeed writes some, and the log would grow until the disk is full. Where there is no space, it waits for the next
+// call.
 func (l *Log) relieve() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,9 +54,9 @@ func (l *Log) relieve() error {
 	return nil
 }
 
-// Remove gives up everything of an instance for good: its state, its base, its entries and its cells.
-// Afterwards the log does not know that there was one. So nobody may need to know it: what the
-// instance had promised is forgotten. If the disk is full (*FullError), it can be called again.
+// Remove gives up everything of an instance permanently: its state, its base, its entries and its cells. Afterwards the
+// log does not know that there was one. So no one may need to know it: what the instance had promised is forgotten. If
+// the disk is full (*FullError), it can be called again.
 func (l *Log) Remove(instance uint32) error {
 	if l.err != nil {
 		return l.err

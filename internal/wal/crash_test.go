@@ -45,7 +45,7 @@ func put(t *testing.T, fs vfs.FS, name string, offset int64, b []byte) {
 }
 
 // TestTornBatchStaysGone: of two batches never synced the second survived a crash. The
-// next life's first batch is as long as the lost one, and the survivor would be the next.
+// next incarnation's first batch is as long as the lost one, and the survivor would be the next.
 func TestTornBatchStaysGone(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)

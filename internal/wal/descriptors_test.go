@@ -87,8 +87,8 @@ func openScarce(t testing.TB, s *scarceFS) (*Log, *Bodies) {
 	return l, b
 }
 
-// TestDescriptorsAreWaitedFor takes all descriptors away: what needs another file waits, nothing fails,
-// and it goes on once there are some. What needs no new file goes on.
+// TestDescriptorsAreWaitedFor takes all descriptors away: what needs another file waits, nothing fails, and it
+// continues once there are some. What needs no new file continues.
 func TestDescriptorsAreWaitedFor(t *testing.T) {
 	for _, no := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
 		for name, body := range map[string]int{"log": 0, "bodies": 5000} {

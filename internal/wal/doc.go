@@ -15,7 +15,7 @@
 //	gap.go       which damage is passed over, because a snapshot stands for what was there
 //	mark.go      a second place that says how far the files were durable
 //	read.go      ReadEntry, Replay
-//	cells.go     numbered places beside an instance's entries
+//	cells.go     numbered places alongside an instance's entries
 //	compact.go   giving space back, removing an instance
 //	scrub.go     reading it all again, to find damage in time
 //	commits.go   group commit, as a sequence of steps (no goroutine, lock or clock)
@@ -23,7 +23,7 @@
 //	writer.go    a goroutine that executes the steps, for production
 //	inspect.go   a look at the files without opening them
 //
-// And the bodies beside the log:
+// And the bodies alongside the log:
 //
 //	bodyformat.go   the bytes of a file of bodies, and reading their heads
 //	bodyfile.go     files: preallocate, use again, read
@@ -37,8 +37,8 @@
 // A log is a row of segments of a fixed size, numbered without gaps. A segment is written
 // from its first byte to its last, then the next one is begun. A batch is what one flush
 // wrote: a header and records, each with a CRC-32C. Checksums are seeded with the log's
-// identity, the segment's number and the life (the count of Opens), so that bytes left
-// over from a recycled segment, from another log or from a torn batch of an earlier life
+// identity, the segment's number and the incarnation (the count of Opens), so that bytes left
+// over from a recycled segment, from another log or from a torn batch of an earlier incarnation
 // are never taken for records.
 //
 // # Torn or damaged
@@ -46,7 +46,7 @@
 // After a crash the bytes that were never synced may be there in part. A batch says in its header
 // which batch was the last one known to be durable when it was written. So a bad batch b is damage
 // if a later batch says that b was durable. The batch that was synced last has nothing after it.
-// Therefore a file beside the segments, the mark (mark.go), says after each sync how far the log
+// Therefore a file alongside the segments, the mark (mark.go), says after each sync how far the log
 // was durable. It is written before anybody is told of the sync. A bad batch that it covers is
 // damage; if nothing covers it, the log is cut there.
 //
@@ -63,12 +63,12 @@
 // # Damage that is passed over
 //
 // Where a snapshot stands for entries (Options.Cover), a log with a damaged batch opens if nothing
-// in that batch can be needed. Nobody knows what was in it, but what follows tells enough. For
-// each instance there must be a later state, which replaces the one that may be lost, and a later
-// entry x, which shows that all entries before x had been written; and a snapshot must stand for
-// all of these. Otherwise the log does not open, so no vote and no entry is forgotten (gap.go). A
-// damaged first page of a segment costs nothing, because the batches say themselves where they
-// belong; it is written anew.
+// in that batch can be needed. No one knows what was in it, but what follows tells enough. For each
+// instance there must be a later state, which replaces the one that may be lost, and a later entry
+// x, which shows that all entries before x had been written; and a snapshot must stand for all of
+// these. Otherwise the log does not open, so no vote and no entry is forgotten (gap.go). A damaged
+// first page of a segment costs nothing, because the batches say themselves where they belong; it
+// is written again.
 //
 // Batches are not padded to sectors: the next batch rewrites the sector that the last one ended
 // in, with the same bytes up to there. So a write that is torn within a sector leaves them as they
@@ -76,7 +76,7 @@
 //
 // # Cells
 //
-// Not every protocol decides in the order of its log. Beside its entries an instance may have cells.
+// Not every protocol decides in the order of its log. Alongside its entries an instance may have cells.
 // Each has a number, and holds what was written to it last, until it is emptied. Entries and bases
 // leave cells alone, and one sync covers all of them.
 //
@@ -90,11 +90,11 @@
 //
 // Of an instance whose entries are all given up its last state and its base remain, and are written
 // again with every segment that goes. Remove gives these up too. Nothing of it is left then, so
-// only who knows that nobody needs the instance's word any more may call it.
+// only who knows that no one needs the instance's word any more may call it.
 //
 // # Bodies
 //
-// The large bytes of entries lie beside the log, so that they can be replaced by another form, and
+// The large bytes of entries lie alongside the log, so that they can be replaced by another form, and
 // dropped in any order. They are written once, without a copy, and synced before the log's records
 // that name them. So a group commit with bodies takes two syncs. After a crash there may be a body
 // that the log does not know, or a body of an entry that should have replaced one which the log
@@ -116,9 +116,9 @@
 // is reserved for compaction and starts. So a log without space for entries can still be compacted
 // and opened.
 //
-// A process without a descriptor for another file is treated like a full disk: nothing was done then.
-// The log keeps its directory open, so that only making a file takes a descriptor, and a log that has its
-// next file goes on without. A call that a signal interrupts is made again.
+// A process without a descriptor for another file is treated like a full disk: nothing was done then. The log keeps its
+// directory open, so that only making a file takes a descriptor, and a log that has its next file continues without. A
+// call that a signal interrupts is made again.
 //
 // # What it costs
 //

@@ -10,7 +10,7 @@ import (
 // ErrClosed is what a closed log answers.
 var ErrClosed = errors.New("wal: the log is closed")
 
-// IdentityError says that a directory holds the log of somebody else. Nothing was changed.
+// IdentityError indicates that a directory holds the log of someone else. Nothing was changed.
 type IdentityError struct {
 	Dir  string
 	Have []byte // what the directory belongs to
@@ -21,7 +21,7 @@ func (e *IdentityError) Error() string {
 	return fmt.Sprintf("wal: %s belongs to %q, not to %q", e.Dir, e.Have, e.Want)
 }
 
-// LockedError says that another process, or this one, has the log open.
+// LockedError indicates that another process, or this one, has the log open.
 type LockedError struct {
 	Dir string
 	Err error
@@ -30,8 +30,8 @@ type LockedError struct {
 func (e *LockedError) Error() string { return fmt.Sprintf("wal: %s is in use: %v", e.Dir, e.Err) }
 func (e *LockedError) Unwrap() error { return e.Err }
 
-// CorruptError says that bytes that were durable are damaged or missing. Nothing is guessed: the
-// member must be rebuilt from its peers.
+// CorruptError indicates that bytes that were durable are damaged or missing. Nothing is guessed:
+// the member must be rebuilt from its peers.
 type CorruptError struct {
 	File   string
 	Offset int64 // bytes from the start of the file
@@ -42,8 +42,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("wal: %s is damaged at offset %d: %s", e.File, e.Offset, e.Detail)
 }
 
-// VersionError says that a segment was written in a format that this program does not
-// know. Nothing was changed.
+// VersionError indicates that a segment was written in a format that this program does not know.
+// Nothing was changed.
 type VersionError struct {
 	File       string
 	Have, Want uint32
@@ -53,9 +53,9 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("wal: %s has format version %d, this program knows %d", e.File, e.Have, e.Want)
 }
 
-// FailedError says that the disk failed the log once. The log stays shut: after a failed
-// write or sync nobody knows what is on disk, and a second sync may falsely succeed.
-// A retry is safe only in a new process, by Open.
+// FailedError indicates that the disk failed the log once. The log stays shut: after a failed write
+// or sync no one knows what is on disk, and a second sync may falsely succeed. A retry is safe only
+// in a new process, by Open.
 type FailedError struct {
 	Op  string // what failed first: write, sync, create, ...
 	Err error
@@ -74,8 +74,8 @@ func IgnoreFailed(err error) error {
 	return err
 }
 
-// ReadError says that the disk failed to read something. Nothing is known of what is there: it is not
-// taken for damaged, nothing was changed, and a retry is safe.
+// ReadError indicates that the disk failed to read something. Nothing is known of what is there: it is not taken for
+// damaged, nothing was changed, and a retry is safe.
 type ReadError struct {
 	Op   string // what failed: read, open, stat, list
 	File string
@@ -85,9 +85,9 @@ type ReadError struct {
 func (e *ReadError) Error() string { return fmt.Sprintf("wal: %s %s: %v", e.Op, e.File, e.Err) }
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// FullError says that the disk had no space, or the process no descriptor for another file: Err tells
-// which. The log is not shut: the caller repeats the call, which goes on where it stopped once there
-// is space, or a descriptor. Open may return it too.
+// FullError indicates that the disk had no space, or the process no descriptor for another file: Err tells which. The
+// log is not shut: the caller repeats the call, which continues where it stopped once there is space, or a descriptor.
+// Open may return it too.
 type FullError struct {
 	Dir  string
 	Need int64 // bytes
@@ -102,7 +102,7 @@ func (e *FullError) Error() string {
 }
 func (e *FullError) Unwrap() error { return e.Err }
 
-// CompactedError says that an entry was given up by Compact or by a base.
+// CompactedError indicates that an entry was given up by Compact or by a base.
 type CompactedError struct {
 	Instance uint32
 	Index    uint64
@@ -113,7 +113,7 @@ func (e *CompactedError) Error() string {
 	return fmt.Sprintf("wal: entry %d of instance %d was compacted (up to %d)", e.Index, e.Instance, e.Floor)
 }
 
-// NotFoundError says that the log has no such entry.
+// NotFoundError indicates that the log has no such entry.
 type NotFoundError struct {
 	Instance uint32
 	Index    uint64
@@ -123,7 +123,7 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("wal: instance %d has no entry %d", e.Instance, e.Index)
 }
 
-// OrderError says that a record cannot follow what the log holds: a hole in an instance's
+// OrderError indicates that a record cannot follow what the log holds: a hole in an instance's
 // entries, or an entry at or below what was compacted. It is a bug of the caller.
 type OrderError struct {
 	Instance    uint32
@@ -136,7 +136,7 @@ func (e *OrderError) Error() string {
 	return fmt.Sprintf("wal: %v %d of instance %d is out of order: want %d to %d", e.Kind, e.Index, e.Instance, e.First, e.Next)
 }
 
-// TooLargeError says that a record is larger than the log can hold.
+// TooLargeError indicates that a record is larger than the log can hold.
 type TooLargeError struct {
 	Bytes, Limit int64
 }

@@ -16,8 +16,8 @@ const (
 	KindEntry Kind = 1 + iota
 	// KindState replaces the instance's last state.
 	KindState
-	// KindBase begins the instance's log anew: entries written before it are void, the
-	// next one has the index after it.
+	// KindBase restarts the instance's log: entries written before it are void, the next one has the
+	// index after it.
 	KindBase
 	// KindMark is the log's own: seals, lives, and what is still needed.
 	KindMark
@@ -51,13 +51,13 @@ func (k Kind) String() string {
 }
 
 // Record is one thing to make durable. Its parts are written one after the other. The log keeps the
-// parts of a cell in memory as long as the cell is not empty: nobody may write to them.
+// parts of a cell in memory as long as the cell is not empty: no one may write to them.
 type Record struct {
 	Instance uint32
 	Kind     Kind
 	Index    uint64 // of an entry, a base, a body or a cell; a state has none
 	Parts    [2][]byte
-	// Body, with an entry or alone, is for the Bodies beside the log, and durable before the
+	// Body, with an entry or alone, is for the Bodies alongside the log, and durable before the
 	// record is written: see Writer. The log itself passes it over.
 	Body *Body
 }
@@ -69,9 +69,9 @@ func (r *Record) size() int { return len(r.Parts[0]) + len(r.Parts[1]) }
 const (
 	flagCarried = 1 // the record repeats an older one and voids nothing
 
-	markLife  = 1 // a new life of the log begins
+	markLife  = 1 // a new incarnation of the log begins
 	markSeal  = 2 // everything before was durable; nothing else
-	markNext  = 3 // the log goes on in segment Index
+	markNext  = 3 // the log continues in segment Index
 	markFirst = 4 // segments before Index are given up
 	markFloor = 5 // entries of Instance up to and including Index are given up
 	markCells = 6 // Instance has no cells but those written from Index on, see cellsFrom
@@ -100,7 +100,7 @@ var (
 	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// salt seeds the checksums of what is written into a segment during one life.
+// salt seeds the checksums of what is written into a segment during one incarnation.
 func salt(identity []byte, seq uint64, life uint32) uint32 {
 	var b [12]byte
 	binary.LittleEndian.PutUint64(b[:], seq)
@@ -164,7 +164,7 @@ func decodePage(b, magic []byte) (h segmentHeader, err error) {
 
 // batchHeader stands before the records of one flush:
 //
-//	magic 4 | crc 4 | seq 8 | number 8 | durable 8 | life 4 | offset 4 | length 4 | count 4
+//	magic 4 | crc 4 | seq 8 | number 8 | durable 8 | incarnation 4 | offset 4 | length 4 | count 4
 type batchHeader struct {
 	seq     uint64
 	number  uint64 // counts the log's batches, without gaps

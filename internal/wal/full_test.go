@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// tightFS is a file system with so many bytes for files, as a small disk has. Preallocated
+// tightFS is a file system with this many bytes for files, as a small disk has. Preallocated
 // bytes are there to be written, others are taken as they are written.
 type tightFS struct {
 	vfs.FS
@@ -182,8 +182,8 @@ func (k *tightWork) await(t testing.TB, what string, ok func() bool) {
 
 func (k *tightWork) allDurable() bool { done, _ := k.at(); return done == k.next }
 
-// TestFullDiskIsWaitedFor fills the disk: what does not fit waits, nothing fails, and it goes
-// on once there is space.
+// TestFullDiskIsWaitedFor fills the disk: what does not fit waits, nothing fails, and it continues
+// once there is space.
 func TestFullDiskIsWaitedFor(t *testing.T) {
 	for name, body := range map[string]int{"log": 0, "bodies": 5000} {
 		t.Run(name, func(t *testing.T) {
@@ -352,8 +352,8 @@ func (f *copyingFile) WriteAt(b []byte, at int64) (int, error) {
 	return f.File.WriteAt(b, at)
 }
 
-// The disk is full when the log is about to go on to the next segment. When there is space again, the next segment must
-// not be prepared once more: the log would write into a file that has lost its name.
+// The disk is full when the log is about to continue to the next segment. When there is space again, the next segment
+// must not be prepared again: the log would write into a file that has lost its name.
 func TestFullDiskWhileTheLogGoesOn(t *testing.T) {
 	d := &copyingFS{FS: vfs.NewMem()}
 	l, err := Open(Options{FS: d, Dir: "/log", SegmentBytes: tightSegment})

@@ -24,11 +24,10 @@ func (c *Cover) upto(instance uint32) uint64 {
 	return c.Upto(instance)
 }
 
-// lost says what of an instance may have been in a gap, that is in damaged batches. Nobody knows
-// what was in the gap, but what comes after it tells. A later state replaces the one that may be
-// lost; a later entry x replaces those from x on, and shows that all before x had been written. So
-// nothing is missing if a snapshot stands for all entries before x. A later mark says that all cells
-// were written again behind the gap.
+// lost says what of an instance may have been in a gap, that is in damaged batches. No one knows what was in the gap,
+// but what comes after it tells. A later state replaces the one that may be lost; a later entry x replaces those from x
+// on, and shows that all before x had been written. So nothing is missing if a snapshot stands for all entries before
+// x. A later mark says that all cells were written again behind the gap.
 type lost uint8
 
 const (
@@ -172,7 +171,7 @@ func (r *recovery) complete() error {
 }
 
 // heal writes where the entries of each instance begin, because the record that said so may be
-// damaged. It is part of the new life's first batch.
+// damaged. It is part of the new incarnation's first batch.
 func (l *Log) heal() error {
 	oldest := l.segs[0].seq
 	gone := func(at place) bool { return at.seg != 0 && uint64(at.seg) < oldest }
@@ -195,7 +194,7 @@ func (l *Log) heal() error {
 	return nil
 }
 
-// flaw says why the place in segs[i] where the next batch should be is damage. It is nil if
+// flaw explains why the place in segs[i] where the next batch should be is damage. It is nil if
 // nothing says so: then the log ends there.
 func (r *recovery) flaw(segs []*segment, i int, offset int64) (*CorruptError, error) {
 	l, s := r.l, segs[i]
@@ -233,8 +232,8 @@ func (r *recovery) flaw(segs []*segment, i int, offset int64) (*CorruptError, er
 	return nil, nil
 }
 
-// search looks for the header of a batch that is wanted; -1 if there is none. The bytes of
-// records may look like a header only if somebody stores the future of this very log in it.
+// search looks for the header of a batch that is wanted; -1 if there is none. The bytes of records
+// may look like a header only if someone stores the future of this very log in it.
 func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) (int64, error) {
 	const step = 256 << 10
 	for from < s.capacity {
@@ -274,8 +273,8 @@ func (r *recovery) resume(s *segment, from int64) (int64, error) {
 	}
 }
 
-// pass goes over the damage at an offset of segs[i]: it returns where good batches go on, or
-// -1 if that is not in this segment.
+// pass goes over the damage at an offset of segs[i]: it returns where good batches continue, or -1
+// if that is not in this segment.
 func (r *recovery) pass(segs []*segment, i int, offset int64, why error) (int64, error) {
 	if err := r.lose(why); err != nil {
 		return 0, err
@@ -305,7 +304,7 @@ func (r *recovery) missing(segs []*segment, i int, want uint64) error {
 	return nil
 }
 
-// mend writes the first page of segments anew whose batches are whole although it is not.
+// mend writes the first page of segments again whose batches are whole although it is not.
 func (l *Log) mend() error {
 	for _, s := range l.segs {
 		if s.flaw == nil || s.short {

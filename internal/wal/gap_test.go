@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// covering is a snapshot that stands for so many entries of each instance.
+// covering is a snapshot that stands for a given number of entries of each instance.
 func covering(upto ...uint64) *Cover {
 	c := &Cover{Upto: func(i uint32) uint64 {
 		if int(i) < len(upto) {
@@ -154,8 +154,8 @@ func TestDamagedSegments(t *testing.T) {
 	}
 }
 
-// TestDamagedHeader: only the first page of a segment is damaged. Nothing was in it that the
-// file's name and the checksums of the batches do not say too: it is written anew.
+// TestDamagedHeader: only the first page of a segment is damaged. Nothing was in it that the file's
+// name and the checksums of the batches do not say too: it is written again.
 func TestDamagedHeader(t *testing.T) {
 	fs, segs := fullLog(t)
 	for _, name := range segs {
@@ -236,10 +236,9 @@ func requireUncovered(t *testing.T, l *Log, want *model, upto []uint64) {
 	}
 }
 
-// TestDamageAndEntriesThatWereReplaced: a batch with an entry that a snapshot stands for is damaged. The
-// mark that gives up older segments comes after it in the same segment, so that a start misses these
-// segments. What it finds first are entries that were replaced: entries before them are missing, and
-// nobody needs them.
+// TestDamageAndEntriesThatWereReplaced: a batch with an entry that a snapshot stands for is damaged. The mark that
+// gives up older segments comes after it in the same segment, so that a start misses these segments. What it finds
+// first are entries that were replaced: entries before them are missing, and no one needs them.
 func TestDamageAndEntriesThatWereReplaced(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)

@@ -111,7 +111,7 @@ func (in *instance) raise(floor uint64, at place) {
 	}
 }
 
-// startAt begins the log anew after a base.
+// startAt restarts the log after a base.
 func (in *instance) startAt(base uint64, at place) {
 	in.entries.truncate(0)
 	in.floor, in.marked, in.floorAt = base, base, at

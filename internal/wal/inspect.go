@@ -49,16 +49,16 @@ func (r RecordInfo) String() string {
 	return fmt.Sprintf("%s batch %d life %d %s instance %d index %d length %d", at, r.Batch, r.Life, what, r.Instance, r.Index, r.Length)
 }
 
-// Inspect walks through the segments of a directory, oldest first, without changing
-// anything and whoever they belong to. After a place that is not good it goes on with the
-// next batch of the segment that is. Each call-back ends the walk by an error, which is
-// returned. The log may be open; then the end may look torn.
+// Inspect walks through the segments of a directory, oldest first, without changing anything and
+// whoever they belong to. After a place that is not good it continues with the next batch of the
+// segment that is. Each call-back ends the walk by an error, which is returned. The log may be
+// open; then the end may look torn.
 func Inspect(fs vfs.FS, dir string, segment func(SegmentInfo) error, record func(RecordInfo) error) error {
 	return inspect(fs, dir, inspector{segment: segment, record: record})
 }
 
-// Records walks through the good records of a directory as Inspect does, but goes on with the next segment at a
-// place that is not good. So it takes no longer than to read what was written.
+// Records walks through the good records of a directory as Inspect does, but continues with the next segment at a place
+// that is not good. So it takes no longer than to read what was written.
 func Records(fs vfs.FS, dir string, record func(RecordInfo) error) error {
 	return inspect(fs, dir, inspector{segment: func(SegmentInfo) error { return nil }, record: record, goodOnly: true})
 }

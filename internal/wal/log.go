@@ -45,7 +45,7 @@ type Options struct {
 }
 
 // Log is the durable log of one member. Append, Sync, Replay, Compact and Close are for
-// one goroutine at a time; ReadEntry, Size and Instances are safe beside them.
+// one goroutine at a time; ReadEntry, Size and Instances are safe alongside them.
 //
 // It has no goroutine, clock or randomness: what it does with the files is a function of the
 // calls.
@@ -82,14 +82,14 @@ type Log struct {
 	// number is the last batch's; durable the last one known to be durable.
 	// durable ≤ number.
 	number, durable uint64
-	// dirty: bytes were written since the last sync that somebody may wait for.
+	// dirty: bytes were written since the last sync that someone may wait for.
 	dirty  bool
 	sealed bool // the last batch is a seal
 	marks  *markFile
 	first  uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
 	// carriedAt is the segment that was current when cells were last written again; 0: not since the start.
 	carriedAt uint64
-	// preparing is the next segment while it is made beside.
+	// preparing is the next segment while it is made alongside.
 	preparing *prepared
 	// turning is the segment to which the last mark in pieces, or on disk, leads: the disk
 	// was full before that mark was written. nil: there is none such.
@@ -98,7 +98,7 @@ type Log struct {
 	// segment; starting: it is what a start takes, and may use all.
 	relieving, starting bool
 	closed              bool
-	damage              []*CorruptError // what Open found, and could go on without
+	damage              []*CorruptError // what Open found, and could continue without
 	err                 error           // why the log is shut
 
 	// Mutant is for tests: mark-before-sync.
@@ -236,7 +236,7 @@ func (l *Log) beginAt(in *instance, index uint64) error {
 	return nil
 }
 
-// put adds a record to the open batch. It writes and goes on to another segment as needed.
+// put adds a record to the open batch. It writes and continues to another segment as needed.
 func (l *Log) put(h recordHeader, parts [2][]byte) (place, error) {
 	n := len(parts[0]) + len(parts[1])
 	copied := recordHeaderSize
@@ -260,8 +260,8 @@ func (l *Log) put(h recordHeader, parts [2][]byte) (place, error) {
 // at a segment's start.
 const slack = batchHeaderSize + recordHeaderSize + batchAlign
 
-// makeSpace goes on to another segment if the current one has no space for n bytes of
-// records in the open batch.
+// makeSpace continues to another segment if the current one has no space for n bytes of records in
+// the open batch.
 func (l *Log) makeSpace(n int64) error {
 	need := n + slack + nextMarkSize
 	for l.turning != nil || l.end+need > l.current().capacity-l.kept() {
@@ -439,9 +439,9 @@ func (l *Log) fillAhead(seg *segment) error {
 	return nil
 }
 
-// prepare has the next segment made, beside what is called next, once the current one is half
-// full, so that nobody waits for it. The log may be turning to that segment already, and wait for space: another one
-// under its name would take the file away from it.
+// prepare has the next segment made, alongside what is called next, once the current one is half full, so that no one
+// waits for it. The log may be turning to that segment already, and wait for space: another one under its name would
+// take the file away from it.
 func (l *Log) prepare(beside Beside) {
 	cur := l.current()
 	if l.next != nil || l.turning != nil || l.preparing != nil || l.end < cur.capacity/2 {
@@ -484,9 +484,9 @@ func (l *Log) synced() error {
 	return l.marks.put(mark{l.number, l.current().seq, l.start, l.life})
 }
 
-// rotate makes the current segment durable and goes on to the next, which has space for
-// need bytes. The mark at the end says that there is a next one. If the disk is full, it can be
-// called again.
+// rotate makes the current segment durable and continues to the next, which has space for need
+// bytes. The mark at the end says that there is a next one. If the disk is full, it can be called
+// again.
 func (l *Log) rotate(need int64) error {
 	old := l.current()
 	if l.turning == nil {
@@ -608,7 +608,7 @@ func (l *Log) Size() int64 {
 	return n
 }
 
-// Damaged tells what Open found to be damaged and could go on without.
+// Damaged tells what Open found to be damaged and could continue without.
 func (l *Log) Damaged() []*CorruptError {
 	l.mu.Lock()
 	defer l.mu.Unlock()

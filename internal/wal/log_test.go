@@ -130,7 +130,7 @@ func TestIdleInstancePinsNothing(t *testing.T) {
 	}
 }
 
-// TestReuse: files are used again, also by the next life, and the pool is small.
+// TestReuse: files are used again, also by the next incarnation, and the pool is small.
 func TestReuse(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -209,7 +209,7 @@ func TestAppendKeepsNothing(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestNoAllocation: what a record costs does not include memory, but for the index.
+// TestNoAllocation: what a record costs does not include memory, except for the index.
 func TestNoAllocation(t *testing.T) {
 	l, err := Open(Options{FS: vfs.NewMem(), Dir: "/log", SegmentBytes: 8 << 20})
 	require.NoError(t, err)

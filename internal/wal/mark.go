@@ -14,14 +14,14 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// A mark file stands beside the segments of a log, or the files of a store of bodies, and says how
+// A mark file stands alongside the segments of a log, or the files of a store of bodies, and says how
 // far they were durable. It is written after each sync and before anybody is told of the sync. It
 // is not synced itself: it survives the end of the process at once, and a loss of power as soon as
 // the system has written it back. An idle log, or one that is closed, syncs it. So bytes that it
 // covers and that are not there are damage, and never the end of a write that was torn. It has two
 // slots, which take turns, so that one survives a torn write.
 //
-//	slot: magic 4 | crc 4 | number 8 | file 8 | end 8 | life 4 | 0 …
+//	slot: magic 4 | crc 4 | number 8 | file 8 | end 8 | incarnation 4 | 0 …
 const (
 	markName     = "DURABLE"
 	markSlotSize = 4096
@@ -45,13 +45,13 @@ type markFile struct {
 	seed   uint32
 	last   mark // what was written last
 	slot   int  // where
-	synced mark // what is certainly on the disk
+	synced mark // what is certainly on disk
 	page   [markSize]byte
 }
 
-// readMark finds what the mark file of a directory says; the zero mark and a markFile without
-// a file if there is none, as beside a log of an earlier version. damage says that there is no good
-// mark in it: then nothing is known but what the log says by itself.
+// readMark finds what the mark file of a directory says; the zero mark and a markFile without a file if there is none,
+// as alongside a log of an earlier version. damage says that there is no good mark in it: then nothing is known but
+// what the log says on its own.
 func readMark(fsys vfs.FS, dir string, identity []byte) (m *markFile, damage *CorruptError, err error) {
 	m = &markFile{path: filepath.Join(dir, markName), seed: salt(identity, 0, 0)}
 	if _, err := fsys.Stat(m.path); errors.Is(err, fs.ErrNotExist) {

@@ -116,7 +116,7 @@ func TestMarkItself(t *testing.T) {
 	m.close()
 }
 
-// TestLogIsGone: the segments are not there any more, but the mark is.
+// TestLogIsGone: the segments are no longer there, but the mark is.
 func TestLogIsGone(t *testing.T) {
 	fs, segs := fullLog(t)
 	for _, name := range segs {

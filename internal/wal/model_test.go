@@ -149,7 +149,7 @@ func newWorkload(seed uint64) *workload {
 	return w
 }
 
-// from makes the workload go on from what a crash left.
+// from makes the workload continue from what a crash left.
 func (w *workload) from(seed uint64, m *model) *workload {
 	n := newWorkload(seed)
 	n.cells = w.cells
@@ -320,8 +320,8 @@ func crashEverywhere(t *testing.T, seed uint64, steps, every int, cells bool) {
 	}
 }
 
-// crashAgain goes on from a recovered log, and crashes it once more: what the first crash
-// left behind the end must not come back.
+// crashAgain continues from a recovered log, and crashes it again: what the first crash left behind
+// the end must not come back.
 func crashAgain(t *testing.T, w *workload, l *Log, fs *vfs.Mem, crash *rand.Rand) {
 	t.Helper()
 	m := modelOf(t, l)
@@ -362,8 +362,8 @@ func modelOf(t testing.TB, l *Log) *model {
 	return m
 }
 
-// TestFailEverywhere makes each operation on files fail once. The log must shut for good,
-// and hold what was synced when it is opened again.
+// TestFailEverywhere makes each operation on files fail once. The log must shut permanently, and
+// hold what was synced when it is opened again.
 func TestFailEverywhere(t *testing.T) {
 	testsize.Long(t)
 	injected := errors.New("injected")

@@ -3,7 +3,7 @@ package wal
 import "fmt"
 
 // ReadEntry returns the bytes of an entry, its parts one after the other, checksum
-// verified. The slice is the caller's. It is safe beside all other calls. It answers
+// verified. The slice is the caller's. It is safe alongside all other calls. It answers
 // *CompactedError, *NotFoundError, or *CorruptError.
 func (l *Log) ReadEntry(instance uint32, index uint64) ([]byte, error) {
 	l.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// Open opens the log of a directory, or begins one. What a crash left unfinished at the
-// end is cut; damage anywhere else is a *CorruptError. It fails with *IdentityError if the
-// log is somebody else's, with *LockedError if it is open already.
+// Open opens the log of a directory, or begins one. What a crash left unfinished at the end is cut;
+// damage anywhere else is a *CorruptError. It fails with *IdentityError if the log is someone
+// else's, with *LockedError if it is open already.
 func Open(o Options) (*Log, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS
@@ -70,8 +70,8 @@ func (l *Log) open(o *Options) error {
 }
 
 // beginLife makes what was recovered durable (the process may have died and the machine
-// not), and then marks the new life, so that nothing written from now on can be mistaken
-// for what an earlier life left behind the end.
+// not), and then marks the new incarnation, so that nothing written from now on can be mistaken
+// for what an earlier incarnation left behind the end.
 func (l *Log) beginLife(life uint32, cleanUp func() error) error {
 	if len(l.segs) == 0 {
 		s, err := l.createSegment(1, l.segmentBytes)
@@ -331,7 +331,7 @@ func (r *recovery) replay(segs []*segment) error {
 }
 
 // segment reads one segment. It returns where the last good batch ends, and whether the log
-// goes on in the next segment; that may be because the rest of this one is damaged.
+// continues in the next segment; that may be because the rest of this one is damaged.
 func (r *recovery) segment(segs []*segment, i int) (end int64, goesOn bool, err error) {
 	s := segs[i]
 	from := int64(segmentHeaderSize)

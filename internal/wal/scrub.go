@@ -18,8 +18,8 @@ type Lost struct {
 	Cells    bool   // perhaps cells: see Rewrite
 }
 
-// Scrubber reads a log in order, to find damage before somebody needs what is damaged. It is
-// safe beside all calls of the Log. One goroutine at a time may use it.
+// Scrubber reads a log in order, to find damage before someone needs what is damaged. It is safe
+// alongside all calls of the Log. One goroutine at a time may use it.
 type Scrubber struct {
 	l      *Log
 	buffer readBuffer
@@ -173,7 +173,7 @@ func (l *Log) within(seg *segment, from, to int64) (all []Lost) {
 	}
 	for _, inst := range l.index.all {
 		lost := Lost{Instance: inst.id, State: in(inst.state)}
-		// Nobody knows which cells were there, but for those that still stand there.
+		// No one knows which cells were there, except for those that still stand there.
 		at := place{seg: uint32(seg.seq), off: uint32(from)}
 		lost.Cells = (l.cells || inst.cells != nil) && !at.before(inst.cellsFrom)
 		n := sort.Search(inst.entries.n, func(i int) bool {

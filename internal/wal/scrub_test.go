@@ -48,7 +48,8 @@ func TestScrub(t *testing.T) {
 	require.Greater(t, n, 2*int64(testSegment)*2/3)
 
 	flip(t, fs, "/d/log/0000000000000001.wal", at[4]+batchHeaderSize+recordHeaderSize+7, 1) // entries 6
-	flip(t, fs, "/d/log/0000000000000001.wal", at[7]+8, 1)                                  // a batch's header, of entries 9
+	// a batch's header, of entries 9
+	flip(t, fs, "/d/log/0000000000000001.wal", at[7]+8, 1)
 	last := l.index.find(1).state
 	flip(t, fs, l.path(uint64(last.seg), liveSuffix), int64(last.off)+recordHeaderSize, 1)
 	for range 2 {
@@ -75,8 +76,8 @@ func TestScrub(t *testing.T) {
 	require.Equal(t, "040", stateOf(t, l, 1))
 }
 
-// TestScrubReadError: what the disk fails to read is not damaged, and nothing of it is in danger. The
-// scrub goes on with the next segment, and the next round tries again.
+// TestScrubReadError: what the disk fails to read is not damaged, and nothing of it is in danger. The scrub continues
+// with the next segment, and the next round tries again.
 func TestScrubReadError(t *testing.T) {
 	broken := int64(0) // from here on the first segment cannot be read; 0: it can
 	fs := vfs.NewMem()
@@ -167,8 +168,8 @@ func TestCompactOverDamage(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestCompactKeepsABaseThatCannotBeRead: a base that must be written forward cannot be read just now.
-// Nothing is given up, and the next compaction goes on.
+// TestCompactKeepsABaseThatCannotBeRead: a base that must be written forward cannot be read just now. Nothing is given
+// up, and the next compaction continues.
 func TestCompactKeepsABaseThatCannotBeRead(t *testing.T) {
 	broken := false
 	l := openMem(t, errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(o errorfs.Op) error {

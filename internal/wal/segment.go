@@ -73,9 +73,9 @@ func (l *Log) path(seq uint64, suffix string) string {
 	return filepath.Join(l.dir, segmentName(seq, suffix))
 }
 
-// createSegment makes segment seq durable under its name, with nothing in it: either from
-// a free file or anew. Its space is reserved, so that a full disk is met here and not in
-// the middle of a batch. It may run beside Append, once at a time.
+// createSegment makes segment seq durable under its name, with nothing in it: either from a free
+// file or newly created. Its space is reserved, so that a full disk is met here and not in the
+// middle of a batch. It may run alongside Append, once at a time.
 func (l *Log) createSegment(seq uint64, capacity int64) (*segment, error) {
 	s, err := l.takeFree(seq, capacity)
 	if err == nil && s == nil {
@@ -151,7 +151,7 @@ func createFile(fs vfs.FS, temp, name string, header []byte, capacity int64) (vf
 		op, err = "write", writeAt(f, header, 0)
 	}
 	if err == nil {
-		// The last byte gives the file its length for good.
+		// The last byte gives the file its length permanently.
 		err = writeAt(f, []byte{0}, capacity-1)
 	}
 	if err == nil {
@@ -178,9 +178,9 @@ func preallocate(f vfs.File, capacity int64) error {
 	return err
 }
 
-// noSpace makes a *FullError of a failure to make a file or to write into one, if the disk is
-// full or the process has no descriptor left: nobody was told that anything is there, and it can be
-// done again. It is not for what was synced.
+// noSpace makes a *FullError of a failure to make a file or to write into one, if the disk is full
+// or the process has no descriptor left: no one was told that anything is there, and it can be done
+// again. It is not for what was synced.
 func noSpace(dir string, err error, need int64) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) && !sys.NoDescriptor(err) {
 		return err

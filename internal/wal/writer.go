@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Writer executes Commits in a goroutine of its own. If it has nothing else to do, it syncs at once.
-// What all instances submit while a sync runs is covered by the next sync. The Log's ReadEntry, Size
-// and Instances stay safe for concurrent use. Nobody else may call its other methods until Close has
-// returned.
+// Writer executes Commits in a goroutine of its own. If it has nothing else to do, it syncs at once. What all instances
+// submit while a sync runs is covered by the next sync. The Log's ReadEntry, Size and Instances stay safe for
+// concurrent use. No one else may call its other methods until Close has returned.
 type Writer struct {
 	log  *Log
 	wake chan struct{} // holds a token after something was submitted while nothing waited
@@ -37,13 +36,13 @@ type WriterStats struct {
 	// SyncStart is when the sync that runs now began, including its writes; zero if none runs. It
 	// shows a stalled disk.
 	SyncStart time.Time
-	// Waits is how often the writer began to wait for space on the disk, or for a descriptor.
+	// Waits is how often the writer began to wait for space on disk, or for a descriptor.
 	Waits uint64
 	// QueuedBytes wait until the sync that runs now has ended. PendingBytes are covered by that sync.
 	QueuedBytes int64
 }
 
-// NewWriter starts group commit on a log and the bodies beside it. From then on others may call only
+// NewWriter starts group commit on a log and the bodies alongside it. From then on others may call only
 // those of their methods that are safe for concurrent use. bodies may be nil if no record has a body.
 func NewWriter(l *Log, bodies *Bodies) *Writer {
 	w := &Writer{log: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
@@ -90,8 +89,8 @@ func (w *Writer) Rewrite(instance uint32, done func(error)) {
 	w.submitted(ok, done)
 }
 
-// Tidy says that bodies were released, so that their files are given back also if nothing is submitted
-// for long. It never blocks.
+// Tidy indicates that bodies were released, so that their files are given back also if nothing is submitted for long.
+// It never blocks.
 func (w *Writer) Tidy() {
 	w.mu.Lock()
 	w.steps.Tidy()
@@ -118,8 +117,8 @@ func (w *Writer) wakeUp() {
 	}
 }
 
-// Waits has f told whenever the writer begins to wait for space on the disk, or for a descriptor, and
-// with nil when it waits no more. The writer's goroutine calls f, which must not block.
+// Waits has f told whenever the writer begins to wait for space on disk, or for a descriptor, and with nil when it
+// waits no more. The writer's goroutine calls f, which must not block.
 func (w *Writer) Waits(f func(*FullError)) {
 	w.mu.Lock()
 	w.waits = f
@@ -187,8 +186,8 @@ func (w *Writer) gather() (ready, over bool) {
 	return ready, w.steps.Closed()
 }
 
-// account copies the counts after a step, and measures a round that has ended. It returns whom to tell
-// that a wait began or ended; nil: nobody.
+// account copies the counts after a step, and measures a round that has ended. It returns whom to tell that a wait
+// began or ended; nil: no one.
 func (w *Writer) account() (waits func(*FullError), full *FullError) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

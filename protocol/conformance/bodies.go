@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// Bodies in the cluster in memory. Every member has a store of them beside its log. Rows need
+// Bodies in the cluster in memory. Every member has a store of them alongside its log. Rows need
 // not be the rows of a real code, but bytes that only look like it: what counts is who holds
 // how many distinct ones. Whoever has enough is given the body from the net's own list.
 
@@ -83,7 +83,7 @@ func (net *Net) dressed(n *Node, e protocol.Entry, committed bool) protocol.Entr
 	return e
 }
 
-// storeBody puts what a record brings of a body beside the log.
+// storeBody puts what a record brings of a body alongside the log.
 func (n *Node) storeBody(e *protocol.Entry) {
 	if e.BodySize > 0 && e.Form != protocol.FormNone {
 		n.bodies[e.Index] = held{e.Term, e.Form, e.Body}
@@ -132,10 +132,10 @@ func (net *Net) gather(n *Node, ref protocol.BodyRef) []byte {
 	return net.judge.proposed[bodyKey{ref.Size, ref.Digest}]
 }
 
-// bodyKey finds a body that somebody proposed.
+// bodyKey finds a body that someone proposed.
 type bodyKey struct{ size, digest uint32 }
 
-// want puts a request for a whole body on its way, unless it is.
+// want puts a request for a whole body in flight, unless it is.
 func (net *Net) want(n *Node, ref protocol.BodyRef) {
 	if !slices.ContainsFunc(net.Queue, func(p Parcel) bool { return p.To == n.ID && p.Want != nil && *p.Want == ref }) {
 		net.Queue = append(net.Queue, Parcel{From: n.ID, To: n.ID, Want: &ref})
@@ -153,7 +153,7 @@ func (net *Net) bring(n *Node, ref protocol.BodyRef) {
 	net.Step(n.ID, protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body})
 }
 
-// lookAtBodies finds out which bodies that a snapshot names a member lacks, and tells its
+// lookAtBodies finds out which bodies that a snapshot names a member is missing, and tells its
 // core. Those that it is still writing it will find when it makes up for them.
 func (net *Net) lookAtBodies(n *Node) {
 	n.lacks = n.lacks[:0]
@@ -200,8 +200,8 @@ func (net *Net) tellBodies(n *Node) {
 	}
 }
 
-// Backfill makes the bodies of committed entries that a member lacks, as far as they can
-// be had: its own row, or the whole of what is not coded or is to be held whole.
+// Backfill makes the bodies of committed entries that a member is missing, as far as they can be
+// had: its own row, or the whole of what is not coded or is to be held whole.
 func (net *Net) Backfill(id protocol.MemberID) {
 	n := net.Node(id)
 	if n.Core == nil || len(n.writes) > 0 {
@@ -259,7 +259,8 @@ func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
 	}
 }
 
-// holders says whether enough voters of a configuration have a body: of one that is just committed (fresh), or of any.
+// holders indicates whether enough voters of a configuration have a body: of one that is just committed (fresh), or of
+// any.
 func (net *Net) holders(c *protocol.Config, fresh bool) func(k, read int, form func(protocol.MemberID) protocol.Form) bool {
 	set := quorum.Of(c)
 	if !net.Grid.Majority() { // bodies are whole

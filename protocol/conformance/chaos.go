@@ -151,7 +151,7 @@ func (d *dice) partition() func(from, to protocol.MemberID) bool {
 	return func(from, to protocol.MemberID) bool { return in(from) != in(to) }
 }
 
-// chaosChange asks for a random change: somebody new, somebody promoted, somebody gone.
+// chaosChange asks for a random change: someone new, someone promoted, someone gone.
 func (net *Net) chaosChange(d *dice, l *Node) {
 	var changes []protocol.Change
 	config := l.Core.Status().Config
@@ -197,8 +197,8 @@ func runFaults(t testing.TB, s suite, seed uint64, trace func(string)) *Net {
 	return net
 }
 
-// settled waits until a command proposed everywhere is committed, and with it the changes
-// that were under way: only then it is certain who is a member.
+// settled waits until a command proposed everywhere is committed, and with it the changes that
+// were in progress: only then it is certain who is a member.
 func (net *Net) settled() {
 	tries := 0
 	var all []protocol.Entry

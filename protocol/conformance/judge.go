@@ -24,7 +24,7 @@ type judge struct {
 	// there is nothing to be seen of it.
 	visible protocol.Index
 	skips   bool
-	// asked is, for every read under way, what it must not miss, and who asked.
+	// asked is, for every read in progress, what it must not miss, and who asked.
 	asked  map[uint64]question
 	served map[uint64]protocol.Index
 	// refused counts refusals by reason; gone are contexts refused.
@@ -132,7 +132,7 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 	}
 }
 
-// group looks into a group, whose payload may be on the disk alone.
+// group looks into a group, whose payload may be on disk alone.
 func (j *judge) group(n *Node, e *protocol.Entry) {
 	if !e.Applicable() {
 		on := *e
@@ -182,7 +182,7 @@ func (j *judge) read(n *Node, r protocol.ReadPoint) {
 	q, ok := j.asked[r.Context]
 	switch {
 	case !ok:
-		return // answered twice, or the answer to an earlier life
+		return // answered twice, or the answer to an earlier incarnation
 	case q.from != n.ID:
 		j.t.Fatalf("member %s is given a read point that %s asked for", n.ID, q.from)
 	case r.Index < q.least:
@@ -209,7 +209,7 @@ func (j *judge) rejected(n *Node, r protocol.Rejection) {
 	}
 }
 
-// crashed: nobody waits for the member's reads any more.
+// crashed: no one waits for the member's reads any more.
 func (j *judge) crashed(n *Node) {
 	for c, q := range j.asked {
 		if q.from == n.ID {
@@ -219,7 +219,7 @@ func (j *judge) crashed(n *Node) {
 	j.judgeReads() // those of this member are over
 }
 
-// Read asks for a read point on a member and returns the question's context.
+// Read asks for a read index on a member and returns the question's context.
 func (net *Net) Read(id protocol.MemberID) uint64 {
 	j := &net.judge
 	j.context++
@@ -230,7 +230,7 @@ func (net *Net) Read(id protocol.MemberID) uint64 {
 	return j.context
 }
 
-// Served returns the read point that a question was given, and whether it was.
+// Served returns the read index that a question was given, and whether it was.
 func (net *Net) Served(context uint64) (protocol.Index, bool) {
 	i, ok := net.judge.served[context]
 	return i, ok
@@ -330,7 +330,7 @@ func (net *Net) ProposeEarly(id protocol.MemberID, size int) protocol.Entry {
 	return e
 }
 
-// ProposeBlind proposes a new command on a member that is of interest to nobody but takes effect.
+// ProposeBlind proposes a new command on a member that is of interest to no one but takes effect.
 func (net *Net) ProposeBlind(id protocol.MemberID, size int) protocol.Entry {
 	e := net.Batch(id, size)
 	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}, Options: []protocol.ProposeOptions{{Blind: true}}})

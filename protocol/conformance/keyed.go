@@ -6,8 +6,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Where commands are ordered only if they have a key in common, two members' logs differ. What they must agree on is the
-// order of the commands of each key. A command without keys belongs to all.
+// Where commands are ordered only if they have a key in common, two members' logs differ. What they must agree on is
+// the order of the commands of each key. A command without keys belongs to all.
 
 // keyed is what members agree on, of each key.
 type keyed struct {

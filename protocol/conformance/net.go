@@ -10,11 +10,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Factory starts a core, in a new life of a member, from what its disk holds.
+// Factory starts a core, in a new incarnation of a member, from what its disk holds.
 type Factory func(self protocol.Session, rec protocol.Recovered) (protocol.Core, error)
 
-// Net is a cluster in memory. Nothing happens in it by itself: tests step members,
-// deliver messages and complete writes one by one, or let Settle do it.
+// Net is a cluster in memory. Nothing happens in it on its own: tests step members, deliver
+// messages and complete writes one by one, or let Settle do it.
 type Net struct {
 	t     testing.TB
 	codec *protocol.Codec
@@ -22,7 +22,7 @@ type Net struct {
 	rng   *rand.Rand
 	// Nodes are sorted by id, those that were started at any time.
 	Nodes []*Node
-	// Queue is what is under way, oldest first.
+	// Queue is what is in progress, oldest first.
 	Queue []Parcel
 	// Cut reports whether the link between two members is down; nil: all are up.
 	Cut func(from, to protocol.MemberID) bool
@@ -36,7 +36,8 @@ type Net struct {
 	first []protocol.Config
 }
 
-// Parcel is a message under way, a snapshot (Base set), or a member's wish for a whole body, which is fetched when it is delivered.
+// Parcel is a message in progress, a snapshot (Base set), or a member's wish for a whole body, which is fetched when it
+// is delivered.
 type Parcel struct {
 	From, To protocol.MemberID
 	Message  *protocol.Message
@@ -72,7 +73,7 @@ type Node struct {
 	lacks   []protocol.Index // committed entries whose bodies are missing
 	maxK    uint8            // of all committed bodies
 	told    protocol.Bodies  // what the core knows of them
-	// places are how many commands of each key were executed, up to Applied. took are all that were, in any life.
+	// places are how many commands of each key were executed, up to Applied. took are all that were, in any incarnation.
 	places []int
 	took   map[protocol.ProposalID]bool
 }
@@ -125,7 +126,7 @@ func (net *Net) boot(n *Node) {
 }
 
 // recovered is what a member finds on its disk: a snapshot, the entries after it, and cells.
-// Payloads of every other batch are left on the disk.
+// Payloads of every other batch are left on disk.
 func (n *Node) recovered() protocol.Recovered {
 	rec := protocol.Recovered{State: n.disk.State, Base: n.Snap, Cells: slices.Clone(n.disk.Cells)}
 	for i, e := range n.disk.Entries {
@@ -211,7 +212,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	net.takeMore(n, e.Commit[given:])
 	if net.judge.highest > before {
 		c := n.Core.Status().Config
-		// Where a configuration is in force from one moment on, some of this was decided under the one before.
+		// Where a configuration is active from one moment on, some of this was decided under the one before.
 		net.checkBodies(before+1, &c, !net.OneVoter)
 	}
 	if len(e.Persist) > 0 || len(e.Release) > 0 {
@@ -264,8 +265,8 @@ func (net *Net) apply(n *Node, e protocol.Entry) {
 	}
 }
 
-// derive is what a member derived from its log. If nothing is known of that yet, it goes on from a
-// base.
+// derive is what a member derived from its log. If nothing is known of that yet, it continues from
+// a base.
 func (net *Net) derive(n *Node, from *protocol.Base) protocol.Derived {
 	if n.derived == nil && net.Derive != nil {
 		n.derived = net.Derive(from.Config)
@@ -276,7 +277,7 @@ func (net *Net) derive(n *Node, from *protocol.Base) protocol.Derived {
 	return n.derived
 }
 
-// send puts a message on its way as bytes, as a transport would.
+// send puts a message in flight as bytes, as a transport would.
 func (net *Net) send(n *Node, m *protocol.Message) {
 	b := m.AppendHead(nil)
 	for i := range m.Entries {
@@ -310,7 +311,7 @@ func (net *Net) sendSnapshot(n *Node, to protocol.MemberID) {
 		n.Snap = net.base(n)
 	}
 	base := n.Snap
-	if net.Keyed > 0 { // as it is now: an earlier state may lack what the receiver has
+	if net.Keyed > 0 { // as it is now: an earlier state may miss what the receiver has
 		base = net.base(n)
 	}
 	net.Queue = append(net.Queue, Parcel{From: n.ID, To: to, Term: n.Core.Status().Term, Base: &base, asked: true})
@@ -331,8 +332,7 @@ func (net *Net) base(n *Node) protocol.Base {
 	return b
 }
 
-// Gift puts a snapshot on its way that another instance sends: it stands for this one's
-// entries too.
+// Gift puts a snapshot in flight that another instance sends: it stands for this one's entries too.
 func (net *Net) Gift(from, to protocol.MemberID) {
 	if n := net.Node(from); n.Core != nil && n.Applied > 0 {
 		base := net.base(n)
@@ -454,7 +454,7 @@ func (n *Node) storeCell(r *protocol.Record) {
 	}
 }
 
-// Compact makes a durable snapshot of a member and cuts its log, but for keep entries.
+// Compact makes a durable snapshot of a member and cuts its log, except for keep entries.
 func (net *Net) Compact(id protocol.MemberID, keep protocol.Index) {
 	n := net.Node(id)
 	if n.Core == nil || n.Applied <= n.Snap.Index {
@@ -516,7 +516,7 @@ func (net *Net) Tick(id protocol.MemberID, d time.Duration) {
 // mostWakes is how often a core may want to be woken between two ticks.
 const mostWakes = 1000
 
-// Settle delivers and completes until nothing is under way.
+// Settle delivers and completes until nothing is in progress.
 func (net *Net) Settle() {
 	for range 100_000 {
 		switch {

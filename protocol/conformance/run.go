@@ -13,7 +13,7 @@ import (
 // heartbeat of ten times that or so, and time out after a hundred times that or so.
 const Pace = time.Millisecond
 
-// Options are what the suite may do beyond what every protocol must bear.
+// Options are what the suite may do beyond what every protocol must tolerate.
 type Options struct {
 	// Bodies is how many thousandths of the commands have a body.
 	Bodies int
@@ -22,19 +22,20 @@ type Options struct {
 	Rows func(body []byte, k, r uint8) ([]byte, error)
 	// Members is how many members clusters under faults have; 0: it depends on the seed.
 	Members int
-	// Woven: the instance is one of several that are woven into one log. Rounds are skipped,
+	// Woven: the instance is one of several that are merged into one log. Rounds are skipped,
 	// other instances bring snapshots and suspect leaders.
 	Woven bool
 	// Accepted: the protocol answers in ModeAccepted. Half of the commands are proposed in it.
 	Accepted bool
 	// Leases: a leader may serve reads for an election timeout without asking anybody.
 	Leases bool
-	// ReadQuorum and WriteQuorum are the protocol's, where quorums are no majorities; or Grid is, where voters stand in one.
+	// ReadQuorum and WriteQuorum are the protocol's, where quorums are no majorities; or Grid is, where voters stand in
+	// one.
 	ReadQuorum, WriteQuorum int
 	Grid                    quorum.System
 	// OneVoter: one voter comes or goes at a time.
 	OneVoter bool
-	// Skips: no-ops may be decided that nobody voted for. Reads need not see them.
+	// Skips: no-ops may be decided that no one voted for. Reads need not see them.
 	Skips bool
 	// Derive makes what cores derive from their logs, from the first configuration on; nil: they derive
 	// nothing.
@@ -44,7 +45,7 @@ type Options struct {
 	Keyed int
 	// Seeds is how many clusters under faults there are; 0: 40.
 	Seeds uint64
-	// Torn: of the last write before a crash a part may be on the disk.
+	// Torn: of the last write before a crash a part may be on disk.
 	Torn bool
 	// Fixed: the members do not change.
 	Fixed bool
@@ -332,7 +333,7 @@ func change(k protocol.ChangeKind, id protocol.MemberID) protocol.Change {
 	return protocol.Change{Kind: k, Member: protocol.Member{ID: id}}
 }
 
-// changed asks whoever may know until the changes are in force.
+// changed asks whoever may know until the changes are active.
 func (net *Net) changed(what string, changes ...protocol.Change) {
 	net.t.Helper()
 	if net.OneVoter && len(changes) > 1 {

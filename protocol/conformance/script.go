@@ -12,19 +12,19 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Scripts runs the scripts of a folder, in which clusters are driven message by message. What happened is
-// the expected output; -rewrite writes it anew. A script says, one command at a time:
+// Scripts runs the scripts of a folder, in which clusters are driven message by message. What happened is the expected
+// output; -rewrite writes it again. A script says, one command at a time:
 //
 //	cluster n=3 [mutant=name] [frame=bytes] [setting=value …]
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
 //	propose id [body=bytes] [early] | read id | transfer id to | stopping id | change id [add-voter|add-learner|join|remove=(…)]
-//	deliver | drop [from] [to] [type]   of what is under way
-//	repeat [from] [to] [type]  what is under way will arrive twice
-//	alter [from] [to] [type]   what is under way comes again with other commands where it says that they are decided
-//	queue                      what is under way
-//	settle                     delivers and syncs all until nothing is under way
+//	deliver | drop [from] [to] [type]   of what is in progress
+//	repeat [from] [to] [type]  what is in progress will arrive twice
+//	alter [from] [to] [type]   what is in progress comes again with other commands where it says that they are decided
+//	queue                      what is in progress
+//	settle                     delivers and syncs all until nothing is in progress
 //	lag [off] | sync id [one]  disks complete nothing from now on | but id's, now | its oldest write
 //	unreachable id to          id hears that what it sent to the other one may be lost
 //	crash id | restart id | add id | compact id | status id
@@ -166,8 +166,8 @@ var commands = map[string]func(*script, args){
 	},
 }
 
-// altered is a message as a member of another log would send it: where it says that commands are decided, it has those of
-// another incarnation.
+// altered is a message as a member of another log would send it: where it says that commands are decided, it has those
+// of another incarnation.
 func (p Parcel) altered() Parcel {
 	m := *p.Message
 	m.Entries = slices.Clone(m.Entries)
@@ -188,7 +188,7 @@ func (s *script) kindOf(p Parcel) string {
 	return s.codec.Name(p.Message.Type)
 }
 
-// parcels does f to what is under way and fits, of what was there at first.
+// parcels does f to what is in progress and fits, of what was there at first.
 func (s *script) parcels(a args, f func(i int)) {
 	for i, n := 0, len(s.net.Queue); n > 0; n-- {
 		p := s.net.Queue[i]

@@ -28,7 +28,7 @@ func (net *Net) traceParcel(how string, p Parcel) {
 	net.tracef("%s%s", how, net.Describe(p.Message))
 }
 
-// traceEffects writes what a member wants, but for messages, which are seen on arrival.
+// traceEffects writes what a member wants, except for messages, which are seen on arrival.
 func (net *Net) traceEffects(n *Node) {
 	if net.Trace == nil {
 		return

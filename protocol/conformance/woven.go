@@ -6,7 +6,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// The cluster in memory is one instance. What others do to it when several are woven into one
+// The cluster in memory is one instance. What others do to it when several are merged into one
 // log is made up here: they bring snapshots, lose leaders, and the first one's membership
 // goes ahead.
 

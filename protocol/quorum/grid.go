@@ -5,17 +5,18 @@ import "github.com/braidlog/braid/protocol"
 // Grid makes quorums of voters that stand in columns. The i-th voter, by id, stands in column i modulo their
 // number, so some columns may have one voter more than others. Quorums take enough voters of enough columns.
 type Grid struct {
-	// Rows is how many voters stand in a column at least. There are as many columns as can have so many voters
-	// each; with fewer voters there is one. One voter of each column is a quorum across, and a whole column
-	// one along. 0: there are Zones.
+	// Rows is how many voters stand in a column at least. There are as many columns as can have a given number of voters
+	// each; with fewer voters there is one. One voter of each column is a quorum across, and a whole column one along. 0:
+	// there are Zones.
 	Rows  int
 	Zones Zones
 	// Across: quorums across columns are asked for, which elect. Else quorums along them are, which decide.
 	Across bool
 }
 
-// Zones makes quorums of voters that stand in so many zones, which are the columns (docs/internals/wpaxos.md). Those that decide bear
-// the loss of Lost zones, and of Down voters in each of the others. Those that elect meet them.
+// Zones makes quorums of voters that stand in a given number of zones, which are the columns
+// (docs/internals/wpaxos.md). Those that decide bear the loss of Lost zones, and of Down voters in each of the others.
+// Those that elect meet them.
 type Zones struct{ Count, Lost, Down int }
 
 // on reports whether there is a grid.
@@ -28,7 +29,7 @@ func (g Grid) columns(voters int) int {
 	return g.Zones.Count
 }
 
-// column is the i-th of so many columns. The caller gives it room.
+// column is the i-th of this many columns. The caller gives it room.
 func column(room, ids []protocol.MemberID, i, columns int) []protocol.MemberID {
 	room = room[:0]
 	for ; i < len(ids); i += columns {

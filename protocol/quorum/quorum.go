@@ -41,9 +41,9 @@ func has(ids []protocol.MemberID, id protocol.MemberID) bool {
 	return false
 }
 
-// Agreed returns the highest value that the set has reached, where reached tells how far
-// one voter is: an index that is stored, a round that is confirmed, an instant that was
-// heard of. It is 0 for a set without voters, which never agrees on anything.
+// Agreed returns the highest value that the set has reached, where reached tells how far one voter
+// is: an index that is stored, a round that is confirmed, an instant that was heard from. It is 0
+// for a set without voters, which never agrees on anything.
 func (s Set) Agreed(reached func(protocol.MemberID) uint64) uint64 {
 	v := s.agreed(s.Incoming, reached)
 	if len(s.Outgoing) > 0 {

@@ -24,7 +24,7 @@ type System struct {
 // Sizes is the system in which any elect voters elect, and any decide voters decide.
 func Sizes(elect, decide int) System { return System{elect: elect, decide: decide} }
 
-// InGrid is the system of a grid with columns of at least so many voters.
+// InGrid is the system of a grid with columns of at least this many voters.
 func InGrid(rows int) System { return System{rows: rows} }
 
 // InZones is the system of voters in zones. What it is for is explained on the page of WPaxos.
@@ -90,7 +90,7 @@ func number(s string) int {
 	return int(n)
 }
 
-// TextError says that a text names no [System].
+// TextError indicates that a text names no [System].
 type TextError struct{ Text string }
 
 func (e *TextError) Error() string {
@@ -144,7 +144,7 @@ const (
 	TooFew
 )
 
-// FitError says why a system does not do for so many voters. Nothing was started or changed.
+// FitError explains why a system is not valid for a given number of voters. Nothing was started or changed.
 type FitError struct {
 	System System
 	Voters int
@@ -168,8 +168,8 @@ func (e *FitError) Error() string {
 	return fmt.Sprintf("quorums: %d elect, %d decide, %d rows and zones %v are no system", y.elect, y.decide, y.rows, y.zones)
 }
 
-// Fits reports whether the system does for so many voters, with a [*FitError] if not: then there are quorums, and
-// those of the two phases meet.
+// Fits reports whether the system does for a given number of voters, with a [*FitError] if not: then there are quorums,
+// and those of the two phases meet.
 func (y System) Fits(voters int) error {
 	why := Why(0)
 	switch {
@@ -188,7 +188,7 @@ func (y System) Fits(voters int) error {
 }
 
 // Carries reports whether every quorum of phase 2 of the old voters, without those that leave, meets every quorum of
-// phase 1 of the next ones. So whoever is elected by the next ones meets somebody that has what the old ones decided.
+// phase 1 of the next ones. So whoever is elected by the next ones meets someone that has what the old ones decided.
 func (y System) Carries(old, next []protocol.MemberID) bool {
 	switch {
 	case y.rows > 0:

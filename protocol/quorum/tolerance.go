@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// Tolerance is what a [System] bears with so many voters.
+// Tolerance is what a [System] tolerates with a given number of voters.
 type Tolerance struct {
 	System System
 	Voters int
 	// Decide is how many voters may be down, whichever they are, while a leader that is up still has something
 	// decided.
 	Decide int
-	// Heal is how many may be down, whichever they are, while another leader can still be elected. So many crashes
-	// the cluster gets over for good, if leaders are among them.
+	// Heal is how many may be down, whichever they are, while another leader can still be elected. So many crashes the
+	// cluster survives permanently, if leaders are among them.
 	Heal int
 }
 
-// Tolerates is what the system bears. The system has to fit so many voters.
+// Tolerates is what the system tolerates. The system has to fit a given number of voters.
 func (y System) Tolerates(voters int) Tolerance {
 	t := Tolerance{System: y, Voters: voters}
 	if y.grid(false).on() {
@@ -28,8 +28,8 @@ func (y System) Tolerates(voters int) Tolerance {
 	return t
 }
 
-// tolerates is how many of so many voters may be down, whichever they are: one less than it takes to leave too few columns, the
-// weakest ones first.
+// tolerates is how many of this many voters may be down, whichever they are: one less than it takes to leave too few
+// columns, the weakest ones first.
 func (g Grid) tolerates(voters int) int {
 	columns := g.columns(voters)
 	var costs []int // of each column, until it is dead
@@ -52,7 +52,7 @@ func (t Tolerance) Survives() int { return min(t.Decide, t.Heal) }
 // Promised is how many crashes majorities survive.
 func (t Tolerance) Promised() int { return t.Voters - Size(t.Voters) }
 
-// Less reports whether that is less than majorities bear.
+// Less reports whether that is less than majorities tolerate.
 func (t Tolerance) Less() bool { return t.Survives() < t.Promised() }
 
 // String is a line for operators.

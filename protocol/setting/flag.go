@@ -50,7 +50,8 @@ func (t Table) Args(v Values) (args []string) {
 	return args
 }
 
-// AllArgs are the arguments for all settings, those with their defaults too. Without an argument, a truth value is false.
+// AllArgs are the arguments for all settings, those with their defaults too. Without an argument, a truth value is
+// false.
 func (t Table) AllArgs(v Values) (args []string) {
 	for _, f := range t.Flags(&v, true) {
 		if text := f.full(); text != "" && text != "false" {

@@ -105,7 +105,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// What members compare: all that must agree, but for defaults that earlier versions do not know.
+// What members compare: all that must agree, except for defaults that earlier versions do not know.
 func TestAgreed(t *testing.T) {
 	require.Equal(t, [][2]string{{"lease-reads", "false"}, {"timeout", "1s"}, {"slots", "8-64"}}, table.Agreed(setting.Values{}))
 	require.Equal(t, [][2]string{{"lease-reads", "false"}, {"timeout", "1s"}, {"policy", "one"}, {"slots", "8-64"}}, table.Agreed(parse(t, "groups=2", "policy=one")))

@@ -6,8 +6,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// These are the handlers of messages. What a member answers is in replica.go and validate.go; every answer waits for the
-// record to be durable.
+// These are the handlers of messages. What a member answers is in replica.go and validate.go; every answer waits for
+// the record to be durable.
 
 func onPreAccept(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	cmd := p.command(m)
@@ -29,7 +29,7 @@ func onPreAccept(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	s.release(from, MsgPreAccepted, Part{ID: p.ID, Deps: rec.Deps}, nil)
 }
 
-// answerOtherwise says why a question is not answered: the command is decided, or another ballot was promised.
+// answerOtherwise explains why a question is not answered: the command is decided, or another ballot was promised.
 func (s *EPaxos) answerOtherwise(to *peer, rec *Record) {
 	if rec == nil {
 		return

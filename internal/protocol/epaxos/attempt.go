@@ -7,7 +7,7 @@ import (
 )
 
 // attempt is how this member tries to have a command decided: in ballot 0 as its proposer, or in a recovery. It ends
-// with the decision, or when somebody has promised a higher ballot. It does not survive a crash.
+// with the decision, or when someone has promised a higher ballot. It does not survive a crash.
 type attempt struct {
 	id       ID
 	ballot   Ballot
@@ -16,8 +16,8 @@ type attempt struct {
 	round    *Round    // of a value
 	// knows are those that have the command for certain: they answered with it.
 	knows members
-	// again is when to ask once more those that have not answered; pause is how long that is after the last time. late is
-	// when to give up the fast path.
+	// again is when to ask again those that have not answered; pause is how long that is after the last time. late is when
+	// to give up the fast path.
 	again, late time.Duration
 	pause       time.Duration
 	over        bool
@@ -196,14 +196,14 @@ func (r *Recovery) heard(c Column) bool {
 
 // want is an undecided command for which something waits.
 type want struct {
-	// at is when to recover it, unless somebody else has it decided before; pause is how long that is after the last time.
+	// at is when to recover it, unless someone else has it decided before; pause is how long that is after the last time.
 	at, pause time.Duration
-	// known is the highest ballot that somebody has promised, as far as is known.
+	// known is the highest ballot that someone has promised, as far as is known.
 	known Ballot
 	still bool // something waits
 }
 
-// mostWanted bounds how many commands are recovered at once beside the first ones of the columns.
+// mostWanted bounds how many commands are recovered at once alongside the first ones of the columns.
 const mostWanted = 64
 
 // tendWants recovers what has been waited for too long.
@@ -240,15 +240,16 @@ func (s *EPaxos) tendWants() {
 	}
 }
 
-// firstWanted is how many commands of a column are wanted at once, and silentWanted how many of one whose proposer is not heard of:
-// nobody else has them decided, and there may be as many as it had under way.
+// firstWanted is how many commands of a column are wanted at once, and silentWanted how many of one whose proposer is
+// not heard from: no one else has them decided, and there may be as many as it had in progress.
 const (
 	firstWanted  = 32
 	silentWanted = 1024
 )
 
-// wantFirst wants the first commands of a column that are not decided, also of numbers that an earlier life of this member may
-// have used: its next command depends on them. Those that are decided are passed over: they may wait for the same ones.
+// wantFirst wants the first commands of a column that are not decided, also of numbers that an earlier incarnation of
+// this member may have used: its next command depends on them. Those that are decided are passed over: they may wait
+// for the same ones.
 func (s *EPaxos) wantFirst(c Column) {
 	last := max(s.replica.Window(c), s.target.At(c))
 	if c == s.self {
@@ -281,8 +282,9 @@ func (s *EPaxos) want(id ID) {
 	w.still = true
 }
 
-// patience is how long others are given to have a command decided: longer while its proposer is heard of, and longer by members
-// that come later, so that few begin. Nobody else begins with a command of this member that it proposed in an earlier life.
+// patience is how long others are given to have a command decided: longer while its proposer is heard from, and longer
+// by members that come later, so that few begin. No one else begins with a command of this member that it proposed in
+// an earlier incarnation.
 func (s *EPaxos) patience(c Column) time.Duration {
 	if c == s.self {
 		return s.cfg.Heartbeat / 2
@@ -317,7 +319,7 @@ func (s *EPaxos) recover(id ID) {
 	s.act(a, outcomeOf(a.recovery.Promised(report)))
 }
 
-// higher notes a ballot that somebody has promised.
+// higher notes a ballot that someone has promised.
 func (s *EPaxos) higher(id ID, b Ballot) {
 	if w := s.wants[id]; w != nil {
 		w.known = max(w.known, b)

@@ -21,8 +21,8 @@ type group struct {
 	net     [][]byte
 	lossy   bool
 	decided map[ID]Value
-	begun   map[ID]map[ID]bool // what somebody had executed when a command was proposed
-	first   map[ID]bool        // what somebody has executed
+	begun   map[ID]map[ID]bool // what someone had executed when a command was proposed
+	first   map[ID]bool        // what someone has executed
 	touches map[ID]Touches
 	wrong   error
 }

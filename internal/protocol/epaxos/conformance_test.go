@@ -67,8 +67,8 @@ func TestHunt(t *testing.T) {
 	}
 }
 
-// TestMutantsAreSeen: the suite's random clusters notice these. The simulator finds others, clusters of parts those of the rules, and durable_test.go
-// and disk_test.go the others.
+// TestMutantsAreSeen: the suite's random clusters notice these. The simulator finds others, clusters of parts those of
+// the rules, and durable_test.go and disk_test.go the others.
 func TestMutantsAreSeen(t *testing.T) {
 	testsize.Long(t)
 	for m, begin := range map[protocol.Mutant]uint64{epaxos.MutantReadAlone: 0, epaxos.MutantGiveEarly: 20} {

@@ -7,16 +7,17 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// An entry of the log says in its head how many commands of each column are in it, in bytes of the member, of the incarnation
-// and of the low number, which mean nothing else in a group. The last byte says how:
+// An entry of the log says in its head how many commands of each column are in it, in bytes of the member, of the
+// incarnation and of the low number, which mean nothing else in a group. The last byte says how:
 //
 //   - below 0x80: the counts of the first eight columns stand side by side;
-//   - from 0x80 on: so many columns follow each other, each with its count;
-//   - 0xff: there are more columns than that. The entry is wide: its counts stand in a cell beside the log.
+//   - from 0x80 on: a given number of columns follow each other, each with its count;
+//   - 0xff: there are more columns than that. The entry is wide: its counts stand in a cell alongside the log.
 //
 // So clusters of up to eight voters have no wide entries.
 
-// MaxVoters is how many voters there can be. For that many, what is known of executed commands fits into a snapshot's section.
+// MaxVoters is how many voters there can be. For that many, what is known of executed commands fits into a snapshot's
+// section.
 const MaxVoters = 128
 
 const (
@@ -92,8 +93,8 @@ func putCount(b []byte, n uint64) { b[0], b[1], b[2] = byte(n), byte(n>>8), byte
 
 func count(b []byte) uint64 { return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 }
 
-// seal puts an entry into its place. In the log that is an index of this member, and the term says what was executed up to
-// there.
+// seal puts an entry into its place. In the log that is an index of this member, and the term says what was executed up
+// to there.
 func seal(e protocol.Entry, index protocol.Index, term protocol.Term, counts Vector) protocol.Entry {
 	h, le := headOf(counts), binary.LittleEndian
 	e.ID.Session = protocol.Session{Member: protocol.MemberID(le.Uint64(h[0:])), Incarnation: le.Uint64(h[8:])}
@@ -105,7 +106,7 @@ func seal(e protocol.Entry, index protocol.Index, term protocol.Term, counts Vec
 // isWide reports whether the counts of an entry of the log stand in a cell.
 func isWide(e *protocol.Entry) bool { return e.Low>>56 == wideMark }
 
-// narrow is what an entry of the log says in its head, whose payload need not be at hand. ok: it is not wide.
+// narrow is what an entry of the log says in its head, whose payload need not be available. ok: it is not wide.
 func narrow(e *protocol.Entry) (counts Vector, ok bool) {
 	var h head
 	le := binary.LittleEndian

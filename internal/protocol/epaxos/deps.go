@@ -28,8 +28,8 @@ func (id ID) compare(other ID) int {
 	return 1
 }
 
-// Vector has a number for each column, and stands for all commands up to there. Column c is at c-1; what is
-// not there is 0. Vectors are values: nobody writes to one that somebody else may hold.
+// Vector has a number for each column, and stands for all commands up to there. Column c is at c-1; what is not there
+// is 0. Vectors are values: no one writes to one that someone else may hold.
 type Vector []uint64
 
 // At is a column's number.
@@ -56,7 +56,7 @@ func (v Vector) Dominates(w Vector) bool {
 	return true
 }
 
-// lacks reports whether v lacks something of what is in one vector and not in another one before it.
+// lacks reports whether v is missing something of what is in one vector and not in another one before it.
 func (v Vector) lacks(before, after Vector) bool {
 	for i, n := range after {
 		if c := Column(i + 1); n > before.At(c) && n > v.At(c) {

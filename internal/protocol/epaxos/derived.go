@@ -2,7 +2,8 @@ package epaxos
 
 import "github.com/braidlog/braid/protocol"
 
-// Executed is what follows from the log and stands in snapshots: what was executed, and which of that interferes with what.
+// Executed is what follows from the log and stands in snapshots: what was executed, and which of that interferes with
+// what.
 type Executed struct {
 	vector Vector
 	index  *Index

@@ -10,8 +10,8 @@ import (
 
 // A member's disk has the log of what it has executed, in its own order, and cells: one for each command that it knows
 // and has not executed, one for each class of keys with the last executed commands, and one that says how far the log
-// goes. The last one is written behind all else that a step writes. So what a step executed counts as executed if all of
-// it is on the disk. Commands are handed over when it is. A class has in its cell what it was before the step, too: that
+// goes. The last one is written behind all else that a step writes. So what a step executed counts as executed if all
+// of it is on disk. Commands are handed over when it is. A class has in its cell what it was before the step, too: that
 // counts if the step is not all there.
 
 // The numbers of cells. That of a command is its column and its number.
@@ -75,17 +75,17 @@ func decodeClass(b []byte) (c classCell, err error) {
 // disk is what is known about this member's own disk.
 type disk struct {
 	slots.Disk
-	changed []*Record         // by the step under way, in the order of their first change
+	changed []*Record         // by the step in progress, in the order of their first change
 	gone    []uint64          // cells of what it executed, or found to be executed, or cut off
 	classes map[uint16]Vector // touched by what it has executed, and what they were before
 	step    uint64            // of what was written last: see progress
 	moved   bool              // it has executed something
-	// used is the highest number of this member's own column that is on the disk; using are those that are not yet, by the
+	// used is the highest number of this member's own column that is on disk; using are those that are not yet, by the
 	// steps that write them.
 	used  uint64
 	using []numbered
-	// reserved is up to where this member may use numbers of its column before the commands are on its disk: the disk says so,
-	// and a later life begins behind them. reserving is what is on its way to the disk.
+	// reserved is how far this member may use numbers of its column before the commands are on its disk: the disk says so,
+	// and a later incarnation begins behind them. reserving is what is in flight to the disk.
 	reserved  uint64
 	reserving numbered
 	// recent is how many were used since the last heartbeat, before in the time between heartbeats before that.
@@ -95,7 +95,7 @@ type disk struct {
 // numbered is a step and the highest number of the own column that it writes.
 type numbered struct{ seq, number uint64 }
 
-// use notes that the step under way writes a number of this member's column.
+// use notes that the step in progress writes a number of this member's column.
 func (d *disk) use(number uint64) {
 	if n := len(d.using); n > 0 && d.using[n-1].seq == d.Touch() {
 		d.using[n-1].number = number
@@ -115,8 +115,8 @@ func (d *disk) persisted(seq uint64) {
 	}
 }
 
-// A member reserves as many numbers as it uses within two heartbeats, but no less and no more than these. A later life has to
-// have those decided that were not used.
+// A member reserves as many numbers as it uses within two heartbeats, but no less and no more than these. A later
+// incarnation has to have those decided that were not used.
 const (
 	leastReserved = 4
 	mostReserved  = 128

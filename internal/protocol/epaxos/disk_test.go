@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Of a step that is not all on the disk nothing counts: not its entries, and not what it wrote of classes. A command that
+// Of a step that is not all on disk nothing counts: not its entries, and not what it wrote of classes. A command that
 // counted as executed, and is not, would contradict others that were decided.
 func TestATornStepDoesNotCount(t *testing.T) {
 	entry := func(index protocol.Index, id ID) protocol.Entry {

@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol/conformance"
 )
 
-// slow is a cluster of three whose disks complete nothing by themselves.
+// slow is a cluster of three whose disks complete nothing on their own.
 func slow(t *testing.T, m protocol.Mutant) *conformance.Net {
 	net := conformance.NewNet(t, 3, 1, epaxos.Codec, factory(func(c *protocol.Settings) { c.Mutant = m }))
 	for _, n := range net.Nodes {
@@ -21,7 +21,7 @@ func slow(t *testing.T, m protocol.Mutant) *conformance.Net {
 	return net
 }
 
-// sent is how many messages of a type are on their way.
+// sent is how many messages of a type are in flight.
 func sent(net *conformance.Net, kind protocol.MessageType) (n int) {
 	for _, p := range net.Queue {
 		if p.Message.Type == kind {
@@ -42,7 +42,7 @@ func deliver(net *conformance.Net, kind protocol.MessageType) {
 	}
 }
 
-// What a message says is on the disk before it leaves: the number of a command, an answer, a decision. And a command is
+// What a message says is on disk before it leaves: the number of a command, an answer, a decision. And a command is
 // handed over when the disk has its place.
 func TestNothingIsSaidBeforeItIsDurable(t *testing.T) {
 	for _, c := range []struct {

@@ -45,8 +45,8 @@ func appendID(dst []byte, id ID) []byte {
 	return binary.AppendUvarint(append(dst, id.Column), id.Number)
 }
 
-// reader reads what was appended. After something that nobody would have written, failed is set and all
-// that is read is zero.
+// reader reads what was appended. After something that no one would have written, failed is set and all that is read is
+// zero.
 type reader struct {
 	b      []byte
 	failed bool

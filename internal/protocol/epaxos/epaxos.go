@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// EPaxos is one instance on one member. See protocol.Core for how to use it. Each member's log has what it has executed,
-// in its own order: two members may have commands that do not interfere at each other's index.
+// EPaxos is one instance on one member. See protocol.Core for how to use it. Each member's log has what it has
+// executed, in its own order: two members may have commands that do not interfere at each other's index.
 type EPaxos struct {
 	cfg  protocol.Settings
 	conf protocol.Config // the first one; it never changes
@@ -20,7 +20,7 @@ type EPaxos struct {
 	peers []*peer
 	self  Column
 
-	// now and out belong to the step under way.
+	// now and out belong to the step in progress.
 	now time.Duration
 	out *protocol.Effects
 
@@ -136,7 +136,7 @@ func (s *EPaxos) join() {
 	}
 }
 
-// begin goes on from what was executed, with the records of what was not.
+// begin continues from what was executed, with the records of what was not.
 func (s *EPaxos) begin(x *Executed, records []*Record, reserved uint64) {
 	s.replica, s.graph, s.own = NewReplica(s.self, x.vector, x.index, s.cfg.Mutant), NewGraph(x.vector), 0
 	s.replica.reserved = reserved
@@ -249,8 +249,8 @@ func (s *EPaxos) peerAt(c Column) *peer {
 
 func (s *EPaxos) active(p *peer) bool { return p.answered && s.now < p.heard+s.cfg.ElectionTimeout }
 
-// leader is a hint for those who want one: the first member that is heard of. It has no part in anything. 0: too few are
-// heard of to decide anything.
+// leader is a hint for those who want one: the first member that is heard from. It has no part in anything. 0: too few
+// are heard from to decide anything.
 func (s *EPaxos) leader() (first protocol.MemberID) {
 	if s.self == 0 {
 		return 0
@@ -312,7 +312,7 @@ func (s *EPaxos) releaseAll(t protocol.MessageType, p Part, cmd *Command) {
 	}
 }
 
-// refuse refuses a question if somebody waits for the answer.
+// refuse refuses a question if someone waits for the answer.
 func (s *EPaxos) refuse(context uint64, reason protocol.Reason) {
 	if context != 0 {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: s.leader()})

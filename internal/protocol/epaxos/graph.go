@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Graph finds in which order decided commands are executed (rule 10): strongly connected components of
-// dependencies, by Tarjan's algorithm, without recursion, in steps of bounded work. It goes on where it
-// stopped; what is blocked by an undecided command stays aside until that is decided.
+// Graph finds in which order decided commands are executed (rule 10): strongly connected components of dependencies, by
+// Tarjan's algorithm, without recursion, in steps of bounded work. It continues where it stopped; what is blocked by an
+// undecided command stays aside until that is decided.
 type Graph struct {
 	executed Vector
 	nodes    map[ID]*node
@@ -51,8 +51,8 @@ func (g *Graph) Waiting() (n int) {
 	return n
 }
 
-// Decide adds a decided command. A no-op may come without dependencies, and is executed only when a command that is executed
-// depends on it (rule 12). What was added before, or executed, is passed over.
+// Decide adds a decided command. A no-op may come without dependencies, and is executed only when a command that is
+// executed depends on it (rule 12). What was added before, or executed, is passed over.
 func (g *Graph) Decide(id ID, deps Vector, noop bool) {
 	if g.executed.Covers(id) || g.nodes[id] != nil {
 		return
@@ -82,8 +82,8 @@ func (g *Graph) queue(n *node) {
 	}
 }
 
-// Component are commands that depend on each other, in the order of their execution, with the no-ops on which they depend and
-// that were not executed with others. They are executed together.
+// Component are commands that depend on each other, in the order of their execution, with the no-ops on which they
+// depend and that were not executed with others. They are executed together.
 type Component []ID
 
 // Run looks at so many dependencies at most, and appends what is to be executed now, in order. more: there
@@ -199,9 +199,9 @@ func (g *Graph) leave(n *node, out []Component) []Component {
 	return append(out, c)
 }
 
-// Take says that a component was executed elsewhere, after all that it depends on, and is executed here now.
+// Take indicates that a component was executed elsewhere, after all that it depends on, and is executed here now.
 func (g *Graph) Take(c Component) {
-	for _, n := range g.open { // the search begins anew: what it has met may be executed now
+	for _, n := range g.open { // the search starts again: what it has met may be executed now
 		n.visit, n.isOpen, n.held = 0, false, false
 		g.queue(n)
 	}

@@ -95,8 +95,8 @@ func TestGraphOrders(t *testing.T) {
 	}
 }
 
-// requireNeeded: of no-ops those were executed on which something depends that was executed, so that members which have executed the
-// same commands have executed the same no-ops (rule 12).
+// requireNeeded: of no-ops those were executed on which something depends that was executed, so that members which have
+// executed the same commands have executed the same no-ops (rule 12).
 func (p *plan) requireNeeded(t *testing.T, reach map[ID]map[ID]bool, place map[ID]int) {
 	t.Helper()
 	needed := map[ID]bool{}
@@ -114,7 +114,7 @@ func (p *plan) requireNeeded(t *testing.T, reach map[ID]map[ID]bool, place map[I
 	}
 }
 
-// requireDone: exactly what depends on decided commands alone was executed, but for no-ops on which nothing depends.
+// requireDone: exactly what depends on decided commands alone was executed, except for no-ops on which nothing depends.
 func (p *plan) requireDone(t *testing.T, reach map[ID]map[ID]bool, decided map[ID]bool, place map[ID]int) {
 	t.Helper()
 	for _, id := range p.ids {

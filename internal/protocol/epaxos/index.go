@@ -58,7 +58,7 @@ func (l *latest) add(id ID, t Touches) {
 	}
 }
 
-// set says anew what touches a class.
+// set says again what touches a class.
 func (l *latest) set(class uint16, v Vector) {
 	if l.classes[class] == nil && v != nil {
 		l.touched = append(l.touched, class)
@@ -125,7 +125,7 @@ func (x *Index) check() error {
 	return nil
 }
 
-// AppendExecuted appends what is known of executed commands: a member that takes a snapshot goes on from it.
+// AppendExecuted appends what is known of executed commands: a member that takes a snapshot continues from it.
 func (x *Index) AppendExecuted(dst []byte) []byte {
 	dst = appendVector(dst, x.executed.any)
 	dst = appendVector(dst, x.executed.all)

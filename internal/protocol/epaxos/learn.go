@@ -124,8 +124,8 @@ func (s *EPaxos) give() {
 	}
 }
 
-// mark says what was executed up to an index of the log. There is one at its base, and then now and then, so that a member
-// is told what it lacks without a search of the whole log.
+// mark says what was executed up to an index of the log. There is one at its base, and then occasionally, so that a
+// member is told what it is missing without a search of the whole log.
 type mark struct {
 	at       protocol.Index
 	executed Vector
@@ -151,8 +151,8 @@ func (s *EPaxos) from(executed Vector) (last mark) {
 	return mark{last.at, last.executed.Clone()}
 }
 
-// reach is up to where a member certainly has all of this log, of which it has executed that much; 0 if it lacks what is
-// not in the log any more.
+// reach is how far a member certainly has all of this log, of which it has executed that much; 0 if it is missing what
+// is not in the log any more.
 func (s *EPaxos) reach(executed Vector) (at protocol.Index) {
 	for _, m := range s.marks {
 		if !executed.Dominates(m.executed) {
@@ -215,8 +215,8 @@ func (s *EPaxos) ask(from *peer) {
 	s.send(from, MsgAsk, Part{Deps: s.graph.Executed().Clone()})
 }
 
-// onAsk tells a member what it has not executed, as much as fits into a message, in this log's order. That order is right
-// for it too: what is before a command here, and not executed there, is in the message before it.
+// onAsk tells a member what it has not executed, as much as fits into a message, in this log's order. That order is
+// right for it too: what is before a command here, and not executed there, is in the message before it.
 func onAsk(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	if !p.Deps.Dominates(s.marks[0].executed) {
 		s.sendSnapshot(from.id)
@@ -244,7 +244,8 @@ func onAsk(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	}
 }
 
-// onTell takes what comes after what this member had when it asked. An earlier life may have asked, which had more.
+// onTell takes what comes after what this member had when it asked. An earlier incarnation may have asked, which had
+// more.
 func onTell(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	if !s.graph.Executed().Dominates(p.First) && s.cfg.Mutant != MutantTellAnybody {
 		return
@@ -264,8 +265,8 @@ func onTell(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	}
 }
 
-// takeExecuted executes what another member has executed. It reports whether that was what comes next, or known. Some of the
-// no-ops in an entry may have been executed here with others.
+// takeExecuted executes what another member has executed. It reports whether that was what comes next, or known. Some
+// of the no-ops in an entry may have been executed here with others.
 func (s *EPaxos) takeExecuted(from *peer, e *protocol.Entry) bool {
 	notes, err := notesOf(e)
 	if err != nil {
@@ -305,7 +306,7 @@ func (s *EPaxos) takeExecuted(from *peer, e *protocol.Entry) bool {
 	return true
 }
 
-// sendSnapshot asks for a snapshot for a member, unless one is under way.
+// sendSnapshot asks for a snapshot for a member, unless one is in progress.
 func (s *EPaxos) sendSnapshot(to protocol.MemberID) {
 	if to != s.cfg.Self && !s.streaming[to] {
 		s.streaming[to] = true
@@ -313,8 +314,8 @@ func (s *EPaxos) sendSnapshot(to protocol.MemberID) {
 	}
 }
 
-// snapshotReceived takes a snapshot that has more than was executed here. Then it has all of that: it stands where members
-// meet, and this member has not come there (rule 12).
+// snapshotReceived takes a snapshot that has more than was executed here. Then it has all of that: it stands where
+// members meet, and this member has not come there (rule 12).
 func (s *EPaxos) snapshotReceived(in protocol.SnapshotReceived) {
 	x := Executed{index: &Index{}}
 	if s.self == 0 || in.Base.Restore(&x) != nil || in.Base.Index <= s.log.Last() || !x.vector.Dominates(s.graph.Executed()) {

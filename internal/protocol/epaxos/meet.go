@@ -2,8 +2,8 @@ package epaxos
 
 import "time"
 
-// Members' logs differ, and meet at commands that touch everything (rule 12): those that name no keys. If a snapshot is due
-// and no client proposes one, a member proposes a command that brings nothing and touches everything.
+// Members' logs differ, and meet at commands that touch everything (rule 12): those that name no keys. If a snapshot is
+// due and no client proposes one, a member proposes a command that brings nothing and touches everything.
 
 // meeting is what this member does so that members meet.
 type meeting struct {
@@ -12,8 +12,8 @@ type meeting struct {
 	tried  ID // was proposed for it
 }
 
-// tendMeeting proposes what a snapshot waits for. Snapshots of several members are due at about the same time, so they begin
-// one after the other, and one is enough.
+// tendMeeting proposes what a snapshot waits for. Snapshots of several members are due at about the same time, so they
+// begin one after the other, and one is enough.
 func (s *EPaxos) tendMeeting() {
 	m := &s.meet
 	if !m.wanted || s.now < m.since+time.Duration(s.rank())*s.cfg.Heartbeat {
@@ -26,7 +26,7 @@ func (s *EPaxos) tendMeeting() {
 	s.open(nil, nil)
 }
 
-// rank is how many members come before this one of those that are heard of.
+// rank is how many members come before this one of those that are heard from.
 func (s *EPaxos) rank() (n int) {
 	for _, p := range s.peers {
 		if s.active(p) && p.id < s.cfg.Self {

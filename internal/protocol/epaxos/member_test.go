@@ -8,7 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// player is a member of a cluster in memory: the parts of this package, put together. Its disk is as fast as its memory.
+// player is a member of a cluster in memory: the parts of this package, put together. Its disk is as fast as its
+// memory.
 type player struct {
 	*group
 	self       Column

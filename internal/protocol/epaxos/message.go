@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// The messages. Most name a command by its ID. A command travels as an entry of the message, with its first dependencies
-// in the part (Known).
+// The messages. Most name a command by its ID. A command travels as an entry of the message, with its first
+// dependencies in the part (Known).
 const (
 	MsgPreAccept   = protocol.FirstOwnType + iota // a command
 	MsgPreAccepted                                // Deps
@@ -42,7 +42,7 @@ var Codec = &protocol.Codec{
 	Decode: decode, Describe: describe,
 }
 
-// Part is what these messages say beside the head that all protocols' messages have. Which fields mean
+// Part is what these messages say alongside the head that all protocols' messages have. Which fields mean
 // something depends on the type; unused ones are zero.
 type Part struct {
 	ID          ID

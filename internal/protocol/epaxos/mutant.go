@@ -49,9 +49,9 @@ var Mutants = [...]protocol.MutantInfo{
 
 const ruleMutants = 6 // the first ones of Mutants
 
-// PartMutants are those that the simulator does not find within some hundred seeds. Clusters of parts find the first two: that
-// a recovery waits for ever for another one, or for nothing, needs more of them at once than there are in a whole cluster, whose
-// members also begin again with higher ballots. disk_test.go shows the third.
+// PartMutants are those that the simulator does not find within some hundred seeds. Clusters of parts find the first
+// two: that a recovery waits for ever for another one, or for nothing, needs more of them at once than there are in a
+// whole cluster, whose members also begin again with higher ballots. disk_test.go shows the third.
 var PartMutants = [...]protocol.MutantInfo{
 	{Name: MutantInexact, Does: "a recovery concludes nothing from proposers that did not answer"},
 	{Name: MutantOnlyDecided, Does: "a recovery waits for nothing that contradicts and is not decided"},

@@ -41,9 +41,9 @@ func noopEntry(id ID) protocol.Entry {
 	return protocol.NewNotedGroup((&note{ID: id, Noop: true}).append(nil), nil)
 }
 
-// termOf is the term of an entry of the log, with which that much was executed: the same on members that have executed the
-// same, and no other. So a log goes on from a snapshot only if that has what the log has up to there. It also says whether
-// members meet at the entry (rule 12).
+// termOf is the term of an entry of the log, with which that much was executed: the same on members that have executed
+// the same, and no other. So a log continues from a snapshot only if that has what the log has up to there. It also
+// says whether members meet at the entry (rule 12).
 func termOf(executed Vector, met bool) protocol.Term {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, b := range appendVector(nil, executed) {
@@ -59,7 +59,7 @@ func termOf(executed Vector, met bool) protocol.Term {
 // meets reports whether members meet at an entry of the log.
 func meets(e *protocol.Entry) bool { return e.Term&1 != 0 }
 
-// notesOf are the commands of an entry, whose payload is at hand.
+// notesOf are the commands of an entry, whose payload is available.
 func notesOf(e *protocol.Entry) (notes []note, err error) {
 	said, err := e.Notes()
 	if err != nil {
@@ -78,7 +78,7 @@ func notesOf(e *protocol.Entry) (notes []note, err error) {
 	return notes, nil
 }
 
-// commandOf reads a command that somebody proposed. It returns a [*protocol.CorruptError].
+// commandOf reads a command that someone proposed. It returns a [*protocol.CorruptError].
 func commandOf(id ID, e protocol.Entry) (*Command, error) {
 	notes, err := notesOf(&e)
 	switch {

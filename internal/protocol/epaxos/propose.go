@@ -63,8 +63,9 @@ func (s *EPaxos) together(in *protocol.Propose, from int) (n int, keys []uint64)
 	return n, keys
 }
 
-// open begins a command of this member (rule 2). If its number is reserved, it is sent while this member's disk writes it. Its
-// answer to itself counts at once, because what follows from that is written behind it: a decision, or that it accepts.
+// open begins a command of this member (rule 2). If its number is reserved, it is sent while this member's disk writes
+// it. Its answer to itself counts at once, because what follows from that is written behind it: a decision, or that it
+// accepts.
 func (s *EPaxos) open(batches []protocol.Entry, t Touches) {
 	id := s.replica.Next()
 	rec := s.replica.Propose(&Command{Entry: NewEntry(id, t, batches), Touches: t})
@@ -84,7 +85,7 @@ func (s *EPaxos) open(batches []protocol.Entry, t Touches) {
 	s.act(a, outcomeOf(a.opening.Answer(s.self, rec.Deps)))
 }
 
-// count counts what a command of this member costs. Others may tell it commands of an earlier life.
+// count counts what a command of this member costs. Others may tell it commands of an earlier incarnation.
 func (s *EPaxos) count(rec *Record) {
 	if rec.ID.Column == s.self {
 		s.own += rec.bytes() - rec.counted
@@ -92,8 +93,8 @@ func (s *EPaxos) count(rec *Record) {
 	}
 }
 
-// bytes is what a command costs that is not executed. One in whose place there is a no-op costs nothing, because it may never
-// be executed.
+// bytes is what a command costs that is not executed. One in whose place there is a no-op costs nothing, because it may
+// never be executed.
 func (r *Record) bytes() int {
 	if r == nil || r.Command == nil || r.Phase == Decided && r.Noop {
 		return 0

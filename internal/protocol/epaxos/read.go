@@ -7,16 +7,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Any member finds read points. It asks the others for the highest commands that they know of, and waits until it has
+// Any member finds read indexes. It asks the others for the highest commands that they know of, and waits until it has
 // executed all of these. A command that was answered before the question is known to a fast quorum, or to a quorum. One
 // of them is among those that answer, if they are a quorum too.
 
-// reads are the reads under way here.
+// reads are the reads in progress here.
 type reads struct {
-	// waiting are for the next question, asked for the one under way.
+	// waiting are for the next question, asked for the one in progress.
 	waiting, asked []uint64
-	// round numbers the questions. It begins anywhere, so that answers to an earlier life's are recognised. 0 before the
-	// first tick: until then nothing is asked.
+	// round numbers the questions. It begins anywhere, so that answers to an earlier incarnation's are recognised. 0
+	// before the first tick: until then nothing is asked.
 	round    uint64
 	answered members
 	highest  Vector        // in answers
@@ -83,7 +83,7 @@ func onReadAnswer(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	}
 }
 
-// serveReads serves the reads under way if enough was executed. The next ones are asked for then.
+// serveReads serves the reads in progress if enough was executed. The next ones are asked for then.
 func (s *EPaxos) serveReads() {
 	r := &s.reads
 	for len(r.asked) > 0 && s.enough(r) {
@@ -102,7 +102,7 @@ func (s *EPaxos) enough(r *reads) bool {
 	return len(r.answered) >= s.size.Quorum() && s.has(r.highest)
 }
 
-// has reports whether all of these commands are executed here, but for no-ops for which nothing waits.
+// has reports whether all of these commands are executed here, except for no-ops for which nothing waits.
 func (s *EPaxos) has(v Vector) bool {
 	for i, n := range v {
 		if c := Column(i + 1); n >= s.replica.open(c).Number {
@@ -112,8 +112,8 @@ func (s *EPaxos) has(v Vector) bool {
 	return true
 }
 
-// known has for each column the highest command of which this member knows. Of its own column it says only what is on its
-// disk: a later life may use numbers again that are neither there nor reserved.
+// known has for each column the highest command of which this member knows. Of its own column it says only what is on
+// its disk: a later incarnation may use numbers again that are neither there nor reserved.
 func (s *EPaxos) known() Vector {
 	v := s.graph.Executed().Clone()
 	for i := range s.replica.columns {

@@ -64,7 +64,7 @@ type Record struct {
 	Deps    Vector // of what is preaccepted, accepted or decided; never written to
 
 	stored  bool // there is a cell for it
-	changed bool // by the step under way
+	changed bool // by the step in progress
 	counted int  // how much of EPaxos.own it is
 }
 
@@ -76,7 +76,7 @@ func (r *Record) Value() Value {
 	return Value{r.Command, r.Deps}
 }
 
-// heard reports whether more is known than that somebody recovers the command.
+// heard reports whether more is known than that someone recovers the command.
 func (r *Record) heard() bool { return r.Phase != Unknown || r.Begun }
 
 // touches is what the command touches as far as is known.
@@ -94,7 +94,8 @@ type Replica struct {
 	index   *Index
 	columns []column
 	mutant  protocol.Mutant
-	// reserved: an earlier life may have used numbers of its column up to this one, of which its disk knows nothing.
+	// reserved: an earlier incarnation may have used numbers of its column up to this one, of which its disk knows
+	// nothing.
 	reserved uint64
 	untidy   bool // no-ops were executed, on which new commands still depend
 }
@@ -177,7 +178,7 @@ func (r *Replica) Window(c Column) uint64 {
 // Next is the number of the next command of this member.
 func (r *Replica) Next() ID { return ID{r.self, max(r.Window(r.self), r.reserved) + 1} }
 
-// Propose begins a command of this member (rule 2). Its first dependencies go into it. nil: there is no room.
+// Propose begins a command of this member (rule 2). Its first dependencies go into it. nil: there is no space.
 func (r *Replica) Propose(cmd *Command) *Record {
 	id := r.Next()
 	if !r.takes(id) {
@@ -258,7 +259,7 @@ func (r *Replica) Promise(id ID, ballot Ballot) (*Record, Report) {
 	return rec, report
 }
 
-// Settle takes a command of which somebody says that it was executed: it is decided, with which dependencies does not
+// Settle takes a command of which someone says that it was executed: it is decided, with which dependencies does not
 // matter any more.
 func (r *Replica) Settle(id ID, v Value) *Record {
 	rec := r.touch(id)
@@ -271,8 +272,8 @@ func (r *Replica) Settle(id ID, v Value) *Record {
 	return rec
 }
 
-// open is the first command of a column that is neither executed nor a no-op, as far as is known. Nobody need execute no-ops
-// that come last.
+// open is the first command of a column that is neither executed nor a no-op, as far as is known. No one need execute
+// no-ops that come last.
 func (r *Replica) open(c Column) ID {
 	col := r.column(c)
 	id := ID{c, col.executed + 1}
@@ -319,8 +320,8 @@ func (r *Replica) Execute(id ID) *Record {
 	return rec
 }
 
-// Tidy lets new commands no longer depend on no-ops that were executed. It costs more than other steps, and
-// is due now and then: until then there are more dependencies than needed, and members do not have the same ones.
+// Tidy lets new commands no longer depend on no-ops that were executed. It costs more than other steps, and is due
+// occasionally: until then there are more dependencies than needed, and members do not have the same ones.
 func (r *Replica) Tidy() {
 	if !r.untidy {
 		return

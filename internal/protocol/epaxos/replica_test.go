@@ -8,7 +8,7 @@ import (
 
 func newCommand(touches ...uint16) *Command { return &Command{Entry: sealed("x"), Touches: touches} }
 
-// A member keeps so many commands of a column, and takes the next when it has executed the first.
+// A member keeps a given number of commands of a column, and takes the next when it has executed the first.
 func TestAReplicaIsBounded(t *testing.T) {
 	r := NewReplica(1, Vector{0, 5}, &Index{}, "")
 	for range maxAhead {

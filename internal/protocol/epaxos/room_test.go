@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol/conformance"
 )
 
-// A member fails with hundreds of commands under way, of which one other member knows. That one recovers few at once while it is not
-// answered, fewer and fewer, and all of them soon when it is. It does not wait for each of them anew.
+// A member fails with hundreds of commands in progress, of which one other member knows. That one recovers few at once
+// while it is not answered, fewer and fewer, and all of them soon when it is. It does not wait for each of them again.
 func TestFewRecoveriesAtOnce(t *testing.T) {
 	const commands = 300
 	net := conformance.NewNet(t, 3, 1, epaxos.Codec, factory(nil))

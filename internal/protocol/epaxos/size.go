@@ -3,12 +3,12 @@ package epaxos
 // Size is of how many voters how many are enough.
 type Size struct {
 	Members int
-	Failing int // f: so many may fail, and everything goes on
-	Slow    int // e: so many may fail, and the fast path goes on
+	Failing int // f: so many may fail, and everything continues
+	Slow    int // e: so many may fail, and the fast path continues
 }
 
-// SizeOf is the size of a cluster with so many voters: n ≥ max(2e+f-1, 2f+1), with f as large as can be,
-// and then e, but not above f.
+// SizeOf is the size of a cluster with a given number of voters: n ≥ max(2e+f-1, 2f+1), with f as large as can be, and
+// then e, but not above f.
 func SizeOf(voters int) Size {
 	f := (voters - 1) / 2
 	return Size{voters, f, min(f, (voters-f+1)/2)}

@@ -12,8 +12,8 @@ type Against struct {
 	More    bool // there are more of these
 }
 
-// Validate keeps a command that somebody recovers under a ballot, and says what contradicts it. nil: another
-// ballot was promised, or a decision is known, or nothing was promised.
+// Validate keeps a command that someone recovers under a ballot, and says what contradicts it. nil: another ballot was
+// promised, or a decision is known, or nothing was promised.
 func (r *Replica) Validate(id ID, ballot Ballot, cmd *Command) (*Record, Against) {
 	rec := r.Record(id)
 	if rec == nil || rec.Promised != ballot || rec.Phase == Decided {
@@ -62,8 +62,8 @@ func (r *Replica) contradictionsIn(c Column, id ID, cmd *Command, a *Against) {
 	}
 }
 
-// Settled is the decision of a command that contradicts another one, for whoever waits for it (Recovery.Learned). Of what was executed
-// it says that it is no contradiction: what is one was named by Validate, or learned since.
+// Settled is the decision of a command that contradicts another one, for whoever waits for it (Recovery.Learned). Of
+// what was executed it says that it is no contradiction: what is one was named by Validate, or learned since.
 func (r *Replica) Settled(id ID) (Value, bool) {
 	if r.Executed(id) {
 		return Value{}, true

@@ -20,8 +20,8 @@ func (r *Recovery) wait() (Action, Value) {
 	return Wait, Value{}
 }
 
-// Contradicting are the commands that are to be decided before this one; they are recovered if nobody else
-// decides them.
+// Contradicting are the commands that are to be decided before this one; they are recovered if no one else decides
+// them.
 func (r *Recovery) Contradicting() []ID {
 	if r.stage != waits {
 		return nil
@@ -33,7 +33,7 @@ func (r *Recovery) Contradicting() []ID {
 // path, as far as their own command was.
 func (r *Recovery) Telling() bool { return r.stage == waits && r.Unchanged > r.size.telling() }
 
-// Learned says that this member learned the decision of another command, or has executed it. It is to be told of
+// Learned indicates that this member learned the decision of another command, or has executed it. It is to be told of
 // all that it learns after its own answer to Validate, and before that executes.
 func (r *Recovery) Learned(id ID, v Value) (Action, Value) {
 	if r.stage != validates && r.stage != waits || r.Command.First.Covers(id) || id.Column == r.ID.Column {
@@ -69,7 +69,7 @@ func (r *Recovery) settle() (Action, Value) {
 	return r.propose(Value{r.Command, r.Command.First})
 }
 
-// OtherWaits says that somebody waits who recovers a command, and that this is telling.
+// OtherWaits indicates that someone waits who recovers a command, and that this is telling.
 func (r *Recovery) OtherWaits(id ID) (Action, Value) {
 	if _, found := slices.BinarySearchFunc(r.open, id, ID.compare); !found || r.stage != waits {
 		return Nothing, Value{}

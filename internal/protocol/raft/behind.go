@@ -9,8 +9,8 @@ import (
 )
 
 // Behind are the batches of lanes that a disk holds, as entries behind its log, in the order of each lane. For a member
-// that nobody can confirm any more they are what it knows of writes that were accepted and not put into the log. Those that were
-// put there are among them too; members recognise them by their numbers.
+// that no one can confirm any more they are what it knows of writes that were accepted and not put into the log. Those
+// that were put there are among them too; members recognise them by their numbers.
 func Behind(rec *protocol.Recovered) (out []protocol.Entry) {
 	type batch struct {
 		lane protocol.Lane

@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// configChanged puts the newest configuration in the log in force.
+// configChanged puts the newest configuration in the log active.
 func (r *Raft) configChanged() {
 	c := &r.configs[len(r.configs)-1]
 	r.conf, r.confAt = &c.config, c.index
@@ -130,10 +130,10 @@ func (r *Raft) nextConfig(in *protocol.ProposeChange) (protocol.Config, protocol
 }
 
 // joinFirst makes learners of members that are voters in another instance and not known to this
-// one. They count here once they are caught up here. If voters leave at the same time, the new
-// ones may be the only ones that remain, so then they count at once. But they hold nothing of the
-// bodies that there are. If there are any, the leaving voters stay until the new ones have their
-// parts: else nobody might have enough of them, so that the change could never be made.
+// one. They count here once they are caught up here. If voters leave at the same time, the new ones
+// may be the only ones that remain, so then they count at once. But they hold nothing of the bodies
+// that there are. If there are any, the leaving voters stay until the new ones have their parts:
+// else no one might have enough of them, so that the change could never be made.
 func (r *Raft) joinFirst(next *protocol.Config) {
 	known := func(m *protocol.Member) bool { return r.conf.Find(m.ID) != nil }
 	if slices.ContainsFunc(r.conf.Voters(), func(id protocol.MemberID) bool { return next.Find(id) == nil }) {
@@ -229,9 +229,9 @@ func (r *Raft) caughtUp(p *progress) bool {
 	return p.phase != behind && p.match >= beaten
 }
 
-// safe reports whether the cluster could still decide after the change with the members
-// that are at hand now, and whether learners that become voters are caught up: they have
-// what was committed a heartbeat ago.
+// safe reports whether the cluster could still decide after the change with the members that are
+// available now, and whether learners that become voters are caught up: they have what was
+// committed a heartbeat ago.
 func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 	shrinks := false
 	for i := range changes {
@@ -259,11 +259,11 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 	return active >= quorum.Size(len(voters))
 }
 
-// keepsState reports whether enough of the next voters have the state, and every new one that was a
-// learner. The first instance's log does not lead to the state by itself where the number of
-// instances has changed: retired ones keep their logs for a while only, and only their members ever
-// had these. So who has not applied the last such change counts as one that may have nothing, although
-// it has the log. A voter that was not a member is not asked for anything.
+// keepsState reports whether enough of the next voters have the state, and every new one that was a learner. The first
+// instance's log does not lead to the state on its own where the number of instances has changed: retired ones keep
+// their logs for a while only, and only their members ever had these. So who has not applied the last such change
+// counts as one that may have nothing, although it has the log. A voter that was not a member is not asked for
+// anything.
 func (r *Raft) keepsState(next *protocol.Config) bool {
 	voters := next.Voters()
 	if r.cfg.Instance != protocol.FirstInstance || slices.Equal(r.conf.Voters(), voters) || r.cfg.Mutant == MutantCountStateless {
@@ -281,7 +281,7 @@ func (r *Raft) keepsState(next *protocol.Config) bool {
 	return have >= quorum.Size(len(voters)) || len(r.voters.Incoming) == 1 && len(voters) == 2
 }
 
-// appendConfig appends a configuration, which is in force at once.
+// appendConfig appends a configuration, which is active at once.
 func (r *Raft) appendConfig(c protocol.Config, id protocol.ProposalID) {
 	e := protocol.Entry{Kind: protocol.EntryConfig, ID: id, Payload: protocol.EncodeConfig(c)}
 	e.SealPayload()
@@ -290,7 +290,7 @@ func (r *Raft) appendConfig(c protocol.Config, id protocol.ProposalID) {
 	r.configChanged()
 }
 
-// settleConfig goes on when the configuration in force is committed: it leaves a joint one, and
+// settleConfig continues when the configuration active is committed: it leaves a joint one, and
 // gives members that left a deadline. It takes the next step only when an entry of this term is
 // committed. So there is one change at a time.
 func (r *Raft) settleConfig() {
@@ -310,7 +310,7 @@ func (r *Raft) settleConfig() {
 	}
 }
 
-// resign ends the leadership of a member that is no voter any more, once that is committed (Raft
+// resign ends the leadership of a member that is no longer a voter, once that is committed (Raft
 // §4.2.2). The most advanced voter is told to stand at once.
 func (r *Raft) resign() {
 	if r.role != protocol.Leader || r.confAt > r.commit || r.voters.Has(r.cfg.Self) {

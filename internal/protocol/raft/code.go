@@ -23,7 +23,7 @@ type code struct {
 	overdue overdue
 }
 
-// recently reports whether a member was heard of within two heartbeats, so that it counts as
+// recently reports whether a member was heard from within two heartbeats, so that it counts as
 // alive.
 func (r *Raft) recently(p *progress) bool {
 	return p.heard != 0 && message.Stamp(r.now) < p.heard+uint64(2*r.cfg.Heartbeat)
@@ -36,9 +36,9 @@ func (r *Raft) counted(p *progress) bool {
 }
 
 // k is such that no write waits for members that are not counted on now (docs/internals/craft.md,
-// "Writing"). Nothing is coded while a membership change is under way. So all coded entries before
-// a configuration are committed, and the next leader need not ask under which configuration they
-// were coded (docs/internals/craft.md, 2.7).
+// "Writing"). Nothing is coded while a membership change is in progress. So all coded entries
+// before a configuration are committed, and the next leader need not ask under which configuration
+// they were coded (docs/internals/craft.md, 2.7).
 func (c *code) k() uint8 {
 	if c.r.now < c.off {
 		return 1
@@ -82,7 +82,7 @@ func (c *code) uncode() { c.off = c.r.now + c.r.cfg.ElectionTimeout }
 
 func (c *code) recode() { c.off = 0 }
 
-// frame leaves entries that nobody coded as they stand in the log.
+// frame leaves entries that no one coded as they stand in the log.
 func (c *code) frame(p *progress) []protocol.Entry {
 	r := c.r
 	entries := r.log.Frame(p.next, r.cfg.MaxFrameBytes, r.cfg.MaxFrameEntries)

@@ -6,18 +6,15 @@
 // joint configurations; and leaves to a placement where the large bodies of entries live: whole
 // with everybody, or as rows of a Reed–Solomon code (CRaft).
 //
-// How to read: config.go (settings), raft.go (the state, the step, the table of
-// handlers), package message (its messages), package raftlog (the log in memory, and
-// what is known of the disk), persist.go (what is written), election.go; propose.go, replicate.go with
-// progress.go and held.go (a leader's view of its followers, the window) and follower.go; read.go, change.go,
-// leaving.go, transfer.go, snapshot.go,
-// placement.go with copy.go. Bodies in parts: code.go (rows and when they are enough), lag.go
-// (who is too far behind to be counted on),
-// holdings.go (who holds what), prepare.go (what a new leader does before it leads),
-// upgrade.go (whole copies where rows are too few), bodies.go (what the owner knows of them),
-// restripe.go (membership), rs.go. wrote.go: which records are Raft's; behind.go: what lanes hold behind the log. check.go verifies the invariants
-// that stand under the fields;
-// mutant.go lists rules that tests may break on purpose.
+// How to read: config.go (settings), raft.go (the state, the step, the table of handlers), package message (its
+// messages), package raftlog (the log in memory, and what is known of the disk), persist.go (what is written),
+// election.go; propose.go, replicate.go with progress.go and held.go (a leader's view of its followers, the window) and
+// follower.go; read.go, change.go, leaving.go, transfer.go, snapshot.go, placement.go with copy.go. Bodies in parts:
+// code.go (rows and when they are enough), lag.go (who is too far behind to be counted on), holdings.go (who holds
+// what), prepare.go (what a new leader does before it leads), upgrade.go (whole copies where rows are too few),
+// bodies.go (what the owner knows of them), restripe.go (membership), rs.go. wrote.go: which records are Raft's;
+// behind.go: what lanes hold behind the log. check.go verifies the invariants that stand under the fields; mutant.go
+// lists rules that tests may break on purpose.
 //
 // "Raft §5.4.2" is a section of the paper or of the thesis; docs/internals/raft.md says which. C and G with
 // a number are invariants and gaps of docs/internals/craft.md, 2.8 and 2.2.

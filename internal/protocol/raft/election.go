@@ -17,7 +17,7 @@ type ballot struct {
 func (r *Raft) rest() { r.stand = r.now + r.timeout() }
 
 // soonTries is how often a member that did not win asks again soon, where ranks keep members from
-// standing at the same time. Asking disturbs nobody.
+// standing at the same time. Asking disturbs no one.
 const soonTries = 2
 
 // timeout draws how long to wait before standing for election. If it does not matter who leads,
@@ -49,9 +49,9 @@ func (r *Raft) suspect(id protocol.MemberID) {
 	}
 }
 
-// sticky reports whether a leader was heard of so recently that its lease may be valid and nobody
+// sticky reports whether a leader was heard from so recently that its lease may be valid and no one
 // else may be elected (Raft §4.2.3, §6.4.1). A restarted member cannot know what it promised, so
-// with leases it is as if it had just heard of the leader.
+// with leases it is as if it had just heard from the leader.
 func (r *Raft) sticky() bool {
 	if r.role == protocol.Leader {
 		return true // check-quorum ends it in time
@@ -59,12 +59,12 @@ func (r *Raft) sticky() bool {
 	return r.now < r.heard+r.cfg.ElectionTimeout && (r.leader != 0 || r.cfg.LeaseReads)
 }
 
-// promised reports whether this member may not vote for a candidate of its own term that it did not
-// vote for before. Its term says nothing about that: any answer of a higher term takes a member into
-// that term, and its promise to the leader of the term before goes on.
+// promised reports whether this member may not vote for a candidate of its own term that it did not vote for before.
+// Its term says nothing about that: any answer of a higher term takes a member into that term, and its promise to the
+// leader of the term before continues.
 func (r *Raft) promised() bool { return r.sticky() && r.cfg.Mutant != MutantPromiseOfTerm }
 
-// alone reports whether this member decides by itself. Then it need not wait before it leads,
+// alone reports whether this member decides on its own. Then it need not wait before it leads,
 // unless a leader that it followed may hold a lease.
 func (r *Raft) alone() bool {
 	return r.role == protocol.Follower && !r.sticky() && !r.conf.Joint() && len(r.voters.Incoming) == 1 && r.voters.Incoming[0] == r.cfg.Self
@@ -110,12 +110,11 @@ func (r *Raft) elect(force bool) {
 	r.askVotes(message.Vote, r.term, force)
 }
 
-// mayStand reports whether this member may lead. A member that is not in the newest configuration
-// may still lead until it knows that this configuration is committed. It may be the only one that
-// has the entry, and then nobody else can be elected (Raft §4.2.2). A learner may stand too while
-// somebody needs its vote who can never have it. An undecided change elsewhere may make the learner a
-// voter, and a leader that is lost may have sent an entry to it alone. Only the voters elect it. It
-// resigns when it has committed that entry.
+// mayStand reports whether this member may lead. A member that is not in the newest configuration may still lead until
+// it knows that this configuration is committed. It may be the only one that has the entry, and then no one else can be
+// elected (Raft §4.2.2). A learner may stand too while someone needs its vote who can never have it. An undecided
+// change elsewhere may make the learner a voter, and a leader that is lost may have sent an entry to it alone. Only the
+// voters elect it. It resigns when it has committed that entry.
 func (r *Raft) mayStand() bool {
 	n := len(r.configs)
 	if m := r.conf.Find(r.cfg.Self); r.needed && m != nil && m.Learner {
@@ -343,8 +342,8 @@ func (r *Raft) tickLeader() {
 	}
 }
 
-// quorumHeard is the latest instant at which a quorum had been heard of (check-quorum, Raft §6.2).
-// A member counts as heard of when this leader began to track it.
+// quorumHeard is the latest instant at which a quorum had been heard from (check-quorum, Raft
+// §6.2). A member counts as heard from when this leader began to track it.
 func (r *Raft) quorumHeard() time.Duration {
 	v := r.confirmers(r.voters).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {

@@ -55,8 +55,8 @@ func (r *Raft) appendFrom(m message.Message) {
 	}
 }
 
-// diverges reports whether a leader's log has another entry than this one where this one is decided. Two logs that have an
-// entry of the same term at an index are equal up to there, so the last one is enough. What is no longer in this log
+// diverges reports whether a leader's log has another entry than this one where this one is decided. Two logs that have
+// an entry of the same term at an index are equal up to there, so the last one is enough. What is no longer in this log
 // is not compared.
 func (r *Raft) diverges(m message.Message, decided []protocol.Entry) bool {
 	index, term := m.Index, m.LogTerm
@@ -140,7 +140,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 	}
 }
 
-// learnCommit raises a follower's commit index, at most up to where its log is known to match.
+// learnCommit raises a follower's commit index, at most how far its log is known to match.
 func (r *Raft) learnCommit(commit, match protocol.Index) {
 	if r.cfg.Mutant == MutantCommitUnverified {
 		match = r.log.Last

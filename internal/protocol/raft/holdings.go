@@ -6,9 +6,10 @@ import (
 )
 
 // Members tell each other in which forms they hold bodies. An answer says what the disk held when the answer was made,
-// or will hold when it is released. A form only gets better while the entry is in the log (docs/internals/craft.md, D2), so late and
-// repeated answers do no harm. A whole copy becomes a row only once its entry is committed and cut from the log. Answers
-// that were made before that may leave after it, and do no harm either (docs/internals/craft.md, C7).
+// or will hold when it is released. A form only gets better while the entry is in the log (docs/internals/craft.md,
+// D2), so late and repeated answers do no harm. A whole copy becomes a row only once its entry is committed and cut
+// from the log. Answers that were made before that may leave after it, and do no harm either (docs/internals/craft.md,
+// C7).
 
 // tells takes in the holdings of an answer of this term and reports whether more is known than
 // before. A member that knows an entry to be committed says only that.

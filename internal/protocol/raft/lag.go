@@ -47,8 +47,8 @@ func (r *Raft) appendedBy(i protocol.Index) (bytes uint64, known bool) {
 	return 0, len(marks) > 0 && marks[0].index == r.lead.first && i+1 == r.lead.first
 }
 
-// judgeLag finds out who is far behind what a majority has, and who is near again. It compares
-// with the others, so links that are narrow for all of them make nobody far.
+// judgeLag finds out who is far behind what a majority has, and who is near again. It compares with
+// the others, so links that are narrow for all of them make no one far.
 func (r *Raft) judgeLag(agreed protocol.Index) {
 	most, known := r.appendedBy(agreed)
 	frame := uint64(r.cfg.MaxFrameBytes)
@@ -68,16 +68,16 @@ func (r *Raft) judgeLag(agreed protocol.Index) {
 	}
 }
 
-// distant reports whether the entry at i comes late to p, because p is far behind.
+// distant reports whether the entry at i arrives late to p, because p is far behind.
 func (r *Raft) distant(p *progress, i protocol.Index) bool {
 	return p.far.is && p.match < i && r.cfg.Mutant != MutantCodeWaitForAll
 }
 
-// farFrames is by how many frames more than a majority a member has to lack to be far.
+// farFrames is by how many frames more than a majority a member has to miss to be far.
 const farFrames = 4
 
-// spare marks members as far that do not have the entry at i yet, so that nobody waits for them
-// any longer.
+// spare marks members as far that do not have the entry at i yet, so that no one waits for them any
+// longer.
 func (r *Raft) spare(i protocol.Index) {
 	for _, p := range r.lead.peers {
 		if p.match < i && !p.far.is {

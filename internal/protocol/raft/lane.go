@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Lanes (docs/internals/lcr.md) are beside the log and its placement, on the leader and on followers alike:
+// Lanes (docs/internals/lcr.md) are alongside the log and its placement, on the leader and on followers alike:
 //
 //	lane.go       what a member holds of lanes that is not committed
 //	lanemarks.go  what the log says about lanes
@@ -69,16 +69,16 @@ type heldLane struct {
 	// asks is how often it asked.
 	pieces []lanePiece
 	asks   uint64
-	// urgent: somebody waits for the result of entries up to here, so the leader does not wait for
+	// urgent: someone waits for the result of entries up to here, so the leader does not wait for
 	// others before it puts them into the log.
 	urgent uint64
-	// fetched is when a leader asked last for what it lacks.
+	// fetched is when a leader asked last for what it is missing.
 	fetched time.Duration
 	// owed is an answer to the lane's member that waits for an Append to it; only on a leader.
 	owed laneOwed
 }
 
-// laneCell is where a batch is on the disk: durable when the step is.
+// laneCell is where a batch is on disk: durable when the step is.
 type laneCell struct{ number, step uint64 }
 
 func (h *heldLane) high() uint64 { return h.base + uint64(len(h.batches)) }
@@ -88,7 +88,7 @@ func (h *heldLane) after(n uint64) []protocol.Entry {
 	return h.batches[min(n-h.base, uint64(len(h.batches))):]
 }
 
-// durable is up to where the lane is on this member's disk.
+// durable is how far the lane is on this member's disk.
 func (h *heldLane) durable(d *raftlog.Disk) uint64 {
 	n, _ := slices.BinarySearchFunc(h.cells, d.Done, func(c laneCell, done uint64) int {
 		if c.step <= done {
@@ -128,7 +128,7 @@ func (l *lanes) hold(lane protocol.Lane) *heldLane {
 // of that, as on the wire. The envelope's index is the number in the lane.
 const laneCellHead = 16
 
-// storeInLane adds a batch to a lane, in memory and on the disk.
+// storeInLane adds a batch to a lane, in memory and on disk.
 func (r *Raft) storeInLane(h *heldLane, e *protocol.Entry) {
 	end := laneCellHead + protocol.HeadSize + len(e.Payload)
 	buf := make([]byte, 0, end+bodyRoom(e))
@@ -197,8 +197,8 @@ func (r *Raft) takesInto(h *heldLane, e *protocol.Entry) bool {
 		(h.bytes == 0 || h.bytes+e.Bytes() <= r.laneWindow() || uint64(e.Index) <= h.high())
 }
 
-// acknowledgeLane says up to where the lane is held, once that is durable. Reject says that something
-// is missing before what came.
+// acknowledgeLane says how far the lane is held, once that is durable. Reject says that something is missing before
+// what came.
 func (r *Raft) acknowledgeLane(m message.Message, h *heldLane, gap bool) {
 	round := r.countsFor(m.Round)
 	if gap {
@@ -220,7 +220,7 @@ func (r *Raft) acknowledgeLane(m message.Message, h *heldLane, gap bool) {
 	r.answerLane(h, m.From, m.Context, round)
 }
 
-// answerLane tells a lane's member up to where this one holds it, once that is durable.
+// answerLane tells a lane's member how far this one holds it, once that is durable.
 func (r *Raft) answerLane(h *heldLane, to protocol.MemberID, context, round uint64) {
 	h.owed = laneOwed{}
 	a := message.With(protocol.Message{Type: message.LaneResp, To: to, Context: context},
@@ -232,7 +232,7 @@ func (r *Raft) answerLane(h *heldLane, to protocol.MemberID, context, round uint
 	r.release(a)
 }
 
-// onLaneFetch sends a leader what it lacks of a lane.
+// onLaneFetch sends a leader what it is missing of a lane.
 func onLaneFetch(r *Raft, m message.Message) {
 	if r.lanes == nil {
 		return
@@ -294,8 +294,8 @@ func (r *Raft) fitLanes(entries []protocol.Entry) bool {
 	return true
 }
 
-// lanesCommitted takes in entries that are committed. Groups whose payload is only on the disk get it
-// back from what is held of their lanes: a member finds its own batches in them.
+// lanesCommitted takes in entries that are committed. Groups whose payload is only on disk get it back from what is
+// held of their lanes: a member finds its own batches in them.
 func (r *Raft) lanesCommitted(entries []protocol.Entry) {
 	if l := r.lanes; l != nil {
 		for i := range entries {
@@ -313,7 +313,7 @@ func (r *Raft) lanesCommitted(entries []protocol.Entry) {
 	}
 }
 
-// lanesInstalled begins anew after a snapshot.
+// lanesInstalled starts again after a snapshot.
 func (r *Raft) lanesInstalled(base *protocol.Base) {
 	l := r.lanes
 	if l == nil {
@@ -397,7 +397,7 @@ func (r *Raft) recoverLanes(rec *protocol.Recovered) error {
 	return nil
 }
 
-// sameName is for a mutant: this life goes on with the lane of the one before.
+// sameName is for a mutant: this incarnation continues with the lane of the one before.
 func (r *Raft) sameName() {
 	l := r.lanes
 	if m := l.end.member(r.cfg.Self); m != nil && r.cfg.Mutant == MutantLaneSameName {
@@ -408,9 +408,9 @@ func (r *Raft) sameName() {
 	}
 }
 
-// recoverCell takes a batch that the disk holds of a lane. Which lanes are committed up to where may not
-// be known yet, as the commit index that is on the disk lags. What was given up is committed. So the
-// first batch that is there says where the lane goes on.
+// recoverCell takes a batch that the disk holds of a lane. Which lanes are committed how far may not be known yet, as
+// the commit index that is on disk lags. What was given up is committed. So the first batch that is there says where
+// the lane continues.
 func (r *Raft) recoverCell(c protocol.Cell) error {
 	wrong := func(detail string) error { return &protocol.CorruptError{What: "cell of a lane", Detail: detail} }
 	l := r.lanes
@@ -462,7 +462,7 @@ func (r *Raft) dropStale() {
 	r.lanes.stale = nil
 }
 
-// laneHighs says of each lane up to where this member's disk holds more than what is committed.
+// laneHighs says of each lane how far this member's disk holds more than what is committed.
 func (r *Raft) laneHighs() (highs []message.LaneHigh) {
 	if r.lanes == nil {
 		return nil

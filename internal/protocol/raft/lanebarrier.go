@@ -7,7 +7,7 @@ import "github.com/braidlog/braid/protocol"
 // one of those that answer says that it holds it. The leader puts all that a quorum holds into the log,
 // and the read is served when that is committed.
 
-// barrier is what the reads under way wait for beyond the confirmation of the leader.
+// barrier is what the reads in progress wait for beyond the confirmation of the leader.
 type barrier struct {
 	on   bool
 	said answers
@@ -15,7 +15,7 @@ type barrier struct {
 	until protocol.Index
 }
 
-// beginBarrier begins a barrier if one of the reads under way is one.
+// beginBarrier begins a barrier if one of the reads in progress is one.
 func (r *Raft) beginBarrier() {
 	rd := &r.lead.reads
 	rd.barrier = barrier{}

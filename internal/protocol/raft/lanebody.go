@@ -66,8 +66,8 @@ func (r *Raft) ownForm(e *protocol.Entry) bool {
 	return e.Resident() && (e.Form == protocol.FormWhole || known && e.Coded() && e.Form == protocol.RowForm(row))
 }
 
-// provenInLane reports whether a batch of this member's lane that a quorum acknowledged can be made whole
-// whatever crashes (docs/internals/craft.md, 2.1). Of the others it counts rows only, even of those that were sent the whole.
+// provenInLane reports whether a batch of this member's lane that a quorum acknowledged can be made whole whatever
+// crashes (docs/internals/craft.md, 2.1). Of the others it counts rows only, even of those that were sent the whole.
 func (r *Raft) provenInLane(h *heldLane, n uint64) bool {
 	b := &h.batches[n-h.base-1]
 	if !b.Coded() || r.cfg.Mutant == MutantLaneRowsMajority {
@@ -85,7 +85,7 @@ func (r *Raft) provenInLane(h *heldLane, n uint64) bool {
 	})
 }
 
-// lanePiece is what another member sent of a batch with a body of which this leader lacks a part.
+// lanePiece is what another member sent of a batch with a body of which this leader is missing a part.
 type lanePiece struct {
 	from  protocol.MemberID
 	batch protocol.Entry
@@ -100,7 +100,7 @@ func (h *heldLane) partial(n uint64) bool {
 	return n == h.high()+1 && slices.ContainsFunc(h.pieces, func(p lanePiece) bool { return uint64(p.batch.Index) == n })
 }
 
-// wholeTo is up to where a lane is held whole, from a number on up to which that is so.
+// wholeTo is how far a lane is held whole, from a number on up to which that is so.
 func (h *heldLane) wholeTo(from uint64) uint64 {
 	n := h.high()
 	if h.rows > 0 {
@@ -111,8 +111,8 @@ func (h *heldLane) wholeTo(from uint64) uint64 {
 	return n
 }
 
-// takePiece takes what this leader lacks of a batch's body: a row of another member, or the whole of what it
-// holds a row of. It reports whether the batch is of that kind.
+// takePiece takes what this leader is missing of a batch's body: a row of another member, or the whole of what it holds
+// a row of. It reports whether the batch is of that kind.
 func (r *Raft) takePiece(h *heldLane, from protocol.MemberID, e *protocol.Entry) bool {
 	n := uint64(e.Index)
 	whole := e.Form == protocol.FormWhole
@@ -125,7 +125,7 @@ func (r *Raft) takePiece(h *heldLane, from protocol.MemberID, e *protocol.Entry)
 		r.joinNext(h)
 		return true
 	case n <= h.high() && !h.partial(n):
-		return true // nothing lacks of it
+		return true // nothing is missing of it
 	}
 	bytes := e.Bytes()
 	if h.hasPiece(from, n) {
@@ -225,8 +225,8 @@ func (h *heldLane) dropPieces(of func(n uint64) bool) {
 	h.pieces = slices.DeleteFunc(h.pieces, func(p lanePiece) bool { return of(uint64(p.batch.Index)) })
 }
 
-// gatherLanes asks for what this leader lacks of bodies, so that it cannot put them into the log: first
-// the member whose lane it is, then all.
+// gatherLanes asks for what this leader is missing of bodies, so that it cannot put them into the log: first the member
+// whose lane it is, then all.
 func (r *Raft) gatherLanes() {
 	for _, h := range r.lanes.held {
 		m := r.lanes.end.of(h.lane)
@@ -246,9 +246,9 @@ func (r *Raft) gatherLanes() {
 	}
 }
 
-// seenOf reports whether a member's part of the first batch that the log lacks of a lane is here, and the
-// batch cannot be made whole. If that is so of a quorum, the batch was never accepted, nor any after it:
-// of what is accepted any quorum holds enough.
+// seenOf reports whether a member's part of the first batch that the log is missing of a lane is here, and the batch
+// cannot be made whole. If that is so of a quorum, the batch was never accepted, nor any after it: of what is accepted
+// any quorum holds enough.
 func (r *Raft) seenOf(lane protocol.Lane, id protocol.MemberID) bool {
 	h, m := r.lanes.hold(lane), r.lanes.end.of(lane)
 	if m == nil || !h.partial(m.to+1) {

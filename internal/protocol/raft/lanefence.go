@@ -11,10 +11,9 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// The fence (docs/internals/lcr.md, 1.5 (d)) is between what members have acknowledged as accepted and a change of
-// the voters. Before the change, a quorum promises to count for no generation so far, and says up to where
-// it holds lanes. What was accepted is among that, and comes into the log before the change. Afterwards a
-// new generation begins.
+// The fence (docs/internals/lcr.md, 1.5 (d)) is between what members have acknowledged as accepted and a change of the
+// voters. Before the change, a quorum promises to count for no generation so far, and says how far it holds lanes. What
+// was accepted is among that, and comes into the log before the change. Afterwards a new generation begins.
 
 // fenceCell is the cell in which a member keeps its promise.
 const fenceCell = 0
@@ -32,8 +31,8 @@ type fencing struct {
 	beaten protocol.Index
 }
 
-// answers are what members said they hold of lanes, at a moment. Any quorum will do of which the log has
-// all that it holds. So nobody waits for what only a member holds that answered and is gone.
+// answers are what members said they hold of lanes, at a moment. Any quorum suffices of which the log has all that it
+// holds. So no one waits for what only a member holds that answered and is gone.
 type answers struct {
 	by    []protocol.MemberID
 	highs []answeredHigh
@@ -59,8 +58,8 @@ func (a *answers) hear(from protocol.MemberID, highs []message.LaneHigh) {
 	}
 }
 
-// covers reports whether a member answered, and the log has all that it said it holds, as far as that can
-// be made whole. What lacks is put there, or asked for.
+// covers reports whether a member answered, and the log has all that it said it holds, as far as that can be made
+// whole. What is missing is put there, or asked for.
 func (r *Raft) covers(a *answers, id protocol.MemberID) bool {
 	if !slices.Contains(a.by, id) {
 		return false
@@ -97,7 +96,7 @@ func onFence(r *Raft, m message.Message) {
 	r.release(message.With(protocol.Message{Type: message.FenceResp, To: m.From}, message.Part{Round: m.Round, Lanes: r.heldHighs()}))
 }
 
-// heldHighs is up to where this member holds lanes, on its disk or on the way to it.
+// heldHighs is how far this member holds lanes, on its disk or on the way to it.
 func (r *Raft) heldHighs() (highs []message.LaneHigh) {
 	for _, h := range r.lanes.held {
 		if len(h.batches) > 0 {
@@ -133,7 +132,7 @@ func (r *Raft) behindFence(in *protocol.ProposeChange, next *protocol.Config) (r
 	return false, protocol.ReasonNone
 }
 
-// needsFence reports whether a configuration has other voters, or is without somebody who may have a lane.
+// needsFence reports whether a configuration has other voters, or is without someone who may have a lane.
 func (r *Raft) needsFence(next *protocol.Config) bool {
 	if next.Joint() || quorumOf(next) != quorumOf(r.conf) {
 		return true
@@ -190,8 +189,8 @@ func (r *Raft) fenceDone() bool {
 	}) == 1
 }
 
-// brought reports whether the log has a lane up to a number, or the lane is closed. If not, it is put
-// there at once, and asked for if it lacks here.
+// brought reports whether the log has a lane up to a number, or the lane is closed. If not, it is put there at once,
+// and asked for if it is missing here.
 func (r *Raft) brought(high message.LaneHigh, from protocol.MemberID) bool {
 	l := r.lanes
 	mark := l.end.of(high.Lane)
@@ -251,8 +250,8 @@ func (r *Raft) electorate() quorum.Set {
 	return quorum.Of(&r.configs[n].config)
 }
 
-// acceptLane says which batches of this member's lane are accepted: its own disk has them, and a quorum
-// said under the generation in force that it has them. Who promised a fence counts no more. It need not be known who leads, nor whether
+// acceptLane says which batches of this member's lane are accepted: its own disk has them, and a quorum said under the
+// generation active that it has them. Who promised a fence counts no more. It need not be known who leads, nor whether
 // anybody does.
 func (r *Raft) acceptLane() {
 	l := r.lanes
@@ -289,7 +288,7 @@ func (r *Raft) acceptLane() {
 	}
 }
 
-// countAnew begins to count acknowledgements under the generation in force.
+// countAnew begins to count acknowledgements under the generation active.
 func (r *Raft) countAnew() {
 	l := r.lanes
 	if l.own.gen == l.confirmed.gen {
@@ -306,7 +305,7 @@ func (r *Raft) countAnew() {
 	}
 }
 
-// askLaneTarget asks a member up to where it holds the lane.
+// askLaneTarget asks a member how far it holds the lane.
 func (r *Raft) askLaneTarget(t *laneTarget) {
 	r.send(message.With(protocol.Message{Type: message.Lane, To: t.id, Context: message.Stamp(r.now)},
 		message.Part{ID: protocol.ProposalID{Session: r.lanes.own.lane}, Round: r.lanes.own.gen}))

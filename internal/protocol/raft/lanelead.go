@@ -58,15 +58,15 @@ func (r *Raft) resignLanes(leader protocol.MemberID) {
 	}
 }
 
-// laneSaid is up to where another member holds a lane.
+// laneSaid is how far another member holds a lane.
 type laneSaid struct {
 	message.LaneHigh
 	since time.Duration
 }
 
-// confirmLanes appends what is held of lanes and is not in the log. As long as nobody waits for a result
-// there is one such group under way, and after it a pause that is as long, so that groups grow with the
-// load, and take no more than half of the time. After the pause they go along with the next command.
+// confirmLanes appends what is held of lanes and is not in the log. As long as no one waits for a result there is one
+// such group in progress, and after it a pause that is as long, so that groups grow with the load, and take no more
+// than half of the time. After the pause they go along with the next command.
 func (r *Raft) confirmLanes() {
 	l := r.lanes
 	if l == nil || r.role != protocol.Leader || !r.lead.ready || r.lead.hand.to != 0 {
@@ -109,8 +109,7 @@ func (r *Raft) wakeAt(at time.Duration) {
 	}
 }
 
-// restedLanes reports whether groups may be made for which nobody waits. A barrier and a fence wait for
-// all of them.
+// restedLanes reports whether groups may be made for which no one waits. A barrier and a fence wait for all of them.
 func (r *Raft) restedLanes() bool {
 	l := &r.lanes.lead
 	switch {
@@ -172,8 +171,8 @@ func (r *Raft) confirmLane(h *heldLane, after uint64) bool {
 	return true
 }
 
-// recode lowers the k of a lane's body that is about to be appended to what this leader would code a body
-// with. Nobody can make such a group of what it holds of the lane.
+// recode lowers the k of a lane's body that is about to be appended to what this leader would code a body with. No one
+// can make such a group of what it holds of the lane.
 func (r *Raft) recode(e *protocol.Entry) {
 	if k := r.place.k(); e.K > k {
 		e.K = k
@@ -188,7 +187,7 @@ func onLaneOpen(r *Raft, m message.Message) {
 	}
 }
 
-// openLane opens a member's lane. The lane of an earlier life ends there, so all that this life may have
+// openLane opens a member's lane. The lane of an earlier incarnation ends there, so all that this incarnation may have
 // acknowledged comes into the log before.
 func (r *Raft) openLane(id protocol.MemberID, ask *message.Part) {
 	l, lane := r.lanes, ask.ID.Session
@@ -197,7 +196,7 @@ func (r *Raft) openLane(id protocol.MemberID, ask *message.Part) {
 	case !r.lead.ready || r.lead.hand.to != 0 || r.conf.Find(id) == nil:
 		return
 	case mark != nil && mark.lane.Line() == lane.Line() && mark.lane.Life() >= lane.Life():
-		return // it is open, or an earlier life's question comes late
+		return // it is open, or an earlier incarnation's question arrives late
 	case mark != nil && mark.lane.Incarnation == ask.Round && r.cfg.Mutant != MutantLaneNoDrain &&
 		!r.brought(message.LaneHigh{Lane: mark.lane, High: ask.ID.Seq}, id):
 		return // it asks again
@@ -208,7 +207,7 @@ func (r *Raft) openLane(id protocol.MemberID, ask *message.Part) {
 	r.replicateAll()
 }
 
-// fetchLane asks a member for what this one lacks of a lane.
+// fetchLane asks a member for what this one is missing of a lane.
 func (r *Raft) fetchLane(from protocol.MemberID, h *heldLane) {
 	if from != r.cfg.Self {
 		after := h.high()

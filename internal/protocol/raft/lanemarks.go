@@ -10,11 +10,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// laneMarks is what a log says about lanes up to some index: which lane each member has, and up to where
-// it is confirmed. It is a function of the entries, so all members have the same one at the same index.
+// laneMarks is what a log says about lanes up to some index: which lane each member has, and how far it is confirmed.
+// It is a function of the entries, so all members have the same one at the same index.
 type laneMarks struct {
 	marks []laneMark // sorted by member; a member has at most one
-	// gen is the last generation. open: it is in force, because the voters are still those with which it
+	// gen is the last generation. open: it is active, because the voters are still those with which it
 	// began. voters are those of the last configuration, nil if that is joint or none came yet.
 	gen    uint64
 	open   bool

@@ -63,7 +63,7 @@ func (r *Raft) laneLater(t *laneTarget, batches []protocol.Entry) bool {
 	}) == 1
 }
 
-// answers reports whether a target was heard of lately, or has nothing to answer.
+// answers reports whether a target was heard from lately, or has nothing to answer.
 func (t *laneTarget) answers(now, lately time.Duration) bool {
 	return !t.probe && !t.paused && (len(t.frames) == 0 || now <= t.moved+lately)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A member brings blind proposals to all others itself, by its own lane, while it does not lead. It goes
-// on to send what others lack until the log has it.
+// A member brings blind proposals to all others itself, by its own lane, while it does not lead. It continues to send
+// what others miss until the log has it.
 
 // LanePath is the path of proposals that may take a lane. All others take path 0.
 const LanePath protocol.Path = 1
@@ -29,9 +29,9 @@ type ownLane struct {
 	lane protocol.Lane
 	// ids are the batches that are held of the lane. A batch that is proposed again is there already.
 	ids map[protocol.ProposalID]bool
-	// tail are the last batches that are committed, as far as a member may lack them; tailBytes is
+	// tail are the last batches that are committed, as far as a member may miss them; tailBytes is
 	// their sum. They end where what is held begins. Without them, a member that is a little behind
-	// never catches up with a lane that goes on: what it lacks is always committed by then.
+	// never catches up with a lane that continues: what it is missing is always committed by then.
 	// tailBytes ≤ laneTail.
 	tail      []protocol.Entry
 	tailBytes int
@@ -40,8 +40,8 @@ type ownLane struct {
 	at protocol.Index
 	// ask is when to ask the leader again to open the lane.
 	ask time.Duration
-	// gen is the generation under which acknowledgements are counted, and accepted up to where the lane
-	// was said to be accepted.
+	// gen is the generation under which acknowledgements are counted, and accepted how far the lane was said to be
+	// accepted.
 	gen, accepted uint64
 }
 
@@ -51,17 +51,16 @@ type laneTarget struct {
 	// acked: the member's disk holds the lane up to here. It only grows. next is what to send next.
 	// acked < next.
 	acked, next uint64
-	// counted: so it said under the generation in force. counted ≤ acked.
+	// counted: so it said under the generation active. counted ≤ acked.
 	counted uint64
-	// trip is how long its answers take, of late, that do not go along with others; 0: not known.
+	// trip is how long its answers take, recently, that do not go along with others; 0: not known.
 	trip time.Duration
 	// frames are in flight, ascending, from numbers after acked and before next; bytes is their sum.
 	frames []laneFrame
 	bytes  int
-	// began is when sending began anew, an instant + 1ns: earlier answers do not count. moved is from when
-	// on nothing was heard: when something was acknowledged or sent again last, or earlier if the member is to
-	// be asked sooner. probe: one frame at a time, until it is acknowledged. paused: nothing but questions,
-	// until it answers.
+	// began is when sending began again, an instant + 1ns: earlier answers do not count. moved is from when on nothing was
+	// heard: when something was acknowledged or sent again last, or earlier if the member is to be asked sooner. probe:
+	// one frame at a time, until it is acknowledged. paused: nothing but questions, until it answers.
 	began         uint64
 	moved         time.Duration
 	probe, paused bool
@@ -77,7 +76,7 @@ func (r *Raft) laneOpen() bool {
 	return r.lanes != nil && r.lanes.confirmed.of(r.lanes.own.lane) != nil
 }
 
-// olderLane is what this member holds of the lane of an earlier life of its own, nil if nothing. Some of
+// olderLane is what this member holds of the lane of an earlier incarnation of its own, nil if nothing. Some of
 // it may have been acknowledged.
 func (l *lanes) olderLane() *heldLane {
 	for _, h := range l.held {
@@ -88,8 +87,8 @@ func (l *lanes) olderLane() *heldLane {
 	return nil
 }
 
-// settledOlder reports whether what an earlier life of this member brought comes before what this life
-// proposes now. Otherwise its commands would be refused, because a later life has begun, although they
+// settledOlder reports whether what an earlier incarnation of this member brought comes before what this incarnation
+// proposes now. Otherwise its commands would be refused, because a later incarnation has begun, although they
 // may have been acknowledged (docs/internals/lcr.md). A leader's own log has to have them; a follower does not
 // know which log its proposals come into, so they have to be committed.
 func (r *Raft) settledOlder() bool {
@@ -101,7 +100,7 @@ func (r *Raft) settledOlder() bool {
 	return r.role == protocol.Leader && (m == nil || m.to >= h.high())
 }
 
-// laneRoute is what routes depend on beside the leader and the term.
+// laneRoute is what routes depend on alongside the leader and the term.
 type laneRoute struct{ open, older bool }
 
 func (l *lanes) route() laneRoute {
@@ -153,7 +152,7 @@ func (r *Raft) takeIntoLane(in *protocol.Propose) []protocol.Entry {
 	return rest
 }
 
-// hasten notes that somebody waits for the result of a batch that is in the lane.
+// hasten notes that someone waits for the result of a batch that is in the lane.
 func (h *heldLane) hasten(id protocol.ProposalID, o *protocol.ProposeOptions) {
 	if o.Mode == protocol.ModeConfirmed {
 		h.urgent = h.high() // of that batch, or of a later one
@@ -182,7 +181,7 @@ func (r *Raft) bring(h *heldLane, e *protocol.Entry, o *protocol.ProposeOptions)
 	}
 }
 
-// sendLane sends all others what they lack of this member's lane, as far as their windows allow.
+// sendLane sends all others what they miss of this member's lane, as far as their windows allow.
 func (r *Raft) sendLane() {
 	l := r.lanes
 	if len(l.own.ids) == 0 {
@@ -237,8 +236,8 @@ func (r *Raft) sendLaneTo(h *heldLane, t *laneTarget) {
 	}
 }
 
-// laneTail is how many bytes of the own lane are kept for those who lack them, after they are committed.
-// It is what comes in the time of a few answers.
+// laneTail is how many bytes of the own lane are kept for those who miss them, after they are committed. It is what
+// comes in the time of a few answers.
 func (r *Raft) laneTail() int { return r.laneWindow() / 4 }
 
 // first is the first number of the own lane that can still be sent.
@@ -252,7 +251,7 @@ func (o *ownLane) from(h *heldLane, n uint64) []protocol.Entry {
 	return o.tail[n-o.first(h):]
 }
 
-// keepTail keeps batches that were just committed, for members that lack them.
+// keepTail keeps batches that were just committed, for members that miss them.
 func (r *Raft) keepTail(h *heldLane, batches []protocol.Entry) {
 	o, n := &r.lanes.own, len(batches)
 	lacked := uint64(math.MaxUint64)
@@ -260,7 +259,7 @@ func (r *Raft) keepTail(h *heldLane, batches []protocol.Entry) {
 		lacked = min(lacked, t.acked+1)
 	}
 	if lacked > h.base || n == 0 || uint64(batches[n-1].Index) != h.base || !r.lanes.known(h.lane) {
-		o.tail, o.tailBytes = nil, 0 // nobody lacks anything, or a snapshot passed over some
+		o.tail, o.tailBytes = nil, 0 // no one is missing anything, or a snapshot passed over some
 		return
 	}
 	o.tail = append(o.tail, batches...)
@@ -376,7 +375,7 @@ func (r *Raft) laneUnreachable(id protocol.MemberID) {
 	}
 }
 
-// askLane has the leader open this member's lane, and end the one of an earlier life. Until then this
+// askLane has the leader open this member's lane, and end the one of an earlier incarnation. Until then this
 // member's proposals go through the leader.
 func (r *Raft) askLane() {
 	l := r.lanes

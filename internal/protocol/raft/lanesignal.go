@@ -9,10 +9,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// On the wire a lane's group need not have its batches, because its member sends them too. A leader sends
-// a signal, which names the range and its digest. The follower makes the group of what it holds, and goes
-// on as if the group had come. So whoever acknowledges it has all of it. If it lacks something it waits a
-// little, and then asks for the group itself.
+// On the wire a lane's group need not have its batches, because its member sends them too. A leader sends a signal,
+// which names the range and its digest. The follower makes the group of what it holds, and goes on as if the group had
+// come. So whoever acknowledges it has all of it. If it is missing something it waits a little, and then asks for the
+// group itself.
 
 // signal returns a group's signal. Several followers get the same.
 func (l *laneLeading) signal(e *protocol.Entry) protocol.Entry {
@@ -108,8 +108,8 @@ type parking struct {
 	since    time.Duration // when the first one began to wait
 }
 
-// patience is for how long a signal waits for its batches. A leader that does not hear of a frame for a
-// heartbeat takes it for lost.
+// patience is for how long a signal waits for its batches. A leader that does not learn of a frame for a heartbeat
+// takes it for lost.
 func (r *Raft) patience() time.Duration { return r.cfg.Heartbeat / 2 }
 
 // parks keeps a leader's entries if they have to wait.
@@ -135,7 +135,7 @@ func (r *Raft) parks(m message.Message) bool {
 	return true
 }
 
-// takeHead takes what comes before the first signal of which something lacks, and returns the rest. Signals ride
+// takeHead takes what comes before the first signal of which something is missing, and returns the rest. Signals ride
 // with commands, which need not wait for them.
 func (r *Raft) takeHead(m message.Message) message.Message {
 	n := r.unresolved(m)
@@ -151,7 +151,7 @@ func (r *Raft) takeHead(m message.Message) message.Message {
 	return message.With(rest, part)
 }
 
-// unpark goes on with what waited, as far as the batches are here or have been waited for long enough.
+// unpark continues with what waited, as far as the batches are here or have been waited for long enough.
 func (r *Raft) unpark() {
 	if r.lanes == nil {
 		return
@@ -175,7 +175,7 @@ func (r *Raft) unpark() {
 	*p = parking{}
 }
 
-// unresolved is the first entry of a message that is a signal of which something lacks here; negative if
+// unresolved is the first entry of a message that is a signal of which something is missing here; negative if
 // none is.
 func (r *Raft) unresolved(m message.Message) int {
 	for i := range m.Entries {
@@ -186,7 +186,7 @@ func (r *Raft) unresolved(m message.Message) int {
 	return -1
 }
 
-// ranged is the batches that are held of a signal's range, nil if one lacks.
+// ranged is the batches that are held of a signal's range, nil if one is missing.
 func (r *Raft) ranged(e *protocol.Entry) []protocol.Entry {
 	g, ok := e.Range()
 	i, held := r.lanes.find(g.Lane)
@@ -201,7 +201,7 @@ func (r *Raft) ranged(e *protocol.Entry) []protocol.Entry {
 }
 
 // resolve makes groups of the signals in a message. It returns the entries before the first one of which
-// something lacks, and asks the leader for that. Signals of entries that are in the log are groups there.
+// something is missing, and asks the leader for that. Signals of entries that are in the log are groups there.
 func (r *Raft) resolve(m message.Message) []protocol.Entry {
 	entries := m.Entries
 	for i := range m.Entries {

@@ -42,7 +42,7 @@ type answer struct {
 // that another, which holds more or reaches more, may try.
 const prepareTimeouts = 10
 
-// prepared goes on with the preparation, and reports whether it is done.
+// prepared continues with the preparation, and reports whether it is done.
 func (r *Raft) prepared() bool {
 	pre := &r.lead.pre
 	if !pre.begun {

@@ -15,7 +15,7 @@ const (
 	probe phase = iota
 	// stream: the logs match up to match; frames follow each other within the window.
 	stream
-	// behind: the entries it needs are gone; it waits for a snapshot, heartbeats go on.
+	// behind: the entries it needs are gone; it waits for a snapshot, heartbeats continue.
 	behind
 )
 
@@ -28,8 +28,8 @@ type progress struct {
 	// match: the member's disk holds our log up to here. Only grows in a term, never
 	// beyond what it acknowledged; < next.
 	match protocol.Index
-	// grown is when it last acknowledged more than was known, level when it was last seen to
-	// lack nothing.
+	// grown is when it last acknowledged more than was known, level when it was last seen to miss
+	// nothing.
 	grown, level time.Duration
 	// next is the first index to send next; base < next ≤ last+1 but in phase behind.
 	next protocol.Index
@@ -52,21 +52,21 @@ type progress struct {
 	frames []frame
 	bytes  int
 	small  int
-	// hold: no frame fits the window until the leader has appended that many bytes in its term, or
-	// an answer came. So no frame is built in vain for each proposal.
+	// hold: no frame fits the window until the leader has appended that many bytes in its term, or an
+	// answer came. So no frame is built without success for each proposal.
 	hold uint64
 
 	// held are the forms in which its disk holds bodies of coded entries after the commit
 	// index, ascending: only what it said in this term (docs/internals/craft.md, 2.3); ≤ match.
 	held []held
-	// whole: uncommitted coded entries up to here are sent whole; filling is what is under way
-	// of those that it has already.
+	// whole: uncommitted coded entries up to here are sent whole; filling is what is in progress of
+	// those that it has already.
 	whole   protocol.Index
 	filling filling
 	// far: it is too far behind the others to be counted on.
 	far far
-	// lacking: it misses bodies of committed entries. partial and restripes are as in
-	// protocol.Bodies. So it said in this term, when it had applied the log up to applied.
+	// lacking: it misses bodies of committed entries. partial and restripes are as in protocol.Bodies.
+	// So it said in this term, when it had applied the log up to applied.
 	lacking   bool
 	partial   uint8
 	restripes uint32
@@ -82,17 +82,17 @@ type progress struct {
 	latest message.Message
 	// round is the highest round of leadership it confirmed.
 	round uint64
-	// heard and confirmed are instants + 1ns, 0 for never: when it was last heard of, and
-	// when the latest of our messages that it answered was sent.
+	// heard and confirmed are instants + 1ns, 0 for never: when it was last heard from, and when the
+	// latest of our messages that it answered was sent.
 	heard, confirmed uint64
 	// since is when this leader began to track it. Its silence counts only after an election
 	// timeout from then.
 	since time.Duration
 	// trip is the shortest recent round trip, 0 if none was measured.
 	trip time.Duration
-	// leaving is the index of the configuration that no longer has this member, 0 if it is a
-	// member. It gets entries until it knows that this configuration is committed, at most until
-	// leaveBy (0: not committed yet). While other instances have it, it goes on to get them.
+	// leaving is the index of the configuration that no longer has this member, 0 if it is a member.
+	// It gets entries until it knows that this configuration is committed, at most until leaveBy (0:
+	// not committed yet). While other instances have it, it continues to get them.
 	leaving protocol.Index
 	leaveBy time.Duration
 }
@@ -178,13 +178,13 @@ const (
 // depth is how many small frames may be in flight while the next one can still grow. It is not
 // asked where each entry is a frame of its own. A setting may allow fewer.
 //
-// Two are enough where a round trip is short: one is on its way or waits for the disk while the
+// Two are enough where a round trip is short: one is in flight or waits for the disk while the
 // other is being acknowledged; what is proposed meanwhile gathers and leaves as one frame as soon
-// as an answer comes, so batches grow by themselves with the load. More frames would only be
-// smaller ones, and a frame costs far more than an entry. On a long link (a wide area network)
-// frames must follow each other to fill it. The trip is measured by heartbeats, which wait for no
-// disk, and by appends only if that gives less. Otherwise a queue that this leader itself fills
-// would look like a long link.
+// as an answer comes, so batches grow on their own with the load. More frames would only be smaller
+// ones, and a frame costs far more than an entry. On a long link (a wide area network) frames must
+// follow each other to fill it. The trip is measured by heartbeats, which wait for no disk, and by
+// appends only if that gives less. Otherwise a queue that this leader itself fills would look like
+// a long link.
 func (p *progress) depth() int {
 	return min(maxDepth, max(minDepth, int(p.trip/perFrame)))
 }
@@ -195,7 +195,7 @@ type filling struct {
 	sent time.Duration
 }
 
-// far says whether a member is far behind, and since when.
+// far indicates whether a member is far behind, and since when.
 type far struct {
 	is bool
 	// owes is the log's end when it began. It ends when the member has all that, is near

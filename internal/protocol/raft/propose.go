@@ -40,7 +40,7 @@ func (r *Raft) forward(entries []protocol.Entry) {
 	}
 }
 
-// reject refuses a proposal of this member. Nobody waits for one without an id.
+// reject refuses a proposal of this member. No one waits for one without an id.
 func (r *Raft) reject(id protocol.ProposalID, reason protocol.Reason, leader protocol.MemberID) {
 	if id == (protocol.ProposalID{}) {
 		return
@@ -85,7 +85,7 @@ func (r *Raft) accept(entries []protocol.Entry, refuse func(protocol.ProposalID,
 	}
 }
 
-// refusal says why this member does not append a proposal; ReasonNone if it does.
+// refusal explains why this member does not append a proposal; ReasonNone if it does.
 func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
 	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
@@ -108,7 +108,7 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 	return protocol.ReasonNone
 }
 
-// appendOwn appends an entry of the leader's term; head is room for its envelope.
+// appendOwn appends an entry of the leader's term; head is space for its envelope.
 func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	if e.BodySize > 0 && e.Kind == protocol.EntryBatch {
 		e.K = r.place.k()

@@ -15,8 +15,8 @@ type Raft struct {
 	cfg   protocol.Settings
 	place placement
 	log   raftlog.Log
-	// configs are the configurations in force from an index on: the base's, and one for
-	// each configuration entry in the log, ascending. Never empty; the last is in force.
+	// configs are the configurations active from an index on: the base's, and one for
+	// each configuration entry in the log, ascending. Never empty; the last is active.
 	configs []configAt
 	// conf is the last of configs, and voters who decides under it.
 	conf   *protocol.Config
@@ -25,24 +25,24 @@ type Raft struct {
 	applied protocol.Index
 	voters  quorum.Set
 
-	// now and out belong to the step under way.
+	// now and out belong to the step in progress.
 	now time.Duration
 	out *protocol.Effects
 
 	started bool
 	chance  uint64 // state of the generator that ticks feed
-	// seat is the place of this instance among those in force, from 0; see protocol.Place.
+	// seat is the place of this instance among those active, from 0; see protocol.Place.
 	seat int
 	// others are the members that other instances have, ascending; see protocol.Retain. A leader has
 	// each of them as a peer that is removed here, and gives it no deadline to leave.
 	others []protocol.MemberID
-	// life is drawn at the first tick; 0 before. It marks the questions of this life of the
-	// member, so that answers to an earlier life's questions are recognised.
+	// life is drawn at the first tick; 0 before. It marks the questions of this incarnation of the
+	// member, so that answers to an earlier incarnation's questions are recognised.
 	life uint64
 
 	role   protocol.Role
 	term   protocol.Term     // never falls
-	vote   protocol.MemberID // in term; 0 nobody
+	vote   protocol.MemberID // in term; 0 no one
 	leader protocol.MemberID // of term; 0 not known
 
 	// Everything up to commit is known to be committed; base ≤ commit ≤ last; never falls.
@@ -65,15 +65,15 @@ type Raft struct {
 	stopped  bool
 	replaced protocol.Term
 
-	// heard is when the leader was last heard of. stand is when to stand for election; while a
+	// heard is when the leader was last heard from. stand is when to stand for election; while a
 	// leader is known, not before heard + ElectionTimeout.
 	heard, stand time.Duration
-	// tries counts how often this member stood since it last heard of a leader or voted.
+	// tries counts how often this member stood since it last heard from a leader or voted.
 	tries int
-	// needed: since the leader was last heard of, a member that counts this one as a voter has asked
+	// needed: since the leader was last heard from, a member that counts this one as a voter has asked
 	// for its vote, and has less in its log.
 	needed  bool
-	ballots []ballot // of the election under way
+	ballots []ballot // of the election in progress
 
 	lead  leading
 	lanes *lanes
@@ -329,7 +329,7 @@ func (r *Raft) termAgrees(m message.Message) bool {
 	}
 	switch m.Type {
 	case message.PreVote:
-		return true // asks about a term that nobody entered yet
+		return true // asks about a term that no one entered yet
 	case message.PreVoteResp:
 		if !m.Reject {
 			return true // repeats the term that we asked about

@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A read point is the commit index at a moment when this member certainly led (Raft §6.4). Reads
-// wait while one confirmation is under way; the next one confirms them all. Followers forward
+// A read index is the commit index at a moment when this member certainly led (Raft §6.4). Reads
+// wait while one confirmation is in progress; the next one confirms them all. Followers forward
 // reads and keep no state: the member that asked repeats a read that was lost.
 
 // query is one read that waits at the leader.
@@ -22,13 +22,13 @@ type query struct {
 type reads struct {
 	// waiting are to be part of the next confirmation.
 	waiting []query
-	// asked are part of the confirmation under way: they are served at index when a quorum has
-	// confirmed round. Empty if none is under way.
+	// asked are part of the confirmation in progress: they are served at index when a quorum has
+	// confirmed round. Empty if none is in progress.
 	asked []query
 	round uint64
 	index protocol.Index
-	// beat is the last message of the confirmation under way. As long as it is the last
-	// one in Effects.Send, nobody can have answered yet, and reads may still join.
+	// beat is the last message of the confirmation in progress. As long as it is the last one in
+	// Effects.Send, no one can have answered yet, and reads may still join.
 	beat *protocol.Message
 	// barrier: one of asked is a barrier (lanebarrier.go).
 	barrier barrier
@@ -50,7 +50,7 @@ func (r *Raft) read(in protocol.Read) {
 	}
 }
 
-// refuse refuses a question if somebody waits for the answer.
+// refuse refuses a question if someone waits for the answer.
 func (r *Raft) refuse(context uint64, reason protocol.Reason, leader protocol.MemberID) {
 	if context == 0 {
 		return
@@ -67,7 +67,7 @@ func onRead(r *Raft, m message.Message) {
 	r.query(q)
 }
 
-// onReadResp passes the leader's answer on, unless an earlier life of this member asked.
+// onReadResp passes the leader's answer on, unless an earlier incarnation of this member asked.
 func onReadResp(r *Raft, m message.Message) {
 	switch {
 	case m.Round != r.life:
@@ -118,7 +118,7 @@ func (r *Raft) startReads() {
 	r.confirmReads() // enough if we are alone
 }
 
-// confirmReads serves the reads under way if a quorum confirmed their round.
+// confirmReads serves the reads in progress if a quorum confirmed their round.
 func (r *Raft) confirmReads() {
 	rd := &r.lead.reads
 	for len(rd.asked) > 0 && r.confirmedRound() >= rd.round && r.passedBarrier() {
@@ -143,7 +143,7 @@ func (r *Raft) confirmedRound() uint64 {
 }
 
 // leased reports whether no other leader can have been elected yet: a quorum answered something
-// that we sent less than an election timeout ago, and votes for nobody until its own clock says
+// that we sent less than an election timeout ago, and votes for no one until its own clock says
 // that the timeout is over. A member that a transfer tells to stand for election does not wait,
 // whenever that message arrives, so there is no lease after a transfer. r.now was read after the
 // read was asked for. A lease that was valid then is enough, however much time has passed since

@@ -16,7 +16,7 @@ func (r *Raft) replicateAll() {
 	}
 }
 
-// replicate sends p what it lacks, as far as its window allows.
+// replicate sends p what it is missing, as far as its window allows.
 func (r *Raft) replicate(p *progress) {
 	if !r.lead.ready || p.forgot {
 		return
@@ -73,7 +73,7 @@ func (r *Raft) sendFrame(p *progress) bool {
 	return true
 }
 
-// mustHold returns 0 if the window has room for a frame, else when to look again; see
+// mustHold returns 0 if the window has space for a frame, else when to look again; see
 // progress.hold. One frame may always be in flight. A small one waits for what is proposed
 // meanwhile, which makes it larger. Where each entry is a frame of its own none gets larger, so
 // none waits before the window is full.
@@ -86,7 +86,7 @@ func (r *Raft) mustHold(p *progress, bytes int, small bool) uint64 {
 	case len(p.frames) == 0:
 		return 0
 	case p.bytes+bytes > r.cfg.MaxInflightBytes, small && most > 0 && p.small >= most:
-		return math.MaxUint64 // only an answer makes room
+		return math.MaxUint64 // only an answer makes space
 	case small && gathers && p.small >= p.depth():
 		return r.lead.appended + uint64(largeFrame-bytes) // large frames are not counted
 	}
@@ -199,7 +199,7 @@ func (r *Raft) tripOf(m message.Message) (trip time.Duration) {
 	return r.now - time.Duration(m.Context-1)
 }
 
-// matched notes that p's disk matches up to m.Index, and goes on sending.
+// matched notes that p's disk matches up to m.Index, and continues sending.
 func (r *Raft) matched(p *progress, m message.Message) {
 	grew := m.Index > p.match
 	if grew {
@@ -229,8 +229,8 @@ func (r *Raft) matched(p *progress, m message.Message) {
 	r.letGo(p)
 }
 
-// refused backs up to where the logs may match: the follower skipped terms later than
-// ours at the refused index, we skip terms later than its.
+// refused backs how far the logs may match: the follower skipped terms later than ours at the
+// refused index, we skip terms later than its.
 func (r *Raft) refused(p *progress, m message.Message) {
 	if m.Index <= p.match || p.phase == behind || p.phase == probe && m.Index != p.next-1 {
 		return // late
@@ -279,7 +279,7 @@ func onHeartbeatResp(r *Raft, m message.Message) {
 	}
 	switch {
 	case p.phase == probe:
-		// A heartbeat beside the stream, without Context, overtakes the probe; one that left soon
+		// A heartbeat alongside the stream, without Context, overtakes the probe; one that left soon
 		// after it may be answered before the disk is done.
 		p.paused = p.paused && (m.Context == 0 || m.Context <= p.resume && r.cfg.Mutant != MutantHeedLateAnswers)
 	case p.phase == stream && r.lost(p, m):
@@ -351,7 +351,7 @@ func (r *Raft) peer(id protocol.MemberID) *progress {
 	return nil
 }
 
-// active reports whether p was heard of within an election timeout.
+// active reports whether p was heard from within an election timeout.
 func (r *Raft) active(p *progress) bool {
 	return p.heard != 0 && message.Stamp(r.now) < p.heard+uint64(r.cfg.ElectionTimeout)
 }

@@ -8,24 +8,23 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// After a change of the membership every live body can be recovered when any minority of the new
-// members is lost (docs/internals/craft.md, 2.7). Rows are enough if enough of the new voters hold theirs. A
-// body that was cut into too many rows for that must be held whole by so many voters that every
-// majority has one (docs/internals/craft.md, 2.1). k never changes, so there is no other way to fewer
-// members.
+// After a change of the membership every live body can be recovered when any minority of the new members is lost
+// (docs/internals/craft.md, 2.7). Rows are enough if enough of the new voters hold theirs. A body that was cut into too
+// many rows for that must be held whole by a given number of voters that every majority has one
+// (docs/internals/craft.md, 2.1). k never changes, so there is no other way to fewer members.
 //
 // Whole copies are made first. The leader appends a configuration with the same members that says
 // what those who stay hold whole from now on (protocol.Member.WholeAbove). Their owners gather it
-// in the background and report. Until enough have done so, the change is refused as one to be
-// tried again. The configuration is in the log. So a member that has applied it never gives up
-// such a copy and restores a damaged one whole, also after a crash, and the next leader goes on
-// from there. The change keeps in the next configuration what it needs.
+// in the background and report. Until enough have done so, the change is refused as one to be tried
+// again. The configuration is in the log. So a member that has applied it never gives up such a
+// copy and restores a damaged one whole, also after a crash, and the next leader continues from
+// there. The change keeps in the next configuration what it needs.
 //
-// The bodies of a retired instance have nobody else who cares for them. The first instance's core does, once its
-// member has applied the EntryReshape that retired it (see protocol.Bodies). Before that, a member
-// that lacks such a body does not know of it, and says that it lacks nothing. So a member counts as
-// a holder only by what it said when it had applied the last EntryReshape in the leader's log, and
-// the leader changes no voters before it has applied that itself.
+// The bodies of a retired instance have no one else who cares for them. The first instance's core does, once its member
+// has applied the EntryReshape that retired it (see protocol.Bodies). Before that, a member that is missing such a body
+// does not know of it, and says that it is missing nothing. So a member counts as a holder only by what it said when it
+// had applied the last EntryReshape in the leader's log, and the leader changes no voters before it has applied that
+// itself.
 
 // restripe is what a leader knows of a change that needs whole copies.
 type restripe struct {
@@ -35,8 +34,8 @@ type restripe struct {
 	until time.Duration
 }
 
-// restripeTimeouts is for how many election timeouts whole copies are kept for a change that
-// nobody asks for any more, while new bodies could be cut into more rows without them.
+// restripeTimeouts is for how many election timeouts whole copies are kept for a change that no one
+// asks for any more, while new bodies could be cut into more rows without them.
 const restripeTimeouts = 60
 
 // shapedAt reports whether a member that has applied the first instance's log so far knows of all bodies of
@@ -59,9 +58,9 @@ func (r *Raft) holdsParts(id protocol.MemberID) bool {
 	return p != nil && r.active(p) && !p.lacking && p.match >= r.commit && r.accounts(p)
 }
 
-// holdsWhole reports whether a member certainly holds every live body whole that is cut into
-// more than k rows, and goes on doing so. What it said under the configuration in force
-// covers them all: bodies that came later are cut into no more than that.
+// holdsWhole reports whether a member certainly holds every live body whole that is cut into more
+// than k rows, and continues doing so. What it said under the configuration active covers them all:
+// bodies that came later are cut into no more than that.
 func (r *Raft) holdsWhole(id protocol.MemberID, k uint8) bool {
 	m := r.conf.Find(id)
 	if m == nil || m.WholeAbove == 0 || m.WholeAbove > k {
@@ -173,9 +172,9 @@ func (r *Raft) restriped(next *protocol.Config, k uint8) protocol.Reason {
 	return protocol.ReasonRestriping
 }
 
-// relax lets members hold rows again where that lets new bodies be cut into more of them, and
-// rows are enough for those that there are. Nobody gives up a copy because of it unless
-// it has made sure that enough others hold something, see body.HolderCount.
+// relax lets members hold rows again where that lets new bodies be cut into more of them, and rows
+// are enough for those that there are. No one gives up a copy because of it unless it has made sure
+// that enough others hold something, see body.HolderCount.
 func (c *code) relax() {
 	r := c.r
 	bound := int(r.conf.MaxRows())

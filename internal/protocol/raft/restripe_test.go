@@ -65,7 +65,7 @@ func leading(t *testing.T) (r *raft.Raft, say func(protocol.Message, message.Par
 }
 
 // A change of the number of instances is checked against a membership, and comes into the log under that one or not at
-// all. A member that does not lead sends it to nobody.
+// all. A member that does not lead sends it to no one.
 func TestAProposalUnderAConfiguration(t *testing.T) {
 	r, say := leading(t)
 	var out protocol.Effects
@@ -98,8 +98,8 @@ func TestAProposalUnderAConfiguration(t *testing.T) {
 	require.Empty(t, out.Send)
 }
 
-// Only an answer that says how far a member has applied the log can take back that it lacks bodies, where the number of
-// instances has changed: it knows of the bodies of retired ones from then on.
+// Only an answer that says how far a member has applied the log can take back that it is missing bodies, where the
+// number of instances has changed: it knows of the bodies of retired ones from then on.
 func TestAnAcknowledgementDoesNotAccountForRetiredInstances(t *testing.T) {
 	r, say := leading(t)
 	var out protocol.Effects

@@ -22,8 +22,8 @@ const (
 	timeout   = 100 * conformance.Pace
 )
 
-// TestScripts runs the scripts under testdata; their output is the cluster's whole
-// conversation. -rewrite writes it anew.
+// TestScripts runs the scripts under testdata; their output is the cluster's whole conversation.
+// -rewrite writes it again.
 //
 //	cluster n=3 [OPTION…]     members 1 … n; options are fields of protocol.Settings
 //	elect id                  id's election timeout passes; all messages are delivered
@@ -36,11 +36,11 @@ const (
 //	read id | transfer id to | change id [add-voter=(…)] [add-learner=(…)] [join=(…)] [remove=(…)]
 //	follow id voters=(…) [learners=(…)] [removed=(…)] slots   to another instance's members, the
 //	                          slots being those of ids if they were added in their order
-//	deliver | drop | repeat [from] [to] [type] [n]   of what is under way, the first n
-//	flip [from] [to] [n]      signals of lanes that are under way say a wrong digest
-//	alter term=TERM [from] [to] [n]   what is under way comes again from a log that has entries of that term there
-//	queue                     what is under way
-//	settle                    delivers and syncs all until nothing is under way
+//	deliver | drop | repeat [from] [to] [type] [n]   of what is in progress, the first n
+//	flip [from] [to] [n]      signals of lanes that are in progress say a wrong digest
+//	alter term=TERM [from] [to] [n]   what is in progress comes again from a log that has entries of that term there
+//	queue                     what is in progress
+//	settle                    delivers and syncs all until nothing is in progress
 //	lag | sync id             disks complete nothing from now on | but id's, once
 //	crash id [keep] | restart id | add id | compact id [keep] | unreachable id of
 //	gift from to              another instance on from sends its snapshot to another's on to
@@ -48,9 +48,10 @@ const (
 //	retain id [members=(…)]   the members that other instances have
 //	isolate id | heal | status id
 //	holders index             who holds the body of a committed entry, and in what form
-//	fill id                   id makes up for bodies of committed entries that it lacks
+//	fill id                   id makes up for bodies of committed entries that it is missing
 //
-// Where id, from or to may be several, they are written id=(1,2). With quiet a command says nothing but what went wrong.
+// Where id, from or to may be several, they are written id=(1,2). With quiet a command says nothing but what went
+// wrong.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{t: t}
@@ -336,7 +337,7 @@ func (a args) changes() []protocol.Change {
 	return out
 }
 
-// each does f to what is under way and fits, of what was there at first.
+// each does f to what is in progress and fits, of what was there at first.
 func (s *script) each(a args, f func(i int)) {
 	left := a.num("n", 1_000_000)
 	for i, n := 0, len(s.net.Queue); n > 0 && left > 0; n-- {
@@ -361,7 +362,7 @@ func (s *script) each(a args, f func(i int)) {
 	}
 }
 
-// flip changes the digest that signals in a parcel have. It is put at the end of what is under way.
+// flip changes the digest that signals in a parcel have. It is put at the end of what is in progress.
 func (s *script) flip(i int) {
 	p := s.net.Queue[i]
 	if p.Message != nil {
@@ -378,7 +379,8 @@ func (s *script) flip(i int) {
 	s.net.Queue = append(slices.Delete(s.net.Queue, i, i+1), p)
 }
 
-// alter puts a message at the end of what is under way, and after it the same as from a log whose entries are of a term.
+// alter puts a message at the end of what is in progress, and after it the same as from a log whose entries are of a
+// term.
 func (s *script) alter(i int, term protocol.Term) {
 	p := s.net.Queue[i]
 	m, part := *p.Message, *p.Message.Part.(*message.Part)

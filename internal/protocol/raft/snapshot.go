@@ -77,7 +77,7 @@ func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 
 // snapshotReceived takes a snapshot that is ahead of what is committed here. Everything in a
 // snapshot is committed, whoever sent it and whenever. A snapshot that was sent for another
-// instance (Term 0) says nothing about who leads this one, and nobody waits for the answer.
+// instance (Term 0) says nothing about who leads this one, and no one waits for the answer.
 func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	switch {
 	case in.Term > r.term:
@@ -109,8 +109,8 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	}
 }
 
-// install starts the log anew after a snapshot. Nothing is lost that could be committed: the log
-// is shorter than the snapshot, or conflicts with it.
+// install restarts the log after a snapshot. Nothing is lost that could be committed: the log is
+// shorter than the snapshot, or conflicts with it.
 func (r *Raft) install(base protocol.Base) {
 	r.follow(r.term, 0) // a candidate asked for votes with a log that it no longer has
 	base.Config = base.Config.Clone()

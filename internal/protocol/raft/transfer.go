@@ -7,9 +7,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// handover is a transfer of leadership under way (Raft §3.10).
+// handover is a transfer of leadership in progress (Raft §3.10).
 type handover struct {
-	// to is the member that should lead, 0 if no transfer is under way. No proposals are taken
+	// to is the member that should lead, 0 if no transfer is in progress. No proposals are taken
 	// meanwhile.
 	to protocol.MemberID
 	// until is when it is given up.
@@ -19,7 +19,7 @@ type handover struct {
 	waits bool
 	// told is when that member was last told to stand; 0: it was not.
 	told time.Duration
-	// sent: somebody was told to stand in this term; stays true.
+	// sent: someone was told to stand in this term; stays true.
 	sent bool
 }
 
@@ -88,7 +88,7 @@ func (r *Raft) handOver(p *progress) {
 }
 
 // handOverAgain tells the next leader again. It answers a heartbeat that left after it was told to
-// stand, and still follows: it did not hear of it.
+// stand, and still follows: it did not learn of it.
 func (r *Raft) handOverAgain(p *progress, m message.Message) {
 	if h := &r.lead.hand; h.to == p.id && h.told > 0 && m.Context > message.Stamp(h.told) {
 		r.handOver(p)

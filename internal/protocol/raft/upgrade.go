@@ -8,12 +8,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Where too few members take rows, coded entries that are not committed yet are completed by
-// whole copies (docs/internals/craft.md, 2.4): never by coding them anew, which would mix rows that do not
-// fit together.
+// Where too few members take rows, coded entries that are not committed yet are completed by whole copies
+// (docs/internals/craft.md, 2.4): never by coding them again, which would mix rows that do not fit together.
 
-// quiet is for how long a member that lacks something may acknowledge nothing and still count as
-// moving. It is bounded, because a pause can make a measured trip very long.
+// quiet is for how long a member that is missing something may acknowledge nothing and still count
+// as moving. It is bounded, because a pause can make a measured trip very long.
 func (r *Raft) quiet(p *progress) time.Duration {
 	return max(2*r.cfg.Heartbeat, min(4*p.trip, r.cfg.ElectionTimeout))
 }
@@ -151,7 +150,7 @@ func (r *Raft) rather(a, b *progress, i protocol.Index) bool {
 	return ca > cb || ca == cb && a.match > b.match
 }
 
-// relieve ends the choice of members to which the entry at i comes late, if another one can take
+// relieve ends the choice of members to which the entry at i arrives late, if another one can take
 // their place. upgrade chooses them again where they are needed nevertheless.
 func (c *code) relieve(i protocol.Index) {
 	r := c.r

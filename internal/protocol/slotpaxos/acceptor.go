@@ -10,7 +10,7 @@ import (
 )
 
 // cell is what this member, as an acceptor, promised and accepted of a slot. It is on disk before
-// anybody hears of it, and goes when the slot's entry is in the log. A cell with slot 0 is empty.
+// anybody learns of it, and goes when the slot's entry is in the log. A cell with slot 0 is empty.
 type cell struct {
 	slot protocol.Index
 	// promised: no entry is accepted under a lower ballot. accepted is the ballot of entry, 0 if
@@ -20,7 +20,7 @@ type cell struct {
 }
 
 // encode returns the bytes of the cell on disk: two ballots, and the entry if there is one, as its
-// head and payload. A body lies beside it.
+// head and payload. A body lies alongside it.
 func (c *cell) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(c.promised))
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.accepted))
@@ -110,7 +110,7 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 		s.send(m.From, MsgRefused, p)
 		return
 	}
-	s.rest() // somebody else is at it
+	s.rest() // someone else is at it
 	if p.Ballot > s.cell.promised {
 		s.cell.slot, s.cell.promised = p.Slot, p.Ballot
 		s.writeCell(protocol.Entry{})

@@ -18,7 +18,7 @@ func (s *Paxos) keeps(e *protocol.Entry) bool {
 	return s.cell.accepted != 0 && s.cell.entry.Index == e.Index && s.cell.entry.Term == e.Term
 }
 
-// unstored is an entry as a record has it: with its body if that is not on the disk.
+// unstored is an entry as a record has it: with its body if that is not on disk.
 func (s *Paxos) unstored(e protocol.Entry) protocol.Entry {
 	if e.BodySize > 0 && s.keeps(&e) {
 		e.Form, e.Body = protocol.FormNone, nil
@@ -26,13 +26,13 @@ func (s *Paxos) unstored(e protocol.Entry) protocol.Entry {
 	return e
 }
 
-// whole reports whether all of an entry is here or on the disk.
+// whole reports whether all of an entry is here or on disk.
 func (s *Paxos) whole(e *protocol.Entry) bool {
 	return e.Applicable() && (e.BodySize == 0 || e.Form == protocol.FormWhole && (e.Resident() || s.keeps(e)))
 }
 
-// holds reports whether a member certainly has the bodies of all slots before the one that is tried. Who
-// promises there has these slots in its log, and says whether it lacks bodies.
+// holds reports whether a member certainly has the bodies of all slots before the one that is tried. Who promises there
+// has these slots in its log, and says whether it is missing bodies.
 func (s *Paxos) holds(id protocol.MemberID) bool {
 	if id == s.cfg.Self {
 		return !s.bodies.Missing && s.disk.Durable.Last == s.log.Last()

@@ -7,9 +7,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Chain is a digest of all that was decided from the first slot on, but for no-ops. A leader says in
-// heartbeats what its own is, and so members with different logs find each other out. Where a log
-// begins after a snapshot, the snapshot says what the chain is there.
+// Chain is a digest of all that was decided from the first slot on, except for no-ops. A leader says in heartbeats what
+// its own is, and so members with different logs find each other out. Where a log begins after a snapshot, the snapshot
+// says what the chain is there.
 type Chain struct{ sum uint64 }
 
 // The chain's section. Its data is the digest, little-endian.
@@ -33,7 +33,7 @@ func (c *Chain) Apply(e *protocol.Entry) {
 		light.Seal(e.Index, e.Term, head)
 	}
 	for _, b := range head {
-		c.sum = (c.sum ^ uint64(b)) * 0x100000001b3 // FNV-1a, which goes on from what came before
+		c.sum = (c.sum ^ uint64(b)) * 0x100000001b3 // FNV-1a, which continues from what came before
 	}
 }
 
@@ -54,8 +54,8 @@ func (c *Chain) Restore(s protocol.Section) error {
 	return nil
 }
 
-// compare reports whether the log is that of a member that says what its chain is. The logs must be equally long: usually
-// they are, because a slot is decided only now and then. If they differ, this member stops.
+// compare reports whether the log is that of a member that says what its chain is. The logs must be equally long:
+// usually they are, because a slot is decided only occasionally. If they differ, this member stops.
 func (s *Paxos) compare(m *protocol.Message, p Part) bool {
 	if m.Commit != s.log.Last() || p.Chain == s.log.chain.sum {
 		return true

@@ -16,9 +16,8 @@ type panics struct{ testing.TB }
 
 func (panics) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
 
-// TestTheChainGoesOnAfterASnapshot: a member that was brought a snapshot, and one that starts from its
-// own, know the leader's chain. With another section in the snapshot they do not. They find out at the next heartbeat, and
-// stop.
+// TestTheChainGoesOnAfterASnapshot: a member that was brought a snapshot, and one that starts from its own, know the
+// leader's chain. With another section in the snapshot they do not. They find out at the next heartbeat, and stop.
 func TestTheChainGoesOnAfterASnapshot(t *testing.T) {
 	for _, spoiled := range []bool{false, true} {
 		net := conformance.NewNet(panics{t}, 3, 1, slotpaxos.Codec, factory(nil))

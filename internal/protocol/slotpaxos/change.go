@@ -27,7 +27,7 @@ func (s *Paxos) proposeChange(in protocol.ProposeChange) {
 	}
 }
 
-// changing reports whether an earlier change is under way.
+// changing reports whether an earlier change is in progress.
 func (s *Paxos) changing() bool {
 	return s.lead.change != nil || s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig || s.settled() < s.log.Last()
 }
@@ -98,8 +98,8 @@ func (s *Paxos) promote() {
 	}
 }
 
-// obeyConfig does what the configuration in force asks of a proposer. A leader that is no voter any more
-// goes on until that is settled, and hands over then.
+// obeyConfig does what the configuration active asks of a proposer. A leader that is no longer a voter continues until
+// that is resolved, and hands over then.
 func (s *Paxos) obeyConfig() {
 	if s.role == protocol.Leader {
 		s.trackPeers()

@@ -12,12 +12,12 @@ type disk struct {
 	slots.Disk
 	// state is the number of the last write of a ballot that this member made.
 	state uint64
-	// commit is how many slots the disk is told to be settled, and noted when it was.
+	// commit is how many slots the disk is told to be resolved, and noted when it was.
 	commit protocol.Index
 	noted  time.Duration
 	// kept are messages of this member to itself that wait for writes, ascending in seq.
 	kept []keptMessage
-	// stale are the slots of cells that are on the disk although their entries are in the log.
+	// stale are the slots of cells that are on disk although their entries are in the log.
 	stale []protocol.Index
 }
 
@@ -54,7 +54,7 @@ func (s *Paxos) writeState() {
 	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.ballot), Commit: s.disk.commit}})
 }
 
-// persisted notes a completion, which may come late or twice.
+// persisted notes a completion, which may arrive late or twice.
 func (s *Paxos) persisted(seq uint64) {
 	d := &s.disk
 	if !d.Completed(seq) {

@@ -8,15 +8,15 @@
 // proposed.
 //
 // Any voter may propose. So that duels are rare, one member at a time does: the leader. Others
-// forward to it while they hear of it. That is a hint. No promise rests on there being one leader,
+// forward to it while they learn of it. That is a hint. No promise rests on there being one leader,
 // or on clocks.
 //
 // What a voter promised and accepted of a slot that it does not know to be decided stands in a cell
 // on its disk. An acceptor answers for the slot after its last decided one alone. So it has one cell
-// at most, and who accepts in a slot holds all slots before it. The large part of an entry lies beside
+// at most, and who accepts in a slot holds all slots before it. The large part of an entry lies alongside
 // the cell, and stays there when the slot is decided.
 //
-// The membership that is decided in a slot is in force from the next one on. It is handed over as
+// The membership that is decided in a slot is active from the next one on. It is handed over as
 // committed when that next slot is decided: a majority of its own voters has all slots before it then,
 // and the members that it removes may leave. So no joint configuration is needed.
 //
@@ -29,7 +29,7 @@
 //	lead.go       who proposes: the hint, elections, handing over
 //	early.go      answers before a slot is known to be decided
 //	learn.go      the log: decided entries, catching up, snapshots
-//	read.go       read points
+//	read.go       read indexes
 //	bodies.go     large values: their names, and who has them
 //	change.go     membership
 //	chain.go      a digest of the log, which snapshots carry on

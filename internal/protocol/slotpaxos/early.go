@@ -6,11 +6,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Who proposed a command in ModeAccepted need not wait until it is told that the slot is decided, and
-// has applied it. Acceptors tell it, as they tell the proposer, that they have accepted the entry. What a
-// quorum has accepted in a slot under one ballot is decided there, and stands in the log on all
-// members in the end. If one of these messages is lost or late, or somebody else completes the slot, the
-// answer comes when the slot is learned (see learn), and at last when the command is applied.
+// Who proposed a command in ModeAccepted need not wait until it is told that the slot is decided, and has applied it.
+// Acceptors tell it, as they tell the proposer, that they have accepted the entry. What a quorum has accepted in a slot
+// under one ballot is decided there, and stands in the log on all members in the end. If one of these messages is lost
+// or late, or someone else completes the slot, the answer comes when the slot is learned (see learn), and at last when
+// the command is applied.
 
 // held is who holds what was accepted in the slot after the log's last under a ballot: one entry.
 type held struct {

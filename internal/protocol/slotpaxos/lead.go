@@ -10,7 +10,7 @@ import (
 )
 
 // The leader is the member that proposes. Nothing that is promised rests on it: two members that
-// both believe to lead do no harm, and get nothing done until one of them hears of the other.
+// both believe to lead do no harm, and get nothing done until one of them learns of the other.
 
 // leading is the state of a member that proposes; zero on others.
 type leading struct {
@@ -29,7 +29,7 @@ type leading struct {
 	fill  bool
 	// change is a membership change that waits for a slot; nil: none.
 	change *protocol.ProposeChange
-	// forced: the last leader handed over, and nobody need be faithful to it.
+	// forced: the last leader handed over, and no one need be faithful to it.
 	forced bool
 }
 
@@ -103,13 +103,13 @@ func (s *Paxos) hear(from protocol.MemberID, b Ballot) {
 	s.rest()
 }
 
-// faithful reports whether to ignore a candidate: the leader was heard of just now. Otherwise a member
-// that was cut off for a while, and has a high ballot, would disturb all.
+// faithful reports whether to ignore a candidate: the leader was heard from just now. Otherwise a member that was cut
+// off for a while, and has a high ballot, would disturb all.
 func (s *Paxos) faithful(m *protocol.Message, p Part) bool {
 	return !p.Force && s.leader != 0 && m.From != s.leader && (s.role == protocol.Leader || s.now < s.heard+s.cfg.ElectionTimeout)
 }
 
-// alone: nobody else votes.
+// alone: no one else votes.
 func (s *Paxos) alone() bool {
 	v := s.conf.Voters()
 	return len(v) == 1 && v[0] == s.cfg.Self && s.role == protocol.Follower
@@ -134,8 +134,8 @@ func (s *Paxos) standForElection(forced bool) {
 	s.begin()
 }
 
-// askToLeave asks the others whether the configuration that removed this member is settled: no leader
-// sends it anything any more.
+// askToLeave asks the others whether the configuration that removed this member is resolved: no leader sends it
+// anything any more.
 func (s *Paxos) askToLeave() {
 	if s.settled() == s.log.Last() {
 		return
@@ -189,7 +189,7 @@ func (s *Paxos) tendLead() {
 	s.lead.beaten = s.log.Last()
 }
 
-// quorumHeard is the latest instant at which a quorum had been heard of.
+// quorumHeard is the latest instant at which a quorum had been heard from.
 func (s *Paxos) quorumHeard() time.Duration {
 	return time.Duration(quorum.Of(&s.conf).Agreed(func(id protocol.MemberID) uint64 {
 		if p := s.peer(id); p != nil {

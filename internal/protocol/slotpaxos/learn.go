@@ -56,7 +56,7 @@ func onDecided(s *Paxos, m *protocol.Message, p Part) {
 	}
 }
 
-// resume goes on proposing, if this member does, after it learned from others.
+// resume continues proposing, if this member does, after it learned from others.
 func (s *Paxos) resume() {
 	if s.role != protocol.Follower && s.try.phase == idle {
 		s.begin()
@@ -65,8 +65,8 @@ func (s *Paxos) resume() {
 
 // pull is how a member that is behind catches up: it asks one that knows more.
 type pull struct {
-	// again is when to ask once more, unless there was an answer; pause is how long that is after
-	// the last time.
+	// again is when to ask again, unless there was an answer; pause is how long that is after the last
+	// time.
 	again, pause time.Duration
 }
 
@@ -110,7 +110,7 @@ func onTell(s *Paxos, m *protocol.Message, _ Part) {
 	}
 }
 
-// sendSnapshot asks for a snapshot for a member, unless one is under way.
+// sendSnapshot asks for a snapshot for a member, unless one is in progress.
 func (s *Paxos) sendSnapshot(to protocol.MemberID) {
 	if to != s.cfg.Self && !s.streaming[to] {
 		s.streaming[to] = true

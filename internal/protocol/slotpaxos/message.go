@@ -11,22 +11,23 @@ type Ballot = slots.Ballot
 // The messages. In all of them Term is the highest ballot that the sender knows, and Commit is how
 // many slots it knows to be decided. Who knows less asks.
 const (
-	MsgPrepare        = protocol.FirstOwnType + iota // phase 1: Slot, Ballot
-	MsgPromise                                       // Slot, Ballot; Accepted and an entry if there is one
-	MsgAccept                                        // phase 2: Slot, Ballot, an entry
-	MsgAccepted                                      // Slot, Ballot
-	MsgRefused                                       // Slot, Ballot: a higher ballot was promised
-	MsgDecided                                       // Slot, Ballot: what was accepted there is decided
-	MsgAsk                                           // for the slots after Commit
-	MsgTell                                          // decided entries, from any slot on
-	MsgHeartbeat                                     // a leader's. Slot: where the receiver promised, or accepted (Accepted), last
-	MsgAlive                                         // the answer. Slot: the last one of which it has anything
-	MsgPropose                                       // entries for the leader
-	MsgProposeRefused                                // ID, Reason
-	MsgRead                                          // a reader's question number Context
-	MsgReadAnswer                                    // Slot: the last one of which the sender has anything
-	MsgLead                                          // stand for election at once
-	MsgHeld                                          // Slot, Ballot: of what the sender accepted, for who proposed it
+	MsgPrepare  = protocol.FirstOwnType + iota // phase 1: Slot, Ballot
+	MsgPromise                                 // Slot, Ballot; Accepted and an entry if there is one
+	MsgAccept                                  // phase 2: Slot, Ballot, an entry
+	MsgAccepted                                // Slot, Ballot
+	MsgRefused                                 // Slot, Ballot: a higher ballot was promised
+	MsgDecided                                 // Slot, Ballot: what was accepted there is decided
+	MsgAsk                                     // for the slots after Commit
+	MsgTell                                    // decided entries, from any slot on
+	// a leader's. Slot: where the receiver promised, or accepted (Accepted), last
+	MsgHeartbeat
+	MsgAlive          // the answer. Slot: the last one of which it has anything
+	MsgPropose        // entries for the leader
+	MsgProposeRefused // ID, Reason
+	MsgRead           // a reader's question number Context
+	MsgReadAnswer     // Slot: the last one of which the sender has anything
+	MsgLead           // stand for election at once
+	MsgHeld           // Slot, Ballot: of what the sender accepted, for who proposed it
 )
 
 // Codec is what members know of these messages.
@@ -43,7 +44,7 @@ var Codec = &protocol.Codec{
 	Decode: decode, Describe: describe, Claims: claims,
 }
 
-// Part is what these messages say beside the head that all protocols' messages have. Which fields mean
+// Part is what these messages say alongside the head that all protocols' messages have. Which fields mean
 // something depends on the type; unused ones are zero.
 type Part struct {
 	Slot     protocol.Index

@@ -30,8 +30,8 @@ type try struct {
 	value protocol.Entry
 	// early: who proposed value is to hear when it is accepted.
 	early bool
-	// again is when to ask once more those that have not answered, and pause how long after the last
-	// time that is.
+	// again is when to ask again those that have not answered, and pause how long after the last time
+	// that is.
 	again, pause time.Duration
 }
 
@@ -262,8 +262,8 @@ func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
 	return protocol.ReasonNone
 }
 
-// dequeue makes one entry of what waits first: a group, if that is several batches without bodies that go
-// into a message together. early: somebody who proposed them is to hear when they are accepted.
+// dequeue makes one entry of what waits first: a group, if that is several batches without bodies that go into a
+// message together. early: someone who proposed them is to hear when they are accepted.
 func (s *Paxos) dequeue() (e protocol.Entry, early bool) {
 	l := &s.lead
 	n := protocol.Fitting(l.queue, s.cfg.MaxFrameBytes)

@@ -7,16 +7,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Any member finds read points, without a leader: it asks the others for the last slot of which they
+// Any member finds read indexes, without a leader: it asks the others for the last slot of which they
 // have anything, and waits until it knows what was decided there. Then it looks at who has answered.
 // If they are a quorum of the next slot, nothing can have been decided there before the question: one
-// of them would have accepted it, and said so. So its last slot is a read point.
+// of them would have accepted it, and said so. So its last slot is a read index.
 
-// reads are the reads under way here.
+// reads are the reads in progress here.
 type reads struct {
-	// waiting are for the next question, asked for the one under way.
+	// waiting are for the next question, asked for the one in progress.
 	waiting, asked []uint64
-	// round numbers the questions. It begins anywhere, so that answers to an earlier life's are
+	// round numbers the questions. It begins anywhere, so that answers to an earlier incarnation's are
 	// recognised. 0 before the first tick: until then nothing is asked.
 	round    uint64
 	answered []protocol.MemberID
@@ -89,7 +89,7 @@ func (s *Paxos) note(from protocol.MemberID, furthest protocol.Index) {
 	r.furthest = max(r.furthest, furthest)
 }
 
-// serveReads serves the reads under way if enough is known. The next ones are asked for then.
+// serveReads serves the reads in progress if enough is known. The next ones are asked for then.
 func (s *Paxos) serveReads() {
 	r := &s.reads
 	for len(r.asked) > 0 && s.log.Last() >= r.furthest && s.majority(r.answered) {

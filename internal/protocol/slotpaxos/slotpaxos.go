@@ -11,7 +11,7 @@ import (
 type Paxos struct {
 	cfg protocol.Settings
 
-	// now and out belong to the step under way. inbox are messages of this member to itself.
+	// now and out belong to the step in progress. inbox are messages of this member to itself.
 	now   time.Duration
 	out   *protocol.Effects
 	inbox []*protocol.Message
@@ -21,11 +21,11 @@ type Paxos struct {
 
 	log  log
 	disk disk
-	// conf is in force in the slot after the log's last. leaving are the members of the one before, while
+	// conf is active in the slot after the log's last. leaving are the members of the one before, while
 	// the log ends with conf.
 	conf    protocol.Config
 	leaving []protocol.MemberID
-	// given is how far Effects.Commit went; equal to settled() between steps.
+	// given is how far Effects.Commit went; equal to resolved() between steps.
 	given protocol.Index
 
 	// cell is about the slot after the log's last; it is empty if nothing was promised there.
@@ -36,8 +36,8 @@ type Paxos struct {
 	ballot Ballot
 
 	role   protocol.Role
-	leader protocol.MemberID // who proposes, as far as is known; 0: nobody
-	// heard is when the leader was last heard of, stand when to stand for election.
+	leader protocol.MemberID // who proposes, as far as is known; 0: no one
+	// heard is when the leader was last heard from, stand when to stand for election.
 	heard, stand time.Duration
 
 	lead  leading
@@ -139,7 +139,7 @@ func (s *Paxos) take(in protocol.Input) {
 	case protocol.Bodies: // they account for all entries but perhaps a configuration at the end
 		s.bodies = slots.BodiesOf(in)
 	}
-	// Instances of a woven log have inputs of their own. There are none here.
+	// Instances of a merged log have inputs of their own. There are none here.
 }
 
 var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Part){
@@ -189,7 +189,7 @@ func (s *Paxos) release(to protocol.MemberID, t protocol.MessageType, p Part) *p
 	return m
 }
 
-// refuse refuses a question if somebody waits for the answer.
+// refuse refuses a question if someone waits for the answer.
 func (s *Paxos) refuse(context uint64, reason protocol.Reason) {
 	if context != 0 {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: s.leader})
@@ -235,7 +235,7 @@ func (s *Paxos) wakeAt() time.Duration {
 	return at
 }
 
-// settled is up to where the log is handed over as committed.
+// settled is how far the log is handed over as committed.
 func (s *Paxos) settled() protocol.Index {
 	if s.cfg.Mutant == MutantSettleAtOnce {
 		return s.log.Last()
@@ -243,7 +243,7 @@ func (s *Paxos) settled() protocol.Index {
 	return s.log.Settled()
 }
 
-// give hands over what is newly settled.
+// give hands over what is newly resolved.
 func (s *Paxos) give() {
 	for ; s.given < s.settled(); s.given++ {
 		s.out.Commit = append(s.out.Commit, s.log.At(s.given+1))

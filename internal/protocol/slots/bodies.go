@@ -8,7 +8,7 @@ import (
 // Bodies is what a member knows of the bodies of decided entries.
 type Bodies struct {
 	Any     bool // there are some
-	Missing bool // the disk lacks some of them
+	Missing bool // the disk is missing some of them
 }
 
 // BodiesAfter is what is known of those that a snapshot refers to, until the owner has looked.

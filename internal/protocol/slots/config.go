@@ -14,7 +14,7 @@ func Numbered(c protocol.Config) protocol.Config {
 	return c
 }
 
-// Readable reports whether an entry is a configuration that can be in force, or none.
+// Readable reports whether an entry is a configuration that can be active, or none.
 func Readable(e *protocol.Entry) bool {
 	if e.Kind != protocol.EntryConfig {
 		return true
@@ -25,8 +25,8 @@ func Readable(e *protocol.Entry) bool {
 
 // Others is what a leader knows of the other members.
 type Others struct {
-	// Answers: the member is well. CaughtUp: besides, it has what was decided a heartbeat ago, and its bodies.
-	// Holds: it certainly has the bodies of all that is decided; nil: nobody asks.
+	// Answers: the member is well. CaughtUp: besides, it has what was decided a heartbeat ago, and its bodies. Holds: it
+	// certainly has the bodies of all that is decided; nil: no one asks.
 	Answers, CaughtUp, Holds func(protocol.MemberID) bool
 }
 
@@ -81,7 +81,7 @@ func wise(c, next *protocol.Config, quorums quorum.System, o Others) protocol.Re
 	return protocol.ReasonNone
 }
 
-// NextConfig makes the entry of a change, not yet sealed, or says why the change is not made. Whether it still
+// NextConfig makes the entry of a change, not yet sealed, or explains why the change is not made. Whether it still
 // makes sense is decided when its slot has come: something may have been decided in between.
 func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.System, o Others, b *Bodies) (e protocol.Entry, reason protocol.Reason) {
 	next, reason := Changed(c, in.Changes, quorums, o)
@@ -99,7 +99,7 @@ func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.S
 // Removed reports whether a member was removed for ever.
 func Removed(c *protocol.Config, id protocol.MemberID) bool { return slices.Contains(c.Removed, id) }
 
-// Takes says why a member does not take a change in, if that is not because of what the leader is doing.
+// Takes explains why a member does not take a change in, if that is not because of what the leader is doing.
 func Takes(c *protocol.Config, self protocol.MemberID, role protocol.Role, leader protocol.MemberID, in *protocol.ProposeChange) protocol.Reason {
 	switch {
 	case Removed(c, self):
@@ -109,7 +109,7 @@ func Takes(c *protocol.Config, self protocol.MemberID, role protocol.Role, leade
 	case role != protocol.Leader:
 		return protocol.ReasonNoLeader
 	case in.Target != nil:
-		return protocol.ReasonInvalidChange // instances of these protocols are not woven
+		return protocol.ReasonInvalidChange // instances of these protocols are not merged
 	}
 	return protocol.ReasonNone
 }

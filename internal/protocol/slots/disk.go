@@ -12,7 +12,7 @@ type Disk struct {
 	// Seq numbers the steps that wrote or released something, and Written those that wrote; Done is
 	// the highest number reported durable. Written ≤ Seq, Done ≤ Seq.
 	Seq, Written, Done uint64
-	// touched: the step under way has its number. wrote: it wrote something.
+	// touched: the step in progress has its number. wrote: it wrote something.
 	touched, wrote bool
 	pending        []write // not reported durable, ascending in seq
 	// Durable is what the disk holds.
@@ -36,7 +36,7 @@ type write struct {
 // Begin begins a step.
 func (d *Disk) Begin() { d.touched, d.wrote = false, false }
 
-// Touch gives the step under way its number.
+// Touch gives the step in progress its number.
 func (d *Disk) Touch() uint64 {
 	if !d.touched {
 		d.touched = true
@@ -45,14 +45,14 @@ func (d *Disk) Touch() uint64 {
 	return d.Seq
 }
 
-// Record adds a record to what the step under way writes.
+// Record adds a record to what the step in progress writes.
 func (d *Disk) Record(out *protocol.Effects, r protocol.Record) {
 	out.Seq = d.Touch()
 	d.wrote, d.Written = true, d.Seq
 	out.Persist = append(out.Persist, r)
 }
 
-// Wrote reports whether the step under way has written something.
+// Wrote reports whether the step in progress has written something.
 func (d *Disk) Wrote() bool { return d.wrote }
 
 // End ends a step: with all that is written the disk holds that much.
@@ -62,7 +62,7 @@ func (d *Disk) End(extent Extent, now time.Duration) {
 	}
 }
 
-// Install: the log begins anew. What was written before says nothing about it.
+// Install: the log starts again. What was written before says nothing about it.
 func (d *Disk) Install() {
 	d.Durable = Extent{}
 	for i := range d.pending {
@@ -70,7 +70,7 @@ func (d *Disk) Install() {
 	}
 }
 
-// Completed notes a completion, which may come late or twice, and reports whether it is news.
+// Completed notes a completion, which may arrive late or twice, and reports whether it is news.
 func (d *Disk) Completed(seq uint64) bool {
 	if seq <= d.Done || seq > d.Seq {
 		return false
@@ -90,7 +90,7 @@ func (d *Disk) Completed(seq uint64) bool {
 	return true
 }
 
-// Stalled reports whether a write has been under way for longer than limit.
+// Stalled reports whether a write has been in progress for longer than limit.
 func (d *Disk) Stalled(now, limit time.Duration) bool {
 	return len(d.pending) > 0 && now-d.pending[0].at > limit
 }

@@ -11,10 +11,10 @@ type Log struct {
 	// Base is the index before the first entry. ConfigAt is the index of the last configuration; 0: the
 	// first one.
 	Base, ConfigAt protocol.Index
-	// pieces hold the entries from Base+1 on, count of them. What came once stays where it is: a slice that grows would copy
-	// each entry several times. The first piece begins with gone entries that are forgotten.
+	// pieces hold the entries from Base+1 on, count of them. What came once stays where it is: a slice that grows would
+	// copy each entry several times. The first piece begins with gone entries that are forgotten.
 	//
-	//	gone < pieceLen; gone+count fill the pieces but for the end of the last one, in which there is an entry
+	//	gone < pieceLen; gone+count fill the pieces except for the end of the last one, in which there is an entry
 	pieces      []*[pieceLen]protocol.Entry
 	gone, count int
 	// Entries up to light hold no payload; held is the bytes of the others.
@@ -25,7 +25,7 @@ type Log struct {
 // pieceLen is how many entries are in a piece of memory of the log.
 const pieceLen = 64
 
-// logAfter is an empty log after a base, whose configuration is in force.
+// logAfter is an empty log after a base, whose configuration is active.
 func logAfter(base protocol.Index) Log { return Log{Base: base, ConfigAt: base, light: base} }
 
 // Last is the index of the last entry; Base if there is none.
@@ -37,9 +37,9 @@ func (l *Log) at(i protocol.Index) *protocol.Entry {
 	return &l.pieces[k/pieceLen][k%pieceLen]
 }
 
-// Settled is up to where the log may be handed over as committed: all that is decided, but not a configuration
-// at its end. Once that is committed, the members that it removes may leave, and the others may need them
-// to learn that it is decided. When the next slot is decided, a quorum of its own voters has all up to it.
+// Settled is how far the log may be handed over as committed: all that is decided, but not a configuration at its end.
+// Once that is committed, the members that it removes may leave, and the others may need them to learn that it is
+// decided. When the next slot is decided, a quorum of its own voters has all up to it.
 func (l *Log) Settled() protocol.Index {
 	if at := l.ConfigAt; at == l.Last() && at > l.Base {
 		return at - 1
@@ -144,7 +144,7 @@ func (l *Log) Run(after protocol.Index, bytes, most int) []protocol.Entry {
 	return out
 }
 
-// fitting is how many entries after an index, and up to another one, are of so many bytes, as protocol.Fitting says.
+// fitting is how many entries after an index, and up to another one, are of this many bytes, as protocol.Fitting says.
 func (l *Log) fitting(after, last protocol.Index, bytes int) int {
 	for i := after + 1; i <= last; i++ {
 		if bytes -= l.at(i).Bytes(); bytes < 0 && i > after+1 {

@@ -10,8 +10,8 @@ import (
 
 // Parts of messages are numbers of eight bytes, then flags and small numbers.
 
-// Varint reads a number that binary.AppendUvarint wrote, and returns what follows it. ok is false if there is none, or if it
-// could be shorter: then two encodings would be the same message.
+// Varint reads a number that binary.AppendUvarint wrote, and returns what follows it. ok is false if there is none, or
+// if it could be shorter: then two encodings would be the same message.
 func Varint(b []byte) (v uint64, rest []byte, ok bool) {
 	v, n := binary.Uvarint(b)
 	if n <= 0 || n > 1 && b[n-1] == 0 {
@@ -44,7 +44,7 @@ func Flags(flags ...bool) (b byte) {
 // Flag reports whether a byte has the i-th flag.
 func Flag(b byte, i int) bool { return b>>i&1 == 1 }
 
-// CorruptPart says that a part does not have the size that its type has.
+// CorruptPart indicates that a part does not have the size that its type has.
 func CorruptPart(t protocol.MessageType, part []byte) error {
 	return &protocol.CorruptError{What: "message", Detail: fmt.Sprintf("type %d with a part of %d bytes", t, len(part))}
 }

@@ -19,8 +19,8 @@ func Settings(name string, cfg protocol.Settings, mutants []protocol.MutantInfo)
 	return cfg, err
 }
 
-// Flexible are the settings of a protocol with a table of its own whose quorums need not be majorities, and these quorums. The error is a
-// [*protocol.SettingsError].
+// Flexible are the settings of a protocol with a table of its own whose quorums need not be majorities, and these
+// quorums. The error is a [*protocol.SettingsError].
 func Flexible(name string, own setting.Table, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, quorum.System, error) {
 	cfg, err := cfg.WithDefaults()
 	if err == nil {
@@ -52,7 +52,7 @@ func Fit(quorums quorum.System, c *protocol.Config) error {
 	return nil
 }
 
-// Decided is what a member has of what was decided: the log, the configuration that is in force in the slot
+// Decided is what a member has of what was decided: the log, the configuration that is active in the slot
 // after it, and what is known of bodies.
 type Decided struct {
 	Log    Log

@@ -7,14 +7,14 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// asking is what an owner knows of who asks for its group. It begins anew with each ownership. So a group that has just moved stays for
-// a while: to move it back takes as many questions as to move it here did.
+// asking is what an owner knows of who asks for its group. It starts again with each ownership. So a group that has
+// just moved stays for a while: to move it back takes as many questions as to move it here did.
 type asking struct {
 	how    Stealing
 	voters []asker // sorted by id; empty if this member does not own the group
 	owner  protocol.MemberID
 	own    int // its zone
-	// total is the sum of all n, but for a moving average. There all n together are at most whole.
+	// total is the sum of all n, except for a moving average. There all n together are at most whole.
 	total int
 	last  int // the zone that asked last
 }
@@ -57,8 +57,8 @@ func (a *asking) reset() {
 	}
 }
 
-// ask counts n questions of a member. It returns who should own the group in the owner's place; 0: nobody, as far as this can
-// be said now. Then the questions up to here do not count any more.
+// ask counts n questions of a member. It returns who should own the group in the owner's place; 0: no one, as far as
+// this can be said now. Then the questions up to here no longer count.
 func (a *asking) ask(id protocol.MemberID, n int) (to protocol.MemberID) {
 	who := a.of(id)
 	if who == nil || n <= 0 {
@@ -100,7 +100,8 @@ func (a *asking) count(who *asker, n int) {
 	a.total += n
 }
 
-// moveIf returns who should own the group if enough was asked. over: what was asked does not count any more in any case.
+// moveIf returns who should own the group if enough was asked. over: what was asked does not count any more in any
+// case.
 func (a *asking) moveIf(enough, over bool) (to protocol.MemberID) {
 	if !enough {
 		return 0

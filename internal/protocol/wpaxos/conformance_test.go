@@ -66,7 +66,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// Members' membership is fixed, and nobody is left without an answer.
+// Members' membership is fixed, and no one is left without an answer.
 func TestChangesAreRefused(t *testing.T) {
 	net := conformance.NewNet(t, 1, 1, multipaxos.Codec, factory(nil))
 	var out protocol.Effects

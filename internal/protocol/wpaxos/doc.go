@@ -1,5 +1,6 @@
-// Package wpaxos is WPaxos (docs/internals/wpaxos.md): each group of keys has a log of its own, an instance of multi-Paxos, and an owner,
-// which leads it. The owner hands a group over to the zone that asks for its commands. Quorums may stand in zones.
+// Package wpaxos is WPaxos (docs/internals/wpaxos.md): each group of keys has a log of its own, an instance of
+// multi-Paxos, and an owner, which leads it. The owner hands a group over to the zone that asks for its commands.
+// Quorums may stand in zones.
 //
 // It decides who should own a group. Everything else is decided by package multipaxos, whose messages it uses.
 // It may import protocol, protocol/quorum, internal/protocol/multipaxos and internal/protocol/paxos.

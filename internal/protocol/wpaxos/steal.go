@@ -20,7 +20,8 @@ var Steal = &setting.Setting[Stealing]{
 // Settings are those of WPaxos.
 var Settings = setting.Table{Rows: []setting.Any{quorum.Setting, Steal}}
 
-// Stealing says when the owner of a group of keys hands it over to the member that asks for its commands (docs/internals/wpaxos.md). Members may differ in it.
+// Stealing says when the owner of a group of keys hands it over to the member that asks for its commands
+// (docs/internals/wpaxos.md). Members may differ in it.
 type Stealing struct {
 	Policy StealPolicy
 	// After is how many commands and reads it takes, 1…MaxStealAfter; what that means depends on the policy.
@@ -34,7 +35,7 @@ type StealPolicy string
 const (
 	// StealNever: only who misses an owner takes its groups.
 	StealNever StealPolicy = "never"
-	// StealConsecutive: a zone goes on to ask, After times, and no other zone does in between.
+	// StealConsecutive: a zone continues to ask, After times, and no other zone does in between.
 	StealConsecutive StealPolicy = "consecutive"
 	// StealMajority: of After questions more than half are of one zone.
 	StealMajority StealPolicy = "majority"

@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// WPaxos is one group of keys on one member: an instance of multi-Paxos whose leader, the owner, hands the group over to who
-// asks for most of its commands. See protocol.Core for how to use it.
+// WPaxos is one group of keys on one member: an instance of multi-Paxos whose leader, the owner, hands the group over
+// to who asks for most of its commands. See protocol.Core for how to use it.
 type WPaxos struct {
 	inner   *multipaxos.Paxos
 	self    protocol.MemberID
@@ -60,7 +60,7 @@ func (w *WPaxos) Step(now time.Duration, in protocol.Input, out *protocol.Effect
 	}
 }
 
-// count counts what is asked of the owner. It returns who should own the group in its place; 0: nobody.
+// count counts what is asked of the owner. It returns who should own the group in its place; 0: no one.
 func (w *WPaxos) count(in protocol.Input) (to protocol.MemberID) {
 	if w.owns == 0 {
 		return 0

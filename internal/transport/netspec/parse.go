@@ -323,7 +323,7 @@ func (p *parser) checkTrip(a, b string) error {
 	return nil
 }
 
-// another is a region that is used beside one.
+// another is a region that is used alongside one.
 func (p *parser) another(region string) string {
 	for _, r := range p.spec.used() {
 		if r != region {

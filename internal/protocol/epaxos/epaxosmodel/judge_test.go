@@ -40,8 +40,8 @@ func (m *model) wrong(s *cluster) string {
 	return ""
 }
 
-// future lets all others die, and one of the living recover all that they know of. That must come to an
-// end, and what was decided must stay. Either all start again before, or who waits goes on to wait.
+// future lets all others die, and one of the living recover all that they know of. That must come to an end, and what
+// was decided must stay. Either all start again before, or who waits continues to wait.
 func (m *model) future(s cluster, alive uint8, again bool) string {
 	for at := range m.members {
 		if again || alive>>at&1 == 0 {
@@ -132,7 +132,7 @@ func (m *model) someWaits(s *cluster, i int) (ballot uint8, found bool) {
 	return ballot, found
 }
 
-// lead lets the one who recovers a command go on.
+// lead lets the one who recovers a command continue.
 func (m *model) lead(s *cluster, i int, ballot uint8, at int, alive uint8) bool {
 	a := &s.attempts[i][ballot]
 	switch a.stage {

@@ -2,8 +2,8 @@ package epaxosmodel
 
 import "math/bits"
 
-// conflicts are the commands on a member on which a new command depends. A no-op that is not decided
-// stands for a command that may still come, and nobody here knows its keys.
+// conflicts are the commands on a member on which a new command depends. A no-op that is not decided stands for a
+// command that may still come, and no one here knows its keys.
 func (m *model) conflicts(s *cluster, at, i int) (deps value) {
 	for j := range m.commands {
 		p := &s.on[at][j]
@@ -33,7 +33,7 @@ func (m *model) preaccept(s *cluster, i, at int) {
 	s.told[i][at] = p.value
 }
 
-// leading reports whether a proposer may go on with ballot 0.
+// leading reports whether a proposer may continue with ballot 0.
 func (m *model) leading(s *cluster, i int) bool {
 	p := &s.on[i][i]
 	return s.leads[i] == collects && p.phase == preaccepted && (p.promised == 0 || m.lateFast)
@@ -312,7 +312,7 @@ func (m *model) endWait(s *cluster, i int, ballot uint8, at, way int) {
 	}
 }
 
-// crash ends a member's life and begins the next one, with what is on its disk.
+// crash ends a member's incarnation and begins the next one, with what is on its disk.
 func (m *model) crash(s *cluster, at int) {
 	for i := range m.commands {
 		if i == at && s.first[i] != 0 && !m.resumes {

@@ -35,8 +35,8 @@ func five() *model {
 	return &model{members: 5, f: 2, e: 2, commands: 3, highest: [names]uint8{2, 2, 2}, crashes: 2, judgeFuture: true}
 }
 
-// walk goes on from the beginning at random until nothing is left to do or something is wrong. It says
-// what, and how it came to that. Each walk prefers other steps, commands and members.
+// walk continues from the beginning at random until nothing is left to do or something is wrong. It says what, and how
+// it came to that. Each walk prefers other steps, commands and members.
 func (m *model) walk(random *rand.Rand, steps int) (wrong string, story []string) {
 	var now, chosen cluster
 	liking := m.likes(random)

@@ -106,7 +106,7 @@ type cluster struct {
 	on       [crowd][names]place
 	first    [names]value        // PreAccept: the first dependencies; 0: not proposed
 	told     [names][crowd]value // answers to that
-	leads    [names]uint8        // the proposer goes on with ballot 0: stage collects
+	leads    [names]uint8        // the proposer continues with ballot 0: stage collects
 	attempts [names][ballots]attempt
 	waiting  uint8 // commands of which was said that whoever recovers them waits, with many equal answers
 	decided  [names]value
@@ -127,7 +127,7 @@ type rules struct {
 	lenient       bool // a recovery accepts what a single member answered, however many should have
 	forgetful     bool // what Validate brought is not durable
 	early         bool // a fast decision is told before it is on the proposer's disk
-	resumes       bool // a proposer that starts again goes on with ballot 0
+	resumes       bool // a proposer that starts again continues with ballot 0
 	lateFast      bool // a proposer takes the fast path though it has promised another ballot
 	anyCoord      bool // the answer of the proposer is like that of others
 	keepDeps      bool // a no-op depends on what the command depended on, as far as that is known

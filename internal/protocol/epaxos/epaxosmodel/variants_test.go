@@ -42,11 +42,10 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// What is safe as well. A no-op needs no dependencies, and may keep them. Whether it is a dependency of
-// others does not matter either: who validates, or accepts, knows the command from then on. A proposer
-// that starts again may go on with ballot 0, if what it decides or accepts is durable before it is told.
-// A recovery may ask for contradictions though too few have the first dependencies: a command that was not
-// decided may be.
+// What is safe as well. A no-op needs no dependencies, and may keep them. Whether it is a dependency of others does not
+// matter either: who validates, or accepts, knows the command from then on. A proposer that starts again may continue
+// with ballot 0, if what it decides or accepts is durable before it is told. A recovery may ask for contradictions
+// though too few have the first dependencies: a command that was not decided may be.
 func TestAlternatives(t *testing.T) {
 	for _, c := range []struct {
 		name  string

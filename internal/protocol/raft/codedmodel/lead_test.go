@@ -104,7 +104,7 @@ func (m *model) keepsBodies(s *cluster, term, now, next uint8) (byRows, byCopies
 	return m.changeAny || !alive || min(majority(n), holders-spare) >= m.k, holders > spare && copies > spare
 }
 
-// stored is up to where a leader finds its log stored safely.
+// stored is how far a leader finds its log stored safely.
 func (m *model) stored(s *cluster, term, voters uint8) uint8 {
 	r := &s.t[term]
 	l := &s.m[r.by]

@@ -59,7 +59,7 @@ const (
 	over
 )
 
-// reign is a term: what its leader sent at most, and what it heard of members that left the term.
+// reign is a term: what its leader sent at most, and what it heard from members that left the term.
 type reign struct {
 	by, phase   uint8
 	begun       uint8 // its first entry
@@ -131,7 +131,7 @@ type setting struct {
 	crashes uint8
 	changes uint8
 	trims   bool // and snapshots
-	plain   bool // nobody asks for whole copies
+	plain   bool // no one asks for whole copies
 	power   bool // a crash is one of all members
 }
 

@@ -80,7 +80,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// TestOmissions: this rule is not needed beside the check of who holds bodies.
+// TestOmissions: this rule is not needed alongside the check of who holds bodies.
 func TestOmissions(t *testing.T) {
 	if testsize.Runs(testsize.Models) {
 		explore.Run(t, (&model{setting: grows, rules: rules{inferNone: true}}).space(), most, "")

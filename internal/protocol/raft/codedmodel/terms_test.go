@@ -11,7 +11,7 @@ func (m *model) enter(s *cluster, i int, term uint8) {
 	p.term, p.synced = term, p.last
 }
 
-// abdicate ends the reign of a member in its term, if it is one. Nobody needs what it knew.
+// abdicate ends the reign of a member in its term, if it is one. No one needs what it knew.
 func (s *cluster) abdicate(i int) {
 	r := &s.t[s.m[i].term]
 	if r.phase == unborn || r.phase == over || int(r.by) != i {
@@ -23,7 +23,7 @@ func (s *cluster) abdicate(i int) {
 	}
 }
 
-// leave notes what a leader may know of a member that leaves its term, or whose log begins anew.
+// leave notes what a leader may know of a member that leaves its term, or whose log starts again.
 func (m *model) leave(s *cluster, i int) {
 	if r := &s.t[s.m[i].term]; r.phase == preparing || r.phase == leading {
 		r.heard[i] = m.says(s, r, i)
@@ -87,7 +87,8 @@ func (s *cluster) cut(i int, at uint8) {
 	p.last, p.synced = at, min(p.synced, at)
 }
 
-// loses notes that a leader of a term drops a log's entries from a place on: none may be decided, unless by a later leader.
+// loses notes that a leader of a term drops a log's entries from a place on: none may be decided, unless by a later
+// leader.
 func (s *cluster) loses(log *journal, last, at, term uint8) {
 	for j := at; j < min(last, s.decided); j++ {
 		if s.done[j] == log[j] && s.in[j] <= term {

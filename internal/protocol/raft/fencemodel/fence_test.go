@@ -61,7 +61,7 @@ func TestFenceHolds(t *testing.T) {
 	}
 }
 
-// One leader, and every copy at every moment, with a crash and a new life of any member. What the
+// One leader, and every copy at every moment, with a crash and a new incarnation of any member. What the
 // lazy model leaves out is in here.
 func TestFenceHoldsWithEveryCopy(t *testing.T) {
 	s := named("owner and leader leaves")
@@ -107,7 +107,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// Where nobody goes on after a fence that was not finished, members refuse the owner for ever.
+// Where no one goes on after a fence that was not finished, members refuse the owner for ever.
 func TestFenceIsFinished(t *testing.T) {
 	s := named("another leaves")
 	s.terms, s.length, s.gens = 1, 5, 0

@@ -7,7 +7,7 @@ type judges struct {
 	ignoreOrder   bool // do not judge "below"
 	ignoreHolders bool // do not judge "held"
 	inForce       bool // judge "held" by the configurations in leaders' logs, committed or not
-	everything    bool // go on where nothing can be lost any more
+	everything    bool // continue where nothing can be lost any more
 	stuck         bool // judge that accepting goes on after a healed cluster
 }
 
@@ -94,7 +94,7 @@ func (m *model) below(s *state, e uint8) string {
 	return ""
 }
 
-// stands: when faults end and nobody changes the members, no member refuses the owner's generation
+// stands: when faults end and no one changes the members, no member refuses the owner's generation
 // for ever.
 func (m *model) stands(s *state) string {
 	if s.alive == 0 {

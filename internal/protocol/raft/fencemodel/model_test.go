@@ -18,7 +18,7 @@ const (
 const (
 	noop   = 0 // a leader's first entry
 	signal = 1 // confirms the lane up to the argument
-	change = 2 // the argument is the configuration, in force when it is in the log
+	change = 2 // the argument is the configuration, active when it is in the log
 	gener  = 3 // a generation; the argument is its number
 )
 
@@ -79,7 +79,7 @@ func common(a, b *journal) int {
 type state struct {
 	log   [members]journal
 	term  [members]uint8
-	cells [members]uint8 // how much of the lane is on the disk, beside the log
+	cells [members]uint8 // how much of the lane is on disk, alongside the log
 	fence [members]uint8 // messages of lower generations are refused
 
 	lead   [members]uint8          // 1: leads its term
@@ -87,13 +87,13 @@ type state struct {
 	froze  [members][members]uint8 // what a leader knows of a follower that is in a later term now
 	resp   [members][members]uint8 // answers to a leader's fence: 1 + what the lane had
 
-	alive uint8 // 1: the owner's life that has the lane goes on
+	alive uint8 // 1: the owner's incarnation that has the lane continues
 	gen   uint8 // the generation that the owner has adopted
 	conf  uint8 // and its configuration
 	ack   [members]uint8
 	old   [members]uint8 // acks of earlier generations, where a variant counts them
 
-	done     journal     // what is committed; nobody knows all of it
+	done     journal     // what is committed; no one knows all of it
 	accepted [lane]uint8 // the generation under which an entry was accepted first; 0 not
 	crashes  uint8
 }
@@ -105,16 +105,16 @@ type rules struct {
 
 	// Variants.
 	countOld         bool // the owner counts acks of earlier generations too
-	countOldSets     bool // and goes on with the sets of its first generation
+	countOldSets     bool // and continues with the sets of its first generation
 	ackFenced        bool // members take messages of fenced generations
 	uncovered        bool // the configuration does not wait for signals
 	fewAnswers       bool // one answer fewer than a quorum is enough
 	newAnswers       bool // a quorum of the next configuration answers
 	adoptInLog       bool // a generation is adopted when it is in the log
-	noSuccessor      bool // nobody starts a generation because of a fence that it did not finish
+	noSuccessor      bool // no one starts a generation because of a fence that it did not finish
 	forget           bool // fence does not survive a crash
-	ownerUnfenced    bool // a fenced owner goes on counting
-	ackFromLog       bool // a signal in the log is taken for the entry on the disk
+	ownerUnfenced    bool // a fenced owner continues counting
+	ackFromLog       bool // a signal in the log is taken for the entry on disk
 	keepAnswers      bool // answers stay valid when a generation was started after the fence
 	skipAdd          bool // no fence where the number of voters grows
 	skipRemove       bool // no fence where it falls
@@ -266,7 +266,7 @@ func (m *model) accept(s *state) {
 	}
 }
 
-// ackers are the owner and those that it heard of that they hold an entry.
+// ackers are the owner and those that it heard from that they hold an entry.
 func (m *model) ackers(s *state, e uint8) uint8 {
 	who := uint8(1) << m.owner
 	for i := range members {
@@ -312,8 +312,8 @@ func (m *model) settle(s *state) bool {
 	return m.stuck || m.everything || !covered && (accepted || s.alive == 1)
 }
 
-// settled: the owner counts no more, so what is accepted, and who holds it, is settled. Then a fence
-// is answered when the answers are used, and generations do not matter.
+// settled: the owner counts no more, so what is accepted, and who holds it, is resolved. Then a fence is answered when
+// the answers are used, and generations do not matter.
 func (m *model) settled(s *state) bool { return s.alive == 0 && !m.stuck && m.lazy }
 
 // keptAcks is what remains of the acks when they count no more under the rules.

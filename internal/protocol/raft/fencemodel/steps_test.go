@@ -145,7 +145,7 @@ func (m *model) changeSteps(s *state, l int, v *view, conf *config, do doer) {
 	fences := false
 	for _, k := range conf.next {
 		next := &m.configs[k]
-		enough := m.lazy && m.answered(s, l, v, genConf, next) // one that is asked in vain only fences itself
+		enough := m.lazy && m.answered(s, l, v, genConf, next) // one that is asked without success only fences itself
 		fences = fences || !m.skips(conf, next) && !enough
 		if m.skips(conf, next) || m.answered(s, l, v, genConf, next) {
 			do("config", l+1, int(k), func(n *state) bool {
@@ -211,8 +211,8 @@ func (m *model) answered(s *state, l int, v *view, gen, next *config) bool {
 	return gen.decides(who)
 }
 
-// generations: the one that follows a committed configuration, and the one that somebody starts who
-// sees a fence that nobody finished. It needs no fence of its own.
+// generations: the one that follows a committed configuration, and the one that someone starts who
+// sees a fence that no one finished. It needs no fence of its own.
 func (m *model) generations(s *state, l int, v *view, do doer) {
 	start := func(kind string, number uint8, follow int) {
 		do(kind, l+1, int(number), func(n *state) bool {
@@ -347,7 +347,7 @@ func (m *model) adopt(s *state) bool {
 	return true
 }
 
-// crash ends a member's life and starts the next one.
+// crash ends a member's incarnation and starts the next one.
 func (m *model) crash(s *state, i int) bool {
 	s.crashes++
 	s.stepDown(i)

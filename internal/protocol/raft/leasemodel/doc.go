@@ -5,15 +5,16 @@
 // (docs/internals/raft.md, "What clocks are assumed to do"). The model found that a promise must hold in every term: a
 // refusal takes a member into a higher term without a vote, and the candidate's request then has its own term.
 //
-// In it: three members, PreVote, votes, forced votes, appends and heartbeats with the instant at which they
-// were sent, transfers, restarts, one change of the members, of one step or joint. Messages are late, lost and
-// in any order; few are under way at once. One clock goes for all, and instants are relative to now, so time has
-// no end. Disks are done at once. Not in it: several instances, coded entries, lanes, snapshots, drift (a lease that is
-// too long stands for it), a vote that waits for a disk, messages that come twice.
+// In it: three members, PreVote, votes, forced votes, appends and heartbeats with the instant at which they were sent,
+// transfers, restarts, one change of the members, of one step or joint. Messages are late, lost and in any order; few
+// are in progress at once. One clock goes for all, and instants are relative to now, so time has no end. Disks are done
+// at once. Not in it: several instances, coded entries, lanes, snapshots, drift (a lease that is too long stands for
+// it), a vote that waits for a disk, messages that come twice.
 //
 // How to read: model_test.go (the state, the rules and their variants), receive_test.go (what members do with
-// messages), leader_test.go (elections and leaders), steps_test.go (what may happen next), judge_test.go (what must hold,
-// and what internal/explore is told), lease_test.go (what is expected of the rules and of each variant; in campaign models also what takes longer).
+// messages), leader_test.go (elections and leaders), steps_test.go (what may happen next), judge_test.go (what must
+// hold, and what internal/explore is told), lease_test.go (what is expected of the rules and of each variant; in
+// campaign models also what takes longer).
 //
 // May import: internal/explore.
 package leasemodel

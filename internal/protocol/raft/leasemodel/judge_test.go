@@ -40,8 +40,8 @@ func (c *model) judge(s *state) string {
 	return ""
 }
 
-// settle leaves out what cannot matter any more: how long ago a promise or a confirmation was over, messages
-// that nobody heeds, and the order of messages where it says nothing.
+// settle leaves out what cannot matter any more: how long ago a promise or a confirmation was over, messages that no
+// one heeds, and the order of messages where it says nothing.
 func (c *model) settle(s *state) bool {
 	for i := range s.m {
 		m := &s.m[i]
@@ -86,8 +86,8 @@ func (s *state) idle(x *message) bool {
 	return false
 }
 
-// sort brings messages into an order: that of their links, and where these keep none, any that is always the same. There
-// a message is under way once.
+// sort brings messages into an order: that of their links, and where these keep none, any that is always the same.
+// There a message is in progress once.
 func (c *model) sort(s *state) {
 	slices.SortStableFunc(s.net[:], func(a, b message) int {
 		if a.kind == 0 || b.kind == 0 {

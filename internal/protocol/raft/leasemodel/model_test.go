@@ -5,7 +5,7 @@ import "math/bits"
 const (
 	members = 3
 	slots   = 5  // the longest log
-	most    = 4  // messages under way
+	most    = 4  // messages in progress
 	timeout = 2  // the election timeout, in ticks
 	never   = -9 // an instant before all that matters
 )
@@ -34,7 +34,7 @@ const (
 	timeoutNow
 )
 
-// message is one under way. The zero value is none.
+// message is one in progress. The zero value is none.
 type message struct {
 	kind           kind
 	from, to, term uint8
@@ -53,18 +53,18 @@ const (
 
 func termOf(e uint8) uint8 { return e & 7 }
 
-// member is what one member knows. vote and lead are 1 + a member; 0: nobody.
+// member is what one member knows. vote and lead are 1 + a member; 0: no one.
 type member struct {
 	term, vote, lead uint8
 	role             role
-	heard            int8 // when it last heard of a leader
+	heard            int8 // when it last heard from a leader
 	last, commit     uint8
 	log              [slots]uint8
 	ballots          uint8 // who voted for it
 
 	// as a leader
 	first     uint8         // its first entry
-	handed    bool          // somebody was told to stand
+	handed    bool          // someone was told to stand
 	confirmed [members]int8 // when what was answered last had been sent
 	match     [members]uint8
 	round     uint8 // who has confirmed the read
@@ -114,7 +114,7 @@ type model struct {
 	joint         bool  // by a joint configuration
 	terms         uint8 // the highest
 	may           budget
-	flying        int  // messages under way, at most
+	flying        int  // messages in progress, at most
 	ordered       bool // a link keeps the order
 	byIndex       bool // leaders have no lease, and one read is asked for
 	beats         bool // heartbeats bring no entries
@@ -126,7 +126,7 @@ type model struct {
 	leaseFromAnswer  bool // a lease counts from the answer
 	leaseLonger      bool // a lease is longer than the promise
 	leaseBeforeOwn   bool // a leader reads before an entry of its own term is decided
-	readUnconfirmed  bool // a read by index asks nobody
+	readUnconfirmed  bool // a read by index asks no one
 	readOldRound     bool // an answer to an earlier question confirms a read
 }
 
@@ -167,7 +167,7 @@ func (c *model) mayStand(m *member, i int) bool {
 	return c.votes(stage, i) || at > m.commit && c.votes(before, i)
 }
 
-// sticky: the member promised a leader that it elects nobody.
+// sticky: the member promised a leader that it elects no one.
 func (m *member) sticky() bool { return m.role == leader || m.heard+timeout > 0 }
 
 // leased: no other member can have been elected, as the leader believes.

@@ -1,6 +1,6 @@
 package leasemodel
 
-// send puts a message under way, unless it is already. Without room it is lost.
+// send puts a message in progress, unless it is already. Without room it is lost.
 func (c *model) send(s *state, x message) {
 	free := -1
 	for i := range c.flying {
@@ -63,7 +63,7 @@ func (c *model) enter(s *state, x message) bool {
 	m := &s.m[x.to]
 	switch {
 	case x.kind == preVote, x.kind == preVoteResp && !x.refused:
-		return true // about a term that nobody has entered yet
+		return true // about a term that no one has entered yet
 	case x.kind == vote && !x.forced && m.sticky() && !c.promiseOfPreVote:
 		return false
 	case x.kind == app:

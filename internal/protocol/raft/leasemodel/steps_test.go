@@ -58,8 +58,8 @@ func (c *model) restart(s *state, i int) {
 	}
 }
 
-// messages: one is delivered. It is lost only if there is no room for another, for what is never delivered is as good as
-// lost.
+// messages: one is delivered. It is lost only if there is no space for another, for what is never delivered is as good
+// as lost.
 func (c *model) messages(s *state, do doer) {
 	without := func(n *state, k int) {
 		copy(n.net[k:], n.net[k+1:])

@@ -6,7 +6,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// LaneHigh says up to where a disk holds a lane.
+// LaneHigh says how far a disk holds a lane.
 type LaneHigh struct {
 	Lane protocol.Lane
 	High uint64

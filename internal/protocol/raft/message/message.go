@@ -21,7 +21,7 @@ const (
 	// Propose forwards sealed batches to the leader. It is answered only when refused.
 	Propose
 	ProposeResp
-	// Read asks the leader for a read point on behalf of a follower.
+	// Read asks the leader for a read index on behalf of a follower.
 	Read
 	ReadResp
 	// TimeoutNow tells a member to stand for election at once (leadership transfer).
@@ -41,8 +41,8 @@ const (
 	LaneFetch
 	// LaneOpen asks the leader to open the sender's lane.
 	LaneOpen
-	// Fence asks a voter for the promise to count for no generation below Round. The answer says up
-	// to where it holds lanes.
+	// Fence asks a voter for the promise to count for no generation below Round. The answer says how
+	// far it holds lanes.
 	Fence
 	FenceResp
 	// LaneMissing asks a leader for the group at Index in place of its signal.
@@ -81,11 +81,11 @@ var types = [messageTypes - own]protocol.Traits{
 	LaneMissing - own:   {Name: "LaneMissing"},
 }
 
-// Part is what Raft's messages have beside what all protocols' messages have. Which fields mean
+// Part is what Raft's messages have alongside what all protocols' messages have. Which fields mean
 // something depends on the type; unused ones are zero. Of the common ones, Commit is the sender's
 // commit index, in a HeartbeatResp Applied of [protocol.Tick].
 type Part struct {
-	// Force: Votes: asked for by a leadership transfer, so stickiness does not apply. Lane: somebody
+	// Force: Votes: asked for by a leadership transfer, so stickiness does not apply. Lane: someone
 	// waits for the results. Read: it is a barrier.
 	Force   bool
 	Lacking bool // AppendResp, HeartbeatResp: bodies of committed entries are still missing here
@@ -96,7 +96,7 @@ type Part struct {
 	Restripes uint32
 	// Index and LogTerm: Append: the entry before Entries. AppendResp: the highest index
 	// known to match, or, if Reject, the refused Index. Votes: the candidate's last entry.
-	// ReadResp: the read point. Heartbeat: the last entry that the receiver acknowledged in this
+	// ReadResp: the read index. Heartbeat: the last entry that the receiver acknowledged in this
 	// term; LogTerm is 0 if the leader does not know it any more.
 	Index   protocol.Index
 	LogTerm protocol.Term
@@ -106,7 +106,7 @@ type Part struct {
 	HintTerm protocol.Term
 	// Round numbers the leader's confirmations of its leadership; answers repeat it. LaneOpen: the
 	// incarnation of an earlier lane of which the sender holds something up to ID.Seq. Lane: the
-	// generation in force. LaneResp: that for which the answer counts; 0: none.
+	// generation active. LaneResp: that for which the answer counts; 0: none.
 	Round uint64
 	// ID is the refused proposal's id (ProposeResp). In messages about a lane its Session is the lane.
 	ID protocol.ProposalID
@@ -114,7 +114,7 @@ type Part struct {
 	// Fence the generation for which that counts, 0: none.
 	// Fence: HeartbeatResp: the generation below which the sender promised not to count.
 	Fence uint64
-	// Lanes: HeartbeatResp, FenceResp: up to where the disk holds lanes, where that is more than is
+	// Lanes: HeartbeatResp, FenceResp: how far the disk holds lanes, where that is more than is
 	// committed.
 	Lanes []LaneHigh
 }

@@ -13,7 +13,7 @@ type Disk struct {
 	// Seq numbers the steps that wrote or released something; Done is the highest number
 	// reported durable. Done ≤ Seq.
 	Seq, Done uint64
-	// touched: the step under way has its number. Wrote: it wrote something.
+	// touched: the step in progress has its number. Wrote: it wrote something.
 	touched, Wrote bool
 	// pending are writes not reported durable, ascending in seq. Their last never points at an
 	// entry that was replaced later: truncation lowers it.
@@ -46,7 +46,7 @@ type rewrite struct {
 // Begin begins a step.
 func (d *Disk) Begin() { d.touched, d.Wrote = false, false }
 
-// Touch gives the step under way its number.
+// Touch gives the step in progress its number.
 func (d *Disk) Touch() uint64 {
 	if !d.touched {
 		d.touched = true
@@ -62,7 +62,7 @@ func (d *Disk) End(last protocol.Index, now time.Duration) {
 	}
 }
 
-// Cut says that entries from i on are replaced.
+// Cut indicates that entries from i on are replaced.
 func (d *Disk) Cut(i protocol.Index) {
 	d.Durable = min(d.Durable, i-1)
 	for k := range d.pending {
@@ -71,7 +71,7 @@ func (d *Disk) Cut(i protocol.Index) {
 	d.rewrites = slices.DeleteFunc(d.rewrites, func(w rewrite) bool { return w.index >= i })
 }
 
-// Rewrite notes that the step under way replaces what is held of an entry's body.
+// Rewrite notes that the step in progress replaces what is held of an entry's body.
 func (d *Disk) Rewrite(e *protocol.Entry) {
 	d.rewrites = append(d.rewrites, rewrite{d.Touch(), e.Index, e.Form})
 }
@@ -98,8 +98,8 @@ func (d *Disk) Settled() protocol.Index {
 	return to
 }
 
-// Completed notes a completion, which may come late or twice, and reports whether more
-// is durable than before.
+// Completed notes a completion, which may arrive late or twice, and reports whether more is durable
+// than before.
 func (d *Disk) Completed(seq uint64) bool {
 	if seq <= d.Done || seq > d.Seq {
 		return false
@@ -124,7 +124,7 @@ func (d *Disk) Completed(seq uint64) bool {
 // StateDurable reports whether term and vote are on disk.
 func (d *Disk) StateDurable() bool { return d.Done >= d.State }
 
-// Stalled reports whether a write has been under way for longer than limit.
+// Stalled reports whether a write has been in progress for longer than limit.
 func (d *Disk) Stalled(now, limit time.Duration) bool {
 	return len(d.pending) > 0 && now-d.pending[0].at > limit
 }

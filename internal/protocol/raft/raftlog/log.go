@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Log is the log in memory: all envelopes after the base, and the payloads that the
-// cache has room for.
+// Log is the log in memory: all envelopes after the base, and the payloads that the cache has space
+// for.
 //
 // Slices of it are in messages that others read later. Therefore an entry is never written to
 // again once it is appended. The log grows at the end of its last chunk. Truncation shortens a
@@ -23,7 +23,7 @@ type Log struct {
 	// chunks hold Base+1 … Last without gap; none is empty.
 	chunks []chunk
 	// Shaped is the last EntryReshape; 0: there was none. If entries before the log's first are not
-	// known, it is the base of a woven log; ≤ last.
+	// known, it is the base of a merged log; ≤ last.
 	Shaped protocol.Index
 
 	// resident is the sum of the chunks' resident. It exceeds limit by no more than what
@@ -366,8 +366,8 @@ func (l *Log) Drop(durable protocol.Index) {
 	}
 }
 
-// checkedChunks is how many chunks at the end are checked entry by entry: the ones before
-// them do not change any more.
+// checkedChunks is how many chunks at the end are checked entry by entry: the ones before them no
+// longer change.
 const checkedChunks = 2
 
 // Newest calls f with the entries that are checked one by one and have their envelopes, until f fails.

@@ -47,8 +47,8 @@ const (
 	packNoID  = 0x40
 )
 
-// packID appends an entry's kind, term and id, as differences from the last one's term and
-// id, and goes on to its id.
+// packID appends an entry's kind, term and id, as differences from the last one's term and id, and
+// continues to its id.
 func packID(b []byte, e, last *protocol.Entry) []byte {
 	le := binary.LittleEndian
 	switch {

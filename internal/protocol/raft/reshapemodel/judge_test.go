@@ -2,8 +2,7 @@ package reshapemodel
 
 import "fmt"
 
-// judge says what is wrong; "" nothing. Nobody knows as much as it does: what is committed counts, whoever
-// knows that.
+// judge says what is wrong; "" nothing. No one knows as much as it does: what is committed counts, whoever knows that.
 func (m *model) judge(s *cluster) string {
 	now := m.weave(s, s.commit)
 	of := [2]uint8{}

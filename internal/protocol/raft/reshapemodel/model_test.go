@@ -57,7 +57,7 @@ type rules struct {
 
 	deaf         bool // the first instance's core is not told of bodies of the retired one
 	lacksNothing bool // nor what is missing of them
-	stateless    bool // nobody asks who has the state
+	stateless    bool // no one asks who has the state
 	unchecked    bool // a reshape is not checked at all
 	naive        bool // any majority commits a body
 	followFreely bool // the second instance follows whatever becomes of its bodies

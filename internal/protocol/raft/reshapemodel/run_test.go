@@ -19,7 +19,7 @@ var (
 	bare    = setting{name: "4→3, no bodies", voters: 0b1111, k: 2, next: []uint8{0b0111}, length: [2]uint8{3, 3}}
 )
 
-// TestTheRulesHold: nothing is lost, and nobody is stranded. Outside campaign models the second log is shorter.
+// TestTheRulesHold: nothing is lost, and no one is stranded. Outside campaign models the second log is shorter.
 func TestTheRulesHold(t *testing.T) {
 	for _, s := range []setting{bare, copies, shrinks, grows, both} {
 		if !testsize.Runs(testsize.Models) && (s.k == 2 && s.bodies > 0) {
@@ -70,7 +70,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// TestOmissions: these rules are not needed beside the others.
+// TestOmissions: these rules are not needed alongside the others.
 func TestOmissions(t *testing.T) {
 	if !testsize.Runs(testsize.Models) {
 		return

@@ -196,7 +196,8 @@ func (m *model) fillUp(s *cluster, all *[members]view, i int, yield func(step, *
 	}
 }
 
-// install gives a member the state of another one that has come further, and to the place where the second instance is retired.
+// install gives a member the state of another one that has come further, and to the place where the second instance is
+// retired.
 func (m *model) install(s *cluster, all *[members]view, i int, yield func(step, *cluster)) {
 	to := &all[i]
 	for j := range members {

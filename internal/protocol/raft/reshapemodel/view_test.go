@@ -1,12 +1,12 @@
 package reshapemodel
 
-// view is how far the woven log comes with what is known of the instances' logs.
+// view is how far the merged log comes with what is known of the instances' logs.
 type view struct {
-	at      [2]uint8 // entries that are in the woven log
+	at      [2]uint8 // entries that are in the merged log
 	voters  [2]uint8 // by the configurations among them
 	pending bool     // a reshape is among them, and its round is not over
 	alone   bool     // the second instance is retired,
-	end     uint8    // with so many entries
+	end     uint8    // with a given number of entries
 }
 
 // weave makes one log of what is known of two: a round has a slot of each instance in turn.
@@ -105,7 +105,7 @@ func (s *cluster) shaped() (at uint8) {
 	return at
 }
 
-// caughtUp reports whether the last reshape is in force as far as a member has come.
+// caughtUp reports whether the last reshape is active as far as a member has come.
 func (s *cluster) caughtUp(v *view) bool {
 	at := v.at[first]
 	if v.pending {
