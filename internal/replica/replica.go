@@ -35,7 +35,6 @@ type Replica struct {
 	links    links
 	framer   instance.Framer
 	proposer *proposer
-	loops    atomic.Pointer[eventLoops]
 	router   router
 	inbox    inbox
 	apply    *applyLoop
@@ -46,24 +45,38 @@ type Replica struct {
 	acquainted
 	exchange *exchange
 
+	peering
+	hosting
+
+	operations operations
+	watchers   watchers
+	ending
+}
+
+// peering is what the links follow.
+type peering struct {
 	pmu   sync.Mutex
 	peers *cluster.Links // guarded by pmu, as the transport's peers are
 	// followed is the membership that the links follow. Guarded by pmu; the list never changes.
 	followed []protocol.Member
+}
 
+// hosting is which instances run.
+type hosting struct {
+	loops     atomic.Pointer[eventLoops]
 	imu       sync.Mutex
 	instances *lifecycle.Instances[*eventLoop] // guarded by imu
+}
 
-	operations operations
-	watchers   watchers
-
+// ending is how a member stops, and why.
+type ending struct {
 	ctx    context.Context // ends when the member stops
 	cancel context.CancelFunc
 	stop   <-chan struct{}
 	done   sync.WaitGroup
 	emu    sync.Mutex
-	err    error
-	ended  chan struct{}
+	err    error         // guarded by emu
+	ended  chan struct{} // closed when everything is closed
 }
 
 type counters struct {
@@ -82,8 +95,8 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), dir: dir,
-		peers: cluster.NewLinks(o.Self, o.ElectionTimeout, o.Members),
-		ctx:   ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{}),
+		peering: peering{peers: cluster.NewLinks(o.Self, o.ElectionTimeout, o.Members)},
+		ending:  ending{ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{})},
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
 	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}

@@ -3,7 +3,6 @@ package wal
 import (
 	"cmp"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 
@@ -40,12 +39,7 @@ type BodiesOptions struct {
 // reported when it is read; the others stay as they are. Bodies that were given up may be there
 // again after a crash; see Retain.
 type Bodies struct {
-	fs           vfs.FS
-	dir          string
-	identity     []byte
-	segmentBytes int64
-	lock         io.Closer
-	names        vfs.File // the directory, open to sync it
+	home
 
 	// mu guards what readers look at: everything below up to the blank line, and the parts
 	// of files that say so.
@@ -54,14 +48,8 @@ type Bodies struct {
 	count int // of those in index that have bytes
 	// settled is the number of the last body that is durable together with its entry.
 	settled uint64
-	older   []*held     // live, but replaced in index by the body of another entry; see Settle
-	files   []*bodyFile // ascending; the last is the current one, if there is one
-	free    []*bodyFile // files to be used again
-	// freeUnsynced: the names of some in free are not durable yet.
-	freeUnsynced bool
-	maxFree      int
-	lastSeq      uint64
-	current      *bodyFile // nil before the first Append
+	older   []*held // live, but replaced in index by the body of another entry; see Settle
+	bodySegments
 	// buf are small bodies not yet written, which belong at start of the current file.
 	buf        []byte
 	start, end int64 // end = start + len(buf)
@@ -77,12 +65,28 @@ type Bodies struct {
 	sealed  bool  // the last record is a seal
 	ended   bool  // the current file has its last record, not yet written or synced
 	marks   *markFile
-	// victim is the file that Compact empties; of its records those before at are moved.
-	victim    *bodyFile
-	at        int
-	scratch   []byte
+	compaction
 	preparing *preparedBody
 	err       error // why it is shut
+}
+
+// bodySegments are the files of bodies.
+type bodySegments struct {
+	files []*bodyFile // ascending; the last is the current one, if there is one
+	free  []*bodyFile // files to be used again
+	// freeUnsynced: the names of some in free are not durable yet.
+	freeUnsynced bool
+	maxFree      int
+	lastSeq      uint64
+	current      *bodyFile // nil before the first Append
+}
+
+// compaction is where Compact is.
+type compaction struct {
+	// victim is the file that Compact empties; of its records those before at are moved.
+	victim  *bodyFile
+	at      int
+	scratch []byte
 }
 
 type bodyKey struct {

@@ -29,7 +29,7 @@ func OpenBodies(o BodiesOptions) (*Bodies, error) {
 	if len(o.Identity) > maxIdentity {
 		return nil, &TooLargeError{Bytes: int64(len(o.Identity)), Limit: maxIdentity}
 	}
-	b := &Bodies{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...), segmentBytes: o.SegmentBytes,
+	b := &Bodies{home: home{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...), segmentBytes: o.SegmentBytes},
 		index: map[bodyKey]*held{}}
 	if err := b.open(); err != nil {
 		b.closeFiles()

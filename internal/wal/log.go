@@ -50,50 +50,21 @@ type Options struct {
 // It has no goroutine, clock or randomness: what it does with the files is a function of the
 // calls.
 type Log struct {
-	fs           vfs.FS
-	dir          string
-	identity     []byte
-	segmentBytes int64
-	lock         io.Closer
-	names        vfs.File // the directory, open to sync it: that must not need a descriptor later
-	life         uint32   // counts Opens; seeds checksums
-	zeros        []byte
+	home
+	life  uint32 // counts Opens; seeds checksums
+	zeros []byte
 
-	// mu guards what ReadEntry looks at: everything below up to the blank line.
+	// mu guards what ReadEntry looks at: index, cells, and what segments and openBatch say.
 	mu    sync.Mutex
 	index index
 	cells bool // instances may have cells
-	// segs are the live segments, numbered without gaps; the last is being written.
-	segs []*segment
-	// next is the segment after the last one of segs, prepared and empty; or nil.
-	next *segment
-	free []*segment // files to be used again
-	// maxFree is how many: the footprint stays what it was before the last Compact.
-	maxFree int
-	// The open batch: pieces are its bytes, to be written at start of the current segment.
-	// The first piece begins with space for the batch's header.
-	pieces [][]byte
-	buf    []byte // of fixed capacity; pieces of small parts lie in it
-	start  int64
-	end    int64 // start and what is in pieces
-	count  uint32
-	lent   bool // some piece is the caller's memory
+	segments
+	openBatch
 
 	// number is the last batch's; durable the last one known to be durable.
 	// durable ≤ number.
 	number, durable uint64
-	// dirty: bytes were written since the last sync that someone may wait for.
-	dirty  bool
-	sealed bool // the last batch is a seal
-	marks  *markFile
-	first  uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
-	// carriedAt is the segment that was current when cells were last written again; 0: not since the start.
-	carriedAt uint64
-	// preparing is the next segment while it is made alongside.
-	preparing *prepared
-	// turning is the segment to which the last mark in pieces, or on disk, leads: the disk
-	// was full before that mark was written. nil: there is none such.
-	turning *segment
+	marks           *markFile
 	// relieving: what is put makes space, so that it may use half of what is kept of the current
 	// segment; starting: it is what a start takes, and may use all.
 	relieving, starting bool
@@ -103,6 +74,49 @@ type Log struct {
 
 	// Mutant is for tests: mark-before-sync.
 	Mutant Mutant
+}
+
+// home is the directory of a log, or of bodies.
+type home struct {
+	fs           vfs.FS
+	dir          string
+	identity     []byte
+	segmentBytes int64
+	lock         io.Closer
+	names        vfs.File // the directory, open to sync it: that must not need a descriptor later
+}
+
+// segments are a log's files. segs, next, free and maxFree are guarded by mu.
+type segments struct {
+	// segs are the live segments, numbered without gaps; the last is being written.
+	segs []*segment
+	// next is the segment after the last one of segs, prepared and empty; or nil.
+	next *segment
+	free []*segment // files to be used again
+	// maxFree is how many: the footprint stays what it was before the last Compact.
+	maxFree int
+	first   uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
+	// carriedAt is the segment that was current when cells were last written again; 0: not since the start.
+	carriedAt uint64
+	// preparing is the next segment while another goroutine makes it.
+	preparing *prepared
+	// turning is the segment to which the last mark in pieces, or on disk, leads: the disk
+	// was full before that mark was written. nil: there is none such.
+	turning *segment
+}
+
+// openBatch is the batch that is being gathered. pieces are its bytes, to be written at start of the current segment.
+// The first piece begins with space for the batch's header. All but dirty and sealed is guarded by mu.
+type openBatch struct {
+	pieces [][]byte
+	buf    []byte // of fixed capacity; pieces of small parts lie in it
+	start  int64
+	end    int64 // start and what is in pieces
+	count  uint32
+	lent   bool // some piece is the caller's memory
+	// dirty: bytes were written since the last sync that someone may wait for.
+	dirty  bool
+	sealed bool // the last batch is a seal
 }
 
 type prepared struct {

@@ -27,7 +27,7 @@ func Open(o Options) (*Log, error) {
 	if len(o.Identity) > maxIdentity {
 		return nil, &TooLargeError{Bytes: int64(len(o.Identity)), Limit: maxIdentity}
 	}
-	l := &Log{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...), segmentBytes: o.SegmentBytes}
+	l := &Log{home: home{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...), segmentBytes: o.SegmentBytes}}
 	l.buf = make([]byte, 0, min(bufferBytes, max(l.segmentBytes/4, 4*largePart)))
 	if err := l.open(&o); err != nil {
 		l.closeFiles()
