@@ -292,10 +292,12 @@ func (r *Replica) stopped() error {
 // wait cleans up after the member has stopped.
 func (r *Replica) wait() {
 	<-r.stop
+	r.waiters.look()
 	links := r.links.Close() // first, because what the others ask for begins goroutines
 	r.done.Wait()
 	r.apply.drain() // items that came after the apply loop had ended
 	err := r.release()
+	r.waiters.look() // at those who came meanwhile
 	r.emu.Lock()
 	r.err = errors.Join(r.err, links, err)
 	r.emu.Unlock()

@@ -64,7 +64,9 @@ type waiters struct {
 	mu      sync.Mutex
 	begun   []*waiter // not known to the last look; guarded by mu
 	looking bool      // a look is due or under way; guarded by mu. If not, no listed waiter waits
-	known   []*waiter // waiting at the last look; only looks use it
+
+	turn  sync.Mutex // of a look
+	known []*waiter  // waiting at the last look; guarded by turn
 }
 
 // sight is what a look sees of the member.
@@ -112,8 +114,11 @@ func (s *waiters) sight() sight {
 	return seen
 }
 
-// look wakes those that have a reason not to wait, and forgets those that do not wait.
+// look wakes those that have a reason not to wait, and forgets those that do not wait. The timer calls it, and the end of
+// the member, which readers do not wait for a look to find out.
 func (s *waiters) look() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	s.mu.Lock()
 	s.known = append(s.known, s.begun...)
 	clear(s.begun)
