@@ -34,25 +34,19 @@ type Hosted struct {
 	clock member.Clock
 	out   Outbox
 
-	submitted uint64 // the last step that was handed to the log
-	// given is the last entry that was handed to Apply, or for which a snapshot stands that the core has
-	// taken over. Up to there the log was handed over too.
-	given   protocol.Index
-	durable uint64 // the last step that the instance was told is durable; ≤ submitted
-	ticked  bool   // this turn has a tick
+	progress hostedProgress
+	ticked   bool // this turn has a tick
 
-	upgrades Upgrades                            // bodies on their way to the disk apart from their entries
-	groups   map[uint64]*intake.ReadGroup        // reads that wait for the core, by context
-	context  uint64                              // of the last read
+	upgrades Upgrades // bodies on their way to the disk apart from their entries
+	reads    hostedReads
 	large    map[protocol.MemberID]time.Duration // when a member was sent a large message
 	keep     LogKeeper                           // up to where the log may be cut
 	room     time.Duration                       // when a waiting batch may leave; 0 if it does not wait for a time
 
-	thread InstanceRounds // as the siblings know it
-	risen  uint64         // the count of wants when this one last looked what the siblings want
-	wakes  []protocol.InstanceID
+	merge   hostedMerge
+	lead    hostedLead
+	retired hostedRetired
 
-	mover     LeaderPreference
 	unread    UnreadableEntries
 	following MembershipFollower
 	search    SnapshotSearch
@@ -61,10 +55,41 @@ type Hosted struct {
 	scratch   []protocol.MemberID // of retain
 	looked    time.Duration       // when tend last looked whether all is as it should be
 	published time.Duration       // when noteLogs last looked whose logs the membership does not name
-	endsAt    time.Duration       // when the instance may end, because it is retired; 0: it is not retired
-	stays     bool                // an operator wanted it to be led here
-	ended     bool                // it was retired, and its log is given up
 	status    *protocol.Status
+}
+
+// hostedProgress is how far the log and Apply have what the instance wants.
+type hostedProgress struct {
+	submitted uint64 // the last step that was handed to the log
+	durable   uint64 // the last step that the instance knows to be durable; ≤ submitted
+	// given is the last entry that was handed to Apply, or for which a snapshot stands that the core has
+	// taken over. Up to there the log was handed over too.
+	given protocol.Index
+}
+
+// hostedReads are the reads that wait for the core.
+type hostedReads struct {
+	groups map[uint64]*intake.ReadGroup // by context
+	last   uint64                       // the context of the last read
+}
+
+// hostedMerge is the instance's part in merging the instances into one log.
+type hostedMerge struct {
+	thread InstanceRounds // as the siblings know it
+	risen  uint64         // the count of wants when this one last compared what the siblings want
+	wakes  []protocol.InstanceID
+}
+
+// hostedLead decides whether the instance should be led by another member.
+type hostedLead struct {
+	preference LeaderPreference
+	stays      bool // an operator wanted it to be led here
+}
+
+// hostedRetired is the end of an instance that is retired.
+type hostedRetired struct {
+	endsAt time.Duration // when the instance may end; 0: it is not retired
+	ended  bool          // its log is given up
 }
 
 // Happened is what a turn takes in.
@@ -80,11 +105,11 @@ type Happened struct {
 func NewHosted(cfg HostedConfig, host Host, inst *Instance) *Hosted {
 	h := &Hosted{
 		cfg: cfg, host: host, inst: inst, clock: member.Clock{Read: host.Now, Mutant: cfg.Mutant},
-		keep:   LogKeeper{Bytes: cfg.KeepLogBytes, Mutant: cfg.Mutant},
-		groups: map[uint64]*intake.ReadGroup{}, large: map[protocol.MemberID]time.Duration{}, search: SnapshotSearch{Lonely: host.Now()}, departure: Departure{Mutant: cfg.Mutant},
+		keep:  LogKeeper{Bytes: cfg.KeepLogBytes, Mutant: cfg.Mutant},
+		reads: hostedReads{groups: map[uint64]*intake.ReadGroup{}}, large: map[protocol.MemberID]time.Duration{}, search: SnapshotSearch{Lonely: host.Now()}, departure: Departure{Mutant: cfg.Mutant},
 	}
 	h.publish()
-	h.given = max(h.status.First, 1) - 1
+	h.progress.given = max(h.status.First, 1) - 1
 	h.note()
 	h.tellWeave()
 	return h
@@ -104,11 +129,11 @@ func (h *Hosted) Now() time.Duration { return h.clock.Now() }
 func (h *Hosted) Departure() *Departure { return &h.departure }
 
 // Submitted is the last step that was handed to the log.
-func (h *Hosted) Submitted() uint64 { return h.submitted }
+func (h *Hosted) Submitted() uint64 { return h.progress.submitted }
 
 // Stay says that an operator wants the instance to be led here. That holds until it is not led
 // here any more.
-func (h *Hosted) Stay() { h.stays = true }
+func (h *Hosted) Stay() { h.lead.stays = true }
 
 // Step tells the instance that something happened; it is called within a turn.
 func (h *Hosted) Step(in protocol.Input) { h.inst.Step(h.clock.Now(), in, &h.out) }
@@ -124,8 +149,8 @@ func (h *Hosted) Take(t Happened) {
 	if in, changed := h.host.BodyNews(); changed {
 		h.Step(in)
 	}
-	if t.Durable > h.durable {
-		h.durable = t.Durable
+	if t.Durable > h.progress.durable {
+		h.progress.durable = t.Durable
 		h.Step(protocol.Persisted{Seq: t.Durable})
 	}
 	h.inst.StepAll(&h.clock, t.Inputs, &h.out)
@@ -153,7 +178,7 @@ func (h *Hosted) Finish() (due time.Duration) {
 			h.host.Relink(false)
 		}
 	}
-	if h.endsAt > 0 && h.clock.Now() >= h.endsAt {
+	if h.retired.endsAt > 0 && h.clock.Now() >= h.retired.endsAt {
 		h.endRetired()
 	}
 	return h.due()
@@ -169,10 +194,10 @@ func (h *Hosted) due() time.Duration {
 
 // Ended reports whether the instance was retired and is not needed any more. Nothing is to be told
 // to it then.
-func (h *Hosted) Ended() bool { return h.ended }
+func (h *Hosted) Ended() bool { return h.retired.ended }
 
 // Retired reports whether the instance is not in force any more.
-func (h *Hosted) Retired() bool { return h.endsAt > 0 }
+func (h *Hosted) Retired() bool { return h.retired.endsAt > 0 }
 
 // first reports whether this is the first instance. It does what is to be done once for all
 // instances.
@@ -279,7 +304,7 @@ func (h *Hosted) note() {
 
 // flush carries out the outbox until nothing is left. What is finished may let in what waits.
 func (h *Hosted) flush() {
-	for out := &h.out; !out.Empty() || out.Seq != h.submitted; {
+	for out := &h.out; !out.Empty() || out.Seq != h.progress.submitted; {
 		h.carryOut(out)
 		changed := out.Changed
 		out.Reset()
@@ -297,7 +322,7 @@ func (h *Hosted) carryOut(out *Outbox) {
 		h.keep.Begin(out.Install.Index, h.host.AppliedBytes())
 		h.host.BodiesInstalling(out.Install.Index)
 		h.host.Install(out.Install)
-		h.given = out.Install.Index
+		h.progress.given = out.Install.Index
 	}
 	if out.Forgot != nil { // before the leader hears of it, because the leader does not tell it again
 		h.host.Condemn(out.Forgot)
@@ -313,7 +338,7 @@ func (h *Hosted) carryOut(out *Outbox) {
 	if len(out.Commit) > 0 {
 		h.host.BodiesCommitted(out.Commit)
 		h.host.Commit(h.inst.Commitment(out))
-		h.given = max(h.given, out.Commit[len(out.Commit)-1].Index)
+		h.progress.given = max(h.progress.given, out.Commit[len(out.Commit)-1].Index)
 	}
 	for _, f := range out.Failed {
 		f.Batch.Fail(f.Err)
@@ -349,11 +374,11 @@ func (h *Hosted) tell(in protocol.Input) {
 }
 
 func (h *Hosted) persist(out *Outbox) {
-	if out.Seq == h.submitted {
+	if out.Seq == h.progress.submitted {
 		return
 	}
-	h.submitted = out.Seq
-	h.upgrades.Note(out.Persist, out.Seq, h.durable)
+	h.progress.submitted = out.Seq
+	h.upgrades.Note(out.Persist, out.Seq, h.progress.durable)
 	if h.cfg.Mutant == member.MutantDurableEarly {
 		h.host.Input(protocol.Persisted{Seq: out.Seq})
 	}
@@ -362,7 +387,9 @@ func (h *Hosted) persist(out *Outbox) {
 
 // Upgrading reports whether the instance is writing more of a body than was held. Nothing less may
 // replace that.
-func (h *Hosted) Upgrading(ref protocol.BodyRef) bool { return h.upgrades.Writing(ref, h.durable) }
+func (h *Hosted) Upgrading(ref protocol.BodyRef) bool {
+	return h.upgrades.Writing(ref, h.progress.durable)
+}
 
 // SnapshotWritten gives up the log as far as nobody needs it any more, now that a snapshot is
 // durable: see LogKeeper and CutAt. bytes is how much was applied up to the snapshot. streaming
@@ -370,7 +397,7 @@ func (h *Hosted) Upgrading(ref protocol.BodyRef) bool { return h.upgrades.Writin
 func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index, streaming func(protocol.MemberID) protocol.Index) {
 	st := h.inst.Core().Status()
 	cut := CutAt(h.keep.Snapshot(newest, upTo, bytes, &st, streaming), newest, harmed)
-	cut = min(cut, h.given)                // the snapshot may have come from another member, and the core not know of it yet
+	cut = min(cut, h.progress.given)       // the snapshot may have come from another member, and the core not know of it yet
 	cut = min(cut, st.Commit-st.Unwritten) // the rest comes into the log later
 	if cut >= st.First {
 		h.Step(protocol.Compact{Index: cut})

@@ -40,21 +40,21 @@ func (h *Hosted) BeginRead(g *intake.ReadGroup) {
 // readFor asks the instance for its part of a group's read point. The group waits for read points
 // by now.
 func (h *Hosted) readFor(g *intake.ReadGroup) {
-	h.context++
-	h.groups[h.context] = g
-	h.inst.Read(h.clock.Now(), protocol.Read{Context: h.context, Barrier: g.Barrier}, &h.out)
+	h.reads.last++
+	h.reads.groups[h.reads.last] = g
+	h.inst.Read(h.clock.Now(), protocol.Read{Context: h.reads.last, Barrier: g.Barrier}, &h.out)
 }
 
 func (h *Hosted) finishReads(out *Outbox) {
 	for _, p := range out.Reads {
-		if g := h.groups[p.Context]; g != nil {
-			delete(h.groups, p.Context)
+		if g := h.reads.groups[p.Context]; g != nil {
+			delete(h.reads.groups, p.Context)
 			h.host.ReadPoint(g, p.Index)
 		}
 	}
 	for _, context := range out.FailedReads {
-		if g := h.groups[context]; g != nil {
-			delete(h.groups, context)
+		if g := h.reads.groups[context]; g != nil {
+			delete(h.reads.groups, context)
 			h.host.FailRead(g, member.ErrReadTimeout)
 		}
 	}
@@ -63,10 +63,10 @@ func (h *Hosted) finishReads(out *Outbox) {
 // takeGroups returns the groups that wait for the core, in the order in which they asked. The
 // instance forgets them.
 func (h *Hosted) takeGroups() (groups []*intake.ReadGroup) {
-	for _, context := range slices.Sorted(maps.Keys(h.groups)) {
-		groups = append(groups, h.groups[context])
+	for _, context := range slices.Sorted(maps.Keys(h.reads.groups)) {
+		groups = append(groups, h.reads.groups[context])
 	}
-	clear(h.groups)
+	clear(h.reads.groups)
 	return groups
 }
 
@@ -75,7 +75,7 @@ func (h *Hosted) takeGroups() (groups []*intake.ReadGroup) {
 func (h *Hosted) Retire() {
 	h.host.Again(h.inst.Retire())
 	h.host.AskAgain(append(h.host.RetireReads(), h.takeGroups()...))
-	h.endsAt = h.clock.Now() + retiredFor*h.cfg.Election
+	h.retired.endsAt = h.clock.Now() + retiredFor*h.cfg.Election
 }
 
 // retiredFor is how many election timeouts a retired instance stays for members that are a little
@@ -93,10 +93,10 @@ func (h *Hosted) endRetired() {
 		h.host.WantSnapshot() // as long as the state has not come there, none says it
 	}
 	if !saved.Oldest.Retired(h.cfg.Instance) && h.cfg.Mutant != member.MutantGiveUpEarly || !saved.Newest.Retired(h.cfg.Instance) {
-		h.endsAt = h.clock.Now() + h.cfg.Election
+		h.retired.endsAt = h.clock.Now() + h.cfg.Election
 		return
 	}
-	h.ended = true
+	h.retired.ended = true
 	h.host.BodiesCompacted(member.AllIndexes)
 	h.host.CutLog(member.AllIndexes)
 }

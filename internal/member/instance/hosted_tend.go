@@ -42,23 +42,23 @@ func (h *Hosted) placed() protocol.Index {
 // does so in the turn in which the records of both go to the disk.
 func (h *Hosted) weave() {
 	siblings := h.host.Siblings()
-	if len(siblings.IDs()) == 1 || h.endsAt > 0 {
+	if len(siblings.IDs()) == 1 || h.retired.endsAt > 0 {
 		return
 	}
 	now := h.clock.Now()
 	t := h.inst.Rounds(now)
 	risen := h.host.Risen()
-	if t == h.thread && risen == h.risen {
+	if t == h.merge.thread && risen == h.merge.risen {
 		return // nothing is new, neither here nor with the others
 	}
 	var want order.Slot
-	h.risen = risen
-	if t == h.thread {
+	h.merge.risen = risen
+	if t == h.merge.thread {
 		want = h.host.Wanted()
 	} else {
-		want, h.wakes = h.host.Weave(t, h.wakes[:0])
-		h.thread = t
-		for _, id := range h.wakes {
+		want, h.merge.wakes = h.host.Weave(t, h.merge.wakes[:0])
+		h.merge.thread = t
+		for _, id := range h.merge.wakes {
 			if i := slices.Index(siblings.IDs(), id); i >= 0 {
 				siblings.Wake(i)
 			}
@@ -72,7 +72,7 @@ func (h *Hosted) weave() {
 // its leader has heard of the instances that wait for it.
 func (h *Hosted) tend() {
 	siblings, now := h.host.Siblings(), h.clock.Now()
-	if h.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
+	if h.retired.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
 		return
 	}
 	turn := slices.Index(siblings.IDs(), h.cfg.Instance)
@@ -82,21 +82,21 @@ func (h *Hosted) tend() {
 	if h.retain(siblings); len(siblings.IDs()) == 1 {
 		return
 	}
-	h.looked, h.risen = now, ^uint64(0) // a skip may have been refused
+	h.looked, h.merge.risen = now, ^uint64(0) // a skip may have been refused
 	h.Step(protocol.Place{At: turn})
 	h.inst.Remind(now, h.cfg.Heartbeat, h.host.Wanted(), &h.out)
 	h.tellWeave()
 	st := h.status
 	if st.Role != protocol.Leader {
-		h.stays = false
+		h.lead.stays = false
 	}
 	leader, timeout := siblings.Status(0).Leader, 2*h.cfg.Election
 	preferred := h.cfg.Leaders.Preferred(st.Config.Voters(), turn, leader)
 	to := preferred
-	if h.stays || !h.cfg.Leaders.Moves() {
+	if h.lead.stays || !h.cfg.Leaders.Moves() {
 		to = 0
 	}
-	if to = h.mover.Next(now, timeout, st, to); to != 0 {
+	if to = h.lead.preference.Next(now, timeout, st, to); to != 0 {
 		h.Step(protocol.Transfer{To: to})
 	}
 	if st.Term == 0 && preferred == h.cfg.Self && (turn > 0 || !h.cfg.Leaders.Moves()) {
