@@ -44,14 +44,11 @@ type Applier struct {
 	// Their ids are above those of all that were ever in force at the cursor.
 	later []intake.CommittedEntries
 
-	placed   []order.Placed
-	group    []protocol.Entry // the batches of the group that is being applied
-	commands []member.Command
-	handed   int // the cost of commands, see applyBytes
-	settled  []resultSpan
-	// groups is the state machine if the order is keyed; else nil. Then all of commands are of group of.
+	placed []order.Placed
+	group  []protocol.Entry // the batches of the group that is being applied
+	run    commandRun
+	// groups is the state machine if the order is keyed; else nil.
 	groups *Groups
-	of     protocol.InstanceID
 	// Changes is the number of configuration entries and reshapes that were applied.
 	Changes uint64
 	// passed are the memberships that were applied and that nobody was told of yet. lead is the first instance's last
@@ -70,6 +67,14 @@ type Applier struct {
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
 	mutant    member.Mutant // no-sessions, weave-session-of-instance, keyed-whole-snapshot, forget-sessions, forget-sections, group-as-one, weave-mix, any-state, tokens-unchecked, state-unchecked
+}
+
+// commandRun is the commands that the state machine is given at once, and whose results they are.
+type commandRun struct {
+	commands []member.Command
+	cost     int // of commands, see applyBytes
+	results  []resultSpan
+	of       protocol.InstanceID // the group of keys of all of them, if the order is keyed
 }
 
 // InstanceState is what the applier knows of an instance.
@@ -416,11 +421,11 @@ func (a *Applier) born(id, members protocol.InstanceID) InstanceState {
 
 func (a *Applier) placeBatch(p *order.Placed) error {
 	e := &p.Entry
-	if a.groups != nil && a.of != p.Instance {
+	if a.groups != nil && a.run.of != p.Instance {
 		if err := a.flush(); err != nil {
 			return err
 		}
-		a.of = p.Instance
+		a.run.of = p.Instance
 	}
 	own, body := a.takeOwn(p.Instance, e), a.body(p)
 	if body != nil && e.Count != 1 {
@@ -450,7 +455,7 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 	if own != nil && passed > 0 {
 		own.FailFirst(passed, member.ErrResultUnknown)
 	}
-	rest, from, at := e.Payload, passed, len(a.commands)
+	rest, from, at := e.Payload, passed, len(a.run.commands)
 	for i := range int(e.Count) {
 		command, tail, err := protocol.NextCommand(rest)
 		if err != nil {
@@ -464,8 +469,8 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 			continue
 		}
 		tell(a.Given, body)
-		a.commands = append(a.commands, member.Command{Position: p.First + protocol.Position(i), Data: command, Body: body})
-		if a.handed += len(command) + callOverhead; a.handed < applyBytes {
+		a.run.commands = append(a.run.commands, member.Command{Position: p.First + protocol.Position(i), Data: command, Body: body})
+		if a.run.cost += len(command) + callOverhead; a.run.cost < applyBytes {
 			continue
 		}
 		a.expect(own, from, at)
@@ -535,8 +540,8 @@ func (a *Applier) body(p *order.Placed) *protocol.BodyRef {
 // expect notes that the results of own's commands, beginning with the one numbered from, will
 // stand in commands[at:].
 func (a *Applier) expect(own *intake.Batch, from, at int) {
-	if count := len(a.commands) - at; own != nil && count > 0 {
-		a.settled = append(a.settled, resultSpan{own, from, at, count})
+	if count := len(a.run.commands) - at; own != nil && count > 0 {
+		a.run.results = append(a.run.results, resultSpan{own, from, at, count})
 	}
 }
 
@@ -554,23 +559,23 @@ func (a *Applier) takeOwn(instance protocol.InstanceID, e *protocol.Entry) *inta
 // flush runs the state machine on the commands that were collected. It hands out the results of a
 // batch in one pass.
 func (a *Applier) flush() error {
-	if n := len(a.commands); n > 0 {
+	if n := len(a.run.commands); n > 0 {
 		sm := a.sm
 		if a.groups != nil {
-			sm = a.groups.of(a.of)
+			sm = a.groups.of(a.run.of)
 		} else {
-			a.last = a.commands[n-1].Position
+			a.last = a.run.commands[n-1].Position
 		}
-		if err := sm.Apply(a.commands); err != nil {
+		if err := sm.Apply(a.run.commands); err != nil {
 			return &member.MachineError{Op: "apply", Err: err}
 		}
 	}
-	for _, s := range a.settled {
-		s.batch.Settle(s.from, a.commands[s.at:s.at+s.count])
+	for _, s := range a.run.results {
+		s.batch.Settle(s.from, a.run.commands[s.at:s.at+s.count])
 	}
-	clear(a.settled)
-	clear(a.commands)
-	a.settled, a.commands, a.handed = a.settled[:0], a.commands[:0], 0
+	clear(a.run.results)
+	clear(a.run.commands)
+	a.run.results, a.run.commands, a.run.cost = a.run.results[:0], a.run.commands[:0], 0
 	return nil
 }
 
@@ -648,13 +653,13 @@ func (a *Applier) FailOwn(err error) {
 
 // failPlaced tells an error to the batches that were about to be applied.
 func (a *Applier) failPlaced(err error) {
-	for _, s := range a.settled {
+	for _, s := range a.run.results {
 		s.batch.FailFrom(s.from, err)
 	}
-	clear(a.settled)
-	clear(a.commands)
+	clear(a.run.results)
+	clear(a.run.commands)
 	clear(a.placed)
-	a.settled, a.commands, a.handed = a.settled[:0], a.commands[:0], 0
+	a.run.results, a.run.commands, a.run.cost = a.run.results[:0], a.run.commands[:0], 0
 }
 
 // Cursor tells how far the global log is applied.
