@@ -91,7 +91,7 @@ func newBodies(r *Replica, store *wal.Bodies) *bodies {
 
 // start starts the goroutines. The member's event loops run already or will start soon.
 func (b *bodies) start() {
-	b.Kept((*body.Kept).TellAll)
+	b.Kept((*body.Kept).NotifyAll)
 	b.r.spawn(b.run)
 	for range bodyServers {
 		b.r.spawn(b.serve)

@@ -545,7 +545,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	}
 	m.proposals.Free = m.running.settled
 	m.proposals.Held = m.look
-	m.body.kept.TellAll()
+	m.body.kept.NotifyAll()
 	m.health.Passed(m.snaps.Damaged, m.log.Damaged())
 	m.w.events.RotFound += len(m.snaps.Damaged)
 	if s.Bodies.Scrub > 0 {

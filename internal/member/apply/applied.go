@@ -40,8 +40,8 @@ type ConfigWatch struct {
 // Seen reports whether the changes were in force at some moment since the watch began.
 func (w *ConfigWatch) Seen() bool { return w.seen }
 
-// look looks at what is in force once an entry of the first instance is applied.
-func (w *ConfigWatch) look(configs []protocol.Config, applied protocol.Index) {
+// observe looks at what is in force once an entry of the first instance is applied.
+func (w *ConfigWatch) observe(configs []protocol.Config, applied protocol.Index) {
 	if applied < w.After {
 		return
 	}
@@ -105,7 +105,7 @@ func (p *Applied) Note(a *Applier) (ready, void []*intake.ReadGroup, told []*int
 	if !p.Doubtful() {
 		ready, void = p.groups.Served(p.cursor.Next.Round, p.shape, p.added)
 	}
-	return ready, void, p.tokens.take(func(r *intake.TokenRead) bool { return r.After.AllApplied(a.Token) }), nil
+	return ready, void, p.tokens.remove(func(r *intake.TokenRead) bool { return r.After.AllApplied(a.Token) }), nil
 }
 
 // memberships are those of all instances right after an entry with one was applied. lead is how far the first instance
@@ -124,7 +124,7 @@ func (p *Applied) NoteConfigs(a *Applier) {
 	a.passed = nil
 	p.changing = slices.DeleteFunc(p.changing, func(w *ConfigWatch) bool {
 		for i := range passed {
-			w.look(passed[i].configs, passed[i].lead)
+			w.observe(passed[i].configs, passed[i].lead)
 		}
 		return w.seen
 	})
@@ -133,7 +133,7 @@ func (p *Applied) NoteConfigs(a *Applier) {
 // Watch waits until changes are in force in all instances, or only in the first one.
 func (p *Applied) Watch(changes []protocol.Change, first bool) *ConfigWatch {
 	w := &ConfigWatch{changes: changes, first: first}
-	if w.look(p.configs, p.lead()); !w.seen {
+	if w.observe(p.configs, p.lead()); !w.seen {
 		p.changing = append(p.changing, w)
 	}
 	return w

@@ -103,8 +103,8 @@ type ownBatch struct {
 	batch *intake.Batch
 }
 
-// take finds the waiting batch with a number, usually the first.
-func (in *InstanceState) take(seq uint64) *intake.Batch {
+// removeOwn removes and returns the waiting batch with a number, usually the first.
+func (in *InstanceState) removeOwn(seq uint64) *intake.Batch {
 	for i := in.head; i < len(in.own); i++ {
 		b := in.own[i].batch
 		if b.Entry.ID.Seq != seq {
@@ -427,17 +427,17 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		}
 		a.run.of = p.Instance
 	}
-	own, body := a.takeOwn(p.Instance, e), a.body(p)
+	own, body := a.removeOwn(p.Instance, e), a.body(p)
 	if body != nil && e.Count != 1 {
 		a.malformed(p, own, 0, e.CheckBatch())
-		tell(a.Passed, body)
+		notifyBody(a.Passed, body)
 		return nil
 	}
 	if !a.sessions.Admit(p.Instance, e) && a.mutant != member.MutantNoSessions {
 		if own != nil {
 			own.Fail(member.ErrResultUnknown)
 		}
-		tell(a.Passed, body)
+		notifyBody(a.Passed, body)
 		return nil
 	}
 	passed := 0
@@ -465,10 +465,10 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 		}
 		rest = tail
 		if i < passed {
-			tell(a.Passed, body)
+			notifyBody(a.Passed, body)
 			continue
 		}
-		tell(a.Given, body)
+		notifyBody(a.Given, body)
 		a.run.commands = append(a.run.commands, member.Command{Position: p.First + protocol.Position(i), Data: command, Body: body})
 		if a.run.cost += len(command) + callOverhead; a.run.cost < applyBytes {
 			continue
@@ -522,7 +522,7 @@ func (a *Applier) malformed(p *order.Placed, own *intake.Batch, from int, err er
 	}
 }
 
-func tell(who func(protocol.BodyRef), body *protocol.BodyRef) {
+func notifyBody(who func(protocol.BodyRef), body *protocol.BodyRef) {
 	if who != nil && body != nil {
 		who(*body)
 	}
@@ -545,13 +545,13 @@ func (a *Applier) expect(own *intake.Batch, from, at int) {
 	}
 }
 
-// takeOwn finds the waiting batch for an entry of this member's session, usually the first.
-func (a *Applier) takeOwn(instance protocol.InstanceID, e *protocol.Entry) *intake.Batch {
+// removeOwn removes and returns the waiting batch of an entry of this member's session, usually the first.
+func (a *Applier) removeOwn(instance protocol.InstanceID, e *protocol.Entry) *intake.Batch {
 	if e.ID.Session != a.session {
 		return nil
 	}
 	if in := a.Of(instance); in != nil {
-		return in.take(e.ID.Seq)
+		return in.removeOwn(e.ID.Seq)
 	}
 	return nil
 }
@@ -630,7 +630,7 @@ func (a *Applier) Install(meta member.Meta, state io.Reader) error {
 	}
 	a.configure(&meta)
 	if a.mutant != member.MutantForgetSections {
-		a.takeDerived(derived)
+		a.setDerived(derived)
 	}
 	a.skip, a.last, a.brought = meta.Command, meta.Command, 0 // the state may be ahead of the cursor
 	a.stuck = false

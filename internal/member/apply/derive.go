@@ -13,11 +13,11 @@ func (a *Applier) Derive(derive member.Derive, meta *member.Meta) error {
 		return err
 	}
 	a.derive = derive
-	a.takeDerived(all)
+	a.setDerived(all)
 	return nil
 }
 
-func (a *Applier) takeDerived(all []protocol.Derived) {
+func (a *Applier) setDerived(all []protocol.Derived) {
 	for i := range all {
 		a.Instances[i].derived = all[i]
 	}

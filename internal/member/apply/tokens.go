@@ -75,16 +75,16 @@ func (p *Applied) AwaitTokens(r *intake.TokenRead) error {
 
 // GiveUpTokens ends a reader's wait. It reports false if that had ended.
 func (p *Applied) GiveUpTokens(r *intake.TokenRead) bool {
-	return len(p.tokens.take(func(o *intake.TokenRead) bool { return o == r })) > 0
+	return len(p.tokens.remove(func(o *intake.TokenRead) bool { return o == r })) > 0
 }
 
 // ExpiredTokens takes out the readers that have waited for too long. They are to be told why.
 func (p *Applied) ExpiredTokens(now time.Duration) []*intake.TokenRead {
-	return p.tokens.take(func(r *intake.TokenRead) bool { return now >= r.After.Until })
+	return p.tokens.remove(func(r *intake.TokenRead) bool { return now >= r.After.Until })
 }
 
-// take takes out readers.
-func (s *tokenReads) take(which func(*intake.TokenRead) bool) (out []*intake.TokenRead) {
+// remove takes out readers.
+func (s *tokenReads) remove(which func(*intake.TokenRead) bool) (out []*intake.TokenRead) {
 	if len(s.waiting) == 0 {
 		return nil
 	}

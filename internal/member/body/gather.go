@@ -418,7 +418,7 @@ func (g *Gatherer) Receive(now time.Duration, m *protocol.Message, out *GatherOu
 		}
 	default:
 		p := piece{m.From, Fragment{h.Form, m.Blob}}
-		if body := a.take(p, h.Digest); body != nil {
+		if body := a.addFragment(p, h.Digest); body != nil {
 			g.finish(a, Answer{Ref: a.Ref, Body: body, Bad: a.wrong(body)}, out)
 			g.admit(now, out)
 			return
@@ -428,8 +428,8 @@ func (g *Gatherer) Receive(now time.Duration, m *protocol.Message, out *GatherOu
 	g.admit(now, out)
 }
 
-// take adds a fragment. It returns the body if this makes it whole.
-func (a *gathering) take(p piece, digest uint32) []byte {
+// addFragment adds a fragment. It returns the body if this makes it whole.
+func (a *gathering) addFragment(p piece, digest uint32) []byte {
 	_, row := p.Form.Row()
 	switch {
 	case p.Form == protocol.FormWhole && len(p.Bytes) == int(a.Ref.Size) && digest == a.Ref.Digest:

@@ -133,14 +133,14 @@ func (k *Kept) Begin(instance protocol.InstanceID, base *protocol.Base) {
 	t := k.host(instance)
 	t.Compact(base.Index)
 	t.Obey(&base.Config, k.self)
-	k.tell(instance)
+	k.notify(instance)
 }
 
 // Reshaped says which instances are in force from now on. New ones have begun before. The state machine
 // may not have come there.
 func (k *Kept) Reshaped(shape []protocol.InstanceID) {
 	k.shape = shape
-	k.TellAll()
+	k.NotifyAll()
 }
 
 // Applied says where the state machine is. Nobody installs a snapshot any more for an instance that is
@@ -153,7 +153,7 @@ func (k *Kept) Applied(at *order.Cursor) {
 		if t.ended = true; !k.unsure {
 			t.installing = 0
 		}
-		k.tell(t.instance)
+		k.notify(t.instance)
 	}
 }
 
@@ -161,17 +161,17 @@ func (k *Kept) inForce(instance protocol.InstanceID) bool {
 	return slices.Contains(k.shape, instance)
 }
 
-// tell makes an instance's News be looked at: by its own core, and by the core that answers for
-// instances that are retired.
-func (k *Kept) tell(instance protocol.InstanceID) {
+// notify makes the core of an instance ask for its News, and the core that answers for retired
+// instances.
+func (k *Kept) notify(instance protocol.InstanceID) {
 	k.hooks.Changed(instance)
 	if first := k.all[0].instance; first != instance && !k.inForce(instance) {
 		k.hooks.Changed(first)
 	}
 }
 
-// TellAll makes all cores be given their News.
-func (k *Kept) TellAll() {
+// NotifyAll makes all cores ask for their News.
+func (k *Kept) NotifyAll() {
 	for _, t := range k.all {
 		k.hooks.Changed(t.instance)
 	}
@@ -215,7 +215,7 @@ func (k *Kept) Committed(instance protocol.InstanceID, entries []protocol.Entry)
 			entries[i].Body = nil
 		}
 	}
-	k.tell(instance)
+	k.notify(instance)
 	if t.Lacking()+t.Short() > 0 {
 		k.hooks.Wanting()
 	}
@@ -232,7 +232,7 @@ func (k *Kept) Given(ref protocol.BodyRef) {
 func (k *Kept) Passed(ref protocol.BodyRef) {
 	if t := k.Of(ref.Instance); t != nil {
 		t.Passed(ref)
-		k.tell(ref.Instance)
+		k.notify(ref.Instance)
 	}
 }
 
@@ -244,12 +244,12 @@ func (k *Kept) Release(ref protocol.BodyRef) {
 		return
 	}
 	if t.Release(ref) {
-		k.giveUp(ref.Instance, KeyOf(ref))
+		k.discard(ref.Instance, KeyOf(ref))
 	}
-	k.tell(ref.Instance)
+	k.notify(ref.Instance)
 }
 
-func (k *Kept) giveUp(instance protocol.InstanceID, key BodyKey) {
+func (k *Kept) discard(instance protocol.InstanceID, key BodyKey) {
 	k.store.Release(uint32(instance), uint64(key.Index))
 	if k.hooks.Released != nil {
 		k.hooks.Released(instance, key)
@@ -259,7 +259,7 @@ func (k *Kept) giveUp(instance protocol.InstanceID, key BodyKey) {
 // Compacted says that an instance's log begins after floor. Sweep is to follow.
 func (k *Kept) Compacted(instance protocol.InstanceID, floor protocol.Index) {
 	k.Of(instance).Compact(floor)
-	k.tell(instance)
+	k.notify(instance)
 }
 
 // Installing says that a snapshot is about to replace the state, because of an instance: see
@@ -284,7 +284,7 @@ func (k *Kept) Installed(instance protocol.InstanceID, base protocol.Index, curs
 		t.Renew(0, cursor.Point(t.instance).Index, refs)
 		missing += t.Lacking()
 	}
-	k.TellAll()
+	k.NotifyAll()
 	return missing
 }
 
@@ -299,7 +299,7 @@ func (k *Kept) Mended(cursor *order.Cursor, refs []protocol.BodyRef) {
 		t.Renew(0, cursor.Point(t.instance).Index, refs)
 	}
 	k.unsure = false
-	k.TellAll()
+	k.NotifyAll()
 }
 
 // Sweep gives up bodies to which nobody refers and past whose entries the logs are cut.
@@ -307,7 +307,7 @@ func (k *Kept) Sweep() {
 	for _, t := range k.all {
 		t.mutant = k.Mutant
 		for _, key := range t.Dead(k.store) {
-			k.giveUp(t.instance, key)
+			k.discard(t.instance, key)
 		}
 	}
 }
@@ -323,7 +323,7 @@ func (k *Kept) Obey(instances []protocol.InstanceID, configs []protocol.Config) 
 		}
 		if t.Obey(&configs[max(0, at)], k.self) {
 			news = append(news, t.instance)
-			k.tell(t.instance)
+			k.notify(t.instance)
 		}
 	}
 	if news != nil {
@@ -340,7 +340,7 @@ func (k *Kept) Damaged(ref protocol.BodyRef) bool {
 		return false
 	}
 	k.Count.Corrupt++
-	k.tell(ref.Instance)
+	k.notify(ref.Instance)
 	k.hooks.Wanting()
 	return true
 }
@@ -349,7 +349,7 @@ func (k *Kept) Damaged(ref protocol.BodyRef) bool {
 func (k *Kept) Stored(ref protocol.BodyRef) {
 	if t := k.Of(ref.Instance); t != nil {
 		t.Stored(ref)
-		k.tell(ref.Instance)
+		k.notify(ref.Instance)
 	}
 }
 
@@ -406,7 +406,7 @@ func (k *Kept) Trim(ref protocol.BodyRef, upgrading bool) bool {
 	if upgrading || !k.Cold(ref) || !t.Trim(ref) {
 		return false // perhaps it is to be held whole, since the question was asked
 	}
-	k.tell(ref.Instance)
+	k.notify(ref.Instance)
 	return true
 }
 

@@ -134,13 +134,13 @@ func (t *Retention) Renew(floor, covered protocol.Index, refs []protocol.BodyRef
 	for _, ref := range refs {
 		if ref.Instance == t.instance {
 			delete(t.unused, KeyOf(ref))
-			t.look(ref, t.held(ref))
+			t.noteUse(ref, t.held(ref))
 		}
 	}
 }
 
-// look takes note of a body in use.
-func (t *Retention) look(ref protocol.BodyRef, held bool) {
+// noteUse notes that a body is in use.
+func (t *Retention) noteUse(ref protocol.BodyRef, held bool) {
 	key := KeyOf(ref)
 	if !held {
 		t.miss(ref)
@@ -196,7 +196,7 @@ func (t *Retention) Obey(c *protocol.Config, self protocol.MemberID) bool {
 	}
 	for _, ref := range refs {
 		if t.missing[KeyOf(ref)] == nil {
-			t.look(ref, true)
+			t.noteUse(ref, true)
 		}
 	}
 	return true
@@ -284,7 +284,7 @@ func (t *Retention) Committed(entries []protocol.Entry) {
 			t.owed = true // the core takes it to be missing, or partial, which it need not be
 		}
 		if !t.passOver(ref) {
-			t.look(ref, e.Form != protocol.FormNone || t.held(ref))
+			t.noteUse(ref, e.Form != protocol.FormNone || t.held(ref))
 		}
 	}
 }
@@ -359,7 +359,7 @@ func (t *Retention) Stored(ref protocol.BodyRef) {
 	t.found(key)
 	delete(t.trims, key)
 	if t.partial[key] != (protocol.BodyRef{}) {
-		t.look(ref, true)
+		t.noteUse(ref, true)
 	}
 }
 
@@ -370,7 +370,7 @@ func (t *Retention) Lost(ref protocol.BodyRef) bool {
 	if _, referenced := t.refs[key]; !t.inLog(key) && !referenced || t.unused[key] || t.missing[key] != nil {
 		return false
 	}
-	t.look(ref, false)
+	t.noteUse(ref, false)
 	return true
 }
 

@@ -131,8 +131,8 @@ func (e *Execution) stalled(what string, limit time.Duration) ExecutionStep {
 	return ExecutionStep{Done: true, Err: &member.StalledError{What: what, For: limit}}
 }
 
-// tell gives the first instance an input.
-func (e *Execution) tell(v *MemberView, in protocol.Input) ExecutionStep {
+// send gives the first instance an input.
+func (e *Execution) send(v *MemberView, in protocol.Input) ExecutionStep {
 	e.told, e.asked = true, v.Now
 	return ExecutionStep{Tell: []member.InstanceInput{{Instance: v.Lead().Instance, Input: in}}}
 }
@@ -157,7 +157,7 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 		return e.already()
 	}
 	e.watch.After = v.first().Last
-	return e.tell(v, protocol.ProposeChange{Context: e.context, Changes: e.Op.Changes})
+	return e.send(v, protocol.ProposeChange{Context: e.context, Changes: e.Op.Changes})
 }
 
 // change waits until a membership change is in force. Another leader may have dropped it: then
@@ -208,7 +208,7 @@ func (e *Execution) beginTransfer(v *MemberView) ExecutionStep {
 	case to != 0 && v.Up != nil && !v.Up(to): // nothing would be proposed until the attempt is over
 		return e.refuse(protocol.ReasonNoAnswer, first.Leader)
 	}
-	return e.tell(v, protocol.Transfer{To: e.Op.To, Context: e.context})
+	return e.send(v, protocol.Transfer{To: e.Op.To, Context: e.context})
 }
 
 // transfer waits until this member sees the other leader. If one member is to lead all instances,
@@ -263,5 +263,5 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	case !followed: // what was proposed before may have come into the log
 		return ExecutionStep{}
 	}
-	return e.tell(v, in)
+	return e.send(v, in)
 }

@@ -58,10 +58,10 @@ func NewLinks(self protocol.MemberID, election time.Duration, given []protocol.M
 	l := &Links{self: self, linger: linkLinger * election, retry: election}
 	for i := range given {
 		if m := &given[i]; m.ID == self {
-			l.own.give(m.PeerURLs)
+			l.own.add(m.PeerURLs)
 		} else {
 			p := l.keep(m.ID)
-			p.give(m.PeerURLs)
+			p.add(m.PeerURLs)
 			p.guest = true // until the memberships here say what became of it
 		}
 	}
@@ -106,14 +106,14 @@ func (l *Links) Welcome(m *protocol.Member) bool {
 	}
 	p := l.peer(m.ID)
 	if p != nil && p.left == 0 {
-		return l.Mutant != member.MutantToldUnused && p.tell(m.PeerURLs)
+		return l.Mutant != member.MutantToldUnused && p.learn(m.PeerURLs)
 	}
 	if l.Mutant == member.MutantNoGuests {
 		return false
 	}
 	p = l.keep(m.ID)
 	p.left, p.guest = 0, true
-	p.tell(m.PeerURLs)
+	p.learn(m.PeerURLs)
 	return true
 }
 

@@ -54,7 +54,7 @@ func (p *places) put(urls []string) bool {
 	return true
 }
 
-func (p *places) give(urls []string) {
+func (p *places) add(urls []string) {
 	p.given = urls
 	p.prefer()
 }
@@ -77,8 +77,8 @@ func (p *places) follow(urls []string) {
 // maxTold is how many URLs a member may say that it has. Each is dialed before others are, so many would hide it.
 const maxTold = 16
 
-// tell takes in what the member says. A link that works is kept. It reports whether other URLs are in use now.
-func (p *places) tell(urls []string) bool {
+// learn notes the URLs that the member sent. A working link is kept. It reports whether other URLs are in use now.
+func (p *places) learn(urls []string) bool {
 	if len(urls) == 0 || len(urls) > maxTold || slices.Equal(p.told, urls) && p.up {
 		return false
 	}

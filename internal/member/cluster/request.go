@@ -72,16 +72,16 @@ func (q *Request) Next(v *MemberView) (ask protocol.MemberID, done bool, err err
 		q.retry(v.Now, q.Op.refuse(protocol.ReasonNoLeader, 0))
 	default:
 		q.asking, q.asked = true, true
-		q.look(v)
+		q.beginWatch(v)
 		return leader, false, nil
 	}
 	return 0, q.ended, q.err
 }
 
-// look begins to watch for a membership change before the leader is asked: before its answer comes,
+// beginWatch begins to watch for a membership change before the leader is asked: before its answer comes,
 // the change may be in force here, and another one may take its place. What is in force already may
 // be older than the operation, so then the watch begins with the answer.
-func (q *Request) look(v *MemberView) {
+func (q *Request) beginWatch(v *MemberView) {
 	if q.Op.Kind != ChangeMembers || q.watch != nil {
 		return
 	}

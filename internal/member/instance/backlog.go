@@ -56,9 +56,9 @@ func (in *Instance) Given() protocol.Index { return in.backlog.given }
 // HeldUp counts the messages that were dropped because too much waited to be applied.
 func (in *Instance) HeldUp() uint64 { return in.backlog.heldUp }
 
-// give notes what is committed. Entries with nothing to apply do not count. No other instance
+// noteCommitted notes what is committed. Entries with nothing to apply do not count. No other instance
 // hurries for them, so they may wait for long, and nothing is held up because of them.
-func (b *backlog) give(entries []protocol.Entry) {
+func (b *backlog) noteCommitted(entries []protocol.Entry) {
 	for i := len(entries) - 1; i >= 0; i-- {
 		if k := entries[i].Kind; k != protocol.EntryNoop && k != protocol.EntrySkip {
 			b.given = entries[i].Index

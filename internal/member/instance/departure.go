@@ -27,8 +27,8 @@ func (d *Departure) Refused(self, by protocol.MemberID, reason transport.Reason)
 	}
 }
 
-// Told reports whether another member refused the link for good.
-func (d *Departure) Told() bool { return d.refused != nil }
+// RefusedFinally reports whether another member refused the link for good.
+func (d *Departure) RefusedFinally() bool { return d.refused != nil }
 
 // Next returns why to stop now, nil to go on. A member whose own log says that it was removed
 // stays for a timeout. Meanwhile it tells others what they need to go on, and its clients how

@@ -111,7 +111,7 @@ func NewHosted(cfg HostedConfig, host Host, inst *Instance) *Hosted {
 	h.publish()
 	h.progress.given = max(h.status.First, 1) - 1
 	h.note()
-	h.tellWeave()
+	h.publishWeave()
 	return h
 }
 
@@ -351,7 +351,7 @@ func (h *Hosted) carryOut(out *Outbox) {
 		h.host.Refused(refused)
 	}
 	if out.Suspect != 0 {
-		h.tell(protocol.Suspect{Member: out.Suspect})
+		h.notifySiblings(protocol.Suspect{Member: out.Suspect})
 	}
 	for _, to := range out.Snapshots {
 		_, term := h.inst.Leader()
@@ -363,8 +363,8 @@ func (h *Hosted) carryOut(out *Outbox) {
 	}
 }
 
-// tell tells the other instances that something happened.
-func (h *Hosted) tell(in protocol.Input) {
+// notifySiblings gives the other instances an input.
+func (h *Hosted) notifySiblings(in protocol.Input) {
 	siblings := h.host.Siblings()
 	for i, id := range siblings.IDs() {
 		if id != h.cfg.Instance {

@@ -60,9 +60,8 @@ func (h *Hosted) finishReads(out *Outbox) {
 	}
 }
 
-// takeGroups returns the groups that wait for the core, in the order in which they asked. The
-// instance forgets them.
-func (h *Hosted) takeGroups() (groups []*intake.ReadGroup) {
+// removeGroups removes the groups that wait for the core and returns them, in the order in which they asked.
+func (h *Hosted) removeGroups() (groups []*intake.ReadGroup) {
 	for _, context := range slices.Sorted(maps.Keys(h.reads.groups)) {
 		groups = append(groups, h.reads.groups[context])
 	}
@@ -74,7 +73,7 @@ func (h *Hosted) takeGroups() (groups []*intake.ReadGroup) {
 // instance takes what was proposed here. It is called within a turn.
 func (h *Hosted) Retire() {
 	h.host.Again(h.inst.Retire())
-	h.host.AskAgain(append(h.host.RetireReads(), h.takeGroups()...))
+	h.host.AskAgain(append(h.host.RetireReads(), h.removeGroups()...))
 	h.retired.endsAt = h.clock.Now() + retiredFor*h.cfg.Election
 }
 
@@ -103,7 +102,7 @@ func (h *Hosted) endRetired() {
 
 // Abandon ends the instance. Nothing more will be answered.
 func (h *Hosted) Abandon(err error) {
-	for _, g := range h.takeGroups() {
+	for _, g := range h.removeGroups() {
 		h.host.FailRead(g, err)
 	}
 	h.inst.Abandon(member.ErrStopped)

@@ -85,7 +85,7 @@ func (h *Hosted) tend() {
 	h.looked, h.merge.risen = now, ^uint64(0) // a skip may have been refused
 	h.Step(protocol.Place{At: turn})
 	h.inst.Remind(now, h.cfg.Heartbeat, h.host.Wanted(), &h.out)
-	h.tellWeave()
+	h.publishWeave()
 	st := h.status
 	if st.Role != protocol.Leader {
 		h.lead.stays = false
@@ -184,8 +184,8 @@ type WeaveStatus struct {
 	Waiting int
 }
 
-// tellWeave makes known how the instance stands in the weaving.
-func (h *Hosted) tellWeave() {
+// publishWeave publishes the rounds of the instance in the merged log.
+func (h *Hosted) publishWeave() {
 	if tail := h.inst.Tail(); tail != nil {
 		h.host.NoteWeave(&WeaveStatus{Instance: h.cfg.Instance, Filled: tail.CommittedRound(), Tail: tail.Round(), Want: tail.Want(), Skips: h.inst.Skips()})
 	}

@@ -164,7 +164,7 @@ func (in *Instance) step(now time.Duration, input protocol.Input, out *Outbox) {
 		in.cutOff(input.Member)
 	case *protocol.Message:
 		if want, ok := input.Part.(protocol.Wanted); ok && input.Type == protocol.MsgTail {
-			in.tell(order.Slot(want))
+			in.noteWanted(order.Slot(want))
 			return
 		}
 		if in.backlog.holdUp(input, in.cfg.Codec.Of(input.Type).Brings) {
@@ -258,8 +258,8 @@ func (in *Instance) idle(now time.Duration) bool {
 	return !in.tail.Busy() && (in.batchAt == 0 || now-in.batchAt >= idleAfter)
 }
 
-// tell notes which slot another instance wants, as another member knows it.
-func (in *Instance) tell(want order.Slot) {
+// noteWanted notes which slot another instance wants, as another member knows it.
+func (in *Instance) noteWanted(want order.Slot) {
 	if in.told.Compare(want) < 0 {
 		in.told = want
 	}
@@ -588,7 +588,7 @@ func (in *Instance) committed(entries []protocol.Entry, out *Outbox) {
 	if n := len(entries); n > 0 && in.tail != nil {
 		in.tail.Committed(entries[n-1].Index)
 	}
-	in.backlog.give(entries)
+	in.backlog.noteCommitted(entries)
 	out.Commit = append(out.Commit, entries...)
 	for i := range entries {
 		switch e := &entries[i]; e.Kind {
@@ -702,11 +702,11 @@ func (in *Instance) dropRead(context uint64) bool {
 
 // repeat gives up what is too old and repeats what was refused or went unanswered.
 func (in *Instance) repeat(now time.Duration, out *Outbox) {
-	in.giveUp(now, out)
+	in.expire(now, out)
 	in.again(now, out, true)
 }
 
-func (in *Instance) giveUp(now time.Duration, out *Outbox) {
+func (in *Instance) expire(now time.Duration, out *Outbox) {
 	keep := in.pending[:0]
 	for _, b := range in.pending {
 		if now-b.Born < in.cfg.GiveUp+b.TravelTime() || b.Answered {

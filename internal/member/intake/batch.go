@@ -126,11 +126,11 @@ func (b *Batch) goes(o *protocol.ProposeOptions, path protocol.Path) bool {
 // addWith is Add for a command with options, which goes with the batch.
 func (b *Batch) addWith(command []byte, o *protocol.ProposeOptions, path protocol.Path, done Done) {
 	b.Add(command, done)
-	b.take(o, path)
+	b.addOptions(o, path)
 }
 
-// take adds options to those of the batch.
-func (b *Batch) take(o *protocol.ProposeOptions, path protocol.Path) {
+// addOptions adds options and the path to those of the batch.
+func (b *Batch) addOptions(o *protocol.ProposeOptions, path protocol.Path) {
 	b.bytes += int64(o.Bytes())
 	if b.Path = path; b.Options == nil {
 		c := o.Clone()

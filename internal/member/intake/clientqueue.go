@@ -138,7 +138,7 @@ func (q *ClientQueue) admit(cost int64) error {
 // begins now.
 func (q *ClientQueue) propose(now func() time.Duration) (fresh bool) {
 	for q.unsettled < q.most() {
-		b := q.waiting.take()
+		b := q.waiting.pop()
 		if b == nil {
 			break
 		}

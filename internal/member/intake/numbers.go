@@ -21,11 +21,11 @@ type numbered struct {
 	settled bool
 }
 
-// give gives a batch its numbers when it is taken for the first time. Then it also says which
+// assign gives a batch its numbers when it is taken for the first time. Then it also says which
 // numbers may be forgotten: those before the first one that is not settled. A batch is settled when
 // its outcome is known, whichever instances it went through. An answer that comes before it is
 // applied does not settle it.
-func (n *numbers) give(b *Batch, early bool) {
+func (n *numbers) assign(b *Batch, early bool) {
 	if b.turn > 0 {
 		return
 	}

@@ -204,7 +204,7 @@ func (p *Proposals) SetOptions(b *Batch, o *protocol.ProposeOptions) error {
 		return err
 	}
 	if use != nil {
-		b.take(use, path)
+		b.addOptions(use, path)
 	}
 	if tokens := p.Proposing.Held(o); len(tokens) > 0 {
 		b.after = newAwaited(tokens, o.Wait)
@@ -303,21 +303,21 @@ func (q *batchQueue) waiting() (bytes int, full bool) {
 }
 
 // Take returns the oldest batch with its numbers, or nil.
-func (p *Proposals) Take() *Batch { return p.numbered(p.queue.take(), protocol.FirstInstance) }
+func (p *Proposals) Take() *Batch { return p.numbered(p.queue.pop(), protocol.FirstInstance) }
 
 // TakeFor is Take for an instance: in a keyed order it takes only what is of its group.
 func (p *Proposals) TakeFor(instance protocol.InstanceID) *Batch {
 	if p.Mutant == member.MutantAnyGroup {
-		return p.numbered(p.anyGroup(instance).take(), instance)
+		return p.numbered(p.anyGroup(instance).pop(), instance)
 	}
-	return p.numbered(p.of(instance).take(), instance)
+	return p.numbered(p.of(instance).pop(), instance)
 }
 
 // numbered gives a batch its numbers as an instance takes it.
 func (p *Proposals) numbered(b *Batch, taker protocol.InstanceID) *Batch {
 	if b != nil {
 		b.taker = taker
-		p.numbersOf(b).give(b, p.Mutant == member.MutantLowEarly)
+		p.numbersOf(b).assign(b, p.Mutant == member.MutantLowEarly)
 	}
 	return b
 }
@@ -486,8 +486,8 @@ func (q *batchQueue) closeAll() {
 	q.close()
 }
 
-// take returns the oldest batch, or nil.
-func (q *batchQueue) take() *Batch {
+// pop removes and returns the oldest batch; nil if there is none.
+func (q *batchQueue) pop() *Batch {
 	var b *Batch
 	switch {
 	case len(q.full) > 0:

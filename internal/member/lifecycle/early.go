@@ -47,8 +47,8 @@ func (e *earlyMessages) sum() (bytes int) {
 	return bytes
 }
 
-// take takes out the messages of an instance, in the order in which they came.
-func (e *earlyMessages) take(id protocol.InstanceID) (taken []earlyMessage) {
+// remove removes and returns the messages of an instance, in the order in which they came.
+func (e *earlyMessages) remove(id protocol.InstanceID) (taken []earlyMessage) {
 	e.kept = slices.DeleteFunc(e.kept, func(m earlyMessage) bool {
 		if m.Instance == id {
 			e.bytes -= m.cost()
@@ -89,7 +89,7 @@ func (n *Instances[I]) Receive(m *protocol.Message, bytes int) (i I, hosted bool
 
 // deliver hands an instance that has begun what was kept for it.
 func (n *Instances[I]) deliver(id protocol.InstanceID, i I) {
-	for _, m := range n.early.take(id) {
+	for _, m := range n.early.remove(id) {
 		n.host.Deliver(i, m.Message, m.bytes)
 	}
 }

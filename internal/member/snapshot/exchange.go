@@ -135,7 +135,7 @@ func (x *StateExchange) Offered(from protocol.MemberID, o *member.SnapshotOffer)
 	}
 	verdict := x.intake.Offer(&have, x.repair.Wants(), o)
 	if verdict == IntakeKnown || verdict == IntakeTake && x.mutant == member.MutantOfferEarly {
-		x.tell(from, o)
+		x.offerToInstances(from, o)
 	}
 	return verdict, nil
 }
@@ -148,16 +148,16 @@ func (x *StateExchange) Received(from protocol.MemberID, o *member.SnapshotOffer
 		x.host.Push(apply.ApplyItem{Merge: true})
 		return
 	}
-	x.taken(from, o, err)
+	x.received(from, o, err)
 }
 
-// taken tells the cores of a snapshot that is durable, or ends the intake.
-func (x *StateExchange) taken(from protocol.MemberID, o *member.SnapshotOffer, err error) {
+// received offers a durable snapshot to the cores, or ends the transfer.
+func (x *StateExchange) received(from protocol.MemberID, o *member.SnapshotOffer, err error) {
 	if err != nil {
 		x.repair.Refused(x.host.Now(), x.election)
 		x.intake.Done(nil)
 	} else {
-		x.tell(from, o)
+		x.offerToInstances(from, o)
 		x.overRetired(&o.Cursor)
 		if x.repair.Arrived() {
 			x.host.Push(apply.ApplyItem{Repair: true})
@@ -167,9 +167,9 @@ func (x *StateExchange) taken(from protocol.MemberID, o *member.SnapshotOffer, e
 	x.host.Ended()
 }
 
-// tell offers a snapshot to all instances in force. Each takes it or not, by what it knows to be
-// committed. The sender leads only the instance that asked, so only that one is told of a term.
-func (x *StateExchange) tell(from protocol.MemberID, o *member.SnapshotOffer) {
+// offerToInstances offers a snapshot to all active instances. Each accepts it or not, by what it knows to be
+// committed. The sender leads only the instance that asked, so only that one gets a term.
+func (x *StateExchange) offerToInstances(from protocol.MemberID, o *member.SnapshotOffer) {
 	for _, id := range x.host.InForce() {
 		if o.Cursor.Point(id) == (order.Point{Instance: id}) {
 			continue // the snapshot has nothing of this instance, or it was not in force in it
@@ -249,5 +249,5 @@ func (x *StateExchange) Merged(at *member.Meta, err error) {
 	if err == nil {
 		m.offer.Meta = *at
 	}
-	x.taken(m.from, &m.offer, err)
+	x.received(m.from, &m.offer, err)
 }
