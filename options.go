@@ -318,7 +318,7 @@ func (o *Options) epochs() string {
 
 // checkMachine refuses a state machine that the protocol cannot drive.
 func (o *Options) checkMachine(sm StateMachine) error {
-	if _, durable := sm.(DurableStateMachine); durable && registry.Find(o.Protocol).Core.ByKey {
+	if _, durable := sm.(DurableStateMachine); durable && registry.Find(o.Protocol).Core.Judged.ByKey {
 		return &OptionError{"Protocol", fmt.Sprintf("%s orders only commands with a key in common, and drives no state machine that keeps its state on disk", o.Protocol)}
 	}
 	return nil

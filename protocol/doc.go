@@ -16,7 +16,7 @@
 // (an entry without commands covers one).
 //
 // How to read: ids.go, entry.go, batch.go, config.go (what is agreed on), message.go,
-// codec.go (what members tell each other), core.go (the contract itself), errors.go.
+// codec.go (what members tell each other), core.go (the contract itself), judged.go, errors.go.
 //
 // May import: the standard library only, and nothing of it that waits or reads the world.
 package protocol

@@ -236,7 +236,7 @@ func (s *Setup) groups() int {
 }
 
 // byKey reports whether members order only commands with a key in common.
-func (s *Setup) byKey() bool { return registry.Find(s.shape().Protocol).Core.ByKey }
+func (s *Setup) byKey() bool { return registry.Find(s.shape().Protocol).Core.Judged.ByKey }
 
 // roams reports whether leaders move to who asks for them.
 func (s *Setup) roams() bool { return registry.Find(s.shape().Protocol).Core.Roams }

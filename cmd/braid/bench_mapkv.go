@@ -79,7 +79,7 @@ func (f *mapkvFlags) run(cmd *cobra.Command) error {
 		return mapkv.ServeBare(cmd.Context(), l, o.Self, o.Members)
 	}
 	bodies := f.bodyBytes
-	if registry.Find(o.Protocol).Core.ByKey {
+	if registry.Find(o.Protocol).Core.Judged.ByKey {
 		bodies = -1 // such protocols have none
 	}
 	m, err := mapkv.Open(o, l, bodies)

@@ -47,19 +47,10 @@ type Core struct {
 	Behind func(*protocol.Recovered) []protocol.Entry
 	// Proposing is how the core takes proposals.
 	Proposing protocol.Proposing
-	// Hints indicates that no promise rests on there being one leader: who calls itself that may miss
-	// entries that are decided. Logs hold decided entries only. Judges ask.
-	Hints bool
-	// Epochs indicates that many members lead at once, that a membership is active from the next epoch on, and that a
-	// no-op may be decided that is on no disk. Judges ask.
-	Epochs bool
-	// ByKey indicates that commands are ordered only where they have a key in common. Members' logs differ, except for
-	// that order: at an index they have as much, and perhaps not the same. Judges ask.
-	ByKey bool
+	// Judged is for those who judge its members.
+	Judged protocol.Judged
 	// Roams indicates that an instance's leader hands it over to who asks for its commands.
 	Roams bool
-	// Fixed indicates that the members of a cluster do not change.
-	Fixed bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo
 }
@@ -119,7 +110,7 @@ func Serving() []string { return names((*Protocol).Serves) }
 // Mapping are the names of the protocols over which a map of independent keys can be served: those of Serving, and
 // those that order only commands with a key in common.
 func Mapping() []string {
-	return names(func(p *Protocol) bool { return p.Serves() || p.Core.ByKey || p.Keyed("") })
+	return names(func(p *Protocol) bool { return p.Serves() || p.Core.Judged.ByKey || p.Keyed("") })
 }
 
 func names(keep func(*Protocol) bool) (names []string) {

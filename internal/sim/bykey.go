@@ -17,12 +17,12 @@ import (
 // version. Whether a decision is kept the state machines tell, and the history.
 
 // byKey reports whether the protocol is one of these.
-func (s *Settings) byKey() bool { return s.protocol.Core.ByKey }
+func (s *Settings) byKey() bool { return s.protocol.Core.Judged.ByKey }
 
 // fix leaves out what a protocol cannot do whose members do not change: a member that has lost its disk cannot be replaced.
 func (s *Settings) fix() {
 	var none []faultKind
-	if s.protocol.Core.Fixed {
+	if s.protocol.Core.Judged.Fixed {
 		s.Resize = false
 		none = append(none, faultChange, faultWipe, faultOldDisk, faultHotCopy)
 	}

@@ -14,7 +14,7 @@ import (
 
 // drawEpochs draws the settings of the epochs. Many runs have the defaults.
 func (s *Settings) drawEpochs(d chance) {
-	if !s.protocol.Core.Epochs {
+	if !s.protocol.Core.Settings.Has(epochs.Setting) {
 		return
 	}
 	if d.yes(0.4) {
@@ -79,14 +79,14 @@ func (s *Settings) epochsTold() string {
 // epochTime is how long it may take until what is proposed has its turn: two epochs may have to be decided slot after
 // slot before that, in pieces that take so long.
 func (w *World) epochTime(piece time.Duration) time.Duration {
-	if !w.set.protocol.Core.Epochs {
+	if !w.set.protocol.Core.Judged.ManyLead {
 		return 0
 	}
 	return time.Duration(2*len(w.members)*epochs.Setting.In(w.set.Core.Own).MinSlots) * piece
 }
 
 func (s *Settings) describeEpochs() string {
-	if !s.protocol.Core.Epochs {
+	if !s.protocol.Core.Settings.Has(epochs.Setting) {
 		return ""
 	}
 	return fmt.Sprintf("epochs: %s; skips %t, after %s\n", epochs.Setting.In(s.Core.Own), !iss.NoSkip.In(s.Core.Own), iss.SkipWait.In(s.Core.Own))

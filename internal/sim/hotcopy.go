@@ -153,7 +153,7 @@ func (m *Member) hears(msg *protocol.Message) bool {
 	codec := m.w.set.codec()
 	acked := codec.ClaimsOf(msg).Acked
 	heartbeat := acked > 0 || codec.Of(msg.Type).Way == protocol.BothWays
-	if msg.From != d.leader.id || !heartbeat || msg.Term != d.term && !m.w.set.protocol.Core.Epochs {
+	if msg.From != d.leader.id || !heartbeat || msg.Term != d.term && !m.w.set.protocol.Core.Judged.ManyLead {
 		return false
 	}
 	if acked > d.last {
@@ -179,5 +179,5 @@ func (m *Member) endDoubt() {
 // many members lead at once, it may lead, and would propose again where it proposed something before.
 func (w *World) mute(from, to protocol.MemberID) bool {
 	d := w.member(from).doubt
-	return d != nil && (d.leader.id != to || w.set.protocol.Core.Epochs)
+	return d != nil && (d.leader.id != to || w.set.protocol.Core.Judged.ManyLead)
 }

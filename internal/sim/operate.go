@@ -207,7 +207,7 @@ func (w *World) judgeOperation(m *Member, q *cluster.Request, began time.Duratio
 			}
 		}
 	case cluster.TransferLeader:
-		if op.To != 0 && !w.led[op.To] && !m.w.set.protocol.Core.Epochs && !m.w.set.byKey() {
+		if op.To != 0 && !w.led[op.To] && !m.w.set.protocol.Core.Judged.ManyLead && !m.w.set.byKey() {
 			return fmt.Errorf("answers that %s leads, which was never elected", op.To)
 		}
 	case cluster.Reshape:

@@ -484,7 +484,7 @@ func (s *memberInstance) judge() {
 	if w.set.woven() && s.ticked {
 		w.violate(m.id, s.inst.Check())
 	}
-	if !s.leads() || w.set.protocol.Core.Epochs || w.set.byKey() { // who leads there follows from the log, and is asked for nothing more
+	if !s.leads() || w.set.protocol.Core.Judged.ManyLead || w.set.byKey() { // who leads there follows from the log, and is asked for nothing more
 		return
 	}
 	now := s.inst.Core().Status()

@@ -41,7 +41,7 @@ func (w *World) spoilState(m *Member) {
 	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // nobody else has the state
 		return
 	}
-	if (w.set.protocol.Core.Epochs || w.set.flexible()) && !w.durableElsewhere(m) {
+	if (w.set.protocol.Core.Judged.ManyLead || w.set.flexible()) && !w.durableElsewhere(m) {
 		return
 	}
 	w.events.Spoilt++

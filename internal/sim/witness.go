@@ -89,7 +89,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 		c.changed()
 	}
 	if c.status.Role == protocol.Leader {
-		if c.m.w.set.protocol.Core.Epochs || c.m.w.set.byKey() {
+		if c.m.w.set.protocol.Core.Judged.ManyLead || c.m.w.set.byKey() {
 			leader = uint64(c.m.id) // it leads because the log says so, and does that in all its lives
 		}
 		if err := ledger.Lead(leader, uint64(c.status.Term)); err != nil {
@@ -164,7 +164,7 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		commit := r.State.Commit
 		note = func() error { c.s.noting = commit; return nil }
 	case protocol.RecordEntry:
-		if bare(&r.Entry) && m.w.set.protocol.Core.Epochs {
+		if bare(&r.Entry) && m.w.set.protocol.Core.Judged.ManyLead {
 			return nil // something with a body may have been proposed there
 		}
 		body := bodyOf(&r.Entry)
@@ -240,7 +240,7 @@ func (c *witness) decided(e *protocol.Entry) error {
 	if c.s.judges.ended && uint64(e.Index) > c.s.judges.last {
 		bodies.Void(uint64(e.Index), uint64(e.Term))
 	}
-	if bare(e) && c.m.w.set.protocol.Core.Epochs {
+	if bare(e) && c.m.w.set.protocol.Core.Judged.ManyLead {
 		bodies.Void(uint64(e.Index), uint64(e.Term)) // perhaps something with a body was proposed there
 	}
 	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))

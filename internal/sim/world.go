@@ -216,7 +216,7 @@ func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) 
 		return c
 	}
 	c := &instanceJudges{left: map[protocol.MemberID]bool{}, led: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
-	c.ledger.Hints, c.ledger.Epochs, c.ledger.Apart = w.set.protocol.Core.Hints, w.set.protocol.Core.Epochs, w.set.byKey()
+	c.ledger.Hints, c.ledger.Epochs, c.ledger.Apart = w.set.protocol.Core.Judged.DecidedOnly, w.set.protocol.Core.Judged.ManyLead, w.set.byKey()
 	c.bodies.Appends = c.ledger.Hints
 	c.ledger.Quorums = w.set.judgeQuorums()
 	c.bodies.Flexible(w.set.bodyQuorums())

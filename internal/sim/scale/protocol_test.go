@@ -40,7 +40,7 @@ func TestEveryProtocolRuns(t *testing.T) {
 			v.Own = setting.MustParse("quorums=grid:2")
 			variants = append(variants, v)
 		}
-		if p.Core.ByKey || p.Keyed("") {
+		if p.Core.Judged.ByKey || p.Keyed("") {
 			v := everywhere(p.Name, 3)
 			v.Conflicts = 0.5
 			variants = append(variants, v)

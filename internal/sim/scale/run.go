@@ -131,7 +131,9 @@ func (w *world) led() bool {
 }
 
 // anybody reports whether an instance may have any leader: many lead at once, or all propose.
-func (w *world) anybody() bool { return w.protocol.Core.Epochs || w.protocol.Core.ByKey }
+func (w *world) anybody() bool {
+	return w.protocol.Core.Judged.ManyLead || w.protocol.Core.Judged.ByKey
+}
 
 func (w *world) simulate() {
 	w.start()
