@@ -129,7 +129,7 @@ func (s *Store) applyOne(c *Command) *Result {
 		// that position: it has to be this one. Nothing is written, so it may move now.
 		s.db.index.SetConsistentIndex(c.Position, term)
 	}
-	if err := s.prepare(&cmd); err != nil {
+	if err := (comparer{s.kv, s.db.refs}).prepare(&cmd); err != nil {
 		return &Result{Err: err}
 	}
 	if len(cmd.values) > 0 {

@@ -31,7 +31,7 @@ func unsorted(r *pb.RangeRequest) *pb.RangeRequest {
 }
 
 // sortTxn sorts the ranges of a transaction's response that were asked for by value.
-func (s *Store) sortTxn(ctx context.Context, asked *pb.TxnRequest, r *pb.TxnResponse) error {
+func (s *values) sortTxn(ctx context.Context, asked *pb.TxnRequest, r *pb.TxnResponse) error {
 	ops := asked.Success
 	if !r.Succeeded {
 		ops = asked.Failure
@@ -64,7 +64,7 @@ type sorted struct {
 }
 
 // sortRange sorts and limits what an unsorted range gave. Large values are not yet in it.
-func (s *Store) sortRange(ctx context.Context, asked *pb.RangeRequest, r *pb.RangeResponse) error {
+func (s *values) sortRange(ctx context.Context, asked *pb.RangeRequest, r *pb.RangeResponse) error {
 	all := make([]sorted, len(r.Kvs))
 	for i, kv := range r.Kvs {
 		all[i].value = s.look(kv)
@@ -103,7 +103,7 @@ func (s *Store) sortRange(ctx context.Context, asked *pb.RangeRequest, r *pb.Ran
 }
 
 // compareValues compares two values, by their beginnings if that is enough.
-func (s *Store) compareValues(ctx context.Context, a, b *sorted) (int, error) {
+func (s *values) compareValues(ctx context.Context, a, b *sorted) (int, error) {
 	n := min(len(a.prefix), len(b.prefix))
 	if c := bytes.Compare(a.prefix[:n], b.prefix[:n]); c != 0 {
 		return c, nil

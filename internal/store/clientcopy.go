@@ -122,7 +122,7 @@ func (c *ClientSnapshot) Close() (err error) {
 
 // wholeCopy makes a file of the view with its large values.
 func (s *Store) wholeCopy(ctx context.Context, v *view, lost func(Lost)) (f *os.File, err error) {
-	free, reserve := s.freeSpace()
+	free, reserve := s.space.free()
 	if need := v.size + s.database().refs.size() + max(0, reserve); free < need {
 		return nil, &SpaceError{Op: "copy the database for a client", Need: need, Free: free}
 	}
@@ -190,7 +190,7 @@ func (s *Store) fillSome(ctx context.Context, tx *bolt.Tx, from []byte, lost fun
 			return nil, err
 		}
 		v := value{kv: kv, place: p, elsewhere: true}
-		if kv.Value, err = s.bytesOf(ctx, &v); lost != nil && errors.As(err, new(*ValueError)) {
+		if kv.Value, err = s.values.bytesOf(ctx, &v); lost != nil && errors.As(err, new(*ValueError)) {
 			lost(Lost{Key: kv.Key, Revision: kv.ModRevision, Bytes: int(p.record.size)})
 			if err := bury(keys, bytes.Clone(k), kv.Key); err != nil {
 				return nil, err

@@ -23,41 +23,37 @@ import (
 // [Store.EncodeResolved] makes it. It had no effect.
 var ErrUnresolved = errors.New("store: values have to be compared before the transaction is ordered")
 
+// comparer compares what is in the database with what commands expect.
+type comparer struct {
+	kv   *keys
+	refs *refs
+}
+
 // prepare handles the comparisons of a command before it is applied. It makes comparisons by
 // record itself, because equal values can be in the database once and in a body another time.
-func (s *Store) prepare(c *command) error {
+func (p comparer) prepare(c *command) error {
 	for i := range c.unchanged {
-		if !s.holds(&c.unchanged[i], 0) {
+		if !p.holds(&c.unchanged[i], 0) {
 			return ErrUnresolved
 		}
 	}
 	if c.request == nil || c.request.Txn == nil {
 		return nil
 	}
-	return s.prepareTxn(c, c.request.Txn)
+	return eachTxn(c.request.Txn, func(t *pb.TxnRequest) error { return p.prepareOne(c, t) })
 }
 
-func (s *Store) prepareTxn(c *command, t *pb.TxnRequest) error {
+// prepareOne handles those of one transaction, without the ones nested in it.
+func (p comparer) prepareOne(c *command, t *pb.TxnRequest) error {
 	for i, compare := range t.Compare {
 		if compare.Target != pb.Compare_VALUE {
 			continue
 		}
 		if r, ok := parseRecord(compare.GetValue()); ok && c.kind == kindLarge && comparedByRecord(compare) {
-			t.Compare[i] = decided(compare, s.compareRecords(compare, r))
+			t.Compare[i] = decided(compare, p.compareRecords(compare, r))
 		}
-		if comparedByOrder(compare) && s.meetsRecord(compare) {
+		if comparedByOrder(compare) && p.meetsRecord(compare) {
 			return ErrUnresolved
-		}
-	}
-	for _, ops := range [][]*pb.RequestOp{t.Success, t.Failure} {
-		for _, op := range ops {
-			inner := op.GetRequestTxn()
-			if inner == nil {
-				continue
-			}
-			if err := s.prepareTxn(c, inner); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -65,12 +61,12 @@ func (s *Store) prepareTxn(c *command, t *pb.TxnRequest) error {
 
 // compareRecords compares with a record as etcd compares with the value. A missing value is
 // neither equal nor not equal to another one.
-func (s *Store) compareRecords(c *pb.Compare, r record) bool {
-	kvs := s.compared(c)
+func (p comparer) compareRecords(c *pb.Compare, r record) bool {
+	kvs := p.compared(c)
 	for _, kv := range kvs {
 		equal := false
-		if p, ok := inBody(s.db.refs, kv); ok {
-			equal = p.record == r
+		if at, ok := inBody(p.refs, kv); ok {
+			equal = at.record == r
 		} else {
 			equal = r.verify(kv.Value)
 		}
@@ -82,12 +78,12 @@ func (s *Store) compareRecords(c *pb.Compare, r record) bool {
 }
 
 // meetsRecord reports whether one of the values to compare is elsewhere.
-func (s *Store) meetsRecord(c *pb.Compare) bool {
-	if s.db.refs.none() {
+func (p comparer) meetsRecord(c *pb.Compare) bool {
+	if p.refs.none() {
 		return false
 	}
-	for _, kv := range s.compared(c) {
-		if _, ok := inBody(s.db.refs, kv); ok {
+	for _, kv := range p.compared(c) {
+		if _, ok := inBody(p.refs, kv); ok {
 			return true
 		}
 	}
@@ -95,8 +91,8 @@ func (s *Store) meetsRecord(c *pb.Compare) bool {
 }
 
 // compared returns the keys that a comparison is about, as they are.
-func (s *Store) compared(c *pb.Compare) []*mvccpb.KeyValue {
-	tx := s.kv.WatchableKV.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
+func (p comparer) compared(c *pb.Compare) []*mvccpb.KeyValue {
+	tx := p.kv.WatchableKV.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
 	defer tx.End()
 	r, err := tx.Range(context.Background(), c.Key, rangeEnd(c.RangeEnd), mvcc.RangeOptions{})
 	if err != nil {
@@ -107,8 +103,8 @@ func (s *Store) compared(c *pb.Compare) []*mvccpb.KeyValue {
 
 // holds reports whether nothing in a range has changed, as of a revision (0: the newest). A
 // key that is gone makes the count smaller, since none can have come in its place.
-func (s *Store) holds(u *unchanged, at int64) bool {
-	tx := s.kv.WatchableKV.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
+func (p comparer) holds(u *unchanged, at int64) bool {
+	tx := p.kv.WatchableKV.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
 	defer tx.End()
 	r, err := tx.Range(context.Background(), u.key, rangeEnd(u.end), mvcc.RangeOptions{Rev: at, FastKeysOnly: true, WithTotalCount: true})
 	if err != nil || int64(len(r.KVs)) != u.count {
@@ -159,40 +155,27 @@ type judge struct {
 }
 
 func (j *judge) txn(ctx context.Context, t *pb.TxnRequest) (*pb.TxnRequest, error) {
-	out := &pb.TxnRequest{Compare: make([]*pb.Compare, len(t.Compare))}
-	for i, c := range t.Compare {
-		if out.Compare[i] = c; !j.concerns(c) {
-			continue
-		}
-		holds, err := j.compare(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		out.Compare[i] = decided(c, holds)
-	}
-	var err error
-	if out.Success, err = j.ops(ctx, t.Success); err == nil {
-		out.Failure, err = j.ops(ctx, t.Failure)
-	}
-	return out, err
+	return rewriteTxn(t, &judging{j, ctx})
 }
 
-func (j *judge) ops(ctx context.Context, ops []*pb.RequestOp) ([]*pb.RequestOp, error) {
-	out := make([]*pb.RequestOp, len(ops))
-	for i, op := range ops {
-		out[i] = op
-		inner := op.GetRequestTxn()
-		if inner == nil {
-			continue
-		}
-		t, err := j.txn(ctx, inner)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: t}}
-	}
-	return out, nil
+// judging is a judge at work, within a context.
+type judging struct {
+	*judge
+	ctx context.Context
 }
+
+func (j *judging) compare(c *pb.Compare) (*pb.Compare, error) {
+	if !j.concerns(c) {
+		return c, nil
+	}
+	holds, err := j.holds(j.ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return decided(c, holds), nil
+}
+
+func (j *judging) op(op *pb.RequestOp) *pb.RequestOp { return op }
 
 // decided is a comparison with a fixed outcome. It names the same keys, so that a user who may not
 // read them is still refused.
@@ -205,15 +188,15 @@ func decided(c *pb.Compare, holds bool) *pb.Compare {
 	return out
 }
 
-// compare makes a comparison as etcd does, and remembers what it saw.
-func (j *judge) compare(ctx context.Context, c *pb.Compare) (bool, error) {
+// holds makes a comparison as etcd does, and remembers what it saw.
+func (j *judge) holds(ctx context.Context, c *pb.Compare) (bool, error) {
 	r, err := j.s.kv.Range(ctx, c.Key, rangeEnd(c.RangeEnd), mvcc.RangeOptions{})
 	if err != nil {
 		return false, err
 	}
 	j.seen = append(j.seen, unchanged{c.Key, c.RangeEnd, int64(len(r.KVs)), r.Rev})
 	for _, kv := range r.KVs {
-		v := j.s.look(kv)
+		v := j.s.values.look(kv)
 		holds := false
 		switch {
 		case v.err != nil:
@@ -222,7 +205,7 @@ func (j *judge) compare(ctx context.Context, c *pb.Compare) (bool, error) {
 			holds = v.equals(c.GetValue()) == (c.Result == pb.Compare_EQUAL)
 		default:
 			var value []byte
-			value, err = j.s.bytesOf(ctx, &v)
+			value, err = j.s.values.bytesOf(ctx, &v)
 			order := bytes.Compare(value, c.GetValue())
 			holds = c.Result == pb.Compare_LESS && order < 0 || c.Result == pb.Compare_GREATER && order > 0
 		}

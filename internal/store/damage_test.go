@@ -38,8 +38,8 @@ func varied(t testing.TB, o Options) *node {
 	return n
 }
 
-// values reads everything that can be read, without an error.
-func values(n *node) (out map[string]string, err error) {
+// storedValues reads everything that can be read, without an error.
+func storedValues(n *node) (out map[string]string, err error) {
 	out = map[string]string{}
 	for i := range 200 {
 		key := fmt.Sprintf("key-%03d", i)
@@ -123,7 +123,7 @@ func TestFlippedByteIsFoundAtStart(t *testing.T) {
 
 func mustValues(t testing.TB, n *node) map[string]string {
 	t.Helper()
-	v, err := values(n)
+	v, err := storedValues(n)
 	require.NoError(t, err)
 	return v
 }
@@ -179,7 +179,7 @@ func TestFlippedByteIsFoundWhileRunning(t *testing.T) {
 		want := mustValues(t, n)
 		live := liveValues(t, n.path())
 		flip(t, n.path(), live[round*len(live)/40]+int64(len("value-")))
-		if got, err := values(n); err != nil {
+		if got, err := storedValues(n); err != nil {
 			var damaged *sums.DamageError
 			require.ErrorAs(t, err, &damaged)
 		} else {

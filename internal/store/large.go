@@ -2,8 +2,10 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -94,67 +96,58 @@ func sortedByValue(r *pb.RangeRequest) bool {
 	return r.SortTarget == pb.RangeRequest_VALUE && !r.CountOnly
 }
 
+// errConcerned ends a walk.
+var errConcerned = errors.New("concerned")
+
 // concerns reports whether anything in a transaction has to be rewritten.
 func (m *extraction) concerns(t *pb.TxnRequest) bool {
-	for _, c := range t.Compare {
-		if comparedByRecord(c) {
-			return true
+	return eachTxn(t, func(t *pb.TxnRequest) error {
+		if slices.ContainsFunc(t.Compare, comparedByRecord) || slices.ContainsFunc(t.Success, m.concerned) ||
+			slices.ContainsFunc(t.Failure, m.concerned) {
+			return errConcerned
 		}
-	}
-	for _, ops := range [][]*pb.RequestOp{t.Success, t.Failure} {
-		for _, op := range ops {
-			switch r := op.Request.(type) {
-			case *pb.RequestOp_RequestPut:
-				if m.large(r.RequestPut.Value) {
-					return true
-				}
-			case *pb.RequestOp_RequestRange:
-				if sortedByValue(r.RequestRange) {
-					return true
-				}
-			case *pb.RequestOp_RequestTxn:
-				if m.concerns(r.RequestTxn) {
-					return true
-				}
-			}
-		}
+		return nil
+	}) != nil
+}
+
+func (m *extraction) concerned(op *pb.RequestOp) bool {
+	switch r := op.Request.(type) {
+	case *pb.RequestOp_RequestPut:
+		return m.large(r.RequestPut.Value)
+	case *pb.RequestOp_RequestRange:
+		return sortedByValue(r.RequestRange)
 	}
 	return false
 }
 
 func (m *extraction) txn(t *pb.TxnRequest) *pb.TxnRequest {
-	out := &pb.TxnRequest{Compare: make([]*pb.Compare, len(t.Compare)), Success: m.ops(t.Success), Failure: m.ops(t.Failure)}
-	for i, c := range t.Compare {
-		if out.Compare[i] = c; comparedByRecord(c) {
-			m.rewritten = true
-			out.Compare[i] = &pb.Compare{
-				Key: c.Key, RangeEnd: c.RangeEnd, Target: c.Target, Result: c.Result,
-				TargetUnion: &pb.Compare_Value{Value: recordOf(c.GetValue()).encode()},
-			}
-		}
-	}
+	out, _ := rewriteTxn(t, m) // its parts return no error
 	return out
 }
 
-func (m *extraction) ops(ops []*pb.RequestOp) []*pb.RequestOp {
-	out := make([]*pb.RequestOp, len(ops))
-	for i, op := range ops {
-		out[i] = op
-		switch r := op.Request.(type) {
-		case *pb.RequestOp_RequestPut:
-			if m.large(r.RequestPut.Value) {
-				out[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: m.put(r.RequestPut)}}
-			}
-		case *pb.RequestOp_RequestRange:
-			if sortedByValue(r.RequestRange) {
-				m.rewritten = true
-				out[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: unsorted(r.RequestRange)}}
-			}
-		case *pb.RequestOp_RequestTxn:
-			out[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: m.txn(r.RequestTxn)}}
-		}
+func (m *extraction) compare(c *pb.Compare) (*pb.Compare, error) {
+	if !comparedByRecord(c) {
+		return c, nil
 	}
-	return out
+	m.rewritten = true
+	return &pb.Compare{
+		Key: c.Key, RangeEnd: c.RangeEnd, Target: c.Target, Result: c.Result,
+		TargetUnion: &pb.Compare_Value{Value: recordOf(c.GetValue()).encode()},
+	}, nil
+}
+
+func (m *extraction) op(op *pb.RequestOp) *pb.RequestOp {
+	if !m.concerned(op) {
+		return op
+	}
+	switch r := op.Request.(type) {
+	case *pb.RequestOp_RequestPut:
+		op = &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: m.put(r.RequestPut)}}
+	case *pb.RequestOp_RequestRange:
+		m.rewritten = true
+		op = &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: unsorted(r.RequestRange)}}
+	}
+	return op
 }
 
 // put returns the request with a record in place of its value.

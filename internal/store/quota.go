@@ -28,7 +28,7 @@ func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error {
 	case r.LeaseGrant != nil:
 		ok, cost = quota.Available(r.LeaseGrant), 1
 	}
-	if ok && (cost == 0 || !s.lowSpace()) {
+	if ok && (cost == 0 || !s.space.isLow()) {
 		return nil
 	}
 	if !ok { // for the disk the watch has it ordered

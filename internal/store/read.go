@@ -32,7 +32,7 @@ func (s *Store) Range(ctx context.Context, r *pb.RangeRequest) (resp *pb.RangeRe
 		return err
 	})
 	if err == nil && byValue {
-		err = s.sortRange(ctx, r, resp)
+		err = s.values.sortRange(ctx, r, resp)
 	}
 	if err == nil {
 		err = s.Resolve(ctx, resp.Kvs...)
@@ -230,12 +230,13 @@ func (s *Store) readTxn(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResp
 	if err != nil {
 		return nil, err
 	}
+	now := comparer{s.kv, s.database().refs}
 	for i := range j.seen {
-		if !s.holds(&j.seen[i], resp.Header.Revision) {
+		if !now.holds(&j.seen[i], resp.Header.Revision) {
 			return nil, ErrUnresolved
 		}
 	}
-	if err := s.sortTxn(ctx, r, resp); err != nil {
+	if err := s.values.sortTxn(ctx, r, resp); err != nil {
 		return nil, err
 	}
 	return resp, s.Resolve(ctx, keysOf(resp, nil)...)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/protobuf/proto"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -65,18 +67,32 @@ type value struct {
 	err       error // nobody knows where
 }
 
+// values finds and fetches large values. It is safe for concurrent use.
+type values struct {
+	bodies Bodies // nil: there are none
+	limit  uint64 // of an answer, in bytes
+	lg     *zap.Logger
+	refs   func() *refs // of the database now
+	// compacted is the revision up to which the database is compacted.
+	compacted func() int64
+	// fetching bounds the bytes of large values that are being fetched.
+	fetching *semaphore.Weighted
+	// verified are large values that were read lately.
+	verified verified
+}
+
 // look finds out where a value's bytes are. The key must have been read lately: within the
 // grace period.
-func (s *Store) look(kv *mvccpb.KeyValue) value {
+func (s *values) look(kv *mvccpb.KeyValue) value {
 	v := value{kv: kv}
 	if !marked(kv.Value) {
 		return v
 	}
-	p, ok := s.database().refs.find(kv.ModRevision, kv.Value)
+	p, ok := s.refs().find(kv.ModRevision, kv.Value)
 	switch {
 	case ok:
 		v.place, v.elsewhere = p, p.body != nil
-	case kv.ModRevision <= s.CompactRevision():
+	case kv.ModRevision <= s.compacted():
 		v.err = mvcc.ErrCompacted
 	default:
 		v.err = &ValueError{Revision: kv.ModRevision, Size: uint64(len(kv.Value)), Cause: errNowhere}
@@ -101,14 +117,14 @@ func (v *value) equals(other []byte) bool {
 }
 
 // bytesOf returns the value itself. The caller must not change it.
-func (s *Store) bytesOf(ctx context.Context, v *value) ([]byte, error) {
+func (s *values) bytesOf(ctx context.Context, v *value) ([]byte, error) {
 	if !v.elsewhere {
 		return v.kv.Value, v.err
 	}
 	ref := v.place.body.ref
 	whole, err := []byte(nil), errNowhere
-	if s.opts.Bodies != nil {
-		whole, err = s.opts.Bodies.Body(ctx, ref)
+	if s.bodies != nil {
+		whole, err = s.bodies.Body(ctx, ref)
 	}
 	if err == nil && uint64(len(whole)) != uint64(ref.Size) {
 		err = ErrWrongBytes
@@ -131,7 +147,7 @@ func (s *Store) ValueSize(kv *mvccpb.KeyValue) int {
 	if !marked(kv.GetValue()) {
 		return len(kv.GetValue())
 	}
-	v := s.look(kv)
+	v := s.values.look(kv)
 	return int(v.size())
 }
 
@@ -143,6 +159,10 @@ func IsReference(kv *mvccpb.KeyValue) bool { return kv != nil && marked(kv.Value
 // themselves: what others may see has to be copied before. Errors: [ValueError],
 // [ResponseError], etcd's ErrCompacted for what was compacted too long ago, ctx's.
 func (s *Store) Resolve(ctx context.Context, kvs ...*mvccpb.KeyValue) error {
+	return s.values.resolve(ctx, kvs)
+}
+
+func (s *values) resolve(ctx context.Context, kvs []*mvccpb.KeyValue) error {
 	var missing []value
 	total := uint64(0)
 	for _, kv := range kvs {
@@ -161,7 +181,7 @@ func (s *Store) Resolve(ctx context.Context, kvs ...*mvccpb.KeyValue) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	limit := uint64(s.opts.ResponseBytes)
+	limit := s.limit
 	if total > limit && len(missing) > 1 {
 		return &ResponseError{total, limit}
 	}
@@ -173,7 +193,7 @@ func (s *Store) Resolve(ctx context.Context, kvs ...*mvccpb.KeyValue) error {
 	return s.fetchAll(ctx, missing)
 }
 
-func (s *Store) fetchAll(ctx context.Context, missing []value) error {
+func (s *values) fetchAll(ctx context.Context, missing []value) error {
 	if len(missing) == 1 {
 		return s.fetch(ctx, &missing[0])
 	}
@@ -185,7 +205,7 @@ func (s *Store) fetchAll(ctx context.Context, missing []value) error {
 	return group.Wait()
 }
 
-func (s *Store) fetch(ctx context.Context, v *value) error {
+func (s *values) fetch(ctx context.Context, v *value) error {
 	b, err := s.bytesOf(ctx, v)
 	if err == nil {
 		v.kv.Value = b
@@ -211,7 +231,7 @@ func (s *Store) Answer(ctx context.Context, e *Encoded, response proto.Message) 
 		return s.Resolve(ctx, r.Kvs...)
 	case *pb.TxnResponse:
 		if asked != nil {
-			if err := s.sortTxn(ctx, asked, r); err != nil {
+			if err := s.values.sortTxn(ctx, asked, r); err != nil {
 				return err
 			}
 		}

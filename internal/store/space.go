@@ -24,6 +24,9 @@ const (
 
 // space remembers what the file system said about free space.
 type space struct {
+	opts *Options
+	lg   *zap.Logger
+
 	mu    sync.Mutex
 	asked time.Time
 	low   bool
@@ -34,12 +37,12 @@ type space struct {
 }
 
 // isLow reports whether there is less free than must be left, or was and is hardly more.
-func (p *space) isLow(tell func() (free, reserve int64)) bool {
+func (p *space) isLow() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.asked) > spaceInterval {
 		p.asked = time.Now()
-		free, reserve := tell()
+		free, reserve := p.free()
 		p.low = lowSpace(p.low, free, reserve)
 	}
 	return p.low
@@ -57,16 +60,14 @@ func lowSpace(low bool, free, reserve int64) bool {
 	return free <= reserve
 }
 
-// freeSpace tells how much is free, and how much must be left.
-func (s *Store) freeSpace() (free, reserve int64) {
-	reserve = s.opts.ReserveBytes
-	if reserve >= 0 && s.opts.Reserve != nil {
-		reserve += s.opts.Reserve()
+// free returns how much is free, and how much must be left.
+func (p *space) free() (free, reserve int64) {
+	reserve = p.opts.ReserveBytes
+	if reserve >= 0 && p.opts.Reserve != nil {
+		reserve += p.opts.Reserve()
 	}
-	return freeBytes(s.opts.Dir), reserve
+	return freeBytes(p.opts.Dir), reserve
 }
-
-func (s *Store) lowSpace() bool { return s.space.isLow(s.freeSpace) }
 
 // freeBytes returns how much may still be written where dir lies, and a lot if nobody knows.
 func freeBytes(dir string) int64 {
@@ -132,14 +133,14 @@ func (s *Store) watchSpace() {
 }
 
 func (s *Store) lookAfterSpace() {
-	v := spaceView{low: s.lowSpace(), raised: s.alarmed(pb.AlarmType_NOSPACE), marked: s.space.marked}
+	v := spaceView{low: s.space.isLow(), raised: s.alarmed(pb.AlarmType_NOSPACE), marked: s.space.marked}
 	v.over = s.overQuota()
 	marked, raise, disarm := v.decide()
 	if marked != v.marked {
-		s.markSpace(marked)
+		s.space.mark(marked)
 	}
 	if raise && s.wantAlarm(pb.AlarmRequest_ACTIVATE) {
-		free, reserve := s.freeSpace()
+		free, reserve := s.space.free()
 		s.lg.Warn("the disk is nearly full, writes are refused until there is space", zap.Int64("free", free), zap.Int64("reserve", reserve))
 	}
 	if disarm && s.wantAlarm(pb.AlarmRequest_DEACTIVATE) {
@@ -155,9 +156,10 @@ func (s *Store) overQuota() bool {
 // takes no space.
 const diskAlarm = "nospace"
 
-func (s *Store) markSpace(marked bool) {
-	s.space.marked = marked
-	name := filepath.Join(s.opts.Dir, diskAlarm)
+// mark notes whether the alarm is for the disk.
+func (p *space) mark(marked bool) {
+	p.marked = marked
+	name := filepath.Join(p.opts.Dir, diskAlarm)
 	var err error
 	if marked {
 		var f *os.File
@@ -168,12 +170,12 @@ func (s *Store) markSpace(marked bool) {
 		err = nil
 	}
 	if err != nil { // then the operator has to disarm it after a restart
-		s.lg.Warn("cannot note whom the alarm for space is for", zap.Error(err))
+		p.lg.Warn("cannot note whom the alarm for space is for", zap.Error(err))
 	}
 }
 
-// openSpace reads what markSpace noted.
-func (s *Store) openSpace() {
-	_, err := os.Stat(filepath.Join(s.opts.Dir, diskAlarm))
-	s.space.marked = err == nil
+// open reads what mark noted.
+func (p *space) open() {
+	_, err := os.Stat(filepath.Join(p.opts.Dir, diskAlarm))
+	p.marked = err == nil
 }

@@ -61,11 +61,10 @@ type Store struct {
 	swap   sync.RWMutex
 	closed atomic.Uint64 // the auth revision up to which accepted puts are closed; 0: none
 	wanted wanted
-	// verified are large values that were read lately.
-	verified verified
-	frozen   frozen
-	space    space
-	damage   damage
+	values values
+	frozen frozen
+	space  space
+	damage damage
 
 	// replaced is closed when Restore puts another database in place, and made anew. The apply
 	// goroutine's.
@@ -79,9 +78,7 @@ type Store struct {
 	pumped      chan struct{} // closed when the pump has ended
 	watched     chan struct{} // closed when the watch over the disk has ended
 
-	// fetching bounds the bytes of large values that are being fetched.
-	fetching *semaphore.Weighted
-	copying  *semaphore.Weighted // of copies for clients, one at a time
+	copying *semaphore.Weighted // of copies for clients, one at a time
 	// releasing is held while bodies are released, and while the state is replaced: what is
 	// released must not be in the new state.
 	releasing sync.Mutex
@@ -108,10 +105,14 @@ func Open(o Options) (*Store, error) {
 		pumped:  make(chan struct{}),
 		watched: make(chan struct{}),
 
-		fetching: semaphore.NewWeighted(o.ResponseBytes),
-		copying:  semaphore.NewWeighted(1),
+		copying: semaphore.NewWeighted(1),
 	}
 	s.lg = s.latch.logger(o.Logger)
+	s.space = space{opts: &s.opts, lg: s.lg}
+	s.values = values{
+		bodies: o.Bodies, limit: uint64(o.ResponseBytes), lg: s.lg, fetching: semaphore.NewWeighted(o.ResponseBytes),
+		refs: func() *refs { return s.database().refs }, compacted: s.CompactRevision,
+	}
 	s.wanted.init()
 	s.frozen.init()
 	s.damage.found = make(chan struct{}, 1)
@@ -132,7 +133,7 @@ func (s *Store) open() (err error) {
 	if err := removeLeftovers(s.opts.Dir, restorePattern, copyPattern, defragPattern); err != nil {
 		return err
 	}
-	s.openSpace()
+	s.space.open()
 	if s.db, err = s.openOrSetAside(); err != nil {
 		return err
 	}
