@@ -73,8 +73,8 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 	return n, nil
 }
 
-// tellTolerance says what the cluster tolerates, if that is not what majorities do. A member that joins does not know
-// yet who votes.
+// tellTolerance logs which failures the cluster tolerates, unless its quorums are majorities. A member that joins does
+// not know yet who votes.
 func (n *Node) tellTolerance() {
 	config := n.r.Status().Config
 	if line := n.tolerance(&config); line != "" {
@@ -252,12 +252,12 @@ func (n *Node) Body(ctx context.Context, ref BodyRef) ([]byte, error) { return n
 // Apply.
 func (n *Node) ReleaseBody(ref BodyRef) { n.r.ReleaseBody(ref) }
 
-// ReadBarrier returns when this member's state machine includes everything that was acknowledged
-// anywhere before the call, with its result. A local read after it is linearizable. What was answered as
-// accepted may be missing: see [ReadOptions].
+// ReadBarrier returns when this member's state machine includes everything that was acknowledged anywhere before the
+// call, with its result. A local read after it is linearizable. Commands answered as accepted may be missing: see
+// [ReadOptions].
 func (n *Node) ReadBarrier(ctx context.Context) error { return n.r.ReadBarrier(ctx) }
 
-// ReadOptions says what a read is to see. The zero value is a linearizable read, as after ReadBarrier.
+// ReadOptions sets the consistency of a read. The zero value is a linearizable read, as after ReadBarrier.
 type ReadOptions struct {
 	// After are tokens of commands that were accepted: the read sees these commands, on whichever
 	// member it is. A token is waited for at most as long as a proposal is tried.
@@ -284,7 +284,7 @@ func (n *Node) Read(ctx context.Context, o ReadOptions) error {
 	return n.r.ReadAs(ctx, o.Barrier, o.Timeout)
 }
 
-// FormatToken writes a token as text, for whoever uses it later, here or on another member.
+// FormatToken writes a token as text, for later use, on this member or another one.
 func FormatToken(t Token) string { return protocol.FormatToken(t) }
 
 // ParseToken reads what FormatToken wrote. The error is a [ProposeOptionsError].
@@ -371,9 +371,9 @@ func (n *Node) Err() error { return n.r.Err() }
 // serving meanwhile. A program that answers clients calls it before it stops serving.
 func (n *Node) HandOver(ctx context.Context) { n.r.HandOver(ctx) }
 
-// Close hands leadership over, which takes an election timeout at most. Then it stops the member
-// and waits until its files and links are closed. What was acknowledged is durable already. If the state machine
-// calls it, nothing happens, and the error is [ErrWithinApply].
+// Close hands leadership over, which takes an election timeout at most. Then it stops the member and waits until its
+// files and links are closed. Acknowledged commands are durable already. If the state machine calls it, nothing
+// happens, and the error is [ErrWithinApply].
 func (n *Node) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.opt.ElectionTimeout)
 	defer cancel()

@@ -27,9 +27,9 @@ var (
 	// ErrTooLarge: the command, with its body, exceeds Limits.CommandBytes. Nothing happened. A retry gets the same
 	// answer.
 	ErrTooLarge = member.ErrTooLarge
-	// ErrStopped: the member has stopped, or stops; joined with it is why, if it stopped on its own. What was called after
-	// the stop did not happen. A command that was in progress may have been committed: then a retry, at another member, is
-	// safe only if the command is idempotent.
+	// ErrStopped: the member has stopped, or stops; joined with it is why, if it stopped on its own. Calls made after the
+	// stop had no effect. A command that was in progress may have been committed: then a retry, at another member, is safe
+	// only if the command is idempotent.
 	ErrStopped = member.ErrStopped
 	// ErrReadTimeout: leadership was not confirmed in time, or not everything before the read was applied. A read changes
 	// nothing: a retry is safe.
@@ -72,7 +72,7 @@ type ProposeOptionsError = protocol.OptionsError
 //	State TokenState
 type TokenError = member.TokenError
 
-// TokenState is what a member knows of the command of a token.
+// TokenState is the member's view of the command of a token.
 type TokenState = member.TokenState
 
 // States in a [TokenError].
@@ -88,7 +88,7 @@ const (
 // BrokenError indicates that a command of a [Client] was not proposed, because an earlier one failed and may still take
 // effect. The command has no effect. Go on with a new client.
 //
-//	Cause error // what became of the earlier command
+//	Cause error // the fate of the earlier command
 //
 // Unwrap returns Cause.
 type BrokenError = intake.BrokenError
@@ -107,7 +107,7 @@ type BrokenError = intake.BrokenError
 // the cluster now can help, or a repaired disk. Unwrap returns Unread.
 type BodyError = body.BodyError
 
-// MachineError indicates that the state machine cannot continue, which stopped the member. What was acknowledged is in
+// MachineError indicates that the state machine cannot continue, which stopped the member. Acknowledged commands are in
 // the log: a start applies it, if the state machine can go on then.
 //
 //	Op  string // what failed: apply, snapshot, sync, restore, live bodies
@@ -123,7 +123,8 @@ type MachineError = member.MachineError
 //	Detail string
 type DirError = member.DirError
 
-// LogKind says what a log is, as far as that never changes: what was written by one kind cannot be read by another.
+// LogKind is the kind of a log: the settings that never change after its creation: what was written by one kind cannot
+// be read by another.
 //
 //	Core      string // the protocol that decides its entries
 //	Order     string // how the log is made of instances: Options.Order
@@ -165,7 +166,7 @@ type LineageError = member.LineageError
 type ExpelledError = member.ExpelledError
 
 // ForgottenError indicates that this member is not the one that others know under its id: its directory is new, or an
-// old copy. What it promised is lost, so it must not vote, and stops. A retry does not help: remove the member, and add
+// old copy. Its promises are lost, so it must not vote, and stops. A retry does not help: remove the member, and add
 // another one.
 //
 //	Self, By     MemberID         // the member, and who said so; By 0: the cluster's membership

@@ -25,8 +25,9 @@ func (a *Running) Before(b *Running) bool {
 	return (*replica.Running)(a).Before((*replica.Running)(b))
 }
 
-// ErrNotAdded is what FindRunning returns if the member that it asked knows no member with the joiner's peer URLs. They
-// were not added, or that member has not applied the change yet. Nothing happened, and a retry is safe.
+// ErrNotAdded is what FindRunning returns if the contacted member has no member with the joiner's peer URLs in its
+// configuration. They were not added, or that member has not applied the change yet. Nothing happened, and a retry is
+// safe.
 var ErrNotAdded = replica.ErrNotAdded
 
 // FindRunning asks a member of a running cluster, at one of its peer URLs, for what a member that was added with

@@ -402,7 +402,7 @@ func (o *Options) checkMembers() error {
 	return nil
 }
 
-// checkPeerURLs says what is wrong with the URLs at which a member is to be found; nil: nothing.
+// checkPeerURLs describes what is wrong with the URLs at which a member is to be found; nil: nothing.
 func checkPeerURLs(urls []string) error {
 	for _, text := range urls {
 		u, err := url.Parse(text)

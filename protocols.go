@@ -19,8 +19,8 @@ func ParseSettings(settings ...string) (Settings, error) { return setting.Parse(
 // MultiPaxos are the settings of protocol "multi-paxos" (docs/internals/multi-paxos.md).
 type MultiPaxos struct {
 	// Quorums says who elects and who decides: "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS" as in
-	// "grid:2"; "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. What
-	// the cluster tolerates then is logged when a member starts.
+	// "grid:2"; "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never changes. The
+	// resulting tolerance is logged when a member starts.
 	Quorums string `setting:"quorums"`
 	// Relays is for clusters of many members: into how many groups a member that proposes puts the others, 0…64. It
 	// sends to one member of each group, which passes it on. 0: it sends to all. Members may differ in it.

@@ -10,11 +10,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Salvaged is what [Salvage] found. It is not safe for concurrent use.
+// Salvaged is the result of [Salvage]. It is not safe for concurrent use.
 type Salvaged struct {
 	s *replica.Salvaged
-	// Kind is what the log was. Position is how far the state came. Behind is how many entries of it this member did not
-	// know to be decided.
+	// Kind is the kind of the log. Position is how far the state came. Behind is how many entries of it this member did
+	// not know to be decided.
 	Kind     LogKind
 	Position Position
 	Behind   int

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/replica"
 )
 
-// LogStats are what a member's log on disk counted since the member started.
+// LogStats are the counters of a member's log on disk since the member started.
 type LogStats struct {
 	Submits uint64 // writes that were asked for and are durable, or failed
 	Records uint64
@@ -40,7 +40,7 @@ func logStats(s *replica.LogStats) LogStats {
 	return out
 }
 
-// LinkStats are what a member's links to other members counted since the member started.
+// LinkStats are the counters of a member's links to other members since the member started.
 type LinkStats struct {
 	Peers []PeerStats // by ID
 	// EgressBytes and IngressBytes are all bytes of established connections, headers included, handshakes and TLS not.
@@ -49,7 +49,7 @@ type LinkStats struct {
 	Refused int64
 }
 
-// PeerStats is what was exchanged with one member since it was first known.
+// PeerStats counts what was exchanged with one member since it was first known.
 type PeerStats struct {
 	ID        MemberID
 	Connected bool      // all streams that were used are connected
@@ -76,7 +76,7 @@ func linkStats(s *replica.LinkStats) LinkStats {
 	return out
 }
 
-// BodyStats is what a member knows of the bodies of commands.
+// BodyStats is the member's view of the bodies of commands.
 type BodyStats struct {
 	// Held is how many bodies are held here, whole or as fragments.
 	Held int
@@ -96,7 +96,7 @@ type BodyStats struct {
 	Failing error
 }
 
-// DiskStats is what a member knows of damage to its log and its snapshots. [BodyStats] has the same of bodies.
+// DiskStats is the member's view of damage to its log and its snapshots. [BodyStats] has the same of bodies.
 type DiskStats struct {
 	// Rounds is how often everything on disk was read since the member started. Scrubbed is how many bytes of the log and
 	// of snapshots were read.

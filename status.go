@@ -21,7 +21,7 @@ type Status struct {
 	Order string
 	// Begun is the number of instances with which the cluster began; see Options.Instances.
 	Begun int
-	// Lead says who leads the global log: to clients there is one leader and one term.
+	// Lead tells which member leads the global log: to clients there is one leader and one term.
 	Lead Lead
 	// Instances holds one status per protocol instance, ascending; there is always a first.
 	Instances []InstanceStatus
@@ -50,7 +50,7 @@ type Status struct {
 	At           time.Time // when this was so
 }
 
-// Lead says who leads the global log.
+// Lead tells which member leads the global log.
 type Lead struct {
 	// Instance is the one whose leader it is.
 	Instance InstanceID

@@ -191,15 +191,15 @@ const MaxTokens = protocol.MaxTokens
 //	Token Token // names the command, for what is to happen after it
 type Accepted = intake.Accepted
 
-// InstanceStatus is what a member knows of an instance of the log; see protocol.Status for its fields.
+// InstanceStatus is the member's view of an instance of the log; see protocol.Status for its fields.
 type InstanceStatus = protocol.Status
 
-// LanesStatus is what a member knows of lanes, on which followers of protocol "lcr" replicate commands that the leader
+// LanesStatus is the member's view of lanes, on which followers of protocol "lcr" replicate commands that the leader
 // only confirms (docs/internals/lcr.md); see protocol.LanesStatus for its fields.
 type LanesStatus = protocol.LanesStatus
 
-// EpochStatus is what a member knows of the epoch of protocol "iss" (docs/internals/iss.md); see protocol.EpochStatus
-// for its fields.
+// EpochStatus is the member's view of the epoch of protocol "iss" (docs/internals/iss.md); see protocol.EpochStatus for
+// its fields.
 type EpochStatus = protocol.EpochStatus
 
 // EpochSettings say how protocol "iss" cuts its log into epochs, and who leads in them (docs/internals/iss.md). They

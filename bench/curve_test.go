@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fakeRun is a contestant that answers at most this many commands a second, and writes down at
-// which rates it was measured.
+// fakeRun is a contestant that answers at most this many commands a second, and records at which
+// rates it was measured.
 type fakeRun struct {
 	capacity map[string]float64
 	asked    []string

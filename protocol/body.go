@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Form says what is held of a body: nothing, the whole, or one row of its Reed–Solomon code.
+// Form tells which part of a body is held: nothing, the whole, or one row of its Reed–Solomon code.
 type Form uint8
 
 // Forms that are not rows.

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// MessageType says what a message asks or answers. Types below FirstOwnType mean the same in every
-// protocol. Those from there on are the protocol's own: its [Codec] says what they are.
+// MessageType is the type of a message: which question or answer it is. Types below FirstOwnType
+// mean the same in every protocol. Those from there on are the protocol's own: its [Codec] says
+// what they are.
 type MessageType uint8
 
 // The common types concern no core: members answer them. An answer has the type after its question.
@@ -33,7 +34,7 @@ func (t MessageType) String() string {
 	return fmt.Sprintf("message(%d)", uint8(t))
 }
 
-// Part is what only the protocol understands of a message.
+// Part is the part of a message that only its protocol understands.
 type Part interface {
 	// Append appends the part's encoding to dst, at most MaxPartBytes.
 	Append(dst []byte) []byte
@@ -45,8 +46,8 @@ type Codec struct {
 	// Types are the protocol's own, the first one being FirstOwnType.
 	Types []Traits
 	// Decode reads the part, perhaps an empty one, of a message of a type of Types. It keeps nothing
-	// of it. It returns a message that has only that part, so that both can be one piece of memory.
-	// What no member would send is a [CorruptError]. nil: there are no parts.
+	// of it. It returns a message that has only that part, so that both can be one piece of memory. A
+	// message that no member would send is a [CorruptError]. nil: there are no parts.
 	Decode func(t MessageType, part []byte) (*Message, error)
 	// Describe says for a person what is in a message of Types, alongside the common things. Claims
 	// says for judges what must be so if a member sends it. Both may be nil.
@@ -127,7 +128,7 @@ func (c *Codec) PartOf(m *Message) string {
 	return c.Describe(m)
 }
 
-// Of is what is known of a type. Nothing is known of what is not one of the protocol's types. The
+// Of is the known state of a type. Nothing is known of what is not one of the protocol's types. The
 // caller must not change it.
 func (c *Codec) Of(t MessageType) *Traits {
 	switch {

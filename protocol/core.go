@@ -156,17 +156,17 @@ type Place struct{ At int }
 // that has removed it continues to send it entries (docs/internals/niagara.md, 3.5).
 type Retain struct{ Members []MemberID }
 
-// Transfer asks the leader to hand leadership over to a voter. To == 0: to the most
-// advanced one. Context returns in a Rejection; 0: none is wanted. Where who leads follows from the
-// log it is refused with ReasonLeaderFollows.
+// Transfer asks the leader to hand leadership over to a voter. To == 0: to the most advanced one.
+// Context returns in a Rejection; 0: none is wanted. If the log determines the leader, it is
+// refused with ReasonLeaderFollows.
 type Transfer struct {
 	To      MemberID
 	Context uint64
 }
 
-// Stopping: this member is about to stop. It comes again as long as the member waits for that. Where who leads follows
-// from the log, a core gives up what it leads, so that no one waits for it afterwards. Others ignore it: they are asked
-// to hand over (Transfer).
+// Stopping: this member is about to stop. It comes again as long as the member waits for that. If the log determines
+// the leader, a core gives up its leadership, so that no member waits for it afterwards. Others ignore it: they are
+// asked to hand over (Transfer).
 type Stopping struct{}
 
 func (*Message) input()         {}
@@ -191,9 +191,9 @@ func (Retain) input()           {}
 func (Transfer) input()         {}
 func (Stopping) input()         {}
 
-// Effects is what a core wants. It is reused: the owner carries out everything, calls
-// Reset and passes it to the next steps. Slices belong to the Effects; the messages and
-// entries in them may be kept.
+// Effects are the outputs of a core. It is reused: the owner carries out everything, calls Reset
+// and passes it to the next steps. Slices belong to the Effects; the messages and entries in them
+// may be kept.
 type Effects struct {
 	// Persist is to be appended to the log on disk, in order. Several steps may be
 	// persisted together.
@@ -215,8 +215,8 @@ type Effects struct {
 	// Accepted are proposals of this member in ModeAccepted, by their ids, of which the core promises
 	// now: all their commands will be committed, whatever crashes the protocol survives, and also if
 	// this member never comes back. When and at which index is not said. From now on the core neither
-	// loses the proposal nor refuses it permanently. A core that cannot promise that says nothing, and
-	// the proposal is answered when it is applied. Members pass over other proposals here.
+	// loses the proposal nor refuses it permanently. A core that cannot promise that does not report
+	// it, and the proposal is answered when it is applied. Members skip other proposals here.
 	Accepted []ProposalID
 	// Reject are refusals of inputs of this member.
 	Reject []Rejection
@@ -268,7 +268,7 @@ func (e *Effects) Reset() {
 	}
 }
 
-// RecordKind says what a record on disk means.
+// RecordKind is the type of a record on disk.
 type RecordKind uint8
 
 const (
@@ -303,7 +303,7 @@ type Record struct {
 	Cell  Cell      // RecordCell, RecordDrop
 }
 
-// HardState is what an instance must remember over a crash besides its log.
+// HardState is the state that an instance must keep across a crash, besides its log.
 type HardState struct {
 	Term   Term
 	Vote   MemberID // whom it voted for in Term; 0 no one
@@ -327,9 +327,9 @@ type Base struct {
 	Section Section `json:"-"`
 }
 
-// Recovered is what a core is started from: hard state, base and the entries after the
-// base, contiguous. Payloads and bodies of batches need not be resident; Form says what the
-// disk holds of each body. Cells are those that are not empty, in the order of their numbers.
+// Recovered is the state from which a core starts: hard state, base and the entries after the base,
+// contiguous. Payloads and bodies of batches need not be resident; Form says what the disk holds of
+// each body. Cells are those that are not empty, in the order of their numbers.
 type Recovered struct {
 	State   HardState
 	Base    Base
@@ -411,8 +411,8 @@ type Status struct {
 	Commit  Index
 	// Apart: only commands with a key in common are in order, so another member's log may have other entries at an index.
 	Apart bool
-	// Unwritten is how many of the last committed entries stand in cells alone, as far as is known, and are
-	// written to the log later.
+	// Unwritten is how many of the last committed entries are only in cells, as far as is known, and are written to the
+	// log later.
 	Unwritten Index
 	// Config is the newest configuration in this member's log. ConfigIndex is its index there. Undecided:
 	// it is not known here to be committed.
@@ -436,11 +436,11 @@ type Status struct {
 	// Restriping is, on a leader that was asked for a membership change, how many more members
 	// must hold bodies whole before it can be made.
 	Restriping int
-	// Peers is what a leader knows of the others, sorted by id; nil elsewhere.
+	// Peers is the leader's view of the others, sorted by id; nil elsewhere.
 	Peers []PeerStatus
-	// Lanes is what the core knows of lanes; nil if the protocol has none.
+	// Lanes is the core's view of lanes; nil if the protocol has none.
 	Lanes *LanesStatus
-	// Epoch is what the core knows of its epoch; nil if the protocol has none, or none has begun.
+	// Epoch is the core's view of its epoch; nil if the protocol has none, or none has begun.
 	Epoch *EpochStatus
 }
 

@@ -2,9 +2,9 @@ package protocol
 
 import "fmt"
 
-// Derived is what follows from an instance's log and is no command: which lanes are confirmed how far, which epoch it
-// is, who is banned. All members derive the same from the same log. A member keeps one alongside the state machine, as
-// of what is applied. It is part of every snapshot, as a [Section], and a core begins with the section of the snapshot
+// Derived is state computed from an instance's log that is not a command: how far lanes are confirmed, the epoch, the
+// banned members. All members derive the same from the same log. A member keeps one alongside the state machine, as of
+// what is applied. It is part of every snapshot, as a [Section], and a core begins with the section of the snapshot
 // before its log (Base.Section). The core may keep another one, as of the end of its log. At an instance's beginning it
 // follows from the first configuration alone. Not safe for concurrent use.
 type Derived interface {
@@ -23,7 +23,7 @@ type Derived interface {
 
 // Meeting is a [Derived] of a core whose members have different logs. There are entries at which they meet: all members
 // that come to one of these have the same index, the same state and the same section there. Snapshots stand at these
-// alone. So whoever is missing what a snapshot stands for has executed nothing that the snapshot is missing.
+// alone. So a member without the state of a snapshot has executed nothing that the snapshot is missing.
 type Meeting interface {
 	Derived
 	// Meets reports whether members meet at an entry. Its payload need not be available.

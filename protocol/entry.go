@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 )
 
-// EntryKind says what an entry's payload is.
+// EntryKind is the type of an entry's payload.
 type EntryKind uint8
 
 const (

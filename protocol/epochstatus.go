@@ -1,7 +1,7 @@
 package protocol
 
-// EpochStatus is what a core knows of its epoch (docs/internals/iss.md). Where there are epochs, who leads follows from
-// the log. So leadership is not handed over, see ReasonLeaderFollows.
+// EpochStatus is the core's view of its epoch (docs/internals/iss.md). In a protocol with epochs the log determines the
+// leaders. So leadership is not handed over, see ReasonLeaderFollows.
 type EpochStatus struct {
 	Number uint64
 	// First and Last are its slots.
@@ -23,7 +23,7 @@ type EpochStatus struct {
 	Slots, Skipped uint64
 }
 
-// SegmentStatus is what a member knows of the slots of one leader.
+// SegmentStatus is the member's view of the slots of one leader.
 type SegmentStatus struct {
 	Leader MemberID
 	Last   Index

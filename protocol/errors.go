@@ -20,12 +20,12 @@ const (
 	ReasonTransferring
 	// ReasonChangePending: an earlier membership change is not finished. Retry later.
 	ReasonChangePending
-	// ReasonInvalidChange: the membership change makes no sense. Do not retry as it is.
+	// ReasonInvalidChange: the membership change makes no sense. Do not retry it unchanged.
 	ReasonInvalidChange
 	// ReasonUnsafeChange: the change would leave too few members up to date or
 	// reachable to decide anything. Retry when they are.
 	ReasonUnsafeChange
-	// ReasonTooLarge: the entry exceeds the limit. Do not retry as it is.
+	// ReasonTooLarge: the entry exceeds the limit. Do not retry it unchanged.
 	ReasonTooLarge
 	// ReasonRemoved: this member is not part of the cluster any more. Final.
 	ReasonRemoved
@@ -35,35 +35,36 @@ const (
 	// ReasonRestriping: the change waits until enough members hold whole copies of bodies whose
 	// rows would be too few after it. They are being made. Retry later.
 	ReasonRestriping
-	// ReasonPeerURLTaken: another member has one of the peer URLs. Do not retry as it is.
+	// ReasonPeerURLTaken: another member has one of the peer URLs. Do not retry it unchanged.
 	ReasonPeerURLTaken
-	// ReasonMalformed: the proposal is not what it says it is. Whoever made it has a fault, or
-	// its memory. Do not retry as it is.
+	// ReasonMalformed: the proposal is not what it says it is. The proposer has a bug or faulty
+	// memory. Do not retry it unchanged.
 	ReasonMalformed
-	// ReasonLeaderFollows: leadership is not handed over, because who leads follows from the log. Final.
+	// ReasonLeaderFollows: leadership is not transferred, because the log determines the leader. Final.
 	ReasonLeaderFollows
 	// ReasonQuorums: with a given number of voters the quorums that the cluster was given do not meet, or there are none.
-	// Do not retry as it is.
+	// Do not retry it unchanged.
 	ReasonQuorums
 	// ReasonFixed: in this protocol the members do not change. Final.
 	ReasonFixed
-	// ReasonUnknownMember: the membership has no member with this id. Do not retry as it is.
+	// ReasonUnknownMember: the membership has no member with this id. Do not retry it unchanged.
 	ReasonUnknownMember
 	// ReasonRemovedID: a member with this id was removed, and ids never come back. Do not retry with this id.
 	ReasonRemovedID
-	// ReasonMemberKnown: the member is one already. UpdateMember changes its name and addresses. Do not retry as it is.
+	// ReasonMemberKnown: the member is one already. UpdateMember changes its name and addresses. Do not retry it
+	// unchanged.
 	ReasonMemberKnown
-	// ReasonLastVoter: no one would vote any more. Do not retry as it is.
+	// ReasonLastVoter: no one would vote any more. Do not retry it unchanged.
 	ReasonLastVoter
 	// ReasonNotVoter: leadership goes to voters only. Retry when the member votes.
 	ReasonNotVoter
 	// ReasonNoAnswer: the member to which leadership is to go has no link to the leader. Nothing happened; retry when it
 	// is back.
 	ReasonNoAnswer
-	// ReasonPeerURL: a peer URL is not of the form http://host:port or https://host:port, or a new member has none. Do
-	// not retry as it is.
+	// ReasonPeerURL: a peer URL is not of the form http://host:port or https://host:port, or a new member has none. Do not
+	// retry it unchanged.
 	ReasonPeerURL
-	// ReasonNoChange: no change was asked for, or two of the same member. Do not retry as it is.
+	// ReasonNoChange: no change was asked for, or two of the same member. Do not retry it unchanged.
 	ReasonNoChange
 	// ReasonLineage: the member has a log of its own, which was founded apart from this one. Do not retry before it has an
 	// empty directory.

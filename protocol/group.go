@@ -8,8 +8,8 @@ import "fmt"
 // payload, without an index. A body is never in a group with other batches: the group of one batch may have
 // the batch's body, as its own.
 //
-// A core may put notes between the batches, which only the core understands: an EntryNote each. Everybody else
-// passes over them.
+// A core may put notes between the batches, which only the core understands: an EntryNote each. Everybody else skips
+// them.
 
 // NewGroup returns the group of some batches, not yet sealed.
 func NewGroup(batches []Entry) Entry { return NewNotedGroup(nil, batches) }
@@ -72,7 +72,7 @@ func (e *Entry) Notes() (notes [][]byte, err error) {
 	return notes, nil
 }
 
-// takeBody makes another entry's body this one's, as far as it is held.
+// takeBody makes another entry's body this one's, as far as available.
 func (e *Entry) takeBody(of *Entry) {
 	e.K, e.BodySize, e.BodyDigest, e.Form, e.Body = of.K, of.BodySize, of.BodyDigest, of.Form, of.Body
 }

@@ -1,6 +1,6 @@
 package protocol
 
-// LanesStatus is what a core knows of lanes (docs/internals/lcr.md).
+// LanesStatus is the core's view of lanes (docs/internals/lcr.md).
 type LanesStatus struct {
 	// Own is the lane of this incarnation of the member. Open: it can bring proposals by it, unless it leads.
 	Own  Lane
@@ -15,7 +15,7 @@ type LanesStatus struct {
 	Fence bool
 	// Window is how many bytes of one lane are held at most that are not committed.
 	Window int
-	// Lanes are all that are open or of which something is held, sorted by member and incarnation.
+	// Lanes are all that are open or with anything held, sorted by member and incarnation.
 	Lanes  []LaneStatus
 	Counts LaneCounts
 }

@@ -8,16 +8,16 @@ type Leaders string
 const (
 	// LeadersAny: no one is preferred.
 	LeadersAny Leaders = ""
-	// LeadersTogether: whoever leads the first instance leads all. A crash of any other member
-	// stops nothing.
+	// LeadersTogether: the leader of the first instance leads all. A crash of any other member stops
+	// nothing.
 	LeadersTogether Leaders = "together"
 	// LeadersSpread: the instances take turns among the voters.
 	LeadersSpread Leaders = "spread"
-	// LeadersBegin: they take turns when they begin. Later whoever leads an instance is as good as another.
+	// LeadersBegin: they take turns when they begin. Later any leader of an instance is as good as any other.
 	LeadersBegin Leaders = "begin"
 )
 
-// Moves reports whether an instance goes back to who is preferred.
+// Moves reports whether an instance returns to the preferred leader.
 func (l Leaders) Moves() bool { return l != LeadersBegin }
 
 // Apart reports whether instances are to have different leaders, and stay with them when the first one moves.

@@ -33,8 +33,8 @@ const (
 	MaxTokens = 64
 )
 
-// ProposeOptions is what a proposal says alongside its commands. What a protocol does not use (see
-// [Proposing]) does not reach its core.
+// ProposeOptions are options of a proposal. A core never sees options that its protocol does not
+// use (see [Proposing]).
 type ProposeOptions struct {
 	Mode Mode
 	// Blind: the commands' results are of no interest, and what they do does not depend on the state.
@@ -100,8 +100,8 @@ type Route struct {
 type Proposing struct {
 	// Accepted: there are answers in ModeAccepted (Effects.Accepted). Keys, Tokens: the core uses them.
 	Accepted, Keys, Tokens bool
-	// Path says which path a command takes. Commands of different paths are never in one entry. It depends
-	// on its argument alone. Where the path leads to says Status.Routes. nil: all take path 0.
+	// Path says which path a command takes. Commands of different paths are never in one entry. It depends only on its
+	// argument. Where the path leads to says Status.Routes. nil: all take path 0.
 	Path func(o *ProposeOptions) Path
 }
 
@@ -122,7 +122,7 @@ func (p *Proposing) Use(o ProposeOptions) ProposeOptions {
 	return o
 }
 
-// Held returns the commands for which a member holds back a proposal, because the core does not see
+// Held returns the commands for which a member withholds a proposal, because the core does not see
 // to its order.
 func (p *Proposing) Held(o *ProposeOptions) []Token {
 	if p.Tokens {

@@ -27,7 +27,7 @@ type Settings struct {
 	// Self and Instance are required.
 	Self     MemberID
 	Instance InstanceID
-	// Session is the member's in this incarnation. Who has a lane names it so.
+	// Session is the member's in this incarnation. Session names the member's lane.
 	Session Session
 
 	// Heartbeat is how often a leader makes itself heard; > 0.

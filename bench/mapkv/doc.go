@@ -1,7 +1,7 @@
-// Package mapkv is a small key-value service over the library: a map as state machine,
-// HTTP in front of it. It is what the papers' experiments with clients run on, and what
-// measures a protocol with an application but without the cost of an etcd-compatible one.
-// Protocols that order only what conflicts can run it too: a command touches one key.
+// Package mapkv is a small key-value service over the library: a map as state machine, HTTP in
+// front of it. The papers' experiments with clients use it, as do measurements of a protocol with
+// an application but without the cost of an etcd-compatible one. Protocols that order only what
+// conflicts can run it too: a command touches one key.
 //
 //	GET    /kv/KEY         the value, linearizable; with ?stale as this member has it; with
 //	                       ?ordered the read is a command in the log, as a write is

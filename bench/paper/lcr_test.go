@@ -39,7 +39,7 @@ func TestBound(t *testing.T) {
 	near("5 members in closed loops", five.closedLoop(), 1.81)
 	near("9 members in closed loops", nine.closedLoop(), 40/(1+0.44*8/9)/16)
 	near("transactional latency with 5 members", five.transactional(), 1.85)
-	// No one waits with 9 members: a round trip, and the way to the leader.
+	// No one waits with 9 members: a round trip, and the path to the leader.
 	near("transactional latency with 9 members", nine.transactional(), 1+8/9.)
 	near("how much quicker that is", nine.quicker(), 100*(1-(1+8/9.)/2.5))
 	few := bound{5, 8, 16, 0.25}

@@ -53,8 +53,8 @@ func (w *Work) mix(client, members int) mix {
 	return m
 }
 
-// Keys of work that has them: the hot one, and behind it those of all groups in turns. Groups belong to members in
-// turns.
+// Keys of work that has them: the hot one, and behind it those of all groups round-robin. Groups belong to members
+// round-robin.
 const (
 	keyGroups        = 16
 	hotKey    uint64 = keyGroups

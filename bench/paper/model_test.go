@@ -30,7 +30,7 @@ func modelExperiment() *Experiment {
 	return e
 }
 
-// fakeModel writes down what it is asked.
+// fakeModel records what it is asked.
 type fakeModel struct {
 	mu      sync.Mutex
 	asked   map[int]scale.Config // by the cores

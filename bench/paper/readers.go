@@ -54,8 +54,8 @@ func (t *braidTarget) fill(ctx context.Context, w Work) error {
 	return err
 }
 
-// watchReads reads the counters at both ends of the time that counts. The sample can be had
-// when the readers have ended.
+// watchReads reads the counters at both ends of the time that counts. The sample is available when
+// the readers have ended.
 func (t *braidTarget) watchReads(ctx context.Context, r *readers, leader *member) (func() Sample, error) {
 	if err := sleepUntil(ctx, r.began.Add(settleTime)); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// fakeWorld makes targets whose figures are given, and writes down what happens.
+// fakeWorld makes targets whose figures are given, and records what happens.
 type fakeWorld struct {
 	mu     sync.Mutex
 	calls  []string

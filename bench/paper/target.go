@@ -77,7 +77,7 @@ type braidTarget struct {
 	// equal to it unless members were stopped.
 	applied uint64
 	filled  bool // every key has a value
-	broken  bool // a run failed: no one knows what became of its commands
+	broken  bool // a run failed: no one knows the fate of its commands
 	moments []Moment
 }
 

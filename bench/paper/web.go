@@ -154,7 +154,7 @@ type webCaller struct {
 	value  []byte
 }
 
-// bases are where the members that run serve by HTTP, in turns for as many callers as there are.
+// bases are where the members that run serve by HTTP, round-robin for as many callers as there are.
 func (t *braidTarget) bases() (bases []string) {
 	for i := range webCallers {
 		if n, ok := t.members[i%len(t.members)].node.(*webNode); ok {

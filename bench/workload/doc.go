@@ -1,5 +1,5 @@
-// Package workload decides what the clients of a benchmark ask for: which operation, on
-// which key, with how large a value, and when it is due.
+// Package workload generates the requests of a benchmark's clients: the operation, its key, the
+// size of its value, and when it is due.
 //
 // Everything is drawn from a seed: the same specification, seed and client give the same
 // operations in every run. Only [Keys] named "latest" and inserts depend on how far the

@@ -23,7 +23,7 @@ import (
 func init() { commands = append(commands, newServeCommand) }
 
 // stopTimeout is how long a member may take to close its files when it is told to stop.
-// What was acknowledged is durable already.
+// Acknowledged commands are durable already.
 const stopTimeout = 10 * time.Second
 
 func newServeCommand() *cobra.Command {

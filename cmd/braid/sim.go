@@ -114,7 +114,7 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	return f.report(out, &sum)
 }
 
-// tellTolerance says what the cluster tolerates if that is not what majorities do.
+// tellTolerance prints which failures the cluster tolerates, unless its quorums are majorities.
 func (f *simFlags) tellTolerance() error {
 	line, err := settings.Tolerance(f.campaign.Protocol, f.campaign.Own, f.campaign.Nodes)
 	if line != "" && !f.json {

@@ -35,7 +35,7 @@ func others(m *launch.Manifest, member launch.Member) (urls []string) {
 	return urls
 }
 
-// fateOf asks the other members what became of one that ended permanently. It waits until a majority answers.
+// fateOf asks the other members the fate of one that ended permanently. It waits until a majority answers.
 func fateOf(ctx context.Context, m *launch.Manifest, member launch.Member, dir string) (fate launch.Fate, err error) {
 	kept, found, err := readIdentity(dir)
 	if err != nil {

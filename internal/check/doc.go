@@ -1,15 +1,14 @@
-// Package check judges what a cluster did: did its members agree, is everything that was
-// acknowledged still there, did anything happen twice, does the history that clients saw
-// have an order that explains it.
+// Package check verifies the history of a cluster: members agree, no acknowledged command is lost
+// or applied twice, and the history that clients observed is linearizable.
 //
-// Judges do not know how the cluster works. They are told plain facts (a member wrote this entry,
-// applied that command, a client saw that result) and return an error at the first fact that must
-// not be. The simulator tells them after every step. A load generator tells the client-side ones
-// about a real cluster.
+// Judges do not depend on how the cluster works. They receive facts (a member wrote this entry,
+// applied that command, a client observed that result) and return an error at the first violation.
+// The simulator reports facts after every step. A load generator reports the client-side ones of a
+// real cluster.
 //
-// How to read: history.go (what clients saw) and linear.go (has it an order?); ledger.go
-// and copy.go (what members wrote, voted and decided); bodies.go and bodies_decide.go (in what
-// form disks hold large values); sequence.go (what members applied).
+// How to read: history.go (what clients observed) and linear.go (linearizability); ledger.go and
+// copy.go (what members wrote, voted and decided); bodies.go and bodies_decide.go (in what form
+// disks hold large values); sequence.go (what members applied).
 //
 // Imports nothing of braid.
 package check

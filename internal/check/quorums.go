@@ -5,10 +5,10 @@ package check
 type Quorums struct {
 	// Read voters elect, and Write voters decide; 0: a majority.
 	Read, Write int
-	// Rows, if > 0, puts voters into columns of at least so many, in turns. One of each column elect, and all of
-	// one column decide.
+	// Rows, if > 0, puts voters into columns of at least so many, round-robin. One of each column elect, and all of one
+	// column decide.
 	Rows int
-	// Zones, if > 0, puts voters into a given number of zones, in turns. All but Lost zones elect, with all but Down
+	// Zones, if > 0, puts voters into a given number of zones, round-robin. All but Lost zones elect, with all but Down
 	// voters of each. One zone more than Lost decides, with one voter more than Down in each. Of a zone that has no more
 	// than Down, one voter is always left.
 	Zones, Lost, Down int
@@ -65,7 +65,7 @@ func (q Quorums) zones(voters []uint64, is func(zone []uint64, down int) bool) (
 	return n
 }
 
-// columns puts voters into a given number of columns, in turns.
+// columns puts voters into a given number of columns, round-robin.
 func columns(voters []uint64, n int) [][]uint64 {
 	columns := make([][]uint64, n)
 	for i, id := range voters {

@@ -1,7 +1,6 @@
-// Package datadir keeps what a member has in its directory alongside the log and the bodies: who it is,
-// whom it has met, its snapshots, and space for a start on a full disk. It works on the file system
-// that it is given, so that production and the simulator run it alike. It starts no goroutine and
-// reads no clock.
+// Package datadir keeps the files of a member's directory other than the log and the bodies: its identity, the members
+// that it has met, its snapshots, and space reserved for a start on a full disk. The file system is passed in, so
+// production and the simulator run the same code. It starts no goroutine and reads no clock.
 //
 //   - open.go: the steps of a start, in their order, and what they find.
 //   - identity.go: to whom the directory belongs, and the incarnations of that member.

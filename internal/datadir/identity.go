@@ -42,8 +42,8 @@ type identity struct {
 	Epochs string `json:"epochs,omitempty"`
 	// Quorums tells with which quorums the member's first incarnation began; "": majorities.
 	Quorums string `json:"quorums,omitempty"`
-	// Kind is what the log is. A directory of an earlier version does not tell it, until an incarnation begins that was
-	// found to fit what is there.
+	// Kind is the kind of the log. A directory of an earlier version does not tell it, until an incarnation begins that
+	// was found to fit what is there.
 	Kind member.LogKind `json:"log_kind,omitzero"`
 	// Birth is the state with which the cluster began: birthEmpty, birthUnknown, or a state's name; "": an earlier
 	// version did not tell.

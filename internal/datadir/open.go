@@ -30,7 +30,7 @@ type Config struct {
 	Members []protocol.Member
 	Join    bool
 	Machine member.StateMachine
-	// Identity is what the files of log and bodies say about whom they belong to.
+	// Identity is the owner according to the files of log and bodies.
 	Identity []byte
 	// Cells indicates that instances keep cells. Accepted is the entry that a cell holds, false if
 	// there is none; nil: cells hold none.
@@ -216,7 +216,7 @@ func lost(err error) error {
 	return err
 }
 
-// Kept is what is known of the bodies to which log and state refer. The others are given up.
+// Kept is the known state of the bodies to which log and state refer. The others are given up.
 func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 	logs := o.Instances.Logs()
 	for i := range logs {

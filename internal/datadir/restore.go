@@ -10,10 +10,10 @@ import (
 )
 
 // Restore brings the state machine and its meta to the newest snapshot, at the start. skip is the position up to which
-// the state of a state machine on disk has already applied. Restore passes over a snapshot whose header is damaged, or
-// whose state is damaged and needed. The snapshot before is enough, because the log goes back to it. It refuses a
-// snapshot with which this program's cores cannot continue (a [*protocol.SectionError]), or whose order the state
-// machine does not fit (a [*intake.GroupError]), before it touches the state machine.
+// the state of a state machine on disk has already applied. Restore skips a snapshot whose header is damaged, or whose
+// state is damaged and needed. The snapshot before is enough, because the log goes back to it. It refuses a snapshot
+// with which this program's cores cannot continue (a [*protocol.SectionError]), or whose order the state machine does
+// not fit (a [*intake.GroupError]), before it touches the state machine.
 func Restore(s *Snapshots, sm member.StateMachine, derive member.Derive) (meta member.Meta, skip protocol.Position, err error) {
 	d, durable := sm.(member.DurableStateMachine)
 	if durable {

@@ -55,7 +55,7 @@ type Snapshots struct {
 	fs     vfs.FS
 	dir    string
 	writes atomic.Uint64 // numbers the temporary files
-	// Damaged are the errors of the damaged snapshots that Restore passed over.
+	// Damaged are the errors of the damaged snapshots that Restore skipped.
 	Damaged []error
 	mu      sync.Mutex                        // held while a complete file gets its name
 	proven  atomic.Pointer[protocol.Position] // position of the last file if it was received and so verified; nil: none
@@ -437,10 +437,10 @@ func (r *SnapshotReader) judge() error {
 // Close closes the file.
 func (r *SnapshotReader) Close() error { return r.file.Close() }
 
-// At opens the newest snapshot with a state that goes as far as base in an instance. It may go
-// further, because everything in a snapshot is committed. All its bytes were verified: a state machine
-// may keep its state on disk, and must not see a damaged one. At passes over snapshots that are damaged
-// or cannot be read, and reports them only if no other one serves.
+// At opens the newest snapshot with a state that goes as far as base in an instance. It may go further, because
+// everything in a snapshot is committed. All its bytes were verified: a state machine may keep its state on disk, and
+// must not see a damaged one. At skips snapshots that are damaged or cannot be read, and reports them only if no other
+// one serves.
 func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*SnapshotReader, error) {
 	all, err := s.Positions()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Told is what a directory tells of itself.
+// Told is what a directory records about itself.
 type Told struct {
 	Cluster uint64
 	Member  protocol.MemberID
@@ -58,7 +58,7 @@ func Tell(fs vfs.FS, dir string, guess func() member.KindGuess) (t Told, err err
 	return t, nil
 }
 
-// Begun reports whether a member's directory has been begun. What cannot be read counts as not begun.
+// Begun reports whether a member's directory has been begun. An unreadable directory counts as not begun.
 func Begun(fs vfs.FS, dir string) bool {
 	_, err := fs.Stat(filepath.Join(dir, identityFile))
 	return err == nil

@@ -15,7 +15,7 @@ type Space[S comparable, T any] struct {
 	Each func(s *S, yield func(T, *S))
 	// Tell says a step in words, for the story.
 	Tell func(T) string
-	// Judge says what is wrong with a state; "" nothing.
+	// Judge describes what is wrong with a state; "" nothing.
 	Judge func(s *S) string
 	// Mirror is the state with members exchanged that play the same part; nil: none do.
 	Mirror func(s *S) S
@@ -128,7 +128,7 @@ func (s *search[S, T]) hash(n *S) uint64 {
 	return h
 }
 
-// trace tells the way to the state that was found last.
+// trace tells the path to the state that was found last.
 func (s *search[S, T]) trace() (out []string) {
 	var branches []uint16
 	for at := len(s.origins) - 1; at != 0; at = int(s.origins[at].parent) {

@@ -23,7 +23,7 @@ type Options struct {
 	// Prepare, if set, fills the directory of each member of a new cluster. It is not called
 	// for a directory that holds a cluster already.
 	Prepare func(dir string) error
-	// Fate, if set, finds out from the other members what became of a member that ended permanently when the cluster was
+	// Fate, if set, finds out from the other members the fate of a member that ended permanently when the cluster was
 	// resumed. It may take until ctx ends. An error means that nothing is known.
 	Fate func(ctx context.Context, manifest *Manifest, member Member, dir string) (Fate, error)
 	// Healthy, if set, says what a member still is missing although its /readyz is good.
@@ -37,7 +37,7 @@ type Options struct {
 	Report func(Event)
 }
 
-// EventKind is what happened.
+// EventKind is the type of an event.
 type EventKind string
 
 // Kinds of events.

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// Fate is what a cluster says of a member that ended permanently.
+// Fate is why a member ended permanently, according to its cluster.
 type Fate struct {
 	// Joins: another member was added in its place, and has not been started yet. It begins empty.
 	Joins bool
@@ -19,7 +19,7 @@ type Fate struct {
 	Left string
 }
 
-// resolve finds out what became of a member that ended permanently when the cluster was resumed. It reports whether the
+// resolve finds out the fate of a member that ended permanently when the cluster was resumed. It reports whether the
 // member is to be started again, as a new one.
 func (m *member) resolve(ctx context.Context) (again bool) {
 	c := m.c

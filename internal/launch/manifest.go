@@ -48,7 +48,7 @@ const MaxCards = portStep - 1
 // AnyPort as Spec.BasePort lets launch choose free ports.
 const AnyPort = -1
 
-// Manifest is what stays the same over the incarnation of a data directory, and Net.
+// Manifest has the settings that never change in a data directory, and Net.
 type Manifest struct {
 	Format    int    `json:"format"` // manifestFormat
 	Token     string `json:"token"`  // drawn at random: clusters never mix

@@ -21,7 +21,7 @@ type Keyed struct {
 	waiting queue[arrival]
 }
 
-// group is what is known of one instance's log.
+// group is the known state of one instance's log.
 type group struct {
 	at Point
 	// added == at.Index + how many of the group are waiting: nothing is lost between Add and Next.
@@ -144,7 +144,7 @@ func (k *Keyed) Check() error {
 	return nil
 }
 
-// GroupOf is which of this many groups commands with these keys go to. It follows from the keys alone, so all members
+// GroupOf is which of this many groups commands with these keys go to. It follows only from the keys, so all members
 // agree, and a command that is proposed again goes where it went before. ok is false if there are no keys, or if they
 // belong to different groups: then no group has an order for the commands.
 func GroupOf(keys []uint64, groups int) (group int, ok bool) {

@@ -2,8 +2,8 @@ package order
 
 import "github.com/braidlog/braid/protocol"
 
-// Lead says who leads the global log: the one leader and the one term that etcd's API and operators
-// know. From which instances they follow is the order's to say.
+// Lead tells which member leads the global log: the one leader and the one term that etcd's API and
+// operators know. From which instances they follow is the order's to say.
 type Lead struct {
 	// Instance is the one whose leader it is. Membership changes, transfers and other operations
 	// begin with that leader.
@@ -16,9 +16,9 @@ type Lead struct {
 	Open bool
 }
 
-// Lead says who leads the global log. instances are those active, ascending, as they stand on
-// this member. Woven instances are led by the leader of the first: it is never retired, and the
-// membership is changed there (docs/internals/niagara.md, 3.5).
+// Lead tells which member leads the global log. instances are those active, ascending, as they
+// stand on this member. Woven instances are led by the leader of the first: it is never retired,
+// and the membership is changed there (docs/internals/niagara.md, 3.5).
 func (c *Cursor) Lead(instances []*protocol.Status) Lead {
 	if len(instances) == 0 {
 		return Lead{}

@@ -1,6 +1,6 @@
 package order
 
-// Mutant names a deliberately unsafe variant of one rule of this package, for tests alone: the
+// Mutant names a deliberately unsafe variant of one rule of this package, for tests only: the
 // simulator must catch each of them. A name that is not known here breaks nothing.
 type Mutant string
 

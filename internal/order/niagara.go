@@ -29,7 +29,7 @@ type Niagara struct {
 	Mutant Mutant // breaks a rule on purpose; only for tests
 }
 
-// instanceLog is what is known of one instance's log.
+// instanceLog is the known state of one instance's log.
 type instanceLog struct {
 	at Point
 	// added == at.Index + waiting.len(): nothing is lost between Add and Next.
@@ -110,7 +110,7 @@ func (n *Niagara) Next(out []Placed) []Placed {
 	}
 }
 
-// impatient passes over a slot that is not filled, for a mutant.
+// impatient skips a slot that is not filled, for a mutant.
 func (n *Niagara) impatient(s *instanceLog) bool {
 	if n.Mutant != MutantImpatient || n.next+1 == len(n.logs) || n.logs[n.next+1].waiting.len() == 0 {
 		return false

@@ -6,19 +6,18 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Plan says what members do where the global log has come to a place. It follows from the log alone, so all members
-// have the same plan for the same place. A member carries it out when its order has come there, which may be long
-// before its state machine does. Nothing of a plan is on disk but what the instances write themselves: the log leads to
-// it again.
+// Plan lists what members do when the global log reaches a place. It depends only on the log, so all members have the
+// same plan for the same place. A member carries it out when its order has come there, which may be long before its
+// state machine does. Nothing of a plan is on disk but what the instances write themselves: the log leads to it again.
 //
-// Who leads an instance is not part of a plan: that follows from its place among those active (see
-// protocol.Leaders).
+// The leader of an instance is not part of a plan: that follows from its place among those active
+// (see protocol.Leaders).
 type Plan struct {
 	// At is the place. Its instances are active from there on.
 	At Cursor
 	// Begin are the instances of At that were not active just before, ascending. They begin at their
-	// points of At. End are those that are no longer active. What these commit and At does not count
-	// is void.
+	// points of At. End are those that are no longer active. Entries of these that At does not count
+	// are void.
 	Begin, End []protocol.InstanceID
 	// Members is the instance with whose membership, as it is at the place, new ones begin. Each
 	// instance's later memberships are its own.

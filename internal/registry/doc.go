@@ -1,13 +1,12 @@
-// Package registry lists the protocols: what makes their cores, in which orders and placements they
-// run, whether they serve etcd's API, how many crashes they survive, and which of their rules can be
-// broken on purpose. Everybody who needs a protocol by its name finds it here: the library, the
-// server's flags, the simulator and the benchmarks.
+// Package registry lists the protocols: what makes their cores, in which orders and placements they run, whether they
+// serve etcd's API, how many crashes they survive, and which of their rules can be broken on purpose. It is the one
+// place to look up a protocol by name, for the library, the server's flags, the simulator and the benchmarks.
 //
-// What it decides: which combinations of protocol, order and placement there are.
+// It decides which combinations of protocol, order and placement are supported.
 //
 // How to read it:
 //
-//	protocol.go  what is to be said of a protocol, and what follows from it
+//	protocol.go  the description of a protocol, and what follows from it
 //	list.go      the protocols
 //	settings.go  the settings of protocols, and which protocols have one
 //	guess.go     which core wrote a directory that does not tell it

@@ -22,7 +22,7 @@ type Core struct {
 	New func(protocol.Settings, protocol.Recovered) (protocol.Core, error)
 	// Settings are the core's own: no other core has them, except for those that say the same.
 	Settings setting.Table
-	// Codec is what members know of the core's messages.
+	// Codec decodes the core's messages.
 	Codec *protocol.Codec
 	// Cells indicates that instances keep cells (see [protocol.Cell]).
 	Cells bool
@@ -63,7 +63,7 @@ func (c *Core) Deriving(set setting.Values) func(protocol.Config) protocol.Deriv
 	return func(first protocol.Config) protocol.Derived { return c.Derive(set, first) }
 }
 
-// Protocol is what can be chosen by a name.
+// Protocol is a protocol that can be chosen by name.
 type Protocol struct {
 	Name string // as the flag --protocol has it
 	Does string // a few words for help

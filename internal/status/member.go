@@ -32,7 +32,7 @@ var errNotBraid = errors.New("not a member of braid")
 // errNoUser is a member where auth is on, and which knows no user by that name and password.
 var errNoUser = errors.New("auth is on, and the answer is for users")
 
-// one asks one member. What went wrong is in the result.
+// one asks one member. Errors are in the result.
 func (a *asker) one(ctx context.Context, endpoint string) Member {
 	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Member is what is known of one member. Numbers are of its present incarnation; bytes and counts
+// Member is the known state of one member. Numbers are of its present incarnation; bytes and counts
 // that were not told are 0.
 type Member struct {
 	Endpoint string `json:"endpoint"`
@@ -102,7 +102,7 @@ type Instance struct {
 	// Restriping is, on a leader, how many more members must hold bodies whole before a
 	// membership change can be made.
 	Restriping int `json:"restriping,omitempty"`
-	// Peers is what a leader knows of the others.
+	// Peers is the leader's view of the others.
 	Peers []InstancePeer `json:"peers,omitempty"`
 	// Lanes are set where the protocol has lanes.
 	Lanes *Lanes `json:"lanes,omitempty"`
@@ -110,7 +110,7 @@ type Instance struct {
 	Epoch *Epoch `json:"epoch,omitempty"`
 }
 
-// Epoch is what a member knows of its epoch.
+// Epoch is the member's view of its epoch.
 type Epoch struct {
 	Number uint64 `json:"number"`
 	First  uint64 `json:"first_index"`
@@ -127,7 +127,7 @@ type Epoch struct {
 	Skipped uint64 `json:"skipped"`
 }
 
-// Segment is what a member knows of one leader's slots in an epoch.
+// Segment is the member's view of one leader's slots in an epoch.
 type Segment struct {
 	Leader  string `json:"leader"`
 	Last    uint64 `json:"last_index"`
@@ -139,7 +139,7 @@ type Segment struct {
 	By     string `json:"by,omitempty"`
 }
 
-// Lanes is what a member knows of lanes.
+// Lanes is the member's view of lanes.
 type Lanes struct {
 	// Open: the member can bring commands by its own lane, which is accepted up to Accepted.
 	Open     bool   `json:"open"`

@@ -203,7 +203,7 @@ func (t *Transport) bound(conn net.Conn, from uint64) error {
 // tlsHandshake is the first byte of a connection with TLS, and of no other one of members.
 const tlsHandshake = 0x16
 
-// begunConn is a connection of which something was read ahead.
+// begunConn is a connection with bytes that were read ahead.
 type begunConn struct {
 	net.Conn
 	ahead []byte

@@ -2,8 +2,8 @@
 // TCP, with or without mutual TLS.
 //
 // It decides how bytes reach a peer, never what they mean. A frame that [Transport.Send] accepted
-// arrives whole, once and in order, or not at all. What is lost when a connection breaks stays
-// lost; the protocol above repeats it. Handler.PeerDown tells that a link broke, and why.
+// arrives whole, once and in order, or not at all. Frames lost with a connection are not sent
+// again; the protocol above repeats them. Handler.PeerDown reports that a link failed, and why.
 //
 // # Connections
 //
@@ -11,8 +11,9 @@
 // whose connection to keep. Requests have a few connections per peer and are told apart by number. A snapshot has a
 // connection of its own, so that frames of the log never wait behind it. Each connection starts with a handshake that
 // checks, on both sides, version, cluster, members, the settings that must be equal, and with which state the cluster
-// began (handshake.go, settings.go, birth.go). A stranger costs one bounded slot and a deadline, and gets nothing.
-// Someone who is to become a member may ask one question in place of the handshake, once it has passed TLS (joiner.go).
+// began (handshake.go, settings.go, birth.go). A connection that fails the handshake occupies one of a bounded number
+// of slots until a deadline. A joiner, which is not a member yet, may ask one question instead of the handshake after
+// TLS (joiner.go).
 //
 // # Bounds
 //
@@ -22,17 +23,17 @@
 //
 // # Emulation
 //
-// Options.Net puts a delay line and a network card's egress budget under a connection (emulate.go,
-// shape.go); TLS and the handshake are above it, so they are as slow as on a real link. Links of pairs
-// and regions may differ (package netspec): each member delays what it sends by what the way to that
-// peer takes. An accepted connection has the delay of all links until the peer has said who it is.
-// SetNet changes all that while links are in use. When it is off, there is no code of it in the way.
+// Options.Net puts a delay line and a network card's egress budget under a connection (emulate.go, shape.go); TLS and
+// the handshake are above it, so they are as slow as on a real link. Links of pairs and regions may differ (package
+// netspec): each member delays what it sends by the latency of the link to that peer. An accepted connection has the
+// delay of all links until the peer has said who it is. SetNet changes all that while links are in use. When emulation
+// is off, none of its code runs.
 //
 // # How to read
 //
-// transport.go (the interface), peer.go, sender.go and queue.go (the way out), accept.go
-// and reader.go (the way in), frame.go, handshake.go, birth.go and lineage.go (the formats), request.go and
-// answer.go, snapshot.go and snapshotin.go, then emulate.go, shape.go and package netspec.
+// transport.go (the interface), peer.go, sender.go and queue.go (the send path), accept.go and reader.go (the receive
+// path), frame.go, handshake.go, birth.go and lineage.go (the formats), request.go and answer.go, snapshot.go and
+// snapshotin.go, then emulate.go, shape.go and package netspec.
 //
 // May import: internal/sys.
 package transport

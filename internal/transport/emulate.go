@@ -19,7 +19,7 @@ type shaper struct {
 // on reports whether anything is emulated.
 func (s *shaper) on() bool { return s.now.Load().on }
 
-// shape is what is emulated at present.
+// shape is the current emulation.
 type shape struct {
 	on    bool
 	ways  map[uint64]way // to peers
@@ -65,7 +65,7 @@ func (c *card) reserve(now time.Time, n int) time.Time {
 	return c.free
 }
 
-// to is the way to another member.
+// to is the path to another member.
 func (s *shape) to(id uint64) way {
 	if w, ok := s.ways[id]; ok {
 		return w

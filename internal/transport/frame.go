@@ -16,8 +16,8 @@ import (
 //	sum     4  CRC-32C of the twelve bytes before
 //
 // The header is checked before anything is allocated for the body. Bodies have no checksum here:
-// entries and messages in them have their own, and a second pass over megabytes is not free.
-// Chunks of snapshots have none of their own, so each carries one.
+// entries and messages in them have their own, and a second skip megabytes is not free. Chunks of
+// snapshots have none of their own, so each carries one.
 const (
 	headerSize = 16
 	magic0     = 0xb4

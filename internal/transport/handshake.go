@@ -33,7 +33,7 @@ func decodeWho(b []byte) (w Who) {
 	return w
 }
 
-// purpose is what a connection is for.
+// purpose is the purpose of a connection.
 type purpose uint8
 
 const (
@@ -46,7 +46,7 @@ func (p purpose) String() string {
 	return [...]string{"?", "frames", "requests", "snapshot"}[min(p, forSnapshot)]
 }
 
-// hello is what the dialer says first. The text of its settings follows.
+// hello is the first message of the dialer. The text of its settings follows.
 type hello struct {
 	purpose  purpose
 	cluster  uint64
@@ -279,8 +279,8 @@ func (t *Transport) replyTo(id uint64, reason Reason) *reply {
 	return r
 }
 
-// welcomes is the reply to a member whose settings agree with these. What only one side can know is not told as
-// different.
+// welcomes is the reply to a member whose settings agree with these. A value that only one side knows is not reported
+// as a difference.
 func (t *Transport) welcomes(h *hello) *reply {
 	r := t.replyTo(h.from, 0)
 	if !h.joins || r.joins || r.settings == h.settings {
@@ -361,7 +361,7 @@ func (t *Transport) answer(r *reply) []byte {
 	return t.appendOrigin(b, r.tells)
 }
 
-// judge decides whether to talk to whoever says h.
+// judge decides whether to accept the sender of h.
 func (t *Transport) judge(h *hello) (Reason, string) {
 	o := &t.opt
 	switch {

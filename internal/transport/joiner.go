@@ -12,9 +12,9 @@ import (
 	"net"
 )
 
-// A joiner is to become a member and knows neither the cluster's id nor its own: only where members
-// listen. It passes their TLS, asks one question in place of the handshake, and is hung up on after the
-// answer. What question and answer mean is not known here.
+// A joiner is to become a member and knows neither the cluster's id nor its own: only where members listen. It passes
+// their TLS, asks one question in place of the handshake, and is hung up on after the answer. Question and answer are
+// opaque here.
 
 const (
 	// questionMagic is "brd" and the end of a line, so that a server of HTTP, which may listen where
@@ -106,9 +106,9 @@ func (t *Transport) answerJoiner(conn net.Conn, begin []byte) error {
 // errAnswered ends the connection of a joiner that was answered.
 var errAnswered = errors.New("transport: answered")
 
-// Ask asks a member that listens at an address, as someone who is no member yet. Config is as [Options].TLS; nil:
-// plain. [ErrNoAnswer] says that the member does not know who asks. Any other error says that nothing is known: the
-// address may be wrong, or be of a member that does not run.
+// Ask asks a member at an address a question on behalf of a joiner, which is not a member yet. Config is as
+// [Options].TLS; nil: plain. [ErrNoAnswer] says that the member does not know who asks. Any other error says that
+// nothing is known: the address may be wrong, or be of a member that does not run.
 func Ask(ctx context.Context, addr string, config *tls.Config, question []byte) ([]byte, error) {
 	if len(question) > maxQuestion {
 		return nil, fmt.Errorf("transport: a question of %d bytes, at most %d", len(question), maxQuestion)

@@ -166,7 +166,7 @@ func (t *Transport) unrelatedPeer(h *hello, r *reply, conn net.Conn, told []byte
 		Detail: fmt.Sprintf("lineage %016x there, %016x here; founders %016x there, %016x here", lineage, t.opt.Lineage(), founders, t.opt.Founders)}
 }
 
-// lastWord is what the dialer says last.
+// lastWord is the last message of the dialer.
 func (t *Transport) lastWord(r *reply) []byte {
 	return t.appendOrigin([]byte{agreed}, r.tells)
 }

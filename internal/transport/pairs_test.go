@@ -68,7 +68,7 @@ func TestPairsDiffer(t *testing.T) {
 	}
 }
 
-// TestAnswersTakeTheirOwnWay: an accepted connection is delayed as the way back to whoever made it.
+// TestAnswersTakeTheirOwnWay: an accepted connection is delayed as the path back to whoever made it.
 func TestAnswersTakeTheirOwnWay(t *testing.T) {
 	all := three(t, "1>2:latency=5ms;2>1:latency=20ms")
 	for _, c := range []struct {
@@ -185,7 +185,7 @@ func TestSetNetWithinHandshake(t *testing.T) {
 	delays(t, a, b, 9*ms)
 }
 
-// held passes on what comes to it, and holds back the answers until it is released.
+// held passes on what comes to it, and withholds the answers until it is released.
 type held struct {
 	addr    string
 	first   chan struct{} // closed when there is an answer

@@ -134,7 +134,7 @@ func (p *peer) cut() bool {
 	return f != nil && f.Drop
 }
 
-// extraDelay is what SetLink adds to the way to the peer.
+// extraDelay is what SetLink adds to the path to the peer.
 func (p *peer) extraDelay() time.Duration {
 	if f := p.fault.Load(); f != nil {
 		return f.Delay

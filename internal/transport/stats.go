@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Stats is what a transport counted since it began.
+// Stats are the counters of a transport since it began.
 type Stats struct {
 	Peers []PeerStats // by ID
 	// EgressBytes and IngressBytes are all bytes of established connections, headers
@@ -19,7 +19,7 @@ type Stats struct {
 	Refused int64
 }
 
-// PeerStats is what was exchanged with one peer since it was first listed.
+// PeerStats counts what was exchanged with one peer since it was first listed.
 type PeerStats struct {
 	ID        uint64
 	Connected bool      // all streams that were used are connected

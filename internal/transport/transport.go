@@ -37,11 +37,10 @@ type Options struct {
 	Who Who
 	// Takes says who this member thinks another one is; zero or nil: it knows no one by that id.
 	Takes func(id uint64) Who
-	// Meet decides about a member by who it says it is and who it thinks this one is. If it
-	// returns an error, there is no link. It changes nothing. Unmet is told of a member that Meet refuses, unless that
-	// member is known to have another log. Met is told that there is a link, before anything is
-	// read from it. What must be known of the member for ever is durable when Met returns. nil:
-	// everybody is accepted. All four are called concurrently.
+	// Meet decides about a member by who it says it is and who it thinks this one is. If it returns an error, there is no
+	// link. It changes nothing. Unmet is told of a member that Meet refuses, unless that member is known to have another
+	// log. Met is told that there is a link, before anything is read from it. The record of the member is durable when Met
+	// returns. nil: everybody is accepted. All four are called concurrently.
 	Meet  func(id uint64, who, takes Who) error
 	Unmet func(id uint64, who, takes Who)
 	Met   func(id uint64, who Who) error
@@ -52,9 +51,9 @@ type Options struct {
 	// Its callbacks (GetCertificate, GetClientCertificate …) are how certificates are
 	// changed without a restart. ServerName defaults to the host that is dialed.
 	TLS *tls.Config
-	// TLSBinds: a member that connects must show a certificate that names the host of one of its addresses, if
-	// any is known here. So who has a certificate of the authority cannot pass for any member. It cannot be
-	// demanded where members connect with certificates that do not name their hosts.
+	// TLSBinds: a member that connects must show a certificate that names the host of one of its addresses, if any is
+	// known here. So a certificate of the authority is not enough to impersonate any member. It cannot be demanded where
+	// members connect with certificates that do not name their hosts.
 	TLSBinds bool
 	// TLSByAddress is for a cluster that changes from plain links to TLS, or back: addresses that begin with
 	// "http://" are dialed plain although there is TLS, and who listens takes both.
@@ -281,8 +280,8 @@ func (t *Transport) Send(to uint64, stream uint32, parts [][]byte) bool {
 	return true
 }
 
-// Forget ends streams to all peers. What waits in their queues is lost. A stream on which something
-// is sent later starts again.
+// Forget ends streams to all peers. Frames in their queues are lost. A stream on which something is
+// sent later starts again.
 func (t *Transport) Forget(streams ...uint32) {
 	for _, p := range *t.peers.Load() { // any order
 		p.forget(streams)
@@ -310,7 +309,7 @@ func (t *Transport) Drop(id uint64) {
 	}
 }
 
-// LinkFault is a fault on the way to a peer, for tests and fault injection.
+// LinkFault is a fault on the path to a peer, for tests and fault injection.
 type LinkFault struct {
 	// Drop loses all frames, requests and answers to the peer, and no new connection to
 	// it is made. Connections stay until the peer misses the pings.
@@ -319,8 +318,8 @@ type LinkFault struct {
 	Delay time.Duration
 }
 
-// SetLink puts a fault on the way to a peer; the zero value heals it. Only what this member
-// sends to the peer is affected, not what it receives.
+// SetLink puts a fault on the path to a peer; the zero value heals it. Only what this member sends
+// to the peer is affected, not what it receives.
 func (t *Transport) SetLink(to uint64, f LinkFault) {
 	t.mu.Lock()
 	t.faults[to] = f
@@ -338,8 +337,7 @@ func (t *Transport) SetLink(to uint64, f LinkFault) {
 	}
 }
 
-// Close ends all links and waits until no handler is running any more. What is queued is
-// lost.
+// Close ends all links and waits until no handler is running any more. Queued frames are lost.
 func (t *Transport) Close() error {
 	t.mu.Lock()
 	if t.closed {

@@ -20,7 +20,7 @@ type Body struct {
 	Bytes        []byte
 }
 
-// BodiesOptions are what a store of bodies is opened with.
+// BodiesOptions are the options with which a store of bodies is opened.
 type BodiesOptions struct {
 	FS  vfs.FS // default vfs.OS
 	Dir string // made if it does not exist
@@ -399,7 +399,7 @@ func (b *Bodies) seal() error {
 	return nil
 }
 
-// Find tells what is held of an entry's body, without the bytes: what Append last said.
+// Find returns how much of an entry's body is stored, without the bytes: what Append last said.
 func (b *Bodies) Find(instance uint32, index uint64) (Body, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -101,10 +101,10 @@ func (b *Bodies) freeFiles() error {
 	return nil
 }
 
-// Compact copies some live bodies out of a file of which most is dead, so that it can be given up:
-// a few MiB for each call, and nothing if there is no such file. The copies are made durable by
-// the next Sync, which gives up the file when it is empty. It reports whether there is more to do.
-// A file with a damaged body stays until the body is replaced or released.
+// Compact copies some live bodies out of a file most of which is dead, so that it can be given up:
+// a few MiB for each call, and nothing if there is no such file. The copies are made durable by the
+// next Sync, which gives up the file when it is empty. It reports whether there is more to do. A
+// file with a damaged body stays until the body is replaced or released.
 func (b *Bodies) Compact() (more bool, err error) {
 	if b.err != nil {
 		return false, b.err
@@ -134,7 +134,7 @@ func (b *Bodies) Compact() (more bool, err error) {
 	return false, nil
 }
 
-// pick finds the file with the fewest live bytes among those of which most is dead.
+// pick finds the file with the fewest live bytes among those most of which is dead.
 func (b *Bodies) pick() (victim *bodyFile) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,7 +191,7 @@ func (b *Bodies) move(h *held) error {
 	return nil
 }
 
-// Damaged tells what Open found to be damaged: heads of bodies, with or without the rest.
+// Damaged returns the damage that Open found: heads of bodies, with or without the rest.
 func (b *Bodies) Damaged() []*CorruptError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,10 +199,10 @@ func (b *Bodies) Damaged() []*CorruptError {
 }
 
 // Verify reads what is held of an entry's body and all that the disk says about it. It returns what
-// Read returns, with one difference: if bodies were lost and no one knows whose they were, it
-// returns a *CorruptError for each body from before, because one of the lost ones may have replaced
-// it. Recovery calls it before the first Append, for bodies that others were told are held and that
-// may still be replaced. For scrubbing Read is enough.
+// Read returns, with one difference: if bodies were lost and the owners are unknown, it returns a
+// *CorruptError for each body from before, because one of the lost ones may have replaced it.
+// Recovery calls it before the first Append, for bodies that others were told are held and that may
+// still be replaced. For scrubbing Read is enough.
 func (b *Bodies) Verify(instance uint32, index uint64) error {
 	h, gathered, err := b.acquire(instance, index)
 	if err != nil || gathered != nil {

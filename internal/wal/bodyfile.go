@@ -20,8 +20,8 @@ type bodyFile struct {
 	capacity int64 // bytes of the file
 	salt     uint32
 	durable  int64 // in Open: what is before it was durable, as its records say
-	// lost: bodies were lost in it of which no one knows whose they were. It stays until the first
-	// Append, so that an owner who could not continue is told the same again.
+	// lost: bodies were lost in it whose owners are unknown. It stays until the first Append, so that
+	// an owner who could not continue is told the same again.
 	lost bool
 
 	// Guarded by Bodies.mu:

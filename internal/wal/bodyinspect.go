@@ -40,10 +40,9 @@ func (i BodyInfo) String() string {
 
 var errNoBody = errors.New("no body from here on")
 
-// InspectBodies walks through the files of bodies of a directory, oldest first, and reads
-// all of it, without changing anything and whoever they belong to. Each call-back ends
-// the walk by an error, which is returned. The store may be open; then what is written
-// meanwhile may look torn.
+// InspectBodies walks through the files of bodies of a directory, oldest first, and reads all of
+// it, whichever member they belong to, and changes nothing. Each call-back ends the walk by an
+// error, which is returned. The store may be open; then what is written meanwhile may look torn.
 func InspectBodies(fs vfs.FS, dir string, file func(SegmentInfo) error, body func(BodyInfo) error) error {
 	names, err := fs.List(dir)
 	if err != nil {

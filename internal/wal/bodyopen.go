@@ -128,7 +128,7 @@ func (b *Bodies) header(f *bodyFile) error {
 	return nil
 }
 
-// damaged notes damage, and whether it cost bodies of which no one knows whose they were.
+// damaged notes damage, and whether it cost bodies whose owners are unknown.
 func (b *Bodies) damaged(f *bodyFile, err *CorruptError, lost bool) {
 	b.damage = append(b.damage, err)
 	f.lost = f.lost || lost

@@ -161,7 +161,7 @@ func (l *Log) carryCell(in *instance, number uint64) error {
 }
 
 // rewriteCells writes all cells of an instance again, and then a mark that says from where on they
-// stand. Before that place there may be damage, of which no one knows which cells were in it.
+// stand. Before that place there may be damage, in which any cell may have been.
 func (l *Log) rewriteCells(in *instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

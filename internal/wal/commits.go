@@ -17,11 +17,11 @@ const (
 // which waits until that function has run.
 type Beside func(func()) (wait func())
 
-// Commits is group commit on a Log and the Bodies alongside it, as a sequence of steps. It takes
-// whatever all instances submitted, makes it durable with one sync of the Log and one of the Bodies,
-// and tells those who submitted it. It has no goroutine, no lock and no clock. Whoever executes it
-// calls Gather. If Gather returns true, it calls Step. If Gather returns false, it waits: after the time
-// of Pause it calls Step, after a submission it calls Gather again. Writer does so in a goroutine.
+// Commits is group commit on a Log and the Bodies alongside it, as a sequence of steps. It takes whatever all instances
+// submitted, makes it durable with one sync of the Log and one of the Bodies, and tells those who submitted it. It has
+// no goroutine, no lock and no clock. Its caller calls Gather. If Gather returns true, it calls Step. If Gather returns
+// false, it waits: after the time of Pause it calls Step, after a submission it calls Gather again. Writer does so in a
+// goroutine.
 //
 // The methods of Log and Bodies that are safe for concurrent use stay so. Only Step may call the others.
 //
@@ -154,7 +154,7 @@ func (c *Commits) add(j job) bool {
 func (c *Commits) Queued() (jobs int, bytes int64) { return len(c.queue), c.queued }
 
 // Close indicates that nothing more is submitted, and that Commits does not wait for space on a full disk any more.
-// What was submitted is still made durable, or fails.
+// Submitted records still become durable, or fail.
 func (c *Commits) Close() { c.closed = true }
 
 // Closed reports whether Close was called and everything that was submitted is done.
@@ -462,8 +462,8 @@ func (c *Commits) tidy() {
 	c.stage, c.pause = StageIdle, sealAfter
 }
 
-// tidyBodies moves live bodies out of files of which most is not needed. It reports whether there is
-// more of that to do. An error shows in what is submitted next.
+// tidyBodies moves live bodies out of files most of which is not needed. It reports whether there is more of that to
+// do. An error shows in what is submitted next.
 func (c *Commits) tidyBodies() (more bool) {
 	if c.bodies == nil {
 		return false

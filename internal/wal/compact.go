@@ -145,7 +145,7 @@ func (l *Log) moveForward(w *readBuffer, in *instance) error {
 	for i := range data {
 		d, err := l.readPlace(w, *in.entries.at(i), recordHeader{kind: KindEntry, instance: in.id, index: first + uint64(i)})
 		if err != nil {
-			return nil // they stay where they are, for whoever looks after damage
+			return nil // they stay where they are, for the inspection of damage
 		}
 		data[i] = append([]byte(nil), d...)
 	}

@@ -1,9 +1,8 @@
 // Package wal is the durable log of one member: all instances write to it, so that one
 // fdatasync covers whatever gathered while the last one ran.
 //
-// What it decides: where bytes lie on disk, when they are durable, which of them count
-// after a crash, and when their space is free again. It knows records (an instance, a
-// kind, an index and bytes), not what the bytes mean.
+// It decides where bytes are written, when they are durable, which of them are valid after a crash,
+// and when their space is reused. A record is an instance, a kind, an index and opaque bytes.
 //
 // How to read it:
 //
@@ -12,7 +11,7 @@
 //	index.go     where the live records of each instance are
 //	log.go       Open, Append, Sync: the synchronous core (no goroutine, clock or chance)
 //	recover.go   from files to a log: what is torn, what is damaged
-//	gap.go       which damage is passed over, because a snapshot stands for what was there
+//	gap.go       which damage is skipped, because a snapshot stands for what was there
 //	mark.go      a second place that says how far the files were durable
 //	read.go      ReadEntry, Replay
 //	cells.go     numbered places alongside an instance's entries
@@ -34,41 +33,41 @@
 //
 // # What is on disk
 //
-// A log is a row of segments of a fixed size, numbered without gaps. A segment is written
-// from its first byte to its last, then the next one is begun. A batch is what one flush
-// wrote: a header and records, each with a CRC-32C. Checksums are seeded with the log's
-// identity, the segment's number and the incarnation (the count of Opens), so that bytes left
-// over from a recycled segment, from another log or from a torn batch of an earlier incarnation
-// are never taken for records.
+// A log is a sequence of segments of a fixed size, numbered without gaps. A segment is filled from
+// its first byte to its last before the next one is started. A batch is the output of one flush: a
+// header and records, each with a CRC-32C. Checksums are seeded with the log's identity, the
+// segment's number and the incarnation (the count of Opens), so that bytes left over from a
+// recycled segment, from another log or from a torn batch of an earlier incarnation are never taken
+// for records.
 //
 // # Torn or damaged
 //
-// After a crash the bytes that were never synced may be there in part. A batch says in its header
-// which batch was the last one known to be durable when it was written. So a bad batch b is damage
-// if a later batch says that b was durable. The batch that was synced last has nothing after it.
-// Therefore a file alongside the segments, the mark (mark.go), says after each sync how far the log
-// was durable. It is written before anybody is told of the sync. A bad batch that it covers is
-// damage; if nothing covers it, the log is cut there.
+// After a crash, any part of the bytes that were not synced may be on disk. A batch says in its
+// header which batch was the last one known to be durable when it was written. So a bad batch b is
+// damage if a later batch says that b was durable. The batch that was synced last has nothing after
+// it. Therefore a file alongside the segments, the mark (mark.go), says after each sync how far the
+// log was durable. It is written before the sync is acknowledged. A bad batch that it covers is
+// damage; a bad batch that it does not cover is torn, and the log is truncated there.
 //
-// The mark is synced only when the log is idle and when it is closed. So it survives the end of
-// the process at once, and a loss of power as soon as the system has written it back. One case
-// remains: power is lost while the log is busy, and bytes of the batch that was synced last also
-// go bad. Then that batch is cut, although it was acknowledged. To close this gap, each batch
-// would have to wait for a second sync, of the mark: 0.14 ms would become 0.27 to 0.36 ms (64
+// The mark is synced only when the log is idle and when it is closed. So it survives a crash of the
+// process immediately, and a power failure as soon as the kernel has written it back. One case
+// remains: power is lost while the log is busy, and the batch that was synced last is also
+// corrupted. Then that batch is truncated although it was acknowledged. To close this gap, each
+// batch would have to wait for a second sync, of the mark: 0.14 ms would become 0.27 to 0.36 ms (64
 // bytes, p50, 2 shared cores). Without a sync the mark costs a write of 32 bytes, which is less
 // than can be measured.
 //
-// Bodies have a mark of their own, which says the same of the file that is being written.
+// Bodies have a mark of their own for the file that is being written.
 //
-// # Damage that is passed over
+// # Damage that is skipped
 //
 // Where a snapshot stands for entries (Options.Cover), a log with a damaged batch opens if nothing
-// in that batch can be needed. No one knows what was in it, but what follows tells enough. For each
-// instance there must be a later state, which replaces the one that may be lost, and a later entry
-// x, which shows that all entries before x had been written; and a snapshot must stand for all of
-// these. Otherwise the log does not open, so no vote and no entry is forgotten (gap.go). A damaged
-// first page of a segment costs nothing, because the batches say themselves where they belong; it
-// is written again.
+// in that batch can be needed. The content of the batch is unknown, but the batches after it are
+// evidence. For each instance there must be a later state, which replaces the one that may be lost,
+// and a later entry x, which shows that all entries before x had been written; and a snapshot must
+// stand for all of these. Otherwise the log does not open, so no vote and no entry is forgotten
+// (gap.go). A damaged first page of a segment loses nothing, because each batch has its own
+// position; the page is rewritten.
 //
 // Batches are not padded to sectors: the next batch rewrites the sector that the last one ended
 // in, with the same bytes up to there. So a write that is torn within a sector leaves them as they
@@ -80,25 +79,23 @@
 // Each has a number, and holds what was written to it last, until it is emptied. Entries and bases
 // leave cells alone, and one sync covers all of them.
 //
-// Only their owner knows what is in them. So nothing that follows a damaged batch tells which cells
-// were in it, and no snapshot stands for them. A log that may have cells (Cover.Cells) does not open
-// with such a batch, as if the last state had been in it. A member that runs mends this, as it
-// mends a damaged state: all cells are in memory too, and Rewrite writes them again, and then a mark
-// that says from where on they stand. Damage before that place costs no cell.
+// Only their owner understands them. So no later batch tells which cells were in a damaged one, and no snapshot covers
+// them. A log that may have cells (Cover.Cells) does not open with such a batch, as if the last state had been in it. A
+// member that runs mends this, as it mends a damaged state: all cells are in memory too, and Rewrite writes them again,
+// and then a mark that says from where on they stand. Damage before that place costs no cell.
 //
 // # Removed instances
 //
-// Of an instance whose entries are all given up its last state and its base remain, and are written
-// again with every segment that goes. Remove gives these up too. Nothing of it is left then, so
-// only who knows that no one needs the instance's word any more may call it.
+// An instance without entries still has its last state and its base, which are rewritten whenever
+// their segment is reused. Remove deletes these too. Nothing of the instance is left then, so it
+// may be called only when no member needs the instance's state any more.
 //
 // # Bodies
 //
-// The large bytes of entries lie alongside the log, so that they can be replaced by another form, and
-// dropped in any order. They are written once, without a copy, and synced before the log's records
-// that name them. So a group commit with bodies takes two syncs. After a crash there may be a body
-// that the log does not know, or a body of an entry that should have replaced one which the log
-// still has. The body's term tells.
+// The large bytes of entries lie alongside the log, so that they can be replaced by another form, and dropped in any
+// order. They are written once, without a copy, and synced before the log's records that name them. So a group commit
+// with bodies takes two syncs. After a crash there may be a body that the log does not know, or a body of an entry that
+// should have replaced one which the log still has. The body's term distinguishes them.
 //
 // Each Open begins a new file, and a file is given up as a whole. A body that was given up or
 // replaced may come back after a crash, but never in place of a newer one: bodies are numbered,
@@ -111,12 +108,12 @@
 // # Full disks
 //
 // Space is reserved when a file is made. So a full disk is noticed there, and never within a batch
-// (on file systems that cannot reserve space, in any write). Unlike after a failed sync, nothing
-// is in doubt then: the log is not shut, and the caller tries again. The last part of each segment
-// is reserved for compaction and starts. So a log without space for entries can still be compacted
-// and opened.
+// (on file systems that cannot reserve space, in any write). Unlike a failed sync, this leaves no
+// doubt about what is on disk: the log stays open, and the caller retries. The last part of each
+// segment is reserved for compaction and starts. So a log without space for entries can still be
+// compacted and opened.
 //
-// A process without a descriptor for another file is treated like a full disk: nothing was done then. The log keeps its
+// A process without a descriptor for another file is treated like a full disk: nothing was done. The log keeps its
 // directory open, so that only making a file takes a descriptor, and a log that has its next file continues without. A
 // call that a signal interrupts is made again.
 //

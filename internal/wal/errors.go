@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/sys"
 )
 
-// ErrClosed is what a closed log answers.
+// ErrClosed is returned by a closed log.
 var ErrClosed = errors.New("wal: the log is closed")
 
 // IdentityError indicates that a directory holds the log of someone else. Nothing was changed.

@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 )
 
-// Kind says what a record is.
+// Kind is the type of a record.
 type Kind uint8
 
 const (
@@ -23,8 +23,7 @@ const (
 	KindMark
 	// KindBody replaces what is held of an entry's body. Nothing of it is in the log.
 	KindBody
-	// KindCell sets the instance's cell Index. What is written later under the same number
-	// replaces it, and nothing else does.
+	// KindCell sets the instance's cell Index. Only a later write under the same number replaces it.
 	KindCell
 	// KindDrop empties the instance's cell Index.
 	KindDrop

@@ -136,7 +136,7 @@ func (r *recovery) gone(instance uint32) {
 	delete(r.gaps.before, instance)
 }
 
-// needed is the first gap's error, with what makes it one that cannot be passed over.
+// needed is the first gap's error, with what makes it one that cannot be skipped.
 func (r *recovery) needed(instance uint32, what string) error {
 	return fmt.Errorf("%w (%s; the newest snapshot stands for those up to %d)", r.gaps.first, what, r.cover.upto(instance))
 }
@@ -287,7 +287,7 @@ func (r *recovery) pass(segs []*segment, i int, offset int64, why error) (int64,
 	return at, err
 }
 
-// missing passes over segments whose files are not there: the log begins behind them.
+// missing skips segments whose files are not there: the log begins behind them.
 func (r *recovery) missing(segs []*segment, i int, want uint64) error {
 	l := r.l
 	why := &CorruptError{File: l.path(want, liveSuffix), Detail: fmt.Sprintf("the segment is missing: the log has %d to %d", l.first, segs[len(segs)-1].seq)}

@@ -49,8 +49,8 @@ func (r RecordInfo) String() string {
 	return fmt.Sprintf("%s batch %d life %d %s instance %d index %d length %d", at, r.Batch, r.Life, what, r.Instance, r.Index, r.Length)
 }
 
-// Inspect walks through the segments of a directory, oldest first, without changing anything and
-// whoever they belong to. After a place that is not good it continues with the next batch of the
+// Inspect walks through the segments of a directory, oldest first, whichever member they belong to,
+// and changes nothing. After a place that is not good it continues with the next batch of the
 // segment that is. Each call-back ends the walk by an error, which is returned. The log may be
 // open; then the end may look torn.
 func Inspect(fs vfs.FS, dir string, segment func(SegmentInfo) error, record func(RecordInfo) error) error {

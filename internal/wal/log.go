@@ -30,7 +30,7 @@ const (
 	zeroBytes  = 64 << 10
 )
 
-// Options are what a log is opened with.
+// Options are the options with which a log is opened.
 type Options struct {
 	FS  vfs.FS // default vfs.OS
 	Dir string // made if it does not exist
@@ -622,7 +622,7 @@ func (l *Log) Size() int64 {
 	return n
 }
 
-// Damaged tells what Open found to be damaged and could continue without.
+// Damaged returns the damage that Open found and could continue without.
 func (l *Log) Damaged() []*CorruptError {
 	l.mu.Lock()
 	defer l.mu.Unlock()

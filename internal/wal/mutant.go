@@ -1,10 +1,10 @@
 package wal
 
-// Mutant names a variant of this package in which one rule is broken on purpose, for tests alone. The
-// simulator must catch each of them. A name that this package does not know breaks nothing.
+// Mutant names a test-only variant of this package with one rule broken. The simulator must catch each of them. A name
+// that this package does not know breaks nothing.
 type Mutant string
 
-// Mutants says what each of these does.
+// Mutants describes each of them.
 const (
 	MutantBodiesLate  Mutant = "bodies-after-log"
 	MutantAnswerEarly Mutant = "answer-before-sync"

@@ -84,10 +84,9 @@ func (l *Log) checked(seg *segment, at place, seed uint32, b []byte, want record
 	return data, nil
 }
 
-// Replay calls f for what is live of an instance: the last state, the last base, the entries in
-// ascending order, and the cells in ascending order, each if there is one. data is valid during the
-// call only, but that of a cell stays as it is, and f must not write to it. An error of f ends it and
-// is returned.
+// Replay calls f for what is live of an instance: the last state, the last base, the entries in ascending order, and
+// the cells in ascending order, each if there is one. data is valid only during the call, except that of a cell, which
+// stays valid and which f must not modify. An error of f ends it and is returned.
 func (l *Log) Replay(instance uint32, f func(kind Kind, index uint64, data []byte) error) error {
 	if err := l.flush(); err != nil {
 		return err

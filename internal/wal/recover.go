@@ -13,9 +13,9 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// Open opens the log of a directory, or begins one. What a crash left unfinished at the end is cut;
-// damage anywhere else is a *CorruptError. It fails with *IdentityError if the log is someone
-// else's, with *LockedError if it is open already.
+// Open opens the log of a directory, or begins one. A torn tail is truncated; damage anywhere else
+// is a *CorruptError. It fails with *IdentityError if the log is someone else's, with *LockedError
+// if it is open already.
 func Open(o Options) (*Log, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Writer executes Commits in a goroutine of its own. If it has nothing else to do, it syncs at once. What all instances
-// submit while a sync runs is covered by the next sync. The Log's ReadEntry, Size and Instances stay safe for
-// concurrent use. No one else may call its other methods until Close has returned.
+// Writer executes Commits in a goroutine of its own. If it has nothing else to do, it syncs at once. Records that
+// instances submit while a sync runs are covered by the next sync. The Log's ReadEntry, Size and Instances stay safe
+// for concurrent use. No one else may call its other methods until Close has returned.
 type Writer struct {
 	log  *Log
 	wake chan struct{} // holds a token after something was submitted while nothing waited

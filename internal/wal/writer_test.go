@@ -332,7 +332,7 @@ func TestWriterWithoutPlaceForBodies(t *testing.T) {
 	require.Error(t, l.Close())
 }
 
-// TestWriterTidiesWhenIdle: an idle writer moves what is live out of files of which most is not
+// TestWriterTidiesWhenIdle: an idle writer moves what is live out of files most of which is not
 // needed, without a submission. Then it seals the log and the bodies.
 func TestWriterTidiesWhenIdle(t *testing.T) {
 	fs := vfs.NewMem()

@@ -142,7 +142,7 @@ func (net *Net) want(n *Node, ref protocol.BodyRef) {
 	}
 }
 
-// bring answers a request for a whole body, if it can be had.
+// bring answers a request for a whole body, if it is available.
 func (net *Net) bring(n *Node, ref protocol.BodyRef) {
 	body := net.gather(n, ref)
 	if body == nil {
@@ -154,7 +154,7 @@ func (net *Net) bring(n *Node, ref protocol.BodyRef) {
 }
 
 // lookAtBodies finds out which bodies that a snapshot names a member is missing, and tells its
-// core. Those that it is still writing it will find when it makes up for them.
+// core. Those that it is still writing it will find when it reconstructs them.
 func (net *Net) lookAtBodies(n *Node) {
 	n.lacks = n.lacks[:0]
 	n.maxK = 0
@@ -183,7 +183,7 @@ func (net *Net) commitsBodies(n *Node, entries []protocol.Entry) {
 	}
 }
 
-// tellBodies tells a member's core how it stands with its bodies, if that is news.
+// tellBodies tells a member's core the state of its bodies, if that is news.
 func (net *Net) tellBodies(n *Node) {
 	if n.Core == nil || n.Applied == 0 {
 		return
@@ -200,8 +200,8 @@ func (net *Net) tellBodies(n *Node) {
 	}
 }
 
-// Backfill makes the bodies of committed entries that a member is missing, as far as they can be
-// had: its own row, or the whole of what is not coded or is to be held whole.
+// Backfill makes the bodies of committed entries that a member is missing, as far as they is
+// available: its own row, or the whole of what is not coded or is to be held whole.
 func (net *Net) Backfill(id protocol.MemberID) {
 	n := net.Node(id)
 	if n.Core == nil || len(n.writes) > 0 {
@@ -220,7 +220,7 @@ func (net *Net) Backfill(id protocol.MemberID) {
 	net.tellBodies(n)
 }
 
-// restore makes what a member is to hold of a body, if that can be had.
+// restore makes what a member is to hold of a body, if that is available.
 func (net *Net) restore(n *Node, e *protocol.Entry, m *protocol.Member) bool {
 	body := net.gather(n, e.Ref(1))
 	if body == nil {
@@ -235,7 +235,7 @@ func (net *Net) restore(n *Node, e *protocol.Entry, m *protocol.Member) bool {
 	return true
 }
 
-// checkBodies: whatever becomes of a minority, every committed body from i on can be had
+// checkBodies: whatever becomes of a minority, every committed body from i on is available
 // (docs/internals/craft.md, C1) under a configuration. Crashed members count with their disks.
 func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
 	holds := net.holders(c, fresh)

@@ -132,7 +132,7 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 	}
 }
 
-// group looks into a group, whose payload may be on disk alone.
+// group looks into a group, whose payload may be only on disk.
 func (j *judge) group(n *Node, e *protocol.Entry) {
 	if !e.Applicable() {
 		on := *e

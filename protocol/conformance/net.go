@@ -32,7 +32,7 @@ type Net struct {
 	Lag bool
 	Options
 	judge judge
-	// first is what became of the first instance's configuration, if this one follows it.
+	// first is the fate of the first instance's configuration, if this one follows it.
 	first []protocol.Config
 }
 
@@ -44,7 +44,7 @@ type Parcel struct {
 	Term     protocol.Term
 	Base     *protocol.Base
 	Want     *protocol.BodyRef
-	asked    bool // the sender's core asked for the snapshot, and hears what became of it
+	asked    bool // the sender's core asked for the snapshot, and hears the fate of it
 }
 
 // Node is one member.
@@ -236,7 +236,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	}
 }
 
-// takeMore takes what a member commits when it is told how it stands with its bodies.
+// takeMore takes what a member commits when it is told the state of its bodies.
 func (net *Net) takeMore(n *Node, entries []protocol.Entry) {
 	for i := range entries {
 		net.judge.committed(n, &entries[i], n.Applied+1)

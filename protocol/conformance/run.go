@@ -13,7 +13,7 @@ import (
 // heartbeat of ten times that or so, and time out after a hundred times that or so.
 const Pace = time.Millisecond
 
-// Options are what the suite may do beyond what every protocol must tolerate.
+// Options enable faults of the suite beyond those that every protocol must tolerate.
 type Options struct {
 	// Bodies is how many thousandths of the commands have a body.
 	Bodies int
@@ -333,7 +333,7 @@ func change(k protocol.ChangeKind, id protocol.MemberID) protocol.Change {
 	return protocol.Change{Kind: k, Member: protocol.Member{ID: id}}
 }
 
-// changed asks whoever may know until the changes are active.
+// changed asks any member that may know until the changes are active.
 func (net *Net) changed(what string, changes ...protocol.Change) {
 	net.t.Helper()
 	if net.OneVoter && len(changes) > 1 {

@@ -86,7 +86,7 @@ func insert(sorted []uint64, v uint64) []uint64 {
 // highest is the value that so many in an ascending list have reached.
 func highest(sorted []uint64, need int) uint64 { return sorted[len(sorted)-need] }
 
-// Answer is what is known of one voter's vote.
+// Answer is the known state of one voter's vote.
 type Answer uint8
 
 // Answers.

@@ -27,7 +27,7 @@ func Sizes(elect, decide int) System { return System{elect: elect, decide: decid
 // InGrid is the system of a grid with columns of at least this many voters.
 func InGrid(rows int) System { return System{rows: rows} }
 
-// InZones is the system of voters in zones. What it is for is explained on the page of WPaxos.
+// InZones is the system of voters in zones. The page of WPaxos explains its purpose.
 func InZones(z Zones) System { return System{zones: z} }
 
 // valid reports whether the numbers make one system.
@@ -129,7 +129,7 @@ func (y System) Decides(s Set) Set {
 	return s
 }
 
-// Why is what is wrong with a system.
+// Why is the reason why a system does not fit.
 type Why uint8
 
 // What may be wrong.
@@ -188,7 +188,7 @@ func (y System) Fits(voters int) error {
 }
 
 // Carries reports whether every quorum of phase 2 of the old voters, without those that leave, meets every quorum of
-// phase 1 of the next ones. So whoever is elected by the next ones meets someone that has what the old ones decided.
+// phase 1 of the next ones. So every quorum of the next ones includes a member that has the decisions of the old ones.
 func (y System) Carries(old, next []protocol.MemberID) bool {
 	switch {
 	case y.rows > 0:

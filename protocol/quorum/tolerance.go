@@ -13,7 +13,7 @@ type Tolerance struct {
 	// decided.
 	Decide int
 	// Heal is how many may be down, whichever they are, while another leader can still be elected. So many crashes the
-	// cluster survives permanently, if leaders are among them.
+	// cluster survives, if leaders are among them.
 	Heal int
 }
 

@@ -8,7 +8,7 @@ import (
 // Check says which values a setting allows.
 type Check[T any] struct {
 	Range string // for help and documentation: 0…64
-	// Refuse says what is wrong with a value; nil: nothing.
+	// Refuse describes what is wrong with a value; nil: nothing.
 	Refuse func(T) error
 }
 

@@ -38,7 +38,7 @@ type Setting[T comparable] struct {
 	// is not part of what they compare, because earlier versions did not know the setting.
 	Agree, Untold bool
 	Change        Change
-	// Experiment: the setting is for measurements alone, and no server has it.
+	// Experiment: the setting is for measurements only, and no server has it.
 	Experiment bool
 	// Detour: with another value than the default, commands take another path or wait longer. So costs are measured
 	// apart, and commands are not expected to be as quick.

@@ -5,7 +5,7 @@ import "slices"
 // Table are the settings of a protocol, in the order in which help and documentation name them.
 type Table struct {
 	Rows []Any
-	// Fit says what is wrong with values that are allowed each on its own; nil: nothing ever is.
+	// Fit describes what is wrong with values that are allowed each on its own; nil: nothing ever is.
 	Fit func(Values) error
 }
 

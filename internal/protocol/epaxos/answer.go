@@ -73,7 +73,7 @@ func onAccepted(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 
 func onRefused(s *EPaxos, _ *peer, _ *protocol.Message, p *Part) { s.higher(p.ID, p.Ballot) }
 
-// onDecided takes a decision. It may come without the command, for who has it.
+// onDecided takes a decision. It may come without the command, for a receiver that has it.
 func onDecided(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	v := Value{Command: p.command(m), Deps: p.Deps}
 	rec := s.replica.Record(p.ID)

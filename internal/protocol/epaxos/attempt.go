@@ -248,8 +248,8 @@ const (
 )
 
 // wantFirst wants the first commands of a column that are not decided, also of numbers that an earlier incarnation of
-// this member may have used: its next command depends on them. Those that are decided are passed over: they may wait
-// for the same ones.
+// this member may have used: its next command depends on them. Those that are decided are skipped: they may wait for
+// the same ones.
 func (s *EPaxos) wantFirst(c Column) {
 	last := max(s.replica.Window(c), s.target.At(c))
 	if c == s.self {

@@ -40,7 +40,7 @@ func countsOf(c Component) Vector {
 	return counts
 }
 
-// headOf is what stands in the head of an entry with that many commands. If they do not fit, it says so.
+// headOf is the head of an entry with that many commands. If they do not fit, it says so.
 func headOf(counts Vector) (h head) {
 	if len(counts) <= headColumns {
 		for i, n := range counts {
@@ -65,7 +65,7 @@ func headOf(counts Vector) (h head) {
 	return h
 }
 
-// counts is what headOf was given. ok: it fitted.
+// counts inverts headOf. ok: it fitted.
 func (h *head) counts() (counts Vector, ok bool) {
 	mark := h[headBytes-1]
 	switch {

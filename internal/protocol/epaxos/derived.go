@@ -2,8 +2,8 @@ package epaxos
 
 import "github.com/braidlog/braid/protocol"
 
-// Executed is what follows from the log and stands in snapshots: what was executed, and which of that interferes with
-// what.
+// Executed is the state that is derived from the log and stored in snapshots: what was executed, and which of that
+// interferes with what.
 type Executed struct {
 	vector Vector
 	index  *Index
@@ -15,7 +15,7 @@ const (
 	executedVersion = 1
 )
 
-// Derive is what follows from an empty log. It does not depend on the members.
+// Derive returns the derived state of an empty log. It does not depend on the members.
 func Derive(protocol.Config) protocol.Derived { return &Executed{index: &Index{}} }
 
 // Apply implements protocol.Derived, as the methods below do.

@@ -51,7 +51,7 @@ func decodeProgress(b []byte) (p progress, err error) {
 	return p, nil
 }
 
-// classCell is what the cell of a class says.
+// classCell is the content of the cell of a class.
 type classCell struct {
 	step        uint64 // that wrote it: see progress
 	now, before Vector
@@ -72,7 +72,7 @@ func decodeClass(b []byte) (c classCell, err error) {
 	return c, nil
 }
 
-// disk is what is known about this member's own disk.
+// disk tracks this member's own disk.
 type disk struct {
 	slots.Disk
 	changed []*Record         // by the step in progress, in the order of their first change
@@ -183,7 +183,7 @@ func (s *EPaxos) cell(number uint64, data []byte) {
 	s.disk.Record(s.out, protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: number, Data: data}})
 }
 
-// recovered is what a member finds on its disk.
+// recovered is the state that a member finds on its disk.
 type recovered struct {
 	executed Executed
 	base     Vector // what was executed at the log's base

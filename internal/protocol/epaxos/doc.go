@@ -1,9 +1,9 @@
 // Package epaxos is EPaxos: every member proposes, and commands are ordered only where they interfere.
 // docs/internals/epaxos.md has the rules, whose numbers stand in the comments.
 //
-// What is decided where: of each command, whether it is executed or a no-op takes its place, and on which others it
-// depends. From that all members derive an order of those that interfere. A member's log has what it executed, in its
-// own order.
+// For each command the members decide whether it is executed or replaced by a no-op, and which commands it depends on.
+// From this all members derive the same order of interfering commands. A member's log has the commands in the order in
+// which that member executed them.
 //
 // How to read: deps.go (ids and dependencies), index.go (which commands interfere), size.go (who is enough), replica.go
 // and validate.go (what a member keeps of undecided commands, and answers), opening.go (a proposer's ballot 0),

@@ -29,7 +29,7 @@ type EPaxos struct {
 
 	log   slots.Log
 	marks []mark
-	// wide are the counts of those entries of the log that are wide, and of no others. They stand in cells, too.
+	// wide are the counts of those entries of the log that are wide, and of no others. They is stored in cells, too.
 	wide wide
 	// written is what was executed by the log; equal to the graph's between steps.
 	written Vector
@@ -63,7 +63,7 @@ type EPaxos struct {
 	stopped bool
 }
 
-// peer is what is known of another member.
+// peer is the known state of another member.
 type peer struct {
 	id       protocol.MemberID
 	column   Column

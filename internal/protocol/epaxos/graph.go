@@ -38,7 +38,7 @@ func NewGraph(executed Vector) *Graph {
 	return &Graph{executed: executed.Clone(), nodes: map[ID]*node{}, blocked: map[ID][]ID{}}
 }
 
-// Executed is what was executed.
+// Executed is the set of executed commands.
 func (g *Graph) Executed() Vector { return g.executed }
 
 // Waiting is how many decided commands wait for their execution. No-ops do not count.
@@ -52,7 +52,7 @@ func (g *Graph) Waiting() (n int) {
 }
 
 // Decide adds a decided command. A no-op may come without dependencies, and is executed only when a command that is
-// executed depends on it (rule 12). What was added before, or executed, is passed over.
+// executed depends on it (rule 12). Commands that were added before, or executed, are skipped.
 func (g *Graph) Decide(id ID, deps Vector, noop bool) {
 	if g.executed.Covers(id) || g.nodes[id] != nil {
 		return

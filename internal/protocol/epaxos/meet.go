@@ -5,7 +5,7 @@ import "time"
 // Members' logs differ, and meet at commands that touch everything (rule 12): those that name no keys. If a snapshot is
 // due and no client proposes one, a member proposes a command that brings nothing and touches everything.
 
-// meeting is what this member does so that members meet.
+// meeting has this member's part of getting members connected.
 type meeting struct {
 	wanted bool // a snapshot waits
 	since  time.Duration

@@ -28,7 +28,7 @@ const (
 	MsgReadAnswer                                 // Deps: of what the sender knows
 )
 
-// Codec is what members know of these messages.
+// Codec encodes and decodes these messages.
 var Codec = &protocol.Codec{
 	Types: []protocol.Traits{
 		{Name: "PreAccept", Brings: protocol.BringsLog}, {Name: "PreAccepted"},
@@ -42,8 +42,8 @@ var Codec = &protocol.Codec{
 	Decode: decode, Describe: describe,
 }
 
-// Part is what these messages say alongside the head that all protocols' messages have. Which fields mean
-// something depends on the type; unused ones are zero.
+// Part has the fields of these messages beyond the head that all protocols' messages have. Which fields mean something
+// depends on the type; unused ones are zero.
 type Part struct {
 	ID          ID
 	Ballot      Ballot
@@ -140,7 +140,7 @@ func (p *Part) value(m *protocol.Message) (Value, bool) {
 	return v, p.Noop != (v.Command != nil)
 }
 
-// report is what a promise says.
+// report is the content of a promise.
 func (p *Part) report(from Column, m *protocol.Message) (Report, bool) {
 	r := Report{From: from, Ballot: p.Accepted, Phase: p.Phase}
 	if p.Phase == Unknown {

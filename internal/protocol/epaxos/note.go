@@ -6,9 +6,9 @@ import (
 )
 
 // A command travels, and stands on disks, as a group of batches behind a note (protocol.NewNotedGroup). The note names
-// the command and says what it touches. So who has an entry of the log needs nothing else to know what it is.
+// the command and says what it touches. So an entry of the log is self-describing.
 
-// note is what stands before the batches of a command.
+// note is the header of the batches of a command.
 type note struct {
 	ID      ID
 	Noop    bool // there are no batches, and nothing is touched

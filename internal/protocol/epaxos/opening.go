@@ -6,7 +6,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Action is what follows from an answer.
+// Action is the next action after an answer.
 type Action uint8
 
 // The actions.
@@ -18,7 +18,7 @@ const (
 	Wait            // what contradicts is to be decided first
 )
 
-// outcome is what follows from an answer.
+// outcome is the result of an answer.
 type outcome struct {
 	Action
 	Value

@@ -93,8 +93,8 @@ func (s *EPaxos) count(rec *Record) {
 	}
 }
 
-// bytes is what a command costs that is not executed. One in whose place there is a no-op costs nothing, because it may
-// never be executed.
+// bytes is the memory of a command that is not executed. One in whose place there is a no-op costs nothing, because it
+// may never be executed.
 func (r *Record) bytes() int {
 	if r == nil || r.Command == nil || r.Phase == Decided && r.Noop {
 		return 0

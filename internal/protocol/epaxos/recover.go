@@ -100,7 +100,7 @@ func (r *Recovery) choose() (Action, Value) {
 	return Validate, Value{r.Command, r.Command.First}
 }
 
-// accepted is what was accepted under the highest ballot among reports; nil: nothing.
+// accepted is the value accepted under the highest ballot among reports; nil: nothing.
 func (r *Recovery) accepted() (best *Report) {
 	for i := range r.reports {
 		if report := &r.reports[i]; report.Phase == Accepted && (best == nil || report.Ballot > best.Ballot) {

@@ -25,14 +25,14 @@ func (p Phase) String() string {
 	return [...]string{"unknown", "preaccepted", "accepted", "decided"}[p]
 }
 
-// Command is what a member proposed, with the dependencies that it proposed first. It never changes.
+// Command is a proposal of a member, with its initial dependencies. It never changes.
 type Command struct {
 	Entry   protocol.Entry
 	Touches Touches
 	First   Vector
 }
 
-// Value is what is decided for a command: the command, or a no-op in its place, and its dependencies.
+// Value is the decision for a command: the command, or a no-op in its place, and its dependencies.
 type Value struct {
 	Command *Command // nil: a no-op
 	Deps    Vector
@@ -48,8 +48,8 @@ func (v Value) same(w Value) bool {
 	return v.Deps.Equal(w.Deps)
 }
 
-// Record is what a member keeps of a command that it has not executed. It is durable before any message
-// that follows from it leaves.
+// Record is a member's state of a command that it has not executed. It is durable before any message that follows from
+// it leaves.
 type Record struct {
 	ID       ID
 	Promised Ballot
@@ -127,7 +127,7 @@ func (r *Replica) column(c Column) *column {
 	return &r.columns[c-1]
 }
 
-// Restore takes back what the disk has of a command. What was executed is passed over.
+// Restore takes back what the disk has of a command. Executed commands are skipped.
 func (r *Replica) Restore(rec *Record) {
 	if r.takes(rec.ID) {
 		*r.touch(rec.ID) = *rec
@@ -240,9 +240,9 @@ func (r *Replica) take(rec *Record, v Value) {
 	r.index.Know(rec.ID, rec.touches())
 }
 
-// Promise answers Recover (rule 6). The report is what the record was before; a report without phase is
-// of a command that this member does not know. Who is asked again answers again. nil: a higher ballot was promised, or
-// the command was executed.
+// Promise answers Recover (rule 6). The report is what the record was before; a report without phase is of a command
+// that this member does not know. A repeated question is answered again. nil: a higher ballot was promised, or the
+// command was executed.
 func (r *Replica) Promise(id ID, ballot Ballot) (*Record, Report) {
 	if !r.takes(id) {
 		return nil, Report{}

@@ -36,7 +36,7 @@ func (r *Replica) contradictions(id ID, cmd *Command) (a Against) {
 		if c == id.Column {
 			continue // of two commands of one column the later one depends on the earlier one
 		}
-		// What was executed does not depend on this command, which was not.
+		// Executed commands do not depend on this one, which was not executed.
 		if executed.At(c) > cmd.First.At(c) {
 			a.Decided = true
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// bodies is what the core's owner said about the bodies of committed entries (protocol.Bodies).
+// bodies is the owner's last report about the bodies of committed entries (protocol.Bodies).
 type bodies struct {
 	// missing: some are not held here in any form, as far as is known.
 	missing bool
@@ -18,7 +18,7 @@ type bodies struct {
 	// configuration restripes.
 	partial   uint8
 	restripes uint32
-	// said is what the owner said last. It accounts for the entries up to at. spoken: the owner
+	// said is the last report of the owner. It accounts for the entries up to at. spoken: the owner
 	// has said something.
 	said   protocol.Bodies
 	at     protocol.Index
@@ -91,7 +91,7 @@ func (r *Raft) raise(to protocol.Index) {
 	r.coded = slices.Delete(r.coded, 0, n)
 }
 
-// commitTo is what a leader does when it knows that everything up to an index is committed.
+// commitTo commits everything up to an index on a leader.
 func (r *Raft) commitTo(to protocol.Index) {
 	for i := r.commit + 1; i <= to; i++ {
 		r.lead.uncommitted -= r.log.At(i).Bytes()

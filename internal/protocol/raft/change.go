@@ -261,8 +261,8 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 
 // keepsState reports whether enough of the next voters have the state, and every new one that was a learner. The first
 // instance's log does not lead to the state on its own where the number of instances has changed: retired ones keep
-// their logs for a while only, and only their members ever had these. So who has not applied the last such change
-// counts as one that may have nothing, although it has the log. A voter that was not a member is not asked for
+// their logs for a while only, and only their members ever had these. So a member that has not applied the last such
+// change counts as one that may have nothing, although it has the log. A voter that was not a member is not asked for
 // anything.
 func (r *Raft) keepsState(next *protocol.Config) bool {
 	voters := next.Voters()

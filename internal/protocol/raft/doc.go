@@ -1,10 +1,10 @@
 // Package raft is Raft as a pure state machine: a protocol.Core.
 //
-// It decides who leads, what is in the log, what is committed, who is a member and at
-// which index a read is current. It has pre-vote, check-quorum and leader stickiness;
-// batches, pipelines and writes its log while it sends it; changes membership through
-// joint configurations; and leaves to a placement where the large bodies of entries live: whole
-// with everybody, or as rows of a Reed–Solomon code (CRaft).
+// It decides who leads, what is in the log, what is committed, who is a member and at which index a
+// read is current. It has pre-vote, check-quorum and leader stickiness; batches, pipelines and
+// writes its log while it sends it; changes membership through joint configurations; and leaves the
+// placement of large bodies to a strategy: whole on all members, or as rows of a Reed–Solomon code
+// (CRaft).
 //
 // How to read: config.go (settings), raft.go (the state, the step, the table of handlers), package message (its
 // messages), package raftlog (the log in memory, and what is known of the disk), persist.go (what is written),
@@ -13,11 +13,11 @@
 // code.go (rows and when they are enough), lag.go (who is too far behind to be counted on), holdings.go (who holds
 // what), prepare.go (what a new leader does before it leads), upgrade.go (whole copies where rows are too few),
 // bodies.go (what the owner knows of them), restripe.go (membership), rs.go. wrote.go: which records are Raft's;
-// behind.go: what lanes hold behind the log. check.go verifies the invariants that stand under the fields; mutant.go
-// lists rules that tests may break on purpose.
+// behind.go: what lanes hold behind the log. check.go verifies the invariants that are stated at the fields; mutant.go
+// lists the rules that tests break deliberately.
 //
 // "Raft §5.4.2" is a section of the paper or of the thesis; docs/internals/raft.md says which. C and G with
 // a number are invariants and gaps of docs/internals/craft.md, 2.8 and 2.2.
 //
-// May import: protocol, protocol/quorum and erasure, and nothing that waits or reads the world.
+// May import: protocol, protocol/quorum and erasure, and nothing that waits, does I/O or reads the clock.
 package raft

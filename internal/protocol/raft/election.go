@@ -20,8 +20,8 @@ func (r *Raft) rest() { r.stand = r.now + r.timeout() }
 // standing at the same time. Asking disturbs no one.
 const soonTries = 2
 
-// timeout draws how long to wait before standing for election. If it does not matter who leads,
-// chance keeps members apart. Otherwise they stand in the order of their ranks, the first one as
+// timeout draws how long to wait before standing for election. If no leader is preferred, random
+// timeouts keep members apart. Otherwise they stand in the order of their ranks, the first one as
 // soon as votes may be given again. If that failed twice, chance decides.
 func (r *Raft) timeout() time.Duration {
 	random := r.random()

@@ -56,8 +56,8 @@ func (r *Raft) appendFrom(m message.Message) {
 }
 
 // diverges reports whether a leader's log has another entry than this one where this one is decided. Two logs that have
-// an entry of the same term at an index are equal up to there, so the last one is enough. What is no longer in this log
-// is not compared.
+// an entry of the same term at an index are equal up to there, so the last one is enough. Entries that are no longer in
+// this log are not compared.
 func (r *Raft) diverges(m message.Message, decided []protocol.Entry) bool {
 	index, term := m.Index, m.LogTerm
 	if n := len(decided); n > 0 {
@@ -187,8 +187,8 @@ func (r *Raft) remembers(m message.Message) bool {
 	return false
 }
 
-// holdsAcknowledged reports whether the log may have the entry that a heartbeat names. What a
-// snapshot covers on either side is committed, and not compared.
+// holdsAcknowledged reports whether the log may have the entry that a heartbeat names. Entries that
+// a snapshot covers on either side are committed, and not compared.
 func (r *Raft) holdsAcknowledged(m message.Message) bool {
 	if m.Index > r.log.Last {
 		return false

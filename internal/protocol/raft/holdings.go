@@ -52,8 +52,8 @@ func (r *Raft) holdings(commit, match protocol.Index, now bool) (out []protocol.
 	return out
 }
 
-// onHoldings answers a leader that was just elected. What the answer says is durable when it
-// leaves, and so is the term. From then on no earlier leader changes what is held here.
+// onHoldings answers a leader that was just elected. The state in the answer is durable when it is
+// sent, and so is the term. From then on no earlier leader changes what is held here.
 func onHoldings(r *Raft, m message.Message) {
 	resp := message.With(protocol.Message{Type: message.HoldingsResp, To: m.From, Term: m.Term, Context: m.Context}, message.Part{Round: m.Round})
 	if r.cfg.Mutant != MutantCodeOldTermAnswers || m.Term == r.term {

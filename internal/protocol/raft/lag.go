@@ -47,8 +47,8 @@ func (r *Raft) appendedBy(i protocol.Index) (bytes uint64, known bool) {
 	return 0, len(marks) > 0 && marks[0].index == r.lead.first && i+1 == r.lead.first
 }
 
-// judgeLag finds out who is far behind what a majority has, and who is near again. It compares with
-// the others, so links that are narrow for all of them make no one far.
+// judgeLag finds the members that are far behind a majority, and those that have caught up. It
+// compares with the others, so links that are narrow for all of them make no one far.
 func (r *Raft) judgeLag(agreed protocol.Index) {
 	most, known := r.appendedBy(agreed)
 	frame := uint64(r.cfg.MaxFrameBytes)

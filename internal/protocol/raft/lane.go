@@ -31,7 +31,7 @@ type lanes struct {
 	// opened are the lanes that entries after the commit index open, in the order of the log. Another
 	// one may close them before they are committed.
 	opened []openedLane
-	// held are lanes of which something is held, sorted. Each is known.
+	// held are lanes with anything held, sorted. Each is known.
 	held []*heldLane
 	// cells is the highest number of a cell that this member ever used. stale are cells that a start
 	// found to be void.
@@ -39,7 +39,7 @@ type lanes struct {
 	stale []uint64
 	own   ownLane
 	lead  laneLeading
-	// fence is what this member promised last.
+	// fence is this member's last promise.
 	fence fenced
 	// parked are messages of the leader that wait for batches.
 	parked parking
@@ -54,7 +54,7 @@ type openedLane struct {
 	lane  protocol.Lane
 }
 
-// heldLane is what a member holds of a lane beyond what is committed.
+// heldLane is the uncommitted part of a lane that a member holds.
 type heldLane struct {
 	lane protocol.Lane
 	// base: entries up to it are committed. From there on the batches follow each other without a gap:
@@ -409,8 +409,8 @@ func (r *Raft) sameName() {
 }
 
 // recoverCell takes a batch that the disk holds of a lane. Which lanes are committed how far may not be known yet, as
-// the commit index that is on disk lags. What was given up is committed. So the first batch that is there says where
-// the lane continues.
+// the commit index that is on disk lags. Batches that were given up are committed. So the first batch that is there
+// says where the lane continues.
 func (r *Raft) recoverCell(c protocol.Cell) error {
 	wrong := func(detail string) error { return &protocol.CorruptError{What: "cell of a lane", Detail: detail} }
 	l := r.lanes
@@ -475,7 +475,7 @@ func (r *Raft) laneHighs() (highs []message.LaneHigh) {
 	return highs
 }
 
-// fencePromise is what this member told a fence, durably.
+// fencePromise is this member's durable promise to a fence.
 func (r *Raft) fencePromise() uint64 {
 	if r.lanes == nil || r.lanes.fence.step > r.disk.Done {
 		return 0

@@ -2,12 +2,12 @@ package raft
 
 import "github.com/braidlog/braid/protocol"
 
-// A barrier read sees all that was accepted before it was asked for (docs/internals/lcr.md, 1.5 (c)). What is
-// accepted is held by a quorum, and the leader asks a quorum anyway whether it still leads. So at least
-// one of those that answer says that it holds it. The leader puts all that a quorum holds into the log,
-// and the read is served when that is committed.
+// A barrier read sees all that was accepted before it was asked for (docs/internals/lcr.md, 1.5 (c)). Accepted batches
+// are held by a quorum, and the leader confirms its leadership with a quorum anyway. So at least one of those that
+// answer says that it holds it. The leader puts all that a quorum holds into the log, and the read is served when that
+// is committed.
 
-// barrier is what the reads in progress wait for beyond the confirmation of the leader.
+// barrier is the condition for the reads in progress beyond the confirmation of the leader.
 type barrier struct {
 	on   bool
 	said answers

@@ -206,7 +206,7 @@ func (r *Raft) madeWhole(h *heldLane, e *protocol.Entry) {
 	h.rows--
 }
 
-// checkPieces: what a leader can make whole is whole. Otherwise a fence would pass over it.
+// checkPieces: what a leader can make whole is whole. Otherwise a fence would skip it.
 func (h *heldLane) checkPieces() error {
 	for i := range h.pieces {
 		n := uint64(h.pieces[i].batch.Index)

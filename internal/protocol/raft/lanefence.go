@@ -59,7 +59,7 @@ func (a *answers) hear(from protocol.MemberID, highs []message.LaneHigh) {
 }
 
 // covers reports whether a member answered, and the log has all that it said it holds, as far as that can be made
-// whole. What is missing is put there, or asked for.
+// whole. What is missing is written there, or asked for.
 func (r *Raft) covers(a *answers, id protocol.MemberID) bool {
 	if !slices.Contains(a.by, id) {
 		return false
@@ -189,8 +189,8 @@ func (r *Raft) fenceDone() bool {
 	}) == 1
 }
 
-// brought reports whether the log has a lane up to a number, or the lane is closed. If not, it is put there at once,
-// and asked for if it is missing here.
+// brought reports whether the log has a lane up to a number, or the lane is closed. If not, it is written there at
+// once, and asked for if it is missing here.
 func (r *Raft) brought(high message.LaneHigh, from protocol.MemberID) bool {
 	l := r.lanes
 	mark := l.end.of(high.Lane)
@@ -251,8 +251,8 @@ func (r *Raft) electorate() quorum.Set {
 }
 
 // acceptLane says which batches of this member's lane are accepted: its own disk has them, and a quorum said under the
-// generation active that it has them. Who promised a fence counts no more. It need not be known who leads, nor whether
-// anybody does.
+// generation active that it has them. Who promised a fence counts no more. The leader need not be known, nor need there
+// be one.
 func (r *Raft) acceptLane() {
 	l := r.lanes
 	o := &l.own

@@ -11,7 +11,7 @@ import (
 // A leader puts what it holds of lanes into the log, in the order of each lane. That makes it take
 // effect, as anything else in the log.
 
-// laneLeading is what a leader knows of lanes beyond what it holds; zero in every other role.
+// laneLeading is the leader's view of lanes beyond what it holds; zero in every other role.
 type laneLeading struct {
 	// last is the index of the last group that this leader made of a lane, and made is when it did.
 	// rest is until when the next ones wait after that is committed; 0: it is not, as far as was seen. If

@@ -45,7 +45,7 @@ type ownLane struct {
 	gen, accepted uint64
 }
 
-// laneTarget is what a member knows of another one to which it sends its lane.
+// laneTarget is the member's view of another one to which it sends its lane.
 type laneTarget struct {
 	id protocol.MemberID
 	// acked: the member's disk holds the lane up to here. It only grows. next is what to send next.
@@ -124,8 +124,8 @@ func (r *Raft) routes() []protocol.Route {
 	return []protocol.Route{leader, {To: r.cfg.Self}}
 }
 
-// takeIntoLane puts those proposals into the lane that may take it, and returns the others. What is in
-// the lane is not proposed to a leader too: whoever leads finds it there.
+// takeIntoLane puts those proposals into the lane that may take it, and returns the others. Commands in the lane are
+// not proposed to a leader too: whoever leads finds it there.
 func (r *Raft) takeIntoLane(in *protocol.Propose) []protocol.Entry {
 	l := r.lanes
 	open := r.role != protocol.Leader && r.laneOpen()
@@ -259,7 +259,7 @@ func (r *Raft) keepTail(h *heldLane, batches []protocol.Entry) {
 		lacked = min(lacked, t.acked+1)
 	}
 	if lacked > h.base || n == 0 || uint64(batches[n-1].Index) != h.base || !r.lanes.known(h.lane) {
-		o.tail, o.tailBytes = nil, 0 // no one is missing anything, or a snapshot passed over some
+		o.tail, o.tailBytes = nil, 0 // no one is missing anything, or a snapshot skipped some
 		return
 	}
 	o.tail = append(o.tail, batches...)

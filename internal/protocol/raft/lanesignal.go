@@ -159,7 +159,7 @@ func (r *Raft) unpark() {
 	p := &r.lanes.parked
 	for len(p.messages) > 0 {
 		m := p.messages[0]
-		// What cannot follow the log came after something that was asked for, and comes again with it.
+		// Entries that do not follow the log came after entries that were requested, and are sent again with them.
 		if m.Term == r.term && r.role == protocol.Follower && m.Index <= r.log.Last {
 			if r.unresolved(m) >= 0 && r.now < p.since+r.patience() {
 				r.wakeAt(p.since + r.patience())
@@ -213,7 +213,7 @@ func (r *Raft) resolve(m message.Message) []protocol.Entry {
 			entries = append([]protocol.Entry(nil), m.Entries...)
 		}
 		switch {
-		case e.Index <= r.log.Base: // it is passed over
+		case e.Index <= r.log.Base: // it is skipped
 		case e.Index <= r.commit, r.log.Matches(e.Index, e.Term):
 			entries[i] = *r.log.At(e.Index)
 		case r.lanes == nil || !r.resolved(e, &entries[i]):

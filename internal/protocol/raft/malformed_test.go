@@ -42,8 +42,8 @@ func malformed() map[string]protocol.Entry {
 	}
 }
 
-// TestMalformedProposalsAreRefused: in the log they would stop every member, or have to be
-// passed over by each.
+// TestMalformedProposalsAreRefused: in the log they would stop every member, or have to be skipped
+// by each.
 func TestMalformedProposalsAreRefused(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}}}
 	r, err := raft.New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second},

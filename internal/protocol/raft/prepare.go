@@ -11,10 +11,9 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// preparation is what a new leader does before it leads (docs/internals/craft.md, 2.5). It makes those
-// bodies whole that may have been committed and of which it holds only a part, or proves that they
-// were not committed. First it asks who holds what. Then it fetches what it knows to exist. It
-// never gives up an entry because fetching failed.
+// preparation is the work of a new leader before it leads (docs/internals/craft.md, 2.5). It makes those bodies whole
+// that may have been committed and of which it holds only a part, or proves that they were not committed. First it asks
+// who holds what. Then it fetches what it knows to exist. It never gives up an entry because fetching failed.
 type preparation struct {
 	begun bool
 	// wanted are entries after the commit index whose bodies this member does not hold

@@ -21,7 +21,7 @@ const (
 
 func (p phase) String() string { return [...]string{"probe", "stream", "behind"}[p] }
 
-// progress is what a leader knows of one other member.
+// progress is the leader's view of one other member.
 type progress struct {
 	id    protocol.MemberID
 	phase phase

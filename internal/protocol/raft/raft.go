@@ -59,9 +59,9 @@ type Raft struct {
 	bodies    bodies
 
 	disk raftlog.Disk
-	// stopped: this member acknowledged more than it holds, or has decided something else than its leader. It does
-	// nothing any more. replaced is the term in which a snapshot replaced a log that conflicts with it. What was
-	// acknowledged in that term before may be void.
+	// stopped: this member acknowledged more than it holds, or has decided something else than its leader. It does nothing
+	// any more. replaced is the term in which a snapshot replaced a log that conflicts with it. Acknowledgements of that
+	// term before it may be void.
 	stopped  bool
 	replaced protocol.Term
 

@@ -26,7 +26,7 @@ import (
 // had applied the last EntryReshape in the leader's log, and the leader changes no voters before it has applied that
 // itself.
 
-// restripe is what a leader knows of a change that needs whole copies.
+// restripe is the leader's view of a change that needs whole copies.
 type restripe struct {
 	// left is how many more members must hold bodies whole; 0 if no change waits for that.
 	left int

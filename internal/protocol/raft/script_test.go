@@ -48,7 +48,7 @@ const (
 //	retain id [members=(…)]   the members that other instances have
 //	isolate id | heal | status id
 //	holders index             who holds the body of a committed entry, and in what form
-//	fill id                   id makes up for bodies of committed entries that it is missing
+//	fill id                   id reconstructs bodies of committed entries that it is missing
 //
 // Where id, from or to may be several, they are written id=(1,2). With quiet a command says nothing but what went
 // wrong.

@@ -9,8 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// cell is what this member, as an acceptor, promised and accepted of a slot. It is on disk before
-// anybody learns of it, and goes when the slot's entry is in the log. A cell with slot 0 is empty.
+// cell has the promise and the accepted entry of this member, as an acceptor, in a slot. It is on
+// disk before anybody learns of it, and goes when the slot's entry is in the log. A cell with slot
+// 0 is empty.
 type cell struct {
 	slot protocol.Index
 	// promised: no entry is accepted under a lower ballot. accepted is the ballot of entry, 0 if
@@ -92,8 +93,8 @@ func (s *Paxos) furthest() protocol.Index {
 	return s.log.Last()
 }
 
-// votes reports whether a question about a slot is for this member to answer now: it knows all slots
-// before it. Who asks about a decided slot is told what was decided.
+// votes reports whether a question about a slot is for this member to answer now: it knows all slots before it. A
+// question about a decided slot is answered with the decision.
 func (s *Paxos) votes(m *protocol.Message, slot protocol.Index) bool {
 	if slot <= s.log.Last() {
 		s.tell(m.From, slot-1)

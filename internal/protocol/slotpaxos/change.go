@@ -67,7 +67,7 @@ func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Re
 	return slots.Changed(&s.conf, changes, quorum.System{}, s.others())
 }
 
-// others is what this member, which leads, knows of the others.
+// others is the leader's view of the other members.
 func (s *Paxos) others() slots.Others {
 	o := slots.Others{Answers: s.answers, CaughtUp: s.caughtUp, Holds: s.holds}
 	if s.cfg.Mutant == MutantChangeLosesBodies {

@@ -7,12 +7,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// disk is what is known about this member's own disk.
+// disk tracks this member's own disk.
 type disk struct {
 	slots.Disk
 	// state is the number of the last write of a ballot that this member made.
 	state uint64
-	// commit is how many slots the disk is told to be resolved, and noted when it was.
+	// commit is how many slots the disk records as decided, and noted when it was.
 	commit protocol.Index
 	noted  time.Duration
 	// kept are messages of this member to itself that wait for writes, ascending in seq.

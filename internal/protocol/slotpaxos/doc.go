@@ -1,5 +1,5 @@
-// Package slotpaxos is a protocol to learn from: Paxos, one decree for each slot. Package raft is
-// faster in every way. This one shows how little a protocol needs (docs/internals/writing-a-protocol.md).
+// Package slotpaxos is a teaching protocol: single-decree Paxos for each slot. Package raft is faster in every respect.
+// This one shows how little a protocol needs (docs/internals/writing-a-protocol.md).
 //
 // A slot is an index of the instance's log. For each slot members agree on one entry, by
 // single-decree Paxos: a proposer asks the voters to promise a ballot (phase 1), and then to accept
@@ -7,14 +7,13 @@
 // only, so nothing in it is ever replaced. An entry's term is the ballot under which it was first
 // proposed.
 //
-// Any voter may propose. So that duels are rare, one member at a time does: the leader. Others
-// forward to it while they learn of it. That is a hint. No promise rests on there being one leader,
-// or on clocks.
+// Any voter may propose. So that duels are rare, one member at a time does: the leader. The others
+// forward to it while it is alive. Leadership is a hint: safety depends neither on a single leader
+// nor on clocks.
 //
-// What a voter promised and accepted of a slot that it does not know to be decided stands in a cell
-// on its disk. An acceptor answers for the slot after its last decided one alone. So it has one cell
-// at most, and who accepts in a slot holds all slots before it. The large part of an entry lies alongside
-// the cell, and stays there when the slot is decided.
+// A voter's promise and accepted entry of an undecided slot are in a cell on its disk. An acceptor answers only for the
+// slot after its last decided one. So it has one cell at most, and an acceptor of a slot holds all slots before it. The
+// large part of an entry lies alongside the cell, and stays there when the slot is decided.
 //
 // The membership that is decided in a slot is active from the next one on. It is handed over as
 // committed when that next slot is decided: a majority of its own voters has all slots before it then,

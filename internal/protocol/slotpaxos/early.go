@@ -7,8 +7,8 @@ import (
 )
 
 // Who proposed a command in ModeAccepted need not wait until it is told that the slot is decided, and has applied it.
-// Acceptors tell it, as they tell the proposer, that they have accepted the entry. What a quorum has accepted in a slot
-// under one ballot is decided there, and stands in the log on all members in the end. If one of these messages is lost
+// Acceptors tell it, as they tell the proposer, that they have accepted the entry. An entry that a quorum has accepted
+// in a slot under one ballot is decided, and is eventually in the log of all members. If one of these messages is lost
 // or late, or someone else completes the slot, the answer comes when the slot is learned (see learn), and at last when
 // the command is applied.
 

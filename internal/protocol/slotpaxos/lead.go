@@ -33,7 +33,7 @@ type leading struct {
 	forced bool
 }
 
-// peer is what a leader knows of another member.
+// peer is the leader's view of another member.
 type peer struct {
 	id       protocol.MemberID
 	heard    time.Duration  // when it last answered, or was first tracked
@@ -169,7 +169,7 @@ func (s *Paxos) trackPeers() {
 	s.lead.peers = peers
 }
 
-// tendLead is what a leader does from time to time.
+// tendLead does the periodic work of a leader.
 func (s *Paxos) tendLead() {
 	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
 		s.giveWay()

@@ -9,7 +9,7 @@ import (
 type Ballot = slots.Ballot
 
 // The messages. In all of them Term is the highest ballot that the sender knows, and Commit is how
-// many slots it knows to be decided. Who knows less asks.
+// many slots it knows to be decided. A member that knows less asks.
 const (
 	MsgPrepare  = protocol.FirstOwnType + iota // phase 1: Slot, Ballot
 	MsgPromise                                 // Slot, Ballot; Accepted and an entry if there is one
@@ -30,7 +30,7 @@ const (
 	MsgHeld           // Slot, Ballot: of what the sender accepted, for who proposed it
 )
 
-// Codec is what members know of these messages.
+// Codec encodes and decodes these messages.
 var Codec = &protocol.Codec{
 	Types: []protocol.Traits{
 		{Name: "Prepare"}, {Name: "Promise"},
@@ -44,8 +44,8 @@ var Codec = &protocol.Codec{
 	Decode: decode, Describe: describe, Claims: claims,
 }
 
-// Part is what these messages say alongside the head that all protocols' messages have. Which fields mean
-// something depends on the type; unused ones are zero.
+// Part has the fields of these messages beyond the head that all protocols' messages have. Which fields mean something
+// depends on the type; unused ones are zero.
 type Part struct {
 	Slot     protocol.Index
 	Ballot   Ballot

@@ -41,8 +41,8 @@ func (s *Paxos) begin() {
 	s.askVoters()
 }
 
-// tendTry asks again those that have not answered. What was asked under a ballot that is not durable
-// yet has not left, and leaves when it is.
+// tendTry asks again those that have not answered. Requests under a ballot that is not durable yet are held until it
+// is.
 func (s *Paxos) tendTry() {
 	switch t := &s.try; {
 	case t.phase != preparing && t.phase != accepting || s.now < t.again:
@@ -226,8 +226,8 @@ func onProposeRefused(s *Paxos, _ *protocol.Message, p Part) {
 	}
 }
 
-// enqueue takes what it can, and refuses each of the others by its id. What is taken may be lost
-// with the leadership: its member proposes it again.
+// enqueue takes what it can, and refuses each of the others by its id. Accepted proposals may be
+// lost with the leadership: its member proposes it again.
 func (s *Paxos) enqueue(entries []protocol.Entry, early bool, refuse func(protocol.ProposalID, protocol.Reason)) {
 	for i := range entries {
 		e := &entries[i]
@@ -285,7 +285,7 @@ func (s *Paxos) dequeue() (e protocol.Entry, early bool) {
 	return protocol.NewGroup(taken), early
 }
 
-// next is what to propose if the slot is free.
+// next is the entry to propose if the slot is free.
 func (s *Paxos) next() (e protocol.Entry, early, ok bool) {
 	l := &s.lead
 	if e, ok = s.nextConfig(); ok {

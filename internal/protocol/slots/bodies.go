@@ -5,7 +5,7 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// Bodies is what a member knows of the bodies of decided entries.
+// Bodies is the member's view of the bodies of decided entries.
 type Bodies struct {
 	Any     bool // there are some
 	Missing bool // the disk is missing some of them
@@ -14,7 +14,7 @@ type Bodies struct {
 // BodiesAfter is what is known of those that a snapshot refers to, until the owner has looked.
 func BodiesAfter(base protocol.Index) Bodies { return Bodies{Any: base > 0, Missing: base > 0} }
 
-// BodiesOf is what the owner says.
+// BodiesOf is the owner's report.
 func BodiesOf(in protocol.Bodies) Bodies { return Bodies{Any: in.MaxK > 0, Missing: in.Missing > 0} }
 
 // Learned: an entry was decided.

@@ -23,7 +23,7 @@ func Readable(e *protocol.Entry) bool {
 	return err == nil
 }
 
-// Others is what a leader knows of the other members.
+// Others is the leader's view of the other members.
 type Others struct {
 	// Answers: the member is well. CaughtUp: besides, it has what was decided a heartbeat ago, and its bodies. Holds: it
 	// certainly has the bodies of all that is decided; nil: no one asks.

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Disk is what is known about a member's own disk.
+// Disk tracks a member's own disk.
 type Disk struct {
 	// Seq numbers the steps that wrote or released something, and Written those that wrote; Done is
 	// the highest number reported durable. Written ≤ Seq, Done ≤ Seq.
@@ -15,7 +15,7 @@ type Disk struct {
 	// touched: the step in progress has its number. wrote: it wrote something.
 	touched, wrote bool
 	pending        []write // not reported durable, ascending in seq
-	// Durable is what the disk holds.
+	// Durable is the durable state.
 	Durable Extent
 }
 

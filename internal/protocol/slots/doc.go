@@ -1,4 +1,4 @@
-// Package slots is what protocols share that decide slots of a log, and do not replace what stands in it.
+// Package slots is shared by protocols that decide slots of a log and never replace an entry in it.
 //
 // How to read: ballot.go (ballots), log.go (the log of what is decided), setup.go (settings, and what a member has
 // of what is decided, at its start and after a snapshot), disk.go (what is known of the member's own disk),

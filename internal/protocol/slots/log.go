@@ -11,8 +11,8 @@ type Log struct {
 	// Base is the index before the first entry. ConfigAt is the index of the last configuration; 0: the
 	// first one.
 	Base, ConfigAt protocol.Index
-	// pieces hold the entries from Base+1 on, count of them. What came once stays where it is: a slice that grows would
-	// copy each entry several times. The first piece begins with gone entries that are forgotten.
+	// pieces hold the entries from Base+1 on, count of them. An entry never moves: a slice that grows would copy each
+	// entry several times. The first piece begins with gone entries that are forgotten.
 	//
 	//	gone < pieceLen; gone+count fill the pieces except for the end of the last one, in which there is an entry
 	pieces      []*[pieceLen]protocol.Entry

@@ -52,15 +52,15 @@ func Fit(quorums quorum.System, c *protocol.Config) error {
 	return nil
 }
 
-// Decided is what a member has of what was decided: the log, the configuration that is active in the slot
-// after it, and what is known of bodies.
+// Decided is the decided state of a member: the log, the configuration that is active in the slot after it, and what is
+// known of bodies.
 type Decided struct {
 	Log    Log
 	Config protocol.Config
 	Bodies Bodies
 }
 
-// After is what a member has that begins after a snapshot.
+// After is the decided state of a member that starts from a snapshot.
 func After(base *protocol.Base) Decided {
 	return Decided{Log: logAfter(base.Index), Config: Numbered(base.Config), Bodies: BodiesAfter(base.Index)}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// asking is what an owner knows of who asks for its group. It starts again with each ownership. So a group that has
-// just moved stays for a while: to move it back takes as many questions as to move it here did.
+// asking counts which members ask an owner for its group. It starts again with each ownership. So a group that has just
+// moved stays for a while: to move it back takes as many questions as to move it here did.
 type asking struct {
 	how    Stealing
 	voters []asker // sorted by id; empty if this member does not own the group

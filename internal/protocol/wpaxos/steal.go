@@ -40,7 +40,7 @@ const (
 	// StealMajority: of After questions more than half are of one zone.
 	StealMajority StealPolicy = "majority"
 	// StealAverage: more than two thirds of the questions are of one zone, by a moving average in which a question counts
-	// 1/After of all that were before it. With half of them groups of two zones that ask in turns would go to and fro.
+	// 1/After of all that were before it. With half of them groups of two zones that ask round-robin would go to and fro.
 	StealAverage StealPolicy = "average"
 )
 
@@ -68,7 +68,7 @@ func stealError(text string) error {
 	return fmt.Errorf("%q: want never, or consecutive, majority or average with 1…%d questions, as in majority:64", text, MaxStealAfter)
 }
 
-// String is what ParseStealing reads.
+// String returns the text that ParseStealing reads.
 func (s Stealing) String() string {
 	if s.Policy == StealNever {
 		return string(StealNever)

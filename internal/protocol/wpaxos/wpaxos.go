@@ -11,7 +11,7 @@ import (
 )
 
 // WPaxos is one group of keys on one member: an instance of multi-Paxos whose leader, the owner, hands the group over
-// to who asks for most of its commands. See protocol.Core for how to use it.
+// to the member that asks for most of its commands. See protocol.Core for how to use it.
 type WPaxos struct {
 	inner   *multipaxos.Paxos
 	self    protocol.MemberID

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Error says what is wrong with a specification, and in which part of it. Nothing was started.
+// Error describes what is wrong with a specification, and in which part of it. Nothing was started.
 type Error struct{ Spec, Part, Detail string }
 
 func (e *Error) Error() string {

@@ -16,8 +16,7 @@ type Spec struct {
 	pairs   []pairPart // those that count more last
 }
 
-// Link is what the way from one member to another one does. A round trip takes the latencies of both
-// ways.
+// Link is the emulated link from one member to another. A round trip takes the latencies of both ways.
 type Link struct {
 	// Latency delays every byte one way; Jitter adds a random time between −Jitter and
 	// +Jitter to it. Nothing is reordered within a connection, as TCP would not.
@@ -151,7 +150,7 @@ func (s *Spec) place(name string) place {
 // Region is the region of a member; "": it has none.
 func (s *Spec) Region(name string) string { return s.place(name).region }
 
-// Link is what the way from one member to another one does. A name that is not known ("") has no
+// Link is the emulated link from one member to another. A name that is not known ("") has no
 // number, no name and no region.
 func (s *Spec) Link(from, to string) Link {
 	l := s.all.link

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// judge says what is wrong with a state, or with what may come of it.
+// judge describes what is wrong with a state, or with what may come of it.
 func (m *model) judge(s *cluster) string {
 	if what := m.wrong(s); what != "" {
 		return what

@@ -66,7 +66,7 @@ func TestAlternatives(t *testing.T) {
 	}
 }
 
-// play goes a way that is told, and judges where it ends. A crash that makes no difference is passed over.
+// play goes a way that is told, and judges where it ends. A crash that makes no difference is skipped.
 func (m *model) play(t *testing.T, story ...string) string {
 	t.Helper()
 	var now cluster

@@ -69,7 +69,7 @@ type reign struct {
 	heard       [members]said
 }
 
-// said is what a leader knows of a member.
+// said is the leader's view of a member.
 type said struct {
 	here         uint8 // 1: the member was in the leader's term
 	match, known uint8

@@ -11,7 +11,7 @@ type judges struct {
 	stuck         bool // judge that accepting goes on after a healed cluster
 }
 
-// judge says what is wrong with a state; "" nothing.
+// judge describes what is wrong with a state; "" nothing.
 func (m *model) judge(s *state) string {
 	for e := uint8(1); e <= m.entries; e++ {
 		if s.accepted[e-1] == 0 {
