@@ -69,13 +69,13 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{r: r, opt: o}
-	n.tellTolerance()
+	n.logTolerance()
 	return n, nil
 }
 
-// tellTolerance logs which failures the cluster tolerates, unless its quorums are majorities. A member that joins does
+// logTolerance logs which failures the cluster tolerates, unless its quorums are majorities. A member that joins does
 // not know yet who votes.
-func (n *Node) tellTolerance() {
+func (n *Node) logTolerance() {
 	config := n.r.Status().Config
 	if line := n.tolerance(&config); line != "" {
 		n.opt.Logger.Warn(line)

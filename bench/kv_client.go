@@ -87,7 +87,7 @@ func (c *kvClient) await() (start int64, ok bool) {
 	r := c.r
 	switch {
 	case r.pace != nil:
-		start = r.loadFrom + int64(r.pace.Take())
+		start = r.loadFrom + int64(r.pace.Next())
 		return start, c.sleep(start - r.now())
 	case r.throttle != nil:
 		ok = c.sleep(int64(r.throttle.Begin(time.Duration(r.now() - r.loadFrom))))

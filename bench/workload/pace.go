@@ -19,9 +19,9 @@ type Pace struct {
 // NewPace returns the pace of a rate of operations a second, which must be positive.
 func NewPace(rate float64) *Pace { return &Pace{interval: float64(time.Second) / rate} }
 
-// Take returns when the next operation is due, since the run began. It is the caller's to
+// Next returns when the next operation is due, since the run began. It is the caller's to
 // do then, or at once if that has passed.
-func (p *Pace) Take() time.Duration {
+func (p *Pace) Next() time.Duration {
 	return time.Duration(float64(p.taken.Add(1)-1) * p.interval)
 }
 

@@ -308,7 +308,7 @@ func TestPace(t *testing.T) {
 	p := NewPace(1000)
 	var last time.Duration
 	for i := range 2500 {
-		last = p.Take()
+		last = p.Next()
 		require.Equal(t, time.Duration(i)*time.Millisecond, last)
 	}
 	require.Equal(t, int64(0), p.Behind(last))

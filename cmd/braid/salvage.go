@@ -80,7 +80,7 @@ func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (er
 	if err := errors.Join(os.Rename(part.Name(), file), durable.SyncDir(vfs.OS, filepath.Dir(file))); err != nil {
 		return err
 	}
-	return tellSalvaged(out, dirs[0], more, file, &report)
+	return printSalvaged(out, dirs[0], more, file, &report)
 }
 
 // furthestFirst puts the data directory first whose logs go furthest. more are those that go further in an instance.
@@ -101,8 +101,8 @@ func furthestFirst(dirs []string) (ordered, more []string, err error) {
 	return ordered, more, err
 }
 
-// tellSalvaged says what there is and what is lost.
-func tellSalvaged(out io.Writer, dir string, more []string, file string, r *server.SalvageReport) error {
+// printSalvaged says what there is and what is lost.
+func printSalvaged(out io.Writer, dir string, more []string, file string, r *server.SalvageReport) error {
 	_, err := fmt.Fprintf(out, "%s holds revision %d, of %s; %d entries of its log were not known to be decided\n", file, r.Revision, dir, r.Behind)
 	for _, other := range more {
 		_, told := fmt.Fprintf(out, "%s has entries of an instance that are missing there\n", other)

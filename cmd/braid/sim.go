@@ -94,7 +94,7 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	if err := errors.Join(readNet(&f.campaign.Net), f.campaign.Validate()); err != nil {
 		return usageError{err}
 	}
-	if err := f.tellTolerance(); err != nil {
+	if err := f.printTolerance(); err != nil {
 		return usageError{err}
 	}
 	debug.SetGCPercent(400) // many small worlds: collecting them less often is twice as fast
@@ -114,8 +114,8 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	return f.report(out, &sum)
 }
 
-// tellTolerance prints which failures the cluster tolerates, unless its quorums are majorities.
-func (f *simFlags) tellTolerance() error {
+// printTolerance prints which failures the cluster tolerates, unless its quorums are majorities.
+func (f *simFlags) printTolerance() error {
 	line, err := settings.Tolerance(f.campaign.Protocol, f.campaign.Own, f.campaign.Nodes)
 	if line != "" && !f.json {
 		fmt.Fprintln(os.Stderr, line)

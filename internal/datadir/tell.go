@@ -23,9 +23,9 @@ type Told struct {
 	Quorums string
 }
 
-// Tell reads what a directory in which a member has lived tells of itself. guess finds out the kind of the log where
+// Inspect reads what a directory in which a member has lived tells of itself. guess finds out the kind of the log where
 // the directory does not tell it. It only reads.
-func Tell(fs vfs.FS, dir string, guess func() member.KindGuess) (t Told, err error) {
+func Inspect(fs vfs.FS, dir string, guess func() member.KindGuess) (t Told, err error) {
 	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
 	if err != nil {
 		return t, &member.DirError{Dir: dir, Detail: "is not a member's: " + err.Error()}

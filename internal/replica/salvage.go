@@ -67,7 +67,7 @@ func (keepsAnything) Restore(protocol.Section) error { return nil }
 // Salvage applies to a state machine everything that a member has: sm must be as it was when the member stopped, and is changed. A
 // life begins in the directory, as at each start; nothing else is changed there.
 func Salvage(o SalvageOptions, sm member.DurableStateMachine) (s *Salvaged, err error) {
-	told, err := datadir.Tell(o.FS, o.Dir, o.Guess)
+	told, err := datadir.Inspect(o.FS, o.Dir, o.Guess)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func Salvage(o SalvageOptions, sm member.DurableStateMachine) (s *Salvaged, err 
 
 func (s *Salvaged) openOthers(o *SalvageOptions, cluster uint64) error {
 	for _, dir := range o.Others {
-		told, err := datadir.Tell(o.FS, dir, o.Guess)
+		told, err := datadir.Inspect(o.FS, dir, o.Guess)
 		if err != nil {
 			return err
 		}

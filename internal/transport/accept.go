@@ -228,7 +228,7 @@ func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 	if _, err := conn.Write(t.answer(r)); err != nil {
 		return err
 	}
-	if err := t.hearLastWord(conn, h, r); err != nil {
+	if err := t.readLastWord(conn, h, r); err != nil {
 		return err
 	}
 	if err := t.met(h.from, h.who); err != nil {

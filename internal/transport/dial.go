@@ -36,7 +36,7 @@ func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint3
 	unhook := context.AfterFunc(ctx, func() { below.Close() })
 	conn, err := t.agree(below, host, plain, &hello{
 		purpose: what, cluster: t.opt.Cluster, from: t.opt.Self, to: p.id,
-		stream: stream, who: t.opt.Who, takes: t.takes(p.id),
+		stream: stream, who: t.opt.Who, takes: t.expects(p.id),
 	})
 	if !unhook() && err == nil {
 		err = context.Cause(ctx)

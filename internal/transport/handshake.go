@@ -64,8 +64,8 @@ type hello struct {
 	text string
 }
 
-// tell puts into a hello what is compared.
-func (h *hello) tell(t *Transport) {
+// fill puts into a hello what is compared.
+func (h *hello) fill(t *Transport) {
 	b := t.birth()
 	h.joins, h.text, h.tells = b.Unknown, t.told(b), t.tells()
 	h.settings = markOf(h.text)
@@ -172,7 +172,7 @@ func looksLike(b []byte) string {
 
 // greet is the dialer's side of the handshake.
 func (t *Transport) greet(conn net.Conn, h *hello) error {
-	h.tell(t)
+	h.fill(t)
 	if _, err := conn.Write(append(h.encode(), h.text...)); err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 		t.unmet(h.to, r.who, r.takes)
 		return refused(ReasonIdentity, false, err.Error())
 	}
-	if err := t.takeOrigin(h, conn, from); err != nil || h.probe {
+	if err := t.acceptOrigin(h, conn, from); err != nil || h.probe {
 		return err
 	}
 	if err := t.met(h.to, r.who); err != nil {
@@ -263,8 +263,8 @@ func (t *Transport) met(id uint64, who Who) error {
 	return t.opt.Met(id, who)
 }
 
-// takes is who this member thinks another one is.
-func (t *Transport) takes(id uint64) (w Who) {
+// expects is who this member thinks another one is.
+func (t *Transport) expects(id uint64) (w Who) {
 	if t.opt.Takes != nil {
 		w = t.opt.Takes(id)
 	}
@@ -274,7 +274,7 @@ func (t *Transport) takes(id uint64) (w Who) {
 // replyTo is a reply to a member of this cluster; reason 0: it is welcome.
 func (t *Transport) replyTo(id uint64, reason Reason) *reply {
 	b := t.birth()
-	r := &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, who: t.opt.Who, takes: t.takes(id), joins: b.Unknown, text: t.told(b)}
+	r := &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, who: t.opt.Who, takes: t.expects(id), joins: b.Unknown, text: t.told(b)}
 	r.settings = markOf(r.text)
 	return r
 }

@@ -113,8 +113,8 @@ func (t *Transport) tellApart(id uint64, conn net.Conn, o toldOrigin) error {
 	return t.relateOrSay(id, conn, o)
 }
 
-// takeOrigin is the dialer's: it decides about what the listening side told. If it refuses, it says so.
-func (t *Transport) takeOrigin(h *hello, conn net.Conn, o toldOrigin) error {
+// acceptOrigin is the dialer's: it decides about what the listening side told. If it refuses, it says so.
+func (t *Transport) acceptOrigin(h *hello, conn net.Conn, o toldOrigin) error {
 	if !o.lineages || h.probe && t.opt.Lineage() == 0 { // nothing is taken over
 		return nil
 	}
@@ -171,8 +171,8 @@ func (t *Transport) lastWord(r *reply) []byte {
 	return t.appendOrigin([]byte{agreed}, r.tells)
 }
 
-// hearLastWord is the listening side's: it reads whether the dialer agrees, and decides about the origin of its log.
-func (t *Transport) hearLastWord(conn net.Conn, h *hello, r *reply) error {
+// readLastWord is the listening side's: it reads whether the dialer agrees, and decides about the origin of its log.
+func (t *Transport) readLastWord(conn net.Conn, h *hello, r *reply) error {
 	last := make([]byte, 1+r.tells.size())
 	if _, err := io.ReadFull(conn, last); err != nil {
 		return fmt.Errorf("member %x at %s did not agree to the link: %w", h.from, conn.RemoteAddr(), err)
@@ -213,7 +213,7 @@ func (t *Transport) probe(ctx context.Context, id uint64, addr string) error {
 	unhook := context.AfterFunc(ctx, func() { raw.Close() })
 	defer unhook()
 	conn, err := t.agree(t.shaper.wrap(raw, 0, id, nil), host, plain, &hello{
-		purpose: forSnapshot, cluster: t.opt.Cluster, from: t.opt.Self, to: id, who: t.opt.Who, takes: t.takes(id), probe: true,
+		purpose: forSnapshot, cluster: t.opt.Cluster, from: t.opt.Self, to: id, who: t.opt.Who, takes: t.expects(id), probe: true,
 	})
 	hangUp(conn)
 	return err

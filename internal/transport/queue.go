@@ -123,8 +123,8 @@ func (q *queue) put(kind frameKind, stream uint32, parts ...[]byte) bool {
 	return true
 }
 
-// take exchanges the empty g for what is queued.
-func (q *queue) take(g *outFrames) bool {
+// swap exchanges the empty g for what is queued.
+func (q *queue) swap(g *outFrames) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next.frames == 0 {
@@ -182,7 +182,7 @@ func (p *pump) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if p.q.take(&p.batch) {
+		if p.q.swap(&p.batch) {
 			wrote = true
 			if err := p.write(); err != nil {
 				return err

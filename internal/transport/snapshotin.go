@@ -29,7 +29,7 @@ func (t *Transport) readSnapshot(in *inbound) error {
 	var pings sync.WaitGroup
 	pings.Go(func() {
 		every(alive, t.timing.ping, func() {
-			if err := in.say(t, kindPing, nil); err != nil {
+			if err := in.writeFrame(t, kindPing, nil); err != nil {
 				in.end(err)
 			}
 		})
@@ -49,15 +49,15 @@ func (t *Transport) readSnapshot(in *inbound) error {
 	if broken != nil && broken != io.EOF {
 		return broken
 	}
-	if err := in.say(t, kind, []byte(text)); err != nil {
+	if err := in.writeFrame(t, kind, []byte(text)); err != nil {
 		return err
 	}
 	in.drain(t)
 	return nil
 }
 
-// say writes a frame on a connection where no one else writes at the same time.
-func (in *inbound) say(t *Transport, kind frameKind, body []byte) error {
+// writeFrame writes a frame on a connection where no one else writes at the same time.
+func (in *inbound) writeFrame(t *Transport, kind frameKind, body []byte) error {
 	if p := t.peer(in.key.from); p != nil && p.cut() {
 		return nil
 	}
@@ -120,14 +120,14 @@ func (b *snapBody) next() error {
 	case h.kind == kindPing && h.length == 0:
 		return nil
 	case h.kind == kindSnapChunk && h.length > 4:
-		return b.take(int(h.length))
+		return b.reserve(int(h.length))
 	case h.kind == kindSnapEnd && h.length == 12:
 		return b.finish()
 	}
 	return &FrameError{fmt.Sprintf("kind %d of %d bytes inside of a snapshot", h.kind, h.length)}
 }
 
-func (b *snapBody) take(n int) error {
+func (b *snapBody) reserve(n int) error {
 	if cap(b.chunk) < n {
 		b.chunk = make([]byte, max(n, 4+snapshotChunk))
 	}

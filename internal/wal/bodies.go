@@ -227,7 +227,7 @@ func (b *Bodies) makeSpace(size int64) error {
 			return err
 		}
 	}
-	next, err := b.takeNext(size)
+	next, err := b.nextFile(size)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (b *Bodies) freeFiles() error {
 		if f == b.victim {
 			b.victim = nil
 		}
-		if err := b.giveUp(f); err != nil {
+		if err := b.retireFile(f); err != nil {
 			return err
 		}
 	}

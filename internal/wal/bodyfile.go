@@ -64,8 +64,8 @@ func (b *Bodies) path(seq uint64, suffix string) string {
 	return filepath.Join(b.dir, segmentName(seq, suffix))
 }
 
-// takeNext returns an empty file in which a record of need bytes has space.
-func (b *Bodies) takeNext(need int64) (*bodyFile, error) {
+// nextFile returns an empty file in which a record of need bytes has space.
+func (b *Bodies) nextFile(need int64) (*bodyFile, error) {
 	capacity := max(b.segmentBytes, alignBody(segmentHeaderSize+need+bodyEndSize))
 	if capacity > maxSegmentBytes {
 		return nil, &TooLargeError{Bytes: need, Limit: maxRecordBytes}
@@ -78,7 +78,7 @@ func (b *Bodies) takeNext(need int64) (*bodyFile, error) {
 		return next, nil
 	}
 	if next != nil {
-		if err := b.giveUp(next); err != nil {
+		if err := b.retireFile(next); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +121,7 @@ func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 	b.mu.Lock()
 	b.lastSeq++
 	seq := b.lastSeq
-	old := b.takeFree(capacity)
+	old := b.reuseFile(capacity)
 	unsynced := b.freeUnsynced
 	b.freeUnsynced = false
 	b.mu.Unlock()
@@ -146,8 +146,8 @@ func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 	return f, nil
 }
 
-// takeFree takes a file that was given up, if one fits and no one reads it. It needs mu.
-func (b *Bodies) takeFree(capacity int64) *bodyFile {
+// reuseFile takes a file that was given up, if one fits and no one reads it. It needs mu.
+func (b *Bodies) reuseFile(capacity int64) *bodyFile {
 	for i, f := range b.free {
 		if f.capacity == capacity && f.refs == 0 {
 			b.free = append(b.free[:i], b.free[i+1:]...)
@@ -187,8 +187,8 @@ func (b *Bodies) reuse(old *bodyFile, seq uint64, header []byte, unsynced bool) 
 	return nil
 }
 
-// giveUp keeps a file without live bodies for being used again, or removes it.
-func (b *Bodies) giveUp(f *bodyFile) error {
+// retireFile keeps a file without live bodies for being used again, or removes it.
+func (b *Bodies) retireFile(f *bodyFile) error {
 	name := b.path(f.seq, bodySuffix)
 	b.mu.Lock()
 	f.records = nil

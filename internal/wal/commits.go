@@ -220,7 +220,7 @@ func (c *Commits) begin() {
 func (c *Commits) round() {
 	c.stage, c.fit, c.at, c.part = StageBodies, len(c.rest), 0, 0
 	if c.gaveUp != nil {
-		c.giveUp(c.gaveUp)
+		c.failRest(c.gaveUp)
 	}
 }
 
@@ -254,11 +254,11 @@ func (c *Commits) write() {
 	full := spaceMissing(err)
 	switch {
 	case full != nil && c.ending:
-		c.giveUp(ErrClosed)
+		c.failRest(ErrClosed)
 	case full != nil:
 		c.wait(full, waited)
 	case err != nil:
-		c.giveUp(err)
+		c.failRest(err)
 	default:
 		c.wait(nil, false)
 		c.next()
@@ -307,7 +307,7 @@ func (c *Commits) next() {
 	case StageRecords:
 		c.stage = StageSync
 		if c.Mutant == MutantAnswerEarly {
-			c.tell()
+			c.callDone()
 		}
 	default:
 		c.count(nil)
@@ -315,8 +315,8 @@ func (c *Commits) next() {
 	}
 }
 
-// giveUp fails the rest of the batch and everything after it: nothing may follow what is missing.
-func (c *Commits) giveUp(err error) {
+// failRest fails the rest of the batch and everything after it: nothing may follow what is missing.
+func (c *Commits) failRest(err error) {
 	if c.log.err == nil {
 		c.log.unlend() // the log was closed while it waited for space
 	}
@@ -432,7 +432,7 @@ func (c *Commits) count(err error) {
 
 // answer tells those whose jobs are done, and continues with the rest.
 func (c *Commits) answer() {
-	c.tell()
+	c.callDone()
 	if c.rest = c.rest[c.fit:]; len(c.rest) > 0 {
 		c.round()
 		return
@@ -445,8 +445,8 @@ func (c *Commits) answer() {
 	}
 }
 
-// tell calls done for those jobs of this round whose done was not called yet.
-func (c *Commits) tell() {
+// callDone calls done for those jobs of this round whose done was not called yet.
+func (c *Commits) callDone() {
 	for i := range c.rest[:c.fit] {
 		if done := c.rest[i].done; done != nil {
 			c.rest[i].done = nil

@@ -26,7 +26,7 @@ func (l *Log) Compact(instance uint32, index uint64) error {
 		in.raise(index, at)
 		l.dirty, l.sealed = true, false
 	}
-	if err := l.giveUp(); err != nil {
+	if err := l.retireSegments(); err != nil {
 		return l.fail("compact", err)
 	}
 	return nil
@@ -48,7 +48,7 @@ func (l *Log) relieve() error {
 	}
 	l.relieving = true
 	defer func() { l.relieving = false }()
-	if err := l.giveUp(); err != nil && spaceMissing(err) == nil {
+	if err := l.retireSegments(); err != nil && spaceMissing(err) == nil {
 		return l.fail("compact", err)
 	}
 	return nil
@@ -73,15 +73,15 @@ func (l *Log) Remove(instance uint32) error {
 	}
 	l.index.remove(instance)
 	l.dirty, l.sealed = true, false
-	if err := l.giveUp(); err != nil {
+	if err := l.retireSegments(); err != nil {
 		return l.fail("remove", err)
 	}
 	return nil
 }
 
-// giveUp finds the segments that no entry needs, writes forward what else is live in them,
+// retireSegments finds the segments that no entry needs, writes forward what else is live in them,
 // and marks the rest as what is needed. Sync frees them when the mark is durable.
-func (l *Log) giveUp() error {
+func (l *Log) retireSegments() error {
 	w := l.newReadBuffer()
 	l.relieving = false // not for entries
 	for _, in := range l.index.all {

@@ -507,7 +507,7 @@ func (l *Log) rotate(need int64) error {
 		if err := l.flushLocked(); err != nil {
 			return err
 		}
-		next, err := l.takeNext(old.seq+1, need)
+		next, err := l.nextSegment(old.seq+1, need)
 		if err != nil {
 			return err
 		}
@@ -535,8 +535,8 @@ func (l *Log) use(s *segment) {
 	l.start, l.end = segmentHeaderSize, segmentHeaderSize
 }
 
-// takeNext returns segment seq, empty and with space for need bytes.
-func (l *Log) takeNext(seq uint64, need int64) (*segment, error) {
+// nextSegment returns segment seq, empty and with space for need bytes.
+func (l *Log) nextSegment(seq uint64, need int64) (*segment, error) {
 	capacity := max(l.segmentBytes, align(segmentHeaderSize+need+l.headroom()))
 	if capacity > maxSegmentBytes {
 		return nil, &TooLargeError{Bytes: need, Limit: maxRecordBytes}

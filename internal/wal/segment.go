@@ -77,7 +77,7 @@ func (l *Log) path(seq uint64, suffix string) string {
 // file or newly created. Its space is reserved, so that a full disk is met here and not in the
 // middle of a batch. It may run alongside Append, once at a time.
 func (l *Log) createSegment(seq uint64, capacity int64) (*segment, error) {
-	s, err := l.takeFree(seq, capacity)
+	s, err := l.reuseSegment(seq, capacity)
 	if err == nil && s == nil {
 		s, err = l.newFile(seq, capacity)
 		err = noSpace(l.dir, err, capacity)
@@ -92,8 +92,8 @@ func (l *Log) createSegment(seq uint64, capacity int64) (*segment, error) {
 	return s, nil
 }
 
-// takeFree turns a free file of this size into segment seq; nil if there is none.
-func (l *Log) takeFree(seq uint64, capacity int64) (*segment, error) {
+// reuseSegment turns a free file of this size into segment seq; nil if there is none.
+func (l *Log) reuseSegment(seq uint64, capacity int64) (*segment, error) {
 	l.mu.Lock()
 	var old *segment
 	for i, s := range l.free {

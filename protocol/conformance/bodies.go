@@ -167,7 +167,7 @@ func (net *Net) lookAtBodies(n *Node) {
 		}
 	}
 	if n.told = (protocol.Bodies{Missing: -1}); n.Applied > 0 {
-		net.tellBodies(n)
+		net.reportBodies(n)
 	}
 }
 
@@ -183,8 +183,8 @@ func (net *Net) commitsBodies(n *Node, entries []protocol.Entry) {
 	}
 }
 
-// tellBodies tells a member's core the state of its bodies, if that is news.
-func (net *Net) tellBodies(n *Node) {
+// reportBodies tells a member's core the state of its bodies, if that is news.
+func (net *Net) reportBodies(n *Node) {
 	if n.Core == nil || n.Applied == 0 {
 		return
 	}
@@ -217,7 +217,7 @@ func (net *Net) Backfill(id protocol.MemberID) {
 			net.restore(n, &e, m)
 		}
 	}
-	net.tellBodies(n)
+	net.reportBodies(n)
 }
 
 // restore makes what a member is to hold of a body, if that is available.

@@ -208,7 +208,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	}
 	net.commitsBodies(n, e.Commit)
 	given := len(e.Commit)
-	net.tellBodies(n)
+	net.reportBodies(n)
 	net.takeMore(n, e.Commit[given:])
 	if net.judge.highest > before {
 		c := n.Core.Status().Config

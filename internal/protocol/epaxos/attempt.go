@@ -127,7 +127,7 @@ func (s *EPaxos) askToValidate(a *attempt) {
 
 // wait begins to wait for what contradicts (rule 8). tendWants recovers that.
 func (s *EPaxos) wait(a *attempt) {
-	s.sayWaiting(a)
+	s.sendWaiting(a)
 	for _, id := range slices.Clone(a.recovery.Contradicting()) {
 		if v, known := s.replica.Settled(id); known && !a.over && a.recovery != nil {
 			s.act(a, outcomeOf(a.recovery.Learned(id, v)))
@@ -136,8 +136,8 @@ func (s *EPaxos) wait(a *attempt) {
 	s.look = s.now
 }
 
-// sayWaiting tells all that this member waits, and asks those that did not promise.
-func (s *EPaxos) sayWaiting(a *attempt) {
+// sendWaiting tells all that this member waits, and asks those that did not promise.
+func (s *EPaxos) sendWaiting(a *attempt) {
 	for _, p := range s.peers {
 		if a.recovery.Telling() {
 			s.release(p, MsgWaiting, Part{ID: a.id, Ballot: a.ballot}, nil)
@@ -185,7 +185,7 @@ func (s *EPaxos) askAgain(a *attempt) {
 	case a.recovery.stage == validates:
 		s.askToValidate(a)
 	case a.recovery.stage == waits:
-		s.sayWaiting(a)
+		s.sendWaiting(a)
 	}
 }
 

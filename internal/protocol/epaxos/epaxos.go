@@ -168,7 +168,7 @@ func (s *EPaxos) Step(now time.Duration, in protocol.Input, out *protocol.Effect
 	s.serveReads()
 	s.write()
 	s.disk.End(slots.Extent{Last: s.log.Last()}, now)
-	s.give()
+	s.deliver()
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
 	out.Changed = out.Changed || !s.started || leader != s.leader()
 	s.started = true
@@ -221,7 +221,7 @@ func (s *EPaxos) receive(from *peer, m *protocol.Message) {
 	from.heard, from.answered = s.now, true
 	if p.ID.Column != 0 && s.replica.Executed(p.ID) { // who asks about it misses more than this
 		if m.Type == MsgRecover || m.Type == MsgAccept || m.Type == MsgValidate || m.Type == MsgPreAccept || m.Type == MsgWaiting {
-			s.sayExecuted(from)
+			s.sendExecuted(from)
 		}
 		return
 	}
@@ -329,7 +329,7 @@ func (s *EPaxos) timers() {
 		s.replica.Tidy()
 		s.disk.before, s.disk.recent = s.disk.recent, 0
 		for _, p := range s.peers {
-			s.sayExecuted(p)
+			s.sendExecuted(p)
 		}
 	}
 	if s.now >= s.look {

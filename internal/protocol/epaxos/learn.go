@@ -113,8 +113,8 @@ func (s *EPaxos) touched(t Touches) {
 	}
 }
 
-// give hands over what the disk holds.
-func (s *EPaxos) give() {
+// deliver hands over what the disk holds.
+func (s *EPaxos) deliver() {
 	to := s.disk.Durable.Last
 	if s.cfg.Mutant == MutantGiveEarly {
 		to = s.log.Last()
@@ -185,8 +185,8 @@ func (s *EPaxos) compact(to protocol.Index) {
 	s.log.Compact(to)
 }
 
-// sayExecuted tells a member what was executed here. If that is more than it has, it asks.
-func (s *EPaxos) sayExecuted(to *peer) {
+// sendExecuted tells a member what was executed here. If that is more than it has, it asks.
+func (s *EPaxos) sendExecuted(to *peer) {
 	s.send(to, MsgHeartbeat, Part{Deps: s.graph.Executed().Clone(), First: s.known()})
 }
 
@@ -339,7 +339,7 @@ func (s *EPaxos) snapshotReceived(in protocol.SnapshotReceived) {
 }
 
 func (s *EPaxos) install(base *protocol.Base, x *Executed, left []*Record) {
-	s.give()
+	s.deliver()
 	for at := s.log.Base + 1; at <= s.log.Last(); at++ {
 		s.dropWide(at)
 	}

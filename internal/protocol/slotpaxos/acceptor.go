@@ -97,7 +97,7 @@ func (s *Paxos) furthest() protocol.Index {
 // question about a decided slot is answered with the decision.
 func (s *Paxos) votes(m *protocol.Message, slot protocol.Index) bool {
 	if slot <= s.log.Last() {
-		s.tell(m.From, slot-1)
+		s.sendDecided(m.From, slot-1)
 	}
 	return slot == s.log.Last()+1 // with more, receive asks the sender for what is missing
 }
@@ -127,7 +127,7 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 
 // onAccept is phase 2 at an acceptor.
 func onAccept(s *Paxos, m *protocol.Message, p Part) {
-	s.hear(m.From, p.Ballot)
+	s.observe(m.From, p.Ballot)
 	if !s.votes(m, p.Slot) || len(m.Entries) != 1 || m.Entries[0].Index != p.Slot || !s.whole(&m.Entries[0]) || !slots.Readable(&m.Entries[0]) {
 		return
 	}
@@ -142,7 +142,7 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	}
 	s.answer(m.From, MsgAccepted, p)
 	if p.Early {
-		s.tellOrigins(m.From, p)
+		s.notifyOrigins(m.From, p)
 	}
 }
 

@@ -111,5 +111,5 @@ func (s *Paxos) obeyConfig() {
 	if to := s.mostAdvanced(); to != 0 {
 		s.send(to, MsgLead, Part{})
 	}
-	s.giveWay()
+	s.stepDown()
 }

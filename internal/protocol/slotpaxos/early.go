@@ -19,9 +19,9 @@ type held struct {
 	by     []protocol.MemberID // without duplicates
 }
 
-// tellOrigins tells those who proposed what this member accepted, this one too, but not the proposer,
+// notifyOrigins tells those who proposed what this member accepted, this one too, but not the proposer,
 // who is told anyway.
-func (s *Paxos) tellOrigins(proposer protocol.MemberID, p Part) {
+func (s *Paxos) notifyOrigins(proposer protocol.MemberID, p Part) {
 	told := []protocol.MemberID{proposer}
 	for _, b := range batchesOf(&s.cell.entry) {
 		if id := b.ID.Session.Member; !slices.Contains(told, id) && s.conf.Find(id) != nil {

@@ -74,7 +74,7 @@ func (s *Paxos) see(b Ballot, from protocol.MemberID) {
 	if b <= s.ballot {
 		return
 	}
-	s.giveWay()
+	s.stepDown()
 	s.ballot = b
 	s.writeState()
 	if s.leader != from {
@@ -82,8 +82,8 @@ func (s *Paxos) see(b Ballot, from protocol.MemberID) {
 	}
 }
 
-// giveWay ends this member's attempts to propose.
-func (s *Paxos) giveWay() {
+// stepDown ends this member's attempts to propose.
+func (s *Paxos) stepDown() {
 	if s.role == protocol.Follower {
 		return
 	}
@@ -94,8 +94,8 @@ func (s *Paxos) giveWay() {
 	s.rest()
 }
 
-// hear takes notice of a member that proposes under a ballot that is not out of date.
-func (s *Paxos) hear(from protocol.MemberID, b Ballot) {
+// observe takes notice of a member that proposes under a ballot that is not out of date.
+func (s *Paxos) observe(from protocol.MemberID, b Ballot) {
 	if from == s.cfg.Self || b != s.ballot {
 		return
 	}
@@ -118,7 +118,7 @@ func (s *Paxos) alone() bool {
 // standForElection takes a new ballot, and begins with the next slot. Who gets the promises of a
 // quorum there leads.
 func (s *Paxos) standForElection(forced bool) {
-	s.giveWay()
+	s.stepDown()
 	s.rest()
 	self := s.conf.Find(s.cfg.Self)
 	if self == nil || self.Learner || !s.disk.stateDurable() || s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
@@ -172,7 +172,7 @@ func (s *Paxos) trackPeers() {
 // tendLead does the periodic work of a leader.
 func (s *Paxos) tendLead() {
 	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
-		s.giveWay()
+		s.stepDown()
 		return
 	}
 	if s.now < s.lead.beat {
@@ -203,7 +203,7 @@ func (s *Paxos) quorumHeard() time.Duration {
 }
 
 func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
-	s.hear(m.From, p.Ballot)
+	s.observe(m.From, p.Ballot)
 	if !s.compare(m, p) {
 		return
 	}

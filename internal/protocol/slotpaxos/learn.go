@@ -49,7 +49,7 @@ func (s *Paxos) dropCell() {
 
 // onDecided: who accepted under that ballot has the entry. Others ask for it, in receive.
 func onDecided(s *Paxos, m *protocol.Message, p Part) {
-	s.hear(m.From, p.Ballot)
+	s.observe(m.From, p.Ballot)
 	if p.Slot == s.log.Last()+1 && s.cell.accepted == p.Ballot {
 		s.learn(s.cell.entry)
 		s.resume()
@@ -79,10 +79,10 @@ func (s *Paxos) ask(from protocol.MemberID) {
 	s.send(from, MsgAsk, Part{})
 }
 
-func onAsk(s *Paxos, m *protocol.Message, _ Part) { s.tell(m.From, m.Commit) }
+func onAsk(s *Paxos, m *protocol.Message, _ Part) { s.sendDecided(m.From, m.Commit) }
 
-// tell sends a member entries after an index, as many as fit into a message, or a snapshot.
-func (s *Paxos) tell(to protocol.MemberID, after protocol.Index) {
+// sendDecided sends a member entries after an index, as many as fit into a message, or a snapshot.
+func (s *Paxos) sendDecided(to protocol.MemberID, after protocol.Index) {
 	if after < s.log.Base {
 		s.sendSnapshot(to)
 		return
@@ -127,7 +127,7 @@ func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
 	}
 	base := in.Base
 	base.Config = base.Config.Clone()
-	s.give()
+	s.deliver()
 	has := slots.After(&base)
 	s.log, s.conf, s.bodies, s.given = log{has.Log, chain}, has.Config, has.Bodies, base.Index
 	s.disk.Install()

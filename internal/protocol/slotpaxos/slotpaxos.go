@@ -99,7 +99,7 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 	}
 	s.timers()
 	s.serveReads()
-	s.give()
+	s.deliver()
 	s.disk.End(slots.Extent{Last: s.log.Last()}, now)
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
 	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.ConfigAt {
@@ -243,8 +243,8 @@ func (s *Paxos) settled() protocol.Index {
 	return s.log.Settled()
 }
 
-// give hands over what is newly resolved.
-func (s *Paxos) give() {
+// deliver hands over what is newly resolved.
+func (s *Paxos) deliver() {
 	for ; s.given < s.settled(); s.given++ {
 		s.out.Commit = append(s.out.Commit, s.log.At(s.given+1))
 	}
