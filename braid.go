@@ -180,7 +180,7 @@ func NewGroups(groups int, machine func(group int) StateMachine) (StateMachine, 
 	return g, nil
 }
 
-// GroupOf is the group of commands with these keys, from 0 on, if there are so many. ok is false if they
+// GroupOf is the group of commands with these keys, from 0 on, in a cluster with that many groups. ok is false if they
 // have no group in common: such commands are refused.
 func GroupOf(keys []uint64, groups int) (group int, ok bool) { return order.GroupOf(keys, groups) }
 

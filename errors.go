@@ -171,7 +171,7 @@ type ExpelledError = member.ExpelledError
 //
 //	Self, By     MemberID         // the member, and who said so; By 0: the cluster's membership
 //	Known, Is    protocol.Who     // who the others take it for, and who it is
-//	Acknowledged *protocol.Forgot // what the leader of a term found it to have forgotten, if that is how it was found out
+//	Acknowledged *protocol.Forgot // what the leader of a term found it to have forgotten, if that is the reason
 type ForgottenError = cluster.ForgottenError
 
 // GroupError indicates that a command has no group, where the log is divided by keys ([NewGroups]). Nothing happened.

@@ -107,7 +107,7 @@ type StateMachine = member.StateMachine
 // Close frees the view. It is called once, after WriteTo if that was called.
 type Snapshot = member.Snapshot
 
-// DurableStateMachine is a [StateMachine] that keeps its state on disk. After a restart the log goes on after Applied
+// DurableStateMachine is a [StateMachine] that keeps its state on disk. After a restart the log continues after Applied
 // instead of from a snapshot.
 //
 //	Applied() Position

@@ -134,7 +134,7 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// CardsNet is a link emulation with so many network cards (0: as it says, or one).
+// CardsNet is a link emulation with this many network cards (0: as it says, or one).
 func CardsNet(emulation string, cards int) (string, error) {
 	if cards < 2 {
 		return emulation, nil

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Message is what one member's instance tells the same instance on another member. The head is the
-// same in all protocols. What else the protocol has to say is its part.
+// Message goes from one member's instance to the same instance on another member. The head is the
+// same in all protocols. Fields that only one protocol has are in its part.
 type Message struct {
 	Type     MessageType
 	Reject   bool // the answer to the question is no

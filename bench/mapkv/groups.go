@@ -15,7 +15,7 @@ type State interface {
 // Groups are maps of which each has a share of the keys, where each share has an order of its own.
 type Groups []*Map
 
-// NewGroups returns so many empty maps, and the state machine that they are together.
+// NewGroups returns the given number of empty maps, and the state machine that combines them.
 func NewGroups(n int) (Groups, braid.StateMachine, error) {
 	g := make(Groups, n)
 	sm, err := braid.NewGroups(n, func(group int) braid.StateMachine {

@@ -248,8 +248,8 @@ func linearizableWhileTheLeaderStops(t *testing.T, c *cluster) {
 	require.NoError(t, check.Linearizable(history.History(), time.Minute))
 }
 
-// record puts and gets the same few keys as others do until ctx ends, at the next member
-// when one does not answer. done gets a token for each answer, as long as there is room.
+// record puts and gets the same few keys as others do until ctx ends, at the next member when one
+// does not answer. done gets a token for each answer, as long as there is space.
 func record(ctx context.Context, c *cluster, client int, h *check.Recorder, origin time.Time, done chan<- struct{}) {
 	now := func() int64 { return int64(time.Since(origin)) }
 	member := client

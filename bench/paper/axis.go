@@ -41,7 +41,7 @@ func newAxis(values []float64, log bool) axis {
 	return s
 }
 
-// around covers values with a little room at both ends, for the x axis of lines.
+// around covers values with a small margin at both ends, for the x axis of lines.
 func around(values []float64, log bool) axis {
 	s := axis{lo: slices.Min(values), hi: slices.Max(values), log: log}
 	if log && s.lo > 0 {

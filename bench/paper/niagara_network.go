@@ -25,9 +25,9 @@ const (
 	writingClients, readingClients = 2000, 150
 )
 
-// networkSetup is a cluster with some cards; niagara has an instance for each. Where clients
-// only write one member leads all instances, so that each has a card of its own; else leaders
-// are spread, so that the entries leave room on each member's cards for answers to readers.
+// networkSetup is a cluster with some cards; niagara has an instance for each. Where clients only
+// write one member leads all instances, so that each has a card of its own; else leaders are
+// spread, so that the entries leave capacity on each member's cards for answers to readers.
 func networkSetup(series string, cards int, net string) Setup {
 	s := Setup{Cards: cards, Net: net, Keys: networkKeys, SnapshotBytes: logBytes}
 	if series == seriesNiagara {

@@ -153,7 +153,7 @@ func (c *tight) accepts() {
 }
 
 // TestFullDisks writes until all disks are full: writes are refused, no one ends, reads are served,
-// and with more room everything continues on its own.
+// and with more space everything continues on its own.
 func TestFullDisks(t *testing.T) {
 	t.Parallel()
 	c, ok := tightCluster(t)

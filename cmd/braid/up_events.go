@@ -116,7 +116,7 @@ func printEventsJSON(w io.Writer) func(launch.Event) {
 			v.Peer = v.Peers[0]
 		}
 		if err := lines.Encode(v); err != nil {
-			return // whoever read the events is gone; the cluster runs on
+			return // the reader of the events is gone; the cluster runs on
 		}
 	}
 }

@@ -5,7 +5,7 @@ package check
 type Quorums struct {
 	// Read voters elect, and Write voters decide; 0: a majority.
 	Read, Write int
-	// Rows, if > 0, puts voters into columns of at least so many, round-robin. One of each column elect, and all of one
+	// Rows, if > 0, puts voters into columns of at least this many, round-robin. One of each column elect, and all of one
 	// column decide.
 	Rows int
 	// Zones, if > 0, puts voters into a given number of zones, round-robin. All but Lost zones elect, with all but Down

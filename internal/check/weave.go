@@ -87,8 +87,8 @@ func (w *Weave) Decide(instance uint64, s Slots) {
 	}
 }
 
-// reshape notes that there are a given number of instances after a round. The first one is always
-// in force, and it alone says so: shapes come in order.
+// reshape notes that how many instances there are after a round. The first one is always
+// active, and only its entries change the number: shapes come in order.
 func (w *Weave) reshape(after uint64, instances int) {
 	n := shape{start: after + 1, instances: slices.Clone(w.shapes[len(w.shapes)-1].instances)}
 	for len(n.instances) < instances {
@@ -201,7 +201,7 @@ func (w *Weave) At(round uint64, added, after []uint64) (Cut, error) {
 // consumed is the last entry that is consumed whole after this many rounds. A skip may be consumed
 // in part.
 func (l *wovenLog) consumed(rounds uint64) uint64 {
-	lo, hi := 0, len(l.filled)-1 // the first entry up to which so many are filled
+	lo, hi := 0, len(l.filled)-1 // the first entry up to which this many are filled
 	for lo < hi {
 		if mid := (lo + hi) / 2; l.filled[mid] >= rounds {
 			hi = mid

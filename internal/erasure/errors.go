@@ -2,7 +2,7 @@ package erasure
 
 import "fmt"
 
-// PiecesError indicates that a body cannot be cut into so many pieces.
+// PiecesError indicates that a body cannot be cut into the requested number of pieces.
 type PiecesError struct {
 	K uint8
 }

@@ -49,7 +49,7 @@ type Core struct {
 	Proposing protocol.Proposing
 	// Judged is for those who judge its members.
 	Judged protocol.Judged
-	// Roams indicates that an instance's leader hands it over to who asks for its commands.
+	// Roams indicates that an instance's leader hands it over to the zone that asks for its commands.
 	Roams bool
 	// Mutants are rules that can be broken on purpose. The simulator must catch each.
 	Mutants []protocol.MutantInfo

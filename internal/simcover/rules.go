@@ -1,10 +1,10 @@
 package main
 
-// room is a package whose decisions must run in the simulator.
+// room names a package whose decisions must run in the simulator.
 type room struct {
 	path string
-	// least is the share of statements, in percent, that must run. It is the share reached so far, less
-	// one, because every change of the simulator moves it a little. The aim is 90 in every room.
+	// least is the share of statements, in percent, that must run. It is the share reached so far, less one, because every
+	// change of the simulator moves it a little. The aim is 90 in every package.
 	least float64
 }
 
@@ -77,7 +77,7 @@ type campaign struct {
 	seeds   int    // all seeds
 }
 
-// campaigns are all protocols. The seeds that are counted are those that the shares of rooms are about.
+// campaigns are all protocols. The shares of packages are those of the seeds that are counted.
 var campaigns = []campaign{
 	{"--protocol raft --nodes 3", 800, 1200},
 	{"--protocol raft --nodes 5", 100, 500},

@@ -64,7 +64,7 @@ func (s *share) add(b *block) {
 
 func (s *share) percent() float64 { return 100 * float64(s.ran) / float64(max(1, s.all)) }
 
-// result is what ran in each room and each file.
+// result is the coverage of each package and each file.
 type result struct {
 	rooms, files map[string]*share
 	missing      map[string][]block
@@ -106,7 +106,7 @@ func tally(root string, blocks []block) (*result, error) {
 	return t, nil
 }
 
-// roomFolder is the folder of the room in which a file counts.
+// roomFolder is the folder of the package in which a file counts.
 func roomFolder(file string) string {
 	folder := path.Dir(file)
 	if slices.Contains(parts, folder) {
@@ -134,7 +134,7 @@ func silentIn(file string) (spans []span, err error) {
 	return spans, nil
 }
 
-// print writes the share of each room and of its files and, with missing, the lines that did not run.
+// print writes the share of each package and of its files and, with missing, the lines that did not run.
 func (t *result) print(out io.Writer, missing bool) {
 	for _, r := range rooms {
 		s := t.rooms[r.path]
@@ -168,7 +168,7 @@ func (t *result) printMissing(out io.Writer, file string) {
 	}
 }
 
-// verdict returns an error if a smaller share of a room ran than must run.
+// verdict returns an error if the share of a package that ran is too small.
 func (t *result) verdict() error {
 	for _, r := range rooms {
 		if s := t.rooms[r.path]; s == nil || s.percent() < r.least {

@@ -93,8 +93,8 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 	t.serve(in)
 }
 
-// handshakes is how many connections may be in the handshake if the process may have so many descriptors:
-// strangers must not take what the member needs.
+// handshakes is how many connections may be in the handshake if the limit of descriptors allows that many: strangers
+// must not take what the member needs.
 func handshakes(descriptors int) int { return max(8, min(maxHandshakes, descriptors/16)) }
 
 // wait notes a connection whose handshake is in progress. If there are more than there may be, the oldest is closed, so

@@ -73,7 +73,7 @@ func (a *answerer) read() error {
 	}
 }
 
-// begin runs the handler for a request, when there is room.
+// begin runs the handler for a request, when there is space.
 func (a *answerer) begin(id uint32, b []byte) error {
 	left := time.Duration(binary.LittleEndian.Uint64(b))
 	if left < 0 || left > time.Hour {

@@ -15,8 +15,8 @@ import (
 // synced. After a crash each change that was not synced is there, or is not, or is there in part; everything else is
 // as it was.
 type FS interface {
-	// Create makes a file for reading and writing. If there is one of this name, that name is removed first: whoever has
-	// the old file open keeps it.
+	// Create makes a file for reading and writing. If there is one of this name, that name is removed first: an open
+	// handle of the old file keeps it.
 	Create(name string) (File, error)
 	// Open opens a file for reading.
 	Open(name string) (File, error)

@@ -131,7 +131,7 @@ func (s *Scrubber) batch(seg *segment, end int64) (*Damage, error) {
 	return nil, nil
 }
 
-// damage describes the bytes from offset up to the next good batch, and goes on there.
+// damage describes the bytes from offset up to the next good batch, and continues there.
 func (s *Scrubber) damage(seg *segment, end int64) (*Damage, error) {
 	from := s.offset
 	to, err := s.behind(seg, end)

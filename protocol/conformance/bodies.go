@@ -9,8 +9,8 @@ import (
 )
 
 // Bodies in the cluster in memory. Every member has a store of them alongside its log. Rows need
-// not be the rows of a real code, but bytes that only look like it: what counts is who holds
-// how many distinct ones. Whoever has enough is given the body from the net's own list.
+// not be the rows of a real code, but bytes that only look like it: what counts is who holds how
+// many distinct ones. A member that has enough gets the body from the net's own list.
 
 // held is what a member's disk holds of a body.
 type held struct {

@@ -19,7 +19,8 @@ import (
 //	expire id                  time passes on id until it stands for election
 //	tick id                    a heartbeat's time passes on id
 //	pass id                    an election timeout passes on id, which does not look at its clock
-//	propose id [body=bytes] [early] | read id | transfer id to | stopping id | change id [add-voter|add-learner|join|remove=(…)]
+//	propose id [body=bytes] [early] | read id | transfer id to | stopping id
+//	change id [add-voter|add-learner|join|remove=(…)]
 //	deliver | drop [from] [to] [type]   of what is in progress
 //	repeat [from] [to] [type]  what is in progress will arrive twice
 //	alter [from] [to] [type]   what is in progress comes again with other commands where it says that they are decided

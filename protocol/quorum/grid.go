@@ -15,8 +15,8 @@ type Grid struct {
 }
 
 // Zones makes quorums of voters that stand in a given number of zones, which are the columns
-// (docs/internals/wpaxos.md). Those that decide bear the loss of Lost zones, and of Down voters in each of the others.
-// Those that elect meet them.
+// (docs/internals/wpaxos.md). Those that decide tolerate the loss of Lost zones, and of Down voters in each of the
+// others. Those that elect meet them.
 type Zones struct{ Count, Lost, Down int }
 
 // on reports whether there is a grid.
@@ -29,7 +29,7 @@ func (g Grid) columns(voters int) int {
 	return g.Zones.Count
 }
 
-// column is the i-th of this many columns. The caller gives it room.
+// column is the i-th of this many columns. The caller provides its memory.
 func column(room, ids []protocol.MemberID, i, columns int) []protocol.MemberID {
 	room = room[:0]
 	for ; i < len(ids); i += columns {

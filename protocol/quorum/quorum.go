@@ -83,7 +83,7 @@ func insert(sorted []uint64, v uint64) []uint64 {
 	return sorted
 }
 
-// highest is the value that so many in an ascending list have reached.
+// highest is the value that a given number in an ascending list have reached.
 func highest(sorted []uint64, need int) uint64 { return sorted[len(sorted)-need] }
 
 // Answer is the known state of one voter's vote.

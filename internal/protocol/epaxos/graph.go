@@ -86,8 +86,8 @@ func (g *Graph) queue(n *node) {
 // depend and that were not executed with others. They are executed together.
 type Component []ID
 
-// Run looks at so many dependencies at most, and appends what is to be executed now, in order. more: there
-// is more to look at.
+// Run visits at most this many dependencies, and appends what is to be executed now, in order. more: there is more to
+// look at.
 func (g *Graph) Run(work int, out []Component) (_ []Component, more bool) {
 	for ; work > 0; work-- {
 		if len(g.path) == 0 && !g.begin() {
@@ -213,7 +213,7 @@ func (g *Graph) Take(c Component) {
 	}
 }
 
-// Blockers are the undecided commands for which others wait, ascending, so many at most.
+// Blockers are the undecided commands for which others wait, ascending, at most this many.
 func (g *Graph) Blockers(most int) (out []ID) {
 	for id := range g.blocked { // any order: they are sorted
 		out = append(out, id)

@@ -3,8 +3,8 @@ package epaxos
 // Size is of how many voters how many are enough.
 type Size struct {
 	Members int
-	Failing int // f: so many may fail, and everything continues
-	Slow    int // e: so many may fail, and the fast path continues
+	Failing int // f: this many may fail, and everything continues
+	Slow    int // e: this many may fail, and the fast path continues
 }
 
 // SizeOf is the size of a cluster with a given number of voters: n ≥ max(2e+f-1, 2f+1), with f as large as can be, and

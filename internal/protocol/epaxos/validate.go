@@ -62,7 +62,7 @@ func (r *Replica) contradictionsIn(c Column, id ID, cmd *Command, a *Against) {
 	}
 }
 
-// Settled is the decision of a command that contradicts another one, for whoever waits for it (Recovery.Learned). Of
+// Settled is the decision of a command that contradicts another one, for those that wait for it (Recovery.Learned). Of
 // what was executed it says that it is no contradiction: what is one was named by Validate, or learned since.
 func (r *Replica) Settled(id ID) (Value, bool) {
 	if r.Executed(id) {

@@ -119,7 +119,7 @@ func checkBodies(r *Raft) error {
 	return nil
 }
 
-// checkCoded checks the body of an uncommitted entry, before which there are so many coded ones.
+// checkCoded checks the body of an uncommitted entry, before which there is this number of coded ones.
 func (r *Raft) checkCoded(e *protocol.Entry, before int) error {
 	if _, row := e.Form.Row(); row && !e.Coded() || e.BodySize == 0 && e.Form != protocol.FormNone {
 		return fmt.Errorf("entry %d: %s of a body of %d bytes with k=%d", e.Index, e.Form, e.BodySize, e.K)

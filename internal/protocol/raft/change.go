@@ -66,8 +66,8 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		reason = r.keepsBodies(&next, in.Changes)
 	}
 	if reason == protocol.ReasonNone && len(r.coded) > 0 {
-		// No configuration after a coded entry that is not committed: whoever leads next
-		// could find that it never was, and would cut the log before it (docs/internals/craft.md, C8).
+		// No configuration after a coded entry that is not committed: the next leader could find that it
+		// never was, and would cut the log before it (docs/internals/craft.md, C8).
 		r.place.uncode()
 		reason = protocol.ReasonChangePending
 	}

@@ -182,7 +182,7 @@ func (r *Raft) writers() quorum.Set {
 	return s
 }
 
-// confirmers is who confirms that a leader still leads: whoever elects another meets them.
+// confirmers is who confirms that a leader still leads: every quorum that elects another leader includes one of them.
 func (r *Raft) confirmers(s quorum.Set) quorum.Set {
 	if r.cfg.ReadQuorum > 0 {
 		s.Need = len(s.Incoming) - r.cfg.ReadQuorum + 1

@@ -161,8 +161,8 @@ func (h *heldLane) rowsOf(n uint64) (rows []erasure.Row, like *protocol.Entry) {
 	return rows, like
 }
 
-// joinNext goes on after a batch was added. It may be the last row that lacked of its own body, or come
-// before one of which enough rows are here.
+// joinNext continues after a batch was added. It may be the last row that lacked of its own body, or come before one of
+// which enough rows are here.
 func (r *Raft) joinNext(h *heldLane) {
 	for n := uint64(0); len(h.pieces) > 0 && n < h.high(); {
 		n = h.high()

@@ -150,8 +150,8 @@ func (r *Raft) tendLanes() {
 	}
 }
 
-// confirmLane appends a group of a lane's batches after a number, if there is room. A batch with a body is
-// alone. If the leader would not code as much now, it does not code that body as much either.
+// confirmLane appends a group of a lane's batches after a number, if there is space. A batch with a body is alone. If
+// the leader would not code as much now, it does not code that body as much either.
 func (r *Raft) confirmLane(h *heldLane, after uint64) bool {
 	batches := h.after(after)
 	n := protocol.Fitting(batches, r.cfg.MaxFrameBytes)

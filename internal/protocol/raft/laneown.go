@@ -125,7 +125,7 @@ func (r *Raft) routes() []protocol.Route {
 }
 
 // takeIntoLane puts those proposals into the lane that may take it, and returns the others. Commands in the lane are
-// not proposed to a leader too: whoever leads finds it there.
+// not proposed to a leader too: the leader finds it there.
 func (r *Raft) takeIntoLane(in *protocol.Propose) []protocol.Entry {
 	l := r.lanes
 	open := r.role != protocol.Leader && r.laneOpen()

@@ -10,9 +10,9 @@ import (
 )
 
 // On the wire a lane's group need not have its batches, because its member sends them too. A leader sends a signal,
-// which names the range and its digest. The follower makes the group of what it holds, and goes on as if the group had
-// come. So whoever acknowledges it has all of it. If it is missing something it waits a little, and then asks for the
-// group itself.
+// which names the range and its digest. The follower makes the group of what it holds, and continues as if the group
+// had arrived. So a member that acknowledges it has all of it. If it is missing something it waits a little, and then
+// asks for the group itself.
 
 // signal returns a group's signal. Several followers get the same.
 func (l *laneLeading) signal(e *protocol.Entry) protocol.Entry {

@@ -53,8 +53,8 @@ func (r *Raft) countSignaled(s signaled) {
 	}
 }
 
-// behindTheFence is the configuration of the change that waits for a fence; nil if none does. Whoever asked for
-// it may not wait any more.
+// behindTheFence is the configuration of the change that waits for a fence; nil if none does. The caller may no longer
+// wait.
 func (r *Raft) behindTheFence() *protocol.Config {
 	if r.lanes == nil || r.lanes.lead.fence.change == nil {
 		return nil

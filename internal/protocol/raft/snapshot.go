@@ -76,7 +76,7 @@ func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 }
 
 // snapshotReceived takes a snapshot that is ahead of what is committed here. Everything in a
-// snapshot is committed, whoever sent it and whenever. A snapshot that was sent for another
+// snapshot is committed, whatever its sender and time. A snapshot that was sent for another
 // instance (Term 0) says nothing about who leads this one, and no one waits for the answer.
 func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	switch {

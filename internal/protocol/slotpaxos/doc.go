@@ -7,9 +7,9 @@
 // only, so nothing in it is ever replaced. An entry's term is the ballot under which it was first
 // proposed.
 //
-// Any voter may propose. So that duels are rare, one member at a time does: the leader. The others
-// forward to it while it is alive. Leadership is a hint: safety depends neither on a single leader
-// nor on clocks.
+// Any voter may propose. To make dueling proposers rare, only the leader does; the others forward
+// to it while it is alive. Leadership is a hint: safety depends neither on a single leader nor on
+// clocks.
 //
 // A voter's promise and accepted entry of an undecided slot are in a cell on its disk. An acceptor answers only for the
 // slot after its last decided one. So it has one cell at most, and an acceptor of a slot holds all slots before it. The

@@ -3,8 +3,8 @@
 //
 // There are two instances of four members, and the second one is retired. Each instance's log is the one that Raft
 // agrees on. Members get it entry by entry, in any order among members and instances. So a member may be behind in one
-// instance alone. The questions are whether bodies stay durable whoever leaves (docs/internals/craft.md, 2.7), and
-// whether those that are left can come to the state (docs/internals/niagara.md, 3.5).
+// instance alone. The questions are whether bodies stay durable whichever member leaves (docs/internals/craft.md, 2.7),
+// and whether those that are left can come to the state (docs/internals/niagara.md, 3.5).
 //
 // Not in it: Raft itself, trims, joint configurations, restarts, instances that begin.
 //
