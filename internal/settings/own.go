@@ -46,7 +46,8 @@ var EpochNames = registry.Settings().Find(epochsName).About().Flags
 
 const epochsName = "epochs"
 
-// EpochArgs are these flags, with what is set of a protocol with epochs; none for any other one. The settings are complete.
+// EpochArgs are these flags, with what is set of a protocol with epochs; none for any other one. The settings are
+// complete.
 func EpochArgs(protocol string, v setting.Values) []string {
 	p := registry.Find(protocol)
 	if p == nil || p.Core.Settings.Find(epochsName) == nil {

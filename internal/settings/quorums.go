@@ -23,8 +23,8 @@ func Quorums(text string) setting.Values {
 	return v
 }
 
-// Tolerance says in a line what a cluster of so many voters tolerates; "" where all quorums are majorities. The error says
-// that the settings are not for the protocol, or do not fit so many.
+// Tolerance says in a line what a cluster of so many voters tolerates; "" where all quorums are majorities. The error
+// says that the settings are not for the protocol, or do not fit so many.
 func Tolerance(protocol string, own setting.Values, voters int) (string, error) {
 	p := registry.Find(protocol)
 	if p == nil {
