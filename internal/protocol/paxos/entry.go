@@ -18,8 +18,11 @@ func Noop() protocol.Entry {
 	return e
 }
 
-// Same reports whether two entries of a slot are the same value.
-func Same(a, b *protocol.Entry) bool { return a.Kind == b.Kind && a.ID == b.ID && a.Digest == b.Digest }
+// Same reports whether two entries of a slot are the same value. Equal commands, or empty values, that two leaders
+// proposed are not: each entry has the term in which it was first proposed.
+func Same(a, b *protocol.Entry) bool {
+	return a.Term == b.Term && a.Kind == b.Kind && a.ID == b.ID && a.Digest == b.Digest
+}
 
 // SlotKind reports whether an entry is of a kind that slots have.
 func SlotKind(e *protocol.Entry) bool {
