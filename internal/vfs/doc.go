@@ -1,8 +1,8 @@
 // Package vfs is what braid asks of a file system, and two of them.
 //
 //	vfs.go      the interface: FS and File
-//	os*.go      the operating system's
-//	lock.go     its locks, which exclude other processes and other users of this one
+//	os*.go      the operating system's; free*.go: its free space
+//	lock*.go    its locks, which exclude other processes and other users of this one
 //	mem.go      one in memory, for tests; memfile.go: its files
 //	crash.go    what a loss of power leaves of it
 //	copy.go     copies of directories

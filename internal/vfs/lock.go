@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -25,18 +26,27 @@ var errHeldHere = errors.New("lock held by this process")
 type fileLock struct {
 	file *os.File
 	info os.FileInfo
+	// path is held too: whoever has the lock works by names, and would change the files of the next one if the directory
+	// was removed and made again.
+	path string
 }
 
 // Lock takes a lock of fcntl(2), which the kernel drops when the process ends, however it ends.
 func (osFS) Lock(name string) (io.Closer, error) {
 	held.Lock()
 	defer held.Unlock()
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
 	// Without opening it: closing another descriptor would drop the lock.
-	if info, err := os.Stat(name); err == nil {
-		isHeld := func(l *fileLock) bool { return os.SameFile(l.info, info) }
-		if slices.ContainsFunc(held.files, isHeld) {
-			return nil, &os.PathError{Op: "lock", Path: name, Err: errHeldHere}
-		}
+	info, err := os.Stat(name)
+	if err != nil && !isMissing(err) {
+		return nil, err
+	}
+	isHeld := func(l *fileLock) bool { return l.path == path || os.SameFile(l.info, info) }
+	if slices.ContainsFunc(held.files, isHeld) {
+		return nil, &os.PathError{Op: "lock", Path: name, Err: errHeldHere}
 	}
 	f, err := os.Create(name)
 	if err != nil {
@@ -46,11 +56,10 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &all); err != nil {
 		return nil, errors.Join(&os.PathError{Op: "lock", Path: name, Err: err}, f.Close())
 	}
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	l := &fileLock{f, info}
+	l := &fileLock{f, info, path}
 	held.files = append(held.files, l)
 	return l, nil
 }

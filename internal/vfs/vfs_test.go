@@ -201,6 +201,23 @@ func TestLockExcludesOthers(t *testing.T) {
 	require.Zero(t, other())
 }
 
+// Whoever has a lock works by names: in a directory that was removed and made again it would change the files of the
+// next one.
+func TestALockIsHeldWhenItsFileIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	name := filepath.Join(dir, "LOCK")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	l, err := OS.Lock(name)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.ErrorContains(t, second(OS.Lock(name)), "held by this process")
+	require.NoError(t, l.Close())
+	l, err = OS.Lock(name)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+}
+
 // After a crash what was synced is there, and what was not is there, or not, or in part.
 func TestCrash(t *testing.T) {
 	m := NewCrashableMem()

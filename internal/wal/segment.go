@@ -13,8 +13,6 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// category tells file systems that keep count what the bytes are for.
-
 const (
 	liveSuffix = ".wal"  // a segment of the log
 	freeSuffix = ".free" // a file to be used again; dropped by Open
