@@ -13,11 +13,13 @@ import (
 // readGroup is a group of reads for which callers of ReadBarrier wait together.
 type readGroup struct {
 	intake.ReadGroup
-	first *waiter // of a list; complete once instances are asked
+	l        *eventLoop
+	first    *waiter // of the list of those that wait; guarded by l.mu
+	answered bool    // nobody is in the list any more, or will be; guarded by l.mu
 }
 
-func newReadGroup(barrier bool) *readGroup {
-	g := &readGroup{}
+func newReadGroup(l *eventLoop, barrier bool) *readGroup {
+	g := &readGroup{l: l}
 	g.Barrier = barrier
 	g.Done = g.answer
 	return g
@@ -25,11 +27,47 @@ func newReadGroup(barrier bool) *readGroup {
 
 // answer tells all callers.
 func (g *readGroup) answer(err error) {
-	for w := g.first; w != nil; {
+	g.l.mu.Lock()
+	w := g.first
+	g.first, g.answered = nil, true
+	g.l.mu.Unlock()
+	for w != nil {
 		next := w.next // w may be used again as soon as it is told
 		w.done(nil, err)
 		w = next
 	}
+}
+
+// add puts a waiter into the group. l.mu is held.
+func (g *readGroup) add(w *waiter) {
+	if g.first != nil {
+		g.first.previous = w
+	}
+	w.group, w.next, g.first = g, g.first, w
+}
+
+// leave takes a waiter out of its group, so that nothing is left of a caller while the group waits, which may be long: a
+// state machine may wait for space on its disk. It reports false if the waiter's answer has come, or is about to.
+func (g *readGroup) leave(w *waiter) bool {
+	g.l.mu.Lock()
+	if g.answered {
+		g.l.mu.Unlock()
+		return false
+	}
+	if w.next != nil {
+		w.next.previous = w.previous
+	}
+	if w.previous != nil {
+		w.previous.next = w.next
+	} else {
+		g.first = w.next
+	}
+	empty := g.first == nil
+	g.l.mu.Unlock()
+	if empty {
+		g.l.r.apply.dropRead(&g.ReadGroup)
+	}
+	return true
 }
 
 // joinRead adds a reader, who may want a barrier, to the group for which instances are asked next.
@@ -45,11 +83,10 @@ func (l *eventLoop) joinRead(barrier bool, w *waiter) error {
 	}
 	fresh := !l.reads.Gathering(barrier)
 	if fresh {
-		l.joined[kind] = newReadGroup(barrier)
+		l.joined[kind] = newReadGroup(l, barrier)
 		l.reads.Gather(&l.joined[kind].ReadGroup)
 	}
-	g := l.joined[kind]
-	w.next, g.first = g.first, w
+	l.joined[kind].add(w)
 	l.mu.Unlock()
 	if fresh {
 		poke(l.wake)
@@ -127,6 +164,13 @@ func (l *applyLoop) failRead(g *intake.ReadGroup, err error) {
 		g.Done(err)
 		l.readDone()
 	}
+}
+
+// dropRead ends a group in which nobody waits, if only the state is missing.
+func (l *applyLoop) dropRead(g *intake.ReadGroup) {
+	l.amu.Lock()
+	defer l.amu.Unlock()
+	l.known.DropRead(g)
 }
 
 // noteReading publishes how many groups wait for read points. It is called under amu.

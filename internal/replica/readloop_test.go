@@ -18,8 +18,8 @@ func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	meta := member.Meta{Cursor: order.Begin(1, false)}
 	meta.Cursor.Points[0].Index = 9
 	l := &applyLoop{r: r, known: apply.NewApplied(apply.NewApplier(nil, meta, protocol.Session{}, 0, nil))}
-	g, w := newReadGroup(false), newWaiter()
-	g.first = w
+	g, w := newReadGroup(r.first(), false), newWaiter()
+	g.add(w)
 	l.ask(&g.ReadGroup, 0, []protocol.InstanceID{1})
 	l.failRead(&g.ReadGroup, member.ErrReadTimeout)
 	l.readPoint(&g.ReadGroup, 1, 5)

@@ -2,9 +2,11 @@ package replica
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
@@ -49,5 +51,68 @@ func TestCallersEndWithTheirTimeout(t *testing.T) {
 		require.ErrorIs(c.t, errs["longer"], member.ErrStopped)
 		r.waiters.idle(c)
 		c.ended(1)
+	})
+}
+
+// TestNothingIsLeftOfReadersThatGaveUp has readers come and go while the state machine does not return, as on a full disk.
+func TestNothingIsLeftOfReadersThatGaveUp(t *testing.T) {
+	inBubble(t, setting{size: 1}, func(c *testCluster) {
+		c.leader()
+		r := c.running[1]
+		busy, open := c.gate()
+		entered := make(chan struct{})
+		c.machines[1].hook(func(m *machine) {
+			m.apply = func(string) error {
+				close(entered)
+				<-busy
+				return nil
+			}
+		})
+		a := newAnswers()
+		a.ask("propose", func() error {
+			_, err := r.Propose(context.Background(), []byte("x"), nil)
+			return err
+		})
+		<-entered
+		l := r.first()
+		groups := map[*readGroup]bool{}
+		for range 3 {
+			var wg sync.WaitGroup
+			for i := range 20 {
+				wg.Go(func() {
+					err := r.ReadAs(context.Background(), i%5 == 0, time.Duration(10+i%3*10)*time.Millisecond)
+					assert.ErrorIs(c.t, err, context.DeadlineExceeded)
+				})
+				<-time.After(time.Millisecond) // the group before is asked for
+				l.mu.Lock()
+				for _, g := range l.joined {
+					groups[g] = g != nil
+				}
+				l.mu.Unlock()
+			}
+			wg.Wait()
+		}
+		require.Greater(c.t, len(groups), 20)
+		for g, ok := range groups {
+			if ok {
+				require.Nil(c.t, g.first)
+				require.False(c.t, g.answered)
+			}
+		}
+		a.ask("read", func() error { return r.ReadAs(context.Background(), false, time.Hour) })
+		c.until("the read waits", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.joined[0].first != nil
+		})
+		open()
+		c.until("all are told", a.all)
+		for name, err := range a.complete(c.t) {
+			require.NoError(c.t, err, name)
+		}
+		for g, ok := range groups {
+			require.False(c.t, ok && g.answered, "a group in which nobody waits is answered")
+		}
+		r.waiters.idle(c)
 	})
 }

@@ -31,7 +31,9 @@ type waiter struct {
 	// a miss of the cache if thousands wait.
 	ticket intake.Ticket
 	until  time.Duration // when the wait ends, by the clock of waiters; 0: with ctx alone
-	next   *waiter       // of the same group of reads
+	// group is that of a read, and next and previous are others in it. They are guarded by its loop's mu.
+	group          *readGroup
+	next, previous *waiter
 }
 
 // failure is why there is no result.
@@ -233,7 +235,7 @@ func (s *waiters) get() *waiter { return s.pool.Get().(*waiter) }
 
 // put gives back a waiter of which no answer is to come.
 func (s *waiters) put(w *waiter) {
-	w.result, w.ctx, w.ticket, w.until, w.next = nil, nil, intake.Ticket{}, 0, nil
+	w.result, w.ctx, w.ticket, w.until, w.group, w.next, w.previous = nil, nil, intake.Ticket{}, 0, nil, nil, nil
 	w.told, w.apart, w.reads = false, false, false
 	s.pool.Put(w)
 }
@@ -255,13 +257,18 @@ func (s *waiters) giveUp(w *waiter, withdrawn bool, why error) (any, error) {
 	select {
 	case <-w.woken:
 		return s.resultOf(w)
-	default: // the late answer still goes to this waiter
+	default: // a late answer still goes to this waiter
+		w.ctx = nil // it may hold much
+	}
+	reads := w.reads
+	if reads && w.group.leave(w) {
+		s.put(w)
 	}
 	within := errors.Is(why, member.ErrWithinApply)
 	switch {
-	case within && (withdrawn || w.reads), errors.Is(why, member.ErrStopped):
+	case within && (withdrawn || reads), errors.Is(why, member.ErrStopped):
 		return nil, why
-	case w.reads:
+	case reads:
 		return nil, errors.Join(member.ErrReadTimeout, why)
 	case withdrawn:
 		return nil, errors.Join(member.ErrNotSent, why)

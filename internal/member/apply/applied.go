@@ -210,6 +210,9 @@ func (p *Applied) ReadPoint(g *intake.ReadGroup, instance protocol.InstanceID, i
 // FailRead ends a group without an answer. It reports false if it had ended.
 func (p *Applied) FailRead(g *intake.ReadGroup) bool { return p.groups.Fail(g) }
 
+// DropRead ends a group for which nobody waits, if it has all its read points. Its Done is not called.
+func (p *Applied) DropRead(g *intake.ReadGroup) { p.groups.Drop(g) }
+
 // Asking is how many groups wait for read points: plain ones, and barriers.
 func (p *Applied) Asking() [2]int { return p.groups.Under }
 

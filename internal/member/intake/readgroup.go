@@ -104,6 +104,14 @@ func (s *ReadGroups) Fail(g *ReadGroup) bool {
 	return true
 }
 
+// Drop ends a group for which nobody waits, if it has all its read points. Its Done is not called.
+func (s *ReadGroups) Drop(g *ReadGroup) {
+	if i := slices.Index(s.waiting, g); i >= 0 {
+		g.ended = true
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
+}
+
 func (s *ReadGroups) leave(g *ReadGroup) {
 	if g.placed {
 		g.placed = false
