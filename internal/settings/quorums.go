@@ -16,6 +16,9 @@ func Quorums(text string) setting.Values {
 	if text == "" {
 		return setting.Values{}
 	}
+	if y, err := quorum.Parse(text); err == nil {
+		return quorum.Setting.Set(setting.Values{}, y) // a protocol without the setting has majorities, too
+	}
 	v, err := setting.Parse(QuorumsName + "=" + text)
 	if err != nil {
 		return setting.Values{}
