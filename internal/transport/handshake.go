@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -200,6 +201,8 @@ func (t *Transport) greet(conn net.Conn, h *hello) error {
 		return refused(ReasonMember, false, fmt.Sprintf("member %x of cluster %x has no say here: %s", r.self, r.cluster, r.reason))
 	case r.reason == ReasonIdentity && r.self == h.to: // whom it takes this member for
 		return t.refusedByPeer(h, &r, conn)
+	case r.reason.Final():
+		return cmp.Or(t.tellOriginApart(h, &r, conn), refused(r.reason, true, ""))
 	case r.reason != 0:
 		return refused(r.reason, true, t.explain(h, &r, conn))
 	case r.cluster != h.cluster:
@@ -346,7 +349,7 @@ func (t *Transport) welcome(conn net.Conn) (h hello, r *reply, err error) {
 		return h, &reply{reason: reason}, err
 	}
 	r = t.replyTo(h.from, reason)
-	if reason == ReasonIdentity {
+	if reason == ReasonIdentity || reason.Final() { // which says nothing if the logs are two
 		r.tells = h.tells.both(t.tells())
 	}
 	return h, r, err

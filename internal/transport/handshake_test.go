@@ -505,6 +505,27 @@ func TestAMemberOfAnotherLogSaysNothingAboutThisOne(t *testing.T) {
 	}
 }
 
+// TestAMemberOfAnotherLogRemovesNobody: whom a member has removed counts only if the two lineages do not tell the logs
+// apart.
+func TestAMemberOfAnotherLogRemovesNobody(t *testing.T) {
+	for _, c := range []struct {
+		here, there uint64 // lineages
+		want        Reason
+	}{{5, 6, ReasonLineage}, {5, 5, ReasonRemoved}, {5, 0, ReasonRemoved}, {0, 6, ReasonRemoved}} {
+		t.Run(fmt.Sprintf("lineages %d and %d", c.here, c.there), func(t *testing.T) {
+			noLeaks(t)
+			told := make(chan origin, 1000)
+			a := start(t, 1, calm, "", origin{c.here, 7}.options(told))
+			b := start(t, 2, calm, "", func(o *Options, h *testHandler) {
+				origin{c.there, 7}.options(told)(o, h)
+				o.Admit = func(uint64) Reason { return ReasonRemoved }
+			})
+			a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
+			a.expectRefused(t, 2, c.want, c.want == ReasonRemoved)
+		})
+	}
+}
+
 // TestFewDescriptorsAllowFewHandshakes: strangers must not take the descriptors of a process that may have few.
 func TestFewDescriptorsAllowFewHandshakes(t *testing.T) {
 	for descriptors, want := range map[int]int{16: 8, 300: 18, 1024: 64, 1 << 20: maxHandshakes} {

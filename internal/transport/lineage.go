@@ -129,13 +129,20 @@ func (t *Transport) relateOrSay(id uint64, conn net.Conn, o toldOrigin) error {
 	return err
 }
 
-// refusedByPeer is the dialer's: the listening side refuses it for who it is, and tells where its log comes from if it
-// can.
+// tellOriginApart is the dialer's: it is tellApart of a listening side that refuses it, and tells where its log comes
+// from if it can.
+func (t *Transport) tellOriginApart(h *hello, r *reply, conn net.Conn) error {
+	o, err := t.readOrigin(r, conn)
+	if err != nil {
+		return nil
+	}
+	return t.tellApart(h.to, conn, o)
+}
+
+// refusedByPeer is the dialer's: the listening side refuses it for who it is.
 func (t *Transport) refusedByPeer(h *hello, r *reply, conn net.Conn) error {
-	if o, err := t.readOrigin(r, conn); err == nil {
-		if err := t.tellApart(h.to, conn, o); err != nil {
-			return err
-		}
+	if err := t.tellOriginApart(h, r, conn); err != nil {
+		return err
 	}
 	refused := &HandshakeError{Peer: h.to, Addr: conn.RemoteAddr().String(), Reason: ReasonIdentity, ByPeer: true}
 	if err := t.meet(h.to, r.who, r.takes); err != nil {
