@@ -35,7 +35,6 @@ type world struct {
 	leaders  protocol.Leaders
 	elected  int // the member that leads where nobody is preferred
 	quorums  quorum.System
-	epochs   protocol.EpochSettings
 
 	err error // the first thing that went wrong
 }
