@@ -166,7 +166,7 @@ type BodyRef = protocol.BodyRef
 //	Keys    []uint64      // hashes of all keys that the command reads or writes; none: it may touch any
 //	After   []Token       // commands that take effect before it, by the tokens of their answers
 //	Wait    time.Duration // how long it is held back for After at most; 0: as long as it is tried to propose it
-//	Timeout time.Duration // how long ProposeWith waits for the answer at most; 0: until its context ends
+//	Timeout time.Duration // how long ProposeWith waits for the answer, after Wait, at most; 0: until its context ends
 //
 // ModeAccepted implies Blind. Add, Bytes, Clone, Plain, Takes and Validate are for protocols.
 type ProposeOptions = protocol.ProposeOptions

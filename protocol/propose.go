@@ -50,8 +50,8 @@ type ProposeOptions struct {
 	// Wait is how long a member holds commands back for After, at most; 0: as long as it tries to
 	// propose. It never reaches a core.
 	Wait time.Duration
-	// Timeout is how long the proposer waits for the answer, at most; 0: until its context ends. It costs less than a
-	// context with a deadline, and never reaches a core.
+	// Timeout is how long the proposer waits for the answer, at most, not counting what it waits for After; 0: until its
+	// context ends. It costs less than a context with a deadline, and never reaches a core.
 	Timeout time.Duration
 }
 
