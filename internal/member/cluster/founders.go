@@ -13,15 +13,25 @@ import (
 // logs. So founders have links only with founders that were started with the same list. Among these any two quorums have a
 // member in common, which has one log: before it has a lineage there is one log, too (docs/internals/identity.md).
 
-// Founders is a digest of the members of a list, without their addresses; never 0.
+// Founders is a digest of the members of a list, without their addresses; never 0. Learners are told from voters: of two
+// lists with the same members but other voters, majorities may have no member in common either.
 func Founders(members []protocol.Member) uint64 {
-	ids := make([]protocol.MemberID, len(members))
+	var voters, learners []protocol.MemberID
 	for i := range members {
-		ids[i] = members[i].ID
+		if m := &members[i]; m.Learner {
+			learners = append(learners, m.ID)
+		} else {
+			voters = append(voters, m.ID)
+		}
 	}
-	slices.Sort(ids)
+	slices.Sort(voters)
+	slices.Sort(learners)
+	ids := slices.Compact(voters)
+	if len(learners) > 0 {
+		ids = append(append(ids, 0), slices.Compact(learners)...) // no member has the id 0
+	}
 	h := uint64(14695981039346656037) // FNV-1a
-	for _, id := range slices.Compact(ids) {
+	for _, id := range ids {
 		for shift := 0; shift < 64; shift += 8 {
 			h = (h ^ uint64(id)>>shift&0xff) * 1099511628211
 		}

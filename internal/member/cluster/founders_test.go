@@ -106,6 +106,10 @@ func TestFoundersAreCompared(t *testing.T) {
 	three := []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, PeerURLs: []string{"http://c:1"}}}
 	require.Equal(t, Founders(three), Founders([]protocol.Member{{ID: 3}, {ID: 2}, {ID: 1}, {ID: 1}}), "in any order, at any address")
 	require.NotEqual(t, Founders(three), Founders(three[:2]))
+	learns := []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true}}
+	require.NotEqual(t, Founders(three), Founders(learns), "other voters")
+	require.NotEqual(t, Founders(three[:2]), Founders(learns))
+	require.Equal(t, uint64(0xda2bfb225e0d1f05), Founders(three), "it is in directories")
 	h, disk := handshakesOf(1)
 	require.NoError(t, h.Relate(2, 0, Founders(three)), "it joined")
 	h.register.own.Founders = Founders(three)
