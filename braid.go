@@ -341,7 +341,8 @@ func (n *Node) SetNet(net string) error { return n.r.SetNet(net) }
 // Snapshot writes the state machine's state to w, as its [Snapshot] writes it, and returns the position of the last
 // command that it includes. It is the state of this member: call [Node.ReadBarrier] before it for one that includes
 // everything that was acknowledged. Commands are applied meanwhile. An error says what could not be written; a part may
-// have been.
+// have been. It ends early when the member stops. Close does not wait for it: a program waits before it closes what the
+// state machine reads.
 func (n *Node) Snapshot(ctx context.Context, w io.Writer) (Position, error) {
 	return n.r.Snapshot(ctx, w)
 }

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -138,6 +139,33 @@ func TestARequestThatComesWhileAMemberClosesIsWaitedFor(t *testing.T) {
 		require.Empty(c.t, closed, "something of the member still runs")
 		close(b.release)
 		require.NoError(c.t, <-closed)
+		c.ended(1)
+	})
+}
+
+// TestASnapshotForACallerEndsWithTheMember has a caller write the state for as long as its context lasts.
+func TestASnapshotForACallerEndsWithTheMember(t *testing.T) {
+	inBubble(t, setting{size: 1}, func(c *testCluster) {
+		c.leader()
+		r := c.running[1]
+		writing := make(chan struct{})
+		c.machines[1].hook(func(m *machine) {
+			m.write = func(ctx context.Context) error {
+				close(writing)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		})
+		a := newAnswers()
+		a.ask("snapshot", func() error {
+			_, err := r.Snapshot(context.Background(), io.Discard)
+			return err
+		})
+		<-writing
+		require.NoError(c.t, r.Close())
+		c.until("all are told", a.all)
+		require.ErrorIs(c.t, a.complete(c.t)["snapshot"], member.ErrStopped)
+		c.machines[1].hook(func(m *machine) { require.Zero(c.t, m.views) })
 		c.ended(1)
 	})
 }

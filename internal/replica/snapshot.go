@@ -11,13 +11,21 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Snapshot writes the state as it is applied here when the state machine comes to it, and returns its position.
+// Snapshot writes the state as it is applied here when the state machine comes to it, and returns its position. The
+// context with which it is written ends when the member stops, too.
 func (r *Replica) Snapshot(ctx context.Context, w io.Writer) (protocol.Position, error) {
 	v, err := r.view(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return v.Meta.Cursor.Position, errors.Join(v.State.WriteTo(ctx, w), v.State.Close())
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(r.ctx, cancel)
+	defer stop()
+	if err = errors.Join(v.State.WriteTo(ctx, w), v.State.Close()); err != nil && r.ctx.Err() != nil {
+		err = errors.Join(r.stopped(), err)
+	}
+	return v.Meta.Cursor.Position, err
 }
 
 // view returns a view of the state; the caller closes it.
