@@ -27,7 +27,7 @@ func (r *Raft) appendFrom(m message.Message) {
 	prev, prevTerm, entries := m.Index, m.LogTerm, r.resolve(m)
 	if prev < r.commit { // what is committed matches: look only at the rest
 		skip := min(int(r.commit-prev), len(entries))
-		if r.diverges(m, entries[:skip]) {
+		if r.diverges(m, m.Entries[:skip]) { // not entries: in place of a signal they have what is decided here
 			return
 		}
 		prev, entries = prev+protocol.Index(skip), entries[skip:]
