@@ -27,7 +27,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := strconv.Atoi(text); err == nil || text == "true" || text == "false" {
+		if n, err := strconv.Atoi(text); err == nil && strconv.Itoa(n) == text || text == "true" || text == "false" {
 			value = []byte(text)
 		}
 		out = append(append(append(out, key...), ':'), value...)

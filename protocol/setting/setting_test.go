@@ -182,3 +182,14 @@ func TestDraw(t *testing.T) {
 	require.Equal(t, []int{4}, asked)
 	require.Equal(t, []string{"groups"}, table.Detours(parse(t, "groups=2", "policy=x")))
 }
+
+// TestTextsInJSON: a text that looks like a number and would not be one in JSON remains a text.
+func TestTextsInJSON(t *testing.T) {
+	v := setting.MustParse("a=7", "b=007", "c=+7", "d=true", "e=-7")
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.Equal(t, `{"a":7,"b":"007","c":"+7","d":true,"e":-7}`, string(data))
+	var back setting.Values
+	require.NoError(t, json.Unmarshal(data, &back))
+	require.Equal(t, v, back)
+}
