@@ -147,10 +147,21 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 	if !who.Kind.IsZero() {
 		id.Kind = who.Kind
 	}
-	if id.Incarnation == 0 && !who.Join {
-		id.Founders = who.Founders
+	if id.Incarnation == 0 || !founded(fs, dir) {
+		id.Founders = 0
+		if !who.Join {
+			id.Founders = who.Founders
+		}
 	}
 	return id, errors.Join(id.settleBirth(dir, who), id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
+}
+
+// founded reports whether a directory has the snapshot that says who the members are. A first incarnation may have
+// ended before it was there: then the next one founds the log, perhaps with another list. What cannot be read counts
+// as there.
+func founded(fs vfs.FS, dir string) bool {
+	ok, err := (&Snapshots{fs: fs, dir: filepath.Join(dir, snapshotDir)}).Any()
+	return ok || err != nil && !errors.Is(err, os.ErrNotExist)
 }
 
 // fix notes the settings of the epochs in a new directory, and compares them in any other one. With other settings

@@ -6,8 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/durable"
+	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
 )
@@ -203,4 +205,24 @@ func TestADirectoryKnowsThatItWasBornWithLineages(t *testing.T) {
 	for range 2 {
 		require.False(t, lives(t, old, 1, 1, chance).Born)
 	}
+}
+
+// TestAListIsThatOfTheIncarnationWhichFoundsTheLog: a first incarnation may end before it has.
+func TestAListIsThatOfTheIncarnationWhichFoundsTheLog(t *testing.T) {
+	fs, chance := vfs.NewMem(), counter()
+	enter := func(founders uint64, join bool) uint64 {
+		own, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1, Founders: founders, Join: join}, chance)
+		require.NoError(t, err)
+		require.NoError(t, lock.Close())
+		return own.Founders
+	}
+	require.EqualValues(t, 3, enter(3, false))
+	require.EqualValues(t, 0, enter(0, true))
+	require.EqualValues(t, 5, enter(5, false))
+	s, err := OpenSnapshots(fs, "d/"+snapshotDir)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, enter(3, false))
+	require.NoError(t, s.Write(SnapshotHeader{Meta: member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}})}, nil))
+	require.EqualValues(t, 3, enter(5, false))
+	require.EqualValues(t, 3, enter(0, true))
 }
