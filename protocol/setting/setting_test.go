@@ -1,6 +1,8 @@
 package setting_test
 
 import (
+	"bytes"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -192,4 +194,16 @@ func TestTextsInJSON(t *testing.T) {
 	var back setting.Values
 	require.NoError(t, json.Unmarshal(data, &back))
 	require.Equal(t, v, back)
+}
+
+func TestGob(t *testing.T) {
+	for _, v := range []setting.Values{{}, setting.MustParse("relays=3"), setting.MustParse("quorums=grid:2", "epochs=slots 1-2, shares equal")} {
+		var b bytes.Buffer
+		var read setting.Values
+		require.NoError(t, gob.NewEncoder(&b).Encode(struct{ Settings setting.Values }{v}))
+		require.NoError(t, gob.NewDecoder(&b).Decode(&struct{ Settings *setting.Values }{&read}))
+		require.Equal(t, v, read)
+	}
+	var wrong *setting.Error
+	require.ErrorAs(t, new(setting.Values).UnmarshalBinary([]byte("relays")), &wrong)
 }

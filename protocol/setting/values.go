@@ -109,3 +109,15 @@ func line(out *strings.Builder, name, text string) {
 func (v Values) String() string {
 	return strings.ReplaceAll(strings.TrimSuffix(v.text, "\n"), "\n", " ")
 }
+
+// MarshalBinary writes a line NAME=TEXT for each setting. Package gob uses it: a program may pass a status on.
+func (v Values) MarshalBinary() ([]byte, error) { return []byte(v.text), nil }
+
+// UnmarshalBinary reads what MarshalBinary wrote. The error is an [*Error].
+func (v *Values) UnmarshalBinary(data []byte) error {
+	read, err := Parse(strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' })...)
+	if err == nil {
+		*v = read
+	}
+	return err
+}
