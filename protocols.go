@@ -5,11 +5,22 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Settings are what is set of a protocol, by name; the zero value is every default. They are immutable and comparable.
-// [ParseSettings] makes them, or the structs that are named after protocols: [MultiPaxos], [ISS].
+// Settings are those of a protocol that are not defaults, from a setting's name to its text; the zero value is every
+// default. They are immutable and comparable, and encode themselves as JSON. [ParseSettings] makes them, or the structs
+// that are named after protocols: [MultiPaxos], [ISS].
+//
+//	All() iter.Seq2[string, string]             // by name
+//	Get(name string) (text string, ok bool)     // ok is false if it has its default
+//	IsZero() bool                               // every setting has its default
+//	Over(base Settings) Settings                // these settings, and those of base that they do not have
+//	Without(name string) Settings               // the others
+//	Flat(object []byte) ([]byte, error)         // adds them to a JSON object, as members of it
 type Settings = setting.Values
 
-// SettingError indicates which setting does not exist, or does not allow its value.
+// SettingError indicates which setting does not exist, or does not allow its value. Nothing happened. Do not retry.
+//
+//	Name, Text string // the setting, and the value that it was to have
+//	Detail     string // what is wrong
 type SettingError = setting.Error
 
 // ParseSettings reads settings of the form NAME=VALUE, as "relays=3". docs/using/settings.md lists them. Open
