@@ -188,13 +188,17 @@ func GroupOf(keys []uint64, groups int) (group int, ok bool) { return order.Grou
 // first, the error wraps ctx's error, and either [ErrNotSent] or [ErrMaybeCommitted]. With ErrNotSent
 // the command had not left this member: it was withdrawn, and never takes effect. The error comes some
 // milliseconds after ctx's end, so that it costs little to wait when thousands do.
+//
+// Other errors are [ErrMaybeCommitted], [ErrResultUnknown], [ErrNoLeader], [ErrOverloaded], [ErrTooLarge],
+// [ErrStopped], [ErrWithinApply] and a [*RefusedError]. The documentation of each says what happened to the command,
+// and whether a retry is safe. A result that is an error of the program is no error of Propose.
 func (n *Node) Propose(ctx context.Context, command []byte) (any, error) {
 	return n.r.Propose(ctx, command, nil)
 }
 
-// ProposeAsync is Propose without waiting: done is called once, from an internal loop, and must
-// not block. If ProposeAsync returns an error, done is not called: the command was refused and
-// nothing happened. The command is copied.
+// ProposeAsync is Propose without waiting: done is called once, from an internal loop, and must not block. If
+// ProposeAsync returns an error, done is not called: the command was refused and nothing happened. The error is
+// [ErrOverloaded], [ErrTooLarge] or [ErrStopped]; done gets those of Propose. The command is copied.
 func (n *Node) ProposeAsync(command []byte, done func(result any, err error)) error {
 	return n.r.ProposeAsync(command, nil, done)
 }
@@ -243,7 +247,8 @@ func (n *Node) AnswersEarly() bool { return registry.Find(n.opt.Protocol).Core.P
 
 // Body returns the bytes of a body, verified. They are shared: no one may change them. If this
 // member does not hold the body whole, it gathers it from others. If it finds fewer than k good
-// fragments within ten seconds or ctx's time, the error is a [BodyError]; a later call may succeed.
+// fragments within ten seconds or ctx's time, the error is a [*BodyError]; a later call may succeed. After the stop it
+// is [ErrStopped], and [ErrNotSent] with a ctx that has ended. A retry is always safe.
 func (n *Node) Body(ctx context.Context, ref BodyRef) ([]byte, error) { return n.r.Body(ctx, ref) }
 
 // ReleaseBody indicates that the state machine, which is a [BodyKeeper], does not refer to a body
@@ -255,6 +260,9 @@ func (n *Node) ReleaseBody(ref BodyRef) { n.r.ReleaseBody(ref) }
 // ReadBarrier returns when this member's state machine includes everything that was acknowledged anywhere before the
 // call, with its result. A local read after it is linearizable. Commands answered as accepted may be missing: see
 // [ReadOptions].
+//
+// The error is [ErrReadTimeout], joined with ctx's error if that ended, [ErrStopped] or [ErrWithinApply].
+// Nothing is known of the state then, and a retry is safe.
 func (n *Node) ReadBarrier(ctx context.Context) error { return n.r.ReadBarrier(ctx) }
 
 // ReadOptions sets the consistency of a read. The zero value is a linearizable read, as after ReadBarrier.
@@ -274,9 +282,9 @@ type ReadOptions struct {
 	Timeout time.Duration
 }
 
-// Read returns when a local read of the state machine sees what the options want. An error says that
-// nothing is known of the state; the caller may retry. A [TokenError] says which command is not applied
-// here, and a [ProposeOptionsError] that no member ever gave such a token.
+// Read returns when a local read of the state machine sees what the options want. After an error
+// nothing is known of the state; the caller may retry. The errors are those of [Node.ReadBarrier]; a [*TokenError] says
+// which command is not applied here, and a [*ProposeOptionsError] that no member ever gave such a token.
 func (n *Node) Read(ctx context.Context, o ReadOptions) error {
 	if err := n.r.AwaitTokens(ctx, o.After); err != nil || o.Local {
 		return err
@@ -291,8 +299,12 @@ func FormatToken(t Token) string { return protocol.FormatToken(t) }
 func ParseToken(text string) (Token, error) { return protocol.ParseToken(text) }
 
 // ChangeMembers makes membership changes, several at once jointly, and waits until they are active.
-// It may be called on any member. A [RefusedError] explains why not. A member that is added needs
-// peer URLs, http://host:port or https://host:port each.
+// It may be called on any member. A member that is added needs peer URLs, http://host:port or https://host:port each.
+//
+// A [*RefusedError] explains why nothing was changed; its Retryable says whether to try again. With [ErrNotSent]
+// nothing was changed, and a retry is safe. With [ErrMaybeCommitted] the change is active, becomes active, or never
+// does: read Status().Members after [Node.ReadBarrier]. A retry of a change that was made is refused, or has no effect.
+// Further errors are [ErrStopped] and [ErrWithinApply]. If ctx ends, the error wraps ctx's error too.
 func (n *Node) ChangeMembers(ctx context.Context, changes ...Change) error {
 	if len(changes) == 0 {
 		return &RefusedError{What: "membership change", Reason: protocol.ReasonNoChange}
@@ -317,18 +329,22 @@ func (n *Node) addsNowhere(ctx context.Context, c *Change) bool {
 }
 
 // TransferLeader hands leadership to a voter (0: the most advanced) and waits for it. It
-// may be called on any member.
+// may be called on any member. The errors are those of [Node.ChangeMembers], or ctx's alone; a retry is always safe. A
+// voter that does not run is refused by a [*RefusedError] at once.
 func (n *Node) TransferLeader(ctx context.Context, to MemberID) error {
 	return n.r.TransferLeader(ctx, to)
 }
 
-// Reshape changes the number of instances from which the log is merged (Options.Order "niagara").
-// Proposals continue meanwhile. It returns when the new number is active on this member. It may be
-// called on any member. It is refused while another change of the members or of the instances is in
-// progress.
+// Reshape changes the number of instances from which the log is merged (Options.Order "niagara"). Proposals continue
+// meanwhile. It returns when the new number is active on this member. It may be called on any member. It is refused
+// while another change of the members or of the instances is in progress. The errors are those of [Node.ChangeMembers],
+// ctx's alone, or one that says that the new number is decided and not active here yet; a retry with the same number is
+// always safe.
 func (n *Node) Reshape(ctx context.Context, instances int) error { return n.r.Reshape(ctx, instances) }
 
-// Ask sends a request to another member's Options.Answer over the members' links.
+// Ask sends a request to another member's Options.Answer over the members' links, and returns the answer. With
+// [ErrNotSent] nothing was sent. After other errors the other member may have answered: whether a retry is safe depends
+// on the request. The error of an Answer comes as its text.
 func (n *Node) Ask(ctx context.Context, to MemberID, request []byte) ([]byte, error) {
 	return n.r.Ask(ctx, to, request)
 }
