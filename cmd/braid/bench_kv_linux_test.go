@@ -102,7 +102,7 @@ func TestBenchKVLargeValues(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := diskDir(t)
-	stdout := ok(t, "bench", "kv", "--protocol=raft", "--peer=etcd", "--rounds=1", "--val-size=2MiB", "--key-space=2", "--clients=1",
+	stdout := ok(t, "bench", "kv", "--protocol=raft", "--peer=multi-paxos", "--rounds=1", "--val-size=2MiB", "--key-space=2", "--clients=1",
 		"--write-ratio=0.7", "--total=6", "--json", "--data", dir)
 	var c bench.KVContest
 	require.NoError(t, json.Unmarshal([]byte(stdout), &c))
