@@ -182,8 +182,8 @@ func (w *World) leaveOther(m *Member) {
 	}
 	m.crash()
 	m.misled, m.disk, m.saved, m.lives, m.backup = false, newDisk(), nil, 0, nil
-	if slices.ContainsFunc(w.members, func(o *Member) bool { return w.acquainted[linkKey{o.id, m.id}] > 0 }) {
-		m.strangers++ // it had links here before it was misled
+	if m.metMisled || slices.ContainsFunc(w.members, func(o *Member) bool { return w.acquainted[linkKey{o.id, m.id}] > 0 }) {
+		m.strangers++ // it had links here, before it was misled or with another one that is
 	}
 	if !m.gone && !w.calm {
 		w.tracef("FAULT %s gets an empty disk", m.id)
