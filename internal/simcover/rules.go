@@ -101,7 +101,7 @@ var campaigns = []campaign{
 	{"--protocol iss --nodes 3", 150, 400},
 	{"--protocol iss --nodes 5", 20, 200},
 	{"--protocol iss --nodes 5 --relays 2", 15, 15},
-	{"--protocol iss --nodes 5 --quorums zones:2/0/1", 105, 105}, // seed 91 and later: voters change while there are bodies
+	{"--protocol iss --nodes 5 --quorums zones:2/0/1", 105, 105}, // from seed 91 on voters change with bodies
 	{"--protocol iss --nodes 6 --quorums grid:2", 25, 25},
 	{"--protocol iss --nodes 6 --quorums zones:2/0/1", 10, 10},
 	{"--protocol epaxos --nodes 3", 200, 400},
