@@ -167,11 +167,7 @@ func (w *World) refused(m, other *Member, err error) {
 
 // acquainted notes that it is durable on the member whom it met.
 func (m *Member) acquainted(other *Member) {
-	switch {
-	case other.strange():
-	case m.misled:
-		other.metMisled = true
-	default:
+	if !other.strange() && !m.misled {
 		m.w.acquainted[linkKey{m.id, other.id}] = other.who.Life
 	}
 }

@@ -58,7 +58,6 @@ type Member struct {
 	strangers int
 	apart     *smallWorld // set: it was founded apart, and lives in a world of its own
 	misled    bool        // it joined another cluster of the same members
-	metMisled bool        // one that was misled knows it by its disk
 	odd       bool        // it began without the state with which the cluster began
 	restored  bool
 	doubt     *doubt // set: on a hot copy, it has not yet heard who knows what it lacks

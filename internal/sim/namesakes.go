@@ -175,15 +175,25 @@ func (m *Member) follows(o *Member) {
 	}
 }
 
-// leaveOther is the operator who finds out that a member joined another cluster. He gives it an empty disk.
+// leaveOther is the operator who finds out that a member joined another cluster. All that did get empty disks, at the same
+// time: they know each other by the disks that they had.
 func (w *World) leaveOther(m *Member) {
 	if !m.misled {
 		return
 	}
+	for _, o := range w.members {
+		if o.misled {
+			w.empty(o)
+		}
+	}
+}
+
+// empty gives a member that joined another cluster an empty disk.
+func (w *World) empty(m *Member) {
 	m.crash()
 	m.misled, m.disk, m.saved, m.lives, m.backup = false, newDisk(), nil, 0, nil
-	if m.metMisled || slices.ContainsFunc(w.members, func(o *Member) bool { return w.acquainted[linkKey{o.id, m.id}] > 0 }) {
-		m.strangers++ // it had links here, before it was misled or with another one that is
+	if slices.ContainsFunc(w.members, func(o *Member) bool { return w.acquainted[linkKey{o.id, m.id}] > 0 }) {
+		m.strangers++ // it had links here before it was misled
 	}
 	if !m.gone && !w.calm {
 		w.tracef("FAULT %s gets an empty disk", m.id)
