@@ -50,17 +50,35 @@ func (m *exampleMember) open(cluster uint64, members []braid.Member, join bool) 
 
 // startThree starts three members with directories below dir. On a new cluster members are all there will be at first;
 // on one that stopped they say where each is now.
-func startThree(dir string) (cluster uint64, nodes []*exampleMember) {
+func startThree(dir string) (nodes []*exampleMember) {
 	var members []braid.Member
 	for id := braid.MemberID(1); id <= 3; id++ {
 		m := newMember(id, dir)
 		nodes, members = append(nodes, m), append(members, m.Member)
 	}
-	cluster = braid.ClusterIDOf(members, "example")
+	cluster := braid.ClusterIDOf(members, "example")
 	for _, m := range nodes {
 		m.open(cluster, members, false)
 	}
-	return cluster, nodes
+	return nodes
+}
+
+// startAt42 starts a new cluster of three members below a directory, whose state is 42. end stops it.
+func startAt42() (ctx context.Context, dir string, nodes []*exampleMember, end func()) {
+	dir, err := os.MkdirTemp("", "braid-example-")
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	nodes = startThree(dir)
+	if _, err := nodes[0].Propose(ctx, add(42)); err != nil {
+		panic(err)
+	}
+	return ctx, dir, nodes, func() {
+		stop(nodes)
+		cancel()
+		os.RemoveAll(dir)
+	}
 }
 
 func stop(nodes []*exampleMember) {
@@ -78,12 +96,12 @@ func ExampleOpen() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 
-	_, nodes := startThree(dir)
+	nodes := startThree(dir)
 	sum, err := nodes[0].Propose(ctx, add(30)) // at any member: it knows who leads
 	fmt.Println(sum, err)
 	stop(nodes)
 
-	_, nodes = startThree(dir)
+	nodes = startThree(dir)
 	defer stop(nodes)
 	sum, err = nodes[2].Propose(ctx, add(12))
 	fmt.Println(sum, err)
@@ -94,15 +112,8 @@ func ExampleOpen() {
 
 // A fourth member joins a cluster that runs. It is added first. Then any member tells it what it needs.
 func ExampleFindRunning() {
-	dir, _ := os.MkdirTemp("", "braid-example-")
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	_, nodes := startThree(dir)
-	defer stop(nodes)
-	if _, err := nodes[0].Propose(ctx, add(42)); err != nil {
-		panic(err)
-	}
+	ctx, dir, nodes, end := startAt42()
+	defer end()
 
 	joiner := newMember(4, dir)
 	if err := nodes[0].ChangeMembers(ctx, braid.Change{Kind: braid.AddVoter, Member: joiner.Member}); err != nil {
@@ -127,15 +138,8 @@ func ExampleFindRunning() {
 
 // A read that sees everything that was acknowledged before it, at any member: first the barrier, then the state.
 func ExampleNode_ReadBarrier() {
-	dir, _ := os.MkdirTemp("", "braid-example-")
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	_, nodes := startThree(dir)
-	defer stop(nodes)
-	if _, err := nodes[0].Propose(ctx, add(42)); err != nil {
-		panic(err)
-	}
+	ctx, _, nodes, end := startAt42()
+	defer end()
 	for _, m := range nodes {
 		if err := m.ReadBarrier(ctx); err != nil {
 			panic(err) // nothing is known of the state: the caller may retry
@@ -150,15 +154,8 @@ func ExampleNode_ReadBarrier() {
 
 // A backup of the state: what Snapshot writes is what Restore reads.
 func ExampleNode_Snapshot() {
-	dir, _ := os.MkdirTemp("", "braid-example-")
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	_, nodes := startThree(dir)
-	defer stop(nodes)
-	if _, err := nodes[0].Propose(ctx, add(42)); err != nil {
-		panic(err)
-	}
+	ctx, _, nodes, end := startAt42()
+	defer end()
 	if err := nodes[1].ReadBarrier(ctx); err != nil { // so that the backup has it
 		panic(err)
 	}

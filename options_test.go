@@ -2,6 +2,7 @@ package braid_test
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,4 +47,24 @@ func TestStatesOnDiskNeedOneOrder(t *testing.T) {
 	_, err := braid.Open(o, struct{ braid.DurableStateMachine }{})
 	require.ErrorAs(t, err, &wrong)
 	require.Equal(t, "Protocol", wrong.Option)
+}
+
+// TestSettingsByNameAndByStruct are the same, and a member opens with them, on a file system that the program names.
+func TestSettingsByNameAndByStruct(t *testing.T) {
+	t.Parallel()
+	named, err := braid.ParseSettings("relays=1", "quorums=1/1")
+	require.NoError(t, err)
+	typed, err := braid.MultiPaxos{Relays: 1, Quorums: "1/1"}.Settings()
+	require.NoError(t, err)
+	require.Equal(t, typed, named)
+	_, err = braid.ISS{Relays: -1}.Settings()
+	require.ErrorAs(t, err, new(*braid.SettingError))
+	n, err := braid.Open(braid.Options{
+		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, Protocol: "multi-paxos", Settings: named,
+		FS: braid.OSFS(), Logger: slog.New(slog.DiscardHandler),
+	}, newCounts())
+	require.NoError(t, err)
+	defer n.Close()
+	require.NoError(t, n.ReadBarrier(t.Context()))
+	require.Equal(t, typed, n.Status().Settings)
 }

@@ -159,7 +159,11 @@ func braidOptions(c ClusterConfig) braid.Options {
 	commands := c.Concurrency
 	return braid.Options{
 		Heartbeat: Heartbeat, ElectionTimeout: ElectionTimeout,
-		Experiment: braid.Experiment{NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply, MaxBatchBytes: s.MaxBatchBytes, MaxBatchCommands: s.MaxBatchCommands, PipelineDepth: s.PipelineDepth},
+		Experiment: braid.Experiment{
+			NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend,
+			NoAsyncApply: s.NoAsyncApply, MaxBatchBytes: s.MaxBatchBytes, MaxBatchCommands: s.MaxBatchCommands,
+			PipelineDepth: s.PipelineDepth,
+		},
 
 		Limits: braid.Limits{PendingBytes: max(256<<20, 2*c.PendingBytes+commands*perCommand)},
 		Logger: slog.New(slog.DiscardHandler),

@@ -206,7 +206,8 @@ func TestRateCountsFromWhenDue(t *testing.T) {
 		once.Do(func() { <-time.After(200 * time.Millisecond) })
 		return false
 	}}
-	r, err := RunLogOn(context.Background(), fakeConfig(t, Load{Inflight: 4, Rate: 1000, Duration: 400 * time.Millisecond}), f.open)
+	load := Load{Inflight: 4, Rate: 1000, Duration: 400 * time.Millisecond}
+	r, err := RunLogOn(context.Background(), fakeConfig(t, load), f.open)
 	if err != nil {
 		t.Fatal(err)
 	}

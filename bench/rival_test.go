@@ -110,7 +110,7 @@ func TestRivalThatFails(t *testing.T) {
 	}
 }
 
-// Whoever compares is told what to build; whoever does not, needs nothing.
+// TestFindRivals: a run without rivals needs no program. A run with rivals fails with the command that builds it.
 func TestFindRivals(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if path, err := FindRivals("", []string{"raft", "lcr", "raft-map"}); path != "" || err != nil {

@@ -71,7 +71,8 @@ func (c *cluster) open(i int) {
 	}
 	o := braid.Options{
 		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: append([]braid.Member(nil), c.members...),
-		Listeners: []net.Listener{listen(c.peers[i])}, Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
+		Listeners: []net.Listener{listen(c.peers[i])},
+		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		Limits: braid.Limits{SnapshotBytes: 64 << 10}, Logger: slog.New(slog.DiscardHandler),
 	}
 	c.adjust(&o)

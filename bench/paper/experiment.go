@@ -147,8 +147,8 @@ const (
 	// MemberSync is the time that a member spent in making its log durable, the mean of all
 	// members: a batch waits for most of them, not for the leader alone.
 	MemberSync Metric = "member_sync_time_ms"
-	// Messages are between members, of all of them together; RoundTrips how many round trips of the links a command takes,
-	// by its median.
+	// Messages counts the messages between all members. RoundTrips is the median latency of a command, in round trips of
+	// the links.
 	Messages   Metric = "messages_per_request"
 	RoundTrips Metric = "round_trips"
 	// SyncsAll is how often all members together made their logs durable, SyncAllMean how long that took each.

@@ -25,8 +25,8 @@ const (
 	// commands/s, and thesisLow the load at which the thesis speaks of low load.
 	thesisRate = 6000.0
 	thesisLow  = 5400.0
-	// issInflight is how many commands are in progress at most: several times the thesis's 1,536 clients, who had one each
-	// and no batches.
+	// issInflight is the largest number of commands in progress. It is several times that of the thesis, which has 1,536
+	// clients with one command each and no batches.
 	issInflight = 10_000
 )
 

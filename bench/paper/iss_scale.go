@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// scaleDepth is how many messages may be in progress to a member without batching. Adaptive depths suppose that what
-	// waits goes into the next message.
+	// scaleDepth is the largest number of messages in progress to a member without batching. An adaptive depth needs
+	// batching: it expects that waiting commands go into the next message.
 	scaleDepth = 64
 	// scaleCores is about what a server of the thesis has for a member: its 16 threads are of 8 cores.
 	scaleCores = 8

@@ -72,9 +72,9 @@ func seriesOf(share float64) string { return fmt.Sprintf("%s, %.0f %%", seriesLC
 // bound is what a cluster of LCR does by our bound, alongside one of Raft. Latencies are in round
 // trips between members, rates in commands for each.
 //
-// A command that a member brings itself takes one round trip. One that goes through the leader takes one more, unless
-// its client is the leader's. The leader has a given number of workers, each of which is busy for a round trip with one
-// command that goes through it. Signals are not counted, nor is what disks and processors take.
+// A command that a member replicates itself takes one round trip. A command that goes through the leader takes one
+// more, unless its client is connected to the leader. The leader has a given number of workers; a command that goes
+// through the leader keeps one worker busy for a round trip. Signals, disks and processors are not counted.
 type bound struct {
 	members, clients, workers float64
 	share                     float64 // of blind commands

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// loop plays clients in closed loops at members of which one leads, and nothing else: the leader has a given number of
-// workers, and a command keeps one busy for exactly a round trip. Processors and disks take no time. The bound cannot
-// be reached where clients and workers are used up at about the same moment, because commands are drawn at random.
+// loop simulates clients in closed loops at a leader and its followers. The leader has a given number of workers, and a
+// command keeps one worker busy for exactly a round trip. Processors and disks take no time. The bound cannot be
+// reached where clients and workers are used up at about the same moment, because commands are drawn at random.
 // Times are in round trips.
 type loop struct {
 	*bound

@@ -167,8 +167,8 @@ func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Conf
 }
 
 const (
-	// modelTurns is how often as many commands as are in progress come through before what comes counts, and then again.
-	// With many members, of which each has to do with every command, it is once.
+	// modelTurns is how often the commands in progress are replaced before the measurement begins, and as often while it
+	// lasts. It is 1 with more than manyMembers members, because each of them handles every command.
 	modelTurns  = 2
 	manyMembers = 16
 )

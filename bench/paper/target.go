@@ -210,9 +210,12 @@ func (s Setup) options() (braid.Options, error) {
 	heartbeat := cmp.Or(s.Heartbeat, defaultHeartbeat)
 	o := braid.Options{
 		Heartbeat: heartbeat, ElectionTimeout: max(electionTimeout, 5*heartbeat),
-		Experiment: braid.Experiment{NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply, MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth},
-		Limits:     braid.Limits{SnapshotBytes: s.SnapshotBytes, BodyCacheBytes: cacheBytes},
-		Logger:     slog.New(slog.DiscardHandler),
+		Experiment: braid.Experiment{
+			NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend,
+			NoAsyncApply: s.NoAsyncApply, MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth,
+		},
+		Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, BodyCacheBytes: cacheBytes},
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	var err error
 	if o.Experiment.Net, err = bench.CardsNet(s.Net, s.Cards); err != nil {
@@ -287,8 +290,8 @@ func (t *braidTarget) await(ctx context.Context, want func(*member) bool) (*memb
 	}
 }
 
-// settled reports whether all instances are led as they should be. With members stopped it is
-// enough that someone leads.
+// settled reports whether every instance has the leader that its setup wants. While members are stopped, any leader
+// counts.
 func (t *braidTarget) settled(shape *bench.Shape, s *braid.Status) bool {
 	for _, m := range t.members {
 		if m.node == nil {

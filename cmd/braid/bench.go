@@ -148,7 +148,7 @@ func (f *benchLogFlags) names() []string {
 	return names
 }
 
-// contestants are the configurations to run, the first of which is compared with the others.
+// contestants returns the configurations to run. The first is compared with the others.
 func (f *benchLogFlags) contestants() []bench.LogConfig {
 	names := f.names()
 	var out []bench.LogConfig

@@ -259,9 +259,9 @@ func (j *joiner) rejoin(ctx context.Context, kept identity) identity {
 // maxSuccessors is how many members with the same peer URLs, one after the other, joinedAs tells apart.
 const maxSuccessors = 64
 
-// joinedAs reports whether a directory is of the member that joined with these peer URLs. Such a member continues
-// however its flags describe the cluster's beginning, of which it was no part; etcd ignores these flags too once there
-// is data, and manifests are written for that.
+// joinedAs reports whether a directory belongs to the member that joined with these peer URLs. Such a member starts
+// with any flags for the initial cluster, because it was not part of it. etcd ignores these flags too once a directory
+// has data, and deployment manifests rely on that.
 func joinedAs(s *settings.Settings, kept identity) bool {
 	var earlier []braid.MemberID
 	for range maxSuccessors {

@@ -29,6 +29,20 @@ func (f *Flag) Type() string { return f.typ }
 // IsBoolFlag reports whether the flag may stand alone.
 func (f *Flag) IsBoolFlag() bool { return f.typ == bools.Name }
 
+// hidden reports whether a default is not shown in help, because it says that something is off.
+func hidden(text string) bool { return text == "0" || text == "0s" || text == "false" }
+
+// unset returns the text of a flag that is not set, and its usage, with the default if the text does not say it.
+func unset(standard, usage string) (text, help string) {
+	switch {
+	case hidden(standard):
+		return standard, usage
+	case standard != "":
+		usage += " (default " + standard + ")"
+	}
+	return "", usage
+}
+
 // Flags are the flags of all settings of the table; setting them changes v. Experiments says whether those of settings
 // that no server has are among them.
 func (t Table) Flags(v *Values, experiments bool) (all []Flag) {
@@ -43,7 +57,7 @@ func (t Table) Flags(v *Values, experiments bool) (all []Flag) {
 // Args are the arguments of a command that has the flags, for values that do not have their defaults.
 func (t Table) Args(v Values) (args []string) {
 	for _, f := range t.Flags(&v, true) {
-		if text := f.get(); text != "" && text != "0" && text != "0s" && text != "false" {
+		if text := f.get(); text != "" && !hidden(text) {
 			args = append(args, "--"+f.Name+"="+text)
 		}
 	}
@@ -73,22 +87,17 @@ func (s *Setting[T]) flags(v *Values) (all []Flag) {
 
 // flag is the one flag of a setting.
 func (s *Setting[T]) flag(v *Values) Flag {
-	f := Flag{Name: s.Name, Usage: s.Help, typ: s.text().Name}
-	unset := ""
-	if of := s.text().Format(s.Default); of == "0" || of == "0s" || of == "false" {
-		unset = of
-	} else if of != "" {
-		f.Usage += " (default " + of + ")"
-	}
+	off, usage := unset(s.text().Format(s.Default), s.Help)
+	f := Flag{Name: s.Name, Usage: usage, typ: s.text().Name}
 	f.get = func() string {
 		if text, given := v.Get(s.Name); given {
 			return text
 		}
-		return unset
+		return off
 	}
 	f.full = func() string { return Table{Rows: []Any{s}}.Text(s.Name, *v) }
 	f.set = func(text string) error {
-		if text == "" && unset == "" {
+		if text == "" && off == "" {
 			*v = v.Without(s.Name)
 			return nil
 		}
@@ -104,13 +113,8 @@ func (s *Setting[T]) flag(v *Values) Flag {
 
 // part is a flag that is a part of a setting.
 func (s *Setting[T]) part(v *Values, p *Part[T]) Flag {
-	f := Flag{Name: p.Name, Usage: p.Help, typ: p.Text}
-	unset := ""
-	if p.Default == "0" || p.Default == "false" {
-		unset = p.Default
-	} else if p.Default != "" {
-		f.Usage += " (default " + p.Default + ")"
-	}
+	off, usage := unset(p.Default, p.Help)
+	f := Flag{Name: p.Name, Usage: usage, typ: p.Text}
 	now := func() T {
 		text, given := v.Get(s.Name)
 		if t, err := s.text().Parse(text); given && err == nil {
@@ -122,7 +126,7 @@ func (s *Setting[T]) part(v *Values, p *Part[T]) Flag {
 		if text := p.Get(now()); text != p.Default {
 			return text
 		}
-		return unset
+		return off
 	}
 	f.full = func() string { return p.Get(now()) }
 	f.set = func(text string) error {
