@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -100,7 +101,7 @@ func (r *Raft) commitTo(to protocol.Index) {
 	r.raise(to)
 	if len(r.coded) < coded {
 		for _, p := range r.lead.peers {
-			p.forgetHeld(to)
+			p.ForgetHeld(to)
 		}
 	}
 	r.afterCommit()
@@ -144,16 +145,16 @@ func (r *Raft) checkCoded(e *protocol.Entry, before int) error {
 
 // checkHeld: a leader believes of a peer only what that peer acknowledged of entries that
 // are in question (C7).
-func (r *Raft) checkHeld(p *progress) error {
+func (r *Raft) checkHeld(p *tracker.Progress) error {
 	last := r.commit
-	for _, h := range p.held {
-		if h.index <= last || h.index > p.match || !slices.Contains(r.coded, h.index) || h.form == protocol.FormNone {
-			return fmt.Errorf("peer %s holds %+v, match %d, commit %d", p.id, p.held, p.match, r.commit)
+	for _, h := range p.Held {
+		if h.Index <= last || h.Index > p.Match || !slices.Contains(r.coded, h.Index) || h.Form == protocol.FormNone {
+			return fmt.Errorf("peer %s holds %+v, match %d, commit %d", p.ID, p.Held, p.Match, r.commit)
 		}
-		last = h.index
+		last = h.Index
 	}
-	if p.filling.last > 0 && (p.filling.last > p.match || p.filling.last > p.whole) {
-		return fmt.Errorf("peer %s: bodies up to %d under way, match %d, whole %d", p.id, p.filling.last, p.match, p.whole)
+	if p.Filling.Last > 0 && (p.Filling.Last > p.Match || p.Filling.Last > p.Whole) {
+		return fmt.Errorf("peer %s: bodies up to %d under way, match %d, whole %d", p.ID, p.Filling.Last, p.Match, p.Whole)
 	}
 	return nil
 }

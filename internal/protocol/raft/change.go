@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -168,10 +169,10 @@ func (r *Raft) promote() {
 	for i := range r.conf.Members {
 		m := &r.conf.Members[i]
 		p := r.peer(m.ID)
-		if !m.Joining || p == nil || p.lacking && r.maxK() > 0 {
+		if !m.Joining || p == nil || p.Lacking && r.maxK() > 0 {
 			continue // without its rows it would be refused; others need not wait for it
 		}
-		if r.active(p) && p.phase == stream && p.match >= l.first && r.caughtUp(p) && r.shapedAt(p.applied) || r.cfg.Mutant == MutantPromoteAtOnce {
+		if r.active(p) && p.Phase == tracker.Stream && p.Match >= l.first && r.caughtUp(p) && r.shapedAt(p.Applied) || r.cfg.Mutant == MutantPromoteAtOnce {
 			r.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
 			return
 		}
@@ -212,7 +213,7 @@ func (r *Raft) wise(next *protocol.Config, in *protocol.ProposeChange) bool {
 		if in.Changes[i].Kind != protocol.AddVoter || p == nil {
 			continue
 		}
-		if r.active(p) && !r.caughtUp(p) || !r.active(p) && r.now < p.since+r.cfg.ElectionTimeout {
+		if r.active(p) && !r.caughtUp(p) || !r.active(p) && r.now < p.Since+r.cfg.ElectionTimeout {
 			return false
 		}
 	}
@@ -221,12 +222,12 @@ func (r *Raft) wise(next *protocol.Config, in *protocol.ProposeChange) bool {
 
 // caughtUp reports whether a member has what was committed a heartbeat ago; a heartbeat before the fence
 // of a change that is made behind one, because such a change does not come with the heartbeat.
-func (r *Raft) caughtUp(p *progress) bool {
+func (r *Raft) caughtUp(p *tracker.Progress) bool {
 	beaten := r.lead.beaten
 	if r.lanes != nil && r.lanes.lead.fence.done {
 		beaten = r.lanes.lead.fence.beaten
 	}
-	return p.phase != behind && p.match >= beaten
+	return p.Phase != tracker.Snapshot && p.Match >= beaten
 }
 
 // safe reports whether the cluster could still decide after the change with the members that are
@@ -272,7 +273,7 @@ func (r *Raft) keepsState(next *protocol.Config) bool {
 	have := 0
 	for _, id := range voters {
 		switch p := r.peer(id); {
-		case id == r.cfg.Self && r.shapedAt(r.applied), p != nil && r.shapedAt(p.applied):
+		case id == r.cfg.Self && r.shapedAt(r.applied), p != nil && r.shapedAt(p.Applied):
 			have++
 		case p != nil && !r.conf.Voter(id):
 			return false
@@ -317,7 +318,7 @@ func (r *Raft) resign() {
 		return
 	}
 	if p := r.mostAdvanced(); p != nil {
-		r.send(message.With(protocol.Message{Type: message.TimeoutNow, To: p.id}, message.Part{}))
+		r.send(message.With(protocol.Message{Type: message.TimeoutNow, To: p.ID}, message.Part{}))
 	}
 	r.follow(r.term, 0)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -125,34 +126,34 @@ func checkConfigs(r *Raft) error {
 
 func checkPeers(r *Raft) error {
 	for i, p := range r.lead.peers {
-		if i > 0 && r.lead.peers[i-1].id >= p.id || p.id == r.cfg.Self {
-			return fmt.Errorf("peers are not sorted at %s", p.id)
+		if i > 0 && r.lead.peers[i-1].ID >= p.ID || p.ID == r.cfg.Self {
+			return fmt.Errorf("peers are not sorted at %s", p.ID)
 		}
-		if p.match > r.log.Last || p.next <= p.match || p.next > r.log.Last+1 {
-			return fmt.Errorf("peer %s: match %d, next %d, last %d", p.id, p.match, p.next, r.log.Last)
+		if p.Match > r.log.Last || p.Next <= p.Match || p.Next > r.log.Last+1 {
+			return fmt.Errorf("peer %s: match %d, next %d, last %d", p.ID, p.Match, p.Next, r.log.Last)
 		}
-		bytes, small, last := 0, 0, p.match
-		for _, f := range p.frames {
-			if f.last <= last {
-				return fmt.Errorf("peer %s: frame to %d after %d", p.id, f.last, last)
+		bytes, small, last := 0, 0, p.Match
+		for _, f := range p.Frames {
+			if f.Last <= last {
+				return fmt.Errorf("peer %s: frame to %d after %d", p.ID, f.Last, last)
 			}
-			last = f.last
-			bytes += f.bytes
-			if f.small {
+			last = f.Last
+			bytes += f.Bytes
+			if f.Small {
 				small++
 			}
 		}
-		if bytes != p.bytes || small != p.small || len(p.frames) > 0 && (p.phase != stream || last != p.next-1) {
-			return fmt.Errorf("peer %s in %s: %d bytes in %d frames to %d, says %d, next %d", p.id, p.phase, bytes, len(p.frames), last, p.bytes, p.next)
+		if bytes != p.Bytes || small != p.Small || len(p.Frames) > 0 && (p.Phase != tracker.Stream || last != p.Next-1) {
+			return fmt.Errorf("peer %s in %s: %d bytes in %d frames to %d, says %d, next %d", p.ID, p.Phase, bytes, len(p.Frames), last, p.Bytes, p.Next)
 		}
-		if p.bytes > r.cfg.MaxInflightBytes && len(p.frames) > 1 {
-			return fmt.Errorf("peer %s: %d bytes in flight", p.id, p.bytes)
+		if p.Bytes > r.cfg.MaxInflightBytes && len(p.Frames) > 1 {
+			return fmt.Errorf("peer %s: %d bytes in flight", p.ID, p.Bytes)
 		}
-		if p.leaving == 0 != slices.Contains(r.conf.All(), p.id) {
-			return fmt.Errorf("peer %s: leaving at %d, but the config says otherwise", p.id, p.leaving)
+		if p.Leaving == 0 != slices.Contains(r.conf.All(), p.ID) {
+			return fmt.Errorf("peer %s: leaving at %d, but the config says otherwise", p.ID, p.Leaving)
 		}
-		if p.leaveBy != 0 && (p.leaving == 0 || r.retains(p.id)) {
-			return fmt.Errorf("peer %s: leaves by %s, leaving at %d, other instances have %v", p.id, p.leaveBy, p.leaving, r.others)
+		if p.LeaveBy != 0 && (p.Leaving == 0 || r.retains(p.ID)) {
+			return fmt.Errorf("peer %s: leaves by %s, leaving at %d, other instances have %v", p.ID, p.LeaveBy, p.Leaving, r.others)
 		}
 	}
 	for _, id := range r.others {

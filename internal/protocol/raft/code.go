@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -25,14 +26,14 @@ type code struct {
 
 // recently reports whether a member was heard from within two heartbeats, so that it counts as
 // alive.
-func (r *Raft) recently(p *progress) bool {
-	return p.heard != 0 && message.Stamp(r.now) < p.heard+uint64(2*r.cfg.Heartbeat)
+func (r *Raft) recently(p *tracker.Progress) bool {
+	return p.Heard != 0 && message.Stamp(r.now) < p.Heard+uint64(2*r.cfg.Heartbeat)
 }
 
 // counted reports whether a member may be expected to store its row soon: it is alive, the log
 // streams to it, and it is not far behind the others.
-func (r *Raft) counted(p *progress) bool {
-	return r.recently(p) && (p.phase == stream && !p.far.is || r.cfg.Mutant == MutantCodeWaitForAll)
+func (r *Raft) counted(p *tracker.Progress) bool {
+	return r.recently(p) && (p.Phase == tracker.Stream && !p.Far.Is || r.cfg.Mutant == MutantCodeWaitForAll)
 }
 
 // k is such that no write waits for members that are not counted on now (docs/internals/craft.md,
@@ -83,9 +84,9 @@ func (c *code) uncode() { c.off = c.r.now + c.r.cfg.ElectionTimeout }
 func (c *code) recode() { c.off = 0 }
 
 // frame leaves entries that no one coded as they stand in the log.
-func (c *code) frame(p *progress) []protocol.Entry {
+func (c *code) frame(p *tracker.Progress) []protocol.Entry {
 	r := c.r
-	entries := r.log.Frame(p.next, r.cfg.MaxFrameBytes, r.cfg.MaxFrameEntries)
+	entries := r.log.Frame(p.Next, r.cfg.MaxFrameBytes, r.cfg.MaxFrameEntries)
 	for i := range entries {
 		if entries[i].Coded() {
 			return c.dress(p, slices.Clone(entries))
@@ -96,16 +97,16 @@ func (c *code) frame(p *progress) []protocol.Entry {
 
 // dress sets the form in which p gets the entries. It does not touch their bodies: the sender cuts
 // the rows.
-func (c *code) dress(p *progress, entries []protocol.Entry) []protocol.Entry {
+func (c *code) dress(p *tracker.Progress, entries []protocol.Entry) []protocol.Entry {
 	r := c.r
-	row, known := r.slot(p.id)
+	row, known := r.slot(p.ID)
 	for i := range entries {
 		e := &entries[i]
 		switch {
 		case !e.Coded():
 		case e.Form != protocol.FormWhole: // then it is committed, and p makes its own row
 			e.Form, e.Body = protocol.FormNone, nil
-		case known && (e.Index <= r.commit || e.Index > p.whole):
+		case known && (e.Index <= r.commit || e.Index > p.Whole):
 			e.Form = protocol.RowForm(row)
 		}
 	}
@@ -132,7 +133,7 @@ func (c *code) agreed() protocol.Index {
 			return uint64(r.disk.Durable)
 		}
 		if p := r.peer(id); p != nil {
-			return uint64(p.match)
+			return uint64(p.Match)
 		}
 		return 0
 	}))
@@ -172,7 +173,7 @@ func (r *Raft) durable(i protocol.Index) bool {
 			return r.disk.Holds(e)
 		}
 		if p := r.peer(id); p != nil {
-			return p.holds(i)
+			return p.Holds(i)
 		}
 		return protocol.FormNone
 	})

@@ -8,7 +8,7 @@
 //
 // How to read: config.go (settings), raft.go (the state, the step, the table of handlers), package message (its
 // messages), package raftlog (the log in memory, and what is known of the disk), persist.go (what is written),
-// election.go; propose.go, replicate.go with progress.go and held.go (a leader's view of its followers, the window) and
+// election.go; propose.go, replicate.go with package tracker (a leader's view of one follower, the window) and
 // follower.go; read.go, change.go, leaving.go, transfer.go, snapshot.go, placement.go with copy.go. Bodies in parts:
 // code.go (rows and when they are enough), lag.go (who is too far behind to be counted on), holdings.go (who holds
 // what), prepare.go (what a new leader does before it leads), upgrade.go (whole copies where rows are too few),

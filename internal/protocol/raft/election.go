@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -285,7 +286,7 @@ func (r *Raft) takeLead() {
 	r.trackPeers()
 	for _, b := range r.ballots {
 		if p := r.peer(b.from); p != nil {
-			p.heard = message.Stamp(r.now)
+			p.Heard = message.Stamp(r.now)
 		}
 	}
 	r.ballots = r.ballots[:0]
@@ -304,7 +305,7 @@ func (r *Raft) prepare() {
 	r.lead.ready = true
 	r.lead.first = r.log.Last + 1
 	for _, p := range r.lead.peers {
-		p.become(probe, r.lead.first, r.now)
+		p.Become(tracker.Probe, r.lead.first, r.now)
 	}
 	e := protocol.Entry{Kind: protocol.EntryNoop}
 	r.appendOwn(&e, make([]byte, protocol.HeadSize))
@@ -350,7 +351,7 @@ func (r *Raft) quorumHeard() time.Duration {
 			return message.Stamp(r.now)
 		}
 		if p := r.peer(id); p != nil {
-			return max(p.heard, message.Stamp(p.since))
+			return max(p.Heard, message.Stamp(p.Since))
 		}
 		return 0
 	})

@@ -2,6 +2,7 @@ package raft
 
 import (
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -13,7 +14,7 @@ import (
 
 // tells takes in the holdings of an answer of this term and reports whether more is known than
 // before. A member that knows an entry to be committed says only that.
-func (r *Raft) tells(p *progress, m message.Message) (more bool) {
+func (r *Raft) tells(p *tracker.Progress, m message.Message) (more bool) {
 	for _, h := range m.Holdings {
 		switch {
 		case h.Index <= r.commit || !r.log.Matches(h.Index, h.Term):
@@ -22,7 +23,7 @@ func (r *Raft) tells(p *progress, m message.Message) (more bool) {
 			if r.role != protocol.Leader {
 				return false
 			}
-		case h.Index <= p.match && p.note(h.Index, h.Form):
+		case h.Index <= p.Match && p.Note(h.Index, h.Form):
 			more = true
 		}
 	}

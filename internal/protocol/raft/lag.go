@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -53,24 +54,24 @@ func (r *Raft) judgeLag(agreed protocol.Index) {
 	most, known := r.appendedBy(agreed)
 	frame := uint64(r.cfg.MaxFrameBytes)
 	for _, p := range r.lead.peers {
-		near, gone := p.match+1 >= agreed, false
+		near, gone := p.Match+1 >= agreed, false
 		if !near {
-			has, remembered := r.appendedBy(p.match)
+			has, remembered := r.appendedBy(p.Match)
 			near = known && remembered && most <= has+frame
-			gone = agreed > p.match+2 && (!known || !remembered || most > has+farFrames*frame)
+			gone = agreed > p.Match+2 && (!known || !remembered || most > has+farFrames*frame)
 		}
 		switch {
-		case gone && !p.far.is:
-			p.far = far{is: true, owes: r.log.Last}
-		case near && p.far.is && p.match >= p.far.owes && r.now >= p.far.until:
-			p.far = far{}
+		case gone && !p.Far.Is:
+			p.Far = tracker.Far{Is: true, Owes: r.log.Last}
+		case near && p.Far.Is && p.Match >= p.Far.Owes && r.now >= p.Far.Until:
+			p.Far = tracker.Far{}
 		}
 	}
 }
 
 // distant reports whether the entry at i arrives late to p, because p is far behind.
-func (r *Raft) distant(p *progress, i protocol.Index) bool {
-	return p.far.is && p.match < i && r.cfg.Mutant != MutantCodeWaitForAll
+func (r *Raft) distant(p *tracker.Progress, i protocol.Index) bool {
+	return p.Far.Is && p.Match < i && r.cfg.Mutant != MutantCodeWaitForAll
 }
 
 // farFrames is by how many frames more than a majority a member has to miss to be far.
@@ -80,8 +81,8 @@ const farFrames = 4
 // longer.
 func (r *Raft) spare(i protocol.Index) {
 	for _, p := range r.lead.peers {
-		if p.match < i && !p.far.is {
-			p.far = far{is: true, owes: r.log.Last, until: r.now + r.cfg.ElectionTimeout}
+		if p.Match < i && !p.Far.Is {
+			p.Far = tracker.Far{Is: true, Owes: r.log.Last, Until: r.now + r.cfg.ElectionTimeout}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -213,7 +214,7 @@ func (r *Raft) acknowledgeLane(m message.Message, h *heldLane, gap bool) {
 			return
 		}
 	}
-	if p := r.peer(m.From); m.Later && r.role == protocol.Leader && r.lead.ready && p != nil && p.phase == stream {
+	if p := r.peer(m.From); m.Later && r.role == protocol.Leader && r.lead.ready && p != nil && p.Phase == tracker.Stream {
 		h.owe(m, r.now)
 		return
 	}

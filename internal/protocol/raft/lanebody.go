@@ -239,8 +239,8 @@ func (r *Raft) gatherLanes() {
 			continue
 		}
 		for _, p := range r.lead.peers {
-			if !h.hasPiece(p.id, m.to+1) {
-				r.fetchLane(p.id, h)
+			if !h.hasPiece(p.ID, m.to+1) {
+				r.fetchLane(p.ID, h)
 			}
 		}
 	}

@@ -159,8 +159,8 @@ func (r *Raft) askFence() {
 	f.asked = r.now
 	r.place.uncode() // so that no body that is not committed stands before the change
 	for _, p := range r.lead.peers {
-		if r.voters.Has(p.id) {
-			r.send(message.With(protocol.Message{Type: message.Fence, To: p.id}, message.Part{Round: f.number}))
+		if r.voters.Has(p.ID) {
+			r.send(message.With(protocol.Message{Type: message.Fence, To: p.ID}, message.Part{Round: f.number}))
 		}
 	}
 }

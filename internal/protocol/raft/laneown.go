@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -307,7 +308,7 @@ func (r *Raft) heldByOther(id protocol.MemberID, said laneHeld) {
 	}
 	t.paused = false
 	if trip := r.now - time.Duration(said.context-1); !said.along && !said.gap && said.context > 0 {
-		t.trip = recent(t.trip, trip)
+		t.trip = tracker.Recent(t.trip, trip)
 	}
 	if said.round == l.own.gen && said.round > 0 || r.cfg.Mutant == MutantLaneOldGeneration {
 		t.counted = max(t.counted, said.high)

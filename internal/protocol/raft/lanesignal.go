@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -25,7 +26,7 @@ func (l *laneLeading) signal(e *protocol.Entry) protocol.Entry {
 
 // signals puts signals in the place of groups that p can make itself. A frame takes the signals that follow
 // it, too: they are small, and would need frames of their own if frames have few entries.
-func (r *Raft) signals(p *progress, entries []protocol.Entry) (out []protocol.Entry, count signaled) {
+func (r *Raft) signals(p *tracker.Progress, entries []protocol.Entry) (out []protocol.Entry, count signaled) {
 	if r.lanes == nil {
 		return entries, count
 	}
@@ -49,8 +50,8 @@ func (r *Raft) signals(p *progress, entries []protocol.Entry) (out []protocol.En
 }
 
 // signalled reports whether p gets a signal of a group.
-func (r *Raft) signalled(p *progress, e *protocol.Entry) bool {
-	return p.phase == stream && e.Index >= r.lead.first && e.Index > p.raw && !slices.Contains(r.lanes.lead.recoded, e.Index)
+func (r *Raft) signalled(p *tracker.Progress, e *protocol.Entry) bool {
+	return p.Phase == tracker.Stream && e.Index >= r.lead.first && e.Index > p.Raw && !slices.Contains(r.lanes.lead.recoded, e.Index)
 }
 
 // signalOf returns a group's signal, and counts what it spares.
@@ -61,7 +62,7 @@ func (r *Raft) signalOf(e *protocol.Entry, count *signaled) protocol.Entry {
 }
 
 // moreSignals adds the signals that follow a frame, as many as fit.
-func (r *Raft) moreSignals(p *progress, frame []protocol.Entry, count *signaled) []protocol.Entry {
+func (r *Raft) moreSignals(p *tracker.Progress, frame []protocol.Entry, count *signaled) []protocol.Entry {
 	if len(frame) == 0 || len(frame) >= len(r.lanes.lead.signals) {
 		return frame
 	}
@@ -85,19 +86,19 @@ func (r *Raft) moreSignals(p *progress, frame []protocol.Entry, count *signaled)
 
 // ride puts a frame of nothing but signals into the last Append to p, if that has not left yet, and reports
 // whether it did. So signals that follow a command at once cost no message and no answer of their own.
-func (r *Raft) ride(p *progress, entries []protocol.Entry, bytes int) bool {
-	m, n := p.latest, len(p.frames)
-	if r.lanes == nil || n == 0 || !r.unsent(m) || m.Context == 0 || m.Index+protocol.Index(len(m.Entries))+1 != p.next ||
+func (r *Raft) ride(p *tracker.Progress, entries []protocol.Entry, bytes int) bool {
+	m, n := p.Latest, len(p.Frames)
+	if r.lanes == nil || n == 0 || !r.unsent(m) || m.Context == 0 || m.Index+protocol.Index(len(m.Entries))+1 != p.Next ||
 		slices.ContainsFunc(entries, func(e protocol.Entry) bool { return e.Kind != protocol.EntrySignal }) {
 		return false
 	}
-	f := &p.frames[n-1]
-	if f.bytes+bytes > r.cfg.MaxFrameBytes || p.bytes+bytes > r.cfg.MaxInflightBytes {
+	f := &p.Frames[n-1]
+	if f.Bytes+bytes > r.cfg.MaxFrameBytes || p.Bytes+bytes > r.cfg.MaxInflightBytes {
 		return false
 	}
 	m.Entries = slices.Concat(m.Entries, entries) // what it had is shared with the log
-	p.next += protocol.Index(len(entries))
-	f.last, f.bytes, p.bytes = p.next-1, f.bytes+bytes, p.bytes+bytes
+	p.Next += protocol.Index(len(entries))
+	f.Last, f.Bytes, p.Bytes = p.Next-1, f.Bytes+bytes, p.Bytes+bytes
 	return true
 }
 
@@ -246,10 +247,10 @@ func (r *Raft) resolved(e, group *protocol.Entry) bool {
 // onLaneMissing sends a follower a group itself, and what comes after it up to now.
 func onLaneMissing(r *Raft, m message.Message) {
 	p := r.peer(m.From)
-	if r.lanes == nil || p == nil || p.phase != stream || m.Index <= max(p.match, p.raw) || m.Index >= p.next {
+	if r.lanes == nil || p == nil || p.Phase != tracker.Stream || m.Index <= max(p.Match, p.Raw) || m.Index >= p.Next {
 		return
 	}
-	p.raw = r.log.Last
-	p.become(stream, m.Index, r.now)
+	p.Raw = r.log.Last
+	p.Become(tracker.Stream, m.Index, r.now)
 	r.replicate(p)
 }

@@ -3,6 +3,7 @@ package raft
 import (
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -36,18 +37,18 @@ func (r *Raft) dismiss() {
 	}
 	for _, p := range r.lead.peers {
 		switch {
-		case p.leaving == 0:
-		case r.retains(p.id):
-			p.leaveBy = 0
-		case p.leaveBy == 0:
-			p.leaveBy = r.now + r.cfg.ElectionTimeout
+		case p.Leaving == 0:
+		case r.retains(p.ID):
+			p.LeaveBy = 0
+		case p.LeaveBy == 0:
+			p.LeaveBy = r.now + r.cfg.ElectionTimeout
 		}
 	}
 }
 
 // letGo stops sending to a removed member once it can know of its removal.
-func (r *Raft) letGo(p *progress) {
-	if p.leaving != 0 && p.told >= p.leaving && p.match >= p.leaving && !r.retains(p.id) {
+func (r *Raft) letGo(p *tracker.Progress) {
+	if p.Leaving != 0 && p.Told >= p.Leaving && p.Match >= p.Leaving && !r.retains(p.ID) {
 		r.forget(p)
 	}
 }
@@ -55,12 +56,12 @@ func (r *Raft) letGo(p *progress) {
 // letLateGo stops sending to removed members whose deadline has passed.
 func (r *Raft) letLateGo() {
 	for i := len(r.lead.peers) - 1; i >= 0; i-- {
-		if p := r.lead.peers[i]; p.leaveBy != 0 && r.now >= p.leaveBy {
+		if p := r.lead.peers[i]; p.LeaveBy != 0 && r.now >= p.LeaveBy {
 			r.forget(p)
 		}
 	}
 }
 
-func (r *Raft) forget(p *progress) {
-	r.lead.peers = slices.DeleteFunc(r.lead.peers, func(q *progress) bool { return q == p })
+func (r *Raft) forget(p *tracker.Progress) {
+	r.lead.peers = slices.DeleteFunc(r.lead.peers, func(q *tracker.Progress) bool { return q == p })
 }

@@ -1,6 +1,9 @@
 package raft
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
+	"github.com/braidlog/braid/protocol"
+)
 
 // placement decides with which k a new body is coded, in which form each peer gets it, and when an
 // entry is stored safely enough to be committed. Elections, log matching, membership and reads do
@@ -16,9 +19,9 @@ type placement interface {
 	kOf(counted func(protocol.MemberID) bool) uint8
 	// frame returns the entries from p.next on in the form for p, as many as one frame may have.
 	// It must not change entries of the log.
-	frame(p *progress) []protocol.Entry
+	frame(p *tracker.Progress) []protocol.Entry
 	// fill sends p whole bodies of entries that p already has, where that is needed.
-	fill(p *progress)
+	fill(p *tracker.Progress)
 	// stored returns the highest index such that everything from the commit index up to it
 	// survives the loss of any minority.
 	stored() protocol.Index

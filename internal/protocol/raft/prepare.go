@@ -145,7 +145,7 @@ func (r *Raft) giveUp(i protocol.Index) {
 	r.out.Changed = true
 	r.lead.first = i
 	for _, p := range r.lead.peers {
-		p.next = min(p.next, i)
+		p.Next = min(p.Next, i)
 	}
 }
 
@@ -158,7 +158,7 @@ func (r *Raft) askHoldings() {
 		ask = append(ask, protocol.Holding{Index: i, Term: r.log.At(i).Term})
 	}
 	for _, p := range r.lead.peers {
-		r.send(message.With(protocol.Message{Type: message.Holdings, To: p.id, Commit: r.commit, Context: message.Stamp(r.now), Holdings: ask}, message.Part{Round: r.lead.round}))
+		r.send(message.With(protocol.Message{Type: message.Holdings, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now), Holdings: ask}, message.Part{Round: r.lead.round}))
 	}
 }
 
@@ -201,7 +201,7 @@ func onHoldingsResp(r *Raft, m message.Message) {
 			}
 		default:
 			w := &r.lead.pre.wanted[k]
-			if w.note(p.id, h.Form) {
+			if w.note(p.ID, h.Form) {
 				r.lead.pre.moved = r.now
 			}
 			fetch = fetch || !w.asked && r.recoverable(w)

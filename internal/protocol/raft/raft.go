@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -94,7 +95,7 @@ type leading struct {
 	// first is the index of this term's first entry.
 	first protocol.Index
 	// peers are all others that receive the log, sorted by id.
-	peers []*progress
+	peers []*tracker.Progress
 	// uncommitted is the bytes of the entries after commit. appended is the bytes of all entries
 	// that were appended in this leader's term.
 	uncommitted int
@@ -446,8 +447,8 @@ func (r *Raft) Status() protocol.Status {
 	}
 	for _, p := range r.lead.peers {
 		s.Peers = append(s.Peers, protocol.PeerStatus{
-			ID: p.id, Match: p.match, Next: p.next, Needs: p.needs(), Active: r.active(p),
-			Snapshot: p.phase == behind, InflightBytes: p.bytes, Lacking: p.lacking, Whole: p.whole,
+			ID: p.ID, Match: p.Match, Next: p.Next, Needs: p.Needs(), Active: r.active(p),
+			Snapshot: p.Phase == tracker.Snapshot, InflightBytes: p.Bytes, Lacking: p.Lacking, Whole: p.Whole,
 		})
 	}
 	s.Lanes, s.Proposed = r.lanesStatus(), r.behindTheFence()

@@ -111,7 +111,7 @@ func (r *Raft) startReads() {
 	rd.round, rd.index = r.lead.round, r.commit
 	r.beginBarrier()
 	for _, p := range r.lead.peers {
-		if r.voters.Has(p.id) {
+		if r.voters.Has(p.ID) {
 			rd.beat = r.heartbeat(p)
 		}
 	}
@@ -136,7 +136,7 @@ func (r *Raft) confirmedRound() uint64 {
 			return r.lead.round
 		}
 		if p := r.peer(id); p != nil {
-			return p.round
+			return p.Round
 		}
 		return 0
 	})
@@ -157,7 +157,7 @@ func (r *Raft) leased() bool {
 			return message.Stamp(r.now)
 		}
 		if p := r.peer(id); p != nil {
-			return p.confirmed
+			return p.Confirmed
 		}
 		return 0
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -17,8 +18,8 @@ func (r *Raft) replicateAll() {
 }
 
 // replicate sends p what it is missing, as far as its window allows.
-func (r *Raft) replicate(p *progress) {
-	if !r.lead.ready || p.forgot {
+func (r *Raft) replicate(p *tracker.Progress) {
+	if !r.lead.ready || p.Forgot {
 		return
 	}
 	for r.sendFrame(p) {
@@ -28,23 +29,23 @@ func (r *Raft) replicate(p *progress) {
 
 // sendFrame sends the next Append, and reports whether another may follow. With nothing
 // to send it tells a follower a new commit index; that is not answered (Context 0).
-func (r *Raft) sendFrame(p *progress) bool {
-	if p.phase == behind || p.phase == probe && p.paused {
+func (r *Raft) sendFrame(p *tracker.Progress) bool {
+	if p.Phase == tracker.Snapshot || p.Phase == tracker.Probe && p.Paused {
 		return false
 	}
-	prev := p.next - 1
+	prev := p.Next - 1
 	prevTerm, ok := r.log.Term(prev)
 	if !ok {
 		r.bringBase(p)
 		return false
 	}
-	if p.phase == stream && p.next > r.log.Last {
-		if p.told < r.commit {
+	if p.Phase == tracker.Stream && p.Next > r.log.Last {
+		if p.Told < r.commit {
 			r.sendAppend(p, prev, prevTerm, nil, false)
 		}
 		return false
 	}
-	if p.phase == stream && r.lead.appended < p.hold {
+	if p.Phase == tracker.Stream && r.lead.appended < p.Hold {
 		return false
 	}
 	entries, count := r.signals(p, r.place.frame(p))
@@ -52,9 +53,9 @@ func (r *Raft) sendFrame(p *progress) bool {
 	for i := range entries {
 		bytes += entries[i].Bytes()
 	}
-	if p.phase == probe {
+	if p.Phase == tracker.Probe {
 		r.countSignaled(count)
-		p.pause(r.now + r.cfg.Heartbeat)
+		p.Pause(r.now + r.cfg.Heartbeat)
 		r.sendAppend(p, prev, prevTerm, entries, true)
 		return false
 	}
@@ -62,33 +63,33 @@ func (r *Raft) sendFrame(p *progress) bool {
 		r.countSignaled(count)
 		return true
 	}
-	small := bytes < largeFrame || r.cfg.PipelineDepth > 0
+	small := bytes < tracker.LargeFrame || r.cfg.PipelineDepth > 0
 	if hold := r.mustHold(p, bytes, small); hold > 0 {
-		p.hold = hold
+		p.Hold = hold
 		return false
 	}
-	p.sent(entries[len(entries)-1].Index, bytes, small, r.now)
+	p.Sent(entries[len(entries)-1].Index, bytes, small, r.now)
 	r.countSignaled(count)
 	r.sendAppend(p, prev, prevTerm, entries, true)
 	return true
 }
 
 // mustHold returns 0 if the window has space for a frame, else when to look again; see
-// progress.hold. One frame may always be in flight. A small one waits for what is proposed
+// tracker.Progress.Hold. One frame may always be in flight. A small one waits for what is proposed
 // meanwhile, which makes it larger. Where each entry is a frame of its own none gets larger, so
 // none waits before the window is full.
-func (r *Raft) mustHold(p *progress, bytes int, small bool) uint64 {
+func (r *Raft) mustHold(p *tracker.Progress, bytes int, small bool) uint64 {
 	gathers, most := r.cfg.MaxFrameEntries != 1, r.cfg.PipelineDepth
 	if !gathers {
-		most = cmp.Or(most, maxDepth)
+		most = cmp.Or(most, tracker.MaxDepth)
 	}
 	switch {
-	case len(p.frames) == 0:
+	case len(p.Frames) == 0:
 		return 0
-	case p.bytes+bytes > r.cfg.MaxInflightBytes, small && most > 0 && p.small >= most:
+	case p.Bytes+bytes > r.cfg.MaxInflightBytes, small && most > 0 && p.Small >= most:
 		return math.MaxUint64 // only an answer makes space
-	case small && gathers && p.small >= p.depth():
-		return r.lead.appended + uint64(largeFrame-bytes) // large frames are not counted
+	case small && gathers && p.Small >= p.Depth():
+		return r.lead.appended + uint64(tracker.LargeFrame-bytes) // large frames are not counted
 	}
 	return 0
 }
@@ -96,9 +97,9 @@ func (r *Raft) mustHold(p *progress, bytes int, small bool) uint64 {
 // sendAppend sends entries, or only a new commit index, which is not answered. If the last Append
 // to p has not left yet, it is changed: it gets the new commit index, and an empty one gets the
 // entries. So several inputs between two sendings give one message.
-func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Term, entries []protocol.Entry, answer bool) {
-	p.told = r.commit
-	m := p.latest
+func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm protocol.Term, entries []protocol.Entry, answer bool) {
+	p.Told = r.commit
+	m := p.Latest
 	switch unsent := r.unsent(m); {
 	case unsent && !answer:
 		m.Commit = r.commit
@@ -109,13 +110,13 @@ func (r *Raft) sendAppend(p *progress, prev protocol.Index, prevTerm protocol.Te
 		r.payAlong(m)
 		return
 	}
-	m = message.With(protocol.Message{Type: message.Append, To: p.id, Commit: r.commit, Entries: entries},
+	m = message.With(protocol.Message{Type: message.Append, To: p.ID, Commit: r.commit, Entries: entries},
 		message.Part{Index: prev, LogTerm: prevTerm, Round: r.lead.round})
 	if answer {
 		m.Context = message.Stamp(r.now)
 	}
 	r.payAlong(m)
-	p.latest = m
+	p.Latest = m
 	if r.cfg.NoParallelAppend {
 		r.release(m)
 		return
@@ -140,38 +141,38 @@ func (r *Raft) heartbeats() {
 	}
 }
 
-func (r *Raft) heartbeat(p *progress) *protocol.Message {
-	term, _ := r.log.Term(p.match)
-	m := message.With(protocol.Message{Type: message.Heartbeat, To: p.id, Commit: r.commit, Context: message.Stamp(r.now)}, message.Part{Index: p.match, LogTerm: term, Round: r.lead.round})
+func (r *Raft) heartbeat(p *tracker.Progress) *protocol.Message {
+	term, _ := r.log.Term(p.Match)
+	m := message.With(protocol.Message{Type: message.Heartbeat, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now)}, message.Part{Index: p.Match, LogTerm: term, Round: r.lead.round})
 	r.send(m)
 	return m.Message
 }
 
 // heardPeer notes what every answer tells, and returns the member that gave it.
-func (r *Raft) heardPeer(m message.Message) *progress {
+func (r *Raft) heardPeer(m message.Message) *tracker.Progress {
 	p := r.peer(m.From)
-	if p == nil || p.forgot {
+	if p == nil || p.Forgot {
 		return nil
 	}
-	p.heard = message.Stamp(r.now)
+	p.Heard = message.Stamp(r.now)
 	if m.Type == message.HeartbeatResp {
-		p.applied = m.Commit
+		p.Applied = m.Commit
 	}
 	switch appended := m.Type == message.AppendResp && !m.Reject; {
 	case m.Type == message.HeartbeatResp, appended && r.shapedAt(0):
 		// What it said before it had all that it acknowledged since says less.
-		p.lacking = m.Lacking || p.lacking && m.Index < p.match
-		p.partial, p.restripes = m.Partial, m.Restripes
+		p.Lacking = m.Lacking || p.Lacking && m.Index < p.Match
+		p.Partial, p.Restripes = m.Partial, m.Restripes
 	case appended: // that does not say how far it had applied the log, so it can only say that it has less
-		p.lacking = p.lacking || m.Lacking
-		p.partial, p.restripes = max(p.partial, m.Partial), min(p.restripes, m.Restripes)
+		p.Lacking = p.Lacking || m.Lacking
+		p.Partial, p.Restripes = max(p.Partial, m.Partial), min(p.Restripes, m.Restripes)
 	}
 	if m.Context <= message.Stamp(r.now) {
-		p.confirmed = max(p.confirmed, m.Context)
+		p.Confirmed = max(p.Confirmed, m.Context)
 	}
 	r.heardLanes(m)
-	if m.Round > p.round && m.Round <= r.lead.round {
-		p.round = m.Round
+	if m.Round > p.Round && m.Round <= r.lead.round {
+		p.Round = m.Round
 		r.confirmReads()
 	}
 	return p
@@ -184,8 +185,8 @@ func onAppendResp(r *Raft, m message.Message) {
 	case m.Reject:
 		r.refused(p, m)
 	default:
-		if trip := r.tripOf(m); p.trip == 0 || trip < p.trip {
-			p.measured(trip)
+		if trip := r.tripOf(m); p.Trip == 0 || trip < p.Trip {
+			p.Measured(trip)
 		}
 		r.matched(p, m)
 	}
@@ -200,23 +201,23 @@ func (r *Raft) tripOf(m message.Message) (trip time.Duration) {
 }
 
 // matched notes that p's disk matches up to m.Index, and continues sending.
-func (r *Raft) matched(p *progress, m message.Message) {
-	grew := m.Index > p.match
+func (r *Raft) matched(p *tracker.Progress, m message.Message) {
+	grew := m.Index > p.Match
 	if grew {
-		p.match, p.grown = m.Index, r.now
-		p.next = max(p.next, p.match+1)
+		p.Match, p.Grown = m.Index, r.now
+		p.Next = max(p.Next, p.Match+1)
 	}
 	if r.tells(p, m) {
-		grew, p.grown = true, r.now
+		grew, p.Grown = true, r.now
 	}
 	if r.role != protocol.Leader {
 		return
 	}
 	switch {
-	case p.phase == probe && !r.late(p, m), p.phase == behind && p.match >= r.log.Base:
-		p.become(stream, p.match+1, r.now)
-	case p.phase == stream:
-		p.landed(p.match)
+	case p.Phase == tracker.Probe && !r.late(p, m), p.Phase == tracker.Snapshot && p.Match >= r.log.Base:
+		p.Become(tracker.Stream, p.Match+1, r.now)
+	case p.Phase == tracker.Stream:
+		p.Landed(p.Match)
 	}
 	if grew {
 		r.advance()
@@ -231,8 +232,8 @@ func (r *Raft) matched(p *progress, m message.Message) {
 
 // refused backs how far the logs may match: the follower skipped terms later than ours at the
 // refused index, we skip terms later than its.
-func (r *Raft) refused(p *progress, m message.Message) {
-	if m.Index <= p.match || p.phase == behind || p.phase == probe && m.Index != p.next-1 {
+func (r *Raft) refused(p *tracker.Progress, m message.Message) {
+	if m.Index <= p.Match || p.Phase == tracker.Snapshot || p.Phase == tracker.Probe && m.Index != p.Next-1 {
 		return // late
 	}
 	if r.late(p, m) {
@@ -243,21 +244,21 @@ func (r *Raft) refused(p *progress, m message.Message) {
 		r.askSnapshot(p) // they part before our log begins
 		return
 	}
-	p.become(probe, at+1, r.now)
+	p.Become(tracker.Probe, at+1, r.now)
 	r.replicate(p)
 }
 
 // disown stops counting a member that says it lost what it had acknowledged.
-func (r *Raft) disown(p *progress) {
-	p.match = 0
-	p.become(probe, r.log.Last+1, r.now)
-	p.forgot, p.lacking, p.held, p.whole = true, true, nil, 0
-	p.partial, p.heard, p.confirmed, p.round = math.MaxUint8, 0, 0, 0
+func (r *Raft) disown(p *tracker.Progress) {
+	p.Match = 0
+	p.Become(tracker.Probe, r.log.Last+1, r.now)
+	p.Forgot, p.Lacking, p.Held, p.Whole = true, true, nil, 0
+	p.Partial, p.Heard, p.Confirmed, p.Round = math.MaxUint8, 0, 0, 0
 }
 
 func onHeartbeatResp(r *Raft, m message.Message) {
 	if m.Reject {
-		if p := r.peer(m.From); p != nil && m.Index < p.match {
+		if p := r.peer(m.From); p != nil && m.Index < p.Match {
 			r.disown(p)
 		}
 		return
@@ -266,28 +267,28 @@ func onHeartbeatResp(r *Raft, m message.Message) {
 	if p == nil || m.Index > r.log.Last || m.Hint > r.log.Last {
 		return
 	}
-	p.measured(r.tripOf(m))
+	p.Measured(r.tripOf(m))
 	switch {
-	case m.Index > p.match:
+	case m.Index > p.Match:
 		r.matched(p, m) // an answer was lost, or is late
 	case r.tells(p, m):
-		p.grown = r.now
+		p.Grown = r.now
 		r.advance()
 	}
 	if r.role != protocol.Leader {
 		return
 	}
 	switch {
-	case p.phase == probe:
+	case p.Phase == tracker.Probe:
 		// A heartbeat alongside the stream, without Context, overtakes the probe; one that left soon
 		// after it may be answered before the disk is done.
-		p.paused = p.paused && (m.Context == 0 || m.Context <= p.resume && r.cfg.Mutant != MutantHeedLateAnswers)
-	case p.phase == stream && r.lost(p, m):
-		p.become(stream, m.Hint+1, r.now)
-	case p.phase == stream && len(p.frames) == 0 && m.Hint < p.match && m.Context > message.Stamp(p.grown):
+		p.Paused = p.Paused && (m.Context == 0 || m.Context <= p.Resume && r.cfg.Mutant != MutantHeedLateAnswers)
+	case p.Phase == tracker.Stream && r.lost(p, m):
+		p.Become(tracker.Stream, m.Hint+1, r.now)
+	case p.Phase == tracker.Stream && len(p.Frames) == 0 && m.Hint < p.Match && m.Context > message.Stamp(p.Grown):
 		// It restarted and does not know any more how far its log matches; until it is
 		// told again it learns of no commit.
-		p.become(probe, p.match+1, r.now)
+		p.Become(tracker.Probe, p.Match+1, r.now)
 	}
 	r.replicate(p)
 	r.handOverAgain(p, m)
@@ -295,23 +296,23 @@ func onHeartbeatResp(r *Raft, m message.Message) {
 
 // late reports whether p answers something that was sent before its phase began. An answer to a
 // snapshot has no Context.
-func (r *Raft) late(p *progress, m message.Message) bool {
-	return m.Context != 0 && m.Context < p.began && r.cfg.Mutant != MutantHeedLateAnswers
+func (r *Raft) late(p *tracker.Progress, m message.Message) bool {
+	return m.Context != 0 && m.Context < p.Began && r.cfg.Mutant != MutantHeedLateAnswers
 }
 
 // lost reports whether the oldest frame in flight never arrived: the follower answers a question
 // that left well after that frame, and has not seen it.
-func (r *Raft) lost(p *progress, m message.Message) bool {
-	return len(p.frames) > 0 && m.Hint < p.frames[0].last &&
-		m.Context > message.Stamp(p.frames[0].sent+r.cfg.Heartbeat)
+func (r *Raft) lost(p *tracker.Progress, m message.Message) bool {
+	return len(p.Frames) > 0 && m.Hint < p.Frames[0].Last &&
+		m.Context > message.Stamp(p.Frames[0].Sent+r.cfg.Heartbeat)
 }
 
 // unreachable: what is in flight is lost. Sending resumes when the next heartbeat is answered.
 func (r *Raft) unreachable(id protocol.MemberID) {
 	r.laneUnreachable(id)
-	if p := r.peer(id); p != nil && p.phase == stream && len(p.frames) > 0 {
-		p.become(probe, p.match+1, r.now)
-		p.pause(r.now)
+	if p := r.peer(id); p != nil && p.Phase == tracker.Stream && len(p.Frames) > 0 {
+		p.Become(tracker.Probe, p.Match+1, r.now)
+		p.Pause(r.now)
 	}
 }
 
@@ -342,9 +343,9 @@ func (r *Raft) afterCommit() {
 }
 
 // peer returns what is known of a member, nil if it does not receive our log.
-func (r *Raft) peer(id protocol.MemberID) *progress {
+func (r *Raft) peer(id protocol.MemberID) *tracker.Progress {
 	for _, p := range r.lead.peers {
-		if p.id == id {
+		if p.ID == id {
 			return p
 		}
 	}
@@ -352,8 +353,8 @@ func (r *Raft) peer(id protocol.MemberID) *progress {
 }
 
 // active reports whether p was heard from within an election timeout.
-func (r *Raft) active(p *progress) bool {
-	return p.heard != 0 && message.Stamp(r.now) < p.heard+uint64(r.cfg.ElectionTimeout)
+func (r *Raft) active(p *tracker.Progress) bool {
+	return p.Heard != 0 && message.Stamp(r.now) < p.Heard+uint64(r.cfg.ElectionTimeout)
 }
 
 // trackPeers sets peers to the members of the configuration. It keeps those that just left it, and
@@ -362,22 +363,22 @@ func (r *Raft) trackPeers() {
 	all := r.conf.All()
 	for _, p := range r.lead.peers {
 		switch {
-		case slices.Contains(all, p.id):
-			p.leaving, p.leaveBy = 0, 0
-		case p.leaving == 0:
-			p.leaving = r.confAt
+		case slices.Contains(all, p.ID):
+			p.Leaving, p.LeaveBy = 0, 0
+		case p.Leaving == 0:
+			p.Leaving = r.confAt
 		}
 	}
 	for _, id := range all {
 		if id != r.cfg.Self && r.peer(id) == nil {
-			r.lead.peers = append(r.lead.peers, &progress{id: id, next: r.log.Last + 1, since: r.now})
+			r.lead.peers = append(r.lead.peers, &tracker.Progress{ID: id, Next: r.log.Last + 1, Since: r.now})
 		}
 	}
 	for _, id := range r.others {
 		if id != r.cfg.Self && r.peer(id) == nil && r.retains(id) {
 			left := max(1, r.confAt) // an instance that begins may be without it from the start
-			r.lead.peers = append(r.lead.peers, &progress{id: id, next: r.log.Last + 1, since: r.now, leaving: left})
+			r.lead.peers = append(r.lead.peers, &tracker.Progress{ID: id, Next: r.log.Last + 1, Since: r.now, Leaving: left})
 		}
 	}
-	slices.SortFunc(r.lead.peers, func(a, b *progress) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(r.lead.peers, func(a, b *tracker.Progress) int { return cmp.Compare(a.ID, b.ID) })
 }

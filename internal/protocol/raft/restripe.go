@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -45,8 +46,8 @@ func (r *Raft) shapedAt(applied protocol.Index) bool {
 }
 
 // accounts reports whether what a member says of its bodies covers those of retired instances.
-func (r *Raft) accounts(p *progress) bool {
-	return r.shapedAt(p.applied) || r.cfg.Mutant == MutantCountBehind
+func (r *Raft) accounts(p *tracker.Progress) bool {
+	return r.shapedAt(p.Applied) || r.cfg.Mutant == MutantCountBehind
 }
 
 // holdsParts reports whether a member certainly has at least its row of every live body.
@@ -55,7 +56,7 @@ func (r *Raft) holdsParts(id protocol.MemberID) bool {
 		return !r.bodies.missing && r.disk.Settled() >= r.commit
 	}
 	p := r.peer(id)
-	return p != nil && r.active(p) && !p.lacking && p.match >= r.commit && r.accounts(p)
+	return p != nil && r.active(p) && !p.Lacking && p.Match >= r.commit && r.accounts(p)
 }
 
 // holdsWhole reports whether a member certainly holds every live body whole that is cut into more
@@ -70,7 +71,7 @@ func (r *Raft) holdsWhole(id protocol.MemberID, k uint8) bool {
 		return r.obeyed() == r.conf.Restripes && r.bodies.partial <= k
 	}
 	p := r.peer(id)
-	return p != nil && p.restripes == r.conf.Restripes && p.partial <= k && r.accounts(p)
+	return p != nil && p.Restripes == r.conf.Restripes && p.Partial <= k && r.accounts(p)
 }
 
 // obeyed names the configuration whose whole copies this member holds, also after a crash: its disk has
@@ -108,7 +109,7 @@ func (r *Raft) keepsBodies(next *protocol.Config, changes []protocol.Change) pro
 		return protocol.ReasonChangePending
 	}
 	for i := range changes {
-		if p := r.peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.lacking && r.maxK() > 0 {
+		if p := r.peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.Lacking && r.maxK() > 0 {
 			return protocol.ReasonBodies // a learner is to have made its rows first
 		}
 	}

@@ -3,6 +3,7 @@ package raft
 import (
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -27,50 +28,50 @@ func (r *Raft) compact(to protocol.Index) {
 // could not be sent, the member is asked first whether it has all that already. It may have more than
 // it said, because after a restart it knows only what was committed. Without the question, a leader
 // whose state is damaged would try for ever to send a snapshot to the member whose state it waits for.
-func (r *Raft) bringBase(p *progress) {
-	if !p.unsent {
+func (r *Raft) bringBase(p *tracker.Progress) {
+	if !p.Unsent {
 		r.askSnapshot(p)
 		return
 	}
-	p.become(probe, r.log.Base+1, r.now)
-	p.unsent = false
-	p.pause(r.now + r.cfg.Heartbeat)
+	p.Become(tracker.Probe, r.log.Base+1, r.now)
+	p.Unsent = false
+	p.Pause(r.now + r.cfg.Heartbeat)
 	r.sendAppend(p, r.log.Base, r.log.BaseTerm, nil, true)
 }
 
 // askSnapshot asks for a snapshot for a member that needs entries we no longer have.
-func (r *Raft) askSnapshot(p *progress) {
-	p.become(behind, p.next, r.now)
-	if !p.asked {
-		p.asked = true
-		r.out.Snapshots = append(r.out.Snapshots, p.id)
+func (r *Raft) askSnapshot(p *tracker.Progress) {
+	p.Become(tracker.Snapshot, p.Next, r.now)
+	if !p.Asked {
+		p.Asked = true
+		r.out.Snapshots = append(r.out.Snapshots, p.ID)
 	}
 }
 
 // unsendable asks for a snapshot in place of entries that are in the log and cannot be read.
 func (r *Raft) unsendable(in protocol.Unsendable) {
-	if p := r.peer(in.Member); r.role == protocol.Leader && p != nil && p.match < in.Index && in.Index <= r.commit {
+	if p := r.peer(in.Member); r.role == protocol.Leader && p != nil && p.Match < in.Index && in.Index <= r.commit {
 		r.askSnapshot(p)
 	}
 }
 
 func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
 	p := r.peer(in.To)
-	if p == nil || !p.asked {
+	if p == nil || !p.Asked {
 		return
 	}
-	p.asked = false
-	if p.phase != behind {
+	p.Asked = false
+	if p.Phase != tracker.Snapshot {
 		return
 	}
 	// After a failure the next answered heartbeat tries again.
-	p.unsent = in.Index == 0
-	p.become(probe, max(r.log.Base, in.Index)+1, r.now)
-	if (in.Index > r.log.Last || in.Index < r.log.Base) && p.match < r.log.Base {
-		p.next = r.log.Base // unknown to our log: asks for another
+	p.Unsent = in.Index == 0
+	p.Become(tracker.Probe, max(r.log.Base, in.Index)+1, r.now)
+	if (in.Index > r.log.Last || in.Index < r.log.Base) && p.Match < r.log.Base {
+		p.Next = r.log.Base // unknown to our log: asks for another
 	}
 	if in.Index == 0 {
-		p.pause(r.now)
+		p.Pause(r.now)
 	}
 	r.replicate(p)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -44,10 +45,10 @@ func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.Me
 	if to == 0 {
 		p = r.mostAdvanced()
 	}
-	if p == nil || !r.voter(p.id) {
+	if p == nil || !r.voter(p.ID) {
 		return protocol.ReasonNotVoter, r.cfg.Self
 	}
-	r.lead.hand = handover{to: p.id, until: r.now + r.cfg.ElectionTimeout, sent: r.lead.hand.sent}
+	r.lead.hand = handover{to: p.ID, until: r.now + r.cfg.ElectionTimeout, sent: r.lead.hand.sent}
 	r.replicate(p)
 	r.handOver(p)
 	return protocol.ReasonNone, 0
@@ -60,10 +61,10 @@ func (r *Raft) voter(id protocol.MemberID) bool {
 }
 
 // mostAdvanced is the active voter that matches furthest, nil if there is none.
-func (r *Raft) mostAdvanced() *progress {
-	var best *progress
+func (r *Raft) mostAdvanced() *tracker.Progress {
+	var best *tracker.Progress
 	for _, p := range r.lead.peers {
-		if r.voter(p.id) && r.active(p) && (best == nil || p.match > best.match) {
+		if r.voter(p.ID) && r.active(p) && (best == nil || p.Match > best.Match) {
 			best = p
 		}
 	}
@@ -71,16 +72,16 @@ func (r *Raft) mostAdvanced() *progress {
 }
 
 // handOver tells the next leader to stand, once its disk holds the whole log.
-func (r *Raft) handOver(p *progress) {
+func (r *Raft) handOver(p *tracker.Progress) {
 	h := &r.lead.hand
-	if p == nil || p.id != h.to || p.match < r.log.Last {
+	if p == nil || p.ID != h.to || p.Match < r.log.Last {
 		return
 	}
 	if h.waits = len(r.coded) > 0; h.waits {
 		return
 	}
 	h.told, h.sent = r.now, true
-	m := message.With(protocol.Message{Type: message.TimeoutNow, To: p.id}, message.Part{})
+	m := message.With(protocol.Message{Type: message.TimeoutNow, To: p.ID}, message.Part{})
 	if r.lastCoded > 0 {
 		m.Commit = r.commit
 	}
@@ -89,8 +90,8 @@ func (r *Raft) handOver(p *progress) {
 
 // handOverAgain tells the next leader again. It answers a heartbeat that left after it was told to
 // stand, and still follows: it did not learn of it.
-func (r *Raft) handOverAgain(p *progress, m message.Message) {
-	if h := &r.lead.hand; h.to == p.id && h.told > 0 && m.Context > message.Stamp(h.told) {
+func (r *Raft) handOverAgain(p *tracker.Progress, m message.Message) {
+	if h := &r.lead.hand; h.to == p.ID && h.told > 0 && m.Context > message.Stamp(h.told) {
 		r.handOver(p)
 	}
 }

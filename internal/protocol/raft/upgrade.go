@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -13,19 +14,21 @@ import (
 
 // quiet is for how long a member that is missing something may acknowledge nothing and still count
 // as moving. It is bounded, because a pause can make a measured trip very long.
-func (r *Raft) quiet(p *progress) time.Duration {
-	return max(2*r.cfg.Heartbeat, min(4*p.trip, r.cfg.ElectionTimeout))
+func (r *Raft) quiet(p *tracker.Progress) time.Duration {
+	return max(2*r.cfg.Heartbeat, min(4*p.Trip, r.cfg.ElectionTimeout))
 }
 
 // reachable reports whether p may be sent bodies: it answers, and our log still has what it needs
 // next.
-func (r *Raft) reachable(p *progress) bool { return r.recently(p) && p.phase != behind }
+func (r *Raft) reachable(p *tracker.Progress) bool {
+	return r.recently(p) && p.Phase != tracker.Snapshot
+}
 
 // moving reports whether p is likely to acknowledge what it was sent: it is reachable and
 // acknowledged something, or had everything, not long ago. Repeated sends do not matter. A member
 // on a slow link is moving, and whole copies would make the link slower.
-func (r *Raft) moving(p *progress) bool {
-	return r.reachable(p) && r.now < max(p.grown, p.level, p.since)+r.quiet(p)
+func (r *Raft) moving(p *tracker.Progress) bool {
+	return r.reachable(p) && r.now < max(p.Grown, p.Level, p.Since)+r.quiet(p)
 }
 
 // hopeful reports whether an entry becomes durable if all members that move store what they will
@@ -41,13 +44,13 @@ func (r *Raft) hopeful(i protocol.Index) bool {
 		case p == nil:
 			return protocol.FormNone
 		case !r.moving(p):
-			return p.holds(i)
-		case i <= p.whole:
+			return p.Holds(i)
+		case i <= p.Whole:
 			return protocol.FormWhole
-		case p.far.is && r.cfg.Mutant != MutantCodeWaitForAll:
-			return p.holds(i)
+		case p.Far.Is && r.cfg.Mutant != MutantCodeWaitForAll:
+			return p.Holds(i)
 		}
-		if f := p.holds(i); f != protocol.FormNone {
+		if f := p.Holds(i); f != protocol.FormNone {
 			return f
 		}
 		if row, ok := r.slot(id); ok {
@@ -73,8 +76,8 @@ func (r *Raft) fragile() protocol.Index {
 func (c *code) tick() {
 	r := c.r
 	for _, p := range r.lead.peers {
-		if p.match == r.log.Last && p.filling.last == 0 {
-			p.level = r.now
+		if p.Match == r.log.Last && p.Filling.Last == 0 {
+			p.Level = r.now
 		}
 	}
 	r.judgeLag(c.agreed())
@@ -104,8 +107,8 @@ func (c *code) stallTimeout(i protocol.Index) time.Duration {
 	r := c.r
 	trip := time.Duration(0)
 	for _, p := range r.lead.peers {
-		if r.voters.Has(p.id) && r.recently(p) && !p.far.is && p.match >= i {
-			trip = max(trip, p.trip)
+		if r.voters.Has(p.ID) && r.recently(p) && !p.Far.Is && p.Match >= i {
+			trip = max(trip, p.Trip)
 		}
 	}
 	return max(min(2*trip, r.cfg.ElectionTimeout), r.cfg.Heartbeat)
@@ -123,70 +126,70 @@ func (c *code) upgrade() {
 			}
 			extra--
 		}
-		var best *progress
+		var best *tracker.Progress
 		for _, p := range r.lead.peers {
-			if r.voters.Has(p.id) && r.reachable(p) && p.whole < r.log.Last && (best == nil || r.rather(p, best, i)) {
+			if r.voters.Has(p.ID) && r.reachable(p) && p.Whole < r.log.Last && (best == nil || r.rather(p, best, i)) {
 				best = p
 			}
 		}
 		if best == nil {
 			return
 		}
-		best.whole = r.log.Last
+		best.Whole = r.log.Last
 	}
 }
 
 // rather reports whether a is a better choice than b for whole bodies, so that the entry at i
 // becomes durable. It prefers a member that moves, then one that gets the entry soon, then one that
 // was chosen before for entries that are not committed yet, then one that has more of the log.
-func (r *Raft) rather(a, b *progress, i protocol.Index) bool {
+func (r *Raft) rather(a, b *tracker.Progress, i protocol.Index) bool {
 	if ma, mb := r.moving(a), r.moving(b); ma != mb {
 		return ma
 	}
 	if da, db := r.distant(a, i), r.distant(b, i); da != db {
 		return db
 	}
-	ca, cb := max(a.whole, r.commit), max(b.whole, r.commit)
-	return ca > cb || ca == cb && a.match > b.match
+	ca, cb := max(a.Whole, r.commit), max(b.Whole, r.commit)
+	return ca > cb || ca == cb && a.Match > b.Match
 }
 
 // relieve ends the choice of members to which the entry at i arrives late, if another one can take
 // their place. upgrade chooses them again where they are needed nevertheless.
 func (c *code) relieve(i protocol.Index) {
 	r := c.r
-	instead := func(p *progress) bool {
-		return r.voters.Has(p.id) && r.moving(p) && p.whole < i && !r.distant(p, i)
+	instead := func(p *tracker.Progress) bool {
+		return r.voters.Has(p.ID) && r.moving(p) && p.Whole < i && !r.distant(p, i)
 	}
 	if !slices.ContainsFunc(r.lead.peers, instead) {
 		return
 	}
 	for _, p := range r.lead.peers {
 		if r.distant(p, i) {
-			p.whole, p.filling = 0, filling{}
+			p.Whole, p.Filling = 0, tracker.Filling{}
 		}
 	}
 }
 
 // fill sends whole bodies to a peer that was chosen for them: those of entries that it already
 // has, in index order, one message at a time. Entries that it does not have come whole in frames.
-func (c *code) fill(p *progress) {
+func (c *code) fill(p *tracker.Progress) {
 	r := c.r
-	if p.whole <= r.commit || !r.reachable(p) {
-		p.filling.last = 0
+	if p.Whole <= r.commit || !r.reachable(p) {
+		p.Filling.Last = 0
 		return
 	}
-	f := &p.filling
-	if f.last != 0 && f.last > r.commit && p.holds(f.last) != protocol.FormWhole && r.now < f.sent+r.quiet(p) {
+	f := &p.Filling
+	if f.Last != 0 && f.Last > r.commit && p.Holds(f.Last) != protocol.FormWhole && r.now < f.Sent+r.quiet(p) {
 		return
 	}
-	f.last = 0
+	f.Last = 0
 	var entries []protocol.Entry
 	bytes := 0
 	for _, i := range r.coded {
-		if i > min(p.match, p.whole) {
+		if i > min(p.Match, p.Whole) {
 			break
 		}
-		if p.holds(i) == protocol.FormWhole {
+		if p.Holds(i) == protocol.FormWhole {
 			continue
 		}
 		e := r.log.At(i)
@@ -198,6 +201,6 @@ func (c *code) fill(p *progress) {
 	if len(entries) == 0 {
 		return
 	}
-	*f = filling{last: entries[len(entries)-1].Index, sent: r.now}
-	r.send(message.With(protocol.Message{Type: message.Bodies, To: p.id, Commit: r.commit, Context: message.Stamp(r.now), Entries: entries}, message.Part{Round: r.lead.round}))
+	*f = tracker.Filling{Last: entries[len(entries)-1].Index, Sent: r.now}
+	r.send(message.With(protocol.Message{Type: message.Bodies, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now), Entries: entries}, message.Part{Round: r.lead.round}))
 }
