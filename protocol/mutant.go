@@ -1,16 +1,11 @@
 package protocol
 
-import "github.com/braidlog/braid/protocol/setting"
+import "github.com/braidlog/braid/internal/mutant"
 
-// Mutant names a deliberately unsafe variant of one rule of a protocol. Tests must catch each of
-// them. Production leaves it empty.
-type Mutant string
+// Mutant names a deliberately unsafe variant of one rule of a protocol. Tests must find each of them. Production leaves
+// it empty.
+type Mutant = mutant.Name
 
-// MutantInfo describes a mutant.
-type MutantInfo struct {
-	Name Mutant
-	Does string
-	// Nodes and Settings are those of clusters in which it is found, if not in the usual ones; 0: these.
-	Nodes    int
-	Settings setting.Values
-}
+// MutantInfo describes a mutant: Name, Does (how it behaves), and In, the cluster in which the simulator finds it if
+// that is not the usual one.
+type MutantInfo = mutant.Info

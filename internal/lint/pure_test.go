@@ -9,7 +9,7 @@ import (
 )
 
 // pure are the rooms whose rules depend on their inputs alone.
-var pure = []string{"protocol", "internal/protocol", "internal/order", "internal/member"}
+var pure = []string{"protocol", "internal/protocol", "internal/order", "internal/member", "internal/mutant"}
 
 // quiet are the rooms that the simulator runs as they are: they read no clock and start nothing.
 var quiet = append([]string{"internal/datadir"}, pure...)

@@ -1,6 +1,10 @@
 package member
 
-import "time"
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/mutant"
+)
 
 // Clock is how an event loop knows the time. The loop reads it anew for every step, at the last
 // moment. A turn may stand still anywhere, because the process does, or a disk that it reads. By
@@ -8,7 +12,7 @@ import "time"
 // time from before the read was asked for (docs/internals/raft.md, "What clocks are assumed to do").
 type Clock struct {
 	Read   func() time.Duration
-	Mutant Mutant // old-clock
+	Mutant mutant.Name // old-clock
 
 	began time.Duration
 }

@@ -3,6 +3,7 @@ package member
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -12,7 +13,7 @@ type OperationConfig struct {
 	Heartbeat, Election time.Duration
 	GiveUp              time.Duration
 	Leaders             protocol.Leaders
-	Mutant              Mutant // operation-unconfirmed
+	Mutant              mutant.Name // operation-unconfirmed
 }
 
 // InstanceInput is an input for an instance.

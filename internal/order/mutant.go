@@ -1,23 +1,18 @@
 package order
 
-// Mutant names a deliberately unsafe variant of one rule of this package, for tests only: the
-// simulator must catch each of them. A name that is not known here breaks nothing.
-type Mutant string
+import "github.com/braidlog/braid/internal/mutant"
 
 // The mutants; Mutants says what each does.
 const (
-	MutantImpatient     Mutant = "weave-impatient"
-	MutantReshapeAtOnce Mutant = "weave-reshape-at-once"
+	MutantImpatient     mutant.Name = "weave-impatient"
+	MutantReshapeAtOnce mutant.Name = "weave-reshape-at-once"
 )
 
-// MutantInfo describes a mutant: Where is what holds the field.
-type MutantInfo struct {
-	Name        Mutant
-	Where, Does string
-}
+// Clusters in which several of them are found.
+var inNiagara = mutant.Cluster{Protocol: "niagara"}
 
 // Mutants lists all of them.
-var Mutants = [...]MutantInfo{
-	{MutantImpatient, "Niagara", "a slot that an instance has not filled is passed over when the next instance has filled its own"},
-	{MutantReshapeAtOnce, "Niagara", "other instances are in force at once, not when the round is over"},
+var Mutants = [...]mutant.Info{
+	{Name: MutantImpatient, Where: "Niagara", Does: "a slot that an instance has not filled is passed over when the next instance has filled its own", In: inNiagara},
+	{Name: MutantReshapeAtOnce, Where: "Niagara", Does: "other instances are in force at once, not when the round is over", In: inNiagara},
 }

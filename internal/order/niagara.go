@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -26,7 +27,7 @@ type Niagara struct {
 	// fresh is the lowest id that was never given to an instance; it is above the ids of all logs.
 	fresh protocol.InstanceID
 
-	Mutant Mutant // breaks a rule on purpose; only for tests
+	Mutant mutant.Name // breaks a rule on purpose; only for tests
 }
 
 // instanceLog is the known state of one instance's log.

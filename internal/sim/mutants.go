@@ -3,48 +3,40 @@ package sim
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/protocol/epaxos"
-	"github.com/braidlog/braid/internal/protocol/iss"
-	"github.com/braidlog/braid/internal/protocol/multipaxos"
-	"github.com/braidlog/braid/internal/protocol/raft"
-	"github.com/braidlog/braid/internal/protocol/slotpaxos"
-	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Mutant is a rule of production code that is broken on purpose. The simulator only hands its name
-// to the type that knows it. See the files mutant.go of the packages.
+// Mutant is a rule of production code that is broken on purpose. The simulator only hands its name to the type that
+// knows it: see package mutant, and the files mutant.go of the packages.
 type Mutant struct {
-	Name  string              `json:"name"`
-	Where string              `json:"where"` // package and type
-	Does  string              `json:"does"`
-	info  protocol.MutantInfo // of a core's
+	Name  string         `json:"name"`
+	Where string         `json:"where"` // package and type
+	Does  string         `json:"does"`
+	in    mutant.Cluster // where it is searched for
 }
 
-// mutants lists all mutants.
+// mutants lists all mutants, those of cores first.
 func mutants() (all []Mutant) {
-	for _, c := range registry.Cores() {
-		for _, m := range c.Mutants {
-			all = append(all, Mutant{string(m.Name), c.Name + ".Core", m.Does, m})
+	add := func(owner string, list []mutant.Info) {
+		for _, m := range list {
+			where := cmp.Or(m.Where, "Core")
+			all = append(all, Mutant{string(m.Name), owner + "." + where, m.Does, m.In})
 		}
 	}
-	for _, m := range order.Mutants {
-		all = append(all, Mutant{string(m.Name), "order." + m.Where, m.Does, protocol.MutantInfo{}})
+	for _, c := range registry.Cores() {
+		add(c.Name, c.Mutants)
 	}
-	for _, m := range member.Mutants {
-		all = append(all, Mutant{string(m.Name), "member." + m.Where, m.Does, protocol.MutantInfo{}})
-	}
-	for _, m := range wal.Mutants {
-		all = append(all, Mutant{string(m.Name), "wal." + m.Where, m.Does, protocol.MutantInfo{}})
-	}
+	add("order", order.Mutants[:])
+	add("member", member.Mutants[:])
+	add("wal", wal.Mutants[:])
 	return all
 }
 
@@ -59,14 +51,14 @@ func Mutants() (names []string) {
 // protocolMutant is the mutant if it belongs to the protocol, else none.
 func (s *Settings) protocolMutant() protocol.Mutant {
 	m := protocol.Mutant(s.Mutant)
-	if !slices.ContainsFunc(s.protocol.Core.Mutants, func(i protocol.MutantInfo) bool { return i.Name == m }) {
+	if !slices.ContainsFunc(s.protocol.Core.Mutants, func(i mutant.Info) bool { return i.Name == m }) {
 		return ""
 	}
 	return m
 }
 
 // mutant is the mutant for the types of package member. They know which mutants are theirs.
-func (s *Settings) mutant() member.Mutant { return member.Mutant(s.Mutant) }
+func (s *Settings) mutant() mutant.Name { return mutant.Name(s.Mutant) }
 
 // Hunt is the random search for one mutant. It runs the seeds from 1 on in one kind of cluster,
 // until a seed shows a broken promise.
@@ -83,90 +75,26 @@ type Hunt struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-// HuntLimit is how many seeds a search for a mutant may take.
+// HuntLimit is how many seeds a search for a mutant may take, if the mutant does not say (epaxos/mutant.go has some that
+// need recoveries by several members at once, or an answer to a question of an earlier incarnation).
 const HuntLimit = 500
-
-// places are the clusters for mutants that are not found in the usual kind of cluster.
-var places = map[string]struct {
-	protocol string
-	nodes    int
-}{
-	string(raft.MutantPromoteAtOnce):      {defaultProtocol, 1},
-	string(raft.MutantCountStateless):     {niagara, 1},
-	string(raft.MutantCountBehind):        {niagara, 4},
-	string(raft.MutantLeaderBehind):       {niagara, 4},
-	string(member.MutantReshapeUnchecked): {niagara, 4},
-	string(member.MutantTrimByApplied):    {craft, 4},
-	string(member.MutantUnconfirmed):      {niagara, 3},
-	string(raft.MutantLeaseIgnoresDrift):  {defaultProtocol, 5},
-	string(raft.MutantPromiseOfTerm):      {defaultProtocol, 5},
-	string(member.MutantForgetSections):   {slots, 3},
-	string(member.MutantGroupAsOne):       {slots, 3},
-	string(member.MutantTokensUnchecked):  {slots, 3},
-	string(raft.MutantLaneNoDrain):        {lcr, 5},
-	string(raft.MutantLaneFenceUncovered): {lcr, 5},
-
-	string(slotpaxos.MutantAcceptBelowPromise): {slots, 4},
-	string(slotpaxos.MutantBodyAssumed):        {slots, 5},
-	string(slotpaxos.MutantChangeLosesBodies):  {slots, 1},
-	string(multipaxos.MutantPromiseFirstPart):  {multiPaxos, 5},
-	string(multipaxos.MutantChangeLosesBodies): {multiPaxos, 1},
-	string(iss.MutantSkipLast):                 {issName, 5},
-	string(epaxos.MutantUnchecked):             {byKey, 5},
-	string(epaxos.MutantForgetWide):            {byKey, 9},
-}
-
-// codedLanes are mutants of bodies in lanes, of which five members hold rows.
-var codedLanes = []protocol.Mutant{raft.MutantLaneRowsMajority, raft.MutantLaneConfirmRow, raft.MutantLaneCutUnseen}
-
-// codedWeave are mutants of bodies of woven instances.
-var codedWeave = []string{string(raft.MutantCountBehind), string(raft.MutantLeaderBehind), string(member.MutantReshapeUnchecked)}
-
-// limits are of mutants for which a search may take more seeds than for others. An answer to what an earlier life had asked seldom
-// comes when it matters, recoveries by several members at once are seldom, and so is a member that is away while all others change.
-var limits = map[string]uint64{
-	string(epaxos.MutantTellAnybody): 8000, string(epaxos.MutantOneBallot): 4000, string(member.MutantNoGuests): 1000, string(epaxos.MutantUnchecked): 1000,
-}
 
 // NewHunt returns the search for a mutant, in the kind of cluster where it can be found.
 func NewHunt(m Mutant) Hunt {
-	h := Hunt{Mutant: m, Protocol: whose(m.Name), Nodes: 3, Limit: HuntLimit}
-	switch prefix, _, _ := strings.Cut(m.Name, "-"); prefix {
-	case "code":
-		h.Protocol, h.Nodes = craft, 5
-	case "weave":
-		h.Protocol = niagara
-	case "keyed":
-		h.Protocol = multiRaft
+	return Hunt{
+		Mutant:    m,
+		Protocol:  cmp.Or(m.in.Protocol, whose(m.Name)),
+		Placement: m.in.Placement,
+		Nodes:     cmp.Or(m.in.Nodes, 3),
+		Own:       m.in.Settings,
+		Limit:     cmp.Or(m.in.Seeds, HuntLimit),
 	}
-	if at, ok := places[m.Name]; ok {
-		h.Protocol, h.Nodes = at.protocol, at.nodes
-	}
-	if limit := limits[m.Name]; limit > 0 {
-		h.Limit = limit
-	}
-	if m.Name == string(multipaxos.MutantElectTooFew) || m.Name == string(iss.MutantElectTooFew) {
-		h.Nodes, h.Own = 5, setting.MustParse("quorums=4/2")
-	}
-	if m.Name == string(wpaxos.MutantElectTooFew) {
-		h.Nodes, h.Own = 5, setting.MustParse("quorums=zones:2/0/1")
-	}
-	if slices.Contains(codedLanes, protocol.Mutant(m.Name)) {
-		h.Placement, h.Nodes = string(protocol.PlacementCode), 5
-	}
-	if slices.Contains(codedWeave, m.Name) {
-		h.Placement = string(protocol.PlacementCode)
-	}
-	if m.info.Nodes != 0 {
-		h.Nodes, h.Own = m.info.Nodes, m.info.Settings
-	}
-	return h
 }
 
 // whose is the first protocol that has the mutant in its core, or else raft.
-func whose(mutant string) string {
+func whose(name string) string {
 	for _, p := range registry.All() {
-		if slices.ContainsFunc(p.Core.Mutants, func(m protocol.MutantInfo) bool { return string(m.Name) == mutant }) {
+		if slices.ContainsFunc(p.Core.Mutants, func(m mutant.Info) bool { return string(m.Name) == name }) {
 			return p.Name
 		}
 	}

@@ -6,12 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 )
 
 // TestAnotherClusterOfTheSameMembersIsFoundOut: each kind of such a cluster finds a member that does not compare where logs
 // come from, in one of the first runs that have it, and nothing without that mutant.
 func TestAnotherClusterOfTheSameMembersIsFoundOut(t *testing.T) {
-	for kind, mutant := range map[namesakes]member.Mutant{
+	for kind, mutant := range map[namesakes]mutant.Name{
 		foundedNamesakes: member.MutantAnyLineage, restoredNamesakes: member.MutantAnyBirth,
 		copiedNamesakes: member.MutantAnyLineage, misledNamesakes: member.MutantAnyLineage,
 	} {

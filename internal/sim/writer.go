@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -28,7 +29,7 @@ type writer struct {
 func newWriter(m *Member, log *wal.Log, bodies *wal.Bodies) *writer {
 	w := &writer{m: m}
 	w.steps = wal.NewCommits(log, bodies, w.beside)
-	w.steps.Mutant = wal.Mutant(m.w.set.Mutant)
+	w.steps.Mutant = mutant.Name(m.w.set.Mutant)
 	log.Mutant = w.steps.Mutant
 	w.plan()
 	return w

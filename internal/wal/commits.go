@@ -1,6 +1,10 @@
 package wal
 
-import "time"
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/mutant"
+)
 
 const (
 	// sealAfter is how long a log is idle before it is sealed.
@@ -61,7 +65,7 @@ type Commits struct {
 	completed CommitStats
 
 	// Mutant is for tests. Commits knows bodies-after-log, answer-before-sync and cut-before-records.
-	Mutant Mutant
+	Mutant mutant.Name
 }
 
 // job is one call of Submit, Compact or Rewrite.

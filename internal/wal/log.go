@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/vfs"
 )
 
@@ -73,7 +74,7 @@ type Log struct {
 	err                 error           // why the log is shut
 
 	// Mutant is for tests: mark-before-sync.
-	Mutant Mutant
+	Mutant mutant.Name
 }
 
 // home is the directory of a log, or of bodies.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -220,4 +221,4 @@ func (p *Applied) Asking() [2]int { return p.groups.Under }
 func (p *Applied) Check() error { return p.tokens.check() }
 
 // Break makes a mutant of it.
-func (p *Applied) Break(m member.Mutant) { p.groups.Mutant = m }
+func (p *Applied) Break(m mutant.Name) { p.groups.Mutant = m }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -66,7 +67,7 @@ type Applier struct {
 	// Malformed is called with each batch that is passed over because it is not what it says it
 	// is; nil: nobody wants to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	mutant    member.Mutant // no-sessions, weave-session-of-instance, keyed-whole-snapshot, forget-sessions, forget-sections, group-as-one, weave-mix, any-state, tokens-unchecked, state-unchecked
+	mutant    mutant.Name // no-sessions, weave-session-of-instance, keyed-whole-snapshot, forget-sessions, forget-sections, group-as-one, weave-mix, any-state, tokens-unchecked, state-unchecked
 }
 
 // commandRun is the commands that the state machine is given at once, and whose results they are.
@@ -697,10 +698,10 @@ func (a *Applier) Meta() member.Meta {
 }
 
 // Break makes a mutant of the applier and of its order.
-func (a *Applier) Break(m member.Mutant) {
+func (a *Applier) Break(m mutant.Name) {
 	a.mutant, a.sessions.Mutant = m, m
 	if n, ok := a.order.(*order.Niagara); ok {
-		n.Mutant = order.Mutant(m)
+		n.Mutant = mutant.Name(m)
 	}
 }
 

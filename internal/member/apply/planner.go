@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -31,7 +32,7 @@ type Planner struct {
 
 	placed []order.Placed   // buffers
 	light  []protocol.Entry // of add
-	Mutant member.Mutant    // weave-plan-early
+	Mutant mutant.Name      // weave-plan-early
 }
 
 // PlannedAt is a plan, and what is known of the instances at its place.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -26,7 +27,7 @@ type Sessions struct {
 	// says so, and if it is shared no state of the line is of an instance.
 	states []member.SessionState
 
-	Mutant member.Mutant // weave-session-of-instance, keyed-session-of-all
+	Mutant mutant.Name // weave-session-of-instance, keyed-session-of-all
 }
 
 // NewSessions returns a table with the given states (from a snapshot).

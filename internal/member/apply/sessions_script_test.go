@@ -12,6 +12,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -25,7 +26,7 @@ type paths struct {
 	batches  map[string]*intake.Batch
 }
 
-func (p *paths) live(life uint64, shared bool, mutant member.Mutant) {
+func (p *paths) live(life uint64, shared bool, mutant mutant.Name) {
 	p.session = protocol.NewSession(1, protocol.LogID{}, life, shared)
 	p.proposed = &intake.Proposals{MaxBatch: 100, MaxBytes: 1 << 20, Mutant: mutant}
 	p.proposed.Free = p.proposed.Settled
@@ -96,7 +97,7 @@ func (p *paths) run(d *datadriven.TestData) (out string, err error) {
 		switch words[0] {
 		case "life", "old-life":
 			_, err = fmt.Sscan(words[1], &n)
-			p.live(uint64(n), words[0] == "life", member.Mutant(words[2]))
+			p.live(uint64(n), words[0] == "life", mutant.Name(words[2]))
 		case "take":
 			out += p.take(words[1], max(1, n), false)
 		case "take-after-earlier":
@@ -110,7 +111,7 @@ func (p *paths) run(d *datadriven.TestData) (out string, err error) {
 			_, err = fmt.Sscan(words[1], &n)
 			p.table.Retire([]protocol.InstanceID{protocol.InstanceID(n)})
 		case "break":
-			p.table.Mutant = member.Mutant(words[1])
+			p.table.Mutant = mutant.Name(words[1])
 		case "snapshot":
 			err = p.restore()
 		case "table":

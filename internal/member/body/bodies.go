@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -78,7 +79,7 @@ type BodyConfig struct {
 	Filling, HolderCounts int
 	// Trim cuts whole copies to rows where others hold enough.
 	Trim   bool
-	Mutant member.Mutant // code-trim-uncounted, code-trim-by-applied, code-restore-row
+	Mutant mutant.Name // code-trim-uncounted, code-trim-by-applied, code-restore-row
 }
 
 // Bodies keeps the large parts of a member's commands. It makes them whole, restores what is

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -20,7 +21,7 @@ type HolderCount struct {
 	voters  []protocol.MemberID
 	self    protocol.MemberID
 	forms   []protocol.Form // of voters
-	Mutant  member.Mutant   // code-trim-uncounted
+	Mutant  mutant.Name     // code-trim-uncounted
 }
 
 // NewHolderCount begins to count with this member alone, as if it held its row already. It returns nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -41,7 +42,7 @@ type Kept struct {
 	// last attempt restored one.
 	Count   BodyCounts
 	Failing *BodyError
-	Mutant  member.Mutant // code-sweep-referenced
+	Mutant  mutant.Name // code-sweep-referenced
 }
 
 // KeptHooks are told what follows from a change. None may block, or call Kept.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -54,7 +55,7 @@ type Retention struct {
 	told  protocol.Bodies
 	owed  bool // the core must be told, whether there is news or not
 
-	mutant member.Mutant // code-sweep-referenced
+	mutant mutant.Name // code-sweep-referenced
 }
 
 // BodyKey names a body within its instance.

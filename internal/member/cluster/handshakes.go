@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -31,7 +32,7 @@ type Handshakes struct {
 	world    HandshakeWorld
 	birth    Birth
 	// Mutant breaks a rule, for tests: birth-unchecked, birth-not-adopted.
-	Mutant member.Mutant
+	Mutant mutant.Name
 
 	// left are the members whose first answer this member waits for before it takes part, and
 	// until is when it takes part without them.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
 )
@@ -30,7 +31,7 @@ type Links struct {
 	// change that added them was undone. They may be added again, and do not say again where they are.
 	absent []linkedPeer
 
-	Mutant member.Mutant // no-guests, given-unused, told-unused
+	Mutant mutant.Name // no-guests, given-unused, told-unused
 }
 
 // linkedPeer is a member with a link.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -38,7 +38,7 @@ func (s *dialed) run(t *testing.T, d *datadriven.TestData) string {
 	case "start": // member 1, with an election timeout of one second
 		s.l = NewLinks(1, time.Second, members)
 	case "mutant":
-		s.l.Mutant = member.Mutant(strings.TrimSpace(d.Input))
+		s.l.Mutant = mutant.Name(strings.TrimSpace(d.Input))
 	case "follow":
 		s.l.Follow(now, &protocol.Config{Members: members})
 	case "told":

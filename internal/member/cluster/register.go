@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -61,7 +62,7 @@ type Register struct {
 	descended bool
 	born      bool
 
-	Mutant member.Mutant // identity-unchecked, identity-in-memory, life-unchecked, lineage-unchecked
+	Mutant mutant.Name // identity-unchecked, identity-in-memory, life-unchecked, lineage-unchecked
 }
 
 type acquaintance struct {

@@ -2,6 +2,7 @@ package damage
 
 import (
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/wal"
 )
 
@@ -23,7 +24,7 @@ type DiskNeed struct {
 	Snapshot int64
 	// SpareLog and SpareBodies are bytes of files that are ready for use.
 	SpareLog, SpareBodies int64
-	Mutant                member.Mutant // needs-no-file
+	Mutant                mutant.Name // needs-no-file
 }
 
 // Bytes is the need. The log takes the segment that it writes now and the one that is made beside

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/transport"
 	"github.com/braidlog/braid/protocol"
@@ -17,7 +18,7 @@ type Departure struct {
 	refused *member.ExpelledError
 	left    bool
 	since   time.Duration // since when every instance is seen to go on without it
-	Mutant  member.Mutant // weave-depart-any
+	Mutant  mutant.Name   // weave-depart-any
 }
 
 // Refused notes that another member refused the link of this one, and why.

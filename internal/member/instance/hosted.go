@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -20,7 +21,7 @@ type HostedConfig struct {
 	KeepLogBytes        int64 // of log that is kept for members that catch up
 	LargeMessage        int   // from how many bytes on others have to wait for a message, on a slow link
 	LargeFor            time.Duration
-	Mutant              member.Mutant // old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any, durable-when-submitted
+	Mutant              mutant.Name // old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any, durable-when-submitted
 }
 
 // Hosted is one instance as its member runs it: the core with its [Instance], and all that is

@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -35,7 +36,7 @@ type InstanceConfig struct {
 	Backlog int
 	// Codec is what is known of the core's messages.
 	Codec  *protocol.Codec
-	Mutant member.Mutant // release-before-durable, weave-hasty, withdraw-sent, turned-away
+	Mutant mutant.Name // release-before-durable, weave-hasty, withdraw-sent, turned-away
 }
 
 // Instance is the pure half of an instance's event loop. It is a core, the messages that wait for

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -14,7 +15,7 @@ import (
 type LogKeeper struct {
 	// Bytes bounds what is kept for members that catch up.
 	Bytes  int64
-	Mutant member.Mutant // keep-nothing, weave-cut-committed
+	Mutant mutant.Name // keep-nothing, weave-cut-committed
 	// marks are the snapshots since the log begins, ascending, with how many bytes had been
 	// applied by then. The first is where the log begins. marks is empty until one is known.
 	marks []logMark

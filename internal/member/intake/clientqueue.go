@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -17,7 +18,7 @@ type ClientQueue struct {
 	Proposals *Proposals
 	// Free is called with each settled batch of the client. It is to call Settled in the end.
 	Free   func(*Batch)
-	Mutant member.Mutant // client-overtakes
+	Mutant mutant.Name // client-overtakes
 
 	waiting batchQueue
 	// unsettled is how many batches were proposed and are not settled; ≤ 1.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -24,7 +25,7 @@ type Proposals struct {
 	// Held is called when a command begins to wait for others. What is applied is to be looked at soon,
 	// after the call: see Applied. It may be nil if nobody proposes commands with tokens.
 	Held   func()
-	Mutant member.Mutant // low-passes-unsettled, withdraw-sent
+	Mutant mutant.Name // low-passes-unsettled, withdraw-sent
 
 	queue batchQueue
 	// groups are the instances of a keyed order, and queues what waits for each; empty if the order is

@@ -3,7 +3,7 @@ package intake
 import (
 	"slices"
 
-	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -29,7 +29,7 @@ type ReadGroup struct {
 type ReadGroups struct {
 	// waiting are groups that have all their read points. None has ended, and each is listed once.
 	waiting []*ReadGroup
-	Mutant  member.Mutant // of the vectors
+	Mutant  mutant.Name // of the vectors
 	// Under is how many groups still wait for read points: plain ones, and barriers.
 	Under [2]int
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -16,7 +17,7 @@ type ReadVector struct {
 	missing int            // how many of them are not known yet
 	since   protocol.Round // since which round they are in force
 	few     [4]readPoint
-	Mutant  member.Mutant // read-before-applied, weave-read-one
+	Mutant  mutant.Name // read-before-applied, weave-read-one
 }
 
 type readPoint struct {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -43,7 +44,7 @@ func (p *Proposals) Withdraw(t Ticket) (ok bool, instance protocol.InstanceID) {
 
 // WithdrawAt withdraws one command, unless the batch may have left this member. It leaves the batch
 // when that is handed to the core.
-func (b *Batch) WithdrawAt(at int, mutant member.Mutant) bool {
+func (b *Batch) WithdrawAt(at int, mutant mutant.Name) bool {
 	if b.Answered || b.Proposed > 0 && mutant != member.MutantWithdrawSent {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -47,7 +48,7 @@ type Instances[I any] struct {
 	// Dropped counts the messages that no instance was there for.
 	Dropped uint64
 
-	Mutant member.Mutant // weave-forget-pending
+	Mutant mutant.Name // weave-forget-pending
 }
 
 // InstancesHost is what Instances asks of the member around it.

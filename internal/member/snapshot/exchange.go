@@ -7,6 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -41,7 +42,7 @@ type ExchangeHost interface {
 type StateExchange struct {
 	host     ExchangeHost
 	election time.Duration
-	mutant   member.Mutant
+	mutant   mutant.Name
 	// Derive makes derived state, see [apply.Applier.Derive]; nil: there is none.
 	Derive  member.Derive
 	sending Streams
@@ -51,7 +52,7 @@ type StateExchange struct {
 }
 
 // NewStateExchange returns a StateExchange. mutant is for tests: snapshot-before-durable, any-state, lineage-unchecked.
-func NewStateExchange(host ExchangeHost, election time.Duration, mutant member.Mutant) *StateExchange {
+func NewStateExchange(host ExchangeHost, election time.Duration, mutant mutant.Name) *StateExchange {
 	return &StateExchange{host: host, election: election, mutant: mutant}
 }
 

@@ -1,6 +1,10 @@
 package iss
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"github.com/braidlog/braid/internal/mutant"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
+)
 
 // The mutants of ISS.
 const (
@@ -26,14 +30,17 @@ const (
 	MutantUsedUnheard    protocol.Mutant = "iss-used-unheard"
 )
 
+// twoRelays are clusters in which mutants of relays are found.
+var twoRelays = mutant.Cluster{Nodes: 5, Settings: setting.MustParse("relays=2")}
+
 // Mutants lists those that the simulator finds by chance.
 var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantSkipElected, Does: "the ⊥ of an elected proposer is decided when it is sent"},
-	{Name: MutantSkipLast, Does: "a leader skips the last slot of its segment too"},
+	{Name: MutantSkipLast, Does: "a leader skips the last slot of its segment too", In: mutant.Cluster{Nodes: 5}},
 	{Name: MutantStartedEarly, Does: "a leader proposes before it is durable that it started the segment"},
 	{Name: MutantZeroReused, Does: "a leader that restarted uses ballot 0 again"},
-	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself in a segment before that is durable", Nodes: 5, Settings: twoRelays},
-	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer in a segment", Nodes: 5, Settings: twoRelays},
+	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself in a segment before that is durable", In: twoRelays},
+	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer in a segment", In: twoRelays},
 	{Name: MutantVoteEarly, Does: "an acceptor of a segment acknowledges entries before they are durable"},
 	{Name: MutantHidesDecided, Does: "a promise leaves out the slots that are known to be decided, and votes there"},
 	{Name: MutantPromiseForgets, Does: "a promise leaves out what the acceptor of a segment has accepted"},
@@ -44,7 +51,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantSettleAtOnce, Does: "a configuration is committed before its own voters have it"},
 	{Name: MutantLastWaits, Does: "an idle leader gives the last slot of its segment a value only when the epoch is ending"},
 	{Name: MutantWitnessAny, Does: "a member that receives votes of others counts those of different ballots together"},
-	{Name: MutantElectTooFew, Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)"},
+	{Name: MutantElectTooFew, Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)", In: mutant.Cluster{Nodes: 5, Settings: setting.MustParse("quorums=4/2")}},
 	{Name: MutantLogUnsent, Does: "a leader sends nothing that its log has to members that are slower than a quorum"},
 }
 

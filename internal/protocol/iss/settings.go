@@ -24,9 +24,6 @@ var (
 // Settings are those of ISS alone.
 var Settings = setting.Table{Rows: []setting.Any{quorum.Setting, relay.Groups, epochs.Setting, NoSkip, SkipWait}}
 
-// twoRelays are the settings with which mutants of relays are found.
-var twoRelays = relay.Groups.Set(setting.Values{}, 2)
-
 // options are what an idle leader does.
 type options struct {
 	noSkip   bool

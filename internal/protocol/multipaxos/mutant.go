@@ -1,6 +1,10 @@
 package multipaxos
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"github.com/braidlog/braid/internal/mutant"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
+)
 
 // The mutants.
 const (
@@ -28,6 +32,9 @@ const (
 	MutantLeadUnasked        protocol.Mutant = "paxos-lead-unasked"
 )
 
+// twoRelays are clusters in which mutants of relays are found.
+var twoRelays = mutant.Cluster{Nodes: 5, Settings: setting.MustParse("relays=2")}
+
 // Mutants lists all of them.
 var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantAcceptBelowPromise, Does: "an acceptor accepts entries under a ballot below the one that it promised"},
@@ -35,7 +42,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantAcceptedEarly, Does: "an acceptor acknowledges entries before they are durable"},
 	{Name: MutantPromiseForgets, Does: "a promise leaves out what the acceptor has accepted"},
 	{Name: MutantPromiseUndecided, Does: "a promise leaves out the slots that the acceptor knows to be decided"},
-	{Name: MutantPromiseFirstPart, Does: "a promise counts when its first part has arrived"},
+	{Name: MutantPromiseFirstPart, Does: "a promise counts when its first part has arrived", In: mutant.Cluster{Nodes: 5}},
 	{Name: MutantOwnValue, Does: "a new leader proposes no-ops and entries of its own although promises report accepted ones"},
 	{Name: MutantAnyFound, Does: "a new leader proposes the accepted entry that was reported last, not the one with the highest ballot"},
 	{Name: MutantCountOlderBallot, Does: "an acceptor that accepted an entry under an older ballot lets it count under the new one"},
@@ -45,10 +52,10 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantReadBelowFloor, Does: "a new leader serves reads before it knows what was decided before it"},
 	{Name: MutantChangeEarly, Does: "a configuration is active on each member when it is accepted there, not when it is decided"},
 	{Name: MutantSettleAtOnce, Does: "a configuration is committed before its own voters have it"},
-	{Name: MutantChangeLosesBodies, Does: "the membership changes although the new voters are missing bodies"},
-	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself before that is durable", Nodes: 5, Settings: twoRelays},
-	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer", Nodes: 5, Settings: twoRelays},
-	{Name: MutantElectTooFew, Does: "a member leads with the promises of as many as decide, not as many as elect (--quorums)"},
+	{Name: MutantChangeLosesBodies, Does: "the membership changes although the new voters are missing bodies", In: mutant.Cluster{Nodes: 1}},
+	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself before that is durable", In: twoRelays},
+	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer", In: twoRelays},
+	{Name: MutantElectTooFew, Does: "a member leads with the promises of as many as decide, not as many as elect (--quorums)", In: mutant.Cluster{Nodes: 5, Settings: setting.MustParse("quorums=4/2")}},
 	{Name: MutantLeadUnasked, Does: "a member to which leadership is transferred leads without promises"},
 	{Name: MutantCommitLate, Does: "a member drops decided entries if the same message shows that what it accepted before is decided"},
 }

@@ -8,6 +8,3 @@ import (
 
 // Settings are those of multi-Paxos alone.
 var Settings = setting.Table{Rows: []setting.Any{quorum.Setting, relay.Groups}}
-
-// twoRelays are the settings with which mutants of relays are found.
-var twoRelays = relay.Groups.Set(setting.Values{}, 2)

@@ -2,9 +2,11 @@ package wpaxos
 
 import (
 	"fmt"
+	"github.com/braidlog/braid/internal/mutant"
 
 	"github.com/braidlog/braid/internal/protocol/multipaxos"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // The mutants.
@@ -25,7 +27,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantPromiseEarly, Does: "an acceptor sends its promise before that is durable"},
 	{Name: MutantReadAlone, Does: "an owner, which may be an old one, serves reads without asking a quorum"},
 	{Name: MutantReadBelowFloor, Does: "a new owner serves reads before it knows what was decided before it"},
-	{Name: MutantElectTooFew, Does: "a member owns a group with the promises of as many zones as decide, not as many as elect (--quorums)"},
+	{Name: MutantElectTooFew, Does: "a member owns a group with the promises of as many zones as decide, not as many as elect (--quorums)", In: mutant.Cluster{Nodes: 5, Settings: setting.MustParse("quorums=zones:2/0/1")}},
 	{Name: MutantAnyFound, Does: "a new owner proposes the accepted entry that it heard of last, not the one with the highest ballot"},
 }
 
