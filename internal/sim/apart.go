@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -13,6 +14,8 @@ import (
 // small world of its own, as the only voter there, and goes on acknowledging commands. An operator adds it to this
 // cluster. No member may have a link with it: two logs would grow together. The cluster goes on serving meanwhile, as
 // with a member that is down. Then the operator gives it an empty disk, and it joins.
+
+var linksTriedApart = count.New("links_tried_with_members_founded_apart", "links tried with members founded apart")
 
 // drawApart draws whether there is such a member. Groups of keys and orders by key know no lineage. Quorums other than
 // majorities have no cluster of one member.
@@ -95,7 +98,7 @@ func (w *World) tryLinks(m *Member) {
 		if !o.up || !s.founder.up || !o.hasLog() || s.founder.handshakes.Lineage() == 0 {
 			continue
 		}
-		w.events.Apart++
+		w.count(linksTriedApart)
 		if wouldLink(o, s.founder) || wouldLink(s.founder, o) {
 			w.violate(o.id, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.id, s.acked, w.acked))
 			return

@@ -11,10 +11,17 @@ import (
 	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // What a member applies: the queue, the state machine, and the time that it takes.
+
+var (
+	snapshotsSaved        = count.New("snapshots", "snapshots")
+	snapshotsInstalled    = count.New("snapshots_installed", "installs")
+	damagedStatesReplaced = count.New("damaged_states_replaced", "damaged states replaced", count.Bodiless)
+)
 
 // applying is the part of a running member that applies.
 type applying struct {
@@ -303,15 +310,15 @@ func (w applyWorld) Tell(n apply.ApplyNews) {
 	m := w.m
 	switch n.What {
 	case apply.SnapshotInstalled, apply.StateReplaced:
-		m.w.events.Installs++
+		m.w.count(snapshotsInstalled)
 		if n.What == apply.StateReplaced {
-			m.w.events.Replaced++
+			m.w.count(damagedStatesReplaced)
 		}
 		m.drops = nil
 		m.base = m.opened
 		m.w.tracef("%s   installed the snapshot at %d%s, position %d", m.id, n.Base.Index, m.w.named(n.Instance), n.Position)
 	case apply.SnapshotWritten:
-		m.w.events.Snapshots++
+		m.w.count(snapshotsSaved)
 		m.w.tracef("%s   has a snapshot at position %d", m.id, n.Position)
 	case apply.SnapshotFailed, apply.SnapshotsRemain, apply.StateDamaged, apply.StateUseless:
 		m.w.tracef("%s   at position %d: %v", m.id, n.Position, n.Err)

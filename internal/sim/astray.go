@@ -5,11 +5,14 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // An operator may put another state machine beside a member's log: one that says that it has what the log does not
 // have. The member must not start, or stop before it serves anybody. Then the operator puts the right one back.
+
+var foreignStatesFound = count.New("states_of_another_log_found", "states of another log found", count.Bodiless)
 
 // farAhead is by how much such a state machine is ahead. No run comes there.
 const farAhead protocol.Position = 1 << 40
@@ -38,7 +41,7 @@ func (m *Member) foundAstray(err error) bool {
 		return false
 	}
 	m.w.tracef("%s finds that its state is of another log: %v", m.id, err)
-	m.w.events.Astray++
+	m.w.count(foreignStatesFound)
 	m.w.startLater(m, m.w.between(0, 3*m.w.set.Election))
 	return true
 }

@@ -7,12 +7,18 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // A cluster may begin with a state that was restored from a snapshot (docs/internals/identity.md). All founders must have it,
 // and members that join later get it from others: no command led to it. An operator may start a founder without it.
 // Then nobody links to that founder until he gives it a new disk, with the state.
+
+var (
+	linksRefusedByBirth = count.New("links_refused_between_members_that_began_with_different_states", "links refused between members that began with different states", count.Bodiless)
+	joinedRestored      = count.New("members_that_joined_a_restored_cluster", "members that joined a restored cluster", count.Bodiless)
+)
 
 // birthState names the state with which a cluster begins that is restored.
 const birthState = "backup"
@@ -82,7 +88,7 @@ func (w *World) beganAlike(from, to *Member) bool {
 	if from.handshakes.Agrees(to.handshakes.Birth()) && to.handshakes.Agrees(from.handshakes.Birth()) {
 		return true
 	}
-	w.events.BornApart++
+	w.count(linksRefusedByBirth)
 	w.tracef("%s   no link with %s: their clusters began with %q and %q", from.id, to.id, from.handshakes.Birth().State, to.handshakes.Birth().State)
 	if !from.strange() && !to.strange() {
 		w.violate(from.id, fmt.Errorf("is refused by %s, although both began with the cluster's state", to.id))
@@ -103,7 +109,7 @@ func (m *Member) learnsBirth(o *Member) bool {
 		return false
 	}
 	if learned && b.State != "" {
-		m.w.events.Adopted++
+		m.w.count(joinedRestored)
 		m.w.tracef("%s   learns from %s that the cluster began with %q", m.id, o.id, b.State)
 		m.checkState()
 	}

@@ -10,8 +10,15 @@ import (
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	bodiesReleased      = count.New("bodies_released", "bodies released")
+	bodiesNotMadeWhole  = count.New("bodies_not_made_whole", "bodies not made whole")
+	bodyMessagesDropped = count.New("questions_and_fragments_without_room", "questions and fragments without room", count.Coded)
 )
 
 const bodyDir = "/data/bodies"
@@ -70,7 +77,7 @@ func (m *Member) changedBodies(instance protocol.InstanceID) {
 
 // released tells the writer and the judge that a body was released.
 func (m *Member) released(instance protocol.InstanceID, key body.BodyKey) {
-	m.w.events.Released++
+	m.w.count(bodiesReleased)
 	m.w.judgesOf(instance).bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
 	if m.up { // else it is only starting, and its log is not idle yet
 		m.writer.Tidy()
@@ -145,7 +152,7 @@ func (m *Member) fetched(msg *protocol.Message) bool {
 	switch msg.Type {
 	case protocol.MsgFetch:
 		if b.questions >= m.w.set.Bodies.Questions {
-			m.w.events.Unheard++
+			m.w.count(bodyMessagesDropped)
 			return true
 		}
 		b.questions++
@@ -155,7 +162,7 @@ func (m *Member) fetched(msg *protocol.Message) bool {
 		})
 	case protocol.MsgFetchResp:
 		if !b.inbox.Answer(msg) {
-			m.w.events.Unheard++
+			m.w.count(bodyMessagesDropped)
 		}
 		m.wakeBodies()
 	default:
@@ -183,7 +190,7 @@ func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error
 			if a.Err == nil {
 				b.cache.Add(ref, a.Body)
 			} else {
-				m.w.events.GatherFailed++
+				m.w.count(bodiesNotMadeWhole)
 				m.w.tracef("%s   %v", m.id, a.Err)
 			}
 			for _, land := range waiting {

@@ -4,9 +4,12 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
+
+var bodiesDamaged = count.New("bodies_damaged", "bodies damaged")
 
 // damage flips a bit of a body on a member's disk.
 func (w *World) damage(m *Member) {
@@ -31,7 +34,7 @@ func (w *World) spoilBody(m *Member, s *memberInstance, index uint64) bool {
 	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.spoil(bodyDir, b.Bytes, w.rng) {
 		return false
 	}
-	w.events.Damages++
+	w.count(bodiesDamaged)
 	w.tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
 	s.judges.bodies.Damage(m.judged(), index)
 	return true

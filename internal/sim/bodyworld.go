@@ -4,8 +4,18 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	bodiesMadeWhole    = count.New("bodies_made_whole", "bodies made whole")
+	bodiesRestored     = count.New("bodies_restored", "bodies restored")
+	damagedBodiesFound = count.New("damaged_bodies_found", "damaged bodies found")
+	wholeCopiesTrimmed = count.New("whole_copies_trimmed", "whole copies trimmed", count.Coded)
+	bodiesWanted       = count.New("bodies_wanted_by_new_leaders", "bodies wanted by new leaders", count.Coded)
+	bodiesRestriped    = count.New("bodies_made_whole_for_fewer_members", "bodies made whole for fewer members", count.Coded)
 )
 
 // bodyWorld is what surrounds a member's bodies, in one of its lives.
@@ -80,11 +90,11 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 		m.w.tracef("%s   writes body %d as %s", m.id, ref.Index, protocol.Form(r.Body.Form))
 		switch whole := protocol.Form(r.Body.Form) == protocol.FormWhole; {
 		case w.r.body.kept.Missing(ref):
-			m.w.events.Backfilled++
+			m.w.count(bodiesRestored)
 		case whole:
-			m.w.events.Restriped++
+			m.w.count(bodiesRestriped)
 		default:
-			m.w.events.Trimmed++
+			m.w.count(wholeCopiesTrimmed)
 		}
 	}
 	m.writer.Submit(records, func(err error) {
@@ -109,7 +119,7 @@ func (w *bodyWorld) term(instance protocol.InstanceID) uint64 {
 
 // Made implements body.BodyWorld.
 func (w *bodyWorld) Made(ref protocol.BodyRef, body []byte) {
-	w.m.w.events.Wanted++
+	w.m.w.count(bodiesWanted)
 	w.m.toLoops.post(func() {
 		if s := w.m.among(w.m.inForce, ref.Instance); s != nil {
 			s.step(protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body})
@@ -129,11 +139,11 @@ func (w *bodyWorld) Report(r body.BodyReport) {
 			m.w.violate(m.id, r.Err)
 		}
 		if r.News {
-			m.w.events.DamageFound++
+			m.w.count(damagedBodiesFound)
 			m.w.tracef("%s   finds its part of body %d damaged", m.id, r.Ref.Index)
 		}
 	case body.BodyGathered:
-		m.w.events.Gathered++
+		m.w.count(bodiesMadeWhole)
 	case body.BodyUnwritten:
 		m.w.violate(m.id, r.Err)
 	default:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -54,7 +55,7 @@ type Summary struct {
 	Acked      int           `json:"acknowledged_writes"`
 	Virtual    time.Duration `json:"virtual_ns"`
 	Elapsed    time.Duration `json:"elapsed_ns"`
-	Events     Events        `json:"events"`
+	Events     count.Counts  `json:"events"`
 	RunsPerS   float64       `json:"runs_per_s"`
 	Failed     []Failure     `json:"failed"`
 	// Hash is equal for equal runs of the same seeds, in whatever order they end. A change that only moves code
@@ -213,7 +214,7 @@ func (r *campaignRun) add(res Result) {
 	s.Operations += res.Operations
 	s.Acked += res.Acked
 	s.Virtual += res.Virtual
-	s.Events.add(&res.Events)
+	s.Events.Merge(&res.Events)
 	s.Hash += res.Hash * (2*res.Seed + 1)
 	if res.Violation != nil {
 		s.Failed = append(s.Failed, Failure{Seed: res.Seed, Error: res.Violation.Error(), Replay: r.c.Replay(res.Seed)})

@@ -8,7 +8,18 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	writesAnsweredEarly    = count.New("writes_answered_before_they_are_applied", "writes answered early", count.Staged)
+	readsAnswered          = count.New("reads", "reads")
+	readsAtReplacedLeaders = count.New("reads_asked_of_a_replaced_leader", "reads asked of a replaced leader")
+	writesRefused          = count.New("writes_refused", "writes refused")
+	writesUnknown          = count.New("writes_unknown", "writes unknown")
+	writesAfterFailover    = count.New("writes_acknowledged_after_a_change_of_leader", "failovers of a write")
+	writesWithBody         = count.New("writes_with_a_body", "writes with a body")
 )
 
 // operation is one operation of a client, with what only the world knows about it.
@@ -155,7 +166,7 @@ func (op *operation) command(number, padding int) []byte {
 func (c *client) perform(m *Member, op *operation, timeout time.Duration, then func()) {
 	w := c.w
 	number := len(w.ops)
-	op.Call, op.elections, op.after = int64(w.now), w.events.Elections, w.ackedAt[w.orderOf(op.Key)]
+	op.Call, op.elections, op.after = int64(w.now), w.events.Of(electionsWon), w.ackedAt[w.orderOf(op.Key)]
 	op.id, op.number = w.history.Begin(op.Operation), number
 	w.ops = append(w.ops, op)
 	w.tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
@@ -168,7 +179,7 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 	w.after(timeout, end)
 	if op.Kind == check.Get {
 		if m.replaced() {
-			w.events.Stranded++
+			w.count(readsAtReplacedLeaders)
 		}
 		m.Read(w.drawBarrier(), func(ok bool) { c.read(m, op, ok, end) })
 		return
@@ -178,7 +189,7 @@ func (c *client) perform(m *Member, op *operation, timeout time.Duration, then f
 		padding = w.pick(w.set.Padding + 1)
 	}
 	if op.body != nil {
-		w.events.Bodies++
+		w.count(writesWithBody)
 	}
 	c.propose(m, op, op.command(number, padding), func(result any, err error) {
 		op.err = err
@@ -221,7 +232,7 @@ func (c *client) answered(m *Member, op *operation, v value, text string) {
 	}
 	c.seen, c.raw, c.key = text, v.text, op.Key
 	c.w.tracef("client %d reads at %s: %s = %q", c.number, m.id, op.Key, text)
-	c.w.events.Reads++
+	c.w.count(readsAnswered)
 	c.w.history.End(op.id, int64(c.w.now), text, v.found, v.version)
 }
 
@@ -233,7 +244,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 		w.tracef("client %d is refused %d: %v", c.number, number, err)
 		if errors.As(err, new(*intake.BrokenError)) || !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
 			op.refused = err
-			w.events.Refused++
+			w.count(writesRefused)
 			w.judgeRefused(op, number)
 		}
 		op.told = op.told || errors.Is(err, member.ErrResultUnknown)
@@ -242,7 +253,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	if _, early := result.(*intake.Accepted); early {
 		w.tracef("client %d has %d accepted", c.number, number)
 		op.told = true
-		w.events.Accepted++
+		w.count(writesAnsweredEarly)
 		w.noteToken(op, result.(*intake.Accepted).Token)
 		return
 	}
@@ -254,8 +265,8 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	w.acked++
 	group := w.orderOf(op.Key)
 	w.ackedAt[group] = max(w.ackedAt[group], op.position)
-	if w.events.Elections > op.elections {
-		w.events.Failovers++
+	if w.events.Of(electionsWon) > op.elections {
+		w.count(writesAfterFailover)
 	}
 	a := result.(answer)
 	if a != op.answer {
@@ -308,7 +319,7 @@ func (w *World) resolve() []check.Operation {
 		switch {
 		case op.Kind == check.Get:
 		case w.history.Operation(op.id).Outcome == check.Unknown && op.effective:
-			w.events.Unknown++
+			w.count(writesUnknown)
 			w.history.End(op.id, int64(op.tookEffect), "", op.answer.done, op.answer.version)
 		case !op.effective:
 			w.history.Fail(op.id)

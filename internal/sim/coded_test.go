@@ -513,7 +513,7 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 	})
 	s.until("1 cuts its log", func() bool { return old.inst.Core().Status().First > i })
 	old.whenAwake(old.readAll)
-	s.until("1 trims its copy", func() bool { return s.events.Trimmed > 0 })
+	s.until("1 trims its copy", func() bool { return s.events.Of(wholeCopiesTrimmed) > 0 })
 	require.Equal(t, check.WholeBody, s.form(1, i))
 	late := 0
 	s.pass = func(m *protocol.Message) bool {

@@ -8,17 +8,24 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Members that were removed stop by themselves. From time to time links make a handshake. In it the
 // other side may say that it refuses a member for good.
 
+var (
+	plannedStops          = count.New("planned_stops", "planned stops")
+	leadershipsGiven      = count.New("leaderships_handed_over_before_a_stop", "leaders handed over before one")
+	removedMembersStopped = count.New("removed_members_stopped", "removed members stopped")
+)
+
 // leave is a stop that the operator asks for. The member hands over what it leads, and goes on
 // meanwhile. Then it ends as if power was lost, which loses only what nobody relies on.
 func (w *World) leave(m *Member, back time.Duration) {
 	w.tracef("FAULT %s is told to stop", m.id)
-	w.events.Stops++
+	w.count(plannedStops)
 	leaving, limit := instance.StopHandover{Config: m.operations.Config}, w.now+w.set.Election
 	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.link(m.id, id).cut }
 	var step func()
@@ -33,7 +40,7 @@ func (w *World) leave(m *Member, back time.Duration) {
 			w.startLater(m, back)
 			return
 		}
-		w.events.Given += len(gives)
+		w.events.Add(leadershipsGiven, len(gives))
 		m.tell(gives)
 		m.later(w.set.Tick, step)
 	}
@@ -90,7 +97,7 @@ func (w *World) expel(m *Member, why *member.ExpelledError) {
 		return
 	}
 	w.tracef("%s stops: %v", m.id, why)
-	w.events.Departed++
+	w.count(removedMembersStopped)
 	m.crash()
 	m.gone = true
 }

@@ -21,7 +21,7 @@
 //
 // How to read:
 //   - world.go (time), chance.go (where all chance comes from), queue.go (planned events), run.go
-//     (the two phases), events.go (what is counted), trace.go (what is printed), campaign.go (many
+//     (the two phases), package count (what is counted), trace.go (what is printed), campaign.go (many
 //     runs), mutants.go (search for mutants).
 //   - settings.go (what the seed draws), placement.go (protocols, and settings of bodies), line.go
 //     (limits, and delays inside a member), unequal.go, large.go, backlog.go (settings for special

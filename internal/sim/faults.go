@@ -10,7 +10,14 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	powerLostWhileStarting = count.New("power_lost_while_starting", "half starts")
+	nonsenseProposed       = count.New("nonsense_proposed", "nonsense proposed")
+	membersRemoved         = count.New("members_removed", "members removed")
 )
 
 // faultKind is a kind of fault, or of what an operator does.
@@ -112,7 +119,7 @@ func (w *World) garble(m *Member) {
 	}
 	e.SealPayload()
 	e.Seal(0, 0, make([]byte, protocol.HeadSize))
-	w.events.Garbled++
+	w.count(nonsenseProposed)
 	w.tracef("FAULT %s proposes nonsense", m.id)
 	m.whenAwake(func() {
 		if s := m.inForce[w.pick(len(m.inForce))]; m.up {
@@ -317,14 +324,14 @@ func (w *World) boot(m *Member) {
 	}
 	if errors.Is(err, errIO) {
 		w.tracef("FAULT %s cannot start: %v", m.id, err)
-		w.events.IOErrors++
+		w.count(stoppedByIOErrors)
 		m.disk = m.disk.crash(w.rng)
 		w.startLater(m, w.between(0, w.set.Election))
 		return
 	}
 	if errors.Is(err, errPower) {
 		w.tracef("FAULT %s loses power while it starts", m.id)
-		w.events.HalfStarts++
+		w.count(powerLostWhileStarting)
 		m.disk = m.disk.crash(w.rng)
 		w.startLater(m, w.between(0, w.set.Election))
 		return
@@ -646,7 +653,7 @@ func (w *World) retire(removed []protocol.MemberID) {
 			continue
 		}
 		m.retiring = true
-		w.events.Retired++
+		w.count(membersRemoved)
 		if w.chance(0.5) {
 			continue // nobody switches it off: it must find out by itself
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member/damage"
+	"github.com/braidlog/braid/internal/sim/count"
 )
 
 // Full disks: for a while no space can be allocated on one disk or on all, but what is freed. When
@@ -20,6 +21,11 @@ import (
 //
 // Or others leave about what the member needs, as it says itself. Then members refuse their
 // clients' writes before the disk is full, as a server does.
+
+var (
+	lowDisks          = count.New("low_disks", "disks nearly full")
+	startsOnFullDisks = count.New("starts_on_full_disks", "starts on full disks")
+)
 
 // drawFull chooses whether disks get full. Then segments are mostly small, so that new ones are
 // needed soon.
@@ -96,7 +102,7 @@ func (m *Member) looksAtDisk() (low bool) {
 	}
 	if !d.short.low && int64(d.capacity-d.used()) <= m.need() {
 		d.short.low, d.short.written, d.short.heard = true, d.written, m.w.now+m.w.between(0, 4*m.w.set.Election)
-		m.w.events.LowDisks++
+		m.w.count(lowDisks)
 		m.w.tracef("%s   has a disk that is nearly full", m.id)
 	}
 	return d.short.low
@@ -161,7 +167,7 @@ func (m *Member) keptBallast(err error) error {
 		m.w.tracef("%s   has no space for its next start: %v", m.id, err)
 	}
 	if m.disk.full {
-		m.w.events.FullStarts++
+		m.w.count(startsOnFullDisks)
 		m.disk.capacity, m.disk.short = m.disk.used(), shortage{}
 	}
 	return nil

@@ -28,7 +28,7 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 		require.True(t, s.member(2).up)
 		s.mustAck(s.put(1))
 	}
-	require.Equal(t, 12, s.events.FullStarts)
+	require.Equal(t, 12, s.events.Of(startsOnFullDisks))
 	s.member(2).disk.full = false
 	s.passes()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 
@@ -19,6 +20,8 @@ import (
 
 // What an instance asks of the member around it: memberInstance implements instance.Host. If the
 // member stops during a turn, the rest of that turn reaches nobody.
+
+var entriesUnreadable = count.New("entries_that_could_not_be_sent", "entries that could not be sent", count.Staged)
 
 // Now implements instance.Host, as the other methods of memberInstance in this file do.
 func (s *memberInstance) Now() time.Duration { return s.m.clock() }
@@ -127,7 +130,7 @@ func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy ins
 	switch {
 	case !s.m.up:
 	case errors.As(err, &load) && member.FaultOf(err).Sick():
-		w.events.Unreadable++
+		w.count(entriesUnreadable)
 		w.tracef("%s   cannot send to %s, remedy %d: %v", s.m.id, msg.To, remedy, load)
 	case errors.As(err, &compacted) || msg.Term < s.witness.status.Term:
 		// The message waited for the disk. Meanwhile the log was cut or replaced.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -12,6 +13,8 @@ import (
 // copy holds (docs/internals/identity.md, rule 9). So it is only done while such a leader lives, and the
 // member hears nobody else before that leader. If the leader's time ends before, the copy is taken
 // away again: nobody promises to survive that.
+
+var runningCopiesPutBack = count.New("copies_of_running_disks_put_back", "copies of running disks put back", count.Bodiless)
 
 // runningCopy is a copy of a disk whose member ran.
 type runningCopy struct {
@@ -102,7 +105,7 @@ func (w *World) putHot(m, l *Member, c *runningCopy) {
 	m.backup = nil
 	m.disk, m.saved, m.restored = c.disk, c.saved, true
 	m.doubt = &doubt{leader: l, life: l.life, term: l.witness.status.Term, last: c.last}
-	w.events.HotCopies++
+	w.count(runningCopiesPutBack)
 	w.tracef("FAULT %s has a copy of its disk up to %d, and %s leads term %d", m.id, c.last, l.id, m.doubt.term)
 	w.startLater(m, w.between(0, w.set.Election/2))
 	w.watchDoubt(m)

@@ -5,11 +5,15 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/braidlog/braid/internal/sim/count"
 )
 
 // Disks that sometimes fail an operation: a read, a write, an open, a list of names, a change of
 // names. The member goes on, or it stops and starts again, perhaps on a disk that still fails.
 // Nothing may be lost: what cannot be read still exists.
+
+var stoppedByIOErrors = count.New("members_stopped_by_io_errors", "stopped by I/O errors")
 
 // errIO is what an operation fails with.
 var errIO = errors.New("simulated I/O error: " + syscall.EIO.Error())

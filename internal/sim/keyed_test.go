@@ -62,7 +62,7 @@ func TestGroupsTakeOverFromEachOther(t *testing.T) {
 	s := keyedStage(t, "")
 	crossed(s)
 	s.passes()
-	require.Positive(t, s.events.Installs)
+	require.Positive(t, s.events.Of(snapshotsInstalled))
 }
 
 func TestAWholeSnapshotLosesWrites(t *testing.T) {

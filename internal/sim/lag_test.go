@@ -127,12 +127,12 @@ func endlessSnapshots(s *script) {
 	for began := s.now; s.commit(3)+20 < s.commit(1) && s.broken == nil; {
 		s.mustAck(s.put(1))
 		s.wait(0.02)
-		if s.events.Streams > 2 || s.now-began > time.Minute {
+		if s.events.Of(snapshotStreams) > 2 || s.now-began > time.Minute {
 			s.violate(1, fmt.Errorf("%d snapshots were sent within %s, and the member has %d of %d entries",
-				s.events.Streams, s.now-began, s.commit(3), s.commit(1)))
+				s.events.Of(snapshotStreams), s.now-began, s.commit(3), s.commit(1)))
 		}
 	}
-	require.Positive(s.t, s.events.Streams)
+	require.Positive(s.t, s.events.Of(snapshotStreams))
 }
 
 func TestSnapshotsEnd(t *testing.T) {
@@ -171,7 +171,7 @@ func TestOneSnapshotForAllInstances(t *testing.T) {
 		return true
 	})
 	s.wait(4)
-	t.Logf("%d streams, %d taken", s.events.Streams, s.member(3).exchange.Taken())
+	t.Logf("%d streams, %d taken", s.events.Of(snapshotStreams), s.member(3).exchange.Taken())
 	require.EqualValues(t, 1, s.member(3).exchange.Taken())
 	s.passes()
 }

@@ -9,8 +9,17 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/transport/netspec"
 	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	messagesAside       = count.New("messages_aside_of_large_ones", "messages aside")
+	messagesWithoutLink = count.New("messages_without_link", "messages without a link")
+	messagesLost        = count.New("messages_lost", "lost messages")
+	messagesDamaged     = count.New("messages_damaged", "damaged messages")
+	leadersMoved        = count.New("leaders_moved", "leaders moved", count.Woven)
 )
 
 // link carries frames from one member to another.
@@ -93,12 +102,12 @@ func (w *World) send(m *protocol.Message) {
 func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool {
 	w.messages++
 	if w.set.codec().ClaimsOf(m).Moves {
-		w.events.Moved++
+		w.count(leadersMoved)
 	}
 	w.violate(m.From, w.judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Core.MaxFrameBytes, 1<<20)))
 	l := w.link(m.From, m.To)
 	if from := w.member(m.From); from.up && (!from.links.Has(m.To) || !from.reaches(w.member(m.To))) {
-		w.events.Unlinked++
+		w.count(messagesWithoutLink)
 		w.tracef("%s → %s %s  (no link)", m.From, m.To, w.describe(m))
 		return false
 	}
@@ -108,18 +117,18 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 	}
 	w.mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Commit), uint64(binary.LittleEndian.Uint32(frame)), uint64(len(frame)))
 	if lost {
-		w.events.Lost++
+		w.count(messagesLost)
 		l.wrongs++
 		w.lost(m)
 		return true
 	}
 	at := w.now
 	if stream >= instance.AsideStream {
-		w.events.Aside++
+		w.count(messagesAside)
 	} else if leaves, ok := l.leaves(w.now, len(frame)); ok {
 		at = leaves
 	} else {
-		w.events.Lost++
+		w.count(messagesLost)
 		l.wrongs++
 		return false
 	}
@@ -179,7 +188,7 @@ func (w *World) carry(l *link, m *protocol.Message, stream uint32, frame []byte,
 	}
 	damaged := w.chance(w.set.Corrupt)
 	if damaged {
-		w.events.Damaged++
+		w.count(messagesDamaged)
 		l.wrongs++
 		frame = slices.Clone(frame)
 		frame[w.rng.IntN(len(frame))] ^= 1 << w.rng.IntN(8)

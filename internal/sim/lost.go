@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -16,6 +17,14 @@ import (
 // vote, it must not count, and it must find out and stop. The judges keep the old member with its
 // disk as it was when the disk was lost. They judge the process on the new disk as somebody else,
 // whose messages prove nothing.
+
+var (
+	disksLost        = count.New("disks_lost", "disks lost")
+	oldDisksPutBack  = count.New("old_disks_put_back", "old disks put back")
+	linksRefused     = count.New("links_refused", "links refused")
+	linksToUnknown   = count.New("links_to_unknown", "links to unknown members")
+	heardOthersFirst = count.New("members_that_heard_others_first", "members that heard others first")
+)
 
 // drawLost draws whether disks are lost. If bodies or logs are damaged too, that could be more than
 // the protocol survives.
@@ -96,7 +105,7 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	}
 	l.met[k] = true
 	if to.links.Welcome(&protocol.Member{ID: from.id, PeerURLs: from.links.Own()}) && !w.set.moves() {
-		w.events.Guests++
+		w.count(linksToUnknown)
 		w.tracef("%s   has a link to %s, which it does not know", to.id, from.id)
 	}
 	return true
@@ -158,7 +167,7 @@ func (w *World) refused(m, other *Member, err error) {
 	if err == nil {
 		return
 	}
-	w.events.Strangers++
+	w.count(linksRefused)
 	w.tracef("%s   no link with %s: %v", m.id, other.id, err)
 	if !m.strange() && !other.strange() {
 		w.violate(m.id, fmt.Errorf("neither lost its disk: %w", err))
@@ -196,7 +205,7 @@ func (m *Member) hear() {
 		return
 	}
 	w := m.w
-	w.events.Newborn++
+	w.count(heardOthersFirst)
 	for i := range m.given {
 		o := w.member(m.given[i].ID)
 		if o == m {
@@ -263,11 +272,11 @@ func (w *World) loseDisk(k faultKind, m *Member) {
 	m.backup = nil
 	if old == nil {
 		m.disk, m.saved, m.restored = newDisk(), w.rebornState(m), false
-		w.events.Wiped++
+		w.count(disksLost)
 		w.tracef("FAULT %s has a new disk", m.id)
 	} else {
 		m.disk, m.saved, m.restored = old.disk, old.saved, true
-		w.events.OldDisks++
+		w.count(oldDisksPutBack)
 		w.tracef("FAULT %s has an old disk, of life %d", m.id, old.life)
 	}
 	w.startLater(m, w.between(0, w.set.Election))

@@ -28,7 +28,7 @@ func hotCopy(s *script) {
 	s.wait(3)
 	if s.set.Core.Mutant == "" {
 		require.False(s.t, m.up, "it must not go on")
-		require.Equal(s.t, 1, s.events.Forgotten)
+		require.Equal(s.t, 1, s.events.Of(stoppedWithoutDisk))
 		require.NotEqual(s.t, protocol.Leader, s.member(1).role(), "nor does it count for the leader, which has no quorum without 3")
 	}
 	s.heal()
@@ -65,7 +65,7 @@ func wiped(s *script) {
 func TestAWipedMemberDoesNotElect(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	wiped(s)
-	require.Positive(t, s.events.Forgotten)
+	require.Positive(t, s.events.Of(stoppedWithoutDisk))
 	s.passes()
 }
 

@@ -4,12 +4,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Faults that come together. A protocol mostly survives one fault alone, because the other members
 // are well. Bugs show when a second fault comes before the first is over, at the same member, or
 // just after an election. So some runs have faults in clusters, and others have few or none.
+
+var (
+	backAfterCut    = count.New("members_back_after_the_logs_were_cut", "away for longer than the log")
+	leadersCutShort = count.New("leaders_cut_short", "leaders cut short")
+)
 
 // meetSettings says how faults come together.
 type meetSettings struct {
@@ -180,7 +186,7 @@ func (w *World) cutShort(m *Member) {
 		}
 	}
 	w.clocksAgainst(m)
-	w.events.CutShort++
+	w.count(leadersCutShort)
 	w.tracef("FAULT %s leads, and links are cut:%s", m.id, w.describeCuts())
 	life := m.life
 	w.after(w.between(0, w.set.Election), func() {
@@ -317,7 +323,7 @@ func (w *World) stayAway(m *Member, most time.Duration) {
 			w.stayAway(m, most)
 		default:
 			if past {
-				w.events.Away++
+				w.count(backAfterCut)
 			}
 			w.comeBack(m)
 		}

@@ -16,8 +16,21 @@ import (
 	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	readsGrouped          = count.New("reads_answered_together", "groups of reads")
+	writesOverloaded      = count.New("writes_that_found_no_room", "writes without room")
+	memberStarts          = count.New("starts", "starts")
+	memberCrashes         = count.New("crashes", "crashes")
+	powerLostWhileWriting = count.New("power_lost_while_writing", "half writes")
+	failedSyncs           = count.New("failed_syncs", "dead disks")
+	frozenInTurns         = count.New("frozen_in_a_turn", "frozen in a turn")
+	stoppedWithoutDisk    = count.New("members_stopped_that_lost_their_disk", "members stopped that lost their disk")
+	damagedSnapshotsFound = count.New("damaged_snapshots_found", "damaged snapshots found")
 )
 
 // firstInstance is the protocol instance that every simulated member hosts.
@@ -172,13 +185,13 @@ func (m *Member) fail(err error) {
 	switch {
 	case m.foundAstray(err):
 	case errors.Is(err, errIO):
-		m.w.events.IOErrors++
+		m.w.count(stoppedByIOErrors)
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
 	case errors.Is(err, errPower):
-		m.w.events.HalfWrites++
+		m.w.count(powerLostWhileWriting)
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
 	case m.strange() && errors.As(err, new(*cluster.ForgottenError)):
-		m.w.events.Forgotten++
+		m.w.count(stoppedWithoutDisk)
 		if !errors.Is(err, errSync) { // it is noted
 			m.doubt = nil
 		}
@@ -186,7 +199,7 @@ func (m *Member) fail(err error) {
 			m.w.startLater(m, m.w.set.Election)
 		}
 	case errors.Is(err, errSync):
-		m.w.events.DeadDisks++
+		m.w.count(failedSyncs)
 		m.w.startLater(m, m.w.between(m.w.set.Election, 6*m.w.set.Election))
 	default:
 		m.w.violate(m.id, fmt.Errorf("stops by itself: %w", err))
@@ -200,7 +213,7 @@ func (m *Member) crash() {
 		return
 	}
 	m.up = false
-	m.w.events.Crashes++
+	m.w.count(memberCrashes)
 	m.life++ // the rest of this step then finds the member down
 	m.disk = m.disk.crash(m.w.rng)
 	if m.machine.durable && m.w.chance(0.5) {
@@ -248,7 +261,7 @@ func (m *Member) freeze(d time.Duration) {
 		return
 	}
 	m.frozen, m.paused = true, m.w.now+d
-	m.w.events.Frozen++
+	m.w.count(frozenInTurns)
 	m.thawLater()
 }
 
@@ -373,7 +386,7 @@ func (m *Member) Propose(to commands, bytes []byte, op *operation, o *protocol.P
 			fresh, err = to.Add(m.clock, bytes, done)
 		}
 		if err != nil {
-			m.w.events.Overloads++
+			m.w.count(writesOverloaded)
 			done(nil, err)
 			return
 		}
@@ -413,7 +426,7 @@ func (m *Member) newReaders(barrier bool) *readers {
 	g := &readers{}
 	g.Barrier = barrier
 	g.Done = func(err error) {
-		m.w.events.Groups += min(1, len(g.list)-1)
+		m.w.events.Add(readsGrouped, min(1, len(g.list)-1))
 		for i := range g.list {
 			if r := &g.list[i]; m.up {
 				if err == nil {
@@ -485,7 +498,7 @@ func (m *Member) start() error {
 		return err
 	}
 	m.running, m.up = r, true
-	m.w.events.Starts++
+	m.w.count(memberStarts)
 	m.build(dir.Meta, dir.Skip)
 	if m.relink(); !m.up {
 		return nil
@@ -547,7 +560,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.proposals.Held = m.look
 	m.body.kept.NotifyAll()
 	m.health.Passed(m.snaps.Damaged, m.log.Damaged())
-	m.w.events.RotFound += len(m.snaps.Damaged)
+	m.w.events.Add(damagedSnapshotsFound, len(m.snaps.Damaged))
 	if s.Bodies.Scrub > 0 {
 		m.scrubLater(s.Bodies.Scrub)
 	} else if s.Faults[faultRot] > 0 {

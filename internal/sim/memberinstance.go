@@ -8,7 +8,14 @@ import (
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/lifecycle"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	turnsOverSeveral = count.New("turns_over_several_inputs", "turns over several inputs")
+	messagesDropped  = count.New("messages_that_found_no_room", "messages without room")
+	messagesHeldUp   = count.New("messages_held_up", "messages held up")
 )
 
 // memberInstance is one instance on a running member. In production it has an event loop. The code
@@ -130,7 +137,7 @@ func (s *memberInstance) message(msg *protocol.Message, bytes int) {
 	}
 	limit := intake.InboxLimit{All: m.own.InboxBytes, Share: m.own.InboxBytes / 8}
 	if m.own.InboxBytes > 0 && !limit.Takes(m.inbox+bytes, s.bytes, bytes, len(m.inForce)) {
-		m.w.events.Overflowed++
+		m.w.count(messagesDropped)
 		m.w.link(msg.From, m.id).wrongs++
 		return
 	}
@@ -171,11 +178,11 @@ func (s *memberInstance) take() {
 	s.inputs, s.jobs, s.bytes, s.tick, s.woken = nil, nil, 0, false, false
 	s.within, s.ticked = true, s.ticked || h.Tick
 	if len(h.Inputs) > 1 {
-		m.w.events.Gathers++
+		m.w.count(turnsOverSeveral)
 	}
 	held := s.inst.HeldUp()
 	s.hosted.Take(h)
-	m.w.events.HeldUp += int(s.inst.HeldUp() - held)
+	m.w.events.Add(messagesHeldUp, int(s.inst.HeldUp()-held))
 }
 
 // finish is the second half of a turn.

@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Members that move. In these runs each member listens at an address, and others reach it only while they dial
 // that one. The membership keeps the first addresses. A member that is started elsewhere is told where all are
 // now, and nobody else is told anything.
+
+var membersMoved = count.New("moves", "members that moved")
 
 // drawMoves chooses whether members move.
 func (s *Settings) drawMoves(d chance) {
@@ -60,7 +63,7 @@ func (w *World) relocate(m *Member, url string) {
 	if w.moved++; url == "" {
 		url = fmt.Sprintf("http://m%d:%d", m.id, w.moved+1)
 	}
-	w.events.Relocated++
+	w.count(membersMoved)
 	w.tracef("FAULT %s moves from %s to %s", m.id, m.url, url)
 	if m.url, m.told = url, true; m.up {
 		m.crash()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -14,6 +15,8 @@ import (
 // member was, the other's may answer: in place of one that is down, that was wiped, or that goes on elsewhere. No member
 // may have a link with a member of the other cluster, once both know from where their logs come, and none may stop
 // because of what it is told there. A member that joins may find the other cluster first. Then it belongs to that one.
+
+var linksTriedMistaken = count.New("links_tried_with_members_of_a_cluster_of_the_same_names", "links tried with members of a cluster of the same names")
 
 // namesakes is how the other cluster came to be.
 type namesakes int
@@ -126,7 +129,7 @@ func (w *World) mistaken(m, o *Member) {
 	if m.id == o.id || !m.up || !o.up || m.misled || !knowApart(m, o) {
 		return
 	}
-	w.events.Mistaken++
+	w.count(linksTriedMistaken)
 	if wouldLink(m, o) || wouldLink(o, m) {
 		w.violate(m.id, fmt.Errorf("has a link with member %s of another cluster", o.id))
 	}

@@ -8,11 +8,17 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // What operators ask of members, and what members do about it, by the rules of production. Links
 // carry the requests and the answers. What was answered as done is judged.
+
+var (
+	operationsAsked = count.New("operations_asked_for", "operations asked for")
+	operationsDone  = count.New("operations_answered_as_done", "operations done")
+)
 
 // errWithdrawn says that the operator does not want the operation any more.
 var errWithdrawn = errors.New("the operator wants it no more")
@@ -33,7 +39,7 @@ func (m *Member) statuses() (all []*protocol.Status) {
 // ask is an operator who asks a member for an operation, and waits for a while. then is called when
 // the operator hears what became of it, or waits no longer.
 func (w *World) ask(m *Member, op cluster.Operation, patience time.Duration, then func(error)) {
-	w.events.Operations++
+	w.count(operationsAsked)
 	began, ended := w.now, false
 	m.operate(op, patience, func(q *cluster.Request, err error) {
 		if ended {
@@ -42,7 +48,7 @@ func (w *World) ask(m *Member, op cluster.Operation, patience time.Duration, the
 		ended = true
 		w.tracef("%s   answers the operator: %s: %v", m.id, op.Kind, err)
 		if err == nil {
-			w.events.Operated++
+			w.count(operationsDone)
 			w.violate(m.id, w.judgeOperation(m, q, began))
 		}
 		then(err)

@@ -6,11 +6,17 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Some clients propose commands without waiting for the answers to earlier ones. Their commands
 // take effect in the order in which a member took them in, whatever happens meanwhile.
+
+var (
+	writesPiped      = count.New("writes_proposed_without_waiting", "writes proposed without waiting")
+	writesUnproposed = count.New("writes_not_proposed_after_a_failure", "writes not proposed after a failure")
+)
 
 // drawPipes chooses how many clients propose without waiting.
 func (s *Settings) drawPipes(d chance) {
@@ -52,7 +58,7 @@ func (p *pipe) settled(b *intake.Batch) {
 		p.m.wakeTakers()
 	}
 	for _, b := range unproposed {
-		p.m.w.events.Unproposed += len(b.Done)
+		p.m.w.events.Add(writesUnproposed, len(b.Done))
 		b.Fail(err)
 	}
 }
@@ -110,7 +116,7 @@ func (p *piped) AddBody(now func() time.Duration, b *intake.Batch) (fresh bool, 
 func (p *piped) took(err error) error {
 	p.m.w.violate(p.m.id, p.Check())
 	if err == nil {
-		p.m.w.events.Piped++
+		p.m.w.count(writesPiped)
 		p.op.before, p.last = p.last, p.op
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -19,6 +20,8 @@ import (
 //   - when these ask for votes too, they hear of the leader again, and it of them: it has a lease. After that
 //     they get what the far ones answered, and then what the candidate asked.
 //   - the leader hears of nobody else, until all links go on.
+
+var promisesBeforeVotes = count.New("members_about_to_vote_that_hear_of_the_leader_again", "members about to vote that hear of the leader again", count.Staged)
 
 // promising is a story that is under way.
 type promising struct {
@@ -68,7 +71,7 @@ func (w *World) promise() {
 	}
 	p := &promising{instance: in, leader: l.id, near: others[:near], far: others[near:]}
 	w.promising = p
-	w.events.Promised++
+	w.count(promisesBeforeVotes)
 	leader, e, h := []protocol.MemberID{l.id}, w.set.Election, w.set.Heartbeat
 	w.tracef("FAULT only %v hear of %s", p.near, l.id)
 	w.holdBetween(p.far, leader, true)

@@ -9,12 +9,19 @@ import (
 	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
 // The log of a running cluster is woven from more or fewer instances than before. Members begin and
 // retire their parts of instances where the global log says so, as in production.
+
+var (
+	membersReshaped = count.New("members_reshaped", "members reshaped", count.Woven)
+	reshapedAhead   = count.New("reshaped_ahead_of_the_state", "ahead of their state", count.Woven)
+	messagesEarly   = count.New("early_messages", "messages that waited for their instance", count.Woven)
+)
 
 // hosted lists the instances that run: those in force, and retired ones that still help members
 // that are behind.
@@ -48,9 +55,9 @@ func (m *Member) carryOut() error {
 			continue
 		}
 		round := plan.At.Next.Round
-		m.w.events.Reshaped++
+		m.w.count(membersReshaped)
 		if at := m.applier.Cursor(); at.Before(&plan.At) {
-			m.w.events.Planned++
+			m.w.count(reshapedAhead)
 		}
 		m.w.tracef("%s   has instances %v from round %d on", m.id, plan.At.Instances(), round)
 		if len(plan.Begin) > 0 && round > m.w.grown { // the new ones elect their first leaders, all at the same time
@@ -125,7 +132,7 @@ func (h instancesHost) Retire(s *memberInstance) {
 }
 
 func (h instancesHost) Deliver(s *memberInstance, msg *protocol.Message, bytes int) {
-	h.m.w.events.Early++
+	h.m.w.count(messagesEarly)
 	s.message(msg, bytes)
 }
 

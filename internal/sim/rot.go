@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/member/lifecycle"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -20,6 +21,8 @@ import (
 // two kinds of damage. One is damage to log entries that the newest snapshot stands for. The other
 // is damage to the newest snapshot, as long as the log goes back to the snapshot before it. Only
 // these happen here.
+
+var recordsDamaged = count.New("records_and_snapshots_damaged", "records and snapshots damaged")
 
 func (s *Settings) drawRot(d chance) {
 	if d.yes(0.3) {
@@ -60,7 +63,7 @@ func (w *World) rotLog(m *Member) {
 	if !m.disk.decay(logDir, record, at, bit) {
 		return
 	}
-	w.events.Rotten++
+	w.count(recordsDamaged)
 	w.tracef("FAULT the record of entry %d%s goes bad on the disk of %s", index, w.named(s.instance), m.id)
 }
 
@@ -93,7 +96,7 @@ func (w *World) rotSnapshot(m *Member) {
 		}
 	}
 	n.data[w.pick(len(n.data))] ^= 1 << w.pick(8)
-	w.events.Rotten++
+	w.count(recordsDamaged)
 	w.tracef("FAULT %s goes bad on the disk of %s", newest, m.id)
 }
 
@@ -223,7 +226,7 @@ func (w scrubWorld) WantSnapshot() {
 func (w scrubWorld) Found(err error, _ bool) {
 	w.m.w.tracef("%s   finds damage: %v", w.m.id, err)
 	if errors.As(err, new(*protocol.CorruptError)) {
-		w.m.w.events.RotFound++
+		w.m.w.count(damagedSnapshotsFound)
 	}
 }
 

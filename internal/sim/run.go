@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/setting"
 )
+
+var fullFlights = count.New("times_that_bytes_in_flight_were_at_their_limit", "bytes in flight at their limit")
 
 // Options says which world to run.
 type Options struct {
@@ -48,7 +51,7 @@ type Result struct {
 	Operations int           // that clients began
 	Acked      int           // writes that were acknowledged
 	Virtual    time.Duration // simulated time
-	Events     Events
+	Events     count.Counts  // what happened, and how often
 	// Violation is nil if everything was as it must be.
 	Violation *Violation
 	// abandoned: the run ended early, because it did not matter any more.
@@ -496,7 +499,7 @@ func (s *memberInstance) judge() {
 	limit := max(m.own.Core.MaxInflightBytes, m.own.Core.MaxFrameBytes) + maxEntryBytes
 	for _, p := range now.Peers {
 		if p.InflightBytes >= cmp.Or(m.own.Core.MaxInflightBytes, limit) {
-			w.events.FullFlights++
+			w.count(fullFlights)
 		}
 		if p.InflightBytes > limit {
 			w.violate(m.id, fmt.Errorf("%d bytes are in flight to %s; the limit is %d", p.InflightBytes, p.ID, limit))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/sim/count"
 )
 
 // The state of a state machine that keeps it on disk is damaged. Its member takes part as before,
@@ -14,6 +15,8 @@ import (
 // damaged state, so that others have a good one. Runs with bodies have no such fault, because the
 // references to bodies would be lost with the state. Nor have runs with membership changes, because
 // an operator could remove the last member that has the state.
+
+var statesDamaged = count.New("states_damaged", "states damaged", count.Bodiless)
 
 func (s *Settings) drawStateDamage(d chance) {
 	if d.yes(0.5) {
@@ -44,7 +47,7 @@ func (w *World) spoilState(m *Member) {
 	if (w.set.protocol.Core.Judged.ManyLead || w.set.flexible()) && !w.durableElsewhere(m) {
 		return
 	}
-	w.events.Spoilt++
+	w.count(statesDamaged)
 	w.tracef("FAULT the state of %s goes bad", m.id)
 	s := m.machine
 	for k, v := range s.values {

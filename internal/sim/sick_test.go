@@ -28,7 +28,7 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 		require.True(t, s.member(3).sick())
 		s.mustAck(s.put(1))
 		s.until("3 has another state", func() bool { return !s.member(3).sick() })
-		require.Equal(t, 1, s.events.Replaced)
+		require.Equal(t, 1, s.events.Of(damagedStatesReplaced))
 		s.until("3 has applied all", func() bool { return !s.member(3).behind() })
 		require.Equal(t, s.member(1).machine.chain, s.member(3).machine.chain)
 		s.passes()

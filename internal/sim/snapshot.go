@@ -14,7 +14,14 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	snapshotStreams = count.New("snapshot_streams", "streams")
+	streamsBroken   = count.New("snapshot_streams_broken", "broken streams")
+	snapshotsWaited = count.New("snapshots_that_waited_for_another_one", "snapshots that waited for another", count.Coded)
 )
 
 const (
@@ -96,7 +103,7 @@ func (h exchangeHost) Send(to protocol.MemberID, o *member.SnapshotOffer, view m
 		m.toLoops.post(func() { x.Sent(to, err) })
 		return
 	}
-	w.events.Streams++
+	w.count(snapshotStreams)
 	w.tracef("%s   streams a snapshot at %s to %s%s", m.id, standsAt(&o.Cursor), to, w.named(o.Instance))
 	s := &snapshotStream{w: w, from: m, life: m.life, to: w.member(to), offer: o, state: state, breaks: w.chance(w.set.StreamBreaks)}
 	w.after(w.trip(m.id, to), s.begin)
@@ -195,7 +202,7 @@ func (s *snapshotStream) offered() {
 	case err != nil:
 		w.violate(m.id, err)
 	case verdict == snapshot.IntakeWait:
-		w.events.Waits++
+		w.count(snapshotsWaited)
 		m.offers = append(m.offers, s.offered)
 	case verdict == snapshot.IntakeTake:
 		each := time.Second / time.Duration(cmp.Or(w.set.StreamRate, 1_000_000))
@@ -210,7 +217,7 @@ func (s *snapshotStream) offered() {
 func (s *snapshotStream) arrive() {
 	w, m, x := s.w, s.to, s.to.exchange
 	if s.breaks && !w.calm || !w.reaches(s.from, s.life, m) || m.life != s.in || m.doubt != nil {
-		w.events.BrokenStream++
+		w.count(streamsBroken)
 		w.tracef("%s   stream of the snapshot at %s breaks", m.id, standsAt(&s.offer.Cursor))
 		m.sameLife(s.in, func() { x.Received(s.from.id, s.offer, errBroken) })
 		s.end(errBroken)

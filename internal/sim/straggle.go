@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -20,6 +21,8 @@ import (
 //     removed, and one instance cannot follow.
 //   - a member is removed, for which the others make whole copies. Some of them start again from a
 //     snapshot of before, apply nothing for a while, and look for copies to trim.
+
+var changesWhileBehind = count.New("changes_of_members_while_somebody_is_behind", "changes of members while somebody is behind", count.Staged)
 
 // straggling is a story that is under way.
 type straggling struct {
@@ -170,7 +173,7 @@ func (w *World) removeNow(id protocol.MemberID, most time.Duration, then func())
 
 // tell begins a story, in which clients may write through one instance alone.
 func (w *World) tell(s straggling, what string) {
-	w.events.Straggled++
+	w.count(changesWhileBehind)
 	w.tracef("FAULT %s", what)
 	w.straggling = &s
 	if s.instance != 0 && w.set.OneWay {

@@ -9,12 +9,20 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Clients use the tokens of writes that were accepted: for reads at any member, which are to see these
 // writes, and for writes that are to take effect after them. All draws are of World.early, so clusters
 // without early answers do not notice.
+
+var (
+	readsWithToken    = count.New("reads_with_a_token", "reads with a token", count.Staged)
+	writesAfterTokens = count.New("writes_after_those_of_tokens", "writes after those of tokens", count.Staged)
+	tokensExpired     = count.New("tokens_that_did_not_come", "tokens that did not come", count.Staged)
+	barrierReads      = count.New("barrier_reads", "barrier reads", count.Staged)
+)
 
 // givenToken is a token that a client was given, and the operation that it names.
 type givenToken struct {
@@ -60,7 +68,7 @@ func (w *World) drawAfter(op *operation) (after []protocol.Token) {
 	if len(w.tokens) == 0 || !w.early.yes(0.3) {
 		return nil
 	}
-	w.events.Follows++
+	w.count(writesAfterTokens)
 	for _, t := range w.drawTokens() {
 		after = append(after, t.Token)
 		op.follows = append(op.follows, t.op)
@@ -128,12 +136,12 @@ func (m *Member) judgeTokens(used []givenToken, err error) {
 	w := m.w
 	if err != nil {
 		w.tracef("%s   has not applied: %v", m.id, err)
-		if w.events.Expired++; !errors.As(err, new(*member.TokenError)) {
+		if w.count(tokensExpired); !errors.As(err, new(*member.TokenError)) {
 			w.violate(m.id, err)
 		}
 		return
 	}
-	w.events.TokenReads++
+	w.count(readsWithToken)
 	for _, t := range used {
 		switch {
 		case t.op == nil:
@@ -172,7 +180,7 @@ func (m *Member) judgeBarrier(r *reader) {
 	if r.accepted == nil {
 		return
 	}
-	m.w.events.Barriers++
+	m.w.count(barrierReads)
 	at := m.machine.position
 	if at < r.accepted.last {
 		m.w.violate(m.id, fmt.Errorf("a barrier read is answered at position %d; a write at %d was accepted before", at, r.accepted.last))

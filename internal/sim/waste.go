@@ -4,11 +4,17 @@ import (
 	"fmt"
 
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Judges of repeated work: entries that are sent again although nothing was lost, and logs that are
 // cut beyond a snapshot while a member is sent it.
+
+var (
+	fullFrames             = count.New("appends_at_the_limit_of_a_frame", "full frames")
+	beyondUncommittedBytes = count.New("proposals_beyond_the_uncommitted_bytes", "proposals beyond the uncommitted bytes")
+)
 
 // sentOften bounds how often an entry may be sent to a member while nothing goes wrong there. A
 // leader may send an entry again at every heartbeat while the receiver's disk is at work.
@@ -81,7 +87,7 @@ func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) err
 	}
 	for i := range out.Reject {
 		if out.Reject[i].Reason == protocol.ReasonOverloaded {
-			c.m.w.events.Uncommitted++
+			c.m.w.count(beyondUncommittedBytes)
 		}
 	}
 	for _, to := range out.Snapshots {
@@ -108,7 +114,7 @@ func (u *waste) sends(c *witness, m *protocol.Message) error {
 		bytes += m.Entries[i].Bytes()
 	}
 	if bytes >= c.m.own.Core.MaxFrameBytes {
-		w.events.FullFrames++
+		w.count(fullFrames)
 	}
 	if w.set.Reorder {
 		return nil

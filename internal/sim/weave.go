@@ -9,10 +9,13 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
 // What members do so that their instances make one log, and what judges check of it.
+
+var slotsSkipped = count.New("skips", "skips", count.Woven)
 
 // weaveSettings are the settings for woven instances.
 type weaveSettings struct {
@@ -133,7 +136,7 @@ func (c *witness) judgeSkip(r *protocol.Record) error {
 	if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntrySkip || c.status.Role != protocol.Leader {
 		return nil
 	}
-	c.m.w.events.Skips++
+	c.m.w.count(slotsSkipped)
 	if tail := c.s.inst.Tail(); tail.End()+1 == r.Entry.Index && r.Entry.Round() <= tail.Round() {
 		return fmt.Errorf("N4: instance %d skips to round %d; its log fills %d", c.s.instance, r.Entry.Round(), tail.Round())
 	}

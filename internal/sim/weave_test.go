@@ -361,8 +361,8 @@ func TestBehindInOneInstance(t *testing.T) {
 		})
 		s.crash(2) // what is committed now needs 3
 		s.pass = nil
-		installs := s.events.Installs
-		s.until("a snapshot is installed", func() bool { return s.events.Installs > installs })
+		installs := s.events.Of(snapshotsInstalled)
+		s.until("a snapshot is installed", func() bool { return s.events.Of(snapshotsInstalled) > installs })
 		s.mustAck(s.putIn(2, 3))
 		s.start(2)
 		s.passes()

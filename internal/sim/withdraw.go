@@ -5,10 +5,13 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/sim/count"
 )
 
 // Some clients wait for a short time only. Then they withdraw their command. If the member says that the command
 // has not left it, the command must never take effect.
+
+var writesWithdrawn = count.New("writes_withdrawn", "writes withdrawn")
 
 // drawWithdrawals chooses how many commands are withdrawn.
 func (s *Settings) drawWithdrawals(d chance) {
@@ -33,7 +36,7 @@ func (c *client) hurry(m *Member, op *operation, end func()) {
 		}
 		m.withdraw(op.ticket, func() {
 			op.withdrawn = true
-			w.events.Withdrawn++
+			w.count(writesWithdrawn)
 			op.err = member.ErrNotSent
 			c.wrote(op, op.number, nil, op.err)
 			end()

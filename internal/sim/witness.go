@@ -7,7 +7,18 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	bodiesByLanes       = count.New("bodies_by_lanes", "bodies by lanes", count.Staged)
+	electionsWon        = count.New("elections", "elections")
+	jointConfigurations = count.New("joint_configurations", "joint configurations")
+	configurations      = count.New("configurations", "configurations")
+	codedEntriesDecided = count.New("coded_entries_decided", "coded entries", count.Coded)
+	bodiesUpgraded      = count.New("bodies_upgraded", "bodies upgraded", count.Coded)
+	logsCutByLeaders    = count.New("logs_cut_by_new_leaders", "logs cut by new leaders", count.Coded)
 )
 
 // witness is a core that is watched: everything that it decides goes to the judges first.
@@ -79,9 +90,9 @@ func (c *witness) judge(out *protocol.Effects) error {
 			return err
 		}
 		if r.Kind == check.EntryRecord && r.Voters != nil && c.status.Role == protocol.Leader {
-			c.m.w.events.Changes++
+			c.m.w.count(configurations)
 			if len(r.Voters.Outgoing) > 0 {
-				c.m.w.events.Joint++
+				c.m.w.count(jointConfigurations)
 			}
 		}
 	}
@@ -145,7 +156,7 @@ func (c *witness) deleted(out *protocol.Effects) error {
 	if last >= was {
 		return nil
 	}
-	c.m.w.events.Deleted++
+	c.m.w.count(logsCutByLeaders)
 	c.m.w.tracef("%s   deletes what was never committed, after %d", c.m.id, last)
 	return ledger.Cut(id, last)
 }
@@ -179,7 +190,7 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		body := bodyOf(&r.Entry)
 		note = func() error { return bodies.Body(uint64(m.id), m.writer.count+1, body) }
 	case protocol.RecordBody:
-		m.w.events.Upgrades++
+		m.w.count(bodiesUpgraded)
 		body := bodyOf(&r.Entry)
 		note = func() error { return bodies.Body(uint64(m.id), m.writer.count+1, body) }
 	default:
@@ -201,11 +212,11 @@ func bodyOf(e *protocol.Entry) check.Body {
 func (c *witness) decided(e *protocol.Entry) error {
 	w, bodies, ledger := c.m.w, c.s.judges.bodies, c.s.judges.ledger
 	if e.Coded() {
-		w.events.Coded++
+		w.count(codedEntriesDecided)
 		w.decidedCoded(c.m, c.s.judges, e.Index)
 	}
 	if e.Kind == protocol.EntryGroup && e.BodySize > 0 {
-		w.events.LaneBodies++
+		w.count(bodiesByLanes)
 	}
 	if w.set.woven() {
 		slot := slotOf(e)
@@ -259,7 +270,7 @@ func (c *witness) changed() {
 	w.promiseStands(c)
 	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
 		c.s.judges.won = c.status.Term
-		w.events.Elections++
+		w.count(electionsWon)
 		c.s.judges.led[c.m.id] = true
 		w.elected(c.s)
 	}

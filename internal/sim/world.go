@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -88,7 +89,7 @@ type World struct {
 	// moved is how often members got another address.
 	moved int
 
-	events   Events
+	events   count.Counts
 	messages int    // sent so far
 	hash     uint64 // of everything that happened
 	out      *trace
@@ -301,6 +302,9 @@ func (w *World) mix(words ...uint64) {
 		w.hash = (w.hash ^ v) * 1099511628211
 	}
 }
+
+// count counts something that happened.
+func (w *World) count(c *count.Counter) { w.events.Add(c, 1) }
 
 func (w *World) tracing() bool { return w.out != nil }
 

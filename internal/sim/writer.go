@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/mutant"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
+
+var fullDisks = count.New("full_disks", "writes that found no room")
 
 // drawWriter chooses how soon an idle log is sealed and cleaned up, as a share of the time that
 // production waits.
@@ -148,7 +151,7 @@ func (w *writer) step() {
 	case st.Full != nil && !m.disk.full:
 		m.fail(fmt.Errorf("there is room on the disk: %w", st.Full))
 	case st.Full != nil:
-		m.w.events.FullDisks++
+		m.w.count(fullDisks)
 		m.judgeFull(st.Full)
 	}
 }
