@@ -231,7 +231,7 @@ func (w *World) beLate(m *Member) {
 		}
 	}
 	w.tracef("FAULT %s is cut off, and will be late", m.id)
-	both(func(o *Member) { w.link(o.id, m.id).cut, w.link(m.id, o.id).cut = true, true })
+	both(func(o *Member) { w.net.Link(o.id, m.id).Cut, w.net.Link(m.id, o.id).Cut = true, true })
 	w.after(time.Duration(1+w.pick(8))*w.set.Election, func() {
 		if w.calm {
 			return
@@ -240,7 +240,7 @@ func (w *World) beLate(m *Member) {
 		rate := int(float64(entry) / ((0.3 + w.rng.Float64()) * w.set.Heartbeat.Seconds()))
 		w.tracef("FAULT %s is late: its links take %d bytes a second", m.id, rate)
 		w.heal()
-		both(func(o *Member) { w.narrow(o.id, m.id, rate, 1<<20) })
+		both(func(o *Member) { w.net.Narrow(o.id, m.id, rate, 1<<20) })
 		last := time.Duration(5+w.pick(20)) * w.set.Election
 		if o := others[w.pick(len(others))]; len(others) > 2 && o.up && w.set.Faults[faultCrash] > 0 && w.chance(0.7) {
 			w.tracef("FAULT %s loses power while %s is late", o.id, m.id)
@@ -248,7 +248,7 @@ func (w *World) beLate(m *Member) {
 			w.startLater(o, last)
 		}
 		w.after(last, func() {
-			both(func(o *Member) { w.narrow(o.id, m.id, 0, 0) })
+			both(func(o *Member) { w.net.Narrow(o.id, m.id, 0, 0) })
 			w.late = false
 		})
 	})

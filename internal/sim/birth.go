@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -65,7 +66,7 @@ func (w *World) rectify(m *Member) {
 		return
 	}
 	m.crash()
-	m.odd, m.disk, m.saved, m.lives = false, newDisk(), w.newborn(), 0
+	m.odd, m.disk, m.saved, m.lives = false, device.NewDisk(), w.newborn(), 0
 	w.tracef("FAULT %s begins again, with the state that was restored", m.id)
 	w.startLater(m, w.between(0, w.set.Election))
 }
@@ -169,9 +170,9 @@ func (w *World) keepState(c *protocol.Config, changes []protocol.Change) bool {
 
 // checkDirectory judges that a directory is refused before it is opened only if it is refused when it is.
 func (m *Member) checkDirectory(c *datadir.Config) error {
-	ills, power := m.disk.ills, m.disk.power
-	m.disk.ills, m.disk.power = 0, 0
+	failAt, powerAt := m.disk.FailAt, m.disk.PowerAt
+	m.disk.FailAt, m.disk.PowerAt = 0, 0
 	err := c.Check()
-	m.disk.ills, m.disk.power = ills, power
+	m.disk.FailAt, m.disk.PowerAt = failAt, powerAt
 	return err
 }

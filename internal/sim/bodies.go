@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -21,7 +22,7 @@ var (
 	bodyMessagesDropped = count.New("questions_and_fragments_without_room", "questions and fragments without room", count.Coded)
 )
 
-const bodyDir = "/data/bodies"
+const bodyDir = device.Root + "/bodies"
 
 // bodyWork is what a running member needs for bodies: the store on its disk, the part that keeps
 // them, and the parts for which production has locks and mailboxes.
@@ -102,7 +103,7 @@ func (m *Member) found(store *wal.Bodies, instance protocol.InstanceID) (found [
 		}
 		return true
 	})
-	m.disk.healthy(func() {
+	m.disk.Healthy(func() {
 		for _, i := range indexes {
 			full, err := store.Read(uint32(instance), i)
 			if err != nil {

@@ -31,7 +31,7 @@ func (w *World) damageable(m *Member, s *memberInstance) []uint64 {
 // spoilBody flips a bit of one of these bodies, and reports whether it could.
 func (w *World) spoilBody(m *Member, s *memberInstance, index uint64) bool {
 	b, err := m.body.store.Read(uint32(s.instance), index)
-	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.spoil(bodyDir, b.Bytes, w.rng) {
+	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.Spoil(bodyDir, b.Bytes, w.rng) {
 		return false
 	}
 	w.count(bodiesDamaged)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -20,7 +21,7 @@ type Campaign struct {
 	Placement string         // "": the protocol's own
 	Order     string         // how instances make one log; "": the protocol's own
 	Instances int            // how many; 0: the default
-	Net       string         // how long the ways between members are; "": as the seeds draw it
+	Net       string         // how long the paths between members are; "": as the seeds draw it
 	Own       setting.Values // of the protocol
 	Mutant    string
 	Without   []string
@@ -96,8 +97,8 @@ func (c *Campaign) Validate() error {
 	if _, err := quorumsOf(p, c.Own, c.Nodes); err != nil {
 		return err
 	}
-	if _, err := netOf(c.Net); err != nil {
-		return err
+	if _, err := device.ParseNet(c.Net); err != nil {
+		return &OptionError{err.Error()}
 	}
 	if c.First > c.Last {
 		return &OptionError{fmt.Sprintf("seeds %d-%d: the first is after the last", c.First, c.Last)}

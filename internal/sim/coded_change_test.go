@@ -18,7 +18,7 @@ func (s *script) spoil(id protocol.MemberID, i protocol.Index) {
 	m := s.member(id)
 	b, err := m.body.store.Read(uint32(firstInstance), uint64(i))
 	require.NoError(s.t, err)
-	for !m.disk.spoil(bodyDir, b.Bytes, s.rng) {
+	for !m.disk.Spoil(bodyDir, b.Bytes, s.rng) {
 		s.mustAck(s.putBody(s.leader().id)) // what was synced last must not be spoilt
 		s.wait(0.1)
 	}

@@ -260,7 +260,7 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 		return slices.ContainsFunc(s.machineBodies(5), func(r protocol.BodyRef) bool { return r.Index == i })
 	})
 	require.Equal(t, wal.StageBodySync, m.writer.steps.Stage())
-	m.disk.power, m.stalled = 4, 0 // the power lasts for the write of the body, its sync and the mark
+	m.disk.PowerAt, m.stalled = 4, 0 // the power lasts for the write of the body, its sync and the mark
 	s.until("5 has no power", func() bool { return !m.up })
 	m.saved = m.machine.freeze()
 	s.crash(1)

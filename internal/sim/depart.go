@@ -27,7 +27,7 @@ func (w *World) leave(m *Member, back time.Duration) {
 	w.tracef("FAULT %s is told to stop", m.id)
 	w.count(plannedStops)
 	leaving, limit := instance.StopHandover{Config: m.operations.Config}, w.now+w.set.Election
-	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.link(m.id, id).cut }
+	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.net.Link(m.id, id).Cut }
 	var step func()
 	step = func() {
 		gives, left := leaving.Next(m.clock(), m.statuses(), up)
@@ -57,7 +57,7 @@ func (m *Member) greet() {
 	m.greeted = m.clock()
 	for _, o := range w.members {
 		if o == m || !m.links.Has(o.id) || !m.reaches(o) ||
-			!o.up || o.paused > w.now || w.link(m.id, o.id).cut || w.link(o.id, m.id).cut {
+			!o.up || o.paused > w.now || w.net.Link(m.id, o.id).Cut || w.net.Link(o.id, m.id).Cut {
 			continue
 		}
 		m.introduces(o)

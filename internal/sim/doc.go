@@ -38,14 +38,14 @@
 //     members are about to vote, or are between some members only), reshape.go, depart.go (instances
 //     and members that come and go).
 //   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,
-//     bodyworld.go, writer.go (a member), disk.go, link.go, way.go (what it stands on).
+//     bodyworld.go, writer.go (a member), network.go (messages between members). Package device has the disks
+//     and links.
 //   - witness.go (what the judges of package check are told), readpoints.go (what cores answer to
 //     reads), weave.go (woven instances, and what is judged of them), sections.go (what cores derive
 //     from their logs), waste.go (judges of repeated work), pace.go (one client alone, where nothing fails).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
 //     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
-//     (other scenarios), run_test.go, mutants_test.go (campaigns), disk_test.go (the disk, the
-//     queue).
+//     (other scenarios), run_test.go, mutants_test.go (campaigns), network_test.go (times of messages), queue_test.go.
 //
 // Package scale, in a folder of its own, is not about faults but about speed: what more cores and
 // more network cards would do.

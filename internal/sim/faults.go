@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -265,8 +266,8 @@ func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {
 // each case it starts again later.
 func (w *World) stop(m *Member) {
 	if w.chance(0.4) {
-		m.disk.power = 1 + w.pick(20)
-		w.tracef("FAULT %s will lose power at its write number %d", m.id, m.disk.power)
+		m.disk.PowerAt = 1 + w.pick(20)
+		w.tracef("FAULT %s will lose power at its write number %d", m.id, m.disk.PowerAt)
 		return
 	}
 	back := w.between(0, 6*w.set.Election)
@@ -299,13 +300,13 @@ func (w *World) startMember(m *Member) {
 	if m.up || m.gone || m.away || m.apart != nil || w.broken != nil {
 		return
 	}
-	m.disk.failSync = false // syncs work again, on the same disk
-	m.disk.power = 0
+	m.disk.FailSync = false // syncs work again, on the same disk
+	m.disk.PowerAt = 0
 	if w.calm {
-		m.disk.ills = 0
+		m.disk.FailAt = 0
 	}
 	if !w.calm && w.chance(0.1) {
-		m.disk.power = 1 + w.pick(20) // the member may start before that, and run for a while
+		m.disk.PowerAt = 1 + w.pick(20) // the member may start before that, and run for a while
 	}
 	w.boot(m)
 }
@@ -314,30 +315,30 @@ func (w *World) startMember(m *Member) {
 func (w *World) boot(m *Member) {
 	m.backUp()
 	w.tracef("FAULT %s starts", m.id)
-	ready := m.disk.ballast() && m.disk.began() && !m.disk.copies
+	ready := m.startsFull()
 	err := m.start()
-	if m.disk.full && !ready && errors.Is(err, syscall.ENOSPC) {
+	if m.disk.Full && !ready && errors.Is(err, syscall.ENOSPC) {
 		w.tracef("FAULT %s cannot start: %v", m.id, err)
-		m.disk = m.disk.crash(w.rng) // either it had no log yet, or it tries again later
+		m.disk = m.disk.Crash(w.rng) // either it had no log yet, or it tries again later
 		w.startLater(m, w.set.Election)
 		return
 	}
-	if errors.Is(err, errIO) {
+	if errors.Is(err, device.ErrIO) {
 		w.tracef("FAULT %s cannot start: %v", m.id, err)
 		w.count(stoppedByIOErrors)
-		m.disk = m.disk.crash(w.rng)
+		m.disk = m.disk.Crash(w.rng)
 		w.startLater(m, w.between(0, w.set.Election))
 		return
 	}
-	if errors.Is(err, errPower) {
+	if errors.Is(err, device.ErrPower) {
 		w.tracef("FAULT %s loses power while it starts", m.id)
 		w.count(powerLostWhileStarting)
-		m.disk = m.disk.crash(w.rng)
+		m.disk = m.disk.Crash(w.rng)
 		w.startLater(m, w.between(0, w.set.Election))
 		return
 	}
 	if err != nil && m.foundAstray(err) {
-		m.disk = m.disk.crash(w.rng)
+		m.disk = m.disk.Crash(w.rng)
 		return
 	}
 	if m.strange() && errors.As(err, new(*cluster.ForgottenError)) {
@@ -373,7 +374,7 @@ func (w *World) cut(k faultKind, victim *Member) {
 			if a == b || side(a) == side(b) || k == faultOneWay && (side(a) && b.id != other || side(b) && a.id != other) {
 				continue
 			}
-			w.link(a.id, b.id).cut = both || side(a) == outward
+			w.net.Link(a.id, b.id).Cut = both || side(a) == outward
 		}
 	}
 	w.tracef("FAULT links are cut:%s", w.describeCuts())
@@ -391,7 +392,7 @@ func (w *World) describeCuts() string {
 	text := ""
 	for _, a := range w.members {
 		for _, b := range w.members {
-			if a != b && w.link(a.id, b.id).cut {
+			if a != b && w.net.Link(a.id, b.id).Cut {
 				text += " " + a.id.String() + "→" + b.id.String()
 			}
 		}
@@ -403,7 +404,7 @@ func (w *World) describeCuts() string {
 func (w *World) heal() {
 	for _, a := range w.members {
 		for _, b := range w.members {
-			w.link(a.id, b.id).cut = a.away || b.away
+			w.net.Link(a.id, b.id).Cut = a.away || b.away
 		}
 	}
 }
@@ -417,7 +418,7 @@ func (w *World) hurtDisk(k faultKind, m *Member) {
 		m.stalled = w.now + w.between(0, 10*w.set.Election)
 		w.tracef("FAULT the disk of %s stands still until %.6f", m.id, m.stalled.Seconds())
 	case faultDeadSync:
-		m.disk.failSync = true
+		m.disk.FailSync = true
 		w.tracef("FAULT the disk of %s fails its syncs", m.id)
 	}
 }

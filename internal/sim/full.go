@@ -3,15 +3,14 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 )
 
 // Full disks: for a while no space can be allocated on one disk or on all, but what is freed. When
@@ -48,7 +47,8 @@ func (s *Settings) drawFull(d chance) {
 
 // shortage is what a member does while its disk has only about what it needs.
 type shortage struct {
-	on bool
+	// of is the disk with the shortage; nil, or a disk that the member no longer has: there is none.
+	of *device.Disk
 	// low: less is free than the member may need. written is how much had been written to the disk
 	// when it became so. heard is when the others hear of it.
 	low     bool
@@ -97,22 +97,22 @@ func (s *Settings) lastBytes() int64 { return s.SegmentBytes * 3 / 2 }
 // looksAtDisk notes whether the member's disk has less free than the member needs.
 func (m *Member) looksAtDisk() (low bool) {
 	d := m.disk
-	if !m.up || !d.full || !d.short.on {
+	if !m.up || !d.Full || m.short.of != d {
 		return false
 	}
-	if !d.short.low && int64(d.capacity-d.used()) <= m.need() {
-		d.short.low, d.short.written, d.short.heard = true, d.written, m.w.now+m.w.between(0, 4*m.w.set.Election)
+	if !m.short.low && int64(d.Capacity-d.Used()) <= m.need() {
+		m.short.low, m.short.written, m.short.heard = true, d.Written, m.w.now+m.w.between(0, 4*m.w.set.Election)
 		m.w.count(lowDisks)
 		m.w.tracef("%s   has a disk that is nearly full", m.id)
 	}
-	return d.short.low
+	return m.short.low
 }
 
 // refuses reports whether the member refuses its clients' writes, because its disk is nearly full, or
 // as it heard that of another member.
 func (m *Member) refuses() bool {
 	return slices.ContainsFunc(m.w.members, func(o *Member) bool {
-		return o.looksAtDisk() && (o == m || m.w.now >= o.disk.short.heard)
+		return o.looksAtDisk() && (o == m || m.w.now >= o.short.heard)
 	})
 }
 
@@ -121,54 +121,37 @@ func (m *Member) refuses() bool {
 // that fill a good part of a file, nobody can say how much fits.
 func (m *Member) judgeFull(why error) {
 	d := m.disk
-	if !d.short.on || 4*m.own.largestEntry() > m.own.SegmentBytes {
+	if m.short.of != d || 4*m.own.largestEntry() > m.own.SegmentBytes {
 		return
 	}
-	if !d.short.low || d.written-d.short.written <= m.own.lastBytes() {
-		m.w.violate(m.id, fmt.Errorf("lacks a file although its disk had what it said it needs, low %t: %w", d.short.low, why))
+	if !m.short.low || d.Written-m.short.written <= m.own.lastBytes() {
+		m.w.violate(m.id, fmt.Errorf("lacks a file although its disk had what it said it needs, low %t: %w", m.short.low, why))
 	}
 }
 
-// used is how many bytes of space the files take.
-func (d *disk) used() (bytes int) {
-	for _, n := range d.names { // any order: a sum
-		bytes += n.space()
-	}
-	return bytes
+// startsFull reports whether the member can start while its disk is full: the disk has the space that a start
+// needs, and a log, because the first segment needs space too.
+func (m *Member) startsFull() bool {
+	d := m.disk
+	return d.Space(path.Join(device.Root, "ballast")) > 0 && m.hasSegment() && len(d.CopyOnWrite) == 0
 }
 
-func (n *inode) space() int { return max(n.held, len(n.data)) }
-
-// grow reports whether a file may have so many bytes.
-func (d *disk) grow(f *file, op string, bytes int) error {
-	if more := bytes - f.n.space(); d.full && more > 0 && d.used()+more > d.capacity {
-		return &os.PathError{Op: op, Path: f.name, Err: syscall.ENOSPC}
-	}
-	return nil
-}
-
-// ballast reports whether the disk has the space that a start on a full disk needs.
-func (d *disk) ballast() bool {
-	n := d.names[path.Join(dataDir, "ballast")]
-	return n != nil && n.space() > 0
-}
-
-// began reports whether the disk has a log. The first segment needs space.
-func (d *disk) began() bool {
-	return slices.ContainsFunc(d.children(logDir), func(name string) bool { return strings.HasSuffix(name, ".wal") })
+// hasSegment reports whether the log has a segment.
+func (m *Member) hasSegment() bool {
+	return slices.ContainsFunc(m.disk.Names(logDir), func(name string) bool { return strings.HasSuffix(name, ".wal") })
 }
 
 // keptBallast takes in why there is no space for the next start, if so. On a full disk others take the
 // rest.
 func (m *Member) keptBallast(err error) error {
-	if errors.Is(err, errPower) {
+	if errors.Is(err, device.ErrPower) {
 		return err
 	} else if err != nil {
 		m.w.tracef("%s   has no space for its next start: %v", m.id, err)
 	}
-	if m.disk.full {
+	if m.disk.Full {
 		m.w.count(startsOnFullDisks)
-		m.disk.capacity, m.disk.short = m.disk.used(), shortage{}
+		m.disk.Capacity, m.short = m.disk.Used(), shortage{}
 	}
 	return nil
 }
@@ -181,16 +164,19 @@ func (w *World) fillDisks(victim *Member) {
 	}
 	until, short := w.between(0, 15*w.set.Election), w.set.Shortage > 0 && w.chance(w.set.Shortage)
 	for _, m := range full {
-		m.disk.full, m.disk.copies, m.disk.capacity, m.disk.short = true, w.set.CopyOnWrite && !short, m.disk.used(), shortage{}
+		m.disk.Full, m.disk.Capacity, m.disk.CopyOnWrite, m.short = true, m.disk.Used(), nil, shortage{}
+		if w.set.CopyOnWrite && !short {
+			m.disk.CopyOnWrite = []string{logDir, bodyDir}
+		}
 		if m.up && short {
-			m.disk.short.on = true
-			m.disk.capacity += int(m.need()) + w.pick(2)*w.pick(int(w.set.SegmentBytes))
+			m.short.of = m.disk
+			m.disk.Capacity += int(m.need()) + w.pick(2)*w.pick(int(w.set.SegmentBytes))
 		}
 		w.tracef("FAULT the disk of %s is full until %.6f", m.id, (w.now + until).Seconds())
 	}
 	w.after(until, func() {
 		for _, m := range full {
-			m.disk.full = false
+			m.disk.Full = false
 		}
 	})
 }

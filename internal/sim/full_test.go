@@ -5,13 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
 // fill makes the disk of a member full.
 func (s *script) fill(id protocol.MemberID) {
 	d := s.member(id).disk
-	d.full, d.capacity = true, d.used()
+	d.Full, d.Capacity = true, d.Used()
 }
 
 // TestAMemberStartsOnAFullDisk: a start replaces small files. On a disk without any space it has that
@@ -23,13 +24,13 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 	s.fill(2)
 	for range 12 {
 		s.crash(2)
-		require.True(t, s.member(2).disk.ballast())
+		require.True(t, s.member(2).startsFull())
 		s.start(2)
 		require.True(t, s.member(2).up)
 		s.mustAck(s.put(1))
 	}
 	require.Equal(t, 12, s.events.Of(startsOnFullDisks))
-	s.member(2).disk.full = false
+	s.member(2).disk.Full = false
 	s.passes()
 }
 
@@ -45,9 +46,9 @@ func TestAFullDiskMeetsANewLife(t *testing.T) {
 	s.start(3)
 	s.wait(3)
 	require.True(t, s.member(1).up)
-	require.Less(t, s.acquainted[linkKey{1, 3}], s.member(3).lives)
-	s.member(1).disk.full = false
+	require.Less(t, s.acquainted[device.Pair{From: 1, To: 3}], s.member(3).lives)
+	s.member(1).disk.Full = false
 	s.wait(3)
-	require.Equal(t, s.member(3).lives, s.acquainted[linkKey{1, 3}])
+	require.Equal(t, s.member(3).lives, s.acquainted[device.Pair{From: 1, To: 3}])
 	s.passes()
 }

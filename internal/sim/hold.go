@@ -36,21 +36,6 @@ func (s *Settings) holdLeaders(d chance) {
 	s.setDrift(s.mostDrift() * [...]float64{0, 0, 0.2, 1}[d.below(4)])
 }
 
-// hold is a link's messages that stand still.
-type hold struct {
-	on      bool
-	waiting []func() // deliver what was sent
-}
-
-// deliver lets a frame arrive at an instant, or when the link goes on.
-func (l *link) deliver(w *World, at time.Duration, do func()) {
-	if l.hold.on {
-		l.hold.waiting = append(l.hold.waiting, do)
-		return
-	}
-	w.queue.push(at, do)
-}
-
 // standstill is the time in which links stand still: those of a member that leads, and perhaps those between the
 // others but for one, which asks for votes alone then.
 type standstill struct {
@@ -116,15 +101,13 @@ func (w *World) holdOthers(h *standstill, of *Member, on bool) {
 
 // holdLink stops a link, or lets it go on: then what waits arrives within a trip, in order if streams keep it.
 func (w *World) holdLink(from, to protocol.MemberID, on bool) {
-	l := w.link(from, to)
-	waiting := l.hold.waiting
-	l.hold = hold{on: on}
+	l := w.net.Link(from, to)
 	if on {
-		l.hold.waiting = waiting
+		l.Hold()
 		return
 	}
 	last := time.Duration(0)
-	for _, do := range waiting {
+	for _, do := range l.Release() {
 		at := w.now + w.trip(from, to)
 		if !w.set.Reorder {
 			last = max(last, at)
@@ -132,9 +115,7 @@ func (w *World) holdLink(from, to protocol.MemberID, on bool) {
 		}
 		w.queue.push(at, do)
 	}
-	for stream := range l.last { // any order: each for itself
-		l.last[stream] = max(l.last[stream], last)
-	}
+	l.Delay(last)
 }
 
 // releaseFor lets links go on when a member stands for election, some of them later. So members that are about to

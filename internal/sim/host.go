@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 
@@ -138,7 +139,7 @@ func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy ins
 		// Likewise. The entry is committed now, and its body was released or is being restored.
 	case errors.As(err, &unheld) && s.m.replacedBody(unheld.Ref):
 		// Likewise. Something else was accepted in that slot, from somebody who needs the message no more.
-	case errors.Is(err, errIO): // of a body
+	case errors.Is(err, device.ErrIO): // of a body
 	case errors.As(err, &damage):
 		// The member holds damaged bytes. A copy of them is on its way.
 	default:

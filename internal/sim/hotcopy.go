@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -18,7 +19,7 @@ var runningCopiesPutBack = count.New("copies_of_running_disks_put_back", "copies
 
 // runningCopy is a copy of a disk whose member ran.
 type runningCopy struct {
-	disk  *disk
+	disk  *device.Disk
 	saved *frozen
 	life  int
 	// last is an index beyond which the copy's log has nothing.
@@ -50,7 +51,7 @@ func (w *World) copyHot(m *Member) {
 	if l := w.leader(); l == m || l == nil || m.strange() || !m.up || w.anyAway() || w.doubted() {
 		return
 	}
-	c := &runningCopy{disk: m.disk.crash(w.rng), saved: m.saved, life: m.life, last: max(m.last(), m.snapped.Point(firstInstance).Index)}
+	c := &runningCopy{disk: m.disk.Crash(w.rng), saved: m.saved, life: m.life, last: max(m.last(), m.snapped.Point(firstInstance).Index)}
 	w.tracef("FAULT the disk of %s is copied, up to %d", m.id, c.last)
 	var gone *Member
 	if o := w.members[w.pick(len(w.members))]; o != m && o != w.leader() && o.up && w.chance(0.8) {
@@ -91,7 +92,7 @@ func (w *World) awaitLoss(m *Member, c *runningCopy, gone *Member, most time.Dur
 // mayForget reports whether the copy lacks what the leader knows the member to have, the leader can
 // tell it that, and the others can go on without it.
 func (w *World) mayForget(m, l *Member, c *runningCopy) bool {
-	if l == m || l.strange() || l.frozen || l.paused > w.now || w.link(l.id, m.id).cut || w.anySick() || !w.mayLose(m, nil) {
+	if l == m || l.strange() || l.frozen || l.paused > w.now || w.net.Link(l.id, m.id).Cut || w.anySick() || !w.mayLose(m, nil) {
 		return false
 	}
 	st := l.inst.Core().Status()
@@ -136,7 +137,7 @@ func (w *World) watchDoubt(m *Member) {
 			w.tracef("FAULT the copy of the disk of %s is taken away", m.id)
 			m.crash()
 			m.strangers++
-			m.doubt, m.disk, m.saved, m.restored = nil, newDisk(), nil, false
+			m.doubt, m.disk, m.saved, m.restored = nil, device.NewDisk(), nil, false
 			w.startLater(m, w.between(0, w.set.Election))
 		default:
 			w.watchDoubt(m)

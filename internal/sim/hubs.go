@@ -35,7 +35,7 @@ func (w *World) onlyLinksOf(hubs ...protocol.MemberID) {
 	for _, a := range w.members {
 		for _, b := range w.members {
 			if a != b && !slices.Contains(hubs, a.id) && !slices.Contains(hubs, b.id) {
-				w.link(a.id, b.id).cut = true
+				w.net.Link(a.id, b.id).Cut = true
 			}
 		}
 	}

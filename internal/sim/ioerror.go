@@ -1,9 +1,6 @@
 package sim
 
 import (
-	"errors"
-	"os"
-	"syscall"
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/count"
@@ -15,27 +12,11 @@ import (
 
 var stoppedByIOErrors = count.New("members_stopped_by_io_errors", "stopped by I/O errors")
 
-// errIO is what an operation fails with.
-var errIO = errors.New("simulated I/O error: " + syscall.EIO.Error())
-
 // drawIO chooses whether disks fail operations.
 func (s *Settings) drawIO(d chance) {
 	if d.yes(0.2) {
 		s.Faults[faultIO] = s.Election * time.Duration(2+d.below(12))
 	}
-}
-
-// ail returns nil, or the error with which this operation fails.
-func (d *disk) ail(op, name string) error {
-	switch d.ills {
-	case 0:
-		return nil
-	case 1:
-		d.ills = 0
-		return &os.PathError{Op: op, Path: name, Err: errIO}
-	}
-	d.ills--
-	return nil
 }
 
 // failOperation lets one of the next operations of a disk fail. Sometimes the member restarts
@@ -46,14 +27,6 @@ func (w *World) failOperation(m *Member) {
 		m.crash()
 		w.startLater(m, w.between(0, w.set.Election))
 	}
-	m.disk.ills = 1 + w.pick([...]int{10, 60, 300}[w.pick(3)])
-	w.tracef("FAULT the disk of %s fails its operation number %d", m.id, m.disk.ills)
-}
-
-// healthy runs do while the disk fails no operations. It is for judges.
-func (d *disk) healthy(do func()) {
-	ills := d.ills
-	d.ills = 0
-	do()
-	d.ills = ills
+	m.disk.FailAt = 1 + w.pick([...]int{10, 60, 300}[w.pick(3)])
+	w.tracef("FAULT the disk of %s fails its operation number %d", m.id, m.disk.FailAt)
 }

@@ -41,7 +41,7 @@ func (s *script) late(id protocol.MemberID, entries int) {
 	s.pass = func(m *protocol.Message) bool {
 		return m.From == 1 || m.Type != message.PreVote && m.Type != message.Vote
 	}
-	s.narrow(1, id, narrowRate, 2*s.set.Core.MaxInflightBytes)
+	s.net.Narrow(1, id, narrowRate, 2*s.set.Core.MaxInflightBytes)
 	s.heal()
 }
 
@@ -185,11 +185,11 @@ func TestWhatWaitedGoesFirst(t *testing.T) {
 	s.wait(1)
 	rate := (&protocol.Message{Type: message.HeartbeatResp}).Size() * int(time.Second/stageHeartbeat) / 2
 	for _, id := range []protocol.MemberID{2, 3} {
-		s.narrow(id, 1, rate, 1<<20)
+		s.net.Narrow(id, 1, rate, 1<<20)
 	}
 	s.wait(10)
 	for _, id := range []protocol.MemberID{2, 3} {
-		s.narrow(id, 1, 0, 0)
+		s.net.Narrow(id, 1, 0, 0)
 	}
 	began, op := s.now, s.put(1)
 	s.mustAck(op)

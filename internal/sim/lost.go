@@ -2,13 +2,13 @@ package sim
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/datadir"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -42,16 +42,13 @@ func (s *Settings) drawLost(d chance) {
 
 // backup is a copy of a member's disk, made while it was stopped.
 type backup struct {
-	disk  *disk
+	disk  *device.Disk
 	saved *frozen
 	life  uint64 // the last life that began on it
 	// alone: on this disk the member is the only voter. It decides by itself then, and asks nobody who
 	// could know better (docs/internals/identity.md).
 	alone bool
 }
-
-// linkage is what makes a link: two processes that have made a handshake.
-type linkage struct{ from, to int }
 
 // strange reports whether the member runs on another disk than the one that others know it by.
 func (m *Member) strange() bool { return m.strangers > 0 || m.odd }
@@ -69,8 +66,8 @@ func (m *Member) judged() uint64 {
 // handshake as the links do, by the rules of production.
 func (w *World) linked(from *Member, life int, to *Member) bool {
 	admitted, gone := to.admits(from.id)
-	l, k := w.link(from.id, to.id), linkage{life, to.life}
-	if gone || l.met[k] {
+	l := w.net.Link(from.id, to.id)
+	if gone || l.Shook(life, to.life) {
 		return admitted
 	}
 	if !from.up || from.life != life {
@@ -100,10 +97,7 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	to.follows(from)
 	from.acquainted(to)
 	to.acquainted(from)
-	if l.met == nil {
-		l.met = map[linkage]bool{}
-	}
-	l.met[k] = true
+	l.Shake(life, to.life)
 	if to.links.Welcome(&protocol.Member{ID: from.id, PeerURLs: from.links.Own()}) && !w.set.moves() {
 		w.count(linksToUnknown)
 		w.tracef("%s   has a link to %s, which it does not know", to.id, from.id)
@@ -157,7 +151,8 @@ func (m *Member) checkEarly() {
 		o := m.w.member(id)
 		if o.up && (m.handshakes.Compare(id, o.handshakes.Origin()) != nil || o.handshakes.Compare(m.id, m.handshakes.Origin()) != nil) {
 			m.w.tracef("%s   ends the link with %s, whose log is another one", m.id, id)
-			m.w.link(m.id, id).met, m.w.link(id, m.id).met = nil, nil
+			m.w.net.Link(m.id, id).Forget()
+			m.w.net.Link(id, m.id).Forget()
 		}
 	}
 }
@@ -177,7 +172,7 @@ func (w *World) refused(m, other *Member, err error) {
 // acquainted notes that it is durable on the member whom it met.
 func (m *Member) acquainted(other *Member) {
 	if !other.strange() && !m.misled {
-		m.w.acquainted[linkKey{m.id, other.id}] = other.who.Life
+		m.w.acquainted[device.Pair{From: m.id, To: other.id}] = other.who.Life
 	}
 }
 
@@ -212,7 +207,7 @@ func (m *Member) hear() {
 			continue
 		}
 		m.later(w.roundTrip(m.id, o.id), func() {
-			cut := w.link(m.id, o.id).cut || w.link(o.id, m.id).cut
+			cut := w.net.Link(m.id, o.id).Cut || w.net.Link(o.id, m.id).Cut
 			if o.up && (cut || o.paused > w.now) {
 				return // no answer
 			}
@@ -252,7 +247,7 @@ func (m *Member) backUp() {
 		return
 	}
 	config := m.inst.Core().Status().Config
-	m.backup = &backup{disk: m.disk.copy(), saved: m.saved, life: m.lives, alone: len(config.Voters()) == 1}
+	m.backup = &backup{disk: m.disk.Copy(), saved: m.saved, life: m.lives, alone: len(config.Voters()) == 1}
 }
 
 // loseDisk takes a member's disk away or puts an old copy in its place. The member starts again
@@ -271,7 +266,7 @@ func (w *World) loseDisk(k faultKind, m *Member) {
 	m.strangers++
 	m.backup = nil
 	if old == nil {
-		m.disk, m.saved, m.restored = newDisk(), w.rebornState(m), false
+		m.disk, m.saved, m.restored = device.NewDisk(), w.rebornState(m), false
 		w.count(disksLost)
 		w.tracef("FAULT %s has a new disk", m.id)
 	} else {
@@ -297,7 +292,7 @@ func (w *World) mayLose(m *Member, old *backup) bool {
 	}
 	left := slices.DeleteFunc(w.except(m), (*Member).strange)
 	for _, o := range left {
-		if life := w.acquainted[linkKey{o.id, m.id}]; life == 0 || old != nil && life <= old.life {
+		if life := w.acquainted[device.Pair{From: o.id, To: m.id}]; life == 0 || old != nil && life <= old.life {
 			return false
 		}
 	}
@@ -342,16 +337,4 @@ func (w *World) sane(m *Member, changes []protocol.Change) bool {
 	return len(lost) == 0 || slices.ContainsFunc(changes, func(c protocol.Change) bool {
 		return c.Kind == protocol.RemoveMember && slices.ContainsFunc(lost, func(l *Member) bool { return l.id == c.Member.ID })
 	})
-}
-
-// copy returns a disk with the same files. The disk's member must be stopped.
-func (d *disk) copy() *disk {
-	out := newDisk()
-	out.written = d.written
-	for _, name := range slices.Sorted(maps.Keys(d.names)) {
-		n := *d.names[name]
-		n.data, n.undo = slices.Clone(n.data), nil
-		out.names[name] = &n
-	}
-	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -18,7 +19,7 @@ func hotCopy(s *script) {
 	s.mustAck(s.put(1))
 	s.wait(1)
 	m := s.member(2)
-	copied := m.disk.crash(s.rng)
+	copied := m.disk.Crash(s.rng)
 	s.split(3)
 	s.mustAck(s.put(1)) // by 1 and 2
 	s.crash(2)
@@ -54,7 +55,7 @@ func wiped(s *script) {
 	s.mustAck(s.put(1)) // by 1 and 2
 	s.crash(1, 2)
 	m := s.member(2)
-	m.disk, m.saved = newDisk(), nil
+	m.disk, m.saved = device.NewDisk(), nil
 	m.strangers++
 	s.start(2, 3)
 	s.wait(8)

@@ -182,7 +182,7 @@ func (w *World) cutShort(m *Member) {
 	}
 	for _, a := range w.members {
 		for _, b := range w.members {
-			w.link(a.id, b.id).cut = w.link(a.id, b.id).cut || side[a.id] != side[b.id]
+			w.net.Link(a.id, b.id).Cut = w.net.Link(a.id, b.id).Cut || side[a.id] != side[b.id]
 		}
 	}
 	w.clocksAgainst(m)
@@ -271,22 +271,15 @@ func (w *World) narrowLinks(m *Member) {
 	set := func(rate int) {
 		for _, o := range w.members {
 			if from, to := m.id, o.id; o != m && inward {
-				w.narrow(to, from, rate, queue)
+				w.net.Narrow(to, from, rate, queue)
 			} else if o != m {
-				w.narrow(from, to, rate, queue)
+				w.net.Narrow(from, to, rate, queue)
 			}
 		}
 	}
 	set(rate)
 	w.tracef("FAULT links of %s take %d bytes a second, inward: %t", m.id, rate, inward)
 	w.after(w.between(w.set.Election, 20*w.set.Election), func() { set(0) })
-}
-
-// widen lets all links take any number of bytes again.
-func (w *World) widen() {
-	for _, l := range w.links {
-		l.rate, l.free = 0, 0
-	}
 }
 
 // leaveAway takes a member away until a leader has cut its log beyond the end of the member's, or

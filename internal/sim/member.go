@@ -17,6 +17,7 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -44,12 +45,13 @@ const clusterID = 1
 type Member struct {
 	w    *World
 	id   protocol.MemberID
-	disk *disk
+	disk *device.Disk
 	// own are the member's settings: those of the run, or its own where members are unequal.
 	own *Settings
 	// saved is the disk of a state machine that keeps its own state. It has what the state machine
 	// made durable, or more.
 	saved *frozen
+	short shortage // of space on the disk
 	// astray is by how much the state machine of this life is ahead of what the log has; usually 0.
 	astray protocol.Position
 	// cellBytes is the most that the cells in its log took at any tick so far.
@@ -170,7 +172,7 @@ type reader struct {
 }
 
 func newMember(w *World, id protocol.MemberID) *Member {
-	return &Member{w: w, id: id, own: w.settingsOf(id), disk: newDisk(), rate: 1, url: home(id)}
+	return &Member{w: w, id: id, own: w.settingsOf(id), disk: device.NewDisk(), rate: 1, url: home(id)}
 }
 
 // clock is the time by the member's own clock.
@@ -184,21 +186,21 @@ func (m *Member) fail(err error) {
 	m.w.merging = 0 // it shows only now that not all was healed (N7)
 	switch {
 	case m.foundAstray(err):
-	case errors.Is(err, errIO):
+	case errors.Is(err, device.ErrIO):
 		m.w.count(stoppedByIOErrors)
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
-	case errors.Is(err, errPower):
+	case errors.Is(err, device.ErrPower):
 		m.w.count(powerLostWhileWriting)
 		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
 	case m.strange() && errors.As(err, new(*cluster.ForgottenError)):
 		m.w.count(stoppedWithoutDisk)
-		if !errors.Is(err, errSync) { // it is noted
+		if !errors.Is(err, device.ErrSync) { // it is noted
 			m.doubt = nil
 		}
 		if m.w.lossy.yes(0.5) { // a supervisor of processes starts it again
 			m.w.startLater(m, m.w.set.Election)
 		}
-	case errors.Is(err, errSync):
+	case errors.Is(err, device.ErrSync):
 		m.w.count(failedSyncs)
 		m.w.startLater(m, m.w.between(m.w.set.Election, 6*m.w.set.Election))
 	default:
@@ -215,7 +217,7 @@ func (m *Member) crash() {
 	m.up = false
 	m.w.count(memberCrashes)
 	m.life++ // the rest of this step then finds the member down
-	m.disk = m.disk.crash(m.w.rng)
+	m.disk = m.disk.Crash(m.w.rng)
 	if m.machine.durable && m.w.chance(0.5) {
 		m.saved = m.machine.freeze() // its own transactions may be further than the last Sync
 	}
@@ -530,13 +532,13 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 	m.started = true
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
-		FS: m.disk, Dir: dataDir, Cluster: clusterID, Self: m.id, Chance: m.w.births.Uint64, Begin: begin, Members: first.Members, Join: m.join, Machine: sm,
+		FS: m.disk, Dir: device.Root, Cluster: clusterID, Self: m.id, Chance: m.w.births.Uint64, Begin: begin, Members: first.Members, Join: m.join, Machine: sm,
 		Identity: []byte{byte(m.id)}, Cells: core.Cells, Accepted: core.Accepted, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), Quorums: m.w.set.quorums.String(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
 	}
 }
 
 // logOptions are the options with which the member's log is opened.
-func (m *Member) logOptions(d *disk, meta *member.Meta) wal.Options {
+func (m *Member) logOptions(d *device.Disk, meta *member.Meta) wal.Options {
 	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: lifecycle.CoverOf(meta, m.w.set.protocol.Core.Cells)}
 }
 

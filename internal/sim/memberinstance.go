@@ -138,7 +138,7 @@ func (s *memberInstance) message(msg *protocol.Message, bytes int) {
 	limit := intake.InboxLimit{All: m.own.InboxBytes, Share: m.own.InboxBytes / 8}
 	if m.own.InboxBytes > 0 && !limit.Takes(m.inbox+bytes, s.bytes, bytes, len(m.inForce)) {
 		m.w.count(messagesDropped)
-		m.w.link(msg.From, m.id).wrongs++
+		m.w.net.Link(msg.From, m.id).Wrongs++
 		return
 	}
 	s.bytes += bytes

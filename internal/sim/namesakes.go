@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -63,7 +64,7 @@ func (w *World) beginNamesakes() {
 		for i, m := range s.members {
 			s.boot(m)
 			m.crash()
-			w.members[i].disk = m.disk.copy()
+			w.members[i].disk = m.disk.Copy()
 		}
 	}
 	w.after(time.Duration(w.namesake.share()*float64(w.set.Chaos)/3), func() {
@@ -194,8 +195,8 @@ func (w *World) leaveOther(m *Member) {
 // empty gives a member that joined another cluster an empty disk.
 func (w *World) empty(m *Member) {
 	m.crash()
-	m.misled, m.disk, m.saved, m.lives, m.backup = false, newDisk(), nil, 0, nil
-	if slices.ContainsFunc(w.members, func(o *Member) bool { return w.acquainted[linkKey{o.id, m.id}] > 0 }) {
+	m.misled, m.disk, m.saved, m.lives, m.backup = false, device.NewDisk(), nil, 0, nil
+	if slices.ContainsFunc(w.members, func(o *Member) bool { return w.acquainted[device.Pair{From: o.id, To: m.id}] > 0 }) {
 		m.strangers++ // it had links here before it was misled
 	}
 	if !m.gone && !w.calm {

@@ -130,7 +130,7 @@ func (m *Member) executeAt(leader protocol.MemberID, op *cluster.Operation, pati
 
 // convey lets do run at another member, as a request or an answer on a link does.
 func (w *World) convey(from, to *Member, do func()) {
-	if w.link(from.id, to.id).cut {
+	if w.net.Link(from.id, to.id).Cut {
 		return
 	}
 	life := from.life

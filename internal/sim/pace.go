@@ -50,12 +50,7 @@ func (w *World) demandPace(alive []*Member) {
 // that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
 func (w *World) rested(members []*Member) bool {
 	w.runUntil(w.sluggish(members)+2*w.set.Election, func() bool { return false })
-	for _, l := range w.links { // any order: one is enough
-		if l.backed(w) {
-			return false
-		}
-	}
-	return true
+	return !w.net.Backed(w.now + w.set.DelayMax)
 }
 
 // sluggish is when the last sync of these members ends that began while their disks were slow, or now.

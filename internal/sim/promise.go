@@ -168,7 +168,7 @@ func (w *World) endPromise() {
 	w.promising = nil
 	for _, a := range w.members {
 		for _, b := range w.members {
-			if a != b && w.link(a.id, b.id).hold.on {
+			if a != b && w.net.Link(a.id, b.id).Held() {
 				w.holdLink(a.id, b.id, false)
 			}
 		}

@@ -55,13 +55,14 @@ func (s *memberInstance) judgePrompt(now *protocol.Status) {
 // false if it does not hold it, or something goes wrong now.
 func (s *memberInstance) holdsSince(o *Member) (time.Duration, bool) {
 	w, m, p := s.m.w, s.m, &s.prompt
-	there, back := w.link(m.id, o.id), w.link(o.id, m.id)
+	there, back := w.net.Link(m.id, o.id), w.net.Link(o.id, m.id)
 	wrongs := w.wrongs(m, o, s.instance) + int(s.inst.HeldUp())
 	h, ok := p.holds[o.id]
 	if !ok || h.wrongs != wrongs {
 		h = holding{w.now, wrongs}
 	}
-	if p.term != protocol.Term(s.judges.ledger.DurableTerm(o.judged(), uint64(p.index))) || there.cut || back.cut || there.backed(w) || back.backed(w) {
+	trip := w.now + w.set.DelayMax
+	if p.term != protocol.Term(s.judges.ledger.DurableTerm(o.judged(), uint64(p.index))) || there.Cut || back.Cut || there.Backed(trip) || back.Backed(trip) {
 		delete(p.holds, o.id)
 		return 0, false
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"errors"
 	"path"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -55,12 +55,12 @@ func (w *World) rotLog(m *Member) {
 		return
 	}
 	at, bit := w.pick(len(record)), byte(1)<<w.pick(8)
-	for _, image := range m.disk.images() {
-		if !image.decay(logDir, record, at, bit) || !m.opens(image, nil, true) {
+	for _, image := range m.disk.Images() {
+		if !image.Decay(logDir, record, at, bit) || !m.opens(image, nil, true) {
 			return
 		}
 	}
-	if !m.disk.decay(logDir, record, at, bit) {
+	if !m.disk.Decay(logDir, record, at, bit) {
 		return
 	}
 	w.count(recordsDamaged)
@@ -82,11 +82,10 @@ func (w *World) rotSnapshot(m *Member) {
 	if err != nil || m.snaps.Whole(all[len(all)-2]) != nil {
 		return
 	}
-	names := slices.DeleteFunc(m.disk.children(snapDir), func(name string) bool { return path.Ext(name) != ".snap" })
+	names := slices.DeleteFunc(m.disk.Names(snapDir), func(name string) bool { return path.Ext(name) != ".snap" })
 	newest := path.Join(snapDir, names[len(names)-1])
-	n := m.disk.names[newest]
-	for _, image := range m.disk.images() {
-		if len(n.undo) > 0 || image.names[newest] == nil || !m.opens(image, &older.Header.Meta, false) {
+	for _, image := range m.disk.Images() {
+		if !m.disk.Synced(newest) || !image.Has(newest) || !m.opens(image, &older.Header.Meta, false) {
 			return
 		}
 	}
@@ -95,7 +94,7 @@ func (w *World) rotSnapshot(m *Member) {
 			return // the log is cut further than the disk shows, or soon will be
 		}
 	}
-	n.data[w.pick(len(n.data))] ^= 1 << w.pick(8)
+	m.disk.Flip(newest, w.pick(m.disk.Size(newest)), 1<<w.pick(8))
 	w.count(recordsDamaged)
 	w.tracef("FAULT %s goes bad on the disk of %s", newest, m.id)
 }
@@ -103,7 +102,7 @@ func (w *World) rotSnapshot(m *Member) {
 // opens reports whether the log on a disk opens with a snapshot; nil means the newest whole one
 // there. With knows the damage must be noticed. At the end of a log, damage looks like a write that
 // was never finished, until more is written behind it.
-func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
+func (m *Member) opens(d *device.Disk, meta *member.Meta, knows bool) bool {
 	if meta == nil {
 		snaps, err := datadir.OpenSnapshots(d, snapDir)
 		if err != nil {
@@ -132,58 +131,6 @@ func (m *Member) opens(d *disk, meta *member.Meta, knows bool) bool {
 		}
 	}
 	return true
-}
-
-// images are what a loss of power may leave: only what was synced, and all that was written. The note
-// of how far a log is durable need not be synced, and files that were given up may keep their names.
-func (d *disk) images() []*disk { return []*disk{d.image(false), d.image(true)} }
-
-func (d *disk) image(all bool) *disk {
-	out, keep := newDisk(), 0
-	if all {
-		keep = len(d.journal)
-	}
-	for name, n := range d.without(keep) {
-		c := &inode{dir: n.dir, data: bytes.Clone(n.data), held: n.held, fresh: n.fresh}
-		if !all {
-			c.revert(n.undo, 0)
-		}
-		out.names[name] = c
-	}
-	return out
-}
-
-// decay flips a bit of these bytes wherever they stand in a directory's files. It reports whether
-// it did. It does not touch bytes that are not synced.
-func (d *disk) decay(dir string, what []byte, at int, bit byte) bool {
-	found := false
-	for _, name := range d.children(dir) {
-		n := d.names[path.Join(dir, name)]
-		for from := 0; !n.dir; {
-			i := bytes.Index(n.data[from:], what)
-			if i < 0 {
-				break
-			}
-			i += from
-			from = i + len(what)
-			if n.writing(i, from) {
-				return false
-			}
-			n.data[i+at] ^= bit
-			found = true
-		}
-	}
-	return found
-}
-
-// writing reports whether some of these bytes are not synced.
-func (n *inode) writing(from, to int) bool {
-	for _, w := range n.undo {
-		if w.off < to && from < w.off+w.n {
-			return true
-		}
-	}
-	return false
 }
 
 // scrubLater lets the member read everything on its disk again and again, as production does. A round

@@ -15,7 +15,7 @@ func (s *script) spoilRecord(id protocol.MemberID, index protocol.Index) {
 	m := s.member(id)
 	record, err := m.log.ReadEntry(uint32(firstInstance), uint64(index))
 	require.NoError(s.t, err)
-	require.True(s.t, m.disk.decay(logDir, record, len(record)-1, 1))
+	require.True(s.t, m.disk.Decay(logDir, record, len(record)-1, 1))
 }
 
 func tinyCache(set *Settings) { set.Core.CacheBytes, set.SnapshotBytes = 1, 1<<30 }

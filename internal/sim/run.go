@@ -202,7 +202,7 @@ func (w *World) calmDown() []*Member {
 		m.away, m.lagging = false, 0
 	}
 	w.heal()
-	w.widen()
+	w.net.Widen()
 	w.goOn(w.held)
 	w.endPromise()
 	for _, m := range w.members {
@@ -217,7 +217,8 @@ func (w *World) calmDown() []*Member {
 		m.setRate(1)
 		m.own.timely()
 		m.paused = min(m.paused, w.now)
-		m.stalled, m.disk.failSync, m.disk.power, m.disk.full, m.disk.ills = 0, false, 0, false, 0
+		m.stalled = 0
+		m.disk.Repair()
 		if !slices.Contains(alive, m) {
 			m.crash()
 			m.gone = true

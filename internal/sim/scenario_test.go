@@ -14,6 +14,7 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -35,7 +36,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 	t.Helper()
 	set := Settings{
 		protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant, Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond,
-		DelayMin: time.Millisecond, DelayMax: time.Millisecond, SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond,
+		Distances: device.Distances{DelayMin: time.Millisecond, DelayMax: time.Millisecond}, SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond,
 		SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30, GiveUp: time.Hour, BatchCommands: 1, BatchBytes: 1 << 20, Keys: 1,
 	}
 	set.Core = protocol.Settings{Instance: firstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
@@ -254,7 +255,7 @@ func (s *script) split(ids ...protocol.MemberID) {
 	}
 	for _, a := range s.members {
 		for _, b := range s.members {
-			s.link(a.id, b.id).cut = in(a) != in(b)
+			s.net.Link(a.id, b.id).Cut = in(a) != in(b)
 		}
 	}
 }
@@ -268,7 +269,7 @@ func (s *script) crash(ids ...protocol.MemberID) {
 func (s *script) start(ids ...protocol.MemberID) {
 	for _, id := range ids {
 		m := s.member(id)
-		m.disk.failSync, m.disk.power = false, 0
+		m.disk.FailSync, m.disk.PowerAt = false, 0
 		if !m.up && !m.gone && s.broken == nil {
 			s.boot(m)
 		}
@@ -507,7 +508,7 @@ func TestFailedSyncStopsTheMember(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	s.member(1).disk.failSync = true
+	s.member(1).disk.FailSync = true
 	op := s.put(1)
 	s.until("the member stops", func() bool { return !s.member(1).up })
 	s.until("another leader", func() bool { return s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader })
@@ -524,8 +525,8 @@ func TestOneWayLinks(t *testing.T) {
 		s.elect(1)
 		s.mustAck(s.put(1))
 		for _, other := range []protocol.MemberID{2, 3} {
-			s.link(1, other).cut = outward
-			s.link(other, 1).cut = !outward
+			s.net.Link(1, other).Cut = outward
+			s.net.Link(other, 1).Cut = !outward
 		}
 		s.until("another leader", func() bool { return s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader })
 		s.wait(20) // a member that is cut off in one direction stands for election again and again

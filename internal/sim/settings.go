@@ -9,7 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
-	"github.com/braidlog/braid/internal/transport/netspec"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -43,9 +43,7 @@ type Settings struct {
 	Load loadSettings
 
 	// links
-	DelayMin, DelayMax       time.Duration
-	Net                      netspec.Spec  // how long ways are, if they differ: see way.go
-	Farthest                 time.Duration // the longest of them
+	device.Distances
 	Drop, Duplicate, Corrupt float64
 	Reorder                  bool
 	StreamBreaks             float64
@@ -116,12 +114,12 @@ func choose(o *Options) (s Settings, placement protocol.Placement) {
 	}
 	placement, err = placementOf(p, o.Placement)
 	instances, err2 := instancesOf(p, o.Order, o.Instances)
-	net, err3 := netOf(o.Net)
+	net, err3 := device.ParseNet(o.Net)
 	quorums, err4 := quorumsOf(p, o.Own, o.Nodes)
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		panic(err) // as above
 	}
-	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Net: net, Farthest: net.Farthest(), protocol: p, quorums: quorums}
+	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Distances: device.Distances{Net: net, Farthest: net.Farthest()}, protocol: p, quorums: quorums}
 	if s.Keyed = p.Keyed(order.Kind(o.Order)); s.Keyed {
 		s.Instances = cmp.Or(o.Instances, o.Nodes) // a member leads a group
 	}
@@ -132,7 +130,7 @@ func choose(o *Options) (s Settings, placement protocol.Placement) {
 func draw(o *Options, rng *rand.Rand) Settings {
 	d, seed := chance{rng}, o.Seed
 	s, placement := choose(o)
-	s.Heartbeat = max(d.duration(10*time.Millisecond, 100*time.Millisecond), s.patient())
+	s.Heartbeat = max(d.duration(10*time.Millisecond, 100*time.Millisecond), s.LeastHeartbeat())
 	s.Election = s.Heartbeat * time.Duration(3+d.below(10))
 	s.Tick = s.Heartbeat / time.Duration(2+d.below(7))
 	s.Chaos = s.Election * time.Duration(10+d.below(30))
@@ -188,7 +186,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawEpochs(chanceOf(seed, "epochs"))
 	s.drawStraggle(chanceOf(seed, "stragglers"))
 	s.drawMoves(chanceOf(seed, "moves"))
-	s.stretch()
+	s.Stretch()
 	s.Core.Own = o.Own.Over(s.Core.Own)
 	s.fix()
 	return s
@@ -342,7 +340,7 @@ func (s *Settings) String() string {
 	text += s.describeLoad()
 	text += fmt.Sprintf("links: %s…%s, drop %.3f, duplicate %.3f, corrupt %.4f, reorder %t, streams break %.2f\n",
 		s.DelayMin, s.DelayMax, s.Drop, s.Duplicate, s.Corrupt, s.Reorder, s.StreamBreaks)
-	text += s.describeNet()
+	text += s.Distances.Describe()
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Core

@@ -15,6 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/member/snapshot"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -25,9 +26,8 @@ var (
 )
 
 const (
-	dataDir = "/data"
-	snapDir = "/data/snapshots"
-	logDir  = "/data/log"
+	snapDir = device.Root + "/snapshots"
+	logDir  = device.Root + "/log"
 )
 
 // standsAt is where a cursor stands in the log, for the trace.
@@ -61,7 +61,7 @@ func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadi
 	m.later(m.syncTime(), func() {
 		err := write(h, body)
 		switch {
-		case errors.Is(err, errPower):
+		case errors.Is(err, device.ErrPower):
 			m.fail(err)
 			return
 		case err == nil && !staged && m.snapped.Before(&h.Cursor):
@@ -133,7 +133,7 @@ func (h exchangeHost) AskState(to protocol.MemberID, q snapshot.StateQuestion) {
 	m.ask(to, func(o *Member) {
 		err := o.exchange.StateAsked(m.id, &q)
 		m.w.after(m.w.trip(o.id, m.id), func() { // the answer needs no link of its own
-			if !m.w.link(o.id, m.id).cut {
+			if !m.w.net.Link(o.id, m.id).Cut {
 				m.sameLife(life, func() { answer(err) })
 			}
 		})
@@ -206,7 +206,7 @@ func (s *snapshotStream) offered() {
 		m.offers = append(m.offers, s.offered)
 	case verdict == snapshot.IntakeTake:
 		each := time.Second / time.Duration(cmp.Or(w.set.StreamRate, 1_000_000))
-		least, _ := w.way(s.from.id, m.id)
+		least, _ := w.net.Path(&w.set.Distances, s.from.id, m.id)
 		w.after(w.between(least, 5*w.set.DelayMax+w.set.Heartbeat)+time.Duration(len(s.state))*each, s.arrive)
 	default:
 		s.end(nil)

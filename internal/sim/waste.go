@@ -136,11 +136,11 @@ func (u *waste) sends(c *witness, m *protocol.Message) error {
 // wrongs counts what went wrong between two members so far. What is still wrong counts again at
 // every call. What a member does not take because it is behind with applying counts too.
 func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
-	there, back := w.link(a.id, b.id), w.link(b.id, a.id)
+	there, back := w.net.Link(a.id, b.id), w.net.Link(b.id, a.id)
 	if w.hampered(a) || w.hampered(b) || !b.up || b.doubt != nil {
-		there.wrongs++
+		there.Wrongs++
 	}
-	n := there.wrongs + back.wrongs + a.life + b.life
+	n := there.Wrongs + back.Wrongs + a.life + b.life
 	if b.up {
 		if s := b.of(instance); s != nil && !s.ended {
 			n += int(s.inst.HeldUp())
@@ -151,7 +151,7 @@ func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 
 // hampered reports whether a member or its disk does not work as fast as it should.
 func (w *World) hampered(m *Member) bool {
-	return m.slow || m.disk.full || max(m.still(), m.stalled, m.sluggish) > w.now
+	return m.slow || m.disk.Full || max(m.still(), m.stalled, m.sluggish) > w.now
 }
 
 // cuts judges that a leader does not cut its log beyond a snapshot that is being sent to a member.

@@ -325,10 +325,10 @@ func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 		at := m.applier.Cursor()
 		require.Less(t, at.Points[0].Index, m.applier.Added(1), "instance 1 is in the middle of a skip")
 		require.Positive(t, at.Points[0].Round)
-		m.disk.power = write
+		m.disk.PowerAt = write
 		m.push(apply.ApplyItem{Due: true})
 		s.wait(0.2)
-		m.disk.power = 0
+		m.disk.PowerAt = 0
 		if m.up {
 			s.crash(3)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -38,14 +39,14 @@ type World struct {
 	hops        chance // draws how long events take from one part of a member to another
 	// acquainted is, for a pair of members, the highest life of the second with which the first has
 	// had a link.
-	acquainted map[linkKey]uint64
+	acquainted map[device.Pair]uint64
 	now        time.Duration
 	queue      queue
 	steps      int
 	pointless  func() bool // see Options
 
 	members []*Member // ids 1 …, in order; also those added later
-	links   map[linkKey]*link
+	net     device.Network
 	burst   float64 // share of messages that is lost besides, at present
 	// pass, if set, decides which messages links carry. It is for scenarios.
 	pass func(*protocol.Message) bool
@@ -122,7 +123,7 @@ func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
 		pipes: chanceOf(set.Seed, "pipe clients"), early: chanceOf(set.Seed, "early writes"), pauses: chanceOf(set.Seed, "pauses"),
 		withdrawals: chanceOf(set.Seed, "withdrawn writes"), astray: chanceOf(set.Seed, "astray lives"), stragglers: chanceOf(set.Seed, "straggling"),
 		promises: chanceOf(set.Seed, "promising"), born: chanceOf(set.Seed, "births in a run"), apart: chanceOf(set.Seed, "apart in a run"), namesake: chanceOf(set.Seed, "mistaken members"),
-		acquainted: map[linkKey]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, links: map[linkKey]*link{}, weave: check.NewWeave(set.Instances), out: out}
+		acquainted: map[device.Pair]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, weave: check.NewWeave(set.Instances), out: out}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -146,9 +147,9 @@ func (w *writer) step() {
 	st := w.steps.Stats()
 	switch {
 	case !m.up:
-	case m.disk.power == 1: // the power fails now, and perhaps nobody was told
-		m.fail(errPower)
-	case st.Full != nil && !m.disk.full:
+	case m.disk.PowerLost(): // the power fails now, and perhaps nobody was told
+		m.fail(device.ErrPower)
+	case st.Full != nil && !m.disk.Full:
 		m.fail(fmt.Errorf("there is room on the disk: %w", st.Full))
 	case st.Full != nil:
 		m.w.count(fullDisks)
@@ -166,8 +167,8 @@ func (w *writer) beside(do func()) (wait func()) {
 		}
 	}
 	w.m.later(w.m.w.hop(), func() {
-		if wait(); w.m.disk.power == 1 {
-			w.m.fail(errPower)
+		if wait(); w.m.disk.PowerLost() {
+			w.m.fail(device.ErrPower)
 		}
 	})
 	return wait
@@ -185,7 +186,7 @@ func (w *writer) close() {
 		}
 	}
 	err := errors.Join(w.m.body.store.Close(), w.m.log.Close())
-	if err != nil && !errors.Is(err, errPower) && !errors.Is(err, errSync) && !errors.Is(err, errIO) && !errors.As(err, new(*wal.FullError)) {
+	if err != nil && !errors.Is(err, device.ErrPower) && !errors.Is(err, device.ErrSync) && !errors.Is(err, device.ErrIO) && !errors.As(err, new(*wal.FullError)) {
 		w.m.w.violate(w.m.id, fmt.Errorf("closes its files: %w", err))
 	}
 }

@@ -1,7 +1,6 @@
-package sim
+package device
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,36 +10,37 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// disk is a file system that can lose power. It keeps apart what was written and what was synced:
-// contents for each file, names for each directory. crash returns the disk that the member's next
-// life finds. All that was synced is on it, and of the rest what the seed left.
+// Disk is a file system that can lose power. For each file it distinguishes the content that was
+// written from the content that was synced, and for each directory the names. Crash returns the disk
+// after a loss of power: it has everything that was synced, and a random part of the rest.
 //
-// It is a vfs.FS like the one in production, so the log runs on it unchanged. Unlike the one
-// in memory of package vfs it tears writes at any byte, and can fail operations.
-type disk struct {
+// It implements vfs.FS, so the log of production runs on it unchanged. Unlike the file system in memory
+// of package vfs it tears writes at any byte, and can fail operations. One goroutine uses it.
+type Disk struct {
 	names map[string]*inode // by cleaned path
 	// journal is the changes of names that are not synced, in order. Changes of names reach the
 	// disk in order, as on file systems with a journal.
 	journal []renaming
 	locked  map[string]bool
-	// failSync makes every sync fail, as on a disk that is broken.
-	failSync bool
-	// full: files take no more than so many bytes together.
-	full     bool
-	capacity int
-	short    shortage
-	// copies: then writes to files of the log and of the bodies fail too.
-	copies bool
-	// power, if > 0, says at which of the next writes and syncs the power fails; 1 is the next.
-	power int
-	// ills, if > 0, says which of the next operations fails; 1 is the next.
-	ills    int
-	written int64 // bytes, over the disk's life
+
+	// FailSync makes every sync fail.
+	FailSync bool
+	// Full: all files together take at most Capacity bytes.
+	Full     bool
+	Capacity int
+	// CopyOnWrite are directories whose files cannot be overwritten while the disk is full.
+	CopyOnWrite []string
+	// PowerAt, if > 0, is the number of the write or sync at which the power fails; 1 is the next one.
+	PowerAt int
+	// FailAt, if > 0, is the number of the operation that fails; 1 is the next one.
+	FailAt int
+	// Written is how many bytes were written to the disk. Copies for another member start with the same
+	// number, and disks after a crash with 0.
+	Written int64
 }
 
 // renaming is one atomic change of names. In it nil means that there is no such file.
@@ -70,29 +70,35 @@ type overwrite struct {
 	oldSize int    // the file's size before
 }
 
+// Root is the directory that a new disk has.
+const Root = "/data"
+
+// The errors of operations. A member that gets one of them stops, and may start again.
 var (
-	errSync  = errors.New("simulated I/O error on sync")
-	errPower = errors.New("simulated loss of power")
+	ErrSync  = errors.New("simulated I/O error on sync")                 // FailSync is set
+	ErrPower = errors.New("simulated loss of power")                     // all writes and syncs after PowerAt
+	ErrIO    = errors.New("simulated I/O error: " + syscall.EIO.Error()) // the operation of FailAt
 )
 
-// draw counts one operation against power, and fails if the power is gone.
-func (d *disk) draw() error {
-	if d.power == 1 {
-		return errPower
+// usePower counts one write or sync. It fails if the power is lost.
+func (d *Disk) usePower() error {
+	if d.PowerAt == 1 {
+		return ErrPower
 	}
-	d.power = max(0, d.power-1)
+	d.PowerAt = max(0, d.PowerAt-1)
 	return nil
 }
 
-func newDisk() *disk {
-	return &disk{names: map[string]*inode{"/": {dir: true}, dataDir: {dir: true}}, locked: map[string]bool{}}
+// NewDisk returns a disk with the directory Root and no files.
+func NewDisk() *Disk {
+	return &Disk{names: map[string]*inode{"/": {dir: true}, Root: {dir: true}}, locked: map[string]bool{}}
 }
 
 func clean(name string) string { return path.Clean("/" + name) }
 
 func notExist(op, name string) error { return &os.PathError{Op: op, Path: name, Err: os.ErrNotExist} }
 
-func (d *disk) set(changes ...nameChange) {
+func (d *Disk) set(changes ...nameChange) {
 	for i := range changes {
 		c := &changes[i]
 		c.before = d.names[c.name]
@@ -105,10 +111,10 @@ func (d *disk) set(changes ...nameChange) {
 	d.journal = append(d.journal, renaming{changes})
 }
 
-// crash returns the disk that is left when power is lost at this moment.
-func (d *disk) crash(rng *rand.Rand) *disk {
-	out := newDisk()
-	out.full, out.copies, out.capacity = d.full, d.copies, d.capacity
+// Crash returns the disk that is left if the power is lost at this moment.
+func (d *Disk) Crash(rng *rand.Rand) *Disk {
+	out := NewDisk()
+	out.Full, out.CopyOnWrite, out.Capacity = d.Full, d.CopyOnWrite, d.Capacity
 	keep := rng.IntN(len(d.journal) + 1)
 	if rng.IntN(3) == 0 {
 		keep = 0
@@ -124,12 +130,12 @@ func (d *disk) crash(rng *rand.Rand) *disk {
 			out.names[name] = names[name].crash(rng)
 		}
 	}
-	out.capacity = max(out.capacity, out.used()) // nobody could take the space of files whose end was not durable
+	out.Capacity = max(out.Capacity, out.Used()) // files whose end was not durable still take their space
 	return out
 }
 
 // without is the names as they were before change number keep and all later ones.
-func (d *disk) without(keep int) map[string]*inode {
+func (d *Disk) without(keep int) map[string]*inode {
 	names := make(map[string]*inode, len(d.names))
 	for name, n := range d.names {
 		names[name] = n
@@ -213,157 +219,18 @@ func (n *inode) write(off int, p []byte) {
 	n.put(off, p)
 }
 
-// file is an open file.
-type file struct {
-	d    *disk
-	n    *inode
-	name string
-	pos  int
-}
-
-func (f *file) Close() error { return nil }
-
-func (f *file) Read(p []byte) (int, error) {
-	k, err := f.ReadAt(p, int64(f.pos))
-	f.pos += k
-	if k > 0 && err == io.EOF {
-		err = nil
-	}
-	return k, err
-}
-
-func (f *file) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.d.ail("read", f.name); err != nil {
-		return 0, err
-	}
-	if off >= int64(len(f.n.data)) {
-		return 0, io.EOF
-	}
-	k := copy(p, f.n.data[off:])
-	if k < len(p) {
-		return k, io.EOF
-	}
-	return k, nil
-}
-
-func (f *file) Write(p []byte) (int, error) {
-	k, err := f.WriteAt(p, int64(f.pos))
-	f.pos += k
-	return k, err
-}
-
-func (f *file) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.d.ail("write", f.name); err != nil {
-		return 0, err
-	}
-	if f.d.full && f.d.copies && (strings.HasPrefix(f.name, logDir) || strings.HasPrefix(f.name, bodyDir)) {
-		return 0, &os.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
-	}
-	if err := f.d.grow(f, "write", int(off)+len(p)); err != nil {
-		return 0, err
-	}
-	if err := f.d.draw(); err != nil {
-		return 0, err
-	}
-	f.n.write(int(off), p)
-	f.d.written += int64(len(p))
-	return len(p), nil
-}
-
-func (f *file) Sync() error {
-	if f.d.failSync {
-		return errSync
-	}
-	if err := f.d.draw(); err != nil {
-		return err
-	}
-	if f.n.dir {
-		f.d.syncNames(clean(f.name))
-	}
-	for i, w := range f.n.undo {
-		if i == 0 || w.off < f.n.fresh {
-			f.n.fresh = w.off
-		}
-	}
-	f.n.undo = nil
-	return nil
-}
-
-// spoil flips a bit of these bytes wherever they stand in a directory's files. It reports whether
-// it did. It does not touch what was synced last: at the end of a log nobody can tell damaged bytes
-// from bytes that were never durable.
-func (d *disk) spoil(dir string, what []byte, rng *rand.Rand) bool {
-	type place struct {
-		n  *inode
-		at int
-	}
-	var found []place
-	for _, name := range d.children(dir) {
-		n := d.names[path.Join(dir, name)]
-		for from := 0; !n.dir; {
-			i := bytes.Index(n.data[from:], what)
-			if i < 0 {
-				break
-			}
-			if from += i + len(what); from > n.fresh || len(n.undo) > 0 {
-				return false
-			}
-			found = append(found, place{n, from - len(what)})
-		}
-	}
-	at, bit := rng.IntN(len(what)), byte(1)<<rng.IntN(8)
-	for _, f := range found {
-		f.n.data[f.at+at] ^= bit
-	}
-	return len(found) > 0
-}
-
 // syncNames makes the names in a directory durable.
-func (d *disk) syncNames(dir string) {
+func (d *Disk) syncNames(dir string) {
 	d.journal = slices.DeleteFunc(d.journal, func(r renaming) bool {
 		return path.Dir(r.changes[0].name) == dir
 	})
 }
 
-func (f *file) SyncData() error { return f.Sync() }
-
-func (f *file) Preallocate(off, length int64) error {
-	if err := f.d.grow(f, "preallocate", int(off+length)); err != nil {
-		return err
-	}
-	f.n.held = max(f.n.held, int(off+length))
-	return nil
-}
-
-func (f *file) Stat() (os.FileInfo, error) {
-	if err := f.d.ail("stat", f.name); err != nil {
-		return nil, err
-	}
-	return fileInfo{path.Base(f.name), f.n}, nil
-}
-
-type fileInfo struct {
-	name string
-	n    *inode
-}
-
-func (i fileInfo) Name() string       { return i.name }
-func (i fileInfo) Size() int64        { return int64(len(i.n.data)) }
-func (i fileInfo) ModTime() time.Time { return time.Time{} }
-func (i fileInfo) IsDir() bool        { return i.n.dir }
-func (i fileInfo) Sys() any           { return nil }
-func (i fileInfo) Mode() os.FileMode {
-	if i.n.dir {
-		return os.ModeDir | 0o755
-	}
-	return 0o644
-}
-
 // The file system, as vfs.FS.
 
-func (d *disk) Create(name string) (vfs.File, error) {
+func (d *Disk) Create(name string) (vfs.File, error) {
 	n := &inode{}
-	if err := d.ail("create", name); err != nil {
+	if err := d.failing("create", name); err != nil {
 		return nil, err
 	}
 	if err := d.enter("create", name, n); err != nil {
@@ -372,7 +239,7 @@ func (d *disk) Create(name string) (vfs.File, error) {
 	return &file{d: d, n: n, name: name}, nil
 }
 
-func (d *disk) enter(op, name string, n *inode) error {
+func (d *Disk) enter(op, name string, n *inode) error {
 	name = clean(name)
 	if parent := d.names[path.Dir(name)]; parent == nil || !parent.dir {
 		return notExist(op, name)
@@ -381,8 +248,8 @@ func (d *disk) enter(op, name string, n *inode) error {
 	return nil
 }
 
-func (d *disk) Open(name string) (vfs.File, error) {
-	if err := d.ail("open", name); err != nil {
+func (d *Disk) Open(name string) (vfs.File, error) {
+	if err := d.failing("open", name); err != nil {
 		return nil, err
 	}
 	n := d.names[clean(name)]
@@ -392,17 +259,17 @@ func (d *disk) Open(name string) (vfs.File, error) {
 	return &file{d: d, n: n, name: name}, nil
 }
 
-func (d *disk) OpenReadWrite(name string) (vfs.File, error) {
+func (d *Disk) OpenReadWrite(name string) (vfs.File, error) {
 	if d.names[clean(name)] == nil {
 		return d.Create(name)
 	}
 	return d.Open(name)
 }
 
-func (d *disk) OpenDir(name string) (vfs.File, error) { return d.Open(name) }
+func (d *Disk) OpenDir(name string) (vfs.File, error) { return d.Open(name) }
 
-func (d *disk) Remove(name string) error {
-	if err := d.ail("remove", name); err != nil {
+func (d *Disk) Remove(name string) error {
+	if err := d.failing("remove", name); err != nil {
 		return err
 	}
 	name = clean(name)
@@ -410,16 +277,16 @@ func (d *disk) Remove(name string) error {
 	if n == nil {
 		return notExist("remove", name)
 	}
-	if n.dir && len(d.children(name)) > 0 {
+	if n.dir && len(d.Names(name)) > 0 {
 		return &os.PathError{Op: "remove", Path: name, Err: errors.New("directory not empty")}
 	}
 	d.set(nameChange{name: name})
 	return nil
 }
 
-func (d *disk) RemoveAll(name string) error {
+func (d *Disk) RemoveAll(name string) error {
 	name = clean(name)
-	for _, child := range d.children(name) {
+	for _, child := range d.Names(name) {
 		if err := d.RemoveAll(path.Join(name, child)); err != nil {
 			return err
 		}
@@ -430,8 +297,8 @@ func (d *disk) RemoveAll(name string) error {
 	return nil
 }
 
-func (d *disk) Rename(oldname, newname string) error {
-	if err := d.ail("rename", oldname); err != nil {
+func (d *Disk) Rename(oldname, newname string) error {
+	if err := d.failing("rename", oldname); err != nil {
 		return err
 	}
 	oldname, newname = clean(oldname), clean(newname)
@@ -443,7 +310,7 @@ func (d *disk) Rename(oldname, newname string) error {
 	return nil
 }
 
-func (d *disk) MkdirAll(dir string, perm os.FileMode) error {
+func (d *Disk) MkdirAll(dir string, perm os.FileMode) error {
 	dir = clean(dir)
 	if n := d.names[dir]; n != nil {
 		if !n.dir {
@@ -461,7 +328,7 @@ type unlock func()
 
 func (u unlock) Close() error { u(); return nil }
 
-func (d *disk) Lock(name string) (io.Closer, error) {
+func (d *Disk) Lock(name string) (io.Closer, error) {
 	name = clean(name)
 	if d.locked[name] {
 		return nil, fmt.Errorf("lock %s: held by this process", name)
@@ -475,7 +342,8 @@ func (d *disk) Lock(name string) (io.Closer, error) {
 	return unlock(func() { delete(d.locked, name) }), nil
 }
 
-func (d *disk) children(dir string) []string {
+// Names are the names in a directory, in order, whether or not an operation is to fail.
+func (d *Disk) Names(dir string) []string {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	var out []string
 	for name := range d.names {
@@ -487,19 +355,19 @@ func (d *disk) children(dir string) []string {
 	return out
 }
 
-func (d *disk) List(dir string) ([]string, error) {
-	if err := d.ail("list", dir); err != nil {
+func (d *Disk) List(dir string) ([]string, error) {
+	if err := d.failing("list", dir); err != nil {
 		return nil, err
 	}
 	dir = clean(dir)
 	if n := d.names[dir]; n == nil || !n.dir {
 		return nil, notExist("list", dir)
 	}
-	return d.children(dir), nil
+	return d.Names(dir), nil
 }
 
-func (d *disk) Stat(name string) (os.FileInfo, error) {
-	if err := d.ail("stat", name); err != nil {
+func (d *Disk) Stat(name string) (os.FileInfo, error) {
+	if err := d.failing("stat", name); err != nil {
 		return nil, err
 	}
 	n := d.names[clean(name)]
@@ -509,9 +377,9 @@ func (d *disk) Stat(name string) (os.FileInfo, error) {
 	return fileInfo{path.Base(clean(name)), n}, nil
 }
 
-func (d *disk) FreeBytes(string) (uint64, error) {
-	if d.full {
-		return uint64(max(0, d.capacity-d.used())), nil
+func (d *Disk) FreeBytes(string) (uint64, error) {
+	if d.Full {
+		return uint64(max(0, d.Capacity-d.Used())), nil
 	}
 	return 1 << 40, nil
 }

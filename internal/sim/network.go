@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/sim/count"
-	"github.com/braidlog/braid/internal/transport/netspec"
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -22,72 +22,16 @@ var (
 	leadersMoved        = count.New("leaders_moved", "leaders moved", count.Woven)
 )
 
-// link carries frames from one member to another.
-type link struct {
-	// cut: all messages are lost. A link is one way, so the other direction may work.
-	cut bool
-	// wrongs counts messages that were lost, damaged or refused. It also counts times when one of
-	// the two members was not well.
-	wrongs int
-	// last is, for each stream, when the frame that was sent last arrives. Streams keep the order
-	// unless the seed says otherwise.
-	last map[uint32]time.Duration
-	// met is the pairs of processes that made a handshake.
-	met map[linkage]bool
-	// rate is how many bytes a second the link takes; 0: any number. queue is how many bytes may
-	// wait for that; beyond it frames are lost. free is when the last of them will have left.
-	rate, queue int
-	free        time.Duration
-	// way is what the specification of links says of it; nil: it was not asked yet, or there is none.
-	way *netspec.Link
-	// hold is set while the link stands still.
-	hold hold
+// trip draws how long a message or an answer takes.
+func (w *World) trip(from, to protocol.MemberID) time.Duration {
+	return w.between(w.net.Path(&w.set.Distances, from, to))
 }
 
-// narrow makes a link take so many bytes a second, with a queue of so many bytes.
-func (w *World) narrow(from, to protocol.MemberID, rate, queue int) {
-	l := w.link(from, to)
-	l.rate, l.queue = rate, queue
-}
-
-// leaves is when a frame that is sent now has left the link. Frames leave in the order in which
-// they were sent. It is false if the queue is full.
-func (l *link) leaves(now time.Duration, bytes int) (time.Duration, bool) {
-	if l.rate == 0 {
-		return now, true
-	}
-	waiting := max(l.free, now)
-	if int((waiting-now).Seconds()*float64(l.rate))+bytes > l.queue {
-		return 0, false
-	}
-	l.free = waiting + time.Duration(bytes)*time.Second/time.Duration(l.rate)
-	return l.free, true
-}
-
-// backed reports whether frames take longer than a trip: the link is narrow, or was a moment ago, and
-// what waited then still goes first.
-func (l *link) backed(w *World) bool {
-	if l.rate > 0 {
-		return true
-	}
-	for _, last := range l.last { // any order: one is enough
-		if last > w.now+w.set.DelayMax {
-			return true
-		}
-	}
-	return false
-}
-
-type linkKey struct{ from, to protocol.MemberID }
-
-func (w *World) link(from, to protocol.MemberID) *link {
-	k := linkKey{from, to}
-	l := w.links[k]
-	if l == nil {
-		l = &link{last: map[uint32]time.Duration{}}
-		w.links[k] = l
-	}
-	return l
+// roundTrip draws how long a question and its answer take.
+func (w *World) roundTrip(from, to protocol.MemberID) time.Duration {
+	lo, hi := w.net.Path(&w.set.Distances, from, to)
+	lo2, hi2 := w.net.Path(&w.set.Distances, to, from)
+	return w.between(lo+lo2, hi+hi2)
 }
 
 // send sends a message about bodies.
@@ -105,31 +49,31 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 		w.count(leadersMoved)
 	}
 	w.violate(m.From, w.judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Core.MaxFrameBytes, 1<<20)))
-	l := w.link(m.From, m.To)
+	l := w.net.Link(m.From, m.To)
 	if from := w.member(m.From); from.up && (!from.links.Has(m.To) || !from.reaches(w.member(m.To))) {
 		w.count(messagesWithoutLink)
 		w.tracef("%s → %s %s  (no link)", m.From, m.To, w.describe(m))
 		return false
 	}
-	lost := l.cut || w.mute(m.From, m.To) || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
+	lost := l.Cut || w.mute(m.From, m.To) || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
 	if w.tracing() {
 		w.tracef("%s → %s %s%s", m.From, m.To, w.describe(m), mark(lost, "  (lost)"))
 	}
 	w.mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Commit), uint64(binary.LittleEndian.Uint32(frame)), uint64(len(frame)))
 	if lost {
 		w.count(messagesLost)
-		l.wrongs++
+		l.Wrongs++
 		w.lost(m)
 		return true
 	}
 	at := w.now
 	if stream >= instance.AsideStream {
 		w.count(messagesAside)
-	} else if leaves, ok := l.leaves(w.now, len(frame)); ok {
+	} else if leaves, ok := l.Leaves(w.now, len(frame)); ok {
 		at = leaves
 	} else {
 		w.count(messagesLost)
-		l.wrongs++
+		l.Wrongs++
 		return false
 	}
 	w.carry(l, m, stream, frame, at)
@@ -180,30 +124,34 @@ func (w *World) cutOff(m *protocol.Message) {
 	})
 }
 
-func (w *World) carry(l *link, m *protocol.Message, stream uint32, frame []byte, at time.Duration) {
+// deliver lets a frame arrive at an instant, or later if the link stands still.
+func (w *World) deliver(l *device.Link, at time.Duration, do func()) {
+	if !l.Waits(do) {
+		w.queue.push(at, do)
+	}
+}
+
+func (w *World) carry(l *device.Link, m *protocol.Message, stream uint32, frame []byte, at time.Duration) {
 	at += w.trip(m.From, m.To)
 	if !w.set.Reorder {
-		at = max(at, l.last[stream])
-		l.last[stream] = at
+		at = l.Arrives(stream, at)
 	}
 	damaged := w.chance(w.set.Corrupt)
 	if damaged {
 		w.count(messagesDamaged)
-		l.wrongs++
+		l.Wrongs++
 		frame = slices.Clone(frame)
 		frame[w.rng.IntN(len(frame))] ^= 1 << w.rng.IntN(8)
 	}
 	to, from := m.To, w.member(m.From)
 	life := from.life
-	l.deliver(w, at, func() {
-		w.member(to).receive(from, life, frame, damaged)
-	})
+	w.deliver(l, at, func() { w.member(to).receive(from, life, frame, damaged) })
 }
 
 // severed reports whether a member cannot reach another one: the link is cut, or the member keeps
 // none.
 func (w *World) severed(m *Member, to protocol.MemberID) bool {
-	return w.link(m.id, to).cut || m.up && !m.links.Has(to) || !m.reaches(w.member(to))
+	return w.net.Link(m.id, to).Cut || m.up && !m.links.Has(to) || !m.reaches(w.member(to))
 }
 
 // memberships are those that the member has applied.
@@ -218,8 +166,8 @@ func (m *Member) relink() {
 	m.body.inbox.Follow(&union)
 	m.wakeBodies()
 	for _, id := range m.handshakes.Learn(&union, &m.memberships()[0]) {
-		clear(m.w.link(id, m.id).met)
-		clear(m.w.link(m.id, id).met)
+		m.w.net.Link(id, m.id).Forget()
+		m.w.net.Link(m.id, id).Forget()
 	}
 	m.links.Follow(m.clock(), &union)
 	m.w.violate(m.id, m.links.Check())

@@ -1,19 +1,18 @@
-package sim
+package device
 
 import (
 	"io"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-var _ vfs.FS = (*disk)(nil)
+var _ vfs.FS = (*Disk)(nil)
 
-func contents(t *testing.T, d *disk, name string) (string, bool) {
+func contents(t *testing.T, d *Disk, name string) (string, bool) {
 	t.Helper()
 	f, err := d.Open(name)
 	if err != nil {
@@ -25,7 +24,7 @@ func contents(t *testing.T, d *disk, name string) (string, bool) {
 	return string(b), true
 }
 
-func syncDir(t *testing.T, d *disk, dir string) {
+func syncDir(t *testing.T, d *Disk, dir string) {
 	t.Helper()
 	f, err := d.OpenDir(dir)
 	require.NoError(t, err)
@@ -34,7 +33,7 @@ func syncDir(t *testing.T, d *disk, dir string) {
 
 func TestDiskKeepsWhatWasSynced(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := newDisk()
+	d := NewDisk()
 	f, err := d.Create("/data/a")
 	require.NoError(t, err)
 	_, err = f.Write([]byte("synced"))
@@ -48,7 +47,7 @@ func TestDiskKeepsWhatWasSynced(t *testing.T) {
 
 	seen := map[string]bool{}
 	for range 1000 {
-		got, ok := contents(t, d.crash(rng), "/data/a")
+		got, ok := contents(t, d.Crash(rng), "/data/a")
 		require.True(t, ok)
 		seen[got] = true
 	}
@@ -65,7 +64,7 @@ func TestDiskKeepsWhatWasSynced(t *testing.T) {
 
 func TestDiskForgetsNamesThatWereNotSynced(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := newDisk()
+	d := NewDisk()
 	f, err := d.Create("/data/old")
 	require.NoError(t, err)
 	_, err = f.Write([]byte("1"))
@@ -81,7 +80,7 @@ func TestDiskForgetsNamesThatWereNotSynced(t *testing.T) {
 	require.NoError(t, d.Rename("/data/tmp", "/data/old"))
 	seen := map[string]int{}
 	for range 300 {
-		c := d.crash(rng)
+		c := d.Crash(rng)
 		got, ok := contents(t, c, "/data/old")
 		require.True(t, ok, "a rename is atomic")
 		seen[got]++
@@ -89,13 +88,13 @@ func TestDiskForgetsNamesThatWereNotSynced(t *testing.T) {
 	require.Len(t, seen, 2)
 	syncDir(t, d, "/data")
 	for range 100 {
-		got, _ := contents(t, d.crash(rng), "/data/old")
+		got, _ := contents(t, d.Crash(rng), "/data/old")
 		require.Equal(t, "2", got)
 	}
 }
 
 func TestDiskDirectories(t *testing.T) {
-	d := newDisk()
+	d := NewDisk()
 	_, err := d.Create("/data/none/a")
 	require.Error(t, err)
 	require.NoError(t, d.MkdirAll("/data/x/y", 0o700))
@@ -120,24 +119,9 @@ func TestDiskDirectories(t *testing.T) {
 }
 
 func TestDiskWhoseSyncsFail(t *testing.T) {
-	d := newDisk()
+	d := NewDisk()
 	f, err := d.Create("/data/a")
 	require.NoError(t, err)
-	d.failSync = true
-	require.ErrorIs(t, f.Sync(), errSync)
-}
-
-func TestQueueOrder(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	var q queue
-	for range 1000 {
-		q.push(time.Duration(rng.IntN(50)), func() {})
-	}
-	last := event{at: -1}
-	for range 1000 {
-		e := q.pop()
-		require.True(t, last.before(&e))
-		last = e
-	}
-	require.Empty(t, q.heap)
+	d.FailSync = true
+	require.ErrorIs(t, f.Sync(), ErrSync)
 }

@@ -6,25 +6,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 )
 
 const regions = "regions=us-east-1+eu-west-1+ap-northeast-1"
 
-// far makes ways as long as a specification says, with nothing added.
+// far makes paths as long as a specification says, with nothing added.
 func far(net string) func(*Settings) {
 	return func(s *Settings) {
-		spec, err := netOf(net)
+		spec, err := device.ParseNet(net)
 		if err != nil {
 			panic(err)
 		}
 		s.Net, s.Farthest = spec, spec.Farthest()
-		s.stretch()
+		s.Stretch()
 	}
 }
 
-// TestWritesTakeWhatLiesBetween: a write takes as long as the way to the leader, from there to the
+// TestWritesTakeWhatLiesBetween: a write takes as long as the path to the leader, from there to the
 // nearest other member, and back.
 func TestWritesTakeWhatLiesBetween(t *testing.T) {
 	const ms = time.Millisecond
@@ -63,15 +64,15 @@ func TestTripsOfPairs(t *testing.T) {
 			d := s.trip(c.from, c.to)
 			require.True(t, c.lo <= d && d <= c.hi && d <= s.set.DelayMax, "%q: from %s to %s %s", c.net, c.from, c.to, d)
 		}
-		lo, hi := s.way(c.from, c.to)
-		back, most := s.way(c.to, c.from)
+		lo, hi := s.net.Path(&s.set.Distances, c.from, c.to)
+		back, most := s.net.Path(&s.set.Distances, c.to, c.from)
 		d := s.roundTrip(c.from, c.to)
 		require.True(t, lo+back <= d && d <= hi+most)
 	}
 }
 
 // TestSeedsAcrossRegions: with a specification the same seeds are other runs, always the same ones, and
-// right. Timeouts allow for the ways.
+// right. Timeouts allow for the paths.
 func TestSeedsAcrossRegions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Campaign{

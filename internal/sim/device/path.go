@@ -1,0 +1,64 @@
+package device
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/transport/netspec"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Distances say how long messages take from one member to another: between DelayMin and DelayMax. With a
+// specification the time follows from the latency between the two members, and jitter is added to it.
+type Distances struct {
+	DelayMin, DelayMax time.Duration
+	Net                netspec.Spec  // the latency of each pair of members, if they differ; member i is m<i>
+	Farthest           time.Duration // the longest of them
+}
+
+// ParseNet reads a specification. It may have only latencies and jitter: links of a simulation lose messages,
+// and are narrow, as the seed says.
+func ParseNet(text string) (netspec.Spec, error) {
+	spec, err := netspec.Parse(text)
+	if err == nil {
+		err = spec.LatencyOnly()
+	}
+	return spec, err
+}
+
+// LeastHeartbeat is the shortest interval of heartbeats that distances allow. All other times follow from it.
+// An election timeout is at least eighteen times the longest latency.
+func (d *Distances) LeastHeartbeat() time.Duration { return 6 * d.Farthest }
+
+// Stretch adapts the bounds to the specification. DelayMax is then the longest time of any trip, and what it
+// has beyond the longest latency may be added to each trip.
+func (d *Distances) Stretch() {
+	if !d.Net.Enabled() {
+		return
+	}
+	d.DelayMin, d.DelayMax = min(d.DelayMin, d.Farthest), d.Farthest+min(d.DelayMax-d.DelayMin, d.Farthest/2)
+}
+
+// Describe returns a line for a trace; "" if all distances are the same.
+func (d *Distances) Describe() string {
+	if !d.Net.Enabled() {
+		return ""
+	}
+	return fmt.Sprintf("paths between members: %s\n", &d.Net)
+}
+
+// Path returns the shortest and the longest time of a trip from one member to another.
+func (n *Network) Path(d *Distances, from, to protocol.MemberID) (lo, hi time.Duration) {
+	if !d.Net.Enabled() {
+		return d.DelayMin, d.DelayMax
+	}
+	l := n.Link(from, to)
+	if l.path == nil {
+		path := d.Net.Link(nameOf(from), nameOf(to))
+		l.path = &path
+	}
+	return max(0, l.path.Latency-l.path.Jitter), l.path.Latency + l.path.Jitter + max(0, d.DelayMax-d.Farthest)
+}
+
+// nameOf is a member's name in a specification.
+func nameOf(id protocol.MemberID) string { return fmt.Sprintf("m%d", uint64(id)) }

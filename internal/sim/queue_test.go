@@ -1,0 +1,24 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestQueueOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var q queue
+	for range 1000 {
+		q.push(time.Duration(rng.IntN(50)), func() {})
+	}
+	last := event{at: -1}
+	for range 1000 {
+		e := q.pop()
+		require.True(t, last.before(&e))
+		last = e
+	}
+	require.Empty(t, q.heap)
+}
