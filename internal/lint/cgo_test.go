@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOnlyGoItselfBringsC: with CGO_ENABLED=0 the program is static because nothing needs C. Of what it
-// imports, only these packages of the standard library have C at all, and have Go in its place.
+// TestOnlyGoItselfBringsC: with CGO_ENABLED=0 the program is static because nothing needs C. Only these packages of
+// the standard library, of all that it imports, use C, and each has a variant in Go.
 func TestOnlyGoItselfBringsC(t *testing.T) {
 	replaceable := []string{"net", "os/user", "runtime/cgo"}
 	list := exec.Command("go", "list", "-deps", "-f", "{{if .CgoFiles}}{{.ImportPath}}{{end}}", "../../cmd/braid")

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPureRoomsIterateNoMaps type-checks the pure rooms and refuses every range over a map:
-// the order of maps is random, and what a rule does must not be.
-func TestPureRoomsIterateNoMaps(t *testing.T) {
+// TestPurePackagesIterateNoMaps type-checks the pure packages and refuses every range over a map: the order of maps
+// is random, and rules must be deterministic.
+func TestPurePackagesIterateNoMaps(t *testing.T) {
 	r := source(t)
 	folders := map[string][]*file{}
 	for _, f := range pureFiles(r) {
@@ -36,8 +36,8 @@ func TestPureRoomsIterateNoMaps(t *testing.T) {
 	}
 }
 
-// compiled imports what pure rooms import from what the compiler wrote about it. To type-check the source of the standard
-// library takes twenty times as long.
+// compiled imports the dependencies of pure packages from the compiler's export data. To type-check the source of the
+// standard library takes twenty times as long.
 func compiled(t *testing.T) types.Importer {
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}
 	for _, folder := range pure {
@@ -53,7 +53,7 @@ func compiled(t *testing.T) types.Importer {
 	return importer.ForCompiler(token.NewFileSet(), "gc", func(name string) (io.ReadCloser, error) { return os.Open(files[name]) })
 }
 
-// excused reports whether the line says why the order does not matter: "any order: …".
+// excused reports whether a comment on the line gives the reason why the order does not matter: "any order: …".
 func excused(r *repository, statement *ast.RangeStmt) bool {
 	at := r.set.Position(statement.Pos())
 	for _, f := range r.files {
@@ -69,7 +69,7 @@ func excused(r *repository, statement *ast.RangeStmt) bool {
 	return false
 }
 
-// checker type-checks packages of the pure rooms from their syntax.
+// checker type-checks the pure packages from their syntax.
 type checker struct {
 	r        *repository
 	folders  map[string][]*file

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// pure are the rooms whose rules depend on their inputs alone.
+// pure are the packages whose behavior depends on their inputs alone.
 var pure = []string{"protocol", "internal/protocol", "internal/order", "internal/member", "internal/mutant"}
 
-// quiet are the rooms that the simulator runs as they are: they read no clock and start nothing.
+// quiet are the packages that the simulator runs unchanged: they read no clock and start nothing.
 var quiet = append([]string{"internal/datadir"}, pure...)
 
 func pureFiles(r *repository) []*file { return filesOf(r, pure) }
@@ -25,13 +25,13 @@ func filesOf(r *repository, folders []string) (out []*file) {
 	return out
 }
 
-// harmless are the packages of the standard library that a pure room may use.
+// harmless are the packages of the standard library that a pure package may use.
 var harmless = []string{
 	"bytes", "cmp", "container/heap", "container/list", "context", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io",
 	"iter", "maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unsafe",
 }
 
-func TestPureRoomsImportHarmlessPackages(t *testing.T) {
+func TestPurePackagesImportHarmlessPackages(t *testing.T) {
 	r := source(t)
 	for _, f := range pureFiles(r) {
 		for _, spec := range f.syntax.Imports {
@@ -46,10 +46,10 @@ func TestPureRoomsImportHarmlessPackages(t *testing.T) {
 	}
 }
 
-// durations are what a pure room may use of package time: numbers, no clock.
+// durations are the names of package time that a pure package may use: numbers, no clock.
 var durations = []string{"Duration", "ParseDuration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 
-func TestPureRoomsReadNoClock(t *testing.T) {
+func TestPurePackagesReadNoClock(t *testing.T) {
 	r := source(t)
 	for _, f := range filesOf(r, quiet) {
 		uses(f, "time", func(name string, at ast.Node) {
@@ -65,7 +65,7 @@ func TestPureRoomsReadNoClock(t *testing.T) {
 	}
 }
 
-func TestPureRoomsStartNothing(t *testing.T) {
+func TestPurePackagesStartNothing(t *testing.T) {
 	r := source(t)
 	for _, f := range filesOf(r, quiet) {
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -80,9 +80,9 @@ func TestPureRoomsStartNothing(t *testing.T) {
 	}
 }
 
-// TestPureRoomsKeepNoState allows variables of a package only as tables: composite literals
-// and errors that nothing in the package assigns to again.
-func TestPureRoomsKeepNoState(t *testing.T) {
+// TestPurePackagesKeepNoState allows variables of a package only as tables: composite literals and errors that the
+// package never assigns to again.
+func TestPurePackagesKeepNoState(t *testing.T) {
 	r := source(t)
 	for _, f := range pureFiles(r) {
 		for _, declaration := range f.syntax.Decls {
@@ -153,7 +153,7 @@ func declares(fn *ast.FuncDecl, name string) bool {
 	return found
 }
 
-// root is the variable at the bottom of x, x.y, x[i] and *x.
+// root is the variable at the root of x, x.y, x[i] and *x.
 func root(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// room is a folder's share of the design: which of braid's packages it may import.
-type room struct {
+// layer is a rule of the architecture: which of braid's packages a folder may import.
+type layer struct {
 	folder string
-	may    []string // folders with what is below them, or without it if they end in "/."; "" is the root package
+	may    []string // folders with their subfolders, or without them if they end in "/."; "" is the root package
 	all    bool
 }
 
-// rooms are tried in their order: the first folder that contains a file rules it.
-var rooms = []room{
+// layers are tried in order: the first folder that contains a file applies.
+var layers = []layer{
 	{folder: "cmd", all: true},
 	{folder: "protocol/conformance", may: []string{"protocol"}},
 	{folder: "internal/protocol/raft/reshapemodel"},
@@ -72,17 +72,17 @@ var rooms = []room{
 	{folder: ".", may: []string{"internal/member", "internal/replica", "internal/registry", "internal/order", "protocol", "internal/vfs"}},
 }
 
-func roomOf(f *file) *room {
-	for i := range rooms {
-		if rooms[i].folder == "." && f.dir() == "." || f.in(rooms[i].folder) {
-			return &rooms[i]
+func roomOf(f *file) *layer {
+	for i := range layers {
+		if layers[i].folder == "." && f.dir() == "." || f.in(layers[i].folder) {
+			return &layers[i]
 		}
 	}
 	return nil
 }
 
-// allows reports whether a room may import a folder. Its own subfolders it always may.
-func (r *room) allows(f *file, folder string) bool {
+// allows reports whether a layer may import a folder. It may always import its own subfolders.
+func (r *layer) allows(f *file, folder string) bool {
 	if r.all || folder == r.folder || strings.HasPrefix(folder, r.folder+"/") || folder == f.dir() {
 		return true
 	}
@@ -90,14 +90,14 @@ func (r *room) allows(f *file, folder string) bool {
 		return true // the names of broken rules, which all packages with rules list
 	}
 	if f.isTest() && (strings.HasPrefix(folder, "internal/") || folder == "protocol" || folder == "" && r.folder == ".") {
-		return true // helpers of tests, and the words of the contract
+		return true // helpers of tests, and the types of the contract
 	}
 	return slices.ContainsFunc(r.may, func(m string) bool {
 		return folder == strings.TrimSuffix(m, "/.") || m != "" && strings.HasPrefix(folder, m+"/")
 	})
 }
 
-func TestRoomsImportWhatTheyMay(t *testing.T) {
+func TestFoldersImportWhatTheyMay(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {
 		room := roomOf(f)
@@ -118,12 +118,12 @@ func TestRoomsImportWhatTheyMay(t *testing.T) {
 	}
 }
 
-// serverOnly are packages outside braid that belong to certain rooms.
+// serverOnly are packages outside braid that only certain folders may import.
 var serverOnly = []struct {
 	prefix  string
 	folders []string
 }{
-	{"go.etcd.io/etcd/server/v3/embed", []string{"bench/rivals"}}, // a module of its own
+	{"go.etcd.io/etcd/server/v3/embed", []string{"bench/rivals"}}, // a separate module
 	{"go.etcd.io/etcd/server/", []string{"internal/store", "server", "bench/rivals"}},
 	{"go.etcd.io/raft/", []string{"bench/rivals"}},
 	{"github.com/hashicorp/", []string{"bench/rivals"}},
@@ -131,7 +131,7 @@ var serverOnly = []struct {
 	{"github.com/spf13/cobra", []string{"cmd"}},
 }
 
-func TestPackagesStayInTheirRooms(t *testing.T) {
+func TestPackagesStayInTheirFolders(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {
 		for _, spec := range f.syntax.Imports {
@@ -146,13 +146,14 @@ func TestPackagesStayInTheirRooms(t *testing.T) {
 				if !f.in(rule.folders...) && !slices.Contains(rule.folders, f.dir()) {
 					t.Errorf("%s imports %s, which belongs to %v", r.at(f, spec), imported, rule.folders)
 				}
-				break // the first rule that fits
+				break // the first rule that matches
 			}
 		}
 	}
 }
 
-// A directory for data is made in one place, which also makes its entry durable. Reports of measurements are no data.
+// Data directories are created in one place, which also syncs the parent directory. Reports of measurements are no
+// data.
 func TestDirectoriesAreMadeInOnePlace(t *testing.T) {
 	r := source(t)
 	for _, f := range r.files {

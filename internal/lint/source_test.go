@@ -36,7 +36,7 @@ func (f *file) in(folders ...string) bool {
 	return false
 }
 
-// repository is all its Go files, read once.
+// repository has all Go files of the repository, read once.
 type repository struct {
 	set   *token.FileSet
 	files []*file
@@ -80,13 +80,13 @@ func source(t *testing.T) *repository {
 	return r
 }
 
-// at is where something stands, for messages.
+// at is the position of a node, for messages.
 func (r *repository) at(f *file, n ast.Node) string {
 	p := r.set.Position(n.Pos())
 	return f.path + ":" + itoa(p.Line)
 }
 
-// importName is the name by which a file uses a package; "" if it does not import it.
+// importName is the name by which a file refers to a package; "" if it does not import it.
 func importName(f *ast.File, importPath string) string {
 	for _, spec := range f.Imports {
 		if strings.Trim(spec.Path.Value, `"`) != importPath {

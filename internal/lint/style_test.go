@@ -15,7 +15,7 @@ func trimModule(name string) (folder string, ours bool) {
 	return strings.CutPrefix(name, module+"/")
 }
 
-// maxLines is the longest that a function outside tests may be.
+// maxLines is the maximal length of a function outside tests.
 const maxLines = 90
 
 func TestFunctionsFitAScreen(t *testing.T) {
@@ -72,7 +72,7 @@ func TestNoTestIsSkipped(t *testing.T) {
 	}
 }
 
-// unfinished marks work that was left for later.
+// unfinished matches marks of unfinished work.
 var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|X` + `XX|HA` + `CK)\b`)
 
 func TestNothingIsLeftForLater(t *testing.T) {

@@ -45,7 +45,7 @@ func texts(t *testing.T) (out []text) {
 			return err
 		}
 		bytes, err := os.ReadFile(name)
-		if !strings.Contains(string(bytes), "\x00") { // else a program that somebody built
+		if !strings.Contains(string(bytes), "\x00") { // otherwise it is a compiled program
 			out = append(out, text{filepath.ToSlash(relative), string(bytes)})
 		}
 		return err
@@ -55,7 +55,7 @@ func texts(t *testing.T) (out []text) {
 	return out
 }
 
-// elsewhere are files that are not in this repository: nobody who reads it can look there.
+// elsewhere matches names of files that are not in this repository.
 var elsewhere = regexp.MustCompile(`\b(SPE` + `CS|DES` + `IGN\.md|PRACT` + `ICES|PERFOR` + `MANCE\.md|FEAT` + `URES\.md|ETCD-` + `STATE|pap` + `ers/[a-z-]+\.txt)`)
 
 func TestNothingIsCitedThatIsElsewhere(t *testing.T) {
@@ -68,11 +68,11 @@ func TestNothingIsCitedThatIsElsewhere(t *testing.T) {
 
 func lineOf(s string, at int) int { return 1 + strings.Count(s[:at], "\n") }
 
-// page is a Markdown page: what can be cited of it.
+// page has the parts of a Markdown page that can be cited.
 type page struct {
 	headings []string
 	anchors  map[string]bool
-	bold     []string // what begins a paragraph or an item in bold
+	bold     []string // the bold text that begins a paragraph or an item
 	items    map[string]bool
 }
 
@@ -104,7 +104,7 @@ func pages(all []text) map[string]*page {
 	return out
 }
 
-// anchor is how a heading is linked to.
+// anchor is the anchor of a heading in links.
 func anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -117,8 +117,8 @@ func anchor(heading string) string {
 	}, heading)
 }
 
-// says reports whether a page has a section, or something in bold, that begins like that.
-func (p *page) says(what string) bool {
+// has reports whether a page has a section, or bold text, that begins with a prefix.
+func (p *page) has(what string) bool {
 	for _, h := range append(p.headings, p.bold...) {
 		if h == what || strings.HasPrefix(h, what+" ") {
 			return true
@@ -151,7 +151,7 @@ func TestPagesLinkToWhatExists(t *testing.T) {
 	}
 }
 
-// named is a file between backquotes, with its folder.
+// named matches a file in backquotes, with its folder.
 var named = regexp.MustCompile("`([a-z.][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+)+\\.(?:go|md|txt|sh|json))`")
 
 func TestPagesNameFilesThatExist(t *testing.T) {
@@ -167,8 +167,8 @@ func TestPagesNameFilesThatExist(t *testing.T) {
 	}
 }
 
-// A comment cites a page by its path, and of it a section by number, a rule by letter or number,
-// or a section by its name in quotes.
+// A comment cites a page by its path, and in it a section by number, a rule by letter or number, or a section by its
+// name in quotes.
 var (
 	cited    = regexp.MustCompile(`docs/[a-z/-]+\.md((?:(?:,| and) (?:rule )?(?:\d+\.\d+|[A-Z]\d+|\d+|"[^"]+"))*)`)
 	part     = regexp.MustCompile(`\d+\.\d+|[A-Z]\d+|\d+|"[^"]+"`)
@@ -191,7 +191,7 @@ func TestCommentsCiteWhatExists(t *testing.T) {
 				continue
 			}
 			for _, what := range part.FindAllString(m[1], -1) {
-				if what = strings.Trim(what, `"`); !p.says(what) && !p.items[what] {
+				if what = strings.Trim(what, `"`); !p.has(what) && !p.items[what] {
 					t.Errorf("%s cites %q of %s, which does not say it", f.path, what, name)
 				}
 			}
@@ -259,7 +259,7 @@ func declare(names map[string]bool, spec ast.Spec) {
 	}
 }
 
-// identifier is a name of a package between backquotes.
+// identifier matches a package's name in backquotes.
 var identifier = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*(?:\\.\\w+)?)`")
 
 func TestGlossaryNamesWhatExists(t *testing.T) {

@@ -65,7 +65,7 @@ const (
 	retired                  // an earlier incarnation did: this one abstains
 )
 
-// durability is what the disk has of a segment.
+// durability tracks how much of a segment the disk has.
 type durability struct {
 	// written is what the disk has once writes are durable, ascending, where it differs from what it had before;
 	// held is what it has now.
@@ -76,15 +76,15 @@ type durability struct {
 	startedAt, promisedAt uint64
 }
 
-// driving is what a proposer sends its peers.
+// driving is a proposer's state of what it sends its peers.
 type driving struct {
 	// peers are all other members, sorted by id, while this member proposes. heartbeatAt is when the next heartbeat
 	// is due.
 	peers       []*paxos.Peer
 	heartbeatAt time.Duration
 	pacing      relay.Pacing
-	// covered is what there was to send when the peers were last visited. quiet: all of them have got it, and they
-	// are not visited until something changes.
+	// covered is what there was to send when the peers were last visited. quiet: all of them were sent it, and they are
+	// not visited until something changes.
 	//
 	//	quiet: every peer is lost, or its Next > covered.end and its CommitSent ≥ covered.upto
 	covered driven

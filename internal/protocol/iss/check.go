@@ -129,7 +129,7 @@ func checkSegment(b *broadcast) error {
 	return checkProposer(b)
 }
 
-// maxReach is the highest of what members have.
+// maxReach is the highest slot that any member has reached.
 func maxReach(reach map[protocol.MemberID]protocol.Index) (most protocol.Index) {
 	for _, at := range reach { // any order: the highest counts
 		most = max(most, at)

@@ -31,15 +31,15 @@ func with(set epochs.Settings, change func(*protocol.Settings)) conformance.Fact
 
 func deriveShort(c protocol.Config) protocol.Derived { return epochs.New(short, c) }
 
-// settings are the limits under which the suite runs: usual ones, ones that keep queues full and memory
-// short, and none of what makes it fast.
+// settings are the limits under which the suite runs: the usual ones, small ones that keep queues full and memory
+// short, and ones without the optimizations.
 var settings = map[string]func(*protocol.Settings){
 	"default": nil,
 	"tiny":    tiny,
 	"plain":   func(c *protocol.Settings) { c.NoParallelAppend, c.NoPipeline, c.MaxFrameEntries = true, true, 1 },
 }
 
-// withRelays is for suites with bodies, in which there is all that the others have.
+// withRelays adds relays in the suites with bodies, which cover everything that the others do.
 func withRelays(c *protocol.Settings) {
 	tiny(c)
 	c.Own = relay.Groups.Set(c.Own, 1)
@@ -58,7 +58,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// The net watches over who holds bodies, those of cells too.
+// The suite's network checks which members hold bodies, including those of cells.
 func TestConformanceWithBodies(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// hard is what was written of the log and the hard state.
+// hard tracks which part of the log and of the hard state was written.
 type hard struct {
 	// commit is the settled index that was last written, and savedAt when it was written.
 	commit  protocol.Index

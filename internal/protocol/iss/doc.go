@@ -1,8 +1,8 @@
 // Package iss is ISS (docs/internals/iss.md): a sequence of epochs, with many leaders in each.
 //
-// Each leader of an epoch has a segment: slots in which it proposes under ballot 0, for which it needs no promises. A leader
-// that has nothing to propose skips slots. If a leader fails, others have its slots decided under higher ballots. The
-// log has the slots of all segments in order, and determines the next epoch (see package epochs).
+// Each leader of an epoch has a segment: slots in which it proposes under ballot 0, for which it needs no promises. A
+// leader that has nothing to propose skips slots. If a leader fails, others have its slots decided under higher
+// ballots. The log has the slots of all segments in order, and determines the next epoch (see package epochs).
 //
 // How to read, first a member's part in one segment:
 //
@@ -18,7 +18,7 @@
 //	message.go  messages; part.go: how they are encoded
 //	epoch.go    from segments to the log, and from one epoch to the next
 //	propose.go  where proposals are sent, membership
-//	others.go   what is known of the other members, heartbeats, snapshots
+//	others.go   the state of the other members, heartbeats, snapshots
 //	catchup.go  a member that is behind requests entries, and is sent them
 //	read.go     read indexes
 //	relay.go    messages through relays

@@ -18,7 +18,7 @@ func (s *ISS) applyEntry(e *protocol.Entry) {
 	}
 	s.advanceHistory(e)
 	if s.history.Epoch() != was {
-		s.force = s.conf
+		s.epochConf = s.conf
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// ISS is one instance of ISS on one member: a sequence of epochs, with many leaders in each (docs/internals/iss.md). See
-// protocol.Core for how to use it.
+// ISS is one instance of ISS on one member: a sequence of epochs, with many leaders in each (docs/internals/iss.md).
+// See protocol.Core for how to use it.
 type ISS struct {
 	cfg protocol.Settings
 	opt options
@@ -35,9 +35,9 @@ type ISS struct {
 	disk   slots.Disk
 	hard   hard
 	bodies slots.Bodies
-	// conf is the last configuration in the log, and force the one that is active in the epoch: conf, unless that
+	// conf is the last configuration in the log, and epochConf the one that is active in the epoch: conf, unless that
 	// was decided in this epoch.
-	conf, force protocol.Config
+	conf, epochConf protocol.Config
 	// unsettled is the configuration in the log after which no later epoch has an entry; 0: there is none.
 	//
 	//	unsettled is 0 or the last configuration in the log (R2)
@@ -62,7 +62,7 @@ type ISS struct {
 	stopped bool
 }
 
-// epochState is the epoch in progress, and what its segments have in common.
+// epochState is the epoch in progress, and the state that its segments share.
 type epochState struct {
 	// history is as of the log's end. epoch is the one in progress; nil: this member does not know yet who is a member.
 	// elects and decides are the quorums of its voters, for phase 1 and phase 2, from its first slot to the last.
@@ -76,9 +76,9 @@ type epochState struct {
 	// segments.
 	used   protocol.Index
 	ending bool
-	// fillAt is when this member uses up free slots that others wait for; 0: there are none.
+	// fillAt is when this member fills free slots that others wait for; 0: there are none.
 	fillAt time.Duration
-	// top is the last slot in which anything but a skip is known, as far as later ones may not be in the log.
+	// top is the last slot with a known vote or decision other than a skip, if it may be after the log's end.
 	top protocol.Index
 	// early are messages of the next epoch, of earlyBytes.
 	early      []*protocol.Message
@@ -103,8 +103,8 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 	if s.history, err = historyAt(set, &rec.Base); err != nil {
 		return nil, err
 	}
-	s.epoch, s.force = s.history.Epoch(), slots.Numbered(rec.Base.Config)
-	s.conf = s.force
+	s.epoch, s.epochConf = s.history.Epoch(), slots.Numbered(rec.Base.Config)
+	s.conf = s.epochConf
 	had, err := slots.Recover(&rec, cfg.CacheBytes, func(e *protocol.Entry) { s.applyEntry(e) })
 	if err != nil {
 		return nil, err
@@ -397,7 +397,7 @@ func (t *epochState) alone(self protocol.MemberID) bool {
 	return len(t.epochVoters()) == 1 && t.votes(self)
 }
 
-// removed reports whether this member was removed for good, as far as it knows.
+// removed reports whether this member was removed, as far as it knows.
 func (s *ISS) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
 
 // settled is the last index that may be handed over as committed. A configuration, and what follows it, waits until
@@ -420,7 +420,7 @@ func (s *ISS) emitCommitted() {
 func (s *ISS) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Term: s.term(), Leader: s.leads(),
-		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.committed, Config: s.force.Clone(),
+		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.committed, Config: s.epochConf.Clone(),
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Unwritten: s.committed - min(s.committed, s.disk.Durable.Last),
 		Lacking:   s.bodies.Missing, Proposed: s.proposing(), Undecided: s.unsettled > 0 && s.unsettled < s.first(),

@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol/conformance"
 )
 
-// One client writes at one member, so its leader has far more slots than the others. They end while it still has some.
-// Nothing that it proposes waits for longer than two heartbeats.
+// One client writes at one member, so its leader has far more slots than the others, whose segments end first. No
+// proposal waits for longer than two heartbeats.
 func TestServesOneClient(t *testing.T) {
 	for busy := range protocol.MemberID(3) {
 		t.Run(fmt.Sprint(busy+1), func(t *testing.T) {
@@ -40,8 +40,8 @@ func serves(t *testing.T, net *conformance.Net, busy protocol.MemberID) {
 	}
 }
 
-// A member finds out that it forgot what it said from the first message on, also before its first tick: a member without
-// a log waits for links first, and messages gather meanwhile.
+// A member notices that it forgot its log at the first message, even before its first tick: a member without a log
+// waits for links first, and messages queue up meanwhile.
 func TestFindsOutAtOnceThatItForgot(t *testing.T) {
 	voters := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
 	for name, config := range map[string]protocol.Config{"voter": voters, "joiner": {}} {
@@ -56,8 +56,8 @@ func TestFindsOutAtOnceThatItForgot(t *testing.T) {
 	}
 }
 
-// Member 1 asks for promises in the segment of a member that it does not hear of. Member 2 has told all. While parts of
-// 3's promise arrive, 2 hears of that, so that it does not stand itself.
+// Member 1 asks for promises in the segment of a member that is silent. Member 2 has promised completely. While parts
+// of 3's promise arrive, 1 sends 2 its progress, so that 2 does not take a ballot itself.
 func TestKeepsThoseWaitingThatPromised(t *testing.T) {
 	five := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}, {ID: 5}}}
 	core, err := factory(nil)(protocol.Session{Member: 1}, protocol.Recovered{Base: protocol.Base{Config: five}})
@@ -68,8 +68,8 @@ func TestKeepsThoseWaitingThatPromised(t *testing.T) {
 		require.NoError(t, core.Check())
 		return append(out.Send, out.Release...)
 	}
-	// said finds what was sent to a member about the segment of member 5.
-	said := func(all []*protocol.Message, kind protocol.MessageType, to protocol.MemberID) *iss.Part {
+	// sentTo finds the message that was sent to a member about the segment of member 5.
+	sentTo := func(all []*protocol.Message, kind protocol.MessageType, to protocol.MemberID) *iss.Part {
 		for _, m := range all {
 			if p := m.Part.(*iss.Part); m.Type == kind && m.To == to && p.Segment == 5 {
 				return p
@@ -81,18 +81,18 @@ func TestKeepsThoseWaitingThatPromised(t *testing.T) {
 		return &protocol.Message{Type: iss.MsgPromise, Instance: 1, From: from, To: 1, Term: 1, Part: &p}
 	}
 	step(0, protocol.Tick{Random: 1})
-	asked := said(step(250, protocol.Tick{Random: 2}), iss.MsgPrepare, 2)
-	require.NotNil(t, asked, "it suspects whom it does not hear of")
+	asked := sentTo(step(250, protocol.Tick{Random: 2}), iss.MsgPrepare, 2)
+	require.NotNil(t, asked, "it suspects a silent leader")
 	step(250, protocol.Persisted{Seq: 1})
 	all := iss.Part{Segment: 5, Ballot: asked.Ballot, Slot: asked.Slot, Hint: 1 << 20}
-	require.Nil(t, said(step(260, promise(2, all)), iss.MsgAccept, 2), "nothing is proposed before a quorum has told all")
+	require.Nil(t, sentTo(step(260, promise(2, all)), iss.MsgAccept, 2), "nothing is proposed before a quorum has promised completely")
 	for now, part := 270, all; now < 500; now += 20 {
 		part.Hint, part.More = part.Slot, true
 		sent := step(now, promise(3, part))
-		hears := said(sent, iss.MsgAccept, 2)
+		hears := sentTo(sent, iss.MsgAccept, 2)
 		require.NotNil(t, hears, "%d", now)
 		require.Equal(t, asked.Ballot, hears.Ballot)
-		require.Nil(t, said(sent, iss.MsgAccept, 4), "it has promised nothing")
-		part.Slot = said(sent, iss.MsgPrepare, 3).Slot
+		require.Nil(t, sentTo(sent, iss.MsgAccept, 4), "it has promised nothing")
+		part.Slot = sentTo(sent, iss.MsgPrepare, 3).Slot
 	}
 }

@@ -85,7 +85,7 @@ func (b *broadcast) acknowledge(m *protocol.Message, p *Part) {
 	}
 }
 
-// answers are in the order in which they were given.
+// answers are in the order in which they were sent.
 type answers []answer
 
 // answer is an answer that waits for the disk, and its place among the messages that do.

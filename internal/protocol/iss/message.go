@@ -11,21 +11,37 @@ import (
 // Nil those of its slots that the sender knows to be ⊥ and the receiver perhaps not, and Upto is up to where the
 // sender knows all of its slots to be decided.
 const (
-	MsgAccept         = protocol.FirstOwnType + iota // phase 2: Ballot, entries. Slot: what the receiver acknowledged
-	MsgAccepted                                      // Ballot, Slot: all up to here is decided or accepted under the ballot
-	MsgRefused                                       // Ballot: one that is higher than what was asked for
-	MsgPrepare                                       // phase 1: Ballot, for all slots from Slot on
-	MsgPromise                                       // Ballot: what the sender has of the slots from Slot to Hint; Never; More: there are others
-	MsgBeat                                          // that the sender is there. Slot: what its disk has of the log; Hint: the receiver's, as it knows; Upto: the last slot in which it knows a value or a vote
-	MsgAsk                                           // for the log after Commit; More: a snapshot, because the sender knows no members
-	MsgTell                                          // decided entries
-	MsgPropose                                       // entries for the sender's bucket, or for any leader
-	MsgProposeRefused                                // ID, Reason
-	MsgRead                                          // Context, Round: what is the last slot that the receiver knows anything of
-	MsgReadAnswer                                    // Context, Round, Slot
-	MsgRelay                                         // as Accept, to be forwarded to Members. Context: the last slot; 0: no answer
-	MsgRelayed                                       // as Accept, of the proposer in Members, by a relay, which is answered. Context: as in Relay
-	MsgGathered                                      // Ballot, Held: what members of a group have accepted
+	// Phase 2: Ballot, entries. Slot: what the receiver acknowledged.
+	MsgAccept = protocol.FirstOwnType + iota
+	// Ballot. Slot: everything up to it is decided, or accepted under the ballot.
+	MsgAccepted
+	// Ballot: a higher one, which the sender has promised.
+	MsgRefused
+	// Phase 1: Ballot, for all slots from Slot on.
+	MsgPrepare
+	// Ballot: the sender's votes and decisions in the slots from Slot to Hint; Never; More: there are others.
+	MsgPromise
+	// A heartbeat. Slot: what the sender's disk has of the log; Hint: what it knows of the receiver's; Upto: the last
+	// slot in which the sender knows a value or a vote.
+	MsgBeat
+	// A request for the log after Commit; More: for a snapshot, because the sender knows no members.
+	MsgAsk
+	// Decided entries.
+	MsgTell
+	// Entries for the receiver's bucket, or for any leader.
+	MsgPropose
+	// ID, Reason.
+	MsgProposeRefused
+	// A request for the last slot of which the receiver knows a vote or a decision: Context, Round.
+	MsgRead
+	// The answer: Context, Round, Slot.
+	MsgReadAnswer
+	// An Accept to be forwarded to Members. Context: the last slot; 0: no answer.
+	MsgRelay
+	// An Accept of the proposer in Members, forwarded by a relay, to which the answer goes. Context: as in Relay.
+	MsgRelayed
+	// Ballot, Held: what members of a group have accepted.
+	MsgGathered
 )
 
 // Codec has the types of these messages and their encoding.
@@ -57,7 +73,8 @@ type Part struct {
 	Nil, Never paxos.Spans
 	// Ballots are those of the entries of a Promise; known: it is decided.
 	Ballots []paxos.Ballot
-	// Members are those of a Relay's group but for the relay, or a Relayed's proposer. Held is what a Gathered says.
+	// Members are the members of a Relay's group without the relay, or a Relayed's proposer. Held is the contents of a
+	// Gathered.
 	Members []protocol.MemberID
 	Held    []relay.Held
 }

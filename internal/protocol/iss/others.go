@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// other is what this member knows of another one.
+// other is this member's view of another one.
 type other struct {
 	id       protocol.MemberID
 	heard    time.Duration // when its last message arrived
@@ -42,7 +42,7 @@ type members struct {
 	// relays are the groups of the others, and their relays.
 	relays      relay.Relays
 	relayGroups int // into how many groups this member puts the others; 0: it sends to all
-	// heartbeatAt is when this member sends its next heartbeat, and beaten how far the log went at the last one.
+	// heartbeatAt is when this member sends its next heartbeat, and endAtHeartbeat where the log ended at the last one.
 	heartbeatAt    time.Duration
 	endAtHeartbeat protocol.Index
 }
@@ -228,8 +228,11 @@ func (s *ISS) runHeartbeat() {
 	}
 	s.promote()
 	s.endAtHeartbeat = s.log.Last()
-	if ahead := s.ahead(s.log.Last(), s.active); ahead != nil && s.now >= s.catchUp.grewAt+s.cfg.Heartbeat && s.now >= s.catchUp.requestedAt+s.catchUp.retryAfter {
-		s.catchUp.retryAfter = min(max(2*s.catchUp.retryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout) // the answer may be on a slow link
+	c := &s.catchUp
+	if ahead := s.ahead(s.log.Last(), s.active); ahead != nil && s.now >= c.grewAt+s.cfg.Heartbeat &&
+		s.now >= c.requestedAt+c.retryAfter {
+		// The answer may be on a slow link.
+		c.retryAfter = min(max(2*c.retryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
 		s.requestEntries(ahead.id)
 	}
 	if s.now >= s.lastHeard()+2*s.cfg.ElectionTimeout {
@@ -314,7 +317,7 @@ func snapshotReceived(s *ISS, in protocol.SnapshotReceived) {
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	old := s.epoch
 	has := slots.After(&base)
-	s.log, s.conf, s.force, s.bodies = has.Log, has.Config, has.Config, has.Bodies
+	s.log, s.conf, s.epochConf, s.bodies = has.Log, has.Config, has.Config, has.Bodies
 	s.hard.logged, s.hard.hurry = base.Index, false
 	s.committed, s.unsettled, s.history, s.catchUp.grewAt = base.Index, 0, history, s.now
 	s.top = max(s.top, base.Index)

@@ -19,7 +19,7 @@ func wholeISSPart() *Part {
 	}
 }
 
-// The encoding does not change unnoticed. What is said most often is short.
+// The encoding is fixed: a change breaks this test. The most frequent messages are short.
 func TestISSPartsAreEncodedAsEver(t *testing.T) {
 	require.Equal(t, "ff3f05ac02060c0181020702050903020103020003060"+"00c5800018302"+"0401", hex.EncodeToString(wholeISSPart().Append(nil)))
 	accepted := Part{Segment: 1 << 30, Slot: 1<<30 + 900, Hint: 1<<30 + 900, Upto: 1<<30 + 894}
@@ -48,7 +48,7 @@ func TestISSPartsComeBack(t *testing.T) {
 	}
 }
 
-// Whatever is read is encoded as it was, and nothing panics.
+// Whatever decodes encodes to the same bytes, and nothing panics.
 func FuzzISSParts(f *testing.F) {
 	f.Add(byte(MsgRelay), wholeISSPart().Append(nil))
 	f.Add(byte(MsgGathered), (&Part{Segment: 2, Held: []relay.Held{{ID: 4, Upto: 7}}}).Append(nil))

@@ -157,7 +157,7 @@ func (s *ISS) proposeChange(in protocol.ProposeChange) {
 	if s.leads() == s.cfg.Self {
 		role = protocol.Leader
 	}
-	reason := slots.Takes(&s.conf, s.cfg.Self, role, s.leads(), &in)
+	reason := slots.RefuseChange(&s.conf, s.cfg.Self, role, s.leads(), &in)
 	if reason == protocol.ReasonNone && s.changing() {
 		reason = protocol.ReasonChangePending
 	}

@@ -34,7 +34,7 @@ func (s *ISS) bundle(sent, released int) {
 	s.out.Release = s.relays.Bundle(s.out.Release, released, s.now, bundler{s})
 }
 
-// bundler tells package relay which messages of ISS are equal.
+// bundler implements [relay.Bundler] for messages of ISS.
 type bundler struct{ s *ISS }
 
 // Equal ignores the lists of slots that are ⊥. A question to a member is sent to it directly.

@@ -37,7 +37,7 @@ func (b *broadcast) revocationNeeded() bool {
 // elect takes a new ballot and asks for promises. A member uses a ballot once: it promises it to itself, durably,
 // before it asks others (S7). Without answers it keeps the ballot and repeats the question.
 func (b *broadcast) elect() {
-	self := b.s.force.Find(b.s.cfg.Self) // it votes until the end of the epoch, even if the log removes it
+	self := b.s.epochConf.Find(b.s.cfg.Self) // it votes until the end of the epoch, even if the log removes it
 	if self == nil {
 		return
 	}

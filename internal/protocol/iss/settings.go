@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// NoSkip and SkipWait are settings of what a leader does that has nothing to propose. See owner.go and epoch.go.
+// NoSkip and SkipWait set the behavior of a leader that has nothing to propose. See owner.go and epoch.go.
 var (
 	NoSkip = &setting.Setting[bool]{
 		Name: "no-skip", Change: setting.Local, Experiment: true, Detour: true,

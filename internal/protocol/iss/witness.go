@@ -11,7 +11,7 @@ import (
 // the proposer. A member that receives those of a quorum knows a decision when the proposer does, not a hop later.
 // A log is as late as its last known slot, so that hop would delay every value after the slot.
 
-// witness is what the others report to have accepted under one ballot.
+// witness is how far the others report to have accepted under one ballot.
 type witness struct {
 	ballot paxos.Ballot
 	// most is the highest of reach.

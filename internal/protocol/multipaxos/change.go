@@ -8,12 +8,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// removed reports whether this member was removed for good, as far as it knows.
+// removed reports whether this member was removed, as far as it knows.
 func (s *Paxos) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
 
 // proposeChange accepts a change at the leader. It waits there until everything before it is decided.
 func (s *Paxos) proposeChange(in protocol.ProposeChange) {
-	reason := slots.Takes(&s.conf, s.cfg.Self, s.role, s.leader, &in)
+	reason := slots.RefuseChange(&s.conf, s.cfg.Self, s.role, s.leader, &in)
 	switch {
 	case reason != protocol.ReasonNone:
 		s.refuse(in.Context, reason)

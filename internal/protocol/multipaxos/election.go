@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// election is what a member that does not lead knows of the leader and of the next election.
+// election is a follower's view of the leader and of the next election.
 type election struct {
 	// heardAt is when a message of the leader last arrived, standAt when this member stands for election.
 	heardAt, standAt time.Duration

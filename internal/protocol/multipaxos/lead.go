@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// leading is the state of a member that proposes. On others it is zero, but for round.
+// leading is the state of a member that proposes. On others it is zero, except for round.
 type leading struct {
 	// peers are the other members to which the log is replicated, sorted by id.
 	peers []*paxos.Peer

@@ -10,25 +10,44 @@ import (
 // The messages. In all of them Commit is the last slot up to which the sender knows everything to be decided. Term
 // is the highest ballot that the sender knows.
 const (
-	MsgProbe          = protocol.FirstOwnType + iota // whether the receiver would promise. Slot: the last one that is decided or accepted at the sender
-	MsgProbed                                        // the answer, perhaps no
-	MsgPrepare                                       // phase 1: Ballot, for all slots from Slot on
-	MsgPromise                                       // Ballot: what the sender has of the slots from Slot to Hint; More: there are others
-	MsgAccept                                        // phase 2: Ballot, entries. Those up to Commit are decided
-	MsgAccepted                                      // Ballot, Slot: all up to here is decided or accepted under the ballot
-	MsgRefused                                       // Ballot: one that is higher than what was asked for
-	MsgHeartbeat                                     // a leader's. Slot: what the receiver acknowledged; Promised: it has
-	MsgAlive                                         // the answer: as Accepted, of the disk; Hint: of the memory; Logged
-	MsgPropose                                       // entries for the leader
-	MsgProposeRefused                                // ID, Reason
-	MsgRead                                          // a read for the leader. Round: the sender's incarnation
-	MsgReadAnswer                                    // Slot: the read index; or Reason
-	MsgLead                                          // stand for election at once
-	MsgAsk                                           // for the slots after Commit
-	MsgTell                                          // decided entries
-	MsgRelay                                         // as Accept, to be forwarded to Members. Context: the last slot; 0: no answer
-	MsgRelayed                                       // as Accept, of the leader in Members, by a relay, which is answered. Context: as in Relay
-	MsgGathered                                      // Ballot, Held: what members of a group have accepted
+	// A question whether the receiver would promise. Slot: the last one that is decided or accepted at the sender.
+	MsgProbe = protocol.FirstOwnType + iota
+	// The answer, which may be no.
+	MsgProbed
+	// Phase 1: Ballot, for all slots from Slot on.
+	MsgPrepare
+	// Ballot: the sender's votes and decisions in the slots from Slot to Hint; More: there are others.
+	MsgPromise
+	// Phase 2: Ballot, entries. Those up to Commit are decided.
+	MsgAccept
+	// Ballot. Slot: everything up to it is decided, or accepted under the ballot.
+	MsgAccepted
+	// Ballot: a higher one, which the sender has promised.
+	MsgRefused
+	// From a leader. Slot: what the receiver acknowledged; Promised: it has promised the ballot.
+	MsgHeartbeat
+	// The answer: as Accepted, of the disk; Hint: of the memory; Logged.
+	MsgAlive
+	// Entries for the leader.
+	MsgPropose
+	// ID, Reason.
+	MsgProposeRefused
+	// A read for the leader. Round: the sender's incarnation.
+	MsgRead
+	// Slot: the read index; or Reason.
+	MsgReadAnswer
+	// A request to stand for election at once.
+	MsgLead
+	// A request for the slots after Commit.
+	MsgAsk
+	// Decided entries.
+	MsgTell
+	// An Accept to be forwarded to Members. Context: the last slot; 0: no answer.
+	MsgRelay
+	// An Accept of the leader in Members, forwarded by a relay, to which the answer goes. Context: as in Relay.
+	MsgRelayed
+	// Ballot, Held: what members of a group have accepted.
+	MsgGathered
 )
 
 // Codec has the types of these messages and their encoding.
@@ -61,7 +80,7 @@ type Part struct {
 	Promised bool // Heartbeat: the receiver has promised the ballot. Accepted, Alive: the sender has, on its disk
 	// Ballots are those of the entries after Commit, in a Promise.
 	Ballots []paxos.Ballot
-	// Members are those of a Relay's group but for the relay, or a Relayed's proposer.
+	// Members are the members of a Relay's group without the relay, or a Relayed's proposer.
 	Members []protocol.MemberID
 	// Held is what a Gathered says.
 	Held []relay.Held
@@ -69,7 +88,7 @@ type Part struct {
 
 const partSize = 8*8 + 2
 
-// mostBallots is how many entries a Promise may have.
+// mostBallots limits the entries of a Promise.
 const mostBallots = 4096
 
 // Append implements protocol.Part.
@@ -115,7 +134,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	return &m.Message, nil
 }
 
-// mostOf is how many numbers may follow a part of a type.
+// mostOf limits the numbers that follow a part of a type.
 func mostOf(t protocol.MessageType) int {
 	switch t {
 	case MsgPromise:

@@ -16,7 +16,7 @@ type Paxos struct {
 	cfg protocol.Settings
 	// quorums are those of the two phases. They fit the voters of every active configuration.
 	quorums quorum.System
-	// relayGroups is into how many groups this member puts the others; 0: it sends to all.
+	// relayGroups is the number of groups into which this member divides the others; 0: it sends to all directly.
 	relayGroups int
 
 	// now and out belong to the current step.

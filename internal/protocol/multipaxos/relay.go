@@ -29,7 +29,7 @@ func (s *Paxos) bundle(sent, released int) {
 	s.out.Release = r.Bundle(s.out.Release, released, s.now, grouper{s})
 }
 
-// grouper tells package relay which messages of multi-Paxos are equal.
+// grouper implements [relay.Bundler] for messages of multi-Paxos.
 type grouper struct{ s *Paxos }
 
 func (r grouper) Equal(a, b *protocol.Message) bool {

@@ -20,9 +20,9 @@ type Acceptor struct {
 	seg Segment
 	// Promised is the highest promised ballot: nothing is accepted or promised under a lower one. It never falls.
 	Promised Ballot
-	// Votes are those in slots that are not known to be decided, and perhaps in some that are: until the disk is
-	// told that these are decided, their cells are all that it has of them. Top is at least the last of these slots;
-	// 0: there was never one. The ballot of a vote is never above Promised.
+	// Votes are the votes in slots that are not known to be decided. They may include decided slots whose entries are
+	// not in the log on disk yet. Top is at least the last slot that ever had a vote; 0: none had. The ballot of a vote
+	// is never above Promised.
 	Votes map[protocol.Index]Vote
 	Top   protocol.Index
 	// Ahead are decided slots after undecided slots of the segment.
@@ -140,8 +140,8 @@ func Accepted(c protocol.Cell) (protocol.Entry, bool) {
 	return v.Entry, err == nil
 }
 
-// Load adds an acceptor's cells from the disk. It returns the slots of stale cells, which are decided: their cells
-// were about to be dropped. The error is a [*protocol.CorruptError].
+// Load adds an acceptor's cells from the disk. It returns the slots of cells that are not needed any more because the
+// slots are decided. The error is a [*protocol.CorruptError].
 func (a *Acceptor) Load(cells []protocol.Cell, decided protocol.Index) (stale []protocol.Index, err error) {
 	promised := Ballot(0)
 	for _, c := range cells {
@@ -171,7 +171,7 @@ func (a *Acceptor) Load(cells []protocol.Cell, decided protocol.Index) (stale []
 	return stale, nil
 }
 
-// firstWrong is the vote in the lowest slot where something is wrong; false if nothing is.
+// firstWrong returns the vote in the lowest slot for which wrong is true; false if there is none.
 func firstWrong(votes map[protocol.Index]Vote, wrong func(protocol.Index, *Vote) bool) (at protocol.Index, first Vote, found bool) {
 	for i, v := range votes { // any order: the lowest slot counts
 		if (!found || i < at) && wrong(i, &v) {

@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Behind is what a member has accepted in slots after its log, with empty values in unknown slots between them. If no other
-// member is left that knows what was decided, it is the best approximation.
+// Behind returns the entries that a member has accepted in slots after its log, with empty values in unknown slots
+// between them. If no other member is left that knows what was decided, it is the best approximation.
 func Behind(rec *protocol.Recovered) (out []protocol.Entry) {
 	last := rec.Base.Index
 	if n := len(rec.Entries); n > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What was accepted behind the log goes on where the log ends. Slots between it of which nothing is known are empty.
+// The accepted entries after the log continue it. Unknown slots between them are empty.
 func TestBehindTheLogIsWhatWasAccepted(t *testing.T) {
 	at := func(i protocol.Index) protocol.Entry {
 		e := protocol.Entry{Kind: protocol.EntryBatch, Count: 1, ID: protocol.ProposalID{Session: protocol.Session{Member: 1, Incarnation: 1}, Seq: uint64(i)}}

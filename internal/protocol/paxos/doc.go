@@ -1,10 +1,10 @@
-// Package paxos is what multi-Paxos (docs/internals/multi-paxos.md) and ISS (docs/internals/iss.md) are built from: acceptors and
-// proposers of slots. It has no messages, timers or disk.
+// Package paxos has the acceptors and proposers of slots that multi-Paxos (docs/internals/multi-paxos.md) and ISS
+// (docs/internals/iss.md) share. It has no messages, timers or disk.
 //
-// A slot is an index of the instance's log. A [Segment] is a set of slots with ballots of its own. Multi-Paxos
-// has one segment, of all slots. ISS has one for each leader of an epoch. An [Acceptor] promises ballots and accepts entries in a
-// segment, and encodes both as cells. A [Proposer] asks acceptors for promises once, for all slots that are not decided, and
-// then proposes slot after slot. A [Peer] is a proposer's view of another member.
+// A slot is an index of the instance's log. A [Segment] is a set of slots with ballots of its own. Multi-Paxos has
+// one segment, of all slots. ISS has one for each leader of an epoch. An [Acceptor] promises ballots and accepts
+// entries in a segment, and encodes both as cells. A [Proposer] asks acceptors for promises once, for all slots that
+// are not decided, and then proposes slot after slot. A [Peer] is a proposer's view of another member.
 //
 // How to read:
 //

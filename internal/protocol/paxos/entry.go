@@ -18,8 +18,8 @@ func Noop() protocol.Entry {
 	return e
 }
 
-// Same reports whether two entries of a slot are the same value. Equal commands, or empty values, that two leaders
-// proposed are not: each entry has the term in which it was first proposed.
+// Same reports whether two entries of a slot are the same value. Equal commands that two leaders proposed are
+// different values, and so are empty values: each entry has the term in which it was first proposed.
 func Same(a, b *protocol.Entry) bool {
 	return a.Term == b.Term && a.Kind == b.Kind && a.ID == b.ID && a.Digest == b.Digest
 }
@@ -33,7 +33,7 @@ func SlotKind(e *protocol.Entry) bool {
 	return false
 }
 
-// Bytes is how much entries count towards the limits of bytes.
+// Bytes is the size of entries as it counts towards limits.
 func Bytes(entries []protocol.Entry) (n int) {
 	for i := range entries {
 		n += entries[i].Bytes()

@@ -51,7 +51,7 @@ func factory(name string, quorums quorum.System) conformance.Factory {
 	}
 }
 
-// flexible are quorums that are no majorities, with how many members a cluster has.
+// flexible are quorums that are no majorities, with the size of a cluster.
 var flexible = []struct {
 	quorums quorum.System
 	members int
@@ -61,7 +61,7 @@ var flexible = []struct {
 	{quorum.InZones(quorum.Zones{Count: 3, Lost: 1}), 5}, {quorum.InZones(quorum.Zones{Count: 2, Down: 1}), 5},
 }
 
-// Random clusters under faults, with quorums that are no majorities. Members come and go as far as the quorums let them.
+// Random clusters under faults, with quorums that are no majorities. Members come and go as far as the quorums allow.
 func TestFlexibleQuorums(t *testing.T) {
 	for _, f := range flexible {
 		for name, core := range cores {
@@ -85,8 +85,8 @@ func TestFlexibleQuorums(t *testing.T) {
 	}
 }
 
-// Quorums that do not meet, or that there are not, are refused when a member starts. A member that was told of no
-// members yet cannot know.
+// Quorums that do not intersect, or that the voters cannot form, are refused when a member starts. A member that does
+// not know the members yet cannot check them.
 func TestQuorumsThatDoNotFit(t *testing.T) {
 	for _, c := range []struct {
 		quorums quorum.System
@@ -116,8 +116,8 @@ func TestQuorumsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// A change after which the quorums do not meet is refused for ever, and one that only makes them larger than needed is
-// made.
+// A change after which the quorums do not intersect is refused permanently. A change after which they are only larger
+// than needed is accepted.
 func TestAChangeThatQuorumsDoNotFit(t *testing.T) {
 	for name, core := range cores {
 		t.Run(name, func(t *testing.T) {

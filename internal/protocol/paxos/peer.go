@@ -21,14 +21,14 @@ type Peer struct {
 	// Frames are in flight, oldest first; Bytes is their sum.
 	Frames []Flight
 	Bytes  int
-	// Lost: what was sent may be lost, or it is not known what the member has. A heartbeat that was sent after
-	// LostAt (an instant + 1 ns) finds out.
+	// Lost: what was sent may be lost, or it is not known what the member has. The answer to a heartbeat that was sent
+	// after LostAt (an instant + 1 ns) shows it.
 	Lost   bool
 	LostAt uint64
 	// resumed is when sending continued after what the member had in memory, which its disk may not have (an instant
 	// + 1 ns); 0: it has not since the last loss.
 	resumed uint64
-	// CommitSent is the highest end of decided slots that was sent to it.
+	// CommitSent is the highest last decided slot that was sent to it.
 	CommitSent protocol.Index
 	// LastAccept is the last Accept to it in ISS, and LastAcceptAt its place among the step's messages; nil: there
 	// was none.
@@ -40,8 +40,8 @@ type Peer struct {
 	MissingBodies bool
 	// Trip is the shortest recent round trip, 0 if none was measured.
 	Trip time.Duration
-	// Leaving is the index of the configuration that no longer has this member, 0 if it is a member. LeaveBy is
-	// until when it is sent entries all the same, 0 while the configuration is not settled.
+	// Leaving is the index of the configuration that no longer has this member, 0 if it is a member. LeaveBy is until
+	// when it is sent entries all the same, 0 while the configuration is not resolved.
 	Leaving protocol.Index
 	LeaveBy time.Duration
 }
@@ -88,14 +88,14 @@ func (p *Peer) Acknowledge(lacking bool, match, most protocol.Index) {
 }
 
 // Gap reports whether the oldest frame in flight was lost: the member has everything up to reach, and answers a
-// question that was asked more than long after that frame was sent.
+// heartbeat that was sent more than long after that frame.
 func (p *Peer) Gap(asked uint64, reach protocol.Index, long time.Duration) bool {
 	return len(p.Frames) > 0 && reach < p.Frames[0].Last && asked > Stamp(p.Frames[0].Sent+long)
 }
 
-// Forgot reports whether the member does not have any more what it had in memory when sending was resumed: it has
-// restarted, and its disk did not have it. It answers a question that was asked after that. Nothing is in flight
-// that would show it.
+// Forgot reports whether the member no longer has what it had in memory when sending was resumed: it has restarted,
+// and its disk did not have it. It answers a heartbeat that was sent after that. No frame is in flight that would
+// show the loss.
 func (p *Peer) Forgot(asked uint64, reach protocol.Index) bool {
 	return len(p.Frames) == 0 && p.Match < p.Next-1 && reach < p.Next-1 && p.resumed > 0 && asked > p.resumed
 }
@@ -138,8 +138,8 @@ func (p *Peer) RecordTrip(trip time.Duration) {
 }
 
 const (
-	// perFrame is about what a frame costs at both ends together. More than trip/perFrame frames in flight do not
-	// use any end better.
+	// perFrame is the approximate cost of a frame at both ends together. More than trip/perFrame frames in flight do not
+	// raise the throughput.
 	perFrame = 200 * time.Microsecond
 	minDepth = 2
 	MaxDepth = 64

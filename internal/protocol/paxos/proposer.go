@@ -18,19 +18,19 @@ const (
 	Ready                  // a quorum has promised: it proposes
 )
 
-// Proposer is one member's attempt to have the slots of a segment decided under its ballot. Phase 1 is
-// about all slots that are not decided, at once.
+// Proposer is one member's attempt to have the slots of a segment decided under its ballot. Phase 1 covers all
+// undecided slots at once.
 type Proposer struct {
 	Seg    Segment
 	Phase  Phase
 	Ballot Ballot
 	// Requests are the acceptors that are asked for a promise.
 	Requests []*Request
-	// found are the reported votes in slots for which nothing is proposed yet: of each slot the one with the highest
-	// ballot. Floor: in slots after it nothing can be decided under a lower ballot.
+	// found has the reported vote with the highest ballot for each slot in which nothing is proposed yet. Floor: in
+	// slots after it nothing can be decided under a lower ballot.
 	found map[protocol.Index]Vote
 	Floor protocol.Index
-	// End: in all slots up to here something is decided or proposed under the ballot.
+	// End: a value is decided or proposed under the ballot in every slot up to this one.
 	End protocol.Index
 }
 
@@ -40,7 +40,8 @@ type Request struct {
 	// Next is the first slot that it has not reported; Done: it has reported everything.
 	Next protocol.Index
 	Done bool
-	// Decided is how many slots it knows to be decided; MissingBodies: it is missing bodies of these.
+	// Decided is the last slot up to which it knows everything to be decided; MissingBodies: it is missing bodies of
+	// these entries.
 	Decided       protocol.Index
 	MissingBodies bool
 	// RetryAt is when to ask again, and RetryAfter the pause before that.
@@ -90,8 +91,8 @@ func (p *Proposer) Promised(set quorum.Set, self protocol.MemberID) bool {
 // BecomeReady ends phase 1.
 func (p *Proposer) BecomeReady() { p.Phase, p.Requests = Ready, nil }
 
-// NextSlot is the next slot to propose in. bound: the slot may be decided already, so the value is not free: it is
-// v, or a no-op if no acceptor reported a vote.
+// NextSlot is the next slot to propose in. bound: the slot may be decided already, so the proposer may not choose the
+// value: it is v, or a no-op if no acceptor reported a vote.
 func (p *Proposer) NextSlot() (slot protocol.Index, v Vote, bound, found bool) {
 	slot = p.Seg.After(p.End)
 	v, found = p.found[slot]

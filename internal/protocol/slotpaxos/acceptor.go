@@ -9,9 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// cell has the promise and the accepted entry of this member, as an acceptor, in a slot. It is on
-// disk before anybody learns of it, and goes when the slot's entry is in the log. A cell with slot
-// 0 is empty.
+// cell has the promise and the accepted entry of this member, as an acceptor, in a slot. It is on disk before it is
+// sent, and is dropped when the slot's entry is in the log. A cell with slot 0 is empty.
 type cell struct {
 	slot protocol.Index
 	// promised: no entry is accepted under a lower ballot. accepted is the ballot of entry, 0 if
@@ -20,8 +19,8 @@ type cell struct {
 	entry              protocol.Entry
 }
 
-// encode returns the bytes of the cell on disk: two ballots, and the entry if there is one, as its
-// head and payload. A body lies alongside it.
+// encode returns the bytes of the cell on disk: two ballots, and the entry if there is one, as its head and payload.
+// A body is stored next to it.
 func (c *cell) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(c.promised))
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.accepted))
@@ -32,7 +31,7 @@ func (c *cell) encode() []byte {
 	return append(b, c.entry.Payload...)
 }
 
-// decodeCell reads what encode wrote.
+// decodeCell decodes what encode encoded.
 func decodeCell(in protocol.Cell) (c cell, err error) {
 	corrupt := func(detail string) (cell, error) {
 		return cell{}, &protocol.CorruptError{What: "cell", Detail: fmt.Sprintf("slot %d: %s", in.Number, detail)}
@@ -66,7 +65,7 @@ func Accepted(c protocol.Cell) (protocol.Entry, bool) {
 	return known.entry, err == nil && known.accepted != 0
 }
 
-// loadCells takes the cells from the disk. Those of decided slots were about to be dropped.
+// loadCells loads the cells from the disk. Cells of decided slots were about to be dropped.
 func (s *Paxos) loadCells(cells []protocol.Cell) error {
 	for _, in := range cells {
 		c, err := decodeCell(in)
@@ -85,7 +84,7 @@ func (s *Paxos) loadCells(cells []protocol.Cell) error {
 	return nil
 }
 
-// furthest is the last slot of which this member has anything.
+// furthest is the last slot that is decided or accepted here.
 func (s *Paxos) furthest() protocol.Index {
 	if s.cell.accepted != 0 {
 		return s.cell.slot
@@ -93,13 +92,13 @@ func (s *Paxos) furthest() protocol.Index {
 	return s.log.Last()
 }
 
-// votes reports whether a question about a slot is for this member to answer now: it knows all slots before it. A
-// question about a decided slot is answered with the decision.
+// votes reports whether this member can vote on a slot: it knows all slots before it. A request about a decided slot
+// is answered with the decision.
 func (s *Paxos) votes(m *protocol.Message, slot protocol.Index) bool {
 	if slot <= s.log.Last() {
 		s.sendDecided(m.From, slot-1)
 	}
-	return slot == s.log.Last()+1 // with more, receive asks the sender for what is missing
+	return slot == s.log.Last()+1 // if the slot is later, receive asks the sender for the missing ones
 }
 
 // onPrepare is phase 1 at an acceptor.
@@ -111,7 +110,7 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 		s.send(m.From, MsgRefused, p)
 		return
 	}
-	s.rest() // someone else is at it
+	s.resetElectionTimer() // another member is proposing
 	if p.Ballot > s.cell.promised {
 		s.cell.slot, s.cell.promised = p.Slot, p.Ballot
 		s.writeCell(protocol.Entry{})
@@ -127,7 +126,7 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 
 // onAccept is phase 2 at an acceptor.
 func onAccept(s *Paxos, m *protocol.Message, p Part) {
-	s.observe(m.From, p.Ballot)
+	s.follow(m.From, p.Ballot)
 	if !s.votes(m, p.Slot) || len(m.Entries) != 1 || m.Entries[0].Index != p.Slot || !s.whole(&m.Entries[0]) || !slots.Readable(&m.Entries[0]) {
 		return
 	}
@@ -146,7 +145,7 @@ func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	}
 }
 
-// answer answers for the cell, when it is durable.
+// answer sends an answer about the cell when the cell is durable.
 func (s *Paxos) answer(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	if s.cfg.Mutant == MutantAnswerEarly {
 		return s.send(to, t, p)
@@ -154,7 +153,7 @@ func (s *Paxos) answer(to protocol.MemberID, t protocol.MessageType, p Part) *pr
 	return s.release(to, t, p)
 }
 
-// writeCell writes the cell, and first the body of an entry if that has one.
+// writeCell writes the cell, and before it the body of an entry if the entry has one.
 func (s *Paxos) writeCell(body protocol.Entry) {
 	cell := protocol.Cell{Number: uint64(s.cell.slot), Data: s.cell.encode()}
 	s.record(protocol.Record{Kind: protocol.RecordCell, Cell: cell, Entry: body})

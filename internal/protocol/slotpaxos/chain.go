@@ -7,9 +7,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Chain is a digest of all that was decided from the first slot on, except for no-ops. A leader says in heartbeats what
-// its own is, and so members with different logs find each other out. Where a log begins after a snapshot, the snapshot
-// says what the chain is there.
+// Chain is a digest of all that was decided from the first slot on, except for no-ops. A leader sends its own in
+// heartbeats, so members with different logs detect that. If a log begins after a snapshot, the snapshot has the
+// chain at that place.
 type Chain struct{ sum uint64 }
 
 // The chain's section. Its data is the digest, little-endian.
@@ -18,7 +18,7 @@ const (
 	chainVersion = 1
 )
 
-// Derive makes the chain of an empty log. It does not depend on the members.
+// Derive returns the chain of an empty log. It does not depend on the members.
 func Derive(protocol.Config) protocol.Derived { return &Chain{} }
 
 // Apply implements protocol.Derived, as the methods below do.
@@ -42,7 +42,7 @@ func (c *Chain) Section() protocol.Section {
 	return protocol.Section{Name: ChainSection, Version: chainVersion, Data: binary.LittleEndian.AppendUint64(nil, c.sum)}
 }
 
-// Restore takes over the digest of a section.
+// Restore sets the digest to that of a section.
 func (c *Chain) Restore(s protocol.Section) error {
 	if err := s.Expect(ChainSection, chainVersion); err != nil {
 		return err
@@ -54,8 +54,8 @@ func (c *Chain) Restore(s protocol.Section) error {
 	return nil
 }
 
-// compare reports whether the log is that of a member that says what its chain is. The logs must be equally long:
-// usually they are, because a slot is decided only occasionally. If they differ, this member stops.
+// compare reports whether this log equals that of a member that sent its chain. It compares logs of equal length,
+// which is the usual case, because slots are decided one after the other. If they differ, this member stops.
 func (s *Paxos) compare(m *protocol.Message, p Part) bool {
 	if m.Commit != s.log.Last() || p.Chain == s.log.chain.sum {
 		return true
@@ -64,7 +64,7 @@ func (s *Paxos) compare(m *protocol.Message, p Part) bool {
 	return false
 }
 
-// diverged reports whether another member has decided something else than this one has. Then this member stops.
+// diverged reports whether another member has decided another value than this one. Then this member stops.
 func (s *Paxos) diverged(err *protocol.DivergedError) bool {
 	if err != nil {
 		s.out.Diverged, s.stopped = err, true

@@ -11,13 +11,13 @@ import (
 	"github.com/braidlog/braid/protocol/conformance"
 )
 
-// panics is a test that panics where others fail.
+// panics is a testing.TB that panics instead of failing.
 type panics struct{ testing.TB }
 
 func (panics) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
 
-// TestTheChainGoesOnAfterASnapshot: a member that was brought a snapshot, and one that starts from its own, know the
-// leader's chain. With another section in the snapshot they do not. They find out at the next heartbeat, and stop.
+// TestTheChainGoesOnAfterASnapshot: a member that was sent a snapshot, and one that starts from its own, have the
+// leader's chain. With another section in the snapshot they have not. They detect it at the next heartbeat, and stop.
 func TestTheChainGoesOnAfterASnapshot(t *testing.T) {
 	for _, spoiled := range []bool{false, true} {
 		net := conformance.NewNet(panics{t}, 3, 1, slotpaxos.Codec, factory(nil))
@@ -59,7 +59,7 @@ func TestTheChainGoesOnAfterASnapshot(t *testing.T) {
 	}
 }
 
-// What is no section of the chain is refused, and what is comes back as it was.
+// Invalid sections are refused, and valid ones survive a round trip.
 func FuzzChain(f *testing.F) {
 	s := slotpaxos.Derive(protocol.Config{}).Section()
 	f.Add(s.Name, s.Version, s.Data)

@@ -6,12 +6,12 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// removed reports whether this member was removed for ever, as far as it knows.
+// removed reports whether this member was removed, as far as it knows.
 func (s *Paxos) removed() bool { return slots.Removed(&s.conf, s.cfg.Self) }
 
-// proposeChange takes a change in on the leader. It waits for the next slot there.
+// proposeChange accepts a change at the leader. It waits there for the next slot.
 func (s *Paxos) proposeChange(in protocol.ProposeChange) {
-	reason := slots.Takes(&s.conf, s.cfg.Self, s.role, s.leader, &in)
+	reason := slots.RefuseChange(&s.conf, s.cfg.Self, s.role, s.leader, &in)
 	switch {
 	case reason != protocol.ReasonNone:
 		s.refuse(in.Context, reason)
@@ -32,7 +32,7 @@ func (s *Paxos) changing() bool {
 	return s.lead.change != nil || s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig || s.settled() < s.log.Last()
 }
 
-// nextConfig makes the entry of the change that waits.
+// nextConfig returns the entry of the change that waits.
 func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	in := s.lead.change
 	if in == nil {
@@ -47,7 +47,7 @@ func (s *Paxos) nextConfig() (e protocol.Entry, ok bool) {
 	return e, true
 }
 
-// proposed is the configuration that this member proposes, or will in the next slot; nil if it is none.
+// proposed is the configuration that this member proposes, or will propose in the next slot; nil if there is none.
 func (s *Paxos) proposed() *protocol.Config {
 	switch {
 	case s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig:
@@ -62,7 +62,7 @@ func (s *Paxos) proposed() *protocol.Config {
 	return nil
 }
 
-// changed is the configuration after the changes, or why they are not made.
+// changed returns the configuration after the changes, or the reason for refusing them.
 func (s *Paxos) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	return slots.Changed(&s.conf, changes, quorum.System{}, s.others())
 }
@@ -76,16 +76,16 @@ func (s *Paxos) others() slots.Others {
 	return o
 }
 
-// answers reports whether a member is well, as far as is known.
+// answers reports whether a member is active, as far as this member knows.
 func (s *Paxos) answers(id protocol.MemberID) bool {
 	p := s.peer(id)
 	return id == s.cfg.Self || p != nil && s.active(p)
 }
 
-// caughtUp reports whether a member answers, knows what was decided a heartbeat ago, and has its bodies.
+// caughtUp reports whether a member is active, knows what was decided a heartbeat ago, and has its bodies.
 func (s *Paxos) caughtUp(id protocol.MemberID) bool {
 	p := s.peer(id)
-	return p != nil && s.active(p) && !s.streaming[p.id] && p.last >= s.lead.beaten && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
+	return p != nil && s.active(p) && !s.streaming[p.id] && p.last >= s.lead.endAtHeartbeat && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
 }
 
 // promote makes a joining member a voter once it is caught up.
@@ -98,9 +98,9 @@ func (s *Paxos) promote() {
 	}
 }
 
-// obeyConfig does what the configuration active asks of a proposer. A leader that is no longer a voter continues until
-// that is resolved, and hands over then.
-func (s *Paxos) obeyConfig() {
+// configChanged applies a configuration that has become active. A leader that is no longer a voter continues until
+// that is resolved, and then transfers leadership.
+func (s *Paxos) configChanged() {
 	if s.role == protocol.Leader {
 		s.trackPeers()
 	}

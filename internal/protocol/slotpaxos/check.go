@@ -21,8 +21,8 @@ func checkLog(s *Paxos) error {
 		return err
 	}
 	switch {
-	case s.given != s.settled() && s.started:
-		return fmt.Errorf("last %d, settled %d, handed over %d", s.log.Last(), s.settled(), s.given)
+	case s.committed != s.settled() && s.started:
+		return fmt.Errorf("last %d, settled %d, handed over %d", s.log.Last(), s.settled(), s.committed)
 	case len(s.conf.Members) > 0:
 		return s.conf.Validate()
 	}

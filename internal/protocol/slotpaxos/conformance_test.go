@@ -22,7 +22,7 @@ func factory(change func(*protocol.Settings)) conformance.Factory {
 	}
 }
 
-// options are what the suite may know of the protocol.
+// options describe the protocol to the suite.
 var options = conformance.Options{Derive: slotpaxos.Derive, Accepted: true}
 
 // tiny are limits that keep queues full and memory short.
@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// The net watches over who holds bodies, those of cells too.
+// The suite's network checks which members hold bodies, including those of cells.
 func TestConformanceWithBodies(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {

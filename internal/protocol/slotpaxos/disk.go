@@ -10,9 +10,9 @@ import (
 // disk tracks this member's own disk.
 type disk struct {
 	slots.Disk
-	// state is the number of the last write of a ballot that this member made.
+	// state is the number of the last write of one of this member's own ballots.
 	state uint64
-	// commit is how many slots the disk records as decided, and noted when it was.
+	// commit is the number of slots that the disk records as decided, and noted when it was written.
 	commit protocol.Index
 	noted  time.Duration
 	// kept are messages of this member to itself that wait for writes, ascending in seq.
@@ -26,8 +26,7 @@ type keptMessage struct {
 	m   *protocol.Message
 }
 
-// keep puts a message of this member to itself into its inbox as soon as all that was written so far
-// is durable.
+// keep adds a message of this member to itself to its inbox when everything written so far is durable.
 func (d *disk) keep(m *protocol.Message, inbox *[]*protocol.Message) {
 	if d.Done >= d.Written {
 		*inbox = append(*inbox, m)
@@ -48,13 +47,13 @@ func (s *Paxos) record(r protocol.Record) {
 	d.stale = nil
 }
 
-// writeState makes the ballot durable, and how many slots are decided.
+// writeState writes the ballot and the number of decided slots.
 func (s *Paxos) writeState() {
 	s.disk.commit, s.disk.noted = s.settled(), s.now
 	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.ballot), Commit: s.disk.commit}})
 }
 
-// persisted notes a completion, which may arrive late or twice.
+// persisted handles a completion, which may arrive late or twice.
 func (s *Paxos) persisted(seq uint64) {
 	d := &s.disk
 	if !d.Completed(seq) {

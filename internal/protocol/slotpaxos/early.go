@@ -6,21 +6,21 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Who proposed a command in ModeAccepted need not wait until it is told that the slot is decided, and has applied it.
-// Acceptors tell it, as they tell the proposer, that they have accepted the entry. An entry that a quorum has accepted
-// in a slot under one ballot is decided, and is eventually in the log of all members. If one of these messages is lost
-// or late, or someone else completes the slot, the answer comes when the slot is learned (see learn), and at last when
+// The origin of a command in ModeAccepted need not wait until it has learned the slot and applied the command.
+// Acceptors tell the origin, as they tell the proposer, that they have accepted the entry. An entry that a quorum has
+// accepted in a slot under one ballot is decided, and will be in the log of all members. If one of these messages is
+// lost or late, or another member completes the slot, the answer comes when the slot is learned (see learn), or when
 // the command is applied.
 
-// held is who holds what was accepted in the slot after the log's last under a ballot: one entry.
+// held is the set of members that have accepted one entry in the slot after the log's last, under a ballot.
 type held struct {
 	slot   protocol.Index
 	ballot Ballot
 	by     []protocol.MemberID // without duplicates
 }
 
-// notifyOrigins tells those who proposed what this member accepted, this one too, but not the proposer,
-// who is told anyway.
+// notifyOrigins tells the origins of what this member accepted, which may be this member. The proposer gets the
+// answer anyway.
 func (s *Paxos) notifyOrigins(proposer protocol.MemberID, p Part) {
 	told := []protocol.MemberID{proposer}
 	for _, b := range batchesOf(&s.cell.entry) {
@@ -34,7 +34,7 @@ func (s *Paxos) notifyOrigins(proposer protocol.MemberID, p Part) {
 func onHeld(s *Paxos, m *protocol.Message, p Part) {
 	h := &s.held
 	if p.Slot != s.log.Last()+1 || p.Slot == h.slot && p.Ballot < h.ballot {
-		return // it is learned already, or not known here who is to vote there
+		return // the slot is learned already, or its voters are not known here
 	}
 	if p.Slot != h.slot || p.Ballot != h.ballot {
 		*h = held{slot: p.Slot, ballot: p.Ballot}
@@ -47,7 +47,7 @@ func onHeld(s *Paxos, m *protocol.Message, p Part) {
 	}
 }
 
-// accepted says which of this member's proposals are in a decided entry.
+// accepted reports which of this member's proposals are in a decided entry.
 func (s *Paxos) accepted(e *protocol.Entry) {
 	for _, b := range batchesOf(e) {
 		if b.ID.Session.Member == s.cfg.Self {
@@ -56,7 +56,7 @@ func (s *Paxos) accepted(e *protocol.Entry) {
 	}
 }
 
-// batchesOf lists the batches for which an entry stands, as far as they can be read.
+// batchesOf lists the batches of an entry, as far as they can be read.
 func batchesOf(e *protocol.Entry) []protocol.Entry {
 	switch e.Kind {
 	case protocol.EntryBatch:

@@ -9,27 +9,27 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// The leader is the member that proposes. Nothing that is promised rests on it: two members that
-// both believe to lead do no harm, and get nothing done until one of them learns of the other.
+// The leader is the member that proposes. Safety does not depend on it: with two leaders nothing wrong is decided,
+// and nothing may be decided at all until one of them learns of the other.
 
 // leading is the state of a member that proposes; zero on others.
 type leading struct {
 	// peers are all others of the configuration, sorted by id.
 	peers []*peer
-	// beat is when the next heartbeat is due. beaten is how many slots were decided at the last one.
-	beat   time.Duration
-	beaten protocol.Index
-	// queue waits for slots, and has queued bytes. With fill a no-op is proposed if it is empty:
-	// another member has accepted something in the slot, and was not asked for a promise in time. A
-	// reader may wait for what becomes of the slot.
+	// heartbeatAt is when the next heartbeat is due. endAtHeartbeat is the last slot that was decided at the last one.
+	heartbeatAt    time.Duration
+	endAtHeartbeat protocol.Index
+	// queue waits for slots, and has queued bytes. With fill a no-op is proposed if it is empty: another member has
+	// accepted an entry in the slot, and was not asked for a promise in time. A reader may wait for the slot to be
+	// decided.
 	queue  []protocol.Entry
 	queued int
-	// early says of each in queue whether who proposed it is to hear when it is accepted.
+	// early tells for each entry of queue whether its origin is told when it is accepted.
 	early []bool
 	fill  bool
 	// change is a membership change that waits for a slot; nil: none.
 	change *protocol.ProposeChange
-	// forced: the last leader handed over, and no one need be faithful to it.
+	// forced: the last leader transferred leadership, so voters do not wait for it to time out.
 	forced bool
 }
 
@@ -38,15 +38,15 @@ type peer struct {
 	id       protocol.MemberID
 	heard    time.Duration  // when it last answered, or was first tracked
 	answered bool           // at all
-	last     protocol.Index // it knows the slots up to here
-	// promised and accepted are the last slots in which it did that under this leader's ballot. It
-	// still has a cell there, or knows what was decided, or has lost it.
+	last     protocol.Index // it knows the slots up to this one
+	// promised and accepted are the last slots in which it did so under this leader's ballot. It still has a cell there,
+	// or knows the decision, or has lost its disk.
 	promised, accepted protocol.Index
-	// lacking: bodies are missing there, as it said last.
+	// lacking: bodies are missing there, as it last reported.
 	lacking bool
 }
 
-// acked is what the peer must still know.
+// acked is what the peer has acknowledged and must still know.
 func (p *peer) acked(b Ballot) Part {
 	if p.accepted > 0 && p.accepted >= p.promised {
 		return Part{Slot: p.accepted, Ballot: b, Accepted: b}
@@ -64,13 +64,13 @@ func (s *Paxos) peer(id protocol.MemberID) *peer {
 
 func (s *Paxos) active(p *peer) bool { return p.answered && s.now < p.heard+s.cfg.ElectionTimeout }
 
-// rest postpones the election. Chance keeps members apart.
-func (s *Paxos) rest() {
-	s.stand = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
+// resetElectionTimer postpones the election. The timeout is random, so that members do not stand at the same time.
+func (s *Paxos) resetElectionTimer() {
+	s.standAt = s.now + s.cfg.ElectionTimeout + time.Duration(s.chance.Draw()%uint64(s.cfg.ElectionTimeout))
 }
 
-// see takes notice of a ballot. Who proposes under a lower one gives way.
-func (s *Paxos) see(b Ballot, from protocol.MemberID) {
+// observeBallot records a ballot. A proposer under a lower one steps down.
+func (s *Paxos) observeBallot(b Ballot, from protocol.MemberID) {
 	if b <= s.ballot {
 		return
 	}
@@ -91,35 +91,35 @@ func (s *Paxos) stepDown() {
 		s.refuse(c.Context, protocol.ReasonNoLeader)
 	}
 	s.role, s.leader, s.lead, s.try = protocol.Follower, 0, leading{}, try{}
-	s.rest()
+	s.resetElectionTimer()
 }
 
-// observe takes notice of a member that proposes under a ballot that is not out of date.
-func (s *Paxos) observe(from protocol.MemberID, b Ballot) {
+// follow records that a member proposes under a current ballot.
+func (s *Paxos) follow(from protocol.MemberID, b Ballot) {
 	if from == s.cfg.Self || b != s.ballot {
 		return
 	}
-	s.leader, s.heard = from, s.now
-	s.rest()
+	s.leader, s.heardAt = from, s.now
+	s.resetElectionTimer()
 }
 
-// faithful reports whether to ignore a candidate: the leader was heard from just now. Otherwise a member that was cut
-// off for a while, and has a high ballot, would disturb all.
-func (s *Paxos) faithful(m *protocol.Message, p Part) bool {
-	return !p.Force && s.leader != 0 && m.From != s.leader && (s.role == protocol.Leader || s.now < s.heard+s.cfg.ElectionTimeout)
+// ignoresCandidate reports whether to ignore a candidate because the leader was active within an election timeout.
+// Otherwise a member that was partitioned for a while, and has a high ballot, would disrupt the cluster.
+func (s *Paxos) ignoresCandidate(m *protocol.Message, p Part) bool {
+	return !p.Force && s.leader != 0 && m.From != s.leader && (s.role == protocol.Leader || s.now < s.heardAt+s.cfg.ElectionTimeout)
 }
 
-// alone: no one else votes.
+// alone reports whether this member is the only voter.
 func (s *Paxos) alone() bool {
 	v := s.conf.Voters()
 	return len(v) == 1 && v[0] == s.cfg.Self && s.role == protocol.Follower
 }
 
-// standForElection takes a new ballot, and begins with the next slot. Who gets the promises of a
-// quorum there leads.
+// standForElection takes a new ballot, and begins with the next slot. A member that gets promises of a quorum there
+// leads.
 func (s *Paxos) standForElection(forced bool) {
 	s.stepDown()
-	s.rest()
+	s.resetElectionTimer()
 	self := s.conf.Find(s.cfg.Self)
 	if self == nil || self.Learner || !s.disk.stateDurable() || s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
 		s.leader = 0
@@ -150,10 +150,10 @@ func (s *Paxos) askToLeave() {
 func (s *Paxos) becomeLeader() {
 	s.role, s.leader, s.lead.forced = protocol.Leader, s.cfg.Self, false
 	s.trackPeers()
-	s.lead.beat, s.lead.beaten = s.now, s.log.Last()
+	s.lead.heartbeatAt, s.lead.endAtHeartbeat = s.now, s.log.Last()
 }
 
-// trackPeers keeps the peers as the configuration says.
+// trackPeers updates the peers to the configuration.
 func (s *Paxos) trackPeers() {
 	var peers []*peer
 	for _, id := range s.conf.All() {
@@ -169,27 +169,27 @@ func (s *Paxos) trackPeers() {
 	s.lead.peers = peers
 }
 
-// tendLead does the periodic work of a leader.
-func (s *Paxos) tendLead() {
+// runLeaderTimers does the periodic work of a leader.
+func (s *Paxos) runLeaderTimers() {
 	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
 		s.stepDown()
 		return
 	}
-	if s.now < s.lead.beat {
+	if s.now < s.lead.heartbeatAt {
 		return
 	}
-	s.lead.beat = s.now + s.cfg.Heartbeat
+	s.lead.heartbeatAt = s.now + s.cfg.Heartbeat
 	for _, p := range s.lead.peers {
 		beat := p.acked(s.ballot)
 		beat.Chain = s.log.chain.sum
 		s.send(p.id, MsgHeartbeat, beat)
 	}
 	s.promote()
-	s.fill() // if this member's own promise came too late
-	s.lead.beaten = s.log.Last()
+	s.fill() // in case this member's own promise came too late
+	s.lead.endAtHeartbeat = s.log.Last()
 }
 
-// quorumHeard is the latest instant at which a quorum had been heard from.
+// quorumHeard is the latest instant by which a quorum was active.
 func (s *Paxos) quorumHeard() time.Duration {
 	return time.Duration(quorum.Of(&s.conf).Agreed(func(id protocol.MemberID) uint64 {
 		if p := s.peer(id); p != nil {
@@ -203,7 +203,7 @@ func (s *Paxos) quorumHeard() time.Duration {
 }
 
 func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
-	s.observe(m.From, p.Ballot)
+	s.follow(m.From, p.Ballot)
 	if !s.compare(m, p) {
 		return
 	}
@@ -215,8 +215,8 @@ func onHeartbeat(s *Paxos, m *protocol.Message, p Part) {
 	s.send(m.From, MsgAlive, Part{Slot: s.furthest(), Ballot: p.Ballot, Lacking: s.bodies.Missing})
 }
 
-// remembers reports whether this member still has what it promised or accepted under a ballot: a leader
-// says in which slot it did so last.
+// remembers reports whether this member still has what it promised or accepted under a ballot: the leader sends the
+// last slot in which it did.
 func (s *Paxos) remembers(p Part) bool {
 	switch {
 	case p.Slot <= s.log.Last():
@@ -233,7 +233,7 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 		return
 	}
 	peer.heard, peer.answered = s.now, true
-	if m.Commit >= peer.last && m.Commit+1 >= peer.promised { // else it may be older than what is known
+	if m.Commit >= peer.last && m.Commit+1 >= peer.promised { // otherwise the answer may be older than what is known
 		peer.lacking = p.Lacking
 	}
 	peer.last = max(peer.last, min(m.Commit, s.log.Last()))
@@ -265,7 +265,7 @@ func (s *Paxos) transfer(in protocol.Transfer) {
 	s.send(to, MsgLead, Part{})
 }
 
-// mostAdvanced is the active voter that knows most; 0 if there is none.
+// mostAdvanced is the active voter that knows the most slots; 0 if there is none.
 func (s *Paxos) mostAdvanced() (id protocol.MemberID) {
 	last := protocol.Index(0)
 	for _, p := range s.lead.peers {

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// log are the decided entries after a snapshot, and the chain of all that was decided, up to the last one.
+// log has the decided entries after a snapshot, and the chain of everything decided, up to the last one.
 type log struct {
 	slots.Log
 	chain Chain
@@ -18,26 +18,25 @@ func (l *log) append(e protocol.Entry) {
 	l.chain.Apply(&e)
 }
 
-// learn takes over what is decided in the slot after the last. The cell goes: from now on the entry
-// itself says what was decided.
+// learn appends the entry that is decided in the slot after the last. The cell is dropped: the log has the decision.
 func (s *Paxos) learn(e protocol.Entry) {
 	s.leaving = nil
 	if e.Kind == protocol.EntryConfig {
 		s.leaving = s.conf.All()
-		s.conf, _ = protocol.DecodeConfig(e.Payload) // which was readable
+		s.conf, _ = protocol.DecodeConfig(e.Payload) // it was checked when it was accepted
 	}
-	s.accepted(&e) // who waits for more than that is told more
+	s.accepted(&e) // proposals that wait for more than acceptance are answered later
 	stored := s.unstored(e)
 	if e.BodySize > 0 && s.keeps(&e) {
-		e.Form = protocol.FormWhole // also if who sent it could not read the body
+		e.Form = protocol.FormWhole // also if the sender could not read the body
 	}
 	s.log.append(e)
 	s.bodies.Learned(&e)
 	s.record(protocol.Record{Kind: protocol.RecordEntry, Entry: stored})
 	s.dropCell()
-	s.try = try{} // whatever was tried, this slot is done
+	s.try = try{} // whatever was tried, this slot is decided
 	s.lead.fill = false
-	s.obeyConfig()
+	s.configChanged()
 }
 
 func (s *Paxos) dropCell() {
@@ -47,26 +46,25 @@ func (s *Paxos) dropCell() {
 	s.cell = cell{}
 }
 
-// onDecided: who accepted under that ballot has the entry. Others ask for it, in receive.
+// onDecided: a member that accepted under that ballot has the entry. Others ask for it, in receive.
 func onDecided(s *Paxos, m *protocol.Message, p Part) {
-	s.observe(m.From, p.Ballot)
+	s.follow(m.From, p.Ballot)
 	if p.Slot == s.log.Last()+1 && s.cell.accepted == p.Ballot {
 		s.learn(s.cell.entry)
 		s.resume()
 	}
 }
 
-// resume continues proposing, if this member does, after it learned from others.
+// resume continues proposing after this member learned slots from others.
 func (s *Paxos) resume() {
 	if s.role != protocol.Follower && s.try.phase == idle {
 		s.begin()
 	}
 }
 
-// pull is how a member that is behind catches up: it asks one that knows more.
+// pull is the state of catching up: a member that is behind asks one that knows more.
 type pull struct {
-	// again is when to ask again, unless there was an answer; pause is how long that is after the last
-	// time.
+	// again is when to ask again unless an answer arrives, and pause the time between two requests.
 	again, pause time.Duration
 }
 
@@ -74,14 +72,14 @@ func (s *Paxos) ask(from protocol.MemberID) {
 	if s.now < s.pull.again {
 		return
 	}
-	s.pull.pause = s.longer(s.pull.pause)
+	s.pull.pause = s.backoff(s.pull.pause)
 	s.pull.again = s.now + s.pull.pause
 	s.send(from, MsgAsk, Part{})
 }
 
 func onAsk(s *Paxos, m *protocol.Message, _ Part) { s.sendDecided(m.From, m.Commit) }
 
-// sendDecided sends a member entries after an index, as many as fit into a message, or a snapshot.
+// sendDecided sends a member entries after an index, as many as fit into one message, or a snapshot.
 func (s *Paxos) sendDecided(to protocol.MemberID, after protocol.Index) {
 	if after < s.log.Base {
 		s.sendSnapshot(to)
@@ -110,7 +108,7 @@ func onTell(s *Paxos, m *protocol.Message, _ Part) {
 	}
 }
 
-// sendSnapshot asks for a snapshot for a member, unless one is in progress.
+// sendSnapshot requests a snapshot for a member unless one is being sent.
 func (s *Paxos) sendSnapshot(to protocol.MemberID) {
 	if to != s.cfg.Self && !s.streaming[to] {
 		s.streaming[to] = true
@@ -118,24 +116,24 @@ func (s *Paxos) sendSnapshot(to protocol.MemberID) {
 	}
 }
 
-// snapshotReceived takes a snapshot that is ahead of what is known here.
+// snapshotReceived installs a snapshot that is ahead of what is known here.
 func (s *Paxos) snapshotReceived(in protocol.SnapshotReceived) {
-	s.see(Ballot(in.Term), in.From)
+	s.observeBallot(Ballot(in.Term), in.From)
 	var chain Chain
-	if in.Base.Index <= s.log.Last() || in.Base.Restore(&chain) != nil { // who received it has looked
+	if in.Base.Index <= s.log.Last() || in.Base.Restore(&chain) != nil { // the caller has verified it
 		return
 	}
 	base := in.Base
 	base.Config = base.Config.Clone()
-	s.deliver()
+	s.emitCommitted()
 	has := slots.After(&base)
-	s.log, s.conf, s.bodies, s.given = log{has.Log, chain}, has.Config, has.Bodies, base.Index
+	s.log, s.conf, s.bodies, s.committed = log{has.Log, chain}, has.Config, has.Bodies, base.Index
 	s.disk.Install()
 	s.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	s.dropCell()
 	s.writeState()
 	s.try, s.pull, s.leaving = try{}, pull{}, nil
-	s.obeyConfig()
+	s.configChanged()
 	s.out.Install = &base
 	s.resume()
 }

@@ -8,8 +8,8 @@ import (
 // Ballot orders proposals for a slot.
 type Ballot = slots.Ballot
 
-// The messages. In all of them Term is the highest ballot that the sender knows, and Commit is how
-// many slots it knows to be decided. A member that knows less asks.
+// The messages. In all of them Term is the highest ballot that the sender knows, and Commit the last slot that it
+// knows to be decided. A member that knows fewer slots asks for them.
 const (
 	MsgPrepare  = protocol.FirstOwnType + iota // phase 1: Slot, Ballot
 	MsgPromise                                 // Slot, Ballot; Accepted and an entry if there is one
@@ -21,13 +21,13 @@ const (
 	MsgTell                                    // decided entries, from any slot on
 	// a leader's. Slot: where the receiver promised, or accepted (Accepted), last
 	MsgHeartbeat
-	MsgAlive          // the answer. Slot: the last one of which it has anything
+	MsgAlive          // the answer. Slot: the last one that is decided or accepted at the sender
 	MsgPropose        // entries for the leader
 	MsgProposeRefused // ID, Reason
 	MsgRead           // a reader's question number Context
-	MsgReadAnswer     // Slot: the last one of which the sender has anything
+	MsgReadAnswer     // Slot: the last one that is decided or accepted at the sender
 	MsgLead           // stand for election at once
-	MsgHeld           // Slot, Ballot: of what the sender accepted, for who proposed it
+	MsgHeld           // Slot, Ballot: what the sender accepted, for the origin of the proposal
 )
 
 // Codec encodes and decodes these messages.
@@ -51,10 +51,10 @@ type Part struct {
 	Ballot   Ballot
 	Accepted Ballot // Promise: of the entry; 0: nothing was accepted
 	Chain    uint64 // Heartbeat: of the sender's log
-	Force    bool   // Prepare: the leader has handed over
+	Force    bool   // Prepare: the leader transfers leadership
 	Lacking  bool   // Promise, Alive: bodies of decided entries are missing here
-	Early    bool   // Propose, Accept: who proposed the entries is to hear when they are accepted
-	// ProposeRefused: whose first command it is, and why not.
+	Early    bool   // Propose, Accept: the origins of the entries are told when they are accepted
+	// ProposeRefused: the id of its first command, and the reason.
 	ID     protocol.ProposalID
 	Reason protocol.Reason
 }
@@ -89,7 +89,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	return &m.Message, nil
 }
 
-// describe says for a person what is in a message.
+// describe returns the contents of a message for logs and scripts.
 func describe(m *protocol.Message) string {
 	p := partOf(m)
 	var s slots.Words
@@ -103,13 +103,13 @@ func describe(m *protocol.Message) string {
 	return s.String()
 }
 
-// claims says for judges what must be so if a member sends a message.
+// claims returns what must hold if a member sends a message, for the simulator's judges.
 func claims(m *protocol.Message) (c protocol.Claims) {
 	switch p := partOf(m); m.Type {
 	case MsgPrepare, MsgAccept:
 		c.Term = true // it is the sender's ballot
 	case MsgHeartbeat:
-		c.Acked = max(p.Slot, 1) - 1 // who promises or accepts in a slot has the log up to there
+		c.Acked = max(p.Slot, 1) - 1 // a member that promises or accepts in a slot has the log up to there
 	case MsgLead:
 		c.Moves = true
 	}

@@ -35,7 +35,7 @@ func TestHunt(t *testing.T) {
 	}
 }
 
-// TestBodyMutantsAreSeen: the same of bodies.
+// TestBodyMutantsAreSeen is TestMutantsAreSeen for bodies.
 func TestBodyMutantsAreSeen(t *testing.T) {
 	testsize.Long(t)
 	for _, m := range []protocol.Mutant{slotpaxos.MutantNamedByBallot, slotpaxos.MutantChangeLosesBodies} {
@@ -53,8 +53,8 @@ func TestBodyMutantsAreSeen(t *testing.T) {
 	}
 }
 
-// TestMutantsAreSeen: the suite's random clusters notice these. Some of the others have a script, and
-// the simulator finds all.
+// TestMutantsAreSeen: the suite's random clusters find these. Some of the others have a script, and the simulator
+// finds all.
 func TestMutantsAreSeen(t *testing.T) {
 	testsize.Long(t)
 	for _, m := range []protocol.Mutant{

@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// phase is how far a proposer is in its slot.
+// phase is the state of a proposer in its slot.
 type phase uint8
 
 const (
@@ -22,16 +22,15 @@ const (
 type try struct {
 	phase phase
 	slot  protocol.Index // the log's last + 1, unless idle
-	// answered are the members that promised, then those that accepted; without duplicates.
+	// answered are the members that promised, and later those that accepted; without duplicates.
 	answered []protocol.MemberID
-	// found is the ballot of value while preparing: the highest under which an acceptor that
-	// promised has accepted anything. 0: none has.
+	// found is the ballot of value while preparing: the highest one under which an acceptor that promised has accepted
+	// an entry. 0: none has.
 	found Ballot
 	value protocol.Entry
-	// early: who proposed value is to hear when it is accepted.
+	// early: the origin of value is told when it is accepted.
 	early bool
-	// again is when to ask again those that have not answered, and pause how long after the last time
-	// that is.
+	// again is when to ask those again that have not answered, and pause the time between two requests.
 	again, pause time.Duration
 }
 
@@ -41,9 +40,9 @@ func (s *Paxos) begin() {
 	s.askVoters()
 }
 
-// tendTry asks again those that have not answered. Requests under a ballot that is not durable yet are held until it
-// is.
-func (s *Paxos) tendTry() {
+// runTryTimers asks those again that have not answered. Requests under a ballot that is not durable yet are held
+// until it is.
+func (s *Paxos) runTryTimers() {
 	switch t := &s.try; {
 	case t.phase != preparing && t.phase != accepting || s.now < t.again:
 	case !s.disk.stateDurable():
@@ -53,10 +52,10 @@ func (s *Paxos) tendTry() {
 	}
 }
 
-// askVoters sends the phase's question to those that have not answered.
+// askVoters sends the request of the phase to those that have not answered.
 func (s *Paxos) askVoters() {
 	t := &s.try
-	t.pause = s.longer(t.pause)
+	t.pause = s.backoff(t.pause)
 	t.again = s.now + t.pause
 	for _, id := range s.conf.Voters() {
 		if slices.Contains(t.answered, id) {
@@ -65,34 +64,34 @@ func (s *Paxos) askVoters() {
 		p := Part{Slot: t.slot, Ballot: s.ballot}
 		if t.phase == accepting {
 			p.Early = t.early
-			s.speak(id, MsgAccept, p).Entries = []protocol.Entry{t.value}
+			s.sendDurable(id, MsgAccept, p).Entries = []protocol.Entry{t.value}
 		} else {
 			p.Force = s.lead.forced
-			s.speak(id, MsgPrepare, p)
+			s.sendDurable(id, MsgPrepare, p)
 		}
 	}
 }
 
-// longer is how long to wait for an answer the next time: twice as long, from a heartbeat to an election
-// timeout. So what is only slow is not made slower.
-func (s *Paxos) longer(pause time.Duration) time.Duration {
+// backoff is how long to wait for an answer the next time: twice as long, from a heartbeat to an election timeout. So
+// repeated requests do not slow down a slow member further.
+func (s *Paxos) backoff(pause time.Duration) time.Duration {
 	return min(max(2*pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
 }
 
-// speak sends a question under this member's ballot, once that is durable. Otherwise the member could
+// sendDurable sends a request under this member's ballot, once the ballot is durable. Otherwise the member could
 // crash, forget it, and use the same ballot for another entry.
-func (s *Paxos) speak(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
+func (s *Paxos) sendDurable(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	if s.disk.stateDurable() || s.cfg.Mutant == MutantBallotReused {
 		return s.send(to, t, p)
 	}
 	return s.release(to, t, p)
 }
 
-// counts notes an answer to the question of a phase. It reports whether that is a quorum now.
-func (s *Paxos) counts(m *protocol.Message, p Part, in phase) bool {
+// countAnswer records an answer to the request of a phase. It reports whether a quorum has answered now.
+func (s *Paxos) countAnswer(m *protocol.Message, p Part, in phase) bool {
 	t := &s.try
 	if t.phase != in || p.Slot != t.slot || p.Ballot != s.ballot {
-		return false // to an earlier question
+		return false // to an earlier request
 	}
 	if !slices.Contains(t.answered, m.From) {
 		t.answered = append(t.answered, m.From)
@@ -100,7 +99,7 @@ func (s *Paxos) counts(m *protocol.Message, p Part, in phase) bool {
 	return s.majority(t.answered)
 }
 
-// majority reports whether the members decide in the slot after the log's last.
+// majority reports whether the members are a quorum in the slot after the log's last.
 func (s *Paxos) majority(ids []protocol.MemberID) bool { return majorityOf(quorum.Of(&s.conf), ids) }
 
 func majorityOf(set quorum.Set, ids []protocol.MemberID) bool {
@@ -116,7 +115,7 @@ func majorityOf(set quorum.Set, ids []protocol.MemberID) bool {
 func onPromise(s *Paxos, m *protocol.Message, p Part) {
 	t := &s.try
 	if p.Accepted != 0 && (len(m.Entries) != 1 || m.Entries[0].BodySize > 0 && m.Entries[0].Form != protocol.FormWhole) {
-		return // what it accepted is not all here
+		return // bodies of what it accepted are missing here
 	}
 	if t.phase == preparing && p.Slot == t.slot && p.Ballot == s.ballot && p.Accepted > t.found &&
 		len(m.Entries) == 1 && m.Entries[0].Index == p.Slot && s.cfg.Mutant != MutantOwnValue {
@@ -127,7 +126,7 @@ func onPromise(s *Paxos, m *protocol.Message, p Part) {
 			peer.promised, peer.lacking = p.Slot, p.Lacking
 		}
 	}
-	if !s.counts(m, p, preparing) {
+	if !s.countAnswer(m, p, preparing) {
 		return
 	}
 	t.phase, t.answered = ready, nil
@@ -137,8 +136,8 @@ func onPromise(s *Paxos, m *protocol.Message, p Part) {
 	s.fill()
 }
 
-// fill proposes an entry for the slot: the one that was found, because it may be decided already; or
-// what waits here.
+// fill proposes an entry for the slot: the one that was found, because it may be decided already; otherwise one that
+// waits here.
 func (s *Paxos) fill() {
 	t := &s.try
 	if t.phase != ready {
@@ -158,12 +157,12 @@ func (s *Paxos) fill() {
 	s.askVoters()
 }
 
-// onAccepted decides when a quorum has accepted.
+// onAccepted decides the slot when a quorum has accepted.
 func onAccepted(s *Paxos, m *protocol.Message, p Part) {
 	if peer := s.peer(m.From); peer != nil && p.Ballot == s.ballot {
 		peer.accepted = max(peer.accepted, p.Slot)
 	}
-	decided := s.counts(m, p, accepting)
+	decided := s.countAnswer(m, p, accepting)
 	if t := &s.try; s.cfg.Mutant == MutantAcceptedByOne && t.phase == accepting && len(t.answered) > 0 {
 		s.accepted(&t.value)
 	}
@@ -184,10 +183,10 @@ func onAccepted(s *Paxos, m *protocol.Message, p Part) {
 	}
 }
 
-// onRefused: receive has seen the higher ballot.
+// onRefused does nothing: receive has recorded the higher ballot.
 func onRefused(*Paxos, *protocol.Message, Part) {}
 
-// propose takes entries in on the member where they were proposed.
+// propose accepts entries on the member where they were proposed.
 func (s *Paxos) propose(in *protocol.Propose) {
 	for from := 0; from < len(in.Entries); {
 		to, early := from+1, in.OptionsOf(from).Mode == protocol.ModeAccepted
@@ -199,7 +198,7 @@ func (s *Paxos) propose(in *protocol.Propose) {
 	}
 }
 
-// proposeAlike takes in entries that are to be answered alike.
+// proposeAlike accepts entries that are answered in the same mode.
 func (s *Paxos) proposeAlike(entries []protocol.Entry, early bool) {
 	if s.role != protocol.Leader && s.leader != 0 {
 		for len(entries) > 0 {
@@ -226,8 +225,8 @@ func onProposeRefused(s *Paxos, _ *protocol.Message, p Part) {
 	}
 }
 
-// enqueue takes what it can, and refuses each of the others by its id. Accepted proposals may be
-// lost with the leadership: its member proposes it again.
+// enqueue accepts what fits and refuses the rest, by id. An accepted proposal may be lost with the leadership: its
+// member proposes it again.
 func (s *Paxos) enqueue(entries []protocol.Entry, early bool, refuse func(protocol.ProposalID, protocol.Reason)) {
 	for i := range entries {
 		e := &entries[i]
@@ -245,7 +244,7 @@ func (s *Paxos) enqueue(entries []protocol.Entry, early bool, refuse func(protoc
 func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
 	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
-		return protocol.ReasonInvalidChange // they have ways of their own
+		return protocol.ReasonInvalidChange // they are proposed otherwise
 	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes):
 		return protocol.ReasonTooLarge
 	case e.CheckProposal() != nil:
@@ -262,8 +261,8 @@ func (s *Paxos) refusal(e *protocol.Entry) protocol.Reason {
 	return protocol.ReasonNone
 }
 
-// dequeue makes one entry of what waits first: a group, if that is several batches without bodies that go into a
-// message together. early: someone who proposed them is to hear when they are accepted.
+// dequeue returns one entry for the head of the queue: a group, if several batches without bodies fit into a message
+// together. early: an origin is told when the entry is accepted.
 func (s *Paxos) dequeue() (e protocol.Entry, early bool) {
 	l := &s.lead
 	n := protocol.Fitting(l.queue, s.cfg.MaxFrameBytes)

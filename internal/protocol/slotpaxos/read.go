@@ -7,22 +7,22 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Any member finds read indexes, without a leader: it asks the others for the last slot of which they
-// have anything, and waits until it knows what was decided there. Then it looks at who has answered.
-// If they are a quorum of the next slot, nothing can have been decided there before the question: one
-// of them would have accepted it, and said so. So its last slot is a read index.
+// Any member finds read indexes, without a leader: it asks the others for the last slot that is decided or accepted
+// there, and waits until it knows what was decided in it. If those that answered are a quorum of the next slot,
+// nothing can have been decided there before the request: one of them would have accepted it, and reported it. So its
+// last slot is a read index.
 
 // reads are the reads in progress here.
 type reads struct {
-	// waiting are for the next question, asked for the one in progress.
+	// waiting are the reads for the next request, asked those of the one in progress.
 	waiting, asked []uint64
-	// round numbers the questions. It begins anywhere, so that answers to an earlier incarnation's are
-	// recognised. 0 before the first tick: until then nothing is asked.
+	// round numbers the requests. It begins at a random number, so that answers to an earlier incarnation are
+	// recognized. 0 before the first tick: until then no request is sent.
 	round    uint64
 	answered []protocol.MemberID
 	// furthest is the highest slot in an answer.
 	furthest     protocol.Index
-	again, until time.Duration // when to ask again, and when to give up
+	again, until time.Duration // when to ask again, and when to fail the reads
 }
 
 // maxReads bounds the reads that wait, 8 bytes each.
@@ -44,8 +44,8 @@ func (s *Paxos) read(context uint64) {
 	}
 }
 
-// tendReads asks, and asks again, and gives up in the end.
-func (s *Paxos) tendReads() {
+// runReadTimers sends requests, repeats them, and fails reads after a timeout.
+func (s *Paxos) runReadTimers() {
 	r := &s.reads
 	if len(r.asked) > 0 && s.now >= r.until {
 		for _, context := range r.asked {
@@ -89,7 +89,7 @@ func (s *Paxos) note(from protocol.MemberID, furthest protocol.Index) {
 	r.furthest = max(r.furthest, furthest)
 }
 
-// serveReads serves the reads in progress if enough is known. The next ones are asked for then.
+// serveReads serves the reads in progress if enough is known, and then asks for the waiting ones.
 func (s *Paxos) serveReads() {
 	r := &s.reads
 	for len(r.asked) > 0 && s.log.Last() >= r.furthest && s.majority(r.answered) {
@@ -97,6 +97,6 @@ func (s *Paxos) serveReads() {
 			s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: s.log.Last()})
 		}
 		r.asked = r.asked[:0]
-		s.tendReads()
+		s.runReadTimers()
 	}
 }

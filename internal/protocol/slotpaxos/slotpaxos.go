@@ -11,7 +11,7 @@ import (
 type Paxos struct {
 	cfg protocol.Settings
 
-	// now and out belong to the step in progress. inbox are messages of this member to itself.
+	// now and out belong to the current step. inbox are messages of this member to itself.
 	now   time.Duration
 	out   *protocol.Effects
 	inbox []*protocol.Message
@@ -21,12 +21,12 @@ type Paxos struct {
 
 	log  log
 	disk disk
-	// conf is active in the slot after the log's last. leaving are the members of the one before, while
-	// the log ends with conf.
+	// conf is active in the slot after the log's last. leaving are the members of the previous one, while the log ends
+	// with conf.
 	conf    protocol.Config
 	leaving []protocol.MemberID
-	// given is how far Effects.Commit went; equal to resolved() between steps.
-	given protocol.Index
+	// committed is the last index of Effects.Commit; equal to settled() between steps.
+	committed protocol.Index
 
 	// cell is about the slot after the log's last; it is empty if nothing was promised there.
 	cell   cell
@@ -36,9 +36,9 @@ type Paxos struct {
 	ballot Ballot
 
 	role   protocol.Role
-	leader protocol.MemberID // who proposes, as far as is known; 0: no one
-	// heard is when the leader was last heard from, stand when to stand for election.
-	heard, stand time.Duration
+	leader protocol.MemberID // the proposer, as far as is known; 0: none
+	// heardAt is when a message of the leader last arrived, standAt when this member stands for election.
+	heardAt, standAt time.Duration
 
 	lead  leading
 	try   try
@@ -47,8 +47,8 @@ type Paxos struct {
 	held  held
 	// streaming are the members that are being sent a snapshot from here.
 	streaming map[protocol.MemberID]bool
-	// stopped: this member accepted more than it holds, or has decided something else than another one. It does nothing
-	// any more.
+	// stopped: this member accepted more than it has, or has decided another value than another member. It handles no
+	// further input.
 	stopped bool
 }
 
@@ -69,7 +69,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 	}
 	s := &Paxos{
 		cfg: cfg, chance: slots.Chance(cfg.Self), ballot: Ballot(rec.State.Term),
-		log: log{had.Log, chain}, conf: had.Config, bodies: had.Bodies, given: rec.Base.Index,
+		log: log{had.Log, chain}, conf: had.Config, bodies: had.Bodies, committed: rec.Base.Index,
 		streaming: map[protocol.MemberID]bool{},
 	}
 	if err := s.loadCells(rec.Cells); err != nil {
@@ -88,7 +88,7 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 	s.disk.Begin()
 	if !s.started {
 		s.started = true
-		s.rest()
+		s.resetElectionTimer()
 	}
 	role, ballot, leader, conf := s.role, s.ballot, s.leader, s.log.ConfigAt
 	s.take(in)
@@ -97,9 +97,9 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 		s.inbox = s.inbox[1:]
 		s.receive(m)
 	}
-	s.timers()
+	s.runTimers()
 	s.serveReads()
-	s.deliver()
+	s.emitCommitted()
 	s.disk.End(slots.Extent{Last: s.log.Last()}, now)
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
 	if role != s.role || ballot != s.ballot || leader != s.leader || conf != s.log.ConfigAt {
@@ -116,7 +116,7 @@ func (s *Paxos) take(in protocol.Input) {
 			s.receive(in)
 		}
 	case protocol.Tick:
-		s.mix(in.Random)
+		s.onTick(in.Random)
 	case protocol.Wake: // timers follow every input
 	case protocol.Propose:
 		s.propose(&in)
@@ -127,7 +127,7 @@ func (s *Paxos) take(in protocol.Input) {
 	case protocol.Persisted:
 		s.persisted(in.Seq)
 	case protocol.Compact:
-		s.log.Compact(min(in.Index, s.given))
+		s.log.Compact(min(in.Index, s.committed))
 	case protocol.SnapshotReceived:
 		s.snapshotReceived(in)
 	case protocol.SnapshotSent:
@@ -151,11 +151,11 @@ var handlers = map[protocol.MessageType]func(s *Paxos, m *protocol.Message, p Pa
 
 func (s *Paxos) receive(m *protocol.Message) {
 	p := partOf(m)
-	if m.Type == MsgPrepare && s.faithful(m, p) {
-		s.votes(m, p.Slot) // nothing but what is decided
+	if m.Type == MsgPrepare && s.ignoresCandidate(m, p) {
+		s.votes(m, p.Slot) // it may be answered with a decision
 		return
 	}
-	s.see(Ballot(m.Term), m.From)
+	s.observeBallot(Ballot(m.Term), m.From)
 	if h := handlers[m.Type]; h != nil {
 		h(s, m, p)
 	}
@@ -164,7 +164,7 @@ func (s *Paxos) receive(m *protocol.Message) {
 	}
 }
 
-// send lets a message leave now. A message to this member itself is received in the same step.
+// send sends a message now. A message to this member itself is received in the same step.
 func (s *Paxos) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	m := &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot), Commit: s.log.Last(), Part: &p}
 	if to == s.cfg.Self {
@@ -175,7 +175,7 @@ func (s *Paxos) send(to protocol.MemberID, t protocol.MessageType, p Part) *prot
 	return m
 }
 
-// release lets a message leave when everything written so far is durable.
+// release sends a message when everything written so far is durable.
 func (s *Paxos) release(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
 	m := s.send(to, t, p)
 	if to == s.cfg.Self {
@@ -189,42 +189,42 @@ func (s *Paxos) release(to protocol.MemberID, t protocol.MessageType, p Part) *p
 	return m
 }
 
-// refuse refuses a question if someone waits for the answer.
+// refuse refuses a request if its sender waits for an answer.
 func (s *Paxos) refuse(context uint64, reason protocol.Reason) {
 	if context != 0 {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: s.leader})
 	}
 }
 
-// mix adds fresh randomness to the generator.
-func (s *Paxos) mix(random uint64) {
+// onTick adds fresh randomness to the generator.
+func (s *Paxos) onTick(random uint64) {
 	s.chance.Mix(random)
-	if s.reads.round == 0 { // the first tick: deadlines so far were drawn without chance
+	if s.reads.round == 0 { // the first tick: the deadlines so far were not random
 		s.reads.round = s.chance.Draw() | 1
 		if s.role == protocol.Follower {
-			s.rest()
+			s.resetElectionTimer()
 		}
 	}
 }
 
-// timers does what is due. wakeAt says when there is more to do.
-func (s *Paxos) timers() {
+// runTimers does what is due. wakeAt is when it runs next.
+func (s *Paxos) runTimers() {
 	if s.role == protocol.Leader {
-		s.tendLead()
-	} else if s.now >= s.stand || s.alone() {
+		s.runLeaderTimers()
+	} else if s.now >= s.standAt || s.alone() {
 		s.standForElection(false)
 	}
-	s.tendTry()
-	s.tendReads()
+	s.runTryTimers()
+	s.runReadTimers()
 	if s.settled() > s.disk.commit && s.now >= s.disk.noted+s.cfg.Heartbeat {
 		s.writeState()
 	}
 }
 
 func (s *Paxos) wakeAt() time.Duration {
-	at := s.stand
+	at := s.standAt
 	if s.role == protocol.Leader {
-		at = s.lead.beat
+		at = s.lead.heartbeatAt
 	}
 	if s.try.phase == preparing || s.try.phase == accepting {
 		at = min(at, s.try.again)
@@ -235,7 +235,7 @@ func (s *Paxos) wakeAt() time.Duration {
 	return at
 }
 
-// settled is how far the log is handed over as committed.
+// settled is the last index that may be handed over as committed.
 func (s *Paxos) settled() protocol.Index {
 	if s.cfg.Mutant == MutantSettleAtOnce {
 		return s.log.Last()
@@ -243,10 +243,10 @@ func (s *Paxos) settled() protocol.Index {
 	return s.log.Settled()
 }
 
-// deliver hands over what is newly resolved.
-func (s *Paxos) deliver() {
-	for ; s.given < s.settled(); s.given++ {
-		s.out.Commit = append(s.out.Commit, s.log.At(s.given+1))
+// emitCommitted hands over the entries that are newly settled.
+func (s *Paxos) emitCommitted() {
+	for ; s.committed < s.settled(); s.committed++ {
+		s.out.Commit = append(s.out.Commit, s.log.At(s.committed+1))
 	}
 }
 
@@ -254,7 +254,7 @@ func (s *Paxos) deliver() {
 func (s *Paxos) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Role: s.role, Term: protocol.Term(s.ballot), Leader: s.leader,
-		First: s.log.Base + 1, Last: s.log.Last(), Durable: s.disk.Durable.Last, Commit: s.given, Config: s.conf.Clone(),
+		First: s.log.Base + 1, Last: s.log.Last(), Durable: s.disk.Durable.Last, Commit: s.committed, Config: s.conf.Clone(),
 		Routes:  []protocol.Route{{To: s.leader, Term: protocol.Term(s.ballot)}},
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Lacking: s.bodies.Missing,

@@ -2,8 +2,8 @@ package slotpaxos
 
 import "github.com/braidlog/braid/protocol"
 
-// Wrote reports whether this protocol may have written a record. Everything that it writes has the ballot of a member,
-// and votes are for no one.
+// Wrote reports whether this protocol may have written a record. Everything that it writes has the ballot of a
+// member, and it stores no votes for candidates.
 func Wrote(r *protocol.Record) bool {
 	switch r.Kind {
 	case protocol.RecordState:

@@ -7,14 +7,15 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// Numbered is a configuration of its own in which all members have slots. Ballots need them.
+// Numbered returns a copy of a configuration in which all members have slots, which ballots need.
 func Numbered(c protocol.Config) protocol.Config {
 	c = c.Clone()
 	c.Number()
 	return c
 }
 
-// Readable reports whether an entry is a configuration that can be active, or none.
+// Readable reports whether an entry has a configuration that can become active. Other kinds of entries are always
+// readable.
 func Readable(e *protocol.Entry) bool {
 	if e.Kind != protocol.EntryConfig {
 		return true
@@ -25,12 +26,12 @@ func Readable(e *protocol.Entry) bool {
 
 // Others is the leader's view of the other members.
 type Others struct {
-	// Answers: the member is well. CaughtUp: besides, it has what was decided a heartbeat ago, and its bodies. Holds: it
-	// certainly has the bodies of all that is decided; nil: no one asks.
+	// Answers: the member is active. CaughtUp: it is active and has what was decided a heartbeat ago, with its bodies.
+	// Holds: it certainly has the bodies of all decided entries; nil: it is not needed.
 	Answers, CaughtUp, Holds func(protocol.MemberID) bool
 }
 
-// Changed is a configuration after changes, or why they are not made.
+// Changed returns a configuration after changes, or the reason for refusing them.
 func Changed(c *protocol.Config, changes []protocol.Change, quorums quorum.System, o Others) (protocol.Config, protocol.Reason) {
 	next, reason := c.Changed(changes)
 	switch {
@@ -43,10 +44,10 @@ func Changed(c *protocol.Config, changes []protocol.Change, quorums quorum.Syste
 	case slices.Equal(next.Voters(), c.Voters()):
 		return next, protocol.ReasonNone
 	}
-	return next, wise(c, &next, quorums, o)
+	return next, progressAfter(c, &next, quorums, o)
 }
 
-// fits reports whether there are quorums with the voters of a configuration, and with those that are about to become
+// fits reports whether the voters of a configuration can form the quorums, also with those that are about to become
 // voters.
 func fits(c *protocol.Config, quorums quorum.System) bool {
 	voters, joining := len(c.Voters()), 0
@@ -58,10 +59,10 @@ func fits(c *protocol.Config, quorums quorum.System) bool {
 	return quorums.Fits(voters) == nil && quorums.Fits(voters+joining) == nil
 }
 
-// wise reports whether the voters after a change can decide it, and go on after it: quorums of both phases answer,
-// and none of the learners among them is far behind. A cluster of one can only grow by waiting for its second
-// member.
-func wise(c, next *protocol.Config, quorums quorum.System, o Others) protocol.Reason {
+// progressAfter refuses a change unless the voters after it can decide it, and continue after it: quorums of both
+// phases are active, and none of the learners among them is far behind. A cluster of one can only grow by waiting for
+// its second member.
+func progressAfter(c, next *protocol.Config, quorums quorum.System, o Others) protocol.Reason {
 	for _, id := range next.Voters() {
 		if m := c.Find(id); m != nil && m.Learner && !o.CaughtUp(id) {
 			return protocol.ReasonUnsafeChange
@@ -81,8 +82,8 @@ func wise(c, next *protocol.Config, quorums quorum.System, o Others) protocol.Re
 	return protocol.ReasonNone
 }
 
-// NextConfig makes the entry of a change, not yet sealed, or explains why the change is not made. Whether it still
-// makes sense is decided when its slot has come: something may have been decided in between.
+// NextConfig returns the entry of a change, not yet sealed, or the reason for refusing the change. The change is
+// checked again when its slot is next: other changes may have been decided in between.
 func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.System, o Others, b *Bodies) (e protocol.Entry, reason protocol.Reason) {
 	next, reason := Changed(c, in.Changes, quorums, o)
 	if reason == protocol.ReasonNone && o.Holds != nil && !slices.Equal(next.Voters(), c.Voters()) {
@@ -96,11 +97,11 @@ func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.S
 	return e, protocol.ReasonNone
 }
 
-// Removed reports whether a member was removed for ever.
+// Removed reports whether a member was removed.
 func Removed(c *protocol.Config, id protocol.MemberID) bool { return slices.Contains(c.Removed, id) }
 
-// Takes explains why a member does not take a change in, if that is not because of what the leader is doing.
-func Takes(c *protocol.Config, self protocol.MemberID, role protocol.Role, leader protocol.MemberID, in *protocol.ProposeChange) protocol.Reason {
+// RefuseChange returns the reason for which a member refuses a change, apart from reasons of the leader's state.
+func RefuseChange(c *protocol.Config, self protocol.MemberID, role protocol.Role, leader protocol.MemberID, in *protocol.ProposeChange) protocol.Reason {
 	switch {
 	case Removed(c, self):
 		return protocol.ReasonRemoved
@@ -114,7 +115,7 @@ func Takes(c *protocol.Config, self protocol.MemberID, role protocol.Role, leade
 	return protocol.ReasonNone
 }
 
-// Joiner is the change that makes a joining member a voter, once one is caught up.
+// Joiner returns the change that makes a joining member a voter, once one is caught up.
 func Joiner(c *protocol.Config, caughtUp func(protocol.MemberID) bool) (protocol.ProposeChange, bool) {
 	for i := range c.Members {
 		if m := &c.Members[i]; m.Joining && caughtUp(m.ID) {

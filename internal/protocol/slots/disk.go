@@ -12,31 +12,30 @@ type Disk struct {
 	// Seq numbers the steps that wrote or released something, and Written those that wrote; Done is
 	// the highest number reported durable. Written ≤ Seq, Done ≤ Seq.
 	Seq, Written, Done uint64
-	// touched: the step in progress has its number. wrote: it wrote something.
+	// touched: the current step has its number. wrote: it wrote something.
 	touched, wrote bool
 	pending        []write // not reported durable, ascending in seq
 	// Durable is the durable state.
 	Durable Extent
 }
 
-// Extent is how far a disk holds an instance: the log up to Last, and what was accepted under a ballot
-// up to Reach.
+// Extent is how much of an instance a disk has: the log up to Last, and what was accepted under a ballot up to Reach.
 type Extent struct {
 	Last, Reach protocol.Index
 	Under       Ballot
 }
 
-// write is one step's records: with them the disk holds that much.
+// write is the records of one step: once they are durable, the disk has that extent.
 type write struct {
 	seq    uint64
 	extent Extent
 	at     time.Duration
 }
 
-// Begin begins a step.
+// Begin starts a step.
 func (d *Disk) Begin() { d.touched, d.wrote = false, false }
 
-// Touch gives the step in progress its number.
+// Touch gives the current step its number.
 func (d *Disk) Touch() uint64 {
 	if !d.touched {
 		d.touched = true
@@ -45,24 +44,24 @@ func (d *Disk) Touch() uint64 {
 	return d.Seq
 }
 
-// Record adds a record to what the step in progress writes.
+// Record adds a record to the writes of the current step.
 func (d *Disk) Record(out *protocol.Effects, r protocol.Record) {
 	out.Seq = d.Touch()
 	d.wrote, d.Written = true, d.Seq
 	out.Persist = append(out.Persist, r)
 }
 
-// Wrote reports whether the step in progress has written something.
+// Wrote reports whether the current step has written something.
 func (d *Disk) Wrote() bool { return d.wrote }
 
-// End ends a step: with all that is written the disk holds that much.
+// End ends a step: once everything written is durable, the disk has that extent.
 func (d *Disk) End(extent Extent, now time.Duration) {
 	if d.wrote {
 		d.pending = append(d.pending, write{d.Seq, extent, now})
 	}
 }
 
-// Install: the log starts again. What was written before says nothing about it.
+// Install starts the log again. Earlier writes do not count for it.
 func (d *Disk) Install() {
 	d.Durable = Extent{}
 	for i := range d.pending {
@@ -70,7 +69,7 @@ func (d *Disk) Install() {
 	}
 }
 
-// Completed notes a completion, which may arrive late or twice, and reports whether it is news.
+// Completed records a completion, which may arrive late or twice, and reports whether it is new.
 func (d *Disk) Completed(seq uint64) bool {
 	if seq <= d.Done || seq > d.Seq {
 		return false

@@ -6,23 +6,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Log are the decided entries after a snapshot, contiguous.
+// Log has the decided entries after a snapshot, contiguous.
 type Log struct {
 	// Base is the index before the first entry. ConfigAt is the index of the last configuration; 0: the
 	// first one.
 	Base, ConfigAt protocol.Index
-	// pieces hold the entries from Base+1 on, count of them. An entry never moves: a slice that grows would copy each
-	// entry several times. The first piece begins with gone entries that are forgotten.
+	// pieces hold the entries from Base+1 on, count of them. Entries never move: a growing slice would copy each of them
+	// several times. The first piece begins with gone entries that were dropped.
 	//
 	//	gone < pieceLen; gone+count fill the pieces except for the end of the last one, in which there is an entry
 	pieces      []*[pieceLen]protocol.Entry
 	gone, count int
-	// Entries up to light hold no payload; held is the bytes of the others.
+	// Entries up to light have no payload; held is the bytes of the others.
 	light protocol.Index
 	held  int
 }
 
-// pieceLen is how many entries are in a piece of memory of the log.
+// pieceLen is the number of entries in a piece of memory of the log.
 const pieceLen = 64
 
 // logAfter is an empty log after a base, whose configuration is active.
@@ -31,15 +31,15 @@ func logAfter(base protocol.Index) Log { return Log{Base: base, ConfigAt: base, 
 // Last is the index of the last entry; Base if there is none.
 func (l *Log) Last() protocol.Index { return l.Base + protocol.Index(l.count) }
 
-// at is the entry of an index, where it stands.
+// at is the entry of an index, in place.
 func (l *Log) at(i protocol.Index) *protocol.Entry {
 	k := uint(l.gone) + uint(i-l.Base-1)
 	return &l.pieces[k/pieceLen][k%pieceLen]
 }
 
-// Settled is how far the log may be handed over as committed: all that is decided, but not a configuration at its end.
-// Once that is committed, the members that it removes may leave, and the others may need them to learn that it is
-// decided. When the next slot is decided, a quorum of its own voters has all up to it.
+// Settled is the last index that may be handed over as committed: everything that is decided, except for a
+// configuration at the end. Once that is committed, the members that it removes may leave, and the others may need
+// them to learn that it is decided. When the next slot is decided, a quorum of its own voters has all up to it.
 func (l *Log) Settled() protocol.Index {
 	if at := l.ConfigAt; at == l.Last() && at > l.Base {
 		return at - 1
@@ -69,8 +69,8 @@ func (l *Log) Append(e protocol.Entry) {
 	}
 }
 
-// Load takes a decided entry from the disk. It returns the configuration that the entry brings, nil if
-// it is none, or a [*protocol.CorruptError].
+// Load adds a decided entry from the disk. It returns the entry's configuration, nil if it has none, or a
+// [*protocol.CorruptError].
 func (l *Log) Load(e *protocol.Entry) (*protocol.Config, error) {
 	if e.Index != l.Last()+1 {
 		return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("entry %d after %d", e.Index, l.Last())}
@@ -90,13 +90,13 @@ func (l *Log) Lighten(durable protocol.Index, most int) {
 		l.light++
 		e := l.at(l.light)
 		l.held -= e.Bytes()
-		e.Lighten(!e.Kind.Commands()) // who applies configurations reads them here
+		e.Lighten(!e.Kind.Commands()) // the owner of the log applies configurations from here
 	}
 }
 
-// Diverges returns the error if another member's log has another entry than this one in a slot that is decided in both;
-// nil if it has the same, or if this log does not have the slot any more, or not yet. A slot is decided once, and with
-// the term in which its entry was first proposed.
+// Diverges returns an error if another member has decided another entry than this log has in the slot; nil if it is
+// the same, or if this log does not have the slot. A slot is decided once, and with the term in which its entry was
+// first proposed.
 func (l *Log) Diverges(instance protocol.InstanceID, from protocol.MemberID, e *protocol.Entry) *protocol.DivergedError {
 	if e.Index <= l.Base || e.Index > l.Last() {
 		return nil
@@ -104,7 +104,7 @@ func (l *Log) Diverges(instance protocol.InstanceID, from protocol.MemberID, e *
 	return Diverges(instance, from, l.at(e.Index), e)
 }
 
-// Diverges is [Log.Diverges] of an entry that is decided here.
+// Diverges is [Log.Diverges] for an entry that is decided here.
 func Diverges(instance protocol.InstanceID, from protocol.MemberID, have, e *protocol.Entry) *protocol.DivergedError {
 	if have.Term == e.Term && have.Kind == e.Kind && have.ID == e.ID && have.Digest == e.Digest && have.BodyDigest == e.BodyDigest {
 		return nil
@@ -112,7 +112,7 @@ func Diverges(instance protocol.InstanceID, from protocol.MemberID, have, e *pro
 	return &protocol.DivergedError{Instance: instance, From: from, Index: e.Index, Term: have.Term, Other: e.Term}
 }
 
-// Compact forgets entries that a durable snapshot covers.
+// Compact drops entries that a durable snapshot covers.
 func (l *Log) Compact(to protocol.Index) {
 	for l.Base < to {
 		e := l.at(l.Base + 1)
@@ -127,8 +127,8 @@ func (l *Log) Compact(to protocol.Index) {
 	}
 }
 
-// Run returns copies of the entries after an index, as many as go into one message. most bounds their
-// number; 0: nothing does.
+// Run returns copies of the entries after an index, as many as fit into one message. most limits their number; 0: no
+// limit.
 func (l *Log) Run(after protocol.Index, bytes, most int) []protocol.Entry {
 	last := l.Last()
 	if most > 0 {
@@ -144,7 +144,8 @@ func (l *Log) Run(after protocol.Index, bytes, most int) []protocol.Entry {
 	return out
 }
 
-// fitting is how many entries after an index, and up to another one, are of this many bytes, as protocol.Fitting says.
+// fitting is the number of entries after an index, and up to another one, whose size is at most bytes, as in
+// protocol.Fitting.
 func (l *Log) fitting(after, last protocol.Index, bytes int) int {
 	for i := after + 1; i <= last; i++ {
 		if bytes -= l.at(i).Bytes(); bytes < 0 && i > after+1 {

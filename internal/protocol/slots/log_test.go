@@ -6,7 +6,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A log in pieces is compared with a slice, whatever is appended and forgotten in whichever order.
+// A log in pieces equals a slice, through any sequence of appends and compactions.
 func TestALogInPiecesIsThatOfASlice(t *testing.T) {
 	const base = 7
 	for step := 1; step < 3*pieceLen; step += 13 {

@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Settings are the settings of a protocol that knows whole copies and majorities only, with what is not set
-// filled in. The error is a [*protocol.SettingsError].
+// Settings returns the settings of a protocol that has only whole copies and majorities, with defaults for what is
+// not set. The error is a [*protocol.SettingsError].
 func Settings(name string, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, error) {
 	cfg, quorums, err := Flexible(name, setting.Table{}, cfg, mutants)
 	if err == nil && !quorums.Majority() {
@@ -19,7 +19,7 @@ func Settings(name string, cfg protocol.Settings, mutants []protocol.MutantInfo)
 	return cfg, err
 }
 
-// Flexible are the settings of a protocol with a table of its own whose quorums need not be majorities, and these
+// Flexible returns the settings of a protocol with a table of its own whose quorums need not be majorities, and the
 // quorums. The error is a [*protocol.SettingsError].
 func Flexible(name string, own setting.Table, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, quorum.System, error) {
 	cfg, err := cfg.WithDefaults()
@@ -40,8 +40,8 @@ func Flexible(name string, own setting.Table, cfg protocol.Settings, mutants []p
 	return cfg, quorums, err
 }
 
-// Fit reports whether quorums do for the voters of a configuration. Who was told of no members yet has none. The
-// error is a [*protocol.SettingsError].
+// Fit checks that the voters of a configuration can form the quorums. A member that does not know the members yet has
+// no voters. The error is a [*protocol.SettingsError].
 func Fit(quorums quorum.System, c *protocol.Config) error {
 	if len(c.Members) == 0 {
 		return nil
@@ -52,20 +52,20 @@ func Fit(quorums quorum.System, c *protocol.Config) error {
 	return nil
 }
 
-// Decided is the decided state of a member: the log, the configuration that is active in the slot after it, and what is
-// known of bodies.
+// Decided is the decided state of a member: the log, the configuration that is active in the slot after it, and the
+// state of bodies.
 type Decided struct {
 	Log    Log
 	Config protocol.Config
 	Bodies Bodies
 }
 
-// After is the decided state of a member that starts from a snapshot.
+// After returns the decided state of a member that starts from a snapshot.
 func After(base *protocol.Base) Decided {
 	return Decided{Log: logAfter(base.Index), Config: Numbered(base.Config), Bodies: BodiesAfter(base.Index)}
 }
 
-// Recover reads what the disk has of it, and calls took with each entry. The error is a
+// Recover reads the decided state from the disk, and calls took with each entry. The error is a
 // [*protocol.CorruptError].
 func Recover(rec *protocol.Recovered, cacheBytes int, took func(*protocol.Entry)) (Decided, error) {
 	d := After(&rec.Base)
@@ -88,13 +88,13 @@ func Recover(rec *protocol.Recovered, cacheBytes int, took func(*protocol.Entry)
 	return d, nil
 }
 
-// Chance draws numbers from what ticks bring.
+// Chance is a generator of random numbers, seeded by ticks.
 type Chance uint64
 
 // Mix adds fresh randomness.
 func (c *Chance) Mix(random uint64) { *c ^= Chance(random) }
 
-// Draw is the next number.
+// Draw returns the next number.
 func (c *Chance) Draw() uint64 {
 	*c += 0x9e3779b97f4a7c15
 	z := uint64(*c)

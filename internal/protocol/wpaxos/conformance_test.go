@@ -28,8 +28,8 @@ func factory(change func(*protocol.Settings)) conformance.Factory {
 	}
 }
 
-// settings are the ways to find out who should own a group, with usual limits, and with those that keep queues full and
-// memory short.
+// settings are the policies of stealing, with the usual limits, and with small ones that keep queues full and memory
+// short.
 var settings = map[string]func(*protocol.Settings){
 	"majority":    nil,
 	"consecutive": func(c *protocol.Settings) { c.Own = setting.MustParse("stealing=consecutive:3") },
@@ -66,7 +66,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// Members' membership is fixed, and no one is left without an answer.
+// The membership is fixed, and every change is answered.
 func TestChangesAreRefused(t *testing.T) {
 	net := conformance.NewNet(t, 1, 1, multipaxos.Codec, factory(nil))
 	var out protocol.Effects

@@ -31,14 +31,14 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantAnyFound, Does: "a new owner proposes the accepted entry that it heard of last, not the one with the highest ballot"},
 }
 
-// inner is how multi-Paxos below knows them.
+// inner maps mutants to those of multi-Paxos.
 var inner = map[protocol.Mutant]protocol.Mutant{
 	MutantStealUnasked: multipaxos.MutantLeadUnasked, MutantPromiseUndecided: multipaxos.MutantPromiseUndecided,
 	MutantPromiseEarly: multipaxos.MutantPromiseEarly, MutantReadAlone: multipaxos.MutantReadAlone,
 	MutantReadBelowFloor: multipaxos.MutantReadBelowFloor, MutantElectTooFew: multipaxos.MutantElectTooFew, MutantAnyFound: multipaxos.MutantAnyFound,
 }
 
-// innerMutant is the mutant as multi-Paxos knows it. It returns a [*protocol.SettingsError].
+// innerMutant returns the mutant's counterpart in multi-Paxos. The error is a [*protocol.SettingsError].
 func innerMutant(m protocol.Mutant) (protocol.Mutant, error) {
 	name, ok := inner[m]
 	if m != "" && !ok {

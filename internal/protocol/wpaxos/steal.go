@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Steal is the setting that says when a group of keys changes its owner.
+// Steal is the setting that determines when a group of keys changes its owner.
 var Steal = &setting.Setting[Stealing]{
 	Name: "stealing", Default: DefaultStealing, Text: &setting.Text[Stealing]{Name: "string", Parse: ParseStealing, Format: Stealing.String},
 	Check:  setting.Check[Stealing]{Range: "never, or consecutive, majority or average with 1…1048576 questions", Refuse: Stealing.check},
@@ -20,27 +20,28 @@ var Steal = &setting.Setting[Stealing]{
 // Settings are those of WPaxos.
 var Settings = setting.Table{Rows: []setting.Any{quorum.Setting, Steal}}
 
-// Stealing says when the owner of a group of keys hands it over to the member that asks for its commands
+// Stealing determines when the owner of a group of keys transfers it to the member that sends most of its commands
 // (docs/internals/wpaxos.md). Members may differ in it.
 type Stealing struct {
 	Policy StealPolicy
-	// After is how many commands and reads it takes, 1…MaxStealAfter; what that means depends on the policy.
+	// After is a number of commands and reads, 1…MaxStealAfter; its meaning depends on the policy.
 	After int
 }
 
-// StealPolicy is how an owner finds out who should own a group in its place.
+// StealPolicy is how an owner decides which member should own a group in its place.
 type StealPolicy string
 
 // The policies.
 const (
-	// StealNever: only who misses an owner takes its groups.
+	// StealNever: a member takes a group only if its owner has failed.
 	StealNever StealPolicy = "never"
-	// StealConsecutive: a zone continues to ask, After times, and no other zone does in between.
+	// StealConsecutive: one zone sends After requests, and no other zone sends one in between.
 	StealConsecutive StealPolicy = "consecutive"
-	// StealMajority: of After questions more than half are of one zone.
+	// StealMajority: of After requests more than half are from one zone.
 	StealMajority StealPolicy = "majority"
-	// StealAverage: more than two thirds of the questions are of one zone, by a moving average in which a question counts
-	// 1/After of all that were before it. With half of them groups of two zones that ask round-robin would go to and fro.
+	// StealAverage: more than two thirds of the requests are from one zone, by a moving average in which a request
+	// weighs 1/After of all earlier ones. With half in place of two thirds, a group that two zones use alternately would
+	// move back and forth.
 	StealAverage StealPolicy = "average"
 )
 
@@ -50,7 +51,7 @@ const MaxStealAfter = 1 << 20
 // DefaultStealing is the default.
 var DefaultStealing = Stealing{StealMajority, 64}
 
-// ParseStealing reads what String writes: "never", or "POLICY:AFTER" as in majority:64.
+// ParseStealing parses what String returns: "never", or "POLICY:AFTER" as in majority:64.
 func ParseStealing(text string) (Stealing, error) {
 	policy, after, numbered := strings.Cut(text, ":")
 	s := Stealing{Policy: StealPolicy(policy)}

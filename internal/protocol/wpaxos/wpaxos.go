@@ -10,15 +10,15 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// WPaxos is one group of keys on one member: an instance of multi-Paxos whose leader, the owner, hands the group over
-// to the member that asks for most of its commands. See protocol.Core for how to use it.
+// WPaxos is one group of keys on one member: an instance of multi-Paxos whose leader, the owner, transfers the group
+// to the member that sends most of its commands. See protocol.Core for how to use it.
 type WPaxos struct {
 	inner   *multipaxos.Paxos
 	self    protocol.MemberID
 	quorums quorum.System
-	asking  asking
-	// owns is the ballot under which this member owns the group, and asking counts; 0: it does not.
-	// Invariant: it is the leader's ballot, or 0 on others.
+	demand  demand
+	// owns is the ballot under which this member owns the group and counts demand; 0: it does not own it. Invariant: it
+	// is the leader's ballot, or 0 on others.
 	owns paxos.Ballot
 }
 
@@ -40,7 +40,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*WPaxos, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &WPaxos{inner: core, self: cfg.Self, quorums: quorum.Setting.In(cfg.Own), asking: asking{how: how}}, nil
+	return &WPaxos{inner: core, self: cfg.Self, quorums: quorum.Setting.In(cfg.Own), demand: demand{how: how}}, nil
 }
 
 // Step is protocol.Core's.
@@ -53,35 +53,35 @@ func (w *WPaxos) Step(now time.Duration, in protocol.Input, out *protocol.Effect
 	}
 	to := w.count(in)
 	w.inner.Step(now, in, out)
-	w.notice()
+	w.updateOwnership()
 	if to != 0 && w.owns != 0 {
 		w.inner.Step(now, protocol.Transfer{To: to}, out)
-		w.notice()
+		w.updateOwnership()
 	}
 }
 
-// count counts what is asked of the owner. It returns who should own the group in its place; 0: no one.
+// count counts requests to the owner. It returns the member that should own the group in its place; 0: none.
 func (w *WPaxos) count(in protocol.Input) (to protocol.MemberID) {
 	if w.owns == 0 {
 		return 0
 	}
 	switch in := in.(type) {
 	case protocol.Propose:
-		return w.asking.ask(w.self, commands(in.Entries))
+		return w.demand.add(w.self, commands(in.Entries))
 	case protocol.Read:
-		return w.asking.ask(w.self, 1)
+		return w.demand.add(w.self, 1)
 	case *protocol.Message:
 		switch in.Type {
 		case multipaxos.MsgPropose:
-			return w.asking.ask(in.From, commands(in.Entries))
+			return w.demand.add(in.From, commands(in.Entries))
 		case multipaxos.MsgRead:
-			return w.asking.ask(in.From, 1)
+			return w.demand.add(in.From, 1)
 		}
 	}
 	return 0
 }
 
-// commands is how many commands entries bring.
+// commands is the number of commands in entries.
 func commands(entries []protocol.Entry) (n int) {
 	for i := range entries {
 		n += int(min(entries[i].Count, MaxStealAfter))
@@ -89,26 +89,26 @@ func commands(entries []protocol.Entry) (n int) {
 	return min(n, MaxStealAfter)
 }
 
-// notice begins to count when this member becomes the owner, and ends when it is that no more.
-func (w *WPaxos) notice() {
+// updateOwnership starts counting when this member becomes the owner, and stops when it is not the owner any more.
+func (w *WPaxos) updateOwnership() {
 	ballot := w.inner.Leads()
 	if ballot == w.owns {
 		return
 	}
 	if w.owns = ballot; ballot == 0 {
-		w.asking.end()
+		w.demand.end()
 		return
 	}
 	st := w.inner.Status()
-	w.asking.begin(w.self, st.Config.Voters(), w.quorums)
+	w.demand.begin(w.self, st.Config.Voters(), w.quorums)
 }
 
 // Check is protocol.Core's.
 func (w *WPaxos) Check() error {
-	if w.owns != w.inner.Leads() || (w.owns == 0) != (len(w.asking.voters) == 0) {
+	if w.owns != w.inner.Leads() || (w.owns == 0) != (len(w.demand.voters) == 0) {
 		return fmt.Errorf("wpaxos: member %s counts for ballot %s, and leads under %s", w.self, w.owns, w.inner.Leads())
 	}
-	if err := w.asking.check(); err != nil {
+	if err := w.demand.check(); err != nil {
 		return fmt.Errorf("wpaxos: member %s: %w", w.self, err)
 	}
 	return w.inner.Check()

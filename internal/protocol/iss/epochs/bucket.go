@@ -8,12 +8,12 @@ const Buckets = 256
 // Bucket is a set of clients' sessions whose commands one leader proposes.
 type Bucket uint8
 
-// BucketOf is the bucket of a client that did not choose one; client is any number that stands for it. It never
-// depends on the number of a command: the commands of a client would not stay in order.
+// BucketOf is the bucket of a client that did not choose one; client is any number that identifies it. The bucket
+// does not depend on a command's number, so that a client's commands stay in order.
 func BucketOf(client uint64) Bucket { return Bucket(mix(client) >> 56) }
 
-// owner is the place of the leader of a bucket. Each pair of a bucket and a leader has a weight, and the
-// heaviest wins (rendezvous hashing). So a bucket moves only if its leader goes, or to a leader that comes.
+// owner is the place of the leader of a bucket. Each pair of a bucket and a leader has a weight, and the heaviest
+// wins (rendezvous hashing). So a bucket moves only if its leader stops leading, or to a leader that is new.
 func owner(b Bucket, leaders []protocol.MemberID) uint8 {
 	best, most := 0, uint64(0)
 	for at, id := range leaders {

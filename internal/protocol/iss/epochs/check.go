@@ -41,7 +41,7 @@ func (h *History) Check() error {
 	return nil
 }
 
-// checkSegment verifies what was counted in a segment.
+// checkSegment verifies the counters of a segment.
 func (h *History) checkSegment(s Segment) error {
 	passed, loads, ended := s.Before(h.next), int(h.loads[s.at]), h.ended[s.at]
 	if loads > passed || ended && s.Last() >= h.next {
@@ -53,7 +53,7 @@ func (h *History) checkSegment(s Segment) error {
 	return nil
 }
 
-// checkRecord verifies what is known of a voter.
+// checkRecord verifies the record of a voter.
 func (h *History) checkRecord(r *record, voter protocol.MemberID) error {
 	ban := r.penalty == 0 || int(r.penalty) >= h.set.Ban && int(r.penalty) <= h.set.MaxBan
 	if h.set.EqualShares && r.share != fullShare {

@@ -9,17 +9,17 @@ import (
 
 // Epoch is a run of slots that some members lead. It never changes, and is safe for concurrent use.
 type Epoch struct {
-	// Number is from 1 on.
+	// Number counts epochs from 1.
 	Number uint64
 	// First and Last are its slots. Each leader has some of them.
 	First, Last protocol.Index
-	// Voters are those throughout the epoch, and Leaders those of them that lead: 1 to MaxLeaders. Both are
-	// ascending, and nobody writes to them.
+	// Voters are the voters throughout the epoch, and Leaders those of them that lead: 1 to MaxLeaders. Both are
+	// ascending, and are never modified.
 	Voters, Leaders []protocol.MemberID
 	// turns are the leaders of the first slots, as places in Leaders; they repeat until the end. Each
 	// leader has a turn, and the number of slots is a multiple of that of turns.
 	turns []uint8
-	// gaps says of each turn after how many slots the same leader has the next one.
+	// gaps is, for each turn, after how many slots the same leader has the next one.
 	gaps []uint16
 	// ends are the last slots of the leaders' segments.
 	ends []protocol.Index
@@ -27,11 +27,11 @@ type Epoch struct {
 	owners [Buckets]uint8
 }
 
-// MaxLeaders is how many leaders an epoch has at most. Of more members those with the lowest ids lead.
+// MaxLeaders limits the leaders of an epoch. Of more voters those with the lowest ids lead.
 const MaxLeaders = 128
 
-// newEpoch makes an epoch of rounds of turns. shares says how many turns each leader has in a round, from 1
-// to fullShare.
+// newEpoch makes an epoch of rounds of turns. shares has the number of turns of each leader in a round, from 1 to
+// fullShare.
 func newEpoch(number uint64, first protocol.Index, rounds int, voters, leaders []protocol.MemberID, shares []uint8) *Epoch {
 	e := &Epoch{Number: number, First: first, Voters: voters, Leaders: leaders, turns: spread(shares), ends: make([]protocol.Index, len(leaders))}
 	n := len(e.turns)
@@ -49,11 +49,11 @@ func newEpoch(number uint64, first protocol.Index, rounds int, voters, leaders [
 	return e
 }
 
-// fullShare is how many turns a leader has in a round at most.
+// fullShare is the largest number of turns that a leader has in a round.
 const fullShare = 4
 
-// spread orders the turns so that those of a leader do not follow each other where that can be avoided: at each
-// place comes the leader that is furthest behind its share, the first of those that are equally far.
+// spread orders the turns so that those of a leader do not follow each other where that can be avoided: each turn
+// goes to the leader that is furthest behind its share, the first one of equals.
 func spread(shares []uint8) []uint8 {
 	sum := 0
 	for _, s := range shares {
@@ -93,10 +93,11 @@ func (e *Epoch) Leads(id protocol.MemberID) bool {
 	return ok
 }
 
-// Owner leads a bucket.
+// Owner is the leader of a bucket.
 func (e *Epoch) Owner(b Bucket) protocol.MemberID { return e.Leaders[e.owners[b]] }
 
-// OwnerAmong is who would lead a bucket if only some leaders did. If none of them does, it is the bucket's owner.
+// OwnerAmong is the leader that a bucket would have if only some leaders led. If none of them does, it is the
+// bucket's owner.
 func (e *Epoch) OwnerAmong(b Bucket, some func(protocol.MemberID) bool) protocol.MemberID {
 	var those []protocol.MemberID
 	for _, id := range e.Leaders {

@@ -28,7 +28,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// At each place of a round, everybody has had its share of the turns so far, or nearly.
+// At each place of a round, each leader has had its share of the turns so far, within one.
 func TestTurnsAreSpread(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
@@ -73,7 +73,7 @@ func randomIDs(rng *rand.Rand, n int) (ids []protocol.MemberID) {
 	return ids
 }
 
-// A segment answers as a list of its slots would.
+// A segment's methods agree with a list of its slots.
 func TestSegments(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 60 {
@@ -125,7 +125,7 @@ func TestWhoDoesNotLeadHasNoSegment(t *testing.T) {
 	require.PanicsWithValue(t, "epochs: slot 11 in epoch 1 of 1…10", func() { e.Place(11) })
 }
 
-// What the core asks for each slot costs no memory.
+// Methods that the core calls for each slot do not allocate.
 func TestAskingAllocatesNothing(t *testing.T) {
 	ids := randomIDs(rand.New(rand.NewPCG(3, 3)), 7)
 	e := newEpoch(1, 1, 16, ids, ids, []uint8{4, 4, 4, 4, 2, 1, 1})
@@ -150,7 +150,7 @@ func owners(leaders ...protocol.MemberID) (ids [Buckets]protocol.MemberID) {
 	return ids
 }
 
-// Where a leader goes, its buckets move and no others. Where one comes, buckets move to it and nowhere else.
+// If a leader goes, its buckets move and no others. If one comes, buckets move only to it.
 func TestBucketsMoveOnlyWithTheirLeader(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 100 {
@@ -183,8 +183,8 @@ func TestBucketsAreEven(t *testing.T) {
 	}
 }
 
-// Who owns a bucket, and in which bucket a client is, must never change with the program: members of two
-// versions would differ.
+// The owner of a bucket and the bucket of a client must not change between versions: members of two versions would
+// disagree.
 func TestBucketsStayWhatTheyAre(t *testing.T) {
 	all := owners(1, 2, 3, 5)
 	require.Equal(t, "[1 1 1 5 1 3 5 5]", fmt.Sprint(all[:8]))
@@ -197,7 +197,7 @@ func TestBucketsStayWhatTheyAre(t *testing.T) {
 	require.Less(t, slices.Max(had[:]), 150)
 }
 
-// Where some leaders are not heard of, the buckets of the others stay where they are.
+// If some leaders are not active, the buckets of the others stay where they are.
 func TestOwnerAmong(t *testing.T) {
 	ids := []protocol.MemberID{1, 2, 3}
 	e := newEpoch(1, 1, 1, ids, ids, []uint8{1, 1, 1})

@@ -8,16 +8,16 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// History takes in the log, slot by slot, and says which epoch comes next. It is a [protocol.Derived]. Members
-// whose logs are equal have equal histories. Not safe for concurrent use.
+// History applies the log, slot by slot, and derives the next epoch. It is a [protocol.Derived]. Members with equal
+// logs have equal histories. It is not safe for concurrent use.
 //
-// A slot has a value if there is an entry that is no no-op. A slot without a value is ⊥, whether a no-op stands
-// there or nothing was taken in.
+// A slot has a value if it has an entry other than a no-op. A slot without a value is ⊥, whether it has a no-op or no
+// entry was applied there.
 type History struct {
 	set Settings
-	// epoch is the one of next; nil: nothing is known, not even who votes.
+	// epoch is the epoch of next; nil: nothing is known, not even the voters.
 	epoch *Epoch
-	// next is the first slot that was not taken in.
+	// next is the first slot that was not applied.
 	next protocol.Index
 	// loads are how many slots of each of the epoch's leaders have a value that is not empty, and ended
 	// whether the last one of its segment has a value.
@@ -25,7 +25,7 @@ type History struct {
 	ended []bool
 	// slots is how many slots a leader with a full share has, MinSlots to MaxSlots.
 	slots int
-	// lead is one of the epoch's leaders, and since the epoch since which it has been that.
+	// lead is one of the epoch's leaders, and since the epoch since which it has been lead.
 	lead  protocol.MemberID
 	since uint64
 	// records are those of the epoch's voters.
@@ -34,9 +34,9 @@ type History struct {
 	voters []protocol.MemberID
 }
 
-// New begins before slot 1 with epoch 1, in which all voters of the configuration lead. The settings must be
-// valid. If the configuration has no voters, the history knows nothing, and Epoch is nil: then Restore must be
-// called before anything is taken in.
+// New begins before slot 1 with epoch 1, in which all voters of the configuration lead. The settings must be valid.
+// If the configuration has no voters, the history knows nothing, and Epoch is nil: then Restore must be called before
+// anything is applied.
 func New(set Settings, c protocol.Config) *History {
 	if err := set.Validate(); err != nil {
 		panic("epochs: " + err.Error())
@@ -48,26 +48,26 @@ func New(set Settings, c protocol.Config) *History {
 	return h
 }
 
-// Epoch is the one of the next slot; nil: the history knows nothing.
+// Epoch is the epoch of the next slot; nil: the history knows nothing.
 func (h *History) Epoch() *Epoch { return h.epoch }
 
-// Next is the first slot that was not taken in.
+// Next is the first slot that was not applied.
 func (h *History) Next() protocol.Index { return h.next }
 
-// Lead is one of the leaders, and the number of the epoch since which it has been that without interruption. It
-// stands for the leader and the term where clients expect one of each. It is one of those with the smallest penalty,
-// so that it is not a member that is gone, and of these the one with the lowest id. (0, 0): the history knows nothing.
+// Lead is one of the leaders, and the number of the epoch since which it has been Lead without interruption. They are
+// shown to clients that expect one leader and a term. It has the smallest penalty, so it is not a member that has
+// failed; of several, it has the lowest id. (0, 0): the history knows nothing.
 func (h *History) Lead() (leader protocol.MemberID, since uint64) { return h.lead, h.since }
 
-// leading is the one of the epoch's leaders that stands for all.
+// leading is the leader of the epoch that clients are shown.
 func (h *History) leading() protocol.MemberID {
 	return slices.MinFunc(h.epoch.Leaders, func(a, b protocol.MemberID) int {
 		return cmp.Or(cmp.Compare(h.of(a).penalty, h.of(b).penalty), cmp.Compare(a, b))
 	})
 }
 
-// BannedUntil is the epoch in which a voter that does not lead leads again, if nobody is suspected before; 0: it leads, or
-// something else keeps it from leading.
+// BannedUntil is the epoch in which a voter that does not lead leads again, if no voter is suspected before; 0: it
+// leads, or something else keeps it from leading.
 func (h *History) BannedUntil(voter protocol.MemberID) uint64 {
 	at := slices.IndexFunc(h.records, func(r record) bool { return r.id == voter })
 	if at < 0 {
@@ -76,16 +76,15 @@ func (h *History) BannedUntil(voter protocol.MemberID) uint64 {
 	return bannedUntil(h.records, at, h.epoch.Number, &h.set)
 }
 
-// Spent reports whether a suspicion changes nothing any more for a voter: its last ban was as long as bans are, or there are
-// none.
+// Spent reports whether a further suspicion would change nothing for a voter: its last ban had the greatest length,
+// or there are no bans.
 func (h *History) Spent(voter protocol.MemberID) bool {
 	at := slices.IndexFunc(h.records, func(r record) bool { return r.id == voter })
 	return h.set.Policy == Simple || at >= 0 && int(h.records[at].penalty) >= h.set.MaxBan
 }
 
-// Apply takes in the next entry, and all slots before it that were not taken in: they have no value. It does
-// nothing with entries that have none, because an order may leave them out. Who wants to know what follows from
-// the end of the log calls Pass.
+// Apply applies the next entry. All slots before it that were not applied have no value. Entries without a value are
+// ignored, because an order may leave them out. Pass applies slots without values at the end of the log.
 func (h *History) Apply(e *protocol.Entry) {
 	switch e.Kind {
 	case protocol.EntryNoop, protocol.EntrySkip, protocol.EntryReshape:
@@ -106,7 +105,7 @@ func (h *History) Apply(e *protocol.Entry) {
 	h.advance()
 }
 
-// follow notes who votes from the next epoch on. The last configuration of an epoch counts.
+// follow records the voters of the next epoch. The last configuration of an epoch counts.
 func (h *History) follow(e *protocol.Entry) {
 	c, err := protocol.DecodeConfig(e.Payload)
 	if err != nil {
@@ -115,7 +114,7 @@ func (h *History) follow(e *protocol.Entry) {
 	h.voters = c.Voters()
 }
 
-// Pass takes in slots up to one that have no value. It does nothing with those that were taken in before.
+// Pass applies slots up to one, which have no values. Slots that were applied before are ignored.
 func (h *History) Pass(to protocol.Index) {
 	if h.epoch == nil {
 		panic("epochs: the history began with no voters, and must be restored first")
@@ -125,7 +124,7 @@ func (h *History) Pass(to protocol.Index) {
 	}
 }
 
-// advance goes on to the next slot, and to the next epoch behind the last one.
+// advance continues at the next slot, and with the next epoch after the last slot of one.
 func (h *History) advance() {
 	if h.next++; h.next > h.epoch.Last {
 		h.end()
@@ -147,8 +146,8 @@ func (h *History) end() {
 	h.begin(h.epoch.Number + 1)
 }
 
-// begin begins an epoch with the voters that were to come. Those that left are forgotten, and those that came
-// begin with the first share.
+// begin begins an epoch with the voters of the last configuration. Records of those that left are dropped, and those
+// that are new begin with the first share.
 func (h *History) begin(number uint64) {
 	records := make([]record, len(h.voters))
 	for i, id := range h.voters {
@@ -159,14 +158,14 @@ func (h *History) begin(number uint64) {
 	}
 	h.records = records
 	before, leaders := h.lead, elect(records, number, &h.set)
-	if h.take(number, h.next, leaders); h.lead != before {
+	if h.create(number, h.next, leaders); h.lead != before {
 		h.since = number
 	}
 	h.loads, h.ended = make([]uint32, len(leaders)), make([]bool, len(leaders))
 }
 
-// take makes the epoch with the voters that there are records of.
-func (h *History) take(number uint64, first protocol.Index, leaders []protocol.MemberID) {
+// create creates the epoch of the voters that have records.
+func (h *History) create(number uint64, first protocol.Index, leaders []protocol.MemberID) {
 	voters, shares := make([]protocol.MemberID, len(h.records)), make([]uint8, len(leaders))
 	for i := range h.records {
 		voters[i] = h.records[i].id
@@ -178,7 +177,7 @@ func (h *History) take(number uint64, first protocol.Index, leaders []protocol.M
 	h.lead = h.leading()
 }
 
-// of is the record of a voter of the epoch; nil: the member is none.
+// of is the record of a voter of the epoch; nil: the member is not one.
 func (h *History) of(id protocol.MemberID) *record {
 	at, ok := slices.BinarySearchFunc(h.records, id, func(r record, id protocol.MemberID) int { return cmp.Compare(r.id, id) })
 	if !ok {

@@ -25,7 +25,7 @@ func TestApplyInOrder(t *testing.T) {
 	require.Panics(t, func() { h.Apply(&protocol.Entry{Index: 6, Kind: protocol.EntryConfig, Payload: []byte("{}")}) })
 }
 
-// What an order may leave out says nothing: no value, and not that the log goes on.
+// Entries that an order may leave out have no effect: they are no value, and do not advance the history.
 func TestNothingFollowsFromWhatMayBeLeftOut(t *testing.T) {
 	h := New(Default(), configOf([]protocol.MemberID{1, 2, 3}, nil))
 	before := *h
@@ -35,7 +35,7 @@ func TestNothingFollowsFromWhatMayBeLeftOut(t *testing.T) {
 	}
 }
 
-// What Check is there to notice.
+// Check finds these errors.
 func TestCheck(t *testing.T) {
 	for why, harm := range map[string]func(*History){
 		"behind its epoch":              func(h *History) { h.next = h.epoch.First - 1 },
@@ -74,14 +74,15 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Who does not lead leads again in the epoch that BannedUntil says, and in none before it, if nobody is suspected meanwhile.
+// A voter that does not lead leads again in the epoch that BannedUntil returns, and in none before it, if no voter is
+// suspected meanwhile.
 func TestBannedUntil(t *testing.T) {
 	for policy := range policies {
 		for seed := range uint64(40) {
 			rng := rand.New(rand.NewPCG(seed, uint64(policy)))
 			h := New(Settings{MinSlots: 4, MaxSlots: 4, Policy: policy, Ban: 2, MaxBan: 16}, configOf([]protocol.MemberID{1, 2, 3, 4, 5}, nil))
 			for range 12 {
-				endEpoch(h, protocol.MemberID(1+rng.IntN(7))) // 6 and 7: nobody fails
+				endEpoch(h, protocol.MemberID(1+rng.IntN(7))) // 6 and 7: none fails
 			}
 			until := map[protocol.MemberID]uint64{}
 			for _, id := range h.Epoch().Voters {
@@ -98,7 +99,7 @@ func TestBannedUntil(t *testing.T) {
 	}
 }
 
-// endEpoch has all leaders of an epoch end their segments with a value, but for one.
+// endEpoch ends the segments of all leaders of an epoch with a value, except for one.
 func endEpoch(h *History, fails protocol.MemberID) {
 	e := h.Epoch()
 	for i := h.Next(); i <= e.Last; i++ {

@@ -9,20 +9,20 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Policy says which voters may lead.
+// Policy selects the voters that may lead.
 type Policy uint8
 
-// The policies. All of them are functions of who was suspected when.
+// The policies. Each is a function of the epochs in which voters were suspected.
 const (
 	// Simple: every voter leads, always.
 	Simple Policy = iota
-	// Backoff: who is suspected does not lead for some epochs, each time twice as many as the last time.
-	// Each epoch that it leads without suspicion halves that again.
+	// Backoff: a suspected voter does not lead for some epochs, each time twice as many as the last time. Each epoch
+	// that it leads without suspicion halves that number.
 	Backoff
-	// Blacklist: those who were suspected last do not lead, as many as the voters survive to lose. A
-	// suspicion is forgotten after MaxBan epochs: there is no other way back where nobody else fails.
+	// Blacklist: the voters that were suspected last do not lead, at most as many as may fail. A suspicion is dropped
+	// after MaxBan epochs: otherwise a voter would lead again only after others fail.
 	Blacklist
-	// Combined: who may lead by both.
+	// Combined: a voter leads if both allow it.
 	Combined
 	policies
 )
@@ -41,7 +41,7 @@ func (p Policy) String() string {
 	return fmt.Sprintf("policy(%d)", uint8(p))
 }
 
-// policyOf is the policy with a name.
+// policyOf returns the policy with a name.
 func policyOf(name string) (Policy, error) {
 	var names []string
 	for p := range policies {
@@ -53,20 +53,20 @@ func policyOf(name string) (Policy, error) {
 	return policies, fmt.Errorf("policy %q is none of %s", name, strings.Join(names, ", "))
 }
 
-// record is what a history knows of a voter.
+// record is the history's state of a voter.
 type record struct {
 	id protocol.MemberID
 	// suspected is the last epoch in which it was suspected; 0: none.
 	suspected uint64
-	// penalty is how many epochs its last ban had, less what it made good since; 0, or Ban to MaxBan.
+	// penalty is the length of its last ban, in epochs, less what it has made good since; 0, or Ban to MaxBan.
 	penalty uint32
-	// left is how many epochs of its ban are left, the epoch of now among them; ≤ penalty.
+	// left is the number of epochs that are left of its ban, including the current one; ≤ penalty.
 	left uint32
-	// share is how many turns it has in a round, 1 to fullShare.
+	// share is its number of turns in a round, 1 to fullShare.
 	share uint8
 }
 
-// suspect notes that the member's segment of an epoch ended with ⊥.
+// suspect records that the member's segment of an epoch ended with ⊥.
 func (r *record) suspect(epoch uint64, s *Settings) {
 	r.suspected = epoch
 	r.penalty = min(max(uint32(s.Ban), 2*r.penalty), uint32(s.MaxBan))
@@ -86,8 +86,8 @@ func (r *record) serve(led bool, s *Settings) {
 	}
 }
 
-// elect says which of the voters lead in an epoch: at least one of them. voters are ascending. It shortens bans
-// if nobody were left.
+// elect returns the voters that lead in an epoch, at least one. voters are ascending. It shortens bans if otherwise
+// no voter could lead.
 func elect(voters []record, epoch uint64, s *Settings) (leaders []protocol.MemberID) {
 	listed, banned := make([]bool, len(voters)), s.Policy == Backoff || s.Policy == Combined
 	if s.Policy == Blacklist || s.Policy == Combined {
@@ -106,7 +106,7 @@ func elect(voters []record, epoch uint64, s *Settings) (leaders []protocol.Membe
 	return leaders
 }
 
-// bannedUntil is the epoch in which a voter may lead again, if nobody is suspected before; 0: it may lead now.
+// bannedUntil is the epoch in which a voter may lead again, if no voter is suspected before; 0: it may lead now.
 func bannedUntil(voters []record, at int, epoch uint64, s *Settings) (until uint64) {
 	r := &voters[at]
 	if (s.Policy == Backoff || s.Policy == Combined) && r.left > 0 {
@@ -118,8 +118,8 @@ func bannedUntil(voters []record, at int, epoch uint64, s *Settings) (until uint
 	return until
 }
 
-// blacklist are the places of the voters that were suspected last: at most as many as may fail, of equals those
-// with the lower ids.
+// blacklist returns the places of the voters that were suspected last: at most as many as may fail. Of equals it
+// lists those with the lower ids.
 func blacklist(voters []record, epoch uint64, s *Settings) (places []int) {
 	for at := range voters {
 		if last := voters[at].suspected; last > 0 && epoch-last <= uint64(s.MaxBan) {
@@ -130,7 +130,7 @@ func blacklist(voters []record, epoch uint64, s *Settings) (places []int) {
 	return places[:min(len(places), (len(voters)-1)/2)]
 }
 
-// shorten makes the bans of those that are not on the list shorter by as much that one of them may lead.
+// shorten shortens the bans of voters that are not on the list by the same number, so that one of them may lead.
 func shorten(voters []record, listed []bool) {
 	by := uint32(1<<32 - 1)
 	for at := range voters {

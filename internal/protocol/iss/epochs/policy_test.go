@@ -9,8 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// suspects are records of voters 1, 2, 3 …, each with the epoch in which it was suspected and what is left of its
-// ban.
+// suspects are records of voters 1, 2, 3 …, each with the epoch in which it was suspected and the rest of its ban.
 func suspects(pairs ...[2]int) (voters []record) {
 	for i, p := range pairs {
 		voters = append(voters, record{id: protocol.MemberID(i + 1), suspected: uint64(p[0]), penalty: uint32(p[1]), left: uint32(p[1])})
@@ -44,7 +43,7 @@ func TestElect(t *testing.T) {
 	}
 }
 
-// If nobody were left, all bans become shorter by as much, but for those of the blacklist.
+// If no voter could lead, all bans are shortened by the same number, except for those of the blacklist.
 func TestBansAreShortened(t *testing.T) {
 	s := Settings{MinSlots: 4, MaxSlots: 4, Policy: Combined, Ban: 1, MaxBan: 8}
 	voters := suspects([2]int{9, 2}, [2]int{8, 5}, [2]int{7, 3})
@@ -127,7 +126,7 @@ func TestChosenSettings(t *testing.T) {
 	}
 }
 
-// Members compare settings by what they say, so all of them must be in it.
+// Members compare the text of settings, so it must contain all of them.
 func TestSettingsSayAllThatIsSet(t *testing.T) {
 	texts := map[string]bool{}
 	for _, c := range []protocol.EpochSettings{

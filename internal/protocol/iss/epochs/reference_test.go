@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// outline is what everybody must agree on of an epoch.
+// outline is the part of an epoch on which all members must agree.
 type outline struct {
 	number      uint64
 	first, last protocol.Index
@@ -33,8 +33,8 @@ func outlineOf(h *History) (o outline) {
 	return o
 }
 
-// reference is the rules, written down once more: epoch by epoch, over a whole log, with numbers of
-// epochs in place of counters.
+// reference is a second implementation of the rules: epoch by epoch, over a whole log, with numbers of epochs in
+// place of counters.
 type reference struct {
 	set    Settings
 	slots  int
@@ -61,7 +61,7 @@ func (r *reference) outlines(log []protocol.Entry) (list []outline) {
 	}
 }
 
-// end judges the leaders of an epoch, and returns the next voters.
+// end evaluates the leaders of an epoch, and returns the next voters.
 func (r *reference) end(o *outline, log []protocol.Entry) (voters []protocol.MemberID) {
 	voters = r.voters
 	values, had := map[protocol.MemberID][]bool{}, map[protocol.MemberID]int{}
@@ -177,17 +177,17 @@ func (r *reference) elect(epoch int) (leaders []protocol.MemberID) {
 	}
 }
 
-// What leaders do in an epoch.
+// The behaviors of leaders in an epoch.
 const (
 	dead      = iota // nothing
 	revoked          // values, but none at the end
 	idle             // an empty value at the end
 	few              // some values, and the last one
 	full             // a value in each slot
-	behaviors        // how many there are
+	behaviors        // the number of behaviors
 )
 
-// randomLog fills some epochs: an entry for each slot, no-ops too.
+// randomLog fills some epochs with an entry for each slot, including no-ops.
 func randomLog(rng *rand.Rand, set Settings, voters []protocol.MemberID, epochs int) (log []protocol.Entry) {
 	h, pool := New(set, configOf(voters, nil)), append(randomIDs(rng, 3), voters...)
 	slices.Sort(pool)
@@ -235,7 +235,7 @@ func randomSettings(rng *rand.Rand) Settings {
 	return s
 }
 
-// The history says of random logs what the reference says.
+// The history agrees with the reference on random logs.
 func TestReference(t *testing.T) {
 	suspected, changed, adapted := 0, 0, 0
 	for seed := range uint64(120) {

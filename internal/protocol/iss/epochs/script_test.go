@@ -13,22 +13,22 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestScripts runs the scripts under testdata. -rewrite writes their output anew.
+// TestScripts runs the scripts under testdata. -rewrite writes their output again.
 //
 //	new voters=(1,2,3) [policy=P] [slots=(MIN,MAX)] [ban=(FIRST,LONGEST)]
 //	    a history before slot 1; simple, 16 to 16 slots, bans of 1 to 8 epochs
 //	run [epochs=N] [full=IDS] [half=IDS] [dead=IDS]
-//	    the epoch of now and those after it end. A leader that is full has commands in each of its slots, one
-//	    that is half in each other. All others have an empty value at the end, but for those that are dead
+//	    the current epoch and those after it end. A leader that is full has commands in each of its slots, one
+//	    that is half in each other. All others have an empty value at the end, except for those that are dead
 //	entry KIND [leader=ID] [last] [voters=IDS] [learners=IDS]
 //	    an entry at the next slot, or at the next, or last, one of a leader: batch, config, empty or noop
 //	pass [TO]   no values up to a slot, or to the end of the epoch
 //	turns       the leaders of the first slots of the epoch, until they repeat
-//	buckets     how many each leader has
-//	records     what is known of the voters
+//	buckets     the number of buckets of each leader
+//	records     the records of the voters
 //
-// An epoch is printed as: its slots; how many each leader has; who votes and does not lead; the first leader,
-// and since when it is that.
+// An epoch is printed as: its slots; the number of each leader's slots; the voters that do not lead; Lead and its
+// epoch.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s script

@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A history is in a snapshot under this name.
+// The name under which a snapshot has a history.
 const (
 	SectionName    = "epochs"
 	sectionVersion = 1
@@ -63,8 +63,8 @@ func bit(b bool) uint64 {
 	return 0
 }
 
-// Restore puts the history of a section in the place of this one. It refuses one of other settings: from the
-// same log other epochs follow.
+// Restore replaces this history by that of a section. It refuses a section with other settings: they derive other
+// epochs from the same log.
 func (h *History) Restore(s protocol.Section) error {
 	if err := s.Expect(SectionName, sectionVersion); err != nil {
 		return err
@@ -87,11 +87,11 @@ func (h *History) Restore(s protocol.Section) error {
 	return nil
 }
 
-// maxSlot is the highest slot at which an epoch may begin: its last one is a number, too.
+// maxSlot is the highest first slot of an epoch, so that its last slot does not overflow.
 const maxSlot = 1 << 62
 
-// read makes a history of what comes after the settings. Only what would do harm is refused here, the rest by
-// Check.
+// read decodes a history from the bytes after the settings. It refuses only what the decoder could not handle; Check
+// refuses the rest.
 func read(b []byte, set Settings) (*History, error) {
 	r := &reader{b: b}
 	h := &History{set: set, slots: int(r.number(1 << 16))}
@@ -128,11 +128,11 @@ func read(b []byte, set Settings) (*History, error) {
 	case slices.ContainsFunc(leaders, func(id protocol.MemberID) bool { return h.of(id) == nil }):
 		return nil, fmt.Errorf("leaders %s of %s", leaders, voters)
 	}
-	h.take(number, first, leaders)
+	h.create(number, first, leaders)
 	return h, nil
 }
 
-// members reports whether a list has members, each one once, and in order.
+// members reports whether a list of members is not empty, and strictly ascending.
 func members(ids []protocol.MemberID) bool {
 	last := protocol.MemberID(0)
 	for _, id := range ids {
@@ -144,13 +144,13 @@ func members(ids []protocol.MemberID) bool {
 	return len(ids) > 0
 }
 
-// reader reads what appendNumbers wrote. After an error all that it reads is 0.
+// reader decodes what appendNumbers encoded. After an error it returns zeros.
 type reader struct {
 	b      []byte
 	failed bool
 }
 
-// number reads one from 0 to most.
+// number reads a number from 0 to most.
 func (r *reader) number(most uint64) uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 || v > most || r.failed {
@@ -161,5 +161,5 @@ func (r *reader) number(most uint64) uint64 {
 	return v
 }
 
-// count reads how many items follow. Each has a byte at least.
+// count reads the length of a list, each item of which has at least a byte.
 func (r *reader) count() int { return int(r.number(uint64(len(r.b)))) }

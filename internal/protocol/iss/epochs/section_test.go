@@ -12,7 +12,7 @@ import (
 var _ protocol.Derived = (*History)(nil)
 
 // The same log gives the same section at each slot: whether no-ops are left out or not, and whether the history
-// goes on after each slot or was restored there. A core that has passed the no-ops besides is where all others are
+// continued after each slot or was restored there. A core that has also passed the no-ops is equal to all others
 // after the next value.
 func TestSameLogSameSection(t *testing.T) {
 	for seed := range uint64(24) {
@@ -32,18 +32,18 @@ func TestSameLogSameSection(t *testing.T) {
 			}
 			passed.Pass(e.Index)
 			require.Equal(t, all.Section(), some.Section())
-			restored = again(t, restored)
+			restored = restoreSection(t, restored)
 			require.Equal(t, all, restored)
 			require.NoError(t, passed.Check())
 		}
-		restored = again(t, restored)
+		restored = restoreSection(t, restored)
 		restored.Pass(protocol.Index(len(log)))
 		require.Equal(t, passed, restored, "a core that begins with a snapshot passes what was left out before it")
 	}
 }
 
-// again is another history, restored from the section of this one.
-func again(t *testing.T, h *History) *History {
+// restored is another history, restored from the section of this one.
+func restoreSection(t *testing.T, h *History) *History {
 	s := h.Section()
 	require.NoError(t, s.Valid())
 	fresh := New(h.set, protocol.Config{})
@@ -51,7 +51,7 @@ func again(t *testing.T, h *History) *History {
 	return fresh
 }
 
-// A section of a cluster as large as a configuration can be is not too large.
+// A section of a cluster of the largest size is not too large.
 func TestLargestSection(t *testing.T) {
 	n := 1
 	for len(protocol.EncodeConfig(configOf(manyIDs(2*n), nil))) <= protocol.MaxConfigBytes {
@@ -60,10 +60,10 @@ func TestLargestSection(t *testing.T) {
 	h := New(Default(), configOf(manyIDs(n), nil))
 	h.Pass(h.Epoch().Last * 3)
 	require.Greater(t, n, MaxLeaders)
-	require.NoError(t, again(t, h).Check())
+	require.NoError(t, restoreSection(t, h).Check())
 }
 
-// manyIDs are those with the longest numbers.
+// manyIDs are the ids with the longest encoding.
 func manyIDs(n int) (ids []protocol.MemberID) {
 	for i := range n {
 		ids = append(ids, ^protocol.MemberID(0)-protocol.MemberID(n-i))
@@ -88,7 +88,7 @@ func TestNothingKnown(t *testing.T) {
 // small are settings with which a fuzzer soon comes to the end of an epoch.
 var small = Settings{MinSlots: 4, MaxSlots: 16, Policy: Combined, Ban: 1, MaxBan: 8}
 
-// sections are some that histories wrote.
+// sections are examples that histories encoded.
 func sections() (list []protocol.Section) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -103,7 +103,7 @@ func sections() (list []protocol.Section) {
 	return list
 }
 
-// refuses tries to restore what may be no section. What is accepted says the same again, and the history goes on
+// refuses tries to restore arbitrary bytes. Accepted bytes are encoded again as they were, and the history continues
 // from there.
 func refuses(t *testing.T, data []byte) bool {
 	h := New(small, protocol.Config{})
@@ -146,7 +146,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// The same in other bytes is not what Section wrote: members with equal histories would have different snapshots.
+// Another encoding of the same history is refused: members with equal histories must have equal snapshots.
 func TestOtherBytesAreRefused(t *testing.T) {
 	h := New(small, configOf([]protocol.MemberID{1}, nil))
 	s := h.Section()

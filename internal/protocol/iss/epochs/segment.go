@@ -13,7 +13,7 @@ type Segment struct {
 	at    int // the leader's place
 }
 
-// Segment is a leader's; false: the member does not lead in the epoch.
+// Segment returns a leader's segment; false: the member does not lead in the epoch.
 func (e *Epoch) Segment(leader protocol.MemberID) (s Segment, ok bool) {
 	at, ok := slices.BinarySearch(e.Leaders, leader)
 	if !ok {
@@ -22,13 +22,13 @@ func (e *Epoch) Segment(leader protocol.MemberID) (s Segment, ok bool) {
 	return Segment{e, at}, true
 }
 
-// SegmentOf is the one that a slot of the epoch belongs to.
+// SegmentOf returns the segment of a slot of the epoch.
 func (e *Epoch) SegmentOf(i protocol.Index) Segment { return Segment{e, e.Place(i)} }
 
-// Epoch is the one that the segment is part of.
+// Epoch is the segment's epoch.
 func (s Segment) Epoch() *Epoch { return s.epoch }
 
-// Leader has the segment.
+// Leader is the segment's leader.
 func (s Segment) Leader() protocol.MemberID { return s.epoch.Leaders[s.at] }
 
 // Has reports whether a slot belongs to the segment.
@@ -43,8 +43,8 @@ func (s Segment) First() protocol.Index { return s.After(0) }
 // (docs/reports/iss-models.md, S9).
 func (s Segment) Last() protocol.Index { return s.epoch.ends[s.at] }
 
-// After is its first slot after i, which may be any slot; 0: there is none. After one of its own slots it is
-// found at once, else in as many steps as there are turns.
+// After is its first slot after i, which may be any slot; 0: there is none. After one of its own slots it takes
+// constant time, otherwise as many steps as there are turns.
 func (s Segment) After(i protocol.Index) protocol.Index {
 	e := s.epoch
 	if i >= s.Last() {
@@ -62,10 +62,10 @@ func (s Segment) After(i protocol.Index) protocol.Index {
 	return i
 }
 
-// Len is how many slots it has.
+// Len is the number of its slots.
 func (s Segment) Len() int { return s.Before(s.epoch.Last + 1) }
 
-// Before is how many of its slots are before i.
+// Before is the number of its slots before i.
 func (s Segment) Before(i protocol.Index) int {
 	e := s.epoch
 	if i <= e.First {

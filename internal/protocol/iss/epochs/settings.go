@@ -10,33 +10,33 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Settings are the same on all members of a cluster, for ever.
+// Settings are the same on all members of a cluster, and never change.
 type Settings struct {
 	// MinSlots and MaxSlots bound how many slots a leader with a full share has in an epoch: powers of two
 	// from fullShare to 1<<16. With equal bounds only the shares adapt to the load.
 	MinSlots, MaxSlots int
-	// EqualShares: not even these. Everybody who leads has a full share.
+	// EqualShares: every leader has a full share.
 	EqualShares bool
 	Policy      Policy
-	// Ban is how many epochs the first ban has, and MaxBan the longest; 1 ≤ Ban ≤ MaxBan ≤ 1<<16.
+	// Ban is the length of the first ban in epochs, and MaxBan that of the longest; 1 ≤ Ban ≤ MaxBan ≤ 1<<16.
 	Ban, MaxBan int
 }
 
-// Default are the settings of a cluster that has no others.
+// Default are the default settings.
 //
-// Between two epochs nothing is proposed for about one round trip. So a leader that is busy gets 1024 slots, and
-// still 256 while its share is the smallest. An idle leader comes down to 64 slots, and to 16 with the smallest
-// share. If a leader crashes then, the epoch ends after few slots.
+// Between two epochs nothing is proposed for about one round trip. So a busy leader gets 1024 slots, and 256 with the
+// smallest share. An idle leader gets 64 slots, and 16 with the smallest share. If a leader crashes then, the epoch
+// ends after few slots.
 //
-// Whoever leads and is dead holds up all others for an election timeout, about a second. Whoever is well and may
-// not lead costs its clients a hop. So bans are long: a dead member leads again once in 256 epochs. These take
-// a minute where an epoch is a quarter of a second, and then a second of 60 is lost. The first ban of 8 epochs
-// is for members that restart one after the other: only the last of them is still on the blacklist.
+// A dead leader delays all others for an election timeout, about a second. A live member that may not lead costs its
+// clients a hop. So bans are long: a dead member leads again once in 256 epochs. These take a minute if an epoch
+// takes a quarter of a second, so one second of 60 is lost. The first ban of 8 epochs is for members that restart one
+// after the other: only the last of them is still on the blacklist.
 func Default() Settings {
 	return Settings{MinSlots: 64, MaxSlots: 1024, Policy: Combined, Ban: 8, MaxBan: 256}
 }
 
-// Validate returns what is wrong with the settings.
+// Validate returns the error in the settings; nil: they are valid.
 func (s Settings) Validate() error {
 	power := func(n int) bool { return n >= fullShare && n <= 1<<16 && n&(n-1) == 0 }
 	switch {
@@ -50,8 +50,7 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// Chosen are the settings that somebody chose, with defaults for what was left out. The error is a
-// [*protocol.SettingsError].
+// Chosen returns the chosen settings, with defaults for what was left out. The error is a [*protocol.SettingsError].
 func Chosen(c protocol.EpochSettings) (Settings, error) {
 	c = fill(c)
 	s := Settings{MinSlots: c.MinSlots, MaxSlots: c.MaxSlots, EqualShares: c.EqualShares, Ban: c.Ban, MaxBan: c.MaxBan}
@@ -100,7 +99,7 @@ var Setting = &setting.Setting[protocol.EpochSettings]{
 	},
 }
 
-// fill completes a choice.
+// fill sets defaults in place of zeros.
 func fill(c protocol.EpochSettings) protocol.EpochSettings {
 	d := Default()
 	return protocol.EpochSettings{
@@ -109,7 +108,7 @@ func fill(c protocol.EpochSettings) protocol.EpochSettings {
 	}
 }
 
-// bounds is a flag with two numbers, as 64-1024. One number is both of them, and none the defaults.
+// bounds is a flag with two numbers, such as 64-1024. One number sets both; an empty value means the defaults.
 func bounds(name, help, usual string, of func(*protocol.EpochSettings) (least, most *int)) setting.Part[protocol.EpochSettings] {
 	return setting.Part[protocol.EpochSettings]{
 		Name: name, Text: "numbers", Default: usual, Help: help,
@@ -137,7 +136,7 @@ func bounds(name, help, usual string, of func(*protocol.EpochSettings) (least, m
 	}
 }
 
-// Choice is what would have to be chosen for these settings, without leaving anything out.
+// Choice returns the complete choice that yields these settings.
 func (s Settings) Choice() protocol.EpochSettings {
 	return protocol.EpochSettings{
 		MinSlots: s.MinSlots, MaxSlots: s.MaxSlots, EqualShares: s.EqualShares, Policy: s.Policy.String(), Ban: s.Ban, MaxBan: s.MaxBan,

@@ -1,14 +1,13 @@
 package epochs
 
-// A leader that needs few of its slots gets fewer turns, so that others wait less often for it to skip. An epoch
-// in which everybody needs few gets fewer rounds.
+// A leader that uses few of its slots gets fewer turns, so that others wait less often for it to skip. If all leaders
+// use few, the next epoch has fewer rounds.
 
-// busy and spare say that so many of some slots were needed that there should be more, or that fewer are
-// enough.
+// busy reports that enough slots were used to increase their number; spare, that fewer are enough.
 func busy(needed, slots int) bool  { return 4*needed >= 3*slots }
 func spare(needed, slots int) bool { return 4*needed < slots }
 
-// firstShare is the share of a voter of which nothing is known.
+// firstShare is the share of a voter without a history.
 func (s *Settings) firstShare() uint8 {
 	if s.EqualShares {
 		return fullShare
@@ -16,8 +15,8 @@ func (s *Settings) firstShare() uint8 {
 	return 1
 }
 
-// adapt gives each leader of the epoch that ends its share of the next one, and that its length. A member that
-// is suspected begins with the smallest share, unless all shares are equal.
+// adapt sets the share of each leader in the next epoch, and the length of that epoch. A member that is suspected
+// begins with the smallest share, unless all shares are equal.
 func (h *History) adapt() {
 	grow, shrink := false, true
 	for at, id := range h.epoch.Leaders {

@@ -2,12 +2,12 @@ package issmodel
 
 import "math/bits"
 
-// The third model: two epochs, and what is decided in them changes the members. Each sequence number
-// of the scenario is to add or remove members, or to be an ordinary value; ⊥ may be decided instead.
+// The third model: two epochs, and what is decided in them changes the members. Each sequence number of the scenario
+// adds or removes members, or is an ordinary value; ⊥ may be decided instead.
 //
-// What a member learns or promises is durable at once: what is not is the second model's subject.
-// Votes are never given up. Who knows the decisions of an epoch neither promises nor votes in it any
-// more, and answers with them instead.
+// What a member learns or promises is durable at once; the second model covers the rest. Votes are never dropped. A
+// member that knows the decisions of an epoch no longer promises or votes in it, and answers with the decisions
+// instead.
 const (
 	seats  = 4 // members; the last one is not in the first configuration
 	epochs = 2
@@ -16,8 +16,7 @@ const (
 	joiner = seats - 1
 )
 
-// change is what a value does to the configuration. It does nothing where the members that it presumes
-// are not in it.
+// change is what a value does to the configuration. It has no effect if the members that it presumes are not in it.
 type change struct{ add, remove, presumes uint8 }
 
 func (c change) apply(conf uint8) uint8 {
@@ -27,54 +26,54 @@ func (c change) apply(conf uint8) uint8 {
 	return conf&^c.remove | c.add
 }
 
-// story is a cluster, what its leaders propose, and what may happen to it.
-type story struct {
+// scenario is a cluster, its leaders' proposals, and the faults that may happen.
+type scenario struct {
 	changes   [places]change
 	first     [epochs + 1]int // an epoch's first sequence number; the last one is how many there are
 	highest   [epochs]uint8   // ballot
-	deaths    int             // how many may die, if no configuration loses more than it survives
+	deaths    int             // how many may die, if no configuration loses more than it tolerates
 	mayMirror bool
 }
 
 // turn is a state.
 type turn struct {
-	known   [seats]uint8         // decisions, two bits for each sequence number
-	promise [epochs][seats]uint8 //
-	opener  [epochs][tries]uint8 // 1 + who
-	told    [epochs][tries]uint8 // who promised
-	asked   [places][tries]uint8 // the value that a ballot proposes
-	votes   [places][tries]uint8 // whose votes there ever were
-	decided [places]uint8        // values that had a quorum, or that some member has learned
-	dead    uint8
-	left    uint8 // who has left; it answers nobody any more
-	fasted  uint8 // which sequence numbers were decided at once
-	early   uint8 // 1: the joiner takes part in epoch 1 and has not got what was decided before
-	swapped uint8 // who learned the second decision of epoch 0 before the first
+	known    [seats]uint8         // decisions, two bits for each sequence number
+	promise  [epochs][seats]uint8 //
+	opener   [epochs][tries]uint8 // 1 + the member
+	promised [epochs][tries]uint8 // the members that promised
+	asked    [places][tries]uint8 // the value that a ballot proposes
+	votes    [places][tries]uint8 // all votes that were ever cast
+	decided  [places]uint8        // values that had a quorum, or that some member has learned
+	dead     uint8
+	left     uint8 // members that have left; they answer no one
+	fasted   uint8 // sequence numbers that were decided at once
+	early    uint8 // 1: the joiner takes part in epoch 1 without the decisions of epoch 0
+	swapped  uint8 // members that learned the second decision of epoch 0 before the first
 }
 
-// changeRules is how changes take effect. The zero value is what docs/reports/iss-models.md says.
+// changeRules are the rules of changes. The zero value is the rules in docs/reports/iss-models.md.
 type changeRules struct {
 	midEpoch        bool // a change takes effect at the next sequence number
 	asLearned       bool // changes are folded in the order in which a member learns them
 	joinsEarly      bool // a joiner takes part before it has the decisions
-	honest          bool // but until then it does not count among those that have them
+	honest          bool // but until then it does not count as having them
 	leavesOwn       bool // a member leaves when it has the decisions itself
 	leavesStable    bool // when a majority of the old configuration has them
 	leavesFew       bool // when one member fewer of the new configuration has them
 	noStrangers     bool // a member hears only members of configurations that it knows
 	newcomersSilent bool // a member answers only for epochs whose configuration it was in
 	readsOnce       bool // a read asks a quorum of its member's epoch, and no later one
-	joinerSpared    bool // a joiner is not counted among those that may fail
-	fast            bool // ⊥ is decided at once where all promised and none had voted
+	joinerSpared    bool // a joiner does not count among the members that may fail
+	fast            bool // ⊥ is decided at once if all promised and none had voted
 	fastNotLast     bool // but not at the last sequence number of an epoch
 }
 
 type changeModel struct {
 	changeRules
-	story
-	// ignoreConfigs: do not judge that configurations differ, but what comes of it.
+	scenario
+	// ignoreConfigs: differing configurations are no error, only their consequences are.
 	ignoreConfigs bool
-	// ignoreFuture: do not judge what may come of a state, nor reads.
+	// ignoreFuture: do not check what may follow from a state, nor reads.
 	ignoreFuture bool
 }
 
@@ -109,9 +108,9 @@ func (m *changeModel) has(s *turn, i, e int) bool {
 	return true
 }
 
-// lacks reports whether a member wants the decisions of an epoch: its own epoch, or one that it has
-// passed without them.
-func (m *changeModel) lacks(s *turn, i, e int) bool {
+// needs reports whether a member needs the decisions of an epoch: its own epoch, or one that it has passed without
+// them.
+func (m *changeModel) needs(s *turn, i, e int) bool {
 	return !m.has(s, i, e) && m.now(s, i) >= e
 }
 
@@ -140,14 +139,14 @@ func (m *changeModel) fold(known uint8, until int, swapped bool) uint8 {
 	return conf
 }
 
-// config is what a member takes for the configuration at a sequence number.
+// config is a member's view of the configuration at a sequence number.
 func (m *changeModel) config(s *turn, i, at int) uint8 {
 	known, until := s.known[i], at
 	if !m.midEpoch && at < m.first[epochs] {
 		until = m.first[m.epochOf(at)]
 	}
 	if i == joiner && s.early == 1 {
-		for n := range m.first[1] { // it was told the outcome
+		for n := range m.first[1] { // it was sent the outcome
 			known |= s.decided[n] << (2 * n)
 		}
 	}
@@ -175,7 +174,7 @@ func (s *turn) works(i int) bool { return (s.dead|s.left)>>i&1 == 0 }
 
 func survives(conf uint8) int { return (bits.OnesCount8(conf) - 1) / 2 }
 
-// outcome is the configuration of an epoch if somebody knows it.
+// outcome is the configuration of an epoch if any member knows it.
 func (m *changeModel) outcome(s *turn, e int) (uint8, bool) {
 	known := uint8(0)
 	for at := range m.first[e] {
@@ -187,8 +186,8 @@ func (m *changeModel) outcome(s *turn, e int) (uint8, bool) {
 	return m.fold(known, m.first[e], false), true
 }
 
-// handedOver reports whether an epoch is on enough disks of the old and the next configuration, so
-// that members of the old one may leave, or die without harm.
+// handedOver reports whether an epoch is on enough disks of the old and the next configuration, so that members of
+// the old one may leave or die safely.
 func (m *changeModel) handedOver(s *turn, e int, old, next uint8) bool {
 	had, have := uint8(0), uint8(0)
 	for i := range seats {
@@ -208,9 +207,9 @@ func (m *changeModel) handedOver(s *turn, e int, old, next uint8) bool {
 	return stable && (m.leavesStable || bits.OnesCount8(have&next) >= need)
 }
 
-// tidy leaves out what cannot matter any more: promises of members that take no more part in an epoch,
-// and all of an epoch in which nobody does.
-func (m *changeModel) tidy(s *turn) {
+// normalize drops state that has no effect any more: promises of members that no longer take part in an epoch, and
+// all of an epoch in which no member does.
+func (m *changeModel) normalize(s *turn) {
 	for e := range epochs {
 		needed := m.midEpoch
 		for i := range seats {
@@ -224,14 +223,14 @@ func (m *changeModel) tidy(s *turn) {
 		if needed {
 			continue
 		}
-		s.opener[e], s.told[e] = [tries]uint8{}, [tries]uint8{}
+		s.opener[e], s.promised[e] = [tries]uint8{}, [tries]uint8{}
 		for at := m.first[e]; at < m.first[e+1]; at++ {
 			s.asked[at], s.votes[at] = [tries]uint8{}, [tries]uint8{}
 		}
 	}
 }
 
-// mirror exchanges two members that play the same part.
+// mirror exchanges two members with the same role.
 func (m *changeModel) mirror(s *turn) turn {
 	n := *s
 	if !m.mayMirror {
@@ -251,7 +250,7 @@ func (m *changeModel) mirror(s *turn) turn {
 			if o := s.opener[e][b]; o == 2 || o == 3 {
 				n.opener[e][b] = 5 - o
 			}
-			swap(&n.told[e][b])
+			swap(&n.promised[e][b])
 		}
 	}
 	for at := range places {

@@ -6,7 +6,7 @@ func (m *changeModel) each(s *turn, yield func(step, *turn)) {
 	do := func(text string, a, b, c, d int, f func(n *turn)) {
 		n := *s
 		f(&n)
-		m.tidy(&n)
+		m.normalize(&n)
 		if n != *s {
 			yield(step{text, [4]uint8{uint8(a), uint8(b), uint8(c), uint8(d)}}, &n)
 		}
@@ -20,7 +20,7 @@ func (m *changeModel) each(s *turn, yield func(step, *turn)) {
 			m.ballotSteps(s, i, e, do)
 		}
 		for e := range epochs {
-			if m.lacks(s, i, e) {
+			if m.needs(s, i, e) {
 				m.learningSteps(s, i, e, do)
 			}
 		}
@@ -87,10 +87,10 @@ func (m *changeModel) promises(n *turn, i, e int, b uint8) {
 	if n.opener[e][b] == gone {
 		return
 	}
-	n.told[e][b] |= 1 << i
+	n.promised[e][b] |= 1 << i
 }
 
-// proposeSteps: what different quorums of promises leave to propose.
+// proposeSteps: the proposals that different quorums of promises permit.
 func (m *changeModel) proposeSteps(s *turn, i, at int, b uint8, do turnDoer) {
 	e := m.epochOf(at)
 	conf, offered := m.config(s, i, at), uint8(0)
@@ -98,14 +98,14 @@ func (m *changeModel) proposeSteps(s *turn, i, at int, b uint8, do turnDoer) {
 		return
 	}
 	for q := uint8(1); q < 1<<seats; q++ {
-		if q&^(s.told[e][b]&conf) != 0 || !majority(q, conf) {
+		if q&^(s.promised[e][b]&conf) != 0 || !majority(q, conf) {
 			continue
 		}
 		v := m.found(s, at, q, b)
 		if offered&v != 0 {
 			continue
 		}
-		if !m.fast { // else a quorum that can decide at once may come later
+		if !m.fast { // otherwise a quorum that can decide at once may come later
 			offered |= v
 		}
 		do("{m} proposes {v} for sequence number {n} in ballot {n}", i, int(v), at+1, int(b), func(n *turn) {
@@ -149,10 +149,10 @@ func (m *changeModel) found(s *turn, at int, q, below uint8) uint8 {
 }
 
 func (m *changeModel) spend(n *turn, e int, b uint8) {
-	n.opener[e][b], n.told[e][b] = gone, 0
+	n.opener[e][b], n.promised[e][b] = gone, 0
 }
 
-// forget: a member that stops proposes no more in the ballots that it has opened.
+// forget: a member that stops no longer proposes in the ballots that it has opened.
 func (m *changeModel) forget(n *turn, i int) {
 	for e := range epochs {
 		for b := range uint8(tries) {
@@ -163,9 +163,9 @@ func (m *changeModel) forget(n *turn, i int) {
 	}
 }
 
-// learningSteps: a member of the epoch counts votes, or anybody hears the decisions from one that
-// works and has them. It learns all of an epoch at once. Where the model looks at what happens in
-// between, it learns one after the other.
+// learningSteps: a member of the epoch counts votes, or any member receives the decisions from a live one that has
+// them. It learns all of an epoch at once. If the model examines the states in between, it learns one decision after
+// the other.
 func (m *changeModel) learningSteps(s *turn, i, e int, do turnDoer) {
 	if m.oneByOne() {
 		for at := m.first[e]; at < m.first[e+1]; at++ {
@@ -196,8 +196,8 @@ func (m *changeModel) learnsAll(s *turn, i, e int) bool {
 	return true
 }
 
-// source is a member from which another one can learn a decision: itself by counting votes, or one
-// that works and has it; −1 none.
+// source is a member from which another one can learn a decision: itself by counting votes, or a live one that has
+// it; −1: none.
 func (m *changeModel) source(s *turn, i, at int) (from int, value uint8) {
 	conf := m.config(s, i, at)
 	if s.fasted>>at&1 == 1 {
@@ -209,7 +209,7 @@ func (m *changeModel) source(s *turn, i, at int) (from int, value uint8) {
 		}
 	}
 	for x := range seats {
-		if v := s.knows(x, at); v != 0 && s.works(x) && m.hears(s, i, x, at) {
+		if v := s.knows(x, at); v != 0 && s.works(x) && m.receives(s, i, x, at) {
 			return x, v
 		}
 	}
@@ -227,8 +227,8 @@ func (m *changeModel) learn(n *turn, i, at int, v uint8) {
 	}
 }
 
-// hears reports whether a member gets decisions from another one.
-func (m *changeModel) hears(s *turn, i, from, at int) bool {
+// receives reports whether a member receives decisions from another one.
+func (m *changeModel) receives(s *turn, i, from, at int) bool {
 	met := uint8(0)
 	switch {
 	case m.noStrangers:
@@ -256,8 +256,8 @@ func (m *changeModel) leavingSteps(s *turn, i int, do turnDoer) {
 	}
 }
 
-// mayDie: no configuration, with the member that may join it, loses more members than it survives, as
-// long as it is needed.
+// mayDie: no configuration, with the member that may join it, loses more members than it tolerates, as long as it is
+// needed.
 func (m *changeModel) mayDie(s *turn, i int) bool {
 	if bits.OnesCount8(s.dead) >= m.deaths {
 		return false

@@ -5,53 +5,54 @@ import (
 	"math/bits"
 )
 
-// The second model: one sequence number of one epoch, and what a member may forget of it when. It is
-// about votes, decisions and checkpoints; skips are left to the first model.
+// The second model: one sequence number of one epoch, and when a member may forget which part of it. It covers votes,
+// decisions and checkpoints; the first model covers skips.
 //
-// A member that knows the decision has closed the epoch: it answers every message of the epoch with
-// the decision, and neither promises nor votes. Member 1 leads. A member that dies never returns.
+// A member that knows the decision has closed the epoch: it answers every message of the epoch with the decision, and
+// neither promises nor votes. Member 1 leads. A member that dies never returns.
 const (
 	crowd  = 4 // members
 	rounds = 4 // ballots with ballot 0
 )
 
-// closing is a state. Durable: promise, vote, freed, and what is known if it says so.
+// closing is a state. Durable: promise, vote, freed, and what is known if durable has the member.
 type closing struct {
 	told     [rounds][crowd]report
 	promise  [crowd]uint8
 	vote     [crowd]uint8
 	known    [crowd]uint8
-	durable  uint8 // who has on its disk what it knows
-	freed    uint8 // who has given up its votes and promises, where that matters
-	reported uint8 // whose checkpoint was sent
+	durable  uint8 // members that have what they know on their disks
+	freed    uint8 // members that have freed their votes and promises, if that matters
+	reported uint8 // members whose checkpoint was sent
 	dead     uint8
 
 	sent    uint8 // 1: the leader has proposed in ballot 0
 	opener  [rounds]uint8
 	asked   [rounds]uint8
-	votes   [rounds][crowd]uint8 // all votes that there ever were
+	votes   [rounds][crowd]uint8 // all votes that were ever cast
 	decided uint8                // values that some member may have learned
 }
 
-// checkpointRules is when a member frees what. The zero value is what docs/reports/iss-models.md says.
+// checkpointRules are the rules of when a member frees its state. The zero value is the rules in
+// docs/reports/iss-models.md.
 type checkpointRules struct {
 	onOwn        bool // a member frees at its own checkpoint
 	onDelivery   bool // a member frees when it knows the decision
 	early        bool // a checkpoint is sent before the decisions are durable
 	withoutOwn   bool // a member frees when the epoch is stable, with or without the decisions
-	marked       bool // and then keeps that the epoch is stable, and neither promises nor votes in it
-	emptyPromise bool // who has freed promises and votes as if the epoch were new
-	silent       bool // who has closed the epoch does not answer
+	marked       bool // and records that the epoch is stable, and no longer promises or votes in it
+	emptyPromise bool // a member that has freed its state promises and votes as if the epoch were new
+	silent       bool // a member that has closed the epoch does not answer
 	few          bool // a phase-2 quorum of checkpoints is stable
 }
 
 type checkpointModel struct {
 	checkpointRules
 	members int
-	phase1  int // how many make a quorum of each phase
+	phase1  int // the size of a quorum in each phase
 	phase2  int
 	highest uint8 // ballot
-	// ignoreLost: do not judge what may come of a loss, but what has come of it.
+	// ignoreLost: a possible loss is no error, only an actual one is.
 	ignoreLost bool
 }
 
@@ -84,12 +85,11 @@ func (m *checkpointModel) mirror(s *closing) closing {
 	return n
 }
 
-// most is a majority, and losses is how many members may die for ever with quorums like that.
+// most is a majority, and losses the number of members that may die permanently with majority quorums.
 func (m *checkpointModel) most() int   { return m.members/2 + 1 }
 func (m *checkpointModel) losses() int { return m.members - m.most() }
 
-// enough is how many checkpoints make an epoch stable: a majority, which is also one more than may
-// be lost.
+// enough is the number of checkpoints that make an epoch stable: a majority, which is also one more than may be lost.
 func (m *checkpointModel) enough() int {
 	if m.few {
 		return m.phase2
@@ -101,8 +101,8 @@ func (m *checkpointModel) stable(s *closing) bool {
 	return bits.OnesCount8(s.reported) >= m.enough()
 }
 
-// survives is how many deaths a decision has to survive: one less than voted for it, and any
-// minority once the epoch is stable.
+// survives is the number of deaths that a decision must survive: one less than the votes for it, and any minority
+// once the epoch is stable.
 func (m *checkpointModel) survives(s *closing) int {
 	if m.stable(s) {
 		return m.losses()
@@ -129,10 +129,10 @@ func (m *checkpointModel) judge(s *closing) string {
 	return m.stuck(s)
 }
 
-// lost: all crash, some start again, and these do not find the decision, or not for certain.
+// lost: all crash, some restart, and these do not find the decision, or not with certainty.
 func (m *checkpointModel) lost(s *closing, alive uint8) string {
 	if s.durable&alive != 0 && !m.emptyPromise {
-		return "" // it answers with the decision, whoever asks
+		return "" // it answers every member with the decision
 	}
 	if bits.OnesCount8(alive) < m.phase1 {
 		return fmt.Sprintf("lost: the decision is not on %05b, who are no quorum", alive)
@@ -154,7 +154,7 @@ func (m *checkpointModel) lost(s *closing, alive uint8) string {
 	return ""
 }
 
-// stuck: there are members that do not know the decision and never will, if all others answer.
+// stuck: some members do not know the decision and never will, even if all others answer.
 func (m *checkpointModel) stuck(s *closing) string {
 	open, answers := 0, 0
 	for i := range m.members {
@@ -235,7 +235,7 @@ func (m *checkpointModel) paxosSteps(s *closing, i int, do closingDoer) {
 	}
 }
 
-// proposeSteps: the opener proposes what a quorum of promises leaves it.
+// proposeSteps: the opener proposes what a quorum of promises permits.
 func (m *checkpointModel) proposeSteps(s *closing, b uint8, do closingDoer) {
 	for q := uint8(1); q < 1<<m.members; q++ {
 		if bits.OnesCount8(q) != m.phase1 {
@@ -257,7 +257,7 @@ func (m *checkpointModel) proposeSteps(s *closing, b uint8, do closingDoer) {
 	}
 }
 
-// closingSteps: the decision is known, durable, reported, and votes are given up.
+// closingSteps: the decision is known, durable, reported, and votes are dropped.
 func (m *checkpointModel) closingSteps(s *closing, i int, do closingDoer) {
 	bit := uint8(1) << i
 	if s.known[i] == 0 {
@@ -319,7 +319,7 @@ func (m *checkpointModel) decide(s *closing) {
 	}
 }
 
-// crash ends a member's life and starts the next one, with what is durable.
+// crash ends a member's incarnation and starts the next one, with its durable state.
 func (m *checkpointModel) crash(s *closing, i int) {
 	if s.durable>>i&1 == 0 {
 		s.known[i] = 0

@@ -12,7 +12,7 @@ func majorities(n int) *checkpointModel {
 	return m
 }
 
-// oneVote is a cluster where one vote decides, so that all are asked for promises.
+// oneVote is a cluster in which one vote decides, so promises of all members are needed.
 func oneVote() *checkpointModel {
 	return &checkpointModel{members: 3, phase1: 3, phase2: 1, highest: 2}
 }
@@ -40,8 +40,8 @@ func TestCheckpointDeep(t *testing.T) {
 	})
 }
 
-// Each variant does what its line says. Where a wrong decision is wanted, the search goes on after a
-// state in which it can come to that.
+// Each variant has the result in its line. If a wrong decision is expected, the search continues after a state from
+// which it can follow.
 func TestCheckpointVariants(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -70,9 +70,9 @@ func TestCheckpointVariants(t *testing.T) {
 	})
 }
 
-// What is safe as well. A member needs its own checkpoint alone to free its votes, as long as it
-// answers with the decisions. One that has not got them may free when the epoch is stable, if it
-// keeps that, and takes no part in the epoch any more.
+// These rules are also safe. A member may free its votes at its own checkpoint, as long as it answers with the
+// decisions. A member without the decisions may free when the epoch is stable, if it records that, and no longer
+// takes part in the epoch.
 func TestCheckpointAlternatives(t *testing.T) {
 	testsize.Long(t)
 	for _, c := range []struct {

@@ -2,7 +2,7 @@ package issmodel
 
 import "fmt"
 
-// judge says what is wrong with a state, or with what may come of it.
+// judge describes an error in a state, or one that may follow from it.
 func (m *changeModel) judge(s *turn) string {
 	for at := range m.first[epochs] {
 		if several(s.decided[at]) {
@@ -33,8 +33,7 @@ func (m *changeModel) judge(s *turn) string {
 	return ""
 }
 
-// configsDiffer: two members that are in the same epoch, at the same sequence number, take different
-// members for the configuration.
+// configsDiffer: two members in the same epoch, at the same sequence number, have different configurations.
 func (m *changeModel) configsDiffer(s *turn) string {
 	for i := range seats {
 		for j := range i {
@@ -53,13 +52,13 @@ func (m *changeModel) configsDiffer(s *turn) string {
 	return ""
 }
 
-// stale: a member reads. It asks a quorum of its epoch for the highest sequence number that they voted
-// for or know, waits until it has everything up to there, and misses something that was decided
-// before. If it has to wait for the end of its epoch, it asks again in the next one.
+// stale: a member reads. It asks a quorum of its epoch for the highest sequence number that they voted for or know,
+// waits until it has everything up to there, and is missing an earlier decision. If it has to wait for the end of its
+// epoch, it asks again in the next one.
 func (m *changeModel) stale(s *turn) string {
 	written := 0
 	for at := range m.first[epochs] {
-		if s.decided[at] == first { // to miss ⊥ does no harm
+		if s.decided[at] == first { // to miss ⊥ is harmless
 			written = at + 1
 		}
 	}
@@ -98,20 +97,20 @@ func (m *changeModel) readPoint(s *turn, q uint8) (point int) {
 	return point
 }
 
-// future: faults end, nobody leaves any more, and all that work go on as far as they can. They have
-// to end both epochs, with what was decided before, and members that are to leave may do so.
+// future: faults end, no member leaves any more, and all live members continue as far as they can. They must end both
+// epochs, with the earlier decisions, and members that are to leave must be able to.
 func (m *changeModel) future(n turn) string {
 	for moved := true; moved; {
 		moved = false
 		for at := range m.first[epochs] {
 			for i := range seats {
-				if !n.works(i) || n.knows(i, at) != 0 || !m.lacks(&n, i, m.epochOf(at)) {
+				if !n.works(i) || n.knows(i, at) != 0 || !m.needs(&n, i, m.epochOf(at)) {
 					continue
 				}
-				v := m.hearsay(&n, i, at)
+				v := m.learned(&n, i, at)
 				if v == 0 {
 					var what string
-					if v, what = m.settle(&n, i, at); what != "" {
+					if v, what = m.decideNext(&n, i, at); what != "" {
 						return what
 					}
 				}
@@ -125,18 +124,18 @@ func (m *changeModel) future(n turn) string {
 	return m.ended(&n)
 }
 
-// hearsay is what a member is told by those that work.
-func (m *changeModel) hearsay(n *turn, i, at int) uint8 {
+// learned is the decision that a member learns from live ones.
+func (m *changeModel) learned(n *turn, i, at int) uint8 {
 	for x := range seats {
-		if v := n.knows(x, at); v != 0 && n.works(x) && m.hears(n, i, x, at) {
+		if v := n.knows(x, at); v != 0 && n.works(x) && m.receives(n, i, x, at) {
 			return v
 		}
 	}
 	return 0
 }
 
-// settle is what a new ballot decides, 0 if it gets no quorum. It may be any of them.
-func (m *changeModel) settle(n *turn, i, at int) (uint8, string) {
+// decideNext is what a new ballot decides, 0 if it gets no quorum. Any outcome is possible.
+func (m *changeModel) decideNext(n *turn, i, at int) (uint8, string) {
 	conf, able := m.config(n, i, at), uint8(0)
 	if conf>>i&1 == 0 {
 		return 0, ""
@@ -159,8 +158,8 @@ func (m *changeModel) settle(n *turn, i, at int) (uint8, string) {
 	return value, ""
 }
 
-// ended: all that work and belong to the cluster have ended both epochs, the next one has a quorum,
-// and nobody has to stay for ever.
+// ended: all live members of the cluster have ended both epochs, the next one has a quorum, and no member must stay
+// forever.
 func (m *changeModel) ended(n *turn) string {
 	conf, _ := m.outcome(n, epochs) // none, if the last epoch did not end
 	for i := range seats {

@@ -6,7 +6,7 @@ import "math/bits"
 const (
 	bottom = 1 // ⊥: nothing was proposed here, and nothing will be
 	first  = 2 // what the segment's leader proposes
-	second = 4 // what it proposes after it forgot that
+	second = 4 // what it proposes after it forgot the first
 )
 
 func valueName(v uint8) string {
@@ -16,14 +16,14 @@ func valueName(v uint8) string {
 // several reports whether a set has more than one value.
 func several(set uint8) bool { return set&(set-1) != 0 }
 
-// What may be said of a ballot in the place of its opener, 1 + who.
+// States of a ballot in place of its opener, 1 + the member.
 const (
-	gone    = 15 // it has proposed, or forgotten what it was told: its phase 1 is over for ever
-	reopens = 8  // added to an opener that has forgotten the ballot, where it opens it again then
+	gone    = 15 // it has proposed, or forgotten the promises: its phase 1 is over permanently
+	reopens = 8  // added to an opener that has forgotten the ballot, if it opens it again then
 )
 
-// report is what a promise says of a sequence number: the vote of the highest ballot, the decision,
-// and whether the segment's leader declares that it never proposes here. 0 is no promise.
+// report is the part of a promise about one sequence number: the vote of the highest ballot, the decision, and
+// whether the segment's leader declares that it never proposes here. 0 is no promise.
 type report uint16
 
 const (
@@ -36,16 +36,16 @@ func voted(ballot, value uint8) uint8 { return ballot<<3 | value }
 func (r report) vote() uint8    { return uint8(r & 0x1f) }
 func (r report) decided() uint8 { return uint8(r >> 8 & 7) }
 
-// with is a promise's report of a vote and a decision; 0 is none.
+// with adds a vote and a decision to a promise's report; 0 is none.
 func (r report) with(vote, decided uint8) report {
 	return r | promised | report(vote) | report(decided)<<8
 }
 
-// choice is what a proposer concludes from reports.
+// choice is a proposer's conclusion from reports.
 type choice struct {
-	decided uint8 // it only announces that
-	value   uint8 // it proposes that
-	found   bool  // somebody had voted for it
+	decided uint8 // it only announces this
+	value   uint8 // it proposes this
+	found   bool  // a member had voted for it
 	never   bool  // the leader's declaration is among them
 }
 
@@ -63,5 +63,5 @@ func choose(reports []report) (c choice) {
 	return c
 }
 
-// majority reports whether a mask has most members of a set.
+// majority reports whether a mask has a majority of a set.
 func majority(mask, set uint8) bool { return 2*bits.OnesCount8(mask&set) > bits.OnesCount8(set) }

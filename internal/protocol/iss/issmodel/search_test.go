@@ -25,19 +25,19 @@ const (
 	deepLimit  = 60_000_000
 )
 
-// space is a model: where it begins, what may come next, and what must hold.
+// space is a model: the initial state, the next states, and the invariant.
 type space[S comparable] interface {
 	beginning() S
-	// each calls yield for every state that may come next, always in the same order.
+	// each calls yield for every next state, always in the same order.
 	each(s *S, yield func(step, *S))
-	// mirror is the state with members exchanged that play the same part.
+	// mirror is the state with members of the same role exchanged.
 	mirror(s *S) S
-	// judge says what is wrong with a state; "" nothing.
+	// judge describes an error in a state; "" if there is none.
 	judge(s *S) string
 }
 
-// step says what happened between two states: a sentence, and what to put into it. {m} is a member,
-// {v} a value; {n} stands for any other number.
+// step describes the step between two states: a sentence, and its parameters. {m} is a member, {v} a value; {n}
+// stands for any other number.
 type step struct {
 	text string
 	args [4]uint8
@@ -64,12 +64,12 @@ func (t step) String() string {
 	return out + rest
 }
 
-// searched is a model as a search takes it.
+// searched adapts a model to package explore.
 func searched[S comparable](m space[S]) explore.Space[S, step] {
 	return explore.Space[S, step]{Beginning: m.beginning(), Each: m.each, Tell: step.String, Judge: m.judge, Mirror: m.mirror}
 }
 
-// run searches for what is wanted: how the judge's words begin, or "" for nothing in all states there are.
+// run searches for an error whose description begins with want; "" expects none in all states.
 func run[S comparable](t *testing.T, m space[S], limit int, want string) {
 	t.Helper()
 	explore.Run(t, searched(m), limit, want)

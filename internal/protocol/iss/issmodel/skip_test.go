@@ -4,67 +4,66 @@ import "math/bits"
 
 // The first model: one segment of one epoch. Member 1 leads it and may skip sequence numbers.
 //
-// A message that was sent may arrive at any time, any number of times, or never. A member may stop
-// at any time; a crash is a step of its own, after which a member has only what is durable. Who
-// knows a decision is not kept: whoever promises may know it or not, as if it had never heard or had
-// forgotten.
+// A message that was sent may arrive at any time, any number of times, or never. A member may stop at any time; a
+// crash is a step of its own, after which a member has only what is durable. The model does not keep which members
+// know a decision: a member that promises may know it or not, as if it had never learned or had forgotten it.
 const (
 	most    = 4 // members
 	longest = 2 // sequence numbers
 	ballots = 4 // with ballot 0
 )
 
-// What a leader's life is to ballot 0.
+// How an incarnation of the leader relates to ballot 0.
 const (
 	fresh   = 0 // nothing was ever sent in it
-	active  = 1 // started0 is durable, and this life sends in ballot 0
-	retired = 2 // a life before this one had started
+	active  = 1 // started0 is durable, and this incarnation sends in ballot 0
+	retired = 2 // an earlier incarnation had started
 )
 
-// segment is a state. Durable: promise, vote, and of life whether it is fresh.
+// segment is a state. Durable: promise, vote, and whether the incarnation is fresh.
 type segment struct {
-	promise [most]uint8
-	vote    [most][longest]uint8
-	life    uint8
-	mine    [longest]uint8 // what this life sent in ballot 0
-	again   uint8          // 1: something was sent in ballot 0 in a life that had to abstain
-	barred  uint8          // 1: this life declared that it proposes no more, where that is kept in memory
+	promise     [most]uint8
+	vote        [most][longest]uint8
+	incarnation uint8
+	mine        [longest]uint8 // what this incarnation sent in ballot 0
+	again       uint8          // 1: something was sent in ballot 0 in an incarnation that had to abstain
+	barred      uint8          // 1: this incarnation declared that it proposes no more, if that is kept in memory
 
-	sent   [longest]uint8                 // values in messages of ballot 0; ⊥ is a skip
-	opener [ballots]uint8                 // 1 + who
-	spent  [ballots]uint8                 // 1: its opener has proposed, where a ballot may be opened again
-	told   [ballots][most][longest]report // promises, until the opener has made use of them
-	asked  [ballots][longest]uint8        // values in messages of ballots from 1 on
+	sent    [longest]uint8                 // values in messages of ballot 0; ⊥ is a skip
+	opener  [ballots]uint8                 // 1 + the member
+	spent   [ballots]uint8                 // 1: its opener has proposed, if a ballot may be opened again
+	reports [ballots][most][longest]report // promises, until the opener has used them
+	asked   [ballots][longest]uint8        // values in messages of ballots from 1 on
 
-	votes   [longest][ballots][most]uint8 // all votes that there ever were
+	votes   [longest][ballots][most]uint8 // all votes that were ever cast
 	decided [longest]uint8                // values that some member may have learned
 }
 
-// skipRules is how skips, promises and restarts work. The zero value is what docs/reports/iss-models.md says.
+// skipRules are the rules of skips, promises and restarts. The zero value is the rules in docs/reports/iss-models.md.
 type skipRules struct {
 	fastAlways     bool // any ⊥ of an elected proposer is decided when it is sent
-	fastQuorum     bool // its ⊥ is, if it found nothing in a quorum of promises
+	fastQuorum     bool // its ⊥ is decided if a quorum of promises reports no vote
 	noStarted      bool // started0 is not kept
 	startsAgain    bool // a leader that restarted uses ballot 0 again
-	hidesDecided   bool // a promise says nothing of sequence numbers that are decided here
-	votesOnly      bool // a promise says how it voted, but not what is decided
-	neverFromDisk  bool // a leader that restarted declares whatever it has no vote for
-	neverBroken    bool // a leader goes on in ballot 0 after a declaration
+	hidesDecided   bool // a promise does not list sequence numbers that are decided here
+	votesOnly      bool // a promise lists votes, but not decisions
+	neverFromDisk  bool // a leader that restarted declares every sequence number for which it has no vote
+	neverBroken    bool // a leader continues in ballot 0 after a declaration
 	neverForgotten bool // it keeps its declaration in memory only
 	openForgotten  bool // a ballot is opened before that is durable
-	promiseLost    bool // a promise leaves before it is durable
-	voteLost       bool // a vote leaves before it is durable
+	promiseLost    bool // a promise is sent before it is durable
+	voteLost       bool // a vote is sent before it is durable
 	suspectsSeen   bool // members suspect a leader that they saw revoked, whatever is decided
 }
 
 type skipModel struct {
 	skipRules
 	members int
-	phase1  int // how many make a quorum of each phase
+	phase1  int // the size of a quorum in each phase
 	phase2  int
 	numbers int
 	highest uint8 // ballot
-	// ignoreAgain: do not judge that ballot 0 is used again, but what comes of it.
+	// ignoreAgain: a second use of ballot 0 is no error, only its consequences are.
 	ignoreAgain bool
 }
 
@@ -77,7 +76,7 @@ func (m *skipModel) mirror(s *segment) segment {
 	n.promise[i], n.promise[j] = s.promise[j], s.promise[i]
 	n.vote[i], n.vote[j] = s.vote[j], s.vote[i]
 	for b := range ballots {
-		n.told[b][i], n.told[b][j] = s.told[b][j], s.told[b][i]
+		n.reports[b][i], n.reports[b][j] = s.reports[b][j], s.reports[b][i]
 		switch o := s.opener[b]; int(o &^ reopens) {
 		case i + 1:
 			n.opener[b] = o&reopens | uint8(j+1)
@@ -140,13 +139,13 @@ func (m *skipModel) each(s *segment, yield func(step, *segment)) {
 
 type segmentDoer func(text string, a, b, c, d int, f func(n *segment) bool)
 
-// leaderSteps: what the leader sends in ballot 0. Its own vote is a step of an acceptor, so its
-// proposals leave before that is durable.
+// leaderSteps: what the leader sends in ballot 0. Its own vote is a step of an acceptor, so its proposals are sent
+// before that is durable.
 func (m *skipModel) leaderSteps(s *segment, do segmentDoer) {
-	if s.life == retired && !m.startsAgain {
+	if s.incarnation == retired && !m.startsAgain {
 		return
 	}
-	// It declared with its promise that it proposes nothing that it had not proposed until then.
+	// Its promise declared that it proposes nothing new.
 	barred := s.promise[0] != 0 && !m.neverBroken
 	if m.neverForgotten {
 		barred = s.barred != 0
@@ -157,11 +156,11 @@ func (m *skipModel) leaderSteps(s *segment, do segmentDoer) {
 		}
 		send := func(value uint8) func(n *segment) bool {
 			return func(n *segment) bool {
-				if n.life == retired {
+				if n.incarnation == retired {
 					n.again = 1
 				}
-				if n.life == fresh {
-					n.life = active
+				if n.incarnation == fresh {
+					n.incarnation = active
 				}
 				n.mine[i], n.sent[i] = value, n.sent[i]|value
 				m.decide(n)
@@ -228,9 +227,9 @@ func (m *skipModel) promises(n *segment, b uint8, i int, knows uint8) {
 		switch {
 		case n.opener[b] >= reopens:
 		case n.asked[b][at] != 0 && !m.openForgotten:
-			n.told[b][i][at] = promised // too late
+			n.reports[b][i][at] = promised // too late
 		default:
-			n.told[b][i][at] = m.report(n, i, at, knows>>at&1 == 1)
+			n.reports[b][i][at] = m.report(n, i, at, knows>>at&1 == 1)
 		}
 	}
 	n.promise[i] = b
@@ -239,9 +238,9 @@ func (m *skipModel) promises(n *segment, b uint8, i int, knows uint8) {
 	}
 }
 
-// promiseSteps: for each sequence number that is decided, a member may know that or not.
+// promiseSteps: a member may or may not know each decision.
 func (m *skipModel) promiseSteps(s *segment, b uint8, i int, do segmentDoer) {
-	if s.promise[i] > b || s.promise[i] == b && (!m.openForgotten || s.told[b][i][0] != 0) {
+	if s.promise[i] > b || s.promise[i] == b && (!m.openForgotten || s.reports[b][i][0] != 0) {
 		return
 	}
 	for knows := uint8(0); knows < 1<<m.numbers; knows++ {
@@ -259,7 +258,7 @@ func (m *skipModel) promiseSteps(s *segment, b uint8, i int, do segmentDoer) {
 	}
 }
 
-// report is what a member's promise says of a sequence number.
+// report is the part of a member's promise about a sequence number.
 func (m *skipModel) report(s *segment, i, at int, knows bool) report {
 	if knows && m.hidesDecided {
 		return promised
@@ -274,7 +273,7 @@ func (m *skipModel) report(s *segment, i, at int, knows bool) report {
 	}
 	unsent := s.mine[at]&(first|second) == 0
 	switch {
-	case s.life != retired && unsent, s.life == retired && m.neverFromDisk && s.vote[0][at] == 0:
+	case s.incarnation != retired && unsent, s.incarnation == retired && m.neverFromDisk && s.vote[0][at] == 0:
 		r |= never
 	}
 	return r
@@ -284,7 +283,7 @@ func (m *skipModel) report(s *segment, i, at int, knows bool) report {
 func (m *skipModel) proposerSteps(s *segment, b uint8, do segmentDoer) {
 	who := uint8(0)
 	for i := range m.members {
-		if s.told[b][i][0] != 0 {
+		if s.reports[b][i][0] != 0 {
 			who |= 1 << i
 		}
 	}
@@ -296,7 +295,7 @@ func (m *skipModel) proposerSteps(s *segment, b uint8, do segmentDoer) {
 			var reports []report
 			for i := range m.members {
 				if q>>i&1 == 1 {
-					reports = append(reports, s.told[b][i][at])
+					reports = append(reports, s.reports[b][i][at])
 				}
 			}
 			m.propose(s, b, at, q, choose(reports), do)
@@ -306,7 +305,7 @@ func (m *skipModel) proposerSteps(s *segment, b uint8, do segmentDoer) {
 
 func (m *skipModel) propose(s *segment, b uint8, at int, q uint8, c choice, do segmentDoer) {
 	if c.decided != 0 {
-		return // it announces that, and it is decided already
+		return // it announces the value, which is decided already
 	}
 	nothing := !c.found && c.value == bottom
 	fast := nothing && (bits.OnesCount8(q) == m.members || c.never)
@@ -325,11 +324,10 @@ func (m *skipModel) propose(s *segment, b uint8, at int, q uint8, c choice, do s
 	})
 }
 
-// forget drops promises that were made use of. Where a ballot may be opened again, they may be used
-// again.
+// forget drops promises that were used. If a ballot may be opened again, they are kept.
 func (m *skipModel) forget(n *segment, b uint8, at int) {
 	if m.openForgotten {
-		n.told[b], n.spent[b] = [most][longest]report{}, 1
+		n.reports[b], n.spent[b] = [most][longest]report{}, 1
 		return
 	}
 	all := true
@@ -337,16 +335,16 @@ func (m *skipModel) forget(n *segment, b uint8, at int) {
 		all = all && n.asked[b][i] != 0
 	}
 	if all {
-		n.told[b], n.opener[b] = [most][longest]report{}, gone
+		n.reports[b], n.opener[b] = [most][longest]report{}, gone
 		return
 	}
 	for i := range m.members {
-		n.told[b][i][at] &= promised
+		n.reports[b][i][at] &= promised
 	}
 }
 
-// decide notes what may be learned: a skip as soon as it is sent, whatever anybody promised, and what
-// a quorum voted for in one ballot.
+// decide records the values that may be learned: a skip as soon as it is sent, regardless of promises, and what a
+// quorum voted for in one ballot.
 func (m *skipModel) decide(s *segment) {
 	for at := range m.numbers {
 		s.decided[at] |= s.sent[at] & bottom
@@ -372,15 +370,15 @@ func (m *skipModel) chosen(votes [most]uint8) (values uint8) {
 	return values
 }
 
-// crash ends a member's life and starts the next one. It forgets what it was told as a proposer, and
-// what it sent in ballot 0; that it sent anything it knows.
+// crash ends a member's incarnation and starts the next one. It forgets the promises that it received, and what it
+// sent in ballot 0, but not that it sent anything.
 func (m *skipModel) crash(s *segment, i int) bool {
 	before := *s
 	for b := range ballots {
 		if s.opener[b] != uint8(i)+1 {
 			continue
 		}
-		s.told[b] = [most][longest]report{}
+		s.reports[b] = [most][longest]report{}
 		s.opener[b] = gone
 		if m.openForgotten {
 			s.opener[b], s.spent[b] = reopens+uint8(i)+1, 0
@@ -388,11 +386,11 @@ func (m *skipModel) crash(s *segment, i int) bool {
 	}
 	if i == 0 {
 		s.mine, s.barred = [longest]uint8{}, 0
-		if s.life == active {
-			s.life = retired
+		if s.incarnation == active {
+			s.incarnation = retired
 		}
 		if m.noStarted {
-			s.life = fresh
+			s.incarnation = fresh
 		}
 	}
 	if m.promiseLost {

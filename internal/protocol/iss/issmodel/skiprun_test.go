@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// skips is one sequence number in ballots 0, 1 and 2, with quorums of so many in each phase.
+// skips is one sequence number in ballots 0, 1 and 2, with quorums of the given sizes in each phase.
 func skips(members, phase1, phase2 int) *skipModel {
 	return &skipModel{members: members, phase1: phase1, phase2: phase2, numbers: 1, highest: 2}
 }
@@ -50,14 +50,14 @@ func TestSkipDeep(t *testing.T) {
 	}
 }
 
-// The search takes both ways in which an elected proposer decides ⊥ at once, and the leader's own
-// ballot 1 after a restart.
+// The search covers both cases in which an elected proposer decides ⊥ at once, and the leader's own ballot 1 after a
+// restart.
 func TestSkipTakesItsWays(t *testing.T) {
 	const all, declared = "ballot 1 decides ⊥ for sequence number 1 at once, having heard 3 members", "ballot 2 decides ⊥ for sequence number 1 at once, having heard 2 members"
 	seen := map[string]bool{}
 	m := skips(3, 2, 2)
 	r := explore.Search(searched(m), quickLimit, func(s *segment, text step) {
-		if s.life == retired && strings.HasPrefix(text.String(), "1 opens") {
+		if s.incarnation == retired && strings.HasPrefix(text.String(), "1 opens") {
 			seen["own ballot"] = true
 		}
 		seen[text.String()] = true
@@ -67,7 +67,7 @@ func TestSkipTakesItsWays(t *testing.T) {
 	}
 }
 
-// Each variant does what its line says.
+// Each variant has the result in its line.
 func TestSkipVariants(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -101,8 +101,7 @@ func TestSkipVariants(t *testing.T) {
 	})
 }
 
-// A promise need not say what is decided as long as it says how it voted: whoever forgets votes must
-// say it.
+// A promise need not list decisions as long as it lists votes: only a member that forgets votes must list decisions.
 func TestSkipNeedsNoDecisionsWhereVotesStay(t *testing.T) {
 	run(t, with(skipRules{votesOnly: true}), quickLimit, "")
 }

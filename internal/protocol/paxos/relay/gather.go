@@ -10,9 +10,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What a relay keeps of the messages that it forwarded: their receivers, and what each of them accepted, as it last
-// reported. It keeps no entries. A report replaces the member's earlier one, so an answer that arrives twice does
-// no harm, nor does a list of answers.
+// A relay keeps the receivers of each message that it forwarded, and what each of them last reported to have
+// accepted. It keeps no entries. A report replaces the member's earlier one, so an answer that arrives twice does no
+// harm, nor does a list of answers.
 
 // Held is what a member has on its disk: it accepted everything up to a slot under the ballot in question, or knows
 // it to be decided.
@@ -26,7 +26,7 @@ type Held struct {
 // MaxMembers limits a relay's group, and the members in a message.
 const MaxMembers = 256
 
-// Gathering is what a relay gathers for one proposer; zero if it does not.
+// Gathering is what a relay gathers for one proposer; zero if it gathers for none.
 type Gathering struct {
 	Proposer protocol.MemberID
 	Ballot   paxos.Ballot
@@ -49,7 +49,7 @@ type Forwarded struct {
 	Members []protocol.MemberID
 }
 
-// groupMember is what a relay knows of a member of its group.
+// groupMember is a relay's view of a member of its group.
 type groupMember struct {
 	Held
 	// answered is the last slot of what it has acknowledged.

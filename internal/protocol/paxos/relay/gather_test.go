@@ -19,8 +19,8 @@ func TestGroupsOfOneNeedNoRelay(t *testing.T) {
 	require.Equal(t, []protocol.MemberID{3, 4}, r.Group(3))
 }
 
-// A relay reports once all members of its group have answered. A member that was slow is not waited for the next time, until it
-// answers in time again.
+// A relay reports once all members of its group have answered. A member that was slow is not waited for the next
+// time, until it answers in time again.
 func TestARelayWaitsForItsGroup(t *testing.T) {
 	const patience = 10 * time.Millisecond
 	var g Gathering

@@ -77,7 +77,7 @@ func (r *Relays) FrameEnd(p *paxos.Peer, peers []*paxos.Peer, end protocol.Index
 }
 
 // Depth limits the frames in flight to a peer, given the limit without relays. Through a relay the path is twice as
-// long. And a peer that is a little slower than its group should not need direct messages for that.
+// long. A peer that is a little slower than its group should not need direct messages for that reason.
 func (r *Relays) Depth(p *paxos.Peer, direct int) int {
 	if r.Group(p.ID) == nil {
 		return direct
@@ -98,8 +98,8 @@ func (r *Relays) choose(g []protocol.MemberID, among []*protocol.Message, now ti
 }
 
 // LossTimeout is how long after its sending the oldest frame to a peer counts as lost, if the peer answers a later
-// question. On one link nothing overtakes. Through a relay it may take longer, and much longer on slow links, as
-// long as the relay is active and reports of others.
+// question. On one link messages stay in order. Through a relay a frame may take longer, and much longer on slow
+// links, as long as the relay is active and reports others' answers.
 func (r *Relays) LossTimeout(p *paxos.Peer, c *protocol.Settings, now time.Duration, fit func(protocol.MemberID) bool) time.Duration {
 	switch {
 	case len(p.Frames) == 0 || p.Frames[0].Relay == 0 || !fit(p.Frames[0].Relay):
@@ -124,7 +124,7 @@ type Pacing struct {
 	since map[protocol.MemberID]time.Duration
 }
 
-// Hold reports whether a peer waits for others of its group that have got as much and have no space in their
+// Hold reports whether a peer waits for others of its group that were sent as much and have no space in their
 // windows. It waits at most for a pause.
 func (w *Pacing) Hold(g []protocol.MemberID, p *paxos.Peer, peers []*paxos.Peer, now, pause time.Duration, room func(*paxos.Peer) bool) bool {
 	if g == nil {
@@ -154,9 +154,9 @@ func (w *Pacing) Hold(g []protocol.MemberID, p *paxos.Peer, peers []*paxos.Peer,
 // Recent is how many heartbeats ago a relay must have been active.
 const Recent = 3
 
-// Bundler is a core's knowledge of its messages.
+// Bundler describes a core's messages.
 type Bundler interface {
-	// Equal reports whether two messages are the same but for their receivers, and may go by a relay.
+	// Equal reports whether two messages are equal except for their receivers, and may go by a relay.
 	Equal(a, b *protocol.Message) bool
 	// Fit reports whether a member is active enough to be a relay.
 	Fit(protocol.MemberID) bool
@@ -222,7 +222,7 @@ func LastSlot(m *protocol.Message) protocol.Index {
 	return 0
 }
 
-// Receivers are those of messages, but for one.
+// Receivers are the receivers of messages, without one.
 func Receivers(among []*protocol.Message, but protocol.MemberID) (ids []protocol.MemberID) {
 	for _, m := range among {
 		if m.To != but {

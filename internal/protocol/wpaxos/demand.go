@@ -7,14 +7,14 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// asking counts which members ask an owner for its group. It starts again with each ownership. So a group that has just
-// moved stays for a while: to move it back takes as many questions as to move it here did.
-type asking struct {
+// demand counts the requests of each member to the owner of a group. It starts again with each ownership. So a group
+// that has just moved stays for a while: to move it back takes as many requests as to move it here.
+type demand struct {
 	how    Stealing
 	voters []asker // sorted by id; empty if this member does not own the group
 	owner  protocol.MemberID
 	own    int // its zone
-	// total is the sum of all n, except for a moving average. There all n together are at most whole.
+	// total is the sum of all n, except with a moving average: there the sum of all n is at most whole.
 	total int
 	last  int // the zone that asked last
 }
@@ -23,15 +23,15 @@ type asking struct {
 type asker struct {
 	id   protocol.MemberID
 	zone int
-	// n is how many questions count that it has asked. In a moving average it is a share of whole.
+	// n is the number of its requests that count. In a moving average it is a share of whole.
 	n int
 }
 
-// whole is all questions in a moving average.
+// whole stands for all requests in a moving average.
 const whole = 1 << 30
 
-// begin forgets who asked. owner owns the group from now on.
-func (a *asking) begin(owner protocol.MemberID, voters []protocol.MemberID, quorums quorum.System) {
+// begin resets the counters. owner owns the group from now on.
+func (a *demand) begin(owner protocol.MemberID, voters []protocol.MemberID, quorums quorum.System) {
 	a.owner, a.voters = owner, a.voters[:0]
 	for _, id := range voters {
 		zone := quorums.Zone(voters, id)
@@ -43,11 +43,11 @@ func (a *asking) begin(owner protocol.MemberID, voters []protocol.MemberID, quor
 	a.reset()
 }
 
-// end: this member does not own the group any more.
-func (a *asking) end() { a.voters = a.voters[:0] }
+// end stops counting: this member no longer owns the group.
+func (a *demand) end() { a.voters = a.voters[:0] }
 
-// reset forgets who asked. In a moving average all questions were the owner's then.
-func (a *asking) reset() {
+// reset resets the counters. In a moving average all earlier requests count as the owner's.
+func (a *demand) reset() {
 	a.total, a.last = 0, a.own
 	for i := range a.voters {
 		a.voters[i].n = 0
@@ -57,9 +57,9 @@ func (a *asking) reset() {
 	}
 }
 
-// ask counts n questions of a member. It returns who should own the group in the owner's place; 0: no one, as far as
-// this can be said now. Then the questions up to here no longer count.
-func (a *asking) ask(id protocol.MemberID, n int) (to protocol.MemberID) {
+// add counts n requests of a member. It returns the member that should own the group in the owner's place; 0: none so
+// far. Once it has returned a member, earlier requests no longer count.
+func (a *demand) add(id protocol.MemberID, n int) (to protocol.MemberID) {
 	who := a.of(id)
 	if who == nil || n <= 0 {
 		return 0
@@ -86,7 +86,7 @@ func (a *asking) ask(id protocol.MemberID, n int) (to protocol.MemberID) {
 	return 0
 }
 
-func (a *asking) of(id protocol.MemberID) *asker {
+func (a *demand) of(id protocol.MemberID) *asker {
 	for i := range a.voters {
 		if a.voters[i].id == id {
 			return &a.voters[i]
@@ -95,14 +95,13 @@ func (a *asking) of(id protocol.MemberID) *asker {
 	return nil
 }
 
-func (a *asking) count(who *asker, n int) {
+func (a *demand) count(who *asker, n int) {
 	who.n += n
 	a.total += n
 }
 
-// moveIf returns who should own the group if enough was asked. over: what was asked does not count any more in any
-// case.
-func (a *asking) moveIf(enough, over bool) (to protocol.MemberID) {
+// moveIf returns the member that should own the group, if enough is true. over: the counters are reset in any case.
+func (a *demand) moveIf(enough, over bool) (to protocol.MemberID) {
 	if !enough {
 		return 0
 	}
@@ -120,8 +119,8 @@ func (a *asking) moveIf(enough, over bool) (to protocol.MemberID) {
 	return to
 }
 
-// busiest is the zone that asked most, and how much that is.
-func (a *asking) busiest() (zone, most int) {
+// busiest is the zone with the most requests, and their number.
+func (a *demand) busiest() (zone, most int) {
 	for i := range a.voters {
 		sum := 0
 		for j := range a.voters {
@@ -136,7 +135,7 @@ func (a *asking) busiest() (zone, most int) {
 	return zone, most
 }
 
-func (a *asking) busiestIn(zone int) (id protocol.MemberID) {
+func (a *demand) busiestIn(zone int) (id protocol.MemberID) {
 	most := 0
 	for i := range a.voters {
 		if v := &a.voters[i]; v.zone == zone && v.n > most {
@@ -146,8 +145,8 @@ func (a *asking) busiestIn(zone int) (id protocol.MemberID) {
 	return id
 }
 
-// check verifies what stands under the fields.
-func (a *asking) check() error {
+// check verifies the invariants.
+func (a *demand) check() error {
 	sum := 0
 	for i := range a.voters {
 		if i > 0 && a.voters[i-1].id >= a.voters[i].id || a.voters[i].n < 0 {

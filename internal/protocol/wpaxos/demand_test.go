@@ -14,21 +14,21 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// TestAsking runs the scripts under testdata:
+// TestDemand runs the scripts under testdata:
 //
 //	begin owner=ID voters=N stealing=POLICY [quorums=ZONES]   the owner begins to count
-//	ask                                                       members ask one after the other; 2*10: ten times at once
-func TestAsking(t *testing.T) {
+//	ask                                                       members send requests in turn; 2*10: ten at once
+func TestDemand(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		var a asking
+		var a demand
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "begin":
-				return beginAsking(t, d, &a)
+				return beginDemand(t, d, &a)
 			case "ask":
 				var out strings.Builder
 				for line := range strings.Lines(d.Input) {
-					fmt.Fprintf(&out, "%s\n", askAll(t, &a, line))
+					fmt.Fprintf(&out, "%s\n", addAll(t, &a, line))
 				}
 				return out.String()
 			}
@@ -38,7 +38,7 @@ func TestAsking(t *testing.T) {
 	})
 }
 
-func beginAsking(t *testing.T, d *datadriven.TestData, a *asking) string {
+func beginDemand(t *testing.T, d *datadriven.TestData, a *demand) string {
 	var n, owner int
 	var text, zones string
 	d.ScanArgs(t, "voters", &n)
@@ -53,14 +53,14 @@ func beginAsking(t *testing.T, d *datadriven.TestData, a *asking) string {
 	for i := range n {
 		voters = append(voters, protocol.MemberID(i+1))
 	}
-	*a = asking{how: how}
+	*a = demand{how: how}
 	a.begin(protocol.MemberID(owner), voters, quorums)
 	require.NoError(t, a.check())
 	return "ok\n"
 }
 
-// askAll returns the first decision in a line, and how many questions it took.
-func askAll(t *testing.T, a *asking, line string) string {
+// addAll returns the first decision in a line, and the number of requests that it took.
+func addAll(t *testing.T, a *demand, line string) string {
 	took := 0
 	for word := range strings.FieldsSeq(line) {
 		id, times, many := strings.Cut(word, "*")
@@ -73,7 +73,7 @@ func askAll(t *testing.T, a *asking, line string) string {
 		member, err := strconv.Atoi(id)
 		require.NoError(t, err)
 		took++
-		to := a.ask(protocol.MemberID(member), n)
+		to := a.add(protocol.MemberID(member), n)
 		require.NoError(t, a.check())
 		if to != 0 {
 			return fmt.Sprintf("to %s after %d", to, took)
