@@ -78,7 +78,7 @@ const seldom = 25
 // that are not rare, a short one for a few of them. With -v campaign mutants ends with the hints that its searches found.
 func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
-	every := testsize.Pick(testsize.Mutants, 12, 1, 1)
+	every := testsize.Pick(testsize.Mutants, 24, 1, 1)
 	found := map[string]uint64{}
 	for i, h := range Hunts() {
 		if rare := hints[h.Name] > seldom; i%every > 0 || rare && !testsize.Runs(testsize.Mutants) {

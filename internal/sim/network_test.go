@@ -82,7 +82,7 @@ func TestSeedsAcrossRegions(t *testing.T) {
 		{Protocol: niagara, Nodes: 3, Net: regions, Last: 15},
 	} {
 		c.First, c.Failures = 1, 5
-		c.Last = testsize.Pick(testsize.Seeds, 2, 4, c.Last)
+		c.Last = testsize.Pick(testsize.Seeds, 1, 4, c.Last)
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
 		for _, f := range sum.Failed {

@@ -24,10 +24,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs the clusters that TestEverythingHappens does not, outside campaign seeds with few seeds each.
+// TestSeeds runs the clusters that TestEverythingHappens does not, outside campaign seeds with few seeds each, and every fourth cluster in a short
+// run.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
-	for _, c := range []Campaign{
+	every := testsize.Pick(testsize.Seeds, 4, 1, 1)
+	for i, c := range []Campaign{
 		{Protocol: defaultProtocol, Nodes: 1, Last: 40},
 		{Protocol: defaultProtocol, Nodes: 2, Last: 40},
 		{Protocol: defaultProtocol, Nodes: 4, Last: 40},
@@ -68,6 +70,9 @@ func TestSeeds(t *testing.T) {
 		{Protocol: multiRaft, Nodes: 3, Instances: 1, Last: 10},
 		{Protocol: multiRaft, Nodes: 5, Last: 10},
 	} {
+		if i%every > 0 {
+			continue
+		}
 		c.First, c.Failures = 1, 5
 		c.Last = testsize.Pick(testsize.Seeds, 1, max(3, c.Last/5), c.Last)
 		sum, err := c.Run(nil)
