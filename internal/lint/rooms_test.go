@@ -59,6 +59,7 @@ var layers = []layer{
 	{folder: "internal/replica", may: []string{"internal/member", "internal/datadir", "protocol", "internal/order", "internal/wal", "internal/transport", "internal/erasure", "internal/sys", "internal/vfs"}},
 	{folder: "server", may: []string{"", "internal/store", "internal/sys"}},
 	{folder: "internal/registry", may: []string{"protocol", "internal/protocol", "internal/order"}},
+	{folder: "internal/sim/world", may: []string{"protocol", "internal/sim/count"}},
 	{folder: "internal/sim/device", may: []string{"protocol", "internal/vfs", "internal/transport/netspec"}},
 	{folder: "internal/sim", may: []string{"internal/member", "internal/datadir", "internal/registry", "protocol", "internal/protocol", "internal/order", "internal/wal", "internal/check", "internal/erasure", "internal/transport/netspec", "internal/vfs"}},
 	{folder: "bench/rivals", may: []string{"bench"}},

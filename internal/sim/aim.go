@@ -109,15 +109,15 @@ func (w *World) sentCoded(leader *Member) {
 		return
 	}
 	within := w.set.DelayMax + w.set.SyncMax
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		w.hit(leader, within)
 		return
 	}
 	if w.set.Faults[faultCrash] == 0 {
 		return
 	}
-	n := 1 + w.pick(max(1, (w.set.Nodes-1)/2))
-	for _, i := range w.rng.Perm(len(w.members)) {
+	n := 1 + w.Pick(max(1, (w.set.Nodes-1)/2))
+	for _, i := range w.Rand.Perm(len(w.members)) {
 		if m := w.members[i]; n > 0 && m != leader && m.up {
 			w.miss(m, within)
 			n--
@@ -128,11 +128,11 @@ func (w *World) sentCoded(leader *Member) {
 // miss takes a member's power soon, for so long that the leader does not wait for it.
 func (w *World) miss(m *Member, within time.Duration) {
 	life := m.life
-	w.after(w.between(0, within), func() {
+	w.After(w.Between(0, within), func() {
 		if !w.calm && m.up && m.life == life {
-			w.tracef("FAULT %s loses power while a coded entry is sent", m.id)
+			w.Tracef("FAULT %s loses power while a coded entry is sent", m.id)
 			m.crash()
-			w.startLater(m, w.set.Election+w.between(0, 8*w.set.Election))
+			w.startLater(m, w.set.Election+w.Between(0, 8*w.set.Election))
 		}
 	})
 }
@@ -144,7 +144,7 @@ func (w *World) decidedCoded(leader *Member, c *instanceJudges, index protocol.I
 		w.hit(leader, w.set.DelayMax)
 	}
 	if w.set.Faults[faultDamage] > 0 && !w.calm && w.set.Aim.Thin > 0 {
-		w.after(w.between(0, w.set.Election), func() { w.damageThin(c, uint64(index), 8) })
+		w.After(w.Between(0, w.set.Election), func() { w.damageThin(c, uint64(index), 8) })
 	}
 }
 
@@ -153,10 +153,10 @@ type rests struct{ sent, decided time.Duration }
 
 // aims reports whether members are to be struck now.
 func (w *World) aims(p float64, rest *time.Duration) bool {
-	if w.calm || w.now < *rest || !w.chance(p) {
+	if w.calm || w.Now() < *rest || !w.Chance(p) {
 		return false
 	}
-	*rest = w.now + w.set.Aim.Rest
+	*rest = w.Now() + w.set.Aim.Rest
 	return true
 }
 
@@ -171,8 +171,8 @@ func (w *World) hit(m *Member, within time.Duration) {
 	if len(kinds) == 0 {
 		return
 	}
-	k := kinds[w.pick(len(kinds))]
-	w.after(w.between(0, within), func() {
+	k := kinds[w.Pick(len(kinds))]
+	w.After(w.Between(0, within), func() {
 		if m.up && !w.calm {
 			w.strike(k, m)
 		}
@@ -185,18 +185,18 @@ func (w *World) damageThin(c *instanceJudges, index uint64, tries int) {
 	holds := func(m *Member) check.Form { return c.bodies.Holds(m.judged(), index) }
 	whole := w.upAnd(func(m *Member) bool { return holds(m) == check.WholeBody })
 	all := !slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && holds(m) == check.NoBody })
-	if w.calm || tries == 0 || len(whole) < 2 || all || !w.chance(w.set.Aim.Thin) {
+	if w.calm || tries == 0 || len(whole) < 2 || all || !w.Chance(w.set.Aim.Thin) {
 		return
 	}
-	m := whole[w.pick(len(whole))]
+	m := whole[w.Pick(len(whole))]
 	m.whenWritten(64, func() {
 		s := m.of(c.instance)
 		switch {
 		case s == nil:
 		case !slices.Contains(w.damageable(m, s), index) || !w.spoilBody(m, s, index):
-			w.after(w.between(0, w.set.Election/2), func() { w.damageThin(c, index, tries-1) })
-		case w.chance(0.7):
-			w.after(w.between(0, w.set.Election/2), m.readAll)
+			w.After(w.Between(0, w.set.Election/2), func() { w.damageThin(c, index, tries-1) })
+		case w.Chance(0.7):
+			w.After(w.Between(0, w.set.Election/2), m.readAll)
 		}
 	})
 }
@@ -230,24 +230,24 @@ func (w *World) beLate(m *Member) {
 			do(o)
 		}
 	}
-	w.tracef("FAULT %s is cut off, and will be late", m.id)
+	w.Tracef("FAULT %s is cut off, and will be late", m.id)
 	both(func(o *Member) { w.net.Link(o.id, m.id).Cut, w.net.Link(m.id, o.id).Cut = true, true })
-	w.after(time.Duration(1+w.pick(8))*w.set.Election, func() {
+	w.After(time.Duration(1+w.Pick(8))*w.set.Election, func() {
 		if w.calm {
 			return
 		}
 		entry := 300 + w.set.Padding/2 + (w.set.Bodies.Min+w.set.Bodies.Max)/4
-		rate := int(float64(entry) / ((0.3 + w.rng.Float64()) * w.set.Heartbeat.Seconds()))
-		w.tracef("FAULT %s is late: its links take %d bytes a second", m.id, rate)
+		rate := int(float64(entry) / ((0.3 + w.Rand.Float64()) * w.set.Heartbeat.Seconds()))
+		w.Tracef("FAULT %s is late: its links take %d bytes a second", m.id, rate)
 		w.heal()
 		both(func(o *Member) { w.net.Narrow(o.id, m.id, rate, 1<<20) })
-		last := time.Duration(5+w.pick(20)) * w.set.Election
-		if o := others[w.pick(len(others))]; len(others) > 2 && o.up && w.set.Faults[faultCrash] > 0 && w.chance(0.7) {
-			w.tracef("FAULT %s loses power while %s is late", o.id, m.id)
+		last := time.Duration(5+w.Pick(20)) * w.set.Election
+		if o := others[w.Pick(len(others))]; len(others) > 2 && o.up && w.set.Faults[faultCrash] > 0 && w.Chance(0.7) {
+			w.Tracef("FAULT %s loses power while %s is late", o.id, m.id)
 			o.crash()
 			w.startLater(o, last)
 		}
-		w.after(last, func() {
+		w.After(last, func() {
 			both(func(o *Member) { w.net.Narrow(o.id, m.id, 0, 0) })
 			w.late = false
 		})

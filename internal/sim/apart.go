@@ -33,7 +33,7 @@ type smallWorld struct {
 // beginApart plans that a member is added which was founded apart.
 func (w *World) beginApart() {
 	if w.set.Apart {
-		w.after(time.Duration(w.apart.share()*float64(w.set.Chaos)/2), w.addApart)
+		w.After(time.Duration(w.apart.share()*float64(w.set.Chaos)/2), w.addApart)
 	}
 }
 
@@ -45,13 +45,13 @@ func (w *World) addApart() {
 	m := newMember(w, protocol.MemberID(len(w.members)+1))
 	m.join, m.apart = true, w.found(protocol.MemberID(len(w.members)+1))
 	w.members = append(w.members, m)
-	m.apart.run(w.set.Election * time.Duration(w.apart.below(12)))
-	w.tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.id, m.apart.acked)
+	m.apart.Run(w.set.Election * time.Duration(w.apart.below(12)))
+	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.id, m.apart.acked)
 	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.apart.below(2)]
 	if asked := w.victim(); asked != nil {
 		w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id}}})
 	}
-	w.after(w.set.Election*time.Duration(2+w.apart.below(12)), func() { w.endApart(m) })
+	w.After(w.set.Election*time.Duration(2+w.apart.below(12)), func() { w.endApart(m) })
 	w.tryLinks(m)
 }
 
@@ -69,14 +69,14 @@ func (w *World) found(id protocol.MemberID) *smallWorld {
 	s.calm, s.founder = true, s.members[id-1]
 	s.founder.saved = s.newborn()
 	s.probe = &probe{client: client{w: s.World, number: 1, home: id}, m: s.founder}
-	s.after(0, func() { s.boot(s.founder) })
-	s.after(set.Tick, s.write)
+	s.After(0, func() { s.boot(s.founder) })
+	s.After(set.Tick, s.write)
 	return s
 }
 
 // write lets the client write again and again.
 func (s *smallWorld) write() {
-	s.probe.try(check.Append, 0, func() { s.after(s.set.Election/2, s.write) })
+	s.probe.try(check.Append, 0, func() { s.After(s.set.Election/2, s.write) })
 }
 
 // tryLinks lets the members of the cluster and the one that was founded apart try to have links, again and again.
@@ -89,22 +89,22 @@ func (w *World) tryLinks(m *Member) {
 		s.founder.crash()
 		s.boot(s.founder)
 	}
-	s.run(s.now + w.set.Heartbeat)
-	if s.broken != nil {
-		w.violate(m.id, fmt.Errorf("in a world of its own: %w", s.broken))
+	s.Run(s.Now() + w.set.Heartbeat)
+	if s.Broken != nil {
+		w.Violate(m.id, fmt.Errorf("in a world of its own: %w", s.Broken))
 	}
 	for _, o := range w.members {
 		// A member without a log takes over the first lineage that it is told.
 		if !o.up || !s.founder.up || !o.hasLog() || s.founder.handshakes.Lineage() == 0 {
 			continue
 		}
-		w.count(linksTriedApart)
+		w.Count(linksTriedApart)
 		if wouldLink(o, s.founder) || wouldLink(s.founder, o) {
-			w.violate(o.id, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.id, s.acked, w.acked))
+			w.Violate(o.id, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.id, s.acked, w.acked))
 			return
 		}
 	}
-	w.after(w.set.Heartbeat, func() { w.tryLinks(m) })
+	w.After(w.set.Heartbeat, func() { w.tryLinks(m) })
 }
 
 // wouldLink reports whether a member would dial another one and both agree to a link, by the rules of production.
@@ -123,8 +123,8 @@ func (w *World) endApart(m *Member) {
 	}
 	m.apart = nil
 	if !m.gone && !w.calm {
-		w.tracef("FAULT %s gets an empty disk", m.id)
-		w.startLater(m, w.between(0, w.set.Election))
+		w.Tracef("FAULT %s gets an empty disk", m.id)
+		w.startLater(m, w.Between(0, w.set.Election))
 	}
 }
 

@@ -48,7 +48,7 @@ type applying struct {
 func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.applier = apply.NewApplier(m.machines.all, meta, m.session, skip, lifecycle.LoadFrom(m.log))
 	m.applier.Within = m.running.dir.Within
-	m.w.violate(m.id, m.applier.Derive(m.w.set.derive(), &meta)) // what was opened has sections that are known
+	m.w.Violate(m.id, m.applier.Derive(m.w.set.derive(), &meta)) // what was opened has sections that are known
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed
 	m.applier.Again = func(b *intake.Batch) { m.memberInstance.Again([]*intake.Batch{b}) }
@@ -115,15 +115,15 @@ func (m *Member) applyOne() {
 	switch {
 	case !m.up:
 	case err == nil:
-		m.w.violate(m.id, m.applier.Check())
-		m.w.violate(m.id, m.proposals.Check())
-		m.w.violate(m.id, m.progress.Check())
-		m.w.violate(m.id, m.queue.Check(m.waiting()))
+		m.w.Violate(m.id, m.applier.Check())
+		m.w.Violate(m.id, m.proposals.Check())
+		m.w.Violate(m.id, m.progress.Check())
+		m.w.Violate(m.id, m.queue.Check(m.waiting()))
 		if at := m.applier.Cursor(); m.queue.Plans != nil {
-			m.w.violate(m.id, m.queue.Plans.Check(&at))
+			m.w.Violate(m.id, m.queue.Plans.Check(&at))
 		}
 	case m.queue.Overtaken(err):
-		m.w.tracef("%s   is overtaken by a snapshot: %v", m.id, err)
+		m.w.Tracef("%s   is overtaken by a snapshot: %v", m.id, err)
 	default:
 		m.fail(err)
 	}
@@ -189,7 +189,7 @@ func (w applyWorld) PublishConfigs(a *apply.Applier) {
 	m.progress.NoteConfigs(a)
 	linked := m.linked()
 	m.links.Follow(m.clock(), &linked)
-	m.w.violate(m.id, m.links.Check())
+	m.w.Violate(m.id, m.links.Check())
 	at := a.Cursor()
 	m.body.kept.Obey(at.Instances(), a.Configs())
 }
@@ -264,7 +264,7 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 		m.fail(err)
 		return
 	}
-	m.w.violate(m.id, m.judgeMet(meta, b))
+	m.w.Violate(m.id, m.judgeMet(meta, b))
 	m.store(datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, b, m.snaps.Write, false, func(err error) {
 		m.push(apply.ApplyItem{Wrote: &apply.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})
@@ -296,9 +296,9 @@ func (w applyWorld) Staged() (member.ReceivedSnapshot, error) {
 func (w applyWorld) Merged(at *member.Meta, err error) {
 	m := w.m
 	if err := m.snaps.Unstage(); err != nil {
-		m.w.tracef("%s   cannot remove a snapshot: %v", m.id, err)
+		m.w.Tracef("%s   cannot remove a snapshot: %v", m.id, err)
 	}
-	m.w.tracef("%s   has what it merged on its disk: %v", m.id, err)
+	m.w.Tracef("%s   has what it merged on its disk: %v", m.id, err)
 	m.exchange.Merged(at, err)
 }
 
@@ -310,18 +310,18 @@ func (w applyWorld) Tell(n apply.ApplyNews) {
 	m := w.m
 	switch n.What {
 	case apply.SnapshotInstalled, apply.StateReplaced:
-		m.w.count(snapshotsInstalled)
+		m.w.Count(snapshotsInstalled)
 		if n.What == apply.StateReplaced {
-			m.w.count(damagedStatesReplaced)
+			m.w.Count(damagedStatesReplaced)
 		}
 		m.drops = nil
 		m.base = m.opened
-		m.w.tracef("%s   installed the snapshot at %d%s, position %d", m.id, n.Base.Index, m.w.named(n.Instance), n.Position)
+		m.w.Tracef("%s   installed the snapshot at %d%s, position %d", m.id, n.Base.Index, m.w.named(n.Instance), n.Position)
 	case apply.SnapshotWritten:
-		m.w.count(snapshotsSaved)
-		m.w.tracef("%s   has a snapshot at position %d", m.id, n.Position)
+		m.w.Count(snapshotsSaved)
+		m.w.Tracef("%s   has a snapshot at position %d", m.id, n.Position)
 	case apply.SnapshotFailed, apply.SnapshotsRemain, apply.StateDamaged, apply.StateUseless:
-		m.w.tracef("%s   at position %d: %v", m.id, n.Position, n.Err)
+		m.w.Tracef("%s   at position %d: %v", m.id, n.Position, n.Err)
 	}
 }
 
@@ -329,7 +329,7 @@ func (w applyWorld) Tell(n apply.ApplyNews) {
 func (s *memberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 	m, newest, upTo := s.m, meta.Cursor.Point(s.instance).Index, protocol.Index(0)
 	s.witness.waste.snapshot(newest)
-	if m.w.chance(0.5) {
+	if m.w.Chance(0.5) {
 		upTo, s.asked = newest, max(s.asked, newest)
 	}
 	s.do(func() {

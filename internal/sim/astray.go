@@ -29,7 +29,7 @@ func (s *Settings) drawAstray(d chance) {
 func (m *Member) goesAstray() {
 	m.astray = 0
 	if w := m.w; !w.calm && w.set.Astray > 0 && m.lives > 0 && w.astray.yes(w.set.Astray) {
-		w.tracef("FAULT %s has the state machine of another log", m.id)
+		w.Tracef("FAULT %s has the state machine of another log", m.id)
 		m.astray = farAhead
 	}
 }
@@ -40,8 +40,8 @@ func (m *Member) foundAstray(err error) bool {
 	if m.astray == 0 || !errors.As(err, new(*apply.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
 		return false
 	}
-	m.w.tracef("%s finds that its state is of another log: %v", m.id, err)
-	m.w.count(foreignStatesFound)
-	m.w.startLater(m, m.w.between(0, 3*m.w.set.Election))
+	m.w.Tracef("%s finds that its state is of another log: %v", m.id, err)
+	m.w.Count(foreignStatesFound)
+	m.w.startLater(m, m.w.Between(0, 3*m.w.set.Election))
 	return true
 }

@@ -47,8 +47,8 @@ func (w *World) beginBorn() {
 	}
 	odd := w.members[w.born.below(len(w.members))]
 	odd.odd, odd.saved = true, nil
-	w.tracef("FAULT %s begins without the state that was restored", odd.id)
-	w.after(w.set.Election*time.Duration(1+w.born.below(10)), func() { w.rectify(odd) })
+	w.Tracef("FAULT %s begins without the state that was restored", odd.id)
+	w.After(w.set.Election*time.Duration(1+w.born.below(10)), func() { w.rectify(odd) })
 }
 
 // newborn is the state with which the cluster begins; nil: it begins empty.
@@ -67,8 +67,8 @@ func (w *World) rectify(m *Member) {
 	}
 	m.crash()
 	m.odd, m.disk, m.saved, m.lives = false, device.NewDisk(), w.newborn(), 0
-	w.tracef("FAULT %s begins again, with the state that was restored", m.id)
-	w.startLater(m, w.between(0, w.set.Election))
+	w.Tracef("FAULT %s begins again, with the state that was restored", m.id)
+	w.startLater(m, w.Between(0, w.set.Election))
 }
 
 // rebornState is the state machine of a member that lost its disk: a founder is sometimes restored once more.
@@ -89,10 +89,10 @@ func (w *World) beganAlike(from, to *Member) bool {
 	if from.handshakes.Agrees(to.handshakes.Birth()) && to.handshakes.Agrees(from.handshakes.Birth()) {
 		return true
 	}
-	w.count(linksRefusedByBirth)
-	w.tracef("%s   no link with %s: their clusters began with %q and %q", from.id, to.id, from.handshakes.Birth().State, to.handshakes.Birth().State)
+	w.Count(linksRefusedByBirth)
+	w.Tracef("%s   no link with %s: their clusters began with %q and %q", from.id, to.id, from.handshakes.Birth().State, to.handshakes.Birth().State)
 	if !from.strange() && !to.strange() {
-		w.violate(from.id, fmt.Errorf("is refused by %s, although both began with the cluster's state", to.id))
+		w.Violate(from.id, fmt.Errorf("is refused by %s, although both began with the cluster's state", to.id))
 	}
 	return false
 }
@@ -110,8 +110,8 @@ func (m *Member) learnsBirth(o *Member) bool {
 		return false
 	}
 	if learned && b.State != "" {
-		m.w.count(joinedRestored)
-		m.w.tracef("%s   learns from %s that the cluster began with %q", m.id, o.id, b.State)
+		m.w.Count(joinedRestored)
+		m.w.Tracef("%s   learns from %s that the cluster began with %q", m.id, o.id, b.State)
 		m.checkState()
 	}
 	return true

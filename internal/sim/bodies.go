@@ -78,7 +78,7 @@ func (m *Member) changedBodies(instance protocol.InstanceID) {
 
 // released tells the writer and the judge that a body was released.
 func (m *Member) released(instance protocol.InstanceID, key body.BodyKey) {
-	m.w.count(bodiesReleased)
+	m.w.Count(bodiesReleased)
 	m.w.judgesOf(instance).bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
 	if m.up { // else it is only starting, and its log is not idle yet
 		m.writer.Tidy()
@@ -135,8 +135,8 @@ func (m *Member) wakeBodies() {
 func (m *Member) turnBodies(tick bool) {
 	m.body.awake = false
 	m.body.machine.Turn(m.body.inbox.Take(), tick)
-	m.w.violate(m.id, m.body.machine.Check())
-	m.w.violate(m.id, m.body.kept.Check())
+	m.w.Violate(m.id, m.body.machine.Check())
+	m.w.Violate(m.id, m.body.kept.Check())
 }
 
 // tickBodies runs a turn with a tick if the bodies' part has work.
@@ -153,7 +153,7 @@ func (m *Member) fetched(msg *protocol.Message) bool {
 	switch msg.Type {
 	case protocol.MsgFetch:
 		if b.questions >= m.w.set.Bodies.Questions {
-			m.w.count(bodyMessagesDropped)
+			m.w.Count(bodyMessagesDropped)
 			return true
 		}
 		b.questions++
@@ -163,7 +163,7 @@ func (m *Member) fetched(msg *protocol.Message) bool {
 		})
 	case protocol.MsgFetchResp:
 		if !b.inbox.Answer(msg) {
-			m.w.count(bodyMessagesDropped)
+			m.w.Count(bodyMessagesDropped)
 		}
 		m.wakeBodies()
 	default:
@@ -191,8 +191,8 @@ func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error
 			if a.Err == nil {
 				b.cache.Add(ref, a.Body)
 			} else {
-				m.w.count(bodiesNotMadeWhole)
-				m.w.tracef("%s   %v", m.id, a.Err)
+				m.w.Count(bodiesNotMadeWhole)
+				m.w.Tracef("%s   %v", m.id, a.Err)
 			}
 			for _, land := range waiting {
 				land(a)
@@ -231,7 +231,7 @@ func (m *Member) releaseUpTo(position protocol.Position) {
 	}
 	drops := slices.Clone(m.drops[:n])
 	m.drops = slices.Delete(m.drops, 0, n)
-	m.later(m.w.between(0, m.w.set.Bodies.Release), func() {
+	m.later(m.w.Between(0, m.w.set.Bodies.Release), func() {
 		for _, d := range drops {
 			m.body.kept.Release(d.ref)
 			m.body.cache.Drop(d.ref)
@@ -253,7 +253,7 @@ func (m *Member) resolve(text string, done func(text string, err error)) {
 	for i, n := range numbers {
 		ref, ok := m.machine.bodies[n]
 		if !ok {
-			m.w.violate(m.id, errors.New("a value has a token for a body that the state does not refer to"))
+			m.w.Violate(m.id, errors.New("a value has a token for a body that the state does not refer to"))
 			return
 		}
 		refs[i] = ref
@@ -276,7 +276,7 @@ func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bod
 	some := refs[len(have):min(len(refs), len(have)+readAhead)]
 	bodies, left, failed := make([][]byte, len(some)), len(some), error(nil)
 	for i, ref := range some {
-		m.insist(ref, m.w.now+m.w.set.GiveUp, func(body []byte, err error) {
+		m.insist(ref, m.w.Now()+m.w.set.GiveUp, func(body []byte, err error) {
 			bodies[i], failed, left = body, errors.Join(failed, err), left-1
 			switch {
 			case left > 0:
@@ -293,8 +293,8 @@ func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bod
 // pause.
 func (m *Member) insist(ref protocol.BodyRef, until time.Duration, done func(body []byte, err error)) {
 	m.readBody(ref, func(body []byte, err error) {
-		if errors.Is(err, member.ErrOverloaded) && m.w.now < until {
-			m.later(m.w.between(0, m.w.set.Heartbeat), func() { m.insist(ref, until, done) })
+		if errors.Is(err, member.ErrOverloaded) && m.w.Now() < until {
+			m.later(m.w.Between(0, m.w.set.Heartbeat), func() { m.insist(ref, until, done) })
 			return
 		}
 		done(body, err)
@@ -304,7 +304,7 @@ func (m *Member) insist(ref protocol.BodyRef, until time.Duration, done func(bod
 func (m *Member) spell(text string, numbers []int, bodies [][]byte) string {
 	for i, n := range numbers {
 		if want := m.w.ops[n].body; !slices.Equal(want, bodies[i]) {
-			m.w.violate(m.id, errors.New("C10: a read returns bytes that nobody wrote"))
+			m.w.Violate(m.id, errors.New("C10: a read returns bytes that nobody wrote"))
 		}
 		text = strings.Replace(text, token(n), spelled(n, bodies[i]), 1)
 	}

@@ -13,9 +13,9 @@ var bodiesDamaged = count.New("bodies_damaged", "bodies damaged")
 
 // damage flips a bit of a body on a member's disk.
 func (w *World) damage(m *Member) {
-	s := m.inForce[w.among(len(m.inForce))]
+	s := m.inForce[w.Among(len(m.inForce))]
 	if live := w.damageable(m, s); len(live) > 0 {
-		w.spoilBody(m, s, live[w.pick(len(live))])
+		w.spoilBody(m, s, live[w.Pick(len(live))])
 	}
 }
 
@@ -31,11 +31,11 @@ func (w *World) damageable(m *Member, s *memberInstance) []uint64 {
 // spoilBody flips a bit of one of these bodies, and reports whether it could.
 func (w *World) spoilBody(m *Member, s *memberInstance, index uint64) bool {
 	b, err := m.body.store.Read(uint32(s.instance), index)
-	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.Spoil(bodyDir, b.Bytes, w.rng) {
+	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.Spoil(bodyDir, b.Bytes, w.Rand) {
 		return false
 	}
-	w.count(bodiesDamaged)
-	w.tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
+	w.Count(bodiesDamaged)
+	w.Tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
 	s.judges.bodies.Damage(m.judged(), index)
 	return true
 }

@@ -86,15 +86,15 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 	nth := m.writer.count + 1
 	for _, r := range records {
 		ref := body.RefOf(r.Body)
-		m.w.violate(m.id, m.w.judgesOf(ref.Instance).bodies.Restore(m.judged(), w.term(ref.Instance), nth, judged(r.Body)))
-		m.w.tracef("%s   writes body %d as %s", m.id, ref.Index, protocol.Form(r.Body.Form))
+		m.w.Violate(m.id, m.w.judgesOf(ref.Instance).bodies.Restore(m.judged(), w.term(ref.Instance), nth, judged(r.Body)))
+		m.w.Tracef("%s   writes body %d as %s", m.id, ref.Index, protocol.Form(r.Body.Form))
 		switch whole := protocol.Form(r.Body.Form) == protocol.FormWhole; {
 		case w.r.body.kept.Missing(ref):
-			m.w.count(bodiesRestored)
+			m.w.Count(bodiesRestored)
 		case whole:
-			m.w.count(bodiesRestriped)
+			m.w.Count(bodiesRestriped)
 		default:
-			m.w.count(wholeCopiesTrimmed)
+			m.w.Count(wholeCopiesTrimmed)
 		}
 	}
 	m.writer.Submit(records, func(err error) {
@@ -119,7 +119,7 @@ func (w *bodyWorld) term(instance protocol.InstanceID) uint64 {
 
 // Made implements body.BodyWorld.
 func (w *bodyWorld) Made(ref protocol.BodyRef, body []byte) {
-	w.m.w.count(bodiesWanted)
+	w.m.w.Count(bodiesWanted)
 	w.m.toLoops.post(func() {
 		if s := w.m.among(w.m.inForce, ref.Instance); s != nil {
 			s.step(protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body})
@@ -136,18 +136,18 @@ func (w *bodyWorld) Report(r body.BodyReport) {
 	switch r.What {
 	case body.BodyDamaged:
 		if !m.w.judgesOf(r.Ref.Instance).bodies.Damaged(m.judged(), uint64(r.Ref.Index)) {
-			m.w.violate(m.id, r.Err)
+			m.w.Violate(m.id, r.Err)
 		}
 		if r.News {
-			m.w.count(damagedBodiesFound)
-			m.w.tracef("%s   finds its part of body %d damaged", m.id, r.Ref.Index)
+			m.w.Count(damagedBodiesFound)
+			m.w.Tracef("%s   finds its part of body %d damaged", m.id, r.Ref.Index)
 		}
 	case body.BodyGathered:
-		m.w.count(bodiesMadeWhole)
+		m.w.Count(bodiesMadeWhole)
 	case body.BodyUnwritten:
-		m.w.violate(m.id, r.Err)
+		m.w.Violate(m.id, r.Err)
 	default:
-		m.w.tracef("%s   body %d: %v", m.id, r.Ref.Index, r.Err)
+		m.w.Tracef("%s   body %d: %v", m.id, r.Ref.Index, r.Err)
 	}
 }
 
@@ -158,5 +158,5 @@ func (m *Member) judgeServed(answer *protocol.Message) {
 	}
 	b, _ := m.body.store.Find(uint32(answer.Instance), uint64(answer.Holdings[0].Index))
 	b.Form, b.Bytes = uint8(answer.Holdings[0].Form), answer.Blob
-	m.w.violate(m.id, m.w.judgesOf(answer.Instance).bodies.Serve(m.judged(), judged(&b)))
+	m.w.Violate(m.id, m.w.judgesOf(answer.Instance).bodies.Serve(m.judged(), judged(&b)))
 }

@@ -35,7 +35,7 @@ type waves struct {
 func (w *World) demandBusyPace(alive []*Member) {
 	serving := w.serving(alive)
 	a := &waves{w: w, draw: chanceOf(w.set.Seed, "busy pace")}
-	if w.broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || slices.ContainsFunc(serving, func(m *Member) bool { return !m.own.roomy() }) {
+	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || slices.ContainsFunc(serving, func(m *Member) bool { return !m.own.roomy() }) {
 		return
 	}
 	w.set.brisk()
@@ -56,13 +56,13 @@ func (w *World) demandBusyPace(alive []*Member) {
 	slow.late = true
 	defer func() { slow.late = false }()
 	a.left = 20 + a.draw.below(20)
-	w.tracef("CALM: %d clients write, %d times, and the disk of %s is slow; each command within %s", len(a.clients), a.left, slow.id, a.limit())
+	w.Tracef("CALM: %d clients write, %d times, and the disk of %s is slow; each command within %s", len(a.clients), a.left, slow.id, a.limit())
 	if !w.rested(serving) {
 		return
 	}
 	a.lives = w.lives()
-	w.after(0, a.next)
-	w.runUntil(w.now+time.Duration(a.most*a.left)*a.limit(), func() bool { return a.left == 0 })
+	w.After(0, a.next)
+	w.RunUntil(w.Now()+time.Duration(a.most*a.left)*a.limit(), func() bool { return a.left == 0 })
 }
 
 // limit is how long a command may take. What is found missing by a heartbeat takes longer.
@@ -106,7 +106,7 @@ func (a *waves) next() {
 func (a *waves) write(c *client, commands int) {
 	w, m := a.w, a.w.member(c.home)
 	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
-	began := w.now
+	began := w.Now()
 	c.perform(m, op, a.limit(), func() {
 		if w.lives() != a.lives {
 			a.left, a.open = 1, 0 // a member has stopped, because it noticed only now what had failed before
@@ -115,7 +115,7 @@ func (a *waves) write(c *client, commands int) {
 		}
 		var refused *member.RefusedError // by a change that was under way, or because clients of before have not ended
 		if w.history.Operation(op.id).Outcome != check.OK && !errors.As(op.err, &refused) && !errors.Is(op.err, member.ErrOverloaded) {
-			w.violate(m.id, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.now-began, op.err))
+			w.Violate(m.id, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.Now()-began, op.err))
 			return
 		}
 		if commands > 1 {

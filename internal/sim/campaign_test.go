@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -18,7 +19,7 @@ func TestAbandonedRuns(t *testing.T) {
 	res := Run(o)
 	require.True(t, res.abandoned)
 	require.Nil(t, res.Violation)
-	require.Equal(t, 3*stepsAsked, res.Steps)
+	require.Equal(t, 3*world.StepsAsked, res.Steps)
 	require.Greater(t, whole.Steps, res.Steps)
 
 	o.pointless = func() bool { return false }

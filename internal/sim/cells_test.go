@@ -60,7 +60,7 @@ func TestCellsAndWakes(t *testing.T) {
 			w := open(c)
 			celling(w, &counts)
 			w.begin()
-			w.run(w.set.Chaos)
+			w.Run(w.set.Chaos)
 			w.recover()
 			require.Nil(t, w.result().Violation, "seed %d of %s", c.Seed, c.Protocol)
 		}

@@ -76,9 +76,9 @@ type client struct {
 // openClients starts the clients.
 func (w *World) openClients() {
 	for i := range w.set.Clients {
-		c := &client{w: w, number: i, manner: w.manner(), home: protocol.MemberID(1 + w.pick(w.set.Nodes))}
+		c := &client{w: w, number: i, manner: w.manner(), home: protocol.MemberID(1 + w.Pick(w.set.Nodes))}
 		c.pipelines = w.pipes.yes(w.set.Load.Pipes)
-		w.after(w.between(0, w.set.Election), c.next)
+		w.After(w.Between(0, w.set.Election), c.next)
 	}
 }
 
@@ -90,19 +90,19 @@ func (c *client) next() {
 	}
 	m := c.chooses()
 	if m == nil {
-		w.after(w.set.Heartbeat, c.next)
+		w.After(w.set.Heartbeat, c.next)
 		return
 	}
 	open := 1
-	if w.chance(w.set.Load.Bursts) {
-		open += w.pick(w.set.Load.Burst)
+	if w.Chance(w.set.Load.Bursts) {
+		open += w.Pick(w.set.Load.Burst)
 	}
 	if c.pipelines {
 		open += w.pipes.below(pipeline)
 	}
 	ended := func() {
 		if open--; open == 0 {
-			w.after(w.between(0, w.set.Think), c.next)
+			w.After(w.Between(0, w.set.Think), c.next)
 		}
 	}
 	for range open {
@@ -113,17 +113,17 @@ func (c *client) next() {
 func (c *client) draw(number int) *operation {
 	w := c.w
 	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: w.drawKey(), Value: fmt.Sprintf("%d,", number)}}
-	switch x := w.rng.Float64(); {
-	case w.chance(w.set.Reads):
+	switch x := w.Rand.Float64(); {
+	case w.Chance(w.set.Reads):
 		op.Kind, op.Value = check.Get, ""
 	case x < 0.02:
 		op.Kind, op.Value = check.Delete, ""
 	case x < 0.10 && c.seen != "":
 		op.Kind, op.Key, op.Expect, op.expect = check.Swap, c.key, c.seen, c.raw
-	case w.chance(w.set.Load.Overwrite):
+	case w.Chance(w.set.Load.Overwrite):
 		op.Kind = check.Put
 	}
-	if op.Value != "" && w.chance(w.set.Bodies.Share) {
+	if op.Value != "" && w.Chance(w.set.Bodies.Share) {
 		op.carry(number, w.drawBody())
 	}
 	return op
@@ -134,10 +134,10 @@ func keyName(i int) string { return fmt.Sprintf("k%d", i) }
 
 // drawKey draws a key: the first one, which many clients use, or any.
 func (w *World) drawKey() string {
-	if w.chance(w.set.Load.Hot) {
+	if w.Chance(w.set.Load.Hot) {
 		return keyName(0)
 	}
-	return keyName(w.pick(w.set.Keys))
+	return keyName(w.Pick(w.set.Keys))
 }
 
 // carry gives the operation a value that travels as a body.
@@ -166,30 +166,30 @@ func (op *operation) command(number, padding int) []byte {
 func (c *client) perform(m *Member, op *operation, timeout time.Duration, then func()) {
 	w := c.w
 	number := len(w.ops)
-	op.Call, op.elections, op.after = int64(w.now), w.events.Of(electionsWon), w.ackedAt[w.orderOf(op.Key)]
+	op.Call, op.elections, op.after = int64(w.Now()), w.Events.Of(electionsWon), w.ackedAt[w.orderOf(op.Key)]
 	op.id, op.number = w.history.Begin(op.Operation), number
 	w.ops = append(w.ops, op)
-	w.tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
+	w.Tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
 	end := func() {
 		if !op.ended {
 			op.ended = true
-			w.after(0, then) // never inside what the member is doing
+			w.After(0, then) // never inside what the member is doing
 		}
 	}
-	w.after(timeout, end)
+	w.After(timeout, end)
 	if op.Kind == check.Get {
 		if m.replaced() {
-			w.count(readsAtReplacedLeaders)
+			w.Count(readsAtReplacedLeaders)
 		}
 		m.Read(w.drawBarrier(), func(ok bool) { c.read(m, op, ok, end) })
 		return
 	}
 	padding := 0
 	if !w.calm {
-		padding = w.pick(w.set.Padding + 1)
+		padding = w.Pick(w.set.Padding + 1)
 	}
 	if op.body != nil {
-		w.count(writesWithBody)
+		w.Count(writesWithBody)
 	}
 	c.propose(m, op, op.command(number, padding), func(result any, err error) {
 		op.err = err
@@ -220,7 +220,7 @@ func (c *client) read(m *Member, op *operation, ok bool, end func()) {
 				end()
 				return
 			}
-			c.w.tracef("client %d reads at %s: %s: %v", c.number, m.id, op.Key, err)
+			c.w.Tracef("client %d reads at %s: %s: %v", c.number, m.id, op.Key, err)
 			m.later(c.w.set.Heartbeat, func() { c.read(m, op, true, end) })
 		})
 	}
@@ -231,9 +231,9 @@ func (c *client) answered(m *Member, op *operation, v value, text string) {
 		return
 	}
 	c.seen, c.raw, c.key = text, v.text, op.Key
-	c.w.tracef("client %d reads at %s: %s = %q", c.number, m.id, op.Key, text)
-	c.w.count(readsAnswered)
-	c.w.history.End(op.id, int64(c.w.now), text, v.found, v.version)
+	c.w.Tracef("client %d reads at %s: %s = %q", c.number, m.id, op.Key, text)
+	c.w.Count(readsAnswered)
+	c.w.history.End(op.id, int64(c.w.Now()), text, v.found, v.version)
 }
 
 // wrote judges an answer. After a success the command must have taken effect. After a certain
@@ -241,39 +241,39 @@ func (c *client) answered(m *Member, op *operation, v value, text string) {
 func (c *client) wrote(op *operation, number int, result any, err error) {
 	w := c.w
 	if err != nil {
-		w.tracef("client %d is refused %d: %v", c.number, number, err)
+		w.Tracef("client %d is refused %d: %v", c.number, number, err)
 		if errors.As(err, new(*intake.BrokenError)) || !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
 			op.refused = err
-			w.count(writesRefused)
+			w.Count(writesRefused)
 			w.judgeRefused(op, number)
 		}
 		op.told = op.told || errors.Is(err, member.ErrResultUnknown)
 		return
 	}
 	if _, early := result.(*intake.Accepted); early {
-		w.tracef("client %d has %d accepted", c.number, number)
+		w.Tracef("client %d has %d accepted", c.number, number)
 		op.told = true
-		w.count(writesAnsweredEarly)
+		w.Count(writesAnsweredEarly)
 		w.noteToken(op, result.(*intake.Accepted).Token)
 		return
 	}
 	if !op.effective {
-		w.violate(0, fmt.Errorf("command %d was acknowledged without having taken effect", number))
+		w.Violate(0, fmt.Errorf("command %d was acknowledged without having taken effect", number))
 		return
 	}
-	w.tracef("client %d has %d done: %v", c.number, number, result)
+	w.Tracef("client %d has %d done: %v", c.number, number, result)
 	w.acked++
 	group := w.orderOf(op.Key)
 	w.ackedAt[group] = max(w.ackedAt[group], op.position)
-	if w.events.Of(electionsWon) > op.elections {
-		w.count(writesAfterFailover)
+	if w.Events.Of(electionsWon) > op.elections {
+		w.Count(writesAfterFailover)
 	}
 	a := result.(answer)
 	if a != op.answer {
-		w.violate(0, fmt.Errorf("command %d was answered by %v; it took effect with %v", number, a, op.answer))
+		w.Violate(0, fmt.Errorf("command %d was answered by %v; it took effect with %v", number, a, op.answer))
 	}
 	if !op.ended {
-		w.history.End(op.id, int64(w.now), "", a.done, a.version)
+		w.history.End(op.id, int64(w.Now()), "", a.done, a.version)
 		w.chase(op.Key)
 	}
 }
@@ -286,18 +286,18 @@ func (w *World) applied(number int, at protocol.Position, a answer) {
 	if op.effective {
 		return
 	}
-	op.effective, op.answer, op.tookEffect, op.position = true, a, w.now, at
+	op.effective, op.answer, op.tookEffect, op.position = true, a, w.Now(), at
 	w.judgeRefused(op, number)
 	w.judgePiped(op, number)
 	w.judgeFollows(op)
 	if at <= op.after {
-		w.violate(0, fmt.Errorf("N6: command %d took effect at %d; when it was asked for %d was acknowledged", number, at, op.after))
+		w.Violate(0, fmt.Errorf("N6: command %d took effect at %d; when it was asked for %d was acknowledged", number, at, op.after))
 	}
 }
 
 func (w *World) judgeRefused(op *operation, number int) {
 	if op.effective && op.refused != nil {
-		w.violate(0, fmt.Errorf("command %d took effect and was answered by: %w", number, op.refused))
+		w.Violate(0, fmt.Errorf("command %d took effect and was answered by: %w", number, op.refused))
 	}
 }
 
@@ -319,7 +319,7 @@ func (w *World) resolve() []check.Operation {
 		switch {
 		case op.Kind == check.Get:
 		case w.history.Operation(op.id).Outcome == check.Unknown && op.effective:
-			w.count(writesUnknown)
+			w.Count(writesUnknown)
 			w.history.End(op.id, int64(op.tookEffect), "", op.answer.done, op.answer.version)
 		case !op.effective:
 			w.history.Fail(op.id)

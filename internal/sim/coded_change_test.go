@@ -18,7 +18,7 @@ func (s *script) spoil(id protocol.MemberID, i protocol.Index) {
 	m := s.member(id)
 	b, err := m.body.store.Read(uint32(firstInstance), uint64(i))
 	require.NoError(s.t, err)
-	for !m.disk.Spoil(bodyDir, b.Bytes, s.rng) {
+	for !m.disk.Spoil(bodyDir, b.Bytes, s.Rand) {
 		s.mustAck(s.putBody(s.leader().id)) // what was synced last must not be spoilt
 		s.wait(0.1)
 	}
@@ -85,7 +85,7 @@ func (s *script) change(what string, done func(*protocol.Config) bool, changes .
 		if !c.Joint() && done(&c) {
 			return true
 		}
-		m.Change(changes, func(err error) { s.tracef("refused: %v", err) })
+		m.Change(changes, func(err error) { s.Tracef("refused: %v", err) })
 		s.wait(1)
 		return false
 	})
@@ -293,7 +293,7 @@ func TestJointChangeAndPreparation(t *testing.T) {
 	s.pass = func(m *protocol.Message) bool { return m.Type != message.AppendResp || m.From == 2 } // nothing more is committed
 	s.member(1).Change([]protocol.Change{
 		{Kind: protocol.AddVoter, Member: added}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
-	}, func(err error) { s.tracef("refused: %v", err) })
+	}, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("2 has the joint configuration", func() bool { c := s.member(2).inst.Core().Status().Config; return c.Joint() })
 	s.crash(1)
 	s.pass = nil

@@ -137,7 +137,7 @@ func codedThenWhole(s *script) (coded, small *operation) {
 	coded, i := s.spread(2, 3, 4)
 	small = s.put(1)
 	s.wait(0.04)
-	if s.broken == nil && s.set.Mutant == "" {
+	if s.Broken == nil && s.set.Mutant == "" {
 		require.False(s.t, s.acked(coded) || s.acked(small), "k = 3 of five needs all five")
 		require.Less(s.t, s.commit(1), i)
 	}
@@ -249,7 +249,7 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 	s.mustAck(s.putBody(1)) // 5 has a file of bodies now
 	s.wait(1)
 	m := s.member(5)
-	m.stalled = s.now + time.Hour
+	m.stalled = s.Now() + time.Hour
 	s.only(2, 3, 4)
 	others := s.pass
 	s.pass = func(m *protocol.Message) bool { return m.To == 5 || others(m) }
@@ -366,7 +366,7 @@ func TestCrashWhileDeleting(t *testing.T) {
 		s.crash(1)
 		s.pass = nil
 		s.elect(2)
-		s.run(s.now + delay)
+		s.Run(s.Now() + delay)
 		s.crash(2)
 		s.wait(3)
 		s.start(2)
@@ -498,7 +498,7 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 	s.settled()
 	op, i := s.spread(2, 3)
 	old := s.member(1)
-	old.stalled = s.now + time.Hour
+	old.stalled = s.Now() + time.Hour
 	s.pass = func(m *protocol.Message) bool { return m.From != 1 }
 	s.elect(2) // what 1 votes waits for its disk; its answers to 2 wait after that
 	s.pass = nil
@@ -513,7 +513,7 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 	})
 	s.until("1 cuts its log", func() bool { return old.inst.Core().Status().First > i })
 	old.whenAwake(old.readAll)
-	s.until("1 trims its copy", func() bool { return s.events.Of(wholeCopiesTrimmed) > 0 })
+	s.until("1 trims its copy", func() bool { return s.Events.Of(wholeCopiesTrimmed) > 0 })
 	require.Equal(t, check.WholeBody, s.form(1, i))
 	late := 0
 	s.pass = func(m *protocol.Message) bool {

@@ -24,15 +24,15 @@ var (
 // leave is a stop that the operator asks for. The member hands over what it leads, and goes on
 // meanwhile. Then it ends as if power was lost, which loses only what nobody relies on.
 func (w *World) leave(m *Member, back time.Duration) {
-	w.tracef("FAULT %s is told to stop", m.id)
-	w.count(plannedStops)
-	leaving, limit := instance.StopHandover{Config: m.operations.Config}, w.now+w.set.Election
+	w.Tracef("FAULT %s is told to stop", m.id)
+	w.Count(plannedStops)
+	leaving, limit := instance.StopHandover{Config: m.operations.Config}, w.Now()+w.set.Election
 	up := func(id protocol.MemberID) bool { return w.member(id).up && !w.net.Link(m.id, id).Cut }
 	var step func()
 	step = func() {
 		gives, left := leaving.Next(m.clock(), m.statuses(), up)
-		if left || w.now >= limit {
-			w.tracef("%s stops, as it was told", m.id)
+		if left || w.Now() >= limit {
+			w.Tracef("%s stops, as it was told", m.id)
 			if w.pauses.yes(0.5) {
 				m.writer.close()
 			}
@@ -40,7 +40,7 @@ func (w *World) leave(m *Member, back time.Duration) {
 			w.startLater(m, back)
 			return
 		}
-		w.events.Add(leadershipsGiven, len(gives))
+		w.Events.Add(leadershipsGiven, len(gives))
 		m.tell(gives)
 		m.later(w.set.Tick, step)
 	}
@@ -57,7 +57,7 @@ func (m *Member) greet() {
 	m.greeted = m.clock()
 	for _, o := range w.members {
 		if o == m || !m.links.Has(o.id) || !m.reaches(o) ||
-			!o.up || o.paused > w.now || w.net.Link(m.id, o.id).Cut || w.net.Link(o.id, m.id).Cut {
+			!o.up || o.paused > w.Now() || w.net.Link(m.id, o.id).Cut || w.net.Link(o.id, m.id).Cut {
 			continue
 		}
 		m.introduces(o)
@@ -89,15 +89,15 @@ func (w *World) given(m *Member) (all []protocol.Member) {
 func (w *World) expel(m *Member, why *member.ExpelledError) {
 	for _, c := range w.allJudges {
 		if !c.ended && !c.left[m.id] {
-			w.violate(m.id, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.instance, why))
+			w.Violate(m.id, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.instance, why))
 			return
 		}
 	}
 	if !w.recoverable(w.except(m)) {
 		return
 	}
-	w.tracef("%s stops: %v", m.id, why)
-	w.count(removedMembersStopped)
+	w.Tracef("%s stops: %v", m.id, why)
+	w.Count(removedMembersStopped)
 	m.crash()
 	m.gone = true
 }
@@ -135,8 +135,8 @@ func (w *World) demandDepartures(alive []*Member) {
 		}
 		return true
 	}
-	if limit := 20*w.set.Election + 100*time.Duration(len(alive))*w.set.Tick; !w.runUntil(w.now+limit, gone) && w.broken == nil {
-		w.violate(last.id, fmt.Errorf("was removed, and still runs %s after the others could tell it", limit))
+	if limit := 20*w.set.Election + 100*time.Duration(len(alive))*w.set.Tick; !w.RunUntil(w.Now()+limit, gone) && w.Broken == nil {
+		w.Violate(last.id, fmt.Errorf("was removed, and still runs %s after the others could tell it", limit))
 	}
 }
 
@@ -148,6 +148,6 @@ func (m *Member) judgeTurnedAway(number int, err error) {
 		return
 	}
 	if !slices.ContainsFunc(m.w.allJudges, func(c *instanceJudges) bool { return c.left[m.id] }) {
-		m.w.violate(m.id, fmt.Errorf("command %d is refused because a member was removed, and this one stays: %w", number, err))
+		m.w.Violate(m.id, fmt.Errorf("command %d is refused because a member was removed, and this one stays: %w", number, err))
 	}
 }

@@ -20,9 +20,9 @@
 // and ends of segments happen all the time.
 //
 // How to read:
-//   - world.go (time), chance.go (where all chance comes from), queue.go (planned events), run.go
-//     (the two phases), package count (what is counted), trace.go (what is printed), campaign.go (many
-//     runs), mutants.go (search for mutants).
+//   - package world (time, planned events, the trace), package count (what is counted), world.go (a cluster in
+//     it), chance.go (where all chance comes from), describe.go (messages in a trace), run.go (the two phases),
+//     campaign.go (many runs), mutants.go (search for mutants).
 //   - settings.go (what the seed draws), placement.go (protocols, and settings of bodies), line.go
 //     (limits, and delays inside a member), unequal.go, large.go, backlog.go (settings for special
 //     cases).
@@ -45,7 +45,7 @@
 //     from their logs), waste.go (judges of repeated work), pace.go (one client alone, where nothing fails).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
 //     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
-//     (other scenarios), run_test.go, mutants_test.go (campaigns), network_test.go (times of messages), queue_test.go.
+//     (other scenarios), run_test.go, mutants_test.go (campaigns), network_test.go (times of messages).
 //
 // Package scale, in a folder of its own, is not about faults but about speed: what more cores and
 // more network cards would do.

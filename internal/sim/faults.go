@@ -104,7 +104,7 @@ func (s *Settings) drawProposers(d chance) {
 // garble lets a member propose an entry that no member can apply. The entry's digest is right.
 func (w *World) garble(m *Member) {
 	e := protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Payload: protocol.AppendCommand(nil, []byte("garbled"))}
-	switch w.pick(6) {
+	switch w.Pick(6) {
 	case 0:
 		e.Count++
 	case 1:
@@ -116,14 +116,14 @@ func (w *World) garble(m *Member) {
 	case 4:
 		e.Low = 1
 	case 5:
-		e = protocol.NewReshape(protocol.MaxInstances + 1 + w.pick(1000))
+		e = protocol.NewReshape(protocol.MaxInstances + 1 + w.Pick(1000))
 	}
 	e.SealPayload()
 	e.Seal(0, 0, make([]byte, protocol.HeadSize))
-	w.count(nonsenseProposed)
-	w.tracef("FAULT %s proposes nonsense", m.id)
+	w.Count(nonsenseProposed)
+	w.Tracef("FAULT %s proposes nonsense", m.id)
 	m.whenAwake(func() {
-		if s := m.inForce[w.pick(len(m.inForce))]; m.up {
+		if s := m.inForce[w.Pick(len(m.inForce))]; m.up {
 			s.step(protocol.Propose{Entries: []protocol.Entry{e}})
 		}
 	})
@@ -139,7 +139,7 @@ func (w *World) openFaults() {
 }
 
 func (w *World) planFault(k faultKind, every time.Duration) {
-	w.after(time.Duration(w.rng.ExpFloat64()*float64(every)), func() {
+	w.After(time.Duration(w.Rand.ExpFloat64()*float64(every)), func() {
 		if w.calm {
 			return
 		}
@@ -162,23 +162,23 @@ func (w *World) strike(k faultKind, victim *Member) {
 	case faultPower:
 		w.powerLoss()
 	case faultPause:
-		victim.paused = w.now + w.still(3*w.set.Election)
-		w.tracef("FAULT %s pauses until %.6f", victim.id, victim.paused.Seconds())
+		victim.paused = w.Now() + w.still(3*w.set.Election)
+		w.Tracef("FAULT %s pauses until %.6f", victim.id, victim.paused.Seconds())
 	case faultFreeze:
 		d := w.still(4 * w.set.Election)
-		if l := w.someLeader(); l != nil && w.chance(0.5) {
+		if l := w.someLeader(); l != nil && w.Chance(0.5) {
 			victim = l
 		}
-		w.tracef("FAULT %s freezes in a turn until %.6f", victim.id, (w.now + d).Seconds())
+		w.Tracef("FAULT %s freezes in a turn until %.6f", victim.id, (w.Now() + d).Seconds())
 		victim.freeze(d)
 	case faultGarble:
 		w.garble(victim)
 	case faultPartition, faultIsolate, faultOneWay:
 		w.cut(k, victim)
 	case faultBurst:
-		w.burst = w.rng.Float64()
-		w.tracef("FAULT %.0f%% of all messages are lost", 100*w.burst)
-		w.after(w.between(0, 3*w.set.Election), func() { w.burst = 0 })
+		w.burst = w.Rand.Float64()
+		w.Tracef("FAULT %.0f%% of all messages are lost", 100*w.burst)
+		w.After(w.Between(0, 3*w.set.Election), func() { w.burst = 0 })
 	case faultSlowDisk, faultStallDisk, faultDeadSync:
 		w.hurtDisk(k, victim)
 	case faultIO:
@@ -230,7 +230,7 @@ func (w *World) victim() *Member {
 	for _, m := range w.members {
 		if m.up {
 			up = append(up, m)
-			if m.leadsAny() && w.chance(0.3) {
+			if m.leadsAny() && w.Chance(0.3) {
 				return m
 			}
 		}
@@ -238,7 +238,7 @@ func (w *World) victim() *Member {
 	if len(up) == 0 {
 		return nil
 	}
-	return up[w.pick(len(up))]
+	return up[w.Pick(len(up))]
 }
 
 // leader is the member that leads the latest term of the first instance, or nil.
@@ -246,7 +246,7 @@ func (w *World) leader() (leader *Member) { return w.leaderOf(firstInstance) }
 
 // someLeader is the leader of some instance, or nil.
 func (w *World) someLeader() *Member {
-	return w.leaderOf(w.allJudges[w.among(len(w.allJudges))].instance)
+	return w.leaderOf(w.allJudges[w.Among(len(w.allJudges))].instance)
 }
 
 func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {
@@ -265,39 +265,39 @@ func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {
 // stop lets a member stop: it loses power at once or at a write soon, or it is told to stop. In
 // each case it starts again later.
 func (w *World) stop(m *Member) {
-	if w.chance(0.4) {
-		m.disk.PowerAt = 1 + w.pick(20)
-		w.tracef("FAULT %s will lose power at its write number %d", m.id, m.disk.PowerAt)
+	if w.Chance(0.4) {
+		m.disk.PowerAt = 1 + w.Pick(20)
+		w.Tracef("FAULT %s will lose power at its write number %d", m.id, m.disk.PowerAt)
 		return
 	}
-	back := w.between(0, 6*w.set.Election)
-	if w.chance(0.3) {
+	back := w.Between(0, 6*w.set.Election)
+	if w.Chance(0.3) {
 		w.leave(m, back)
 		return
 	}
-	w.tracef("FAULT %s loses power", m.id)
+	w.Tracef("FAULT %s loses power", m.id)
 	m.crash()
 	w.startLater(m, back)
 }
 
 func (w *World) powerLoss() {
-	w.tracef("FAULT everybody loses power")
+	w.Tracef("FAULT everybody loses power")
 	for _, m := range w.members {
 		if m.up {
 			m.crash()
-			w.startLater(m, w.between(0, w.set.Election))
+			w.startLater(m, w.Between(0, w.set.Election))
 		}
 	}
 }
 
 // startLater starts a member after a while.
 func (w *World) startLater(m *Member, d time.Duration) {
-	w.after(d, func() { w.startMember(m) })
+	w.After(d, func() { w.startMember(m) })
 }
 
 // startMember starts a member. Sometimes it loses power during its recovery, or soon after.
 func (w *World) startMember(m *Member) {
-	if m.up || m.gone || m.away || m.apart != nil || w.broken != nil {
+	if m.up || m.gone || m.away || m.apart != nil || w.Broken != nil {
 		return
 	}
 	m.disk.FailSync = false // syncs work again, on the same disk
@@ -305,8 +305,8 @@ func (w *World) startMember(m *Member) {
 	if w.calm {
 		m.disk.FailAt = 0
 	}
-	if !w.calm && w.chance(0.1) {
-		m.disk.PowerAt = 1 + w.pick(20) // the member may start before that, and run for a while
+	if !w.calm && w.Chance(0.1) {
+		m.disk.PowerAt = 1 + w.Pick(20) // the member may start before that, and run for a while
 	}
 	w.boot(m)
 }
@@ -314,46 +314,46 @@ func (w *World) startMember(m *Member) {
 // boot starts a member on its disk as the disk is.
 func (w *World) boot(m *Member) {
 	m.backUp()
-	w.tracef("FAULT %s starts", m.id)
+	w.Tracef("FAULT %s starts", m.id)
 	ready := m.startsFull()
 	err := m.start()
 	if m.disk.Full && !ready && errors.Is(err, syscall.ENOSPC) {
-		w.tracef("FAULT %s cannot start: %v", m.id, err)
-		m.disk = m.disk.Crash(w.rng) // either it had no log yet, or it tries again later
+		w.Tracef("FAULT %s cannot start: %v", m.id, err)
+		m.disk = m.disk.Crash(w.Rand) // either it had no log yet, or it tries again later
 		w.startLater(m, w.set.Election)
 		return
 	}
 	if errors.Is(err, device.ErrIO) {
-		w.tracef("FAULT %s cannot start: %v", m.id, err)
-		w.count(stoppedByIOErrors)
-		m.disk = m.disk.Crash(w.rng)
-		w.startLater(m, w.between(0, w.set.Election))
+		w.Tracef("FAULT %s cannot start: %v", m.id, err)
+		w.Count(stoppedByIOErrors)
+		m.disk = m.disk.Crash(w.Rand)
+		w.startLater(m, w.Between(0, w.set.Election))
 		return
 	}
 	if errors.Is(err, device.ErrPower) {
-		w.tracef("FAULT %s loses power while it starts", m.id)
-		w.count(powerLostWhileStarting)
-		m.disk = m.disk.Crash(w.rng)
-		w.startLater(m, w.between(0, w.set.Election))
+		w.Tracef("FAULT %s loses power while it starts", m.id)
+		w.Count(powerLostWhileStarting)
+		m.disk = m.disk.Crash(w.Rand)
+		w.startLater(m, w.Between(0, w.set.Election))
 		return
 	}
 	if err != nil && m.foundAstray(err) {
-		m.disk = m.disk.Crash(w.rng)
+		m.disk = m.disk.Crash(w.Rand)
 		return
 	}
 	if m.strange() && errors.As(err, new(*cluster.ForgottenError)) {
-		w.tracef("%s does not start: %v", m.id, err)
+		w.Tracef("%s does not start: %v", m.id, err)
 		return
 	}
 	if err != nil {
-		w.violate(m.id, fmt.Errorf("does not start: %w", err))
+		w.Violate(m.id, fmt.Errorf("does not start: %w", err))
 		return
 	}
 }
 
 // cut cuts links. Mostly they heal after a while.
 func (w *World) cut(k faultKind, victim *Member) {
-	if !w.chance(w.set.Meet.Overlap) {
+	if !w.Chance(w.set.Meet.Overlap) {
 		w.heal()
 	}
 	alone := w.someLeader()
@@ -362,13 +362,13 @@ func (w *World) cut(k faultKind, victim *Member) {
 	}
 	side := func(m *Member) bool { return m == alone }
 	if k == faultPartition {
-		part := w.rng.Uint64()
+		part := w.Rand.Uint64()
 		side = func(m *Member) bool { return part>>m.id&1 == 0 }
 	}
-	long := k == faultIsolate && w.chance(w.set.Meet.Long)
-	both := k == faultPartition && w.chance(0.8) || k == faultIsolate && w.chance(0.5) || long
-	outward := w.chance(0.5)
-	other := protocol.MemberID(1 + w.pick(len(w.members)))
+	long := k == faultIsolate && w.Chance(w.set.Meet.Long)
+	both := k == faultPartition && w.Chance(0.8) || k == faultIsolate && w.Chance(0.5) || long
+	outward := w.Chance(0.5)
+	other := protocol.MemberID(1 + w.Pick(len(w.members)))
 	for _, a := range w.members {
 		for _, b := range w.members {
 			if a == b || side(a) == side(b) || k == faultOneWay && (side(a) && b.id != other || side(b) && a.id != other) {
@@ -377,14 +377,14 @@ func (w *World) cut(k faultKind, victim *Member) {
 			w.net.Link(a.id, b.id).Cut = both || side(a) == outward
 		}
 	}
-	w.tracef("FAULT links are cut:%s", w.describeCuts())
+	w.Tracef("FAULT links are cut:%s", w.describeCuts())
 	if k != faultOneWay && alone.leadsAny() {
 		w.clocksAgainst(alone)
 	}
 	if long {
-		w.after(w.election(), w.heal)
-	} else if w.chance(0.7) {
-		w.after(w.between(0, 8*w.set.Election), w.heal)
+		w.After(w.election(), w.heal)
+	} else if w.Chance(0.7) {
+		w.After(w.Between(0, 8*w.set.Election), w.heal)
 	}
 }
 
@@ -413,27 +413,27 @@ func (w *World) hurtDisk(k faultKind, m *Member) {
 	switch k {
 	case faultSlowDisk:
 		m.slow = !m.slow
-		w.tracef("FAULT the disk of %s is slow: %t", m.id, m.slow)
+		w.Tracef("FAULT the disk of %s is slow: %t", m.id, m.slow)
 	case faultStallDisk:
-		m.stalled = w.now + w.between(0, 10*w.set.Election)
-		w.tracef("FAULT the disk of %s stands still until %.6f", m.id, m.stalled.Seconds())
+		m.stalled = w.Now() + w.Between(0, 10*w.set.Election)
+		w.Tracef("FAULT the disk of %s stands still until %.6f", m.id, m.stalled.Seconds())
 	case faultDeadSync:
 		m.disk.FailSync = true
-		w.tracef("FAULT the disk of %s fails its syncs", m.id)
+		w.Tracef("FAULT the disk of %s fails its syncs", m.id)
 	}
 }
 
 // transfer is the operator who wants another leader. He asks any member. Members tell each other's
 // instances to hand over too: see instance.LeaderPreference.
 func (w *World) transfer(m *Member) {
-	instance := w.allJudges[w.among(len(w.allJudges))].instance
-	if leader := w.leaderOf(instance); leader != nil && w.chance(0.6) {
+	instance := w.allJudges[w.Among(len(w.allJudges))].instance
+	if leader := w.leaderOf(instance); leader != nil && w.Chance(0.6) {
 		m = leader
 	}
-	to := protocol.MemberID(w.pick(w.set.Nodes + 1))
-	w.tracef("FAULT %s is told to hand leadership%s to %s", m.id, w.named(instance), to)
+	to := protocol.MemberID(w.Pick(w.set.Nodes + 1))
+	w.Tracef("FAULT %s is told to hand leadership%s to %s", m.id, w.named(instance), to)
 	if instance == firstInstance {
-		w.ask(m, cluster.Operation{Kind: cluster.TransferLeader, To: to}, w.between(w.set.Election, 10*w.set.Election), func(error) {})
+		w.ask(m, cluster.Operation{Kind: cluster.TransferLeader, To: to}, w.Between(w.set.Election, 10*w.set.Election), func(error) {})
 		return
 	}
 	m.whenAwake(func() { m.tell([]member.InstanceInput{{Instance: instance, Input: protocol.Transfer{To: to}}}) })
@@ -444,7 +444,7 @@ func (m *Member) setRate(rate float64) {
 	now := m.clock()
 	m.rate = rate
 	m.offset += now - m.clock()
-	m.w.tracef("FAULT the clock of %s runs at %.4f", m.id, rate)
+	m.w.Tracef("FAULT the clock of %s runs at %.4f", m.id, rate)
 }
 
 // changeMembers does what operators do: it adds learners, makes them voters, and replaces and
@@ -461,7 +461,7 @@ func (w *World) changeMembers() {
 	} else {
 		changes = w.drawChange(&config)
 	}
-	if undo := w.unknown(m, &config); len(undo) > 0 && !w.set.Resize && w.chance(0.5) {
+	if undo := w.unknown(m, &config); len(undo) > 0 && !w.set.Resize && w.Chance(0.5) {
 		changes = undo
 	}
 	if lost := w.lostOf(&config); len(lost) > 0 {
@@ -479,7 +479,7 @@ func (w *World) changeMembers() {
 // promoteLater is the operator who added a learner. He comes back until the learner has taken the
 // place of a voter, of one that is down if there is one.
 func (w *World) promoteLater(learner protocol.MemberID) {
-	w.after(w.between(w.set.Election/4, w.set.Election), func() {
+	w.After(w.Between(w.set.Election/4, w.set.Election), func() {
 		m := w.leader()
 		if w.calm {
 			return
@@ -492,7 +492,7 @@ func (w *World) promoteLater(learner protocol.MemberID) {
 			}
 			i := slices.IndexFunc(voters, func(id protocol.MemberID) bool { return !w.member(id).up })
 			if i < 0 {
-				i = w.pick(len(voters))
+				i = w.Pick(len(voters))
 			}
 			w.askChange(m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}}})
 		}
@@ -525,12 +525,12 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 	if w.set.Faults[faultDamage] > 0 {
 		least = leastDamaged
 	}
-	leave := len(voters) - 1 - w.pick(3)
-	if leave < 1 || w.chance(0.5) {
+	leave := len(voters) - 1 - w.Pick(3)
+	if leave < 1 || w.Chance(0.5) {
 		leave = 1
 	}
 	for range min(leave, len(voters)-least) {
-		i := w.pick(len(voters))
+		i := w.Pick(len(voters))
 		changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}})
 		voters = slices.Delete(voters, i, i+1)
 	}
@@ -540,21 +540,21 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 // askChange asks a member for changes. Where bodies may have to be made whole first, the operator
 // waits for longer.
 func (w *World) askChange(m *Member, changes []protocol.Change) {
-	patience := w.between(w.set.Election, 20*w.set.Election)
+	patience := w.Between(w.set.Election, 20*w.set.Election)
 	if w.set.Resize {
 		patience = 30 * w.set.Election
 	}
-	w.tracef("FAULT %s is asked for %s", m.id, describeChanges(changes))
+	w.Tracef("FAULT %s is asked for %s", m.id, describeChanges(changes))
 	w.ask(m, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, patience, func(error) {})
 }
 
 // asked is the member that an operator asks for something: often one that does not know that another
 // leads by now, mostly the leader.
 func (w *World) asked() *Member {
-	if old := w.upAnd(func(m *Member) bool { return m.leadsAny() && m.replaced() }); len(old) > 0 && w.chance(0.5) {
-		return old[w.among(len(old))]
+	if old := w.upAnd(func(m *Member) bool { return m.leadsAny() && m.replaced() }); len(old) > 0 && w.Chance(0.5) {
+		return old[w.Among(len(old))]
 	}
-	if m := w.leader(); m != nil && !w.chance(0.3) {
+	if m := w.leader(); m != nil && !w.Chance(0.3) {
 		return m
 	}
 	return w.victim()
@@ -585,9 +585,9 @@ func (w *World) drawChange(config *protocol.Config) []protocol.Change {
 			learners = append(learners, config.Members[i].ID)
 		}
 	}
-	some := protocol.Member{ID: voters[w.pick(len(voters))]}
+	some := protocol.Member{ID: voters[w.Pick(len(voters))]}
 	spare := len(w.members) < w.set.Nodes+maxAdded
-	switch x := w.pick(6); {
+	switch x := w.Pick(6); {
 	case x == 0 && len(learners) > 0:
 		return []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: learners[0]}}}
 	case x <= 2 && len(learners) > 0:
@@ -601,7 +601,7 @@ func (w *World) drawChange(config *protocol.Config) []protocol.Change {
 		return []protocol.Change{{Kind: protocol.UpdateMember, Member: some}}
 	case spare:
 		kind := protocol.AddLearner
-		if w.chance(0.3) {
+		if w.Chance(0.3) {
 			kind = protocol.AddVoter
 		}
 		return []protocol.Change{{Kind: kind, Member: w.addMember()}}
@@ -613,11 +613,11 @@ func (w *World) drawChange(config *protocol.Config) []protocol.Change {
 func (w *World) promote(learners []protocol.MemberID, some protocol.Member) (changes []protocol.Change) {
 	for _, id := range learners {
 		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}})
-		if w.chance(0.5) {
+		if w.Chance(0.5) {
 			break
 		}
 	}
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: some})
 	}
 	return changes
@@ -628,12 +628,12 @@ func (w *World) addMember() protocol.Member {
 	m := newMember(w, protocol.MemberID(len(w.members)+1))
 	m.join = true
 	w.members = append(w.members, m)
-	if w.set.Chaos > 0 && w.chance(0.15) { // in a scenario there is no chance
-		w.tracef("FAULT %s will never come", m.id)
+	if w.set.Chaos > 0 && w.Chance(0.15) { // in a scenario there is no chance
+		w.Tracef("FAULT %s will never come", m.id)
 		m.gone = true
 		return protocol.Member{ID: m.id, PeerURLs: m.urls()}
 	}
-	w.startLater(m, w.between(0, w.set.Election))
+	w.startLater(m, w.Between(0, w.set.Election))
 	return protocol.Member{ID: m.id, PeerURLs: m.urls()}
 }
 
@@ -654,11 +654,11 @@ func (w *World) retire(removed []protocol.MemberID) {
 			continue
 		}
 		m.retiring = true
-		w.count(membersRemoved)
-		if w.chance(0.5) {
+		w.Count(membersRemoved)
+		if w.Chance(0.5) {
 			continue // nobody switches it off: it must find out by itself
 		}
-		w.after(w.between(0, 10*w.set.Election), func() {
+		w.After(w.Between(0, 10*w.set.Election), func() {
 			if m.gone {
 				return
 			}
@@ -666,7 +666,7 @@ func (w *World) retire(removed []protocol.MemberID) {
 				m.retiring = false // not yet
 				return
 			}
-			w.tracef("FAULT %s is switched off: it was removed", m.id)
+			w.Tracef("FAULT %s is switched off: it was removed", m.id)
 			m.crash()
 			m.gone = true
 		})
@@ -677,11 +677,11 @@ func (w *World) retire(removed []protocol.MemberID) {
 // configuration that may still be in force.
 func (w *World) core() []*Member {
 	alive := slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() })
-	if w.chance(0.5) || w.anySick() { // while a state is damaged, no other member may be missing
+	if w.Chance(0.5) || w.anySick() { // while a state is damaged, no other member may be missing
 		return alive
 	}
 	for range len(alive) {
-		i := w.pick(len(alive))
+		i := w.Pick(len(alive))
 		less := slices.Delete(slices.Clone(alive), i, i+1)
 		if w.decisive(less) && !w.joins(alive[i]) {
 			alive = less

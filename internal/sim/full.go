@@ -101,9 +101,9 @@ func (m *Member) looksAtDisk() (low bool) {
 		return false
 	}
 	if !m.short.low && int64(d.Capacity-d.Used()) <= m.need() {
-		m.short.low, m.short.written, m.short.heard = true, d.Written, m.w.now+m.w.between(0, 4*m.w.set.Election)
-		m.w.count(lowDisks)
-		m.w.tracef("%s   has a disk that is nearly full", m.id)
+		m.short.low, m.short.written, m.short.heard = true, d.Written, m.w.Now()+m.w.Between(0, 4*m.w.set.Election)
+		m.w.Count(lowDisks)
+		m.w.Tracef("%s   has a disk that is nearly full", m.id)
 	}
 	return m.short.low
 }
@@ -112,7 +112,7 @@ func (m *Member) looksAtDisk() (low bool) {
 // as it heard that of another member.
 func (m *Member) refuses() bool {
 	return slices.ContainsFunc(m.w.members, func(o *Member) bool {
-		return o.looksAtDisk() && (o == m || m.w.now >= o.short.heard)
+		return o.looksAtDisk() && (o == m || m.w.Now() >= o.short.heard)
 	})
 }
 
@@ -125,7 +125,7 @@ func (m *Member) judgeFull(why error) {
 		return
 	}
 	if !m.short.low || d.Written-m.short.written <= m.own.lastBytes() {
-		m.w.violate(m.id, fmt.Errorf("lacks a file although its disk had what it said it needs, low %t: %w", m.short.low, why))
+		m.w.Violate(m.id, fmt.Errorf("lacks a file although its disk had what it said it needs, low %t: %w", m.short.low, why))
 	}
 }
 
@@ -147,10 +147,10 @@ func (m *Member) keptBallast(err error) error {
 	if errors.Is(err, device.ErrPower) {
 		return err
 	} else if err != nil {
-		m.w.tracef("%s   has no space for its next start: %v", m.id, err)
+		m.w.Tracef("%s   has no space for its next start: %v", m.id, err)
 	}
 	if m.disk.Full {
-		m.w.count(startsOnFullDisks)
+		m.w.Count(startsOnFullDisks)
 		m.disk.Capacity, m.short = m.disk.Used(), shortage{}
 	}
 	return nil
@@ -159,10 +159,10 @@ func (m *Member) keptBallast(err error) error {
 // fillDisks makes one disk full for a while, or sometimes all of them.
 func (w *World) fillDisks(victim *Member) {
 	full := []*Member{victim}
-	if w.chance(0.3) {
+	if w.Chance(0.3) {
 		full = w.members
 	}
-	until, short := w.between(0, 15*w.set.Election), w.set.Shortage > 0 && w.chance(w.set.Shortage)
+	until, short := w.Between(0, 15*w.set.Election), w.set.Shortage > 0 && w.Chance(w.set.Shortage)
 	for _, m := range full {
 		m.disk.Full, m.disk.Capacity, m.disk.CopyOnWrite, m.short = true, m.disk.Used(), nil, shortage{}
 		if w.set.CopyOnWrite && !short {
@@ -170,11 +170,11 @@ func (w *World) fillDisks(victim *Member) {
 		}
 		if m.up && short {
 			m.short.of = m.disk
-			m.disk.Capacity += int(m.need()) + w.pick(2)*w.pick(int(w.set.SegmentBytes))
+			m.disk.Capacity += int(m.need()) + w.Pick(2)*w.Pick(int(w.set.SegmentBytes))
 		}
-		w.tracef("FAULT the disk of %s is full until %.6f", m.id, (w.now + until).Seconds())
+		w.Tracef("FAULT the disk of %s is full until %.6f", m.id, (w.Now() + until).Seconds())
 	}
-	w.after(until, func() {
+	w.After(until, func() {
 		for _, m := range full {
 			m.disk.Full = false
 		}

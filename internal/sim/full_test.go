@@ -29,7 +29,7 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 		require.True(t, s.member(2).up)
 		s.mustAck(s.put(1))
 	}
-	require.Equal(t, 12, s.events.Of(startsOnFullDisks))
+	require.Equal(t, 12, s.Events.Of(startsOnFullDisks))
 	s.member(2).disk.Full = false
 	s.passes()
 }

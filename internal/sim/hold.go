@@ -57,18 +57,18 @@ func (w *World) holdLinks(victim *Member) {
 	}
 	h, e := &standstill{m: m}, w.set.Election
 	w.held = h
-	w.tracef("FAULT links of %s stand still", m.id)
-	if w.chance(0.8) {
+	w.Tracef("FAULT links of %s stand still", m.id)
+	if w.Chance(0.8) {
 		w.holdAll(h, true, true)
-		w.after(e-w.between(0, e/2), func() { w.holdAll(h, true, false) })
+		w.After(e-w.Between(0, e/2), func() { w.holdAll(h, true, false) })
 	}
-	w.after(w.between(0, 2*w.set.Heartbeat), func() { w.holdAll(h, false, true) })
-	if w.chance(0.7) {
+	w.After(w.Between(0, 2*w.set.Heartbeat), func() { w.holdAll(h, false, true) })
+	if w.Chance(0.7) {
 		w.holdOthers(h, nil, true)
-		h.first = w.members[w.pick(len(w.members))]
-		w.after(e+time.Duration(w.rng.Float64()*float64(e)), func() { w.holdOthers(h, h.first, false) })
+		h.first = w.members[w.Pick(len(w.members))]
+		w.After(e+time.Duration(w.Rand.Float64()*float64(e)), func() { w.holdOthers(h, h.first, false) })
 	}
-	w.after(3*e, func() { w.goOn(h) })
+	w.After(3*e, func() { w.goOn(h) })
 }
 
 // holdAll stops all links to the member, or from it, or lets them go on. It does nothing when the time is over.
@@ -108,12 +108,12 @@ func (w *World) holdLink(from, to protocol.MemberID, on bool) {
 	}
 	last := time.Duration(0)
 	for _, do := range l.Release() {
-		at := w.now + w.trip(from, to)
+		at := w.Now() + w.trip(from, to)
 		if !w.set.Reorder {
 			last = max(last, at)
 			at = last
 		}
-		w.queue.push(at, do)
+		w.At(at, do)
 	}
 	l.Delay(last)
 }
@@ -127,8 +127,8 @@ func (w *World) releaseFor(candidate *Member) {
 		return
 	}
 	h.released = true
-	early, trip := w.rng.Uint64(), w.set.DelayMax+w.set.SyncMax
-	w.tracef("FAULT some links of %s go on", h.m.id)
+	early, trip := w.Rand.Uint64(), w.set.DelayMax+w.set.SyncMax
+	w.Tracef("FAULT some links of %s go on", h.m.id)
 	w.holdAll(h, true, false)
 	for _, o := range w.members {
 		switch {
@@ -138,15 +138,15 @@ func (w *World) releaseFor(candidate *Member) {
 			w.holdLink(candidate.id, o.id, true)
 		}
 	}
-	w.after(w.between(0, 2*trip), func() {
+	w.After(w.Between(0, 2*trip), func() {
 		for _, o := range w.members {
 			if o != candidate && o != h.m {
 				w.holdOthersBut(h, candidate, o)
 			}
 		}
 	})
-	w.after(trip+w.between(0, 2*trip), func() { w.holdOthers(h, nil, false) })
-	w.after(w.set.Election-w.between(0, w.set.Election/2), func() { w.goOn(h) })
+	w.After(trip+w.Between(0, 2*trip), func() { w.holdOthers(h, nil, false) })
+	w.After(w.set.Election-w.Between(0, w.set.Election/2), func() { w.goOn(h) })
 }
 
 // holdOthersBut lets the links of a member to all others but the candidate go on.
@@ -166,7 +166,7 @@ func (w *World) goOn(h *standstill) {
 	if h == nil || w.held != h {
 		return
 	}
-	w.tracef("FAULT links of %s go on", h.m.id)
+	w.Tracef("FAULT links of %s go on", h.m.id)
 	w.holdAll(h, true, false)
 	w.holdAll(h, false, false)
 	w.holdOthers(h, nil, false)

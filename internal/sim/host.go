@@ -72,7 +72,7 @@ func (s *memberInstance) TakeBatch() *intake.Batch {
 
 func (s *memberInstance) Again(batches []*intake.Batch) {
 	if len(batches) > 0 {
-		s.m.w.violate(s.m.id, s.m.proposals.Again(batches))
+		s.m.w.Violate(s.m.id, s.m.proposals.Again(batches))
 		s.m.wakeTakers()
 	}
 }
@@ -114,7 +114,7 @@ func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]
 	frame := slices.Concat(parts...)
 	msg, err := protocol.DecodeMessage(frame, w.set.codec())
 	if err != nil {
-		w.violate(s.m.id, err)
+		w.Violate(s.m.id, err)
 		return false
 	}
 	w.judgeSaid(msg)
@@ -131,8 +131,8 @@ func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy ins
 	switch {
 	case !s.m.up:
 	case errors.As(err, &load) && member.FaultOf(err).Sick():
-		w.count(entriesUnreadable)
-		w.tracef("%s   cannot send to %s, remedy %d: %v", s.m.id, msg.To, remedy, load)
+		w.Count(entriesUnreadable)
+		w.Tracef("%s   cannot send to %s, remedy %d: %v", s.m.id, msg.To, remedy, load)
 	case errors.As(err, &compacted) || msg.Term < s.witness.status.Term:
 		// The message waited for the disk. Meanwhile the log was cut or replaced.
 	case errors.As(err, &unheld) && unheld.Ref.Index <= s.inst.Core().Status().Commit:
@@ -143,7 +143,7 @@ func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy ins
 	case errors.As(err, &damage):
 		// The member holds damaged bytes. A copy of them is on its way.
 	default:
-		w.violate(s.m.id, &entryError{err})
+		w.Violate(s.m.id, &entryError{err})
 	}
 }
 
@@ -166,7 +166,7 @@ func (s *memberInstance) Submit(records []wal.Record, seq uint64) {
 		return
 	}
 	for _, note := range s.notes {
-		m.w.violate(m.id, note())
+		m.w.Violate(m.id, note())
 	}
 	s.notes = nil
 	s.submitted = seq
@@ -176,7 +176,7 @@ func (s *memberInstance) Submit(records []wal.Record, seq uint64) {
 			s.unwritten = m.clock()
 		}
 	}
-	m.w.mix(seq)
+	m.w.Mix(seq)
 	nth, commit := m.writer.count+1, s.noting
 	m.writer.Submit(records, func(err error) { s.wrote(seq, nth, commit, err) })
 }
@@ -316,8 +316,8 @@ func (c *crew) Status(i int) *protocol.Status { return c.instances[i].status }
 // Wake implements instance.Siblings. Sometimes the instance notices it late.
 func (c *crew) Wake(i int) {
 	s := c.instances[i]
-	if w := s.m.w; w.chance(w.set.Weave.Lazy) {
-		s.m.later(w.between(0, w.set.Heartbeat), s.wake)
+	if w := s.m.w; w.Chance(w.set.Weave.Lazy) {
+		s.m.later(w.Between(0, w.set.Heartbeat), s.wake)
 		return
 	}
 	s.wake()

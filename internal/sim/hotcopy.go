@@ -51,14 +51,14 @@ func (w *World) copyHot(m *Member) {
 	if l := w.leader(); l == m || l == nil || m.strange() || !m.up || w.anyAway() || w.doubted() {
 		return
 	}
-	c := &runningCopy{disk: m.disk.Crash(w.rng), saved: m.saved, life: m.life, last: max(m.last(), m.snapped.Point(firstInstance).Index)}
-	w.tracef("FAULT the disk of %s is copied, up to %d", m.id, c.last)
+	c := &runningCopy{disk: m.disk.Crash(w.Rand), saved: m.saved, life: m.life, last: max(m.last(), m.snapped.Point(firstInstance).Index)}
+	w.Tracef("FAULT the disk of %s is copied, up to %d", m.id, c.last)
 	var gone *Member
-	if o := w.members[w.pick(len(w.members))]; o != m && o != w.leader() && o.up && w.chance(0.8) {
+	if o := w.members[w.Pick(len(w.members))]; o != m && o != w.leader() && o.up && w.Chance(0.8) {
 		gone = o
 		w.leaveAway(o)
 	}
-	w.awaitLoss(m, c, gone, w.now+4*w.set.Election)
+	w.awaitLoss(m, c, gone, w.Now()+4*w.set.Election)
 }
 
 func (w *World) anyAway() bool {
@@ -71,10 +71,10 @@ func (w *World) doubted() bool {
 
 // awaitLoss puts the copy in place when that loses something, or gives up.
 func (w *World) awaitLoss(m *Member, c *runningCopy, gone *Member, most time.Duration) {
-	w.after(w.set.Heartbeat/4, func() {
+	w.After(w.set.Heartbeat/4, func() {
 		l := w.leader()
 		switch {
-		case w.calm || m.life != c.life || !m.up || w.now > most:
+		case w.calm || m.life != c.life || !m.up || w.Now() > most:
 			if gone != nil && gone.away {
 				w.comeBack(gone)
 			}
@@ -82,7 +82,7 @@ func (w *World) awaitLoss(m *Member, c *runningCopy, gone *Member, most time.Dur
 			w.awaitLoss(m, c, gone, most)
 		default:
 			w.putHot(m, l, c)
-			w.after(w.between(w.set.Election/2, 4*w.set.Election), func() {
+			w.After(w.Between(w.set.Election/2, 4*w.set.Election), func() {
 				w.strikeWitness(m, l, gone)
 			})
 		}
@@ -92,7 +92,7 @@ func (w *World) awaitLoss(m *Member, c *runningCopy, gone *Member, most time.Dur
 // mayForget reports whether the copy lacks what the leader knows the member to have, the leader can
 // tell it that, and the others can go on without it.
 func (w *World) mayForget(m, l *Member, c *runningCopy) bool {
-	if l == m || l.strange() || l.frozen || l.paused > w.now || w.net.Link(l.id, m.id).Cut || w.anySick() || !w.mayLose(m, nil) {
+	if l == m || l.strange() || l.frozen || l.paused > w.Now() || w.net.Link(l.id, m.id).Cut || w.anySick() || !w.mayLose(m, nil) {
 		return false
 	}
 	st := l.inst.Core().Status()
@@ -106,20 +106,20 @@ func (w *World) putHot(m, l *Member, c *runningCopy) {
 	m.backup = nil
 	m.disk, m.saved, m.restored = c.disk, c.saved, true
 	m.doubt = &doubt{leader: l, life: l.life, term: l.witness.status.Term, last: c.last}
-	w.count(runningCopiesPutBack)
-	w.tracef("FAULT %s has a copy of its disk up to %d, and %s leads term %d", m.id, c.last, l.id, m.doubt.term)
-	w.startLater(m, w.between(0, w.set.Election/2))
+	w.Count(runningCopiesPutBack)
+	w.Tracef("FAULT %s has a copy of its disk up to %d, and %s leads term %d", m.id, c.last, l.id, m.doubt.term)
+	w.startLater(m, w.Between(0, w.set.Election/2))
 	w.watchDoubt(m)
 }
 
 // strikeWitness lets the leader lose power that told a member what it lacks, or cuts it off. Whoever
 // was away comes back.
 func (w *World) strikeWitness(m, l, gone *Member) {
-	if !w.calm && m.doubt == nil && l.up && w.chance(0.7) {
-		w.strike([...]faultKind{faultCrash, faultIsolate}[w.pick(2)], l)
+	if !w.calm && m.doubt == nil && l.up && w.Chance(0.7) {
+		w.strike([...]faultKind{faultCrash, faultIsolate}[w.Pick(2)], l)
 	}
 	if gone != nil && gone.away {
-		w.after(w.between(0, w.set.Election), func() {
+		w.After(w.Between(0, w.set.Election), func() {
 			if gone.away {
 				w.comeBack(gone)
 			}
@@ -129,16 +129,16 @@ func (w *World) strikeWitness(m, l, gone *Member) {
 
 // watchDoubt takes the copy away when the leader's time is over before the member has heard it.
 func (w *World) watchDoubt(m *Member) {
-	w.after(w.set.Heartbeat/4, func() {
+	w.After(w.set.Heartbeat/4, func() {
 		d := m.doubt
 		switch {
 		case d == nil:
 		case w.calm || !d.leader.up || d.leader.life != d.life || d.leader.witness.status.Term != d.term || !d.leader.leads():
-			w.tracef("FAULT the copy of the disk of %s is taken away", m.id)
+			w.Tracef("FAULT the copy of the disk of %s is taken away", m.id)
 			m.crash()
 			m.strangers++
 			m.doubt, m.disk, m.saved, m.restored = nil, device.NewDisk(), nil, false
-			w.startLater(m, w.between(0, w.set.Election))
+			w.startLater(m, w.Between(0, w.set.Election))
 		default:
 			w.watchDoubt(m)
 		}
@@ -161,7 +161,7 @@ func (m *Member) hears(msg *protocol.Message) bool {
 		return false
 	}
 	if acked > d.last {
-		m.w.tracef("%s is told that it acknowledged %d", m.id, acked)
+		m.w.Tracef("%s is told that it acknowledged %d", m.id, acked)
 		m.endDoubt()
 	}
 	return true

@@ -21,12 +21,12 @@ func (s *Settings) drawHubs(d chance) {
 // cutToHubs leaves only the links of so many members that each other one still reaches a majority.
 func (w *World) cutToHubs() {
 	var hubs []protocol.MemberID
-	for _, i := range w.rng.Perm(len(w.members))[:len(w.members)/2] {
+	for _, i := range w.Rand.Perm(len(w.members))[:len(w.members)/2] {
 		hubs = append(hubs, w.members[i].id)
 	}
 	w.onlyLinksOf(hubs...)
-	w.tracef("FAULT links are cut:%s", w.describeCuts())
-	w.after(w.between(0, 20*w.set.Election), w.heal)
+	w.Tracef("FAULT links are cut:%s", w.describeCuts())
+	w.After(w.Between(0, 20*w.set.Election), w.heal)
 }
 
 // onlyLinksOf cuts all links but those to and from these members. Those of a member that is away stay cut.

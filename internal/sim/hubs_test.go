@@ -27,9 +27,9 @@ func hubs(t *testing.T, p string, mutant protocol.Mutant) *script {
 
 // took is how long a write at a member takes.
 func (s *script) takes(id protocol.MemberID) time.Duration {
-	began := s.now
+	began := s.Now()
 	s.mustAck(s.put(id))
-	return s.now - began
+	return s.Now() - began
 }
 
 // TestMembersWithAllLinksServe: who has links with all others is served at once, with one leader and with many.

@@ -22,11 +22,11 @@ func (s *Settings) drawIO(d chance) {
 // failOperation lets one of the next operations of a disk fail. Sometimes the member restarts
 // first.
 func (w *World) failOperation(m *Member) {
-	if w.chance(0.4) {
-		w.tracef("FAULT %s loses power", m.id)
+	if w.Chance(0.4) {
+		w.Tracef("FAULT %s loses power", m.id)
 		m.crash()
-		w.startLater(m, w.between(0, w.set.Election))
+		w.startLater(m, w.Between(0, w.set.Election))
 	}
-	m.disk.FailAt = 1 + w.pick([...]int{10, 60, 300}[w.pick(3)])
-	w.tracef("FAULT the disk of %s fails its operation number %d", m.id, m.disk.FailAt)
+	m.disk.FailAt = 1 + w.Pick([...]int{10, 60, 300}[w.Pick(3)])
+	w.Tracef("FAULT the disk of %s fails its operation number %d", m.id, m.disk.FailAt)
 }

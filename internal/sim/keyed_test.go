@@ -45,7 +45,7 @@ func crossed(s *script) {
 	for !cut(1) || !cut(2) {
 		s.mustAck(s.write(1, 1))
 		s.mustAck(s.write(2, 2))
-		if s.broken != nil {
+		if s.Broken != nil {
 			return
 		}
 	}
@@ -62,7 +62,7 @@ func TestGroupsTakeOverFromEachOther(t *testing.T) {
 	s := keyedStage(t, "")
 	crossed(s)
 	s.passes()
-	require.Positive(t, s.events.Of(snapshotsInstalled))
+	require.Positive(t, s.Events.Of(snapshotsInstalled))
 }
 
 func TestAWholeSnapshotLosesWrites(t *testing.T) {

@@ -59,14 +59,14 @@ func laggard(s *script) {
 	s.mustAck(s.put(1))
 	s.crash(5)
 	s.late(4, 200)
-	for s.commit(4)+20 < s.commit(1) && s.broken == nil {
-		began := s.now
+	for s.commit(4)+20 < s.commit(1) && s.Broken == nil {
+		began := s.Now()
 		ops := []*operation{s.putBody(1), s.put(1)}
 		for _, op := range ops {
 			s.mustAck(op)
 		}
-		if took := s.now - began; took > bound {
-			s.violate(1, fmt.Errorf("nothing was committed for %s while a member was behind", took))
+		if took := s.Now() - began; took > bound {
+			s.Violate(1, fmt.Errorf("nothing was committed for %s while a member was behind", took))
 		}
 		s.wait(0.2)
 	}
@@ -88,14 +88,14 @@ func lateAnswers(s *script) {
 		}
 		return before(m)
 	}
-	began := s.now
-	for s.commit(3) < s.commit(1) && s.broken == nil {
+	began := s.Now()
+	for s.commit(3) < s.commit(1) && s.Broken == nil {
 		s.wait(1)
-		if took := s.now - began; took > 40*time.Second {
-			s.violate(1, fmt.Errorf("after %s a member has %d of %d entries", took, s.commit(3), s.commit(1)))
+		if took := s.Now() - began; took > 40*time.Second {
+			s.Violate(1, fmt.Errorf("after %s a member has %d of %d entries", took, s.commit(3), s.commit(1)))
 		}
 	}
-	s.t.Logf("it took %s", s.now-began)
+	s.t.Logf("it took %s", s.Now()-began)
 }
 
 func TestALaggardHoldsNobodyUp(t *testing.T) {
@@ -124,15 +124,15 @@ func endlessSnapshots(s *script) {
 	}
 	require.Positive(s.t, s.member(1).inst.Core().Status().First-1, "the log was not cut")
 	s.heal()
-	for began := s.now; s.commit(3)+20 < s.commit(1) && s.broken == nil; {
+	for began := s.Now(); s.commit(3)+20 < s.commit(1) && s.Broken == nil; {
 		s.mustAck(s.put(1))
 		s.wait(0.02)
-		if s.events.Of(snapshotStreams) > 2 || s.now-began > time.Minute {
-			s.violate(1, fmt.Errorf("%d snapshots were sent within %s, and the member has %d of %d entries",
-				s.events.Of(snapshotStreams), s.now-began, s.commit(3), s.commit(1)))
+		if s.Events.Of(snapshotStreams) > 2 || s.Now()-began > time.Minute {
+			s.Violate(1, fmt.Errorf("%d snapshots were sent within %s, and the member has %d of %d entries",
+				s.Events.Of(snapshotStreams), s.Now()-began, s.commit(3), s.commit(1)))
 		}
 	}
-	require.Positive(s.t, s.events.Of(snapshotStreams))
+	require.Positive(s.t, s.Events.Of(snapshotStreams))
 }
 
 func TestSnapshotsEnd(t *testing.T) {
@@ -171,7 +171,7 @@ func TestOneSnapshotForAllInstances(t *testing.T) {
 		return true
 	})
 	s.wait(4)
-	t.Logf("%d streams, %d taken", s.events.Of(snapshotStreams), s.member(3).exchange.Taken())
+	t.Logf("%d streams, %d taken", s.Events.Of(snapshotStreams), s.member(3).exchange.Taken())
 	require.EqualValues(t, 1, s.member(3).exchange.Taken())
 	s.passes()
 }
@@ -191,8 +191,8 @@ func TestWhatWaitedGoesFirst(t *testing.T) {
 	for _, id := range []protocol.MemberID{2, 3} {
 		s.net.Narrow(id, 1, 0, 0)
 	}
-	began, op := s.now, s.put(1)
+	began, op := s.Now(), s.put(1)
 	s.mustAck(op)
-	require.Greater(t, s.now-began, s.promptness(), "the answer waited")
+	require.Greater(t, s.Now()-began, s.promptness(), "the answer waited")
 	s.passes()
 }

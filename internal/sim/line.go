@@ -33,8 +33,8 @@ type line struct {
 // post lets do run in the other part. It never runs at once.
 func (l *line) post(do func()) {
 	w := l.m.w
-	l.last = max(l.last, w.now+w.hop())
-	l.m.later(l.last-w.now, do)
+	l.last = max(l.last, w.Now()+w.hop())
+	l.m.later(l.last-w.Now(), do)
 }
 
 // hop draws how long an event is on its way. Most events take almost no time.

@@ -96,7 +96,7 @@ const (
 
 // manner draws the manner of the next client.
 func (w *World) manner() manner {
-	switch x := w.rng.Float64(); {
+	switch x := w.Rand.Float64(); {
 	case x < w.set.Load.Pinned:
 		return stays
 	case x < w.set.Load.Pinned+w.set.Load.Leaders:
@@ -116,17 +116,17 @@ func (c *client) chooses() *Member {
 		return nil
 	case asksLeaders:
 		if led := c.w.upAnd((*Member).leadsAny); len(led) > 0 {
-			return led[c.w.among(len(led))]
+			return led[c.w.Among(len(led))]
 		}
 	}
-	if home.up && !c.w.chance(0.05) {
+	if home.up && !c.w.Chance(0.05) {
 		return home
 	}
 	up := c.w.upAnd(func(*Member) bool { return true })
 	if len(up) == 0 {
 		return nil
 	}
-	m := up[c.w.pick(len(up))]
+	m := up[c.w.Pick(len(up))]
 	c.home = m.id
 	return m
 }
@@ -148,25 +148,25 @@ func (w *World) chase(key string) {
 		return
 	}
 	for _, m := range w.upAnd((*Member).replaced) {
-		if w.chance(w.set.Load.Crowd) {
+		if w.Chance(w.set.Load.Crowd) {
 			w.comesTo(m, check.Get, key, 0)
 		}
 	}
-	if len(w.ops) >= w.set.Operations || !w.chance(w.set.Load.Chase) {
+	if len(w.ops) >= w.set.Operations || !w.Chance(w.set.Load.Chase) {
 		return
 	}
-	all := w.chance(0.3)
-	one := protocol.MemberID(1 + w.pick(len(w.members)))
+	all := w.Chance(0.3)
+	one := protocol.MemberID(1 + w.Pick(len(w.members)))
 	for _, m := range w.members {
 		if all || m.id == one {
-			w.comesTo(m, check.Get, key, w.between(0, w.set.Heartbeat))
+			w.comesTo(m, check.Get, key, w.Between(0, w.set.Heartbeat))
 		}
 	}
 }
 
 // comesTo lets a client of its own ask a member for something.
 func (w *World) comesTo(m *Member, kind check.Kind, key string, when time.Duration) {
-	w.after(when, func() {
+	w.After(when, func() {
 		if m.up && !w.calm {
 			c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
 			op := &operation{Operation: check.Operation{Client: c.number, Kind: kind, Key: key}}
@@ -181,7 +181,7 @@ func (w *World) comesTo(m *Member, kind check.Kind, key string, when time.Durati
 // crowd lets a client write at once at a member that has just been elected, while another one
 // still believes that it leads. Once that is acknowledged, others read it there: see chase.
 func (w *World) crowd(m *Member) {
-	if w.set.Load.Crowd > 0 && len(w.upAnd((*Member).replaced)) > 0 && w.chance(w.set.Load.Crowd) {
+	if w.set.Load.Crowd > 0 && len(w.upAnd((*Member).replaced)) > 0 && w.Chance(w.set.Load.Crowd) {
 		w.comesTo(m, check.Put, w.drawKey(), 0)
 	}
 }

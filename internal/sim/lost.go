@@ -99,8 +99,8 @@ func (w *World) linked(from *Member, life int, to *Member) bool {
 	to.acquainted(from)
 	l.Shake(life, to.life)
 	if to.links.Welcome(&protocol.Member{ID: from.id, PeerURLs: from.links.Own()}) && !w.set.moves() {
-		w.count(linksToUnknown)
-		w.tracef("%s   has a link to %s, which it does not know", to.id, from.id)
+		w.Count(linksToUnknown)
+		w.Tracef("%s   has a link to %s, which it does not know", to.id, from.id)
 	}
 	return true
 }
@@ -150,7 +150,7 @@ func (m *Member) checkEarly() {
 	for _, id := range m.handshakes.Unchecked() {
 		o := m.w.member(id)
 		if o.up && (m.handshakes.Compare(id, o.handshakes.Origin()) != nil || o.handshakes.Compare(m.id, m.handshakes.Origin()) != nil) {
-			m.w.tracef("%s   ends the link with %s, whose log is another one", m.id, id)
+			m.w.Tracef("%s   ends the link with %s, whose log is another one", m.id, id)
 			m.w.net.Link(m.id, id).Forget()
 			m.w.net.Link(id, m.id).Forget()
 		}
@@ -162,10 +162,10 @@ func (w *World) refused(m, other *Member, err error) {
 	if err == nil {
 		return
 	}
-	w.count(linksRefused)
-	w.tracef("%s   no link with %s: %v", m.id, other.id, err)
+	w.Count(linksRefused)
+	w.Tracef("%s   no link with %s: %v", m.id, other.id, err)
 	if !m.strange() && !other.strange() {
-		w.violate(m.id, fmt.Errorf("neither lost its disk: %w", err))
+		w.Violate(m.id, fmt.Errorf("neither lost its disk: %w", err))
 	}
 }
 
@@ -200,7 +200,7 @@ func (m *Member) hear() {
 		return
 	}
 	w := m.w
-	w.count(heardOthersFirst)
+	w.Count(heardOthersFirst)
 	for i := range m.given {
 		o := w.member(m.given[i].ID)
 		if o == m {
@@ -208,7 +208,7 @@ func (m *Member) hear() {
 		}
 		m.later(w.roundTrip(m.id, o.id), func() {
 			cut := w.net.Link(m.id, o.id).Cut || w.net.Link(o.id, m.id).Cut
-			if o.up && (cut || o.paused > w.now) {
+			if o.up && (cut || o.paused > w.Now()) {
 				return // no answer
 			}
 			if o.up {
@@ -267,14 +267,14 @@ func (w *World) loseDisk(k faultKind, m *Member) {
 	m.backup = nil
 	if old == nil {
 		m.disk, m.saved, m.restored = device.NewDisk(), w.rebornState(m), false
-		w.count(disksLost)
-		w.tracef("FAULT %s has a new disk", m.id)
+		w.Count(disksLost)
+		w.Tracef("FAULT %s has a new disk", m.id)
 	} else {
 		m.disk, m.saved, m.restored = old.disk, old.saved, true
-		w.count(oldDisksPutBack)
-		w.tracef("FAULT %s has an old disk, of life %d", m.id, old.life)
+		w.Count(oldDisksPutBack)
+		w.Tracef("FAULT %s has an old disk, of life %d", m.id, old.life)
 	}
-	w.startLater(m, w.between(0, w.set.Election))
+	w.startLater(m, w.Between(0, w.set.Election))
 }
 
 // mayLose reports whether the cluster promises to survive the loss. The others must be able to go

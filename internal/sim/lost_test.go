@@ -19,7 +19,7 @@ func hotCopy(s *script) {
 	s.mustAck(s.put(1))
 	s.wait(1)
 	m := s.member(2)
-	copied := m.disk.Crash(s.rng)
+	copied := m.disk.Crash(s.Rand)
 	s.split(3)
 	s.mustAck(s.put(1)) // by 1 and 2
 	s.crash(2)
@@ -29,7 +29,7 @@ func hotCopy(s *script) {
 	s.wait(3)
 	if s.set.Core.Mutant == "" {
 		require.False(s.t, m.up, "it must not go on")
-		require.Equal(s.t, 1, s.events.Of(stoppedWithoutDisk))
+		require.Equal(s.t, 1, s.Events.Of(stoppedWithoutDisk))
 		require.NotEqual(s.t, protocol.Leader, s.member(1).role(), "nor does it count for the leader, which has no quorum without 3")
 	}
 	s.heal()
@@ -66,7 +66,7 @@ func wiped(s *script) {
 func TestAWipedMemberDoesNotElect(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	wiped(s)
-	require.Positive(t, s.events.Of(stoppedWithoutDisk))
+	require.Positive(t, s.Events.Of(stoppedWithoutDisk))
 	s.passes()
 }
 

@@ -51,9 +51,9 @@ func (s *script) retired(behind protocol.MemberID) *operation {
 
 // tryToRemove asks the leader for a removal again and again, for a while, and reports whether it is made.
 func (s *script) tryToRemove(id protocol.MemberID, timeouts float64) bool {
-	left := func() bool { return len(s.known(1, 1)) < len(s.members) || s.broken != nil }
-	for until := s.now + time.Duration(timeouts*float64(stageElection)); s.now < until && !left(); s.wait(0.05) {
-		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}, func(err error) { s.tracef("refused: %v", err) })
+	left := func() bool { return len(s.known(1, 1)) < len(s.members) || s.Broken != nil }
+	for until := s.Now() + time.Duration(timeouts*float64(stageElection)); s.Now() < until && !left(); s.wait(0.05) {
+		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}, func(err error) { s.Tracef("refused: %v", err) })
 	}
 	return left()
 }
@@ -127,7 +127,7 @@ func repeatedReshape(s *script) {
 		require.Len(s.t, s.member(1).inForce, 3, "the second instance has four members")
 	}
 	s.pass = nil
-	if s.broken != nil {
+	if s.Broken != nil {
 		return
 	}
 	s.until("reshaped", func() bool { return len(s.member(1).inForce) == 1 })
@@ -211,7 +211,7 @@ func TestAMemberThatCannotWriteDoesNotObey(t *testing.T) {
 	require.Equal(s.t, check.WholeBody, s.form(holds, ref.Index))
 	require.NotEqual(s.t, check.WholeBody, s.form(slow, ref.Index))
 	s.pass = func(m *protocol.Message) bool { return m.Type != protocol.MsgFetch || m.From != slow }
-	s.member(holds).stalled = s.now + time.Hour
+	s.member(holds).stalled = s.Now() + time.Hour
 	if s.tryToRemove(4, 10) {
 		s.crash(holds)
 		s.member(holds).stalled = 0

@@ -48,7 +48,7 @@ func newMachine(m *Member, group protocol.InstanceID) *stateMachine {
 	if f := m.saved; f != nil {
 		s.commands, s.chain, s.position, s.cursor, s.damage = f.commands, f.chain, f.position, f.cursor, f.damage
 		s.values, s.bodies, s.birth = maps.Clone(f.values), maps.Clone(f.bodies), f.birth
-		m.w.violate(m.id, s.placeKeys())
+		m.w.Violate(m.id, s.placeKeys())
 	}
 	return s
 }
@@ -151,7 +151,7 @@ func (s *stateMachine) Apply(commands []member.Command) error {
 func (s *stateMachine) apply(c *member.Command) error {
 	number, op, err := parseCommand(c.Data)
 	if err != nil {
-		s.w.violate(s.member.id, err)
+		s.w.Violate(s.member.id, err)
 		return err
 	}
 	text := string(c.Data[:bytes.IndexByte(c.Data, '|')])
@@ -162,7 +162,7 @@ func (s *stateMachine) apply(c *member.Command) error {
 	}
 	err = errors.Join(err, s.judgeGroup(op.Key), s.judgeBirth())
 	if err != nil {
-		s.w.violate(s.member.id, err)
+		s.w.Violate(s.member.id, err)
 		return err
 	}
 	s.commands++
@@ -173,8 +173,8 @@ func (s *stateMachine) apply(c *member.Command) error {
 	}
 	c.Result = s.execute(number, &op, text)
 	s.w.applied(number, place, c.Result.(answer))
-	if s.w.tracing() {
-		s.w.tracef("%s   applies %d: %s", s.member.id, c.Position, text)
+	if s.w.Tracing() {
+		s.w.Tracef("%s   applies %d: %s", s.member.id, c.Position, text)
 	}
 	return nil
 }
@@ -322,7 +322,7 @@ func (s *stateMachine) Restore(r io.Reader) error {
 		cursor, err = s.sequence.Restore(uint64(s.member.id), s.commands, s.chain)
 	}
 	if err != nil {
-		s.w.violate(s.member.id, err)
+		s.w.Violate(s.member.id, err)
 		return err
 	}
 	s.cursor, s.damage = cursor, nil

@@ -106,7 +106,7 @@ func (s *Settings) describeMeet() string {
 
 // another sometimes plans a fault that comes soon after this one, perhaps at the same member.
 func (w *World) another(victim *Member) {
-	if !w.chance(w.set.Meet.Again) {
+	if !w.Chance(w.set.Meet.Again) {
 		return
 	}
 	var kinds []faultKind
@@ -115,9 +115,9 @@ func (w *World) another(victim *Member) {
 			kinds = append(kinds, faultKind(k))
 		}
 	}
-	k := kinds[w.pick(len(kinds))]
-	same := w.chance(w.set.Meet.Same)
-	w.after(w.between(0, 2*w.set.Election), func() {
+	k := kinds[w.Pick(len(kinds))]
+	same := w.Chance(w.set.Meet.Same)
+	w.After(w.Between(0, 2*w.set.Election), func() {
 		if w.calm {
 			return
 		}
@@ -136,12 +136,12 @@ func (w *World) elected(s *memberInstance) {
 		return
 	}
 	w.crowd(m)
-	if w.chance(w.set.Meet.Brief) {
-		if s.brief = w.chance(0.5); !s.brief {
+	if w.Chance(w.set.Meet.Brief) {
+		if s.brief = w.Chance(0.5); !s.brief {
 			w.cutShort(m)
 		}
 	}
-	if !w.chance(w.set.Meet.Upset) {
+	if !w.Chance(w.set.Meet.Upset) {
 		return
 	}
 	var kinds []faultKind
@@ -153,8 +153,8 @@ func (w *World) elected(s *memberInstance) {
 	if len(kinds) == 0 {
 		return
 	}
-	k := kinds[w.pick(len(kinds))]
-	w.after(w.between(0, 4*(w.set.DelayMax+w.set.SyncMax)), func() {
+	k := kinds[w.Pick(len(kinds))]
+	w.After(w.Between(0, 4*(w.set.DelayMax+w.set.SyncMax)), func() {
 		if m.up && !w.calm {
 			w.strike(k, m)
 		}
@@ -173,12 +173,12 @@ func (w *World) firstDecision(s *memberInstance) {
 // cutShort cuts a leader off at once, so that what it is about to send is lost, and sometimes lets
 // it lose power. It is alone or with some others, fewer than half.
 func (w *World) cutShort(m *Member) {
-	if !w.chance(w.set.Meet.Overlap / 2) {
+	if !w.Chance(w.set.Meet.Overlap / 2) {
 		w.heal()
 	}
 	side := map[protocol.MemberID]bool{m.id: true}
-	for range w.among(max(1, (len(w.members)-1)/2)) {
-		side[protocol.MemberID(1+w.pick(len(w.members)))] = true
+	for range w.Among(max(1, (len(w.members)-1)/2)) {
+		side[protocol.MemberID(1+w.Pick(len(w.members)))] = true
 	}
 	for _, a := range w.members {
 		for _, b := range w.members {
@@ -186,43 +186,43 @@ func (w *World) cutShort(m *Member) {
 		}
 	}
 	w.clocksAgainst(m)
-	w.count(leadersCutShort)
-	w.tracef("FAULT %s leads, and links are cut:%s", m.id, w.describeCuts())
+	w.Count(leadersCutShort)
+	w.Tracef("FAULT %s leads, and links are cut:%s", m.id, w.describeCuts())
 	life := m.life
-	w.after(w.between(0, w.set.Election), func() {
-		if m.up && m.life == life && !w.calm && w.chance(0.3) {
+	w.After(w.Between(0, w.set.Election), func() {
+		if m.up && m.life == life && !w.calm && w.Chance(0.3) {
 			w.stop(m)
 		}
 	})
-	if w.chance(0.5) {
-		w.after(w.between(0, 4*w.set.Election), w.heal)
+	if w.Chance(0.5) {
+		w.After(w.Between(0, 4*w.set.Election), w.heal)
 	}
 }
 
 // still draws how long something stands still: up to most, or up to two and a half election
 // timeouts.
 func (w *World) still(most time.Duration) time.Duration {
-	if w.chance(w.set.Meet.Long) {
+	if w.Chance(w.set.Meet.Long) {
 		return w.election()
 	}
-	return w.between(0, most)
+	return w.Between(0, most)
 }
 
 // election draws about how long others take to elect a leader.
 func (w *World) election() time.Duration {
 	e := w.set.Election
-	return e + time.Duration(w.rng.Float64()*1.5*float64(e))
+	return e + time.Duration(w.Rand.Float64()*1.5*float64(e))
 }
 
 // tickLater plans the next tick. A process that stood still finds a tick, messages and clients at
 // the same time when it goes on. It may take them in any order.
 func (m *Member) tickLater(d time.Duration) {
 	w, life := m.w, m.life
-	w.after(d, func() {
+	w.After(d, func() {
 		switch {
 		case !m.up || m.life != life:
-		case m.paused > w.now:
-			m.tickLater(m.paused - w.now + w.hop())
+		case m.paused > w.Now():
+			m.tickLater(m.paused - w.Now() + w.hop())
 		default:
 			m.tick()
 		}
@@ -231,9 +231,9 @@ func (m *Member) tickLater(d time.Duration) {
 
 // wrongRate draws how fast a clock runs.
 func (w *World) wrongRate() float64 {
-	x := 2*w.rng.Float64() - 1
-	if w.chance(w.set.Meet.Edge) {
-		if x = 1; w.chance(0.5) {
+	x := 2*w.Rand.Float64() - 1
+	if w.Chance(w.set.Meet.Edge) {
+		if x = 1; w.Chance(0.5) {
 			x = -1
 		}
 	}
@@ -243,7 +243,7 @@ func (w *World) wrongRate() float64 {
 // clocksAgainst sometimes lets clocks run as wrong as the run allows against a leader that is cut
 // off: for the others time passes fast, for the leader slowly.
 func (w *World) clocksAgainst(leader *Member) {
-	if w.set.Drift == 0 || !w.chance(w.set.Meet.Against) {
+	if w.set.Drift == 0 || !w.Chance(w.set.Meet.Against) {
 		return
 	}
 	for _, m := range w.members {
@@ -254,20 +254,20 @@ func (w *World) clocksAgainst(leader *Member) {
 
 // lag lets a member apply nothing for a while.
 func (w *World) lag(m *Member) {
-	m.lagging = w.now + w.still(6*w.set.Election)
-	w.tracef("FAULT %s applies nothing until %.6f", m.id, m.lagging.Seconds())
+	m.lagging = w.Now() + w.still(6*w.set.Election)
+	w.Tracef("FAULT %s applies nothing until %.6f", m.id, m.lagging.Seconds())
 }
 
 // applyTime is how long the member takes to apply what it takes out of its queue now.
 func (m *Member) applyTime() time.Duration {
-	return max(m.w.between(0, m.own.ApplyMax), m.lagging-m.w.now)
+	return max(m.w.Between(0, m.own.ApplyMax), m.lagging-m.w.Now())
 }
 
 // narrowLinks makes all links to a member, or all from it, narrow for a while, with a short queue.
 func (w *World) narrowLinks(m *Member) {
-	inward := w.chance(0.5)
-	rate := int(float64(500+w.pick(20_000)) / w.set.Heartbeat.Seconds() / 10)
-	queue := 500 + w.pick(20_000)
+	inward := w.Chance(0.5)
+	rate := int(float64(500+w.Pick(20_000)) / w.set.Heartbeat.Seconds() / 10)
+	queue := 500 + w.Pick(20_000)
 	set := func(rate int) {
 		for _, o := range w.members {
 			if from, to := m.id, o.id; o != m && inward {
@@ -278,8 +278,8 @@ func (w *World) narrowLinks(m *Member) {
 		}
 	}
 	set(rate)
-	w.tracef("FAULT links of %s take %d bytes a second, inward: %t", m.id, rate, inward)
-	w.after(w.between(w.set.Election, 20*w.set.Election), func() { set(0) })
+	w.Tracef("FAULT links of %s take %d bytes a second, inward: %t", m.id, rate, inward)
+	w.After(w.Between(w.set.Election, 20*w.set.Election), func() { set(0) })
 }
 
 // leaveAway takes a member away until a leader has cut its log beyond the end of the member's, or
@@ -289,34 +289,34 @@ func (w *World) leaveAway(m *Member) {
 		return
 	}
 	m.away = true
-	if w.chance(0.5) {
-		w.tracef("FAULT %s goes away", m.id)
+	if w.Chance(0.5) {
+		w.Tracef("FAULT %s goes away", m.id)
 		m.crash()
 	} else {
-		w.tracef("FAULT %s is cut off", m.id)
+		w.Tracef("FAULT %s is cut off", m.id)
 	}
 	w.heal()
-	w.stayAway(m, w.now+40*w.set.Election)
+	w.stayAway(m, w.Now()+40*w.set.Election)
 }
 
 // cutAway takes a member away that runs on.
 func (w *World) cutAway(m *Member) {
-	w.tracef("FAULT %s is cut off", m.id)
+	w.Tracef("FAULT %s is cut off", m.id)
 	m.away = true
 	w.heal()
-	w.stayAway(m, w.now+40*w.set.Election)
+	w.stayAway(m, w.Now()+40*w.set.Election)
 }
 
 func (w *World) stayAway(m *Member, most time.Duration) {
-	w.after(w.set.Election, func() {
+	w.After(w.set.Election, func() {
 		past := w.cutPast(m)
 		switch {
 		case !m.away:
-		case !past && w.now < most && !w.calm:
+		case !past && w.Now() < most && !w.calm:
 			w.stayAway(m, most)
 		default:
 			if past {
-				w.count(backAfterCut)
+				w.Count(backAfterCut)
 			}
 			w.comeBack(m)
 		}
@@ -325,7 +325,7 @@ func (w *World) stayAway(m *Member, most time.Duration) {
 
 // comeBack ends the time in which a member is away.
 func (w *World) comeBack(m *Member) {
-	w.tracef("FAULT %s comes back", m.id)
+	w.Tracef("FAULT %s comes back", m.id)
 	m.away = false
 	w.heal()
 	w.startMember(m)

@@ -177,23 +177,23 @@ func newMember(w *World, id protocol.MemberID) *Member {
 
 // clock is the time by the member's own clock.
 func (m *Member) clock() time.Duration {
-	return m.offset + time.Duration(float64(m.w.now)*m.rate)
+	return m.offset + time.Duration(float64(m.w.Now())*m.rate)
 }
 
 // fail stops the member: its disk failed, or it found something that must not be.
 func (m *Member) fail(err error) {
-	m.w.tracef("%s stops: %v", m.id, err)
+	m.w.Tracef("%s stops: %v", m.id, err)
 	m.w.merging = 0 // it shows only now that not all was healed (N7)
 	switch {
 	case m.foundAstray(err):
 	case errors.Is(err, device.ErrIO):
-		m.w.count(stoppedByIOErrors)
-		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
+		m.w.Count(stoppedByIOErrors)
+		m.w.startLater(m, m.w.Between(0, 6*m.w.set.Election))
 	case errors.Is(err, device.ErrPower):
-		m.w.count(powerLostWhileWriting)
-		m.w.startLater(m, m.w.between(0, 6*m.w.set.Election))
+		m.w.Count(powerLostWhileWriting)
+		m.w.startLater(m, m.w.Between(0, 6*m.w.set.Election))
 	case m.strange() && errors.As(err, new(*cluster.ForgottenError)):
-		m.w.count(stoppedWithoutDisk)
+		m.w.Count(stoppedWithoutDisk)
 		if !errors.Is(err, device.ErrSync) { // it is noted
 			m.doubt = nil
 		}
@@ -201,10 +201,10 @@ func (m *Member) fail(err error) {
 			m.w.startLater(m, m.w.set.Election)
 		}
 	case errors.Is(err, device.ErrSync):
-		m.w.count(failedSyncs)
-		m.w.startLater(m, m.w.between(m.w.set.Election, 6*m.w.set.Election))
+		m.w.Count(failedSyncs)
+		m.w.startLater(m, m.w.Between(m.w.set.Election, 6*m.w.set.Election))
 	default:
-		m.w.violate(m.id, fmt.Errorf("stops by itself: %w", err))
+		m.w.Violate(m.id, fmt.Errorf("stops by itself: %w", err))
 	}
 	m.crash()
 }
@@ -215,10 +215,10 @@ func (m *Member) crash() {
 		return
 	}
 	m.up = false
-	m.w.count(memberCrashes)
+	m.w.Count(memberCrashes)
 	m.life++ // the rest of this step then finds the member down
-	m.disk = m.disk.Crash(m.w.rng)
-	if m.machine.durable && m.w.chance(0.5) {
+	m.disk = m.disk.Crash(m.w.Rand)
+	if m.machine.durable && m.w.Chance(0.5) {
 		m.saved = m.machine.freeze() // its own transactions may be further than the last Sync
 	}
 	m.paused, m.stalled, m.sluggish, m.delayed, m.lagging = 0, 0, 0, 0, 0
@@ -229,7 +229,7 @@ func (m *Member) crash() {
 // the process goes on.
 func (m *Member) later(d time.Duration, do func()) {
 	life := m.life
-	m.w.after(d, func() {
+	m.w.After(d, func() {
 		if m.up && m.life == life {
 			m.whenAwake(do)
 		}
@@ -237,9 +237,9 @@ func (m *Member) later(d time.Duration, do func()) {
 }
 
 func (m *Member) whenAwake(do func()) {
-	if m.paused > m.w.now {
+	if m.paused > m.w.Now() {
 		m.delayed = max(m.delayed, m.paused)
-		m.later(m.paused-m.w.now, do)
+		m.later(m.paused-m.w.Now(), do)
 		return
 	}
 	do()
@@ -251,7 +251,7 @@ func (m *Member) still() time.Duration { return max(m.paused, m.delayed) }
 // freeze lets the process stand still in the middle of a turn of each instance. The turns begin
 // just before.
 func (m *Member) freeze(d time.Duration) {
-	if m.frozen || m.silent || m.paused > m.w.now {
+	if m.frozen || m.silent || m.paused > m.w.Now() {
 		return
 	}
 	for _, s := range m.hosted() {
@@ -262,17 +262,17 @@ func (m *Member) freeze(d time.Duration) {
 	if !m.up {
 		return
 	}
-	m.frozen, m.paused = true, m.w.now+d
-	m.w.count(frozenInTurns)
+	m.frozen, m.paused = true, m.w.Now()+d
+	m.w.Count(frozenInTurns)
 	m.thawLater()
 }
 
 func (m *Member) thawLater() {
 	life := m.life
-	m.w.after(m.paused-m.w.now, func() {
+	m.w.After(m.paused-m.w.Now(), func() {
 		switch {
 		case !m.up || m.life != life || !m.frozen:
-		case m.paused > m.w.now: // longer than was planned
+		case m.paused > m.w.Now(): // longer than was planned
 			m.thawLater()
 		default:
 			m.thaw()
@@ -300,8 +300,8 @@ func (m *Member) admit(do func()) {
 }
 
 func (m *Member) tick() {
-	if m.w.tracing() && m.w.out.ticks {
-		m.w.tracef("%s tick", m.id)
+	if m.w.Tracing() && m.w.Out.Ticks {
+		m.w.Tracef("%s tick", m.id)
 	}
 	for _, s := range m.hosted() {
 		s.tick = !m.silent
@@ -321,9 +321,9 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	if !m.up {
 		return
 	}
-	if m.paused > m.w.now {
+	if m.paused > m.w.Now() {
 		m.delayed = max(m.delayed, m.paused)
-		m.later(m.paused-m.w.now, func() { m.receive(from, life, frame, damaged) })
+		m.later(m.paused-m.w.Now(), func() { m.receive(from, life, frame, damaged) })
 		return
 	}
 	if !m.w.linked(from, life, m) || !m.up {
@@ -331,13 +331,13 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	}
 	msg, err := protocol.DecodeMessage(frame, m.w.set.codec())
 	if damaged != (err != nil) {
-		m.w.violate(m.id, fmt.Errorf("frame damaged: %t, decodes: %v", damaged, err))
+		m.w.Violate(m.id, fmt.Errorf("frame damaged: %t, decodes: %v", damaged, err))
 	}
 	if err != nil {
 		return
 	}
-	if m.w.tracing() {
-		m.w.tracef("%s ← %s %s", m.id, msg.From, m.w.describe(msg))
+	if m.w.Tracing() {
+		m.w.Tracef("%s ← %s %s", m.id, msg.From, m.w.describe(msg))
 	}
 	if !m.hears(msg) || m.fetched(msg) {
 		return
@@ -345,7 +345,7 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	s := m.of(msg.Instance)
 	if s == nil {
 		s, _ = m.instances.Receive(msg, len(frame))
-		m.w.violate(m.id, m.instances.Check())
+		m.w.Violate(m.id, m.instances.Check())
 	}
 	if s != nil {
 		s.message(msg, len(frame))
@@ -388,7 +388,7 @@ func (m *Member) Propose(to commands, bytes []byte, op *operation, o *protocol.P
 			fresh, err = to.Add(m.clock, bytes, done)
 		}
 		if err != nil {
-			m.w.count(writesOverloaded)
+			m.w.Count(writesOverloaded)
 			done(nil, err)
 			return
 		}
@@ -428,7 +428,7 @@ func (m *Member) newReaders(barrier bool) *readers {
 	g := &readers{}
 	g.Barrier = barrier
 	g.Done = func(err error) {
-		m.w.events.Add(readsGrouped, min(1, len(g.list)-1))
+		m.w.Events.Add(readsGrouped, min(1, len(g.list)-1))
 		for i := range g.list {
 			if r := &g.list[i]; m.up {
 				if err == nil {
@@ -452,10 +452,10 @@ func (m *Member) readDone() {
 // syncTime is how long a sync takes that begins now.
 func (m *Member) syncTime() time.Duration {
 	s := &m.w.set
-	d := m.w.between(s.SyncMin, s.SyncMax)
+	d := m.w.Between(s.SyncMin, s.SyncMax)
 	if m.slow && !m.w.calm {
 		d *= 20
-		m.sluggish = max(m.sluggish, m.w.now+d)
+		m.sluggish = max(m.sluggish, m.w.Now()+d)
 	}
 	if m.late {
 		d *= late
@@ -484,7 +484,7 @@ func (m *Member) start() error {
 		return err
 	}
 	m.lives = dir.Own.Life
-	r := &running{began: m.w.now, machines: machines, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
+	r := &running{began: m.w.Now(), machines: machines, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
 	dir.Register.Mutant = m.w.set.mutant()
 	r.who, r.handshakes = dir.Own.Who(), cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
 	r.handshakes.Mutant = m.w.set.mutant()
@@ -500,7 +500,7 @@ func (m *Member) start() error {
 		return err
 	}
 	m.running, m.up = r, true
-	m.w.count(memberStarts)
+	m.w.Count(memberStarts)
 	m.build(dir.Meta, dir.Skip)
 	if m.relink(); !m.up {
 		return nil
@@ -511,7 +511,7 @@ func (m *Member) start() error {
 		return nil
 	}
 	m.hear()
-	m.tickLater(m.w.between(0, m.own.Tick))
+	m.tickLater(m.w.Between(0, m.own.Tick))
 	return nil
 }
 
@@ -562,7 +562,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.proposals.Held = m.look
 	m.body.kept.NotifyAll()
 	m.health.Passed(m.snaps.Damaged, m.log.Damaged())
-	m.w.events.Add(damagedSnapshotsFound, len(m.snaps.Damaged))
+	m.w.Events.Add(damagedSnapshotsFound, len(m.snaps.Damaged))
 	if s.Bodies.Scrub > 0 {
 		m.scrubLater(s.Bodies.Scrub)
 	} else if s.Faults[faultRot] > 0 {

@@ -137,7 +137,7 @@ func (s *memberInstance) message(msg *protocol.Message, bytes int) {
 	}
 	limit := intake.InboxLimit{All: m.own.InboxBytes, Share: m.own.InboxBytes / 8}
 	if m.own.InboxBytes > 0 && !limit.Takes(m.inbox+bytes, s.bytes, bytes, len(m.inForce)) {
-		m.w.count(messagesDropped)
+		m.w.Count(messagesDropped)
 		m.w.net.Link(msg.From, m.id).Wrongs++
 		return
 	}
@@ -172,17 +172,17 @@ func (s *memberInstance) take() {
 	m := s.m
 	h := instance.Happened{Durable: s.durable, Inputs: s.inputs, Jobs: s.jobs, Tick: s.tick}
 	if s.tick {
-		h.Random = m.w.rng.Uint64()
+		h.Random = m.w.Rand.Uint64()
 	}
 	m.inbox -= s.bytes
 	s.inputs, s.jobs, s.bytes, s.tick, s.woken = nil, nil, 0, false, false
 	s.within, s.ticked = true, s.ticked || h.Tick
 	if len(h.Inputs) > 1 {
-		m.w.count(turnsOverSeveral)
+		m.w.Count(turnsOverSeveral)
 	}
 	held := s.inst.HeldUp()
 	s.hosted.Take(h)
-	m.w.events.Add(messagesHeldUp, int(s.inst.HeldUp()-held))
+	m.w.Events.Add(messagesHeldUp, int(s.inst.HeldUp()-held))
 }
 
 // finish is the second half of a turn.

@@ -69,13 +69,13 @@ func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index)
 	if w.unled() {
 		limit += w.set.electionTime()
 	}
-	w.judgeMerged(instance, index, w.now, limit, w.detours)
+	w.judgeMerged(instance, index, w.Now(), limit, w.detours)
 }
 
 // judgeMerged judges an entry that was decided at an instant, a while after that, or later if
 // there were detours since then: before says how long they had been by then.
 func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, decided, limit, before time.Duration) {
-	w.after(decided+limit-w.now, func() {
+	w.After(decided+limit-w.Now(), func() {
 		if w.detours > before {
 			w.judgeMerged(instance, index, decided, limit+w.detours-before, w.detours)
 			return
@@ -83,7 +83,7 @@ func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, 
 		for _, m := range w.serving(w.members) {
 			// Whoever started later first has to learn what it missed.
 			if m.up && m.began <= decided && !m.sick() && w.merging > 0 && m.among(m.inForce, instance) != nil && pointOf(m.applier, instance) < index {
-				w.violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
+				w.Violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
 			}
 		}
 	})
@@ -98,7 +98,7 @@ func pointOf(a *apply.Applier, instance protocol.InstanceID) protocol.Index {
 // demands that members soon apply what is decided. While an instance still follows a membership
 // change, its quorum may wait for a member that must catch up, so then it demands nothing.
 func (w *World) demandMerging(alive []*Member) {
-	if !w.set.woven() || w.broken != nil || slices.ContainsFunc(w.serving(alive), func(m *Member) bool { return !m.settled() }) {
+	if !w.set.woven() || w.Broken != nil || slices.ContainsFunc(w.serving(alive), func(m *Member) bool { return !m.settled() }) {
 		return
 	}
 	w.merging = w.set.mergeTime()
@@ -106,24 +106,24 @@ func (w *World) demandMerging(alive []*Member) {
 		m.own.InboxBytes = 0 // what a full inbox refuses is lost, as on a link
 	}
 	var behind time.Duration // for what a leader that crashes has not sent: its successor has to
-	if victim := w.someLeader(); victim != nil && w.chance(0.5) && w.decisive(slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool { return m == victim })) {
-		w.tracef("FAULT %s loses power while the others write", victim.id)
+	if victim := w.someLeader(); victim != nil && w.Chance(0.5) && w.decisive(slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool { return m == victim })) {
+		w.Tracef("FAULT %s loses power while the others write", victim.id)
 		w.merging += 4 * w.set.Election
 		behind = time.Duration(w.unsent()) * w.set.pieceTime()
 		victim.crash()
 	}
 	for i, m := range w.serving(alive) {
 		c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
-		w.after(time.Duration(i)*w.set.Heartbeat, func() {
+		w.After(time.Duration(i)*w.set.Heartbeat, func() {
 			if m.up {
 				op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
 				c.perform(m, op, w.set.GiveUp, func() {})
 			}
 		})
 	}
-	end := w.now + 2*w.merging + time.Duration(len(alive))*w.set.Heartbeat
+	end := w.Now() + 2*w.merging + time.Duration(len(alive))*w.set.Heartbeat
 	w.merging += behind
-	w.run(end)
+	w.Run(end)
 	w.merging = 0
 	for _, m := range alive {
 		w.startMember(m)

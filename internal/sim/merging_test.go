@@ -20,8 +20,8 @@ func TestADecidedSlotThatWaitsTooLongIsFound(t *testing.T) {
 	s.judged()
 	s.onlyIn(2, func(m *protocol.Message) bool { return len(m.Entries) == 0 })
 	s.stuck(func() *operation { return s.putIn(1, 1) })
-	s.run(s.now + 2*s.merging)
-	require.ErrorContains(t, s.broken, "N7")
+	s.Run(s.Now() + 2*s.merging)
+	require.ErrorContains(t, s.Broken, "N7")
 }
 
 // TestAnInstanceThatBeginsElectsFirst: new instances have no leader yet, and nothing is executed
@@ -33,12 +33,12 @@ func TestAnInstanceThatBeginsElectsFirst(t *testing.T) {
 	s.onlyIn(4, func(m *protocol.Message) bool { return m.Type != message.PreVote })
 	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(4)}})
 	s.until("there is a fourth instance", func() bool { return len(s.member(1).inForce) == 4 })
-	began := s.now
+	began := s.Now()
 	op := s.stuck(func() *operation { return s.putIn(1, 1) })
-	s.run(began + s.merging)
+	s.Run(began + s.merging)
 	require.False(t, s.acked(op))
 	s.pass = nil
 	s.mustAck(op)
-	s.run(s.now + 3*s.merging)
+	s.Run(s.Now() + 3*s.merging)
 	s.passes()
 }

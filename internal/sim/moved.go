@@ -39,7 +39,7 @@ func (m *Member) urls() []string {
 // moveMembers starts members elsewhere: all of them, one, or one and then another one at its old address.
 func (w *World) moveMembers(m *Member) {
 	old := m.url
-	switch x := w.pick(3); x {
+	switch x := w.Pick(3); x {
 	case 0:
 		for _, o := range w.members {
 			w.relocate(o, "")
@@ -48,7 +48,7 @@ func (w *World) moveMembers(m *Member) {
 		w.relocate(m, "")
 	default:
 		w.relocate(m, "")
-		if o := w.members[w.pick(len(w.members))]; o != m {
+		if o := w.members[w.Pick(len(w.members))]; o != m {
 			w.relocate(o, old)
 		}
 	}
@@ -63,11 +63,11 @@ func (w *World) relocate(m *Member, url string) {
 	if w.moved++; url == "" {
 		url = fmt.Sprintf("http://m%d:%d", m.id, w.moved+1)
 	}
-	w.count(membersMoved)
-	w.tracef("FAULT %s moves from %s to %s", m.id, m.url, url)
+	w.Count(membersMoved)
+	w.Tracef("FAULT %s moves from %s to %s", m.id, m.url, url)
 	if m.url, m.told = url, true; m.up {
 		m.crash()
-		w.startLater(m, w.between(0, w.set.Election))
+		w.startLater(m, w.Between(0, w.set.Election))
 	}
 }
 
@@ -102,17 +102,17 @@ func (m *Member) reaches(to *Member) bool {
 		}
 		m.dials[to.id] = true
 		if _, news := m.links.Up(to.id); news {
-			m.w.tracef("%s   finds %s at %s", m.id, to.id, to.url)
+			m.w.Tracef("%s   finds %s at %s", m.id, to.id, to.url)
 		}
 	case !there && m.dials[to.id]:
 		delete(m.dials, to.id)
 		m.links.Down(to.id)
 	case !there:
 		if m.links.Missed(m.clock(), to.id) {
-			m.w.tracef("%s   does not find %s at %v", m.id, to.id, peers[i].URLs)
+			m.w.Tracef("%s   does not find %s at %v", m.id, to.id, peers[i].URLs)
 		}
 	}
-	m.w.violate(m.id, m.links.Check())
+	m.w.Violate(m.id, m.links.Check())
 	return there
 }
 

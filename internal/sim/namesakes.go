@@ -67,8 +67,8 @@ func (w *World) beginNamesakes() {
 			w.members[i].disk = m.disk.Copy()
 		}
 	}
-	w.after(time.Duration(w.namesake.share()*float64(w.set.Chaos)/3), func() {
-		w.tracef("FAULT another cluster has the same members: %s", namesakeNames[w.set.Namesakes])
+	w.After(time.Duration(w.namesake.share()*float64(w.set.Chaos)/3), func() {
+		w.Tracef("FAULT another cluster has the same members: %s", namesakeNames[w.set.Namesakes])
 		for _, m := range s.members {
 			s.boot(m)
 		}
@@ -97,21 +97,21 @@ func (w *World) foundNamesakes() *otherWorld {
 }
 
 func (s *otherWorld) write() {
-	s.probe.try(check.Append, 0, func() { s.after(s.set.Election/2, s.write) })
+	s.probe.try(check.Append, 0, func() { s.After(s.set.Election/2, s.write) })
 }
 
 // mistake lets members of both clusters take each other for their own, again and again, and sometimes starts one again.
 func (w *World) mistake(s *otherWorld) {
-	if w.calm || w.broken != nil {
+	if w.calm || w.Broken != nil {
 		return
 	}
 	if m := s.members[w.namesake.below(len(s.members))]; m.up && w.namesake.yes(0.03) {
 		m.crash()
 		s.boot(m)
 	}
-	s.run(s.now + w.set.Heartbeat)
-	if s.broken != nil {
-		w.violate(0, fmt.Errorf("in a world of its own: %w", s.broken))
+	s.Run(s.Now() + w.set.Heartbeat)
+	if s.Broken != nil {
+		w.Violate(0, fmt.Errorf("in a world of its own: %w", s.Broken))
 		return
 	}
 	if w.set.Namesakes == misledNamesakes && s.misled == nil {
@@ -122,7 +122,7 @@ func (w *World) mistake(s *otherWorld) {
 			w.mistaken(m, o)
 		}
 	}
-	w.after(w.set.Heartbeat, func() { w.mistake(s) })
+	w.After(w.set.Heartbeat, func() { w.mistake(s) })
 }
 
 // mistaken lets a member of this cluster and one of the other cluster make handshakes, in both directions.
@@ -130,12 +130,12 @@ func (w *World) mistaken(m, o *Member) {
 	if m.id == o.id || !m.up || !o.up || m.misled || !knowApart(m, o) {
 		return
 	}
-	w.count(linksTriedMistaken)
+	w.Count(linksTriedMistaken)
 	if wouldLink(m, o) || wouldLink(o, m) {
-		w.violate(m.id, fmt.Errorf("has a link with member %s of another cluster", o.id))
+		w.Violate(m.id, fmt.Errorf("has a link with member %s of another cluster", o.id))
 	}
 	if !o.up {
-		w.violate(m.id, fmt.Errorf("member %s of another cluster stops because of it", o.id))
+		w.Violate(m.id, fmt.Errorf("member %s of another cluster stops because of it", o.id))
 	}
 }
 
@@ -159,11 +159,11 @@ func (w *World) mislead(s *otherWorld) {
 		return
 	}
 	if err := m.handshakes.Relate(1, s.members[0].handshakes.Lineage(), 0); err != nil {
-		w.violate(m.id, err)
+		w.Violate(m.id, err)
 	}
 	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.namesake.below(2)]
 	w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id, PeerURLs: m.urls()}}})
-	w.after(w.set.Election*time.Duration(4+w.namesake.below(12)), func() { w.leaveOther(m) })
+	w.After(w.set.Election*time.Duration(4+w.namesake.below(12)), func() { w.leaveOther(m) })
 }
 
 // follows judges a link with a member that joined the other cluster: only one that joins and has no log may have it, and
@@ -172,10 +172,10 @@ func (m *Member) follows(o *Member) {
 	switch {
 	case !o.misled || m.misled:
 	case !m.join || m.hasLog():
-		m.w.violate(m.id, fmt.Errorf("has a link with %s, which joined another cluster", o.id))
+		m.w.Violate(m.id, fmt.Errorf("has a link with %s, which joined another cluster", o.id))
 	default:
 		m.misled = true
-		m.w.after(m.w.set.Election, func() { m.w.leaveOther(m) })
+		m.w.After(m.w.set.Election, func() { m.w.leaveOther(m) })
 	}
 }
 
@@ -200,7 +200,7 @@ func (w *World) empty(m *Member) {
 		m.strangers++ // it had links here before it was misled
 	}
 	if !m.gone && !w.calm {
-		w.tracef("FAULT %s gets an empty disk", m.id)
-		w.startLater(m, w.between(0, w.set.Election))
+		w.Tracef("FAULT %s gets an empty disk", m.id)
+		w.startLater(m, w.Between(0, w.set.Election))
 	}
 }

@@ -24,14 +24,14 @@ var (
 
 // trip draws how long a message or an answer takes.
 func (w *World) trip(from, to protocol.MemberID) time.Duration {
-	return w.between(w.net.Path(&w.set.Distances, from, to))
+	return w.Between(w.net.Path(&w.set.Distances, from, to))
 }
 
 // roundTrip draws how long a question and its answer take.
 func (w *World) roundTrip(from, to protocol.MemberID) time.Duration {
 	lo, hi := w.net.Path(&w.set.Distances, from, to)
 	lo2, hi2 := w.net.Path(&w.set.Distances, to, from)
-	return w.between(lo+lo2, hi+hi2)
+	return w.Between(lo+lo2, hi+hi2)
 }
 
 // send sends a message about bodies.
@@ -46,38 +46,38 @@ func (w *World) send(m *protocol.Message) {
 func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool {
 	w.messages++
 	if w.set.codec().ClaimsOf(m).Moves {
-		w.count(leadersMoved)
+		w.Count(leadersMoved)
 	}
-	w.violate(m.From, w.judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Core.MaxFrameBytes, 1<<20)))
+	w.Violate(m.From, w.judgeFrame(m, len(frame), cmp.Or(w.member(m.From).own.Core.MaxFrameBytes, 1<<20)))
 	l := w.net.Link(m.From, m.To)
 	if from := w.member(m.From); from.up && (!from.links.Has(m.To) || !from.reaches(w.member(m.To))) {
-		w.count(messagesWithoutLink)
-		w.tracef("%s → %s %s  (no link)", m.From, m.To, w.describe(m))
+		w.Count(messagesWithoutLink)
+		w.Tracef("%s → %s %s  (no link)", m.From, m.To, w.describe(m))
 		return false
 	}
-	lost := l.Cut || w.mute(m.From, m.To) || w.chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
-	if w.tracing() {
-		w.tracef("%s → %s %s%s", m.From, m.To, w.describe(m), mark(lost, "  (lost)"))
+	lost := l.Cut || w.mute(m.From, m.To) || w.Chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
+	if w.Tracing() {
+		w.Tracef("%s → %s %s%s", m.From, m.To, w.describe(m), mark(lost, "  (lost)"))
 	}
-	w.mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Commit), uint64(binary.LittleEndian.Uint32(frame)), uint64(len(frame)))
+	w.Mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Commit), uint64(binary.LittleEndian.Uint32(frame)), uint64(len(frame)))
 	if lost {
-		w.count(messagesLost)
+		w.Count(messagesLost)
 		l.Wrongs++
 		w.lost(m)
 		return true
 	}
-	at := w.now
+	at := w.Now()
 	if stream >= instance.AsideStream {
-		w.count(messagesAside)
-	} else if leaves, ok := l.Leaves(w.now, len(frame)); ok {
+		w.Count(messagesAside)
+	} else if leaves, ok := l.Leaves(w.Now(), len(frame)); ok {
 		at = leaves
 	} else {
-		w.count(messagesLost)
+		w.Count(messagesLost)
 		l.Wrongs++
 		return false
 	}
 	w.carry(l, m, stream, frame, at)
-	if w.chance(w.set.Duplicate) {
+	if w.Chance(w.set.Duplicate) {
 		w.carry(l, m, stream, frame, at)
 	}
 	return true
@@ -103,7 +103,7 @@ func (w *World) judgeFrame(m *protocol.Message, length, most int) error {
 
 // lost sometimes tells the sender that another member is out of reach, as a transport would.
 func (w *World) lost(m *protocol.Message) {
-	if w.chance(0.3) {
+	if w.Chance(0.3) {
 		w.cutOff(m)
 	}
 }
@@ -112,7 +112,7 @@ func (w *World) lost(m *protocol.Message) {
 func (w *World) cutOff(m *protocol.Message) {
 	from, to := w.member(m.From), m.To
 	life := from.life
-	w.after(0, func() {
+	w.After(0, func() {
 		if !from.up || from.life != life {
 			return
 		}
@@ -127,7 +127,7 @@ func (w *World) cutOff(m *protocol.Message) {
 // deliver lets a frame arrive at an instant, or later if the link stands still.
 func (w *World) deliver(l *device.Link, at time.Duration, do func()) {
 	if !l.Waits(do) {
-		w.queue.push(at, do)
+		w.At(at, do)
 	}
 }
 
@@ -136,12 +136,12 @@ func (w *World) carry(l *device.Link, m *protocol.Message, stream uint32, frame 
 	if !w.set.Reorder {
 		at = l.Arrives(stream, at)
 	}
-	damaged := w.chance(w.set.Corrupt)
+	damaged := w.Chance(w.set.Corrupt)
 	if damaged {
-		w.count(messagesDamaged)
+		w.Count(messagesDamaged)
 		l.Wrongs++
 		frame = slices.Clone(frame)
-		frame[w.rng.IntN(len(frame))] ^= 1 << w.rng.IntN(8)
+		frame[w.Rand.IntN(len(frame))] ^= 1 << w.Rand.IntN(8)
 	}
 	to, from := m.To, w.member(m.From)
 	life := from.life
@@ -170,7 +170,7 @@ func (m *Member) relink() {
 		m.w.net.Link(m.id, id).Forget()
 	}
 	m.links.Follow(m.clock(), &union)
-	m.w.violate(m.id, m.links.Check())
+	m.w.Violate(m.id, m.links.Check())
 }
 
 // linked is the membership that the links follow.

@@ -39,21 +39,21 @@ func (m *Member) statuses() (all []*protocol.Status) {
 // ask is an operator who asks a member for an operation, and waits for a while. then is called when
 // the operator hears what became of it, or waits no longer.
 func (w *World) ask(m *Member, op cluster.Operation, patience time.Duration, then func(error)) {
-	w.count(operationsAsked)
-	began, ended := w.now, false
+	w.Count(operationsAsked)
+	began, ended := w.Now(), false
 	m.operate(op, patience, func(q *cluster.Request, err error) {
 		if ended {
 			return
 		}
 		ended = true
-		w.tracef("%s   answers the operator: %s: %v", m.id, op.Kind, err)
+		w.Tracef("%s   answers the operator: %s: %v", m.id, op.Kind, err)
 		if err == nil {
-			w.count(operationsDone)
-			w.violate(m.id, w.judgeOperation(m, q, began))
+			w.Count(operationsDone)
+			w.Violate(m.id, w.judgeOperation(m, q, began))
 		}
 		then(err)
 	})
-	w.after(patience+w.set.Tick, func() { // for a member that has stopped
+	w.After(patience+w.set.Tick, func() { // for a member that has stopped
 		if !ended {
 			ended = true
 			then(errWithdrawn)
@@ -106,13 +106,13 @@ func (m *Member) executeAt(leader protocol.MemberID, op *cluster.Operation, pati
 	}
 	request, err := op.Encode()
 	if err != nil {
-		w.violate(m.id, err)
+		w.Violate(m.id, err)
 		return
 	}
 	w.convey(m, o, func() {
 		op, ok, err := cluster.DecodeOperation(request)
 		if err != nil || !ok {
-			w.violate(o.id, fmt.Errorf("request %q is no operation: %w", request, err))
+			w.Violate(o.id, fmt.Errorf("request %q is no operation: %w", request, err))
 			return
 		}
 		o.execute(op, patience, func(err error) {
@@ -134,7 +134,7 @@ func (w *World) convey(from, to *Member, do func()) {
 		return
 	}
 	life := from.life
-	w.after(w.trip(from.id, to.id), func() {
+	w.After(w.trip(from.id, to.id), func() {
 		if to.up && from.up && w.linked(from, life, to) && to.up {
 			to.whenAwake(do)
 		}
@@ -147,7 +147,7 @@ func (m *Member) execute(op cluster.Operation, patience time.Duration, answered 
 		answered(errWithdrawn)
 		return
 	}
-	e, until := m.operations.Begin(op), m.w.now+patience
+	e, until := m.operations.Begin(op), m.w.Now()+patience
 	m.executing = append(m.executing, e)
 	var look func()
 	look = func() {
@@ -168,7 +168,7 @@ func (m *Member) execute(op cluster.Operation, patience time.Duration, answered 
 			o := m.w.member(step.Stay)
 			m.w.convey(m, o, func() { o.inForce[0].do(o.inForce[0].hosted.Stay) })
 		}
-		if !step.Done && m.w.now < until {
+		if !step.Done && m.w.Now() < until {
 			m.later(m.own.Heartbeat/4, look)
 			return
 		}
@@ -262,7 +262,7 @@ type shaped struct {
 func (w *World) noteShapes(round protocol.Round) {
 	for n, start := range w.weave.Shapes() {
 		if last := w.shapes[len(w.shapes)-1]; start > uint64(last.round) && start <= uint64(round) && n != last.instances {
-			w.shapes = append(w.shapes, shaped{n, protocol.Round(start), w.now})
+			w.shapes = append(w.shapes, shaped{n, protocol.Round(start), w.Now()})
 		}
 	}
 }

@@ -28,7 +28,7 @@ type lone struct {
 func (w *World) demandPace(alive []*Member) {
 	serving := w.serving(alive)
 	draw := chanceOf(w.set.Seed, "pace")
-	if w.broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || w.set.Backlog > 0 || !draw.yes(0.3) {
+	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || w.set.Backlog > 0 || !draw.yes(0.3) {
 		return // where hardly anything may wait to be applied, proposals are dropped and repeated
 	}
 	w.set.swift()
@@ -37,25 +37,25 @@ func (w *World) demandPace(alive []*Member) {
 	}
 	m := serving[draw.below(len(serving))]
 	c := &lone{client: client{w: w, number: w.set.Clients + len(w.members) + 1, home: m.id}, m: m, left: 40 + draw.below(80)}
-	w.tracef("CALM: one client writes at %s, %d times; each time within %s", m.id, c.left, w.pace())
+	w.Tracef("CALM: one client writes at %s, %d times; each time within %s", m.id, c.left, w.pace())
 	if !w.rested(serving) {
 		return
 	}
 	c.lives = w.lives()
-	w.after(0, c.next)
-	w.runUntil(w.now+time.Duration(c.left)*w.pace(), func() bool { return c.left == 0 })
+	w.After(0, c.next)
+	w.RunUntil(w.Now()+time.Duration(c.left)*w.pace(), func() bool { return c.left == 0 })
 }
 
 // rested lets what was slow before end: syncs that began on slow disks, and what waits for it. It reports whether frames
 // that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
 func (w *World) rested(members []*Member) bool {
-	w.runUntil(w.sluggish(members)+2*w.set.Election, func() bool { return false })
-	return !w.net.Backed(w.now + w.set.DelayMax)
+	w.RunUntil(w.sluggish(members)+2*w.set.Election, func() bool { return false })
+	return !w.net.Backed(w.Now() + w.set.DelayMax)
 }
 
 // sluggish is when the last sync of these members ends that began while their disks were slow, or now.
 func (w *World) sluggish(members []*Member) time.Duration {
-	until := w.now
+	until := w.Now()
 	for _, m := range members {
 		until = max(until, m.sluggish)
 	}
@@ -92,7 +92,7 @@ func (w *World) pace() time.Duration {
 func (c *lone) next() {
 	w := c.w
 	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
-	began := w.now
+	began := w.Now()
 	c.perform(c.m, op, w.pace(), func() {
 		var refused *member.RefusedError
 		switch {
@@ -104,7 +104,7 @@ func (c *lone) next() {
 			c.left = 0 // a member has stopped, because it noticed only now what had failed before
 			return
 		default:
-			w.violate(c.m.id, fmt.Errorf("nothing fails, and a command of a client that writes alone has not taken effect after %s", w.now-began))
+			w.Violate(c.m.id, fmt.Errorf("nothing fails, and a command of a client that writes alone has not taken effect after %s", w.Now()-began))
 			return
 		}
 		if c.left--; c.left > 0 {

@@ -53,12 +53,12 @@ func newPipe(m *Member) *pipe {
 // settled goes on with the next batch, or fails those that wait.
 func (p *pipe) settled(b *intake.Batch) {
 	fresh, unproposed, err := p.Settled(p.m.clock, b)
-	p.m.w.violate(p.m.id, p.Check())
+	p.m.w.Violate(p.m.id, p.Check())
 	if fresh {
 		p.m.wakeTakers()
 	}
 	for _, b := range unproposed {
-		p.m.w.events.Add(writesUnproposed, len(b.Done))
+		p.m.w.Events.Add(writesUnproposed, len(b.Done))
 		b.Fail(err)
 	}
 }
@@ -114,9 +114,9 @@ func (p *piped) AddBody(now func() time.Duration, b *intake.Batch) (fresh bool, 
 }
 
 func (p *piped) took(err error) error {
-	p.m.w.violate(p.m.id, p.Check())
+	p.m.w.Violate(p.m.id, p.Check())
 	if err == nil {
-		p.m.w.count(writesPiped)
+		p.m.w.Count(writesPiped)
 		p.op.before, p.last = p.last, p.op
 	}
 	return err
@@ -130,7 +130,7 @@ func (w *World) judgePiped(op *operation, number int) {
 		op.before = op.before.before
 	}
 	if op.before != nil && !op.before.effective {
-		w.violate(0, fmt.Errorf("command %d took effect; command %d, which was proposed before it by the same client, has not", number, op.before.number))
+		w.Violate(0, fmt.Errorf("command %d took effect; command %d, which was proposed before it by the same client, has not", number, op.before.number))
 	}
 	op.before = nil
 }

@@ -254,10 +254,10 @@ func (s *Settings) describeBodies() string {
 // drawBody makes a body of random bytes, so that no two bodies are equal.
 func (w *World) drawBody() []byte {
 	b := &w.set.Bodies
-	n := b.Min + w.pick(b.Max-b.Min+1)
+	n := b.Min + w.Pick(b.Max-b.Min+1)
 	body := make([]byte, n)
 	for i := range body {
-		body[i] = byte(w.rng.Uint32())
+		body[i] = byte(w.Rand.Uint32())
 	}
 	return body
 }

@@ -71,9 +71,9 @@ func (w *World) promise() {
 	}
 	p := &promising{instance: in, leader: l.id, near: others[:near], far: others[near:]}
 	w.promising = p
-	w.count(promisesBeforeVotes)
+	w.Count(promisesBeforeVotes)
 	leader, e, h := []protocol.MemberID{l.id}, w.set.Election, w.set.Heartbeat
-	w.tracef("FAULT only %v hear of %s", p.near, l.id)
+	w.Tracef("FAULT only %v hear of %s", p.near, l.id)
 	w.holdBetween(p.far, leader, true)
 	w.during(p, h+w.promises.duration(0, h/4), func() { w.holdBetween(leader, p.far, true) }) // one heartbeat reaches them
 	w.during(p, e-h-w.promises.duration(h/4, h/2), func() { w.holdBetween(p.far, leader, false) })
@@ -82,7 +82,7 @@ func (w *World) promise() {
 
 // during plans a part of a story. It is left out if the story is over by then.
 func (w *World) during(p *promising, d time.Duration, do func()) {
-	w.after(d, func() {
+	w.After(d, func() {
 		if w.promising == p {
 			do()
 		}
@@ -122,7 +122,7 @@ func (w *World) callBack(p *promising, candidate protocol.MemberID) {
 	others := slices.DeleteFunc(slices.Clone(p.far), func(id protocol.MemberID) bool { return id == candidate })
 	q := (1+len(p.near)+len(p.far))/2 + 1
 	p.back = others[:min(len(others), q-1-len(p.near))]
-	w.tracef("FAULT %v hear nothing of the candidate %s for a while", p.back, candidate)
+	w.Tracef("FAULT %v hear nothing of the candidate %s for a while", p.back, candidate)
 	w.holdBetween(p.far, p.back, true)
 	w.holdBetween(p.far, p.near, true)
 	for _, id := range p.far {
@@ -135,7 +135,7 @@ func (w *World) callBack(p *promising, candidate protocol.MemberID) {
 // hearAgain lets the leader have a lease. Then those that are called back hear of the new term, and last of all from
 // its candidate.
 func (w *World) hearAgain(p *promising) {
-	w.tracef("FAULT %v hear of %s again", p.back, p.leader)
+	w.Tracef("FAULT %v hear of %s again", p.back, p.leader)
 	leader := []protocol.MemberID{p.leader}
 	w.holdBetween(p.back, leader, false)
 	w.holdBetween(leader, p.back, false)
@@ -164,7 +164,7 @@ func (w *World) endPromise() {
 	if p == nil {
 		return
 	}
-	w.tracef("FAULT all hear of %s again", p.leader)
+	w.Tracef("FAULT all hear of %s again", p.leader)
 	w.promising = nil
 	for _, a := range w.members {
 		for _, b := range w.members {

@@ -44,10 +44,10 @@ func (s *memberInstance) judgePrompt(now *protocol.Status) {
 			return 0
 		}
 		held = append(held, id)
-		return uint64(max(0, w.now-at)) + 1 // a member may stand still for longer
+		return uint64(max(0, w.Now()-at)) + 1 // a member may stand still for longer
 	})
 	if agreed > uint64(w.promptness())+1 {
-		w.violate(s.m.id, fmt.Errorf("entry %d of instance %d is not committed %s after a quorum held it, of %v", i, s.instance, time.Duration(agreed-1), held))
+		w.Violate(s.m.id, fmt.Errorf("entry %d of instance %d is not committed %s after a quorum held it, of %v", i, s.instance, time.Duration(agreed-1), held))
 	}
 }
 
@@ -59,9 +59,9 @@ func (s *memberInstance) holdsSince(o *Member) (time.Duration, bool) {
 	wrongs := w.wrongs(m, o, s.instance) + int(s.inst.HeldUp())
 	h, ok := p.holds[o.id]
 	if !ok || h.wrongs != wrongs {
-		h = holding{w.now, wrongs}
+		h = holding{w.Now(), wrongs}
 	}
-	trip := w.now + w.set.DelayMax
+	trip := w.Now() + w.set.DelayMax
 	if p.term != protocol.Term(s.judges.ledger.DurableTerm(o.judged(), uint64(p.index))) || there.Cut || back.Cut || there.Backed(trip) || back.Backed(trip) {
 		delete(p.holds, o.id)
 		return 0, false

@@ -47,7 +47,7 @@ func (m *Member) planned() {
 func (m *Member) carryOut() error {
 	for plan := m.queue.TakePlan(); plan != nil && m.up; plan = m.queue.TakePlan() {
 		changed, err := m.instances.Carry(plan)
-		m.w.violate(m.id, m.instances.Check())
+		m.w.Violate(m.id, m.instances.Check())
 		if err != nil {
 			return err
 		}
@@ -55,11 +55,11 @@ func (m *Member) carryOut() error {
 			continue
 		}
 		round := plan.At.Next.Round
-		m.w.count(membersReshaped)
+		m.w.Count(membersReshaped)
 		if at := m.applier.Cursor(); at.Before(&plan.At) {
-			m.w.count(reshapedAhead)
+			m.w.Count(reshapedAhead)
 		}
-		m.w.tracef("%s   has instances %v from round %d on", m.id, plan.At.Instances(), round)
+		m.w.Tracef("%s   has instances %v from round %d on", m.id, plan.At.Instances(), round)
 		if len(plan.Begin) > 0 && round > m.w.grown { // the new ones elect their first leaders, all at the same time
 			m.w.grown = round
 			m.w.detours += m.w.set.electionTime()
@@ -122,7 +122,7 @@ func (h instancesHost) Run(*memberInstance) {}
 func (h instancesHost) Retire(s *memberInstance) {
 	m := h.m
 	s.judges.end(m.w.weave.End(uint64(s.instance)))
-	m.w.violate(m.id, m.w.configureEnded(m.w.instanceJudges))
+	m.w.Violate(m.id, m.w.configureEnded(m.w.instanceJudges))
 	m.toPlans.post(func() { // a turn may begin before it hears of it
 		s.do(func() {
 			s.hosted.Retire()
@@ -132,7 +132,7 @@ func (h instancesHost) Retire(s *memberInstance) {
 }
 
 func (h instancesHost) Deliver(s *memberInstance, msg *protocol.Message, bytes int) {
-	h.m.w.count(messagesEarly)
+	h.m.w.Count(messagesEarly)
 	s.message(msg, bytes)
 }
 
@@ -162,19 +162,19 @@ func (s *memberInstance) AskMissing(to protocol.MemberID) {
 // reshape is the operator who asks for another number of instances. Sometimes the state machine of a member
 // stands still then, so that its new instances work long before its state comes to them.
 func (w *World) reshape() {
-	n, m := 1+w.pick(5), w.asked()
-	if has, most := m.instancesApplied(), w.leader(); most != nil && most.instancesApplied() != has && w.chance(0.8) {
+	n, m := 1+w.Pick(5), w.asked()
+	if has, most := m.instancesApplied(), w.leader(); most != nil && most.instancesApplied() != has && w.Chance(0.8) {
 		n = has // a member that is behind takes it for made
 	}
-	w.tracef("FAULT %s is asked for %d instances", m.id, n)
-	if up := w.upAnd(func(*Member) bool { return true }); !w.calm && len(up) > 0 && w.chance(0.4) {
-		w.lag(up[w.among(len(up))])
+	w.Tracef("FAULT %s is asked for %d instances", m.id, n)
+	if up := w.upAnd(func(*Member) bool { return true }); !w.calm && len(up) > 0 && w.Chance(0.4) {
+		w.lag(up[w.Among(len(up))])
 	}
-	if n < len(m.inForce) && w.chance(0.5) {
-		w.after(w.between(0, w.set.Heartbeat), w.missRetirement)
+	if n < len(m.inForce) && w.Chance(0.5) {
+		w.After(w.Between(0, w.set.Heartbeat), w.missRetirement)
 	}
-	w.ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(err error) {
-		if err == nil && !w.calm && w.chance(w.set.Weave.Move) {
+	w.ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.Between(w.set.Election, 20*w.set.Election), func(err error) {
+		if err == nil && !w.calm && w.Chance(w.set.Weave.Move) {
 			w.move()
 		}
 	})
@@ -185,19 +185,19 @@ func (w *World) reshape() {
 // it does not find out. In a scenario operators ask only for what the scenario says.
 func (w *World) askOutdated(now int) {
 	behind := w.upAnd(func(m *Member) bool { return m.instancesApplied() != now })
-	if w.calm || len(behind) == 0 || w.set.Faults[faultReshape] == 0 || !w.chance(0.5) {
+	if w.calm || len(behind) == 0 || w.set.Faults[faultReshape] == 0 || !w.Chance(0.5) {
 		return
 	}
-	m := behind[w.among(len(behind))]
-	if l := w.leader(); slices.Contains(behind, l) && w.chance(0.7) {
+	m := behind[w.Among(len(behind))]
+	if l := w.leader(); slices.Contains(behind, l) && w.Chance(0.7) {
 		m = l
 	}
 	n := m.instancesApplied()
 	w.lag(m)
-	w.after(w.between(0, w.set.Election), func() {
+	w.After(w.Between(0, w.set.Election), func() {
 		if m.up && !w.calm {
-			w.tracef("FAULT %s is asked for %d instances, where others come to %d", m.id, n, now)
-			w.ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.between(w.set.Election, 20*w.set.Election), func(error) {})
+			w.Tracef("FAULT %s is asked for %d instances, where others come to %d", m.id, n, now)
+			w.ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.Between(w.set.Election, 20*w.set.Election), func(error) {})
 		}
 	})
 }
@@ -215,11 +215,11 @@ func (w *World) missRetirement() {
 	if len(list) == 0 || w.calm {
 		return
 	}
-	m := list[w.among(len(list))]
-	for range 1 + w.pick(4) {
-		w.comesTo(m, check.Put, w.drawKey(), w.between(0, w.set.HopMax+2*w.set.DelayMax))
+	m := list[w.Among(len(list))]
+	for range 1 + w.Pick(4) {
+		w.comesTo(m, check.Put, w.drawKey(), w.Between(0, w.set.HopMax+2*w.set.DelayMax))
 	}
-	w.after(2*w.set.DelayMax, func() {
+	w.After(2*w.set.DelayMax, func() {
 		if m.up && !w.calm && !w.anyAway() {
 			w.cutAway(m)
 		}

@@ -34,7 +34,7 @@ func (w *World) rot(m *Member) {
 	if m.snaps == nil || m.sick() { // a checkpoint stands for nothing then
 		return
 	}
-	if w.chance(0.3) {
+	if w.Chance(0.3) {
 		w.rotSnapshot(m)
 	} else {
 		w.rotLog(m)
@@ -43,18 +43,18 @@ func (w *World) rot(m *Member) {
 
 // rotLog damages the record of an entry that the newest snapshot stands for.
 func (w *World) rotLog(m *Member) {
-	s := m.inForce[w.among(len(m.inForce))]
+	s := m.inForce[w.Among(len(m.inForce))]
 	first := s.inst.Core().Status().First
 	last := min(m.snapped.Point(s.instance).Index, m.applied(s.instance))
 	if last < first {
 		return
 	}
-	index := first + protocol.Index(w.pick(int(last-first)+1))
+	index := first + protocol.Index(w.Pick(int(last-first)+1))
 	record, err := m.log.ReadEntry(uint32(s.instance), uint64(index))
 	if err != nil || len(record) == 0 || m.writer.busy() { // the records beside it must be on the disk too
 		return
 	}
-	at, bit := w.pick(len(record)), byte(1)<<w.pick(8)
+	at, bit := w.Pick(len(record)), byte(1)<<w.Pick(8)
 	for _, image := range m.disk.Images() {
 		if !image.Decay(logDir, record, at, bit) || !m.opens(image, nil, true) {
 			return
@@ -63,8 +63,8 @@ func (w *World) rotLog(m *Member) {
 	if !m.disk.Decay(logDir, record, at, bit) {
 		return
 	}
-	w.count(recordsDamaged)
-	w.tracef("FAULT the record of entry %d%s goes bad on the disk of %s", index, w.named(s.instance), m.id)
+	w.Count(recordsDamaged)
+	w.Tracef("FAULT the record of entry %d%s goes bad on the disk of %s", index, w.named(s.instance), m.id)
 }
 
 // rotSnapshot damages the newest snapshot, if the log goes back to the one before it.
@@ -94,9 +94,9 @@ func (w *World) rotSnapshot(m *Member) {
 			return // the log is cut further than the disk shows, or soon will be
 		}
 	}
-	m.disk.Flip(newest, w.pick(m.disk.Size(newest)), 1<<w.pick(8))
-	w.count(recordsDamaged)
-	w.tracef("FAULT %s goes bad on the disk of %s", newest, m.id)
+	m.disk.Flip(newest, w.Pick(m.disk.Size(newest)), 1<<w.Pick(8))
+	w.Count(recordsDamaged)
+	w.Tracef("FAULT %s goes bad on the disk of %s", newest, m.id)
 }
 
 // opens reports whether the log on a disk opens with a snapshot; nil means the newest whole one
@@ -142,7 +142,7 @@ func (m *Member) scrubLater(every time.Duration) {
 		bytes := time.Duration(m.scrub.Step())
 		m.later(m.w.hop()+bytes*every/damage.ScrubAtLeast, step)
 	}
-	m.later(m.w.between(0, every), step)
+	m.later(m.w.Between(0, every), step)
 }
 
 // scrubWorld gives damage.Scrub what it needs of the member. If the process stopped during a step,
@@ -171,13 +171,13 @@ func (w scrubWorld) WantSnapshot() {
 }
 
 func (w scrubWorld) Found(err error, _ bool) {
-	w.m.w.tracef("%s   finds damage: %v", w.m.id, err)
+	w.m.w.Tracef("%s   finds damage: %v", w.m.id, err)
 	if errors.As(err, new(*protocol.CorruptError)) {
-		w.m.w.count(damagedSnapshotsFound)
+		w.m.w.Count(damagedSnapshotsFound)
 	}
 }
 
-func (w scrubWorld) Trouble(err error) { w.m.w.tracef("%s   cannot scrub: %v", w.m.id, err) }
+func (w scrubWorld) Trouble(err error) { w.m.w.Tracef("%s   cannot scrub: %v", w.m.id, err) }
 
 // failOn stops the member if there is an error.
 func (m *Member) failOn(err error) {

@@ -37,8 +37,8 @@ func TestLeaderCannotRead(t *testing.T) {
 	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != message.PreVote }
 	s.heal()
 	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
-	require.Positive(t, s.events.Of(entriesUnreadable))
-	require.Positive(t, s.events.Of(snapshotsInstalled))
+	require.Positive(t, s.Events.Of(entriesUnreadable))
+	require.Positive(t, s.Events.Of(snapshotsInstalled))
 	s.until("the log is cut behind the damage", func() bool { return s.member(1).inst.Core().Status().First > bad })
 	s.crash(1)
 	s.start(1)
@@ -72,12 +72,12 @@ func TestSnapshotGoesBad(t *testing.T) {
 	fell := 0
 	for n := range 400 {
 		s.mustAck(s.put(1))
-		before := s.events.Of(recordsDamaged)
+		before := s.Events.Of(recordsDamaged)
 		if n%20 == 19 {
 			s.wait(1)
 			s.rotSnapshot(s.member(2))
 		}
-		if s.events.Of(recordsDamaged) == before {
+		if s.Events.Of(recordsDamaged) == before {
 			continue
 		}
 		fell++
@@ -109,7 +109,7 @@ func TestDamageIsCutWhileASnapshotIsSent(t *testing.T) {
 	s.spoilRecord(1, bad)
 	s.member(1).scrubLater(s.set.Election)
 	first := func() protocol.Index { return s.member(1).inst.Core().Status().First }
-	for first() <= bad && s.broken == nil {
+	for first() <= bad && s.Broken == nil {
 		s.mustAck(s.put(1))
 	}
 	require.Positive(t, sends(), "the snapshot is still under way")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -53,13 +54,10 @@ type Result struct {
 	Virtual    time.Duration // simulated time
 	Events     count.Counts  // what happened, and how often
 	// Violation is nil if everything was as it must be.
-	Violation *Violation
+	Violation *world.Violation
 	// abandoned: the run ended early, because it did not matter any more.
 	abandoned bool
 }
-
-// abandon is what ends a run that does not matter any more.
-type abandon struct{}
 
 // FaultKinds lists the names of the kinds of faults.
 func FaultKinds() []string { return slices.Clone(faultNames[:]) }
@@ -72,16 +70,16 @@ func Run(o Options) (res Result) {
 	w := open(o)
 	defer func() {
 		p := recover()
-		_, abandoned := p.(abandon)
-		if p != nil && !abandoned {
-			w.violate(0, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		_, pointless := p.(world.Abandoned)
+		if p != nil && !pointless {
+			w.Violate(0, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 		res = w.result()
-		res.abandoned = abandoned
+		res.abandoned = pointless
 	}()
-	w.pointless = o.pointless
+	w.Pointless = o.pointless
 	w.begin()
-	w.run(w.set.Chaos)
+	w.Run(w.set.Chaos)
 	w.recover()
 	return res
 }
@@ -97,10 +95,10 @@ func open(o Options) *World {
 			set.perfectLinks()
 		}
 	}
-	var t *trace
+	var t *world.Trace
 	if o.Trace != nil {
-		t = newTrace(o.Trace)
-		fmt.Fprintf(t.out, "seed %d: %s\n", o.Seed, &set)
+		t = world.NewTrace(o.Trace)
+		t.Line("seed %d: %s", o.Seed, &set)
 	}
 	return newWorld(set, rng, t)
 }
@@ -122,8 +120,8 @@ func (w *World) begin() {
 	w.beginNamesakes()
 	for _, m := range w.members {
 		m.setRate(w.wrongRate())
-		m.offset = time.Duration(w.pick(1 << 40))
-		w.startLater(m, w.between(0, w.set.Election))
+		m.offset = time.Duration(w.Pick(1 << 40))
+		w.startLater(m, w.Between(0, w.set.Election))
 	}
 	w.openClients()
 	w.openFaults()
@@ -131,14 +129,14 @@ func (w *World) begin() {
 }
 
 func (w *World) result() Result {
-	r := Result{Seed: w.set.Seed, Hash: w.hash, Steps: w.steps, Messages: w.messages, Operations: len(w.ops),
-		Acked: w.acked, Virtual: w.now, Events: w.events, Violation: w.broken}
-	if w.out != nil {
-		if w.broken != nil {
-			fmt.Fprintf(w.out.out, "VIOLATION %v\n", w.broken)
+	r := Result{Seed: w.set.Seed, Hash: w.Hash, Steps: w.Steps, Messages: w.messages, Operations: len(w.ops),
+		Acked: w.acked, Virtual: w.Now(), Events: w.Events, Violation: w.Broken}
+	if w.Out != nil {
+		if w.Broken != nil {
+			w.Out.Line("VIOLATION %v", w.Broken)
 		}
-		if err := w.out.out.Flush(); err != nil && w.broken == nil {
-			r.Violation = &Violation{Seed: w.set.Seed, Err: err}
+		if err := w.Out.Flush(); err != nil && w.Broken == nil {
+			r.Violation = &world.Violation{Seed: w.set.Seed, Err: err}
 		}
 	}
 	return r
@@ -147,16 +145,16 @@ func (w *World) result() Result {
 // recover is the second phase. Faults end, enough members live, and then there must be progress. At
 // the end everything is judged.
 func (w *World) recover() {
-	if w.broken != nil {
+	if w.Broken != nil {
 		return
 	}
 	alive := w.calmDown()
 	w.demandRepairs(alive)
 	w.demandProgress(alive, true)
 	w.demandMerging(alive)
-	if w.broken == nil && w.chance(0.4) {
+	if w.Broken == nil && w.Chance(0.4) {
 		w.restartSome(alive)
-		w.demandProgress(alive, w.chance(0.5))
+		w.demandProgress(alive, w.Chance(0.5))
 	}
 	w.demandDepartures(alive)
 	w.demandSameState(alive)
@@ -164,8 +162,8 @@ func (w *World) recover() {
 	w.demandBusyPace(alive)
 	w.awaitTidy(alive)
 	w.demandSameState(alive) // what a client gave up may have been accepted meanwhile
-	if w.broken == nil {
-		w.violate(0, w.finalVerdict(alive))
+	if w.Broken == nil {
+		w.Violate(0, w.finalVerdict(alive))
 	}
 }
 
@@ -175,19 +173,19 @@ func (w *World) demandSameState(alive []*Member) {
 	same := func() bool {
 		return !slices.ContainsFunc(w.serving(alive), (*Member).behind) && w.judgeTold() == nil // something may just have been accepted
 	}
-	if !w.runUntil(w.now+w.settleTime(), same) && w.broken == nil {
-		w.violate(0, fmt.Errorf("not everybody applies the last writes:%s", w.describeMembers(alive)))
+	if !w.RunUntil(w.Now()+w.settleTime(), same) && w.Broken == nil {
+		w.Violate(0, fmt.Errorf("not everybody applies the last writes:%s", w.describeMembers(alive)))
 	}
 }
 
 // restartSome lets some or all members lose power while no client writes.
 func (w *World) restartSome(alive []*Member) {
-	all := w.chance(0.5)
+	all := w.Chance(0.5)
 	for _, m := range alive {
-		if all || w.chance(0.5) {
-			w.tracef("FAULT %s loses power once more", m.id)
+		if all || w.Chance(0.5) {
+			w.Tracef("FAULT %s loses power once more", m.id)
 			m.crash()
-			w.startLater(m, w.between(0, w.set.Election))
+			w.startLater(m, w.Between(0, w.set.Election))
 		}
 	}
 }
@@ -216,7 +214,7 @@ func (w *World) calmDown() []*Member {
 	for _, m := range w.members {
 		m.setRate(1)
 		m.own.timely()
-		m.paused = min(m.paused, w.now)
+		m.paused = min(m.paused, w.Now())
 		m.stalled = 0
 		m.disk.Repair()
 		if !slices.Contains(alive, m) {
@@ -224,7 +222,7 @@ func (w *World) calmDown() []*Member {
 			m.gone = true
 		}
 	}
-	w.tracef("CALM: %s live", ids(alive))
+	w.Tracef("CALM: %s live", ids(alive))
 	for _, m := range alive {
 		if m.frozen {
 			m.thaw()
@@ -253,13 +251,13 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 		p := &probe{client: client{w: w, number: w.set.Clients + int(m.id), home: m.id}, m: m}
 		probes[m] = p
 		if writes {
-			w.after(0, p.write)
+			w.After(0, p.write)
 		} else {
-			w.after(0, p.read)
+			w.After(0, p.read)
 		}
 	}
-	limit := w.now + w.settleTime()
-	done := w.runUntil(limit, func() bool {
+	limit := w.Now() + w.settleTime()
+	done := w.RunUntil(limit, func() bool {
 		for _, m := range w.serving(alive) {
 			if !probes[m].done || m.behind() || m.lacks() {
 				return false
@@ -267,8 +265,8 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 		}
 		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive) && w.judgeTold() == nil // what was just accepted is still to take effect
 	})
-	if !done && w.broken == nil {
-		w.violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.settleTime(), w.describeMembers(alive)))
+	if !done && w.Broken == nil {
+		w.Violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.settleTime(), w.describeMembers(alive)))
 	}
 }
 
@@ -409,13 +407,13 @@ func (p *probe) readFrom(key, keys int) {
 func (p *probe) try(kind check.Kind, key int, then func()) {
 	w := p.w
 	if !p.m.up {
-		w.after(w.set.Heartbeat, func() { p.try(kind, key, then) })
+		w.After(w.set.Heartbeat, func() { p.try(kind, key, then) })
 		return
 	}
 	op := &operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: keyName(key)}}
 	if kind == check.Append {
 		op.Value = fmt.Sprintf("%d,", len(w.ops))
-		if w.set.Bodies.Share > 0 && w.chance(0.5) {
+		if w.set.Bodies.Share > 0 && w.Chance(0.5) {
 			op.carry(len(w.ops), w.drawBody())
 		}
 	}
@@ -429,7 +427,7 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 			return
 		}
 		p.tries++
-		w.after(w.set.Heartbeat<<min(p.tries, 8), func() { p.try(kind, key, then) })
+		w.After(w.set.Heartbeat<<min(p.tries, 8), func() { p.try(kind, key, then) })
 	})
 }
 
@@ -486,24 +484,24 @@ func (w *World) judgeMember(m *Member) {
 func (s *memberInstance) judge() {
 	m, w := s.m, s.m.w
 	if w.set.woven() && s.ticked {
-		w.violate(m.id, s.inst.Check())
+		w.Violate(m.id, s.inst.Check())
 	}
 	if !s.leads() || w.set.protocol.Core.Judged.ManyLead || w.set.byKey() { // who leads there follows from the log, and is asked for nothing more
 		return
 	}
 	now := s.inst.Core().Status()
 	s.judgePrompt(&now)
-	awake := time.Duration(float64(w.now-m.still()) * m.rate) // since the process itself last stood still
+	awake := time.Duration(float64(w.Now()-m.still()) * m.rate) // since the process itself last stood still
 	if d := min(m.clock()-s.unwritten, awake); s.unwritten != 0 && d > (protocol.StallTimeouts+1)*w.set.Election {
-		w.violate(m.id, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.instance, d))
+		w.Violate(m.id, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.instance, d))
 	}
 	limit := max(m.own.Core.MaxInflightBytes, m.own.Core.MaxFrameBytes) + maxEntryBytes
 	for _, p := range now.Peers {
 		if p.InflightBytes >= cmp.Or(m.own.Core.MaxInflightBytes, limit) {
-			w.count(fullFlights)
+			w.Count(fullFlights)
 		}
 		if p.InflightBytes > limit {
-			w.violate(m.id, fmt.Errorf("%d bytes are in flight to %s; the limit is %d", p.InflightBytes, p.ID, limit))
+			w.Violate(m.id, fmt.Errorf("%d bytes are in flight to %s; the limit is %d", p.InflightBytes, p.ID, limit))
 		}
 	}
 }
@@ -536,7 +534,7 @@ const tidyTime = time.Second
 // awaitTidy lets members release what they soon release, and give back the files. Whether they do is
 // judged at the end.
 func (w *World) awaitTidy(alive []*Member) {
-	w.runUntil(w.now+w.set.Bodies.Release+tidyTime, func() bool {
+	w.RunUntil(w.Now()+w.set.Bodies.Release+tidyTime, func() bool {
 		return !slices.ContainsFunc(w.serving(alive), func(m *Member) bool { return m.judgeBodyFiles() != nil })
 	})
 }

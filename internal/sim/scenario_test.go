@@ -15,6 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -44,9 +45,9 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 	if tweak != nil {
 		tweak(&set)
 	}
-	var out *trace
+	var out *world.Trace
 	if os.Getenv("SIM_TRACE") != "" {
-		out = newTrace(io.Writer(os.Stderr))
+		out = world.NewTrace(io.Writer(os.Stderr))
 	}
 	s := &script{t: t, World: newWorld(set, chanceOf(1, "run").rng, out)}
 	s.client = client{w: s.World, number: 1}
@@ -59,7 +60,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 // until lets time pass until done is true. It fails the test if that takes more than a minute.
 func (s *script) until(what string, done func() bool) {
 	s.t.Helper()
-	if !s.runUntil(s.now+time.Minute, done) && s.broken == nil {
+	if !s.RunUntil(s.Now()+time.Minute, done) && s.Broken == nil {
 		require.Fail(s.t, "not reached: "+what, s.describeMembers(s.members))
 	}
 }
@@ -74,18 +75,18 @@ func neverComes(s *script) {
 		m.join, m.gone = true, id < 4
 		s.members = append(s.members, m)
 		added := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}}}
-		s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.violate(1, err) })
+		s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.Violate(1, err) })
 		s.wait(1)
 		op := s.put(1)
-		if !s.runUntil(s.now+20*stageElection, func() bool { return s.acked(op) }) {
-			s.violate(1, fmt.Errorf("writes wait for member %s, which never came", id))
+		if !s.RunUntil(s.Now()+20*stageElection, func() bool { return s.acked(op) }) {
+			s.Violate(1, fmt.Errorf("writes wait for member %s, which never came", id))
 			return
 		}
 	}
 	s.start(4)
 	s.until("4 is a voter", func() bool { return s.member(4).witness.status.Config.Voter(4) })
 	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}}
-	s.member(1).Change(remove, func(err error) { s.violate(1, err) })
+	s.member(1).Change(remove, func(err error) { s.Violate(1, err) })
 	s.wait(1)
 	s.mustAck(s.get(4))
 }
@@ -103,7 +104,7 @@ func unknownLeader(s *script) {
 	s.wait(2) // the membership names whose log each member has
 	s.crash(3)
 	added := []protocol.Change{{Kind: protocol.AddVoter, Member: s.addMember()}}
-	s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.violate(1, err) })
+	s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.Violate(1, err) })
 	s.until("4 is a voter", func() bool { m := s.member(4); return m.up && m.witness.status.Config.Voter(4) })
 	s.wait(2)
 	s.member(1).step(protocol.Transfer{To: 4})
@@ -111,8 +112,8 @@ func unknownLeader(s *script) {
 	op := s.put(4)
 	s.mustAck(op)
 	s.start(3)
-	if !s.runUntil(s.now+10*stageElection, func() bool { c := s.member(3).applier.Config(); return c.Voter(4) }) {
-		s.violate(3, fmt.Errorf("it does not get the log of member 4, which it does not know"))
+	if !s.RunUntil(s.Now()+10*stageElection, func() bool { c := s.member(3).applier.Config(); return c.Voter(4) }) {
+		s.Violate(3, fmt.Errorf("it does not get the log of member 4, which it does not know"))
 	}
 }
 
@@ -131,15 +132,15 @@ func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
 	s.wait(2)
 	s.split(2)
 	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}}}
-	s.member(2).Change(remove, func(err error) { s.tracef("refused: %v", err) })
+	s.member(2).Change(remove, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("2 has the change in its log", func() bool { return s.member(2).witness.status.Config.Find(1) == nil })
 	s.elect(1)
 	s.wait(10) // far longer than a link to a removed member stays
 	s.heal()
 	op := s.put(1)
 	s.mustAck(op)
-	if !s.runUntil(s.now+10*stageElection, func() bool { return s.commit(2) == s.commit(1) }) {
-		s.violate(2, fmt.Errorf("it does not answer member 1, which was never removed"))
+	if !s.RunUntil(s.Now()+10*stageElection, func() bool { return s.commit(2) == s.commit(1) }) {
+		s.Violate(2, fmt.Errorf("it does not answer member 1, which was never removed"))
 	}
 	s.passes()
 }
@@ -154,7 +155,7 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s.wait(2)
 	added := s.addMember()
 	learns := []protocol.Change{{Kind: protocol.AddLearner, Member: added}}
-	s.member(3).Change(learns, func(err error) { s.violate(3, err) })
+	s.member(3).Change(learns, func(err error) { s.Violate(3, err) })
 	s.until("4 is a learner", func() bool {
 		m := s.member(4)
 		return m.up && m.witness.status.Config.Find(4) != nil && s.commit(4) == s.commit(3)
@@ -162,7 +163,7 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s.wait(2)
 	s.split(3)
 	counts := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}}
-	s.member(3).Change(counts, func(err error) { s.tracef("refused: %v", err) })
+	s.member(3).Change(counts, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("3 counts 4", func() bool { return s.member(3).witness.status.Config.Voter(4) })
 	s.pass = func(m *protocol.Message) bool { return m.Type != message.Append || m.To == 4 }
 	s.elect(2)
@@ -183,7 +184,7 @@ func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(2))
-	began := s.now
+	began := s.Now()
 	ops := []*operation{s.put(1), s.put(2), s.put(3)}
 	s.leave(s.member(1), stageElection)
 	s.until("1 has stopped", func() bool { return !s.member(1).up })
@@ -191,13 +192,13 @@ func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	for _, op := range ops[1:] { // the client of the member that stops may not hear the answer
 		s.mustAck(op)
 	}
-	require.Less(t, s.now-began, stageElection/2)
+	require.Less(t, s.Now()-began, stageElection/2)
 	require.Nil(t, s.end())
 }
 
 // wait lets so many election timeouts pass.
 func (s *script) wait(timeouts float64) {
-	s.run(s.now + time.Duration(timeouts*float64(stageElection)))
+	s.Run(s.Now() + time.Duration(timeouts*float64(stageElection)))
 }
 
 // elect waits until a member leads. Meanwhile only that member can stand for election.
@@ -217,7 +218,7 @@ func (s *script) elect(id protocol.MemberID) {
 // ask sends an operation to a member. It returns when the turns that follow at once have ended.
 func (s *script) ask(id protocol.MemberID, op *operation) {
 	s.client.perform(s.member(id), op, time.Hour, func() {})
-	s.run(s.now)
+	s.Run(s.Now())
 }
 
 // put asks a member for a write and returns at once.
@@ -270,21 +271,21 @@ func (s *script) start(ids ...protocol.MemberID) {
 	for _, id := range ids {
 		m := s.member(id)
 		m.disk.FailSync, m.disk.PowerAt = false, 0
-		if !m.up && !m.gone && s.broken == nil {
+		if !m.up && !m.gone && s.Broken == nil {
 			s.boot(m)
 		}
 	}
 }
 
 // end ends all faults, demands progress and judges the run. It returns what was violated.
-func (s *script) end() *Violation {
-	if s.broken == nil {
+func (s *script) end() *world.Violation {
+	if s.Broken == nil {
 		s.recover()
 	}
-	if s.out != nil {
-		require.NoError(s.t, s.out.out.Flush())
+	if s.Out != nil {
+		require.NoError(s.t, s.Out.Flush())
 	}
-	return s.broken
+	return s.Broken
 }
 
 func (s *script) passes() {
@@ -351,15 +352,15 @@ func jointHalf(s *script) {
 	s.member(1).Change([]protocol.Change{
 		{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}, {Kind: protocol.AddVoter, Member: protocol.Member{ID: 5}},
 		{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}},
-	}, func(err error) { s.tracef("refused: %v", err) })
-	s.run(s.now)
-	require.True(s.t, s.member(1).witness.status.Config.Joint() || s.broken != nil, "the change was refused")
+	}, func(err error) { s.Tracef("refused: %v", err) })
+	s.Run(s.Now())
+	require.True(s.t, s.member(1).witness.status.Config.Joint() || s.Broken != nil, "the change was refused")
 	lost := s.put(1)
 	s.wait(0.5)
 	s.pass = nil
 	s.elect(2)
 	s.mustAck(s.put(3))
-	if s.broken == nil {
+	if s.Broken == nil {
 		require.False(s.t, s.acked(lost), "decided without the outgoing voters")
 	}
 }
@@ -373,10 +374,10 @@ func oldLease(s *script) {
 	s.member(2).setRate(1.8)
 	s.member(3).setRate(1.8)
 	s.split(1)
-	began := s.now
+	began := s.Now()
 	s.elect(2)
 	s.mustAck(s.put(2))
-	s.tracef("the others went on after %s", s.now-began)
+	s.Tracef("the others went on after %s", s.Now()-began)
 	s.get(1)
 	s.wait(0.5)
 }
@@ -385,7 +386,7 @@ func oldLease(s *script) {
 func oldLeader(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
-	s.member(1).paused = s.now + 10*stageElection
+	s.member(1).paused = s.Now() + 10*stageElection
 	s.get(1)
 	s.elect(2)
 	s.mustAck(s.put(2))
@@ -480,7 +481,7 @@ func TestPowerLossOfEverybody(t *testing.T) {
 		s := newStage(t, 3, "", nil)
 		s.elect(1)
 		op := s.put(1)
-		s.run(s.now + delay)
+		s.Run(s.Now() + delay)
 		answered := s.acked(op)
 		s.crash(1, 2, 3)
 		s.wait(1)
@@ -494,7 +495,7 @@ func TestLeaderWithAStalledDiskIsReplaced(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	s.member(1).stalled = s.now + time.Hour
+	s.member(1).stalled = s.Now() + time.Hour
 	op := s.put(1)
 	s.until("another leader", func() bool {
 		return s.member(1).role() != protocol.Leader && (s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader)

@@ -15,12 +15,12 @@ func (m *Member) judgeSections() {
 	for _, s := range m.applier.Sections() {
 		cursor := m.applier.Cursor()
 		index, j := cursor.Point(s.Instance).Index, m.w.judgesOf(s.Instance)
-		if m.w.violate(m.id, s.Valid()); m.w.set.byKey() {
+		if m.w.Violate(m.id, s.Valid()); m.w.set.byKey() {
 			continue // at an index members have applied as much, and not the same
 		}
 		is := fmt.Sprintf("%s, version %d: %x", s.Name, s.Version, s.Data)
 		if was := j.sections[index]; was != "" && was != is {
-			m.w.violate(m.id, fmt.Errorf("sections: up to %d%s it derives %s, another member %s", index, m.w.named(s.Instance), is, was))
+			m.w.Violate(m.id, fmt.Errorf("sections: up to %d%s it derives %s, another member %s", index, m.w.named(s.Instance), is, was))
 		}
 		if j.sections == nil {
 			j.sections = map[protocol.Index]string{}

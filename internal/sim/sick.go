@@ -47,8 +47,8 @@ func (w *World) spoilState(m *Member) {
 	if (w.set.protocol.Core.Judged.ManyLead || w.set.flexible()) && !w.durableElsewhere(m) {
 		return
 	}
-	w.count(statesDamaged)
-	w.tracef("FAULT the state of %s goes bad", m.id)
+	w.Count(statesDamaged)
+	w.Tracef("FAULT the state of %s goes bad", m.id)
 	s := m.machine
 	for k, v := range s.values {
 		v.text += "spoilt"
@@ -56,7 +56,7 @@ func (w *World) spoilState(m *Member) {
 	}
 	s.damage, s.position = errSpoilt, 1<<40
 	m.saved = s.freeze()
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		m.checkState()
 	}
 }
@@ -87,8 +87,8 @@ const repairTime = 25
 
 // demandRepairs judges that states which were found damaged are replaced soon after the last fault.
 func (w *World) demandRepairs(alive []*Member) {
-	since, late := w.now, false
-	w.runUntil(w.now+w.settleTime(), func() bool {
+	since, late := w.Now(), false
+	w.RunUntil(w.Now()+w.settleTime(), func() bool {
 		serving := w.serving(alive)
 		i := slices.IndexFunc(serving, func(m *Member) bool { return m.exchange.Repairing() })
 		if i < 0 {
@@ -99,12 +99,12 @@ func (w *World) demandRepairs(alive []*Member) {
 			at, _ := o.progress.At()
 			return o != serving[i] && (o.sick() || at.Before(&needs))
 		}) {
-			since = w.now
+			since = w.Now()
 		}
-		late = w.now-since > repairTime*w.set.Election
+		late = w.Now()-since > repairTime*w.set.Election
 		return late
 	})
 	if late {
-		w.violate(0, fmt.Errorf("a damaged state is not replaced in %d election timeouts:%s", repairTime, w.describeMembers(alive)))
+		w.Violate(0, fmt.Errorf("a damaged state is not replaced in %d election timeouts:%s", repairTime, w.describeMembers(alive)))
 	}
 }

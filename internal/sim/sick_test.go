@@ -28,7 +28,7 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 		require.True(t, s.member(3).sick())
 		s.mustAck(s.put(1))
 		s.until("3 has another state", func() bool { return !s.member(3).sick() })
-		require.Equal(t, 1, s.events.Of(damagedStatesReplaced))
+		require.Equal(t, 1, s.Events.Of(damagedStatesReplaced))
 		s.until("3 has applied all", func() bool { return !s.member(3).behind() })
 		require.Equal(t, s.member(1).machine.chain, s.member(3).machine.chain)
 		s.passes()
@@ -44,7 +44,7 @@ func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
 	s.mustAck(s.put(1))
 	s.until("all have applied it", func() bool { return !s.member(1).behind() && !s.member(2).behind() && !s.member(3).behind() })
 	for _, id := range []int{2, 3} {
-		s.members[id-1].lagging = s.now + stageElection*20
+		s.members[id-1].lagging = s.Now() + stageElection*20
 	}
 	s.mustAck(s.put(1))
 	s.spoilState(s.member(1))
@@ -65,14 +65,14 @@ func TestTheMemberThatSendsAStateStops(t *testing.T) {
 	m := s.member(3)
 	s.until("all have applied it", func() bool { return !s.member(1).behind() && !s.member(2).behind() && !m.behind() })
 	for _, id := range []protocol.MemberID{1, 2} { // it takes them long to look at their states
-		s.member(id).lagging = s.now + 20*stageElection
+		s.member(id).lagging = s.Now() + 20*stageElection
 	}
 	s.spoilState(m)
 	m.checkState()
 	s.wait(0.5)
 	s.crash(1, 2)
 	s.start(1, 2)
-	if !s.runUntil(s.now+10*stageElection, func() bool { return !m.sick() }) {
+	if !s.RunUntil(s.Now()+10*stageElection, func() bool { return !m.sick() }) {
 		require.Fail(t, "3 still waits for a member that does not send its state any more")
 	}
 	s.passes()

@@ -68,7 +68,7 @@ func (m *Member) store(h datadir.SnapshotHeader, state []byte, write func(datadi
 			m.snapped = h.Cursor
 		}
 		// The process goes on a little later, because it may stop at this point.
-		m.later(m.w.between(0, m.w.set.Heartbeat), func() { done(err) })
+		m.later(m.w.Between(0, m.w.set.Heartbeat), func() { done(err) })
 	})
 }
 
@@ -103,10 +103,10 @@ func (h exchangeHost) Send(to protocol.MemberID, o *member.SnapshotOffer, view m
 		m.toLoops.post(func() { x.Sent(to, err) })
 		return
 	}
-	w.count(snapshotStreams)
-	w.tracef("%s   streams a snapshot at %s to %s%s", m.id, standsAt(&o.Cursor), to, w.named(o.Instance))
-	s := &snapshotStream{w: w, from: m, life: m.life, to: w.member(to), offer: o, state: state, breaks: w.chance(w.set.StreamBreaks)}
-	w.after(w.trip(m.id, to), s.begin)
+	w.Count(snapshotStreams)
+	w.Tracef("%s   streams a snapshot at %s to %s%s", m.id, standsAt(&o.Cursor), to, w.named(o.Instance))
+	s := &snapshotStream{w: w, from: m, life: m.life, to: w.member(to), offer: o, state: state, breaks: w.Chance(w.set.StreamBreaks)}
+	w.After(w.trip(m.id, to), s.begin)
 }
 
 func (h exchangeHost) Ended() {
@@ -125,14 +125,14 @@ func (h exchangeHost) AskState(to protocol.MemberID, q snapshot.StateQuestion) {
 	answer := func(err error) {
 		if !answered {
 			answered = true
-			m.w.tracef("%s   asked %s for its state, again %t: %v", m.id, to, q.Again, err)
+			m.w.Tracef("%s   asked %s for its state, again %t: %v", m.id, to, q.Again, err)
 			x.Answered(q, err)
 		}
 	}
 	life := m.life
 	m.ask(to, func(o *Member) {
 		err := o.exchange.StateAsked(m.id, &q)
-		m.w.after(m.w.trip(o.id, m.id), func() { // the answer needs no link of its own
+		m.w.After(m.w.trip(o.id, m.id), func() { // the answer needs no link of its own
 			if !m.w.net.Link(o.id, m.id).Cut {
 				m.sameLife(life, func() { answer(err) })
 			}
@@ -147,7 +147,7 @@ var errNoAnswer, errBroken = errors.New("no answer"), errors.New("the stream bro
 // waits.
 func (m *Member) ask(to protocol.MemberID, question func(*Member), failed func()) {
 	w, life, o := m.w, m.life, m.w.member(to)
-	w.after(w.trip(m.id, to), func() {
+	w.After(w.trip(m.id, to), func() {
 		switch {
 		case !w.reaches(m, life, o):
 			if failed != nil {
@@ -200,14 +200,14 @@ func (s *snapshotStream) offered() {
 	w, m := s.w, s.to
 	switch verdict, err := m.exchange.Offered(s.from.id, s.offer); {
 	case err != nil:
-		w.violate(m.id, err)
+		w.Violate(m.id, err)
 	case verdict == snapshot.IntakeWait:
-		w.count(snapshotsWaited)
+		w.Count(snapshotsWaited)
 		m.offers = append(m.offers, s.offered)
 	case verdict == snapshot.IntakeTake:
 		each := time.Second / time.Duration(cmp.Or(w.set.StreamRate, 1_000_000))
 		least, _ := w.net.Path(&w.set.Distances, s.from.id, m.id)
-		w.after(w.between(least, 5*w.set.DelayMax+w.set.Heartbeat)+time.Duration(len(s.state))*each, s.arrive)
+		w.After(w.Between(least, 5*w.set.DelayMax+w.set.Heartbeat)+time.Duration(len(s.state))*each, s.arrive)
 	default:
 		s.end(nil)
 	}
@@ -217,8 +217,8 @@ func (s *snapshotStream) offered() {
 func (s *snapshotStream) arrive() {
 	w, m, x := s.w, s.to, s.to.exchange
 	if s.breaks && !w.calm || !w.reaches(s.from, s.life, m) || m.life != s.in || m.doubt != nil {
-		w.count(streamsBroken)
-		w.tracef("%s   stream of the snapshot at %s breaks", m.id, standsAt(&s.offer.Cursor))
+		w.Count(streamsBroken)
+		w.Tracef("%s   stream of the snapshot at %s breaks", m.id, standsAt(&s.offer.Cursor))
 		m.sameLife(s.in, func() { x.Received(s.from.id, s.offer, errBroken) })
 		s.end(errBroken)
 		return
@@ -236,14 +236,14 @@ func (s *snapshotStream) end(err error) {
 	}
 	s.ended = true
 	x := s.from.exchange
-	s.w.after(s.w.trip(s.to.id, s.from.id), func() {
+	s.w.After(s.w.trip(s.to.id, s.from.id), func() {
 		s.from.sameLife(s.life, func() { x.Sent(s.to.id, err) })
 	})
 }
 
 // watch breaks the stream if the receiver stops before it has answered.
 func (s *snapshotStream) watch() {
-	s.w.after(s.w.set.Election, func() {
+	s.w.After(s.w.set.Election, func() {
 		switch {
 		case s.ended:
 		case s.to.up && s.to.life == s.in:

@@ -103,7 +103,7 @@ func (w *World) straggle() {
 		w.restartBehind(l, voters, d)
 	case len(l.inForce) == 1:
 		n := 2 + d.below(2)
-		w.tracef("FAULT %s is asked for %d instances", l.id, n)
+		w.Tracef("FAULT %s is asked for %d instances", l.id, n)
 		w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
 	default:
 		switch d.below(5) {
@@ -138,14 +138,14 @@ func oneOf(d chance, ids []protocol.MemberID, others ...protocol.MemberID) proto
 
 // await looks again and again until done, for a while at most. Then it goes on.
 func (w *World) await(most time.Duration, done func() bool, then func()) {
-	until := w.now + most
+	until := w.Now() + most
 	var look func()
 	look = func() {
-		if w.calm || w.now >= until || done() {
+		if w.calm || w.Now() >= until || done() {
 			then()
 			return
 		}
-		w.after(w.set.Heartbeat/4, look)
+		w.After(w.set.Heartbeat/4, look)
 	}
 	look()
 }
@@ -167,14 +167,14 @@ func (w *World) removeNow(id protocol.MemberID, most time.Duration, then func())
 		}
 		return false
 	}
-	w.tracef("FAULT %s is to be removed", id)
+	w.Tracef("FAULT %s is to be removed", id)
 	w.await(most, gone, then)
 }
 
 // tell begins a story, in which clients may write through one instance alone.
 func (w *World) tell(s straggling, what string) {
-	w.count(changesWhileBehind)
-	w.tracef("FAULT %s", what)
+	w.Count(changesWhileBehind)
+	w.Tracef("FAULT %s", what)
 	w.straggling = &s
 	if s.instance != 0 && w.set.OneWay {
 		w.route = s.instance
@@ -184,7 +184,7 @@ func (w *World) tell(s straggling, what string) {
 // told ends the story.
 func (w *World) told() {
 	if w.straggling != nil {
-		w.tracef("FAULT everybody hears everything again")
+		w.Tracef("FAULT everybody hears everything again")
 	}
 	w.straggling, w.route = nil, 0
 }
@@ -204,8 +204,8 @@ func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d chance) {
 	}
 	w.tell(straggling{member: late, instance: in}, fmt.Sprintf("%s gets nothing of instance %d", late, in))
 	n := 1 + d.below(at)
-	w.after(w.set.Election/2+d.duration(0, w.set.Election), func() {
-		w.tracef("FAULT %s is asked for %d instances", l.id, n)
+	w.After(w.set.Election/2+d.duration(0, w.set.Election), func() {
+		w.Tracef("FAULT %s is asked for %d instances", l.id, n)
 		w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
 		retired := func() bool {
 			return !slices.ContainsFunc(w.members, func(m *Member) bool { return m.up && m.id != late && m.instancesApplied() != n })
@@ -222,17 +222,17 @@ func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d chance) {
 	at := 1 + d.below(len(l.inForce)-1)
 	n, in := 1+d.below(at), l.inForce[at].instance
 	w.tell(straggling{instance: in, unread: true, holds: l.id}, fmt.Sprintf("nobody gets bodies of instance %d", in))
-	w.after(w.set.Election+d.duration(0, w.set.Election), func() {
+	w.After(w.set.Election+d.duration(0, w.set.Election), func() {
 		if !l.up || w.leader() != l {
 			w.told()
 			return
 		}
 		to := oneOf(d, voters, l.id)
-		w.tracef("FAULT %s cannot hand over to %s, and is asked for %d instances", l.id, to, n)
+		w.Tracef("FAULT %s cannot hand over to %s, and is asked for %d instances", l.id, to, n)
 		l.whenAwake(func() { l.inForce[0].step(protocol.Transfer{To: to}) })
-		w.after(d.duration(w.set.Election/8, w.set.Election), func() {
+		w.After(d.duration(w.set.Election/8, w.set.Election), func() {
 			w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 12*w.set.Election, func(error) {})
-			w.removeNow(oneOf(d, voters, l.id), 5*w.set.Election, func() { w.after(3*w.set.Election, w.told) })
+			w.removeNow(oneOf(d, voters, l.id), 5*w.set.Election, func() { w.After(3*w.set.Election, w.told) })
 		})
 	})
 }
@@ -247,7 +247,7 @@ func (w *World) restartBehind(l *Member, voters []protocol.MemberID, d chance) {
 		for _, id := range voters {
 			if m := w.member(id); id != gone && m.up && !w.calm && d.yes(0.6) {
 				m.crash()
-				w.after(d.duration(0, w.set.Election/2), func() { w.startLagging(m) })
+				w.After(d.duration(0, w.set.Election/2), func() { w.startLagging(m) })
 			}
 		}
 	})
@@ -256,8 +256,8 @@ func (w *World) restartBehind(l *Member, voters []protocol.MemberID, d chance) {
 // startLagging starts a member that applies nothing for a while, and reads what it holds.
 func (w *World) startLagging(m *Member) {
 	if w.startMember(m); m.up && !w.calm {
-		m.lagging = w.now + 3*w.set.Election
-		w.tracef("FAULT %s applies nothing until %.6f", m.id, m.lagging.Seconds())
+		m.lagging = w.Now() + 3*w.set.Election
+		w.Tracef("FAULT %s applies nothing until %.6f", m.id, m.lagging.Seconds())
 		for i := range time.Duration(4) {
 			m.later(i*w.set.Election/2, m.readAll)
 		}

@@ -43,7 +43,7 @@ func (w *World) noteToken(op *operation, t protocol.Token) {
 		return
 	}
 	m, used := w.members[w.early.below(len(w.members))], w.drawTokens()
-	w.after(w.early.duration(0, w.set.Heartbeat), func() {
+	w.After(w.early.duration(0, w.set.Heartbeat), func() {
 		if m.up && !w.calm {
 			m.readAfter(used)
 		}
@@ -68,7 +68,7 @@ func (w *World) drawAfter(op *operation) (after []protocol.Token) {
 	if len(w.tokens) == 0 || !w.early.yes(0.3) {
 		return nil
 	}
-	w.count(writesAfterTokens)
+	w.Count(writesAfterTokens)
 	for _, t := range w.drawTokens() {
 		after = append(after, t.Token)
 		op.follows = append(op.follows, t.op)
@@ -80,7 +80,7 @@ func (w *World) drawAfter(op *operation) (after []protocol.Token) {
 func (w *World) judgeFollows(op *operation) {
 	for _, before := range op.follows {
 		if before == nil || !before.effective || before.position >= op.position {
-			w.violate(0, fmt.Errorf("command %d took effect, and one after which it was to take effect has not", op.number))
+			w.Violate(0, fmt.Errorf("command %d took effect, and one after which it was to take effect has not", op.number))
 		}
 	}
 	op.follows = nil
@@ -107,7 +107,7 @@ func (m *Member) judgeHeld(b *intake.Batch) {
 		}
 		for _, before := range m.w.ops[number].follows {
 			if before == nil || !before.effective || m.machine.position < before.position {
-				m.w.violate(m.id, fmt.Errorf("command %d is proposed at position %d, without one after which it is to take effect", number, m.machine.position))
+				m.w.Violate(m.id, fmt.Errorf("command %d is proposed at position %d, without one after which it is to take effect", number, m.machine.position))
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func (m *Member) readAfter(used []givenToken) {
 	m.admit(func() {
 		r := intake.NewTokenRead(tokens, m.clock()+m.w.early.duration(time.Millisecond, m.w.set.GiveUp), func(err error) { m.judgeTokens(used, err) })
 		if err := m.progress.AwaitTokens(r); err != nil {
-			m.w.violate(m.id, err)
+			m.w.Violate(m.id, err)
 			return
 		}
 		m.look()
@@ -135,19 +135,19 @@ func (m *Member) look() { m.push(apply.ApplyItem{Look: true}) }
 func (m *Member) judgeTokens(used []givenToken, err error) {
 	w := m.w
 	if err != nil {
-		w.tracef("%s   has not applied: %v", m.id, err)
-		if w.count(tokensExpired); !errors.As(err, new(*member.TokenError)) {
-			w.violate(m.id, err)
+		w.Tracef("%s   has not applied: %v", m.id, err)
+		if w.Count(tokensExpired); !errors.As(err, new(*member.TokenError)) {
+			w.Violate(m.id, err)
 		}
 		return
 	}
-	w.count(readsWithToken)
+	w.Count(readsWithToken)
 	for _, t := range used {
 		switch {
 		case t.op == nil:
-			w.violate(m.id, fmt.Errorf("a read is answered with token %s, which nobody gave", protocol.FormatToken(t.Token)))
+			w.Violate(m.id, fmt.Errorf("a read is answered with token %s, which nobody gave", protocol.FormatToken(t.Token)))
 		case !t.op.effective || m.machine.position < t.op.position:
-			w.violate(m.id, fmt.Errorf("a read with the token of command %d is answered at position %d, without that command", t.op.number, m.machine.position))
+			w.Violate(m.id, fmt.Errorf("a read with the token of command %d is answered at position %d, without that command", t.op.number, m.machine.position))
 		}
 	}
 }
@@ -180,14 +180,14 @@ func (m *Member) judgeBarrier(r *reader) {
 	if r.accepted == nil {
 		return
 	}
-	m.w.count(barrierReads)
+	m.w.Count(barrierReads)
 	at := m.machine.position
 	if at < r.accepted.last {
-		m.w.violate(m.id, fmt.Errorf("a barrier read is answered at position %d; a write at %d was accepted before", at, r.accepted.last))
+		m.w.Violate(m.id, fmt.Errorf("a barrier read is answered at position %d; a write at %d was accepted before", at, r.accepted.last))
 	}
 	for _, op := range r.accepted.open {
 		if !op.effective || at < op.position {
-			m.w.violate(m.id, fmt.Errorf("a barrier read is answered at position %d, without command %d, which was accepted before", at, op.number))
+			m.w.Violate(m.id, fmt.Errorf("a barrier read is answered at position %d, without command %d, which was accepted before", at, op.number))
 		}
 	}
 }

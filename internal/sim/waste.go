@@ -87,7 +87,7 @@ func (u *waste) follow(c *witness, in protocol.Input, out *protocol.Effects) err
 	}
 	for i := range out.Reject {
 		if out.Reject[i].Reason == protocol.ReasonOverloaded {
-			c.m.w.count(beyondUncommittedBytes)
+			c.m.w.Count(beyondUncommittedBytes)
 		}
 	}
 	for _, to := range out.Snapshots {
@@ -114,7 +114,7 @@ func (u *waste) sends(c *witness, m *protocol.Message) error {
 		bytes += m.Entries[i].Bytes()
 	}
 	if bytes >= c.m.own.Core.MaxFrameBytes {
-		w.count(fullFrames)
+		w.Count(fullFrames)
 	}
 	if w.set.Reorder {
 		return nil
@@ -151,7 +151,7 @@ func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 
 // hampered reports whether a member or its disk does not work as fast as it should.
 func (w *World) hampered(m *Member) bool {
-	return m.slow || m.disk.Full || max(m.still(), m.stalled, m.sluggish) > w.now
+	return m.slow || m.disk.Full || max(m.still(), m.stalled, m.sluggish) > w.Now()
 }
 
 // cuts judges that a leader does not cut its log beyond a snapshot that is being sent to a member.

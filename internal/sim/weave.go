@@ -87,8 +87,8 @@ func (w *World) named(instance protocol.InstanceID) string {
 // instance that suits best.
 func (m *Member) scatter() {
 	m.favorite = 0
-	if n := len(m.inForce); n > 1 && m.w.chance(m.w.set.Weave.Scatter) {
-		m.favorite = m.inForce[m.w.pick(n)].instance
+	if n := len(m.inForce); n > 1 && m.w.Chance(m.w.set.Weave.Scatter) {
+		m.favorite = m.inForce[m.w.Pick(n)].instance
 	}
 }
 
@@ -136,7 +136,7 @@ func (c *witness) judgeSkip(r *protocol.Record) error {
 	if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntrySkip || c.status.Role != protocol.Leader {
 		return nil
 	}
-	c.m.w.count(slotsSkipped)
+	c.m.w.Count(slotsSkipped)
 	if tail := c.s.inst.Tail(); tail.End()+1 == r.Entry.Index && r.Entry.Round() <= tail.Round() {
 		return fmt.Errorf("N4: instance %d skips to round %d; its log fills %d", c.s.instance, r.Entry.Round(), tail.Round())
 	}
@@ -156,7 +156,7 @@ func (m *Member) judgeWeave() {
 		added = append(added, uint64(m.applier.Added(p.Instance)))
 		after = append(after, uint64(m.base.Point(p.Instance).Round))
 	}
-	m.w.violate(m.id, m.w.weave.Member(uint64(m.id), added, after, cut))
+	m.w.Violate(m.id, m.w.weave.Member(uint64(m.id), added, after, cut))
 	if m.w.executed.Compare(at.Next) < 0 {
 		m.w.executed = at.Next
 	}
@@ -166,7 +166,7 @@ func (m *Member) judgeWeave() {
 func (m *Member) judgeRead(r *reader) {
 	cursor, _ := m.progress.At()
 	if at := cursor.Next; at.Compare(r.floor) < 0 {
-		m.w.violate(m.id, fmt.Errorf("N3: a read is answered at round %d of instance %d; when it was asked for %d of %d was executed",
+		m.w.Violate(m.id, fmt.Errorf("N3: a read is answered at round %d of instance %d; when it was asked for %d of %d was executed",
 			at.Round, at.Instance, r.floor.Round, r.floor.Instance))
 	}
 }
@@ -177,11 +177,11 @@ func (s *memberInstance) judgeCut(at protocol.Index) {
 	if all, err := s.m.snaps.Positions(); at == member.AllIndexes && err == nil && len(all) > 0 {
 		f, err := s.m.snaps.Open(all[0])
 		if err == nil && !f.Header.Cursor.Retired(s.instance) {
-			s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is given up, and the snapshot at position %d needs it", s.instance, all[0]))
+			s.m.w.Violate(s.m.id, fmt.Errorf("N5: the log of instance %d is given up, and the snapshot at position %d needs it", s.instance, all[0]))
 		}
 	}
 	if p := s.m.snapped.Point(s.instance); at > p.Index && !s.m.snapped.Retired(s.instance) {
-		s.m.w.violate(s.m.id, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.instance, at, p.Index))
+		s.m.w.Violate(s.m.id, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.instance, at, p.Index))
 	}
 }
 

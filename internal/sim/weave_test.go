@@ -85,11 +85,11 @@ func (s *script) putIn(instance protocol.InstanceID, id protocol.MemberID) *oper
 // took is how long an operation takes from now until it is acknowledged.
 func (s *script) took(op *operation) time.Duration {
 	s.t.Helper()
-	began := s.now
-	for !s.acked(op) && s.now < began+time.Minute && s.broken == nil {
-		s.run(s.now + 100*time.Microsecond)
+	began := s.Now()
+	for !s.acked(op) && s.Now() < began+time.Minute && s.Broken == nil {
+		s.Run(s.Now() + 100*time.Microsecond)
 	}
-	return s.now - began
+	return s.Now() - began
 }
 
 // onlyIn loses all messages of an instance for which pass is false.
@@ -167,7 +167,7 @@ func TestSkipsRaceCommands(t *testing.T) {
 			if n%7 == 0 {
 				ops = append(ops, s.putIn(1+instance%3, 3))
 			}
-			s.run(s.now + time.Duration(n%5)*time.Millisecond)
+			s.Run(s.Now() + time.Duration(n%5)*time.Millisecond)
 		}
 		for _, op := range ops {
 			s.mustAck(op)
@@ -361,8 +361,8 @@ func TestBehindInOneInstance(t *testing.T) {
 		})
 		s.crash(2) // what is committed now needs 3
 		s.pass = nil
-		installs := s.events.Of(snapshotsInstalled)
-		s.until("a snapshot is installed", func() bool { return s.events.Of(snapshotsInstalled) > installs })
+		installs := s.Events.Of(snapshotsInstalled)
+		s.until("a snapshot is installed", func() bool { return s.Events.Of(snapshotsInstalled) > installs })
 		s.mustAck(s.putIn(2, 3))
 		s.start(2)
 		s.passes()
@@ -450,7 +450,7 @@ func TestChangeInSomeInstances(t *testing.T) {
 			}
 			return true
 		}
-		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.tracef("refused: %v", err) })
+		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
 		s.until("it is made", func() bool { return len(s.known(1, 1)) == 3 })
 		s.wait(2)
 		for instance := 1; instance <= 3; instance++ {
@@ -482,7 +482,7 @@ func TestRemovedMemberLeads(t *testing.T) {
 	s.lead(1, 2, 4)
 	s.mustAck(s.putIn(1, 1))
 	s.onlyIn(1, func(m *protocol.Message) bool { return m.To != 4 })
-	s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.tracef("refused: %v", err) })
+	s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("all follow", func() bool {
 		return s.member(1).settled() && len(s.known(1, 1)) == 3
 	})
@@ -514,7 +514,7 @@ func leftOut(s *script) {
 	for id := range protocol.MemberID(4) {
 		removals = append(removals, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id + 1}})
 	}
-	s.member(5).Change(removals, func(err error) { s.violate(5, err) })
+	s.member(5).Change(removals, func(err error) { s.Violate(5, err) })
 	s.until("the first instance has one member", func() bool {
 		return len(s.known(5, 1)) == 1 && slices.Equal(s.member(3).witness.status.Config.All(), []protocol.MemberID{5})
 	})
@@ -567,8 +567,8 @@ func statelessVoter(s *script) {
 		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
 		return s.member(2).witness.status.Config.Voter(2) && s.member(2).role() == protocol.Leader
 	})
-	if op := s.put(2); !s.runUntil(s.now+20*stageElection, func() bool { return s.acked(op) }) {
-		s.violate(2, fmt.Errorf("it is the only voter, and has not got the state"))
+	if op := s.put(2); !s.RunUntil(s.Now()+20*stageElection, func() bool { return s.acked(op) }) {
+		s.Violate(2, fmt.Errorf("it is the only voter, and has not got the state"))
 	}
 }
 
@@ -617,7 +617,7 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 // stopStates lets the state machines of these members stand still.
 func (s *script) stopStates(ids ...protocol.MemberID) {
 	for _, id := range ids {
-		s.member(id).lagging = s.now + 100*stageElection
+		s.member(id).lagging = s.Now() + 100*stageElection
 	}
 }
 

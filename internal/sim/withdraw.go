@@ -36,7 +36,7 @@ func (c *client) hurry(m *Member, op *operation, end func()) {
 		}
 		m.withdraw(op.ticket, func() {
 			op.withdrawn = true
-			w.count(writesWithdrawn)
+			w.Count(writesWithdrawn)
 			op.err = member.ErrNotSent
 			c.wrote(op, op.number, nil, op.err)
 			end()

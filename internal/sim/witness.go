@@ -48,7 +48,7 @@ func (c *witness) Step(now time.Duration, in protocol.Input, out *protocol.Effec
 		err = errors.Join(err, c.waste.follow(c, in, &news))
 	}
 	if err != nil {
-		c.m.w.violate(c.m.id, err)
+		c.m.w.Violate(c.m.id, err)
 	}
 	out.Changed = out.Changed || before.Changed
 	if out.Install == nil {
@@ -90,9 +90,9 @@ func (c *witness) judge(out *protocol.Effects) error {
 			return err
 		}
 		if r.Kind == check.EntryRecord && r.Voters != nil && c.status.Role == protocol.Leader {
-			c.m.w.count(configurations)
+			c.m.w.Count(configurations)
 			if len(r.Voters.Outgoing) > 0 {
-				c.m.w.count(jointConfigurations)
+				c.m.w.Count(jointConfigurations)
 			}
 		}
 	}
@@ -156,8 +156,8 @@ func (c *witness) deleted(out *protocol.Effects) error {
 	if last >= was {
 		return nil
 	}
-	c.m.w.count(logsCutByLeaders)
-	c.m.w.tracef("%s   deletes what was never committed, after %d", c.m.id, last)
+	c.m.w.Count(logsCutByLeaders)
+	c.m.w.Tracef("%s   deletes what was never committed, after %d", c.m.id, last)
 	return ledger.Cut(id, last)
 }
 
@@ -190,7 +190,7 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		body := bodyOf(&r.Entry)
 		note = func() error { return bodies.Body(uint64(m.id), m.writer.count+1, body) }
 	case protocol.RecordBody:
-		m.w.count(bodiesUpgraded)
+		m.w.Count(bodiesUpgraded)
 		body := bodyOf(&r.Entry)
 		note = func() error { return bodies.Body(uint64(m.id), m.writer.count+1, body) }
 	default:
@@ -212,11 +212,11 @@ func bodyOf(e *protocol.Entry) check.Body {
 func (c *witness) decided(e *protocol.Entry) error {
 	w, bodies, ledger := c.m.w, c.s.judges.bodies, c.s.judges.ledger
 	if e.Coded() {
-		w.count(codedEntriesDecided)
+		w.Count(codedEntriesDecided)
 		w.decidedCoded(c.m, c.s.judges, e.Index)
 	}
 	if e.Kind == protocol.EntryGroup && e.BodySize > 0 {
-		w.count(bodiesByLanes)
+		w.Count(bodiesByLanes)
 	}
 	if w.set.woven() {
 		slot := slotOf(e)
@@ -242,7 +242,7 @@ func (c *witness) decided(e *protocol.Entry) error {
 		if err != nil {
 			return err
 		}
-		c.s.judges.leave(&config, w.now)
+		c.s.judges.leave(&config, w.Now())
 		if c.s.judges.ended {
 			return nil // it obeys the first instance
 		}
@@ -270,12 +270,12 @@ func (c *witness) changed() {
 	w.promiseStands(c)
 	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
 		c.s.judges.won = c.status.Term
-		w.count(electionsWon)
+		w.Count(electionsWon)
 		c.s.judges.led[c.m.id] = true
 		w.elected(c.s)
 	}
-	if w.tracing() && (was.Role != c.status.Role || was.Term != c.status.Term || was.Leader != c.status.Leader) {
-		w.tracef("%s   is %s of term %d%s, leader %s", c.m.id, c.status.Role, c.status.Term, w.named(c.s.instance), c.status.Leader)
+	if w.Tracing() && (was.Role != c.status.Role || was.Term != c.status.Term || was.Leader != c.status.Leader) {
+		w.Tracef("%s   is %s of term %d%s, leader %s", c.m.id, c.status.Role, c.status.Term, w.named(c.s.instance), c.status.Leader)
 	}
 }
 
@@ -362,7 +362,7 @@ func (w *World) judgeSaid(m *protocol.Message) {
 	case claims.Term:
 		err = ledger.SayTerm(from, term)
 	}
-	w.violate(m.From, err)
+	w.Violate(m.From, err)
 	if !w.member(m.From).strange() {
 		w.judgeHoldings(m, &claims)
 	}
@@ -382,13 +382,13 @@ func (w *World) judgeHoldings(m *protocol.Message, claims *protocol.Claims) {
 	for _, h := range m.Holdings {
 		switch index, term := uint64(h.Index), uint64(h.Term); {
 		case h.Form == protocol.FormCommitted && index > ledger.Decided():
-			w.violate(m.From, fmt.Errorf("says that %d is committed; decided are %d", index, ledger.Decided()))
+			w.Violate(m.From, fmt.Errorf("says that %d is committed; decided are %d", index, ledger.Decided()))
 		case h.Form == protocol.FormCommitted:
 		case h.Form == protocol.FormNone && !ledger.Logged(from, index, term):
 			// The body is there for the state, which may be ahead of the log. The member never
 			// acknowledged the entry, so nobody decided it by what this member holds.
 		default:
-			w.violate(m.From, say(from, uint64(m.Term), index, term, check.Form(h.Form)))
+			w.Violate(m.From, say(from, uint64(m.Term), index, term, check.Form(h.Form)))
 		}
 	}
 }

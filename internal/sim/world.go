@@ -2,23 +2,22 @@ package sim
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 )
 
 // World is one simulated cluster with its clients, links, disks, clocks and faults. One
 // seed decides everything that happens in it. It runs in one goroutine.
 type World struct {
+	world.Base
 	set Settings
-	rng *rand.Rand
 	// births draws the identities of logs and the marks of lives.
 	births *rand.Rand
 	lossy  chance // draws what concerns lost disks
@@ -40,10 +39,6 @@ type World struct {
 	// acquainted is, for a pair of members, the highest life of the second with which the first has
 	// had a link.
 	acquainted map[device.Pair]uint64
-	now        time.Duration
-	queue      queue
-	steps      int
-	pointless  func() bool // see Options
 
 	members []*Member // ids 1 …, in order; also those added later
 	net     device.Network
@@ -90,40 +85,18 @@ type World struct {
 	// moved is how often members got another address.
 	moved int
 
-	events   count.Counts
-	messages int    // sent so far
-	hash     uint64 // of everything that happened
-	out      *trace
-	broken   *Violation
+	messages int // sent so far
 }
-
-// Violation is something that happened and must not happen.
-type Violation struct {
-	Seed   uint64
-	At     time.Duration
-	Step   int
-	Member protocol.MemberID // 0: the cluster
-	Err    error
-}
-
-func (v *Violation) Error() string {
-	who := "cluster"
-	if v.Member != 0 {
-		who = "member " + v.Member.String()
-	}
-	return fmt.Sprintf("seed %d, %s (step %d), %s: %v", v.Seed, v.At.Round(time.Microsecond), v.Step, who, v.Err)
-}
-
-func (v *Violation) Unwrap() error { return v.Err }
 
 // newWorld makes a world with these settings, in which nothing has happened yet.
-func newWorld(set Settings, rng *rand.Rand, out *trace) *World {
+func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
-	w := &World{set: set, rng: rng, births: chanceOf(set.Seed, "identities").rng, lossy: chanceOf(set.Seed, "losses"), hops: chanceOf(set.Seed, "hops"),
+	w := &World{Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, set: set, births: chanceOf(set.Seed, "identities").rng, lossy: chanceOf(set.Seed, "losses"), hops: chanceOf(set.Seed, "hops"),
 		pipes: chanceOf(set.Seed, "pipe clients"), early: chanceOf(set.Seed, "early writes"), pauses: chanceOf(set.Seed, "pauses"),
 		withdrawals: chanceOf(set.Seed, "withdrawn writes"), astray: chanceOf(set.Seed, "astray lives"), stragglers: chanceOf(set.Seed, "straggling"),
 		promises: chanceOf(set.Seed, "promising"), born: chanceOf(set.Seed, "births in a run"), apart: chanceOf(set.Seed, "apart in a run"), namesake: chanceOf(set.Seed, "mistaken members"),
-		acquainted: map[device.Pair]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, weave: check.NewWeave(set.Instances), out: out}
+		acquainted: map[device.Pair]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, weave: check.NewWeave(set.Instances)}
+	w.Judge = w.judgeStep
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
@@ -222,95 +195,18 @@ func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) 
 	c.bodies.Appends = c.ledger.Hints
 	c.ledger.Quorums = w.set.judgeQuorums()
 	c.bodies.Flexible(w.set.bodyQuorums())
-	w.violate(0, c.bodies.Configure(votersOf(first), firstSlots(first)))
-	c.leave(first, w.now)
+	w.Violate(0, c.bodies.Configure(votersOf(first), firstSlots(first)))
+	c.leave(first, w.Now())
 	w.allJudges = append(w.allJudges, c)
 	return c
 }
 
-// violate notes a violation; the first one ends the run.
-func (w *World) violate(member protocol.MemberID, err error) {
-	if w.broken == nil && err != nil {
-		w.broken = &Violation{Seed: w.set.Seed, At: w.now, Step: w.steps, Member: member, Err: err}
+// judgeStep judges the bodies of all instances after each event.
+func (w *World) judgeStep() {
+	for _, c := range w.allJudges {
+		w.Violate(0, c.bodies.Check())
 	}
-}
-
-// after plans do, d from now.
-func (w *World) after(d time.Duration, do func()) { w.queue.push(w.now+max(d, 0), do) }
-
-// stepsAsked is after how many steps a world asks whether its run still matters.
-const stepsAsked = 1 << 10
-
-// run runs all events up to the given time or the first violation.
-func (w *World) run(until time.Duration) {
-	for w.broken == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= until {
-		e := w.queue.pop()
-		w.now = e.at
-		w.steps++
-		if w.steps%stepsAsked == 0 && w.pointless != nil && w.pointless() {
-			panic(abandon{})
-		}
-		w.mix(uint64(e.at), e.seq)
-		e.do()
-		for _, c := range w.allJudges {
-			w.violate(0, c.bodies.Check())
-		}
-	}
-	w.now = max(w.now, until)
-}
-
-// runUntil runs events until done is true, the given time, or the first violation. It reports
-// whether done was true.
-func (w *World) runUntil(until time.Duration, done func() bool) bool {
-	for !done() {
-		if w.broken != nil || w.now >= until {
-			return false
-		}
-		w.run(min(until, w.now+w.set.Tick))
-	}
-	return true
 }
 
 // member returns the member with that id.
 func (w *World) member(id protocol.MemberID) *Member { return w.members[id-1] }
-
-// chance is true with probability p.
-func (w *World) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
-
-// between draws a time from lo … hi. Short times are more likely than long ones.
-func (w *World) between(lo, hi time.Duration) time.Duration {
-	if hi <= lo {
-		return lo
-	}
-	f := w.rng.Float64()
-	return lo + time.Duration(f*f*f*float64(hi-lo))
-}
-
-// pick draws a number below n.
-func (w *World) pick(n int) int { return w.rng.IntN(n) }
-
-// among draws a number below n. If n is 1, it returns 0 and draws nothing.
-func (w *World) among(n int) int {
-	if n == 1 {
-		return 0
-	}
-	return w.pick(n)
-}
-
-// mix adds what happened to the run's hash (FNV-1a on words).
-func (w *World) mix(words ...uint64) {
-	for _, v := range words {
-		w.hash = (w.hash ^ v) * 1099511628211
-	}
-}
-
-// count counts something that happened.
-func (w *World) count(c *count.Counter) { w.events.Add(c, 1) }
-
-func (w *World) tracing() bool { return w.out != nil }
-
-func (w *World) tracef(format string, args ...any) {
-	if w.out != nil {
-		w.out.printf(w.now, format, args...)
-	}
-}

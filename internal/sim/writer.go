@@ -42,7 +42,7 @@ func newWriter(m *Member, log *wal.Log, bodies *wal.Bodies) *writer {
 // Submit does what wal.Writer's does. It does not call done if the process has stopped.
 func (w *writer) Submit(records []wal.Record, done func(error)) {
 	w.count++
-	w.m.w.mix(uint64(len(records)))
+	w.m.w.Mix(uint64(len(records)))
 	w.steps.Submit(records, w.alive(done))
 	w.wake()
 }
@@ -126,7 +126,7 @@ func (w *writer) after(d time.Duration) {
 }
 
 func (w *writer) goOn() {
-	if w.m.stalled > w.m.w.now && w.steps.Syncs() {
+	if w.m.stalled > w.m.w.Now() && w.steps.Syncs() {
 		w.after(w.m.w.set.Heartbeat)
 		return
 	}
@@ -152,7 +152,7 @@ func (w *writer) step() {
 	case st.Full != nil && !m.disk.Full:
 		m.fail(fmt.Errorf("there is room on the disk: %w", st.Full))
 	case st.Full != nil:
-		m.w.count(fullDisks)
+		m.w.Count(fullDisks)
 		m.judgeFull(st.Full)
 	}
 }
@@ -187,7 +187,7 @@ func (w *writer) close() {
 	}
 	err := errors.Join(w.m.body.store.Close(), w.m.log.Close())
 	if err != nil && !errors.Is(err, device.ErrPower) && !errors.Is(err, device.ErrSync) && !errors.Is(err, device.ErrIO) && !errors.As(err, new(*wal.FullError)) {
-		w.m.w.violate(w.m.id, fmt.Errorf("closes its files: %w", err))
+		w.m.w.Violate(w.m.id, fmt.Errorf("closes its files: %w", err))
 	}
 }
 
@@ -199,10 +199,10 @@ func (s *memberInstance) wrote(seq, nth uint64, commit protocol.Index, err error
 		m.fail(err)
 		return
 	}
-	if m.w.tracing() {
-		m.w.tracef("%s   durable up to step %d%s", m.id, seq, m.w.named(s.instance))
+	if m.w.Tracing() {
+		m.w.Tracef("%s   durable up to step %d%s", m.id, seq, m.w.named(s.instance))
 	}
-	m.w.violate(m.id, s.judges.ledger.Durable(m.judged(), seq))
+	m.w.Violate(m.id, s.judges.ledger.Durable(m.judged(), seq))
 	s.judges.bodies.Durable(m.judged(), nth)
 	s.noted = max(s.noted, commit)
 	if s.unwritten = 0; s.recorded > seq {

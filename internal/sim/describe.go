@@ -1,28 +1,11 @@
 package sim
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/braidlog/braid/protocol"
 )
-
-// trace prints a run's conversation.
-type trace struct {
-	out   *bufio.Writer
-	ticks bool
-}
-
-func newTrace(w io.Writer) *trace { return &trace{out: bufio.NewWriter(w)} }
-
-func (t *trace) printf(at time.Duration, format string, args ...any) {
-	fmt.Fprintf(t.out, "%12.6f  ", at.Seconds())
-	fmt.Fprintf(t.out, format, args...)
-	t.out.WriteByte('\n')
-}
 
 func mark(on bool, text string) string {
 	if on {

@@ -1,0 +1,142 @@
+package world
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Base is a simulated world without its inhabitants: time, events that are planned, chance, the trace and the
+// hash of what happened, counters, and the first violation. It is for one goroutine.
+type Base struct {
+	Seed uint64
+	Tick time.Duration // how often RunUntil looks
+	Rand *rand.Rand    // draws everything that has no source of its own
+	// Judge, if set, is called after each event.
+	Judge func()
+	// Pointless, if set, is asked every StepsAsked events whether the run still matters.
+	// If not, Run panics with Abandoned.
+	Pointless func() bool
+
+	time   time.Duration
+	queue  queue
+	Steps  int // events so far
+	Hash   uint64
+	Events count.Counts
+	Out    *Trace // nil: there is no trace
+	Broken *Violation
+}
+
+// Violation is something that happened and must not happen.
+type Violation struct {
+	Seed   uint64
+	At     time.Duration
+	Step   int
+	Member protocol.MemberID // 0: the cluster
+	Err    error
+}
+
+func (v *Violation) Error() string {
+	who := "cluster"
+	if v.Member != 0 {
+		who = "member " + v.Member.String()
+	}
+	return fmt.Sprintf("seed %d, %s (step %d), %s: %v", v.Seed, v.At.Round(time.Microsecond), v.Step, who, v.Err)
+}
+
+func (v *Violation) Unwrap() error { return v.Err }
+
+// Abandoned is the value of the panic that ends a run which does not matter any more.
+type Abandoned struct{}
+
+// StepsAsked is after how many events a world asks whether its run still matters.
+const StepsAsked = 1 << 10
+
+// Now is the time since the run began.
+func (w *Base) Now() time.Duration { return w.time }
+
+// Violate notes a violation, if there is an error. The first violation ends the run.
+func (w *Base) Violate(member protocol.MemberID, err error) {
+	if w.Broken == nil && err != nil {
+		w.Broken = &Violation{Seed: w.Seed, At: w.time, Step: w.Steps, Member: member, Err: err}
+	}
+}
+
+// After plans do, d from now, or at the end of the present events if d is not positive.
+func (w *Base) After(d time.Duration, do func()) { w.queue.push(w.time+max(d, 0), do) }
+
+// At plans do at an instant, which is not in the past.
+func (w *Base) At(instant time.Duration, do func()) { w.queue.push(instant, do) }
+
+// Run runs all events up to the given time or the first violation.
+func (w *Base) Run(until time.Duration) {
+	for w.Broken == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= until {
+		e := w.queue.pop()
+		w.time = e.at
+		w.Steps++
+		if w.Steps%StepsAsked == 0 && w.Pointless != nil && w.Pointless() {
+			panic(Abandoned{})
+		}
+		w.Mix(uint64(e.at), e.seq)
+		e.do()
+		if w.Judge != nil {
+			w.Judge()
+		}
+	}
+	w.time = max(w.time, until)
+}
+
+// RunUntil runs events until done is true, the given time, or the first violation. It reports whether done was true.
+func (w *Base) RunUntil(until time.Duration, done func() bool) bool {
+	for !done() {
+		if w.Broken != nil || w.time >= until {
+			return false
+		}
+		w.Run(min(until, w.time+w.Tick))
+	}
+	return true
+}
+
+// Chance is true with probability p.
+func (w *Base) Chance(p float64) bool { return p > 0 && w.Rand.Float64() < p }
+
+// Between draws a time from lo … hi. Short times are more likely than long ones.
+func (w *Base) Between(lo, hi time.Duration) time.Duration {
+	if hi <= lo {
+		return lo
+	}
+	f := w.Rand.Float64()
+	return lo + time.Duration(f*f*f*float64(hi-lo))
+}
+
+// Pick draws a number below n.
+func (w *Base) Pick(n int) int { return w.Rand.IntN(n) }
+
+// Among draws a number below n. If n is 1, it returns 0 and draws nothing.
+func (w *Base) Among(n int) int {
+	if n == 1 {
+		return 0
+	}
+	return w.Pick(n)
+}
+
+// Mix adds what happened to the run's hash (FNV-1a on words).
+func (w *Base) Mix(words ...uint64) {
+	for _, v := range words {
+		w.Hash = (w.Hash ^ v) * 1099511628211
+	}
+}
+
+// Count counts something that happened.
+func (w *Base) Count(c *count.Counter) { w.Events.Add(c, 1) }
+
+func (w *Base) Tracing() bool { return w.Out != nil }
+
+func (w *Base) Tracef(format string, args ...any) {
+	if w.Out != nil {
+		w.Out.printf(w.time, format, args...)
+	}
+}
