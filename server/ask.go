@@ -44,7 +44,7 @@ var errNotTheOne = status.Error(codes.FailedPrecondition, "etcdserver: asked the
 // else over the link. If who names another member meanwhile, it asks that one, until the request's
 // deadline.
 func ask[R proto.Message](ctx context.Context, s *Server, who func() braid.MemberID, what byte, request proto.Message, reply R) (R, error) {
-	user, err := s.store.AuthInfo(ctx)
+	user, err := s.store.Rights().AuthInfo(ctx)
 	if err != nil {
 		return reply, toStatus(err)
 	}

@@ -32,7 +32,7 @@ func (a *authService) Authenticate(ctx context.Context, r *pb.AuthenticateReques
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		login, err := a.s.store.Login(ctx, r)
+		login, err := a.s.store.Rights().Login(ctx, r)
 		if err != nil {
 			return nil, toStatus(err)
 		}

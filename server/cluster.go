@@ -40,7 +40,7 @@ func (c *clusterService) MemberList(ctx context.Context, r *pb.MemberListRequest
 	if err := c.s.readable(ctx, !r.Linearizable); err != nil {
 		return nil, err
 	}
-	if err := c.s.store.RequireAuth(ctx); err != nil {
+	if err := c.s.store.Rights().RequireAuth(ctx); err != nil {
 		return nil, toStatus(err)
 	}
 	return &pb.MemberListResponse{Header: c.header(), Members: c.members()}, nil

@@ -46,7 +46,7 @@ func (s *Server) watchState() {
 	}
 	for {
 		select {
-		case <-s.store.DamageFound():
+		case <-s.store.Damage().Found():
 			s.log.CheckState()
 			s.streams.end(errDamaged)
 		case <-tick.C:
@@ -54,12 +54,12 @@ func (s *Server) watchState() {
 			return
 		}
 		switch {
-		case s.store.Damaged() != nil:
+		case s.store.Damage().Err() != nil:
 			shown = 0
 			s.stepAside()
 			order(pb.AlarmRequest_ACTIVATE)
-		case !s.store.Repaired():
-		case s.store.Corrupt():
+		case !s.store.Damage().Repaired():
+		case s.store.Damage().Raised():
 			if shown++; shown >= shownFor {
 				order(pb.AlarmRequest_DEACTIVATE)
 			}
@@ -67,7 +67,7 @@ func (s *Server) watchState() {
 			if quiet++; quiet < settledAfter {
 				continue
 			}
-			if err := s.store.Settle(); err != nil {
+			if err := s.store.Damage().ForgetRepair(); err != nil {
 				s.logger.Warn("cannot forget that the state was repaired", "err", err)
 			}
 		}
@@ -102,14 +102,14 @@ func (s *Server) stepAside() {
 // fit refuses calls that this member must not serve: all that use the state while it is damaged,
 // and those for data while the alarm CORRUPT is raised for this member.
 func (s *Server) fit(method string, request any) error {
-	if s.store.Damaged() != nil {
+	if s.store.Damage().Err() != nil {
 		switch request.(type) {
 		case *pb.StatusRequest, *healthpb.HealthCheckRequest:
 			return nil
 		}
 		return errDamaged
 	}
-	if s.store.Corrupt() && forData(method) {
+	if s.store.Damage().Raised() && forData(method) {
 		return errDamaged
 	}
 	return nil

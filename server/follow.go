@@ -83,7 +83,7 @@ func (s *Server) lead(old, now *selfView, leaderless *time.Timer) {
 	}
 	s.compactWhileLeading(now.isLeader())
 	if !now.isLeader() {
-		s.store.Demote()
+		s.store.Leases().Demote()
 		return
 	}
 	s.background.Go(func() { s.claimLeases(now.term) })
@@ -98,9 +98,9 @@ func (s *Server) claimLeases(term uint64) {
 			return
 		}
 		pause := s.cfg.electionTimeout()
-		if !claimed || !s.store.IsPrimary() {
+		if !claimed || !s.store.Leases().IsPrimary() {
 			ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-			_, err := s.log.Propose(ctx, s.store.ClaimLeases())
+			_, err := s.log.Propose(ctx, s.store.Leases().Claim())
 			cancel()
 			if claimed = err == nil; !claimed {
 				s.logger.Warn("could not take over the leases, trying again", "err", err)
@@ -116,7 +116,7 @@ func (s *Server) claimLeases(term uint64) {
 }
 
 // primary names the member that keeps the time of the leases, 0 if none is known.
-func (s *Server) primary() braid.MemberID { return braid.MemberID(s.store.Primary()) }
+func (s *Server) primary() braid.MemberID { return braid.MemberID(s.store.Leases().Primary()) }
 
 // orderWanted orders what the store itself wants: revocations of expired leases, checkpoints,
 // alarms. A command that is lost is wanted again, so results do not matter.

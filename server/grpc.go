@@ -212,7 +212,7 @@ func (s *serverStream) Context() context.Context { return s.ctx }
 
 // SendMsg implements grpc.ServerStream.
 func (s *serverStream) SendMsg(m any) error {
-	if s.s.store.Damaged() != nil {
+	if s.s.store.Damage().Err() != nil {
 		return errDamaged
 	}
 	err := s.ServerStream.SendMsg(m)

@@ -105,7 +105,7 @@ func (s *Server) compareHash(own *store.HashKV, what byte) {
 	cause := fmt.Errorf("its history up to revision %d, compacted at %d, has hash %08x, others have %v", own.HashRevision, own.CompactRevision, own.Hash, who)
 	switch judgeHashes(own.Hash, votes, others, voters) {
 	case hashesOutvoted:
-		s.store.Condemn(cause)
+		s.store.Damage().Condemn(cause)
 	case hashesSplit:
 		s.logger.Error("members differ and no majority agrees: an operator has to decide who is right", "err", cause)
 		if err := s.orderAlarm(pb.AlarmRequest_ACTIVATE); err != nil {
@@ -136,7 +136,7 @@ func (s *Server) keptHashHere(_ context.Context, _ *auth.AuthInfo, r *pb.HashKVR
 	if !ok {
 		return nil, errNoHash
 	}
-	return hashResponse(&h), s.store.Damaged()
+	return hashResponse(&h), s.store.Damage().Err()
 }
 
 func (s *Server) hashHere(ctx context.Context, _ *auth.AuthInfo, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {

@@ -32,17 +32,17 @@ func (s *Server) forUsers(handler http.HandlerFunc) http.Handler {
 }
 
 func (s *Server) checkUser(r *http.Request) error {
-	if err := s.store.RequireAuth(withoutUser); err == nil {
+	if err := s.store.Rights().RequireAuth(withoutUser); err == nil {
 		return nil // auth is off
 	}
 	if user, password, ok := r.BasicAuth(); ok {
 		return s.checkPassword(r.Context(), user, password)
 	}
-	return s.store.RequireAuth(callContext(r))
+	return s.store.Rights().RequireAuth(callContext(r))
 }
 
 func (s *Server) checkPassword(ctx context.Context, user, password string) error {
-	_, err := s.store.Login(ctx, &pb.AuthenticateRequest{Name: user, Password: password})
+	_, err := s.store.Rights().Login(ctx, &pb.AuthenticateRequest{Name: user, Password: password})
 	if errors.Is(err, auth.ErrAuthNotEnabled) {
 		return nil // it was turned off meanwhile
 	}

@@ -64,13 +64,13 @@ func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb
 	defer cancel()
 	var renewal *store.Renewal
 	err := l.s.unlessRefused(ctx, func() (err error) {
-		renewal, err = l.s.store.Renew(user, r.ID)
+		renewal, err = l.s.store.Leases().Renew(user, r.ID)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer renewal.Settle()
+	defer renewal.End()
 	for {
 		began := time.Now()
 		if err := l.s.readBarrier(ctx); err != nil {
@@ -103,7 +103,7 @@ func (l *leaseService) timeToLiveHere(ctx context.Context, user *auth.AuthInfo, 
 	if err := l.s.readBarrier(ctx); err != nil {
 		return nil, err
 	}
-	return l.s.store.LeaseTimeToLiveAs(user, r)
+	return l.s.store.Leases().TimeToLive(user, r)
 }
 
 // LeaseLeases implements pb.LeaseServer. etcd lists what the member that was asked happens to
@@ -112,7 +112,7 @@ func (l *leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest
 	if err := l.s.readable(ctx, false); err != nil {
 		return nil, err
 	}
-	resp, err := l.s.store.LeaseLeases(ctx)
+	resp, err := l.s.store.Leases().List(ctx)
 	if err != nil {
 		return nil, toStatus(err)
 	}

@@ -76,9 +76,9 @@ func TestKeepAliveFollowsThePrimary(t *testing.T) {
 	c, ctx := f.client, testContext(t)
 	granted, err := c.Grant(ctx, 60)
 	require.NoError(t, err)
-	eventually(t, "the primary", f.store.IsPrimary)
+	eventually(t, "the primary", f.store.Leases().IsPrimary)
 	f.fake.set(func(l *fakeLog) { l.leader = 0x20 })
-	eventually(t, "demotion", func() bool { return !f.store.IsPrimary() })
+	eventually(t, "demotion", func() bool { return !f.store.Leases().IsPrimary() })
 	renewed := make(chan error, 1)
 	renew := func() {
 		_, err := c.KeepAliveOnce(ctx, granted.ID)
@@ -101,7 +101,7 @@ func TestAskAnotherMember(t *testing.T) {
 	c, ctx := f.client, testContext(t)
 	granted, err := c.Grant(ctx, 60)
 	require.NoError(t, err)
-	eventually(t, "the primary", f.store.IsPrimary)
+	eventually(t, "the primary", f.store.Leases().IsPrimary)
 	question, err := encodeAsk(askRenew, nil, keepAliveRequest(granted.ID))
 	require.NoError(t, err)
 	reply, err := f.Server.askMember(ctx, 0x99, question)
@@ -120,7 +120,7 @@ func TestKeepAliveInTimeCounts(t *testing.T) {
 	t.Parallel() // it waits for a clock
 	f := start(t)
 	c, ctx := f.client, testContext(t)
-	eventually(t, "the primary", f.store.IsPrimary)
+	eventually(t, "the primary", f.store.Leases().IsPrimary)
 	granted, err := c.Grant(ctx, 1)
 	require.NoError(t, err)
 	held := make(chan struct{})
@@ -147,7 +147,7 @@ func TestKeepAliveBehindAnother(t *testing.T) {
 	t.Parallel() // it waits for a clock
 	f := start(t)
 	c, ctx := f.client, testContext(t)
-	eventually(t, "the primary", f.store.IsPrimary)
+	eventually(t, "the primary", f.store.Leases().IsPrimary)
 	first, err := c.Grant(ctx, 1)
 	require.NoError(t, err)
 	second, err := c.Grant(ctx, 60)

@@ -61,13 +61,13 @@ func (m *machine) Applied() braid.Position { return braid.Position(m.store.Appli
 func (m *machine) Sync() error { return m.store.Sync() }
 
 // Damaged implements braid.Repairable.
-func (m *machine) Damaged() error { return m.store.Damaged() }
+func (m *machine) Damaged() error { return m.store.Damage().Err() }
 
 // Birth implements braid.Born.
 func (m *machine) Birth() string { return m.store.Birth() }
 
 // Condemn implements braid.Repairable.
-func (m *machine) Condemn(cause error) { m.store.Condemn(cause) }
+func (m *machine) Condemn(cause error) { m.store.Damage().Condemn(cause) }
 
 // LiveBodies implements braid.BodyKeeper.
 func (m *machine) LiveBodies(yield func(braid.BodyRef)) error {

@@ -26,7 +26,7 @@ type maintenanceService struct {
 
 // Status implements pb.MaintenanceServer.
 func (m *maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
-	if err := m.s.store.RequireAuth(ctx); err != nil {
+	if err := m.s.store.Rights().RequireAuth(ctx); err != nil {
 		return nil, toStatus(err)
 	}
 	st, self := m.s.log.Status(), m.s.self.Load()

@@ -139,7 +139,7 @@ func (c *realCluster) leader() braid.MemberID {
 	var id braid.MemberID
 	eventually(c.t, "a leader", func() bool {
 		for i, s := range c.servers {
-			if s.self.Load().isLeader() && s.store.IsPrimary() {
+			if s.self.Load().isLeader() && s.store.Leases().IsPrimary() {
 				id = i
 				return true
 			}

@@ -22,12 +22,12 @@ import (
 // mayPropose refuses a request whose user lacks the rights to it. That it passes decides nothing: users
 // may change until the request is applied, where the rights are asked again.
 func (s *Server) mayPropose(ctx context.Context, r *pb.InternalRaftRequest) error {
-	return s.unlessRefused(ctx, func() error { return s.store.MayApply(ctx, r) })
+	return s.unlessRefused(ctx, func() error { return s.store.Rights().MayApply(ctx, r) })
 }
 
 // needUser refuses a call without a user while auth is on.
 func (s *Server) needUser(ctx context.Context) error {
-	return s.unlessRefused(ctx, func() error { return s.store.RequireAuth(ctx) })
+	return s.unlessRefused(ctx, func() error { return s.store.Rights().RequireAuth(ctx) })
 }
 
 // unlessRefused runs a check of rights. If it refuses, the state here may be an old one, so it is run
@@ -46,7 +46,7 @@ func (s *Server) needAdmin(ctx context.Context) error {
 	if err := s.readable(ctx, false); err != nil {
 		return err
 	}
-	return toStatus(s.store.RequireAdmin(ctx))
+	return toStatus(s.store.Rights().RequireAdmin(ctx))
 }
 
 // needAdminHere is needAdmin for a call about this member alone. Such calls are served without a
@@ -58,5 +58,5 @@ func (s *Server) needAdminHere(ctx context.Context) error {
 	if err := s.readBarrier(within); err != nil && (ctx.Err() != nil || s.self.Load().led) {
 		return toStatus(err)
 	}
-	return toStatus(s.store.RequireAdmin(ctx))
+	return toStatus(s.store.Rights().RequireAdmin(ctx))
 }

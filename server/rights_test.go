@@ -157,7 +157,7 @@ func TestEveryMethodAsksForRightsFirst(t *testing.T) {
 	}
 	require.ElementsMatch(t, names, served, "each method says here who may call it")
 
-	eventually(t, "the primary", f.store.IsPrimary)
+	eventually(t, "the primary", f.store.Leases().IsPrimary)
 	f.fake.set(func(l *fakeLog) { l.reads = true })
 	f.fake.mu.Lock()
 	before := f.fake.position

@@ -31,7 +31,7 @@ func TestKeepAliveThatNobodyReads(t *testing.T) {
 	stream := &deafStream{ctx: t.Context(), requests: make(chan *pb.LeaseKeepAliveRequest), taken: make(chan struct{})}
 	defer close(stream.taken)
 	f := start(t)
-	eventually(t, "the primary", f.store.IsPrimary)
+	eventually(t, "the primary", f.store.Leases().IsPrimary)
 	granted, err := f.client.Grant(testContext(t), 60)
 	require.NoError(t, err)
 	ended := make(chan error, 1)

@@ -304,7 +304,7 @@ func (w *watchStream) refuse(reason string) error {
 // permitted returns who watches, or an error whose text is what clients expect to read. It asks the state here,
 // as etcd does. This member may lag behind a change of users, so deliver asks again after each.
 func (w *watchStream) permitted(r *pb.WatchCreateRequest) (*store.Reader, error) {
-	reader, err := w.s.store.Reader(w.stream.Context(), r.Key, r.RangeEnd)
+	reader, err := w.s.store.Rights().Reader(w.stream.Context(), r.Key, r.RangeEnd)
 	switch {
 	case err == nil:
 		return reader, nil

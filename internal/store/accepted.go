@@ -38,11 +38,11 @@ func IsBlind(r *pb.PutRequest) bool {
 // EncodeAccepted is Encode of a put whose command cannot fail when it is applied. If it might have to,
 // the error is a [NotAcceptedError], or etcd's ErrNoSpace.
 func (s *Store) EncodeAccepted(r *pb.PutRequest) (e Encoded, err error) {
-	revision := s.auth.Revision() // it is not newer than what the check sees
+	revision := s.rights.auth.Revision() // it is not newer than what the check sees
 	switch {
 	case !IsBlind(r):
 		return e, &NotAcceptedError{"it has a lease, or depends on the key"}
-	case s.auth.IsAuthEnabled():
+	case s.rights.auth.IsAuthEnabled():
 		return e, &NotAcceptedError{"authentication is on"}
 	case len(s.Alarms()) > 0:
 		return e, &NotAcceptedError{"an alarm is raised"}
@@ -57,7 +57,7 @@ func (s *Store) EncodeAccepted(r *pb.PutRequest) (e Encoded, err error) {
 }
 
 // AcceptsEarly reports whether puts may be answered before they are applied, as far as users are concerned.
-func (s *Store) AcceptsEarly() bool { return !s.auth.IsAuthEnabled() }
+func (s *Store) AcceptsEarly() bool { return !s.rights.auth.IsAuthEnabled() }
 
 // Closed reports whether accepted puts that know of an auth revision at most are refused while authentication
 // is on. Revisions of Encoded commands are in AuthRevision.
@@ -114,12 +114,12 @@ func decodeAccepted(data []byte) (c command, err error) {
 
 // applyAccepted applies a put that somebody may have been told is certain, unless it is closed.
 func (s *Store) applyAccepted(r *pb.InternalRaftRequest) *Result {
-	if s.auth.IsAuthEnabled() && s.Closed(r.GetHeader().GetAuthRevision()) {
+	if s.rights.auth.IsAuthEnabled() && s.Closed(r.GetHeader().GetAuthRevision()) {
 		return &Result{Err: auth.ErrUserEmpty}
 	}
 	resp, trace, err := txn.Put(context.Background(), s.lg, s.lessor, s.kv, r.Put)
-	if !s.quota.Available(r.Put) && len(s.alarmStore().get(pb.AlarmType_NOSPACE)) == 0 {
-		s.wantNoSpaceAlarm() // the next ones are not accepted
+	if !s.limits.quota.Available(r.Put) {
+		s.limits.noSpaceFound() // the next ones are not accepted
 	}
 	return &Result{Resp: resp, Err: err, replaced: s.replaced, Trace: trace}
 }

@@ -73,18 +73,19 @@ func (a *alarms) apply(r *pb.AlarmRequest) (resp *pb.AlarmResponse, mine bool) {
 
 // Alarms returns the alarms that are raised, on any member.
 func (s *Store) Alarms() []*pb.AlarmMember {
-	out := s.alarmStore().get(pb.AlarmType_NONE)
-	if s.Damaged() != nil && !s.alarmed(pb.AlarmType_CORRUPT) { // it cannot see its own
+	raised, _, _ := s.limits.now()
+	out := raised.get(pb.AlarmType_NONE)
+	if s.damage.Err() != nil && !raised.raised(s.opts.MemberID, pb.AlarmType_CORRUPT) { // it cannot see its own
 		out = append(out, &pb.AlarmMember{MemberID: s.opts.MemberID, Alarm: pb.AlarmType_CORRUPT})
 	}
 	return out
 }
 
-// Corrupt reports whether the alarm CORRUPT is raised for this member.
-func (s *Store) Corrupt() bool { return s.damage.alarm.Load() }
-
-// alarmed reports whether an alarm is raised for this member.
-func (s *Store) alarmed(t pb.AlarmType) bool { return s.alarmStore().raised(s.opts.MemberID, t) }
+// raised reports whether an alarm is raised for this member.
+func (l *limits) raised(t pb.AlarmType) bool {
+	alarms, _, _ := l.now()
+	return alarms.raised(l.opts.MemberID, t)
+}
 
 func (a *alarms) raised(member uint64, t pb.AlarmType) bool {
 	return slices.ContainsFunc(a.get(t), func(m *pb.AlarmMember) bool { return m.MemberID == member })
@@ -92,5 +93,9 @@ func (a *alarms) raised(member uint64, t pb.AlarmType) bool {
 
 // AlarmCommand returns the command that raises or ends an alarm for this member.
 func (s *Store) AlarmCommand(action pb.AlarmRequest_AlarmAction, t pb.AlarmType) ([]byte, error) {
-	return encode([]byte{kindRequest}, &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{MemberID: s.opts.MemberID, Action: action, Alarm: t}})
+	return alarmCommand(s.opts.MemberID, action, t)
+}
+
+func alarmCommand(member uint64, action pb.AlarmRequest_AlarmAction, t pb.AlarmType) ([]byte, error) {
+	return encode([]byte{kindRequest}, &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{MemberID: member, Action: action, Alarm: t}})
 }

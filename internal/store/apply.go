@@ -50,7 +50,7 @@ type Result struct {
 // With a [DamageError], too, some may not be applied, and no result counts, because results may
 // come from damaged data. Then the store waits for Restore.
 func (s *Store) Apply(commands []Command) error {
-	err := s.Damaged()
+	err := s.damage.Err()
 	if err == nil {
 		err = s.awaitSpace(commands)
 	}
@@ -58,7 +58,7 @@ func (s *Store) Apply(commands []Command) error {
 		err = s.latch.guard(func() error { return s.applyEntries(commands) })
 	}
 	if err == nil {
-		err = s.Damaged()
+		err = s.damage.Err()
 	}
 	if err != nil {
 		for i := range commands {
@@ -66,7 +66,7 @@ func (s *Store) Apply(commands []Command) error {
 		}
 		return err
 	}
-	s.waiting.reach(s.applied.Load())
+	s.positions.reach(s.positions.applied.Load())
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (s *Store) applyEntries(commands []Command) error {
 		if c.Body != nil {
 			s.db.refs.given(*c.Body)
 		}
-		if c.Position <= s.applied.Load() {
+		if c.Position <= s.positions.applied.Load() {
 			continue
 		}
 		s.db.index.SetConsistentApplyingIndex(c.Position, term)
@@ -86,7 +86,7 @@ func (s *Store) applyEntries(commands []Command) error {
 		if s.db.index.ConsistentIndex() < c.Position {
 			s.db.index.SetConsistentIndex(c.Position, term)
 		}
-		s.applied.Store(c.Position)
+		s.positions.applied.Store(c.Position)
 		c.Result = result
 	}
 	return nil
@@ -107,22 +107,22 @@ func (s *Store) applyOne(c *Command) *Result {
 	switch cmd.kind {
 	case kindClaim:
 		cmd.claim.position = c.Position
-		s.applyClaim(cmd.claim)
+		s.leases.applyClaim(cmd.claim)
 		return &Result{}
 	case kindClose:
 		s.applyClose(cmd.number)
 		return &Result{}
 	case kindGuarded, kindNumbered:
-		if cmd.guard != s.primary.position.Load() {
+		if cmd.guard != s.leases.position.Load() {
 			return &Result{Err: ErrNotPrimary}
 		}
 		if cmd.kind == kindNumbered {
-			if err := s.applyNumber(cmd.number); err != nil {
+			if err := s.leases.applyNumber(cmd.number); err != nil {
 				return &Result{Err: err}
 			}
 			defer s.lessor.tookEffect(cmd.number)
 		}
-		cmd.request.Header = s.rootHeader()
+		cmd.request.Header = s.rights.rootHeader()
 	}
 	if cmd.request.Authenticate != nil {
 		// The token will name the consistent index, and members that see the token wait for
@@ -145,8 +145,8 @@ func (s *Store) applyOne(c *Command) *Result {
 
 func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 	if r.Alarm != nil {
-		if resp, mine := s.alarms.apply(r.Alarm); mine {
-			s.damage.alarm.Store(s.alarmed(pb.AlarmType_CORRUPT))
+		if resp, mine := s.limits.alarms.apply(r.Alarm); mine {
+			s.damage.alarm.Store(s.limits.raised(pb.AlarmType_CORRUPT))
 			return &Result{Resp: resp}
 		}
 	}
@@ -154,20 +154,12 @@ func (s *Store) applyRequest(r *pb.InternalRaftRequest) *Result {
 	if out == nil {
 		return &Result{Err: fmt.Errorf("%w: etcd has no answer", ErrBadCommand)}
 	}
-	if errors.Is(out.Err, etcderrors.ErrNoSpace) && len(s.alarmStore().get(pb.AlarmType_NOSPACE)) == 0 {
-		s.wantNoSpaceAlarm() // else it may be another member's disk that is full
+	if errors.Is(out.Err, etcderrors.ErrNoSpace) {
+		s.limits.noSpaceFound()
 	}
 	result := &Result{Resp: out.Resp, Err: out.Err, Physical: out.Physc, replaced: s.replaced, Trace: out.Trace}
 	if r.AuthEnable != nil {
-		result.AuthRevision = s.auth.Revision()
+		result.AuthRevision = s.rights.auth.Revision()
 	}
 	return result
-}
-
-// rootHeader gives the store's own requests the permissions of root.
-func (s *Store) rootHeader() *pb.RequestHeader {
-	if !s.auth.IsAuthEnabled() {
-		return nil
-	}
-	return &pb.RequestHeader{Username: "root", AuthRevision: s.auth.Revision()}
 }

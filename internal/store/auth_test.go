@@ -32,7 +32,7 @@ func enableAuth(n *node) {
 // login returns the context of a user's calls.
 func (n *node) login(name, password string) context.Context {
 	n.t.Helper()
-	l, err := n.Login(context.Background(), &pb.AuthenticateRequest{Name: name, Password: password})
+	l, err := n.Rights().Login(context.Background(), &pb.AuthenticateRequest{Name: name, Password: password})
 	require.NoError(n.t, err)
 	res := n.raw(l.Command)[0]
 	require.NoError(n.t, res.Err)
@@ -55,11 +55,11 @@ func (n *node) doAs(ctx context.Context, r *pb.InternalRaftRequest) error {
 
 func TestAuth(t *testing.T) {
 	n := openTemp(t)
-	_, err := n.Login(context.Background(), &pb.AuthenticateRequest{Name: "root", Password: "r"})
+	_, err := n.Rights().Login(context.Background(), &pb.AuthenticateRequest{Name: "root", Password: "r"})
 	require.ErrorIs(t, err, auth.ErrAuthNotEnabled)
 	enableAuth(n)
 	nobody := context.Background()
-	_, err = n.Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "wrong"})
+	_, err = n.Rights().Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "wrong"})
 	require.ErrorIs(t, err, auth.ErrAuthFailed)
 	root, bob := n.login("root", "r"), n.login("bob", "b")
 
@@ -73,16 +73,16 @@ func TestAuth(t *testing.T) {
 	require.NoError(t, err)
 	_, err = n.Range(bob, &pb.RangeRequest{Key: []byte("c1")})
 	require.ErrorIs(t, err, auth.ErrPermissionDenied)
-	require.ErrorIs(t, n.CheckRange(bob, []byte("c1"), nil), auth.ErrPermissionDenied)
-	require.NoError(t, n.RequireAdmin(root))
-	require.ErrorIs(t, n.RequireAdmin(bob), auth.ErrPermissionDenied)
-	require.ErrorIs(t, n.RequireAuth(nobody), auth.ErrUserEmpty)
-	require.NoError(t, n.RequireAuth(bob))
+	require.ErrorIs(t, n.Rights().CheckRange(bob, []byte("c1"), nil), auth.ErrPermissionDenied)
+	require.NoError(t, n.Rights().RequireAdmin(root))
+	require.ErrorIs(t, n.Rights().RequireAdmin(bob), auth.ErrPermissionDenied)
+	require.ErrorIs(t, n.Rights().RequireAuth(nobody), auth.ErrUserEmpty)
+	require.NoError(t, n.Rights().RequireAuth(bob))
 
 	require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "bob", Password: "bb"}}))
 	n.login("bob", "bb")
 	require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}))
-	require.NoError(t, n.RequireAdmin(nobody))
+	require.NoError(t, n.Rights().RequireAdmin(nobody))
 }
 
 // TestAuthLeases keeps users from leases on keys that they may not write; the store's own
@@ -93,19 +93,19 @@ func TestAuthLeases(t *testing.T) {
 	n := openTemp(t)
 	enableAuth(n)
 	root, bob := n.login("root", "r"), n.login("bob", "b")
-	_, none := n.LeaseLeases(context.Background())
+	_, none := n.Leases().List(context.Background())
 	require.ErrorIs(t, none, auth.ErrUserEmpty, "also if there are no leases")
 	require.NoError(t, n.doAs(root, grant(7, 1)))
 	require.NoError(t, n.doAs(root, putLease("c1", "x", 7)))
-	n.raw(n.ClaimLeases())
-	_, err := n.LeaseRenew(bob, 7)
+	n.raw(n.Leases().Claim())
+	_, err := n.renewNow(bob, 7)
 	require.ErrorIs(t, err, auth.ErrPermissionDenied)
-	_, err = n.LeaseTimeToLive(bob, &pb.LeaseTimeToLiveRequest{ID: 7, Keys: true})
+	_, err = n.timeToLive(bob, &pb.LeaseTimeToLiveRequest{ID: 7, Keys: true})
 	require.ErrorIs(t, err, auth.ErrPermissionDenied)
-	_, err = n.LeaseLeases(bob)
+	_, err = n.Leases().List(bob)
 	require.ErrorIs(t, err, auth.ErrPermissionDenied)
 	require.ErrorIs(t, n.doAs(bob, revoke(7)), auth.ErrPermissionDenied)
-	_, err = n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
+	_, err = n.timeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
 	require.ErrorIs(t, err, auth.ErrUserEmpty)
 
 	require.NoError(t, n.raw(within(t, n.Wanted()))[0].Err)
@@ -124,13 +124,13 @@ func TestSimpleTokenElsewhere(t *testing.T) {
 	record(&pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}})
 	one.raw(log...)
 	two.raw(log...)
-	l, err := one.Login(context.Background(), &pb.AuthenticateRequest{Name: "root", Password: "r"})
+	l, err := one.Rights().Login(context.Background(), &pb.AuthenticateRequest{Name: "root", Password: "r"})
 	require.NoError(t, err)
 	token := one.raw(l.Command)[0].Resp.(*pb.AuthenticateResponse).Token
 
 	// The token names its position, and the member waits until it gets there.
 	answer := make(chan error, 1)
-	go func() { answer <- two.RequireAdmin(withToken(token)) }()
+	go func() { answer <- two.Rights().RequireAdmin(withToken(token)) }()
 	two.raw(l.Command)
 	require.NoError(t, within(t, answer))
 }
@@ -142,7 +142,7 @@ func TestStrangersExtendNoLease(t *testing.T) {
 	n.lessor.now = func() time.Time { return now }
 	n.must(grant(7, 100))
 	n.must(putLease("c1", "x", 7))
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	left := func() time.Duration {
 		left, err := n.lessor.left(7)
 		require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestStrangersExtendNoLease(t *testing.T) {
 	begin := left()
 
 	// When this one came, the member did not know that it was refused already.
-	late, err := n.Renew(nil, 7)
+	late, err := n.Leases().Renew(nil, 7)
 	require.NoError(t, err)
 	enableAuth(n)
 	bob := n.login("bob", "b")
@@ -159,24 +159,24 @@ func TestStrangersExtendNoLease(t *testing.T) {
 	require.Equal(t, begin-50*time.Second, left(), "it holds the lease, and does not extend it")
 	_, err = late.Answer(context.Background(), now)
 	require.ErrorIs(t, err, auth.ErrUserEmpty)
-	late.Settle()
+	late.End()
 	for _, who := range []context.Context{context.Background(), bob} {
-		_, err := n.LeaseRenew(who, 7)
+		_, err := n.renewNow(who, 7)
 		require.True(t, IsRefusal(err), err)
 	}
-	_, err = n.LeaseRenew(withToken("nonsense.1"), 7)
+	_, err = n.renewNow(withToken("nonsense.1"), 7)
 	require.ErrorIs(t, err, auth.ErrInvalidAuthToken)
-	_, err = n.Renew(&auth.AuthInfo{Username: "root", Revision: 1}, 7)
+	_, err = n.Leases().Renew(&auth.AuthInfo{Username: "root", Revision: 1}, 7)
 	require.ErrorIs(t, err, auth.ErrAuthOldRevision)
-	outdated, err := n.Renew(&auth.AuthInfo{Username: "root", Revision: n.Auth().Revision()}, 7)
+	outdated, err := n.Leases().Renew(&auth.AuthInfo{Username: "root", Revision: n.Auth().Revision()}, 7)
 	require.NoError(t, err)
 	require.NoError(t, n.doAs(n.login("root", "r"), &pb.InternalRaftRequest{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "new"}}))
 	_, err = outdated.Answer(context.Background(), now)
 	require.ErrorIs(t, err, auth.ErrAuthOldRevision)
-	outdated.Settle()
+	outdated.End()
 	require.Equal(t, begin-50*time.Second, left())
 
-	_, err = n.LeaseRenew(n.login("root", "r"), 7)
+	_, err = n.renewNow(n.login("root", "r"), 7)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, left(), 99*time.Second)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,6 +21,16 @@ func SpaceFor(requestBytes int) int64 {
 	return 2*int64(requestBytes) + defaultBatchLimit*filespace.PerCommand + filespace.Step + filespace.Slack
 }
 
+// shortage repeats steps for which the disk has no space now, or the process no descriptor.
+type shortage struct {
+	dir   string // of the store
+	lg    *zap.Logger
+	latch *latch
+	// interrupted is closed by interrupt.
+	interrupted chan struct{}
+	once        sync.Once
+}
+
 // awaitSpace waits until commands can be applied without meeting a full disk.
 func (s *Store) awaitSpace(commands []Command) error {
 	bytes := 0
@@ -28,7 +39,7 @@ func (s *Store) awaitSpace(commands []Command) error {
 	}
 	db := s.database()
 	if db.space.Expect(len(commands), bytes) {
-		if err := s.commitNow(db); err != nil {
+		if err := db.commitNow(s.latch); err != nil {
 			return err
 		}
 	}
@@ -36,14 +47,14 @@ func (s *Store) awaitSpace(commands []Command) error {
 	if err == nil {
 		return nil
 	}
-	if err := s.commitNow(db); err != nil { // perhaps nothing of what was expected came
+	if err := db.commitNow(s.latch); err != nil { // perhaps nothing of what was expected came
 		return err
 	}
-	return s.whileShort("applying", db.space.Reserve)
+	return s.short.wait("applying", db.space.Reserve)
 }
 
-// whileShort repeats a step until the disk has space for it, and the process a descriptor.
-func (s *Store) whileShort(what string, step func() error) error {
+// wait repeats a step until the disk has space for it, and the process a descriptor.
+func (s *shortage) wait(what string, step func() error) error {
 	for waited := false; ; waited = true {
 		err := step()
 		if !filespace.IsShort(err) {
@@ -67,8 +78,8 @@ func (s *Store) whileShort(what string, step func() error) error {
 }
 
 // awaitFile waits until a file that is to hold a database has space for it.
-func (s *Store) awaitFile(f *os.File, size int64) error {
-	return s.whileShort("a snapshot", func() error {
+func (s *shortage) awaitFile(f *os.File, size int64) error {
+	return s.wait("a snapshot", func() error {
 		err := filespace.Allocate(f.Name(), size+filespace.Slack)
 		if sys.NoDescriptor(err) {
 			return err
@@ -81,8 +92,8 @@ func (s *Store) awaitFile(f *os.File, size int64) error {
 }
 
 // commitNow makes known what applying has really added.
-func (s *Store) commitNow(db *database) error {
-	return s.latch.guard(func() error {
+func (db *database) commitNow(l *latch) error {
+	return l.guard(func() error {
 		db.be.ForceCommit()
 		db.be.ForceCommit() // nothing is left of the first
 		return nil
@@ -91,4 +102,15 @@ func (s *Store) commitNow(db *database) error {
 
 // Interrupt ends waits for space on the disk and for descriptors: they return ErrClosed. Call it before Close if Apply
 // may still run.
-func (s *Store) Interrupt() { s.interrupt.Do(func() { close(s.interrupted) }) }
+func (s *Store) Interrupt() { s.short.interrupt() }
+
+func (s *shortage) interrupt() { s.once.Do(func() { close(s.interrupted) }) }
+
+// openDir opens the directory to sync it. It comes before what is synced is changed.
+func (s *shortage) openDir() (names *os.File, err error) {
+	err = s.wait("a change of files", func() (err error) {
+		names, err = os.Open(s.dir)
+		return err
+	})
+	return names, err
+}

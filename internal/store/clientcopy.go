@@ -69,7 +69,8 @@ func (s *Store) snapshotFor(ctx context.Context, lost func(Lost)) (*ClientSnapsh
 		return nil, err
 	}
 	defer s.copying.Release(1)
-	file, err := s.wholeCopy(ctx, &v, lost)
+	c := copier{values: &s.values, space: &s.limits.space, dir: s.opts.Dir, lost: lost}
+	file, err := c.copy(ctx, &v, refs.size())
 	if err != nil {
 		return nil, fmt.Errorf("store: copy the database with its large values: %w", err)
 	}
@@ -120,13 +121,21 @@ func (c *ClientSnapshot) Close() (err error) {
 	return err
 }
 
-// wholeCopy makes a file of the view with its large values.
-func (s *Store) wholeCopy(ctx context.Context, v *view, lost func(Lost)) (f *os.File, err error) {
-	free, reserve := s.space.free()
-	if need := v.size + s.database().refs.size() + max(0, reserve); free < need {
+// copier makes a copy of a database for a client.
+type copier struct {
+	values *values
+	space  *space
+	dir    string
+	lost   func(Lost) // called with each value that is left out; nil: none may be
+}
+
+// copy makes a file of the view with its large values, which have so many bytes.
+func (c *copier) copy(ctx context.Context, v *view, bodies int64) (f *os.File, err error) {
+	free, reserve := c.space.free()
+	if need := v.size + bodies + max(0, reserve); free < need {
 		return nil, &SpaceError{Op: "copy the database for a client", Need: need, Free: free}
 	}
-	if f, err = os.CreateTemp(s.opts.Dir, copyPattern); err != nil {
+	if f, err = os.CreateTemp(c.dir, copyPattern); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -146,7 +155,7 @@ func (s *Store) wholeCopy(ctx context.Context, v *view, lost func(Lost)) (f *os.
 	if err != nil {
 		return f, err
 	}
-	return f, errors.Join(s.fill(ctx, db, lost), db.Close())
+	return f, errors.Join(c.fill(ctx, db), db.Close())
 }
 
 // copiedBytes is how much of large values is written in one transaction of a copy, which
@@ -154,10 +163,10 @@ func (s *Store) wholeCopy(ctx context.Context, v *view, lost func(Lost)) (f *os.
 const copiedBytes = 8 << 20
 
 // fill puts values in the place of records and removes what braid added to the database.
-func (s *Store) fill(ctx context.Context, db *bolt.DB, lost func(Lost)) error {
+func (c *copier) fill(ctx context.Context, db *bolt.DB) error {
 	for from := []byte{}; from != nil; {
 		err := db.Update(func(tx *bolt.Tx) (err error) {
-			from, err = s.fillSome(ctx, tx, from, lost)
+			from, err = c.fillSome(ctx, tx, from)
 			return err
 		})
 		if err != nil {
@@ -170,7 +179,7 @@ func (s *Store) fill(ctx context.Context, db *bolt.DB, lost func(Lost)) error {
 }
 
 // fillSome puts values in until they are copiedBytes. It returns where to go on; nil: done.
-func (s *Store) fillSome(ctx context.Context, tx *bolt.Tx, from []byte, lost func(Lost)) ([]byte, error) {
+func (c *copier) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte, error) {
 	entries, keys := tx.Bucket(refsBucket.Name()).Cursor(), tx.Bucket(schema.Key.Name())
 	size := 0
 	for k, entry := entries.Seek(from); k != nil; k, entry = entries.Next() {
@@ -190,8 +199,8 @@ func (s *Store) fillSome(ctx context.Context, tx *bolt.Tx, from []byte, lost fun
 			return nil, err
 		}
 		v := value{kv: kv, place: p, elsewhere: true}
-		if kv.Value, err = s.values.bytesOf(ctx, &v); lost != nil && errors.As(err, new(*ValueError)) {
-			lost(Lost{Key: kv.Key, Revision: kv.ModRevision, Bytes: int(p.record.size)})
+		if kv.Value, err = c.values.bytesOf(ctx, &v); c.lost != nil && errors.As(err, new(*ValueError)) {
+			c.lost(Lost{Key: kv.Key, Revision: kv.ModRevision, Bytes: int(p.record.size)})
 			if err := bury(keys, bytes.Clone(k), kv.Key); err != nil {
 				return nil, err
 			}

@@ -134,7 +134,7 @@ func (s *Store) encodeAs(ctx context.Context, r *pb.InternalRaftRequest, u []unc
 	}
 	r.Header = nil
 	if r.Authenticate == nil {
-		user, err := s.AuthInfo(ctx)
+		user, err := s.rights.AuthInfo(ctx)
 		if err != nil {
 			return e, err
 		}
@@ -142,7 +142,7 @@ func (s *Store) encodeAs(ctx context.Context, r *pb.InternalRaftRequest, u []unc
 			r.Header = &pb.RequestHeader{Username: user.Username, AuthRevision: user.Revision}
 		}
 	}
-	if err := s.complete(ctx, r); err != nil {
+	if err := s.rights.complete(ctx, r); err != nil {
 		return e, err
 	}
 	return s.encodeReady(r, u, before)
@@ -163,24 +163,24 @@ func (s *Store) encodeReady(r *pb.InternalRaftRequest, u []unchanged, before []b
 }
 
 // complete decides before ordering what members could not decide equally afterwards.
-func (s *Store) complete(ctx context.Context, r *pb.InternalRaftRequest) (err error) {
+func (r *Rights) complete(ctx context.Context, request *pb.InternalRaftRequest) (err error) {
 	switch {
-	case r.LeaseGrant != nil && r.LeaseGrant.ID == 0:
-		r.LeaseGrant = proto.Clone(r.LeaseGrant).(*pb.LeaseGrantRequest)
-		r.LeaseGrant.ID = randomLeaseID()
-	case r.AuthUserAdd != nil && (r.AuthUserAdd.Options == nil || !r.AuthUserAdd.Options.NoPassword):
-		r.AuthUserAdd = proto.Clone(r.AuthUserAdd).(*pb.AuthUserAddRequest)
-		r.AuthUserAdd.HashedPassword, err = s.hash(ctx, r.AuthUserAdd.Password)
-		r.AuthUserAdd.Password = ""
-	case r.AuthUserChangePassword != nil && r.AuthUserChangePassword.Password != "":
-		r.AuthUserChangePassword = proto.Clone(r.AuthUserChangePassword).(*pb.AuthUserChangePasswordRequest)
-		r.AuthUserChangePassword.HashedPassword, err = s.hash(ctx, r.AuthUserChangePassword.Password)
-		r.AuthUserChangePassword.Password = ""
+	case request.LeaseGrant != nil && request.LeaseGrant.ID == 0:
+		request.LeaseGrant = proto.Clone(request.LeaseGrant).(*pb.LeaseGrantRequest)
+		request.LeaseGrant.ID = randomLeaseID()
+	case request.AuthUserAdd != nil && (request.AuthUserAdd.Options == nil || !request.AuthUserAdd.Options.NoPassword):
+		request.AuthUserAdd = proto.Clone(request.AuthUserAdd).(*pb.AuthUserAddRequest)
+		request.AuthUserAdd.HashedPassword, err = r.hash(ctx, request.AuthUserAdd.Password)
+		request.AuthUserAdd.Password = ""
+	case request.AuthUserChangePassword != nil && request.AuthUserChangePassword.Password != "":
+		request.AuthUserChangePassword = proto.Clone(request.AuthUserChangePassword).(*pb.AuthUserChangePasswordRequest)
+		request.AuthUserChangePassword.HashedPassword, err = r.hash(ctx, request.AuthUserChangePassword.Password)
+		request.AuthUserChangePassword.Password = ""
 	}
 	if err != nil {
 		return err
 	}
-	return checkPasswords(r)
+	return checkPasswords(request)
 }
 
 // randomLeaseID returns a positive id. It is almost certainly unused; if not, the grant fails.

@@ -135,8 +135,8 @@ func (s *Store) EncodeResolved(ctx context.Context, r *pb.InternalRaftRequest) (
 	if r.Txn == nil {
 		return s.Encode(ctx, r)
 	}
-	allowed := func(user *auth.AuthInfo) error { return apply.CheckTxnAuth(s.auth, user, s.lessor, r.Txn) }
-	if err := s.permit(ctx, allowed); err != nil {
+	allowed := func(user *auth.AuthInfo) error { return apply.CheckTxnAuth(s.rights.auth, user, s.lessor, r.Txn) }
+	if err := s.rights.permit(ctx, allowed); err != nil {
 		return Encoded{}, err
 	}
 	j := judge{s: s, concerns: comparedByOrder}

@@ -30,8 +30,13 @@ const (
 	setAside = "db.damaged"
 )
 
-// damage is what is known to be wrong with the state.
-type damage struct {
+// Damage is what is known to be wrong with the state. It is safe for concurrent use.
+type Damage struct {
+	opts  *Options
+	lg    *zap.Logger
+	latch *latch
+	short *shortage
+
 	err   atomic.Pointer[DamageError]
 	found chan struct{} // holds a token when something was found
 	// repaired: it was replaced, and its alarm may not have ended.
@@ -42,32 +47,38 @@ type damage struct {
 	alarm atomic.Bool
 }
 
-// Damaged returns why the state must not be served, nil if no damage is known. Restore ends it.
-func (s *Store) Damaged() error {
-	if d := s.damage.err.Load(); d != nil {
+// Damage returns what is known of damage to the state.
+func (s *Store) Damage() *Damage { return &s.damage }
+
+// Err returns why the state must not be served, nil if no damage is known. [Store.Restore] ends it.
+func (d *Damage) Err() error {
+	if d := d.err.Load(); d != nil {
 		return d
 	}
 	return nil
 }
 
-// DamageFound holds a token when the state was found to be damaged.
-func (s *Store) DamageFound() <-chan struct{} { return s.damage.found }
+// Found holds a token when the state was found to be damaged.
+func (d *Damage) Found() <-chan struct{} { return d.found }
+
+// Raised reports whether the alarm CORRUPT is raised for this member.
+func (d *Damage) Raised() bool { return d.alarm.Load() }
 
 // usable returns why nothing may be read or applied.
-func (s *Store) usable() error {
-	if err := s.latch.get(); err != nil {
+func (d *Damage) usable() error {
+	if err := d.latch.get(); err != nil {
 		return err
 	}
-	return s.Damaged()
+	return d.Err()
 }
 
 // checked runs something that reads, and returns its outcome only if no damage was found.
-func (s *Store) checked(read func() error) error {
-	if err := s.usable(); err != nil {
+func (d *Damage) checked(read func() error) error {
+	if err := d.usable(); err != nil {
 		return err
 	}
-	err := s.latch.guard(read)
-	if damaged := s.Damaged(); damaged != nil {
+	err := d.latch.guard(read)
+	if damaged := d.Err(); damaged != nil {
 		return damaged
 	}
 	return err
@@ -75,28 +86,27 @@ func (s *Store) checked(read func() error) error {
 
 // Condemn says that the state is wrong. It is not served from now on, also after a restart, until
 // Restore.
-func (s *Store) Condemn(cause error) {
-	d := &DamageError{Dir: s.opts.Dir, Cause: cause}
-	if !s.damage.err.CompareAndSwap(nil, d) {
+func (d *Damage) Condemn(cause error) {
+	if !d.err.CompareAndSwap(nil, &DamageError{Dir: d.opts.Dir, Cause: cause}) {
 		return
 	}
-	s.lg.Error("the database is damaged: nothing of it is served until it was replaced", zap.String("dir", s.opts.Dir), zap.Error(cause))
-	if err := markDamaged(s.opts.Dir, cause); err != nil { // then it is found again
-		s.lg.Error("the damage cannot be noted on disk", zap.Error(err))
+	d.lg.Error("the database is damaged: nothing of it is served until it was replaced", zap.String("dir", d.opts.Dir), zap.Error(cause))
+	if err := markDamaged(d.opts.Dir, cause); err != nil { // then it is found again
+		d.lg.Error("the damage cannot be noted on disk", zap.Error(err))
 	}
 	select {
-	case s.damage.found <- struct{}{}:
+	case d.found <- struct{}{}:
 	default:
 	}
 }
 
-// absolve notes that the state was replaced by a good one.
-func (s *Store) absolve() error {
-	if s.Damaged() == nil {
+// absolve notes that the state was replaced by a good one, whose newest revision is given.
+func (d *Damage) absolve(revision int64) error {
+	if d.Err() == nil {
 		return nil
 	}
-	dir := s.opts.Dir
-	names, err := s.openDir()
+	dir := d.opts.Dir
+	names, err := d.short.openDir()
 	if err != nil {
 		return err
 	}
@@ -107,20 +117,20 @@ func (s *Store) absolve() error {
 	if err := os.Remove(filepath.Join(dir, setAside)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	s.damage.since.Store(s.kv.Rev())
-	s.damage.repaired.Store(true)
-	s.damage.err.Store(nil)
-	s.lg.Info("the damaged database was replaced", zap.String("dir", dir))
+	d.since.Store(revision)
+	d.repaired.Store(true)
+	d.err.Store(nil)
+	d.lg.Info("the damaged database was replaced", zap.String("dir", dir))
 	return names.Sync()
 }
 
-// Repaired reports whether the database was damaged and replaced since Settle was called.
-func (s *Store) Repaired() bool { return s.damage.repaired.Load() }
+// Repaired reports whether the database was damaged and replaced since ForgetRepair was called.
+func (d *Damage) Repaired() bool { return d.repaired.Load() }
 
-// Settle forgets that the database was replaced: its alarm has ended.
-func (s *Store) Settle() error {
-	s.damage.repaired.Store(false)
-	if err := os.Remove(filepath.Join(s.opts.Dir, repairedMark)); err != nil && !errors.Is(err, os.ErrNotExist) {
+// ForgetRepair says that the alarm of a database that was replaced has ended.
+func (d *Damage) ForgetRepair() error {
+	d.repaired.Store(false)
+	if err := os.Remove(filepath.Join(d.opts.Dir, repairedMark)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -148,8 +158,8 @@ func markedDamaged(dir string) (why, err error) {
 }
 
 // exists reports whether there is a file in the store's directory.
-func (s *Store) exists(name string) (bool, error) {
-	_, err := os.Stat(filepath.Join(s.opts.Dir, name))
+func (d *Damage) exists(name string) (bool, error) {
+	_, err := os.Stat(filepath.Join(d.opts.Dir, name))
 	switch {
 	case err == nil:
 		return true, nil
@@ -161,44 +171,44 @@ func (s *Store) exists(name string) (bool, error) {
 
 // openOrSetAside opens the database. If it is damaged and the state can be taken from another
 // member, it is set aside, and an empty one is opened that only waits for Restore.
-func (s *Store) openOrSetAside() (db *database, err error) {
-	repaired, err := s.exists(repairedMark)
+func (d *Damage) openOrSetAside() (db *database, err error) {
+	repaired, err := d.exists(repairedMark)
 	if err != nil {
 		return nil, err
 	}
-	s.damage.repaired.Store(repaired)
-	why, err := markedDamaged(s.opts.Dir)
+	d.repaired.Store(repaired)
+	why, err := markedDamaged(d.opts.Dir)
 	if err != nil {
 		return nil, err
 	}
 	if why == nil {
-		db, err = openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
+		db, err = openDatabase(d.opts.path(), d.opts, d.lg, d.Condemn)
 		var damaged *DamageError
-		if !errors.As(err, &damaged) || !s.opts.Repairable {
+		if !errors.As(err, &damaged) || !d.opts.Repairable {
 			return db, err
 		}
 		why = damaged.Cause
 	}
-	if !s.opts.Repairable {
-		return nil, &DamageError{Dir: s.opts.Dir, Cause: why}
+	if !d.opts.Repairable {
+		return nil, &DamageError{Dir: d.opts.Dir, Cause: why}
 	}
-	s.Condemn(why)
-	if err := s.setAside(); err != nil {
+	d.Condemn(why)
+	if err := d.setAside(); err != nil {
 		return nil, err
 	}
-	return openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
+	return openDatabase(d.opts.path(), d.opts, d.lg, d.Condemn)
 }
 
 // setAside makes place for an empty database.
-func (s *Store) setAside() error {
-	before, err := s.exists(setAside)
+func (d *Damage) setAside() error {
+	before, err := d.exists(setAside)
 	if err != nil {
 		return err
 	}
 	if before { // since an earlier start: this one is empty
-		err = os.Remove(s.path())
+		err = os.Remove(d.opts.path())
 	} else {
-		err = os.Rename(s.path(), filepath.Join(s.opts.Dir, setAside))
+		err = os.Rename(d.opts.path(), filepath.Join(d.opts.Dir, setAside))
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

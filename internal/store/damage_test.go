@@ -15,6 +15,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
 	"github.com/braidlog/braid/internal/store/sums"
@@ -90,7 +91,7 @@ func TestFlippedByteIsFoundAtStart(t *testing.T) {
 	n := varied(t, testOptions(t.TempDir()))
 	want, dump := mustValues(t, n), n.dump()
 	require.NoError(t, n.Close())
-	good, err := os.ReadFile(n.path())
+	good, err := os.ReadFile(n.opts.path())
 	require.NoError(t, err)
 	used := len(bytes.TrimRight(good, "\x00"))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -132,9 +133,9 @@ func mustValues(t testing.TB, n *node) map[string]string {
 func TestFlippedValueIsFoundAtStart(t *testing.T) {
 	n := varied(t, testOptions(t.TempDir()))
 	require.NoError(t, n.Close())
-	good, err := os.ReadFile(n.path())
+	good, err := os.ReadFile(n.opts.path())
 	require.NoError(t, err)
-	live := liveValues(t, n.path())
+	live := liveValues(t, n.opts.path())
 	require.Greater(t, len(live), 100)
 	for _, at := range live {
 		o := testOptions(t.TempDir())
@@ -177,17 +178,17 @@ func TestFlippedByteIsFoundWhileRunning(t *testing.T) {
 	for round := range 40 {
 		n := varied(t, testOptions(t.TempDir()))
 		want := mustValues(t, n)
-		live := liveValues(t, n.path())
-		flip(t, n.path(), live[round*len(live)/40]+int64(len("value-")))
+		live := liveValues(t, n.opts.path())
+		flip(t, n.opts.path(), live[round*len(live)/40]+int64(len("value-")))
 		if got, err := storedValues(n); err != nil {
 			var damaged *sums.DamageError
 			require.ErrorAs(t, err, &damaged)
 		} else {
 			require.Equal(t, want, got) // it was an old revision
-			require.ErrorAs(t, n.ScrubOnce(), new(*sums.DamageError))
+			require.ErrorAs(t, n.scrubOnce(), new(*sums.DamageError))
 		}
-		within(t, n.DamageFound())
-		require.Error(t, n.Damaged())
+		within(t, n.Damage().Found())
+		require.Error(t, n.Damage().Err())
 		require.ErrorAs(t, n.Apply([]Command{{Position: n.next, Data: n.encode(put("a", "b"))}}), new(*sums.DamageError))
 		_, err := n.Snapshot()
 		require.ErrorAs(t, err, new(*sums.DamageError))
@@ -200,11 +201,11 @@ func TestFlippedByteIsFoundWhileRunning(t *testing.T) {
 // TestScrubFindsFlips flips any byte below a running store: what matters is found.
 func TestScrubFindsFlips(t *testing.T) {
 	n := varied(t, testOptions(t.TempDir()))
-	require.NoError(t, n.ScrubOnce())
+	require.NoError(t, n.scrubOnce())
 	require.NoError(t, n.Close())
-	good, err := os.ReadFile(n.path())
+	good, err := os.ReadFile(n.opts.path())
 	require.NoError(t, err)
-	live := liveValues(t, n.path())
+	live := liveValues(t, n.opts.path())
 	pages := map[int64]bool{}
 	for _, at := range live {
 		pages[at/4096] = true
@@ -215,9 +216,9 @@ func TestScrubFindsFlips(t *testing.T) {
 			o := testOptions(t.TempDir())
 			require.NoError(t, os.WriteFile(filepath.Join(o.Dir, "db"), good, 0o600))
 			m := open(t, o)
-			flip(t, m.path(), page*4096+at)
-			require.ErrorAs(t, m.ScrubOnce(), new(*sums.DamageError), "byte %d of page %d", at, page)
-			within(t, m.DamageFound())
+			flip(t, m.opts.path(), page*4096+at)
+			require.ErrorAs(t, m.scrubOnce(), new(*sums.DamageError), "byte %d of page %d", at, page)
+			within(t, m.Damage().Found())
 			m.Close()
 		}
 	}
@@ -240,7 +241,7 @@ func TestScrubBesideWrites(t *testing.T) {
 				return
 			default:
 			}
-			if err := n.ScrubOnce(); err != nil && err != errDefragmenting {
+			if err := n.scrubOnce(); err != nil && err != errDefragmenting {
 				done <- err
 				return
 			}
@@ -261,7 +262,7 @@ func TestScrubBesideWrites(t *testing.T) {
 	}
 	close(stop)
 	require.NoError(t, within(t, done))
-	require.NoError(t, n.Damaged())
+	require.NoError(t, n.Damage().Err())
 	require.NoError(t, n.Close())
 	open(t, o).Close()
 }
@@ -277,8 +278,8 @@ func TestDamagedStoreIsRepaired(t *testing.T) {
 	flip(t, filepath.Join(o.Dir, "db"), liveValues(t, filepath.Join(o.Dir, "db"))[20]+8)
 	for range 3 {
 		m := open(t, o)
-		require.ErrorAs(t, m.Damaged(), new(*sums.DamageError))
-		within(t, m.DamageFound())
+		require.ErrorAs(t, m.Damage().Err(), new(*sums.DamageError))
+		within(t, m.Damage().Found())
 		require.Zero(t, m.Applied())
 		_, err := m.Range(t.Context(), &pb.RangeRequest{Key: []byte("long")})
 		require.ErrorAs(t, err, new(*sums.DamageError))
@@ -287,7 +288,7 @@ func TestDamagedStoreIsRepaired(t *testing.T) {
 	}
 	m := open(t, o)
 	require.NoError(t, m.Restore(bytes.NewReader(snapshot)))
-	require.NoError(t, m.Damaged())
+	require.NoError(t, m.Damage().Err())
 	require.Equal(t, want, m.dump())
 	require.NoFileExists(t, filepath.Join(o.Dir, setAside))
 	require.NoError(t, m.Close())
@@ -302,7 +303,7 @@ func TestDamageIsNotSpread(t *testing.T) {
 	require.NoError(t, err)
 	forClient, err := n.SnapshotForClients(t.Context())
 	require.NoError(t, err)
-	flip(t, n.path(), liveValues(t, n.path())[30]+9)
+	flip(t, n.opts.path(), liveValues(t, n.opts.path())[30]+9)
 	require.ErrorAs(t, forMember.WriteTo(t.Context(), io.Discard), new(*sums.DamageError))
 	require.ErrorAs(t, forClient.WriteTo(t.Context(), io.Discard), new(*sums.DamageError))
 	forMember.Close()
@@ -313,7 +314,7 @@ func TestDamageIsNotSpread(t *testing.T) {
 	other := varied(t, testOptions(t.TempDir()))
 	view, err := other.Snapshot()
 	require.NoError(t, err)
-	flip(t, other.path(), liveValues(t, other.path())[30]+9)
+	flip(t, other.opts.path(), liveValues(t, other.opts.path())[30]+9)
 	require.NoError(t, view.stream(t.Context(), data, view.header()))
 	view.Close()
 	m := openTemp(t)
@@ -326,14 +327,25 @@ func TestOldDatabaseGetsChecksums(t *testing.T) {
 	n := varied(t, testOptions(t.TempDir()))
 	want := n.dump()
 	require.NoError(t, n.Close())
-	db, err := bolt.Open(n.path(), 0o600, nil)
+	db, err := bolt.Open(n.opts.path(), 0o600, nil)
 	require.NoError(t, err)
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error { return tx.Bucket(schema.Meta.Name()).Delete(sums.RecordKey) }))
 	require.NoError(t, db.Close())
 	m := open(t, n.opts)
 	require.Equal(t, want, m.dump())
 	require.NoError(t, m.Close())
-	flip(t, n.path(), liveValues(t, n.path())[10]+8)
+	flip(t, n.opts.path(), liveValues(t, n.opts.path())[10]+8)
 	_, err = Open(n.opts)
 	require.ErrorAs(t, err, new(*sums.DamageError))
+}
+
+// scrubOnce reads the whole database and returns what is wrong with it.
+func (n *node) scrubOnce() error {
+	for next := (mvcc.Revision{}); ; {
+		_, at, err := n.scrubPiece(next, scrubPiece)
+		if err != nil || at == (mvcc.Revision{}) {
+			return err
+		}
+		next = at
+	}
 }

@@ -164,27 +164,31 @@ func (s *Store) recoverCluster() {
 	}
 }
 
-func (s *Store) openAuth() error {
+// openRights makes users and roles of the database.
+func (s *Store) openRights() (*Rights, error) {
 	tokens, err := auth.NewTokenProvider(s.lg, s.opts.AuthToken, reached, s.opts.AuthTokenTTL)
 	if err != nil {
-		return fmt.Errorf("auth token %q: %w", s.opts.AuthToken, err)
+		return nil, fmt.Errorf("auth token %q: %w", s.opts.AuthToken, err)
 	}
-	s.auth = auth.NewAuthStore(s.lg, schema.NewAuthBackend(s.lg, s.db.be), tokens, s.opts.BcryptCost)
-	return nil
+	return &Rights{
+		opts: &s.opts, lessor: s.lessor, damage: &s.damage, positions: &s.positions, passwords: newPasswords(),
+		auth: auth.NewAuthStore(s.lg, schema.NewAuthBackend(s.lg, s.db.be), tokens, s.opts.BcryptCost),
+	}, nil
 }
 
 // openAppliers makes what depends on the database by value: alarms, quota and appliers.
-func (s *Store) openAppliers() (err error) {
-	if s.alarms, err = openAlarms(s.lg, schema.NewAlarmBackend(s.lg, s.db.be)); err != nil {
+func (s *Store) openAppliers() error {
+	alarms, err := openAlarms(s.lg, schema.NewAlarmBackend(s.lg, s.db.be))
+	if err != nil {
 		return err
 	}
-	s.damage.alarm.Store(s.alarms.raised(s.opts.MemberID, pb.AlarmType_CORRUPT))
-	s.quota = storage.NewBackendQuota(s.lg, s.opts.QuotaBytes, s.db.weighed(), "store")
+	s.damage.alarm.Store(alarms.raised(s.opts.MemberID, pb.AlarmType_CORRUPT))
+	s.limits.replace(alarms, s.db.weighed())
 	s.applier = apply.NewUberApplier(apply.ApplierOptions{
 		Logger:                       s.lg,
 		KV:                           s.kv,
-		AlarmStore:                   s.alarms.common,
-		AuthStore:                    s.auth,
+		AlarmStore:                   alarms.common,
+		AuthStore:                    s.rights.auth,
 		Lessor:                       s.lessor,
 		Cluster:                      s.cluster,
 		RaftStatus:                   status{s},
@@ -203,7 +207,7 @@ func (s *Store) openAppliers() (err error) {
 type status struct{ s *Store }
 
 func (t status) MemberID() types.ID     { return types.ID(t.s.opts.MemberID) }
-func (t status) Leader() types.ID       { return types.ID(t.s.Primary()) }
+func (t status) Leader() types.ID       { return types.ID(t.s.leases.Primary()) }
 func (t status) CommittedIndex() uint64 { return t.s.Applied() }
 func (t status) AppliedIndex() uint64   { return t.s.Applied() }
 func (t status) Term() uint64           { return 0 }

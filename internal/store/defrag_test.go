@@ -71,7 +71,7 @@ func childOfFailedDefragmentation(t *testing.T, dir string) {
 	require.Empty(t, left)
 	n.must(put("key-1", "works on"))
 	require.Equal(t, "works on", n.get("key-1"))
-	require.NoError(t, n.ScrubOnce())
+	require.NoError(t, n.scrubOnce())
 	require.NoError(t, n.Defragment(t.Context()))
 	require.Equal(t, "works on", n.get("key-1"))
 	require.NoError(t, n.Close())

@@ -12,16 +12,22 @@
 // have what applying keeps of them. resolve.go, byvalue.go and compare.go are for reading them (txnwalk.go walks over
 // transactions), release.go and clientcopy.go for giving them up and for copies for clients.
 //
-// How to read it: store.go (what a store is made of, opening it), command.go (what a command looks like, how one is
-// made), apply.go (what it does), accepted.go (puts that cannot fail there), then the rest by subject: positions.go
-// (waiting for a position), passwords.go (checking them in turn), primary.go, lessor.go, renewal.go and package
-// leaseclock (who may expire leases, who may renew them, and when), snapshot.go and restore.go (state between members),
-// read.go, permit.go and lease.go (local reads), quota.go, maintain.go, importing.go and birth.go (starting from an
-// etcd snapshot), awaitspace.go and package filespace (space before it is needed), fatal.go (what happens when the disk
-// fails).
+// How to read it: store.go (the parts of a store, opening and closing it), options.go, database.go (a database file),
+// command.go (the format of commands, and encoding them), check.go (requests that no state machine accepts), apply.go
+// (applying), accepted.go (puts that cannot fail there), positions.go (waiting for a position). Then by part:
+//
+//   - Rights, in rights.go and passwords.go: users, what they may do, and checking their passwords.
+//   - Leases, in lease.go, primary.go, lessor.go, renewal.go and package leaseclock: which member ends leases, who may
+//     renew them, and when they end.
+//   - limits, in quota.go, space.go and alarms.go: the quota, the disk's reserve and the alarms. awaitspace.go and
+//     package filespace get space before it is needed, fatal.go ends a store whose disk fails.
+//   - Reads, in read.go and rangestream.go.
+//   - Snapshots, in snapshot.go and restore.go (between members), clientcopy.go (for clients), importing.go and
+//     birth.go (starting from an etcd snapshot).
+//   - maintain.go (hashes, sizes, defragmentation) and wanted.go (commands that the store itself wants ordered).
 //
 // A damaged database is found and replaced: package sums has the checksums of keys and buckets, scrub.go reads
-// everything in the background, damage.go says what then happens, alarms.go whom it concerns.
+// everything in the background, damage.go keeps what was found.
 //
 // etcd's packages register Prometheus metrics in the process-wide registry; with several stores in one process these
 // metrics mix.

@@ -69,7 +69,7 @@ func TestReleaseIsDurableFirst(t *testing.T) {
 		n.put("k", big('a'+byte(i), 3000+i))
 	}
 	n.compact(n.Revision())
-	require.NoError(t, n.release(time.Now().Add(time.Hour)))
+	require.NoError(t, n.releaser.release(time.Now().Add(time.Hour)))
 	require.Equal(t, 9, gone.count)
 	require.NoError(t, n.Close())
 }
@@ -109,7 +109,7 @@ func TestLargeRestore(t *testing.T) {
 	})
 	require.ElementsMatch(t, from.live(), to.live())
 	require.Len(t, to.live(), 4)
-	require.NoError(t, to.release(time.Now().Add(time.Hour)))
+	require.NoError(t, to.releaser.release(time.Now().Add(time.Hour)))
 	_, released := to.bodies.count()
 	require.Zero(t, released)
 	old, err := to.Range(context.Background(), &pb.RangeRequest{Key: []byte("a"), Revision: 2})
@@ -120,7 +120,7 @@ func TestLargeRestore(t *testing.T) {
 	// Compaction follows in the database that is there now.
 	to.compact(to.Revision())
 	require.Len(t, to.live(), 3)
-	require.NoError(t, to.release(time.Now().Add(time.Hour)))
+	require.NoError(t, to.releaser.release(time.Now().Add(time.Hour)))
 	_, released = to.bodies.count()
 	require.Equal(t, 1, released)
 }
@@ -133,11 +133,11 @@ func TestClientSnapshotPinsItsBodies(t *testing.T) {
 	n.put("k", "small")
 	refs.pin(1)
 	n.compact(n.Revision())
-	require.NoError(t, n.release(time.Now().Add(time.Hour)))
+	require.NoError(t, n.releaser.release(time.Now().Add(time.Hour)))
 	held, _ := n.bodies.count()
 	require.Equal(t, 1, held)
 	refs.pin(-1)
-	require.NoError(t, n.release(time.Now().Add(time.Hour)))
+	require.NoError(t, n.releaser.release(time.Now().Add(time.Hour)))
 	held, _ = n.bodies.count()
 	require.Zero(t, held)
 

@@ -232,7 +232,7 @@ func TestIgnoreValueKeepsTheBody(t *testing.T) {
 	require.Equal(t, a, string(n.must(keep).(*pb.PutResponse).PrevKv.Value))
 	require.Equal(t, a, n.get("k"))
 	n.compact(n.Revision())
-	require.NoError(t, n.release(time.Now().Add(time.Hour)))
+	require.NoError(t, n.releaser.release(time.Now().Add(time.Hour)))
 	held, released := n.bodies.count()
 	require.Equal(t, []int{1, 0}, []int{held, released})
 	require.Equal(t, a, n.get("k"))
@@ -240,7 +240,7 @@ func TestIgnoreValueKeepsTheBody(t *testing.T) {
 
 	n.must(del("k", ""))
 	n.compact(n.Revision())
-	require.NoError(t, n.release(time.Now().Add(time.Hour)))
+	require.NoError(t, n.releaser.release(time.Now().Add(time.Hour)))
 	held, released = n.bodies.count()
 	require.Equal(t, []int{0, 1}, []int{held, released})
 	require.Zero(t, n.BodyBytes())
@@ -303,10 +303,10 @@ func TestUnusedBodyIsReleased(t *testing.T) {
 	require.ErrorIs(t, n.order(Encoded{Command: []byte{kindLarge, 0xff}, Body: []byte("body")}).Err, ErrBadCommand)
 	held, _ := n.bodies.count()
 	require.Equal(t, 3, held)
-	require.NoError(t, n.release(time.Now().Add(-time.Minute))) // too early
+	require.NoError(t, n.releaser.release(time.Now().Add(-time.Minute))) // too early
 	_, released := n.bodies.count()
 	require.Zero(t, released)
-	require.NoError(t, n.release(time.Now().Add(time.Minute)))
+	require.NoError(t, n.releaser.release(time.Now().Add(time.Minute)))
 	held, released = n.bodies.count()
 	require.Equal(t, []int{0, 3}, []int{held, released})
 }
@@ -340,7 +340,7 @@ func TestCompactedValueIsReadable(t *testing.T) {
 	n.compact(n.Revision())
 	require.NoError(t, n.Resolve(context.Background(), early))
 	require.Equal(t, a, string(early.Value))
-	require.NoError(t, n.release(time.Now().Add(time.Hour)))
+	require.NoError(t, n.releaser.release(time.Now().Add(time.Hour)))
 	require.ErrorIs(t, n.Resolve(context.Background(), late), mvcc.ErrCompacted)
 }
 
@@ -441,7 +441,7 @@ func TestQuotaCountsBodies(t *testing.T) {
 	require.NotNil(t, within(t, n.Wanted())) // the alarm
 
 	n.compact(n.Revision())
-	require.NoError(t, n.release(time.Now().Add(time.Hour)))
+	require.NoError(t, n.releaser.release(time.Now().Add(time.Hour)))
 	require.NoError(t, n.CheckQuota(request))
 	require.EqualValues(t, 100, BodyRef{Size: 200, K: 2}.share())
 	require.EqualValues(t, 67, BodyRef{Size: 200, K: 3}.share())

@@ -23,7 +23,7 @@ func TestLeases(t *testing.T) {
 	n.must(putLease("a", "1", 7))
 	n.must(putLease("b", "2", 7))
 
-	leases, err := n.LeaseLeases(context.Background())
+	leases, err := n.Leases().List(context.Background())
 	require.NoError(t, err)
 	require.Len(t, leases.Leases, 2)
 
@@ -37,67 +37,67 @@ func TestLeases(t *testing.T) {
 func TestPrimary(t *testing.T) {
 	n := openTemp(t)
 	n.must(grant(7, 100))
-	_, err := n.LeaseRenew(context.Background(), 7)
+	_, err := n.renewNow(context.Background(), 7)
 	require.ErrorIs(t, err, ErrNotPrimary)
-	_, err = n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
+	_, err = n.timeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
 	require.ErrorIs(t, err, ErrNotPrimary)
 
-	n.raw(n.ClaimLeases())
-	require.True(t, n.IsPrimary())
-	require.EqualValues(t, 0xa1, n.Primary())
-	ttl, err := n.LeaseRenew(context.Background(), 7)
+	n.raw(n.Leases().Claim())
+	require.True(t, n.Leases().IsPrimary())
+	require.EqualValues(t, 0xa1, n.Leases().Primary())
+	ttl, err := n.renewNow(context.Background(), 7)
 	require.NoError(t, err)
 	require.EqualValues(t, 100, ttl)
 	n.must(putLease("a", "1", 7))
-	left, err := n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7, Keys: true})
+	left, err := n.timeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7, Keys: true})
 	require.NoError(t, err)
 	require.InDelta(t, 100, left.TTL, 5)
 	require.Equal(t, [][]byte{[]byte("a")}, left.Keys)
-	_, err = n.LeaseRenew(context.Background(), 8)
+	_, err = n.renewNow(context.Background(), 8)
 	require.ErrorIs(t, err, lease.ErrLeaseNotFound)
 
 	n.raw(claimCommand(0xb2, 5)) // another member
-	require.False(t, n.IsPrimary())
-	require.EqualValues(t, 0xb2, n.Primary())
-	_, err = n.LeaseRenew(context.Background(), 7)
+	require.False(t, n.Leases().IsPrimary())
+	require.EqualValues(t, 0xb2, n.Leases().Primary())
+	_, err = n.renewNow(context.Background(), 7)
 	require.ErrorIs(t, err, ErrNotPrimary)
 }
 
 // TestClaimGivenUp lets a claim be applied after its member stopped being the leader.
 func TestClaimGivenUp(t *testing.T) {
 	n := openTemp(t)
-	claim := n.ClaimLeases()
-	n.Demote()
+	claim := n.Leases().Claim()
+	n.Leases().Demote()
 	n.raw(claim)
-	require.False(t, n.IsPrimary())
-	require.EqualValues(t, 0xa1, n.Primary())
+	require.False(t, n.Leases().IsPrimary())
+	require.EqualValues(t, 0xa1, n.Leases().Primary())
 }
 
 // TestClaimOfAFormerLife applies, after a restart, a claim that was made before it.
 func TestClaimOfAFormerLife(t *testing.T) {
 	former, n := openTemp(t), openTemp(t)
-	old := former.ClaimLeases()
-	claim := n.ClaimLeases()
+	old := former.Leases().Claim()
+	claim := n.Leases().Claim()
 	n.raw(old)
-	require.False(t, n.IsPrimary())
+	require.False(t, n.Leases().IsPrimary())
 	n.raw(claim)
-	require.True(t, n.IsPrimary())
+	require.True(t, n.Leases().IsPrimary())
 }
 
 // TestClaimInSnapshot restores a state that includes this member's claim.
 func TestClaimInSnapshot(t *testing.T) {
 	other, n := openTemp(t), openTemp(t)
 	other.must(grant(7, 100))
-	other.raw(n.ClaimLeases())
+	other.raw(n.Leases().Claim())
 	require.NoError(t, n.Restore(snapshotReader(other)))
-	require.True(t, n.IsPrimary())
-	ttl, err := n.LeaseRenew(context.Background(), 7)
+	require.True(t, n.Leases().IsPrimary())
+	ttl, err := n.renewNow(context.Background(), 7)
 	require.NoError(t, err)
 	require.EqualValues(t, 100, ttl)
 
-	n.Demote()
+	n.Leases().Demote()
 	require.NoError(t, n.Restore(snapshotReader(other)))
-	require.False(t, n.IsPrimary())
+	require.False(t, n.Leases().IsPrimary())
 }
 
 func TestExpiredLeaseIsRevoked(t *testing.T) {
@@ -106,7 +106,7 @@ func TestExpiredLeaseIsRevoked(t *testing.T) {
 	n := openTemp(t)
 	n.must(grant(7, 1))
 	n.must(putLease("a", "1", 7))
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	end := within(t, n.Wanted())
 	require.Equal(t, "1", n.get("a"))
 	require.NoError(t, n.raw(end)[0].Err)
@@ -120,7 +120,7 @@ func TestDeposedPrimaryRevokesNothing(t *testing.T) {
 	n := openTemp(t)
 	n.must(grant(7, 1))
 	n.must(putLease("a", "1", 7))
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	end := within(t, n.Wanted())
 	n.raw(claimCommand(0xb2, 5))
 	require.ErrorIs(t, n.raw(end)[0].Err, ErrNotPrimary)
@@ -136,20 +136,20 @@ func TestCheckpointSurvives(t *testing.T) {
 	o.LeaseCheckpointInterval = time.Second
 	n := open(t, o)
 	n.must(grant(7, 1000))
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	checkpoint := within(t, n.Wanted())
 	c, err := decode(checkpoint)
 	require.NoError(t, err)
 	require.NotNil(t, c.request.LeaseCheckpoint)
 	c.request.LeaseCheckpoint.Checkpoints[0].Remaining_TTL = 300 // as if 700 s had passed
-	checkpoint, err = encode(guardedPrefix(n.primary.position.Load()), c.request)
+	checkpoint, err = encode(guardedPrefix(n.leases.position.Load()), c.request)
 	require.NoError(t, err)
 	require.NoError(t, n.raw(checkpoint)[0].Err)
 	require.NoError(t, n.Close())
 
 	n = open(t, o)
-	n.raw(n.ClaimLeases())
-	left, err := n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
+	n.raw(n.Leases().Claim())
+	left, err := n.timeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: 7})
 	require.NoError(t, err)
 	require.InDelta(t, 300, left.TTL, 5)
 	require.EqualValues(t, 1000, left.GrantedTTL)
@@ -162,11 +162,11 @@ func TestCheckpointSurvives(t *testing.T) {
 func TestRenewalOutlivesItsPrimary(t *testing.T) {
 	n := openTemp(t)
 	n.must(grant(7, 1000))
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	n.raw(n.checkpoint(7, 300))
 	answered := make(chan error, 1)
 	go func() {
-		_, err := n.LeaseRenew(context.Background(), 7)
+		_, err := n.renewNow(context.Background(), 7)
 		answered <- err
 	}()
 	wanted := within(t, n.Wanted())
@@ -177,7 +177,7 @@ func TestRenewalOutlivesItsPrimary(t *testing.T) {
 		n.raw(wanted)
 		require.NoError(t, within(t, answered))
 	}
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	require.Greater(t, n.left(7), 990*time.Second)
 }
 
@@ -186,11 +186,11 @@ func TestRenewalOutlivesItsPrimary(t *testing.T) {
 func TestCheckpointOvertakenByRenewal(t *testing.T) {
 	n := openTemp(t)
 	n.must(grant(7, 1000))
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	late := n.checkpoint(7, 300)
 	answered := make(chan error, 1)
 	go func() {
-		_, err := n.LeaseRenew(context.Background(), 7)
+		_, err := n.renewNow(context.Background(), 7)
 		answered <- err
 	}()
 	select {
@@ -201,7 +201,7 @@ func TestCheckpointOvertakenByRenewal(t *testing.T) {
 		require.NoError(t, within(t, answered))
 	}
 	n.raw(late)
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	require.Greater(t, n.left(7), 990*time.Second)
 }
 
@@ -219,7 +219,7 @@ func (n *node) checkpoint(id, remaining int64) []byte {
 // left is what is left of a lease.
 func (n *node) left(id int64) time.Duration {
 	n.t.Helper()
-	resp, err := n.LeaseTimeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: id})
+	resp, err := n.timeToLive(context.Background(), &pb.LeaseTimeToLiveRequest{ID: id})
 	require.NoError(n.t, err)
 	return time.Duration(resp.TTL) * time.Second
 }
@@ -250,13 +250,13 @@ func TestClaimSoonAfterAnotherIsRecorded(t *testing.T) {
 	now := time.Now()
 	n.lessor.now = func() time.Time { return now }
 	n.must(grant(7, 100))
-	first := n.ClaimLeases()
+	first := n.Leases().Claim()
 	n.raw(first)
-	require.False(t, n.primary.newest.recorded())
+	require.False(t, n.leases.newest.recorded())
 	renew := func() chan int64 {
 		done := make(chan int64, 1)
 		go func() {
-			ttl, err := n.LeaseRenew(context.Background(), 7)
+			ttl, err := n.renewNow(context.Background(), 7)
 			require.NoError(t, err)
 			done <- ttl
 		}()
@@ -264,13 +264,13 @@ func TestClaimSoonAfterAnotherIsRecorded(t *testing.T) {
 	}
 	require.EqualValues(t, 100, within(t, renew()), "nothing is ordered")
 	now = now.Add(50 * time.Second)
-	n.raw(n.ClaimLeases())
-	require.True(t, n.primary.newest.recorded())
+	n.raw(n.Leases().Claim())
+	require.True(t, n.leases.newest.recorded())
 	left, err := n.lessor.left(7)
 	require.NoError(t, err)
 	require.Equal(t, 101*time.Second, left, "the term before was not recorded")
 	now = now.Add(50 * time.Second)
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	left, err = n.lessor.left(7)
 	require.NoError(t, err)
 	require.Equal(t, 51*time.Second, left, "nobody renewed it")
@@ -279,8 +279,30 @@ func TestClaimSoonAfterAnotherIsRecorded(t *testing.T) {
 	require.EqualValues(t, 100, within(t, renewed))
 	require.EqualValues(t, 100, within(t, renew()), "once is enough")
 	now = now.Add(50 * time.Second)
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	left, err = n.lessor.left(7)
 	require.NoError(t, err)
 	require.Equal(t, 101*time.Second, left)
+}
+
+// renewNow renews a lease for the user of ctx, without confirmation that n is still the primary lessor.
+func (n *node) renewNow(ctx context.Context, id int64) (ttl int64, err error) {
+	user, err := n.Rights().AuthInfo(ctx)
+	if err != nil {
+		return -1, err
+	}
+	renewal, err := n.Leases().Renew(user, id)
+	if err != nil {
+		return -1, err
+	}
+	defer renewal.End()
+	return renewal.Answer(ctx, n.lessor.now())
+}
+
+func (n *node) timeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
+	user, err := n.Rights().AuthInfo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return n.Leases().TimeToLive(user, r)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"go.etcd.io/etcd/api/v3/version"
-	"go.etcd.io/etcd/server/v3/storage/backend"
 
 	"github.com/braidlog/braid/internal/store/filespace"
 )
@@ -31,8 +30,8 @@ func (s *Store) FinishCompaction(ctx context.Context, r *Result) error {
 	case <-s.stop:
 		return ErrClosed
 	}
-	return s.using(func(be backend.Backend) error {
-		be.ForceCommit()
+	return s.using(func(db *database) error {
+		db.be.ForceCommit()
 		return nil
 	})
 }
@@ -40,7 +39,7 @@ func (s *Store) FinishCompaction(ctx context.Context, r *Result) error {
 // Hash returns a checksum of the database file's content, which is equal on members that
 // applied the same and compacted the same.
 func (s *Store) Hash() (hash uint32, revision int64, err error) {
-	err = s.checked(func() error {
+	err = s.damage.checked(func() error {
 		hash, revision, err = s.kv.HashStorage().Hash()
 		return err
 	})
@@ -59,7 +58,7 @@ type HashKV struct {
 // HashKV returns the checksum up to a revision (0: the newest). Errors: etcd's for a
 // revision that is gone or not there yet.
 func (s *Store) HashKV(revision int64) (h HashKV, err error) {
-	err = s.checked(func() error {
+	err = s.damage.checked(func() error {
 		hash, newest, err := s.kv.HashStorage().HashByRev(revision)
 		h = HashKV{hash.Hash, hash.CompactRevision, hash.Revision, newest}
 		return err
@@ -97,13 +96,13 @@ func (s *Store) Defragment(ctx context.Context) error {
 		return err
 	}
 	defer s.frozen.admit()
-	return s.using(func(be backend.Backend) error {
-		if free, need := freeBytes(s.opts.Dir), be.SizeInUse()+filespace.Slack; free < need {
+	return s.using(func(db *database) error {
+		if free, need := freeBytes(s.opts.Dir), db.be.SizeInUse()+filespace.Slack; free < need {
 			return &SpaceError{Op: "defragment", Need: need, Free: free}
 		}
-		defer s.db.space.Moved()
-		err := be.Defrag()
-		reopened := s.whileShort("defragmenting", func() error { return s.db.guarded.Reopen(s.path()) })
+		defer db.space.Moved()
+		err := db.be.Defrag()
+		reopened := s.short.wait("defragmenting", func() error { return db.guarded.Reopen(s.opts.path()) })
 		return errors.Join(err, reopened, removeLeftovers(s.opts.Dir, defragPattern))
 	})
 }
@@ -126,10 +125,4 @@ func (s *Store) ClusterVersion() string {
 func (s *Store) StorageVersion() string {
 	v := storageVersion() // older ones are brought to it when they are opened
 	return v.String()
-}
-
-func (s *Store) alarmStore() *alarms {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.alarms
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
@@ -90,6 +91,9 @@ type Options struct {
 	// Without it, a failure outside of Apply panics.
 	OnFatal func(error)
 }
+
+// path is that of the database file.
+func (o *Options) path() string { return filepath.Join(o.Dir, "db") }
 
 const defaultBatchLimit = 1000
 

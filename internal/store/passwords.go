@@ -64,9 +64,9 @@ func (p *passwords) run(ctx context.Context, check func() error) error {
 }
 
 // hash hashes a new password.
-func (s *Store) hash(ctx context.Context, password string) (hashed string, err error) {
-	err = s.passwords.run(ctx, func() error {
-		b, err := bcrypt.GenerateFromPassword([]byte(password), s.auth.BcryptCost())
+func (r *Rights) hash(ctx context.Context, password string) (hashed string, err error) {
+	err = r.passwords.run(ctx, func() error {
+		b, err := bcrypt.GenerateFromPassword([]byte(password), r.auth.BcryptCost())
 		hashed = base64.StdEncoding.EncodeToString(b)
 		return err
 	})
@@ -83,38 +83,38 @@ type Login struct {
 }
 
 // Login checks a password. Read linearizably before. Errors: etcd's if it is wrong, [ErrTooManyPasswords], ctx's.
-func (s *Store) Login(ctx context.Context, r *pb.AuthenticateRequest) (login Login, err error) {
-	if login.Revision, err = s.checkPassword(ctx, r.Name, r.Password); err != nil {
+func (r *Rights) Login(ctx context.Context, asked *pb.AuthenticateRequest) (login Login, err error) {
+	if login.Revision, err = r.checkPassword(ctx, asked.Name, asked.Password); err != nil {
 		return Login{}, err
 	}
-	token, err := s.auth.GenTokenPrefix()
+	token, err := r.auth.GenTokenPrefix()
 	if err != nil {
 		return Login{}, err
 	}
 	login.Command, err = encode([]byte{kindRequest}, &pb.InternalRaftRequest{
-		Authenticate: &pb.InternalAuthenticateRequest{Name: r.Name, SimpleToken: token},
+		Authenticate: &pb.InternalAuthenticateRequest{Name: asked.Name, SimpleToken: token},
 	})
 	return login, err
 }
 
 // checkPassword returns the revision of the users by which a password is right. Many clients of one user, or
 // a page that is loaded over and over, are checked once, and wait for nobody once their password is known.
-func (s *Store) checkPassword(ctx context.Context, user, password string) (revision uint64, err error) {
-	known := &s.passwords.known
+func (r *Rights) checkPassword(ctx context.Context, user, password string) (revision uint64, err error) {
+	known := &r.passwords.known
 	digest := known.digest(user, password)
 	right := func() bool {
 		// The revision changes with each change of a user, and when authentication is turned off.
-		revision = s.auth.Revision()
-		return known.has(digest, revision) && s.auth.IsAuthEnabled()
+		revision = r.auth.Revision()
+		return known.has(digest, revision) && r.auth.IsAuthEnabled()
 	}
 	if right() {
 		return revision, nil
 	}
-	err = s.passwords.run(ctx, func() (err error) {
+	err = r.passwords.run(ctx, func() (err error) {
 		if right() {
 			return nil
 		}
-		if revision, err = s.auth.CheckPassword(user, password); err == nil {
+		if revision, err = r.auth.CheckPassword(user, password); err == nil {
 			known.note(digest, revision)
 		}
 		return err

@@ -18,12 +18,12 @@ import (
 func TestPasswordsAreCheckedInTurn(t *testing.T) {
 	n := openTemp(t)
 	enableAuth(n)
-	n.passwords.cores, n.passwords.wait = semaphore.NewWeighted(2), time.Minute
+	n.rights.passwords.cores, n.rights.passwords.wait = semaphore.NewWeighted(2), time.Minute
 	var at, most atomic.Int32
 	var all sync.WaitGroup
 	for range 100 {
 		all.Go(func() {
-			err := n.passwords.run(context.Background(), func() error {
+			err := n.rights.passwords.run(context.Background(), func() error {
 				defer at.Add(-1)
 				for now := at.Add(1); ; {
 					if last := most.Load(); last >= now || most.CompareAndSwap(last, now) {
@@ -38,19 +38,19 @@ func TestPasswordsAreCheckedInTurn(t *testing.T) {
 	require.LessOrEqual(t, most.Load(), int32(2))
 
 	login := func(ctx context.Context) error {
-		_, err := n.Login(ctx, &pb.AuthenticateRequest{Name: "root", Password: "r"})
+		_, err := n.Rights().Login(ctx, &pb.AuthenticateRequest{Name: "root", Password: "r"})
 		return err
 	}
 	n.login("bob", "b")
-	require.NoError(t, n.passwords.cores.Acquire(context.Background(), 2)) // all are busy
+	require.NoError(t, n.rights.passwords.cores.Acquire(context.Background(), 2)) // all are busy
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorIs(t, login(gone), context.Canceled)
-	n.passwords.wait = time.Millisecond
+	n.rights.passwords.wait = time.Millisecond
 	require.ErrorIs(t, login(context.Background()), ErrTooManyPasswords)
 	_, err := n.Encode(context.Background(), &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "x", Password: "y"}})
 	require.ErrorIs(t, err, ErrTooManyPasswords)
-	n.passwords.waiting.Store(mostPasswords)
+	n.rights.passwords.waiting.Store(mostPasswords)
 	require.ErrorIs(t, login(context.Background()), ErrTooManyPasswords, "at once")
 	n.login("bob", "b") // whose password is known, and who waits for nobody
 }
@@ -60,7 +60,7 @@ func TestRightPasswordsAreKnown(t *testing.T) {
 	n := openTemp(t)
 	enableAuth(n)
 	known := func(user, password string) bool {
-		return n.passwords.known.has(n.passwords.known.digest(user, password), n.Auth().Revision())
+		return n.rights.passwords.known.has(n.rights.passwords.known.digest(user, password), n.Auth().Revision())
 	}
 	require.False(t, known("bob", "b"))
 	root := n.login("root", "r")
@@ -69,15 +69,15 @@ func TestRightPasswordsAreKnown(t *testing.T) {
 	n.login("bob", "b")
 	require.False(t, known("bob", "r"))
 	require.False(t, known("bo", "bb"))
-	_, err := n.Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "r"})
+	_, err := n.Rights().Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "r"})
 	require.ErrorIs(t, err, auth.ErrAuthFailed)
 	require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "bob", Password: "new"}}))
 	require.False(t, known("bob", "b"))
-	_, err = n.Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "b"})
+	_, err = n.Rights().Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "b"})
 	require.ErrorIs(t, err, auth.ErrAuthFailed)
 	n.login("bob", "new")
 	for i := range 2 * mostKnown {
-		n.passwords.known.note(n.passwords.known.digest("bob", string(rune(i))), n.Auth().Revision())
+		n.rights.passwords.known.note(n.rights.passwords.known.digest("bob", string(rune(i))), n.Auth().Revision())
 	}
-	require.LessOrEqual(t, len(n.passwords.known.right), mostKnown)
+	require.LessOrEqual(t, len(n.rights.passwords.known.right), mostKnown)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -16,8 +17,15 @@ import (
 )
 
 // positions has callers wait until a position is applied. A wait that is left leaves nothing behind, and
-// waits for positions that do not come cost those who apply nothing. The zero value is ready.
+// waits for positions that do not come cost those who apply nothing.
 type positions struct {
+	latch *latch
+	stop  <-chan struct{} // closed when the store is closed
+
+	// applied is the position of the last command applied. It never decreases, but in Restore. It may be ahead
+	// of last while commands are applied.
+	applied atomic.Uint64
+
 	mu    sync.Mutex
 	last  uint64
 	waits waitQueue
@@ -28,6 +36,25 @@ type positionWait struct {
 	position uint64
 	reached  chan struct{} // closed when it is applied
 	place    int           // in the queue; negative: in none
+}
+
+// await waits until a position is applied. Errors: ctx's, the store's fatal error, [ErrClosed].
+func (p *positions) await(ctx context.Context, position uint64) error {
+	w := p.wait(position)
+	if w == nil {
+		return nil
+	}
+	defer p.leave(w)
+	select {
+	case <-w.reached:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.latch.failed:
+		return p.latch.get()
+	case <-p.stop:
+		return ErrClosed
+	}
 }
 
 // wait returns nil if a position is applied already. The caller leaves the wait.
@@ -48,6 +75,12 @@ func (p *positions) leave(w *positionWait) {
 	if w.place >= 0 {
 		heap.Remove(&p.waits, w.place)
 	}
+}
+
+// set notes that the state is the one of a position.
+func (p *positions) set(position uint64) {
+	p.applied.Store(position)
+	p.reach(position)
 }
 
 // reach notes that everything up to a position is applied.
@@ -94,21 +127,21 @@ const (
 )
 
 // awaitToken returns when this member has applied what it needs to know a call's token.
-func (s *Store) awaitToken(ctx context.Context) error {
-	if !strings.HasPrefix(s.opts.AuthToken, "simple") || !s.auth.IsAuthEnabled() {
+func (r *Rights) awaitToken(ctx context.Context) error {
+	if !strings.HasPrefix(r.opts.AuthToken, "simple") || !r.auth.IsAuthEnabled() {
 		return nil
 	}
 	position := tokenPosition(ctx)
-	if position <= s.applied.Load() {
+	if position <= r.positions.applied.Load() {
 		return nil
 	}
-	defer s.tokens.Add(-1)
-	if s.tokens.Add(1) > mostTokens || position == math.MaxUint64 {
+	defer r.tokens.Add(-1)
+	if r.tokens.Add(1) > mostTokens || position == math.MaxUint64 {
 		return auth.ErrInvalidAuthToken
 	}
 	within, cancel := context.WithTimeout(ctx, tokenWait)
 	defer cancel()
-	err := s.WaitApplied(within, position)
+	err := r.positions.await(within, position)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return auth.ErrInvalidAuthToken
 	}

@@ -46,14 +46,14 @@ func TestMadeUpTokensLeaveNothing(t *testing.T) {
 	for range 100 {
 		ctx, cancel := context.WithCancel(withToken("abcdefghijklmnop.123456789"))
 		cancel()
-		require.Error(t, n.RequireAuth(ctx))
+		require.Error(t, n.Rights().RequireAuth(ctx))
 	}
-	require.Empty(t, n.waiting.waits)
-	require.Zero(t, n.tokens.Load())
-	require.ErrorIs(t, n.RequireAuth(withToken("abcdefghijklmnop.99999999999999999999")), auth.ErrInvalidAuthToken)
+	require.Empty(t, n.positions.waits)
+	require.Zero(t, n.rights.tokens.Load())
+	require.ErrorIs(t, n.Rights().RequireAuth(withToken("abcdefghijklmnop.99999999999999999999")), auth.ErrInvalidAuthToken)
 
-	n.tokens.Store(mostTokens)
-	require.ErrorIs(t, n.RequireAuth(withToken("abcdefghijklmnop.123456789")), auth.ErrInvalidAuthToken, "it does not wait")
+	n.rights.tokens.Store(mostTokens)
+	require.ErrorIs(t, n.Rights().RequireAuth(withToken("abcdefghijklmnop.123456789")), auth.ErrInvalidAuthToken, "it does not wait")
 	require.EqualValues(t, uint64(math.MaxUint64), tokenPosition(withToken("a.99999999999999999999")))
 	require.Zero(t, tokenPosition(withToken("ey.x.y")))
 }

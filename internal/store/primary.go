@@ -81,29 +81,50 @@ func readClaim(be backend.Backend) (c claim) {
 	return c
 }
 
-// primary is the newest claim, and whether this member acts on it.
-type primary struct {
+// Leases grants, renews and ends leases as far as one member can. It is safe for concurrent use.
+type Leases struct {
+	member  uint64 // this one
+	lessor  *lessor
+	rights  *Rights
+	keys    *keys
+	db      func() *database
+	wanted  *wanted
+	lg      *zap.Logger
+	latch   *latch
+	stop    <-chan struct{} // closed when the store is closed
+	stopped chan struct{}   // closed when run has ended
+
 	mu sync.Mutex
 	// nonce of the claim that this member made last; 0 if it gave up since.
 	nonce    uint64
 	acting   atomic.Bool   // the newest claim is that one
-	member   atomic.Uint64 // who made the newest claim
+	primary  atomic.Uint64 // the member that made the newest claim
 	position atomic.Uint64 // of the newest claim
 	newest   claim         // used by the apply goroutine only
 }
 
-// ClaimLeases returns the command that makes this member the primary lessor. A member
-// proposes it when it becomes the leader; with several leaders, the first one does.
-func (s *Store) ClaimLeases() []byte {
-	s.primary.mu.Lock()
-	defer s.primary.mu.Unlock()
-	s.primary.nonce = random() | 1
-	if s.lessor.soon() {
-		s.primary.nonce = recordedMark<<32 | s.primary.nonce&math.MaxUint32
-	} else if (claim{nonce: s.primary.nonce}).recorded() {
-		s.primary.nonce ^= 1 << 63
+func newLeases(s *Store) *Leases {
+	return &Leases{
+		member: s.opts.MemberID, lessor: s.lessor, rights: s.rights, keys: s.kv, db: s.database, wanted: &s.wanted,
+		lg: s.lg, latch: s.latch, stop: s.stop, stopped: make(chan struct{}),
 	}
-	return claimCommand(s.opts.MemberID, s.primary.nonce)
+}
+
+// Leases returns the leases and who decides on them.
+func (s *Store) Leases() *Leases { return s.leases }
+
+// Claim returns the command that makes this member the primary lessor. A member
+// proposes it when it becomes the leader; with several leaders, the first one does.
+func (l *Leases) Claim() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.nonce = random() | 1
+	if l.lessor.soon() {
+		l.nonce = recordedMark<<32 | l.nonce&math.MaxUint32
+	} else if (claim{nonce: l.nonce}).recorded() {
+		l.nonce ^= 1 << 63
+	}
+	return claimCommand(l.member, l.nonce)
 }
 
 func claimCommand(member, nonce uint64) []byte {
@@ -113,79 +134,79 @@ func claimCommand(member, nonce uint64) []byte {
 
 // Demote ends this member's term as the primary lessor: it stops to answer for time and to
 // end leases. It is always safe, and due when the member stops being the leader.
-func (s *Store) Demote() {
-	s.primary.mu.Lock()
-	defer s.primary.mu.Unlock()
-	s.primary.nonce = 0
-	s.demote()
+func (l *Leases) Demote() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.nonce = 0
+	l.demote()
 }
 
-func (s *Store) demote() {
-	if s.primary.acting.Swap(false) {
-		s.lessor.demote()
+func (l *Leases) demote() {
+	if l.acting.Swap(false) {
+		l.lessor.demote()
 	}
 }
 
 // IsPrimary reports whether this member acts as the primary lessor.
-func (s *Store) IsPrimary() bool { return s.primary.acting.Load() }
+func (l *Leases) IsPrimary() bool { return l.acting.Load() }
 
 // Primary returns the member that claimed leases last, 0 if none did.
-func (s *Store) Primary() uint64 { return s.primary.member.Load() }
+func (l *Leases) Primary() uint64 { return l.primary.Load() }
 
-func (s *Store) applyClaim(c claim) {
-	s.putClaim(c)
-	s.lessor.claimed(c.recorded())
-	s.follow(c)
+func (l *Leases) applyClaim(c claim) {
+	l.putClaim(c)
+	l.lessor.claimed(c.recorded())
+	l.follow(c)
 }
 
-func (s *Store) putClaim(c claim) {
-	tx := s.db.be.BatchTx()
+func (l *Leases) putClaim(c claim) {
+	tx := l.db().be.BatchTx()
 	tx.LockInsideApply()
 	defer tx.Unlock()
 	tx.UnsafePut(schema.Meta, primaryKey, c.encode())
 }
 
 // applyNumber reports whether a numbered command of the primary lessor is the newest one.
-func (s *Store) applyNumber(number uint64) error {
-	if number <= s.primary.newest.number {
+func (l *Leases) applyNumber(number uint64) error {
+	if number <= l.newest.number {
 		return ErrOvertaken
 	}
-	s.primary.newest.number = number
-	s.putClaim(s.primary.newest)
+	l.newest.number = number
+	l.putClaim(l.newest)
 	return nil
 }
 
 // follow notes the newest claim. It makes this member the primary, or ends that.
-func (s *Store) follow(c claim) {
-	s.primary.mu.Lock()
-	defer s.primary.mu.Unlock()
-	s.demote()
-	s.primary.newest = c
-	s.primary.member.Store(c.member)
-	s.primary.position.Store(c.position)
-	if c.member == s.opts.MemberID && c.nonce != 0 && c.nonce == s.primary.nonce {
-		s.lessor.promote(c.position, c.number, c.recorded())
-		s.primary.acting.Store(true)
+func (l *Leases) follow(c claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.demote()
+	l.newest = c
+	l.primary.Store(c.member)
+	l.position.Store(c.position)
+	if c.member == l.member && c.nonce != 0 && c.nonce == l.nonce {
+		l.lessor.promote(c.position, c.number, c.recorded())
+		l.acting.Store(true)
 	}
 }
 
-// pump wants ordered what the lessor decides as time passes.
-func (s *Store) pump() {
-	defer close(s.pumped)
+// run wants ordered what the lessor decides as time passes.
+func (l *Leases) run() {
+	defer close(l.stopped)
 	tick := time.NewTicker(leaseclock.Tick)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-s.stop:
+		case <-l.stop:
 			return
 		}
-		commands, err := s.lessor.due()
+		commands, err := l.lessor.due()
 		if err != nil {
-			s.lg.Error("leases that are due", zap.Error(err))
+			l.lg.Error("leases that are due", zap.Error(err))
 		}
 		for _, data := range commands {
-			_ = s.wanted.add(data) // not accepted: the lessor decides it again
+			_ = l.wanted.add(data) // not accepted: the lessor decides it again
 		}
 	}
 }

@@ -1,23 +1,58 @@
 package store
 
 import (
+	"sync"
 	"time"
+
+	"go.uber.org/zap"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
+	"go.etcd.io/etcd/server/v3/storage"
+	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
 // alarmRetry is how often at most an alarm is put into Wanted.
 const alarmRetry = time.Second
 
+// limits are the alarms that are raised, and what raises this member's alarm NOSPACE: the quota of the database and the
+// reserve of the disk. It is safe for concurrent use.
+type limits struct {
+	opts    *Options
+	lg      *zap.Logger
+	wanted  *wanted
+	space   space
+	stopped chan struct{} // closed when watch has ended
+
+	// mu guards the fields that Restore replaces. The apply goroutine, which does, reads them without it.
+	mu      sync.RWMutex
+	alarms  *alarms
+	quota   storage.Quota
+	weighed backend.Backend // the database with its bodies
+}
+
+// replace makes the limits those of another database.
+func (l *limits) replace(a *alarms, db backend.Backend) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.alarms, l.weighed = a, db
+	l.quota = storage.NewBackendQuota(l.lg, l.opts.QuotaBytes, db, "store")
+}
+
+func (l *limits) now() (*alarms, storage.Quota, backend.Backend) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.alarms, l.quota, l.weighed
+}
+
 // CheckQuota reports whether there is space for a request: below the quota and above the disk's
 // reserve. If not, it returns etcd's ErrNoSpace and wants the alarm ordered that stops further
 // writes on every member. Call it before a request is ordered. Requests that need no space pass. A
 // retry is safe after space was made and the alarm was disarmed.
-func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error {
-	s.mu.RLock()
-	quota := s.quota
-	s.mu.RUnlock()
+func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error { return s.limits.check(r) }
+
+func (l *limits) check(r *pb.InternalRaftRequest) error {
+	_, quota, _ := l.now()
 	var cost int
 	ok := true
 	switch {
@@ -28,30 +63,38 @@ func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error {
 	case r.LeaseGrant != nil:
 		ok, cost = quota.Available(r.LeaseGrant), 1
 	}
-	if ok && (cost == 0 || !s.space.isLow()) {
+	if ok && (cost == 0 || !l.space.isLow()) {
 		return nil
 	}
 	if !ok { // for the disk the watch has it ordered
-		s.wantNoSpaceAlarm()
+		l.wantNoSpace()
 	}
 	return etcderrors.ErrNoSpace
 }
 
-// wantNoSpaceAlarm has this member's alarm ordered unless it is raised already.
-func (s *Store) wantNoSpaceAlarm() {
-	if !s.alarmed(pb.AlarmType_NOSPACE) {
-		s.wantAlarm(pb.AlarmRequest_ACTIVATE)
+// wantNoSpace has this member's alarm ordered unless it is raised already.
+func (l *limits) wantNoSpace() {
+	if !l.raised(pb.AlarmType_NOSPACE) {
+		l.wantAlarm(pb.AlarmRequest_ACTIVATE)
+	}
+}
+
+// noSpaceFound is wantNoSpace while a request is applied. If another member's alarm is raised, it is that member's disk
+// that may be full.
+func (l *limits) noSpaceFound() {
+	if len(l.alarms.get(pb.AlarmType_NOSPACE)) == 0 {
+		l.wantNoSpace()
 	}
 }
 
 // wantAlarm wants this member's alarm for space ordered, or its end, unless it was wanted just
 // now. If the command is lost, the caller wants it again later.
-func (s *Store) wantAlarm(action pb.AlarmRequest_AlarmAction) bool {
-	if !s.wanted.alarmDue() {
+func (l *limits) wantAlarm(action pb.AlarmRequest_AlarmAction) bool {
+	if !l.wanted.alarmDue() {
 		return false
 	}
-	data, err := s.AlarmCommand(action, pb.AlarmType_NOSPACE)
-	return err == nil && s.wanted.add(data)
+	data, err := alarmCommand(l.opts.MemberID, action, pb.AlarmType_NOSPACE)
+	return err == nil && l.wanted.add(data)
 }
 
 func (w *wanted) alarmDue() bool {

@@ -35,7 +35,7 @@ func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 	require.NoError(t, n.Close())
 	for _, cause := range []error{syscall.EIO, syscall.EMFILE} {
 		for after := range 8 {
-			f, err := os.Open(n.path())
+			f, err := os.Open(n.opts.path())
 			require.NoError(t, err)
 			_, _, err = sumsOf(&failing{f, after, cause}, o.Dir)
 			require.ErrorIs(t, err, cause)
@@ -46,16 +46,16 @@ func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 	}
 
 	o.Repairable = true
-	aside := n.path() + ".not"
-	require.NoError(t, os.Rename(n.path(), aside))
-	require.NoError(t, os.Mkdir(n.path(), 0o700)) // its reads fail
+	aside := n.opts.path() + ".not"
+	require.NoError(t, os.Rename(n.opts.path(), aside))
+	require.NoError(t, os.Mkdir(n.opts.path(), 0o700)) // its reads fail
 	_, err := Open(o)
 	require.Error(t, err)
 	require.NotErrorAs(t, err, new(*sums.DamageError))
 	require.NoFileExists(t, filepath.Join(o.Dir, damagedMark))
 	require.NoDirExists(t, filepath.Join(o.Dir, setAside))
-	require.NoError(t, os.Remove(n.path()))
-	require.NoError(t, os.Rename(aside, n.path()))
+	require.NoError(t, os.Remove(n.opts.path()))
+	require.NoError(t, os.Rename(aside, n.opts.path()))
 
 	require.NoError(t, os.Mkdir(filepath.Join(o.Dir, damagedMark), 0o700))
 	_, err = Open(o)
@@ -67,7 +67,7 @@ func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 	s, err := Open(o)
 	require.NoError(t, err)
 	n = &node{Store: s, t: t}
-	require.NoError(t, n.Damaged())
+	require.NoError(t, n.Damage().Err())
 	require.Equal(t, want, mustValues(t, n))
 	require.NoError(t, n.Close())
 }
@@ -80,11 +80,11 @@ func TestAFailedReadWhileRunningIsNoDamage(t *testing.T) {
 	good := n.db.guarded.File
 	for after := range 8 {
 		n.db.guarded.File = &failing{good, after, syscall.EIO}
-		err := n.ScrubOnce()
+		err := n.scrubOnce()
 		require.ErrorIs(t, err, syscall.EIO)
 		require.ErrorAs(t, err, new(*sums.ReadError))
 		require.NotErrorAs(t, err, new(*sums.DamageError))
-		require.NoError(t, n.Damaged())
+		require.NoError(t, n.Damage().Err())
 
 		n.db.guarded.File = &failing{good, after, syscall.EIO}
 		snap, err := n.Snapshot()
@@ -93,10 +93,10 @@ func TestAFailedReadWhileRunningIsNoDamage(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EIO)
 		require.NotErrorAs(t, err, new(*sums.DamageError))
 		require.NoError(t, snap.Close())
-		require.NoError(t, n.Damaged())
+		require.NoError(t, n.Damage().Err())
 	}
 	n.db.guarded.File = good
-	require.NoError(t, n.ScrubOnce())
+	require.NoError(t, n.scrubOnce())
 	require.NoFileExists(t, filepath.Join(n.opts.Dir, damagedMark))
 	n.must(put("goes", "on"))
 }

@@ -1,45 +1,56 @@
 package store
 
 import (
+	"sync"
 	"time"
-
-	"go.etcd.io/etcd/server/v3/storage/backend"
 )
+
+// releaser gives up bodies that nothing uses any more.
+type releaser struct {
+	bodies Bodies // nil: there are none
+	grace  time.Duration
+	// using runs a function on the database, which stays in place meanwhile.
+	using func(func(*database) error) error
+	// mu is held while bodies are released, and while the state is replaced: what is released must not be in the
+	// new state.
+	mu      sync.Mutex
+	running sync.WaitGroup
+}
 
 // StartReleasing begins to give up bodies that nothing uses any more. It does so after a grace
 // period, because clients may have read a revision just before it was compacted, and only when the
 // database is durable without them. It is called once, when Options.Bodies can be used.
 func (s *Store) StartReleasing() {
 	if s.opts.Bodies != nil {
-		s.releaser.Go(s.keepReleasing)
+		s.releaser.running.Go(func() { s.releaser.run(s.stop, s.latch.failed) })
 	}
 }
 
-func (s *Store) keepReleasing() {
-	tick := time.NewTicker(max(s.opts.ReleaseGrace/4, time.Millisecond))
+func (r *releaser) run(stop, failed <-chan struct{}) {
+	tick := time.NewTicker(max(r.grace/4, time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if s.release(time.Now().Add(-s.opts.ReleaseGrace)) != nil {
+			if r.release(time.Now().Add(-r.grace)) != nil {
 				return
 			}
-		case <-s.stop:
+		case <-stop:
 			return
-		case <-s.latch.failed:
+		case <-failed:
 			return
 		}
 	}
 }
 
 // release gives up what was dropped before a time.
-func (s *Store) release(before time.Time) error {
-	s.releasing.Lock()
-	defer s.releasing.Unlock()
+func (r *releaser) release(before time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var out []BodyRef
-	err := s.using(func(be backend.Backend) error {
-		if out = s.db.refs.expired(before); len(out) > 0 {
-			be.ForceCommit()
+	err := r.using(func(db *database) error {
+		if out = db.refs.expired(before); len(out) > 0 {
+			db.be.ForceCommit()
 		}
 		return nil
 	})
@@ -47,7 +58,7 @@ func (s *Store) release(before time.Time) error {
 		return err
 	}
 	for _, ref := range out {
-		s.opts.Bodies.Release(ref)
+		r.bodies.Release(ref)
 	}
 	return nil
 }

@@ -22,26 +22,26 @@ var ErrUnconfirmed = errors.New("store: the confirmation of a renewal is too old
 // them nothing happens to the lease. Answer asks again, behind the caller's read barrier, because that state
 // may have been an old one. What was refused there does not extend the lease either.
 type Renewal struct {
-	s     *Store
-	user  *auth.AuthInfo
-	id    int64
-	lease *leaseclock.Lease // that is held; nil: none is
+	leases *Leases
+	user   *auth.AuthInfo
+	id     int64
+	lease  *leaseclock.Lease // that is held; nil: none is
 	// refused: the user turned out to lack the rights. The clock is told when the renewal is settled.
 	refused bool
 }
 
 // Renew begins the renewal of a lease for a user whom another member may know; nil is nobody. Errors: etcd's
 // if the user must not renew it, and then nothing happened to the lease. The caller confirms by a read barrier
-// that this member is the primary lessor, calls Answer, and in any case calls Settle.
-func (s *Store) Renew(user *auth.AuthInfo, id int64) (*Renewal, error) {
-	r := &Renewal{s: s, user: user, id: id}
-	err := s.permittedAs(user, r.allowed, func() error {
+// that this member is the primary lessor, calls Answer, and in any case calls End.
+func (l *Leases) Renew(user *auth.AuthInfo, id int64) (*Renewal, error) {
+	r := &Renewal{leases: l, user: user, id: id}
+	err := l.rights.permittedAs(user, r.allowed, func() error {
 		r.hold()
 		return nil
 	})
 	if err != nil {
 		r.refused = true // users changed meanwhile, or the state is damaged
-		r.Settle()
+		r.End()
 		return nil, err
 	}
 	return r, nil
@@ -49,12 +49,12 @@ func (s *Store) Renew(user *auth.AuthInfo, id int64) (*Renewal, error) {
 
 // allowed reports whether a user may renew the lease.
 func (r *Renewal) allowed(user *auth.AuthInfo) error {
-	return r.s.leaseKeys(user, r.id, func(key []byte) error { return r.s.auth.IsPutPermitted(user, key) })
+	return r.leases.rights.leaseKeys(user, r.id, func(key []byte) error { return r.leases.rights.auth.IsPutPermitted(user, key) })
 }
 
 // hold keeps the lease from ending.
 func (r *Renewal) hold() {
-	l := r.s.lessor
+	l := r.leases.lessor
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.lease == nil {
@@ -62,9 +62,9 @@ func (r *Renewal) hold() {
 	}
 }
 
-// Settle ends the renewal, whatever its outcome. It may be called more than once.
-func (r *Renewal) Settle() {
-	l := r.s.lessor
+// End ends the renewal, whatever its outcome. It may be called more than once.
+func (r *Renewal) End() {
+	l := r.leases.lessor
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.lease != nil {
@@ -83,7 +83,7 @@ func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err e
 	for {
 		var v leaseclock.Verdict
 		var changed <-chan struct{}
-		err := r.s.permittedAs(r.user, r.allowed, func() error {
+		err := r.leases.rights.permittedAs(r.user, r.allowed, func() error {
 			ttl, v, changed = r.try(began)
 			return nil
 		})
@@ -105,9 +105,9 @@ func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err e
 		case <-time.After(leaseclock.Tick):
 		case <-ctx.Done():
 			return -1, ctx.Err()
-		case <-r.s.latch.failed:
-			return -1, r.s.latch.get()
-		case <-r.s.stop:
+		case <-r.leases.latch.failed:
+			return -1, r.leases.latch.get()
+		case <-r.leases.stop:
 			return -1, ErrClosed
 		}
 	}
@@ -115,7 +115,7 @@ func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err e
 
 // try decides what to do with the renewal now, and has ordered what that takes.
 func (r *Renewal) try(began time.Time) (ttl int64, v leaseclock.Verdict, changed <-chan struct{}) {
-	l := r.s.lessor
+	l := r.leases.lessor
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.lease == nil {

@@ -33,7 +33,7 @@ func (s *Store) Restore(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	err = s.whileShort("a snapshot", func() error {
+	err = s.short.wait("a snapshot", func() error {
 		_, _, err := inspect(name, s.opts.Dir)
 		return err
 	})
@@ -46,7 +46,7 @@ func (s *Store) Restore(r io.Reader) error {
 // receive writes the database of a snapshot into a file of its own, durably.
 func (s *Store) receive(r io.Reader) (name string, err error) {
 	var f *os.File
-	err = s.whileShort("a snapshot", func() (err error) {
+	err = s.short.wait("a snapshot", func() (err error) {
 		f, err = os.CreateTemp(s.opts.Dir, restorePattern)
 		return err
 	})
@@ -59,7 +59,7 @@ func (s *Store) receive(r io.Reader) (name string, err error) {
 			os.Remove(f.Name())
 		}
 	}()
-	if err := copySnapshot(f, r, func(size int64) error { return s.awaitFile(f, size) }); err != nil {
+	if err := copySnapshot(f, r, func(size int64) error { return s.short.awaitFile(f, size) }); err != nil {
 		return "", err
 	}
 	if s.opts.NoSync {
@@ -105,14 +105,14 @@ func copySnapshot(w io.Writer, r io.Reader, space func(size int64) error) error 
 // replace puts a database in the place of the store's. A crash leaves the old one or the
 // new one.
 func (s *Store) replace(name string) error {
-	s.releasing.Lock()
-	defer s.releasing.Unlock()
+	s.releaser.mu.Lock()
+	defer s.releaser.mu.Unlock()
 	if err := s.put(name); err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "put a snapshot in place", Cause: err})
 	}
 	var db *database
-	err := s.whileShort("opening a snapshot", func() (err error) {
-		db, err = openDatabase(s.path(), &s.opts, s.lg, s.Condemn)
+	err := s.short.wait("opening a snapshot", func() (err error) {
+		db, err = openDatabase(s.opts.path(), &s.opts, s.lg, s.damage.Condemn)
 		return err
 	})
 	if err != nil {
@@ -123,10 +123,10 @@ func (s *Store) replace(name string) error {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read a snapshot", Cause: err})
 	}
 	old.guarded.Replaced.Store(true)
-	if err := s.absolve(); err != nil {
+	if err := s.damage.absolve(s.kv.Rev()); err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "note that damage was repaired", Cause: err})
 	}
-	s.follow(readClaim(db.be))
+	s.leases.follow(readClaim(db.be))
 	s.closed.Store(readClosed(db.be))
 	s.closing.Add(1)
 	go func() { // waits for the snapshots that are open on it
@@ -140,10 +140,10 @@ func (s *Store) replace(name string) error {
 // them; the hook and the appliers last. What is read meanwhile waits for users and roles before it is given
 // to anybody (still).
 func (s *Store) swapFor(db *database) (old *database, err error) {
-	s.swap.Lock()
-	defer s.swap.Unlock()
-	s.swaps.Add(1)
-	defer s.swaps.Add(1)
+	s.rights.swap.Lock()
+	defer s.rights.swap.Unlock()
+	s.rights.swaps.Add(1)
+	defer s.rights.swaps.Add(1)
 	s.lessor.Recover(db.be, func() lease.TxnDelete { return s.kv.Write(traceutil.TODO()) })
 	s.lessor.load(db.be)
 	if err := s.kv.Restore(db.keys()); err != nil {
@@ -154,24 +154,15 @@ func (s *Store) swapFor(db *database) (old *database, err error) {
 
 // put durably gives a file the name of the database.
 func (s *Store) put(name string) error {
-	names, err := s.openDir()
+	names, err := s.short.openDir()
 	if err != nil {
 		return err
 	}
 	defer names.Close()
-	if err := os.Rename(name, s.path()); err != nil || s.opts.NoSync {
+	if err := os.Rename(name, s.opts.path()); err != nil || s.opts.NoSync {
 		return err
 	}
 	return names.Sync()
-}
-
-// openDir opens the directory to sync it. It comes before what is synced is changed.
-func (s *Store) openDir() (names *os.File, err error) {
-	err = s.whileShort("a change of files", func() (err error) {
-		names, err = os.Open(s.opts.Dir)
-		return err
-	})
-	return names, err
 }
 
 // adopt makes everything but keys and leases use a new database, and returns the old one.
@@ -181,12 +172,12 @@ func (s *Store) adopt(db *database) (old *database) {
 	old, s.db = s.db, db
 	close(s.replaced)
 	s.replaced = make(chan struct{})
-	s.auth.Recover(schema.NewAuthBackend(s.lg, db.be))
+	s.rights.auth.Recover(schema.NewAuthBackend(s.lg, db.be))
 	s.recoverCluster()
 	if err := s.openAppliers(); err != nil {
 		s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read the alarms of a snapshot", Cause: err})
 	}
-	s.setApplied(db.index.ConsistentIndex())
+	s.positions.set(db.index.ConsistentIndex())
 	db.hook()
 	return old
 }

@@ -49,17 +49,6 @@ func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 // database commit, which must not happen too often.
 const scrubAtLeast = 64 << 20
 
-// ScrubOnce reads the whole database and returns what is wrong with it.
-func (s *Store) ScrubOnce() error {
-	for next := (mvcc.Revision{}); ; {
-		_, at, err := s.scrubPiece(next, scrubPiece)
-		if err != nil || at == (mvcc.Revision{}) {
-			return err
-		}
-		next = at
-	}
-}
-
 // scrubPiece reads the revisions from one on, about so many bytes of them, and with the first
 // piece everything else. It returns where to go on; zero: at the beginning.
 func (s *Store) scrubPiece(from mvcc.Revision, limit int64) (read int64, next mvcc.Revision, err error) {

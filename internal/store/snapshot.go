@@ -38,7 +38,7 @@ type view struct {
 
 // Snapshot returns a view of the state as it is now, for another member. It must be closed.
 func (s *Store) Snapshot() (*Snapshot, error) {
-	position := s.applied.Load()
+	position := s.positions.applied.Load()
 	v, err := s.view(atOnce)
 	if err != nil {
 		return nil, err
@@ -48,14 +48,14 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 
 // view opens a view. While the database is defragmented, it waits until ctx is done.
 func (s *Store) view(ctx context.Context) (v view, err error) {
-	if err := s.usable(); err != nil {
+	if err := s.damage.usable(); err != nil {
 		return v, err
 	}
 	if err := s.frozen.enter(ctx); err != nil {
 		return v, err
 	}
-	err = s.using(func(be backend.Backend) error {
-		v = view{store: s, be: be.Snapshot(), guarded: s.db.guarded, once: new(sync.Once)}
+	err = s.using(func(db *database) error {
+		v = view{store: s, be: db.be.Snapshot(), guarded: db.guarded, once: new(sync.Once)}
 		v.size = v.be.Size()
 		return nil
 	})

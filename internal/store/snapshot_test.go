@@ -23,7 +23,7 @@ func filled(t *testing.T) *node {
 	n.raw(randomLog(n, 1, 200)...)
 	n.must(grant(77, 1000))
 	n.must(putLease("leased", "x", 77))
-	n.raw(n.ClaimLeases())
+	n.raw(n.Leases().Claim())
 	settle(t, n)
 	enableAuth(n)
 	return n
@@ -205,7 +205,7 @@ func TestClientSnapshotInEtcd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Zero(t, imported.Applied())
-	require.Zero(t, imported.Primary())
+	require.Zero(t, imported.Leases().Primary())
 	require.NoError(t, imported.doAs(imported.login("root", "r"), put("a", "1")))
 	require.NoError(t, imported.Close())
 }

@@ -114,42 +114,42 @@ func (v spaceView) decide() (marked, raise, disarm bool) {
 	return false, false, false
 }
 
-// watchSpace checks this member's own disk. It raises the member's alarm through the log when too
+// watch checks this member's own disk. It raises the member's alarm through the log when too
 // little is left, and disarms it when there is enough again.
-func (s *Store) watchSpace() {
-	defer close(s.watched)
+func (l *limits) watch(stop, failed <-chan struct{}) {
+	defer close(l.stopped)
 	ticker := time.NewTicker(spaceWatch)
 	defer ticker.Stop()
 	for {
-		s.lookAfterSpace()
+		l.inspect()
 		select {
 		case <-ticker.C:
-		case <-s.latch.failed:
+		case <-failed:
 			return
-		case <-s.stop:
+		case <-stop:
 			return
 		}
 	}
 }
 
-func (s *Store) lookAfterSpace() {
-	v := spaceView{low: s.space.isLow(), raised: s.alarmed(pb.AlarmType_NOSPACE), marked: s.space.marked}
-	v.over = s.overQuota()
+func (l *limits) inspect() {
+	v := spaceView{low: l.space.isLow(), over: l.overQuota(), raised: l.raised(pb.AlarmType_NOSPACE), marked: l.space.marked}
 	marked, raise, disarm := v.decide()
 	if marked != v.marked {
-		s.space.mark(marked)
+		l.space.mark(marked)
 	}
-	if raise && s.wantAlarm(pb.AlarmRequest_ACTIVATE) {
-		free, reserve := s.space.free()
-		s.lg.Warn("the disk is nearly full, writes are refused until there is space", zap.Int64("free", free), zap.Int64("reserve", reserve))
+	if raise && l.wantAlarm(pb.AlarmRequest_ACTIVATE) {
+		free, reserve := l.space.free()
+		l.lg.Warn("the disk is nearly full, writes are refused until there is space", zap.Int64("free", free), zap.Int64("reserve", reserve))
 	}
-	if disarm && s.wantAlarm(pb.AlarmRequest_DEACTIVATE) {
-		s.lg.Warn("the disk has space again, the alarm is disarmed")
+	if disarm && l.wantAlarm(pb.AlarmRequest_DEACTIVATE) {
+		l.lg.Warn("the disk has space again, the alarm is disarmed")
 	}
 }
 
-func (s *Store) overQuota() bool {
-	return s.opts.QuotaBytes > 0 && s.database().weighed().Size() > s.opts.QuotaBytes
+func (l *limits) overQuota() bool {
+	_, _, db := l.now()
+	return l.opts.QuotaBytes > 0 && db.Size() > l.opts.QuotaBytes
 }
 
 // diskAlarm is the file that says that this member's alarm is for its disk. It is empty: it

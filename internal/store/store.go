@@ -16,7 +16,6 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/etcdserver/apply"
 	"go.etcd.io/etcd/server/v3/lease"
-	"go.etcd.io/etcd/server/v3/storage"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
@@ -36,35 +35,24 @@ type Store struct {
 	latch *latch
 
 	// mu guards the fields that Restore replaces.
-	mu     sync.RWMutex
-	db     *database
-	alarms *alarms
-	quota  storage.Quota
+	mu sync.RWMutex
+	db *database
 
 	cluster *membership.RaftCluster
 	lessor  *lessor
 	kv      *keys
-	auth    auth.AuthStore
 	applier apply.UberApplier // used by the apply goroutine only
 
-	// applied is the position of the last command applied; it never decreases, but in
-	// Restore. The consistent index of db equals it between calls of Apply.
-	applied   atomic.Uint64
-	waiting   positions // to be applied
-	passwords *passwords
-	// tokens counts the calls that wait for the position of a token.
-	tokens atomic.Int32
+	positions positions
+	rights    *Rights
 
-	primary primary
-	// swaps is odd while Restore puts another state in place, which holds swap then: keys come before users.
-	swaps  atomic.Uint64
-	swap   sync.RWMutex
+	leases *Leases
 	closed atomic.Uint64 // the auth revision up to which accepted puts are closed; 0: none
 	wanted wanted
 	values values
 	frozen frozen
-	space  space
-	damage damage
+	limits limits
+	damage Damage
 
 	// replaced is closed when Restore puts another database in place, and made anew. The apply
 	// goroutine's.
@@ -72,17 +60,10 @@ type Store struct {
 	// closing holds databases that Restore replaced until they are closed.
 	closing sync.WaitGroup
 	stop    chan struct{} // closed by Close
-	// interrupted is closed by Interrupt.
-	interrupted chan struct{}
-	interrupt   sync.Once
-	pumped      chan struct{} // closed when the pump has ended
-	watched     chan struct{} // closed when the watch over the disk has ended
+	short   shortage
 
-	copying *semaphore.Weighted // of copies for clients, one at a time
-	// releasing is held while bodies are released, and while the state is replaced: what is
-	// released must not be in the new state.
-	releasing sync.Mutex
-	releaser  sync.WaitGroup
+	copying  *semaphore.Weighted // of copies for clients, one at a time
+	releaser releaser
 }
 
 // Open opens the store in a directory, which is made if it does not exist. A second store
@@ -95,35 +76,35 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s := &Store{
-		opts:      o,
-		latch:     newLatch(o.Dir, o.Logger, o.OnFatal),
-		passwords: newPasswords(), replaced: make(chan struct{}),
-		stop: make(chan struct{}),
-
-		interrupted: make(chan struct{}),
-
-		pumped:  make(chan struct{}),
-		watched: make(chan struct{}),
+		opts:     o,
+		latch:    newLatch(o.Dir, o.Logger, o.OnFatal),
+		replaced: make(chan struct{}),
+		stop:     make(chan struct{}),
 
 		copying: semaphore.NewWeighted(1),
 	}
 	s.lg = s.latch.logger(o.Logger)
-	s.space = space{opts: &s.opts, lg: s.lg}
+	s.positions.latch, s.positions.stop = s.latch, s.stop
+	s.short = shortage{dir: o.Dir, lg: s.lg, latch: s.latch, interrupted: make(chan struct{})}
+	s.limits = limits{
+		opts: &s.opts, lg: s.lg, wanted: &s.wanted, space: space{opts: &s.opts, lg: s.lg}, stopped: make(chan struct{}),
+	}
+	s.releaser = releaser{bodies: o.Bodies, grace: o.ReleaseGrace, using: s.using}
 	s.values = values{
 		bodies: o.Bodies, limit: uint64(o.ResponseBytes), lg: s.lg, fetching: semaphore.NewWeighted(o.ResponseBytes),
 		refs: func() *refs { return s.database().refs }, compacted: s.CompactRevision,
 	}
 	s.wanted.init()
 	s.frozen.init()
-	s.damage.found = make(chan struct{}, 1)
+	s.damage = Damage{opts: &s.opts, lg: s.lg, latch: s.latch, short: &s.short, found: make(chan struct{}, 1)}
 	// An error while opening goes to the caller; it is not a failure of a running store.
 	err := newLatch(o.Dir, o.Logger, nil).guard(s.open)
 	if err != nil {
 		s.abandon(err)
 		return nil, openError(o.Dir, err)
 	}
-	go s.pump()
-	go s.watchSpace()
+	go s.leases.run()
+	go s.limits.watch(s.stop, s.latch.failed)
 	return s, nil
 }
 
@@ -133,8 +114,8 @@ func (s *Store) open() (err error) {
 	if err := removeLeftovers(s.opts.Dir, restorePattern, copyPattern, defragPattern); err != nil {
 		return err
 	}
-	s.space.open()
-	if s.db, err = s.openOrSetAside(); err != nil {
+	s.limits.space.open()
+	if s.db, err = s.damage.openOrSetAside(); err != nil {
 		return err
 	}
 	if !s.opts.NoSync { // bbolt syncs the file, not the directories in which it stands
@@ -151,21 +132,20 @@ func (s *Store) open() (err error) {
 		CompactionBatchLimit:    s.opts.CompactionBatchLimit,
 		CompactionSleepInterval: s.opts.CompactionSleepInterval,
 	}))
-	if err := s.openAuth(); err != nil {
+	if s.rights, err = s.openRights(); err != nil {
 		return err
 	}
 	if err := s.openAppliers(); err != nil {
 		return err
 	}
-	s.follow(readClaim(s.db.be))
+	s.leases = newLeases(s)
+	s.leases.follow(readClaim(s.db.be))
 	s.closed.Store(readClosed(s.db.be))
 	s.birth = readBirth(s.db.be)
-	s.setApplied(s.db.index.ConsistentIndex())
+	s.positions.set(s.db.index.ConsistentIndex())
 	s.db.hook()
 	return nil
 }
-
-func (s *Store) path() string { return filepath.Join(s.opts.Dir, "db") }
 
 // openError says what kept a store from opening.
 func openError(dir string, err error) error {
@@ -194,8 +174,8 @@ func (s *Store) abandon(err error) {
 	if s.kv != nil {
 		s.kv.Close()
 	}
-	if s.auth != nil {
-		s.auth.Close()
+	if s.rights != nil {
+		s.rights.auth.Close()
 	}
 	if s.db != nil {
 		s.db.be.Close()
@@ -213,11 +193,11 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.lessor.Stop()
-	<-s.pumped
-	<-s.watched
-	s.releaser.Wait()
+	<-s.leases.stopped
+	<-s.limits.stopped
+	s.releaser.running.Wait()
 	err := s.latch.guard(func() error {
-		return errors.Join(s.kv.Close(), s.auth.Close(), s.db.be.Close())
+		return errors.Join(s.kv.Close(), s.rights.auth.Close(), s.db.be.Close())
 	})
 	s.closing.Wait()
 	s.latch.once.Do(func() {
@@ -234,35 +214,16 @@ func (s *Store) Failed() <-chan struct{} { return s.latch.failed }
 func (s *Store) Err() error { return s.latch.get() }
 
 // Applied returns the position of the last command that the state includes.
-func (s *Store) Applied() uint64 { return s.applied.Load() }
-
-func (s *Store) setApplied(position uint64) {
-	s.applied.Store(position)
-	s.waiting.reach(position)
-}
+func (s *Store) Applied() uint64 { return s.positions.applied.Load() }
 
 // WaitApplied waits until the state includes a position.
 func (s *Store) WaitApplied(ctx context.Context, position uint64) error {
-	w := s.waiting.wait(position)
-	if w == nil {
-		return nil
-	}
-	defer s.waiting.leave(w)
-	select {
-	case <-w.reached:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.latch.failed:
-		return s.latch.get()
-	case <-s.stop:
-		return ErrClosed
-	}
+	return s.positions.await(ctx, position)
 }
 
 // Sync makes everything applied so far durable.
 func (s *Store) Sync() error {
-	if err := s.usable(); err != nil {
+	if err := s.damage.usable(); err != nil {
 		return err
 	}
 	return s.latch.guard(func() error {
@@ -279,7 +240,7 @@ func (s *Store) KV() mvcc.WatchableKV { return s.kv }
 func (s *Store) Lessor() lease.Lessor { return s.lessor }
 
 // Auth returns users and roles.
-func (s *Store) Auth() auth.AuthStore { return s.auth }
+func (s *Store) Auth() auth.AuthStore { return s.rights.auth }
 
 // Backend returns the current database. Restore replaces and closes it. So other callers may only
 // ask for its size, unless they know that Restore does not run.
@@ -287,11 +248,11 @@ func (s *Store) Backend() backend.Backend { return s.database().be }
 
 // using runs f on the database and keeps Restore from replacing it meanwhile. f must not
 // ask the store for its database again.
-func (s *Store) using(f func(backend.Backend) error) error {
+func (s *Store) using(f func(*database) error) error {
 	return s.latch.guard(func() error {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
-		return f(s.db.be)
+		return f(s.db)
 	})
 }
 

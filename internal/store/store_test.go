@@ -132,7 +132,7 @@ func (n *node) dump() string {
 	h, err := n.HashKV(0)
 	require.NoError(n.t, err)
 	out := fmt.Sprintf("applied %d index %d kv %+v primary %d@%d auth %t %d\n", n.Applied(), n.ConsistentIndex(), h,
-		n.Primary(), n.primary.position.Load(), n.Auth().IsAuthEnabled(), n.Auth().Revision())
+		n.Leases().Primary(), n.leases.position.Load(), n.Auth().IsAuthEnabled(), n.Auth().Revision())
 	resp, err := n.KV().Range(context.Background(), []byte{0}, []byte{}, mvccRange)
 	require.NoError(n.t, err)
 	for _, kv := range resp.KVs {
