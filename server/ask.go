@@ -40,6 +40,16 @@ const askRetry = 20 * time.Millisecond
 // errNotTheOne is a member's reply to a question that another member should get.
 var errNotTheOne = status.Error(codes.FailedPrecondition, "etcdserver: asked the wrong member")
 
+// asker sends questions to other members, and answers theirs.
+type asker struct {
+	id       braid.MemberID
+	timeout  time.Duration
+	started  <-chan struct{} // closed when log is set and questions can be served
+	stopping <-chan struct{}
+	log      Log
+	serve    func(ctx context.Context, request []byte) ([]byte, error)
+}
+
 // ask gets the answer to a request from the member that who names: directly if it is this one,
 // else over the link. If who names another member meanwhile, it asks that one, until the request's
 // deadline.
@@ -52,7 +62,7 @@ func ask[R proto.Message](ctx context.Context, s *Server, who func() braid.Membe
 	if err != nil {
 		return reply, toStatus(err)
 	}
-	answer, err := s.askUntil(ctx, who, question)
+	answer, err := s.asker.until(ctx, who, question)
 	if err != nil {
 		return reply, err
 	}
@@ -89,13 +99,13 @@ func decodeAsk(b []byte) (what byte, user *auth.AuthInfo, body []byte, err error
 	return b[0], &auth.AuthInfo{Username: header.Username, Revision: header.AuthRevision}, rest[n:], nil
 }
 
-func (s *Server) askUntil(ctx context.Context, who func() braid.MemberID, request []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+func (a *asker) until(ctx context.Context, who func() braid.MemberID, request []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	last := rpctypes.ErrGRPCNoLeader
 	for {
 		if to := who(); to != 0 {
-			answer, err := s.askMember(ctx, to, request)
+			answer, err := a.member(ctx, to, request)
 			if err == nil || !mayDiffer(err) {
 				return answer, err
 			}
@@ -108,7 +118,7 @@ func (s *Server) askUntil(ctx context.Context, who func() braid.MemberID, reques
 				last = rpctypes.ErrGRPCLeaderChanged
 			}
 			return nil, last
-		case <-s.stopping:
+		case <-a.stopping:
 			return nil, rpctypes.ErrGRPCStopped
 		}
 	}
@@ -119,11 +129,11 @@ func mayDiffer(err error) bool {
 	return errors.Is(err, errNotTheOne) || status.Code(err) == codes.Unavailable
 }
 
-func (s *Server) askMember(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error) {
-	if to == s.id {
-		return s.serveAsked(ctx, request)
+func (a *asker) member(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error) {
+	if to == a.id {
+		return a.serve(ctx, request)
 	}
-	reply, err := s.log.Ask(ctx, to, request)
+	reply, err := a.log.Ask(ctx, to, request)
 	switch {
 	case err != nil:
 		return nil, status.Error(codes.Unavailable, fmt.Sprintf("etcdserver: asking member %s: %v", to, err))
@@ -135,18 +145,18 @@ func (s *Server) askMember(ctx context.Context, to braid.MemberID, request []byt
 	return reply[1:], nil
 }
 
-// answer serves another member's question; it is the log's Options.Answer.
-func (s *Server) answer(ctx context.Context, _ braid.MemberID, request []byte) ([]byte, error) {
+// answer answers another member's question. It is the log's Options.Answer.
+func (a *asker) answer(ctx context.Context, _ braid.MemberID, request []byte) ([]byte, error) {
 	select {
-	case <-s.started:
-	case <-s.stopping:
+	case <-a.started:
+	case <-a.stopping:
 		return nil, braid.ErrStopped
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	out, err := s.serveAsked(ctx, request)
+	out, err := a.serve(ctx, request)
 	if err != nil {
 		st := status.Convert(err)
 		return append([]byte{byte(st.Code())}, st.Message()...), nil
@@ -169,11 +179,11 @@ func (s *Server) serveAsked(ctx context.Context, request []byte) ([]byte, error)
 	case askCaughtUp:
 		return serveProto(ctx, user, body, new(pb.MemberPromoteRequest), s.cluster.caughtUpHere)
 	case askHash:
-		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.hashHere)
+		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.hashes.freshHere)
 	case askApplied:
-		return serveProto(ctx, user, body, new(wrapperspb.UInt64Value), s.appliedHere)
+		return serveProto(ctx, user, body, new(wrapperspb.UInt64Value), s.early.appliedHere)
 	case askKeptHash:
-		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.keptHashHere)
+		return serveProto(ctx, user, body, new(pb.HashKVRequest), s.hashes.keptHere)
 	}
 	return nil, status.Error(codes.Unimplemented, fmt.Sprintf("etcdserver: a member asked for unknown %q", what))
 }

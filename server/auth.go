@@ -82,7 +82,7 @@ func (a *authService) AuthEnable(ctx context.Context, r *pb.AuthEnableRequest) (
 func (a *authService) close(ctx context.Context, revision uint64) error {
 	closed := make(chan error, 1)
 	a.s.background.Go(func() {
-		within, cancel := context.WithTimeout(context.Background(), a.s.fresh.limit+2*a.s.timeout)
+		within, cancel := context.WithTimeout(context.Background(), a.s.early.fresh.limit+2*a.s.timeout)
 		defer cancel()
 		go func() {
 			select {
@@ -91,7 +91,7 @@ func (a *authService) close(ctx context.Context, revision uint64) error {
 			case <-within.Done():
 			}
 		}()
-		closed <- a.s.closeEarly(within, a.s.store.Applied(), revision)
+		closed <- a.s.early.close(within, a.s.store.Applied(), revision)
 	})
 	select {
 	case err := <-closed:

@@ -219,14 +219,14 @@ func (b *callBody) Read(p []byte) (int, error) {
 }
 
 // serveCall serves a call of gRPC that the HTTP server took.
-func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
-	unary, known := s.unary[r.URL.Path]
+func (e *endpoints) serveCall(w http.ResponseWriter, r *http.Request) {
+	unary, known := e.unary[r.URL.Path]
 	if !known {
-		s.grpc.ServeHTTP(w, r)
+		e.grpc.ServeHTTP(w, r)
 		return
 	}
-	conn := &meteredConn{in: s.intake, calls: map[uint32]*call{}}
-	s.intake.add(conn)
+	conn := &meteredConn{in: e.intake, calls: map[uint32]*call{}}
+	e.intake.add(conn)
 	defer conn.closed()
 	ctx, err := conn.begin(r.Context(), unary)
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
 	}
 	r = r.WithContext(c)
 	r.Body = &callBody{r.Body, c}
-	s.grpc.ServeHTTP(w, r)
+	e.grpc.ServeHTTP(w, r)
 }
 
 // isCall reports whether a request is a call of gRPC.

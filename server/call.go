@@ -69,7 +69,7 @@ func (c *call) Err() error {
 }
 
 // tapIn begins a call, when its headers are here. gRPC calls it while it reads the connection.
-func (s *Server) tapIn(ctx context.Context, info *tap.Info) (context.Context, error) {
+func (e *endpoints) tapIn(ctx context.Context, info *tap.Info) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return ctx, nil
@@ -78,7 +78,7 @@ func (s *Server) tapIn(ctx context.Context, info *tap.Info) (context.Context, er
 	if !ok || ctx.Err() != nil {
 		return ctx, nil
 	}
-	unary, known := s.unary[info.FullMethodName]
+	unary, known := e.unary[info.FullMethodName]
 	if !known || unary && addr.conn.whole() {
 		return ctx, nil // gRPC refuses it, or reads it without waiting
 	}

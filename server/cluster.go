@@ -192,7 +192,7 @@ func (c *clusterService) caughtUp(ctx context.Context, user *auth.AuthInfo, r *p
 			continue
 		}
 		asked = append(asked, leader)
-		if _, err := c.s.askMember(ctx, leader, question); err != nil {
+		if _, err := c.s.asker.member(ctx, leader, question); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,10 @@ package server
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -11,6 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/braidlog/braid/internal/store"
 )
 
 // A member whose state is damaged serves nothing and raises the alarm CORRUPT for itself. Its
@@ -31,35 +36,47 @@ const (
 	settledAfter = 30
 )
 
-// watchState acts on damage of the state, for the life of the server.
-func (s *Server) watchState() {
+// damageWatch acts on damage of the state: it raises and ends this member's alarm, and has the state replaced.
+type damageWatch struct {
+	store      *store.Store
+	log        Log
+	streams    *openStreams
+	self       *atomic.Pointer[selfView]
+	logger     *slog.Logger
+	timeout    time.Duration
+	stopping   <-chan struct{}
+	background *sync.WaitGroup
+}
+
+// run acts on damage of the state, for the life of the server.
+func (d *damageWatch) run() {
 	tick := time.NewTicker(damageTick)
 	defer tick.Stop()
 	quiet, shown, told := 0, 0, pb.AlarmRequest_GET
 	order := func(action pb.AlarmRequest_AlarmAction) {
 		quiet = 0
-		err := s.orderAlarm(action)
+		err := d.orderAlarm(action)
 		if told != action {
-			s.logger.Warn("alarm CORRUPT for this member", "action", action.String(), "err", err)
+			d.logger.Warn("alarm CORRUPT for this member", "action", action.String(), "err", err)
 		}
 		told = action
 	}
 	for {
 		select {
-		case <-s.store.Damage().Found():
-			s.log.CheckState()
-			s.streams.end(errDamaged)
+		case <-d.store.Damage().Found():
+			d.log.CheckState()
+			d.streams.end(errDamaged)
 		case <-tick.C:
-		case <-s.stopping:
+		case <-d.stopping:
 			return
 		}
 		switch {
-		case s.store.Damage().Err() != nil:
+		case d.store.Damage().Err() != nil:
 			shown = 0
-			s.stepAside()
+			d.stepAside()
 			order(pb.AlarmRequest_ACTIVATE)
-		case !s.store.Damage().Repaired():
-		case s.store.Damage().Raised():
+		case !d.store.Damage().Repaired():
+		case d.store.Damage().Raised():
 			if shown++; shown >= shownFor {
 				order(pb.AlarmRequest_DEACTIVATE)
 			}
@@ -67,8 +84,8 @@ func (s *Server) watchState() {
 			if quiet++; quiet < settledAfter {
 				continue
 			}
-			if err := s.store.Damage().ForgetRepair(); err != nil {
-				s.logger.Warn("cannot forget that the state was repaired", "err", err)
+			if err := d.store.Damage().ForgetRepair(); err != nil {
+				d.logger.Warn("cannot forget that the state was repaired", "err", err)
 			}
 		}
 	}
@@ -76,25 +93,25 @@ func (s *Server) watchState() {
 
 // orderAlarm raises or ends the alarm for this member. If the command is lost, the next check
 // repeats it.
-func (s *Server) orderAlarm(action pb.AlarmRequest_AlarmAction) error {
-	command, err := s.store.AlarmCommand(action, pb.AlarmType_CORRUPT)
+func (d *damageWatch) orderAlarm(action pb.AlarmRequest_AlarmAction) error {
+	command, err := d.store.AlarmCommand(action, pb.AlarmType_CORRUPT)
 	if err != nil {
 		return err
 	}
-	return s.log.ProposeAsync(command, func(any, error) {})
+	return d.log.ProposeAsync(command, func(any, error) {})
 }
 
 // stepAside hands leadership over, because a member that applies nothing can neither end leases
 // nor answer.
-func (s *Server) stepAside() {
-	if !s.self.Load().isLeader() {
+func (d *damageWatch) stepAside() {
+	if !d.self.Load().isLeader() {
 		return
 	}
-	s.background.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	d.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), d.timeout)
 		defer cancel()
-		if err := s.log.TransferLeader(ctx, 0); err != nil {
-			s.logger.Warn("a member with a damaged state cannot hand over leadership", "err", err)
+		if err := d.log.TransferLeader(ctx, 0); err != nil {
+			d.logger.Warn("a member with a damaged state cannot hand over leadership", "err", err)
 		}
 	})
 }

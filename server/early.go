@@ -16,6 +16,7 @@ import (
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/server/internal/metrics"
 )
 
 // A put that is answered before it is applied must not fail then, and a put without a user must not take
@@ -93,36 +94,46 @@ func (f *freshness) ensure(ctx context.Context) error {
 	return nil
 }
 
-// answerEarly answers a put that is certain to take effect, if it is certain that it may.
-func (s *Server) answerEarly(ctx context.Context, e *store.Encoded, early *braid.Accepted) (*pb.PutResponse, string, error) {
-	if s.fresh.fresh() && s.store.AcceptsEarly() {
-		s.metrics.Accepted.Add(1)
-		return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: s.store.Revision()}}, braid.FormatToken(early.Token), nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err := s.log.Read(ctx, braid.ReadOptions{After: []braid.Token{early.Token}, Local: true})
-	if err != nil || s.store.Closed(e.AuthRevision) {
-		return nil, "", errors.Join(braid.ErrMaybeCommitted, err) // it may have been refused
-	}
-	return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: s.store.Revision()}}, "", nil
+// earlyAnswers answers puts before they are applied, and ends that when authentication is turned on.
+type earlyAnswers struct {
+	fresh   *freshness
+	store   *store.Store
+	log     Log
+	asker   *asker
+	metrics *metrics.Counts
+	timeout time.Duration
 }
 
-// closeEarly returns when no put that knows of an auth revision at most is answered early any more, and
+// answer answers a put that is certain to take effect, if it is certain that it may.
+func (a *earlyAnswers) answer(ctx context.Context, e *store.Encoded, early *braid.Accepted) (*pb.PutResponse, string, error) {
+	if a.fresh.fresh() && a.store.AcceptsEarly() {
+		a.metrics.Accepted.Add(1)
+		return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: a.store.Revision()}}, braid.FormatToken(early.Token), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	err := a.log.Read(ctx, braid.ReadOptions{After: []braid.Token{early.Token}, Local: true})
+	if err != nil || a.store.Closed(e.AuthRevision) {
+		return nil, "", errors.Join(braid.ErrMaybeCommitted, err) // it may have been refused
+	}
+	return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: a.store.Revision()}}, "", nil
+}
+
+// close returns when no put that knows of an auth revision at most is answered early any more, and
 // none takes effect that was not.
-func (s *Server) closeEarly(ctx context.Context, position, revision uint64) error {
-	s.awaitAuth(ctx, position)
-	if err := s.log.Read(ctx, braid.ReadOptions{Barrier: true}); err != nil {
+func (a *earlyAnswers) close(ctx context.Context, position, revision uint64) error {
+	a.awaitAuth(ctx, position)
+	if err := a.log.Read(ctx, braid.ReadOptions{Barrier: true}); err != nil {
 		return err
 	}
-	_, err := s.log.Propose(ctx, store.CloseCommand(revision))
+	_, err := a.log.Propose(ctx, store.CloseCommand(revision))
 	return err
 }
 
 // awaitAuth returns when all members have applied everything up to a position, or earlyFor has gone by. A
 // tenth more covers clocks that do not go alike (docs/internals/raft.md).
-func (s *Server) awaitAuth(ctx context.Context, position uint64) {
-	ctx, cancel := context.WithTimeout(ctx, s.fresh.limit+s.fresh.limit/10)
+func (a *earlyAnswers) awaitAuth(ctx context.Context, position uint64) {
+	ctx, cancel := context.WithTimeout(ctx, a.fresh.limit+a.fresh.limit/10)
 	defer cancel()
 	question, err := encodeAsk(askApplied, nil, wrapperspb.UInt64(position))
 	if err != nil {
@@ -130,10 +141,10 @@ func (s *Server) awaitAuth(ctx context.Context, position uint64) {
 		return
 	}
 	var asked sync.WaitGroup
-	members := s.log.Status().Members
+	members := a.log.Status().Members
 	for i := range members {
 		asked.Go(func() {
-			if _, err := s.askMember(ctx, members[i].ID, question); err != nil {
+			if _, err := a.asker.member(ctx, members[i].ID, question); err != nil {
 				<-ctx.Done()
 			}
 		})
@@ -142,6 +153,6 @@ func (s *Server) awaitAuth(ctx context.Context, position uint64) {
 }
 
 // appliedHere answers another member when this one has applied everything up to a position.
-func (s *Server) appliedHere(ctx context.Context, _ *auth.AuthInfo, position *wrapperspb.UInt64Value) (*emptypb.Empty, error) {
-	return new(emptypb.Empty), s.store.WaitApplied(ctx, position.GetValue())
+func (a *earlyAnswers) appliedHere(ctx context.Context, _ *auth.AuthInfo, position *wrapperspb.UInt64Value) (*emptypb.Empty, error) {
+	return new(emptypb.Empty), a.store.WaitApplied(ctx, position.GetValue())
 }

@@ -46,7 +46,7 @@ func TestNothingIsAcceptedByAnOldState(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "[accepted]", mode)
 
-	f.fresh.began.Store(-1) // it was long ago
+	f.early.fresh.began.Store(-1) // it was long ago
 	f.fake.set(func(l *fakeLog) { l.behind = enable })
 	_, _, err = one.put(putOf("late", "1"), metadataMode, modeAccepted)
 	require.Equal(t, codes.FailedPrecondition, status.Code(err), "%v", err)
@@ -89,19 +89,19 @@ func TestAuthEnableClosesWhatIsAccepted(t *testing.T) {
 func TestAnswersAreNotEarlyUnderAuth(t *testing.T) {
 	f, one := early(t, time.Hour)
 	enable := f.rooted(t)
-	require.NoError(t, f.fresh.ensure(one.ctx))
+	require.NoError(t, f.early.fresh.ensure(one.ctx))
 	e, err := f.store.EncodeAccepted(putOf("k", "1"))
 	require.NoError(t, err)
 	f.fake.set(func(l *fakeLog) { l.lane = [][]byte{e.Command} })
 	require.NoError(t, second(f.fake.Propose(one.ctx, enable)))
-	resp, token, err := f.answerEarly(one.ctx, &e, &braid.Accepted{})
+	resp, token, err := f.early.answer(one.ctx, &e, &braid.Accepted{})
 	require.NoError(t, err)
 	require.Empty(t, token, "it is confirmed")
 	require.NotZero(t, resp.Header.Revision)
 	require.Equal(t, "1", f.stored(t, "k"), "nothing was closed yet")
 
-	require.NoError(t, f.closeEarly(one.ctx, f.store.Applied(), e.AuthRevision))
-	_, _, err = f.answerEarly(one.ctx, &e, &braid.Accepted{})
+	require.NoError(t, f.early.close(one.ctx, f.store.Applied(), e.AuthRevision))
+	_, _, err = f.early.answer(one.ctx, &e, &braid.Accepted{})
 	require.ErrorIs(t, err, braid.ErrMaybeCommitted)
 }
 

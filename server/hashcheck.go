@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -53,8 +54,21 @@ func judgeHashes(own uint32, votes bool, others []uint32, voters int) agreement 
 	return hashesAgree
 }
 
-// compareHashes compares at the configured intervals, for the life of the server.
-func (s *Server) compareHashes(interval time.Duration, own func() (store.HashKV, bool, error), what byte) {
+// hashChecks compares checksums of histories with other members.
+type hashChecks struct {
+	id       braid.MemberID
+	store    *store.Store
+	log      Log
+	asker    *asker
+	logger   *slog.Logger
+	timeout  time.Duration
+	stopping <-chan struct{}
+	// raise raises the alarm CORRUPT for this member.
+	raise func() error
+}
+
+// run compares at the configured intervals, for the life of the server.
+func (c *hashChecks) run(interval time.Duration, own func() (store.HashKV, bool, error), what byte) {
 	if interval <= 0 {
 		return
 	}
@@ -63,21 +77,21 @@ func (s *Server) compareHashes(interval time.Duration, own func() (store.HashKV,
 	for {
 		select {
 		case <-tick.C:
-		case <-s.stopping:
+		case <-c.stopping:
 			return
 		}
 		h, ok, err := own()
 		if err != nil {
-			s.logger.Warn("cannot compute a hash to compare", "err", err)
+			c.logger.Warn("cannot compute a hash to compare", "err", err)
 		}
 		if ok {
-			s.compareHash(&h, what)
+			c.compare(&h, what)
 		}
 	}
 }
 
-func (s *Server) compareHash(own *store.HashKV, what byte) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+func (c *hashChecks) compare(own *store.HashKV, what byte) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	question, err := encodeAsk(what, nil, &pb.HashKVRequest{Revision: own.HashRevision})
 	if err != nil {
@@ -86,18 +100,18 @@ func (s *Server) compareHash(own *store.HashKV, what byte) {
 	var others []uint32
 	var who []string
 	voters, votes := 0, false
-	st := s.log.Status()
+	st := c.log.Status()
 	for i := range st.Members {
 		m := &st.Members[i]
 		if m.Learner {
 			continue
 		}
 		voters++
-		if m.ID == s.id {
+		if m.ID == c.id {
 			votes = true
 			continue
 		}
-		if h := s.hashOf(ctx, m.ID, question); h != nil && h.CompactRevision == own.CompactRevision && h.HashRevision == own.HashRevision {
+		if h := c.hashOf(ctx, m.ID, question); h != nil && h.CompactRevision == own.CompactRevision && h.HashRevision == own.HashRevision {
 			others = append(others, h.Hash)
 			who = append(who, fmt.Sprintf("%s: %08x", m.ID, h.Hash))
 		}
@@ -105,24 +119,24 @@ func (s *Server) compareHash(own *store.HashKV, what byte) {
 	cause := fmt.Errorf("its history up to revision %d, compacted at %d, has hash %08x, others have %v", own.HashRevision, own.CompactRevision, own.Hash, who)
 	switch judgeHashes(own.Hash, votes, others, voters) {
 	case hashesOutvoted:
-		s.store.Damage().Condemn(cause)
+		c.store.Damage().Condemn(cause)
 	case hashesSplit:
-		s.logger.Error("members differ and no majority agrees: an operator has to decide who is right", "err", cause)
-		if err := s.orderAlarm(pb.AlarmRequest_ACTIVATE); err != nil {
-			s.logger.Error("the alarm cannot be raised", "err", err)
+		c.logger.Error("members differ and no majority agrees: an operator has to decide who is right", "err", cause)
+		if err := c.raise(); err != nil {
+			c.logger.Error("the alarm cannot be raised", "err", err)
 		}
 	}
 }
 
 // hashOf asks another member; nil if it does not know.
-func (s *Server) hashOf(ctx context.Context, id braid.MemberID, question []byte) *pb.HashKVResponse {
+func (c *hashChecks) hashOf(ctx context.Context, id braid.MemberID, question []byte) *pb.HashKVResponse {
 	h := new(pb.HashKVResponse)
-	answer, err := s.askMember(ctx, id, question)
+	answer, err := c.asker.member(ctx, id, question)
 	if err == nil {
 		err = proto.Unmarshal(answer, h)
 	}
 	if err != nil {
-		s.logger.Debug("a member has no hash to compare", "member", id.String(), "err", err)
+		c.logger.Debug("a member has no hash to compare", "member", id.String(), "err", err)
 		return nil
 	}
 	return h
@@ -130,17 +144,17 @@ func (s *Server) hashOf(ctx context.Context, id braid.MemberID, question []byte)
 
 var errNoHash = status.Error(codes.NotFound, "etcdserver: no hash is kept of this revision")
 
-// keptHashHere and hashHere answer another member.
-func (s *Server) keptHashHere(_ context.Context, _ *auth.AuthInfo, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
-	h, ok := s.store.KeptHash(r.Revision)
+// keptHere and freshHere answer another member.
+func (c *hashChecks) keptHere(_ context.Context, _ *auth.AuthInfo, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
+	h, ok := c.store.KeptHash(r.Revision)
 	if !ok {
 		return nil, errNoHash
 	}
-	return hashResponse(&h), s.store.Damage().Err()
+	return hashResponse(&h), c.store.Damage().Err()
 }
 
-func (s *Server) hashHere(ctx context.Context, _ *auth.AuthInfo, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
-	h, err := s.store.HashKV(r.Revision)
+func (c *hashChecks) freshHere(ctx context.Context, _ *auth.AuthInfo, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
+	h, err := c.store.HashKV(r.Revision)
 	return hashResponse(&h), errors.Join(err, ctx.Err())
 }
 

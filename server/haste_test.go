@@ -25,7 +25,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 
 // A body of JSON that does not come is ended, as a call of gRPC is, while others wait for the room that it has.
 func TestBodiesAreHurried(t *testing.T) {
-	s := &Server{intake: newIntake(1 << 20), timeout: time.Minute}
+	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
 	in, out := net.Pipe()
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	r := httptest.NewRequest(http.MethodPost, "/v3/kv/put", in)

@@ -8,10 +8,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/server/internal/metrics"
 )
 
 // healthCheck is one question of /livez or /readyz.
@@ -20,17 +24,28 @@ type healthCheck struct {
 	ask  func(ctx context.Context) error
 }
 
-// healthRoutes are /health, which answers as JSON, and /livez and /readyz, which answer in words,
+// memberChecks tell whether this member can serve.
+type memberChecks struct {
+	id      braid.MemberID
+	store   *store.Store
+	log     Log
+	kv      *kvService
+	self    *atomic.Pointer[selfView]
+	metrics *metrics.Counts
+	timeout time.Duration
+}
+
+// routes are /health, which answers as JSON, and /livez and /readyz, which answer in words,
 // each check also on its own as /readyz/NAME.
-func (s *Server) healthRoutes() []route {
-	local := healthCheck{"serializable_read", func(ctx context.Context) error { return s.checkRead(ctx, true) }}
-	routes := append([]route{{"GET /health", http.HandlerFunc(s.serveHealth)}}, checkRoutes("/livez", []healthCheck{local})...)
+func (m *memberChecks) routes() []route {
+	local := healthCheck{"serializable_read", func(ctx context.Context) error { return m.checkRead(ctx, true) }}
+	routes := append([]route{{"GET /health", http.HandlerFunc(m.serveHealth)}}, checkRoutes("/livez", []healthCheck{local})...)
 	return append(routes, checkRoutes("/readyz", []healthCheck{
-		{"data_corruption", func(context.Context) error { return s.checkCorrupt() }},
+		{"data_corruption", func(context.Context) error { return m.checkCorrupt() }},
 		local,
-		{"linearizable_read", func(ctx context.Context) error { return braid.Ready(ctx, s.log) }},
+		{"linearizable_read", func(ctx context.Context) error { return braid.Ready(ctx, m.log) }},
 		{"non_learner", func(context.Context) error {
-			if s.self.Load().learner {
+			if m.self.Load().learner {
 				return errors.New("not supported for learner")
 			}
 			return nil
@@ -41,27 +56,27 @@ func (s *Server) healthRoutes() []route {
 // ready returns nil if nothing is corrupt and this member is ready in the log (braid.Ready).
 // /readyz and the status use this rule. /readyz also refuses learners, because clients must not be
 // sent to them.
-func (s *Server) ready(ctx context.Context) error {
-	if err := s.checkCorrupt(); err != nil {
+func (m *memberChecks) ready(ctx context.Context) error {
+	if err := m.checkCorrupt(); err != nil {
 		return err
 	}
-	return braid.Ready(ctx, s.log)
+	return braid.Ready(ctx, m.log)
 }
 
-func (s *Server) checkCorrupt() error {
-	return s.checkAlarms(func(a pb.AlarmType) bool { return a != pb.AlarmType_CORRUPT })
+func (m *memberChecks) checkCorrupt() error {
+	return m.checkAlarms(func(a pb.AlarmType) bool { return a != pb.AlarmType_CORRUPT })
 }
 
 // serveHealth answers whether this member can serve: no alarm but those in ?exclude=, a
 // leader of every instance, and a read; with ?serializable=true only whether it can read locally.
-func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
+func (m *memberChecks) serveHealth(w http.ResponseWriter, r *http.Request) {
 	excluded, serializable := r.URL.Query()["exclude"], r.URL.Query().Get("serializable") == "true"
-	err := s.checkAlarms(func(a pb.AlarmType) bool { return slices.Contains(excluded, a.String()) })
-	if err == nil && !serializable && !s.self.Load().led {
+	err := m.checkAlarms(func(a pb.AlarmType) bool { return slices.Contains(excluded, a.String()) })
+	if err == nil && !serializable && !m.self.Load().led {
 		err = errors.New("RAFT NO LEADER")
 	}
 	if err == nil {
-		if err = s.checkRead(r.Context(), serializable); err != nil {
+		if err = m.checkRead(r.Context(), serializable); err != nil {
 			err = fmt.Errorf("RANGE ERROR:%w", err)
 		}
 	}
@@ -70,19 +85,19 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 		Reason string `json:"reason"`
 	}{Health: "true"}
 	if err == nil {
-		s.metrics.HealthOK.Add(1)
+		m.metrics.HealthOK.Add(1)
 		writeJSON(w, answer)
 		return
 	}
-	s.metrics.HealthNo.Add(1)
+	m.metrics.HealthNo.Add(1)
 	answer.Health, answer.Reason = "false", err.Error()
 	body, _ := json.Marshal(answer) // two strings: cannot fail
 	http.Error(w, string(body), http.StatusServiceUnavailable)
 }
 
-func (s *Server) checkAlarms(excluded func(pb.AlarmType) bool) error {
-	for _, a := range s.store.Alarms() {
-		if a.Alarm == pb.AlarmType_CORRUPT && a.MemberID != uint64(s.id) {
+func (m *memberChecks) checkAlarms(excluded func(pb.AlarmType) bool) error {
+	for _, a := range m.store.Alarms() {
+		if a.Alarm == pb.AlarmType_CORRUPT && a.MemberID != uint64(m.id) {
 			continue // that is the other member's
 		}
 		if !excluded(a.Alarm) {
@@ -93,10 +108,10 @@ func (s *Server) checkAlarms(excluded func(pb.AlarmType) bool) error {
 }
 
 // checkRead reads a key that need not exist.
-func (s *Server) checkRead(ctx context.Context, serializable bool) error {
-	ctx, cancel := context.WithTimeout(s.store.Auth().WithRoot(ctx), s.timeout)
+func (m *memberChecks) checkRead(ctx context.Context, serializable bool) error {
+	ctx, cancel := context.WithTimeout(m.store.Auth().WithRoot(ctx), m.timeout)
 	defer cancel()
-	_, err := s.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, KeysOnly: true, Limit: 1, Serializable: serializable})
+	_, err := m.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, KeysOnly: true, Limit: 1, Serializable: serializable})
 	return err
 }
 

@@ -47,7 +47,7 @@ func (s *Server) metricsRoutes() []route {
 		process = prometheus.DefaultGatherer
 	}
 	metrics := promhttp.HandlerFor(metrics.Gatherer{Own: s.cfg.Registry, Process: process}, promhttp.HandlerOpts{})
-	return append(s.healthRoutes(), route{"GET /metrics", metrics})
+	return append(s.checks.routes(), route{"GET /metrics", metrics})
 }
 
 // clientRoutes are what a listener for clients serves beside gRPC.

@@ -293,7 +293,7 @@ func TestEndedCallsTakeNoRoom(t *testing.T) {
 
 // The time that a body waits for room does not count for its client.
 func TestBodiesThatWaitForRoom(t *testing.T) {
-	s := &Server{intake: newIntake(1 << 20), timeout: time.Minute}
+	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
 	var others int64
 	require.True(t, s.intake.small.take(&others, s.intake.small.each))
 	var more int64
@@ -314,7 +314,7 @@ func TestBodiesThatWaitForRoom(t *testing.T) {
 
 // A stream of JSON takes room for the message that is under way, and none between messages, however many there are.
 func TestStreamsOfJSON(t *testing.T) {
-	s := &Server{intake: newIntake(1 << 20), timeout: time.Minute}
+	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
 	in, out := net.Pipe()
 	r := httptest.NewRequest(http.MethodPost, "/v3/watch", in)
 	done := s.takeBody(httptest.NewRecorder(), r)

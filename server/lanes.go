@@ -124,7 +124,7 @@ func (s *Server) putAs(ctx context.Context, r *pb.PutRequest, mode putMode) (res
 // putAccepted carries out a put that is answered as soon as it is certain to take effect. It has no
 // token if it was applied before that was known.
 func (s *Server) putAccepted(ctx context.Context, r *pb.PutRequest) (resp *pb.PutResponse, token string, err error) {
-	if err := s.fresh.ensure(ctx); err != nil {
+	if err := s.early.fresh.ensure(ctx); err != nil {
 		return nil, "", err
 	}
 	e, err := s.store.EncodeAccepted(r)
@@ -136,7 +136,7 @@ func (s *Server) putAccepted(ctx context.Context, r *pb.PutRequest) (resp *pb.Pu
 		return nil, "", err
 	}
 	if early, ok := answer.(*braid.Accepted); ok {
-		return s.answerEarly(ctx, &e, early)
+		return s.early.answer(ctx, &e, early)
 	}
 	result, err := resultOf(answer)
 	if err == nil {

@@ -104,11 +104,11 @@ func TestAskAnotherMember(t *testing.T) {
 	eventually(t, "the primary", f.store.Leases().IsPrimary)
 	question, err := encodeAsk(askRenew, nil, keepAliveRequest(granted.ID))
 	require.NoError(t, err)
-	reply, err := f.Server.askMember(ctx, 0x99, question)
+	reply, err := f.asker.member(ctx, 0x99, question)
 	require.NoError(t, err)
 	require.NotEmpty(t, reply)
 	for _, garbage := range [][]byte{nil, {askRenew}, {askRenew, 200}, {askRenew, 0, 0xff}, {'?', 0}, append([]byte{askPromote, 3}, "\xff\xff\xff"...)} {
-		_, err := f.Server.askMember(ctx, 0x99, garbage)
+		_, err := f.asker.member(ctx, 0x99, garbage)
 		require.Error(t, err, "%q", garbage)
 	}
 }

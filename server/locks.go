@@ -12,7 +12,7 @@ import (
 
 // newClient makes an etcd client that calls the services of this server directly. etcd's lock and
 // election services need such a client.
-func (s *Server) newClient() *clientv3.Client {
+func (s *services) newClient() *clientv3.Client {
 	c := clientv3.NewCtxClient(context.Background(), clientv3.WithZapLogger(zap.NewNop()))
 	c.KV = clientv3.NewKVFromKVClient(adapter.KvServerToKvClient(s.kv), c)
 	c.Lease = clientv3.NewLeaseFromLeaseClient(adapter.LeaseServerToLeaseClient(s.lease), c, time.Second)

@@ -38,15 +38,25 @@ type Server struct {
 
 	store   *store.Store
 	log     Log
-	fresh   *freshness
 	metrics *metrics.Counts
 	streams *openStreams
-
 	// self is what the last change told about this member; see follow.go.
 	self atomic.Pointer[selfView]
-	// started is closed when log and services are set.
-	started chan struct{}
 
+	services
+	endpoints
+	lifecycle
+
+	asker     *asker
+	early     *earlyAnswers
+	checks    *memberChecks
+	hashes    *hashChecks
+	damage    *damageWatch
+	compactor v3compactor.Compactor // nil if history is kept
+}
+
+// services are those of etcd's API, and a client for those that etcd makes of others.
+type services struct {
 	kv          *kvService
 	watch       *watchService
 	lease       *leaseService
@@ -54,10 +64,12 @@ type Server struct {
 	auth        *authService
 	maintenance *maintenanceService
 	client      *clientv3.Client
-	health      *health.Server
-	compactor   v3compactor.Compactor // nil if history is kept
+}
 
+// endpoints are what clients connect to.
+type endpoints struct {
 	grpc        *grpc.Server
+	health      *health.Server
 	intake      *intake
 	unary       map[string]bool // by the name of a method
 	http        *http.Server    // of clients
@@ -65,13 +77,17 @@ type Server struct {
 	gateway     *gateway
 	sniffers    []*sniffer
 	clients     *connLimit
+}
 
-	// stopping is closed when the server begins to stop, done when it has stopped. err
-	// is set before done is closed.
-	stopping, done chan struct{}
-	stopOnce       sync.Once
-	drainOnce      sync.Once
-	err            error
+// lifecycle is how far a server has started or stopped.
+type lifecycle struct {
+	// started is closed when log and services are set, stopping when the server begins to stop, done when it has
+	// stopped. err is set before done is closed.
+	started, stopping, done chan struct{}
+	stopOnce, drainOnce     sync.Once
+	err                     error
+	// fatal holds the first error that the server cannot go on with.
+	fatal chan error
 	// background are goroutines that end by themselves once stopping is closed.
 	background sync.WaitGroup
 	// watching are goroutines of watch streams, which may outlive the calls for a moment.
@@ -79,8 +95,6 @@ type Server struct {
 	// scrubbing uses the store until endScrub.
 	scrubbing sync.WaitGroup
 	endScrub  context.CancelFunc
-	// fatal holds the first error that the server cannot go on with.
-	fatal chan error
 }
 
 // Start opens the state machine and the log and serves clients. It returns as soon as it
@@ -89,7 +103,9 @@ type Server struct {
 // packages are then mixed.
 func Start(cfg Config) (*Server, error) {
 	s := &Server{
-		started: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), fatal: make(chan error, 1),
+		lifecycle: lifecycle{
+			started: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), fatal: make(chan error, 1),
+		},
 		metrics: metrics.New(), streams: newOpenStreams(), id: cfg.Node.Self, began: time.Now(),
 	}
 	err := cfg.complete()
@@ -112,7 +128,7 @@ func Start(cfg Config) (*Server, error) {
 	s.background.Go(s.publish)
 	s.background.Go(func() { s.intake.run(s.stopping) })
 	s.background.Go(s.orderWanted)
-	s.background.Go(s.watchState)
+	s.background.Go(s.damage.run)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.endScrub = cancel
 	s.scrubbing.Go(func() { s.scrubState(ctx) })
@@ -120,8 +136,8 @@ func Start(cfg Config) (*Server, error) {
 		h, ok := s.store.KeptHash(0)
 		return h, ok, nil
 	}
-	s.scrubbing.Go(func() { s.compareHashes(s.cfg.CompactHashCheckTime, kept, askKeptHash) })
-	s.scrubbing.Go(func() { s.compareHashes(s.cfg.CorruptCheckTime, s.store.FreshHash, askHash) })
+	s.scrubbing.Go(func() { s.hashes.run(s.cfg.CompactHashCheckTime, kept, askKeptHash) })
+	s.scrubbing.Go(func() { s.hashes.run(s.cfg.CorruptCheckTime, s.store.FreshHash, askHash) })
 	go s.supervise()
 	return s, nil
 }
@@ -146,18 +162,18 @@ func (s *Server) open() error {
 		return fmt.Errorf("server: open the store: %w", err)
 	}
 	s.store = st
-	s.cfg.Node.Answer = s.answer
+	s.asker = &asker{id: s.id, timeout: s.timeout, started: s.started, stopping: s.stopping, serve: s.serveAsked}
+	s.cfg.Node.Answer = s.asker.answer
 	s.log, err = s.cfg.openLog(s.cfg.Node, &machine{store: st})
 	if err != nil {
 		s.begin() // the store waits for the log no more
 		st.Close()
 		return err
 	}
-	s.fresh = newFreshness(s.readBarrier, cmp.Or(s.cfg.earlyFor, earlyFor))
+	s.asker.log = s.log
 	s.look()
-	s.kv, s.watch, s.lease = &kvService{s: s}, &watchService{s: s}, &leaseService{s: s}
-	s.cluster, s.auth, s.maintenance = &clusterService{s: s}, &authService{s: s}, &maintenanceService{s: s}
-	s.client = s.newClient()
+	s.services = newServices(s)
+	s.openParts()
 	close(s.started)
 	st.StartReleasing()
 	s.compactor, err = s.newCompactor()
@@ -175,6 +191,35 @@ func (s *Server) open() error {
 	}
 	s.http, s.metricsHTTP = s.newHTTP(), s.newMetricsHTTP()
 	return nil
+}
+
+// newServices makes the services of a server whose store and log are open.
+func newServices(s *Server) services {
+	v := services{
+		kv: &kvService{s: s}, watch: &watchService{s: s}, lease: &leaseService{s: s},
+		cluster: &clusterService{s: s}, auth: &authService{s: s}, maintenance: &maintenanceService{s: s},
+	}
+	v.client = v.newClient()
+	return v
+}
+
+// openParts makes what works with the store, the log and the services.
+func (s *Server) openParts() {
+	s.early = &earlyAnswers{
+		fresh: newFreshness(s.readBarrier, cmp.Or(s.cfg.earlyFor, earlyFor)), store: s.store, log: s.log, asker: s.asker,
+		metrics: s.metrics, timeout: s.timeout,
+	}
+	s.checks = &memberChecks{
+		id: s.id, store: s.store, log: s.log, kv: s.kv, self: &s.self, metrics: s.metrics, timeout: s.timeout,
+	}
+	s.damage = &damageWatch{
+		store: s.store, log: s.log, streams: s.streams, self: &s.self, logger: s.logger, timeout: s.timeout,
+		stopping: s.stopping, background: &s.background,
+	}
+	s.hashes = &hashChecks{
+		id: s.id, store: s.store, log: s.log, asker: s.asker, logger: s.logger, timeout: s.timeout, stopping: s.stopping,
+		raise: func() error { return s.damage.orderAlarm(pb.AlarmRequest_ACTIVATE) },
+	}
 }
 
 // diskNeed is what the log needs of the disk, once it is there.
@@ -205,9 +250,9 @@ func (s *Server) serve() {
 }
 
 // fail makes the server stop because of an error.
-func (s *Server) fail(err error) {
+func (l *lifecycle) fail(err error) {
 	select {
-	case s.fatal <- err:
+	case l.fatal <- err:
 	default:
 	}
 }
@@ -230,7 +275,7 @@ func (s *Server) supervise() {
 }
 
 // begin tells everything that waits to end.
-func (s *Server) begin() { s.stopOnce.Do(func() { close(s.stopping) }) }
+func (l *lifecycle) begin() { l.stopOnce.Do(func() { close(l.stopping) }) }
 
 // stop ends everything in the order in which one part uses the next.
 func (s *Server) stop() {

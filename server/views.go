@@ -11,7 +11,7 @@ import (
 
 // view is what the status page shows.
 func (s *Server) view(ctx context.Context) page.View {
-	ready := s.ready(ctx) == nil // may take a while: what is told is of after that
+	ready := s.checks.ready(ctx) == nil // may take a while: what is told is of after that
 	self := s.self.Load()
 	f := page.Facts{
 		Name: s.cfg.Name, Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), ID: s.id, Leader: self.leader, Term: self.term, Ready: ready,
