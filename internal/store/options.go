@@ -66,7 +66,7 @@ type Options struct {
 	CompactionBatchLimit    int
 	CompactionSleepInterval time.Duration
 	// Repairable: if the database is damaged, an empty one is opened, and nothing is served or
-	// applied until Restore; see [Store.Damaged]. Otherwise opening fails with a [DamageError].
+	// applied until Restore; see [Store.Damage]. Otherwise opening fails with a [DamageError].
 	Repairable bool
 	// Bodies keeps large values. Without it every value is in the database.
 	Bodies Bodies
