@@ -3,13 +3,9 @@ package transport
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -70,13 +66,13 @@ func (t *Transport) listen(card uint32, l net.Listener) {
 // admit makes the handshake and then serves the connection.
 func (t *Transport) admit(raw net.Conn, card uint32) {
 	addr := raw.RemoteAddr().String()
-	if !t.wait(raw) {
+	if !t.addWaiting(raw) {
 		raw.Close()
 		return
 	}
 	conn := t.shaper.wrap(raw, card, 0, nil)
 	in, err := t.receive(conn)
-	t.unwait(raw)
+	t.removeWaiting(raw)
 	if err != nil {
 		hangUp(conn)
 		switch {
@@ -97,9 +93,9 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 // must not take what the member needs.
 func handshakes(descriptors int) int { return max(8, min(maxHandshakes, descriptors/16)) }
 
-// wait notes a connection whose handshake is in progress. If there are more than there may be, the oldest is closed, so
+// addWaiting notes a connection whose handshake is in progress. If there are more than there may be, the oldest is closed, so
 // a flood of strangers costs no more than that.
-func (t *Transport) wait(conn net.Conn) bool {
+func (t *Transport) addWaiting(conn net.Conn) bool {
 	if tc, ok := conn.(*net.TCPConn); ok {
 		if err := tc.SetKeepAliveConfig(keepAlive); err != nil {
 			return false
@@ -118,129 +114,12 @@ func (t *Transport) wait(conn net.Conn) bool {
 	return true
 }
 
-func (t *Transport) unwait(conn net.Conn) {
+func (t *Transport) removeWaiting(conn net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := slices.Index(t.waiting, conn); i >= 0 {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 	}
-}
-
-// receive is the listening side's handshake. The connection is registered before the peer is
-// accepted, and after an older connection of the same stream has ended. So frames are handled in
-// order.
-func (t *Transport) receive(conn net.Conn) (*inbound, error) {
-	if err := deadline(conn, t.timing.handshake); err != nil {
-		return nil, err
-	}
-	conn, err := t.serverSide(conn)
-	if err != nil {
-		return nil, err
-	}
-	h, r, err := t.welcome(conn)
-	meets(conn, h.from)
-	if err != nil {
-		if r != nil {
-			conn.Write(t.answer(r)) // best effort: it is refused either way
-			if r.reason == ReasonIdentity {
-				err = t.refusedHere(&h, r, conn, err)
-			}
-		}
-		return nil, err
-	}
-	if err := t.bound(conn, h.from); err != nil {
-		return nil, err
-	}
-	in, reason := t.register(&h, conn)
-	if reason != 0 {
-		conn.Write(t.answer(t.replyTo(h.from, reason)))
-		return nil, &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: reason}
-	}
-	if err := t.conclude(conn, &h, r); err != nil {
-		t.unregister(in)
-		return nil, err
-	}
-	return in, nil
-}
-
-// serverSide puts TLS above an accepted connection, unless there is none, or the connection begins as a plain
-// one and may.
-func (t *Transport) serverSide(conn net.Conn) (net.Conn, error) {
-	if t.tlsIn == nil {
-		return conn, nil
-	}
-	if t.opt.TLSByAddress {
-		begin := &begunConn{Conn: conn, ahead: make([]byte, 1)}
-		if _, err := io.ReadFull(conn, begin.ahead); err != nil {
-			return nil, err
-		}
-		if conn = begin; begin.ahead[0] != tlsHandshake {
-			return conn, nil
-		}
-	}
-	c := tls.Server(conn, t.tlsIn)
-	return c, c.Handshake()
-}
-
-// bound reports why a connection cannot be from a member: its certificate does not name the member's host, as
-// far as that is known.
-func (t *Transport) bound(conn net.Conn, from uint64) error {
-	p := t.peer(from)
-	c, ok := conn.(*tls.Conn)
-	if !t.opt.TLSBinds || !ok || p == nil || len(*p.binds.Load()) == 0 {
-		return nil
-	}
-	shown := c.ConnectionState().PeerCertificates[0]
-	for _, addr := range *p.binds.Load() {
-		host, _, err := net.SplitHostPort(strings.TrimPrefix(addr, plainScheme))
-		if err == nil && shown.VerifyHostname(host) == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("the certificate of %q, from %s, names no host of member %x", shown.Subject.CommonName, conn.RemoteAddr(), from)
-}
-
-// tlsHandshake is the first byte of a connection with TLS, and of no other one of members.
-const tlsHandshake = 0x16
-
-// begunConn is a connection with bytes that were read ahead.
-type begunConn struct {
-	net.Conn
-	ahead []byte
-}
-
-// Read implements net.Conn.
-func (c *begunConn) Read(b []byte) (int, error) {
-	if len(c.ahead) == 0 {
-		return c.Conn.Read(b)
-	}
-	n := copy(b, c.ahead)
-	c.ahead = c.ahead[n:]
-	return n, nil
-}
-
-// NetConn returns the connection below, as that of TLS does.
-func (c *begunConn) NetConn() net.Conn { return c.Conn }
-
-// conclude accepts a dialer. There is a link only when the dialer agrees, too. Then the peer is
-// noted before anything is read from the link.
-func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
-	if _, err := conn.Write(t.answer(r)); err != nil {
-		return err
-	}
-	if err := t.readLastWord(conn, h, r); err != nil {
-		return err
-	}
-	if err := t.met(h.from, h.who); err != nil {
-		return err
-	}
-	if r.joins && !h.joins {
-		_, birth := birthOf(h.text)
-		if err := t.born(h.from, birth); err != nil {
-			return err
-		}
-	}
-	return deadline(conn, 0)
 }
 
 // register enters a connection, or explains why not.
@@ -331,8 +210,8 @@ func (t *Transport) unregister(in *inbound) {
 	close(in.gone)
 }
 
-// dismiss ends the connections of members that may no longer talk.
-func (t *Transport) dismiss() {
+// endUnadmitted ends the connections of members that may no longer talk.
+func (t *Transport) endUnadmitted() {
 	t.mu.Lock()
 	var all []*inbound
 	for _, in := range t.inbound {
@@ -355,7 +234,7 @@ func (t *Transport) serve(in *inbound) {
 	ended := make(chan struct{})
 	unhook := context.AfterFunc(in.ctx, func() {
 		defer close(ended)
-		in.farewell(t)
+		in.sendReason(t)
 		hangUp(in.conn)
 	})
 	var err error
@@ -376,8 +255,8 @@ func (t *Transport) serve(in *inbound) {
 		"stream", in.key.stream, "addr", in.conn.RemoteAddr(), "err", context.Cause(in.ctx))
 }
 
-// farewell tells the dialer why its connection ends, if that is possible without waiting.
-func (in *inbound) farewell(t *Transport) {
+// sendReason tells the dialer why its connection ends, if that is possible without waiting.
+func (in *inbound) sendReason(t *Transport) {
 	if in.key.what != forFrames {
 		return
 	}

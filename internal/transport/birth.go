@@ -1,10 +1,6 @@
 package transport
 
-import (
-	"fmt"
-	"io"
-	"strings"
-)
+import "strings"
 
 // Birth is the state with which a cluster began, before its first entry. Its founding members must have begun with the
 // same one: from the same log, another one follows from another state.
@@ -23,7 +19,7 @@ const birthSetting = "birth"
 // flagJoins in a hello or a reply says that its sender does not know the birth. Earlier versions ignore it.
 const flagJoins = 1
 
-func flags(joins bool, k tells) (f byte) {
+func flags(joins bool, k originFields) (f byte) {
 	if joins {
 		f |= flagJoins
 	}
@@ -44,16 +40,16 @@ func (t *Transport) birth() Birth {
 	return t.opt.Birth()
 }
 
-// born notes the birth that another member told, before anything is read from the link.
-func (t *Transport) born(id uint64, state string) error {
+// saveBirth notes the birth that another member told, before anything is read from the link.
+func (t *Transport) saveBirth(id uint64, state string) error {
 	if t.opt.Born == nil {
 		return nil
 	}
 	return t.opt.Born(id, state)
 }
 
-// told is the text of the settings with the birth.
-func (t *Transport) told(b Birth) string {
+// settingsWith is the text of the settings with the birth.
+func (t *Transport) settingsWith(b Birth) string {
 	if b.State == "" {
 		return t.settings
 	}
@@ -79,24 +75,4 @@ func (t *Transport) sameLog(there string, joins bool) bool {
 		return there == t.settings && b == own
 	}
 	return there == t.settings && t.opt.Agrees(b)
-}
-
-// learnFrom reads from a reply, which a member that joins got, with which state the cluster began. ok is false if that
-// member joins too.
-func (t *Transport) learnFrom(h *hello, r *reply, more io.Reader) (state string, ok bool, err error) {
-	if !h.joins || r.joins {
-		return "", false, nil
-	}
-	if r.settings == h.settings {
-		return "", true, nil
-	}
-	text, err := readSettings(more, r.settings)
-	if err != nil {
-		return "", false, fmt.Errorf("half an answer to the handshake: %w", err)
-	}
-	if !t.sameLog(text, r.joins) {
-		return "", false, &HandshakeError{Peer: h.to, Reason: ReasonSettings, Detail: settingsDiffer(text, h.text)}
-	}
-	_, state = birthOf(text)
-	return state, true, nil
 }

@@ -36,7 +36,7 @@ func (p *peer) dial(ctx context.Context, addr string, what purpose, stream uint3
 	unhook := context.AfterFunc(ctx, func() { below.Close() })
 	conn, err := t.agree(below, host, plain, &hello{
 		purpose: what, cluster: t.opt.Cluster, from: t.opt.Self, to: p.id,
-		stream: stream, who: t.opt.Who, takes: t.expects(p.id),
+		stream: stream, who: t.opt.Who, expects: t.expects(p.id),
 	})
 	if !unhook() && err == nil {
 		err = context.Cause(ctx)
@@ -121,6 +121,14 @@ func mutual(c *tls.Config) (in, out *tls.Config, err error) {
 	in.MinVersion = max(c.MinVersion, tls.VersionTLS12)
 	out.MinVersion = in.MinVersion
 	return in, out, nil
+}
+
+// deadline sets one deadline for both directions, or none for 0.
+func deadline(conn net.Conn, d time.Duration) error {
+	if d == 0 {
+		return conn.SetDeadline(time.Time{})
+	}
+	return conn.SetDeadline(time.Now().Add(d))
 }
 
 // keepAlive finds dead hosts on connections that no one reads with a deadline.

@@ -11,7 +11,7 @@
 // whose connection to keep. Requests have a few connections per peer and are told apart by number. A snapshot has a
 // connection of its own, so that frames of the log never wait behind it. Each connection starts with a handshake that
 // checks, on both sides, version, cluster, members, the settings that must be equal, and with which state the cluster
-// began (handshake.go, settings.go, birth.go). A connection that fails the handshake occupies one of a bounded number
+// began (handshakeout.go and handshakein.go, settings.go, birth.go). A connection that fails the handshake occupies one of a bounded number
 // of slots until a deadline. A joiner, which is not a member yet, may ask one question instead of the handshake after
 // TLS (joiner.go).
 //
@@ -32,8 +32,9 @@
 // # How to read
 //
 // transport.go (the interface), peer.go, sender.go and queue.go (the send path), accept.go and reader.go (the receive
-// path), frame.go, handshake.go, birth.go and lineage.go (the formats), request.go and answer.go, snapshot.go and
-// snapshotin.go, then emulate.go, shape.go and package netspec.
+// path), dial.go and handshakeout.go (the dialer's side of a connection), handshakein.go (the listening side's),
+// identity.go (who a member is), hello.go, birth.go, lineage.go and frame.go (the formats), request.go and answer.go,
+// snapshot.go and snapshotin.go, then emulate.go, shape.go and package netspec.
 //
 // May import: internal/sys.
 package transport

@@ -183,8 +183,8 @@ func isShaped(c net.Conn) bool {
 	return ok
 }
 
-// meets tells an accepted connection who the other side is.
-func meets(c net.Conn, peer uint64) {
+// identify tells an accepted connection who the other side is.
+func identify(c net.Conn, peer uint64) {
 	if shaped, ok := shapedOf(c); ok {
 		shaped.to.Store(peer)
 	}

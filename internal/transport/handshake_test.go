@@ -226,7 +226,7 @@ func TestWhoAMemberIsComesBeforeItsLineage(t *testing.T) {
 			a := start(t, 1, calm, "", nil)
 			b := start(t, 2, calm, "", func(o *Options, _ *testHandler) {
 				o.Admit = func(uint64) Reason { return ReasonLineage }
-				o.Meet = func(uint64, Who, Who) error { return meets }
+				o.Verify = func(uint64, Who, Who) error { return meets }
 			})
 			a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}})
 			a.expectRefused(t, 2, want, true)
@@ -376,11 +376,11 @@ func TestDecodersTakeNoGarbage(t *testing.T) {
 			t.Errorf("bit %d flipped: got %+v", bit, got)
 		}
 	}
-	r := reply{reason: ReasonBusy, cluster: 1, self: 2, settings: 3, who: Who{[16]byte{6}, 7, 8}, takes: Who{[16]byte{9}, 10, 11}, joins: true}
+	r := reply{reason: ReasonBusy, cluster: 1, self: 2, settings: 3, who: Who{[16]byte{6}, 7, 8}, expects: Who{[16]byte{9}, 10, 11}, joins: true}
 	if got, ok := decodeReply(r.encode()); !ok || got != r {
 		t.Errorf("got %+v", got)
 	}
-	hi := hello{purpose: forSnapshot, cluster: 1, from: 2, to: 3, settings: 4, stream: 5, who: Who{[16]byte{6}, 7, 8}, takes: Who{[16]byte{9}, 10, 11}, joins: true}
+	hi := hello{purpose: forSnapshot, cluster: 1, from: 2, to: 3, settings: 4, stream: 5, who: Who{[16]byte{6}, 7, 8}, expects: Who{[16]byte{9}, 10, 11}, joins: true}
 	enc := hi.encode()
 	if got, reason, _ := decodeHello(enc); reason != 0 || got != hi {
 		t.Errorf("got %+v, %v", got, reason)
@@ -421,15 +421,15 @@ func TestWhoIsTold(t *testing.T) {
 			with := func(self uint64, who Who, taken Who) func(*Options, *testHandler) {
 				return func(o *Options, h *testHandler) {
 					o.Who = who
-					o.Takes = func(uint64) Who { return taken }
-					o.Meet = func(id uint64, w, takes Who) error {
+					o.Expects = func(uint64) Who { return taken }
+					o.Verify = func(id uint64, w, takes Who) error {
 						meets <- told{id, w, takes}
 						if self == refuses {
 							return fmt.Errorf("it is not %x", id)
 						}
 						return nil
 					}
-					o.Met = func(id uint64, w Who) error { notes <- told{id: id, who: w}; return nil }
+					o.Linked = func(id uint64, w Who) error { notes <- told{id: id, who: w}; return nil }
 				}
 			}
 			a := start(t, 1, calm, "", with(1, one, Who{Life: 4}))
@@ -479,15 +479,15 @@ func TestAMemberOfAnotherLogSaysNothingAboutThisOne(t *testing.T) {
 				with := func(self, lineage uint64) func(*Options, *testHandler) {
 					return func(o *Options, _ *testHandler) {
 						o.Lineage = func() uint64 { return lineage }
-						o.Relate = func(_, told, _ uint64) (bool, error) {
+						o.CheckOrigin = func(_, told, _ uint64) (bool, error) {
 							if lineage != 0 && told != 0 && lineage != told {
 								return false, errors.New("another log")
 							}
 							return true, nil
 						}
-						o.Unmet = func(uint64, Who, Who) { unmet <- self }
+						o.Refused = func(uint64, Who, Who) { unmet <- self }
 						if refuses&self != 0 {
-							o.Meet = func(uint64, Who, Who) error { return errors.New("it was another one") }
+							o.Verify = func(uint64, Who, Who) error { return errors.New("it was another one") }
 						}
 					}
 				}

@@ -34,8 +34,8 @@ const (
 // ErrNoAnswer is what a joiner gets whom the member that it asked does not know.
 var ErrNoAnswer = errors.New("transport: the member that was asked knows nobody like that")
 
-// talk encodes a question or an answer.
-func talk(magic uint32, ok bool, text []byte) []byte {
+// encodeTalk encodes a question or an answer.
+func encodeTalk(magic uint32, ok bool, text []byte) []byte {
 	b := make([]byte, 0, talkHead+len(text)+4)
 	b = binary.LittleEndian.AppendUint32(b, magic)
 	b = binary.LittleEndian.AppendUint16(b, questionVersion)
@@ -94,7 +94,7 @@ func (t *Transport) answerJoiner(conn net.Conn, begin []byte) error {
 	if len(answer) > maxAnswer {
 		return fmt.Errorf("the answer to %s would have %d bytes", conn.RemoteAddr(), len(answer))
 	}
-	if _, err := conn.Write(talk(answerMagic, answer != nil, answer)); err != nil {
+	if _, err := conn.Write(encodeTalk(answerMagic, answer != nil, answer)); err != nil {
 		return err
 	}
 	if answer == nil {
@@ -130,7 +130,7 @@ func Ask(ctx context.Context, addr string, config *tls.Config, question []byte) 
 	if conn, err = clientSide(conn, out, addr); err != nil {
 		return nil, err
 	}
-	if _, err := conn.Write(talk(questionMagic, true, question)); err != nil {
+	if _, err := conn.Write(encodeTalk(questionMagic, true, question)); err != nil {
 		return nil, fmt.Errorf("transport: ask %s: %w", addr, err)
 	}
 	ok, answer, err := readTalk(conn, answerMagic, maxAnswer)

@@ -77,7 +77,7 @@ func TestOnlyMembersAreAnswered(t *testing.T) {
 			t.Errorf("%s: %s", path, r.Status)
 		}
 	}
-	for _, words := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "brd\n", "brd\n\x01\x00\x01\x00\xff\xff\xff\x7f", string(talk(questionMagic, true, []byte("me")))[:14] + "????"} {
+	for _, words := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "brd\n", "brd\n\x01\x00\x01\x00\xff\xff\xff\x7f", string(encodeTalk(questionMagic, true, []byte("me")))[:14] + "????"} {
 		conn, err := net.Dial("tcp", plain.addr)
 		if err != nil {
 			t.Fatal(err)

@@ -25,20 +25,22 @@ const (
 	flagFounders = 4
 )
 
-// tells is what a side knows of: what it tells another one that knows it, too.
-type tells struct{ lineages, founders bool }
+// originFields is what a side knows of: what it tells another one that knows it, too.
+type originFields struct{ lineages, founders bool }
 
-// tellsOf is what a side knows of by its flags.
-func tellsOf(flags byte) tells {
+// originFieldsOf is what a side knows of by its flags.
+func originFieldsOf(flags byte) originFields {
 	lineages := flags&flagLineages != 0
-	return tells{lineages, lineages && flags&flagFounders != 0}
+	return originFields{lineages, lineages && flags&flagFounders != 0}
 }
 
 // both is what both of two sides know of.
-func (k tells) both(o tells) tells { return tells{k.lineages && o.lineages, k.founders && o.founders} }
+func (k originFields) both(o originFields) originFields {
+	return originFields{k.lineages && o.lineages, k.founders && o.founders}
+}
 
 // size is the length in bytes of what is told.
-func (k tells) size() (n int) {
+func (k originFields) size() (n int) {
 	if k.lineages {
 		n += lineageSize
 	}
@@ -49,7 +51,7 @@ func (k tells) size() (n int) {
 }
 
 // decode reads what was told: a lineage, and a digest of founders, each 0 if it is not known.
-func (k tells) decode(b []byte) (lineage, founders uint64) {
+func (k originFields) decode(b []byte) (lineage, founders uint64) {
 	if k.lineages {
 		lineage = binary.LittleEndian.Uint64(b)
 	}
@@ -62,14 +64,14 @@ func (k tells) decode(b []byte) (lineage, founders uint64) {
 // unrelated is the dialer's last byte if it refuses the lineage that it was told; see agreed.
 const unrelated = 0x15
 
-// tells is what this side knows of.
-func (t *Transport) tells() tells {
-	knows := t.opt.Lineage != nil && t.opt.Relate != nil
-	return tells{knows, knows}
+// originFields is what this side knows of.
+func (t *Transport) originFields() originFields {
+	knows := t.opt.Lineage != nil && t.opt.CheckOrigin != nil
+	return originFields{knows, knows}
 }
 
 // appendOrigin appends what this side tells now.
-func (t *Transport) appendOrigin(b []byte, k tells) []byte {
+func (t *Transport) appendOrigin(b []byte, k originFields) []byte {
 	if k.lineages {
 		b = binary.LittleEndian.AppendUint64(b, t.opt.Lineage())
 	}
@@ -79,75 +81,75 @@ func (t *Transport) appendOrigin(b []byte, k tells) []byte {
 	return b
 }
 
-// relate decides about the origin that a member told. A refusal is a *HandshakeError.
-func (t *Transport) relate(id uint64, conn net.Conn, lineage, founders uint64) error {
-	ok, err := t.opt.Relate(id, lineage, founders)
+// checkOrigin decides about the origin that a member told. A refusal is a *HandshakeError.
+func (t *Transport) checkOrigin(id uint64, conn net.Conn, lineage, founders uint64) error {
+	ok, err := t.opt.CheckOrigin(id, lineage, founders)
 	if !ok {
 		return &HandshakeError{Peer: id, Addr: conn.RemoteAddr().String(), Reason: ReasonLineage, Detail: err.Error()}
 	}
 	return err
 }
 
-// toldOrigin is what a side told of the origin of its log.
-type toldOrigin struct {
-	tells
+// peerOrigin is what a side told of the origin of its log.
+type peerOrigin struct {
+	originFields
 	lineage, founders uint64
 }
 
 // readOrigin is the dialer's: it reads what the listening side told.
-func (t *Transport) readOrigin(r *reply, conn net.Conn) (o toldOrigin, err error) {
-	b := make([]byte, r.tells.size())
+func (t *Transport) readOrigin(r *reply, conn net.Conn) (o peerOrigin, err error) {
+	b := make([]byte, r.origin.size())
 	if _, err := io.ReadFull(conn, b); err != nil {
 		return o, fmt.Errorf("half an answer to the handshake: %w", err)
 	}
-	o.tells = r.tells
-	o.lineage, o.founders = r.tells.decode(b)
+	o.originFields = r.origin
+	o.lineage, o.founders = r.origin.decode(b)
 	return o, nil
 }
 
-// tellApart is the dialer's: it refuses a member that is known to have another log, and says so. Nothing is taken over.
-func (t *Transport) tellApart(id uint64, conn net.Conn, o toldOrigin) error {
+// refuseUnrelated is the dialer's: it refuses a member that is known to have another log, and says so. Nothing is taken over.
+func (t *Transport) refuseUnrelated(id uint64, conn net.Conn, o peerOrigin) error {
 	if o.lineage == 0 || t.opt.Lineage() == 0 {
 		return nil
 	}
-	return t.relateOrSay(id, conn, o)
+	return t.checkOrRefuse(id, conn, o)
 }
 
 // acceptOrigin is the dialer's: it decides about what the listening side told. If it refuses, it says so.
-func (t *Transport) acceptOrigin(h *hello, conn net.Conn, o toldOrigin) error {
+func (t *Transport) acceptOrigin(h *hello, conn net.Conn, o peerOrigin) error {
 	if !o.lineages || h.probe && t.opt.Lineage() == 0 { // nothing is taken over
 		return nil
 	}
-	return t.relateOrSay(h.to, conn, o)
+	return t.checkOrRefuse(h.to, conn, o)
 }
 
-func (t *Transport) relateOrSay(id uint64, conn net.Conn, o toldOrigin) error {
-	err := t.relate(id, conn, o.lineage, o.founders)
+func (t *Transport) checkOrRefuse(id uint64, conn net.Conn, o peerOrigin) error {
+	err := t.checkOrigin(id, conn, o.lineage, o.founders)
 	if refused := (*HandshakeError)(nil); errors.As(err, &refused) {
-		conn.Write(t.appendOrigin([]byte{unrelated}, o.tells)) // best effort: there is no link either way
+		conn.Write(t.appendOrigin([]byte{unrelated}, o.originFields)) // best effort: there is no link either way
 	}
 	return err
 }
 
-// tellOriginApart is the dialer's: it is tellApart of a listening side that refuses it, and tells where its log comes
+// refuseUnrelatedReply is the dialer's: it is tellApart of a listening side that refuses it, and tells where its log comes
 // from if it can.
-func (t *Transport) tellOriginApart(h *hello, r *reply, conn net.Conn) error {
+func (t *Transport) refuseUnrelatedReply(h *hello, r *reply, conn net.Conn) error {
 	o, err := t.readOrigin(r, conn)
 	if err != nil {
 		return nil
 	}
-	return t.tellApart(h.to, conn, o)
+	return t.refuseUnrelated(h.to, conn, o)
 }
 
 // refusedByPeer is the dialer's: the listening side refuses it for who it is.
 func (t *Transport) refusedByPeer(h *hello, r *reply, conn net.Conn) error {
-	if err := t.tellOriginApart(h, r, conn); err != nil {
+	if err := t.refuseUnrelatedReply(h, r, conn); err != nil {
 		return err
 	}
 	refused := &HandshakeError{Peer: h.to, Addr: conn.RemoteAddr().String(), Reason: ReasonIdentity, ByPeer: true}
-	if err := t.meet(h.to, r.who, r.takes); err != nil {
+	if err := t.verify(h.to, r.who, r.expects); err != nil {
 		refused.Detail = err.Error()
-		t.unmet(h.to, r.who, r.takes)
+		t.identityRefused(h.to, r.who, r.expects)
 	}
 	return refused
 }
@@ -156,45 +158,45 @@ func (t *Transport) refusedByPeer(h *hello, r *reply, conn net.Conn) error {
 // another log: then that is why, and what it takes this member for says nothing. It waits as long as a handshake may
 // take.
 func (t *Transport) refusedHere(h *hello, r *reply, conn net.Conn, refused error) error {
-	if r.tells.lineages {
-		last := make([]byte, 1+r.tells.size())
+	if r.origin.lineages {
+		last := make([]byte, 1+r.origin.size())
 		if _, err := io.ReadFull(conn, last); err == nil && last[0] == unrelated {
 			return t.unrelatedPeer(h, r, conn, last[1:])
 		}
 	}
-	t.unmet(h.from, h.who, h.takes)
+	t.identityRefused(h.from, h.who, h.expects)
 	return refused
 }
 
 // unrelatedPeer indicates that the dialer found that it has another log.
 func (t *Transport) unrelatedPeer(h *hello, r *reply, conn net.Conn, told []byte) error {
-	lineage, founders := r.tells.decode(told)
+	lineage, founders := r.origin.decode(told)
 	return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonLineage, ByPeer: true,
 		Detail: fmt.Sprintf("lineage %016x there, %016x here; founders %016x there, %016x here", lineage, t.opt.Lineage(), founders, t.opt.Founders)}
 }
 
-// lastWord is the last message of the dialer.
-func (t *Transport) lastWord(r *reply) []byte {
-	return t.appendOrigin([]byte{agreed}, r.tells)
+// agreement is the last message of the dialer.
+func (t *Transport) agreement(r *reply) []byte {
+	return t.appendOrigin([]byte{agreed}, r.origin)
 }
 
-// readLastWord is the listening side's: it reads whether the dialer agrees, and decides about the origin of its log.
-func (t *Transport) readLastWord(conn net.Conn, h *hello, r *reply) error {
-	last := make([]byte, 1+r.tells.size())
+// readAgreement is the listening side's: it reads whether the dialer agrees, and decides about the origin of its log.
+func (t *Transport) readAgreement(conn net.Conn, h *hello, r *reply) error {
+	last := make([]byte, 1+r.origin.size())
 	if _, err := io.ReadFull(conn, last); err != nil {
 		return fmt.Errorf("member %x at %s did not agree to the link: %w", h.from, conn.RemoteAddr(), err)
 	}
-	if last[0] != agreed && (last[0] != unrelated || !r.tells.lineages) {
+	if last[0] != agreed && (last[0] != unrelated || !r.origin.lineages) {
 		return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonGarbage, Detail: "wrong last word"}
 	}
-	if !r.tells.lineages {
+	if !r.origin.lineages {
 		return nil
 	}
 	if last[0] == unrelated {
 		return t.unrelatedPeer(h, r, conn, last[1:])
 	}
-	lineage, founders := r.tells.decode(last[1:])
-	return t.relate(h.from, conn, lineage, founders)
+	lineage, founders := r.origin.decode(last[1:])
+	return t.checkOrigin(h.from, conn, lineage, founders)
 }
 
 // Probe makes a handshake with a member that may have no link yet, how far both know why there may be none, and hangs
@@ -220,7 +222,7 @@ func (t *Transport) probe(ctx context.Context, id uint64, addr string) error {
 	unhook := context.AfterFunc(ctx, func() { raw.Close() })
 	defer unhook()
 	conn, err := t.agree(t.shaper.wrap(raw, 0, id, nil), host, plain, &hello{
-		purpose: forSnapshot, cluster: t.opt.Cluster, from: t.opt.Self, to: id, who: t.opt.Who, takes: t.expects(id), probe: true,
+		purpose: forSnapshot, cluster: t.opt.Cluster, from: t.opt.Self, to: id, who: t.opt.Who, expects: t.expects(id), probe: true,
 	})
 	hangUp(conn)
 	return err

@@ -17,7 +17,7 @@ func (o origin) options(told chan origin) func(*Options, *testHandler) {
 	return func(opt *Options, _ *testHandler) {
 		opt.Founders = o.founders
 		opt.Lineage = func() uint64 { return o.lineage }
-		opt.Relate = func(_, lineage, founders uint64) (bool, error) {
+		opt.CheckOrigin = func(_, lineage, founders uint64) (bool, error) {
 			told <- origin{lineage, founders}
 			differ := func(a, b uint64) bool { return a != 0 && b != 0 && a != b }
 			if differ(lineage, o.lineage) || differ(founders, o.founders) {
@@ -73,7 +73,7 @@ func TestAVersionWithoutFoundersIsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	h := hello{purpose: forFrames, cluster: testCluster, from: 2, to: 1, settings: markOf(testText), tells: tells{lineages: true}}
+	h := hello{purpose: forFrames, cluster: testCluster, from: 2, to: 1, settings: markOf(testText), origin: originFields{lineages: true}}
 	if _, err := conn.Write(append(h.encode(), testText...)); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestAVersionWithoutFoundersIsTheSame(t *testing.T) {
 	if _, err := io.ReadFull(conn, b); err != nil {
 		t.Fatal(err)
 	}
-	if r, ok := decodeReply(b[:replySize]); !ok || r.reason != 0 || r.tells != (tells{lineages: true}) || binary.LittleEndian.Uint64(b[replySize:]) != 5 {
+	if r, ok := decodeReply(b[:replySize]); !ok || r.reason != 0 || r.origin != (originFields{lineages: true}) || binary.LittleEndian.Uint64(b[replySize:]) != 5 {
 		t.Fatalf("answer %+v, lineage %x", r, b[replySize:])
 	}
 	word := binary.LittleEndian.AppendUint64([]byte{agreed}, 5)

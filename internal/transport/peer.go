@@ -231,8 +231,8 @@ func (p *peer) missed(addr string, err error) {
 	p.state.mu.Lock()
 	live := p.state.live > 0
 	p.state.mu.Unlock()
-	if !live && p.t.opt.Missed != nil && p.ctx.Err() == nil && slices.Contains(*p.addrs.Load(), addr) {
-		p.t.opt.Missed(p.id, err)
+	if !live && p.t.opt.Unreachable != nil && p.ctx.Err() == nil && slices.Contains(*p.addrs.Load(), addr) {
+		p.t.opt.Unreachable(p.id, err)
 	}
 }
 

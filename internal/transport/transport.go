@@ -35,15 +35,15 @@ type Options struct {
 	Settings []Setting
 	// Who says whose data directory this member runs on; every handshake tells it.
 	Who Who
-	// Takes says who this member thinks another one is; zero or nil: it knows no one by that id.
-	Takes func(id uint64) Who
-	// Meet decides about a member by who it says it is and who it thinks this one is. If it returns an error, there is no
+	// Expects says who this member thinks another one is; zero or nil: it knows no one by that id.
+	Expects func(id uint64) Who
+	// Verify decides about a member by who it says it is and who it thinks this one is. If it returns an error, there is no
 	// link. It changes nothing. Unmet is told of a member that Meet refuses, unless that member is known to have another
 	// log. Met is told that there is a link, before anything is read from it. The record of the member is durable when Met
 	// returns. nil: everybody is accepted. All four are called concurrently.
-	Meet  func(id uint64, who, takes Who) error
-	Unmet func(id uint64, who, takes Who)
-	Met   func(id uint64, who Who) error
+	Verify  func(id uint64, who, takes Who) error
+	Refused func(id uint64, who, takes Who)
+	Linked  func(id uint64, who Who) error
 	// Listen are the listeners, one per network card. Close closes them.
 	Listen []net.Listener
 	// TLS makes all links mutually authenticated; nil: plain. It is used for both sides,
@@ -86,15 +86,15 @@ type Options struct {
 	// digest of the members that founded the log with this one; 0: this one did not, or it is not known. Relate takes in
 	// what another member told of both, before anything is read from their link. With an error there is no link; ok is
 	// false if it is because the other member has another log. Lineage and Relate are called concurrently.
-	Lineage  func() uint64
-	Founders uint64
-	Relate   func(id, lineage, founders uint64) (ok bool, err error)
+	Lineage     func() uint64
+	Founders    uint64
+	CheckOrigin func(id, lineage, founders uint64) (ok bool, err error)
 	// Admit explains why not to accept connections from a member that SetPeers does not list, 0 to
 	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
 	Admit func(id uint64) Reason
-	// Missed is told that a peer to which no stream is connected did not answer at one of its addresses, or that another
+	// Unreachable is told that a peer to which no stream is connected did not answer at one of its addresses, or that another
 	// process did; nil: no one wants to know. It is called concurrently, without locks held.
-	Missed func(id uint64, err error)
+	Unreachable func(id uint64, err error)
 	// Answer answers the question of someone who passed TLS and is no member yet, see [Ask]; nil, or a nil answer: it is
 	// not known here. It is called concurrently, without locks held.
 	Answer func(question []byte) []byte
@@ -218,7 +218,7 @@ func (t *Transport) SetPeers(peers []Peer) {
 	for _, p := range t.replacePeers(peers) {
 		p.sender(0) // connects at once, so that trouble shows before it matters
 	}
-	t.dismiss()
+	t.endUnadmitted()
 }
 
 func (t *Transport) replacePeers(peers []Peer) (fresh []*peer) {
