@@ -15,8 +15,8 @@ const (
 	maxIncoming   = 4   // snapshots from one member at a time
 )
 
-// inKey names an accepted connection. Frames: one per stream. Requests: one. Snapshots: a
-// few, told apart by stream.
+// inKey names an accepted connection. Frames: one per stream. Requests: one. Snapshots: a few, distinguished by
+// stream.
 type inKey struct {
 	from   uint64
 	what   purpose
@@ -90,11 +90,11 @@ func (t *Transport) admit(raw net.Conn, card uint32) {
 }
 
 // handshakes is how many connections may be in the handshake if the limit of descriptors allows that many: strangers
-// must not take what the member needs.
+// must not exhaust the descriptors that the member needs.
 func handshakes(descriptors int) int { return max(8, min(maxHandshakes, descriptors/16)) }
 
-// addWaiting notes a connection whose handshake is in progress. If there are more than there may be, the oldest is closed, so
-// a flood of strangers costs no more than that.
+// addWaiting notes a connection whose handshake is in progress. If there are more than there may be, the oldest is
+// closed, so a flood of strangers costs no more than that.
 func (t *Transport) addWaiting(conn net.Conn) bool {
 	if tc, ok := conn.(*net.TCPConn); ok {
 		if err := tc.SetKeepAliveConfig(keepAlive); err != nil {
@@ -229,7 +229,7 @@ func (t *Transport) endUnadmitted() {
 func (t *Transport) serve(in *inbound) {
 	defer t.unregister(in)
 	if p := t.peer(in.key.from); p != nil {
-		p.retry() // it lives
+		p.retry() // it is alive
 	}
 	ended := make(chan struct{})
 	unhook := context.AfterFunc(in.ctx, func() {

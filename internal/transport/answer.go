@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxErrorText bounds what of a handler's error is told to the peer.
+// maxErrorText bounds how much of the text of a handler's error is sent to the peer.
 const maxErrorText = 4 << 10
 
 // answerer serves the requests of one connection.

@@ -5,18 +5,18 @@ import "strings"
 // Birth is the state with which a cluster began, before its first entry. Its founding members must have begun with the
 // same one: from the same log, another one follows from another state.
 type Birth struct {
-	// State names the state; "": the cluster began with an empty one. It is told like a setting, except for members that
+	// State names the state; "": the cluster began with an empty one. It is sent like a setting, but not by members that
 	// do not know it yet.
 	State string
-	// Unknown: this member joins a cluster, and was not told yet.
+	// Unknown: this member joins a cluster, and did not receive it yet.
 	Unknown bool
 }
 
-// birthSetting is the name of what is told; it is none of Options.Settings. An empty birth is not told, as earlier
-// versions do not know of any.
+// birthSetting is the name under which the birth is sent; it is none of Options.Settings. An empty birth is not sent,
+// since earlier versions have none.
 const birthSetting = "birth"
 
-// flagJoins in a hello or a reply says that its sender does not know the birth. Earlier versions ignore it.
+// flagJoins in a hello or a reply is set if its sender does not know the birth. Earlier versions ignore it.
 const flagJoins = 1
 
 func flags(joins bool, k originFields) (f byte) {
@@ -32,7 +32,7 @@ func flags(joins bool, k originFields) (f byte) {
 	return f
 }
 
-// birth is what this member knows now.
+// birth returns what this member knows of the birth now.
 func (t *Transport) birth() Birth {
 	if t.opt.Birth == nil {
 		return Birth{}
@@ -40,7 +40,7 @@ func (t *Transport) birth() Birth {
 	return t.opt.Birth()
 }
 
-// saveBirth notes the birth that another member told, before anything is read from the link.
+// saveBirth records the birth that another member sent, before anything is read from the link.
 func (t *Transport) saveBirth(id uint64, state string) error {
 	if t.opt.Born == nil {
 		return nil
@@ -66,7 +66,7 @@ func birthOf(text string) (settings, birth string) {
 	return text, ""
 }
 
-// sameLog reports whether settings are equal, and what two members say of the birth does not differ.
+// sameLog reports whether settings are equal, and the births that two members know do not differ.
 func (t *Transport) sameLog(there string, joins bool) bool {
 	own := t.birth()
 	there, state := birthOf(there)

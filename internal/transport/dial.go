@@ -84,8 +84,8 @@ func clientSide(conn net.Conn, c *tls.Config, addr string) (net.Conn, error) {
 	return tls.Client(conn, c), nil
 }
 
-// hangUp closes a connection. Under TLS that says good-bye first, which may not take long
-// when the peer does not read.
+// hangUp closes a connection. Under TLS that sends an alert first, which may not take long when the peer does not
+// read.
 func hangUp(conn net.Conn) {
 	if c, ok := conn.(*tls.Conn); ok {
 		defer time.AfterFunc(goodbye, func() { c.NetConn().Close() }).Stop()

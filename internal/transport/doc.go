@@ -8,12 +8,12 @@
 // # Connections
 //
 // The sender dials. So each direction of each (peer, stream) has its own connection, and members need not agree on
-// whose connection to keep. Requests have a few connections per peer and are told apart by number. A snapshot has a
+// whose connection to keep. Requests have a few connections per peer and are distinguished by number. A snapshot has a
 // connection of its own, so that frames of the log never wait behind it. Each connection starts with a handshake that
 // checks, on both sides, version, cluster, members, the settings that must be equal, and with which state the cluster
-// began (handshakeout.go and handshakein.go, settings.go, birth.go). A connection that fails the handshake occupies one of a bounded number
-// of slots until a deadline. A joiner, which is not a member yet, may ask one question instead of the handshake after
-// TLS (joiner.go).
+// began (handshakeout.go and handshakein.go, settings.go, birth.go). A connection that fails the handshake occupies
+// one of a bounded number of slots until a deadline. A joiner, which is not a member yet, may ask one question instead
+// of the handshake after TLS (joiner.go).
 //
 // # Bounds
 //
@@ -26,8 +26,8 @@
 // Options.Net puts a delay line and a network card's egress budget under a connection (emulate.go, shape.go); TLS and
 // the handshake are above it, so they are as slow as on a real link. Links of pairs and regions may differ (package
 // netspec): each member delays what it sends by the latency of the link to that peer. An accepted connection has the
-// delay of all links until the peer has said who it is. SetNet changes all that while links are in use. When emulation
-// is off, none of its code runs.
+// delay of all links until the peer has sent its id. SetNet changes all that while links are in use. When emulation is
+// off, none of its code runs.
 //
 // # How to read
 //

@@ -29,7 +29,7 @@ type shape struct {
 	piece int     // bytes that are delayed together
 }
 
-// way is a link to another member, and how long a round trip takes.
+// way is a link to another member, and its round trip.
 type way struct {
 	netspec.Link
 	roundTrip time.Duration
@@ -40,7 +40,7 @@ type card struct {
 	perByte float64 // ns
 
 	mu   sync.Mutex
-	free time.Time // when what is reserved will have left
+	free time.Time // when everything reserved will have been sent
 }
 
 func newCards(c netspec.Cards) (cards []*card, piece int) {
@@ -81,8 +81,8 @@ func (s *shape) card(stream uint32) *card {
 	return s.cards[stream%uint32(len(s.cards))]
 }
 
-// newShape is a specification as this member sees it. Cards that stay as they are continue with what is reserved on
-// them.
+// newShape is a specification from the view of this member. Cards that stay as they are continue with what is reserved
+// on them.
 func newShape(spec *netspec.Spec, self uint64, names map[uint64]string, before *shape) *shape {
 	link := func(peer string) way {
 		out := spec.Link(names[self], peer)
@@ -102,10 +102,10 @@ func newShape(spec *netspec.Spec, self uint64, names map[uint64]string, before *
 	return s
 }
 
-// SetNet changes what is emulated. Connections stay, and what is written to them from now on is delayed as it says.
-// Nothing overtakes what is in progress, so a link becomes faster only when that has arrived. If nothing was emulated
-// before, connections are reestablished: those that are there end here, and those whose handshake is in progress when
-// it is done.
+// SetNet changes the emulation. Connections stay open, and later writes are delayed by the new settings. Later bytes
+// never overtake earlier ones, so a link becomes faster only when those in transit have arrived. If nothing was
+// emulated before, connections are reestablished: those that are there end here, and those whose handshake is in
+// progress when it is done.
 func (t *Transport) SetNet(spec netspec.Spec) {
 	t.mu.Lock()
 	was := t.shaper.on()
@@ -144,7 +144,7 @@ func (t *Transport) reshape() {
 	}
 }
 
-// rename notes the names of members, of which SetPeers tells. mu is held.
+// rename records the names of members from SetPeers. mu is held.
 func (t *Transport) rename(peers []Peer) {
 	for _, p := range peers {
 		if p.Name != "" || p.ID != t.opt.Self { // its own name it does not forget
@@ -161,8 +161,8 @@ func (t *Transport) rename(peers []Peer) {
 	}
 }
 
-// wrap puts the emulation under a connection to a member (0: it has not said who it is). extra (may
-// be nil) is added to its latency.
+// wrap puts the emulation under a connection to a member (0: its id is not known yet). extra (may be nil) is added to
+// its latency.
 func (s *shaper) wrap(raw net.Conn, stream uint32, to uint64, extra func() time.Duration) net.Conn {
 	if !s.on() && (extra == nil || extra() == 0) {
 		return raw
@@ -183,7 +183,7 @@ func isShaped(c net.Conn) bool {
 	return ok
 }
 
-// identify tells an accepted connection who the other side is.
+// identify sets the peer of an accepted connection.
 func identify(c net.Conn, peer uint64) {
 	if shaped, ok := shapedOf(c); ok {
 		shaped.to.Store(peer)

@@ -70,9 +70,9 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason %d", uint8(r))
 }
 
-// Final reports whether the refused member should stop: the refusing one knows of a decision of
-// the cluster that is never undone. Such a refusal counts only if the same answer shows that it
-// comes from the member that was dialed, in the same cluster.
+// Final reports whether the refused member should stop: the refusing one knows a decision of the cluster that is never
+// undone. Such a refusal counts only if the same answer shows that it comes from the member that was dialed, in the
+// same cluster.
 func (r Reason) Final() bool { return r == ReasonRemoved }
 
 // HandshakeError indicates that two members did not agree to talk. Nothing was exchanged; retrying

@@ -46,7 +46,8 @@ func (t *Transport) receive(conn net.Conn) (*inbound, error) {
 	return in, nil
 }
 
-// readHello reads the dialer's first message. A joiner's question is answered, and the connection ends with errAnswered.
+// readHello reads the dialer's first message. A joiner's question is answered, and the connection ends with
+// errAnswered.
 func (t *Transport) readHello(conn net.Conn) (h hello, err error) {
 	addr := conn.RemoteAddr().String()
 	b := make([]byte, helloSize)
@@ -130,8 +131,8 @@ func (t *Transport) refuse(conn net.Conn, h *hello, err error) error {
 	return err
 }
 
-// conclude accepts a dialer. There is a link only when the dialer agrees, too. Then the peer is recorded before anything
-// is read from the link.
+// conclude accepts a dialer. There is a link only when the dialer agrees, too. Then the peer is recorded before
+// anything is read from the link.
 func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 	if _, err := conn.Write(t.encodeReply(r)); err != nil {
 		return err
@@ -159,8 +160,8 @@ func (t *Transport) replyTo(id uint64, reason Reason) *reply {
 	return r
 }
 
-// acceptReply is the reply to a member whose settings agree with these. A value that only one side knows is not reported
-// as a difference.
+// acceptReply is the reply to a member whose settings agree with these. A value that only one side knows is not
+// reported as a difference.
 func (t *Transport) acceptReply(h *hello) *reply {
 	r := t.replyTo(h.from, 0)
 	if !h.joins || r.joins || r.settings == h.settings {

@@ -90,7 +90,7 @@ func (t *Transport) checkReply(conn net.Conn, h *hello, r *reply) error {
 	switch {
 	case r.reason.Final() && (r.cluster != h.cluster || r.self != h.to):
 		return refusal(conn, h, ReasonMember, fmt.Sprintf("member %x of cluster %x has no say here: %s", r.self, r.cluster, r.reason))
-	case r.reason == ReasonIdentity && r.self == h.to: // it says who it expects this member to be
+	case r.reason == ReasonIdentity && r.self == h.to: // the reply has who it expects this member to be
 		return t.refusedByPeer(h, r, conn)
 	case r.reason.Final():
 		return cmp.Or(t.refuseUnrelatedReply(h, r, conn), byPeer(""))

@@ -10,8 +10,8 @@ import (
 const version = 3
 
 // Who names the data directory on which a member runs, by the directory's log identity and the number of this
-// incarnation. Copies of a directory can have incarnations with the same number; Mark tells them apart. The zero value is
-// no member.
+// incarnation. Copies of a directory can have incarnations with the same number; Mark distinguishes them. The zero
+// value is no member.
 type Who struct {
 	Log        [16]byte
 	Life, Mark uint64
@@ -55,10 +55,11 @@ type hello struct {
 	who, expects Who
 	// joins: the dialer does not know the birth (see Birth).
 	joins bool
-	// origin is what the dialer knows of. probe: it only asks whether there may be a link; this is not told.
+	// origin is what the dialer can send of its log's origin. probe: it only asks whether there may be a link, which the
+	// listening side does not learn.
 	origin originFields
 	probe  bool
-	// text is what the mark stands for; it follows.
+	// text is what settings is the mark of; it follows.
 	text string
 }
 
@@ -69,9 +70,9 @@ func (h *hello) fill(t *Transport) {
 	h.settings = markOf(h.text)
 }
 
-// reply is the answer of the listening side: reason 0 and who it is, or why it refuses. With ReasonSettings, and if only the
-// dialer joins and the marks differ, the text of its settings follows. With the same bytes the listening side ends a
-// connection later.
+// reply is the answer of the listening side: reason 0 and who it is, or why it refuses. With ReasonSettings, and if
+// only the dialer joins and the marks differ, the text of its settings follows. With the same bytes the listening side
+// ends a connection later.
 type reply struct {
 	reason   Reason
 	cluster  uint64

@@ -8,8 +8,8 @@ func (t *Transport) verify(id uint64, who, expects Who) error {
 	return t.opt.Verify(id, who, expects)
 }
 
-// identityRefused reports a member that verify refuses. Perhaps this member is not the one that was known, and stops. So
-// it is only called if the other member is not known to have another log: see refuseUnrelated.
+// identityRefused reports a member that verify refuses. Perhaps this member is not the one that was known, and stops.
+// So it is only called if the other member is not known to have another log: see refuseUnrelated.
 func (t *Transport) identityRefused(id uint64, who, expects Who) {
 	if t.opt.Refused != nil {
 		t.opt.Refused(id, who, expects)

@@ -17,8 +17,8 @@ import (
 // opaque here.
 
 const (
-	// questionMagic is "brd" and the end of a line, so that a server of HTTP, which may listen where
-	// the joiner was told to ask, refuses it at once.
+	// questionMagic is "brd" and the end of a line, so that a server of HTTP, which may listen where the joiner was
+	// configured to ask, refuses it at once.
 	questionMagic = 0x0a_64_72_62
 	answerMagic   = 0x61_64_72_62
 	// questionVersion is of this exchange alone, so that members of other versions of the links' formats
@@ -31,7 +31,7 @@ const (
 	maxAnswer   = 4 << 20
 )
 
-// ErrNoAnswer is what a joiner gets whom the member that it asked does not know.
+// ErrNoAnswer is returned to a joiner that is not known to the member that it asked.
 var ErrNoAnswer = errors.New("transport: the member that was asked knows nobody like that")
 
 // encodeTalk encodes a question or an answer.
@@ -107,8 +107,8 @@ func (t *Transport) answerJoiner(conn net.Conn, begin []byte) error {
 var errAnswered = errors.New("transport: answered")
 
 // Ask asks a member at an address a question on behalf of a joiner, which is not a member yet. Config is as
-// [Options].TLS; nil: plain. [ErrNoAnswer] says that the member does not know who asks. Any other error says that
-// nothing is known: the address may be wrong, or be of a member that does not run.
+// [Options].TLS; nil: plain. [ErrNoAnswer]: the member does not know who asks. After any other error nothing is known:
+// the address may be wrong, or be of a member that does not run.
 func Ask(ctx context.Context, addr string, config *tls.Config, question []byte) ([]byte, error) {
 	if len(question) > maxQuestion {
 		return nil, fmt.Errorf("transport: a question of %d bytes, at most %d", len(question), maxQuestion)

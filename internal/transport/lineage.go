@@ -10,36 +10,36 @@ import (
 	"strings"
 )
 
-// Each side of a handshake tells where its log comes from: the listening side behind its reply, the dialer with its
-// last byte. It does so only to a side that says in its flags that it knows of lineages, or of founders, so links with
-// earlier versions stay as they were. The side that finds another log refuses; both learn which ones they are. What a
-// member with another log takes this one for says nothing, so lineages are compared first, if both are known.
+// Each side of a handshake sends the origin of its log: the listening side after its reply, the dialer with its last
+// byte. It does so only to a side whose flags show that it supports lineages, or founders, so links with earlier
+// versions stay as they were. The side that finds another log refuses, and both learn the two origins. Who a member
+// with another log expects this one to be means nothing, so lineages are compared first, if both are known.
 
 // lineageSize is the length in bytes of a lineage, and of a digest of founders.
 const lineageSize = 8
 
-// flagLineages and flagFounders in a hello or a reply say that its sender knows of lineages, and of founders. Earlier
+// flagLineages and flagFounders in a hello or a reply show that its sender supports lineages, and founders. Earlier
 // versions ignore them. There is no flagFounders without flagLineages.
 const (
 	flagLineages = 2
 	flagFounders = 4
 )
 
-// originFields is what a side knows of: what it tells another one that knows it, too.
+// originFields are the fields of a log's origin that a side supports. It sends them to a side that supports them, too.
 type originFields struct{ lineages, founders bool }
 
-// originFieldsOf is what a side knows of by its flags.
+// originFieldsOf decodes flags.
 func originFieldsOf(flags byte) originFields {
 	lineages := flags&flagLineages != 0
 	return originFields{lineages, lineages && flags&flagFounders != 0}
 }
 
-// both is what both of two sides know of.
+// both returns the fields that both of two sides support.
 func (k originFields) both(o originFields) originFields {
 	return originFields{k.lineages && o.lineages, k.founders && o.founders}
 }
 
-// size is the length in bytes of what is told.
+// size is the length of the fields in bytes.
 func (k originFields) size() (n int) {
 	if k.lineages {
 		n += lineageSize
@@ -50,7 +50,7 @@ func (k originFields) size() (n int) {
 	return n
 }
 
-// decode reads what was told: a lineage, and a digest of founders, each 0 if it is not known.
+// decode reads the fields: a lineage, and a digest of founders, each 0 if it is not known.
 func (k originFields) decode(b []byte) (lineage, founders uint64) {
 	if k.lineages {
 		lineage = binary.LittleEndian.Uint64(b)
@@ -61,16 +61,16 @@ func (k originFields) decode(b []byte) (lineage, founders uint64) {
 	return lineage, founders
 }
 
-// unrelated is the dialer's last byte if it refuses the lineage that it was told; see agreed.
+// unrelated is the dialer's last byte if it refuses the lineage of the listening side; see agreed.
 const unrelated = 0x15
 
-// originFields is what this side knows of.
+// originFields returns the fields that this side supports.
 func (t *Transport) originFields() originFields {
 	knows := t.opt.Lineage != nil && t.opt.CheckOrigin != nil
 	return originFields{knows, knows}
 }
 
-// appendOrigin appends what this side tells now.
+// appendOrigin appends the fields of this side's origin, as they are now.
 func (t *Transport) appendOrigin(b []byte, k originFields) []byte {
 	if k.lineages {
 		b = binary.LittleEndian.AppendUint64(b, t.opt.Lineage())
@@ -81,7 +81,7 @@ func (t *Transport) appendOrigin(b []byte, k originFields) []byte {
 	return b
 }
 
-// checkOrigin decides about the origin that a member told. A refusal is a *HandshakeError.
+// checkOrigin decides about the origin of a member's log. A refusal is a *HandshakeError.
 func (t *Transport) checkOrigin(id uint64, conn net.Conn, lineage, founders uint64) error {
 	ok, err := t.opt.CheckOrigin(id, lineage, founders)
 	if !ok {
@@ -90,13 +90,13 @@ func (t *Transport) checkOrigin(id uint64, conn net.Conn, lineage, founders uint
 	return err
 }
 
-// peerOrigin is what a side told of the origin of its log.
+// peerOrigin is what a side sent of the origin of its log.
 type peerOrigin struct {
 	originFields
 	lineage, founders uint64
 }
 
-// readOrigin is the dialer's: it reads what the listening side told.
+// readOrigin is the dialer's: it reads the origin that the listening side sent.
 func (t *Transport) readOrigin(r *reply, conn net.Conn) (o peerOrigin, err error) {
 	b := make([]byte, r.origin.size())
 	if _, err := io.ReadFull(conn, b); err != nil {
@@ -107,7 +107,8 @@ func (t *Transport) readOrigin(r *reply, conn net.Conn) (o peerOrigin, err error
 	return o, nil
 }
 
-// refuseUnrelated is the dialer's: it refuses a member that is known to have another log, and says so. Nothing is taken over.
+// refuseUnrelated is the dialer's: it refuses a member that is known to have another log, and sends that. Nothing is
+// adopted.
 func (t *Transport) refuseUnrelated(id uint64, conn net.Conn, o peerOrigin) error {
 	if o.lineage == 0 || t.opt.Lineage() == 0 {
 		return nil
@@ -115,9 +116,10 @@ func (t *Transport) refuseUnrelated(id uint64, conn net.Conn, o peerOrigin) erro
 	return t.checkOrRefuse(id, conn, o)
 }
 
-// acceptOrigin is the dialer's: it decides about what the listening side told. If it refuses, it says so.
+// acceptOrigin is the dialer's: it decides about the origin that the listening side sent. If it refuses, it sends
+// that.
 func (t *Transport) acceptOrigin(h *hello, conn net.Conn, o peerOrigin) error {
-	if !o.lineages || h.probe && t.opt.Lineage() == 0 { // nothing is taken over
+	if !o.lineages || h.probe && t.opt.Lineage() == 0 { // nothing is adopted
 		return nil
 	}
 	return t.checkOrRefuse(h.to, conn, o)
@@ -131,8 +133,8 @@ func (t *Transport) checkOrRefuse(id uint64, conn net.Conn, o peerOrigin) error 
 	return err
 }
 
-// refuseUnrelatedReply is the dialer's: it is tellApart of a listening side that refuses it, and tells where its log comes
-// from if it can.
+// refuseUnrelatedReply is the dialer's: refuseUnrelated of a listening side that refuses it, and that sent the origin
+// of its log if it could.
 func (t *Transport) refuseUnrelatedReply(h *hello, r *reply, conn net.Conn) error {
 	o, err := t.readOrigin(r, conn)
 	if err != nil {
@@ -155,8 +157,8 @@ func (t *Transport) refusedByPeer(h *hello, r *reply, conn net.Conn) error {
 }
 
 // refusedHere is the listening side's: it has refused the dialer for who it is. The dialer may answer that it has
-// another log: then that is why, and what it takes this member for says nothing. It waits as long as a handshake may
-// take.
+// another log: then that is why, and who it expects this member to be means nothing. It waits as long as a handshake
+// may take.
 func (t *Transport) refusedHere(h *hello, r *reply, conn net.Conn, refused error) error {
 	if r.origin.lineages {
 		last := make([]byte, 1+r.origin.size())
@@ -201,7 +203,7 @@ func (t *Transport) readAgreement(conn net.Conn, h *hello, r *reply) error {
 
 // Probe makes a handshake with a member that may have no link yet, how far both know why there may be none, and hangs
 // up. It returns nil if there may be a link, a [*HandshakeError] that explains why not, or why that is not known.
-// Nothing is noted of that member. It waits until ctx ends, and at most as long as a handshake may take for each
+// Nothing is recorded of that member. It waits until ctx ends, and at most as long as a handshake may take for each
 // address.
 func (t *Transport) Probe(ctx context.Context, id uint64, addrs []string) (err error) {
 	for _, addr := range addrs {

@@ -77,7 +77,7 @@ func (p *peer) forget(streams []uint32) {
 	p.senders.Store(&all)
 }
 
-// place takes in where the peer is.
+// place sets the emulated place of the peer.
 func (p *peer) place(to Peer) {
 	addrs, binds := slices.Clone(to.Addrs), slices.Clone(to.Binds)
 	if len(binds) == 0 {
@@ -142,22 +142,22 @@ func (p *peer) extraDelay() time.Duration {
 	return 0
 }
 
-// linkState tells the handler when a link goes up or down. The link is up while all streams that
-// were used are connected: if any breaks, something may be lost.
+// linkState reports to the handler when a link goes up or down. The link is up while all streams that were used are
+// connected: if any breaks, something may be lost.
 type linkState struct {
 	peer *peer
-	tell sync.Mutex // held while the handler is told, so that it is told in order
+	tell sync.Mutex // held while the handler is called, so that calls are in order
 
 	mu      sync.Mutex
 	live    int // streams that are connected
 	failing int // streams that are not, after they were or could not be
 	up      bool
 	since   time.Time // when up changed, or the peer was listed
-	classes []string  // what kinds of errors were told, while down
+	classes []string  // of the errors that were reported, while down
 	last    error
 }
 
-// connected notes that a stream is connected; was says whether it counted as failing.
+// connected records that a stream is connected; was: it counted as failing.
 func (l *linkState) connected(was bool) {
 	l.tell.Lock()
 	defer l.tell.Unlock()
@@ -176,8 +176,9 @@ func (l *linkState) connected(was bool) {
 	}
 }
 
-// lost notes that a stream is no longer connected (lived) or could not be. The handler is told when the link goes down,
-// and once for each other kind of error: a peer may be tried in turn where no one listens and where someone else does.
+// lost notes that a stream is no longer connected (lived) or could not be. The handler is called when the link goes
+// down, and once for each other kind of error: a peer may be tried in turn where no one listens and where someone else
+// does.
 func (l *linkState) lost(err error, lived, was bool) {
 	l.tell.Lock()
 	defer l.tell.Unlock()
@@ -204,8 +205,8 @@ func (l *linkState) lost(err error, lived, was bool) {
 	}
 }
 
-// ended notes that a stream is no longer used. lived says whether it is connected, was whether it counts as failing.
-// The link is up if none is left that fails.
+// ended notes that a stream is no longer used. lived: it is connected. was: it counts as failing. The link is up if
+// none is left that fails.
 func (l *linkState) ended(lived, was bool) {
 	l.tell.Lock()
 	defer l.tell.Unlock()
@@ -226,7 +227,8 @@ func (l *linkState) ended(lived, was bool) {
 	}
 }
 
-// missed tells that the peer did not answer at an address, unless it is connected otherwise or is elsewhere by now.
+// missed reports that the peer did not answer at an address, unless it is connected otherwise or has another address
+// by now.
 func (p *peer) missed(addr string, err error) {
 	p.state.mu.Lock()
 	live := p.state.live > 0
@@ -245,7 +247,7 @@ func (l *linkState) describe(s *PeerStats) {
 	s.Connected, s.Since = l.up, l.since
 }
 
-// errorClass groups errors, so that the same problem is told once.
+// errorClass groups errors, so that the same problem is reported once.
 func errorClass(err error) string {
 	var h *HandshakeError
 	switch {

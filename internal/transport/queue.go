@@ -14,7 +14,7 @@ const (
 	inlinePart = 2 << 10  // a part up to this size is copied: cheaper than a place in a gathered write
 	inlineTLS  = 16 << 10 // with TLS every piece is a record of its own, and copied anyway
 	groupBytes = 1 << 20  // about as much is written under one deadline
-	groupParts = 1024     // the kernel takes no more in one gathered write
+	groupParts = 1024     // the limit of the kernel for one gathered write
 )
 
 var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
@@ -22,7 +22,7 @@ var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 // outFrames is frames laid out for one gathered write.
 type outFrames struct {
 	bufs   [][]byte           // sealed: pieces of chunks, and large parts by reference
-	used   []*[chunkSize]byte // the chunks, to be given back
+	used   []*[chunkSize]byte // the chunks, to be returned to their pool
 	open   []byte             // the chunk being filled, up to its length
 	from   int                // where in open the piece that is not sealed begins
 	bytes  int
@@ -63,7 +63,7 @@ func (g *outFrames) add(h header, parts [][]byte, inline int) {
 	g.frames++
 }
 
-// reset gives the chunks back and forgets everything; nothing may still refer to it.
+// reset returns the chunks to their pool; nothing may still refer to them.
 func (g *outFrames) reset() {
 	for i, c := range g.used {
 		chunks.Put(c)
@@ -81,7 +81,7 @@ func (g *outFrames) reset() {
 type queue struct {
 	limit  int // bytes
 	inline int
-	wake   chan struct{} // holds a token when the writer should look
+	wake   chan struct{} // holds a token when there is something to write
 
 	mu      sync.Mutex
 	next    outFrames // filled by put
@@ -97,8 +97,8 @@ func newQueue(limit int, encrypted bool) *queue {
 	return q
 }
 
-// put queues a frame whose body is parts. It returns false and keeps nothing when the queue is
-// full. An empty queue takes a frame of any size.
+// put queues a frame whose body is parts. It returns false and keeps nothing when the queue is full. An empty queue
+// accepts a frame of any size.
 func (q *queue) put(kind frameKind, stream uint32, parts ...[]byte) bool {
 	n := 0
 	for _, p := range parts {
@@ -136,7 +136,7 @@ func (q *queue) swap(g *outFrames) bool {
 	return true
 }
 
-// release frees n bytes of the queue that were written or given up.
+// release frees n bytes of the queue that were written or dropped.
 func (q *queue) release(n int) {
 	q.mu.Lock()
 	q.size -= n

@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// Request asks a peer and returns its answer. The peer's handler sees ctx's deadline and
-// its end. Errors: *RemoteError is the handler's own; *LinkError says whether the request
-// may have reached the peer; ErrBusy and *SizeError (wrapped in it) say that it did not.
-// The request is copied; the answer belongs to the caller.
+// Request asks a peer and returns its answer. The peer's handler sees ctx's deadline and its end. Errors: *RemoteError
+// is the handler's own; *LinkError has whether the request may have reached the peer; with ErrBusy and *SizeError
+// (wrapped in it) it did not. The request is copied; the answer belongs to the caller.
 func (t *Transport) Request(ctx context.Context, to uint64, request []byte) ([]byte, error) {
 	p := t.peer(to)
 	if p == nil {
@@ -83,9 +82,8 @@ func (c *caller) enter(n int) bool {
 	return true
 }
 
-// unwritten returns how many bytes wait to be written. Requests that were given up are among them, until the peer takes
-// them or the connection ends: what comes into its queue after that is written by no one, and goes with it. It needs
-// mu.
+// unwritten returns how many bytes wait to be written. Cancelled requests are among them, until the peer takes them or
+// the connection ends: what comes into its queue after that is written by no one, and goes with it. It needs mu.
 func (c *caller) unwritten() (n int) {
 	for i := range c.conns {
 		if conn := c.conns[i].conn; conn != nil && conn.ctx.Err() == nil {

@@ -12,7 +12,7 @@ import (
 // theirs. If one differs, both can name it with both values.
 type Setting struct{ Name, Value string }
 
-// maxSettingsBytes bounds the text that tells a peer all settings.
+// maxSettingsBytes bounds the text of all settings, as it is sent to a peer.
 const maxSettingsBytes = 4 << 10
 
 // settingsText writes settings as lines, in the order of their names: equal settings are
@@ -78,7 +78,7 @@ func settingsDiffer(there, here string) string {
 	return strings.Join(parts, "; ")
 }
 
-// mark stands for the settings' text in a hello and in a reply: its length and its checksum.
+// mark identifies the settings' text in a hello and in a reply: its length and its checksum.
 type mark uint64
 
 func markOf(text string) mark {

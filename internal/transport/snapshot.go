@@ -129,7 +129,7 @@ func (s *snapSender) run(meta []byte, body func(io.Writer) error) error {
 	return &LinkError{Peer: s.p.id, Op: "snapshot", Sent: true, Err: context.Cause(s.ctx)}
 }
 
-// writeError marks an error of the connection, to tell it from an error of body.
+// writeError marks an error of the connection, as opposed to an error of body.
 type writeError struct{ error }
 
 func (e writeError) Unwrap() error { return e.error }
@@ -192,7 +192,7 @@ func (s *snapSender) write(kind frameKind, a, b []byte) error {
 	return nil
 }
 
-// ping tells the receiver that the sender is alive while body produces nothing.
+// ping shows the receiver that the sender is alive while body produces nothing.
 func (s *snapSender) ping() {
 	every(s.ctx, s.p.t.timing.ping, func() {
 		if s.mu.TryLock() {

@@ -14,7 +14,7 @@ import (
 // errHandled ends a snapshot's body when its handler has returned.
 var errHandled = errors.New("transport: the snapshot's handler has returned")
 
-// readSnapshot receives one snapshot and tells the sender what the handler returned.
+// readSnapshot receives one snapshot and sends the handler's result to the sender.
 func (t *Transport) readSnapshot(in *inbound) error {
 	r := newReader(in.ctx, in.conn, snapFrame, t.timing.idle, in.counted)
 	h, meta, err := r.frame()

@@ -15,7 +15,7 @@ type Stats struct {
 	// EgressBytes and IngressBytes are all bytes of established connections, headers
 	// included, handshakes and TLS not.
 	EgressBytes, IngressBytes int64
-	// Refused counts incoming connections that were refused or said nothing sensible.
+	// Refused counts incoming connections that were refused or sent no valid handshake.
 	Refused int64
 }
 
@@ -27,7 +27,7 @@ type PeerStats struct {
 	// Bytes and frames of frames, requests and snapshots together.
 	BytesIn, BytesOut, FramesIn, FramesOut int64
 	QueueBytes                             int64 // waiting or being written, all streams
-	Drops                                  int64 // frames given up: queue full, too large, or the connection broke
+	Drops                                  int64 // dropped frames: queue full, too large, or the connection broke
 	Connects                               int64 // outgoing connections made
 	LastError                              string
 	Addrs                                  []string // where it is dialed

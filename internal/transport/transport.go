@@ -33,14 +33,14 @@ type Options struct {
 	Self, Cluster uint64
 	// Settings must be equal on all members: a link with one that has others is refused.
 	Settings []Setting
-	// Who says whose data directory this member runs on; every handshake tells it.
+	// Who names the data directory of this member; every handshake sends it.
 	Who Who
-	// Expects says who this member thinks another one is; zero or nil: it knows no one by that id.
+	// Expects returns who this member expects another one to be; zero or nil: it knows no member by that id.
 	Expects func(id uint64) Who
-	// Verify decides about a member by who it says it is and who it thinks this one is. If it returns an error, there is no
-	// link. It changes nothing. Unmet is told of a member that Meet refuses, unless that member is known to have another
-	// log. Met is told that there is a link, before anything is read from it. The record of the member is durable when Met
-	// returns. nil: everybody is accepted. All four are called concurrently.
+	// Verify decides about a member by its identity and by who it expects this one to be. If it returns an error, there
+	// is no link. It changes nothing. Refused is called for a member that Verify refuses, unless that member is known to
+	// have another log. Linked is called when there is a link, before anything is read from it. The record of the member
+	// is durable when Linked returns. nil: every member is accepted. All four are called concurrently.
 	Verify  func(id uint64, who, takes Who) error
 	Refused func(id uint64, who, takes Who)
 	Linked  func(id uint64, who Who) error
@@ -55,8 +55,8 @@ type Options struct {
 	// known here. So a certificate of the authority is not enough to impersonate any member. It cannot be demanded where
 	// members connect with certificates that do not name their hosts.
 	TLSBinds bool
-	// TLSByAddress is for a cluster that changes from plain links to TLS, or back: addresses that begin with
-	// "http://" are dialed plain although there is TLS, and who listens takes both.
+	// TLSByAddress is for a cluster that changes from plain links to TLS, or back: addresses that begin with "http://"
+	// are dialed plain although there is TLS, and listeners accept both.
 	TLSByAddress bool
 	// QueueBytes bounds what waits per (peer, stream); default 64 MiB.
 	QueueBytes int
@@ -70,54 +70,51 @@ type Options struct {
 	MaxRequests int
 	// SnapshotBytesPerSecond bounds the rate of each snapshot sent; 0: no bound.
 	SnapshotBytesPerSecond int64
-	// Net is the emulation of links; the zero value is none. It says what this member's sends go
-	// through. [Transport.SetNet] changes it.
+	// Net is the emulation of links; the zero value is none. It affects what this member sends. [Transport.SetNet]
+	// changes it.
 	Net     netspec.Spec
 	Logger  *slog.Logger
 	Handler Handler
 	// Birth is with which state the cluster began; nil: with an empty one. Agrees reports whether a member that began
 	// with another one may have a link; nil: only one that began with the same. Born is called on a member that does not
-	// know it, with what another one says, before anything is read from their link; an error ends that link, and is
-	// final if it says so. All are called concurrently.
+	// know it, with the birth that another one sent, before anything is read from their link; an error ends that link,
+	// and may be final. All are called concurrently.
 	Birth  func() Birth
 	Agrees func(Birth) bool
 	Born   func(id uint64, state string) error
-	// Lineage is that of this member's log, 0 while it is not known; nil: links are not told apart by it. Founders is a
-	// digest of the members that founded the log with this one; 0: this one did not, or it is not known. Relate takes in
-	// what another member told of both, before anything is read from their link. With an error there is no link; ok is
-	// false if it is because the other member has another log. Lineage and Relate are called concurrently.
+	// Lineage is that of this member's log, 0 while it is not known; nil: links are not distinguished by it. Founders is
+	// a digest of the members that founded the log with this one; 0: this one did not, or it is not known. CheckOrigin
+	// gets what another member sent of both, before anything is read from their link. With an error there is no link; ok
+	// is false if it is because the other member has another log. Lineage and CheckOrigin are called concurrently.
 	Lineage     func() uint64
 	Founders    uint64
 	CheckOrigin func(id, lineage, founders uint64) (ok bool, err error)
 	// Admit explains why not to accept connections from a member that SetPeers does not list, 0 to
 	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
 	Admit func(id uint64) Reason
-	// Unreachable is told that a peer to which no stream is connected did not answer at one of its addresses, or that another
-	// process did; nil: no one wants to know. It is called concurrently, without locks held.
+	// Unreachable is called when a peer to which no stream is connected did not answer at one of its addresses, or that
+	// another process did; nil: not called. It is called concurrently, without locks held.
 	Unreachable func(id uint64, err error)
-	// Answer answers the question of someone who passed TLS and is no member yet, see [Ask]; nil, or a nil answer: it is
-	// not known here. It is called concurrently, without locks held.
+	// Answer answers the question of a process that passed TLS and is no member yet, see [Ask]; nil, or a nil answer: it
+	// is not known here. It is called concurrently, without locks held.
 	Answer func(question []byte) []byte
 }
 
-// Handler gets what peers send. Its methods are called concurrently, except where said
-// otherwise. Close waits for them, so they must return, and must not call Close.
+// Handler gets what peers send. Its methods are called concurrently, except where documented otherwise. Close waits
+// for them, so they must return, and must not call Close.
 type Handler interface {
 	// HandleFrame gets a frame, which it owns. Calls are in order per (peer, stream); until
 	// it returns, no further frame of the stream is read.
 	HandleFrame(from uint64, stream uint32, frame []byte)
-	// HandleSnapshot gets a snapshot. ctx ends when the sender is gone, which is noticed soon also while
-	// nothing is read. Reading body returns io.EOF only after all of it was
-	// received and verified. Returning nil tells the sender that it arrived, also if body
-	// was not read to its end; an error is told as text.
+	// HandleSnapshot gets a snapshot. ctx ends when the sender is gone, which is noticed soon also while nothing is read.
+	// Reading body returns io.EOF only after all of it was received and verified. Returning nil reports to the sender
+	// that it arrived, also if body was not read to its end; an error is sent as text.
 	HandleSnapshot(ctx context.Context, from uint64, meta []byte, body io.Reader) error
-	// HandleRequest answers a request, which it owns. An error is told as text. ctx ends
-	// when the caller no longer waits.
+	// HandleRequest answers a request, which it owns. An error is sent as text. ctx ends when the caller no longer waits.
 	HandleRequest(ctx context.Context, from uint64, request []byte) ([]byte, error)
-	// PeerUp indicates that all streams to a peer that are in use are connected. PeerDown says that
-	// one of them broke (frames may be lost) or cannot be connected; it is called again when the
-	// reason changes. They are called in order per peer, and no more after the peer was removed,
-	// except for a call that is in progress.
+	// PeerUp indicates that all streams to a peer that are in use are connected. PeerDown indicates that one of them
+	// broke (frames may be lost) or cannot be connected; it is called again when the reason changes. They are called in
+	// order per peer, and no more after the peer was removed, except for a call that is in progress.
 	PeerUp(id uint64)
 	PeerDown(id uint64, err error)
 }
@@ -133,7 +130,7 @@ type Transport struct {
 	tlsOut   *tls.Config
 	shaper   *shaper // emulates links, or nothing
 	totals   totals
-	strange  limiter // of logs about strangers
+	strange  limiter // of log messages about strangers
 	// handshakes bounds waiting.
 	handshakes int
 
@@ -147,7 +144,7 @@ type Transport struct {
 	faults  map[uint64]LinkFault
 	net     netspec.Spec
 	names   map[uint64]string    // of members, this one included, as far as they are known
-	waiting []net.Conn           // in the handshake, oldest first; ≤ handshakes
+	waiting []net.Conn           // connections in the handshake, oldest first; ≤ handshakes
 	inbound map[inKey]*inbound   // accepted
 	guests  map[uint64]*counters // of accepted members that are not peers
 }
@@ -211,9 +208,8 @@ func (t *Transport) spawn(f func()) bool {
 
 func (t *Transport) peer(id uint64) *peer { return (*t.peers.Load())[id] }
 
-// SetPeers says who the other members are. It connects to new ones and ends the links with those
-// that are not listed. Of this member itself it takes only the name. It may be called at any time and does not
-// wait.
+// SetPeers sets the other members. It connects to new ones and ends the links with those that are not listed. Of this
+// member itself it uses only the name. It may be called at any time and does not wait.
 func (t *Transport) SetPeers(peers []Peer) {
 	for _, p := range t.replacePeers(peers) {
 		p.sender(0) // connects at once, so that trouble shows before it matters

@@ -113,8 +113,8 @@ func (p *parser) pair(from, to string, both bool, text string) error {
 	return nil
 }
 
-// parseSelector reads who a part is about. Which names are those of regions is found out when all
-// parts are read.
+// parseSelector parses the members that a part is about. Which names are those of regions is found out when all parts
+// are read.
 func parseSelector(text string) (selector, error) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -140,7 +140,7 @@ type reader struct {
 	region  string
 	regions []string
 
-	may    setting // what such a part can say
+	may    setting // what such a part can set
 	what   string  // such a part
 	oneWay bool
 }
@@ -179,7 +179,7 @@ func (r *reader) read(text string) error {
 	return r.checkRanges()
 }
 
-// known lists what such a part can say.
+// known lists what such a part can set.
 func (r *reader) known() string {
 	var out []string
 	for _, n := range names {
@@ -272,7 +272,7 @@ func (p *parser) resolve() {
 	})
 }
 
-// check reports what the parts together leave open or say twice.
+// check reports what the parts together leave open or set twice.
 func (p *parser) check() error {
 	s := &p.spec
 	if s.all.has&hasLatency != 0 && len(s.regions) > 0 {
@@ -294,7 +294,7 @@ func (p *parser) check() error {
 	return nil
 }
 
-// checkTrip reports whether it is known how long the way from one region to another one takes.
+// checkTrip reports whether the latency from one region to another one is known.
 func (p *parser) checkTrip(a, b string) error {
 	if a == b && builtIn(a) {
 		return nil

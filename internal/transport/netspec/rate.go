@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rateUnits are in bits per second. Longer suffixes stand before those that end them.
+// rateUnits are in bits per second. Longer suffixes come before those that end them.
 var rateUnits = []struct {
 	name string
 	bits float64

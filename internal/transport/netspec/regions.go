@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Round trips between regions of public clouds, in milliseconds. They are approximate: medians and
-// averages that others measured and published, rounded, both directions taken together. They say how
-// far regions are from each other, and not what a link between them does at some instant.
+// Round trips between regions of public clouds, in milliseconds. They are approximate: medians and averages that
+// others measured and published, rounded, both directions taken together. They show how far regions are from each
+// other, and not what a link between them does at some instant.
 
 // aws is medians of one year up to the middle of 2025, as cloudping.co publishes them
 // (api/latencies, p_50, 1Y). That site measures from functions to the regions' public endpoints, so
@@ -49,8 +49,8 @@ jp-tok   142 163 168 231 243 256   9 115
 br-sao   144 131 119 198 188 207 292 328 285
 `
 
-// within is the round trip between members of one region, unless a part says something else. Zones
-// of a region are a fraction of a millisecond to two milliseconds from each other.
+// within is the round trip between members of one region, unless a part sets another one. Zones of a region are a
+// fraction of a millisecond to two milliseconds from each other.
 const within = 500 * time.Microsecond
 
 // roundTrips has the tables, both ways.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Spec is what a specification says. The zero value emulates nothing. A Spec never changes.
+// Spec is a parsed specification. The zero value emulates nothing. A Spec never changes.
 type Spec struct {
 	all     settings // of all links and members
 	regions []string // of members, by number
@@ -16,7 +16,7 @@ type Spec struct {
 	pairs   []pairPart // those that count more last
 }
 
-// Link is the emulated link from one member to another. A round trip takes the latencies of both ways.
+// Link is the emulated link from one member to another. A round trip takes the latencies of both directions.
 type Link struct {
 	// Latency delays every byte one way; Jitter adds a random time between −Jitter and
 	// +Jitter to it. Nothing is reordered within a connection, as TCP would not.
@@ -33,7 +33,7 @@ type Cards struct {
 	Number int
 }
 
-// settings are what a part says, as far as it says something.
+// settings are what a part sets.
 type settings struct {
 	link  Link
 	cards Cards
@@ -53,7 +53,7 @@ const (
 	hasRegions
 )
 
-// over puts what s says over a link.
+// over overrides the fields of a link that s sets.
 func (s *settings) over(l *Link) {
 	if s.has&hasLatency != 0 {
 		l.Latency = s.link.Latency
@@ -80,7 +80,7 @@ type pairPart struct {
 	settings
 }
 
-// selector is who a part is about: * for all members, a region, a number, or a name.
+// selector is the members that a part is about: * for all members, a region, a number, or a name.
 type selector struct {
 	text string
 	kind selectorKind
@@ -189,8 +189,7 @@ func (s *Spec) Enabled() bool {
 		slices.ContainsFunc(s.members, func(m memberPart) bool { return m.has&(shapes|hasRegion) != 0 })
 }
 
-// Farthest is the longest that a way may take between any two members: no link has more latency and
-// jitter.
+// Farthest is the longest latency between any two members: no link has more latency and jitter.
 func (s *Spec) Farthest() time.Duration {
 	latency, jitter := s.all.link.Latency, s.all.link.Jitter
 	used := s.used()
@@ -218,7 +217,7 @@ func (s *Spec) used() []string {
 	return slices.Compact(out)
 }
 
-// LatencyOnly returns an error if the specification says more than how long ways take.
+// LatencyOnly returns an error if the specification sets more than latencies.
 func (s *Spec) LatencyOnly() error {
 	has := s.all.has
 	for i := range s.members {
@@ -235,8 +234,8 @@ func (s *Spec) LatencyOnly() error {
 	return nil
 }
 
-// CheckMember reports whether the specification says where a member is. It must, if it says so of
-// others by their numbers.
+// CheckMember reports whether the specification has the region of a member. It must, if it has that of others by their
+// numbers.
 func (s *Spec) CheckMember(name string) error {
 	if len(s.regions) == 0 || s.Region(name) != "" {
 		return nil
@@ -274,7 +273,7 @@ func (s *Spec) String() string {
 	return strings.Join(parts, ";")
 }
 
-// text writes what is set.
+// text formats what is set.
 func (s *settings) text() (out []string) {
 	add := func(what setting, key, value string) {
 		if s.has&what != 0 {
