@@ -6,8 +6,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// These are the handlers of messages. What a member answers is in replica.go and validate.go; every answer waits for
-// the record to be durable.
+// Handlers of messages. replica.go and validate.go compute the answers; every answer waits for the record to be
+// durable.
 
 func onPreAccept(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	cmd := p.command(m)
@@ -24,12 +24,12 @@ func onPreAccept(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 		s.answerOtherwise(from, known)
 		return
 	default:
-		rec = known // it asks again
+		rec = known // the proposer asks again
 	}
 	s.release(from, MsgPreAccepted, Part{ID: p.ID, Deps: rec.Deps}, nil)
 }
 
-// answerOtherwise explains why a question is not answered: the command is decided, or another ballot was promised.
+// answerOtherwise answers a request that is refused: the command is decided, or another ballot was promised.
 func (s *EPaxos) answerOtherwise(to *peer, rec *Record) {
 	if rec == nil {
 		return
@@ -71,9 +71,9 @@ func onAccepted(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	}
 }
 
-func onRefused(s *EPaxos, _ *peer, _ *protocol.Message, p *Part) { s.higher(p.ID, p.Ballot) }
+func onRefused(s *EPaxos, _ *peer, _ *protocol.Message, p *Part) { s.observeBallot(p.ID, p.Ballot) }
 
-// onDecided takes a decision. It may come without the command, for a receiver that has it.
+// onDecided handles a decision. It may come without the command if the receiver has that.
 func onDecided(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	v := Value{Command: p.command(m), Deps: p.Deps}
 	rec := s.replica.Record(p.ID)
@@ -81,7 +81,7 @@ func onDecided(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 		v.Command = rec.Command
 	}
 	switch {
-	case p.Noop != (v.Command == nil): // not what a member sends, or this member does not have the command
+	case p.Noop != (v.Command == nil): // invalid, or this member does not have the command
 	case rec != nil && rec.Phase == Decided && !rec.Value().same(v):
 		s.diverged(from, p.ID)
 	default:

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// attempt is how this member tries to have a command decided: in ballot 0 as its proposer, or in a recovery. It ends
-// with the decision, or when someone has promised a higher ballot. It does not survive a crash.
+// attempt is this member's attempt to have a command decided: in ballot 0 as its proposer, or in a recovery. It ends
+// with the decision, or when a member has promised a higher ballot. It does not survive a crash.
 type attempt struct {
 	id       ID
 	ballot   Ballot
 	opening  *Opening  // of ballot 0, until values are proposed
 	recovery *Recovery // of other ballots, until then
 	round    *Round    // of a value
-	// knows are those that have the command for certain: they answered with it.
+	// knows are the members that certainly have the command: they answered with it.
 	knows members
-	// again is when to ask again those that have not answered; pause is how long that is after the last time. late is when
-	// to give up the fast path.
+	// again is when to ask those again that have not answered; pause is the time between two requests. late is when to
+	// give up the fast path.
 	again, late time.Duration
 	pause       time.Duration
 	over        bool
 }
 
-// try begins an attempt. One under a lower ballot is over.
+// try begins an attempt, and ends one under a lower ballot.
 func (s *EPaxos) try(id ID, b Ballot) *attempt {
 	s.stop(id)
 	a := &attempt{id: id, ballot: b, late: s.now + s.cfg.Heartbeat}
@@ -41,8 +41,7 @@ func (s *EPaxos) stop(id ID) {
 	}
 }
 
-// postpone says when to ask again: twice as long after this time as after the last one, from a heartbeat to an election
-// timeout.
+// postpone sets the time of the next request. The pause doubles each time, from a heartbeat to an election timeout.
 func (s *EPaxos) postpone(a *attempt) {
 	a.pause = min(max(2*a.pause, s.cfg.Heartbeat), s.cfg.ElectionTimeout)
 	a.again = s.now + a.pause
@@ -60,7 +59,7 @@ func (s *EPaxos) current(id ID, b Ballot) *attempt {
 	return a
 }
 
-// act does what follows from an answer.
+// act carries out the action that follows from an answer.
 func (s *EPaxos) act(a *attempt, o outcome) {
 	switch o.Action {
 	case Decide:
@@ -85,11 +84,11 @@ func (s *EPaxos) act(a *attempt, o outcome) {
 	}
 }
 
-// decided tells all what was decided, once that is on this member's disk (rule 4). Those that have the command are not
+// decided sends the decision to all, once it is on this member's disk (rule 4). Members that have the command are not
 // sent it again.
 func (s *EPaxos) decided(a *attempt, v Value) {
 	if a.ballot > 0 {
-		s.room.succeeded()
+		s.window.succeeded()
 	}
 	whole := valuePart(a.id, 0, v)
 	light := Part{ID: a.id, Noop: v.Command == nil, Deps: v.Deps}
@@ -125,21 +124,21 @@ func (s *EPaxos) askToValidate(a *attempt) {
 	}
 }
 
-// wait begins to wait for what contradicts (rule 8). tendWants recovers that.
+// wait starts waiting for the contradicting commands (rule 8). runWantTimers recovers them.
 func (s *EPaxos) wait(a *attempt) {
 	s.sendWaiting(a)
 	for _, id := range slices.Clone(a.recovery.Contradicting()) {
-		if v, known := s.replica.Settled(id); known && !a.over && a.recovery != nil {
+		if v, known := s.replica.Decision(id); known && !a.over && a.recovery != nil {
 			s.act(a, outcomeOf(a.recovery.Learned(id, v)))
 		}
 	}
-	s.look = s.now
+	s.scanAt = s.now
 }
 
-// sendWaiting tells all that this member waits, and asks those that did not promise.
+// sendWaiting tells all members that this one waits, and asks those that have not promised.
 func (s *EPaxos) sendWaiting(a *attempt) {
 	for _, p := range s.peers {
-		if a.recovery.Telling() {
+		if a.recovery.RulesOutFast() {
 			s.release(p, MsgWaiting, Part{ID: a.id, Ballot: a.ballot}, nil)
 		}
 		if !a.recovery.Quorum.has(p.column) {
@@ -148,8 +147,8 @@ func (s *EPaxos) sendWaiting(a *attempt) {
 	}
 }
 
-// tendAttempts asks again those that have not answered, and gives up the fast path where it is late.
-func (s *EPaxos) tendAttempts() {
+// runAttemptTimers asks those again that have not answered, and gives up the fast path when it is late.
+func (s *EPaxos) runAttemptTimers() {
 	over := func(a *attempt) bool { return a.over }
 	s.attempts, s.recovering = slices.DeleteFunc(s.attempts, over), slices.DeleteFunc(s.recovering, over)
 	for _, a := range slices.Clone(s.attempts) {
@@ -176,7 +175,7 @@ func (s *EPaxos) askAgain(a *attempt) {
 			s.release(p, MsgPreAccept, commandPart(a.id, 0, a.opening.Command), a.opening.Command)
 		case a.round != nil && !a.round.accepted.has(p.column):
 			s.release(p, MsgAccept, valuePart(a.id, a.ballot, a.round.Value), a.round.Value.Command)
-		case a.recovery != nil && a.recovery.stage == collects && !a.recovery.heard(p.column):
+		case a.recovery != nil && a.recovery.stage == collects && !a.recovery.hasPromised(p.column):
 			s.release(p, MsgRecover, Part{ID: a.id, Ballot: a.ballot}, nil)
 		}
 	}
@@ -189,25 +188,25 @@ func (s *EPaxos) askAgain(a *attempt) {
 	}
 }
 
-// heard reports whether a member has promised.
-func (r *Recovery) heard(c Column) bool {
+// hasPromised reports whether a member has promised.
+func (r *Recovery) hasPromised(c Column) bool {
 	return slices.ContainsFunc(r.reports, func(report Report) bool { return report.From == c })
 }
 
-// want is an undecided command for which something waits.
+// want is an undecided command for which others wait.
 type want struct {
-	// at is when to recover it, unless someone else has it decided before; pause is how long that is after the last time.
+	// at is when to recover it, unless another member has it decided before; pause is the time between two recoveries.
 	at, pause time.Duration
-	// known is the highest ballot that someone has promised, as far as is known.
+	// known is the highest promised ballot, as far as this member knows.
 	known Ballot
-	still bool // something waits
+	still bool // other commands wait
 }
 
-// mostWanted bounds how many commands are recovered at once alongside the first ones of the columns.
+// mostWanted limits the commands that are recovered at once in addition to the first ones of the columns.
 const mostWanted = 64
 
-// tendWants recovers what has been waited for too long.
-func (s *EPaxos) tendWants() {
+// runWantTimers recovers commands for which others have waited too long.
+func (s *EPaxos) runWantTimers() {
 	for _, w := range s.wants { // any order: each is marked alone
 		w.still = false
 	}
@@ -234,22 +233,22 @@ func (s *EPaxos) tendWants() {
 		}
 	}
 	slices.SortFunc(due, func(a, b ID) int { return cmp.Or(cmp.Compare(s.wants[a].at, s.wants[b].at), a.compare(b)) })
-	for taken := s.taken(); len(due) > 0 && taken < s.room.size; taken++ {
+	for taken := s.taken(); len(due) > 0 && taken < s.window.size; taken++ {
 		s.recover(due[0])
 		due = due[1:]
 	}
 }
 
-// firstWanted is how many commands of a column are wanted at once, and silentWanted how many of one whose proposer is
-// not heard from: no one else has them decided, and there may be as many as it had in progress.
+// firstWanted limits the wanted commands of a column, and silentWanted those of a column whose proposer is not
+// active: no other member has them decided, and there may be as many as the proposer had in progress.
 const (
 	firstWanted  = 32
 	silentWanted = 1024
 )
 
-// wantFirst wants the first commands of a column that are not decided, also of numbers that an earlier incarnation of
-// this member may have used: its next command depends on them. Those that are decided are skipped: they may wait for
-// the same ones.
+// wantFirst wants the first undecided commands of a column, including numbers that an earlier incarnation of this
+// member may have used: its next command depends on them. Decided commands are skipped: they may wait for the same
+// ones.
 func (s *EPaxos) wantFirst(c Column) {
 	last := max(s.replica.Window(c), s.target.At(c))
 	if c == s.self {
@@ -259,17 +258,17 @@ func (s *EPaxos) wantFirst(c Column) {
 	if p := s.peerAt(c); p != nil && !s.active(p) {
 		more = silentWanted
 	}
-	for id := s.replica.open(c); id.Number <= last && more > 0 && s.replica.takes(id); id.Number++ {
-		if _, known := s.replica.Settled(id); !known {
+	for id := s.replica.open(c); id.Number <= last && more > 0 && s.replica.inWindow(id); id.Number++ {
+		if _, known := s.replica.Decision(id); !known {
 			s.want(id)
 			more--
 		}
 	}
 }
 
-// want notes that something waits for a command.
+// want records that other commands wait for a command.
 func (s *EPaxos) want(id ID) {
-	if _, known := s.replica.Settled(id); known || !s.replica.takes(id) {
+	if _, known := s.replica.Decision(id); known || !s.replica.inWindow(id) {
 		return
 	}
 	w := s.wants[id]
@@ -282,9 +281,9 @@ func (s *EPaxos) want(id ID) {
 	w.still = true
 }
 
-// patience is how long others are given to have a command decided: longer while its proposer is heard from, and longer
-// by members that come later, so that few begin. No one else begins with a command of this member that it proposed in
-// an earlier incarnation.
+// patience is how long to wait for others to have a command decided: longer while its proposer is active, and longer
+// for members with higher columns, so that few begin. For a command of an earlier incarnation this member is the
+// first.
 func (s *EPaxos) patience(c Column) time.Duration {
 	if c == s.self {
 		return s.cfg.Heartbeat / 2
@@ -296,7 +295,7 @@ func (s *EPaxos) patience(c Column) time.Duration {
 	return after + s.cfg.ElectionTimeout/2
 }
 
-// spread is a time between d and twice d. Chance keeps members apart.
+// spread is a random time between d and 2d, so that members do not begin together.
 func (s *EPaxos) spread(d time.Duration) time.Duration {
 	return d + time.Duration(s.chance.Draw()%uint64(max(d, 1)))
 }
@@ -319,11 +318,11 @@ func (s *EPaxos) recover(id ID) {
 	s.act(a, outcomeOf(a.recovery.Promised(report)))
 }
 
-// higher notes a ballot that someone has promised.
-func (s *EPaxos) higher(id ID, b Ballot) {
+// observeBallot records a ballot that a member has promised.
+func (s *EPaxos) observeBallot(id ID, b Ballot) {
 	if w := s.wants[id]; w != nil {
 		w.known = max(w.known, b)
-	} else if _, known := s.replica.Settled(id); !known && s.replica.takes(id) {
+	} else if _, known := s.replica.Decision(id); !known && s.replica.inWindow(id) {
 		p := s.patience(id.Column)
 		s.wants[id] = &want{at: s.now + s.spread(p), pause: p, known: b, still: true}
 	}

@@ -29,8 +29,8 @@ func checkLog(s *EPaxos) error {
 	if !s.written.Equal(executed) {
 		return fmt.Errorf("the log has %s, executed are %s", s.written, executed)
 	}
-	if s.given > s.log.Last() || s.given < s.log.Base {
-		return fmt.Errorf("handed over %d of %d…%d", s.given, s.log.Base, s.log.Last())
+	if s.committed > s.log.Last() || s.committed < s.log.Base {
+		return fmt.Errorf("handed over %d of %d…%d", s.committed, s.log.Base, s.log.Last())
 	}
 	if s.marks[0].at != s.log.Base {
 		return fmt.Errorf("the log begins after %d, and the first mark is at %d", s.log.Base, s.marks[0].at)
@@ -70,7 +70,7 @@ func checkAttempts(s *EPaxos) error {
 			continue
 		}
 		current++
-		if _, known := s.replica.Settled(a.id); known || s.attempt[a.id] != a || (a.opening != nil) != (a.ballot == 0 && a.round == nil) {
+		if _, known := s.replica.Decision(a.id); known || s.attempt[a.id] != a || (a.opening != nil) != (a.ballot == 0 && a.round == nil) {
 			return fmt.Errorf("tries to have %s decided under %s", a.id, a.ballot)
 		}
 		if a.recovery != nil {
@@ -79,8 +79,8 @@ func checkAttempts(s *EPaxos) error {
 			}
 		}
 	}
-	if s.room.size < leastRoom || s.room.size > mostRoom {
-		return fmt.Errorf("room for %d recoveries", s.room.size)
+	if s.window.size < leastWindow || s.window.size > mostWindow {
+		return fmt.Errorf("window of %d recoveries", s.window.size)
 	}
 	if current != len(s.attempt) {
 		return fmt.Errorf("%d attempts, and knows %d", current, len(s.attempt))
@@ -93,8 +93,8 @@ func checkOwn(s *EPaxos) error {
 	for _, rec := range s.replica.of(s.self) {
 		own += rec.bytes()
 	}
-	if own != s.own {
-		return fmt.Errorf("%d bytes of own commands are not executed, says %d", own, s.own)
+	if own != s.ownBytes {
+		return fmt.Errorf("%d bytes of own commands are not executed, says %d", own, s.ownBytes)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// group is a cluster in memory, whose links lose, repeat and reorder, and what must hold in it.
+// group is a cluster in memory whose links lose, duplicate and reorder messages, with its invariants.
 type group struct {
 	players []*player
 	size    Size
@@ -21,8 +21,8 @@ type group struct {
 	net     [][]byte
 	lossy   bool
 	decided map[ID]Value
-	begun   map[ID]map[ID]bool // what someone had executed when a command was proposed
-	first   map[ID]bool        // what someone has executed
+	begun   map[ID]map[ID]bool // what any member had executed when a command was proposed
+	first   map[ID]bool        // what any member has executed
 	touches map[ID]Touches
 	wrong   error
 }
@@ -64,7 +64,7 @@ func (g *group) transmit(m *protocol.Message) {
 func (g *group) deliver() {
 	at := g.random.IntN(len(g.net))
 	b := g.net[at]
-	if !g.lossy || g.random.IntN(10) > 0 { // else it comes again
+	if !g.lossy || g.random.IntN(10) > 0 { // otherwise it is delivered again
 		g.net[at] = g.net[len(g.net)-1]
 		g.net = g.net[:len(g.net)-1]
 	}
@@ -89,8 +89,8 @@ func (g *group) agree(id ID, v Value) {
 	}
 }
 
-// executed judges the order in which a member executes: the same on all for what interferes, and no
-// command before one that was executed when it was proposed.
+// executed checks the order in which a member executes: the same on all for commands that interfere, and no command
+// before one that was executed when it was proposed.
 func (g *group) executed(p *player, id ID, v Value) {
 	g.first[id] = true
 	if v.Command == nil {
@@ -109,7 +109,7 @@ func (g *group) executed(p *player, id ID, v Value) {
 	}
 }
 
-// compare looks whether another member executed something before id that this one has not executed.
+// compare checks that this member has executed what another one executed before id.
 func (g *group) compare(p, other *player, id ID, v Value) {
 	if !other.replica.Executed(id) {
 		return
@@ -146,7 +146,7 @@ func (g *group) propose(p *player) {
 	g.begun[id] = seen
 }
 
-// step is anything that may happen.
+// step is any step that may happen.
 func (g *group) step() {
 	p := g.players[g.random.IntN(len(g.players))]
 	switch n := g.random.IntN(100); {
@@ -169,11 +169,11 @@ func (g *group) step() {
 	}
 }
 
-// undecided are the commands of which a member knows, and not the decision.
+// undecided are the commands that a member knows, without a decision.
 func (p *player) undecided() (out []ID) {
 	for c := Column(1); int(c) <= len(p.players); c++ {
 		for n := p.replica.column(c).executed + 1; n <= p.replica.Window(c); n++ {
-			if _, known := p.replica.Settled(ID{c, n}); !known {
+			if _, known := p.replica.Decision(ID{c, n}); !known {
 				out = append(out, ID{c, n})
 			}
 		}
@@ -190,7 +190,7 @@ func (g *group) recoverAny(p *player) {
 	}
 }
 
-// finish lets some members die and the others decide all that they know of.
+// finish stops some members and has the others decide all that they know.
 func (g *group) finish() {
 	g.lossy = false
 	for _, at := range g.random.Perm(len(g.players))[:g.random.IntN(g.size.Failing+1)] {
@@ -266,7 +266,8 @@ func TestClusters(t *testing.T) {
 
 func TestMutants(t *testing.T) {
 	testsize.Long(t)
-	// Two are rarely found, so their search is left to campaign mutants and begins shortly before.
+	// Two are rarely found: campaign mutants searches for them from the first seed; here the search begins just before
+	// the seed that finds them.
 	begin := map[protocol.Mutant]uint64{MutantOneBallot: 4040, MutantOnlyDecided: 3340}
 	for _, m := range append(PartMutants[:2:2], Mutants[:ruleMutants]...) {
 		if begin[m.Name] > 0 && !testsize.Runs(testsize.Mutants) {

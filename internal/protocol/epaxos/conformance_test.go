@@ -26,7 +26,7 @@ func factory(change func(*protocol.Settings)) conformance.Factory {
 	}
 }
 
-// options are what the suite may know of the protocol.
+// options describe the protocol to the suite.
 var options = conformance.Options{Derive: epaxos.Derive, Keyed: 4, Torn: true, Fixed: true, Seeds: 8}
 
 // tiny are limits that keep queues full and memory short.
@@ -67,8 +67,8 @@ func TestHunt(t *testing.T) {
 	}
 }
 
-// TestMutantsAreSeen: the suite's random clusters notice these. The simulator finds others, clusters of parts those of
-// the rules, and durable_test.go and disk_test.go the others.
+// TestMutantsAreSeen: the suite's random clusters find these. The simulator finds others, clusters of parts find
+// those of the rules, and durable_test.go and disk_test.go the rest.
 func TestMutantsAreSeen(t *testing.T) {
 	testsize.Long(t)
 	for m, begin := range map[protocol.Mutant]uint64{epaxos.MutantReadAlone: 0, epaxos.MutantGiveEarly: 20} {

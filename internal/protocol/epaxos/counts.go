@@ -7,22 +7,21 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// An entry of the log says in its head how many commands of each column are in it, in bytes of the member, of the
-// incarnation and of the low number, which mean nothing else in a group. The last byte says how:
+// An entry of the log has in its head the number of its commands of each column, in bytes of the member, of the
+// incarnation and of the low number, which have no other meaning in a group. The last byte is the format:
 //
-//   - below 0x80: the counts of the first eight columns stand side by side;
-//   - from 0x80 on: a given number of columns follow each other, each with its count;
-//   - 0xff: there are more columns than that. The entry is wide: its counts stand in a cell alongside the log.
+//   - below 0x80: the counts of the first eight columns;
+//   - from 0x80 on: that many columns, each with its count;
+//   - 0xff: there are more columns. The entry is wide: its counts are in a cell next to the log.
 //
 // So clusters of up to eight voters have no wide entries.
 
-// MaxVoters is how many voters there can be. For that many, what is known of executed commands fits into a snapshot's
-// section.
+// MaxVoters limits the voters. For that many, the state of executed commands fits into a snapshot's section.
 const MaxVoters = 128
 
 const (
 	headBytes   = 24
-	headColumns = 8 // whose counts stand side by side
+	headColumns = 8 // columns with counts in the first format
 	countBytes  = 3
 	headPairs   = 5 // columns with counts
 	pairMark    = 0x80
@@ -31,7 +30,7 @@ const (
 
 type head [headBytes]byte
 
-// countsOf is of each column how many commands a component has.
+// countsOf is the number of a component's commands in each column.
 func countsOf(c Component) Vector {
 	counts := make(Vector, 0, headColumns)
 	for _, id := range c {
@@ -40,7 +39,7 @@ func countsOf(c Component) Vector {
 	return counts
 }
 
-// headOf is the head of an entry with that many commands. If they do not fit, it says so.
+// headOf is the head of an entry with these counts, or the mark of a wide entry.
 func headOf(counts Vector) (h head) {
 	if len(counts) <= headColumns {
 		for i, n := range counts {
@@ -65,7 +64,7 @@ func headOf(counts Vector) (h head) {
 	return h
 }
 
-// counts inverts headOf. ok: it fitted.
+// counts is the inverse of headOf. ok: the counts fitted.
 func (h *head) counts() (counts Vector, ok bool) {
 	mark := h[headBytes-1]
 	switch {
@@ -79,7 +78,7 @@ func (h *head) counts() (counts Vector, ok bool) {
 		for i := range int(mark - pairMark) {
 			at := h[i*(1+countBytes):]
 			if at[0] == 0 {
-				return nil, false // no member has written it
+				return nil, false // no member has written this
 			}
 			counts = counts.with(ID{at[0], count(at[1:])})
 		}
@@ -93,8 +92,8 @@ func putCount(b []byte, n uint64) { b[0], b[1], b[2] = byte(n), byte(n>>8), byte
 
 func count(b []byte) uint64 { return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 }
 
-// seal puts an entry into its place. In the log that is an index of this member, and the term says what was executed up
-// to there.
+// seal sets an entry's place. Its index is that in this member's log, and the term depends on what was executed up to
+// there.
 func seal(e protocol.Entry, index protocol.Index, term protocol.Term, counts Vector) protocol.Entry {
 	h, le := headOf(counts), binary.LittleEndian
 	e.ID.Session = protocol.Session{Member: protocol.MemberID(le.Uint64(h[0:])), Incarnation: le.Uint64(h[8:])}
@@ -103,10 +102,10 @@ func seal(e protocol.Entry, index protocol.Index, term protocol.Term, counts Vec
 	return e
 }
 
-// isWide reports whether the counts of an entry of the log stand in a cell.
+// isWide reports whether the counts of an entry of the log are in a cell.
 func isWide(e *protocol.Entry) bool { return e.Low>>56 == wideMark }
 
-// narrow is what an entry of the log says in its head, whose payload need not be available. ok: it is not wide.
+// narrow returns the counts in an entry's head, whose payload need not be available. ok: the entry is not wide.
 func narrow(e *protocol.Entry) (counts Vector, ok bool) {
 	var h head
 	le := binary.LittleEndian
@@ -116,10 +115,10 @@ func narrow(e *protocol.Entry) (counts Vector, ok bool) {
 	return h.counts()
 }
 
-// wide are the counts of the wide entries of the log, by their indexes.
+// wide has the counts of the wide entries of the log, by index.
 type wide map[protocol.Index]Vector
 
-// advance adds to a vector the commands of an entry of the log. It writes to v, or to a longer copy.
+// advance adds to a vector the commands of an entry of the log. It modifies v, or a longer copy.
 func (w wide) advance(v Vector, e *protocol.Entry) Vector {
 	counts, ok := narrow(e)
 	if !ok {
@@ -133,7 +132,7 @@ func (w wide) advance(v Vector, e *protocol.Entry) Vector {
 	return v
 }
 
-// keepWide keeps the counts of an entry that has just got its place, if it is wide.
+// keepWide stores the counts of an entry that has just got its place, if it is wide.
 func (s *EPaxos) keepWide(e *protocol.Entry, counts Vector) {
 	if !isWide(e) {
 		return
@@ -144,11 +143,11 @@ func (s *EPaxos) keepWide(e *protocol.Entry, counts Vector) {
 	}
 	s.wide[e.Index] = counts
 	s.cell(number, appendVector(nil, counts))
-	// An entry that the log lost may have stood there.
+	// A lost entry may have been at this index.
 	s.disk.gone = slices.DeleteFunc(s.disk.gone, func(n uint64) bool { return n == number })
 }
 
-// dropWide forgets the counts of an entry that the log does not have any more.
+// dropWide drops the counts of an entry that the log no longer has.
 func (s *EPaxos) dropWide(at protocol.Index) {
 	if _, is := s.wide[at]; is {
 		delete(s.wide, at)

@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Heads say what they were given, or that it does not fit.
+// A head decodes to the counts that were encoded, or is wide.
 func TestHeadsOfCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	side, pairs, wides := 0, 0, 0
@@ -43,7 +43,7 @@ func TestHeadsOfCounts(t *testing.T) {
 	require.NotZero(t, side*pairs*wides, "%d, %d, %d", side, pairs, wides)
 }
 
-// The counts of a wide entry are read from its cell. Cells of entries that the log does not have go.
+// The counts of a wide entry are read from its cell. Cells of entries that the log does not have are dropped.
 func TestWideEntriesAreRead(t *testing.T) {
 	var c Component
 	for column := Column(1); column <= 20; column++ {

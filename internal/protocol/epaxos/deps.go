@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Column is where the commands of one member stand: its slot in the configuration, from 1 on, which no
-// other member of the cluster's history has.
+// Column has the commands of one member: its slot in the configuration, from 1 on, which no other member ever has.
 type Column = uint8
 
 // ID names a command: its column, and its number there, from 1 on.
@@ -28,8 +27,8 @@ func (id ID) compare(other ID) int {
 	return 1
 }
 
-// Vector has a number for each column, and stands for all commands up to there. Column c is at c-1; what is not there
-// is 0. Vectors are values: no one writes to one that someone else may hold.
+// Vector has a number for each column, and stands for all commands up to there. Column c is at c-1; missing columns
+// are 0. Vectors are values: a vector that others may hold is not modified.
 type Vector []uint64
 
 // At is a column's number.
@@ -56,8 +55,8 @@ func (v Vector) Dominates(w Vector) bool {
 	return true
 }
 
-// lacks reports whether v is missing something of what is in one vector and not in another one before it.
-func (v Vector) lacks(before, after Vector) bool {
+// misses reports whether v is missing commands that are in after and not in before.
+func (v Vector) misses(before, after Vector) bool {
 	for i, n := range after {
 		if c := Column(i + 1); n > before.At(c) && n > v.At(c) {
 			return true
@@ -66,7 +65,7 @@ func (v Vector) lacks(before, after Vector) bool {
 	return false
 }
 
-// Sum is for how many commands the vector stands.
+// Sum is the number of commands that the vector stands for.
 func (v Vector) Sum() (sum uint64) {
 	for _, n := range v {
 		sum += n
@@ -74,10 +73,10 @@ func (v Vector) Sum() (sum uint64) {
 	return sum
 }
 
-// Clone is a copy that may be written to.
+// Clone is a copy that may be modified.
 func (v Vector) Clone() Vector { return append(Vector(nil), v...) }
 
-// raise makes the vector stand for id too. It writes to v, or to a longer copy.
+// raise makes the vector stand for id too. It modifies v, or a longer copy.
 func (v Vector) raise(id ID) Vector {
 	if v.Covers(id) {
 		return v
@@ -85,7 +84,7 @@ func (v Vector) raise(id ID) Vector {
 	return v.with(id)
 }
 
-// with sets the number of one column. It writes to v, or to a longer copy.
+// with sets the number of one column. It modifies v, or a longer copy.
 func (v Vector) with(id ID) Vector {
 	for len(v) < int(id.Column) {
 		v = append(v, 0)
@@ -94,7 +93,7 @@ func (v Vector) with(id ID) Vector {
 	return v
 }
 
-// unite makes v stand for what w stands for too. It writes to v, or to a longer copy.
+// unite makes v stand for the commands of w too. It modifies v, or a longer copy.
 func (v Vector) unite(w Vector) Vector {
 	for i, n := range w {
 		v = v.raise(ID{Column(i + 1), n})
@@ -102,8 +101,8 @@ func (v Vector) unite(w Vector) Vector {
 	return v
 }
 
-// own sets the column of id to what is before it there, on which it always depends, and on no more (rule 2).
-// It writes to v, or to a longer copy.
+// own sets the column of id to the number before it, because a command depends on exactly the earlier ones of its
+// column (rule 2). It modifies v, or a longer copy.
 func (v Vector) own(id ID) Vector { return v.with(ID{id.Column, id.Number - 1}) }
 
 func (v Vector) String() string {

@@ -2,14 +2,14 @@ package epaxos
 
 import "github.com/braidlog/braid/protocol"
 
-// Executed is the state that is derived from the log and stored in snapshots: what was executed, and which of that
-// interferes with what.
+// Executed is the state that is derived from the log and stored in snapshots: the executed commands, and which of
+// them interfere.
 type Executed struct {
 	vector Vector
 	index  *Index
 }
 
-// The section: the vector, then what Index.AppendExecuted writes.
+// The section: the vector, then the encoding of Index.AppendExecuted.
 const (
 	SectionName     = "epaxos"
 	executedVersion = 1
@@ -44,7 +44,7 @@ func (x *Executed) Section() protocol.Section {
 	return protocol.Section{Name: SectionName, Version: executedVersion, Data: x.index.AppendExecuted(appendVector(nil, x.vector))}
 }
 
-// Restore takes over what a section says.
+// Restore sets the state to that of a section.
 func (x *Executed) Restore(s protocol.Section) error {
 	if err := s.Expect(SectionName, executedVersion); err != nil {
 		return err

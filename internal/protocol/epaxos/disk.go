@@ -8,29 +8,29 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A member's disk has the log of what it has executed, in its own order, and cells: one for each command that it knows
-// and has not executed, one for each class of keys with the last executed commands, and one that says how far the log
-// goes. The last one is written behind all else that a step writes. So what a step executed counts as executed if all
-// of it is on disk. Commands are handed over when it is. A class has in its cell what it was before the step, too: that
-// counts if the step is not all there.
+// A member's disk has the log of what it has executed, in its own order, and cells: one for each command that it
+// knows and has not executed, one for each class of keys with the last executed commands, and one with the end of the
+// log. The last one is written after everything else of a step. So a step's commands count as executed only if all of
+// the step is on disk, and they are handed over then. The cell of a class also has the state before the step, which
+// counts if the step is torn.
 
 // The numbers of cells. That of a command is its column and its number.
 const (
 	numberBits          = 48
 	classCells   uint64 = 255 << numberBits // and a class, behind the last column: no member has slot 255
 	progressCell uint64 = classCells + Classes
-	reserveCell         = progressCell + 1  // see disk.reserved
+	reserveCell         = progressCell + 1  // and a class, after the last column: no member has slot 255
 	wideCells    uint64 = 254 << numberBits // and an index: see wide
 )
 
 func cellOf(id ID) uint64 { return uint64(id.Column)<<numberBits | id.Number }
 
-// progress says how far the log goes.
+// progress records the end of the log.
 type progress struct {
-	step     uint64 // grows with each
+	step     uint64 // grows with each step
 	index    protocol.Index
 	executed Vector // by the log's entries up to index
-	all, any Vector // of what is executed: see latest
+	all, any Vector // all, any Vector // of the executed commands: see latest
 }
 
 func (p *progress) append(dst []byte) []byte {
@@ -53,7 +53,7 @@ func decodeProgress(b []byte) (p progress, err error) {
 
 // classCell is the content of the cell of a class.
 type classCell struct {
-	step        uint64 // that wrote it: see progress
+	step        uint64 // of the last write: see progress
 	now, before Vector
 }
 
@@ -76,26 +76,26 @@ func decodeClass(b []byte) (c classCell, err error) {
 type disk struct {
 	slots.Disk
 	changed []*Record         // by the step in progress, in the order of their first change
-	gone    []uint64          // cells of what it executed, or found to be executed, or cut off
-	classes map[uint16]Vector // touched by what it has executed, and what they were before
-	step    uint64            // of what was written last: see progress
+	gone    []uint64          // cells of commands that it executed, or found to be executed, or of entries cut off
+	classes map[uint16]Vector // changed by what it has executed, with their state before
+	step    uint64            // of the last write: see progress
 	moved   bool              // it has executed something
-	// used is the highest number of this member's own column that is on disk; using are those that are not yet, by the
+	// used is the highest number of this member's own column that is on disk; using are higher ones in flight, with the
 	// steps that write them.
 	used  uint64
 	using []numbered
-	// reserved is how far this member may use numbers of its column before the commands are on its disk: the disk says so,
-	// and a later incarnation begins behind them. reserving is what is in flight to the disk.
+	// reserved is the highest number of its column that this member may use before the command is on its disk: the
+	// reservation is on disk, and a later incarnation begins after it. reserving is the reservation in flight.
 	reserved  uint64
 	reserving numbered
-	// recent is how many were used since the last heartbeat, before in the time between heartbeats before that.
+	// recent is the number of commands since the last heartbeat, before that in the interval before it.
 	recent, before uint64
 }
 
 // numbered is a step and the highest number of the own column that it writes.
 type numbered struct{ seq, number uint64 }
 
-// use notes that the step in progress writes a number of this member's column.
+// use records that the current step writes a number of this member's column.
 func (d *disk) use(number uint64) {
 	if n := len(d.using); n > 0 && d.using[n-1].seq == d.Touch() {
 		d.using[n-1].number = number
@@ -104,7 +104,7 @@ func (d *disk) use(number uint64) {
 	d.using = append(d.using, numbered{d.Touch(), number})
 }
 
-// persisted notes a completion.
+// persisted handles a completion.
 func (d *disk) persisted(seq uint64) {
 	d.Completed(seq)
 	for len(d.using) > 0 && d.using[0].seq <= d.Done {
@@ -115,8 +115,8 @@ func (d *disk) persisted(seq uint64) {
 	}
 }
 
-// A member reserves as many numbers as it uses within two heartbeats, but no less and no more than these. A later
-// incarnation has to have those decided that were not used.
+// A member reserves as many numbers as it uses within two heartbeats, within these limits. A later incarnation must
+// have the unused ones decided.
 const (
 	leastReserved = 4
 	mostReserved  = 128
@@ -133,7 +133,7 @@ func (s *EPaxos) reserve(used uint64) {
 	}
 }
 
-// change notes that a record is to be written before any message of the step leaves.
+// change records that a record is to be written before any message of the step is sent.
 func (s *EPaxos) change(rec *Record) {
 	s.count(rec)
 	if !rec.changed {
@@ -142,7 +142,7 @@ func (s *EPaxos) change(rec *Record) {
 	}
 }
 
-// write adds to the step's effects what it changed.
+// write adds the changes to the step's effects.
 func (s *EPaxos) write() {
 	d := &s.disk
 	for _, rec := range d.changed {
@@ -183,20 +183,20 @@ func (s *EPaxos) cell(number uint64, data []byte) {
 	s.disk.Record(s.out, protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: number, Data: data}})
 }
 
-// recovered is the state that a member finds on its disk.
+// recovered is the state that a member reads from its disk.
 type recovered struct {
 	executed Executed
 	base     Vector // what was executed at the log's base
-	step     uint64 // of what was written last
+	step     uint64 // of the last write
 	reserved uint64 // see disk.reserved
 	records  []*Record
 	stale    []uint64 // cells of commands that were executed, and of entries that the log does not have
 	wide     wide
-	torn     []uint16 // classes whose cells are of a step that is not all there
+	torn     []uint16 // classes whose cells are of a torn step
 	entries  []protocol.Entry
 }
 
-// readDisk reads what the disk has.
+// readDisk reads the state from the disk.
 func readDisk(rec *protocol.Recovered, mutant protocol.Mutant) (had recovered, err error) {
 	had.executed, had.wide = Executed{index: &Index{}}, wide{}
 	if err = rec.Base.Restore(&had.executed); err != nil {
@@ -225,7 +225,7 @@ func readDisk(rec *protocol.Recovered, mutant protocol.Mutant) (had recovered, e
 	if err := had.readCells(rec, counts); err != nil {
 		return had, err
 	}
-	had.executed.index.Tidy()
+	had.executed.index.Prune()
 	return had, nil
 }
 

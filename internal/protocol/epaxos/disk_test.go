@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Of a step that is not all on disk nothing counts: not its entries, and not what it wrote of classes. A command that
-// counted as executed, and is not, would contradict others that were decided.
+// Nothing of a torn step counts: neither its entries nor the cells of its classes. A command that wrongly counted as
+// executed would contradict others that were decided.
 func TestATornStepDoesNotCount(t *testing.T) {
 	entry := func(index protocol.Index, id ID) protocol.Entry {
 		return seal(NewEntry(id, Touches{7}, nil), index, 1, countsOf(Component{id}))

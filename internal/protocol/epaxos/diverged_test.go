@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestDecisionsAreCompared: a member to which something else is told of a command that is decided here stops. The same
-// decision again makes no difference.
+// TestDecisionsAreCompared: a member that receives another decision for a command that is decided here stops. The
+// same decision again has no effect.
 func TestDecisionsAreCompared(t *testing.T) {
 	id := ID{2, 2} // waits for the first command of its column
 	decided := func(v Value) *protocol.Message {

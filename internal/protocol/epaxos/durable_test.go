@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid/protocol/conformance"
 )
 
-// slow is a cluster of three whose disks complete nothing on their own.
+// slow is a cluster of three whose disks complete no write on their own.
 func slow(t *testing.T, m protocol.Mutant) *conformance.Net {
 	net := conformance.NewNet(t, 3, 1, epaxos.Codec, factory(func(c *protocol.Settings) { c.Mutant = m }))
 	for _, n := range net.Nodes {
@@ -21,7 +21,7 @@ func slow(t *testing.T, m protocol.Mutant) *conformance.Net {
 	return net
 }
 
-// sent is how many messages of a type are in flight.
+// sent is the number of messages of a type in flight.
 func sent(net *conformance.Net, kind protocol.MessageType) (n int) {
 	for _, p := range net.Queue {
 		if p.Message.Type == kind {
@@ -42,13 +42,13 @@ func deliver(net *conformance.Net, kind protocol.MessageType) {
 	}
 }
 
-// What a message says is on disk before it leaves: the number of a command, an answer, a decision. And a command is
-// handed over when the disk has its place.
+// The contents of a message are durable before it is sent: the number of a command, an answer, a decision. A command
+// is handed over when its place is durable.
 func TestNothingIsSaidBeforeItIsDurable(t *testing.T) {
 	for _, c := range []struct {
 		early protocol.Mutant
 		said  protocol.MessageType
-		steps int // of those below, after which it must not be said
+		steps int // of those below, after which the message must not be sent
 	}{
 		{epaxos.MutantReuse, epaxos.MsgPreAccept, 1}, {epaxos.MutantAnswerEarly, epaxos.MsgPreAccepted, 2}, {epaxos.MutantTellEarly, epaxos.MsgDecided, 3},
 	} {

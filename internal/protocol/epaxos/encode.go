@@ -45,8 +45,7 @@ func appendID(dst []byte, id ID) []byte {
 	return binary.AppendUvarint(append(dst, id.Column), id.Number)
 }
 
-// reader reads what was appended. After something that no one would have written, failed is set and all that is read is
-// zero.
+// reader decodes what was appended. After an invalid encoding failed is set and it returns zeros.
 type reader struct {
 	b      []byte
 	failed bool
@@ -56,7 +55,7 @@ func (r *reader) fail() {
 	r.b, r.failed = nil, true
 }
 
-// ended reports whether all was read and nothing failed.
+// ended reports whether everything was read and valid.
 func (r *reader) ended() bool { return !r.failed && len(r.b) == 0 }
 
 func (r *reader) byte() (b byte) {

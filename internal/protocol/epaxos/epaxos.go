@@ -11,16 +11,16 @@ import (
 )
 
 // EPaxos is one instance on one member. See protocol.Core for how to use it. Each member's log has what it has
-// executed, in its own order: two members may have commands that do not interfere at each other's index.
+// executed, in its own order: two members may have commands that do not interfere in opposite order.
 type EPaxos struct {
 	cfg  protocol.Settings
 	conf protocol.Config // the first one; it never changes
 	size Size
-	// peers are the other voters, sorted by id. self is this member's column; 0: it is no voter.
+	// peers are the other voters, sorted by id. self is this member's column; 0: it is not a voter.
 	peers []*peer
 	self  Column
 
-	// now and out belong to the step in progress.
+	// now and out belong to the current step.
 	now time.Duration
 	out *protocol.Effects
 
@@ -29,37 +29,37 @@ type EPaxos struct {
 
 	log   slots.Log
 	marks []mark
-	// wide are the counts of those entries of the log that are wide, and of no others. They is stored in cells, too.
+	// wide has the counts of exactly those entries of the log that are wide. They are also in cells.
 	wide wide
-	// written is what was executed by the log; equal to the graph's between steps.
+	// written is what the log has executed; equal to the graph's between steps.
 	written Vector
 	disk    disk
-	// given is how far Effects.Commit went: what the disk holds.
-	given protocol.Index
+	// committed is the last index of Effects.Commit: the entries on the disk.
+	committed protocol.Index
 
 	replica *Replica
 	graph   *Graph
-	// attempts are the commands that this member tries to have decided, in the order of their beginning.
-	// recovering are those that began as recoveries. Some in both lists may be over.
+	// attempts are this member's attempts, in the order of their beginning. recovering are those that began as
+	// recoveries. Both lists may have some that have ended.
 	attempts, recovering []*attempt
 	attempt              map[ID]*attempt
-	room                 room
-	// wants are undecided commands for which something waits here.
+	window               window
+	// wants are undecided commands for which others wait here.
 	wants map[ID]*want
-	// own is how many bytes this member's own commands have that it has not executed.
-	own int
+	// ownBytes is the size of this member's own commands that it has not executed.
+	ownBytes int
 
-	// beat is when the next heartbeat is due. look is when to look for what is undecided.
-	beat, look time.Duration
-	more       bool // there is more to look at in the graph
-	meet       meeting
-	pull       pull
-	reads      reads
-	// target has the highest commands that this member was told of.
+	// heartbeatAt is when the next heartbeat is due. scanAt is when to look for undecided commands.
+	heartbeatAt, scanAt time.Duration
+	more                bool // there is more work in the graph
+	meet                meeting
+	pull                pull
+	reads               reads
+	// target has the highest commands that others reported as executed.
 	target    Vector
 	streaming map[protocol.MemberID]bool
-	// stopped: this member has used numbers that it does not know, or has decided something else than another one. It does
-	// nothing any more.
+	// stopped: this member has used numbers that it does not know, or has decided another value than another member. It
+	// handles no further input.
 	stopped bool
 }
 
@@ -69,7 +69,7 @@ type peer struct {
 	column   Column
 	heard    time.Duration
 	answered bool
-	// executed is what it has executed, as it said last; before is what it said the time before.
+	// executed is what it has executed, as it last reported; before is the report before that.
 	executed, before Vector
 }
 
@@ -90,10 +90,10 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
 		return nil, err
 	}
 	s := &EPaxos{
-		cfg: cfg, conf: kept.Config, chance: slots.Chance(cfg.Self), log: kept.Log, given: kept.Log.Last(),
-		attempt: map[ID]*attempt{}, room: room{size: firstRoom}, wants: map[ID]*want{}, streaming: map[protocol.MemberID]bool{}, wide: had.wide,
+		cfg: cfg, conf: kept.Config, chance: slots.Chance(cfg.Self), log: kept.Log, committed: kept.Log.Last(),
+		attempt: map[ID]*attempt{}, window: window{size: firstWindow}, wants: map[ID]*want{}, streaming: map[protocol.MemberID]bool{}, wide: had.wide,
 	}
-	s.given = s.log.Base
+	s.committed = s.log.Base
 	if s.join(); s.size.Members > MaxVoters {
 		return nil, &protocol.SettingsError{Detail: fmt.Sprintf("epaxos knows at most %d voters", MaxVoters)}
 	}
@@ -123,7 +123,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
 	return s, nil
 }
 
-// join takes its place in the configuration.
+// join sets this member's place in the configuration.
 func (s *EPaxos) join() {
 	voters := s.conf.Voters()
 	s.size = SizeOf(len(voters))
@@ -136,9 +136,9 @@ func (s *EPaxos) join() {
 	}
 }
 
-// begin continues from what was executed, with the records of what was not.
+// begin continues after the executed commands, with the records of the others.
 func (s *EPaxos) begin(x *Executed, records []*Record, reserved uint64) {
-	s.replica, s.graph, s.own = NewReplica(s.self, x.vector, x.index, s.cfg.Mutant), NewGraph(x.vector), 0
+	s.replica, s.graph, s.ownBytes = NewReplica(s.self, x.vector, x.index, s.cfg.Mutant), NewGraph(x.vector), 0
 	s.replica.reserved = reserved
 	for _, rec := range records {
 		rec.changed, rec.counted = false, 0
@@ -163,12 +163,12 @@ func (s *EPaxos) Step(now time.Duration, in protocol.Input, out *protocol.Effect
 	s.disk.Begin()
 	leader := s.leader()
 	s.take(in)
-	s.timers()
+	s.runTimers()
 	s.execute()
 	s.serveReads()
 	s.write()
 	s.disk.End(slots.Extent{Last: s.log.Last()}, now)
-	s.deliver()
+	s.emitCommitted()
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
 	out.Changed = out.Changed || !s.started || leader != s.leader()
 	s.started = true
@@ -198,7 +198,7 @@ func (s *EPaxos) take(in protocol.Input) {
 	case protocol.Meet:
 		s.meet.wanted, s.meet.since = true, s.now
 	case protocol.Compact:
-		s.compact(min(in.Index, s.given))
+		s.compact(min(in.Index, s.committed))
 	case protocol.SnapshotReceived:
 		s.snapshotReceived(in)
 	case protocol.SnapshotSent:
@@ -206,7 +206,7 @@ func (s *EPaxos) take(in protocol.Input) {
 	case protocol.Unsendable:
 		s.sendSnapshot(in.Member)
 	}
-	// Timers follow every input, also a Wake. There are no bodies here, and no other instances.
+	// Timers follow every input, including a Wake. There are no bodies here, and no other instances.
 }
 
 var handlers = map[protocol.MessageType]func(s *EPaxos, from *peer, m *protocol.Message, p *Part){
@@ -219,7 +219,7 @@ var handlers = map[protocol.MessageType]func(s *EPaxos, from *peer, m *protocol.
 func (s *EPaxos) receive(from *peer, m *protocol.Message) {
 	p := slots.PartOf[Part](m)
 	from.heard, from.answered = s.now, true
-	if p.ID.Column != 0 && s.replica.Executed(p.ID) { // who asks about it misses more than this
+	if p.ID.Column != 0 && s.replica.Executed(p.ID) { // the sender is missing more than this command
 		if m.Type == MsgRecover || m.Type == MsgAccept || m.Type == MsgValidate || m.Type == MsgPreAccept || m.Type == MsgWaiting {
 			s.sendExecuted(from)
 		}
@@ -249,8 +249,8 @@ func (s *EPaxos) peerAt(c Column) *peer {
 
 func (s *EPaxos) active(p *peer) bool { return p.answered && s.now < p.heard+s.cfg.ElectionTimeout }
 
-// leader is a hint for those who want one: the first member that is heard from. It has no part in anything. 0: too few
-// are heard from to decide anything.
+// leader is a hint for clients: the first active member. The protocol does not use it. 0: too few members are active
+// to decide anything.
 func (s *EPaxos) leader() (first protocol.MemberID) {
 	if s.self == 0 {
 		return 0
@@ -276,14 +276,14 @@ func (s *EPaxos) message(to *peer, t protocol.MessageType, p Part, cmd *Command)
 	return m
 }
 
-// send lets a message leave now. It says nothing that must be durable.
+// send sends a message now, whose contents need not be durable.
 func (s *EPaxos) send(to *peer, t protocol.MessageType, p Part) *protocol.Message {
 	m := s.message(to, t, p, nil)
 	s.out.Send = append(s.out.Send, m)
 	return m
 }
 
-// release lets a message leave when everything that this step and those before have written is durable.
+// release sends a message when everything written so far is durable.
 func (s *EPaxos) release(to *peer, t protocol.MessageType, p Part, cmd *Command) {
 	if m := s.message(to, t, p, cmd); s.early(t) {
 		s.out.Send = append(s.out.Send, m)
@@ -293,7 +293,7 @@ func (s *EPaxos) release(to *peer, t protocol.MessageType, p Part, cmd *Command)
 	}
 }
 
-// early is what mutants do not wait for.
+// early reports whether a mutant does not wait for durability.
 func (s *EPaxos) early(t protocol.MessageType) bool {
 	switch s.cfg.Mutant {
 	case MutantAnswerEarly:
@@ -312,33 +312,33 @@ func (s *EPaxos) releaseAll(t protocol.MessageType, p Part, cmd *Command) {
 	}
 }
 
-// refuse refuses a question if someone waits for the answer.
+// refuse refuses a request if its sender waits for an answer.
 func (s *EPaxos) refuse(context uint64, reason protocol.Reason) {
 	if context != 0 {
 		s.out.Reject = append(s.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: s.leader()})
 	}
 }
 
-// timers does what is due. wakeAt says when there is more to do.
-func (s *EPaxos) timers() {
+// runTimers does what is due. wakeAt is when it runs next.
+func (s *EPaxos) runTimers() {
 	if s.self == 0 {
 		return
 	}
-	if s.now >= s.beat {
-		s.beat = s.now + s.cfg.Heartbeat
-		s.replica.Tidy()
+	if s.now >= s.heartbeatAt {
+		s.heartbeatAt = s.now + s.cfg.Heartbeat
+		s.replica.Prune()
 		s.disk.before, s.disk.recent = s.disk.recent, 0
 		for _, p := range s.peers {
 			s.sendExecuted(p)
 		}
 	}
-	if s.now >= s.look {
-		s.look = s.now + s.cfg.Heartbeat/2
-		s.tendAttempts()
-		s.tendWants()
+	if s.now >= s.scanAt {
+		s.scanAt = s.now + s.cfg.Heartbeat/2
+		s.runAttemptTimers()
+		s.runWantTimers()
 	}
-	s.tendMeeting()
-	s.tendReads()
+	s.runMeetingTimers()
+	s.runReadTimers()
 }
 
 func (s *EPaxos) wakeAt() time.Duration {
@@ -348,7 +348,7 @@ func (s *EPaxos) wakeAt() time.Duration {
 	if s.more {
 		return s.now
 	}
-	at := min(s.beat, s.look)
+	at := min(s.heartbeatAt, s.scanAt)
 	if len(s.reads.asked) > 0 {
 		at = min(at, s.reads.again)
 	}
@@ -359,7 +359,7 @@ func (s *EPaxos) wakeAt() time.Duration {
 func (s *EPaxos) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Leader: s.leader(), First: s.log.Base + 1, Last: s.log.Last(),
-		Durable: s.disk.Durable.Last, Commit: s.given, Apart: true, Config: s.conf.Clone(), Placement: string(s.cfg.Placement),
+		Durable: s.disk.Durable.Last, Commit: s.committed, Apart: true, Config: s.conf.Clone(), Placement: string(s.cfg.Placement),
 		Routes: []protocol.Route{{To: s.cfg.Self, Term: 1}},
 	}
 	st.Term = protocol.Term(st.Leader)

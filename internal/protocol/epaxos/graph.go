@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Graph finds in which order decided commands are executed (rule 10): strongly connected components of dependencies, by
-// Tarjan's algorithm, without recursion, in steps of bounded work. It continues where it stopped; what is blocked by an
-// undecided command stays aside until that is decided.
+// Graph finds the order in which decided commands are executed (rule 10): strongly connected components of
+// dependencies, by Tarjan's algorithm, without recursion, in steps of bounded work. It continues where it stopped;
+// commands that are blocked by an undecided command are set aside until it is decided.
 type Graph struct {
 	executed Vector
 	nodes    map[ID]*node
-	ready    []ID // to begin with: just decided, or blocked no longer
+	ready    []ID // to begin with: just decided, or no longer blocked
 	path     []*node
-	open     []*node // visited, and in no component yet; those that are held follow what they are executed with
+	open     []*node // visited, but in no component yet; held ones follow the command with which they are executed
 	visits   uint64
 	blocked  map[ID][]ID // by an undecided command
 }
@@ -24,16 +24,16 @@ type node struct {
 	deps     Vector
 	visit    uint64 // 0: not in the search
 	low      uint64
-	next     int // the column of the dependency to look at next
+	next     int // the column of the next dependency to visit
 	noop     bool
 	isOpen   bool
-	held     bool // a no-op whose dependencies were all looked at: it is executed with what led to it
+	held     bool // a no-op whose dependencies were all visited: it is executed with the command that led to it
 	blocked  bool
 	queued   bool
 	blocking ID
 }
 
-// NewGraph begins after what was executed.
+// NewGraph returns the graph of the commands after the executed ones.
 func NewGraph(executed Vector) *Graph {
 	return &Graph{executed: executed.Clone(), nodes: map[ID]*node{}, blocked: map[ID][]ID{}}
 }
@@ -41,7 +41,7 @@ func NewGraph(executed Vector) *Graph {
 // Executed is the set of executed commands.
 func (g *Graph) Executed() Vector { return g.executed }
 
-// Waiting is how many decided commands wait for their execution. No-ops do not count.
+// Waiting is the number of decided commands that wait for their execution, without no-ops.
 func (g *Graph) Waiting() (n int) {
 	for _, node := range g.nodes { // any order: they are counted
 		if !node.noop {
@@ -63,7 +63,7 @@ func (g *Graph) Decide(id ID, deps Vector, noop bool) {
 	g.free(id)
 }
 
-// free puts back what was blocked by a command that is undecided no longer.
+// free makes the commands ready that waited for a command that is decided now.
 func (g *Graph) free(by ID) {
 	freed := g.blocked[by]
 	delete(g.blocked, by)
@@ -82,12 +82,12 @@ func (g *Graph) queue(n *node) {
 	}
 }
 
-// Component are commands that depend on each other, in the order of their execution, with the no-ops on which they
-// depend and that were not executed with others. They are executed together.
+// Component is a set of commands that depend on each other, in the order of their execution, with the no-ops on which
+// they depend and that were not executed with others. They are executed together.
 type Component []ID
 
-// Run visits at most this many dependencies, and appends what is to be executed now, in order. more: there is more to
-// look at.
+// Run visits at most work dependencies, and appends the components to be executed now, in order. more: there is more
+// to visit.
 func (g *Graph) Run(work int, out []Component) (_ []Component, more bool) {
 	for ; work > 0; work-- {
 		if len(g.path) == 0 && !g.begin() {
@@ -98,7 +98,7 @@ func (g *Graph) Run(work int, out []Component) (_ []Component, more bool) {
 	return out, len(g.path) > 0 || len(g.ready) > 0
 }
 
-// begin takes the next command to begin a search with.
+// begin starts a search at the next command.
 func (g *Graph) begin() bool {
 	for len(g.ready) > 0 {
 		n := g.nodes[g.ready[0]]
@@ -120,7 +120,7 @@ func (g *Graph) visit(n *node) {
 	g.path, g.open = append(g.path, n), append(g.open, n)
 }
 
-// step looks at one dependency of the command at the end of the path.
+// step visits one dependency of the command at the end of the path.
 func (g *Graph) step(out []Component) []Component {
 	n := g.path[len(g.path)-1]
 	for n.next <= len(n.deps) {
@@ -151,7 +151,7 @@ func (g *Graph) follow(n *node, id ID) {
 	}
 }
 
-// block sets all aside that were visited: they depend on an undecided command.
+// block sets all visited commands aside: they depend on an undecided command.
 func (g *Graph) block(by ID) {
 	for _, n := range g.open {
 		if n.visit, n.isOpen = 0, false; n.held {
@@ -164,7 +164,7 @@ func (g *Graph) block(by ID) {
 	g.path, g.open = g.path[:0], g.open[:0]
 }
 
-// leave ends the visit of a command, all of whose dependencies were looked at.
+// leave ends the visit of a command, all of whose dependencies were visited.
 func (g *Graph) leave(n *node, out []Component) []Component {
 	g.path = g.path[:len(g.path)-1]
 	if len(g.path) > 0 {
@@ -199,9 +199,10 @@ func (g *Graph) leave(n *node, out []Component) []Component {
 	return append(out, c)
 }
 
-// Take indicates that a component was executed elsewhere, after all that it depends on, and is executed here now.
-func (g *Graph) Take(c Component) {
-	for _, n := range g.open { // the search starts again: what it has met may be executed now
+// MarkExecuted records that a component was executed by another member, after all that it depends on, and is executed
+// here now.
+func (g *Graph) MarkExecuted(c Component) {
+	for _, n := range g.open { // the search starts again: what it has visited may be executed now
 		n.visit, n.isOpen, n.held = 0, false, false
 		g.queue(n)
 	}
@@ -213,7 +214,7 @@ func (g *Graph) Take(c Component) {
 	}
 }
 
-// Blockers are the undecided commands for which others wait, ascending, at most this many.
+// Blockers are the undecided commands for which others wait, ascending, at most most.
 func (g *Graph) Blockers(most int) (out []ID) {
 	for id := range g.blocked { // any order: they are sorted
 		out = append(out, id)

@@ -51,8 +51,8 @@ func (p *plan) reach() map[ID]map[ID]bool {
 	return out
 }
 
-// The order of execution is that of the naive rule, whenever decisions come and however little is looked
-// at in a step, and nothing waits that has what it needs.
+// The order of execution is that of the naive rule, at whatever time decisions arrive and however little work a step
+// does, and no command waits that could be executed.
 func TestGraphOrders(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -74,7 +74,7 @@ func TestGraphOrders(t *testing.T) {
 			id := p.ids[at]
 			decided[id] = true
 			g.Decide(id, p.deps[id], p.noop[id])
-			g.Decide(id, nil, false) // again: it makes no difference
+			g.Decide(id, nil, false) // again, which has no effect
 			require.NoError(t, g.check())
 			if random.IntN(2) == 0 {
 				ids, _ := g.Run(1+random.IntN(6), nil)
@@ -95,7 +95,7 @@ func TestGraphOrders(t *testing.T) {
 	}
 }
 
-// requireNeeded: of no-ops those were executed on which something depends that was executed, so that members which have
+// requireNeeded: exactly those no-ops were executed on which an executed command depends, so members that have
 // executed the same commands have executed the same no-ops (rule 12).
 func (p *plan) requireNeeded(t *testing.T, reach map[ID]map[ID]bool, place map[ID]int) {
 	t.Helper()
@@ -114,7 +114,8 @@ func (p *plan) requireNeeded(t *testing.T, reach map[ID]map[ID]bool, place map[I
 	}
 }
 
-// requireDone: exactly what depends on decided commands alone was executed, except for no-ops on which nothing depends.
+// requireDone: exactly the commands that depend only on decided ones were executed, except for no-ops on which
+// nothing depends.
 func (p *plan) requireDone(t *testing.T, reach map[ID]map[ID]bool, decided map[ID]bool, place map[ID]int) {
 	t.Helper()
 	for _, id := range p.ids {
@@ -140,7 +141,7 @@ func (p *plan) requireOrder(t *testing.T, reach map[ID]map[ID]bool, place map[ID
 	}
 }
 
-// A long chain needs no deep stack, and a step looks at no more than it is allowed to.
+// A long chain needs no deep stack, and a step does no more work than allowed.
 func TestGraphWorkIsBounded(t *testing.T) {
 	const long = 100_000
 	g := NewGraph(nil)
@@ -161,7 +162,7 @@ func TestGraphWorkIsBounded(t *testing.T) {
 	require.Greater(t, steps, long/100)
 }
 
-// What was executed before is not asked for.
+// Commands that were executed before are not requested.
 func TestGraphBeginsAfterASnapshot(t *testing.T) {
 	g := NewGraph(Vector{4, 2})
 	g.Decide(ID{1, 3}, nil, false)

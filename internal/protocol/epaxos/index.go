@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Classes is how many classes of keys there are. It is the same on all members for ever: what interferes
-// follows from it.
+// Classes is the number of classes of keys. It is the same on all members and never changes: it determines which
+// commands interfere.
 const Classes = 1 << 12
 
-// Touches says which classes of keys a command touches, ascending; none: it may touch every key.
+// Touches are the classes of keys that a command touches, ascending; none: it may touch every key.
 type Touches []uint16
 
-// TouchesOf are the classes of keys, given by their hashes.
+// TouchesOf returns the classes of keys, given by their hashes.
 func TouchesOf(keys []uint64) Touches {
 	t := make(Touches, len(keys))
 	for i, key := range keys {
@@ -22,7 +22,7 @@ func TouchesOf(keys []uint64) Touches {
 	return slices.Compact(t)
 }
 
-// Interfere reports whether two commands touch a class both.
+// Interfere reports whether both commands touch a common class.
 func (t Touches) Interfere(u Touches) bool {
 	if len(t) == 0 || len(u) == 0 {
 		return true
@@ -40,12 +40,12 @@ func (t Touches) Interfere(u Touches) bool {
 	return false
 }
 
-// latest is of each column the last command that touches a class.
+// latest has for each column the last command that touches a class.
 type latest struct {
 	classes [Classes]Vector
-	touched []uint16 // of classes those that something touches, in the order in which that was added
-	all     Vector   // that may touch every key
-	any     Vector   // that touch anything
+	touched []uint16 // classes that any command touches, in the order in which they were added
+	all     Vector   // of commands that may touch every key
+	any     Vector   // of all commands
 }
 
 func (l *latest) add(id ID, t Touches) {
@@ -58,7 +58,7 @@ func (l *latest) add(id ID, t Touches) {
 	}
 }
 
-// set says again what touches a class.
+// set replaces the commands that touch a class.
 func (l *latest) set(class uint16, v Vector) {
 	if l.classes[class] == nil && v != nil {
 		l.touched = append(l.touched, class)
@@ -66,7 +66,7 @@ func (l *latest) set(class uint16, v Vector) {
 	l.classes[class] = v
 }
 
-// interfering is of each column the last command that interferes with one that touches t.
+// interfering has for each column the last command that interferes with one that touches t.
 func (l *latest) interfering(t Touches) Vector {
 	if len(t) == 0 {
 		return l.any.Clone()
@@ -78,31 +78,31 @@ func (l *latest) interfering(t Touches) Vector {
 	return v
 }
 
-// Index knows which commands touch what. Its size depends on the number of classes and columns alone.
+// Index knows which classes commands touch. Its size depends only on the number of classes and columns.
 type Index struct {
-	known    latest // what the member knows of; also what it knows nothing of but the id
-	executed latest // what was executed, without no-ops
-	// For all touches: what interferes among executed is among known.
+	known    latest // commands that the member knows, including those of which it knows only the id
+	executed latest // executed commands, without no-ops
+	// For all touches: the commands that interfere in executed are also in known.
 }
 
-// Know adds a command. Of one that is not known, nil stands for touching everything.
+// Know adds a command. If only its id is known, t is nil: it may touch everything.
 func (x *Index) Know(id ID, t Touches) { x.known.add(id, t) }
 
-// Execute adds a command that was executed and is no no-op.
+// Execute adds a command that was executed and is not a no-op.
 func (x *Index) Execute(id ID, t Touches) {
 	x.known.add(id, t)
 	x.executed.add(id, t)
 }
 
-// Deps is on what a command depends as far as this member knows (rules 2 and 3).
+// Deps are the dependencies of a command, as far as this member knows (rules 2 and 3).
 func (x *Index) Deps(id ID, t Touches) Vector { return x.known.interfering(t).own(id) }
 
-// Executed is of each column the last executed command that interferes.
+// Executed has for each column the last executed command that interferes.
 func (x *Index) Executed(t Touches) Vector { return x.executed.interfering(t) }
 
-// Tidy forgets what is known of commands that were not executed. The caller adds those that are undecided
-// again. So a no-op that was executed is no dependency any more.
-func (x *Index) Tidy() {
+// Prune drops all commands that were not executed. The caller adds the undecided ones again. So a no-op that was
+// executed is no longer a dependency.
+func (x *Index) Prune() {
 	x.known.any, x.known.all = x.executed.any.Clone(), x.executed.all.Clone()
 	for _, class := range x.known.touched {
 		x.known.classes[class] = nil
@@ -125,7 +125,7 @@ func (x *Index) check() error {
 	return nil
 }
 
-// AppendExecuted appends what is known of executed commands: a member that takes a snapshot continues from it.
+// AppendExecuted appends the state of executed commands: a member that installs a snapshot continues from it.
 func (x *Index) AppendExecuted(dst []byte) []byte {
 	dst = appendVector(dst, x.executed.any)
 	dst = appendVector(dst, x.executed.all)
@@ -135,7 +135,7 @@ func (x *Index) AppendExecuted(dst []byte) []byte {
 	return dst
 }
 
-// RestoreIndex reads what AppendExecuted wrote.
+// RestoreIndex decodes what AppendExecuted encoded.
 func RestoreIndex(b []byte) (*Index, error) {
 	x, r := &Index{}, reader{b: b}
 	x.executed.any, x.executed.all = r.vector(), r.vector()
@@ -153,6 +153,6 @@ func RestoreIndex(b []byte) (*Index, error) {
 	if !x.executed.any.Dominates(x.executed.all) {
 		return nil, corrupt("index", b)
 	}
-	x.Tidy()
+	x.Prune()
 	return x, nil
 }

@@ -8,28 +8,28 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// decide takes a decision, and tells those recoveries that wait for it.
+// decide records a decision, and passes it to the recoveries that wait for it.
 func (s *EPaxos) decide(id ID, v Value) {
 	rec := s.replica.Decide(id, v)
 	if rec == nil {
 		return
 	}
 	s.change(rec)
-	s.settled(id)
+	s.resolved(id)
 	s.learned(id, v)
 	s.graph.Decide(id, v.Deps, rec.Noop && s.cfg.Mutant != MutantEagerNoop)
 	s.more = true
 }
 
-// diverged: another member has decided something else for a command. This member stops. The error's index is the number
-// of the command in its column.
+// diverged stops this member: another one has decided another value for a command. The error's index is the number of
+// the command in its column.
 func (s *EPaxos) diverged(from *peer, id ID) {
 	s.out.Diverged = &protocol.DivergedError{Instance: s.cfg.Instance, From: from.id, Index: protocol.Index(id.Number)}
 	s.stopped = true
 }
 
-// settled: nothing is left to do for a command.
-func (s *EPaxos) settled(id ID) {
+// resolved ends all work for a command.
+func (s *EPaxos) resolved(id ID) {
 	s.stop(id)
 	delete(s.wants, id)
 }
@@ -42,10 +42,10 @@ func (s *EPaxos) learned(id ID, v Value) {
 	}
 }
 
-// workOfStep is how many dependencies a step looks at.
+// workOfStep is the number of dependencies that a step visits.
 const workOfStep = 1 << 14
 
-// execute executes what can be (rule 10). Each component is an entry of the log.
+// execute executes the commands that can be executed (rule 10). Each component is an entry of the log.
 func (s *EPaxos) execute() {
 	if !s.more {
 		return
@@ -57,7 +57,7 @@ func (s *EPaxos) execute() {
 	}
 }
 
-// entryOf is the entry of decided commands that are executed together.
+// entryOf returns the entry of decided commands that are executed together.
 func (s *EPaxos) entryOf(c Component) protocol.Entry {
 	groups := make([]protocol.Entry, len(c))
 	for i, id := range c {
@@ -73,7 +73,7 @@ func (s *EPaxos) entryOf(c Component) protocol.Entry {
 	return protocol.JoinGroups(groups)
 }
 
-// append executes a component: its commands are decided, and all before them in their columns were executed.
+// append executes a component: its commands are decided, and all earlier ones of their columns were executed.
 func (s *EPaxos) append(e protocol.Entry, c Component) {
 	met := s.cfg.Mutant == MutantMeetAlone
 	for _, id := range c {
@@ -92,7 +92,7 @@ func (s *EPaxos) append(e protocol.Entry, c Component) {
 	s.disk.moved = true
 	for _, id := range c {
 		rec := s.replica.Record(id)
-		s.own -= rec.counted
+		s.ownBytes -= rec.counted
 		if rec.stored {
 			s.disk.gone = append(s.disk.gone, cellOf(id))
 		}
@@ -104,7 +104,7 @@ func (s *EPaxos) append(e protocol.Entry, c Component) {
 	s.mark()
 }
 
-// touched keeps what classes were before this step.
+// touched keeps the state of classes before this step.
 func (s *EPaxos) touched(t Touches) {
 	for _, class := range t {
 		if _, known := s.disk.classes[class]; !known {
@@ -113,19 +113,19 @@ func (s *EPaxos) touched(t Touches) {
 	}
 }
 
-// deliver hands over what the disk holds.
-func (s *EPaxos) deliver() {
+// emitCommitted hands over the entries that are durable.
+func (s *EPaxos) emitCommitted() {
 	to := s.disk.Durable.Last
 	if s.cfg.Mutant == MutantGiveEarly {
 		to = s.log.Last()
 	}
-	for ; s.given < to; s.given++ {
-		s.out.Commit = append(s.out.Commit, s.log.At(s.given+1))
+	for ; s.committed < to; s.committed++ {
+		s.out.Commit = append(s.out.Commit, s.log.At(s.committed+1))
 	}
 }
 
-// mark says what was executed up to an index of the log. There is one at its base, and then occasionally, so that a
-// member is told what it is missing without a search of the whole log.
+// mark is what was executed up to an index of the log. There is one at the base, and one from time to time, so that
+// missing entries are found without a search of the whole log.
 type mark struct {
 	at       protocol.Index
 	executed Vector
@@ -151,8 +151,8 @@ func (s *EPaxos) from(executed Vector) (last mark) {
 	return mark{last.at, last.executed.Clone()}
 }
 
-// reach is how far a member certainly has all of this log, of which it has executed that much; 0 if it is missing what
-// is not in the log any more.
+// reach is the last index up to which a member certainly has all of this log, given what it has executed; 0 if it is
+// missing entries that the log no longer has.
 func (s *EPaxos) reach(executed Vector) (at protocol.Index) {
 	for _, m := range s.marks {
 		if !executed.Dominates(m.executed) {
@@ -163,7 +163,7 @@ func (s *EPaxos) reach(executed Vector) (at protocol.Index) {
 	return at
 }
 
-// compact forgets entries that a durable snapshot covers.
+// compact drops entries that a durable snapshot covers.
 func (s *EPaxos) compact(to protocol.Index) {
 	if to <= s.log.Base {
 		return
@@ -185,12 +185,12 @@ func (s *EPaxos) compact(to protocol.Index) {
 	s.log.Compact(to)
 }
 
-// sendExecuted tells a member what was executed here. If that is more than it has, it asks.
+// sendExecuted sends a member the vector of what was executed here. A member that has executed less asks.
 func (s *EPaxos) sendExecuted(to *peer) {
 	s.send(to, MsgHeartbeat, Part{Deps: s.graph.Executed().Clone(), First: s.known()})
 }
 
-// onHeartbeat: what the sender had executed one heartbeat ago, and is not known here, is asked for.
+// onHeartbeat requests commands that the sender had executed one heartbeat ago and that are not known here.
 func onHeartbeat(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	if used := p.First.At(s.self); used >= s.replica.Next().Number {
 		s.stopped = true // docs/internals/identity.md: this member has proposed commands that it does not know
@@ -203,7 +203,7 @@ func onHeartbeat(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	}
 }
 
-// pull is how a member that is behind catches up: it asks one that has executed more.
+// pull is the state of catching up: a member that is behind asks one that has executed more.
 type pull struct{ again, pause time.Duration }
 
 func (s *EPaxos) ask(from *peer) {
@@ -215,8 +215,9 @@ func (s *EPaxos) ask(from *peer) {
 	s.send(from, MsgAsk, Part{Deps: s.graph.Executed().Clone()})
 }
 
-// onAsk tells a member what it has not executed, as much as fits into a message, in this log's order. That order is
-// right for it too: what is before a command here, and not executed there, is in the message before it.
+// onAsk sends a member the entries that it has not executed, as many as fit into a message, in this log's order. That
+// order is valid for the member too: what is before a command here, and not executed there, is before it in the
+// message.
 func onAsk(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	if !p.Deps.Dominates(s.marks[0].executed) {
 		s.sendSnapshot(from.id)
@@ -225,11 +226,11 @@ func onAsk(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	var out []protocol.Entry
 	bytes := 0
 	at := s.from(p.Deps)
-	for i := at.at + 1; i <= s.given; i++ {
+	for i := at.at + 1; i <= s.committed; i++ {
 		e := s.log.At(i)
 		before := at.executed.Clone()
 		at.executed = s.wide.advance(at.executed, &e)
-		if !p.Deps.lacks(before, at.executed) {
+		if !p.Deps.misses(before, at.executed) {
 			continue // it has the whole component
 		}
 		if bytes += e.Bytes(); bytes > s.cfg.MaxFrameBytes && len(out) > 0 || s.cfg.MaxFrameEntries > 0 && len(out) == s.cfg.MaxFrameEntries {
@@ -239,20 +240,20 @@ func onAsk(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	}
 	if len(out) > 0 {
 		m := s.message(from, MsgTell, Part{Deps: s.graph.Executed().Clone(), First: p.Deps}, nil)
-		m.Entries, m.Commit = out, s.given
+		m.Entries, m.Commit = out, s.committed
 		s.out.Send = append(s.out.Send, m)
 	}
 }
 
-// onTell takes what comes after what this member had when it asked. An earlier incarnation may have asked, which had
-// more.
+// onTell executes the entries after those that this member had when it asked. An earlier incarnation, which had more,
+// may have asked.
 func onTell(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	if !s.graph.Executed().Dominates(p.First) && s.cfg.Mutant != MutantTellAnybody {
 		return
 	}
 	before := s.log.Last()
 	for i := range m.Entries {
-		if !s.takeExecuted(from, &m.Entries[i]) {
+		if !s.applyExecuted(from, &m.Entries[i]) {
 			break
 		}
 	}
@@ -265,9 +266,9 @@ func onTell(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	}
 }
 
-// takeExecuted executes what another member has executed. It reports whether that was what comes next, or known. Some
-// of the no-ops in an entry may have been executed here with others.
-func (s *EPaxos) takeExecuted(from *peer, e *protocol.Entry) bool {
+// applyExecuted executes an entry that another member has executed. It reports whether the entry is the next one, or
+// known. Some of its no-ops may have been executed here with other commands.
+func (s *EPaxos) applyExecuted(from *peer, e *protocol.Entry) bool {
 	notes, err := notesOf(e)
 	if err != nil {
 		return false
@@ -289,7 +290,7 @@ func (s *EPaxos) takeExecuted(from *peer, e *protocol.Entry) bool {
 		next, c = next.raise(id), append(c, id)
 	}
 	for _, id := range c { // before any of them is learned: none contradicts another one
-		s.settled(id)
+		s.resolved(id)
 	}
 	for i := range notes {
 		n := &notes[i]
@@ -297,16 +298,16 @@ func (s *EPaxos) takeExecuted(from *peer, e *protocol.Entry) bool {
 		if !n.Noop {
 			v.Command = &Command{Touches: n.Touches}
 		}
-		s.count(s.replica.Settle(n.ID, v))
+		s.count(s.replica.DecideExecuted(n.ID, v))
 		s.learned(n.ID, v)
 	}
-	s.graph.Take(c)
+	s.graph.MarkExecuted(c)
 	s.more = true
 	s.append(*e, c)
 	return true
 }
 
-// sendSnapshot asks for a snapshot for a member, unless one is in progress.
+// sendSnapshot requests a snapshot for a member unless one is being sent.
 func (s *EPaxos) sendSnapshot(to protocol.MemberID) {
 	if to != s.cfg.Self && !s.streaming[to] {
 		s.streaming[to] = true
@@ -314,8 +315,8 @@ func (s *EPaxos) sendSnapshot(to protocol.MemberID) {
 	}
 }
 
-// snapshotReceived takes a snapshot that has more than was executed here. Then it has all of that: it stands where
-// members meet, and this member has not come there (rule 12).
+// snapshotReceived installs a snapshot that has more than was executed here. It then contains everything executed
+// here: it was taken where members meet, and this member has not reached that place (rule 12).
 func (s *EPaxos) snapshotReceived(in protocol.SnapshotReceived) {
 	x := Executed{index: &Index{}}
 	if s.self == 0 || in.Base.Restore(&x) != nil || in.Base.Index <= s.log.Last() || !x.vector.Dominates(s.graph.Executed()) {
@@ -329,7 +330,7 @@ func (s *EPaxos) snapshotReceived(in protocol.SnapshotReceived) {
 		case !x.vector.Covers(rec.ID):
 			left = append(left, rec)
 		default:
-			s.settled(rec.ID)
+			s.resolved(rec.ID)
 			if rec.stored {
 				s.disk.gone = append(s.disk.gone, cellOf(rec.ID))
 			}
@@ -339,12 +340,12 @@ func (s *EPaxos) snapshotReceived(in protocol.SnapshotReceived) {
 }
 
 func (s *EPaxos) install(base *protocol.Base, x *Executed, left []*Record) {
-	s.deliver()
+	s.emitCommitted()
 	for at := s.log.Base + 1; at <= s.log.Last(); at++ {
 		s.dropWide(at)
 	}
 	s.log = slots.After(base).Log
-	s.given = base.Index
+	s.committed = base.Index
 	s.marks, s.written = []mark{{base.Index, x.vector.Clone()}}, x.vector.Clone()
 	s.disk.Install()
 	s.disk.Record(s.out, protocol.Record{Kind: protocol.RecordBase, Base: base})

@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// player is a member of a cluster in memory: the parts of this package, put together. Its disk is as fast as its
-// memory.
+// player is a member of a cluster in memory, composed of the parts of this package. Its disk completes writes at
+// once.
 type player struct {
 	*group
 	self       Column
@@ -22,7 +22,7 @@ type player struct {
 	refused    map[ID]Ballot
 
 	disk  map[ID][]byte // records
-	index []byte        // of what was executed
+	index []byte        // of the executed commands
 	log   []done
 }
 
@@ -135,12 +135,12 @@ func (p *player) validate(id ID, b Ballot, cmd *Command) {
 }
 
 func (p *player) wait(r *Recovery) {
-	if r.Telling() {
+	if r.RulesOutFast() {
 		p.sendAll(MsgWaiting, Part{ID: r.ID, Ballot: r.Ballot}, nil)
 	}
 	p.sendAll(MsgRecover, Part{ID: r.ID, Ballot: r.Ballot}, nil)
 	for _, id := range slices.Clone(r.Contradicting()) {
-		if v, known := p.replica.Settled(id); known {
+		if v, known := p.replica.Decision(id); known {
 			p.act(r.ID, r.Ballot, outcomeOf(r.Learned(id, v)))
 		} else if p.recoveries[id] == nil {
 			p.recover(id)
@@ -149,7 +149,7 @@ func (p *player) wait(r *Recovery) {
 }
 
 func (p *player) recover(id ID) {
-	if _, known := p.replica.Settled(id); known {
+	if _, known := p.replica.Decision(id); known {
 		return
 	}
 	b := p.refused[id]
@@ -173,7 +173,7 @@ func (p *player) accepted(id ID, b Ballot, from Column) {
 	}
 }
 
-// decide takes a decision, tells those who wait for it, and executes what can be.
+// decide records a decision, passes it to those that wait for it, and executes what can be executed.
 func (p *player) decide(id ID, v Value) {
 	p.agree(id, v)
 	rec := p.replica.Decide(id, v)
@@ -199,7 +199,7 @@ func (p *player) execute(work int) {
 		p.log = append(p.log, done{id, rec.Value()})
 		p.executed(p, id, rec.Value())
 	}
-	p.replica.Tidy()
+	p.replica.Prune()
 	p.must(p.replica.Check())
 	p.must(p.graph.check())
 	for _, id := range sorted(p.recoveries) {

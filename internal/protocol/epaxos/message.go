@@ -20,12 +20,12 @@ const (
 	MsgPromise                                    // Ballot, Accepted, Phase; a command or Noop and Deps, if there are any
 	MsgValidate                                   // Ballot, a command
 	MsgValidated                                  // Ballot; Contradicts, Open, More
-	MsgWaiting                                    // Ballot: the sender waits; it is telling
-	MsgHeartbeat                                  // Deps: what the sender has executed; First: of what it knows
+	MsgWaiting                                    // Ballot: the sender waits; it rules out the fast path (rule 8)
+	MsgHeartbeat                                  // Deps: what the sender has executed; First: what it knows
 	MsgAsk                                        // for what the sender has not executed: all but Deps
 	MsgTell                                       // entries of the sender's log, after First; Deps: what it has executed
-	MsgRead                                       // a reader's question number Context
-	MsgReadAnswer                                 // Deps: of what the sender knows
+	MsgRead                                       // a read request with number Context
+	MsgReadAnswer                                 // Deps: what the sender knows
 )
 
 // Codec encodes and decodes these messages.
@@ -51,7 +51,7 @@ type Part struct {
 	Phase       Phase
 	Noop        bool
 	Known       bool // the message has the command as its entry
-	Contradicts bool // something that is decided contradicts
+	Contradicts bool // a decided command contradicts
 	More        bool // more contradicts than Open
 	Deps, First Vector
 	Open        []ID
@@ -89,7 +89,7 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	return &m.Message, nil
 }
 
-// describe says for a person what is in a message.
+// describe returns the contents of a message for logs and scripts.
 func describe(m *protocol.Message) string {
 	p := slots.PartOf[Part](m)
 	var s slots.Words
@@ -106,12 +106,12 @@ func describe(m *protocol.Message) string {
 	return s.String()
 }
 
-// commandPart is the part of a message that brings a command.
+// commandPart is the part of a message with a command.
 func commandPart(id ID, b Ballot, cmd *Command) Part {
 	return Part{ID: id, Ballot: b, Known: true, First: cmd.First}
 }
 
-// valuePart is the part of a message that brings a value.
+// valuePart is the part of a message with a value.
 func valuePart(id ID, b Ballot, v Value) Part {
 	if v.Command == nil {
 		return Part{ID: id, Ballot: b, Noop: true, Deps: v.Deps}
@@ -121,7 +121,7 @@ func valuePart(id ID, b Ballot, v Value) Part {
 	return p
 }
 
-// command is what a message brings; nil: none, or not what a member would send.
+// command is the command in a message; nil: there is none, or it is invalid.
 func (p *Part) command(m *protocol.Message) *Command {
 	if !p.Known || len(m.Entries) != 1 {
 		return nil
@@ -134,7 +134,7 @@ func (p *Part) command(m *protocol.Message) *Command {
 	return cmd
 }
 
-// value is what a message brings, if it is complete.
+// value is the value in a message, if it is complete.
 func (p *Part) value(m *protocol.Message) (Value, bool) {
 	v := Value{Command: p.command(m), Deps: p.Deps}
 	return v, p.Noop != (v.Command != nil)

@@ -29,7 +29,7 @@ const (
 	MutantForgetWide  protocol.Mutant = "epaxos-forget-wide"
 )
 
-// Mutants are those that the simulator finds. The first six are of the rules, and clusters of parts find them, too.
+// Mutants are those that the simulator finds. The first six break rules, and clusters of parts find them too.
 var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantOneBallot, Does: "a promise says that what was accepted was so under the ballot promised last", In: mutant.Cluster{Seeds: 4000}},
 	{Name: MutantMerge, Does: "a recovery unites the answers of members that preaccepted with other dependencies"},
@@ -53,8 +53,8 @@ var Mutants = [...]protocol.MutantInfo{
 const ruleMutants = 6 // the first ones of Mutants
 
 // PartMutants are those that the simulator does not find within some hundred seeds. Clusters of parts find the first
-// two: that a recovery waits for ever for another one, or for nothing, needs more of them at once than there are in a
-// whole cluster, whose members also begin again with higher ballots. disk_test.go shows the third.
+// two: a recovery that waits permanently for another one, or for nothing, needs more concurrent recoveries than a
+// whole cluster has, whose members also restart with higher ballots. disk_test.go finds the third.
 var PartMutants = [...]protocol.MutantInfo{
 	{Name: MutantInexact, Does: "a recovery concludes nothing from proposers that did not answer"},
 	{Name: MutantOnlyDecided, Does: "a recovery waits for nothing that contradicts and is not decided"},

@@ -5,8 +5,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A command travels, and stands on disks, as a group of batches behind a note (protocol.NewNotedGroup). The note names
-// the command and says what it touches. So an entry of the log is self-describing.
+// A command is encoded, in messages and on disk, as a group of batches after a note (protocol.NewNotedGroup). The
+// note has the command's id and what it touches. So an entry of the log is self-describing.
 
 // note is the header of the batches of a command.
 type note struct {
@@ -36,14 +36,14 @@ func NewEntry(id ID, t Touches, batches []protocol.Entry) protocol.Entry {
 	return seal(e, protocol.Index(id.Number), protocol.Term(id.Column), countsOf(Component{id}))
 }
 
-// noopEntry is the entry of a no-op in the place of a command.
+// noopEntry is the entry of a no-op in place of a command.
 func noopEntry(id ID) protocol.Entry {
 	return protocol.NewNotedGroup((&note{ID: id, Noop: true}).append(nil), nil)
 }
 
-// termOf is the term of an entry of the log, with which that much was executed: the same on members that have executed
-// the same, and no other. So a log continues from a snapshot only if that has what the log has up to there. It also
-// says whether members meet at the entry (rule 12).
+// termOf is the term of an entry of the log, a digest of what is executed up to it: equal on members that have
+// executed the same. So a log continues from a snapshot only if the snapshot has the same commands. The lowest bit
+// tells whether members meet at the entry (rule 12).
 func termOf(executed Vector, met bool) protocol.Term {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, b := range appendVector(nil, executed) {
@@ -59,7 +59,7 @@ func termOf(executed Vector, met bool) protocol.Term {
 // meets reports whether members meet at an entry of the log.
 func meets(e *protocol.Entry) bool { return e.Term&1 != 0 }
 
-// notesOf are the commands of an entry, whose payload is available.
+// notesOf returns the commands of an entry, whose payload is available.
 func notesOf(e *protocol.Entry) (notes []note, err error) {
 	said, err := e.Notes()
 	if err != nil {
@@ -78,7 +78,7 @@ func notesOf(e *protocol.Entry) (notes []note, err error) {
 	return notes, nil
 }
 
-// commandOf reads a command that someone proposed. It returns a [*protocol.CorruptError].
+// commandOf decodes a proposed command. It returns a [*protocol.CorruptError].
 func commandOf(id ID, e protocol.Entry) (*Command, error) {
 	notes, err := notesOf(&e)
 	switch {

@@ -12,10 +12,10 @@ type Action uint8
 // The actions.
 const (
 	Nothing  Action = iota
-	Decide          // the value is decided. The proposer makes it durable before it tells anybody (rule 4)
-	Propose         // the value is to be accepted under the ballot
+	Decide          // the value is decided. The proposer makes it durable before it sends it to others (rule 4)
+	Propose         // the value is to be proposed under the ballot
 	Validate        // the quorum is to validate the command
-	Wait            // what contradicts is to be decided first
+	Wait            // contradicting commands are to be decided first
 )
 
 // outcome is the result of an answer.
@@ -39,8 +39,8 @@ func (m members) with(c Column) members {
 	return slices.Insert(m, at, c)
 }
 
-// Opening is ballot 0 of a command on its proposer (rules 2, 4 and 5). It does not survive a crash: a proposer
-// that starts again recovers its commands.
+// Opening is ballot 0 of a command on its proposer (rules 2, 4 and 5). It does not survive a crash: a proposer that
+// restarts recovers its commands.
 type Opening struct {
 	ID       ID
 	Command  *Command
@@ -52,13 +52,13 @@ type Opening struct {
 	over     bool
 }
 
-// Open begins with the proposer's own record. The disk has it before anything that follows from it.
+// Open begins with the proposer's own record, which is durable before anything that follows from it.
 func Open(rec *Record, size Size, mutant protocol.Mutant) *Opening {
 	return &Opening{ID: rec.ID, Command: rec.Command, size: size, mutant: mutant, union: rec.Command.First.Clone()}
 }
 
-// Answer takes a member's dependencies, also the proposer's. The paths part when a quorum has answered: if all
-// of it agree, but are too few for the fast path, it waits for more until Late.
+// Answer adds a member's dependencies, including the proposer's. When a quorum has answered and disagrees, the slow
+// path begins. If it agrees but is too small for the fast path, more answers are awaited until Late.
 func (o *Opening) Answer(from Column, deps Vector) (Action, Value) {
 	if o.over || o.answered.has(from) {
 		return Nothing, Value{}
@@ -97,14 +97,14 @@ func (o *Opening) end(a Action, deps Vector) (Action, Value) {
 	return a, Value{o.Command, deps.Clone()}
 }
 
-// Round is a ballot under which a value was proposed: who accepted it.
+// Round is a ballot under which a value was proposed, with the members that accepted it.
 type Round struct {
 	Ballot   Ballot
 	Value    Value
 	accepted members
 }
 
-// Accepted takes an answer, and reports whether the value is decided now.
+// Accepted adds an answer, and reports whether the value is decided now.
 func (r *Round) Accepted(from Column, size Size) bool {
 	if r.accepted.has(from) {
 		return false

@@ -32,7 +32,7 @@ func TestTouches(t *testing.T) {
 	require.True(t, Touches{1}.Interfere(nil))
 }
 
-// The index says what a search of all commands would say, before and after it went through a snapshot.
+// The index agrees with a search of all commands, before and after a snapshot.
 func TestIndexFindsWhatInterferes(t *testing.T) {
 	type known struct {
 		id       ID
@@ -65,7 +65,7 @@ func TestIndexFindsWhatInterferes(t *testing.T) {
 		again, err := RestoreIndex(x.AppendExecuted(nil))
 		require.NoError(t, err)
 		tidy := *x
-		tidy.Tidy()
+		tidy.Prune()
 		for _, touches := range []Touches{nil, {1}, {2, 4}, {5}, {99}} {
 			require.True(t, x.Deps(ID{9, 7}, touches).Equal(search(false, touches).own(ID{9, 7})))
 			require.True(t, x.Executed(touches).Equal(search(true, touches)))
@@ -78,7 +78,7 @@ func TestIndexFindsWhatInterferes(t *testing.T) {
 	require.Error(t, err)
 }
 
-// An index has a place in a snapshot's section also where every class was touched by seven members.
+// An index fits into a snapshot's section even if seven members touched every class.
 func TestIndexFitsASection(t *testing.T) {
 	x := &Index{}
 	for class := range uint16(Classes) {
@@ -128,7 +128,7 @@ func wholePart() *Part {
 	}
 }
 
-// The encoding does not change unnoticed.
+// The encoding is fixed: a change breaks this test.
 func TestPartsAreEncodedAsEver(t *testing.T) {
 	require.Equal(t, "020a03ad0283048202030700ac020101 0201020209", spaced(hex.EncodeToString(wholePart().Append(nil))))
 	require.Equal(t, "command 3:301 ballot 2.3 accepted 1.2 accepted depends on 1:7 3:300 at first on 1:1 after [1:2 2:9] and more",
@@ -137,7 +137,7 @@ func TestPartsAreEncodedAsEver(t *testing.T) {
 
 func spaced(s string) string { return s[:32] + " " + s[32:] }
 
-// Whatever is read is encoded as it was, and nothing panics.
+// Whatever decodes encodes to the same bytes, and nothing panics.
 func FuzzParts(f *testing.F) {
 	f.Add(wholePart().Append(nil))
 	f.Add((&Part{ID: ID{1, 1}}).Append(nil))

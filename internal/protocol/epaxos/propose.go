@@ -6,7 +6,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// propose takes in what was proposed on this member. Several entries are one command if they fit into a message.
+// propose accepts entries on the member where they were proposed. Several entries become one command if they fit into
+// a message.
 func (s *EPaxos) propose(in *protocol.Propose) {
 	for from := 0; from < len(in.Entries); {
 		e := &in.Entries[from]
@@ -34,22 +35,22 @@ func (s *EPaxos) refusal(e *protocol.Entry) protocol.Reason {
 		return protocol.ReasonTooLarge
 	case e.CheckProposal() != nil:
 		return protocol.ReasonMalformed
-	case s.own > 0 && s.own+e.Bytes() > s.most(), !s.replica.takes(id):
+	case s.ownBytes > 0 && s.ownBytes+e.Bytes() > s.most(), !s.replica.inWindow(id):
 		return protocol.ReasonOverloaded
 	}
 	return protocol.ReasonNone
 }
 
-// most bounds the bytes of this member's own commands that it has not executed. So all commands that depend on each
+// most limits the bytes of this member's own commands that it has not executed. So all commands that depend on each
 // other fit into one entry.
 func (s *EPaxos) most() int {
 	return min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes/(4*max(1, s.size.Members)))
 }
 
-// together is how many entries from one on are one command, and the keys of all.
+// together is the number of entries, from one on, that become one command, and the keys of all.
 func (s *EPaxos) together(in *protocol.Propose, from int) (n int, keys []uint64) {
 	n, keys = 1, slices.Clone(in.OptionsOf(from).Keys)
-	fitting := protocol.Fitting(in.Entries[from:], min(s.cfg.MaxFrameBytes, s.most()-s.own))
+	fitting := protocol.Fitting(in.Entries[from:], min(s.cfg.MaxFrameBytes, s.most()-s.ownBytes))
 	if most := s.cfg.MaxFrameEntries; most > 0 {
 		fitting = min(fitting, most)
 	}
@@ -63,9 +64,9 @@ func (s *EPaxos) together(in *protocol.Propose, from int) (n int, keys []uint64)
 	return n, keys
 }
 
-// open begins a command of this member (rule 2). If its number is reserved, it is sent while this member's disk writes
-// it. Its answer to itself counts at once, because what follows from that is written behind it: a decision, or that it
-// accepts.
+// open begins a command of this member (rule 2). If its number is reserved, it is sent while this member's disk
+// writes it. Its answer to itself counts at once, because its consequences, a decision or an acceptance, are written
+// after it.
 func (s *EPaxos) open(batches []protocol.Entry, t Touches) {
 	id := s.replica.Next()
 	rec := s.replica.Propose(&Command{Entry: NewEntry(id, t, batches), Touches: t})
@@ -85,15 +86,15 @@ func (s *EPaxos) open(batches []protocol.Entry, t Touches) {
 	s.act(a, outcomeOf(a.opening.Answer(s.self, rec.Deps)))
 }
 
-// count counts what a command of this member costs. Others may tell it commands of an earlier incarnation.
+// count adds a command of this member to ownBytes. Others may send it commands of an earlier incarnation.
 func (s *EPaxos) count(rec *Record) {
 	if rec.ID.Column == s.self {
-		s.own += rec.bytes() - rec.counted
+		s.ownBytes += rec.bytes() - rec.counted
 		rec.counted = rec.bytes()
 	}
 }
 
-// bytes is the memory of a command that is not executed. One in whose place there is a no-op costs nothing, because it
+// bytes is the memory of a command that is not executed. A command that was replaced by a no-op counts 0, because it
 // may never be executed.
 func (r *Record) bytes() int {
 	if r == nil || r.Command == nil || r.Phase == Decided && r.Noop {

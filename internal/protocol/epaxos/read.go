@@ -7,21 +7,21 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Any member finds read indexes. It asks the others for the highest commands that they know of, and waits until it has
-// executed all of these. A command that was answered before the question is known to a fast quorum, or to a quorum. One
-// of them is among those that answer, if they are a quorum too.
+// Any member finds read indexes. It asks the others for the highest commands that they know of, and waits until it
+// has executed all of these. A command that was answered before the request is known to a quorum. Each quorum that
+// answers the request has one of its members.
 
 // reads are the reads in progress here.
 type reads struct {
-	// waiting are for the next question, asked for the one in progress.
+	// waiting are the reads for the next request, asked those of the one in progress.
 	waiting, asked []uint64
-	// round numbers the questions. It begins anywhere, so that answers to an earlier incarnation's are recognised. 0
-	// before the first tick: until then nothing is asked.
+	// round numbers the requests. It begins at a random number, so that answers to an earlier incarnation are
+	// recognized. 0 before the first tick: until then no request is sent.
 	round    uint64
 	answered members
 	highest  Vector        // in answers
 	again    time.Duration // when to ask again
-	until    time.Duration // when to give up
+	until    time.Duration // when to fail the reads
 }
 
 // maxReads bounds the reads that wait, 8 bytes each.
@@ -45,8 +45,8 @@ func (s *EPaxos) read(context uint64) {
 	}
 }
 
-// tendReads asks, and asks again, and gives up in the end.
-func (s *EPaxos) tendReads() {
+// runReadTimers sends requests, repeats them, and fails reads after a timeout.
+func (s *EPaxos) runReadTimers() {
 	r := &s.reads
 	if len(r.asked) > 0 && s.now >= r.until {
 		for _, context := range r.asked {
@@ -83,7 +83,7 @@ func onReadAnswer(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 	}
 }
 
-// serveReads serves the reads in progress if enough was executed. The next ones are asked for then.
+// serveReads serves the reads in progress if enough was executed, and then asks for the waiting ones.
 func (s *EPaxos) serveReads() {
 	r := &s.reads
 	for len(r.asked) > 0 && s.enough(r) {
@@ -91,7 +91,7 @@ func (s *EPaxos) serveReads() {
 			s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: s.log.Last()})
 		}
 		r.asked = r.asked[:0]
-		s.tendReads()
+		s.runReadTimers()
 	}
 }
 
@@ -112,8 +112,8 @@ func (s *EPaxos) has(v Vector) bool {
 	return true
 }
 
-// known has for each column the highest command of which this member knows. Of its own column it says only what is on
-// its disk: a later incarnation may use numbers again that are neither there nor reserved.
+// known has for each column the highest command that this member knows. For its own column it has only what is on its
+// disk: a later incarnation may reuse numbers that are neither there nor reserved.
 func (s *EPaxos) known() Vector {
 	v := s.graph.Executed().Clone()
 	for i := range s.replica.columns {

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Append appends the record's encoding: what a cell of the disk has. The entry was sealed.
+// Append appends the record's encoding, as it is in a cell of the disk. The entry was sealed.
 func (r *Record) Append(dst []byte) []byte {
 	known := r.Command != nil
 	dst = append(dst, byte(r.Phase), slots.Flags(r.Noop, r.Begun, known))
@@ -22,7 +22,7 @@ func (r *Record) Append(dst []byte) []byte {
 	return dst
 }
 
-// DecodeRecord reads a record. Its entry aliases b.
+// DecodeRecord decodes a record. Its entry aliases b.
 func DecodeRecord(b []byte) (*Record, error) {
 	in := reader{b: b}
 	rec := &Record{Phase: Phase(in.byte())}

@@ -7,10 +7,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Report is a promise: what a member had of the command.
+// Report is the content of a promise: a member's state of the command.
 type Report struct {
 	From   Column
-	Ballot Ballot // of what is accepted
+	Ballot Ballot // of the accepted value
 	Phase  Phase
 	Value  Value
 }
@@ -36,26 +36,26 @@ type Recovery struct {
 	size   Size
 	mutant protocol.Mutant
 	stage  stage
-	// reports are those of the quorum while it collects, and then those that come from outside.
+	// reports are those of the quorum while it collects, and then those of members outside it.
 	reports []Report
-	// Quorum is who promised first, and is asked to validate Command.
+	// Quorum are the members that promised first, and are asked to validate Command.
 	Quorum    members
 	Command   *Command
-	Unchanged int // of the quorum, that had its first dependencies
+	Unchanged int // members of the quorum that had its first dependencies
 	valid     members
-	decided   bool // a command contradicts that is decided
-	more      bool // there are more that contradict than are known
-	open      []ID // those that contradict and are not decided
-	settled   []ID // that were decided meanwhile, and do not contradict
+	decided   bool // a decided command contradicts
+	more      bool // more commands contradict than are known
+	open      []ID // contradicting commands that are not decided
+	settled   []ID // those that were decided meanwhile, and do not contradict
 }
 
-// Recover begins to recover a command. The member's own answers come first: its promise is among the first
-// that Promised takes, and its answer to Validate the first that Validated takes.
+// Recover begins to recover a command. The member's own answers come first: its promise is among the first calls of
+// Promised, and its answer to Validate is the first call of Validated.
 func Recover(id ID, b Ballot, size Size, mutant protocol.Mutant) *Recovery {
 	return &Recovery{ID: id, Ballot: b, size: size, mutant: mutant}
 }
 
-// Promised takes a member's promise, also this one's own.
+// Promised adds a member's promise, including this one's own.
 func (r *Recovery) Promised(report Report) (Action, Value) {
 	for i := range r.reports {
 		if r.reports[i].From == report.From {
@@ -77,7 +77,7 @@ func (r *Recovery) Promised(report Report) (Action, Value) {
 	return Nothing, Value{}
 }
 
-// choose is rule 6.
+// choose applies rule 6.
 func (r *Recovery) choose() (Action, Value) {
 	best := r.accepted()
 	for i := range r.reports {
@@ -110,7 +110,7 @@ func (r *Recovery) accepted() (best *Report) {
 	return best
 }
 
-// merged is what the rules forbid.
+// merged is the choice of a mutant, which the rules forbid.
 func (r *Recovery) merged() Value {
 	v := Value{Command: r.Command, Deps: r.Command.First.Clone()}
 	for i := range r.reports {
@@ -121,7 +121,7 @@ func (r *Recovery) merged() Value {
 	return v
 }
 
-// Validated takes a member's answer to Validate. When all have answered, rule 7 says what follows.
+// Validated adds a member's answer to Validate. When all have answered, rule 7 applies.
 func (r *Recovery) Validated(from Column, a Against) (Action, Value) {
 	if r.stage != validates || !r.Quorum.has(from) || r.valid.has(from) {
 		return Nothing, Value{}
@@ -150,7 +150,7 @@ func (r *Recovery) Validated(from Column, a Against) (Action, Value) {
 // with its first dependencies.
 func (r *Recovery) exact() bool { return r.Unchanged == r.size.unchanged(len(r.Quorum)) }
 
-// missing reports whether a command contradicts whose proposer is not in the quorum.
+// missing reports whether the proposer of a contradicting command is not in the quorum.
 func (r *Recovery) missing() bool {
 	for _, id := range r.open {
 		if !r.Quorum.has(id.Column) {

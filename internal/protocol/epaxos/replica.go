@@ -10,7 +10,7 @@ import (
 // Ballot orders attempts to decide a command. 0 is the proposer's own.
 type Ballot = slots.Ballot
 
-// Phase is how far a command has come on a member.
+// Phase is the phase of a command on a member.
 type Phase uint8
 
 // The phases.
@@ -38,7 +38,7 @@ type Value struct {
 	Deps    Vector
 }
 
-// same reports whether two decisions about a command are one.
+// same reports whether two decisions about a command are equal.
 func (v Value) same(w Value) bool {
 	if a, b := v.Command, w.Command; a == nil || b == nil {
 		return a == b
@@ -48,27 +48,27 @@ func (v Value) same(w Value) bool {
 	return v.Deps.Equal(w.Deps)
 }
 
-// Record is a member's state of a command that it has not executed. It is durable before any message that follows from
-// it leaves.
+// Record is a member's state of a command that it has not executed. It is durable before any message that follows
+// from it is sent.
 type Record struct {
 	ID       ID
 	Promised Ballot
-	// Ballot is that of what is accepted. It is at most Promised, and only Accept sets it (rule 1).
+	// Ballot is the ballot of the accepted value. It is at most Promised, and only Accept sets it (rule 1).
 	Ballot Ballot
 	Phase  Phase
-	Noop   bool // accepted or decided is a no-op
-	// Command is known from the proposer, from who validated it, or because it is accepted. First counts (rule 7)
-	// only if Begun: the member got it with PreAccept or Validate.
+	Noop   bool // the accepted or decided value is a no-op
+	// Command is known from the proposer, from a recovery that validated it, or because it is accepted. First counts
+	// (rule 7) only if Begun: the member got it with PreAccept or Validate.
 	Command *Command
 	Begun   bool
-	Deps    Vector // of what is preaccepted, accepted or decided; never written to
+	Deps    Vector // of the preaccepted, accepted or decided value; never modified
 
 	stored  bool // there is a cell for it
-	changed bool // by the step in progress
-	counted int  // how much of EPaxos.own it is
+	changed bool // by the current step
+	counted int  // its share of EPaxos.ownBytes
 }
 
-// Value is what is accepted or decided.
+// Value is the accepted or decided value.
 func (r *Record) Value() Value {
 	if r.Noop {
 		return Value{Deps: r.Deps}
@@ -76,10 +76,10 @@ func (r *Record) Value() Value {
 	return Value{r.Command, r.Deps}
 }
 
-// heard reports whether more is known than that someone recovers the command.
-func (r *Record) heard() bool { return r.Phase != Unknown || r.Begun }
+// begun reports whether more is known of the command than that a member recovers it.
+func (r *Record) begun() bool { return r.Phase != Unknown || r.Begun }
 
-// touches is what the command touches as far as is known.
+// touches are the classes that the command touches, as far as is known.
 func (r *Record) touches() Touches {
 	if r.Command == nil {
 		return nil
@@ -87,31 +87,30 @@ func (r *Record) touches() Touches {
 	return r.Command.Touches
 }
 
-// Replica is a member's part in all commands: what it has of those that it has not executed, and what it
-// answers. Each method that changes a record returns it, to be made durable before the answer leaves.
+// Replica is an acceptor's state of all commands: the records of those that it has not executed, and its answers.
+// Each method that changes a record returns it, to be made durable before the answer is sent.
 type Replica struct {
 	self    Column
 	index   *Index
 	columns []column
 	mutant  protocol.Mutant
-	// reserved: an earlier incarnation may have used numbers of its column up to this one, of which its disk knows
-	// nothing.
+	// reserved: an earlier incarnation may have used numbers of its column up to this one that are not on its disk.
 	reserved uint64
-	untidy   bool // no-ops were executed, on which new commands still depend
+	prunable bool // no-ops were executed on which new commands still depend
 }
 
 // column has the commands of one column that are not executed.
 type column struct {
 	executed uint64
-	records  []*Record // of executed+1 and on; nil: nothing is known
-	// For all records: ID.Number is executed + 1 + its place; at most maxAhead.
+	records  []*Record // of numbers from executed+1 on; nil: nothing is known
+	// For all records: ID.Number is executed + 1 + its index; at most maxAhead.
 }
 
-// maxAhead is how many commands of a column a member keeps that it has not executed. It answers nothing about
-// later ones; who proposes waits until it has executed earlier ones.
+// maxAhead limits the commands of a column that a member keeps and has not executed. It does not answer about later
+// ones; their proposer waits until the member has executed earlier ones.
 const maxAhead = 1 << 14
 
-// NewReplica begins after what was executed, of which index knows.
+// NewReplica begins after the executed commands, which index has.
 func NewReplica(self Column, executed Vector, index *Index, mutant protocol.Mutant) *Replica {
 	r := &Replica{self: self, index: index, mutant: mutant}
 	for i, n := range executed {
@@ -127,11 +126,11 @@ func (r *Replica) column(c Column) *column {
 	return &r.columns[c-1]
 }
 
-// Restore takes back what the disk has of a command. Executed commands are skipped.
+// Restore adds the record of a command from the disk. Executed commands are skipped.
 func (r *Replica) Restore(rec *Record) {
-	if r.takes(rec.ID) {
-		*r.touch(rec.ID) = *rec
-		if rec.heard() {
+	if r.inWindow(rec.ID) {
+		*r.ensure(rec.ID) = *rec
+		if rec.begun() {
 			r.index.Know(rec.ID, rec.touches())
 		}
 	}
@@ -140,13 +139,13 @@ func (r *Replica) Restore(rec *Record) {
 // Executed reports whether a command was executed here.
 func (r *Replica) Executed(id ID) bool { return id.Number <= r.column(id.Column).executed }
 
-// takes reports whether the member keeps, or may keep, anything of a command.
-func (r *Replica) takes(id ID) bool {
+// inWindow reports whether the member has, or may have, a record of a command.
+func (r *Replica) inWindow(id ID) bool {
 	executed := r.column(id.Column).executed
 	return id.Number > executed && id.Number-executed <= maxAhead
 }
 
-// Record is what is kept of a command; nil: nothing.
+// Record is the record of a command; nil: there is none.
 func (r *Replica) Record(id ID) *Record {
 	c := r.column(id.Column)
 	if id.Number <= c.executed || id.Number > c.executed+uint64(len(c.records)) {
@@ -155,8 +154,8 @@ func (r *Replica) Record(id ID) *Record {
 	return c.records[id.Number-c.executed-1]
 }
 
-// touch is the record of a command that is not executed, an empty one if there is none.
-func (r *Replica) touch(id ID) *Record {
+// ensure returns the record of a command that is not executed, an empty one if there was none.
+func (r *Replica) ensure(id ID) *Record {
 	if rec := r.Record(id); rec != nil {
 		return rec
 	}
@@ -169,7 +168,7 @@ func (r *Replica) touch(id ID) *Record {
 	return rec
 }
 
-// Window is the highest number of a column of which anything is known.
+// Window is the highest number of a column that has a record.
 func (r *Replica) Window(c Column) uint64 {
 	col := r.column(c)
 	return col.executed + uint64(len(col.records))
@@ -178,52 +177,52 @@ func (r *Replica) Window(c Column) uint64 {
 // Next is the number of the next command of this member.
 func (r *Replica) Next() ID { return ID{r.self, max(r.Window(r.self), r.reserved) + 1} }
 
-// Propose begins a command of this member (rule 2). Its first dependencies go into it. nil: there is no space.
+// Propose begins a command of this member (rule 2), and sets its first dependencies. nil: there is no space.
 func (r *Replica) Propose(cmd *Command) *Record {
 	id := r.Next()
-	if !r.takes(id) {
+	if !r.inWindow(id) {
 		return nil
 	}
 	cmd.First = r.index.Deps(id, cmd.Touches)
 	return r.PreAccept(id, cmd)
 }
 
-// PreAccept keeps a proposer's command (rule 3). nil: another ballot was promised, or the command is known:
-// no answer is due.
+// PreAccept records a proposer's command (rule 3). nil: another ballot was promised, or the command is known: no
+// answer is due.
 func (r *Replica) PreAccept(id ID, cmd *Command) *Record {
-	if !r.takes(id) {
+	if !r.inWindow(id) {
 		return nil
 	}
 	if rec := r.Record(id); rec != nil && (rec.Promised != 0 || rec.Phase != Unknown) {
 		return nil
 	}
-	rec := r.touch(id)
+	rec := r.ensure(id)
 	rec.Phase, rec.Command, rec.Begun = Preaccepted, cmd, true
 	rec.Deps = r.index.Deps(id, cmd.Touches).unite(cmd.First).own(id)
 	r.index.Know(id, cmd.Touches)
 	return rec
 }
 
-// Accept accepts a value under a ballot (rule 5). nil: another was promised, or a decision is known.
+// Accept accepts a value under a ballot (rule 5). nil: another ballot was promised, or a decision is known.
 func (r *Replica) Accept(id ID, ballot Ballot, v Value) *Record {
-	if !r.takes(id) {
+	if !r.inWindow(id) {
 		return nil
 	}
 	if rec := r.Record(id); rec != nil && (rec.Phase == Decided || rec.Promised > ballot) {
 		return nil
 	}
-	rec := r.touch(id)
+	rec := r.ensure(id)
 	rec.Promised, rec.Ballot, rec.Phase = ballot, ballot, Accepted
 	r.take(rec, v)
 	return rec
 }
 
-// Decide takes a decision. nil: it is known already.
+// Decide records a decision. nil: it is known already.
 func (r *Replica) Decide(id ID, v Value) *Record {
-	if !r.takes(id) {
+	if !r.inWindow(id) {
 		return nil
 	}
-	rec := r.touch(id)
+	rec := r.ensure(id)
 	if rec.Phase == Decided {
 		return nil
 	}
@@ -240,17 +239,17 @@ func (r *Replica) take(rec *Record, v Value) {
 	r.index.Know(rec.ID, rec.touches())
 }
 
-// Promise answers Recover (rule 6). The report is what the record was before; a report without phase is of a command
-// that this member does not know. A repeated question is answered again. nil: a higher ballot was promised, or the
-// command was executed.
+// Promise answers Recover (rule 6). The report is the state of the record before; a report without a phase is about a
+// command that this member does not know. A repeated request is answered again. nil: a higher ballot was promised, or
+// the command was executed.
 func (r *Replica) Promise(id ID, ballot Ballot) (*Record, Report) {
-	if !r.takes(id) {
+	if !r.inWindow(id) {
 		return nil, Report{}
 	}
 	if rec := r.Record(id); rec != nil && rec.Promised > ballot {
 		return nil, Report{}
 	}
-	rec := r.touch(id)
+	rec := r.ensure(id)
 	report := Report{From: r.self, Ballot: rec.Ballot, Phase: rec.Phase, Value: rec.Value()}
 	if r.mutant == MutantOneBallot {
 		report.Ballot = rec.Promised
@@ -259,10 +258,10 @@ func (r *Replica) Promise(id ID, ballot Ballot) (*Record, Report) {
 	return rec, report
 }
 
-// Settle takes a command of which someone says that it was executed: it is decided, with which dependencies does not
-// matter any more.
-func (r *Replica) Settle(id ID, v Value) *Record {
-	rec := r.touch(id)
+// DecideExecuted records the decision of a command that another member has executed. Its dependencies do not matter
+// any more.
+func (r *Replica) DecideExecuted(id ID, v Value) *Record {
+	rec := r.ensure(id)
 	if rec.Phase != Decided {
 		rec.Phase, rec.Noop, rec.Deps = Decided, v.Command == nil, nil
 	}
@@ -272,8 +271,8 @@ func (r *Replica) Settle(id ID, v Value) *Record {
 	return rec
 }
 
-// open is the first command of a column that is neither executed nor a no-op, as far as is known. No one need execute
-// no-ops that come last.
+// open is the first command of a column that is neither executed nor a no-op, as far as is known. No-ops at the end
+// of a column need not be executed.
 func (r *Replica) open(c Column) ID {
 	col := r.column(c)
 	id := ID{c, col.executed + 1}
@@ -307,37 +306,37 @@ func (r *Replica) all() (out []*Record) {
 	return out
 }
 
-// Execute takes a command out: it was executed. Commands of a column are executed in order.
+// Execute removes the record of a command that was executed. Commands of a column are executed in order.
 func (r *Replica) Execute(id ID) *Record {
 	c := r.column(id.Column)
 	rec := c.records[0]
 	c.executed, c.records = id.Number, c.records[1:]
 	if rec.Noop {
-		r.untidy = true
+		r.prunable = true
 	} else {
 		r.index.Execute(id, rec.Command.Touches)
 	}
 	return rec
 }
 
-// Tidy lets new commands no longer depend on no-ops that were executed. It costs more than other steps, and is due
-// occasionally: until then there are more dependencies than needed, and members do not have the same ones.
-func (r *Replica) Tidy() {
-	if !r.untidy {
+// Prune makes new commands independent of no-ops that were executed. It is expensive, and runs only from time to
+// time: until then there are more dependencies than needed, and members have different ones.
+func (r *Replica) Prune() {
+	if !r.prunable {
 		return
 	}
-	r.untidy = false
-	r.index.Tidy()
+	r.prunable = false
+	r.index.Prune()
 	for i := range r.columns {
 		for _, rec := range r.columns[i].records {
-			if rec != nil && rec.heard() {
+			if rec != nil && rec.begun() {
 				r.index.Know(rec.ID, rec.touches())
 			}
 		}
 	}
 }
 
-// Check verifies what stands under the fields.
+// Check verifies the invariants.
 func (r *Replica) Check() error {
 	for i := range r.columns {
 		c := &r.columns[i]
@@ -369,7 +368,7 @@ func (r *Replica) checkRecord(rec *Record) error {
 		return fmt.Errorf("%s, but the command is not known", rec.Phase)
 	case rec.Phase >= Preaccepted && !rec.Noop && rec.Deps.At(rec.ID.Column) != rec.ID.Number-1:
 		return fmt.Errorf("dependencies %s on its own column", rec.Deps)
-	case rec.heard() && !r.index.known.any.Covers(rec.ID):
+	case rec.begun() && !r.index.known.any.Covers(rec.ID):
 		return fmt.Errorf("not among what interferes")
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 
 func newCommand(touches ...uint16) *Command { return &Command{Entry: sealed("x"), Touches: touches} }
 
-// A member keeps a given number of commands of a column, and takes the next when it has executed the first.
+// A member keeps a limited number of commands of a column, and accepts the next one when it has executed the first.
 func TestAReplicaIsBounded(t *testing.T) {
 	r := NewReplica(1, Vector{0, 5}, &Index{}, "")
 	for range maxAhead {
@@ -29,7 +29,7 @@ func TestAReplicaIsBounded(t *testing.T) {
 	require.NoError(t, r.Check())
 }
 
-// What a member executed, or knows to be decided otherwise, it does not preaccept, accept or promise again.
+// A member does not preaccept, accept or promise a command again that it executed, or knows to be decided otherwise.
 func TestDecisionsStay(t *testing.T) {
 	r := NewReplica(1, nil, &Index{}, "")
 	id := ID{2, 1}
@@ -46,21 +46,21 @@ func TestDecisionsStay(t *testing.T) {
 	require.Nil(t, rec)
 }
 
-// New commands depend on a no-op only until it was executed and the index was made tidy. What a member accepted as a
-// no-op and does not know otherwise interferes with all until then.
+// New commands depend on a no-op only until it was executed and the index was pruned. Until then, what a member
+// accepted as a no-op, without knowing the command, interferes with everything.
 func TestNoopsAreForgotten(t *testing.T) {
 	r := NewReplica(1, nil, &Index{}, "")
 	r.Accept(ID{2, 1}, 256, Value{})
 	require.Equal(t, Vector{0, 1}, r.Propose(newCommand(7)).Command.First)
 	r.Decide(ID{2, 1}, Value{})
 	r.Execute(ID{2, 1})
-	r.Tidy()
+	r.Prune()
 	require.NoError(t, r.Check())
 	require.True(t, r.Propose(newCommand(8)).Command.First.Equal(Vector{1}))
 	require.True(t, r.Propose(newCommand(7)).Command.First.Equal(Vector{2}))
 }
 
-// Of commands that contradict, one answer names so many, and who waits asks again.
+// An answer lists a limited number of contradicting commands, and a waiting recovery asks again.
 func TestMoreContradictsThanFits(t *testing.T) {
 	r := NewReplica(3, nil, &Index{}, "")
 	var others []*Record
@@ -84,9 +84,9 @@ func TestMoreContradictsThanFits(t *testing.T) {
 	rc.Validated(2, Against{})
 	action, _ = rc.Validated(4, Against{})
 	require.Equal(t, Wait, action)
-	require.True(t, rc.Telling())
+	require.True(t, rc.RulesOutFast())
 	action = Nothing
-	for _, other := range others[:maxAgainst] { // each is decided, and depends on what waits
+	for _, other := range others[:maxAgainst] { // each is decided, and depends on the waiting command
 		require.Equal(t, Nothing, action)
 		action, _ = rc.Learned(other.ID, Value{other.Command, Vector{1, other.ID.Number - 1}})
 		require.NoError(t, rc.check())

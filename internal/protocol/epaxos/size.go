@@ -1,28 +1,29 @@
 package epaxos
 
-// Size is of how many voters how many are enough.
+// Size has the sizes of quorums for a number of voters.
 type Size struct {
 	Members int
 	Failing int // f: this many may fail, and everything continues
 	Slow    int // e: this many may fail, and the fast path continues
 }
 
-// SizeOf is the size of a cluster with a given number of voters: n ≥ max(2e+f-1, 2f+1), with f as large as can be, and
-// then e, but not above f.
+// SizeOf is the size of a cluster with a given number of voters: n ≥ max(2e+f-1, 2f+1), with the largest f, and then
+// the largest e ≤ f.
 func SizeOf(voters int) Size {
 	f := (voters - 1) / 2
 	return Size{voters, f, min(f, (voters-f+1)/2)}
 }
 
-// Quorum is how many decide on the slow path, and recover.
+// Quorum is the number of members that decide on the slow path, and recover.
 func (s Size) Quorum() int { return s.Members - s.Failing }
 
-// Fast is how many decide on the fast path, with the proposer.
+// Fast is the number of members that decide on the fast path, including the proposer.
 func (s Size) Fast() int { return s.Members - s.Slow }
 
-// unchanged is how many of a quorum have the first dependencies at least, if they were decided on the fast path.
+// unchanged is the least number of members of a quorum with the first dependencies, if a command was decided on the
+// fast path.
 func (s Size) unchanged(quorum int) int { return quorum - s.Slow }
 
-// telling is how many in a quorum have unchanged first dependencies if that tells others, who wait, that
-// their command was not decided on the fast path: more than this (rule 8).
-func (s Size) telling() int { return s.Members - s.Failing - s.Slow }
+// rulesOutFast is a number of members: if more of a quorum have unchanged first dependencies, the commands that wait
+// for this one were not decided on the fast path (rule 8).
+func (s Size) rulesOutFast() int { return s.Members - s.Failing - s.Slow }

@@ -1,19 +1,18 @@
 package epaxos
 
-// maxAgainst bounds what one answer to Validate names of undecided commands. Who validates asks again when
-// these are decided.
+// maxAgainst limits the undecided commands in one answer to Validate. The recovery asks again when these are decided.
 const maxAgainst = 256
 
 // Against is a member's answer to Validate (rule 7).
 type Against struct {
-	// Decided: a command contradicts that is decided.
+	// Decided: a decided command contradicts.
 	Decided bool
 	Open    []ID // others that contradict, ascending in each column
-	More    bool // there are more of these
+	More    bool // more than Open contradict
 }
 
-// Validate keeps a command that someone recovers under a ballot, and says what contradicts it. nil: another ballot was
-// promised, or a decision is known, or nothing was promised.
+// Validate records a command that a member recovers under a ballot, and returns the commands that contradict it. nil:
+// another ballot was promised, or a decision is known, or nothing was promised.
 func (r *Replica) Validate(id ID, ballot Ballot, cmd *Command) (*Record, Against) {
 	rec := r.Record(id)
 	if rec == nil || rec.Promised != ballot || rec.Phase == Decided {
@@ -62,9 +61,9 @@ func (r *Replica) contradictionsIn(c Column, id ID, cmd *Command, a *Against) {
 	}
 }
 
-// Settled is the decision of a command that contradicts another one, for those that wait for it (Recovery.Learned). Of
-// what was executed it says that it is no contradiction: what is one was named by Validate, or learned since.
-func (r *Replica) Settled(id ID) (Value, bool) {
+// Decision is the decision of a contradicting command, for recoveries that wait for it (Recovery.Learned). Executed
+// commands are reported not to contradict: those that do were in the answer to Validate, or were learned since.
+func (r *Replica) Decision(id ID) (Value, bool) {
 	if r.Executed(id) {
 		return Value{}, true
 	}

@@ -29,12 +29,14 @@ func (r *Recovery) Contradicting() []ID {
 	return r.open
 }
 
-// Telling reports whether those who wait for this command learn from this that it was not decided on the fast
-// path, as far as their own command was.
-func (r *Recovery) Telling() bool { return r.stage == waits && r.Unchanged > r.size.telling() }
+// RulesOutFast reports whether the state of this recovery shows the recoveries that wait for this command that their
+// own command was not decided on the fast path.
+func (r *Recovery) RulesOutFast() bool {
+	return r.stage == waits && r.Unchanged > r.size.rulesOutFast()
+}
 
-// Learned indicates that this member learned the decision of another command, or has executed it. It is to be told of
-// all that it learns after its own answer to Validate, and before that executes.
+// Learned indicates that this member learned the decision of another command, or has executed it. The caller calls it
+// for everything that the member learns after its own answer to Validate.
 func (r *Recovery) Learned(id ID, v Value) (Action, Value) {
 	if r.stage != validates && r.stage != waits || r.Command.First.Covers(id) || id.Column == r.ID.Column {
 		return Nothing, Value{}
@@ -50,26 +52,26 @@ func (r *Recovery) Learned(id ID, v Value) (Action, Value) {
 		r.open = slices.Delete(r.open, at, at+1)
 	}
 	if r.stage == waits {
-		return r.settle()
+		return r.resume()
 	}
 	return Nothing, Value{}
 }
 
-// settle is what follows when one is decided for which this one waits.
-func (r *Recovery) settle() (Action, Value) {
+// resume continues when a command is decided for which this one waits.
+func (r *Recovery) resume() (Action, Value) {
 	switch {
 	case r.decided:
 		return r.propose(Value{})
 	case len(r.open) > 0:
 		return Nothing, Value{}
 	case r.more:
-		r.stage, r.valid, r.more = validates, nil, false // who could not name all is asked again
+		r.stage, r.valid, r.more = validates, nil, false // members that could not list all are asked again
 		return Validate, Value{r.Command, r.Command.First}
 	}
 	return r.propose(Value{r.Command, r.Command.First})
 }
 
-// OtherWaits indicates that someone waits who recovers a command, and that this is telling.
+// OtherWaits indicates that a recovery of a command waits, which rules out the fast path for this one.
 func (r *Recovery) OtherWaits(id ID) (Action, Value) {
 	if _, found := slices.BinarySearchFunc(r.open, id, ID.compare); !found || r.stage != waits {
 		return Nothing, Value{}
@@ -77,7 +79,7 @@ func (r *Recovery) OtherWaits(id ID) (Action, Value) {
 	return r.propose(Value{})
 }
 
-// outside is what follows from the promises of members outside the quorum.
+// outside applies the promises of members outside the quorum.
 func (r *Recovery) outside() (Action, Value) {
 	if best := r.accepted(); best != nil {
 		return r.propose(best.Value)

@@ -2,7 +2,7 @@ package epaxos
 
 import "github.com/braidlog/braid/protocol"
 
-// Wrote reports whether EPaxos may have written a record. It has no hard state, and knows all of its cells.
+// Wrote reports whether EPaxos may have written a record. It has no hard state, and recognizes all of its cells.
 func Wrote(r *protocol.Record) bool {
 	switch r.Kind {
 	case protocol.RecordState:

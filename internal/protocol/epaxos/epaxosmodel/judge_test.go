@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// judge describes what is wrong with a state, or with what may come of it.
+// judge describes an error in a state, or one that may follow from it.
 func (m *model) judge(s *cluster) string {
 	if what := m.wrong(s); what != "" {
 		return what
@@ -40,8 +40,8 @@ func (m *model) wrong(s *cluster) string {
 	return ""
 }
 
-// future lets all others die, and one of the living recover all that they know of. That must come to an end, and what
-// was decided must stay. Either all start again before, or who waits continues to wait.
+// future stops all other members, and has one of the live ones recover all commands that they know. The recoveries
+// must end, and decisions must not change. Either all restart before, or waiting recoveries continue to wait.
 func (m *model) future(s cluster, alive uint8, again bool) string {
 	for at := range m.members {
 		if again || alive>>at&1 == 0 {
@@ -70,7 +70,7 @@ func (m *model) future(s cluster, alive uint8, again bool) string {
 	return ""
 }
 
-// advance lets a member do what it can do for a command, and reports whether that was anything.
+// advance has a member do one step for a command, and reports whether there was one.
 func (m *model) advance(s *cluster, i, at, leader int, alive uint8) bool {
 	p := &s.on[at][i]
 	if p.phase == committed {
@@ -122,7 +122,7 @@ func (m *model) waiter(s *cluster, i, at int) (uint8, bool) {
 	return b, a.opener == uint8(at)+1 && a.stage == waits && b != last
 }
 
-// someWaits is the highest ballot under which anybody waits, who repeats what it asked.
+// someWaits is the highest ballot under which a member waits and repeats its requests.
 func (m *model) someWaits(s *cluster, i int) (ballot uint8, found bool) {
 	for at := range m.members {
 		if b, yes := m.waiter(s, i, at); yes {
@@ -132,7 +132,7 @@ func (m *model) someWaits(s *cluster, i int) (ballot uint8, found bool) {
 	return ballot, found
 }
 
-// lead lets the one who recovers a command continue.
+// lead has the member that recovers a command continue.
 func (m *model) lead(s *cluster, i int, ballot uint8, at int, alive uint8) bool {
 	a := &s.attempts[i][ballot]
 	switch a.stage {

@@ -3,7 +3,7 @@ package epaxosmodel
 import "math/bits"
 
 // conflicts are the commands on a member on which a new command depends. A no-op that is not decided stands for a
-// command that may still come, and no one here knows its keys.
+// command that may still arrive, and whose keys are not known here.
 func (m *model) conflicts(s *cluster, at, i int) (deps value) {
 	for j := range m.commands {
 		p := &s.on[at][j]
@@ -39,7 +39,7 @@ func (m *model) leading(s *cluster, i int) bool {
 	return s.leads[i] == collects && p.phase == preaccepted && (p.promised == 0 || m.lateFast)
 }
 
-// same is how many answered with the first dependencies.
+// same is the number of answers with the first dependencies.
 func (m *model) same(s *cluster, i int) (count int) {
 	for at := range m.members {
 		if s.told[i][at] == s.first[i] {
@@ -58,7 +58,7 @@ func (m *model) decideFast(s *cluster, i int) {
 	}
 }
 
-// unite is what a quorum's answers make together.
+// unite is the union of a quorum's answers.
 func (m *model) unite(s *cluster, i int, quorum uint8) (deps value, all bool) {
 	deps = some
 	for at := range m.members {
@@ -101,7 +101,7 @@ func (m *model) decide(s *cluster, i int, v value) {
 func (m *model) learn(s *cluster, i, at int) {
 	p := &s.on[at][i]
 	p.phase, p.value = committed, s.decided[i]
-	for b := range s.attempts[i] { // nothing that it recovers is left to do
+	for b := range s.attempts[i] { // its recoveries have ended
 		if a := &s.attempts[i][b]; a.opener == uint8(at)+1 {
 			a.end()
 		}
@@ -130,7 +130,7 @@ func (m *model) open(s *cluster, i int, ballot uint8, at int) {
 	m.promise(s, i, ballot, at)
 }
 
-// empty is the no-op that takes a command's place.
+// empty is the no-op in place of a command.
 func (m *model) empty(s *cluster, i, at int) value {
 	if m.keepDeps {
 		return some | noop | s.on[at][i].value&mask
@@ -138,7 +138,7 @@ func (m *model) empty(s *cluster, i, at int) value {
 	return some | noop
 }
 
-// choose is what follows from the answers of a quorum.
+// choose applies the answers of a quorum.
 func (m *model) choose(s *cluster, i int, ballot uint8, quorum uint8, at int) {
 	a := &s.attempts[i][ballot]
 	best, preaccepts, together := report{}, 0, value(0)
@@ -183,7 +183,7 @@ func (m *model) conclude(s *cluster, i int, ballot, quorum uint8, at int, best r
 	default:
 		a := &s.attempts[i][ballot]
 		a.stage, a.quorum, a.same, a.deps = validates, quorum, uint8(preaccepts), m.dropped(s.first[i])
-		for q := range m.members { // who is not in the quorum may still be heard
+		for q := range m.members { // members outside the quorum may still answer
 			if quorum>>q&1 == 1 {
 				a.reports[q] = report{}
 			}
@@ -220,7 +220,7 @@ func (m *model) validate(s *cluster, i int, ballot uint8, at int) {
 	}
 }
 
-// weigh is what follows when all of the quorum have answered.
+// weigh applies the answers when all of the quorum have answered.
 func (m *model) weigh(s *cluster, i int, ballot uint8, at int) {
 	a := &s.attempts[i][ballot]
 	against := uint8(0)
@@ -228,7 +228,7 @@ func (m *model) weigh(s *cluster, i int, ballot uint8, at int) {
 		against |= a.against[q]
 	}
 	exact := int(a.same) == bits.OnesCount8(a.quorum)-m.e
-	outside := false // a command contradicts whose proposer did not answer
+	outside := false // the proposer of a contradicting command did not answer
 	for j := range m.commands {
 		outside = outside || (against|against>>4)>>j&1 == 1 && a.quorum>>j&1 == 0
 	}
@@ -245,7 +245,7 @@ func (m *model) weigh(s *cluster, i int, ballot uint8, at int) {
 	}
 }
 
-// Ways in which waiting may end.
+// The conditions under which waiting may end.
 const (
 	stillWaits = iota
 	itContradicts
@@ -255,7 +255,7 @@ const (
 	otherAnswered
 )
 
-// patience says which ways there are to end waiting, as a mask.
+// patience returns the conditions that hold, as a mask.
 func (m *model) patience(s *cluster, i int, ballot uint8, at int) (ways uint8) {
 	a := &s.attempts[i][ballot]
 	open := false

@@ -26,7 +26,7 @@ func (m *model) space() explore.Space[cluster, step] {
 	return explore.Space[cluster, step]{Each: m.each, Tell: step.String, Judge: m.judge}
 }
 
-// three is three members and two commands that interfere. Any one may be recovered under so many ballots.
+// three is three members and two commands that interfere. Each may be recovered under the given number of ballots.
 func three(first, second uint8) *model {
 	return &model{members: 3, f: 1, e: 1, commands: 2, highest: [names]uint8{first, second}, judgeFuture: true}
 }
@@ -35,8 +35,8 @@ func five() *model {
 	return &model{members: 5, f: 2, e: 2, commands: 3, highest: [names]uint8{2, 2, 2}, crashes: 2, judgeFuture: true}
 }
 
-// walk continues from the beginning at random until nothing is left to do or something is wrong. It says what, and how
-// it came to that. Each walk prefers other steps, commands and members.
+// walk takes random steps from the initial state until there are none, or an error is found. It returns the error,
+// and the steps to it. Each walk prefers other steps, commands and members.
 func (m *model) walk(random *rand.Rand, steps int) (wrong string, story []string) {
 	var now, chosen cluster
 	liking := m.likes(random)
@@ -61,7 +61,7 @@ func (m *model) walk(random *rand.Rand, steps int) (wrong string, story []string
 	return m.judge(&now), story
 }
 
-// likes are what a walk prefers.
+// likes are the preferences of a walk.
 type likes struct {
 	kinds    [kinds]float64
 	commands [names]float64
@@ -85,7 +85,7 @@ func (m *model) likes(random *rand.Rand) (l likes) {
 	return l
 }
 
-// walks goes many random ways.
+// walks takes many random walks.
 func (m *model) walks(count int) (wrong string, story []string, walked int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for n := range count {
@@ -107,7 +107,7 @@ func (m *model) runWalks(t *testing.T, count int, want string) {
 	}
 }
 
-// nearest searches the states that are nearest to the beginning, and fails if one is wrong.
+// nearest searches the states that are nearest to the initial one, and fails at an error.
 func (m *model) nearest(t *testing.T, limit int) {
 	t.Helper()
 	r := explore.Search(m.space(), limit, nil)

@@ -26,7 +26,7 @@ const (
 	kinds
 )
 
-// stepText says a step: {c} is the command, {m} a member, {b} the ballot, {q} a set of members.
+// stepText describes a step: {c} is the command, {m} a member, {b} the ballot, {q} a set of members.
 var stepText = [kinds]string{
 	"{m} proposes {c}", "{m} preaccepts {c}", "{m} decides {c} on the fast path",
 	"{m} proposes {c} on the slow path with the answers of {q}", "{m} accepts {c} under {b}", "{m} learns {c}",
@@ -141,8 +141,8 @@ func (m *model) mayValidate(s *cluster, i int, b uint8, at int) bool {
 	return a.stage == validates && a.quorum&^a.valid>>at&1 == 1 && p.promised == b && p.phase != committed
 }
 
-// seen reports whether a member has heard from a command, so that it may recover it: it has it, has
-// a command that depends on it, or waits for it.
+// seen reports whether a member knows of a command, so that it may recover it: it has it, has a command that depends
+// on it, or waits for it.
 func (m *model) seen(s *cluster, i, at int) bool {
 	for j := range m.commands {
 		if has(s.on[at][j].value, i) {

@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// Each variant does what its line says. Most are found among three members, some need five.
+// Each variant has the result in its line. Most are found among three members, some need five.
 func TestVariants(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -42,10 +42,10 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// What is safe as well. A no-op needs no dependencies, and may keep them. Whether it is a dependency of others does not
-// matter either: who validates, or accepts, knows the command from then on. A proposer that starts again may continue
-// with ballot 0, if what it decides or accepts is durable before it is told. A recovery may ask for contradictions
-// though too few have the first dependencies: a command that was not decided may be.
+// These rules are also safe. A no-op needs no dependencies, and may keep them. It may or may not be a dependency of
+// others: a member that validates, or accepts, knows the command from then on. A proposer that restarts may continue
+// with ballot 0, if its decisions and acceptances are durable before they are sent. A recovery may ask for
+// contradictions although too few have the first dependencies: an undecided command may become decided.
 func TestAlternatives(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -66,7 +66,7 @@ func TestAlternatives(t *testing.T) {
 	}
 }
 
-// play goes a way that is told, and judges where it ends. A crash that makes no difference is skipped.
+// play takes the given steps, and judges the last state. A crash without an effect is skipped.
 func (m *model) play(t *testing.T, story ...string) string {
 	t.Helper()
 	var now cluster
@@ -93,7 +93,7 @@ func (m *model) play(t *testing.T, story ...string) string {
 	return m.judge(&now)
 }
 
-// compare plays a story under the rules, where it must end well, and under a variant.
+// compare plays steps under the rules, where no error may be found, and under a variant.
 func compare(t *testing.T, variant rules, want string, story ...string) {
 	t.Helper()
 	m := five()
@@ -106,8 +106,8 @@ func compare(t *testing.T, variant rules, want string, story ...string) {
 	}
 }
 
-// Two members each try to recover one of two commands that interfere, whose proposers are dead. Each finds
-// that the other command contradicts, and waits until that is decided.
+// Two members each try to recover one of two commands that interfere, whose proposers are dead. Each finds that the
+// other command contradicts, and waits until it is decided.
 var deadlock = []string{
 	"1 proposes A", "2 proposes B", "3 preaccepts A", "4 preaccepts B",
 	"3 begins to recover A under 1", "4 promises 1 for A", "5 promises 1 for A", "3 recovers A under 1 with the answers of 3 4 5",
@@ -121,7 +121,7 @@ func TestDeadlock(t *testing.T) {
 	compare(t, rules{inexact: true, patient: true}, "stuck", deadlock...)
 }
 
-// The proposer of B answers who recovers A, and dies. Without its answer B waits for A, and A for B.
+// The proposer of B answers the recovery of A, and dies. Without its answer B waits for A, and A for B.
 func TestWaitingIsTold(t *testing.T) {
 	compare(t, rules{patient: true}, "stuck",
 		"1 proposes A", "2 proposes B", "3 preaccepts A", "4 preaccepts B", "5 preaccepts B",

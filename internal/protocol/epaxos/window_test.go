@@ -11,8 +11,9 @@ import (
 	"github.com/braidlog/braid/protocol/conformance"
 )
 
-// A member fails with hundreds of commands in progress, of which one other member knows. That one recovers few at once
-// while it is not answered, fewer and fewer, and all of them soon when it is. It does not wait for each of them again.
+// A member fails with hundreds of commands in progress, which one other member knows. That one recovers fewer and
+// fewer at once while it gets no answers, and all of them soon when it does. It does not wait for each of them
+// separately.
 func TestFewRecoveriesAtOnce(t *testing.T) {
 	const commands = 300
 	net := conformance.NewNet(t, 3, 1, epaxos.Codec, factory(nil))
