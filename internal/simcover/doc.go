@@ -5,9 +5,10 @@
 //
 //	go run ./internal/simcover            # packages and files, and whether each package reaches its share
 //	go run ./internal/simcover -missing   # and the lines that did not run
-//	go run ./internal/simcover -all       # and more seeds, which count nothing
+//	go run ./internal/simcover -all       # and more seeds, and whether all events happen in them
 //	go run ./internal/simcover -for 1m    # new seeds, a minute for each kind of cluster, which count nothing
 //
 // A seed that fails is printed, and fails the command. No unit test is part of the measured run. rules.go says what
-// share each package must reach. It also says which files and functions do not count, and why.
+// share each package must reach, and which events which clusters must bring about. It also says which files and
+// functions do not count, and why.
 package main

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,7 +26,7 @@ func main() {
 	}
 }
 
-// run does what the flags say. It fails if a seed fails or a package covers too little.
+// run does what the flags say. It fails if a seed fails, a package covers too little, or something never happens.
 func run(out io.Writer, missing, rest bool, each time.Duration) error {
 	root, err := output("go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
@@ -34,77 +36,94 @@ func run(out io.Writer, missing, rest bool, each time.Duration) error {
 		return err
 	}
 	if each > 0 {
-		return simulate(out, func(c campaign) (string, []string) {
+		_, err := simulate(out, func(c campaign) (string, []string) {
 			return "1-1000000", []string{"--duration", each.String()}
 		})
+		return err
 	}
-	err = measure(out, root, missing)
-	if rest {
-		err = errors.Join(err, simulate(out, func(c campaign) (string, []string) {
-			if c.counted == c.seeds {
-				return "", nil
-			}
-			return fmt.Sprintf("%d-%d", c.counted+1, c.seeds), nil
-		}))
+	happened, err := measure(out, root, missing)
+	if !rest {
+		return err
 	}
-	return err
+	more, failed := simulate(out, func(c campaign) (string, []string) {
+		if c.counted == c.seeds {
+			return "", nil
+		}
+		return fmt.Sprintf("%d-%d", c.counted+1, c.seeds), nil
+	})
+	for cluster, events := range more {
+		happened.add(cluster, events)
+	}
+	return errors.Join(err, failed, happened.verdict())
 }
 
-// simulate runs seeds of each campaign, and more flags, with a program that counts nothing.
-func simulate(out io.Writer, seeds func(campaign) (string, []string)) error {
+// simulate runs seeds of each campaign, and more flags, with a program that counts no statements.
+func simulate(out io.Writer, seeds func(campaign) (string, []string)) (happened, error) {
 	dir, err := os.MkdirTemp("", "simcover")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	bin := filepath.Join(dir, "braid")
 	if _, err := output("go", "build", "-o", bin, "./cmd/braid"); err != nil {
-		return err
+		return nil, err
 	}
+	all := happened{}
 	for _, c := range campaigns {
 		if s, more := seeds(c); s != "" {
-			err = errors.Join(err, c.run(out, bin, "", s, more...))
+			err = errors.Join(err, c.run(out, bin, "", s, all, more...))
 		}
 	}
-	return err
+	return all, err
 }
 
-// run runs seeds with a program. Where counters is a directory, the program counts there.
-func (c *campaign) run(out io.Writer, bin, counters, seeds string, more ...string) error {
-	args := slices.Concat([]string{"sim", "--seeds", seeds, "--failures", "20"}, strings.Fields(c.cluster), more)
+// run runs seeds with a program and adds what happened in them to all. Where counters is a directory, the program
+// counts statements there.
+func (c *campaign) run(out io.Writer, bin, counters, seeds string, all happened, more ...string) error {
+	args := slices.Concat([]string{"sim", "--json", "--seeds", seeds, "--failures", "20"}, strings.Fields(c.cluster), more)
 	cmd := exec.Command(bin, args...)
 	cmd.Env = append(os.Environ(), "GOCOVERDIR="+counters)
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("braid %s: %w", strings.Join(args, " "), err)
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, out
+	failed := cmd.Run()
+	var s summary
+	if err := json.Unmarshal(text.Bytes(), &s); err != nil {
+		return fmt.Errorf("braid %s: %w, %w: %.200s", strings.Join(args, " "), failed, err, text.String())
+	}
+	s.print(out, c.cluster)
+	all.add(c.cluster, s.Events)
+	if failed != nil {
+		return fmt.Errorf("braid %s: %w", strings.Join(args, " "), failed)
 	}
 	return nil
 }
 
 // measure runs the campaigns' counted seeds and prints what they covered. It fails if a seed fails or a package covers
 // too little.
-func measure(out io.Writer, root string, missing bool) error {
+func measure(out io.Writer, root string, missing bool) (happened, error) {
 	dir, err := os.MkdirTemp("", "simcover")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	began := time.Now()
-	blocks, failed, err := profile(out, dir)
+	all := happened{}
+	blocks, failed, err := profile(out, dir, all)
 	if err != nil {
-		return err
+		return all, err
 	}
 	t, err := tally(root, blocks)
 	if err != nil {
-		return err
+		return all, err
 	}
 	t.print(out, missing)
 	fmt.Fprintf(out, "\nmeasured in %s\n", time.Since(began).Round(time.Second))
-	return errors.Join(failed, t.verdict())
+	return all, errors.Join(failed, t.verdict())
 }
 
 // profile builds braid with counters, runs the campaigns with it and returns what was counted, and which seeds failed.
-func profile(out io.Writer, dir string) (blocks []block, failed, err error) {
+// It adds what happened to all.
+func profile(out io.Writer, dir string, all happened) (blocks []block, failed, err error) {
 	// The command's own package must be in the list: otherwise the program writes no counts at its end.
 	packages := "./cmd/braid"
 	for _, r := range rooms {
@@ -122,7 +141,7 @@ func profile(out io.Writer, dir string) (blocks []block, failed, err error) {
 	}
 	for _, c := range campaigns {
 		if c.counted > 0 {
-			failed = errors.Join(failed, c.run(out, bin, data, fmt.Sprintf("1-%d", c.counted)))
+			failed = errors.Join(failed, c.run(out, bin, data, fmt.Sprintf("1-%d", c.counted), all))
 		}
 	}
 	if _, err := output("go", "tool", "covdata", "textfmt", "-i="+data, "-o="+text); err != nil {
