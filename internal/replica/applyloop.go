@@ -28,6 +28,7 @@ type applyLoop struct {
 	opened  time.Duration // when the last snapshot was opened to be read
 	// looks: somebody waits for tokens, and Apply is going to look.
 	looks atomic.Bool
+	total atomic.Int64 // how much was applied since the start
 }
 
 func newApplyLoop(r *Replica, a *apply.Applier, saved order.Cursor) *applyLoop {
@@ -81,13 +82,6 @@ func (l *applyLoop) overtaken(err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.Overtaken(err)
-}
-
-// total is how much was applied since the start.
-func (l *applyLoop) total() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.queue.Total()
 }
 
 func (l *applyLoop) take(buf []apply.ApplyItem) []apply.ApplyItem {

@@ -20,6 +20,7 @@ type applyWorld struct{ *applyLoop }
 func (w applyWorld) Left(payload int, applied int64) {
 	w.mu.Lock()
 	w.queue.Left(payload, applied)
+	w.total.Store(w.queue.Total())
 	w.mu.Unlock()
 }
 

@@ -61,27 +61,7 @@ func (l *eventLoop) Refused(r protocol.Rejection) { l.r.operations.refused(r) }
 
 func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting(l.id) }
 func (l *eventLoop) TakeBatch() *intake.Batch        { return l.r.proposer.take(l.id) }
-func (l *eventLoop) Again(batches []*intake.Batch)   { l.r.proposer.again(batches) }
-func (l *eventLoop) Expired(now, limit time.Duration) []*intake.Batch {
-	return l.r.proposer.expired(now, limit)
-}
-
-func (l *eventLoop) TakeReads() (asked []*intake.ReadGroup, gathered [2]*intake.ReadGroup) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	under := &l.r.apply.reading
-	return l.reads.Take([2]int{int(under[0].Load()), int(under[1].Load())})
-}
-
-func (l *eventLoop) RetireReads() []*intake.ReadGroup {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reads.Retire()
-}
-
-func (l *eventLoop) AskAgain(groups []*intake.ReadGroup) { l.r.askAgain(groups) }
-
-func (l *eventLoop) Risen() uint64 { return l.r.router.risen.Load() }
+func (l *eventLoop) Risen() uint64                   { return l.r.router.risen.Load() }
 
 func (l *eventLoop) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
 	return l.r.router.set(t, wake)
@@ -127,19 +107,7 @@ func (l *eventLoop) CutLog(at protocol.Index) { l.r.writer.Compact(uint32(l.id),
 
 func (l *eventLoop) Harmed(err *member.LoadError) { l.r.harm(err) }
 
-func (l *eventLoop) Unnamed(st *protocol.Status) []protocol.Change {
-	l.r.wmu.Lock()
-	defer l.r.wmu.Unlock()
-	return l.r.handshakes.Publish(st)
-}
-
-func (l *eventLoop) AppliedOf() (added, applied protocol.Index, ok bool) {
-	return l.r.apply.appliedOf(l.id)
-}
-
 func (l *eventLoop) At() (order.Cursor, []protocol.Config) { return l.r.apply.at() }
-
-func (l *eventLoop) AppliedBytes() int64 { return l.r.apply.total() }
 
 func (l *eventLoop) Install(base *protocol.Base) { l.r.apply.pushInstall(l.id, base) }
 
@@ -157,33 +125,16 @@ func (l *eventLoop) Commit(c intake.CommittedEntries) {
 	}
 }
 
-func (l *eventLoop) AskRead(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
-	return l.r.apply.ask(g, since, shape)
-}
-
 func (l *eventLoop) ReadPoint(g *intake.ReadGroup, index protocol.Index) {
 	l.r.apply.readPoint(g, l.id, index)
 }
 
 func (l *eventLoop) FailRead(g *intake.ReadGroup, err error) { l.r.apply.failRead(g, err) }
 
-func (l *eventLoop) ExpiredTokens(now time.Duration) []*intake.TokenRead {
-	return l.r.apply.expiredTokens(now)
-}
-
-func (l *eventLoop) Saved() *member.Saved { return l.r.saved.Load() }
-
 func (l *eventLoop) WantSnapshot() { l.r.apply.push(apply.ApplyItem{Due: true}) }
 
 func (l *eventLoop) TendState(st *protocol.Status) {
 	l.r.exchange.do(func(m *snapshot.StateExchange) { m.Tend(st) })
-}
-
-func (l *eventLoop) BodyNews() (in protocol.Bodies, changed bool) {
-	if !l.kept.changed.Swap(false) {
-		return in, false
-	}
-	return l.r.bodies.news(l.kept)
 }
 
 func (l *eventLoop) BodiesInstalling(index protocol.Index) { l.r.bodies.installing(l.kept, index) }

@@ -31,6 +31,8 @@ type eventLoop struct {
 	closed bool
 	wake   chan struct{}
 
+	asking []*intake.ReadGroup // what TakeReads returned last
+
 	persisted atomic.Uint64 // last durable step; the log's goroutine raises it
 	load      atomic.Uint64 // a packed Load without its Round
 	round     atomic.Uint64
@@ -42,7 +44,7 @@ func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, k
 	o := &r.opt
 	l := &eventLoop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
 	l.hosted = instance.NewHosted(instance.HostedConfig{
-		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders, Keyed: o.Begin.Keyed,
+		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, Leaders: o.Leaders, Keyed: o.Begin.Keyed,
 		KeepLogBytes: o.KeepLogBytes, LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
 	}, l, inst)
 	return l
@@ -92,19 +94,19 @@ func (l *eventLoop) run() {
 	defer timer.Stop()
 	t := instance.Happened{}
 	for {
-		t.Tick = false
+		tick := false
 		select {
 		case <-l.wake:
 		case <-timer.C:
 		case <-ticker.C:
-			t.Tick, t.Random = true, l.r.opt.chance()
+			tick = true
 		case <-l.r.stop:
 			l.shut()
 			return
 		}
-		t.Inputs, t.Jobs = l.takeInputs(t.Inputs)
-		t.Durable = l.persisted.Load()
-		l.hosted.Take(t)
+		l.look(&t, tick)
+		l.hosted.Take(&t)
+		l.tendReads(tick)
 		due := l.hosted.Finish()
 		clear(t.Inputs)
 		if l.hosted.Ended() {
@@ -114,6 +116,36 @@ func (l *eventLoop) run() {
 		if due > 0 {
 			timer.Reset(due - l.r.now())
 		}
+	}
+}
+
+// look reads what a turn takes in.
+func (l *eventLoop) look(t *instance.Happened, tick bool) {
+	*t = instance.Happened{Tick: tick, Inputs: t.Inputs}
+	t.Inputs, t.Jobs = l.takeInputs(t.Inputs)
+	t.Durable = l.persisted.Load()
+	t.Added, t.Applied, t.Active = l.r.apply.appliedOf(l.id)
+	t.AppliedBytes, t.Saved = l.r.apply.total.Load(), l.r.saved.Load()
+	if tick {
+		l.lookAround(t)
+	}
+	if l.kept.changed.Swap(false) {
+		t.Bodies, t.BodyNews = l.r.bodies.news(l.kept)
+	}
+}
+
+// lookAround is look for what only a turn with a tick takes in.
+func (l *eventLoop) lookAround(t *instance.Happened) {
+	t.Random = l.r.opt.chance()
+	t.At, t.Configs = l.r.apply.at()
+	if l != l.r.first() {
+		return
+	}
+	t.Expired = l.r.proposer.expired(l.r.now(), l.r.opt.GiveUp())
+	if st := l.status.Load(); st.Role == protocol.Leader {
+		l.r.wmu.Lock()
+		t.Unnamed = l.r.handshakes.Publish(st)
+		l.r.wmu.Unlock()
 	}
 }
 
@@ -132,7 +164,10 @@ func (l *eventLoop) snapshotWritten(meta member.Meta, bytes int64) {
 	l.do(func() {
 		var harmed protocol.Index
 		l.r.disk.Health(func(d *damage.DiskHealth) { harmed = d.Harmed(l.id) })
-		l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, harmed, l.streaming)
+		if cut := l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, harmed, l.streaming); cut > 0 {
+			l.BodiesCompacted(cut)
+			l.CutLog(cut)
+		}
 	})
 }
 
@@ -168,8 +203,7 @@ func (l *eventLoop) abandon() {
 	l.mu.Unlock()
 	l.takeInputs(nil)
 	err := l.r.stopped()
-	for _, g := range groups {
+	for _, g := range append(groups, l.hosted.Abandon()...) {
 		l.r.apply.failRead(g, err)
 	}
-	l.hosted.Abandon(err)
 }

@@ -94,6 +94,45 @@ func (l *eventLoop) joinRead(barrier bool, w *waiter) error {
 	return nil
 }
 
+// TakeReads implements instance.Host. The first instance begins a group, and has the other instances asked too.
+func (l *eventLoop) TakeReads() []*intake.ReadGroup {
+	under := &l.r.apply.reading
+	l.mu.Lock()
+	asked, gathered := l.reads.Take([2]int{int(under[0].Load()), int(under[1].Load())})
+	l.mu.Unlock()
+	clear(l.asking)
+	l.asking = append(l.asking[:0], asked...)
+	for _, g := range gathered {
+		if g != nil && l.beginRead(g) {
+			l.asking = append(l.asking, g)
+		}
+	}
+	return l.asking
+}
+
+// beginRead makes a group wait for the read indexes of all instances, and hands it to those but the first, which calls
+// it. It reports false if the group has ended.
+func (l *eventLoop) beginRead(g *intake.ReadGroup) bool {
+	loops := l.r.loops.Load()
+	if !l.r.apply.ask(g, loops.since, loops.ids) {
+		return false
+	}
+	for _, other := range loops.all[1:] {
+		other.handRead(g)
+	}
+	return true
+}
+
+// retire ends what this member does through the instance, and has others do it.
+func (l *eventLoop) retire() {
+	batches, groups := l.hosted.Retire()
+	l.r.proposer.again(batches)
+	l.mu.Lock()
+	asked := l.reads.Retire()
+	l.mu.Unlock()
+	l.r.askAgain(append(asked, groups...))
+}
+
 // handRead makes the loop ask for its instance's part of a group's read point.
 func (l *eventLoop) handRead(g *intake.ReadGroup) {
 	l.mu.Lock()

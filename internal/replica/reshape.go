@@ -30,7 +30,7 @@ func (h instancesHost) Run(l *eventLoop) {
 
 func (h instancesHost) Retire(l *eventLoop) {
 	l.do(func() {
-		l.hosted.Retire()
+		l.retire()
 		h.r.router.forget(l.id)
 	})
 }
@@ -90,6 +90,10 @@ func (r *Replica) begun(err error) {
 func (r *Replica) askAgain(groups []*intake.ReadGroup) {
 	first := r.first()
 	for _, g := range groups {
-		first.do(func() { first.hosted.BeginRead(g) })
+		first.do(func() {
+			if first.beginRead(g) {
+				first.hosted.Read(g)
+			}
+		})
 	}
 }

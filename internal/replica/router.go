@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/braidlog/braid/internal/member/instance"
-	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
 )
@@ -22,8 +21,6 @@ type eventLoops struct {
 // IDs implements instance.Siblings, as the methods below do.
 func (s *eventLoops) IDs() []protocol.InstanceID { return s.ids }
 
-func (s *eventLoops) Since() protocol.Round { return s.since }
-
 func (s *eventLoops) Load(i int) instance.Load {
 	l := s.all[i]
 	load := l.load.Load()
@@ -35,8 +32,6 @@ func (s *eventLoops) Status(i int) *protocol.Status { return s.all[i].status.Loa
 func (s *eventLoops) Wake(i int) { poke(s.all[i].wake) }
 
 func (s *eventLoops) Tell(i int, in protocol.Input) { s.all[i].input(in, 0) }
-
-func (s *eventLoops) HandRead(i int, g *intake.ReadGroup) { s.all[i].handRead(g) }
 
 func (r *Replica) all() []*eventLoop { return r.loops.Load().all }
 

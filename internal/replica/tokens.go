@@ -21,6 +21,16 @@ func (l *applyLoop) awaitTokens(t *intake.TokenRead) error {
 	return err
 }
 
+// tendReads tells readers that have waited for too long why, once for all instances at each tick.
+func (l *eventLoop) tendReads(tick bool) {
+	if !tick || l != l.r.first() {
+		return
+	}
+	for _, r := range l.r.apply.expiredTokens(l.r.now()) {
+		r.Done(r.Err())
+	}
+}
+
 func (l *applyLoop) expiredTokens(now time.Duration) []*intake.TokenRead {
 	l.amu.Lock()
 	defer l.amu.Unlock()

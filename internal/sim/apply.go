@@ -51,7 +51,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.w.Violate(m.id, m.applier.Derive(m.w.set.derive(), &meta)) // what was opened has sections that are known
 	m.applier.Break(m.own.mutant())
 	m.applier.Passed = m.passed
-	m.applier.Again = func(b *intake.Batch) { m.memberInstance.Again([]*intake.Batch{b}) }
+	m.applier.Again = func(b *intake.Batch) { m.again([]*intake.Batch{b}) }
 	m.applier.Given = m.body.kept.Given
 	a := &m.running.applying
 	a.base, a.saves = meta.Cursor, member.Saved{Newest: meta.Cursor}
@@ -333,6 +333,7 @@ func (s *memberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 		upTo, s.asked = newest, max(s.asked, newest)
 	}
 	s.do(func() {
-		s.hosted.SnapshotWritten(newest, upTo, bytes, m.health.Harmed(s.instance), func(to protocol.MemberID) protocol.Index { return m.exchange.Streaming(to, s.instance) })
+		streaming := func(to protocol.MemberID) protocol.Index { return m.exchange.Streaming(to, s.instance) }
+		s.cutLog(s.hosted.SnapshotWritten(newest, upTo, bytes, m.health.Harmed(s.instance), streaming))
 	})
 }

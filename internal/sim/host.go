@@ -70,24 +70,53 @@ func (s *memberInstance) TakeBatch() *intake.Batch {
 	return b
 }
 
-func (s *memberInstance) Again(batches []*intake.Batch) {
-	if len(batches) > 0 {
-		s.m.w.Violate(s.m.id, s.m.proposals.Again(batches))
-		s.m.wakeTakers()
+// TakeReads implements instance.Host. The first instance begins a group, and has the other instances asked too.
+func (s *memberInstance) TakeReads() []*intake.ReadGroup {
+	asked, gathered := s.reads.Take(s.m.progress.Asking())
+	for _, g := range gathered {
+		if g != nil && s.m.beginRead(g) {
+			asked = append(asked, g)
+		}
+	}
+	return asked
+}
+
+// beginRead makes a group wait for the read indexes of all instances, and hands it to those but the first, which calls
+// it. It reports false if the group has ended.
+func (m *Member) beginRead(g *intake.ReadGroup) bool {
+	c := m.crew
+	if !m.progress.Ask(g, c.since, c.ids) {
+		return false
+	}
+	for _, s := range c.instances[1:] {
+		s.handRead(g)
+	}
+	return true
+}
+
+func (s *memberInstance) handRead(g *intake.ReadGroup) {
+	if s.reads.Hand(g) {
+		s.wake()
+	} else {
+		s.m.askAgain([]*intake.ReadGroup{g})
 	}
 }
 
-func (s *memberInstance) Expired(now, limit time.Duration) []*intake.Batch {
-	return s.m.proposals.Expired(now, limit)
+// retire ends what the member does through the instance, and has other instances do it.
+func (s *memberInstance) retire() {
+	m := s.m
+	batches, groups := s.hosted.Retire()
+	m.again(batches)
+	m.askAgain(append(s.reads.Retire(), groups...))
 }
 
-func (s *memberInstance) TakeReads() (asked []*intake.ReadGroup, gathered [2]*intake.ReadGroup) {
-	return s.reads.Take(s.m.progress.Asking())
+// again has batches taken again.
+func (m *Member) again(batches []*intake.Batch) {
+	if len(batches) > 0 {
+		m.w.Violate(m.id, m.proposals.Again(batches))
+		m.wakeTakers()
+	}
 }
-
-func (s *memberInstance) RetireReads() []*intake.ReadGroup { return s.reads.Retire() }
-
-func (s *memberInstance) AskAgain(groups []*intake.ReadGroup) { s.m.askAgain(groups) }
 
 func (s *memberInstance) Risen() uint64 { return s.m.weaver.Risen }
 
@@ -181,6 +210,14 @@ func (s *memberInstance) Submit(records []wal.Record, seq uint64) {
 	m.writer.Submit(records, func(err error) { s.wrote(seq, nth, commit, err) })
 }
 
+// cutLog cuts the front of the log up to an entry, with the bodies; 0: nothing is to be cut.
+func (s *memberInstance) cutLog(at protocol.Index) {
+	if at > 0 {
+		s.BodiesCompacted(at)
+		s.CutLog(at)
+	}
+}
+
 // CutLog implements instance.Host.
 func (s *memberInstance) CutLog(at protocol.Index) {
 	if s.m.up {
@@ -194,19 +231,9 @@ func (s *memberInstance) Harmed(err *member.LoadError) {
 	}
 }
 
-func (s *memberInstance) Unnamed(st *protocol.Status) []protocol.Change {
-	return s.m.handshakes.Publish(st)
-}
-
-func (s *memberInstance) AppliedOf() (added, applied protocol.Index, ok bool) {
-	return s.m.progress.Of(s.instance)
-}
-
 func (s *memberInstance) At() (order.Cursor, []protocol.Config) {
 	return s.m.progress.At()
 }
-
-func (s *memberInstance) AppliedBytes() int64 { return s.m.queue.Total() }
 
 func (s *memberInstance) Install(base *protocol.Base) {
 	if s.m.up {
@@ -218,10 +245,6 @@ func (s *memberInstance) Commit(c intake.CommittedEntries) {
 	if s.m.up {
 		s.m.push(apply.ApplyItem{Commit: c})
 	}
-}
-
-func (s *memberInstance) AskRead(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
-	return s.m.progress.Ask(g, since, shape)
 }
 
 func (s *memberInstance) ReadPoint(g *intake.ReadGroup, index protocol.Index) {
@@ -245,26 +268,12 @@ func (s *memberInstance) FailRead(g *intake.ReadGroup, err error) {
 	}
 }
 
-func (s *memberInstance) ExpiredTokens(now time.Duration) []*intake.TokenRead {
-	return s.m.progress.ExpiredTokens(now)
-}
-
-func (s *memberInstance) Saved() *member.Saved { return &s.m.saves }
-
 func (s *memberInstance) WantSnapshot() { s.m.push(apply.ApplyItem{Due: true}) }
 
 func (s *memberInstance) TendState(st *protocol.Status) {
 	if s.m.up {
 		s.m.exchange.Tend(st)
 	}
-}
-
-func (s *memberInstance) BodyNews() (in protocol.Bodies, changed bool) {
-	if !s.news {
-		return in, false
-	}
-	s.news = false
-	return s.m.body.kept.News(s.instance)
 }
 
 func (s *memberInstance) BodiesInstalling(index protocol.Index) {
@@ -299,8 +308,6 @@ type crew struct {
 // IDs implements instance.Siblings, as the methods below do.
 func (c *crew) IDs() []protocol.InstanceID { return c.ids }
 
-func (c *crew) Since() protocol.Round { return c.since }
-
 // Load is what an instance is known to have to do. If the next batch must go to a certain instance,
 // all others seem to have a great deal to do.
 func (c *crew) Load(i int) instance.Load {
@@ -324,11 +331,3 @@ func (c *crew) Wake(i int) {
 }
 
 func (c *crew) Tell(i int, in protocol.Input) { c.instances[i].step(in) }
-
-func (c *crew) HandRead(i int, g *intake.ReadGroup) {
-	if s := c.instances[i]; s.reads.Hand(g) {
-		s.wake()
-	} else {
-		s.m.askAgain([]*intake.ReadGroup{g})
-	}
-}

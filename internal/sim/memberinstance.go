@@ -114,7 +114,7 @@ func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	}
 	s.inst = instance.NewInstance(config, s.witness)
 	s.hosted = instance.NewHosted(instance.HostedConfig{
-		Self: m.id, Instance: s.instance, Heartbeat: set.Heartbeat, Election: set.Election, GiveUp: set.GiveUp, Leaders: set.Core.Leaders, Keyed: set.Keyed,
+		Self: m.id, Instance: s.instance, Heartbeat: set.Heartbeat, Election: set.Election, Leaders: set.Core.Leaders, Keyed: set.Keyed,
 		KeepLogBytes: set.KeepLogBytes, LargeMessage: cmp.Or(set.LargeMessage, instance.LargeMessage), LargeFor: instance.LargeFor,
 		Mutant: set.mutant(),
 	}, s, s.inst)
@@ -170,10 +170,7 @@ func (s *memberInstance) turn() {
 // take is the first half of a turn.
 func (s *memberInstance) take() {
 	m := s.m
-	h := instance.Happened{Durable: s.durable, Inputs: s.inputs, Jobs: s.jobs, Tick: s.tick}
-	if s.tick {
-		h.Random = m.w.Rand.Uint64()
-	}
+	h := s.look()
 	m.inbox -= s.bytes
 	s.inputs, s.jobs, s.bytes, s.tick, s.woken = nil, nil, 0, false, false
 	s.within, s.ticked = true, s.ticked || h.Tick
@@ -183,6 +180,34 @@ func (s *memberInstance) take() {
 	held := s.inst.HeldUp()
 	s.hosted.Take(h)
 	m.w.Events.Add(messagesHeldUp, int(s.inst.HeldUp()-held))
+	if h.Tick && s == m.inForce[0] {
+		for _, r := range m.progress.ExpiredTokens(m.clock()) {
+			r.Done(r.Err())
+		}
+	}
+}
+
+// look reads what a turn takes in.
+func (s *memberInstance) look() *instance.Happened {
+	m := s.m
+	h := &instance.Happened{
+		AppliedBytes: m.queue.Total(), Saved: &m.saves, Tick: s.tick,
+		Durable: s.durable, Inputs: s.inputs, Jobs: s.jobs,
+	}
+	h.Added, h.Applied, h.Active = m.progress.Of(s.instance)
+	if s.tick {
+		h.Random = m.w.Rand.Uint64()
+		h.At, h.Configs = m.progress.At()
+		if s == m.inForce[0] {
+			h.Expired = m.proposals.Expired(m.clock(), m.own.GiveUp)
+			h.Unnamed = m.handshakes.Publish(s.status)
+		}
+	}
+	if s.news {
+		s.news = false
+		h.Bodies, h.BodyNews = m.body.kept.News(s.instance)
+	}
+	return h
 }
 
 // finish is the second half of a turn.

@@ -125,7 +125,7 @@ func (h instancesHost) Retire(s *memberInstance) {
 	m.w.Violate(m.id, m.w.configureEnded(m.w.instanceJudges))
 	m.toPlans.post(func() { // a turn may begin before it hears of it
 		s.do(func() {
-			s.hosted.Retire()
+			s.retire()
 			m.weaver.Forget(s.instance)
 		})
 	})
@@ -148,7 +148,11 @@ func (s *memberInstance) cut(at protocol.Index) {
 func (m *Member) askAgain(groups []*intake.ReadGroup) {
 	first := m.inForce[0]
 	for _, g := range groups {
-		first.do(func() { first.hosted.BeginRead(g) })
+		first.do(func() {
+			if m.beginRead(g) {
+				first.hosted.Read(g)
+			}
+		})
 	}
 }
 

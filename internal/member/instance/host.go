@@ -42,16 +42,11 @@ type Host interface {
 // HostWork is this member's proposals and reads, and what its instances want of each other. All
 // instances share it.
 type HostWork interface {
-	// Waiting and TakeBatch are of the member's [intake.Proposals], as Again and Expired are.
+	// Waiting and TakeBatch are of the member's [intake.Proposals].
 	Waiting() (bytes int, full bool)
 	TakeBatch() *intake.Batch
-	Again(batches []*intake.Batch)
-	Expired(now, limit time.Duration) []*intake.Batch
-	// TakeReads and RetireReads are of the instance's [intake.ReadQueue].
-	TakeReads() (asked []*intake.ReadGroup, gathered [2]*intake.ReadGroup)
-	RetireReads() []*intake.ReadGroup
-	// AskAgain makes the first instance begin these groups anew, in a turn of its own.
-	AskAgain(groups []*intake.ReadGroup)
+	// TakeReads takes out the groups of reads for which the instance is to find its read index, until the next call.
+	TakeReads() []*intake.ReadGroup
 	// Risen, Weave and Wanted are of the member's [Weaver].
 	Risen() uint64
 	Weave(t InstanceRounds, wake []protocol.InstanceID) (want order.Slot, wakes []protocol.InstanceID)
@@ -82,28 +77,18 @@ type HostDisk interface {
 	CutLog(at protocol.Index)
 	// Harmed notes that the record of an entry is damaged.
 	Harmed(err *member.LoadError)
-	// Unnamed lists changes that name in the membership whose log members have.
-	Unnamed(st *protocol.Status) []protocol.Change
 }
 
 // HostApply is what applies the entries that instances commit.
 type HostApply interface {
-	// AppliedOf is the instance's last entry that is in the order, and the last that is applied;
-	// ok is false if the instance is not in force. At is all that is applied, and the memberships.
-	AppliedOf() (added, applied protocol.Index, ok bool)
+	// At is all that is applied, and the memberships.
 	At() (order.Cursor, []protocol.Config)
-	// AppliedBytes is what was applied since the start, as LogKeeper counts.
-	AppliedBytes() int64
 	Install(base *protocol.Base)
 	Commit(c intake.CommittedEntries)
-	// AskRead, ReadPoint and FailRead are of the member's [intake.ReadGroups].
-	AskRead(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool
+	// ReadPoint and FailRead are of the member's [intake.ReadGroups].
 	ReadPoint(g *intake.ReadGroup, index protocol.Index)
 	FailRead(g *intake.ReadGroup, err error)
-	// ExpiredTokens is of the member's [apply.Applied].
-	ExpiredTokens(now time.Duration) []*intake.TokenRead
-	// Saved is where the durable snapshots stand; WantSnapshot asks for a new one.
-	Saved() *member.Saved
+	// WantSnapshot asks for a new snapshot.
 	WantSnapshot()
 	// TendState is of the member's [snapshot.StateExchange], as Tend.
 	TendState(st *protocol.Status)
@@ -111,7 +96,6 @@ type HostApply interface {
 
 // HostBodies is what keeps bodies.
 type HostBodies interface {
-	BodyNews() (in protocol.Bodies, changed bool)
 	BodiesInstalling(index protocol.Index)
 	BodiesCommitted(entries []protocol.Entry)
 	BodiesCompacted(index protocol.Index)
@@ -122,14 +106,9 @@ type HostBodies interface {
 // and the first is never retired.
 type Siblings interface {
 	IDs() []protocol.InstanceID
-	// Since is the round of the global log since which they are in force, or an earlier one. The state
-	// machine may not have come there.
-	Since() protocol.Round
 	Load(i int) Load
 	Status(i int) *protocol.Status
-	// Wake makes an instance begin a turn. Tell makes it take in an input. HandRead makes it ask
-	// for its part of a group's read point.
+	// Wake makes an instance begin a turn. Tell makes it take in an input.
 	Wake(i int)
 	Tell(i int, in protocol.Input)
-	HandRead(i int, g *intake.ReadGroup)
 }

@@ -15,7 +15,6 @@ type HostedConfig struct {
 	Self                protocol.MemberID
 	Instance            protocol.InstanceID
 	Heartbeat, Election time.Duration
-	GiveUp              time.Duration
 	Leaders             protocol.Leaders
 	Keyed               bool  // a batch has one instance that may take it
 	KeepLogBytes        int64 // of log that is kept for members that catch up
@@ -36,7 +35,7 @@ type Hosted struct {
 	out   Outbox
 
 	progress hostedProgress
-	ticked   bool // this turn has a tick
+	turn     *Happened // what the turn takes in
 
 	upgrades Upgrades // bodies on their way to the disk apart from their entries
 	reads    hostedReads
@@ -93,15 +92,6 @@ type hostedRetired struct {
 	ended  bool          // its log is given up
 }
 
-// Happened is what a turn takes in.
-type Happened struct {
-	Durable uint64           // the last step of which everything is durable
-	Inputs  []protocol.Input // in the order in which they came
-	Jobs    []func()         // other things to do in the turn
-	Tick    bool             // it is time for a tick, with this random number
-	Random  uint64
-}
-
 // NewHosted begins to run an instance.
 func NewHosted(cfg HostedConfig, host Host, inst *Instance) *Hosted {
 	h := &Hosted{
@@ -140,15 +130,12 @@ func (h *Hosted) Stay() { h.lead.stays = true }
 func (h *Hosted) Step(in protocol.Input) { h.inst.Step(h.clock.Now(), in, &h.out) }
 
 // Take begins a turn with everything that happened.
-func (h *Hosted) Take(t Happened) {
+func (h *Hosted) Take(t *Happened) {
 	h.clock.Begin()
+	h.turn = t
 	h.noteApplied()
-	placed := protocol.Index(0)
-	if t.Tick {
-		placed = h.placed() // before the news of bodies, which cover all that is applied by now
-	}
-	if in, changed := h.host.BodyNews(); changed {
-		h.Step(in)
+	if t.BodyNews {
+		h.Step(t.Bodies)
 	}
 	if t.Durable > h.progress.durable {
 		h.progress.durable = t.Durable
@@ -161,8 +148,8 @@ func (h *Hosted) Take(t Happened) {
 	if at := h.inst.WakeAt(); at > 0 && h.clock.Now() >= at {
 		h.Step(protocol.Wake{})
 	}
-	if h.ticked = t.Tick; t.Tick {
-		h.tick(t.Random, placed)
+	if t.Tick {
+		h.tick()
 	}
 }
 
@@ -171,7 +158,7 @@ func (h *Hosted) Take(t Happened) {
 func (h *Hosted) Finish() (due time.Duration) {
 	h.admit()
 	h.flush()
-	if h.ticked {
+	if h.turn.Tick {
 		h.publish()
 		if h.first() {
 			h.depart()
@@ -207,8 +194,8 @@ func (h *Hosted) first() bool { return h.host.Siblings().IDs()[0] == h.cfg.Insta
 // noteApplied tells the instance how far it is applied. Nothing waits for a retired instance, so
 // all of it counts as applied.
 func (h *Hosted) noteApplied() {
-	if added, applied, ok := h.host.AppliedOf(); ok {
-		h.inst.Applied(added, applied)
+	if h.turn.Active {
+		h.inst.Applied(h.turn.Added, h.turn.Applied)
 	} else {
 		h.inst.Applied(h.inst.Given(), h.inst.Given())
 	}
@@ -320,7 +307,7 @@ func (h *Hosted) flush() {
 // carryOut sends before it writes, so that the followers and this member's disk work in parallel.
 func (h *Hosted) carryOut(out *Outbox) {
 	if out.Install != nil { // before the log is cut under the commits that wait
-		h.keep.Begin(out.Install.Index, h.host.AppliedBytes())
+		h.keep.Begin(out.Install.Index, h.turn.AppliedBytes)
 		h.host.BodiesInstalling(out.Install.Index)
 		h.host.Install(out.Install)
 		h.progress.given = out.Install.Index
@@ -392,19 +379,19 @@ func (h *Hosted) Upgrading(ref protocol.BodyRef) bool {
 	return h.upgrades.Writing(ref, h.progress.durable)
 }
 
-// SnapshotWritten gives up the log as far as nobody needs it any more, now that a snapshot is
-// durable: see LogKeeper and CutAt. bytes is how much was applied up to the snapshot. streaming
-// says where a snapshot stands that is on its way to a member. It is called within a turn.
-func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index, streaming func(protocol.MemberID) protocol.Index) {
+// SnapshotWritten returns up to which entry the log is to be cut, now that a snapshot is durable: see LogKeeper and
+// CutAt; 0: nowhere. bytes is how much was applied up to the snapshot. streaming returns the index of a snapshot that
+// is being sent to a member. It is called within a turn.
+func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index, streaming func(protocol.MemberID) protocol.Index) protocol.Index {
 	st := h.inst.Core().Status()
 	cut := CutAt(h.keep.Snapshot(newest, upTo, bytes, &st, streaming), newest, harmed)
 	cut = min(cut, h.progress.given)       // the snapshot may have come from another member, and the core not know of it yet
 	cut = min(cut, st.Commit-st.Unwritten) // the rest comes into the log later
-	if cut >= st.First {
-		h.Step(protocol.Compact{Index: cut})
-		h.host.BodiesCompacted(cut)
-		h.host.CutLog(cut)
+	if cut < st.First {
+		return 0
 	}
+	h.Step(protocol.Compact{Index: cut})
+	return cut
 }
 
 // Withdraw withdraws a command of a batch that the instance has. It is called within a turn.

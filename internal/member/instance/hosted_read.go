@@ -9,37 +9,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// read asks for a read point on behalf of the readers of a group. The first instance begins, and
-// makes the others ask too.
+// read asks for the read indexes of the groups that wait.
 func (h *Hosted) read() {
-	asked, gathered := h.host.TakeReads()
-	for _, g := range asked {
-		h.readFor(g)
-	}
-	for _, g := range gathered {
-		if g != nil {
-			h.BeginRead(g)
-		}
+	for _, g := range h.host.TakeReads() {
+		h.Read(g)
 	}
 }
 
-// BeginRead asks all instances for a group's read point. Only the first instance does so. It is
-// called within a turn.
-func (h *Hosted) BeginRead(g *intake.ReadGroup) {
-	siblings := h.host.Siblings()
-	ids := siblings.IDs()
-	if !h.host.AskRead(g, siblings.Since(), ids) {
-		return
-	}
-	for i := 1; i < len(ids); i++ {
-		siblings.HandRead(i, g)
-	}
-	h.readFor(g)
-}
-
-// readFor asks the instance for its part of a group's read point. The group waits for read points
-// by now.
-func (h *Hosted) readFor(g *intake.ReadGroup) {
+// Read asks the instance for its read index for a group, which has begun to wait for it. It is called within a turn.
+func (h *Hosted) Read(g *intake.ReadGroup) {
 	h.reads.last++
 	h.reads.groups[h.reads.last] = g
 	h.inst.Read(h.clock.Now(), protocol.Read{Context: h.reads.last, Barrier: g.Barrier}, &h.out)
@@ -69,12 +47,11 @@ func (h *Hosted) removeGroups() (groups []*intake.ReadGroup) {
 	return groups
 }
 
-// Retire ends what this member does through the instance, which is not in force any more. Another
-// instance takes what was proposed here. It is called within a turn.
-func (h *Hosted) Retire() {
-	h.host.Again(h.inst.Retire())
-	h.host.AskAgain(append(h.host.RetireReads(), h.removeGroups()...))
+// Retire ends what this member does through the instance, which is not active any more. Another instance is to take
+// the batches again, and read indexes are to be asked for again for the groups. It is called within a turn.
+func (h *Hosted) Retire() (batches []*intake.Batch, groups []*intake.ReadGroup) {
 	h.retired.endsAt = h.clock.Now() + retiredFor*h.cfg.Election
+	return h.inst.Retire(), h.removeGroups()
 }
 
 // retiredFor is how many election timeouts a retired instance stays for members that are a little
@@ -87,8 +64,8 @@ const retiredFor = 10
 // written at once. The one before it may be needed if that is damaged, and goes with the next one that
 // is due.
 func (h *Hosted) endRetired() {
-	saved := h.host.Saved()
-	if _, _, inForce := h.host.AppliedOf(); !inForce && !saved.Newest.Retired(h.cfg.Instance) {
+	saved := h.turn.Saved
+	if !h.turn.Active && !saved.Newest.Retired(h.cfg.Instance) {
 		h.host.WantSnapshot() // as long as the state has not come there, none says it
 	}
 	if !saved.Oldest.Retired(h.cfg.Instance) && h.cfg.Mutant != member.MutantGiveUpEarly || !saved.Newest.Retired(h.cfg.Instance) {
@@ -100,10 +77,8 @@ func (h *Hosted) endRetired() {
 	h.host.CutLog(member.AllIndexes)
 }
 
-// Abandon ends the instance. Nothing more will be answered.
-func (h *Hosted) Abandon(err error) {
-	for _, g := range h.removeGroups() {
-		h.host.FailRead(g, err)
-	}
+// Abandon ends the instance. Nothing more will be answered; the groups that it returns are to be failed.
+func (h *Hosted) Abandon() []*intake.ReadGroup {
 	h.inst.Abandon(member.ErrStopped)
+	return h.removeGroups()
 }

@@ -8,26 +8,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// tick lets time pass. placed is how far the instance was applied when the turn began.
-func (h *Hosted) tick(random uint64, placed protocol.Index) {
-	h.Step(protocol.Tick{Random: random, Applied: placed})
+// tick lets time pass.
+func (h *Hosted) tick() {
+	h.Step(protocol.Tick{Random: h.turn.Random, Applied: h.placed()})
 	h.tend()
 	if !h.first() {
 		return
 	}
 	h.noteLogs()
-	for _, b := range h.host.Expired(h.clock.Now(), h.cfg.GiveUp) {
+	for _, b := range h.turn.Expired {
 		h.out.Failed = append(h.out.Failed, FailedBatch{Batch: b, Err: b.GivenUp()})
-	}
-	for _, r := range h.host.ExpiredTokens(h.clock.Now()) {
-		r.Done(r.Err())
 	}
 }
 
 // placed is how far this member has applied the instance in a woven log; 0: it is not woven. A change
 // of the number of instances counts when it is in force.
 func (h *Hosted) placed() protocol.Index {
-	at, _ := h.host.At()
+	at := &h.turn.At
 	index := at.Point(h.cfg.Instance).Index
 	switch {
 	case !at.Woven():
@@ -108,8 +105,7 @@ func (h *Hosted) tend() {
 	if to := h.search.Next(now, h.cfg.Election, st.Leader != 0, siblings.Status(0)); to != 0 {
 		h.host.AskMissing(to)
 	}
-	_, configs := h.host.At()
-	if target := h.following.Next(now, timeout, &configs[0], st); target != nil {
+	if target := h.following.Next(now, timeout, &h.turn.Configs[0], st); target != nil {
 		h.Step(protocol.ProposeChange{Target: target})
 	}
 }
@@ -149,12 +145,8 @@ func (h *Hosted) noteLogs() {
 		return
 	}
 	h.published = now
-	changes := h.host.Unnamed(st)
-	if len(changes) == 0 {
-		return
-	}
-	if cursor, configs := h.host.At(); cursor.Reshape == 0 && member.Settled(&st.Config, configs[1:]) {
-		h.Step(protocol.ProposeChange{Changes: changes})
+	if len(h.turn.Unnamed) > 0 && h.turn.At.Reshape == 0 && member.Settled(&st.Config, h.turn.Configs[1:]) {
+		h.Step(protocol.ProposeChange{Changes: h.turn.Unnamed})
 	}
 }
 
@@ -165,8 +157,7 @@ func (h *Hosted) depart() {
 	for i := range siblings.IDs() {
 		instances = append(instances, siblings.Status(i))
 	}
-	at, _ := h.host.At()
-	if why := h.departure.Next(h.clock.Now(), h.cfg.Election, &at, instances); why != nil {
+	if why := h.departure.Next(h.clock.Now(), h.cfg.Election, &h.turn.At, instances); why != nil {
 		h.host.Fail(why)
 	}
 }

@@ -92,7 +92,9 @@ func (a *applyThread) finish() {
 	for _, w := range a.cuts {
 		for _, l := range a.m.loops {
 			l.do(func() {
-				l.hosted.SnapshotWritten(w.Meta.Cursor.Point(l.instance).Index, 0, w.Bytes, 0, noStreams)
+				if cut := l.hosted.SnapshotWritten(w.Meta.Cursor.Point(l.instance).Index, 0, w.Bytes, 0, noStreams); cut > 0 {
+					l.CutLog(cut)
+				}
 			})
 		}
 	}

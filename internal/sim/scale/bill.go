@@ -63,7 +63,7 @@ func (l *loop) measure() {
 	if t.Tick {
 		l.measured(m, meterTick, 0, instance.Happened{Durable: t.Durable, Tick: true, Random: t.Random})
 	}
-	l.hosted.Take(instance.Happened{Durable: t.Durable, Jobs: t.Jobs})
+	l.hosted.Take(l.look(&instance.Happened{Durable: t.Durable, Jobs: t.Jobs}))
 	l.end()
 }
 
@@ -71,7 +71,7 @@ func (l *loop) measure() {
 func (l *loop) measured(m *meter, kind meterKind, brings int, t instance.Happened) {
 	l.committed, m.inner = 0, 0
 	began := time.Now()
-	l.hosted.Take(t)
+	l.hosted.Take(l.look(&t))
 	l.end()
 	m.add(kind, brings+l.committed, m.since(began)-m.inner-m.turn)
 }

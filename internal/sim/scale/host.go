@@ -52,19 +52,7 @@ func (l *loop) TakeBatch() *intake.Batch {
 	return b
 }
 
-func (l *loop) Again(batches []*intake.Batch) { l.m.w.note(l.m.proposals.Again(batches)) }
-
-func (l *loop) Expired(now, limit time.Duration) []*intake.Batch {
-	return l.m.proposals.Expired(now, limit)
-}
-
-func (l *loop) TakeReads() (asked []*intake.ReadGroup, gathered [2]*intake.ReadGroup) {
-	return nil, gathered
-}
-
-func (l *loop) RetireReads() []*intake.ReadGroup { return nil }
-
-func (l *loop) AskAgain([]*intake.ReadGroup) {}
+func (l *loop) TakeReads() []*intake.ReadGroup { return nil }
 
 func (l *loop) Risen() uint64 { return l.m.weaver.Risen }
 
@@ -115,15 +103,7 @@ func (l *loop) CutLog(at protocol.Index) { l.logs = append(l.logs, logWork{cut: 
 
 func (l *loop) Harmed(err *member.LoadError) { l.m.w.note(err) }
 
-func (l *loop) Unnamed(*protocol.Status) []protocol.Change { return nil }
-
-func (l *loop) AppliedOf() (added, applied protocol.Index, ok bool) {
-	return l.m.apply.known.Of(l.instance)
-}
-
 func (l *loop) At() (order.Cursor, []protocol.Config) { return l.m.apply.known.At() }
-
-func (l *loop) AppliedBytes() int64 { return l.m.apply.queue.Total() }
 
 func (l *loop) Install(*protocol.Base) { l.m.w.note(&behindError{l.m.id}) }
 
@@ -132,21 +112,13 @@ func (l *loop) Commit(c intake.CommittedEntries) {
 	l.commits = append(l.commits, c)
 }
 
-func (l *loop) AskRead(*intake.ReadGroup, protocol.Round, []protocol.InstanceID) bool { return false }
-
 func (l *loop) ReadPoint(*intake.ReadGroup, protocol.Index) {}
 
 func (l *loop) FailRead(*intake.ReadGroup, error) {}
 
-func (l *loop) ExpiredTokens(time.Duration) []*intake.TokenRead { return nil }
-
-func (l *loop) Saved() *member.Saved { return &member.Saved{} }
-
 func (l *loop) WantSnapshot() {}
 
 func (l *loop) TendState(*protocol.Status) {}
-
-func (l *loop) BodyNews() (in protocol.Bodies, changed bool) { return in, false }
 
 func (l *loop) BodiesInstalling(protocol.Index) {}
 
@@ -162,8 +134,6 @@ type siblings struct{ of *loop }
 // IDs implements instance.Siblings, as the methods below do.
 func (s siblings) IDs() []protocol.InstanceID { return s.of.m.ids }
 
-func (s siblings) Since() protocol.Round { return 0 }
-
 func (s siblings) Load(i int) instance.Load { return s.of.m.loops[i].load }
 
 func (s siblings) Status(i int) *protocol.Status { return s.of.m.loops[i].status }
@@ -172,8 +142,6 @@ func (s siblings) Status(i int) *protocol.Status { return s.of.m.loops[i].status
 func (s siblings) Wake(i int) { s.of.wakes = append(s.of.wakes, s.of.m.loops[i]) }
 
 func (s siblings) Tell(i int, in protocol.Input) { s.of.m.loops[i].input(in) }
-
-func (s siblings) HandRead(int, *intake.ReadGroup) {}
 
 // behindError says that a member is so far behind that it needs a snapshot.
 type behindError struct{ member protocol.MemberID }

@@ -31,6 +31,7 @@ type loop struct {
 	told    uint64        // the last step that the instance knows to be durable; ≤ durable
 	timer   time.Duration // when the thread is woken for proposals that wait; if past, nothing is planned
 
+	saved  member.Saved // of no snapshot: the model writes none
 	load   instance.Load
 	status *protocol.Status
 
@@ -78,7 +79,7 @@ func newLoop(m *node, id protocol.InstanceID, meta *member.Meta) (*loop, error) 
 	l := &loop{m: m, instance: id}
 	l.inst = instance.NewInstance(config, &billed{core, l})
 	l.hosted = instance.NewHosted(instance.HostedConfig{
-		Self: m.id, Instance: id, Heartbeat: heartbeat, Election: electionTimeout, GiveUp: giveUp, Leaders: m.w.leaders, Keyed: m.w.begin.Keyed,
+		Self: m.id, Instance: id, Heartbeat: heartbeat, Election: electionTimeout, Leaders: m.w.leaders, Keyed: m.w.begin.Keyed,
 		KeepLogBytes: keepLogBytes, LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
 	}, l, l.inst)
 	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", id), l.work, l.finish)
@@ -117,7 +118,8 @@ func (l *loop) work() spend {
 		l.measure()
 		return l.cost
 	}
-	l.hosted.Take(l.takeAll())
+	t := l.takeAll()
+	l.hosted.Take(l.look(&t))
 	l.end()
 	return l.cost
 }
@@ -138,6 +140,20 @@ func (l *loop) takeAll() instance.Happened {
 	}
 	l.m.inbox -= l.bytes
 	l.told, l.jobs, l.tick, l.bytes = l.durable, nil, false, 0
+	return t
+}
+
+// look adds what the turn reads of the member.
+func (l *loop) look(t *instance.Happened) *instance.Happened {
+	known := l.m.apply.known
+	t.Added, t.Applied, t.Active = known.Of(l.instance)
+	t.AppliedBytes, t.Saved = l.m.apply.queue.Total(), &l.saved
+	if t.Tick {
+		t.At, t.Configs = known.At()
+		if l == l.m.loops[0] {
+			t.Expired = l.m.proposals.Expired(l.m.w.now, giveUp)
+		}
+	}
 	return t
 }
 
