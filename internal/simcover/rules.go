@@ -17,6 +17,7 @@ var rooms = []room{
 	{"internal/protocol/raft/message", 87}, // no part of a message is damaged where the frame is not
 	{"internal/protocol/raft/raftlog", 93},
 	{"internal/protocol/raft/tracker", 93},
+	{"internal/protocol/raft/members", 93},
 	{"internal/protocol/paxos", 94},
 	{"internal/protocol/paxos/relay", 94},
 	{"internal/protocol/multipaxos", 94},

@@ -134,10 +134,10 @@ func (r *Raft) checkCoded(e *protocol.Entry, before int) error {
 	if before == len(r.coded) || r.coded[before] != e.Index || r.lastCoded < e.Index {
 		return fmt.Errorf("coded entries are %v, not %d; at most %d", r.coded, e.Index, r.lastCoded)
 	}
-	if r.lead.ready && e.Index < r.confAt {
-		return fmt.Errorf("configuration at %d after coded %d (C8)", r.confAt, e.Index)
+	if r.lead.ready && e.Index < r.members.At {
+		return fmt.Errorf("configuration at %d after coded %d (C8)", r.members.At, e.Index)
 	}
-	if most := r.conf.MaxRows(); r.lead.ready && most > 0 && e.K > most {
+	if most := r.members.Config.MaxRows(); r.lead.ready && most > 0 && e.K > most {
 		return fmt.Errorf("entry %d has k=%d, but members hold whole what is above %d", e.Index, e.K, most)
 	}
 	return nil

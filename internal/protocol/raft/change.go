@@ -1,21 +1,17 @@
 package raft
 
 import (
-	"cmp"
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// configChanged puts the newest configuration in the log active.
+// configChanged continues under another configuration.
 func (r *Raft) configChanged() {
-	c := &r.configs[len(r.configs)-1]
-	r.conf, r.confAt = &c.config, c.index
-	r.voters = quorum.Of(r.conf)
-	r.voters.Need = r.cfg.ReadQuorum
 	if r.role == protocol.Leader {
 		r.trackPeers()
 		r.confirmReads() // fewer may be needed now, who have all answered
@@ -24,7 +20,7 @@ func (r *Raft) configChanged() {
 
 // removed reports whether this member was removed for ever, as far as it knows.
 func (r *Raft) removed() bool {
-	return r.confAt <= r.commit && slices.Contains(r.conf.Removed, r.cfg.Self)
+	return r.members.At <= r.commit && slices.Contains(r.members.Config.Removed, r.cfg.Self)
 }
 
 func (r *Raft) proposeChange(in protocol.ProposeChange) {
@@ -44,17 +40,17 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	case r.lead.hand.to != 0:
 		r.refuse(in.Context, protocol.ReasonTransferring, r.cfg.Self)
 		return
-	case !r.lead.ready || r.commit < r.lead.first || r.confAt > r.commit || r.conf.Joint():
+	case !r.lead.ready || r.commit < r.lead.first || r.members.At > r.commit || r.members.Config.Joint():
 		// Before an entry of our term is committed, an earlier leader's change may be
 		// undecided without our knowing.
 		r.refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
 		return
 	}
-	next, reason := r.nextConfig(&in)
-	if n := len(protocol.EncodeConfig(next)); reason == protocol.ReasonNone && n > protocol.MaxConfigBytes && n > len(protocol.EncodeConfig(*r.conf)) {
+	next, reason := members.Next(r.members.Config, &in, r.maxK() > 0)
+	if n := len(protocol.EncodeConfig(next)); reason == protocol.ReasonNone && n > protocol.MaxConfigBytes && n > len(protocol.EncodeConfig(*r.members.Config)) {
 		reason = protocol.ReasonTooLarge
 	}
-	if reason == protocol.ReasonNone && r.cfg.Placement == protocol.PlacementRS && (joins(&next) || !slices.Equal(next.Voters(), r.conf.Voters())) {
+	if reason == protocol.ReasonNone && r.cfg.Placement == protocol.PlacementRS && (members.Joins(&next) || !members.SameVoters(&next, r.members.Config)) {
 		reason = protocol.ReasonInvalidChange
 	}
 	if reason == protocol.ReasonNone && in.Target == nil && !r.keepsState(&next) {
@@ -82,9 +78,9 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		r.refuse(in.Context, reason, r.cfg.Self)
 		return
 	}
-	sameVoters := slices.Equal(r.conf.Voters(), next.Voters())
-	if !oneApart(r.conf.Voters(), next.Voters()) {
-		next.Outgoing = r.conf.Voters()
+	sameVoters := members.SameVoters(r.members.Config, &next)
+	if !members.OneApart(r.members.Config.Voters(), next.Voters()) {
+		next.Outgoing = r.members.Config.Voters()
 	}
 	r.appendConfig(next, in.ID)
 	if sameVoters { // nothing is coded until it is committed, and no other change follows from it
@@ -110,52 +106,9 @@ func (r *Raft) onTarget(e *protocol.Entry) {
 	if err != nil || r.role != protocol.Leader {
 		return
 	}
-	next, ok := r.conf.Follow(&target)
-	if ok && (next.Slots != r.conf.Slots || !slices.Equal(next.Removed, r.conf.Removed) || !slices.Equal(next.Voters(), r.conf.Voters())) {
+	next, ok := r.members.Config.Follow(&target)
+	if ok && (next.Slots != r.members.Config.Slots || !slices.Equal(next.Removed, r.members.Config.Removed) || !members.SameVoters(&next, r.members.Config)) {
 		r.proposeChange(protocol.ProposeChange{ID: e.ID, Target: &target})
-	}
-}
-
-// nextConfig returns the configuration that is asked for, and sets in.Changes to the differences.
-func (r *Raft) nextConfig(in *protocol.ProposeChange) (protocol.Config, protocol.Reason) {
-	if in.Target == nil {
-		return r.conf.Changed(in.Changes)
-	}
-	next, ok := r.conf.Follow(in.Target)
-	r.joinFirst(&next)
-	if !ok || len(in.Changes) > 0 || next.SameMembers(r.conf) {
-		return next, protocol.ReasonInvalidChange
-	}
-	in.Changes = protocol.Changes(r.conf, &next)
-	return next, protocol.ReasonNone
-}
-
-// joinFirst makes learners of members that are voters in another instance and not known to this
-// one. They count here once they are caught up here. If voters leave at the same time, the new ones
-// may be the only ones that remain, so then they count at once. But they hold nothing of the bodies
-// that there are. If there are any, the leaving voters stay until the new ones have their parts:
-// else no one might have enough of them, so that the change could never be made.
-func (r *Raft) joinFirst(next *protocol.Config) {
-	known := func(m *protocol.Member) bool { return r.conf.Find(m.ID) != nil }
-	if slices.ContainsFunc(r.conf.Voters(), func(id protocol.MemberID) bool { return next.Find(id) == nil }) {
-		joined := r.conf.Clone()
-		for i := range next.Members {
-			if m := &next.Members[i]; !known(m) {
-				joined.Members = append(joined.Members, *m)
-			}
-		}
-		if r.maxK() == 0 || len(joined.Members) == len(r.conf.Members) {
-			return
-		}
-		slices.SortFunc(joined.Members, func(a, b protocol.Member) int { return cmp.Compare(a.ID, b.ID) })
-		joined.Slots = next.Slots
-		joined.Number()
-		*next = joined
-	}
-	for i := range next.Members {
-		if m := &next.Members[i]; !known(m) && !m.Learner {
-			m.Learner, m.Joining = true, true
-		}
 	}
 }
 
@@ -163,11 +116,11 @@ func (r *Raft) joinFirst(next *protocol.Config) {
 // then on. The first instance decides that for all.
 func (r *Raft) promote() {
 	l := &r.lead
-	if r.cfg.Instance != protocol.FirstInstance || !l.ready || l.hand.to != 0 || r.commit < l.first || r.confAt > r.commit || r.conf.Joint() {
+	if r.cfg.Instance != protocol.FirstInstance || !l.ready || l.hand.to != 0 || r.commit < l.first || r.members.At > r.commit || r.members.Config.Joint() {
 		return
 	}
-	for i := range r.conf.Members {
-		m := &r.conf.Members[i]
+	for i := range r.members.Config.Members {
+		m := &r.members.Config.Members[i]
 		p := r.peer(m.ID)
 		if !m.Joining || p == nil || p.Lacking && r.maxK() > 0 {
 			continue // without its rows it would be refused; others need not wait for it
@@ -177,27 +130,6 @@ func (r *Raft) promote() {
 			return
 		}
 	}
-}
-
-func joins(c *protocol.Config) bool {
-	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return m.Joining })
-}
-
-// oneApart reports whether two sets of voters differ by one member at most: then every
-// majority of one meets every majority of the other, and no joint step is needed.
-func oneApart(a, b []protocol.MemberID) bool {
-	n := 0
-	for _, id := range a {
-		if !slices.Contains(b, id) {
-			n++
-		}
-	}
-	for _, id := range b {
-		if !slices.Contains(a, id) {
-			n++
-		}
-	}
-	return n <= 1
 }
 
 // wise reports whether to make a change now. A change that another instance has made already is
@@ -240,7 +172,7 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 		switch changes[i].Kind {
 		case protocol.AddVoter:
 			shrinks = true
-			if p := r.peer(id); r.conf.Find(id) != nil && p != nil && (!r.active(p) || !r.caughtUp(p)) && r.cfg.Mutant != MutantPromoteAtOnce {
+			if p := r.peer(id); r.members.Config.Find(id) != nil && p != nil && (!r.active(p) || !r.caughtUp(p)) && r.cfg.Mutant != MutantPromoteAtOnce {
 				return false
 			}
 		case protocol.RemoveMember:
@@ -248,7 +180,7 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 		}
 	}
 	voters := next.Voters()
-	if !shrinks || len(r.voters.Incoming) == 1 && len(voters) == 2 {
+	if !shrinks || len(r.members.Voters.Incoming) == 1 && len(voters) == 2 {
 		return true // a cluster of one can only grow by waiting for its second member
 	}
 	active := 0
@@ -267,7 +199,7 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 // anything.
 func (r *Raft) keepsState(next *protocol.Config) bool {
 	voters := next.Voters()
-	if r.cfg.Instance != protocol.FirstInstance || slices.Equal(r.conf.Voters(), voters) || r.cfg.Mutant == MutantCountStateless {
+	if r.cfg.Instance != protocol.FirstInstance || slices.Equal(r.members.Config.Voters(), voters) || r.cfg.Mutant == MutantCountStateless {
 		return true
 	}
 	have := 0
@@ -275,11 +207,11 @@ func (r *Raft) keepsState(next *protocol.Config) bool {
 		switch p := r.peer(id); {
 		case id == r.cfg.Self && r.shapedAt(r.applied), p != nil && r.shapedAt(p.Applied):
 			have++
-		case p != nil && !r.conf.Voter(id):
+		case p != nil && !r.members.Config.Voter(id):
 			return false
 		}
 	}
-	return have >= quorum.Size(len(voters)) || len(r.voters.Incoming) == 1 && len(voters) == 2
+	return have >= quorum.Size(len(voters)) || len(r.members.Voters.Incoming) == 1 && len(voters) == 2
 }
 
 // appendConfig appends a configuration, which is active at once.
@@ -287,7 +219,7 @@ func (r *Raft) appendConfig(c protocol.Config, id protocol.ProposalID) {
 	e := protocol.Entry{Kind: protocol.EntryConfig, ID: id, Payload: protocol.EncodeConfig(c)}
 	e.SealPayload()
 	r.appendOwn(&e, make([]byte, protocol.HeadSize))
-	r.configs = append(r.configs, configAt{e.Index, c})
+	r.members.Append(e.Index, c)
 	r.configChanged()
 }
 
@@ -295,16 +227,16 @@ func (r *Raft) appendConfig(c protocol.Config, id protocol.ProposalID) {
 // gives members that left a deadline. It takes the next step only when an entry of this term is
 // committed. So there is one change at a time.
 func (r *Raft) settleConfig() {
-	if r.confAt > r.commit {
+	if r.members.At > r.commit {
 		return
 	}
 	r.dismiss()
-	if r.conf.Joint() && r.commit >= r.lead.first {
-		next := r.conf.Clone()
+	if r.members.Config.Joint() && r.commit >= r.lead.first {
+		next := r.members.Config.Clone()
 		next.Outgoing = nil
 		var id protocol.ProposalID
-		if r.confAt > r.log.Base {
-			id = r.log.At(r.confAt).ID
+		if r.members.At > r.log.Base {
+			id = r.log.At(r.members.At).ID
 		}
 		r.appendConfig(next, id)
 		r.advance()
@@ -314,7 +246,7 @@ func (r *Raft) settleConfig() {
 // resign ends the leadership of a member that is no longer a voter, once that is committed (Raft
 // §4.2.2). The most advanced voter is told to stand at once.
 func (r *Raft) resign() {
-	if r.role != protocol.Leader || r.confAt > r.commit || r.voters.Has(r.cfg.Self) {
+	if r.role != protocol.Leader || r.members.At > r.commit || r.members.Voters.Has(r.cfg.Self) {
 		return
 	}
 	if p := r.mostAdvanced(); p != nil {

@@ -10,7 +10,7 @@ import (
 
 // Check is protocol.Core's.
 func (r *Raft) Check() error {
-	for _, check := range [...]func(*Raft) error{checkIndexes, checkDisk, checkRole, checkUncommitted, checkConfigs, checkPeers, checkReads, checkBodies, checkLanes} {
+	for _, check := range [...]func(*Raft) error{checkIndexes, checkDisk, checkRole, checkUncommitted, checkMembers, checkPeers, checkReads, checkBodies, checkLanes} {
 		if err := check(r); err != nil {
 			return fmt.Errorf("raft: member %s term %d %s: %w", r.cfg.Self, r.term, r.role, err)
 		}
@@ -86,43 +86,7 @@ func checkUncommitted(r *Raft) error {
 	return nil
 }
 
-// checkConfigs: configs are the base's and exactly those in the log.
-func checkConfigs(r *Raft) error {
-	if r.configs[0].index > r.log.Base {
-		return fmt.Errorf("oldest config at %d, base %d", r.configs[0].index, r.log.Base)
-	}
-	for i, c := range r.configs[1:] {
-		if c.index <= r.configs[i].index || c.index <= r.log.Base || c.index > r.log.Last {
-			return fmt.Errorf("config at %d: after %d, log %d to %d", c.index, r.configs[i].index, r.log.Base, r.log.Last)
-		}
-		err := r.log.Each(c.index, c.index, func(e *protocol.Entry) error {
-			if e.Kind != protocol.EntryConfig || !e.Resident() {
-				return fmt.Errorf("config at %d: is a %s there, or its payload is gone", c.index, e.Kind)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	last := &r.configs[len(r.configs)-1]
-	if r.conf != &last.config || r.confAt != last.index {
-		return fmt.Errorf("config of %d is in force, the last is of %d", r.confAt, last.index)
-	}
-	err := r.log.Newest(func(e *protocol.Entry) error {
-		if e.Kind == protocol.EntryConfig && !slices.ContainsFunc(r.configs, func(c configAt) bool { return c.index == e.Index }) {
-			return fmt.Errorf("config at %d is not known", e.Index)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if len(r.conf.Members) > 0 {
-		return r.conf.Validate()
-	}
-	return nil
-}
+func checkMembers(r *Raft) error { return r.members.Check(&r.log) }
 
 func checkPeers(r *Raft) error {
 	for i, p := range r.lead.peers {
@@ -149,15 +113,15 @@ func checkPeers(r *Raft) error {
 		if p.Bytes > r.cfg.MaxInflightBytes && len(p.Frames) > 1 {
 			return fmt.Errorf("peer %s: %d bytes in flight", p.ID, p.Bytes)
 		}
-		if p.Leaving == 0 != slices.Contains(r.conf.All(), p.ID) {
+		if p.Leaving == 0 != slices.Contains(r.members.Config.All(), p.ID) {
 			return fmt.Errorf("peer %s: leaving at %d, but the config says otherwise", p.ID, p.Leaving)
 		}
-		if p.LeaveBy != 0 && (p.Leaving == 0 || r.retains(p.ID)) {
-			return fmt.Errorf("peer %s: leaves by %s, leaving at %d, other instances have %v", p.ID, p.LeaveBy, p.Leaving, r.others)
+		if p.LeaveBy != 0 && (p.Leaving == 0 || r.members.Retains(p.ID)) {
+			return fmt.Errorf("peer %s: leaves by %s, leaving at %d, other instances have %v", p.ID, p.LeaveBy, p.Leaving, r.members.Others)
 		}
 	}
-	for _, id := range r.others {
-		if r.role == protocol.Leader && id != r.cfg.Self && r.retains(id) && r.peer(id) == nil {
+	for _, id := range r.members.Others {
+		if r.role == protocol.Leader && id != r.cfg.Self && r.members.Retains(id) && r.peer(id) == nil {
 			return fmt.Errorf("other instances have %s, which is removed here and gets no entries", id)
 		}
 	}

@@ -53,18 +53,18 @@ func (c *code) k() uint8 {
 // kOf is k if the other voters that may be expected to store their rows soon are those that are counted.
 func (c *code) kOf(counted func(protocol.MemberID) bool) uint8 {
 	r := c.r
-	if c.most == 1 || r.conf.Joint() || r.confAt > r.commit || r.conf.Slots == 0 {
+	if c.most == 1 || r.members.Config.Joint() || r.members.At > r.commit || r.members.Config.Slots == 0 {
 		return 1
 	}
-	n := len(r.voters.Incoming)
+	n := len(r.members.Voters.Incoming)
 	q, alive := quorum.Size(n), 0
-	for _, id := range r.voters.Incoming {
+	for _, id := range r.members.Voters.Incoming {
 		if id == r.cfg.Self || counted(id) {
 			alive++
 		}
 	}
 	most := c.limit()
-	if rows := int(r.conf.MaxRows()); rows > 0 {
+	if rows := int(r.members.Config.MaxRows()); rows > 0 {
 		most = min(most, rows)
 	}
 	return uint8(max(1, min(most, alive-(n-q))))
@@ -72,7 +72,7 @@ func (c *code) kOf(counted func(protocol.MemberID) bool) uint8 {
 
 // limit is the largest k with these voters when all are alive.
 func (c *code) limit() int {
-	q := quorum.Size(len(c.r.voters.Incoming))
+	q := quorum.Size(len(c.r.members.Voters.Incoming))
 	if c.most == 0 {
 		return q - 1
 	}
@@ -99,7 +99,7 @@ func (c *code) frame(p *tracker.Progress) []protocol.Entry {
 // the rows.
 func (c *code) dress(p *tracker.Progress, entries []protocol.Entry) []protocol.Entry {
 	r := c.r
-	row, known := r.slot(p.ID)
+	row, known := r.members.Slot(p.ID)
 	for i := range entries {
 		e := &entries[i]
 		switch {
@@ -113,22 +113,10 @@ func (c *code) dress(p *tracker.Progress, entries []protocol.Entry) []protocol.E
 	return entries
 }
 
-// slot is the row for a member. One that is leaving has its slot in an older configuration.
-func (r *Raft) slot(id protocol.MemberID) (row uint8, ok bool) {
-	for k := len(r.configs) - 1; k >= 0; k-- {
-		if c := &r.configs[k].config; c.Slots > 0 {
-			if m := c.Find(id); m != nil {
-				return m.Slot, true
-			}
-		}
-	}
-	return 0, false
-}
-
 // agreed is the highest index that a majority holds, in whatever form.
 func (c *code) agreed() protocol.Index {
 	r := c.r
-	return protocol.Index(r.writers().Agreed(func(id protocol.MemberID) uint64 {
+	return protocol.Index(r.members.Writers().Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return uint64(r.disk.Durable)
 		}
@@ -168,7 +156,7 @@ func (c *code) stored() protocol.Index {
 // durable applies the predicate of docs/internals/craft.md, 2.1 to what is known to be on the voters' disks.
 func (r *Raft) durable(i protocol.Index) bool {
 	e := r.log.At(i)
-	return r.writers().Durable(int(e.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
+	return r.members.Writers().Durable(int(e.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
 		if id == r.cfg.Self {
 			return r.disk.Holds(e)
 		}

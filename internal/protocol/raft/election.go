@@ -38,7 +38,7 @@ func (r *Raft) timeout() time.Duration {
 // turn is how long this member waits for those with a lower rank (docs/internals/niagara.md, 3.4: rank ×
 // stagger), with a small random part, because members may know different configurations.
 func (r *Raft) turn(random uint64) time.Duration {
-	rank := r.cfg.Leaders.Rank(r.voters.Incoming, r.seat, r.cfg.Self, r.leader)
+	rank := r.cfg.Leaders.Rank(r.members.Voters.Incoming, r.members.Seat, r.cfg.Self, r.leader)
 	return time.Duration(rank)*r.cfg.Stagger + time.Duration(random%uint64(max(1, r.cfg.Stagger/2)))
 }
 
@@ -68,7 +68,7 @@ func (r *Raft) promised() bool { return r.sticky() && r.cfg.Mutant != MutantProm
 // alone reports whether this member decides on its own. Then it need not wait before it leads,
 // unless a leader that it followed may hold a lease.
 func (r *Raft) alone() bool {
-	return r.role == protocol.Follower && !r.sticky() && !r.conf.Joint() && len(r.voters.Incoming) == 1 && r.voters.Incoming[0] == r.cfg.Self
+	return r.role == protocol.Follower && !r.sticky() && r.members.Alone(r.cfg.Self)
 }
 
 // campaign stands for election. With force it does not ask first whether it would win. A member that
@@ -117,16 +117,16 @@ func (r *Raft) elect(force bool) {
 // change elsewhere may make the learner a voter, and a leader that is lost may have sent an entry to it alone. Only the
 // voters elect it. It resigns when it has committed that entry.
 func (r *Raft) mayStand() bool {
-	n := len(r.configs)
-	if m := r.conf.Find(r.cfg.Self); r.needed && m != nil && m.Learner {
+	if m := r.members.Config.Find(r.cfg.Self); r.needed && m != nil && m.Learner {
 		return true
 	}
-	return r.voters.Has(r.cfg.Self) || r.confAt > r.commit && n > 1 && r.configs[n-2].config.Voter(r.cfg.Self)
+	before := r.members.Before()
+	return r.members.Voters.Has(r.cfg.Self) || r.members.At > r.commit && before != nil && before.Voter(r.cfg.Self)
 }
 
 func (r *Raft) askVotes(t protocol.MessageType, term protocol.Term, force bool) {
-	for _, id := range r.conf.All() {
-		if id == r.cfg.Self || !r.voters.Has(id) {
+	for _, id := range r.members.Config.All() {
+		if id == r.cfg.Self || !r.members.Voters.Has(id) {
 			continue
 		}
 		m := message.With(protocol.Message{Type: t, To: id, Term: term}, message.Part{Force: force, Index: r.log.Last, LogTerm: r.log.LastTerm})
@@ -148,7 +148,7 @@ func (r *Raft) ballot(from protocol.MemberID, granted bool) {
 }
 
 func (r *Raft) tally() {
-	result := r.deciders().Vote(func(id protocol.MemberID) quorum.Answer {
+	result := r.members.Deciders().Vote(func(id protocol.MemberID) quorum.Answer {
 		for _, b := range r.ballots {
 			if b.from == id && b.granted {
 				return quorum.Granted
@@ -166,29 +166,6 @@ func (r *Raft) tally() {
 	case result == quorum.Lost:
 		r.follow(r.term, 0)
 	}
-}
-
-// deciders is who elects.
-func (r *Raft) deciders() quorum.Set {
-	if r.cfg.Mutant == MutantSingleQuorumJoint {
-		return quorum.Set{Incoming: r.voters.Incoming}
-	}
-	return r.voters
-}
-
-// writers is who commits.
-func (r *Raft) writers() quorum.Set {
-	s := r.deciders()
-	s.Need = r.cfg.WriteQuorum
-	return s
-}
-
-// confirmers is who confirms that a leader still leads: every quorum that elects another leader includes one of them.
-func (r *Raft) confirmers(s quorum.Set) quorum.Set {
-	if r.cfg.ReadQuorum > 0 {
-		s.Need = len(s.Incoming) - r.cfg.ReadQuorum + 1
-	}
-	return s
 }
 
 func onPreVoteResp(r *Raft, m message.Message) {
@@ -346,7 +323,7 @@ func (r *Raft) tickLeader() {
 // quorumHeard is the latest instant at which a quorum had been heard from (check-quorum, Raft
 // §6.2). A member counts as heard from when this leader began to track it.
 func (r *Raft) quorumHeard() time.Duration {
-	v := r.confirmers(r.voters).Agreed(func(id protocol.MemberID) uint64 {
+	v := r.members.Confirmers(r.members.Voters).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return message.Stamp(r.now)
 		}

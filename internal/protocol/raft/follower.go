@@ -108,7 +108,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 		r.writeEntry(&entries[i])
 		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
 			c, _ := protocol.DecodeConfig(entries[i].Payload)
-			r.configs = append(r.configs, configAt{entries[i].Index, c})
+			r.members.Append(entries[i].Index, c)
 		}
 	}
 	if configs > 0 {
@@ -130,12 +130,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 	}
 	r.weighBodies()
 	r.verified = min(r.verified, i-1)
-	n := len(r.configs)
-	for n > 1 && r.configs[n-1].index >= i {
-		n--
-	}
-	if n < len(r.configs) {
-		r.configs = r.configs[:n]
+	if r.members.Cut(i) {
 		r.configChanged()
 	}
 }

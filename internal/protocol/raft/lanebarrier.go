@@ -36,7 +36,7 @@ func (r *Raft) passedBarrier() bool {
 		return true
 	}
 	if b.until == 0 {
-		if r.confirmers(r.deciders()).Agreed(func(id protocol.MemberID) uint64 { return bit(r.covers(&b.said, id)) }) == 0 {
+		if r.members.Confirmers(r.members.Deciders()).Agreed(func(id protocol.MemberID) uint64 { return bit(r.covers(&b.said, id)) }) == 0 {
 			return false
 		}
 		b.until = r.log.Last

@@ -28,7 +28,7 @@ func (r *Raft) dressed(id protocol.MemberID, batches []protocol.Entry) []protoco
 	if id == r.leader || untilCoded(batches) == len(batches) {
 		return batches
 	}
-	row, known := r.slot(id)
+	row, known := r.members.Slot(id)
 	if !known {
 		return batches
 	}
@@ -62,7 +62,7 @@ func (r *Raft) ownForm(e *protocol.Entry) bool {
 	if e.BodySize == 0 {
 		return true
 	}
-	row, known := r.slot(r.cfg.Self)
+	row, known := r.members.Slot(r.cfg.Self)
 	return e.Resident() && (e.Form == protocol.FormWhole || known && e.Coded() && e.Form == protocol.RowForm(row))
 }
 
@@ -73,12 +73,12 @@ func (r *Raft) provenInLane(h *heldLane, n uint64) bool {
 	if !b.Coded() || r.cfg.Mutant == MutantLaneRowsMajority {
 		return true
 	}
-	return r.electorate().Durable(int(b.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
+	return r.members.Electorate(r.given).Durable(int(b.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
 		if id == r.cfg.Self {
 			return protocol.FormWhole
 		}
 		i := slices.IndexFunc(r.lanes.own.to, func(t *laneTarget) bool { return t.id == id })
-		if row, known := r.slot(id); i >= 0 && known && r.lanes.own.to[i].counted >= n {
+		if row, known := r.members.Slot(id); i >= 0 && known && r.lanes.own.to[i].counted >= n {
 			return protocol.RowForm(row)
 		}
 		return protocol.FormNone

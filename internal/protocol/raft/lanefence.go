@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // The fence (docs/internals/lcr.md, 1.5 (d)) is between what members have acknowledged as accepted and a change of the
@@ -110,7 +110,7 @@ func (r *Raft) heldHighs() (highs []message.LaneHigh) {
 // it waits for the fence, and is made then.
 func (r *Raft) behindFence(in *protocol.ProposeChange, next *protocol.Config) (ready bool, reason protocol.Reason) {
 	l := r.lanes
-	if l == nil || l.end.gen == 0 || !r.needsFence(next) || r.cfg.Mutant == MutantLaneNoFence {
+	if l == nil || l.end.gen == 0 || !members.Fenced(r.members.Config, next) || r.cfg.Mutant == MutantLaneNoFence {
 		return true, protocol.ReasonNone
 	}
 	f := &l.lead.fence
@@ -132,34 +132,12 @@ func (r *Raft) behindFence(in *protocol.ProposeChange, next *protocol.Config) (r
 	return false, protocol.ReasonNone
 }
 
-// needsFence reports whether a configuration has other voters, or is without someone who may have a lane.
-func (r *Raft) needsFence(next *protocol.Config) bool {
-	if next.Joint() || quorumOf(next) != quorumOf(r.conf) {
-		return true
-	}
-	for i := range r.conf.Members {
-		if next.Find(r.conf.Members[i].ID) == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// quorumOf names the voters of a configuration.
-func quorumOf(c *protocol.Config) string {
-	var b []byte
-	for _, id := range c.Voters() {
-		b = binary.LittleEndian.AppendUint64(b, uint64(id))
-	}
-	return string(b)
-}
-
 func (r *Raft) askFence() {
 	f := &r.lanes.lead.fence
 	f.asked = r.now
 	r.place.uncode() // so that no body that is not committed stands before the change
 	for _, p := range r.lead.peers {
-		if r.voters.Has(p.ID) {
+		if r.members.Voters.Has(p.ID) {
 			r.send(message.With(protocol.Message{Type: message.Fence, To: p.ID}, message.Part{Round: f.number}))
 		}
 	}
@@ -181,7 +159,7 @@ func (r *Raft) fenceDone() bool {
 	l := r.lanes
 	f := &l.lead.fence
 	mutant := r.cfg.Mutant
-	return r.voters.Agreed(func(id protocol.MemberID) uint64 {
+	return r.members.Voters.Agreed(func(id protocol.MemberID) uint64 {
 		if own := l.fence.number >= f.number && l.fence.step <= r.disk.Done; id == r.cfg.Self && !own && mutant != MutantLaneNoPromise {
 			return 0
 		}
@@ -231,7 +209,7 @@ func (r *Raft) goBehindFence() {
 func (r *Raft) beginGeneration() {
 	l := r.lanes
 	seen := max(l.lead.seen, l.fence.number)
-	if l.lead.fence.change != nil || !r.lead.ready || r.lead.hand.to != 0 || r.commit < r.lead.first || r.confAt > r.commit || r.conf.Joint() ||
+	if l.lead.fence.change != nil || !r.lead.ready || r.lead.hand.to != 0 || r.commit < r.lead.first || r.members.At > r.commit || r.members.Config.Joint() ||
 		l.end.open && seen <= l.end.gen {
 		return
 	}
@@ -239,15 +217,6 @@ func (r *Raft) beginGeneration() {
 	r.appendOwn(&e, make([]byte, protocol.HeadSize))
 	r.advance()
 	r.replicateAll()
-}
-
-// electorate is who decides under the last configuration that was handed over.
-func (r *Raft) electorate() quorum.Set {
-	n := len(r.configs) - 1
-	for n > 0 && r.configs[n].index > r.given {
-		n--
-	}
-	return quorum.Of(&r.configs[n].config)
 }
 
 // acceptLane says which batches of this member's lane are accepted: its own disk has them, and a quorum said under the
@@ -265,7 +234,7 @@ func (r *Raft) acceptLane() {
 	if r.cfg.Mutant == MutantLaneAcceptUnsynced {
 		own = h.high()
 	}
-	to := r.electorate().Agreed(func(id protocol.MemberID) uint64 {
+	to := r.members.Electorate(r.given).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return own
 		}

@@ -193,7 +193,7 @@ func (r *Raft) openLane(id protocol.MemberID, ask *message.Part) {
 	l, lane := r.lanes, ask.ID.Session
 	mark := l.end.member(id)
 	switch {
-	case !r.lead.ready || r.lead.hand.to != 0 || r.conf.Find(id) == nil:
+	case !r.lead.ready || r.lead.hand.to != 0 || r.members.Config.Find(id) == nil:
 		return
 	case mark != nil && mark.lane.Line() == lane.Line() && mark.lane.Life() >= lane.Life():
 		return // it is open, or an earlier incarnation's question arrives late

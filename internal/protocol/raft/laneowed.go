@@ -50,7 +50,7 @@ func (r *Raft) laneLater(t *laneTarget, batches []protocol.Entry) bool {
 		return false
 	}
 	soon := t.trip + t.trip/8
-	return r.electorate().Agreed(func(id protocol.MemberID) uint64 {
+	return r.members.Electorate(r.given).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return 1
 		}

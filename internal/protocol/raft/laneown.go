@@ -198,13 +198,13 @@ func (r *Raft) sendLane() {
 // trackTargets sets the targets to the other members of the configuration.
 func (r *Raft) trackTargets() {
 	o := &r.lanes.own
-	if o.at == r.confAt && o.to != nil {
+	if o.at == r.members.At && o.to != nil {
 		return
 	}
-	o.at = r.confAt
+	o.at = r.members.At
 	old := o.to
 	o.to = nil
-	for _, id := range r.conf.All() {
+	for _, id := range r.members.Config.All() {
 		if i := slices.IndexFunc(old, func(t *laneTarget) bool { return t.id == id }); i >= 0 {
 			o.to = append(o.to, old[i])
 		} else if id != r.cfg.Self {
@@ -380,7 +380,7 @@ func (r *Raft) laneUnreachable(id protocol.MemberID) {
 // member's proposals go through the leader.
 func (r *Raft) askLane() {
 	l := r.lanes
-	if l.known(l.own.lane) || r.leader == 0 || r.now < l.own.ask || l.own.lane == (protocol.Lane{}) || r.conf.Find(r.cfg.Self) == nil {
+	if l.known(l.own.lane) || r.leader == 0 || r.now < l.own.ask || l.own.lane == (protocol.Lane{}) || r.members.Config.Find(r.cfg.Self) == nil {
 		return
 	}
 	l.own.ask = r.now + r.cfg.Heartbeat

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -60,7 +61,7 @@ func (r *Raft) behindTheFence() *protocol.Config {
 		return nil
 	}
 	change := *r.lanes.lead.fence.change
-	if next, reason := r.nextConfig(&change); reason == protocol.ReasonNone {
+	if next, reason := members.Next(r.members.Config, &change, r.maxK() > 0); reason == protocol.ReasonNone {
 		return &next
 	}
 	return nil

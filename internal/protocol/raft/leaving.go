@@ -14,31 +14,22 @@ import (
 
 // retain notes which members the other instances have.
 func (r *Raft) retain(members []protocol.MemberID) {
-	r.others = members
+	r.members.Others = members
 	if r.role == protocol.Leader {
 		r.trackPeers()
 		r.dismiss()
 	}
 }
 
-// retains reports whether another instance has a member that is removed from this one.
-func (r *Raft) retains(id protocol.MemberID) bool {
-	if !slices.Contains(r.conf.Removed, id) || slices.Contains(r.conf.Outgoing, id) {
-		return false
-	}
-	_, has := slices.BinarySearch(r.others, id)
-	return has
-}
-
 // dismiss gives members that left a deadline, once the configuration without them is committed.
 func (r *Raft) dismiss() {
-	if r.confAt > r.commit {
+	if r.members.At > r.commit {
 		return
 	}
 	for _, p := range r.lead.peers {
 		switch {
 		case p.Leaving == 0:
-		case r.retains(p.ID):
+		case r.members.Retains(p.ID):
 			p.LeaveBy = 0
 		case p.LeaveBy == 0:
 			p.LeaveBy = r.now + r.cfg.ElectionTimeout
@@ -48,7 +39,7 @@ func (r *Raft) dismiss() {
 
 // letGo stops sending to a removed member once it can know of its removal.
 func (r *Raft) letGo(p *tracker.Progress) {
-	if p.Leaving != 0 && p.Told >= p.Leaving && p.Match >= p.Leaving && !r.retains(p.ID) {
+	if p.Leaving != 0 && p.Told >= p.Leaving && p.Match >= p.Leaving && !r.members.Retains(p.ID) {
 		r.forget(p)
 	}
 }

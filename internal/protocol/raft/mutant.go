@@ -2,6 +2,7 @@ package raft
 
 import (
 	"github.com/braidlog/braid/internal/mutant"
+	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -14,7 +15,6 @@ const (
 	MutantReadWithoutConfirm    protocol.Mutant = "read-without-confirm"
 	MutantNoPrevCheck           protocol.Mutant = "no-prev-check"
 	MutantTruncateAlways        protocol.Mutant = "truncate-always"
-	MutantSingleQuorumJoint     protocol.Mutant = "single-quorum-joint"
 	MutantCommitUnverified      protocol.Mutant = "commit-unverified"
 	MutantLeaseIgnoresDrift     protocol.Mutant = "lease-ignores-drift"
 	MutantPromiseOfTerm         protocol.Mutant = "promise-of-term"
@@ -53,7 +53,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantReadWithoutConfirm, Does: "a leader gives read points without asking a quorum whether it still leads"},
 	{Name: MutantNoPrevCheck, Does: "a follower appends without checking the entry before (log matching)"},
 	{Name: MutantTruncateAlways, Does: "a follower cuts its log at every append, also where the entries match"},
-	{Name: MutantSingleQuorumJoint, Does: "while joint, only the incoming voters decide"},
+	{Name: members.MutantSingleQuorumJoint, Does: "while joint, only the incoming voters decide"},
 	{Name: MutantCommitUnverified, Does: "a follower takes over the leader's commit index beyond what it knows to match"},
 	{Name: MutantLeaseIgnoresDrift, Does: "a leader trusts its lease for a whole election timeout and once more, whatever clocks do", In: mutant.Cluster{Nodes: 5}},
 	{Name: MutantPromiseOfTerm, Does: "a member that entered a higher term without a vote forgets what it promised to the leader of the term before", In: mutant.Cluster{Nodes: 5}},

@@ -69,7 +69,7 @@ func (r *Raft) beginPreparation() {
 	pre := &r.lead.pre
 	pre.begun, pre.moved = true, r.now
 	for k := len(r.coded) - 1; k >= 0; k-- {
-		if r.coded[k] < r.confAt {
+		if r.coded[k] < r.members.At {
 			r.commitTo(r.coded[k])
 			break
 		}
@@ -121,10 +121,10 @@ func (r *Raft) recoverable(w *wanted) bool {
 // beginPreparation.
 func (r *Raft) enoughAnswered(w *wanted) bool {
 	if r.cfg.Mutant == MutantCodeFAnswers {
-		n := len(r.voters.Incoming)
+		n := len(r.members.Voters.Incoming)
 		return 1+len(w.answers) >= n-quorum.Size(n)
 	}
-	return r.deciders().Vote(func(id protocol.MemberID) quorum.Answer {
+	return r.members.Deciders().Vote(func(id protocol.MemberID) quorum.Answer {
 		if id == r.cfg.Self || slices.ContainsFunc(w.answers, func(a answer) bool { return a.from == id }) {
 			return quorum.Granted
 		}
@@ -135,8 +135,8 @@ func (r *Raft) enoughAnswered(w *wanted) bool {
 // giveUp removes an entry that was never committed, and those after it. The first entry
 // of this term takes its place on disk.
 func (r *Raft) giveUp(i protocol.Index) {
-	if r.confAt >= i {
-		panic(fmt.Sprintf("raft: member %s: giving up %d, but the configuration at %d comes after it", r.cfg.Self, i, r.confAt))
+	if r.members.At >= i {
+		panic(fmt.Sprintf("raft: member %s: giving up %d, but the configuration at %d comes after it", r.cfg.Self, i, r.members.At))
 	}
 	for j := i; j <= r.log.Last; j++ {
 		r.lead.uncommitted -= r.log.At(j).Bytes()

@@ -11,7 +11,7 @@ import (
 // propose takes entries in on the member where they were proposed.
 func (r *Raft) propose(in *protocol.Propose) {
 	entries := in.Entries
-	if in.Under != nil && (r.role != protocol.Leader || r.confAt != *in.Under || r.confAt > r.commit) {
+	if in.Under != nil && (r.role != protocol.Leader || r.members.At != *in.Under || r.members.At > r.commit) {
 		return
 	}
 	if r.lanes != nil {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // Raft is one instance of Raft on one member. See protocol.Core for how to use it.
@@ -16,15 +16,11 @@ type Raft struct {
 	cfg   protocol.Settings
 	place placement
 	log   raftlog.Log
-	// configs are the configurations active from an index on: the base's, and one for
-	// each configuration entry in the log, ascending. Never empty; the last is active.
-	configs []configAt
-	// conf is the last of configs, and voters who decides under it.
-	conf   *protocol.Config
-	confAt protocol.Index
+	// members are the configurations of the log. Members that only other instances have, a leader has
+	// as peers that are removed here, and gives them no deadline to leave.
+	members members.Configs
 	// applied is as in [protocol.Tick], and lags by a tick.
 	applied protocol.Index
-	voters  quorum.Set
 
 	// now and out belong to the step in progress.
 	now time.Duration
@@ -32,11 +28,6 @@ type Raft struct {
 
 	started bool
 	chance  uint64 // state of the generator that ticks feed
-	// seat is the place of this instance among those active, from 0; see protocol.Place.
-	seat int
-	// others are the members that other instances have, ascending; see protocol.Retain. A leader has
-	// each of them as a peer that is removed here, and gives it no deadline to leave.
-	others []protocol.MemberID
 	// life is drawn at the first tick; 0 before. It marks the questions of this incarnation of the
 	// member, so that answers to an earlier incarnation's questions are recognised.
 	life uint64
@@ -80,11 +71,6 @@ type Raft struct {
 	lanes *lanes
 }
 
-type configAt struct {
-	index  protocol.Index
-	config protocol.Config
-}
-
 // leading is the state that only a leader has; zero in every other role.
 type leading struct {
 	// ready: preparation is done and the first entry is in the log. From then on all
@@ -126,7 +112,6 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 		log:    raftlog.After(&rec.Base, cfg.CacheBytes),
 		term:   max(rec.State.Term, rec.Base.Term),
 		chance: uint64(cfg.Self),
-		seat:   int(cfg.Instance) - 1,
 	}
 	r.place = r.newPlacement()
 	if r.term == rec.State.Term {
@@ -135,7 +120,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	if err := checkVoters(&r.cfg, len(rec.Base.Config.Voters())); err != nil {
 		return nil, err
 	}
-	r.configs = append(r.configs, configAt{rec.Base.Index, rec.Base.Config.Clone()})
+	r.members = members.Start(&rec.Base, &r.cfg)
 	r.lastCoded = rec.Base.Index
 	r.bodies.missing = rec.Base.Index > 0
 	if err := r.load(rec.Entries); err != nil {
@@ -172,7 +157,7 @@ func (r *Raft) load(entries []protocol.Entry) error {
 			if err != nil {
 				return err
 			}
-			r.configs = append(r.configs, configAt{e.Index, c})
+			r.members.Append(e.Index, c)
 		}
 		r.log.Append(e)
 		r.noteCoded(&e)
@@ -197,7 +182,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 			r.dropStale()
 		}
 	}
-	role, term, leader, confAt, route := r.role, r.term, r.leader, r.confAt, r.lanes.route()
+	role, term, leader, confAt, route := r.role, r.term, r.leader, r.members.At, r.lanes.route()
 	switch in := in.(type) {
 	case *protocol.Message:
 		r.receive(in)
@@ -228,7 +213,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	case protocol.Suspect:
 		r.suspect(in.Member)
 	case protocol.Place:
-		r.seat = in.At
+		r.members.Seat = in.At
 	case protocol.Retain:
 		r.retain(in.Members)
 	case protocol.Stand:
@@ -245,7 +230,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	r.settleLanes()
 	r.disk.End(r.log.Last, now)
 	r.log.Drop(r.disk.Settled())
-	if role != r.role || term != r.term || leader != r.leader || confAt != r.confAt || route != r.lanes.route() {
+	if role != r.role || term != r.term || leader != r.leader || confAt != r.members.At || route != r.lanes.route() {
 		out.Changed = true
 	}
 	r.out = nil
@@ -438,9 +423,9 @@ func (r *Raft) noteCommit() {
 func (r *Raft) Status() protocol.Status {
 	s := protocol.Status{
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
-		First: r.log.Base + 1, Last: r.log.Last, Durable: r.disk.Durable, Commit: r.commit, Config: r.conf.Clone(), Removed: r.removed() && !r.conf.Joint(),
+		First: r.log.Base + 1, Last: r.log.Last, Durable: r.disk.Durable, Commit: r.commit, Config: r.members.Config.Clone(), Removed: r.removed() && !r.members.Config.Joint(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.missing,
-		Restriping: r.lead.restripe.left, ConfigIndex: r.confAt, Undecided: r.confAt > r.commit, Routes: r.routes(),
+		Restriping: r.lead.restripe.left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit, Routes: r.routes(),
 	}
 	if r.role == protocol.Leader {
 		s.K = r.place.k()

@@ -111,7 +111,7 @@ func (r *Raft) startReads() {
 	rd.round, rd.index = r.lead.round, r.commit
 	r.beginBarrier()
 	for _, p := range r.lead.peers {
-		if r.voters.Has(p.ID) {
+		if r.members.Voters.Has(p.ID) {
 			rd.beat = r.heartbeat(p)
 		}
 	}
@@ -131,7 +131,7 @@ func (r *Raft) confirmReads() {
 }
 
 func (r *Raft) confirmedRound() uint64 {
-	return r.confirmers(r.deciders()).Agreed(func(id protocol.MemberID) uint64 {
+	return r.members.Confirmers(r.members.Deciders()).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return r.lead.round
 		}
@@ -152,7 +152,7 @@ func (r *Raft) leased() bool {
 	if !r.cfg.LeaseReads || r.lead.hand.sent {
 		return false
 	}
-	v := r.confirmers(r.deciders()).Agreed(func(id protocol.MemberID) uint64 {
+	v := r.members.Confirmers(r.members.Deciders()).Agreed(func(id protocol.MemberID) uint64 {
 		if id == r.cfg.Self {
 			return message.Stamp(r.now)
 		}

@@ -360,13 +360,13 @@ func (r *Raft) active(p *tracker.Progress) bool {
 // trackPeers sets peers to the members of the configuration. It keeps those that just left it, and
 // adds those that it retains.
 func (r *Raft) trackPeers() {
-	all := r.conf.All()
+	all := r.members.Config.All()
 	for _, p := range r.lead.peers {
 		switch {
 		case slices.Contains(all, p.ID):
 			p.Leaving, p.LeaveBy = 0, 0
 		case p.Leaving == 0:
-			p.Leaving = r.confAt
+			p.Leaving = r.members.At
 		}
 	}
 	for _, id := range all {
@@ -374,9 +374,9 @@ func (r *Raft) trackPeers() {
 			r.lead.peers = append(r.lead.peers, &tracker.Progress{ID: id, Next: r.log.Last + 1, Since: r.now})
 		}
 	}
-	for _, id := range r.others {
-		if id != r.cfg.Self && r.peer(id) == nil && r.retains(id) {
-			left := max(1, r.confAt) // an instance that begins may be without it from the start
+	for _, id := range r.members.Others {
+		if id != r.cfg.Self && r.peer(id) == nil && r.members.Retains(id) {
+			left := max(1, r.members.At) // an instance that begins may be without it from the start
 			r.lead.peers = append(r.lead.peers, &tracker.Progress{ID: id, Next: r.log.Last + 1, Since: r.now, Leaving: left})
 		}
 	}

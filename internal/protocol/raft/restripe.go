@@ -1,9 +1,9 @@
 package raft
 
 import (
-	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -63,21 +63,21 @@ func (r *Raft) holdsParts(id protocol.MemberID) bool {
 // than k rows, and continues doing so. What it said under the configuration active covers them all:
 // bodies that came later are cut into no more than that.
 func (r *Raft) holdsWhole(id protocol.MemberID, k uint8) bool {
-	m := r.conf.Find(id)
+	m := r.members.Config.Find(id)
 	if m == nil || m.WholeAbove == 0 || m.WholeAbove > k {
 		return false
 	}
 	if id == r.cfg.Self {
-		return r.obeyed() == r.conf.Restripes && r.bodies.partial <= k
+		return r.obeyed() == r.members.Config.Restripes && r.bodies.partial <= k
 	}
 	p := r.peer(id)
-	return p != nil && p.Restripes == r.conf.Restripes && p.Partial <= k && r.accounts(p)
+	return p != nil && p.Restripes == r.members.Config.Restripes && p.Partial <= k && r.accounts(p)
 }
 
 // obeyed names the configuration whose whole copies this member holds, also after a crash: its disk has
 // that configuration. Otherwise it could start again without it, and cut them to rows. 0: none.
 func (r *Raft) obeyed() uint32 {
-	if r.disk.Durable < r.confAt {
+	if r.disk.Durable < r.members.At {
 		return 0
 	}
 	return r.bodies.restripes
@@ -101,8 +101,8 @@ func (r *Raft) rowsDo(c *protocol.Config) int {
 // which it adds what members hold whole. It returns why that is not so yet, and begins to do
 // something about it.
 func (r *Raft) keepsBodies(next *protocol.Config, changes []protocol.Change) protocol.Reason {
-	if slices.Equal(next.Voters(), r.conf.Voters()) {
-		r.inherit(next)
+	if members.SameVoters(next, r.members.Config) {
+		members.Inherit(r.members.Config, next)
 		return protocol.ReasonNone
 	}
 	if !r.shapedAt(r.applied) && r.cfg.Mutant != MutantLeaderBehind {
@@ -126,17 +126,6 @@ func (r *Raft) keepsBodies(next *protocol.Config, changes []protocol.Change) pro
 	return protocol.ReasonNone
 }
 
-// inherit makes new members hold whole what the others do.
-func (r *Raft) inherit(next *protocol.Config) {
-	for i := range next.Members {
-		m := &next.Members[i]
-		if most := r.conf.MaxRows(); r.conf.Find(m.ID) == nil && most > 0 {
-			m.WholeAbove = most
-			next.Restripes = r.conf.Restripes + 1
-		}
-	}
-}
-
 // restriped reports whether enough voters of the next configuration hold whole what is cut
 // into more than k rows. First it has them asked to.
 func (r *Raft) restriped(next *protocol.Config, k uint8) protocol.Reason {
@@ -145,7 +134,7 @@ func (r *Raft) restriped(next *protocol.Config, k uint8) protocol.Reason {
 	n, whole, asked := 0, 0, true
 	for _, id := range next.Voters() {
 		n++
-		if m := r.conf.Find(id); m != nil && (m.WholeAbove == 0 || m.WholeAbove > k) {
+		if m := r.members.Config.Find(id); m != nil && (m.WholeAbove == 0 || m.WholeAbove > k) {
 			asked = false
 		}
 		if r.holdsWhole(id, k) {
@@ -164,7 +153,7 @@ func (r *Raft) restriped(next *protocol.Config, k uint8) protocol.Reason {
 		r.place.uncode()
 		return protocol.ReasonChangePending
 	}
-	c := r.conf.Clone()
+	c := r.members.Config.Clone()
 	c.Number()
 	c.HoldWhole(k, stays)
 	r.appendConfig(c, protocol.ProposalID{})
@@ -178,13 +167,13 @@ func (r *Raft) restriped(next *protocol.Config, k uint8) protocol.Reason {
 // that enough others hold something, see body.HolderCount.
 func (c *code) relax() {
 	r := c.r
-	bound := int(r.conf.MaxRows())
+	bound := int(r.members.Config.MaxRows())
 	if bound == 0 || bound >= c.limit() || r.now < r.lead.restripe.until ||
-		r.lead.hand.to != 0 || r.commit < r.lead.first || r.confAt > r.commit || r.conf.Joint() || !r.shapedAt(r.applied) {
+		r.lead.hand.to != 0 || r.commit < r.lead.first || r.members.At > r.commit || r.members.Config.Joint() || !r.shapedAt(r.applied) {
 		return
 	}
-	rows := r.rowsDo(r.conf)
-	next := r.conf.Clone()
+	rows := r.rowsDo(r.members.Config)
+	next := r.members.Config.Clone()
 	switch {
 	case rows >= int(r.maxK()):
 		next.HoldWhole(0, func(protocol.MemberID) bool { return false })

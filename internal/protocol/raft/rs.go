@@ -8,7 +8,7 @@ import "github.com/braidlog/braid/protocol"
 type rs struct{ code }
 
 func (c *rs) k() uint8 {
-	if c.r.conf.Slots == 0 {
+	if c.r.members.Config.Slots == 0 {
 		return 1
 	}
 	return uint8(c.most)

@@ -16,11 +16,7 @@ func (r *Raft) compact(to protocol.Index) {
 	}
 	r.give() // they may be committed by this very step
 	r.log.Compact(to)
-	n := 0
-	for n+1 < len(r.configs) && r.configs[n+1].index <= to {
-		n++
-	}
-	r.configs = append(r.configs[:0], r.configs[n:]...)
+	r.members.Compact(to)
 	r.configChanged()
 }
 
@@ -122,7 +118,7 @@ func (r *Raft) install(base protocol.Base) {
 	r.coded = r.coded[:0]
 	r.lastCoded = max(r.lastCoded, base.Index)
 	r.bodies.missing, r.bodies.restripes, r.bodies.spoken = true, 0, false // until the owner has looked
-	r.configs = append(r.configs[:0], configAt{base.Index, base.Config})
+	r.members.Install(&base)
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
 	r.lanesInstalled(&base)
 	r.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})

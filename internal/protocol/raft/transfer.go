@@ -45,7 +45,7 @@ func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.Me
 	if to == 0 {
 		p = r.mostAdvanced()
 	}
-	if p == nil || !r.voter(p.ID) {
+	if p == nil || !r.members.Remains(p.ID) {
 		return protocol.ReasonNotVoter, r.cfg.Self
 	}
 	r.lead.hand = handover{to: p.ID, until: r.now + r.cfg.ElectionTimeout, sent: r.lead.hand.sent}
@@ -54,17 +54,11 @@ func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.Me
 	return protocol.ReasonNone, 0
 }
 
-// voter reports whether id votes in the configuration that will remain.
-func (r *Raft) voter(id protocol.MemberID) bool {
-	m := r.conf.Find(id)
-	return m != nil && !m.Learner
-}
-
 // mostAdvanced is the active voter that matches furthest, nil if there is none.
 func (r *Raft) mostAdvanced() *tracker.Progress {
 	var best *tracker.Progress
 	for _, p := range r.lead.peers {
-		if r.voter(p.ID) && r.active(p) && (best == nil || p.Match > best.Match) {
+		if r.members.Remains(p.ID) && r.active(p) && (best == nil || p.Match > best.Match) {
 			best = p
 		}
 	}

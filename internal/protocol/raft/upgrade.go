@@ -35,7 +35,7 @@ func (r *Raft) moving(p *tracker.Progress) bool {
 // be sent.
 func (r *Raft) hopeful(i protocol.Index) bool {
 	k := int(r.log.At(i).K)
-	return r.writers().Durable(k, r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
+	return r.members.Writers().Durable(k, r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
 		if id == r.cfg.Self {
 			return protocol.FormWhole
 		}
@@ -53,7 +53,7 @@ func (r *Raft) hopeful(i protocol.Index) bool {
 		if f := p.Holds(i); f != protocol.FormNone {
 			return f
 		}
-		if row, ok := r.slot(id); ok {
+		if row, ok := r.members.Slot(id); ok {
 			return protocol.RowForm(row)
 		}
 		return protocol.FormWhole
@@ -107,7 +107,7 @@ func (c *code) stallTimeout(i protocol.Index) time.Duration {
 	r := c.r
 	trip := time.Duration(0)
 	for _, p := range r.lead.peers {
-		if r.voters.Has(p.ID) && r.recently(p) && !p.Far.Is && p.Match >= i {
+		if r.members.Voters.Has(p.ID) && r.recently(p) && !p.Far.Is && p.Match >= i {
 			trip = max(trip, p.Trip)
 		}
 	}
@@ -128,7 +128,7 @@ func (c *code) upgrade() {
 		}
 		var best *tracker.Progress
 		for _, p := range r.lead.peers {
-			if r.voters.Has(p.ID) && r.reachable(p) && p.Whole < r.log.Last && (best == nil || r.rather(p, best, i)) {
+			if r.members.Voters.Has(p.ID) && r.reachable(p) && p.Whole < r.log.Last && (best == nil || r.rather(p, best, i)) {
 				best = p
 			}
 		}
@@ -158,7 +158,7 @@ func (r *Raft) rather(a, b *tracker.Progress, i protocol.Index) bool {
 func (c *code) relieve(i protocol.Index) {
 	r := c.r
 	instead := func(p *tracker.Progress) bool {
-		return r.voters.Has(p.ID) && r.moving(p) && p.Whole < i && !r.distant(p, i)
+		return r.members.Voters.Has(p.ID) && r.moving(p) && p.Whole < i && !r.distant(p, i)
 	}
 	if !slices.ContainsFunc(r.lead.peers, instead) {
 		return

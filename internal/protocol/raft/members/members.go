@@ -1,0 +1,193 @@
+package members
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// Configs are the configurations that a member's log has.
+type Configs struct {
+	// all are the configurations active from an index on: the base's, and one for each configuration
+	// entry in the log, ascending. Never empty; the last is active.
+	all []config
+	// Config is the last of all, At the index of its entry, and Voters who decides under it.
+	Config *protocol.Config
+	At     protocol.Index
+	Voters quorum.Set
+	// Seat is the place of this instance among those active, from 0; see protocol.Place.
+	Seat int
+	// Others are the members that other instances have, ascending; see protocol.Retain.
+	Others []protocol.MemberID
+
+	settings *protocol.Settings
+}
+
+type config struct {
+	index  protocol.Index
+	config protocol.Config
+}
+
+// Start makes the configurations of a log that begins after a base. It keeps the settings, which it only reads.
+func Start(base *protocol.Base, s *protocol.Settings) Configs {
+	c := Configs{settings: s, Seat: int(s.Instance) - 1}
+	c.Append(base.Index, base.Config.Clone())
+	return c
+}
+
+// Append makes the configuration of an entry active that was just appended.
+func (c *Configs) Append(at protocol.Index, next protocol.Config) {
+	c.all = append(c.all, config{at, next})
+	c.activate()
+}
+
+// Cut removes the configurations of entries from an index on, and reports whether there were any.
+func (c *Configs) Cut(from protocol.Index) bool {
+	n := len(c.all)
+	for n > 1 && c.all[n-1].index >= from {
+		n--
+	}
+	if n == len(c.all) {
+		return false
+	}
+	c.all = c.all[:n]
+	c.activate()
+	return true
+}
+
+// Compact forgets the configurations before the one that is active at an index.
+func (c *Configs) Compact(to protocol.Index) {
+	n := 0
+	for n+1 < len(c.all) && c.all[n+1].index <= to {
+		n++
+	}
+	c.all = append(c.all[:0], c.all[n:]...)
+	c.activate()
+}
+
+// Install starts again after a base, whose configuration it keeps.
+func (c *Configs) Install(base *protocol.Base) {
+	c.all = append(c.all[:0], config{base.Index, base.Config})
+	c.activate()
+}
+
+func (c *Configs) activate() {
+	last := &c.all[len(c.all)-1]
+	c.Config, c.At = &last.config, last.index
+	c.Voters = quorum.Of(c.Config)
+	c.Voters.Need = c.settings.ReadQuorum
+}
+
+// Deciders is who elects.
+func (c *Configs) Deciders() quorum.Set {
+	if c.settings.Mutant == MutantSingleQuorumJoint {
+		return quorum.Set{Incoming: c.Voters.Incoming}
+	}
+	return c.Voters
+}
+
+// Writers is who commits.
+func (c *Configs) Writers() quorum.Set {
+	s := c.Deciders()
+	s.Need = c.settings.WriteQuorum
+	return s
+}
+
+// Confirmers is who of a set confirms that a leader still leads: every quorum that elects another leader includes one
+// of them.
+func (c *Configs) Confirmers(s quorum.Set) quorum.Set {
+	if c.settings.ReadQuorum > 0 {
+		s.Need = len(s.Incoming) - c.settings.ReadQuorum + 1
+	}
+	return s
+}
+
+// Electorate is who decides under the last configuration up to an index.
+func (c *Configs) Electorate(at protocol.Index) quorum.Set {
+	n := len(c.all) - 1
+	for n > 0 && c.all[n].index > at {
+		n--
+	}
+	return quorum.Of(&c.all[n].config)
+}
+
+// Before is the configuration before the active one, nil if it is not known.
+func (c *Configs) Before() *protocol.Config {
+	if n := len(c.all); n > 1 {
+		return &c.all[n-2].config
+	}
+	return nil
+}
+
+// Slot is the row for a member. One that is leaving has its slot in an older configuration.
+func (c *Configs) Slot(id protocol.MemberID) (row uint8, ok bool) {
+	for k := len(c.all) - 1; k >= 0; k-- {
+		if c := &c.all[k].config; c.Slots > 0 {
+			if m := c.Find(id); m != nil {
+				return m.Slot, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Alone reports whether a member decides on its own.
+func (c *Configs) Alone(id protocol.MemberID) bool {
+	return !c.Config.Joint() && len(c.Voters.Incoming) == 1 && c.Voters.Incoming[0] == id
+}
+
+// Remains reports whether a member votes in the configuration that will remain.
+func (c *Configs) Remains(id protocol.MemberID) bool {
+	m := c.Config.Find(id)
+	return m != nil && !m.Learner
+}
+
+// Retains reports whether another instance has a member that is removed from this one.
+func (c *Configs) Retains(id protocol.MemberID) bool {
+	if !slices.Contains(c.Config.Removed, id) || slices.Contains(c.Config.Outgoing, id) {
+		return false
+	}
+	_, has := slices.BinarySearch(c.Others, id)
+	return has
+}
+
+// Check verifies that the configurations are the base's and exactly those in the log.
+func (c *Configs) Check(log *raftlog.Log) error {
+	if c.all[0].index > log.Base {
+		return fmt.Errorf("oldest config at %d, base %d", c.all[0].index, log.Base)
+	}
+	for i, o := range c.all[1:] {
+		if o.index <= c.all[i].index || o.index <= log.Base || o.index > log.Last {
+			return fmt.Errorf("config at %d: after %d, log %d to %d", o.index, c.all[i].index, log.Base, log.Last)
+		}
+		err := log.Each(o.index, o.index, func(e *protocol.Entry) error {
+			if e.Kind != protocol.EntryConfig || !e.Resident() {
+				return fmt.Errorf("config at %d: is a %s there, or its payload is gone", o.index, e.Kind)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	last := &c.all[len(c.all)-1]
+	if c.Config != &last.config || c.At != last.index {
+		return fmt.Errorf("config of %d is active, the last is of %d", c.At, last.index)
+	}
+	err := log.Newest(func(e *protocol.Entry) error {
+		if e.Kind == protocol.EntryConfig && !slices.ContainsFunc(c.all, func(o config) bool { return o.index == e.Index }) {
+			return fmt.Errorf("config at %d is not known", e.Index)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(c.Config.Members) > 0 {
+		return c.Config.Validate()
+	}
+	return nil
+}
