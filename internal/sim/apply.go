@@ -46,7 +46,7 @@ type applying struct {
 
 // beginApplying makes the part that applies, as replica.assemble does.
 func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
-	m.applier = apply.NewApplier(m.machines.all, meta, m.session, skip, lifecycle.LoadFrom(m.log))
+	m.applier = apply.NewApplier(m.machines.All, meta, m.session, skip, lifecycle.LoadFrom(m.log))
 	m.applier.Within = m.running.dir.Within
 	m.w.Violate(m.id, m.applier.Derive(m.w.set.derive(), &meta)) // what was opened has sections that are known
 	m.applier.Break(m.own.mutant())

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -52,11 +53,11 @@ func (w *World) beginBorn() {
 }
 
 // newborn is the state with which the cluster begins; nil: it begins empty.
-func (w *World) newborn() *frozen {
+func (w *World) newborn() *machine.State {
 	if w.set.Birth == "" {
 		return nil
 	}
-	return &frozen{birth: w.set.Birth, values: map[string]value{}, bodies: map[int]protocol.BodyRef{}}
+	return machine.Born(w.set.Birth)
 }
 
 // rectify is the operator who finds out that a founder began without the state. He gives it a new disk, unless it was
@@ -72,7 +73,7 @@ func (w *World) rectify(m *Member) {
 }
 
 // rebornState is the state machine of a member that lost its disk: a founder is sometimes restored once more.
-func (w *World) rebornState(m *Member) *frozen {
+func (w *World) rebornState(m *Member) *machine.State {
 	if w.set.Birth == "" || m.join || w.born.yes(0.5) {
 		return nil
 	}
@@ -118,32 +119,13 @@ func (m *Member) learnsBirth(o *Member) bool {
 }
 
 // Adopt implements cluster.HandshakeWorld, as NoteBirth does.
-func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.m.machines.all, state) }
+func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.m.machines.All, state) }
 
 func (h handshakeWorld) NoteBirth(state string) error { return h.dir.NoteBirth(state) }
 
-// birthField is the birth as the head of a state has it.
-func (f *frozen) birthField() string {
-	if f.birth == "" {
-		return ""
-	}
-	return " " + f.birth
-}
-
-// Birth implements cluster.Born.
-func (d durableMachine) Birth() string { return d.birth }
-
-// judgeBirth judges that the state began as the cluster did.
-func (s *stateMachine) judgeBirth() error {
-	if s.birth != s.w.set.Birth {
-		return fmt.Errorf("member %s applies to a state that began with %q; the cluster began with %q", s.member.id, s.birth, s.w.set.Birth)
-	}
-	return nil
-}
-
 // stateless reports whether the member does not have the state yet with which the cluster began.
 func (m *Member) stateless() bool {
-	return m.w.set.Birth != "" && !m.strange() && (m.saved == nil || m.saved.birth == "")
+	return m.w.set.Birth != "" && !m.strange() && (m.saved == nil || m.saved.Birth == "")
 }
 
 // keepState reports whether changes leave two members that have the state, as an operator makes sure of.
@@ -161,7 +143,7 @@ func (w *World) keepState(c *protocol.Config, changes []protocol.Change) bool {
 		m := w.member(c.Members[i].ID)
 		if removes(m.id) {
 			removed = true
-		} else if !m.gone && !m.strange() && !m.stateless() && m.saved.damage == nil {
+		} else if !m.gone && !m.strange() && !m.stateless() && m.saved.Damage == nil {
 			have++
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -217,7 +218,7 @@ func (m *Member) dropped(at protocol.Position, ref protocol.BodyRef) {
 // an earlier life, it never will.
 func (m *Member) passed(ref protocol.BodyRef) {
 	m.body.kept.Passed(ref)
-	if !m.machine.refers(ref) {
+	if !m.machines.First.Refers(ref) {
 		m.w.judgesOf(ref.Instance).bodies.Drop(uint64(ref.Index))
 	}
 }
@@ -244,14 +245,14 @@ const readAhead = 4
 
 // resolve replaces each token in a value by the body that it stands for.
 func (m *Member) resolve(text string, done func(text string, err error)) {
-	numbers := tokens(text)
+	numbers := machine.Tokens(text)
 	if len(numbers) == 0 {
 		done(text, nil)
 		return
 	}
 	refs := make([]protocol.BodyRef, len(numbers))
 	for i, n := range numbers {
-		ref, ok := m.machine.bodies[n]
+		ref, ok := m.machines.First.Body(n)
 		if !ok {
 			m.w.Violate(m.id, errors.New("a value has a token for a body that the state does not refer to"))
 			return
@@ -306,19 +307,16 @@ func (m *Member) spell(text string, numbers []int, bodies [][]byte) string {
 		if want := m.w.ops[n].body; !slices.Equal(want, bodies[i]) {
 			m.w.Violate(m.id, errors.New("C10: a read returns bytes that nobody wrote"))
 		}
-		text = strings.Replace(text, token(n), spelled(n, bodies[i]), 1)
+		text = strings.Replace(text, machine.Token(n), spelled(n, bodies[i]), 1)
 	}
 	return text
 }
 
 // lacks reports whether a body to which the state refers is missing on the member.
 func (m *Member) lacks() bool {
-	for _, ref := range m.machine.bodies {
-		if m.body.kept.Wants(ref) {
-			return true
-		}
-	}
-	return false
+	lacks := false
+	err := m.machines.First.LiveBodies(func(ref protocol.BodyRef) { lacks = lacks || m.body.kept.Wants(ref) })
+	return lacks || err != nil
 }
 
 // bodyTimeout is how long a member tries at most to gather one body.

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -30,7 +31,7 @@ type operation struct {
 	// tookEffect is when its command was applied for the first time; answer is the result of that.
 	tookEffect time.Duration
 	effective  bool
-	answer     answer
+	answer     machine.Answer
 	// position is where the command was applied; after is the last position that was acknowledged
 	// when the client asked.
 	position, after protocol.Position
@@ -129,15 +130,12 @@ func (c *client) draw(number int) *operation {
 	return op
 }
 
-// keyName is the name of the i-th key, from 0.
-func keyName(i int) string { return fmt.Sprintf("k%d", i) }
-
 // drawKey draws a key: the first one, which many clients use, or any.
 func (w *World) drawKey() string {
 	if w.Chance(w.set.Load.Hot) {
-		return keyName(0)
+		return machine.KeyName(0)
 	}
-	return keyName(w.Pick(w.set.Keys))
+	return machine.KeyName(w.Pick(w.set.Keys))
 }
 
 // carry gives the operation a value that travels as a body.
@@ -156,9 +154,9 @@ func (op *operation) command(number, padding int) []byte {
 	short := op.Operation
 	short.Expect = op.expect
 	if op.body != nil {
-		short.Value = token(number)
+		short.Value = machine.Token(number)
 	}
-	return command(number, short, padding)
+	return machine.Command(number, short, padding)
 }
 
 // perform sends an operation to a member. It calls then when the operation has ended, or after
@@ -166,7 +164,7 @@ func (op *operation) command(number, padding int) []byte {
 func (c *client) perform(m *Member, op *operation, timeout time.Duration, then func()) {
 	w := c.w
 	number := len(w.ops)
-	op.Call, op.elections, op.after = int64(w.Now()), w.Events.Of(electionsWon), w.ackedAt[w.orderOf(op.Key)]
+	op.Call, op.elections, op.after = int64(w.Now()), w.Events.Of(electionsWon), w.ackedAt[w.orders.Of(op.Key)]
 	op.id, op.number = w.history.Begin(op.Operation), number
 	w.ops = append(w.ops, op)
 	w.Tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
@@ -213,8 +211,8 @@ func (c *client) read(m *Member, op *operation, ok bool, end func()) {
 		c.w.history.Fail(op.id)
 		end()
 	default:
-		v := m.machines.of(op.Key).values[op.Key]
-		m.resolve(v.text, func(text string, err error) {
+		v := m.machines.Of(op.Key).Value(op.Key)
+		m.resolve(v.Text, func(text string, err error) {
 			if err == nil {
 				c.answered(m, op, v, text)
 				end()
@@ -226,14 +224,14 @@ func (c *client) read(m *Member, op *operation, ok bool, end func()) {
 	}
 }
 
-func (c *client) answered(m *Member, op *operation, v value, text string) {
+func (c *client) answered(m *Member, op *operation, v machine.Value, text string) {
 	if op.ended {
 		return
 	}
-	c.seen, c.raw, c.key = text, v.text, op.Key
+	c.seen, c.raw, c.key = text, v.Text, op.Key
 	c.w.Tracef("client %d reads at %s: %s = %q", c.number, m.id, op.Key, text)
 	c.w.Count(readsAnswered)
-	c.w.history.End(op.id, int64(c.w.Now()), text, v.found, v.version)
+	c.w.history.End(op.id, int64(c.w.Now()), text, v.Found, v.Version)
 }
 
 // wrote judges an answer. After a success the command must have taken effect. After a certain
@@ -263,17 +261,17 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 	}
 	w.Tracef("client %d has %d done: %v", c.number, number, result)
 	w.acked++
-	group := w.orderOf(op.Key)
+	group := w.orders.Of(op.Key)
 	w.ackedAt[group] = max(w.ackedAt[group], op.position)
 	if w.Events.Of(electionsWon) > op.elections {
 		w.Count(writesAfterFailover)
 	}
-	a := result.(answer)
+	a := result.(machine.Answer)
 	if a != op.answer {
 		w.Violate(0, fmt.Errorf("command %d was answered by %v; it took effect with %v", number, a, op.answer))
 	}
 	if !op.ended {
-		w.history.End(op.id, int64(w.Now()), "", a.done, a.version)
+		w.history.End(op.id, int64(w.Now()), "", a.Done, a.Version)
 		w.chase(op.Key)
 	}
 }
@@ -281,7 +279,7 @@ func (c *client) wrote(op *operation, number int, result any, err error) {
 // applied notes that some member applied a command. Its position must come after all that was
 // acknowledged before the client asked, whichever instances the commands went through (N6). In a keyed order
 // that holds in each group.
-func (w *World) applied(number int, at protocol.Position, a answer) {
+func (w *World) applied(number int, at protocol.Position, a machine.Answer) {
 	op := w.ops[number]
 	if op.effective {
 		return
@@ -320,7 +318,7 @@ func (w *World) resolve() []check.Operation {
 		case op.Kind == check.Get:
 		case w.history.Operation(op.id).Outcome == check.Unknown && op.effective:
 			w.Count(writesUnknown)
-			w.history.End(op.id, int64(op.tookEffect), "", op.answer.done, op.answer.version)
+			w.history.End(op.id, int64(op.tookEffect), "", op.answer.Done, op.answer.Version)
 		case !op.effective:
 			w.history.Fail(op.id)
 		}

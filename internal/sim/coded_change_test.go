@@ -388,7 +388,7 @@ func TestSwapUnderFailover(t *testing.T) {
 		s.crash(1)
 		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
 		s.until("both took effect", func() bool { return first.effective && second.effective })
-		require.NotEqual(t, first.answer.done, second.answer.done)
+		require.NotEqual(t, first.answer.Done, second.answer.Done)
 		s.readable(4, 5)
 		s.start(1)
 		s.passes()

@@ -262,7 +262,7 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 	require.Equal(t, wal.StageBodySync, m.writer.steps.Stage())
 	m.disk.PowerAt, m.stalled = 4, 0 // the power lasts for the write of the body, its sync and the mark
 	s.until("5 has no power", func() bool { return !m.up })
-	m.saved = m.machine.freeze()
+	m.saved = m.machines.First.Freeze()
 	s.crash(1)
 
 	answered := false
@@ -559,7 +559,7 @@ func TestManyK(t *testing.T) {
 
 // machineBodies are the bodies to which a member's state refers.
 func (s *script) machineBodies(id protocol.MemberID) (refs []protocol.BodyRef) {
-	if err := s.member(id).machine.LiveBodies(func(r protocol.BodyRef) { refs = append(refs, r) }); err != nil {
+	if err := s.member(id).machines.First.LiveBodies(func(r protocol.BodyRef) { refs = append(refs, r) }); err != nil {
 		s.t.Fatal(err)
 	}
 	return refs

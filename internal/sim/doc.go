@@ -37,9 +37,9 @@
 //     stand still, at random or when
 //     members are about to vote, or are between some members only), reshape.go, depart.go (instances
 //     and members that come and go).
-//   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, machine.go, bodies.go,
+//   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, bodies.go,
 //     bodyworld.go, writer.go (a member), network.go (messages between members). Package device has the disks
-//     and links.
+//     and links, package machine the state machine.
 //   - witness.go (what the judges of package check are told), readpoints.go (what cores answer to
 //     reads), weave.go (woven instances, and what is judged of them), sections.go (what cores derive
 //     from their logs), waste.go (judges of repeated work), pace.go (one client alone, where nothing fails).

@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -20,7 +21,7 @@ var runningCopiesPutBack = count.New("copies_of_running_disks_put_back", "copies
 // runningCopy is a copy of a disk whose member ran.
 type runningCopy struct {
 	disk  *device.Disk
-	saved *frozen
+	saved *machine.State
 	life  int
 	// last is an index beyond which the copy's log has nothing.
 	last protocol.Index

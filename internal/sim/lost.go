@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -43,7 +44,7 @@ func (s *Settings) drawLost(d chance) {
 // backup is a copy of a member's disk, made while it was stopped.
 type backup struct {
 	disk  *device.Disk
-	saved *frozen
+	saved *machine.State
 	life  uint64 // the last life that began on it
 	// alone: on this disk the member is the only voter. It decides by itself then, and asks nobody who
 	// could know better (docs/internals/identity.md).

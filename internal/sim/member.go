@@ -18,6 +18,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -50,7 +51,7 @@ type Member struct {
 	own *Settings
 	// saved is the disk of a state machine that keeps its own state. It has what the state machine
 	// made durable, or more.
-	saved *frozen
+	saved *machine.State
 	short shortage // of space on the disk
 	// astray is by how much the state machine of this life is ahead of what the log has; usually 0.
 	astray protocol.Position
@@ -110,17 +111,17 @@ type running struct {
 	// the cluster's, is embedded too, because it is often the only one.
 	inForce []*memberInstance
 	*memberInstance
-	crew    *crew // instances, as they know each other
-	began   time.Duration
-	weaver  instance.Weaver
-	dir     *datadir.Opened
-	log     *wal.Log
-	writer  *writer
-	snaps   *datadir.Snapshots
-	applier *apply.Applier
-	machines
-	body    bodyWork
-	session protocol.Session
+	crew     *crew // instances, as they know each other
+	began    time.Duration
+	weaver   instance.Weaver
+	dir      *datadir.Opened
+	log      *wal.Log
+	writer   *writer
+	snaps    *datadir.Snapshots
+	applier  *apply.Applier
+	machines machine.Set
+	body     bodyWork
+	session  protocol.Session
 
 	who        protocol.Who
 	handshakes cluster.Handshakes
@@ -218,8 +219,8 @@ func (m *Member) crash() {
 	m.w.Count(memberCrashes)
 	m.life++ // the rest of this step then finds the member down
 	m.disk = m.disk.Crash(m.w.Rand)
-	if m.machine.durable && m.w.Chance(0.5) {
-		m.saved = m.machine.freeze() // its own transactions may be further than the last Sync
+	if m.machines.First.Durable() && m.w.Chance(0.5) {
+		m.saved = m.machines.First.Freeze() // its own transactions may be further than the last Sync
 	}
 	m.paused, m.stalled, m.sluggish, m.delayed, m.lagging = 0, 0, 0, 0, 0
 	m.frozen = false
@@ -467,11 +468,11 @@ func (m *Member) syncTime() time.Duration {
 func (m *Member) start() error {
 	m.life++
 	m.goesAstray()
-	machines, err := newMachines(m)
+	machines, err := m.stateMachines()
 	if err != nil {
 		return err
 	}
-	config := m.directory(machines.all)
+	config := m.directory(machines.All)
 	refused := m.checkDirectory(&config)
 	dir, err := datadir.Open(config)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -55,6 +56,6 @@ func (w *World) askReplaced(s *memberInstance) {
 	}
 	c.readIn = s.witness.status.Term
 	for _, m := range w.upAnd((*Member).replaced) {
-		w.comesTo(m, check.Get, keyName(0), 0)
+		w.comesTo(m, check.Get, machine.KeyName(0), 0)
 	}
 }

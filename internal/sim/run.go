@@ -11,6 +11,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/setting"
@@ -351,7 +352,7 @@ func (m *Member) behind() bool {
 	if !m.up || m.sick() || m.w.set.woven() && m.gap() != "" {
 		return true
 	}
-	if m.w.set.byKey() && slices.ContainsFunc(m.groups, (*stateMachine).behindInKeys) {
+	if m.machines.Behind(m.w.set.Keys) {
 		return true
 	}
 	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return uint64(m.applier.Added(s.instance)) < s.judges.ledger.Decided() })
@@ -410,7 +411,7 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 		w.After(w.set.Heartbeat, func() { p.try(kind, key, then) })
 		return
 	}
-	op := &operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: keyName(key)}}
+	op := &operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: machine.KeyName(key)}}
 	if kind == check.Append {
 		op.Value = fmt.Sprintf("%d,", len(w.ops))
 		if w.set.Bodies.Share > 0 && w.Chance(0.5) {
@@ -418,7 +419,7 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 		}
 	}
 	timeout := w.set.GiveUp + 10*w.set.Election
-	if bodies := len(p.m.machine.bodies); bodies > 0 {
+	if bodies := p.m.machines.First.Bodies(); bodies > 0 {
 		timeout += time.Duration(bodies) * w.set.gatherTime()
 	}
 	p.perform(p.m, op, timeout, func() {
@@ -448,7 +449,7 @@ func (w *World) finalVerdict(alive []*Member) error {
 		if first == nil {
 			first = m
 		}
-		if err := m.judgeSame(first); err != nil {
+		if err := m.machines.Same(&first.machines); err != nil {
 			return err
 		}
 		if err := m.judgeLogSize(); err != nil {

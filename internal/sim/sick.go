@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -27,8 +26,6 @@ func (s *Settings) drawStateDamage(d chance) {
 	}
 }
 
-var errSpoilt = errors.New("a key is not what was written")
-
 // durableElsewhere reports whether the disk of another running member has all that a member has applied. Where slots may
 // be skipped, no other disk need have it: a skip is decided without any. Nor where one member alone may decide.
 func (w *World) durableElsewhere(m *Member) bool {
@@ -49,13 +46,7 @@ func (w *World) spoilState(m *Member) {
 	}
 	w.Count(statesDamaged)
 	w.Tracef("FAULT the state of %s goes bad", m.id)
-	s := m.machine
-	for k, v := range s.values {
-		v.text += "spoilt"
-		s.values[k] = v
-	}
-	s.damage, s.position = errSpoilt, 1<<40
-	m.saved = s.freeze()
+	m.machines.First.Spoil()
 	if w.Chance(0.5) {
 		m.checkState()
 	}
@@ -63,23 +54,14 @@ func (w *World) spoilState(m *Member) {
 
 // anySick reports whether some member's state is damaged, or not there yet.
 func (w *World) anySick() bool {
-	return slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && (m.saved != nil && m.saved.damage != nil || m.stateless()) })
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && (m.saved != nil && m.saved.Damage != nil || m.stateless()) })
 }
 
 // sick reports whether the member's state is damaged.
-func (m *Member) sick() bool { return m.machine.damage != nil }
+func (m *Member) sick() bool { return m.machines.First.Damage() != nil }
 
 // checkState does what replica.Replica.CheckState does.
 func (m *Member) checkState() { m.push(apply.ApplyItem{Halt: true}) }
-
-// Damaged implements member.Repairable.
-func (d durableMachine) Damaged() error { return d.damage }
-
-// Condemn implements member.Repairable.
-func (d durableMachine) Condemn(cause error) {
-	d.damage = cause
-	d.member.saved = d.freeze()
-}
 
 // repairTime is how many election timeouts it may take to replace a damaged state, while all others
 // could send theirs.

@@ -30,7 +30,7 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 		s.until("3 has another state", func() bool { return !s.member(3).sick() })
 		require.Equal(t, 1, s.Events.Of(damagedStatesReplaced))
 		s.until("3 has applied all", func() bool { return !s.member(3).behind() })
-		require.Equal(t, s.member(1).machine.chain, s.member(3).machine.chain)
+		require.Equal(t, s.member(1).machines.First.Chain(), s.member(3).machines.First.Chain())
 		s.passes()
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -101,13 +102,13 @@ func (m *Member) judgeHeld(b *intake.Batch) {
 		if rest = next; len(command) == 0 {
 			continue
 		}
-		number, _, err := parseCommand(command)
+		number, _, err := machine.ParseCommand(command)
 		if err != nil || number >= len(m.w.ops) {
 			continue // nonsense
 		}
 		for _, before := range m.w.ops[number].follows {
-			if before == nil || !before.effective || m.machine.position < before.position {
-				m.w.Violate(m.id, fmt.Errorf("command %d is proposed at position %d, without one after which it is to take effect", number, m.machine.position))
+			if before == nil || !before.effective || m.machines.First.Position() < before.position {
+				m.w.Violate(m.id, fmt.Errorf("command %d is proposed at position %d, without one after which it is to take effect", number, m.machines.First.Position()))
 			}
 		}
 	}
@@ -146,8 +147,8 @@ func (m *Member) judgeTokens(used []givenToken, err error) {
 		switch {
 		case t.op == nil:
 			w.Violate(m.id, fmt.Errorf("a read is answered with token %s, which nobody gave", protocol.FormatToken(t.Token)))
-		case !t.op.effective || m.machine.position < t.op.position:
-			w.Violate(m.id, fmt.Errorf("a read with the token of command %d is answered at position %d, without that command", t.op.number, m.machine.position))
+		case !t.op.effective || m.machines.First.Position() < t.op.position:
+			w.Violate(m.id, fmt.Errorf("a read with the token of command %d is answered at position %d, without that command", t.op.number, m.machines.First.Position()))
 		}
 	}
 }
@@ -181,7 +182,7 @@ func (m *Member) judgeBarrier(r *reader) {
 		return
 	}
 	m.w.Count(barrierReads)
-	at := m.machine.position
+	at := m.machines.First.Position()
 	if at < r.accepted.last {
 		m.w.Violate(m.id, fmt.Errorf("a barrier read is answered at position %d; a write at %d was accepted before", at, r.accepted.last))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 )
@@ -61,10 +62,9 @@ type World struct {
 	grown    protocol.Round // from which round on there were new instances last, as far as a member has come
 	shapes   []shaped       // from how many instances the global log was woven, one after the other
 	executed order.Slot     // the slot up to which the member that is furthest has applied the global log
-	// sequences judge what is applied: in the global log, or in each group of a keyed order.
-	sequences map[protocol.InstanceID]*check.Sequence
-	history   check.Recorder
-	ops       []*operation // by number
+	orders   machine.Orders // of commands
+	history  check.Recorder
+	ops      []*operation // by number
 	// acked is how many writes were acknowledged. ackedAt is the last position of
 	// these, in each group of a keyed order.
 	acked   int
@@ -97,6 +97,10 @@ func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 		promises: chanceOf(set.Seed, "promising"), born: chanceOf(set.Seed, "births in a run"), apart: chanceOf(set.Seed, "apart in a run"), namesake: chanceOf(set.Seed, "mistaken members"),
 		acquainted: map[device.Pair]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, weave: check.NewWeave(set.Instances)}
 	w.Judge = w.judgeStep
+	w.orders.ByKey = set.byKey()
+	if set.Keyed {
+		w.orders.Groups = set.Instances
+	}
 	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
