@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -19,23 +20,23 @@ var staged = map[string]struct {
 	tweak func(*Settings)
 	play  func(*script)
 }{
-	string(raft.MutantCommitOldTerm):      {5, nil, figure8},
-	string(raft.MutantSingleQuorumJoint):  {3, nil, jointHalf},
-	string(raft.MutantReadWithoutConfirm): {3, nil, oldLease},
-	string(raft.MutantLeaseIgnoresDrift):  {3, leases(0.9), oldLease},
-	string(raft.MutantCodeOldTermAnswers): {5, coded(3), oldTermAnswers},
-	string(raft.MutantPromoteAtOnce):      {1, nil, neverComes},
-	string(raft.MutantCodeWaitForAll):     {5, lateCoded, laggard},
-	string(raft.MutantHeedLateAnswers):    {3, narrowFrames, lateAnswers},
-	string(member.MutantKeepNothing):      {3, keepsLog, endlessSnapshots},
-	string(raft.MutantForgetAcknowledged): {3, nil, hotCopy},
-	string(member.MutantRestoreRow):       {5, coded(2), damagedWhole},
-	string(member.MutantNoGuests):         {3, nil, unknownLeader},
-	string(raft.MutantCountStateless):     {1, woven, statelessVoter},
-	string(raft.MutantCountBehind):        {4, wovenBodies(2), behindInRetired},
-	string(raft.MutantLeaderBehind):       {4, wovenBodies(2), leaderBehindInRetired},
-	string(member.MutantReshapeUnchecked): {4, wovenBodies(3), repeatedReshape},
-	string(member.MutantTrimByApplied):    {4, trimmed(3), forgetsWhole},
+	string(raft.MutantCommitOldTerm):        {5, nil, figure8},
+	string(members.MutantSingleQuorumJoint): {3, nil, jointHalf},
+	string(raft.MutantReadWithoutConfirm):   {3, nil, oldLease},
+	string(raft.MutantLeaseIgnoresDrift):    {3, leases(0.9), oldLease},
+	string(raft.MutantCodeOldTermAnswers):   {5, coded(3), oldTermAnswers},
+	string(raft.MutantPromoteAtOnce):        {1, nil, neverComes},
+	string(raft.MutantCodeWaitForAll):       {5, lateCoded, laggard},
+	string(raft.MutantHeedLateAnswers):      {3, narrowFrames, lateAnswers},
+	string(member.MutantKeepNothing):        {3, keepsLog, endlessSnapshots},
+	string(raft.MutantForgetAcknowledged):   {3, nil, hotCopy},
+	string(member.MutantRestoreRow):         {5, coded(2), damagedWhole},
+	string(member.MutantNoGuests):           {3, nil, unknownLeader},
+	string(raft.MutantCountStateless):       {1, woven, statelessVoter},
+	string(raft.MutantCountBehind):          {4, wovenBodies(2), behindInRetired},
+	string(raft.MutantLeaderBehind):         {4, wovenBodies(2), leaderBehindInRetired},
+	string(member.MutantReshapeUnchecked):   {4, wovenBodies(3), repeatedReshape},
+	string(member.MutantTrimByApplied):      {4, trimmed(3), forgetsWhole},
 }
 
 // hints are the seeds at which searches from seed 1 on found mutants (braid sim --mutants). The
