@@ -53,20 +53,6 @@ func (s *Settings) drawAim(d chance) {
 	}
 }
 
-// lateMembers adds members that are late, and so much load that they miss much. Logs are long
-// enough to catch up from, and frames are small, so leaders hear of these members all the time.
-func (s *Settings) lateMembers(d chance) {
-	s.Faults = [faultKinds]time.Duration{faultLate: s.Election * time.Duration(2+d.below(4))}
-	if d.yes(0.8) {
-		s.Faults[faultCrash] = s.Election * 100
-	}
-	s.Core.MaxFrameEntries, s.Core.MaxFrameBytes = 1+d.below(2), max(s.Core.MaxFrameBytes, 2000)
-	s.KeepLogBytes = 1 << 20
-	s.Bodies.Share, s.Reads, s.Load.Bursts, s.Load.Chase = 0.7+0.3*d.share(), 0.05, 0, 0
-	s.Clients, s.Operations, s.Think = 6+d.below(8), 600, s.Heartbeat/2
-	s.Aim = aimSettings{}
-}
-
 // aimOnly makes hardly any faults happen that are not aimed. A leader codes entries only while all
 // goes well, so most entries are coded in such runs.
 func (s *Settings) aimOnly(d chance) {
@@ -214,42 +200,4 @@ func (m *Member) readAll() {
 		}
 	}
 	next()
-}
-
-// beLate cuts a member off for a while. Then it catches up over links on which an entry takes a good
-// part of the time that a leader waits for an answer. Another member may be down meanwhile. So the
-// leader hears of that member again and again, but new entries reach it last.
-func (w *World) beLate(m *Member) {
-	if w.late || m == w.leader() || len(w.members) < 3 {
-		return
-	}
-	w.late = true
-	others := slices.DeleteFunc(slices.Clone(w.members), func(o *Member) bool { return o == m })
-	both := func(do func(o *Member)) {
-		for _, o := range others {
-			do(o)
-		}
-	}
-	w.Tracef("FAULT %s is cut off, and will be late", m.id)
-	both(func(o *Member) { w.net.Link(o.id, m.id).Cut, w.net.Link(m.id, o.id).Cut = true, true })
-	w.After(time.Duration(1+w.Pick(8))*w.set.Election, func() {
-		if w.calm {
-			return
-		}
-		entry := 300 + w.set.Padding/2 + (w.set.Bodies.Min+w.set.Bodies.Max)/4
-		rate := int(float64(entry) / ((0.3 + w.Rand.Float64()) * w.set.Heartbeat.Seconds()))
-		w.Tracef("FAULT %s is late: its links take %d bytes a second", m.id, rate)
-		w.heal()
-		both(func(o *Member) { w.net.Narrow(o.id, m.id, rate, 1<<20) })
-		last := time.Duration(5+w.Pick(20)) * w.set.Election
-		if o := others[w.Pick(len(others))]; len(others) > 2 && o.up && w.set.Faults[faultCrash] > 0 && w.Chance(0.7) {
-			w.Tracef("FAULT %s loses power while %s is late", o.id, m.id)
-			o.crash()
-			w.startLater(o, last)
-		}
-		w.After(last, func() {
-			both(func(o *Member) { w.net.Narrow(o.id, m.id, 0, 0) })
-			w.late = false
-		})
-	})
 }

@@ -151,3 +151,30 @@ func (m *Member) judgeTurnedAway(number int, err error) {
 		m.w.Violate(m.id, fmt.Errorf("command %d is refused because a member was removed, and this one stays: %w", number, err))
 	}
 }
+
+// retire stops members for good that a committed configuration has removed.
+func (w *World) retire(removed []protocol.MemberID) {
+	for _, id := range removed {
+		m := w.member(id)
+		if m.gone || m.retiring {
+			continue
+		}
+		m.retiring = true
+		w.Count(membersRemoved)
+		if w.Chance(0.5) {
+			continue // nobody switches it off: it must find out by itself
+		}
+		w.After(w.Between(0, 10*w.set.Election), func() {
+			if m.gone {
+				return
+			}
+			if !w.recoverable(w.except(m)) {
+				m.retiring = false // not yet
+				return
+			}
+			w.Tracef("FAULT %s is switched off: it was removed", m.id)
+			m.crash()
+			m.gone = true
+		})
+	}
+}

@@ -62,10 +62,6 @@ func (w *World) copyHot(m *Member) {
 	w.awaitLoss(m, c, gone, w.Now()+4*w.set.Election)
 }
 
-func (w *World) anyAway() bool {
-	return slices.ContainsFunc(w.members, func(m *Member) bool { return m.away })
-}
-
 func (w *World) doubted() bool {
 	return slices.ContainsFunc(w.members, func(m *Member) bool { return m.doubt != nil })
 }

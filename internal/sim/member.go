@@ -249,48 +249,6 @@ func (m *Member) whenAwake(do func()) {
 // still is until when the process stands still, or something waits because it did.
 func (m *Member) still() time.Duration { return max(m.paused, m.delayed) }
 
-// freeze lets the process stand still in the middle of a turn of each instance. The turns begin
-// just before.
-func (m *Member) freeze(d time.Duration) {
-	if m.frozen || m.silent || m.paused > m.w.Now() {
-		return
-	}
-	for _, s := range m.hosted() {
-		if m.up {
-			s.take()
-		}
-	}
-	if !m.up {
-		return
-	}
-	m.frozen, m.paused = true, m.w.Now()+d
-	m.w.Count(frozenInTurns)
-	m.thawLater()
-}
-
-func (m *Member) thawLater() {
-	life := m.life
-	m.w.After(m.paused-m.w.Now(), func() {
-		switch {
-		case !m.up || m.life != life || !m.frozen:
-		case m.paused > m.w.Now(): // longer than was planned
-			m.thawLater()
-		default:
-			m.thaw()
-		}
-	})
-}
-
-// thaw lets the turns go on. What clients asked meanwhile becomes part of them.
-func (m *Member) thaw() {
-	m.frozen = false
-	for _, s := range m.hosted() {
-		if m.up && s.within {
-			s.finish()
-		}
-	}
-}
-
 // admit runs what a client asks for, as soon as the process can take it in.
 func (m *Member) admit(do func()) {
 	if m.frozen {

@@ -244,31 +244,6 @@ func (s *Settings) drawRaft(d chance) {
 	s.Core.Mutant = s.protocolMutant()
 }
 
-// drawClocks draws how wrong clocks may run.
-func (s *Settings) drawClocks(d chance) {
-	if d.yes(0.5) {
-		s.setDrift(s.mostDrift() * d.share())
-	}
-}
-
-// mostDrift is how wrong clocks may run at most. Leases are safe only within bounds that all
-// members know. Without leases clocks may be more wrong.
-func (s *Settings) mostDrift() float64 {
-	if s.Core.LeaseReads {
-		return 0.3
-	}
-	return 0.6
-}
-
-func (s *Settings) setDrift(drift float64) {
-	s.Drift = drift
-	if s.Core.LeaseReads {
-		// While the slowest clock runs through an election timeout, the fastest runs further by
-		// this much.
-		s.Core.MaxClockDrift = time.Duration(float64(s.Election)*2*drift/(1-drift)) + 1
-	}
-}
-
 // churn makes leaders change faster than they can replicate.
 func (s *Settings) churn(d chance) {
 	s.Faults[faultCrash] = s.Election * time.Duration(1+d.below(3))
@@ -277,25 +252,6 @@ func (s *Settings) churn(d chance) {
 	s.Core.MaxFrameEntries, s.Core.NoPipeline = 1, true
 	s.Think = s.Heartbeat
 	s.Chaos *= 2
-}
-
-// isolateLeaders adds faults that cut leaders off or stop them for a while. Clients read what
-// others write, and clocks may be as wrong as allowed. In most of these runs the others soon elect
-// another leader, while the old one still believes that it leads.
-func (s *Settings) isolateLeaders(d chance) {
-	if d.yes(0.75) {
-		s.Faults = [faultKinds]time.Duration{}
-		s.timely()
-	}
-	s.Chaos = max(s.Chaos, 40*s.Election)
-	s.Faults[[...]faultKind{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
-	if d.yes(0.6) {
-		s.Faults[faultIsolate] = s.Election * time.Duration(3+d.below(3))
-	}
-	s.watchLeaders(d)
-	s.Meet.Edge, s.Meet.Long, s.Meet.Against = 0.5+0.5*d.share(), 0.3+0.7*d.share(), 0.5+0.5*d.share()
-	s.Core.LeaseReads = d.yes(0.7)
-	s.setDrift(s.mostDrift() * [...]float64{0, 0.5, 1, 1}[d.below(4)])
 }
 
 // watchLeaders makes clients write at new leaders and read at those that may be leaders no more.

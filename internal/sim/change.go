@@ -1,0 +1,207 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/protocol"
+)
+
+// changeMembers does what operators do: it adds learners, makes them voters, and replaces and
+// removes members.
+func (w *World) changeMembers() {
+	m, knows := w.asked(), w.leader() // the operator may know more than the member that he asks
+	if knows == nil {
+		knows = m
+	}
+	config := knows.witness.status.Config
+	changes := []protocol.Change(nil)
+	if w.set.Resize {
+		changes = w.drawResize(&config)
+	} else {
+		changes = w.drawChange(&config)
+	}
+	if undo := w.unknown(m, &config); len(undo) > 0 && !w.set.Resize && w.Chance(0.5) {
+		changes = undo
+	}
+	if lost := w.lostOf(&config); len(lost) > 0 {
+		changes = w.replaceLost(&config, lost[0])
+	}
+	if len(changes) == 0 {
+		return
+	}
+	w.askChange(m, changes)
+	if changes[0].Kind == protocol.AddLearner {
+		w.promoteLater(changes[0].Member.ID)
+	}
+}
+
+// maxAdded is how many members may join during one run.
+const maxAdded = 4
+
+func (w *World) drawChange(config *protocol.Config) []protocol.Change {
+	voters := config.Voters()
+	if len(voters) == 0 {
+		return nil
+	}
+	var learners []protocol.MemberID
+	for i := range config.Members {
+		if config.Members[i].Learner {
+			learners = append(learners, config.Members[i].ID)
+		}
+	}
+	some := protocol.Member{ID: voters[w.Pick(len(voters))]}
+	spare := len(w.members) < w.set.Nodes+maxAdded
+	switch x := w.Pick(6); {
+	case x == 0 && len(learners) > 0:
+		return []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: learners[0]}}}
+	case x <= 2 && len(learners) > 0:
+		return w.promote(learners, some)
+	case x == 3 && len(voters) > 1 && len(voters) > w.set.Nodes/2:
+		return []protocol.Change{{Kind: protocol.RemoveMember, Member: some}}
+	case x == 4 && spare:
+		return []protocol.Change{{Kind: protocol.AddVoter, Member: w.addMember()}, {Kind: protocol.RemoveMember, Member: some}}
+	case x == 5:
+		some.Name = "renamed"
+		return []protocol.Change{{Kind: protocol.UpdateMember, Member: some}}
+	case spare:
+		kind := protocol.AddLearner
+		if w.Chance(0.3) {
+			kind = protocol.AddVoter
+		}
+		return []protocol.Change{{Kind: kind, Member: w.addMember()}}
+	}
+	return nil
+}
+
+// promote makes learners voters, half of the time in the place of another voter.
+func (w *World) promote(learners []protocol.MemberID, some protocol.Member) (changes []protocol.Change) {
+	for _, id := range learners {
+		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}})
+		if w.Chance(0.5) {
+			break
+		}
+	}
+	if w.Chance(0.5) {
+		changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: some})
+	}
+	return changes
+}
+
+// unknown is a change that the member takes for made, if it does not know one that was made.
+func (w *World) unknown(m *Member, config *protocol.Config) (changes []protocol.Change) {
+	behind := m.applier.Config()
+	for _, x := range config.Members {
+		if behind.Find(x.ID) == nil && len(behind.Members) > 0 && len(config.Voters()) > 1 {
+			return []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: x.ID}}}
+		}
+	}
+	return nil
+}
+
+// promoteLater is the operator who added a learner. He comes back until the learner has taken the
+// place of a voter, of one that is down if there is one.
+func (w *World) promoteLater(learner protocol.MemberID) {
+	w.After(w.Between(w.set.Election/4, w.set.Election), func() {
+		m := w.leader()
+		if w.calm {
+			return
+		}
+		if m != nil {
+			config := &m.witness.status.Config
+			voters := config.Voters()
+			if x := config.Find(learner); len(voters) == 0 || x != nil && !x.Learner || x == nil && slices.Contains(config.Removed, learner) {
+				return
+			}
+			i := slices.IndexFunc(voters, func(id protocol.MemberID) bool { return !w.member(id).up })
+			if i < 0 {
+				i = w.Pick(len(voters))
+			}
+			w.askChange(m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}}})
+		}
+		w.promoteLater(learner)
+	})
+}
+
+// drawResize makes the cluster smaller, by one member or several at once, down to three members or
+// fewer. Then it makes the cluster as large as it was. So many members may leave that the rows of
+// live bodies are not enough: then those who stay make whole copies first.
+func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) {
+	voters := config.Voters()
+	if len(voters) <= 3 {
+		w.growing = true
+	} else if len(voters) >= w.set.Nodes {
+		w.growing = false
+	}
+	if w.growing {
+		for i := range config.Members {
+			if m := &config.Members[i]; m.Learner {
+				return []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}
+			}
+		}
+		if len(w.members) < w.set.Nodes+maxAdded {
+			return []protocol.Change{{Kind: protocol.AddLearner, Member: w.addMember()}}
+		}
+		w.growing = false
+	}
+	least := 1
+	if w.set.Faults[faultDamage] > 0 {
+		least = leastDamaged
+	}
+	leave := len(voters) - 1 - w.Pick(3)
+	if leave < 1 || w.Chance(0.5) {
+		leave = 1
+	}
+	for range min(leave, len(voters)-least) {
+		i := w.Pick(len(voters))
+		changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}})
+		voters = slices.Delete(voters, i, i+1)
+	}
+	return changes
+}
+
+// askChange asks a member for changes. Where bodies may have to be made whole first, the operator
+// waits for longer.
+func (w *World) askChange(m *Member, changes []protocol.Change) {
+	patience := w.Between(w.set.Election, 20*w.set.Election)
+	if w.set.Resize {
+		patience = 30 * w.set.Election
+	}
+	w.Tracef("FAULT %s is asked for %s", m.id, describeChanges(changes))
+	w.ask(m, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, patience, func(error) {})
+}
+
+// asked is the member that an operator asks for something: often one that does not know that another
+// leads by now, mostly the leader.
+func (w *World) asked() *Member {
+	if old := w.upAnd(func(m *Member) bool { return m.leadsAny() && m.replaced() }); len(old) > 0 && w.Chance(0.5) {
+		return old[w.Among(len(old))]
+	}
+	if m := w.leader(); m != nil && !w.Chance(0.3) {
+		return m
+	}
+	return w.victim()
+}
+
+// addMember starts a process with an empty disk. It waits until it hears of its cluster.
+func (w *World) addMember() protocol.Member {
+	m := newMember(w, protocol.MemberID(len(w.members)+1))
+	m.join = true
+	w.members = append(w.members, m)
+	if w.set.Chaos > 0 && w.Chance(0.15) { // in a scenario there is no chance
+		w.Tracef("FAULT %s will never come", m.id)
+		m.gone = true
+		return protocol.Member{ID: m.id, PeerURLs: m.urls()}
+	}
+	w.startLater(m, w.Between(0, w.set.Election))
+	return protocol.Member{ID: m.id, PeerURLs: m.urls()}
+}
+
+func describeChanges(changes []protocol.Change) string {
+	names := [...]string{protocol.AddVoter: "voter", protocol.AddLearner: "learner", protocol.RemoveMember: "remove", protocol.UpdateMember: "update", protocol.AddJoining: "joining"}
+	text := ""
+	for _, c := range changes {
+		text += names[c.Kind] + " " + c.Member.ID.String() + " "
+	}
+	return text
+}

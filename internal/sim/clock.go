@@ -1,0 +1,59 @@
+package sim
+
+import "time"
+
+// setRate changes how fast the clock runs from now on; it does not jump.
+func (m *Member) setRate(rate float64) {
+	now := m.clock()
+	m.rate = rate
+	m.offset += now - m.clock()
+	m.w.Tracef("FAULT the clock of %s runs at %.4f", m.id, rate)
+}
+
+// drawClocks draws how wrong clocks may run.
+func (s *Settings) drawClocks(d chance) {
+	if d.yes(0.5) {
+		s.setDrift(s.mostDrift() * d.share())
+	}
+}
+
+// mostDrift is how wrong clocks may run at most. Leases are safe only within bounds that all
+// members know. Without leases clocks may be more wrong.
+func (s *Settings) mostDrift() float64 {
+	if s.Core.LeaseReads {
+		return 0.3
+	}
+	return 0.6
+}
+
+func (s *Settings) setDrift(drift float64) {
+	s.Drift = drift
+	if s.Core.LeaseReads {
+		// While the slowest clock runs through an election timeout, the fastest runs further by
+		// this much.
+		s.Core.MaxClockDrift = time.Duration(float64(s.Election)*2*drift/(1-drift)) + 1
+	}
+}
+
+// wrongRate draws how fast a clock runs.
+func (w *World) wrongRate() float64 {
+	x := 2*w.Rand.Float64() - 1
+	if w.Chance(w.set.Meet.Edge) {
+		if x = 1; w.Chance(0.5) {
+			x = -1
+		}
+	}
+	return 1 + w.set.Drift*x
+}
+
+// clocksAgainst sometimes lets clocks run as wrong as the run allows against a leader that is cut
+// off: for the others time passes fast, for the leader slowly.
+func (w *World) clocksAgainst(leader *Member) {
+	if w.set.Drift == 0 || !w.Chance(w.set.Meet.Against) {
+		return
+	}
+	for _, m := range w.members {
+		m.setRate(1 + w.set.Drift)
+	}
+	leader.setRate(1 - w.set.Drift)
+}

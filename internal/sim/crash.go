@@ -1,0 +1,29 @@
+package sim
+
+// stop lets a member stop: it loses power at once or at a write soon, or it is told to stop. In
+// each case it starts again later.
+func (w *World) stop(m *Member) {
+	if w.Chance(0.4) {
+		m.disk.PowerAt = 1 + w.Pick(20)
+		w.Tracef("FAULT %s will lose power at its write number %d", m.id, m.disk.PowerAt)
+		return
+	}
+	back := w.Between(0, 6*w.set.Election)
+	if w.Chance(0.3) {
+		w.leave(m, back)
+		return
+	}
+	w.Tracef("FAULT %s loses power", m.id)
+	m.crash()
+	w.startLater(m, back)
+}
+
+func (w *World) powerLoss() {
+	w.Tracef("FAULT everybody loses power")
+	for _, m := range w.members {
+		if m.up {
+			m.crash()
+			w.startLater(m, w.Between(0, w.set.Election))
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/protocol"
+)
+
+// core draws the members that live in the second phase: all, or some that can decide in every
+// configuration that may still be in force.
+func (w *World) core() []*Member {
+	alive := slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() })
+	if w.Chance(0.5) || w.anySick() { // while a state is damaged, no other member may be missing
+		return alive
+	}
+	for range len(alive) {
+		i := w.Pick(len(alive))
+		less := slices.Delete(slices.Clone(alive), i, i+1)
+		if w.decisive(less) && !w.joins(alive[i]) {
+			alive = less
+		}
+	}
+	return alive
+}
+
+// joins reports whether a leader may make a member a voter at any moment. It may do so because it has
+// just heard of the member, even if that one has stopped since or what it sent is still on the way.
+func (w *World) joins(m *Member) bool {
+	return slices.ContainsFunc(w.members, func(o *Member) bool {
+		return o.up && slices.ContainsFunc(o.inForce, func(s *memberInstance) bool {
+			x := s.witness.status.Config.Find(m.id)
+			return x != nil && x.Joining
+		})
+	})
+}
+
+// decisive reports two things: the members can elect and decide in every configuration that may come into
+// force, and they hold enough of every live body.
+func (w *World) decisive(members []*Member) bool {
+	if len(members) < w.set.decides() || !w.recoverable(members) {
+		return false
+	}
+	lives := func(id uint64) bool {
+		return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
+	}
+	quorums := w.set.judgeQuorums()
+	for _, c := range w.allJudges {
+		voters := slices.Concat(c.ledger.Configurations(), w.yetToFollow(c), c.proposed(w))
+		if slices.ContainsFunc(voters, func(v *check.Voters) bool { return !quorums.Reads(v, lives) || !quorums.Writes(v, lives) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// proposed returns the voters of memberships that members propose, or are about to for an operator,
+// and that are in no log yet.
+func (c *instanceJudges) proposed(w *World) (voters []*check.Voters) {
+	for _, m := range w.members {
+		if !m.up {
+			continue
+		}
+		for _, s := range m.inForce {
+			if s.judges != c {
+				continue
+			}
+			st := s.witness.Core.Status()
+			if st.Proposed != nil {
+				voters = append(voters, votersOf(st.Proposed))
+			}
+			for _, e := range m.executing {
+				if next, reason := st.Config.Changed(e.Op.Changes); reason == protocol.ReasonNone {
+					voters = append(voters, votersOf(&next))
+				}
+			}
+		}
+	}
+	return voters
+}
+
+// yetToFollow returns the voters of the first instance's decided memberships that another instance
+// has not followed yet. It may follow each of them: removals do not wait for one another.
+func (w *World) yetToFollow(c *instanceJudges) (voters []*check.Voters) {
+	if c.ended || c == w.instanceJudges {
+		return nil
+	}
+	has := &c.configs[len(c.configs)-1].config
+	for _, d := range slices.Backward(w.instanceJudges.configs) {
+		if d.config.SameMembers(has) {
+			break
+		}
+		voters = append(voters, votersOf(&d.config))
+	}
+	return voters
+}

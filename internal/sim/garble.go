@@ -1,0 +1,42 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// drawProposers chooses whether members propose nonsense.
+func (s *Settings) drawProposers(d chance) {
+	if d.yes(0.2) {
+		s.Faults[faultGarble] = s.Election * time.Duration(1+d.below(10))
+	}
+}
+
+// garble lets a member propose an entry that no member can apply. The entry's digest is right.
+func (w *World) garble(m *Member) {
+	e := protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Payload: protocol.AppendCommand(nil, []byte("garbled"))}
+	switch w.Pick(6) {
+	case 0:
+		e.Count++
+	case 1:
+		e.Payload = append(e.Payload, 1)
+	case 2:
+		e.Payload = e.Payload[:len(e.Payload)-1]
+	case 3:
+		e.Count = 1 << 31
+	case 4:
+		e.Low = 1
+	case 5:
+		e = protocol.NewReshape(protocol.MaxInstances + 1 + w.Pick(1000))
+	}
+	e.SealPayload()
+	e.Seal(0, 0, make([]byte, protocol.HeadSize))
+	w.Count(nonsenseProposed)
+	w.Tracef("FAULT %s proposes nonsense", m.id)
+	m.whenAwake(func() {
+		if s := m.inForce[w.Pick(len(m.inForce))]; m.up {
+			s.step(protocol.Propose{Entries: []protocol.Entry{e}})
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// cut cuts links. Mostly they heal after a while.
+func (w *World) cut(k faultKind, victim *Member) {
+	if !w.Chance(w.set.Meet.Overlap) {
+		w.heal()
+	}
+	alone := w.someLeader()
+	if alone == nil || k == faultOneWay {
+		alone = victim
+	}
+	side := func(m *Member) bool { return m == alone }
+	if k == faultPartition {
+		part := w.Rand.Uint64()
+		side = func(m *Member) bool { return part>>m.id&1 == 0 }
+	}
+	long := k == faultIsolate && w.Chance(w.set.Meet.Long)
+	both := k == faultPartition && w.Chance(0.8) || k == faultIsolate && w.Chance(0.5) || long
+	outward := w.Chance(0.5)
+	other := protocol.MemberID(1 + w.Pick(len(w.members)))
+	for _, a := range w.members {
+		for _, b := range w.members {
+			if a == b || side(a) == side(b) || k == faultOneWay && (side(a) && b.id != other || side(b) && a.id != other) {
+				continue
+			}
+			w.net.Link(a.id, b.id).Cut = both || side(a) == outward
+		}
+	}
+	w.Tracef("FAULT links are cut:%s", w.describeCuts())
+	if k != faultOneWay && alone.leadsAny() {
+		w.clocksAgainst(alone)
+	}
+	if long {
+		w.After(w.election(), w.heal)
+	} else if w.Chance(0.7) {
+		w.After(w.Between(0, 8*w.set.Election), w.heal)
+	}
+}
+
+func (w *World) describeCuts() string {
+	text := ""
+	for _, a := range w.members {
+		for _, b := range w.members {
+			if a != b && w.net.Link(a.id, b.id).Cut {
+				text += " " + a.id.String() + "→" + b.id.String()
+			}
+		}
+	}
+	return text
+}
+
+// heal makes all links work, except those of a member that is away.
+func (w *World) heal() {
+	for _, a := range w.members {
+		for _, b := range w.members {
+			w.net.Link(a.id, b.id).Cut = a.away || b.away
+		}
+	}
+}
+
+// isolateLeaders adds faults that cut leaders off or stop them for a while. Clients read what
+// others write, and clocks may be as wrong as allowed. In most of these runs the others soon elect
+// another leader, while the old one still believes that it leads.
+func (s *Settings) isolateLeaders(d chance) {
+	if d.yes(0.75) {
+		s.Faults = [faultKinds]time.Duration{}
+		s.timely()
+	}
+	s.Chaos = max(s.Chaos, 40*s.Election)
+	s.Faults[[...]faultKind{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
+	if d.yes(0.6) {
+		s.Faults[faultIsolate] = s.Election * time.Duration(3+d.below(3))
+	}
+	s.watchLeaders(d)
+	s.Meet.Edge, s.Meet.Long, s.Meet.Against = 0.5+0.5*d.share(), 0.3+0.7*d.share(), 0.5+0.5*d.share()
+	s.Core.LeaseReads = d.yes(0.7)
+	s.setDrift(s.mostDrift() * [...]float64{0, 0.5, 1, 1}[d.below(4)])
+}

@@ -1,0 +1,90 @@
+package sim
+
+import "time"
+
+// drawTurns chooses whether processes freeze inside turns. In some of these runs nothing else
+// happens: leaders have leases, and clients ask leaders that are frozen.
+func (s *Settings) drawTurns(d chance) {
+	if !d.yes(0.3) {
+		return
+	}
+	s.Faults[faultFreeze] = s.Election * time.Duration(2+d.below(20))
+	if d.yes(0.3) {
+		s.Faults = [faultKinds]time.Duration{faultFreeze: s.Election * time.Duration(3+d.below(4))}
+		s.Clients, s.Keys, s.Operations, s.Reads, s.Think, s.Patience = 6, 1, 300, 0.5, s.Heartbeat, s.Election
+		s.Core.LeaseReads = true
+		s.setDrift(min(s.Drift, s.mostDrift()))
+	}
+}
+
+// still draws how long something stands still: up to most, or up to two and a half election
+// timeouts.
+func (w *World) still(most time.Duration) time.Duration {
+	if w.Chance(w.set.Meet.Long) {
+		return w.election()
+	}
+	return w.Between(0, most)
+}
+
+// election draws about how long others take to elect a leader.
+func (w *World) election() time.Duration {
+	e := w.set.Election
+	return e + time.Duration(w.Rand.Float64()*1.5*float64(e))
+}
+
+// tickLater plans the next tick. A process that stood still finds a tick, messages and clients at
+// the same time when it goes on. It may take them in any order.
+func (m *Member) tickLater(d time.Duration) {
+	w, life := m.w, m.life
+	w.After(d, func() {
+		switch {
+		case !m.up || m.life != life:
+		case m.paused > w.Now():
+			m.tickLater(m.paused - w.Now() + w.hop())
+		default:
+			m.tick()
+		}
+	})
+}
+
+// freeze lets the process stand still in the middle of a turn of each instance. The turns begin
+// just before.
+func (m *Member) freeze(d time.Duration) {
+	if m.frozen || m.silent || m.paused > m.w.Now() {
+		return
+	}
+	for _, s := range m.hosted() {
+		if m.up {
+			s.take()
+		}
+	}
+	if !m.up {
+		return
+	}
+	m.frozen, m.paused = true, m.w.Now()+d
+	m.w.Count(frozenInTurns)
+	m.thawLater()
+}
+
+func (m *Member) thawLater() {
+	life := m.life
+	m.w.After(m.paused-m.w.Now(), func() {
+		switch {
+		case !m.up || m.life != life || !m.frozen:
+		case m.paused > m.w.Now(): // longer than was planned
+			m.thawLater()
+		default:
+			m.thaw()
+		}
+	})
+}
+
+// thaw lets the turns go on. What clients asked meanwhile becomes part of them.
+func (m *Member) thaw() {
+	m.frozen = false
+	for _, s := range m.hosted() {
+		if m.up && s.within {
+			s.finish()
+		}
+	}
+}

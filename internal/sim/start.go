@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/device"
+)
+
+// startLater starts a member after a while.
+func (w *World) startLater(m *Member, d time.Duration) {
+	w.After(d, func() { w.startMember(m) })
+}
+
+// startMember starts a member. Sometimes it loses power during its recovery, or soon after.
+func (w *World) startMember(m *Member) {
+	if m.up || m.gone || m.away || m.apart != nil || w.Broken != nil {
+		return
+	}
+	m.disk.FailSync = false // syncs work again, on the same disk
+	m.disk.PowerAt = 0
+	if w.calm {
+		m.disk.FailAt = 0
+	}
+	if !w.calm && w.Chance(0.1) {
+		m.disk.PowerAt = 1 + w.Pick(20) // the member may start before that, and run for a while
+	}
+	w.boot(m)
+}
+
+// boot starts a member on its disk as the disk is.
+func (w *World) boot(m *Member) {
+	m.backUp()
+	w.Tracef("FAULT %s starts", m.id)
+	ready := m.startsFull()
+	err := m.start()
+	if m.disk.Full && !ready && errors.Is(err, syscall.ENOSPC) {
+		w.Tracef("FAULT %s cannot start: %v", m.id, err)
+		m.disk = m.disk.Crash(w.Rand) // either it had no log yet, or it tries again later
+		w.startLater(m, w.set.Election)
+		return
+	}
+	if errors.Is(err, device.ErrIO) {
+		w.Tracef("FAULT %s cannot start: %v", m.id, err)
+		w.Count(stoppedByIOErrors)
+		m.disk = m.disk.Crash(w.Rand)
+		w.startLater(m, w.Between(0, w.set.Election))
+		return
+	}
+	if errors.Is(err, device.ErrPower) {
+		w.Tracef("FAULT %s loses power while it starts", m.id)
+		w.Count(powerLostWhileStarting)
+		m.disk = m.disk.Crash(w.Rand)
+		w.startLater(m, w.Between(0, w.set.Election))
+		return
+	}
+	if err != nil && m.foundAstray(err) {
+		m.disk = m.disk.Crash(w.Rand)
+		return
+	}
+	if m.strange() && errors.As(err, new(*cluster.ForgottenError)) {
+		w.Tracef("%s does not start: %v", m.id, err)
+		return
+	}
+	if err != nil {
+		w.Violate(m.id, fmt.Errorf("does not start: %w", err))
+		return
+	}
+}

@@ -1,0 +1,23 @@
+package sim
+
+import (
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/protocol"
+)
+
+// transfer is the operator who wants another leader. He asks any member. Members tell each other's
+// instances to hand over too: see instance.LeaderPreference.
+func (w *World) transfer(m *Member) {
+	instance := w.allJudges[w.Among(len(w.allJudges))].instance
+	if leader := w.leaderOf(instance); leader != nil && w.Chance(0.6) {
+		m = leader
+	}
+	to := protocol.MemberID(w.Pick(w.set.Nodes + 1))
+	w.Tracef("FAULT %s is told to hand leadership%s to %s", m.id, w.named(instance), to)
+	if instance == firstInstance {
+		w.ask(m, cluster.Operation{Kind: cluster.TransferLeader, To: to}, w.Between(w.set.Election, 10*w.set.Election), func(error) {})
+		return
+	}
+	m.whenAwake(func() { m.tell([]member.InstanceInput{{Instance: instance, Input: protocol.Transfer{To: to}}}) })
+}
