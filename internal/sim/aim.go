@@ -57,10 +57,10 @@ func (s *Settings) drawAim(d chance) {
 // goes well, so most entries are coded in such runs.
 func (s *Settings) aimOnly(d chance) {
 	damage := s.Faults[faultDamage]
-	s.Faults = [faultKinds]time.Duration{faultDamage: damage}
-	for _, k := range hits {
+	s.Faults = rates{faultDamage: damage}
+	for _, f := range hits {
 		if d.yes(0.6) {
-			s.Faults[k] = s.Election * time.Duration(20+d.below(40))
+			s.Faults[f] = s.Election * time.Duration(20+d.below(40))
 		}
 	}
 	if s.Resize && d.yes(0.3) {
@@ -77,7 +77,7 @@ func (s *Settings) aimOnly(d chance) {
 }
 
 // hits are the faults that are aimed at members.
-var hits = [...]faultKind{faultCrash, faultPause, faultIsolate, faultFreeze, faultOneWay, faultPartition}
+var hits = [...]*Fault{faultCrash, faultPause, faultIsolate, faultFreeze, faultOneWay, faultPartition}
 
 func (s *Settings) describeAim() string {
 	a := &s.Aim
@@ -148,19 +148,14 @@ func (w *World) aims(p float64, rest *time.Duration) bool {
 
 // hit strikes a member soon, with a fault of a kind that the run has.
 func (w *World) hit(m *Member, within time.Duration) {
-	var kinds []faultKind
-	for _, k := range hits {
-		if w.set.Faults[k] > 0 {
-			kinds = append(kinds, k)
-		}
-	}
+	kinds := w.set.Faults.among(hits[:])
 	if len(kinds) == 0 {
 		return
 	}
-	k := kinds[w.Pick(len(kinds))]
+	f := kinds[w.Pick(len(kinds))]
 	w.After(w.Between(0, within), func() {
 		if m.up && !w.calm {
-			w.strike(k, m)
+			w.strike(f, m)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (w *World) addApart() {
 func (w *World) found(id protocol.MemberID) *smallWorld {
 	set := w.set
 	set.Seed, set.Nodes, set.Alone = set.Seed^0x6170617274, 1, id
-	set.Faults, set.OddFounder, set.Apart, set.Astray = [faultKinds]time.Duration{}, false, false, 0
+	set.Faults, set.OddFounder, set.Apart, set.Astray = rates{}, false, false, 0
 	set.perfectLinks()
 	set.timely()
 	s := &smallWorld{World: newWorld(set, chanceOfRun(set.Seed).rng, nil)}

@@ -7,6 +7,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// faultAway: a member is away until a leader has cut entries that it needs.
+var faultAway = &Fault{Name: "away"}
+
+func init() {
+	faultAway.Strike = (*World).leaveAway
+	faultAway.Heal = func(m *Member) { m.away = false }
+}
+
 // leaveAway takes a member away until a leader has cut its log beyond the end of the member's, or
 // until a time limit. The member is down, or cut off.
 func (w *World) leaveAway(m *Member) {

@@ -9,6 +9,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// faultDamage: bytes of a body are damaged on a disk. It needs bodies: see drawBodies.
+var faultDamage = &Fault{Name: "damage"}
+
+func init() {
+	faultDamage.Strike = func(w *World, m *Member) { m.whenWritten(64, func() { w.damage(m) }) }
+}
+
 var bodiesDamaged = count.New("bodies_damaged", "bodies damaged")
 
 // damage flips a bit of a body on a member's disk.

@@ -18,7 +18,7 @@ func (s *Settings) byKey() bool { return s.protocol.Core.Judged.ByKey }
 
 // fix leaves out what a protocol cannot do whose members do not change: a member that has lost its disk cannot be replaced.
 func (s *Settings) fix() {
-	var none []faultKind
+	var none []*Fault
 	if s.protocol.Core.Judged.Fixed {
 		s.Resize = false
 		none = append(none, faultChange, faultWipe, faultOldDisk, faultHotCopy)
@@ -26,8 +26,8 @@ func (s *Settings) fix() {
 	if s.byKey() {
 		s.Durable = false // such a state cannot stay where members met last
 	}
-	for _, k := range none {
-		s.Faults[k] = 0
+	for _, f := range none {
+		s.Faults[f] = 0
 	}
 }
 

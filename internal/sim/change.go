@@ -7,6 +7,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// faultChange: the operator changes the membership.
+var faultChange = &Fault{Name: "change", Usual: true}
+
+func init() {
+	faultChange.Strike = func(w *World, _ *Member) { w.changeMembers() }
+}
+
 // changeMembers does what operators do: it adds learners, makes them voters, and replaces and
 // removes members.
 func (w *World) changeMembers() {

@@ -2,6 +2,14 @@ package sim
 
 import "time"
 
+// faultClock: a clock's rate changes.
+var faultClock = &Fault{Name: "clock", Usual: true}
+
+func init() {
+	faultClock.Strike = func(w *World, m *Member) { m.setRate(w.wrongRate()) }
+	faultClock.Heal = func(m *Member) { m.setRate(1) }
+}
+
 // setRate changes how fast the clock runs from now on; it does not jump.
 func (m *Member) setRate(rate float64) {
 	now := m.clock()

@@ -1,5 +1,18 @@
 package sim
 
+var (
+	// faultCrash: a member loses power, or is told to stop.
+	faultCrash = &Fault{Name: "crash", Usual: true}
+	// faultPower: all members lose power at once.
+	faultPower = &Fault{Name: "power", Usual: true}
+)
+
+func init() {
+	faultCrash.Strike = (*World).stop
+	faultCrash.Heal = func(m *Member) { m.disk.PowerAt = 0 }
+	faultPower.Strike = func(w *World, _ *Member) { w.powerLoss() }
+}
+
 // stop lets a member stop: it loses power at once or at a write soon, or it is told to stop. In
 // each case it starts again later.
 func (w *World) stop(m *Member) {

@@ -16,6 +16,7 @@ import (
 // other side may say that it refuses a member for good.
 
 var (
+	membersRemoved        = count.New("members_removed", "members removed")
 	plannedStops          = count.New("planned_stops", "planned stops")
 	leadershipsGiven      = count.New("leaderships_handed_over_before_a_stop", "leaders handed over before one")
 	removedMembersStopped = count.New("removed_members_stopped", "removed members stopped")

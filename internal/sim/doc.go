@@ -28,15 +28,18 @@
 //     cases).
 //   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients).
 //   - operate.go (operators, and how members answer them).
-//   - faults.go, meet.go (faults, and how they come together), aim.go (faults that look at what
-//     members hold), straggle.go (members that change while somebody is behind), birth.go
-//     (clusters that begin with a state), apart.go (members that were founded apart), namesakes.go
-//     (clusters of the same members), astray.go (state
-//     machines of other logs), bodyfaults.go, rot.go, sick.go (damage), full.go, ioerror.go, lost.go,
-//     hotcopy.go (disks), moved.go (members at other addresses), hold.go, promise.go, hubs.go (links that
-//     stand still, at random or when
-//     members are about to vote, or are between some members only), reshape.go, depart.go (instances
-//     and members that come and go).
+//   - fault.go (what a fault is), faultlist.go (all faults), meet.go (how faults come together), aim.go
+//     (faults that look at what members hold), start.go, leader.go, decisive.go (what faults ask: who
+//     starts, who leads, who is missed). A fault is a file:
+//     processes crash.go, pause.go, clock.go, away.go, lag.go; links partition.go, burst.go, narrow.go,
+//     late.go, hubs.go (only some members have links with all others), hold.go, promise.go (links that
+//     stand still, at random or when members are about to vote); disks slowdisk.go, full.go, ioerror.go,
+//     lost.go, hotcopy.go; damage bodyfaults.go, rot.go, sick.go; operators transfer.go, change.go,
+//     instancecount.go, moved.go (members at other addresses), straggle.go (members that change while one
+//     is behind); members that propose nonsense garble.go.
+//   - What happens besides: birth.go (clusters that begin with a state), apart.go (members that were
+//     founded apart), namesakes.go (clusters of the same members), astray.go (state machines of other
+//     logs), reshape.go, depart.go (instances and members that come and go).
 //   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, bodies.go,
 //     bodyworld.go, writer.go (a member), network.go (messages between members). Package device has the disks
 //     and links, package machine the state machine.

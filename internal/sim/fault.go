@@ -1,111 +1,112 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// drawFaults chooses which faults a run has and how often.
-func (s *Settings) drawFaults(d chance) {
+// Fault is a kind of fault, or of what an operator does. It is declared in a file of its own, and has a line in the
+// list of faults. Its functions are set in that file's init, because they may name other faults.
+type Fault struct {
+	// Name is what traces, the flag --without and the fault's source of chance are named by.
+	Name string
+	// Usual: drawUsual draws it together with others like it, in most runs.
+	Usual bool
+	// Kept: runs with few faults keep it (drawMeet), because hardly any run has it.
+	Kept bool
+	// Draw, if set, chooses whether a run has the fault, and how often. It may change other settings too.
+	Draw func(s *Settings, d chance)
+	// Strike lets the fault happen once. m is a member that runs; it may concern others.
+	Strike func(w *World, m *Member)
+	// Heal, if set, ends the fault at a member, and End in the whole cluster, when the second phase begins.
+	Heal func(m *Member)
+	End  func(w *World)
+}
+
+// rates is the mean time between two faults of a kind; 0: a run has none.
+type rates map[*Fault]time.Duration
+
+// among returns those of these faults that a run has.
+func (r rates) among(some []*Fault) (kinds []*Fault) {
+	for _, f := range some {
+		if r[f] > 0 {
+			kinds = append(kinds, f)
+		}
+	}
+	return kinds
+}
+
+// kinds returns the faults that a run has, in the list's order.
+func (r rates) kinds() []*Fault { return r.among(faults) }
+
+// FaultKinds lists the names of the kinds of faults.
+func FaultKinds() (names []string) {
+	for _, f := range faults {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// faultNamed returns the fault with that name, or nil.
+func faultNamed(name string) *Fault {
+	if i := slices.IndexFunc(faults, func(f *Fault) bool { return f.Name == name }); i >= 0 {
+		return faults[i]
+	}
+	return nil
+}
+
+// drawUsual chooses which of the usual faults a run has, and how often.
+func (s *Settings) drawUsual(d chance) {
 	if d.yes(0.05) {
 		return // a quiet run
 	}
-	for k := range faultDamage { // faultDamage needs bodies: see drawBodies
-		if d.yes(0.45) {
-			s.Faults[k] = s.Election * time.Duration(2+d.below(20))
+	for _, f := range faults {
+		if f.Usual && d.yes(0.45) {
+			s.Faults[f] = s.Election * time.Duration(2+d.below(20))
 		}
 	}
 }
 
 // openFaults plans the first fault of each kind.
 func (w *World) openFaults() {
-	for k, every := range w.set.Faults {
-		if every > 0 {
-			w.planFault(faultKind(k), every)
-		}
+	for _, f := range w.set.Faults.kinds() {
+		w.planFault(f, w.set.Faults[f])
 	}
 }
 
-func (w *World) planFault(k faultKind, every time.Duration) {
+func (w *World) planFault(f *Fault, every time.Duration) {
 	w.After(time.Duration(w.Rand.ExpFloat64()*float64(every)), func() {
 		if w.calm {
 			return
 		}
 		if victim := w.victim(); victim != nil {
-			w.strike(k, victim)
+			w.strike(f, victim)
 			w.another(victim)
 		}
-		w.planFault(k, every)
+		w.planFault(f, every)
 	})
 }
 
-// strike lets one fault happen. victim is the member, where the fault concerns only one.
-func (w *World) strike(k faultKind, victim *Member) {
-	if victim == nil {
-		return
+// strike lets one fault happen. victim is the member, where the fault concerns only one; nil: no member runs.
+func (w *World) strike(f *Fault, victim *Member) {
+	if victim != nil {
+		f.Strike(w, victim)
 	}
-	switch k {
-	case faultCrash:
-		w.stop(victim)
-	case faultPower:
-		w.powerLoss()
-	case faultPause:
-		victim.paused = w.Now() + w.still(3*w.set.Election)
-		w.Tracef("FAULT %s pauses until %.6f", victim.id, victim.paused.Seconds())
-	case faultFreeze:
-		d := w.still(4 * w.set.Election)
-		if l := w.someLeader(); l != nil && w.Chance(0.5) {
-			victim = l
+}
+
+// healFaults ends all faults, first at the members.
+func (w *World) healFaults() {
+	for _, f := range faults {
+		for _, m := range w.members {
+			if f.Heal != nil {
+				f.Heal(m)
+			}
 		}
-		w.Tracef("FAULT %s freezes in a turn until %.6f", victim.id, (w.Now() + d).Seconds())
-		victim.freeze(d)
-	case faultGarble:
-		w.garble(victim)
-	case faultPartition, faultIsolate, faultOneWay:
-		w.cut(k, victim)
-	case faultBurst:
-		w.burst = w.Rand.Float64()
-		w.Tracef("FAULT %.0f%% of all messages are lost", 100*w.burst)
-		w.After(w.Between(0, 3*w.set.Election), func() { w.burst = 0 })
-	case faultSlowDisk, faultStallDisk, faultDeadSync:
-		w.hurtDisk(k, victim)
-	case faultIO:
-		w.failOperation(victim)
-	case faultFull:
-		w.fillDisks(victim)
-	case faultTransfer:
-		w.transfer(victim)
-	case faultChange:
-		w.changeMembers()
-	case faultReshape:
-		w.reshape()
-	case faultDamage:
-		victim.whenWritten(64, func() { w.damage(victim) })
-	case faultRot:
-		victim.whenWritten(8, func() { w.rot(victim) })
-	case faultWipe, faultOldDisk:
-		w.loseDisk(k, victim)
-	case faultClock:
-		victim.setRate(w.wrongRate())
-	case faultLag:
-		w.lag(victim)
-	case faultNarrow:
-		w.narrowLinks(victim)
-	case faultAway:
-		w.leaveAway(victim)
-	case faultState:
-		w.spoilState(victim)
-	case faultHotCopy:
-		w.copyHot(victim)
-	case faultLate:
-		w.beLate(victim)
-	case faultStraggle:
-		w.straggle()
-	case faultHold:
-		w.holdLinks(victim)
-	case faultHubs:
-		w.cutToHubs()
-	case faultPromise:
-		w.promise()
-	case faultMove:
-		w.moveMembers(victim)
+	}
+	for _, f := range faults {
+		if f.End != nil {
+			f.End(w)
+		}
 	}
 }
 

@@ -21,6 +21,15 @@ import (
 // Or others leave about what the member needs, as it says itself. Then members refuse their
 // clients' writes before the disk is full, as a server does.
 
+// faultFull: a disk has no space, or all have none.
+var faultFull = &Fault{Name: "full-disk"}
+
+func init() {
+	faultFull.Draw = (*Settings).drawFull
+	faultFull.Strike = (*World).fillDisks
+	faultFull.Heal = func(m *Member) { m.disk.Full = false }
+}
+
 var (
 	lowDisks          = count.New("low_disks", "disks nearly full")
 	startsOnFullDisks = count.New("starts_on_full_disks", "starts on full disks")

@@ -3,8 +3,19 @@ package sim
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/protocol"
 )
+
+var nonsenseProposed = count.New("nonsense_proposed", "nonsense proposed")
+
+// faultGarble: a member proposes entries that no member should propose.
+var faultGarble = &Fault{Name: "garble"}
+
+func init() {
+	faultGarble.Draw = (*Settings).drawProposers
+	faultGarble.Strike = (*World).garble
+}
 
 // drawProposers chooses whether members propose nonsense.
 func (s *Settings) drawProposers(d chance) {

@@ -11,6 +11,15 @@ import (
 // is heard of again by members that are about to vote. No other fault does that: a message is late by
 // less than a heartbeat, or lost.
 
+// faultHold: links of a leader stand still, and lose nothing.
+var faultHold = &Fault{Name: "hold", Kept: true}
+
+func init() {
+	faultHold.Draw = (*Settings).drawHolds
+	faultHold.Strike = (*World).holdLinks
+	faultHold.End = func(w *World) { w.goOn(w.held) }
+}
+
 // drawHolds chooses whether links stand still. In half of these runs hardly anything else happens:
 // clients read at leaders whose lease may be over.
 func (s *Settings) drawHolds(d chance) {
@@ -24,7 +33,7 @@ func (s *Settings) drawHolds(d chance) {
 }
 
 func (s *Settings) holdLeaders(d chance) {
-	s.Faults = [faultKinds]time.Duration{faultHold: s.Election * time.Duration(4+d.below(3))}
+	s.Faults = rates{faultHold: s.Election * time.Duration(4+d.below(3))}
 	s.timely()
 	s.Drop, s.Corrupt = s.Drop/4, 0
 	s.DelayMin, s.DelayMax = s.Heartbeat/100, d.duration(s.Heartbeat/50, s.Heartbeat/8) // an election takes less than a heartbeat

@@ -16,6 +16,14 @@ import (
 // member hears nobody else before that leader. If the leader's time ends before, the copy is taken
 // away again: nobody promises to survive that.
 
+// faultHotCopy: a copy of a running member's disk is put in its place.
+var faultHotCopy = &Fault{Name: "hot-copy"}
+
+func init() {
+	faultHotCopy.Draw = (*Settings).drawHotCopies
+	faultHotCopy.Strike = (*World).copyHot
+}
+
 var runningCopiesPutBack = count.New("copies_of_running_disks_put_back", "copies of running disks put back", count.Bodiless)
 
 // runningCopy is a copy of a disk whose member ran.
@@ -113,7 +121,7 @@ func (w *World) putHot(m, l *Member, c *runningCopy) {
 // was away comes back.
 func (w *World) strikeWitness(m, l, gone *Member) {
 	if !w.calm && m.doubt == nil && l.up && w.Chance(0.7) {
-		w.strike([...]faultKind{faultCrash, faultIsolate}[w.Pick(2)], l)
+		w.strike([...]*Fault{faultCrash, faultIsolate}[w.Pick(2)], l)
 	}
 	if gone != nil && gone.away {
 		w.After(w.Between(0, w.set.Election), func() {

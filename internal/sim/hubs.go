@@ -10,6 +10,15 @@ import (
 // Links between some members only. A cluster serves as long as somebody reaches a quorum, but not everybody
 // reaches everybody then, and members do not agree on who is there.
 
+// faultHubs: only some members have links with all others.
+var faultHubs = &Fault{Name: "hubs", Kept: true}
+
+func init() {
+	faultHubs.Draw = (*Settings).drawHubs
+	faultHubs.Strike = func(w *World, _ *Member) { w.cutToHubs() }
+	faultHubs.End = (*World).heal
+}
+
 // drawHubs chooses whether only some members have links with all others, as in five machines of which two are
 // in both networks.
 func (s *Settings) drawHubs(d chance) {

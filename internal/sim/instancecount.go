@@ -8,6 +8,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// faultReshape: the operator changes how many instances there are. It is drawn with what concerns them: see drawWeave.
+var faultReshape = &Fault{Name: "reshape"}
+
+func init() {
+	faultReshape.Strike = func(w *World, _ *Member) { w.reshape() }
+}
+
 // reshape is the operator who asks for another number of instances. Sometimes the state machine of a member
 // stands still then, so that its new instances work long before its state comes to them.
 func (w *World) reshape() {

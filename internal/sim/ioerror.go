@@ -10,6 +10,15 @@ import (
 // names. The member goes on, or it stops and starts again, perhaps on a disk that still fails.
 // Nothing may be lost: what cannot be read still exists.
 
+// faultIO: a disk fails an operation.
+var faultIO = &Fault{Name: "io-error"}
+
+func init() {
+	faultIO.Draw = (*Settings).drawIO
+	faultIO.Strike = (*World).failOperation
+	faultIO.Heal = func(m *Member) { m.disk.FailAt = 0 }
+}
+
 var stoppedByIOErrors = count.New("members_stopped_by_io_errors", "stopped by I/O errors")
 
 // drawIO chooses whether disks fail operations.

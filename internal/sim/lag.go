@@ -2,6 +2,14 @@ package sim
 
 import "time"
 
+// faultLag: a member applies nothing for a while.
+var faultLag = &Fault{Name: "lag"}
+
+func init() {
+	faultLag.Strike = (*World).lag
+	faultLag.Heal = func(m *Member) { m.lagging = 0 }
+}
+
 // lag lets a member apply nothing for a while.
 func (w *World) lag(m *Member) {
 	m.lagging = w.Now() + w.still(6*w.set.Election)

@@ -5,10 +5,17 @@ import (
 	"time"
 )
 
+// faultLate: a member misses entries and catches up over narrow links. It is drawn with what is aimed: see drawAim.
+var faultLate = &Fault{Name: "late"}
+
+func init() {
+	faultLate.Strike = (*World).beLate
+}
+
 // lateMembers adds members that are late, and so much load that they miss much. Logs are long
 // enough to catch up from, and frames are small, so leaders hear of these members all the time.
 func (s *Settings) lateMembers(d chance) {
-	s.Faults = [faultKinds]time.Duration{faultLate: s.Election * time.Duration(2+d.below(4))}
+	s.Faults = rates{faultLate: s.Election * time.Duration(2+d.below(4))}
 	if d.yes(0.8) {
 		s.Faults[faultCrash] = s.Election * 100
 	}

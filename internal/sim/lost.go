@@ -20,6 +20,23 @@ import (
 // whose messages prove nothing.
 
 var (
+	// faultWipe: a member loses its disk and is started as if nothing had happened.
+	faultWipe = &Fault{Name: "wipe"}
+	// faultOldDisk: an old copy of a disk is put in its place.
+	faultOldDisk = &Fault{Name: "old-disk"}
+)
+
+func init() {
+	faultWipe.Draw = (*Settings).drawLost
+	faultWipe.Strike = func(w *World, m *Member) { w.loseDisk(m, nil) }
+	faultOldDisk.Strike = func(w *World, m *Member) {
+		if m.backup != nil {
+			w.loseDisk(m, m.backup)
+		}
+	}
+}
+
+var (
 	disksLost        = count.New("disks_lost", "disks lost")
 	oldDisksPutBack  = count.New("old_disks_put_back", "old disks put back")
 	linksRefused     = count.New("links_refused", "links refused")
@@ -251,15 +268,8 @@ func (m *Member) backUp() {
 	m.backup = &backup{disk: m.disk.Copy(), saved: m.saved, life: m.lives, alone: len(config.Voters()) == 1}
 }
 
-// loseDisk takes a member's disk away or puts an old copy in its place. The member starts again
-// later.
-func (w *World) loseDisk(k faultKind, m *Member) {
-	old := m.backup
-	if k == faultWipe {
-		old = nil
-	} else if old == nil {
-		return
-	}
+// loseDisk takes a member's disk away, or puts an old copy in its place. The member starts again later.
+func (w *World) loseDisk(m *Member, old *backup) {
 	if w.anySick() || !w.mayLose(m, old) {
 		return
 	}

@@ -43,15 +43,15 @@ type meetSettings struct {
 func (s *Settings) drawMeet(d chance) {
 	switch d.below(8) {
 	case 0: // few kinds
-		for k := range faultStraggle { // those from it on are drawn by themselves
-			if d.yes(0.6) {
-				s.Faults[k] = 0
+		for _, f := range faults {
+			if !f.Kept && d.yes(0.6) {
+				s.Faults[f] = 0
 			}
 		}
 	case 1: // all of them
-		for k := range faultDamage {
-			if s.Faults[k] == 0 && !s.Resize && (k != faultChange || s.protocol.Quorums == nil && s.Faults[faultDamage] == 0) {
-				s.Faults[k] = s.Election * time.Duration(4+d.below(20))
+		for _, f := range faults {
+			if f.Usual && s.Faults[f] == 0 && !s.Resize && (f != faultChange || s.protocol.Quorums == nil && s.Faults[faultDamage] == 0) {
+				s.Faults[f] = s.Election * time.Duration(4+d.below(20))
 			}
 		}
 	}
@@ -64,9 +64,9 @@ func (s *Settings) drawMeet(d chance) {
 			m.Upset = d.share()
 		}
 	}
-	often := func(p float64, k faultKind) {
+	often := func(p float64, f *Fault) {
 		if d.yes(p) {
-			s.Faults[k] = s.Election * time.Duration(3+d.below(12))
+			s.Faults[f] = s.Election * time.Duration(3+d.below(12))
 		}
 	}
 	often(0.25, faultLag)
@@ -94,7 +94,7 @@ func (s *Settings) drawBrief(d chance) {
 		s.Core.MaxFrameEntries = 1
 	}
 	if d.yes(0.7) { // other faults would keep members from being elected
-		s.Faults = [faultKinds]time.Duration{faultCrash: s.Election * time.Duration(4+d.below(20))}
+		s.Faults = rates{faultCrash: s.Election * time.Duration(4+d.below(20))}
 	}
 }
 
@@ -109,13 +109,8 @@ func (w *World) another(victim *Member) {
 	if !w.Chance(w.set.Meet.Again) {
 		return
 	}
-	var kinds []faultKind
-	for k, every := range w.set.Faults {
-		if every > 0 {
-			kinds = append(kinds, faultKind(k))
-		}
-	}
-	k := kinds[w.Pick(len(kinds))]
+	kinds := w.set.Faults.kinds()
+	f := kinds[w.Pick(len(kinds))]
 	same := w.Chance(w.set.Meet.Same)
 	w.After(w.Between(0, 2*w.set.Election), func() {
 		if w.calm {
@@ -124,9 +119,12 @@ func (w *World) another(victim *Member) {
 		if !same || !victim.up {
 			victim = w.victim()
 		}
-		w.strike(k, victim)
+		w.strike(f, victim)
 	})
 }
+
+// upsets are the faults that strike a newly elected leader.
+var upsets = [...]*Fault{faultCrash, faultPause, faultIsolate, faultFreeze, faultTransfer, faultPartition}
 
 // elected sometimes strikes a member that has just been elected, while its first entries are on
 // their way or before they leave.
@@ -144,19 +142,14 @@ func (w *World) elected(s *memberInstance) {
 	if !w.Chance(w.set.Meet.Upset) {
 		return
 	}
-	var kinds []faultKind
-	for _, k := range []faultKind{faultCrash, faultPause, faultIsolate, faultFreeze, faultTransfer, faultPartition} {
-		if w.set.Faults[k] > 0 {
-			kinds = append(kinds, k)
-		}
-	}
+	kinds := w.set.Faults.among(upsets[:])
 	if len(kinds) == 0 {
 		return
 	}
-	k := kinds[w.Pick(len(kinds))]
+	f := kinds[w.Pick(len(kinds))]
 	w.After(w.Between(0, 4*(w.set.DelayMax+w.set.SyncMax)), func() {
 		if m.up && !w.calm {
-			w.strike(k, m)
+			w.strike(f, m)
 		}
 	})
 }

@@ -14,6 +14,14 @@ import (
 // that one. The membership keeps the first addresses. A member that is started elsewhere is told where all are
 // now, and nobody else is told anything.
 
+// faultMove: members start at other addresses.
+var faultMove = &Fault{Name: "move", Kept: true}
+
+func init() {
+	faultMove.Draw = (*Settings).drawMoves
+	faultMove.Strike = (*World).moveMembers
+}
+
 var membersMoved = count.New("moves", "members that moved")
 
 // drawMoves chooses whether members move.

@@ -81,7 +81,7 @@ func (w *World) beginNamesakes() {
 func (w *World) foundNamesakes() *otherWorld {
 	set := w.set
 	set.Seed ^= 0x6e616d6573
-	set.Faults, set.OddFounder, set.Apart, set.Astray, set.Namesakes = [faultKinds]time.Duration{}, false, false, 0, noNamesakes
+	set.Faults, set.OddFounder, set.Apart, set.Astray, set.Namesakes = rates{}, false, false, 0, noNamesakes
 	if w.set.Namesakes == restoredNamesakes {
 		set.Birth = "archive"
 	}

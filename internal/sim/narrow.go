@@ -1,5 +1,13 @@
 package sim
 
+// faultNarrow: links to or from a member are narrow.
+var faultNarrow = &Fault{Name: "narrow"}
+
+func init() {
+	faultNarrow.Strike = (*World).narrowLinks
+	faultNarrow.End = func(w *World) { w.net.Widen() }
+}
+
 // narrowLinks makes all links to a member, or all from it, narrow for a while, with a short queue.
 func (w *World) narrowLinks(m *Member) {
 	inward := w.Chance(0.5)

@@ -6,34 +6,50 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+var (
+	// faultPartition: the cluster falls into two parts.
+	faultPartition = &Fault{Name: "partition", Usual: true}
+	// faultIsolate: the leader is alone, in one or both directions.
+	faultIsolate = &Fault{Name: "isolate", Usual: true}
+	// faultOneWay: one link works in one direction only.
+	faultOneWay = &Fault{Name: "one-way", Usual: true}
+)
+
+func init() {
+	for _, f := range []*Fault{faultPartition, faultIsolate, faultOneWay} {
+		f.Strike = func(w *World, m *Member) { w.cut(f, m) }
+		f.End = (*World).heal
+	}
+}
+
 // cut cuts links. Mostly they heal after a while.
-func (w *World) cut(k faultKind, victim *Member) {
+func (w *World) cut(f *Fault, victim *Member) {
 	if !w.Chance(w.set.Meet.Overlap) {
 		w.heal()
 	}
 	alone := w.someLeader()
-	if alone == nil || k == faultOneWay {
+	if alone == nil || f == faultOneWay {
 		alone = victim
 	}
 	side := func(m *Member) bool { return m == alone }
-	if k == faultPartition {
+	if f == faultPartition {
 		part := w.Rand.Uint64()
 		side = func(m *Member) bool { return part>>m.id&1 == 0 }
 	}
-	long := k == faultIsolate && w.Chance(w.set.Meet.Long)
-	both := k == faultPartition && w.Chance(0.8) || k == faultIsolate && w.Chance(0.5) || long
+	long := f == faultIsolate && w.Chance(w.set.Meet.Long)
+	both := f == faultPartition && w.Chance(0.8) || f == faultIsolate && w.Chance(0.5) || long
 	outward := w.Chance(0.5)
 	other := protocol.MemberID(1 + w.Pick(len(w.members)))
 	for _, a := range w.members {
 		for _, b := range w.members {
-			if a == b || side(a) == side(b) || k == faultOneWay && (side(a) && b.id != other || side(b) && a.id != other) {
+			if a == b || side(a) == side(b) || f == faultOneWay && (side(a) && b.id != other || side(b) && a.id != other) {
 				continue
 			}
 			w.net.Link(a.id, b.id).Cut = both || side(a) == outward
 		}
 	}
 	w.Tracef("FAULT links are cut:%s", w.describeCuts())
-	if k != faultOneWay && alone.leadsAny() {
+	if f != faultOneWay && alone.leadsAny() {
 		w.clocksAgainst(alone)
 	}
 	if long {
@@ -69,11 +85,11 @@ func (w *World) heal() {
 // another leader, while the old one still believes that it leads.
 func (s *Settings) isolateLeaders(d chance) {
 	if d.yes(0.75) {
-		s.Faults = [faultKinds]time.Duration{}
+		s.Faults = rates{}
 		s.timely()
 	}
 	s.Chaos = max(s.Chaos, 40*s.Election)
-	s.Faults[[...]faultKind{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
+	s.Faults[[...]*Fault{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
 	if d.yes(0.6) {
 		s.Faults[faultIsolate] = s.Election * time.Duration(3+d.below(3))
 	}

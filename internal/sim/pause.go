@@ -2,6 +2,33 @@ package sim
 
 import "time"
 
+var (
+	// faultPause: a process stands still, as for garbage collection.
+	faultPause = &Fault{Name: "pause", Usual: true}
+	// faultFreeze: a process stands still in the middle of a turn of its event loop.
+	faultFreeze = &Fault{Name: "freeze"}
+)
+
+func init() {
+	faultPause.Strike = func(w *World, m *Member) {
+		m.paused = w.Now() + w.still(3*w.set.Election)
+		w.Tracef("FAULT %s pauses until %.6f", m.id, m.paused.Seconds())
+	}
+	faultPause.Heal = func(m *Member) { m.paused = min(m.paused, m.w.Now()) }
+	faultFreeze.Draw = (*Settings).drawTurns
+	faultFreeze.Strike = (*World).freezeSome
+}
+
+// freezeSome freezes a member in a turn, often a leader.
+func (w *World) freezeSome(m *Member) {
+	d := w.still(4 * w.set.Election)
+	if l := w.someLeader(); l != nil && w.Chance(0.5) {
+		m = l
+	}
+	w.Tracef("FAULT %s freezes in a turn until %.6f", m.id, (w.Now() + d).Seconds())
+	m.freeze(d)
+}
+
 // drawTurns chooses whether processes freeze inside turns. In some of these runs nothing else
 // happens: leaders have leases, and clients ask leaders that are frozen.
 func (s *Settings) drawTurns(d chance) {
@@ -10,7 +37,7 @@ func (s *Settings) drawTurns(d chance) {
 	}
 	s.Faults[faultFreeze] = s.Election * time.Duration(2+d.below(20))
 	if d.yes(0.3) {
-		s.Faults = [faultKinds]time.Duration{faultFreeze: s.Election * time.Duration(3+d.below(4))}
+		s.Faults = rates{faultFreeze: s.Election * time.Duration(3+d.below(4))}
 		s.Clients, s.Keys, s.Operations, s.Reads, s.Think, s.Patience = 6, 1, 300, 0.5, s.Heartbeat, s.Election
 		s.Core.LeaseReads = true
 		s.setDrift(min(s.Drift, s.mostDrift()))

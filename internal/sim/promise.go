@@ -21,6 +21,15 @@ import (
 //     they get what the far ones answered, and then what the candidate asked.
 //   - the leader hears of nobody else, until all links go on.
 
+// faultPromise: members are about to vote when the leader reaches them again.
+var faultPromise = &Fault{Name: "promise", Kept: true}
+
+func init() {
+	faultPromise.Draw = (*Settings).drawPromises
+	faultPromise.Strike = func(w *World, _ *Member) { w.promise() }
+	faultPromise.End = (*World).endPromise
+}
+
 var promisesBeforeVotes = count.New("members_about_to_vote_that_hear_of_the_leader_again", "members about to vote that hear of the leader again", count.Staged)
 
 // promising is a story that is under way.
@@ -41,7 +50,7 @@ func (s *Settings) drawPromises(d chance) {
 		return
 	}
 	s.holdLeaders(d)
-	s.Faults = [faultKinds]time.Duration{faultPromise: s.Election * time.Duration(4+d.below(3))}
+	s.Faults = rates{faultPromise: s.Election * time.Duration(4+d.below(3))}
 	s.Meet, s.Aim = meetSettings{}, aimSettings{}
 	s.Drop, s.StreamBreaks = 0, 0
 	s.setDrift(0)

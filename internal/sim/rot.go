@@ -22,6 +22,14 @@ import (
 // is damage to the newest snapshot, as long as the log goes back to the snapshot before it. Only
 // these happen here.
 
+// faultRot: bytes of a log or a snapshot are damaged on a disk.
+var faultRot = &Fault{Name: "rot"}
+
+func init() {
+	faultRot.Draw = (*Settings).drawRot
+	faultRot.Strike = func(w *World, m *Member) { m.whenWritten(8, func() { w.rot(m) }) }
+}
+
 var recordsDamaged = count.New("records_and_snapshots_damaged", "records and snapshots damaged")
 
 func (s *Settings) drawRot(d chance) {

@@ -60,9 +60,6 @@ type Result struct {
 	abandoned bool
 }
 
-// FaultKinds lists the names of the kinds of faults.
-func FaultKinds() []string { return slices.Clone(faultNames[:]) }
-
 // linkFaults turns off what links do to single messages. It is a kind of fault for Options.Without.
 const linkFaults = "links"
 
@@ -90,11 +87,10 @@ func open(o Options) *World {
 	rng := chanceOfRun(o.Seed).rng
 	set := draw(&o, rng)
 	for _, name := range o.Without {
-		if k := slices.Index(faultNames[:], name); k >= 0 {
-			set.Faults[k] = 0
-		} else if name == linkFaults {
+		if name == linkFaults {
 			set.perfectLinks()
 		}
+		delete(set.Faults, faultNamed(name))
 	}
 	var t *world.Trace
 	if o.Trace != nil {
@@ -194,16 +190,10 @@ func (w *World) restartSome(alive []*Member) {
 // calmDown ends all faults and returns the members that live in the second phase.
 func (w *World) calmDown() []*Member {
 	w.calm = true
-	w.burst, w.pass, w.straggling, w.route = 0, nil, nil, 0
+	w.pass = nil
 	w.set.perfectLinks()
 	w.set.timely()
-	for _, m := range w.members {
-		m.away, m.lagging = false, 0
-	}
-	w.heal()
-	w.net.Widen()
-	w.goOn(w.held)
-	w.endPromise()
+	w.healFaults()
 	for _, m := range w.members {
 		w.rectify(m)
 		w.endApart(m)
@@ -213,11 +203,7 @@ func (w *World) calmDown() []*Member {
 	}
 	alive := w.core()
 	for _, m := range w.members {
-		m.setRate(1)
 		m.own.timely()
-		m.paused = min(m.paused, w.Now())
-		m.stalled = 0
-		m.disk.Repair()
 		if !slices.Contains(alive, m) {
 			m.crash()
 			m.gone = true

@@ -102,8 +102,8 @@ type Settings struct {
 	Resize bool
 	// OneWay: while a story is told, clients write through its instance alone. See straggle.go.
 	OneWay bool
-	// Faults is the mean time between faults of a kind; 0: never.
-	Faults [faultKinds]time.Duration
+	// Faults is how often faults of each kind happen.
+	Faults rates
 }
 
 // choose returns the settings that the options decide, and the placement.
@@ -119,7 +119,7 @@ func choose(o *Options) (s Settings, placement protocol.Placement) {
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		panic(err) // as above
 	}
-	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Distances: device.Distances{Net: net, Farthest: net.Farthest()}, protocol: p, quorums: quorums}
+	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Distances: device.Distances{Net: net, Farthest: net.Farthest()}, protocol: p, quorums: quorums, Faults: rates{}}
 	if s.Keyed = p.Keyed(order.Kind(o.Order)); s.Keyed {
 		s.Instances = cmp.Or(o.Instances, o.Nodes) // a member leads a group
 	}
@@ -138,7 +138,7 @@ func draw(o *Options, rng *rand.Rand) Settings {
 	s.drawLinks(d)
 	s.drawDisks(d)
 	s.drawRaft(d)
-	s.drawFaults(d)
+	s.drawUsual(d)
 	if d.yes(0.1) {
 		s.churn(d)
 	}
@@ -307,10 +307,8 @@ func (s *Settings) String() string {
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t; %s\nfaults:",
 		r.MaxFrameBytes, r.MaxFrameEntries, r.PipelineDepth, r.MaxInflightBytes, r.MaxUncommittedBytes, r.CacheBytes,
 		!r.NoParallelAppend, !r.NoPipeline, r.LeaseReads, r.Own)
-	for k, every := range s.Faults {
-		if every > 0 {
-			text += fmt.Sprintf(" %s every %s;", faultNames[k], every.Round(time.Millisecond))
-		}
+	for _, f := range s.Faults.kinds() {
+		text += fmt.Sprintf(" %s every %s;", f.Name, s.Faults[f].Round(time.Millisecond))
 	}
 	return text
 }

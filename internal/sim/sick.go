@@ -15,6 +15,14 @@ import (
 // references to bodies would be lost with the state. Nor have runs with membership changes, because
 // an operator could remove the last member that has the state.
 
+// faultState: the state that a state machine keeps on disk is damaged.
+var faultState = &Fault{Name: "state-damage"}
+
+func init() {
+	faultState.Draw = (*Settings).drawStateDamage
+	faultState.Strike = (*World).spoilState
+}
+
 var statesDamaged = count.New("states_damaged", "states damaged", count.Bodiless)
 
 func (s *Settings) drawStateDamage(d chance) {

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
 )
+
+var powerLostWhileStarting = count.New("power_lost_while_starting", "half starts")
 
 // startLater starts a member after a while.
 func (w *World) startLater(m *Member, d time.Duration) {

@@ -22,6 +22,15 @@ import (
 //   - a member is removed, for which the others make whole copies. Some of them start again from a
 //     snapshot of before, apply nothing for a while, and look for copies to trim.
 
+// faultStraggle: members change while one of them does not know of all bodies.
+var faultStraggle = &Fault{Name: "straggle", Kept: true}
+
+func init() {
+	faultStraggle.Draw = (*Settings).drawStraggle
+	faultStraggle.Strike = func(w *World, _ *Member) { w.straggle() }
+	faultStraggle.End = func(w *World) { w.straggling, w.route = nil, 0 }
+}
+
 var changesWhileBehind = count.New("changes_of_members_while_somebody_is_behind", "changes of members while somebody is behind", count.Staged)
 
 // straggling is a story that is under way.
@@ -45,7 +54,7 @@ func (s *Settings) drawStraggle(d chance) {
 	if s.Core.Placement != protocol.PlacementCode || s.Bodies.Share == 0 || s.Nodes < 4 || s.Keyed || !d.yes(often) {
 		return
 	}
-	s.Faults = [faultKinds]time.Duration{faultStraggle: s.Election * time.Duration(1+d.below(3))}
+	s.Faults = rates{faultStraggle: s.Election * time.Duration(1+d.below(3))}
 	if d.yes(0.3) {
 		s.Faults[faultCrash] = s.Election * time.Duration(20+d.below(40))
 	}

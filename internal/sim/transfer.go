@@ -6,6 +6,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// faultTransfer: the operator hands over leadership.
+var faultTransfer = &Fault{Name: "transfer", Usual: true}
+
+func init() {
+	faultTransfer.Strike = (*World).transfer
+}
+
 // transfer is the operator who wants another leader. He asks any member. Members tell each other's
 // instances to hand over too: see instance.LeaderPreference.
 func (w *World) transfer(m *Member) {

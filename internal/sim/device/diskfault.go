@@ -13,9 +13,6 @@ import (
 // PowerLost reports whether the power is lost: no write or sync succeeds any more.
 func (d *Disk) PowerLost() bool { return d.PowerAt == 1 }
 
-// Repair ends all failures. Damaged bytes stay damaged.
-func (d *Disk) Repair() { d.FailSync, d.PowerAt, d.Full, d.FailAt = false, 0, false, 0 }
-
 // failing returns the error with which this operation fails, or nil.
 func (d *Disk) failing(op, name string) error {
 	switch d.FailAt {

@@ -1,0 +1,13 @@
+package sim
+
+// faultBurst: many messages are lost for a while.
+var faultBurst = &Fault{Name: "burst", Usual: true}
+
+func init() {
+	faultBurst.Strike = func(w *World, _ *Member) {
+		w.burst = w.Rand.Float64()
+		w.Tracef("FAULT %.0f%% of all messages are lost", 100*w.burst)
+		w.After(w.Between(0, 3*w.set.Election), func() { w.burst = 0 })
+	}
+	faultBurst.End = func(w *World) { w.burst = 0 }
+}
