@@ -36,6 +36,7 @@ var layers = []layer{
 	{folder: "internal/protocol/epaxos/epaxosmodel"},
 	{folder: "protocol/quorum", may: []string{"protocol"}},
 	{folder: "internal/protocol/slots", may: []string{"protocol"}},
+	{folder: "protocol/common", may: []string{"protocol"}},
 	{folder: "protocol/setting"},
 	{folder: "protocol"},
 	{folder: "internal/protocol", may: []string{"protocol", "internal/protocol/slots"}},

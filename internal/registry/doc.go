@@ -8,6 +8,7 @@
 //
 //	protocol.go  the description of a protocol, and what follows from it
 //	list.go      the protocols
+//	choice.go    a protocol with everything that is set of it
 //	settings.go  the settings of protocols, and which protocols have one
 //	guess.go     which core wrote a directory that does not tell it
 //

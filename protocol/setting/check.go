@@ -3,6 +3,8 @@ package setting
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Check says which values a setting allows.
@@ -36,6 +38,23 @@ func AtLeast[T cmp.Ordered](least T) Check[T] {
 	return Check[T]{text, func(t T) error {
 		if t < least {
 			return fmt.Errorf("not %s", text)
+		}
+		return nil
+	}}
+}
+
+// OneOf allows some words. The empty word, which the default may be, is not named.
+func OneOf[T ~string](words ...T) Check[T] {
+	var named []string
+	for _, w := range words {
+		if w != "" {
+			named = append(named, string(w))
+		}
+	}
+	text := strings.Join(named, " or ")
+	return Check[T]{text, func(t T) error {
+		if !slices.Contains(words, t) {
+			return fmt.Errorf("it is %s", text)
 		}
 		return nil
 	}}

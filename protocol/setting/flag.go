@@ -1,11 +1,15 @@
 package setting
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Flag is a flag that changes values. It is a value as packages flag and pflag want it.
 type Flag struct {
 	Name  string
 	Usage string // with the default, if String does not say it
+	off   string // what String is where the default is set
 	get   func() string
 	full  func() string // also the default
 	set   func(string) error
@@ -29,13 +33,16 @@ func (f *Flag) Type() string { return f.typ }
 // IsBoolFlag reports whether the flag may stand alone.
 func (f *Flag) IsBoolFlag() bool { return f.typ == bools.Name }
 
-// hidden reports whether a default is not shown in help, because it says that something is off.
-func hidden(text string) bool { return text == "0" || text == "0s" || text == "false" }
+// shown reports whether a default is a flag's text, as those of numbers and truth values are.
+func shown(text string) bool {
+	_, err := strconv.Atoi(text)
+	return err == nil || text == "0s" || text == "false"
+}
 
 // unset returns the text of a flag that is not set, and its usage, with the default if the text does not say it.
 func unset(standard, usage string) (text, help string) {
 	switch {
-	case hidden(standard):
+	case shown(standard):
 		return standard, usage
 	case standard != "":
 		usage += " (default " + standard + ")"
@@ -57,7 +64,7 @@ func (t Table) Flags(v *Values, experiments bool) (all []Flag) {
 // Args are the arguments of a command that has the flags, for values that do not have their defaults.
 func (t Table) Args(v Values) (args []string) {
 	for _, f := range t.Flags(&v, true) {
-		if text := f.get(); text != "" && !hidden(text) {
+		if text := f.get(); text != f.off {
 			args = append(args, "--"+f.Name+"="+text)
 		}
 	}
@@ -88,7 +95,7 @@ func (s *Setting[T]) flags(v *Values) (all []Flag) {
 // flag is the one flag of a setting.
 func (s *Setting[T]) flag(v *Values) Flag {
 	off, usage := unset(s.text().Format(s.Default), s.Help)
-	f := Flag{Name: s.Name, Usage: usage, typ: s.text().Name}
+	f := Flag{Name: s.Name, Usage: usage, off: off, typ: s.text().Name}
 	f.get = func() string {
 		if text, given := v.Get(s.Name); given {
 			return text
@@ -114,7 +121,7 @@ func (s *Setting[T]) flag(v *Values) Flag {
 // part is a flag that is a part of a setting.
 func (s *Setting[T]) part(v *Values, p *Part[T]) Flag {
 	off, usage := unset(p.Default, p.Help)
-	f := Flag{Name: p.Name, Usage: usage, typ: p.Text}
+	f := Flag{Name: p.Name, Usage: usage, off: off, typ: p.Text}
 	now := func() T {
 		text, given := v.Get(s.Name)
 		if t, err := s.text().Parse(text); given && err == nil {

@@ -149,7 +149,7 @@ func (s *Setting[T]) take(v Values, field any) (Values, error) {
 	switch f := field.(type) {
 	case T:
 		var zero T
-		if f == zero && s.Fill == nil && s.text().Name == "string" {
+		if f == zero && s.Fill == nil {
 			return v.Without(s.Name), nil // left out
 		}
 		return s.checked(v, f)

@@ -33,6 +33,11 @@ func (s *Setting[T]) text() *Text[T] {
 	panic(fmt.Sprintf("setting %s: values of type %T have no text", s.Name, zero))
 }
 
+// Words is how values of a type of words are written.
+func Words[T ~string]() *Text[T] {
+	return &Text[T]{"string", func(s string) (T, error) { return T(s), nil }, func(t T) string { return string(t) }}
+}
+
 var (
 	ints      = Text[int]{"int", parseInt, strconv.Itoa}
 	bools     = Text[bool]{"bool", parseBool, strconv.FormatBool}

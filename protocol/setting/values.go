@@ -57,6 +57,11 @@ func (v Values) Get(name string) (text string, ok bool) {
 	return "", false
 }
 
+// Texts are what is set, as [Parse] takes it: NAME=TEXT each.
+func (v Values) Texts() []string {
+	return strings.FieldsFunc(v.text, func(r rune) bool { return r == '\n' })
+}
+
 // IsZero reports whether every setting has its default.
 func (v Values) IsZero() bool { return v == Values{} }
 
@@ -115,7 +120,7 @@ func (v Values) MarshalBinary() ([]byte, error) { return []byte(v.text), nil }
 
 // UnmarshalBinary reads what MarshalBinary wrote. The error is an [*Error].
 func (v *Values) UnmarshalBinary(data []byte) error {
-	read, err := Parse(strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' })...)
+	read, err := Parse(Values{string(data)}.Texts()...)
 	if err == nil {
 		*v = read
 	}

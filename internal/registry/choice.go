@@ -1,0 +1,134 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
+	"github.com/braidlog/braid/protocol/setting"
+)
+
+// Choice is a protocol with everything that is set of it: its order and placement, the settings that all protocols
+// have, and its own. Only [Protocol.Choose] makes one.
+type Choice struct {
+	*Protocol
+	Order     order.Kind
+	Placement protocol.Placement
+	// Values are complete. Those of package common that depend on the protocol are among them.
+	Values setting.Values
+}
+
+// Own are the protocol's own settings.
+func (c *Choice) Own() setting.Values { return c.Core.Settings.Only(c.Values) }
+
+// Instances is the number of instances with which a new cluster begins. It is at least 1, except where each of a number
+// of members that is not known yet has one.
+func (c *Choice) Instances() int {
+	if c.Order == order.KindSingle {
+		return 1
+	}
+	return common.Instances.In(c.Values)
+}
+
+// Groups is how many groups of keys there are; 0: there is one order of all keys.
+func (c *Choice) Groups() int {
+	if c.Order != order.KindKeyed {
+		return 0
+	}
+	return c.Instances()
+}
+
+// Spread reports whether members share the leaders of the instances.
+func (c *Choice) Spread() bool { return common.Leaders.In(c.Values) == protocol.LeadersSpread }
+
+// roamingInstances is how many instances there are by default where they move to the members that use them. Each has
+// some of the keys, which move together, so there are more than members.
+const roamingInstances = 16
+
+// Choose checks settings for a cluster that begins with a number of members, and fills in the defaults that depend on
+// the protocol. The error is a [*setting.Error] or a [*ChoiceError].
+func (p *Protocol) Choose(v setting.Values, members int) (c Choice, err error) {
+	c = Choice{Protocol: p}
+	shared, own := common.Settings.Only(v), v
+	for name := range shared.All() {
+		own = own.Without(name)
+	}
+	if shared, err = common.Settings.Complete(shared); err != nil {
+		return c, err
+	}
+	if own, err = p.Complete(own); err != nil {
+		return c, err
+	}
+	if c.Order, err = p.Order(order.Kind(common.Order.In(shared))); err != nil {
+		return c, err
+	}
+	if c.Placement, err = p.Placement(common.Placement.In(shared)); err != nil {
+		return c, err
+	}
+	shared = common.Order.Set(shared, string(c.Order))
+	shared = common.Placement.Set(shared, c.Placement)
+	if shared, err = c.instances(shared, members); err != nil {
+		return c, err
+	}
+	if shared, err = c.bodies(shared); err != nil {
+		return c, err
+	}
+	c.Values = own.Over(shared)
+	return c, nil
+}
+
+// instances checks and completes what concerns the instances and their leaders.
+func (c *Choice) instances(v setting.Values, members int) (setting.Values, error) {
+	n, leaders := common.Instances.In(v), common.Leaders.In(v)
+	refuse := func(s setting.Any, format string, args ...any) (setting.Values, error) {
+		name := s.About().Name
+		return v, &setting.Error{Name: name, Text: common.Settings.Text(name, v), Detail: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case c.Order == order.KindSingle && n > 1:
+		return refuse(common.Instances, "protocol %s has one instance; niagara merges several", c.Name)
+	case c.Order == order.KindSingle && leaders != "":
+		return refuse(common.Leaders, "protocol %s has one leader; niagara has several", c.Name)
+	case c.Order == order.KindSingle:
+		return v, nil
+	case c.Core.Roams && leaders != "" && leaders != protocol.LeadersBegin:
+		return refuse(common.Leaders, "with protocol %s they move to the members that use them", c.Name)
+	case !c.Core.Roams && leaders != "" && leaders != protocol.LeadersTogether && leaders != protocol.LeadersSpread:
+		return refuse(common.Leaders, "it is %s or %s", protocol.LeadersTogether, protocol.LeadersSpread)
+	}
+	switch {
+	case c.Core.Roams:
+		n, leaders = cmp.Or(n, roamingInstances), protocol.LeadersBegin
+	case c.Order == order.KindKeyed:
+		n, leaders = cmp.Or(n, members), cmp.Or(leaders, protocol.LeadersSpread)
+	case c.Placement == protocol.PlacementCode:
+		n, leaders = cmp.Or(n, common.DefaultInstances), cmp.Or(leaders, protocol.LeadersSpread)
+	default:
+		n, leaders = cmp.Or(n, common.DefaultInstances), cmp.Or(leaders, protocol.LeadersTogether)
+	}
+	if n > protocol.MaxInstances {
+		return refuse(common.Instances, "there would be %d, one for each member; at most %d are possible", n, protocol.MaxInstances)
+	}
+	return common.Leaders.Set(common.Instances.Set(v, n), leaders), nil
+}
+
+// bodies checks and completes what members keep of bodies.
+func (c *Choice) bodies(v setting.Values) (setting.Values, error) {
+	without := []setting.Any{common.CodeK, common.ExtraWhole, common.TrimWhole}
+	switch c.Placement {
+	case protocol.PlacementCode:
+		return v, nil
+	case protocol.PlacementRS:
+		v = common.CodeK.Set(v, cmp.Or(common.CodeK.In(v), RSFragments))
+		without = without[1:]
+	}
+	for _, s := range without {
+		name := s.About().Name
+		if text, given := v.Get(name); given {
+			return v, &setting.Error{Name: name, Text: text, Detail: fmt.Sprintf("placement %s has no use for it: it is for protocol craft, or another one with placement code", c.Placement)}
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,99 @@
+package common
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/setting"
+)
+
+// Limits and defaults of these settings.
+const (
+	MaxCodeK         = 64 // more fragments than members make no sense
+	DefaultInstances = 4  // of protocol niagara, as many as the paper's network cards
+	longestElection  = 50 * time.Second
+)
+
+// The settings that all protocols have. A protocol or an order for which one has no meaning allows its default alone:
+// see registry.Protocol.Choose, which also fills in the defaults that depend on the protocol.
+var (
+	// Order says how the global log is made of instances. The default is the protocol's own.
+	Order = &setting.Setting[string]{
+		Name: "order", Agree: true, Change: setting.Never,
+		Check: setting.Check[string]{Range: "single, niagara or keyed"},
+		Help:  "how instances make one log; given by the protocol",
+	}
+	// Leaders says which members should lead the instances.
+	Leaders = &setting.Setting[protocol.Leaders]{
+		Name: "leaders", Text: setting.Words[protocol.Leaders](), Agree: true, Change: setting.Local,
+		Check: setting.Check[protocol.Leaders]{Range: "together or spread"},
+		Help:  "with niagara: who leads the instances: together, one member all of them; spread, each member some (default together, with placement code spread)",
+	}
+	// Placement says what members keep of large commands. The default is the protocol's own.
+	Placement = &setting.Setting[protocol.Placement]{
+		Name: "placement", Text: setting.Words[protocol.Placement](), Agree: true, Change: setting.ByEntry,
+		Check: setting.Check[protocol.Placement]{Range: "copy or code"},
+		Help:  "where large values live: copy, whole on every member; code, a fragment on each (default what the protocol says)",
+	}
+	// CodeK is how many fragments make a body whole, at most.
+	CodeK = &setting.Setting[int]{
+		Name: "code-k", Agree: true, Change: setting.Local, Check: setting.Range(0, MaxCodeK),
+		Help: "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of the members (0: a majority less one, which waits for no slow member)",
+	}
+	// ElectionTimeout is how long a member does without a leader.
+	ElectionTimeout = &setting.Setting[time.Duration]{
+		Name: "election-timeout", Default: time.Second, Agree: true, Change: setting.Timed, Check: setting.Range(time.Millisecond, longestElection),
+		Help:  electionHelp,
+		Parts: milliseconds("election-timeout", electionHelp, time.Second),
+	}
+	// LeaseReads lets a leader answer reads by its clock.
+	LeaseReads = &setting.Setting[bool]{
+		Name: "lease-reads", Agree: true, Change: setting.Timed,
+		Help: "answer reads by the leader's lease, which trusts clocks to run alike, instead of a round trip",
+	}
+	// Heartbeat is how often a leader sends.
+	Heartbeat = &setting.Setting[time.Duration]{
+		Name: "heartbeat-interval", Default: 100 * time.Millisecond, Change: setting.Local, Check: setting.AtLeast(time.Millisecond),
+		Help:  heartbeatHelp,
+		Parts: milliseconds("heartbeat-interval", heartbeatHelp, 100*time.Millisecond),
+	}
+	// Instances is the number of instances with which a new cluster begins. The default depends on the protocol.
+	Instances = &setting.Setting[int]{
+		Name: "instances", Change: setting.Reshaped, Check: setting.Range(0, protocol.MaxInstances),
+		Help: "with niagara: with how many instances a new cluster begins, 1 to 64 (0: 4)",
+	}
+	// ExtraWhole is how many more whole copies of bodies there are than needed, where any are.
+	ExtraWhole = &setting.Setting[int]{
+		Name: "extra-whole", Change: setting.Local, Check: setting.Range(0, MaxCodeK),
+		Help: "with placement code: while members are down, how many more than needed get values whole",
+	}
+	// TrimWhole cuts whole copies down to fragments.
+	TrimWhole = &setting.Setting[bool]{
+		Name: "trim-whole", Change: setting.Local,
+		Help: "with placement code: cut whole copies down to a fragment once enough members hold theirs",
+	}
+)
+
+const (
+	electionHelp  = "milliseconds without a leader before an election, at least 3 heartbeats"
+	heartbeatHelp = "milliseconds between a leader's heartbeats"
+)
+
+// Settings are the settings that all protocols have. Members compare them in this order.
+var Settings = setting.Table{
+	Rows: []setting.Any{Order, Leaders, Placement, CodeK, ElectionTimeout, LeaseReads, Heartbeat, Instances, ExtraWhole, TrimWhole},
+	Fit:  threeHeartbeats,
+}
+
+// Layout are those of them that say what the log is made of, and where its bodies are.
+var Layout = setting.Table{Rows: []setting.Any{Order, Leaders, Placement, CodeK, Instances, ExtraWhole, TrimWhole}}
+
+// threeHeartbeats demands that a member does not miss its leader because of one lost heartbeat.
+func threeHeartbeats(v setting.Values) error {
+	beat, timeout := Heartbeat.In(v), ElectionTimeout.In(v)
+	if timeout < 3*beat {
+		return &setting.Error{Name: ElectionTimeout.Name, Text: timeout.String(), Detail: fmt.Sprintf("is less than 3 heartbeats of %s", beat)}
+	}
+	return nil
+}
