@@ -123,15 +123,13 @@ func (l *library) start(m braid.Member, join bool) {
 	testsize.Long(l.t)
 	o := braid.Options{
 		Self: m.ID, Cluster: 43, Dir: l.dirs[m.ID], Members: l.members, Join: join,
-		Listen: []string{m.PeerURLs[0][len("http://"):]}, Placement: braid.PlacementCode,
+		Listen:    []string{m.PeerURLs[0][len("http://"):]},
+		Protocol:  braid.CRaft{K: min(len(l.members)-1, 2)}, // by default three members would not code
 		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond, Limits: braid.Limits{BodyCacheBytes: 1},
 		Logger: slog.New(slog.NewTextHandler(testWriter{l.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if l.tune != nil {
 		l.tune(&o)
-	}
-	if o.Placement == braid.PlacementCode && len(l.members) > 1 {
-		o.CodeK = max(o.CodeK, 2) // on its own three members would not code
 	}
 	sm := &shelf{refs: map[string]braid.BodyRef{}}
 	n, err := braid.Open(o, sm)
@@ -253,11 +251,11 @@ var sizes = []int{1, 2, 3, 100, 4095, 65_537, 1 << 20, 4<<20 - 1, 4 << 20}
 
 func TestBodiesAreWrittenAndReadEverywhere(t *testing.T) {
 	t.Parallel()
-	for _, placement := range []string{braid.PlacementCopy, braid.PlacementCode} {
+	for placement, tune := range map[string]func(*braid.Options){"copy": func(o *braid.Options) { o.Protocol = braid.Raft{} }, "code": nil} {
 		for _, members := range []int{1, 3, 5} {
 			t.Run(fmt.Sprintf("%s, %d members", placement, members), func(t *testing.T) {
 				t.Parallel()
-				l := newLibrary(t, members, func(o *braid.Options) { o.Placement = placement })
+				l := newLibrary(t, members, tune)
 				l.leader()
 				l.put("x", sizes...)
 				l.verify()
@@ -427,7 +425,7 @@ func TestLargeBodiesOnSlowLinksDoNotCostTheLeaderItsOffice(t *testing.T) {
 
 func TestBodiesAreNotCopiedOnTheirWay(t *testing.T) {
 	const size, count = 16 << 20, 4
-	l := newLibrary(t, 3, func(o *braid.Options) { o.Placement = braid.PlacementCopy })
+	l := newLibrary(t, 3, func(o *braid.Options) { o.Protocol = braid.Raft{} })
 	leader := l.leader()
 	l.put("warm", 1<<20)
 	body := randomBody("x", size)
@@ -451,7 +449,8 @@ func TestBodiesAreNotCopiedOnTheirWay(t *testing.T) {
 func TestWholeCopiesAreTrimmedWhereFragmentsDo(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t, 5, func(o *braid.Options) {
-		o.Limits.ScrubBytesPerSecond, o.Limits.SnapshotBytes, o.TrimWhole = 1<<30, 64<<10, true
+		o.Limits.ScrubBytesPerSecond, o.Limits.SnapshotBytes = 1<<30, 64<<10
+		o.Protocol = braid.With(o.Protocol, "trim-whole=true")
 	})
 	leader := l.leader()
 	_, ref := l.coded(1<<20, 2)
@@ -536,7 +535,7 @@ func TestSevenMembersBecomeThree(t *testing.T) {
 	for name, snapshotBytes := range map[string]int{"in the log": 1 << 30, "behind the log": 64 << 10} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLibrary(t, 7, func(o *braid.Options) { o.Limits.SnapshotBytes, o.CodeK = snapshotBytes, 3 })
+			l := newLibrary(t, 7, func(o *braid.Options) { o.Limits.SnapshotBytes, o.Protocol = snapshotBytes, braid.CRaft{K: 3} })
 			l.leader()
 			l.coded(1<<20, 3)
 			l.put("x", 1<<20, 1<<20, 1<<20, 1<<20, 100)

@@ -29,6 +29,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/replica"
 	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 )
 
 // Node is a member of a running cluster. Its methods are safe for concurrent use. A method with a
@@ -37,7 +38,7 @@ import (
 // return [ErrWithinApply], a proposal or a read some hundred milliseconds later.
 type Node struct {
 	r   *replica.Replica
-	opt Options
+	opt *config
 }
 
 // Open starts a member from its directory; it joins its cluster in the background. A directory with a log of another
@@ -46,29 +47,29 @@ type Node struct {
 // passed empty.
 func Open(o Options, sm StateMachine) (*Node, error) {
 	if sm == nil {
-		return nil, &OptionError{"StateMachine", "is nil: Open needs one, its second argument"}
+		return nil, badOption("StateMachine", "is nil: Open needs one, its second argument")
 	}
-	if err := o.complete(); err != nil {
+	c, err := o.complete()
+	if err == nil {
+		err = c.checkMachine(sm)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := o.checkMachine(sm); err != nil {
-		return nil, err
-	}
-	listeners := o.Listeners
+	listeners := c.Listeners
 	if listeners == nil {
-		var err error
-		if listeners, err = listen(o.Listen); err != nil {
+		if listeners, err = listen(c.Listen); err != nil {
 			return nil, err
 		}
 	}
-	r, err := replica.Open(o.replica(listeners), sm)
+	r, err := replica.Open(c.replica(listeners), sm)
 	if err != nil {
 		for _, l := range listeners {
 			l.Close()
 		}
 		return nil, err
 	}
-	n := &Node{r: r, opt: o}
+	n := &Node{r: r, opt: c}
 	n.logTolerance()
 	return n, nil
 }
@@ -107,66 +108,63 @@ func listen(addrs []string) ([]net.Listener, error) {
 }
 
 // core makes this member's part of an instance from what the disk held.
-func (o *Options) core(instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
-	c := protocol.Settings{
-		Self: o.Self, Instance: instance, Session: session, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout,
-		MaxFrameBytes: o.Experiment.MaxFrameBytes, PipelineDepth: o.Experiment.PipelineDepth, NoPipeline: o.Experiment.NoPipeline, Own: o.Settings,
-		NoParallelAppend: o.Experiment.NoParallelAppend, LeaseReads: o.LeaseReads, Placement: protocol.Placement(o.Placement),
-		Leaders: protocol.Leaders(o.Leaders),
+func (c *config) core(instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+	s := protocol.Settings{
+		Self: c.Self, Instance: instance, Session: session, Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout,
+		MaxFrameBytes: c.Experiment.MaxFrameBytes, PipelineDepth: c.Experiment.PipelineDepth, NoPipeline: c.Experiment.NoPipeline, Own: c.choice.Own(),
+		NoParallelAppend: c.Experiment.NoParallelAppend, LeaseReads: c.LeaseReads, Placement: c.choice.Placement,
+		Leaders: common.Leaders.In(c.choice.Values),
 	}
-	if o.Experiment.NoBatching {
-		c.MaxFrameEntries = 1
+	if c.Experiment.NoBatching {
+		s.MaxFrameEntries = 1
 	}
-	switch o.Placement {
-	case PlacementCode:
-		c.MaxK, c.ExtraWhole = o.CodeK, o.ExtraWhole
-	case PlacementRS:
-		c.MaxK = o.CodeK
+	if s.Placement != protocol.PlacementCopy {
+		s.MaxK, s.ExtraWhole = c.codeK(), common.ExtraWhole.In(c.choice.Values)
 	}
-	p := registry.Find(o.Protocol)
-	if p.Quorums != nil {
-		q, err := p.Quorums(len(o.Members), o.CodeK)
+	if c.choice.Quorums != nil {
+		q, err := c.choice.Quorums(len(c.Members), c.codeK())
 		if err != nil {
-			return nil, &OptionError{"CodeK", err.Error()}
+			return nil, badOption("Protocol", "code-k: %v", err)
 		}
-		c.ReadQuorum, c.WriteQuorum = q, q
+		s.ReadQuorum, s.WriteQuorum = q, q
 	}
-	return p.Core.New(c, rec)
+	return c.choice.Core.New(s, rec)
 }
 
 // replica translates the options for package replica.
-func (o *Options) replica(listeners []net.Listener) replica.Options {
-	core := registry.Find(o.Protocol).Core
+func (c *config) replica(listeners []net.Listener) replica.Options {
+	core := c.choice.Core
 	r := replica.Options{
-		Self: o.Self, Cluster: o.Cluster, Dir: o.Dir, FS: o.FS, Members: o.Members, Join: o.Join, Core: o.core,
-		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(o.Settings), Proposing: core.Proposing, Settings: o.settings(), Epochs: o.epochs(), Quorums: o.quorums().String(),
-		Kind: o.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
-		Begin: o.begin(), Leaders: protocol.Leaders(o.Leaders),
-		Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, Depth: o.Experiment.PipelineDepth,
-		MaxBatchBytes: o.Experiment.MaxBatchBytes, MaxBatchCommands: o.Experiment.MaxBatchCommands,
-		MaxCommandBytes: o.Limits.CommandBytes, MaxPendingBytes: int64(o.Limits.PendingBytes), SnapshotBytes: int64(o.Limits.SnapshotBytes), KeepLogBytes: int64(o.Limits.KeepLogBytes),
-		BodyCacheBytes: int64(o.Limits.BodyCacheBytes), ScrubBytesPerSecond: max(0, int64(o.Limits.ScrubBytesPerSecond)), TrimWhole: o.TrimWhole,
-		SyncApply: o.Experiment.NoAsyncApply, Logger: o.Logger, Answer: o.Answer,
-		Listen: listeners, TLS: o.TLS.Config, TLSByURL: o.TLS.ByURL, TLSBinds: o.TLS.Binds, Net: o.Experiment.Net,
+		Self: c.Self, Cluster: c.Cluster, Dir: c.Dir, FS: c.FS, Members: c.Members, Join: c.Join, Core: c.core,
+		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(c.choice.Own()), Proposing: core.Proposing, Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
+		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
+		Begin: c.begin(), Leaders: common.Leaders.In(c.choice.Values),
+		Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout, Depth: c.Experiment.PipelineDepth,
+		MaxBatchBytes: c.Experiment.MaxBatchBytes, MaxBatchCommands: c.Experiment.MaxBatchCommands,
+		MaxCommandBytes: c.Limits.CommandBytes, MaxPendingBytes: int64(c.Limits.PendingBytes), SnapshotBytes: int64(c.Limits.SnapshotBytes), KeepLogBytes: int64(c.Limits.KeepLogBytes),
+		BodyCacheBytes: int64(c.Limits.BodyCacheBytes), ScrubBytesPerSecond: max(0, int64(c.Limits.ScrubBytesPerSecond)), TrimWhole: common.TrimWhole.In(c.choice.Values),
+		SyncApply: c.Experiment.NoAsyncApply, Logger: c.Logger, Answer: c.Answer,
+		Listen: listeners, TLS: c.TLS.Config, TLSByURL: c.TLS.ByURL, TLSBinds: c.TLS.Binds, Net: c.Experiment.Net,
 	}
-	if o.Experiment.NoBatching {
+	if c.Experiment.NoBatching {
 		r.MaxBatchCommands = 1
 	}
-	if o.Experiment.NoPipeline {
+	if c.Experiment.NoPipeline {
 		r.Depth = 1
 	}
 	return r
 }
 
 // begin is with which instances a new cluster begins.
-func (o *Options) begin() order.Cursor {
-	if o.Order == OrderKeyed {
-		return order.BeginKeyed(o.Instances)
+func (c *config) begin() order.Cursor {
+	if c.choice.Order == order.KindKeyed {
+		return order.BeginKeyed(c.choice.Instances())
 	}
-	return order.Begin(max(1, o.Instances), o.Order == OrderNiagara)
+	return order.Begin(c.choice.Instances(), c.choice.Order == order.KindNiagara)
 }
 
-// NewGroups makes the state machine for [Open] where Options.Order is "keyed": one for each group. Every
+// NewGroups makes the state machine for [Open] with a protocol that divides keys over
+// groups, each with an order of its own (Options.Groups): one for each group. Every
 // command says which keys it touches ([ProposeOptions].Keys), and is given to the state machine of
 // their group: see [GroupOf]. There is no order between commands of different groups, and Position counts
 // within a group. Groups have no bodies, no tokens, and no state on disk of their own; a [GroupError] refuses
@@ -205,7 +203,7 @@ func (n *Node) ProposeAsync(command []byte, done func(result any, err error)) er
 
 // ProposeBody is Propose for a command with a large part, its body. Apply gets the command and the
 // body's name (Command.Body), not its bytes. Every member keeps the bytes whole or as a fragment,
-// as Options.Placement says. [Node.Body] returns them.
+// as Options.Protocol says. [Node.Body] returns them.
 //
 // The body is kept by reference: it must never change again. An empty body is no body.
 func (n *Node) ProposeBody(ctx context.Context, command, body []byte) (any, error) {
@@ -243,7 +241,7 @@ func (n *Node) ProposeWithAsync(command, body []byte, o ProposeOptions, done fun
 
 // AnswersEarly reports whether there are answers with [ModeAccepted] before commands are applied. If not,
 // every answer is that of ModeConfirmed.
-func (n *Node) AnswersEarly() bool { return registry.Find(n.opt.Protocol).Core.Proposing.Accepted }
+func (n *Node) AnswersEarly() bool { return n.opt.choice.Core.Proposing.Accepted }
 
 // Body returns the bytes of a body, verified. They are shared: no one may change them. If this
 // member does not hold the body whole, it gathers it from others. If it finds fewer than k good
@@ -335,7 +333,7 @@ func (n *Node) TransferLeader(ctx context.Context, to MemberID) error {
 	return n.r.TransferLeader(ctx, to)
 }
 
-// Reshape changes the number of instances from which the log is merged (Options.Order "niagara"). Proposals continue
+// Reshape changes the number of instances from which the log is merged (protocol [Niagara]). Proposals continue
 // meanwhile. It returns when the new number is active on this member. It may be called on any member. It is refused
 // while another change of the members or of the instances is in progress. The errors are those of [Node.ChangeMembers],
 // ctx's alone, or one that says that the new number is decided and not active here yet; a retry with the same number is

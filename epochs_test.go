@@ -9,22 +9,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Settings of epochs are only taken by a protocol that has epochs, and only if they are possible.
 func TestEpochsThatMakeNoSense(t *testing.T) {
-	epochs := func(text string) braid.Settings { return setting.MustParse("epochs=" + text) }
+	epochs := func(text string) braid.Protocol { return braid.Named("iss", "epochs="+text) }
 	members := []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}}
 	for name, o := range map[string]braid.Options{
-		"epochs of raft":     {Settings: setting.MustParse("epochs=slots 64-1024, shares by load, policy simple, bans 8-256")},
-		"no skips of raft":   {Settings: setting.MustParse("no-skip=true")},
-		"a wait of raft":     {Settings: setting.MustParse("skip-wait=1s")},
-		"a negative wait":    {Protocol: "iss", Settings: setting.MustParse("skip-wait=-1s")},
-		"no power of two":    {Protocol: "iss", Settings: epochs("slots 48-1024, shares by load, policy simple, bans 8-256")},
-		"bounds in disorder": {Protocol: "iss", Settings: epochs("slots 64-32, shares by load, policy simple, bans 8-256")},
-		"an unknown policy":  {Protocol: "iss", Settings: epochs("slots 64-1024, shares by load, policy all, bans 8-256")},
-		"bans in disorder":   {Protocol: "iss", Settings: epochs("slots 64-1024, shares by load, policy simple, bans 9-8")},
+		"epochs of raft":     {Protocol: braid.Named("raft", "epochs=slots 64-1024, shares by load, policy simple, bans 8-256")},
+		"no skips of raft":   {Protocol: braid.Named("raft", "no-skip=true")},
+		"a wait of raft":     {Protocol: braid.Named("raft", "skip-wait=1s")},
+		"a negative wait":    {Protocol: braid.Named("iss", "skip-wait=-1s")},
+		"no power of two":    {Protocol: epochs("slots 48-1024, shares by load, policy simple, bans 8-256")},
+		"bounds in disorder": {Protocol: epochs("slots 64-32, shares by load, policy simple, bans 8-256")},
+		"an unknown policy":  {Protocol: epochs("slots 64-1024, shares by load, policy all, bans 8-256")},
+		"bans in disorder":   {Protocol: epochs("slots 64-1024, shares by load, policy simple, bans 9-8")},
 	} {
 		o.Self, o.Cluster, o.Dir, o.Members = 1, 1, t.TempDir(), members
 		var wrong *braid.OptionError
@@ -43,9 +42,7 @@ func TestAMemberKeepsTheSettingsOfItsEpochs(t *testing.T) {
 	t.Parallel()
 	set, wait := braid.EpochSettings{MinSlots: 16, MaxSlots: 16, EqualShares: true, Policy: "backoff"}, 2*time.Millisecond
 	c := newCluster(t, 3, func(o *braid.Options) {
-		own, err := braid.ISS{Epochs: set}.Settings()
-		require.NoError(t, err)
-		o.Protocol, o.Settings = "iss", setting.MustParse(fmt.Sprint("skip-wait=", wait), fmt.Sprint("no-skip=", o.Self == 2)).Over(own)
+		o.Protocol = braid.With(braid.ISS{Epochs: set}, fmt.Sprint("skip-wait=", wait), fmt.Sprint("no-skip=", o.Self == 2))
 	})
 	c.led()
 	acked := c.fill("x", 100) // several epochs

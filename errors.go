@@ -127,7 +127,7 @@ type DirError = member.DirError
 // be read by another.
 //
 //	Core      string // the protocol that decides its entries
-//	Order     string // how the log is made of instances: Options.Order
+//	Order     string // how the log is made of instances, as Status.Order has it
 //	Fragments int    // how many fragments make a body whole, where quorums depend on it; else 0
 //
 // IsZero reports that nothing is known. String names the kind.

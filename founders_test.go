@@ -23,7 +23,7 @@ func TestFoundersOfTwoClustersAreNotJoined(t *testing.T) {
 				c.members, c.dirs[id] = append(c.members, braid.Member{ID: id, PeerURLs: []string{freeURL(t)}}), t.TempDir()
 			}
 			c.tune = func(o *braid.Options) {
-				if o.Protocol = protocol; o.Self < 3 {
+				if o.Protocol = braid.Named(protocol); o.Self < 3 {
 					o.Members = o.Members[:3]
 				}
 			}

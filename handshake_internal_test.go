@@ -11,27 +11,35 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
 // handshakes are options whose handshake texts members of other versions know: a change of a text keeps them from
 // connecting to this version.
-var handshakes = map[string]func(*Options){
-	"plain":    func(*Options) {},
-	"zones":    func(o *Options) { o.Settings = quorums("zones:3/0/1") },
-	"grid":     func(o *Options) { o.Settings = quorums("grid:2") },
-	"sizes":    func(o *Options) { o.Settings = quorums("4/2") },
-	"majority": func(o *Options) { o.Settings = quorums("majority") },
-	"local":    func(o *Options) { o.Settings = setting.MustParse("relays=2") },
-	"epochs": func(o *Options) {
-		o.Settings, _ = ISS{Epochs: EpochSettings{MinSlots: 32, MaxSlots: 64, EqualShares: true, Policy: "simple", Ban: 1, MaxBan: 2}}.Settings()
-	},
-	"some epochs": func(o *Options) { o.Settings, _ = ISS{Epochs: EpochSettings{MaxSlots: 128}}.Settings() },
-	"code":        func(o *Options) { o.Placement, o.CodeK, o.ExtraWhole = PlacementCode, 2, 1 },
-	"lease":       func(o *Options) { o.LeaseReads = true },
+var handshakes = map[string]func(*Options, string){
+	"plain":       func(o *Options, name string) {},
+	"zones":       with("quorums=zones:3/0/1"),
+	"grid":        with("quorums=grid:2"),
+	"sizes":       with("quorums=4/2"),
+	"majority":    with("quorums=majority"),
+	"local":       with("relays=2"),
+	"epochs":      epochs(EpochSettings{MinSlots: 32, MaxSlots: 64, EqualShares: true, Policy: "simple", Ban: 1, MaxBan: 2}),
+	"some epochs": epochs(EpochSettings{MaxSlots: 128}),
+	"code":        with("placement=code", "code-k=2", "extra-whole=1"),
+	"lease":       func(o *Options, _ string) { o.LeaseReads = true },
 }
 
-func quorums(text string) Settings { return setting.MustParse("quorums=" + text) }
+func with(settings ...string) func(*Options, string) {
+	return func(o *Options, name string) { o.Protocol = Named(name, settings...) }
+}
+
+// epochs are those of a struct, for any protocol.
+func epochs(e EpochSettings) func(*Options, string) {
+	_, v, _ := ISS{Epochs: e}.chosen()
+	return with(v.Texts()...)
+}
 
 // TestHandshakes: the settings that members compare when they connect are told by the same names and texts as ever.
 func TestHandshakes(t *testing.T) {
@@ -44,33 +52,62 @@ func TestHandshakes(t *testing.T) {
 		for id := MemberID(2); id <= 5; id++ {
 			members = append(members, Member{ID: id, PeerURLs: []string{fmt.Sprintf("http://127.0.0.1:%d", id)}})
 		}
-		o := Options{Self: 1, Cluster: 2, Dir: "d", Protocol: d.CmdArgs[0].Key, Members: members, Listen: []string{"127.0.0.1:1"}}
-		change(&o)
-		if err := o.complete(); err != nil {
+		name := d.CmdArgs[0].Key
+		o := Options{Self: 1, Cluster: 2, Dir: "d", Protocol: Named(name), Members: members, Listen: []string{"127.0.0.1:1"}}
+		change(&o, name)
+		c, err := o.complete()
+		if err != nil {
 			return err.Error() + "\n"
 		}
 		var lines []string
-		for _, s := range o.settings() {
+		for _, s := range c.settings() {
 			lines = append(lines, s.Name+"="+s.Value)
 		}
-		return strings.Join(slices.Concat(lines, []string{"epochs of a directory: " + o.epochs(), "its quorums: " + o.quorums().String()}), "\n") + "\n"
+		r := c.replica(nil)
+		return strings.Join(slices.Concat(lines, []string{"epochs of a directory: " + r.Epochs, "its quorums: " + r.Quorums}), "\n") + "\n"
 	})
 }
 
-// TestProtocolStructs: the struct that is named after a protocol has a field for each of its settings that servers
-// have.
+// TestProtocolStructs: a protocol that serves etcd's API has a struct, and that has a field for each of its settings
+// that servers have. The fields of Options have the settings that concern no protocol.
 func TestProtocolStructs(t *testing.T) {
-	for protocol, options := range map[string]any{"multi-paxos": MultiPaxos{}, "iss": ISS{}} {
-		table := registry.Find(protocol).Core.Settings
-		v, err := table.Of(options)
-		require.NoError(t, err, protocol)
-		require.True(t, v.IsZero(), "%s: the zero value is every default, and not %s", protocol, v)
-		for _, row := range table.Rows {
-			about, found := row.About(), false
-			for f := range reflect.TypeOf(options).Fields() {
-				found = found || f.Tag.Get("setting") == about.Name
-			}
-			require.True(t, found || about.Experiment, "%s has no field of %s", protocol, about.Name)
+	structs := map[string]Protocol{}
+	for _, p := range []Protocol{Raft{}, CRaft{}, LCR{}, Niagara{}, MultiPaxos{}, ISS{}} {
+		name, v, err := p.chosen()
+		require.NoError(t, err, name)
+		require.True(t, v.IsZero(), "%s: the zero value is every default, and not %s", name, v)
+		structs[name] = p
+	}
+	for _, name := range registry.Serving() {
+		p := structs[name]
+		require.NotNil(t, p, "%s has no struct", name)
+		want := registry.Find(name).Core.Settings.Rows
+		if name == "niagara" {
+			want = append(want, common.Instances, common.Leaders)
+		}
+		if name == "craft" {
+			want = append(want, common.CodeK, common.ExtraWhole, common.TrimWhole)
+		}
+		tagged(t, p, want)
+		f, coded := reflect.TypeOf(p).FieldByName("Coded")
+		places := registry.Find(name).Placements
+		require.Equal(t, name != "raft" && slices.Equal(places, []protocol.Placement{protocol.PlacementCopy, protocol.PlacementCode}), coded, "%s %v", name, f)
+	}
+	tagged(t, Options{}, common.Time.Rows)
+}
+
+// tagged checks that the fields of a struct have settings, except for those of experiments.
+func tagged(t *testing.T, fields any, want []setting.Any) {
+	var names, has []string
+	for _, row := range want {
+		if about := row.About(); !about.Experiment {
+			names = append(names, about.Name)
 		}
 	}
+	for f := range reflect.TypeOf(fields).Fields() {
+		if name, ok := f.Tag.Lookup("setting"); ok {
+			has = append(has, name)
+		}
+	}
+	require.ElementsMatch(t, names, has, "%T", fields)
 }

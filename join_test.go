@@ -1,6 +1,7 @@
 package braid_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,7 @@ func TestAJoinerFindsItsCluster(t *testing.T) {
 	for name, instances := range map[string]int{"raft": 0, "niagara": 3} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 1, func(o *braid.Options) {
-				o.Protocol, o.Instances = name, instances
+				o.Protocol = braid.Named(name, fmt.Sprint("instances=", instances))
 			})
 			url := c.members[0].PeerURLs[0]
 			added := braid.Member{ID: 9, PeerURLs: []string{freeURL(t), freeURL(t)}}

@@ -16,7 +16,6 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/setting"
 )
 
 // keyedCluster is three members whose groups have a state machine each.
@@ -52,16 +51,13 @@ func newGroupedCluster(t *testing.T, protocol, stealing string) *keyedCluster {
 }
 
 // settings are the cluster's, with the stealing that is wanted.
-func (c *keyedCluster) settings() (s braid.Settings) {
-	if c.stealing != "" {
-		s = setting.MustParse("stealing=" + c.stealing)
-	}
-	return s
-}
-
 func (c *keyedCluster) options(i int) braid.Options {
+	protocol := braid.Named(c.protocol, "instances=3")
+	if c.stealing != "" {
+		protocol = braid.With(protocol, "stealing="+c.stealing)
+	}
 	return braid.Options{
-		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: slices.Clone(c.members), Protocol: c.protocol, Settings: c.settings(), Instances: 3,
+		Self: c.members[i].ID, Cluster: 42, Dir: c.dirs[i], Members: slices.Clone(c.members), Protocol: protocol,
 		Listen: []string{strings.TrimPrefix(c.members[i].PeerURLs[0], "http://")}, Limits: braid.Limits{SnapshotBytes: 20_000, KeepLogBytes: 1},
 		Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(testWriter{c.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -245,7 +241,7 @@ func TestGroupsRefuseWhatHasNoGroup(t *testing.T) {
 	o.Dir, o.Listen = t.TempDir(), []string{strings.TrimPrefix(freeURL(t), "http://")}
 	_, err = braid.Open(o, newCounts())
 	require.ErrorAs(t, err, &refused)
-	o.Members, o.Join, o.Instances = nil, true, 0
+	o.Members, o.Join, o.Protocol = nil, true, braid.Named(c.protocol)
 	var wrong *braid.OptionError
 	_, err = braid.Open(o, newCounts())
 	require.ErrorAs(t, err, &wrong)
@@ -257,7 +253,7 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 	c.propose(0, 1)
 	c.stop(0)
 	o := c.options(0)
-	o.Protocol = "niagara"
+	o.Protocol = braid.Niagara{}
 	var refused *braid.LogKindError
 	_, err := braid.Open(o, newCounts())
 	require.ErrorAs(t, err, &refused)

@@ -9,7 +9,7 @@ import (
 )
 
 // byLanes makes members bring blind commands by lanes.
-func byLanes(o *braid.Options) { o.Protocol = "lcr" }
+func byLanes(o *braid.Options) { o.Protocol = braid.LCR{} }
 
 // What is proposed blindly is there once on every member, in either mode: after the leader stopped, after
 // all were restarted, on a member that got a snapshot, and below changes of the members.
@@ -41,12 +41,9 @@ func TestBlindCommandsTakeEffectOnce(t *testing.T) {
 // Bodies of blind commands take lanes, over either placement.
 func TestBodiesInLanes(t *testing.T) {
 	for name, how := range map[string]braid.ProposeOptions{"confirmed": {Blind: true}, "accepted": {Mode: braid.ModeAccepted}} {
-		for _, placement := range []string{braid.PlacementCopy, braid.PlacementCode} {
+		for placement, protocol := range map[string]braid.LCR{"copy": {}, "code": {Coded: &braid.CRaft{K: 2}}} {
 			t.Run(name+", "+placement, func(t *testing.T) {
-				l := newLibrary(t, 3, func(o *braid.Options) {
-					byLanes(o)
-					o.Placement = placement
-				})
+				l := newLibrary(t, 3, func(o *braid.Options) { o.Protocol = protocol })
 				l.how = how
 				testBodiesSurviveTheirLeaders(l)
 				carried := uint64(0)
@@ -62,7 +59,6 @@ func TestBodiesInLanes(t *testing.T) {
 func TestBodiesBesideLanes(t *testing.T) {
 	t.Parallel()
 	testBodiesSurviveTheirLeaders(newLibrary(t, 3, func(o *braid.Options) {
-		byLanes(o)
-		o.Placement, o.CodeK = braid.PlacementCode, 2
+		o.Protocol = braid.LCR{Coded: &braid.CRaft{K: 2}}
 	}))
 }

@@ -17,7 +17,7 @@ import (
 func founders(t *testing.T, size int, protocol string) *cluster {
 	c := &cluster{t: t, nodes: map[braid.MemberID]*braid.Node{}, counts: map[braid.MemberID]*counts{}, dirs: map[braid.MemberID]string{}}
 	c.tune = func(o *braid.Options) {
-		o.Protocol = protocol
+		o.Protocol = braid.Named(protocol)
 		o.Members = []braid.Member{{ID: o.Self, PeerURLs: []string{"http://" + o.Listen[0]}}}
 	}
 	for id := braid.MemberID(1); id <= braid.MemberID(size); id++ {

@@ -44,7 +44,7 @@ func newTrio(t *testing.T, protocol string) *trio {
 
 func (c *trio) options(i int, protocol string) braid.Options {
 	o := braid.Options{
-		Self: c.members[i].ID, Cluster: 42, Dir: "d", FS: c.disks[i], Members: slices.Clone(c.members), Protocol: protocol,
+		Self: c.members[i].ID, Cluster: 42, Dir: "d", FS: c.disks[i], Members: slices.Clone(c.members), Protocol: braid.Named(protocol),
 		Listen:    []string{strings.TrimPrefix(c.members[i].PeerURLs[0], "http://")},
 		Heartbeat: 20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -228,22 +228,22 @@ func TestWhatOfALogMayChange(t *testing.T) {
 	t.Parallel()
 	steps := map[string][]func(*braid.Options){
 		"raft": {
-			func(o *braid.Options) { o.Protocol, o.Placement = "raft", braid.PlacementCopy },
-			func(o *braid.Options) { o.Protocol, o.Placement = "craft", braid.PlacementCode },
-			func(o *braid.Options) { o.Protocol, o.Placement, o.ExtraWhole = "raft", braid.PlacementCode, 1 },
-			func(o *braid.Options) { o.Protocol, o.Placement = "raft", braid.PlacementCopy },
+			func(o *braid.Options) { o.Protocol = braid.Raft{} },
+			func(o *braid.Options) { o.Protocol = braid.CRaft{K: 2} },
+			func(o *braid.Options) {
+				o.Protocol = braid.Named("raft", "placement=code", "code-k=2", "extra-whole=1")
+			},
+			func(o *braid.Options) { o.Protocol = braid.Raft{} },
 		},
 		"lcr": {
-			func(o *braid.Options) { o.Protocol, o.Placement = "lcr", braid.PlacementCopy },
-			func(o *braid.Options) { o.Protocol, o.Placement = "lcr", braid.PlacementCode },
-			func(o *braid.Options) { o.Protocol, o.Placement = "lcr", braid.PlacementCopy },
+			func(o *braid.Options) { o.Protocol = braid.LCR{} },
+			func(o *braid.Options) { o.Protocol = braid.LCR{Coded: &braid.CRaft{K: 2}} },
+			func(o *braid.Options) { o.Protocol = braid.LCR{} },
 		},
 		"niagara": {
-			func(o *braid.Options) { o.Protocol, o.Instances, o.Placement = "niagara", 2, braid.PlacementCopy },
-			func(o *braid.Options) { o.Protocol, o.Instances, o.Placement = "niagara", 3, braid.PlacementCode },
-			func(o *braid.Options) {
-				o.Protocol, o.Order, o.Placement, o.Leaders = "raft", braid.OrderNiagara, braid.PlacementCopy, braid.LeadersSpread
-			},
+			func(o *braid.Options) { o.Protocol = braid.Niagara{Instances: 2} },
+			func(o *braid.Options) { o.Protocol = braid.Niagara{Instances: 3, Coded: &braid.CRaft{K: 2}} },
+			func(o *braid.Options) { o.Protocol = braid.Named("raft", "order=niagara", "leaders=spread") },
 		},
 	}
 	for name, all := range steps {

@@ -16,7 +16,7 @@ import (
 // change while they are in use.
 func TestNetOfRegions(t *testing.T) {
 	l := newLibrary(t, 3, func(o *braid.Options) {
-		o.Placement = braid.PlacementCopy
+		o.Protocol = braid.Raft{}
 		o.Members = slices.Clone(o.Members)
 		for i := range o.Members {
 			o.Members[i].Name = fmt.Sprintf("m%d", i+1)

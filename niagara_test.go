@@ -16,14 +16,14 @@ import (
 // woven makes a cluster's log one of several instances.
 func woven(instances int, more ...func(*braid.Options)) func(*braid.Options) {
 	return func(o *braid.Options) {
-		o.Order, o.Instances = braid.OrderNiagara, instances
+		o.Protocol = braid.With(o.Protocol, "order=niagara", fmt.Sprint("instances=", instances))
 		for _, f := range more {
 			f(o)
 		}
 	}
 }
 
-func spread(o *braid.Options) { o.Leaders = braid.LeadersSpread }
+func spread(o *braid.Options) { o.Protocol = braid.With(o.Protocol, "leaders=spread") }
 
 // led waits until every instance has a leader everywhere.
 func (c *cluster) led() {

@@ -4,30 +4,34 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid"
-	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Options that make no sense together are refused before anything is started.
 func TestPlacementsThatMakeNoSense(t *testing.T) {
 	members := []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}, {ID: 2, PeerURLs: []string{"http://127.0.0.1:2"}}}
 	for name, o := range map[string]braid.Options{
-		"unknown":                           {Placement: "bits"},
-		"fragments of copies":               {CodeK: 2},
-		"whole copies of whole copies":      {ExtraWhole: 1},
-		"whole copies where are none":       {Placement: braid.PlacementRS, CodeK: 2, ExtraWhole: 1},
-		"too many fragments":                {Placement: braid.PlacementCode, CodeK: 65},
-		"fewer members than fragments":      {Placement: braid.PlacementRS},
-		"relays of a protocol without them": {Protocol: "raft", Settings: setting.MustParse("relays=2")},
-		"fewer groups than none":            {Protocol: "iss", Settings: setting.MustParse("relays=-1")},
-		"fixed quorums without a member":    {Placement: braid.PlacementRS, CodeK: 2, Join: true},
+		"unknown":                           {Protocol: braid.Named("bits")},
+		"unknown placement":                 {Protocol: braid.Named("raft", "placement=bits")},
+		"no setting":                        {Protocol: braid.Named("raft", "placement")},
+		"fragments of copies":               {Protocol: braid.Named("raft", "code-k=2")},
+		"whole copies of whole copies":      {Protocol: braid.Named("raft", "extra-whole=1")},
+		"whole copies where are none":       {Protocol: braid.Named("rs-raft", "code-k=2", "extra-whole=1")},
+		"too many fragments":                {Protocol: braid.CRaft{K: 65}},
+		"too many instances":                {Protocol: braid.Niagara{Instances: braid.MaxInstances + 1}},
+		"unknown leaders":                   {Protocol: braid.Niagara{Leaders: "all"}},
+		"fewer members than fragments":      {Protocol: braid.Named("rs-raft")},
+		"relays of a protocol without them": {Protocol: braid.Named("raft", "relays=2")},
+		"fewer groups than none":            {Protocol: braid.ISS{Relays: -1}},
+		"fixed quorums without a member":    {Protocol: braid.Named("rs-raft", "code-k=2"), Join: true},
 	} {
 		o.Self, o.Cluster, o.Dir, o.Members = 1, 1, t.TempDir(), members
 		var wrong *braid.OptionError
-		if n, err := braid.Open(o, nil); !errors.As(err, &wrong) {
+		if n, err := braid.Open(o, newCounts()); !errors.As(err, &wrong) {
 			if err == nil {
 				_ = n.Close()
 			}
@@ -40,7 +44,7 @@ func TestPlacementsThatMakeNoSense(t *testing.T) {
 // that keeps its own state on disk is never known to be there.
 func TestStatesOnDiskNeedOneOrder(t *testing.T) {
 	o := braid.Options{
-		Self: 1, Cluster: 1, Dir: t.TempDir(), Protocol: "epaxos",
+		Self: 1, Cluster: 1, Dir: t.TempDir(), Protocol: braid.Named("epaxos"),
 		Members: []braid.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}},
 	}
 	var wrong *braid.OptionError
@@ -49,22 +53,32 @@ func TestStatesOnDiskNeedOneOrder(t *testing.T) {
 	require.Equal(t, "Protocol", wrong.Option)
 }
 
-// TestSettingsByNameAndByStruct are the same, and a member opens with them, on a file system that the program names.
-func TestSettingsByNameAndByStruct(t *testing.T) {
+// TestProtocolByNameAndByStruct: they are the same, and a member opens with them, on a file system that the program
+// names.
+func TestProtocolByNameAndByStruct(t *testing.T) {
 	t.Parallel()
-	named, err := braid.ParseSettings("relays=1", "quorums=1/1")
-	require.NoError(t, err)
-	typed, err := braid.MultiPaxos{Relays: 1, Quorums: "1/1"}.Settings()
-	require.NoError(t, err)
-	require.Equal(t, typed, named)
-	_, err = braid.ISS{Relays: -1}.Settings()
-	require.ErrorAs(t, err, new(*braid.SettingError))
-	n, err := braid.Open(braid.Options{
-		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, Protocol: "multi-paxos", Settings: named,
-		FS: braid.OSFS(), Logger: slog.New(slog.DiscardHandler),
-	}, newCounts())
-	require.NoError(t, err)
-	defer n.Close()
-	require.NoError(t, n.ReadBarrier(t.Context()))
-	require.Equal(t, typed, n.Status().Settings)
+	o := braid.Options{Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, FS: braid.OSFS(), Logger: slog.New(slog.DiscardHandler)}
+	for _, p := range []braid.Protocol{braid.Named("multi-paxos", "relays=1", "quorums=1/1"), braid.MultiPaxos{Relays: 1, Quorums: "1/1"}} {
+		o.Protocol = p
+		n, err := braid.Open(o, newCounts())
+		require.NoError(t, err)
+		require.NoError(t, n.ReadBarrier(t.Context()))
+		st := n.Status()
+		require.Equal(t, []string{"quorums=1/1", "relays=1"}, st.Settings.Texts())
+		require.Equal(t, "multi-paxos single copy", st.Protocol+" "+st.Order+" "+st.Placement)
+		require.NoError(t, n.Close())
+	}
+}
+
+// TestOptionErrorsNameTheOption: and they wrap the error of the setting.
+func TestOptionErrorsNameTheOption(t *testing.T) {
+	for option, o := range map[string]braid.Options{
+		"Protocol": {Protocol: braid.CRaft{K: -1}}, "Heartbeat": {Heartbeat: -1}, "ElectionTimeout": {ElectionTimeout: 200 * time.Millisecond},
+	} {
+		_, err := braid.Open(o, newCounts())
+		var wrong *braid.OptionError
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, option, wrong.Option)
+		require.ErrorAs(t, err, new(*braid.SettingError))
+	}
 }

@@ -16,7 +16,7 @@ func TestAnswersBeforeACommandIsApplied(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"slotpaxos", "raft"} {
 		t.Run(protocol, func(t *testing.T) {
-			c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = protocol })
+			c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = braid.Named(protocol) })
 			ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 			defer cancel()
 			for id, n := range c.nodes {
@@ -59,7 +59,7 @@ func TestAnswersBeforeACommandIsApplied(t *testing.T) {
 // where the next command is proposed.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = "slotpaxos" })
+	c := newCluster(t, 3, func(o *braid.Options) { o.Protocol = braid.Named("slotpaxos") })
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	for id, n := range c.nodes { // so that all know the others' sessions

@@ -6,67 +6,50 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/braidlog/braid/internal/replica"
-	"github.com/braidlog/braid/protocol/setting"
 )
 
-// compared are the options that members compare when they connect, each with another value
-// than the default. Instances is compared too, by replica, while a cluster is new.
+// compared are the options that members compare when they connect, each with another value than the default. What is
+// compared of the protocol's settings is declared with them ([setting.Setting].Agree).
 var compared = map[string]func(*Options){
-	"Protocol":        func(o *Options) { o.Protocol = "craft" },
-	"Order":           func(o *Options) { o.Order = OrderNiagara },
-	"Leaders":         func(o *Options) { o.Leaders = LeadersSpread },
-	"Placement":       func(o *Options) { o.Placement = PlacementCode },
-	"CodeK":           func(o *Options) { o.CodeK = 2 },
+	"Protocol":        func(o *Options) { o.Protocol = MultiPaxos{} },
 	"ElectionTimeout": func(o *Options) { o.ElectionTimeout = 2 * time.Second },
-	"Settings": func(o *Options) {
-		o.Settings = setting.MustParse("epochs=slots 64-1024, shares by load, policy simple, bans 8-256")
-	},
-	"LeaseReads": func(o *Options) { o.LeaseReads = true },
+	"LeaseReads":      func(o *Options) { o.LeaseReads = true },
 }
 
-// local are the options that may differ: each concerns its member alone, or what a member does as
-// long as it leads. Who adds an option decides where it belongs, and explains why on
-// docs/using/settings.md.
+// local are the options that may differ: each concerns its member alone, or what a member does as long as it leads. An
+// option that is added belongs to one of the two lists, and docs/using/settings.md says why.
 var local = []string{
-	"Self", "Cluster", "Dir", "Members", "Join", "Listen", "Listeners", "TLS", "Heartbeat", "ExtraWhole", "TrimWhole", "Limits",
-	"Experiment", "FS", "Logger", "Answer", "Instances",
+	"Self", "Cluster", "Dir", "Members", "Join", "Listen", "Listeners", "TLS", "Heartbeat", "Limits", "Experiment", "FS", "Logger", "Answer",
 }
 
 func TestEveryOptionIsComparedOrLocal(t *testing.T) {
+	require.LessOrEqual(t, reflect.TypeFor[Options]().NumField(), 20, "a program reads all options")
 	for f := range reflect.TypeFor[Options]().Fields() {
 		if (compared[f.Name] != nil) == slices.Contains(local, f.Name) {
 			t.Errorf("option %s must be in one of the two lists", f.Name)
 		}
 	}
-	base := Options{Self: 1, Cluster: 2, Dir: "d", Order: OrderNiagara, Members: []Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}}}
 	settings := func(change func(*Options)) []replica.Setting {
-		o := base
-		if change != nil {
-			change(&o)
-		}
-		if err := o.complete(); err != nil {
-			t.Fatal(err)
-		}
-		return o.settings()
+		o := Options{Self: 1, Cluster: 2, Dir: "d", Members: []Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:1"}}}}
+		change(&o)
+		c, err := o.complete()
+		require.NoError(t, err)
+		return c.settings()
 	}
+	plain := settings(func(*Options) {})
 	for name, change := range compared {
-		plain := settings(nil)
-		if name == "Order" {
-			plain = settings(func(o *Options) { o.Order = OrderSingle })
-		}
-		if name == "CodeK" {
-			plain = settings(func(o *Options) { o.Placement = PlacementCode })
-			change = func(o *Options) { o.Placement, o.CodeK = PlacementCode, 2 }
-		}
-		if name == "Settings" {
-			iss := func(o *Options) { o.Protocol, o.Order = "iss", OrderSingle }
-			plain = settings(iss)
-			epochs := change
-			change = func(o *Options) { iss(o); epochs(o) }
-		}
-		if slices.Equal(plain, settings(change)) {
-			t.Errorf("another %s is not seen", name)
-		}
+		require.NotEqual(t, plain, settings(change), "another %s is not seen", name)
+	}
+	// What may differ in a protocol is not seen, and the rest is.
+	for text, same := range map[string]bool{
+		"extra-whole=1": true, "trim-whole=true": true, "instances=7": true, "code-k=2": false, "leaders=together": false, "placement=copy": false,
+	} {
+		v := []string{"placement=code"}
+		was := settings(func(o *Options) { o.Protocol = Named("niagara", v...) })
+		is := settings(func(o *Options) { o.Protocol = Named("niagara", append(v, text)...) })
+		require.Equal(t, same, slices.Equal(was, is), text)
 	}
 }

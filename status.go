@@ -17,9 +17,9 @@ type Status struct {
 	Tolerance string
 	// Settings are those of the protocol that do not have their default on this member.
 	Settings Settings
-	// Order says how the global log is made, see Options.Order.
+	// Order says how the global log is made: [OrderSingle], [OrderNiagara] or "keyed".
 	Order string
-	// Begun is the number of instances with which the cluster began; see Options.Instances.
+	// Begun is the number of instances with which the cluster began; see Niagara.Instances.
 	Begun int
 	// Lead tells which member leads the global log: to clients there is one leader and one term.
 	Lead Lead
@@ -41,7 +41,7 @@ type Status struct {
 	Links        LinkStats // what the links did
 	Bodies       BodyStats // the large parts of commands
 	Disk         DiskStats // damage to log and snapshots
-	Placement    string    // what members keep of bodies, see Options.Placement
+	Placement    string    // what members keep of bodies: [PlacementCopy], [PlacementCode] or "rs"
 	PendingBytes int64     // proposals of this member that are not completed
 	Commits      uint64    // entries committed since the member started
 	Dropped      uint64    // messages dropped because too many waited
@@ -90,10 +90,10 @@ type InstanceProgress struct {
 func (n *Node) Status() Status {
 	s := n.r.Status()
 	return Status{
-		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.Protocol, Tolerance: n.tolerance(&s.Config), Settings: n.opt.Settings, Order: n.opt.Order, Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
+		Self: n.opt.Self, Cluster: n.opt.Cluster, Protocol: n.opt.choice.Name, Tolerance: n.tolerance(&s.Config), Settings: n.opt.choice.Own(), Order: string(n.opt.choice.Order), Begun: s.Begun, Lead: Lead(s.Lead), Instances: s.Instances, Progress: progress(&s),
 		Applied: s.Applied.Position, Next: slot(s.Applied.Next), Members: s.Config.Clone().Members, Lineage: s.Config.Lineage,
 		LogBytes: s.LogBytes, Log: logStats(&s.Log), Links: linkStats(&s.Links), PendingBytes: s.PendingBytes,
-		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk), Placement: n.opt.Placement,
+		Bodies: BodyStats(s.Bodies), Disk: DiskStats(s.Disk), Placement: string(n.opt.choice.Placement),
 		Commits: s.Commits, Dropped: s.Dropped, Snapshots: s.Snapshots, Starved: s.Starved, At: time.Now(),
 	}
 }

@@ -59,7 +59,7 @@ func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
 	for i, machine := range c.Machines {
 		o := braidOptions(c)
 		err := cl.shape.Apply(&o)
-		if o.Placement != braid.PlacementCopy {
+		if o.Coded() {
 			cl.bodyFrom = bodyFrom
 		}
 		o.Self, o.Members, o.Cluster = members[i].ID, slices.Clone(members), braid.ClusterIDOf(members, "bench")

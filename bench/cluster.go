@@ -72,40 +72,30 @@ type Settings struct {
 	// PipelineDepth is how many frames may be in flight to a follower; 0 is the
 	// contestant's default.
 	PipelineDepth int `json:"pipeline_depth,omitempty"`
-	// CodeK is how many fragments make a large command whole, at most, with protocols that
-	// make fragments; 0 is the protocol's default.
-	CodeK int `json:"code_k,omitempty"`
-	// Instances, Leaders and Placement are for protocols with several instances, see Shape.
-	Instances int    `json:"instances,omitempty"`
-	Leaders   string `json:"leaders,omitempty"`
-	Placement string `json:"placement,omitempty"`
-	// Own are the protocol's own settings. In JSON they are members of the others.
-	Own setting.Values `json:"-"`
+	// Values are settings of braid's own protocols, see Shape. In JSON they are members of the others.
+	Values setting.Values `json:"-"`
 	// Cards is how many network cards each member has, with an address each; 0: one. Net
 	// emulates links, as braid.Experiment.Net; only braid's own protocols have that.
 	Cards int    `json:"cards,omitempty"`
 	Net   string `json:"net,omitempty"`
 }
 
-// MarshalJSON adds the protocol's own settings.
+// MarshalJSON adds the settings of protocols.
 func (s Settings) MarshalJSON() ([]byte, error) {
 	type plain Settings // without this method
 	object, err := json.Marshal(plain(s))
 	if err != nil {
 		return nil, err
 	}
-	return s.Own.Flat(object)
+	return s.Values.Flat(object)
 }
 
 // shape is which of braid's own protocols these are settings of.
 func (s *Settings) shape(protocol string) Shape {
-	return Shape{
-		Protocol: protocol, CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
-		Own: s.Own,
-	}
+	return Shape{protocol, s.Values}
 }
 
-// describe says what is set of instances and links, for people: empty, or in brackets.
+// describe says what is set of the protocol and of links, for people: empty, or in brackets.
 func (s *Settings) describe() string {
 	var parts []string
 	add := func(set bool, format string, v any) {
@@ -113,10 +103,7 @@ func (s *Settings) describe() string {
 			parts = append(parts, fmt.Sprintf(format, v))
 		}
 	}
-	add(s.Instances > 0, "%d instances", s.Instances)
-	add(s.Leaders != "", "leaders %s", s.Leaders)
-	add(s.Placement != "", "placement %s", s.Placement)
-	add(!s.Own.IsZero(), "%s", s.Own)
+	add(!s.Values.IsZero(), "%s", s.Values)
 	add(s.MaxBatchCommands > 0, "batches of %d commands", s.MaxBatchCommands)
 	add(s.Cards > 1, "%d network cards", s.Cards)
 	add(s.Net != "", "links %s", s.Net)
@@ -128,9 +115,7 @@ func (s *Settings) describe() string {
 
 // Of returns the settings as far as a contestant has them that is compared with another.
 func (s Settings) Of(protocol string) Settings {
-	only := s.shape(protocol).Only()
-	s.CodeK, s.Instances, s.Leaders, s.Placement = only.CodeK, only.Instances, only.Leaders, only.Placement
-	s.Own = only.Own
+	s.Values = s.shape(protocol).Only().Values
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Every contestant must keep its promises in every mode, and fill in every figure.
@@ -37,7 +38,7 @@ func TestContestants(t *testing.T) {
 
 // settingsOf are the settings with which a contestant is tested.
 func settingsOf(protocol string) Settings {
-	return Settings{Instances: 3}.Of(protocol)
+	return Settings{Values: setting.MustParse("instances=3")}.Of(protocol)
 }
 
 // leastLed is the share of commands that one member leads at least, of three.
@@ -113,7 +114,7 @@ func TestCommandsInFragments(t *testing.T) {
 	// 4/3 of a command and those before the followers were heard; 4 small ones and what is around them.
 	for payload, most := range map[int]float64{256 << 10: 3.5, 100: 50} {
 		l := Load{Payload: payload, Proposers: 8, Duration: 700 * time.Millisecond}
-		r, err := RunLog(context.Background(), LogConfig{Protocol: "craft", Nodes: 5, Load: l, Dir: t.TempDir(), Settings: Settings{CodeK: 3}})
+		r, err := RunLog(context.Background(), LogConfig{Protocol: "craft", Nodes: 5, Load: l, Dir: t.TempDir(), Settings: Settings{Values: setting.MustParse("code-k=3")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,8 +122,8 @@ func TestCommandsInFragments(t *testing.T) {
 			t.Errorf("%d bytes: verified %v, %d errors, egress %v", payload, r.Verified, r.Errors, r.LeaderEgress)
 		}
 	}
-	c := LogConfig{Protocol: "raft", Nodes: 3, Load: Load{Payload: 16, Inflight: 1, Duration: time.Second}, Settings: Settings{CodeK: 2}}
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "makes none") {
+	c := LogConfig{Protocol: "raft", Nodes: 3, Load: Load{Payload: 16, Inflight: 1, Duration: time.Second}, Settings: Settings{Values: setting.MustParse("code-k=2")}}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "has no use for it") {
 		t.Errorf("fragments of raft: error %v", err)
 	}
 }

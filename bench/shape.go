@@ -4,112 +4,79 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Shape says which of braid's own protocols a cluster runs, and what is chosen of it. They are one
-// program. raft, craft and rs-raft differ in what members keep of bodies. niagara merges several
-// instances of raft or craft into one log.
+// Shape says which of braid's own protocols a cluster runs, and what is set of it. They are one program. The zero value
+// says nothing.
 type Shape struct {
 	Protocol string
-	// CodeK is how many fragments make a body whole, at most; 0: as the protocol chooses.
-	CodeK int
-	// Instances and Leaders are for niagara and multi-raft; 0 and "": as the protocol chooses.
-	Instances int
-	Leaders   string // braid.LeadersTogether or braid.LeadersSpread
-	// Placement is for niagara; the others are named after theirs. Empty: the protocol's.
-	Placement string // braid.PlacementCopy or braid.PlacementCode
-	// Own are the protocol's own settings.
-	Own setting.Values
+	Values   setting.Values // those that all protocols have, and its own
 }
 
 // Own reports whether a protocol is one of braid's own.
 func Own(protocol string) bool { return registry.Find(protocol) != nil }
 
-// Apply sets a node's options.
-func (s Shape) Apply(o *braid.Options) error {
+// choose checks the values for a number of members and completes them.
+func (s Shape) choose(members int) (registry.Choice, error) {
 	p := registry.Find(s.Protocol)
 	if p == nil {
-		return fmt.Errorf("protocol %q is none of braid's own: %s", s.Protocol, strings.Join(registry.Names(), ", "))
+		return registry.Choice{}, fmt.Errorf("protocol %q is none of braid's own: %s", s.Protocol, strings.Join(registry.Names(), ", "))
 	}
-	own := string(p.Placements[0])
-	placement := s.placement(p)
-	switch {
-	case !p.Several() && s.Instances != 0:
-		return fmt.Errorf("%d instances: protocol %s has one; niagara has more", s.Instances, s.Protocol)
-	case s.Instances < 0 || s.Instances > braid.MaxInstances:
-		return fmt.Errorf("%d instances: must be between 1 and %d", s.Instances, braid.MaxInstances)
-	case !p.Several() && s.Leaders != "":
-		return fmt.Errorf("leaders %s: protocol %s has one leader; niagara has more", s.Leaders, s.Protocol)
-	case p.Core.Roams && s.Leaders != "":
-		return fmt.Errorf("leaders %s: with %s they move to who asks for them", s.Leaders, s.Protocol)
-	case !oneOf(s.Leaders, "", braid.LeadersTogether, braid.LeadersSpread):
-		return fmt.Errorf("leaders %q: must be %s or %s", s.Leaders, braid.LeadersTogether, braid.LeadersSpread)
-	case !oneOf(s.Placement, "", braid.PlacementCopy, braid.PlacementCode, own):
-		return fmt.Errorf("placement %q: must be %s or %s", s.Placement, braid.PlacementCopy, braid.PlacementCode)
-	case s.Placement != "" && s.Placement != placement:
-		return fmt.Errorf("placement %s: protocol %s is placement %s", s.Placement, s.Protocol, placement)
-	case s.CodeK < 0 || s.CodeK != 0 && placement == braid.PlacementCopy:
-		return fmt.Errorf("%d fragments: protocol %s makes none%s", s.CodeK, s.Protocol, unlessCoded(p))
+	c, err := p.Choose(s.Values, members)
+	// The others have names of their own.
+	if own := p.Placements[0]; err == nil && !p.Weaves() && c.Placement != own {
+		err = fmt.Errorf("placement %s: protocol %s is measured with placement %s", c.Placement, p.Name, own)
 	}
-	settings, err := p.Complete(s.Own)
-	if err != nil {
+	return c, err
+}
+
+// Apply sets a node's options.
+func (s Shape) Apply(o *braid.Options) error {
+	if _, err := s.choose(len(o.Members)); err != nil {
 		return err
 	}
-	o.Protocol, o.Order, o.Placement, o.CodeK = p.Name, string(p.Orders[0]), placement, s.CodeK
-	o.Instances, o.Leaders, o.Settings = s.Instances, s.Leaders, settings
+	o.Protocol = braid.Named(s.Protocol, s.Values.Texts()...)
 	return nil
-}
-
-// placement is the one that is chosen. Only a protocol that merges leaves the choice: the others
-// are named after theirs.
-func (s Shape) placement(p *registry.Protocol) string {
-	if p.Weaves() {
-		return cmp.Or(s.Placement, string(p.Placements[0]))
-	}
-	return string(p.Placements[0])
-}
-
-func unlessCoded(p *registry.Protocol) string {
-	if p.Weaves() {
-		return " with placement " + braid.PlacementCopy
-	}
-	return ""
 }
 
 // Only returns the shape without what the protocol does not have.
 func (s Shape) Only() Shape {
 	p := registry.Find(s.Protocol)
-	if p == nil || !p.Several() {
-		s.Instances, s.Leaders = 0, ""
-	}
-	if p == nil || !p.Weaves() {
-		s.Placement = ""
-	}
 	if p == nil {
-		s.Own = setting.Values{}
-	} else {
-		s.Own = p.Core.Settings.Only(s.Own)
+		return Shape{Protocol: s.Protocol}
 	}
-	if p == nil || s.placement(p) == braid.PlacementCopy {
-		s.CodeK = 0
+	has := setting.Table{Rows: slices.Clone(p.Core.Settings.Rows)}
+	if p.Several() {
+		has.Rows = append(has.Rows, common.Instances)
 	}
-	if p != nil && p.Core.Roams {
-		s.Leaders = ""
+	if p.Several() && !p.Core.Roams {
+		has.Rows = append(has.Rows, common.Leaders)
 	}
+	if p.Weaves() {
+		has.Rows = append(has.Rows, common.Placement)
+	}
+	if place := common.Placement.In(has.Only(s.Values)); cmp.Or(place, p.Placements[0]) != protocol.PlacementCopy {
+		has.Rows = append(has.Rows, common.CodeK, common.ExtraWhole, common.TrimWhole)
+	}
+	s.Values = has.Only(s.Values)
 	return s
 }
 
 // Groups is how many groups of keys there are in a cluster of this many members, each with an order of its own; 0:
 // there is one order.
 func (s Shape) Groups(members int) int {
-	o := braid.Options{Protocol: s.Protocol, Instances: s.Instances, Members: make([]braid.Member, members)}
-	return o.Groups()
+	c, err := s.choose(members)
+	if err != nil {
+		return 0
+	}
+	return c.Groups()
 }
 
 // KeyOf makes a key of a number: that of a command, where each command has a key of its own.
@@ -121,30 +88,15 @@ func KeyOf(number uint64) uint64 {
 
 // flags are those of a server that is set up so; its protocol is said elsewhere. A server has no flags for
 // settings of experiments.
-func (s Shape) flags() (flags []string) {
-	if s.Instances != 0 {
-		flags = append(flags, "--instances", strconv.Itoa(s.Instances))
-	}
-	if s.Leaders != "" {
-		flags = append(flags, "--leaders", s.Leaders)
-	}
-	if s.Placement != "" {
-		flags = append(flags, "--placement", s.Placement)
-	}
-	flags = append(flags, registry.Settings().Args(s.Own)...)
-	return flags
+func (s Shape) flags() []string {
+	return append(common.Layout.Args(s.Values), registry.Settings().Args(s.Values)...)
 }
-
-func oneOf(s string, some ...string) bool { return slices.Contains(some, s) }
 
 // Spread reports whether the members share the leaders, so that clients should propose at
 // all of them: each finds a leader alongside it. Otherwise one member leads all instances.
 func (s Shape) Spread() bool {
-	if s.Leaders == "" { // as braid.Options has it
-		p := registry.Find(s.Protocol)
-		return p != nil && (p.Weaves() && s.Placement == braid.PlacementCode || p.Keyed(""))
-	}
-	return s.Leaders == braid.LeadersSpread
+	c, err := s.choose(1)
+	return err == nil && c.Spread()
 }
 
 // Settled reports whether all instances have a leader and these are as they should be: one

@@ -12,43 +12,34 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
+func shape(protocol string, settings ...string) Shape {
+	return Shape{protocol, setting.MustParse(settings...)}
+}
+
 func TestShapeApply(t *testing.T) {
-	for _, c := range []struct {
-		shape Shape
-		want  braid.Options
-	}{
-		{Shape{Protocol: "raft"}, braid.Options{Order: "single", Placement: "copy"}},
-		{Shape{Protocol: "craft", CodeK: 3, Placement: "code"}, braid.Options{Order: "single", Placement: "code", CodeK: 3}},
-		{Shape{Protocol: "rs-raft"}, braid.Options{Order: "single", Placement: "rs"}},
-		{Shape{Protocol: "niagara"}, braid.Options{Order: "niagara", Placement: "copy"}},
-		{
-			Shape{Protocol: "niagara", Instances: 5, Leaders: "spread", Placement: "code", CodeK: 2},
-			braid.Options{Order: "niagara", Instances: 5, Leaders: "spread", Placement: "code", CodeK: 2},
-		},
-		{Shape{Protocol: "multi-paxos", Own: setting.MustParse("quorums=4/2")}, braid.Options{Order: "single", Placement: "copy", Settings: setting.MustParse("quorums=4/2")}},
-		{
-			Shape{Protocol: "iss", Own: setting.MustParse("relays=02", "no-skip=1", "skip-wait=1s")},
-			braid.Options{Order: "single", Placement: "copy", Settings: setting.MustParse("relays=2", "no-skip=true", "skip-wait=1s")},
-		},
+	for _, s := range []Shape{
+		shape("raft"), shape("craft", "code-k=3", "placement=code"), shape("rs-raft"), shape("niagara"),
+		shape("niagara", "instances=5", "leaders=spread", "placement=code", "code-k=2"),
+		shape("multi-paxos", "quorums=4/2"), shape("iss", "relays=02", "no-skip=1", "skip-wait=1s"),
 	} {
 		var got braid.Options
-		if err := c.shape.Apply(&got); err != nil {
-			t.Errorf("%+v: %v", c.shape, err)
-		}
-		if got.Order != c.want.Order || got.Placement != c.want.Placement || got.CodeK != c.want.CodeK || got.Instances != c.want.Instances || got.Leaders != c.want.Leaders ||
-			got.Settings != c.want.Settings {
-			t.Errorf("%+v: %+v", c.shape, got)
+		if err := s.Apply(&got); err != nil || got.Protocol != braid.Named(s.Protocol, s.Values.Texts()...) {
+			t.Errorf("%+v: %+v, %v", s, got.Protocol, err)
 		}
 	}
-	if err := (Shape{Protocol: "paxos"}).Apply(&braid.Options{}); err == nil || !strings.Contains(err.Error(), `"paxos"`) {
-		t.Errorf("error %v", err)
+	for want, s := range map[string]Shape{
+		`"paxos"`: shape("paxos"), "raft has one instance": shape("raft", "instances=3"), "raft is measured with placement copy": shape("raft", "placement=code"),
+	} {
+		if err := s.Apply(&braid.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: error %v", s, err)
+		}
 	}
 }
 
 func TestShapeRefusesEpochs(t *testing.T) {
 	for _, s := range []Shape{
-		{Protocol: "raft", Own: setting.MustParse("epochs=x")}, {Protocol: "raft", Own: setting.MustParse("no-skip=true")}, {Protocol: "raft", Own: setting.MustParse("quorums=2/2")}, {Protocol: "iss", Own: setting.MustParse("quorums=2")}, {Protocol: "raft", Own: setting.MustParse("skip-wait=1s")},
-		{Protocol: "iss", Own: setting.MustParse("epochs=slots 33-64, shares equal, policy combined, bans 8-256")}, {Protocol: "iss", Own: setting.MustParse("skip-wait=-1s")},
+		shape("raft", "epochs=x"), shape("raft", "no-skip=true"), shape("raft", "quorums=2/2"), shape("iss", "quorums=2"), shape("raft", "skip-wait=1s"),
+		shape("iss", "epochs=slots 33-64, shares equal, policy combined, bans 8-256"), shape("iss", "skip-wait=-1s"),
 	} {
 		if err := s.Apply(&braid.Options{}); err == nil {
 			t.Errorf("%+v is taken", s)
@@ -58,30 +49,25 @@ func TestShapeRefusesEpochs(t *testing.T) {
 
 // A contestant is set up like the one that it is compared with, as far as it has what that has.
 func TestShapeOnly(t *testing.T) {
-	own := setting.MustParse("relays=2", "no-skip=true", "quorums=3/2")
-	all := Shape{CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code", Own: own}
-	for protocol, want := range map[string]Shape{
-		"raft":      {Protocol: "raft"},
-		"craft":     {Protocol: "craft", CodeK: 2},
-		"iss":       {Protocol: "iss", Own: own},
-		"etcd-raft": {Protocol: "etcd-raft"},
-		"niagara":   {Protocol: "niagara", CodeK: 2, Instances: 4, Leaders: "spread", Placement: "code"},
+	own := []string{"relays=2", "no-skip=true", "quorums=3/2"}
+	all := append([]string{"code-k=2", "instances=4", "leaders=spread", "placement=code"}, own...)
+	for _, want := range []Shape{
+		shape("raft"), shape("craft", "code-k=2"), shape("iss", own...), shape("etcd-raft"),
+		shape("niagara", "code-k=2", "instances=4", "leaders=spread", "placement=code"),
 	} {
-		s := all
-		s.Protocol = protocol
-		if got := s.Only(); got != want {
-			t.Errorf("%s: %+v", protocol, got)
-		} else if err := got.Apply(&braid.Options{}); err != nil && Own(protocol) {
-			t.Errorf("%s: %v", protocol, err)
+		if got := shape(want.Protocol, all...).Only(); got != want {
+			t.Errorf("%s: %+v", want.Protocol, got)
+		} else if err := got.Apply(&braid.Options{}); err != nil && Own(want.Protocol) {
+			t.Errorf("%s: %v", want.Protocol, err)
 		}
 	}
-	if got := (Shape{Protocol: "niagara", CodeK: 2, Instances: 3}).Only(); got.CodeK != 0 || !slices.Equal(got.flags(), []string{"--instances", "3"}) {
+	if got := shape("niagara", "code-k=2", "instances=3").Only(); got != shape("niagara", "instances=3") || !slices.Equal(got.flags(), []string{"--instances=3"}) {
 		t.Errorf("%+v, flags %q", got, got.flags())
 	}
 }
 
 func TestShapeFlagsOfEpochs(t *testing.T) {
-	s := Shape{Protocol: "iss", Own: setting.MustParse("epochs=slots 32-1024, shares equal, policy simple, bans 4-4")}
+	s := shape("iss", "epochs=slots 32-1024, shares equal, policy simple, bans 4-4")
 	if want := []string{"--epoch-slots=32-1024", "--epoch-equal-shares=true", "--epoch-policy=simple", "--epoch-bans=4"}; !slices.Equal(s.flags(), want) {
 		t.Errorf("flags %q", s.flags())
 	}
@@ -95,15 +81,15 @@ func TestShapeSettled(t *testing.T) {
 		}
 		return s
 	}
-	together, spread := Shape{Protocol: "niagara"}, Shape{Protocol: "niagara", Leaders: "spread"}
-	coded := Shape{Protocol: "niagara", Placement: "code"}
+	together, spread := shape("niagara"), shape("niagara", "leaders=spread")
+	coded := shape("niagara", "placement=code")
 	for _, c := range []struct {
 		shape   Shape
 		leaders []braid.MemberID
 		want    bool
 	}{
-		{Shape{Protocol: "raft"}, []braid.MemberID{2}, true},
-		{Shape{Protocol: "craft"}, []braid.MemberID{0}, false},
+		{shape("raft"), []braid.MemberID{2}, true},
+		{shape("craft"), []braid.MemberID{0}, false},
 		{together, []braid.MemberID{2, 2, 2}, true},
 		{together, []braid.MemberID{2, 2, 0}, false},
 		{together, []braid.MemberID{2, 2, 1}, false},
@@ -138,7 +124,7 @@ func TestCardsNet(t *testing.T) {
 // where these share the leaders.
 func TestRunLogNiagara(t *testing.T) {
 	testsize.Long(t)
-	for _, s := range []Settings{{Instances: 2, MaxBatchCommands: 1, Cards: 2, Net: "bandwidth=1gbit"}, {Instances: 4, Leaders: braid.LeadersSpread}} {
+	for _, s := range []Settings{{Values: setting.MustParse("instances=2"), MaxBatchCommands: 1, Cards: 2, Net: "bandwidth=1gbit"}, {Values: setting.MustParse("instances=4", "leaders=spread")}} {
 		for _, l := range []Load{
 			{Payload: 100, Proposers: 7, Warmup: 50 * time.Millisecond, Duration: 400 * time.Millisecond},
 			{Payload: 16, Inflight: 500, Warmup: 50 * time.Millisecond, Duration: 400 * time.Millisecond},

@@ -122,7 +122,7 @@ func (c *Config) complete() error {
 	c.Store.Logger = cmp.Or(c.Store.Logger, zap.New(&slogCore{logger: c.Logger}))
 	c.Node.Members = slices.Clone(c.Node.Members) // opening the log sorts them
 	c.Store.ClusterID, c.Store.MemberID = c.Node.Cluster, uint64(c.Node.Self)
-	if c.Store.LargeValueBytes == 0 && c.Node.Placement != braid.PlacementCode {
+	if c.Store.LargeValueBytes == 0 && !c.Node.Coded() {
 		c.Store.LargeValueBytes = largeWholeBytes
 	}
 	c.Store.ReserveBytes = cmp.Or(c.Store.ReserveBytes, store.SpaceFor(c.MaxRequestBytes))

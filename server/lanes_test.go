@@ -82,9 +82,9 @@ var lanePrefixes = func(c *Config) {
 	c.LanePrefixes = []LanePrefix{{"sensor/", true}, {"sensor/slow/", false}}
 }
 
-func onSlotPaxos(c *Config) { c.Node.Protocol = "slotpaxos" }
+func onSlotPaxos(c *Config) { c.Node.Protocol = braid.Named("slotpaxos") }
 
-func onLCR(c *Config) { c.Node.Protocol = "lcr" }
+func onLCR(c *Config) { c.Node.Protocol = braid.LCR{} }
 
 // eachEarly runs a test for clusters of each protocol that answers early.
 func eachEarly(t *testing.T, test func(t *testing.T, protocol func(*Config))) {

@@ -21,7 +21,7 @@ func BenchmarkRealPut(b *testing.B) {
 			for name, change := range map[string]func(*Config){
 				"database": func(c *Config) { c.Store.LargeValueBytes = -1 },
 				"copy":     func(c *Config) { c.Store.LargeValueBytes = 1 << 10 },
-				"code":     func(c *Config) { c.Store.LargeValueBytes, c.Node.Placement = 1<<10, braid.PlacementCode },
+				"code":     func(c *Config) { c.Store.LargeValueBytes, c.Node.Protocol = 1<<10, braid.CRaft{} },
 			} {
 				b.Run(fmt.Sprintf("clients=%d/size=%dKiB/%s", clients, size>>10, name), func(b *testing.B) {
 					benchmarkRealPut(b, clients, size, change)

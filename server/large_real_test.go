@@ -59,18 +59,16 @@ func (b *book) readOn(id braid.MemberID) {
 // the end on a new member too.
 func TestRealLargeValues(t *testing.T) {
 	t.Parallel()
-	single := func(*Config) {}
 	for name, want := range map[string]struct {
-		placement string
-		members   int
-		order     func(*Config)
+		members  int
+		protocol braid.Protocol
 	}{
-		"copy3": {braid.PlacementCopy, 3, single}, "code3": {braid.PlacementCode, 3, single}, "code5": {braid.PlacementCode, 5, single},
-		"niagara copy3": {braid.PlacementCopy, 3, spreadInstances}, "niagara code5": {braid.PlacementCode, 5, spreadInstances},
+		"copy3": {3, braid.Raft{}}, "code3": {3, braid.CRaft{}}, "code5": {5, braid.CRaft{}},
+		"niagara copy3": {3, braid.Niagara{Instances: 3, Leaders: braid.LeadersSpread}}, "niagara code5": {5, braid.Niagara{Instances: 3, Coded: &braid.CRaft{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := startReal(t, want.members, want.order, func(c *Config) {
-				c.Node.Placement, c.Node.Limits.SnapshotBytes = want.placement, 1<<20
+			c := startReal(t, want.members, func(c *Config) {
+				c.Node.Protocol, c.Node.Limits.SnapshotBytes = want.protocol, 1<<20
 				c.Store.LargeValueBytes, c.Store.ReleaseGrace = 4096, 100*time.Millisecond
 				c.Store.NoSync = true
 			})

@@ -55,7 +55,7 @@ func byLanes(c *Config) {
 }
 
 func spreadInstances(c *Config) {
-	c.Node.Order, c.Node.Instances, c.Node.Leaders = braid.OrderNiagara, 3, braid.LeadersSpread
+	c.Node.Protocol = braid.Niagara{Instances: 3, Leaders: braid.LeadersSpread}
 }
 
 // freeAddr is an address that outgoing connections cannot take meanwhile.

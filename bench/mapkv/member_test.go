@@ -77,7 +77,7 @@ func (c *cluster) open(i int) {
 	}
 	c.adjust(&o)
 	bodies := DefaultBodyBytes
-	if o.Protocol == "epaxos" {
+	if o.Protocol == braid.Named("epaxos") {
 		bodies = -1 // it has none
 	}
 	m, err := Open(o, listen(c.clients[i]), bodies)
@@ -126,7 +126,7 @@ func (c *cluster) insist(code int, method, url, body string) (answer string) {
 func over(t *testing.T, test func(t *testing.T, c *cluster)) {
 	for _, protocol := range []string{"raft", "epaxos", "wpaxos"} {
 		t.Run(protocol, func(t *testing.T) {
-			test(t, startWith(t, 3, func(o *braid.Options) { o.Protocol = protocol }))
+			test(t, startWith(t, 3, func(o *braid.Options) { o.Protocol = braid.Named(protocol) }))
 		})
 	}
 }
@@ -183,7 +183,7 @@ func snapshotsOfTheMap(t *testing.T, c *cluster) {
 // Large values are kept in fragments: every member serves them, also one that just began to lead,
 // and what is no longer needed goes.
 func TestValuesInFragments(t *testing.T) {
-	c := startWith(t, 3, func(o *braid.Options) { o.Placement, o.CodeK = braid.PlacementCode, 2 })
+	c := startWith(t, 3, func(o *braid.Options) { o.Protocol = braid.CRaft{K: 2} })
 	first := c.leader()
 	large := func(fill string) string { return strings.Repeat(fill, 100<<10/len(fill)) }
 	c.insist(204, "PUT", c.url(first, "/kv/a"), large("one "))

@@ -2,8 +2,6 @@ package paper
 
 import (
 	"time"
-
-	"github.com/braidlog/braid"
 )
 
 // The contestants of the experiment on braided coding, besides raft.
@@ -25,12 +23,14 @@ func braidedSetup(series string) Setup {
 	case seriesCoded:
 		s.Protocol = "craft"
 	case seriesSpread:
-		s.Protocol, s.Instances, s.Leaders = "niagara", 5, braid.LeadersSpread
+		s.Protocol = "niagara"
+		s.set("instances=5", "leaders=spread")
 	case seriesThirds:
-		s.CodeK = 3
+		s.set("code-k=3")
 		fallthrough
 	case seriesBraided:
-		s.Protocol, s.Instances, s.Leaders, s.Placement = "niagara", 5, braid.LeadersSpread, braid.PlacementCode
+		s.Protocol = "niagara"
+		s.set("instances=5", "leaders=spread", "placement=code")
 	}
 	return s
 }

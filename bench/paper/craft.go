@@ -1,5 +1,9 @@
 package paper
 
+import (
+	"fmt"
+)
+
 // The experiments of "CRaft: An Erasure-coding-supported Version of Raft for Reducing
 // Storage Cost and Network Cost" (Wang et al., FAST '20), section 5.
 //
@@ -30,11 +34,14 @@ func craftSetup(series string, members int) Setup {
 	case seriesRaft:
 		s.Protocol = "raft"
 	case seriesRS:
-		s.Protocol, s.CodeK = "rs-raft", craftK
+		s.Protocol = "rs-raft"
+		s.set(fmt.Sprint("code-k=", craftK))
 	case seriesCraft:
-		s.Protocol, s.CodeK = "craft", craftK
+		s.Protocol = "craft"
+		s.set(fmt.Sprint("code-k=", craftK))
 	case seriesMost:
-		s.Protocol, s.CodeK = "craft", craftK+1
+		s.Protocol = "craft"
+		s.set(fmt.Sprint("code-k=", craftK+1))
 	}
 	return s
 }

@@ -14,14 +14,8 @@ type Setup struct {
 	Protocol string // one of braid's own; empty: raft
 	Members  int    // 0: 3
 	Learners int    // of them, the last ones, which do not vote
-	CodeK    int    // fragments that make a body whole, at most; 0: as the protocol chooses
-
-	// Instances, Leaders and Placement are niagara's, see bench.Shape.
-	Instances int
-	Leaders   string
-	Placement string
-	// Own are the protocol's own settings.
-	Own setting.Values
+	// Values are settings that all protocols have, and the protocol's own.
+	Values setting.Values
 	// Cards is how many network cards each member has, with an address each; 0: one.
 	Cards int
 	// Model makes it a setup of the cost model (package scale), which computes what is asked: with a
@@ -54,6 +48,9 @@ type Setup struct {
 	// Bare: servers answer by HTTP at once. There is no log, and no protocol.
 	Bare bool
 }
+
+// set adds settings, NAME=VALUE each.
+func (s *Setup) set(settings ...string) { s.Values = setting.MustParse(settings...).Over(s.Values) }
 
 // Work is what is measured once. Mostly that is exactly Requests commands.
 type Work struct {

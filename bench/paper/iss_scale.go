@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/braidlog/braid/protocol/setting"
 )
 
 const (
@@ -65,7 +63,7 @@ func scaleSetup(protocol string, members int) Setup {
 	s := issSetup(protocol, members)
 	s.NoBatching, s.Depth = true, scaleDepth
 	if protocol == seriesWPaxos {
-		s.Instances = groupsOf(members)
+		s.set(fmt.Sprint("instances=", groupsOf(members)))
 	}
 	return s
 }
@@ -89,19 +87,19 @@ func scaleVariants() (all []variant) {
 		all = append(all,
 			variant{series: p + ", relays", members: large, setup: func(n int) Setup {
 				s := scaleSetup(p, n)
-				s.Own = setting.MustParse(fmt.Sprint("relays=", rowsOf(n)))
+				s.set(fmt.Sprint("relays=", rowsOf(n)))
 				return s
 			}},
 			variant{series: p + ", grid", members: large, setup: func(n int) Setup {
 				s := scaleSetup(p, n)
-				s.Own = setting.MustParse(fmt.Sprint("quorums=grid:", rowsOf(n)))
+				s.set(fmt.Sprint("quorums=grid:", rowsOf(n)))
 				return s
 			}})
 	}
 	return append(all,
 		variant{series: seriesWPaxos + ", zones", members: large, setup: func(n int) Setup {
 			s := scaleSetup(seriesWPaxos, n)
-			s.Own = setting.MustParse(fmt.Sprintf("quorums=zones:%d/0/1", n/rowsOf(n)))
+			s.set(fmt.Sprintf("quorums=zones:%d/0/1", n/rowsOf(n)))
 			return s
 		}},
 		variant{series: fmt.Sprintf("%s, %g %% conflicts", seriesEPaxos, modelHot), members: scaleMembers[:6], hot: modelHot / 100, setup: func(n int) Setup {

@@ -3,8 +3,6 @@ package paper
 import (
 	"fmt"
 	"time"
-
-	"github.com/braidlog/braid/protocol/setting"
 )
 
 // issSegments are the lengths of segments that the thesis compares, in slots, and issWaits how long a leader waits
@@ -19,9 +17,9 @@ var (
 // issFixed is a cluster whose segments all have the same length.
 func issFixed(members, slots int, wait time.Duration) Setup {
 	s := issSetup(seriesISS, members)
-	s.Own = setting.MustParse(fmt.Sprintf("epochs=slots %d-%d, shares equal, policy combined, bans 8-256", slots, slots))
+	s.set(fmt.Sprintf("epochs=slots %d-%d, shares equal, policy combined, bans 8-256", slots, slots))
 	if wait > 0 {
-		s.Own = setting.MustParse(fmt.Sprint("skip-wait=", wait)).Over(s.Own)
+		s.set(fmt.Sprint("skip-wait=", wait))
 	}
 	return s
 }
@@ -70,7 +68,8 @@ func skipCases() (cases []Case) {
 			w := Work{For: time.Second, Rate: rate, Inflight: issInflight, At: AtMembers}
 			c := Case{Series: series, X: rate, Setup: s, Work: w, Full: !quick || rate == skipRates[0]}
 			cases = append(cases, c)
-			c.Series, c.Setup.Own = votes(series), setting.MustParse("no-skip=true").Over(c.Setup.Own)
+			c.Series = votes(series)
+			c.Setup.set("no-skip=true")
 			cases = append(cases, c)
 		}
 	}

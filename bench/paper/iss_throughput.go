@@ -51,7 +51,7 @@ func throughputSetup(protocol string, members int, batched bool) Setup {
 		s.NoBatching, s.Depth = true, thesisClients
 	}
 	if protocol == seriesWPaxos {
-		s.Instances = keyGroups
+		s.set(fmt.Sprint("instances=", keyGroups))
 	}
 	return s
 }

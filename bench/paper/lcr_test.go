@@ -10,8 +10,6 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/internal/testsize"
-
-	"github.com/braidlog/braid/protocol/setting"
 )
 
 // The bound, with what is known of them beforehand.
@@ -178,8 +176,8 @@ func inSmall(cases []Case, seen map[kind]bool) (small []Case) {
 		w := &c.Work
 		c.Setup.Members, c.Setup.Heartbeat = 3, 100*time.Millisecond
 		k := kind{c.Setup, w.At, w.Rate > 0, w.Of > 0, w.Blind > 0, w.Confirmed, w.Leader > 1, w.Faults != nil}
-		if _, given := k.setup.Own.Get("epochs"); given {
-			k.setup.Own = setting.MustParse("epochs=any").Over(k.setup.Own) // how many slots there are makes no difference
+		if _, given := k.setup.Values.Get("epochs"); given {
+			k.setup.set("epochs=any") // how many slots there are makes no difference
 		}
 		if seen[k] {
 			continue

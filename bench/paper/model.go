@@ -10,6 +10,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/scale"
 	"github.com/braidlog/braid/internal/transport/netspec"
+	"github.com/braidlog/braid/protocol/common"
 )
 
 // Model computes what a cluster would do that cannot be run here.
@@ -145,9 +146,9 @@ func (r *runner) fitted() (points []scale.Measurement) {
 func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Config {
 	shape := s.shape()
 	c := scale.Config{
-		Protocol: shape.Protocol, Nodes: cmp.Or(s.Members, 3), Instances: max(1, s.Instances, s.groups()), Spread: shape.Spread(),
+		Protocol: shape.Protocol, Nodes: cmp.Or(s.Members, 3), Instances: max(1, common.Instances.In(s.Values), s.groups()), Spread: shape.Spread(),
 		Everywhere: w.At == AtMembers, Cores: s.Cores, Payload: cmp.Or(w.Payload, defaultPayload),
-		MaxBatchCommands: s.BatchCommands, NoBatching: s.NoBatching, Depth: s.Depth, Own: s.Own,
+		MaxBatchCommands: s.BatchCommands, NoBatching: s.NoBatching, Depth: s.Depth, Own: common.Settings.Except(s.Values),
 		Keys: w.KeySpace, Conflicts: w.Hot, Latency: s.latency(),
 		Rate: w.Rate, Inflight: cmp.Or(w.Inflight, flowInflight), Warmup: last, Duration: last, Seed: 1, Costs: costs,
 	}

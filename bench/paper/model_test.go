@@ -15,12 +15,13 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/scale"
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // modelExperiment is the fake one with two points that are computed.
 func modelExperiment() *Experiment {
 	e := fakeExperiment()
-	s := Setup{Protocol: "niagara", Instances: 4, BatchCommands: 1}
+	s := Setup{Protocol: "niagara", Values: setting.MustParse("instances=4"), BatchCommands: 1}
 	work := Work{Rate: saturating, For: 50 * time.Millisecond, Inflight: 900}
 	e.Cases = append(e.Cases,
 		Case{Series: "model: a", X: 1, Setup: s.modelled(8), Work: work},

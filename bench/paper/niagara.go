@@ -2,8 +2,6 @@ package paper
 
 import (
 	"fmt"
-
-	"github.com/braidlog/braid"
 )
 
 // The experiments of "In Search of a Scalable Raft-based Replication Architecture" (Deyerl
@@ -34,7 +32,8 @@ const logBytes = 64 << 20
 func niagaraSetup(instances, batch int) Setup {
 	s := Setup{BatchCommands: batch, SnapshotBytes: logBytes}
 	if instances > 0 {
-		s.Protocol, s.Instances, s.Leaders = "niagara", instances, braid.LeadersTogether
+		s.Protocol = "niagara"
+		s.set(fmt.Sprint("instances=", instances), "leaders=together")
 	}
 	return s
 }

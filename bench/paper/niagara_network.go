@@ -1,9 +1,8 @@
 package paper
 
 import (
+	"fmt"
 	"time"
-
-	"github.com/braidlog/braid"
 )
 
 // What Case.X is in the experiment on network cards.
@@ -31,9 +30,10 @@ const (
 func networkSetup(series string, cards int, net string) Setup {
 	s := Setup{Cards: cards, Net: net, Keys: networkKeys, SnapshotBytes: logBytes}
 	if series == seriesNiagara {
-		s.Protocol, s.Instances, s.Leaders = "niagara", cards, braid.LeadersTogether
+		s.Protocol = "niagara"
+		s.set(fmt.Sprint("instances=", cards), "leaders=together")
 		if net == readCard {
-			s.Leaders = braid.LeadersSpread
+			s.set("leaders=spread")
 		}
 	}
 	return s

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 func TestFlow(t *testing.T) {
@@ -86,7 +87,7 @@ func (*stuck) ProposeWithAsync([]byte, []byte, braid.ProposeOptions, func(any, e
 // Every kind of work of the experiments on niagara, on a real cluster with two network cards.
 func TestRealNiagara(t *testing.T) {
 	t.Parallel()
-	target := openReal(t, Setup{Protocol: "niagara", Instances: 4, Leaders: braid.LeadersSpread, Cards: 2, Net: "egress=400mbit", Keys: 16, Heartbeat: 100 * time.Millisecond})
+	target := openReal(t, Setup{Protocol: "niagara", Values: setting.MustParse("instances=4", "leaders=spread"), Cards: 2, Net: "egress=400mbit", Keys: 16, Heartbeat: 100 * time.Millisecond})
 	f := runReal(t, target, Work{Rate: 5000, For: 300 * time.Millisecond})
 	// What a busy machine was late with comes in that time too.
 	if f[Throughput] < 500 || f[Throughput] > 10_000 || f[P50] <= 0 || f[P90] < f[P50] || f[CPU] <= 0 {
@@ -177,20 +178,19 @@ func TestStoreInSnapshots(t *testing.T) {
 }
 
 func TestSetupsOfNiagara(t *testing.T) {
-	o, err := networkSetup(seriesNiagara, 4, writeCard).options()
-	if err != nil || o.Order != braid.OrderNiagara || o.Instances != 4 || o.Leaders != braid.LeadersTogether || o.Experiment.Net != "egress=250mbit,nics=4" {
-		t.Errorf("%+v, %v", o, err)
-	}
-	if o, err = networkSetup(seriesNiagara, 4, readCard).options(); err != nil || o.Leaders != braid.LeadersSpread {
-		t.Errorf("%+v, %v", o, err)
-	}
-	if o, err = networkSetup(seriesRaft, 4, readCard).options(); err != nil || o.Order != braid.OrderSingle || o.Experiment.Net != "egress=10mbit,nics=4" {
-		t.Errorf("%+v, %v", o, err)
-	}
-	if o, err = braidedSetup(seriesBraided).options(); err != nil || o.Placement != braid.PlacementCode || o.Instances != 5 || o.CodeK != 0 {
-		t.Errorf("%+v, %v", o, err)
-	}
-	if o, err = braidedSetup(seriesThirds).options(); err != nil || o.CodeK != 3 || o.Leaders != braid.LeadersSpread {
-		t.Errorf("%+v, %v", o, err)
+	for _, c := range []struct {
+		setup Setup
+		want  braid.Protocol
+		net   string
+	}{
+		{networkSetup(seriesNiagara, 4, writeCard), braid.Named("niagara", "instances=4", "leaders=together"), "egress=250mbit,nics=4"},
+		{networkSetup(seriesNiagara, 4, readCard), braid.Named("niagara", "instances=4", "leaders=spread"), "egress=10mbit,nics=4"},
+		{networkSetup(seriesRaft, 4, readCard), braid.Named("raft"), "egress=10mbit,nics=4"},
+		{braidedSetup(seriesBraided), braid.Named("niagara", "instances=5", "leaders=spread", "placement=code"), braidedCard},
+		{braidedSetup(seriesThirds), braid.Named("niagara", "instances=5", "leaders=spread", "placement=code", "code-k=3"), braidedCard},
+	} {
+		if o, err := c.setup.options(); err != nil || o.Protocol != c.want || o.Experiment.Net != c.net {
+			t.Errorf("%+v, %v", o, err)
+		}
 	}
 }

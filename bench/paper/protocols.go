@@ -3,8 +3,6 @@ package paper
 import (
 	"fmt"
 	"time"
-
-	"github.com/braidlog/braid/protocol/setting"
 )
 
 // What a command costs with each protocol, on equal terms: what docs/reports/comparison.md is made of.
@@ -76,7 +74,8 @@ func commandCases(members int) (cases []Case) {
 	blind.Blind, own.KeySpace = 1, webKeys
 	add(seriesBlind, byMembers, commandSetup(seriesLCR, members), blind)
 	near := commandSetup(seriesWPaxos, members)
-	near.Own, own.For = setting.MustParse("stealing="+movesSoon), 2*own.For // the groups move in the beginning
+	near.set("stealing=" + movesSoon)
+	own.For = 2 * own.For // the groups move in the beginning
 	add(seriesOwn, byMembers, near, own)
 	w.At = AtLeader
 	for _, protocol := range []string{seriesRaft, seriesMultiPaxos} {

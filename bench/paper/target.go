@@ -226,10 +226,7 @@ func (s Setup) options() (braid.Options, error) {
 
 // shape is which of braid's own protocols it is.
 func (s *Setup) shape() bench.Shape {
-	return bench.Shape{
-		Protocol: cmp.Or(s.Protocol, "raft"), CodeK: s.CodeK, Instances: s.Instances, Leaders: s.Leaders, Placement: s.Placement,
-		Own: s.Own,
-	}
+	return bench.Shape{Protocol: cmp.Or(s.Protocol, "raft"), Values: s.Values}
 }
 
 // groups is how many groups of keys there are; 0: there is one order.

@@ -126,9 +126,8 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&s.NoAsyncApply, "no-async-apply", false, "apply in the loop that replicates")
 	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0, "bytes of an entry at which a batch is cut (0: the protocol's default)")
 	fl.IntVar(&s.MaxBatchCommands, "max-batch-commands", 0, "commands of an entry at which a batch is cut (0: no limit); 1 is an entry for each, as in etcd")
-	registerShape(fl, &s.Instances, &s.Leaders, &s.Placement)
-	fl.IntVar(&s.CodeK, "code-k", 0, "where large commands are coded: how many fragments make one of 16 KiB or more whole, at most (0: the protocol's default)")
-	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &s.Own)
+	settings.CommonFlags(fl, settings.Layout, &s.Values)
+	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &s.Values)
 	fl.IntVar(&s.Cards, "cards", 0, "network cards of a member, with an address each; instances are dealt out over them (default 1)")
 	fl.StringVar(&s.Net, "net", "", netspec.Usage+"; each card has the bandwidth")
 	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")
@@ -225,7 +224,7 @@ func (f *benchLogFlags) run(cmd *cobra.Command) error {
 	if f.config.Rivals, err = bench.FindRivals(f.config.Rivals, f.names()); err != nil {
 		return err
 	}
-	line, err := settings.Tolerance(f.config.Protocol, f.config.Settings.Own, f.config.Nodes)
+	line, err := settings.Tolerance(f.config.Protocol, f.config.Settings.Values, f.config.Nodes)
 	if err != nil {
 		return usageError{err}
 	}

@@ -97,8 +97,8 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.StringSliceVar(&l.Endpoints, "endpoints", nil, "gRPC endpoints (default 127.0.0.1:2379)")
 	fl.StringVar(&f.protocol, "protocol", "raft", "server to start: "+strings.Join(bench.ServerKinds(), ", "))
 	fl.StringArrayVar(&f.peers, "peer", nil, "server to start and compare with; may be repeated")
-	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
-	settings.OwnFlags(fl, registry.ServerSettings(), registry.ServersHaving, false, &f.shape.Own)
+	settings.CommonFlags(fl, settings.Layout, &f.shape.Values)
+	settings.OwnFlags(fl, registry.ServerSettings(), registry.ServersHaving, false, &f.shape.Values)
 	fl.StringVar(&f.net, "net", "", netspec.Usage+"; of a cluster that is started")
 	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
 	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 with peers, else 1)")
@@ -312,7 +312,7 @@ func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
 	if err := completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), len(names)); err != nil {
 		return err
 	}
-	line, err := settings.Tolerance(f.protocol, f.shape.Own, f.nodes)
+	line, err := settings.Tolerance(f.protocol, f.shape.Values, f.nodes)
 	if err != nil {
 		return usageError{err}
 	}

@@ -52,9 +52,8 @@ to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" s
 	fl.StringVar(&f.cluster, "initial-cluster", "", "members, as name=URL; more URLs of one, for its network cards, as more of these")
 	fl.StringVar(&f.token, "initial-cluster-token", "mapkv", "token of the cluster")
 	fl.StringVar(&f.shape.Protocol, "protocol", "raft", "protocol of the log: "+strings.Join(braid.Protocols(), ", "))
-	registerShape(fl, &f.shape.Instances, &f.shape.Leaders, &f.shape.Placement)
-	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &f.shape.Own)
-	fl.IntVar(&f.shape.CodeK, "code-k", 0, "where values are coded: how many fragments make a value whole, at most (0: as the protocol chooses)")
+	settings.CommonFlags(fl, settings.Layout, &f.shape.Values)
+	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &f.shape.Values)
 	fl.IntVar(&f.bodyBytes, "body-bytes", mapkv.DefaultBodyBytes, "size from which on values are kept outside of the log, in fragments where values are coded")
 	fl.BoolVar(&f.bare, "bare", false, "answer at once, without a log, and keep nothing: what HTTP itself costs")
 	fl.StringVar(&f.net, "net", "", netspec.Usage)
@@ -79,7 +78,7 @@ func (f *mapkvFlags) run(cmd *cobra.Command) error {
 		return mapkv.ServeBare(cmd.Context(), l, o.Self, o.Members)
 	}
 	bodies := f.bodyBytes
-	if registry.Find(o.Protocol).Core.Judged.ByKey {
+	if registry.Find(f.shape.Protocol).Core.Judged.ByKey {
 		bodies = -1 // such protocols have none
 	}
 	m, err := mapkv.Open(o, l, bodies)

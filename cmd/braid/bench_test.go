@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid"
 	"github.com/braidlog/braid/bench"
 	"github.com/braidlog/braid/internal/testsize"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // Bad input must be refused at once, with an error that names what is wrong.
@@ -47,14 +48,14 @@ func TestBenchBadInput(t *testing.T) {
 		{"log --duration -1s", exitUsage, "duration"},
 		{"log --rounds 0", exitUsage, "--rounds 0"},
 		{"log --no-pipeline --pipeline-depth 4", exitUsage, "no pipeline"},
-		{"log --instances 4", exitUsage, "4 instances: protocol raft has one"},
-		{"log --protocol niagara --instances 65", exitUsage, "65 instances: must be between 1 and 64"},
-		{"log --protocol niagara --instances -1", exitUsage, "-1 instances"},
+		{"log --instances 4", exitUsage, "instances 4: protocol raft has one"},
+		{"log --protocol niagara --instances 65", exitUsage, "instances 65: not in 0…64"},
+		{"log --protocol niagara --instances -1", exitUsage, "instances -1"},
 		{"log --leaders spread", exitUsage, "leaders spread: protocol raft has one leader"},
-		{"log --protocol niagara --leaders apart", exitUsage, `leaders "apart": must be together or spread`},
-		{"log --placement code", exitUsage, "placement code: protocol raft is placement copy"},
-		{"log --protocol niagara --placement rs", exitUsage, `placement "rs": must be copy or code`},
-		{"log --protocol niagara --code-k 2", exitUsage, "protocol niagara makes none with placement copy"},
+		{"log --protocol niagara --leaders apart", exitUsage, `leaders apart: it is together or spread`},
+		{"log --placement code", exitUsage, "placement code: protocol raft is measured with placement copy"},
+		{"log --protocol niagara --placement rs", exitUsage, `placement "rs" is not for protocol niagara; there is: copy, code`},
+		{"log --protocol niagara --code-k 2", exitUsage, "code-k 2: placement copy has no use for it"},
 		{"log --protocol niagara --instances 4 --peer zookeeper", exitUsage, `unknown protocol "zookeeper"`},
 		{"log --max-batch-commands -1", exitUsage, "batches of -1 commands"},
 		{"log --max-batch-commands 1 --peer etcd-raft", exitUsage, "etcd-raft has no such limit"},
@@ -99,8 +100,8 @@ func TestBenchBadInput(t *testing.T) {
 		{"kv --rate 0", exitUsage, "--rate 0"},
 		{"kv --rate 5 --throttle 5", exitUsage, "give one of the two"},
 		{"kv --throttle -5", exitUsage, "throttle -5"},
-		{"kv --instances 4", exitUsage, "raft: 4 instances: protocol raft has one"},
-		{"kv --protocol niagara --leaders apart", exitUsage, `leaders "apart"`},
+		{"kv --instances 4", exitUsage, "instances 4: protocol raft has one instance"},
+		{"kv --protocol niagara --leaders apart", exitUsage, `leaders apart`},
 		{"kv --protocol etcd --instances 2", exitUsage, "etcd: protocol"},
 		{"kv --endpoints 127.0.0.1:1 --instances 2", exitUsage, "--instances is for servers"},
 		{"kv --nodes 99 --protocol raft", exitUsage, "99 members"},
@@ -204,12 +205,12 @@ func TestMapKVOptions(t *testing.T) {
 	f.name, f.token, f.bodyBytes = "m2", "t", 1
 	f.client, f.peer = "http://127.0.0.1:1", "http://127.0.0.1:2,http://127.0.0.1:3"
 	f.cluster = "m1=http://127.0.0.1:4,m2=http://127.0.0.1:2,m2=http://127.0.0.1:3,m1=http://127.0.0.1:5"
-	f.shape = bench.Shape{Protocol: "niagara", Instances: 2, Leaders: "spread"}
+	f.shape = bench.Shape{Protocol: "niagara", Values: setting.MustParse("instances=2", "leaders=spread")}
 	o, clients, err := f.options()
 	if err != nil || clients != "127.0.0.1:1" {
 		t.Fatalf("%q, %v", clients, err)
 	}
-	if o.Order != braid.OrderNiagara || o.Instances != 2 || o.Leaders != braid.LeadersSpread || len(o.Listen) != 2 {
+	if o.Protocol != braid.Named("niagara", "instances=2", "leaders=spread") || len(o.Listen) != 2 {
 		t.Errorf("%+v", o)
 	}
 	if len(o.Members) != 2 || len(o.Members[0].PeerURLs) != 2 || len(o.Members[1].PeerURLs) != 2 || o.Members[1].ID != o.Self {

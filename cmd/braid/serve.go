@@ -91,9 +91,9 @@ func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
 	}
 	running := len(member.Status().Instances)
 	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient,
-		"protocol", s.Protocol, "placement", s.Placement, "code_k", s.CodeK, "instances", running, "leaders", s.Leaders)
-	if running != s.Instances {
-		logger.Info("--instances is what a new cluster begins with, this one goes on with its own", "flag", s.Instances, "instances", running)
+		"protocol", s.Protocol, "placement", s.Placement(), "code_k", s.CodeK(), "instances", running, "leaders", s.Leaders())
+	if running != s.Instances() {
+		logger.Info("--instances is what a new cluster begins with, this one goes on with its own", "flag", s.Instances(), "instances", running)
 	}
 	select {
 	case <-member.Done():

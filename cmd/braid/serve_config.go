@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -20,6 +19,7 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/store"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/server"
 )
 
@@ -94,16 +94,16 @@ func lanePrefixes(all []string) (out []server.LanePrefix, err error) {
 }
 
 func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.Options {
-	instances := 0
-	if s.Weaves() {
-		instances = cmp.Or(who.begun, s.Instances)
+	v := s.Values
+	if who.begun > 0 && s.Weaves() {
+		v = common.Instances.Set(v, who.begun)
 	}
 	o := braid.Options{
 		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
 		Dir: filepath.Join(s.DataDir, logDir), Listen: settings.Hosts(s.ListenPeer), TLS: braid.TLS{Config: peerTLS, ByURL: s.PeerTLSByURL, Binds: s.PeerTLSBinds},
-		Heartbeat: time.Duration(s.HeartbeatMS) * time.Millisecond, ElectionTimeout: time.Duration(s.ElectionMS) * time.Millisecond,
-		LeaseReads: s.LeaseReads, Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate}, Experiment: braid.Experiment{Net: s.Net},
-		Protocol: s.Protocol, Order: s.Order(), Instances: instances, Leaders: s.Leaders, Placement: s.Placement, CodeK: s.CodeK, ExtraWhole: s.ExtraWhole, TrimWhole: s.TrimWhole, Settings: s.Own,
+		Protocol:  braid.Named(s.Protocol, common.Time.Except(v).Texts()...),
+		Heartbeat: common.Heartbeat.In(v), ElectionTimeout: common.ElectionTimeout.In(v), LeaseReads: common.LeaseReads.In(v),
+		Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate}, Experiment: braid.Experiment{Net: s.Net},
 	}
 	if s.ScrubRate == 0 {
 		o.Limits.ScrubBytesPerSecond = -1 // where 0 is the default

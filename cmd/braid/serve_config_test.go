@@ -26,40 +26,25 @@ func optionsOf(t *testing.T, args ...string) braid.Options {
 
 func TestFlagsReachTheLog(t *testing.T) {
 	o := optionsOf(t)
-	require.Equal(t, braid.PlacementCopy, o.Placement)
+	require.Equal(t, braid.Named("raft", "order=single", "placement=copy"), o.Protocol)
 	require.Equal(t, 64<<20, o.Limits.BodyCacheBytes)
 	require.Equal(t, 4<<20, o.Limits.ScrubBytesPerSecond)
 	require.Zero(t, o.Limits.CommandBytes)
-	require.Equal(t, braid.OrderSingle, o.Order)
-	require.Zero(t, o.Instances)
-	require.Empty(t, o.Leaders)
 
 	o = optionsOf(t, "--protocol=craft", "--code-k=3", "--extra-whole=1", "--trim-whole", "--body-cache-bytes=5", "--scrub-rate=0",
 		"--max-request-bytes=50000000", "--net=latency=1ms")
-	require.Equal(t, braid.PlacementCode, o.Placement)
-	require.Equal(t, 3, o.CodeK)
-	require.Equal(t, 1, o.ExtraWhole)
-	require.True(t, o.TrimWhole)
+	require.Equal(t, braid.Named("craft", "code-k=3", "extra-whole=1", "trim-whole=true", "order=single", "placement=code"), o.Protocol)
 	require.Equal(t, 5, o.Limits.BodyCacheBytes)
 	require.Negative(t, o.Limits.ScrubBytesPerSecond, "0 is never, not the default")
 	require.Equal(t, 50000000, o.Limits.CommandBytes)
 	require.Equal(t, "latency=1ms", o.Experiment.Net)
-	require.Equal(t, braid.OrderSingle, o.Order)
 
 	o = optionsOf(t, "--protocol=niagara")
-	require.Equal(t, braid.OrderNiagara, o.Order)
-	require.Equal(t, 4, o.Instances)
-	require.Equal(t, braid.LeadersTogether, o.Leaders)
-	require.Equal(t, braid.PlacementCopy, o.Placement)
+	require.Equal(t, braid.Named("niagara", "instances=4", "leaders=together", "order=niagara", "placement=copy"), o.Protocol)
 
 	o = optionsOf(t, "--protocol=niagara", "--placement=code", "--instances=2", "--code-k=2", "--extra-whole=1",
 		"--listen-peer-urls=http://127.0.0.1:1,http://127.0.0.2:1")
-	require.Equal(t, braid.OrderNiagara, o.Order)
-	require.Equal(t, 2, o.Instances)
-	require.Equal(t, braid.LeadersSpread, o.Leaders)
-	require.Equal(t, braid.PlacementCode, o.Placement)
-	require.Equal(t, 2, o.CodeK)
-	require.Equal(t, 1, o.ExtraWhole)
+	require.Equal(t, braid.Named("niagara", "instances=2", "leaders=spread", "code-k=2", "extra-whole=1", "order=niagara", "placement=code"), o.Protocol)
 	require.Equal(t, []string{"127.0.0.1:1", "127.0.0.2:1"}, o.Listen)
 }
 

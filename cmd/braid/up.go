@@ -20,6 +20,8 @@ import (
 	"github.com/braidlog/braid/internal/settings"
 	"github.com/braidlog/braid/internal/status"
 	"github.com/braidlog/braid/internal/transport/netspec"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
 )
 
 func init() { commands = append(commands, newUpCommand) }
@@ -148,19 +150,20 @@ func (f *upFlags) resume(given func(flag string) bool) error {
 	if !given("protocol") && (!given("placement") || (&settings.Log{Protocol: m.Protocol}).Weaves()) {
 		f.log.Protocol = m.Protocol
 	}
+	v := &f.log.Values
 	if f.log.Protocol == m.Protocol {
 		if !given("placement") {
-			f.log.Placement = m.Placement
+			*v = common.Placement.Set(*v, protocol.Placement(m.Placement))
 		}
 		if !given("instances") {
-			f.log.Instances = m.Instances
+			*v = common.Instances.Set(*v, m.Instances)
 		}
 	}
 	if !given("code-k") && f.log.Cuts() {
-		f.log.CodeK = m.CodeK
+		*v = common.CodeK.Set(*v, m.CodeK)
 	}
 	if f.log.Protocol == m.Protocol && !given("quorums") {
-		f.log.Own = settings.Quorums(m.Quorums).Over(f.log.Own)
+		*v = settings.Quorums(m.Quorums).Over(*v)
 	}
 	if f.log.Protocol == m.Protocol {
 		if err := f.resumeEpochs(m.Epochs, given); err != nil {
@@ -207,7 +210,7 @@ func (f *upFlags) check() error {
 	if err := errors.Join(readNet(&f.log.Net), f.log.Complete(), lanes); err != nil {
 		return err
 	}
-	_, err := settings.Tolerance(f.log.Protocol, f.log.Own, f.nodes)
+	_, err := settings.Tolerance(f.log.Protocol, f.log.Values, f.nodes)
 	return err
 }
 
@@ -234,8 +237,8 @@ func published(ctx context.Context, member launch.Member) error {
 // if a flag named them.
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
-		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances,
-		Protocol: f.log.Protocol, Placement: f.log.Placement, CodeK: f.log.CodeK, Quorums: f.quorums(), Epochs: strings.Join(settings.EpochArgs(f.log.Protocol, f.log.Own), " "), Net: f.log.Net,
+		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances(),
+		Protocol: f.log.Protocol, Placement: f.log.Placement(), CodeK: f.log.CodeK(), Quorums: f.quorums(), Epochs: strings.Join(settings.EpochArgs(f.log.Protocol, f.log.Values), " "), Net: f.log.Net,
 	}
 	exists := launch.Exists(f.data)
 	switch {
@@ -253,9 +256,9 @@ func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 
 // quorums are those that are wanted; "": nothing was said of them.
 func (f *upFlags) quorums() string {
-	text, given := f.log.Own.Get(settings.QuorumsName)
+	text, given := f.log.Values.Get(settings.QuorumsName)
 	if !given && f.logFlags.Changed(settings.QuorumsName) {
-		return registry.Settings().Text(settings.QuorumsName, f.log.Own)
+		return registry.Settings().Text(settings.QuorumsName, f.log.Values)
 	}
 	return text
 }
@@ -275,7 +278,7 @@ func (f *upFlags) memberFlags(m *launch.Manifest, member launch.Member, dir stri
 		"--code-k=" + strconv.Itoa(m.CodeK), "--quorums=" + m.Quorums, "--log-level=" + f.logLevel,
 	}
 	flags = append(flags, stateFlags(m, member, dir)...)
-	flags = append(flags, settings.EpochArgs(f.log.Protocol, f.log.Own)...)
+	flags = append(flags, settings.EpochArgs(f.log.Protocol, f.log.Values)...)
 	f.logFlags.VisitAll(func(flag *pflag.Flag) {
 		if !flag.Changed || slices.Contains(manifestFlags, flag.Name) {
 			return

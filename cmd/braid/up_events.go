@@ -8,6 +8,9 @@ import (
 
 	"github.com/braidlog/braid/internal/launch"
 	"github.com/braidlog/braid/internal/settings"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/common"
+	"github.com/braidlog/braid/protocol/setting"
 )
 
 // printEvents tells a person what happens.
@@ -68,7 +71,7 @@ func protocolOf(m *launch.Manifest) string {
 
 // placementOf tells in words what becomes of large values.
 func placementOf(m *launch.Manifest) string {
-	l := settings.Log{Placement: m.Placement, CodeK: m.CodeK}
+	l := settings.Log{Values: common.CodeK.Set(common.Placement.Set(setting.Values{}, protocol.Placement(m.Placement)), m.CodeK)}
 	k := l.Fragments(len(m.Members))
 	switch {
 	case m.Placement != settings.PlacementCode:

@@ -41,7 +41,7 @@ func (c *Choice) Groups() int {
 }
 
 // Spread reports whether members share the leaders of the instances.
-func (c *Choice) Spread() bool { return common.Leaders.In(c.Values) == protocol.LeadersSpread }
+func (c *Choice) Spread() bool { return common.Leaders.In(c.Values).Apart() }
 
 // roamingInstances is how many instances there are by default where they move to the members that use them. Each has
 // some of the keys, which move together, so there are more than members.
@@ -51,10 +51,7 @@ const roamingInstances = 16
 // the protocol. The error is a [*setting.Error] or a [*ChoiceError].
 func (p *Protocol) Choose(v setting.Values, members int) (c Choice, err error) {
 	c = Choice{Protocol: p}
-	shared, own := common.Settings.Only(v), v
-	for name := range shared.All() {
-		own = own.Without(name)
-	}
+	shared, own := common.Settings.Only(v), common.Settings.Except(v)
 	if shared, err = common.Settings.Complete(shared); err != nil {
 		return c, err
 	}

@@ -28,4 +28,6 @@ func TestChoose(t *testing.T) {
 	})
 }
 
-func lines(text string) []string { return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }) }
+func lines(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+}

@@ -230,9 +230,6 @@ func (s *Settings) checkLimits() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	bad(s.HeartbeatMS == 0, "--heartbeat-interval is 0")
-	bad(s.ElectionMS < 3*s.HeartbeatMS, "--election-timeout %d is less than 3 heartbeats of %d ms", s.ElectionMS, s.HeartbeatMS)
-	bad(s.ElectionMS > 50000, "--election-timeout %d is more than 50000 ms", s.ElectionMS)
 	bad(s.KeepLogBytes < 0, "--keep-log-bytes is negative")
 	bad(s.SnapshotBytes <= 0, "--snapshot-bytes must be positive")
 	bad(s.MaxTxnOps == 0, "--max-txn-ops is 0")

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/protocol/common"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -15,22 +16,35 @@ import (
 func OwnFlags(f *pflag.FlagSet, table setting.Table, having func(setting string) []string, experiments bool, v *setting.Values) {
 	for _, row := range table.Rows {
 		usage := "with " + list(having(row.About().Name)) + ": "
-		for _, flag := range (setting.Table{Rows: []setting.Any{row}}).Flags(v, experiments) {
-			added := f.VarPF(&flag, flag.Name, "", usage+flag.Usage)
-			if flag.IsBoolFlag() {
-				added.NoOptDefVal = "true"
-			}
+		register(f, setting.Table{Rows: []setting.Any{row}}.Flags(v, experiments), usage)
+	}
+}
+
+// CommonFlags registers the flags of settings that all protocols have; parsing them changes v.
+func CommonFlags(f *pflag.FlagSet, table setting.Table, v *setting.Values) {
+	register(f, table.Flags(v, false), "")
+}
+
+// register registers flags, with what their usage begins with.
+func register(f *pflag.FlagSet, flags []setting.Flag, usage string) {
+	for i := range flags {
+		added := f.VarPF(&flags[i], flags[i].Name, "", usage+flags[i].Usage)
+		if flags[i].IsBoolFlag() {
+			added.NoOptDefVal = "true"
 		}
 	}
 }
 
-// OwnError names the flags of a setting that is wrong.
-func OwnError(err error) error {
+// FlagError names the flags of a setting that is wrong.
+func FlagError(err error) error {
+	if e := (*registry.ChoiceError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("--%s: %w", e.What, err)
+	}
 	var e *setting.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	row := registry.Settings().Find(e.Name)
+	row := setting.Union(common.Settings, registry.Settings()).Find(e.Name)
 	if row == nil {
 		return err
 	}

@@ -28,16 +28,16 @@ func Quorums(text string) setting.Values {
 
 // Tolerance says in a line what a cluster of so many voters tolerates; "" where all quorums are majorities. The error
 // says that the settings are not for the protocol, or do not fit so many.
-func Tolerance(protocol string, own setting.Values, voters int) (string, error) {
+func Tolerance(protocol string, v setting.Values, voters int) (string, error) {
 	p := registry.Find(protocol)
 	if p == nil {
 		return "", nil
 	}
-	own, err := p.Complete(own)
+	c, err := p.Choose(v, voters)
 	if err != nil {
-		return "", OwnError(err)
+		return "", FlagError(err)
 	}
-	y, err := registry.QuorumsOf(own, voters)
+	y, err := registry.QuorumsOf(c.Values, voters)
 	switch {
 	case y.Majority():
 		return "", nil

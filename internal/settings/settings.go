@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/braidlog/braid/protocol/common"
 )
 
 // defaultTokenTTL is for how many seconds a simple token is good.
@@ -35,7 +37,6 @@ type Settings struct {
 	PeerTLSBinds       bool
 	Log
 
-	HeartbeatMS, ElectionMS uint
 	SnapshotBytes           int
 	KeepLogBytes            int
 	QuotaBytes              int64
@@ -49,7 +50,6 @@ type Settings struct {
 	AuthToken               string
 	AuthTokenTTL            uint // seconds
 	BcryptCost              uint
-	LeaseReads              bool
 	EnableGRPCGateway       bool
 	LogLevel, LogFormat     string
 	GCPercent               int
@@ -133,8 +133,7 @@ func (s *Settings) tlsFlags(f *pflag.FlagSet) {
 }
 
 func (s *Settings) limitFlags(f *pflag.FlagSet) {
-	f.UintVar(&s.HeartbeatMS, "heartbeat-interval", 100, "milliseconds between a leader's heartbeats")
-	f.UintVar(&s.ElectionMS, "election-timeout", 1000, "milliseconds without a leader before an election, at least 3 heartbeats")
+	CommonFlags(f, common.Time, &s.Values)
 	f.IntVar(&s.KeepLogBytes, "keep-log-bytes", 0, "bytes of log that are kept for members that catch up, also while they are sent a snapshot (0: four times --snapshot-bytes)")
 	f.IntVar(&s.SnapshotBytes, "snapshot-bytes", 256<<20, "bytes of log between snapshots")
 	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
@@ -153,7 +152,6 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 }
 
 func (s *Settings) processFlags(f *pflag.FlagSet) {
-	f.BoolVar(&s.LeaseReads, "lease-reads", false, "answer reads by the leader's lease, which trusts clocks to run alike, instead of a round trip")
 	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.LogFormat, "log-format", "text", "text or json")
 	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 MiB or by what lives if that is more; the variable GOGC wins")

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -91,8 +92,8 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--trusted-ca-file=ca", "without --cert-file"},
 		{"--peer-cert-file=c --peer-key-file=k", "--peer-trusted-ca-file is missing"},
 		{"--election-timeout=200", "less than 3 heartbeats"},
-		{"--election-timeout=60000", "more than 50000"},
-		{"--heartbeat-interval=0", "--heartbeat-interval is 0"},
+		{"--election-timeout=60000", "not in 1ms…50s"},
+		{"--heartbeat-interval=0", "--heartbeat-interval: heartbeat-interval 0s: not at least 1ms"},
 		{"--max-request-bytes=0", "--max-request-bytes"},
 		{"--log-level=loud", `--log-level "loud"`},
 		{"--log-format=xml", `--log-format "xml"`},
@@ -101,26 +102,26 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--auto-compaction-mode=revision --auto-compaction-retention=1h", "a number of revisions"},
 		{"--protocol=epaxos", "this version has raft, craft, niagara, lcr, multi-paxos and iss"},
 		{"--protocol=rs-raft", `is for "braid bench" and "braid sim" alone`},
-		{"--placement=confirm", "this version has copy and code"},
-		{"--placement=rs", "this version has copy and code"},
-		{"--protocol=craft --placement=copy", "leave one of them out"},
-		{"--instances=2", "raft runs 1 instance; --protocol niagara weaves several"},
-		{"--protocol=craft --instances=2", "craft runs 1 instance"},
-		{"--leaders=spread", "--leaders has a meaning only with --protocol niagara: raft has one leader"},
-		{"--placement=code --leaders=together", "niagara: craft has one leader"},
-		{"--protocol=niagara --instances=65", "--instances 65: it is 1 to 64"},
-		{"--protocol=niagara --instances=-1", "--instances -1: it is 1 to 64"},
-		{"--protocol=niagara --leaders=m1", `--leaders "m1": it is together or spread`},
-		{"--protocol=niagara --placement=confirm", "this version has copy and code"},
-		{"--protocol=niagara --code-k=2", "--code-k has a meaning only with --protocol craft, or niagara with --placement code"},
-		{"--code-k=2", "--code-k has a meaning only with --protocol craft"},
-		{"--extra-whole=1", "--extra-whole has a meaning only with --protocol craft"},
-		{"--trim-whole", "--trim-whole has a meaning only with --protocol craft"},
+		{"--placement=confirm", `--placement: placement "confirm" is not for protocol raft; there is: copy, code`},
+		{"--placement=rs", "there is: copy, code"},
+		{"--protocol=craft --placement=copy", "is not for protocol craft; there is: code"},
+		{"--instances=2", "--instances: instances 2: protocol raft has one instance; niagara merges several"},
+		{"--protocol=craft --instances=2", "craft has one instance"},
+		{"--leaders=spread", "--leaders: leaders spread: protocol raft has one leader; niagara has several"},
+		{"--placement=code --leaders=together", "raft has one leader"},
+		{"--protocol=niagara --instances=65", "--instances: instances 65: not in 0…64"},
+		{"--protocol=niagara --instances=-1", "instances -1: not in 0…64"},
+		{"--protocol=niagara --leaders=m1", "--leaders: leaders m1: it is together or spread"},
+		{"--protocol=niagara --placement=confirm", "there is: copy, code"},
+		{"--protocol=niagara --code-k=2", "--code-k: code-k 2: placement copy has no use for it: it is for protocol craft, or another one with placement code"},
+		{"--code-k=2", "placement copy has no use for it"},
+		{"--extra-whole=1", "--extra-whole: extra-whole 1: placement copy has no use for it"},
+		{"--trim-whole", "--trim-whole: trim-whole true: placement copy has no use for it"},
 		{"--protocol=craft --relays=2", `--relays: relays 2: only multi-paxos and iss can have it, and not craft`},
 		{"--protocol=iss --relays=65", "--relays: relays 65: not in 0…64"},
-		{"--protocol=craft --code-k=65", "--code-k 65: it is 0 to 64"},
-		{"--protocol=craft --code-k=-1", "--code-k -1: it is 0 to 64"},
-		{"--protocol=craft --extra-whole=-1", "--extra-whole -1: it is 0 to 64"},
+		{"--protocol=craft --code-k=65", "--code-k: code-k 65: not in 0…64"},
+		{"--protocol=craft --code-k=-1", "code-k -1: not in 0…64"},
+		{"--protocol=craft --extra-whole=-1", "extra-whole -1: not in 0…64"},
 		{"--quorums=2/2", `--quorums: quorums 2/2: only multi-paxos, iss and wpaxos can have it, and not raft`},
 		{"--protocol=iss --quorums=2", "want majority, ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1"},
 		{"--epoch-slots=64", "only iss can have it, and not raft"},
@@ -159,9 +160,9 @@ func TestPlacementFollowsProtocol(t *testing.T) {
 		s, err := load(strings.Fields(c.args))
 		require.NoError(t, err, c.args)
 		require.Equal(t, c.protocol, s.Protocol, c.args)
-		require.Equal(t, c.placement, s.Placement, c.args)
-		require.Equal(t, 1, s.Instances, c.args)
-		require.Empty(t, s.Leaders, c.args)
+		require.Equal(t, c.placement, s.Placement(), c.args)
+		require.Equal(t, 1, s.Instances(), c.args)
+		require.Empty(t, s.Leaders(), c.args)
 	}
 }
 
@@ -177,7 +178,7 @@ func TestEpochs(t *testing.T) {
 	} {
 		s, err := load(append(strings.Fields(c.args), "--protocol=iss"))
 		require.NoError(t, err, c.args)
-		require.Equal(t, c.want, epochs.Setting.In(s.Own), c.args)
+		require.Equal(t, c.want, epochs.Setting.In(s.Values), c.args)
 	}
 }
 
@@ -190,10 +191,10 @@ func TestEpochFlagsPrintWhatTheyRead(t *testing.T) {
 	} {
 		s, err := load(append(strings.Fields(args), "--protocol=iss"))
 		require.NoError(t, err, args)
-		require.Equal(t, want, strings.Join(EpochArgs("iss", s.Own), " "))
-		again, err := load(append(EpochArgs("iss", s.Own), "--protocol=iss"))
+		require.Equal(t, want, strings.Join(EpochArgs("iss", s.Values), " "))
+		again, err := load(append(EpochArgs("iss", s.Values), "--protocol=iss"))
 		require.NoError(t, err, args)
-		require.Equal(t, s.Own, again.Own)
+		require.Equal(t, s.Values, again.Values)
 	}
 	require.Empty(t, EpochArgs("raft", setting.Values{}))
 }
@@ -213,9 +214,9 @@ func TestInstancesAndLeadersOfNiagara(t *testing.T) {
 		s, err := load(append(strings.Fields(c.args), "--protocol=niagara"))
 		require.NoError(t, err, c.args)
 		require.Equal(t, "niagara", s.Protocol, c.args)
-		require.Equal(t, c.placement, s.Placement, c.args)
-		require.Equal(t, c.leaders, s.Leaders, c.args)
-		require.Equal(t, c.instances, s.Instances, c.args)
+		require.Equal(t, c.placement, s.Placement(), c.args)
+		require.Equal(t, c.leaders, s.Leaders(), c.args)
+		require.Equal(t, c.instances, s.Instances(), c.args)
 	}
 }
 
@@ -230,7 +231,7 @@ listen-peer-urls: [http://127.0.0.1:1, http://127.0.0.2:1]
 	s, err := load([]string{"--config-file=" + file}, "ETCD_INSTANCES=8", "ETCD_PLACEMENT=code")
 	require.NoError(t, err)
 	require.Equal(t, Log{
-		Protocol: "niagara", Placement: PlacementCode, Instances: 2, Leaders: LeadersSpread,
+		Protocol: "niagara", Values: setting.MustParse("order=niagara", "placement=code", "instances=2", "leaders=spread"),
 		MaxRequestBytes: 32 << 20, BodyCacheBytes: 64 << 20, ScrubRate: 4 << 20,
 	}, s.Log)
 	require.Equal(t, []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}, s.AdvertisePeer)
@@ -241,10 +242,10 @@ func TestFragments(t *testing.T) {
 		{1, 0, 1}, {2, 0, 1}, {3, 0, 1}, {4, 0, 2}, {5, 0, 2}, {6, 0, 3}, {7, 0, 3}, {9, 0, 4},
 		{1, 2, 1}, {3, 2, 2}, {3, 9, 2}, {5, 3, 3}, {5, 64, 3}, {5, 1, 1}, {7, 2, 2},
 	} {
-		l := Log{Placement: PlacementCode, CodeK: c.codeK}
+		l := Log{Values: setting.MustParse("placement=code", fmt.Sprint("code-k=", c.codeK))}
 		require.Equal(t, c.want, l.Fragments(c.members), "%d members, at most %d", c.members, c.codeK)
 	}
-	copies := Log{Placement: PlacementCopy}
+	copies := Log{Values: setting.MustParse("placement=copy")}
 	require.Equal(t, 1, copies.Fragments(5))
 }
 
@@ -289,15 +290,12 @@ peer-transport-security:
 		"ETCD_NAME=from-variable", "ETCD_ELECTION_TIMEOUT=2000", "ETCD_UNRELATED=1")
 	require.NoError(t, err)
 	require.Equal(t, "from-file", s.Name)
-	require.EqualValues(t, 70, s.HeartbeatMS)
-	require.EqualValues(t, 2000, s.ElectionMS)
 	require.EqualValues(t, 8<<30, s.QuotaBytes)
 	require.Equal(t, []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}, s.ListenClient)
 	require.Equal(t, []string{"http://127.0.0.1:3"}, s.ListenMetrics)
-	require.True(t, s.LeaseReads)
 	require.Equal(t, Log{
-		Protocol: "craft", Placement: PlacementCode, Instances: 1, CodeK: 3, ExtraWhole: 1, LargeValueBytes: 64 << 10,
-		BodyCacheBytes: 1 << 20, ScrubRate: 1000000, TrimWhole: true, MaxRequestBytes: 64 << 20,
+		Protocol: "craft", LargeValueBytes: 64 << 10, BodyCacheBytes: 1 << 20, ScrubRate: 1000000, MaxRequestBytes: 64 << 20,
+		Values: setting.MustParse("placement=code", "order=single", "code-k=3", "extra-whole=1", "trim-whole=true", "heartbeat-interval=70ms", "election-timeout=2s", "lease-reads=true"),
 	}, s.Log)
 
 	s, err = load(nil, "ETCD_CONFIG_FILE="+file)

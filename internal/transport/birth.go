@@ -12,7 +12,7 @@ type Birth struct {
 	Unknown bool
 }
 
-// birthSetting is the name under which the birth is sent; it is none of Options.Settings. An empty birth is not sent,
+// birthSetting is the name under which the birth is sent; it is no setting. An empty birth is not sent,
 // since earlier versions have none.
 const birthSetting = "birth"
 

@@ -80,14 +80,14 @@ const (
 	heartbeatHelp = "milliseconds between a leader's heartbeats"
 )
 
-// Settings are the settings that all protocols have. Members compare them in this order.
-var Settings = setting.Table{
-	Rows: []setting.Any{Order, Leaders, Placement, CodeK, ElectionTimeout, LeaseReads, Heartbeat, Instances, ExtraWhole, TrimWhole},
-	Fit:  threeHeartbeats,
-}
-
-// Layout are those of them that say what the log is made of, and where its bodies are.
+// Layout are those that say what the log is made of, and where its bodies are.
 var Layout = setting.Table{Rows: []setting.Any{Order, Leaders, Placement, CodeK, Instances, ExtraWhole, TrimWhole}}
+
+// Time are those that concern the members' clocks. No protocol changes their defaults.
+var Time = setting.Table{Rows: []setting.Any{Heartbeat, ElectionTimeout, LeaseReads}, Fit: threeHeartbeats}
+
+// Settings are all of them. Members compare them in this order.
+var Settings = setting.Table{Rows: setting.Union(Layout, Time).Rows, Fit: threeHeartbeats}
 
 // threeHeartbeats demands that a member does not miss its leader because of one lost heartbeat.
 func threeHeartbeats(v setting.Values) error {

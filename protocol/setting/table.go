@@ -57,6 +57,14 @@ func (t Table) Only(v Values) Values {
 	return out
 }
 
+// Except returns the values of settings that the table does not have.
+func (t Table) Except(v Values) Values {
+	for _, r := range t.Rows {
+		v = v.Without(r.About().Name)
+	}
+	return v
+}
+
 // Agreed returns the name and the text of each setting that members compare when they connect. The values must be
 // complete.
 func (t Table) Agreed(v Values) (all [][2]string) {

@@ -1,0 +1,13 @@
+package braid
+
+// With returns a protocol with further settings.
+func With(p Protocol, settings ...string) Protocol {
+	if p == nil {
+		p = Raft{}
+	}
+	name, v, err := p.chosen()
+	if err != nil {
+		return named{name, v, err}
+	}
+	return Named(name, append(v.Texts(), settings...)...)
+}
