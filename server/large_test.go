@@ -299,7 +299,7 @@ func TestProgressWaitsForParkedWatches(t *testing.T) {
 	sent := &recordingWatch{ctx: ctx}
 	ws := &watchStream{
 		s: f.Server, stream: sent, events: f.store.KV().NewWatchStream(), watches: map[int64]*watch{}, fed: map[mvcc.WatchID]*watch{},
-		wake: make(chan struct{}, 1), done: make(chan struct{}), fetched: make(chan fetchedPiece),
+		wake: make(chan struct{}, 1), done: make(chan struct{}), fetched: make(chan fetched),
 	}
 	defer ws.close()
 	defer close(ws.done)
@@ -308,20 +308,20 @@ func TestProgressWaitsForParkedWatches(t *testing.T) {
 	put, err := f.client.Put(ctx, "k", long("a", 3000))
 	require.NoError(t, err)
 	ws.askedProgress = true
-	require.False(t, ws.tryProgress())
+	require.False(t, ws.answerProgress())
 	for range 2 {
 		resp := <-ws.events.Chan()
 		require.NoError(t, ws.deliver(&resp))
 	}
 	require.Empty(t, sent.sent)
-	require.True(t, ws.tryProgress())
+	require.True(t, ws.answerProgress())
 
 	f.fake.set(func(l *fakeLog) { l.fetch = nil })
 	for len(sent.sent) == 0 {
 		piece := <-ws.fetched
-		require.NoError(t, ws.unpark(&piece))
+		require.NoError(t, piece.watch.unpark(piece.parked, piece.err))
 	}
-	eventually(t, "progress", func() bool { return !ws.tryProgress() })
+	eventually(t, "progress", func() bool { return !ws.answerProgress() })
 	resp := <-ws.events.Chan()
 	require.NoError(t, ws.deliver(&resp))
 	require.Len(t, sent.sent, 2)
@@ -348,7 +348,7 @@ func TestSlowWatcherIsToldOfCompaction(t *testing.T) {
 	eventually(t, "the release", func() bool { return f.held() == 0 })
 	sent := &recordingWatch{ctx: ctx}
 	ws := &watchStream{s: f.Server, stream: sent, events: stream}
-	err = ws.sendResolved(&pb.WatchResponse{Events: []*mvccpb.Event{event}})
+	_, err = ws.resolve(&pb.WatchResponse{Events: []*mvccpb.Event{event}})
 	require.True(t, endsWatch(err), "%v", err)
 	requireStatus(t, rpctypes.ErrGRPCCompacted, toStatus(err))
 }

@@ -52,7 +52,7 @@ func (w *watchService) Watch(stream pb.Watch_WatchServer) error {
 	ws := &watchStream{
 		s: w.s, stream: stream, events: w.s.store.KV().NewWatchStream(),
 		watches: map[int64]*watch{}, fed: map[mvcc.WatchID]*watch{}, wake: make(chan struct{}, 1),
-		ended: make(chan error, 2), done: make(chan struct{}), fetched: make(chan fetchedPiece),
+		ended: make(chan error, 2), done: make(chan struct{}), fetched: make(chan fetched),
 	}
 	defer close(ws.done)
 	w.s.watching.Go(ws.receive)
@@ -77,7 +77,7 @@ type watchStream struct {
 
 	ended   chan error    // why receiving or sending ended
 	wake    chan struct{} // holds a token if something in answers or askedProgress is new
-	fetched chan fetchedPiece
+	fetched chan fetched
 	done    chan struct{} // Watch returned
 
 	mu sync.Mutex
@@ -90,29 +90,10 @@ type watchStream struct {
 	fed map[mvcc.WatchID]*watch
 	// lastFed is the newest of the store's ids.
 	lastFed mvcc.WatchID
-	// answers wait to be sent, and are sent before any event that the store sends later. They take
-	// answerBytes ≤ unsentAnswers.
-	answers     []*pb.WatchResponse
-	answerBytes int
+	// answers are sent before any event that the store sends later.
+	answers answerQueue
 	// askedProgress: a progress request waits until all watches have caught up.
 	askedProgress bool
-}
-
-// watch is one watch of a stream. The stream's mu guards the fields below end.
-type watch struct {
-	id               int64 // the client's
-	prevKV, fragment bool
-	// progress: the client wants to be told the revision now and then.
-	progress bool
-	filters  []mvcc.FilterFunc
-	key, end []byte // end is what the store expects
-	reader   *store.Reader
-
-	fed mvcc.WatchID // the store's id
-	// quiet: nothing was sent since the last time that progress was due.
-	quiet bool
-	// parked: values of its events are not at hand; see watchpark.go.
-	parked *parked
 }
 
 // receive carries out what the client asks for, until the client asks nothing more.
@@ -150,7 +131,7 @@ func (w *watchStream) run() {
 		var err error
 		select {
 		case <-w.wake:
-			if w.tryProgress() {
+			if w.answerProgress() {
 				retry.Reset(progressRetry)
 			}
 			err = w.sendAnswers()
@@ -159,11 +140,11 @@ func (w *watchStream) run() {
 				err = w.deliver(&resp)
 			}
 		case f := <-w.fetched:
-			err = w.unpark(&f)
+			err = f.watch.unpark(f.parked, f.err)
 		case <-progress.C:
-			w.tellProgress()
+			w.requestProgress()
 		case <-retry.C:
-			if !w.tryProgress() {
+			if !w.answerProgress() {
 				retry.Stop()
 			}
 		case <-w.done:
@@ -197,7 +178,7 @@ func (w *watchStream) handle(req *pb.WatchRequest) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.askedProgress = true
-		w.poke()
+		w.wakeUp()
 	}
 	return nil // unknown requests of newer clients are none of our business
 }
@@ -216,11 +197,11 @@ func (w *watchStream) create(r *pb.WatchCreateRequest) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	state := &watch{
-		prevKV: r.PrevKv, fragment: r.Fragment, progress: r.ProgressNotify, quiet: true,
+		w: w, prevKV: r.PrevKv, fragment: r.Fragment, progress: r.ProgressNotify, quiet: true,
 		filters: filters(r), key: r.Key, end: storeEnd(r.RangeEnd), reader: reader,
 	}
 	if state.id, err = w.freeID(r.WatchId); err == nil {
-		err = w.feed(state, r.StartRevision)
+		err = state.feed(r.StartRevision)
 	}
 	if err != nil {
 		return w.queue(w.refusal(err.Error()))
@@ -256,39 +237,6 @@ func (w *watchStream) freeID(asked int64) (int64, error) {
 	return id, nil
 }
 
-// feed makes the store send a watch its events from a revision on, 0: from now on, but those that a filter
-// takes out. w.mu is held.
-func (w *watchStream) feed(state *watch, revision int64, filters ...mvcc.FilterFunc) error {
-	filters = append(filters, state.filters...)
-	id, err := w.events.Watch(w.stream.Context(), w.lastFed+1, state.key, state.end, revision, filters...)
-	if err != nil {
-		return err
-	}
-	w.lastFed, state.fed = id, id
-	w.fed[id] = state
-	return nil
-}
-
-// starve makes the store send no more events to a watch. w.mu is held.
-func (w *watchStream) starve(state *watch) {
-	if w.fed[state.fed] == state {
-		delete(w.fed, state.fed)
-		_ = w.events.Cancel(state.fed) // the store may have ended it
-	}
-}
-
-// forget removes a watch, whose id is free then. It reports whether the client still had it.
-func (w *watchStream) forget(state *watch) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.starve(state)
-	if w.watches[state.id] != state {
-		return false
-	}
-	delete(w.watches, state.id)
-	return true
-}
-
 func (w *watchStream) refusal(reason string) *pb.WatchResponse {
 	return &pb.WatchResponse{
 		Header: w.s.header(w.events.Rev()), WatchId: noWatch, Created: true, Canceled: true, CancelReason: reason,
@@ -322,23 +270,12 @@ func (w *watchStream) cancel(id int64) error {
 		return nil // never created, or it ended by itself
 	}
 	delete(w.watches, id)
-	w.starve(state)
+	state.stopFeed()
 	return w.queue(&pb.WatchResponse{Header: w.s.header(w.events.Rev()), WatchId: id, Canceled: true})
 }
 
-// queue makes run send an answer. w.mu is held.
-func (w *watchStream) queue(answer *pb.WatchResponse) error {
-	size := proto.Size(answer) + answerOverhead
-	if w.answerBytes+size > unsentAnswers {
-		return errUnread
-	}
-	w.answers, w.answerBytes = append(w.answers, answer), w.answerBytes+size
-	w.poke()
-	return nil
-}
-
-// poke wakes run.
-func (w *watchStream) poke() {
+// wakeUp makes run look at answers and askedProgress.
+func (w *watchStream) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -356,4 +293,76 @@ func filters(r *pb.WatchCreateRequest) []mvcc.FilterFunc {
 		}
 	}
 	return out
+}
+
+// answerQueue holds answers to requests until run sends them. It is bounded by unsentAnswers.
+type answerQueue struct {
+	all   []*pb.WatchResponse
+	bytes int
+}
+
+// push returns errUnread if there are too many.
+func (q *answerQueue) push(answer *pb.WatchResponse) error {
+	size := proto.Size(answer) + answerOverhead
+	if q.bytes+size > unsentAnswers {
+		return errUnread
+	}
+	q.all, q.bytes = append(q.all, answer), q.bytes+size
+	return nil
+}
+
+// pop returns the oldest answer; nil: there is none.
+func (q *answerQueue) pop() *pb.WatchResponse {
+	if len(q.all) == 0 {
+		return nil
+	}
+	answer := q.all[0]
+	q.all[0] = nil
+	if q.all = q.all[1:]; len(q.all) == 0 {
+		q.all = nil
+	}
+	q.bytes -= proto.Size(answer) + answerOverhead
+	return answer
+}
+
+// queue makes run send an answer. w.mu is held.
+func (w *watchStream) queue(answer *pb.WatchResponse) error {
+	if err := w.answers.push(answer); err != nil {
+		return err
+	}
+	w.wakeUp()
+	return nil
+}
+
+// deliver sends what the store has for one watch, or the revision that it reports.
+func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
+	mvcc.ReportEventReceived(len(resp.Events))
+	if resp.WatchID == noWatch {
+		return w.sendProgress(resp.Revision)
+	}
+	w.mu.Lock()
+	state := w.fed[resp.WatchID]
+	if state != nil && len(resp.Events) > 0 {
+		state.quiet = false
+	}
+	w.mu.Unlock()
+	if state == nil {
+		return nil // cancelled with events under way
+	}
+	return state.deliver(resp)
+}
+
+// sendAnswers sends the answers that wait.
+func (w *watchStream) sendAnswers() error {
+	for {
+		w.mu.Lock()
+		answer := w.answers.pop()
+		w.mu.Unlock()
+		if answer == nil {
+			return nil
+		}
+		if err := w.stream.Send(answer); err != nil {
+			return err
+		}
+	}
 }

@@ -214,7 +214,7 @@ func TestFragmentKeepsEveryEvent(t *testing.T) {
 			}
 			next, pieces := int64(0), 0
 			var last *pb.WatchResponse
-			require.NoError(t, fragment(resp, limit, marked, nothingMissing, func(piece *pb.WatchResponse) error {
+			for _, piece := range fragment(resp, limit, marked, nothingMissing) {
 				pieces++
 				if last != nil {
 					require.Equal(t, marked, last.Fragment)
@@ -228,8 +228,7 @@ func TestFragmentKeepsEveryEvent(t *testing.T) {
 					next++
 				}
 				last = piece
-				return nil
-			}))
+			}
 			require.False(t, last.Fragment)
 			require.EqualValues(t, 9, last.Header.Revision)
 			require.EqualValues(t, 10, next)
