@@ -10,7 +10,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/lease"
 
-	"github.com/braidlog/braid/internal/store/leaseclock"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -208,10 +207,8 @@ func TestCheckpointOvertakenByRenewal(t *testing.T) {
 // checkpoint is a command of the primary lessor, as if time had passed.
 func (n *node) checkpoint(id, remaining int64) []byte {
 	n.t.Helper()
-	c := &n.lessor.clock
-	c.Number++
-	c.Leases[id].Numbered = c.Number
-	data, err := n.lessor.checkpoint(c.Number, []leaseclock.Shortening{{ID: id, Left: remaining}})
+	decided := n.lessor.clock.Shorten(id, remaining)
+	data, err := n.lessor.checkpoint(decided.Number, decided.Checkpoints)
 	require.NoError(n.t, err)
 	return data
 }

@@ -84,7 +84,7 @@ func (l *lessor) Checkpoint(id lease.LeaseID, remaining int64) error {
 	err := l.Lessor.Checkpoint(id, remaining)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clock.Noted(int64(id), remaining)
+	l.clock.Checkpointed(int64(id), remaining)
 	return err
 }
 
@@ -98,7 +98,7 @@ func (l *lessor) tookEffect(number uint64) {
 
 // orderClears has ordered what renewals wait for. What is lost is wanted again after a while.
 func (l *lessor) orderClears() {
-	if number, of := l.clock.TakeClears(l.now()); number > 0 {
+	if number, of := l.clock.NextClears(l.now()); number > 0 {
 		if data, err := l.checkpoint(number, of); err == nil {
 			_ = l.order(data)
 		}
@@ -114,7 +114,7 @@ func (l *lessor) claimed(recorded bool) {
 func (l *lessor) soon() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.clock.Soon(l.now())
+	return l.clock.FollowsSoon(l.now())
 }
 
 func (l *lessor) promote(claim, effective uint64, recorded bool) {
@@ -138,7 +138,7 @@ func (l *lessor) left(id int64) (time.Duration, error) {
 	switch left, ok := l.clock.Left(l.now(), id); {
 	case ok:
 		return left, nil
-	case !l.clock.Acting:
+	case !l.clock.Acting():
 		return 0, ErrNotPrimary
 	}
 	return 0, lease.ErrLeaseNotFound
@@ -148,13 +148,13 @@ func (l *lessor) left(id int64) (time.Duration, error) {
 func (l *lessor) due() (commands [][]byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.clock.Acting {
+	if !l.clock.Acting() {
 		return nil, nil
 	}
 	l.orderClears()
 	decided := l.clock.Due(l.now())
 	for _, id := range decided.Ends {
-		data, err := encode(guardedPrefix(l.clock.Claim), &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}})
+		data, err := encode(guardedPrefix(l.clock.Claim()), &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}})
 		if err != nil {
 			return nil, err
 		}
@@ -176,5 +176,5 @@ func (l *lessor) checkpoint(number uint64, of []leaseclock.Shortening) ([]byte, 
 	for _, s := range of {
 		r.Checkpoints = append(r.Checkpoints, &pb.LeaseCheckpoint{ID: s.ID, Remaining_TTL: s.Left})
 	}
-	return encode(numberedPrefix(l.clock.Claim, number), &pb.InternalRaftRequest{LeaseCheckpoint: r})
+	return encode(numberedPrefix(l.clock.Claim(), number), &pb.InternalRaftRequest{LeaseCheckpoint: r})
 }

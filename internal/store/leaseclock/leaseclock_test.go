@@ -29,7 +29,7 @@ func (c *Clock) term(now time.Time, claim uint64, recorded bool) {
 // cleared is the number of the checkpoint that clears a lease; 0: none is decided.
 func (c *Clock) cleared(now time.Time, id int64) uint64 {
 	c.Clear(now, id)
-	number, _ := c.TakeClears(now)
+	number, _ := c.NextClears(now)
 	return number
 }
 
@@ -80,7 +80,7 @@ func TestRenewalAfterTheDecisionIsLate(t *testing.T) {
 	_, when := ends(c, 0, 60)
 	require.Nil(t, c.Hold(7))
 	_, v := c.Answer(at(when+0.2), at(when+0.1), 7)
-	require.Equal(t, renewEnding, v)
+	require.Equal(t, Ending, v)
 	// It did not end, and this member is the primary anew.
 	c.Demote()
 	_, v = c.Answer(at(when+0.3), at(when+0.3), 7)
@@ -126,11 +126,11 @@ func TestCheckpointIsTakenBack(t *testing.T) {
 	require.EqualValues(t, 3, c.cleared(at(8), 7), "it may be lost")
 	require.Empty(t, c.Due(at(9)).Checkpoints, "nothing new while a renewal waits")
 
-	c.Noted(7, 6) // the first one comes
+	c.Checkpointed(7, 6) // the first one comes
 	c.TookEffect(1)
 	_, v = c.Answer(at(9), at(9), 7)
 	require.Equal(t, Shortened, v)
-	c.Noted(7, 0)
+	c.Checkpointed(7, 0)
 	c.TookEffect(3)
 	ttl, v := c.Answer(at(9), at(9), 7)
 	require.Equal(t, Done, v)
@@ -152,7 +152,7 @@ func TestCheckpointIsTakenBack(t *testing.T) {
 func TestNewPrimaryGoesByTheCheckpoint(t *testing.T) {
 	c := clockAt(begin)
 	c.Demote()
-	c.Noted(7, 3)
+	c.Checkpointed(7, 3)
 	c.term(at(5), 2, false)
 	left, ok := c.Left(at(5), 7)
 	require.True(t, ok)
@@ -206,33 +206,33 @@ func TestManyLeasesEndOneAfterAnother(t *testing.T) {
 // Many terms, one soon after the other, do not add up: a lease that nobody renews has the time that it had.
 func TestTermsDoNotAddUp(t *testing.T) {
 	c := clockAt(begin)
-	require.True(t, c.Soon(at(3)))
-	require.False(t, c.Soon(at(4)), "checkpoints are ordered by then")
+	require.True(t, c.FollowsSoon(at(3)))
+	require.False(t, c.FollowsSoon(at(4)), "checkpoints are ordered by then")
 	c.term(at(3), 2, true)
-	require.Equal(t, at(14), c.Leases[7].expiry, "it may have been renewed in the term before")
+	require.Equal(t, at(14), c.leases[7].expiry, "it may have been renewed in the term before")
 	c.term(at(6), 3, true)
-	require.Equal(t, at(14), c.Leases[7].expiry)
+	require.Equal(t, at(14), c.leases[7].expiry)
 	for i := range mostGraces {
 		now := at(12.5 + float64(i)) // too short for anything
 		c.term(now, uint64(4+i), true)
-		require.Equal(t, now.Add(3*time.Second), c.Leases[7].expiry, "its client may come")
+		require.Equal(t, now.Add(3*time.Second), c.leases[7].expiry, "its client may come")
 	}
 	c.term(at(16), 9, true)
-	require.Equal(t, at(14), c.Leases[7].expiry, "it had its chances")
+	require.Equal(t, at(14), c.leases[7].expiry, "it had its chances")
 	require.Equal(t, []int64{7}, c.Due(at(16)).Ends)
 
 	c = clockAt(begin)
 	c.term(at(3), 2, true)
 	c.Claimed(at(6), false)
 	c.term(at(8), 3, true)
-	require.Equal(t, at(19), c.Leases[7].expiry, "the term before was not recorded")
+	require.Equal(t, at(19), c.leases[7].expiry, "the term before was not recorded")
 	c.Reset()
 	c.Load(7, 10, 0)
-	require.False(t, c.Soon(at(9)))
+	require.False(t, c.FollowsSoon(at(9)))
 	c.Promote(at(9), 3, 0, true)
-	require.Equal(t, at(20), c.Leases[7].expiry, "this member does not know the term")
+	require.Equal(t, at(20), c.leases[7].expiry, "this member does not know the term")
 	c.term(at(10), 4, true)
-	require.Equal(t, at(21), c.Leases[7].expiry)
+	require.Equal(t, at(21), c.leases[7].expiry)
 }
 
 // In a recorded term a renewal is answered when the state says that the lease was renewed. Then the next term
@@ -245,7 +245,7 @@ func TestRenewalIsRecorded(t *testing.T) {
 	require.Equal(t, Shortened, v)
 	require.EqualValues(t, 1, c.cleared(at(2), 7))
 	require.Zero(t, c.cleared(at(2.5), 7), "that is on its way")
-	c.Noted(7, 0)
+	c.Checkpointed(7, 0)
 	c.TookEffect(1)
 	ttl, v := c.Answer(at(3), at(3), 7)
 	require.Equal(t, Done, v)
@@ -254,7 +254,7 @@ func TestRenewalIsRecorded(t *testing.T) {
 	_, v = c.Answer(at(5), at(5), 7)
 	require.Equal(t, Done, v, "once is enough")
 	c.term(at(6), 3, true)
-	require.Equal(t, at(17), c.Leases[7].expiry)
+	require.Equal(t, at(17), c.leases[7].expiry)
 	_, v = c.Answer(at(6), at(6), 7)
 	require.Equal(t, Shortened, v, "it is another term")
 }
@@ -272,13 +272,13 @@ func TestRenewalsShareACheckpoint(t *testing.T) {
 		require.Zero(t, c.cleared(at(2), 100+id))
 	}
 	c.TookEffect(1)
-	number, of := c.TakeClears(at(3))
+	number, of := c.NextClears(at(3))
 	require.EqualValues(t, 2, number)
 	require.Len(t, of, mostCheckpoints)
 	c.Revoked(100 + mostCheckpoints)
-	number, of = c.TakeClears(at(6))
+	number, of = c.NextClears(at(6))
 	require.EqualValues(t, 3, number, "the one before may be lost")
 	require.Len(t, of, 9)
-	number, _ = c.TakeClears(at(9))
+	number, _ = c.NextClears(at(9))
 	require.Zero(t, number)
 }

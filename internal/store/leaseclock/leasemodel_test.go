@@ -183,7 +183,7 @@ func (m *leaseModel) step() {
 
 func (m *leaseModel) claim(id int, p *leaseMember) {
 	m.claims++
-	c := leaseCommand{kind: 'c', member: id, recorded: p.clock.Soon(m.now)}
+	c := leaseCommand{kind: 'c', member: id, recorded: p.clock.FollowsSoon(m.now)}
 	if c.recorded {
 		m.recorded++
 	}
@@ -211,23 +211,23 @@ func (m *leaseModel) apply(id int, p *leaseMember) {
 		case 'e':
 			p.clock.Revoked(7)
 		case 's':
-			p.clock.Noted(7, c.left)
+			p.clock.Checkpointed(7, c.left)
 			p.clock.TookEffect(c.number)
 		}
 	}
 }
 
 func (m *leaseModel) look(p *leaseMember) {
-	if !p.clock.Acting {
+	if !p.clock.acting {
 		return
 	}
 	out := p.clock.Due(m.now)
 	for range out.Ends {
-		m.propose(leaseCommand{kind: 'e', guard: p.clock.Claim})
+		m.propose(leaseCommand{kind: 'e', guard: p.clock.claim})
 	}
 	for _, s := range out.Checkpoints {
 		m.checkpoints++
-		m.propose(leaseCommand{kind: 's', guard: p.clock.Claim, number: out.Number, left: s.Left})
+		m.propose(leaseCommand{kind: 's', guard: p.clock.claim, number: out.Number, left: s.Left})
 	}
 }
 
@@ -270,8 +270,8 @@ func (m *leaseModel) settled(p *leaseMember, r *leaseRenewal) bool {
 		began = m.now
 	}
 	ttl, v := p.clock.Answer(m.now, began, 7)
-	l := p.clock.Leases[7]
-	if v == Shortened && (m.fault == faultAnswerAtOnce || m.fault == faultUnrecorded && l.remaining == 0 && l.Numbered <= p.clock.effective) {
+	l := p.clock.leases[7]
+	if v == Shortened && (m.fault == faultAnswerAtOnce || m.fault == faultUnrecorded && l.remaining == 0 && l.checkpoint.newest <= p.clock.checkpoints.effective) {
 		ttl, v = modelTTL, Done
 	}
 	switch v {
@@ -285,7 +285,7 @@ func (m *leaseModel) settled(p *leaseMember, r *leaseRenewal) bool {
 		m.confirm(r)
 	case Shortened:
 		if number := p.clock.cleared(m.now, 7); number > 0 {
-			m.propose(leaseCommand{kind: 's', guard: p.clock.Claim, number: number})
+			m.propose(leaseCommand{kind: 's', guard: p.clock.claim, number: number})
 		}
 	case Unknown, Elsewhere:
 		return true
