@@ -12,18 +12,18 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// A put may be answered when it is certain to take effect, and before it does: package server says
-// when. Nobody hears then that it failed. So it is checked before it is proposed, and applying it asks
-// neither for alarms nor for space.
+// A put may be answered when it is certain to take effect, and before it does: package server decides when. Then no
+// one would learn that it failed. So it is checked before it is proposed, and applying it checks neither alarms nor
+// space.
 //
-// Permissions are another matter: what was not answered early when authentication was turned on must not take
-// effect for ever. So the command says, in the auth revision of its header, of which users and roles its member
-// knew that authentication was off. After AuthEnable, package server waits until everything that was answered
-// early is in the order, and then orders a command that closes: puts from the time before it are refused from
-// there on, as those are that nobody may make. Until then they take effect. docs/internals/lcr.md has the whole rule.
+// Permissions are another matter: what was not answered early when authentication was turned on must not take effect
+// for ever. So the auth revision in the command's header is that of the users and roles by which its member knew that
+// authentication was off. After AuthEnable, package server waits until everything that was answered early is in the
+// order, and then orders a command that closes: puts from the time before it are refused from there on, as those are
+// that no user may make. Until then they take effect. docs/internals/lcr.md has the whole rule.
 
-// NotAcceptedError says why a put cannot be answered before it is applied. Nothing happened. It can be
-// put if the answer waits until it is applied, and later perhaps without that.
+// NotAcceptedError explains why a put cannot be answered before it is applied. Nothing happened. A put whose answer
+// waits until it is applied is possible, and later perhaps an accepted one.
 type NotAcceptedError struct{ Detail string }
 
 func (e *NotAcceptedError) Error() string {
@@ -59,15 +59,15 @@ func (s *Store) EncodeAccepted(r *pb.PutRequest) (e Encoded, err error) {
 // AcceptsEarly reports whether puts may be answered before they are applied, as far as users are concerned.
 func (s *Store) AcceptsEarly() bool { return !s.rights.auth.IsAuthEnabled() }
 
-// Closed reports whether accepted puts that know of an auth revision at most are refused while authentication
-// is on. Revisions of Encoded commands are in AuthRevision.
+// Closed reports whether accepted puts encoded at an auth revision or before are refused while authentication is on.
+// Revisions of Encoded commands are in AuthRevision.
 func (s *Store) Closed(revision uint64) bool {
 	closed := s.closed.Load()
 	return closed > 0 && revision <= closed
 }
 
-// CloseCommand returns the command after which accepted puts that know of an auth revision at most are
-// refused while authentication is on. Propose it when all that may have been answered is in the order.
+// CloseCommand returns the command after which accepted puts encoded at an auth revision or before are refused while
+// authentication is on. Propose it when all that may have been answered is in the order.
 func CloseCommand(revision uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kindClose}, revision)
 }
@@ -112,7 +112,7 @@ func decodeAccepted(data []byte) (c command, err error) {
 	return c, nil
 }
 
-// applyAccepted applies a put that somebody may have been told is certain, unless it is closed.
+// applyAccepted applies a put that may have been answered already, unless it is closed.
 func (s *Store) applyAccepted(r *pb.InternalRaftRequest) *Result {
 	if s.rights.auth.IsAuthEnabled() && s.Closed(r.GetHeader().GetAuthRevision()) {
 		return &Result{Err: auth.ErrUserEmpty}

@@ -11,9 +11,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// alarms are those of all members. In etcd each of them concerns the whole cluster: with
-// CORRUPT nobody serves anything. Here CORRUPT concerns the member that it names: the others are
-// right, and it is repaired from them. So etcd's appliers know of the common alarms only.
+// alarms are those of all members. In etcd each of them concerns the whole cluster: with CORRUPT no member serves
+// anything. Here CORRUPT concerns the member that it names: the others are right, and it is repaired from them. So
+// etcd's appliers have the common alarms only.
 type alarms struct {
 	common, corrupt *v3alarm.AlarmStore
 }

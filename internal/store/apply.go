@@ -17,7 +17,7 @@ import (
 type Command struct {
 	// Position is strictly increasing and equal on every member. Positions may be left out.
 	Position uint64
-	// Data was made by this package. It is not kept after Apply returns.
+	// Data was made by this package. It is not retained after Apply returns.
 	Data []byte
 	// Body names the command's body, which applying does without; nil if it has none.
 	Body *BodyRef
@@ -75,7 +75,7 @@ func (s *Store) applyEntries(commands []Command) error {
 	for i := range commands {
 		c := &commands[i]
 		if c.Body != nil {
-			s.db.refs.given(*c.Body)
+			s.db.refs.received(*c.Body)
 		}
 		if c.Position <= s.positions.applied.Load() {
 			continue
@@ -99,7 +99,7 @@ func (s *Store) applyOne(c *Command) *Result {
 	}
 	cmd, err := decode(c.Data)
 	if err == nil {
-		err = cmd.embody(c.Body)
+		err = cmd.setBody(c.Body)
 	}
 	if err != nil {
 		return &Result{Err: err}

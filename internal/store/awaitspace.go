@@ -12,11 +12,11 @@ import (
 	"github.com/braidlog/braid/internal/sys"
 )
 
-// spacePause is how long applying waits before it looks for space again.
+// spacePause is how long applying waits before it tries again to get space.
 const spacePause = 100 * time.Millisecond
 
-// SpaceFor is how many bytes of disk the database may take while what is under way is applied, if
-// requests have at most so many bytes: the commands of one commit, or one of the largest.
+// SpaceFor is how many bytes of disk the database may take while the commands in progress are applied, if requests
+// have at most so many bytes: the commands of one commit, or one of the largest.
 func SpaceFor(requestBytes int) int64 {
 	return 2*int64(requestBytes) + defaultBatchLimit*filespace.PerCommand + filespace.Step + filespace.Slack
 }
@@ -85,7 +85,7 @@ func (s *shortage) awaitFile(f *os.File, size int64) error {
 			return err
 		}
 		if !filespace.IsFull(err) {
-			return nil // there is space, or it cannot be told in advance
+			return nil // there is space, or that is not known in advance
 		}
 		return errors.Join(err, f.Truncate(0)) // what was allocated of it
 	})

@@ -8,8 +8,8 @@ import (
 // birthKey names in the meta bucket the state that Import put into the database.
 var birthKey = []byte("braidBirth")
 
-// Birth names the state with which the store began before its first command: the digest of the snapshot that Import
-// took over, the same on all members that took the same. "": it began empty.
+// Birth names the state with which the store began before its first command: the digest of the imported snapshot,
+// equal on all members that imported the same one. "": it began empty.
 func (s *Store) Birth() string { return s.birth }
 
 func readBirth(be backend.Backend) string {

@@ -53,11 +53,11 @@ func (s *values) sortTxn(ctx context.Context, asked *pb.TxnRequest, r *pb.TxnRes
 	return nil
 }
 
-// sortedPrefix is how much of a value that has to be fetched is kept to sort by. Only values
-// that begin alike are fetched again, two at a time.
+// sortedPrefix is how many bytes of a fetched value are kept to sort by. Only values with an equal prefix are fetched
+// again, two at a time.
 const sortedPrefix = 4 << 10
 
-// sorted is a key on its way into the order of values.
+// sorted is a key that is being sorted by value.
 type sorted struct {
 	value
 	prefix []byte // of the value; all of it unless it is longer than sortedPrefix
@@ -67,7 +67,7 @@ type sorted struct {
 func (s *values) sortRange(ctx context.Context, asked *pb.RangeRequest, r *pb.RangeResponse) error {
 	all := make([]sorted, len(r.Kvs))
 	for i, kv := range r.Kvs {
-		all[i].value = s.look(kv)
+		all[i].value = s.locate(kv)
 		b, err := s.bytesOf(ctx, &all[i].value)
 		if err != nil {
 			return err

@@ -40,8 +40,8 @@ func (s *Store) SnapshotForClients(ctx context.Context) (*ClientSnapshot, error)
 	return s.snapshotFor(ctx, nil)
 }
 
-// Lost is a large value of which too little is left, and that is therefore not in a snapshot: its key counts as deleted in its
-// revision.
+// Lost is a large value of which too little is left, and that is therefore not in a snapshot: its key counts as
+// deleted in its revision.
 type Lost struct {
 	Key      []byte
 	Revision int64
@@ -81,7 +81,7 @@ func (s *Store) snapshotFor(ctx context.Context, lost func(Lost)) (*ClientSnapsh
 	return &ClientSnapshot{copy: file, size: info.Size()}, nil
 }
 
-// empty reports whether no value that the database has, or had lately, is in a body.
+// empty reports whether no value that the database has, or had recently, is in a body.
 func (r *refs) empty() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

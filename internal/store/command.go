@@ -38,8 +38,8 @@ const (
 	kindClose    = 'u'
 )
 
-// ErrBadCommand is the result of a command that cannot be understood, or that etcd's code
-// would take for an impossible situation. It has no effect, on any member.
+// ErrBadCommand is the result of a command that cannot be understood, or that etcd's code would treat as an impossible
+// situation. It has no effect, on any member.
 var ErrBadCommand = errors.New("store: malformed command")
 
 // command is a decoded command.

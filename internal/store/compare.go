@@ -14,10 +14,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// Records do not tell which of two values is greater, and the bytes must not be fetched while
-// commands are applied. So a transaction that compares this and meets a record has no effect. Its
-// comparisons are then made before it is ordered again, with the condition that nothing that was
-// compared changes until it is applied.
+// Records do not show which of two values is greater, and the bytes must not be fetched while commands are applied. So
+// a transaction that compares order and finds a record has no effect. Its comparisons are then made before it is
+// ordered again, with the condition that nothing that was compared changes until it is applied.
 
 // ErrUnresolved is the result of a transaction that has to be ordered again as
 // [Store.EncodeResolved] makes it. It had no effect.
@@ -52,7 +51,7 @@ func (p comparer) prepareOne(c *command, t *pb.TxnRequest) error {
 		if r, ok := parseRecord(compare.GetValue()); ok && c.kind == kindLarge && comparedByRecord(compare) {
 			t.Compare[i] = decided(compare, p.compareRecords(compare, r))
 		}
-		if comparedByOrder(compare) && p.meetsRecord(compare) {
+		if comparedByOrder(compare) && p.findsRecord(compare) {
 			return ErrUnresolved
 		}
 	}
@@ -77,8 +76,8 @@ func (p comparer) compareRecords(c *pb.Compare, r record) bool {
 	return len(kvs) > 0
 }
 
-// meetsRecord reports whether one of the values to compare is elsewhere.
-func (p comparer) meetsRecord(c *pb.Compare) bool {
+// findsRecord reports whether one of the values to compare is elsewhere.
+func (p comparer) findsRecord(c *pb.Compare) bool {
 	if p.refs.none() {
 		return false
 	}
@@ -118,7 +117,7 @@ func (p comparer) holds(u *unchanged, at int64) bool {
 	return true
 }
 
-// rangeEnd translates the end of a range: a zero byte stands for the end of all keys.
+// rangeEnd translates the end of a range: a zero byte means the end of all keys.
 func rangeEnd(end []byte) []byte {
 	switch {
 	case len(end) == 0:
@@ -196,7 +195,7 @@ func (j *judge) holds(ctx context.Context, c *pb.Compare) (bool, error) {
 	}
 	j.seen = append(j.seen, unchanged{c.Key, c.RangeEnd, int64(len(r.KVs)), r.Rev})
 	for _, kv := range r.KVs {
-		v := j.s.values.look(kv)
+		v := j.s.values.locate(kv)
 		holds := false
 		switch {
 		case v.err != nil:
@@ -219,6 +218,6 @@ func (j *judge) holds(ctx context.Context, c *pb.Compare) (bool, error) {
 	return len(r.KVs) > 0, nil
 }
 
-// comparedBeforehand reports whether a transaction that is not ordered leaves a comparison to
-// a judge: any that records may be in the way of.
+// comparedBeforehand reports whether a transaction that is not ordered leaves a comparison to a judge: any that
+// records may affect.
 func comparedBeforehand(c *pb.Compare) bool { return comparedByOrder(c) || comparedByRecord(c) }

@@ -16,13 +16,13 @@ import (
 	"github.com/braidlog/braid/internal/sys"
 )
 
-// DamageError says that a database is not what was written. The store serves nothing of it. A retry is useful after the
-// state was taken from another member.
+// DamageError: a database is not what was written. The store serves nothing of it. A retry is useful after the state
+// was taken from another member.
 type DamageError = sums.DamageError
 
 const (
-	// damagedMark is a file that says that the database is damaged, and why. So a member that ends
-	// before the repair knows it after its next start.
+	// damagedMark is a file that exists while the database is damaged, and has the reason. So a member that ends before
+	// the repair knows it after its next start.
 	damagedMark = "damaged"
 	// repairedMark replaces it when the database was replaced and the alarm is not ended yet.
 	repairedMark = "repaired"
@@ -30,7 +30,7 @@ const (
 	setAside = "db.damaged"
 )
 
-// Damage is what is known to be wrong with the state. It is safe for concurrent use.
+// Damage is the known damage of the state. It is safe for concurrent use.
 type Damage struct {
 	opts  *Options
 	lg    *zap.Logger
@@ -47,7 +47,7 @@ type Damage struct {
 	alarm atomic.Bool
 }
 
-// Damage returns what is known of damage to the state.
+// Damage returns the known damage of the state.
 func (s *Store) Damage() *Damage { return &s.damage }
 
 // Err returns why the state must not be served, nil if no damage is known. [Store.Restore] ends it.
@@ -84,8 +84,7 @@ func (d *Damage) checked(read func() error) error {
 	return err
 }
 
-// Condemn says that the state is wrong. It is not served from now on, also after a restart, until
-// Restore.
+// Condemn marks the state as wrong. It is not served from now on, also after a restart, until Restore.
 func (d *Damage) Condemn(cause error) {
 	if !d.err.CompareAndSwap(nil, &DamageError{Dir: d.opts.Dir, Cause: cause}) {
 		return
@@ -100,8 +99,8 @@ func (d *Damage) Condemn(cause error) {
 	}
 }
 
-// absolve notes that the state was replaced by a good one, whose newest revision is given.
-func (d *Damage) absolve(revision int64) error {
+// repairedBy records that the state was replaced by a good one with this newest revision.
+func (d *Damage) repairedBy(revision int64) error {
 	if d.Err() == nil {
 		return nil
 	}
@@ -127,7 +126,7 @@ func (d *Damage) absolve(revision int64) error {
 // Repaired reports whether the database was damaged and replaced since ForgetRepair was called.
 func (d *Damage) Repaired() bool { return d.repaired.Load() }
 
-// ForgetRepair says that the alarm of a database that was replaced has ended.
+// ForgetRepair records that the alarm of a database that was replaced has ended.
 func (d *Damage) ForgetRepair() error {
 	d.repaired.Store(false)
 	if err := os.Remove(filepath.Join(d.opts.Dir, repairedMark)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -199,7 +198,7 @@ func (d *Damage) openOrSetAside() (db *database, err error) {
 	return openDatabase(d.opts.path(), d.opts, d.lg, d.Condemn)
 }
 
-// setAside makes place for an empty database.
+// setAside renames the database, so that an empty one can be created.
 func (d *Damage) setAside() error {
 	before, err := d.exists(setAside)
 	if err != nil {
@@ -251,7 +250,7 @@ func sumsOf(f io.ReaderAt, dir string) (s *sums.Sums, adopted bool, err error) {
 // errInUse is why a database cannot be opened that another process has open.
 var errInUse = errors.New("in use by another process")
 
-// lockShared keeps others from writing to the file until it is closed.
+// lockShared prevents other processes from writing to the file until it is closed.
 func lockShared(f *os.File) error {
 	for deadline := time.Now().Add(openTimeout); ; time.Sleep(10 * time.Millisecond) {
 		err := sys.Again(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) })

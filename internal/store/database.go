@@ -28,8 +28,8 @@ import (
 	"github.com/braidlog/braid/internal/sys"
 )
 
-// term is written where etcd has Raft's term. The global log has positions and no term, but etcd
-// takes a database without a term for one of version 3.4.
+// term is written where etcd has Raft's term. The global log has positions and no term, but etcd treats a database
+// without a term as one of version 3.4.
 const term = 1
 
 // openTimeout is how long to wait for another process to let go of the database.
@@ -44,9 +44,9 @@ type database struct {
 	space   *filespace.Space
 }
 
-// openDatabase opens or makes a database file. Each has a consistent index of its own, so
-// that one which Restore replaced never writes the index of its successor. A file that is
-// damaged is refused with a [DamageError]; found is told of damage later on.
+// openDatabase opens or makes a database file. Each has a consistent index of its own, so that one which Restore
+// replaced never writes the index of its successor. A file that is damaged is refused with a [DamageError]; found is
+// called with damage that is found later.
 func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*database, error) {
 	known, adopted, err := inspect(path, o.Dir)
 	if err != nil {
@@ -68,7 +68,7 @@ func openDatabase(path string, o *Options, lg *zap.Logger, found func(error)) (*
 	config.Timeout = openTimeout
 	space := &filespace.Space{Path: path}
 	config.Hooks = space.Hooks(&sums.Sealing{Hooks: storage.NewBackendHooks(lg, index), Sums: known})
-	file, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600) // first: it is easier to give up
+	file, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600) // first: its failure is easier to handle
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +146,7 @@ func storageVersion() semver.Version {
 	return semver.Version{Major: v.Major, Minor: v.Minor}
 }
 
-// openCluster makes what etcd's appliers need to know of a cluster: its id and its version. It has
-// no members.
+// openCluster creates what etcd's appliers need of a cluster: its id and its version. It has no members.
 func (s *Store) openCluster() {
 	s.cluster = membership.NewCluster(s.lg)
 	s.cluster.SetID(types.ID(s.opts.MemberID), types.ID(s.opts.ClusterID))

@@ -12,9 +12,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// FatalError says why a store cannot go on. The member must stop: a retry is not safe,
-// since memory may be ahead of the disk. What was made durable is intact, so the member
-// can start again once the cause is gone.
+// FatalError explains why a store cannot continue. The member must stop: a retry is not safe, since memory may be
+// ahead of the disk. What was made durable is intact, so the member can start again once the cause is gone.
 type FatalError struct {
 	Dir   string // of the store
 	Op    string // what failed, in etcd's words
@@ -83,7 +82,7 @@ func (l *latch) caught(r any) error {
 	return l.fail(err)
 }
 
-// logger returns lg with etcd's way out (Panic and Fatal) replaced by the latch's.
+// logger returns lg with etcd's exits (Panic and Fatal) replaced by the latch's.
 func (l *latch) logger(lg *zap.Logger) *zap.Logger {
 	return lg.WithOptions(zap.WithPanicHook(panicHook{l}), zap.WithFatalHook(fatalHook{l}))
 }
@@ -120,8 +119,7 @@ func (l *latch) describe(ce *zapcore.CheckedEntry, fields []zapcore.Field) *Fata
 	return err
 }
 
-// recovered reports whether the calling goroutine stands under one of the store's methods
-// that recover (see [Store.guard]).
+// recovered reports whether the calling goroutine is within one of the store's methods that recover (see latch.guard).
 func recovered() bool {
 	return strings.Contains(string(debug.Stack()), "store.(*latch).guard")
 }

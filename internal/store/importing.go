@@ -16,10 +16,10 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// ImportOptions says how to take over a database.
+// ImportOptions are the options of importing a database.
 type ImportOptions struct {
-	// SkipHashCheck takes a file without a digest: a database copied from a member's
-	// directory instead of one that a client saved.
+	// SkipHashCheck accepts a file without a digest: a database copied from a member's directory instead of one that a
+	// client saved.
 	SkipHashCheck bool
 }
 
@@ -45,7 +45,7 @@ func Import(file, dir string, o ImportOptions) (err error) {
 	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
 		return fmt.Errorf("store: import %s: %w", file, err)
 	}
-	if err := beginAnew(part.Name(), fmt.Sprintf("sha256:%x", sum)); err != nil {
+	if err := resetCluster(part.Name(), fmt.Sprintf("sha256:%x", sum)); err != nil {
 		return fmt.Errorf("store: import %s: %w", file, err)
 	}
 	if err := errors.Join(os.Rename(part.Name(), target), syncDir(dir)); err != nil {
@@ -91,9 +91,9 @@ func copyDatabase(w io.Writer, file string, o ImportOptions) (sum []byte, err er
 	return sum, nil
 }
 
-// beginAnew makes a database the beginning of a new cluster. It removes what the database knows of the cluster that it
-// comes from: its place in the order, its members, their version, who its primary lessor was.
-func beginAnew(path, birth string) error {
+// resetCluster makes a database the beginning of a new cluster. It removes what belongs to the former cluster: its
+// position, its members, their version, its primary lessor.
+func resetCluster(path, birth string) error {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout})
 	if err != nil {
 		return err
@@ -123,8 +123,8 @@ func beginAnew(path, birth string) error {
 	return errors.Join(err, db.Close())
 }
 
-// CopyState copies the state of a store that is not open into a new directory, for a store of its own. It refuses one that is
-// known to be damaged.
+// CopyState copies the state of a store that is not open into a new directory, for a store of its own. It refuses one
+// that is known to be damaged.
 func CopyState(from, to string) error {
 	if why, err := markedDamaged(from); err != nil || why != nil {
 		return errors.Join(err, &sums.DamageError{Dir: from, Cause: why})

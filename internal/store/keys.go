@@ -9,8 +9,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// keys are etcd's keys, with the places of large values kept in step by the transactions
-// that write.
+// keys are etcd's keys. Their write transactions also update the places of large values.
 type keys struct {
 	mvcc.WatchableKV
 	s *Store
@@ -55,9 +54,9 @@ func (w *writing) Put(key, value []byte, id lease.LeaseID) int64 {
 	return main
 }
 
-// placeOf finds out what a value is that begins like a record: one that the command brought,
-// the previous value of the key once more (ignore_value), or one that nobody replaced before
-// it was ordered and that means just itself.
+// placeOf finds out what a value is that begins like a record: one that the command has in its body, the previous
+// value of the key again (ignore_value), or one that was not replaced by a record before it was ordered and means
+// itself.
 func (k *keys) placeOf(tx mvcc.ReadView, key, value []byte) (place, *BodyRef) {
 	if r, ok := parseRecord(value); ok && k.command != nil {
 		if offset, ok := k.command.values[r]; ok {

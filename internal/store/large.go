@@ -12,9 +12,9 @@ import (
 	"github.com/braidlog/braid/internal/store/sums"
 )
 
-// Large values leave a request before it is ordered. Records take their place in the command,
-// which every member applies. The bytes are the command's body, which the log may keep in
-// fragments. The prefix of such a command is, after its kind:
+// Large values are removed from a request before it is ordered. Records replace them in the command, which every
+// member applies. The bytes are the command's body, which the log may keep in fragments. The prefix of such a command
+// is, after its kind:
 //
 //	number of values, and for each its SHA-256, size and offset in the body
 //	number of things that must not have changed, and for each the key, the end of its
@@ -35,18 +35,18 @@ type unchanged struct {
 	revision int64 // none of them was written after it
 }
 
-// extracted is a value on its way into a body.
+// extracted is a value that will be part of a body.
 type extracted struct {
 	record record
 	value  []byte
 	offset int
 }
 
-// extraction takes the large values out of a request.
+// extraction removes the large values from a request.
 type extraction struct {
 	threshold int // of values that are put; 0: none is large
-	// marked: values that begin like a record are extracted, too. Otherwise such a value could not
-	// be told from a real record.
+	// marked: values that begin like a record are extracted, too. Otherwise such a value could not be distinguished from
+	// a real record.
 	marked  bool
 	request *pb.InternalRaftRequest
 	values  []extracted
@@ -56,7 +56,7 @@ type extraction struct {
 	rewritten bool
 }
 
-// extract takes the large values out of a request, which it leaves as it is.
+// extract returns a request without its large values. It does not change the request.
 func (s *Store) extract(r *pb.InternalRaftRequest) *extraction {
 	m := &extraction{threshold: s.opts.LargeValueBytes, marked: s.opts.Bodies != nil, request: r}
 	switch {
@@ -86,12 +86,12 @@ func comparedByRecord(c *pb.Compare) bool {
 	return len(value) >= smallestRecord || marked(value)
 }
 
-// comparedByOrder reports whether a comparison asks which value is greater. Records do not tell.
+// comparedByOrder reports whether a comparison asks which value is greater, which records do not show.
 func comparedByOrder(c *pb.Compare) bool {
 	return c.Target == pb.Compare_VALUE && (c.Result == pb.Compare_LESS || c.Result == pb.Compare_GREATER)
 }
 
-// sortedByValue reports whether a range is sorted by what records do not tell.
+// sortedByValue reports whether a range is sorted by value, which records do not show.
 func sortedByValue(r *pb.RangeRequest) bool {
 	return r.SortTarget == pb.RangeRequest_VALUE && !r.CountOnly
 }
@@ -238,8 +238,8 @@ func (c *command) decodeLarge(b []byte) (rest []byte, err error) {
 	return d.Rest, nil
 }
 
-// embody gives a command its body. A command whose body lacks its values is malformed.
-func (c *command) embody(ref *BodyRef) error {
+// setBody sets the body of a command. If the values are not within the body, the command is malformed.
+func (c *command) setBody(ref *BodyRef) error {
 	c.body = ref
 	if len(c.values) == 0 {
 		return nil

@@ -17,12 +17,12 @@ import (
 type lessor struct {
 	lease.Lessor
 	now func() time.Time
-	// order wants a command ordered. It does not wait; false: there was no space.
+	// order has a command ordered. It does not wait; false: there was no space.
 	order func(command []byte) bool
 
 	mu    sync.Mutex
 	clock leaseclock.Clock
-	// changed is closed, and another one made, when renewals that wait should look again.
+	// changed is closed, and another one made, when renewals that wait should check again.
 	changed chan struct{}
 }
 
@@ -47,11 +47,11 @@ func (l *lessor) load(be backend.Backend) {
 			l.clock.Load(s.ID, known.TTL(), s.RemainingTTL)
 		}
 	}
-	l.look()
+	l.wake()
 }
 
-// look wakes the renewals that wait.
-func (l *lessor) look() {
+// wake wakes the renewals that wait.
+func (l *lessor) wake() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -74,7 +74,7 @@ func (l *lessor) Revoke(id lease.LeaseID) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.clock.Revoked(int64(id))
-		l.look()
+		l.wake()
 	}
 	return err
 }
@@ -93,10 +93,10 @@ func (l *lessor) tookEffect(number uint64) {
 	defer l.mu.Unlock()
 	l.clock.TookEffect(number)
 	l.orderClears()
-	l.look()
+	l.wake()
 }
 
-// orderClears has ordered what renewals wait for. What is lost is wanted again after a while.
+// orderClears has the checkpoint ordered for which renewals wait. A lost one is ordered again after a while.
 func (l *lessor) orderClears() {
 	if number, of := l.clock.NextClears(l.now()); number > 0 {
 		if data, err := l.checkpoint(number, of); err == nil {
@@ -111,7 +111,7 @@ func (l *lessor) claimed(recorded bool) {
 	l.clock.Claimed(l.now(), recorded)
 }
 
-func (l *lessor) soon() bool {
+func (l *lessor) followsSoon() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.clock.FollowsSoon(l.now())
@@ -121,17 +121,17 @@ func (l *lessor) promote(claim, effective uint64, recorded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.clock.Promote(l.now(), claim, effective, recorded)
-	l.look()
+	l.wake()
 }
 
 func (l *lessor) demote() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.clock.Demote()
-	l.look()
+	l.wake()
 }
 
-// left tells how much time a lease has.
+// left returns how much time a lease has.
 func (l *lessor) left(id int64) (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,7 +170,7 @@ func (l *lessor) due() (commands [][]byte, err error) {
 	return commands, nil
 }
 
-// checkpoint makes the command that says what is left of leases.
+// checkpoint encodes the command with the rest of leases.
 func (l *lessor) checkpoint(number uint64, of []leaseclock.Shortening) ([]byte, error) {
 	r := new(pb.LeaseCheckpointRequest)
 	for _, s := range of {

@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/internal/store/filespace"
 )
 
-// ErrRestored says that the state was replaced by another member's while the caller waited for
-// something in it. The command took effect nevertheless.
+// ErrRestored: the state was replaced by another member's while the caller waited for something in it. The command
+// took effect nevertheless.
 var ErrRestored = errors.New("store: the state was replaced by a snapshot meanwhile")
 
 // FinishCompaction waits until a compaction has removed the old revisions, and makes that
@@ -88,9 +88,9 @@ func (s *Store) FreshHash() (h HashKV, ok bool, err error) {
 	return h, false, nil
 }
 
-// Defragment rewrites the database file without its holes. Meanwhile nothing is read or
-// applied. It waits for open snapshots and for another defragmentation first, until ctx is done. It answers
-// *SpaceError if the disk has no space for the new file beside the old one.
+// Defragment rewrites the database file without its holes. Meanwhile nothing is read or applied. It waits for open
+// snapshots and for another defragmentation first, until ctx is done. It answers *SpaceError if the disk has no space
+// for both the new file and the old one.
 func (s *Store) Defragment(ctx context.Context) error {
 	if err := s.frozen.exclude(ctx); err != nil {
 		return err

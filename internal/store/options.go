@@ -33,13 +33,12 @@ type Options struct {
 	// MinLeaseTTL is the shortest lease, in seconds; shorter ones are lengthened. It must
 	// be equal on every member. Default 1.
 	MinLeaseTTL int64
-	// LeaseExtension is added to every lease when this member becomes the primary lessor, for the
-	// time in which there was nobody to renew them. A renewal whose confirmation took longer is
-	// answered with less than its full time. So LeaseExtension must be equal on every member.
-	// Default 1 s.
+	// LeaseExtension is added to every lease when this member becomes the primary lessor, for the time in which no member
+	// could renew them. A renewal whose confirmation took longer is answered with less than its full time. So
+	// LeaseExtension must be equal on every member. Default 1 s.
 	LeaseExtension time.Duration
-	// LeaseCheckpointInterval is how often the primary lessor orders what is left of long
-	// leases, so that a new primary does not start them anew. Default 5 min.
+	// LeaseCheckpointInterval is how often the primary lessor orders the rest of long leases, so that a new primary does
+	// not give them their full time again. Default 5 min.
 	LeaseCheckpointInterval time.Duration
 	// LeaseRetryInterval is how often an expired lease that is still there is reported
 	// again. Default 3 s.
@@ -48,17 +47,16 @@ type Options struct {
 	// AuthToken chooses the tokens as etcd's --auth-token does: "simple" (default) or
 	// "jwt,pub-key=…,priv-key=…,sign-method=…".
 	AuthToken string
-	// AuthTokenTTL is the life of a simple token that is not used. Default 5 min.
+	// AuthTokenTTL is how long a simple token that is not used stays valid. Default 5 min.
 	AuthTokenTTL time.Duration
 	// BcryptCost of password hashes, 4 to 31. Default 10.
 	BcryptCost int
 	// ClientCertAuth makes the common name of a client's certificate its user.
 	ClientCertAuth bool
 
-	// BackendBatchLimit (writes) and BackendBatchInterval bound what the database file
-	// lacks; see [Store.Sync]. A larger limit makes writes a little faster and reads
-	// between writes slower, since each copies what is not committed. Defaults 1000 and
-	// 100 ms.
+	// BackendBatchLimit (writes) and BackendBatchInterval bound what is not yet in the database file; see [Store.Sync]. A
+	// larger limit makes writes a little faster and reads between writes slower, since each copies what is not committed.
+	// Defaults 1000 and 100 ms.
 	BackendBatchLimit    int
 	BackendBatchInterval time.Duration
 	// CompactionBatchLimit (revisions) and CompactionSleepInterval pace the removal of old
@@ -77,8 +75,8 @@ type Options struct {
 	// ResponseBytes bounds the large values in one answer, and in all that are being made
 	// ready. Default 256 MiB.
 	ResponseBytes int64
-	// ReleaseGrace is how long a large value is kept after its revision was compacted, for
-	// those who read that revision before. Default 1 min.
+	// ReleaseGrace is how long a large value is kept after its revision was compacted, for clients that read that
+	// revision before. Default 1 min.
 	ReleaseGrace time.Duration
 	// WarnApplyDuration is the time above which applying a command is logged. Default 100 ms.
 	WarnApplyDuration time.Duration
@@ -86,9 +84,8 @@ type Options struct {
 	// NoSync leaves out every fsync. A crash of the machine may then lose the store. For tests.
 	NoSync bool
 
-	// OnFatal is called once, from any goroutine, when the store cannot go on because its
-	// disk failed. The process should end soon: whoever needs the database waits for ever.
-	// Without it, a failure outside of Apply panics.
+	// OnFatal is called once, from any goroutine, when the store cannot go on because its disk failed. The process should
+	// end soon: calls that need the database wait for ever. Without it, a failure outside of Apply panics.
 	OnFatal func(error)
 }
 

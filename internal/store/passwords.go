@@ -24,8 +24,8 @@ import (
 var ErrTooManyPasswords = errors.New("store: too many passwords to check at once")
 
 // Checking a password takes a core for tens of milliseconds, on purpose (bcrypt). It happens before anything is
-// ordered, so applying never waits for it, but anybody who can connect can ask for it. So at most half of the
-// cores do that, others wait in turn, and neither their number nor their time is without a limit.
+// ordered, so applying never waits for it, but any client that can connect can cause it. So at most half of the cores
+// do that, others wait in turn, and neither their number nor their time is without a limit.
 const (
 	mostPasswords = 1024
 	passwordWait  = 30 * time.Second
@@ -73,7 +73,7 @@ func (r *Rights) hash(ctx context.Context, password string) (hashed string, err 
 	return hashed, err
 }
 
-// Login is a checked password on its way to a token.
+// Login is the result of a checked password, from which a token is made.
 type Login struct {
 	// Command makes the token; propose it.
 	Command []byte
@@ -97,8 +97,8 @@ func (r *Rights) Login(ctx context.Context, asked *pb.AuthenticateRequest) (logi
 	return login, err
 }
 
-// checkPassword returns the revision of the users by which a password is right. Many clients of one user, or
-// a page that is loaded over and over, are checked once, and wait for nobody once their password is known.
+// checkPassword returns the revision of the users by which a password is right. Many clients of one user, or a page
+// that is loaded over and over, are checked once, and do not wait once their password is known.
 func (r *Rights) checkPassword(ctx context.Context, user, password string) (revision uint64, err error) {
 	known := &r.passwords.known
 	digest := known.digest(user, password)

@@ -16,8 +16,8 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 )
 
-// positions has callers wait until a position is applied. A wait that is left leaves nothing behind, and
-// waits for positions that do not come cost those who apply nothing.
+// positions has callers wait until a position is applied. A wait that is left leaves nothing behind, and waits for
+// positions that do not come cost applying nothing.
 type positions struct {
 	latch *latch
 	stop  <-chan struct{} // closed when the store is closed
@@ -163,7 +163,7 @@ func tokenPosition(ctx context.Context) uint64 {
 	return position
 }
 
-// reached tells etcd's code that a token's position is applied: it is by then, or the token is invalid.
+// reached reports to etcd's code that a token's position is applied: it is by then, or the token is invalid.
 func reached(uint64) <-chan struct{} { return closed }
 
 var closed = func() chan struct{} {

@@ -17,13 +17,12 @@ import (
 	"github.com/braidlog/braid/internal/store/leaseclock"
 )
 
-// Leases expire by a clock, and only one member's clock may count: that of the primary lessor. It
-// is chosen through the log: a member makes a claim by a command, and the newest claim holds. What
-// a primary decides (this lease expired, this much of it is left) is a command that names the
-// position of its claim. It has no effect if there is a newer claim. So a deposed primary can
-// extend or end nothing, however late it notices. Its checkpoints are numbered. A checkpoint has
-// no effect after one with a greater number, so one that was taken back cannot take effect later.
-// docs/internals/leases.md says why renewals hold.
+// Leases expire by a clock, and only one member's clock may count: that of the primary lessor. It is chosen through
+// the log: a member makes a claim by a command, and the newest claim holds. What a primary decides (this lease
+// expired, this much of it is left) is a command that names the position of its claim. It has no effect if there is a
+// newer claim. So a deposed primary can extend or end nothing, however late it notices. Its checkpoints are numbered.
+// A checkpoint has no effect after one with a greater number, so one that was cleared cannot take effect later.
+// docs/internals/leases.md explains why renewals are safe.
 
 // ErrNotPrimary is the result of a command that a member ordered which is not the primary lessor
 // any more. It is also the answer to a question about time that only the primary can answer. Ask
@@ -40,8 +39,8 @@ var primaryKey = []byte("braidLeasePrimary")
 type claim struct {
 	member   uint64
 	position uint64 // 0: there was no claim yet
-	// nonce tells this claim from one that the same member made before it was restarted or
-	// demoted, and that is only applied now. Its upper half is recordedMark if the term is recorded.
+	// nonce distinguishes this claim from one that the same member made before it was restarted or demoted, and that is
+	// only applied now. Its upper half is recordedMark if the term is recorded.
 	nonce uint64
 	// number is the greatest of a checkpoint under this claim.
 	number uint64
@@ -110,7 +109,7 @@ func newLeases(s *Store) *Leases {
 	}
 }
 
-// Leases returns the leases and who decides on them.
+// Leases returns the leases.
 func (s *Store) Leases() *Leases { return s.leases }
 
 // Claim returns the command that makes this member the primary lessor. A member
@@ -119,7 +118,7 @@ func (l *Leases) Claim() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.nonce = random() | 1
-	if l.lessor.soon() {
+	if l.lessor.followsSoon() {
 		l.nonce = recordedMark<<32 | l.nonce&math.MaxUint32
 	} else if (claim{nonce: l.nonce}).recorded() {
 		l.nonce ^= 1 << 63
@@ -190,7 +189,7 @@ func (l *Leases) follow(c claim) {
 	}
 }
 
-// run wants ordered what the lessor decides as time passes.
+// run has the commands ordered that the lessor decides on as time passes.
 func (l *Leases) run() {
 	defer close(l.stopped)
 	tick := time.NewTicker(leaseclock.Tick)

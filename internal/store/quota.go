@@ -45,10 +45,10 @@ func (l *limits) now() (*alarms, storage.Quota, backend.Backend) {
 	return l.alarms, l.quota, l.weighed
 }
 
-// CheckQuota reports whether there is space for a request: below the quota and above the disk's
-// reserve. If not, it returns etcd's ErrNoSpace and wants the alarm ordered that stops further
-// writes on every member. Call it before a request is ordered. Requests that need no space pass. A
-// retry is safe after space was made and the alarm was disarmed.
+// CheckQuota reports whether there is space for a request: below the quota and above the disk's reserve. If not, it
+// returns etcd's ErrNoSpace and has the alarm ordered that stops further writes on every member. Call it before a
+// request is ordered. Requests that need no space pass. A retry is safe after space was made and the alarm was
+// disarmed.
 func (s *Store) CheckQuota(r *pb.InternalRaftRequest) error { return s.limits.check(r) }
 
 func (l *limits) check(r *pb.InternalRaftRequest) error {
@@ -87,8 +87,8 @@ func (l *limits) noSpaceFound() {
 	}
 }
 
-// wantAlarm wants this member's alarm for space ordered, or its end, unless it was wanted just
-// now. If the command is lost, the caller wants it again later.
+// wantAlarm has this member's alarm for space ordered, or its end, unless that was done just now. If the command is
+// lost, the caller repeats it later.
 func (l *limits) wantAlarm(action pb.AlarmRequest_AlarmAction) bool {
 	if !l.wanted.alarmDue() {
 		return false

@@ -28,7 +28,7 @@ func (s *Store) RangeStream(ctx context.Context, r *pb.RangeRequest, chunkBytes 
 	}
 	swaps := s.rights.swaps.Load()
 	sendStill := func(chunk *pb.RangeResponse) error { // the right to it may have been revoked since the last one
-		if err := s.rights.still(orNobody(user), allowed, swaps); err != nil {
+		if err := s.rights.still(orEmpty(user), allowed, swaps); err != nil {
 			return err
 		}
 		return send(chunk)

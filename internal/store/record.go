@@ -8,14 +8,13 @@ import (
 	"fmt"
 )
 
-// A large value is not in the database. In its place stands a record, which says what the
-// value is: equal values have equal records, so that values can be compared for being equal
-// without having them. A record is
+// A large value is not in the database. In its place is a record, which identifies the value: equal values have equal
+// records, so that values can be compared for being equal without having them. A record is
 //
 //	magic (12 bytes) | version 1 | size (8 bytes, big endian) | SHA-256 of the value
 //
-// A client may well store what looks like a record. Therefore every value that begins with
-// the magic, a record or not, has an entry in the bucket of [refs] that tells which it is.
+// A client may well store what looks like a record. Therefore every value that begins with the magic, a record or not,
+// has an entry in the bucket of [refs] that shows which it is.
 const (
 	recordMagic   = "\x93braid/val\xe2\x0d"
 	recordVersion = 1
@@ -36,7 +35,7 @@ func (r record) encode() []byte {
 	return append(b, r.sum[:]...)
 }
 
-// marked reports whether a value begins like a record. No other value needs a second look.
+// marked reports whether a value begins like a record. No other value needs more checks.
 func marked(value []byte) bool {
 	return len(value) >= len(recordMagic) && value[0] == recordMagic[0] && string(value[:len(recordMagic)]) == recordMagic
 }
@@ -82,7 +81,7 @@ type place struct {
 type body struct {
 	ref   BodyRef
 	count int
-	// waiting is how often it stands in the queue of what was dropped.
+	// waiting is how often it is in the queue of what was dropped.
 	waiting int
 }
 

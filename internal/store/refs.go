@@ -12,9 +12,8 @@ import (
 	"github.com/braidlog/braid/internal/store/sums"
 )
 
-// refsBucket says for each revision whose value begins like a record where the value is. Its
-// keys are those of the bucket of keys, and each is written and deleted in the same
-// transaction as that one.
+// refsBucket has the place of the value of each revision whose value begins like a record. Its keys are those of the
+// bucket of keys, and each is written and deleted in the same transaction as that one.
 var refsBucket backend.Bucket = bucket{}
 
 type bucket struct{}
@@ -37,13 +36,13 @@ type refs struct {
 	// dropped places are still found until they leave queue.
 	dropped map[int64][]place
 	queue   []drop // by time
-	// pins keep everything in the queue: somebody reads an old view.
+	// pins keep everything in the queue: they count readers of old views.
 	pins int
 	// bytes of bodies is this member's share of them.
 	bytes int64
 }
 
-// drop is a place, or a body that nothing uses, which will be given up.
+// drop is a place, or a body that nothing uses, which will be released.
 type drop struct {
 	at   time.Time
 	main int64 // 0: a body alone
@@ -125,8 +124,8 @@ func (r *refs) remove(tx backend.UnsafeWriter, key []byte) {
 	}
 }
 
-// given notes that a command came with a body. If the command did not use it, it goes again.
-func (r *refs) given(ref BodyRef) {
+// received records that a command came with a body. If the command did not use it, it is released.
+func (r *refs) received(ref BodyRef) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bodies[ref] != nil {
@@ -169,8 +168,7 @@ func (r *refs) find(main int64, value []byte) (place, bool) {
 	return place{}, false
 }
 
-// expired takes what was dropped before a time out of the queue, and returns the bodies that
-// nothing uses any more.
+// expired removes what was dropped before a time from the queue, and returns the bodies that nothing uses any more.
 func (r *refs) expired(before time.Time) (out []BodyRef) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,8 +241,8 @@ func (r *refs) none() bool {
 	return len(r.places) == 0
 }
 
-// tracked is a database that tells refs about deletions of revisions. The keys are kept in it;
-// everything else uses the database itself.
+// tracked is a database that reports deletions of revisions to refs. The keys are kept in it; everything else uses the
+// database itself.
 type tracked struct {
 	backend.Backend
 	tx trackedTx
@@ -270,7 +268,7 @@ func (t *trackedTx) UnsafeDelete(b backend.Bucket, key []byte) {
 	}
 }
 
-// weighed is a database whose size includes the bodies that this member keeps, for quotas.
+// weighed is a database whose size includes the bodies that this member stores, for quotas.
 type weighed struct {
 	backend.Backend
 	refs *refs

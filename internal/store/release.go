@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// releaser gives up bodies that nothing uses any more.
+// releaser releases bodies that nothing uses any more.
 type releaser struct {
 	bodies Bodies // nil: there are none
 	grace  time.Duration
@@ -17,9 +17,9 @@ type releaser struct {
 	running sync.WaitGroup
 }
 
-// StartReleasing begins to give up bodies that nothing uses any more. It does so after a grace
-// period, because clients may have read a revision just before it was compacted, and only when the
-// database is durable without them. It is called once, when Options.Bodies can be used.
+// StartReleasing begins to release bodies that nothing uses any more. It does so after a grace period, because clients
+// may have read a revision just before it was compacted, and only when the database is durable without them. It is
+// called once, when Options.Bodies can be used.
 func (s *Store) StartReleasing() {
 	if s.opts.Bodies != nil {
 		s.releaser.running.Go(func() { s.releaser.run(s.stop, s.latch.failed) })
@@ -43,7 +43,7 @@ func (r *releaser) run(stop, failed <-chan struct{}) {
 	}
 }
 
-// release gives up what was dropped before a time.
+// release releases what was dropped before a time.
 func (r *releaser) release(before time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,6 +75,5 @@ func (s *Store) LiveBodies(yield func(BodyRef)) error {
 	return nil
 }
 
-// BodyBytes returns how many bytes of bodies this member keeps: whole ones, or a fragment of
-// each.
+// BodyBytes returns how many bytes of bodies this member stores: whole ones, or a fragment of each.
 func (s *Store) BodyBytes() int64 { return s.database().refs.size() }

@@ -15,8 +15,8 @@ import (
 // promised by it. Confirm again.
 var ErrUnconfirmed = errors.New("store: the confirmation of a renewal is too old")
 
-// Renewal is a keep-alive of somebody who may renew the lease. The lease does not end before the renewal is
-// settled, unless its end was decided before the renewal came.
+// Renewal is a keep-alive of a user who may renew the lease. The lease does not end before the renewal is resolved,
+// unless its end was decided before the renewal came.
 //
 // Authorization comes before timing, twice. Renew asks for the rights in the state of the moment: without
 // them nothing happens to the lease. Answer asks again, behind the caller's read barrier, because that state
@@ -26,13 +26,13 @@ type Renewal struct {
 	user   *auth.AuthInfo
 	id     int64
 	lease  *leaseclock.Lease // that is held; nil: none is
-	// refused: the user turned out to lack the rights. The clock is told when the renewal is settled.
+	// refused: the user does not have the rights. The clock learns that when the renewal ends.
 	refused bool
 }
 
-// Renew begins the renewal of a lease for a user whom another member may know; nil is nobody. Errors: etcd's
-// if the user must not renew it, and then nothing happened to the lease. The caller confirms by a read barrier
-// that this member is the primary lessor, calls Answer, and in any case calls End.
+// Renew begins the renewal of a lease for a user whom another member may know; nil: no user. Errors: etcd's if the
+// user must not renew it, and then nothing happened to the lease. The caller confirms by a read barrier that this
+// member is the primary lessor, calls Answer, and in any case calls End.
 func (l *Leases) Renew(user *auth.AuthInfo, id int64) (*Renewal, error) {
 	r := &Renewal{leases: l, user: user, id: id}
 	err := l.rights.permittedAs(user, r.allowed, func() error {
@@ -77,8 +77,8 @@ func (r *Renewal) End() {
 // at began was passed. Errors: etcd's if the user must not renew it; [ErrNotPrimary], ask the primary;
 // [ErrUnconfirmed], confirm again; etcd's ErrLeaseNotFound.
 //
-// If the end of the lease was decided, it waits until the end is in force or there is another
-// primary. It also waits while a checkpoint must be taken back first.
+// If the end of the lease was decided, it waits until the lease has ended or there is another primary. It also waits
+// while a checkpoint must be cleared first.
 func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err error) {
 	for {
 		var v leaseclock.Verdict
@@ -113,7 +113,7 @@ func (r *Renewal) Answer(ctx context.Context, began time.Time) (ttl int64, err e
 	}
 }
 
-// try decides what to do with the renewal now, and has ordered what that takes.
+// try decides about the renewal now, and has the commands ordered that this needs.
 func (r *Renewal) try(began time.Time) (ttl int64, v leaseclock.Verdict, changed <-chan struct{}) {
 	l := r.leases.lessor
 	l.mu.Lock()

@@ -16,25 +16,25 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
-// Bodies is where commands' bodies are kept: the log.
+// Bodies stores commands' bodies: the log does.
 type Bodies interface {
-	// Body returns a whole body, which nobody changes. It asks other members if it has to,
-	// and gives up after a while, or when ctx is done.
+	// Body returns a whole body, which no one changes. It asks other members if it has to. It fails after a while, or
+	// when ctx is done.
 	Body(ctx context.Context, ref BodyRef) ([]byte, error)
-	// Release says that a body is not needed any more. That is durable.
+	// Release deletes a body, durably.
 	Release(ref BodyRef)
 }
 
-// ErrWrongBytes says that the bytes of a value are not those that were written. A retry is useless
-// before the members that hold them are repaired.
+// ErrWrongBytes: the bytes of a value are not those that were written. A retry is useless before the members that hold
+// them are repaired.
 var ErrWrongBytes = errors.New("store: the bytes of a value are not those that were written")
 
-// errNowhere says that nothing is known of a value: the state is being replaced, or a body is
-// named although the store has none.
+// errNowhere: a value cannot be found, because the state is being replaced, or because it is in a body and the store
+// has no Bodies.
 var errNowhere = errors.New("store: it is not known where the value is")
 
-// ValueError says that a large value cannot be read. Unless it wraps [ErrWrongBytes], a retry is
-// safe, and may succeed when more members can be reached.
+// ValueError: a large value cannot be read. Unless it wraps [ErrWrongBytes], a retry is safe, and may succeed when
+// more members can be reached.
 type ValueError struct {
 	Revision int64
 	Size     uint64
@@ -48,8 +48,7 @@ func (e *ValueError) Error() string {
 
 func (e *ValueError) Unwrap() error { return e.Cause }
 
-// ResponseError says that an answer would hold too many large values. The same question in
-// smaller parts can be answered.
+// ResponseError: a response would hold too many large values. The same request in smaller parts can be answered.
 type ResponseError struct{ Bytes, Limit uint64 }
 
 func (e *ResponseError) Error() string {
@@ -64,7 +63,7 @@ type value struct {
 	kv        *mvccpb.KeyValue
 	place     place
 	elsewhere bool  // in a body
-	err       error // nobody knows where
+	err       error // the value cannot be found
 }
 
 // values finds and fetches large values. It is safe for concurrent use.
@@ -77,13 +76,12 @@ type values struct {
 	compacted func() int64
 	// fetching bounds the bytes of large values that are being fetched.
 	fetching *semaphore.Weighted
-	// verified are large values that were read lately.
+	// verified are large values that were read recently.
 	verified verified
 }
 
-// look finds out where a value's bytes are. The key must have been read lately: within the
-// grace period.
-func (s *values) look(kv *mvccpb.KeyValue) value {
+// locate finds a value's bytes. The key must have been read recently: within the grace period.
+func (s *values) locate(kv *mvccpb.KeyValue) value {
 	v := value{kv: kv}
 	if !marked(kv.Value) {
 		return v
@@ -147,17 +145,17 @@ func (s *Store) ValueSize(kv *mvccpb.KeyValue) int {
 	if !marked(kv.GetValue()) {
 		return len(kv.GetValue())
 	}
-	v := s.values.look(kv)
+	v := s.values.locate(kv)
 	return int(v.size())
 }
 
-// IsReference reports whether a key that was read from KV or from a watch may not have its
-// value yet: [Store.Resolve] then gives it.
+// IsReference reports whether a key that was read from KV or from a watch may not have its value yet; [Store.Resolve]
+// fetches it.
 func IsReference(kv *mvccpb.KeyValue) bool { return kv != nil && marked(kv.Value) }
 
-// Resolve gives keys that were read from KV or from a watch their values. It changes the keys
-// themselves: what others may see has to be copied before. Errors: [ValueError],
-// [ResponseError], etcd's ErrCompacted for what was compacted too long ago, ctx's.
+// Resolve fetches the values of keys that were read from KV or from a watch. It changes the keys themselves: copy
+// those that others may read. Errors: [ValueError], [ResponseError], etcd's ErrCompacted for what was compacted too
+// long ago, ctx's.
 func (s *Store) Resolve(ctx context.Context, kvs ...*mvccpb.KeyValue) error {
 	return s.values.resolve(ctx, kvs)
 }
@@ -169,7 +167,7 @@ func (s *values) resolve(ctx context.Context, kvs []*mvccpb.KeyValue) error {
 		if !IsReference(kv) {
 			continue
 		}
-		v := s.look(kv)
+		v := s.locate(kv)
 		if v.err != nil {
 			return v.err
 		}

@@ -21,10 +21,9 @@ var ErrBadSnapshot = errors.New("store: bad snapshot")
 // restorePattern matches files that Restore has not finished.
 const restorePattern = "db.restore.*"
 
-// Restore replaces the state by one that a Snapshot wrote. Watchers go on: they see what
-// happened in between, or are told that it is compacted. The state is unchanged if the
-// stream is bad; another error is fatal. Where the disk has no space or the process no descriptor, it
-// waits; see [Store.Interrupt].
+// Restore replaces the state by one that a Snapshot wrote. Watchers go on: they see what happened in between, or get
+// an error that it is compacted. The state is unchanged if the stream is bad; another error is fatal. Where the disk
+// has no space or the process no descriptor, it waits; see [Store.Interrupt].
 func (s *Store) Restore(r io.Reader) error {
 	if err := s.latch.get(); err != nil {
 		return err
@@ -107,7 +106,7 @@ func copySnapshot(w io.Writer, r io.Reader, space func(size int64) error) error 
 func (s *Store) replace(name string) error {
 	s.releaser.mu.Lock()
 	defer s.releaser.mu.Unlock()
-	if err := s.put(name); err != nil {
+	if err := s.install(name); err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "put a snapshot in place", Cause: err})
 	}
 	var db *database
@@ -123,7 +122,7 @@ func (s *Store) replace(name string) error {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "read a snapshot", Cause: err})
 	}
 	old.guarded.Replaced.Store(true)
-	if err := s.damage.absolve(s.kv.Rev()); err != nil {
+	if err := s.damage.repairedBy(s.kv.Rev()); err != nil {
 		return s.latch.fail(&FatalError{Dir: s.opts.Dir, Op: "note that damage was repaired", Cause: err})
 	}
 	s.leases.follow(readClaim(db.be))
@@ -136,9 +135,8 @@ func (s *Store) replace(name string) error {
 	return s.latch.get()
 }
 
-// swapFor makes everything use a new database, and returns the old one. Leases come before the keys that hang on
-// them; the hook and the appliers last. What is read meanwhile waits for users and roles before it is given
-// to anybody (still).
+// swapFor makes everything use a new database, and returns the old one. Leases come before the keys that hang on them;
+// the hook and the appliers last. What is read meanwhile waits for users and roles before it is returned (still).
 func (s *Store) swapFor(db *database) (old *database, err error) {
 	s.rights.swap.Lock()
 	defer s.rights.swap.Unlock()
@@ -152,8 +150,8 @@ func (s *Store) swapFor(db *database) (old *database, err error) {
 	return s.adopt(db), nil
 }
 
-// put durably gives a file the name of the database.
-func (s *Store) put(name string) error {
+// install durably renames a file to that of the database.
+func (s *Store) install(name string) error {
 	names, err := s.short.openDir()
 	if err != nil {
 		return err

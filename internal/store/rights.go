@@ -47,7 +47,7 @@ func (r *Rights) AuthInfo(ctx context.Context) (*auth.AuthInfo, error) {
 	return r.auth.AuthInfoFromTLS(ctx), nil
 }
 
-// hasTLS reports whether a call came over TLS; etcd's code takes that for granted.
+// hasTLS reports whether a call came over TLS; etcd's code assumes it.
 func hasTLS(ctx context.Context) bool {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -66,10 +66,10 @@ func (r *Rights) RequireAuth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.isUser(orNobody(user))
+	return r.isUser(orEmpty(user))
 }
 
-// isUser refuses nobody while auth is on.
+// isUser refuses a call without a user while auth is on.
 func (r *Rights) isUser(user *auth.AuthInfo) error {
 	if user.Username == "" && r.auth.IsAuthEnabled() {
 		return auth.ErrUserEmpty
@@ -77,19 +77,19 @@ func (r *Rights) isUser(user *auth.AuthInfo) error {
 	return nil
 }
 
-// refusals are etcd's errors that say that somebody may not do something, as far as this state knows.
+// refusals are etcd's errors for users without rights, in this state.
 var refusals = []error{
 	auth.ErrUserEmpty, auth.ErrUserNotFound, auth.ErrPermissionDenied, auth.ErrAuthOldRevision, auth.ErrInvalidAuthToken,
 }
 
-// IsRefusal reports whether an error says that a user lacks rights in this member's state. A newer state
-// may give them.
+// IsRefusal reports whether an error means that a user has no rights in this member's state. In a newer state the user
+// may have them.
 func IsRefusal(err error) bool {
 	return slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
 }
 
-// MayApply refuses a request that applying would refuse in the state of now, for the rights of the user whose
-// token or certificate ctx carries. A read-only check: applying decides.
+// MayApply refuses a request that applying would refuse in the present state, for the rights of the user whose token
+// or certificate ctx carries. A read-only check: applying decides.
 func (r *Rights) MayApply(ctx context.Context, request *pb.InternalRaftRequest) error {
 	if !r.auth.IsAuthEnabled() {
 		return nil
@@ -125,23 +125,22 @@ func (r *Rights) mayApply(user *auth.AuthInfo, request *pb.InternalRaftRequest) 
 	return r.auth.IsAdminPermitted(user)
 }
 
-// RequireAdmin refuses a call of someone who is not root while auth is on.
+// RequireAdmin refuses a call of a user who is not root while auth is on.
 func (r *Rights) RequireAdmin(ctx context.Context) error {
 	return r.permit(ctx, func(user *auth.AuthInfo) error { return r.auth.IsAdminPermitted(user) })
 }
 
-// CheckRange refuses a call of someone who must not read [key, end) while auth is on.
+// CheckRange refuses a call of a user who must not read [key, end) while auth is on.
 func (r *Rights) CheckRange(ctx context.Context, key, end []byte) error {
 	return r.permit(ctx, func(user *auth.AuthInfo) error { return r.auth.IsRangePermitted(user, key, end) })
 }
 
-// Reader is somebody who may read a range: for how long is asked again and again. It is not safe for
-// concurrent use.
+// Reader is a user who may read a range, which is checked again and again. It is not safe for concurrent use.
 type Reader struct {
 	rights   *Rights
 	key, end []byte
-	user     string // "": nobody
-	// revision of the users and roles by which it is so; 0: authentication is off.
+	user     string // "": none
+	// revision of the users and roles of the last check; 0: authentication is off.
 	revision uint64
 }
 
@@ -158,7 +157,7 @@ func (r *Rights) Reader(ctx context.Context, key, end []byte) (*Reader, error) {
 	return reader, nil
 }
 
-// Still refuses a reader who may not read the range in the state of now. What is read after a change of users was
+// Still refuses a reader who may not read the range in the present state. What is read after a change of users was
 // applied needs the rights after it. It costs nothing while users and roles stay the same. The token with which the
 // reader came does not matter any more.
 func (r *Reader) Still() error {
@@ -201,11 +200,11 @@ func (r *Rights) permit(ctx context.Context, allowed func(*auth.AuthInfo) error)
 	if err != nil {
 		return err
 	}
-	return allowed(orNobody(user))
+	return allowed(orEmpty(user))
 }
 
-// orNobody replaces a missing user by an empty one, because etcd's checks want a user.
-func orNobody(user *auth.AuthInfo) *auth.AuthInfo {
+// orEmpty replaces a missing user by an empty one, because etcd's checks need a user.
+func orEmpty(user *auth.AuthInfo) *auth.AuthInfo {
 	if user == nil {
 		return &auth.AuthInfo{}
 	}
@@ -226,7 +225,7 @@ func (r *Rights) permittedAs(user *auth.AuthInfo, allowed func(*auth.AuthInfo) e
 	if err := r.damage.usable(); err != nil {
 		return err
 	}
-	user = orNobody(user)
+	user = orEmpty(user)
 	if err := allowed(user); err != nil {
 		return err
 	}
@@ -271,7 +270,7 @@ func (r *Rights) still(user *auth.AuthInfo, allowed func(*auth.AuthInfo) error, 
 	return nil
 }
 
-// outdated reports whether a user is known by other users and roles than there are.
+// outdated reports whether users and roles changed since a user was authenticated.
 func (r *Rights) outdated(user *auth.AuthInfo) bool {
 	return user.Revision != 0 && user.Revision != r.auth.Revision()
 }
@@ -296,7 +295,7 @@ func (r *Rights) leaseKeys(user *auth.AuthInfo, id int64, allowed func(key []byt
 	return nil
 }
 
-// rootHeader gives the store's own requests the permissions of root.
+// rootHeader is the header of the store's own requests, with the permissions of root.
 func (r *Rights) rootHeader() *pb.RequestHeader {
 	if !r.auth.IsAuthEnabled() {
 		return nil

@@ -12,12 +12,12 @@ import (
 	"github.com/braidlog/braid/internal/store/sums"
 )
 
-// scrubPiece is how many bytes of the database are read in one go, from one view. A view
-// keeps pages from being used again, so it is not held open between pieces.
+// scrubPiece is how many bytes of the database are read in one go, from one view. A view prevents the reuse of pages,
+// so it is not held open between pieces.
 const scrubPiece = 4 << 20
 
-// Scrub reads the whole database again and again, at so many bytes a second, until ctx or the
-// store ends. So damage is found before somebody reads it. Damaged tells what it found.
+// Scrub reads the whole database again and again, at so many bytes a second, until ctx or the store ends. So damage is
+// found before it is read. Damage has what it found.
 func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -149,12 +149,12 @@ type frozen struct {
 
 func (f *frozen) init() { f.left = make(chan struct{}, 1) }
 
-// enter counts a view that opens. While somebody is alone, it waits until ctx is done.
+// enter counts a view that opens. During a defragmentation it waits until ctx is done.
 func (f *frozen) enter(ctx context.Context) error {
 	return f.unlessAlone(ctx, func() { f.open++ })
 }
 
-// unlessAlone calls do, with mu held, when nobody is alone.
+// unlessAlone calls do, with mu held, when no defragmentation has the database alone.
 func (f *frozen) unlessAlone(ctx context.Context, do func()) error {
 	for {
 		f.mu.Lock()
@@ -181,7 +181,7 @@ func (f *frozen) leave() {
 	}
 }
 
-// exclude keeps new views out and waits until the open ones are closed.
+// exclude prevents new views and waits until the open ones are closed.
 func (f *frozen) exclude(ctx context.Context) error {
 	open := 0
 	err := f.unlessAlone(ctx, func() { f.alone, open = make(chan struct{}), f.open })

@@ -18,11 +18,11 @@ import (
 const (
 	// spaceInterval is how long an answer of the file system is believed.
 	spaceInterval = 100 * time.Millisecond
-	// spaceWatch is how often a member looks at its own disk.
+	// spaceWatch is how often a member checks its own disk.
 	spaceWatch = 250 * time.Millisecond
 )
 
-// space remembers what the file system said about free space.
+// space caches the free space of the file system.
 type space struct {
 	opts *Options
 	lg   *zap.Logger
@@ -48,8 +48,8 @@ func (p *space) isLow() bool {
 	return p.low
 }
 
-// lowSpace decides whether space is low. Once it is, it takes an eighth more than the reserve
-// to end that, so that a disk at the limit does not raise an alarm every second.
+// lowSpace decides whether space is low. Once it is, that ends only with an eighth more than the reserve, so that a
+// disk at the limit does not raise an alarm every second.
 func lowSpace(low bool, free, reserve int64) bool {
 	if reserve < 0 {
 		return false
@@ -69,7 +69,7 @@ func (p *space) free() (free, reserve int64) {
 	return freeBytes(p.opts.Dir), reserve
 }
 
-// freeBytes returns how much may still be written where dir lies, and a lot if nobody knows.
+// freeBytes returns how much may still be written to the file system of dir, and a large number if that is not known.
 func freeBytes(dir string) int64 {
 	var fs unix.Statfs_t
 	if err := sys.Again(func() error { return unix.Statfs(dir, &fs) }); err != nil {
@@ -78,8 +78,8 @@ func freeBytes(dir string) int64 {
 	return int64(fs.Bavail) * int64(fs.Bsize)
 }
 
-// SpaceError says that the disk has too little space for something, which was not begun. A retry is
-// safe, and useful when there is space.
+// SpaceError: the disk has too little space for something, which was not begun. A retry is safe, and useful when there
+// is space.
 type SpaceError struct {
 	Op         string
 	Need, Free int64 // bytes
@@ -91,7 +91,7 @@ func (e *SpaceError) Error() string {
 
 func (e *SpaceError) Unwrap() error { return unix.ENOSPC }
 
-// spaceView is what a member knows when it decides about its alarm.
+// spaceView is the input of the decision about a member's alarm.
 type spaceView struct {
 	low    bool // too little is free on the disk
 	over   bool // the database is above its quota
@@ -152,11 +152,10 @@ func (l *limits) overQuota() bool {
 	return l.opts.QuotaBytes > 0 && db.Size() > l.opts.QuotaBytes
 }
 
-// diskAlarm is the file that says that this member's alarm is for its disk. It is empty: it
-// takes no space.
+// diskAlarm is the file that exists if this member's alarm is for its disk. It is empty: it uses no space.
 const diskAlarm = "nospace"
 
-// mark notes whether the alarm is for the disk.
+// mark records whether the alarm is for the disk.
 func (p *space) mark(marked bool) {
 	p.marked = marked
 	name := filepath.Join(p.opts.Dir, diskAlarm)
@@ -174,7 +173,7 @@ func (p *space) mark(marked bool) {
 	}
 }
 
-// open reads what mark noted.
+// open reads what mark recorded.
 func (p *space) open() {
 	_, err := os.Stat(filepath.Join(p.opts.Dir, diskAlarm))
 	p.marked = err == nil

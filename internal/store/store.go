@@ -54,8 +54,7 @@ type Store struct {
 	limits limits
 	damage Damage
 
-	// replaced is closed when Restore puts another database in place, and made anew. The apply
-	// goroutine's.
+	// replaced is closed, and replaced by a new channel, when Restore installs another database. The apply goroutine's.
 	replaced chan struct{}
 	// closing holds databases that Restore replaced until they are closed.
 	closing sync.WaitGroup
@@ -118,7 +117,7 @@ func (s *Store) open() (err error) {
 	if s.db, err = s.damage.openOrSetAside(); err != nil {
 		return err
 	}
-	if !s.opts.NoSync { // bbolt syncs the file, not the directories in which it stands
+	if !s.opts.NoSync { // bbolt syncs the file, not its directories
 		if err := errors.Join(syncDir(s.opts.Dir), syncDir(filepath.Dir(s.opts.Dir))); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
@@ -147,7 +146,7 @@ func (s *Store) open() (err error) {
 	return nil
 }
 
-// openError says what kept a store from opening.
+// openError describes why a store did not open.
 func openError(dir string, err error) error {
 	var fatal *FatalError
 	switch {
@@ -207,7 +206,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Failed is closed when the store cannot go on; Err tells why.
+// Failed is closed when the store cannot continue; Err has the reason.
 func (s *Store) Failed() <-chan struct{} { return s.latch.failed }
 
 // Err returns the error that stopped the store, nil while it works.
@@ -246,8 +245,8 @@ func (s *Store) Auth() auth.AuthStore { return s.rights.auth }
 // ask for its size, unless they know that Restore does not run.
 func (s *Store) Backend() backend.Backend { return s.database().be }
 
-// using runs f on the database and keeps Restore from replacing it meanwhile. f must not
-// ask the store for its database again.
+// using runs f on the database, which Restore does not replace meanwhile. f must not ask the store for its database
+// again.
 func (s *Store) using(f func(*database) error) error {
 	return s.latch.guard(func() error {
 		s.mu.RLock()

@@ -21,7 +21,7 @@ func eachTxn(t *pb.TxnRequest, yield func(*pb.TxnRequest) error) error {
 	return nil
 }
 
-// rewriter says what takes the place of the parts of a transaction.
+// rewriter replaces the parts of a transaction.
 type rewriter interface {
 	compare(*pb.Compare) (*pb.Compare, error)
 	op(*pb.RequestOp) *pb.RequestOp // one that is no transaction

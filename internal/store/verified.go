@@ -8,10 +8,9 @@ import (
 // verifiedValues is how many values are remembered to be right.
 const verifiedValues = 4096
 
-// verified remembers which bytes in memory were found to be those of a record. The log gives the
-// same bytes to all that read a value at about the same time, and the SHA-256 is the most
-// expensive step of reading. It keeps no memory alive. Other bytes at the same address later have
-// another weak pointer.
+// verified caches which bytes in memory were found to be those of a record. The log gives the same bytes to all that
+// read a value at about the same time, and the SHA-256 is the most expensive step of reading. It retains no memory.
+// Other bytes at the same address later have another weak pointer.
 type verified struct {
 	mu    sync.Mutex
 	known map[record]weak.Pointer[byte]

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// Wanted yields the commands that the store itself wants ordered: ends of leases, checkpoints of
-// leases, alarms. Propose each and ignore the results. A command that got lost is wanted again
-// after a while. Close closes the channel.
+// Wanted returns the channel of commands that the store itself needs ordered: ends of leases, checkpoints of leases,
+// alarms. Propose each and ignore the results. A command that is lost comes again after a while. Close closes the
+// channel.
 func (s *Store) Wanted() <-chan []byte { return s.wanted.c }
 
-// wantedBytes bounds what waits in Wanted.
+// wantedBytes bounds the commands that wait in Wanted.
 const wantedBytes = 4 << 20
 
-// wanted is the queue behind [Store.Wanted]. It is bounded. What does not fit is refused and
-// wanted again later.
+// wanted is the queue behind [Store.Wanted]. It is bounded. What does not fit is refused, and comes again later.
 type wanted struct {
 	mu     sync.Mutex
 	closed bool

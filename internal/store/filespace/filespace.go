@@ -38,8 +38,8 @@ const (
 	spaceExpected = 64 << 20
 )
 
-// Expect adds what is about to be applied. It reports whether the expected sum is so large that a
-// commit should tell how much was really used.
+// Expect adds what is about to be applied. It reports whether the expected sum is so large that a commit should show
+// how much was really used.
 func (r *Space) Expect(commands, bytes int) (commit bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,8 +48,8 @@ func (r *Space) Expect(commands, bytes int) (commit bool) {
 	return commit
 }
 
-// Reserve allocates what is expected and some more. An error says that the disk is full, and not
-// even what is expected has space, or that the process has no descriptor to find out.
+// Reserve allocates what is expected and some more. An error means that the disk is full, and not even what is
+// expected has space, or that the process has no descriptor to find out.
 func (r *Space) Reserve() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,7 @@ func (r *Space) allocate(need int64) (err error) {
 			return nil
 		case sys.NoDescriptor(err): // whether there is space is not known, and will be
 			return err
-		case !IsFull(err): // it cannot be told in advance here
+		case !IsFull(err): // not known in advance on this system
 			r.Allocated = math.MaxInt64
 			return nil
 		}
@@ -84,14 +84,14 @@ func (r *Space) allocate(need int64) (err error) {
 	return err
 }
 
-// Begun says that a commit begins.
+// Begun records that a commit begins.
 func (r *Space) Begun() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.committing, r.growing = r.growing, 0
 }
 
-// Moved says that the file is another one.
+// Moved records that the file is another one.
 func (r *Space) Moved() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,7 @@ func blocks(path string) int64 {
 	return allocatedBytes(info)
 }
 
-// Hooks adds to h that the space is told when a commit begins.
+// Hooks adds to h a call of Begun for each commit.
 func (r *Space) Hooks(h backend.Hooks) backend.Hooks { return hooks{h, r} }
 
 type hooks struct {
@@ -121,6 +121,5 @@ func (h hooks) OnPreCommitUnsafe(tx backend.UnsafeReadWriter) {
 	h.Hooks.OnPreCommitUnsafe(tx)
 }
 
-// IsShort reports whether an error says that the disk has no space, or the process no descriptor: it may
-// have later.
+// IsShort reports whether an error means that the disk has no space, or the process no descriptor: it may have later.
 func IsShort(err error) bool { return IsFull(err) || sys.NoDescriptor(err) }

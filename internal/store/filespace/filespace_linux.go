@@ -14,7 +14,7 @@ import (
 // Fallocate is the system's; tests have signals interrupt it.
 var Fallocate = unix.Fallocate
 
-// Allocate gives a file blocks for so many bytes; its size stays what it is.
+// Allocate allocates blocks of a file for a number of bytes; its size does not change.
 func Allocate(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -24,7 +24,7 @@ func Allocate(path string, size int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// IsFull reports whether an error says that the disk, or the quota of its user, has no space.
+// IsFull reports whether an error means that the disk, or the quota of its user, has no space.
 func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }

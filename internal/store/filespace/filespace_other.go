@@ -7,10 +7,10 @@ import (
 	"io/fs"
 )
 
-// Allocate cannot give a file blocks here.
+// Allocate cannot allocate blocks on this system.
 func Allocate(string, int64) error { return errors.ErrUnsupported }
 
-// IsFull cannot tell here.
+// IsFull does not know on this system.
 func IsFull(error) bool { return false }
 
 func allocatedBytes(fs.FileInfo) int64 { return 0 }

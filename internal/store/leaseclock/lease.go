@@ -21,8 +21,8 @@ const (
 	gone                 // it is revoked, or belongs to a state that was replaced
 )
 
-// Lease is a lease and its time. The clock has no users: who may renew a lease is decided before (see Renewal of package
-// store).
+// Lease is a lease and its time. The clock has no users: who may renew a lease is decided before (see Renewal of
+// package store).
 type Lease struct {
 	id  int64
 	ttl int64 // seconds

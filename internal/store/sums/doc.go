@@ -1,9 +1,10 @@
-// Package sums finds damage in a bbolt database: every key has a checksum in memory, against which it is checked when it is
-// read, and each bucket has a sum of these in the database, against which the whole is checked when it is opened.
+// Package sums finds damage in a bbolt database: every key has a checksum in memory, against which it is checked when
+// it is read, and each bucket has a sum of these in the database, against which the whole is checked when it is
+// opened.
 //
-// pages.go reads bbolt's pages with every bound checked; sums.go has the checksums of keys and buckets; guarded.go is a
-// backend of etcd that keeps and checks them; scrubpages.go reads everything in pieces, in the background; readerror.go tells
-// what is damaged from what could not be read; decoder.go reads records.
+// pages.go reads bbolt's pages with every bound checked; sums.go has the checksums of keys and buckets; guarded.go is
+// a backend of etcd that keeps and checks them; scrubpages.go reads everything in pieces, in the background;
+// readerror.go tells what is damaged from what could not be read; decoder.go reads records.
 //
 // It imports nothing of braid.
 package sums

@@ -21,7 +21,7 @@ type Guarded struct {
 	sums *Sums
 	// File is the database's, for reading its pages.
 	File DatabaseFile
-	// found is told of damage, from any goroutine, unless the database is replaced already.
+	// found is called with damage, from any goroutine, unless the database is replaced already.
 	found    func(error)
 	Replaced atomic.Bool
 	// broken: reading it ended in a panic, so locks of it may be held for ever.
@@ -36,7 +36,7 @@ type DatabaseFile interface {
 	io.Closer
 }
 
-// Guard makes a guarded database of one with these sums, which is open as file, too. found is told of damage.
+// Guard makes a guarded database of one with these sums, which is open as file, too. found is called with damage.
 func Guard(be backend.Backend, s *Sums, file DatabaseFile, found func(error)) *Guarded {
 	g := &Guarded{Backend: be, sums: s, File: file, found: found}
 	g.batch = guardedBatch{be.BatchTx(), g}
@@ -67,7 +67,7 @@ func (g *Guarded) Hash(ignores func(bucket, key []byte) bool) (uint32, error) {
 func (g *Guarded) Close() (err error) {
 	defer g.File.Close()
 	if g.broken.Load() {
-		return nil // whoever takes its locks waits for ever
+		return nil // those that acquire its locks wait for ever
 	}
 	defer g.rescue(nil)
 	return g.Backend.Close()
@@ -178,7 +178,7 @@ func (r *guardedRead) UnsafeForEach(b backend.Bucket, visit func(k, v []byte) er
 	return r.g.forEach(r.ReadTx, b, visit)
 }
 
-// guardedBatch is the write transaction. It keeps the checksums in step.
+// guardedBatch is the write transaction. It updates the checksums.
 type guardedBatch struct {
 	backend.BatchTx
 	g *Guarded
@@ -248,7 +248,7 @@ func (t summed) UnsafePut(b backend.Bucket, key, value []byte) {
 	t.sums.put(b.Name(), key, value)
 }
 
-// firstPage takes the beginning of what is written to it.
+// firstPage keeps the beginning of what is written to it.
 type firstPage struct{ data []byte }
 
 var _ io.Writer = (*firstPage)(nil)

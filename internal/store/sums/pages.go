@@ -29,7 +29,7 @@ const (
 	noFreelist  = math.MaxUint64
 )
 
-// PageError says which page of a database is not what bbolt would have written.
+// PageError names a page of a database that is not what bbolt would have written.
 type PageError struct {
 	Page uint64
 	What string
@@ -95,11 +95,11 @@ type Pages struct {
 	Meta boltMeta
 	// Met are the pages that were met already; nil: not counted.
 	Met     []uint64
-	buffers [deepest][]byte // of the pages on the way down to the present one
+	buffers [deepest][]byte // of the pages from the root to the present one
 	Read    int64           // bytes
 }
 
-// meet notes pages as met.
+// visit marks pages as visited.
 func (p *Pages) meet(id, n uint64) error {
 	for i := id; i < id+n && p.Met != nil; i++ {
 		if p.Met[i/64]&(1<<(i%64)) != 0 {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// ReadError says that something on the disk could not be read. Nothing is known of what is there, so it
-// is not taken for damaged, and nothing was changed. A retry is safe, and may succeed.
+// ReadError: something on the disk could not be read. Its content is unknown, so it is not taken for damaged, and
+// nothing was changed. A retry is safe, and may succeed.
 type ReadError struct {
 	What string
 	Err  error

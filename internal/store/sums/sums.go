@@ -22,8 +22,8 @@ const RevisionKey = 17
 // RecordKey is where the record is, in the bucket meta.
 var RecordKey = []byte("braidSums")
 
-// DamageError says that a database is not what was written. The store serves nothing of it. A
-// retry is useful after the state was taken from another member.
+// DamageError: a database is not what was written. The store serves nothing of it. A retry is useful after the state
+// was taken from another member.
 type DamageError struct {
 	Dir   string
 	Cause error
@@ -82,10 +82,10 @@ func New() *Sums {
 	return &Sums{revisions: revisionSums{chunks: map[int64]*revisionChunk{}}, others: map[string]*bucketSums{}}
 }
 
-// isRevisions tells the bucket of revisions from the others.
+// isRevisions reports whether a bucket is the one of revisions.
 func isRevisions(name []byte) bool { return string(name) == string(schema.Key.Name()) }
 
-// isRecord tells the sums' own record.
+// isRecord reports whether an entry is the sums' own record.
 func isRecord(bucket, key []byte) bool {
 	return string(key) == string(RecordKey) && string(bucket) == string(schema.Meta.Name())
 }
