@@ -164,7 +164,7 @@ func founded(fs vfs.FS, dir string) bool {
 	return ok || err != nil && !errors.Is(err, os.ErrNotExist)
 }
 
-// fix notes the settings of the epochs in a new directory, and compares them in any other one. With other settings
+// fix records the settings of the epochs in a new directory, and compares them in any other one. With other settings
 // other epochs would follow from the log that is there, and what the member promised would be about slots of another
 // leader.
 func (id *identity) fix(dir, epochs string) error {

@@ -216,7 +216,7 @@ func lost(err error) error {
 	return err
 }
 
-// Kept is the known state of the bodies to which log and state refer. The others are given up.
+// Kept is the known state of the bodies to which log and state refer. The others are dropped.
 func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 	logs := o.Instances.Logs()
 	for i := range logs {

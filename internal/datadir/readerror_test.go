@@ -49,9 +49,9 @@ func TestASnapshotThatCannotBeReadIsNotDamaged(t *testing.T) {
 	require.Empty(t, s.Damaged)
 }
 
-// TestASnapshotThatCannotBeReadIsNotReplaced: with merged instances a snapshot at the same position may go
-// further. A member may have given up its log for it, so one that goes less far must not take its place
-// because the disk fails to read.
+// TestASnapshotThatCannotBeReadIsNotReplaced: with merged instances a snapshot at the same position may go further. A
+// member may have dropped its log for it, so one that goes less far must not take its place because the disk fails to
+// read.
 func TestASnapshotThatCannotBeReadIsNotReplaced(t *testing.T) {
 	fs := &unreadable{FS: vfs.NewMem(), name: "none"}
 	s, err := OpenSnapshots(fs, "s")

@@ -21,7 +21,7 @@ func (nothing) Snapshot() (member.Snapshot, error) { return nil, nil }
 func (nothing) Restore(r io.Reader) error          { _, err := io.Copy(io.Discard, r); return err }
 
 // A retired instance is removed from the log permanently once every snapshot on disk says that it is retired. Before
-// that, a member that has to go back to a snapshot in which it is active must find out that it has given up its log,
+// that, a member that has to go back to a snapshot in which it is active must find out that it has dropped its log,
 // with what it had promised.
 func TestARetiredInstanceIsForgottenWhenNoSnapshotNeedsIt(t *testing.T) {
 	fs := vfs.NewMem()

@@ -192,8 +192,8 @@ func (s *instanceLog) pop() {
 	s.waiting.drop(1)
 }
 
-// endRound begins the next round, with other instances if an EntryReshape said so. The instances
-// with the highest ids are retired. Ids are never used again.
+// endRound begins the next round, with other instances if an EntryReshape said so. The instances with the highest ids
+// are retired. Ids are never reused.
 func (n *Niagara) endRound(out []Placed) []Placed {
 	ended, want := n.round, n.reshape
 	n.next, n.round, n.reshape = 0, n.round+1, 0

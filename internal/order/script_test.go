@@ -25,7 +25,7 @@ import (
 //	restart MEMBER          a new Niagara that continues at the member's cursor
 //	cursor MEMBER
 //
-// What is placed is printed as instance/index kind @first position, then where it stands.
+// What is placed is printed as instance/index kind @first position, then its place.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{logs: map[protocol.InstanceID][]protocol.Entry{}, members: map[string]*Niagara{}}

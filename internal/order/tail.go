@@ -102,9 +102,8 @@ func (t *Tail) Round() protocol.Round { return t.last().rounds }
 // CommittedRound is how many rounds the committed part of the log fills.
 func (t *Tail) CommittedRound() protocol.Round { return t.start.rounds }
 
-// Want is the slot up to which all instances must fill theirs, so that everything that was ever
-// appended here can be consumed. Skips want nothing: otherwise instances would make each other
-// skip for ever.
+// Want is the slot up to which all instances must fill theirs, so that everything that was ever appended here can be
+// consumed. Skips want nothing: otherwise instances would make each other skip forever.
 func (t *Tail) Want() Slot { return t.want }
 
 // Busy reports whether the log has a batch that is not known to be committed.

@@ -8,11 +8,10 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// WriteFile replaces a small file durably and in one step: after a crash it holds the old bytes or
-// the new ones, and the new ones if WriteFile had returned nil. If the disk is full, or the process has
-// no descriptor left, it answers *FullError, and the file holds the old bytes. It writes a file alongside
-// it, syncs, renames and syncs the directory, which it has opened before anything was changed. Calls
-// for one name must not overlap.
+// WriteFile replaces a small file durably and in one step: after a crash it has the old bytes or the new ones, and
+// the new ones if WriteFile had returned nil. If the disk is full, or the process has no descriptor left, it returns
+// *FullError, and the file holds the old bytes. It writes a temporary file, syncs it, renames it and syncs the
+// directory, which it opens before any change. Calls for one name must not overlap.
 func WriteFile(fs vfs.FS, name string, data []byte) error {
 	temp, dir := name+tempSuffix, filepath.Dir(name)
 	names, err := fs.OpenDir(dir)
@@ -25,7 +24,7 @@ func WriteFile(fs vfs.FS, name string, data []byte) error {
 	return nil
 }
 
-// replace does what WriteFile says, with the open directory of the file.
+// replace is WriteFile with the open directory of the file.
 func replace(fs vfs.FS, temp, name string, names vfs.File, data []byte) error {
 	if err := writeTemp(fs, temp, data); err != nil {
 		// Best effort: the next WriteFile of this name replaces it.

@@ -123,8 +123,8 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")
 }
 
-// BenchmarkBodies writes bodies and syncs each, on real files: into files never written
-// before, and into files that are used again.
+// BenchmarkBodies writes bodies and syncs each, on real files: into files never written before, and into files that
+// are reused.
 func BenchmarkBodies(b *testing.B) {
 	for _, size := range []int{16 << 10, 1 << 20} {
 		for _, again := range []bool{false, true} {

@@ -9,13 +9,13 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// Body is the large part of an entry, in the form in which it is held: all of its bytes or a row
-// of its code. Only the caller knows what the fields other than Instance and Index mean.
+// Body is the large part of an entry, in the form in which it is stored: all of its bytes or a row of its code.
+// Fields other than Instance and Index are opaque to the store.
 type Body struct {
 	Instance    uint32
 	Index, Term uint64
 	Form, K     uint8
-	// Size and Digest describe the whole body, in whatever form it is held.
+	// Size and Digest describe the whole body, in any form.
 	Size, Digest uint32
 	Bytes        []byte
 }
@@ -24,28 +24,26 @@ type Body struct {
 type BodiesOptions struct {
 	FS  vfs.FS // default vfs.OS
 	Dir string // made if it does not exist
-	// Identity says whose bodies they are; see Options.
+	// Identity identifies the owner; see Options.
 	Identity []byte
 	// SegmentBytes is the size of a file: default 64 MiB. A larger body gets a larger file.
 	SegmentBytes int64
 }
 
-// Bodies holds the bodies of a member's entries, of all instances, alongside its log. Append, Sync,
-// Compact, Retain and Close are for one goroutine at a time; all other methods may run at the same
-// time. Like Log it has no goroutine, clock or randomness of its own.
+// Bodies is the store of the bodies of a member's entries, of all instances, next to its log. Append, Sync, Compact,
+// Retain and Close may be called by one goroutine at a time; all other methods may run at the same time. Like Log it
+// has no goroutine, clock or randomness of its own.
 //
-// An appended body replaces what was held of its entry, or of another entry with the same index
-// and another term, once it is durable. After a crash one of the two is there. A damaged body is
-// reported when it is read; the others stay as they are. Bodies that were given up may be there
-// again after a crash; see Retain.
+// Once it is durable, an appended body replaces the stored body of its entry, or of another entry with the same index
+// and another term. After a crash one of the two is there. A damaged body is reported when it is read; the others
+// stay as they are. Bodies that were dropped may be there again after a crash; see Retain.
 type Bodies struct {
 	home
 
-	// mu guards what readers look at: everything below up to the blank line, and the parts
-	// of files that say so.
+	// mu guards everything below up to the blank line, and the fields of files that are marked so.
 	mu    sync.Mutex
 	index map[bodyKey]*held
-	count int // of those in index that have bytes
+	count int // bodies in index that have bytes
 	// settled is the number of the last body that is durable together with its entry.
 	settled uint64
 	older   []*held // live, but replaced in index by the body of another entry; see Settle
@@ -55,25 +53,25 @@ type Bodies struct {
 	start, end int64 // end = start + len(buf)
 	damage     []*CorruptError
 	closed     bool
-	retained   bool // the owner continues
+	retained   bool // Retain was called
 
 	number  uint64 // of the last body appended
 	opened  uint64 // number when Open returned
 	lost    *CorruptError
-	durable int64 // what of the current file is durable
-	dirty   bool  // something was written since
+	durable int64 // durable bytes of the current file
+	dirty   bool  // bytes were written since
 	sealed  bool  // the last record is a seal
 	ended   bool  // the current file has its last record, not yet written or synced
 	marks   *markFile
 	compaction
 	preparing *preparedBody
-	err       error // why it is shut
+	err       error // the error that shut the store
 }
 
 // bodySegments are the files of bodies.
 type bodySegments struct {
 	files []*bodyFile // ascending; the last is the current one, if there is one
-	free  []*bodyFile // files to be used again
+	free  []*bodyFile // files to be reused
 	// freeUnsynced: the names of some in free are not durable yet.
 	freeUnsynced bool
 	maxFree      int
@@ -81,7 +79,7 @@ type bodySegments struct {
 	current      *bodyFile // nil before the first Append
 }
 
-// compaction is where Compact is.
+// compaction is the progress of Compact.
 type compaction struct {
 	// victim is the file that Compact empties; of its records those before at are moved.
 	victim  *bodyFile
@@ -94,13 +92,13 @@ type bodyKey struct {
 	index    uint64
 }
 
-// bodyBufferBytes is how much of small bodies is gathered before it is written.
+// bodyBufferBytes is the size of the buffer that gathers small bodies.
 const bodyBufferBytes = 256 << 10
 
-// Append adds a body. It is durable after the next Sync, and replaces what was held of the same
-// entry. A body of form 0 without bytes says that nothing is held; it replaces nothing. The bytes
-// are the caller's again when Append returns. An error shuts the store, except a *FullError: then
-// the disk had no space, nothing was added, and the caller may try again.
+// Append adds a body. It is durable after the next Sync, and replaces the stored body of the same entry. A body of
+// form 0 without bytes records that none is stored; it replaces nothing. The caller may reuse the bytes when Append
+// returns. An error shuts the store, except a *FullError: then the disk had no space, nothing was added, and the
+// caller may try again.
 func (b *Bodies) Append(body Body) error {
 	if b.err != nil {
 		return b.err
@@ -123,7 +121,7 @@ func (b *Bodies) Append(body Body) error {
 	return nil
 }
 
-// holds reports whether something is held of exactly this entry's body.
+// holds reports whether a body of exactly this entry is stored.
 func (b *Bodies) holds(body *Body) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +129,7 @@ func (b *Bodies) holds(body *Body) bool {
 	return h != nil && h.meta.Term == body.Term
 }
 
-// hold makes h what is held of its entry. It needs mu.
+// hold makes h the stored body of its entry. The caller holds mu.
 func (b *Bodies) hold(h *held) {
 	key := bodyKey{h.meta.Instance, h.meta.Index}
 	switch old := b.index[key]; {
@@ -155,14 +153,14 @@ func (b *Bodies) place(key bodyKey, h *held) {
 	}
 }
 
-// drop gives up a body. It needs mu.
+// drop drops a body. The caller holds mu.
 func (b *Bodies) drop(h *held) {
 	h.live = false
 	h.file.live -= h.size()
 	b.unindex(h)
 }
 
-// unindex makes h no longer what is held of its entry. It needs mu.
+// unindex removes h from the index. The caller holds mu.
 func (b *Bodies) unindex(h *held) {
 	delete(b.index, bodyKey{h.meta.Instance, h.meta.Index})
 	if h.length > 0 {
@@ -170,15 +168,15 @@ func (b *Bodies) unindex(h *held) {
 	}
 }
 
-// forget gives up what is in older. It needs mu.
+// forget drops the bodies in older. The caller holds mu.
 func (b *Bodies) forget(h *held) {
 	h.live, h.older = false, false
 	h.file.live -= h.size()
 }
 
-// LogDurable indicates that the log is durable, and with it the entries of the bodies appended so
-// far. Before that the body of a replaced entry stays, because after a crash the log may still have
-// the replaced entry. Writer says it after each sync.
+// LogDurable indicates that the log is durable, and with it the entries of the bodies appended so far. Until then the
+// body of a replaced entry is kept, because after a crash the log may still have the replaced entry. Writer calls it
+// after each sync.
 func (b *Bodies) LogDurable() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +188,7 @@ func (b *Bodies) LogDurable() {
 	b.settled = b.number
 }
 
-// put writes a record, or gathers it if it is small. The result is not held yet.
+// put writes a record, or buffers it if it is small. The result is not in the index yet.
 func (b *Bodies) put(body *Body, number uint64) (*held, error) {
 	size := bodyRecordSize(len(body.Bytes))
 	if err := b.makeSpace(size); err != nil {
@@ -216,13 +214,13 @@ func (b *Bodies) put(body *Body, number uint64) (*held, error) {
 	return h, nil
 }
 
-// makeSpace begins another file if a record of this many bytes does not fit into the current one.
+// makeSpace starts another file if a record of this size does not fit into the current one.
 func (b *Bodies) makeSpace(size int64) error {
 	if b.current != nil && !b.ended && b.end+size+bodyEndSize <= b.current.capacity {
 		return nil
 	}
 	if b.current != nil {
-		// Not the other way round: a file that was taken belongs to someone.
+		// In this order, because the new file must not be lost if closing fails.
 		if err := b.closeCurrent(); err != nil {
 			return err
 		}
@@ -263,7 +261,7 @@ func (b *Bodies) closeCurrent() error {
 	return nil
 }
 
-// synced notes that all that was written is durable.
+// synced records that everything written is durable.
 func (b *Bodies) synced() error {
 	b.dirty, b.durable = false, b.end
 	return b.marks.put(mark{b.number, b.current.seq, b.start, 0})
@@ -273,7 +271,7 @@ func (b *Bodies) putMark(kind bodyKind) error {
 	return b.appendSmall(&bodyHead{kind: kind, offset: uint32(b.end), durable: uint32(b.durable)}, nil)
 }
 
-// appendSmall puts a small record into the buffer.
+// appendSmall appends a small record to the buffer.
 func (b *Bodies) appendSmall(h *bodyHead, data []byte) error {
 	size := int(bodyRecordSize(len(data)))
 	if b.buf == nil {
@@ -296,7 +294,7 @@ func (b *Bodies) appendSmall(h *bodyHead, data []byte) error {
 	return nil
 }
 
-// write writes a large record from where its bytes are, and what was gathered before it.
+// write writes the buffer, and then a large record without copying its bytes.
 func (b *Bodies) write(h *bodyHead, data []byte) error {
 	var head, tail [2 * bodyHeadSize]byte
 	pad := bodyRecordSize(len(data)) - bodyEndSize - int64(len(data))
@@ -314,7 +312,7 @@ func (b *Bodies) write(h *bodyHead, data []byte) error {
 	return nil
 }
 
-// flush writes what was gathered.
+// flush writes the buffer.
 func (b *Bodies) flush() error {
 	if len(b.buf) == 0 {
 		return nil
@@ -333,7 +331,7 @@ func (b *Bodies) written(end int64) {
 	b.mu.Unlock()
 }
 
-// fail shuts the store. If the disk had no space it does not, because the call can be repeated.
+// fail shuts the store. It does not if the disk had no space, because the call can be repeated.
 func (b *Bodies) fail(op string, err error) error {
 	if full := spaceMissing(err); full != nil {
 		return full
@@ -349,8 +347,8 @@ func (b *Bodies) fail(op string, err error) error {
 	return b.err
 }
 
-// Sync makes everything appended durable, and gives up files that no one needs. A failed sync shuts
-// the store: every later call returns the same *FailedError.
+// Sync makes everything appended durable, and removes files that are not needed. A failed sync shuts the store: every
+// later call returns the same *FailedError.
 func (b *Bodies) Sync() error {
 	if b.err != nil {
 		return b.err
@@ -372,9 +370,8 @@ func (b *Bodies) Sync() error {
 	return nil
 }
 
-// seal writes into the file that everything before is durable, so that damage to the last body is
-// not taken for a torn write. The seal need not be durable; the mark that says the same is made
-// durable.
+// seal writes a record that everything before it is durable, so that damage to the last body is not mistaken for a
+// torn write. The seal need not be durable; the mark with the same information is.
 func (b *Bodies) seal() error {
 	if b.err == nil {
 		if err := b.marks.sync(); err != nil {
@@ -399,7 +396,7 @@ func (b *Bodies) seal() error {
 	return nil
 }
 
-// Find returns how much of an entry's body is stored, without the bytes: what Append last said.
+// Find returns the last appended body of an entry, without its bytes.
 func (b *Bodies) Find(instance uint32, index uint64) (Body, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -409,8 +406,7 @@ func (b *Bodies) Find(instance uint32, index uint64) (Body, bool) {
 	return Body{}, false
 }
 
-// Durable reports whether what Find tells of an entry's body would survive a crash now: both
-// are durable, the body and the entry; see Settle.
+// Durable reports whether the result of Find would survive a crash now: both the body and the entry are durable.
 func (b *Bodies) Durable(instance uint32, index uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -418,8 +414,8 @@ func (b *Bodies) Durable(instance uint32, index uint64) bool {
 	return h != nil && h.number <= max(b.settled, b.opened)
 }
 
-// Read returns what is held of an entry's body, bytes verified. They are the caller's. It
-// answers *NotFoundError or *CorruptError.
+// Read returns the stored body of an entry, with verified bytes, which belong to the caller. It returns
+// *NotFoundError or *CorruptError.
 func (b *Bodies) Read(instance uint32, index uint64) (Body, error) {
 	h, gathered, err := b.acquire(instance, index)
 	if err != nil {
@@ -439,8 +435,7 @@ func (b *Bodies) Read(instance uint32, index uint64) (Body, error) {
 	return body, nil
 }
 
-// acquire finds a body and keeps its file from being used again; or returns the bytes if
-// they were not written yet.
+// acquire finds a body and keeps its file from being reused; or returns the bytes if they were not written yet.
 func (b *Bodies) acquire(instance uint32, index uint64) (h *held, gathered []byte, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -459,7 +454,7 @@ func (b *Bodies) acquire(instance uint32, index uint64) (h *held, gathered []byt
 	return h, nil, nil
 }
 
-// note remembers whether a body was found to be damaged.
+// note records whether a body is damaged.
 func (b *Bodies) note(h *held, err error) {
 	var corrupt *CorruptError
 	if errors.As(err, &corrupt) {
@@ -469,7 +464,7 @@ func (b *Bodies) note(h *held, err error) {
 	}
 }
 
-// Each calls f for all bodies in ascending order, without their bytes, until it says false.
+// Each calls f for all bodies in ascending order, without their bytes, until it returns false.
 func (b *Bodies) Each(f func(Body) bool) {
 	for _, body := range b.all() {
 		if !f(body) {
@@ -491,15 +486,14 @@ func (b *Bodies) all() []Body {
 	return all
 }
 
-// Count is how many bodies are held, without those of no bytes.
+// Count is the number of stored bodies that have bytes.
 func (b *Bodies) Count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.count
 }
 
-// Size is how many bytes of disk the bodies that are held need, and how many the files
-// take. Files kept for being used again are not counted.
+// Size is the bytes of the stored bodies, and the bytes of their files on disk. Files kept for reuse are not counted.
 func (b *Bodies) Size() (live, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -510,7 +504,7 @@ func (b *Bodies) Size() (live, total int64) {
 	return live, total
 }
 
-// Spare is how many bytes of files are kept for being used again.
+// Spare is the bytes of files that are kept for reuse.
 func (b *Bodies) Spare() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -521,8 +515,8 @@ func (b *Bodies) Spare() int64 {
 	return n
 }
 
-// Close makes everything appended durable, seals the store and gives the directory free. It
-// returns the store's *FailedError if it had failed.
+// Close makes everything appended durable, seals the store and unlocks the directory. It returns the store's
+// *FailedError if it had failed.
 func (b *Bodies) Close() error {
 	if b.err == ErrClosed {
 		return nil

@@ -24,8 +24,8 @@ func bodyFiles(t testing.TB, fs vfs.FS) (names []string) {
 	return names
 }
 
-// TestBodiesFlipEverywhere flips bits all over a store that was closed. No flip is taken
-// for data, none brings back what was replaced, and none costs more than one body.
+// TestBodiesFlipEverywhere flips bits all over a store that was closed. No flip is mistaken for data, none restores a
+// replaced body, and none costs more than one body.
 func TestBodiesFlipEverywhere(t *testing.T) {
 	mem := vfs.NewMem()
 	b := openBodiesMem(t, mem)
@@ -53,8 +53,8 @@ func TestBodiesFlipEverywhere(t *testing.T) {
 	require.Greater(t, noticed, 20/stride)
 }
 
-// flipped opens a copy of a store with one bit flipped, and counts the bodies that cannot be
-// read and the damage that was noticed at once.
+// flipped opens a copy of a store with one bit flipped, and counts the bodies that cannot be read and the damage that
+// Open found.
 func flipped(t *testing.T, mem *vfs.Mem, want []Body, where string) (unread, noticed int) {
 	t.Helper()
 	b := openBodiesMem(t, copyOf(mem))
@@ -81,7 +81,7 @@ func flipped(t *testing.T, mem *vfs.Mem, want []Body, where string) (unread, not
 	return unread, noticed
 }
 
-// damagedStore has bodies 1 to 6, of which 5 replaces an older one, and tells the offsets.
+// damagedStore has bodies 1 to 6, of which 5 replaces an older one; at are their offsets.
 func damagedStore(t *testing.T) (fs *vfs.Mem, name string, at map[uint64]int64) {
 	t.Helper()
 	fs = vfs.NewMem()
@@ -96,8 +96,8 @@ func damagedStore(t *testing.T) (fs *vfs.Mem, name string, at map[uint64]int64) 
 	return fs, bodyFiles(t, fs)[0], at
 }
 
-// TestLostHeadAndTail damages both the head and the tail of the body that replaced another: then no
-// one may be told that the older one is what is held.
+// TestLostHeadAndTail damages both the head and the tail of the body that replaced another: then the older one must
+// not be reported as the stored body.
 func TestLostHeadAndTail(t *testing.T) {
 	fs, name, at := damagedStore(t)
 	flip(t, fs, name, at[5]+20, 1)
@@ -276,7 +276,7 @@ func TestInspectBodies(t *testing.T) {
 	}, lines)
 }
 
-// crcs tells the checksum that a body's bytes have and should have.
+// crcs returns the checksum that a body's bytes have and should have.
 func crcs(t *testing.T, fs vfs.FS, name string, at int64) string {
 	t.Helper()
 	file, err := ReadFile(fs, name, 1<<20)
@@ -284,8 +284,8 @@ func crcs(t *testing.T, fs vfs.FS, name string, at int64) string {
 	return fmt.Sprintf("%08x, want %08x", checksum(file[at+bodyHeadSize:][:3000]), checksum(someBody(1, 4, 4, 3000).Bytes))
 }
 
-// FuzzBodyHead decodes any head, also with a right checksum: what is accepted stays within
-// the file and is what is encoded again.
+// FuzzBodyHead decodes any head, also with a right checksum: an accepted head stays within the file, and encodes to
+// the same bytes.
 func FuzzBodyHead(f *testing.F) {
 	good := make([]byte, bodyHeadSize)
 	h := someBody(1, 2, 3, 100)

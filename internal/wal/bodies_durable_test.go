@@ -28,7 +28,7 @@ func TestBodiesDurable(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// TestNothingDoesNotReplaceSomething: a body that was restored before its entry came stays.
+// TestNothingDoesNotReplaceSomething: a body that was restored before its entry arrived is kept.
 func TestNothingDoesNotReplaceSomething(t *testing.T) {
 	b, err := OpenBodies(BodiesOptions{FS: vfs.NewMem(), Dir: "bodies", SegmentBytes: 16 << 10})
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func openBodiesMem(t testing.TB, fs vfs.FS) *Bodies {
 	return b
 }
 
-// someBody makes a body of which the bytes are told by the rest.
+// someBody makes a body whose bytes follow from the other fields.
 func someBody(instance uint32, index, term uint64, n int) Body {
 	data := make([]byte, n)
 	rng := rand.New(rand.NewPCG(uint64(instance)<<32+index, term))
@@ -46,7 +46,7 @@ func meta(b Body) Body {
 	return b
 }
 
-// checkBodies proves what must hold of an open store.
+// check verifies the invariants of an open store.
 func (b *Bodies) check() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +95,7 @@ func (b *Bodies) check() error {
 type bodyWork struct {
 	rng  *rand.Rand
 	last map[bodyKey]Body
-	// states[k] is what is held after k calls of Append and Release, as wanted terms.
+	// states[k] are the terms of the stored bodies after k calls of Append and Release.
 	states         []map[bodyKey]uint64
 	sizes          map[bodyKey]map[uint64]int // of all bodies ever appended, by term
 	term           uint64
@@ -175,8 +175,8 @@ func readBack(b *Bodies, key bodyKey, want Body) error {
 	return nil
 }
 
-// verify opens what a crash left. Everything synced must be there; what was released may
-// be there or not, until Retain.
+// verify opens the store after a crash. Everything synced must be there; released bodies may be there or not, until
+// Retain.
 func (w *bodyWork) verify(t testing.TB, fs vfs.FS) (*Bodies, map[bodyKey]uint64) {
 	t.Helper()
 	b := openBodiesMem(t, fs)
@@ -212,7 +212,7 @@ func covers(found, want map[bodyKey]uint64) bool {
 	return true
 }
 
-// from makes the work continue from what a crash left.
+// from continues the work from the state after a crash.
 func (w *bodyWork) from(seed uint64, state map[bodyKey]uint64) *bodyWork {
 	n := newBodyWork(seed)
 	n.term, n.states = w.term, []map[bodyKey]uint64{state}
@@ -228,8 +228,8 @@ func (w *bodyWork) from(seed uint64, state map[bodyKey]uint64) *bodyWork {
 	return n
 }
 
-// TestBodiesCrashEverywhere tries a crash before changes of files and directories, with all, none
-// and some of what was not synced, and continues from there to another crash.
+// TestBodiesCrashEverywhere tries a crash before changes of files and directories, with all, none and some of the
+// bytes that were not synced, and continues from there to another crash.
 func TestBodiesCrashEverywhere(t *testing.T) {
 	for _, c := range []struct {
 		seed         uint64
@@ -379,7 +379,7 @@ func TestCompactionGivesSpaceBack(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// TestReopeningTakesNoSpace opens a store often, with and without something new.
+// TestReopeningTakesNoSpace opens a store often, with and without a new body.
 func TestReopeningTakesNoSpace(t *testing.T) {
 	fs := vfs.NewMem()
 	for i := uint64(1); i <= 30; i++ {
@@ -444,8 +444,7 @@ func TestBodiesOfOthers(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// TestBodiesBesideReaders reads, releases and looks around while bodies are appended and
-// compacted, on real files.
+// TestBodiesBesideReaders reads, releases and lists bodies while others are appended and compacted, on real files.
 func TestBodiesBesideReaders(t *testing.T) {
 	b, err := OpenBodies(BodiesOptions{Dir: t.TempDir() + "/bodies", SegmentBytes: 512 << 10, Identity: []byte("me")})
 	require.NoError(t, err)
@@ -506,8 +505,8 @@ func TestBodiesBesideReaders(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// TestReaderOfFreedBody: a reader that was held up gets its bytes although the body was
-// released meanwhile and its file could have been used again.
+// TestReaderOfFreedBody: a reader that was held up gets its bytes although the body was released meanwhile and its
+// file could have been reused.
 func TestReaderOfFreedBody(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	held := false
@@ -539,8 +538,8 @@ func TestReaderOfFreedBody(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// TestReplacedBodiesStayUntilTheLogIsDurable: an entry is replaced by one of another term,
-// and the crash comes when the body of that is durable and its record is not.
+// TestReplacedBodiesStayUntilTheLogIsDurable: an entry is replaced by one of another term, and the crash happens when
+// the new body is durable and the new entry is not.
 func TestReplacedBodiesStayUntilTheLogIsDurable(t *testing.T) {
 	find := func(fs vfs.FS, keep uint64) (Body, bool) {
 		b := openBodiesMem(t, fs)
@@ -560,7 +559,7 @@ func TestReplacedBodiesStayUntilTheLogIsDurable(t *testing.T) {
 	for term := uint64(3); term <= 5; term++ {
 		require.NoError(t, b.Append(someBody(1, 1, term, 60<<10))) // a file of its own
 		require.NoError(t, b.Sync())
-		for more, err := true, error(nil); more; { // other work does not touch them
+		for more, err := true, error(nil); more; { // other work does not drop them
 			more, err = b.Compact()
 			require.NoError(t, err)
 			require.NoError(t, b.Sync())

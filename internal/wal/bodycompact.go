@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// compactStep is how many bytes one call of Compact copies, and the rest of one body.
+// compactStep is the number of bytes that one call of Compact copies, up to the end of a body.
 const compactStep = 4 << 20
 
-// Release indicates that an entry's body is no longer needed. It is safe alongside everything; the
-// next Sync and Compact give back the space. Writer.Tidy sees to it that there are such calls.
+// Release indicates that an entry's body is no longer needed. It is safe for concurrent use; the next Sync and
+// Compact free the space. Writer.Tidy makes sure that there are such calls.
 func (b *Bodies) Release(instance uint32, index uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -18,10 +18,10 @@ func (b *Bodies) Release(instance uint32, index uint64) {
 	}
 }
 
-// Retain says once, after Open and before the first Append, which of the bodies that were found
-// are needed. The others were given up, or replaced in the log, before the last incarnation ended. If
-// bodies of several terms were found for an index, keep is asked about each, beginning with the
-// one appended last, until it keeps one: the log may not have the entry of the last.
+// Retain is called once, after Open and before the first Append. It selects the bodies that are needed. The others
+// were dropped, or replaced in the log, before the last incarnation ended. If bodies of several terms were found for
+// an index, keep is asked about each, beginning with the one appended last, until it keeps one: the log may not have
+// the entry of the last.
 func (b *Bodies) Retain(keep func(Body) bool) {
 	for _, versions := range b.versions() {
 		wanted := slices.IndexFunc(versions, func(h *held) bool { return keep(h.meta) })
@@ -50,8 +50,7 @@ func (b *Bodies) Retain(keep func(Body) bool) {
 	b.mu.Unlock()
 }
 
-// versions lists what was found for each index, in order, each with what was appended last
-// in front.
+// versions lists the bodies of each index, in order, the last appended one first.
 func (b *Bodies) versions() (all [][]*held) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,10 +72,10 @@ func (b *Bodies) versions() (all [][]*held) {
 	return all
 }
 
-// mayGo reports whether a file may be given up once no body in it is held. It needs mu.
+// mayGo reports whether a file may be dropped once it has no stored bodies. The caller holds mu.
 func (b *Bodies) mayGo(f *bodyFile) bool { return f != b.current && (b.retained || !f.lost) }
 
-// freeFiles gives up the files without live bodies. The bodies that replaced theirs are durable.
+// freeFiles drops the files without live bodies. The bodies that replaced theirs are durable.
 func (b *Bodies) freeFiles() error {
 	b.mu.Lock()
 	var dead []*bodyFile
@@ -101,10 +100,10 @@ func (b *Bodies) freeFiles() error {
 	return nil
 }
 
-// Compact copies some live bodies out of a file most of which is dead, so that it can be given up:
-// a few MiB for each call, and nothing if there is no such file. The copies are made durable by the
-// next Sync, which gives up the file when it is empty. It reports whether there is more to do. A
-// file with a damaged body stays until the body is replaced or released.
+// Compact copies some live bodies out of a file most of which is dead, so that it can be dropped: a few MiB for each
+// call, and nothing if there is no such file. The copies are made durable by the next Sync, which removes the file
+// when it is empty. It reports whether there is more to do. A file with a damaged body stays until the body is
+// replaced or released.
 func (b *Bodies) Compact() (more bool, err error) {
 	if b.err != nil {
 		return false, b.err
@@ -116,14 +115,14 @@ func (b *Bodies) Compact() (more bool, err error) {
 		h := b.nextLive()
 		if h == nil {
 			b.victim = nil
-			return true, nil // Sync has it to free, and there may be another
+			return true, nil // Sync frees it, and there may be another
 		}
 		if copied >= compactStep {
 			return true, nil
 		}
 		copied += h.size()
 		if err := b.move(h); err != nil {
-			b.victim = nil // where there is no space, it is tried again later
+			b.victim = nil // without space it is tried again later
 			if err = b.fail("compact", err); spaceMissing(err) != nil {
 				err = nil
 			}
@@ -171,7 +170,7 @@ func (b *Bodies) nextLive() *held {
 func (b *Bodies) move(h *held) error {
 	data, err := b.readHeld(h, b.scratch)
 	if err != nil {
-		// It stays where it is, and so does its file.
+		// It stays in place, and so does its file.
 		b.note(h, err)
 		b.victim = nil
 		return nil
@@ -198,11 +197,10 @@ func (b *Bodies) Damaged() []*CorruptError {
 	return append([]*CorruptError(nil), b.damage...)
 }
 
-// Verify reads what is held of an entry's body and all that the disk says about it. It returns what
-// Read returns, with one difference: if bodies were lost and the owners are unknown, it returns a
-// *CorruptError for each body from before, because one of the lost ones may have replaced it.
-// Recovery calls it before the first Append, for bodies that others were told are held and that may
-// still be replaced. For scrubbing Read is enough.
+// Verify reads the stored body of an entry. It returns the error of Read, with one difference: if bodies were lost
+// and the owners are unknown, it returns a *CorruptError for each body from before, because one of the lost ones may
+// have replaced it. Recovery calls it before the first Append, for acknowledged bodies that may still be replaced.
+// For scrubbing Read is enough.
 func (b *Bodies) Verify(instance uint32, index uint64) error {
 	h, gathered, err := b.acquire(instance, index)
 	if err != nil || gathered != nil {

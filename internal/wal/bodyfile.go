@@ -19,19 +19,19 @@ type bodyFile struct {
 	file     vfs.File
 	capacity int64 // bytes of the file
 	salt     uint32
-	durable  int64 // in Open: what is before it was durable, as its records say
-	// lost: bodies were lost in it whose owners are unknown. It stays until the first Append, so that
-	// an owner who could not continue is told the same again.
+	durable  int64 // in Open: bytes before it were durable, as its records show
+	// lost: bodies were lost in it whose owners are unknown. It is kept until the first Append, so that an owner that
+	// could not continue gets the same error again.
 	lost bool
 
 	// Guarded by Bodies.mu:
-	live    int64   // bytes of records that are needed
+	live    int64   // bytes of live records
 	records []*held // in the order of their places; some are dead
 	refs    int     // readers
-	removed bool    // it has no name any more; its last reader closes it
+	removed bool    // its name is removed; its last reader closes it
 }
 
-// held is a body's place.
+// held is the place of a stored body.
 type held struct {
 	meta   Body // without bytes
 	file   *bodyFile
@@ -41,7 +41,7 @@ type held struct {
 	number uint64
 	live   bool
 	older  bool  // see Bodies.older
-	bad    error // a *CorruptError, once it was met
+	bad    error // a *CorruptError, once it was found
 }
 
 func (h *held) size() int64 { return bodyRecordSize(int(h.length)) }
@@ -85,7 +85,7 @@ func (b *Bodies) nextFile(need int64) (*bodyFile, error) {
 	return b.makeFile(capacity)
 }
 
-// prepare has the next file made, alongside what is called next, once the current one is half full.
+// prepare makes the next file, concurrently with the calls that follow, once the current one is half full.
 func (b *Bodies) prepare(beside Beside) {
 	if b.err != nil || b.current == nil || b.preparing != nil || b.end < b.current.capacity/2 {
 		return
@@ -96,7 +96,7 @@ func (b *Bodies) prepare(beside Beside) {
 }
 
 type preparedBody struct {
-	wait func() // returns when the rest is set
+	wait func() // returns when the other fields are set
 	file *bodyFile
 	err  error
 }
@@ -110,13 +110,13 @@ func (b *Bodies) awaitPrepared() (*bodyFile, error) {
 	b.preparing = nil
 	var full *FullError
 	if errors.As(p.err, &full) {
-		return nil, nil // nothing was written, and there may be space by now
+		return nil, nil // nothing was written, and there may be space now
 	}
 	return p.file, p.err
 }
 
-// makeFile makes an empty file durable under a name that was never used, from one that was given up
-// or newly created. It may run alongside Append, once at a time.
+// makeFile makes an empty file durable under a name that was never used, from one that was dropped or newly created.
+// It may run concurrently with Append, once at a time.
 func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 	b.mu.Lock()
 	b.lastSeq++
@@ -146,7 +146,7 @@ func (b *Bodies) makeFile(capacity int64) (*bodyFile, error) {
 	return f, nil
 }
 
-// reuseFile takes a file that was given up, if one fits and no one reads it. It needs mu.
+// reuseFile returns a dropped file that fits and has no readers. The caller holds mu.
 func (b *Bodies) reuseFile(capacity int64) *bodyFile {
 	for i, f := range b.free {
 		if f.capacity == capacity && f.refs == 0 {
@@ -157,8 +157,8 @@ func (b *Bodies) reuseFile(capacity int64) *bodyFile {
 	return nil
 }
 
-// reuse gives a file that was given up a new header and name. That it was given up must be
-// durable first: a file under its old name and without its header would be damage.
+// reuse writes a new header into a dropped file and renames it. The removal of its old name must be durable first: a
+// file under its old name without its header would be damage.
 func (b *Bodies) reuse(old *bodyFile, seq uint64, header []byte, unsynced bool) error {
 	from := b.path(old.seq, freeSuffix)
 	op, err := "sync", error(nil)
@@ -174,7 +174,7 @@ func (b *Bodies) reuse(old *bodyFile, seq uint64, header []byte, unsynced bool) 
 	if err == nil {
 		op, err = "rename", b.fs.Rename(from, b.path(seq, bodySuffix))
 	}
-	if op == "write" && isFull(err) { // where files are copied when they are written
+	if op == "write" && isFull(err) { // on copy-on-write file systems
 		b.mu.Lock()
 		b.free = append(b.free, old)
 		b.mu.Unlock()
@@ -187,7 +187,7 @@ func (b *Bodies) reuse(old *bodyFile, seq uint64, header []byte, unsynced bool) 
 	return nil
 }
 
-// retireFile keeps a file without live bodies for being used again, or removes it.
+// retireFile keeps a file without live bodies for reuse, or removes it.
 func (b *Bodies) retireFile(f *bodyFile) error {
 	name := b.path(f.seq, bodySuffix)
 	b.mu.Lock()

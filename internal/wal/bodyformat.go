@@ -15,7 +15,7 @@ import (
 const (
 	bodyHeadSize = 64
 	bodyAlign    = 64 // where heads and tails may be
-	// bodyEndSize is kept free at the end of a file for the record that closes it.
+	// bodyEndSize is reserved at the end of a file for the record that closes it.
 	bodyEndSize = 2 * bodyHeadSize
 )
 
@@ -51,12 +51,12 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 func alignBody(n int64) int64 { return (n + bodyAlign - 1) &^ (bodyAlign - 1) }
 
-// bodyRecordSize is what a body of this many bytes takes in a file.
+// bodyRecordSize is the space that a body of this size takes in a file.
 func bodyRecordSize(length int) int64 { return bodyEndSize + alignBody(int64(length)) }
 
 func (h *bodyHead) dataAt() int64 { return int64(h.offset) + bodyHeadSize }
 
-// tailAt is where the record's tail is, end where the next one begins.
+// tailAt is the offset of the record's tail, end that of the next record.
 func (h *bodyHead) tailAt() int64 { return h.end() - bodyHeadSize }
 func (h *bodyHead) end() int64    { return int64(h.offset) + bodyRecordSize(int(h.length)) }
 
@@ -81,8 +81,8 @@ func (h *bodyHead) encode(b []byte, tail bool, salt uint32) {
 	le.PutUint32(b[4:], crc32.Update(salt, castagnoli, b[8:bodyHeadSize]))
 }
 
-// decodeBodyHead reads the head or tail at an offset of a file with this salt and capacity.
-// ok is false if there is none that was written for just this place.
+// decodeBodyHead decodes the head or tail at an offset of a file with this salt and capacity. ok is false if there is
+// none that was written for exactly this place.
 func decodeBodyHead(b []byte, salt uint32, at, capacity int64) (h bodyHead, ok bool) {
 	if len(b) < bodyHeadSize || !bytes.Equal(b[:4], bodyHeadMagic) {
 		return h, false
@@ -106,13 +106,12 @@ func decodeBodyHead(b []byte, salt uint32, at, capacity int64) (h bodyHead, ok b
 	return h, ok
 }
 
-// bodyItem is what stands somewhere in a file of bodies: a record, or bytes that are none.
+// bodyItem is a part of a file of bodies: a record, or other bytes.
 type bodyItem struct {
 	head bodyHead
-	// at and end are where it begins and where what follows does.
+	// at and end are its offset and that of the next item.
 	at, end int64
-	// flaw says what is wrong; with lost, it is not known whose bytes they are. Without, they
-	// are known from the record's tail.
+	// flaw describes the damage. lost: the owner of the bytes is unknown; otherwise it is known from the record's tail.
 	flaw string
 	lost bool
 }
@@ -123,12 +122,12 @@ type bodyScanner struct {
 	ahead    *readBuffer // for searching
 	file     *bodyFile
 	salt     uint32
-	capacity int64 // where the file really ends, if that is before
-	durable  int64 // the most that a head says
+	capacity int64 // of the file, if it is shorter
+	durable  int64 // the highest value in a head
 }
 
-// run calls visit for what stands in the file, in order. It returns where the last good record
-// ends, and whether that one closes the file. Bytes behind it are no one's.
+// run calls visit for the items of the file, in order. It returns the end of the last good record, and whether that
+// one closes the file. Bytes after it are not used.
 func (s *bodyScanner) run(visit func(bodyItem) error) (end int64, closed bool, err error) {
 	at := int64(segmentHeaderSize)
 	for {
@@ -173,7 +172,7 @@ func (s *bodyScanner) head(at int64) (bodyHead, bool, error) {
 	return h, ok, nil
 }
 
-// search finds the first head, or tail of a record from at on, behind a place without one.
+// search finds the first head, or tail of a record from at on, after bytes without one.
 func (s *bodyScanner) search(at int64) (bodyHead, bool, error) {
 	for p := at; p+bodyHeadSize <= s.capacity; {
 		b, err := s.ahead.bytes(s.file.file, p, int(min(searchStep, s.capacity-p)))
@@ -194,5 +193,5 @@ func (s *bodyScanner) search(at int64) (bodyHead, bool, error) {
 	return bodyHead{}, false, nil
 }
 
-// searchStep is how much is read at once in search of a head; a multiple of bodyAlign.
+// searchStep is the size of reads in search of a head; a multiple of bodyAlign.
 const searchStep = 256 << 10

@@ -9,16 +9,16 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// BodyInfo is what InspectBodies tells about a record or, with Number 0, about a place that
-// closes a file, says that all before is durable, or holds no record.
+// BodyInfo describes a record for InspectBodies or, with Number 0, a place that closes a file, seals it, or has no
+// record.
 type BodyInfo struct {
 	File   string
 	Offset int64
 	Kind   string // body, seal, end; empty if there is none
-	Body   Body   // without bytes; perhaps not what is held: a later record may replace it
+	Body   Body   // without bytes; a later record may replace it
 	Number uint64 // counts the bodies appended; copies made by compaction have the same
-	Length int    // bytes, in the form that is held
-	Err    error  // what is wrong with it
+	Length int    // bytes, in the stored form
+	Err    error  // the damage
 }
 
 // String is a line about the record.
@@ -40,9 +40,9 @@ func (i BodyInfo) String() string {
 
 var errNoBody = errors.New("no body from here on")
 
-// InspectBodies walks through the files of bodies of a directory, oldest first, and reads all of
-// it, whichever member they belong to, and changes nothing. Each call-back ends the walk by an
-// error, which is returned. The store may be open; then what is written meanwhile may look torn.
+// InspectBodies reads all files of bodies of a directory, oldest first, of any member, and changes nothing. Each
+// call-back ends the walk by an error, which is returned. The store may be open; then concurrent writes may look
+// torn.
 func InspectBodies(fs vfs.FS, dir string, file func(SegmentInfo) error, body func(BodyInfo) error) error {
 	names, err := fs.List(dir)
 	if err != nil {

@@ -14,10 +14,9 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// OpenBodies opens the bodies of a directory, or begins to hold some. It reads heads, not bytes,
-// except for what was not known to be durable: that is cut from the first record on that is not
-// whole. Damage elsewhere costs only the body that it met. It fails with
-// *IdentityError if the bodies are someone else's, with *LockedError if they are open.
+// OpenBodies opens the bodies of a directory, or creates a store. It reads heads, not bytes, except for bytes that
+// may not be durable: they are cut at the first record that is not complete. Damage elsewhere costs only the body in
+// question. It fails with *IdentityError if the bodies are another member's, with *LockedError if they are open.
 func OpenBodies(o BodiesOptions) (*Bodies, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS
@@ -128,7 +127,7 @@ func (b *Bodies) header(f *bodyFile) error {
 	return nil
 }
 
-// damaged notes damage, and whether it cost bodies whose owners are unknown.
+// damaged records damage, and whether it cost bodies whose owners are unknown.
 func (b *Bodies) damaged(f *bodyFile, err *CorruptError, lost bool) {
 	b.damage = append(b.damage, err)
 	f.lost = f.lost || lost
@@ -152,7 +151,7 @@ func (b *Bodies) scanFiles() error {
 		marked := b.marks.durable(f.seq)
 		switch {
 		case last && len(items) == 0 && marked <= segmentHeaderSize:
-			// Never written, or only in part; it goes to the free files, because no body is in it.
+			// Never written, or only in part. It becomes a free file, because it has no body.
 		case last:
 			last = false
 			f.durable = max(f.durable, marked)
@@ -178,7 +177,7 @@ func (b *Bodies) scanFiles() error {
 }
 
 func (b *Bodies) scan(w *readBuffer, f *bodyFile) (items []bodyItem, end int64, closed bool, err error) {
-	// Heads are far apart; the rest of a page or so is all that is worth reading with them.
+	// Heads are far apart; so reads are about a page long.
 	near := readBuffer{step: segmentHeaderSize}
 	s := bodyScanner{buffer: &near, ahead: w, file: f, salt: f.salt, capacity: f.capacity}
 	end, closed, err = s.run(func(item bodyItem) error {
@@ -214,8 +213,8 @@ func (b *Bodies) item(f *bodyFile, item bodyItem) {
 	}
 }
 
-// cut finds where the durable part of the last file ends, for certain or by all that its
-// records say, and closes the file there.
+// cut finds the end of the durable part of the last file, from the mark or from the records, and closes the file
+// there.
 func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]bodyItem, error) {
 	for i, item := range items {
 		if item.at < f.durable {
@@ -231,7 +230,7 @@ func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]b
 		}
 	}
 	if closed {
-		// It may be in the machine's memory only, if but the process died.
+		// If only the process died, it may be only in the machine's memory.
 		if err := syncData(f.file); err != nil {
 			return nil, &FailedError{Op: "sync", Err: err}
 		}
@@ -244,7 +243,7 @@ func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]b
 	h := bodyHead{kind: bodyEnd, offset: uint32(end), durable: uint32(end)}
 	h.encode(record, false, f.salt)
 	h.encode(record[bodyHeadSize:], true, f.salt)
-	// What is before it must be durable first: it says so.
+	// The bytes before it must be durable first, because it records that.
 	err := syncData(f.file)
 	if err == nil {
 		err = writeAt(f.file, record, end)
@@ -258,7 +257,7 @@ func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]b
 	return items, nil
 }
 
-// whole reports whether a record that may not be durable is there to its last byte.
+// whole reports whether a record that may not be durable is complete.
 func (b *Bodies) whole(f *bodyFile, item bodyItem) (bool, error) {
 	if item.flaw != "" {
 		return false, nil
@@ -273,8 +272,7 @@ func (b *Bodies) whole(f *bodyFile, item bodyItem) (bool, error) {
 	return err == nil, err
 }
 
-// cleanUp gives up files without bodies, keeps a few that can be used again, and removes
-// what was never finished.
+// cleanUp drops files without bodies, keeps a few that can be reused, and removes unfinished files.
 func (b *Bodies) cleanUp(names []string) error {
 	for _, name := range names {
 		seq, isFree := parseBodyName(name, freeSuffix)
@@ -295,7 +293,7 @@ func (b *Bodies) cleanUp(names []string) error {
 	return b.freeFiles()
 }
 
-// keepFree takes a file for being used again if it is one of this store.
+// keepFree keeps a file for reuse if it belongs to this store.
 func (b *Bodies) keepFree(seq uint64) bool {
 	f, err := b.fs.OpenReadWrite(b.path(seq, freeSuffix))
 	if err != nil {
@@ -309,7 +307,7 @@ func (b *Bodies) keepFree(seq uint64) bool {
 		info, serr := f.Stat()
 		ok = herr == nil && serr == nil && h.capacity == b.segmentBytes && info.Size() == h.capacity &&
 			bytes.Equal(h.identity, b.identity)
-		// It may have been about to become another file.
+		// It may have been in the process of becoming another file.
 		b.lastSeq = max(b.lastSeq, h.seq)
 	}
 	if !ok {

@@ -8,22 +8,21 @@ import (
 	"slices"
 )
 
-// Cells are alongside an instance's entries: numbered places, each of which holds the bytes that were
-// written to it last. Neither an entry nor a base touches them. Acceptors of a protocol that decides
-// out of order keep in them what they promised and accepted. Like the last states, they are in memory
-// too: their owner has them there anyway, and it is the same memory.
+// Cells are numbered places next to an instance's entries, each of which has the bytes that were last written to it.
+// Entries and bases do not change them. Acceptors of a protocol that decides out of order store their promises and
+// votes in cells. Like the last states, cells are in memory too, which they share with their owner.
 //
-// A cell that is written again, or emptied, is void from then on. Whatever made it void stands behind it in
-// the log. So segments can go from the oldest on, as with entries: a segment that goes takes with it
-// only what was void, and what was written again before.
+// A cell that is rewritten, or emptied, is void from then on. The record that made it void is after it in the log. So
+// segments can be removed from the oldest on, as with entries: a removed segment has only void cells, and cells that
+// were rewritten before.
 
-// cell is where a cell stands, and what it says.
+// cell is the place of a cell, and its contents.
 type cell struct {
 	at   place
-	data [2][]byte // never written to; empty only in recovery, before rememberCells
+	data [2][]byte // never modified; empty only in recovery, before rememberCells
 }
 
-// bytes returns what the cell says, in one piece.
+// bytes returns the cell's contents in one slice.
 func (c cell) bytes() []byte {
 	if len(c.data[1]) == 0 {
 		return c.data[0]
@@ -48,7 +47,7 @@ func (in *instance) dropCell(number uint64) {
 // numbers are those of the instance's cells, ascending.
 func (in *instance) numbers() []uint64 { return slices.Sorted(maps.Keys(in.cells)) }
 
-// oldCell is a cell in a segment that may go.
+// oldCell is a cell in a segment that may be removed.
 type oldCell struct {
 	in     *instance
 	number uint64
@@ -70,12 +69,12 @@ func (l *Log) cellsBefore(need uint64) (old []oldCell) {
 	return old
 }
 
-// carriedCells is how many bytes of cells a compaction writes again, at most, as a share of what the log grew by since
-// the one before, or of a segment. So it does not take long. Where there are more, the segments wait for the next
-// compactions. So the oldest cell is at most this many times the cells' bytes behind the end.
+// carriedCells limits the bytes of cells that a compaction rewrites: one in carriedCells of the log's growth since
+// the last one, or of a segment. So a compaction does not take long. If there are more cells, their segments wait for
+// the next compactions. So the oldest cell is at most this many times the cells' bytes after the end.
 const carriedCells = 8
 
-// CellBytes is how many bytes the live cells of all instances take.
+// CellBytes is the size of the live cells of all instances.
 func (l *Log) CellBytes() (n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,9 +86,9 @@ func (l *Log) CellBytes() (n int64) {
 	return n
 }
 
-// moveCells writes cells in segments before need again, at the log's end, the oldest first. It
-// returns the first segment that is needed then. If the disk is full, only as much is written as what
-// every segment keeps for this, and only if it frees a segment.
+// moveCells writes cells in segments before need again, at the log's end, the oldest first. It returns the first
+// segment that is needed afterwards. If the disk is full, it writes only into the space that every segment reserves
+// for this, and only if that frees a segment.
 func (l *Log) moveCells(need uint64) (uint64, error) {
 	old := l.cellsBefore(need)
 	l.relieving = false
@@ -101,14 +100,14 @@ func (l *Log) moveCells(need uint64) (uint64, error) {
 	if err != nil && spaceMissing(err) == nil {
 		return 0, err
 	}
-	if len(old) > 0 { // they stay where they are
+	if len(old) > 0 { // they stay in place
 		need = l.segment(old[0].at).seq
 	}
 	return need, nil
 }
 
-// grown is by how many bytes the log grew since cells were last written again, in whole segments, but one at least. A
-// segment is larger than others if a record is.
+// grown is the log's growth in bytes since cells were last rewritten, in whole segments, but at least one. A segment
+// is larger than others if a record is.
 func (l *Log) grown() (n int64) {
 	since := max(l.carriedAt, l.first)
 	for i := len(l.segs) - 2; i >= 0 && l.segs[i].seq >= since; i-- {
@@ -117,8 +116,7 @@ func (l *Log) grown() (n int64) {
 	return max(n, l.segmentBytes)
 }
 
-// upTo is how many of the cells have no more than this many bytes together. A single one may always be
-// moved.
+// upTo is the number of cells that have at most this many bytes together, but at least one.
 func upTo(old []oldCell, bytes int64) (n int) {
 	for ; n < len(old); n++ {
 		bytes -= recordHeaderSize + int64(old[n].at.len)
@@ -129,7 +127,7 @@ func upTo(old []oldCell, bytes int64) (n int) {
 	return n
 }
 
-// wholeSegments is how many of the first n cells are in segments without others.
+// wholeSegments is the number of cells among the first n that are in segments without others.
 func wholeSegments(old []oldCell, n int) int {
 	for n > 0 && n < len(old) && old[n-1].at.seg == old[n].at.seg {
 		n--
@@ -137,7 +135,7 @@ func wholeSegments(old []oldCell, n int) int {
 	return n
 }
 
-// carryCells writes the first n cells again, and returns those that are still where they were.
+// carryCells writes the first n cells again, and returns those that are still in place.
 func (l *Log) carryCells(old []oldCell, n int) ([]oldCell, error) {
 	for i := range n {
 		if err := l.carryCell(old[i].in, old[i].number); err != nil {
@@ -160,8 +158,8 @@ func (l *Log) carryCell(in *instance, number uint64) error {
 	return nil
 }
 
-// rewriteCells writes all cells of an instance again, and then a mark that says from where on they
-// stand. Before that place there may be damage, in which any cell may have been.
+// rewriteCells rewrites all cells of an instance, and then writes a mark with the place after which all cells are.
+// Before that place there may be damage, in which any cell may have been.
 func (l *Log) rewriteCells(in *instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +185,7 @@ func (l *Log) rewriteCells(in *instance) error {
 	return nil
 }
 
-// beginCells takes in that a mark says from where on the instance's cells stand; nowhere: it has none.
+// beginCells applies a mark with the place after which all of the instance's cells are; nowhere: it has none.
 func (in *instance) beginCells(from, mark place) {
 	for number, c := range in.cells { // any order: they are judged one by one
 		if from.seg == 0 || c.at.before(from) {
@@ -199,7 +197,7 @@ func (in *instance) beginCells(from, mark place) {
 	}
 }
 
-// cell takes in a record about cells.
+// cell applies a record about cells.
 func (r *recovery) cell(s *segment, in *instance, h recordHeader, at place) error {
 	if r.gaps.first != nil && !r.l.cells {
 		return r.needed(in.id, fmt.Sprintf("cells of instance %d were perhaps in it", in.id))
@@ -223,7 +221,7 @@ func (r *recovery) cell(s *segment, in *instance, h recordHeader, at place) erro
 	return nil
 }
 
-// rememberCells reads what the cells say.
+// rememberCells reads the contents of the cells.
 func (l *Log) rememberCells(w *readBuffer) error {
 	for _, old := range l.cellsBefore(math.MaxUint64) {
 		data, err := l.readPlace(w, old.at, recordHeader{kind: KindCell, instance: old.in.id, index: old.number})
@@ -235,7 +233,7 @@ func (l *Log) rememberCells(w *readBuffer) error {
 	return nil
 }
 
-// checkCells proves what must hold of an instance's cells.
+// checkCells verifies the invariants of an instance's cells.
 func (in *instance) checkCells(inLog func(place) bool) error {
 	for number, c := range in.cells { // any order: each is checked alone
 		if !inLog(c.at) || c.at.before(in.cellsFrom) || int(c.at.len) != len(c.data[0])+len(c.data[1]) {

@@ -27,7 +27,7 @@ func base(instance uint32, index uint64) Record {
 	return Record{Instance: instance, Kind: KindBase, Index: index}
 }
 
-// Entries and bases leave cells alone. A cell says what was written to it last.
+// Entries and bases do not change cells. A cell has what was last written to it.
 func TestCellsAreBesideEntries(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -46,7 +46,7 @@ func TestCellsAreBesideEntries(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// passBy writes entries of instance 2 into so many more segments, and gives them up.
+// passBy writes entries of instance 2 into the given number of further segments, and compacts them.
 func passBy(t *testing.T, l *Log, from, segments uint64) (next uint64) {
 	t.Helper()
 	for until := l.current().seq + segments; l.current().seq < until; from++ {
@@ -58,8 +58,8 @@ func passBy(t *testing.T, l *Log, from, segments uint64) (next uint64) {
 	return from
 }
 
-// Cells do not hold up segments for long: each compaction writes some of them again, the oldest first,
-// also if they are more than one segment together.
+// Cells do not pin segments for long: each compaction rewrites some of them, the oldest first, even if they are
+// larger than one segment together.
 func TestCellsAreWrittenAgain(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -89,8 +89,8 @@ func TestCellsAreWrittenAgain(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Where compactions are far apart, each of them writes more cells again: how long the log becomes depends on the
-// cells, and not on how often it is compacted.
+// If compactions are rare, each of them rewrites more cells: the length of the log depends on the cells, not on the
+// frequency of compactions.
 func TestCellsAreWrittenAgainBetweenRareCompactions(t *testing.T) {
 	l := openMem(t, vfs.NewMem())
 	for i := range uint64(20) {
@@ -105,7 +105,7 @@ func TestCellsAreWrittenAgainBetweenRareCompactions(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Cells are written again and again, and nothing is applied: no one asks for a compaction. The log stays short on its
+// Cells are rewritten repeatedly and nothing is applied, so no compaction is requested. The log stays short on its
 // own.
 func TestCellsAreWrittenAgainWithoutCompactions(t *testing.T) {
 	l := openMem(t, vfs.NewMem())
@@ -121,8 +121,8 @@ func TestCellsAreWrittenAgainWithoutCompactions(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// A disk is full, and cells stand in the segments that could be used again. What every segment keeps
-// for this is enough for small cells.
+// A disk is full, and there are cells in the segments that could be reused. The space that every segment reserves is
+// enough for small cells.
 func TestCellsOnFullDisk(t *testing.T) {
 	d := newTight(6 * tightSegment)
 	l, b := openTight(t, d)
@@ -153,8 +153,8 @@ func TestCellsOnFullDisk(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// A batch is damaged. No one knows which cells were in it, so a log that may have cells does not open, whatever a
-// snapshot stands for.
+// A batch is damaged. It may have had any cell, so a log that may have cells does not open, whatever a snapshot
+// covers.
 func TestDamageAndCells(t *testing.T) {
 	for _, name := range []string{"none", "before", "after", "may be"} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestDamageAndCells(t *testing.T) {
 	}
 }
 
-// celled begins a log of numbered again, with a cell before everything else.
+// celled makes the log of numbered, with a cell before everything else.
 func celled(t *testing.T, fs *vfs.Mem) (at []int64) {
 	require.NoError(t, fs.RemoveAll("/d"))
 	l := openMem(t, fs)
@@ -242,8 +242,8 @@ func TestCellsAreMended(t *testing.T) {
 	}
 }
 
-// TestDamageAnywhereWithCells damages logs in random places, and has the cells written again. Whenever
-// such a log opens it has every cell, as it is.
+// TestDamageAnywhereWithCells damages logs in random places, and rewrites the cells. Whenever such a log opens it has
+// every cell unchanged.
 func TestDamageAnywhereWithCells(t *testing.T) {
 	testsize.Long(t)
 	opened, refused := 0, 0
@@ -303,7 +303,7 @@ func TestDamageAnywhereWithCells(t *testing.T) {
 	require.Greater(t, refused, 50)
 }
 
-// A log that was written before there were cells opens, and takes some.
+// A log that was written before cells existed opens, and accepts cells.
 func TestLogFromBeforeCells(t *testing.T) {
 	dir := t.TempDir()
 	files, err := filepath.Glob("testdata/before-cells/*")
@@ -326,8 +326,7 @@ func TestLogFromBeforeCells(t *testing.T) {
 	}
 }
 
-// What was written again is damaged too, before the mark that says so was written. The mark proves
-// nothing then.
+// The rewritten cells are damaged too, before their mark was written. Then the mark proves nothing.
 func TestDamageToCellsThatWereWrittenAgain(t *testing.T) {
 	for _, damaged := range []bool{false, true} {
 		fs := vfs.NewMem()
@@ -363,8 +362,8 @@ func TestDamageToCellsThatWereWrittenAgain(t *testing.T) {
 }
 
 // TestFullDiskGoesOnInAJob: a disk gets full while the log writes one of several jobs. When there is space again, the
-// log continues where it was. If it began the job again, the first entry would cut off the second one, of which the
-// cell is dropped already: a stop there would leave neither of the two.
+// log continues where it stopped. If it started the job again, the first entry would cut off the second one, whose
+// cell is already dropped: a crash then would lose both.
 func TestFullDiskGoesOnInAJob(t *testing.T) {
 	d := newTight(2 * tightSegment)
 	l, b := openTight(t, d)
@@ -378,7 +377,7 @@ func TestFullDiskGoesOnInAJob(t *testing.T) {
 	c.Submit([]Record{cellOf(1, 1, "accepted 1"), cellOf(1, 2, "accepted 2"), cellOf(1, 3, "accepted 3")}, done)
 	drain(c)
 	d.fill()
-	sizes := []int{2000, 6000, 8000} // the third does not fit into the segment, and neither would all of them again
+	sizes := []int{2000, 6000, 8000} // the third does not fit into the segment, and neither would all of them together
 	var job []Record
 	for i, n := range sizes {
 		job = append(job, entry(1, uint64(i+1), make([]byte, n)), dropOf(1, uint64(i+1)))

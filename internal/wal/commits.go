@@ -9,7 +9,7 @@ import (
 const (
 	// sealAfter is how long a log is idle before it is sealed.
 	sealAfter = 100 * time.Millisecond
-	// tidyAfter is the pause between two pieces of the work that is done while a log is idle.
+	// tidyAfter is the pause between two pieces of background work of an idle log.
 	tidyAfter = 5 * time.Millisecond
 	// spaceAfter is the pause between two attempts to find space on a full disk.
 	spaceAfter = 50 * time.Millisecond
@@ -17,37 +17,36 @@ const (
 	forever time.Duration = -1
 )
 
-// Beside runs a function soon, perhaps at the same time as everything else. It returns a function wait,
-// which waits until that function has run.
+// Beside runs a function soon, perhaps concurrently. It returns a function that waits until that function has run.
 type Beside func(func()) (wait func())
 
-// Commits is group commit on a Log and the Bodies alongside it, as a sequence of steps. It takes whatever all instances
-// submitted, makes it durable with one sync of the Log and one of the Bodies, and tells those who submitted it. It has
-// no goroutine, no lock and no clock. Its caller calls Gather. If Gather returns true, it calls Step. If Gather returns
-// false, it waits: after the time of Pause it calls Step, after a submission it calls Gather again. Writer does so in a
-// goroutine.
+// Commits is group commit on a Log and its Bodies, as a sequence of steps. It takes everything that instances
+// submitted, makes it durable with one sync of the Log and one of the Bodies, and calls the submitters' done
+// functions. It has no goroutine, no lock and no clock. Its caller calls Gather. If Gather returns true, it calls
+// Step. If Gather returns false, it waits: after the time of Pause it calls Step, after a submission it calls Gather
+// again. Writer does so in a goroutine.
 //
-// The methods of Log and Bodies that are safe for concurrent use stay so. Only Step may call the others.
+// The methods of Log and Bodies that are safe for concurrent use remain so. Only Step may call the others.
 //
-// Submit, Compact, Rewrite, Tidy, Close, Queued and Gather use what waits. Step, Busy, Syncs, Pause and Stats use what
-// is in progress. Gather uses both. An executor that lets several goroutines submit holds a lock around the methods
-// that use what waits.
+// Submit, Compact, Rewrite, Tidy, Close, Queued and Gather use the queue. Step, Busy, Syncs, Pause and Stats use the
+// batch in progress. Gather uses both. An executor with several submitting goroutines holds a lock around the methods
+// that use the queue.
 type Commits struct {
 	log    *Log
-	bodies *Bodies // nil: records have none
+	bodies *Bodies // nil: records have no bodies
 	beside Beside
 
-	// What waits.
+	// The queue.
 	queue  []job
 	spare  []job // the other of two buffers; begin swaps them
 	queued int64 // bytes in queue
 	tidies bool  // Tidy was called
 	closed bool
 
-	// What is in progress. rest is the end of batch: the jobs that were not told yet. The first fit jobs of rest are made
-	// durable in this round. In a stage that goes through these jobs, at is the next job and part is the next record of
-	// it. begun is how many records of the first job of rest are in the log already: the disk got full behind them, in the
-	// round before.
+	// What is in progress. rest is the end of batch: the jobs that were not told yet. The first fit jobs of rest are
+	// made durable in this round. In a stage that goes through these jobs, at is the next job and part is the next
+	// record of it. begun is how many records of the first job of rest are in the log already: the disk got full after
+	// them, in the round before.
 	//
 	//	fit ≤ len(rest) ≤ len(batch); at ≤ fit
 	stage     Stage
@@ -57,11 +56,11 @@ type Commits struct {
 	at, part  int
 	begun     int
 	pause     time.Duration // before the next step
-	ending    bool          // Close was called: there is no waiting for space any more
+	ending    bool          // Close was called: it no longer waits for space
 	full      *FullError    // why the stage waits for space; nil: it does not
-	seen      int           // how many jobs waited at the last attempt to find space
-	earlier   []job         // compactions that may be done at once, to free space
-	gaveUp    error         // why nothing is written any more
+	seen      int           // length of the queue at the last attempt to find space
+	earlier   []job         // compactions that may run at once, to free space
+	gaveUp    error         // the error after which nothing is written
 	completed CommitStats
 
 	// Mutant is for tests. Commits knows bodies-after-log, answer-before-sync and cut-before-records.
@@ -89,7 +88,7 @@ const (
 	StageBodySync              // make them durable
 	StageRecords               // write the records
 	StageSync                  // make them durable
-	StageAnswer                // tell those who submitted them
+	StageAnswer                // call the submitters' done functions
 	StageTidy                  // prepare the next files, and free space in files
 )
 
@@ -97,7 +96,7 @@ var stageNames = [...]string{"idle", "bodies", "sync of bodies", "records", "syn
 
 func (s Stage) String() string { return stageNames[s] }
 
-// CommitStats are counts since the beginning.
+// CommitStats are counters since the start.
 type CommitStats struct {
 	Submits uint64 // calls of Submit that are durable or failed
 	Records uint64
@@ -105,21 +104,20 @@ type CommitStats struct {
 	Syncs   uint64
 	// PendingBytes are the bytes of the batch that is in progress.
 	PendingBytes int64
-	// Failed is why the log is shut; nil: it is not.
+	// Failed is the error that shut the log; nil: it is open.
 	Failed error
-	// Full is why the step that is in progress waits for space on disk; nil: it does not.
+	// Full is the error for which the current step waits for disk space; nil: it does not wait.
 	Full *FullError
 }
 
-// NewCommits returns group commit on a log and the bodies alongside it. From then on others may call only
-// those of their methods that are safe for concurrent use. bodies may be nil if no record has a body.
-// alongside runs a function soon, perhaps at the same time as what is called next.
+// NewCommits returns group commit on a log and its bodies. From then on others may call only those of their methods
+// that are safe for concurrent use. bodies may be nil if no record has a body.
 func NewCommits(l *Log, bodies *Bodies, beside Beside) *Commits {
 	return &Commits{log: l, bodies: bodies, beside: beside, pause: sealAfter}
 }
 
-// Submit hands over records and their bodies; see Writer.Submit. After Close it returns false, and
-// done will not be called.
+// Submit submits records and their bodies; see Writer.Submit. After Close it returns false, and done will not be
+// called.
 func (c *Commits) Submit(records []Record, done func(error)) bool {
 	j := job{records: records, done: done}
 	for i := range records {
@@ -141,8 +139,8 @@ func (c *Commits) Rewrite(instance uint32, done func(error)) bool {
 	return c.add(job{rewrite: true, instance: instance, done: done})
 }
 
-// Tidy indicates that bodies were released, after Bodies.Release. An idle log gives back their files then: it may have
-// done its last step before, and perhaps nothing is submitted for long.
+// Tidy indicates that bodies were released, after Bodies.Release. It makes an idle log free their files, which
+// otherwise does nothing until the next submission.
 func (c *Commits) Tidy() { c.tidies = true }
 
 func (c *Commits) add(j job) bool {
@@ -154,17 +152,17 @@ func (c *Commits) add(j job) bool {
 	return true
 }
 
-// Queued returns how many jobs wait, and how many bytes their records and bodies have.
+// Queued returns the number of queued jobs, and the bytes of their records and bodies.
 func (c *Commits) Queued() (jobs int, bytes int64) { return len(c.queue), c.queued }
 
-// Close indicates that nothing more is submitted, and that Commits does not wait for space on a full disk any more.
+// Close indicates that nothing more is submitted, and that Commits no longer waits for space on a full disk.
 // Submitted records still become durable, or fail.
 func (c *Commits) Close() { c.closed = true }
 
 // Closed reports whether Close was called and everything that was submitted is done.
 func (c *Commits) Closed() bool { return c.closed && len(c.queue) == 0 && c.stage == StageIdle }
 
-// Gather takes the jobs that wait, if nothing is in progress. It reports whether Step is to be called at once.
+// Gather takes the queued jobs, if no batch is in progress. It reports whether Step is to be called at once.
 func (c *Commits) Gather() bool {
 	c.ending = c.closed
 	switch {
@@ -185,7 +183,7 @@ func (c *Commits) Gather() bool {
 	return c.pause == 0
 }
 
-// Busy reports whether something is in progress that does not wait for space.
+// Busy reports whether a step is in progress that does not wait for space.
 func (c *Commits) Busy() bool { return c.stage != StageIdle && c.full == nil }
 
 // More reports whether the batch has jobs that come after this round.
@@ -194,7 +192,7 @@ func (c *Commits) More() bool { return len(c.rest) > c.fit }
 // Stage is what Step does next.
 func (c *Commits) Stage() Stage { return c.stage }
 
-// Syncs reports whether the next Step is to make something durable, which takes a while.
+// Syncs reports whether the next Step is a sync, which takes a while.
 func (c *Commits) Syncs() bool {
 	switch c.stage {
 	case StageBodySync:
@@ -220,7 +218,7 @@ func (c *Commits) begin() {
 	c.round()
 }
 
-// round begins to make the rest of the batch durable.
+// round starts the next round for the rest of the batch.
 func (c *Commits) round() {
 	c.stage, c.fit, c.at, c.part = StageBodies, len(c.rest), 0, 0
 	if c.gaveUp != nil {
@@ -242,7 +240,7 @@ func (c *Commits) Step() {
 	}
 }
 
-// write does a step that makes jobs durable. If the disk is full, it frees space or waits.
+// write executes a step that makes jobs durable. If the disk is full, it frees space or waits.
 func (c *Commits) write() {
 	waited := c.full != nil
 	var err error
@@ -269,8 +267,8 @@ func (c *Commits) write() {
 	}
 }
 
-// wait notes that a step found no space, or with nil that it found some. The first time there is no
-// pause: the next Step frees what may go.
+// wait records that a step found no space, or with nil that it found some. The first time there is no pause: the next
+// Step frees what may go.
 func (c *Commits) wait(full *FullError, again bool) {
 	c.full, c.completed.Full = full, full
 	if c.pause = 0; again {
@@ -319,7 +317,7 @@ func (c *Commits) next() {
 	}
 }
 
-// failRest fails the rest of the batch and everything after it: nothing may follow what is missing.
+// failRest fails the rest of the batch and everything after it, because a log has no gaps.
 func (c *Commits) failRest(err error) {
 	if c.log.err == nil {
 		c.log.unlend() // the log was closed while it waited for space
@@ -329,9 +327,9 @@ func (c *Commits) failRest(err error) {
 	c.count(err)
 }
 
-// appendBodies writes the bodies of the jobs. They are durable before the records that name them are
-// written. If a write fails, the log is shut too, because it must not name what is not there. If there
-// is no space for a job, this round is only of the jobs before it.
+// appendBodies writes the bodies of the jobs. They are durable before the records that name them are written. If a
+// write fails, the log is shut too, because it must not refer to missing bodies. If there is no space for a job, this
+// round has only the jobs before it.
 func (c *Commits) appendBodies() error {
 	for ; c.at < c.fit; c.at, c.part = c.at+1, 0 {
 		records := c.rest[c.at].records
@@ -354,10 +352,9 @@ func (c *Commits) appendBodies() error {
 	return nil
 }
 
-// appendRecords writes the jobs to the log. If there is no space for a job, this round is only of the jobs before it.
-// What is there of that job stays, and the next round continues behind it: if it began again, the first entry would cut
-// off those that follow it, but the records that drop the cells of those entries would stay. A crash would lose what
-// the cells held.
+// appendRecords writes the jobs to the log. If there is no space for a job, this round has only the jobs before it.
+// Written records of that job stay, and the next round continues after them: if it started again, the first entry
+// would cut off the entries after it, but the records that drop their cells would remain. A crash would lose both.
 func (c *Commits) appendRecords() error {
 	if c.at == 0 {
 		c.part = max(c.part, c.begun)
@@ -394,7 +391,7 @@ func (c *Commits) appendJob(j *job) error {
 	return c.log.relieve()
 }
 
-// cutFirst is for a mutant. It cuts the log before the records that came earlier are written.
+// cutFirst is for a mutant. It truncates the log before earlier records are written.
 func (c *Commits) cutFirst() error {
 	for i := range c.rest[:c.fit] {
 		if j := &c.rest[i]; j.compact {
@@ -434,7 +431,7 @@ func (c *Commits) count(err error) {
 	}
 }
 
-// answer tells those whose jobs are done, and continues with the rest.
+// answer calls done for completed jobs, and continues with the rest.
 func (c *Commits) answer() {
 	c.callDone()
 	if c.rest = c.rest[c.fit:]; len(c.rest) > 0 {
@@ -449,7 +446,7 @@ func (c *Commits) answer() {
 	}
 }
 
-// callDone calls done for those jobs of this round whose done was not called yet.
+// callDone calls done for the jobs of this round for which it was not called yet.
 func (c *Commits) callDone() {
 	for i := range c.rest[:c.fit] {
 		if done := c.rest[i].done; done != nil {
@@ -459,15 +456,15 @@ func (c *Commits) callDone() {
 	}
 }
 
-// tidy does one piece of the work that is not urgent, after a batch.
+// tidy does one piece of background work, after a batch.
 func (c *Commits) tidy() {
 	c.log.prepare(c.beside)
 	c.tidyBodies()
 	c.stage, c.pause = StageIdle, sealAfter
 }
 
-// tidyBodies moves live bodies out of files most of which is not needed. It reports whether there is more of that to
-// do. An error shows in what is submitted next.
+// tidyBodies moves live bodies out of files most of which is not needed. It reports whether there is more to do. An
+// error is returned to the next submission.
 func (c *Commits) tidyBodies() (more bool) {
 	if c.bodies == nil {
 		return false
@@ -502,7 +499,7 @@ func (c *Commits) seal() {
 	}
 }
 
-// failed shuts the log, so that what is submitted next fails, unless the error is only a full disk.
+// failed shuts the log, so that the next submission fails, unless the error is only a full disk.
 func (c *Commits) failed(err error) {
 	if err = c.log.fail("tidy", err); spaceMissing(err) == nil {
 		c.completed.Failed = err

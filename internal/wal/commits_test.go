@@ -18,14 +18,14 @@ func atOnce(do func()) (wait func()) {
 	return func() {}
 }
 
-// drain executes steps until Gather says that there is nothing to do at once.
+// drain executes steps until Gather returns false.
 func drain(c *Commits) {
 	for c.Gather() {
 		c.Step()
 	}
 }
 
-// TestStagesOfABatch goes through a batch step by step. No one is told before the last sync.
+// TestStagesOfABatch goes through a batch step by step. No done function is called before the last sync.
 func TestStagesOfABatch(t *testing.T) {
 	l, b := openMem(t, vfs.NewMem()), openBodiesMem(t, vfs.NewMem())
 	c := NewCommits(l, b, atOnce)
@@ -56,8 +56,8 @@ func TestStagesOfABatch(t *testing.T) {
 	require.NoError(t, errors.Join(b.Close(), l.Close()))
 }
 
-// TestFullDiskCutsNothingUnwritten: a compaction that waits frees space on a full disk. It must not
-// pass entries that are still to be written in the place of others.
+// TestFullDiskCutsNothingUnwritten: a compaction that waits frees space on a full disk. It must not pass entries that
+// are still to be rewritten.
 func TestFullDiskCutsNothingUnwritten(t *testing.T) {
 	full := false
 	fs := hooked(vfs.NewMem(), func(o errorfs.Op) error {
@@ -96,9 +96,8 @@ func TestFullDiskCutsNothingUnwritten(t *testing.T) {
 	require.NoError(t, errors.Join(b.Close(), l.Close()))
 }
 
-// TestFullDiskUsesNoFreeFile: on some disks a write to a file that is used again needs new space. If such a disk is
-// full just when the log or the bodies continue to the next file, they wait for space. The file stays free, for the
-// time when there is space.
+// TestFullDiskUsesNoFreeFile: on some disks a write to a file that is reused needs new space. If such a disk is full
+// when the log or the bodies continue to the next file, they wait for space, and the file stays free.
 func TestFullDiskUsesNoFreeFile(t *testing.T) {
 	full, reused, made := false, 0, 0
 	fs := hooked(vfs.NewMem(), func(o errorfs.Op) error {
@@ -134,7 +133,7 @@ func TestFullDiskUsesNoFreeFile(t *testing.T) {
 		}
 		drain(c)
 	}
-	for _, bytes := range [][2]int{{3000, 9}, {9, 3000}} { // first the log meets the full disk, then the bodies
+	for _, bytes := range [][2]int{{3000, 9}, {9, 3000}} { // first the log finds the disk full, then the bodies
 		files := []int{len(l.free), len(b.free)}
 		require.Positive(t, min(files[0], files[1]))
 		full, reused, made = true, 0, 0

@@ -2,9 +2,8 @@ package wal
 
 import "math"
 
-// This file is what Commits does while the disk is full: it waits for space. Nothing that was submitted
-// fails before Close, and nothing is told to be durable. To those who submit, it is like a stalled
-// disk. Meanwhile Commits frees what is not needed.
+// While the disk is full, Commits waits for space. Nothing that was submitted fails before Close, and nothing is
+// reported as durable. To submitters it is like a stalled disk. Meanwhile Commits frees what is not needed.
 
 // unwritten returns the jobs of the batch whose records are not in the log yet.
 func (c *Commits) unwritten() []job {
@@ -14,9 +13,8 @@ func (c *Commits) unwritten() []job {
 	return c.rest
 }
 
-// relieve frees what is no longer needed. That is the bodies that were released, and the entries that are named by
-// compactions that wait behind a job that cannot be written. If the bodies find no space for this, relieve still
-// continues with the log.
+// relieve frees what is no longer needed. That is released bodies, and entries below compactions in the queue after a
+// job that cannot be written. If the bodies have no space for this, relieve still continues with the log.
 func (c *Commits) relieve() error {
 	if err := c.relieveBodies(); err != nil && spaceMissing(err) == nil {
 		return err
@@ -42,8 +40,8 @@ func (c *Commits) relieveBodies() error {
 	return nil
 }
 
-// earlyCuts returns how far each instance's log may be compacted before the jobs in front of the compaction are
-// written. That is below every entry that these jobs still write for the instance.
+// earlyCuts returns the index up to which each instance's log may be compacted before the jobs ahead of the
+// compaction are written. It is below every entry that these jobs still write for the instance.
 func earlyCuts(lists ...[]job) (cuts []job) {
 	lowest := map[uint32]uint64{}
 	for _, jobs := range lists {
@@ -65,7 +63,7 @@ func earlyCuts(lists ...[]job) (cuts []job) {
 	return cuts
 }
 
-// lowerBy notes for each instance the lowest index that the records write.
+// lowerBy records the lowest index that the records write for each instance.
 func lowerBy(lowest map[uint32]uint64, records []Record) {
 	for k := range records {
 		r := &records[k]

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Compact indicates that an instance's entries up to and including index are not needed. The space
-// of segments that no one needs is free again after the next Sync: segments are given up from the
-// oldest on, and what is live in them besides entries (states, bases, cells) is written again at
-// the log's end first. If the disk is full (*FullError), it can be called again.
+// Compact indicates that an instance's entries up to and including index are not needed. Segments that are not needed
+// are freed by the next Sync, from the oldest on. Live records other than entries (states, bases, cells) are first
+// rewritten at the log's end. If the disk is full (*FullError), it can be called again.
 func (l *Log) Compact(instance uint32, index uint64) error {
 	if l.err != nil {
 		return l.err
@@ -32,13 +31,12 @@ func (l *Log) Compact(instance uint32, index uint64) error {
 	return nil
 }
 
-// crowdedSegments is how many segments a log with cells begins at most until it gives up what it can on its own.
+// crowdedSegments is the number of segments after which a log with cells frees what it can on its own.
 const crowdedSegments = 32
 
-// relieve gives up segments as [Log.Compact] does, if many were begun since the last time. Compact is called when a
-// state is saved. Cells are written repeatedly also while nothing is applied: each ballot of a recovery that does not
-// succeed writes some, and the log would grow until the disk is full. Where there is no space, it waits for the next
-// call.
+// relieve frees segments as [Log.Compact] does, if many were started since the last time. Compact is called when a
+// state is saved. Cells are also written while nothing is applied: each unsuccessful ballot of a recovery writes
+// some, and the log would grow until the disk is full. Without space it waits for the next call.
 func (l *Log) relieve() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,9 +52,9 @@ func (l *Log) relieve() error {
 	return nil
 }
 
-// Remove gives up everything of an instance permanently: its state, its base, its entries and its cells. Afterwards the
-// log does not know that there was one. So no one may need to know it: what the instance had promised is forgotten. If
-// the disk is full (*FullError), it can be called again.
+// Remove deletes everything of an instance permanently: its state, its base, its entries and its cells. The
+// instance's promises are forgotten, so no member may need them any more. If the disk is full (*FullError), it can be
+// called again.
 func (l *Log) Remove(instance uint32) error {
 	if l.err != nil {
 		return l.err
@@ -79,14 +77,14 @@ func (l *Log) Remove(instance uint32) error {
 	return nil
 }
 
-// retireSegments finds the segments that no entry needs, writes forward what else is live in them,
-// and marks the rest as what is needed. Sync frees them when the mark is durable.
+// retireSegments finds the segments that no entry needs, rewrites other live records of them, and writes a mark with
+// the first segment that is needed. Sync frees them when the mark is durable.
 func (l *Log) retireSegments() error {
 	w := l.newReadBuffer()
 	l.relieving = false // not for entries
 	for _, in := range l.index.all {
 		if err := l.moveForward(&w, in); err != nil && spaceMissing(err) == nil {
-			return err // where there is no space, they stay where they are
+			return err // without space they stay in place
 		}
 	}
 	need := l.current().seq
@@ -103,7 +101,7 @@ func (l *Log) retireSegments() error {
 	for _, in := range l.index.all {
 		if err := l.carry(&w, in, need); errors.As(err, new(*ReadError)) {
 			l.dirty, l.sealed = true, false
-			return nil // it may succeed at the next compaction
+			return nil // the next compaction may succeed
 		} else if err != nil {
 			return err
 		}
@@ -111,19 +109,18 @@ func (l *Log) retireSegments() error {
 	if _, err := l.put(recordHeader{kind: KindMark, flag: markFirst, index: need}, [2][]byte{}); err != nil {
 		return err
 	}
-	// Not before: a segment begun meanwhile must not say that the others can go.
+	// Not earlier: a segment that is started meanwhile must not record that the others are not needed.
 	l.first = need
 	l.dirty, l.sealed = true, false
 	return nil
 }
 
-// laggardSegments is how far behind the log's end an instance's first entry may be before
-// its entries are written again, if they are few.
+// laggardSegments is the distance in segments from an instance's first entry to the log's end after which its entries
+// are rewritten, if they are few.
 const laggardSegments = 4
 
-// moveForward writes the entries of an instance again if they are few and prevent old segments
-// from being freed. They go into one batch, which counts whole or not at all after a crash: the
-// first of them makes the old ones void.
+// moveForward rewrites the entries of an instance if they are few and prevent old segments from being freed. They go
+// into one batch, which is atomic: the first of them makes the old ones void.
 func (l *Log) moveForward(w *readBuffer, in *instance) error {
 	limit := int(min(l.segmentBytes/8, int64(cap(l.buf)/2)))
 	n := in.entries.n
@@ -145,7 +142,7 @@ func (l *Log) moveForward(w *readBuffer, in *instance) error {
 	for i := range data {
 		d, err := l.readPlace(w, *in.entries.at(i), recordHeader{kind: KindEntry, instance: in.id, index: first + uint64(i)})
 		if err != nil {
-			return nil // they stay where they are, for the inspection of damage
+			return nil // they stay in place, for the inspection of damage
 		}
 		data[i] = append([]byte(nil), d...)
 	}
@@ -160,8 +157,8 @@ func (l *Log) moveForward(w *readBuffer, in *instance) error {
 	return nil
 }
 
-// carry writes forward what an instance has in segments before need, besides entries. A base that
-// is damaged is given up, because a snapshot says the same.
+// carry rewrites the live records of an instance in segments before need, except for entries. A damaged base is
+// dropped, because a snapshot has the same information.
 func (l *Log) carry(w *readBuffer, in *instance, need uint64) error {
 	old := func(at place) bool { return at.seg == 0 || l.segment(at).seq < need }
 	if in.state.seg != 0 && old(in.state) {
@@ -180,7 +177,7 @@ func (l *Log) carry(w *readBuffer, in *instance, need uint64) error {
 		at := place{}
 		if err == nil {
 			h.flag = flagCarried
-			// The buffer is used again before the batch is written.
+			// The buffer is reused before the batch is written.
 			if at, err = l.put(h, [2][]byte{append([]byte(nil), data...)}); err != nil {
 				return err
 			}
@@ -202,7 +199,7 @@ func (l *Log) carry(w *readBuffer, in *instance, need uint64) error {
 	return nil
 }
 
-// freeSegments gives up the files of segments that the log durably says are not needed.
+// freeSegments removes the files of segments that a durable mark lists as not needed.
 func (l *Log) freeSegments() error {
 	if l.segs[0].seq < l.first {
 		l.maxFree = len(l.segs)

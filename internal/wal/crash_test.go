@@ -26,10 +26,10 @@ func stateOf(t *testing.T, l *Log, instance uint32) (s string) {
 	return s
 }
 
-// abandon ends a log as kill -9 does: nothing is written, nothing is lost.
+// abandon ends a log like kill -9: nothing is written, nothing is lost.
 func abandon(l *Log) { l.closeFiles() }
 
-// loseMark does what a loss of power may do to a mark that the system had not written back.
+// loseMark simulates a power failure before the kernel has written back the mark.
 func loseMark(t *testing.T, fs vfs.FS, dir string) {
 	t.Helper()
 	put(t, fs, filepath.Join(dir, markName), 0, make([]byte, 2*markSlotSize))
@@ -44,8 +44,8 @@ func put(t *testing.T, fs vfs.FS, name string, offset int64, b []byte) {
 	require.NoError(t, f.Close())
 }
 
-// TestTornBatchStaysGone: of two batches never synced the second survived a crash. The
-// next incarnation's first batch is as long as the lost one, and the survivor would be the next.
+// TestTornBatchStaysGone: of two batches that were never synced, the second one survived a crash. The next
+// incarnation's first batch is as long as the lost one, so the survivor follows it exactly.
 func TestTornBatchStaysGone(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -65,8 +65,8 @@ func TestTornBatchStaysGone(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestOldSegmentStaysGone: half of a batch was lost, and in its place is what the file held
-// when it was another segment: a record of the same size.
+// TestOldSegmentStaysGone: half of a batch was lost, and in its place are the bytes of the recycled file: a record of
+// the same size.
 func TestOldSegmentStaysGone(t *testing.T) {
 	const page = 8192 // where the second record begins
 	fs := vfs.NewMem()
@@ -97,8 +97,8 @@ func TestOldSegmentStaysGone(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestKilledThenPowerLost: what was recovered after kill -9 was perhaps never synced. Once
-// Open has returned, it is durable; a power loss while it runs is not damage.
+// TestKilledThenPowerLost: the state that was recovered after kill -9 may never have been synced. Once Open has
+// returned, it is durable; a power loss while it runs is not damage.
 func TestKilledThenPowerLost(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		mem := vfs.NewCrashableMem()
@@ -127,8 +127,8 @@ func TestKilledThenPowerLost(t *testing.T) {
 	}
 }
 
-// TestCarryCrosses: states are carried forward over the end of several segments, and power
-// is lost anywhere in between: none may be lost.
+// TestCarryCrosses: states are rewritten across several segments, and power is lost at any point: no state may be
+// lost.
 func TestCarryCrosses(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	crashes := 0
@@ -166,8 +166,8 @@ func TestCarryCrosses(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestReaderOfFreedSegment: a reader that was held up gets its entry although the segment
-// was given up meanwhile and its file could have been used again.
+// TestReaderOfFreedSegment: a delayed reader gets its entry although the segment was dropped meanwhile and its file
+// could have been reused.
 func TestReaderOfFreedSegment(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	held := false

@@ -165,7 +165,7 @@ func TestTornOrDamaged(t *testing.T) {
 	}
 }
 
-// TestReadDetectsDamage: a flip under a running log is not served.
+// TestReadDetectsDamage: a running log does not serve damaged bytes.
 func TestReadDetectsDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -181,7 +181,7 @@ func TestReadDetectsDamage(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestDiskFull: a full disk is met when the next segment is made, and named.
+// TestDiskFull: a full disk is detected when the next segment is created or renamed.
 func TestDiskFull(t *testing.T) {
 	for _, kind := range []errorfs.OpKind{errorfs.OpFilePreallocate, errorfs.OpCreate, errorfs.OpFileWriteAt} {
 		mem := vfs.NewMem()
@@ -224,7 +224,7 @@ func TestDiskFull(t *testing.T) {
 	require.EqualValues(t, testSegment, noSpace.Need)
 }
 
-// TestPrepareFull: the background did not find space for the next segment, but later there is.
+// TestPrepareFull: there was no space to prepare the next segment, but there is later.
 func TestPrepareFull(t *testing.T) {
 	mem := vfs.NewMem()
 	full := false

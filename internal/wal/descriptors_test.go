@@ -12,11 +12,11 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// scarceFS is a file system of a process that may have no descriptors left, and whose calls may be
-// interrupted by signals.
+// scarceFS is a file system for a process that may have no descriptors left, and whose calls may be interrupted by
+// signals.
 type scarceFS struct {
 	vfs.FS
-	out         atomic.Pointer[syscall.Errno] // why nothing can be opened; nil: it can
+	out         atomic.Pointer[syscall.Errno] // the error of opening a file; nil: it succeeds
 	refused     atomic.Int32
 	interrupted atomic.Int32 // calls that a signal interrupts before one is not
 }
@@ -56,7 +56,7 @@ type scarceFile struct {
 	s *scarceFS
 }
 
-// signal interrupts every call but each fourth.
+// signal interrupts three of four calls.
 func (f *scarceFile) signal(op string) error {
 	if f.s.interrupted.Load() == 0 || f.s.interrupted.Add(1)%4 == 0 {
 		return nil
@@ -87,8 +87,8 @@ func openScarce(t testing.TB, s *scarceFS) (*Log, *Bodies) {
 	return l, b
 }
 
-// TestDescriptorsAreWaitedFor takes all descriptors away: what needs another file waits, nothing fails, and it
-// continues once there are some. What needs no new file continues.
+// TestDescriptorsAreWaitedFor exhausts the descriptors: calls that need another file wait, nothing fails, and they
+// continue once there are descriptors. Calls that need no new file continue.
 func TestDescriptorsAreWaitedFor(t *testing.T) {
 	for _, no := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
 		for name, body := range map[string]int{"log": 0, "bodies": 5000} {
@@ -131,7 +131,7 @@ func TestDescriptorsAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestCloseDoesNotWaitForDescriptors ends the wait: what is not durable fails with ErrClosed.
+// TestCloseDoesNotWaitForDescriptors: Close ends the wait, and what is not durable fails with ErrClosed.
 func TestCloseDoesNotWaitForDescriptors(t *testing.T) {
 	s, no := newScarce(), syscall.EMFILE
 	l, b := openScarce(t, s)
@@ -149,8 +149,7 @@ func TestCloseDoesNotWaitForDescriptors(t *testing.T) {
 	require.GreaterOrEqual(t, len(replayAll(t, l, 1)), int(k.done))
 }
 
-// TestNoDescriptorAtAnyOpening gives the log back its descriptors after a while, from each of its
-// openings on, in turn: none of them shuts it.
+// TestNoDescriptorAtAnyOpening fails each opening of a file in turn, for a while: none of them shuts the log.
 func TestNoDescriptorAtAnyOpening(t *testing.T) {
 	for at := range 40 {
 		s := &countedFS{FS: vfs.NewMem(), refuse: at}
@@ -171,7 +170,7 @@ func TestNoDescriptorAtAnyOpening(t *testing.T) {
 		require.NoError(t, l.Sync())
 		require.NoError(t, l.Close())
 		if s.opened <= at {
-			return // there was no such opening
+			return // there are no more openings
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package wal is the durable log of one member: all instances write to it, so that one
-// fdatasync covers whatever gathered while the last one ran.
+// Package wal is the durable log of one member: all instances write to it, so that one fdatasync covers everything
+// that was submitted during the last one.
 //
 // It decides where bytes are written, when they are durable, which of them are valid after a crash,
 // and when their space is reused. A record is an instance, a kind, an index and opaque bytes.
@@ -11,25 +11,25 @@
 //	index.go     where the live records of each instance are
 //	log.go       Open, Append, Sync: the synchronous core (no goroutine, clock or chance)
 //	recover.go   from files to a log: what is torn, what is damaged
-//	gap.go       which damage is skipped, because a snapshot stands for what was there
-//	mark.go      a second place that says how far the files were durable
+//	gap.go       which damage is skipped, because a snapshot covers what was there
+//	mark.go      a second record of how far the files were durable
 //	read.go      ReadEntry, Replay
-//	cells.go     numbered places alongside an instance's entries
-//	compact.go   giving space back, removing an instance
-//	scrub.go     reading it all again, to find damage in time
+//	cells.go     numbered places next to an instance's entries
+//	compact.go   freeing space, removing an instance
+//	scrub.go     reading everything again, to find damage early
 //	commits.go   group commit, as a sequence of steps (no goroutine, lock or clock)
-//	commitsfull.go  what it does while the disk is full
+//	commitsfull.go  waiting for space on a full disk
 //	writer.go    a goroutine that executes the steps, for production
-//	inspect.go   a look at the files without opening them
+//	inspect.go   listing the records of files without opening the log
 //
-// And the bodies alongside the log:
+// The bodies:
 //
 //	bodyformat.go   the bytes of a file of bodies, and reading their heads
-//	bodyfile.go     files: preallocate, use again, read
+//	bodyfile.go     files: preallocate, reuse, read
 //	bodies.go       Append, Sync, Read
 //	bodyopen.go     from files to bodies
 //	bodycompact.go  Release, Retain, Compact, Verify
-//	bodyinspect.go  a look at the files without opening them
+//	bodyinspect.go  listing the bodies of files without opening the store
 //
 // # What is on disk
 //
@@ -42,12 +42,11 @@
 //
 // # Torn or damaged
 //
-// After a crash, any part of the bytes that were not synced may be on disk. A batch says in its
-// header which batch was the last one known to be durable when it was written. So a bad batch b is
-// damage if a later batch says that b was durable. The batch that was synced last has nothing after
-// it. Therefore a file alongside the segments, the mark (mark.go), says after each sync how far the
-// log was durable. It is written before the sync is acknowledged. A bad batch that it covers is
-// damage; a bad batch that it does not cover is torn, and the log is truncated there.
+// After a crash, any part of the bytes that were not synced may be on disk. The header of a batch has the number of
+// the last batch known to be durable when it was written. So a bad batch b is damage if a later batch records that b
+// was durable. The batch that was synced last has nothing after it. Therefore a separate file, the mark (mark.go),
+// records after each sync how far the log was durable. It is written before the sync is acknowledged. A bad batch
+// that it covers is damage; a bad batch that it does not cover is torn, and the log is truncated there.
 //
 // The mark is synced only when the log is idle and when it is closed. So it survives a crash of the
 // process immediately, and a power failure as soon as the kernel has written it back. One case
@@ -61,13 +60,12 @@
 //
 // # Damage that is skipped
 //
-// Where a snapshot stands for entries (Options.Cover), a log with a damaged batch opens if nothing
-// in that batch can be needed. The content of the batch is unknown, but the batches after it are
-// evidence. For each instance there must be a later state, which replaces the one that may be lost,
-// and a later entry x, which shows that all entries before x had been written; and a snapshot must
-// stand for all of these. Otherwise the log does not open, so no vote and no entry is forgotten
-// (gap.go). A damaged first page of a segment loses nothing, because each batch has its own
-// position; the page is rewritten.
+// If a snapshot covers entries (Options.Cover), a log with a damaged batch opens if nothing in that batch can be
+// needed. The content of the batch is unknown, but the batches after it are evidence. For each instance there must be
+// a later state, which replaces the one that may be lost, and a later entry x, which shows that all entries before x
+// had been written; and a snapshot must cover all of these. Otherwise the log does not open, so no vote and no entry
+// is forgotten (gap.go). A damaged first page of a segment loses nothing, because each batch has its own position;
+// the page is rewritten.
 //
 // Batches are not padded to sectors: the next batch rewrites the sector that the last one ended
 // in, with the same bytes up to there. So a write that is torn within a sector leaves them as they
@@ -75,14 +73,14 @@
 //
 // # Cells
 //
-// Not every protocol decides in the order of its log. Alongside its entries an instance may have cells.
-// Each has a number, and holds what was written to it last, until it is emptied. Entries and bases
-// leave cells alone, and one sync covers all of them.
+// Not every protocol decides in the order of its log. Next to its entries an instance may have cells. Each has a
+// number, and the bytes that were last written to it, until it is emptied. Entries and bases do not change cells, and
+// one sync covers all of them.
 //
-// Only their owner understands them. So no later batch tells which cells were in a damaged one, and no snapshot covers
-// them. A log that may have cells (Cover.Cells) does not open with such a batch, as if the last state had been in it. A
-// member that runs mends this, as it mends a damaged state: all cells are in memory too, and Rewrite writes them again,
-// and then a mark that says from where on they stand. Damage before that place costs no cell.
+// Their contents are opaque. So no later batch shows which cells were in a damaged one, and no snapshot covers them.
+// A log that may have cells (Cover.Cells) does not open with such a batch, as if the last state had been in it. A
+// running member repairs this, as it repairs a damaged state: all cells are in memory too, and Rewrite rewrites them,
+// followed by a mark with their first place. Damage before that place costs no cell.
 //
 // # Removed instances
 //
@@ -92,26 +90,24 @@
 //
 // # Bodies
 //
-// The large bytes of entries lie alongside the log, so that they can be replaced by another form, and dropped in any
-// order. They are written once, without a copy, and synced before the log's records that name them. So a group commit
-// with bodies takes two syncs. After a crash there may be a body that the log does not know, or a body of an entry that
-// should have replaced one which the log still has. The body's term distinguishes them.
+// The large bytes of entries are stored next to the log, so that they can be replaced by another form, and dropped in
+// any order. They are written once, without a copy, and synced before the log's records that refer to them. So a
+// group commit with bodies takes two syncs. After a crash there may be a body that the log does not know, or a body
+// of an entry that replaced one that the log still has. The body's term distinguishes them.
 //
-// Each Open begins a new file, and a file is given up as a whole. A body that was given up or
-// replaced may come back after a crash, but never in place of a newer one: bodies are numbered,
-// and a copy keeps its number. Open cuts the last file at the first record that may not be durable
-// and is not whole, and closes it there with a record.
+// Each Open begins a new file, and a file is removed as a whole. A body that was dropped or replaced may reappear
+// after a crash, but never in place of a newer one: bodies are numbered, and a copy keeps its number. Open truncates
+// the last file at the first record that may not be durable and is incomplete, and closes it there with a record.
 //
-// 1 MiB and a sync, per body, in the mean: 1.9 ms into new files, 1.4 ms into files used
-// again; 16 KiB: 0.36 ms and 0.18 ms (2 shared cores, ext4; compare within a line only).
+// 1 MiB and a sync, per body, in the mean: 1.9 ms into new files, 1.4 ms into files reused; 16 KiB: 0.36 ms and 0.18
+// ms (2 shared cores, ext4; compare within a line only).
 //
 // # Full disks
 //
-// Space is reserved when a file is made. So a full disk is noticed there, and never within a batch
-// (on file systems that cannot reserve space, in any write). Unlike a failed sync, this leaves no
-// doubt about what is on disk: the log stays open, and the caller retries. The last part of each
-// segment is reserved for compaction and starts. So a log without space for entries can still be
-// compacted and opened.
+// Space is reserved when a file is made. So a full disk is detected there, and never within a batch (on file systems
+// that cannot reserve space, in any write). Unlike a failed sync, this leaves no doubt about what is on disk: the log
+// stays open, and the caller retries. The last part of each segment is reserved for compaction and starts. So a log
+// without space for entries can still be compacted and opened.
 //
 // A process without a descriptor for another file is treated like a full disk: nothing was done. The log keeps its
 // directory open, so that only making a file takes a descriptor, and a log that has its next file continues without. A
@@ -119,21 +115,19 @@
 //
 // # What it costs
 //
-// Blocks that were written before are cheap to write again; blocks of a growing or only
-// fallocated file make each fdatasync commit metadata, and on disks that allocate on first
-// write they are slow themselves. Measured in alternation on ext4, write + fdatasync, p50
-// (2 shared cores, so compare within a line only):
+// Blocks that were written before are cheap to overwrite; blocks of a growing or only fallocated file make each
+// fdatasync commit metadata, and on disks that allocate on first write they are slow themselves. Measured in
+// alternation on ext4, write + fdatasync, p50 (2 shared cores, so compare within a line only):
 //
 //	bytes     file overwritten   this log   file growing
 //	100             170 µs        163 µs        245 µs
 //	4,000           198 µs        208 µs        279 µs
 //	16,000          253 µs        271 µs        467 µs
-//	1 MiB         1,482 µs      1,851 µs      8,084 µs   (segments used again)
+//	1 MiB         1,482 µs      1,851 µs      8,084 µs   (segments reused)
 //
-// Hence: small batches write zeros ahead of themselves in new files, and files are used
-// again, as many as the log had at its largest. A record costs about 60 ns of CPU besides
-// copying and its checksum, and no memory but 12 bytes of index. A cell also takes the memory of its
-// bytes, which it shares with its owner.
+// Therefore small batches write zeros ahead in new files, and files are reused, as many as the log had at its
+// largest. A record costs about 60 ns of CPU in addition to copying and its checksum, and no memory except for 12
+// bytes of index. A cell also takes the memory of its bytes, which it shares with its owner.
 //
 // May import: internal/sys.
 package wal

@@ -13,8 +13,8 @@ var ErrClosed = errors.New("wal: the log is closed")
 // IdentityError indicates that a directory holds the log of someone else. Nothing was changed.
 type IdentityError struct {
 	Dir  string
-	Have []byte // what the directory belongs to
-	Want []byte // what Open was called for
+	Have []byte // the owner of the directory
+	Want []byte // the owner that Open was called with
 }
 
 func (e *IdentityError) Error() string {
@@ -30,7 +30,7 @@ type LockedError struct {
 func (e *LockedError) Error() string { return fmt.Sprintf("wal: %s is in use: %v", e.Dir, e.Err) }
 func (e *LockedError) Unwrap() error { return e.Err }
 
-// CorruptError indicates that bytes that were durable are damaged or missing. Nothing is guessed:
+// CorruptError indicates that bytes that were durable are damaged or missing. The log is not repaired by guessing:
 // the member must be rebuilt from its peers.
 type CorruptError struct {
 	File   string
@@ -53,11 +53,10 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("wal: %s has format version %d, this program knows %d", e.File, e.Have, e.Want)
 }
 
-// FailedError indicates that the disk failed the log once. The log stays shut: after a failed write
-// or sync no one knows what is on disk, and a second sync may falsely succeed. A retry is safe only
-// in a new process, by Open.
+// FailedError indicates that the disk failed the log once. The log stays shut: after a failed write or sync the state
+// of the disk is unknown, and a second sync may falsely succeed. A retry is safe only in a new process, by Open.
 type FailedError struct {
-	Op  string // what failed first: write, sync, create, ...
+	Op  string // the operation that failed first: write, sync, create, ...
 	Err error
 }
 
@@ -66,7 +65,7 @@ func (e *FailedError) Error() string {
 }
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// IgnoreFailed is for closing: it drops the error that shut the log, which was reported at that time.
+// IgnoreFailed is for Close: it drops the error that shut the log, which was reported at that time.
 func IgnoreFailed(err error) error {
 	if errors.As(err, new(*FailedError)) {
 		return nil
@@ -74,10 +73,10 @@ func IgnoreFailed(err error) error {
 	return err
 }
 
-// ReadError indicates that the disk failed to read something. Nothing is known of what is there: it is not taken for
-// damaged, nothing was changed, and a retry is safe.
+// ReadError indicates that the disk failed to read. The bytes are unknown, and not reported as damaged. Nothing was
+// changed, and a retry is safe.
 type ReadError struct {
-	Op   string // what failed: read, open, stat, list
+	Op   string // the operation: read, open, stat, list
 	File string
 	Err  error
 }
@@ -85,9 +84,9 @@ type ReadError struct {
 func (e *ReadError) Error() string { return fmt.Sprintf("wal: %s %s: %v", e.Op, e.File, e.Err) }
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// FullError indicates that the disk had no space, or the process no descriptor for another file: Err tells which. The
-// log is not shut: the caller repeats the call, which continues where it stopped once there is space, or a descriptor.
-// Open may return it too.
+// FullError indicates that the disk had no space, or the process no descriptor for another file; Err is the cause.
+// The log is not shut: the caller repeats the call, which continues where it stopped once there is space, or a
+// descriptor. Open may return it too.
 type FullError struct {
 	Dir  string
 	Need int64 // bytes
@@ -102,7 +101,7 @@ func (e *FullError) Error() string {
 }
 func (e *FullError) Unwrap() error { return e.Err }
 
-// CompactedError indicates that an entry was given up by Compact or by a base.
+// CompactedError indicates that an entry was dropped by Compact or by a base.
 type CompactedError struct {
 	Instance uint32
 	Index    uint64

@@ -11,17 +11,17 @@ import (
 type Kind uint8
 
 const (
-	// KindEntry is an entry of an instance's log; it makes everything that the instance
-	// wrote before at its index and after it void.
+	// KindEntry is an entry of an instance's log; it replaces all entries that the instance wrote before at its index
+	// and after it.
 	KindEntry Kind = 1 + iota
 	// KindState replaces the instance's last state.
 	KindState
 	// KindBase restarts the instance's log: entries written before it are void, the next one has the
 	// index after it.
 	KindBase
-	// KindMark is the log's own: seals, lives, and what is still needed.
+	// KindMark is a record of the log itself: seals, incarnations, and the segments that are needed.
 	KindMark
-	// KindBody replaces what is held of an entry's body. Nothing of it is in the log.
+	// KindBody replaces the stored body of an entry. The log has no bytes of it.
 	KindBody
 	// KindCell sets the instance's cell Index. Only a later write under the same number replaces it.
 	KindCell
@@ -49,32 +49,32 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Record is one thing to make durable. Its parts are written one after the other. The log keeps the
-// parts of a cell in memory as long as the cell is not empty: no one may write to them.
+// Record is one thing to make durable. Its parts are written one after the other. The log keeps the parts of a cell
+// in memory as long as the cell is not empty: they must not be modified.
 type Record struct {
 	Instance uint32
 	Kind     Kind
 	Index    uint64 // of an entry, a base, a body or a cell; a state has none
 	Parts    [2][]byte
-	// Body, with an entry or alone, is for the Bodies alongside the log, and durable before the
-	// record is written: see Writer. The log itself passes it over.
+	// Body, with an entry or alone, is for the Bodies alongside the log, and durable before the record is written: see
+	// Writer. The log itself ignores it.
 	Body *Body
 }
 
 func (r *Record) size() int { return len(r.Parts[0]) + len(r.Parts[1]) }
 
-// The flag of a record: for marks what kind of mark, for a state, base or cell whether it is a
-// copy carried forward out of a segment that is given up.
+// The flag of a record: the kind of a mark; for a state, base or cell, whether it is a copy of a record in a segment
+// that is dropped.
 const (
 	flagCarried = 1 // the record repeats an older one and voids nothing
 
 	markLife  = 1 // a new incarnation of the log begins
 	markSeal  = 2 // everything before was durable; nothing else
 	markNext  = 3 // the log continues in segment Index
-	markFirst = 4 // segments before Index are given up
-	markFloor = 5 // entries of Instance up to and including Index are given up
-	markCells = 6 // Instance has no cells but those written from Index on, see cellsFrom
-	markGone  = 7 // everything of Instance is given up
+	markFirst = 4 // segments before Index are dropped
+	markFloor = 5 // entries of Instance up to and including Index are dropped
+	markCells = 6 // all cells of Instance were written from Index on, see cellsFrom
+	markGone  = 7 // everything of Instance is dropped
 )
 
 const (
@@ -86,7 +86,7 @@ const (
 	batchHeaderSize   = 48
 	recordHeaderSize  = 24
 	batchAlign        = 8
-	// nextMarkSize is kept free at the end of a segment for the batch that names the next.
+	// nextMarkSize is reserved at the end of a segment for the batch with the number of the next one.
 	nextMarkSize = batchHeaderSize + recordHeaderSize
 
 	maxRecordBytes  = 1 << 30
@@ -99,7 +99,7 @@ var (
 	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// salt seeds the checksums of what is written into a segment during one incarnation.
+// salt seeds the checksums of batches that one incarnation writes into a segment.
 func salt(identity []byte, seq uint64, life uint32) uint32 {
 	var b [12]byte
 	binary.LittleEndian.PutUint64(b[:], seq)
@@ -137,7 +137,7 @@ func segmentHeaderCRC(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:segmentHeaderSize])
 }
 
-// decodeSegmentHeader returns what is wrong with b as its error's text.
+// decodeSegmentHeader decodes a header. The error describes the damage.
 func decodeSegmentHeader(b []byte) (segmentHeader, error) { return decodePage(b, segmentMagic) }
 
 func decodePage(b, magic []byte) (h segmentHeader, err error) {
@@ -161,7 +161,7 @@ func decodePage(b, magic []byte) (h segmentHeader, err error) {
 	return h, nil
 }
 
-// batchHeader stands before the records of one flush:
+// batchHeader precedes the records of one flush:
 //
 //	magic 4 | crc 4 | seq 8 | number 8 | durable 8 | incarnation 4 | offset 4 | length 4 | count 4
 type batchHeader struct {
@@ -192,8 +192,8 @@ func (h *batchHeader) encode(b []byte, salt uint32) {
 	binary.LittleEndian.PutUint32(b[4:], crc32.Update(salt, castagnoli, b[8:batchHeaderSize]))
 }
 
-// decodeBatchHeader reads the header at an offset of segment seq. ok is false if there is
-// none that was written for just this place.
+// decodeBatchHeader reads the header at an offset of segment seq. ok is false if there is none that was written for
+// exactly this place.
 func decodeBatchHeader(b []byte, identity []byte, seq uint64, offset int64) (h batchHeader, ok bool) {
 	if len(b) < batchHeaderSize || !bytes.Equal(b[:4], batchMagic) {
 		return h, false
@@ -213,7 +213,7 @@ func decodeBatchHeader(b []byte, identity []byte, seq uint64, offset int64) (h b
 	return h, ok
 }
 
-// recordHeader stands before a record's bytes:
+// recordHeader precedes a record's bytes:
 //
 //	crc 4 | length 4 | instance 4 | kind 1 | flag 1 | 0 2 | index 8
 type recordHeader struct {

@@ -15,14 +15,14 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// tightFS is a file system with this many bytes for files, as a small disk has. Preallocated
-// bytes are there to be written, others are taken as they are written.
+// tightFS is a file system with a limited number of bytes, like a small disk. Preallocated bytes are reserved, others
+// are charged as they are written.
 type tightFS struct {
 	vfs.FS
 	mu   sync.Mutex
 	left int64
 	size map[string]int64 // what each file takes
-	// refuse makes one allocation of the coming ones fail: the refuse-th. 0: none.
+	// refuse makes the refuse-th allocation from now on fail. 0: none.
 	refuse, allocations int
 }
 
@@ -30,7 +30,7 @@ func newTight(left int64) *tightFS {
 	return &tightFS{FS: vfs.NewMem(), left: left, size: map[string]int64{}}
 }
 
-// take charges a file that is to have size bytes.
+// charge charges a file for its new size.
 func (d *tightFS) take(name string, size int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,14 +47,14 @@ func (d *tightFS) take(name string, size int64) error {
 	return nil
 }
 
-// give changes how much there is.
+// grow adds to the size of the disk.
 func (d *tightFS) give(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left += bytes
 }
 
-// fill takes all that is left.
+// fill uses up the space that is left.
 func (d *tightFS) fill() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,8 +114,7 @@ func (f *tightFile) Preallocate(offset, length int64) error {
 	return f.d.take(*f.name, offset+length)
 }
 
-// WriteAt lets everything through that lies in a whole segment: those are preallocated, and
-// renamed, which a file does not notice.
+// WriteAt permits writes within a segment: segments are preallocated.
 func (f *tightFile) WriteAt(b []byte, at int64) (int, error) {
 	if info, err := f.File.Stat(); err != nil || at+int64(len(b)) > info.Size() {
 		if err := f.d.take(*f.name, at+int64(len(b))); err != nil {
@@ -182,8 +181,8 @@ func (k *tightWork) await(t testing.TB, what string, ok func() bool) {
 
 func (k *tightWork) allDurable() bool { done, _ := k.at(); return done == k.next }
 
-// TestFullDiskIsWaitedFor fills the disk: what does not fit waits, nothing fails, and it continues
-// once there is space.
+// TestFullDiskIsWaitedFor fills the disk: submissions that do not fit wait, nothing fails, and they continue once
+// there is space.
 func TestFullDiskIsWaitedFor(t *testing.T) {
 	for name, body := range map[string]int{"log": 0, "bodies": 5000} {
 		t.Run(name, func(t *testing.T) {
@@ -212,8 +211,8 @@ func TestFullDiskIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsRelievedByCompaction lets the log itself make the space that a waiting write
-// needs: what is given up behind it counts at once.
+// TestFullDiskIsRelievedByCompaction: a compaction in the queue after a waiting write frees the space that the write
+// needs.
 func TestFullDiskIsRelievedByCompaction(t *testing.T) {
 	d := newTight(6 * tightSegment)
 	l, b := openTight(t, d)
@@ -274,8 +273,7 @@ func TestFullDiskEndsWithClose(t *testing.T) {
 	require.NoError(t, l.Close(), "it is not damaged")
 }
 
-// TestFullEverywhere refuses the k-th allocation, for every k: nothing fails, and what is
-// durable survives.
+// TestFullEverywhere refuses the k-th allocation, for every k: nothing fails, and durable records survive.
 func TestFullEverywhere(t *testing.T) {
 	for k := 1; ; k++ {
 		d := newTight(1 << 30)
@@ -328,8 +326,7 @@ func TestStartOnFullDisk(t *testing.T) {
 	require.NoError(t, k.w.Close())
 }
 
-// copyingFS is a file system that copies what it writes. So on a full disk it also refuses bytes of files that are
-// there.
+// copyingFS is a copy-on-write file system. So on a full disk it also refuses overwrites.
 type copyingFS struct {
 	vfs.FS
 	full bool
@@ -353,7 +350,7 @@ func (f *copyingFile) WriteAt(b []byte, at int64) (int, error) {
 }
 
 // The disk is full when the log is about to continue to the next segment. When there is space again, the next segment
-// must not be prepared again: the log would write into a file that has lost its name.
+// must not be prepared again: the log would write into a file whose name is gone.
 func TestFullDiskWhileTheLogGoesOn(t *testing.T) {
 	d := &copyingFS{FS: vfs.NewMem()}
 	l, err := Open(Options{FS: d, Dir: "/log", SegmentBytes: tightSegment})

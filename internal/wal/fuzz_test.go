@@ -24,8 +24,7 @@ func putSegment(t testing.TB, body []byte) *vfs.Mem {
 	return fs
 }
 
-// openAny opens whatever there is: it must be a sound log or be called damaged, and a
-// second Open must agree with the first.
+// openAny opens any bytes: they are a valid log or damage, and a second Open agrees with the first.
 func openAny(t *testing.T, fs *vfs.Mem) {
 	t.Helper()
 	err := Inspect(fs, "/d/log", func(SegmentInfo) error { return nil }, func(RecordInfo) error { return nil })
@@ -66,8 +65,8 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// FuzzRecords opens batches whose checksums are right and whose records may say anything.
-// Each 6 bytes of the input are one: kind, flag, instance, index, length, new batch.
+// FuzzRecords opens batches with right checksums and arbitrary records. Each 6 bytes of the input are one: kind,
+// flag, instance, index, length, new batch.
 func FuzzRecords(f *testing.F) {
 	f.Add([]byte{1, 0, 1, 1, 3, 0, 1, 0, 1, 2, 9, 1, 2, 0, 1, 0, 4, 0})
 	f.Add([]byte{3, 0, 1, 7, 2, 0, 1, 0, 1, 8, 1, 1, 4, 5, 1, 9, 0, 0})

@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// Cover says which part of a log is not needed, because a snapshot stands for it. The log opens
-// although batches are damaged, if nothing else was in them.
+// Cover is the part of a log that is not needed, because a snapshot covers it. The log opens in spite of damaged
+// batches if they had nothing else.
 type Cover struct {
 	// Instances are all instances that the snapshot knows of.
 	Instances []uint32
-	// Cells: instances may have cells, for which no snapshot stands.
+	// Cells: instances may have cells, which no snapshot covers.
 	Cells bool
-	// Upto is the last of an instance's entries for which the snapshot stands; 0: none.
+	// Upto is the last entry of an instance that the snapshot covers; 0: none.
 	Upto func(instance uint32) uint64
 }
 
@@ -24,10 +24,10 @@ func (c *Cover) upto(instance uint32) uint64 {
 	return c.Upto(instance)
 }
 
-// lost says what of an instance may have been in a gap, that is in damaged batches. No one knows what was in the gap,
-// but what comes after it tells. A later state replaces the one that may be lost; a later entry x replaces those from x
-// on, and shows that all before x had been written. So nothing is missing if a snapshot stands for all entries before
-// x. A later mark says that all cells were written again behind the gap.
+// lost is what an instance may have had in a gap, that is in damaged batches. The contents of the gap are unknown,
+// but later records are evidence. A later state replaces the one that may be lost; a later entry x replaces those
+// from x on, and shows that all entries before x had been written. So nothing is missing if a snapshot covers all
+// entries before x. A later mark shows that all cells were rewritten after the gap.
 type lost uint8
 
 const (
@@ -36,19 +36,19 @@ const (
 	lostCells
 )
 
-// gaps is what recovery found to be damaged.
+// gaps is the damage that recovery found.
 type gaps struct {
-	first error // why the first gap is one; nil: there is none
+	first error // the damage of the first gap; nil: there is none
 	ids   map[uint32]lost
-	// before[id] is the first entry of an instance that came after the gap, while entries before it may
-	// be missing that are needed. They are not needed if it was replaced later.
+	// before[id] is the first entry of an instance after the gap, while entries before it may be missing. They are not
+	// needed if the entry was replaced later.
 	before map[uint32]uint64
-	// end is where the first record behind the last gap stands; nowhere: it was not met yet.
+	// end is the place of the first record after the last gap; nowhere: it was not found yet.
 	end place
 }
 
-// lose notes a gap: everything known so far of any instance may be out of date. It returns the
-// reason if the log cannot be opened with it.
+// lose records a gap: everything known so far of any instance may be out of date. It returns the reason if the log
+// cannot be opened with it.
 func (r *recovery) lose(why error) error {
 	if r.gaps.first == nil {
 		r.gaps.first = why
@@ -70,7 +70,7 @@ func (r *recovery) lose(why error) error {
 	return nil
 }
 
-// all is what of any instance may have been in a gap.
+// all is what any instance may have had in a gap.
 func (r *recovery) all() lost {
 	if r.l.cells {
 		return lostState | lostEntries | lostCells
@@ -78,22 +78,22 @@ func (r *recovery) all() lost {
 	return lostState | lostEntries
 }
 
-// passed notes that there is a record at a place.
+// passed records the place of a record.
 func (r *recovery) passed(at place) {
 	if r.gaps.first != nil && r.gaps.end.seg == 0 {
 		r.gaps.end = at
 	}
 }
 
-// found notes that a state, or a new beginning, of an instance comes after the gap.
+// found records that a state, or a base, of an instance is after the gap.
 func (r *recovery) found(in *instance, what lost) {
 	if r.gaps.first != nil {
 		r.gaps.ids[in.id] &^= what
 	}
 }
 
-// foundEntry notes that an entry comes after the gap. If entries before it may be missing that are
-// needed, another one must come that replaces it.
+// foundEntry records that an entry is after the gap. If entries before it may be missing that are needed, a later
+// entry must replace it.
 func (r *recovery) foundEntry(in *instance, index uint64) error {
 	if r.gaps.first == nil || r.gaps.ids[in.id]&lostEntries == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (r *recovery) needsBefore(instance uint32, index uint64) error {
 	return r.needed(instance, fmt.Sprintf("entries before %d of instance %d were perhaps in it", index, instance))
 }
 
-// seen returns an instance of which a record was met.
+// seen returns an instance that has a record.
 func (r *recovery) seen(id uint32) *instance {
 	in := r.l.index.find(id)
 	if in == nil {
@@ -129,19 +129,19 @@ func (r *recovery) seen(id uint32) *instance {
 	return in
 }
 
-// gone takes in that an instance was given up: whatever a gap has of it is not needed.
+// gone records that an instance was removed: its records in a gap are not needed.
 func (r *recovery) gone(instance uint32) {
 	r.l.index.remove(instance)
 	delete(r.gaps.ids, instance)
 	delete(r.gaps.before, instance)
 }
 
-// needed is the first gap's error, with what makes it one that cannot be skipped.
+// needed is the first gap's error, with the reason why it cannot be skipped.
 func (r *recovery) needed(instance uint32, what string) error {
 	return fmt.Errorf("%w (%s; the newest snapshot stands for those up to %d)", r.gaps.first, what, r.cover.upto(instance))
 }
 
-// complete returns an error if something may be missing that is needed.
+// complete returns an error if records that are needed may be missing.
 func (r *recovery) complete() error {
 	for _, in := range r.l.index.all {
 		upto := r.cover.upto(in.id)
@@ -170,8 +170,8 @@ func (r *recovery) complete() error {
 	return nil
 }
 
-// heal writes where the entries of each instance begin, because the record that said so may be
-// damaged. It is part of the new incarnation's first batch.
+// heal writes the first index of each instance, because the record with it may be damaged. It is part of the new
+// incarnation's first batch.
 func (l *Log) heal() error {
 	oldest := l.segs[0].seq
 	gone := func(at place) bool { return at.seg != 0 && uint64(at.seg) < oldest }
@@ -194,8 +194,8 @@ func (l *Log) heal() error {
 	return nil
 }
 
-// flaw explains why the place in segs[i] where the next batch should be is damage. It is nil if
-// nothing says so: then the log ends there.
+// flaw returns the reason why the place of the next batch in segs[i] is damage. It is nil if there is no evidence:
+// then the log ends there.
 func (r *recovery) flaw(segs []*segment, i int, offset int64) (*CorruptError, error) {
 	l, s := r.l, segs[i]
 	here := func(format string, args ...any) *CorruptError {
@@ -232,8 +232,8 @@ func (r *recovery) flaw(segs []*segment, i int, offset int64) (*CorruptError, er
 	return nil, nil
 }
 
-// search looks for the header of a batch that is wanted; -1 if there is none. The bytes of records
-// may look like a header only if someone stores the future of this very log in it.
+// search looks for the header of a wanted batch; -1 if there is none. A record's bytes can look like such a header
+// only if they contain a future batch of this log.
 func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) (int64, error) {
 	const step = 256 << 10
 	for from < s.capacity {
@@ -257,8 +257,8 @@ func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) 
 	return -1, nil
 }
 
-// resume finds the first good batch of a segment behind a gap; -1 if there is none. It was
-// written when the one that is missing was durable, so it is not what a torn write left.
+// resume finds the first good batch of a segment after a gap; -1 if there is none. It was written when the missing
+// one was durable, so it is not the rest of a torn write.
 func (r *recovery) resume(s *segment, from int64) (int64, error) {
 	sc := scanner{buffer: &r.buffer, seg: s, identity: r.l.identity, life: r.life}
 	for {
@@ -273,8 +273,8 @@ func (r *recovery) resume(s *segment, from int64) (int64, error) {
 	}
 }
 
-// pass goes over the damage at an offset of segs[i]: it returns where good batches continue, or -1
-// if that is not in this segment.
+// pass skips the damage at an offset of segs[i]: it returns the offset of the next good batch, or -1 if there is none
+// in this segment.
 func (r *recovery) pass(segs []*segment, i int, offset int64, why error) (int64, error) {
 	if err := r.lose(why); err != nil {
 		return 0, err
@@ -287,7 +287,7 @@ func (r *recovery) pass(segs []*segment, i int, offset int64, why error) (int64,
 	return at, err
 }
 
-// missing skips segments whose files are not there: the log begins behind them.
+// missing skips segments whose files are missing: the log begins after them.
 func (r *recovery) missing(segs []*segment, i int, want uint64) error {
 	l := r.l
 	why := &CorruptError{File: l.path(want, liveSuffix), Detail: fmt.Sprintf("the segment is missing: the log has %d to %d", l.first, segs[len(segs)-1].seq)}
@@ -304,7 +304,7 @@ func (r *recovery) missing(segs []*segment, i int, want uint64) error {
 	return nil
 }
 
-// mend writes the first page of segments again whose batches are whole although it is not.
+// mend rewrites the damaged first page of segments whose batches are good.
 func (l *Log) mend() error {
 	for _, s := range l.segs {
 		if s.flaw == nil || s.short {

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// covering is a snapshot that stands for a given number of entries of each instance.
+// covering is a snapshot that covers a given number of entries of each instance.
 func covering(upto ...uint64) *Cover {
 	c := &Cover{Upto: func(i uint32) uint64 {
 		if int(i) < len(upto) {
@@ -50,8 +50,8 @@ func numbered(t *testing.T, n uint64) (*vfs.Mem, []int64) {
 	return fs, at
 }
 
-// TestDamageBelowASnapshot: a batch is damaged. With a snapshot that stands for what was in it
-// the log opens, holds all that is not covered, and can be opened again and again.
+// TestDamageBelowASnapshot: a batch is damaged. With a snapshot that covers its contents the log opens, has
+// everything that is not covered, and can be opened repeatedly.
 func TestDamageBelowASnapshot(t *testing.T) {
 	fs, at := numbered(t, 40)
 	flip(t, fs, "/d/log/0000000000000001.wal", at[19]+batchHeaderSize+recordHeaderSize+1, 2) // entry 20 and state 020
@@ -86,8 +86,8 @@ func TestDamageBelowASnapshot(t *testing.T) {
 	require.NoError(t, open(fs, "me"), "its segment is given up")
 }
 
-// TestDamageAtTheEnd: behind the damage nothing says what may have been in it. Neither votes
-// nor entries are forgotten, whatever the snapshot stands for.
+// TestDamageAtTheEnd: no later batch is evidence of what was in the damaged one. Neither votes nor entries are
+// forgotten, whatever the snapshot covers.
 func TestDamageAtTheEnd(t *testing.T) {
 	var corrupt *CorruptError
 	fs, at := numbered(t, 40)
@@ -103,7 +103,7 @@ func TestDamageAtTheEnd(t *testing.T) {
 	require.ErrorAs(t, err, &corrupt, "of another instance there is nothing at all")
 }
 
-// TestDamagedSegments: whole files below a snapshot are missing or something else.
+// TestDamagedSegments: whole files below a snapshot are missing or have other contents.
 func TestDamagedSegments(t *testing.T) {
 	damages := map[string]func(t *testing.T, fs vfs.FS, segs []string){
 		"gone":      func(t *testing.T, fs vfs.FS, segs []string) { require.NoError(t, fs.Remove(segs[2])) },
@@ -154,8 +154,8 @@ func TestDamagedSegments(t *testing.T) {
 	}
 }
 
-// TestDamagedHeader: only the first page of a segment is damaged. Nothing was in it that the file's
-// name and the checksums of the batches do not say too: it is written again.
+// TestDamagedHeader: only the first page of a segment is damaged. It has nothing that does not follow from the file's
+// name and the checksums of the batches: it is rewritten.
 func TestDamagedHeader(t *testing.T) {
 	fs, segs := fullLog(t)
 	for _, name := range segs {
@@ -189,7 +189,7 @@ func TestDamageAnywhere(t *testing.T) {
 		for range rng.IntN(120) {
 			require.NoError(t, w.step(l))
 		}
-		for i := range upto { // what was replaced meanwhile was not committed
+		for i := range upto { // replaced entries were not committed
 			upto[i] = min(upto[i], w.last.floor[i]+uint64(len(w.last.entries[i])))
 		}
 		require.NoError(t, l.Sync())
@@ -237,8 +237,8 @@ func requireUncovered(t *testing.T, l *Log, want *model, upto []uint64) {
 }
 
 // TestDamageAndEntriesThatWereReplaced: a batch with an entry that a snapshot stands for is damaged. The mark that
-// gives up older segments comes after it in the same segment, so that a start misses these segments. What it finds
-// first are entries that were replaced: entries before them are missing, and no one needs them.
+// drops older segments comes after it in the same segment, so that a start misses these segments. What it finds first
+// are entries that were replaced: entries before them are missing, and is not needed them.
 func TestDamageAndEntriesThatWereReplaced(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)

@@ -8,12 +8,11 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// maxWrite is how much one call writes. With larger writes the kernel was seen to take 3
-// to 10 times the processor time per byte.
+// maxWrite is the most that one call writes. With larger writes the kernel used 3 to 10 times the CPU time per byte.
 const maxWrite = 64 << 10
 
-// gather writes the pieces one after the other, several with one system call where the
-// file has a descriptor. It uses the slice pieces up.
+// gather writes the pieces one after the other, several with one system call if the file has a descriptor. It
+// modifies pieces.
 func gather(f vfs.File, pieces [][]byte, offset int64) error {
 	fd, ok := vfs.Descriptor(f)
 	if !ok {

@@ -18,11 +18,10 @@ const (
 	chunkSize = 1 << chunkBits
 )
 
-// places is a row of places that grows and shrinks at its end and shrinks at its front,
-// in chunks, so that growing copies nothing and dropping the front frees memory.
+// places is a deque of places in chunks, so that growing copies nothing and dropping the front frees memory.
 type places struct {
 	chunks []*[chunkSize]place
-	head   int // places of the first chunk that are dropped; < chunkSize
+	head   int // dropped places of the first chunk; < chunkSize
 	n      int
 }
 
@@ -50,7 +49,7 @@ func (p *places) truncate(n int) {
 	}
 }
 
-// drop gives up the first n.
+// drop removes the first n.
 func (p *places) drop(n int) {
 	p.head += n
 	p.n -= n
@@ -63,42 +62,41 @@ func (p *places) drop(n int) {
 	}
 }
 
-// instance is what is live of one instance.
+// instance has the live records of one instance.
 type instance struct {
 	id    uint32
 	state place
-	saved []byte // what the last state says
+	saved []byte // the last state
 	base  place
-	// floor: entries up to and including it are gone. entries begin at floor+1.
+	// floor: entries up to and including it were dropped. entries begin at floor+1.
 	floor uint64
-	// floorAt is where the log says so: the base, or a mark; nowhere if nothing does.
+	// floorAt is the place of the record with the floor: a base, or a mark; nowhere if there is none.
 	floorAt   place
 	entries   places
 	baseIndex uint64
-	// cells are those that are not empty, by their numbers; nil: there was never one.
+	// cells are the cells that are not empty, by number; nil: there was never one.
 	cells map[uint64]cell
-	// cellsFrom is the place from which on all cells stand, as a mark in the log says; nowhere if
-	// none does.
+	// cellsFrom is the place after which all cells are, as recorded by a mark; nowhere if there is no mark.
 	cellsFrom place
-	// marked is the floor that the log says. It is less than floor only in recovery, while
-	// entries are missing of which the reason (they were given up) is still to come.
+	// marked is the recorded floor. It is less than floor only in recovery, while entries are missing whose compaction
+	// is recorded later in the log.
 	marked uint64
 }
 
 func (in *instance) next() uint64 { return in.floor + 1 + uint64(in.entries.n) }
 
-// entry puts the place of entry i. It is the caller's to know that i is in order.
+// entry sets the place of entry i. The caller has verified that i is in order.
 func (in *instance) entry(i uint64, at place) {
 	in.entries.truncate(int(i - in.floor - 1))
 	in.entries.push(at)
 }
 
-// begun reports whether the instance's log has a beginning.
+// begun reports whether the instance's log has a first index.
 func (in *instance) begun() bool {
 	return in.floor > 0 || in.entries.n > 0 || in.base.seg != 0
 }
 
-// raise gives up entries up to and including floor, as the log says at a place.
+// raise drops entries up to and including floor, which the record at a place has.
 func (in *instance) raise(floor uint64, at place) {
 	if floor < in.marked {
 		return
@@ -118,7 +116,7 @@ func (in *instance) startAt(base uint64, at place) {
 	in.base, in.baseIndex = at, base
 }
 
-// index holds the instances of a log in the order of their ids.
+// index has the instances of a log in the order of their ids.
 type index struct {
 	all  []*instance
 	last *instance // the one asked for last
@@ -149,16 +147,16 @@ func (x *index) get(id uint32) *instance {
 	return in
 }
 
-// remove forgets an instance.
+// remove removes an instance.
 func (x *index) remove(id uint32) {
 	x.last = nil
 	x.all = slices.DeleteFunc(x.all, func(in *instance) bool { return in.id == id })
 }
 
-// before reports whether a place is in front of another one.
+// before reports whether a place is before another one.
 func (p place) before(o place) bool { return p.seg < o.seg || p.seg == o.seg && p.off < o.off }
 
-// check proves what must hold of the index of a log.
+// check verifies the invariants of a log's index.
 func (l *Log) check() error {
 	oldest, newest := l.segs[0].seq, l.current().seq
 	inLog := func(at place) bool { return uint64(at.seg) >= oldest && uint64(at.seg) <= newest }

@@ -9,31 +9,30 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// SegmentInfo is what Inspect tells about a segment before its records.
+// SegmentInfo describes a segment for Inspect.
 type SegmentInfo struct {
 	File     string
 	Sequence uint64
 	Bytes    int64 // of the file
 	Capacity int64 // of the file, by its header
 	Identity []byte
-	Err      error // what is wrong with the header; then the records are not read
+	Err      error // the damage of the header; then the records are not read
 }
 
-// RecordInfo is what Inspect tells about a record or, with Kind 0, about a place where
-// there is no good batch.
+// RecordInfo describes a record for Inspect or, with Kind 0, a place without a good batch.
 type RecordInfo struct {
 	Sequence uint64 // of the segment
 	Offset   int64  // in the segment
 	Batch    uint64
-	Life     uint32 // which Open wrote it
+	Life     uint32 // the incarnation that wrote it
 	Kind     Kind
-	Mark     string // of a mark or a copied record: what it says
+	Mark     string // the contents of a mark, or that the record is a copy
 	Instance uint32
 	Index    uint64
 	Length   int // bytes without the header
 	// Data are the record's bytes, valid during the call. nil with Err.
 	Data []byte
-	Err  error // why the batch at Offset is not good
+	Err  error // the damage of the batch at Offset
 }
 
 // String is a line about the record.
@@ -49,16 +48,15 @@ func (r RecordInfo) String() string {
 	return fmt.Sprintf("%s batch %d life %d %s instance %d index %d length %d", at, r.Batch, r.Life, what, r.Instance, r.Index, r.Length)
 }
 
-// Inspect walks through the segments of a directory, oldest first, whichever member they belong to,
-// and changes nothing. After a place that is not good it continues with the next batch of the
-// segment that is. Each call-back ends the walk by an error, which is returned. The log may be
-// open; then the end may look torn.
+// Inspect reads the segments of a directory, oldest first, of any member, and changes nothing. After damage it
+// continues with the next good batch of the segment. Each call-back ends the walk by an error, which is returned. The
+// log may be open; then the end may look torn.
 func Inspect(fs vfs.FS, dir string, segment func(SegmentInfo) error, record func(RecordInfo) error) error {
 	return inspect(fs, dir, inspector{segment: segment, record: record})
 }
 
-// Records walks through the good records of a directory as Inspect does, but continues with the next segment at a place
-// that is not good. So it takes no longer than to read what was written.
+// Records reads the good records of a directory like Inspect, but after damage it continues with the next segment. So
+// it takes no longer than reading the log.
 func Records(fs vfs.FS, dir string, record func(RecordInfo) error) error {
 	return inspect(fs, dir, inspector{segment: func(SegmentInfo) error { return nil }, record: record, goodOnly: true})
 }
@@ -106,7 +104,7 @@ func (in inspector) inspectFile(fs vfs.FS, name string) error {
 	return in.run()
 }
 
-// inspector walks through one segment.
+// inspector reads one segment.
 type inspector struct {
 	segment  func(SegmentInfo) error
 	goodOnly bool
@@ -198,8 +196,8 @@ func markText(r recordHeader) string {
 	return fmt.Sprint(r.flag)
 }
 
-// after finds the next header behind an offset that belongs where it stands and to a batch
-// later than the last good one; the segment's end if there is none.
+// after finds the next header behind an offset that belongs its place and to a batch later than the last good one;
+// the segment's end if there is none.
 func (in *inspector) after(offset int64) (int64, error) {
 	for at := offset + batchAlign; at < in.end; at += batchAlign {
 		b, err := in.buffer.bytes(in.file, at, int(min(batchHeaderSize, in.end-at)))

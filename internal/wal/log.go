@@ -45,8 +45,8 @@ type Options struct {
 	Cover *Cover
 }
 
-// Log is the durable log of one member. Append, Sync, Replay, Compact and Close are for
-// one goroutine at a time; ReadEntry, Size and Instances are safe alongside them.
+// Log is the durable log of one member. Append, Sync, Replay, Compact and Close may be called by one goroutine at a
+// time; ReadEntry, Size and Instances are safe alongside them.
 //
 // It has no goroutine, clock or randomness: what it does with the files is a function of the
 // calls.
@@ -93,7 +93,7 @@ type segments struct {
 	segs []*segment
 	// next is the segment after the last one of segs, prepared and empty; or nil.
 	next *segment
-	free []*segment // files to be used again
+	free []*segment // files to be reused
 	// maxFree is how many: the footprint stays what it was before the last Compact.
 	maxFree int
 	first   uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
@@ -128,8 +128,8 @@ type prepared struct {
 
 func (l *Log) current() *segment { return l.segs[len(l.segs)-1] }
 
-// fail shuts the log for ever. If the disk had no space it does not: nothing is lost or in doubt,
-// and the call can be repeated.
+// fail shuts the log forever. If the disk had no space it does not: nothing is lost or in doubt, and the call can be
+// repeated.
 func (l *Log) fail(op string, err error) error {
 	if full := spaceMissing(err); full != nil {
 		return full
@@ -401,7 +401,7 @@ func (l *Log) flushLocked() error {
 	}
 	if err != nil {
 		need := l.end - l.start
-		l.back(unpad) // it may be written again, with more behind it
+		l.back(unpad) // it may be written again, with more after it
 		return noSpace(l.dir, &FailedError{Op: "write", Err: err}, need)
 	}
 	l.number++
@@ -493,7 +493,7 @@ func (l *Log) Sync() error {
 	return l.freeSegments()
 }
 
-// synced notes that all batches that were written are durable.
+// synced records that all batches that were written are durable.
 func (l *Log) synced() error {
 	l.durable, l.dirty = l.number, false
 	return l.marks.put(mark{l.number, l.current().seq, l.start, l.life})
@@ -608,8 +608,7 @@ func (l *Log) seal() error {
 	return nil
 }
 
-// Size is how many bytes of disk the log's segments take. Files kept for being used again
-// are not counted.
+// Size is how many bytes of disk the log's segments take. Files kept for reuse are not counted.
 func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -630,8 +629,7 @@ func (l *Log) Damaged() []*CorruptError {
 	return append([]*CorruptError(nil), l.damage...)
 }
 
-// Spare is how many bytes of files are there for what is written next: prepared, or kept for
-// being used again.
+// Spare is how many bytes of files are there for what is written next: prepared, or kept for reuse.
 func (l *Log) Spare() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -645,7 +643,7 @@ func (l *Log) Spare() int64 {
 	return n
 }
 
-// Floor is the index up to which an instance's entries were given up.
+// Floor is the index up to which an instance's entries were dropped.
 func (l *Log) Floor(instance uint32) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -130,7 +130,7 @@ func TestIdleInstancePinsNothing(t *testing.T) {
 	}
 }
 
-// TestReuse: files are used again, also by the next incarnation, and the pool is small.
+// TestReuse: files are reused, also by the next incarnation, and the pool is small.
 func TestReuse(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)

@@ -14,12 +14,11 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// A mark file stands alongside the segments of a log, or the files of a store of bodies, and says how
-// far they were durable. It is written after each sync and before anybody is told of the sync. It
-// is not synced itself: it survives the end of the process at once, and a loss of power as soon as
-// the system has written it back. An idle log, or one that is closed, syncs it. So bytes that it
-// covers and that are not there are damage, and never the end of a write that was torn. It has two
-// slots, which take turns, so that one survives a torn write.
+// A mark file stands alongside the segments of a log, or the files of a store of bodies, and says how far they were
+// durable. It is written after each sync and before anybody learns of the sync. It is not synced itself: it survives
+// the end of the process at once, and a loss of power as soon as the system has written it back. An idle log, or one
+// that is closed, syncs it. So bytes that it covers and that are not there are damage, and never the end of a write
+// that was torn. It has two slots, which take turns, so that one survives a torn write.
 //
 //	slot: magic 4 | crc 4 | number 8 | file 8 | end 8 | incarnation 4 | 0 …
 const (

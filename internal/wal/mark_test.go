@@ -11,9 +11,8 @@ import (
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
-// TestDamageToTheLastBatch: of a log under load the process dies, and bytes of the batch that
-// was synced last go bad. It was acknowledged: a log without it, or with an older vote, must
-// not be had.
+// TestDamageToTheLastBatch: of a log under load the process dies, and bytes of the batch that was synced last go bad.
+// It was acknowledged: a log without it, or with an older vote, must not be possible.
 func TestDamageToTheLastBatch(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -49,7 +48,7 @@ func TestDamageToTheLastBody(t *testing.T) {
 			} else {
 				flip(t, fs, path, h.offset+where, 0)
 			}
-			for range 2 { // it is told again as long as nothing else is written
+			for range 2 { // it is reported again as long as nothing else is written
 				b = openBodiesMem(t, fs)
 				if name == "all" {
 					require.NotEmpty(t, b.Damaged())

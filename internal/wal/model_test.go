@@ -320,8 +320,8 @@ func crashEverywhere(t *testing.T, seed uint64, steps, every int, cells bool) {
 	}
 }
 
-// crashAgain continues from a recovered log, and crashes it again: what the first crash left behind
-// the end must not come back.
+// crashAgain continues from a recovered log, and crashes it again: what the first crash left after the end must not
+// come back.
 func crashAgain(t *testing.T, w *workload, l *Log, fs *vfs.Mem, crash *rand.Rand) {
 	t.Helper()
 	m := modelOf(t, l)

@@ -2,9 +2,8 @@ package wal
 
 import "fmt"
 
-// ReadEntry returns the bytes of an entry, its parts one after the other, checksum
-// verified. The slice is the caller's. It is safe alongside all other calls. It answers
-// *CompactedError, *NotFoundError, or *CorruptError.
+// ReadEntry returns the bytes of an entry, its parts one after the other, checksum verified. The slice is the
+// caller's. It is safe alongside all other calls. It returns *CompactedError, *NotFoundError, or *CorruptError.
 func (l *Log) ReadEntry(instance uint32, index uint64) ([]byte, error) {
 	l.mu.Lock()
 	if l.closed {

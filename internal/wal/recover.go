@@ -13,9 +13,9 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// Open opens the log of a directory, or begins one. A torn tail is truncated; damage anywhere else
-// is a *CorruptError. It fails with *IdentityError if the log is someone else's, with *LockedError
-// if it is open already.
+// Open opens the log of a directory, or begins one. A torn tail is truncated; damage anywhere else is a
+// *CorruptError. It fails with *IdentityError if the log is another member's, with *LockedError if it is open
+// already.
 func Open(o Options) (*Log, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS
@@ -69,9 +69,9 @@ func (l *Log) open(o *Options) error {
 	return l.beginLife(max(r.life, l.marks.last.life)+1, r.cleanUp)
 }
 
-// beginLife makes what was recovered durable (the process may have died and the machine
-// not), and then marks the new incarnation, so that nothing written from now on can be mistaken
-// for what an earlier incarnation left behind the end.
+// beginLife makes what was recovered durable (the process may have died and the machine not), and then marks the new
+// incarnation, so that nothing written from now on can be mistaken for what an earlier incarnation left after the
+// end.
 func (l *Log) beginLife(life uint32, cleanUp func() error) error {
 	if len(l.segs) == 0 {
 		s, err := l.createSegment(1, l.segmentBytes)
@@ -186,7 +186,7 @@ func (r *recovery) list() ([]*segment, error) {
 	return segs, nil
 }
 
-// cleanUp removes what was given up or never finished, and keeps a few free files.
+// cleanUp removes what was dropped or never finished, and keeps a few free files.
 func (r *recovery) cleanUp() error {
 	l := r.l
 	for _, name := range r.names {
@@ -206,8 +206,8 @@ func (r *recovery) cleanUp() error {
 	return nil
 }
 
-// keepFree takes a free file into the pool if it is what its name says: a whole segment
-// of this log that was given up. Anything else is not worth a question.
+// keepFree takes a free file into the pool if it is what its name says: a whole segment of this log that was dropped.
+// Anything else is not worth a question.
 func (r *recovery) keepFree(hex string) bool {
 	l := r.l
 	seq, ok := parseName(hex + liveSuffix)
@@ -437,9 +437,9 @@ func (r *recovery) record(s *segment, h recordHeader, at place) error {
 	return nil
 }
 
-// begin lets an instance's entries begin at index although the ones before it are
-// missing: they may have been in segments that are gone. Then a mark, which is still to
-// come, gave them up; or else entries, which are still to come, replace these.
+// begin lets an instance's entries begin at index although the ones before it are missing: they may have been in
+// segments that are gone. Then a mark, which is still to come, dropped them; or else entries, which are still to
+// come, replace these.
 func (r *recovery) begin(in *instance, index uint64) {
 	hole := in.entries.n == 0 && index > in.floor+1
 	replaced := in.floor > in.marked && index <= in.floor && index > in.marked

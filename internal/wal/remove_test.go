@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// An instance that is removed leaves nothing, and its space is free again. Its number may be used again.
+// An instance that is removed leaves nothing, and its space is free again. Its number may be reused.
 func TestRemovedInstanceIsGone(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -35,8 +35,7 @@ func TestRemovedInstanceIsGone(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// What remains of an instance that is only compacted is carried on for ever. Nothing remains of one
-// that is removed.
+// What remains of an instance that is only compacted is carried on forever. Nothing remains of one that is removed.
 func TestNothingRemainsOfARemovedInstance(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)

@@ -127,7 +127,7 @@ func TestScrubReadError(t *testing.T) {
 	broken = 0
 	round(0)
 
-	// How far damage reaches is not known if what is behind it cannot be read.
+	// How far damage reaches is not known if what is after it cannot be read.
 	flip(t, fs, l.path(1, liveSuffix), at[2]+batchHeaderSize+recordHeaderSize+9, 0)
 	broken = at[2] + 1
 	round(1)
@@ -168,8 +168,8 @@ func TestCompactOverDamage(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestCompactKeepsABaseThatCannotBeRead: a base that must be written forward cannot be read just now. Nothing is given
-// up, and the next compaction continues.
+// TestCompactKeepsABaseThatCannotBeRead: a base that must be written forward cannot be read just now. Nothing is
+// dropped, and the next compaction continues.
 func TestCompactKeepsABaseThatCannotBeRead(t *testing.T) {
 	broken := false
 	l := openMem(t, errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(o errorfs.Op) error {

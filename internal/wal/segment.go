@@ -15,11 +15,11 @@ import (
 
 const (
 	liveSuffix = ".wal"  // a segment of the log
-	freeSuffix = ".free" // a file to be used again; dropped by Open
+	freeSuffix = ".free" // a file to be reused; dropped by Open
 	tempSuffix = ".tmp"  // a file not yet finished; dropped by Open
 	lockName   = "LOCK"
 
-	// minFree is how many files may always wait for being used again.
+	// minFree is how many files may always wait for being reused.
 	minFree = 4
 )
 

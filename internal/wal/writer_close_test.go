@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
-// told notes what a writer tells those who submit. Each must be told once, in order.
+// told records what a writer tells those who submit. Each must be told once, in order.
 type told struct {
 	mu    sync.Mutex
 	asked int
@@ -147,7 +147,7 @@ func (a *told) submitLate(t *testing.T, w *Writer, accepted int) {
 	require.Equal(t, ErrClosed, a.errs[last])
 }
 
-// TestWriterIsClosedWhileItWaitsForSpace closes a writer on a full disk: no one waits for ever.
+// TestWriterIsClosedWhileItWaitsForSpace closes a writer on a full disk: no one waits forever.
 func TestWriterIsClosedWhileItWaitsForSpace(t *testing.T) {
 	for name, body := range map[string]int{"log": 0, "bodies": 5000} {
 		t.Run(name, func(t *testing.T) {
