@@ -106,7 +106,7 @@ func progress(s *replica.Status) []InstanceProgress {
 		in := &s.Instances[i]
 		point := s.Applied.Point(in.Instance)
 		out[i] = InstanceProgress{Instance: in.Instance, Applied: point.Index, AppliedRounds: uint64(point.Round)}
-		if !s.Applied.Woven() {
+		if !s.Applied.Merged() {
 			out[i].Waiting = uint64(in.Commit - min(in.Commit, point.Index))
 			continue
 		}

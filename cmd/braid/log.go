@@ -127,7 +127,7 @@ func dumpLog(w io.Writer, dir string, asJSON, withData bool) error {
 		}
 		v := recordView{Sequence: r.Sequence, Offset: r.Offset, Error: text(r.Err)}
 		if r.Err == nil {
-			v.Batch, v.Life, v.Kind, v.Mark = r.Batch, r.Life, r.Kind.String(), r.Mark
+			v.Batch, v.Life, v.Kind, v.Mark = r.Batch, r.Incarnation, r.Kind.String(), r.Mark
 			v.Instance, v.Index, v.Length = r.Instance, r.Index, r.Length
 		}
 		if withData {

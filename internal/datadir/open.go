@@ -230,7 +230,7 @@ func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 
 // Session is the session of what the member proposes in this incarnation. The instances share its numbers
 // if they are merged. Groups of keys do not.
-func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Woven()) }
+func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Merged()) }
 
 // NoteBirth makes durable with which state the cluster began; "": with an empty one.
 func (o *Opened) NoteBirth(state string) error {

@@ -267,7 +267,7 @@ func (s *Snapshots) discard(path string) error {
 // behind reports whether there already is a snapshot of the same position that goes further. One that
 // is damaged should be replaced.
 func (s *Snapshots) behind(c *order.Cursor) (bool, error) {
-	if !c.Woven() {
+	if !c.Merged() {
 		return false, nil
 	}
 	f, err := s.Open(c.Position)

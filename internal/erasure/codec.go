@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// allRows is how many rows there can be.
+	// allRows is the maximal number of rows.
 	allRows = 256
-	// fewRows is how many rows most clusters use: with so few the library is faster.
+	// fewRows is the number of rows that is enough for most clusters: with fewer rows the library is faster.
 	fewRows = 16
 )
 
@@ -21,8 +21,7 @@ var codecs [2][allRows]struct {
 	err     error
 }
 
-// codec returns an encoder for k pieces that knows at least rows 0 to last, and how many
-// rows it has.
+// codec returns an encoder for k pieces that has at least rows 0 to last, and its number of rows.
 func codec(k, last uint8) (reedsolomon.Encoder, int, error) {
 	class, rows := 0, fewRows
 	if max(k, last) >= fewRows {
@@ -30,8 +29,8 @@ func codec(k, last uint8) (reedsolomon.Encoder, int, error) {
 	}
 	c := &codecs[class][k]
 	c.once.Do(func() {
-		// The available rows differ from call to call, so inverted matrices are not worth keeping.
-		// One goroutine is enough at tens of GB/s.
+		// The available rows differ from call to call, so inverted matrices are not cached. One goroutine is enough at tens
+		// of GB/s.
 		c.encoder, c.err = reedsolomon.New(int(k), rows-int(k),
 			reedsolomon.WithInversionCache(false), reedsolomon.WithMaxGoroutines(1))
 	})

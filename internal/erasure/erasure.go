@@ -16,7 +16,7 @@ func Cut(body []byte, k, r uint8) ([]byte, error) {
 	case k == 0:
 		return nil, &PiecesError{K: k}
 	case k == 1 || len(body) == 0:
-		return body, nil // every row of one piece is the piece
+		return body, nil // with one piece every row is the piece
 	case r < k:
 		return piece(body, k, r), nil
 	}
@@ -53,13 +53,13 @@ func only(encoder reconstructor, shards [][]byte, r uint8) ([]byte, error) {
 	return shards[r], nil
 }
 
-// reconstructor is what is used of the library.
+// reconstructor is the part of the library that is used.
 type reconstructor interface {
 	ReconstructSome(shards [][]byte, required []bool) error
 }
 
-// Join makes a body of size bytes from k distinct rows or more; *RowsError if there are
-// fewer. It cannot tell whether the rows are right.
+// Join returns a body of size bytes from k distinct rows or more; *RowsError if there are fewer. It cannot detect
+// wrong rows.
 func Join(size int, k uint8, rows []Row) ([]byte, error) {
 	last, err := check(size, k, rows)
 	if err != nil {

@@ -30,8 +30,7 @@ func cut(t testing.TB, body []byte, k uint8, rows ...uint8) (all []Row) {
 	return all
 }
 
-// TestRowsDependOnNothingElse compares each row with the library's, told of different
-// numbers of rows.
+// TestRowsDependOnNothingElse compares each row with the library's, for different numbers of rows.
 func TestRowsDependOnNothingElse(t *testing.T) {
 	for k := 1; k <= 8; k++ {
 		body := random(uint64(k), 64*k)
@@ -55,7 +54,7 @@ func TestRowsDependOnNothingElse(t *testing.T) {
 	}
 }
 
-// TestEveryCombination joins and derives from every set of k of n rows.
+// TestEveryCombination joins and derives rows from every set of k of n rows.
 func TestEveryCombination(t *testing.T) {
 	const n = 9
 	all := make([]uint8, n)

@@ -7,24 +7,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Keyed is the order of several instances, the groups, that share no keys. Each group has an order of
-// its own, in which everything takes its place as soon as it is committed. There is no order between
-// commands of different groups, so members may place these in different orders. Positions count
-// within a group.
+// Keyed is the order of several instances, the groups, that share no keys. Each group has an order of its own, in
+// which an entry gets its place as soon as it is committed. There is no order between commands of different groups,
+// so members may place these in different orders. Positions count within a group.
 //
-// What a member has placed is a prefix of each group's log. So one cursor may be ahead of another in
-// some groups and behind in others.
+// A member has placed a prefix of each group's log. So one cursor may be ahead of another in some groups and behind
+// in others.
 type Keyed struct {
 	// groups are ascending by instance; never empty.
 	groups []group
-	// waiting is what was added and not placed, in the order in which it came.
+	// waiting has the entries that were added and not placed, in the order of their arrival.
 	waiting queue[arrival]
 }
 
 // group is the known state of one instance's log.
 type group struct {
 	at Point
-	// added == at.Index + how many of the group are waiting: nothing is lost between Add and Next.
+	// added == at.Index + the group's entries in waiting: nothing is lost between Add and Next.
 	added protocol.Index
 }
 
@@ -79,7 +78,7 @@ func (k *Keyed) Next(out []Placed) []Placed {
 		a := k.waiting.at(i)
 		g := k.group(a.instance)
 		if a.entry.Index <= g.at.Index {
-			continue // a snapshot stands for it
+			continue // a snapshot covers it
 		}
 		out = append(out, Placed{Instance: a.instance, First: g.at.Position + 1, Entry: a.entry})
 		g.at.Position += protocol.Position(a.entry.Width())
@@ -89,8 +88,7 @@ func (k *Keyed) Next(out []Placed) []Placed {
 	return out
 }
 
-// Cursor implements [Order]. Its position is how many positions all groups have together. So it rises
-// with each of them.
+// Cursor implements [Order]. Its position is the sum of the groups' positions, so it rises with each of them.
 func (k *Keyed) Cursor() Cursor {
 	c := Cursor{Keyed: true, Points: make([]Point, len(k.groups))}
 	for i := range k.groups {
@@ -100,8 +98,8 @@ func (k *Keyed) Cursor() Cursor {
 	return c
 }
 
-// Install implements [Order]. Each group in which the cursor is ahead goes to its point there. The
-// others stay where they are.
+// Install implements [Order]. Each group in which the cursor is ahead moves to the cursor's point. The others do not
+// change.
 func (k *Keyed) Install(to Cursor) {
 	at := k.Cursor()
 	for _, id := range at.AheadIn(&to) {
@@ -144,9 +142,9 @@ func (k *Keyed) Check() error {
 	return nil
 }
 
-// GroupOf is which of this many groups commands with these keys go to. It follows only from the keys, so all members
-// agree, and a command that is proposed again goes where it went before. ok is false if there are no keys, or if they
-// belong to different groups: then no group has an order for the commands.
+// GroupOf returns the group, of a given number, of commands with these keys. It depends only on the keys, so all
+// members agree, and a command that is proposed again goes to the same group. ok is false if there are no keys, or if
+// they belong to different groups: then no group has an order for the commands.
 func GroupOf(keys []uint64, groups int) (group int, ok bool) {
 	if len(keys) == 0 {
 		return 0, false

@@ -33,7 +33,7 @@ func TestGroupsHaveOrdersOfTheirOwn(t *testing.T) {
 	require.Panics(t, func() { o.Add(3, []protocol.Entry{batch(1, 1)}) })
 }
 
-// A snapshot is ahead in some groups and behind in others. Each group goes to where it is furthest.
+// A snapshot is ahead in some groups and behind in others. Each group moves to the furthest place.
 func TestKeyedTakesFromASnapshotWhatIsAhead(t *testing.T) {
 	here, there := NewKeyed(BeginKeyed(2)), NewKeyed(BeginKeyed(2))
 	here.Add(1, []protocol.Entry{batch(1, 1), batch(2, 1)})
@@ -41,7 +41,7 @@ func TestKeyedTakesFromASnapshotWhatIsAhead(t *testing.T) {
 	there.Add(2, []protocol.Entry{batch(1, 4), batch(2, 1)})
 	here.Next(nil)
 	there.Next(nil)
-	here.Add(2, []protocol.Entry{batch(1, 4)}) // it waits, and the snapshot stands for it
+	here.Add(2, []protocol.Entry{batch(1, 4)}) // it waits, and the snapshot covers it
 
 	mine, theirs := here.Cursor(), there.Cursor()
 	require.True(t, mine.Before(&theirs))
@@ -59,8 +59,8 @@ func TestKeyedTakesFromASnapshotWhatIsAhead(t *testing.T) {
 	require.NoError(t, here.Check())
 }
 
-// However the groups' entries arrive, each group's commands have the same positions on all members, also where a member
-// continues from a cursor, or takes over another member's.
+// In whatever order the groups' entries arrive, each group's commands have the same positions on all members, even if
+// a member continues from a cursor, or installs another member's.
 func TestKeyedPositionsFollowFromEachGroup(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 7))
 	for range 200 {

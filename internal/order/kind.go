@@ -1,6 +1,6 @@
 package order
 
-// Kind names a way to make one log of instances.
+// Kind is a way to merge instances into one log.
 type Kind string
 
 // The kinds of orders.

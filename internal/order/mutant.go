@@ -2,13 +2,13 @@ package order
 
 import "github.com/braidlog/braid/internal/mutant"
 
-// The mutants; Mutants says what each does.
+// The mutants; Mutants describes them.
 const (
 	MutantImpatient     mutant.Name = "weave-impatient"
 	MutantReshapeAtOnce mutant.Name = "weave-reshape-at-once"
 )
 
-// Clusters in which several of them are found.
+// The cluster in which several of them are found.
 var inNiagara = mutant.Cluster{Protocol: "niagara"}
 
 // Mutants lists all of them.

@@ -8,21 +8,20 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Niagara merges instances into the global log: round by round, in each round one slot of each
-// instance (docs/internals/niagara.md, 3.1). A batch fills one slot, an EntrySkip all up to its round. A
-// configuration and the first entry of a leader's term fill none: they come at their instance's
-// slot, before the entry that fills it.
+// Niagara merges instances into the global log: round by round, in each round one slot of each instance
+// (docs/internals/niagara.md, 3.1). A batch fills one slot, an EntrySkip all slots up to its round. A configuration
+// and the first entry of a leader's term fill none: their place is the instance's slot, before the entry that fills
+// it.
 type Niagara struct {
 	// logs has one for each instance active, ascending by instance; never empty.
 	logs []instanceLog
 	next int // logs[next] has the next slot
-	// round is the next slot's. Every log before next has consumed round rounds, all
-	// others round − 1.
+	// round is that of the next slot. Every log before next has consumed round rounds, all others round − 1.
 	round protocol.Round
 	// position rises with every entry that is placed.
 	position protocol.Position
-	// reshape is how many instances there are from the next round on; 0: as many as now, as
-	// at the begin of every round. The last EntryReshape of a round counts.
+	// reshape is the number of instances from the next round on; 0: as many as now, which it is at the start of every
+	// round. The last EntryReshape of a round counts.
 	reshape int
 	// fresh is the lowest id that was never given to an instance; it is above the ids of all logs.
 	fresh protocol.InstanceID
@@ -45,7 +44,7 @@ func NewNiagara(from Cursor) *Niagara {
 	return n
 }
 
-// set goes to a cursor that is not behind. Entries after its points keep waiting.
+// set moves to a cursor that is not behind. Entries after its points continue to wait.
 func (n *Niagara) set(to Cursor) {
 	logs := make([]instanceLog, len(to.Points))
 	for i, p := range to.Points {
@@ -72,7 +71,7 @@ func (n *Niagara) log(instance protocol.InstanceID) *instanceLog {
 	return nil
 }
 
-// Add implements [Order]. It ignores what a retired instance still commits.
+// Add implements [Order]. It ignores entries of a retired instance.
 func (n *Niagara) Add(instance protocol.InstanceID, entries []protocol.Entry) {
 	s := n.log(instance)
 	if s == nil {
@@ -120,8 +119,8 @@ func (n *Niagara) impatient(s *instanceLog) bool {
 	return true
 }
 
-// leap goes in one step through the rounds that all instances skip, so idle rounds cost nothing.
-// It is called where a round begins.
+// leap passes in one step through the rounds that all instances skip, so idle rounds cost nothing. It is called at
+// the start of a round.
 func (n *Niagara) leap() {
 	to := protocol.Round(0)
 	for i := range n.logs {
@@ -136,14 +135,14 @@ func (n *Niagara) leap() {
 	if to <= n.round {
 		return
 	}
-	// The last of these rounds is gone through as usual: it ends the skips that end there.
+	// The last of these rounds is handled as usual, because skips end there.
 	for i := range n.logs {
 		n.logs[i].at.Round = to - 1
 	}
 	n.round = to
 }
 
-// fill consumes what an instance has for its slot and reports whether that is filled.
+// fill consumes an instance's entries for its slot and reports whether the slot is filled.
 func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 	for s.waiting.len() > 0 {
 		e := s.waiting.at(0)
@@ -155,7 +154,7 @@ func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 				}
 				return out, true
 			}
-			s.pop() // late or twice: it skips nothing
+			s.pop() // late or repeated: it skips nothing
 		case protocol.EntryNoop:
 			s.pop()
 		case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
@@ -177,7 +176,7 @@ func (n *Niagara) fill(s *instanceLog, out []Placed) ([]Placed, bool) {
 	return out, false
 }
 
-// place gives the first waiting entry its positions.
+// place assigns positions to the first waiting entry.
 func (n *Niagara) place(s *instanceLog, out []Placed) []Placed {
 	e := s.waiting.at(0)
 	out = append(out, Placed{Instance: s.at.Instance, First: n.position + 1, Entry: *e})
@@ -192,8 +191,8 @@ func (s *instanceLog) pop() {
 	s.waiting.drop(1)
 }
 
-// endRound begins the next round, with other instances if an EntryReshape said so. The instances with the highest ids
-// are retired. Ids are never reused.
+// endRound begins the next round, with other instances after an EntryReshape. The instances with the highest ids are
+// retired. Ids are never reused.
 func (n *Niagara) endRound(out []Placed) []Placed {
 	ended, want := n.round, n.reshape
 	n.next, n.round, n.reshape = 0, n.round+1, 0
@@ -219,7 +218,7 @@ func (n *Niagara) instances() (ids []protocol.InstanceID) {
 	return ids
 }
 
-// finishEarly ends the round where it is, for a mutant.
+// finishEarly ends the round early, for a mutant.
 func (n *Niagara) finishEarly() {
 	for i := n.next + 1; i < len(n.logs); i++ {
 		n.logs[i].at.Round++

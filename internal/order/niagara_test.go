@@ -13,16 +13,15 @@ import (
 
 type logs map[protocol.InstanceID][]protocol.Entry
 
-// slot is one slot of an instance as docs/internals/niagara.md, 3.1 defines it, and what comes at its turn
-// before it.
+// slot is one slot of an instance as docs/internals/niagara.md, 3.1 defines it, and the entries before it in its
+// turn.
 type slot struct {
 	before []protocol.Entry
 	filled bool
 	entry  *protocol.Entry // nil where a skip fills it
 }
 
-// slots spreads a log out, from the round after which its instance begins; the last slot is
-// not filled.
+// slots divides a log into slots, from the round after which its instance begins; the last slot is not filled.
 func slots(log []protocol.Entry, begin protocol.Round) []slot {
 	out := make([]slot, 1)
 	fill := func(e *protocol.Entry) {
@@ -46,8 +45,7 @@ func slots(log []protocol.Entry, begin protocol.Round) []slot {
 	return out
 }
 
-// merged is what the definition says of logs: round by round, by instance, until a slot is
-// not filled.
+// merged is the result of the definition: round by round, by instance, until a slot is not filled.
 type merged struct {
 	placed   []string
 	at       Slot
@@ -142,13 +140,13 @@ func randomLogs(rng *rand.Rand, instances int) logs {
 	return all
 }
 
-// weaver is one member's order in the randomized test.
-type weaver struct {
+// orderer is one member's order in the randomized test.
+type orderer struct {
 	t         *testing.T
 	instances int
 	all       logs
 	order     *Niagara
-	given     logs // prefixes of all: what is committed as far as the member knows
+	added     logs // prefixes of all: the entries that the member knows to be committed
 	placed    []string
 }
 
@@ -159,12 +157,12 @@ func text(p *Placed) string {
 	return fmt.Sprintf("%d/%d @%d", p.Instance, p.Entry.Index, p.First)
 }
 
-// give adds some more of a random instance that exists, often some of it again.
-func (w *weaver) give(rng *rand.Rand, most int) {
+// add adds more entries of a random existing instance, often some of them again.
+func (w *orderer) add(rng *rand.Rand, most int) {
 	c := w.order.Cursor()
 	r := protocol.InstanceID(1 + rng.IntN(int(c.Fresh)-1))
 	log := w.all[r]
-	from := len(w.given[r])
+	from := len(w.added[r])
 	to := min(len(log), from+rng.IntN(most+1))
 	from = max(0, from-rng.IntN(4))
 	if p := c.Point(r); p.Index > 0 && rng.IntN(2) == 0 {
@@ -174,11 +172,11 @@ func (w *weaver) give(rng *rand.Rand, most int) {
 		from = min(from, int(w.order.Added(r)))
 	}
 	w.order.Add(r, log[from:to])
-	w.given[r] = log[:max(to, len(w.given[r]))]
+	w.added[r] = log[:max(to, len(w.added[r]))]
 }
 
-// next consumes what can be, and compares with the definition.
-func (w *weaver) next() {
+// next consumes what can be consumed, and compares it with the definition.
+func (w *orderer) next() {
 	require.NoError(w.t, w.order.Check())
 	var placed []Placed
 	placed = w.order.Next(placed)
@@ -193,11 +191,11 @@ func (w *weaver) next() {
 	require.Equal(w.t, want.position, at.Position)
 }
 
-// known is what the order knows: the entries that it was given, and how far a cursor that it
-// took over was within the skips after its points.
-func (w *weaver) known(at Cursor) logs {
+// known is what the order knows: the entries that were added, and how far an installed cursor was within the skips
+// after its points.
+func (w *orderer) known(at Cursor) logs {
 	known := logs{}
-	for r, log := range w.given {
+	for r, log := range w.added {
 		known[r] = slices.Clone(log)
 	}
 	for _, p := range at.Points {
@@ -208,9 +206,8 @@ func (w *weaver) known(at Cursor) logs {
 	return known
 }
 
-// install takes over another member's cursor; what comes with a snapshot stands for the
-// entries up to its points.
-func (w *weaver) install(from *weaver) {
+// install installs another member's cursor; the snapshot covers the entries up to its points.
+func (w *orderer) install(from *orderer) {
 	before, to := w.order.Cursor(), from.order.Cursor()
 	w.order.Install(to)
 	require.NoError(w.t, w.order.Check())
@@ -220,41 +217,40 @@ func (w *weaver) install(from *weaver) {
 	}
 	require.Equal(w.t, to, w.order.Cursor())
 	w.placed = slices.Clone(from.placed)
-	for r, log := range from.given { // also of those that are retired by now
+	for r, log := range from.added { // including retired instances
 		p := int(to.Point(r).Index)
 		if !slices.ContainsFunc(to.Points, func(p Point) bool { return p.Instance == r }) {
 			p = len(log)
 		}
-		w.given[r] = w.all[r][:max(p, len(w.given[r]))]
+		w.added[r] = w.all[r][:max(p, len(w.added[r]))]
 	}
 }
 
 // restart continues from the cursor, as after a crash right after a snapshot.
-func (w *weaver) restart() {
+func (w *orderer) restart() {
 	c := w.order.Cursor()
 	w.order = NewNiagara(c.Clone())
 	for _, p := range c.Points {
-		w.given[p.Instance] = w.all[p.Instance][:p.Index]
+		w.added[p.Instance] = w.all[p.Instance][:p.Index]
 	}
 }
 
-// N1, N2: members that learn of the same logs in different orders, repeatedly, in pieces,
-// with snapshots and restarts between, place the same entries at the same positions: those
-// of the definition.
+// N1, N2: members that learn the same logs in different orders, repeatedly, in pieces, with snapshots and restarts in
+// between, place the same entries at the same positions: those of the definition.
 func TestNiagaraIsTheMergeByDefinition(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		instances := 1 + rng.IntN(4)
 		all := randomLogs(rng, instances)
-		members := make([]*weaver, 3)
+		members := make([]*orderer, 3)
 		for i := range members {
-			members[i] = &weaver{t: t, instances: instances, all: all, order: NewNiagara(Begin(instances, true)), given: logs{}}
+			members[i] = &orderer{t: t, instances: instances, all: all, order: NewNiagara(Begin(instances, true)), added: logs{}}
 		}
 		for range 120 {
 			w := members[rng.IntN(len(members))]
 			switch p := rng.IntN(20); {
 			case p < 12:
-				w.give(rng, 8)
+				w.add(rng, 8)
 			case p < 17:
 				w.next()
 			case p < 18:
@@ -267,7 +263,7 @@ func TestNiagaraIsTheMergeByDefinition(t *testing.T) {
 			for before := (Slot{}); before != w.order.Cursor().Next; {
 				before = w.order.Cursor().Next
 				for range 200 {
-					w.give(rng, 60)
+					w.add(rng, 60)
 				}
 				w.next()
 			}
@@ -306,7 +302,7 @@ func TestNiagaraRefusesACursorThatCannotBe(t *testing.T) {
 	require.Panics(t, func() { NewNiagara(c) })
 }
 
-// What passes through costs no allocation once the queues have their size.
+// Entries cost no allocation once the queues have their size.
 func TestNiagaraDoesNotAllocate(t *testing.T) {
 	const instances = 4
 	o := NewNiagara(Begin(instances, true))

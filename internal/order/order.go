@@ -10,10 +10,9 @@ import (
 // Order merges instances into the global log. It is a deterministic function of the
 // entries committed in each instance. Not safe for concurrent use.
 type Order interface {
-	// Add tells that entries are committed in an instance. They continue what was added for this
-	// instance before, or repeat it. Entries that are repeated, or covered by a snapshot, are
-	// ignored. Add panics on a gap: that is a fault of the protocol, which must not reach the
-	// state machine.
+	// Add adds entries that are committed in an instance. They continue the earlier ones of this instance, or repeat
+	// them. Entries that are repeated, or covered by a snapshot, are ignored. Add panics on a gap: that is a bug in the
+	// protocol, which must not reach the state machine.
 	Add(instance protocol.InstanceID, entries []protocol.Entry)
 	// Next appends to out the entries whose place in the global log is now known, in
 	// the order of the global log, and forgets them.
@@ -21,7 +20,7 @@ type Order interface {
 	// Added is the index of the last entry of an instance that was added or that a snapshot
 	// covers.
 	Added(instance protocol.InstanceID) protocol.Index
-	// Cursor tells how far Next has come.
+	// Cursor is the place after the last entry that Next returned.
 	Cursor() Cursor
 	// Install continues after the cursor of a snapshot. Added entries after its points are kept. A
 	// cursor that is not ahead changes nothing.
@@ -36,7 +35,7 @@ func New(from Cursor) Order {
 	switch {
 	case from.Keyed:
 		return NewKeyed(from)
-	case from.Woven():
+	case from.Merged():
 		return NewNiagara(from)
 	}
 	return NewSingle(from)
@@ -65,17 +64,17 @@ func (s Slot) Compare(o Slot) int {
 	return cmp.Or(cmp.Compare(s.Round, o.Round), cmp.Compare(s.Instance, o.Instance))
 }
 
-// Cursor is a place in the global log, and the place in each instance's log that belongs to it.
-// Order and state machine resume from it.
+// Cursor is a place in the global log, with the corresponding place in each instance's log. Order and state machine
+// resume from it.
 type Cursor struct {
 	Position protocol.Position `json:"position"`
-	// Next is the slot that comes next; zero if instances are not merged.
+	// Next is the next slot; zero if instances are not merged.
 	Next Slot `json:"turn,omitzero"`
-	// Points has one for each instance active, ascending by instance.
+	// Points has one for each active instance, ascending by instance.
 	Points []Point `json:"points"`
-	// Reshape is how many instances there are from the next round on; 0: as many as now.
+	// Reshape is the number of instances from the next round on; 0: as many as now.
 	Reshape int `json:"reshape,omitempty"`
-	// Fresh is the lowest instance id that was never given; 0 if instances are not merged.
+	// Fresh is the lowest instance id that was never used; 0 if instances are not merged.
 	Fresh protocol.InstanceID `json:"fresh,omitempty"`
 	// Keyed: the instances are groups that share no keys, see [Keyed]. Position is then the sum of
 	// the points' positions.
@@ -87,24 +86,24 @@ type Point struct {
 	Instance protocol.InstanceID `json:"instance"`
 	Index    protocol.Index      `json:"index"`
 	Term     protocol.Term       `json:"term"`
-	// Round is how many rounds of the instance were consumed, perhaps with a part of the
-	// entry after Index, which skips rounds.
+	// Round is the number of consumed rounds of the instance, perhaps with a part of the entry after Index, which skips
+	// rounds.
 	Round protocol.Round `json:"round,omitempty"`
 	// Position is the last one of the instance's group; 0 if the order is not keyed.
 	Position protocol.Position `json:"position,omitempty"`
 }
 
-// MaxInstances is how many instances there can be.
+// MaxInstances limits the instances.
 const MaxInstances = protocol.MaxInstances
 
-// Begin is the cursor of a new cluster with a given number of instances. merged says that the log
-// is merged, even from one instance.
-func Begin(instances int, woven bool) Cursor {
+// Begin is the cursor of a new cluster with a given number of instances. merged: the log is merged, even from one
+// instance.
+func Begin(instances int, merged bool) Cursor {
 	var c Cursor
 	for i := range instances {
 		c.Points = append(c.Points, Point{Instance: protocol.InstanceID(i + 1)})
 	}
-	if woven {
+	if merged {
 		c.Next = Slot{Round: 1, Instance: 1}
 		c.Fresh = protocol.InstanceID(instances + 1)
 	}
@@ -119,24 +118,24 @@ func BeginKeyed(groups int) Cursor {
 }
 
 // Several reports whether there may be several instances.
-func (c *Cursor) Several() bool { return c.Keyed || c.Woven() }
+func (c *Cursor) Several() bool { return c.Keyed || c.Merged() }
 
-// Kind is how the global log is made.
+// Kind is the kind of the order.
 func (c *Cursor) Kind() Kind {
 	switch {
 	case c.Keyed:
 		return KindKeyed
-	case c.Woven():
+	case c.Merged():
 		return KindNiagara
 	}
 	return KindSingle
 }
 
-// Woven reports whether the global log is merged from instances, even from one.
-func (c *Cursor) Woven() bool { return c.Next != Slot{} }
+// Merged reports whether the global log is merged from instances, even from one.
+func (c *Cursor) Merged() bool { return c.Next != Slot{} }
 
-// Before reports whether c is a shorter prefix of the same global log than d. In a keyed order it reports whether c is
-// missing something that d has. Then each of two cursors may be before the other.
+// Before reports whether c is a shorter prefix of the same global log than d. In a keyed order it reports whether c
+// is missing entries that d has. Then each of two cursors may be before the other.
 func (c *Cursor) Before(d *Cursor) bool {
 	if c.Keyed {
 		return len(c.AheadIn(d)) > 0
@@ -144,9 +143,9 @@ func (c *Cursor) Before(d *Cursor) bool {
 	if order := c.Next.Compare(d.Next); order != 0 {
 		return order < 0
 	}
-	// Within one slot the entries that fill no slot come first, so the index tells.
+	// Within one slot the entries that fill no slot come first, so the index decides.
 	next := c.Next.Instance
-	if !c.Woven() {
+	if !c.Merged() {
 		next = c.Points[0].Instance
 	}
 	return c.Point(next).Index < d.Point(next).Index
@@ -173,13 +172,13 @@ func (c *Cursor) Retired(instance protocol.InstanceID) bool {
 	return instance < c.Fresh && !slices.Contains(c.Instances(), instance)
 }
 
-// Expects reports whether an instance may be active later: it was not yet, and a given number of
-// instances at most begin at once.
+// Expects reports whether an instance may become active later: it was not yet, and only a limited number of instances
+// begin at once.
 func (c *Cursor) Expects(instance protocol.InstanceID) bool {
-	return c.Woven() && instance >= c.Fresh && instance-c.Fresh < MaxInstances
+	return c.Merged() && instance >= c.Fresh && instance-c.Fresh < MaxInstances
 }
 
-// Instances lists the instances active, ascending.
+// Instances lists the active instances, ascending.
 func (c *Cursor) Instances() []protocol.InstanceID {
 	out := make([]protocol.InstanceID, len(c.Points))
 	for i, p := range c.Points {

@@ -6,25 +6,24 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Plan lists what members do when the global log reaches a place. It depends only on the log, so all members have the
-// same plan for the same place. A member carries it out when its order has come there, which may be long before its
-// state machine does. Nothing of a plan is on disk but what the instances write themselves: the log leads to it again.
+// Plan lists the actions of members when the global log reaches a place. It depends only on the log, so all members
+// have the same plan for the same place. A member carries it out when its order reaches the place, which may be long
+// before its state machine does. A plan is not on disk: it follows from the log again.
 //
-// The leader of an instance is not part of a plan: that follows from its place among those active
-// (see protocol.Leaders).
+// The leader of an instance is not part of a plan: it follows from the instance's place among the active ones (see
+// protocol.Leaders).
 type Plan struct {
 	// At is the place. Its instances are active from there on.
 	At Cursor
-	// Begin are the instances of At that were not active just before, ascending. They begin at their
-	// points of At. End are those that are no longer active. Entries of these that At does not count
-	// are void.
+	// Begin are the instances of At that were not active just before, ascending. They begin at their points of At. End
+	// are those that are no longer active. Their entries after At are void.
 	Begin, End []protocol.InstanceID
-	// Members is the instance with whose membership, as it is at the place, new ones begin. Each
-	// instance's later memberships are its own.
+	// Members is the instance whose membership at the place new instances begin with. Later, each instance has its own
+	// membership.
 	Members protocol.InstanceID
 }
 
-// PlanTo is the plan that leads from the instances that are active to those of a place.
+// PlanTo is the plan that leads from the active instances to those of a place.
 func PlanTo(before []protocol.InstanceID, at Cursor) *Plan {
 	p := &Plan{At: at, Members: at.Points[0].Instance}
 	after := at.Instances()

@@ -2,23 +2,22 @@ package order
 
 import "slices"
 
-// queue is a list that grows at its end and shrinks at both. It keeps its memory, so that
-// what passes through costs no allocation.
+// queue is a list that grows at its end and shrinks at both. It keeps its memory, so that items cost no allocation.
 type queue[T any] struct {
-	// items[:head] are gone, and zero.
+	// items[:head] are removed, and zero.
 	items []T
 	head  int
 }
 
-// keepMemory is how many items an empty queue keeps space for.
+// keepMemory is the number of items for which an empty queue keeps space.
 const keepMemory = 4096
 
 func (q *queue[T]) len() int    { return len(q.items) - q.head }
 func (q *queue[T]) at(i int) *T { return &q.items[q.head+i] }
 
-// room makes space for n more items at the end: where at least half of the memory is behind the
-// head, what is left moves there.
-func (q *queue[T]) room(n int) {
+// grow makes space for n more items at the end: if at least half of the memory is before the head, the items move to
+// the front.
+func (q *queue[T]) grow(n int) {
 	if len(q.items)+n > cap(q.items) && q.head > q.len() {
 		left := copy(q.items, q.items[q.head:])
 		clear(q.items[left:])
@@ -28,11 +27,11 @@ func (q *queue[T]) room(n int) {
 }
 
 func (q *queue[T]) push(items ...T) {
-	q.room(len(items))
+	q.grow(len(items))
 	q.items = append(q.items, items...)
 }
 
-// drop forgets the first n items.
+// drop removes the first n items.
 func (q *queue[T]) drop(n int) {
 	clear(q.items[q.head : q.head+n])
 	if q.head += n; q.head < len(q.items) {

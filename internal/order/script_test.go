@@ -13,8 +13,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestScripts runs the scripts under testdata; their output is what each member places in the
-// global log. -rewrite writes it again.
+// TestScripts runs the scripts under testdata; their output is the entries that each member places in the global log.
+// -rewrite writes it again.
 //
 //	begin [instances=N] [members=(a,b)]   empty logs; each member has a Niagara
 //	log INSTANCE KIND…      appends to the instance's log: b3 a batch of 3 commands (b: of 1),

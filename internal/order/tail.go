@@ -6,13 +6,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Tail follows which rounds one instance's log fills on a member, up to the last appended entry,
-// whether that will be committed or not. Every member has the logs of all instances. So a leader
-// on this member learns of another instance's batch as soon as the batch is appended here
-// (docs/internals/niagara.md, 3.2, eager on append). Not safe for concurrent use.
+// Tail tracks which rounds one instance's log fills on a member, up to the last appended entry, whether it will be
+// committed or not. Every member has the logs of all instances. So a leader on this member learns of another
+// instance's batch as soon as it is appended here (docs/internals/niagara.md, 3.2, eager on append). Not safe for
+// concurrent use.
 type Tail struct {
 	instance protocol.InstanceID
-	// Up to committed no entry will be replaced. start is what is filled up to there.
+	// No entry up to committed will be replaced. start is what is filled up to there.
 	committed protocol.Index
 	start     fill
 	// fills[i] is what is filled up to entry committed+1+i; rounds never fall.
@@ -20,7 +20,7 @@ type Tail struct {
 	want  Slot // never falls
 }
 
-// fill is what a log fills up to one of its entries.
+// fill is the rounds that a log fills up to one of its entries.
 type fill struct {
 	rounds protocol.Round
 	// batch and skip are the last entries of these kinds up to there; 0: none since the base.
@@ -40,7 +40,7 @@ func (t *Tail) Reset(base *protocol.Base) {
 	t.fills.cut(0)
 }
 
-// Append tells that an entry is appended. It replaces everything from its index on.
+// Append records an appended entry. It replaces everything from its index on.
 func (t *Tail) Append(e *protocol.Entry) {
 	if e.Index <= t.committed || e.Index > t.End()+1 {
 		panic(fmt.Sprintf("order: entry %d appended to instance %d, which has %d, of these %d for good", e.Index, t.instance, t.End(), t.committed))
@@ -54,7 +54,7 @@ func (t *Tail) Append(e *protocol.Entry) {
 		f.rounds, f.batch = f.rounds+1, e.Index
 		t.wanted(Slot{f.rounds, t.instance})
 	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
-		t.wanted(Slot{f.rounds + 1, t.instance}) // it comes when that is its instance's turn
+		t.wanted(Slot{f.rounds + 1, t.instance}) // the instance's turn in that round
 	case protocol.EntryReshape:
 		f.rounds, f.batch = f.rounds+1, e.Index
 		t.wanted(Slot{f.rounds + 1, 0}) // it takes effect when its round is over
@@ -62,7 +62,7 @@ func (t *Tail) Append(e *protocol.Entry) {
 	t.fills.push(f)
 }
 
-// Cut tells that the entries after an index are gone and not replaced yet.
+// Cut records that the entries after an index were removed and not replaced yet.
 func (t *Tail) Cut(last protocol.Index) {
 	if last < t.End() {
 		t.fills.cut(int(last - t.committed))
@@ -82,7 +82,7 @@ func (t *Tail) last() fill {
 	return t.start
 }
 
-// Committed tells that nothing up to an index, which is in the log, will be replaced.
+// Committed records that no entry up to an index, which is in the log, will be replaced.
 func (t *Tail) Committed(index protocol.Index) {
 	if index <= t.committed {
 		return
@@ -96,14 +96,14 @@ func (t *Tail) Committed(index protocol.Index) {
 // End is the index of the last entry.
 func (t *Tail) End() protocol.Index { return t.committed + protocol.Index(t.fills.len()) }
 
-// Round is how many rounds the log fills.
+// Round is the number of rounds that the log fills.
 func (t *Tail) Round() protocol.Round { return t.last().rounds }
 
-// CommittedRound is how many rounds the committed part of the log fills.
+// CommittedRound is the number of rounds that the committed part of the log fills.
 func (t *Tail) CommittedRound() protocol.Round { return t.start.rounds }
 
 // Want is the slot up to which all instances must fill theirs, so that everything that was ever appended here can be
-// consumed. Skips want nothing: otherwise instances would make each other skip forever.
+// consumed. Skips want no slot: otherwise instances would make each other skip forever.
 func (t *Tail) Want() Slot { return t.want }
 
 // Busy reports whether the log has a batch that is not known to be committed.

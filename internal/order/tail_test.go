@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// plainTail is what a Tail is to say, from the whole log each time.
+// plainTail computes the results of a Tail from the whole log each time.
 type plainTail struct {
 	base      protocol.Base
 	log       []protocol.Entry // after base
@@ -60,7 +60,7 @@ func TestTailSaysWhatTheLogFills(t *testing.T) {
 			end := p.base.Index + protocol.Index(len(p.log))
 			require.Equal(t, end, tail.End())
 			switch k := rng.IntN(20); {
-			case k < 14: // in place of some of what may still be replaced
+			case k < 14: // in place of entries that may still be replaced
 				e := randomEntry(rng, 0, new(p.base.Round))
 				e.Index = max(p.committed+1, end+1-min(end, protocol.Index(rng.IntN(4)*rng.IntN(2))))
 				p.append(2, e)
@@ -68,7 +68,7 @@ func TestTailSaysWhatTheLogFills(t *testing.T) {
 			case k < 19:
 				p.committed = max(p.committed, end-min(end, protocol.Index(rng.IntN(6))))
 				tail.Committed(p.committed)
-				tail.Committed(p.committed / 2) // late news
+				tail.Committed(p.committed / 2) // a late report
 			default:
 				p.base = protocol.Base{Index: end + protocol.Index(rng.IntN(3)), Round: tail.Round() + protocol.Round(rng.IntN(5))}
 				p.log, p.committed = nil, p.base.Index

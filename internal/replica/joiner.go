@@ -51,7 +51,7 @@ func (r *Replica) answerJoiner(question []byte) []byte {
 		return nil
 	}
 	a := Running{Cluster: r.opt.Cluster, Self: c.Members[i].ID, Members: c.Members, Position: at.Position, Index: at.Points[0].Index}
-	if r.opt.Begin.Woven() {
+	if r.opt.Begin.Merged() {
 		a.Begun = len(r.opt.Begin.Points)
 	}
 	b, err := json.Marshal(&a)

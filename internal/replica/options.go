@@ -104,7 +104,7 @@ func (o *Options) settings() []Setting {
 	if o.Begin.Several() { // a member that begins with another number would have another order
 		all = append(all, Setting{Name: "instances", Value: strconv.Itoa(len(o.Begin.Points))})
 	}
-	if o.Begin.Woven() {
+	if o.Begin.Merged() {
 		// A program that takes each instance's numbers for its own would apply other commands.
 		all = append(all, Setting{Name: "sessions", Value: "of all instances"})
 	}

@@ -212,7 +212,7 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
 		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: instance.Backlog(r.apply.instances()), Codec: r.opt.Codec,
 	}
-	if r.opt.Begin.Woven() {
+	if r.opt.Begin.Merged() {
 		cfg.Woven = log.Recovered
 	}
 	rec := log.Recovered

@@ -169,7 +169,7 @@ func (s *Salvaged) skip(a *apply.Applier) error {
 
 func waits(a *apply.Applier) bool {
 	at := a.Cursor()
-	return at.Woven() && slices.ContainsFunc(at.Instances(), func(id protocol.InstanceID) bool { return a.Waiting(id) > 0 })
+	return at.Merged() && slices.ContainsFunc(at.Instances(), func(id protocol.InstanceID) bool { return a.Waiting(id) > 0 })
 }
 
 // Body makes a body whole from what the directories have of it. If that is not enough, the error is a [*body.BodyError].

@@ -35,7 +35,7 @@ func standsAt(at *order.Cursor) string {
 	switch {
 	case at.Keyed:
 		return fmt.Sprint(at.Points)
-	case !at.Woven():
+	case !at.Merged():
 		return fmt.Sprint(at.Point(firstInstance).Index)
 	}
 	return fmt.Sprintf("%d.%d (position %d)", at.Next.Round, at.Next.Instance, at.Position)

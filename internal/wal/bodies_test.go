@@ -444,8 +444,8 @@ func TestBodiesOfOthers(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// TestBodiesBesideReaders reads, releases and lists bodies while others are appended and compacted, on real files.
-func TestBodiesBesideReaders(t *testing.T) {
+// TestBodiesWithReaders reads, releases and lists bodies while others are appended and compacted, on real files.
+func TestBodiesWithReaders(t *testing.T) {
 	b, err := OpenBodies(BodiesOptions{Dir: t.TempDir() + "/bodies", SegmentBytes: 512 << 10, Identity: []byte("me")})
 	require.NoError(t, err)
 	const count, readers = 150, 3

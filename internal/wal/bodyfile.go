@@ -86,13 +86,13 @@ func (b *Bodies) nextFile(need int64) (*bodyFile, error) {
 }
 
 // prepare makes the next file, concurrently with the calls that follow, once the current one is half full.
-func (b *Bodies) prepare(beside Beside) {
+func (b *Bodies) prepare(background Background) {
 	if b.err != nil || b.current == nil || b.preparing != nil || b.end < b.current.capacity/2 {
 		return
 	}
 	p := &preparedBody{}
 	b.preparing = p
-	p.wait = beside(func() { p.file, p.err = b.makeFile(b.segmentBytes) })
+	p.wait = background(func() { p.file, p.err = b.makeFile(b.segmentBytes) })
 }
 
 type preparedBody struct {

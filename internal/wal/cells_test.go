@@ -28,7 +28,7 @@ func base(instance uint32, index uint64) Record {
 }
 
 // Entries and bases do not change cells. A cell has what was last written to it.
-func TestCellsAreBesideEntries(t *testing.T) {
+func TestCellsAreNextToEntries(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
 	require.NoError(t, l.Append([]Record{cellOf(1, 7, "a"), cellOf(1, 9, "b"), entry(1, 1, []byte("x")), cellOf(1, 7, "c"), dropOf(1, 8)}))
@@ -361,10 +361,10 @@ func TestDamageToCellsThatWereWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestFullDiskGoesOnInAJob: a disk gets full while the log writes one of several jobs. When there is space again, the
-// log continues where it stopped. If it started the job again, the first entry would cut off the second one, whose
-// cell is already dropped: a crash then would lose both.
-func TestFullDiskGoesOnInAJob(t *testing.T) {
+// TestFullDiskContinuesInAJob: a disk gets full while the log writes one of several jobs. When there is space again,
+// the log continues where it stopped. If it started the job again, the first entry would cut off the second one,
+// whose cell is already dropped: a crash then would lose both.
+func TestFullDiskContinuesInAJob(t *testing.T) {
 	d := newTight(2 * tightSegment)
 	l, b := openTight(t, d)
 	c := NewCommits(l, b, atOnce)
@@ -392,7 +392,7 @@ func TestFullDiskGoesOnInAJob(t *testing.T) {
 	require.Equal(t, 2, told)
 	require.NoError(t, errors.Join(b.Close(), l.Close()))
 
-	d.give(10 * tightSegment)
+	d.grow(10 * tightSegment)
 	l, b = openTight(t, d)
 	var have []string
 	for _, r := range replayAll(t, l, 1) {

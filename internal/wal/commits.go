@@ -17,8 +17,8 @@ const (
 	forever time.Duration = -1
 )
 
-// Beside runs a function soon, perhaps concurrently. It returns a function that waits until that function has run.
-type Beside func(func()) (wait func())
+// Background runs a function soon, perhaps concurrently. It returns a function that waits until that function has run.
+type Background func(func()) (wait func())
 
 // Commits is group commit on a Log and its Bodies, as a sequence of steps. It takes everything that instances
 // submitted, makes it durable with one sync of the Log and one of the Bodies, and calls the submitters' done
@@ -32,9 +32,9 @@ type Beside func(func()) (wait func())
 // batch in progress. Gather uses both. An executor with several submitting goroutines holds a lock around the methods
 // that use the queue.
 type Commits struct {
-	log    *Log
-	bodies *Bodies // nil: records have no bodies
-	beside Beside
+	log        *Log
+	bodies     *Bodies // nil: records have no bodies
+	background Background
 
 	// The queue.
 	queue  []job
@@ -43,10 +43,10 @@ type Commits struct {
 	tidies bool  // Tidy was called
 	closed bool
 
-	// What is in progress. rest is the end of batch: the jobs that were not told yet. The first fit jobs of rest are
-	// made durable in this round. In a stage that goes through these jobs, at is the next job and part is the next
-	// record of it. begun is how many records of the first job of rest are in the log already: the disk got full after
-	// them, in the round before.
+	// The batch in progress. rest is the end of batch: the jobs that are not answered yet. The first fit jobs of rest
+	// are made durable in this round. In a stage that iterates over these jobs, at is the next job and part is its next
+	// record. begun is the number of records of the first job of rest that are in the log already: the disk got full
+	// after them, in the round before.
 	//
 	//	fit ≤ len(rest) ≤ len(batch); at ≤ fit
 	stage     Stage
@@ -112,8 +112,8 @@ type CommitStats struct {
 
 // NewCommits returns group commit on a log and its bodies. From then on others may call only those of their methods
 // that are safe for concurrent use. bodies may be nil if no record has a body.
-func NewCommits(l *Log, bodies *Bodies, beside Beside) *Commits {
-	return &Commits{log: l, bodies: bodies, beside: beside, pause: sealAfter}
+func NewCommits(l *Log, bodies *Bodies, background Background) *Commits {
+	return &Commits{log: l, bodies: bodies, background: background, pause: sealAfter}
 }
 
 // Submit submits records and their bodies; see Writer.Submit. After Close it returns false, and done will not be
@@ -268,7 +268,7 @@ func (c *Commits) write() {
 }
 
 // wait records that a step found no space, or with nil that it found some. The first time there is no pause: the next
-// Step frees what may go.
+// Step frees what is not needed.
 func (c *Commits) wait(full *FullError, again bool) {
 	c.full, c.completed.Full = full, full
 	if c.pause = 0; again {
@@ -458,7 +458,7 @@ func (c *Commits) callDone() {
 
 // tidy does one piece of background work, after a batch.
 func (c *Commits) tidy() {
-	c.log.prepare(c.beside)
+	c.log.prepare(c.background)
 	c.tidyBodies()
 	c.stage, c.pause = StageIdle, sealAfter
 }
@@ -469,7 +469,7 @@ func (c *Commits) tidyBodies() (more bool) {
 	if c.bodies == nil {
 		return false
 	}
-	c.bodies.prepare(c.beside)
+	c.bodies.prepare(c.background)
 	more, err := c.bodies.Compact()
 	if err != nil {
 		c.failed(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
-// atOnce is a Beside without a goroutine.
+// atOnce is a Background without a goroutine.
 func atOnce(do func()) (wait func()) {
 	do()
 	return func() {}

@@ -44,9 +44,9 @@ func put(t *testing.T, fs vfs.FS, name string, offset int64, b []byte) {
 	require.NoError(t, f.Close())
 }
 
-// TestTornBatchStaysGone: of two batches that were never synced, the second one survived a crash. The next
+// TestTornBatchDoesNotReappear: of two batches that were never synced, the second one survived a crash. The next
 // incarnation's first batch is as long as the lost one, so the survivor follows it exactly.
-func TestTornBatchStaysGone(t *testing.T) {
+func TestTornBatchDoesNotReappear(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
 	lost := l.end
@@ -65,9 +65,9 @@ func TestTornBatchStaysGone(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestOldSegmentStaysGone: half of a batch was lost, and in its place are the bytes of the recycled file: a record of
-// the same size.
-func TestOldSegmentStaysGone(t *testing.T) {
+// TestOldSegmentDoesNotReappear: half of a batch was lost, and in its place are the bytes of the recycled file: a
+// record of the same size.
+func TestOldSegmentDoesNotReappear(t *testing.T) {
 	const page = 8192 // where the second record begins
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -93,7 +93,7 @@ func TestOldSegmentStaysGone(t *testing.T) {
 	l = openMem(t, fs)
 	require.Equal(t, "one", stateOf(t, l, 1), "the batch is cut whole")
 	require.Equal(t, "one", stateOf(t, l, 2))
-	require.EqualValues(t, segmentHeaderSize, l.segs[1].lives[0].from, "cut at the segment's start")
+	require.EqualValues(t, segmentHeaderSize, l.segs[1].incarnations[0].from, "cut at the segment's start")
 	require.NoError(t, l.Close())
 }
 

@@ -56,7 +56,7 @@ type Record struct {
 	Kind     Kind
 	Index    uint64 // of an entry, a base, a body or a cell; a state has none
 	Parts    [2][]byte
-	// Body, with an entry or alone, is for the Bodies alongside the log, and durable before the record is written: see
+	// Body, with an entry or alone, is for the Bodies next to the log, and durable before the record is written: see
 	// Writer. The log itself ignores it.
 	Body *Body
 }
@@ -68,13 +68,13 @@ func (r *Record) size() int { return len(r.Parts[0]) + len(r.Parts[1]) }
 const (
 	flagCarried = 1 // the record repeats an older one and voids nothing
 
-	markLife  = 1 // a new incarnation of the log begins
-	markSeal  = 2 // everything before was durable; nothing else
-	markNext  = 3 // the log continues in segment Index
-	markFirst = 4 // segments before Index are dropped
-	markFloor = 5 // entries of Instance up to and including Index are dropped
-	markCells = 6 // all cells of Instance were written from Index on, see cellsFrom
-	markGone  = 7 // everything of Instance is dropped
+	markIncarnation = 1 // a new incarnation of the log begins
+	markSeal        = 2 // everything before was durable; nothing else
+	markNext        = 3 // the log continues in segment Index
+	markFirst       = 4 // segments before Index are dropped
+	markFloor       = 5 // entries of Instance up to and including Index are dropped
+	markCells       = 6 // all cells of Instance were written from Index on, see cellsFrom
+	markGone        = 7 // everything of Instance is dropped
 )
 
 const (
@@ -165,13 +165,13 @@ func decodePage(b, magic []byte) (h segmentHeader, err error) {
 //
 //	magic 4 | crc 4 | seq 8 | number 8 | durable 8 | incarnation 4 | offset 4 | length 4 | count 4
 type batchHeader struct {
-	seq     uint64
-	number  uint64 // counts the log's batches, without gaps
-	durable uint64 // the last batch known to be durable when this one was written; < number
-	life    uint32
-	offset  uint32 // of the header in its segment
-	length  uint32 // bytes of records after the header, without padding
-	count   uint32 // records
+	seq         uint64
+	number      uint64 // counts the log's batches, without gaps
+	durable     uint64 // the last batch known to be durable when this one was written; < number
+	incarnation uint32
+	offset      uint32 // of the header in its segment
+	length      uint32 // bytes of records after the header, without padding
+	count       uint32 // records
 }
 
 // end is the offset where the next batch begins.
@@ -185,7 +185,7 @@ func (h *batchHeader) encode(b []byte, salt uint32) {
 	binary.LittleEndian.PutUint64(b[8:], h.seq)
 	binary.LittleEndian.PutUint64(b[16:], h.number)
 	binary.LittleEndian.PutUint64(b[24:], h.durable)
-	binary.LittleEndian.PutUint32(b[32:], h.life)
+	binary.LittleEndian.PutUint32(b[32:], h.incarnation)
 	binary.LittleEndian.PutUint32(b[36:], h.offset)
 	binary.LittleEndian.PutUint32(b[40:], h.length)
 	binary.LittleEndian.PutUint32(b[44:], h.count)
@@ -199,17 +199,17 @@ func decodeBatchHeader(b []byte, identity []byte, seq uint64, offset int64) (h b
 		return h, false
 	}
 	h = batchHeader{
-		seq:     binary.LittleEndian.Uint64(b[8:]),
-		number:  binary.LittleEndian.Uint64(b[16:]),
-		durable: binary.LittleEndian.Uint64(b[24:]),
-		life:    binary.LittleEndian.Uint32(b[32:]),
-		offset:  binary.LittleEndian.Uint32(b[36:]),
-		length:  binary.LittleEndian.Uint32(b[40:]),
-		count:   binary.LittleEndian.Uint32(b[44:]),
+		seq:         binary.LittleEndian.Uint64(b[8:]),
+		number:      binary.LittleEndian.Uint64(b[16:]),
+		durable:     binary.LittleEndian.Uint64(b[24:]),
+		incarnation: binary.LittleEndian.Uint32(b[32:]),
+		offset:      binary.LittleEndian.Uint32(b[36:]),
+		length:      binary.LittleEndian.Uint32(b[40:]),
+		count:       binary.LittleEndian.Uint32(b[44:]),
 	}
 	crc := binary.LittleEndian.Uint32(b[4:])
 	ok = h.seq == seq && int64(h.offset) == offset && h.durable < h.number &&
-		crc == crc32.Update(salt(identity, seq, h.life), castagnoli, b[8:batchHeaderSize])
+		crc == crc32.Update(salt(identity, seq, h.incarnation), castagnoli, b[8:batchHeaderSize])
 	return h, ok
 }
 

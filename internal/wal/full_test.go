@@ -31,7 +31,7 @@ func newTight(left int64) *tightFS {
 }
 
 // charge charges a file for its new size.
-func (d *tightFS) take(name string, size int64) error {
+func (d *tightFS) charge(name string, size int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	more := size - d.size[name]
@@ -48,7 +48,7 @@ func (d *tightFS) take(name string, size int64) error {
 }
 
 // grow adds to the size of the disk.
-func (d *tightFS) give(bytes int64) {
+func (d *tightFS) grow(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left += bytes
@@ -111,13 +111,13 @@ type tightFile struct {
 }
 
 func (f *tightFile) Preallocate(offset, length int64) error {
-	return f.d.take(*f.name, offset+length)
+	return f.d.charge(*f.name, offset+length)
 }
 
 // WriteAt permits writes within a segment: segments are preallocated.
 func (f *tightFile) WriteAt(b []byte, at int64) (int, error) {
 	if info, err := f.File.Stat(); err != nil || at+int64(len(b)) > info.Size() {
-		if err := f.d.take(*f.name, at+int64(len(b))); err != nil {
+		if err := f.d.charge(*f.name, at+int64(len(b))); err != nil {
 			return 0, err
 		}
 	}
@@ -195,7 +195,7 @@ func TestFullDiskIsWaitedFor(t *testing.T) {
 			k.await(t, "the disk is full", func() bool { return k.w.Metrics().Full != nil })
 			require.Less(t, k.done, k.next)
 			require.False(t, k.w.Metrics().SyncStart.IsZero(), "it shows as a disk that stands still")
-			d.give(100 * tightSegment)
+			d.grow(100 * tightSegment)
 			k.await(t, "everything is durable once there is space", k.allDurable)
 			require.Nil(t, k.w.Metrics().Full)
 			require.NoError(t, k.w.Close())
@@ -351,7 +351,7 @@ func (f *copyingFile) WriteAt(b []byte, at int64) (int, error) {
 
 // The disk is full when the log is about to continue to the next segment. When there is space again, the next segment
 // must not be prepared again: the log would write into a file whose name is gone.
-func TestFullDiskWhileTheLogGoesOn(t *testing.T) {
+func TestFullDiskWhileTheLogContinues(t *testing.T) {
 	d := &copyingFS{FS: vfs.NewMem()}
 	l, err := Open(Options{FS: d, Dir: "/log", SegmentBytes: tightSegment})
 	require.NoError(t, err)

@@ -79,7 +79,7 @@ func FuzzRecords(f *testing.F) {
 
 func forge(input []byte) (body []byte) {
 	seed := salt([]byte("me"), 1, 1)
-	h := batchHeader{seq: 1, life: 1}
+	h := batchHeader{seq: 1, incarnation: 1}
 	start := -1
 	end := func() {
 		if start < 0 {

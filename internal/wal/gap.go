@@ -47,8 +47,8 @@ type gaps struct {
 	end place
 }
 
-// lose records a gap: everything known so far of any instance may be out of date. It returns the reason if the log
-// cannot be opened with it.
+// lose records a gap: everything known so far of any instance may be outdated. It returns the reason if the log
+// cannot be opened in spite of it.
 func (r *recovery) lose(why error) error {
 	if r.gaps.first == nil {
 		r.gaps.first = why
@@ -224,8 +224,8 @@ func (r *recovery) flaw(segs []*segment, i int, offset int64) (*CorruptError, er
 	switch {
 	case was.number >= r.expect:
 		return here("batch %d is damaged: %s says that the log was durable up to batch %d", r.expect, l.marks.path, was.number), nil
-	case r.gaps.first != nil && r.life < was.life:
-		return here("batches of life %d follow the damage, but %s is of life %d", r.life, l.marks.path, was.life), nil
+	case r.gaps.first != nil && r.incarnation < was.incarnation:
+		return here("batches of life %d follow the damage, but %s is of life %d", r.incarnation, l.marks.path, was.incarnation), nil
 	case len(segs) > i+2:
 		return here("the log ends here, but there are segments up to %d", segs[len(segs)-1].seq), nil
 	}
@@ -260,7 +260,7 @@ func (r *recovery) search(s *segment, from int64, want func(*batchHeader) bool) 
 // resume finds the first good batch of a segment after a gap; -1 if there is none. It was written when the missing
 // one was durable, so it is not the rest of a torn write.
 func (r *recovery) resume(s *segment, from int64) (int64, error) {
-	sc := scanner{buffer: &r.buffer, seg: s, identity: r.l.identity, life: r.life}
+	sc := scanner{buffer: &r.buffer, seg: s, identity: r.l.identity, incarnation: r.incarnation}
 	for {
 		at, err := r.search(s, from, func(h *batchHeader) bool { return h.number > r.expect && h.durable >= r.expect })
 		if at < 0 || err != nil {

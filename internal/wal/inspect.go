@@ -21,15 +21,15 @@ type SegmentInfo struct {
 
 // RecordInfo describes a record for Inspect or, with Kind 0, a place without a good batch.
 type RecordInfo struct {
-	Sequence uint64 // of the segment
-	Offset   int64  // in the segment
-	Batch    uint64
-	Life     uint32 // the incarnation that wrote it
-	Kind     Kind
-	Mark     string // the contents of a mark, or that the record is a copy
-	Instance uint32
-	Index    uint64
-	Length   int // bytes without the header
+	Sequence    uint64 // of the segment
+	Offset      int64  // in the segment
+	Batch       uint64
+	Incarnation uint32 // the incarnation that wrote it
+	Kind        Kind
+	Mark        string // the contents of a mark, or that the record is a copy
+	Instance    uint32
+	Index       uint64
+	Length      int // bytes without the header
 	// Data are the record's bytes, valid during the call. nil with Err.
 	Data []byte
 	Err  error // the damage of the batch at Offset
@@ -45,7 +45,7 @@ func (r RecordInfo) String() string {
 	if r.Mark != "" {
 		what += "(" + r.Mark + ")"
 	}
-	return fmt.Sprintf("%s batch %d life %d %s instance %d index %d length %d", at, r.Batch, r.Life, what, r.Instance, r.Index, r.Length)
+	return fmt.Sprintf("%s batch %d life %d %s instance %d index %d length %d", at, r.Batch, r.Incarnation, what, r.Instance, r.Index, r.Length)
 }
 
 // Inspect reads the segments of a directory, oldest first, of any member, and changes nothing. After damage it
@@ -159,7 +159,7 @@ func (in *inspector) batch(h batchHeader, body []byte) error {
 	for len(body) > 0 {
 		r := decodeRecordHeader(body)
 		end := recordHeaderSize + int(r.length)
-		info := RecordInfo{Sequence: h.seq, Offset: at, Batch: h.number, Life: h.life, Kind: r.kind, Mark: markText(r),
+		info := RecordInfo{Sequence: h.seq, Offset: at, Batch: h.number, Incarnation: h.incarnation, Kind: r.kind, Mark: markText(r),
 			Instance: r.instance, Index: r.index, Length: int(r.length), Data: body[recordHeaderSize:end]}
 		if err := in.record(info); err != nil {
 			return err
@@ -178,7 +178,7 @@ func markText(r recordHeader) string {
 		return ""
 	}
 	switch r.flag {
-	case markLife:
+	case markIncarnation:
 		return "life"
 	case markSeal:
 		return "seal"

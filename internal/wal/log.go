@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// DefaultSegmentBytes is the size of a segment where Options say nothing.
+	// DefaultSegmentBytes is the default size of a segment.
 	DefaultSegmentBytes = 64 << 20
 	minSegmentBytes     = 16 << 10
 
-	// Parts of at least largePart bytes are written from where they are.
+	// Parts of at least largePart bytes are written without a copy.
 	largePart = 32 << 10
-	// bufferBytes is how much of small parts is gathered before it is written.
+	// bufferBytes is the size of the buffer that gathers small parts.
 	bufferBytes = 1 << 20
 	// maxBatchBytes ends a batch, so that recovery never needs much memory for one.
 	maxBatchBytes = 8 << 20
-	// maxPieces is how many pieces go into one write (IOV_MAX).
+	// maxPieces limits the pieces of one write (IOV_MAX).
 	maxPieces = 1024
-	// Behind batches of up to fillBelow bytes in a file not written before, zeros are
-	// written for the next fillFactor batches.
+	// After a batch of up to fillBelow bytes in a new file, zeros are written for the next fillFactor batches.
 	fillBelow  = 16 << 10
 	fillFactor = 32
 	zeroBytes  = 64 << 10
@@ -35,43 +34,41 @@ const (
 type Options struct {
 	FS  vfs.FS // default vfs.OS
 	Dir string // made if it does not exist
-	// SegmentBytes is the size of a segment file: default 64 MiB, at least 16 KiB, less
-	// than 4 GiB. Segments of other sizes that are there already stay valid.
+	// SegmentBytes is the size of a segment file: default 64 MiB, at least 16 KiB, less than 4 GiB. Existing segments of
+	// other sizes remain valid.
 	SegmentBytes int64
-	// Identity says whose log it is, in at most 1 KiB. Open fails with *IdentityError
-	// if the directory holds the log of another.
+	// Identity identifies the owner, in at most 1 KiB. Open fails with *IdentityError if the directory has the log of
+	// another owner.
 	Identity []byte
-	// Cover says what of the log a snapshot stands for; nil: nothing.
+	// Cover is the part of the log that a snapshot covers; nil: none.
 	Cover *Cover
 }
 
 // Log is the durable log of one member. Append, Sync, Replay, Compact and Close may be called by one goroutine at a
-// time; ReadEntry, Size and Instances are safe alongside them.
+// time; ReadEntry, Size and Instances are safe for concurrent use.
 //
-// It has no goroutine, clock or randomness: what it does with the files is a function of the
-// calls.
+// It has no goroutine, clock or randomness: its operations on files are a function of the calls.
 type Log struct {
 	home
-	life  uint32 // counts Opens; seeds checksums
-	zeros []byte
+	incarnation uint32 // counts Opens; seeds checksums
+	zeros       []byte
 
-	// mu guards what ReadEntry looks at: index, cells, and what segments and openBatch say.
+	// mu guards the state that ReadEntry uses: index, cells, and parts of segments and openBatch, as noted there.
 	mu    sync.Mutex
 	index index
 	cells bool // instances may have cells
 	segments
 	openBatch
 
-	// number is the last batch's; durable the last one known to be durable.
-	// durable ≤ number.
+	// number is that of the last batch, durable that of the last one known to be durable. durable ≤ number.
 	number, durable uint64
 	marks           *markFile
-	// relieving: what is put makes space, so that it may use half of what is kept of the current
-	// segment; starting: it is what a start takes, and may use all.
+	// relieving: the records being written free space, so they may use half of the reserve of the current segment;
+	// starting: they are those of a start, and may use all of it.
 	relieving, starting bool
 	closed              bool
-	damage              []*CorruptError // what Open found, and could continue without
-	err                 error           // why the log is shut
+	damage              []*CorruptError // found by Open, which could continue without it
+	err                 error           // the error that shut the log
 
 	// Mutant is for tests: mark-before-sync.
 	Mutant mutant.Name
@@ -84,38 +81,38 @@ type home struct {
 	identity     []byte
 	segmentBytes int64
 	lock         io.Closer
-	names        vfs.File // the directory, open to sync it: that must not need a descriptor later
+	names        vfs.File // the directory, kept open so that a sync needs no new descriptor
 }
 
 // segments are a log's files. segs, next, free and maxFree are guarded by mu.
 type segments struct {
 	// segs are the live segments, numbered without gaps; the last is being written.
 	segs []*segment
-	// next is the segment after the last one of segs, prepared and empty; or nil.
+	// next is the segment after segs, prepared and empty; or nil.
 	next *segment
 	free []*segment // files to be reused
-	// maxFree is how many: the footprint stays what it was before the last Compact.
+	// maxFree limits free: the footprint remains as before the last Compact.
 	maxFree int
-	first   uint64 // the oldest segment needed, as the log says; ≥ segs[0].seq
-	// carriedAt is the segment that was current when cells were last written again; 0: not since the start.
+	first   uint64 // the oldest segment that is needed, as recorded in the log; ≥ segs[0].seq
+	// carriedAt is the segment that was current when cells were last rewritten; 0: not since the start.
 	carriedAt uint64
-	// preparing is the next segment while another goroutine makes it.
+	// preparing is the next segment while another goroutine creates it.
 	preparing *prepared
-	// turning is the segment to which the last mark in pieces, or on disk, leads: the disk
-	// was full before that mark was written. nil: there is none such.
+	// turning is the segment that the last mark in pieces, or on disk, names as the next one, if the disk was full
+	// before that mark was durable; otherwise nil.
 	turning *segment
 }
 
-// openBatch is the batch that is being gathered. pieces are its bytes, to be written at start of the current segment.
+// openBatch is the batch that is being built. pieces are its bytes, to be written at start of the current segment.
 // The first piece begins with space for the batch's header. All but dirty and sealed is guarded by mu.
 type openBatch struct {
 	pieces [][]byte
-	buf    []byte // of fixed capacity; pieces of small parts lie in it
+	buf    []byte // of fixed capacity; it has the pieces of small parts
 	start  int64
-	end    int64 // start and what is in pieces
+	end    int64 // start + the bytes in pieces
 	count  uint32
 	lent   bool // some piece is the caller's memory
-	// dirty: bytes were written since the last sync that someone may wait for.
+	// dirty: bytes that a caller may wait for were written since the last sync.
 	dirty  bool
 	sealed bool // the last batch is a seal
 }
@@ -128,8 +125,8 @@ type prepared struct {
 
 func (l *Log) current() *segment { return l.segs[len(l.segs)-1] }
 
-// fail shuts the log forever. If the disk had no space it does not: nothing is lost or in doubt, and the call can be
-// repeated.
+// fail shuts the log permanently. It does not if the disk had no space: nothing is lost or in doubt, and the call can
+// be repeated.
 func (l *Log) fail(op string, err error) error {
 	if full := spaceMissing(err); full != nil {
 		return full
@@ -144,10 +141,9 @@ func (l *Log) fail(op string, err error) error {
 	return l.err
 }
 
-// Append adds records at the end; they are durable after the next Sync. The records are the
-// caller's again when it returns. An error shuts the log, except a *FullError: then the disk had
-// no space, some of the records may be there, and the caller must call Append with the same
-// records again.
+// Append adds records at the end; they are durable after the next Sync. The caller may reuse the records when it
+// returns. An error shuts the log, except a *FullError: then the disk had no space, some of the records may be in the
+// log, and the caller must call Append with the same records again.
 func (l *Log) Append(records []Record) error {
 	if _, err := l.gatherRecords(records); err != nil {
 		if l.err == nil && l.lent {
@@ -161,16 +157,16 @@ func (l *Log) Append(records []Record) error {
 	return nil
 }
 
-// AppendAtStart is Append of the few records that a start needs. If the disk has no space for
-// another segment, it may use what each segment reserves for that.
+// AppendAtStart is Append of the few records that a start needs. If the disk has no space for another segment, it may
+// use the reserve of a segment for that.
 func (l *Log) AppendAtStart(records []Record) error {
 	l.starting = true
 	defer func() { l.starting = false }()
 	return l.Append(records)
 }
 
-// gatherRecords is Append, but the records' memory is used until the next flush. It returns how
-// many records are there.
+// gatherRecords is Append, except that the records' memory is used until the next flush. It returns the number of
+// appended records.
 func (l *Log) gatherRecords(records []Record) (n int, err error) {
 	if l.err != nil {
 		return 0, l.err
@@ -188,7 +184,7 @@ func (l *Log) gatherRecords(records []Record) (n int, err error) {
 	return len(records), nil
 }
 
-// unlend keeps copies of what is not written yet in place of the caller's memory.
+// unlend copies bytes of the caller's that are not written yet.
 func (l *Log) unlend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,7 +234,7 @@ func (l *Log) appendRecord(r *Record) error {
 	return nil
 }
 
-// beginAt lets an instance that has written no entry or base begin at any index.
+// beginAt sets the first index of an instance that has written no entry or base.
 func (l *Log) beginAt(in *instance, index uint64) error {
 	if in.begun() || index <= 1 {
 		return nil
@@ -251,7 +247,7 @@ func (l *Log) beginAt(in *instance, index uint64) error {
 	return nil
 }
 
-// put adds a record to the open batch. It writes and continues to another segment as needed.
+// put adds a record to the open batch. If necessary it writes the batch, and continues to another segment.
 func (l *Log) put(h recordHeader, parts [2][]byte) (place, error) {
 	n := len(parts[0]) + len(parts[1])
 	copied := recordHeaderSize
@@ -271,15 +267,15 @@ func (l *Log) put(h recordHeader, parts [2][]byte) (place, error) {
 	return l.putHere(h, parts), nil
 }
 
-// slack is what a batch may take besides its records: its header and padding, and the mark
-// at a segment's start.
+// slack is the space of a batch in addition to its records: its header and padding, and the mark at a segment's
+// start.
 const slack = batchHeaderSize + recordHeaderSize + batchAlign
 
 // makeSpace continues to another segment if the current one has no space for n bytes of records in
 // the open batch.
 func (l *Log) makeSpace(n int64) error {
 	need := n + slack + nextMarkSize
-	for l.turning != nil || l.end+need > l.current().capacity-l.kept() {
+	for l.turning != nil || l.end+need > l.current().capacity-l.reserved() {
 		if err := l.rotate(need); err != nil {
 			return err
 		}
@@ -287,9 +283,9 @@ func (l *Log) makeSpace(n int64) error {
 	return nil
 }
 
-// kept is how much of a segment is reserved for marks, compaction and starts. So they have space
-// when the disk has none for another segment.
-func (l *Log) kept() int64 {
+// reserved is the space of a segment that is reserved for marks, compaction and starts, for the case that the disk
+// has none for another segment.
+func (l *Log) reserved() int64 {
 	switch {
 	case l.starting:
 		return 0
@@ -299,7 +295,7 @@ func (l *Log) kept() int64 {
 	return l.headroom()
 }
 
-// headroom is what every segment has besides the records for which it was made.
+// headroom is the space of every segment in addition to the records for which it was created.
 func (l *Log) headroom() int64 { return min(64<<10, l.segmentBytes/16) }
 
 // putHere adds a record to the open batch, which has space for it.
@@ -310,7 +306,7 @@ func (l *Log) putHere(h recordHeader, parts [2][]byte) place {
 	}
 	h.length = uint32(len(parts[0]) + len(parts[1]))
 	at := place{seg: uint32(seg.seq), off: uint32(l.end), len: h.length}
-	seed := seg.lives[len(seg.lives)-1].salt
+	seed := seg.incarnations[len(seg.incarnations)-1].salt
 	if len(parts[0]) < largePart && len(parts[1]) < largePart {
 		b := l.reserve(recordHeaderSize + int(h.length))
 		h.encode(b)
@@ -324,7 +320,7 @@ func (l *Log) putHere(h recordHeader, parts [2][]byte) place {
 	return at
 }
 
-// putLarge adds a record of which parts are written from where they are.
+// putLarge adds a record of which some parts are written without a copy.
 func (l *Log) putLarge(h recordHeader, parts [2][]byte, seed uint32) {
 	head := l.reserve(recordHeaderSize)
 	h.encode(head)
@@ -345,7 +341,7 @@ func (l *Log) putLarge(h recordHeader, parts [2][]byte, seed uint32) {
 	binary.LittleEndian.PutUint32(head, crc)
 }
 
-// begin opens a batch. The first of a segment says which segments are needed.
+// begin starts a batch. The first batch of a segment records which segments are needed.
 func (l *Log) begin() {
 	l.buf = l.buf[:0]
 	l.start = l.end
@@ -388,13 +384,13 @@ func (l *Log) flushLocked() error {
 		return nil
 	}
 	seg := l.current()
-	h := batchHeader{seq: seg.seq, number: l.number + 1, durable: l.durable, life: l.life,
+	h := batchHeader{seq: seg.seq, number: l.number + 1, durable: l.durable, incarnation: l.incarnation,
 		offset: uint32(l.start), length: uint32(l.end - l.start - batchHeaderSize), count: l.count}
 	unpad := l.mark()
 	if pad := int(align(l.end) - l.end); pad > 0 {
 		clear(l.reserve(pad))
 	}
-	h.encode(l.pieces[0], seg.lives[len(seg.lives)-1].salt)
+	h.encode(l.pieces[0], seg.incarnations[len(seg.incarnations)-1].salt)
 	err := l.fillAhead(seg)
 	if err == nil {
 		err = gather(seg.file, l.pieces, l.start)
@@ -411,7 +407,7 @@ func (l *Log) flushLocked() error {
 	return nil
 }
 
-// mark is where the open batch ends, to go back to.
+// batchMark is an end of the open batch, to return to.
 type batchMark struct {
 	pieces, last, buf int
 	end               int64
@@ -422,14 +418,14 @@ func (l *Log) mark() batchMark {
 	return batchMark{n, len(l.pieces[n-1]), len(l.buf), l.end}
 }
 
-// back takes away what was reserved since the mark.
+// back removes what was added since the mark.
 func (l *Log) back(m batchMark) {
 	l.pieces, l.buf, l.end = l.pieces[:m.pieces], l.buf[:m.buf], m.end
 	l.pieces[m.pieces-1] = l.pieces[m.pieces-1][:m.last]
 }
 
-// fillAhead writes zeros behind a small batch that comes to bytes never written, so that
-// the next ones need no change of metadata. Larger batches gain less than it costs.
+// fillAhead writes zeros after a small batch at bytes never written, so that the next batches change no metadata. For
+// larger batches it costs more than it saves.
 func (l *Log) fillAhead(seg *segment) error {
 	if l.end <= seg.filled {
 		return nil
@@ -454,17 +450,17 @@ func (l *Log) fillAhead(seg *segment) error {
 	return nil
 }
 
-// prepare has the next segment made, alongside what is called next, once the current one is half full, so that no one
-// waits for it. The log may be turning to that segment already, and wait for space: another one under its name would
-// take the file away from it.
-func (l *Log) prepare(beside Beside) {
+// prepare creates the next segment, concurrently with the calls that follow, once the current one is half full, so
+// that no caller waits for it. It does not if the log already continues to that segment and waits for space: another
+// file under its name would replace it.
+func (l *Log) prepare(background Background) {
 	cur := l.current()
 	if l.next != nil || l.turning != nil || l.preparing != nil || l.end < cur.capacity/2 {
 		return
 	}
 	p := &prepared{}
 	l.preparing = p
-	p.wait = beside(func() { p.seg, p.err = l.createSegment(cur.seq+1, l.segmentBytes) })
+	p.wait = background(func() { p.seg, p.err = l.createSegment(cur.seq+1, l.segmentBytes) })
 }
 
 // Sync makes everything appended durable. A failed sync shuts the log: every later call returns
@@ -493,15 +489,14 @@ func (l *Log) Sync() error {
 	return l.freeSegments()
 }
 
-// synced records that all batches that were written are durable.
+// synced records that all written batches are durable.
 func (l *Log) synced() error {
 	l.durable, l.dirty = l.number, false
-	return l.marks.put(mark{l.number, l.current().seq, l.start, l.life})
+	return l.marks.put(mark{l.number, l.current().seq, l.start, l.incarnation})
 }
 
-// rotate makes the current segment durable and continues to the next, which has space for need
-// bytes. The mark at the end says that there is a next one. If the disk is full, it can be called
-// again.
+// rotate makes the current segment durable and continues to the next, which has space for need bytes. The mark at the
+// end records that there is a next one. If the disk is full, it can be called again.
 func (l *Log) rotate(need int64) error {
 	old := l.current()
 	if l.turning == nil {
@@ -531,7 +526,7 @@ func (l *Log) rotate(need int64) error {
 
 // use makes an empty segment the current one.
 func (l *Log) use(s *segment) {
-	s.lives = []lifeSpan{{from: 0, salt: salt(l.identity, s.seq, l.life)}}
+	s.incarnations = []incarnationSpan{{from: 0, salt: salt(l.identity, s.seq, l.incarnation)}}
 	l.segs = append(l.segs, s)
 	l.start, l.end = segmentHeaderSize, segmentHeaderSize
 }
@@ -575,13 +570,13 @@ func (l *Log) awaitPrepared() error {
 	l.next = p.seg
 	var full *FullError
 	if errors.As(p.err, &full) {
-		return nil // nothing was written, and there may be space by now
+		return nil // nothing was written, and there may be space now
 	}
 	return p.err
 }
 
-// seal writes a batch that says that everything before it is durable, which need not be
-// durable itself, and makes the mark durable that says the same; see the package's comment.
+// seal writes a batch that records that everything before it is durable, and need not be durable itself, and syncs
+// the mark with the same information; see the package's comment.
 func (l *Log) seal() error {
 	if l.err != nil {
 		return l.err
@@ -608,7 +603,7 @@ func (l *Log) seal() error {
 	return nil
 }
 
-// Size is how many bytes of disk the log's segments take. Files kept for reuse are not counted.
+// Size is the size of the log's segments on disk, in bytes. Files kept for reuse are not counted.
 func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -629,7 +624,7 @@ func (l *Log) Damaged() []*CorruptError {
 	return append([]*CorruptError(nil), l.damage...)
 }
 
-// Spare is how many bytes of files are there for what is written next: prepared, or kept for reuse.
+// Spare is the size of files for later writes, in bytes: prepared, or kept for reuse.
 func (l *Log) Spare() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -655,7 +650,7 @@ func (l *Log) Floor(instance uint32) uint64 {
 	return 0
 }
 
-// Instances returns the ids of all instances that ever wrote here, ascending.
+// Instances returns the ids of all instances that ever wrote to the log, ascending.
 func (l *Log) Instances() []uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -666,8 +661,8 @@ func (l *Log) Instances() []uint32 {
 	return ids
 }
 
-// Close makes everything appended durable, seals the log and gives the directory free. It
-// returns the log's *FailedError if it had failed.
+// Close makes everything appended durable, seals the log and unlocks the directory. It returns the log's *FailedError
+// if it had failed.
 func (l *Log) Close() error {
 	if l.err == ErrClosed {
 		return nil

@@ -103,7 +103,7 @@ func TestManySegments(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestIdleInstancePinsNothing: an instance that wrote little and long ago is moved forward.
+// TestIdleInstancePinsNothing: the records of an instance that wrote little and long ago are rewritten.
 func TestIdleInstancePinsNothing(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	l := openMem(t, fs)
@@ -130,7 +130,7 @@ func TestIdleInstancePinsNothing(t *testing.T) {
 	}
 }
 
-// TestReuse: files are reused, also by the next incarnation, and the pool is small.
+// TestReuse: files are reused, even by the next incarnation, and the pool is small.
 func TestReuse(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -193,7 +193,7 @@ func TestLargeRecords(t *testing.T) {
 	}
 }
 
-// TestAppendKeepsNothing: records are the caller's again after Append.
+// TestAppendKeepsNothing: the caller may reuse the records after Append.
 func TestAppendKeepsNothing(t *testing.T) {
 	l := openMem(t, vfs.NewMem())
 	for k, size := range []int{10, largePart, 4 * largePart} {
@@ -209,7 +209,7 @@ func TestAppendKeepsNothing(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestNoAllocation: what a record costs does not include memory, except for the index.
+// TestNoAllocation: a record allocates no memory, except for the index.
 func TestNoAllocation(t *testing.T) {
 	l, err := Open(Options{FS: vfs.NewMem(), Dir: "/log", SegmentBytes: 8 << 20})
 	require.NoError(t, err)

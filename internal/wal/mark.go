@@ -14,11 +14,11 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// A mark file stands alongside the segments of a log, or the files of a store of bodies, and says how far they were
-// durable. It is written after each sync and before anybody learns of the sync. It is not synced itself: it survives
-// the end of the process at once, and a loss of power as soon as the system has written it back. An idle log, or one
-// that is closed, syncs it. So bytes that it covers and that are not there are damage, and never the end of a write
-// that was torn. It has two slots, which take turns, so that one survives a torn write.
+// A mark file is next to the segments of a log, or the files of a store of bodies, and records how far they were
+// durable. It is written after each sync and before the sync is acknowledged. It is not synced itself: it survives a
+// crash of the process at once, and a power failure as soon as the kernel has written it back. An idle log, or one
+// that is closed, syncs it. So bytes that it covers and that are missing are damage, and never a torn write. It has
+// two slots, which are written in turn, so that one survives a torn write.
 //
 //	slot: magic 4 | crc 4 | number 8 | file 8 | end 8 | incarnation 4 | 0 …
 const (
@@ -31,10 +31,10 @@ var markMagic = []byte{0xB7, 'd', 'u', 'r'}
 
 // mark is how far something was durable.
 type mark struct {
-	number uint64 // of the last batch, or of the last body
-	seq    uint64 // of the file that was being written
-	end    int64  // what is before it in that file was durable; files before it too
-	life   uint32 // of the log
+	number      uint64 // of the last batch, or of the last body
+	seq         uint64 // of the current file
+	end         int64  // bytes before it in that file were durable, and all earlier files
+	incarnation uint32 // of the log
 }
 
 // markFile writes marks. Its methods are for the goroutine that syncs.
@@ -42,15 +42,15 @@ type markFile struct {
 	file   vfs.File
 	path   string
 	seed   uint32
-	last   mark // what was written last
-	slot   int  // where
+	last   mark // the last one that was written
+	slot   int  // its slot
 	synced mark // what is certainly on disk
 	page   [markSize]byte
 }
 
-// readMark finds what the mark file of a directory says; the zero mark and a markFile without a file if there is none,
-// as alongside a log of an earlier version. damage says that there is no good mark in it: then nothing is known but
-// what the log says on its own.
+// readMark reads the mark file of a directory. If there is none, as with a log of an earlier version, it returns the
+// zero mark and a markFile without a file. damage: it has no good mark, so only the log itself shows what was
+// durable.
 func readMark(fsys vfs.FS, dir string, identity []byte) (m *markFile, damage *CorruptError, err error) {
 	m = &markFile{path: filepath.Join(dir, markName), seed: salt(identity, 0, 0)}
 	if _, err := fsys.Stat(m.path); errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func readMark(fsys vfs.FS, dir string, identity []byte) (m *markFile, damage *Co
 	}
 	page := make([]byte, 2*markSlotSize)
 	n, err := readFull(m.file, page, 0)
-	if err != nil { // what it says is not known, so neither is where the log ends
+	if err != nil { // without its contents the end of the log is unknown
 		m.close()
 		return nil, nil, &ReadError{"read", m.path, err}
 	}
@@ -85,7 +85,7 @@ func (a mark) after(b mark) bool {
 	return a.seq > b.seq || a.seq == b.seq && (a.end > b.end || a.end == b.end && a.number > b.number)
 }
 
-// decodeMark reads a slot; ok is false if it holds neither a mark nor nothing.
+// decodeMark reads a slot; ok is false if it is neither a mark nor empty.
 func decodeMark(b []byte, seed uint32) (m mark, ok bool) {
 	b = b[:markSize]
 	if bytes.Equal(b, make([]byte, markSize)) {
@@ -93,7 +93,7 @@ func decodeMark(b []byte, seed uint32) (m mark, ok bool) {
 	}
 	m = mark{
 		number: binary.LittleEndian.Uint64(b[8:]), seq: binary.LittleEndian.Uint64(b[16:]),
-		end: int64(binary.LittleEndian.Uint64(b[24:])), life: binary.LittleEndian.Uint32(b[32:]),
+		end: int64(binary.LittleEndian.Uint64(b[24:])), incarnation: binary.LittleEndian.Uint32(b[32:]),
 	}
 	if !bytes.Equal(b[:4], markMagic) || binary.LittleEndian.Uint32(b[4:]) != crc32.Update(seed, castagnoli, b[8:]) {
 		return mark{}, false
@@ -109,7 +109,7 @@ func (m *markFile) create(fsys vfs.FS, dir string, names vfs.File) (err error) {
 	page := make([]byte, 2*markSlotSize)
 	if m.file, err = createFile(fsys, m.path+tempSuffix, m.path, page[:markSize], int64(len(page))); err != nil {
 		if err = noSpace(dir, err, int64(len(page))); isFull(err) && !sys.NoDescriptor(err) {
-			return nil // the log is the more important; the next Open tries again
+			return nil // the log is more important; the next Open tries again
 		}
 		return err
 	}
@@ -119,7 +119,7 @@ func (m *markFile) create(fsys vfs.FS, dir string, names vfs.File) (err error) {
 	return nil
 }
 
-// put writes a mark in the slot that does not hold the last one.
+// put writes a mark into the slot that does not have the last one.
 func (m *markFile) put(at mark) error {
 	if at == m.last || m.file == nil {
 		return nil
@@ -129,11 +129,11 @@ func (m *markFile) put(at mark) error {
 	binary.LittleEndian.PutUint64(b[8:], at.number)
 	binary.LittleEndian.PutUint64(b[16:], at.seq)
 	binary.LittleEndian.PutUint64(b[24:], uint64(at.end))
-	binary.LittleEndian.PutUint32(b[32:], at.life)
+	binary.LittleEndian.PutUint32(b[32:], at.incarnation)
 	binary.LittleEndian.PutUint32(b[4:], crc32.Update(m.seed, castagnoli, b[8:]))
 	slot := 1 - m.slot
 	switch err := writeAt(m.file, b, int64(slot*markSlotSize)); {
-	case isFull(err): // where files are copied when they are written: the last mark stays true
+	case isFull(err): // on copy-on-write file systems: the last mark remains valid
 		return nil
 	case err != nil:
 		return &FailedError{Op: "write", Err: fmt.Errorf("%s: %w", m.path, err)}
@@ -154,7 +154,7 @@ func (m *markFile) sync() error {
 	return nil
 }
 
-// durable is what of a file was durable for certain.
+// durable is the offset up to which a file certainly was durable.
 func (m *markFile) durable(seq uint64) int64 {
 	if m.last.seq == seq {
 		return m.last.end

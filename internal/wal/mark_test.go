@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
-// TestDamageToTheLastBatch: of a log under load the process dies, and bytes of the batch that was synced last go bad.
-// It was acknowledged: a log without it, or with an older vote, must not be possible.
+// TestDamageToTheLastBatch: the process dies under load, and bytes of the batch that was synced last are damaged. It
+// was acknowledged: the log must not open without it, or with an older vote.
 func TestDamageToTheLastBatch(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -48,7 +48,7 @@ func TestDamageToTheLastBody(t *testing.T) {
 			} else {
 				flip(t, fs, path, h.offset+where, 0)
 			}
-			for range 2 { // it is reported again as long as nothing else is written
+			for range 2 { // it is reported again until something is written
 				b = openBodiesMem(t, fs)
 				if name == "all" {
 					require.NotEmpty(t, b.Damaged())
@@ -68,8 +68,7 @@ func TestDamageToTheLastBody(t *testing.T) {
 	}
 }
 
-// TestMarkItself: a mark that is damaged, or that a torn write left, costs nothing but what it
-// said; the older one counts then.
+// TestMarkItself: a damaged or torn mark costs only itself; the older one counts then.
 func TestMarkItself(t *testing.T) {
 	write := func() (*vfs.Mem, *Log) {
 		fs := vfs.NewMem()
@@ -115,7 +114,7 @@ func TestMarkItself(t *testing.T) {
 	m.close()
 }
 
-// TestLogIsGone: the segments are no longer there, but the mark is.
+// TestLogIsGone: the segments are missing, but the mark exists.
 func TestLogIsGone(t *testing.T) {
 	fs, segs := fullLog(t)
 	for _, name := range segs {
@@ -126,8 +125,8 @@ func TestLogIsGone(t *testing.T) {
 	require.Contains(t, corrupt.Error(), "no segment is there")
 }
 
-// TestMarkIsSettled: an idle log makes its mark durable, a busy one does not wait for it.
-func TestMarkIsSettled(t *testing.T) {
+// TestMarkIsSynced: an idle log syncs its mark, a busy one does not wait for it.
+func TestMarkIsSynced(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	l := openMem(t, mem)
 	require.NoError(t, l.Append([]Record{entry(1, 1, []byte("x"))}))
@@ -147,8 +146,8 @@ func TestMarkIsSettled(t *testing.T) {
 	require.Equal(t, l.number, said(), "with the seal that closes the log")
 }
 
-// TestAMarkThatCannotBeReadIsNotDamaged: a disk that fails to read does not say what is there. Without the
-// mark, the damage to what was synced last would look like the end of a write that was torn.
+// TestAMarkThatCannotBeReadIsNotDamaged: a read error does not show what is on disk. Without the mark, damage to the
+// batch that was synced last would look like a torn write.
 func TestAMarkThatCannotBeReadIsNotDamaged(t *testing.T) {
 	unreadable := func(fs vfs.FS) vfs.FS {
 		return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {

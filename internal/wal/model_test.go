@@ -17,7 +17,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
-// op is one record, one Compact, one Rewrite or one Remove: what can be there or not after a crash.
+// op is one record, one Compact, one Rewrite or one Remove: which is there or not after a crash.
 type op struct {
 	record  Record
 	compact bool
@@ -38,7 +38,7 @@ func (o op) String() string {
 	return fmt.Sprintf("%v %d/%d (%d bytes)", o.record.Kind, o.record.Instance, o.record.Index, o.record.size())
 }
 
-// model is a dumb log: what Replay must give after some ops.
+// model is a simple log: the expected results of Replay after some ops.
 type model struct {
 	state, base [modelInstances]string
 	baseIndex   [modelInstances]uint64
@@ -49,7 +49,7 @@ type model struct {
 
 const modelInstances = 3
 
-// short stands for data in texts.
+// short abbreviates data in texts.
 func short(data []byte) string {
 	return fmt.Sprintf("%d:%08x", len(data), crc32.ChecksumIEEE(data))
 }
@@ -137,7 +137,7 @@ type workload struct {
 	last   *model
 	states []string // states[k] is the model's text after k ops
 	synced int      // ops known to be durable
-	// trying is how many ops may be on disk, counting the call that runs.
+	// trying is the number of ops that may be on disk, including the current call.
 	trying int
 	sizes  []int
 	cells  bool // with cells, and instances that are removed
@@ -149,7 +149,7 @@ func newWorkload(seed uint64) *workload {
 	return w
 }
 
-// from makes the workload continue from what a crash left.
+// from continues the workload from the state after a crash.
 func (w *workload) from(seed uint64, m *model) *workload {
 	n := newWorkload(seed)
 	n.cells = w.cells
@@ -228,7 +228,7 @@ func (w *workload) call(l *Log) error {
 	return l.Append(records)
 }
 
-// verify opens what a crash left and finds which ops are there; everything synced must be.
+// verify opens the log after a crash and finds which ops are there; everything synced must be.
 func (w *workload) verify(t testing.TB, fs vfs.FS) *Log {
 	t.Helper()
 	l, err := Open(Options{FS: fs, Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me")})
@@ -249,7 +249,7 @@ func (w *workload) verify(t testing.TB, fs vfs.FS) *Log {
 	return nil
 }
 
-// dump logs what a directory holds.
+// dump logs the contents of a directory.
 func dump(t testing.TB, fs vfs.FS) {
 	t.Helper()
 	err := Inspect(fs, "/d/log",
@@ -268,8 +268,8 @@ func hooked(fs vfs.FS, hook func(op errorfs.Op) error) vfs.FS {
 	}))
 }
 
-// TestCrashEverywhere tries a crash before every change of a file or directory, with all,
-// none and some of what was not synced.
+// TestCrashEverywhere tries a crash before every change of a file or directory, with all, none and some of the bytes
+// that were not synced.
 func TestCrashEverywhere(t *testing.T) {
 	for seed := uint64(1); seed <= testsize.Pick[uint64](testsize.Storage, 1, 1, 2); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestCrashEverywhere(t *testing.T) {
 	})
 }
 
-// crashEverywhere crashes at every so many-th operation.
+// crashEverywhere crashes at one of every operations.
 func crashEverywhere(t *testing.T, seed uint64, steps, every int, cells bool) {
 	mem := vfs.NewCrashableMem()
 	w := newWorkload(seed)
@@ -320,8 +320,8 @@ func crashEverywhere(t *testing.T, seed uint64, steps, every int, cells bool) {
 	}
 }
 
-// crashAgain continues from a recovered log, and crashes it again: what the first crash left after the end must not
-// come back.
+// crashAgain continues from a recovered log, and crashes it again: the remains of the first crash after the end must
+// not reappear.
 func crashAgain(t *testing.T, w *workload, l *Log, fs *vfs.Mem, crash *rand.Rand) {
 	t.Helper()
 	m := modelOf(t, l)
@@ -362,8 +362,8 @@ func modelOf(t testing.TB, l *Log) *model {
 	return m
 }
 
-// TestFailEverywhere makes each operation on files fail once. The log must shut permanently, and
-// hold what was synced when it is opened again.
+// TestFailEverywhere makes each operation on files fail once. The log must shut permanently, and have everything
+// synced when it is opened again.
 func TestFailEverywhere(t *testing.T) {
 	testsize.Long(t)
 	injected := errors.New("injected")
@@ -490,7 +490,7 @@ func TestFlipEverywhere(t *testing.T) {
 	t.Logf("%d flips detected, %d harmless", detected, harmless)
 }
 
-// openText opens a copy of a log and tells what it holds.
+// openText opens a copy of a log and returns its contents.
 func openText(mem *vfs.Mem) (string, error) {
 	l, err := Open(Options{FS: copyOf(mem), Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me")})
 	if err != nil {

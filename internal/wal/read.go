@@ -2,8 +2,9 @@ package wal
 
 import "fmt"
 
-// ReadEntry returns the bytes of an entry, its parts one after the other, checksum verified. The slice is the
-// caller's. It is safe alongside all other calls. It returns *CompactedError, *NotFoundError, or *CorruptError.
+// ReadEntry returns the bytes of an entry, its parts one after the other, checksum verified. The slice belongs to the
+// caller. It is safe for concurrent use with all other calls. It returns *CompactedError, *NotFoundError, or
+// *CorruptError.
 func (l *Log) ReadEntry(instance uint32, index uint64) ([]byte, error) {
 	l.mu.Lock()
 	if l.closed {
@@ -45,7 +46,7 @@ func (l *Log) ReadEntry(instance uint32, index uint64) ([]byte, error) {
 	return l.checked(seg, at, seed, b, recordHeader{kind: KindEntry, instance: instance, index: index})
 }
 
-// segment returns the one that a place is in.
+// segment returns the segment of a place.
 func (l *Log) segment(at place) *segment {
 	return l.segs[at.seg-uint32(l.segs[0].seq)]
 }
@@ -70,7 +71,7 @@ func (l *Log) unwritten(seg *segment, at place, b []byte) bool {
 	return true
 }
 
-// checked returns the data of the record in b if it is the one that is wanted.
+// checked returns the data of the record in b if it is the wanted one.
 func (l *Log) checked(seg *segment, at place, seed uint32, b []byte, want recordHeader) ([]byte, error) {
 	h, data, rest, err := decodeRecord(b, seed)
 	if err == nil && (h.kind != want.kind || h.instance != want.instance || h.index != want.index || len(rest) > 0) {
@@ -83,9 +84,9 @@ func (l *Log) checked(seg *segment, at place, seed uint32, b []byte, want record
 	return data, nil
 }
 
-// Replay calls f for what is live of an instance: the last state, the last base, the entries in ascending order, and
-// the cells in ascending order, each if there is one. data is valid only during the call, except that of a cell, which
-// stays valid and which f must not modify. An error of f ends it and is returned.
+// Replay calls f for the live records of an instance: the last state, the last base, the entries in ascending order,
+// and the cells in ascending order, each if there is one. data is valid only during the call, except that of a cell,
+// which stays valid and which f must not modify. An error of f ends it and is returned.
 func (l *Log) Replay(instance uint32, f func(kind Kind, index uint64, data []byte) error) error {
 	if err := l.flush(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// Open opens the log of a directory, or begins one. A torn tail is truncated; damage anywhere else is a
+// Open opens the log of a directory, or creates one. A torn tail is truncated; damage anywhere else is a
 // *CorruptError. It fails with *IdentityError if the log is another member's, with *LockedError if it is open
 // already.
 func Open(o Options) (*Log, error) {
@@ -66,20 +66,19 @@ func (l *Log) open(o *Options) error {
 	if err := l.mend(); err != nil {
 		return err
 	}
-	return l.beginLife(max(r.life, l.marks.last.life)+1, r.cleanUp)
+	return l.beginIncarnation(max(r.incarnation, l.marks.last.incarnation)+1, r.cleanUp)
 }
 
-// beginLife makes what was recovered durable (the process may have died and the machine not), and then marks the new
-// incarnation, so that nothing written from now on can be mistaken for what an earlier incarnation left after the
-// end.
-func (l *Log) beginLife(life uint32, cleanUp func() error) error {
+// beginIncarnation makes the recovered state durable (the process may have died without the machine), and then marks
+// the new incarnation, so that later batches cannot be mistaken for the remains of an earlier incarnation.
+func (l *Log) beginIncarnation(life uint32, cleanUp func() error) error {
 	if len(l.segs) == 0 {
 		s, err := l.createSegment(1, l.segmentBytes)
 		if err != nil {
 			return err
 		}
 		l.first = 1
-		l.life = life
+		l.incarnation = life
 		l.use(s)
 	} else {
 		s := l.current()
@@ -89,19 +88,19 @@ func (l *Log) beginLife(life uint32, cleanUp func() error) error {
 		if err := l.names.Sync(); err != nil {
 			return &FailedError{Op: "sync", Err: err}
 		}
-		l.life = life
-		s.lives = append(s.lives, lifeSpan{from: l.end, salt: salt(l.identity, s.seq, life)})
+		l.incarnation = life
+		s.incarnations = append(s.incarnations, incarnationSpan{from: l.end, salt: salt(l.identity, s.seq, life)})
 	}
 	if err := l.marks.create(l.fs, l.dir, l.names); err != nil {
 		return err
 	}
 	l.durable = l.number
-	if err := cleanUp(); err != nil { // it may make the space that is needed now
+	if err := cleanUp(); err != nil { // it may free the space that is needed now
 		return err
 	}
 	l.mu.Lock()
-	l.starting = true // a start needs no space
-	_, err := l.put(recordHeader{kind: KindMark, flag: markLife, index: uint64(life)}, [2][]byte{})
+	l.starting = true // a start needs no free space
+	_, err := l.put(recordHeader{kind: KindMark, flag: markIncarnation, index: uint64(life)}, [2][]byte{})
 	if err == nil {
 		err = l.heal()
 	}
@@ -113,16 +112,16 @@ func (l *Log) beginLife(life uint32, cleanUp func() error) error {
 	return l.Sync()
 }
 
-// recovery turns files into a log.
+// recovery reads files into a log.
 type recovery struct {
-	l      *Log
-	life   uint32 // the highest that was met
-	names  []string
-	expect uint64 // the number of the next batch; 0: not known
-	buffer readBuffer
-	cover  *Cover
-	gaps   gaps
-	behind bool // a gap is just before: the next batch has any number after expect
+	l           *Log
+	incarnation uint32 // the highest incarnation in a batch
+	names       []string
+	expect      uint64 // the number of the next batch; 0: not known
+	buffer      readBuffer
+	cover       *Cover
+	gaps        gaps
+	behind      bool // a gap precedes: the next batch has any number after expect
 }
 
 func (r *recovery) run() error {
@@ -147,7 +146,7 @@ func (r *recovery) run() error {
 		segs[0].file.Close()
 		segs = segs[1:]
 	}
-	l.segs = segs // so that they are closed if something is wrong
+	l.segs = segs // so that they are closed after an error
 	for _, s := range segs {
 		if err := r.header(s); err != nil {
 			return err
@@ -159,7 +158,7 @@ func (r *recovery) run() error {
 	return r.replay(segs)
 }
 
-// list opens all segments and remembers the names of what is not one.
+// list opens all segments and collects the names of other files.
 func (r *recovery) list() ([]*segment, error) {
 	l := r.l
 	names, err := l.fs.List(l.dir)
@@ -186,7 +185,7 @@ func (r *recovery) list() ([]*segment, error) {
 	return segs, nil
 }
 
-// cleanUp removes what was dropped or never finished, and keeps a few free files.
+// cleanUp removes dropped and unfinished files, and keeps a few free ones.
 func (r *recovery) cleanUp() error {
 	l := r.l
 	for _, name := range r.names {
@@ -198,7 +197,7 @@ func (r *recovery) cleanUp() error {
 		if !stale {
 			continue
 		}
-		// It may be gone already: made again under its name, and renamed.
+		// It may be missing: it may have been created again under its name, and renamed.
 		if err := l.fs.Remove(filepath.Join(l.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("wal: remove %s: %w", name, err)
 		}
@@ -206,8 +205,8 @@ func (r *recovery) cleanUp() error {
 	return nil
 }
 
-// keepFree takes a free file into the pool if it is what its name says: a whole segment of this log that was dropped.
-// Anything else is not worth a question.
+// keepFree adds a free file to the pool if it is a complete segment of this log that was dropped. Other files are
+// removed.
 func (r *recovery) keepFree(hex string) bool {
 	l := r.l
 	seq, ok := parseName(hex + liveSuffix)
@@ -234,8 +233,8 @@ func (r *recovery) keepFree(hex string) bool {
 	return true
 }
 
-// header checks a segment's first page and its length. If the page is damaged, the batches may
-// be whole nevertheless: their checksums depend on the log and the segment too.
+// header checks a segment's first page and its length. If the page is damaged, the batches may still be good: their
+// checksums depend on the log and the segment too.
 func (r *recovery) header(s *segment) error {
 	l := r.l
 	name := l.path(s.seq, liveSuffix)
@@ -269,8 +268,8 @@ func (r *recovery) header(s *segment) error {
 	return nil
 }
 
-// firstNeeded finds the mark that says which segments still belong to the log. Every
-// segment begins with one, so that the newest that was begun has it.
+// firstNeeded finds the mark with the first segment that belongs to the log. Every segment begins with such a mark,
+// so the newest segment has the latest one.
 func (r *recovery) firstNeeded(segs []*segment) (uint64, error) {
 	for i := len(segs) - 1; i >= 0; i-- {
 		if err := r.header(segs[i]); err != nil {
@@ -330,8 +329,8 @@ func (r *recovery) replay(segs []*segment) error {
 	return nil
 }
 
-// segment reads one segment. It returns where the last good batch ends, and whether the log
-// continues in the next segment; that may be because the rest of this one is damaged.
+// segment reads one segment. It returns where the last good batch ends, and whether the log continues in the next
+// segment; which it also does if the rest of this one is damaged.
 func (r *recovery) segment(segs []*segment, i int) (end int64, goesOn bool, err error) {
 	s := segs[i]
 	from := int64(segmentHeaderSize)
@@ -343,7 +342,7 @@ func (r *recovery) segment(segs []*segment, i int) (end int64, goesOn bool, err 
 			return 0, true, err
 		}
 	}
-	s.lives = nil
+	s.incarnations = nil
 	for {
 		end, goesOn, err := r.batches(s, from)
 		if err != nil || goesOn && !s.short {
@@ -359,25 +358,25 @@ func (r *recovery) segment(segs []*segment, i int) (end int64, goesOn bool, err 
 	}
 }
 
-// batches takes in good batches from an offset on.
+// batches reads good batches from an offset on.
 func (r *recovery) batches(s *segment, from int64) (end int64, goesOn bool, err error) {
 	expect := r.expect
 	if r.behind {
 		expect = 0
 	}
-	sc := scanner{buffer: &r.buffer, seg: s, identity: r.l.identity, life: r.life}
+	sc := scanner{buffer: &r.buffer, seg: s, identity: r.l.identity, incarnation: r.incarnation}
 	end, err = sc.run(from, expect, func(h recordHeader, at place) error {
 		goesOn = h.kind == KindMark && h.flag == markNext
 		return r.record(s, h, at)
 	})
-	r.life = sc.life
+	r.incarnation = sc.incarnation
 	if sc.next > 0 {
 		r.expect, r.behind = sc.next, false
 	}
 	return end, goesOn, err
 }
 
-// end takes offset in segs[i] for the log's end.
+// end makes offset in segs[i] the log's end.
 func (r *recovery) end(segs []*segment, i int, offset int64) error {
 	l, s := r.l, segs[i]
 	l.segs = l.segs[:len(l.segs)-(len(segs)-i-1)]
@@ -391,7 +390,7 @@ func (r *recovery) end(segs []*segment, i int, offset int64) error {
 	return r.complete()
 }
 
-// record puts a record of the log into the index.
+// record adds a record of the log to the index.
 func (r *recovery) record(s *segment, h recordHeader, at place) error {
 	l := r.l
 	wrong := func(format string, args ...any) error {
@@ -438,8 +437,7 @@ func (r *recovery) record(s *segment, h recordHeader, at place) error {
 }
 
 // begin lets an instance's entries begin at index although the ones before it are missing: they may have been in
-// segments that are gone. Then a mark, which is still to come, dropped them; or else entries, which are still to
-// come, replace these.
+// segments that were removed. Then a later mark records their compaction, or later entries replace these.
 func (r *recovery) begin(in *instance, index uint64) {
 	hole := in.entries.n == 0 && index > in.floor+1
 	replaced := in.floor > in.marked && index <= in.floor && index > in.marked
@@ -451,11 +449,11 @@ func (r *recovery) begin(in *instance, index uint64) {
 
 // scanner reads the batches of one segment in order, until there is none.
 type scanner struct {
-	buffer   *readBuffer
-	seg      *segment
-	identity []byte
-	life     uint32 // of the last batch
-	next     uint64 // the number of the batch after the last; 0: there was none
+	buffer      *readBuffer
+	seg         *segment
+	identity    []byte
+	incarnation uint32 // of the last batch
+	next        uint64 // the number of the batch after the last; 0: there was none
 }
 
 // run calls visit for all records of good batches, beginning at an offset with batch number
@@ -470,10 +468,10 @@ func (s *scanner) run(offset int64, expect uint64, visit func(recordHeader, plac
 		if h.number == 0 {
 			return offset, nil
 		}
-		seed := salt(s.identity, h.seq, h.life)
-		if h.life != s.life || s.seg.lives == nil {
-			s.seg.lives = append(s.seg.lives, lifeSpan{from: offset, salt: seed})
-			s.life = h.life
+		seed := salt(s.identity, h.seq, h.incarnation)
+		if h.incarnation != s.incarnation || s.seg.incarnations == nil {
+			s.seg.incarnations = append(s.seg.incarnations, incarnationSpan{from: offset, salt: seed})
+			s.incarnation = h.incarnation
 		}
 		at := uint32(offset) + batchHeaderSize
 		for len(body) > 0 {
@@ -498,20 +496,20 @@ func (s *scanner) batch(offset int64, expect uint64) (h batchHeader, body []byte
 		return h, nil, &ReadError{"read", segmentName(s.seg.seq, liveSuffix), err}
 	}
 	h, ok := decodeBatchHeader(b, s.identity, s.seg.seq, offset)
-	if !ok || expect > 0 && h.number != expect || h.life < s.life || h.end() > s.seg.capacity {
+	if !ok || expect > 0 && h.number != expect || h.incarnation < s.incarnation || h.end() > s.seg.capacity {
 		return batchHeader{}, nil, nil
 	}
 	b, err = s.buffer.bytes(s.seg.file, offset, batchHeaderSize+int(h.length))
 	if err != nil {
 		return h, nil, &ReadError{"read", segmentName(s.seg.seq, liveSuffix), err}
 	}
-	if len(b) < batchHeaderSize+int(h.length) || !goodRecords(b[batchHeaderSize:], h.count, salt(s.identity, h.seq, h.life)) {
+	if len(b) < batchHeaderSize+int(h.length) || !goodRecords(b[batchHeaderSize:], h.count, salt(s.identity, h.seq, h.incarnation)) {
 		return batchHeader{}, nil, nil
 	}
 	return h, b[batchHeaderSize:], nil
 }
 
-// goodRecords reports whether b is just count good records.
+// goodRecords reports whether b is exactly count good records.
 func goodRecords(b []byte, count uint32, salt uint32) bool {
 	for ; count > 0; count-- {
 		_, _, rest, err := decodeRecord(b, salt)
@@ -531,15 +529,14 @@ type readBuffer struct {
 	step int // bytes to read at once
 }
 
-// readBytes is how much is read at once of files of usual size.
+// readBytes is the size of reads of files of the usual size.
 const readBytes = 1 << 20
 
 func (l *Log) newReadBuffer() readBuffer {
 	return readBuffer{step: int(min(readBytes, l.segmentBytes))}
 }
 
-// bytes returns n bytes from an offset on, or fewer where the file ends. They are valid
-// until the next call.
+// bytes returns n bytes from an offset on, or fewer at the end of the file. They are valid until the next call.
 func (w *readBuffer) bytes(f vfs.File, offset int64, n int) ([]byte, error) {
 	if w.file == f && offset >= w.at && offset+int64(n) <= w.at+int64(len(w.buf)) {
 		i := int(offset - w.at)

@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// An instance that is removed leaves nothing, and its space is free again. Its number may be reused.
+// A removed instance leaves nothing, and its space is freed. Its number may be reused.
 func TestRemovedInstanceIsGone(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -35,7 +35,7 @@ func TestRemovedInstanceIsGone(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// What remains of an instance that is only compacted is carried on forever. Nothing remains of one that is removed.
+// The records that remain of a compacted instance are rewritten forever. Nothing remains of a removed one.
 func TestNothingRemainsOfARemovedInstance(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -60,7 +60,7 @@ func TestNothingRemainsOfARemovedInstance(t *testing.T) {
 	require.Zero(t, about)
 }
 
-// Damage to what a removed instance had written costs nothing.
+// Damage to records of a removed instance costs nothing.
 func TestDamageToARemovedInstance(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -78,7 +78,7 @@ func TestDamageToARemovedInstance(t *testing.T) {
 	_, err := openCovered(copyOf(fs), cover)
 	require.ErrorContains(t, err, "of instance 1 was perhaps in it")
 
-	spoil() // it is as it was
+	spoil() // it is unchanged
 	l = openMem(t, fs)
 	require.NoError(t, l.Remove(1))
 	require.NoError(t, l.Close())

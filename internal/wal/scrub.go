@@ -2,15 +2,14 @@ package wal
 
 import "sort"
 
-// Damage is a place of a log that is not what was written. When a log is opened a batch counts
-// whole or not at all. So everything in a damaged batch is in danger, although parts of it may
-// still be readable.
+// Damage is a place of a log whose bytes are not those that were written. When a log is opened a batch counts whole
+// or not at all. So everything in a damaged batch is in danger, although parts of it may still be readable.
 type Damage struct {
 	Where *CorruptError
-	Lost  []Lost // what is needed and was there; empty: nothing is
+	Lost  []Lost // the records there that are needed; empty: none are
 }
 
-// Lost is what of one instance is in danger.
+// Lost are the records of one instance that are in danger.
 type Lost struct {
 	Instance uint32
 	State    bool   // its last state: see Rewrite
@@ -18,8 +17,8 @@ type Lost struct {
 	Cells    bool   // perhaps cells: see Rewrite
 }
 
-// Scrubber reads a log in order, to find damage before someone needs what is damaged. It is safe
-// alongside all calls of the Log. One goroutine at a time may use it.
+// Scrubber reads a log in order, to find damage before the damaged records are needed. It is safe for concurrent use
+// with all calls of the Log. One goroutine at a time may use it.
 type Scrubber struct {
 	l      *Log
 	buffer readBuffer
@@ -27,7 +26,7 @@ type Scrubber struct {
 	offset int64  // the next batch in it
 }
 
-// scrubStep is about how much Next reads at once.
+// scrubStep is about the number of bytes that Next reads at once.
 const scrubStep = 256 << 10
 
 // NewScrubber returns a Scrubber that begins with the oldest segment.
@@ -35,9 +34,8 @@ func (l *Log) NewScrubber() *Scrubber {
 	return &Scrubber{l: l, buffer: readBuffer{step: scrubStep}}
 }
 
-// Next reads some batches and returns how many bytes that were; 0: the round is over, and the
-// next call begins another one. damage is nil if they are what was written. err is a *ReadError: then
-// this round leaves out the rest of the segment.
+// Next reads some batches and returns their size in bytes; 0: the round is over, and the next call starts another
+// one. damage is nil if they are good. err is a *ReadError: then this round skips the rest of the segment.
 func (s *Scrubber) Next() (read int64, damage *Damage, err error) {
 	seg, end := s.segment()
 	if seg == nil {
@@ -76,7 +74,7 @@ func (l *Log) last() *segment {
 	return l.current()
 }
 
-// segment finds the segment to be read and keeps it; end is how far it was written.
+// segment finds the segment to be read and pins it; end is the end of its written bytes.
 func (s *Scrubber) segment() (seg *segment, end int64) {
 	l := s.l
 	l.mu.Lock()
@@ -110,7 +108,7 @@ func (s *Scrubber) release(seg *segment) {
 	}
 }
 
-// batch checks the next one. It returns damage if no good one is there.
+// batch checks the next batch. It returns damage if there is no good one.
 func (s *Scrubber) batch(seg *segment, end int64) (*Damage, error) {
 	sc := scanner{buffer: &s.buffer, seg: &segment{seq: seg.seq, file: seg.file, capacity: end}, identity: s.l.identity}
 	h, body, err := sc.batch(s.offset, 0)
@@ -134,7 +132,7 @@ func (s *Scrubber) batch(seg *segment, end int64) (*Damage, error) {
 // damage describes the bytes from offset up to the next good batch, and continues there.
 func (s *Scrubber) damage(seg *segment, end int64) (*Damage, error) {
 	from := s.offset
-	to, err := s.behind(seg, end)
+	to, err := s.after(seg, end)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +141,8 @@ func (s *Scrubber) damage(seg *segment, end int64) (*Damage, error) {
 	return &Damage{Where: where, Lost: s.l.within(seg, from, to)}, nil
 }
 
-// behind finds the next good batch of a segment behind the offset.
-func (s *Scrubber) behind(seg *segment, end int64) (int64, error) {
+// after finds the next good batch of a segment after the offset.
+func (s *Scrubber) after(seg *segment, end int64) (int64, error) {
 	r := recovery{l: s.l, buffer: readBuffer{step: scrubStep}}
 	part := &segment{seq: seg.seq, file: seg.file, capacity: end}
 	at := s.offset + 1
@@ -164,7 +162,7 @@ func (s *Scrubber) behind(seg *segment, end int64) (int64, error) {
 	}
 }
 
-// within lists what is needed of what lies in a part of a segment.
+// within lists the records in a part of a segment that are needed.
 func (l *Log) within(seg *segment, from, to int64) (all []Lost) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +171,7 @@ func (l *Log) within(seg *segment, from, to int64) (all []Lost) {
 	}
 	for _, inst := range l.index.all {
 		lost := Lost{Instance: inst.id, State: in(inst.state)}
-		// No one knows which cells were there, except for those that still stand there.
+		// Any cell may have been there; those that still are there are known.
 		at := place{seg: uint32(seg.seq), off: uint32(from)}
 		lost.Cells = (l.cells || inst.cells != nil) && !at.before(inst.cellsFrom)
 		n := sort.Search(inst.entries.n, func(i int) bool {
@@ -206,8 +204,8 @@ func (l *Log) remember() error {
 	return l.rememberCells(&w)
 }
 
-// Rewrite writes an instance's last state and its cells again, from memory, because a place where
-// some of them stand is damaged.
+// Rewrite writes an instance's last state and its cells again, from memory, because the place of some of them is
+// damaged.
 func (l *Log) Rewrite(instance uint32) error {
 	if l.err != nil {
 		return l.err

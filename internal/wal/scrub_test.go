@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
-// scrubbed is a round of scrubbing: how much was read, and what was found.
+// scrubbed is the result of a round of scrubbing: the bytes that were read, and the damage.
 func scrubbed(s *Scrubber) (bytes int64, found []*Damage) {
 	for {
 		n, d, _ := s.Next()
@@ -25,8 +25,8 @@ func scrubbed(s *Scrubber) (bytes int64, found []*Damage) {
 	}
 }
 
-// TestScrub finds damage in every part of a log that is written to meanwhile, tells what is
-// in danger by it, and nothing else.
+// TestScrub finds damage in every part of a log that is written to meanwhile, and reports exactly the records that
+// are in danger.
 func TestScrub(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -76,8 +76,8 @@ func TestScrub(t *testing.T) {
 	require.Equal(t, "040", stateOf(t, l, 1))
 }
 
-// TestScrubReadError: what the disk fails to read is not damaged, and nothing of it is in danger. The scrub continues
-// with the next segment, and the next round tries again.
+// TestScrubReadError: bytes that the disk fails to read are not damaged, and no records are in danger. The scrub
+// continues with the next segment, and the next round tries again.
 func TestScrubReadError(t *testing.T) {
 	broken := int64(0) // from here on the first segment cannot be read; 0: it can
 	fs := vfs.NewMem()
@@ -121,7 +121,7 @@ func TestScrubReadError(t *testing.T) {
 		require.Len(t, found, 1)
 	}
 	for _, broken = range []int64{1, segmentHeaderSize + 1} {
-		s.buffer = readBuffer{step: 512} // so that some of it is read before
+		s.buffer = readBuffer{step: 512} // so that a part of it is read before
 		round(1)
 	}
 	broken = 0
@@ -137,8 +137,8 @@ func TestScrubReadError(t *testing.T) {
 	require.Equal(t, at[2], found[0].Where.Offset)
 }
 
-// TestCompactOverDamage: a state and a base that must be written forward are damaged. The state
-// is known in memory, and what the base says a snapshot says too: the log is not shut.
+// TestCompactOverDamage: a state and a base that must be rewritten are damaged. The state is in memory, and a
+// snapshot has the same base: the log is not shut.
 func TestCompactOverDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -168,7 +168,7 @@ func TestCompactOverDamage(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestCompactKeepsABaseThatCannotBeRead: a base that must be written forward cannot be read just now. Nothing is
+// TestCompactKeepsABaseThatCannotBeRead: a base that must be rewritten cannot be read temporarily. Nothing is
 // dropped, and the next compaction continues.
 func TestCompactKeepsABaseThatCannotBeRead(t *testing.T) {
 	broken := false

@@ -16,10 +16,10 @@ import (
 const (
 	liveSuffix = ".wal"  // a segment of the log
 	freeSuffix = ".free" // a file to be reused; dropped by Open
-	tempSuffix = ".tmp"  // a file not yet finished; dropped by Open
+	tempSuffix = ".tmp"  // an unfinished file; dropped by Open
 	lockName   = "LOCK"
 
-	// minFree is how many files may always wait for being reused.
+	// minFree is the number of free files that are always kept.
 	minFree = 4
 )
 
@@ -28,31 +28,31 @@ type segment struct {
 	seq      uint64
 	file     vfs.File
 	capacity int64 // bytes of the file
-	// filled: bytes before it were written once, so that writing them again changes no
-	// metadata; see the package's comment for what that is worth.
-	filled int64
-	lives  []lifeSpan // ascending by offset
-	// flaw is what is wrong with the first page or, if it is short, the length; in recovery.
+	// filled: bytes before it were written once, so that overwriting them changes no metadata; see the costs in the
+	// package's comment.
+	filled       int64
+	incarnations []incarnationSpan // ascending by offset
+	// flaw is the damage of the first page or, if the file is short, of the length; in recovery.
 	flaw  *CorruptError
 	short bool
 	refs  int // readers; guarded by Log.mu
-	// removed: the file has no name any more; its last reader closes it. Guarded by Log.mu.
+	// removed: the file's name is removed; its last reader closes it. Guarded by Log.mu.
 	removed bool
 }
 
-// lifeSpan says from which offset on checksums have which seed.
-type lifeSpan struct {
+// incarnationSpan is the seed of checksums from an offset on.
+type incarnationSpan struct {
 	from int64
 	salt uint32
 }
 
 func (s *segment) saltAt(offset int64) uint32 {
-	for i := len(s.lives) - 1; i > 0; i-- {
-		if s.lives[i].from <= offset {
-			return s.lives[i].salt
+	for i := len(s.incarnations) - 1; i > 0; i-- {
+		if s.incarnations[i].from <= offset {
+			return s.incarnations[i].salt
 		}
 	}
-	return s.lives[0].salt
+	return s.incarnations[0].salt
 }
 
 func segmentName(seq uint64, suffix string) string { return fmt.Sprintf("%016x%s", seq, suffix) }
@@ -71,9 +71,8 @@ func (l *Log) path(seq uint64, suffix string) string {
 	return filepath.Join(l.dir, segmentName(seq, suffix))
 }
 
-// createSegment makes segment seq durable under its name, with nothing in it: either from a free
-// file or newly created. Its space is reserved, so that a full disk is met here and not in the
-// middle of a batch. It may run alongside Append, once at a time.
+// createSegment creates the empty segment seq durably, from a free file or a new one. Its space is reserved, so that
+// a full disk is detected here and not in the middle of a batch. It may run concurrently with Append, once at a time.
 func (l *Log) createSegment(seq uint64, capacity int64) (*segment, error) {
 	s, err := l.reuseSegment(seq, capacity)
 	if err == nil && s == nil {
@@ -115,7 +114,7 @@ func (l *Log) reuseSegment(seq uint64, capacity int64) (*segment, error) {
 	if err == nil {
 		op, err = "rename", l.fs.Rename(from, to)
 	}
-	if op == "write" && isFull(err) { // where files are copied when they are written
+	if op == "write" && isFull(err) { // on copy-on-write file systems
 		l.mu.Lock()
 		l.free = append(l.free, old)
 		l.mu.Unlock()
@@ -137,8 +136,8 @@ func (l *Log) newFile(seq uint64, capacity int64) (*segment, error) {
 	return &segment{seq: seq, file: f, capacity: capacity, filled: segmentHeaderSize}, nil
 }
 
-// createFile makes a file of a fixed size that begins with header, and then gives it its
-// name. The name is not durable yet.
+// createFile creates a file of a fixed size that begins with header, and then renames it to name. The name is not
+// durable yet.
 func createFile(fs vfs.FS, temp, name string, header []byte, capacity int64) (vfs.File, error) {
 	f, err := fs.Create(temp)
 	if err != nil {
@@ -149,7 +148,7 @@ func createFile(fs vfs.FS, temp, name string, header []byte, capacity int64) (vf
 		op, err = "write", writeAt(f, header, 0)
 	}
 	if err == nil {
-		// The last byte gives the file its length permanently.
+		// Writing the last byte sets the file's length permanently.
 		err = writeAt(f, []byte{0}, capacity-1)
 	}
 	if err == nil {
@@ -160,7 +159,7 @@ func createFile(fs vfs.FS, temp, name string, header []byte, capacity int64) (vf
 	}
 	if err != nil {
 		f.Close()
-		// Best effort: Open drops what is left of it.
+		// Best effort: Open removes the rest.
 		_ = fs.Remove(temp)
 		return nil, &FailedError{Op: op, Err: fmt.Errorf("%s: %w", temp, err)}
 	}
@@ -176,9 +175,8 @@ func preallocate(f vfs.File, capacity int64) error {
 	return err
 }
 
-// noSpace makes a *FullError of a failure to make a file or to write into one, if the disk is full
-// or the process has no descriptor left: no one was told that anything is there, and it can be done
-// again. It is not for what was synced.
+// noSpace turns a failure to create or write a file into a *FullError, if the disk is full or the process has no
+// descriptor left: nothing was acknowledged, and the call can be repeated. It must not be used for a failed sync.
 func noSpace(dir string, err error, need int64) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) && !sys.NoDescriptor(err) {
 		return err
@@ -190,14 +188,13 @@ func noSpace(dir string, err error, need int64) error {
 	return &FullError{Dir: dir, Need: need, Err: err}
 }
 
-// spaceMissing returns err if all that it says is that the disk has no space, or the process no
-// descriptor.
+// spaceMissing returns err if its only cause is that the disk has no space, or the process no descriptor.
 func spaceMissing(err error) *FullError {
 	full, _ := err.(*FullError)
 	return full
 }
 
-// release gives the file of a segment that the log no longer needs to the pool, or away.
+// release moves the file of a segment that the log no longer needs to the pool, or removes it.
 func (l *Log) release(s *segment) error {
 	l.mu.Lock()
 	keep := len(l.free) < max(minFree, l.maxFree) && s.capacity == l.segmentBytes

@@ -6,44 +6,42 @@ import (
 	"time"
 )
 
-// Writer executes Commits in a goroutine of its own. If it has nothing else to do, it syncs at once. Records that
-// instances submit while a sync runs are covered by the next sync. The Log's ReadEntry, Size and Instances stay safe
-// for concurrent use. No one else may call its other methods until Close has returned.
+// Writer executes Commits in a goroutine of its own. An idle Writer syncs at once. Records that instances submit
+// while a sync runs are covered by the next sync. The Log's ReadEntry, Size and Instances remain safe for concurrent
+// use. Its other methods must not be called until Close has returned.
 type Writer struct {
 	log  *Log
 	wake chan struct{} // holds a token after something was submitted while nothing waited
 	done chan struct{} // closed when the goroutine has ended
 
-	// mu guards stats and those methods of steps that use what waits. Only the goroutine calls the
-	// other methods of steps.
+	// mu guards stats and the methods of steps that use the queue. Only the goroutine calls the other methods of steps.
 	mu    sync.Mutex
 	steps *Commits
 	stats WriterStats
 	waits func(*FullError) // see Waits
 }
 
-// LatencyBuckets is how many buckets the histogram of sync latencies has.
+// LatencyBuckets is the number of buckets of the histogram of sync latencies.
 const LatencyBuckets = 32
 
-// WriterStats are counts since the writer began.
+// WriterStats are counters since the writer was created.
 type WriterStats struct {
 	CommitStats
-	// SyncTime is the time spent in writing and syncing. SyncMax is the longest single one of these times.
+	// SyncTime is the time spent in writing and syncing. SyncMax is the longest of these times.
 	SyncTime, SyncMax time.Duration
 	// SyncLatency[i] counts the syncs that took less than 2^i microseconds and at least half of
 	// that. The last bucket also counts longer syncs.
 	SyncLatency [LatencyBuckets]uint64
-	// SyncStart is when the sync that runs now began, including its writes; zero if none runs. It
-	// shows a stalled disk.
+	// SyncStart is when the current sync began, including its writes; zero if none is running. It shows a stalled disk.
 	SyncStart time.Time
-	// Waits is how often the writer began to wait for space on disk, or for a descriptor.
+	// Waits counts how often the writer began to wait for disk space, or for a descriptor.
 	Waits uint64
-	// QueuedBytes wait until the sync that runs now has ended. PendingBytes are covered by that sync.
+	// QueuedBytes wait until the current sync has ended. PendingBytes are covered by it.
 	QueuedBytes int64
 }
 
-// NewWriter starts group commit on a log and the bodies alongside it. From then on others may call only
-// those of their methods that are safe for concurrent use. bodies may be nil if no record has a body.
+// NewWriter starts group commit on a log and its bodies. From then on others may call only those of their methods
+// that are safe for concurrent use. bodies may be nil if no record has a body.
 func NewWriter(l *Log, bodies *Bodies) *Writer {
 	w := &Writer{log: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	w.steps = NewCommits(l, bodies, inGoroutine)
@@ -51,7 +49,7 @@ func NewWriter(l *Log, bodies *Bodies) *Writer {
 	return w
 }
 
-// inGoroutine is a Beside.
+// inGoroutine is a Background.
 func inGoroutine(do func()) (wait func()) {
 	done := make(chan struct{})
 	go func() {
@@ -61,36 +59,34 @@ func inGoroutine(do func()) (wait func()) {
 	return func() { <-done }
 }
 
-// Submit hands over records and their bodies, to be made durable. It never blocks. The records and their
-// parts belong to the writer until done is called. The writer's goroutine calls done, in the order of
-// submission: with nil when the records and everything submitted before are durable, with *FailedError
-// if the log failed, with ErrClosed if Close ended the wait for space on a full disk. After Close,
-// Submit calls done itself, at once, with ErrClosed. done must not block. Submit without records is a
-// barrier. The caller must bound how many bytes wait: see WriterStats.
+// Submit submits records and their bodies, to be made durable. It never blocks. The records and their parts belong to
+// the writer until done is called. The writer's goroutine calls done, in the order of submission: with nil when the
+// records and everything submitted before are durable, with *FailedError if the log failed, with ErrClosed if Close
+// ended the wait for space on a full disk. After Close, Submit calls done itself, at once, with ErrClosed. done must
+// not block. Submit without records is a barrier. The caller must bound the queued bytes: see WriterStats.
 func (w *Writer) Submit(records []Record, done func(error)) {
 	w.mu.Lock()
 	ok := w.steps.Submit(records, done)
 	w.submitted(ok, done)
 }
 
-// Compact is Log.Compact, done in the order of submission. It never blocks. If it fails,
-// what is submitted later fails too.
+// Compact is Log.Compact, done in the order of submission. It never blocks. If it fails, later submissions fail too.
 func (w *Writer) Compact(instance uint32, index uint64) {
 	w.mu.Lock()
 	ok := w.steps.Compact(instance, index)
 	w.submitted(ok, nil)
 }
 
-// Rewrite writes an instance's last hard state and its cells again, because a place on disk where they
-// stand is damaged; see Scrubber. It never blocks. done is called as by Submit.
+// Rewrite writes an instance's last hard state and its cells again, because their place on disk is damaged; see
+// Scrubber. It never blocks. done is called as by Submit.
 func (w *Writer) Rewrite(instance uint32, done func(error)) {
 	w.mu.Lock()
 	ok := w.steps.Rewrite(instance, done)
 	w.submitted(ok, done)
 }
 
-// Tidy indicates that bodies were released, so that their files are given back also if nothing is submitted for long.
-// It never blocks.
+// Tidy indicates that bodies were released, so that their files are freed even if nothing is submitted for a long
+// time. It never blocks.
 func (w *Writer) Tidy() {
 	w.mu.Lock()
 	w.steps.Tidy()
@@ -98,7 +94,7 @@ func (w *Writer) Tidy() {
 	w.wakeUp()
 }
 
-// submitted unlocks mu, which the caller holds. It wakes the goroutine if that may be waiting.
+// submitted unlocks mu, which the caller holds. It wakes the goroutine, which may be waiting.
 func (w *Writer) submitted(ok bool, done func(error)) {
 	jobs, _ := w.steps.Queued()
 	w.mu.Unlock()
@@ -117,15 +113,15 @@ func (w *Writer) wakeUp() {
 	}
 }
 
-// Waits has f told whenever the writer begins to wait for space on disk, or for a descriptor, and with nil when it
-// waits no more. The writer's goroutine calls f, which must not block.
+// Waits registers f, which is called whenever the writer starts to wait for disk space, or for a descriptor, and with
+// nil when it no longer waits. The writer's goroutine calls f, which must not block.
 func (w *Writer) Waits(f func(*FullError)) {
 	w.mu.Lock()
 	w.waits = f
 	w.mu.Unlock()
 }
 
-// Metrics returns the counts up to now.
+// Metrics returns the current counters.
 func (w *Writer) Metrics() WriterStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,9 +129,9 @@ func (w *Writer) Metrics() WriterStats {
 	return w.stats
 }
 
-// Close makes durable what was submitted, and ends the goroutine. If the disk is full, it does not wait
-// for space: what is not durable then fails with ErrClosed. The Log stays open. Close returns the log's
-// *FailedError if the log has failed.
+// Close makes everything submitted durable, and ends the goroutine. If the disk is full, it does not wait for space:
+// records that are not durable then fail with ErrClosed. The Log stays open. Close returns the log's *FailedError if
+// the log has failed.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.steps.Close()
@@ -171,8 +167,7 @@ func (w *Writer) run() {
 	}
 }
 
-// gather lets the steps take what waits. ready says that the next step is due, over that there will
-// be no more steps.
+// gather calls Gather. ready: the next step is due; over: there will be no more steps.
 func (w *Writer) gather() (ready, over bool) {
 	if w.steps.Busy() {
 		return true, false
@@ -186,8 +181,8 @@ func (w *Writer) gather() (ready, over bool) {
 	return ready, w.steps.Closed()
 }
 
-// account copies the counts after a step, and measures a round that has ended. It returns whom to tell that a wait
-// began or ended; nil: no one.
+// account copies the counts after a step, and measures a round that has ended. It returns the function to call
+// because a wait began or ended; nil: none.
 func (w *Writer) account() (waits func(*FullError), full *FullError) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

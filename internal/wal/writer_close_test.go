@@ -15,19 +15,19 @@ import (
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
-// told records what a writer tells those who submit. Each must be told once, in order.
-type told struct {
+// answers records the answers of a writer. Each submission must be answered once, in order.
+type answers struct {
 	mu    sync.Mutex
 	asked int
 	order []int
 	errs  []error
 }
 
-func (a *told) submit(w *Writer, r ...Record) {
+func (a *answers) submit(w *Writer, r ...Record) {
 	w.Submit(r, a.next())
 }
 
-func (a *told) next() func(error) {
+func (a *answers) next() func(error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked++
@@ -40,8 +40,8 @@ func (a *told) next() func(error) {
 	}
 }
 
-// all checks that everybody was told once and in order. It returns what they were told.
-func (a *told) all(t *testing.T) []error {
+// all checks that each submission was answered once and in order. It returns the answers.
+func (a *answers) all(t *testing.T) []error {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,7 +52,7 @@ func (a *told) all(t *testing.T) []error {
 	return a.errs
 }
 
-// heldFS holds up the first operation of a kind in a directory after it is armed.
+// heldFS blocks the first operation of a kind in a directory after it is armed.
 type heldFS struct {
 	kind    errorfs.OpKind
 	dir     string
@@ -100,7 +100,7 @@ func TestWriterIsClosedInEveryPhase(t *testing.T) {
 
 func closeDuring(t *testing.T, fs vfs.FS, h *heldFS) {
 	l, b := openMem(t, fs), openBodiesMem(t, fs)
-	w, a := NewWriter(l, b), &told{}
+	w, a := NewWriter(l, b), &answers{}
 	h.armed.Store(true)
 	for i := uint64(1); i <= 3; i++ {
 		a.submit(w, withBody(entry(1, i, []byte("e")), 1, payload(1, i, 100)))
@@ -123,7 +123,7 @@ func closeDuring(t *testing.T, fs vfs.FS, h *heldFS) {
 	} else {
 		require.NoError(t, err)
 	}
-	// Those who submitted after Close were told first.
+	// Submissions after Close were answered first.
 	a.mu.Lock()
 	a.order, a.errs = a.order[1:], a.errs[1:]
 	a.asked--
@@ -138,7 +138,7 @@ func closeDuring(t *testing.T, fs vfs.FS, h *heldFS) {
 }
 
 // submitLate submits to a writer that is being closed, which refuses it at once.
-func (a *told) submitLate(t *testing.T, w *Writer, accepted int) {
+func (a *answers) submitLate(t *testing.T, w *Writer, accepted int) {
 	a.submit(w, entry(1, 5, []byte("late")))
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,13 +147,13 @@ func (a *told) submitLate(t *testing.T, w *Writer, accepted int) {
 	require.Equal(t, ErrClosed, a.errs[last])
 }
 
-// TestWriterIsClosedWhileItWaitsForSpace closes a writer on a full disk: no one waits forever.
+// TestWriterIsClosedWhileItWaitsForSpace closes a writer on a full disk: every submission is answered.
 func TestWriterIsClosedWhileItWaitsForSpace(t *testing.T) {
 	for name, body := range map[string]int{"log": 0, "bodies": 5000} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, b := openTight(t, newTight(4*tightSegment))
-				w, a := NewWriter(l, b), &told{}
+				w, a := NewWriter(l, b), &answers{}
 				i := uint64(0)
 				more := func(n int) {
 					for range n {
@@ -188,15 +188,14 @@ func TestWriterIsClosedWhileItWaitsForSpace(t *testing.T) {
 	}
 }
 
-// TestWriterIsClosedIdle closes writers that do nothing: a writer that never did, one that waits
-// before it seals, and one that has sealed.
+// TestWriterIsClosedIdle closes idle writers: a new one, one that waits before it seals, and one that has sealed.
 func TestWriterIsClosedIdle(t *testing.T) {
 	for _, idle := range []time.Duration{0, sealAfter / 2, 10 * sealAfter} {
 		for _, used := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				fs := vfs.NewMem()
 				l, b := openMem(t, fs), openBodiesMem(t, fs)
-				w, a := NewWriter(l, b), &told{}
+				w, a := NewWriter(l, b), &answers{}
 				if used {
 					a.submit(w, withBody(entry(1, 1, []byte("e")), 1, []byte("body")))
 				}
@@ -214,19 +213,19 @@ func TestWriterIsClosedIdle(t *testing.T) {
 	}
 }
 
-// TestWriterGoesOnWhenThereIsSpace submits to a writer on a full disk. The writer looks for space after
-// each submission, and again after a while.
-func TestWriterGoesOnWhenThereIsSpace(t *testing.T) {
+// TestWriterContinuesWhenThereIsSpace submits to a writer on a full disk. The writer tries again after each submission,
+// and after a pause.
+func TestWriterContinuesWhenThereIsSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTight(4 * tightSegment)
 		l, b := openTight(t, d)
-		w, a := NewWriter(l, b), &told{}
+		w, a := NewWriter(l, b), &answers{}
 		for i := range uint64(60) {
 			a.submit(w, entry(1, i+1, payload(1, i+1, 2000)))
 		}
 		synctest.Wait()
 		require.NotNil(t, w.Metrics().Full)
-		d.give(100 * tightSegment)
+		d.grow(100 * tightSegment)
 		<-time.After(2 * spaceAfter)
 		synctest.Wait()
 		require.Nil(t, w.Metrics().Full)

@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
-// gateFS lets a test hold up syncs of data.
+// gateFS lets a test block syncs of data.
 type gateFS struct {
 	held    atomic.Bool
 	entered chan struct{}
@@ -110,7 +110,7 @@ func TestWriterFailsForGood(t *testing.T) {
 	require.ErrorIs(t, l.Close(), broken)
 }
 
-// TestWriterSealsWhenIdle: after the seal, damage to the last batch is not taken for a torn batch.
+// TestWriterSealsWhenIdle: after the seal, damage to the last batch is not mistaken for a torn batch.
 func TestWriterSealsWhenIdle(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
@@ -139,8 +139,8 @@ func TestWriterSealsWhenIdle(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestWriterBesideReaders reads, writes and compacts at the same time, on real files.
-func TestWriterBesideReaders(t *testing.T) {
+// TestWriterWithReaders reads, writes and compacts at the same time, on real files.
+func TestWriterWithReaders(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Dir: dir + "/log", SegmentBytes: 256 << 10, Identity: []byte("me")}
 	l, err := Open(o)
@@ -207,8 +207,8 @@ func withBody(r Record, form uint8, data []byte) Record {
 	return r
 }
 
-// bodiesOfLog checks what a crash left: each entry has its body, the entries up to durable are there,
-// and of these every fourth one's body has been replaced.
+// bodiesOfLog checks the state after a crash: each entry has its body, the entries up to durable are there, and the
+// body of every fourth of these has been replaced.
 func bodiesOfLog(fs vfs.FS, durable uint64, size func(uint64) int) error {
 	l, err := Open(Options{FS: fs, Dir: "/d/log", SegmentBytes: testSegment, Identity: []byte("me")})
 	if err != nil {
@@ -241,8 +241,8 @@ func bodiesOfLog(fs vfs.FS, durable uint64, size func(uint64) int) error {
 	return err
 }
 
-// TestWriterMakesBodiesDurableFirst crashes before each operation. Every record in the log must have
-// its body, and everything that was told to be durable must be there.
+// TestWriterMakesBodiesDurableFirst crashes before each operation. Every record in the log must have its body, and
+// everything that was reported as durable must be there.
 func TestWriterMakesBodiesDurableFirst(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	rng := rand.New(rand.NewPCG(1, 7))
@@ -332,8 +332,8 @@ func TestWriterWithoutPlaceForBodies(t *testing.T) {
 	require.Error(t, l.Close())
 }
 
-// TestWriterTidiesWhenIdle: an idle writer moves what is live out of files most of which is not
-// needed, without a submission. Then it seals the log and the bodies.
+// TestWriterTidiesWhenIdle: an idle writer moves live bodies out of files that are mostly dead, without a submission.
+// Then it seals the log and the bodies.
 func TestWriterTidiesWhenIdle(t *testing.T) {
 	fs := vfs.NewMem()
 	l, b := openMem(t, fs), openBodiesMem(t, fs)
@@ -364,8 +364,8 @@ func TestWriterTidiesWhenIdle(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestReleasedBodiesGiveSpaceBackWhenIdle: bodies are released after an idle writer has done its last
-// step, and nothing is submitted any more.
+// TestReleasedBodiesGiveSpaceBackWhenIdle: bodies are released after the last step of an idle writer, and nothing is
+// submitted any more.
 func TestReleasedBodiesGiveSpaceBackWhenIdle(t *testing.T) {
 	l, b := openMem(t, vfs.NewMem()), openBodiesMem(t, vfs.NewMem())
 	c := NewCommits(l, b, atOnce)
@@ -413,7 +413,7 @@ func TestWriterTidiesAgain(t *testing.T) {
 		_, total := b.Size()
 		return total
 	}
-	for last := uint64(60); last > 0; last -= 20 { // it may be idle already, or not yet
+	for last := uint64(60); last > 0; last -= 20 { // it may or may not be idle already
 		for i := last - 19; i <= last; i++ {
 			b.Release(1, i)
 			w.Tidy()

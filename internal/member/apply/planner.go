@@ -52,7 +52,7 @@ type heldCommit struct {
 // NewPlanner returns a Planner that begins at a snapshot. It is nil if the log is not woven, because
 // there are no plans then.
 func NewPlanner(meta *member.Meta) *Planner {
-	if !meta.Cursor.Woven() {
+	if !meta.Cursor.Merged() {
 		return nil
 	}
 	p := &Planner{order: order.New(meta.Cursor.Clone())}

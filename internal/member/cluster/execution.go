@@ -248,7 +248,7 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 		followed, in.Under = true, nil
 	}
 	switch {
-	case !at.Woven() || n < 1 || n > order.MaxInstances:
+	case !at.Merged() || n < 1 || n > order.MaxInstances:
 		return e.refuse(protocol.ReasonInvalidChange, first.Leader)
 	case len(at.Points) == n: // perhaps long ago, and this member has only now come there
 		return e.already()

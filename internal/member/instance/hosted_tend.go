@@ -27,7 +27,7 @@ func (h *Hosted) placed() protocol.Index {
 	at := &h.turn.At
 	index := at.Point(h.cfg.Instance).Index
 	switch {
-	case !at.Woven():
+	case !at.Merged():
 		return 0
 	case at.Reshape != 0 && index > 0:
 		return index - 1

@@ -91,7 +91,7 @@ func FindInstances(log *wal.Log, meta *member.Meta) (*FoundInstances, error) {
 		}
 		f.InForce = append(f.InForce, member.InstanceLog{Instance: id, Recovered: &rec})
 	}
-	if !meta.Cursor.Woven() {
+	if !meta.Cursor.Merged() {
 		return f, nil
 	}
 	for _, w := range log.Instances() {

@@ -31,7 +31,7 @@ func newDisk(m *node) (*disk, error) {
 	return d, nil
 }
 
-// atOnce is a wal.Beside.
+// atOnce is a wal.Background.
 func atOnce(do func()) (wait func()) {
 	do()
 	return func() {}

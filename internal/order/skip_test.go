@@ -38,26 +38,26 @@ func TestWhenToSkip(t *testing.T) {
 	}
 }
 
-// looms is a cluster of members whose instances have steady leaders: logs, what each member
-// has of them, and skips as the rule has it. Time is counted in steps.
-type looms struct {
+// simulation is a cluster of members whose instances have stable leaders: logs, the part of them that each member
+// has, and skips by the rule. Time is counted in steps.
+type simulation struct {
 	t       *testing.T
 	now     int
 	leaders []int // of instance i+1
 	logs    [][]protocol.Entry
 	born    [][]int // when an entry was appended
-	// away[m][r] is how long an entry of an instance takes to a member, commit[r] how long it
-	// takes to be committed on its leader.
+	// away[m][r] is the delay of an entry of an instance to a member, commit[r] the time until it is committed on its
+	// leader.
 	away   [][]int
 	commit []int
 	tails  [][]*Tail // of each member
 	orders []*Niagara
 	skips  []int // of each instance
-	waited []int // how long batches took on their leader's member from append to place
+	waited []int // times of batches on their leader's member from append to place
 }
 
-func newLooms(t *testing.T, leaders []int, members int, delay func() int) *looms {
-	l := &looms{t: t, leaders: leaders}
+func newLooms(t *testing.T, leaders []int, members int, delay func() int) *simulation {
+	l := &simulation{t: t, leaders: leaders}
 	l.logs, l.born = make([][]protocol.Entry, len(leaders)), make([][]int, len(leaders))
 	l.skips = make([]int, len(leaders))
 	for range leaders {
@@ -76,14 +76,14 @@ func newLooms(t *testing.T, leaders []int, members int, delay func() int) *looms
 	return l
 }
 
-func (l *looms) append(r int, e protocol.Entry) {
+func (l *simulation) append(r int, e protocol.Entry) {
 	e.Index = protocol.Index(len(l.logs[r]) + 1)
 	l.logs[r], l.born[r] = append(l.logs[r], e), append(l.born[r], l.now)
 	l.tails[l.leaders[r]][r].Append(&e)
 }
 
-// step lets a unit of time pass.
-func (l *looms) step() {
+// step advances the time by one unit.
+func (l *simulation) step() {
 	l.now++
 	for m, tails := range l.tails {
 		for r, tail := range tails {
@@ -105,12 +105,12 @@ func (l *looms) step() {
 		require.NoError(l.t, l.orders[m].Check())
 	}
 	for r := range l.leaders {
-		l.weave(r)
+		l.skip(r)
 	}
 }
 
-// weave is instance.Instance.Weave.
-func (l *looms) weave(r int) {
+// skip is instance.Instance.Weave.
+func (l *simulation) skip(r int) {
 	var want Slot
 	own := l.tails[l.leaders[r]][r]
 	for o, tail := range l.tails[l.leaders[r]] {
@@ -127,7 +127,7 @@ func (l *looms) weave(r int) {
 	}
 }
 
-func (l *looms) batches(r int) (n int) {
+func (l *simulation) batches(r int) (n int) {
 	for i := range l.logs[r] {
 		if l.logs[r][i].Kind == protocol.EntryBatch {
 			n++
@@ -136,20 +136,19 @@ func (l *looms) batches(r int) (n int) {
 	return n
 }
 
-// placed is how many batches a member has placed: here every batch is one command.
-func (l *looms) placed(m int) int { return int(l.orders[m].Cursor().Position) }
+// placed is the number of batches that a member has placed: here every batch is one command.
+func (l *simulation) placed(m int) int { return int(l.orders[m].Cursor().Position) }
 
-func (l *looms) total() (n int) {
+func (l *simulation) total() (n int) {
 	for r := range l.logs {
 		n += l.batches(r)
 	}
 	return n
 }
 
-// longest is how long a batch may take at most: to be appended on the member of a leader that is to
-// skip, which may have a skip in progress, then that leader's skip to be committed and to come to
-// the member.
-func (l *looms) longest() int {
+// longest is the longest time that a batch may take: until it is appended on the member of a leader that must skip,
+// which may have a skip in progress, and until that leader's skip is committed and arrives.
+func (l *simulation) longest() int {
 	away := 0
 	for m := range l.away {
 		away = max(away, slices.Max(l.away[m]))
@@ -157,8 +156,8 @@ func (l *looms) longest() int {
 	return 2*away + 2*slices.Max(l.commit) + 4
 }
 
-// Whatever mix of idle and busy instances: every batch is placed soon (no stall), no one skips more
-// often than others have batches (no chase), and where there are no batches there are no skips.
+// For any mix of idle and busy instances: every batch is placed soon (no stall), an instance does not skip more often
+// than others have batches (no chase), and without batches there are no skips.
 func TestInstancesNeitherStallNorChase(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -205,8 +204,8 @@ func TestInstancesNeitherStallNorChase(t *testing.T) {
 	}
 }
 
-// One command after the other on one instance: the others skip once for many of them, and
-// only the first that needs it waits for that (the very first slot is instance 1's).
+// One command after the other on one instance: the others skip once for many of them, and only the first command that
+// needs a skip waits for it (the very first slot is instance 1's).
 func TestALoneClientDoesNotWaitForSkips(t *testing.T) {
 	const commands = 1000
 	for _, leaders := range [][]int{{0, 0, 0, 0}, {0, 1, 2, 0}} {
@@ -232,8 +231,8 @@ func TestALoneClientDoesNotWaitForSkips(t *testing.T) {
 	}
 }
 
-// What an instance that is used occasionally has in its log when others were faster: it continues
-// in a far round, and the others follow at once, with one skip each.
+// A rarely used instance, in whose log others were faster: it continues in a far round, and the others follow at
+// once, with one skip each.
 func TestABatchInAFarRoundIsFollowedAtOnce(t *testing.T) {
 	l := newLooms(t, []int{0, 0, 0}, 1, func() int { return 3 })
 	for n := range 50 {
@@ -248,7 +247,7 @@ func TestABatchInAFarRoundIsFollowedAtOnce(t *testing.T) {
 	require.LessOrEqual(t, l.skips[2], 50)
 }
 
-// SkipTo in a suffix that a new leader replaces: it is decided again, once.
+// A SkipTo in a suffix that a new leader replaces is decided again, once.
 func TestASkipThatIsLostIsDecidedAgain(t *testing.T) {
 	tail := NewTail(2, &protocol.Base{})
 	decide := func() (protocol.Round, bool) {
