@@ -6,7 +6,7 @@
 // as it runs here. This package has the code that waits:
 //
 //   - replica.go opens and closes a member,
-//   - loop.go is an instance's event loop, host.go is what its turns ask for,
+//   - loop.go is an instance's event loop, carry.go carries out what its turns want,
 //   - router.go connects the loops of one member, reshape.go begins and retires them,
 //   - applyloop.go and applyworld.go are the goroutine that applies,
 //   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, watch.go those who watch, within.go refuses callers that wait for themselves, admin.go, operate.go and probe.go operators and other members,

@@ -13,13 +13,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// eventLoop runs an instance on one goroutine with an inbox. instance.Hosted decides what happens in a
-// turn. host.go has what instance.Hosted asks for.
+// eventLoop runs an instance on one goroutine with an inbox. instance.Hosted decides what happens in a turn. carry.go
+// carries that out.
 type eventLoop struct {
 	r      *Replica
 	id     protocol.InstanceID
 	inst   *instance.Instance
 	hosted *instance.Hosted
+	sender instance.Sender
 	kept   *instanceBodies
 
 	mu     sync.Mutex
@@ -45,8 +46,13 @@ func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, k
 	l := &eventLoop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
 	l.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, Leaders: o.Leaders, Keyed: o.Begin.Keyed,
-		KeepLogBytes: o.KeepLogBytes, LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
-	}, l, inst)
+		KeepLogBytes: o.KeepLogBytes,
+	}, instance.Calls{Now: r.now, Siblings: func() instance.Siblings { return r.loops.Load() }, Source: l, Rounds: l}, inst)
+	l.sender = instance.Sender{
+		Instance: id, Codec: inst.Codec(), Links: l, Now: r.now, LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
+	}
+	l.status.Store(l.hosted.Status())
+	l.woven.Store(l.hosted.WeaveStatus())
 	return l
 }
 
@@ -107,7 +113,10 @@ func (l *eventLoop) run() {
 		l.look(&t, tick)
 		l.hosted.Take(&t)
 		l.tendReads(tick)
-		due := l.hosted.Finish()
+		for turn := l.hosted.Next(); turn != nil; turn = l.hosted.Next() {
+			l.carry(turn)
+		}
+		due := l.hosted.Due()
 		clear(t.Inputs)
 		if l.hosted.Ended() {
 			l.leave()
@@ -164,10 +173,7 @@ func (l *eventLoop) snapshotWritten(meta member.Meta, bytes int64) {
 	l.do(func() {
 		var harmed protocol.Index
 		l.r.disk.Health(func(d *damage.DiskHealth) { harmed = d.Harmed(l.id) })
-		if cut := l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, harmed, l.streaming); cut > 0 {
-			l.BodiesCompacted(cut)
-			l.CutLog(cut)
-		}
+		l.cut(l.hosted.SnapshotWritten(meta.Cursor.Point(l.id).Index, 0, bytes, harmed, l.streaming))
 	})
 }
 
@@ -205,5 +211,26 @@ func (l *eventLoop) abandon() {
 	err := l.r.stopped()
 	for _, g := range append(groups, l.hosted.Abandon()...) {
 		l.r.apply.failRead(g, err)
+	}
+}
+
+// Waiting implements instance.Source, as TakeBatch and NoteLoad do.
+func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting(l.id) }
+
+func (l *eventLoop) TakeBatch() *intake.Batch { return l.r.proposer.take(l.id) }
+
+func (l *eventLoop) NoteLoad(load instance.Load) {
+	packed := uint64(load.Pending) << 2
+	if load.Leads {
+		packed |= 2
+	}
+	if load.Led {
+		packed |= 1
+	}
+	if packed != l.load.Load() {
+		l.load.Store(packed)
+	}
+	if round := uint64(load.Round); round != l.round.Load() {
+		l.round.Store(round)
 	}
 }

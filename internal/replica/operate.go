@@ -19,7 +19,7 @@ type operations struct {
 	cluster.Executions
 }
 
-// refused takes in what an instance refuses, for instance.Host.
+// refused takes in what an instance refuses.
 func (o *operations) refused(ref protocol.Rejection) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

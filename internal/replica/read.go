@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/protocol"
 )
@@ -94,7 +95,7 @@ func (l *eventLoop) joinRead(barrier bool, w *waiter) error {
 	return nil
 }
 
-// TakeReads implements instance.Host. The first instance begins a group, and has the other instances asked too.
+// TakeReads implements instance.Source. The first instance begins a group, and has the other instances asked too.
 func (l *eventLoop) TakeReads() []*intake.ReadGroup {
 	under := &l.r.apply.reading
 	l.mu.Lock()
@@ -121,6 +122,16 @@ func (l *eventLoop) beginRead(g *intake.ReadGroup) bool {
 		other.handRead(g)
 	}
 	return true
+}
+
+// carryReads has groups wait until what their read indexes say is applied, and fails those that get none.
+func (l *eventLoop) carryReads(t *instance.Turn) {
+	for i := range t.ReadIndexes {
+		l.r.apply.readPoint(t.ReadIndexes[i].Group, l.id, t.ReadIndexes[i].Index)
+	}
+	for _, g := range t.FailedReads {
+		l.r.apply.failRead(g, member.ErrReadTimeout)
+	}
 }
 
 // retire ends what this member does through the instance, and has others do it.

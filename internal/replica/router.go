@@ -31,8 +31,6 @@ func (s *eventLoops) Status(i int) *protocol.Status { return s.all[i].status.Loa
 
 func (s *eventLoops) Wake(i int) { poke(s.all[i].wake) }
 
-func (s *eventLoops) Tell(i int, in protocol.Input) { s.all[i].input(in, 0) }
-
 func (r *Replica) all() []*eventLoop { return r.loops.Load().all }
 
 func (r *Replica) first() *eventLoop { return r.loops.Load().all[0] }
@@ -57,6 +55,15 @@ func loopOf(loops []*eventLoop, id protocol.InstanceID) *eventLoop {
 	}
 	return nil
 }
+
+// Risen implements instance.Rounds, as Weave and Wanted do.
+func (l *eventLoop) Risen() uint64 { return l.r.router.risen.Load() }
+
+func (l *eventLoop) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+	return l.r.router.set(t, wake)
+}
+
+func (l *eventLoop) Wanted() order.Slot { return l.r.router.want(l.id) }
 
 // router holds the Weaver that all loops share.
 type router struct {

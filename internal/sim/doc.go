@@ -40,7 +40,7 @@
 //   - What happens besides: birth.go (clusters that begin with a state), apart.go (members that were
 //     founded apart), namesakes.go (clusters of the same members), astray.go (state machines of other
 //     logs), reshape.go, depart.go (instances and members that come and go).
-//   - member.go, memberinstance.go, host.go, apply.go, snapshot.go, bodies.go,
+//   - member.go, memberinstance.go, carry.go, apply.go, snapshot.go, bodies.go,
 //     bodyworld.go, writer.go (a member), network.go (messages between members). Package device has the disks
 //     and links, package machine the state machine.
 //   - witness.go (what the judges of package check are told), readpoints.go (what cores answer to

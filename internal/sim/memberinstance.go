@@ -30,6 +30,7 @@ type memberInstance struct {
 	judges   *instanceJudges
 	inst     *instance.Instance
 	hosted   *instance.Hosted // nil if it was retired in an earlier life
+	sender   instance.Sender
 	witness  *witness
 
 	// What waits for the next turn, as in the inbox of an event loop.
@@ -115,9 +116,13 @@ func (s *memberInstance) begin(session protocol.Session, rec *protocol.Recovered
 	s.inst = instance.NewInstance(config, s.witness)
 	s.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: m.id, Instance: s.instance, Heartbeat: set.Heartbeat, Election: set.Election, Leaders: set.Core.Leaders, Keyed: set.Keyed,
-		KeepLogBytes: set.KeepLogBytes, LargeMessage: cmp.Or(set.LargeMessage, instance.LargeMessage), LargeFor: instance.LargeFor,
-		Mutant: set.mutant(),
-	}, s, s.inst)
+		KeepLogBytes: set.KeepLogBytes, Mutant: set.mutant(),
+	}, instance.Calls{Now: m.clock, Siblings: func() instance.Siblings { return m.crew }, Source: s, Rounds: s}, s.inst)
+	s.sender = instance.Sender{
+		Instance: s.instance, Codec: config.Codec, Links: s, Now: m.clock,
+		LargeMessage: cmp.Or(set.LargeMessage, instance.LargeMessage), LargeFor: instance.LargeFor,
+	}
+	s.status = s.hosted.Status()
 	return nil
 }
 
@@ -213,7 +218,10 @@ func (s *memberInstance) look() *instance.Happened {
 // finish is the second half of a turn.
 func (s *memberInstance) finish() {
 	m := s.m
-	due := s.hosted.Finish()
+	for t := s.hosted.Next(); t != nil; t = s.hosted.Next() {
+		s.carry(t)
+	}
+	due := s.hosted.Due()
 	s.within = false
 	switch {
 	case !m.up:

@@ -154,8 +154,8 @@ func (m *Member) askAgain(groups []*intake.ReadGroup) {
 	}
 }
 
-// AskMissing implements instance.Host. The instance calls it when it has no leader.
-func (s *memberInstance) AskMissing(to protocol.MemberID) {
+// askMissing asks a member for a snapshot, because the instance has no leader.
+func (s *memberInstance) askMissing(to protocol.MemberID) {
 	if s.m.up && !s.m.w.misses(s.m.id, s.instance) {
 		s.m.ask(to, func(o *Member) { o.exchange.Missing(s.m.id, s.instance) }, nil)
 	}

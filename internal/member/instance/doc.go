@@ -3,8 +3,8 @@
 //
 //   - instance.go, outbox.go: a core with its pending proposals and reads: what waits for the disk before it is sent,
 //     what is proposed again, and what a turn produced.
-//   - hosted.go, hosted_send.go, hosted_read.go, hosted_tend.go: the order in which a turn is carried out; host.go:
-//     what it needs of the member for that.
+//   - turn.go: what a turn takes in and what it wants, as values; calls.go: what an instance asks during a turn.
+//   - hosted.go, hosted_read.go, hosted_tend.go: how the one follows from the other; send.go: how messages leave.
 //   - backlog.go: how much may be committed and not applied.
 //   - weaver.go: when merged instances skip rounds for each other, and which one takes the next batch.
 //   - keep.go: how much log is kept for members that catch up.

@@ -16,32 +16,33 @@ type HostedConfig struct {
 	Instance            protocol.InstanceID
 	Heartbeat, Election time.Duration
 	Leaders             protocol.Leaders
-	Keyed               bool  // a batch has one instance that may take it
-	KeepLogBytes        int64 // of log that is kept for members that catch up
-	LargeMessage        int   // from how many bytes on others have to wait for a message, on a slow link
-	LargeFor            time.Duration
-	Mutant              mutant.Name // old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any, durable-when-submitted
+	Keyed               bool        // a batch has one instance that may take it
+	KeepLogBytes        int64       // of log that is kept for members that catch up
+	Mutant              mutant.Name // old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any
 }
 
 // Hosted is one instance as its member runs it: the core with its [Instance], and all that is
-// decided around them from turn to turn. What it asks of the rest of the member goes through
-// [Host]. A turn has two halves. Take takes in all that happened. Finish lets in this member's
-// proposals and reads, and carries out at once all that follows. Not safe for concurrent use.
+// decided around them from turn to turn. A turn has two halves. Take takes in all that happened. Then Next lets in this
+// member's proposals and reads, and returns what is to be carried out, until nothing is left. What a driver carries out
+// may let in more. Not safe for concurrent use.
 type Hosted struct {
 	cfg   HostedConfig
-	host  Host
+	calls Calls
 	inst  *Instance
 	clock member.Clock
 	out   Outbox
 
 	progress hostedProgress
-	turn     *Happened // what the turn takes in
+	happened *Happened // what the turn takes in
+	turn     Turn      // what Next returned
+	handed   bool      // turn has what out had
+	over     bool      // nothing is left of the turn
+	missing  protocol.MemberID
 
 	upgrades Upgrades // bodies on their way to the disk apart from their entries
 	reads    hostedReads
-	large    map[protocol.MemberID]time.Duration // when a member was sent a large message
-	keep     LogKeeper                           // up to where the log may be cut
-	room     time.Duration                       // when a waiting batch may leave; 0 if it does not wait for a time
+	keep     LogKeeper     // up to where the log may be cut
+	room     time.Duration // when a waiting batch may leave; 0 if it does not wait for a time
 
 	merge   hostedMerge
 	lead    hostedLead
@@ -93,16 +94,15 @@ type hostedRetired struct {
 }
 
 // NewHosted begins to run an instance.
-func NewHosted(cfg HostedConfig, host Host, inst *Instance) *Hosted {
+func NewHosted(cfg HostedConfig, calls Calls, inst *Instance) *Hosted {
 	h := &Hosted{
-		cfg: cfg, host: host, inst: inst, clock: member.Clock{Read: host.Now, Mutant: cfg.Mutant},
+		cfg: cfg, calls: calls, inst: inst, clock: member.Clock{Read: calls.Now, Mutant: cfg.Mutant}, over: true,
 		keep:  LogKeeper{Bytes: cfg.KeepLogBytes, Mutant: cfg.Mutant},
-		reads: hostedReads{groups: map[uint64]*intake.ReadGroup{}}, large: map[protocol.MemberID]time.Duration{}, search: SnapshotSearch{Lonely: host.Now()}, departure: Departure{Mutant: cfg.Mutant},
+		reads: hostedReads{groups: map[uint64]*intake.ReadGroup{}}, search: SnapshotSearch{Lonely: calls.Now()}, departure: Departure{Mutant: cfg.Mutant},
 	}
 	h.publish()
 	h.progress.given = max(h.status.First, 1) - 1
 	h.note()
-	h.publishWeave()
 	return h
 }
 
@@ -119,6 +119,9 @@ func (h *Hosted) Now() time.Duration { return h.clock.Now() }
 // counts.
 func (h *Hosted) Departure() *Departure { return &h.departure }
 
+// Status is how the instance stood when it was last published, first when it began.
+func (h *Hosted) Status() *protocol.Status { return h.status }
+
 // Submitted is the last step that was handed to the log.
 func (h *Hosted) Submitted() uint64 { return h.progress.submitted }
 
@@ -132,7 +135,7 @@ func (h *Hosted) Step(in protocol.Input) { h.inst.Step(h.clock.Now(), in, &h.out
 // Take begins a turn with everything that happened.
 func (h *Hosted) Take(t *Happened) {
 	h.clock.Begin()
-	h.turn = t
+	h.happened, h.over = t, false
 	h.noteApplied()
 	if t.BodyNews {
 		h.Step(t.Bodies)
@@ -153,27 +156,49 @@ func (h *Hosted) Take(t *Happened) {
 	}
 }
 
-// Finish ends a turn. It returns when the next turn is due even if nothing happens; 0: at the next
-// tick. An instance that is retired may have ended: see Ended.
-func (h *Hosted) Finish() (due time.Duration) {
+// Next returns what is to be carried out next, nil if nothing is left of the turn. It is valid until the next call.
+// An instance that is retired may have ended then: see Ended.
+func (h *Hosted) Next() *Turn {
+	if h.over {
+		return nil
+	}
+	h.turn.reset()
+	if h.handed {
+		h.out.Reset()
+		h.handed = false
+	}
 	h.admit()
-	h.flush()
-	if h.turn.Tick {
+	h.turn.AskMissing, h.missing = h.missing, 0
+	if out := &h.out; !out.Empty() || out.Seq != h.progress.submitted {
+		h.handed = true
+		h.hand(out)
+		return &h.turn
+	}
+	h.over = true
+	if h.end() || h.turn.AskMissing != 0 {
+		return &h.turn
+	}
+	return nil
+}
+
+// end ends the turn. It reports whether there is anything to carry out.
+func (h *Hosted) end() bool {
+	if h.happened.Tick {
 		h.publish()
+		h.turn.Status, h.turn.Weave = h.status, h.WeaveStatus()
 		if h.first() {
-			h.depart()
-			h.host.TendState(h.status)
-			h.host.Relink(false)
+			h.turn.Departed, h.turn.Tend = h.depart(), true
 		}
 	}
 	if h.retired.endsAt > 0 && h.clock.Now() >= h.retired.endsAt {
 		h.endRetired()
 	}
-	return h.due()
+	return h.happened.Tick || h.turn.WantSnapshot || h.turn.Cut > 0
 }
 
-// due is when the next turn is due, because a batch may leave or the core wants to be woken.
-func (h *Hosted) due() time.Duration {
+// Due is when the next turn is due even if nothing happens, because a batch may leave or the core wants to be woken; 0:
+// at the next tick.
+func (h *Hosted) Due() time.Duration {
 	if at := h.inst.WakeAt(); at > 0 && (h.room == 0 || at < h.room) {
 		return at
 	}
@@ -189,23 +214,22 @@ func (h *Hosted) Retired() bool { return h.retired.endsAt > 0 }
 
 // first reports whether this is the first instance. It does what is to be done once for all
 // instances.
-func (h *Hosted) first() bool { return h.host.Siblings().IDs()[0] == h.cfg.Instance }
+func (h *Hosted) first() bool { return h.calls.Siblings().IDs()[0] == h.cfg.Instance }
 
 // noteApplied tells the instance how far it is applied. Nothing waits for a retired instance, so
 // all of it counts as applied.
 func (h *Hosted) noteApplied() {
-	if h.turn.Active {
-		h.inst.Applied(h.turn.Added, h.turn.Applied)
+	if h.happened.Active {
+		h.inst.Applied(h.happened.Added, h.happened.Applied)
 	} else {
 		h.inst.Applied(h.inst.Given(), h.inst.Given())
 	}
 }
 
-// publish makes known how the instance stands.
+// publish notes how the instance stands, to be published.
 func (h *Hosted) publish() {
 	st := h.inst.Core().Status()
 	h.status = &st
-	h.host.Publish(&st)
 }
 
 // admit lets in what waits: batches, reads, and what the weaving wants.
@@ -226,8 +250,9 @@ func (h *Hosted) propose() {
 	h.room = 0
 	h.note()
 	taken := 0
-	for bytes, full := h.host.Waiting(); bytes > 0; bytes, full = h.host.Waiting() {
-		siblings := h.host.Siblings()
+	source := h.calls.Source
+	for bytes, full := source.Waiting(); bytes > 0; bytes, full = source.Waiting() {
+		siblings := h.calls.Siblings()
 		if o := Preferred(siblings); !h.cfg.Keyed && siblings.IDs()[o] != h.cfg.Instance && (taken == 0 || taken >= stride) {
 			if timed || siblings.Load(o).Pending == 0 { // that instance may not know that a batch waits
 				siblings.Wake(o)
@@ -242,7 +267,7 @@ func (h *Hosted) propose() {
 			}
 			return
 		}
-		b := h.host.TakeBatch()
+		b := source.TakeBatch()
 		if b == nil {
 			return // another instance took it
 		}
@@ -287,90 +312,46 @@ func (h *Hosted) note() {
 	if tail := h.inst.Tail(); tail != nil {
 		load.Round = tail.Round()
 	}
-	h.host.NoteLoad(load)
+	h.calls.Source.NoteLoad(load)
 }
 
-// flush carries out the outbox until nothing is left. What is finished may let in what waits.
-func (h *Hosted) flush() {
-	for out := &h.out; !out.Empty() || out.Seq != h.progress.submitted; {
-		h.carryOut(out)
-		changed := out.Changed
-		out.Reset()
-		if changed {
-			h.publish()
-			h.host.Relink(true)
-		}
-		h.admit()
-	}
-}
-
-// carryOut sends before it writes, so that the followers and this member's disk work in parallel.
-func (h *Hosted) carryOut(out *Outbox) {
-	if out.Install != nil { // before the log is cut under the commits that wait
-		h.keep.Begin(out.Install.Index, h.turn.AppliedBytes)
-		h.host.BodiesInstalling(out.Install.Index)
-		h.host.Install(out.Install)
+// hand moves the outbox into the turn.
+func (h *Hosted) hand(out *Outbox) {
+	t := &h.turn
+	if out.Install != nil {
+		t.Install = out.Install
+		h.keep.Begin(out.Install.Index, h.happened.AppliedBytes)
 		h.progress.given = out.Install.Index
 	}
-	if out.Forgot != nil { // before the leader hears of it, because the leader does not tell it again
-		h.host.Condemn(out.Forgot)
+	t.Forgot, t.Diverged, t.Send = out.Forgot, out.Diverged, out.Send
+	if out.Seq != h.progress.submitted {
+		h.progress.submitted = out.Seq
+		h.upgrades.Note(out.Persist, out.Seq, h.progress.durable)
+		t.Persist, t.Seq = out.Persist, out.Seq
 	}
-	if out.Diverged != nil {
-		h.host.Fail(out.Diverged)
+	if n := len(out.Commit); n > 0 {
+		t.Commit = h.inst.Commitment(out)
+		h.progress.given = max(h.progress.given, out.Commit[n-1].Index)
 	}
-	h.send(out.Send)
-	h.persist(out)
-	for _, b := range out.Accepted {
-		b.Accept()
-	}
-	if len(out.Commit) > 0 {
-		h.host.BodiesCommitted(out.Commit)
-		h.host.Commit(h.inst.Commitment(out))
-		h.progress.given = max(h.progress.given, out.Commit[len(out.Commit)-1].Index)
-	}
-	for _, f := range out.Failed {
-		f.Batch.Fail(f.Err)
-	}
-	h.finishReads(out)
-	if len(out.Want) > 0 {
-		h.host.Want(out.Want)
-	}
-	for _, refused := range out.Refused {
-		h.host.Refused(refused)
-	}
-	if out.Suspect != 0 {
-		h.notifySiblings(protocol.Suspect{Member: out.Suspect})
-	}
+	t.Accepted, t.Failed, t.Want, t.Refused, t.Suspect = out.Accepted, out.Failed, out.Want, out.Refused, out.Suspect
+	h.handReads(out)
 	for _, to := range out.Snapshots {
-		_, term := h.inst.Leader()
-		offer := &member.SnapshotOffer{Instance: h.cfg.Instance, Term: term}
-		if st := h.inst.Core().Status(); !st.Apart { // else how far the receiver's log goes does not say what it has
-			offer.After = st.First - 1
-		}
-		h.host.SendSnapshot(to, offer)
+		t.Snapshots = append(t.Snapshots, SnapshotRequest{To: to, Offer: h.offer()})
+	}
+	if out.Changed {
+		h.publish()
+		t.Status, t.Changed = h.status, true
 	}
 }
 
-// notifySiblings gives the other instances an input.
-func (h *Hosted) notifySiblings(in protocol.Input) {
-	siblings := h.host.Siblings()
-	for i, id := range siblings.IDs() {
-		if id != h.cfg.Instance {
-			siblings.Tell(i, in)
-		}
+// offer is what the instance wants of a snapshot for another member.
+func (h *Hosted) offer() *member.SnapshotOffer {
+	_, term := h.inst.Leader()
+	offer := &member.SnapshotOffer{Instance: h.cfg.Instance, Term: term}
+	if st := h.inst.Core().Status(); !st.Apart { // else how far the receiver's log goes does not say what it has
+		offer.After = st.First - 1
 	}
-}
-
-func (h *Hosted) persist(out *Outbox) {
-	if out.Seq == h.progress.submitted {
-		return
-	}
-	h.progress.submitted = out.Seq
-	h.upgrades.Note(out.Persist, out.Seq, h.progress.durable)
-	if h.cfg.Mutant == member.MutantDurableEarly {
-		h.host.Input(protocol.Persisted{Seq: out.Seq})
-	}
-	h.host.Submit(out.Persist, out.Seq)
+	return offer
 }
 
 // Upgrading reports whether the instance is writing more of a body than was held. Nothing less may

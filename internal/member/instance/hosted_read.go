@@ -11,7 +11,7 @@ import (
 
 // read asks for the read indexes of the groups that wait.
 func (h *Hosted) read() {
-	for _, g := range h.host.TakeReads() {
+	for _, g := range h.calls.Source.TakeReads() {
 		h.Read(g)
 	}
 }
@@ -23,17 +23,18 @@ func (h *Hosted) Read(g *intake.ReadGroup) {
 	h.inst.Read(h.clock.Now(), protocol.Read{Context: h.reads.last, Barrier: g.Barrier}, &h.out)
 }
 
-func (h *Hosted) finishReads(out *Outbox) {
+// handReads moves what the core says about reads into the turn.
+func (h *Hosted) handReads(out *Outbox) {
 	for _, p := range out.Reads {
 		if g := h.reads.groups[p.Context]; g != nil {
 			delete(h.reads.groups, p.Context)
-			h.host.ReadPoint(g, p.Index)
+			h.turn.ReadIndexes = append(h.turn.ReadIndexes, ReadIndex{g, p.Index})
 		}
 	}
 	for _, context := range out.FailedReads {
 		if g := h.reads.groups[context]; g != nil {
 			delete(h.reads.groups, context)
-			h.host.FailRead(g, member.ErrReadTimeout)
+			h.turn.FailedReads = append(h.turn.FailedReads, g)
 		}
 	}
 }
@@ -64,17 +65,15 @@ const retiredFor = 10
 // written at once. The one before it may be needed if that is damaged, and goes with the next one that
 // is due.
 func (h *Hosted) endRetired() {
-	saved := h.turn.Saved
-	if !h.turn.Active && !saved.Newest.Retired(h.cfg.Instance) {
-		h.host.WantSnapshot() // as long as the state has not come there, none says it
+	saved := h.happened.Saved
+	if !h.happened.Active && !saved.Newest.Retired(h.cfg.Instance) {
+		h.turn.WantSnapshot = true // as long as the state has not come there, none says it
 	}
 	if !saved.Oldest.Retired(h.cfg.Instance) && h.cfg.Mutant != member.MutantGiveUpEarly || !saved.Newest.Retired(h.cfg.Instance) {
 		h.retired.endsAt = h.clock.Now() + h.cfg.Election
 		return
 	}
-	h.retired.ended = true
-	h.host.BodiesCompacted(member.AllIndexes)
-	h.host.CutLog(member.AllIndexes)
+	h.retired.ended, h.turn.Cut = true, member.AllIndexes
 }
 
 // Abandon ends the instance. Nothing more will be answered; the groups that it returns are to be failed.

@@ -10,13 +10,13 @@ import (
 
 // tick lets time pass.
 func (h *Hosted) tick() {
-	h.Step(protocol.Tick{Random: h.turn.Random, Applied: h.placed()})
+	h.Step(protocol.Tick{Random: h.happened.Random, Applied: h.placed()})
 	h.tend()
 	if !h.first() {
 		return
 	}
 	h.noteLogs()
-	for _, b := range h.turn.Expired {
+	for _, b := range h.happened.Expired {
 		h.out.Failed = append(h.out.Failed, FailedBatch{Batch: b, Err: b.GivenUp()})
 	}
 }
@@ -24,7 +24,7 @@ func (h *Hosted) tick() {
 // placed is how far this member has applied the instance in a woven log; 0: it is not woven. A change
 // of the number of instances counts when it is in force.
 func (h *Hosted) placed() protocol.Index {
-	at := &h.turn.At
+	at := &h.happened.At
 	index := at.Point(h.cfg.Instance).Index
 	switch {
 	case !at.Merged():
@@ -38,22 +38,22 @@ func (h *Hosted) placed() protocol.Index {
 // weave tells the other instances how this one stands, and makes it skip what they wait for. It
 // does so in the turn in which the records of both go to the disk.
 func (h *Hosted) weave() {
-	siblings := h.host.Siblings()
+	siblings := h.calls.Siblings()
 	if len(siblings.IDs()) == 1 || h.retired.endsAt > 0 {
 		return
 	}
 	now := h.clock.Now()
 	t := h.inst.Rounds(now)
-	risen := h.host.Risen()
+	risen := h.calls.Rounds.Risen()
 	if t == h.merge.thread && risen == h.merge.risen {
 		return // nothing is new, neither here nor with the others
 	}
 	var want order.Slot
 	h.merge.risen = risen
 	if t == h.merge.thread {
-		want = h.host.Wanted()
+		want = h.calls.Rounds.Wanted()
 	} else {
-		want, h.merge.wakes = h.host.Weave(t, h.merge.wakes[:0])
+		want, h.merge.wakes = h.calls.Rounds.Weave(t, h.merge.wakes[:0])
 		h.merge.thread = t
 		for _, id := range h.merge.wakes {
 			if i := slices.Index(siblings.IDs(), id); i >= 0 {
@@ -68,7 +68,7 @@ func (h *Hosted) weave() {
 // members are those of the first one, whether others still have members that it removed, and whether
 // its leader has heard of the instances that wait for it.
 func (h *Hosted) tend() {
-	siblings, now := h.host.Siblings(), h.clock.Now()
+	siblings, now := h.calls.Siblings(), h.clock.Now()
 	if h.retired.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
 		return
 	}
@@ -81,8 +81,7 @@ func (h *Hosted) tend() {
 	}
 	h.looked, h.merge.risen = now, ^uint64(0) // a skip may have been refused
 	h.Step(protocol.Place{At: turn})
-	h.inst.Remind(now, h.cfg.Heartbeat, h.host.Wanted(), &h.out)
-	h.publishWeave()
+	h.inst.Remind(now, h.cfg.Heartbeat, h.calls.Rounds.Wanted(), &h.out)
 	st := h.status
 	if st.Role != protocol.Leader {
 		h.lead.stays = false
@@ -103,9 +102,9 @@ func (h *Hosted) tend() {
 		return
 	}
 	if to := h.search.Next(now, h.cfg.Election, st.Leader != 0, siblings.Status(0)); to != 0 {
-		h.host.AskMissing(to)
+		h.missing = to
 	}
-	if target := h.following.Next(now, timeout, &h.turn.Configs[0], st); target != nil {
+	if target := h.following.Next(now, timeout, &h.happened.Configs[0], st); target != nil {
 		h.Step(protocol.ProposeChange{Target: target})
 	}
 }
@@ -145,21 +144,26 @@ func (h *Hosted) noteLogs() {
 		return
 	}
 	h.published = now
-	if len(h.turn.Unnamed) > 0 && h.turn.At.Reshape == 0 && member.Settled(&st.Config, h.turn.Configs[1:]) {
-		h.Step(protocol.ProposeChange{Changes: h.turn.Unnamed})
+	if len(h.happened.Unnamed) > 0 && h.happened.At.Reshape == 0 && member.Settled(&st.Config, h.happened.Configs[1:]) {
+		h.Step(protocol.ProposeChange{Changes: h.happened.Unnamed})
 	}
 }
 
-// depart stops the member if the cluster goes on without it.
-func (h *Hosted) depart() {
-	siblings := h.host.Siblings()
+// depart returns why the member is to stop, because the cluster goes on without it; nil: it goes on.
+func (h *Hosted) depart() error {
+	siblings := h.calls.Siblings()
 	instances := make([]*protocol.Status, 0, 8)
-	for i := range siblings.IDs() {
-		instances = append(instances, siblings.Status(i))
+	for i, id := range siblings.IDs() {
+		st := h.status // this one's is to be published
+		if id != h.cfg.Instance {
+			st = siblings.Status(i)
+		}
+		instances = append(instances, st)
 	}
-	if why := h.departure.Next(h.clock.Now(), h.cfg.Election, &h.turn.At, instances); why != nil {
-		h.host.Fail(why)
+	if why := h.departure.Next(h.clock.Now(), h.cfg.Election, &h.happened.At, instances); why != nil {
+		return why
 	}
+	return nil
 }
 
 // WeaveStatus is how an instance stands in the weaving of the global log.
@@ -175,9 +179,13 @@ type WeaveStatus struct {
 	Waiting int
 }
 
-// publishWeave publishes the rounds of the instance in the merged log.
-func (h *Hosted) publishWeave() {
-	if tail := h.inst.Tail(); tail != nil {
-		h.host.NoteWeave(&WeaveStatus{Instance: h.cfg.Instance, Filled: tail.CommittedRound(), Tail: tail.Round(), Want: tail.Want(), Skips: h.inst.Skips()})
+// WeaveStatus is how the instance stands in the merging of the logs; nil: its log is the global log.
+func (h *Hosted) WeaveStatus() *WeaveStatus {
+	tail := h.inst.Tail()
+	if tail == nil {
+		return nil
+	}
+	return &WeaveStatus{
+		Instance: h.cfg.Instance, Filled: tail.CommittedRound(), Tail: tail.Round(), Want: tail.Want(), Skips: h.inst.Skips(),
 	}
 }

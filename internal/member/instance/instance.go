@@ -123,6 +123,9 @@ func (in *Instance) Commitment(out *Outbox) intake.CommittedEntries {
 // Core returns the wrapped core.
 func (in *Instance) Core() protocol.Core { return in.core }
 
+// Codec is what is known of the core's messages.
+func (in *Instance) Codec() *protocol.Codec { return in.cfg.Codec }
+
 // Leader returns the known leader (0: none) and the current term.
 func (in *Instance) Leader() (protocol.MemberID, protocol.Term) { return in.leader, in.term }
 

@@ -93,7 +93,7 @@ func (a *applyThread) finish() {
 		for _, l := range a.m.loops {
 			l.do(func() {
 				if cut := l.hosted.SnapshotWritten(w.Meta.Cursor.Point(l.instance).Index, 0, w.Bytes, 0, noStreams); cut > 0 {
-					l.CutLog(cut)
+					l.logs = append(l.logs, logWork{cut: cut})
 				}
 			})
 		}

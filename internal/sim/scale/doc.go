@@ -45,7 +45,7 @@
 //     limit.
 //
 // How to read: config.go (what is asked and answered), costs.go, steps.go, run.go; protocol.go (what follows
-// from the protocol); world.go (time, cores, threads); member.go, loop.go, host.go (what a turn asks for),
+// from the protocol); world.go (time, cores, threads); member.go, loop.go, carry.go (what a turn wants),
 // bill.go (what it costs), disk.go, memory.go, apply.go, link.go, load.go (a member); calibrate.go, metered.go,
 // loopback.go and measure.go (what costs are), compare.go (how far the model is off).
 //

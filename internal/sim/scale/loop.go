@@ -13,13 +13,13 @@ import (
 )
 
 // loop is an instance's event loop on a member. [instance.Hosted] decides what happens in a turn. The
-// loop is its host (see host.go): it counts what the turn costs, and hands on what the turn asks
-// for when that time is over.
+// loop counts what the turn costs (see carry.go), and hands on what the turn wants when that time is over.
 type loop struct {
 	m        *node
 	instance protocol.InstanceID
 	inst     *instance.Instance
 	hosted   *instance.Hosted
+	sender   instance.Sender
 	thread   *thread
 
 	// What waits for the next turn.
@@ -80,8 +80,13 @@ func newLoop(m *node, id protocol.InstanceID, meta *member.Meta) (*loop, error) 
 	l.inst = instance.NewInstance(config, &billed{core, l})
 	l.hosted = instance.NewHosted(instance.HostedConfig{
 		Self: m.id, Instance: id, Heartbeat: heartbeat, Election: electionTimeout, Leaders: m.w.leaders, Keyed: m.w.begin.Keyed,
-		KeepLogBytes: keepLogBytes, LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
-	}, l, l.inst)
+		KeepLogBytes: keepLogBytes,
+	}, instance.Calls{Now: func() time.Duration { return m.w.now }, Siblings: func() instance.Siblings { return siblings{l} }, Source: l, Rounds: l}, l.inst)
+	l.sender = instance.Sender{
+		Instance: id, Codec: config.Codec, Links: l, Now: func() time.Duration { return m.w.now },
+		LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
+	}
+	l.status = l.hosted.Status()
 	l.thread = m.cpu.thread(fmt.Sprintf("instance %d", id), l.work, l.finish)
 	return l, nil
 }
@@ -126,8 +131,15 @@ func (l *loop) work() spend {
 
 // end carries out what follows from what was taken in.
 func (l *loop) end() {
-	if due := l.hosted.Finish(); due > 0 {
+	l.carryAll()
+	if due := l.hosted.Due(); due > 0 {
 		l.wakeAt(due)
+	}
+}
+
+func (l *loop) carryAll() {
+	for t := l.hosted.Next(); t != nil; t = l.hosted.Next() {
+		l.carry(t)
 	}
 }
 

@@ -121,7 +121,7 @@ func (c *Costs) metered(cfg Config) (*meter, error) {
 	}
 	m.samples = make([][]sample, int(meterMessages)+len(w.protocol.Core.Codec.Types))
 	idle := w.members[0].loops[0]
-	m.turn = typical(times, nil, func() { idle.hosted.Take(idle.look(&instance.Happened{})); idle.hosted.Finish() }) - m.clock
+	m.turn = typical(times, nil, func() { idle.hosted.Take(idle.look(&instance.Happened{})); idle.carryAll() }) - m.clock
 	runtime.GC()
 	w.start()
 	enough := func() bool {

@@ -39,70 +39,66 @@ func StreamsOf(id protocol.InstanceID) []uint32 {
 	return []uint32{StreamOf(id), AsideStream + StreamOf(id)}
 }
 
-// send hands messages to the links.
-func (h *Hosted) send(messages []*protocol.Message) {
-	for _, m := range messages {
-		if h.sendUrgent(m) {
-			continue
-		}
-		parts, err := h.host.Frame(m)
-		if err != nil && h.unreadable(m, err) {
-			continue
-		}
-		if err != nil || !h.host.Transmit(m.To, StreamOf(m.Instance), parts) {
-			h.host.Input(protocol.Unreachable{Member: m.To})
-		}
-		h.noteLarge(m.To, parts)
-	}
+// Links is how a [Sender] reaches other members.
+type Links interface {
+	// Frame lists a message's bytes, with payloads and bodies read from the disk.
+	Frame(m *protocol.Message) ([][]byte, error)
+	// Transmit puts bytes on a stream to a member. It is false if they certainly do not arrive.
+	Transmit(to protocol.MemberID, stream uint32, parts [][]byte) bool
 }
 
-// unreadable is for a message of which something cannot be read here. It reports whether its
-// receiver is helped in another way.
-func (h *Hosted) unreadable(m *protocol.Message, err error) (helped bool) {
-	var load *member.LoadError
-	if !errors.As(err, &load) {
-		h.host.Unreadable(m, err, RemedyWait)
-		return false
-	}
-	fault := member.FaultOf(load.Err)
-	if fault == member.FaultDamaged {
-		h.host.Harmed(load)
-	}
-	cursor, _ := h.host.At()
-	remedy := h.unread.Remedy(h.host.Now(), h.cfg.Election, fault, load.Index, cursor.Point(h.cfg.Instance).Index)
-	h.host.Unreadable(m, err, remedy)
-	switch remedy {
-	case RemedySnapshot:
-		h.host.Input(protocol.Unsendable{Member: m.To, Index: load.Index})
-		return true
-	case RemedyHandOver:
-		h.host.Input(protocol.Transfer{})
-	case RemedyStop:
-		h.host.Fail(&member.LostError{Err: err})
-	case RemedyWait:
-	}
-	return false
+// Sender sends an instance's messages. Not safe for concurrent use.
+type Sender struct {
+	Instance protocol.InstanceID
+	Codec    *protocol.Codec
+	Links    Links
+	Now      func() time.Duration
+	// LargeMessage is from how many bytes on others have to wait for a message, on a slow link; LargeFor is for how
+	// long that counts.
+	LargeMessage int
+	LargeFor     time.Duration
+
+	large map[protocol.MemberID]time.Duration // when a member was sent a large message
 }
 
-func (h *Hosted) noteLarge(to protocol.MemberID, parts [][]byte) {
+// Send sends a message. The error says that it cannot be read here; see [Hosted.Unsent]. Otherwise sent reports whether
+// it may arrive.
+func (s *Sender) Send(m *protocol.Message) (sent bool, err error) {
+	if s.sendUrgent(m) {
+		return true, nil
+	}
+	parts, err := s.Links.Frame(m)
+	if err != nil {
+		return false, err
+	}
+	sent = s.Links.Transmit(m.To, StreamOf(m.Instance), parts)
+	s.noteLarge(m.To, parts)
+	return sent, nil
+}
+
+func (s *Sender) noteLarge(to protocol.MemberID, parts [][]byte) {
 	bytes := 0
 	for _, p := range parts {
 		bytes += len(p)
 	}
-	if bytes >= h.cfg.LargeMessage {
-		h.large[to] = h.host.Now()
+	if bytes < s.LargeMessage {
+		return
 	}
+	if s.large == nil {
+		s.large = map[protocol.MemberID]time.Duration{}
+	}
+	s.large[to] = s.Now()
 }
 
 // sendUrgent sends some messages beside the stream, as long as bodies on the stream may take longer
 // than an election timeout: see protocol.Way.
-func (h *Hosted) sendUrgent(m *protocol.Message) (instead bool) {
-	way := h.inst.cfg.Codec.Of(m.Type).Way
+func (s *Sender) sendUrgent(m *protocol.Message) (instead bool) {
+	way := s.Codec.Of(m.Type).Way
 	if way == protocol.InStream {
 		return false // as almost all messages
 	}
-	at, large := h.large[m.To]
-	large = large && h.host.Now()-at < h.cfg.LargeFor
+	at, large := s.large[m.To]
+	large = large && s.Now()-at < s.LargeFor
 	apart := m
 	switch way {
 	case protocol.Urgent:
@@ -119,8 +115,42 @@ func (h *Hosted) sendUrgent(m *protocol.Message) (instead bool) {
 	if apart == m && !instead {
 		return false
 	}
-	parts, err := h.host.Frame(apart)
-	return err == nil && h.host.Transmit(m.To, AsideStream+StreamOf(h.cfg.Instance), parts) && instead
+	parts, err := s.Links.Frame(apart)
+	return err == nil && s.Links.Transmit(m.To, AsideStream+StreamOf(s.Instance), parts) && instead
+}
+
+// Unsent is what follows from a message that cannot be read here.
+type Unsent struct {
+	Harmed *member.LoadError // the record of an entry that is damaged; nil: none
+	Remedy Remedy            // what is done
+	Fail   error             // why the member stops; nil: it goes on
+	Inputs []protocol.Input  // for a later turn
+}
+
+// Unsent decides what follows from a message that could not be sent because of an error in reading it. placed is how far
+// this member has applied the instance.
+func (h *Hosted) Unsent(m *protocol.Message, err error, placed protocol.Index) (u Unsent) {
+	unreachable := protocol.Unreachable{Member: m.To}
+	var load *member.LoadError
+	if !errors.As(err, &load) {
+		return Unsent{Remedy: RemedyWait, Inputs: []protocol.Input{unreachable}}
+	}
+	fault := member.FaultOf(load.Err)
+	if fault == member.FaultDamaged {
+		u.Harmed = load
+	}
+	switch u.Remedy = h.unread.Remedy(h.calls.Now(), h.cfg.Election, fault, load.Index, placed); u.Remedy {
+	case RemedySnapshot:
+		u.Inputs = []protocol.Input{protocol.Unsendable{Member: m.To, Index: load.Index}}
+		return u
+	case RemedyHandOver:
+		u.Inputs = append(u.Inputs, protocol.Transfer{})
+	case RemedyStop:
+		u.Fail = &member.LostError{Err: err}
+	case RemedyWait:
+	}
+	u.Inputs = append(u.Inputs, unreachable)
+	return u
 }
 
 // Framer lists the bytes of messages.

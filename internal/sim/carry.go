@@ -15,35 +15,96 @@ import (
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
-
-	"time"
 )
-
-// What an instance asks of the member around it: memberInstance implements instance.Host. If the
-// member stops during a turn, the rest of that turn reaches nobody.
 
 var entriesUnreadable = count.New("entries_that_could_not_be_sent", "entries that could not be sent", count.Staged)
 
-// Now implements instance.Host, as the other methods of memberInstance in this file do.
-func (s *memberInstance) Now() time.Duration { return s.m.clock() }
+// carry carries out what a turn of the instance wants, in the order of the fields. If the member stops meanwhile, the
+// rest reaches no one.
+func (s *memberInstance) carry(t *instance.Turn) {
+	if t.AskMissing != 0 {
+		s.askMissing(t.AskMissing)
+	}
+	if t.Install != nil {
+		s.m.body.kept.Installing(s.instance, t.Install.Index)
+		if s.m.up {
+			s.m.pushInstall(s.instance, t.Install)
+		}
+	}
+	if t.Forgot != nil {
+		s.m.condemned = s.m.dir.Condemn(t.Forgot) // the member stops when the turn is over
+	}
+	if t.Diverged != nil {
+		s.fail(t.Diverged)
+	}
+	for _, msg := range t.Send {
+		s.send(msg)
+	}
+	if t.Seq > 0 {
+		s.submit(t.Persist, t.Seq)
+	}
+	for _, b := range t.Accepted {
+		b.Accept()
+	}
+	if len(t.Commit.Entries) > 0 {
+		s.commit(t.Commit)
+	}
+	for _, f := range t.Failed {
+		f.Batch.Fail(f.Err)
+	}
+	s.carryReads(t)
+	if len(t.Want) > 0 && s.m.up {
+		s.m.body.inbox.Want(t.Want)
+		s.m.wakeBodies()
+	}
+	for _, refused := range t.Refused {
+		s.m.operations.Refused(refused)
+	}
+	if t.Suspect != 0 {
+		s.suspect(t.Suspect)
+	}
+	for _, o := range t.Snapshots {
+		if s.m.up {
+			s.m.exchange.Ask(o.To, o.Offer)
+		}
+	}
+	s.carryEnd(t)
+}
 
-func (s *memberInstance) Siblings() instance.Siblings { return s.m.crew }
+// carryEnd publishes how the instance stands, and carries out what the end of a turn brings.
+func (s *memberInstance) carryEnd(t *instance.Turn) {
+	m := s.m
+	if t.Status != nil {
+		s.status = t.Status
+	}
+	if t.Changed && m.up {
+		m.relink()
+	}
+	if t.Departed != nil {
+		s.fail(t.Departed)
+	}
+	if t.Tend && m.up {
+		m.exchange.Tend(t.Status)
+	}
+	if t.Tend && m.up && m.links.Lingers() {
+		m.relink()
+	}
+	if t.WantSnapshot {
+		m.push(apply.ApplyItem{Due: true})
+	}
+	s.cutLog(t.Cut)
+}
 
-func (s *memberInstance) Input(in protocol.Input) { s.step(in) }
-
-func (s *memberInstance) Publish(st *protocol.Status) { s.status = st }
-
-func (s *memberInstance) NoteLoad(load instance.Load) { s.load = load }
-
-func (s *memberInstance) NoteWeave(*instance.WeaveStatus) {}
-
-func (s *memberInstance) Relink(changed bool) {
-	if s.m.up && (changed || s.m.links.Lingers()) {
-		s.m.relink()
+// suspect has the other instances take in that a leader has not been heard for too long.
+func (s *memberInstance) suspect(leader protocol.MemberID) {
+	for _, o := range s.m.inForce {
+		if o != s {
+			o.step(protocol.Suspect{Member: leader})
+		}
 	}
 }
 
-func (s *memberInstance) Fail(err error) {
+func (s *memberInstance) fail(err error) {
 	var expelled *member.ExpelledError
 	switch {
 	case !s.m.up:
@@ -54,11 +115,7 @@ func (s *memberInstance) Fail(err error) {
 	}
 }
 
-// Condemn implements instance.Host: the member stops when the turn ends.
-func (s *memberInstance) Condemn(f *protocol.Forgot) {
-	s.m.condemned = s.m.dir.Condemn(f)
-}
-
+// Waiting implements instance.Source, as TakeBatch, NoteLoad and TakeReads do.
 func (s *memberInstance) Waiting() (bytes int, full bool) {
 	return s.m.proposals.WaitingFor(s.instance)
 }
@@ -70,7 +127,9 @@ func (s *memberInstance) TakeBatch() *intake.Batch {
 	return b
 }
 
-// TakeReads implements instance.Host. The first instance begins a group, and has the other instances asked too.
+func (s *memberInstance) NoteLoad(load instance.Load) { s.load = load }
+
+// TakeReads implements instance.Source. The first instance begins a group, and has the other instances asked too.
 func (s *memberInstance) TakeReads() []*intake.ReadGroup {
 	asked, gathered := s.reads.Take(s.m.progress.Asking())
 	for _, g := range gathered {
@@ -118,6 +177,7 @@ func (m *Member) again(batches []*intake.Batch) {
 	}
 }
 
+// Risen implements instance.Rounds, as Weave and Wanted do.
 func (s *memberInstance) Risen() uint64 { return s.m.weaver.Risen }
 
 func (s *memberInstance) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
@@ -127,14 +187,40 @@ func (s *memberInstance) Weave(t instance.InstanceRounds, wake []protocol.Instan
 
 func (s *memberInstance) Wanted() order.Slot { return s.m.weaver.Want(s.instance) }
 
-func (s *memberInstance) Refused(r protocol.Rejection) { s.m.operations.Refused(r) }
+// send sends a message, or has the instance know why it is not sent.
+func (s *memberInstance) send(msg *protocol.Message) {
+	sent, err := s.sender.Send(msg)
+	switch {
+	case err != nil:
+		s.unsent(msg, err)
+	case !sent:
+		s.step(protocol.Unreachable{Member: msg.To})
+	}
+}
 
+// unsent carries out what follows from a message that cannot be read here.
+func (s *memberInstance) unsent(msg *protocol.Message, err error) {
+	at, _ := s.m.progress.At()
+	u := s.hosted.Unsent(msg, err, at.Point(s.instance).Index)
+	if u.Harmed != nil && s.m.up {
+		s.m.harm(u.Harmed)
+	}
+	s.judgeUnsent(msg, err, u.Remedy)
+	if u.Fail != nil {
+		s.fail(u.Fail)
+	}
+	for _, in := range u.Inputs {
+		s.step(in)
+	}
+}
+
+// Frame implements instance.Links.
 func (s *memberInstance) Frame(msg *protocol.Message) ([][]byte, error) {
 	f := instance.Framer{Load: lifecycle.LoadFrom(s.m.log), Bodies: s.m.body.store, LeftOut: s.m.body.access.LeftOut}
 	return f.Frame(msg)
 }
 
-// Transmit implements instance.Host. It judges the message first.
+// Transmit implements instance.Links. It judges the message first.
 func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
 	w := s.m.w
 	if !s.m.up {
@@ -150,8 +236,8 @@ func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]
 	return w.transmit(msg, stream, frame)
 }
 
-// Unreadable implements instance.Host. It judges whether the reason is allowed.
-func (s *memberInstance) Unreadable(msg *protocol.Message, err error, remedy instance.Remedy) {
+// judgeUnsent judges whether a message may be unreadable for that reason.
+func (s *memberInstance) judgeUnsent(msg *protocol.Message, err error, remedy instance.Remedy) {
 	w := s.m.w
 	var load *member.LoadError
 	var compacted *wal.CompactedError
@@ -182,15 +268,12 @@ func (m *Member) replacedBody(ref protocol.BodyRef) bool {
 	return ok && held.Term > uint64(ref.Term)
 }
 
-func (s *memberInstance) SendSnapshot(to protocol.MemberID, o *member.SnapshotOffer) {
-	if s.m.up {
-		s.m.exchange.Ask(to, o)
-	}
-}
-
-// Submit implements instance.Host.
-func (s *memberInstance) Submit(records []wal.Record, seq uint64) {
+// submit hands the records of all steps up to seq to the disk.
+func (s *memberInstance) submit(records []wal.Record, seq uint64) {
 	m := s.m
+	if m.own.mutant() == member.MutantDurableEarly {
+		s.step(protocol.Persisted{Seq: seq})
+	}
 	if !m.up {
 		return
 	}
@@ -212,42 +295,37 @@ func (s *memberInstance) Submit(records []wal.Record, seq uint64) {
 
 // cutLog cuts the front of the log up to an entry, with the bodies; 0: nothing is to be cut.
 func (s *memberInstance) cutLog(at protocol.Index) {
-	if at > 0 {
-		s.BodiesCompacted(at)
-		s.CutLog(at)
+	if at == 0 || !s.m.up {
+		return
 	}
-}
-
-// CutLog implements instance.Host.
-func (s *memberInstance) CutLog(at protocol.Index) {
+	s.m.compacted(s.instance, at)
 	if s.m.up {
 		s.cut(at)
 	}
 }
 
-func (s *memberInstance) Harmed(err *member.LoadError) {
-	if s.m.up {
-		s.m.harm(err)
-	}
-}
-
-func (s *memberInstance) At() (order.Cursor, []protocol.Config) {
-	return s.m.progress.At()
-}
-
-func (s *memberInstance) Install(base *protocol.Base) {
-	if s.m.up {
-		s.m.pushInstall(s.instance, base)
-	}
-}
-
-func (s *memberInstance) Commit(c intake.CommittedEntries) {
+func (s *memberInstance) commit(c intake.CommittedEntries) {
+	s.m.body.cache.Committed(s.instance, c.Entries)
+	s.m.body.kept.Committed(s.instance, c.Entries)
 	if s.m.up {
 		s.m.push(apply.ApplyItem{Commit: c})
 	}
 }
 
-func (s *memberInstance) ReadPoint(g *intake.ReadGroup, index protocol.Index) {
+// carryReads has groups wait until what their read indexes say is applied, and fails those that get none.
+func (s *memberInstance) carryReads(t *instance.Turn) {
+	for i := range t.ReadIndexes {
+		s.readIndex(t.ReadIndexes[i].Group, t.ReadIndexes[i].Index)
+	}
+	for _, g := range t.FailedReads {
+		if s.m.progress.FailRead(g) {
+			g.Done(member.ErrReadTimeout)
+			s.m.readDone()
+		}
+	}
+}
+
+func (s *memberInstance) readIndex(g *intake.ReadGroup, index protocol.Index) {
 	m := s.m
 	complete, ready := m.progress.ReadPoint(g, s.instance, index)
 	if m.progress.Doubtful() {
@@ -258,43 +336,6 @@ func (s *memberInstance) ReadPoint(g *intake.ReadGroup, index protocol.Index) {
 	}
 	if ready {
 		g.Done(nil)
-	}
-}
-
-func (s *memberInstance) FailRead(g *intake.ReadGroup, err error) {
-	if s.m.progress.FailRead(g) {
-		g.Done(err)
-		s.m.readDone()
-	}
-}
-
-func (s *memberInstance) WantSnapshot() { s.m.push(apply.ApplyItem{Due: true}) }
-
-func (s *memberInstance) TendState(st *protocol.Status) {
-	if s.m.up {
-		s.m.exchange.Tend(st)
-	}
-}
-
-func (s *memberInstance) BodiesInstalling(index protocol.Index) {
-	s.m.body.kept.Installing(s.instance, index)
-}
-
-func (s *memberInstance) BodiesCommitted(entries []protocol.Entry) {
-	s.m.body.cache.Committed(s.instance, entries)
-	s.m.body.kept.Committed(s.instance, entries)
-}
-
-func (s *memberInstance) BodiesCompacted(index protocol.Index) {
-	if s.m.up {
-		s.m.compacted(s.instance, index)
-	}
-}
-
-func (s *memberInstance) Want(refs []protocol.BodyRef) {
-	if s.m.up {
-		s.m.body.inbox.Want(refs)
-		s.m.wakeBodies()
 	}
 }
 
@@ -329,5 +370,3 @@ func (c *crew) Wake(i int) {
 	}
 	s.wake()
 }
-
-func (c *crew) Tell(i int, in protocol.Input) { c.instances[i].step(in) }
