@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/code"
 	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/testsize"
 )
@@ -26,15 +27,15 @@ var staged = map[string]struct {
 	string(raft.MutantLeaseIgnoresDrift):    {3, leases(0.9), oldLease},
 	string(raft.MutantCodeOldTermAnswers):   {5, coded(3), oldTermAnswers},
 	string(raft.MutantPromoteAtOnce):        {1, nil, neverComes},
-	string(raft.MutantCodeWaitForAll):       {5, lateCoded, laggard},
+	string(code.MutantWaitForAll):           {5, lateCoded, laggard},
 	string(raft.MutantHeedLateAnswers):      {3, narrowFrames, lateAnswers},
 	string(member.MutantKeepNothing):        {3, keepsLog, endlessSnapshots},
 	string(raft.MutantForgetAcknowledged):   {3, nil, hotCopy},
 	string(member.MutantRestoreRow):         {5, coded(2), damagedWhole},
 	string(member.MutantNoGuests):           {3, nil, unknownLeader},
 	string(raft.MutantCountStateless):       {1, woven, statelessVoter},
-	string(raft.MutantCountBehind):          {4, wovenBodies(2), behindInRetired},
-	string(raft.MutantLeaderBehind):         {4, wovenBodies(2), leaderBehindInRetired},
+	string(code.MutantCountBehind):          {4, wovenBodies(2), behindInRetired},
+	string(code.MutantLeaderBehind):         {4, wovenBodies(2), leaderBehindInRetired},
 	string(member.MutantReshapeUnchecked):   {4, wovenBodies(3), repeatedReshape},
 	string(member.MutantTrimByApplied):      {4, trimmed(3), forgetsWhole},
 }
@@ -121,7 +122,7 @@ func TestMutantsAreCaughtByScript(t *testing.T) {
 // TestPaperPrefixIsCaughtByHand shows what the mutant does (docs/internals/craft.md, G1). Chance finds it
 // too.
 func TestPaperPrefixIsCaughtByHand(t *testing.T) {
-	s := newStage(t, 5, string(raft.MutantCodePaperPrefix), coded(3))
+	s := newStage(t, 5, string(code.MutantPaperPrefix), coded(3))
 	codedThenWhole(s)
 	v := s.end()
 	require.NotNil(t, v)

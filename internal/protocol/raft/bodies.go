@@ -1,83 +1,12 @@
 package raft
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
-// bodies is the owner's last report about the bodies of committed entries (protocol.Bodies).
-type bodies struct {
-	// missing: some are not held here in any form, as far as is known.
-	missing bool
-	// maxK is the largest k among those alive.
-	maxK uint8
-	// partial is the largest k among those that the disk does not hold whole, as of the
-	// configuration restripes.
-	partial   uint8
-	restripes uint32
-	// said is the last report of the owner. It accounts for the entries up to at. spoken: the owner
-	// has said something.
-	said   protocol.Bodies
-	at     protocol.Index
-	spoken bool
-}
-
-// ownerSays takes in a protocol.Bodies. It accounts only for entries that the owner was given. The
-// log knows more about later entries, especially those that a member finds in it at its start.
-func (r *Raft) ownerSays(in protocol.Bodies) {
-	r.bodies.said, r.bodies.at, r.bodies.spoken = in, r.given, true
-	r.weighBodies()
-}
-
-// weighBodies computes the state of this member's bodies from what the owner said and from the log
-// after that.
-func (r *Raft) weighBodies() {
-	b := &r.bodies
-	if !b.spoken {
-		return
-	}
-	b.missing, b.maxK, b.partial, b.restripes = b.said.Missing > 0, b.said.MaxK, b.said.Partial, b.said.Restripes
-	for i := max(b.at, r.log.Base) + 1; i <= r.log.Last; {
-		run := r.log.Run(i, r.log.Last+1)
-		for j := range run {
-			e := &run[j]
-			b.missing = b.missing || e.BodySize > 0 && e.Form == protocol.FormNone
-			if e.Coded() && e.Form != protocol.FormWhole {
-				b.partial = max(b.partial, e.K)
-			}
-		}
-		i += protocol.Index(len(run))
-	}
-}
-
-// tellBodies tells the leader the state of this member's bodies, in an answer that leaves when the disk is done.
-func (r *Raft) tellBodies(m message.Message) {
-	m.Lacking, m.Partial, m.Restripes = r.bodies.missing, r.bodies.partial, r.bodies.restripes
-}
-
-// tellBodiesNow is tellBodies in an answer that does not wait for the disk.
-func (r *Raft) tellBodiesNow(m message.Message) {
-	r.tellBodies(m)
-	m.Restripes = r.obeyed()
-}
-
-// noteCoded notes an entry that was appended.
-func (r *Raft) noteCoded(e *protocol.Entry) {
-	if e.BodySize == 0 {
-		return
-	}
-	if e.Coded() {
-		r.coded = append(r.coded, e.Index)
-		r.lastCoded = max(r.lastCoded, e.Index)
-	}
-	if e.Form == protocol.FormNone {
-		r.bodies.missing = true
-	}
-}
+// What a member does with the bodies of entries; package code decides about them.
 
 // raise raises the commit index.
 func (r *Raft) raise(to protocol.Index) {
@@ -85,11 +14,7 @@ func (r *Raft) raise(to protocol.Index) {
 		return
 	}
 	r.commit = to
-	n := 0
-	for n < len(r.coded) && r.coded[n] <= to {
-		n++
-	}
-	r.coded = slices.Delete(r.coded, 0, n)
+	r.coded.Raise(to)
 }
 
 // commitTo commits everything up to an index on a leader.
@@ -97,9 +22,9 @@ func (r *Raft) commitTo(to protocol.Index) {
 	for i := r.commit + 1; i <= to; i++ {
 		r.lead.uncommitted -= r.log.At(i).Bytes()
 	}
-	coded := len(r.coded)
+	coded := len(r.coded.Indexes)
 	r.raise(to)
-	if len(r.coded) < coded {
+	if len(r.coded.Indexes) < coded {
 		for _, p := range r.lead.peers {
 			p.ForgetHeld(to)
 		}
@@ -107,54 +32,102 @@ func (r *Raft) commitTo(to protocol.Index) {
 	r.afterCommit()
 }
 
-// maxK is the largest k of a body that may be alive: in the log, or as the owner said.
-func (r *Raft) maxK() uint8 { return max(r.bodies.maxK, r.log.MaxK()) }
+// noteBody notes the body of an entry that was appended.
+func (r *Raft) noteBody(e *protocol.Entry) {
+	if e.BodySize == 0 {
+		return
+	}
+	r.coded.Note(e)
+	if e.Form == protocol.FormNone {
+		r.bodies.Missing = true
+	}
+}
 
-// checkBodies verifies the invariants of the fields about bodies.
-func checkBodies(r *Raft) error {
+// fill sends p whole bodies of entries that p already has, where that is needed.
+func (r *Raft) fill(p *tracker.Progress) {
+	if entries := r.place.Fill(r.see(), p); len(entries) > 0 {
+		r.send(message.With(protocol.Message{Type: message.Bodies, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now), Entries: entries}, message.Part{Round: r.lead.round}))
+	}
+}
+
+// tickBodies is a leader's part in each tick after its preparation.
+func (r *Raft) tickBodies() {
+	if next := r.place.Tick(r.see()); next != nil {
+		r.appendConfig(*next, protocol.ProposalID{})
+		r.advance()
+		r.replicateAll()
+	}
 	for _, p := range r.lead.peers {
-		if err := r.checkHeld(p); err != nil {
-			return err
-		}
+		r.fill(p)
 	}
-	return nil
 }
 
-// checkCoded checks the body of an uncommitted entry, before which there is this number of coded ones.
-func (r *Raft) checkCoded(e *protocol.Entry, before int) error {
-	if _, row := e.Form.Row(); row && !e.Coded() || e.BodySize == 0 && e.Form != protocol.FormNone {
-		return fmt.Errorf("entry %d: %s of a body of %d bytes with k=%d", e.Index, e.Form, e.BodySize, e.K)
+// tells takes in the holdings of an answer of this term and reports whether more is known than
+// before. A member that knows an entry to be committed says only that.
+func (r *Raft) tells(p *tracker.Progress, m message.Message) (more bool) {
+	for _, h := range m.Holdings {
+		switch {
+		case h.Index <= r.commit || !r.log.Matches(h.Index, h.Term):
+		case h.Form == protocol.FormCommitted:
+			r.commitTo(h.Index)
+			if r.role != protocol.Leader {
+				return false
+			}
+		case h.Index <= p.Match && p.Note(h.Index, h.Form):
+			more = true
+		}
 	}
-	if r.lead.ready && e.BodySize > 0 && e.Form != protocol.FormWhole {
-		return fmt.Errorf("leads with %s of %d (C3)", e.Form, e.Index)
-	}
-	if !e.Coded() {
-		return nil
-	}
-	if before == len(r.coded) || r.coded[before] != e.Index || r.lastCoded < e.Index {
-		return fmt.Errorf("coded entries are %v, not %d; at most %d", r.coded, e.Index, r.lastCoded)
-	}
-	if r.lead.ready && e.Index < r.members.At {
-		return fmt.Errorf("configuration at %d after coded %d (C8)", r.members.At, e.Index)
-	}
-	if most := r.members.Config.MaxRows(); r.lead.ready && most > 0 && e.K > most {
-		return fmt.Errorf("entry %d has k=%d, but members hold whole what is above %d", e.Index, e.K, most)
-	}
-	return nil
+	return more
 }
 
-// checkHeld: a leader believes of a peer only what that peer acknowledged of entries that
-// are in question (C7).
-func (r *Raft) checkHeld(p *tracker.Progress) error {
-	last := r.commit
-	for _, h := range p.Held {
-		if h.Index <= last || h.Index > p.Match || !slices.Contains(r.coded, h.Index) || h.Form == protocol.FormNone {
-			return fmt.Errorf("peer %s holds %+v, match %d, commit %d", p.ID, p.Held, p.Match, r.commit)
+// onHoldings answers a leader that was just elected. The state in the answer is durable when it is
+// sent, and so is the term. From then on no earlier leader changes what is held here.
+func onHoldings(r *Raft, m message.Message) {
+	resp := message.With(protocol.Message{Type: message.HoldingsResp, To: m.From, Term: m.Term, Context: m.Context}, message.Part{Round: m.Round})
+	if r.cfg.Mutant != MutantCodeOldTermAnswers || m.Term == r.term {
+		r.heardLeader(m)
+		r.learnCommit(m.Commit, max(r.verified, r.commit))
+	}
+	resp.Holdings = make([]protocol.Holding, 0, len(m.Holdings))
+	for _, h := range m.Holdings {
+		h.Form, h.Digest = r.see().FormOf(h.Index, h.Term), 0
+		resp.Holdings = append(resp.Holdings, h)
+	}
+	r.release(resp)
+}
+
+// onBodies takes more of bodies of entries that are in the log.
+func onBodies(r *Raft, m message.Message) {
+	r.heardLeader(m)
+	r.improve(m.Entries)
+	r.learnCommit(m.Commit, max(r.verified, r.commit))
+	if m.Context != 0 {
+		r.acknowledge(m)
+	}
+}
+
+// improve replaces rows of entries in the log by whole bodies. A form that is equal or worse
+// changes nothing (docs/internals/craft.md, 2.4).
+func (r *Raft) improve(entries []protocol.Entry) {
+	var better []protocol.Entry
+	for i := range entries {
+		e := &entries[i]
+		if e.BodySize == 0 || e.Index <= r.log.Base || !r.log.Matches(e.Index, e.Term) {
+			continue
 		}
-		last = h.Index
+		have := r.log.At(e.Index)
+		replace := e.Form.Better(have.Form)
+		if r.cfg.Mutant == MutantCodeFreeDowngrade {
+			replace = e.Form != have.Form
+		}
+		if !replace {
+			continue
+		}
+		changed := *have
+		changed.Form, changed.Body = e.Form, e.Body
+		better = append(better, changed)
+		r.disk.Rewrite(have)
+		r.record(protocol.Record{Kind: protocol.RecordBody, Entry: changed})
 	}
-	if p.Filling.Last > 0 && (p.Filling.Last > p.Match || p.Filling.Last > p.Whole) {
-		return fmt.Errorf("peer %s: bodies up to %d under way, match %d, whole %d", p.ID, p.Filling.Last, p.Match, p.Whole)
-	}
-	return nil
+	r.log.Amend(better)
 }

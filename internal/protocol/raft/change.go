@@ -3,6 +3,7 @@ package raft
 import (
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/code"
 	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
@@ -46,7 +47,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		r.refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
 		return
 	}
-	next, reason := members.Next(r.members.Config, &in, r.maxK() > 0)
+	next, reason := members.Next(r.members.Config, &in, r.see().MaxK() > 0)
 	if n := len(protocol.EncodeConfig(next)); reason == protocol.ReasonNone && n > protocol.MaxConfigBytes && n > len(protocol.EncodeConfig(*r.members.Config)) {
 		reason = protocol.ReasonTooLarge
 	}
@@ -60,12 +61,17 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		reason = protocol.ReasonUnsafeChange
 	}
 	if reason == protocol.ReasonNone {
-		reason = r.keepsBodies(&next, in.Changes)
+		var first *protocol.Config
+		if first, reason = code.Keep(r.see(), r.place, &next, in.Changes); first != nil {
+			r.appendConfig(*first, protocol.ProposalID{})
+			r.advance()
+			r.replicateAll()
+		}
 	}
-	if reason == protocol.ReasonNone && len(r.coded) > 0 {
+	if reason == protocol.ReasonNone && len(r.coded.Indexes) > 0 {
 		// No configuration after a coded entry that is not committed: the next leader could find that it
 		// never was, and would cut the log before it (docs/internals/craft.md, C8).
-		r.place.uncode()
+		r.place.Uncode(r.see())
 		reason = protocol.ReasonChangePending
 	}
 	if reason == protocol.ReasonNone {
@@ -84,7 +90,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	}
 	r.appendConfig(next, in.ID)
 	if sameVoters { // nothing is coded until it is committed, and no other change follows from it
-		r.place.recode()
+		r.place.Recode()
 	}
 	r.advance()
 	r.replicateAll()
@@ -122,10 +128,10 @@ func (r *Raft) promote() {
 	for i := range r.members.Config.Members {
 		m := &r.members.Config.Members[i]
 		p := r.peer(m.ID)
-		if !m.Joining || p == nil || p.Lacking && r.maxK() > 0 {
+		if !m.Joining || p == nil || p.Lacking && r.see().MaxK() > 0 {
 			continue // without its rows it would be refused; others need not wait for it
 		}
-		if r.active(p) && p.Phase == tracker.Stream && p.Match >= l.first && r.caughtUp(p) && r.shapedAt(p.Applied) || r.cfg.Mutant == MutantPromoteAtOnce {
+		if r.active(p) && p.Phase == tracker.Stream && p.Match >= l.first && r.caughtUp(p) && r.see().ShapedAt(p.Applied) || r.cfg.Mutant == MutantPromoteAtOnce {
 			r.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
 			return
 		}
@@ -205,7 +211,7 @@ func (r *Raft) keepsState(next *protocol.Config) bool {
 	have := 0
 	for _, id := range voters {
 		switch p := r.peer(id); {
-		case id == r.cfg.Self && r.shapedAt(r.applied), p != nil && r.shapedAt(p.Applied):
+		case id == r.cfg.Self && r.see().ShapedAt(r.applied), p != nil && r.see().ShapedAt(p.Applied):
 			have++
 		case p != nil && !r.members.Config.Voter(id):
 			return false

@@ -67,7 +67,7 @@ func checkRole(r *Raft) error {
 func checkUncommitted(r *Raft) error {
 	bytes, coded := 0, 0
 	err := r.log.Each(r.commit+1, r.log.Last, func(e *protocol.Entry) error {
-		if err := r.checkCoded(e, coded); err != nil {
+		if err := checkCoded(r, e, coded); err != nil {
 			return err
 		}
 		if bytes += e.Bytes(); e.Coded() {
@@ -80,8 +80,8 @@ func checkUncommitted(r *Raft) error {
 		return err
 	case r.role == protocol.Leader && bytes != r.lead.uncommitted:
 		return fmt.Errorf("%d bytes uncommitted, says %d", bytes, r.lead.uncommitted)
-	case coded != len(r.coded):
-		return fmt.Errorf("coded entries are %v, commit %d, last %d", r.coded, r.commit, r.log.Last)
+	case coded != len(r.coded.Indexes):
+		return fmt.Errorf("coded entries are %v, commit %d, last %d", r.coded.Indexes, r.commit, r.log.Last)
 	}
 	return nil
 }
@@ -132,6 +132,39 @@ func checkReads(r *Raft) error {
 	rd := &r.lead.reads
 	if len(rd.asked) > 0 && (rd.index > r.commit || rd.round > r.lead.round) {
 		return fmt.Errorf("reads at %d in round %d, commit %d, round %d", rd.index, rd.round, r.commit, r.lead.round)
+	}
+	return nil
+}
+
+// checkBodies verifies the invariants of the fields about bodies.
+func checkBodies(r *Raft) error {
+	for _, p := range r.lead.peers {
+		if err := r.see().CheckHeld(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkCoded checks the body of an uncommitted entry, before which there is this number of coded ones.
+func checkCoded(r *Raft, e *protocol.Entry, before int) error {
+	if _, row := e.Form.Row(); row && !e.Coded() || e.BodySize == 0 && e.Form != protocol.FormNone {
+		return fmt.Errorf("entry %d: %s of a body of %d bytes with k=%d", e.Index, e.Form, e.BodySize, e.K)
+	}
+	if r.lead.ready && e.BodySize > 0 && e.Form != protocol.FormWhole {
+		return fmt.Errorf("leads with %s of %d (C3)", e.Form, e.Index)
+	}
+	if !e.Coded() {
+		return nil
+	}
+	if before == len(r.coded.Indexes) || r.coded.Indexes[before] != e.Index || r.coded.Last < e.Index {
+		return fmt.Errorf("coded entries are %v, not %d; at most %d", r.coded.Indexes, e.Index, r.coded.Last)
+	}
+	if r.lead.ready && e.Index < r.members.At {
+		return fmt.Errorf("configuration at %d after coded %d (C8)", r.members.At, e.Index)
+	}
+	if most := r.members.Config.MaxRows(); r.lead.ready && most > 0 && e.K > most {
+		return fmt.Errorf("entry %d has k=%d, but members hold whole what is above %d", e.Index, e.K, most)
 	}
 	return nil
 }

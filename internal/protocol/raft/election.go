@@ -259,7 +259,7 @@ func (r *Raft) takeLead() {
 	r.lead = leading{since: r.now, beat: r.now + r.cfg.Heartbeat, round: r.lead.round, beaten: r.commit}
 	r.lead.first = r.log.Last + 1
 	r.lanes.begin()
-	r.lead.restripe.until = r.now + restripeTimeouts*r.cfg.ElectionTimeout
+	r.see().Rest()
 	r.trackPeers()
 	for _, b := range r.ballots {
 		if p := r.peer(b.from); p != nil {
@@ -294,7 +294,7 @@ func (r *Raft) prepare() {
 func (r *Raft) stepDown(leader protocol.MemberID) {
 	r.failReads(protocol.ReasonNotLeader, leader)
 	r.resignLanes(leader)
-	r.place.reset()
+	r.place.Reset()
 	r.lead = leading{round: r.lead.round}
 	r.role, r.leader = protocol.Follower, 0
 	r.hear()
@@ -316,7 +316,7 @@ func (r *Raft) tickLeader() {
 		r.lead.beaten = r.commit
 	}
 	if r.lead.ready {
-		r.place.tick()
+		r.tickBodies()
 	}
 }
 

@@ -104,7 +104,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 	for i := range entries {
 		r.log.Append(entries[i])
 		r.lanesAppended(&entries[i])
-		r.noteCoded(&entries[i])
+		r.noteBody(&entries[i])
 		r.writeEntry(&entries[i])
 		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
 			c, _ := protocol.DecodeConfig(entries[i].Payload)
@@ -125,10 +125,8 @@ func (r *Raft) cutLog(i protocol.Index) {
 	r.log.Truncate(i)
 	r.lanesCut()
 	r.disk.Cut(i)
-	for n := len(r.coded); n > 0 && r.coded[n-1] >= i; n-- {
-		r.coded = r.coded[:n-1]
-	}
-	r.weighBodies()
+	r.coded.Cut(i)
+	r.bodies.Weigh(&r.log)
 	r.verified = min(r.verified, i-1)
 	if r.members.Cut(i) {
 		r.configChanged()
@@ -148,7 +146,7 @@ func (r *Raft) learnCommit(commit, match protocol.Index) {
 func (r *Raft) acknowledge(m message.Message) {
 	match := max(r.verified, r.commit)
 	if r.cfg.Mutant == MutantAckBeforeFsync {
-		r.send(message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context, Holdings: r.holdings(m.Commit, match, false)},
+		r.send(message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context, Holdings: r.see().Holdings(m.Commit, match, false)},
 			message.Part{Index: match, Round: m.Round}))
 		return
 	}
@@ -156,14 +154,14 @@ func (r *Raft) acknowledge(m message.Message) {
 		if a := message.Of(r.out.Release[n-1]); a.Type == message.AppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
 			r.out.Seq = r.disk.Touch()
 			a.Index, a.Round, a.Context = max(a.Index, match), max(a.Round, m.Round), max(a.Context, m.Context)
-			a.Holdings = r.holdings(m.Commit, a.Index, false)
-			r.tellBodies(a)
+			a.Holdings = r.see().Holdings(m.Commit, a.Index, false)
+			r.bodies.Tell(a)
 			return
 		}
 	}
-	a := message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context, Holdings: r.holdings(m.Commit, match, false)},
+	a := message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context, Holdings: r.see().Holdings(m.Commit, match, false)},
 		message.Part{Index: match, Round: m.Round})
-	r.tellBodies(a)
+	r.bodies.Tell(a)
 	r.release(a)
 }
 
@@ -202,8 +200,8 @@ func onHeartbeat(r *Raft, m message.Message) {
 	r.learnCommit(m.Commit, max(r.verified, r.commit))
 	hint := max(r.verified, r.commit)
 	match := min(hint, r.disk.Durable)
-	a := message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.holdings(m.Commit, match, true)},
+	a := message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.see().Holdings(m.Commit, match, true)},
 		message.Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.laneHighs(), Fence: r.fencePromise()})
-	r.tellBodiesNow(a)
+	r.see().TellNow(a)
 	r.answer(a)
 }

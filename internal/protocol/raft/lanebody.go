@@ -16,7 +16,7 @@ import (
 // laneK is the k for a body that this member brings now.
 func (r *Raft) laneK() uint8 {
 	r.trackTargets()
-	return r.place.kOf(func(id protocol.MemberID) bool {
+	return r.place.KOf(r.see(), func(id protocol.MemberID) bool {
 		i := slices.IndexFunc(r.lanes.own.to, func(t *laneTarget) bool { return t.id == id })
 		return i >= 0 && !r.lanes.own.to[i].paused && !r.lanes.own.to[i].probe
 	})

@@ -135,7 +135,7 @@ func (r *Raft) behindFence(in *protocol.ProposeChange, next *protocol.Config) (r
 func (r *Raft) askFence() {
 	f := &r.lanes.lead.fence
 	f.asked = r.now
-	r.place.uncode() // so that no body that is not committed stands before the change
+	r.place.Uncode(r.see()) // so that no body that is not committed stands before the change
 	for _, p := range r.lead.peers {
 		if r.members.Voters.Has(p.ID) {
 			r.send(message.With(protocol.Message{Type: message.Fence, To: p.ID}, message.Part{Round: f.number}))

@@ -174,7 +174,7 @@ func (r *Raft) confirmLane(h *heldLane, after uint64) bool {
 // recode lowers the k of a lane's body that is about to be appended to what this leader would code a body with. No one
 // can make such a group of what it holds of the lane.
 func (r *Raft) recode(e *protocol.Entry) {
-	if k := r.place.k(); e.K > k {
+	if k := r.place.K(r.see()); e.K > k {
 		e.K = k
 		recoded := &r.lanes.lead.recoded
 		*recoded = append(slices.DeleteFunc(*recoded, func(i protocol.Index) bool { return i <= r.log.Base }), r.log.Last+1)

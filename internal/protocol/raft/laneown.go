@@ -59,9 +59,9 @@ type laneTarget struct {
 	// frames are in flight, ascending, from numbers after acked and before next; bytes is their sum.
 	frames []laneFrame
 	bytes  int
-	// began is when sending began again, an instant + 1ns: earlier answers do not count. moved is from when on nothing was
-	// heard: when something was acknowledged or sent again last, or earlier if the member is to be asked sooner. probe:
-	// one frame at a time, until it is acknowledged. paused: nothing but questions, until it answers.
+	// began is when sending began again, an instant + 1ns: earlier answers do not count. moved is from when on nothing
+	// was heard: when something was acknowledged or sent again last, or earlier if the member is to be asked sooner.
+	// probe: one frame at a time, until it is acknowledged. paused: nothing but questions, until it answers.
 	began         uint64
 	moved         time.Duration
 	probe, paused bool

@@ -61,7 +61,7 @@ func (r *Raft) behindTheFence() *protocol.Config {
 		return nil
 	}
 	change := *r.lanes.lead.fence.change
-	if next, reason := members.Next(r.members.Config, &change, r.maxK() > 0); reason == protocol.ReasonNone {
+	if next, reason := members.Next(r.members.Config, &change, r.see().MaxK() > 0); reason == protocol.ReasonNone {
 		return &next
 	}
 	return nil

@@ -2,6 +2,7 @@ package raft
 
 import (
 	"github.com/braidlog/braid/internal/mutant"
+	"github.com/braidlog/braid/internal/protocol/raft/code"
 	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/protocol"
 )
@@ -21,21 +22,15 @@ const (
 	MutantVoteIgnoresLog        protocol.Mutant = "vote-ignores-log"
 	MutantSnapshotIgnoresCommit protocol.Mutant = "snapshot-ignores-commit"
 	MutantTakeMalformed         protocol.Mutant = "take-malformed"
-	MutantCodePaperPrefix       protocol.Mutant = "code-paper-prefix"
 	MutantCodeFreeDowngrade     protocol.Mutant = "code-free-downgrade"
 	MutantCodeFAnswers          protocol.Mutant = "code-f-answers"
-	MutantCodeNaiveMix          protocol.Mutant = "code-naive-mix"
 	MutantCodeOldTermAnswers    protocol.Mutant = "code-old-term-answers"
-	MutantCodeNoRestripe        protocol.Mutant = "code-no-restripe"
-	MutantCodeWaitForAll        protocol.Mutant = "code-wait-for-all"
 	MutantHeedLateAnswers       protocol.Mutant = "heed-late-answers"
 	MutantForgetAcknowledged    protocol.Mutant = "forget-acknowledged"
 	MutantForwardAtOnce         protocol.Mutant = "forward-at-once"
 	MutantStalledDiskLeads      protocol.Mutant = "stalled-disk-leads"
 	MutantPromoteAtOnce         protocol.Mutant = "promote-at-once"
 	MutantCountStateless        protocol.Mutant = "weave-count-stateless"
-	MutantCountBehind           protocol.Mutant = "weave-count-behind"
-	MutantLeaderBehind          protocol.Mutant = "weave-leader-behind"
 )
 
 // Clusters in which several of them are found.
@@ -60,20 +55,20 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantVoteIgnoresLog, Does: "a member votes for candidates whose log is behind its own"},
 	{Name: MutantSnapshotIgnoresCommit, Does: "a member installs snapshots that are behind what it committed"},
 	{Name: MutantTakeMalformed, Does: "a leader appends what it is asked to without looking whether all members can apply it"},
-	{Name: MutantCodePaperPrefix, Does: "an entry that is durable is committed although a coded one before it is not (docs/internals/craft.md, G1)", In: coded},
+	{Name: code.MutantPaperPrefix, Does: "an entry that is durable is committed although a coded one before it is not (docs/internals/craft.md, G1)", In: coded},
 	{Name: MutantCodeFreeDowngrade, Does: "a member replaces a whole body by a row of it (G3)", In: coded},
 	{Name: MutantCodeFAnswers, Does: "a new leader gives entries up when F members hold too little of them, itself included", In: coded},
-	{Name: MutantCodeNaiveMix, Does: "a coded entry is committed by any majority that holds anything of it", In: coded},
+	{Name: code.MutantNaiveMix, Does: "a coded entry is committed by any majority that holds anything of it", In: coded},
 	{Name: MutantCodeOldTermAnswers, Does: "a member tells a new leader what it holds without entering its term (G2)", In: coded},
 	{Name: MutantForgetAcknowledged, Does: "a member goes on that holds less than it acknowledged in the term (docs/internals/identity.md)"},
-	{Name: MutantCodeNoRestripe, Does: "members change whatever becomes of the bodies that are alive (docs/internals/craft.md, 2.7)", In: coded},
-	{Name: MutantCodeWaitForAll, Does: "who answers and acknowledges counts as one that will soon have its row, however far it is behind", In: coded},
+	{Name: code.MutantNoRestripe, Does: "members change whatever becomes of the bodies that are alive (docs/internals/craft.md, 2.7)", In: coded},
+	{Name: code.MutantWaitForAll, Does: "who answers and acknowledges counts as one that will soon have its row, however far it is behind", In: coded},
 	{Name: MutantHeedLateAnswers, Does: "a leader takes answers to what it gave up for answers to what it sends now"},
 	{Name: MutantForwardAtOnce, Does: "a follower forwards everything that waits in one message, however long it is"},
 	{Name: MutantStalledDiskLeads, Does: "a leader stays, and a member stands for election, while its disk stands still"},
 	{Name: MutantCountStateless, Does: "members change although those that remain have no logs of retired instances, and no state", In: mutant.Cluster{Protocol: "niagara", Nodes: 1}},
-	{Name: MutantCountBehind, Does: "who does not know yet that instances are retired counts as one that holds their bodies", In: mergedBodies},
-	{Name: MutantLeaderBehind, Does: "a leader changes members before it knows of the bodies of instances that are retired", In: mergedBodies},
+	{Name: code.MutantCountBehind, Does: "who does not know yet that instances are retired counts as one that holds their bodies", In: mergedBodies},
+	{Name: code.MutantLeaderBehind, Does: "a leader changes members before it knows of the bodies of instances that are retired", In: mergedBodies},
 	{Name: MutantPromoteAtOnce, Does: "a member that joins counts at once, whether it comes or not", In: mutant.Cluster{Nodes: 1}},
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/code"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
@@ -74,10 +75,10 @@ func TestMutantsAreSeen(t *testing.T) {
 		notice(m, nil, conformance.Options{}, seed)
 	}
 	for m, seed := range map[protocol.Mutant]uint64{
-		raft.MutantCodePaperPrefix:   0,
+		code.MutantPaperPrefix:       0,
 		raft.MutantCodeFreeDowngrade: 3,
 		raft.MutantCodeFAnswers:      40,
-		raft.MutantCodeNaiveMix:      0,
+		code.MutantNaiveMix:          0,
 	} {
 		notice(m, coded(3), conformance.Options{Bodies: 500, Members: 5}, seed)
 	}

@@ -68,9 +68,9 @@ func (r *Raft) prepared() bool {
 func (r *Raft) beginPreparation() {
 	pre := &r.lead.pre
 	pre.begun, pre.moved = true, r.now
-	for k := len(r.coded) - 1; k >= 0; k-- {
-		if r.coded[k] < r.members.At {
-			r.commitTo(r.coded[k])
+	for k := len(r.coded.Indexes) - 1; k >= 0; k-- {
+		if r.coded.Indexes[k] < r.members.At {
+			r.commitTo(r.coded.Indexes[k])
 			break
 		}
 	}

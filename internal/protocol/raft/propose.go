@@ -111,14 +111,13 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 // appendOwn appends an entry of the leader's term; head is space for its envelope.
 func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	if e.BodySize > 0 && e.Kind == protocol.EntryBatch {
-		e.K = r.place.k()
+		e.K = r.place.K(r.see())
 	}
 	e.Seal(r.log.Last+1, r.term, head)
 	r.log.Append(*e)
 	r.lanesAppended(e)
-	r.noteCoded(e)
+	r.noteBody(e)
 	r.writeEntry(e)
 	r.lead.uncommitted += e.Bytes()
-	r.lead.appended += uint64(e.Bytes())
-	r.noteAppended()
+	r.lead.marks.Append(e, r.cfg.MaxFrameBytes)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/code"
 	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
@@ -14,7 +15,7 @@ import (
 // Raft is one instance of Raft on one member. See protocol.Core for how to use it.
 type Raft struct {
 	cfg   protocol.Settings
-	place placement
+	place code.Placement
 	log   raftlog.Log
 	// members are the configurations of the log. Members that only other instances have, a leader has
 	// as peers that are removed here, and gives them no deadline to leave.
@@ -44,16 +45,15 @@ type Raft struct {
 	// verified: our log matches the log of term's leader up to here; ≤ last. It matters only
 	// beyond commit, up to which our log matches every leader's.
 	verified protocol.Index
-	// coded are the indexes of the coded entries after the commit index, ascending. lastCoded is
-	// at least the highest index of any coded entry that ever was in the log.
-	coded     []protocol.Index
-	lastCoded protocol.Index
-	bodies    bodies
+	coded    code.Coded
+	bodies   code.Bodies
+	// view is what the placement sees; see gives it.
+	view code.View
 
 	disk raftlog.Disk
-	// stopped: this member acknowledged more than it holds, or has decided something else than its leader. It does nothing
-	// any more. replaced is the term in which a snapshot replaced a log that conflicts with it. Acknowledgements of that
-	// term before it may be void.
+	// stopped: this member acknowledged more than it holds, or has decided something else than its leader. It does
+	// nothing any more. replaced is the term in which a snapshot replaced a log that conflicts with it.
+	// Acknowledgements of that term before it may be void.
 	stopped  bool
 	replaced protocol.Term
 
@@ -82,12 +82,10 @@ type leading struct {
 	first protocol.Index
 	// peers are all others that receive the log, sorted by id.
 	peers []*tracker.Progress
-	// uncommitted is the bytes of the entries after commit. appended is the bytes of all entries
-	// that were appended in this leader's term.
+	// uncommitted is the bytes of the entries after commit, and marks is about all that were appended in
+	// this leader's term.
 	uncommitted int
-	appended    uint64
-	// marks say at which index how much of appended was reached, ascending; at most maxMarks.
-	marks []mark
+	marks       code.Marks
 	// beat is when the next heartbeat is due. beaten is the commit index at the last heartbeat.
 	beat   time.Duration
 	beaten protocol.Index
@@ -96,7 +94,7 @@ type leading struct {
 	reads reads
 	hand  handover
 	// restripe is about whole copies that a membership change waits for.
-	restripe restripe
+	restripe code.Restripe
 }
 
 // New starts an instance from what its disk holds. A new cluster's first members start from
@@ -113,7 +111,11 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 		term:   max(rec.State.Term, rec.Base.Term),
 		chance: uint64(cfg.Self),
 	}
-	r.place = r.newPlacement()
+	r.place = code.New(&r.cfg)
+	r.view = code.View{
+		Settings: &r.cfg, Log: &r.log, Disk: &r.disk, Members: &r.members, Coded: &r.coded, Bodies: &r.bodies,
+		Marks: &r.lead.marks, Restripe: &r.lead.restripe,
+	}
 	if r.term == rec.State.Term {
 		r.vote = rec.State.Vote
 	}
@@ -121,8 +123,8 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 		return nil, err
 	}
 	r.members = members.Start(&rec.Base, &r.cfg)
-	r.lastCoded = rec.Base.Index
-	r.bodies.missing = rec.Base.Index > 0
+	r.coded.Last = rec.Base.Index
+	r.bodies.Missing = rec.Base.Index > 0
 	if err := r.load(rec.Entries); err != nil {
 		return nil, err
 	}
@@ -160,7 +162,7 @@ func (r *Raft) load(entries []protocol.Entry) error {
 			r.members.Append(e.Index, c)
 		}
 		r.log.Append(e)
-		r.noteCoded(&e)
+		r.noteBody(&e)
 		r.log.Drop(e.Index)
 	}
 	r.term = max(r.term, r.log.LastTerm)
@@ -205,7 +207,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	case protocol.BodyMade:
 		r.bodyMade(in)
 	case protocol.Bodies:
-		r.ownerSays(in)
+		r.bodies.Report(in, r.given, &r.log)
 	case protocol.Unreachable:
 		r.unreachable(in.Member)
 	case protocol.Unsendable:
@@ -234,6 +236,14 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		out.Changed = true
 	}
 	r.out = nil
+}
+
+// see is what the placement sees now. It is good until the next call.
+func (r *Raft) see() *code.View {
+	v := &r.view
+	v.Now, v.Commit, v.Applied = r.now, r.commit, r.applied
+	v.First, v.Peers, v.Handing = r.lead.first, r.lead.peers, r.lead.hand.to != 0
+	return v
 }
 
 // give hands over what is newly committed.
@@ -424,11 +434,11 @@ func (r *Raft) Status() protocol.Status {
 	s := protocol.Status{
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
 		First: r.log.Base + 1, Last: r.log.Last, Durable: r.disk.Durable, Commit: r.commit, Config: r.members.Config.Clone(), Removed: r.removed() && !r.members.Config.Joint(),
-		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.missing,
-		Restriping: r.lead.restripe.left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit, Routes: r.routes(),
+		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.Missing,
+		Restriping: r.lead.restripe.Left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit, Routes: r.routes(),
 	}
 	if r.role == protocol.Leader {
-		s.K = r.place.k()
+		s.K = r.place.K(r.see())
 	}
 	for _, p := range r.lead.peers {
 		s.Peers = append(s.Peers, protocol.PeerStatus{

@@ -24,7 +24,7 @@ func (r *Raft) replicate(p *tracker.Progress) {
 	}
 	for r.sendFrame(p) {
 	}
-	r.place.fill(p)
+	r.fill(p)
 }
 
 // sendFrame sends the next Append, and reports whether another may follow. With nothing
@@ -45,10 +45,10 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 		}
 		return false
 	}
-	if p.Phase == tracker.Stream && r.lead.appended < p.Hold {
+	if p.Phase == tracker.Stream && r.lead.marks.Appended < p.Hold {
 		return false
 	}
-	entries, count := r.signals(p, r.place.frame(p))
+	entries, count := r.signals(p, r.place.Frame(r.see(), p))
 	bytes := 0
 	for i := range entries {
 		bytes += entries[i].Bytes()
@@ -89,7 +89,7 @@ func (r *Raft) mustHold(p *tracker.Progress, bytes int, small bool) uint64 {
 	case p.Bytes+bytes > r.cfg.MaxInflightBytes, small && most > 0 && p.Small >= most:
 		return math.MaxUint64 // only an answer makes space
 	case small && gathers && p.Small >= p.Depth():
-		return r.lead.appended + uint64(tracker.LargeFrame-bytes) // large frames are not counted
+		return r.lead.marks.Appended + uint64(tracker.LargeFrame-bytes) // large frames are not counted
 	}
 	return 0
 }
@@ -159,7 +159,7 @@ func (r *Raft) heardPeer(m message.Message) *tracker.Progress {
 		p.Applied = m.Commit
 	}
 	switch appended := m.Type == message.AppendResp && !m.Reject; {
-	case m.Type == message.HeartbeatResp, appended && r.shapedAt(0):
+	case m.Type == message.HeartbeatResp, appended && r.see().ShapedAt(0):
 		// What it said before it had all that it acknowledged since says less.
 		p.Lacking = m.Lacking || p.Lacking && m.Index < p.Match
 		p.Partial, p.Restripes = m.Partial, m.Restripes
@@ -321,7 +321,7 @@ func (r *Raft) advance() {
 	if !r.lead.ready {
 		return
 	}
-	to := r.place.stored()
+	to := r.place.Stored(r.see())
 	if to <= r.commit {
 		return
 	}
@@ -354,7 +354,7 @@ func (r *Raft) peer(id protocol.MemberID) *tracker.Progress {
 
 // active reports whether p was heard from within an election timeout.
 func (r *Raft) active(p *tracker.Progress) bool {
-	return p.Heard != 0 && message.Stamp(r.now) < p.Heard+uint64(r.cfg.ElectionTimeout)
+	return p.HeardWithin(r.now, r.cfg.ElectionTimeout)
 }
 
 // trackPeers sets peers to the members of the configuration. It keeps those that just left it, and

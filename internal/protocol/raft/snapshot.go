@@ -101,7 +101,7 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	}
 	if in.Term != 0 {
 		a := message.With(protocol.Message{Type: message.AppendResp, To: in.From}, message.Part{Index: r.commit})
-		r.tellBodies(a)
+		r.bodies.Tell(a)
 		r.release(a)
 	}
 }
@@ -115,9 +115,8 @@ func (r *Raft) install(base protocol.Base) {
 	r.replaced = r.term
 	r.log = raftlog.After(&base, r.cfg.CacheBytes)
 	r.disk.Cut(1)
-	r.coded = r.coded[:0]
-	r.lastCoded = max(r.lastCoded, base.Index)
-	r.bodies.missing, r.bodies.restripes, r.bodies.spoken = true, 0, false // until the owner has looked
+	r.coded.Install(base.Index)
+	r.bodies.Install()
 	r.members.Install(&base)
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
 	r.lanesInstalled(&base)

@@ -71,12 +71,12 @@ func (r *Raft) handOver(p *tracker.Progress) {
 	if p == nil || p.ID != h.to || p.Match < r.log.Last {
 		return
 	}
-	if h.waits = len(r.coded) > 0; h.waits {
+	if h.waits = len(r.coded.Indexes) > 0; h.waits {
 		return
 	}
 	h.told, h.sent = r.now, true
 	m := message.With(protocol.Message{Type: message.TimeoutNow, To: p.ID}, message.Part{})
-	if r.lastCoded > 0 {
+	if r.coded.Last > 0 {
 		m.Commit = r.commit
 	}
 	r.send(m)

@@ -147,6 +147,11 @@ func (p *Progress) Needs() protocol.Index {
 	return p.Next - 1
 }
 
+// HeardWithin reports whether it was heard from within a time.
+func (p *Progress) HeardWithin(now, within time.Duration) bool {
+	return p.Heard != 0 && message.Stamp(now) < p.Heard+uint64(within)
+}
+
 // Measured notes a round trip. A shorter one counts at once; a longer one moves the
 // estimate slowly, so that a single frame behind a slow fsync does not widen the window.
 func (p *Progress) Measured(trip time.Duration) {

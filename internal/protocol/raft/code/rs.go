@@ -1,4 +1,4 @@
-package raft
+package code
 
 import "github.com/braidlog/braid/protocol"
 
@@ -7,17 +7,17 @@ import "github.com/braidlog/braid/protocol"
 // any read quorum can make everything whole.
 type rs struct{ code }
 
-func (c *rs) k() uint8 {
-	if c.r.members.Config.Slots == 0 {
+func (c *rs) K(v *View) uint8 {
+	if v.Members.Config.Slots == 0 {
 		return 1
 	}
 	return uint8(c.most)
 }
 
-func (c *rs) kOf(func(protocol.MemberID) bool) uint8 { return c.k() }
+func (c *rs) KOf(v *View, _ func(protocol.MemberID) bool) uint8 { return c.K(v) }
 
-func (c *rs) tick() {}
+func (c *rs) Tick(*View) *protocol.Config { return nil }
 
-func (c *rs) uncode() {}
+func (c *rs) Uncode(*View) {}
 
-func (c *rs) recode() {}
+func (c *rs) Recode() {}

@@ -1,4 +1,4 @@
-package raft
+package code
 
 import (
 	"time"
@@ -27,68 +27,71 @@ import (
 // had applied the last EntryReshape in the leader's log, and the leader changes no voters before it has applied that
 // itself.
 
-// restripe is the leader's view of a change that needs whole copies.
-type restripe struct {
-	// left is how many more members must hold bodies whole; 0 if no change waits for that.
-	left int
+// Restripe is a leader's view of a change that needs whole copies.
+type Restripe struct {
+	// Left is how many more members must hold bodies whole; 0 if no change waits for that.
+	Left int
 	// until is how long members keep whole copies for a change that may be asked for again.
 	until time.Duration
 }
+
+// Rest has members keep the whole copies that there are for a while.
+func (v *View) Rest() { v.Restripe.until = v.Now + restripeTimeouts*v.Settings.ElectionTimeout }
 
 // restripeTimeouts is for how many election timeouts whole copies are kept for a change that no one
 // asks for any more, while new bodies could be cut into more rows without them.
 const restripeTimeouts = 60
 
-// shapedAt reports whether a member that has applied the first instance's log so far knows of all bodies of
+// ShapedAt reports whether a member that has applied the first instance's log so far knows of all bodies of
 // instances that are retired. Other instances' logs account for their own bodies alone.
-func (r *Raft) shapedAt(applied protocol.Index) bool {
-	return r.cfg.Instance != protocol.FirstInstance || applied >= r.log.Shaped
+func (v *View) ShapedAt(applied protocol.Index) bool {
+	return v.Settings.Instance != protocol.FirstInstance || applied >= v.Log.Shaped
 }
 
 // accounts reports whether what a member says of its bodies covers those of retired instances.
-func (r *Raft) accounts(p *tracker.Progress) bool {
-	return r.shapedAt(p.Applied) || r.cfg.Mutant == MutantCountBehind
+func (v *View) accounts(p *tracker.Progress) bool {
+	return v.ShapedAt(p.Applied) || v.Settings.Mutant == MutantCountBehind
 }
 
 // holdsParts reports whether a member certainly has at least its row of every live body.
-func (r *Raft) holdsParts(id protocol.MemberID) bool {
-	if id == r.cfg.Self {
-		return !r.bodies.missing && r.disk.Settled() >= r.commit
+func (v *View) holdsParts(id protocol.MemberID) bool {
+	if id == v.Settings.Self {
+		return !v.Bodies.Missing && v.Disk.Settled() >= v.Commit
 	}
-	p := r.peer(id)
-	return p != nil && r.active(p) && !p.Lacking && p.Match >= r.commit && r.accounts(p)
+	p := v.peer(id)
+	return p != nil && p.HeardWithin(v.Now, v.Settings.ElectionTimeout) && !p.Lacking && p.Match >= v.Commit && v.accounts(p)
 }
 
 // holdsWhole reports whether a member certainly holds every live body whole that is cut into more
 // than k rows, and continues doing so. What it said under the configuration active covers them all:
 // bodies that came later are cut into no more than that.
-func (r *Raft) holdsWhole(id protocol.MemberID, k uint8) bool {
-	m := r.members.Config.Find(id)
+func (v *View) holdsWhole(id protocol.MemberID, k uint8) bool {
+	m := v.Members.Config.Find(id)
 	if m == nil || m.WholeAbove == 0 || m.WholeAbove > k {
 		return false
 	}
-	if id == r.cfg.Self {
-		return r.obeyed() == r.members.Config.Restripes && r.bodies.partial <= k
+	if id == v.Settings.Self {
+		return v.obeyed() == v.Members.Config.Restripes && v.Bodies.partial <= k
 	}
-	p := r.peer(id)
-	return p != nil && p.Restripes == r.members.Config.Restripes && p.Partial <= k && r.accounts(p)
+	p := v.peer(id)
+	return p != nil && p.Restripes == v.Members.Config.Restripes && p.Partial <= k && v.accounts(p)
 }
 
 // obeyed names the configuration whose whole copies this member holds, also after a crash: its disk has
 // that configuration. Otherwise it could start again without it, and cut them to rows. 0: none.
-func (r *Raft) obeyed() uint32 {
-	if r.disk.Durable < r.members.At {
+func (v *View) obeyed() uint32 {
+	if v.Disk.Durable < v.Members.At {
 		return 0
 	}
-	return r.bodies.restripes
+	return v.Bodies.restripes
 }
 
 // rowsDo is the largest k of bodies that are durable by rows alone with the voters of a
 // configuration, as far as is known what they hold; less than 1: not even whole bodies are.
-func (r *Raft) rowsDo(c *protocol.Config) int {
+func (v *View) rowsDo(c *protocol.Config) int {
 	voters, holders := c.Voters(), 0
 	for _, id := range voters {
-		if r.holdsParts(id) {
+		if v.holdsParts(id) {
 			holders++
 		}
 	}
@@ -97,97 +100,92 @@ func (r *Raft) rowsDo(c *protocol.Config) int {
 	return min(q, holders-(n-q))
 }
 
-// keepsBodies makes sure that all live bodies stay durable under the next configuration, to
-// which it adds what members hold whole. It returns why that is not so yet, and begins to do
-// something about it.
-func (r *Raft) keepsBodies(next *protocol.Config, changes []protocol.Change) protocol.Reason {
-	if members.SameVoters(next, r.members.Config) {
-		members.Inherit(r.members.Config, next)
-		return protocol.ReasonNone
+// Keep makes sure that all live bodies stay durable under the next configuration, to
+// which it adds what members hold whole. It returns why that is not so yet, and a configuration that
+// is to be appended before, nil if none is.
+func Keep(v *View, c Placement, next *protocol.Config, changes []protocol.Change) (*protocol.Config, protocol.Reason) {
+	if members.SameVoters(next, v.Members.Config) {
+		members.Inherit(v.Members.Config, next)
+		return nil, protocol.ReasonNone
 	}
-	if !r.shapedAt(r.applied) && r.cfg.Mutant != MutantLeaderBehind {
-		return protocol.ReasonChangePending
+	if !v.ShapedAt(v.Applied) && v.Settings.Mutant != MutantLeaderBehind {
+		return nil, protocol.ReasonChangePending
 	}
 	for i := range changes {
-		if p := r.peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.Lacking && r.maxK() > 0 {
-			return protocol.ReasonBodies // a learner is to have made its rows first
+		if p := v.peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.Lacking && v.MaxK() > 0 {
+			return nil, protocol.ReasonBodies // a learner is to have made its rows first
 		}
 	}
-	most, rows := int(r.maxK()), r.rowsDo(next)
+	most, rows := int(v.MaxK()), v.rowsDo(next)
 	switch {
-	case most == 0, r.cfg.Mutant == MutantCodeNoRestripe:
+	case most == 0, v.Settings.Mutant == MutantNoRestripe:
 	case rows < 1:
-		return protocol.ReasonBodies
+		return nil, protocol.ReasonBodies
 	case most > rows:
-		return r.restriped(next, uint8(rows))
+		return v.restriped(c, next, uint8(rows))
 	}
 	next.HoldWhole(0, func(protocol.MemberID) bool { return false })
-	r.lead.restripe.left = 0
-	return protocol.ReasonNone
+	v.Restripe.Left = 0
+	return nil, protocol.ReasonNone
 }
 
 // restriped reports whether enough voters of the next configuration hold whole what is cut
-// into more than k rows. First it has them asked to.
-func (r *Raft) restriped(next *protocol.Config, k uint8) protocol.Reason {
-	r.lead.restripe.until = r.now + restripeTimeouts*r.cfg.ElectionTimeout
+// into more than k rows. First they are asked to, by a
+// configuration.
+func (v *View) restriped(c Placement, next *protocol.Config, k uint8) (first *protocol.Config, reason protocol.Reason) {
+	v.Rest()
 	stays := func(id protocol.MemberID) bool { return next.Find(id) != nil }
-	n, whole, asked := 0, 0, true
+	n, holders, asked := 0, 0, true
 	for _, id := range next.Voters() {
 		n++
-		if m := r.members.Config.Find(id); m != nil && (m.WholeAbove == 0 || m.WholeAbove > k) {
+		if m := v.Members.Config.Find(id); m != nil && (m.WholeAbove == 0 || m.WholeAbove > k) {
 			asked = false
 		}
-		if r.holdsWhole(id, k) {
-			whole++
+		if v.holdsWhole(id, k) {
+			holders++
 		}
 	}
 	need := n - quorum.Size(n) + 1
-	r.lead.restripe.left = max(0, need-whole)
+	v.Restripe.Left = max(0, need-holders)
 	switch {
-	case whole >= need:
+	case holders >= need:
 		next.HoldWhole(k, stays)
-		return protocol.ReasonNone
+		return nil, protocol.ReasonNone
 	case asked:
-		return protocol.ReasonRestriping
-	case len(r.coded) > 0:
-		r.place.uncode()
-		return protocol.ReasonChangePending
+		return nil, protocol.ReasonRestriping
+	case len(v.Coded.Indexes) > 0:
+		c.Uncode(v)
+		return nil, protocol.ReasonChangePending
 	}
-	c := r.members.Config.Clone()
-	c.Number()
-	c.HoldWhole(k, stays)
-	r.appendConfig(c, protocol.ProposalID{})
-	r.advance()
-	r.replicateAll()
-	return protocol.ReasonRestriping
+	whole := v.Members.Config.Clone()
+	whole.Number()
+	whole.HoldWhole(k, stays)
+	return &whole, protocol.ReasonRestriping
 }
 
 // relax lets members hold rows again where that lets new bodies be cut into more of them, and rows
 // are enough for those that there are. No one gives up a copy because of it unless it has made sure
-// that enough others hold something, see body.HolderCount.
-func (c *code) relax() {
-	r := c.r
-	bound := int(r.members.Config.MaxRows())
-	if bound == 0 || bound >= c.limit() || r.now < r.lead.restripe.until ||
-		r.lead.hand.to != 0 || r.commit < r.lead.first || r.members.At > r.commit || r.members.Config.Joint() || !r.shapedAt(r.applied) {
-		return
+// that enough others hold something, see body.HolderCount. The configuration that does so is to be appended; nil: none.
+func (c *code) relax(v *View) *protocol.Config {
+	bound := int(v.Members.Config.MaxRows())
+	if bound == 0 || bound >= c.limit(v) || v.Now < v.Restripe.until ||
+		v.Handing || v.Commit < v.First || v.Members.At > v.Commit || v.Members.Config.Joint() || !v.ShapedAt(v.Applied) {
+		return nil
 	}
-	rows := r.rowsDo(r.members.Config)
-	next := r.members.Config.Clone()
+	rows := v.rowsDo(v.Members.Config)
+	next := v.Members.Config.Clone()
 	switch {
-	case rows >= int(r.maxK()):
+	case rows >= int(v.MaxK()):
 		next.HoldWhole(0, func(protocol.MemberID) bool { return false })
 	case rows > bound:
 		next.HoldWhole(uint8(rows), func(protocol.MemberID) bool { return true })
 	default:
-		return
+		return nil
 	}
-	if len(r.coded) > 0 {
-		c.uncode()
-		return
+	if len(v.Coded.Indexes) > 0 {
+		c.Uncode(v)
+		return nil
 	}
-	r.lead.restripe.left = 0
-	r.appendConfig(next, protocol.ProposalID{})
-	r.advance()
-	r.replicateAll()
+	v.Restripe.Left = 0
+	return &next
 }
