@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -125,7 +126,7 @@ func (w *World) miss(m *Member, within time.Duration) {
 
 // decidedCoded sometimes strikes the leader that has just decided a coded entry. The others may hold
 // just what the entry needs, and do not know that it is decided.
-func (w *World) decidedCoded(leader *Member, c *instanceJudges, index protocol.Index) {
+func (w *World) decidedCoded(leader *Member, c *judge.Instance, index protocol.Index) {
 	if w.aims(w.set.Aim.Decided, &w.rests.decided) {
 		w.hit(leader, w.set.DelayMax)
 	}
@@ -162,8 +163,8 @@ func (w *World) hit(m *Member, within time.Duration) {
 
 // damageThin damages a body that not all members hold, on a member that holds it whole. That member
 // may soon read all that it holds.
-func (w *World) damageThin(c *instanceJudges, index uint64, tries int) {
-	holds := func(m *Member) check.Form { return c.bodies.Holds(m.judged(), index) }
+func (w *World) damageThin(c *judge.Instance, index uint64, tries int) {
+	holds := func(m *Member) check.Form { return c.Bodies.Holds(m.judged(), index) }
 	whole := w.upAnd(func(m *Member) bool { return holds(m) == check.WholeBody })
 	all := !slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && holds(m) == check.NoBody })
 	if w.calm || tries == 0 || len(whole) < 2 || all || !w.Chance(w.set.Aim.Thin) {
@@ -171,7 +172,7 @@ func (w *World) damageThin(c *instanceJudges, index uint64, tries int) {
 	}
 	m := whole[w.Pick(len(whole))]
 	m.whenWritten(64, func() {
-		s := m.of(c.instance)
+		s := m.of(c.ID)
 		switch {
 		case s == nil:
 		case !slices.Contains(w.damageable(m, s), index) || !w.spoilBody(m, s, index):

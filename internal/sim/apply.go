@@ -161,7 +161,8 @@ func (w applyWorld) Publish(a *apply.Applier) error {
 	if !m.up {
 		return nil
 	}
-	m.judgeWeave()
+	at := a.Cursor()
+	m.w.Violate(m.id, m.w.court.Place(m.id, &at, &m.base, a.Added))
 	m.judgeSections()
 	ready, void, told, err := m.progress.Note(a)
 	if err != nil {
@@ -213,7 +214,7 @@ func (w applyWorld) Reshaped(a *apply.Applier, installed *member.Meta) error {
 	}
 	at := a.Cursor()
 	m.body.kept.Applied(&at)
-	m.w.noteShapes(at.Next.Round)
+	m.w.court.Reached(at.Next.Round)
 	return nil
 }
 
@@ -228,7 +229,7 @@ func (w applyWorld) Restored(a *apply.Applier, instance protocol.InstanceID, ind
 		return err
 	}
 	for _, ref := range refs {
-		m.w.judgesOf(ref.Instance).bodies.Refer(m.judged(), uint64(ref.Index), uint64(ref.Term))
+		m.w.court.Of(ref.Instance).Bodies.Refer(m.judged(), uint64(ref.Index), uint64(ref.Term))
 	}
 	cursor := a.Cursor()
 	if instance == 0 {
@@ -264,7 +265,7 @@ func (w applyWorld) Save(meta member.Meta, state member.Snapshot, bytes int64) {
 		m.fail(err)
 		return
 	}
-	m.w.Violate(m.id, m.judgeMet(meta, b))
+	m.w.Violate(m.id, m.w.court.Snapshot(m.id, meta, b))
 	m.store(datadir.SnapshotHeader{Meta: meta, HasState: state != nil}, b, m.snaps.Write, false, func(err error) {
 		m.push(apply.ApplyItem{Wrote: &apply.Written{Meta: meta, Bytes: bytes, Err: err}})
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
@@ -63,7 +64,7 @@ func (w *World) newborn() *machine.State {
 // rectify is the operator who finds out that a founder began without the state. He gives it a new disk, unless it was
 // removed meanwhile.
 func (w *World) rectify(m *Member) {
-	if !m.odd || m.gone || m.retiring || m.strangers > 0 || slices.ContainsFunc(w.allJudges, func(c *instanceJudges) bool { return c.left[m.id] }) {
+	if !m.odd || m.gone || m.retiring || m.strangers > 0 || slices.ContainsFunc(w.court.All, func(c *judge.Instance) bool { return c.Left[m.id] }) {
 		return
 	}
 	m.crash()

@@ -80,7 +80,7 @@ func (m *Member) changedBodies(instance protocol.InstanceID) {
 // released tells the writer and the judge that a body was released.
 func (m *Member) released(instance protocol.InstanceID, key body.BodyKey) {
 	m.w.Count(bodiesReleased)
-	m.w.judgesOf(instance).bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
+	m.w.court.Of(instance).Bodies.Release(m.judged(), uint64(key.Index), uint64(key.Term))
 	if m.up { // else it is only starting, and its log is not idle yet
 		m.writer.Tidy()
 	}
@@ -92,7 +92,7 @@ func (s *memberInstance) judgeHeld(store *wal.Bodies) error {
 	if s.m.strange() {
 		return nil
 	}
-	return s.judges.bodies.Start(s.m.judged(), s.m.found(store, s.instance))
+	return s.judges.Bodies.Start(s.m.judged(), s.m.found(store, s.instance))
 }
 
 // found is what a store holds of an instance, in the judge's types.
@@ -210,7 +210,7 @@ func (m *Member) compacted(instance protocol.InstanceID, floor protocol.Index) {
 
 // dropped notes that the state machine no longer refers to a body, as of a position.
 func (m *Member) dropped(at protocol.Position, ref protocol.BodyRef) {
-	m.w.judgesOf(ref.Instance).bodies.Drop(uint64(ref.Index))
+	m.w.court.Of(ref.Instance).Bodies.Drop(uint64(ref.Index))
 	m.drops = append(m.drops, droppedBody{at, ref})
 }
 
@@ -219,7 +219,7 @@ func (m *Member) dropped(at protocol.Position, ref protocol.BodyRef) {
 func (m *Member) passed(ref protocol.BodyRef) {
 	m.body.kept.Passed(ref)
 	if !m.machines.First.Refers(ref) {
-		m.w.judgesOf(ref.Instance).bodies.Drop(uint64(ref.Index))
+		m.w.court.Of(ref.Instance).Bodies.Drop(uint64(ref.Index))
 	}
 }
 

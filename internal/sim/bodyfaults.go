@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -30,8 +31,8 @@ func (w *World) damage(m *Member) {
 // takes bodies that the member knows to be committed: what the member acknowledged before that, it
 // must keep.
 func (w *World) damageable(m *Member, s *memberInstance) []uint64 {
-	return slices.DeleteFunc(s.judges.bodies.Live(), func(i uint64) bool {
-		return i > uint64(s.noted) || s.judges.bodies.Holds(m.judged(), i) == check.NoBody || !w.stillWhole(s.judges, i, m)
+	return slices.DeleteFunc(s.judges.Bodies.Live(), func(i uint64) bool {
+		return i > uint64(s.noted) || s.judges.Bodies.Holds(m.judged(), i) == check.NoBody || !w.stillWhole(s.judges, i, m)
 	})
 }
 
@@ -43,7 +44,7 @@ func (w *World) spoilBody(m *Member, s *memberInstance, index uint64) bool {
 	}
 	w.Count(bodiesDamaged)
 	w.Tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
-	s.judges.bodies.Damage(m.judged(), index)
+	s.judges.Bodies.Damage(m.judged(), index)
 	return true
 }
 
@@ -60,28 +61,28 @@ func (m *Member) twice(b *wal.Body) bool {
 // stillWhole reports whether a body can be made whole without one member, even after the others
 // have trimmed their whole copies to rows. Members that vote nowhere do not count: nobody asks one for
 // bodies if its membership is never decided.
-func (w *World) stillWhole(c *instanceJudges, index uint64, without *Member) bool {
+func (w *World) stillWhole(c *judge.Instance, index uint64, without *Member) bool {
 	if w.set.Resize && !w.whoeverLeaves(c, index, without) {
 		return false
 	}
-	configs := c.ledger.Configurations()
+	configs := c.Ledger.Configurations()
 	left := slices.DeleteFunc(numbers(w.except(without)), func(id uint64) bool {
 		return !slices.ContainsFunc(configs, func(v *check.Voters) bool { return slices.Contains(v.Incoming, id) })
 	})
-	return c.bodies.RecoverableFromRows(index, left)
+	return c.Bodies.RecoverableFromRows(index, left)
 }
 
 // whoeverLeaves reports the same where more members may leave. Two things must hold. No member has
 // a damaged form of the body yet, because members count forms that they do not know to be damaged.
 // And in every configuration, also one that is about to be proposed, the other voters, at least two,
 // hold enough rows.
-func (w *World) whoeverLeaves(c *instanceJudges, index uint64, without *Member) bool {
+func (w *World) whoeverLeaves(c *judge.Instance, index uint64, without *Member) bool {
 	if w.damagedOf(c, index) {
 		return false
 	}
-	return !slices.ContainsFunc(slices.Concat(c.ledger.Configurations(), c.proposed(w)), func(v *check.Voters) bool {
+	return !slices.ContainsFunc(slices.Concat(c.Ledger.Configurations(), w.proposed(c)), func(v *check.Voters) bool {
 		left := slices.DeleteFunc(slices.Clone(v.Incoming), func(id uint64) bool { return id == uint64(without.id) })
-		return len(left) < 2 || !c.bodies.RecoverableFromRows(index, left)
+		return len(left) < 2 || !c.Bodies.RecoverableFromRows(index, left)
 	})
 }
 
@@ -99,21 +100,21 @@ func tooFew(c *protocol.Config, changes []protocol.Change) bool {
 
 // damaged reports whether what some member's disk holds of a live body is damaged.
 func (w *World) damaged() bool {
-	return slices.ContainsFunc(w.allJudges, func(c *instanceJudges) bool {
-		return slices.ContainsFunc(c.bodies.Live(), func(index uint64) bool { return w.damagedOf(c, index) })
+	return slices.ContainsFunc(w.court.All, func(c *judge.Instance) bool {
+		return slices.ContainsFunc(c.Bodies.Live(), func(index uint64) bool { return w.damagedOf(c, index) })
 	})
 }
 
 // damagedOf reports the same of one body.
-func (w *World) damagedOf(c *instanceJudges, index uint64) bool {
-	return slices.ContainsFunc(w.members, func(m *Member) bool { return c.bodies.Damaged(uint64(m.id), index) })
+func (w *World) damagedOf(c *judge.Instance, index uint64) bool {
+	return slices.ContainsFunc(w.members, func(m *Member) bool { return c.Bodies.Damaged(uint64(m.id), index) })
 }
 
 // recoverable reports whether those members hold enough to make every live body whole.
 func (w *World) recoverable(members []*Member) bool {
 	ids := numbers(members)
-	for _, c := range w.allJudges {
-		if slices.ContainsFunc(c.bodies.Live(), func(i uint64) bool { return !c.bodies.Recoverable(i, ids) }) {
+	for _, c := range w.court.All {
+		if slices.ContainsFunc(c.Bodies.Live(), func(i uint64) bool { return !c.Bodies.Recoverable(i, ids) }) {
 			return false
 		}
 	}

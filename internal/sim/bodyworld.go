@@ -86,7 +86,7 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 	nth := m.writer.count + 1
 	for _, r := range records {
 		ref := body.RefOf(r.Body)
-		m.w.Violate(m.id, m.w.judgesOf(ref.Instance).bodies.Restore(m.judged(), w.term(ref.Instance), nth, judged(r.Body)))
+		m.w.Violate(m.id, m.w.court.Of(ref.Instance).Bodies.Restore(m.judged(), w.term(ref.Instance), nth, judged(r.Body)))
 		m.w.Tracef("%s   writes body %d as %s", m.id, ref.Index, protocol.Form(r.Body.Form))
 		switch whole := protocol.Form(r.Body.Form) == protocol.FormWhole; {
 		case w.r.body.kept.Missing(ref):
@@ -103,7 +103,7 @@ func (w *bodyWorld) Submit(records []wal.Record, done func()) {
 			return
 		}
 		for _, r := range records {
-			m.w.judgesOf(protocol.InstanceID(r.Instance)).bodies.Durable(m.judged(), nth)
+			m.w.court.Of(protocol.InstanceID(r.Instance)).Bodies.Durable(m.judged(), nth)
 		}
 		done()
 	})
@@ -135,7 +135,7 @@ func (w *bodyWorld) Report(r body.BodyReport) {
 	m := w.m
 	switch r.What {
 	case body.BodyDamaged:
-		if !m.w.judgesOf(r.Ref.Instance).bodies.Damaged(m.judged(), uint64(r.Ref.Index)) {
+		if !m.w.court.Of(r.Ref.Instance).Bodies.Damaged(m.judged(), uint64(r.Ref.Index)) {
 			m.w.Violate(m.id, r.Err)
 		}
 		if r.News {
@@ -158,5 +158,5 @@ func (m *Member) judgeServed(answer *protocol.Message) {
 	}
 	b, _ := m.body.store.Find(uint32(answer.Instance), uint64(answer.Holdings[0].Index))
 	b.Form, b.Bytes = uint8(answer.Holdings[0].Form), answer.Blob
-	m.w.Violate(m.id, m.w.judgesOf(answer.Instance).bodies.Serve(m.judged(), judged(&b)))
+	m.w.Violate(m.id, m.w.court.Of(answer.Instance).Bodies.Serve(m.judged(), judged(&b)))
 }

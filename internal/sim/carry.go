@@ -232,7 +232,7 @@ func (s *memberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]
 		w.Violate(s.m.id, err)
 		return false
 	}
-	w.judgeSaid(msg)
+	w.Violate(s.m.id, w.court.Said(msg, s.m.judged(), s.m.strange()))
 	return w.transmit(msg, stream, frame)
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -174,7 +175,7 @@ func (w *World) askChange(m *Member, changes []protocol.Change) {
 	if w.set.Resize {
 		patience = 30 * w.set.Election
 	}
-	w.Tracef("FAULT %s is asked for %s", m.id, describeChanges(changes))
+	w.Tracef("FAULT %s is asked for %s", m.id, judge.DescribeChanges(changes))
 	w.ask(m, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, patience, func(error) {})
 }
 
@@ -202,13 +203,4 @@ func (w *World) addMember() protocol.Member {
 	}
 	w.startLater(m, w.Between(0, w.set.Election))
 	return protocol.Member{ID: m.id, PeerURLs: m.urls()}
-}
-
-func describeChanges(changes []protocol.Change) string {
-	names := [...]string{protocol.AddVoter: "voter", protocol.AddLearner: "learner", protocol.RemoveMember: "remove", protocol.UpdateMember: "update", protocol.AddJoining: "joining"}
-	text := ""
-	for _, c := range changes {
-		text += names[c.Kind] + " " + c.Member.ID.String() + " "
-	}
-	return text
 }

@@ -22,7 +22,7 @@ func (s *script) spoil(id protocol.MemberID, i protocol.Index) {
 		s.mustAck(s.putBody(s.leader().id)) // what was synced last must not be spoilt
 		s.wait(0.1)
 	}
-	s.bodies.Damage(uint64(id), uint64(i))
+	s.court.First.Bodies.Damage(uint64(id), uint64(i))
 }
 
 // TestDamagedRowAndDamagedWhole: members notice damaged bytes when they read them, give them to
@@ -43,7 +43,7 @@ func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s.member(1).scrubLater(s.set.Election)
 	s.member(3).scrubLater(s.set.Election)
 	s.until("both are restored", func() bool {
-		return s.bodies.Holds(1, uint64(i)) == check.WholeBody && s.bodies.Holds(3, uint64(i)) == check.RowForm(2)
+		return s.court.First.Bodies.Holds(1, uint64(i)) == check.WholeBody && s.court.First.Bodies.Holds(3, uint64(i)) == check.RowForm(2)
 	})
 	s.crash(2, 4)
 	s.readable(1, 3, 5)
@@ -65,7 +65,7 @@ func TestAScrubFindsDamageAfterARestart(t *testing.T) {
 	s.start(4)
 	s.wait(0.2)
 	s.member(4).scrubLater(s.set.Election)
-	s.until("restored", func() bool { return s.bodies.Holds(4, uint64(i)) == check.RowForm(3) })
+	s.until("restored", func() bool { return s.court.First.Bodies.Holds(4, uint64(i)) == check.RowForm(3) })
 	s.crash(1, 2)
 	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up && m.id > 2 })
 	s.readable(4)
@@ -442,5 +442,5 @@ func damagedWhole(s *script) {
 	s.wait(1)
 	s.spoil(2, i)
 	s.member(2).scrubLater(s.set.Election)
-	s.until("restored", func() bool { return s.bodies.Holds(2, uint64(i)) == check.WholeBody })
+	s.until("restored", func() bool { return s.court.First.Bodies.Holds(2, uint64(i)) == check.WholeBody })
 }

@@ -57,7 +57,7 @@ func (s *script) commit(id protocol.MemberID) protocol.Index {
 
 // form is the form of a body that a member's disk holds at an index.
 func (s *script) form(id protocol.MemberID, i protocol.Index) check.Form {
-	_, f := s.bodies.OnDisk(uint64(id), uint64(i))
+	_, f := s.court.First.Bodies.OnDisk(uint64(id), uint64(i))
 	return f
 }
 
@@ -211,7 +211,7 @@ func oldTermAnswers(s *script) {
 
 // termAt is the term of the entry at an index of a member's disk.
 func (s *script) termAt(id protocol.MemberID, i protocol.Index) protocol.Term {
-	return protocol.Term(s.ledger.DurableTerm(uint64(id), uint64(i)))
+	return protocol.Term(s.court.First.Ledger.DurableTerm(uint64(id), uint64(i)))
 }
 
 func TestOldLeadersAppendAfterTheAnswer(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -45,8 +46,8 @@ func (w *World) decisive(members []*Member) bool {
 		return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
 	}
 	quorums := w.set.judgeQuorums()
-	for _, c := range w.allJudges {
-		voters := slices.Concat(c.ledger.Configurations(), w.yetToFollow(c), c.proposed(w))
+	for _, c := range w.court.All {
+		voters := slices.Concat(c.Ledger.Configurations(), w.yetToFollow(c), w.proposed(c))
 		if slices.ContainsFunc(voters, func(v *check.Voters) bool { return !quorums.Reads(v, lives) || !quorums.Writes(v, lives) }) {
 			return false
 		}
@@ -56,7 +57,7 @@ func (w *World) decisive(members []*Member) bool {
 
 // proposed returns the voters of memberships that members propose, or are about to for an operator,
 // and that are in no log yet.
-func (c *instanceJudges) proposed(w *World) (voters []*check.Voters) {
+func (w *World) proposed(c *judge.Instance) (voters []*check.Voters) {
 	for _, m := range w.members {
 		if !m.up {
 			continue
@@ -67,11 +68,11 @@ func (c *instanceJudges) proposed(w *World) (voters []*check.Voters) {
 			}
 			st := s.witness.Core.Status()
 			if st.Proposed != nil {
-				voters = append(voters, votersOf(st.Proposed))
+				voters = append(voters, judge.VotersOf(st.Proposed))
 			}
 			for _, e := range m.executing {
 				if next, reason := st.Config.Changed(e.Op.Changes); reason == protocol.ReasonNone {
-					voters = append(voters, votersOf(&next))
+					voters = append(voters, judge.VotersOf(&next))
 				}
 			}
 		}
@@ -81,16 +82,16 @@ func (c *instanceJudges) proposed(w *World) (voters []*check.Voters) {
 
 // yetToFollow returns the voters of the first instance's decided memberships that another instance
 // has not followed yet. It may follow each of them: removals do not wait for one another.
-func (w *World) yetToFollow(c *instanceJudges) (voters []*check.Voters) {
-	if c.ended || c == w.instanceJudges {
+func (w *World) yetToFollow(c *judge.Instance) (voters []*check.Voters) {
+	if c.Ended || c == w.court.First {
 		return nil
 	}
-	has := &c.configs[len(c.configs)-1].config
-	for _, d := range slices.Backward(w.instanceJudges.configs) {
-		if d.config.SameMembers(has) {
+	has := &c.Configs[len(c.Configs)-1].Config
+	for _, d := range slices.Backward(w.court.First.Configs) {
+		if d.Config.SameMembers(has) {
 			break
 		}
-		voters = append(voters, votersOf(&d.config))
+		voters = append(voters, judge.VotersOf(&d.Config))
 	}
 	return voters
 }

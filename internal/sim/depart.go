@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -88,9 +89,9 @@ func (w *World) given(m *Member) (all []protocol.Member) {
 // true: every instance must have decided it. After damage the others may not hold enough without
 // this member. Then it goes on: the faults must leave enough, not the member.
 func (w *World) expel(m *Member, why *member.ExpelledError) {
-	for _, c := range w.allJudges {
-		if !c.ended && !c.left[m.id] {
-			w.Violate(m.id, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.instance, why))
+	for _, c := range w.court.All {
+		if !c.Ended && !c.Left[m.id] {
+			w.Violate(m.id, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.ID, why))
 			return
 		}
 	}
@@ -115,8 +116,8 @@ func (w *World) stranded(m *Member) bool {
 	}) {
 		return false
 	}
-	for _, c := range w.allJudges {
-		if !c.ended && !c.left[m.id] {
+	for _, c := range w.court.All {
+		if !c.Ended && !c.Left[m.id] {
 			return false
 		}
 	}
@@ -148,7 +149,7 @@ func (m *Member) judgeTurnedAway(number int, err error) {
 	if !errors.As(err, &refused) || refused.Reason != protocol.ReasonRemoved {
 		return
 	}
-	if !slices.ContainsFunc(m.w.allJudges, func(c *instanceJudges) bool { return c.left[m.id] }) {
+	if !slices.ContainsFunc(m.w.court.All, func(c *judge.Instance) bool { return c.Left[m.id] }) {
 		m.w.Violate(m.id, fmt.Errorf("command %d is refused because a member was removed, and this one stays: %w", number, err))
 	}
 }

@@ -43,8 +43,8 @@
 //   - member.go, memberinstance.go, carry.go, apply.go, snapshot.go, bodies.go,
 //     bodyworld.go, writer.go (a member), network.go (messages between members). Package device has the disks
 //     and links, package machine the state machine.
-//   - witness.go (what the judges of package check are told), readpoints.go (what cores answer to
-//     reads), weave.go (woven instances, and what is judged of them), sections.go (what cores derive
+//   - package judge (what is judged of decisions, disks and messages), witness.go (what the judges are told), readpoints.go (what cores answer to
+//     reads), weave.go (merged instances, and what is judged of them), sections.go (what cores derive
 //     from their logs), waste.go (judges of repeated work), pace.go (one client alone, where nothing fails).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
 //     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go

@@ -11,7 +11,7 @@ func (w *World) leader() (leader *Member) { return w.leaderOf(firstInstance) }
 
 // someLeader is the leader of some instance, or nil.
 func (w *World) someLeader() *Member {
-	return w.leaderOf(w.allJudges[w.Among(len(w.allJudges))].instance)
+	return w.leaderOf(w.court.All[w.Among(len(w.court.All))].ID)
 }
 
 func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {

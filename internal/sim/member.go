@@ -367,7 +367,7 @@ func (m *Member) wakeTakers() {
 // applied anywhere before the call ends before the first slot that is not filled up to these points
 // (docs/internals/niagara.md, 3.3). With barrier the state also includes what was accepted before the call.
 func (m *Member) Read(barrier bool, done func(ok bool)) {
-	r := reader{floor: m.w.executed, done: done}
+	r := reader{floor: m.w.court.Executed, done: done}
 	kind := 0
 	if barrier {
 		kind, r.accepted = 1, m.w.acceptedNow()

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -27,7 +28,7 @@ type memberInstance struct {
 	notes    []func() error
 	m        *Member
 	instance protocol.InstanceID
-	judges   *instanceJudges
+	judges   *judge.Instance
 	inst     *instance.Instance
 	hosted   *instance.Hosted // nil if it was retired in an earlier life
 	sender   instance.Sender
@@ -64,7 +65,7 @@ func (m *Member) open(r *running, dir *datadir.Opened) error {
 	r.instances = lifecycle.NewInstances[*memberInstance](dir.Instances)
 	r.instances.Mutant = m.w.set.mutant()
 	for _, l := range dir.Instances.InForce {
-		if err := m.w.judgesOf(l.Instance).ledger.Start(m.judged(), m.w.set.foundRecords(l.Recovered)); err != nil {
+		if err := m.w.court.Of(l.Instance).Ledger.Start(m.judged(), m.w.court.Found(l.Recovered)); err != nil {
 			return err
 		}
 	}
@@ -82,18 +83,18 @@ func (m *Member) open(r *running, dir *datadir.Opened) error {
 
 // judgeRetired tells the judges of retired instances which bodies the member holds of them.
 func (m *Member) judgeRetired(r *running) error {
-	for _, c := range m.w.allJudges {
-		if m.strange() || r.instances.Pending(c.instance) || m.among(r.inForce, c.instance) != nil {
+	for _, c := range m.w.court.All {
+		if m.strange() || r.instances.Pending(c.ID) || m.among(r.inForce, c.ID) != nil {
 			continue
 		}
-		if err := c.bodies.Start(m.judged(), m.found(r.body.store, c.instance)); err != nil {
+		if err := c.Bodies.Start(m.judged(), m.found(r.body.store, c.ID)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func newMemberInstance(m *Member, instance protocol.InstanceID, c *instanceJudges) *memberInstance {
+func newMemberInstance(m *Member, instance protocol.InstanceID, c *judge.Instance) *memberInstance {
 	return &memberInstance{m: m, instance: instance, judges: c}
 }
 

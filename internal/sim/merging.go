@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -27,19 +28,19 @@ func (s *Settings) electionTime() time.Duration { return 2 * s.Election }
 // collide by chance, and each such term takes an election more.
 func (c *witness) stands() {
 	j := c.s.judges
-	if c.status.Role != protocol.Candidate || c.status.Term <= j.stood {
+	if c.status.Role != protocol.Candidate || c.status.Term <= j.Stood {
 		return
 	}
-	if j.stood > j.won {
+	if j.Stood > j.Won {
 		c.m.w.detours += c.m.w.set.electionTime()
 	}
-	j.stood = c.status.Term
+	j.Stood = c.status.Term
 	c.m.w.releaseFor(c.m)
 }
 
 // unled reports whether an instance in force has never had a leader.
 func (w *World) unled() bool {
-	return slices.ContainsFunc(w.allJudges, func(c *instanceJudges) bool { return !c.ended && c.won == 0 })
+	return slices.ContainsFunc(w.court.All, func(c *judge.Instance) bool { return !c.Ended && c.Won == 0 })
 }
 
 // unsent is how many entries of an instance at most its leader has not even sent to a living

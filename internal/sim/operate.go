@@ -49,7 +49,7 @@ func (w *World) ask(m *Member, op cluster.Operation, patience time.Duration, the
 		w.Tracef("%s   answers the operator: %s: %v", m.id, op.Kind, err)
 		if err == nil {
 			w.Count(operationsDone)
-			w.Violate(m.id, w.judgeOperation(m, q, began))
+			w.Violate(m.id, w.court.Done(m.id, &q.Op, began))
 		}
 		then(err)
 	})
@@ -186,83 +186,6 @@ func (m *Member) tell(inputs []member.InstanceInput) {
 	for _, in := range inputs {
 		if s := m.of(in.Instance); s != nil {
 			s.step(in.Input)
-		}
-	}
-}
-
-// decided notes a decided membership of an instance, and since when it is.
-type decidedConfig struct {
-	config protocol.Config
-	at     time.Duration
-}
-
-// judgeOperation judges an operation that was answered as done. It must have been in force at some
-// moment since it was asked for.
-func (w *World) judgeOperation(m *Member, q *cluster.Request, began time.Duration) error {
-	switch op := &q.Op; op.Kind {
-	case cluster.ChangeMembers:
-		leaves := slices.ContainsFunc(op.Changes, func(c protocol.Change) bool {
-			return c.Kind == protocol.RemoveMember && (c.Member.ID == m.id || w.led[c.Member.ID])
-		})
-		for _, c := range w.allJudges {
-			if !c.ended && !c.madeSince(op.Changes, began, !leaves) {
-				return fmt.Errorf("answers that %s is made; instance %d has not decided it", describeChanges(op.Changes), c.instance)
-			}
-			if leaves { // perhaps it is the leader, which then does not see the other instances decide
-				break
-			}
-		}
-	case cluster.TransferLeader:
-		if op.To != 0 && !w.led[op.To] && !m.w.set.protocol.Core.Judged.ManyLead && !m.w.set.byKey() {
-			return fmt.Errorf("answers that %s leads, which was never elected", op.To)
-		}
-	case cluster.Reshape:
-		for i, s := range w.shapes {
-			if s.instances == op.Instances && (i == len(w.shapes)-1 || w.shapes[i+1].at >= began) {
-				return nil
-			}
-		}
-		return fmt.Errorf("answers that there are %d instances; there were %v", op.Instances, w.shapes)
-	}
-	return nil
-}
-
-// madeSince reports whether a decided membership was as the changes want it, at some moment since
-// then. voters says that new voters must be voters already. The leader may not know a learner that
-// the asked member knows, and may let it join first. A member that leaves does not wait for the rest.
-func (c *instanceJudges) madeSince(changes []protocol.Change, since time.Duration, voters bool) bool {
-	for i := range c.configs {
-		if (i == len(c.configs)-1 || c.configs[i+1].at >= since) && asWanted(&c.configs[i].config, changes, voters) {
-			return true
-		}
-	}
-	return false
-}
-
-func asWanted(c *protocol.Config, changes []protocol.Change, voters bool) bool {
-	for _, ch := range changes {
-		x := c.Find(ch.Member.ID)
-		if ch.Kind == protocol.RemoveMember != (x == nil) || ch.Kind == protocol.AddVoter && voters && !c.Voter(ch.Member.ID) {
-			return false
-		}
-	}
-	return len(c.Outgoing) == 0
-}
-
-// shaped is how many instances there are from a place in the global log on, and when the first
-// member was there.
-type shaped struct {
-	instances int
-	round     protocol.Round
-	at        time.Duration
-}
-
-// noteShapes notes the numbers of instances in force up to a round, which a member has reached. A
-// member may pass several at once.
-func (w *World) noteShapes(round protocol.Round) {
-	for n, start := range w.weave.Shapes() {
-		if last := w.shapes[len(w.shapes)-1]; start > uint64(last.round) && start <= uint64(round) && n != last.instances {
-			w.shapes = append(w.shapes, shaped{n, protocol.Round(start), w.Now()})
 		}
 	}
 }

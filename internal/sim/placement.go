@@ -261,12 +261,3 @@ func (w *World) drawBody() []byte {
 	}
 	return body
 }
-
-// firstSlots are the rows' slots of a configuration's members.
-func firstSlots(c *protocol.Config) map[uint64]uint8 {
-	slots := map[uint64]uint8{}
-	for i := range c.Members {
-		slots[uint64(c.Members[i].ID)] = c.Members[i].Slot
-	}
-	return slots
-}

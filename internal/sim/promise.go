@@ -61,7 +61,7 @@ func (s *Settings) drawPromises(d chance) {
 
 // promise begins a story.
 func (w *World) promise() {
-	in := w.allJudges[w.promises.below(len(w.allJudges))].instance
+	in := w.court.All[w.promises.below(len(w.court.All))].ID
 	l := w.leaderOf(in)
 	if l == nil || w.held != nil || w.promising != nil {
 		return

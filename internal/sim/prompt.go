@@ -62,7 +62,7 @@ func (s *memberInstance) holdsSince(o *Member) (time.Duration, bool) {
 		h = holding{w.Now(), wrongs}
 	}
 	trip := w.Now() + w.set.DelayMax
-	if p.term != protocol.Term(s.judges.ledger.DurableTerm(o.judged(), uint64(p.index))) || there.Cut || back.Cut || there.Backed(trip) || back.Backed(trip) {
+	if p.term != protocol.Term(s.judges.Ledger.DurableTerm(o.judged(), uint64(p.index))) || there.Cut || back.Cut || there.Backed(trip) || back.Backed(trip) {
 		delete(p.holds, o.id)
 		return 0, false
 	}

@@ -15,14 +15,6 @@ import (
 // readPoints is, for a read that was asked for and has no answer yet, how much was decided then.
 type readPoints map[uint64]uint64
 
-// noteForReads notes a decided entry. Where a leader is a hint, slots in which nothing is decided need be known to
-// nobody else.
-func (c *instanceJudges) noteForReads(e *protocol.Entry) {
-	if e.Kind != protocol.EntryNoop || !c.ledger.Hints {
-		c.mustSee = max(c.mustSee, uint64(e.Index))
-	}
-}
-
 // asks notes a read. It is called before the core is stepped, because an answer may come at once.
 func (c *witness) asks(in protocol.Input) {
 	if r, ok := in.(protocol.Read); ok && r.Context != 0 {
@@ -30,7 +22,7 @@ func (c *witness) asks(in protocol.Input) {
 			c.reads = readPoints{}
 		}
 		if _, again := c.reads[r.Context]; !again { // a read that was lost or refused is asked for again
-			c.reads[r.Context] = c.s.judges.mustSee
+			c.reads[r.Context] = c.s.judges.MustSee
 		}
 	}
 }
@@ -40,7 +32,7 @@ func (c *witness) judgeReads(out *protocol.Effects) error {
 	for _, r := range out.Reads {
 		least, asked := c.reads[r.Context]
 		delete(c.reads, r.Context)
-		if asked && uint64(r.Index) < least && !c.s.judges.ended && !c.m.w.set.byKey() {
+		if asked && uint64(r.Index) < least && !c.s.judges.Ended && !c.m.w.set.byKey() {
 			return fmt.Errorf("a read may be served at %d, and %d was decided when it was asked for", r.Index, least)
 		}
 	}
@@ -51,10 +43,10 @@ func (c *witness) judgeReads(out *protocol.Effects) error {
 // something in a later term. It asks once in a term.
 func (w *World) askReplaced(s *memberInstance) {
 	c := s.judges
-	if w.calm || w.set.Faults[faultHold]+w.set.Faults[faultPromise] == 0 || c.readIn >= s.witness.status.Term {
+	if w.calm || w.set.Faults[faultHold]+w.set.Faults[faultPromise] == 0 || c.ReadIn >= s.witness.status.Term {
 		return
 	}
-	c.readIn = s.witness.status.Term
+	c.ReadIn = s.witness.status.Term
 	for _, m := range w.upAnd((*Member).replaced) {
 		w.comesTo(m, check.Get, machine.KeyName(0), 0)
 	}

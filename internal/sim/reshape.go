@@ -95,10 +95,10 @@ type instancesHost struct {
 // disk.
 func (h instancesHost) Make(log member.InstanceLog) (*memberInstance, error) {
 	m, rec := h.m, log.Recovered
-	s := newMemberInstance(m, log.Instance, m.w.courtWith(log.Instance, &rec.Base.Config))
+	s := newMemberInstance(m, log.Instance, m.w.court.With(log.Instance, &rec.Base.Config))
 	s.noted = rec.State.Commit
 	if m.up { // else they were told before
-		if err := s.judges.ledger.Start(m.judged(), m.w.set.foundRecords(rec)); err != nil {
+		if err := s.judges.Ledger.Start(m.judged(), m.w.court.Found(rec)); err != nil {
 			return nil, err
 		}
 	}
@@ -119,8 +119,7 @@ func (h instancesHost) Run(*memberInstance) {}
 
 func (h instancesHost) Retire(s *memberInstance) {
 	m := h.m
-	s.judges.end(m.w.weave.End(uint64(s.instance)))
-	m.w.Violate(m.id, m.w.configureEnded(m.w.instanceJudges))
+	m.w.Violate(m.id, m.w.court.End(s.judges))
 	m.toPlans.post(func() { // a turn may begin before it hears of it
 		s.do(func() {
 			s.retire()

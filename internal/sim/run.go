@@ -266,15 +266,15 @@ func (w *World) settleTime() time.Duration {
 	if s.byKey() {
 		timeout += time.Duration(len(w.ops)) * piece // each may have left an undecided command, which is recovered by itself
 	}
-	for _, c := range w.allJudges {
-		timeout += time.Duration(c.ledger.Decided()) * piece
+	for _, c := range w.court.All {
+		timeout += time.Duration(c.Ledger.Decided()) * piece
 		if s.Bodies.Share > 0 {
-			timeout += time.Duration(len(c.bodies.Live())+20) * s.gatherTime()
+			timeout += time.Duration(len(c.Bodies.Live())+20) * s.gatherTime()
 		}
 		if s.Bodies.Share > 0 && s.Bodies.GatherBytes <= int64(s.Bodies.Max) {
 			// One body is gathered at a time. A member that comes back with an old snapshot looks for
 			// bodies that nobody has any more, and gives up on each before the next.
-			timeout += time.Duration(c.ledger.Decided()) * s.bodyTimeout()
+			timeout += time.Duration(c.Ledger.Decided()) * s.bodyTimeout()
 		}
 	}
 	return timeout
@@ -341,7 +341,7 @@ func (m *Member) behind() bool {
 	if m.machines.Behind(m.w.set.Keys) {
 		return true
 	}
-	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return uint64(m.applier.Added(s.instance)) < s.judges.ledger.Decided() })
+	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return uint64(m.applier.Added(s.instance)) < s.judges.Ledger.Decided() })
 }
 
 func (w *World) describeMembers(members []*Member) string {
@@ -425,8 +425,8 @@ const linearTime = 20 * time.Second
 // finalVerdict judges the end. All members have the same state, no acknowledged write is lost, and
 // the history has an order.
 func (w *World) finalVerdict(alive []*Member) error {
-	for _, c := range w.allJudges {
-		if err := c.ledger.Retained(); err != nil {
+	for _, c := range w.court.All {
+		if err := c.Ledger.Retained(); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ func init() {
 // transfer is the operator who wants another leader. He asks any member. Members tell each other's
 // instances to hand over too: see instance.LeaderPreference.
 func (w *World) transfer(m *Member) {
-	instance := w.allJudges[w.Among(len(w.allJudges))].instance
+	instance := w.court.All[w.Among(len(w.court.All))].ID
 	if leader := w.leaderOf(instance); leader != nil && w.Chance(0.6) {
 		m = leader
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
@@ -116,21 +115,6 @@ func (s *memberInstance) config() protocol.Config {
 	return s.m.applier.Config()
 }
 
-// slotOf is what an entry does in the global log, in the judge's type.
-func slotOf(e *protocol.Entry) check.Slots {
-	switch e.Kind {
-	case protocol.EntryBatch, protocol.EntryGroup:
-		return check.Slots{Fills: true, Covers: e.Width()}
-	case protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
-		return check.Slots{Covers: 1}
-	case protocol.EntryReshape:
-		return check.Slots{Fills: true, Instances: e.Instances()}
-	case protocol.EntrySkip:
-		return check.Slots{SkipsTo: uint64(e.Round())}
-	}
-	return check.Slots{}
-}
-
 // judgeSkip judges that leaders do not skip slots that their logs fill (N4).
 func (c *witness) judgeSkip(r *protocol.Record) error {
 	if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntrySkip || c.status.Role != protocol.Leader {
@@ -141,25 +125,6 @@ func (c *witness) judgeSkip(r *protocol.Record) error {
 		return fmt.Errorf("N4: instance %d skips to round %d; its log fills %d", c.s.instance, r.Entry.Round(), tail.Round())
 	}
 	return nil
-}
-
-// judgeWeave judges the member's place in the global log (N1, N2).
-func (m *Member) judgeWeave() {
-	if !m.w.set.woven() {
-		return
-	}
-	at := m.applier.Cursor()
-	cut := check.Cut{Round: uint64(at.Next.Round), Instance: uint64(at.Next.Instance), Position: uint64(at.Position)}
-	var added, after []uint64
-	for _, p := range at.Points {
-		cut.Instances, cut.Points = append(cut.Instances, uint64(p.Instance)), append(cut.Points, uint64(p.Index))
-		added = append(added, uint64(m.applier.Added(p.Instance)))
-		after = append(after, uint64(m.base.Point(p.Instance).Round))
-	}
-	m.w.Violate(m.id, m.w.weave.Member(uint64(m.id), added, after, cut))
-	if m.w.executed.Compare(at.Next) < 0 {
-		m.w.executed = at.Next
-	}
 }
 
 // judgeRead judges that a read sees all that was applied anywhere before the client asked (N3).
@@ -192,7 +157,7 @@ func (m *Member) gap() string {
 	}
 	at := m.applier.Cursor()
 	for _, s := range m.inForce {
-		if w := m.w.weave.Wanted(uint64(s.instance)); uint64(at.Point(s.instance).Index) < w {
+		if w := m.w.court.Weave.Wanted(uint64(s.instance)); uint64(at.Point(s.instance).Index) < w {
 			return fmt.Sprintf("instance %d is consumed to %d, wanted is %d; next is round %d of instance %d",
 				s.instance, at.Point(s.instance).Index, w, at.Next.Round, at.Next.Instance)
 		}

@@ -230,7 +230,7 @@ func TestOneLeaderIsolated(t *testing.T) {
 		b = s.putIn(2, 2)
 		return a
 	})
-	require.GreaterOrEqual(t, uint64(s.member(1).applier.Added(1)), s.weave.Wanted(1))
+	require.GreaterOrEqual(t, uint64(s.member(1).applier.Added(1)), s.court.Weave.Wanted(1))
 	require.LessOrEqual(t, s.took(a)+s.took(b), 3*stageElection)
 	s.mustAck(s.putIn(1, 2))
 	s.heal()
@@ -648,7 +648,7 @@ func TestAReshapeDoesNotWaitForTheStateMachine(t *testing.T) {
 	s.until("instances 4 and 5 have begun", inForce(5))
 	s.electIn(5, 1)
 	op := s.putIn(5, 1)
-	s.until("instance 5 has decided it", func() bool { return s.judgesOf(5).ledger.Decided() >= 2 })
+	s.until("instance 5 has decided it", func() bool { return s.court.Of(5).Ledger.Decided() >= 2 })
 	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(2)}})
 	s.until("instances 3, 4 and 5 are retired", inForce(2))
 	read := s.get(1)

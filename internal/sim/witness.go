@@ -1,13 +1,13 @@
 package sim
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -76,10 +76,10 @@ func (c *witness) judge(out *protocol.Effects) error {
 	if err := c.deleted(out); err != nil {
 		return err
 	}
-	id, ledger := c.m.judged(), c.s.judges.ledger
+	id, ledger := c.m.judged(), c.s.judges.Ledger
 	leader := id
 	for i := range out.Persist {
-		r := c.m.w.set.recordOf(&out.Persist[i])
+		r := c.m.w.court.Record(&out.Persist[i])
 		if err := ledger.Write(id, out.Seq, r); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 	}
 	if c.m.w.set.protocol.Core.Proposing.Path != nil {
 		for _, id := range out.Accepted {
-			c.s.judges.electorates.accept(id)
+			c.s.judges.Accept(id)
 		}
 	}
 	for i := range out.Commit {
@@ -122,14 +122,13 @@ func (c *witness) judge(out *protocol.Effects) error {
 		if e.Kind == protocol.EntryNoop {
 			decide = ledger.DecideVoid
 		}
-		if err := decide(id, uint64(c.status.Term), uint64(e.Index), uint64(e.Term), entryDigest(e)); err != nil {
+		if err := decide(id, uint64(c.status.Term), uint64(e.Index), uint64(e.Term), judge.DigestOf(e)); err != nil {
 			return err
 		}
 		if ledger.Decided() > before {
-			c.s.judges.noteForReads(e)
 			c.m.w.firstDecision(c.s)
 			c.m.w.askReplaced(c.s)
-			if err := errors.Join(c.decided(e), c.s.judges.electorates.decide(e)); err != nil {
+			if err := errors.Join(c.decided(e), c.s.judges.Decide(e)); err != nil {
 				return err
 			}
 		}
@@ -139,7 +138,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 
 // deleted judges what a new leader deletes before it leads.
 func (c *witness) deleted(out *protocol.Effects) error {
-	id, ledger := c.m.judged(), c.s.judges.ledger
+	id, ledger := c.m.judged(), c.s.judges.Ledger
 	was, term := ledger.Last(id)
 	if c.m.w.set.byKey() {
 		return nil // there is no leader
@@ -165,7 +164,7 @@ func (c *witness) deleted(out *protocol.Effects) error {
 // is carried out. Only then is it known with which call of Submit the record goes to the disk,
 // because others may write before.
 func (c *witness) judgeBody(r *protocol.Record) error {
-	m, bodies := c.m, c.s.judges.bodies
+	m, bodies := c.m, c.s.judges.Bodies
 	if m.strange() || m.w.set.byKey() {
 		return nil // what it holds counts for nothing, or there are no bodies
 	}
@@ -175,10 +174,10 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		commit := r.State.Commit
 		note = func() error { c.s.noting = commit; return nil }
 	case protocol.RecordEntry:
-		if bare(&r.Entry) && m.w.set.protocol.Core.Judged.ManyLead {
+		if judge.Bare(&r.Entry) && m.w.set.protocol.Core.Judged.ManyLead {
 			return nil // something with a body may have been proposed there
 		}
-		body := bodyOf(&r.Entry)
+		body := judge.BodyOf(&r.Entry)
 		if r.Entry.Coded() && c.status.Role == protocol.Leader {
 			m.w.sentCoded(m)
 		}
@@ -187,11 +186,11 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		if r.Entry.Form == protocol.FormNone {
 			return nil
 		}
-		body := bodyOf(&r.Entry)
+		body := judge.BodyOf(&r.Entry)
 		note = func() error { return bodies.Body(uint64(m.id), m.writer.count+1, body) }
 	case protocol.RecordBody:
 		m.w.Count(bodiesUpgraded)
-		body := bodyOf(&r.Entry)
+		body := judge.BodyOf(&r.Entry)
 		note = func() error { return bodies.Body(uint64(m.id), m.writer.count+1, body) }
 	default:
 		return nil
@@ -200,17 +199,9 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 	return nil
 }
 
-func bodyOf(e *protocol.Entry) check.Body {
-	b := check.Body{Index: uint64(e.Index), Term: uint64(e.Term), K: e.K, Form: check.Form(e.Form), Size: e.BodySize, Digest: e.BodyDigest}
-	if e.Form != protocol.FormNone {
-		b.Bytes = e.Body
-	}
-	return b
-}
-
 // decided tells the judges of bodies and of the global log what was just decided.
 func (c *witness) decided(e *protocol.Entry) error {
-	w, bodies, ledger := c.m.w, c.s.judges.bodies, c.s.judges.ledger
+	w, bodies, ledger := c.m.w, c.s.judges.Bodies, c.s.judges.Ledger
 	if e.Coded() {
 		w.Count(codedEntriesDecided)
 		w.decidedCoded(c.m, c.s.judges, e.Index)
@@ -219,8 +210,8 @@ func (c *witness) decided(e *protocol.Entry) error {
 		w.Count(bodiesByLanes)
 	}
 	if w.set.woven() {
-		slot := slotOf(e)
-		if w.weave.Decide(uint64(c.s.instance), slot); slot.Covers > 0 {
+		slot := judge.SlotOf(e)
+		if w.court.Weave.Decide(uint64(c.s.instance), slot); slot.Covers > 0 {
 			w.judgeMerging(c.s.instance, e.Index)
 		}
 	}
@@ -242,24 +233,15 @@ func (c *witness) decided(e *protocol.Entry) error {
 		if err != nil {
 			return err
 		}
-		c.s.judges.leave(&config, w.Now())
-		if c.s.judges.ended {
-			return nil // it obeys the first instance
-		}
-		return errors.Join(bodies.Configure(votersOf(&config), firstSlots(&config)), w.configureEnded(c.s.judges))
+		return w.court.Configure(c.s.judges, &config)
 	}
-	if c.s.judges.ended && uint64(e.Index) > c.s.judges.last {
+	if c.s.judges.Void(e) {
 		bodies.Void(uint64(e.Index), uint64(e.Term))
 	}
-	if bare(e) && c.m.w.set.protocol.Core.Judged.ManyLead {
+	if judge.Bare(e) && c.m.w.set.protocol.Core.Judged.ManyLead {
 		bodies.Void(uint64(e.Index), uint64(e.Term)) // perhaps something with a body was proposed there
 	}
 	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
-}
-
-// bare: an entry that may take the place of any other in its slot, in the same epoch.
-func bare(e *protocol.Entry) bool {
-	return e.Kind == protocol.EntryNoop || e.Kind == protocol.EntryEmpty
 }
 
 func (c *witness) changed() {
@@ -269,126 +251,12 @@ func (c *witness) changed() {
 	c.stands()
 	w.promiseStands(c)
 	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
-		c.s.judges.won = c.status.Term
+		c.s.judges.Won = c.status.Term
 		w.Count(electionsWon)
-		c.s.judges.led[c.m.id] = true
+		c.s.judges.Led[c.m.id] = true
 		w.elected(c.s)
 	}
 	if w.Tracing() && (was.Role != c.status.Role || was.Term != c.status.Term || was.Leader != c.status.Leader) {
 		w.Tracef("%s   is %s of term %d%s, leader %s", c.m.id, c.status.Role, c.status.Term, w.named(c.s.instance), c.status.Leader)
-	}
-}
-
-// entryDigest identifies an entry by its envelope, which covers the payload's digest.
-func entryDigest(e *protocol.Entry) uint64 {
-	return uint64(binary.LittleEndian.Uint32(e.Head()))<<32 | uint64(e.Digest)
-}
-
-func votersOf(c *protocol.Config) *check.Voters {
-	v := &check.Voters{}
-	for _, id := range c.Voters() {
-		v.Incoming = append(v.Incoming, uint64(id))
-	}
-	for _, id := range c.Outgoing {
-		v.Outgoing = append(v.Outgoing, uint64(id))
-	}
-	return v
-}
-
-// recordOf is a record in the ledger's type. A record of a body alone says nothing about the log.
-func (s *Settings) recordOf(r *protocol.Record) check.Record {
-	switch r.Kind {
-	case protocol.RecordEntry:
-		return entryRecord(&r.Entry)
-	case protocol.RecordBody:
-		return check.Record{}
-	case protocol.RecordCell:
-		return s.cellRecord(r.Cell)
-	case protocol.RecordDrop:
-		return check.Record{Kind: check.DropRecord, Index: r.Cell.Number}
-	case protocol.RecordState:
-		return check.Record{Kind: check.StateRecord, Term: uint64(r.State.Term), Vote: uint64(r.State.Vote)}
-	}
-	return check.Record{Kind: check.BaseRecord, Index: uint64(r.Base.Index), Term: uint64(r.Base.Term), Voters: votersOf(&r.Base.Config)}
-}
-
-func (s *Settings) cellRecord(c protocol.Cell) check.Record {
-	r := check.Record{Kind: check.CellRecord, Index: c.Number, Digest: uint64(protocol.Digest(c.Data))}
-	if accepted := s.protocol.Core.Accepted; accepted != nil {
-		if e, ok := accepted(c); ok {
-			holds := entryRecord(&e)
-			r.Holds = &holds
-		}
-	}
-	return r
-}
-
-func entryRecord(e *protocol.Entry) check.Record {
-	c := check.Record{Kind: check.EntryRecord, Index: uint64(e.Index), Term: uint64(e.Term), Digest: entryDigest(e)}
-	if e.Kind == protocol.EntryConfig {
-		if config, err := protocol.DecodeConfig(e.Payload); err == nil {
-			c.Voters = votersOf(&config)
-		}
-	}
-	return c
-}
-
-// foundRecords is what a member found on its disk, as records for the ledger.
-func (s *Settings) foundRecords(rec *protocol.Recovered) []check.Record {
-	out := []check.Record{
-		s.recordOf(&protocol.Record{Kind: protocol.RecordState, State: rec.State}),
-		s.recordOf(&protocol.Record{Kind: protocol.RecordBase, Base: &rec.Base}),
-	}
-	for i := range rec.Entries {
-		out = append(out, entryRecord(&rec.Entries[i]))
-	}
-	for _, c := range rec.Cells {
-		out = append(out, s.cellRecord(c))
-	}
-	return out
-}
-
-// judgeSaid judges a message that leaves a member. What the message says must be durable.
-func (w *World) judgeSaid(m *protocol.Message) {
-	from, term := w.member(m.From).judged(), uint64(m.Term)
-	ledger := w.judgesOf(m.Instance).ledger
-	claims := w.set.codec().ClaimsOf(m)
-	var err error
-	switch {
-	case claims.Vote != 0:
-		err = ledger.SayVote(from, term, uint64(claims.Vote))
-	case claims.Stored != 0:
-		err = ledger.SayStored(from, term, uint64(claims.Stored))
-	case claims.Term:
-		err = ledger.SayTerm(from, term)
-	}
-	w.Violate(m.From, err)
-	if !w.member(m.From).strange() {
-		w.judgeHoldings(m, &claims)
-	}
-}
-
-// judgeHoldings judges what a member says about its bodies.
-func (w *World) judgeHoldings(m *protocol.Message, claims *protocol.Claims) {
-	bodies, ledger := w.judgesOf(m.Instance).bodies, w.judgesOf(m.Instance).ledger
-	say := bodies.SayHolds
-	switch {
-	case claims.Asked:
-		say = bodies.AnswerHolds
-	case !claims.Holds:
-		return
-	}
-	from := uint64(m.From)
-	for _, h := range m.Holdings {
-		switch index, term := uint64(h.Index), uint64(h.Term); {
-		case h.Form == protocol.FormCommitted && index > ledger.Decided():
-			w.Violate(m.From, fmt.Errorf("says that %d is committed; decided are %d", index, ledger.Decided()))
-		case h.Form == protocol.FormCommitted:
-		case h.Form == protocol.FormNone && !ledger.Logged(from, index, term):
-			// The body is there for the state, which may be ahead of the log. The member never
-			// acknowledged the entry, so nobody decided it by what this member holds.
-		default:
-			w.Violate(m.From, say(from, uint64(m.Term), index, term, check.Form(h.Form)))
-		}
 	}
 }

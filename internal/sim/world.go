@@ -1,14 +1,12 @@
 package sim
 
 import (
-	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/erasure"
-	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
@@ -54,23 +52,16 @@ type World struct {
 	// which nobody led, and of new instances.
 	detours time.Duration
 
-	// allJudges judge the instances. The first one is embedded too, because it is often the only
-	// one.
-	allJudges []*instanceJudges
-	*instanceJudges
-	weave    *check.Weave
-	grown    protocol.Round // from which round on there were new instances last, as far as a member has come
-	shapes   []shaped       // from how many instances the global log was woven, one after the other
-	executed order.Slot     // the slot up to which the member that is furthest has applied the global log
-	orders   machine.Orders // of commands
-	history  check.Recorder
-	ops      []*operation // by number
+	court   *judge.Court
+	grown   protocol.Round // from which round on there were new instances last, as far as a member has come
+	orders  machine.Orders // of commands
+	history check.Recorder
+	ops     []*operation // by number
 	// acked is how many writes were acknowledged. ackedAt is the last position of
 	// these, in each group of a keyed order.
 	acked   int
 	ackedAt map[protocol.InstanceID]protocol.Position
-	met     map[protocol.Index]uint64 // what snapshots at an index have, where logs differ: see judgeMet
-	calm    bool                      // no more faults: the second phase
+	calm    bool // no more faults: the second phase
 	rests   rests
 	late    bool // a member is late: see beLate
 	// straggling is a story in which members change while somebody does not know of all bodies; nil: none is told.
@@ -88,6 +79,14 @@ type World struct {
 	messages int // sent so far
 }
 
+// rules are what the judges must know of the settings.
+func (s *Settings) rules() judge.Rules {
+	return judge.Rules{
+		Core: s.protocol.Core, Instances: s.Instances, Woven: s.woven(), First: s.firstConfig(),
+		Quorums: s.judgeQuorums(), BodyQuorums: s.bodyQuorums(),
+	}
+}
+
 // newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
@@ -95,121 +94,17 @@ func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 		pipes: chanceOf(set.Seed, "pipe clients"), early: chanceOf(set.Seed, "early writes"), pauses: chanceOf(set.Seed, "pauses"),
 		withdrawals: chanceOf(set.Seed, "withdrawn writes"), astray: chanceOf(set.Seed, "astray lives"), stragglers: chanceOf(set.Seed, "straggling"),
 		promises: chanceOf(set.Seed, "promising"), born: chanceOf(set.Seed, "births in a run"), apart: chanceOf(set.Seed, "apart in a run"), namesake: chanceOf(set.Seed, "mistaken members"),
-		acquainted: map[device.Pair]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}, met: map[protocol.Index]uint64{}, weave: check.NewWeave(set.Instances)}
-	w.Judge = w.judgeStep
+		acquainted: map[device.Pair]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}}
 	w.orders.ByKey = set.byKey()
 	if set.Keyed {
 		w.orders.Groups = set.Instances
 	}
-	w.instanceJudges, w.shapes = w.judgesOf(firstInstance), []shaped{{instances: max(1, set.Instances)}}
+	w.court = judge.NewCourt(set.rules(), &w.Base)
+	w.Judge = w.court.Check
 	for i := range set.Nodes {
 		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
 	}
 	return w
-}
-
-// instanceJudges are the judges of one instance.
-type instanceJudges struct {
-	instance protocol.InstanceID
-	ledger   *check.Ledger
-	bodies   *check.Bodies
-	ended    bool   // the instance is retired:
-	last     uint64 // entries after this one are void
-	// configs are the decided memberships.
-	configs []decidedConfig
-	// led are the members that led the instance.
-	led map[protocol.MemberID]bool
-	// stood is the latest term in which a member stood for election, won the latest in which one leads.
-	stood, won protocol.Term
-	// mustSee is the last decided entry that a read must see.
-	mustSee uint64
-	// readIn is the latest term in whose beginning replaced leaders were asked for reads; see askReplaced.
-	readIn protocol.Term
-	// left are the members that a decided configuration left out for ever.
-	left map[protocol.MemberID]bool
-	// electorates judges what is accepted.
-	electorates electorates
-	// sections is what members derived from the log up to an index.
-	sections map[protocol.Index]string
-}
-
-// leave notes a decided configuration, and the members that it leaves out for ever.
-func (c *instanceJudges) leave(config *protocol.Config, now time.Duration) {
-	c.configs = append(c.configs, decidedConfig{*config, now})
-	for _, id := range config.Removed {
-		if !config.Voter(id) {
-			c.left[id] = true
-		}
-	}
-}
-
-// configureEnded tells the judges of retired instances which membership the first instance has
-// decided, if these are the first instance's judges. A retired instance changes no more: members keep
-// its bodies as the first instance says.
-func (w *World) configureEnded(by *instanceJudges) (err error) {
-	if by != w.instanceJudges {
-		return nil
-	}
-	config := &by.configs[len(by.configs)-1].config
-	for _, c := range w.allJudges {
-		if c.ended {
-			err = errors.Join(err, c.bodies.Configure(votersOf(config), firstSlots(config)))
-		}
-	}
-	return err
-}
-
-// end notes that the instance is retired. Nobody needs the bodies of void entries.
-func (c *instanceJudges) end(last uint64) {
-	c.ended, c.last = true, last
-	for _, i := range c.bodies.Live() {
-		if i > last {
-			c.bodies.Drop(i)
-		}
-	}
-}
-
-// judgesOf returns the judges of an instance, and makes them if there are none yet.
-func (w *World) judgesOf(instance protocol.InstanceID) *instanceJudges {
-	if c := w.judges(instance); c != nil {
-		return c
-	}
-	first := w.set.firstConfig()
-	return w.courtWith(instance, &first)
-}
-
-// judges returns the judges of an instance, or nil if there are none yet.
-func (w *World) judges(instance protocol.InstanceID) *instanceJudges {
-	for _, c := range w.allJudges {
-		if c.instance == instance {
-			return c
-		}
-	}
-	return nil
-}
-
-// courtWith is judgesOf with the instance's first members. It uses them only if there are no judges
-// yet.
-func (w *World) courtWith(instance protocol.InstanceID, first *protocol.Config) *instanceJudges {
-	if c := w.judges(instance); c != nil {
-		return c
-	}
-	c := &instanceJudges{left: map[protocol.MemberID]bool{}, led: map[protocol.MemberID]bool{}, instance: instance, ledger: check.NewLedger(), bodies: check.NewBodies(erasure.Cut)}
-	c.ledger.Hints, c.ledger.Epochs, c.ledger.Apart = w.set.protocol.Core.Judged.DecidedOnly, w.set.protocol.Core.Judged.ManyLead, w.set.byKey()
-	c.bodies.Appends = c.ledger.Hints
-	c.ledger.Quorums = w.set.judgeQuorums()
-	c.bodies.Flexible(w.set.bodyQuorums())
-	w.Violate(0, c.bodies.Configure(votersOf(first), firstSlots(first)))
-	c.leave(first, w.Now())
-	w.allJudges = append(w.allJudges, c)
-	return c
-}
-
-// judgeStep judges the bodies of all instances after each event.
-func (w *World) judgeStep() {
-	for _, c := range w.allJudges {
-		w.Violate(0, c.bodies.Check())
-	}
 }
 
 // member returns the member with that id.

@@ -202,8 +202,8 @@ func (s *memberInstance) wrote(seq, nth uint64, commit protocol.Index, err error
 	if m.w.Tracing() {
 		m.w.Tracef("%s   durable up to step %d%s", m.id, seq, m.w.named(s.instance))
 	}
-	m.w.Violate(m.id, s.judges.ledger.Durable(m.judged(), seq))
-	s.judges.bodies.Durable(m.judged(), nth)
+	m.w.Violate(m.id, s.judges.Ledger.Durable(m.judged(), seq))
+	s.judges.Bodies.Durable(m.judged(), nth)
 	s.noted = max(s.noted, commit)
 	if s.unwritten = 0; s.recorded > seq {
 		s.unwritten = m.clock()

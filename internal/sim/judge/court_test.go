@@ -1,0 +1,69 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/world"
+	"github.com/braidlog/braid/protocol"
+)
+
+func members(ids ...protocol.MemberID) (c protocol.Config) {
+	for _, id := range ids {
+		c.Members = append(c.Members, protocol.Member{ID: id, Slot: uint8(id - 1)})
+	}
+	return c
+}
+
+func newCourt(t *testing.T) (*Court, *world.Base) {
+	base := &world.Base{Tick: time.Second}
+	c := NewCourt(Rules{Core: registry.Find("raft").Core, First: members(1, 2, 3)}, base)
+	t.Cleanup(func() { require.Nil(t, base.Broken) })
+	return c, base
+}
+
+// TestAMembershipMustHaveBeenDecided: what an operator is told was decided, at some moment since he asked.
+func TestAMembershipMustHaveBeenDecided(t *testing.T) {
+	c, base := newCourt(t)
+	remove := &cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}}
+	require.ErrorContains(t, c.Done(1, remove, base.Now()), "instance 1 has not decided it")
+	base.Run(time.Second)
+	two := members(1, 2)
+	require.NoError(t, c.Configure(c.First, &two))
+	require.NoError(t, c.Done(1, remove, base.Now()))
+	base.Run(time.Minute)
+	three := members(1, 2, 3)
+	require.NoError(t, c.Configure(c.First, &three))
+	require.NoError(t, c.Done(1, remove, time.Second), "it was in force then")
+	base.Run(time.Hour)
+	require.Error(t, c.Done(1, remove, base.Now()), "it no longer was")
+}
+
+// TestOnlyMembersThatLedLead: a leadership that was handed over to a member which never led is none.
+func TestOnlyMembersThatLedLead(t *testing.T) {
+	c, _ := newCourt(t)
+	transfer := &cluster.Operation{Kind: cluster.TransferLeader, To: 2}
+	require.ErrorContains(t, c.Done(1, transfer, 0), "never elected")
+	c.First.Led[2] = true
+	require.NoError(t, c.Done(1, transfer, 0))
+}
+
+// TestRetiredInstancesObeyTheFirst: a retired instance changes its membership with the first one.
+func TestRetiredInstancesObeyTheFirst(t *testing.T) {
+	c, _ := newCourt(t)
+	other := c.Of(2)
+	require.Same(t, other, c.Find(2))
+	require.Nil(t, c.Find(3))
+	require.False(t, other.Void(&protocol.Entry{Index: 1}))
+	other.Ended = true
+	require.True(t, other.Void(&protocol.Entry{Index: 1}), "it never decided anything")
+	two := members(1, 2)
+	require.NoError(t, c.Configure(other, &two), "only the first instance decides for it")
+	require.Len(t, other.Configs, 2)
+	require.NoError(t, c.Configure(c.First, &two))
+	c.Check()
+}

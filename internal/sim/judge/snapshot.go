@@ -1,0 +1,48 @@
+package judge
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Snapshot judges, where members' logs differ, that all members whose snapshots stand at one index have the same there.
+// Which command was last is not the same, and nor is the first line of the state, which speaks of all commands in their
+// order.
+func (c *Court) Snapshot(by protocol.MemberID, meta member.Meta, state []byte) error {
+	if !c.rules.Core.Judged.ByKey {
+		return nil
+	}
+	meta.Command, state = 0, state[bytes.IndexByte(state, '\n')+1:]
+	text, err := json.Marshal(&meta)
+	if err != nil {
+		return err
+	}
+	at, h := meta.Cursor.Points[0].Index, fnv.New64a()
+	h.Write(text)
+	h.Write(state)
+	if is, known := c.met[at]; known && is != h.Sum64() {
+		return fmt.Errorf("member %s has another snapshot at index %d than a member before", by, at)
+	}
+	c.met[at] = h.Sum64()
+	return nil
+}
+
+// Derived judges what a member's core derived from its log: all members that have applied an instance up to the same
+// entry have derived the same. Where logs differ, members have applied as much at an index, and not the same.
+func (c *Court) Derived(index protocol.Index, s *member.SectionState) error {
+	if err := s.Valid(); err != nil || c.rules.Core.Judged.ByKey {
+		return err
+	}
+	j := c.Of(s.Instance)
+	is := fmt.Sprintf("%s, version %d: %x", s.Name, s.Version, s.Data)
+	was := j.sections[index]
+	if j.sections[index] = is; was != "" && was != is {
+		return fmt.Errorf("sections: up to %d of instance %d it derives %s, another member %s", index, s.Instance, is, was)
+	}
+	return nil
+}
