@@ -20,10 +20,9 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// What members ask each other: a byte that says what, the user for whom (an etcd request header
-// after its length) and the request. The member that asks has authenticated the user. The member
-// that answers checks what the user may do. The reply begins with a gRPC code; the answer or the
-// error's text follows.
+// Questions between members: a byte with the kind, the user on whose behalf it is asked (an etcd request header after
+// its length) and the request. The member that asks has authenticated the user. The member that answers checks what
+// the user may do. The reply begins with a gRPC code; the answer or the error's text follows.
 const (
 	askRenew      = 'r'
 	askTimeToLive = 't'
@@ -50,10 +49,9 @@ type asker struct {
 	serve    func(ctx context.Context, request []byte) ([]byte, error)
 }
 
-// ask gets the answer to a request from the member that who names: directly if it is this one,
-// else over the link. If who names another member meanwhile, it asks that one, until the request's
-// deadline.
-func ask[R proto.Message](ctx context.Context, s *Server, who func() braid.MemberID, what byte, request proto.Message, reply R) (R, error) {
+// ask gets the answer to a request from the member that whom returns: directly if it is this one, else over the link.
+// If whom returns another member meanwhile, it asks that one, until the request's deadline.
+func ask[R proto.Message](ctx context.Context, s *Server, whom func() braid.MemberID, what byte, request proto.Message, reply R) (R, error) {
 	user, err := s.store.Rights().AuthInfo(ctx)
 	if err != nil {
 		return reply, toStatus(err)
@@ -62,7 +60,7 @@ func ask[R proto.Message](ctx context.Context, s *Server, who func() braid.Membe
 	if err != nil {
 		return reply, toStatus(err)
 	}
-	answer, err := s.asker.until(ctx, who, question)
+	answer, err := s.asker.until(ctx, whom, question)
 	if err != nil {
 		return reply, err
 	}
@@ -99,12 +97,12 @@ func decodeAsk(b []byte) (what byte, user *auth.AuthInfo, body []byte, err error
 	return b[0], &auth.AuthInfo{Username: header.Username, Revision: header.AuthRevision}, rest[n:], nil
 }
 
-func (a *asker) until(ctx context.Context, who func() braid.MemberID, request []byte) ([]byte, error) {
+func (a *asker) until(ctx context.Context, whom func() braid.MemberID, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	last := rpctypes.ErrGRPCNoLeader
 	for {
-		if to := who(); to != 0 {
+		if to := whom(); to != 0 {
 			answer, err := a.member(ctx, to, request)
 			if err == nil || !mayDiffer(err) {
 				return answer, err

@@ -53,9 +53,9 @@ func (a *authService) Authenticate(ctx context.Context, r *pb.AuthenticateReques
 	}
 }
 
-// AuthEnable implements pb.AuthServer. Where puts are answered before they are applied, it is acknowledged
-// when all of them that nobody may make any more are dealt with; see early.go. If that fails, authentication
-// is on all the same.
+// AuthEnable implements pb.AuthServer. Where puts are answered before they are applied, it is acknowledged when all of
+// them that are no longer permitted are refused or applied; see early.go. If that fails, authentication is on all the
+// same.
 func (a *authService) AuthEnable(ctx context.Context, r *pb.AuthEnableRequest) (*pb.AuthEnableResponse, error) {
 	request := &pb.InternalRaftRequest{AuthEnable: r}
 	if err := a.s.mayPropose(ctx, request); err != nil {
@@ -78,7 +78,7 @@ func (a *authService) AuthEnable(ctx context.Context, r *pb.AuthEnableRequest) (
 	return &pb.AuthEnableResponse{Header: a.s.header(a.s.store.Revision())}, nil
 }
 
-// close does what is left of AuthEnable, also if its client waits no more.
+// close completes AuthEnable, also if its client no longer waits.
 func (a *authService) close(ctx context.Context, revision uint64) error {
 	closed := make(chan error, 1)
 	a.s.background.Go(func() {

@@ -22,7 +22,7 @@ func (b bodies) Body(ctx context.Context, ref store.BodyRef) ([]byte, error) {
 
 // Release implements store.Bodies.
 func (b bodies) Release(ref store.BodyRef) {
-	b.s.log.ReleaseBody(logRef(ref)) // the store was told to begin when the log was there
+	b.s.log.ReleaseBody(logRef(ref)) // the store began when the log was open
 }
 
 // opened waits until the log is open: the store opens first.

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// bodyStep is how much of a body is read at a time, and at most before there is room for more.
+// bodyStep is how many bytes of a body are read at a time, and at most before memory for more is acquired.
 const bodyStep = 64 << 10
 
-// jsonBody is the body of a request to the gateway. It takes room of the intake as it is read.
+// jsonBody is the body of a request to the gateway. It acquires memory of the intake as it is read.
 type jsonBody struct {
 	io.ReadCloser
 	s     *Server
@@ -22,7 +22,7 @@ type jsonBody struct {
 	// one message.
 	stream bool
 	text   jsonText
-	began  time.Time // of the message that is under way
+	began  time.Time // of the message in progress
 	read   int64     // bytes of it
 	share
 	user bool // the request has a user, or needs none
@@ -31,16 +31,16 @@ type jsonBody struct {
 	hurried hurried
 }
 
-// hurried is what a sweep looks at of a body, guarded by its mu.
+// hurried is the state of a body that a sweep reads, guarded by its mu.
 type hurried struct {
-	reading      bool // a message is under way, and the client is waited for
-	small, large bool // the message has such room
+	reading      bool // a message is in progress, and its next bytes are the client's
+	small, large bool // the message has such memory
 	began        time.Time
 	read         int64
 }
 
-// takeBody makes the body of a request take room. The caller calls done when the request is served.
-func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) (done func()) {
+// meterBody makes the body of a request acquire memory. The caller calls done when the request is served.
+func (s *Server) meterBody(w http.ResponseWriter, r *http.Request) (done func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
 	}
@@ -53,7 +53,7 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) (done func()) 
 	s.intake.bodies[b] = struct{}{}
 	s.intake.mu.Unlock()
 	return func() {
-		b.waits(false)
+		b.setReading(false)
 		s.intake.mu.Lock()
 		delete(s.intake.bodies, b)
 		s.intake.mu.Unlock()
@@ -61,14 +61,14 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) (done func()) 
 	}
 }
 
-// waits notes whether the client is waited for now. Then a sweep may end the message, and not otherwise.
-func (b *jsonBody) waits(reading bool) {
+// setReading records whether the next bytes are the client's. Only then a sweep may end the message.
+func (b *jsonBody) setReading(reading bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.hurried = hurried{reading, b.small > 0, b.large > 0, b.began, b.read}
 }
 
-// sweep ends a message that does not come while others wait for the room that it has. Its Read fails.
+// sweep ends a message that does not arrive while others wait for its memory. Its Read fails.
 func (b *jsonBody) sweep(smallFull, largeFull bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,8 +80,8 @@ func (b *jsonBody) sweep(smallFull, largeFull bool) {
 }
 
 func (b *jsonBody) done() {
-	b.s.intake.small.give(&b.small, b.small)
-	b.s.intake.large.give(&b.large, b.large)
+	b.s.intake.small.release(&b.small, b.small)
+	b.s.intake.large.release(&b.large, b.large)
 }
 
 // Read implements io.Reader.
@@ -101,14 +101,14 @@ func (b *jsonBody) Read(p []byte) (int, error) {
 	if err := b.reserve(int64(len(p))); err != nil {
 		return 0, err
 	}
-	b.began = b.began.Add(time.Since(asked)) // what the server makes it wait is not the client's
+	b.began = b.began.Add(time.Since(asked)) // time in which the server makes it wait does not count
 	timed := !b.stream || b.read > 0
 	if timed {
 		_ = b.limit.SetReadDeadline(b.began.Add(hasteOf(false, 1).allowed(b.read)))
-		b.waits(true)
+		b.setReading(true)
 	}
 	n, err := b.ReadCloser.Read(p)
-	b.waits(false)
+	b.setReading(false)
 	ended := b.count(p[:n])
 	if timed && (ended || err != nil) {
 		_ = b.limit.SetReadDeadline(time.Time{})
@@ -116,7 +116,7 @@ func (b *jsonBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count counts bytes of the message that is under way, and reports whether one ended.
+// count counts bytes of the message in progress, and reports whether one ended.
 func (b *jsonBody) count(p []byte) (ended bool) {
 	if !b.stream {
 		b.read += int64(len(p))
@@ -145,7 +145,7 @@ type jsonText struct {
 	quoted, escaped bool
 }
 
-// next takes a byte and reports whether it ends an object that is in no other.
+// next scans a byte and reports whether it ends an object that is in no other.
 func (j *jsonText) next(c byte) bool {
 	switch {
 	case j.escaped:
@@ -163,7 +163,7 @@ func (j *jsonText) next(c byte) bool {
 	return false
 }
 
-// reserve takes room for n bytes more. What is beyond largeRequest takes that of large requests.
+// reserve acquires memory for n bytes more. What is beyond largeRequest comes from the memory for large requests.
 func (b *jsonBody) reserve(n int64) error {
 	if b.stream && b.read+n <= freeMessage {
 		return nil
@@ -179,15 +179,15 @@ func (b *jsonBody) reserve(n int64) error {
 			return err
 		}
 	}
-	if r.take(from, step) {
+	if r.tryAcquire(from, step) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(b.r.Context(), b.s.timeout)
 	defer cancel()
-	return r.wait(ctx, from, step)
+	return r.acquire(ctx, from, step)
 }
 
-// needUser refuses a large request of nobody, if users are needed.
+// needUser refuses a large request without a user, if users are required.
 func (b *jsonBody) needUser() error {
 	if !b.user {
 		if err := b.s.needUser(callContext(b.r)); err != nil {

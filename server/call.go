@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// call is a call of gRPC, as long as it is under way, and its context.
+// call is a gRPC call in progress, and its context.
 type call struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -26,25 +26,24 @@ type call struct {
 	mu     sync.Mutex
 	prefix [prefixBytes]byte // of the message that begins
 	have   int               // bytes of it
-	begun  bool              // a message is under way, or was (unary)
+	begun  bool              // a message is in progress, or was (unary)
 	// foreseen: the size of the first message was known before it began.
 	foreseen bool
 	left     int64         // bytes of it that are to come
 	size     int64         // what it counts for
-	known    chan struct{} // is closed when size is known; nil while nobody waits for it
-	taken    int64         // room that the call has
+	known    chan struct{} // is closed when size is known; nil while nothing waits for it
+	acquired int64         // memory that the call has
 	// since and moved are when it began to be received, and when its last byte came, in sweeps.
 	since, moved int64
 	ready        chan struct{} // is closed when the call is admitted, if mayRead waits for that
-	waits        bool          // for room
+	waits        bool          // for memory
 	started      bool          // its handler runs, or ran
-	given        bool          // it was given up before its handler ran
-	ended        bool          // it takes no room any more, whatever still comes of it
+	abandoned    bool          // it was abandoned before its handler ran
+	ended        bool          // it uses no memory any more, even if more of it arrives
 	received     bool          // the request of a unary call is here
 }
 
-// prefixBytes is the length of what stands before a message: a byte that says whether it is
-// compressed, and its length.
+// prefixBytes is the length of the prefix of a message: a byte that is set if it is compressed, and its length.
 const prefixBytes = 5
 
 // callKey is the key of a call in its context.
@@ -58,8 +57,8 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Err implements context.Context. gRPC tells a client this error if it ends with the context what it
-// receives: if the server ended it, that is not the client's doing.
+// Err implements context.Context. gRPC sends this error to a client if it ends with the context what it receives. If
+// the server ended it, the client did not cancel it.
 func (c *call) Err() error {
 	err := c.Context.Err()
 	if err != nil && !errors.Is(context.Cause(c.Context), err) {
@@ -106,7 +105,7 @@ func (m *meteredConn) begin(ctx context.Context, unary bool) (context.Context, e
 	return c, nil
 }
 
-// end gives back what the call takes. Its context ends with gRPC's.
+// end releases the memory of the call. Its context ends with gRPC's.
 func (c *call) end() {
 	c.conn.mu.Lock()
 	known := c.conn.calls[c.stream] == c
@@ -125,41 +124,41 @@ func (c *call) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	c.give(c.taken)
+	c.release(c.acquired)
 }
 
 // start begins the handler of a call. It must end it, unless start fails.
 func (c *call) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.given {
+	if c.abandoned {
 		return errReceiving
 	}
 	c.started = true
 	return nil
 }
 
-// giveUp ends a call that has no handler although its context has ended: gRPC never started one, or has
-// been about to for long.
-func (c *call) giveUp(now int64) {
+// abandon ends a call that has no handler although its context has ended: gRPC never started one, or has been about to
+// for long.
+func (c *call) abandon(now int64) {
 	c.mu.Lock()
 	lost := !c.started && c.Context.Err() != nil && time.Duration(now-c.since)*sweepEvery > receiveGrace
-	c.given = c.given || lost
+	c.abandoned = c.abandoned || lost
 	c.mu.Unlock()
 	if lost {
 		c.end()
 	}
 }
 
-// give gives room back. c.mu is held.
-func (c *call) give(bytes int64) {
-	r, from := c.room()
-	r.give(from, bytes)
-	c.taken -= bytes
+// release releases memory. c.mu is held.
+func (c *call) release(bytes int64) {
+	r, from := c.budget()
+	r.release(from, bytes)
+	c.acquired -= bytes
 }
 
-// room is where the request has its room, and what the connection takes of that.
-func (c *call) room() (*room, *int64) {
+// budget returns the budget of the request, and the connection's share of it.
+func (c *call) budget() (*budget, *int64) {
 	r := c.conn.in.of(c.size)
 	if r == &c.conn.in.large {
 		return r, &c.conn.share.large
@@ -167,7 +166,7 @@ func (c *call) room() (*room, *int64) {
 	return r, &c.conn.share.small
 }
 
-// feed sees bytes of the call's messages before gRPC does.
+// feed gets bytes of the call's messages before gRPC does.
 func (c *call) feed(p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,21 +207,21 @@ func (c *call) message() {
 	if c.unary {
 		return
 	}
-	switch r, from := c.room(); {
+	switch r, from := c.budget(); {
 	case c.left > largeRequest:
 		c.cancel(errStreamMessage)
 	case size <= freeMessage, c.ended:
-	case !r.take(from, size):
+	case !r.tryAcquire(from, size):
 		c.cancel(rpctypes.ErrGRPCRequestTooManyRequests)
 	default:
-		c.taken = size
+		c.acquired = size
 	}
 	if c.left == 0 {
 		c.finish()
 	}
 }
 
-// sizeIn is the size of the message that its prefix says.
+// sizeIn is the size of the message according to its prefix.
 func (c *call) sizeIn() int64 {
 	if c.prefix[0] != 0 {
 		return c.conn.in.largest // it is compressed
@@ -251,7 +250,7 @@ func (c *call) closed() {
 // finish ends a message. c.mu is held.
 func (c *call) finish() {
 	if !c.unary {
-		c.give(c.taken)
+		c.release(c.acquired)
 		c.begun = false
 	}
 }
@@ -276,7 +275,7 @@ func (c *call) sizeOf() (int64, error) {
 	return c.size, nil
 }
 
-// admit waits until there is room for the request of a unary call. Only then gRPC reads it.
+// admit waits until there is memory for the request of a unary call. Only then gRPC reads it.
 func (c *call) admit(ctx context.Context, s *Server) error {
 	size, err := c.sizeOf()
 	if err != nil {
@@ -292,13 +291,13 @@ func (c *call) admit(ctx context.Context, s *Server) error {
 			return err
 		}
 	}
-	r, from := c.room()
+	r, from := c.budget()
 	bytes := decoding * size
-	if !r.take(from, bytes) {
+	if !r.tryAcquire(from, bytes) {
 		c.mark(true)
 		within, cancel := context.WithTimeout(c, s.timeout)
 		defer cancel()
-		if err := r.wait(within, from, bytes); err != nil {
+		if err := r.acquire(within, from, bytes); err != nil {
 			return c.failed(err)
 		}
 	}
@@ -306,13 +305,13 @@ func (c *call) admit(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// admitted notes that the request may be received, and what room it has.
+// admitted records that the request may be received, and how much memory it has.
 func (c *call) admitted(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.taken = bytes
+	c.acquired = bytes
 	if c.ended {
-		c.give(bytes)
+		c.release(bytes)
 	}
 	c.waits, c.since, c.moved = false, c.conn.in.now.Load(), c.conn.in.now.Load()
 	if c.ready != nil {
@@ -345,12 +344,12 @@ func (c *call) mark(waits bool) {
 func (c *call) decoded(err error) error {
 	c.mu.Lock()
 	c.received = true
-	c.give(c.taken - c.taken/decoding)
+	c.release(c.acquired - c.acquired/decoding)
 	c.mu.Unlock()
 	return c.failed(err) // it may have been ended at the last moment
 }
 
-// failed is why receiving failed: what the server ended the call with, or err.
+// failed is why receiving failed: the error with which the server ended the call, or err.
 func (c *call) failed(err error) error {
 	if cause := context.Cause(c.Context); cause != nil && !errors.Is(cause, c.Context.Err()) {
 		return cause
@@ -358,11 +357,11 @@ func (c *call) failed(err error) error {
 	return err
 }
 
-// coming reports whether the call has room for a request that is not here yet.
+// coming reports whether the call has memory for a request that has not arrived.
 func (c *call) coming() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.taken > 0 && c.left > 0
+	return c.acquired > 0 && c.left > 0
 }
 
 // sweep ends the call if its request does not come. coming is how many of its connection are coming.
@@ -374,13 +373,13 @@ func (c *call) sweep(now int64, smallFull, largeFull bool, coming int) {
 		return
 	}
 	elapsed, idle := time.Duration(now-c.since)*sweepEvery, time.Duration(now-c.moved)*sweepEvery
-	h := hasteOf(c.taken > 0 && (smallFull && c.size <= largeRequest || largeFull && c.size > largeRequest), coming)
+	h := hasteOf(c.acquired > 0 && (smallFull && c.size <= largeRequest || largeFull && c.size > largeRequest), coming)
 	if idle > h.grace || c.left > 0 && elapsed > h.allowed(c.size-c.left) {
 		c.cancel(errReceiving)
 	}
 }
 
-// unaryMethods says of each method whether its calls have one request and one response.
+// unaryMethods has for each method whether its calls have one request and one response.
 func unaryMethods(g *grpc.Server) map[string]bool {
 	out := map[string]bool{}
 	for service, info := range g.GetServiceInfo() {

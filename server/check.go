@@ -62,15 +62,15 @@ func checkDelete(r *pb.DeleteRangeRequest) error {
 	return nil
 }
 
-// What bounds nested transactions beside MaxTxnOps, which bounds the operations of one level: txnLevels is how
-// deep they may be nested, and txnOpsInAll how many times MaxTxnOps comparisons and operations all levels may
-// have together. Nobody needs so many. Without a bound, a request of some megabytes has millions.
+// Bounds of nested transactions, besides MaxTxnOps, which bounds the operations of one level: txnLevels is how deep
+// they may be nested, and txnOpsInAll how many times MaxTxnOps comparisons and operations all levels may have
+// together. Nobody needs so many. Without a bound, a request of some megabytes has millions.
 const (
 	txnLevels   = 32
 	txnOpsInAll = 128
 )
 
-// txnBudget is what is left of the bounds while a transaction is checked.
+// txnBudget is the rest of the bounds while a transaction is checked.
 type txnBudget struct{ ops int }
 
 // checkTxn checks a transaction of at most maxOps operations. Nested transactions share
@@ -88,7 +88,7 @@ func checkTxn(r *pb.TxnRequest, maxOps int) error {
 	return nil
 }
 
-// checkTxn looks at no operation of a transaction that has too many.
+// checkTxn checks no operation of a transaction that has too many.
 func (b *txnBudget) checkTxn(r *pb.TxnRequest, maxOps, level int) error {
 	if r == nil {
 		return rpctypes.ErrGRPCKeyNotFound
@@ -212,7 +212,7 @@ func addPut(puts map[string]struct{}, deletes *ranges, key string) error {
 	return nil
 }
 
-// keyRange is [from, to); to == "" stands for the end of all keys.
+// keyRange is [from, to); to == "" means the end of all keys.
 type keyRange struct{ from, to string }
 
 // ranges is a set of key ranges that is sorted and merged when it is asked.

@@ -175,7 +175,7 @@ func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo, r
 	return &pb.MemberPromoteResponse{}, nil
 }
 
-// caughtUp returns nil if the leader of each instance says that a learner is ready.
+// caughtUp returns nil if the leader of each instance reports that a learner is ready.
 func (c *clusterService) caughtUp(ctx context.Context, user *auth.AuthInfo, r *pb.MemberPromoteRequest) error {
 	st := c.s.log.Status()
 	if !st.HasLeaders() {

@@ -38,8 +38,8 @@ type Config struct {
 	// give a new certificate to every connection.
 	TLS *tls.Config
 
-	// LanePrefixes say which puts may take a lane although their clients do not ask for it. The longest
-	// one that fits a key counts.
+	// LanePrefixes select puts that may use a lane although their clients do not ask for it. The longest one that fits a
+	// key counts.
 	LanePrefixes []LanePrefix
 
 	// MaxConnections is how many connections clients may have at a time, on all of ListenClient
@@ -48,14 +48,14 @@ type Config struct {
 	MaxConnections       int
 	MaxRequestBytes      int           // of an encoded request; default 32 MiB
 	MaxTxnOps            int           // operations of a transaction; default 128
-	MaxConcurrentStreams uint32        // calls under way on a connection; default [DefaultConcurrentStreams]
+	MaxConcurrentStreams uint32        // calls in progress on a connection; default [DefaultConcurrentStreams]
 	MaxLearners          int           // default 1
 	RequestTimeout       time.Duration // default 5 s and two election timeouts
 	// WatchProgressInterval is how often a watch that asked for it and had no events is
 	// told the revision; default 10 min, at least 100 ms.
 	WatchProgressInterval time.Duration
-	// SnapshotStallTimeout is how long a client may take nothing of a snapshot that it is sent;
-	// default 30 s. Its stream ends after at most twice that time.
+	// SnapshotStallTimeout is how long a client may read nothing of a snapshot that it is sent; default 30 s. Its stream
+	// ends after at most twice that time.
 	SnapshotStallTimeout time.Duration
 	AutoCompaction       AutoCompaction
 	// CompactHashCheckTime is how often members compare the hashes that they computed at
@@ -66,9 +66,8 @@ type Config struct {
 	NoGateway bool
 
 	Logger *slog.Logger // default slog.Default()
-	// Registry takes this server's metrics; default one of its own. /metrics serves it
-	// and, unless NoProcessMetrics, the process's default registry, where etcd's packages
-	// keep theirs.
+	// Registry gets this server's metrics; default one of its own. /metrics serves it and, unless NoProcessMetrics, the
+	// process's default registry, where etcd's packages keep theirs.
 	Registry         *prometheus.Registry
 	NoProcessMetrics bool
 
@@ -80,8 +79,8 @@ type Config struct {
 	checkDir func(braid.Options) error
 }
 
-// DefaultConcurrentStreams is how many calls may be under way on a client's connection, streams of
-// watches among them. Clients keep further ones back.
+// DefaultConcurrentStreams is how many calls may be in progress on a client's connection, streams of watches among
+// them. Clients keep further ones back.
 const DefaultConcurrentStreams = 4096
 
 // largeWholeBytes is the size from which on a value is large if members keep bodies whole. A body

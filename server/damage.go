@@ -28,12 +28,12 @@ var errDamaged = status.Error(codes.Unavailable, "etcdserver: corrupt member: it
 const (
 	// damageTick is how often a member checks whether to raise or to end its alarm.
 	damageTick = time.Second
-	// shownFor is for how many checks in a row the alarm stays after a repair. Nobody would see
-	// one that ends at once.
+	// shownFor is for how many checks in a row the alarm stays after a repair. No operator would see one that ends at
+	// once.
 	shownFor = 3
-	// settledAfter is how many checks in a row must find no alarm after a repair, because one that
-	// was raised before may still come.
-	settledAfter = 30
+	// quietAfter is how many checks in a row must find no alarm after a repair, because one that was raised before may
+	// still come.
+	quietAfter = 30
 )
 
 // damageWatch acts on damage of the state: it raises and ends this member's alarm, and has the state replaced.
@@ -48,7 +48,7 @@ type damageWatch struct {
 	background *sync.WaitGroup
 }
 
-// run acts on damage of the state, for the life of the server.
+// run acts on damage of the state, until the server stops.
 func (d *damageWatch) run() {
 	tick := time.NewTicker(damageTick)
 	defer tick.Stop()
@@ -81,7 +81,7 @@ func (d *damageWatch) run() {
 				order(pb.AlarmRequest_DEACTIVATE)
 			}
 		default:
-			if quiet++; quiet < settledAfter {
+			if quiet++; quiet < quietAfter {
 				continue
 			}
 			if err := d.store.Damage().ForgetRepair(); err != nil {
@@ -132,7 +132,7 @@ func (s *Server) fit(method string, request any) error {
 	return nil
 }
 
-// forData tells calls that read or write keys and leases.
+// forData reports whether a call reads or writes keys or leases.
 func forData(method string) bool {
 	for _, service := range [...]string{"/etcdserverpb.KV/", "/etcdserverpb.Watch/", "/etcdserverpb.Lease/", "/v3electionpb.", "/v3lockpb."} {
 		if strings.HasPrefix(method, service) {

@@ -1,20 +1,22 @@
 // Package server is the etcd v3 API on top of a replicated log: gRPC services, the same
 // services as JSON, health, metrics and a status page.
 //
-// A request is checked (check.go), encoded once and proposed (propose.go), applied on every member
-// by store/ (machine.go is the joint between the two) and answered with the result that this
-// member computed. Reads wait for a read barrier that the log has many of them share and then
-// read locally (kv.go). rights.go says where a user's rights are asked, and by which state. What a client asks for beside etcd's API stands in the metadata of its call: lanes for its
-// puts, tokens and barriers (lanes.go; early.go says which puts are answered before they are applied). What only one member knows, for example the remaining time of a lease, is asked
-// over the link between members (ask.go).
+// A request is checked (check.go), encoded once and proposed (propose.go), applied on every member by store/
+// (machine.go is the joint between the two) and answered with the result that this member computed. Reads wait for a
+// read barrier that the log has many of them share and then read locally (kv.go). rights.go decides where a user's
+// rights are checked, and by which state. What a client asks for besides etcd's API is in the metadata of its call:
+// lanes for its puts, tokens and barriers (lanes.go; early.go decides which puts are answered before they are
+// applied). What only one member knows, for example the remaining time of a lease, is asked over the link between
+// members (ask.go).
 //
-// How to read it: server.go (start and stop), log.go (what it needs of the log), then a
-// file per service: kv.go watch.go lease.go keepalive.go cluster.go auth.go maintenance.go locks.go.
-// frames.go, call.go, body.go and intake.go bound what requests take in memory while they are received,
-// and codec.go what responses take until they are sent.
-// limit.go bounds connections, listen.go tells gRPC from HTTP on one port; grpc.go and http.go set the
-// two up, salvage.go saves what is left of a cluster without a majority, and httpauth.go asks HTTP requests for their user.
-// views.go is what internal/metrics and internal/page are told of.
+// How to read it: server.go (start and stop), log.go (what it needs of the log), then a file per service: kv.go,
+// watch.go (watchone.go has one watch, watchpieces.go what it sends, watchprogress.go progress), lease.go,
+// keepalive.go, cluster.go, auth.go, maintenance.go, locks.go. frames.go, call.go, body.go and intake.go bound the
+// memory of requests while they are received, and codec.go that of responses until they are sent. limit.go bounds
+// connections, listen.go distinguishes gRPC from HTTP on one port; grpc.go and http.go set the two up, salvage.go
+// saves what is left of a cluster without a majority, and httpauth.go checks the user of HTTP requests. health.go,
+// hashcheck.go and damage.go check this member, follow.go acts on changes of leader, and views.go has the input of
+// internal/metrics and internal/page.
 //
 // May import: the root package, store and internal/sys.
 package server

@@ -23,25 +23,25 @@ import (
 // effect once AuthEnable was acknowledged. Both hold by this rule (docs/internals/lcr.md):
 //
 //  1. A member answers early only while its state is fresh: a read barrier that began no longer than earlyFor
-//     ago was passed, and authentication is off in that state. It looks when the put comes, and again before
-//     it answers.
+//     ago was passed, and authentication is off in that state. It checks when the put comes, and again
+//     before it answers.
 //  2. AuthEnable is acknowledged when (a) no member answers early any more, because each applied it or
-//     earlyFor went by; (b) then a barrier over all lanes was passed, so that whatever was answered early is in
-//     the order; (c) then the command that closes is applied. From its place on accepted puts from before
+//     earlyFor went by; (b) then a barrier over all lanes was passed, so that every put answered early is in the
+//     order; (c) then the command that closes is applied. From its place on accepted puts from before
 //     are refused.
 
-// earlyFor is how old the state may be by which a member answers early. So long puts are answered early
-// without a leader, and so long AuthEnable takes if it does not reach a member.
+// earlyFor is how old the state may be by which a member answers early. For this long puts are answered early without a
+// leader, and AuthEnable takes this long if it does not reach a member.
 const earlyFor = 4 * time.Second
 
-// freshness knows how old this member's state is at most.
+// freshness bounds the age of this member's state.
 type freshness struct {
 	barrier func(context.Context) error
 	limit   time.Duration
 	base    time.Time
 	// began is when the newest barrier began that was passed, since base; negative: none was.
-	began   atomic.Int64
-	looking atomic.Bool // a barrier is under way in the background
+	began    atomic.Int64
+	renewing atomic.Bool // a barrier is in progress in the background
 }
 
 func newFreshness(barrier func(context.Context) error, limit time.Duration) *freshness {
@@ -62,8 +62,8 @@ func (f *freshness) age() time.Duration {
 // fresh reports whether puts may be answered by this state.
 func (f *freshness) fresh() bool { return f.age() <= f.limit }
 
-// look passes a barrier.
-func (f *freshness) look(ctx context.Context) error {
+// renew passes a barrier.
+func (f *freshness) renew(ctx context.Context) error {
 	began := int64(time.Since(f.base))
 	if err := f.barrier(ctx); err != nil {
 		return err
@@ -82,13 +82,13 @@ func (f *freshness) ensure(ctx context.Context) error {
 	if age > f.limit {
 		ctx, cancel := context.WithTimeout(ctx, f.limit/4)
 		defer cancel()
-		if err := f.look(ctx); err != nil {
+		if err := f.renew(ctx); err != nil {
 			return &store.NotAcceptedError{Detail: fmt.Sprintf("this member has reached no leader for %s, and cannot know whether authentication is on", f.limit)}
 		}
-	} else if age > f.limit/4 && f.looking.CompareAndSwap(false, true) {
+	} else if age > f.limit/4 && f.renewing.CompareAndSwap(false, true) {
 		go func() {
-			defer f.looking.Store(false)
-			_ = f.look(context.Background()) // bounded by the barrier; else the next put tries again
+			defer f.renewing.Store(false)
+			_ = f.renew(context.Background()) // bounded by the barrier; else the next put tries again
 		}()
 	}
 	return nil
@@ -104,7 +104,7 @@ type earlyAnswers struct {
 	timeout time.Duration
 }
 
-// answer answers a put that is certain to take effect, if it is certain that it may.
+// answer answers a put that is certain to take effect, if it is certain that it is permitted.
 func (a *earlyAnswers) answer(ctx context.Context, e *store.Encoded, early *braid.Accepted) (*pb.PutResponse, string, error) {
 	if a.fresh.fresh() && a.store.AcceptsEarly() {
 		a.metrics.Accepted.Add(1)
@@ -119,8 +119,8 @@ func (a *earlyAnswers) answer(ctx context.Context, e *store.Encoded, early *brai
 	return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: a.store.Revision()}}, "", nil
 }
 
-// close returns when no put that knows of an auth revision at most is answered early any more, and
-// none takes effect that was not.
+// close returns when no put encoded at an auth revision or before is answered early any more, and those that were not
+// answered have no effect.
 func (a *earlyAnswers) close(ctx context.Context, position, revision uint64) error {
 	a.awaitAuth(ctx, position)
 	if err := a.log.Read(ctx, braid.ReadOptions{Barrier: true}); err != nil {
@@ -130,8 +130,8 @@ func (a *earlyAnswers) close(ctx context.Context, position, revision uint64) err
 	return err
 }
 
-// awaitAuth returns when all members have applied everything up to a position, or earlyFor has gone by. A
-// tenth more covers clocks that do not go alike (docs/internals/raft.md).
+// awaitAuth returns when all members have applied everything up to a position, or earlyFor has gone by. A tenth more
+// covers clocks of different rates (docs/internals/raft.md).
 func (a *earlyAnswers) awaitAuth(ctx context.Context, position uint64) {
 	ctx, cancel := context.WithTimeout(ctx, a.fresh.limit+a.fresh.limit/10)
 	defer cancel()

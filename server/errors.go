@@ -17,9 +17,8 @@ import (
 	"github.com/braidlog/braid/internal/store"
 )
 
-// statuses says what clients are told for an error. clientv3 decides by code and text whether to
-// try again. So an error of a request that may have happened must never look like one of a request
-// that did not.
+// statuses has what clients get for an error. clientv3 decides by code and text whether to try again. So an error of a
+// request that may have happened must never look like one of a request that did not.
 var statuses = []struct{ err, status error }{
 	{mvcc.ErrCompacted, rpctypes.ErrGRPCCompacted},
 	{mvcc.ErrFutureRev, rpctypes.ErrGRPCFutureRev},
@@ -64,7 +63,7 @@ var statuses = []struct{ err, status error }{
 	{braid.ErrStopped, rpctypes.ErrGRPCStopped},
 }
 
-// toStatus turns any error into the gRPC status that etcd gives it; nil stays nil.
+// toStatus converts any error into the gRPC status that etcd has for it; nil stays nil.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
@@ -99,8 +98,8 @@ func toStatus(err error) error {
 	return status.Error(codes.Unknown, err.Error())
 }
 
-// orderCode is the code for what was asked of the order of commands and could not be done; OK for any other
-// error. Nothing happened.
+// orderCode is the code for a request about the order of commands that cannot be fulfilled; OK for any other error.
+// Nothing happened.
 func orderCode(err error) codes.Code {
 	var token *braid.TokenError
 	switch {
@@ -114,9 +113,8 @@ func orderCode(err error) codes.Code {
 	return codes.OK
 }
 
-// valueCode is the code for large values that cannot be read; OK for any other error. Clients
-// repeat an Unavailable request until their time is over. So a value that is lost by the word of
-// all members has another code.
+// valueCode is the code for large values that cannot be read; OK for any other error. Clients repeat an Unavailable
+// request until their time is over. So a value that is lost according to all members has another code.
 func valueCode(err error) codes.Code {
 	var value *store.ValueError
 	var response *store.ResponseError

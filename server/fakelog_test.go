@@ -41,7 +41,7 @@ type fakeLog struct {
 	// early: commands in braid.ModeAccepted are answered at once, and wait in lane for a barrier over lanes.
 	early bool
 	lane  [][]byte
-	// behind, if set, is what this member lacks: a read barrier applies it first, and only once.
+	// behind, if set, is what this member has not applied: a read barrier applies it first, and only once.
 	behind []byte
 	// stuck: proposals are taken and never answered.
 	stuck bool

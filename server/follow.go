@@ -9,11 +9,11 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// selfView is what this member knew about itself and the leader at the last change. It
-// is never changed, only replaced, so requests read it without a lock.
+// selfView is this member's view of itself and the leader at the last change. It is never changed, only replaced, so
+// requests read it without a lock.
 //
-// The leader, as etcd knows one, is who leads the global log ([braid.Status.Lead]). It keeps the time
-// of leases and compacts automatically, and its term is the API's.
+// The leader, in etcd's sense, is the member that leads the global log ([braid.Status.Lead]). It keeps the time of
+// leases and compacts automatically, and its term is the API's.
 type selfView struct {
 	id, leader braid.MemberID
 	term       uint64
@@ -28,8 +28,8 @@ func (v *selfView) isLeader() bool { return v.leader == v.id && v.id != 0 }
 // without one. Reconnecting costs a client much more than waiting.
 const leaderlessTimeouts = 3
 
-// look takes a new view.
-func (s *Server) look() (old, now *selfView) {
+// updateSelf replaces the view.
+func (s *Server) updateSelf() (old, now *selfView) {
 	st := s.log.Status()
 	now = &selfView{id: s.id, leader: st.Leader(), term: uint64(st.Lead.Term), led: st.HasLeaders()}
 	for i := range st.Members {
@@ -40,7 +40,7 @@ func (s *Server) look() (old, now *selfView) {
 	return s.self.Swap(now), now
 }
 
-// follow acts on changes of leader and membership, for the life of the server.
+// follow acts on changes of leader and membership, until the server stops.
 func (s *Server) follow() {
 	leaderless := time.NewTimer(time.Hour)
 	leaderless.Stop()
@@ -54,7 +54,7 @@ func (s *Server) follow() {
 			if !more {
 				changes = nil // the member has stopped
 			}
-			old, now := s.look()
+			old, now := s.updateSelf()
 			s.lead(old, now, leaderless)
 		case <-leaderless.C:
 			s.logger.Warn("no leader for too long, ending streams that require one")
@@ -118,8 +118,8 @@ func (s *Server) claimLeases(term uint64) {
 // primary names the member that keeps the time of the leases, 0 if none is known.
 func (s *Server) primary() braid.MemberID { return braid.MemberID(s.store.Leases().Primary()) }
 
-// orderWanted orders what the store itself wants: revocations of expired leases, checkpoints,
-// alarms. A command that is lost is wanted again, so results do not matter.
+// orderWanted orders the store's own commands: revocations of expired leases, checkpoints, alarms. The store repeats a
+// command that is lost, so results do not matter.
 func (s *Server) orderWanted() {
 	for command := range s.store.Wanted() {
 		err := s.log.ProposeAsync(command, func(any, error) {})

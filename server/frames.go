@@ -7,10 +7,9 @@ import (
 	"sync"
 )
 
-// meteredConn reads the frames of an HTTP/2 connection along with gRPC: it knows which calls it carries
-// and which messages are under way (RFC 9113, and gRPC's length-prefixed messages). Only one goroutine
-// reads. It never reads beyond what gRPC asks for within a frame, so when gRPC begins a call, last is its
-// stream.
+// meteredConn parses the frames of an HTTP/2 connection that gRPC reads: it has the calls of the connection and the
+// messages in progress (RFC 9113, and gRPC's length-prefixed messages). Only one goroutine reads. It never reads
+// beyond what gRPC asks for within a frame, so when gRPC begins a call, last is its stream.
 type meteredConn struct {
 	net.Conn
 	in   *intake
@@ -22,7 +21,7 @@ type meteredConn struct {
 	left   int  // bytes of the payload that gRPC does not have
 	data   bool // it is a DATA frame
 	ends   bool // it is the last one of its stream; of a CONTINUATION frame: its headers are
-	pad    int  // bytes of padding at its end; -1: the first byte of the payload says
+	pad    int  // bytes of padding at its end; -1: the first byte of the payload has it
 	to     *call
 	last   uint32 // the newest stream that has headers
 
@@ -104,7 +103,7 @@ func (m *meteredConn) Read(p []byte) (int, error) {
 func (m *meteredConn) next() error {
 	head, err := m.r.Peek(frameHeader)
 	if err != nil {
-		return err // what came of it is read again
+		return err // what arrived of it is read again
 	}
 	copy(m.head[:], head)
 	m.r.Discard(frameHeader)
@@ -112,7 +111,7 @@ func (m *meteredConn) next() error {
 	m.left = int(binary.BigEndian.Uint32(head) >> 8)
 	kind, flags, stream := head[3], head[4], binary.BigEndian.Uint32(head[5:])&(1<<31-1)
 	m.data, m.pad, m.to = kind == frameData, 0, nil
-	if kind != frameContinuation { // else it is as its headers say
+	if kind != frameContinuation { // else it is as in its headers
 		m.ends = flags&flagEnd != 0
 	}
 	switch kind {
@@ -130,8 +129,8 @@ func (m *meteredConn) next() error {
 	return nil
 }
 
-// ahead returns what stands before the first message of the newest stream, if it has been received
-// already; else nil. Then the call need not wait for it.
+// ahead returns the prefix of the first message of the newest stream, if it has been received already; else nil. Then
+// the call need not wait for it.
 func (m *meteredConn) ahead() []byte {
 	if m.r == nil || m.left > 0 || m.r.Buffered() < frameHeader+prefixBytes {
 		return nil
@@ -144,8 +143,8 @@ func (m *meteredConn) ahead() []byte {
 	return b[frameHeader:]
 }
 
-// whole reports whether all that the newest stream's client sends is here: one small message, or none. Such a call takes
-// no memory that it does not have already, and nothing of it is waited for.
+// whole reports whether everything that the newest stream's client sends has arrived: one small message, or none. Such
+// a call takes no memory that it does not have already, and nothing of it is waited for.
 func (m *meteredConn) whole() bool {
 	if m.ends {
 		return true
@@ -160,7 +159,7 @@ func (m *meteredConn) whole() bool {
 		binary.BigEndian.Uint32(head)>>8 == prefixBytes+size && m.r.Buffered() >= frameHeader+prefixBytes+int(size)
 }
 
-// feed tells the call of a DATA frame what came of it.
+// feed passes bytes of a DATA frame to its call.
 func (m *meteredConn) feed(p []byte) {
 	if m.pad < 0 && len(p) > 0 {
 		m.pad, p = int(p[0]), p[1:]
@@ -176,7 +175,7 @@ func (m *meteredConn) feed(p []byte) {
 	}
 }
 
-// all returns the calls that are under way.
+// all returns the calls in progress.
 func (m *meteredConn) all() []*call {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,10 +26,9 @@ import (
 )
 
 const (
-	// streamWorkers run the handlers of gRPC calls. A worker's stack has already grown to what a
-	// handler needs; a new goroutine's has not. So there are more workers than calls usually under
-	// way, but not many more, because garbage collection shrinks the stacks of idle ones. Further
-	// calls still run, each in a new goroutine.
+	// streamWorkers run the handlers of gRPC calls. A worker's stack has already grown to what a handler needs; a new
+	// goroutine's has not. So there are more workers than calls usually in progress, but not many more, because garbage
+	// collection shrinks the stacks of idle ones. Further calls still run, each in a new goroutine.
 	streamWorkers = 1280
 	// connBuffer is the size of a connection's read buffer, and of its write buffer while it writes.
 	connBuffer = 32 << 10
@@ -123,7 +122,7 @@ func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	return resp, err
 }
 
-// endedBy is why a call failed: what ended its context, if the server did, or err.
+// endedBy is why a call failed: the cause of the end of its context, if the server ended it, or err.
 func endedBy(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {

@@ -22,7 +22,7 @@ import (
 // compacted, which costs nothing, and, if asked for, new ones of all of it, during which a
 // member writes nothing. It finds what checksums of keys cannot: members that wrote different things.
 
-// agreement is what a comparison of hashes says to the member that made it.
+// agreement is the outcome of a comparison of hashes for the member that made it.
 type agreement int
 
 const (
@@ -67,7 +67,7 @@ type hashChecks struct {
 	raise func() error
 }
 
-// run compares at the configured intervals, for the life of the server.
+// run compares at the configured intervals, until the server stops.
 func (c *hashChecks) run(interval time.Duration, own func() (store.HashKV, bool, error), what byte) {
 	if interval <= 0 {
 		return

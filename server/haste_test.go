@@ -29,7 +29,7 @@ func TestBodiesAreHurried(t *testing.T) {
 	in, out := net.Pipe()
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	r := httptest.NewRequest(http.MethodPost, "/v3/kv/put", in)
-	done := s.takeBody(w, r)
+	done := s.meterBody(w, r)
 	body := r.Body.(*jsonBody)
 	body.began = time.Now().Add(-busyGrace - time.Second)
 	read := make(chan error, 1)
@@ -43,12 +43,12 @@ func TestBodiesAreHurried(t *testing.T) {
 	require.Greater(t, w.at.Load(), time.Now().Unix(), "nobody waits for its room")
 
 	var one, two, three int64
-	require.True(t, s.intake.small.take(&one, s.intake.small.each))
-	require.True(t, s.intake.small.take(&two, s.intake.small.most-s.intake.small.used))
+	require.True(t, s.intake.small.tryAcquire(&one, s.intake.small.each))
+	require.True(t, s.intake.small.tryAcquire(&two, s.intake.small.most-s.intake.small.used))
 	ctx, cancel := context.WithCancel(t.Context())
 	waited := make(chan error, 1)
-	go func() { waited <- s.intake.small.wait(ctx, &three, largeRequest) }()
-	eventually(t, "another to wait for room", s.intake.small.isFull)
+	go func() { waited <- s.intake.small.acquire(ctx, &three, largeRequest) }()
+	eventually(t, "another to wait for room", s.intake.small.isContended)
 	s.intake.sweep()
 	require.Less(t, w.at.Load(), time.Now().Unix())
 

@@ -24,7 +24,7 @@ type healthCheck struct {
 	ask  func(ctx context.Context) error
 }
 
-// memberChecks tell whether this member can serve.
+// memberChecks find out whether this member can serve.
 type memberChecks struct {
 	id      braid.MemberID
 	store   *store.Store
@@ -129,7 +129,7 @@ func checkRoutes(path string, checks []healthCheck) []route {
 	return routes
 }
 
-// serveChecks says "ok", and what was checked if that is asked for or failed.
+// serveChecks responds "ok", and with the list of checks if that is asked for or one failed.
 func serveChecks(w http.ResponseWriter, r *http.Request, checks []healthCheck) {
 	var said strings.Builder
 	failed := false

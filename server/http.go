@@ -25,7 +25,7 @@ import (
 	"github.com/braidlog/braid/server/internal/metrics"
 )
 
-// route is a pattern of http.ServeMux and what serves it.
+// route is a pattern of http.ServeMux and its handler.
 type route struct {
 	pattern string
 	handler http.Handler
@@ -39,8 +39,8 @@ func serve(routes []route) *http.ServeMux {
 	return mux
 }
 
-// metricsRoutes are all that a listener for metrics serves. They tell anybody how the member is, and
-// nothing of what it keeps.
+// metricsRoutes are the routes of a listener for metrics. Any client may read the state of the member there, but none
+// of its data.
 func (s *Server) metricsRoutes() []route {
 	var process prometheus.Gatherer
 	if !s.cfg.NoProcessMetrics {
@@ -50,7 +50,7 @@ func (s *Server) metricsRoutes() []route {
 	return append(s.checks.routes(), route{"GET /metrics", metrics})
 }
 
-// clientRoutes are what a listener for clients serves beside gRPC.
+// clientRoutes are the routes of a listener for clients, besides gRPC.
 func (s *Server) clientRoutes() []route {
 	routes := append(s.metricsRoutes(),
 		route{"GET /version", http.HandlerFunc(s.serveVersion)},
@@ -78,7 +78,7 @@ func (s *Server) newHTTP() *http.Server {
 	}
 }
 
-// newMetricsHTTP makes the HTTP server of the listeners for metrics. It takes no request that has a body.
+// newMetricsHTTP makes the HTTP server of the listeners for metrics. It accepts no request that has a body.
 func (s *Server) newMetricsHTTP() *http.Server {
 	return &http.Server{
 		Handler:     http.MaxBytesHandler(serve(s.metricsRoutes()), 0),
@@ -89,7 +89,7 @@ func (s *Server) newMetricsHTTP() *http.Server {
 // idleTimeout is how long an idle connection is kept.
 const idleTimeout = 5 * time.Minute
 
-// discardLog is for what clients do wrong, which is theirs to see.
+// discardLog is for errors of clients, which are not logged.
 var discardLog = log.New(io.Discard, "", 0)
 
 // pingAfter is how long a client of HTTP/2 may be silent before the server pings it. pingTimeout
@@ -108,7 +108,7 @@ func (s *Server) withGRPC(other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(*sniffedConn)
 		if !ok || conn.tls == nil || !isCall(r) {
-			defer s.takeBody(w, r)()
+			defer s.meterBody(w, r)()
 			other.ServeHTTP(w, r)
 			return
 		}
@@ -132,7 +132,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // the client's loss
+	_, _ = w.Write(body) // an error is the client's
 }
 
 // gateway offers the services as JSON. It is a client of the gRPC server, connected in memory.

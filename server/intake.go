@@ -14,32 +14,30 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Requests that are being received take memory before anybody knows who sends them. An intake bounds
-// how much, for each connection and in all. frames.go tells it which messages begin, and how large they
-// are, before gRPC reads them. A request for which there is no room waits. Its client can send no more
-// than streamWindow of it meanwhile.
+// Requests that are being received use memory before their user is known. An intake bounds how much, for each
+// connection and in all. frames.go reports which messages begin, and how large they are, before gRPC reads them. A
+// request for which there is no memory waits. Its client can send no more than streamWindow of it meanwhile.
 
 const (
-	// largeRequest is the size from which on a request is large. While auth is on, only users may send
-	// one. Large requests have room of their own, so that they never hold up others.
+	// largeRequest is the size from which on a request is large. While auth is on, only users may send one. Large
+	// requests have a budget of their own, so that they never delay others.
 	largeRequest = 1 << 20
-	// intakeBytes is the room for large requests, and that for all others.
+	// intakeBytes is the memory for large requests, and that for all others.
 	intakeBytes = 256 << 20
-	// freeMessage is the size up to which a message of a stream needs no room.
+	// freeMessage is the size up to which a message of a stream needs no memory of a budget.
 	freeMessage = 4 << 10
 	// decoding is how often a request is in memory while it is decoded: as it came, in one piece, and
 	// as a message.
 	decoding = 3
-	// maxWaiting bounds the requests that wait for room, each with at most streamWindow bytes.
+	// maxWaiting bounds the requests that wait for memory, each with at most streamWindow bytes.
 	maxWaiting = 1024
-	// maxCalls bounds the calls that are under way on all connections together.
+	// maxCalls bounds the calls in progress on all connections together.
 	maxCalls = 1 << 16
 )
 
-// How long receiving a request may take: receiveGrace without a byte, and in all as long again and as long as what
-// came of it takes at receiveRate bytes a second. While others wait for the room that it has: the same with
-// busyGrace and busyRate. These are of a connection, whose requests share them, because they share the link: see
-// haste.
+// How long receiving a request may take: receiveGrace without a byte, and in all as long again and as long as the
+// received bytes take at receiveRate bytes a second. While others wait for its memory: the same with busyGrace and
+// busyRate. These are of a connection, whose requests share them, because they share the link: see haste.
 const (
 	receiveGrace, receiveRate = 10 * time.Second, 16 << 10
 	busyGrace, busyRate       = 2 * time.Second, 128 << 10
@@ -49,14 +47,14 @@ const (
 var (
 	// errReceiving ends a call whose request does not come. Nothing happened, a retry is safe.
 	errReceiving = status.Error(codes.DeadlineExceeded, "etcdserver: the request was not received in time")
-	// errStreamMessage ends a stream whose client sends what no stream takes.
+	// errStreamMessage ends a stream whose client sends a message larger than streams accept.
 	errStreamMessage = status.Error(codes.ResourceExhausted, "etcdserver: message of a stream is too large")
 )
 
-// intake is the room for requests that are being received.
+// intake is the memory for requests that are being received.
 type intake struct {
-	small, large room
-	// largest is the largest message that gRPC takes.
+	small, large budget
+	// largest is the largest message that gRPC accepts.
 	largest int64
 	calls   atomic.Int64
 	// now counts sweeps.
@@ -73,8 +71,8 @@ type haste struct {
 	rate  int64
 }
 
-// hasteOf is how soon each of so many requests of a connection must come. busy: others wait for the room that they
-// have.
+// hasteOf is how soon each of this many requests of a connection must arrive. busy: others wait for the memory that
+// they have.
 func hasteOf(busy bool, requests int) haste {
 	if !busy {
 		return haste{receiveGrace, receiveRate}
@@ -83,17 +81,17 @@ func hasteOf(busy bool, requests int) haste {
 	return haste{min(receiveGrace, time.Duration(n)*busyGrace), max(receiveRate, busyRate/int64(n))}
 }
 
-// allowed is how long so many bytes may take.
+// allowed is how long receiving this many bytes may take.
 func (h haste) allowed(bytes int64) time.Duration {
 	return h.grace + time.Duration(bytes)*time.Second/time.Duration(h.rate)
 }
 
-// newIntake makes room for messages of at most largest bytes.
+// newIntake returns an intake for messages of at most largest bytes.
 func newIntake(largest int) *intake {
 	bytes := max(intakeBytes, 2*decoding*int64(largest))
 	return &intake{
-		small:   room{most: intakeBytes, each: intakeBytes / 2},
-		large:   room{most: bytes, each: bytes / 2},
+		small:   budget{most: intakeBytes, each: intakeBytes / 2},
+		large:   budget{most: bytes, each: bytes / 2},
 		largest: int64(largest), conns: map[*meteredConn]struct{}{}, bodies: map[*jsonBody]struct{}{},
 	}
 }
@@ -119,8 +117,8 @@ func (in *intake) begin() error {
 	return nil
 }
 
-// of is the room for requests of a size.
-func (in *intake) of(size int64) *room {
+// of is the budget for requests of a size.
+func (in *intake) of(size int64) *budget {
 	if size > largeRequest {
 		return &in.large
 	}
@@ -143,7 +141,7 @@ func (in *intake) run(stopping <-chan struct{}) {
 
 func (in *intake) sweep() {
 	now := in.now.Add(1)
-	small, large := in.small.isFull(), in.large.isFull()
+	small, large := in.small.isContended(), in.large.isContended()
 	in.mu.Lock()
 	conns := make([]*meteredConn, 0, len(in.conns))
 	for c := range in.conns {
@@ -160,7 +158,7 @@ func (in *intake) sweep() {
 		}
 		for _, c := range calls {
 			c.sweep(now, small, large, coming)
-			c.giveUp(now)
+			c.abandon(now)
 		}
 	}
 	for _, b := range bodies {
@@ -168,11 +166,11 @@ func (in *intake) sweep() {
 	}
 }
 
-// share is what one connection takes of the rooms.
+// share is how much of each budget one connection uses.
 type share struct{ small, large int64 }
 
-// room is memory that requests share.
-type room struct {
+// budget is memory that requests share.
+type budget struct {
 	most, each int64 // in all, and for each connection
 
 	mu      sync.Mutex
@@ -180,31 +178,31 @@ type room struct {
 	waiting []*claim // in the order in which they came
 }
 
-// claim waits for room.
+// claim waits for memory.
 type claim struct {
 	from    *int64 // what the connection uses
 	bytes   int64
 	granted chan struct{}
 }
 
-// fits reports whether there is room. r.mu is held.
-func (r *room) fits(from *int64, bytes int64) bool {
+// fits reports whether there is enough memory. r.mu is held.
+func (r *budget) fits(from *int64, bytes int64) bool {
 	return r.used+bytes <= r.most && *from+bytes <= r.each
 }
 
-// take takes room for a request, if there is some, and nobody waits for it. from is what the connection uses.
-func (r *room) take(from *int64, bytes int64) bool {
+// tryAcquire acquires memory for a request, if there is enough and no request waits. from is what the connection uses.
+func (r *budget) tryAcquire(from *int64, bytes int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.fits(from, bytes) || r.lacks() {
+	if !r.fits(from, bytes) || r.contended() {
 		return false
 	}
 	r.used, *from = r.used+bytes, *from+bytes
 	return true
 }
 
-// wait takes room for a request once there is some. bytes ≤ each. Nothing is taken if it fails.
-func (r *room) wait(ctx context.Context, from *int64, bytes int64) error {
+// acquire waits until it has acquired memory for a request. bytes ≤ each. If it fails, nothing is acquired.
+func (r *budget) acquire(ctx context.Context, from *int64, bytes int64) error {
 	r.mu.Lock()
 	if len(r.waiting) >= maxWaiting {
 		r.mu.Unlock()
@@ -229,8 +227,8 @@ func (r *room) wait(ctx context.Context, from *int64, bytes int64) error {
 	return nil // granted at the last moment
 }
 
-// give gives room back.
-func (r *room) give(from *int64, bytes int64) {
+// release releases memory.
+func (r *budget) release(from *int64, bytes int64) {
 	if bytes == 0 {
 		return
 	}
@@ -242,9 +240,9 @@ func (r *room) give(from *int64, bytes int64) {
 	}
 }
 
-// grant gives room to those that wait, in order; one whose connection has all that it may have lets
-// others pass. r.mu is held.
-func (r *room) grant() {
+// grant gives memory to those that wait, in order; one whose connection has all that it may have lets others pass.
+// r.mu is held.
+func (r *budget) grant() {
 	r.waiting = slices.DeleteFunc(r.waiting, func(c *claim) bool {
 		if !r.fits(c.from, c.bytes) {
 			return false
@@ -255,15 +253,15 @@ func (r *room) grant() {
 	})
 }
 
-// isFull reports whether requests wait because others have the room.
-func (r *room) isFull() bool {
+// isContended reports whether requests wait because others have the memory.
+func (r *budget) isContended() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.lacks()
+	return r.contended()
 }
 
-// lacks is isFull with r.mu held. What waits because its own connection has all that it may have is nobody
-// else's concern.
-func (r *room) lacks() bool {
+// contended is isContended with r.mu held. A request that waits because its own connection has all that it may have is
+// no one else's concern.
+func (r *budget) contended() bool {
 	return slices.ContainsFunc(r.waiting, func(c *claim) bool { return *c.from+c.bytes <= r.each })
 }

@@ -78,39 +78,39 @@ func TestFramesAreRead(t *testing.T) {
 }
 
 func TestRoom(t *testing.T) {
-	r := room{most: 10, each: 6}
+	r := budget{most: 10, each: 6}
 	var a, b, c int64
-	require.True(t, r.take(&a, 6))
-	require.False(t, r.take(&a, 1), "a has its share")
-	require.True(t, r.take(&b, 3))
+	require.True(t, r.tryAcquire(&a, 6))
+	require.False(t, r.tryAcquire(&a, 1), "a has its share")
+	require.True(t, r.tryAcquire(&b, 3))
 	got := make(chan string, 3)
 	wait := func(name string, from *int64, n int64) {
 		r.mu.Lock()
 		before := len(r.waiting)
 		r.mu.Unlock()
 		go func() {
-			if r.wait(context.Background(), from, n) == nil {
+			if r.acquire(context.Background(), from, n) == nil {
 				got <- name
 			}
 		}()
 		eventually(t, name, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.waiting) > before })
 	}
 	wait("a", &a, 2)
-	require.False(t, r.isFull(), "a waits for itself")
-	require.True(t, r.take(&b, 1))
-	r.give(&b, 1)
+	require.False(t, r.isContended(), "a waits for itself")
+	require.True(t, r.tryAcquire(&b, 1))
+	r.release(&b, 1)
 	wait("c", &c, 4)
-	require.True(t, r.isFull())
-	require.False(t, r.take(&b, 1), "others came before")
-	r.give(&b, 3)
+	require.True(t, r.isContended())
+	require.False(t, r.tryAcquire(&b, 1), "others came before")
+	r.release(&b, 3)
 	require.Equal(t, "c", <-got, "a has its share already")
-	r.give(&a, 6)
+	r.release(&a, 6)
 	require.Equal(t, "a", <-got)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	require.ErrorIs(t, r.wait(ended, &b, 6), rpctypes.ErrGRPCRequestTooManyRequests)
-	r.give(&a, 2)
-	r.give(&c, 4)
+	require.ErrorIs(t, r.acquire(ended, &b, 6), rpctypes.ErrGRPCRequestTooManyRequests)
+	r.release(&a, 2)
+	r.release(&c, 4)
 	require.Zero(t, r.used+a+b+c)
 }
 
@@ -169,7 +169,7 @@ func (c *rawCalls) begin(stream uint32, size, first int) {
 	require.NoError(c.t, c.framer.WriteData(stream, false, append(prefixOf(size), make([]byte, first)...)))
 }
 
-func used(r *room) (bytes int64, waiting int) {
+func used(r *budget) (bytes int64, waiting int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.used, len(r.waiting)
@@ -206,7 +206,7 @@ func TestUnfinishedRequests(t *testing.T) {
 	require.Zero(t, f.intake.calls.Load())
 }
 
-// While auth is on, a large request of nobody is refused before it is received.
+// While auth is on, a large request without a user is refused before it is received.
 func TestLargeRequestsNeedAUser(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
@@ -295,17 +295,17 @@ func TestEndedCallsTakeNoRoom(t *testing.T) {
 func TestBodiesThatWaitForRoom(t *testing.T) {
 	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
 	var others int64
-	require.True(t, s.intake.small.take(&others, s.intake.small.each))
+	require.True(t, s.intake.small.tryAcquire(&others, s.intake.small.each))
 	var more int64
-	require.True(t, s.intake.small.take(&more, s.intake.small.most-others))
+	require.True(t, s.intake.small.tryAcquire(&more, s.intake.small.most-others))
 	r := httptest.NewRequest(http.MethodPost, "/v3/kv/put", strings.NewReader("{}"))
-	done := s.takeBody(httptest.NewRecorder(), r)
+	done := s.meterBody(httptest.NewRecorder(), r)
 	body := r.Body.(*jsonBody)
 	began := body.began
 	read := make(chan error, 1)
 	go func() { read <- second(body.Read(make([]byte, 10))) }()
 	eventually(t, "it to wait", func() bool { _, waiting := used(&s.intake.small); return waiting == 1 })
-	s.intake.small.give(&more, more)
+	s.intake.small.release(&more, more)
 	require.NoError(t, <-read)
 	require.Greater(t, body.began, began)
 	done()
@@ -317,7 +317,7 @@ func TestStreamsOfJSON(t *testing.T) {
 	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
 	in, out := net.Pipe()
 	r := httptest.NewRequest(http.MethodPost, "/v3/watch", in)
-	done := s.takeBody(httptest.NewRecorder(), r)
+	done := s.meterBody(httptest.NewRecorder(), r)
 	body := r.Body.(*jsonBody)
 	pass := func(text string) {
 		t.Helper()
@@ -384,7 +384,8 @@ func TestSizeIsForeseen(t *testing.T) {
 	require.Zero(t, c.left)
 }
 
-// Only what is here whole is not tracked. A frame that goes on with headers has no say in whether they are all that comes.
+// Only what is here whole is not tracked. A frame that goes on with headers has no say in whether they are all that
+// comes.
 func TestWhatIsWhole(t *testing.T) {
 	headers := func(f *http2.Framer, end bool) error {
 		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndStream: end, EndHeaders: true})

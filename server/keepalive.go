@@ -13,7 +13,7 @@ import (
 // leases alive on one stream, so none may wait for another one whose end is being decided.
 const renewalsAtOnce = 256
 
-// keepAlives is a stream of keep-alives with what came and is not answered.
+// keepAlives is a stream of keep-alives with those that came and are not answered.
 type keepAlives struct {
 	l      *leaseService
 	stream pb.Lease_LeaseKeepAliveServer
@@ -82,7 +82,7 @@ func (k *keepAlives) begin(renew func()) bool {
 	return !k.ended
 }
 
-// end returns when no renewal is under way, and none will be.
+// end returns when no renewal is in progress, and none will be.
 func (k *keepAlives) end() {
 	k.mu.Lock()
 	k.ended = true

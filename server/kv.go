@@ -25,7 +25,7 @@ func (k *kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse,
 		return nil, err
 	}
 	var resp *pb.PutResponse
-	if mode.says() {
+	if mode.named() {
 		resp, err = k.s.putAs(ctx, r, mode)
 	} else {
 		resp, err = proposeSpace[*pb.PutResponse](ctx, k.s, &pb.InternalRaftRequest{Put: r})
@@ -52,7 +52,7 @@ func (k *kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (
 
 // Txn implements pb.KVServer. One that writes nothing does not go through the log.
 func (k *kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
-	if err := k.s.needUser(ctx); err != nil { // what follows costs time by the size of the request
+	if err := k.s.needUser(ctx); err != nil { // the rest needs time by the size of the request
 		return nil, err
 	}
 	if err := checkTxn(r, k.s.cfg.MaxTxnOps); err != nil {
@@ -137,8 +137,8 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 	return &pb.CompactionResponse{Header: k.s.header(k.s.store.Revision())}, nil
 }
 
-// readBarrier returns when everything acknowledged before the call is applied here. It waits no longer than the server's
-// request timeout. The log has concurrent callers share barriers.
+// readBarrier returns when everything acknowledged before the call is applied here. It waits no longer than the
+// server's request timeout. The log has concurrent callers share barriers.
 func (s *Server) readBarrier(ctx context.Context) error {
 	err := s.log.Read(ctx, braid.ReadOptions{Timeout: s.timeout})
 	if err != nil && ctx.Err() != nil {
@@ -147,8 +147,8 @@ func (s *Server) readBarrier(ctx context.Context) error {
 	return err
 }
 
-// readable returns when this member may serve a read: at once if the client is content
-// with what happens to be here, after a barrier otherwise, and as the call's metadata asks.
+// readable returns when this member may serve a read: at once if the client is content from the state here, after a
+// barrier otherwise, and as the call's metadata asks.
 func (s *Server) readable(ctx context.Context, serializable bool) error {
 	if asks(ctx) {
 		return s.readableAs(ctx, serializable)

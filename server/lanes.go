@@ -17,10 +17,10 @@ import (
 	"github.com/braidlog/braid/internal/store"
 )
 
-// What clients may ask for beside etcd's API, in the metadata of their calls (docs/using/early-answers.md).
+// What clients may ask for besides etcd's API, in the metadata of their calls (docs/using/early-answers.md).
 const (
-	// metadataMode is the mode of a put: modeAccepted or modeConfirmed. The response says in which
-	// mode it was answered.
+	// metadataMode is the mode of a put: modeAccepted or modeConfirmed. The response has the mode in which it was
+	// answered.
 	metadataMode = "braid-mode"
 	// metadataToken has tokens, separated by commas or one in each value. A read sees their commands, and
 	// a write takes effect after them. The response to an accepted put has its token.
@@ -33,7 +33,7 @@ const (
 	readBarrier   = "barrier"
 )
 
-// LanePrefix says that puts of keys with a prefix may take a lane, if they are blind (store.IsBlind).
+// LanePrefix allows puts of keys with a prefix to use a lane, if they are blind (store.IsBlind).
 type LanePrefix struct {
 	Prefix string
 	// Accepted: they are answered as soon as they are certain to take effect.
@@ -55,16 +55,16 @@ func ParseLanePrefix(text string) (LanePrefix, error) {
 	return p, nil
 }
 
-// putMode says how a put is proposed.
+// putMode is how a put is proposed.
 type putMode struct {
-	// blind: it may take a lane. accepted: it is answered as soon as it is certain; it is blind then.
+	// blind: it may use a lane. accepted: it is answered as soon as it is certain; it is blind then.
 	blind, accepted bool
 	// asked: the client named a mode. Then it is refused if it cannot be accepted now.
 	asked bool
 }
 
-// says reports whether the response names the mode.
-func (m *putMode) says() bool { return m.asked || m.blind }
+// named reports whether the response names the mode.
+func (m *putMode) named() bool { return m.asked || m.blind }
 
 // modeOf finds out how a put is to be proposed: as its client asks, or as is configured for its key.
 func (s *Server) modeOf(ctx context.Context, r *pb.PutRequest) (m putMode, err error) {
@@ -96,7 +96,7 @@ func (s *Server) lane(key []byte) (blind, accepted bool) {
 	return blind, accepted
 }
 
-// putAs carries out a put that may take a lane, and says in the metadata of the response how.
+// putAs carries out a put that may use a lane. The metadata of the response has the mode.
 func (s *Server) putAs(ctx context.Context, r *pb.PutRequest, mode putMode) (resp *pb.PutResponse, err error) {
 	said := metadata.Pairs(metadataMode, modeConfirmed)
 	if mode.accepted {
@@ -117,7 +117,7 @@ func (s *Server) putAs(ctx context.Context, r *pb.PutRequest, mode putMode) (res
 			return nil, err
 		}
 	}
-	_ = grpc.SetHeader(ctx, said) // it fails only if nobody reads it
+	_ = grpc.SetHeader(ctx, said) // it fails only if no one reads it
 	return resp, nil
 }
 
@@ -169,7 +169,7 @@ func tokensOf(ctx context.Context) (tokens []braid.Token, err error) {
 	return tokens, nil
 }
 
-// readableAs is readable for a call that says in its metadata what it wants to see.
+// readableAs is readable for a call whose metadata has what it must see.
 func (s *Server) readableAs(ctx context.Context, local bool) error {
 	tokens, err := tokensOf(ctx)
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *Server) readableAs(ctx context.Context, local bool) error {
 	return nil
 }
 
-// asks reports whether a call says in its metadata what it wants to see.
+// asks reports whether the metadata of a call has what it must see.
 func asks(ctx context.Context) bool {
 	return len(metadata.ValueFromIncomingContext(ctx, metadataToken)) > 0 || len(metadata.ValueFromIncomingContext(ctx, metadataRead)) > 0
 }

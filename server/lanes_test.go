@@ -54,7 +54,7 @@ func (l *laneClient) with(pairs ...string) context.Context {
 	return metadata.AppendToOutgoingContext(l.ctx, pairs...)
 }
 
-// put returns what the response says beside the revision.
+// put returns what the response has besides the revision.
 func (l *laneClient) put(r *pb.PutRequest, pairs ...string) (mode, token string, err error) {
 	var header metadata.MD
 	resp, err := l.kv.Put(l.with(pairs...), r, grpc.Header(&header))

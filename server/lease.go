@@ -13,9 +13,8 @@ import (
 	"github.com/braidlog/braid/internal/store"
 )
 
-// leaseService implements pb.LeaseServer. Grants and revocations are ordered. Only the primary
-// lessor, which is chosen through the log, knows how much time a lease has. Renewals and questions
-// go there over the link between members.
+// leaseService implements pb.LeaseServer. Grants and revocations are ordered. Only the primary lessor, which is chosen
+// through the log, has the time of each lease. Renewals and questions go there over the link between members.
 type leaseService struct {
 	pb.UnsafeLeaseServer
 	s *Server
@@ -56,9 +55,9 @@ func (l *leaseService) renew(ctx context.Context, id int64) (int64, error) {
 	return reply.TTL, nil
 }
 
-// renewHere renews on the primary. The renewal counts from when it came, however long the answer
-// takes, if the user may renew the lease: nothing happens before that is known. The barrier makes sure that this member still is the primary, and that a lease granted a
-// moment ago is known here.
+// renewHere renews on the primary. The renewal counts from when it came, however long the answer takes, if the user
+// may renew the lease: nothing happens before that is known. The barrier makes sure that this member still is the
+// primary, and that a lease granted a moment ago is known here.
 func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.timeout)
 	defer cancel()
@@ -106,8 +105,8 @@ func (l *leaseService) timeToLiveHere(ctx context.Context, user *auth.AuthInfo, 
 	return l.s.store.Leases().TimeToLive(user, r)
 }
 
-// LeaseLeases implements pb.LeaseServer. etcd lists what the member that was asked happens to
-// know; here the list is as linearizable as any read.
+// LeaseLeases implements pb.LeaseServer. etcd lists the leases in the state of the member that was asked; here the
+// list is as linearizable as any read.
 func (l *leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
 	if err := l.s.readable(ctx, false); err != nil {
 		return nil, err

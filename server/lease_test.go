@@ -70,7 +70,7 @@ func TestLeaseExpires(t *testing.T) {
 	t.Fatal("the watch ended before the lease did")
 }
 
-// Without a primary lessor nobody can renew; the keep-alive goes on when there is one.
+// Without a primary lessor no client can renew; the keep-alive continues when there is one.
 func TestKeepAliveFollowsThePrimary(t *testing.T) {
 	f := start(t)
 	c, ctx := f.client, testContext(t)

@@ -11,19 +11,16 @@ import (
 	"github.com/braidlog/braid/internal/sys"
 )
 
-// Descriptors that clients may not take: for files of the log and the database, and for links to other
-// members.
+// Descriptors that are not for clients: for files of the log and the database, and for links to other members.
 const (
 	// reservedDescriptors are at least so many, unless the process may have only few.
 	reservedDescriptors = 150
-	// metricsConnections is how many connections those who ask for metrics and health have to
-	// themselves, at most.
+	// metricsConnections is how many connections are for metrics and health only, at most.
 	metricsConnections = 32
 )
 
-// connectionShares returns how many connections clients may have at a time, and how many those who ask
-// for metrics, if the process may have so many descriptors. It keeps three quarters of few descriptors, and an
-// eighth of many.
+// connectionShares returns how many connections clients may have at a time, and how many are for metrics, if the
+// process may have this many descriptors. It keeps three quarters of few descriptors, and an eighth of many.
 func connectionShares(descriptors int) (clients, metrics int) {
 	own := min(max(reservedDescriptors, descriptors/8), descriptors*3/4)
 	metrics = max(1, min(metricsConnections, descriptors/16))
@@ -38,16 +35,15 @@ func shareConnections() (clients, metrics int) {
 	return math.MaxInt32, metricsConnections
 }
 
-// connLimit bounds how many connections of some listeners are open at a time, over all of them. Who comes
-// when there are as many waits until one is closed: one connection for each listener, and behind it what
-// the system queues.
+// connLimit bounds how many connections of some listeners are open at a time, over all of them. More connections wait
+// until one is closed: one for each listener, and behind it those that the system queues.
 type connLimit struct {
 	most   int
 	logger *slog.Logger
 
 	mu     sync.Mutex
 	open   int
-	closed chan struct{} // closed, and made anew, when a connection is closed
+	closed chan struct{} // closed, and replaced by a new one, when a connection is closed
 	warned time.Time
 }
 
@@ -62,7 +58,7 @@ func (c *connLimit) Open() int {
 	return c.open
 }
 
-// enter counts a connection; it returns what to wait for if there are as many as there may be.
+// enter counts a connection; if the limit is reached, it returns a channel to wait for.
 func (c *connLimit) enter() (full <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

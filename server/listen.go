@@ -20,10 +20,10 @@ const sniffTimeout = 10 * time.Second
 // http2Preface begins every HTTP/2 connection.
 const http2Preface = "PRI * HTTP/2.0"
 
-// sniffer accepts client connections and gives each to the gRPC or the HTTP server by its first
-// bytes: HTTP/2 is gRPC. If a TLS client also offered HTTP/1.1, its HTTP/2 may be anything. Then
-// the HTTP server gets the connection and passes on each gRPC call, which is slower. A connection
-// that is silent, or sends half a greeting, is closed after [sniffTimeout] and delays nobody.
+// sniffer accepts client connections and passes each to the gRPC or the HTTP server by its first bytes: HTTP/2 is
+// gRPC. If a TLS client also offered HTTP/1.1, its HTTP/2 may be anything. Then the HTTP server gets the connection
+// and passes on each gRPC call, which is slower. A connection that is silent, or sends half a greeting, is closed
+// after [sniffTimeout] and delays no other.
 type sniffer struct {
 	tls        *tls.Config // nil: plain
 	intake     *intake
@@ -102,7 +102,7 @@ func (s *sniffer) serve(l net.Listener) {
 		}
 		go func() {
 			defer s.busy.Done()
-			s.deal(conn)
+			s.dispatch(conn)
 		}()
 	}
 }
@@ -124,8 +124,8 @@ func (s *sniffer) forget(conn net.Conn) {
 	delete(s.open, conn)
 }
 
-// deal finds out which protocol a connection speaks and gives it to that server.
-func (s *sniffer) deal(raw net.Conn) {
+// dispatch detects the protocol of a connection and passes it to that server.
+func (s *sniffer) dispatch(raw net.Conn) {
 	conn, isGRPC, err := s.greet(raw)
 	queue := s.http
 	if isGRPC {

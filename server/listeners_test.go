@@ -51,8 +51,8 @@ var gatewayPaths = []string{
 	"/v3/auth/status", "/v3/auth/enable", "/v3/auth/authenticate", "/v3/lock/lock", "/v3/election/leader",
 }
 
-// listeners are all listeners of a server beside the one for members, which speaks nothing of this:
-// see TestOnlyMembersAreAnswered of package transport.
+// listeners are all listeners of a server except the one for members, whose protocol is another: see
+// TestOnlyMembersAreAnswered of package transport.
 type listeners struct {
 	*fixture
 	metrics string // address

@@ -6,9 +6,9 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// Log is what the services need of a replicated log. *braid.Node is one.
+// Log is the replicated log as the services need it. *braid.Node is one.
 type Log interface {
-	// Propose orders a command and returns what applying it here gave.
+	// Propose orders a command and returns the result of applying it here.
 	Propose(ctx context.Context, command []byte) (any, error)
 	// ProposeAsync is Propose that calls back, once, unless it returns an error.
 	ProposeAsync(command []byte, done func(result any, err error)) error
@@ -16,9 +16,9 @@ type Log interface {
 	ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (any, error)
 	// AnswersEarly reports whether commands may be answered before they are applied.
 	AnswersEarly() bool
-	// Body returns the bytes of a body, which nobody may change.
+	// Body returns the bytes of a body, which no one may change.
 	Body(ctx context.Context, ref braid.BodyRef) ([]byte, error)
-	// ReleaseBody says that nothing refers to a body any more.
+	// ReleaseBody deletes a body to which nothing refers any more.
 	ReleaseBody(ref braid.BodyRef)
 	// ReadBarrier returns when this member has applied everything acknowledged before.
 	ReadBarrier(ctx context.Context) error
@@ -26,18 +26,18 @@ type Log interface {
 	Read(ctx context.Context, o braid.ReadOptions) error
 	ChangeMembers(ctx context.Context, changes ...braid.Change) error
 	TransferLeader(ctx context.Context, to braid.MemberID) error
-	// Reshape changes the number of instances from which the log is woven.
+	// Reshape changes the number of instances from which the log is merged.
 	Reshape(ctx context.Context, instances int) error
 	// Ask sends a request to another member, whose Options.Answer replies.
 	Ask(ctx context.Context, to braid.MemberID, request []byte) ([]byte, error)
-	// CheckState says that the state may be damaged.
+	// CheckState reports that the state may be damaged.
 	CheckState()
 	Status() braid.Status
-	// DiskNeed tells how many bytes the log should find free.
+	// DiskNeed returns how many bytes should be free for the log.
 	DiskNeed() int64
 	// Changes holds a token whenever leader, term or membership changed.
 	Changes(ctx context.Context) <-chan struct{}
-	// HandOver gives what this member leads to others, before it stops.
+	// HandOver transfers what this member leads to others, before it stops.
 	HandOver(ctx context.Context)
 	Done() <-chan struct{}
 	Err() error

@@ -23,8 +23,8 @@ var (
 	_ braid.Born                = (*machine)(nil)
 )
 
-// Apply implements braid.StateMachine. The name applyEntries of the part that changes
-// the database is what etcd's own consistency checks look for on the stack.
+// Apply implements braid.StateMachine. The name applyEntries of the part that changes the database is expected on the
+// stack by etcd's own consistency checks.
 func (m *machine) Apply(commands []braid.Command) error { return m.applyEntries(commands) }
 
 func (m *machine) applyEntries(commands []braid.Command) error {

@@ -46,9 +46,8 @@ func (m *maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*
 	return resp, nil
 }
 
-// logIndexes are what etcd's API calls the committed and the applied index. Neither ever falls.
-// With woven instances they are the position that is applied, and the position that can at least
-// be reached with what is committed.
+// logIndexes are what etcd's API calls the committed and the applied index. Neither ever falls. With merged instances
+// they are the position that is applied, and the position that can at least be reached with the committed entries.
 func logIndexes(st *braid.Status) (committed, applied uint64) {
 	if st.Order == braid.OrderNiagara {
 		committed = uint64(st.Applied)

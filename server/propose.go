@@ -14,8 +14,8 @@ import (
 	"github.com/braidlog/braid/internal/store"
 )
 
-// order replicates a command and returns what applying it here gave. It never waits
-// longer than the server's request timeout.
+// order replicates a command and returns the result of applying it here. It never waits longer than the server's
+// request timeout.
 func (s *Server) order(ctx context.Context, e *store.Encoded, o braid.ProposeOptions) (*store.Result, error) {
 	answer, err := s.await(ctx, e, o)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Server) order(ctx context.Context, e *store.Encoded, o braid.ProposeOpt
 	return result, nil
 }
 
-// resultOf is what applying a command gave.
+// resultOf returns the result of applying a command.
 func resultOf(answer any) (*store.Result, error) {
 	result, ok := answer.(*store.Result)
 	if !ok {
@@ -66,7 +66,7 @@ func (s *Server) await(ctx context.Context, e *store.Encoded, o braid.ProposeOpt
 		return answer, nil
 	case ctx.Err() != nil:
 		err = ctx.Err()
-	case errors.Is(err, braid.ErrNotSent): // clients of etcd are told the same whether it may take effect or not
+	case errors.Is(err, braid.ErrNotSent): // clients of etcd get the same error whether it may take effect or not
 		err = braid.ErrMaybeCommitted
 	}
 	return nil, s.failed(err)

@@ -159,7 +159,7 @@ func (c *realCluster) follower() braid.MemberID {
 	return 0
 }
 
-// put retries what a client may retry: a put says the same however often it is said.
+// put retries what a client may retry: a put has the same effect however often it is repeated.
 func putUntil(t testing.TB, ctx context.Context, c *clientv3.Client, key, value string) {
 	t.Helper()
 	eventually(t, "a put to succeed", func() bool {

@@ -22,7 +22,7 @@ const (
 
 // adminServer is the service braid.Admin.
 type adminServer interface {
-	// reshape changes the number of instances, and returns when the new number is in force here.
+	// reshape changes the number of instances, and returns when the new number is active here.
 	reshape(ctx context.Context, instances *wrapperspb.UInt32Value) (*emptypb.Empty, error)
 }
 

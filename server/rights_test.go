@@ -25,7 +25,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// rpc is a method as somebody without rights calls it. user: a call with any user is answered.
+// rpc is a method as called without rights. user: a call with any user is answered.
 type rpc struct {
 	request proto.Message
 	user    bool

@@ -10,19 +10,20 @@ import (
 	"github.com/braidlog/braid/internal/store"
 )
 
-// SalvageConfig says what is left of a cluster that has lost a majority for good.
+// SalvageConfig names what is left of a cluster that has lost a majority permanently.
 type SalvageConfig struct {
 	// NodeDir and StoreDir are the directories of a member that does not run (Config.Node.Dir and Config.Store.Dir).
-	// OtherNodeDirs are those of others, which may have what is missing of large values.
+	// OtherNodeDirs are those of others, which may have missing parts of large values.
 	NodeDir, StoreDir string
 	OtherNodeDirs     []string
-	// WorkDir is a new directory, which takes a copy of the database. The caller removes it.
+	// WorkDir is a new directory for a copy of the database. The caller removes it.
 	WorkDir string
 }
 
-// SalvageReport tells what a snapshot has of it.
+// SalvageReport describes what a snapshot has of it.
 type SalvageReport struct {
-	// Revision is the state's. Position is how far it came in the log, of which Behind entries were not known to be decided.
+	// Revision is the state's. Position is how far it came in the log, of which Behind entries were not known to be
+	// decided.
 	Revision int64
 	Position braid.Position
 	Behind   int
@@ -30,8 +31,8 @@ type SalvageReport struct {
 	Lost []store.Lost
 }
 
-// Salvage writes to out a snapshot of everything that a member has: its state, and all that its log has behind it. See [braid.Salvage]. A
-// new cluster can be restored from it.
+// Salvage writes to out a snapshot of everything that a member has: its state, and all that its log has behind it. See
+// [braid.Salvage]. A new cluster can be restored from it.
 func Salvage(ctx context.Context, c SalvageConfig, out io.Writer) (report SalvageReport, err error) {
 	if err := store.CopyState(c.StoreDir, c.WorkDir); err != nil {
 		return report, err

@@ -40,7 +40,7 @@ type Server struct {
 	log     Log
 	metrics *metrics.Counts
 	streams *openStreams
-	// self is what the last change told about this member; see follow.go.
+	// self is this member's view of itself and the leader; see follow.go.
 	self atomic.Pointer[selfView]
 
 	services
@@ -66,7 +66,7 @@ type services struct {
 	client      *clientv3.Client
 }
 
-// endpoints are what clients connect to.
+// endpoints are the servers to which clients connect.
 type endpoints struct {
 	grpc        *grpc.Server
 	health      *health.Server
@@ -171,7 +171,7 @@ func (s *Server) open() error {
 		return err
 	}
 	s.asker.log = s.log
-	s.look()
+	s.updateSelf()
 	s.services = newServices(s)
 	s.openParts()
 	close(s.started)
@@ -203,7 +203,7 @@ func newServices(s *Server) services {
 	return v
 }
 
-// openParts makes what works with the store, the log and the services.
+// openParts creates the parts that use the store, the log and the services.
 func (s *Server) openParts() {
 	s.early = &earlyAnswers{
 		fresh: newFreshness(s.readBarrier, cmp.Or(s.cfg.earlyFor, earlyFor)), store: s.store, log: s.log, asker: s.asker,
@@ -222,7 +222,7 @@ func (s *Server) openParts() {
 	}
 }
 
-// diskNeed is what the log needs of the disk, once it is there.
+// diskNeed is how much disk space the log needs, once it is open.
 func (s *Server) diskNeed() int64 {
 	select {
 	case <-s.started:
@@ -257,7 +257,7 @@ func (l *lifecycle) fail(err error) {
 	}
 }
 
-// supervise stops the server once it is told to, or once a part of it cannot go on.
+// supervise stops the server when Close begins, or when a part of it cannot continue.
 func (s *Server) supervise() {
 	select {
 	case <-s.stopping:
@@ -274,7 +274,7 @@ func (s *Server) supervise() {
 	close(s.done)
 }
 
-// begin tells everything that waits to end.
+// begin ends everything that waits.
 func (l *lifecycle) begin() { l.stopOnce.Do(func() { close(l.stopping) }) }
 
 // stop ends everything in the order in which one part uses the next.
@@ -307,15 +307,15 @@ func (s *Server) stop() {
 	s.err = errors.Join(s.err, logErr, storeErr)
 }
 
-// How long a stop that was asked for may wait: for another leader, and for requests under way.
+// How long Close may wait: for another leader, and for requests in progress.
 const (
 	handOverTime = 3 * time.Second
 	drainTime    = time.Second
 )
 
-// drain prepares a stop that was asked for. First this member hands over what it leads, while it
-// still answers. Then it takes no new requests, ends the streams, so that their clients go to
-// another member, and finishes requests that are under way.
+// drain prepares a stop by Close. First this member transfers its leadership, while it still answers. Then it accepts
+// no new requests, ends the streams, so that their clients connect to another member, and completes requests in
+// progress.
 func (s *Server) drain() {
 	s.health.Shutdown()
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
@@ -331,15 +331,15 @@ func (s *Server) drain() {
 		s.http.Shutdown(ctx) // requests in JSON first: they become calls of gRPC
 		s.grpc.GracefulStop()
 	}()
-	select { // what does not end in time is ended by stop
+	select { // stop ends what has not ended in time
 	case <-ended:
 	case <-ctx.Done():
 	case <-s.done:
 	}
 }
 
-// Close hands over leadership, finishes requests that are under way, stops serving and waits
-// until store and log are closed. What was acknowledged is durable already.
+// Close transfers leadership, completes requests in progress, stops serving and waits until store and log are closed.
+// What was acknowledged is durable already.
 func (s *Server) Close() error {
 	s.drainOnce.Do(s.drain)
 	s.begin()
@@ -350,7 +350,7 @@ func (s *Server) Close() error {
 // Done is closed when the server has stopped.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err tells why the server stopped: nil while it runs and after a clean Close.
+// Err returns why the server stopped: nil while it runs and after a clean Close.
 func (s *Server) Err() error {
 	select {
 	case <-s.done:

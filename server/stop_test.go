@@ -36,8 +36,10 @@ func TestStopWithAnyClient(t *testing.T) {
 	}
 	for _, sends := range []string{
 		"", // nothing
-		"POST /v3/kv/put HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{",                                                // half a request
-		"POST /v3/watch HTTP/1.1\r\nHost: a\r\nContent-Length: 37\r\n\r\n" + `{"create_request":{"key":"a2V5"}}    ` + "GET ", // a watch
+		// half a request
+		"POST /v3/kv/put HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{",
+		// a watch
+		"POST /v3/watch HTTP/1.1\r\nHost: a\r\nContent-Length: 37\r\n\r\n" + `{"create_request":{"key":"a2V5"}}    ` + "GET ",
 		http2Preface, // half a greeting
 	} {
 		c, err := net.Dial("tcp", f.addr)

@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// openStreams knows the open streams. All end when the member stops. Those that require a leader
-// also end when the member has had no leader for too long. The clients of ended streams reconnect
-// to another member.
+// openStreams has the open streams. All end when the member stops. Those that require a leader also end when the
+// member has had no leader for too long. The clients of ended streams reconnect to another member.
 type openStreams struct {
 	mu      sync.Mutex
 	stopped error

@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/server/internal/page"
 )
 
-// view is what the status page shows.
+// view is the content of the status page.
 func (s *Server) view(ctx context.Context) page.View {
-	ready := s.checks.ready(ctx) == nil // may take a while: what is told is of after that
+	ready := s.checks.ready(ctx) == nil // may take a while: the rest is read after it
 	self := s.self.Load()
 	f := page.Facts{
 		Name: s.cfg.Name, Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), ID: s.id, Leader: self.leader, Term: self.term, Ready: ready,
@@ -23,7 +23,7 @@ func (s *Server) view(ctx context.Context) page.View {
 	return page.New(&f)
 }
 
-// measured is what metrics are read of.
+// measured is the state from which metrics are read.
 func (s *Server) measured() metrics.View {
 	self := s.self.Load()
 	v := metrics.View{
@@ -42,5 +42,5 @@ func (s *Server) serveStatusJSON(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveStatusPage(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v := s.view(r.Context())
-	_ = page.Write(w, &v) // the client's loss
+	_ = page.Write(w, &v) // an error is the client's
 }

@@ -27,8 +27,8 @@ const (
 	// progressRetry is how soon a progress request is tried again while some watch of
 	// its stream has not caught up.
 	progressRetry = 50 * time.Millisecond
-	// unsentAnswers bounds the answers of a stream that wait to be sent, in bytes. answerOverhead is
-	// what one takes in memory beside its own bytes.
+	// unsentAnswers bounds the answers of a stream that wait to be sent, in bytes. answerOverhead is the memory of one
+	// besides its own bytes.
 	unsentAnswers, answerOverhead = 4 << 20, 128
 )
 
@@ -42,10 +42,10 @@ type watchService struct {
 	s *Server
 }
 
-// Watch serves one stream of watches. One goroutine receives and carries out requests, and another
-// one sends. The first never waits for the second: a client may stop to read until its requests are
-// taken. While a client does not read, its events wait in the store's history; writers never wait
-// for it. Neither does the end of the stream: what is being sent fails when Watch has returned.
+// Watch serves one stream of watches. One goroutine receives and carries out requests, and another one sends. The
+// first never waits for the second: a client may stop reading until its requests are accepted. While a client does not
+// read, its events wait in the store's history; writers never wait for it. Neither does the end of the stream: what is
+// being sent fails when Watch has returned.
 func (w *watchService) Watch(stream pb.Watch_WatchServer) error {
 	w.s.metrics.WatchStreams.Add(1)
 	defer w.s.metrics.WatchStreams.Add(-1)
@@ -85,8 +85,8 @@ type watchStream struct {
 	watches map[int64]*watch
 	// nextID is where the search for an id begins if the client leaves it to the server.
 	nextID int64
-	// fed are those that the store sends events of, by the store's ids. The store is never given an
-	// id twice, so what it still sends of a watch that is cancelled belongs to nobody.
+	// fed are those that the store sends events of, by the store's ids. An id of the store is never used twice, so events
+	// that it still sends of a cancelled watch belong to none.
 	fed map[mvcc.WatchID]*watch
 	// lastFed is the newest of the store's ids.
 	lastFed mvcc.WatchID
@@ -96,7 +96,7 @@ type watchStream struct {
 	askedProgress bool
 }
 
-// receive carries out what the client asks for, until the client asks nothing more.
+// receive carries out requests until the client sends no more.
 func (w *watchStream) receive() {
 	for {
 		req, err := w.stream.Recv()
@@ -249,8 +249,8 @@ func (w *watchStream) refuse(reason string) error {
 	return w.queue(w.refusal(reason))
 }
 
-// permitted returns who watches, or an error whose text is what clients expect to read. It asks the state here,
-// as etcd does. This member may lag behind a change of users, so deliver asks again after each.
+// permitted returns the reader of a watch, or an error with the text that clients expect. It checks the state here, as
+// etcd does. This member may lag behind a change of users, so deliver asks again after each.
 func (w *watchStream) permitted(r *pb.WatchCreateRequest) (*store.Reader, error) {
 	reader, err := w.s.store.Rights().Reader(w.stream.Context(), r.Key, r.RangeEnd)
 	switch {
@@ -274,7 +274,7 @@ func (w *watchStream) cancel(id int64) error {
 	return w.queue(&pb.WatchResponse{Header: w.s.header(w.events.Rev()), WatchId: id, Canceled: true})
 }
 
-// wakeUp makes run look at answers and askedProgress.
+// wakeUp makes run check answers and askedProgress.
 func (w *watchStream) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
@@ -347,7 +347,7 @@ func (w *watchStream) deliver(resp *mvcc.WatchResponse) error {
 	}
 	w.mu.Unlock()
 	if state == nil {
-		return nil // cancelled with events under way
+		return nil // cancelled while events were queued
 	}
 	return state.deliver(resp)
 }

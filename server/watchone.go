@@ -26,7 +26,7 @@ type watch struct {
 	w                *watchStream
 	id               int64 // the client's
 	prevKV, fragment bool
-	progress         bool // the client wants to know the revision now and then
+	progress         bool // the client asked for the revision at intervals
 	filters          []mvcc.FilterFunc
 	key, end         []byte // end is what the store expects
 	reader           *store.Reader
@@ -242,9 +242,9 @@ func (s *watch) fail(header *pb.ResponseHeader, err error) error {
 	return s.w.stream.Send(end)
 }
 
-// endsWatch reports errors for which a retry is useless: the client was too slow and the values of
-// its events are gone; values are damaged, or lost by the word of all members; or the values of
-// one revision are too large for one message.
+// endsWatch reports errors for which a retry is useless: the client was too slow and the values of its events are
+// gone; values are damaged, or lost according to all members; or the values of one revision are too large for one
+// message.
 func endsWatch(err error) bool {
 	var tooLarge *store.ResponseError
 	var body *braid.BodyError

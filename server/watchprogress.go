@@ -21,8 +21,8 @@ func (w *watchStream) sendProgress(revision int64) error {
 	return w.stream.Send(&pb.WatchResponse{Header: w.s.header(revision), WatchId: noWatch})
 }
 
-// requestProgress asks the store to report the revision to the watches that want it and had
-// nothing else for a whole interval. The report comes after the events on their channel.
+// requestProgress asks the store to report the revision to the watches that asked for it and had nothing else for a
+// whole interval. The report comes after the events on their channel.
 func (w *watchStream) requestProgress() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// slogCore passes on what etcd's packages log with zap, from warnings up. They log a lot about
-// ordinary events.
+// slogCore forwards what etcd's packages log with zap, from warnings up. They log a lot about ordinary events.
 type slogCore struct {
 	logger *slog.Logger
 	fields []zapcore.Field

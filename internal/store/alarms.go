@@ -50,7 +50,7 @@ func (a *alarms) get(t pb.AlarmType) []*pb.AlarmMember {
 	return append(out, a.corrupt.Get(t)...)
 }
 
-// apply carries out what concerns CORRUPT; false: it is for etcd's applier.
+// apply carries out requests about CORRUPT; false: the request is for etcd's applier.
 func (a *alarms) apply(r *pb.AlarmRequest) (resp *pb.AlarmResponse, mine bool) {
 	resp = &pb.AlarmResponse{}
 	var changed *pb.AlarmMember

@@ -25,7 +25,7 @@ type Command struct {
 	Result any
 }
 
-// Result is what a command did.
+// Result is the result of a command.
 type Result struct {
 	// Resp is etcd's response. Its header holds the revision at most.
 	Resp proto.Message
@@ -38,7 +38,7 @@ type Result struct {
 	replaced <-chan struct{}
 	// AuthRevision, of AuthEnable, is that of the users and roles with which it took effect.
 	AuthRevision uint64
-	// Trace tells where the time went.
+	// Trace has the time that each step took.
 	Trace *traceutil.Trace
 }
 

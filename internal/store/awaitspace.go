@@ -16,7 +16,7 @@ import (
 const spacePause = 100 * time.Millisecond
 
 // SpaceFor is how many bytes of disk the database may take while the commands in progress are applied, if requests
-// have at most so many bytes: the commands of one commit, or one of the largest.
+// have at most this many bytes: the commands of one commit, or one of the largest.
 func SpaceFor(requestBytes int) int64 {
 	return 2*int64(requestBytes) + defaultBatchLimit*filespace.PerCommand + filespace.Step + filespace.Slack
 }
@@ -47,7 +47,7 @@ func (s *Store) awaitSpace(commands []Command) error {
 	if err == nil {
 		return nil
 	}
-	if err := db.commitNow(s.latch); err != nil { // perhaps nothing of what was expected came
+	if err := db.commitNow(s.latch); err != nil { // perhaps none of the expected commands came
 		return err
 	}
 	return s.short.wait("applying", db.space.Reserve)
@@ -87,11 +87,11 @@ func (s *shortage) awaitFile(f *os.File, size int64) error {
 		if !filespace.IsFull(err) {
 			return nil // there is space, or that is not known in advance
 		}
-		return errors.Join(err, f.Truncate(0)) // what was allocated of it
+		return errors.Join(err, f.Truncate(0)) // releases what was allocated
 	})
 }
 
-// commitNow makes known what applying has really added.
+// commitNow commits, so that the space that applying really used is known.
 func (db *database) commitNow(l *latch) error {
 	return l.guard(func() error {
 		db.be.ForceCommit()

@@ -15,8 +15,8 @@ import (
 // A range that is sorted by value is read without order and limit. Both are applied when the
 // values are known.
 
-// unsorted is a range without its order and without what depends on the order. If no order is
-// named, etcd sorts the first keys of the range, one more than the limit; braid does the same.
+// unsorted is a range without its order and without the limits that depend on the order. If no order is named, etcd
+// sorts the first keys of the range, one more than the limit; braid does the same.
 func unsorted(r *pb.RangeRequest) *pb.RangeRequest {
 	limit := int64(0)
 	if r.Limit > 0 && r.Limit < math.MaxInt64 && r.SortOrder == pb.RangeRequest_NONE && !txn.HasRevisionFilters(r) {
@@ -63,7 +63,7 @@ type sorted struct {
 	prefix []byte // of the value; all of it unless it is longer than sortedPrefix
 }
 
-// sortRange sorts and limits what an unsorted range gave. Large values are not yet in it.
+// sortRange sorts and limits the result of an unsorted range. Large values are not yet in it.
 func (s *values) sortRange(ctx context.Context, asked *pb.RangeRequest, r *pb.RangeResponse) error {
 	all := make([]sorted, len(r.Kvs))
 	for i, kv := range r.Kvs {

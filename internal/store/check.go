@@ -8,8 +8,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// check refuses requests at which etcd's code would stop, on every member and again after each
-// restart. Package server checks what else a client must not ask.
+// check refuses requests at which etcd's code would stop, on every member and again after each restart. Package server
+// refuses other invalid requests of clients.
 func check(r *pb.InternalRaftRequest) error {
 	if r.ClusterMemberAttrSet != nil || r.DowngradeInfoSet != nil || r.DowngradeVersionTest != nil {
 		return fmt.Errorf("%w: members and downgrades are not the store's", ErrBadCommand)

@@ -48,14 +48,14 @@ type Lost struct {
 	Bytes    int
 }
 
-// SnapshotOfRest is SnapshotForClients where large values may be lost for good. It calls lost with each that is.
+// SnapshotOfRest is SnapshotForClients where large values may be lost permanently. It calls lost with each that is.
 func (s *Store) SnapshotOfRest(ctx context.Context, lost func(Lost)) (*ClientSnapshot, error) {
 	return s.snapshotFor(ctx, lost)
 }
 
 func (s *Store) snapshotFor(ctx context.Context, lost func(Lost)) (*ClientSnapshot, error) {
 	refs := s.database().refs
-	refs.pin(1) // what the view shows can be fetched until it is copied
+	refs.pin(1) // values of the view can be fetched until it is copied
 	defer refs.pin(-1)
 	v, err := s.view(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ type copier struct {
 	lost   func(Lost) // called with each value that is left out; nil: none may be
 }
 
-// copy makes a file of the view with its large values, which have so many bytes.
+// copy makes a file of the view with its large values, which have bodies bytes.
 func (c *copier) copy(ctx context.Context, v *view, bodies int64) (f *os.File, err error) {
 	free, reserve := c.space.free()
 	if need := v.size + bodies + max(0, reserve); free < need {
@@ -221,7 +221,7 @@ func (c *copier) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte
 	return nil, nil
 }
 
-// tombstone is what etcd puts behind the revision of a key that is deleted there.
+// tombstone is the mark that etcd appends to the revision of a key that is deleted there.
 const tombstone = 't'
 
 // bury makes of a value's revision one in which its key is deleted.
@@ -236,8 +236,7 @@ func bury(keys *bolt.Bucket, revision, key []byte) error {
 // errReferences refuses a database whose large values are somewhere else.
 var errReferences = errors.New("it is a copy of a member's database, whose large values are not in it: save a snapshot with \"braid ctl snapshot save\" instead")
 
-// adoptKeys makes the entries of values that only look like records in a database that
-// comes from elsewhere.
+// adoptKeys creates the entries of values that only look like records in an imported database.
 func adoptKeys(tx *bolt.Tx) error {
 	if old := tx.Bucket(refsBucket.Name()); old != nil {
 		err := old.ForEach(func(_, entry []byte) error {

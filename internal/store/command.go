@@ -12,7 +12,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// A command is one byte that says its kind, and what the kind needs:
+// A command is one byte with its kind, and the fields of that kind:
 //
 //	request   an etcd request, as etcd's log holds it (a protobuf InternalRaftRequest)
 //	claim     the id of the member that wants to be the primary lessor, and a random number
@@ -21,7 +21,7 @@ import (
 //	          claim is the newest one
 //	numbered  the claim's position, a number (8 bytes each) and a request, which counts only
 //	          while that claim is the newest one, and after no greater number under it
-//	large     what the request's records stand for, and what must not have changed (see
+//	large     the values of the request's records, and what must not have changed (see
 //	          large.go), and a request
 //	accepted  a request or large command, which is a put that is applied whatever has changed
 //	          since it was encoded, unless it is closed (see accepted.go)
@@ -105,7 +105,7 @@ func numberedPrefix(position, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(b, number)
 }
 
-// Encoded is a request as it is proposed, and what is needed to answer it.
+// Encoded is a request in the form in which it is proposed, with the state that is needed to answer it.
 type Encoded struct {
 	// Command is what members apply.
 	Command []byte
@@ -162,7 +162,7 @@ func (s *Store) encodeReady(r *pb.InternalRaftRequest, u []unchanged, before []b
 	return e, err
 }
 
-// complete decides before ordering what members could not decide equally afterwards.
+// complete makes the decisions, before ordering, that members could not make equally afterwards.
 func (r *Rights) complete(ctx context.Context, request *pb.InternalRaftRequest) (err error) {
 	switch {
 	case request.LeaseGrant != nil && request.LeaseGrant.ID == 0:

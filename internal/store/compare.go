@@ -22,7 +22,7 @@ import (
 // [Store.EncodeResolved] makes it. It had no effect.
 var ErrUnresolved = errors.New("store: values have to be compared before the transaction is ordered")
 
-// comparer compares what is in the database with what commands expect.
+// comparer compares the database with what commands expect.
 type comparer struct {
 	kv   *keys
 	refs *refs
@@ -187,7 +187,7 @@ func decided(c *pb.Compare, holds bool) *pb.Compare {
 	return out
 }
 
-// holds makes a comparison as etcd does, and remembers what it saw.
+// holds makes a comparison as etcd does, and records what it read.
 func (j *judge) holds(ctx context.Context, c *pb.Compare) (bool, error) {
 	r, err := j.s.kv.Range(ctx, c.Key, rangeEnd(c.RangeEnd), mvcc.RangeOptions{})
 	if err != nil {

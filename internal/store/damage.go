@@ -144,7 +144,7 @@ func markDamaged(dir string, cause error) error {
 	return errors.Join(err, f.Sync(), f.Close(), syncDir(dir))
 }
 
-// markedDamaged returns what is noted of the database's damage; why is nil if nothing is noted.
+// markedDamaged returns the recorded damage of the database; why is nil if there is none.
 func markedDamaged(dir string) (why, err error) {
 	noted, err := os.ReadFile(filepath.Join(dir, damagedMark))
 	switch {

@@ -296,7 +296,7 @@ func TestDamagedStoreIsRepaired(t *testing.T) {
 	require.NoError(t, open(t, o).Close())
 }
 
-// TestDamageIsNotSpread sends no snapshot of a damaged database, to nobody, and takes none.
+// TestDamageIsNotSpread neither sends nor keeps a snapshot of a damaged database.
 func TestDamageIsNotSpread(t *testing.T) {
 	n := varied(t, testOptions(t.TempDir()))
 	forMember, err := n.Snapshot()

@@ -175,7 +175,7 @@ func (s *Store) openRights() (*Rights, error) {
 	}, nil
 }
 
-// openAppliers makes what depends on the database by value: alarms, quota and appliers.
+// openAppliers creates the parts that are created for each database: alarms, quota and appliers.
 func (s *Store) openAppliers() error {
 	alarms, err := openAlarms(s.lg, schema.NewAlarmBackend(s.lg, s.db.be))
 	if err != nil {
@@ -201,8 +201,8 @@ func (s *Store) openAppliers() error {
 	return nil
 }
 
-// status answers what etcd's appliers ask their server. Only the revision gets into responses;
-// package server fills in the rest of a header.
+// status is the server of etcd's appliers. Only the revision gets into responses; package server fills in the rest of
+// a header.
 type status struct{ s *Store }
 
 func (t status) MemberID() types.ID     { return types.ID(t.s.opts.MemberID) }

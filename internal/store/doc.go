@@ -1,6 +1,6 @@
 // Package store is etcd's state machine: keys by revision, watches, leases, users and roles, alarms. It is put together
-// from etcd's own packages (go.etcd.io/etcd/server/v3), so a database written here is one that etcd can read, and the
-// other way round.
+// from etcd's own packages (go.etcd.io/etcd/server/v3), so etcd can read a database written here, and vice
+// versa.
 //
 // It decides what a command does once its position is known. It imports nothing of braid but internal/sys, and knows
 // neither members nor connections. Everything that must be equal on every member depends on the commands alone.

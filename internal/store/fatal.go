@@ -73,7 +73,7 @@ func (l *latch) get() error {
 	}
 }
 
-// caught turns what recover returned into the store's fatal error.
+// caught converts a value that recover returned into the store's fatal error.
 func (l *latch) caught(r any) error {
 	err, ok := r.(*FatalError)
 	if !ok {

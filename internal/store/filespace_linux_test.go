@@ -16,7 +16,7 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// smallDisk mounts a file system of so many bytes, for whoever may; nobody else can tell.
+// smallDisk mounts a file system of a number of bytes, where the user may mount; elsewhere it does nothing.
 func smallDisk(t *testing.T, bytes int) (dir string, ok bool) {
 	dir = t.TempDir()
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", bytes))

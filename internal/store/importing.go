@@ -54,8 +54,8 @@ func Import(file, dir string, o ImportOptions) (err error) {
 	return nil
 }
 
-// copyDatabase copies a database and returns its digest, which it checks if the file has one. A database's length
-// is a multiple of 512 bytes; what is more is a digest.
+// copyDatabase copies a database and returns its digest, which it checks if the file has one. A database's length is a
+// multiple of 512 bytes; the rest is a digest.
 func copyDatabase(w io.Writer, file string, o ImportOptions) (sum []byte, err error) {
 	in, err := os.Open(file)
 	if err != nil {

@@ -54,7 +54,7 @@ func (w *writing) Put(key, value []byte, id lease.LeaseID) int64 {
 	return main
 }
 
-// placeOf finds out what a value is that begins like a record: one that the command has in its body, the previous
+// placeOf returns the place of a value that begins like a record: one that the command has in its body, the previous
 // value of the key again (ignore_value), or one that was not replaced by a record before it was ordered and means
 // itself.
 func (k *keys) placeOf(tx mvcc.ReadView, key, value []byte) (place, *BodyRef) {

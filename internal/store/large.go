@@ -189,7 +189,7 @@ func (m *extraction) body() []byte {
 	return b
 }
 
-// prefix is what comes before the request in the command.
+// prefix is the part before the request in the command.
 func (m *extraction) prefix(u []unchanged) []byte {
 	b := binary.AppendUvarint([]byte{kindLarge}, uint64(len(m.values)))
 	for i := range m.values {

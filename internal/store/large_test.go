@@ -116,7 +116,7 @@ func (n *large) order(e Encoded) *Result {
 	return commands[0].Result.(*Result)
 }
 
-// try is the way of a request: encoded, ordered, answered; encoded anew if it must be.
+// try carries out a request: it is encoded, ordered, answered, and encoded again if it must be.
 func (n *large) try(r *pb.InternalRaftRequest) (proto.Message, error) {
 	n.t.Helper()
 	ctx := context.Background()
@@ -221,8 +221,8 @@ func TestLargePreviousValues(t *testing.T) {
 	require.Equal(t, a, string(old.Kvs[0].Value))
 }
 
-// TestIgnoreValueKeepsTheBody puts a large value anew without sending it: both revisions use
-// the body, which goes with the last of them.
+// TestIgnoreValueKeepsTheBody puts a large value again without sending it: both revisions use the body, which goes
+// with the last of them.
 func TestIgnoreValueKeepsTheBody(t *testing.T) {
 	n := openLarge(t)
 	a := big('a', 5000)

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Dir holds the database file, "db". It is created if needed. Required.
 	Dir string
-	// ClusterID and MemberID appear in metrics and name who raised an alarm. Required.
+	// ClusterID and MemberID appear in metrics and in alarms. Required.
 	ClusterID, MemberID uint64
 	// Logger receives etcd's own messages. Default: none.
 	Logger *zap.Logger
@@ -55,7 +55,7 @@ type Options struct {
 	ClientCertAuth bool
 
 	// BackendBatchLimit (writes) and BackendBatchInterval bound what is not yet in the database file; see [Store.Sync]. A
-	// larger limit makes writes a little faster and reads between writes slower, since each copies what is not committed.
+	// larger limit makes writes a little faster and reads between writes slower, since each copies the uncommitted part.
 	// Defaults 1000 and 100 ms.
 	BackendBatchLimit    int
 	BackendBatchInterval time.Duration
@@ -94,7 +94,7 @@ func (o *Options) path() string { return filepath.Join(o.Dir, "db") }
 
 const defaultBatchLimit = 1000
 
-// setDefaults fills in what is left out and reports invalid options.
+// setDefaults sets defaults and reports invalid options.
 func (o *Options) setDefaults() error {
 	switch {
 	case o.Dir == "":

@@ -23,7 +23,7 @@ import (
 // are being checked. Nothing happened; a retry is safe.
 var ErrTooManyPasswords = errors.New("store: too many passwords to check at once")
 
-// Checking a password takes a core for tens of milliseconds, on purpose (bcrypt). It happens before anything is
+// Checking a password needs a core for tens of milliseconds, on purpose (bcrypt). It happens before anything is
 // ordered, so applying never waits for it, but any client that can connect can cause it. So at most half of the cores
 // do that, others wait in turn, and neither their number nor their time is without a limit.
 const (

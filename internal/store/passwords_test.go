@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 )
 
-// However many log in at once, few passwords are checked at once, and nobody waits for ever.
+// However many clients log in at once, few passwords are checked at once, and no client waits for ever.
 func TestPasswordsAreCheckedInTurn(t *testing.T) {
 	n := openTemp(t)
 	enableAuth(n)
@@ -52,7 +52,7 @@ func TestPasswordsAreCheckedInTurn(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooManyPasswords)
 	n.rights.passwords.waiting.Store(mostPasswords)
 	require.ErrorIs(t, login(context.Background()), ErrTooManyPasswords, "at once")
-	n.login("bob", "b") // whose password is known, and who waits for nobody
+	n.login("bob", "b") // whose password is known, and who does not wait
 }
 
 // A password that was right is known until users change, and no other one is.

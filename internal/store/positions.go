@@ -126,7 +126,7 @@ const (
 	tokenWait  = 5 * time.Second
 )
 
-// awaitToken returns when this member has applied what it needs to know a call's token.
+// awaitToken returns when this member has applied the command that made a call's token.
 func (r *Rights) awaitToken(ctx context.Context) error {
 	if !strings.HasPrefix(r.opts.AuthToken, "simple") || !r.auth.IsAuthEnabled() {
 		return nil
@@ -159,7 +159,7 @@ func tokenPosition(ctx context.Context) uint64 {
 		return 0
 	}
 	_, text, _ := strings.Cut(tokens[0], ".")
-	position, _ := strconv.ParseUint(text, 10, 64) // what is malformed is refused by etcd's code
+	position, _ := strconv.ParseUint(text, 10, 64) // etcd's code refuses malformed ones
 	return position
 }
 

@@ -15,7 +15,7 @@ func TestPositions(t *testing.T) {
 	var p positions
 	require.Nil(t, p.wait(0))
 	r := rand.New(rand.NewPCG(1, 2))
-	waits := map[*positionWait]bool{} // whether somebody waits
+	waits := map[*positionWait]bool{} // whether a caller waits
 	for step := range uint64(1000) {
 		w := p.wait(step + 1 + r.Uint64N(100))
 		waits[w] = r.IntN(2) == 0

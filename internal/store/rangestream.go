@@ -136,7 +136,7 @@ func (t *rangeStream) sendChunk(chunk *pb.RangeResponse) error {
 	return t.send(chunk)
 }
 
-// last sends the last chunk with what is valid for the whole stream.
+// last sends the last chunk, with the header and the count of the whole stream.
 func (t *rangeStream) last(r *pb.RangeRequest, out *pb.RangeResponse, more bool) error {
 	out.Header = &pb.ResponseHeader{Revision: t.newest}
 	out.More = more

@@ -13,8 +13,8 @@ import (
 //
 //	magic (12 bytes) | version 1 | size (8 bytes, big endian) | SHA-256 of the value
 //
-// A client may well store what looks like a record. Therefore every value that begins with the magic, a record or not,
-// has an entry in the bucket of [refs] that shows which it is.
+// A client may store a value that looks like a record. Therefore every value that begins with the magic, a record or
+// not, has an entry in the bucket of [refs] that shows which it is.
 const (
 	recordMagic   = "\x93braid/val\xe2\x0d"
 	recordVersion = 1
@@ -51,8 +51,8 @@ func parseRecord(value []byte) (r record, ok bool) {
 	return r, true
 }
 
-// BodyRef names the large part of a command, see [Command]. It is the log's; the store only
-// keeps it, and has K fragments made one for the account of what is stored (1: not coded).
+// BodyRef names the large part of a command, see [Command]. It is the log's; the store only keeps it, and counts K
+// fragments as one in the size of what is stored (1: not coded).
 type BodyRef struct {
 	Instance    uint32
 	Index, Term uint64

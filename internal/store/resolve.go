@@ -211,8 +211,8 @@ func (s *values) fetch(ctx context.Context, v *value) error {
 	return err
 }
 
-// Answer completes what applying a request gave: large values, and ranges sorted by value.
-// It is called once, with the response of the [Result].
+// Answer completes the response of an applied request with large values, and with ranges sorted by value. It is called
+// once, with the response of the [Result].
 func (s *Store) Answer(ctx context.Context, e *Encoded, response proto.Message) error {
 	var asked *pb.TxnRequest
 	if e.request != nil {

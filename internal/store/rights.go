@@ -211,8 +211,8 @@ func orEmpty(user *auth.AuthInfo) *auth.AuthInfo {
 	return user
 }
 
-// permitted runs get for a user who passes the check. If users changed meanwhile, the answer is
-// etcd's ErrAuthOldRevision, so that what get saw was allowed at one moment.
+// permitted runs get for a user who passes the check. If users changed meanwhile, the error is etcd's
+// ErrAuthOldRevision, so that everything that get read was permitted at one moment.
 func (r *Rights) permitted(ctx context.Context, allowed func(*auth.AuthInfo) error, get func() error) error {
 	user, err := r.AuthInfo(ctx)
 	if err != nil {
@@ -235,7 +235,7 @@ func (r *Rights) permittedAs(user *auth.AuthInfo, allowed func(*auth.AuthInfo) e
 	swaps := r.swaps.Load()
 	err := get()
 	if unusable := r.damage.usable(); unusable != nil {
-		return unusable // damage may be in what was got
+		return unusable // the result may come from damaged data
 	}
 	if err != nil {
 		return err
@@ -243,8 +243,8 @@ func (r *Rights) permittedAs(user *auth.AuthInfo, allowed func(*auth.AuthInfo) e
 	return r.still(user, allowed, swaps)
 }
 
-// still refuses what a user got if the user may not have it now. swaps is Store.swaps of before. While Restore
-// puts another state in place, keys and users are not of the same one: it waits until they are.
+// still returns an error if a user may no longer read what was read for it. swaps is Store.swaps of before. While
+// Restore puts another state in place, keys and users are not of the same one: it waits until they are.
 func (r *Rights) still(user *auth.AuthInfo, allowed func(*auth.AuthInfo) error, swaps uint64) error {
 	again := user.Revision == 0 && r.auth.IsAuthEnabled() // perhaps only since then
 	now := r.swaps.Load()
@@ -252,7 +252,7 @@ func (r *Rights) still(user *auth.AuthInfo, allowed func(*auth.AuthInfo) error, 
 		r.swap.RLock()
 		again, now = true, r.swaps.Load()
 		r.swap.RUnlock()
-		if now-swaps&^1 > 2 { // what was got may be of a state whose users are gone, too
+		if now-swaps&^1 > 2 { // the result may be of a state whose users are gone, too
 			return auth.ErrAuthOldRevision
 		}
 	}

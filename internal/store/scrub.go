@@ -16,8 +16,8 @@ import (
 // so it is not held open between pieces.
 const scrubPiece = 4 << 20
 
-// Scrub reads the whole database again and again, at so many bytes a second, until ctx or the store ends. So damage is
-// found before it is read. Damage has what it found.
+// Scrub reads the whole database again and again, at this many bytes a second, until ctx or the store ends. So damage
+// is found before it is read. Damage has what it found.
 func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -49,8 +49,8 @@ func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 // database commit, which must not happen too often.
 const scrubAtLeast = 64 << 20
 
-// scrubPiece reads the revisions from one on, about so many bytes of them, and with the first
-// piece everything else. It returns where to go on; zero: at the beginning.
+// scrubPiece reads the revisions from one on, about limit bytes of them, and with the first piece everything else. It
+// returns where to go on; zero: at the beginning.
 func (s *Store) scrubPiece(from mvcc.Revision, limit int64) (read int64, next mvcc.Revision, err error) {
 	v, err := s.view(atOnce)
 	if err != nil {

@@ -153,8 +153,8 @@ func TestSnapshotForClientsWaitsForDefragmentation(t *testing.T) {
 	}
 }
 
-// TestRestoreEndsTheWaitForACompaction: what is restored has not the compaction that was under way,
-// so nobody may wait for its end.
+// TestRestoreEndsTheWaitForACompaction: what is restored has not the compaction that was under way, so nothing may
+// wait for its end.
 func TestRestoreEndsTheWaitForACompaction(t *testing.T) {
 	o := testOptions(t.TempDir())
 	o.CompactionBatchLimit, o.CompactionSleepInterval = 1, time.Hour

@@ -48,8 +48,8 @@ func TestSpaceDecisions(t *testing.T) {
 	}
 }
 
-// TestDiskAlarm fills and empties the disk of a member that nobody writes through: it raises its
-// alarm by itself, and disarms it, also if it was restarted meanwhile.
+// TestDiskAlarm fills and empties the disk of a member to which no client writes: it raises its alarm by itself, and
+// disarms it, also if it was restarted meanwhile.
 func TestDiskAlarm(t *testing.T) {
 	o := testOptions(t.TempDir())
 	var need atomic.Int64

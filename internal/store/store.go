@@ -96,7 +96,7 @@ func Open(o Options) (*Store, error) {
 	s.wanted.init()
 	s.frozen.init()
 	s.damage = Damage{opts: &s.opts, lg: s.lg, latch: s.latch, short: &s.short, found: make(chan struct{}, 1)}
-	// An error while opening goes to the caller; it is not a failure of a running store.
+	// An error while opening is returned to the caller; it is not a failure of a running store.
 	err := newLatch(o.Dir, o.Logger, nil).guard(s.open)
 	if err != nil {
 		s.abandon(err)
@@ -160,8 +160,8 @@ func openError(dir string, err error) error {
 	return fmt.Errorf("store: open %s: %w", dir, err)
 }
 
-// abandon frees what a failed open left. If etcd's code panicked, its locks may be held for
-// ever, so its parts are left as they are.
+// abandon closes the parts that a failed open made. If etcd's code panicked, its locks may be held for ever, so its
+// parts are left as they are.
 func (s *Store) abandon(err error) {
 	s.wanted.close()
 	if fatal := (*FatalError)(nil); errors.As(err, &fatal) {

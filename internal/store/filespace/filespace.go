@@ -15,20 +15,20 @@ import (
 // that need them are applied. If that is not possible, applying waits.
 type Space struct {
 	Path string
-	Size func() int64 // of what the file has durably
+	Size func() int64 // of the durable part of the file
 
 	mu sync.Mutex
 	// Allocated: the file has blocks up to there, of which nothing may be in use yet.
 	Allocated int64
-	// growing is what may be added by what was applied since the last commit began, and
-	// committing by what is being committed, or was.
+	// growing is what commands applied since the last commit began may add, and committing what those of that commit may
+	// add.
 	growing, committing int64
-	// next is what may be added by what is about to be applied.
+	// next is what commands that will be applied may add.
 	next int64
 }
 
 const (
-	// Slack is for what is not applied: leases, alarms, the removal of old revisions.
+	// Slack is for writes that are not applied commands: leases, alarms, the removal of old revisions.
 	Slack = 2 << 20
 	// Step is how much more is allocated than is needed now.
 	Step = 8 << 20
@@ -38,7 +38,7 @@ const (
 	spaceExpected = 64 << 20
 )
 
-// Expect adds what is about to be applied. It reports whether the expected sum is so large that a commit should show
+// Expect adds commands that will be applied. It reports whether the expected sum is so large that a commit should show
 // how much was really used.
 func (r *Space) Expect(commands, bytes int) (commit bool) {
 	r.mu.Lock()

@@ -37,7 +37,7 @@ func (c *Clock) Due(now time.Time) (out Decisions) {
 	return out
 }
 
-// decide takes a lease that is not gone to its next state.
+// decide moves a lease that is not gone to its next state.
 func (c *Clock) decide(now, last time.Time, l *Lease, out *Decisions) {
 	if l.state == running {
 		switch stalled := now.Sub(last) > leaseStall; {

@@ -69,7 +69,7 @@ func (l *Lease) left() int64 {
 	return l.ttl
 }
 
-// extend gives the lease its full time again.
+// extend resets the lease to its full time.
 func (l *Lease) extend(now time.Time) {
 	if expiry := now.Add(seconds(l.ttl)); l.state == running && expiry.After(l.expiry) {
 		l.expiry = expiry

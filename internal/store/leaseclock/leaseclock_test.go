@@ -81,7 +81,7 @@ func TestRenewalAfterTheDecisionIsLate(t *testing.T) {
 	require.Nil(t, c.Hold(7))
 	_, v := c.Answer(at(when+0.2), at(when+0.1), 7)
 	require.Equal(t, Ending, v)
-	// It did not end, and this member is the primary anew.
+	// It did not end, and this member is the primary again.
 	c.Demote()
 	_, v = c.Answer(at(when+0.3), at(when+0.3), 7)
 	require.Equal(t, Elsewhere, v)
@@ -203,7 +203,7 @@ func TestManyLeasesEndOneAfterAnother(t *testing.T) {
 	require.Less(t, seconds(math.MaxInt64), time.Duration(math.MaxInt64)-time.Hour)
 }
 
-// Many terms, one soon after the other, do not add up: a lease that nobody renews has the time that it had.
+// Many terms, one soon after the other, do not add up: a lease that is not renewed has the time that it had.
 func TestTermsDoNotAddUp(t *testing.T) {
 	c := clockAt(begin)
 	require.True(t, c.FollowsSoon(at(3)))

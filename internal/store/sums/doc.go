@@ -4,7 +4,7 @@
 //
 // pages.go reads bbolt's pages with every bound checked; sums.go has the checksums of keys and buckets; guarded.go is
 // a backend of etcd that keeps and checks them; scrubpages.go reads everything in pieces, in the background;
-// readerror.go tells what is damaged from what could not be read; decoder.go reads records.
+// readerror.go distinguishes damage from errors of reading; decoder.go decodes records.
 //
 // It imports nothing of braid.
 package sums

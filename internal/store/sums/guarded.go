@@ -13,9 +13,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// Guarded is a database whose keys are checked against their checksums. etcd's code trusts what a
-// database returns and takes no error. So damage is reported to found, and nothing is returned for
-// the damaged keys. Everything that serves what it read first asks whether damage was found.
+// Guarded is a database whose keys are checked against their checksums. etcd's code trusts a database and accepts no
+// error from it. So damage is reported to found, and nothing is returned for the damaged keys. Before data is served,
+// its reader checks whether damage was found.
 type Guarded struct {
 	backend.Backend
 	sums *Sums
@@ -55,8 +55,8 @@ func (g *Guarded) ConcurrentReadTx() backend.ReadTx {
 	return &guardedRead{g.Backend.ConcurrentReadTx(), g}
 }
 
-// Hash implements backend.Backend. The sums are not part of it: they say where in the order
-// the last transaction was, which differs between members.
+// Hash implements backend.Backend. The sums are not part of it: they depend on where in the order the last transaction
+// was, which differs between members.
 func (g *Guarded) Hash(ignores func(bucket, key []byte) bool) (uint32, error) {
 	return g.Backend.Hash(func(bucket, key []byte) bool {
 		return isRecord(bucket, key) || ignores != nil && ignores(bucket, key)
@@ -90,7 +90,7 @@ func (g *Guarded) report(err error) {
 	}
 }
 
-// Judge reports damage, and returns what reading the database in a directory came to.
+// Judge reports damage, and returns the error of reading the database in a directory.
 func (g *Guarded) Judge(dir string, err error) error {
 	err = DamageOr(dir, err)
 	if damaged := (*DamageError)(nil); errors.As(err, &damaged) {
@@ -136,8 +136,7 @@ func (g *Guarded) keysIn(tx backend.UnsafeReader, b backend.Bucket, key, end []b
 	return keys, values
 }
 
-// nothing is what is returned in place of damaged data: no keys, or the requested key without a
-// value.
+// nothing is returned in place of damaged data: no keys, or the requested key without a value.
 func nothing(b backend.Bucket, key, end []byte) (keys, values [][]byte) {
 	if b.ID() == schema.Key.ID() && len(end) == 0 {
 		return [][]byte{bytes.Clone(key)}, [][]byte{nil}
@@ -236,7 +235,7 @@ func (h *Sealing) OnPreCommitUnsafe(tx backend.UnsafeReadWriter) {
 	h.written = record
 }
 
-// summed notes what is put in a transaction.
+// summed records the writes of a transaction.
 type summed struct {
 	backend.UnsafeReadWriter
 	sums *Sums

@@ -50,7 +50,7 @@ func spread(sum uint32) uint64 {
 	return z ^ z>>31
 }
 
-// total is what is known of a bucket as a whole.
+// total is the state of a bucket as a whole.
 type total struct{ count, sum uint64 }
 
 func (t *total) add(sum uint32) {
@@ -218,8 +218,7 @@ func decodeRecord(b []byte) (map[string]total, error) {
 	return out, nil
 }
 
-// agree compares sums of what was read with what was written. only, if not nil, says which
-// buckets were read.
+// agree compares sums of what was read with what was written. only, if not nil, selects which buckets were read.
 func agree(read, written map[string]total, only func(bucket string) bool) error {
 	names := map[string]bool{}
 	for name := range read {

@@ -9,12 +9,12 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// View is what metrics are read of at one moment, but for what is counted.
+// View is the state from which metrics are read at one moment, except counters.
 type View struct {
 	ID                  braid.MemberID
 	Led, Leads, Learner bool         // every instance has a leader; this member leads, or is a learner
 	Committed, Applied  uint64       // index, as etcd's API has it
-	Log                 braid.Status // what the log knows
+	Log                 braid.Status // the status of the log
 	Start               time.Time    // of the server
 	// Bytes of the database, and of its quota.
 	DBSize, DBSizeInUse, QuotaBytes int64
@@ -28,7 +28,7 @@ type Collector struct {
 	view   func() View
 }
 
-// NewCollector makes the collector of what is counted, and of a view that is taken when metrics are asked for.
+// NewCollector returns a collector of counters, and of a view that is taken when metrics are collected.
 func NewCollector(counts *Counts, view func() View) *Collector { return &Collector{counts, view} }
 
 // Describe implements prometheus.Collector.

@@ -10,9 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Counts are what the services do. What happens once per request is a plain atomic counter
-// here; it becomes a Prometheus metric when metrics are asked for. The rest is read from the log
-// and the store at that moment.
+// Counts are the counters of the services. What happens once per request is a plain atomic counter here; it becomes a
+// Prometheus metric when metrics are asked for. The rest is read from the log and the store at that moment.
 type Counts struct {
 	Pending, Failed    atomic.Int64
 	LeaderChanges      atomic.Int64
@@ -102,7 +101,7 @@ func (m *Counts) Client(stream bool, version string) {
 		last.n.Add(1)
 		return
 	}
-	const versionsKept = 64 // the version is the client's word: do not let it grow us
+	const versionsKept = 64 // clients choose the version: bound their number
 	key := clientKind{stream, strings.Clone(version)}
 	n, known := m.clients.Load(key)
 	if !known {

@@ -34,7 +34,7 @@ var (
 		"Ballot of a leader's slots; 0: the leader proposes itself, more: others do, because they suspect it.", "instance", "member")
 )
 
-// collectEpoch reads what is known of the epoch of an instance, if it has one.
+// collectEpoch reads the state of the epoch of an instance, if it has one.
 func collectEpoch(e *braid.EpochStatus, name string, emit Emit) {
 	if e == nil {
 		return

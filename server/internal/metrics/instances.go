@@ -44,7 +44,7 @@ var ofRounds = newTable([]string{"instance"},
 		func(p *braid.InstanceProgress) float64 { return float64(p.Skips) }),
 )
 
-// What a leader knows of the members that follow it, and whether it is one.
+// A leader's view of its followers, and whether it is one.
 var (
 	instanceLeads = newFamily(prometheus.GaugeValue, "braid_instance_is_leader",
 		"1 if this member leads the instance.", "instance")
@@ -58,7 +58,7 @@ var (
 		"On the leader: 1 if large values are missing on a member.", "instance", "member")
 )
 
-// collectInstances reads what is known of each instance.
+// collectInstances reads the state of each instance.
 func collectInstances(st *braid.Status, emit Emit) {
 	for i := range st.Instances {
 		in := &st.Instances[i]

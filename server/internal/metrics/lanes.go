@@ -52,7 +52,7 @@ type lane struct {
 	heldBytes                int    // of all
 }
 
-// collectLanes reads what is known of the lanes of an instance, if it has any.
+// collectLanes reads the state of the lanes of an instance, if it has any.
 func collectLanes(l *braid.LanesStatus, name string, emit Emit) {
 	if l == nil {
 		return

@@ -42,7 +42,7 @@ var ofMember = newTable(nil,
 		func(v *View) float64 { return float64(v.ConnectionLimit) }),
 )
 
-// ofLog are what the disk of the log did.
+// ofLog are metrics of the disk of the log.
 var ofLog = newTable(nil,
 	counter("braid_log_records_total", "Records made durable in the log.",
 		func(v *View) float64 { return float64(v.Log.Log.Records) }),
@@ -60,7 +60,7 @@ var ofLog = newTable(nil,
 		func(v *View) float64 { return float64(v.Log.Disk.Mended) }),
 )
 
-// ofBodies are what became of large values.
+// ofBodies are metrics of large values.
 var ofBodies = newTable(nil,
 	gauge("braid_bodies_held", "Large values held here, whole or as a fragment.",
 		func(v *View) float64 { return float64(v.Log.Bodies.Held) }),
@@ -110,7 +110,7 @@ var (
 		"Bytes waiting to be sent to a member.", "to")
 )
 
-// collectMember reads what is known of the member as a whole.
+// collectMember reads the state of the member as a whole.
 func collectMember(v *View, emit Emit) {
 	ofMember.collect(v, emit)
 	ofLog.collect(v, emit)

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ofCounts are what the services counted.
+// ofCounts are metrics of the counters of the services.
 var ofCounts = newTable(nil,
 	counter("etcd_server_leader_changes_seen_total", "The number of leader changes seen.",
 		func(c *Counts) float64 { return float64(c.LeaderChanges.Load()) }),
@@ -35,7 +35,7 @@ var ofCounts = newTable(nil,
 
 var methodLabels = []string{"grpc_type", "grpc_service", "grpc_method"}
 
-// What was called, by whom.
+// Calls, by method and version of the client.
 var (
 	clientRequests = newFamily(prometheus.CounterValue, "etcd_server_client_requests_total",
 		"The total number of client requests per client version.", "type", "client_api_version")
@@ -49,7 +49,7 @@ var (
 		"Total number of gRPC stream messages sent by the server.", methodLabels...)
 )
 
-// collectRequests reads what the services counted.
+// collectRequests reads the counters of the services.
 func collectRequests(c *Counts, emit Emit) {
 	ofCounts.collect(c, emit)
 	c.clients.Range(func(key, n any) bool {
@@ -74,7 +74,7 @@ func (m *Method) collect(emit Emit) {
 		}
 	}
 	in, out := m.received.Load(), m.sent.Load()
-	if m.kind == "unary" { // one message each way, a failed call answers none
+	if m.kind == "unary" { // one message in each direction; a failed call has no response
 		in, out = m.started.Load(), m.handled[codes.OK].Load()
 	}
 	emit(received, float64(in), labels...)

@@ -17,7 +17,7 @@ func newFamily(kind prometheus.ValueType, name, help string, labels ...string) *
 	return f
 }
 
-// Emit takes the value of a metric, with its labels.
+// Emit gets the value of a metric, with its labels.
 type Emit func(f *family, value float64, labels ...string)
 
 // table is metrics that are read of one value, a row each. All have the same labels.

@@ -23,7 +23,7 @@ type Lanes struct {
 type Lane struct {
 	Member    string `json:"member"`
 	Life      uint32 `json:"life"`
-	Own       bool   `json:"own,omitempty"` // of this life of the member that says it
+	Own       bool   `json:"own,omitempty"` // of this incarnation of the member that reports it
 	Confirmed uint64 `json:"confirmed"`
 	Durable   uint64 `json:"durable"`
 	Held      uint64 `json:"held"`

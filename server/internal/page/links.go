@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// Link is what this member knows of another one by its own link: whether it can send there, and since
-// when that is so. It says nothing about what the other one can do.
+// Link is the state of this member's link to another one: whether it can send there, and since when. It does not show
+// what the other one can do.
 type Link struct {
 	Up    bool      `json:"up"`
 	Since time.Time `json:"since"`
@@ -68,8 +68,8 @@ func viewVoters(st *braid.Status) (v Voters) {
 	return v
 }
 
-// Lonely reports whether this member cannot know of a majority: it has no links to one, and none to a leader.
-// Then its being ready is a matter of a moment: of what it heard last, or of a lease.
+// Lonely reports whether this member has no links to a majority, and none to a leader. Then it is ready only by its
+// last messages or by a lease, and not for long.
 func (v View) Lonely() bool {
 	if !v.Voters.Few() {
 		return false

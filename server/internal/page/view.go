@@ -10,7 +10,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// View is what the status page says of a member and of what it knows.
+// View is the content of the status page of a member.
 type View struct {
 	Name     string `json:"name,omitempty"`
 	ID       string `json:"id"`
@@ -28,10 +28,10 @@ type View struct {
 	Order     string `json:"order"`
 	// Settings are the protocol's own. In JSON they are members of the view.
 	Settings braid.Settings `json:"-"`
-	// Begun is the number of instances with which the cluster began, if they are woven.
+	// Begun is the number of instances with which the cluster began, if they are merged.
 	Begun   int    `json:"begun_instances,omitempty"`
 	Applied uint64 `json:"applied_position"`
-	// Next is the slot of the global log that comes next, where instances are woven.
+	// Next is the slot of the global log that comes next, where instances are merged.
 	Next         *Slot      `json:"next_slot,omitempty"`
 	LogBytes     int64      `json:"log_bytes"`
 	PendingBytes int64      `json:"pending_bytes"`
@@ -81,7 +81,7 @@ type Instance struct {
 	Applied  uint64 `json:"applied_index"`
 	// ApplyLag is how many entries are committed and not yet applied here.
 	ApplyLag uint64 `json:"apply_lag"`
-	// Rounds are set where instances are woven; see braid.InstanceProgress.
+	// Rounds are set where instances are merged; see braid.InstanceProgress.
 	Rounds *Rounds `json:"rounds,omitempty"`
 	// K is how many fragments a leader cuts bodies into now; 0 on other members. Preparing
 	// is how many bodies a new leader has yet to make whole. Lacking: some are missing here.
@@ -90,7 +90,7 @@ type Instance struct {
 	Lacking   bool  `json:"lacking,omitempty"`
 	// Restriping is how many more members must hold large values whole before members may leave.
 	Restriping int `json:"restriping,omitempty"`
-	// Peers is what a leader knows of the others.
+	// Peers is a leader's view of the others.
 	Peers []Peer `json:"peers,omitempty"`
 	// Lanes are set where the protocol has lanes; see braid.LanesStatus.
 	Lanes *Lanes `json:"lanes,omitempty"`
@@ -154,7 +154,7 @@ type Member struct {
 	ClientURLs []string `json:"client_urls,omitempty"`
 	// Link is absent for this member itself.
 	Link *Link `json:"link,omitempty"`
-	// What this member knows as the leader of instances, the worst of them; absent elsewhere.
+	// The view of this member as the leader of instances, the worst of them; absent elsewhere.
 	Active        *bool   `json:"active,omitempty"`
 	Match         *uint64 `json:"match_index,omitempty"`
 	Lag           *uint64 `json:"lag,omitempty"`
@@ -162,10 +162,10 @@ type Member struct {
 	Lacking       *bool   `json:"lacking,omitempty"`
 }
 
-// Silent reports whether the leader does not hear from the member.
+// Silent reports whether the leader receives nothing from the member.
 func (v Member) Silent() bool { return v.Active != nil && !*v.Active }
 
-// Lacks reports whether the leader knows that large values are missing there.
+// Lacks reports whether large values are missing there, according to the leader.
 func (v Member) Lacks() bool { return v.Lacking != nil && *v.Lacking }
 
 // Cut is the number of fragments into which this member, as a leader, cuts new large values; 0: it
@@ -186,7 +186,7 @@ func name(id braid.MemberID) string {
 	return id.String()
 }
 
-// Facts are what a view is made of.
+// Facts are the input of a view.
 type Facts struct {
 	Name, Cluster string
 	ID, Leader    braid.MemberID
@@ -289,7 +289,7 @@ func viewMember(st *braid.Status, m *braid.Member, leader braid.MemberID) Member
 	return v
 }
 
-// add takes in what the leader of one more instance knows.
+// add adds the view of the leader of one more instance.
 func (v *Member) add(p *Peer) {
 	if v.Active == nil {
 		known := *p
