@@ -125,7 +125,7 @@ func (c *Config) complete() error {
 		c.Store.LargeValueBytes = largeWholeBytes
 	}
 	c.Store.ReserveBytes = cmp.Or(c.Store.ReserveBytes, store.SpaceFor(c.MaxRequestBytes))
-	c.Store.LeaseExtension = cmp.Or(c.Store.LeaseExtension, c.electionTimeout())
+	c.Store.Leases.Extension = cmp.Or(c.Store.Leases.Extension, c.electionTimeout())
 	return nil
 }
 

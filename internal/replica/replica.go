@@ -234,7 +234,11 @@ func (r *Replica) connect() (err error) {
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
 		Handler: r, Logger: r.log, Admit: r.admit, Unreachable: r.missed, Answer: r.answerJoiner,
-		Who: onLink(r.dir.Own.Who()), Expects: r.takes, Verify: r.meet, Refused: r.unmet, Linked: r.met, Birth: r.birth, Agrees: r.agrees, Born: r.born, Lineage: r.lineage, Founders: r.handshakes.Founders(), CheckOrigin: r.relate,
+		Handshake: transport.Handshake{
+			Who: onLink(r.dir.Own.Who()), Expects: r.takes, Verify: r.meet, Refused: r.unmet, Linked: r.met,
+			Birth: r.birth, Agrees: r.agrees, Born: r.born,
+			Lineage: r.lineage, Founders: r.handshakes.Founders(), CheckOrigin: r.relate,
+		},
 	})
 	if err != nil {
 		return err

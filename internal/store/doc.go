@@ -8,9 +8,9 @@
 //
 // Large values are not in the database. They leave a request before it is ordered and become the body of its command,
 // which the log keeps, whole or in fragments. A record of size and SHA-256 takes their place. It is equal on every
-// member, and applying needs nothing else. record.go and large.go have the formats and the write path. keys.go and
-// refs.go have what applying stores of them. resolve.go, byvalue.go and compare.go read them (txnwalk.go walks over
-// transactions), release.go and clientcopy.go release them and copy them for clients.
+// member, and applying needs nothing else. record.go and largecommand.go have the formats, large.go the write path.
+// keys.go and refs.go have what applying stores of them. resolve.go, byvalue.go and compare.go read them (txnwalk.go
+// walks over transactions), release.go and clientcopy.go release them and copy them for clients.
 //
 // How to read it: store.go (the parts of a store, opening and closing it), options.go, database.go (a database file),
 // command.go (the format of commands, and encoding them), check.go (requests that no state machine accepts), apply.go

@@ -132,7 +132,7 @@ func TestCheckpointSurvives(t *testing.T) {
 	testsize.Long(t)
 	t.Parallel() // it waits for a clock
 	o := testOptions(t.TempDir())
-	o.LeaseCheckpointInterval = time.Second
+	o.Leases.CheckpointInterval = time.Second
 	n := open(t, o)
 	n.must(grant(7, 1000))
 	n.raw(n.Leases().Claim())

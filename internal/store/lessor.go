@@ -28,7 +28,7 @@ type lessor struct {
 
 func newLessor(inner lease.Lessor, o *Options, order func([]byte) bool) *lessor {
 	l := &lessor{Lessor: inner, now: time.Now, order: order, changed: make(chan struct{})}
-	l.clock = leaseclock.Clock{Extension: o.LeaseExtension, Checkpoint: o.LeaseCheckpointInterval, Retry: o.LeaseRetryInterval}
+	l.clock = leaseclock.Clock{Extension: o.Leases.Extension, Checkpoint: o.Leases.CheckpointInterval, Retry: o.Leases.RetryInterval}
 	l.clock.Reset()
 	return l
 }

@@ -30,19 +30,7 @@ type Options struct {
 	ReserveBytes int64
 	Reserve      func() int64
 
-	// MinLeaseTTL is the shortest lease, in seconds; shorter ones are lengthened. It must
-	// be equal on every member. Default 1.
-	MinLeaseTTL int64
-	// LeaseExtension is added to every lease when this member becomes the primary lessor, for the time in which no member
-	// could renew them. A renewal whose confirmation took longer is answered with less than its full time. So
-	// LeaseExtension must be equal on every member. Default 1 s.
-	LeaseExtension time.Duration
-	// LeaseCheckpointInterval is how often the primary lessor orders the rest of long leases, so that a new primary does
-	// not give them their full time again. Default 5 min.
-	LeaseCheckpointInterval time.Duration
-	// LeaseRetryInterval is how often an expired lease that is still there is reported
-	// again. Default 3 s.
-	LeaseRetryInterval time.Duration
+	Leases LeaseOptions
 
 	// AuthToken chooses the tokens as etcd's --auth-token does: "simple" (default) or
 	// "jwt,pub-key=…,priv-key=…,sign-method=…".
@@ -92,6 +80,23 @@ type Options struct {
 // path is that of the database file.
 func (o *Options) path() string { return filepath.Join(o.Dir, "db") }
 
+// LeaseOptions are the times of leases. The zero value of every field means its default.
+type LeaseOptions struct {
+	// MinTTL is the shortest lease, in seconds; shorter ones are lengthened. It must
+	// be equal on every member. Default 1.
+	MinTTL int64
+	// Extension is added to every lease when this member becomes the primary lessor, for the time in which no member
+	// could renew them. A renewal whose confirmation took longer is answered with less than its full time. So
+	// Extension must be equal on every member. Default 1 s.
+	Extension time.Duration
+	// CheckpointInterval is how often the primary lessor orders the rest of long leases, so that a new primary does
+	// not give them their full time again. Default 5 min.
+	CheckpointInterval time.Duration
+	// RetryInterval is how often an expired lease that is still there is reported
+	// again. Default 3 s.
+	RetryInterval time.Duration
+}
+
 const defaultBatchLimit = 1000
 
 // setDefaults sets defaults and reports invalid options.
@@ -109,10 +114,10 @@ func (o *Options) setDefaults() error {
 	}
 	orDefault(&o.QuotaBytes, storage.DefaultQuotaBytes)
 	orDefault(&o.ReserveBytes, 32<<20)
-	orDefault(&o.MinLeaseTTL, 1)
-	orDefault(&o.LeaseExtension, time.Second)
-	orDefault(&o.LeaseCheckpointInterval, 5*time.Minute)
-	orDefault(&o.LeaseRetryInterval, 3*time.Second)
+	orDefault(&o.Leases.MinTTL, 1)
+	orDefault(&o.Leases.Extension, time.Second)
+	orDefault(&o.Leases.CheckpointInterval, 5*time.Minute)
+	orDefault(&o.Leases.RetryInterval, 3*time.Second)
 	orDefault(&o.AuthToken, "simple")
 	orDefault(&o.AuthTokenTTL, 5*time.Minute)
 	orDefault(&o.BcryptCost, bcrypt.DefaultCost)

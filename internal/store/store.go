@@ -124,7 +124,7 @@ func (s *Store) open() (err error) {
 	}
 	s.openCluster()
 	s.lessor = newLessor(lease.NewLessor(s.lg, s.db.be, s.cluster, lease.LessorConfig{
-		MinLeaseTTL: s.opts.MinLeaseTTL, CheckpointPersist: true,
+		MinLeaseTTL: s.opts.Leases.MinTTL, CheckpointPersist: true,
 	}), &s.opts, s.wanted.add)
 	s.lessor.load(s.db.be)
 	s.kv = newKeys(s, mvcc.New(s.lg, s.db.keys(), s.lessor, mvcc.StoreConfig{

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 func testOptions(dir string) Options {
 	return Options{
 		Dir: dir, ClusterID: 0xc1, MemberID: 0xa1, NoSync: true, BcryptCost: 4,
-		CompactionSleepInterval: time.Microsecond, LeaseRetryInterval: 10 * time.Millisecond,
+		CompactionSleepInterval: time.Microsecond, Leases: LeaseOptions{RetryInterval: 10 * time.Millisecond},
 	}
 }
 

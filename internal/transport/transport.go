@@ -33,17 +33,8 @@ type Options struct {
 	Self, Cluster uint64
 	// Settings must be equal on all members: a link with one that has others is refused.
 	Settings []Setting
-	// Who names the data directory of this member; every handshake sends it.
-	Who Who
-	// Expects returns who this member expects another one to be; zero or nil: it knows no member by that id.
-	Expects func(id uint64) Who
-	// Verify decides about a member by its identity and by who it expects this one to be. If it returns an error, there
-	// is no link. It changes nothing. Refused is called for a member that Verify refuses, unless that member is known to
-	// have another log. Linked is called when there is a link, before anything is read from it. The record of the member
-	// is durable when Linked returns. nil: every member is accepted. All four are called concurrently.
-	Verify  func(id uint64, who, takes Who) error
-	Refused func(id uint64, who, takes Who)
-	Linked  func(id uint64, who Who) error
+	// Handshake has what handshakes send and check besides.
+	Handshake
 	// Listen are the listeners, one per network card. Close closes them.
 	Listen []net.Listener
 	// TLS makes all links mutually authenticated; nil: plain. It is used for both sides,
@@ -75,20 +66,6 @@ type Options struct {
 	Net     netspec.Spec
 	Logger  *slog.Logger
 	Handler Handler
-	// Birth is with which state the cluster began; nil: with an empty one. Agrees reports whether a member that began
-	// with another one may have a link; nil: only one that began with the same. Born is called on a member that does not
-	// know it, with the birth that another one sent, before anything is read from their link; an error ends that link,
-	// and may be final. All are called concurrently.
-	Birth  func() Birth
-	Agrees func(Birth) bool
-	Born   func(id uint64, state string) error
-	// Lineage is that of this member's log, 0 while it is not known; nil: links are not distinguished by it. Founders is
-	// a digest of the members that founded the log with this one; 0: this one did not, or it is not known. CheckOrigin
-	// gets what another member sent of both, before anything is read from their link. With an error there is no link; ok
-	// is false if it is because the other member has another log. Lineage and CheckOrigin are called concurrently.
-	Lineage     func() uint64
-	Founders    uint64
-	CheckOrigin func(id, lineage, founders uint64) (ok bool, err error)
 	// Admit explains why not to accept connections from a member that SetPeers does not list, 0 to
 	// accept them; nil: ReasonUnknown. It is called concurrently, without locks held.
 	Admit func(id uint64) Reason
