@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
@@ -27,25 +28,25 @@ type aimSettings struct {
 }
 
 // drawAim chooses how faults are aimed.
-func (s *Settings) drawAim(d chance) {
+func (s *Settings) drawAim(d draw.Chance) {
 	if s.Core.Placement == protocol.PlacementCopy || s.Bodies.Share == 0 {
 		return
 	}
 	a := &s.Aim
-	a.Rest = s.Election * time.Duration(1+d.below(6))
-	if d.yes(0.5) {
-		a.Sent = 0.5 * d.share()
+	a.Rest = s.Election * time.Duration(1+d.Below(6))
+	if d.Yes(0.5) {
+		a.Sent = 0.5 * d.Share()
 	}
-	if d.yes(0.5) {
-		a.Decided = 0.5 * d.share()
+	if d.Yes(0.5) {
+		a.Decided = 0.5 * d.Share()
 	}
-	if d.yes(0.7) {
-		a.Thin = d.share()
+	if d.Yes(0.7) {
+		a.Thin = d.Share()
 	}
-	if d.yes(0.3) {
+	if d.Yes(0.3) {
 		s.aimOnly(d)
 	}
-	if d.yes(0.15) {
+	if d.Yes(0.15) {
 		s.lateMembers(d)
 	}
 	if b := &s.Bodies; a.Thin > 0 && s.Faults[faultDamage] > 0 { // shorter ones cannot be found on a disk
@@ -56,25 +57,25 @@ func (s *Settings) drawAim(d chance) {
 
 // aimOnly makes hardly any faults happen that are not aimed. A leader codes entries only while all
 // goes well, so most entries are coded in such runs.
-func (s *Settings) aimOnly(d chance) {
+func (s *Settings) aimOnly(d draw.Chance) {
 	damage := s.Faults[faultDamage]
 	s.Faults = rates{faultDamage: damage}
 	for _, f := range hits {
-		if d.yes(0.6) {
-			s.Faults[f] = s.Election * time.Duration(20+d.below(40))
+		if d.Yes(0.6) {
+			s.Faults[f] = s.Election * time.Duration(20+d.Below(40))
 		}
 	}
-	if s.Resize && d.yes(0.3) {
-		s.Faults[faultChange] = s.Election * time.Duration(4+d.below(10))
-	} else if s.Resize = false; d.yes(0.8) {
-		s.Faults[faultDamage] = s.Election * time.Duration(1+d.below(6))
+	if s.Resize && d.Yes(0.3) {
+		s.Faults[faultChange] = s.Election * time.Duration(4+d.Below(10))
+	} else if s.Resize = false; d.Yes(0.8) {
+		s.Faults[faultDamage] = s.Election * time.Duration(1+d.Below(6))
 	}
 	if q := s.Nodes/2 + 1; s.Core.Placement == protocol.PlacementCode && q > 1 {
-		s.Core.MaxK = 2 + d.below(q-1)
+		s.Core.MaxK = 2 + d.Below(q-1)
 	}
-	s.Bodies.Share = 0.5 + 0.5*d.share()
-	s.Reads = 0.4 * d.share()
-	s.Aim.Sent, s.Aim.Decided = max(s.Aim.Sent, 0.3*d.share()), max(s.Aim.Decided, 0.3*d.share())
+	s.Bodies.Share = 0.5 + 0.5*d.Share()
+	s.Reads = 0.4 * d.Share()
+	s.Aim.Sent, s.Aim.Decided = max(s.Aim.Sent, 0.3*d.Share()), max(s.Aim.Decided, 0.3*d.Share())
 }
 
 // hits are the faults that are aimed at members.

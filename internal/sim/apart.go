@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -15,12 +16,15 @@ import (
 // cluster. No member may have a link with it: two logs would grow together. The cluster goes on serving meanwhile, as
 // with a member that is down. Then the operator gives it an empty disk, and it joins.
 
+// apartInRun draws what concerns members that were founded apart.
+var apartInRun = draw.New("apart in a run")
+
 var linksTriedApart = count.New("links_tried_with_members_founded_apart", "links tried with members founded apart")
 
 // drawApart draws whether there is such a member. Groups of keys and orders by key know no lineage. Quorums other than
 // majorities have no cluster of one member.
-func (s *Settings) drawApart(d chance) {
-	s.Apart = d.yes(0.1) && !s.Keyed && !s.byKey() && s.Core.Placement != protocol.PlacementRS && s.quorums == quorum.System{}
+func (s *Settings) drawApart(d draw.Chance) {
+	s.Apart = d.Yes(0.1) && !s.Keyed && !s.byKey() && s.Core.Placement != protocol.PlacementRS && s.quorums == quorum.System{}
 }
 
 // smallWorld is the world of a member that was founded apart.
@@ -33,7 +37,7 @@ type smallWorld struct {
 // beginApart plans that a member is added which was founded apart.
 func (w *World) beginApart() {
 	if w.set.Apart {
-		w.After(time.Duration(w.apart.share()*float64(w.set.Chaos)/2), w.addApart)
+		w.After(time.Duration(w.From(apartInRun).Share()*float64(w.set.Chaos)/2), w.addApart)
 	}
 }
 
@@ -45,13 +49,13 @@ func (w *World) addApart() {
 	m := newMember(w, protocol.MemberID(len(w.members)+1))
 	m.join, m.apart = true, w.found(protocol.MemberID(len(w.members)+1))
 	w.members = append(w.members, m)
-	m.apart.Run(w.set.Election * time.Duration(w.apart.below(12)))
+	m.apart.Run(w.set.Election * time.Duration(w.From(apartInRun).Below(12)))
 	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.id, m.apart.acked)
-	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.apart.below(2)]
+	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(apartInRun).Below(2)]
 	if asked := w.victim(); asked != nil {
 		w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id}}})
 	}
-	w.After(w.set.Election*time.Duration(2+w.apart.below(12)), func() { w.endApart(m) })
+	w.After(w.set.Election*time.Duration(2+w.From(apartInRun).Below(12)), func() { w.endApart(m) })
 	w.tryLinks(m)
 }
 
@@ -62,7 +66,7 @@ func (w *World) found(id protocol.MemberID) *smallWorld {
 	set.Faults, set.OddFounder, set.Apart, set.Astray = rates{}, false, false, 0
 	set.perfectLinks()
 	set.timely()
-	s := &smallWorld{World: newWorld(set, chanceOfRun(set.Seed).rng, nil)}
+	s := &smallWorld{World: newWorld(set, run.Of(set.Seed).Rand, nil)}
 	for len(s.members) < int(id) {
 		s.members = append(s.members, newMember(s.World, protocol.MemberID(len(s.members)+1)))
 	}
@@ -85,7 +89,7 @@ func (w *World) tryLinks(m *Member) {
 	if s == nil || w.calm {
 		return
 	}
-	if s.founder.up && w.apart.yes(0.05) {
+	if s.founder.up && w.From(apartInRun).Yes(0.05) {
 		s.founder.crash()
 		s.boot(s.founder)
 	}

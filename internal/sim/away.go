@@ -8,7 +8,7 @@ import (
 )
 
 // faultAway: a member is away until a leader has cut entries that it needs.
-var faultAway = &Fault{Name: "away"}
+var faultAway = &Fault{Name: "away", Thinned: true}
 
 func init() {
 	faultAway.Strike = (*World).leaveAway

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
@@ -17,6 +18,9 @@ import (
 // A cluster may begin with a state that was restored from a snapshot (docs/internals/identity.md). All founders must have it,
 // and members that join later get it from others: no command led to it. An operator may start a founder without it.
 // Then nobody links to that founder until he gives it a new disk, with the state.
+
+// birthsInRun draws what concerns the state with which the cluster begins.
+var birthsInRun = draw.New("births in a run")
 
 var (
 	linksRefusedByBirth = count.New("links_refused_between_members_that_began_with_different_states", "links refused between members that began with different states", count.Bodiless)
@@ -28,8 +32,8 @@ const birthState = "backup"
 
 // drawBirths draws whether the cluster begins with a state, and whether a founder is started without it. Only a state
 // machine that keeps its own state can begin with one. Where fewer than a majority may decide, that founder might.
-func (s *Settings) drawBirths(d chance) {
-	restored, odd := d.yes(0.35), d.yes(0.5)
+func (s *Settings) drawBirths(d draw.Chance) {
+	restored, odd := d.Yes(0.35), d.Yes(0.5)
 	if !restored || !s.Durable || s.Bodies.Share > 0 || s.Keyed || s.byKey() || s.flexible() {
 		return
 	}
@@ -47,10 +51,10 @@ func (w *World) beginBorn() {
 	if !w.set.OddFounder {
 		return
 	}
-	odd := w.members[w.born.below(len(w.members))]
+	odd := w.members[w.From(birthsInRun).Below(len(w.members))]
 	odd.odd, odd.saved = true, nil
 	w.Tracef("FAULT %s begins without the state that was restored", odd.id)
-	w.After(w.set.Election*time.Duration(1+w.born.below(10)), func() { w.rectify(odd) })
+	w.After(w.set.Election*time.Duration(1+w.From(birthsInRun).Below(10)), func() { w.rectify(odd) })
 }
 
 // newborn is the state with which the cluster begins; nil: it begins empty.
@@ -75,7 +79,7 @@ func (w *World) rectify(m *Member) {
 
 // rebornState is the state machine of a member that lost its disk: a founder is sometimes restored once more.
 func (w *World) rebornState(m *Member) *machine.State {
-	if w.set.Birth == "" || m.join || w.born.yes(0.5) {
+	if w.set.Birth == "" || m.join || w.From(birthsInRun).Yes(0.5) {
 		return nil
 	}
 	return w.newborn()

@@ -11,7 +11,7 @@ import (
 )
 
 // faultDamage: bytes of a body are damaged on a disk. It needs bodies: see drawBodies.
-var faultDamage = &Fault{Name: "damage"}
+var faultDamage = &Fault{Name: "damage", Thinned: true}
 
 func init() {
 	faultDamage.Strike = func(w *World, m *Member) { m.whenWritten(64, func() { w.damage(m) }) }

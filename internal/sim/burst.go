@@ -1,7 +1,7 @@
 package sim
 
 // faultBurst: many messages are lost for a while.
-var faultBurst = &Fault{Name: "burst", Usual: true}
+var faultBurst = &Fault{Name: "burst", Usual: true, Thinned: true}
 
 func init() {
 	faultBurst.Strike = func(w *World, _ *Member) {

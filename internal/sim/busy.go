@@ -10,11 +10,15 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
+	"github.com/braidlog/braid/internal/sim/draw"
 )
 
 // Where nothing is lost, nothing is found missing by a heartbeat. At the end of some runs, when everybody lives and has
 // all, some clients write at every member, and one disk is slower than the others. Each command must take effect within
 // a heartbeat. So a message that a slow member drops, or that it is not sent, shows: it comes again after one at the earliest.
+
+// busyPace draws what many clients do at the end.
+var busyPace = draw.New("busy pace")
 
 // late is by how many times a slow disk's syncs take longer than those of others.
 const late = 10
@@ -28,13 +32,13 @@ type waves struct {
 	left    int // waves
 	most    int // commands that a client writes in a wave, at most
 	lives   int // World.lives when it began
-	draw    chance
+	draw    draw.Chance
 }
 
 // demandBusyPace lets clients write at these members, and judges how long each command takes.
 func (w *World) demandBusyPace(alive []*Member) {
 	serving := w.serving(alive)
-	a := &waves{w: w, draw: chanceOf(w.set.Seed, "busy pace")}
+	a := &waves{w: w, draw: w.From(busyPace)}
 	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || slices.ContainsFunc(serving, func(m *Member) bool { return !m.own.roomy() }) {
 		return
 	}
@@ -47,15 +51,15 @@ func (w *World) demandBusyPace(alive []*Member) {
 		each = 1
 	}
 	for _, m := range serving {
-		for range 1 + a.draw.below(each) {
+		for range 1 + a.draw.Below(each) {
 			a.clients = append(a.clients, &client{w: w, number: w.set.Clients + len(w.members) + 2 + len(a.clients), home: m.id})
 		}
 	}
 	a.most = min(mostInWave, max(1, room/len(a.clients)))
-	slow := serving[a.draw.below(len(serving))]
+	slow := serving[a.draw.Below(len(serving))]
 	slow.late = true
 	defer func() { slow.late = false }()
-	a.left = 20 + a.draw.below(20)
+	a.left = 20 + a.draw.Below(20)
 	w.Tracef("CALM: %d clients write, %d times, and the disk of %s is slow; each command within %s", len(a.clients), a.left, slow.id, a.limit())
 	if !w.rested(serving) {
 		return
@@ -98,7 +102,7 @@ func (a *waves) next() {
 	}
 	a.open = len(a.clients)
 	for _, c := range a.clients {
-		a.write(c, 1+a.draw.below(a.most))
+		a.write(c, 1+a.draw.Below(a.most))
 	}
 }
 

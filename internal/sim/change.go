@@ -9,7 +9,7 @@ import (
 )
 
 // faultChange: the operator changes the membership.
-var faultChange = &Fault{Name: "change", Usual: true}
+var faultChange = &Fault{Name: "change", Usual: true, Thinned: true}
 
 func init() {
 	faultChange.Strike = func(w *World, _ *Member) { w.changeMembers() }

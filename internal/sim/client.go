@@ -78,7 +78,7 @@ type client struct {
 func (w *World) openClients() {
 	for i := range w.set.Clients {
 		c := &client{w: w, number: i, manner: w.manner(), home: protocol.MemberID(1 + w.Pick(w.set.Nodes))}
-		c.pipelines = w.pipes.yes(w.set.Load.Pipes)
+		c.pipelines = w.From(pipeClients).Yes(w.set.Load.Pipes)
 		w.After(w.Between(0, w.set.Election), c.next)
 	}
 }
@@ -99,7 +99,7 @@ func (c *client) next() {
 		open += w.Pick(w.set.Load.Burst)
 	}
 	if c.pipelines {
-		open += w.pipes.below(pipeline)
+		open += w.From(pipeClients).Below(pipeline)
 	}
 	ended := func() {
 		if open--; open == 0 {

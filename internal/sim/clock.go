@@ -1,9 +1,13 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/sim/draw"
+)
 
 // faultClock: a clock's rate changes.
-var faultClock = &Fault{Name: "clock", Usual: true}
+var faultClock = &Fault{Name: "clock", Usual: true, Thinned: true}
 
 func init() {
 	faultClock.Strike = func(w *World, m *Member) { m.setRate(w.wrongRate()) }
@@ -19,9 +23,9 @@ func (m *Member) setRate(rate float64) {
 }
 
 // drawClocks draws how wrong clocks may run.
-func (s *Settings) drawClocks(d chance) {
-	if d.yes(0.5) {
-		s.setDrift(s.mostDrift() * d.share())
+func (s *Settings) drawClocks(d draw.Chance) {
+	if d.Yes(0.5) {
+		s.setDrift(s.mostDrift() * d.Share())
 	}
 }
 

@@ -2,9 +2,9 @@ package sim
 
 var (
 	// faultCrash: a member loses power, or is told to stop.
-	faultCrash = &Fault{Name: "crash", Usual: true}
+	faultCrash = &Fault{Name: "crash", Usual: true, Thinned: true}
 	// faultPower: all members lose power at once.
-	faultPower = &Fault{Name: "power", Usual: true}
+	faultPower = &Fault{Name: "power", Usual: true, Thinned: true}
 )
 
 func init() {

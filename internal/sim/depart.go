@@ -35,7 +35,7 @@ func (w *World) leave(m *Member, back time.Duration) {
 		gives, left := leaving.Next(m.clock(), m.statuses(), up)
 		if left || w.Now() >= limit {
 			w.Tracef("%s stops, as it was told", m.id)
-			if w.pauses.yes(0.5) {
+			if w.From(writerPauses).Yes(0.5) {
 				m.writer.close()
 			}
 			m.crash()

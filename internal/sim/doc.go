@@ -20,10 +20,10 @@
 // and ends of segments happen all the time.
 //
 // How to read:
-//   - package world (time, planned events, the trace), package count (what is counted), world.go (a cluster in
-//     it), chance.go (where all chance comes from), describe.go (messages in a trace), run.go (the two phases),
+//   - package world (time, planned events, the trace), package count (what is counted), package draw
+//     (chance), world.go (a cluster in it), describe.go (messages in a trace), run.go (the two phases),
 //     campaign.go (many runs), mutants.go (search for mutants).
-//   - settings.go (what the seed draws), placement.go (protocols, and settings of bodies), line.go
+//   - drawings.go (what the seed draws, in order), settings.go (settings), placement.go (protocols, and settings of bodies), line.go
 //     (limits, and delays inside a member), unequal.go, large.go, backlog.go (settings for special
 //     cases).
 //   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients).

@@ -4,23 +4,27 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Where the protocol answers before commands are applied, some writes ask for that. Such an answer
 // promises that the write takes effect once, whatever happens then.
 
+// earlyWrites draws which writes ask for an early answer, and what tokens are used for.
+var earlyWrites = draw.New("early writes")
+
 // drawEarly chooses how many writes ask for an early answer, and how many of the others may take
 // another way than through the leader.
-func (s *Settings) drawEarly(d chance) {
-	if s.protocol.Core.Proposing.Accepted && d.yes(0.6) {
-		s.Load.Early = d.share()
+func (s *Settings) drawEarly(d draw.Chance) {
+	if s.protocol.Core.Proposing.Accepted && d.Yes(0.6) {
+		s.Load.Early = d.Share()
 	}
-	if s.protocol.Core.Proposing.Path != nil && d.yes(0.9) {
-		s.Load.Blind = d.share()
-		if d.yes(0.25) { // what is accepted meets members that change
-			s.Load.Early = 0.6 + 0.4*d.share()
-			s.Faults[faultChange] = s.Election * time.Duration(3+d.below(6))
+	if s.protocol.Core.Proposing.Path != nil && d.Yes(0.9) {
+		s.Load.Blind = d.Share()
+		if d.Yes(0.25) { // what is accepted meets members that change
+			s.Load.Early = 0.6 + 0.4*d.Share()
+			s.Faults[faultChange] = s.Election * time.Duration(3+d.Below(6))
 		}
 	}
 }
@@ -38,9 +42,9 @@ func (w *World) options(op *operation) *protocol.ProposeOptions {
 	o := protocol.ProposeOptions{After: w.drawAfter(op)}
 	switch {
 	case op.Kind == check.Swap:
-	case l.Early > 0 && w.early.yes(l.Early):
+	case l.Early > 0 && w.From(earlyWrites).Yes(l.Early):
 		o.Mode = protocol.ModeAccepted
-	case l.Blind > 0 && w.early.yes(l.Blind):
+	case l.Blind > 0 && w.From(earlyWrites).Yes(l.Blind):
 		o.Blind = true
 	}
 	if o.Plain() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -13,14 +14,14 @@ import (
 // propose.
 
 // drawEpochs draws the settings of the epochs. Many runs have the defaults.
-func (s *Settings) drawEpochs(d chance) {
+func (s *Settings) drawEpochs(d draw.Chance) {
 	if !s.protocol.Core.Settings.Has(epochs.Setting) {
 		return
 	}
-	if d.yes(0.4) {
+	if d.Yes(0.4) {
 		s.chooseEpochs(d)
 	}
-	if d.yes(0.4) {
+	if d.Yes(0.4) {
 		s.drawIdle(d)
 	}
 	if s.InboxBytes > 0 {
@@ -33,20 +34,20 @@ func (s *Settings) drawEpochs(d chance) {
 const leastEpochInbox = 2000
 
 // chooseEpochs mostly makes epochs short, so that many of them end in a run.
-func (s *Settings) chooseEpochs(d chance) {
-	least, ban := [...]int{4, 8, 16, 64}[d.below(4)], 1+d.below(4)
+func (s *Settings) chooseEpochs(d draw.Chance) {
+	least, ban := [...]int{4, 8, 16, 64}[d.Below(4)], 1+d.Below(4)
 	s.Core.Own = epochs.Setting.Set(s.Core.Own, protocol.EpochSettings{
-		MinSlots: least, MaxSlots: least << [...]int{0, 0, 1, 4}[d.below(4)], EqualShares: d.yes(0.4),
-		Policy: [...]string{"simple", "backoff", "blacklist", "combined"}[d.below(4)],
-		Ban:    ban, MaxBan: ban << d.below(5),
+		MinSlots: least, MaxSlots: least << [...]int{0, 0, 1, 4}[d.Below(4)], EqualShares: d.Yes(0.4),
+		Policy: [...]string{"simple", "backoff", "blacklist", "combined"}[d.Below(4)],
+		Ban:    ban, MaxBan: ban << d.Below(5),
 	})
 }
 
 // drawIdle chooses what a leader does that has nothing to propose. Members may differ in it.
-func (s *Settings) drawIdle(d chance) {
-	s.Core.Own = iss.SkipWait.Set(iss.NoSkip.Set(s.Core.Own, d.yes(0.5)), 0)
-	if d.yes(0.6) {
-		s.Core.Own = iss.SkipWait.Set(s.Core.Own, d.duration(0, mostSkipWait*s.Heartbeat))
+func (s *Settings) drawIdle(d draw.Chance) {
+	s.Core.Own = iss.SkipWait.Set(iss.NoSkip.Set(s.Core.Own, d.Yes(0.5)), 0)
+	if d.Yes(0.6) {
+		s.Core.Own = iss.SkipWait.Set(s.Core.Own, d.Duration(0, mostSkipWait*s.Heartbeat))
 	}
 }
 

@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"github.com/braidlog/braid/internal/sim/draw"
 )
 
 // Fault is a kind of fault, or of what an operator does. It is declared in a file of its own, and has a line in the
@@ -12,15 +14,17 @@ type Fault struct {
 	Name string
 	// Usual: drawUsual draws it together with others like it, in most runs.
 	Usual bool
-	// Kept: runs with few faults keep it (drawMeet), because hardly any run has it.
-	Kept bool
+	// Thinned: runs with few faults may be without it (drawMeet). Later faults have only their own Draw.
+	Thinned bool
 	// Draw, if set, chooses whether a run has the fault, and how often. It may change other settings too.
-	Draw func(s *Settings, d chance)
+	Draw func(s *Settings, d draw.Chance)
 	// Strike lets the fault happen once. m is a member that runs; it may concern others.
 	Strike func(w *World, m *Member)
 	// Heal, if set, ends the fault at a member, and End in the whole cluster, when the second phase begins.
 	Heal func(m *Member)
 	End  func(w *World)
+
+	source *draw.Source // of Draw; nil: the one of the fault's name, from init on
 }
 
 // rates is the mean time between two faults of a kind; 0: a run has none.
@@ -56,13 +60,13 @@ func faultNamed(name string) *Fault {
 }
 
 // drawUsual chooses which of the usual faults a run has, and how often.
-func (s *Settings) drawUsual(d chance) {
-	if d.yes(0.05) {
+func (s *Settings) drawUsual(d draw.Chance) {
+	if d.Yes(0.05) {
 		return // a quiet run
 	}
 	for _, f := range faults {
-		if f.Usual && d.yes(0.45) {
-			s.Faults[f] = s.Election * time.Duration(2+d.below(20))
+		if f.Usual && d.Yes(0.45) {
+			s.Faults[f] = s.Election * time.Duration(2+d.Below(20))
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/braidlog/braid/internal/sim/draw"
+
 // faults are all faults. The order matters to saved seeds: runs plan and draw faults in this order, and a new one is
 // added at the end.
 var faults = []*Fault{
@@ -36,4 +38,12 @@ var faults = []*Fault{
 	faultHubs,
 	faultPromise,
 	faultMove,
+}
+
+func init() {
+	for _, f := range faults {
+		if f.source == nil {
+			f.source = draw.New(f.Name)
+		}
+	}
 }

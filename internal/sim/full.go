@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member/damage"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 )
 
 // Full disks: for a while no space can be allocated on one disk or on all, but what is freed. When
@@ -22,7 +23,7 @@ import (
 // clients' writes before the disk is full, as a server does.
 
 // faultFull: a disk has no space, or all have none.
-var faultFull = &Fault{Name: "full-disk"}
+var faultFull = &Fault{Name: "full-disk", Thinned: true}
 
 func init() {
 	faultFull.Draw = (*Settings).drawFull
@@ -37,20 +38,20 @@ var (
 
 // drawFull chooses whether disks get full. Then segments are mostly small, so that new ones are
 // needed soon.
-func (s *Settings) drawFull(d chance) {
-	if !d.yes(0.25) {
+func (s *Settings) drawFull(d draw.Chance) {
+	if !d.Yes(0.25) {
 		return
 	}
-	s.Faults[faultFull] = s.Election * time.Duration(4+d.below(20))
-	if d.yes(0.7) {
+	s.Faults[faultFull] = s.Election * time.Duration(4+d.Below(20))
+	if d.Yes(0.7) {
 		s.SegmentBytes = 16 << 10
-		s.Padding = max(s.Padding, d.limit(500, 1500, 3000))
+		s.Padding = max(s.Padding, d.Limit(500, 1500, 3000))
 	}
-	s.CopyOnWrite = d.yes(0.4)
-	if d.yes(0.6) {
-		s.Shortage = 0.3 + 0.7*d.share()
-		s.Faults[faultFull] = s.Election * time.Duration(2+d.below(6))
-		s.SegmentBytes, s.Padding, s.BatchCommands = 8<<10, 500+d.below(1000), 1 // some writes fill a file
+	s.CopyOnWrite = d.Yes(0.4)
+	if d.Yes(0.6) {
+		s.Shortage = 0.3 + 0.7*d.Share()
+		s.Faults[faultFull] = s.Election * time.Duration(2+d.Below(6))
+		s.SegmentBytes, s.Padding, s.BatchCommands = 8<<10, 500+d.Below(1000), 1 // some writes fill a file
 	}
 }
 

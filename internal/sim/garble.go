@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
 var nonsenseProposed = count.New("nonsense_proposed", "nonsense proposed")
 
 // faultGarble: a member proposes entries that no member should propose.
-var faultGarble = &Fault{Name: "garble"}
+var faultGarble = &Fault{Name: "garble", Thinned: true, source: fromFreeze}
 
 func init() {
 	faultGarble.Draw = (*Settings).drawProposers
@@ -18,9 +19,9 @@ func init() {
 }
 
 // drawProposers chooses whether members propose nonsense.
-func (s *Settings) drawProposers(d chance) {
-	if d.yes(0.2) {
-		s.Faults[faultGarble] = s.Election * time.Duration(1+d.below(10))
+func (s *Settings) drawProposers(d draw.Chance) {
+	if d.Yes(0.2) {
+		s.Faults[faultGarble] = s.Election * time.Duration(1+d.Below(10))
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -12,7 +13,7 @@ import (
 // less than a heartbeat, or lost.
 
 // faultHold: links of a leader stand still, and lose nothing.
-var faultHold = &Fault{Name: "hold", Kept: true}
+var faultHold = &Fault{Name: "hold"}
 
 func init() {
 	faultHold.Draw = (*Settings).drawHolds
@@ -22,27 +23,27 @@ func init() {
 
 // drawHolds chooses whether links stand still. In half of these runs hardly anything else happens:
 // clients read at leaders whose lease may be over.
-func (s *Settings) drawHolds(d chance) {
-	if s.Nodes == 1 || !d.yes(0.15) {
+func (s *Settings) drawHolds(d draw.Chance) {
+	if s.Nodes == 1 || !d.Yes(0.15) {
 		return
 	}
-	s.Faults[faultHold] = s.Election * time.Duration(3+d.below(8))
-	if d.yes(0.5) {
+	s.Faults[faultHold] = s.Election * time.Duration(3+d.Below(8))
+	if d.Yes(0.5) {
 		s.holdLeaders(d)
 	}
 }
 
-func (s *Settings) holdLeaders(d chance) {
-	s.Faults = rates{faultHold: s.Election * time.Duration(4+d.below(3))}
+func (s *Settings) holdLeaders(d draw.Chance) {
+	s.Faults = rates{faultHold: s.Election * time.Duration(4+d.Below(3))}
 	s.timely()
 	s.Drop, s.Corrupt = s.Drop/4, 0
-	s.DelayMin, s.DelayMax = s.Heartbeat/100, d.duration(s.Heartbeat/50, s.Heartbeat/8) // an election takes less than a heartbeat
+	s.DelayMin, s.DelayMax = s.Heartbeat/100, d.Duration(s.Heartbeat/50, s.Heartbeat/8) // an election takes less than a heartbeat
 	s.SyncMin, s.SyncMax = min(s.SyncMin, s.Heartbeat/100), min(s.SyncMax, s.Heartbeat/30)
 	s.HopMax = min(s.HopMax, s.Heartbeat/200)
 	s.Chaos = max(s.Chaos, 120*s.Election)
 	s.watchLeaders(d)
 	s.Core.LeaseReads = true
-	s.setDrift(s.mostDrift() * [...]float64{0, 0, 0.2, 1}[d.below(4)])
+	s.setDrift(s.mostDrift() * [...]float64{0, 0, 0.2, 1}[d.Below(4)])
 }
 
 // standstill is the time in which links stand still: those of a member that leads, and perhaps those between the

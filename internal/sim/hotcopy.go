@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
@@ -17,7 +18,7 @@ import (
 // away again: nobody promises to survive that.
 
 // faultHotCopy: a copy of a running member's disk is put in its place.
-var faultHotCopy = &Fault{Name: "hot-copy"}
+var faultHotCopy = &Fault{Name: "hot-copy", Thinned: true}
 
 func init() {
 	faultHotCopy.Draw = (*Settings).drawHotCopies
@@ -44,12 +45,12 @@ type doubt struct {
 }
 
 // drawHotCopies draws whether such copies are put in place.
-func (s *Settings) drawHotCopies(d chance) {
+func (s *Settings) drawHotCopies(d draw.Chance) {
 	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Core.Placement == protocol.PlacementRS {
 		return // see drawLost
 	}
-	if d.yes(0.2) && s.Instances == 0 && s.Bodies.Share == 0 && s.Nodes > 1 {
-		s.Faults[faultHotCopy] = s.Election * time.Duration(2+d.below(8))
+	if d.Yes(0.2) && s.Instances == 0 && s.Bodies.Share == 0 && s.Nodes > 1 {
+		s.Faults[faultHotCopy] = s.Election * time.Duration(2+d.Below(8))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -11,7 +12,7 @@ import (
 // reaches everybody then, and members do not agree on who is there.
 
 // faultHubs: only some members have links with all others.
-var faultHubs = &Fault{Name: "hubs", Kept: true}
+var faultHubs = &Fault{Name: "hubs"}
 
 func init() {
 	faultHubs.Draw = (*Settings).drawHubs
@@ -21,9 +22,9 @@ func init() {
 
 // drawHubs chooses whether only some members have links with all others, as in five machines of which two are
 // in both networks.
-func (s *Settings) drawHubs(d chance) {
-	if s.Nodes >= 4 && d.yes(0.1) {
-		s.Faults[faultHubs] = s.Election * time.Duration(5+d.below(15))
+func (s *Settings) drawHubs(d draw.Chance) {
+	if s.Nodes >= 4 && d.Yes(0.1) {
+		s.Faults[faultHubs] = s.Election * time.Duration(5+d.Below(15))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // faultReshape: the operator changes how many instances there are. It is drawn with what concerns them: see drawWeave.
-var faultReshape = &Fault{Name: "reshape"}
+var faultReshape = &Fault{Name: "reshape", Thinned: true}
 
 func init() {
 	faultReshape.Strike = func(w *World, _ *Member) { w.reshape() }

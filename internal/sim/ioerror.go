@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 )
 
 // Disks that sometimes fail an operation: a read, a write, an open, a list of names, a change of
@@ -11,7 +12,7 @@ import (
 // Nothing may be lost: what cannot be read still exists.
 
 // faultIO: a disk fails an operation.
-var faultIO = &Fault{Name: "io-error"}
+var faultIO = &Fault{Name: "io-error", Thinned: true}
 
 func init() {
 	faultIO.Draw = (*Settings).drawIO
@@ -22,9 +23,9 @@ func init() {
 var stoppedByIOErrors = count.New("members_stopped_by_io_errors", "stopped by I/O errors")
 
 // drawIO chooses whether disks fail operations.
-func (s *Settings) drawIO(d chance) {
-	if d.yes(0.2) {
-		s.Faults[faultIO] = s.Election * time.Duration(2+d.below(12))
+func (s *Settings) drawIO(d draw.Chance) {
+	if d.Yes(0.2) {
+		s.Faults[faultIO] = s.Election * time.Duration(2+d.Below(12))
 	}
 }
 

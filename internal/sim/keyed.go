@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
@@ -12,25 +13,25 @@ import (
 
 // drawKeyed chooses who leads the groups, and takes enough keys that most groups have some. State machines on
 // disk and bodies do not go with groups.
-func (s *Settings) drawKeyed(d chance) {
+func (s *Settings) drawKeyed(d draw.Chance) {
 	if !s.Keyed {
 		return
 	}
-	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.below(3)]
+	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.Below(3)]
 	if s.protocol.Core.Roams {
-		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersBegin, protocol.LeadersAny}[d.below(2)]
+		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersBegin, protocol.LeadersAny}[d.Below(2)]
 		s.Core.Own = wpaxos.Steal.Set(s.Core.Own, wpaxos.Stealing{
-			Policy: [...]wpaxos.StealPolicy{wpaxos.StealConsecutive, wpaxos.StealMajority, wpaxos.StealAverage}[d.below(3)], After: 1 + d.below(12),
+			Policy: [...]wpaxos.StealPolicy{wpaxos.StealConsecutive, wpaxos.StealMajority, wpaxos.StealAverage}[d.Below(3)], After: 1 + d.Below(12),
 		})
 	}
 	if s.InboxBytes > 0 {
 		s.InboxBytes = max(s.InboxBytes, leastKeyedInbox*s.Instances)
 	}
-	s.Keys += d.below(2 * s.Instances)
-	if d.yes(0.5) { // one group may have all the work while others are idle
-		s.Load.Hot *= d.share()
+	s.Keys += d.Below(2 * s.Instances)
+	if d.Yes(0.5) { // one group may have all the work while others are idle
+		s.Load.Hot *= d.Share()
 	}
-	s.Load.Astray = 0.05 * d.share()
+	s.Load.Astray = 0.05 * d.Share()
 }
 
 // leastKeyedInbox, for each group, has space for a small message of each of some members. A read asks all groups, and their
@@ -41,16 +42,16 @@ const leastKeyedInbox = 500
 // group too: then the command must be refused.
 func (w *World) drawKeys(key string) []uint64 {
 	keys := machine.KeysOf(key)
-	if w.set.byKey() && !w.calm && w.early.yes(0.1) {
-		if w.early.yes(0.5) {
+	if w.set.byKey() && !w.calm && w.From(earlyWrites).Yes(0.1) {
+		if w.From(earlyWrites).Yes(0.5) {
 			return nil // it may touch any
 		}
 		return append(keys, machine.KeysOf("k0")...)
 	}
-	if w.calm || !w.early.yes(w.set.Load.Astray) {
+	if w.calm || !w.From(earlyWrites).Yes(w.set.Load.Astray) {
 		return keys
 	}
-	if w.early.yes(0.5) {
+	if w.From(earlyWrites).Yes(0.5) {
 		return nil
 	}
 	return append(keys, keys[0]+1)

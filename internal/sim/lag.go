@@ -3,7 +3,7 @@ package sim
 import "time"
 
 // faultLag: a member applies nothing for a while.
-var faultLag = &Fault{Name: "lag"}
+var faultLag = &Fault{Name: "lag", Thinned: true}
 
 func init() {
 	faultLag.Strike = (*World).lag

@@ -1,11 +1,13 @@
 package sim
 
+import "github.com/braidlog/braid/internal/sim/draw"
+
 // Large commands and bodies. The log and the bodies' files write them from where they are instead
 // of copying them together.
 
 // drawLarge chooses whether commands and bodies are large. Then there are few operations.
-func (s *Settings) drawLarge(d chance) {
-	if !d.yes(0.04) {
+func (s *Settings) drawLarge(d draw.Chance) {
+	if !d.Yes(0.04) {
 		return
 	}
 	s.Operations = min(s.Operations, 40)

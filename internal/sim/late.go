@@ -3,10 +3,12 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"github.com/braidlog/braid/internal/sim/draw"
 )
 
 // faultLate: a member misses entries and catches up over narrow links. It is drawn with what is aimed: see drawAim.
-var faultLate = &Fault{Name: "late"}
+var faultLate = &Fault{Name: "late", Thinned: true}
 
 func init() {
 	faultLate.Strike = (*World).beLate
@@ -14,15 +16,15 @@ func init() {
 
 // lateMembers adds members that are late, and so much load that they miss much. Logs are long
 // enough to catch up from, and frames are small, so leaders hear of these members all the time.
-func (s *Settings) lateMembers(d chance) {
-	s.Faults = rates{faultLate: s.Election * time.Duration(2+d.below(4))}
-	if d.yes(0.8) {
+func (s *Settings) lateMembers(d draw.Chance) {
+	s.Faults = rates{faultLate: s.Election * time.Duration(2+d.Below(4))}
+	if d.Yes(0.8) {
 		s.Faults[faultCrash] = s.Election * 100
 	}
-	s.Core.MaxFrameEntries, s.Core.MaxFrameBytes = 1+d.below(2), max(s.Core.MaxFrameBytes, 2000)
+	s.Core.MaxFrameEntries, s.Core.MaxFrameBytes = 1+d.Below(2), max(s.Core.MaxFrameBytes, 2000)
 	s.KeepLogBytes = 1 << 20
-	s.Bodies.Share, s.Reads, s.Load.Bursts, s.Load.Chase = 0.7+0.3*d.share(), 0.05, 0, 0
-	s.Clients, s.Operations, s.Think = 6+d.below(8), 600, s.Heartbeat/2
+	s.Bodies.Share, s.Reads, s.Load.Bursts, s.Load.Chase = 0.7+0.3*d.Share(), 0.05, 0, 0
+	s.Clients, s.Operations, s.Think = 6+d.Below(8), 600, s.Heartbeat/2
 	s.Aim = aimSettings{}
 }
 

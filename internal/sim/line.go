@@ -1,24 +1,31 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/sim/draw"
+)
+
+// hops draws how long events take from one part of a member to another.
+var hops = draw.New("hops")
 
 // drawLines chooses how long events take at most from one part of a member to another.
-func (s *Settings) drawLines(d chance) {
-	if d.yes(0.6) {
-		s.HopMax = d.duration(0, s.Heartbeat/2)
+func (s *Settings) drawLines(d draw.Chance) {
+	if d.Yes(0.6) {
+		s.HopMax = d.Duration(0, s.Heartbeat/2)
 	}
 }
 
 // drawTurnLimits chooses how much may wait for instances, and what counts as large.
-func (s *Settings) drawTurnLimits(d chance) {
-	if d.yes(0.2) {
-		s.PendingBytes = int64(d.limit(1, 300, 3000))
+func (s *Settings) drawTurnLimits(d draw.Chance) {
+	if d.Yes(0.2) {
+		s.PendingBytes = int64(d.Limit(1, 300, 3000))
 	}
-	if d.yes(0.2) {
-		s.InboxBytes = d.limit(1, 2000, 20000)
+	if d.Yes(0.2) {
+		s.InboxBytes = d.Limit(1, 2000, 20000)
 	}
-	if d.yes(0.3) {
-		s.LargeMessage = d.limit(1, 200, 3000)
+	if d.Yes(0.3) {
+		s.LargeMessage = d.Limit(1, 200, 3000)
 	}
 }
 
@@ -39,6 +46,6 @@ func (l *line) post(do func()) {
 
 // hop draws how long an event is on its way. Most events take almost no time.
 func (w *World) hop() time.Duration {
-	f := w.hops.share()
+	f := w.From(hops).Share()
 	return time.Duration(f * f * f * f * float64(w.set.HopMax))
 }

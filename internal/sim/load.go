@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -44,34 +45,34 @@ type loadSettings struct {
 }
 
 // drawLoad makes most runs busy. The others stay quiet.
-func (s *Settings) drawLoad(d chance) {
+func (s *Settings) drawLoad(d draw.Chance) {
 	l := &s.Load
 	l.Overwrite = 0.05
-	if d.yes(0.2) {
+	if d.Yes(0.2) {
 		return
 	}
-	s.Clients = 3 + d.below(12)
-	s.Operations = 200 + d.below(800)
-	l.Overwrite += 0.3 * d.share()
+	s.Clients = 3 + d.Below(12)
+	s.Operations = 200 + d.Below(800)
+	l.Overwrite += 0.3 * d.Share()
 	// Mostly the load lasts as long as the faults.
-	s.Think = time.Duration(2 * d.share() * float64(s.Chaos) * float64(s.Clients) / float64(s.Operations))
-	if s.Reads = d.share(); d.yes(0.5) {
+	s.Think = time.Duration(2 * d.Share() * float64(s.Chaos) * float64(s.Clients) / float64(s.Operations))
+	if s.Reads = d.Share(); d.Yes(0.5) {
 		s.Reads = 0.5
 	}
-	if d.yes(0.6) {
-		s.Patience = s.Election * time.Duration(1+d.below(3)) / 2
+	if d.Yes(0.6) {
+		s.Patience = s.Election * time.Duration(1+d.Below(3)) / 2
 	}
-	l.Pinned, l.Leaders = d.share(), d.share()
-	if d.yes(0.5) {
-		l.Hot = d.share()
+	l.Pinned, l.Leaders = d.Share(), d.Share()
+	if d.Yes(0.5) {
+		l.Hot = d.Share()
 	}
-	if d.yes(0.4) {
-		l.Burst, l.Bursts = 2+d.below(8), 0.3*d.share()
+	if d.Yes(0.4) {
+		l.Burst, l.Bursts = 2+d.Below(8), 0.3*d.Share()
 	}
-	if d.yes(0.7) {
-		l.Chase = d.share()
+	if d.Yes(0.7) {
+		l.Chase = d.Share()
 	}
-	l.Crowd = d.share()
+	l.Crowd = d.Share()
 	if s.Bodies.Share > 0 { // reads gather all bodies of a value
 		s.Operations /= 2
 		l.Overwrite = max(l.Overwrite, 0.2)

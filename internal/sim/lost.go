@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
@@ -19,11 +20,14 @@ import (
 // disk as it was when the disk was lost. They judge the process on the new disk as somebody else,
 // whose messages prove nothing.
 
+// losses draws what concerns lost disks.
+var losses = draw.New("losses")
+
 var (
 	// faultWipe: a member loses its disk and is started as if nothing had happened.
-	faultWipe = &Fault{Name: "wipe"}
+	faultWipe = &Fault{Name: "wipe", Thinned: true}
 	// faultOldDisk: an old copy of a disk is put in its place.
-	faultOldDisk = &Fault{Name: "old-disk"}
+	faultOldDisk = &Fault{Name: "old-disk", Thinned: true}
 )
 
 func init() {
@@ -46,15 +50,15 @@ var (
 
 // drawLost draws whether disks are lost. If bodies or logs are damaged too, that could be more than
 // the protocol survives.
-func (s *Settings) drawLost(d chance) {
+func (s *Settings) drawLost(d draw.Chance) {
 	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Core.Placement == protocol.PlacementRS {
 		return
 	}
-	if d.yes(0.3) {
-		s.Faults[faultWipe] = s.Election * time.Duration(3+d.below(20))
+	if d.Yes(0.3) {
+		s.Faults[faultWipe] = s.Election * time.Duration(3+d.Below(20))
 	}
-	if d.yes(0.4) {
-		s.Faults[faultOldDisk] = s.Election * time.Duration(2+d.below(6))
+	if d.Yes(0.4) {
+		s.Faults[faultOldDisk] = s.Election * time.Duration(2+d.Below(6))
 	}
 }
 
@@ -261,7 +265,7 @@ func (m *Member) takePart() {
 
 // backUp sometimes copies the disk of a member that is stopped.
 func (m *Member) backUp() {
-	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.lossy.yes(0.5) {
+	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.From(losses).Yes(0.5) {
 		return
 	}
 	config := m.inst.Core().Status().Config
@@ -328,7 +332,7 @@ func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protoco
 		return nil
 	}
 	changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: lost.id}})
-	if !m.Learner && !lost.restored && !m.Log.IsZero() && len(w.members) < w.set.Nodes+maxAdded && w.lossy.yes(0.5) {
+	if !m.Learner && !lost.restored && !m.Log.IsZero() && len(w.members) < w.set.Nodes+maxAdded && w.From(losses).Yes(0.5) {
 		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: w.addMember()})
 	}
 	return changes

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -40,61 +41,61 @@ type meetSettings struct {
 
 // drawMeet chooses how faults come together. It also draws the faults that do no harm alone:
 // members that are away for long or apply late, narrow links, slow streams of snapshots.
-func (s *Settings) drawMeet(d chance) {
-	switch d.below(8) {
+func (s *Settings) drawMeet(d draw.Chance) {
+	switch d.Below(8) {
 	case 0: // few kinds
 		for _, f := range faults {
-			if !f.Kept && d.yes(0.6) {
+			if f.Thinned && d.Yes(0.6) {
 				s.Faults[f] = 0
 			}
 		}
 	case 1: // all of them
 		for _, f := range faults {
 			if f.Usual && s.Faults[f] == 0 && !s.Resize && (f != faultChange || s.protocol.Quorums == nil && s.Faults[faultDamage] == 0) {
-				s.Faults[f] = s.Election * time.Duration(4+d.below(20))
+				s.Faults[f] = s.Election * time.Duration(4+d.Below(20))
 			}
 		}
 	}
-	if m := &s.Meet; d.yes(0.6) {
-		m.Again, m.Same, m.Long, m.Overlap = 0.7*d.share(), d.share(), d.share(), d.share()
-		if d.yes(0.5) {
-			m.Edge = d.share()
+	if m := &s.Meet; d.Yes(0.6) {
+		m.Again, m.Same, m.Long, m.Overlap = 0.7*d.Share(), d.Share(), d.Share(), d.Share()
+		if d.Yes(0.5) {
+			m.Edge = d.Share()
 		}
-		if d.yes(0.4) {
-			m.Upset = d.share()
+		if d.Yes(0.4) {
+			m.Upset = d.Share()
 		}
 	}
 	often := func(p float64, f *Fault) {
-		if d.yes(p) {
-			s.Faults[f] = s.Election * time.Duration(3+d.below(12))
+		if d.Yes(p) {
+			s.Faults[f] = s.Election * time.Duration(3+d.Below(12))
 		}
 	}
 	often(0.25, faultLag)
 	often(0.25, faultNarrow)
-	if often(0.25, faultAway); s.Faults[faultAway] > 0 && s.SnapshotBytes > 5000 && d.yes(0.8) {
-		s.SnapshotBytes = d.limit(300, 1000, 5000)
-		s.KeepLogBytes = int64(d.limit(0, 0, 10)) * int64(s.SnapshotBytes)
+	if often(0.25, faultAway); s.Faults[faultAway] > 0 && s.SnapshotBytes > 5000 && d.Yes(0.8) {
+		s.SnapshotBytes = d.Limit(300, 1000, 5000)
+		s.KeepLogBytes = int64(d.Limit(0, 0, 10)) * int64(s.SnapshotBytes)
 	}
-	if d.yes(0.4) { // a state of some kilobytes takes up to some election timeouts
-		s.StreamRate = int(float64(d.limit(500, 2000, 10_000)) / s.Election.Seconds())
+	if d.Yes(0.4) { // a state of some kilobytes takes up to some election timeouts
+		s.StreamRate = int(float64(d.Limit(500, 2000, 10_000)) / s.Election.Seconds())
 	}
 }
 
 // drawBrief chooses whether leaders follow each other so fast that their logs differ.
-func (s *Settings) drawBrief(d chance) {
-	if s.Meet.Against = d.share(); d.yes(0.85) {
+func (s *Settings) drawBrief(d draw.Chance) {
+	if s.Meet.Against = d.Share(); d.Yes(0.85) {
 		return
 	}
-	s.Meet.Brief = 0.5 + 0.5*d.share()
+	s.Meet.Brief = 0.5 + 0.5*d.Share()
 	s.Chaos += s.Chaos / 2
 	s.Operations = min(s.Operations, 150)
 	s.Think = max(s.Think, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
 	s.timely()
-	if d.yes(0.6) { // what one leader left takes the next one many frames
+	if d.Yes(0.6) { // what one leader left takes the next one many frames
 		s.Core.MaxFrameEntries = 1
 	}
-	if d.yes(0.7) { // other faults would keep members from being elected
-		s.Faults = rates{faultCrash: s.Election * time.Duration(4+d.below(20))}
+	if d.Yes(0.7) { // other faults would keep members from being elected
+		s.Faults = rates{faultCrash: s.Election * time.Duration(4+d.Below(20))}
 	}
 }
 

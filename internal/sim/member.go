@@ -18,10 +18,14 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
+
+// identities draws the identities of logs and the marks of incarnations.
+var identities = draw.New("identities")
 
 var (
 	readsGrouped          = count.New("reads_answered_together", "groups of reads")
@@ -198,7 +202,7 @@ func (m *Member) fail(err error) {
 		if !errors.Is(err, device.ErrSync) { // it is noted
 			m.doubt = nil
 		}
-		if m.w.lossy.yes(0.5) { // a supervisor of processes starts it again
+		if m.w.From(losses).Yes(0.5) { // a supervisor of processes starts it again
 			m.w.startLater(m, m.w.set.Election)
 		}
 	case errors.Is(err, device.ErrSync):
@@ -491,7 +495,7 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 	m.started = true
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
-		FS: m.disk, Dir: device.Root, Cluster: clusterID, Self: m.id, Chance: m.w.births.Uint64, Begin: begin, Members: first.Members, Join: m.join, Machine: sm,
+		FS: m.disk, Dir: device.Root, Cluster: clusterID, Self: m.id, Chance: m.w.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Join: m.join, Machine: sm,
 		Identity: []byte{byte(m.id)}, Cells: core.Cells, Accepted: core.Accepted, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), Quorums: m.w.set.quorums.String(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -15,7 +16,7 @@ import (
 // now, and nobody else is told anything.
 
 // faultMove: members start at other addresses.
-var faultMove = &Fault{Name: "move", Kept: true}
+var faultMove = &Fault{Name: "move"}
 
 func init() {
 	faultMove.Draw = (*Settings).drawMoves
@@ -25,9 +26,9 @@ func init() {
 var membersMoved = count.New("moves", "members that moved")
 
 // drawMoves chooses whether members move.
-func (s *Settings) drawMoves(d chance) {
-	if s.Nodes > 1 && s.Faults[faultPromise] == 0 && d.yes(0.08) {
-		s.Faults[faultMove] = s.Election * time.Duration(6+d.below(20))
+func (s *Settings) drawMoves(d draw.Chance) {
+	if s.Nodes > 1 && s.Faults[faultPromise] == 0 && d.Yes(0.08) {
+		s.Faults[faultMove] = s.Election * time.Duration(6+d.Below(20))
 	}
 }
 

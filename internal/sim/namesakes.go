@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -16,6 +17,9 @@ import (
 // member was, the other's may answer: in place of one that is down, that was wiped, or that goes on elsewhere. No member
 // may have a link with a member of the other cluster, once both know from where their logs come, and none may stop
 // because of what it is told there. A member that joins may find the other cluster first. Then it belongs to that one.
+
+// mistakenMembers draws what concerns another cluster of the same members.
+var mistakenMembers = draw.New("mistaken members")
 
 var linksTriedMistaken = count.New("links_tried_with_members_of_a_cluster_of_the_same_names", "links tried with members of a cluster of the same names")
 
@@ -34,11 +38,11 @@ const (
 var namesakeNames = [namesakeKinds]string{"no", "founded", "restored", "copied", "misleading"}
 
 // drawNamesakes draws whether there is such a cluster. See drawApart.
-func (s *Settings) drawNamesakes(d chance) {
-	if !d.yes(0.1) || s.Keyed || s.byKey() || s.Core.Placement == protocol.PlacementRS || s.quorums != (quorum.System{}) || s.Nodes < 2 || s.Nodes > 5 {
+func (s *Settings) drawNamesakes(d draw.Chance) {
+	if !d.Yes(0.1) || s.Keyed || s.byKey() || s.Core.Placement == protocol.PlacementRS || s.quorums != (quorum.System{}) || s.Nodes < 2 || s.Nodes > 5 {
 		return
 	}
-	s.Namesakes = foundedNamesakes + namesakes(d.below(int(namesakeKinds)-1))
+	s.Namesakes = foundedNamesakes + namesakes(d.Below(int(namesakeKinds)-1))
 	if s.Namesakes == restoredNamesakes && (!s.Durable || s.Bodies.Share > 0) {
 		s.Namesakes = foundedNamesakes
 	}
@@ -67,7 +71,7 @@ func (w *World) beginNamesakes() {
 			w.members[i].disk = m.disk.Copy()
 		}
 	}
-	w.After(time.Duration(w.namesake.share()*float64(w.set.Chaos)/3), func() {
+	w.After(time.Duration(w.From(mistakenMembers).Share()*float64(w.set.Chaos)/3), func() {
 		w.Tracef("FAULT another cluster has the same members: %s", namesakeNames[w.set.Namesakes])
 		for _, m := range s.members {
 			s.boot(m)
@@ -87,7 +91,7 @@ func (w *World) foundNamesakes() *otherWorld {
 	}
 	set.perfectLinks()
 	set.timely()
-	s := &otherWorld{World: newWorld(set, chanceOfRun(set.Seed).rng, nil)}
+	s := &otherWorld{World: newWorld(set, run.Of(set.Seed).Rand, nil)}
 	s.calm = true
 	for _, m := range s.members {
 		m.saved = s.newborn()
@@ -105,7 +109,7 @@ func (w *World) mistake(s *otherWorld) {
 	if w.calm || w.Broken != nil {
 		return
 	}
-	if m := s.members[w.namesake.below(len(s.members))]; m.up && w.namesake.yes(0.03) {
+	if m := s.members[w.From(mistakenMembers).Below(len(s.members))]; m.up && w.From(mistakenMembers).Yes(0.03) {
 		m.crash()
 		s.boot(m)
 	}
@@ -161,9 +165,9 @@ func (w *World) mislead(s *otherWorld) {
 	if err := m.handshakes.Relate(1, s.members[0].handshakes.Lineage(), 0); err != nil {
 		w.Violate(m.id, err)
 	}
-	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.namesake.below(2)]
+	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(mistakenMembers).Below(2)]
 	w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id, PeerURLs: m.urls()}}})
-	w.After(w.set.Election*time.Duration(4+w.namesake.below(12)), func() { w.leaveOther(m) })
+	w.After(w.set.Election*time.Duration(4+w.From(mistakenMembers).Below(12)), func() { w.leaveOther(m) })
 }
 
 // follows judges a link with a member that joined the other cluster: only one that joins and has no log may have it, and

@@ -1,7 +1,7 @@
 package sim
 
 // faultNarrow: links to or from a member are narrow.
-var faultNarrow = &Fault{Name: "narrow"}
+var faultNarrow = &Fault{Name: "narrow", Thinned: true}
 
 func init() {
 	faultNarrow.Strike = (*World).narrowLinks

@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -15,6 +16,9 @@ import (
 // client writes alone, one command after the other, always at the same member. Each must take effect within some
 // round trips, writes to the disk and heartbeats. Shares, segments and epochs follow from load, so a client that
 // is alone for long meets what no busy run shows.
+
+// lonePace draws what one client alone does.
+var lonePace = draw.New("pace")
 
 // lone is such a client.
 type lone struct {
@@ -27,16 +31,16 @@ type lone struct {
 // demandPace lets one client write alone at one of these members, and judges how long each command takes.
 func (w *World) demandPace(alive []*Member) {
 	serving := w.serving(alive)
-	draw := chanceOf(w.set.Seed, "pace")
-	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || w.set.Backlog > 0 || !draw.yes(0.3) {
+	d := w.From(lonePace)
+	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || w.set.Backlog > 0 || !d.Yes(0.3) {
 		return // where hardly anything may wait to be applied, proposals are dropped and repeated
 	}
 	w.set.swift()
 	for _, o := range w.members {
 		o.own.swift()
 	}
-	m := serving[draw.below(len(serving))]
-	c := &lone{client: client{w: w, number: w.set.Clients + len(w.members) + 1, home: m.id}, m: m, left: 40 + draw.below(80)}
+	m := serving[d.Below(len(serving))]
+	c := &lone{client: client{w: w, number: w.set.Clients + len(w.members) + 1, home: m.id}, m: m, left: 40 + d.Below(80)}
 	w.Tracef("CALM: one client writes at %s, %d times; each time within %s", m.id, c.left, w.pace())
 	if !w.rested(serving) {
 		return

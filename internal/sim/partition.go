@@ -3,16 +3,17 @@ package sim
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
 var (
 	// faultPartition: the cluster falls into two parts.
-	faultPartition = &Fault{Name: "partition", Usual: true}
+	faultPartition = &Fault{Name: "partition", Usual: true, Thinned: true}
 	// faultIsolate: the leader is alone, in one or both directions.
-	faultIsolate = &Fault{Name: "isolate", Usual: true}
+	faultIsolate = &Fault{Name: "isolate", Usual: true, Thinned: true}
 	// faultOneWay: one link works in one direction only.
-	faultOneWay = &Fault{Name: "one-way", Usual: true}
+	faultOneWay = &Fault{Name: "one-way", Usual: true, Thinned: true}
 )
 
 func init() {
@@ -80,21 +81,24 @@ func (w *World) heal() {
 	}
 }
 
-// isolateLeaders adds faults that cut leaders off or stop them for a while. Clients read what
+// isolateLeaders sometimes adds faults that cut leaders off or stop them for a while. Clients read what
 // others write, and clocks may be as wrong as allowed. In most of these runs the others soon elect
 // another leader, while the old one still believes that it leads.
-func (s *Settings) isolateLeaders(d chance) {
-	if d.yes(0.75) {
+func (s *Settings) isolateLeaders(d draw.Chance) {
+	if !d.Yes(0.15) {
+		return
+	}
+	if d.Yes(0.75) {
 		s.Faults = rates{}
 		s.timely()
 	}
 	s.Chaos = max(s.Chaos, 40*s.Election)
-	s.Faults[[...]*Fault{faultIsolate, faultFreeze, faultPause, faultPartition}[d.below(4)]] = s.Election * time.Duration(3+d.below(3))
-	if d.yes(0.6) {
-		s.Faults[faultIsolate] = s.Election * time.Duration(3+d.below(3))
+	s.Faults[[...]*Fault{faultIsolate, faultFreeze, faultPause, faultPartition}[d.Below(4)]] = s.Election * time.Duration(3+d.Below(3))
+	if d.Yes(0.6) {
+		s.Faults[faultIsolate] = s.Election * time.Duration(3+d.Below(3))
 	}
 	s.watchLeaders(d)
-	s.Meet.Edge, s.Meet.Long, s.Meet.Against = 0.5+0.5*d.share(), 0.3+0.7*d.share(), 0.5+0.5*d.share()
-	s.Core.LeaseReads = d.yes(0.7)
-	s.setDrift(s.mostDrift() * [...]float64{0, 0.5, 1, 1}[d.below(4)])
+	s.Meet.Edge, s.Meet.Long, s.Meet.Against = 0.5+0.5*d.Share(), 0.3+0.7*d.Share(), 0.5+0.5*d.Share()
+	s.Core.LeaseReads = d.Yes(0.7)
+	s.setDrift(s.mostDrift() * [...]float64{0, 0.5, 1, 1}[d.Below(4)])
 }

@@ -1,12 +1,18 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/sim/draw"
+)
 
 var (
 	// faultPause: a process stands still, as for garbage collection.
-	faultPause = &Fault{Name: "pause", Usual: true}
+	faultPause = &Fault{Name: "pause", Usual: true, Thinned: true}
+	// fromFreeze is what garble is drawn from too.
+	fromFreeze = draw.New("freeze")
 	// faultFreeze: a process stands still in the middle of a turn of its event loop.
-	faultFreeze = &Fault{Name: "freeze"}
+	faultFreeze = &Fault{Name: "freeze", Thinned: true, source: fromFreeze}
 )
 
 func init() {
@@ -31,13 +37,13 @@ func (w *World) freezeSome(m *Member) {
 
 // drawTurns chooses whether processes freeze inside turns. In some of these runs nothing else
 // happens: leaders have leases, and clients ask leaders that are frozen.
-func (s *Settings) drawTurns(d chance) {
-	if !d.yes(0.3) {
+func (s *Settings) drawTurns(d draw.Chance) {
+	if !d.Yes(0.3) {
 		return
 	}
-	s.Faults[faultFreeze] = s.Election * time.Duration(2+d.below(20))
-	if d.yes(0.3) {
-		s.Faults = rates{faultFreeze: s.Election * time.Duration(3+d.below(4))}
+	s.Faults[faultFreeze] = s.Election * time.Duration(2+d.Below(20))
+	if d.Yes(0.3) {
+		s.Faults = rates{faultFreeze: s.Election * time.Duration(3+d.Below(4))}
 		s.Clients, s.Keys, s.Operations, s.Reads, s.Think, s.Patience = 6, 1, 300, 0.5, s.Heartbeat, s.Election
 		s.Core.LeaseReads = true
 		s.setDrift(min(s.Drift, s.mostDrift()))

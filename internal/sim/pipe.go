@@ -7,11 +7,15 @@ import (
 
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Some clients propose commands without waiting for the answers to earlier ones. Their commands
 // take effect in the order in which a member took them in, whatever happens meanwhile.
+
+// pipeClients draws what concerns clients that propose without waiting.
+var pipeClients = draw.New("pipe clients")
 
 var (
 	writesPiped      = count.New("writes_proposed_without_waiting", "writes proposed without waiting")
@@ -19,9 +23,9 @@ var (
 )
 
 // drawPipes chooses how many clients propose without waiting.
-func (s *Settings) drawPipes(d chance) {
-	if d.yes(0.5) {
-		s.Load.Pipes = d.share()
+func (s *Settings) drawPipes(d draw.Chance) {
+	if d.Yes(0.5) {
+		s.Load.Pipes = d.Share()
 	}
 }
 

@@ -9,10 +9,14 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
 )
+
+// bodyLimits draws limits of bodies.
+var bodyLimits = draw.New("body limits")
 
 // The protocols in which most mutants are looked for.
 const (
@@ -149,11 +153,11 @@ type limitSettings struct {
 }
 
 // drawLimits draws limits. In half of the runs they are small.
-func drawLimits(d chance) (s limitSettings) {
-	if d.yes(0.5) {
+func drawLimits(d draw.Chance) (s limitSettings) {
+	if d.Yes(0.5) {
 		s = limitSettings{
-			Filling: d.limit(1, 2, 8), HolderCounts: d.limit(1, 3, 64), InboxBytes: d.limit(1, 1000, 10000),
-			Asks: d.limit(1, 4, 1<<16), Questions: d.limit(1, 4, 1024), CacheBytes: int64(d.limit(0, 1000, 20000)),
+			Filling: d.Limit(1, 2, 8), HolderCounts: d.Limit(1, 3, 64), InboxBytes: d.Limit(1, 1000, 10000),
+			Asks: d.Limit(1, 4, 1<<16), Questions: d.Limit(1, 4, 1024), CacheBytes: int64(d.Limit(0, 1000, 20000)),
 		}
 	}
 	return s
@@ -169,51 +173,54 @@ func (s limitSettings) orProduction() limitSettings {
 
 // drawBodies draws the settings for bodies from a generator of its own. So runs without bodies are
 // the same as before bodies existed.
-func (s *Settings) drawBodies(d chance) {
+func (s *Settings) drawBodies(d draw.Chance) {
+	if s.Keyed || s.byKey() {
+		return
+	}
 	often := 0.35
 	if s.Core.Placement != protocol.PlacementCopy {
 		often = 0.95
 	}
-	if !d.yes(often) {
+	if !d.Yes(often) {
 		return
 	}
 	b := &s.Bodies
-	b.Share = 0.1 + 0.9*d.share()
+	b.Share = 0.1 + 0.9*d.Share()
 	b.Min = 1
-	b.Max = d.limit(3, 400, 6000)
-	if d.yes(0.5) {
+	b.Max = d.Limit(3, 400, 6000)
+	if d.Yes(0.5) {
 		b.Min = b.Max/2 + 1
 	}
-	b.Release = d.duration(0, s.Election)
-	b.SegmentBytes = int64(d.limit(8<<10, 32<<10, 256<<10))
-	b.Hedge = d.duration(s.Heartbeat/4, s.Election)
-	b.Retry = b.Hedge + d.duration(s.Heartbeat, s.Election)
-	b.GatherBytes = int64(d.limit(1, 5000, 1<<20))
-	b.limitSettings = drawLimits(chanceOf(s.Seed, "body limits"))
-	if d.yes(0.5) {
-		b.Scrub = s.Election * time.Duration(1+d.below(5))
+	b.Release = d.Duration(0, s.Election)
+	b.SegmentBytes = int64(d.Limit(8<<10, 32<<10, 256<<10))
+	b.Hedge = d.Duration(s.Heartbeat/4, s.Election)
+	b.Retry = b.Hedge + d.Duration(s.Heartbeat, s.Election)
+	b.GatherBytes = int64(d.Limit(1, 5000, 1<<20))
+	b.limitSettings = drawLimits(bodyLimits.Of(s.Seed))
+	if d.Yes(0.5) {
+		b.Scrub = s.Election * time.Duration(1+d.Below(5))
 	}
-	if s.Faults[faultChange] == 0 && d.yes(0.5) {
-		s.Faults[faultDamage] = s.Election * time.Duration(1+d.below(6))
+	if s.Faults[faultChange] == 0 && d.Yes(0.5) {
+		s.Faults[faultDamage] = s.Election * time.Duration(1+d.Below(6))
 	}
-	s.Core.MaxUncommittedBytes += s.Clients * (b.Max + 500) * d.limit(1, 4, 100)
+	s.Core.MaxUncommittedBytes += s.Clients * (b.Max + 500) * d.Limit(1, 4, 100)
 	if s.Core.Placement != protocol.PlacementCode {
 		return
 	}
 	// A larger k than the default may need all members. Smaller ones are drawn too.
-	if q := s.Nodes/2 + 1; d.yes(0.6) {
-		s.Core.MaxK = 1 + d.below(q)
+	if q := s.Nodes/2 + 1; d.Yes(0.6) {
+		s.Core.MaxK = 1 + d.Below(q)
 	}
-	s.Core.ExtraWhole = d.limit(0, 0, 1)
-	if d.yes(0.4) {
+	s.Core.ExtraWhole = d.Limit(0, 0, 1)
+	if d.Yes(0.4) {
 		s.Resize = true
-		s.Faults[faultChange] = s.Election * time.Duration(1+d.below(8))
+		s.Faults[faultChange] = s.Election * time.Duration(1+d.Below(8))
 	}
 }
 
-// place sets where the protocol puts bodies.
-func (s *Settings) place(placement protocol.Placement) {
-	s.Core.Placement = placement
+// place sets where the protocol puts bodies. It draws nothing.
+func (s *Settings) place(draw.Chance) {
+	s.Core.Placement = s.placement
 	if s.protocol.Quorums == nil {
 		return
 	}

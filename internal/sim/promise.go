@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -21,8 +22,11 @@ import (
 //     they get what the far ones answered, and then what the candidate asked.
 //   - the leader hears of nobody else, until all links go on.
 
+// promiseStories draws what happens in stories of promises.
+var promiseStories = draw.New("promising")
+
 // faultPromise: members are about to vote when the leader reaches them again.
-var faultPromise = &Fault{Name: "promise", Kept: true}
+var faultPromise = &Fault{Name: "promise"}
 
 func init() {
 	faultPromise.Draw = (*Settings).drawPromises
@@ -45,23 +49,23 @@ type promising struct {
 
 // drawPromises chooses whether a run has such stories. Clients mostly read: what the leader appends meanwhile
 // would be new to those that are called back, and they would vote for nobody who lacks it.
-func (s *Settings) drawPromises(d chance) {
-	if s.Nodes < 5 || !d.yes(0.04) {
+func (s *Settings) drawPromises(d draw.Chance) {
+	if s.Nodes < 5 || !d.Yes(0.04) {
 		return
 	}
 	s.holdLeaders(d)
-	s.Faults = rates{faultPromise: s.Election * time.Duration(4+d.below(3))}
+	s.Faults = rates{faultPromise: s.Election * time.Duration(4+d.Below(3))}
 	s.Meet, s.Aim = meetSettings{}, aimSettings{}
 	s.Drop, s.StreamBreaks = 0, 0
 	s.setDrift(0)
-	s.Clients, s.Operations, s.Reads = 2+d.below(3), 300, 0.8+0.15*d.share()
+	s.Clients, s.Operations, s.Reads = 2+d.Below(3), 300, 0.8+0.15*d.Share()
 	s.Think = 2 * s.Chaos * time.Duration(s.Clients) / time.Duration(s.Operations)
-	s.Load.Bursts, s.Load.Pipes, s.Load.Crowd, s.Load.Chase = 0, 0, 0, 0.2*d.share()
+	s.Load.Bursts, s.Load.Pipes, s.Load.Crowd, s.Load.Chase = 0, 0, 0, 0.2*d.Share()
 }
 
 // promise begins a story.
 func (w *World) promise() {
-	in := w.court.All[w.promises.below(len(w.court.All))].ID
+	in := w.court.All[w.From(promiseStories).Below(len(w.court.All))].ID
 	l := w.leaderOf(in)
 	if l == nil || w.held != nil || w.promising != nil {
 		return
@@ -73,9 +77,9 @@ func (w *World) promise() {
 	if config.Joint() || !slices.Contains(voters, l.id) || len(others) < q {
 		return
 	}
-	w.promises.rng.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	w.From(promiseStories).Rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	near := len(others) - q
-	if near > 0 && w.promises.yes(0.2) {
+	if near > 0 && w.From(promiseStories).Yes(0.2) {
 		near--
 	}
 	p := &promising{instance: in, leader: l.id, near: others[:near], far: others[near:]}
@@ -84,8 +88,8 @@ func (w *World) promise() {
 	leader, e, h := []protocol.MemberID{l.id}, w.set.Election, w.set.Heartbeat
 	w.Tracef("FAULT only %v hear of %s", p.near, l.id)
 	w.holdBetween(p.far, leader, true)
-	w.during(p, h+w.promises.duration(0, h/4), func() { w.holdBetween(leader, p.far, true) }) // one heartbeat reaches them
-	w.during(p, e-h-w.promises.duration(h/4, h/2), func() { w.holdBetween(p.far, leader, false) })
+	w.during(p, h+w.From(promiseStories).Duration(0, h/4), func() { w.holdBetween(leader, p.far, true) }) // one heartbeat reaches them
+	w.during(p, e-h-w.From(promiseStories).Duration(h/4, h/2), func() { w.holdBetween(p.far, leader, false) })
 	w.during(p, 3*e, w.endPromise)
 }
 
@@ -157,14 +161,14 @@ func (w *World) hearAgain(p *promising) {
 			}
 		}
 		w.during(p, w.someTrips(), func() { w.holdBetween([]protocol.MemberID{p.candidate}, p.back, false) })
-		w.during(p, w.promises.duration(w.set.Election/2, w.set.Election), w.endPromise)
+		w.during(p, w.From(promiseStories).Duration(w.set.Election/2, w.set.Election), w.endPromise)
 	})
 }
 
 // someTrips draws a time in which a message, or an answer to it too, arrives.
 func (w *World) someTrips() time.Duration {
 	trip := w.set.DelayMax + w.set.SyncMax + 4*w.set.HopMax
-	return w.promises.duration(trip, 3*trip)
+	return w.From(promiseStories).Duration(trip, 3*trip)
 }
 
 // endPromise ends the story: all links go on.

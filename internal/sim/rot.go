@@ -13,6 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -23,7 +24,7 @@ import (
 // these happen here.
 
 // faultRot: bytes of a log or a snapshot are damaged on a disk.
-var faultRot = &Fault{Name: "rot"}
+var faultRot = &Fault{Name: "rot", Thinned: true}
 
 func init() {
 	faultRot.Draw = (*Settings).drawRot
@@ -32,9 +33,9 @@ func init() {
 
 var recordsDamaged = count.New("records_and_snapshots_damaged", "records and snapshots damaged")
 
-func (s *Settings) drawRot(d chance) {
-	if d.yes(0.3) {
-		s.Faults[faultRot] = s.Election * time.Duration(1+d.below(6))
+func (s *Settings) drawRot(d draw.Chance) {
+	if d.Yes(0.3) {
+		s.Faults[faultRot] = s.Election * time.Duration(1+d.Below(6))
 	}
 }
 

@@ -84,8 +84,8 @@ func Run(o Options) (res Result) {
 
 // open makes the world that the options describe.
 func open(o Options) *World {
-	rng := chanceOfRun(o.Seed).rng
-	set := draw(&o, rng)
+	rng := run.Of(o.Seed).Rand
+	set := drawSettings(&o, rng)
 	for _, name := range o.Without {
 		if name == linkFaults {
 			set.perfectLinks()

@@ -49,7 +49,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 	if os.Getenv("SIM_TRACE") != "" {
 		out = world.NewTrace(io.Writer(os.Stderr))
 	}
-	s := &script{t: t, World: newWorld(set, chanceOf(1, "run").rng, out)}
+	s := &script{t: t, World: newWorld(set, run.Of(1).Rand, out)}
 	s.client = client{w: s.World, number: 1}
 	for _, m := range s.members {
 		s.startMember(m)

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -17,11 +17,12 @@ import (
 // Settings is everything that the seed draws before a run begins: sizes, rates, latencies, limits.
 // This is swarm testing: each run has its own mix, and many features are off.
 type Settings struct {
-	protocol *registry.Protocol
-	quorums  quorum.System
-	Seed     uint64
-	Nodes    int
-	Mutant   string
+	protocol  *registry.Protocol
+	quorums   quorum.System
+	placement protocol.Placement
+	Seed      uint64
+	Nodes     int
+	Mutant    string
 	// Instances is how many instances are woven into the global log; 0: one instance's log is the
 	// global log.
 	Instances int
@@ -106,148 +107,85 @@ type Settings struct {
 	Faults rates
 }
 
-// choose returns the settings that the options decide, and the placement.
-func choose(o *Options) (s Settings, placement protocol.Placement) {
+// choose returns the settings that the options decide.
+func choose(o *Options) (s Settings) {
 	p, err := protocolOf(o.Protocol)
 	if err != nil {
 		panic(err) // Campaign.Validate gives a better error
 	}
-	placement, err = placementOf(p, o.Placement)
+	placement, err := placementOf(p, o.Placement)
 	instances, err2 := instancesOf(p, o.Order, o.Instances)
 	net, err3 := device.ParseNet(o.Net)
 	quorums, err4 := quorumsOf(p, o.Own, o.Nodes)
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		panic(err) // as above
 	}
-	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Distances: device.Distances{Net: net, Farthest: net.Farthest()}, protocol: p, quorums: quorums, Faults: rates{}}
+	s = Settings{Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant, Distances: device.Distances{Net: net, Farthest: net.Farthest()}, protocol: p, quorums: quorums, placement: placement, Faults: rates{}}
 	if s.Keyed = p.Keyed(order.Kind(o.Order)); s.Keyed {
 		s.Instances = cmp.Or(o.Instances, o.Nodes) // a member leads a group
 	}
-	return s, placement
-}
-
-// draw makes the settings of a seed.
-func draw(o *Options, rng *rand.Rand) Settings {
-	d, seed := chance{rng}, o.Seed
-	s, placement := choose(o)
-	s.Heartbeat = max(d.duration(10*time.Millisecond, 100*time.Millisecond), s.LeastHeartbeat())
-	s.Election = s.Heartbeat * time.Duration(3+d.below(10))
-	s.Tick = s.Heartbeat / time.Duration(2+d.below(7))
-	s.Chaos = s.Election * time.Duration(10+d.below(30))
-	s.drawClients(d)
-	s.drawLinks(d)
-	s.drawDisks(d)
-	s.drawRaft(d)
-	s.drawUsual(d)
-	if d.yes(0.1) {
-		s.churn(d)
-	}
-	s.place(placement)
-	if !s.Keyed && !s.byKey() {
-		s.drawBodies(chanceOf(seed, "bodies"))
-	}
-	s.KeepLogBytes = int64(seed%3) * 20 * int64(s.SnapshotBytes)
-	instances := chanceOf(seed, "instances") // woven, or groups of keys
-	s.drawWeave(instances)
-	turns := chanceOf(seed, "turns")
-	s.drawTurns(turns)
-	s.drawProposers(turns)
-	s.drawStateDamage(chanceOf(seed, "damaged states"))
-	s.drawRot(chanceOf(seed, "rot"))
-	s.drawLost(chanceOf(seed, "lost disks"))
-	s.drawLarge(chanceOf(seed, "large commands"))
-	s.drawIO(chanceOf(seed, "I/O errors"))
-	s.drawFull(chanceOf(seed, "full disks"))
-	s.drawBacklog(chanceOf(seed, "backlog"))
-	s.drawTurnLimits(chanceOf(seed, "turn limits"))
-	s.drawLines(chanceOf(seed, "lines"))
-	s.drawPipes(chanceOf(seed, "pipes"))
-	s.drawLoad(chanceOf(seed, "load"))
-	s.drawWithdrawals(chanceOf(seed, "withdrawals"))
-	s.drawAstray(chanceOf(seed, "astray state machines"))
-	s.drawBirths(chanceOf(seed, "births"))
-	s.drawApart(chanceOf(seed, "founded apart"))
-	s.drawNamesakes(chanceOf(seed, "namesakes"))
-	meet := chanceOf(seed, "meeting faults")
-	s.drawMeet(meet)
-	s.drawBrief(chanceOf(seed, "brief leaders"))
-	if meet.yes(0.15) {
-		s.isolateLeaders(meet)
-	}
-	s.drawHotCopies(chanceOf(seed, "hot copies"))
-	s.drawAim(chanceOf(seed, "aimed faults"))
-	s.drawWriter(chanceOf(seed, "writer"))
-	s.drawEarly(chanceOf(seed, "early answers"))
-	s.drawKeyed(instances)
-	s.drawHolds(chanceOf(seed, "holds"))
-	s.drawHubs(chanceOf(seed, "hubs"))
-	s.drawPromises(chanceOf(seed, "promises"))
-	s.drawUnequal(s.unequal(0))
-	s.drawEpochs(chanceOf(seed, "epochs"))
-	s.drawStraggle(chanceOf(seed, "stragglers"))
-	s.drawMoves(chanceOf(seed, "moves"))
-	s.Stretch()
-	s.Core.Own = o.Own.Over(s.Core.Own)
-	s.fix()
 	return s
 }
 
-func (s *Settings) drawClients(d chance) {
-	s.Clients = 1 + d.below(6)
-	s.Keys = 1 + d.below(4)
-	s.Operations = 20 + d.below(280)
-	s.Think = d.duration(0, s.Chaos/20)
-	s.Reads = d.share()
-	s.Padding = d.limit(0, 100, 3000)
-	s.Patience = s.Election * time.Duration(1+d.below(6))
-	s.GiveUp = s.Election * time.Duration(2+d.below(10))
-	s.Depth = d.limit(0, 1, 4)
-	s.BatchCommands = d.limit(1, 3, 1000)
-	s.BatchBytes = d.limit(1, 500, 1<<20)
-	if d.yes(0.4) {
-		s.ApplyMax = d.duration(0, s.Election)
+func (s *Settings) drawClients(d draw.Chance) {
+	s.Clients = 1 + d.Below(6)
+	s.Keys = 1 + d.Below(4)
+	s.Operations = 20 + d.Below(280)
+	s.Think = d.Duration(0, s.Chaos/20)
+	s.Reads = d.Share()
+	s.Padding = d.Limit(0, 100, 3000)
+	s.Patience = s.Election * time.Duration(1+d.Below(6))
+	s.GiveUp = s.Election * time.Duration(2+d.Below(10))
+	s.Depth = d.Limit(0, 1, 4)
+	s.BatchCommands = d.Limit(1, 3, 1000)
+	s.BatchBytes = d.Limit(1, 500, 1<<20)
+	if d.Yes(0.4) {
+		s.ApplyMax = d.Duration(0, s.Election)
 	}
 }
 
-func (s *Settings) drawLinks(d chance) {
-	s.DelayMin = d.duration(0, s.Heartbeat/4)
-	s.DelayMax = s.DelayMin + d.duration(0, s.Heartbeat)
-	s.Drop = d.rate(0.2)
-	s.Duplicate = d.rate(0.2)
-	s.Corrupt = d.rate(0.02)
-	s.Reorder = d.yes(0.5)
-	s.StreamBreaks = d.rate(0.8)
+func (s *Settings) drawLinks(d draw.Chance) {
+	s.DelayMin = d.Duration(0, s.Heartbeat/4)
+	s.DelayMax = s.DelayMin + d.Duration(0, s.Heartbeat)
+	s.Drop = d.Rate(0.2)
+	s.Duplicate = d.Rate(0.2)
+	s.Corrupt = d.Rate(0.02)
+	s.Reorder = d.Yes(0.5)
+	s.StreamBreaks = d.Rate(0.8)
 }
 
-func (s *Settings) drawDisks(d chance) {
-	s.SyncMin = d.duration(0, s.Heartbeat/10)
-	s.SyncMax = s.SyncMin + d.duration(0, s.Heartbeat)
-	s.SegmentBytes = int64(d.limit(4<<10, 16<<10, 128<<10))
-	s.SnapshotBytes = d.limit(300, 5000, 1<<30)
-	s.Durable = d.yes(0.3) && !s.Keyed
+func (s *Settings) drawDisks(d draw.Chance) {
+	s.SyncMin = d.Duration(0, s.Heartbeat/10)
+	s.SyncMax = s.SyncMin + d.Duration(0, s.Heartbeat)
+	s.SegmentBytes = int64(d.Limit(4<<10, 16<<10, 128<<10))
+	s.SnapshotBytes = d.Limit(300, 5000, 1<<30)
+	s.Durable = d.Yes(0.3) && !s.Keyed
 }
 
-func (s *Settings) drawRaft(d chance) {
+func (s *Settings) drawRaft(d draw.Chance) {
 	s.Core = protocol.Settings{
 		Instance: firstInstance, Heartbeat: s.Heartbeat, ElectionTimeout: s.Election,
-		MaxFrameBytes:       d.limit(1, 2000, 1<<20),
-		MaxFrameEntries:     d.limit(0, 1, 3),
-		PipelineDepth:       d.limit(0, 1, 3),
-		MaxInflightBytes:    d.limit(1, 5000, 32<<20),
-		MaxUncommittedBytes: d.limit(1, 8, 1<<10) * s.Clients * (s.Padding + 500), // one batch at least
-		CacheBytes:          d.limit(1, 2000, 64<<20),
-		NoParallelAppend:    d.yes(0.2),
-		NoPipeline:          d.yes(0.2),
-		LeaseReads:          d.yes(0.3),
+		MaxFrameBytes:       d.Limit(1, 2000, 1<<20),
+		MaxFrameEntries:     d.Limit(0, 1, 3),
+		PipelineDepth:       d.Limit(0, 1, 3),
+		MaxInflightBytes:    d.Limit(1, 5000, 32<<20),
+		MaxUncommittedBytes: d.Limit(1, 8, 1<<10) * s.Clients * (s.Padding + 500), // one batch at least
+		CacheBytes:          d.Limit(1, 2000, 64<<20),
+		NoParallelAppend:    d.Yes(0.2),
+		NoPipeline:          d.Yes(0.2),
+		LeaseReads:          d.Yes(0.3),
 	}
 	s.drawClocks(d)
 	s.Core.Mutant = s.protocolMutant()
 }
 
-// churn makes leaders change faster than they can replicate.
-func (s *Settings) churn(d chance) {
-	s.Faults[faultCrash] = s.Election * time.Duration(1+d.below(3))
-	s.Faults[faultIsolate] = s.Election * time.Duration(1+d.below(3))
+// drawChurn sometimes makes leaders change faster than they can replicate.
+func (s *Settings) drawChurn(d draw.Chance) {
+	if !d.Yes(0.1) {
+		return
+	}
+	s.Faults[faultCrash] = s.Election * time.Duration(1+d.Below(3))
+	s.Faults[faultIsolate] = s.Election * time.Duration(1+d.Below(3))
 	s.DelayMax = s.DelayMin + 2*s.Heartbeat
 	s.Core.MaxFrameEntries, s.Core.NoPipeline = 1, true
 	s.Think = s.Heartbeat
@@ -255,12 +193,12 @@ func (s *Settings) churn(d chance) {
 }
 
 // watchLeaders makes clients write at new leaders and read at those that may be leaders no more.
-func (s *Settings) watchLeaders(d chance) {
-	s.Clients, s.Keys, s.Operations, s.Reads = 6+d.below(6), 1, 400, 0.3
+func (s *Settings) watchLeaders(d draw.Chance) {
+	s.Clients, s.Keys, s.Operations, s.Reads = 6+d.Below(6), 1, 400, 0.3
 	s.Think = max(s.Heartbeat, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
 	s.Patience = s.Election
-	s.Load.Pinned, s.Load.Chase, s.Load.Overwrite = 0.5, 0.5+0.5*d.share(), 0.2
-	s.Load.Crowd = 0.5 + 0.5*d.share()
+	s.Load.Pinned, s.Load.Chase, s.Load.Overwrite = 0.5, 0.5+0.5*d.Share(), 0.2
+	s.Load.Crowd = 0.5 + 0.5*d.Share()
 }
 
 // newCore makes the protocol's core of a member.

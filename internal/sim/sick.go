@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 )
 
 // The state of a state machine that keeps it on disk is damaged. Its member takes part as before,
@@ -16,7 +17,7 @@ import (
 // an operator could remove the last member that has the state.
 
 // faultState: the state that a state machine keeps on disk is damaged.
-var faultState = &Fault{Name: "state-damage"}
+var faultState = &Fault{Name: "state-damage", Thinned: true}
 
 func init() {
 	faultState.Draw = (*Settings).drawStateDamage
@@ -25,10 +26,10 @@ func init() {
 
 var statesDamaged = count.New("states_damaged", "states damaged", count.Bodiless)
 
-func (s *Settings) drawStateDamage(d chance) {
-	if d.yes(0.5) {
-		s.Faults[faultState] = s.Election * time.Duration(4+d.below(16))
-		if d.yes(0.5) {
+func (s *Settings) drawStateDamage(d draw.Chance) {
+	if d.Yes(0.5) {
+		s.Faults[faultState] = s.Election * time.Duration(4+d.Below(16))
+		if d.Yes(0.5) {
 			s.Faults[faultChange] = 0
 		}
 	}

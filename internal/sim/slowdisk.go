@@ -2,11 +2,11 @@ package sim
 
 var (
 	// faultSlowDisk: a disk becomes slow, or is slow no more.
-	faultSlowDisk = &Fault{Name: "slow-disk", Usual: true}
+	faultSlowDisk = &Fault{Name: "slow-disk", Usual: true, Thinned: true}
 	// faultStallDisk: a disk stands still.
-	faultStallDisk = &Fault{Name: "stalled-disk", Usual: true}
+	faultStallDisk = &Fault{Name: "stalled-disk", Usual: true, Thinned: true}
 	// faultDeadSync: a disk fails its syncs, until its member starts again.
-	faultDeadSync = &Fault{Name: "failed-sync", Usual: true}
+	faultDeadSync = &Fault{Name: "failed-sync", Usual: true, Thinned: true}
 )
 
 func init() {

@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -22,8 +23,11 @@ import (
 //   - a member is removed, for which the others make whole copies. Some of them start again from a
 //     snapshot of before, apply nothing for a while, and look for copies to trim.
 
+// straggleStories draws what happens in stories of members that are behind.
+var straggleStories = draw.New("straggling")
+
 // faultStraggle: members change while one of them does not know of all bodies.
-var faultStraggle = &Fault{Name: "straggle", Kept: true}
+var faultStraggle = &Fault{Name: "straggle"}
 
 func init() {
 	faultStraggle.Draw = (*Settings).drawStraggle
@@ -46,36 +50,36 @@ type straggling struct {
 
 // drawStraggle chooses whether a run has such stories. Bodies may have too few holders when the cluster becomes
 // smaller, and most of all when four members become three.
-func (s *Settings) drawStraggle(d chance) {
+func (s *Settings) drawStraggle(d draw.Chance) {
 	often := 0.1
 	if s.Nodes == 4 {
 		often = 0.5
 	}
-	if s.Core.Placement != protocol.PlacementCode || s.Bodies.Share == 0 || s.Nodes < 4 || s.Keyed || !d.yes(often) {
+	if s.Core.Placement != protocol.PlacementCode || s.Bodies.Share == 0 || s.Nodes < 4 || s.Keyed || !d.Yes(often) {
 		return
 	}
-	s.Faults = rates{faultStraggle: s.Election * time.Duration(1+d.below(3))}
-	if d.yes(0.3) {
-		s.Faults[faultCrash] = s.Election * time.Duration(20+d.below(40))
+	s.Faults = rates{faultStraggle: s.Election * time.Duration(1+d.Below(3))}
+	if d.Yes(0.3) {
+		s.Faults[faultCrash] = s.Election * time.Duration(20+d.Below(40))
 	}
 	s.timely()
 	s.perfectLinks()
 	s.Meet, s.Aim = meetSettings{}, aimSettings{}
 	s.Chaos, s.GiveUp = max(s.Chaos, 60*s.Election), 10*s.Election
 	q := s.Nodes/2 + 1
-	s.Core.MaxK, s.Core.ExtraWhole = 2+d.below(q-1), 0
-	s.SnapshotBytes, s.KeepLogBytes = d.limit(3000, 8000, 20_000), 0
-	s.Bodies.Share, s.Bodies.Scrub, s.Bodies.limitSettings = 0.5+0.5*d.share(), s.Election*time.Duration(1+d.below(3)), limitSettings{}
+	s.Core.MaxK, s.Core.ExtraWhole = 2+d.Below(q-1), 0
+	s.SnapshotBytes, s.KeepLogBytes = d.Limit(3000, 8000, 20_000), 0
+	s.Bodies.Share, s.Bodies.Scrub, s.Bodies.limitSettings = 0.5+0.5*d.Share(), s.Election*time.Duration(1+d.Below(3)), limitSettings{}
 	s.Bodies.GatherBytes = 1 << 20
-	s.Clients, s.Operations, s.Reads = 2+d.below(4), 400, 0.3*d.share()
+	s.Clients, s.Operations, s.Reads = 2+d.Below(4), 400, 0.3*d.Share()
 	s.Think = max(s.Heartbeat/2, s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
 	s.Padding, s.Load.Bursts = min(s.Padding, 100), 0
 	s.Core.MaxUncommittedBytes = 1 << 20
 	if s.woven() {
-		s.Weave.Scatter, s.Weave.Move = 0.5+0.5*d.share(), 0
-		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny, protocol.LeadersAny}[d.below(4)]
+		s.Weave.Scatter, s.Weave.Move = 0.5+0.5*d.Share(), 0
+		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny, protocol.LeadersAny}[d.Below(4)]
 	}
-	s.OneWay = d.yes(0.5)
+	s.OneWay = d.Yes(0.5)
 }
 
 // straggles reports whether a message is lost because of a story.
@@ -102,7 +106,7 @@ func (w *World) straggle() {
 	if l == nil || w.straggling != nil {
 		return
 	}
-	config, d := l.applier.Config(), w.stragglers
+	config, d := l.applier.Config(), w.From(straggleStories)
 	voters := config.Voters()
 	switch {
 	case config.Joint() || !l.settled():
@@ -111,11 +115,11 @@ func (w *World) straggle() {
 	case !w.set.woven():
 		w.restartBehind(l, voters, d)
 	case len(l.inForce) == 1:
-		n := 2 + d.below(2)
+		n := 2 + d.Below(2)
 		w.Tracef("FAULT %s is asked for %d instances", l.id, n)
 		w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
 	default:
-		switch d.below(5) {
+		switch d.Below(5) {
 		case 0:
 			w.restartBehind(l, voters, d)
 		case 1, 2:
@@ -140,9 +144,9 @@ func (w *World) regrow(l *Member, config *protocol.Config) {
 }
 
 // oneOf draws one of these members that is not among others.
-func oneOf(d chance, ids []protocol.MemberID, others ...protocol.MemberID) protocol.MemberID {
+func oneOf(d draw.Chance, ids []protocol.MemberID, others ...protocol.MemberID) protocol.MemberID {
 	left := slices.DeleteFunc(slices.Clone(ids), func(id protocol.MemberID) bool { return slices.Contains(others, id) })
-	return left[d.below(len(left))]
+	return left[d.Below(len(left))]
 }
 
 // await looks again and again until done, for a while at most. Then it goes on.
@@ -200,20 +204,20 @@ func (w *World) told() {
 
 // fallBehind lets a member miss what an instance decides, the leader of the first one too. The instance is retired, and
 // another member removed.
-func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d chance) {
-	at := 1 + d.below(len(l.inForce)-1)
+func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d draw.Chance) {
+	at := 1 + d.Below(len(l.inForce)-1)
 	in := l.inForce[at].instance
 	leads := w.leaderOf(in)
 	if leads == nil {
 		return
 	}
 	late := oneOf(d, voters, l.id, leads.id)
-	if leads != l && d.yes(0.6) {
+	if leads != l && d.Yes(0.6) {
 		late = l.id
 	}
 	w.tell(straggling{member: late, instance: in}, fmt.Sprintf("%s gets nothing of instance %d", late, in))
-	n := 1 + d.below(at)
-	w.After(w.set.Election/2+d.duration(0, w.set.Election), func() {
+	n := 1 + d.Below(at)
+	w.After(w.set.Election/2+d.Duration(0, w.set.Election), func() {
 		w.Tracef("FAULT %s is asked for %d instances", l.id, n)
 		w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
 		retired := func() bool {
@@ -227,11 +231,11 @@ func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d chance) {
 
 // reshapeAgain has a change of the number of instances refused, while a transfer cannot end. A member is removed before
 // it is proposed again. One instance cannot follow, because nobody makes copies of its bodies.
-func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d chance) {
-	at := 1 + d.below(len(l.inForce)-1)
-	n, in := 1+d.below(at), l.inForce[at].instance
+func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d draw.Chance) {
+	at := 1 + d.Below(len(l.inForce)-1)
+	n, in := 1+d.Below(at), l.inForce[at].instance
 	w.tell(straggling{instance: in, unread: true, holds: l.id}, fmt.Sprintf("nobody gets bodies of instance %d", in))
-	w.After(w.set.Election+d.duration(0, w.set.Election), func() {
+	w.After(w.set.Election+d.Duration(0, w.set.Election), func() {
 		if !l.up || w.leader() != l {
 			w.told()
 			return
@@ -239,7 +243,7 @@ func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d chance) {
 		to := oneOf(d, voters, l.id)
 		w.Tracef("FAULT %s cannot hand over to %s, and is asked for %d instances", l.id, to, n)
 		l.whenAwake(func() { l.inForce[0].step(protocol.Transfer{To: to}) })
-		w.After(d.duration(w.set.Election/8, w.set.Election), func() {
+		w.After(d.Duration(w.set.Election/8, w.set.Election), func() {
 			w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 12*w.set.Election, func(error) {})
 			w.removeNow(oneOf(d, voters, l.id), 5*w.set.Election, func() { w.After(3*w.set.Election, w.told) })
 		})
@@ -248,15 +252,15 @@ func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d chance) {
 
 // restartBehind removes a member. As soon as that is done, some others start again. Their state machines stand still, and
 // they look at what they hold.
-func (w *World) restartBehind(l *Member, voters []protocol.MemberID, d chance) {
+func (w *World) restartBehind(l *Member, voters []protocol.MemberID, d draw.Chance) {
 	gone := oneOf(d, voters, l.id)
 	w.tell(straggling{}, fmt.Sprintf("%s is removed, and others will start again", gone))
 	w.removeNow(gone, 8*w.set.Election, func() {
 		w.told()
 		for _, id := range voters {
-			if m := w.member(id); id != gone && m.up && !w.calm && d.yes(0.6) {
+			if m := w.member(id); id != gone && m.up && !w.calm && d.Yes(0.6) {
 				m.crash()
-				w.After(d.duration(0, w.set.Election/2), func() { w.startLagging(m) })
+				w.After(d.Duration(0, w.set.Election/2), func() { w.startLagging(m) })
 			}
 		}
 	})

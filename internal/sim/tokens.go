@@ -15,7 +15,7 @@ import (
 )
 
 // Clients use the tokens of writes that were accepted: for reads at any member, which are to see these
-// writes, and for writes that are to take effect after them. All draws are of World.early, so clusters
+// writes, and for writes that are to take effect after them. All draws are of earlyWrites, so clusters
 // without early answers do not notice.
 
 var (
@@ -40,11 +40,11 @@ func (w *World) noteToken(op *operation, t protocol.Token) {
 	if len(w.tokens) > keptTokens {
 		w.tokens = slices.Delete(w.tokens, 0, 1)
 	}
-	if w.calm || !w.early.yes(0.5) {
+	if w.calm || !w.From(earlyWrites).Yes(0.5) {
 		return
 	}
-	m, used := w.members[w.early.below(len(w.members))], w.drawTokens()
-	w.After(w.early.duration(0, w.set.Heartbeat), func() {
+	m, used := w.members[w.From(earlyWrites).Below(len(w.members))], w.drawTokens()
+	w.After(w.From(earlyWrites).Duration(0, w.set.Heartbeat), func() {
 		if m.up && !w.calm {
 			m.readAfter(used)
 		}
@@ -53,10 +53,10 @@ func (w *World) noteToken(op *operation, t protocol.Token) {
 
 // drawTokens draws tokens to be used together, seldom one that no member gave.
 func (w *World) drawTokens() (out []givenToken) {
-	for range 1 + w.early.below(3) {
-		out = append(out, w.tokens[w.early.below(len(w.tokens))])
+	for range 1 + w.From(earlyWrites).Below(3) {
+		out = append(out, w.tokens[w.From(earlyWrites).Below(len(w.tokens))])
 	}
-	if w.early.yes(0.03) {
+	if w.From(earlyWrites).Yes(0.03) {
 		t := out[0].Token
 		t.Session.Member += 1 << 40
 		out = append(out, givenToken{Token: t})
@@ -66,7 +66,7 @@ func (w *World) drawTokens() (out []givenToken) {
 
 // drawAfter draws the tokens after whose commands an operation is to take effect.
 func (w *World) drawAfter(op *operation) (after []protocol.Token) {
-	if len(w.tokens) == 0 || !w.early.yes(0.3) {
+	if len(w.tokens) == 0 || !w.From(earlyWrites).Yes(0.3) {
 		return nil
 	}
 	w.Count(writesAfterTokens)
@@ -121,7 +121,7 @@ func (m *Member) readAfter(used []givenToken) {
 		tokens[i] = t.Token
 	}
 	m.admit(func() {
-		r := intake.NewTokenRead(tokens, m.clock()+m.w.early.duration(time.Millisecond, m.w.set.GiveUp), func(err error) { m.judgeTokens(used, err) })
+		r := intake.NewTokenRead(tokens, m.clock()+m.w.From(earlyWrites).Duration(time.Millisecond, m.w.set.GiveUp), func(err error) { m.judgeTokens(used, err) })
 		if err := m.progress.AwaitTokens(r); err != nil {
 			m.w.Violate(m.id, err)
 			return
@@ -173,7 +173,7 @@ func (w *World) acceptedNow() *acceptedWrites {
 
 // drawBarrier draws whether a reader wants to see all that was accepted.
 func (w *World) drawBarrier() bool {
-	return w.set.Load.Early > 0 && w.set.protocol.Core.Proposing.Barrier(w.early.yes(0.3))
+	return w.set.Load.Early > 0 && w.set.protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
 }
 
 // judgeBarrier judges that a read sees all that was accepted before it was asked for (L11).

@@ -7,7 +7,7 @@ import (
 )
 
 // faultTransfer: the operator hands over leadership.
-var faultTransfer = &Fault{Name: "transfer", Usual: true}
+var faultTransfer = &Fault{Name: "transfer", Usual: true, Thinned: true}
 
 func init() {
 	faultTransfer.Strike = (*World).transfer

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -38,26 +39,26 @@ func (s *Settings) begin() order.Cursor {
 	return order.Begin(max(1, s.Instances), s.woven())
 }
 
-func (s *Settings) drawWeave(d chance) {
+func (s *Settings) drawWeave(d draw.Chance) {
 	if !s.woven() {
 		return
 	}
 	w := &s.Weave
-	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.below(3)]
-	if d.yes(0.6) {
-		w.Scatter = d.share()
+	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.Below(3)]
+	if d.Yes(0.6) {
+		w.Scatter = d.Share()
 	}
-	if d.yes(0.5) {
-		w.Lazy = d.share()
+	if d.Yes(0.5) {
+		w.Lazy = d.Share()
 	}
-	if d.yes(0.3) {
-		s.Faults[faultReshape] = s.Election * time.Duration(2+d.below(15))
+	if d.Yes(0.3) {
+		s.Faults[faultReshape] = s.Election * time.Duration(2+d.Below(15))
 	}
-	if d.yes(0.25) && s.Faults[faultDamage] == 0 && !s.Resize {
-		w.Move = 0.5 + 0.5*d.share()
-		s.Faults[faultReshape] = s.Election * time.Duration(2+d.below(8))
-		s.Faults[faultChange] = s.Election * time.Duration(4+d.below(20))
-		if d.yes(0.5) { // the log goes back to the change, so a new member gets no snapshot with it
+	if d.Yes(0.25) && s.Faults[faultDamage] == 0 && !s.Resize {
+		w.Move = 0.5 + 0.5*d.Share()
+		s.Faults[faultReshape] = s.Election * time.Duration(2+d.Below(8))
+		s.Faults[faultChange] = s.Election * time.Duration(4+d.Below(20))
+		if d.Yes(0.5) { // the log goes back to the change, so a new member gets no snapshot with it
 			s.SnapshotBytes = 1 << 30
 		}
 	}

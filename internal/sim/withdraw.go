@@ -6,31 +6,35 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
 )
 
 // Some clients wait for a short time only. Then they withdraw their command. If the member says that the command
 // has not left it, the command must never take effect.
 
+// withdrawnWrites draws which commands are withdrawn, and when.
+var withdrawnWrites = draw.New("withdrawn writes")
+
 var writesWithdrawn = count.New("writes_withdrawn", "writes withdrawn")
 
 // drawWithdrawals chooses how many commands are withdrawn.
-func (s *Settings) drawWithdrawals(d chance) {
-	if d.yes(0.4) {
-		s.Load.Withdraw = d.share() * d.share()
+func (s *Settings) drawWithdrawals(d draw.Chance) {
+	if d.Yes(0.4) {
+		s.Load.Withdraw = d.Share() * d.Share()
 	}
 }
 
 // hurry withdraws the command of an operation after a while, if it is not answered by then.
 func (c *client) hurry(m *Member, op *operation, end func()) {
 	w := c.w
-	if w.calm || w.set.Load.Withdraw == 0 || !w.withdrawals.yes(w.set.Load.Withdraw) {
+	if w.calm || w.set.Load.Withdraw == 0 || !w.From(withdrawnWrites).Yes(w.set.Load.Withdraw) {
 		return
 	}
 	most := w.set.Heartbeat
-	if w.withdrawals.yes(0.5) {
+	if w.From(withdrawnWrites).Yes(0.5) {
 		most = w.set.Election
 	}
-	m.later(time.Duration(w.withdrawals.share()*float64(most)), func() {
+	m.later(time.Duration(w.From(withdrawnWrites).Share()*float64(most)), func() {
 		if op.ended || op.err != nil || op.told {
 			return
 		}

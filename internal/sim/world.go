@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/world"
@@ -16,25 +17,14 @@ import (
 // seed decides everything that happens in it. It runs in one goroutine.
 type World struct {
 	world.Base
-	set Settings
-	// births draws the identities of logs and the marks of lives.
-	births *rand.Rand
-	lossy  chance // draws what concerns lost disks
-	pauses chance // draws what concerns the writers of logs
-	early  chance // draws which writes ask for an early answer, and what tokens are used for
+	draw.Chances // of all chance but that of the run itself, which is Base.Rand
+	set          Settings
 	// tokens are the last ones that clients were given, of operations that they name.
 	tokens []givenToken
 	// acceptedOps are the operations that were accepted and had no effect when that was looked at last.
 	// acceptedAt is where the last of the others stands.
 	acceptedOps []*operation
 	acceptedAt  protocol.Position
-	pipes       chance // draws what concerns clients that propose without waiting
-	astray      chance // draws which members are started with another log's state machine
-	born        chance // draws what concerns the state with which the cluster begins
-	apart       chance // draws what concerns members that were founded apart
-	namesake    chance // draws what concerns another cluster of the same members
-	withdrawals chance // draws which commands are withdrawn, and when
-	hops        chance // draws how long events take from one part of a member to another
 	// acquainted is, for a pair of members, the highest life of the second with which the first has
 	// had a link.
 	acquainted map[device.Pair]uint64
@@ -66,10 +56,8 @@ type World struct {
 	late    bool // a member is late: see beLate
 	// straggling is a story in which members change while somebody does not know of all bodies; nil: none is told.
 	straggling *straggling
-	stragglers chance
 	// promising is a story in which members are about to vote when they hear of the leader again; nil: none is told.
 	promising *promising
-	promises  chance
 	held      *standstill // of links of a member; nil: all links move
 	// growing: the operator adds members, after he removed some. See Settings.Resize.
 	growing bool
@@ -90,10 +78,7 @@ func (s *Settings) rules() judge.Rules {
 // newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
-	w := &World{Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, set: set, births: chanceOf(set.Seed, "identities").rng, lossy: chanceOf(set.Seed, "losses"), hops: chanceOf(set.Seed, "hops"),
-		pipes: chanceOf(set.Seed, "pipe clients"), early: chanceOf(set.Seed, "early writes"), pauses: chanceOf(set.Seed, "pauses"),
-		withdrawals: chanceOf(set.Seed, "withdrawn writes"), astray: chanceOf(set.Seed, "astray lives"), stragglers: chanceOf(set.Seed, "straggling"),
-		promises: chanceOf(set.Seed, "promising"), born: chanceOf(set.Seed, "births in a run"), apart: chanceOf(set.Seed, "apart in a run"), namesake: chanceOf(set.Seed, "mistaken members"),
+	w := &World{Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, Chances: draw.Begin(set.Seed), set: set,
 		acquainted: map[device.Pair]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}}
 	w.orders.ByKey = set.byKey()
 	if set.Keyed {

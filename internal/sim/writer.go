@@ -8,15 +8,19 @@ import (
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
+
+// writerPauses draws what concerns the writers of logs.
+var writerPauses = draw.New("pauses")
 
 var fullDisks = count.New("full_disks", "writes that found no room")
 
 // drawWriter chooses how soon an idle log is sealed and cleaned up, as a share of the time that
 // production waits.
-func (s *Settings) drawWriter(d chance) { s.Idle = d.share() * d.share() }
+func (s *Settings) drawWriter(d draw.Chance) { s.Idle = d.Share() * d.Share() }
 
 // writer runs the steps of a member's log on virtual time, as the goroutine of wal.Writer does. A
 // sync takes as long as the disk needs. Some time passes between other steps too. Power may be lost
@@ -109,7 +113,7 @@ func (w *writer) plan() {
 func (w *writer) pause(idle bool) time.Duration {
 	d := w.steps.Pause()
 	if idle {
-		d = time.Duration(2 * w.m.w.pauses.share() * w.m.w.set.Idle * float64(d))
+		d = time.Duration(2 * w.m.w.From(writerPauses).Share() * w.m.w.set.Idle * float64(d))
 	}
 	return d
 }

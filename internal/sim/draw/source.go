@@ -1,0 +1,77 @@
+package draw
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// Source is a source of chance for one purpose. In a run, its numbers follow from the run's seed and its name.
+type Source struct {
+	name  string
+	index int
+	number
+}
+
+// sources are all sources, in the order in which they were declared.
+var sources []*Source
+
+// New declares a source. It is for package variables: it panics if there is one of that name, and must not run at
+// the same time as another use of the package.
+func New(name string) *Source {
+	for _, s := range sources {
+		if s.name == name {
+			panic(fmt.Sprintf("draw: two sources of chance are named %q", name))
+		}
+	}
+	s := &Source{name, len(sources), numberOf(name)}
+	sources = append(sources, s)
+	return s
+}
+
+// All returns all sources, in the order in which they were declared.
+func All() []*Source { return slices.Clone(sources) }
+
+// Name is the name by which the source was declared.
+func (s *Source) Name() string { return s.name }
+
+// Old lists the names of the sources that saved seeds know by a number.
+func Old() []string { return slices.Sorted(maps.Keys(numbers)) }
+
+// numberOf returns the number that saved seeds know, or one that follows from the name.
+func numberOf(name string) number {
+	if n, old := numbers[name]; old {
+		return n
+	}
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return number{stream: h.Sum64()}
+}
+
+// Of returns the source's chance in the run of a seed, from its beginning.
+func (s *Source) Of(seed uint64) Chance {
+	return Chance{rand.New(rand.NewPCG(seed^s.salt, s.stream))}
+}
+
+// Chances is the chance of one run, from all sources. It is for one goroutine.
+type Chances struct {
+	seed uint64
+	open []Chance // by a source's index; without a generator: nothing was drawn yet
+}
+
+// Begin returns the chance of the run of a seed, of which nothing was drawn.
+func Begin(seed uint64) Chances { return Chances{seed: seed} }
+
+// From returns a source's chance. What is drawn goes on where the last draw from the source ended.
+func (r *Chances) From(s *Source) Chance {
+	if s.index >= len(r.open) {
+		r.open = append(r.open, make([]Chance, len(sources)-len(r.open))...)
+	}
+	c := &r.open[s.index]
+	if c.Rand == nil {
+		*c = s.Of(r.seed)
+	}
+	return *c
+}

@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/braidlog/braid/internal/sim/draw"
+)
+
+// TestNoTwoSourcesOfChanceAreEqual: two that draw the same numbers decide two things as one. The first
+// draws are compared too, because a salt or the id of a member may make two alike.
+func TestNoTwoSourcesOfChanceAreEqual(t *testing.T) {
+	drawn, known := map[[2]uint64]string{}, map[string]bool{}
+	for _, s := range draw.All() {
+		known[s.Name()] = true
+		for _, seed := range []uint64{0, 1, 2, 1000, 1 << 40} {
+			for _, member := range []uint64{0, 1, 2, 9} {
+				d := s.Of(seed ^ member<<32)
+				first := [2]uint64{d.Rand.Uint64(), d.Rand.Uint64()}
+				who := fmt.Sprintf("%s, seed %d, member %d", s.Name(), seed, member)
+				require.Empty(t, drawn[first], who)
+				drawn[first] = who
+			}
+		}
+	}
+	for _, name := range draw.Old() {
+		require.True(t, known[name], "%s: a source that saved seeds know is declared no more", name)
+	}
+}
+
+// TestAllChanceHasASource: what makes a generator of its own may draw what others draw.
+func TestAllChanceHasASource(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		require.True(t, strings.HasSuffix(f, "_test.go") || !strings.Contains(string(text), "rand.New("), f)
+	}
+}
+
+// TestOneFaultMoreLeavesAllOtherDrawsAlone: saved seeds keep their meaning when a fault is added.
+func TestOneFaultMoreLeavesAllOtherDrawsAlone(t *testing.T) {
+	settings := func(seed uint64, protocol string) Settings {
+		o := Options{Seed: seed, Nodes: 5, Protocol: protocol}
+		return drawSettings(&o, run.Of(seed).Rand)
+	}
+	more := &Fault{Name: "frost", source: draw.New("frost")}
+	more.Draw = func(s *Settings, d draw.Chance) {
+		if d.Yes(0.5) {
+			s.Faults[more] = time.Second
+		}
+	}
+	before := faults
+	defer func() { faults = before }()
+	found := 0
+	for seed := uint64(1); seed <= 100; seed++ {
+		for _, protocol := range []string{"raft", "craft", "niagara"} {
+			faults = before
+			want := settings(seed, protocol)
+			faults = append(faults[:len(faults):len(faults)], more)
+			got := settings(seed, protocol)
+			if got.Faults[more] > 0 {
+				found++
+			}
+			delete(got.Faults, more)
+			require.Equal(t, &want, &got, "%s, seed %d", protocol, seed)
+		}
+	}
+	require.Greater(t, found, 100, "the fault is drawn")
+	require.Less(t, found, 200)
+}
