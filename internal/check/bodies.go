@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Form is what is held of a body: nothing, all of it, or one row of its code.
+// Form is the stored form of a body: none, whole, or one row of its code.
 type Form uint8
 
 // Forms that are not rows.
@@ -19,7 +19,7 @@ const (
 // RowForm is the form that holds row r.
 func RowForm(r uint8) Form { return firstRow + Form(r) }
 
-// Row returns which row the form holds; false if it is none.
+// Row returns the row of the form; false if it is not a row.
 func (f Form) Row() (r uint8, ok bool) { return uint8(f - firstRow), f >= firstRow }
 
 func (f Form) String() string {
@@ -32,30 +32,29 @@ func (f Form) String() string {
 	return fmt.Sprintf("row %d", uint8(f-firstRow))
 }
 
-// covers reports whether a member that holds f may say that it holds g.
+// covers reports whether a member that stores f may claim to store g.
 func (f Form) covers(g Form) bool { return f == g || f == WholeBody || g == NoBody }
 
-// Body is what a member holds of the body of the entry (Index, Term).
+// Body is a member's copy of the body of the entry (Index, Term).
 type Body struct {
 	Index, Term uint64
-	// K is how many rows make the body whole; 1 if it is not coded, 0 if there is none.
+	// K is the number of rows that make the body whole; 1 if it is not coded, 0 if there is none.
 	K            uint8
 	Form         Form
 	Size, Digest uint32
-	// Bytes is the body in that form; nil where no one looked.
+	// Bytes is the body in that form; nil if it was not read.
 	Bytes []byte
 	// Unreadable: it was found, and its bytes are damaged.
 	Unreadable bool
 }
 
-// Bodies knows what every member's disk holds of the bodies of one instance's entries, and judges
-// the invariants of docs/internals/craft.md, 2.8. All its methods return an error at the first fact that
-// cannot be.
+// Bodies tracks the bodies of one instance's entries on every member's disk, and judges the invariants of
+// docs/internals/craft.md, 2.8. All its methods return an error at the first violation.
 //
 // A body is live from when its entry is decided until the state machine drops it.
 type Bodies struct {
-	// Appends: logs hold decided entries only. So an entry that is written replaces none after it, and what
-	// cells have of those stays.
+	// Appends: logs hold decided entries only. So a written entry replaces none after it, and the bodies of their cells
+	// are kept.
 	Appends bool
 
 	cut   func(body []byte, k, row uint8) ([]byte, error)
@@ -66,7 +65,7 @@ type Bodies struct {
 	// whole. While joint, one half is enough, because a leader then hears quorums of both.
 	halves [][]uint64
 	slots  map[uint8]uint64 // row → the member that has it in a decided configuration
-	// quorums say who elects and who decides.
+	// quorums are those of elections and of decisions.
 	quorums Quorums
 	// touched are live indexes whose holders changed since the last Check.
 	touched map[uint64]bool
@@ -77,7 +76,7 @@ type bodyFact struct {
 	k            uint8
 	size, digest uint32
 	whole        []byte
-	dropped      bool // no one asks for it again
+	dropped      bool // it is not used again
 }
 
 type liveBody struct {
@@ -85,31 +84,30 @@ type liveBody struct {
 	fact *bodyFact
 }
 
-// heldBody is what one medium holds at an index.
+// heldBody is what one medium stores at an index.
 type heldBody struct {
 	term uint64
 	form Form
 	bad  bool // damaged on purpose, and not repaired since
-	// loose: the log has another entry there, without a body, and this one is decided. The store keeps the body, and
-	// has it again if its entry comes back; but a start may drop it. Until then it counts for nothing.
+	// loose: the log has another entry there, without a body, and this one is decided. The store keeps the body, and it
+	// counts again if its entry returns; but a start may drop it. Until then it does not count.
 	loose bool
 }
 
 type bodyDisk struct {
 	memory, disk map[uint64]heldBody
-	top          uint64 // no key of either map is higher
+	top          uint64 // the highest key of both maps
 	pending      []pendingBody
-	// ever is everything that was written here; it may appear again after a crash. True: it was once
-	// on disk.
+	// ever is everything that was written here; it may reappear after a crash. True: it was durable once.
 	ever map[uint64]map[heldBody]bool
-	// restored are the terms of bodies, by index, that came for the state and not with an entry:
-	// they did not help to decide it.
+	// restored are the terms of bodies, by index, that arrived for the state and not with an entry: they did not count
+	// in the decision.
 	restored map[uint64]uint64
-	// lost is the term in which the disk lost what it held at an index. released: the member gave
-	// it up. A whole copy that becomes a row is lost in the member's term at that time.
+	// lost is the term in which the disk lost its copy at an index. released: the member dropped it. A whole copy that
+	// becomes a row is lost in the member's term at that time.
 	lost map[uint64]uint64
-	// spoilt are the terms of bodies, by index, that were damaged on purpose when the member gave them
-	// up. A start from an earlier snapshot may find them again.
+	// spoilt are the terms of bodies, by index, that were damaged on purpose when the member dropped them. A start from
+	// an earlier snapshot may find them again.
 	spoilt map[uint64]uint64
 }
 
@@ -126,13 +124,13 @@ type pendingBody struct {
 	in                    uint64 // the member's term, if that is known
 }
 
-// NewBodies returns a judge that knows of no bodies. cut makes rows, as the members do.
+// NewBodies returns a judge without bodies. cut computes rows, as the members do.
 func NewBodies(cut func(body []byte, k, row uint8) ([]byte, error)) *Bodies {
 	return &Bodies{cut: cut, facts: map[slot]*bodyFact{}, disks: map[uint64]*bodyDisk{}, live: map[uint64]*liveBody{},
 		slots: map[uint8]uint64{}, touched: map[uint64]bool{}}
 }
 
-// Flexible sets quorums that are not majorities. Bodies are whole where voters stand in columns.
+// Flexible sets quorums that are not majorities. With columns of voters, bodies are whole.
 func (b *Bodies) Flexible(q Quorums) { b.quorums = q }
 
 func (b *Bodies) of(member uint64) *bodyDisk {
@@ -144,21 +142,21 @@ func (b *Bodies) of(member uint64) *bodyDisk {
 	return d
 }
 
-// Entry notes that a member has handed an entry to its disk in step seq: everything from
-// its index on is replaced. Entries without a body count too (K 0).
+// Entry records that a member writes an entry in step seq: everything from its index on is replaced. Entries without
+// a body count too (K 0).
 func (b *Bodies) Entry(member, seq uint64, e Body) error {
 	delete(b.of(member).restored, e.Index)
 	return b.put(member, 0, seq, e, false)
 }
 
-// Body notes that a member replaces, in step seq, what it holds of an entry's body.
+// Body records that a member replaces, in step seq, its copy of an entry's body.
 func (b *Bodies) Body(member, seq uint64, e Body) error {
 	delete(b.of(member).restored, e.Index)
 	return b.put(member, 0, seq, e, true)
 }
 
-// Restore is Body for what the member's state needs, and for whole copies that become rows. The member's log may
-// not know of it. The member is in a term, whose leader it may have answered before.
+// Restore is Body for bodies that the member's state needs, and for whole copies that become rows. The member's log
+// may not have the entry. The member is in term in, whose leader it may have answered before.
 func (b *Bodies) Restore(member, in, seq uint64, e Body) error {
 	d := b.of(member)
 	if h := d.memory[e.Index]; h.term != e.Term || h.form == NoBody {
@@ -227,10 +225,10 @@ func (b *Bodies) same(member uint64, e *Body) error {
 	return nil
 }
 
-// mayPrune judges that a member may replace a whole body by a row (C9): the entry is decided, and
-// enough remains without this whole body, whichever minority fails. If the cluster became too small
-// for rows, whole copies must remain. A member that does not know that yet, or is no longer a
-// voter, may still give up its own if others have enough.
+// mayPrune judges that a member may replace a whole body by a row (C9): the entry is decided, and enough copies
+// remain without this one, whichever minority fails. If the cluster became too small for rows, whole copies must
+// remain. A member that does not know that yet, or is no longer a voter, may still drop its own if others have
+// enough.
 func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 	l := b.live[e.Index]
 	if b.facts[slot{e.Index, e.Term}].dropped {
@@ -256,15 +254,14 @@ func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 		member, was, e.Form, e.Index, e.Term, e.K, b.where(e.Index))
 }
 
-// isLive reports whether what is held is of a live body.
+// isLive reports whether a copy is of a live body.
 func (b *Bodies) isLive(index uint64, h heldBody) bool {
 	l := b.live[index]
 	return l != nil && l.term == h.term
 }
 
-// write does to a medium what the disk does. Live bodies after a written entry stay, because they
-// may have been restored before their entries come. The Ledger judges that no decided entry is
-// replaced.
+// write applies a write to a medium. Live bodies after a written entry are kept, because they may have been restored
+// before their entries arrive. The Ledger judges that no decided entry is replaced.
 func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody, live func(uint64, heldBody) bool) (changed []uint64) {
 	was := m[p.index]
 	if !p.alone {
@@ -286,10 +283,10 @@ func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody, live func(uint64
 	}
 	d.top = max(d.top, p.index)
 	switch {
-	case m[p.index].loose: // it stays
+	case m[p.index].loose: // it is kept
 	case p.held.form == NoBody && !p.alone && was.form != NoBody && was.term == p.held.term:
 		was.loose = false
-		m[p.index] = was // an entry that comes without its body replaces none
+		m[p.index] = was // an entry that arrives without its body replaces none
 	case p.held.form == NoBody:
 		delete(m, p.index)
 	default:
@@ -298,7 +295,7 @@ func (d *bodyDisk) write(m map[uint64]heldBody, p *pendingBody, live func(uint64
 	return append(changed, p.index)
 }
 
-// Durable notes that everything that a member wrote up to step seq is durable.
+// Durable records that everything that a member wrote up to step seq is durable.
 func (b *Bodies) Durable(member, seq uint64) {
 	d := b.of(member)
 	n := 0
@@ -311,7 +308,7 @@ func (b *Bodies) Durable(member, seq uint64) {
 			}
 		}
 		switch {
-		case !p.alone || was.term != p.held.term: // what was there was of another entry
+		case !p.alone || was.term != p.held.term: // the earlier copy was of another entry
 		case p.held.form.covers(was.form):
 			d.lost[p.index] = lost
 		default:
@@ -331,7 +328,7 @@ func (b *Bodies) touch(indexes []uint64) {
 	}
 }
 
-// Release notes that a member gives up what it holds of the body of (index, term).
+// Release records that a member drops its copy of the body of (index, term).
 func (b *Bodies) Release(member, index, term uint64) {
 	d := b.of(member)
 	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
@@ -346,8 +343,8 @@ func (b *Bodies) Release(member, index, term uint64) {
 	b.touch([]uint64{index})
 }
 
-// Refer notes that a member's state, durably, refers to the body of (index, term). What is held of it stays,
-// whatever the log has there.
+// Refer records that a member's state durably refers to the body of (index, term). The copy is kept, whatever entry
+// the log has there.
 func (b *Bodies) Refer(member, index, term uint64) {
 	d := b.of(member)
 	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
@@ -359,7 +356,7 @@ func (b *Bodies) Refer(member, index, term uint64) {
 	b.touch([]uint64{index})
 }
 
-// Damage notes that the simulator damaged what a member's disk holds at an index.
+// Damage records that the simulator damaged the copy on a member's disk at an index.
 func (b *Bodies) Damage(member, index uint64) {
 	d := b.of(member)
 	for _, m := range [...]map[uint64]heldBody{d.memory, d.disk} {
@@ -370,7 +367,7 @@ func (b *Bodies) Damage(member, index uint64) {
 	}
 }
 
-// Start notes what a member found on its disk: what was durable, and perhaps what was not.
+// Start records the bodies that a member found on its disk: everything durable, and perhaps others.
 func (b *Bodies) Start(member uint64, found []Body) error {
 	d := b.of(member)
 	now := make(map[uint64]heldBody, len(found))
@@ -398,7 +395,7 @@ func (b *Bodies) Start(member uint64, found []Body) error {
 		h, ok := now[index]
 		switch l := b.live[index]; {
 		case was.bad:
-			now[index] = was // what is found in its place counts for nothing until it is repaired
+			now[index] = was // a copy found in its place does not count until it is repaired
 		case was.loose && ok && h.term == was.term:
 			now[index] = was
 		case was.loose:
@@ -416,16 +413,16 @@ func (b *Bodies) Start(member uint64, found []Body) error {
 	return nil
 }
 
-// replaces reports whether a pending write is what was found.
+// replaces reports whether a pending write is the copy that was found.
 func (d *bodyDisk) replaces(index uint64, h heldBody) bool {
 	return slices.ContainsFunc(d.pending, func(p pendingBody) bool { return p.index == index && p.held == h })
 }
 
-// SayHolds notes that a member tells the leader of term in what its disk holds of (index, term)
-// (C7). If the message leaves late, that leader or a later one may have replaced the entry
-// meanwhile. Or the member heard, from that leader or a later one, that the entry is decided, and its whole copy
-// became a row. What it says in a later term it says of the row.
-func (b *Bodies) SayHolds(member, in, index, term uint64, form Form) error {
+// ReportHolds records that a member reports its copy of (index, term) to the leader of term in (C7). If the message
+// is sent late, that leader or a later one may have replaced the entry meanwhile. Or the member learned, from that
+// leader or a later one, that the entry is decided, and its whole copy became a row. A report in a later term is
+// about the row.
+func (b *Bodies) ReportHolds(member, in, index, term uint64, form Form) error {
 	d := b.of(member)
 	h := b.on(member, index, term)
 	if h.form.covers(form) || d.lost[index] >= in && d.ever[index][heldBody{term: term, form: form}] {
@@ -434,14 +431,14 @@ func (b *Bodies) SayHolds(member, in, index, term uint64, form Form) error {
 	return fmt.Errorf("C7: member %x says that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
 }
 
-// AnswerHolds notes that a member answers a new leader what it holds. If it said less than it
-// holds, that leader could delete what was decided (C2). What was only restored it need not name:
-// its log, which answers, may not know of that yet.
+// AnswerHolds records that a member answers a new leader with its copy. If it reported less than it has, that leader
+// could delete a decided entry (C2). It need not report a body that was only restored: its log, which answers, may
+// not have the entry yet.
 func (b *Bodies) AnswerHolds(member, in, index, term uint64, form Form) error {
 	if h, l := b.on(member, index, term), b.live[index]; l != nil && l.term == term && !h.bad && !form.covers(h.form) && b.of(member).restored[index] != term {
 		return fmt.Errorf("C2: member %x answers that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
 	}
-	return b.SayHolds(member, in, index, term, form)
+	return b.ReportHolds(member, in, index, term, form)
 }
 
 func (b *Bodies) on(member, index, term uint64) heldBody {
@@ -451,8 +448,8 @@ func (b *Bodies) on(member, index, term uint64) heldBody {
 	return heldBody{}
 }
 
-// Damaged reports whether the simulator damaged what a member's disk holds at an index.
+// Damaged reports whether the simulator damaged the copy on a member's disk at an index.
 func (b *Bodies) Damaged(member, index uint64) bool { return b.of(member).disk[index].bad }
 
-// Serve notes that a member sends another one these bytes as the body in that form.
+// Serve records that a member sends another one these bytes as the body in that form.
 func (b *Bodies) Serve(member uint64, e Body) error { return b.same(member, &e) }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Decide notes that the entry (index, term) was decided by the voters (nil: by those known):
-// from now on its body, if it has one, is alive.
+// Decide records that the entry (index, term) was decided by the voters (nil: by the known ones): from now on its
+// body, if it has one, is live.
 func (b *Bodies) Decide(index, term uint64, by *Voters) error {
 	f := b.facts[slot{index, term}]
 	if f == nil || f.k == 0 || f.dropped || b.live[index] != nil {
@@ -38,15 +38,15 @@ func (v *Voters) halves() [][]uint64 {
 	return [][]uint64{v.Incoming}
 }
 
-// Void notes that no one applies the entry (index, term), because its instance ended before it.
-// Members may give up its body before it is decided.
+// Void records that no member applies the entry (index, term), because its instance ended before it. Members may drop
+// its body before it is decided.
 func (b *Bodies) Void(index, term uint64) {
 	if f := b.facts[slot{index, term}]; f != nil {
 		f.whole, f.dropped = nil, true
 	}
 }
 
-// Drop notes that nothing refers to the body at an index any more.
+// Drop records that nothing refers to the body at an index any more.
 func (b *Bodies) Drop(index uint64) {
 	if l := b.live[index]; l != nil {
 		l.fact.whole, l.fact.dropped = nil, true
@@ -55,8 +55,8 @@ func (b *Bodies) Drop(index uint64) {
 	}
 }
 
-// Configure notes that a membership was decided: its voters, who must be able to make
-// everything alive whole, and its members' rows.
+// Configure records that a membership was decided: its voters, which must be able to make every live body whole, and
+// its members' rows.
 func (b *Bodies) Configure(v *Voters, slots map[uint64]uint8) error {
 	for _, m := range slices.Sorted(maps.Keys(slots)) {
 		s := slots[m]
@@ -80,8 +80,8 @@ func (b *Bodies) whole(index, term, voter uint64) bool {
 	return d != nil && d.disk[index].term == term && d.disk[index].form == WholeBody && !d.disk[index].loose
 }
 
-// holders counts |A| and |B| of docs/internals/craft.md, 2.1: the voters whose disks hold the whole body, and
-// the distinct rows on the disks of the others. but, if set, changes what a disk holds.
+// holders counts |A| and |B| of docs/internals/craft.md, 2.1: the voters whose disks hold the whole body, and the
+// distinct rows on the disks of the others. but, if set, replaces the copy on a disk.
 func (b *Bodies) holders(index, term uint64, voters []uint64, but func(uint64, heldBody) heldBody) (whole, rows int) {
 	var seen [256]bool
 	for _, m := range voters {
@@ -151,7 +151,7 @@ func (b *Bodies) Check() error {
 // Live returns the indexes of all live bodies, ascending.
 func (b *Bodies) Live() []uint64 { return slices.Sorted(maps.Keys(b.live)) }
 
-// Holds returns what a member's disk holds undamaged of the live body at an index.
+// Holds returns the form of a member's undamaged copy of the live body at an index.
 func (b *Bodies) Holds(member, index uint64) Form {
 	l, d := b.live[index], b.disks[member]
 	if l == nil || d == nil {
@@ -163,8 +163,8 @@ func (b *Bodies) Holds(member, index uint64) Form {
 	return NoBody
 }
 
-// Recoverable reports whether what those members' disks hold undamaged makes the live body
-// at an index whole. A body that is not alive needs nothing.
+// Recoverable reports whether the undamaged copies of those members make the live body at an index whole. A body that
+// is not live needs none.
 func (b *Bodies) Recoverable(index uint64, members []uint64) bool {
 	whole, rows := b.good(index, members)
 	l := b.live[index]
@@ -178,7 +178,7 @@ func (b *Bodies) RecoverableFromRows(index uint64, members []uint64) bool {
 	return l == nil || whole+rows >= int(l.fact.k)
 }
 
-// good counts the members that hold the whole undamaged, and the others' distinct rows.
+// good counts the members with an undamaged whole copy, and the others' distinct rows.
 func (b *Bodies) good(index uint64, members []uint64) (whole, rows int) {
 	var seen [256]bool
 	for _, m := range members {
@@ -201,7 +201,7 @@ func (b *Bodies) Whole(index uint64) []byte {
 	return nil
 }
 
-// OnDisk returns what a member's disk holds at an index: the entry's term and the form.
+// OnDisk returns the copy on a member's disk at an index: the entry's term and the form.
 func (b *Bodies) OnDisk(member, index uint64) (term uint64, form Form) {
 	h := b.of(member).disk[index]
 	return h.term, h.form

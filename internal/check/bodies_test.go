@@ -8,14 +8,14 @@ import (
 
 var five = &Voters{Incoming: []uint64{1, 2, 3, 4, 5}}
 
-// cutter makes rows that differ from each other, which is all that the judge needs.
+// cutter computes distinct rows, which is all that the judge needs.
 func cutter(body []byte, k, row uint8) ([]byte, error) {
 	return append([]byte{k, row}, body[:len(body)/int(k)]...), nil
 }
 
 var body = []byte("abcdefgh")
 
-// held is what a member holds of the body of entry (index, term), coded with k.
+// held is a member's copy of the body of entry (index, term), coded with k.
 func held(index, term uint64, k uint8, form Form) Body {
 	b := Body{Index: index, Term: term, K: k, Form: form, Size: uint32(len(body)), Digest: 77}
 	if row, ok := form.Row(); ok {
@@ -39,7 +39,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{T: t, Bodies: b}
 }
 
-// store makes a member hold a body durably.
+// store stores a body durably on a member.
 func (b *bench) store(member uint64, e Body) {
 	b.Helper()
 	b.seq++
@@ -116,8 +116,8 @@ func TestBodiesStayDurable(t *testing.T) {
 	require.Empty(t, b.Live())
 }
 
-// TestBodiesOfVoidEntries: after the end of its instance no one needs the body of an entry, whether
-// it was decided before or not.
+// TestBodiesOfVoidEntries: after the end of its instance the body of an entry is not needed, whether it was decided
+// before or not.
 func TestBodiesOfVoidEntries(t *testing.T) {
 	b := newBench(t)
 	b.spread(1, 1, 3, 1, 2, 3)
@@ -130,7 +130,7 @@ func TestBodiesOfVoidEntries(t *testing.T) {
 	require.NoError(t, b.Body(1, b.seq, held(1, 1, 1, NoBody)), "the last copy")
 }
 
-// TestBodiesReplacedByAnEntry: what is replaced by another entry is no longer held.
+// TestBodiesReplacedByAnEntry: the body of a replaced entry no longer counts.
 func TestBodiesReplacedByAnEntry(t *testing.T) {
 	b := newBench(t)
 	b.spread(1, 2, 1, 1, 2, 3, 4)
@@ -198,8 +198,8 @@ func TestBodiesHaveOneContent(t *testing.T) {
 	require.ErrorContains(t, b.Entry(3, 9, held(3, 1, 1, RowForm(2))), "which is not coded")
 }
 
-// A member that gave a damaged body up may find it again: it starts from an earlier snapshot if the last
-// one is damaged too.
+// A member that dropped a damaged body may find it again: it starts from an earlier snapshot if the last one is
+// damaged too.
 func TestBodiesStayDamaged(t *testing.T) {
 	b := newBench(t)
 	b.spread(1, 2, 1, 1, 2)
@@ -225,18 +225,18 @@ func TestBodiesRowsAreOneMembers(t *testing.T) {
 func TestBodiesSaid(t *testing.T) {
 	b := newBench(t)
 	b.spread(1, 2, 1, 1, 2)
-	require.NoError(t, b.SayHolds(2, 1, 1, 1, RowForm(1)))
-	require.NoError(t, b.SayHolds(2, 1, 1, 1, NoBody))
-	require.ErrorContains(t, b.SayHolds(2, 1, 1, 1, WholeBody), "C7")
-	require.ErrorContains(t, b.SayHolds(2, 1, 1, 2, RowForm(1)), "C7", "another term's")
+	require.NoError(t, b.ReportHolds(2, 1, 1, 1, RowForm(1)))
+	require.NoError(t, b.ReportHolds(2, 1, 1, 1, NoBody))
+	require.ErrorContains(t, b.ReportHolds(2, 1, 1, 1, WholeBody), "C7")
+	require.ErrorContains(t, b.ReportHolds(2, 1, 1, 2, RowForm(1)), "C7", "another term's")
 	require.NoError(t, b.Body(2, 100, held(1, 1, 2, WholeBody)))
-	require.ErrorContains(t, b.SayHolds(2, 1, 1, 1, WholeBody), "C7", "not durable")
+	require.ErrorContains(t, b.ReportHolds(2, 1, 1, 1, WholeBody), "C7", "not durable")
 	b.Durable(2, 100)
-	require.NoError(t, b.SayHolds(2, 1, 1, 1, WholeBody))
+	require.NoError(t, b.ReportHolds(2, 1, 1, 1, WholeBody))
 
 	b.store(2, Body{Index: 1, Term: 3})
-	require.NoError(t, b.SayHolds(2, 3, 1, 1, WholeBody), "said late, and replaced by the leader that hears it")
-	require.ErrorContains(t, b.SayHolds(2, 4, 1, 1, WholeBody), "C7")
+	require.NoError(t, b.ReportHolds(2, 3, 1, 1, WholeBody), "said late, and replaced by the leader that hears it")
+	require.ErrorContains(t, b.ReportHolds(2, 4, 1, 1, WholeBody), "C7")
 	b.store(2, held(1, 1, 2, WholeBody))
 
 	require.NoError(t, b.AnswerHolds(2, 1, 1, 1, NoBody), "not decided")
@@ -245,7 +245,7 @@ func TestBodiesSaid(t *testing.T) {
 	require.NoError(t, b.AnswerHolds(2, 1, 1, 1, WholeBody))
 	require.ErrorContains(t, b.AnswerHolds(3, 1, 1, 1, NoBody), "C2")
 	require.ErrorContains(t, b.AnswerHolds(2, 1, 1, 1, RowForm(1)), "C2")
-	require.NoError(t, b.SayHolds(2, 1, 1, 1, RowForm(1)), "may have been said before the disk had more")
+	require.NoError(t, b.ReportHolds(2, 1, 1, 1, RowForm(1)), "may have been said before the disk had more")
 
 	b.seq = 101
 	require.NoError(t, b.Restore(6, 1, 101, held(1, 1, 2, RowForm(5))))
@@ -256,7 +256,7 @@ func TestBodiesSaid(t *testing.T) {
 }
 
 // TestBodiesSaidBeforeATrim: a message waits for the disk, and the disk writes a row in place of the whole copy that
-// the message names. What is said in a later term than that of the trim was not said before it.
+// the message reports. A report in a later term than that of the trim was not made before it.
 func TestBodiesSaidBeforeATrim(t *testing.T) {
 	b := newBench(t)
 	b.spread(1, 2, 2, 1, 2, 3, 4, 5)
@@ -265,10 +265,10 @@ func TestBodiesSaidBeforeATrim(t *testing.T) {
 	b.Durable(1, 50)
 	require.Equal(t, RowForm(0), b.Holds(1, 1))
 	for range 2 {
-		require.NoError(t, b.SayHolds(1, 3, 1, 1, WholeBody))
+		require.NoError(t, b.ReportHolds(1, 3, 1, 1, WholeBody))
 		require.NoError(t, b.AnswerHolds(1, 2, 1, 1, WholeBody))
-		require.ErrorContains(t, b.SayHolds(1, 4, 1, 1, WholeBody), "C7")
-		require.ErrorContains(t, b.SayHolds(1, 3, 1, 1, RowForm(4)), "C7", "it never held that")
+		require.ErrorContains(t, b.ReportHolds(1, 4, 1, 1, WholeBody), "C7")
+		require.ErrorContains(t, b.ReportHolds(1, 3, 1, 1, RowForm(4)), "C7", "it never held that")
 		require.NoError(t, b.Restore(1, 5, 51, held(1, 1, 2, RowForm(0))), "the row is repaired")
 		b.Durable(1, 51)
 	}
@@ -300,7 +300,7 @@ func TestBodiesRestart(t *testing.T) {
 	require.NoError(t, b.Start(4, []Body{held(1, 1, 2, RowForm(3))}), "nothing of what was pending")
 	require.NoError(t, b.Body(4, 52, held(1, 1, 2, WholeBody)))
 	require.NoError(t, b.Start(4, []Body{held(1, 1, 2, WholeBody)}), "all of it")
-	require.NoError(t, b.SayHolds(4, 1, 1, 1, WholeBody))
+	require.NoError(t, b.ReportHolds(4, 1, 1, 1, WholeBody))
 	require.ErrorContains(t, b.Start(4, nil), "member 4 restarts: has nothing of (1, term 1), which is decided; it had the whole")
 	require.ErrorContains(t, b.Start(4, []Body{held(1, 1, 2, RowForm(3))}), "it had the whole")
 	require.ErrorContains(t, b.Start(3, []Body{held(1, 1, 2, WholeBody)}), "which it never wrote")
@@ -308,8 +308,8 @@ func TestBodiesRestart(t *testing.T) {
 	require.NoError(t, b.Start(4, nil))
 }
 
-// TestBodiesOfReplacedEntries: a member that was not counted replaces a decided entry by one without a body. What
-// it holds counts for nothing then. It counts again when the entry comes back, or if the state refers to it.
+// TestBodiesOfReplacedEntries: a member that was not counted replaces a decided entry by one without a body. Its copy
+// does not count then. It counts again when the entry returns, or if the state refers to it.
 func TestBodiesOfReplacedEntries(t *testing.T) {
 	for name, back := range map[string]func(b *bench){
 		"the entry comes back": func(b *bench) {
@@ -325,7 +325,7 @@ func TestBodiesOfReplacedEntries(t *testing.T) {
 		require.NoError(t, b.Entry(5, 50, Body{Index: 1, Term: 2}))
 		b.Durable(5, 50)
 		require.Equal(t, NoBody, b.Holds(5, 1))
-		require.ErrorContains(t, b.SayHolds(5, 3, 1, 1, RowForm(4)), "C7")
+		require.ErrorContains(t, b.ReportHolds(5, 3, 1, 1, RowForm(4)), "C7")
 		back(b)
 		require.Equal(t, RowForm(4), b.Holds(5, 1), name)
 		require.NoError(t, b.Start(5, []Body{held(1, 1, 2, RowForm(4))}))
@@ -384,8 +384,8 @@ func TestLedgerJudgesDeletions(t *testing.T) {
 	require.NoError(t, l.Durable(3, 4))
 }
 
-// TestLedgerJudgesLateDeletions: a new leader stands still, the next one decides what the first finds to be undecided
-// when it continues.
+// TestLedgerJudgesLateDeletions: a new leader is paused, and the next one decides an entry that the first one finds
+// undecided when it continues.
 func TestLedgerJudgesLateDeletions(t *testing.T) {
 	l := cluster(t)
 	put(t, l, entry(1, 1, 7), 1, 2)

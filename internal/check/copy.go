@@ -6,29 +6,29 @@ import (
 	"slices"
 )
 
-// RecordKind says what a [Record] does to a member's log.
+// RecordKind is the effect of a [Record] on a member's log.
 type RecordKind uint8
 
 const (
-	// EntryRecord puts an entry at its index; everything from there on is replaced.
+	// EntryRecord writes an entry at its index; everything from there on is replaced.
 	EntryRecord RecordKind = 1 + iota
 	// StateRecord sets the member's term and vote.
 	StateRecord
-	// BaseRecord indicates that a snapshot stands for everything up to its index.
+	// BaseRecord records that a snapshot covers everything up to its index.
 	BaseRecord
 	// CellRecord writes cell Index. DropRecord empties it.
 	CellRecord
 	DropRecord
 )
 
-// Record is one thing that a member makes durable.
+// Record is a record that a member makes durable.
 type Record struct {
 	Kind  RecordKind
 	Index uint64 // Entry, Base, Cell, Drop
 	Term  uint64
 	// Digest identifies an entry's or a cell's content.
 	Digest uint64
-	Vote   uint64 // State: whom the member voted for in Term
+	Vote   uint64 // State: the candidate that the member voted for in Term
 	// Holds is, for a cell, the entry that the member has accepted there; nil: none.
 	Holds *Record
 	// Voters is set for entries that change the membership, and for bases.
@@ -38,14 +38,13 @@ type Record struct {
 // Voters decide: a quorum of Incoming and, unless empty, of Outgoing.
 type Voters struct{ Incoming, Outgoing []uint64 }
 
-// image is a log as one medium holds it: memory or disk.
+// image is a log in one medium: memory or disk.
 type image struct {
 	base, baseTerm uint64
 	baseVoters     *Voters
 	entries        []Record // base+1 …
 	term, vote     uint64
-	// matched is an index up to which the image is known to agree with what was decided;
-	// see Ledger.match.
+	// matched is an index up to which the image is known to agree with the decisions; see Ledger.match.
 	matched uint64
 	cells   map[uint64]cellOf // by number, of those that are not empty
 }
@@ -71,14 +70,13 @@ func (m *image) accepted(index uint64) *Record {
 
 func (m *image) last() uint64 { return m.base + uint64(len(m.entries)) }
 
-// known is the latest term that the image knows: the noted one, or the term of an entry or a
-// snapshot.
+// known is the latest term in the image: the recorded one, or the term of an entry or a snapshot.
 func (m *image) known() uint64 {
 	last, _ := m.termAt(m.last())
 	return max(m.term, last)
 }
 
-// at returns the entry at an index, nil if it is not here.
+// at returns the entry at an index, nil if there is none.
 func (m *image) at(index uint64) *Record {
 	if index <= m.base || index > m.last() {
 		return nil
@@ -86,7 +84,7 @@ func (m *image) at(index uint64) *Record {
 	return &m.entries[index-m.base-1]
 }
 
-// termAt returns the term at an index; ok is false where it is not known.
+// termAt returns the term at an index; ok is false if it is not known.
 func (m *image) termAt(index uint64) (term uint64, ok bool) {
 	if index == m.base {
 		return m.baseTerm, true
@@ -97,7 +95,7 @@ func (m *image) termAt(index uint64) (term uint64, ok bool) {
 	return 0, false
 }
 
-// configuration is the membership active, the last one in the log, and its index.
+// configuration is the active membership, the last one in the log, and its index.
 func (m *image) configuration() (*Voters, uint64) {
 	for i := len(m.entries) - 1; i >= 0; i-- {
 		if m.entries[i].Voters != nil {
@@ -117,8 +115,8 @@ func (m *image) configurationAt(index uint64) *Voters {
 	return m.baseVoters
 }
 
-// configurations adds the membership active after an index to out, and those after it, also of entries that the
-// member has accepted: each is active until the term of the next one has ended.
+// configurations adds to out the active membership after an index, and those after it, including those of accepted
+// entries: each is active until the term of the next one has ended.
 func (m *image) configurations(from uint64, out []*Voters) []*Voters {
 	add := func(v *Voters) {
 		if v != nil && !slices.Contains(out, v) {
@@ -164,8 +162,8 @@ func (m *image) apply(r *Record) error {
 	return nil
 }
 
-// rebase starts the log after a snapshot. What follows the snapshot's place stays if the
-// log agrees with the snapshot there (Raft §7), else it is void.
+// rebase starts the log after a snapshot. Entries after the snapshot's place are kept if the log agrees with the
+// snapshot there (Raft §7), otherwise they are void.
 func (m *image) rebase(r *Record) {
 	if t, ok := m.termAt(r.Index); ok && t == r.Term {
 		m.entries = append([]Record(nil), m.entries[r.Index-m.base:]...)
@@ -176,7 +174,7 @@ func (m *image) rebase(r *Record) {
 	m.base, m.baseTerm, m.baseVoters = r.Index, r.Term, r.Voters
 }
 
-// same reports how two images differ in what a restart must preserve; "" if they do not.
+// same describes the difference between two images in what a restart must preserve; "" if there is none.
 func (m *image) same(o *image) string {
 	switch {
 	case m.term != o.term || m.vote != o.vote:
@@ -203,7 +201,7 @@ func (m *image) clone() image {
 	return c
 }
 
-// copyOf is one member's log, as its process sees it and as its disk has it.
+// copyOf is one member's log, in its memory and on its disk.
 type copyOf struct {
 	memory, disk image
 	// pending are the writes that are not known to be durable, in order.
@@ -215,7 +213,7 @@ type pendingRecord struct {
 	record Record
 }
 
-// durable moves what is durable from pending to the disk's image.
+// durable moves durable records from pending to the disk's image.
 func (c *copyOf) durable(seq uint64) error {
 	n := 0
 	for n < len(c.pending) && c.pending[n].seq <= seq {
@@ -228,10 +226,10 @@ func (c *copyOf) durable(seq uint64) error {
 	return nil
 }
 
-// restart judges what a member found on its disk: everything durable, and perhaps the first of the
-// pending records, whole and in order.
+// restart judges the state that a member found on its disk: everything durable, and perhaps the first pending
+// records, complete and in order.
 //
-// The member may know of a later base: a snapshot that the log was not told of yet.
+// The member may know of a later base: a snapshot that is not recorded in the log yet.
 func (c *copyOf) restart(found *image) error {
 	first := ""
 	for i := 0; ; i++ {

@@ -6,9 +6,9 @@
 // The simulator reports facts after every step. A load generator reports the client-side ones of a
 // real cluster.
 //
-// How to read: history.go (what clients observed) and linear.go (linearizability); ledger.go and
-// copy.go (what members wrote, voted and decided); bodies.go and bodies_decide.go (in what form
-// disks hold large values); sequence.go (what members applied).
+// How to read: history.go (what clients observed) and linear.go (linearizability); ledger.go and copy.go (what
+// members wrote, voted and decided); bodies.go and bodies_decide.go (the forms of large values on disks); sequence.go
+// (what members applied); merge.go (the order of merged instances).
 //
 // Imports nothing of braid.
 package check

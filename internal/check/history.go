@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Kind is what an operation does to its key.
+// Kind is the effect of an operation on its key.
 type Kind uint8
 
 // Kinds of operation. A key that was never written, or was deleted, is absent.
@@ -31,13 +31,13 @@ func (k Kind) String() string {
 
 var kindNames = [...]string{Get: "get", Put: "put", Append: "append", Delete: "delete", Swap: "swap"}
 
-// Outcome is what the client knows about the end of its operation.
+// Outcome is the client's knowledge of the end of its operation.
 type Outcome uint8
 
 const (
-	// Unknown: no answer came. It may have happened, may happen later, or never.
+	// Unknown: no answer arrived. It may have happened, may happen later, or never.
 	Unknown Outcome = iota
-	// OK: it happened, with the result that stands in the operation.
+	// OK: it happened, with the operation's result.
 	OK
 	// Failed: it certainly did not happen and never will.
 	Failed
@@ -48,15 +48,14 @@ type Operation struct {
 	Client int
 	Kind   Kind
 	Key    string
-	Value  string // Put, Append, Swap: what is written
-	Expect string // Swap: the value that must be there
+	Value  string // Put, Append, Swap: the value to write
+	Expect string // Swap: the value that the key must have
 
-	// Result is what a Get returned. Found says, for Get, that the key was there, and for
-	// Swap, that it was done.
+	// Result is the result of a Get. Found: the key of a Get existed, or a Swap was done.
 	Result string
 	Found  bool
-	// Version, unless 0, is how many writes (of any kind, done or not) the key had seen
-	// after the operation. Where the system tells it, a verdict is found much faster.
+	// Version, unless 0, is the number of writes (of any kind, done or not) to the key up to the operation. If the
+	// system returns it, a verdict is found much faster.
 	Version uint64
 
 	// Call and Return are instants of one clock, in any unit; an operation that returned
@@ -98,8 +97,8 @@ type Recorder struct {
 	ops []Operation
 }
 
-// Begin notes that a client calls an operation at op.Call and returns its number. Until
-// it ends its outcome is unknown.
+// Begin records that a client calls an operation at op.Call and returns its number. Until it ends its outcome is
+// unknown.
 func (r *Recorder) Begin(op Operation) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +107,8 @@ func (r *Recorder) Begin(op Operation) int {
 	return len(r.ops) - 1
 }
 
-// End notes that operation id succeeded at instant at. result and found matter for Get,
-// found for Swap; version may be 0.
+// End records that operation id succeeded at instant at. result and found are for Get, found is for Swap; version may
+// be 0.
 func (r *Recorder) End(id int, at int64, result string, found bool, version uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +116,7 @@ func (r *Recorder) End(id int, at int64, result string, found bool, version uint
 	o.Return, o.Result, o.Found, o.Version, o.Outcome = at, result, found, version, OK
 }
 
-// Fail notes that operation id certainly did not happen and never will.
+// Fail records that operation id certainly did not happen and never will.
 func (r *Recorder) Fail(id int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +130,7 @@ func (r *Recorder) History() []Operation {
 	return append([]Operation(nil), r.ops...)
 }
 
-// Operation returns operation id as it stands now.
+// Operation returns the current state of operation id.
 func (r *Recorder) Operation(id int) Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,21 +6,19 @@ import (
 	"slices"
 )
 
-// Ledger knows what every member of one instance wrote, voted and decided. It judges Raft's
-// safety: election safety, log matching, leader completeness, one vote a term, nothing is said
-// before it is durable, nothing decided is ever lost.
+// Ledger tracks what every member of one instance wrote, voted and decided. It judges Raft's safety: election safety,
+// log matching, leader completeness, one vote a term, nothing is sent before it is durable, no decision is ever lost.
 //
-// All its methods return an error at the first fact that must not be.
+// All its methods return an error at the first violation.
 type Ledger struct {
-	// Hints: a leader is a hint. It may miss entries that are decided. Logs hold decided entries only.
+	// Hints: a leader is a hint. It may be missing decided entries. Logs hold decided entries only.
 	Hints bool
-	// Quorums says who decides.
+	// Quorums are those that decide.
 	Quorums Quorums
-	// Epochs: many members lead at once, and each of them decides. A configuration is active from the next
-	// term on. That nothing was decided at an index need be on no disk (see DecideVoid).
+	// Epochs: many members lead at once, and each of them decides. A configuration is active from the next term on. A
+	// void decision need not be on any disk (see DecideVoid).
 	Epochs bool
-	// Apart: members' logs differ, and nothing is judged from one to the other. Each disk must still hold what was
-	// written to it.
+	// Apart: members' logs differ, and are not compared. Each disk must still have what was written to it.
 	Apart bool
 
 	leaders map[uint64]uint64 // term → leader
@@ -35,7 +33,7 @@ type ballot struct{ member, term uint64 }
 
 type slot struct{ index, term uint64 }
 
-// fact is what (index, term) determines: the entry and, by induction, all before it.
+// fact is determined by (index, term): the entry and, by induction, all before it.
 type fact struct{ digest, before uint64 }
 
 type decision struct {
@@ -50,8 +48,8 @@ func NewLedger() *Ledger {
 	return &Ledger{leaders: map[uint64]uint64{}, votes: map[ballot]uint64{}, written: map[slot]fact{}, copies: map[uint64]*copyOf{}}
 }
 
-// Start notes that a member starts from what it found on its disk: state, base,
-// entries and cells, as records. A member seen before must find all that was durable there.
+// Start records that a member starts from its disk: state, base, entries and cells, as records. A known member must
+// find everything that was durable there.
 func (l *Ledger) Start(member uint64, found []Record) error {
 	var img image
 	for i := range found {
@@ -77,7 +75,7 @@ func (l *Ledger) Start(member uint64, found []Record) error {
 	return l.Retained()
 }
 
-// Write notes that a member has handed a record to its disk in step seq.
+// Write records that a member writes a record in step seq.
 func (l *Ledger) Write(member, seq uint64, r Record) error {
 	c := l.copies[member]
 	switch r.Kind {
@@ -121,9 +119,8 @@ func (l *Ledger) writeEntry(member uint64, c *copyOf, r *Record) error {
 	return nil
 }
 
-// decidedIn is the first term in which one of these entries was decided. A member that has not
-// entered that term was not counted. So it may still obey a leader of an earlier one, who never had
-// the entry.
+// decidedIn is the first term in which one of these entries was decided. A member that has not entered that term was
+// not counted. So it may still follow a leader of an earlier one, which never had the entry.
 func (l *Ledger) decidedIn(first, last uint64) uint64 {
 	in := l.decided[first-1].in
 	for _, d := range l.decided[first:last] {
@@ -132,9 +129,9 @@ func (l *Ledger) decidedIn(first, last uint64) uint64 {
 	return in
 }
 
-// Cut notes that a new leader, which has not written anything in its term yet, deletes what
-// comes after last: the first entry of its term will stand there (C2, C8). What is decided in a later term
-// may have been undecided when others answered it, and this member was not counted for it.
+// Cut records that a new leader, which has not written anything in its term yet, deletes the entries after last: the
+// first entry of its term will replace them (C2, C8). An entry that is decided in a later term may have been
+// undecided when others answered the leader, and this member was not counted for it.
 func (l *Ledger) Cut(member, last uint64) error {
 	m := &l.copies[member].memory
 	if held := l.match(m); held > last && l.decidedIn(last+1, held) <= m.term {
@@ -151,7 +148,7 @@ func (l *Ledger) Cut(member, last uint64) error {
 	return nil
 }
 
-// base judges that a snapshot stands for something decided.
+// base judges that a snapshot covers decided entries.
 func (l *Ledger) base(member, index, term uint64) error {
 	if l.Apart {
 		return nil
@@ -162,8 +159,7 @@ func (l *Ledger) base(member, index, term uint64) error {
 	return nil
 }
 
-// vote notes a vote that is durable or was sent. A vote that did not leave memory may be forgotten
-// and given again.
+// vote records a vote that is durable or was sent. A vote that was neither may be forgotten and cast again.
 func (l *Ledger) vote(member, term, candidate uint64) error {
 	if candidate == 0 {
 		return nil
@@ -176,7 +172,7 @@ func (l *Ledger) vote(member, term, candidate uint64) error {
 	return nil
 }
 
-// Durable notes that everything that a member wrote up to step seq is durable.
+// Durable records that everything that a member wrote up to step seq is durable.
 func (l *Ledger) Durable(member, seq uint64) error {
 	c := l.copies[member]
 	if err := c.durable(seq); err != nil {
@@ -185,8 +181,8 @@ func (l *Ledger) Durable(member, seq uint64) error {
 	return l.vote(member, c.disk.term, c.disk.vote)
 }
 
-// SayVote notes that a member tells a candidate that it has its vote.
-func (l *Ledger) SayVote(member, term, candidate uint64) error {
+// SendVote records that a member sends a candidate its vote.
+func (l *Ledger) SendVote(member, term, candidate uint64) error {
 	if err := l.vote(member, term, candidate); err != nil {
 		return err
 	}
@@ -196,9 +192,8 @@ func (l *Ledger) SayVote(member, term, candidate uint64) error {
 	return nil
 }
 
-// SayStored notes that a member tells the leader of a term that it holds everything up
-// to index.
-func (l *Ledger) SayStored(member, term, index uint64) error {
+// SendStored records that a member acknowledges everything up to index to the leader of a term.
+func (l *Ledger) SendStored(member, term, index uint64) error {
 	d := &l.copies[member].disk
 	if d.known() < term || d.known() == term && d.last() < index {
 		return fmt.Errorf("member %x tells the leader of term %d that it holds %d; its disk says term %d, last %d",
@@ -207,15 +202,15 @@ func (l *Ledger) SayStored(member, term, index uint64) error {
 	return nil
 }
 
-// SayTerm notes that a member speaks in a term.
-func (l *Ledger) SayTerm(member, term uint64) error {
+// SendTerm records that a member sends a message in a term.
+func (l *Ledger) SendTerm(member, term uint64) error {
 	if d := &l.copies[member].disk; d.known() < term {
 		return fmt.Errorf("member %x speaks in term %d; its disk says term %d", member, term, d.known())
 	}
 	return nil
 }
 
-// Lead notes that a member leads a term.
+// Lead records that a member leads a term.
 func (l *Ledger) Lead(member, term uint64) error {
 	if known, ok := l.leaders[term]; ok {
 		if known != member {
@@ -237,19 +232,19 @@ func (l *Ledger) Lead(member, term uint64) error {
 	return nil
 }
 
-// Decide notes that a member, in term in, takes the entry (index, term) as decided.
+// Decide records that a member, in term in, learns that the entry (index, term) is decided.
 func (l *Ledger) Decide(member, in, index, term, digest uint64) error {
 	return l.decide(member, index, decision{term: term, digest: digest, in: in})
 }
 
-// DecideVoid is Decide for an entry that says that nothing is decided there.
+// DecideVoid is Decide for an entry without a value.
 func (l *Ledger) DecideVoid(member, in, index, term, digest uint64) error {
 	return l.decide(member, index, decision{term: term, digest: digest, in: in, void: true})
 }
 
 func (l *Ledger) decide(member, index uint64, made decision) error {
 	if l.Apart {
-		for uint64(len(l.decided)) < index { // how many there are, and no more
+		for uint64(len(l.decided)) < index { // up to the number of decisions
 			l.decided = append(l.decided, decision{})
 		}
 		return nil
@@ -268,7 +263,7 @@ func (l *Ledger) decide(member, index uint64, made decision) error {
 	memory := &l.copies[member].memory
 	made.by, _ = memory.configuration()
 	if l.Hints {
-		made.by = memory.configurationAt(index) // those after it were decided in the same step
+		made.by = memory.configurationAt(index) // later ones were decided in the same step
 	}
 	if e := memory.at(index); e != nil && e.Voters != nil {
 		l.config = index
@@ -278,8 +273,7 @@ func (l *Ledger) decide(member, index uint64, made decision) error {
 	return l.held(index, "decided")
 }
 
-// Retained judges that the last decided entry, and so all before it, is still on the disks of a
-// quorum of those that decided it.
+// Retained judges that the last decided entry, and so all before it, is still on the disks of a quorum of its voters.
 func (l *Ledger) Retained() error {
 	if len(l.decided) == 0 || l.Apart {
 		return nil
@@ -293,7 +287,7 @@ func (l *Ledger) Retained() error {
 	return l.held(last, "decided earlier")
 }
 
-// leastMatch is how far all members' logs agree with what was decided.
+// leastMatch is the index up to which all members' logs agree with the decisions.
 func (l *Ledger) leastMatch() uint64 {
 	least := uint64(len(l.decided))
 	for _, id := range l.members() {
@@ -313,9 +307,9 @@ func (l *Ledger) held(index uint64, how string) error {
 	return nil
 }
 
-// holds reports whether an image has all that was decided up to an index. The last entries may be in
-// cells: the member has accepted them there, and does not know that they are decided. Where many lead,
-// each entry has a quorum of its own.
+// holds reports whether an image has all decisions up to an index. The last entries may be in cells: the member has
+// accepted them there, and does not know that they are decided. With many leaders, each entry has a quorum of its
+// own.
 func (l *Ledger) holds(m *image, index uint64) bool {
 	if l.Epochs {
 		e, d := m.accepted(index), &l.decided[index-1]
@@ -338,7 +332,7 @@ func (l *Ledger) disks() string {
 	return s
 }
 
-// match returns the index up to which an image agrees with what was decided.
+// match returns the index up to which an image agrees with the decisions.
 func (l *Ledger) match(m *image) uint64 {
 	n := uint64(len(l.decided))
 	if m.base > n || m.base > 0 && l.decided[m.base-1].term != m.baseTerm {
@@ -355,13 +349,13 @@ func (l *Ledger) match(m *image) uint64 {
 	return m.matched
 }
 
-// Decided is how many entries were decided so far.
+// Decided is the number of decided entries.
 func (l *Ledger) Decided() uint64 { return uint64(len(l.decided)) }
 
-// DecidedBy is whose quorum decided an entry.
+// DecidedBy returns the voters whose quorum decided an entry.
 func (l *Ledger) DecidedBy(index uint64) *Voters { return l.decided[index-1].by }
 
-// Last is the last entry of a member's log as its process sees it: index and term.
+// Last is the last entry of a member's log in memory: index and term.
 func (l *Ledger) Last(member uint64) (index, term uint64) {
 	m := &l.copies[member].memory
 	term, _ = m.termAt(m.last())
@@ -401,7 +395,7 @@ func (l *Ledger) Configurations() []*Voters {
 
 func (l *Ledger) members() []uint64 { return slices.Sorted(maps.Keys(l.copies)) }
 
-// Logged reports whether the log on a member's disk has that very entry, or a snapshot in its place.
+// Logged reports whether the log on a member's disk has exactly that entry, or a snapshot in its place.
 func (l *Ledger) Logged(member, index, term uint64) bool {
 	c := l.copies[member]
 	if c == nil {

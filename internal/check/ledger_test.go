@@ -8,7 +8,7 @@ import (
 
 var three = &Voters{Incoming: []uint64{1, 2, 3}}
 
-// cluster is a ledger with three members that start empty in term 1, with 1 as leader.
+// cluster is a ledger of three members that start empty in term 1, with member 1 as the leader.
 func cluster(t *testing.T) *Ledger {
 	t.Helper()
 	l := NewLedger()
@@ -86,8 +86,8 @@ func TestLedgerDecidedIsNeverErased(t *testing.T) {
 	require.NoError(t, l.Write(3, 3, entry(1, 1, 7)), "what was not decided may go")
 }
 
-// TestLedgerNotCounted: a member that is behind in terms may obey an earlier leader, who never had an
-// entry that a later one has decided without it.
+// TestLedgerNotCounted: a member in an earlier term may follow that term's leader, which never had an entry that a
+// later one has decided without it.
 func TestLedgerNotCounted(t *testing.T) {
 	l := cluster(t)
 	put(t, l, entry(1, 1, 7), 1, 2, 3)
@@ -109,19 +109,19 @@ func TestLedgerVotes(t *testing.T) {
 	require.ErrorContains(t, l.Durable(1, 2), "after voting for 1")
 	require.ErrorContains(t, l.Write(2, 2, Record{Kind: StateRecord, Term: 0}), "goes back")
 	require.NoError(t, l.Write(2, 2, Record{Kind: StateRecord, Term: 2, Vote: 3}))
-	require.ErrorContains(t, l.SayVote(2, 2, 3), "its disk says term 1")
+	require.ErrorContains(t, l.SendVote(2, 2, 3), "its disk says term 1")
 	require.NoError(t, l.Durable(2, 2))
-	require.NoError(t, l.SayVote(2, 2, 3))
-	require.ErrorContains(t, l.SayVote(2, 2, 1), "after voting for 3")
-	require.ErrorContains(t, l.SayTerm(3, 2), "its disk says term 1")
+	require.NoError(t, l.SendVote(2, 2, 3))
+	require.ErrorContains(t, l.SendVote(2, 2, 1), "after voting for 3")
+	require.ErrorContains(t, l.SendTerm(3, 2), "its disk says term 1")
 }
 
 func TestLedgerStored(t *testing.T) {
 	l := cluster(t)
 	require.NoError(t, l.Write(2, 2, entry(1, 1, 7)))
-	require.ErrorContains(t, l.SayStored(2, 1, 1), "its disk says term 1, last 0")
+	require.ErrorContains(t, l.SendStored(2, 1, 1), "its disk says term 1, last 0")
 	require.NoError(t, l.Durable(2, 2))
-	require.NoError(t, l.SayStored(2, 1, 1))
+	require.NoError(t, l.SendStored(2, 1, 1))
 }
 
 func TestLedgerLogged(t *testing.T) {
@@ -145,12 +145,12 @@ func TestLedgerLogged(t *testing.T) {
 
 func TestLedgerKnowsATermByItsEntries(t *testing.T) {
 	l := cluster(t)
-	require.ErrorContains(t, l.SayTerm(2, 4), "its disk says term 1")
+	require.ErrorContains(t, l.SendTerm(2, 4), "its disk says term 1")
 	put(t, l, entry(1, 4, 7), 2)
-	require.NoError(t, l.SayTerm(2, 4))
-	require.NoError(t, l.SayStored(2, 4, 1))
-	require.ErrorContains(t, l.SayVote(2, 4, 3), "tells 3 of its vote in term 4")
-	require.ErrorContains(t, l.SayTerm(2, 5), "its disk says term 4")
+	require.NoError(t, l.SendTerm(2, 4))
+	require.NoError(t, l.SendStored(2, 4, 1))
+	require.ErrorContains(t, l.SendVote(2, 4, 3), "tells 3 of its vote in term 4")
+	require.ErrorContains(t, l.SendTerm(2, 5), "its disk says term 4")
 }
 
 func TestLedgerRestart(t *testing.T) {

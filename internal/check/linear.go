@@ -15,7 +15,7 @@ import (
 // saw.
 type NotLinearizableError struct {
 	Key string
-	Ops []Operation // every operation on the key that counted, by call
+	Ops []Operation // every relevant operation on the key, by call
 }
 
 func (e *NotLinearizableError) Error() string {
@@ -23,7 +23,7 @@ func (e *NotLinearizableError) Error() string {
 	fmt.Fprintf(&b, "history of key %q is not linearizable:", e.Key)
 	ops := e.Ops
 	if len(ops) > longHistory {
-		order, at := toldOrder(ops)
+		order, at := versionOrder(ops)
 		ops = order[max(0, at-longHistory/2):min(len(order), at+longHistory/4)]
 		fmt.Fprintf(&b, " of %d operations those about the first that does not fit, by version:", len(e.Ops))
 	}
@@ -33,7 +33,7 @@ func (e *NotLinearizableError) Error() string {
 	return b.String()
 }
 
-// longHistory is how many operations are printed.
+// longHistory limits the printed operations.
 const longHistory = 40
 
 // UndecidedError indicates that the search for an order took longer than allowed.
@@ -50,10 +50,10 @@ func (e *UndecidedError) Error() string {
 func Linearizable(history []Operation, timeout time.Duration) error {
 	for _, ops := range byKey(history) {
 		ops = relevant(ops)
-		if told(ops) {
+		if versionsExplain(ops) {
 			continue
 		}
-		if forced(ops) {
+		if versionsContradict(ops) {
 			return &NotLinearizableError{Key: ops[0].Key, Ops: ops}
 		}
 		switch porcupine.CheckOperationsTimeout(register, operations(ops), timeout) {
@@ -66,36 +66,35 @@ func Linearizable(history []Operation, timeout time.Duration) error {
 	return nil
 }
 
-// told reports whether the versions that the system tells are themselves an order that explains
-// what clients saw. It needs no search. If they are none, or not everybody was told one, there may
-// still be an order.
-func told(ops []Operation) bool {
-	order, fit := toldOrder(ops)
+// versionsExplain reports whether the versions that the system returned are an order that explains the results. It
+// needs no search. If they are not, or some operations returned none, there may still be an order.
+func versionsExplain(ops []Operation) bool {
+	order, fit := versionOrder(ops)
 	return fit == len(order)
 }
 
-// forced reports whether no other order than that of the versions can explain what clients saw, and
-// that one does not: every write was told its version. A read of an absent key that was told none may
-// stand in several places, so it is left out.
-func forced(ops []Operation) bool {
+// versionsContradict reports whether only the order of the versions could explain the results, because every write
+// returned its version, and it does not. A read of an absent key without a version may have several places, so it is
+// left out.
+func versionsContradict(ops []Operation) bool {
 	if slices.ContainsFunc(ops, func(o Operation) bool { return o.Outcome != OK || o.Version == 0 && (o.Kind != Get || o.Found) }) {
 		return false
 	}
-	return !told(slices.DeleteFunc(slices.Clone(ops), func(o Operation) bool { return o.Version == 0 }))
+	return !versionsExplain(slices.DeleteFunc(slices.Clone(ops), func(o Operation) bool { return o.Version == 0 }))
 }
 
-// toldOrder returns the operations by their versions, and how many of them fit.
-func toldOrder(ops []Operation) (order []Operation, fit int) {
+// versionOrder returns the operations by their versions, and how many of them fit.
+func versionOrder(ops []Operation) (order []Operation, fit int) {
 	order = slices.Clone(ops)
 	slices.SortStableFunc(order, func(a, b Operation) int {
-		// A write makes the version, reads see it.
+		// A write creates the version, reads see it.
 		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(boolToInt(a.Kind == Get), boolToInt(b.Kind == Get)), cmp.Compare(a.Call, b.Call))
 	})
 	v, called := value{}, int64(math.MinInt64)
 	for i := range order {
 		o := &order[i]
 		if o.Outcome != OK || o.Kind != Get && o.Version == 0 || o.Return < called {
-			return order, i // what comes before it in the order was called only when this one had returned
+			return order, i // an earlier one in the order was called only after this one had returned
 		}
 		ok, next := step(v, o)
 		if !ok {
@@ -129,12 +128,11 @@ func byKey(history []Operation) [][]Operation {
 	return keys
 }
 
-// relevant drops operations that cannot change the verdict on one key: those that failed, reads
-// that were not answered, and writes without an answer that no one ever saw. These writes make the
-// search explode. Dropping them is sound. If an order with an unseen write exists, no reads are
-// between it and the next write, so the order without it explains the same. If an order without it
-// exists, it can be put at the end. A Swap observes without reading, and so does an operation that
-// returns a version: then all writes stay.
+// relevant drops operations that cannot change the verdict on one key: failed ones, reads without an answer, and
+// writes without an answer that no read ever saw. These writes make the search explode. Dropping them is sound. If an
+// order with an unseen write exists, no reads are between it and the next write, so the order without it explains the
+// same. If an order without it exists, it can be added at the end. A Swap observes without reading, and so does an
+// operation that returns a version: then all writes are kept.
 func relevant(ops []Operation) []Operation {
 	observed := slices.ContainsFunc(ops, func(o Operation) bool { return o.Kind == Swap || o.Version != 0 })
 	seen := func(v string) bool {

@@ -99,12 +99,12 @@ func TestVersionsAreAnOrder(t *testing.T) {
 	version := func(o Operation, v uint64) Operation { o.Version = v; return o }
 	a, b := version(ok(1, Put, 1, 9, "a"), 1), version(ok(2, Put, 2, 9, "b"), 2)
 	early, late := version(ok(3, Get, 3, 4, "a"), 1), version(ok(3, Get, 10, 11, "b"), 2)
-	require.True(t, told([]Operation{late, b, early, a, absent(4, 0, 5)}))
-	require.False(t, told([]Operation{a, b, version(ok(3, Get, 10, 11, "a"), 1)}), "a stale read")
-	require.False(t, told([]Operation{a, version(ok(2, Put, 2, 9, "b"), 0)}), "nobody told")
-	require.False(t, told([]Operation{a, b, absent(4, 10, 12)}), "lost")
-	require.False(t, told([]Operation{b, version(ok(1, Put, 10, 12, "a"), 1)}), "against real time")
-	require.False(t, told([]Operation{a, unknown(b)}))
+	require.True(t, versionsExplain([]Operation{late, b, early, a, absent(4, 0, 5)}))
+	require.False(t, versionsExplain([]Operation{a, b, version(ok(3, Get, 10, 11, "a"), 1)}), "a stale read")
+	require.False(t, versionsExplain([]Operation{a, version(ok(2, Put, 2, 9, "b"), 0)}), "nobody told")
+	require.False(t, versionsExplain([]Operation{a, b, absent(4, 10, 12)}), "lost")
+	require.False(t, versionsExplain([]Operation{b, version(ok(1, Put, 10, 12, "a"), 1)}), "against real time")
+	require.False(t, versionsExplain([]Operation{a, unknown(b)}))
 
 	var many []Operation // thousands of operations that overlap take no time
 	text := ""

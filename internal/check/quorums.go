@@ -1,20 +1,19 @@
 package check
 
-// Quorums says which voters a protocol counts as a quorum, where these are no majorities. The zero value are
-// majorities.
+// Quorums are the quorums of a protocol, if they are not majorities. The zero value is majorities.
 type Quorums struct {
 	// Read voters elect, and Write voters decide; 0: a majority.
 	Read, Write int
-	// Rows, if > 0, puts voters into columns of at least this many, round-robin. One of each column elect, and all of one
-	// column decide.
+	// Rows, if > 0, puts voters into columns of at least this many, round-robin. One voter of each column elects, and
+	// all of one column decide.
 	Rows int
 	// Zones, if > 0, puts voters into a given number of zones, round-robin. All but Lost zones elect, with all but Down
-	// voters of each. One zone more than Lost decides, with one voter more than Down in each. Of a zone that has no more
-	// than Down, one voter is always left.
+	// voters of each. One zone more than Lost decides, with one voter more than Down in each. At least one voter of each
+	// zone is needed.
 	Zones, Lost, Down int
 }
 
-// grid reports whether voters stand in columns or zones.
+// grid reports whether voters are in columns or zones.
 func (q Quorums) grid() bool { return q.Rows > 0 || q.Zones > 0 }
 
 // Reads reports whether those members for which has is true can elect.
@@ -55,7 +54,7 @@ func (q Quorums) Writes(v *Voters, has func(uint64) bool) bool {
 	})
 }
 
-// zones is in how many zones something is so, of which a given number of voters may be down.
+// zones is the number of zones for which is is true, if a given number of voters may be down.
 func (q Quorums) zones(voters []uint64, is func(zone []uint64, down int) bool) (n int) {
 	for _, zone := range columns(voters, q.Zones) {
 		if len(zone) > 0 && is(zone, min(q.Down, len(zone)-1)) {
@@ -74,7 +73,7 @@ func columns(voters []uint64, n int) [][]uint64 {
 	return columns
 }
 
-// all reports whether something is so in both halves.
+// all reports whether is is true for both halves.
 func (v *Voters) all(is func([]uint64) bool) bool {
 	for _, voters := range v.halves() {
 		if !is(voters) {

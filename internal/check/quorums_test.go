@@ -42,7 +42,7 @@ func TestQuorums(t *testing.T) {
 	require.False(t, apart.Reads(five, among(1, 2, 3)) || apart.Writes(five, among(1, 4)))
 }
 
-// In a grid the bodies are safe where all of one column have them.
+// In a grid bodies are safe if all of one column have them.
 func TestBodiesInAGrid(t *testing.T) {
 	for _, c := range []struct {
 		holders []uint64

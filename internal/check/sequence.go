@@ -5,7 +5,7 @@ import "fmt"
 // Sequence judges state machine safety: all members apply the same commands at the same
 // positions, and no command twice. Positions may have gaps; the gaps agree too.
 //
-// Memory is that of the whole sequence: it is for bounded runs.
+// It keeps the whole sequence in memory: it is for bounded runs.
 type Sequence struct {
 	steps []applied
 	seen  map[string]uint64 // command → position
@@ -19,12 +19,12 @@ type applied struct {
 	first    uint64 // the member that applied it first
 }
 
-// Cursor is how far one member's state machine has come in the sequence.
+// Cursor is the place of one member's state machine in the sequence.
 type Cursor struct{ next int }
 
 // AgreementError indicates that two members applied different things.
 type AgreementError struct {
-	Member, First  uint64 // who applied it, and who applied the other one first
+	Member, First  uint64 // the member that applied it, and the one that applied the other one first
 	Position       uint64
 	Command, Other string
 }
@@ -44,8 +44,7 @@ func (e *TwiceError) Error() string {
 	return fmt.Sprintf("command %q took effect twice: at positions %d and %d", e.Command, e.First, e.Second)
 }
 
-// Apply notes that a member applied command at position, after what its cursor stands for. Commands
-// must be unique on their own.
+// Apply records that a member applied command at position, after its cursor. Commands must be unique.
 func (s *Sequence) Apply(member uint64, c *Cursor, position uint64, command string) error {
 	if c.next < len(s.steps) {
 		at := &s.steps[c.next]
@@ -91,8 +90,8 @@ func Chain(chain uint64, command string) uint64 {
 	return (chain ^ 0xff) * 1099511628211
 }
 
-// Restore notes that a member's state machine was replaced by a state with that many
-// commands applied and that chain. It returns the member's new cursor.
+// Restore records that a member's state machine was replaced by a state with the given number of commands and chain.
+// It returns the member's new cursor.
 func (s *Sequence) Restore(member, commands, chain uint64) (Cursor, error) {
 	if commands == 0 {
 		return Cursor{}, nil
@@ -106,7 +105,7 @@ func (s *Sequence) Restore(member, commands, chain uint64) (Cursor, error) {
 	return Cursor{next: int(commands)}, nil
 }
 
-// Position returns where a command took effect.
+// Position returns the position of a command.
 func (s *Sequence) Position(command string) (uint64, bool) {
 	p, ok := s.seen[command]
 	return p, ok
@@ -115,5 +114,5 @@ func (s *Sequence) Position(command string) (uint64, bool) {
 // Len is the number of commands that the furthest member has applied.
 func (s *Sequence) Len() int { return len(s.steps) }
 
-// Behind is how many commands the cursor is short of the furthest member.
+// Behind is the number of commands by which the cursor is behind the furthest member.
 func (s *Sequence) Behind(c Cursor) int { return len(s.steps) - c.next }

@@ -9,21 +9,20 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// A ballast is a file that only takes space. A member that starts on a full disk removes it, so that
-// there is space for the small files that a start replaces. After the start the member makes the
-// file again, as large as the disk allows: so it is little smaller than before, and many starts in a
-// row are possible.
+// The ballast is a file that only takes space. A member that starts on a full disk removes it, to have space for the
+// small files that a start replaces. After the start it creates the file again, as large as the disk allows. The file
+// is then only a little smaller, so many such starts are possible.
 const (
 	ballastFile  = "ballast"
 	ballastBytes = 1 << 20
 	ballastLeast = 64 << 10
 )
 
-// DropBallast removes the ballast if no more bytes are free on disk than a ballast has.
+// DropBallast removes the ballast if the free space on disk is at most the size of a ballast.
 func DropBallast(fs vfs.FS, dir string) error {
 	free, err := fs.FreeBytes(dir)
 	if err != nil || free > ballastBytes {
-		return nil // the size is not known, or there is enough space
+		return nil // the free space is not known, or it is enough
 	}
 	if err := fs.Remove(filepath.Join(dir, ballastFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -31,8 +30,8 @@ func DropBallast(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// KeepBallast makes the ballast if it is missing, as large as the free space allows, up to
-// ballastBytes. The member starts even if this fails.
+// KeepBallast creates the ballast if it is missing, as large as the free space allows, up to ballastBytes. The member
+// starts even if this fails.
 func KeepBallast(fs vfs.FS, dir string) error {
 	name := filepath.Join(dir, ballastFile)
 	if _, err := fs.Stat(name); err == nil {

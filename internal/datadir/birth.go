@@ -9,15 +9,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What an identity says about the state with which the member's cluster began, besides naming one.
+// The state with which the member's cluster began, in an identity, unless it is a state's name.
 const (
 	birthEmpty   = "empty"
-	birthUnknown = "unknown" // the member joins a cluster, and was not told yet
+	birthUnknown = "unknown" // the member joins a cluster, and does not know yet
 )
 
-// settleBirth decides in the first incarnation with which state the cluster began. A directory of an earlier version
-// does not tell; there the state machine does, if it was restored, and otherwise it was empty.
-func (id *identity) settleBirth(dir string, who *Owner) error {
+// resolveBirth determines in the first incarnation with which state the cluster began. A directory of an earlier
+// version does not record it; there it is the state machine's, if that was restored, and otherwise empty.
+func (id *identity) resolveBirth(dir string, who *Owner) error {
 	switch {
 	case id.Birth != "":
 	case id.Incarnation == 0 && who.Join && who.Birth != "":
@@ -30,7 +30,7 @@ func (id *identity) settleBirth(dir string, who *Owner) error {
 	return nil
 }
 
-// birth is what to tell others.
+// birth is the birth to send to others.
 func (id *identity) birth() cluster.Birth {
 	switch id.Birth {
 	case birthUnknown:
@@ -41,8 +41,8 @@ func (id *identity) birth() cluster.Birth {
 	return cluster.Birth{State: id.Birth}
 }
 
-// noteBirth makes durable with which state the cluster began that the member joined.
-func noteBirth(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, state string) error {
+// recordBirth makes durable with which state the cluster began that the member joined.
+func recordBirth(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, state string) error {
 	id, err := readIdentity(fs, dir, cluster, self)
 	if err != nil || id.Birth != birthUnknown {
 		return err

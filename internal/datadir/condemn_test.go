@@ -13,8 +13,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A member that lost what it acknowledged may not come back, also if its disk is full when it learns that: the ballast
-// makes space for the note. If nothing can be written, the directory gets another identity, to which no one links.
+// A member that lost what it acknowledged may not start again, even if its disk is full when it learns that: the
+// ballast makes space for the record. If nothing can be written, the directory gets another identity, to which no
+// member connects.
 func TestACondemnedMemberStaysOut(t *testing.T) {
 	for name, ballast := range map[string]bool{"the ballast makes space": true, "no space at all": false} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +55,7 @@ func TestACondemnedMemberStaysOut(t *testing.T) {
 	}
 }
 
-// A note that was written and not synced is not taken for durable.
+// A record that was written and not synced does not count as durable.
 func TestANoteThatIsNotSyncedIsWrittenAgain(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	_, lock, err := Enter(mem, "/d", Owner{Cluster: 7, Member: 1}, func() uint64 { return 5 })

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/wal"
 )
 
-// starved is a file system of a process that has no descriptor left for one of its openings.
+// starved is a file system on which the process has no descriptor for one of its openings.
 type starved struct {
 	vfs.FS
 	openings, refused int // refused: which one, from 1; 0: none
@@ -48,9 +48,9 @@ func (s *starved) OpenDir(name string) (vfs.File, error) {
 	return s.FS.OpenDir(name)
 }
 
-// TestASnapshotWithoutDescriptorsIsNotThere refuses each opening of a snapshot's writing in turn. The error
-// tells what was missing, and no snapshot has its name that may not be durable.
-func TestASnapshotWithoutDescriptorsIsNotThere(t *testing.T) {
+// TestASnapshotWithoutDescriptorsDoesNotExist refuses each opening of a snapshot's writing in turn. The error has the
+// cause, and no snapshot that may not be durable has its final name.
+func TestASnapshotWithoutDescriptorsDoesNotExist(t *testing.T) {
 	fs := &starved{FS: vfs.NewMem()}
 	s, err := OpenSnapshots(fs, "s")
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestASnapshotWithoutDescriptorsIsNotThere(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// TestARegisterWithoutDescriptorsStays: its error is that of a full disk, which ends no member.
+// TestARegisterWithoutDescriptorsStays: the error is that of a full disk, which does not stop the member.
 func TestARegisterWithoutDescriptorsStays(t *testing.T) {
 	fs := &starved{FS: vfs.NewMem()}
 	require.NoError(t, fs.MkdirAll("dir", 0o700))

@@ -24,7 +24,7 @@ func writeState(s string) func(io.Writer) error {
 	return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
 }
 
-// A snapshot that is to be merged is no snapshot of the member: a start does not see it.
+// A snapshot that waits to be merged is no snapshot of the member: a start ignores it.
 func TestStagedSnapshotsDoNotCount(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := OpenSnapshots(fs, "snapshots")
@@ -111,7 +111,7 @@ func TestOfSnapshotsAtOnePositionTheFurthestCounts(t *testing.T) {
 		m.Cursor.Points[0].Index, m.Cursor.Points[1].Index = protocol.Index(round), protocol.Index(round)
 		return SnapshotHeader{Meta: m, HasState: true}
 	}
-	for _, round := range []protocol.Round{3, 8, 4} { // the last was begun before the second came
+	for _, round := range []protocol.Round{3, 8, 4} { // the last one was started before the second one
 		require.NoError(t, s.Write(at(round), writeState("state")))
 	}
 	h, _, err := s.Newest()
@@ -147,9 +147,9 @@ func TestDamagedSnapshotsAreNoticed(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsADamagedSnapshotToItsEnd: a state machine that keeps its state on disk may keep what
-// it was given, once it has seen the end.
-func TestNobodyReadsADamagedSnapshotToItsEnd(t *testing.T) {
+// TestADamagedSnapshotIsNotReadToItsEnd: a state machine on disk may keep what it has read, once it has seen the
+// end.
+func TestADamagedSnapshotIsNotReadToItsEnd(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := OpenSnapshots(fs, "s")
 	require.NoError(t, err)
@@ -179,8 +179,8 @@ func TestNobodyReadsADamagedSnapshotToItsEnd(t *testing.T) {
 	}
 }
 
-// TestAReceivedSnapshotIsReadAgain: what is on disk counts, not what was sent. If that is damaged, the snapshots that
-// were there before stay.
+// TestAReceivedSnapshotIsReadAgain: the bytes on disk count, not those that were sent. If they are damaged, the
+// earlier snapshots are kept.
 func TestAReceivedSnapshotIsReadAgain(t *testing.T) {
 	fs := &flipper{FS: vfs.NewMem()}
 	s, err := OpenSnapshots(fs, "s")
@@ -201,7 +201,7 @@ func TestAReceivedSnapshotIsReadAgain(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// flipper is a disk that keeps other bytes than it was given.
+// flipper is a disk that stores other bytes than were written.
 type flipper struct {
 	vfs.FS
 	flips bool
@@ -260,9 +260,9 @@ func TestADirectoryBelongsToOneMember(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-// TestAnEarlierProgramDoesNotOpenAWovenLog: it would take the numbers of sessions for others. The
-// log of a single instance means the same to it.
-func TestAnEarlierProgramDoesNotOpenAWovenLog(t *testing.T) {
+// TestAnEarlierProgramDoesNotOpenAMergedLog: it would mistake the numbers of sessions. The log of a single instance
+// has the same meaning for it.
+func TestAnEarlierProgramDoesNotOpenAMergedLog(t *testing.T) {
 	fs := vfs.NewMem()
 	enter := func() identity {
 		_, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
@@ -280,14 +280,14 @@ func TestAnEarlierProgramDoesNotOpenAWovenLog(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, begun)
 	id = enter()
-	require.Equal(t, formatWoven, id.Format)
+	require.Equal(t, formatMerged, id.Format)
 	id.Format = newestFormat + 1
 	require.NoError(t, writeIdentity(fs, "d", id))
 	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.ErrorContains(t, err, "has format 6, this program knows 5")
 }
 
-// From the log that is there other settings would make other epochs, and promises would be about other slots.
+// With other settings the same log would have other epochs, and promises would be about other slots.
 func TestADirectoryKeepsTheSettingsOfItsEpochs(t *testing.T) {
 	const fixed = "slots 32-32, shares equal, policy simple, bans 8-256"
 	for _, c := range []struct {
@@ -319,12 +319,12 @@ func TestADirectoryKeepsTheSettingsOfItsEpochs(t *testing.T) {
 		}
 		require.NoError(t, err)
 		require.EqualValues(t, 2, life.Life)
-		require.Equal(t, max(c.format, formatWoven), id.Format)
+		require.Equal(t, max(c.format, formatMerged), id.Format)
 		require.NoError(t, lock.Close())
 	}
 }
 
-// Members that elect by other quorums than those that decided may not know what was decided.
+// Members that elect by other quorums than those that decided may not know the decisions.
 func TestADirectoryKeepsItsQuorums(t *testing.T) {
 	for _, c := range []struct {
 		begun, told string

@@ -20,7 +20,7 @@ func (e logEnd) compare(f logEnd) int {
 	return cmp.Or(cmp.Compare(e.term, f.term), cmp.Compare(e.index, f.index))
 }
 
-// logEnds are the last entries of all logs in a directory, by instance. It only reads.
+// logEnds returns the last entries of all logs in a directory, by instance. It only reads.
 func logEnds(fs vfs.FS, dir string) (map[uint32]logEnd, error) {
 	ends := map[uint32]logEnd{}
 	err := wal.Records(fs, filepath.Join(dir, logDir), func(r wal.RecordInfo) error {
@@ -39,7 +39,7 @@ func logEnds(fs vfs.FS, dir string) (map[uint32]logEnd, error) {
 	return ends, err
 }
 
-// ahead is in how many instances a goes further than b.
+// ahead is the number of instances in which a is longer than b.
 func ahead(a, b map[uint32]logEnd) (n int) {
 	for instance, end := range a {
 		if end.compare(b[instance]) > 0 {
@@ -49,9 +49,9 @@ func ahead(a, b map[uint32]logEnd) (n int) {
 	return n
 }
 
-// FurthestFirst orders directories of members that do not run: the one whose logs go furthest comes first, which
-// is the one that is ahead of another in more instances, and if these are as many, in the first instance. more are
-// those that are ahead of it in an instance. It only reads.
+// FurthestFirst orders directories of stopped members: the one with the longest logs comes first. It is ahead of
+// another one in more instances, or, if in as many, in the first instance. more are those that are ahead of it in
+// some instance. It only reads.
 func FurthestFirst(fs vfs.FS, dirs []string) (ordered, more []string, err error) {
 	ends := make([]map[uint32]logEnd, len(dirs))
 	best := 0

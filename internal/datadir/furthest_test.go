@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A member is ahead in each instance whose log goes further than the other member's, not only in the first one.
+// A member is ahead in each instance whose log is longer than the other member's, not only in the first one.
 func TestAhead(t *testing.T) {
 	a := map[uint32]logEnd{1: {1, 15}, 2: {1, 4}, 3: {1, 4}}
 	b := map[uint32]logEnd{1: {1, 15}, 2: {1, 12}, 3: {2, 1}}

@@ -18,66 +18,65 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// identity says which member a data directory belongs to, and counts the incarnations of that member.
+// identity is the member to which a data directory belongs, with the number of its incarnations.
 type identity struct {
 	Format  int               `json:"format"`
 	Cluster uint64            `json:"cluster"`
 	Member  protocol.MemberID `json:"member"`
-	// Log is the random log identity that the directory was born with. A directory of format 1 has
-	// none; it gets one when a member enters it for the first time after that.
+	// Log is the random log identity that the directory was created with. A directory of format 1 has none; it gets one
+	// when a member enters it for the first time after that.
 	Log protocol.LogID `json:"log,omitzero"`
-	// Incarnation is the number of the incarnation. It is raised and made durable before the member
-	// proposes anything, so that two lives never use the same session.
+	// Incarnation is the number of the incarnation. It is raised and made durable before the member proposes anything,
+	// so that two incarnations never use the same session.
 	Incarnation uint64 `json:"incarnation"`
-	// Marks are the marks of the lives up to Incarnation, in order. The marks of the earliest lives
-	// are dropped.
+	// Marks are the marks of the incarnations up to Incarnation, in order. The earliest marks are dropped.
 	Marks []uint64 `json:"marks,omitempty"`
-	// Forgot indicates that the member found that it had lost what it acknowledged. It is kept here
-	// because no one would tell a later incarnation again.
+	// Forgot indicates that the member found that it had lost what it acknowledged. It is kept here because a later
+	// incarnation would not learn it again.
 	Forgot *protocol.Forgot `json:"forgot,omitempty"`
 	// Begun is the number of merged instances with which the cluster began; 0 if they are not merged.
 	Begun int `json:"begun,omitempty"`
-	// Epochs tells the settings of the epochs with which the member's first incarnation began; "": there were
-	// none, or the program knew one choice only.
+	// Epochs has the settings of the epochs with which the member's first incarnation began; "": there were none, or the
+	// program knew only one choice.
 	Epochs string `json:"epochs,omitempty"`
-	// Quorums tells with which quorums the member's first incarnation began; "": majorities.
+	// Quorums has the quorums with which the member's first incarnation began; "": majorities.
 	Quorums string `json:"quorums,omitempty"`
-	// Kind is the kind of the log. A directory of an earlier version does not tell it, until an incarnation begins that
-	// was found to fit what is there.
+	// Kind is the kind of the log. A directory of an earlier version does not record it, until an incarnation has begun
+	// that fits the log.
 	Kind member.LogKind `json:"log_kind,omitzero"`
 	// Birth is the state with which the cluster began: birthEmpty, birthUnknown, or a state's name; "": an earlier
-	// version did not tell.
+	// version did not record it.
 	Birth string `json:"birth,omitempty"`
-	// Lineages: the directory was born with a version that knows of lineages of logs.
+	// Lineages: the directory was created by a version that knows lineages of logs.
 	Lineages bool `json:"lineages,omitempty"`
 	// Founders is a digest of the members with which the member founded its log; 0: it joined, or an earlier version did
-	// not tell.
+	// not record it.
 	Founders uint64 `json:"founders,omitempty"`
 }
 
-// Owner is who enters a directory, and what may never differ between two lives there.
+// Owner is the member that enters a directory, and the settings that must not differ between two incarnations there.
 type Owner struct {
 	Cluster uint64
 	Member  protocol.MemberID
-	// Epochs tells the settings of the epochs; "": there are none.
+	// Epochs has the settings of the epochs; "": there are none.
 	Epochs string
-	// Quorums tells which quorums the cluster has; "": majorities.
+	// Quorums has the quorums of the cluster; "": majorities.
 	Quorums string
-	// Kind is what the log is to be; zero: that is not compared.
+	// Kind is the expected kind of the log; zero: it is not compared.
 	Kind member.LogKind
-	// Birth names the state with which the member's state machine begins; "": an empty one. Join: the member is to join a
-	// running cluster.
+	// Birth is the name of the state with which the member's state machine begins; "": an empty one. Join: the member
+	// joins a running cluster.
 	Birth string
 	Join  bool
 	// Founders is a digest of the members with which a new cluster is founded (cluster.Founders); 0: none is.
 	Founders uint64
-	// Guess makes what finds out the kind of a directory that does not tell it; nil: any is taken.
+	// Guess returns a guess for a directory that does not record the kind; nil: any kind is accepted.
 	Guess func() member.KindGuess
 }
 
 const majority = "majority"
 
-// onlyEpochs are the settings of the epochs of all directories that do not tell theirs.
+// onlyEpochs are the settings of the epochs of all directories that do not record theirs.
 const onlyEpochs = "slots 64-1024, shares by load, policy combined, bans 8-256"
 
 const (
@@ -85,24 +84,24 @@ const (
 	maxMarks     = 1024
 )
 
-// The formats of an identity. A program does not open what has a later format than it knows.
+// The formats of an identity. A program does not open a directory with a later format than it knows.
 const (
 	formatBare   = 1 // there was no log identity
 	formatSingle = 2 // the log of one instance
-	// formatWoven: the log may be merged from several instances, which share the numbers of
-	// sessions. Earlier programs would take them for different ones.
-	formatWoven = 3
+	// formatMerged: the log may be merged from several instances, which share the numbers of sessions. Earlier programs
+	// would take them for different ones.
+	formatMerged = 3
 	// formatEpochs: the epochs have other settings than earlier programs know.
 	formatEpochs = 4
-	// formatQuorums: quorums are no majorities, which earlier programs would take them for.
+	// formatQuorums: quorums are not majorities, as earlier programs would assume.
 	formatQuorums = 5
 	newestFormat  = formatQuorums
 )
 
 // Enter locks the directory for this process, checks that it belongs to this member, and begins
 // a new incarnation durably. chance draws the incarnation's mark, and the log identity of a directory that has none.
-// A directory that belongs to someone else or is in use gives a [*member.DirError], one with a log of another
-// kind a [*member.LogKindError]. A directory that is refused stays as it was.
+// It returns a [*member.DirError] if the directory belongs to another member or is in use, a [*member.LogKindError]
+// if the log is of another kind. A refused directory is not changed.
 func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own cluster.OwnIdentity, lock io.Closer, err error) {
 	if err := durable.MakeDir(fs, dir, 0o700); err != nil {
 		return own, nil, err
@@ -116,7 +115,7 @@ func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own cluster.
 		err = DropBallast(fs, dir)
 	}
 	if err == nil {
-		id.live(chance)
+		id.nextIncarnation(chance)
 		err = writeIdentity(fs, dir, id)
 	}
 	if err != nil {
@@ -125,15 +124,15 @@ func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own cluster.
 	return cluster.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks, Born: id.Lineages, Founders: id.Founders}, lock, nil
 }
 
-// Check returns why Enter would refuse the directory; nil: it would not, or there is none. It only reads, also while
-// a member runs there.
+// Check returns why Enter would refuse the directory; nil: it would not, or there is none. It only reads, and may be
+// called while a member runs there.
 func Check(fs vfs.FS, dir string, who Owner) error {
 	_, err := admit(fs, dir, &who)
 	return err
 }
 
-// admit reads the identity of a directory in which an incarnation is to begin, and compares it with who is to live
-// there. What the first incarnation settles is in it. Nothing is written.
+// admit reads the identity of a directory in which an incarnation is about to begin, and compares it with the owner.
+// The result includes what the first incarnation sets. Nothing is written.
 func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 	if id, err = readIdentity(fs, dir, who.Cluster, who.Member); err != nil {
 		return id, err
@@ -142,7 +141,7 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 		return id, cluster.Forgotten(who.Member, id.Forgot)
 	}
 	if err := id.checkKind(fs, dir, who); err != nil {
-		return id, err // what else may differ follows from it
+		return id, err // other differences follow from it
 	}
 	if !who.Kind.IsZero() {
 		id.Kind = who.Kind
@@ -153,20 +152,19 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 			id.Founders = who.Founders
 		}
 	}
-	return id, errors.Join(id.settleBirth(dir, who), id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
+	return id, errors.Join(id.resolveBirth(dir, who), id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
 }
 
-// founded reports whether a directory has the snapshot that says who the members are. A first incarnation may have
-// ended before it was there: then the next one founds the log, perhaps with another list. What cannot be read counts
-// as there.
+// founded reports whether a directory has the snapshot with the first membership. A first incarnation may have ended
+// before it was written: then the next one founds the log, perhaps with another list. If the directory cannot be
+// read, the snapshot counts as present.
 func founded(fs vfs.FS, dir string) bool {
 	ok, err := (&Snapshots{fs: fs, dir: filepath.Join(dir, snapshotDir)}).Any()
 	return ok || err != nil && !errors.Is(err, os.ErrNotExist)
 }
 
 // fix records the settings of the epochs in a new directory, and compares them in any other one. With other settings
-// other epochs would follow from the log that is there, and what the member promised would be about slots of another
-// leader.
+// the log would have other epochs, and the member's promises would be about slots of another leader.
 func (id *identity) fix(dir, epochs string) error {
 	if epochs == "" {
 		return nil
@@ -183,8 +181,8 @@ func (id *identity) fix(dir, epochs string) error {
 	return nil
 }
 
-// fixQuorums does the same with the quorums. With others a leader could be elected by members that know nothing of what
-// was decided.
+// fixQuorums does the same with the quorums. With others a leader could be elected by members that do not know the
+// decisions.
 func (id *identity) fixQuorums(dir, quorums string) error {
 	if id.Incarnation == 0 && quorums != majority {
 		id.Quorums = quorums
@@ -198,8 +196,8 @@ func (id *identity) fixQuorums(dir, quorums string) error {
 	return nil
 }
 
-// live begins the next incarnation.
-func (id *identity) live(chance func() uint64) {
+// nextIncarnation begins the next incarnation.
+func (id *identity) nextIncarnation(chance func() uint64) {
 	if id.Log.IsZero() {
 		id.Log = protocol.NewLogID(chance)
 	}
@@ -209,23 +207,23 @@ func (id *identity) live(chance func() uint64) {
 	id.Marks = slices.Delete(id.Marks, 0, max(0, len(id.Marks)-maxMarks))
 }
 
-// Condemn notes durably that no incarnation may begin in the directory any more, because the member lost what it had
-// there. On a full disk the ballast makes space for the note. If the note cannot be written, the identity is removed,
-// which takes no space: a directory that gets another identity is linked to by no one. The error explains why there is
-// no note.
+// Condemn records durably that no incarnation may begin in the directory any more, because the member lost what it
+// had there. On a full disk the ballast makes space for the record. If it cannot be written, the identity is removed,
+// which takes no space: no member connects to a directory with another identity. The error is the reason why there is
+// no record.
 func Condemn(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *protocol.Forgot) error {
-	err := noteForgot(fs, dir, cluster, self, f)
+	err := recordForgot(fs, dir, cluster, self, f)
 	if err == nil {
 		return nil
 	}
-	if fs.Remove(filepath.Join(dir, ballastFile)) == nil && noteForgot(fs, dir, cluster, self, f) == nil {
+	if fs.Remove(filepath.Join(dir, ballastFile)) == nil && recordForgot(fs, dir, cluster, self, f) == nil {
 		return nil
 	}
 	return errors.Join(err, fs.Remove(filepath.Join(dir, identityFile)), syncDir(fs, dir))
 }
 
-// noteForgot writes the note, also if it is there: it may be there and not be durable.
-func noteForgot(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *protocol.Forgot) error {
+// recordForgot writes the record, even if it exists: it may not be durable.
+func recordForgot(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f *protocol.Forgot) error {
 	id, err := readIdentity(fs, dir, cluster, self)
 	if err != nil {
 		return err
@@ -234,19 +232,18 @@ func noteForgot(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, f
 	return writeIdentity(fs, dir, id)
 }
 
-// Begin returns the number of instances with which the cluster began, if there may be several. The first
-// call writes it into the directory. Later calls return what is written there, so that the number
-// does not change if a later call has another one. From now on an earlier program does not open the
-// directory.
+// Begin returns the number of instances with which the cluster began, if there may be several. The first call writes
+// it into the directory. Later calls return what is written there, so that the number does not change if a later call
+// has another one. From then on an earlier program does not open the directory.
 func Begin(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, instances int) (begun int, err error) {
 	id, err := readIdentity(fs, dir, cluster, self)
-	if err != nil || id.Begun > 0 && id.Format >= formatWoven {
+	if err != nil || id.Begun > 0 && id.Format >= formatMerged {
 		return id.Begun, err
 	}
 	if id.Begun == 0 {
 		id.Begun = instances
 	}
-	id.Format = max(id.Format, formatWoven)
+	id.Format = max(id.Format, formatMerged)
 	return id.Begun, writeIdentity(fs, dir, id)
 }
 

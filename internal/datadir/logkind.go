@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/wal"
 )
 
-// checkKind refuses a directory that holds a log of another kind. It only reads. who.Kind is noted with the next
+// checkKind refuses a directory that has a log of another kind. It only reads. who.Kind is recorded with the next
 // incarnation.
 func (id *identity) checkKind(fs vfs.FS, dir string, who *Owner) error {
 	if who.Kind.IsZero() {
@@ -30,7 +30,7 @@ func (id *identity) checkKind(fs vfs.FS, dir string, who *Owner) error {
 	return member.CheckLogKind(dir, has, who.Kind)
 }
 
-// guessKinds is what a directory of before kinds were noted may hold.
+// guessKinds returns the possible kinds of a directory of an earlier version, which recorded none.
 func (id *identity) guessKinds(fs vfs.FS, dir string, g member.KindGuess) (all []member.LogKind, err error) {
 	orders, err := id.guessOrders(fs, dir, g)
 	if err != nil {
@@ -40,7 +40,7 @@ func (id *identity) guessKinds(fs vfs.FS, dir string, g member.KindGuess) (all [
 	if err != nil {
 		return nil, err
 	}
-	if len(orders) == 0 && !written { // a first start ended before it had begun a log
+	if len(orders) == 0 && !written { // a first start ended before it had created a log
 		orders = []order.Kind{order.KindSingle, order.KindNiagara, order.KindKeyed}
 	} else if len(orders) == 0 {
 		orders = []order.Kind{order.KindSingle}
@@ -53,8 +53,8 @@ func (id *identity) guessKinds(fs vfs.FS, dir string, g member.KindGuess) (all [
 	return all, nil
 }
 
-// guessOrders is in which order the log may be, by the snapshots, which g is shown too; nil: nothing says that there
-// are several instances.
+// guessOrders returns the possible orders of the log, by the snapshots, which g is shown too; nil: there is no sign
+// of several instances.
 func (id *identity) guessOrders(fs vfs.FS, dir string, g member.KindGuess) (orders []order.Kind, err error) {
 	if id.Begun > 0 {
 		orders = []order.Kind{order.KindNiagara, order.KindKeyed}
@@ -67,7 +67,7 @@ func (id *identity) guessOrders(fs vfs.FS, dir string, g member.KindGuess) (orde
 	for _, p := range all {
 		f, err := s.Open(p)
 		if member.IsDamage(err) {
-			continue // the start says what becomes of it
+			continue // the start handles it
 		}
 		if err != nil {
 			return nil, err
@@ -95,8 +95,8 @@ func showSnapshot(m *member.Meta, g member.KindGuess) {
 	}
 }
 
-// guessFromLog shows a guess the records of a log. Bytes that are no good record say nothing here; the
-// start says what becomes of them. It reports whether there is any record of an instance.
+// guessFromLog shows a guess the records of a log. Damaged records are ignored; the start handles them. It reports
+// whether there is any record of an instance.
 func guessFromLog(fs vfs.FS, dir string, g member.KindGuess) (written bool, err error) {
 	err = wal.Records(fs, dir, func(r wal.RecordInfo) error {
 		if rec, ok := member.ReadRecord(r.Kind, r.Index, r.Data); ok {

@@ -19,8 +19,8 @@ func (oneCore) Record(*protocol.Record)   {}
 func (oneCore) Snapshot(string)           {}
 func (oneCore) Cores(order.Kind) []string { return []string{"raft"} }
 
-// A first start of an earlier version ended before it had begun a log: then any may begin. Once there is a record, the
-// log is one of a single instance, as nothing tells of several.
+// A first start of an earlier version ended before it had created a log: then any kind may begin. Once there is a
+// record, the log is one of a single instance, because there is no sign of several.
 func TestADirectoryWithoutALogIsOfAnyKind(t *testing.T) {
 	fs := vfs.NewMem()
 	who := Owner{Cluster: 7, Member: 1, Guess: func() member.KindGuess { return oneCore{} }}

@@ -17,35 +17,34 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Config says whose directory is opened, and with what.
+// Config has the owner of the directory, and the settings with which it is opened.
 type Config struct {
 	FS      vfs.FS
 	Dir     string
 	Cluster uint64
 	Self    protocol.MemberID
 	Chance  func() uint64 // see Enter
-	// Begin and Members are what a new cluster begins with. A member that joins (Join) has no Members: the
-	// cluster tells it later.
+	// Begin and Members are those of a new cluster. A member that joins (Join) has no Members: it learns them later.
 	Begin   order.Cursor
 	Members []protocol.Member
 	Join    bool
 	Machine member.StateMachine
-	// Identity is the owner according to the files of log and bodies.
+	// Identity is the owner in the files of log and bodies.
 	Identity []byte
 	// Cells indicates that instances keep cells. Accepted is the entry that a cell holds, false if
 	// there is none; nil: cells hold none.
 	Cells    bool
 	Accepted func(protocol.Cell) (protocol.Entry, bool)
-	// Derive makes what the cores derive from their logs; nil: they derive nothing.
+	// Derive creates the state that the cores derive from their logs; nil: they derive none.
 	Derive member.Derive
 	// Epochs tells the settings of the epochs; "": there are none.
 	Epochs string
 	// Quorums tells which quorums the cluster has; "": majorities.
 	Quorums string
-	// Kind is what the log is; zero: that is not compared. Guess finds it out where the directory does not tell it.
+	// Kind is the kind of the log; zero: it is not compared. Guess is for a directory that does not record it.
 	Kind  member.LogKind
 	Guess func() member.KindGuess
-	// LogSegment and BodySegment are how many bytes these files have.
+	// LogSegment and BodySegment are the sizes of these files in bytes.
 	LogSegment, BodySegment int64
 }
 
@@ -53,13 +52,13 @@ type Config struct {
 type Opened struct {
 	Own      cluster.OwnIdentity
 	Register *cluster.Register
-	// Birth is with which state the cluster began, or begins.
+	// Birth is the state with which the cluster began, or begins.
 	Birth cluster.Birth
-	// Begin is with which instances the cluster began, or begins.
+	// Begin has the instances with which the cluster began, or begins.
 	Begin     order.Cursor
 	Snapshots *Snapshots
-	// Meta is of the snapshot with which the member starts. Skip is how far the state machine has applied already. Ahead
-	// says that this is further than the log. Within says that it is no further than the log would be if all of its
+	// Meta is that of the snapshot with which the member starts. Skip is the position up to which the state machine has
+	// already applied. Ahead: it is further than the log. Within: it is no further than the log would be if all of its
 	// entries were decided.
 	Meta      member.Meta
 	Skip      protocol.Position
@@ -68,7 +67,7 @@ type Opened struct {
 	Log       *wal.Log
 	Instances *lifecycle.FoundInstances
 	Bodies    *wal.Bodies
-	// Ballast is why there is no space kept for the next start; nil: there is.
+	// Ballast is the reason why no space is reserved for the next start; nil: it is.
 	Ballast error
 
 	config Config
@@ -76,7 +75,7 @@ type Opened struct {
 	mu     sync.Mutex // held while the identity is replaced
 }
 
-// The parts of a directory that are directories themselves.
+// The subdirectories of a directory.
 const (
 	snapshotDir = "snapshots"
 	logDir      = "log"
@@ -151,12 +150,12 @@ func (o *Opened) read(c *Config) (err error) {
 	return err
 }
 
-// belongs refuses a state that is further than the log, where that cannot be. Where others may have what the log is
-// missing it shows when the log continues: see [apply.StateAheadError].
+// belongs refuses a state that is further than the log, if that is impossible. If others may have the missing part of
+// the log, it is found out when the log continues: see [apply.StateAheadError].
 func (o *Opened) belongs() error {
 	end, ok := o.Instances.End()
 	o.Within = ok && o.Skip <= end
-	if !ok || o.Within || o.config.Cells { // with cells, what is decided comes into the log later
+	if !ok || o.Within || o.config.Cells { // with cells, decisions are written to the log later
 		return nil
 	}
 	if o.Ahead = true; o.Instances.Alone(o.config.Self) {
@@ -170,11 +169,11 @@ func OpenBodies(fs vfs.FS, dir string, identity []byte) (*wal.Bodies, error) {
 	return wal.OpenBodies(wal.BodiesOptions{FS: fs, Dir: filepath.Join(dir, bodyDir), Identity: identity})
 }
 
-// Dir is where the directory is.
+// Dir is the path of the directory.
 func (o *Opened) Dir() string { return o.config.Dir }
 
-// forget removes what the log still knows of retired instances. That is not urgent: if it is not known
-// whether it may be done, the next start tries again.
+// forget removes the records of retired instances from the log. It is not urgent: in doubt, the next start tries
+// again.
 func (o *Opened) forget() error {
 	if len(o.Instances.Retired()) == 0 {
 		return nil
@@ -186,8 +185,8 @@ func (o *Opened) forget() error {
 	return o.Instances.Forget(o.Log, &oldest)
 }
 
-// begin finds out with which instances the cluster began. In a new directory it writes the first
-// snapshot, which holds only who the members are.
+// begin determines the instances with which the cluster began. In a new directory it writes the first snapshot, which
+// has only the membership.
 func (o *Opened) begin(c *Config) error {
 	if c.Begin.Several() {
 		begun, err := Begin(c.FS, c.Dir, c.Cluster, c.Self, len(c.Begin.Points))
@@ -208,7 +207,7 @@ func (o *Opened) begin(c *Config) error {
 	return o.Snapshots.Write(SnapshotHeader{Meta: member.Bootstrap(o.Begin, c.Members)}, nil)
 }
 
-// lost names the remedy if the disk has lost what the member needs.
+// lost adds the remedy to an error if the disk has lost what the member needs.
 func lost(err error) error {
 	if member.IsDamage(err) {
 		return &member.LostError{Err: err}
@@ -228,25 +227,25 @@ func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 	return k, lost(err)
 }
 
-// Session is the session of what the member proposes in this incarnation. The instances share its numbers
-// if they are merged. Groups of keys do not.
+// Session is the session of the member's proposals in this incarnation. Merged instances share its numbers; groups of
+// keys do not.
 func (o *Opened) Session() protocol.Session { return o.Own.Session(o.Begin.Merged()) }
 
-// NoteBirth makes durable with which state the cluster began; "": with an empty one.
-func (o *Opened) NoteBirth(state string) error {
+// RecordBirth makes durable with which state the cluster began; "": an empty one.
+func (o *Opened) RecordBirth(state string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := &o.config
-	return noteBirth(c.FS, c.Dir, c.Cluster, c.Self, state)
+	return recordBirth(c.FS, c.Dir, c.Cluster, c.Self, state)
 }
 
-// SaveRegister makes durable what the register must keep.
+// SaveRegister writes the register durably.
 func (o *Opened) SaveRegister(r *cluster.Register) error {
 	return SaveRegister(o.config.FS, o.config.Dir, r)
 }
 
-// Condemn answers that the member lost what it acknowledged. No incarnation may begin in the directory any
-// more, and the member stops with the error that is returned.
+// Condemn records that the member lost what it acknowledged. No incarnation may begin in the directory any more, and
+// the member stops with the returned error.
 func (o *Opened) Condemn(f *protocol.Forgot) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

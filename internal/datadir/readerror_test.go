@@ -28,8 +28,8 @@ func (u *unreadable) Open(name string) (vfs.File, error) {
 	return u.FS.Open(name)
 }
 
-// TestASnapshotThatCannotBeReadIsNotDamaged: a disk that fails to read does not say what is there. The
-// snapshot stays, and the member does not go back to an older one.
+// TestASnapshotThatCannotBeReadIsNotDamaged: a read error does not show what is on disk. The snapshot is kept, and
+// the member does not go back to an older one.
 func TestASnapshotThatCannotBeReadIsNotDamaged(t *testing.T) {
 	fs := &unreadable{FS: vfs.NewMem(), name: "none"}
 	s, err := OpenSnapshots(fs, "s")

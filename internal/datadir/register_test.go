@@ -14,14 +14,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// counter returns numbers that never repeat themselves, in place of random ones.
+// counter returns distinct numbers, in place of random ones.
 func counter() func() uint64 {
 	n := uint64(0)
 	return func() uint64 { n++; return n<<32 | n }
 }
 
-// lives enters a directory as many times as told, and returns who the member is after that.
-func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own cluster.OwnIdentity) {
+// incarnations enters a directory a given number of times, and returns the member's identity after that.
+func incarnations(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own cluster.OwnIdentity) {
 	t.Helper()
 	for range times {
 		var err error
@@ -33,7 +33,7 @@ func lives(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance fu
 	return own
 }
 
-// link makes two members meet as the links do. It returns why each refuses the other, if it does.
+// link performs the handshake of two members. It returns the reason for which each refuses the other, if it does.
 func link(a, b *cluster.Register, idA, idB protocol.MemberID) (atA, atB error) {
 	takesA, takesB := a.Takes(idB), b.Takes(idA)
 	atA, atB = a.Meet(idB, b.Who(), takesB), b.Meet(idA, a.Who(), takesA)
@@ -46,13 +46,13 @@ func link(a, b *cluster.Register, idA, idB protocol.MemberID) (atA, atB error) {
 
 func TestAWipedMemberIsAStrangerAndLearnsIt(t *testing.T) {
 	chance := counter()
-	a := cluster.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	b := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 3, chance))
+	a := cluster.NewRegister(incarnations(t, vfs.NewMem(), 1, 1, chance))
+	b := cluster.NewRegister(incarnations(t, vfs.NewMem(), 2, 3, chance))
 	atA, atB := link(a, b, 1, 2)
 	require.NoError(t, atA)
 	require.NoError(t, atB)
 
-	wiped := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 9, chance))
+	wiped := cluster.NewRegister(incarnations(t, vfs.NewMem(), 2, 9, chance))
 	atA, atB = link(a, wiped, 1, 2)
 	var stranger *cluster.StrangerError
 	require.ErrorAs(t, atA, &stranger)
@@ -69,22 +69,22 @@ func TestAWipedMemberIsAStrangerAndLearnsIt(t *testing.T) {
 func TestAnOldCopyIsAStrangerHoweverOftenItStarts(t *testing.T) {
 	chance := counter()
 	fs := vfs.NewMem()
-	a := cluster.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	lives(t, fs, 2, 3, chance)
+	a := cluster.NewRegister(incarnations(t, vfs.NewMem(), 1, 1, chance))
+	incarnations(t, fs, 2, 3, chance)
 	copied := vfs.NewMem()
 	require.NoError(t, vfs.Copy(fs, "d", copied, "d"))
-	b := cluster.NewRegister(lives(t, fs, 2, 1, chance))
+	b := cluster.NewRegister(incarnations(t, fs, 2, 1, chance))
 	_, atB := link(a, b, 1, 2)
 	require.NoError(t, atB)
 
 	var forgotten *cluster.ForgottenError
 	for range 5 { // the first incarnation has the number of the incarnation that a knows; the others have higher numbers
-		old := cluster.NewRegister(lives(t, copied, 2, 1, chance))
+		old := cluster.NewRegister(incarnations(t, copied, 2, 1, chance))
 		_, atB = link(a, old, 1, 2)
 		require.ErrorAs(t, atB, &forgotten)
 		require.ErrorContains(t, forgotten, "an old copy")
 	}
-	later := cluster.NewRegister(lives(t, fs, 2, 7, chance))
+	later := cluster.NewRegister(incarnations(t, fs, 2, 7, chance))
 	atA, atB := link(a, later, 1, 2)
 	require.NoError(t, atA)
 	require.NoError(t, atB)
@@ -94,14 +94,14 @@ func TestAnOldCopyIsAStrangerHoweverOftenItStarts(t *testing.T) {
 
 func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	chance := counter()
-	a := cluster.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	b := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
-	wiped := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	a := cluster.NewRegister(incarnations(t, vfs.NewMem(), 1, 1, chance))
+	b := cluster.NewRegister(incarnations(t, vfs.NewMem(), 2, 1, chance))
+	wiped := cluster.NewRegister(incarnations(t, vfs.NewMem(), 2, 1, chance))
 	c := &protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2, Log: b.Who().Log}}}
 	strangers, err := a.Learn(c)
 	require.NoError(t, err)
 	require.Empty(t, strangers)
-	atA, atB := link(a, wiped, 1, 2) // a never met it
+	atA, atB := link(a, wiped, 1, 2) // a does not know it
 	require.Error(t, atA)
 	require.Error(t, atB)
 	_, err = wiped.Learn(c)
@@ -113,8 +113,8 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 	require.NoError(t, atA)
 	require.NoError(t, atB)
 
-	// A member that met the wrong one first learns from the membership who the right one is.
-	d := cluster.NewRegister(lives(t, vfs.NewMem(), 4, 1, chance))
+	// A member that knew the wrong one first learns the right one from the membership.
+	d := cluster.NewRegister(incarnations(t, vfs.NewMem(), 4, 1, chance))
 	_, _ = link(d, wiped, 4, 2)
 	strangers, err = d.Learn(c)
 	require.NoError(t, err)
@@ -125,8 +125,8 @@ func TestTheMembershipSaysWhoAMemberIs(t *testing.T) {
 
 func TestTheLeaderNotesWhoIsNotNoted(t *testing.T) {
 	chance := counter()
-	a := cluster.NewRegister(lives(t, vfs.NewMem(), 1, 1, chance))
-	b := cluster.NewRegister(lives(t, vfs.NewMem(), 2, 1, chance))
+	a := cluster.NewRegister(incarnations(t, vfs.NewMem(), 1, 1, chance))
+	b := cluster.NewRegister(incarnations(t, vfs.NewMem(), 2, 1, chance))
 	link(a, b, 1, 2)
 	st := &protocol.Status{Role: protocol.Leader, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
 	changes := a.Publish(st)
@@ -146,7 +146,7 @@ func TestTheLeaderNotesWhoIsNotNoted(t *testing.T) {
 
 func TestARegisterIsKept(t *testing.T) {
 	fs, chance := vfs.NewMem(), counter()
-	own := lives(t, fs, 1, 1, chance)
+	own := incarnations(t, fs, 1, 1, chance)
 	r, err := LoadRegister(fs, "d", own)
 	require.NoError(t, err)
 	who := protocol.Who{Log: protocol.LogID{9}, Life: 4, Mark: 5}
@@ -161,22 +161,22 @@ func TestARegisterIsKept(t *testing.T) {
 	require.True(t, again.Note(3, protocol.Who{Log: who.Log, Life: 6, Mark: 1}))
 }
 
-// A directory of a program that knew no log identities gets one. The count of its lives continues.
+// A directory of a program without log identities gets one. The count of its incarnations continues.
 func TestADirectoryOfBeforeGetsAnIdentity(t *testing.T) {
 	fs := vfs.NewMem()
 	require.NoError(t, durable.MakeDir(fs, "d", 0o700))
 	require.NoError(t, writeIdentity(fs, "d", identity{Format: 1, Cluster: 7, Member: 1, Incarnation: 41}))
-	own := lives(t, fs, 1, 1, counter())
+	own := incarnations(t, fs, 1, 1, counter())
 	require.False(t, own.Log.IsZero())
 	require.EqualValues(t, 42, own.Life)
-	require.Equal(t, own.Log, lives(t, fs, 1, 1, counter()).Log)
+	require.Equal(t, own.Log, incarnations(t, fs, 1, 1, counter()).Log)
 }
 
-// Two logs have one member's id. A proposal of one is never taken for a proposal of the other.
+// Two logs have one member's id. A proposal of one is never mistaken for a proposal of the other.
 func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	chance := counter()
-	first := lives(t, vfs.NewMem(), 1, 5, chance)
-	wiped := lives(t, vfs.NewMem(), 1, 1, chance)
+	first := incarnations(t, vfs.NewMem(), 1, 5, chance)
+	wiped := incarnations(t, vfs.NewMem(), 1, 1, chance)
 	s := apply.NewSessions(nil)
 	entry := func(own cluster.OwnIdentity, seq uint64) *protocol.Entry {
 		return &protocol.Entry{ID: protocol.ProposalID{Session: own.Session(true), Seq: seq}, Count: 1, Low: 1}
@@ -192,22 +192,22 @@ func TestSessionsOfAnotherLogAreApart(t *testing.T) {
 	require.False(t, again.Admit(1, entry(first, 1)))
 }
 
-// TestADirectoryKnowsThatItWasBornWithLineages from its first incarnation on, also if power is lost before it has met
-// anybody. One of an earlier version never does.
+// TestADirectoryKnowsThatItWasBornWithLineages from its first incarnation on, even if power is lost before it has
+// connected to any member. One of an earlier version never does.
 func TestADirectoryKnowsThatItWasBornWithLineages(t *testing.T) {
 	fs, chance := vfs.NewMem(), counter()
 	for range 3 {
-		require.True(t, lives(t, fs, 1, 1, chance).Born)
+		require.True(t, incarnations(t, fs, 1, 1, chance).Born)
 	}
 	old := vfs.NewMem()
 	require.NoError(t, durable.MakeDir(old, "d", 0o700))
 	require.NoError(t, writeIdentity(old, "d", identity{Format: formatSingle, Cluster: 7, Member: 1, Log: protocol.LogID{1}, Incarnation: 4, Marks: []uint64{1, 2, 3, 4}}))
 	for range 2 {
-		require.False(t, lives(t, old, 1, 1, chance).Born)
+		require.False(t, incarnations(t, old, 1, 1, chance).Born)
 	}
 }
 
-// TestAListIsThatOfTheIncarnationWhichFoundsTheLog: a first incarnation may end before it has.
+// TestAListIsThatOfTheIncarnationWhichFoundsTheLog: a first incarnation may end before it has founded the log.
 func TestAListIsThatOfTheIncarnationWhichFoundsTheLog(t *testing.T) {
 	fs, chance := vfs.NewMem(), counter()
 	enter := func(founders uint64, join bool) uint64 {

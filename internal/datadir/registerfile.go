@@ -11,10 +11,10 @@ import (
 	"github.com/braidlog/braid/internal/wal"
 )
 
-// registerFile holds what a register must keep.
+// registerFile is the file of a register.
 const registerFile = "peers.json"
 
-// LoadRegister returns the register of a member as its directory has it.
+// LoadRegister reads the register of a member from its directory.
 func LoadRegister(fs vfs.FS, dir string, own cluster.OwnIdentity) (*cluster.Register, error) {
 	b, err := wal.ReadFile(fs, filepath.Join(dir, registerFile), 1<<24)
 	if errors.Is(err, os.ErrNotExist) {
@@ -30,7 +30,7 @@ func LoadRegister(fs vfs.FS, dir string, own cluster.OwnIdentity) (*cluster.Regi
 	return r, nil
 }
 
-// SaveRegister makes durable what the register must keep.
+// SaveRegister writes the register durably.
 func SaveRegister(fs vfs.FS, dir string, r *cluster.Register) error {
 	b, err := r.Content()
 	if err != nil {

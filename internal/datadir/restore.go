@@ -9,11 +9,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Restore brings the state machine and its meta to the newest snapshot, at the start. skip is the position up to which
-// the state of a state machine on disk has already applied. Restore skips a snapshot whose header is damaged, or whose
-// state is damaged and needed. The snapshot before is enough, because the log goes back to it. It refuses a snapshot
-// with which this program's cores cannot continue (a [*protocol.SectionError]), or whose order the state machine does
-// not fit (a [*intake.GroupError]), before it touches the state machine.
+// Restore brings the state machine and its meta to the newest snapshot, at the start. skip is the position up to
+// which the state of a state machine on disk has already applied. Restore skips a snapshot whose header is damaged,
+// or whose state is damaged and needed. The snapshot before is enough, because the log goes back to it. It refuses a
+// snapshot with which this program's cores cannot continue (a [*protocol.SectionError]), or whose order does not fit
+// the state machine (a [*intake.GroupError]), before it changes the state machine.
 func Restore(s *Snapshots, sm member.StateMachine, derive member.Derive) (meta member.Meta, skip protocol.Position, err error) {
 	d, durable := sm.(member.DurableStateMachine)
 	if durable {
@@ -75,7 +75,7 @@ func (s *Snapshots) choose(durable bool, skip protocol.Position) (h SnapshotHead
 		if err == nil {
 			return h, true, s.setAside(all[i+1:])
 		}
-		if !member.IsDamage(err) { // the disk could not read what is there
+		if !member.IsDamage(err) { // the disk failed to read it
 			return h, false, err
 		}
 		s.Damaged = append(s.Damaged, err)

@@ -20,9 +20,9 @@ func (nothing) Apply([]member.Command) error       { return nil }
 func (nothing) Snapshot() (member.Snapshot, error) { return nil, nil }
 func (nothing) Restore(r io.Reader) error          { _, err := io.Copy(io.Discard, r); return err }
 
-// A retired instance is removed from the log permanently once every snapshot on disk says that it is retired. Before
-// that, a member that has to go back to a snapshot in which it is active must find out that it has dropped its log,
-// with what it had promised.
+// A retired instance is removed from the log permanently once it is retired in every snapshot on disk. Before that, a
+// member that has to go back to a snapshot in which it is active must detect that it has dropped its log, with its
+// promises.
 func TestARetiredInstanceIsForgottenWhenNoSnapshotNeedsIt(t *testing.T) {
 	fs := vfs.NewMem()
 	begin := order.Begin(2, true)

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// untouched is a state machine that no one may restore.
+// untouched is a state machine that must not be restored.
 type untouched struct {
 	nothing
 	t *testing.T
@@ -24,8 +24,8 @@ func (u untouched) Restore(io.Reader) error {
 	return nil
 }
 
-// A start continues from the newest snapshot's sections. If the program does not know them, or
-// misses one, nothing starts, and nothing is changed: an earlier snapshot is no way out.
+// A start continues from the newest snapshot's sections. If the program does not know them, or misses one, nothing
+// starts, and nothing is changed: an earlier snapshot is not used instead.
 func TestAStartKnowsTheSectionsOrRefuses(t *testing.T) {
 	fs := vfs.NewMem()
 	config := Config{FS: fs, Dir: "/d", Cluster: 7, Self: 1, Chance: func() uint64 { return 5 }, Begin: order.Begin(1, false), Members: []protocol.Member{{ID: 1}}, Machine: nothing{}}

@@ -27,8 +27,7 @@ import (
 // machine wrote it, the state's length and CRC. A state machine that keeps its own state on disk has
 // checkpoints: snapshot files without state.
 //
-// A snapshot with sections has another magic: programs from before there were any would not see them, and continue
-// without.
+// A snapshot with sections has another magic: earlier programs would ignore the sections.
 //
 //	magic 8 | meta length 4 | meta crc 4 | meta … | state … | state length 8 | state crc 4 | end 4
 const (
@@ -38,7 +37,7 @@ const (
 	snapTrailer = 16
 	snapBuffer  = 64 << 10
 	snapSuffix  = ".snap"
-	badSuffix   = ".bad" // of a file that was found damaged at a start; the next start removes it
+	badSuffix   = ".bad" // of a file that a start found damaged; the next start removes it
 )
 
 // SnapshotHeader is the beginning of a snapshot file.
@@ -57,12 +56,12 @@ type Snapshots struct {
 	writes atomic.Uint64 // numbers the temporary files
 	// Damaged are the errors of the damaged snapshots that Restore skipped.
 	Damaged []error
-	mu      sync.Mutex                        // held while a complete file gets its name
-	proven  atomic.Pointer[protocol.Position] // position of the last file if it was received and so verified; nil: none
+	mu      sync.Mutex                        // held while a complete file is renamed
+	proven  atomic.Pointer[protocol.Position] // position of the last file if it was received, and verified then; nil: none
 }
 
-// OpenSnapshots makes the directory if it is missing. It removes files that a crash left half
-// written, and files that an earlier start found damaged.
+// OpenSnapshots creates the directory if it is missing. It removes files that are incomplete after a crash, and files
+// that an earlier start found damaged.
 func OpenSnapshots(fs vfs.FS, dir string) (*Snapshots, error) {
 	if err := durable.MakeDir(fs, dir, 0o700); err != nil {
 		return nil, err
@@ -131,10 +130,10 @@ func (s *Snapshots) Newest() (h SnapshotHeader, ok bool, err error) {
 	return f.Header, true, nil
 }
 
-// Settled is where the oldest snapshot stands that a start may ever go back to. It returns an error
-// if that is not known.
+// Settled is the cursor of the oldest snapshot that a start may ever go back to. It returns an error if that is not
+// known.
 func (s *Snapshots) Settled() (order.Cursor, error) {
-	if err := syncDir(s.fs, s.dir); err != nil { // so that none that was removed comes back
+	if err := syncDir(s.fs, s.dir); err != nil { // so that a removed snapshot cannot reappear
 		return order.Cursor{}, err
 	}
 	all, err := s.Positions()
@@ -164,16 +163,16 @@ func (s *Snapshots) Prune(p protocol.Position) error {
 	return nil
 }
 
-// Write makes a snapshot durable under its position, complete or not at all. Skips have no position,
-// so several snapshots of merged instances may have the same one. Then the snapshot that goes furthest
-// counts, even if another one was written last.
+// Write makes a snapshot durable under its position, complete or not at all. Skips have no position, so several
+// snapshots of merged instances may have the same one. Then the furthest snapshot counts, even if another one was
+// written last.
 func (s *Snapshots) Write(h SnapshotHeader, state func(io.Writer) error) error {
 	return s.write(h, state, false)
 }
 
-// Receive is Write for a snapshot that comes from another member. It reads the whole file again and
-// verifies it before the snapshot counts, because the cores give up their logs for it. In a keyed order it
-// does not count: it waits in a file of its own until it is merged, see [Snapshots.Staged].
+// Receive is Write for a snapshot that comes from another member. It reads the whole file again and verifies it
+// before the snapshot counts, because the cores drop their logs for it. In a keyed order it does not count: it waits
+// in a file of its own until it is merged, see [Snapshots.Staged].
 func (s *Snapshots) Receive(h SnapshotHeader, state func(io.Writer) error) error {
 	if h.Cursor.Keyed {
 		return s.stage(h, state)
@@ -206,7 +205,7 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 	if behind {
 		return s.fs.Remove(tmp)
 	}
-	names, err := s.fs.OpenDir(s.dir) // first: no descriptor must be missing once the file has its name
+	names, err := s.fs.OpenDir(s.dir) // first, so that no descriptor is missing once the file has its name
 	if err != nil {
 		return err
 	}
@@ -223,8 +222,8 @@ func (s *Snapshots) write(h SnapshotHeader, state func(io.Writer) error, verify 
 // stagedFile is the name of the one snapshot that waits to be merged. A start removes it.
 const stagedFile = "staged.tmp"
 
-// stage makes a snapshot of another member a file that does not count as a snapshot of this one, and
-// verifies it. It takes the place of the one before.
+// stage writes a snapshot of another member to a file that does not count as a snapshot of this one, and verifies it.
+// It replaces the previous one.
 func (s *Snapshots) stage(h SnapshotHeader, state func(io.Writer) error) (err error) {
 	path := filepath.Join(s.dir, stagedFile)
 	if err = s.fill(path, h, state); err == nil {
@@ -236,15 +235,15 @@ func (s *Snapshots) stage(h SnapshotHeader, state func(io.Writer) error) (err er
 	return err
 }
 
-// Staged opens the snapshot that was received last and waits to be merged.
+// Staged opens the last received snapshot, which waits to be merged.
 func (s *Snapshots) Staged() (*SnapshotReader, error) {
 	return s.open(filepath.Join(s.dir, stagedFile))
 }
 
-// Unstage removes it, if it is there.
+// Unstage removes the staged snapshot, if there is one.
 func (s *Snapshots) Unstage() error { return s.discard(filepath.Join(s.dir, stagedFile)) }
 
-// fill makes a file with a snapshot and makes it durable.
+// fill writes a file with a snapshot durably.
 func (s *Snapshots) fill(path string, h SnapshotHeader, state func(io.Writer) error) error {
 	f, err := s.fs.Create(path)
 	if err != nil {
@@ -264,8 +263,7 @@ func (s *Snapshots) discard(path string) error {
 	return nil
 }
 
-// behind reports whether there already is a snapshot of the same position that goes further. One that
-// is damaged should be replaced.
+// behind reports whether there already is a further snapshot at the same position. A damaged one should be replaced.
 func (s *Snapshots) behind(c *order.Cursor) (bool, error) {
 	if !c.Merged() {
 		return false, nil
@@ -325,7 +323,7 @@ type checksummer struct {
 }
 
 func (s *checksummer) Write(b []byte) (int, error) {
-	s.crc.Write(b) // before others see the bytes; after an error no one uses the checksum
+	s.crc.Write(b) // before others see the bytes; after an error the checksum is not used
 	n, err := s.w.Write(b)
 	s.n += uint64(n)
 	return n, err
@@ -402,12 +400,12 @@ func (s *Snapshots) open(path string) (r *SnapshotReader, err error) {
 	return r, nil
 }
 
-// Meta returns what the snapshot says alongside the state.
+// Meta returns the snapshot's meta.
 func (r *SnapshotReader) Meta() member.Meta { return r.Header.Meta }
 
-// Read reads the state, as the state machine wrote it. It returns EOF only if the bytes are those
-// that were written, because a state machine may keep what it has read once it has seen EOF. If they
-// are not, it returns a [*protocol.CorruptError] instead.
+// Read reads the state, as the state machine wrote it. It returns EOF only if all bytes are verified, because a state
+// machine may keep what it has read once it has seen EOF. Otherwise it returns a [*protocol.CorruptError] in place of
+// EOF.
 func (r *SnapshotReader) Read(b []byte) (int, error) {
 	n, err := r.state.Read(b)
 	if err == io.EOF {
@@ -418,7 +416,7 @@ func (r *SnapshotReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Verify reads the rest of the state. It returns an error if the state is not what was written.
+// Verify reads the rest of the state. It returns an error if the state is damaged.
 func (r *SnapshotReader) Verify() error {
 	if _, err := io.Copy(io.Discard, r.state); err != nil {
 		return err
@@ -426,7 +424,7 @@ func (r *SnapshotReader) Verify() error {
 	return r.judge()
 }
 
-// judge compares what was read with what was written. All of the state must have been read.
+// judge verifies the checksum. All of the state must have been read.
 func (r *SnapshotReader) judge() error {
 	if r.state.n != r.size || r.state.crc.Sum32() != r.want {
 		return &protocol.CorruptError{What: "snapshot " + r.path, Detail: "state checksum mismatch"}
@@ -437,10 +435,10 @@ func (r *SnapshotReader) judge() error {
 // Close closes the file.
 func (r *SnapshotReader) Close() error { return r.file.Close() }
 
-// At opens the newest snapshot with a state that goes as far as base in an instance. It may go further, because
-// everything in a snapshot is committed. All its bytes were verified: a state machine may keep its state on disk, and
-// must not see a damaged one. At skips snapshots that are damaged or cannot be read, and reports them only if no other
-// one serves.
+// At opens the newest snapshot with a state that reaches base in an instance. It may go further, because everything
+// in a snapshot is committed. All its bytes were verified: a state machine may keep its state on disk, and must not
+// see a damaged one. At skips snapshots that are damaged or cannot be read, and reports them only if there is no
+// other one.
 func (s *Snapshots) At(base protocol.Base, instance protocol.InstanceID) (*SnapshotReader, error) {
 	all, err := s.Positions()
 	if err != nil {
@@ -476,7 +474,7 @@ func (s *Snapshots) verified(p protocol.Position) error {
 	return s.Whole(p)
 }
 
-// Find opens the snapshot at a position; it returns nil if that was removed.
+// Find opens the snapshot at a position; it returns nil if it was removed.
 func (s *Snapshots) Find(p protocol.Position) (member.ReceivedSnapshot, error) {
 	f, err := s.Open(p)
 	switch {

@@ -1,5 +1,5 @@
-// Package durable makes directories that are there after a power loss.
+// Package durable creates directories that survive a power failure.
 //
-// A file system may lose a directory that was made, with everything in it, until the directory above is synced,
-// although the files in it were. All directories for data are made here.
+// A file system may lose a new directory with its contents, until the parent directory is synced, even if the files
+// in it were synced. All data directories are created here.
 package durable

@@ -11,10 +11,9 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// MakeDir makes a directory and all missing directories above it, and makes durable that they are there. What is there
-// already may have been made a moment before a crash. So its entry is synced too: that of the lowest directory of the
-// path that is there, above which an earlier call has synced everything. An error says nothing of what was made; a
-// retry is safe.
+// MakeDir creates a directory and all missing parents durably. An existing directory may have been created just
+// before a crash. So the entry of the lowest existing directory of the path is synced too; an earlier call has synced
+// everything above it. After an error some directories may exist; a retry is safe.
 func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
 	var missing []string // the lowest first
 	at := dir
@@ -43,9 +42,9 @@ func MakeDir(fs vfs.FS, dir string, perm os.FileMode) error {
 	return nil
 }
 
-// foreign reports whether a directory that could not be synced is one in which this process has made nothing: it may
-// not look there, or the file system cannot be written, or syncs no directories, as a root on squashfs with the data's
-// disk below.
+// foreign reports whether a directory that could not be synced is one in which this process has created nothing: it
+// has no permission, or the file system is read-only, or does not sync directories, such as a root on squashfs with
+// the data's disk mounted below.
 func foreign(err error) bool {
 	for _, e := range []error{iofs.ErrPermission, syscall.EROFS, syscall.EINVAL, syscall.EOPNOTSUPP} {
 		if errors.Is(err, e) {
@@ -55,7 +54,7 @@ func foreign(err error) bool {
 	return false
 }
 
-// SyncDir makes durable which names a directory has.
+// SyncDir makes the names in a directory durable.
 func SyncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 
 var errStop = errors.New("the process ends here")
 
-// However the calls that made a directory ended before, after one that returned nil a power loss leaves it, and what
-// was synced in it.
+// However earlier calls for a directory ended, after one that returned nil the directory, and what was synced in it,
+// survive a power failure.
 func TestADirectoryOutlivesAPowerLoss(t *testing.T) {
 	const dir = "/a/b/c/d"
 	for _, exists := range []string{"/", "/a/b", dir} { // as durable as before
@@ -42,8 +42,7 @@ func TestADirectoryOutlivesAPowerLoss(t *testing.T) {
 	}
 }
 
-// A directory that lies where this process may not look, or where nothing is synced because nothing is written, was not
-// made by it.
+// A directory without permission, or on a read-only file system, was not created by this process.
 func TestADirectoryBelowAForeignOne(t *testing.T) {
 	mem := vfs.NewMem()
 	require.NoError(t, durable.MakeDir(mem, "/closed/mine", 0o700))

@@ -7,37 +7,35 @@ import (
 	"time"
 )
 
-// Space is a model: where it begins, what may come next, and what must hold. T says what happens
-// between two states.
+// Space is a model: the initial state, the next states, and the invariant. T describes a step between two states.
 type Space[S comparable, T any] struct {
 	Beginning S
-	// Each calls yield for every state that may come next, always in the same order.
+	// Each calls yield for every next state, always in the same order.
 	Each func(s *S, yield func(T, *S))
-	// Tell says a step in words, for the story.
-	Tell func(T) string
-	// Judge describes what is wrong with a state; "" nothing.
+	// Describe describes a step in words, for the trace.
+	Describe func(T) string
+	// Judge describes an error in a state; "": there is none.
 	Judge func(s *S) string
-	// Mirror is the state with members exchanged that play the same part; nil: none do.
+	// Mirror is the state with members of the same role exchanged; nil: there are none.
 	Mirror func(s *S) S
-	// Settle leaves out of a state what cannot matter any more, and reports whether to continue from there; nil:
-	// everything matters.
-	Settle func(s *S) bool
-	// Show describes the state that is wrong, after the story; nil: nothing does.
+	// Normalize removes from a state what has no effect any more, and reports whether to continue from there; nil:
+	// everything has an effect.
+	Normalize func(s *S) bool
+	// Show describes the erroneous state, after the trace; nil: it is not described.
 	Show func(s *S) string
 }
 
-// Result is what a search found.
+// Result is the result of a search.
 type Result struct {
 	States int
 	Depth  int
 	Wrong  string
 	Trace  []string
-	// Whole: every reachable state was seen.
+	// Whole: every reachable state was visited.
 	Whole bool
 }
 
-// Run searches, and fails the test if what is found is not what is wanted: how the judge's words begin, or
-// "" for nothing in all states there are.
+// Run searches, and fails the test unless the error that it finds begins with want; "" expects none in all states.
 func Run[S comparable, T any](t *testing.T, m Space[S, T], limit int, want string) {
 	t.Helper()
 	began := time.Now()
@@ -53,7 +51,7 @@ func Run[S comparable, T any](t *testing.T, m Space[S, T], limit int, want strin
 	}
 }
 
-// origin says how a state was reached first: which successor of which state.
+// origin is how a state was first reached: as which successor of which state.
 type origin struct {
 	parent uint32
 	branch uint16
@@ -67,14 +65,14 @@ type search[S comparable, T any] struct {
 	on      func(*S, T)
 }
 
-// known is a state that was reached, and its number among origins.
+// known is a visited state, and its number among origins.
 type known[S comparable] struct {
 	state  S
 	number uint32
 }
 
-// Search visits all reachable states, the nearest first, until one is wrong or there are more than limit.
-// on, unless it is nil, is called for every step from a state.
+// Search visits all reachable states, the nearest first, until it finds an error or there are more than limit. on,
+// unless it is nil, is called for every step from a state.
 func Search[S comparable, T any](m Space[S, T], limit int, on func(*S, T)) Result {
 	s := &search[S, T]{Space: m, seed: maphash.MakeSeed(), origins: []origin{{}}, on: on}
 	s.seen.add(s.hash(&m.Beginning))
@@ -95,7 +93,7 @@ func Search[S comparable, T any](m Space[S, T], limit int, on func(*S, T)) Resul
 	}
 }
 
-// visit adds the states that come after one, and are new, to next. It stops at the first that is wrong.
+// visit adds the new successors of a state to next. It stops at the first error.
 func (s *search[S, T]) visit(from *known[S], next []known[S]) (_ []known[S], wrong string) {
 	branch := uint16(0)
 	s.Each(&from.state, func(t T, n *S) {
@@ -106,7 +104,7 @@ func (s *search[S, T]) visit(from *known[S], next []known[S]) (_ []known[S], wro
 		if wrong != "" {
 			return
 		}
-		goesOn := s.Settle == nil || s.Settle(n)
+		goesOn := s.Normalize == nil || s.Normalize(n)
 		if !s.seen.add(s.hash(n)) {
 			return
 		}
@@ -119,7 +117,7 @@ func (s *search[S, T]) visit(from *known[S], next []known[S]) (_ []known[S], wro
 	return next, wrong
 }
 
-// hash is the same for a state and its mirror image.
+// hash is equal for a state and its mirror image.
 func (s *search[S, T]) hash(n *S) uint64 {
 	h := maphash.Comparable(s.seed, *n)
 	if s.Mirror != nil {
@@ -128,7 +126,7 @@ func (s *search[S, T]) hash(n *S) uint64 {
 	return h
 }
 
-// trace tells the path to the state that was found last.
+// trace describes the path to the last visited state.
 func (s *search[S, T]) trace() (out []string) {
 	var branches []uint16
 	for at := len(s.origins) - 1; at != 0; at = int(s.origins[at].parent) {
@@ -139,9 +137,9 @@ func (s *search[S, T]) trace() (out []string) {
 		branch, found := uint16(0), now
 		s.Each(&now, func(t T, n *S) {
 			if branch++; branch == branches[i] {
-				out, found = append(out, s.Tell(t)), *n
-				if s.Settle != nil {
-					s.Settle(&found)
+				out, found = append(out, s.Describe(t)), *n
+				if s.Normalize != nil {
+					s.Normalize(&found)
 				}
 			}
 		})

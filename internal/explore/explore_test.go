@@ -14,7 +14,7 @@ type pour string
 
 func tell(p pour) string { return string(p) }
 
-// measure is the puzzle: fill, empty and pour, until the larger jug has so much.
+// measure is the puzzle: fill, empty and pour, until the larger jug has the wanted amount.
 func measure(want uint8) Space[jugs, pour] {
 	size := jugs{3, 5}
 	return Space[jugs, pour]{
@@ -29,7 +29,7 @@ func measure(want uint8) Space[jugs, pour] {
 				yield(pour(fmt.Sprintf("pour %d", size[i])), &over)
 			}
 		},
-		Tell: tell,
+		Describe: tell,
 		Judge: func(s *jugs) string {
 			if s[1] == want {
 				return "measured"
@@ -74,6 +74,6 @@ func TestMirroredStatesAreOne(t *testing.T) {
 	require.Equal(t, 16, Search(count, 1000, nil).States)
 	count.Mirror = func(s *jugs) jugs { return jugs{s[1], s[0]} }
 	require.Equal(t, 10, Search(count, 1000, nil).States)
-	count.Settle = func(s *jugs) bool { return s[0]+s[1] < 3 }
+	count.Normalize = func(s *jugs) bool { return s[0]+s[1] < 3 }
 	require.Equal(t, 6, Search(count, 1000, nil).States, "nothing follows three litres")
 }

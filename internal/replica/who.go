@@ -35,7 +35,7 @@ func (w handshakeWorld) Adopt(state string) error {
 	return cluster.AdoptBirth(w.r.apply.machine.Machine(), state)
 }
 
-func (w handshakeWorld) NoteBirth(state string) error { return w.r.dir.NoteBirth(state) }
+func (w handshakeWorld) NoteBirth(state string) error { return w.r.dir.RecordBirth(state) }
 
 func (w handshakeWorld) Fail(err error) { w.r.fail(err) }
 

@@ -126,7 +126,7 @@ func (m *Member) learnsBirth(o *Member) bool {
 // Adopt implements cluster.HandshakeWorld, as NoteBirth does.
 func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.m.machines.All, state) }
 
-func (h handshakeWorld) NoteBirth(state string) error { return h.dir.NoteBirth(state) }
+func (h handshakeWorld) NoteBirth(state string) error { return h.dir.RecordBirth(state) }
 
 // stateless reports whether the member does not have the state yet with which the cluster began.
 func (m *Member) stateless() bool {

@@ -43,7 +43,7 @@ var apart = map[string]string{
 	"internal/protocol/raft/config.go": "which settings are refused before there is a member",
 	"internal/wal/inspect.go":          "a tool for operators; no running member calls it",
 	"internal/datadir/furthest.go":     "the same, of members that do not run",
-	"internal/datadir/tell.go":         "the same, of a directory that is not opened",
+	"internal/datadir/inspect.go":      "the same, of a directory that is not opened",
 	"internal/wal/bodyinspect.go":      "a tool for operators; no running member calls it",
 	"internal/wal/gather_linux.go":     "one system call for many buffers; the simulated disk has no system calls",
 	"internal/wal/gather_other.go":     "the same for other systems",

@@ -2,5 +2,5 @@
 
 package sys
 
-// Descriptors returns how many descriptors this process may have at a time; here it is not known.
+// Descriptors returns the maximal number of descriptors of this process; here it is not known.
 func Descriptors() (n int, ok bool) { return 0, false }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Descriptors returns how many descriptors this process may have at a time. ok is false if that is not
-// known. The runtime has raised it to the hard limit when the process began.
+// Descriptors returns the maximal number of descriptors of this process. ok is false if it is not known. The runtime
+// raises it to the hard limit when the process starts.
 func Descriptors() (n int, ok bool) {
 	var limit syscall.Rlimit
 	if err := Again(func() error { return syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) }); err != nil {

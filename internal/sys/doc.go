@@ -1,10 +1,8 @@
-// Package sys is what every package that calls the operating system directly has to know of its
-// answers: a call that a signal interrupted is made again, and a process that has no descriptor
-// left can try again later.
+// Package sys handles results of system calls for packages that call the operating system directly: a call that a
+// signal interrupted is repeated, and a process without descriptors can retry later.
 //
-// Calls of the standard library repeat interrupted calls on their own. Calls through
-// golang.org/x/sys/unix and syscall do not, and neither do some methods of files: what may be
-// interrupted goes through Again.
+// Calls of the standard library repeat interrupted calls on their own. Calls through golang.org/x/sys/unix and
+// syscall do not, and neither do some methods of files: calls that may be interrupted go through Again.
 //
 // May import: nothing of braid.
 package sys

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// NewCrashableMem returns an empty file system that knows what was synced, so that it can crash. It is slower than
+// NewCrashableMem returns an empty file system that tracks what was synced, so that it can crash. It is slower than
 // [NewMem], because every sync copies the file.
 func NewCrashableMem() *Mem {
 	m := NewMem()
@@ -14,12 +14,12 @@ func NewCrashableMem() *Mem {
 	return m
 }
 
-// blockBytes is how much of a file a crash keeps or loses together.
+// blockBytes is the unit of a file that a crash keeps or loses.
 const blockBytes = 4096
 
-// Crash returns a copy of what a loss of power at this moment leaves: what was synced, and of each name and block that
-// was not synced, so many percent. With 0 rng may be nil. Names are drawn in their order, so a seed says what is left.
-// The file system itself continues, and the copy is one that can crash. Locks are no part of it.
+// Crash returns a copy of the file system after a power failure now: everything synced, and the given percentage of
+// names and blocks that were not synced. With 0 rng may be nil. Names are drawn in order, so the seed determines the
+// result. The file system itself continues, and the copy can crash too. Locks are not copied.
 func (m *Mem) Crash(percent int, rng *rand.Rand) *Mem {
 	if !m.crashable {
 		panic("vfs: a file system that does not know what was synced cannot crash")
@@ -31,7 +31,7 @@ func (m *Mem) Crash(percent int, rng *rand.Rand) *Mem {
 	return out
 }
 
-// crash returns what is left of a file or directory. keep draws whether something that was not synced is.
+// crash returns the rest of a file or directory. keep draws whether a name or block that was not synced is kept.
 func (n *node) crash(keep func() bool) *node {
 	if n.names == nil {
 		return n.crashFile(keep)

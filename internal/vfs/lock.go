@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held are the locks of this process. The kernel's are those of a process: it grants them a second time, and drops them
-// when any descriptor of the file is closed.
+// held are the locks of this process. The kernel's locks belong to a process: it grants them a second time, and drops
+// them when any descriptor of the file is closed.
 var held struct {
 	sync.Mutex
 	files []*fileLock
@@ -26,12 +26,12 @@ var errHeldHere = errors.New("lock held by this process")
 type fileLock struct {
 	file *os.File
 	info os.FileInfo
-	// path is held too: whoever has the lock works by names, and would change the files of the next one if the directory
-	// was removed and made again.
+	// path is held too: the holder of the lock opens files by name, and would change the files of the next holder if the
+	// directory was removed and created again.
 	path string
 }
 
-// Lock takes a lock of fcntl(2), which the kernel drops when the process ends, however it ends.
+// Lock takes a lock of fcntl(2), which the kernel drops whenever the process ends.
 func (osFS) Lock(name string) (io.Closer, error) {
 	held.Lock()
 	defer held.Unlock()

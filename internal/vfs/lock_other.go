@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Lock cannot lock here, so no member opens a directory. Programs that only use other members can be built.
+// Lock is not supported here, so no member can open a directory. Programs that are only clients can be built.
 func (osFS) Lock(name string) (io.Closer, error) {
 	return nil, &os.PathError{Op: "lock", Path: name, Err: errors.ErrUnsupported}
 }

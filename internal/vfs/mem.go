@@ -14,9 +14,9 @@ import (
 // Mem is a file system in memory. Names are those of package path, from its root. Its methods may be called
 // concurrently.
 type Mem struct {
-	mu   sync.Mutex // guards all of it, also its files' content
+	mu   sync.Mutex // guards everything, including the contents of files
 	root *node
-	// crashable: it knows what was synced, see Crash.
+	// crashable: it tracks what was synced, see Crash.
 	crashable bool
 	locked    map[string]bool // by cleaned name
 }
@@ -25,7 +25,7 @@ type Mem struct {
 type node struct {
 	names map[string]*node // of a directory; nil: it is a file
 	data  []byte
-	// syncedNames and syncedData are what the last sync made durable, in a crashable file system.
+	// syncedNames and syncedData are the state at the last sync, in a crashable file system.
 	syncedNames map[string]*node
 	syncedData  []byte
 }
@@ -63,7 +63,7 @@ func parts(name string) (all []string) {
 	return all
 }
 
-// dirOf returns the directory that a name is in, or is to be in, and the last part of the name.
+// dirOf returns the parent directory of a name, and the last part of the name.
 func (m *Mem) dirOf(op, name string) (dir *node, base string, err error) {
 	name = clean(name)
 	dir = m.find(path.Dir(name))
@@ -145,7 +145,7 @@ func (m *Mem) Remove(name string) error {
 	return nil
 }
 
-// RemoveAll removes a file, or a directory with all that is in it. That there is none is no error.
+// RemoveAll removes a file, or a directory with its contents. A missing name is no error.
 func (m *Mem) RemoveAll(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,7 +18,7 @@ type memFile struct {
 	writable bool
 }
 
-// check returns why an operation on the file's content is not possible. The file system is locked.
+// check returns the error of an impossible operation on the file's contents. The file system is locked.
 func (f *memFile) check(op string, write bool) error {
 	var err error
 	switch {
@@ -92,7 +92,7 @@ func (f *memFile) WriteAt(p []byte, offset int64) (int, error) {
 	return len(p), nil
 }
 
-// put writes bytes at an offset. What lies between the end and the offset becomes zeros.
+// put writes bytes at an offset. Bytes between the end and the offset become zeros.
 func (n *node) put(offset int, p []byte) {
 	if end := offset + len(p); end > len(n.data) {
 		had := len(n.data)

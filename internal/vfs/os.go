@@ -10,7 +10,7 @@ var OS FS = osFS{}
 
 type osFS struct{}
 
-// Create makes a new file even where there is one: with O_EXCL, after it has removed that.
+// Create creates a new file even if there is one: it removes the old one, and uses O_EXCL.
 func (osFS) Create(name string) (File, error) {
 	for {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)

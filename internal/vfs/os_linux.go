@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Preallocate leaves the file's size as it is: what was never written does not look as if it had been.
+// Preallocate does not change the file's size: bytes that were never written must not look written.
 func (f *osFile) Preallocate(offset, length int64) error {
 	return f.failed("fallocate", unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, offset, length))
 }
 
-// SyncData spares the inode's times, and so often a write of the file system's journal.
+// SyncData does not sync the inode's times, which often avoids a write of the file system's journal.
 func (f *osFile) SyncData() error { return f.failed("fdatasync", unix.Fdatasync(int(f.Fd()))) }
 
-// ReadAhead has the kernel read ahead of a file that is read from its beginning to its end.
+// ReadAhead advises the kernel that a file is read sequentially.
 func ReadAhead(f File) {
 	if fd, ok := Descriptor(f); ok {
 		_ = unix.Fadvise(fd, 0, 0, unix.FADV_SEQUENTIAL) // advice only

@@ -50,7 +50,7 @@ func TestFiles(t *testing.T) {
 		put(t, fs, name, "old")
 		old, err := fs.Open(name)
 		require.NoError(t, err)
-		put(t, fs, name, "new content") // another file: whoever has the old one open keeps it
+		put(t, fs, name, "new content") // another file: open handles of the old one keep it
 		b, err := io.ReadAll(old)
 		require.NoError(t, err)
 		require.Equal(t, "old", string(b))
@@ -142,7 +142,7 @@ func TestFreeBytes(t *testing.T) {
 	require.ErrorIs(t, second(OS.FreeBytes("/none")), os.ErrNotExist)
 }
 
-// The kernel's error is found, and the file is named.
+// An error wraps the kernel's error, and has the file's name.
 func TestErrorsNameTheFile(t *testing.T) {
 	f, err := OS.OpenDir(t.TempDir())
 	require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestLocks(t *testing.T) {
 
 const lockEnv = "BRAID_VFS_TEST_LOCK"
 
-// TestMain lets another process of the test's executable try a lock.
+// TestMain makes another process of the test's executable try a lock.
 func TestMain(m *testing.M) {
 	name := os.Getenv(lockEnv)
 	if name == "" {
@@ -188,7 +188,7 @@ func TestLockExcludesOthers(t *testing.T) {
 	other := func() int {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), lockEnv+"="+name)
-		_ = cmd.Run() // its exit code says how it went
+		_ = cmd.Run() // its exit code is the result
 		return cmd.ProcessState.ExitCode()
 	}
 	require.Zero(t, other())
@@ -201,8 +201,8 @@ func TestLockExcludesOthers(t *testing.T) {
 	require.Zero(t, other())
 }
 
-// Whoever has a lock works by names: in a directory that was removed and made again it would change the files of the
-// next one.
+// The holder of a lock opens files by name: in a directory that was removed and created again it would change the
+// files of the next holder.
 func TestALockIsHeldWhenItsFileIsGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	name := filepath.Join(dir, "LOCK")
@@ -218,7 +218,7 @@ func TestALockIsHeldWhenItsFileIsGone(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// After a crash what was synced is there, and what was not is there, or not, or in part.
+// After a crash synced data is present, and other data is present, missing, or partly present.
 func TestCrash(t *testing.T) {
 	m := NewCrashableMem()
 	require.NoError(t, m.MkdirAll("/d", 0o700))

@@ -16,11 +16,11 @@ func (c *Court) Said(m *protocol.Message, from uint64, strange bool) error {
 	var err error
 	switch {
 	case claims.Vote != 0:
-		err = ledger.SayVote(from, term, uint64(claims.Vote))
+		err = ledger.SendVote(from, term, uint64(claims.Vote))
 	case claims.Stored != 0:
-		err = ledger.SayStored(from, term, uint64(claims.Stored))
+		err = ledger.SendStored(from, term, uint64(claims.Stored))
 	case claims.Term:
-		err = ledger.SayTerm(from, term)
+		err = ledger.SendTerm(from, term)
 	}
 	if strange {
 		return err
@@ -31,7 +31,7 @@ func (c *Court) Said(m *protocol.Message, from uint64, strange bool) error {
 // saidHoldings judges what a member says about its bodies.
 func (c *Court) saidHoldings(m *protocol.Message, claims *protocol.Claims) (err error) {
 	bodies, ledger := c.Of(m.Instance).Bodies, c.Of(m.Instance).Ledger
-	say := bodies.SayHolds
+	say := bodies.ReportHolds
 	switch {
 	case claims.Asked:
 		say = bodies.AnswerHolds

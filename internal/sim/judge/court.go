@@ -30,7 +30,7 @@ type Court struct {
 	All []*Instance
 	// First judges the first instance, whose membership is the cluster's.
 	First *Instance
-	Weave *check.Weave
+	Weave *check.Merge
 	// Executed is the slot up to which the member that is furthest has applied the global log.
 	Executed order.Slot
 
@@ -42,7 +42,7 @@ type Court struct {
 
 // NewCourt returns the judges of a run in which nothing has happened yet.
 func NewCourt(rules Rules, base *world.Base) *Court {
-	c := &Court{rules: rules, base: base, Weave: check.NewWeave(rules.Instances), met: map[protocol.Index]uint64{}}
+	c := &Court{rules: rules, base: base, Weave: check.NewMerge(rules.Instances), met: map[protocol.Index]uint64{}}
 	c.First, c.shapes = c.Of(protocol.FirstInstance), []shape{{instances: max(1, rules.Instances)}}
 	return c
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 func (m *model) space() explore.Space[cluster, step] {
-	return explore.Space[cluster, step]{Each: m.each, Tell: step.String, Judge: m.judge}
+	return explore.Space[cluster, step]{Each: m.each, Describe: step.String, Judge: m.judge}
 }
 
 // three is three members and two commands that interfere. Each may be recovered under the given number of ballots.

@@ -11,7 +11,7 @@ import (
 // run searches for what is wanted: how the judge's words begin, or "" for nothing in all states there are.
 func run(t *testing.T, m *model, limit int, want string) {
 	t.Helper()
-	s := explore.Space[state, step]{Beginning: m.beginning(), Each: m.each, Tell: m.tell, Judge: m.judge, Settle: m.settle, Show: m.show}
+	s := explore.Space[state, step]{Beginning: m.beginning(), Each: m.each, Describe: m.tell, Judge: m.judge, Normalize: m.settle, Show: m.show}
 	if m.mayMirror {
 		s.Mirror = m.reflect
 	}

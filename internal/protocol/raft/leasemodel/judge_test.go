@@ -12,7 +12,7 @@ import (
 // run searches for what is wanted: how the judge's words begin, or "" for nothing in all states there are.
 func run(t *testing.T, c *model, limit int, want string) {
 	t.Helper()
-	s := explore.Space[state, step]{Beginning: c.beginning(), Each: c.each, Tell: tell, Judge: c.judge, Settle: c.settle, Show: show}
+	s := explore.Space[state, step]{Beginning: c.beginning(), Each: c.each, Describe: tell, Judge: c.judge, Normalize: c.settle, Show: show}
 	if c.voters == all && c.later == all {
 		s.Mirror = c.mirror
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Told is what a directory records about itself.
-type Told struct {
+// Recorded has the recorded settings of a directory.
+type Recorded struct {
 	Cluster uint64
 	Member  protocol.MemberID
-	// Kind is what the log is. Begin is with which instances the cluster began.
+	// Kind is the kind of the log. Begin has the instances with which the cluster began.
 	Kind  member.LogKind
 	Begin order.Cursor
-	// Quorums tells which quorums the cluster has.
+	// Quorums has the quorums of the cluster.
 	Quorums string
 }
 
-// Inspect reads what a directory in which a member has lived tells of itself. guess finds out the kind of the log where
-// the directory does not tell it. It only reads.
-func Inspect(fs vfs.FS, dir string, guess func() member.KindGuess) (t Told, err error) {
+// Inspect reads the recorded settings of a member's directory. guess is for a directory that does not record the kind
+// of its log. It only reads.
+func Inspect(fs vfs.FS, dir string, guess func() member.KindGuess) (t Recorded, err error) {
 	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
 	if err != nil {
 		return t, &member.DirError{Dir: dir, Detail: "is not a member's: " + err.Error()}
@@ -38,7 +38,7 @@ func Inspect(fs vfs.FS, dir string, guess func() member.KindGuess) (t Told, err 
 	if err != nil {
 		return t, err
 	}
-	t = Told{Cluster: id.Cluster, Member: id.Member, Kind: id.Kind, Quorums: cmp.Or(id.Quorums, majority)}
+	t = Recorded{Cluster: id.Cluster, Member: id.Member, Kind: id.Kind, Quorums: cmp.Or(id.Quorums, majority)}
 	if t.Kind.IsZero() {
 		kinds, err := id.guessKinds(fs, dir, guess())
 		if err != nil {
@@ -58,7 +58,7 @@ func Inspect(fs vfs.FS, dir string, guess func() member.KindGuess) (t Told, err 
 	return t, nil
 }
 
-// Begun reports whether a member's directory has been begun. An unreadable directory counts as not begun.
+// Begun reports whether a member has started in the directory. An unreadable directory counts as not begun.
 func Begun(fs vfs.FS, dir string) bool {
 	_, err := fs.Stat(filepath.Join(dir, identityFile))
 	return err == nil

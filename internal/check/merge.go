@@ -6,54 +6,54 @@ import (
 	"slices"
 )
 
-// Weave knows what every instance decided, and judges where members are in the global log by the
-// invariants of docs/internals/niagara.md, 3.7. It computes where a member must be from how much of each
-// instance it has (N2). So members that have the same are at the same place (N1).
-type Weave struct {
-	logs   map[uint64]*wovenLog
+// Merge tracks the decisions of every instance, and judges the places of members in the global log by the invariants
+// of docs/internals/niagara.md, 3.7. It computes a member's place from the entries of each instance that the member
+// has (N2). So members with the same entries are at the same place (N1).
+type Merge struct {
+	logs   map[uint64]*mergedLog
 	shapes []shape // ascending by start; never empty
-	fresh  uint64  // the lowest instance that never was
+	fresh  uint64  // the lowest instance that never existed
 }
 
-// shape is the instances active from a round on, ascending.
+// shape has the active instances from a round on, ascending.
 type shape struct {
 	start     uint64
 	instances []uint64
-	// points are their last entries consumed before it, and position what was covered; known
-	// only when all before it is decided.
+	// points are their last entries consumed before it, and position the covered positions; known only when everything
+	// before it is decided.
 	points   []uint64
 	position uint64
 	known    bool
 }
 
-// wovenLog is what an instance decided. Element i is about the entries 1 … i.
-type wovenLog struct {
+// mergedLog is what an instance decided. Element i is about the entries 1 … i.
+type mergedLog struct {
 	filled []uint64 // rounds that they fill; ascending
 	places []uint64 // positions that they cover
 	wanted uint64   // the last one that covers any
 }
 
-// Slots says what an entry does in the global log: it fills the next slot of its instance, or all
-// slots up to a round, or none; and how many positions it covers.
+// Slots is the effect of an entry in the global log: it fills the next slot of its instance, or all slots up to a
+// round, or none; and the number of positions that it covers.
 type Slots struct {
 	Fills   bool
 	SkipsTo uint64
 	Covers  uint64
-	// Instances is how many there are from the next round on; 0: as many as before.
+	// Instances is the number of instances from the next round on; 0: as many as before.
 	Instances int
 }
 
-// Cut is a place in the global log: the slot that comes next, how many positions were
-// covered, and the last entry of each instance active that was consumed.
+// Cut is a place in the global log: the next slot, the number of covered positions, and the last consumed entry of
+// each active instance.
 type Cut struct {
 	Round, Instance   uint64
 	Position          uint64
 	Instances, Points []uint64
 }
 
-// NewWeave returns the judge of a global log that is merged from that many instances.
-func NewWeave(instances int) *Weave {
-	w := &Weave{logs: map[uint64]*wovenLog{}, fresh: 1}
+// NewMerge returns the judge of a global log that is merged from the given number of instances.
+func NewMerge(instances int) *Merge {
+	w := &Merge{logs: map[uint64]*mergedLog{}, fresh: 1}
 	first := shape{start: 1, known: true, points: make([]uint64, instances)}
 	for range instances {
 		first.instances = append(first.instances, w.begin(0))
@@ -62,15 +62,15 @@ func NewWeave(instances int) *Weave {
 	return w
 }
 
-// begin makes a new instance, which begins after a round.
-func (w *Weave) begin(after uint64) uint64 {
+// begin adds a new instance, which begins after a round.
+func (w *Merge) begin(after uint64) uint64 {
 	w.fresh++
-	w.logs[w.fresh-1] = &wovenLog{filled: []uint64{after}, places: []uint64{0}}
+	w.logs[w.fresh-1] = &mergedLog{filled: []uint64{after}, places: []uint64{0}}
 	return w.fresh - 1
 }
 
-// Decide notes the next entry that an instance decided.
-func (w *Weave) Decide(instance uint64, s Slots) {
+// Decide records the next entry that an instance decided.
+func (w *Merge) Decide(instance uint64, s Slots) {
 	l := w.logs[instance]
 	last := len(l.filled) - 1
 	filled := max(l.filled[last], s.SkipsTo) // a skip never takes a round back (N4)
@@ -87,9 +87,9 @@ func (w *Weave) Decide(instance uint64, s Slots) {
 	}
 }
 
-// reshape notes that how many instances there are after a round. The first one is always
-// active, and only its entries change the number: shapes come in order.
-func (w *Weave) reshape(after uint64, instances int) {
+// reshape records the number of instances after a round. The first one is always active, and only its entries change
+// the number: shapes come in order.
+func (w *Merge) reshape(after uint64, instances int) {
 	n := shape{start: after + 1, instances: slices.Clone(w.shapes[len(w.shapes)-1].instances)}
 	for len(n.instances) < instances {
 		n.instances = append(n.instances, w.begin(after))
@@ -100,7 +100,7 @@ func (w *Weave) reshape(after uint64, instances int) {
 
 // Shapes are the numbers of instances that were decided, in order, each with the round from which it
 // is active.
-func (w *Weave) Shapes() iter.Seq2[int, uint64] {
+func (w *Merge) Shapes() iter.Seq2[int, uint64] {
 	return func(yield func(int, uint64) bool) {
 		for i := range w.shapes {
 			if !yield(len(w.shapes[i].instances), w.shapes[i].start) {
@@ -112,7 +112,7 @@ func (w *Weave) Shapes() iter.Seq2[int, uint64] {
 
 // End is the last entry of a retired instance that is part of the global log. Later entries of it
 // are void.
-func (w *Weave) End(instance uint64) uint64 {
+func (w *Merge) End(instance uint64) uint64 {
 	for i := 1; i < len(w.shapes); i++ {
 		if before, s := &w.shapes[i-1], &w.shapes[i]; slices.Contains(before.instances, instance) && !slices.Contains(s.instances, instance) {
 			return w.logs[instance].consumed(s.start - 1)
@@ -121,12 +121,11 @@ func (w *Weave) End(instance uint64) uint64 {
 	return ^uint64(0)
 }
 
-// Wanted is the last entry of an instance that covers a position. What is decided up to there must
-// be consumed soon.
-func (w *Weave) Wanted(instance uint64) uint64 { return w.logs[instance].wanted }
+// Wanted is the last entry of an instance that covers a position. Decided entries up to there must be consumed soon.
+func (w *Merge) Wanted(instance uint64) uint64 { return w.logs[instance].wanted }
 
-// shapeAt returns the shape of a round, with what came before it.
-func (w *Weave) shapeAt(round uint64) (*shape, error) {
+// shapeAt returns the shape of a round, completed.
+func (w *Merge) shapeAt(round uint64) (*shape, error) {
 	i := len(w.shapes) - 1
 	for i > 0 && w.shapes[i].start > round {
 		i--
@@ -139,8 +138,8 @@ func (w *Weave) shapeAt(round uint64) (*shape, error) {
 	return &w.shapes[i], nil
 }
 
-// complete computes where a shape begins from the one before it.
-func (w *Weave) complete(k int) error {
+// complete computes the start of a shape from the shape before it.
+func (w *Merge) complete(k int) error {
 	before, s := &w.shapes[k-1], &w.shapes[k]
 	if s.known {
 		return nil
@@ -162,10 +161,10 @@ func (w *Weave) complete(k int) error {
 	return nil
 }
 
-// At returns where in the global log a member must be if it has added a given number of entries of
-// each instance active in a round: before the first slot that they do not fill (N2). after is how
-// many rounds of each instance the member's snapshot covers, perhaps with a part of the next entry.
-func (w *Weave) At(round uint64, added, after []uint64) (Cut, error) {
+// At returns the place of a member in the global log if it has added the given number of entries of each instance
+// that is active in a round: before the first slot that they do not fill (N2). after has the rounds of each instance
+// that the member's snapshot covers, perhaps with a part of the next entry.
+func (w *Merge) At(round uint64, added, after []uint64) (Cut, error) {
 	s, err := w.shapeAt(round)
 	if err != nil {
 		return Cut{}, err
@@ -189,7 +188,7 @@ func (w *Weave) At(round uint64, added, after []uint64) (Cut, error) {
 		case id < c.Instance:
 			c.Points[i] = l.consumed(c.Round)
 		case id == c.Instance:
-			c.Points[i] = added[i] // with what follows the last slot and fills none
+			c.Points[i] = added[i] // with entries after the last slot that fill none
 		default:
 			c.Points[i] = l.consumed(c.Round - 1)
 		}
@@ -198,9 +197,8 @@ func (w *Weave) At(round uint64, added, after []uint64) (Cut, error) {
 	return c, nil
 }
 
-// consumed is the last entry that is consumed whole after this many rounds. A skip may be consumed
-// in part.
-func (l *wovenLog) consumed(rounds uint64) uint64 {
+// consumed is the last entry that is completely consumed after this many rounds. A skip may be consumed in part.
+func (l *mergedLog) consumed(rounds uint64) uint64 {
 	lo, hi := 0, len(l.filled)-1 // the first entry up to which this many are filled
 	for lo < hi {
 		if mid := (lo + hi) / 2; l.filled[mid] >= rounds {
@@ -215,8 +213,8 @@ func (l *wovenLog) consumed(rounds uint64) uint64 {
 	return uint64(max(lo, 0))
 }
 
-// Member judges where a member is that has added a given number of entries of each instance: see At.
-func (w *Weave) Member(member uint64, added, after []uint64, at Cut) error {
+// Member judges the place of a member that has added the given number of entries of each instance: see At.
+func (w *Merge) Member(member uint64, added, after []uint64, at Cut) error {
 	want, err := w.At(at.Round, added, after)
 	if err != nil {
 		return fmt.Errorf("member %x: %w", member, err)

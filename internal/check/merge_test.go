@@ -14,15 +14,15 @@ var (
 
 func skipTo(round uint64) Slots { return Slots{SkipsTo: round} }
 
-// decide tells a judge of instances' logs.
-func decide(w *Weave, instance uint64, entries ...Slots) {
+// decide reports the entries of instances' logs to a judge.
+func decide(w *Merge, instance uint64, entries ...Slots) {
 	for _, e := range entries {
 		w.Decide(instance, e)
 	}
 }
 
 func TestWeaveKnowsWhereAMemberMustBe(t *testing.T) {
-	w := NewWeave(3)
+	w := NewMerge(3)
 	decide(w, 1, noop, batch, batch, config)
 	decide(w, 2, noop, skipTo(5), batch)
 	decide(w, 3, noop, skipTo(1), batch)
@@ -36,7 +36,7 @@ func TestWeaveKnowsWhereAMemberMustBe(t *testing.T) {
 		{[]uint64{2, 1, 3}, zero, Cut{Round: 1, Instance: 2, Position: 1, Points: []uint64{2, 1, 0}}},
 		{[]uint64{4, 2, 1}, zero, Cut{Round: 1, Instance: 3, Position: 1, Points: []uint64{2, 1, 1}}},
 		{[]uint64{4, 3, 3}, zero, Cut{Round: 3, Instance: 1, Position: 4, Points: []uint64{4, 1, 3}}},
-		// A snapshot in the middle of instance 2's skip, which is not there yet.
+		// A snapshot in the middle of instance 2's skip, which is not decided yet.
 		{[]uint64{4, 1, 3}, []uint64{2, 2, 2}, Cut{Round: 3, Instance: 1, Position: 4, Points: []uint64{4, 1, 3}}},
 	} {
 		c.at.Instances = []uint64{1, 2, 3}
@@ -51,7 +51,7 @@ func TestWeaveKnowsWhereAMemberMustBe(t *testing.T) {
 }
 
 func TestWeaveSkipsNeverGoBack(t *testing.T) {
-	w := NewWeave(2)
+	w := NewMerge(2)
 	decide(w, 1, batch, batch, batch, skipTo(2), skipTo(3), batch)
 	decide(w, 2, skipTo(9), skipTo(4))
 	at, err := w.At(1, []uint64{6, 2}, []uint64{0, 0})
@@ -60,7 +60,7 @@ func TestWeaveSkipsNeverGoBack(t *testing.T) {
 }
 
 func TestWeaveOfOtherInstances(t *testing.T) {
-	w := NewWeave(2)
+	w := NewMerge(2)
 	decide(w, 1, batch, Slots{Fills: true, Instances: 3})
 	decide(w, 2, batch)
 	_, err := w.At(3, []uint64{2, 1, 0}, []uint64{0, 0, 0})
