@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -317,10 +319,16 @@ func TestProgressWaitsForParkedWatches(t *testing.T) {
 	require.True(t, ws.answerProgress())
 
 	f.fake.set(func(l *fakeLog) { l.fetch = nil })
+	var queue weak.Pointer[parked]
 	for len(sent.sent) == 0 {
 		piece := <-ws.fetched
+		queue = weak.Make(piece.parked)
 		require.NoError(t, piece.watch.unpark(piece.parked, piece.err))
 	}
+	eventually(t, "the queue to be freed", func() bool {
+		runtime.GC()
+		return queue.Value() == nil
+	})
 	eventually(t, "progress", func() bool { return !ws.answerProgress() })
 	resp := <-ws.events.Chan()
 	require.NoError(t, ws.deliver(&resp))
@@ -328,6 +336,21 @@ func TestProgressWaitsForParkedWatches(t *testing.T) {
 	require.Len(t, sent.sent[0].Events, 1)
 	require.EqualValues(t, noWatch, sent.sent[1].WatchId)
 	require.Equal(t, put.Header.Revision, sent.sent[1].Header.Revision)
+}
+
+// TestSentPiecesAreFreed: a response may have a thousand revisions with large values. Its values are not kept until all
+// of it is sent.
+func TestSentPiecesAreFreed(t *testing.T) {
+	sent := &recordingWatch{ctx: t.Context()}
+	s := &watch{w: &watchStream{stream: sent}}
+	pieces := []*pb.WatchResponse{{WatchId: 1}, {WatchId: 2}, {WatchId: 3}}
+	sent.sending = func() {
+		for i := range sent.sent {
+			require.Nil(t, pieces[i])
+		}
+	}
+	require.NoError(t, s.send(&pb.ResponseHeader{}, pieces))
+	require.Len(t, sent.sent, 3)
 }
 
 // TestSlowWatcherIsToldOfCompaction reads events whose values are gone by then.
@@ -356,11 +379,15 @@ func TestSlowWatcherIsToldOfCompaction(t *testing.T) {
 // recordingWatch is a stream that keeps what is sent.
 type recordingWatch struct {
 	pb.Watch_WatchServer
-	ctx  context.Context
-	sent []*pb.WatchResponse
+	ctx     context.Context
+	sent    []*pb.WatchResponse
+	sending func() // called before one is sent, if it is not nil
 }
 
 func (r *recordingWatch) Send(resp *pb.WatchResponse) error {
+	if r.sending != nil {
+		r.sending()
+	}
 	r.sent = append(r.sent, resp)
 	return nil
 }

@@ -122,7 +122,8 @@ func (s *watch) deliver(resp *mvcc.WatchResponse) error {
 	return s.send(out.Header, fragment(out, limit, s.fragment, w.missing))
 }
 
-// send sends pieces in order, up to the first whose values are not at hand.
+// send sends pieces in order, up to the first whose values are not at hand. What is sent is removed from pieces,
+// because the values of all pieces together can be very large.
 func (s *watch) send(header *pb.ResponseHeader, pieces []*pb.WatchResponse) error {
 	for i, piece := range pieces {
 		later, err := s.w.resolve(piece)
@@ -135,6 +136,7 @@ func (s *watch) send(header *pb.ResponseHeader, pieces []*pb.WatchResponse) erro
 		}
 		switch {
 		case err == nil:
+			pieces[i] = nil
 		case endsWatch(err):
 			return s.fail(header, err)
 		default:
@@ -189,24 +191,25 @@ func (s *watch) isParked(p *parked) bool {
 
 // unpark sends the queue of the watch, up to the next value that is not at hand. err is why fetching failed.
 func (s *watch) unpark(p *parked, err error) error {
-	first := p.pieces[0]
+	header := p.pieces[0].Header
 	switch {
 	case !s.isParked(p):
 		return nil // it has ended
 	case err != nil && (endsWatch(err) || time.Now().After(p.until)):
-		return s.fail(first.Header, err)
+		return s.fail(header, err)
 	case err != nil:
 		go s.fetch(p)
 		return nil
 	}
-	if err := s.w.stream.Send(first); err != nil {
+	if err := s.w.stream.Send(p.pieces[0]); err != nil {
 		return err
 	}
+	p.pieces[0], p.missing = nil, nil
 	if err := s.send(p.header, p.pieces[1:]); err != nil {
 		return err
 	}
 	if err := s.resume(p); err != nil {
-		return s.fail(first.Header, err)
+		return s.fail(header, err)
 	}
 	return nil
 }
@@ -223,9 +226,15 @@ func (s *watch) resume(p *parked) error {
 	from, rest := p.next, []mvcc.FilterFunc(nil)
 	if from > w.events.Rev() { // the store reports no progress to a watch of future revisions
 		from--
-		rest = append(rest, func(e *mvccpb.Event) bool { return e.Kv.ModRevision < p.next })
+		rest = append(rest, olderThan(p.next))
 	}
 	return s.feed(from, rest...)
+}
+
+// olderThan returns a filter that removes events before a revision. The store keeps it as long as it feeds the watch,
+// so it refers to nothing of the queue.
+func olderThan(revision int64) mvcc.FilterFunc {
+	return func(e *mvccpb.Event) bool { return e.Kv.ModRevision < revision }
 }
 
 // fail ends the watch because of an error.
