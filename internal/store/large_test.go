@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -411,7 +413,11 @@ func TestAnswersAreBounded(t *testing.T) {
 
 	all.Limit = 0
 	keys, chunks := 0, 0
+	var last weak.Pointer[mvccpb.KeyValue]
 	err = n.RangeStream(ctx, all, 4000, func(r *pb.RangeResponse) error {
+		runtime.GC()
+		require.True(t, last.Value() == nil, "sent values are kept")
+		last = weak.Make(r.Kvs[0])
 		chunks++
 		for _, kv := range r.Kvs {
 			require.Equal(t, n.get(string(kv.Key)), string(kv.Value))

@@ -128,7 +128,9 @@ func (t *rangeStream) sendChunk(chunk *pb.RangeResponse) error {
 		if n == len(chunk.Kvs) {
 			break
 		}
-		if err := t.send(&pb.RangeResponse{Kvs: chunk.Kvs[:n]}); err != nil {
+		piece := &pb.RangeResponse{Kvs: slices.Clone(chunk.Kvs[:n])}
+		clear(chunk.Kvs[:n]) // else all values of the chunk would be kept until its end
+		if err := t.send(piece); err != nil {
 			return err
 		}
 		chunk.Kvs = chunk.Kvs[n:]
