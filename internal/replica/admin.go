@@ -64,7 +64,7 @@ func (r *Replica) answer(ctx context.Context, from protocol.MemberID, request []
 		}
 		r.welcome(from, &m)
 	case askOrigin:
-		return r.answerOrigin(from, body)
+		return r.who.answerOrigin(from, body)
 	case askStay:
 		first := r.first()
 		first.do(first.hosted.Stay)

@@ -60,7 +60,7 @@ func (w applyWorld) Publish(a *apply.Applier) error {
 // PublishConfigs implements apply.ApplyWorld.
 func (w applyWorld) PublishConfigs(a *apply.Applier) {
 	config := a.Config()
-	w.r.descends(config.Lineage) // before members are added
+	w.r.who.descends(config.Lineage) // before members are added
 	w.amu.Lock()
 	w.known.NoteConfigs(a)
 	w.amu.Unlock()

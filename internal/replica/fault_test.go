@@ -179,7 +179,7 @@ var faults = map[string]fault{
 	"there is no descriptor for a snapshot": {setting{size: 3}, withSnapshot(onDisk("/snapshots", syscall.EMFILE, opens...)), nil},
 	"there is no descriptor for whom it met": {setting{size: 3}, func(c *testCluster) protocol.MemberID {
 		id := onDisk("d", syscall.EMFILE, opens...)(c)
-		require.ErrorIs(c.t, c.running[id].met(77, transport.Who{Life: 1, Mark: 1}), syscall.EMFILE)
+		require.ErrorIs(c.t, c.running[id].who.met(77, transport.Who{Life: 1, Mark: 1}), syscall.EMFILE)
 		return id
 	}, nil},
 	"there is no descriptor for a snapshot that comes": {setting{size: 3, tune: keepLittle}, func(c *testCluster) protocol.MemberID {
@@ -203,7 +203,7 @@ var faults = map[string]fault{
 	}, nil},
 	"it cannot note whom it met": {setting{size: 3}, func(c *testCluster) protocol.MemberID {
 		id := onDisk("d/peers.json", errBroken, errorfs.OpCreate, errorfs.OpRename)(c)
-		require.ErrorIs(c.t, c.running[id].met(77, transport.Who{Life: 1, Mark: 1}), errBroken)
+		require.ErrorIs(c.t, c.running[id].who.met(77, transport.Who{Life: 1, Mark: 1}), errBroken)
 		return id
 	}, func(t *testing.T, err error) { require.ErrorIs(t, err, errBroken) }},
 }

@@ -76,7 +76,7 @@ func (r *Replica) PeerUp(id uint64) {
 	if news {
 		r.log.Warn("a member answers at other addresses than before", "member", at.ID, "urls", at.URLs)
 	}
-	r.answered(id)
+	r.who.answered(id)
 	r.spawn(func(ctx context.Context) { r.introduce(ctx, protocol.MemberID(id)) })
 }
 
@@ -103,13 +103,13 @@ func (r *Replica) introduce(ctx context.Context, to protocol.MemberID) {
 func (r *Replica) welcome(from protocol.MemberID, m *protocol.Member) {
 	r.pmu.Lock()
 	defer r.pmu.Unlock()
-	if m.ID == from && r.admit(uint64(from)) == 0 && r.peers.Welcome(m) {
+	if m.ID == from && r.who.admit(uint64(from)) == 0 && r.peers.Welcome(m) {
 		r.log.Info("a member has a link and is dialed where it says", "member", from, "urls", m.PeerURLs)
 		r.setPeers()
 	}
 }
 
-// missed is transport.Options.Missed.
+// missed is transport.Options.Unreachable.
 func (r *Replica) missed(id uint64, err error) {
 	r.pmu.Lock()
 	defer r.pmu.Unlock()
@@ -133,7 +133,7 @@ func (r *Replica) PeerDown(id uint64, err error) {
 		l.input(protocol.Unreachable{Member: protocol.MemberID(id)}, 0)
 	}
 	r.bodies.unreachable(protocol.MemberID(id))
-	r.answered(id)
+	r.who.answered(id)
 }
 
 // relink makes the links follow the configurations of all instances. It reads them with pmu held, so
@@ -148,17 +148,17 @@ func (r *Replica) relink(now time.Duration) {
 	_, applied := r.apply.at()
 	c := member.Linked(latest, applied)
 	r.bodies.follow(&c)
-	r.learn(&c, &applied[0])
+	r.who.learn(&c, &applied[0])
 	r.peers.Follow(now, &c)
 	r.followed = c.Members
 	r.setPeers()
 }
 
 // lingers reports whether any link is kept to a member that has left.
-func (r *Replica) lingers() bool {
-	r.pmu.Lock()
-	defer r.pmu.Unlock()
-	return r.peers.Lingers()
+func (p *peering) lingers() bool {
+	p.pmu.Lock()
+	defer p.pmu.Unlock()
+	return p.peers.Lingers()
 }
 
 func (r *Replica) setPeers() {

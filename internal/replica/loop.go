@@ -152,9 +152,7 @@ func (l *eventLoop) lookAround(t *instance.Happened) {
 	}
 	t.Expired = l.r.proposer.expired(l.r.now(), l.r.opt.GiveUp())
 	if st := l.status.Load(); st.Role == protocol.Leader {
-		l.r.wmu.Lock()
-		t.Unnamed = l.r.handshakes.Publish(st)
-		l.r.wmu.Unlock()
+		t.Unnamed = l.r.who.unnamed(st)
 	}
 }
 

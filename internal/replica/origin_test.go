@@ -19,7 +19,7 @@ import (
 func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 	c := &testCluster{t: t, net: newNetwork(), setting: setting{size: 2}}
 	c.open(t)
-	lineage := func(id protocol.MemberID) uint64 { return c.running[id].lineage() }
+	lineage := func(id protocol.MemberID) uint64 { return c.running[id].who.lineage() }
 	up := func(id protocol.MemberID) bool { return c.running[id].linked()(3 - id) }
 	c.eventually("one lineage", func() bool { return lineage(1) != 0 && lineage(1) == lineage(2) && up(1) && up(2) })
 	for _, r := range c.running {
@@ -29,12 +29,12 @@ func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 	}
 
 	second := c.running[2]
-	second.wmu.Lock()
-	second.handshakes = cluster.NewHandshakes(cluster.NewRegister(second.dir.Own), cluster.Birth{}, handshakeWorld{second})
-	require.NoError(t, second.handshakes.Relate(1, 0, 0), "a link of before")
-	require.NoError(t, second.handshakes.Relate(3, 7, 0), "what it learns")
-	second.wmu.Unlock()
-	second.checkEarly()
+	second.who.mu.Lock()
+	second.who.handshakes = cluster.NewHandshakes(cluster.NewRegister(second.dir.Own), cluster.Birth{}, handshakeWorld{second})
+	require.NoError(t, second.who.handshakes.Relate(1, 0, 0), "a link of before")
+	require.NoError(t, second.who.handshakes.Relate(3, 7, 0), "what it learns")
+	second.who.mu.Unlock()
+	second.who.checkEarly()
 	for _, r := range c.running {
 		c.eventually("links that are refused", func() bool {
 			s := r.Status().Links

@@ -42,7 +42,7 @@ type Replica struct {
 	metrics  counters
 	disk     diskHealth
 	session  protocol.Session
-	acquainted
+	who      acquaintances
 	exchange *exchange
 
 	peering
@@ -68,8 +68,9 @@ type hosting struct {
 	instances *lifecycle.Instances[*eventLoop] // guarded by imu
 }
 
-// ending is how a member stops, and why.
+// ending is how a member stops, and why. Its methods are safe for concurrent use.
 type ending struct {
+	logger *slog.Logger
 	ctx    context.Context // ends when the member stops
 	cancel context.CancelFunc
 	stop   <-chan struct{}
@@ -77,6 +78,45 @@ type ending struct {
 	emu    sync.Mutex
 	err    error         // guarded by emu
 	ended  chan struct{} // closed when everything is closed
+}
+
+// spawn runs f in a goroutine. ctx ends when the member stops; f must end then.
+func (e *ending) spawn(f func(ctx context.Context)) {
+	e.done.Add(1)
+	go func() {
+		defer e.done.Done()
+		f(e.ctx)
+	}()
+}
+
+// fail stops the member because of err. Only the first error is kept.
+func (e *ending) fail(err error) {
+	e.emu.Lock()
+	if e.err == nil && e.ctx.Err() == nil {
+		e.err = err
+		e.logger.Error("member stops", "err", err)
+	}
+	e.emu.Unlock()
+	e.cancel()
+}
+
+func (e *ending) stopped() error {
+	e.emu.Lock()
+	defer e.emu.Unlock()
+	if e.err != nil {
+		return errors.Join(member.ErrStopped, e.err)
+	}
+	return member.ErrStopped
+}
+
+// Done returns a channel that is closed when the member has stopped completely.
+func (e *ending) Done() <-chan struct{} { return e.ended }
+
+// Err returns why the member stopped. It is nil while the member runs, and after Close if all was well.
+func (e *ending) Err() error {
+	e.emu.Lock()
+	defer e.emu.Unlock()
+	return e.err
 }
 
 type counters struct {
@@ -96,7 +136,7 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	r = &Replica{
 		opt: o, log: o.Logger, began: time.Now(), dir: dir,
 		peering: peering{peers: cluster.NewLinks(o.Self, o.ElectionTimeout, o.Members)},
-		ending:  ending{ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{})},
+		ending:  ending{logger: o.Logger, ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{})},
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
 	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}
@@ -124,7 +164,8 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 func (r *Replica) open(sm member.StateMachine) (err error) {
 	dir := r.dir
 	r.reportDamage()
-	r.handshakes, r.heard = cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r}), make(chan struct{}, 1)
+	r.who.r, r.who.heard = r, make(chan struct{}, 1)
+	r.who.handshakes = cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{r})
 	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
 		return err
 	}
@@ -233,65 +274,26 @@ func (r *Replica) connect() (err error) {
 	links, err := r.opt.newLinks(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
-		Handler: r, Logger: r.log, Admit: r.admit, Unreachable: r.missed, Answer: r.answerJoiner,
+		Handler: r, Logger: r.log, Admit: r.who.admit, Unreachable: r.missed, Answer: r.answerJoiner,
 		Handshake: transport.Handshake{
-			Who: onLink(r.dir.Own.Who()), Expects: r.takes, Verify: r.meet, Refused: r.unmet, Linked: r.met,
-			Birth: r.birth, Agrees: r.agrees, Born: r.born,
-			Lineage: r.lineage, Founders: r.handshakes.Founders(), CheckOrigin: r.relate,
+			Who: onLink(r.dir.Own.Who()), Expects: r.who.takes, Verify: r.who.meet, Refused: r.who.unmet, Linked: r.who.met,
+			Birth: r.who.birth, Agrees: r.who.agrees, Born: r.who.born,
+			Lineage: r.who.lineage, Founders: r.who.handshakes.Founders(), CheckOrigin: r.who.relate,
 		},
 	})
 	if err != nil {
 		return err
 	}
 	r.links = links
-	r.wmu.Lock()
-	r.handshakes.Begin(r.now(), r.opt.ElectionTimeout, r.dir.Instances.InForce, r.opt.Members)
-	r.wmu.Unlock()
+	r.who.begin()
 	return nil
-}
-
-// admit returns why a member that has no link may not connect; 0: it may.
-func (r *Replica) admit(id uint64) transport.Reason {
-	_, configs := r.apply.at()
-	r.wmu.Lock()
-	defer r.wmu.Unlock()
-	return r.handshakes.Admit(configs, protocol.MemberID(id))
 }
 
 // now returns the time since this member was opened: its clock.
 func (r *Replica) now() time.Duration { return time.Since(r.began) }
 
-// spawn runs f in a goroutine. ctx ends when the member stops; f must end then.
-func (r *Replica) spawn(f func(ctx context.Context)) {
-	r.done.Add(1)
-	go func() {
-		defer r.done.Done()
-		f(r.ctx)
-	}()
-}
-
 // changed wakes those who watch Changes.
 func (r *Replica) changed() { r.watchers.tell() }
-
-// fail stops the member because of err. Only the first error is kept.
-func (r *Replica) fail(err error) {
-	r.emu.Lock()
-	if r.err == nil && r.ctx.Err() == nil {
-		r.err = err
-		r.log.Error("member stops", "err", err)
-	}
-	r.emu.Unlock()
-	r.cancel()
-}
-
-func (r *Replica) stopped() error {
-	r.emu.Lock()
-	defer r.emu.Unlock()
-	if r.err != nil {
-		return errors.Join(member.ErrStopped, r.err)
-	}
-	return member.ErrStopped
-}
 
 // wait cleans up after the member has stopped.
 func (r *Replica) wait() {
@@ -319,16 +321,6 @@ func (r *Replica) release() error {
 		errs = append(errs, wal.IgnoreFailed(r.writer.Close()))
 	}
 	return errors.Join(append(errs, r.dir.Close())...)
-}
-
-// Done returns a channel that is closed when the member has stopped completely.
-func (r *Replica) Done() <-chan struct{} { return r.ended }
-
-// Err returns why the member stopped. It is nil while the member runs, and after Close if all was well.
-func (r *Replica) Err() error {
-	r.emu.Lock()
-	defer r.emu.Unlock()
-	return r.err
 }
 
 // Close stops the member and waits until everything is closed. It returns Err. The state machine must not call it: then

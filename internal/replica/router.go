@@ -31,16 +31,16 @@ func (s *eventLoops) Status(i int) *protocol.Status { return s.all[i].status.Loa
 
 func (s *eventLoops) Wake(i int) { poke(s.all[i].wake) }
 
-func (r *Replica) all() []*eventLoop { return r.loops.Load().all }
+func (h *hosting) all() []*eventLoop { return h.loops.Load().all }
 
-func (r *Replica) first() *eventLoop { return r.loops.Load().all[0] }
+func (h *hosting) first() *eventLoop { return h.loops.Load().all[0] }
 
 // find returns the loop of an instance; nil if the instance is not in force here.
-func (r *Replica) find(id protocol.InstanceID) *eventLoop { return loopOf(r.all(), id) }
+func (h *hosting) find(id protocol.InstanceID) *eventLoop { return loopOf(h.all(), id) }
 
 // hosted returns the loop of an instance that is in force, or is retired and stays for a while.
-func (r *Replica) hosted(id protocol.InstanceID) *eventLoop {
-	loops := r.loops.Load()
+func (h *hosting) hosted(id protocol.InstanceID) *eventLoop {
+	loops := h.loops.Load()
 	if l := loopOf(loops.all, id); l != nil {
 		return l
 	}

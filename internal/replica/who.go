@@ -14,13 +14,37 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// This file is cluster.Handshakes as the links and the event loops use it (docs/internals/identity.md).
+// acquaintances are cluster.Handshakes as the links and the event loops use them (docs/internals/identity.md). Their
+// methods are safe for concurrent use.
+type acquaintances struct {
+	r     *Replica
+	heard chan struct{} // holds a token after a member has answered
 
-// acquainted guards the Handshakes of a running member.
-type acquainted struct {
-	wmu        sync.Mutex // held also while the register is made durable
+	mu         sync.Mutex // held also while the register is made durable
 	handshakes cluster.Handshakes
-	heard      chan struct{} // holds a token after a member has answered
+}
+
+// unnamed lists the changes that name in the membership whose log each member has.
+func (a *acquaintances) unnamed(st *protocol.Status) []protocol.Change {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handshakes.Publish(st)
+}
+
+// begin begins to wait for what other members say of this one.
+func (a *acquaintances) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o := &a.r.opt
+	a.handshakes.Begin(a.r.now(), o.ElectionTimeout, a.r.dir.Instances.InForce, o.Members)
+}
+
+// admit returns why a member that has no link may not connect; 0: it may.
+func (a *acquaintances) admit(id uint64) transport.Reason {
+	_, configs := a.r.apply.at()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handshakes.Admit(configs, protocol.MemberID(id))
 }
 
 // handshakeWorld gives cluster.Handshakes what it needs of the member.
@@ -55,116 +79,116 @@ func offLink(w transport.Who) protocol.Who {
 	return protocol.Who{Log: w.Log, Life: w.Life, Mark: w.Mark}
 }
 
-// takes is transport.Options.Takes.
-func (r *Replica) takes(id uint64) transport.Who {
-	r.wmu.Lock()
-	defer r.wmu.Unlock()
-	return onLink(r.handshakes.Takes(protocol.MemberID(id)))
+// takes is transport.Handshake.Expects.
+func (a *acquaintances) takes(id uint64) transport.Who {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return onLink(a.handshakes.Takes(protocol.MemberID(id)))
 }
 
-// meet is transport.Options.Meet.
-func (r *Replica) meet(id uint64, who, takes transport.Who) error {
-	r.wmu.Lock()
-	defer r.wmu.Unlock()
-	return r.handshakes.Meet(protocol.MemberID(id), offLink(who), offLink(takes))
+// meet is transport.Handshake.Verify.
+func (a *acquaintances) meet(id uint64, who, takes transport.Who) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handshakes.Meet(protocol.MemberID(id), offLink(who), offLink(takes))
 }
 
-// unmet is transport.Options.Unmet.
-func (r *Replica) unmet(id uint64, who, takes transport.Who) {
-	r.wmu.Lock()
-	defer r.wmu.Unlock()
-	r.handshakes.Unmet(protocol.MemberID(id), offLink(who), offLink(takes))
+// unmet is transport.Handshake.Refused.
+func (a *acquaintances) unmet(id uint64, who, takes transport.Who) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.handshakes.Unmet(protocol.MemberID(id), offLink(who), offLink(takes))
 }
 
-// met is transport.Options.Met.
-func (r *Replica) met(id uint64, who transport.Who) error {
-	r.wmu.Lock()
-	defer r.wmu.Unlock()
-	return r.handshakes.Met(protocol.MemberID(id), offLink(who))
+// met is transport.Handshake.Linked.
+func (a *acquaintances) met(id uint64, who transport.Who) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handshakes.Met(protocol.MemberID(id), offLink(who))
 }
 
-// birth is transport.Options.Birth.
-func (r *Replica) birth() transport.Birth {
-	r.wmu.Lock()
-	defer r.wmu.Unlock()
-	return transport.Birth(r.handshakes.Birth())
+// birth is transport.Handshake.Birth.
+func (a *acquaintances) birth() transport.Birth {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return transport.Birth(a.handshakes.Birth())
 }
 
-// agrees is transport.Options.Agrees.
-func (r *Replica) agrees(b transport.Birth) bool {
-	r.wmu.Lock()
-	defer r.wmu.Unlock()
-	return r.handshakes.Agrees(cluster.Birth(b))
+// agrees is transport.Handshake.Agrees.
+func (a *acquaintances) agrees(b transport.Birth) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handshakes.Agrees(cluster.Birth(b))
 }
 
-// born is transport.Options.Born.
-func (r *Replica) born(id uint64, state string) error {
-	r.wmu.Lock()
-	learned, err := r.handshakes.Born(state)
-	r.wmu.Unlock()
+// born is transport.Handshake.Born.
+func (a *acquaintances) born(id uint64, state string) error {
+	a.mu.Lock()
+	learned, err := a.handshakes.Born(state)
+	a.mu.Unlock()
 	if learned {
-		r.checkEarly()
-		r.log.Info("a member says with which state the cluster began", "member", id, "state", cmp.Or(state, "empty"))
+		a.checkEarly()
+		a.r.log.Info("a member says with which state the cluster began", "member", id, "state", cmp.Or(state, "empty"))
 	}
 	if learned && state != "" {
-		r.CheckState()
+		a.r.CheckState()
 	}
 	return err
 }
 
-// lineage is transport.Options.Lineage.
-func (r *Replica) lineage() uint64 {
-	r.wmu.Lock()
-	defer r.wmu.Unlock()
-	return r.handshakes.Lineage()
+// lineage is transport.Handshake.Lineage.
+func (a *acquaintances) lineage() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handshakes.Lineage()
 }
 
-// relate is transport.Options.Relate.
-func (r *Replica) relate(id, lineage, founders uint64) (ok bool, err error) {
-	r.wmu.Lock()
-	err = r.handshakes.Relate(protocol.MemberID(id), lineage, founders)
-	r.wmu.Unlock()
-	r.checkEarly()
+// relate is transport.Handshake.CheckOrigin.
+func (a *acquaintances) relate(id, lineage, founders uint64) (ok bool, err error) {
+	a.mu.Lock()
+	err = a.handshakes.Relate(protocol.MemberID(id), lineage, founders)
+	a.mu.Unlock()
+	a.checkEarly()
 	another := errors.As(err, new(*member.LineageError)) || errors.As(err, new(*cluster.FoundersError))
 	return !another, err
 }
 
 // descends takes in of which lineage the applied log is.
-func (r *Replica) descends(lineage uint64) {
-	r.wmu.Lock()
-	r.handshakes.Descends(lineage)
-	r.wmu.Unlock()
-	r.checkEarly()
+func (a *acquaintances) descends(lineage uint64) {
+	a.mu.Lock()
+	a.handshakes.Descends(lineage)
+	a.mu.Unlock()
+	a.checkEarly()
 }
 
 // learn takes in from the configuration that the links follow whose log each member has. applied is what is applied of it.
-func (r *Replica) learn(linked, applied *protocol.Config) {
-	r.wmu.Lock()
-	strangers := r.handshakes.Learn(linked, applied)
-	r.wmu.Unlock()
+func (a *acquaintances) learn(linked, applied *protocol.Config) {
+	a.mu.Lock()
+	strangers := a.handshakes.Learn(linked, applied)
+	a.mu.Unlock()
 	for _, id := range strangers {
-		r.log.Warn("member is not the one that the cluster knows, its links end", "member", id)
-		if r.links != nil {
-			r.links.Drop(uint64(id))
+		a.r.log.Warn("member is not the one that the cluster knows, its links end", "member", id)
+		if a.r.links != nil {
+			a.r.links.Drop(uint64(id))
 		}
 	}
 }
 
 // answered notes that a member has a link now, or that the reason is known why it has none.
-func (r *Replica) answered(id uint64) {
-	r.wmu.Lock()
-	r.handshakes.Answered(protocol.MemberID(id))
-	r.wmu.Unlock()
-	poke(r.heard)
+func (a *acquaintances) answered(id uint64) {
+	a.mu.Lock()
+	a.handshakes.Answered(protocol.MemberID(id))
+	a.mu.Unlock()
+	poke(a.heard)
 }
 
 // takePart starts the event loops as soon as the member takes part. If the member stops before, they
 // end at once.
 func (r *Replica) takePart() {
 	defer r.done.Done()
-	for waits := r.waits(); waits > 0 && r.ctx.Err() == nil; waits = r.waits() {
+	for waits := r.who.waits(); waits > 0 && r.ctx.Err() == nil; waits = r.who.waits() {
 		select {
-		case <-r.heard:
+		case <-r.who.heard:
 		case <-time.After(waits):
 		case <-r.stop:
 		}
@@ -175,8 +199,8 @@ func (r *Replica) takePart() {
 	}
 }
 
-func (r *Replica) waits() time.Duration {
-	r.wmu.Lock()
-	defer r.wmu.Unlock()
-	return r.handshakes.Waits(r.now())
+func (a *acquaintances) waits() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handshakes.Waits(a.r.now())
 }
