@@ -136,7 +136,7 @@ func (c *config) replica(listeners []net.Listener) replica.Options {
 	core := c.choice.Core
 	r := replica.Options{
 		Self: c.Self, Cluster: c.Cluster, Dir: c.Dir, FS: c.FS, Members: c.Members, Join: c.Join, Core: c.core,
-		Codec: core.Codec, Cells: core.Cells, Accepted: core.Accepted, Derive: core.Deriving(c.choice.Own()), Proposing: core.Proposing, Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
+		Codec: core.Codec, Cells: core.Cells, Derive: core.Deriving(c.choice.Own()), Proposing: core.Proposing, Settings: c.settings(), Epochs: core.Settings.Text("epochs", c.choice.Values), Quorums: c.quorums().String(),
 		Kind: c.logKind(), Guess: func() member.KindGuess { return registry.NewGuess() },
 		Begin: c.begin(), Leaders: common.Leaders.In(c.choice.Values),
 		Heartbeat: c.Heartbeat, ElectionTimeout: c.ElectionTimeout, Depth: c.Experiment.PipelineDepth,

@@ -56,7 +56,7 @@ func (s Shape) Only() Shape {
 	if p.Several() {
 		has.Rows = append(has.Rows, common.Instances)
 	}
-	if p.Several() && !p.Core.Roams {
+	if p.Several() && !p.Moves() {
 		has.Rows = append(has.Rows, common.Leaders)
 	}
 	if p.Weaves() {
@@ -118,7 +118,7 @@ func (s Shape) Settled(status *braid.Status) bool {
 			voters++
 		}
 	}
-	if p := registry.Find(s.Protocol); p != nil && p.Core.Roams {
+	if p := registry.Find(s.Protocol); p != nil && p.Moves() {
 		return true
 	}
 	if s.Spread() {

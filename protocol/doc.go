@@ -15,7 +15,8 @@
 // (an entry without commands covers one).
 //
 // How to read: ids.go, entry.go, batch.go, config.go (what is agreed on), message.go,
-// codec.go (what members tell each other), core.go (the contract itself), judged.go, errors.go.
+// codec.go (what members tell each other), core.go (the contract itself), info.go and judged.go (what others know of a
+// core), errors.go.
 //
 // May import: the standard library only, without packages that wait, do I/O or read the clock.
 package protocol

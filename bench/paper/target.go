@@ -238,8 +238,8 @@ func (s *Setup) groups() int {
 // byKey reports whether members order only commands with a key in common.
 func (s *Setup) byKey() bool { return registry.Find(s.shape().Protocol).Core.Judged.ByKey }
 
-// roams reports whether leaders move to who asks for them.
-func (s *Setup) roams() bool { return registry.Find(s.shape().Protocol).Core.Roams }
+// roams reports whether leaders move to the members that ask for them.
+func (s *Setup) roams() bool { return registry.Find(s.shape().Protocol).Moves() }
 
 // keyed reports whether commands have to say which keys they touch.
 func (s *Setup) keyed() bool { return s.groups() > 0 || s.byKey() }

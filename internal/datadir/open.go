@@ -31,10 +31,8 @@ type Config struct {
 	Machine member.StateMachine
 	// Identity is the owner in the files of log and bodies.
 	Identity []byte
-	// Cells indicates that instances keep cells. Accepted is the entry that a cell holds, false if
-	// there is none; nil: cells hold none.
-	Cells    bool
-	Accepted func(protocol.Cell) (protocol.Entry, bool)
+	// Cells says how instances use cells; nil: they keep none.
+	Cells *protocol.CellUse
 	// Derive creates the state that the cores derive from their logs; nil: they derive none.
 	Derive member.Derive
 	// Epochs tells the settings of the epochs; "": there are none.
@@ -132,7 +130,7 @@ func (o *Opened) read(c *Config) (err error) {
 	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine, c.Derive); err != nil {
 		return err
 	}
-	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity, Cover: lifecycle.CoverOf(&o.Meta, c.Cells), SegmentBytes: c.LogSegment}
+	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity, Cover: lifecycle.CoverOf(&o.Meta, c.Cells != nil), SegmentBytes: c.LogSegment}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}
@@ -155,7 +153,7 @@ func (o *Opened) read(c *Config) (err error) {
 func (o *Opened) belongs() error {
 	end, ok := o.Instances.End()
 	o.Within = ok && o.Skip <= end
-	if !ok || o.Within || o.config.Cells { // with cells, decisions are written to the log later
+	if !ok || o.Within || o.config.Cells != nil { // with cells, decisions are written to the log later
 		return nil
 	}
 	if o.Ahead = true; o.Instances.Alone(o.config.Self) {
@@ -219,8 +217,8 @@ func lost(err error) error {
 func (o *Opened) Kept(hooks body.KeptHooks) (*body.Kept, error) {
 	logs := o.Instances.Logs()
 	for i := range logs {
-		if o.config.Accepted != nil {
-			logs[i].Accept(o.config.Accepted)
+		if accepted := o.config.Cells.Accepted(); accepted != nil {
+			logs[i].Accept(accepted)
 		}
 	}
 	k, err := body.OpenKept(o.Own.Member, o.Bodies, hooks, o.config.Machine, o.Meta.Cursor.Instances(), logs)

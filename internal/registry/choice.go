@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/protocol"
@@ -90,21 +91,24 @@ func (c *Choice) instances(v setting.Values, members int) (setting.Values, error
 		return refuse(common.Leaders, "protocol %s has one leader; niagara has several", c.Name)
 	case c.Order == order.KindSingle:
 		return v, nil
-	case c.Core.Roams && leaders != "" && leaders != protocol.LeadersBegin:
+	case c.Moves() && leaders != "" && leaders != protocol.LeadersBegin:
 		return refuse(common.Leaders, "with protocol %s they move to the members that use them", c.Name)
-	case !c.Core.Roams && leaders != "" && leaders != protocol.LeadersTogether && leaders != protocol.LeadersSpread:
+	case leaders != "" && !slices.Contains(c.Leaders, leaders):
 		return refuse(common.Leaders, "it is %s or %s", protocol.LeadersTogether, protocol.LeadersSpread)
 	}
+	standard := c.Leaders[0]
 	switch {
-	case c.Core.Roams:
-		n, leaders = cmp.Or(n, roamingInstances), protocol.LeadersBegin
+	case c.Moves():
+		n = cmp.Or(n, roamingInstances)
 	case c.Order == order.KindKeyed:
-		n, leaders = cmp.Or(n, members), cmp.Or(leaders, protocol.LeadersSpread)
-	case c.Placement == protocol.PlacementCode:
-		n, leaders = cmp.Or(n, common.DefaultInstances), cmp.Or(leaders, protocol.LeadersSpread)
+		n = cmp.Or(n, members)
 	default:
-		n, leaders = cmp.Or(n, common.DefaultInstances), cmp.Or(leaders, protocol.LeadersTogether)
+		n = cmp.Or(n, common.DefaultInstances)
+		if c.Placement == protocol.PlacementCode { // bytes count most, and all network cards send
+			standard = protocol.LeadersSpread
+		}
 	}
+	leaders = cmp.Or(leaders, standard)
 	if n > protocol.MaxInstances {
 		return refuse(common.Instances, "there would be %d, one for each member; at most %d are possible", n, protocol.MaxInstances)
 	}

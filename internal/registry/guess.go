@@ -11,7 +11,7 @@ import (
 // that would have written every record and every snapshot there. It starts with all of them. Not safe for
 // concurrent use.
 type Guess struct {
-	left []*Core
+	left []*protocol.Info
 	// begins: the log has an instance's first entry. commands: it has commands. kinds are the kinds of its
 	// entries.
 	begins, commands bool
@@ -23,7 +23,7 @@ func NewGuess() *Guess { return &Guess{left: Cores()} }
 
 // Record takes in a record of the log, whichever instance it is of.
 func (g *Guess) Record(r *protocol.Record) {
-	g.left = slices.DeleteFunc(g.left, func(c *Core) bool { return !c.Wrote(r) })
+	g.left = slices.DeleteFunc(g.left, func(c *protocol.Info) bool { return !c.Wrote(r) })
 	if r.Kind != protocol.RecordEntry {
 		return
 	}
@@ -37,7 +37,7 @@ func (g *Guess) Record(r *protocol.Record) {
 // Snapshot takes in a snapshot that stands for entries. section is the name of a section in it, "" if it has
 // none: a core that derives something has one in each of them.
 func (g *Guess) Snapshot(section string) {
-	g.left = slices.DeleteFunc(g.left, func(c *Core) bool { return c.Section != section })
+	g.left = slices.DeleteFunc(g.left, func(c *protocol.Info) bool { return c.Section != section })
 }
 
 // Cores returns the names of the cores that are left and run in an order.

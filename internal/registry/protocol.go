@@ -11,66 +11,16 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Core makes instances of a protocol. Protocols that differ only in order and placement have the
-// same core.
-type Core struct {
-	// Name is compared when members connect: members with different cores do not understand each
-	// other.
-	Name string
-	// New starts an instance from what the disk holds. It returns a [*protocol.SettingsError] or a
-	// [*protocol.CorruptError].
-	New func(protocol.Settings, protocol.Recovered) (protocol.Core, error)
-	// Settings are the core's own: no other core has them, except for those that say the same.
-	Settings setting.Table
-	// Codec decodes the core's messages.
-	Codec *protocol.Codec
-	// Cells indicates that instances keep cells (see [protocol.Cell]).
-	Cells bool
-	// Derive makes what an instance derives from its log and keeps in snapshots (see
-	// [protocol.Derived]), as of its beginning. It is given the first configuration, that of the base
-	// at index 0. If the base is later, the section comes into the place of what it made. The settings are
-	// complete. nil: the instance derives nothing.
-	Derive func(setting.Values, protocol.Config) protocol.Derived
-	// Accepted is the entry that an acceptor's cell holds, false if there is none. A member keeps
-	// its body, and judges count it as stored. nil: cells hold none.
-	Accepted func(protocol.Cell) (protocol.Entry, bool)
-	// Wrote reports whether the core may have written a record. By that a directory that does not tell its core
-	// says what it is (see [Guess]).
-	Wrote func(*protocol.Record) bool
-	// Section is the name of the section that Derive's states have in every snapshot that stands for entries.
-	Section string
-	// Begins is the kind of an entry that every log has from its first leader on, before or right after its
-	// first commands; 0: there is none.
-	Begins protocol.EntryKind
-	// Behind are entries behind the log that an instance's disk holds, as they might have been decided, with indexes that
-	// continue where the log ends. They are for who can ask no one any more. nil: it holds none.
-	Behind func(*protocol.Recovered) []protocol.Entry
-	// Proposing is how the core takes proposals.
-	Proposing protocol.Proposing
-	// Judged is for those who judge its members.
-	Judged protocol.Judged
-	// Roams indicates that an instance's leader hands it over to the zone that asks for its commands.
-	Roams bool
-	// Mutants are rules that can be broken on purpose. The simulator must catch each.
-	Mutants []protocol.MutantInfo
-}
-
-// Deriving is Derive of a cluster whose settings are complete; nil: instances derive nothing.
-func (c *Core) Deriving(set setting.Values) func(protocol.Config) protocol.Derived {
-	if c.Derive == nil {
-		return nil
-	}
-	return func(first protocol.Config) protocol.Derived { return c.Derive(set, first) }
-}
-
 // Protocol is a protocol that can be chosen by name.
 type Protocol struct {
 	Name string // as the flag --protocol has it
 	Does string // a few words for help
-	Core *Core
+	Core *protocol.Info
 	// Orders and Placements are those in which it runs, its own first. Both have at least one.
 	Orders     []order.Kind
 	Placements []protocol.Placement
+	// Leaders say which members can lead its instances, its own first; nil: no order of it has several.
+	Leaders []protocol.Leaders
 	// OnlyFor says for what alone the protocol is there, and why, if it does not serve etcd's API;
 	// else it is empty.
 	OnlyFor string
@@ -92,7 +42,7 @@ func Find(name string) *Protocol {
 }
 
 // Cores returns the cores of all protocols, each once.
-func Cores() (cores []*Core) {
+func Cores() (cores []*protocol.Info) {
 	for _, p := range list {
 		if !slices.Contains(cores, p.Core) {
 			cores = append(cores, p.Core)
@@ -160,6 +110,10 @@ func (p *Protocol) Keyed(wish order.Kind) bool {
 	kind, err := p.Order(wish)
 	return err == nil && kind == order.KindKeyed
 }
+
+// Moves reports whether an instance moves to the member that asks for its commands: then it is no fault that its leader
+// changes, and no member is preferred.
+func (p *Protocol) Moves() bool { return len(p.Leaders) > 0 && !p.Leaders[0].Moves() }
 
 // Several reports whether there are several instances in the protocol's own order.
 func (p *Protocol) Several() bool { return p.Weaves() || p.Keyed("") }

@@ -39,9 +39,8 @@ type Options struct {
 	Codec *protocol.Codec
 	// Proposing is how the cores take proposals.
 	Proposing protocol.Proposing
-	// Cells says that cores keep cells. Accepted is the entry that a cell holds; nil: they hold none.
-	Cells    bool
-	Accepted func(protocol.Cell) (protocol.Entry, bool)
+	// Cells says how cores use cells; nil: they keep none.
+	Cells *protocol.CellUse
 	// Derive makes what cores derive from their logs; nil: they derive nothing.
 	Derive member.Derive
 	// Epochs tells the settings of the epochs, which a directory keeps; "": there are none.
@@ -135,7 +134,7 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	segment := damage.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Join: o.Join, Machine: sm,
-		Identity: o.identity(), Cells: o.Cells, Accepted: o.Accepted, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
+		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
 		Kind: o.Kind, Guess: o.Guess, LogSegment: segment, BodySegment: segment,
 	}
 }

@@ -138,7 +138,7 @@ func (a *waves) write(c *client, commands int) {
 // the time, while everybody asks for it.
 func (s *Settings) roomy() bool {
 	c := &s.Core
-	if how := wpaxos.Steal.In(c.Own); s.protocol.Core.Roams && how.Policy != wpaxos.StealNever && how.After < restless {
+	if how := wpaxos.Steal.In(c.Own); s.protocol.Core.Settings.Has(wpaxos.Steal) && how.Policy != wpaxos.StealNever && how.After < restless {
 		return false
 	}
 	return s.Backlog == 0 && len(s.protocol.Core.Settings.Detours(c.Own)) == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&

@@ -74,7 +74,7 @@ func TestCellsAndWakes(t *testing.T) {
 // celling makes the cores of a world keep cells.
 func celling(w *World, counts *cellCounts) {
 	p, core := *w.set.protocol, *w.set.protocol.Core
-	p.Core, core.Cells = &core, true
+	p.Core, core.Cells = &core, &protocol.CellUse{}
 	inner := w.set.protocol.Core.New
 	core.New = func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
 		c, err := inner(s, rec)

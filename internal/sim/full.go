@@ -91,7 +91,7 @@ func (s *Settings) largest() int64 {
 // largestEntry is how long an entry of the log is at most. Where proposals go into slots, one may be a group of batches.
 func (s *Settings) largestEntry() int64 {
 	most := s.largest()
-	if c := &s.Core; s.protocol.Core.Cells && c.MaxFrameEntries != 1 {
+	if c := &s.Core; s.protocol.Core.Cells != nil && c.MaxFrameEntries != 1 {
 		most = max(most, int64(min(c.MaxFrameBytes, c.MaxUncommittedBytes)))
 	}
 	if s.byKey() { // or commands of all members that depend on each other

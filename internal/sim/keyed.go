@@ -18,7 +18,7 @@ func (s *Settings) drawKeyed(d draw.Chance) {
 		return
 	}
 	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.Below(3)]
-	if s.protocol.Core.Roams {
+	if s.protocol.Moves() {
 		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersBegin, protocol.LeadersAny}[d.Below(2)]
 		s.Core.Own = wpaxos.Steal.Set(s.Core.Own, wpaxos.Stealing{
 			Policy: [...]wpaxos.StealPolicy{wpaxos.StealConsecutive, wpaxos.StealMajority, wpaxos.StealAverage}[d.Below(3)], After: 1 + d.Below(12),

@@ -496,13 +496,13 @@ func (m *Member) directory(sm member.StateMachine) datadir.Config {
 	return datadir.Config{
 		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
 		FS: m.disk, Dir: device.Root, Cluster: clusterID, Self: m.id, Chance: m.w.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Join: m.join, Machine: sm,
-		Identity: []byte{byte(m.id)}, Cells: core.Cells, Accepted: core.Accepted, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), Quorums: m.w.set.quorums.String(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
+		Identity: []byte{byte(m.id)}, Cells: core.Cells, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), Quorums: m.w.set.quorums.String(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
 	}
 }
 
 // logOptions are the options with which the member's log is opened.
 func (m *Member) logOptions(d *device.Disk, meta *member.Meta) wal.Options {
-	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: lifecycle.CoverOf(meta, m.w.set.protocol.Core.Cells)}
+	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: lifecycle.CoverOf(meta, m.w.set.protocol.Core.Cells != nil)}
 }
 
 // settled frees what a batch takes of the limit on proposals.

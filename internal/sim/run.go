@@ -506,7 +506,7 @@ func (m *Member) judgeLogSize() error {
 	switch {
 	case m.w.set.byKey():
 		limit *= 4 // a command stands in a cell when it is preaccepted, when another ballot is promised, when it is decided, and then in the log
-	case m.w.set.protocol.Core.Accepted != nil:
+	case m.w.set.protocol.Core.Cells.Accepted() != nil:
 		limit *= 2 // an entry stands in a cell, and then in the log
 	}
 	if size := m.log.Size(); size > limit {

@@ -12,7 +12,7 @@
 // waits for), window.go (the limit of concurrent recoveries), answer.go (messages), learn.go (execution, the log,
 // catching up, snapshots), read.go, disk.go (the durable state), note.go (how a command is encoded in messages and in
 // the log), derived.go (the state in snapshots), wrote.go (which records are its own), check.go (the invariants),
-// message.go and record.go (encodings of messages and of records).
+// message.go and record.go (encodings of messages and of records), info.go (what others know of the core).
 //
 // May import: protocol, internal/protocol/slots.
 package epaxos

@@ -31,5 +31,6 @@
 //	change.go     membership
 //	chain.go      a digest of the log, which snapshots contain
 //	disk.go       the durable state; wrote.go: which records are this protocol's
+//	info.go       what others know of the core
 //	check.go      the invariants; mutant.go: rules that can be broken on purpose
 package slotpaxos

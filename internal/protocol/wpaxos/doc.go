@@ -6,5 +6,5 @@
 // may import protocol, protocol/quorum, internal/protocol/multipaxos and internal/protocol/paxos.
 //
 // How to read: demand.go (which members request a group, and when it moves), wpaxos.go (the core), steal.go
-// (settings), mutant.go.
+// (settings), info.go (what others know of the core), mutant.go.
 package wpaxos

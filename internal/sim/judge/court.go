@@ -6,14 +6,13 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 )
 
 // Rules are what judges must know of a run's settings.
 type Rules struct {
-	Core *registry.Core
+	Core *protocol.Info
 	// Instances is how many instances there are at first; 0: one, whose log is the global log. Woven: the global log is
 	// merged from theirs, even if there is only one.
 	Instances int

@@ -72,7 +72,7 @@ func (c *Court) Record(r *protocol.Record) check.Record {
 
 func (c *Court) cellRecord(cell protocol.Cell) check.Record {
 	r := check.Record{Kind: check.CellRecord, Index: cell.Number, Digest: uint64(protocol.Digest(cell.Data))}
-	if accepted := c.rules.Core.Accepted; accepted != nil {
+	if accepted := c.rules.Core.Cells.Accepted(); accepted != nil {
 		if e, ok := accepted(cell); ok {
 			holds := entryRecord(&e)
 			r.Holds = &holds

@@ -22,7 +22,7 @@ func (w *world) choose() error {
 	}
 	switch {
 	case !p.Several():
-	case p.Core.Roams:
+	case p.Moves():
 		w.leaders = protocol.LeadersBegin
 	case w.cfg.Spread || w.begin.Keyed:
 		w.leaders = protocol.LeadersSpread

@@ -184,7 +184,7 @@ func (w *world) check() error {
 			return fmt.Errorf("scale: member %v: %w", m.id, err)
 		}
 	}
-	if !w.protocol.Core.Roams && !w.led() {
+	if !w.protocol.Moves() && !w.led() {
 		return errors.New("scale: an instance changed its leader")
 	}
 	return nil
