@@ -23,9 +23,10 @@
 //   - package world (time, planned events, the trace), package count (what is counted), package draw
 //     (chance), world.go (a cluster in it), describe.go (messages in a trace), run.go (the two phases),
 //     campaign.go (many runs), mutants.go (search for mutants).
-//   - drawings.go (what the seed draws, in order), settings.go (settings), placement.go (protocols, and settings of bodies), line.go
-//     (limits, and delays inside a member), unequal.go, large.go, backlog.go (settings for special
-//     cases).
+//   - drawings.go (what the seed draws, in order), settings.go (settings), and their parts timesettings.go,
+//     clientsettings.go, linksettings.go, disksettings.go, membersettings.go, coresettings.go,
+//     placement.go (protocols, and settings of bodies), epochs.go, unequal.go (members with settings of
+//     their own); line.go (delays inside a member).
 //   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients).
 //   - operate.go (operators, and how members answer them).
 //   - fault.go (what a fault is), faultlist.go (all faults), meet.go (how faults come together), aim.go

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
 )
@@ -108,16 +107,3 @@ func allDrawings() (all []drawing) {
 }
 
 func (f *Fault) drawing() drawing { return drawing{from: f.source, draw: f.Draw} }
-
-// drawTimes draws the times from which most others follow.
-func (s *Settings) drawTimes(d draw.Chance) {
-	s.Heartbeat = max(d.Duration(10*time.Millisecond, 100*time.Millisecond), s.LeastHeartbeat())
-	s.Election = s.Heartbeat * time.Duration(3+d.Below(10))
-	s.Tick = s.Heartbeat / time.Duration(2+d.Below(7))
-	s.Chaos = s.Election * time.Duration(10+d.Below(30))
-}
-
-// keepLog sets how much of the log is kept for members that catch up. It draws nothing.
-func (s *Settings) keepLog(draw.Chance) {
-	s.KeepLogBytes = int64(s.Seed%3) * 20 * int64(s.SnapshotBytes)
-}

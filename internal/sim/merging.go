@@ -21,9 +21,6 @@ func (s *Settings) mergeTime() time.Duration {
 	return s.Election + 3*s.Heartbeat + 2*s.Tick + 8*(s.DelayMax+s.SyncMax) + 24*s.HopMax
 }
 
-// electionTime is how long an election takes at most. Its timeout is at most twice the setting.
-func (s *Settings) electionTime() time.Duration { return 2 * s.Election }
-
 // stands notes that a member stands for election. A term in which nobody led was in vain: elections
 // collide by chance, and each such term takes an election more.
 func (c *witness) stands() {

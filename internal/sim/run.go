@@ -100,17 +100,6 @@ func open(o Options) *World {
 	return newWorld(set, rng, t)
 }
 
-func (s *Settings) perfectLinks() { s.Drop, s.Duplicate, s.Corrupt, s.StreamBreaks = 0, 0, 0, 0 }
-
-// timely makes everything fast enough for elections to succeed. Progress is promised only where
-// messages and disks are faster than election timeouts.
-func (s *Settings) timely() {
-	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/20), min(s.SyncMin, s.Election/20)
-	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/8), min(s.SyncMax, s.Election/8)
-	s.HopMax = min(s.HopMax, s.Election/50) // a vote or an entry takes many hops
-	s.ApplyMax, s.StreamRate = 0, 0
-}
-
 // begin starts members, clients and faults.
 func (w *World) begin() {
 	w.beginBorn()
@@ -278,11 +267,6 @@ func (w *World) settleTime() time.Duration {
 		}
 	}
 	return timeout
-}
-
-// pieceTime is how long it takes at most to send and write one entry alone.
-func (s *Settings) pieceTime() time.Duration {
-	return 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat + s.mostSkipWait()
 }
 
 // serving returns the living members that must make progress: those in the last configuration that

@@ -36,9 +36,14 @@ const (
 func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *script {
 	t.Helper()
 	set := Settings{
-		protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant, Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond,
-		Distances: device.Distances{DelayMin: time.Millisecond, DelayMax: time.Millisecond}, SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond,
-		SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30, GiveUp: time.Hour, BatchCommands: 1, BatchBytes: 1 << 20, Keys: 1,
+		clusterSettings: clusterSettings{protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant},
+		timeSettings:    timeSettings{Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond},
+		clientSettings:  clientSettings{GiveUp: time.Hour, Keys: 1},
+		linkSettings:    linkSettings{Distances: device.Distances{DelayMin: time.Millisecond, DelayMax: time.Millisecond}},
+		diskSettings: diskSettings{
+			SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond, SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30,
+		},
+		memberSettings: memberSettings{BatchCommands: 1, BatchBytes: 1 << 20},
 	}
 	set.Core = protocol.Settings{Instance: firstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
 	set.Core.Mutant = set.protocolMutant()

@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/sim/draw"
+)
+
+// memberSettings are limits and delays inside a member, and its clock.
+type memberSettings struct {
+	Depth, BatchCommands, BatchBytes int
+
+	Backlog    int           // entries of an instance that may be committed and not applied; 0: any number
+	ApplyBytes int           // bytes of payloads that may wait to be applied
+	ApplyMax   time.Duration // the longest that applying a commitment takes
+	Idle       float64       // how soon an idle log is sealed, as a share of what production waits
+	HopMax     time.Duration // the longest that an event takes from one part of a member to another
+	// PendingBytes bounds what a member has proposed and not settled (0: 1 GiB). InboxBytes bounds
+	// the messages that wait for its instances (0: no limit). LargeMessage is how many bytes make a
+	// message large (0: as in production).
+	PendingBytes             int64
+	InboxBytes, LargeMessage int
+
+	Drift float64 // the most by which a clock runs fast or slow, as a share
+}
+
+// drawLines chooses how long events take at most from one part of a member to another.
+func (s *Settings) drawLines(d draw.Chance) {
+	if d.Yes(0.6) {
+		s.HopMax = d.Duration(0, s.Heartbeat/2)
+	}
+}
+
+// drawTurnLimits chooses how much may wait for instances, and what counts as large.
+func (s *Settings) drawTurnLimits(d draw.Chance) {
+	if d.Yes(0.2) {
+		s.PendingBytes = int64(d.Limit(1, 300, 3000))
+	}
+	if d.Yes(0.2) {
+		s.InboxBytes = d.Limit(1, 2000, 20000)
+	}
+	if d.Yes(0.3) {
+		s.LargeMessage = d.Limit(1, 200, 3000)
+	}
+}
+
+// drawBacklog chooses whether only little may wait to be applied. If so, applying is mostly slow.
+func (s *Settings) drawBacklog(d draw.Chance) {
+	s.ApplyBytes = apply.ApplyQueueBytes
+	if d.Yes(0.2) {
+		s.Backlog = 1 + d.Below(6)
+		if d.Yes(0.7) {
+			s.ApplyMax = max(s.ApplyMax, s.Heartbeat*time.Duration(1+d.Below(4))/2)
+		}
+	}
+	if d.Yes(0.3) {
+		s.ApplyBytes = d.Limit(0, 100, 2000)
+	}
+}
+
+// drawLarge chooses whether commands and bodies are large: the log and the bodies' files write those from where
+// they are, and copy nothing. Then there are few operations.
+func (s *Settings) drawLarge(d draw.Chance) {
+	if !d.Yes(0.04) {
+		return
+	}
+	s.Operations = min(s.Operations, 40)
+	s.Padding = 40 << 10
+	if b := &s.Bodies; b.Share > 0 {
+		b.Min, b.Max = 30<<10, 40<<10
+	}
+	s.Core.MaxUncommittedBytes += s.Clients * (s.Padding + s.Bodies.Max + 500)
+}
