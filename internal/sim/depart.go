@@ -105,14 +105,14 @@ func (w *World) expel(m *Member, why *member.ExpelledError) {
 }
 
 // stranded reports whether a member still runs although the cluster goes on without it. A member
-// cannot find that out if nobody runs to whom it makes a link and who knows it. Those who knew it and
-// whom it knows may have been removed too, and have stopped.
+// cannot find that out if no running member knows it that it can dial. Members that knew it may have been removed too,
+// and have stopped, or they have moved and it was not told where.
 func (w *World) stranded(m *Member) bool {
 	if !m.up || !w.recoverable(w.except(m)) {
 		return false
 	}
 	if !slices.ContainsFunc(w.members, func(o *Member) bool {
-		return o != m && o.up && m.links.Has(o.id) && member.Admit(o.memberships(), m.id).Final()
+		return o != m && o.up && m.links.Has(o.id) && m.knowsPlaceOf(o) && member.Admit(o.memberships(), m.id).Final()
 	}) {
 		return false
 	}

@@ -125,6 +125,14 @@ func (m *Member) reaches(to *Member) bool {
 	return there
 }
 
+// knowsPlaceOf reports whether a member has the address of another one: it reaches it, or was given the address, or
+// has it in a membership.
+func (m *Member) knowsPlaceOf(to *Member) bool {
+	has := func(o protocol.Member) bool { return o.ID == to.id && slices.Contains(o.PeerURLs, to.url) }
+	return !m.w.set.moves() || m.dials[to.id] || slices.ContainsFunc(m.given, has) ||
+		slices.ContainsFunc(m.memberships(), func(c protocol.Config) bool { return slices.ContainsFunc(c.Members, has) })
+}
+
 // introduces makes a handshake, as a member does that has a link and sends nothing yet. In it the other one is
 // told where this one is.
 func (m *Member) introduces(to *Member) {
