@@ -26,6 +26,7 @@ var layers = []layer{
 	{folder: "internal/protocol/raft/tracker", may: []string{"protocol", "internal/protocol/raft/message"}},
 	{folder: "internal/protocol/raft/members", may: []string{"protocol", "internal/protocol/raft/raftlog"}},
 	{folder: "internal/protocol/raft/code", may: []string{"protocol", "internal/protocol/raft"}},
+	{folder: "internal/protocol/raft/effects", may: []string{"protocol", "internal/protocol/raft"}},
 	{folder: "internal/protocol/raft", may: []string{"protocol", "internal/erasure"}},
 	{folder: "internal/protocol/paxos/relay", may: []string{"protocol", "internal/protocol/slots", "internal/protocol/paxos"}},
 	{folder: "internal/protocol/paxos", may: []string{"protocol", "internal/protocol/slots"}},

@@ -19,6 +19,7 @@ var rooms = []room{
 	{"internal/protocol/raft/tracker", 93},
 	{"internal/protocol/raft/members", 93},
 	{"internal/protocol/raft/code", 93},
+	{"internal/protocol/raft/effects", 93},
 	{"internal/protocol/paxos", 94},
 	{"internal/protocol/paxos/relay", 94},
 	{"internal/protocol/multipaxos", 94},

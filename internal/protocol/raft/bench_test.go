@@ -47,7 +47,7 @@ func benchLeader(b *testing.B) (*Raft, *protocol.Effects) {
 
 // campaign2 makes r a candidate without asking first.
 func (r *Raft) campaign2(out *protocol.Effects) {
-	r.out = out
+	r.out.Effects = out
 	r.disk.Begin()
 	r.campaign(true)
 	r.disk.End(r.log.Last, 0)

@@ -127,7 +127,7 @@ func (r *Raft) improve(entries []protocol.Entry) {
 		changed.Form, changed.Body = e.Form, e.Body
 		better = append(better, changed)
 		r.disk.Rewrite(have)
-		r.record(protocol.Record{Kind: protocol.RecordBody, Entry: changed})
+		r.out.Record(protocol.Record{Kind: protocol.RecordBody, Entry: changed})
 	}
 	r.log.Amend(better)
 }

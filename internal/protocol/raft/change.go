@@ -27,24 +27,24 @@ func (r *Raft) removed() bool {
 func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	switch {
 	case r.removed():
-		r.refuse(in.Context, protocol.ReasonRemoved, 0)
+		r.out.Refuse(in.Context, protocol.ReasonRemoved, 0)
 		return
 	case r.role != protocol.Leader && r.leader == 0:
-		r.refuse(in.Context, protocol.ReasonNoLeader, 0)
+		r.out.Refuse(in.Context, protocol.ReasonNoLeader, 0)
 		return
 	case r.role != protocol.Leader && in.Target != nil:
 		r.forwardTarget(&in)
 		return
 	case r.role != protocol.Leader:
-		r.refuse(in.Context, protocol.ReasonNotLeader, r.leader)
+		r.out.Refuse(in.Context, protocol.ReasonNotLeader, r.leader)
 		return
 	case r.lead.hand.to != 0:
-		r.refuse(in.Context, protocol.ReasonTransferring, r.cfg.Self)
+		r.out.Refuse(in.Context, protocol.ReasonTransferring, r.cfg.Self)
 		return
 	case !r.lead.ready || r.commit < r.lead.first || r.members.At > r.commit || r.members.Config.Joint():
 		// Before an entry of our term is committed, an earlier leader's change may be
 		// undecided without our knowing.
-		r.refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
+		r.out.Refuse(in.Context, protocol.ReasonChangePending, r.cfg.Self)
 		return
 	}
 	next, reason := members.Next(r.members.Config, &in, r.see().MaxK() > 0)
@@ -81,7 +81,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		}
 	}
 	if reason != protocol.ReasonNone {
-		r.refuse(in.Context, reason, r.cfg.Self)
+		r.out.Refuse(in.Context, reason, r.cfg.Self)
 		return
 	}
 	sameVoters := members.SameVoters(r.members.Config, &next)

@@ -105,7 +105,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 		r.log.Append(entries[i])
 		r.lanesAppended(&entries[i])
 		r.noteBody(&entries[i])
-		r.writeEntry(&entries[i])
+		r.out.Entry(&entries[i])
 		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
 			c, _ := protocol.DecodeConfig(entries[i].Payload)
 			r.members.Append(entries[i].Index, c)

@@ -148,7 +148,7 @@ func (r *Raft) storeInLane(h *heldLane, e *protocol.Entry) {
 	b.Seal(protocol.Index(h.high()+1), 0, buf[laneCellHead:])
 	l := r.lanes
 	l.cells++
-	r.record(protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: l.cells, Data: buf}})
+	r.out.Record(protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: l.cells, Data: buf}})
 	h.batches = append(h.batches, b)
 	h.cells = append(h.cells, laneCell{l.cells, r.out.Seq})
 	h.bytes += b.Bytes()
@@ -360,7 +360,7 @@ func (r *Raft) dropFromLane(h *heldLane, to uint64) {
 		if h.lane == r.lanes.own.lane {
 			delete(r.lanes.own.ids, h.batches[i].ID)
 		}
-		r.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: h.cells[i].number}})
+		r.out.Record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: h.cells[i].number}})
 	}
 	h.base = max(to, h.base+uint64(n))
 	if h.lane == r.lanes.own.lane {
@@ -458,7 +458,7 @@ func (r *Raft) recoverCell(c protocol.Cell) error {
 // dropStale empties the cells that a start found to be void.
 func (r *Raft) dropStale() {
 	for _, n := range r.lanes.stale {
-		r.record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: n}})
+		r.out.Record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: n}})
 	}
 	r.lanes.stale = nil
 }

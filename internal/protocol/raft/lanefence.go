@@ -83,7 +83,7 @@ func (r *Raft) promiseFence(number uint64) {
 		return
 	}
 	data := binary.LittleEndian.AppendUint64(make([]byte, laneCellHead, laneCellHead+8), number)
-	r.record(protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: fenceCell, Data: data}})
+	r.out.Record(protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: fenceCell, Data: data}})
 	*f = fenced{number, r.out.Seq}
 }
 
@@ -194,7 +194,7 @@ func (r *Raft) goBehindFence() {
 	case r.now >= f.until:
 		context := f.change.Context
 		*f = fencing{}
-		r.refuse(context, protocol.ReasonChangePending, r.cfg.Self)
+		r.out.Refuse(context, protocol.ReasonChangePending, r.cfg.Self)
 	case r.fenceDone():
 		f.done = true
 		r.proposeChange(*f.change)

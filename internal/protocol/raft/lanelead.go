@@ -53,7 +53,7 @@ func (r *Raft) resignLanes(leader protocol.MemberID) {
 	}
 	r.lanes.forgetPieces()
 	if r.lanes.lead.fence.change != nil {
-		r.refuse(r.lanes.lead.fence.change.Context, protocol.ReasonNotLeader, leader)
+		r.out.Refuse(r.lanes.lead.fence.change.Context, protocol.ReasonNotLeader, leader)
 		r.lanes.lead.fence = fencing{}
 	}
 }
@@ -97,16 +97,9 @@ func (r *Raft) confirmLanes() {
 		l.lead.last, l.lead.made, l.lead.rest, l.lead.ride = r.log.Last, r.now, 0, 0
 		r.replicateAll()
 	case waits && l.lead.ride > r.now:
-		r.wakeAt(l.lead.ride)
+		r.out.WakeBy(l.lead.ride)
 	}
 	l.lead.tended = r.log.Last
-}
-
-// wakeAt has this core woken at an instant, or sooner.
-func (r *Raft) wakeAt(at time.Duration) {
-	if w := &r.out.WakeAt; *w == 0 || *w > at {
-		*w = at
-	}
 }
 
 // restedLanes reports whether groups may be made for which no one waits. A barrier and a fence wait for all of them.

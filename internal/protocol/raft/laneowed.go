@@ -100,7 +100,7 @@ func (r *Raft) payLanes() {
 		if due := time.Duration(h.owed.since-1) + r.owing(); r.role != protocol.Leader || r.now >= due {
 			r.answerLane(h, h.lane.Member, h.owed.context, r.countsFor(h.owed.round))
 		} else {
-			r.wakeAt(due)
+			r.out.WakeBy(due)
 		}
 	}
 }

@@ -164,12 +164,12 @@ func (h *heldLane) hasten(id protocol.ProposalID, o *protocol.ProposeOptions) {
 func (r *Raft) bring(h *heldLane, e *protocol.Entry, o *protocol.ProposeOptions) {
 	switch {
 	case e.Bytes() > min(r.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
-		r.reject(e.ID, protocol.ReasonTooLarge, r.leader)
+		r.out.RejectProposal(e.ID, protocol.ReasonTooLarge, r.leader)
 	case e.CheckProposal() != nil:
-		r.reject(e.ID, protocol.ReasonMalformed, r.leader)
+		r.out.RejectProposal(e.ID, protocol.ReasonMalformed, r.leader)
 	case h.bytes > 0 && h.bytes+e.Bytes() > r.laneWindow():
 		r.lanes.counts.Refused++
-		r.reject(e.ID, protocol.ReasonOverloaded, r.leader)
+		r.out.RejectProposal(e.ID, protocol.ReasonOverloaded, r.leader)
 	default:
 		if e.BodySize > 0 {
 			coded := *e

@@ -163,7 +163,7 @@ func (r *Raft) unpark() {
 		// Entries that do not follow the log came after entries that were requested, and are sent again with them.
 		if m.Term == r.term && r.role == protocol.Follower && m.Index <= r.log.Last {
 			if r.unresolved(m) >= 0 && r.now < p.since+r.patience() {
-				r.wakeAt(p.since + r.patience())
+				r.out.WakeBy(p.since + r.patience())
 				return
 			}
 			r.appendFrom(m)

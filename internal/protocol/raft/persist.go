@@ -6,18 +6,6 @@ func (r *Raft) diskStalled() bool {
 	return r.cfg.Mutant != MutantStalledDiskLeads && r.disk.Stalled(r.now, protocol.StallTimeouts*r.cfg.ElectionTimeout)
 }
 
-func (r *Raft) record(rec protocol.Record) {
-	r.out.Seq = r.disk.Touch()
-	r.disk.Wrote = true
-	r.out.Persist = append(r.out.Persist, rec)
-}
-
-func (r *Raft) writeEntry(e *protocol.Entry) {
-	r.out.Seq = r.disk.Touch()
-	r.disk.Wrote = true
-	r.out.Persist = append(r.out.Persist, protocol.Record{Kind: protocol.RecordEntry, Entry: *e})
-}
-
 // writeState makes term, vote and commit index durable.
 func (r *Raft) writeState() {
 	s := protocol.HardState{Term: r.term, Vote: r.vote, Commit: r.commit}
@@ -28,7 +16,7 @@ func (r *Raft) writeState() {
 	if n := len(r.out.Persist); n > 0 && r.out.Persist[n-1].Kind == protocol.RecordState {
 		r.out.Persist = r.out.Persist[:n-1] // not written yet, and out of date
 	}
-	r.record(protocol.Record{Kind: protocol.RecordState, State: s})
+	r.out.Record(protocol.Record{Kind: protocol.RecordState, State: s})
 }
 
 // writeVote is writeState after term or vote changed.

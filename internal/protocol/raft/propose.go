@@ -23,7 +23,7 @@ func (r *Raft) propose(in *protocol.Propose) {
 		r.forward(entries)
 		return
 	}
-	r.accept(entries, func(id protocol.ProposalID, reason protocol.Reason) { r.reject(id, reason, r.leader) })
+	r.accept(entries, func(id protocol.ProposalID, reason protocol.Reason) { r.out.RejectProposal(id, reason, r.leader) })
 }
 
 // forward sends entries to the leader, in messages that a link takes. Any number of entries may
@@ -38,14 +38,6 @@ func (r *Raft) forward(entries []protocol.Entry) {
 		r.send(message.With(protocol.Message{Type: message.Propose, To: r.leader, Entries: entries[:n:n]}, message.Part{}))
 		entries = entries[n:]
 	}
-}
-
-// reject refuses a proposal of this member. No one waits for one without an id.
-func (r *Raft) reject(id protocol.ProposalID, reason protocol.Reason, leader protocol.MemberID) {
-	if id == (protocol.ProposalID{}) {
-		return
-	}
-	r.out.Reject = append(r.out.Reject, protocol.Rejection{ID: id, Reason: reason, Leader: leader})
 }
 
 func onPropose(r *Raft, m message.Message) {
@@ -64,7 +56,7 @@ func onPropose(r *Raft, m message.Message) {
 	})
 }
 
-func onProposeResp(r *Raft, m message.Message) { r.reject(m.ID, m.Reason, r.leader) }
+func onProposeResp(r *Raft, m message.Message) { r.out.RejectProposal(m.ID, m.Reason, r.leader) }
 
 // accept appends the proposals that this member, as the leader, takes, and refuses each of
 // the others by its own id.
@@ -117,7 +109,7 @@ func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	r.log.Append(*e)
 	r.lanesAppended(e)
 	r.noteBody(e)
-	r.writeEntry(e)
+	r.out.Entry(e)
 	r.lead.uncommitted += e.Bytes()
 	r.lead.marks.Append(e, r.cfg.MaxFrameBytes)
 }

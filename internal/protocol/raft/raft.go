@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/code"
+	"github.com/braidlog/braid/internal/protocol/raft/effects"
 	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
@@ -25,7 +26,7 @@ type Raft struct {
 
 	// now and out belong to the step in progress.
 	now time.Duration
-	out *protocol.Effects
+	out effects.Out
 
 	started bool
 	chance  uint64 // state of the generator that ticks feed
@@ -111,6 +112,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 		term:   max(rec.State.Term, rec.Base.Term),
 		chance: uint64(cfg.Self),
 	}
+	r.out = effects.Out{Disk: &r.disk, Instance: r.cfg.Instance, Self: r.cfg.Self}
 	r.place = code.New(&r.cfg)
 	r.view = code.View{
 		Settings: &r.cfg, Log: &r.log, Disk: &r.disk, Members: &r.members, Coded: &r.coded, Bodies: &r.bodies,
@@ -174,7 +176,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	if r.stopped {
 		return
 	}
-	r.now, r.out = now, out
+	r.now, r.out.Effects = now, out
 	r.disk.Begin()
 	if !r.started {
 		r.started = true
@@ -235,7 +237,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	if role != r.role || term != r.term || leader != r.leader || confAt != r.members.At || route != r.lanes.route() {
 		out.Changed = true
 	}
-	r.out = nil
+	r.out.Effects = nil
 }
 
 // see is what the placement sees now. It is good until the next call.
@@ -362,33 +364,22 @@ func (r *Raft) answerStale(m message.Message) {
 	}
 }
 
-// stampOn fills in what all messages have. Termless ones have no term.
-func (r *Raft) stampOn(m message.Message) *protocol.Message {
-	m.Instance, m.From = r.cfg.Instance, r.cfg.Self
+// inTerm fills in the term. Termless messages have none.
+func (r *Raft) inTerm(m message.Message) message.Message {
 	if m.Term == 0 && !termless(m.Type) {
 		m.Term = r.term
 	}
-	return m.Message
+	return m
 }
 
 // send lets a message leave now.
-func (r *Raft) send(m message.Message) { r.out.Send = append(r.out.Send, r.stampOn(m)) }
+func (r *Raft) send(m message.Message) { r.out.Post(r.inTerm(m)) }
 
 // release lets a message leave when everything written so far is durable.
-func (r *Raft) release(m message.Message) {
-	r.out.Seq = r.disk.Touch()
-	r.out.Release = append(r.out.Release, r.stampOn(m))
-}
+func (r *Raft) release(m message.Message) { r.out.PostDurable(r.inTerm(m)) }
 
-// answer lets an answer leave that claims nothing about entries. It leaves now, unless it shows a
-// term or vote that is not durable yet.
-func (r *Raft) answer(m message.Message) {
-	if r.disk.StateDurable() {
-		r.send(m)
-		return
-	}
-	r.release(m)
-}
+// answer lets an answer leave that claims nothing about entries; see effects.Out.Answer.
+func (r *Raft) answer(m message.Message) { r.out.Answer(r.inTerm(m)) }
 
 // random draws a number. Every tick adds fresh randomness to the generator.
 func (r *Raft) random() uint64 {

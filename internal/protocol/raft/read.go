@@ -42,20 +42,12 @@ func (r *Raft) read(in protocol.Read) {
 	case r.role == protocol.Leader:
 		r.query(query{context: in.Context, from: r.cfg.Self, barrier: in.Barrier && r.lanes != nil})
 	case r.removed():
-		r.refuse(in.Context, protocol.ReasonRemoved, 0)
+		r.out.Refuse(in.Context, protocol.ReasonRemoved, 0)
 	case r.leader == 0 || r.life == 0:
-		r.refuse(in.Context, protocol.ReasonNoLeader, 0)
+		r.out.Refuse(in.Context, protocol.ReasonNoLeader, 0)
 	default:
 		r.send(message.With(protocol.Message{Type: message.Read, To: r.leader, Context: in.Context}, message.Part{Round: r.life, Force: in.Barrier}))
 	}
-}
-
-// refuse refuses a question if someone waits for the answer.
-func (r *Raft) refuse(context uint64, reason protocol.Reason, leader protocol.MemberID) {
-	if context == 0 {
-		return
-	}
-	r.out.Reject = append(r.out.Reject, protocol.Rejection{Context: context, Reason: reason, Leader: leader})
 }
 
 func onRead(r *Raft, m message.Message) {
@@ -72,7 +64,7 @@ func onReadResp(r *Raft, m message.Message) {
 	switch {
 	case m.Round != r.life:
 	case m.Reject:
-		r.refuse(m.Context, m.Reason, r.leader)
+		r.out.Refuse(m.Context, m.Reason, r.leader)
 	default:
 		r.out.Reads = append(r.out.Reads, protocol.ReadPoint{Context: m.Context, Index: m.Index})
 	}
@@ -178,7 +170,7 @@ func (r *Raft) serve(q query, index protocol.Index) {
 
 func (r *Raft) failRead(q query, reason protocol.Reason, leader protocol.MemberID) {
 	if q.from == r.cfg.Self {
-		r.refuse(q.context, reason, leader)
+		r.out.Refuse(q.context, reason, leader)
 		return
 	}
 	r.send(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context, Reject: true}, message.Part{Round: q.life, Reason: reason}))

@@ -120,7 +120,7 @@ func (r *Raft) install(base protocol.Base) {
 	r.members.Install(&base)
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
 	r.lanesInstalled(&base)
-	r.record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
+	r.out.Record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	r.writeState()
 	r.configChanged()
 	r.out.Install = &base

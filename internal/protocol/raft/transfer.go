@@ -26,7 +26,7 @@ type handover struct {
 
 func (r *Raft) transfer(in protocol.Transfer) {
 	if reason, leader := r.beginTransfer(in.To); reason != protocol.ReasonNone {
-		r.refuse(in.Context, reason, leader)
+		r.out.Refuse(in.Context, reason, leader)
 	}
 }
 
