@@ -20,6 +20,7 @@ var rooms = []room{
 	{"internal/protocol/raft/members", 93},
 	{"internal/protocol/raft/code", 93},
 	{"internal/protocol/raft/effects", 93},
+	{"internal/protocol/raft/lane", 93},
 	{"internal/protocol/paxos", 94},
 	{"internal/protocol/paxos/relay", 94},
 	{"internal/protocol/multipaxos", 94},
@@ -55,7 +56,10 @@ var apart = map[string]string{
 	"internal/wal/mutant.go":           "names",
 	"internal/protocol/raft/mutant.go": "names",
 
-	"internal/protocol/raft/lanemutant.go": "names",
+	"internal/protocol/raft/code/mutant.go":    "names",
+	"internal/protocol/raft/members/mutant.go": "names",
+	"internal/protocol/raft/lane/mutant.go":    "names",
+	"internal/protocol/raft/lane/check.go":     "invariants, as above",
 
 	"protocol/quorum/tolerance.go": "what operators are told when a member starts; no member decides by it",
 

@@ -76,7 +76,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	}
 	if reason == protocol.ReasonNone {
 		ready := false
-		if ready, reason = r.behindFence(&in, &next); !ready && reason == protocol.ReasonNone {
+		if ready, reason = r.lanes.BehindFence(r.seeLanes(), &in, &next); !ready && reason == protocol.ReasonNone {
 			return // it waits
 		}
 	}
@@ -162,8 +162,8 @@ func (r *Raft) wise(next *protocol.Config, in *protocol.ProposeChange) bool {
 // of a change that is made behind one, because such a change does not come with the heartbeat.
 func (r *Raft) caughtUp(p *tracker.Progress) bool {
 	beaten := r.lead.beaten
-	if r.lanes != nil && r.lanes.lead.fence.done {
-		beaten = r.lanes.lead.fence.beaten
+	if at, ok := r.lanes.Beaten(); ok {
+		beaten = at
 	}
 	return p.Phase != tracker.Snapshot && p.Match >= beaten
 }

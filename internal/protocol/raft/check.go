@@ -86,6 +86,8 @@ func checkUncommitted(r *Raft) error {
 	return nil
 }
 
+func checkLanes(r *Raft) error { return r.lanes.Check(r.seeLanes()) }
+
 func checkMembers(r *Raft) error { return r.members.Check(&r.log) }
 
 func checkPeers(r *Raft) error {

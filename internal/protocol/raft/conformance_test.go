@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/erasure"
 	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
@@ -167,7 +168,7 @@ func TestConformanceWithLanes(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, message.Codec, withLanes(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: raft.Derive, Accepted: true})
+			conformance.RunWith(t, message.Codec, withLanes(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: lane.Derive, Accepted: true})
 		})
 	}
 }
@@ -189,7 +190,7 @@ func TestConformanceWithBodiesInLanes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := conformance.Options{
-				Derive: raft.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut, Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
+				Derive: lane.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut, Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
 			}
 			conformance.RunWith(t, message.Codec, withLanes(c.change), o)
 		})

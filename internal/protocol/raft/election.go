@@ -258,7 +258,7 @@ func (r *Raft) takeLead() {
 	r.role, r.leader = protocol.Leader, r.cfg.Self
 	r.lead = leading{since: r.now, beat: r.now + r.cfg.Heartbeat, round: r.lead.round, beaten: r.commit}
 	r.lead.first = r.log.Last + 1
-	r.lanes.begin()
+	r.lanes.Begin()
 	r.see().Rest()
 	r.trackPeers()
 	for _, b := range r.ballots {
@@ -293,7 +293,7 @@ func (r *Raft) prepare() {
 // stepDown ends this member's leadership. Those that wait for it are told to ask another member.
 func (r *Raft) stepDown(leader protocol.MemberID) {
 	r.failReads(protocol.ReasonNotLeader, leader)
-	r.resignLanes(leader)
+	r.lanes.Resign(r.seeLanes(), leader)
 	r.place.Reset()
 	r.lead = leading{round: r.lead.round}
 	r.role, r.leader = protocol.Follower, 0

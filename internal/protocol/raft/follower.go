@@ -10,7 +10,7 @@ import (
 // onAppend is the follower's part of log matching (Raft §5.3).
 func onAppend(r *Raft, m message.Message) {
 	r.heardLeader(m)
-	r.paidAlong(m)
+	r.lanes.PaidAlong(r.seeLanes(), m)
 	if !r.parks(m) {
 		r.appendFrom(m)
 	}
@@ -24,7 +24,7 @@ func (r *Raft) appendFrom(m message.Message) {
 			return // not what a leader sends
 		}
 	}
-	prev, prevTerm, entries := m.Index, m.LogTerm, r.resolve(m)
+	prev, prevTerm, entries := m.Index, m.LogTerm, r.lanes.Resolve(r.seeLanes(), m)
 	if prev < r.commit { // what is committed matches: look only at the rest
 		skip := min(int(r.commit-prev), len(entries))
 		if r.diverges(m, m.Entries[:skip]) { // not entries: in place of a signal they have what is decided here
@@ -92,7 +92,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 			configs++
 		}
 	}
-	if !r.fitLanes(entries) {
+	if !r.lanes.Fits(r.seeLanes(), entries) {
 		return false
 	}
 	if len(entries) == 0 {
@@ -103,7 +103,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 	}
 	for i := range entries {
 		r.log.Append(entries[i])
-		r.lanesAppended(&entries[i])
+		r.lanes.Appended(&entries[i])
 		r.noteBody(&entries[i])
 		r.out.Entry(&entries[i])
 		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
@@ -123,7 +123,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 		panic(fmt.Sprintf("raft: member %s: cutting the log at %d, but %d is committed", r.cfg.Self, i, r.commit))
 	}
 	r.log.Truncate(i)
-	r.lanesCut()
+	r.lanes.Cut(r.seeLanes())
 	r.disk.Cut(i)
 	r.coded.Cut(i)
 	r.bodies.Weigh(&r.log)
@@ -201,7 +201,7 @@ func onHeartbeat(r *Raft, m message.Message) {
 	hint := max(r.verified, r.commit)
 	match := min(hint, r.disk.Durable)
 	a := message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.see().Holdings(m.Commit, match, true)},
-		message.Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.laneHighs(), Fence: r.fencePromise()})
+		message.Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.lanes.Highs(r.seeLanes()), Fence: r.lanes.Promised(r.seeLanes())})
 	r.see().TellNow(a)
 	r.answer(a)
 }

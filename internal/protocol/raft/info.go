@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
@@ -19,10 +20,10 @@ var LaneInfo = protocol.Info{
 	Name:   "lcr",
 	Codec:  message.Codec,
 	Cells:  &protocol.CellUse{},
-	Derive: protocol.Deriver(Derive), Section: LaneSection,
-	Wrote: WroteLanes, Begins: protocol.EntryGeneration, Behind: Behind,
-	Proposing: protocol.Proposing{Accepted: true, Path: PathOf},
-	Mutants:   LaneMutants[:],
+	Derive: protocol.Deriver(lane.Derive), Section: lane.Section,
+	Wrote: WroteLanes, Begins: protocol.EntryGeneration, Behind: lane.Behind,
+	Proposing: protocol.Proposing{Accepted: true, Path: lane.PathOf},
+	Mutants:   lane.Mutants[:],
 	New: func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
 		s.Lanes = true
 		return New(s, rec)

@@ -3,6 +3,7 @@ package raft
 import (
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/protocol/raft/code"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/protocol"
 )
@@ -78,8 +79,8 @@ func knownMutant(m protocol.Mutant) bool {
 			return true
 		}
 	}
-	for i := range LaneMutants {
-		if LaneMutants[i].Name == m {
+	for i := range lane.Mutants {
+		if lane.Mutants[i].Name == m {
 			return true
 		}
 	}

@@ -37,7 +37,5 @@ func (r *Raft) persisted(seq uint64) {
 	if r.role == protocol.Leader {
 		r.advance()
 	}
-	if r.lanes != nil {
-		r.acceptLane()
-	}
+	r.lanes.Accept(r.seeLanes())
 }

@@ -15,7 +15,7 @@ func (r *Raft) propose(in *protocol.Propose) {
 		return
 	}
 	if r.lanes != nil {
-		if entries = r.takeIntoLane(in); len(entries) == 0 {
+		if entries = r.lanes.Propose(r.seeLanes(), in); len(entries) == 0 {
 			return
 		}
 	}
@@ -107,7 +107,7 @@ func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	}
 	e.Seal(r.log.Last+1, r.term, head)
 	r.log.Append(*e)
-	r.lanesAppended(e)
+	r.lanes.Appended(e)
 	r.noteBody(e)
 	r.out.Entry(e)
 	r.lead.uncommitted += e.Bytes()

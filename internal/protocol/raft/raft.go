@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/raft/code"
 	"github.com/braidlog/braid/internal/protocol/raft/effects"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
@@ -48,8 +49,8 @@ type Raft struct {
 	verified protocol.Index
 	coded    code.Coded
 	bodies   code.Bodies
-	// view is what the placement sees; see gives it.
-	view code.View
+	// view is what the placement and lanes see; see and seeLanes give it.
+	view lane.View
 
 	disk raftlog.Disk
 	// stopped: this member acknowledged more than it holds, or has decided something else than its leader. It does
@@ -68,8 +69,10 @@ type Raft struct {
 	needed  bool
 	ballots []ballot // of the election in progress
 
-	lead  leading
-	lanes *lanes
+	lead leading
+	// lanes is nil if there are none in this cluster. parked are messages of the leader that wait for batches.
+	lanes  *lane.Lanes
+	parked parking
 }
 
 // leading is the state that only a leader has; zero in every other role.
@@ -114,7 +117,8 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	}
 	r.out = effects.Out{Disk: &r.disk, Instance: r.cfg.Instance, Self: r.cfg.Self}
 	r.place = code.New(&r.cfg)
-	r.view = code.View{
+	r.view.Out, r.view.Place = &r.out, r.place
+	r.view.View = code.View{
 		Settings: &r.cfg, Log: &r.log, Disk: &r.disk, Members: &r.members, Coded: &r.coded, Bodies: &r.bodies,
 		Marks: &r.lead.marks, Restripe: &r.lead.restripe,
 	}
@@ -140,7 +144,8 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	}
 	r.disk = raftlog.Disk{Durable: r.log.Last, Commit: r.commit}
 	r.configChanged()
-	if err := r.recoverLanes(&rec); err != nil {
+	r.lanes, err = lane.Recover(r.seeLanes(), &rec)
+	if err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -183,10 +188,10 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 		r.heard = now
 		r.rest()
 		if r.lanes != nil {
-			r.dropStale()
+			r.lanes.DropStale(r.seeLanes())
 		}
 	}
-	role, term, leader, confAt, route := r.role, r.term, r.leader, r.members.At, r.lanes.route()
+	role, term, leader, confAt, route := r.role, r.term, r.leader, r.members.At, r.lanes.Route()
 	switch in := in.(type) {
 	case *protocol.Message:
 		r.receive(in)
@@ -231,10 +236,10 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	r.prepare()
 	r.tendLanes()
 	r.give()
-	r.settleLanes()
+	r.lanes.Settle(r.seeLanes())
 	r.disk.End(r.log.Last, now)
 	r.log.Drop(r.disk.Settled())
-	if role != r.role || term != r.term || leader != r.leader || confAt != r.members.At || route != r.lanes.route() {
+	if role != r.role || term != r.term || leader != r.leader || confAt != r.members.At || route != r.lanes.Route() {
 		out.Changed = true
 	}
 	r.out.Effects = nil
@@ -242,7 +247,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 
 // see is what the placement sees now. It is good until the next call.
 func (r *Raft) see() *code.View {
-	v := &r.view
+	v := &r.view.View
 	v.Now, v.Commit, v.Applied = r.now, r.commit, r.applied
 	v.First, v.Peers, v.Handing = r.lead.first, r.lead.peers, r.lead.hand.to != 0
 	return v
@@ -253,7 +258,7 @@ func (r *Raft) give() {
 	for r.given < r.commit {
 		run := r.log.Run(r.given+1, r.commit+1)
 		r.out.Commit = append(r.out.Commit, run...)
-		r.lanesCommitted(r.out.Commit[len(r.out.Commit)-len(run):])
+		r.lanes.Committed(r.out.Commit[len(r.out.Commit)-len(run):])
 		r.given += protocol.Index(len(run))
 	}
 }
@@ -426,7 +431,7 @@ func (r *Raft) Status() protocol.Status {
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
 		First: r.log.Base + 1, Last: r.log.Last, Durable: r.disk.Durable, Commit: r.commit, Config: r.members.Config.Clone(), Removed: r.removed() && !r.members.Config.Joint(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.Missing,
-		Restriping: r.lead.restripe.Left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit, Routes: r.routes(),
+		Restriping: r.lead.restripe.Left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit, Routes: r.lanes.Routes(r.seeLanes()),
 	}
 	if r.role == protocol.Leader {
 		s.K = r.place.K(r.see())
@@ -437,6 +442,6 @@ func (r *Raft) Status() protocol.Status {
 			Snapshot: p.Phase == tracker.Snapshot, InflightBytes: p.Bytes, Lacking: p.Lacking, Whole: p.Whole,
 		})
 	}
-	s.Lanes, s.Proposed = r.lanesStatus(), r.behindTheFence()
+	s.Lanes, s.Proposed = r.lanes.Status(r.seeLanes()), r.lanes.Waiting(r.seeLanes())
 	return s
 }

@@ -30,7 +30,7 @@ type reads struct {
 	// beat is the last message of the confirmation in progress. As long as it is the last one in
 	// Effects.Send, no one can have answered yet, and reads may still join.
 	beat *protocol.Message
-	// barrier: one of asked is a barrier (lanebarrier.go).
+	// barrier: one of asked is a barrier (barrier.go).
 	barrier barrier
 }
 

@@ -48,19 +48,19 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 	if p.Phase == tracker.Stream && r.lead.marks.Appended < p.Hold {
 		return false
 	}
-	entries, count := r.signals(p, r.place.Frame(r.see(), p))
+	entries, count := r.lanes.Signals(r.seeLanes(), p, r.place.Frame(r.see(), p))
 	bytes := 0
 	for i := range entries {
 		bytes += entries[i].Bytes()
 	}
 	if p.Phase == tracker.Probe {
-		r.countSignaled(count)
+		r.lanes.CountSignaled(count)
 		p.Pause(r.now + r.cfg.Heartbeat)
 		r.sendAppend(p, prev, prevTerm, entries, true)
 		return false
 	}
 	if r.ride(p, entries, bytes) {
-		r.countSignaled(count)
+		r.lanes.CountSignaled(count)
 		return true
 	}
 	small := bytes < tracker.LargeFrame || r.cfg.PipelineDepth > 0
@@ -69,7 +69,7 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 		return false
 	}
 	p.Sent(entries[len(entries)-1].Index, bytes, small, r.now)
-	r.countSignaled(count)
+	r.lanes.CountSignaled(count)
 	r.sendAppend(p, prev, prevTerm, entries, true)
 	return true
 }
@@ -103,11 +103,11 @@ func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm pro
 	switch unsent := r.unsent(m); {
 	case unsent && !answer:
 		m.Commit = r.commit
-		r.payAlong(m)
+		r.lanes.PayAlong(r.seeLanes(), m)
 		return
 	case unsent && m.Context == 0 && m.Index == prev:
 		m.Commit, m.Round, m.Entries, m.Context = r.commit, r.lead.round, entries, message.Stamp(r.now)
-		r.payAlong(m)
+		r.lanes.PayAlong(r.seeLanes(), m)
 		return
 	}
 	m = message.With(protocol.Message{Type: message.Append, To: p.ID, Commit: r.commit, Entries: entries},
@@ -115,7 +115,7 @@ func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm pro
 	if answer {
 		m.Context = message.Stamp(r.now)
 	}
-	r.payAlong(m)
+	r.lanes.PayAlong(r.seeLanes(), m)
 	p.Latest = m
 	if r.cfg.NoParallelAppend {
 		r.release(m)
@@ -309,7 +309,7 @@ func (r *Raft) lost(p *tracker.Progress, m message.Message) bool {
 
 // unreachable: what is in flight is lost. Sending resumes when the next heartbeat is answered.
 func (r *Raft) unreachable(id protocol.MemberID) {
-	r.laneUnreachable(id)
+	r.lanes.Unreachable(r.seeLanes(), id)
 	if p := r.peer(id); p != nil && p.Phase == tracker.Stream && len(p.Frames) > 0 {
 		p.Become(tracker.Probe, p.Match+1, r.now)
 		p.Pause(r.now)

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/braidlog/braid/internal/erasure"
-	"github.com/braidlog/braid/internal/protocol/raft"
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/conformance"
@@ -158,7 +158,7 @@ var commands = map[string]func(*script, args){
 		}))
 		s.net.Woven = a.d.HasArg("woven")
 		if config.Lanes {
-			s.net.Derive, s.net.Rows = raft.Derive, erasure.Cut
+			s.net.Derive, s.net.Rows = lane.Derive, erasure.Cut
 		}
 		s.net.ReadQuorum, s.net.WriteQuorum = config.ReadQuorum, config.WriteQuorum
 		for _, n := range s.net.Nodes {

@@ -119,7 +119,7 @@ func (r *Raft) install(base protocol.Base) {
 	r.bodies.Install()
 	r.members.Install(&base)
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
-	r.lanesInstalled(&base)
+	r.lanes.Installed(r.seeLanes(), &base)
 	r.out.Record(protocol.Record{Kind: protocol.RecordBase, Base: &base})
 	r.writeState()
 	r.configChanged()

@@ -1,6 +1,9 @@
 package raft
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
+	"github.com/braidlog/braid/protocol"
+)
 
 // Wrote reports whether Raft without lanes may have written a record.
 func Wrote(r *protocol.Record) bool {
@@ -21,7 +24,7 @@ func Wrote(r *protocol.Record) bool {
 func WroteLanes(r *protocol.Record) bool {
 	switch r.Kind {
 	case protocol.RecordCell:
-		return laneCellReadable(r.Cell)
+		return lane.Readable(r.Cell)
 	case protocol.RecordEntry:
 		return r.Entry.Kind != protocol.EntryEmpty && wroteEntry(&r.Entry)
 	}
@@ -30,12 +33,3 @@ func WroteLanes(r *protocol.Record) bool {
 
 // wroteEntry: a log begins with the no-op of its first leader.
 func wroteEntry(e *protocol.Entry) bool { return e.Index != 1 || e.Kind == protocol.EntryNoop }
-
-// laneCellReadable reports whether a cell is one that this package writes.
-func laneCellReadable(c protocol.Cell) bool {
-	if c.Number == fenceCell || len(c.Data) < laneCellHead {
-		return c.Number == fenceCell && len(c.Data) == laneCellHead+8
-	}
-	_, _, err := protocol.DecodeEntry(c.Data[laneCellHead:], false)
-	return err == nil
-}

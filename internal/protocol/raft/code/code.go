@@ -37,7 +37,7 @@ func (c *code) K(v *View) uint8 {
 		return 1
 	}
 	return c.KOf(v, func(id protocol.MemberID) bool {
-		p := v.peer(id)
+		p := v.Peer(id)
 		return p != nil && v.counted(p)
 	})
 }
@@ -108,7 +108,7 @@ func (v *View) agreed() protocol.Index {
 		if id == v.Settings.Self {
 			return uint64(v.Disk.Durable)
 		}
-		if p := v.peer(id); p != nil {
+		if p := v.Peer(id); p != nil {
 			return uint64(p.Match)
 		}
 		return 0
@@ -148,7 +148,7 @@ func (v *View) durable(i protocol.Index) bool {
 		if id == v.Settings.Self {
 			return v.Disk.Holds(e)
 		}
-		if p := v.peer(id); p != nil {
+		if p := v.Peer(id); p != nil {
 			return p.Holds(i)
 		}
 		return protocol.FormNone

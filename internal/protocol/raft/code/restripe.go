@@ -58,7 +58,7 @@ func (v *View) holdsParts(id protocol.MemberID) bool {
 	if id == v.Settings.Self {
 		return !v.Bodies.Missing && v.Disk.Settled() >= v.Commit
 	}
-	p := v.peer(id)
+	p := v.Peer(id)
 	return p != nil && p.HeardWithin(v.Now, v.Settings.ElectionTimeout) && !p.Lacking && p.Match >= v.Commit && v.accounts(p)
 }
 
@@ -73,7 +73,7 @@ func (v *View) holdsWhole(id protocol.MemberID, k uint8) bool {
 	if id == v.Settings.Self {
 		return v.obeyed() == v.Members.Config.Restripes && v.Bodies.partial <= k
 	}
-	p := v.peer(id)
+	p := v.Peer(id)
 	return p != nil && p.Restripes == v.Members.Config.Restripes && p.Partial <= k && v.accounts(p)
 }
 
@@ -112,7 +112,7 @@ func Keep(v *View, c Placement, next *protocol.Config, changes []protocol.Change
 		return nil, protocol.ReasonChangePending
 	}
 	for i := range changes {
-		if p := v.peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.Lacking && v.MaxK() > 0 {
+		if p := v.Peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.Lacking && v.MaxK() > 0 {
 			return nil, protocol.ReasonBodies // a learner is to have made its rows first
 		}
 	}

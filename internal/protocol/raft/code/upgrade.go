@@ -39,7 +39,7 @@ func (v *View) hopeful(i protocol.Index) bool {
 		if id == v.Settings.Self {
 			return protocol.FormWhole
 		}
-		p := v.peer(id)
+		p := v.Peer(id)
 		switch {
 		case p == nil:
 			return protocol.FormNone

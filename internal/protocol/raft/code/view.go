@@ -32,8 +32,8 @@ type View struct {
 	Handing bool
 }
 
-// peer returns what is known of a member, nil if it does not receive the log.
-func (v *View) peer(id protocol.MemberID) *tracker.Progress {
+// Peer returns what is known of a member, nil if it does not receive the log.
+func (v *View) Peer(id protocol.MemberID) *tracker.Progress {
 	for _, p := range v.Peers {
 		if p.ID == id {
 			return p

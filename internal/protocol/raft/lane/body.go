@@ -1,7 +1,6 @@
-package raft
+package lane
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/braidlog/braid/internal/erasure"
@@ -13,22 +12,22 @@ import (
 // the body is in the batch's cell. A leader puts a body into the log only if it holds it whole. From then
 // on the body is as any other under the placement.
 
-// laneK is the k for a body that this member brings now.
-func (r *Raft) laneK() uint8 {
-	r.trackTargets()
-	return r.place.KOf(r.see(), func(id protocol.MemberID) bool {
-		i := slices.IndexFunc(r.lanes.own.to, func(t *laneTarget) bool { return t.id == id })
-		return i >= 0 && !r.lanes.own.to[i].paused && !r.lanes.own.to[i].probe
+// k is the k for a body that this member brings now.
+func (l *Lanes) k(v *View) uint8 {
+	l.trackTargets(v)
+	return v.Place.KOf(&v.View, func(id protocol.MemberID) bool {
+		i := slices.IndexFunc(l.own.to, func(t *target) bool { return t.id == id })
+		return i >= 0 && !l.own.to[i].paused && !l.own.to[i].probe
 	})
 }
 
 // dressed are batches of this member's lane in the form for another member. It does not touch their
 // bodies: the sender cuts the rows.
-func (r *Raft) dressed(id protocol.MemberID, batches []protocol.Entry) []protocol.Entry {
-	if id == r.leader || untilCoded(batches) == len(batches) {
+func (l *Lanes) dressed(v *View, id protocol.MemberID, batches []protocol.Entry) []protocol.Entry {
+	if id == v.Leader || untilCoded(batches) == len(batches) {
 		return batches
 	}
-	row, known := r.members.Slot(id)
+	row, known := v.Members.Slot(id)
 	if !known {
 		return batches
 	}
@@ -58,35 +57,35 @@ func untilBody(batches []protocol.Entry) (n int) {
 
 // ownForm reports whether a batch is in a form in which this member may hold it: rows of others would
 // count twice.
-func (r *Raft) ownForm(e *protocol.Entry) bool {
+func (v *View) ownForm(e *protocol.Entry) bool {
 	if e.BodySize == 0 {
 		return true
 	}
-	row, known := r.members.Slot(r.cfg.Self)
+	row, known := v.Members.Slot(v.Settings.Self)
 	return e.Resident() && (e.Form == protocol.FormWhole || known && e.Coded() && e.Form == protocol.RowForm(row))
 }
 
-// provenInLane reports whether a batch of this member's lane that a quorum acknowledged can be made whole whatever
+// proven reports whether a batch of this member's lane that a quorum acknowledged can be made whole whatever
 // crashes (docs/internals/craft.md, 2.1). Of the others it counts rows only, even of those that were sent the whole.
-func (r *Raft) provenInLane(h *heldLane, n uint64) bool {
+func (l *Lanes) proven(v *View, h *heldLane, n uint64) bool {
 	b := &h.batches[n-h.base-1]
-	if !b.Coded() || r.cfg.Mutant == MutantLaneRowsMajority {
+	if !b.Coded() || v.Settings.Mutant == MutantRowsMajority {
 		return true
 	}
-	return r.members.Electorate(r.given).Durable(int(b.K), r.cfg.ReadQuorum, func(id protocol.MemberID) protocol.Form {
-		if id == r.cfg.Self {
+	return v.Members.Electorate(v.Given).Durable(int(b.K), v.Settings.ReadQuorum, func(id protocol.MemberID) protocol.Form {
+		if id == v.Settings.Self {
 			return protocol.FormWhole
 		}
-		i := slices.IndexFunc(r.lanes.own.to, func(t *laneTarget) bool { return t.id == id })
-		if row, known := r.members.Slot(id); i >= 0 && known && r.lanes.own.to[i].counted >= n {
+		i := slices.IndexFunc(l.own.to, func(t *target) bool { return t.id == id })
+		if row, known := v.Members.Slot(id); i >= 0 && known && l.own.to[i].counted >= n {
 			return protocol.RowForm(row)
 		}
 		return protocol.FormNone
 	})
 }
 
-// lanePiece is what another member sent of a batch with a body of which this leader is missing a part.
-type lanePiece struct {
+// piece is what another member sent of a batch with a body of which this leader is missing a part.
+type piece struct {
 	from  protocol.MemberID
 	batch protocol.Entry
 }
@@ -97,7 +96,7 @@ func (h *heldLane) partial(n uint64) bool {
 		b := &h.batches[n-h.base-1]
 		return b.BodySize > 0 && b.Form != protocol.FormWhole
 	}
-	return n == h.high()+1 && slices.ContainsFunc(h.pieces, func(p lanePiece) bool { return uint64(p.batch.Index) == n })
+	return n == h.high()+1 && slices.ContainsFunc(h.pieces, func(p piece) bool { return uint64(p.batch.Index) == n })
 }
 
 // wholeTo is how far a lane is held whole, from a number on up to which that is so.
@@ -113,16 +112,16 @@ func (h *heldLane) wholeTo(from uint64) uint64 {
 
 // takePiece takes what this leader is missing of a batch's body: a row of another member, or the whole of what it holds
 // a row of. It reports whether the batch is of that kind.
-func (r *Raft) takePiece(h *heldLane, from protocol.MemberID, e *protocol.Entry) bool {
+func (l *Lanes) takePiece(v *View, h *heldLane, from protocol.MemberID, e *protocol.Entry) bool {
 	n := uint64(e.Index)
 	whole := e.Form == protocol.FormWhole
-	if r.role != protocol.Leader || n <= h.base || whole && !h.partial(n) || !whole && r.ownForm(e) || !e.Resident() {
+	if v.Role != protocol.Leader || n <= h.base || whole && !h.partial(n) || !whole && v.ownForm(e) || !e.Resident() {
 		return false
 	}
 	switch {
 	case whole:
-		r.madeWhole(h, e)
-		r.joinNext(h)
+		l.madeWhole(v, h, e)
+		l.joinNext(v, h)
 		return true
 	case n <= h.high() && !h.partial(n):
 		return true // nothing is missing of it
@@ -134,10 +133,10 @@ func (r *Raft) takePiece(h *heldLane, from protocol.MemberID, e *protocol.Entry)
 	for i := range h.pieces {
 		bytes += h.pieces[i].batch.Bytes()
 	}
-	if m := r.lanes.end.of(h.lane); m != nil && n == m.to+1 || bytes <= r.laneWindow() {
-		h.pieces = append(h.pieces, lanePiece{from, *e})
-		r.joinPieces(h, n)
-		r.joinNext(h)
+	if m := l.end.of(h.lane); m != nil && n == m.to+1 || bytes <= v.window() {
+		h.pieces = append(h.pieces, piece{from, *e})
+		l.joinPieces(v, h, n)
+		l.joinNext(v, h)
 	}
 	return true
 }
@@ -163,16 +162,16 @@ func (h *heldLane) rowsOf(n uint64) (rows []erasure.Row, like *protocol.Entry) {
 
 // joinNext continues after a batch was added. It may be the last row that lacked of its own body, or come before one of
 // which enough rows are here.
-func (r *Raft) joinNext(h *heldLane) {
+func (l *Lanes) joinNext(v *View, h *heldLane) {
 	for n := uint64(0); len(h.pieces) > 0 && n < h.high(); {
 		n = h.high()
-		r.joinPieces(h, n)
-		r.joinPieces(h, n+1)
+		l.joinPieces(v, h, n)
+		l.joinPieces(v, h, n+1)
 	}
 }
 
 // joinPieces makes a body whole if there are enough rows of it, and what comes before it in the lane.
-func (r *Raft) joinPieces(h *heldLane, n uint64) {
+func (l *Lanes) joinPieces(v *View, h *heldLane, n uint64) {
 	rows, like := h.rowsOf(n)
 	if n > h.high()+1 || like == nil || len(rows) < int(like.K) {
 		return
@@ -184,17 +183,17 @@ func (r *Raft) joinPieces(h *heldLane, n uint64) {
 		return
 	}
 	made.Form, made.Body = protocol.FormWhole, body
-	r.madeWhole(h, &made)
+	l.madeWhole(v, h, &made)
 }
 
 // madeWhole takes a batch of which this leader had a part, or nothing. A row that the disk has stays
 // there: what goes into the log is written whole with its entry.
-func (r *Raft) madeWhole(h *heldLane, e *protocol.Entry) {
+func (l *Lanes) madeWhole(v *View, h *heldLane, e *protocol.Entry) {
 	n := uint64(e.Index)
 	h.dropPieces(func(at uint64) bool { return at == n })
 	if n > h.high() {
-		if n == h.high()+1 && r.takesInto(h, e) {
-			r.storeInLane(h, e)
+		if n == h.high()+1 && v.takesInto(h, e) {
+			l.store(v, h, e)
 		}
 		return
 	}
@@ -206,53 +205,42 @@ func (r *Raft) madeWhole(h *heldLane, e *protocol.Entry) {
 	h.rows--
 }
 
-// checkPieces: what a leader can make whole is whole. Otherwise a fence would skip it.
-func (h *heldLane) checkPieces() error {
-	for i := range h.pieces {
-		n := uint64(h.pieces[i].batch.Index)
-		if rows, like := h.rowsOf(n); n <= h.high()+1 && len(rows) >= int(like.K) {
-			return fmt.Errorf("has %d rows of the body of %d, and not the whole", len(rows), n)
-		}
-	}
-	return nil
-}
-
 func (h *heldLane) hasPiece(from protocol.MemberID, n uint64) bool {
-	return slices.ContainsFunc(h.pieces, func(p lanePiece) bool { return p.from == from && uint64(p.batch.Index) == n })
+	return slices.ContainsFunc(h.pieces, func(p piece) bool { return p.from == from && uint64(p.batch.Index) == n })
 }
 
 func (h *heldLane) dropPieces(of func(n uint64) bool) {
-	h.pieces = slices.DeleteFunc(h.pieces, func(p lanePiece) bool { return of(uint64(p.batch.Index)) })
+	h.pieces = slices.DeleteFunc(h.pieces, func(p piece) bool { return of(uint64(p.batch.Index)) })
 }
 
-// gatherLanes asks for what this leader is missing of bodies, so that it cannot put them into the log: first the member
+// Gather asks for what this leader is missing of bodies, so that it cannot put them into the log: first the member
 // whose lane it is, then all.
-func (r *Raft) gatherLanes() {
-	for _, h := range r.lanes.held {
-		m := r.lanes.end.of(h.lane)
-		if h.rows+len(h.pieces) == 0 || m == nil || !h.partial(m.to+1) || r.now < h.fetched+r.cfg.Heartbeat {
+func (l *Lanes) Gather(v *View) {
+	for _, h := range l.held {
+		m := l.end.of(h.lane)
+		if h.rows+len(h.pieces) == 0 || m == nil || !h.partial(m.to+1) || v.Now < h.fetched+v.Settings.Heartbeat {
 			continue
 		}
-		h.fetched = r.now
+		h.fetched = v.Now
 		if h.asks++; h.asks%2 == 1 {
-			r.fetchLane(h.lane.Member, h)
+			l.fetch(v, h.lane.Member, h)
 			continue
 		}
-		for _, p := range r.lead.peers {
+		for _, p := range v.Peers {
 			if !h.hasPiece(p.ID, m.to+1) {
-				r.fetchLane(p.ID, h)
+				l.fetch(v, p.ID, h)
 			}
 		}
 	}
 }
 
-// seenOf reports whether a member's part of the first batch that the log is missing of a lane is here, and the batch
+// seen reports whether a member's part of the first batch that the log is missing of a lane is here, and the batch
 // cannot be made whole. If that is so of a quorum, the batch was never accepted, nor any after it: of what is accepted
 // any quorum holds enough.
-func (r *Raft) seenOf(lane protocol.Lane, id protocol.MemberID) bool {
-	h, m := r.lanes.hold(lane), r.lanes.end.of(lane)
+func (l *Lanes) seen(v *View, lane protocol.Lane, id protocol.MemberID) bool {
+	h, m := l.hold(lane), l.end.of(lane)
 	if m == nil || !h.partial(m.to+1) {
 		return false
 	}
-	return id == r.cfg.Self || r.cfg.Mutant == MutantLaneCutUnseen || h.hasPiece(id, m.to+1)
+	return id == v.Settings.Self || v.Settings.Mutant == MutantCutUnseen || h.hasPiece(id, m.to+1)
 }

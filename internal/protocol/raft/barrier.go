@@ -1,6 +1,9 @@
 package raft
 
-import "github.com/braidlog/braid/protocol"
+import (
+	"github.com/braidlog/braid/internal/protocol/raft/lane"
+	"github.com/braidlog/braid/protocol"
+)
 
 // A barrier read sees all that was accepted before it was asked for (docs/internals/lcr.md, 1.5 (c)). Accepted batches
 // are held by a quorum, and the leader confirms its leadership with a quorum anyway. So at least one of those that
@@ -10,7 +13,7 @@ import "github.com/braidlog/braid/protocol"
 // barrier is the condition for the reads in progress beyond the confirmation of the leader.
 type barrier struct {
 	on   bool
-	said answers
+	said lane.Answers
 	// until is where the log had all that a quorum holds; 0: it has not yet.
 	until protocol.Index
 }
@@ -23,7 +26,7 @@ func (r *Raft) beginBarrier() {
 		rd.barrier.on = rd.barrier.on || q.barrier
 	}
 	if rd.barrier.on {
-		rd.barrier.said.hear(r.cfg.Self, r.heldHighs())
+		rd.barrier.said.Hear(r.cfg.Self, r.lanes.HeldHighs())
 	}
 }
 
@@ -32,11 +35,11 @@ func (r *Raft) beginBarrier() {
 func (r *Raft) passedBarrier() bool {
 	rd := &r.lead.reads
 	b := &rd.barrier
-	if !b.on || r.cfg.Mutant == MutantLaneBarrierAlone {
+	if !b.on || r.cfg.Mutant == lane.MutantBarrierAlone {
 		return true
 	}
 	if b.until == 0 {
-		if r.members.Confirmers(r.members.Deciders()).Agreed(func(id protocol.MemberID) uint64 { return bit(r.covers(&b.said, id)) }) == 0 {
+		if !r.lanes.Cover(r.seeLanes(), r.members.Confirmers(r.members.Deciders()), &b.said) {
 			return false
 		}
 		b.until = r.log.Last

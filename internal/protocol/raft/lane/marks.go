@@ -1,4 +1,4 @@
-package raft
+package lane
 
 import (
 	"cmp"
@@ -100,20 +100,22 @@ func (s *laneMarks) equal(o *laneMarks) bool {
 
 // Lanes are in a snapshot under this name.
 const (
-	LaneSection        = "lanes"
-	laneSectionVersion = 1
+	Section        = "lanes"
+	sectionVersion = 1
 )
 
 // Derive is what Raft with lanes derives from its log. No lane is open at the beginning, whoever the
 // members are.
-func Derive(protocol.Config) protocol.Derived { return &laneDerived{} }
+func Derive(protocol.Config) protocol.Derived { return &derived{} }
 
-// laneDerived is laneMarks as a protocol.Derived.
-type laneDerived struct{ laneMarks }
+// derived is laneMarks as a protocol.Derived.
+type derived struct{ laneMarks }
 
-func (d *laneDerived) Apply(e *protocol.Entry) { d.apply(e) }
+// Apply is protocol.Derived's.
+func (d *derived) Apply(e *protocol.Entry) { d.apply(e) }
 
-func (d *laneDerived) Section() protocol.Section {
+// Section is protocol.Derived's.
+func (d *derived) Section() protocol.Section {
 	b := binary.AppendUvarint(nil, d.gen<<1|bit(d.open))
 	b = binary.AppendUvarint(b, uint64(len(d.voters)))
 	for _, id := range d.voters {
@@ -122,11 +124,12 @@ func (d *laneDerived) Section() protocol.Section {
 	for _, m := range d.marks {
 		b = message.AppendHigh(b, m.lane, m.to)
 	}
-	return protocol.Section{Name: LaneSection, Version: laneSectionVersion, Data: b}
+	return protocol.Section{Name: Section, Version: sectionVersion, Data: b}
 }
 
-func (d *laneDerived) Restore(s protocol.Section) error {
-	if err := s.Expect(LaneSection, laneSectionVersion); err != nil {
+// Restore is protocol.Derived's.
+func (d *derived) Restore(s protocol.Section) error {
+	if err := s.Expect(Section, sectionVersion); err != nil {
 		return err
 	}
 	wrong := &protocol.CorruptError{What: "section", Detail: fmt.Sprintf("lanes: %x", s.Data)}

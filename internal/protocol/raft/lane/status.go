@@ -1,4 +1,4 @@
-package raft
+package lane
 
 import (
 	"cmp"
@@ -8,16 +8,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// lanesStatus describes what this member knows of lanes.
-func (r *Raft) lanesStatus() *protocol.LanesStatus {
-	l := r.lanes
+// Status describes what this member knows of lanes.
+func (l *Lanes) Status(v *View) *protocol.LanesStatus {
 	if l == nil {
 		return nil
 	}
 	s := &protocol.LanesStatus{
-		Own: l.own.lane, Open: r.laneOpen(), Accepted: l.own.accepted, Generation: l.confirmed.gen,
+		Own: l.own.lane, Open: l.isOpen(), Accepted: l.own.accepted, Generation: l.confirmed.gen,
 		Accepting: l.confirmed.open && l.fence.number <= l.confirmed.gen,
-		Fence:     l.lead.fence.change != nil, Window: r.laneWindow(), Counts: l.counts,
+		Fence:     l.lead.fence.change != nil, Window: v.window(), Counts: l.counts,
 		Lanes: make([]protocol.LaneStatus, 0, max(len(l.confirmed.marks), len(l.held))),
 	}
 	for _, m := range l.confirmed.marks {
@@ -27,7 +26,7 @@ func (r *Raft) lanesStatus() *protocol.LanesStatus {
 	}
 	for _, h := range l.held {
 		s.Lanes = append(s.Lanes, protocol.LaneStatus{
-			Lane: h.lane, Confirmed: h.base, Durable: h.durable(&r.disk), Held: h.high(), HeldBytes: h.bytes,
+			Lane: h.lane, Confirmed: h.base, Durable: h.durable(v.Disk), Held: h.high(), HeldBytes: h.bytes,
 		})
 	}
 	slices.SortFunc(s.Lanes, func(a, b protocol.LaneStatus) int { return compareLanes(a.Lane, b.Lane) })
@@ -43,25 +42,25 @@ func compareLanes(a, b protocol.Lane) int {
 	return cmp.Or(cmp.Compare(a.Member, b.Member), cmp.Compare(a.Incarnation, b.Incarnation))
 }
 
-// signaled is what sending a frame with signals spared, and what it did not.
-type signaled struct{ spared, whole, groups uint64 }
+// Signaled is what sending a frame with signals spared, and what it did not.
+type Signaled struct{ spared, whole, groups uint64 }
 
-// countSignaled counts a frame that is sent.
-func (r *Raft) countSignaled(s signaled) {
-	if s != (signaled{}) {
-		c := &r.lanes.counts
+// CountSignaled counts a frame that is sent.
+func (l *Lanes) CountSignaled(s Signaled) {
+	if s != (Signaled{}) {
+		c := &l.counts
 		c.SparedBytes, c.WholeBytes, c.WholeGroups = c.SparedBytes+s.spared, c.WholeBytes+s.whole, c.WholeGroups+s.groups
 	}
 }
 
-// behindTheFence is the configuration of the change that waits for a fence; nil if none does. The caller may no longer
+// Waiting is the configuration of the change that waits for a fence; nil if none does. The caller may no longer
 // wait.
-func (r *Raft) behindTheFence() *protocol.Config {
-	if r.lanes == nil || r.lanes.lead.fence.change == nil {
+func (l *Lanes) Waiting(v *View) *protocol.Config {
+	if l == nil || l.lead.fence.change == nil {
 		return nil
 	}
-	change := *r.lanes.lead.fence.change
-	if next, reason := members.Next(r.members.Config, &change, r.see().MaxK() > 0); reason == protocol.ReasonNone {
+	change := *l.lead.fence.change
+	if next, reason := members.Next(v.Members.Config, &change, v.MaxK() > 0); reason == protocol.ReasonNone {
 		return &next
 	}
 	return nil

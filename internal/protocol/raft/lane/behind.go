@@ -1,4 +1,4 @@
-package raft
+package lane
 
 import (
 	"cmp"
@@ -7,6 +7,15 @@ import (
 
 	"github.com/braidlog/braid/protocol"
 )
+
+// Readable reports whether a cell is one that this package writes.
+func Readable(c protocol.Cell) bool {
+	if c.Number == fenceCell || len(c.Data) < cellHead {
+		return c.Number == fenceCell && len(c.Data) == cellHead+8
+	}
+	_, _, err := protocol.DecodeEntry(c.Data[cellHead:], false)
+	return err == nil
+}
 
 // Behind are the batches of lanes that a disk holds, as entries behind its log, in the order of each lane. For a member
 // that no one can confirm any more they are what it knows of writes that were accepted and not put into the log. Those
@@ -18,12 +27,12 @@ func Behind(rec *protocol.Recovered) (out []protocol.Entry) {
 	}
 	var all []batch
 	for _, c := range rec.Cells {
-		if c.Number == fenceCell || len(c.Data) < laneCellHead {
+		if c.Number == fenceCell || len(c.Data) < cellHead {
 			continue
 		}
 		le := binary.LittleEndian
 		lane := protocol.Lane{Member: protocol.MemberID(le.Uint64(c.Data)), Incarnation: le.Uint64(c.Data[8:])}
-		e, rest, err := protocol.DecodeEntry(c.Data[laneCellHead:], true)
+		e, rest, err := protocol.DecodeEntry(c.Data[cellHead:], true)
 		if err == nil && e.BodySize > 0 {
 			_, err = e.DecodeBody(rest)
 		}

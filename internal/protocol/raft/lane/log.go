@@ -1,0 +1,128 @@
+package lane
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/protocol"
+)
+
+// What the log says about lanes as it grows, is cut, committed and replaced.
+
+// Appended takes in an entry that was just appended to the log.
+func (l *Lanes) Appended(e *protocol.Entry) {
+	if l != nil {
+		if l.end.apply(e); e.Kind == protocol.EntryLane {
+			l.opened = append(l.opened, openedLane{e.Index, e.ID.Session})
+		}
+	}
+}
+
+// Cut goes back to what the log says, which was cut.
+func (l *Lanes) Cut(v *View) {
+	if l != nil {
+		l.end, l.opened = l.confirmed.clone(), l.opened[:0]
+		for i := v.Given + 1; i <= v.Log.Last; i++ {
+			l.Appended(v.Log.At(i))
+		}
+	}
+}
+
+// Fits reports whether entries that are to follow those before them say about lanes what they can.
+func (l *Lanes) Fits(v *View, entries []protocol.Entry) bool {
+	if l == nil || !slices.ContainsFunc(entries, func(e protocol.Entry) bool { _, ok := e.Range(); return ok }) {
+		return true
+	}
+	end := l.end.clone()
+	if entries[0].Index <= v.Log.Last {
+		end = l.confirmed.clone()
+		for i := v.Given + 1; i < entries[0].Index; i++ {
+			end.apply(v.Log.At(i))
+		}
+	}
+	for i := range entries {
+		if !end.fits(&entries[i]) {
+			return false
+		}
+		end.apply(&entries[i])
+	}
+	return true
+}
+
+// Committed takes in entries that are committed. Groups whose payload is only on disk get it back from what is
+// held of their lanes: a member finds its own batches in them.
+func (l *Lanes) Committed(entries []protocol.Entry) {
+	if l != nil {
+		for i := range entries {
+			e := &entries[i]
+			if _, ok := e.Range(); ok && !e.Applicable() {
+				if batches := l.ranged(e); batches != nil {
+					group := protocol.NewGroup(batches)
+					e.Payload = group.Payload
+				}
+			}
+			l.confirmed.apply(e)
+		}
+		last := entries[len(entries)-1].Index
+		l.opened = slices.DeleteFunc(l.opened, func(o openedLane) bool { return o.index <= last })
+	}
+}
+
+// Installed starts again after a snapshot.
+func (l *Lanes) Installed(v *View, base *protocol.Base) {
+	if l == nil {
+		return
+	}
+	var d derived
+	if err := base.Restore(&d); err != nil {
+		panic(fmt.Sprintf("raft: member %s: a snapshot that was taken has no lanes: %v", v.Settings.Self, err))
+	}
+	l.confirmed, l.end, l.opened = d.laneMarks, d.clone(), nil
+	l.Settle(v)
+}
+
+// Settle gives up what is held and is committed, or belongs to lanes that are closed. The log has
+// what is committed: its record is before the one that empties the cell.
+func (l *Lanes) Settle(v *View) {
+	if l == nil {
+		return
+	}
+	says := &l.confirmed
+	if v.Settings.Mutant == MutantDropEarly {
+		says = &l.end
+	}
+	for _, h := range l.held {
+		if !l.known(h.lane) {
+			l.drop(v, h, h.high())
+		} else if m := says.of(h.lane); m != nil && m.to > h.base {
+			l.drop(v, h, m.to)
+		}
+	}
+	l.countAnew(v)
+	l.held = slices.DeleteFunc(l.held, func(h *heldLane) bool { return len(h.batches) == 0 && !l.known(h.lane) })
+}
+
+// drop gives up a lane's entries up to a number.
+func (l *Lanes) drop(v *View, h *heldLane, to uint64) {
+	n := int(min(to, h.high()) - h.base)
+	for i := range n {
+		if h.bytes -= h.batches[i].Bytes(); h.rows > 0 && h.partial(h.base+1+uint64(i)) {
+			h.rows--
+		}
+		if h.lane == l.own.lane {
+			delete(l.own.ids, h.batches[i].ID)
+		}
+		v.Out.Record(protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: h.cells[i].number}})
+	}
+	h.base = max(to, h.base+uint64(n))
+	if h.lane == l.own.lane {
+		l.keepTail(v, h, h.batches[:n])
+	}
+	if h.batches, h.cells = h.batches[n:], h.cells[n:]; len(h.batches) == 0 {
+		h.batches, h.cells = nil, nil
+	}
+	if len(h.pieces) > 0 {
+		h.dropPieces(func(n uint64) bool { return n <= h.base })
+		l.joinNext(v, h)
+	}
+}

@@ -1,0 +1,47 @@
+package lane
+
+import (
+	"github.com/braidlog/braid/internal/mutant"
+	"github.com/braidlog/braid/protocol"
+)
+
+// The mutants of lanes.
+const (
+	MutantDropEarly      protocol.Mutant = "lane-drop-early"
+	MutantFromCommitted  protocol.Mutant = "lane-from-committed"
+	MutantAckEarly       protocol.Mutant = "lane-ack-early"
+	MutantNoDrain        protocol.Mutant = "lane-no-drain"
+	MutantSameName       protocol.Mutant = "lane-same-name"
+	MutantAcceptUnsynced protocol.Mutant = "lane-accept-unsynced"
+	MutantAcceptAlone    protocol.Mutant = "lane-accept-alone"
+	MutantOldGeneration  protocol.Mutant = "lane-old-generation"
+	MutantNoPromise      protocol.Mutant = "lane-no-promise"
+	MutantNoFence        protocol.Mutant = "lane-no-fence"
+	MutantFenceUncovered protocol.Mutant = "lane-fence-uncovered"
+	MutantBarrierAlone   protocol.Mutant = "lane-barrier-alone"
+	MutantRowsMajority   protocol.Mutant = "lane-rows-majority"
+	MutantConfirmRow     protocol.Mutant = "lane-confirm-row"
+	MutantCutUnseen      protocol.Mutant = "lane-cut-unseen"
+)
+
+// laneRows are clusters whose members hold rows of bodies in lanes.
+var laneRows = mutant.Cluster{Placement: "code", Nodes: 5}
+
+// Mutants lists those that need lanes.
+var Mutants = [...]protocol.MutantInfo{
+	{Name: MutantDropEarly, Does: "a member gives up batches of a lane when its log has them, committed or not"},
+	{Name: MutantFromCommitted, Does: "a leader goes on with a lane after what is committed of it, whatever its log has"},
+	{Name: MutantAckEarly, Does: "a member acknowledges batches of a lane before its disk holds them"},
+	{Name: MutantNoDrain, Does: "a new life's lane opens before the log has what the life before may have acknowledged", In: mutant.Cluster{Nodes: 5}},
+	{Name: MutantSameName, Does: "a new life goes on with the lane of the one before, and uses numbers again that it forgot"},
+	{Name: MutantAcceptUnsynced, Does: "a member counts its own lane before its own disk holds it"},
+	{Name: MutantAcceptAlone, Does: "a member answers as accepted what only its own disk holds"},
+	{Name: MutantOldGeneration, Does: "a member counts acknowledgements of any generation"},
+	{Name: MutantNoPromise, Does: "members behind a fence go on to count"},
+	{Name: MutantNoFence, Does: "voters change without a fence"},
+	{Name: MutantFenceUncovered, Does: "voters change before the log has what those behind the fence hold", In: mutant.Cluster{Nodes: 5}},
+	{Name: MutantBarrierAlone, Does: "a barrier read does not ask others for what they hold of lanes"},
+	{Name: MutantRowsMajority, Does: "a member takes rows on a plain majority for accepted", In: laneRows},
+	{Name: MutantConfirmRow, Does: "a leader puts a lane's body into the log of which it holds a row", In: laneRows},
+	{Name: MutantCutUnseen, Does: "voters change although not all rows were looked at of a lane's body that lacks", In: laneRows},
+}
