@@ -57,8 +57,8 @@ func (e *RefusedError) Error() string {
 // Retryable reports whether the same request may succeed later.
 func (e *RefusedError) Retryable() bool { return e.Reason.Retryable() }
 
-// ExpelledError says why a member stopped for good: the cluster goes on without it. Starting it
-// again does not help. Error says what does.
+// ExpelledError says why a member stopped and does not start again: the cluster goes on without it. Starting it again
+// does not help. Error says what does.
 type ExpelledError struct {
 	Member protocol.MemberID
 	By     protocol.MemberID // who refused to talk to it; 0: its own log says so

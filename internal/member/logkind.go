@@ -9,9 +9,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// LogKind says what a log is, as far as that never changes: what was written by one kind is read wrongly by
-// another, and what a member promised under one means nothing under another. Whether bodies are whole or cut is
-// no part of it, as each entry says that for itself, nor is the number of woven instances.
+// LogKind says what a log is, as far as that never changes: what was written by one kind is read wrongly by another,
+// and what a member promised under one means nothing under another. Whether bodies are whole or cut is no part of it,
+// as each entry says that for itself, nor is the number of merged instances.
 type LogKind struct {
 	// Core is the name of the core that decides the log's entries.
 	Core string `json:"core"`

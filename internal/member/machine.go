@@ -20,8 +20,8 @@ type Command struct {
 	Result any
 }
 
-// StateMachine is what the log drives. Its calls come from one goroutine. Only Snapshot.WriteTo
-// runs beside Apply.
+// StateMachine is what the log drives. Its calls come from one goroutine. Only Snapshot.WriteTo runs at the same time
+// as Apply.
 type StateMachine interface {
 	// Apply applies commands in order and sets their results. It must depend on nothing but the
 	// state and the commands. It must not fail because of a command: such an error is a result. A
@@ -54,8 +54,8 @@ type DurableStateMachine interface {
 	StateMachine
 	// Applied returns the position of the last command that the state includes. It is asked for
 	// when the member starts. Commands up to it are not applied again. A state that is further than
-	// the log is refused with a [DirError], or, where the log of other members may have what this
-	// one's lacks, stops the member with a [apply.StateAheadError] as soon as it shows that they do not.
+	// the log is refused with a [DirError], or, where the log of other members may have what is
+	// missing in this one's, stops the member with a [apply.StateAheadError] as soon as it shows that they do not.
 	Applied() protocol.Position
 	// Sync makes everything applied so far durable; the log may then be cut there.
 	Sync() error

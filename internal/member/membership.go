@@ -7,8 +7,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Settled reports whether all instances have followed the first one. first is the first instance's
-// membership in force, configs are those that are applied. Only then may it change again.
+// Settled reports whether all instances have followed the first one. first is the first instance's membership in
+// effect, configs are those that are applied. Only then may it change again.
 func Settled(first *protocol.Config, configs []protocol.Config) bool {
 	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !c.SameMembers(first) })
 }

@@ -15,7 +15,7 @@ type SnapshotOffer struct {
 	Term     protocol.Term       `json:"term"`
 	After    protocol.Index      `json:"after,omitempty"`
 	Meta
-	// HasState is true: nobody sends a snapshot without a state.
+	// HasState is true: no one sends a snapshot without a state.
 	HasState bool `json:"has_state"`
 }
 
@@ -38,6 +38,6 @@ type ReceivedSnapshot interface {
 	Verify() error
 }
 
-// Saved is where a member's durable snapshots stand: the newest, and the oldest. A start goes back to the
-// oldest if the newer ones are damaged. The oldest is the zero value if it was written before this life.
+// Saved is where a member's durable snapshots stand: the newest, and the oldest. A start goes back to the oldest if the
+// newer ones are damaged. The oldest is the zero value if it was written before this incarnation.
 type Saved struct{ Newest, Oldest order.Cursor }

@@ -12,7 +12,7 @@ type SessionState struct {
 	// Instance is the one whose numbers these are; 0: all instances share them.
 	Instance protocol.InstanceID `json:"instance"`
 	Session  protocol.Session    `json:"session"`
-	// Low is a number. Everything below it took effect or never will. 0: earlier lives are not
+	// Low is a number. Everything below it took effect or never will. 0: earlier incarnations are not
 	// over, if the session is shared.
 	Low uint64 `json:"low"`
 	// Done are the sequence numbers ≥ Low that took effect: sorted, disjoint, not
@@ -20,7 +20,7 @@ type SessionState struct {
 	Done []Span `json:"done,omitempty"`
 }
 
-// Replaces reports whether the earlier lives of the line are over.
+// Replaces reports whether the earlier incarnations of the line are over.
 func (st *SessionState) Replaces() bool { return st.Low > 0 || !st.Session.Shared() }
 
 // Span is the sequence numbers From … To−1.

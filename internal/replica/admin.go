@@ -114,7 +114,7 @@ type Status struct {
 	Lead order.Lead
 	// Begun is the number of instances with which the cluster began.
 	Begun int
-	// Weave says where each of Instances is in the global log; nil unless they are woven.
+	// Weave says where each of Instances is in the global log; nil unless they are merged.
 	Weave    []instance.WeaveStatus
 	Applied  order.Cursor
 	Config   protocol.Config // as applied
@@ -125,10 +125,10 @@ type Status struct {
 	Disk     damage.DiskStats
 	// PendingBytes are the bytes of this member's proposals that are not settled.
 	PendingBytes int64
-	// Commits counts the entries committed in this life, Dropped the messages that were dropped
-	// because an inbox was full, and Snapshots the snapshots that were written.
+	// Commits counts the entries committed in this incarnation, Dropped the messages that were dropped because an inbox
+	// was full, and Snapshots the snapshots that were written.
 	Commits, Dropped, Snapshots uint64
-	// Starved counts the steps beside the log that waited because the process had no descriptor left.
+	// Starved counts the steps outside the log that waited because the process had no descriptor left.
 	Starved uint64
 }
 

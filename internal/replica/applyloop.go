@@ -21,12 +21,12 @@ type applyLoop struct {
 	queue apply.ApplyQueue
 	wake  chan struct{}
 
-	reading [2]atomic.Int64 // groups of reads that wait for read points; see Applied.Asking
+	reading [2]atomic.Int64 // groups of reads that wait for read indexes; see Applied.Asking
 	amu     sync.Mutex
 	known   *apply.Applied
 	within  within
 	opened  time.Duration // when the last snapshot was opened to be read
-	// looks: somebody waits for tokens, and Apply is going to look.
+	// looks: someone waits for tokens, and Apply is going to look.
 	looks atomic.Bool
 	total atomic.Int64 // how much was applied since the start
 }
@@ -137,30 +137,30 @@ func drop(items []apply.ApplyItem) {
 	}
 }
 
-// at returns the applied cursor and the applied memberships of the instances in force.
+// at returns the applied cursor and the applied memberships of the active instances.
 func (l *applyLoop) at() (order.Cursor, []protocol.Config) {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.At()
 }
 
-// instances returns how many instances are in force.
+// instances returns how many instances are active.
 func (l *applyLoop) instances() int {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return len(l.known.Shape())
 }
 
-// config returns the applied membership of an instance. For an instance that is not in force it
-// returns the cluster's membership.
+// config returns the applied membership of an instance. For an instance that is not active it returns the cluster's
+// membership.
 func (l *applyLoop) config(instance protocol.InstanceID) protocol.Config {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	return l.known.Config(instance)
 }
 
-// appliedOf returns the last entry of an instance that is in the order, and the last one that is
-// applied. ok is false if the instance is not in force.
+// appliedOf returns the last entry of an instance that is in the order, and the last one that is applied. ok is false
+// if the instance is not active.
 func (l *applyLoop) appliedOf(instance protocol.InstanceID) (added, applied protocol.Index, ok bool) {
 	l.amu.Lock()
 	defer l.amu.Unlock()

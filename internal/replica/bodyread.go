@@ -8,10 +8,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Body returns a whole body, verified. The bytes are shared: nobody may change them. If this
-// member does not hold the body whole, it gathers it from other members. Several callers that
-// want the same body at the same time share one answer. If ctx ends first, the error is both a
-// [*body.BodyError] and ctx's.
+// Body returns a whole body, verified. The bytes are shared: no one may change them. If this member does not hold the
+// body whole, it gathers it from other members. Several callers that want the same body at the same time share one
+// answer. If ctx ends first, the error is both a [*body.BodyError] and ctx's.
 func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, notSent(ctx)
@@ -43,7 +42,7 @@ func (r *Replica) Body(ctx context.Context, ref protocol.BodyRef) ([]byte, error
 	return nil, errors.Join(&body.BodyError{Ref: ref, Need: max(1, int(ref.K))}, ctx.Err())
 }
 
-// flying returns what waits for a body already; nil: nobody does.
+// flying returns what waits for a body already; nil: no one does.
 func (b *bodies) flying(ref protocol.BodyRef) *flight {
 	b.mu.Lock()
 	defer b.mu.Unlock()

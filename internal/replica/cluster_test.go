@@ -425,7 +425,7 @@ func (a *answers) tell(name string, err error) {
 	a.told[name] = append(a.told[name], err)
 }
 
-// owe notes that somebody is to be told.
+// owe notes that someone is to be told.
 func (a *answers) owe() {
 	a.mu.Lock()
 	a.owed++

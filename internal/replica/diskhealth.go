@@ -19,7 +19,7 @@ type diskHealth struct {
 	health damage.DiskHealth
 }
 
-// Health calls use while nobody else uses the DiskHealth.
+// Health calls use while no one else uses the DiskHealth.
 func (d *diskHealth) Health(use func(*damage.DiskHealth)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,13 +9,16 @@
 //   - loop.go is an instance's event loop, carry.go carries out what its turns want,
 //   - router.go connects the loops of one member, reshape.go begins and retires them,
 //   - applyloop.go and applyworld.go are the goroutine that applies,
-//   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, watch.go those who watch, within.go refuses callers that wait for themselves, admin.go, operate.go and probe.go operators and other members,
+//   - propose.go, proposewith.go, wait.go, client.go, read.go and tokens.go serve clients, watch.go those who watch,
+//     within.go refuses callers that wait for themselves, admin.go, operate.go and probe.go operators and other
+//     members,
 //   - descriptors.go waits where the process has no descriptor left,
 //   - exchange.go sends and receives snapshots, snapshot.go writes one for whoever asks,
 //   - links.go is the way to the transport, joiner.go answers who is to become a member,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
-//   - salvage.go takes from a directory what is left when a majority is lost for good,
-//   - who.go is cluster.Handshakes as links and event loops use it, origin.go compares origins over links that are there.
+//   - salvage.go takes from a directory what is left when a majority is lost permanently,
+//   - who.go is cluster.Handshakes as links and event loops use it, origin.go compares origins over links that are
+//     there.
 //
 // May import: member, datadir, protocol, order, wal, transport, erasure, internal/sys.
 package replica

@@ -24,16 +24,16 @@ type Running struct {
 	Cluster uint64            `json:"cluster"`
 	Self    protocol.MemberID `json:"self"` // the joiner
 	Members []protocol.Member `json:"members"`
-	// Begun is with how many instances the cluster began, if they are woven; else 0.
+	// Begun is with how many instances the cluster began, if they are merged; else 0.
 	Begun int `json:"begun"`
-	// Position and Index are how far the member that answered had applied, and the first instance's log there. Of several
-	// answers the last one by these holds: see [Running.Before].
+	// Position and Index are how far the member that answered had applied, and the first instance's log there. Of
+	// several answers the last one by these holds: see [Running.Before].
 	Position protocol.Position `json:"position,omitempty"`
 	Index    protocol.Index    `json:"index,omitempty"`
 }
 
-// Before reports whether another answer tells of a later membership, or may. A member that lags may tell of one that was
-// removed since, with the joiner's URLs.
+// Before reports whether another answer tells of a later membership, or may. A member that lags may tell of one that
+// was removed since, with the joiner's URLs.
 func (a *Running) Before(b *Running) bool {
 	return a.Position < b.Position || a.Position == b.Position && a.Index < b.Index
 }
@@ -75,8 +75,8 @@ func sameURLs(a, b []string) bool {
 	return slices.Equal(normal(a), normal(b))
 }
 
-// ErrNotAdded says that a member which was asked knows nobody with the joiner's peer URLs: they were not
-// added, or it has not heard of it yet. Nothing happened, and a retry is safe.
+// ErrNotAdded says that a member which was asked knows no one with the joiner's peer URLs: they were not added, or it
+// has not heard of it yet. Nothing happened, and a retry is safe.
 var ErrNotAdded = errors.New("the member that was asked knows no member with these peer URLs")
 
 // FindRunning asks the member that listens at a URL for its cluster, as the member with these peer URLs

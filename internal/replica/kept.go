@@ -78,8 +78,8 @@ func (r *Replica) ReleaseBody(ref protocol.BodyRef) {
 	r.bodies.Cache(func(c *body.BodyCache) { c.Drop(ref) })
 }
 
-// compacted takes in that an instance's log has no entries up to floor any more. Then it gives up
-// the bodies that nobody refers to, on another goroutine.
+// compacted takes in that an instance's log has no entries up to floor any more. Then it gives up the bodies that no
+// one refers to, on another goroutine.
 func (b *bodies) compacted(k *instanceBodies, floor protocol.Index) {
 	b.Kept(func(t *body.Kept) { t.Compacted(k.instance, floor) })
 	b.r.spawn(func(context.Context) { b.Kept((*body.Kept).Sweep) })

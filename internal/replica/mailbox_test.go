@@ -154,7 +154,7 @@ func TestWhatWaitsToBeAppliedIsBounded(t *testing.T) {
 	})
 }
 
-// TestQuestionsBeyondTheirLimitAreDropped asks for bodies while nobody can answer.
+// TestQuestionsBeyondTheirLimitAreDropped asks for bodies while no one can answer.
 func TestQuestionsBeyondTheirLimitAreDropped(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		id := c.follower()

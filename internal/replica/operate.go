@@ -26,8 +26,8 @@ func (o *operations) refused(ref protocol.Rejection) {
 	o.Refused(ref)
 }
 
-// ChangeMembers makes membership changes; it makes several changes jointly. It returns when they
-// are in force on this member. If it removes this member, it returns when the leader has it in force.
+// ChangeMembers makes membership changes; it makes several changes jointly. It returns when they are in effect on this
+// member. If it removes this member, it returns when it is in effect at the leader.
 func (r *Replica) ChangeMembers(ctx context.Context, changes []protocol.Change) error {
 	return r.operate(ctx, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes})
 }
@@ -38,8 +38,8 @@ func (r *Replica) TransferLeader(ctx context.Context, to protocol.MemberID) erro
 	return r.operate(ctx, cluster.Operation{Kind: cluster.TransferLeader, To: to})
 }
 
-// Reshape changes how many instances the log is woven from. It returns when that number of instances
-// is in force on this member.
+// Reshape changes how many instances the log is merged from. It returns when that number of instances is active on this
+// member.
 func (r *Replica) Reshape(ctx context.Context, instances int) error {
 	return r.operate(ctx, cluster.Operation{Kind: cluster.Reshape, Instances: instances})
 }
@@ -150,10 +150,9 @@ func (r *Replica) tell(inputs []member.InstanceInput) {
 	}
 }
 
-// HandOver hands over to other members all instances that this member leads, at the same time, so that
-// nobody notices its stop. Meanwhile the member goes on serving. HandOver returns when this member
-// leads nothing that another member could lead, when ctx ends, or when the member stops. If the state machine calls it,
-// it does nothing.
+// HandOver hands over to other members all instances that this member leads, at the same time, so that no one notices
+// its stop. Meanwhile the member goes on serving. HandOver returns when this member leads nothing that another member
+// could lead, when ctx ends, or when the member stops. If the state machine calls it, it does nothing.
 func (r *Replica) HandOver(ctx context.Context) {
 	if r.fromApply() != nil {
 		return

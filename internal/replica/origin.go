@@ -20,8 +20,9 @@ func (a *acquaintances) checkEarly() {
 	}
 }
 
-// checkOrigin compares origins with a member that may have a link. If they differ, or if no answer comes, the link ends. It is
-// made again if the handshake, which compares them too, allows it. A member of an earlier version does not know the question.
+// checkOrigin compares origins with a member that may have a link. If they differ, or if no answer comes, the link
+// ends. It is made again if the handshake, which compares them too, allows it. A member of an earlier version does not
+// know the question.
 func (a *acquaintances) checkOrigin(ctx context.Context, id protocol.MemberID, own cluster.Origin) {
 	ctx, cancel := context.WithTimeout(ctx, a.r.opt.GiveUp())
 	defer cancel()

@@ -235,7 +235,7 @@ func TestAMemberIsClosedInEveryPhase(t *testing.T) {
 	}
 }
 
-// closeTime is how long Close may take, by the clock of the bubble, beside what the state machine does.
+// closeTime is how long Close may take, by the clock of the bubble, besides what the state machine does.
 const closeTime = 10 * time.Millisecond
 
 func (c *testCluster) closeDuring(id protocol.MemberID, open func()) {

@@ -11,8 +11,8 @@ import (
 )
 
 // probe asks the members that an operation adds, or makes voters, whether there may be a link with them. It returns a
-// [*member.RefusedError] if one of them has a log of another lineage: it would be a member that nobody talks to. A member
-// that does not answer within an election timeout may be started later.
+// [*member.RefusedError] if one of them has a log of another lineage: it would be a member that no one talks to. A
+// member that does not answer within an election timeout may be started later.
 func (r *Replica) probe(ctx context.Context, op *cluster.Operation) error {
 	if op.Kind != cluster.ChangeMembers {
 		return nil

@@ -7,10 +7,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// ProposeWith is Propose of a command with options. In protocol.ModeAccepted the result is a
-// [*intake.Accepted], or the result of applying the command if nobody promised anything before. If the
-// command waits for those of o.After, and ctx's deadline or o.Wait is over first, the error is a
-// [member.TokenError]: the command was not proposed.
+// ProposeWith is Propose of a command with options. In protocol.ModeAccepted the result is a [*intake.Accepted], or the
+// result of applying the command if no one promised anything before. If the command waits for those of o.After, and
+// ctx's deadline or o.Wait is over first, the error is a [member.TokenError]: the command was not proposed.
 func (r *Replica) ProposeWith(ctx context.Context, command, body []byte, o protocol.ProposeOptions) (any, error) {
 	if ctx.Err() != nil {
 		return nil, notSent(ctx)

@@ -16,7 +16,7 @@ type readGroup struct {
 	intake.ReadGroup
 	l        *eventLoop
 	first    *waiter // of the list of those that wait; guarded by l.mu
-	answered bool    // nobody is in the list any more, or will be; guarded by l.mu
+	answered bool    // no one is in the list any more, or will be; guarded by l.mu
 }
 
 func newReadGroup(l *eventLoop, barrier bool) *readGroup {
@@ -47,8 +47,8 @@ func (g *readGroup) add(w *waiter) {
 	w.group, w.next, g.first = g, g.first, w
 }
 
-// leave takes a waiter out of its group, so that nothing is left of a caller while the group waits, which may be long: a
-// state machine may wait for space on its disk. It reports false if the waiter's answer has come, or is about to.
+// leave takes a waiter out of its group, so that nothing is left of a caller while the group waits, which may be long:
+// a state machine may wait for space on its disk. It reports false if the waiter's answer has come, or is about to.
 func (g *readGroup) leave(w *waiter) bool {
 	g.l.mu.Lock()
 	if g.answered {
@@ -144,7 +144,7 @@ func (l *eventLoop) retire() {
 	l.r.askAgain(append(asked, groups...))
 }
 
-// handRead makes the loop ask for its instance's part of a group's read point.
+// handRead makes the loop ask for its instance's part of a group's read index.
 func (l *eventLoop) handRead(g *intake.ReadGroup) {
 	l.mu.Lock()
 	closed := l.closed
@@ -160,7 +160,7 @@ func (l *eventLoop) handRead(g *intake.ReadGroup) {
 	}
 }
 
-// ask begins a group's read point, of these instances. It reports false if the group has ended.
+// ask begins a group's read index, of these instances. It reports false if the group has ended.
 func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
@@ -169,8 +169,8 @@ func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Round, shape []proto
 	return ok
 }
 
-// readPoint takes in an instance's part of a group's read point. After the last part the group waits
-// until everything up to the read point is applied.
+// readPoint takes in an instance's part of a group's read index. After the last part the group waits until everything
+// up to the read index is applied.
 func (l *applyLoop) readPoint(g *intake.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
 	complete, ready := l.known.ReadPoint(g, instance, index)
@@ -188,8 +188,8 @@ func (l *applyLoop) readPoint(g *intake.ReadGroup, instance protocol.InstanceID,
 	}
 }
 
-// answer releases the readers of the groups in ready. It has the groups in void asked for again,
-// because the instances in force changed while they waited.
+// answer releases the readers of the groups in ready. It has the groups in void asked for again, because the active
+// instances changed while they waited.
 func (l *applyLoop) answer(ready, void []*intake.ReadGroup) {
 	for _, g := range ready {
 		g.Done(nil)
@@ -216,14 +216,14 @@ func (l *applyLoop) failRead(g *intake.ReadGroup, err error) {
 	}
 }
 
-// dropRead ends a group in which nobody waits, if only the state is missing.
+// dropRead ends a group in which no one waits, if only the state is missing.
 func (l *applyLoop) dropRead(g *intake.ReadGroup) {
 	l.amu.Lock()
 	defer l.amu.Unlock()
 	l.known.DropRead(g)
 }
 
-// noteReading publishes how many groups wait for read points. It is called under amu.
+// noteReading publishes how many groups wait for read indexes. It is called under amu.
 func (l *applyLoop) noteReading() {
 	for i, n := range l.known.Asking() {
 		l.reading[i].Store(int64(n))
@@ -243,8 +243,8 @@ func (r *Replica) findOut(ctx context.Context) {
 // acknowledged with a result before the call. After an error the caller knows nothing, and may retry.
 func (r *Replica) ReadBarrier(ctx context.Context) error { return r.ReadAs(ctx, false, 0) }
 
-// ReadAs is ReadBarrier. With barrier the state machine also includes what was acknowledged as accepted. It waits no longer
-// than limit, if that is not 0, which costs less than a deadline of ctx.
+// ReadAs is ReadBarrier. With barrier the state machine also includes what was acknowledged as accepted. It waits no
+// longer than limit, if that is not 0, which costs less than a deadline of ctx.
 func (r *Replica) ReadAs(ctx context.Context, barrier bool, limit time.Duration) error {
 	if ctx.Err() != nil {
 		return errors.Join(member.ErrReadTimeout, ctx.Err())

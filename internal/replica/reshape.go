@@ -86,7 +86,7 @@ func (r *Replica) begun(err error) {
 	r.apply.push(apply.ApplyItem{Begun: true})
 }
 
-// askAgain has read points asked for again, because other instances are in force now.
+// askAgain has read indexes asked for again, because other instances are active now.
 func (r *Replica) askAgain(groups []*intake.ReadGroup) {
 	first := r.first()
 	for _, g := range groups {

@@ -9,10 +9,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// eventLoops are the event loops of all instances: see lifecycle.Instances. The set never changes: another
-// one replaces it as a whole. Of the instances in force it implements instance.Siblings.
+// eventLoops are the event loops of all instances: see lifecycle.Instances. The set never changes: another one replaces
+// it as a whole. Of the active instances it implements instance.Siblings.
 type eventLoops struct {
-	all     []*eventLoop // in force, ascending by instance; never empty, because the first one is never retired
+	all     []*eventLoop // active, ascending by instance; never empty, because the first one is never retired
 	ids     []protocol.InstanceID
 	since   protocol.Round
 	staying []*eventLoop // retired
@@ -35,10 +35,10 @@ func (h *hosting) all() []*eventLoop { return h.loops.Load().all }
 
 func (h *hosting) first() *eventLoop { return h.loops.Load().all[0] }
 
-// find returns the loop of an instance; nil if the instance is not in force here.
+// find returns the loop of an instance; nil if the instance is not active here.
 func (h *hosting) find(id protocol.InstanceID) *eventLoop { return loopOf(h.all(), id) }
 
-// hosted returns the loop of an instance that is in force, or is retired and stays for a while.
+// hosted returns the loop of an instance that is active, or is retired and stays for a while.
 func (h *hosting) hosted(id protocol.InstanceID) *eventLoop {
 	loops := h.loops.Load()
 	if l := loopOf(loops.all, id); l != nil {

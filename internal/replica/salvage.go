@@ -18,10 +18,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A majority that is lost for good decides nothing any more. What a member that is left knows goes further than what it has
-// applied: its log has entries of which it did not hear that they were decided, and acknowledged writes are among them.
-// Salvage takes all of them for decided. That is wrong for a cluster that can go on, and so it only fills a state
-// machine, from which a new cluster begins.
+// A majority that is lost permanently decides nothing any more. What a member that is left knows goes further than what
+// it has applied: its log has entries of which it did not hear that they were decided, and acknowledged writes are
+// among them. Salvage takes all of them for decided. That is wrong for a cluster that can go on, and so it only fills a
+// state machine, from which a new cluster begins.
 
 // SalvageOptions say what is salvaged.
 type SalvageOptions struct {
@@ -42,13 +42,13 @@ type Salvaged struct {
 	stores []*wal.Bodies
 	opened []*wal.Bodies // those of others, which Close closes
 	behind map[bodyAt]protocol.Entry
-	// Kind is what the log was. Position is how far the state came, and Behind how many entries of it nobody had told
+	// Kind is what the log was. Position is how far the state came, and Behind how many entries of it no one had told
 	// this member to be decided.
 	Kind     member.LogKind
 	Position protocol.Position
 	Behind   int
-	// Last is the last entry of the first instance's log: of several members the one that has the highest term there, and of
-	// these the highest index, knows most.
+	// Last is the last entry of the first instance's log: of several members the one that has the highest term there,
+	// and of these the highest index, knows most.
 	Last protocol.Base
 }
 
@@ -64,8 +64,8 @@ func (keepsAnything) Apply(*protocol.Entry)          {}
 func (keepsAnything) Section() protocol.Section      { return protocol.Section{} }
 func (keepsAnything) Restore(protocol.Section) error { return nil }
 
-// Salvage applies to a state machine everything that a member has: sm must be as it was when the member stopped, and is changed. A
-// life begins in the directory, as at each start; nothing else is changed there.
+// Salvage applies to a state machine everything that a member has: sm must be as it was when the member stopped, and is
+// changed. An incarnation begins in the directory, as at each start; nothing else is changed there.
 func Salvage(o SalvageOptions, sm member.DurableStateMachine) (s *Salvaged, err error) {
 	told, err := datadir.Inspect(o.FS, o.Dir, o.Guess)
 	if err != nil {
@@ -150,7 +150,8 @@ func (s *Salvaged) apply(sm member.DurableStateMachine, behind func(*protocol.Re
 	return sm.Sync()
 }
 
-// skip lets no instance wait for another one whose log ends before its own: what that one would have had in these rounds is lost.
+// skip lets no instance wait for another one whose log ends before its own: what that one would have had in these
+// rounds is lost.
 func (s *Salvaged) skip(a *apply.Applier) error {
 	for waits(a) && !a.Stuck() {
 		at := a.Cursor()
@@ -172,7 +173,8 @@ func waits(a *apply.Applier) bool {
 	return at.Merged() && slices.ContainsFunc(at.Instances(), func(id protocol.InstanceID) bool { return a.Waiting(id) > 0 })
 }
 
-// Body makes a body whole from what the directories have of it. If that is not enough, the error is a [*body.BodyError].
+// Body makes a body whole from what the directories have of it. If that is not enough, the error is a
+// [*body.BodyError].
 func (s *Salvaged) Body(_ context.Context, ref protocol.BodyRef) ([]byte, error) {
 	var rows []erasure.Row
 	for _, piece := range s.pieces(ref) {

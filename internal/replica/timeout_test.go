@@ -13,8 +13,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestCallersEndWithTheirTimeout has a proposer and readers wait at a member that is cut off, each with a time of its own
-// and a context without end. Who waits for longer is told when the member stops.
+// TestCallersEndWithTheirTimeout has a proposer and readers wait at a member that is cut off, each with a time of its
+// own and a context without end. Who waits for longer is told when the member stops.
 func TestCallersEndWithTheirTimeout(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.leader()
@@ -54,7 +54,8 @@ func TestCallersEndWithTheirTimeout(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeftOfReadersThatGaveUp has readers come and go while the state machine does not return, as on a full disk.
+// TestNothingIsLeftOfReadersThatGaveUp has readers come and go while the state machine does not return, as on a full
+// disk.
 func TestNothingIsLeftOfReadersThatGaveUp(t *testing.T) {
 	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()

@@ -11,9 +11,9 @@ import (
 	"github.com/braidlog/braid/internal/member/intake"
 )
 
-// waiter is a caller that waits for one answer: to a command, or to a read. It goes back to the pool when its answer has
-// come, or if the command was refused at once. What an answer needs fits a cache line, because those of thousands do not
-// stay in a near cache.
+// waiter is a caller that waits for one answer: to a command, or to a read. It goes back to the pool when its answer
+// has come, or if the command was refused at once. What an answer needs fits a cache line, because those of thousands
+// do not stay in a near cache.
 type waiter struct {
 	// waits is unlocked while the caller waits. Then it guards ctx and told. At other times it is locked.
 	waits  sync.Mutex
@@ -51,11 +51,11 @@ func newWaiter() *waiter {
 	return w
 }
 
-// waiters are the callers that wait for answers. Each waits for its answer alone: a select that also waits for the end of
-// a context, or for a timer, is expensive when thousands wait. Instead there are looks, some milliseconds apart, which find
-// those with a reason not to wait any longer, and wake them: their contexts have ended, or their time is over, or the
-// member has stopped. While the state machine does not return they wake every caller once, because it may wait for itself:
-// see within.
+// waiters are the callers that wait for answers. Each waits for its answer alone: a select that also waits for the end
+// of a context, or for a timer, is expensive when thousands wait. Instead there are looks, some milliseconds apart,
+// which find those with a reason not to wait any longer, and wake them: their contexts have ended, or their time is
+// over, or the member has stopped. While the state machine does not return they wake every caller once, because it may
+// wait for itself: see within.
 type waiters struct {
 	pool   sync.Pool
 	timer  *time.Timer
@@ -116,8 +116,8 @@ func (s *waiters) sight() sight {
 	return seen
 }
 
-// look wakes those that have a reason not to wait, and forgets those that do not wait. The timer calls it, and the end of
-// the member, which readers do not wait for a look to find out.
+// look wakes those that have a reason not to wait, and forgets those that do not wait. The timer calls it, and the end
+// of the member, which readers do not wait for a look to find out.
 func (s *waiters) look() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -199,9 +199,9 @@ func (r *Replica) replicate(ctx context.Context, to commands, command, body []by
 // notSent is the error of a call of which nothing left this member before ctx ended.
 func notSent(ctx context.Context) error { return errors.Join(member.ErrNotSent, ctx.Err()) }
 
-// await waits for an answer, until ctx ends, and if limit is not 0 for so long at most. It is apart from replicate, so that
-// proposing and waiting use the same part of the stack: see Proposals.Add. What is rare has a function of its own for that,
-// too.
+// await waits for an answer, until ctx ends, and if limit is not 0 for so long at most. It is apart from replicate, so
+// that proposing and waiting use the same part of the stack: see Proposals.Add. What is rare has a function of its own
+// for that, too.
 func (r *Replica) await(ctx context.Context, w *waiter, limit time.Duration) (any, error) {
 	s := &r.waiters
 	w.ctx = ctx
@@ -240,8 +240,8 @@ func (s *waiters) put(w *waiter) {
 	s.pool.Put(w)
 }
 
-// interrupted is for a caller that a look has woken. If there is a reason not to wait, the command is withdrawn, if it has
-// not left this member.
+// interrupted is for a caller that a look has woken. If there is a reason not to wait, the command is withdrawn, if it
+// has not left this member.
 func (r *Replica) interrupted(w *waiter) (any, error) {
 	why := r.reason(w)
 	if why == nil {
@@ -284,7 +284,7 @@ func (r *Replica) withdraw(t intake.Ticket) bool {
 	if ok || l == nil {
 		return ok
 	}
-	var ended atomic.Bool // by the event loop, or because nobody waits for it any more
+	var ended atomic.Bool // by the event loop, or because no one waits for it any more
 	verdict := make(chan bool, 1)
 	l.do(func() {
 		if ended.CompareAndSwap(false, true) {

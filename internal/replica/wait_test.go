@@ -14,7 +14,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 )
 
-// idle waits until no look is due, and checks that the looks know of nobody then.
+// idle waits until no look is due, and checks that the looks know of no one then.
 func (s *waiters) idle(c *testCluster) {
 	c.t.Helper()
 	c.until("nobody waits", func() bool {

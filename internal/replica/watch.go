@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// watchers are those who want to hear of changes of leader, term or membership.
+// watchers are those who wait for changes of leader, term or membership.
 type watchers struct {
 	mu    sync.Mutex
 	all   []chan struct{} // guarded by mu; each has room for a token
@@ -43,8 +43,8 @@ func (w *watchers) leave(c chan struct{}) {
 	}
 }
 
-// Changes returns a channel of the caller's own. It holds a token at first and after the leader, term or membership changed, and is
-// closed when ctx ends or the member has stopped.
+// Changes returns a channel of the caller's own. It holds a token at first and after the leader, term or membership
+// changed, and is closed when ctx ends or the member has stopped.
 func (r *Replica) Changes(ctx context.Context) <-chan struct{} {
 	c := make(chan struct{}, 1)
 	w := &r.watchers

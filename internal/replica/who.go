@@ -161,7 +161,8 @@ func (a *acquaintances) descends(lineage uint64) {
 	a.checkEarly()
 }
 
-// learn takes in from the configuration that the links follow whose log each member has. applied is what is applied of it.
+// learn takes in from the configuration that the links follow whose log each member has. applied is what is applied of
+// it.
 func (a *acquaintances) learn(linked, applied *protocol.Config) {
 	a.mu.Lock()
 	strangers := a.handshakes.Learn(linked, applied)

@@ -15,9 +15,9 @@ import (
 const heldAfter = 100 * time.Millisecond
 
 // within finds out which callers wait for the goroutine that they run on: the one that runs the state machine. Whoever
-// waits there for something that must be applied waits forever. Only the number of a goroutine tells who a caller is, and
-// to read it takes microseconds. So a caller that has begun to wait reads it, once, and only while the state machine does
-// not return.
+// waits there for something that must be applied waits forever. Only the number of a goroutine tells who a caller is,
+// and to read it takes microseconds. So a caller that has begun to wait reads it, once, and only while the state
+// machine does not return.
 type within struct {
 	// calls counts the beginnings and ends of calls of the state machine: it is odd within one.
 	calls atomic.Uint64

@@ -9,10 +9,10 @@ import (
 
 // A state machine that keeps its state on disk may be further than the log of its member when that starts: other
 // members had what was applied, and this one's log had not synced it. The log gets there again. If the state is of
-// another log, or the log is an old copy, the log goes on with other commands at the places that the state has
-// already. They would be passed over. That shows in two ways: a command that was proposed in this life stands where
-// the state is already, or a read point is applied and the state is further. Both are impossible otherwise, because
-// what the state had was decided before this life began.
+// another log, or the log is an old copy, the log goes on with other commands at the places that the state has already.
+// They would be passed over. That shows in two ways: a command that was proposed in this incarnation stands where the
+// state is already, or a read index is applied and the state is further. Both are impossible otherwise, because what
+// the state had was decided before this incarnation began.
 
 // StateAheadError says that a state on disk includes commands that the log does not have. The member stops, or does
 // not start. What was proposed through it since its start may have been committed without taking effect in its state:
@@ -27,7 +27,7 @@ func (e *StateAheadError) Error() string {
 		"put both back as they were at one moment, or add a new member", e.State, e.Log)
 }
 
-// aheadOf is why a command of this life may not stand at a position; nil: it may.
+// aheadOf is why a command of this incarnation may not stand at a position; nil: it may.
 func (a *Applier) aheadOf(first protocol.Position) error {
 	if a.brought < first || a.mutant == member.MutantStateUnchecked {
 		return nil
@@ -41,6 +41,6 @@ func (a *Applier) doubtful() bool {
 	return a.brought > a.order.Cursor().Position && a.mutant != member.MutantStateUnchecked
 }
 
-// Doubtful reports whether the state that was found at the start is further than what is applied of the log. Then
-// Apply is to look at each read point that is known: see Note.
+// Doubtful reports whether the state that was found at the start is further than what is applied of the log. Then Apply
+// is to look at each read index that is known: see Note.
 func (p *Applied) Doubtful() bool { return p.brought > p.cursor.Position }

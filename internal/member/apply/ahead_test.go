@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// What the log says of a command is not true of a state that is further than the log: it may be of another one. So nobody reads by
-// a token, and no command is proposed after it, before the log has come there.
+// What the log says of a command is not true of a state that is further than the log: it may be of another one. So no
+// one reads by a token, and no command is proposed after it, before the log has come there.
 func TestATokenIsNotAppliedInAStateOfPerhapsAnotherLog(t *testing.T) {
 	a := newTestApplier(&membertest.History{}, member.Meta{}, 2, nil)
 	a.session = membertest.LaterSession
@@ -25,8 +25,8 @@ func TestATokenIsNotAppliedInAStateOfPerhapsAnotherLog(t *testing.T) {
 	require.Equal(t, member.TokenApplied, a.Token(token))
 }
 
-// A state that is further than what is known to be decided is given to others if the log, as it was found, leads there: perhaps nothing is
-// decided before they have it. One that is further than the log is not.
+// A state that is further than what is known to be decided is given to others if the log, as it was found, leads there:
+// perhaps nothing is decided before they have it. One that is further than the log is not.
 func TestAStateThatItsLogLeadsToIsGiven(t *testing.T) {
 	for _, within := range []bool{false, true} {
 		meta := member.Meta{Cursor: order.Begin(1, false)}

@@ -14,12 +14,12 @@ import (
 // the instances and whoever asks share it. It is not safe for concurrent use.
 type Applied struct {
 	cursor order.Cursor
-	// shape are the instances in force. added says how much of each is in the order; everything
-	// that follows from that is applied.
+	// shape are the active instances. added says how much of each is in the order; everything that follows from that is
+	// applied.
 	shape   []protocol.InstanceID
 	added   []protocol.Index
 	backlog []int             // how many entries of each wait in the order
-	configs []protocol.Config // of the instances in force; the first is the cluster's
+	configs []protocol.Config // of the active instances; the first is the cluster's
 	// brought is the position of the state that was found at the start; 0: another state took its place.
 	brought protocol.Position
 
@@ -28,20 +28,20 @@ type Applied struct {
 	changing []*ConfigWatch
 }
 
-// ConfigWatch waits until membership changes are in force.
+// ConfigWatch waits until membership changes are in effect.
 type ConfigWatch struct {
 	changes []protocol.Change
 	first   bool // only in the first instance
-	// After is an entry of the first instance that comes before the one with the changes. What is in force up to
-	// there is not of these changes.
+	// After is an entry of the first instance that comes before the one with the changes. What is in effect up to there
+	// is not of these changes.
 	After protocol.Index
-	seen  bool // they were in force
+	seen  bool // they were in effect
 }
 
-// Seen reports whether the changes were in force at some moment since the watch began.
+// Seen reports whether the changes were in effect at some moment since the watch began.
 func (w *ConfigWatch) Seen() bool { return w.seen }
 
-// observe looks at what is in force once an entry of the first instance is applied.
+// observe looks at what is in effect once an entry of the first instance is applied.
 func (w *ConfigWatch) observe(configs []protocol.Config, applied protocol.Index) {
 	if applied < w.After {
 		return
@@ -74,7 +74,7 @@ func ChangesApplied(c *protocol.Config, changes []protocol.Change) bool {
 	return !c.Joint()
 }
 
-// NewApplied is what is known before anything is applied in this life.
+// NewApplied is what is known before anything is applied in this incarnation.
 func NewApplied(a *Applier) *Applied {
 	p := &Applied{configs: a.Configs()}
 	p.note(a)
@@ -95,9 +95,9 @@ func (p *Applied) note(a *Applier) {
 	}
 }
 
-// Note notes how far the applier is. It returns the groups of reads that this serves. It also
-// returns those that must be asked for anew, because the instances in force have changed since, and
-// the readers whose tokens are applied. A [*StateAheadError] is final: nobody is served then.
+// Note notes how far the applier is. It returns the groups of reads that this serves. It also returns those that must
+// be asked for again, because the active instances have changed since, and the readers whose tokens are applied. A
+// [*StateAheadError] is final: no one is served then.
 func (p *Applied) Note(a *Applier) (ready, void []*intake.ReadGroup, told []*intake.TokenRead, err error) {
 	p.note(a)
 	if p.Doubtful() && p.groups.Reached(p.shape, p.added) {
@@ -119,7 +119,7 @@ type memberships struct {
 // NoteConfigs notes the memberships. Those who wait for them see it, also if another one has taken their place since:
 // several may be applied at once.
 func (p *Applied) NoteConfigs(a *Applier) {
-	p.configs = a.Configs() // shared with nobody who would change them
+	p.configs = a.Configs() // shared with no one who would change them
 	p.note(a)
 	passed := append(a.passed, memberships{p.configs, p.lead()})
 	a.passed = nil
@@ -131,7 +131,7 @@ func (p *Applied) NoteConfigs(a *Applier) {
 	})
 }
 
-// Watch waits until changes are in force in all instances, or only in the first one.
+// Watch waits until changes are in effect in all instances, or only in the first one.
 func (p *Applied) Watch(changes []protocol.Change, first bool) *ConfigWatch {
 	w := &ConfigWatch{changes: changes, first: first}
 	if w.observe(p.configs, p.lead()); !w.seen {
@@ -156,14 +156,13 @@ func (p *Applied) Unwatch(w *ConfigWatch) {
 // Watched is how many watches have not seen their changes.
 func (p *Applied) Watched() int { return len(p.changing) }
 
-// At returns how far the global log is applied, and the memberships of the instances in force.
+// At returns how far the global log is applied, and the memberships of the active instances.
 func (p *Applied) At() (order.Cursor, []protocol.Config) { return p.cursor, p.configs }
 
-// Shape are the instances in force.
+// Shape are the active instances.
 func (p *Applied) Shape() []protocol.InstanceID { return p.shape }
 
-// Config returns the membership of an instance. For one that is not in force it returns the
-// cluster's.
+// Config returns the membership of an instance. For one that is not active it returns the cluster's.
 func (p *Applied) Config(instance protocol.InstanceID) protocol.Config {
 	return p.configs[max(0, p.place(instance))]
 }
@@ -186,7 +185,7 @@ func (p *Applied) Backlog(instance protocol.InstanceID) int {
 	return 0
 }
 
-// place is where an instance stands among those in force; -1 if it is not in force.
+// place is where an instance stands among the active ones; -1 if it is not active.
 func (p *Applied) place(instance protocol.InstanceID) int {
 	for i, id := range p.shape {
 		if id == instance {
@@ -196,14 +195,14 @@ func (p *Applied) place(instance protocol.InstanceID) int {
 	return -1
 }
 
-// Ask begins a group's read point, which has a part from each of these instances, or begins it
-// anew. They are in force since a round. It reports false if the group has ended.
+// Ask begins a group's read index, which has a part from each of these instances, or begins it again. They are active
+// since a round. It reports false if the group has ended.
 func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
 	return p.groups.Ask(g, since, shape)
 }
 
-// ReadPoint takes in an instance's part of a group's read point. complete says that it was the
-// last part. ready says that the state serves the group; the group has ended then.
+// ReadPoint takes in an instance's part of a group's read index. complete says that it was the last part. ready says
+// that the state serves the group; the group has ended then.
 func (p *Applied) ReadPoint(g *intake.ReadGroup, instance protocol.InstanceID, index protocol.Index) (complete, ready bool) {
 	return p.groups.Point(g, instance, index, p.Doubtful(), p.cursor.Next.Round, p.shape, p.added)
 }
@@ -211,10 +210,10 @@ func (p *Applied) ReadPoint(g *intake.ReadGroup, instance protocol.InstanceID, i
 // FailRead ends a group without an answer. It reports false if it had ended.
 func (p *Applied) FailRead(g *intake.ReadGroup) bool { return p.groups.Fail(g) }
 
-// DropRead ends a group for which nobody waits, if it has all its read points. Its Done is not called.
+// DropRead ends a group for which no one waits, if it has all its read indexes. Its Done is not called.
 func (p *Applied) DropRead(g *intake.ReadGroup) { p.groups.Drop(g) }
 
-// Asking is how many groups wait for read points: plain ones, and barriers.
+// Asking is how many groups wait for read indexes: plain ones, and barriers.
 func (p *Applied) Asking() [2]int { return p.groups.Under }
 
 // Check verifies the invariants.

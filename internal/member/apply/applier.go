@@ -21,18 +21,19 @@ type Applier struct {
 	sessions *Sessions
 	sm       member.StateMachine
 	load     member.Loader
-	// Instances are those in force, in their order. There are as many as the cursor has points.
+	// Instances are the active ones, in their order. There are as many as the cursor has points.
 	Instances []InstanceState
 	session   protocol.Session
 	derive    member.Derive
 
-	// skip is the position up to which a state machine on disk had applied before this life.
-	// Commands up to it only update the sessions.
+	// skip is the position up to which a state machine on disk had applied before this incarnation. Commands up to it
+	// only update the sessions.
 	skip protocol.Position
 	// brought is the position of the state that was found at the start; 0: another state took its place.
 	brought protocol.Position
-	// Within: that state is no further than the end of the log as it was found, though perhaps further than what is known to be
-	// decided. Then other members may get it: this member might be the only one that can give them a state, without which nothing is decided.
+	// Within: that state is no further than the end of the log as it was found, though perhaps further than what is
+	// known to be decided. Then other members may get it: this member might be the only one that can give them a state,
+	// without which nothing is decided.
 	Within bool
 	// last is the position of the last command that the state machine was given; ≥ skip. In a keyed
 	// order both are 0: each group has positions of its own.
@@ -42,7 +43,7 @@ type Applier struct {
 	stuck bool
 
 	// later is what instances committed that begin after the cursor, in the order in which it came.
-	// Their ids are above those of all that were ever in force at the cursor.
+	// Their ids are above those of all that were ever active at the cursor.
 	later []intake.CommittedEntries
 
 	placed []order.Placed
@@ -52,22 +53,24 @@ type Applier struct {
 	groups *Groups
 	// Changes is the number of configuration entries and reshapes that were applied.
 	Changes uint64
-	// passed are the memberships that were applied and that nobody was told of yet. lead is the first instance's last
+	// passed are the memberships that were applied and that no one was told of yet. lead is the first instance's last
 	// entry that was applied in this incarnation.
 	passed []memberships
 	lead   protocol.Index
-	// Given is called with the body of each command that the state machine is about to be given.
-	// Passed is called with the body of a command that it is not given, usually because the
-	// command was applied before. nil: nobody wants to know.
+	// Given is called with the body of each command that the state machine is about to be given. Passed is called with
+	// the body of a command that it is not given, usually because the command was applied before. nil: no one wants to
+	// know.
 	Given, Passed func(protocol.BodyRef)
 	// Again is called with each batch of this member whose instance was retired before this member
 	// saw it applied. Perhaps it took effect, behind a snapshot. It is to be proposed again, with
 	// the same numbers. nil: such batches fail.
 	Again func(*intake.Batch)
-	// Malformed is called with each batch that is passed over because it is not what it says it
-	// is; nil: nobody wants to know.
+	// Malformed is called with each batch that is passed over because it is not what it says it is; nil: no one wants
+	// to know.
 	Malformed func(protocol.InstanceID, protocol.Index, error)
-	mutant    mutant.Name // no-sessions, weave-session-of-instance, keyed-whole-snapshot, forget-sessions, forget-sections, group-as-one, weave-mix, any-state, tokens-unchecked, state-unchecked
+	// mutant is no-sessions, weave-session-of-instance, keyed-whole-snapshot, forget-sessions, forget-sections,
+	// group-as-one, weave-mix, any-state, tokens-unchecked or state-unchecked.
+	mutant mutant.Name
 }
 
 // commandRun is the commands that the state machine is given at once, and whose results they are.
@@ -146,8 +149,9 @@ type resultSpan struct {
 }
 
 // applyBytes is how much the state machine is handed in one call: commands, with callOverhead for each, which is for
-// results and waiters, until there is so much. A call gets all that waits if it is less. So a state machine for which a call is expensive, because it syncs
-// its disk, gets few of them, and what is handed over stays in the processor's cache.
+// results and waiters, until there is so much. A call gets all that waits if it is less. So a state machine for which a
+// call is expensive, because it syncs its disk, gets few of them, and what is handed over stays in the processor's
+// cache.
 const (
 	applyBytes   = 256 << 10
 	callOverhead = 240
@@ -302,7 +306,7 @@ func (a *Applier) ahead(instance protocol.InstanceID) bool {
 	return at.Expects(instance)
 }
 
-// Of finds what is known of an instance; nil if it is not in force.
+// Of finds what is known of an instance; nil if it is not active.
 func (a *Applier) Of(instance protocol.InstanceID) *InstanceState {
 	for i := range a.Instances {
 		if a.Instances[i].Instance == instance {
@@ -382,7 +386,7 @@ func (a *Applier) place(p *order.Placed) error {
 		a.Changes++
 		a.passed = append(a.passed, memberships{configs: a.Configs(), lead: a.lead})
 	case protocol.EntryReshape:
-		if p.Plan != nil { // else the log is not woven, and it means nothing
+		if p.Plan != nil { // else the log is not merged, and it means nothing
 			a.reshape(p.Plan)
 		}
 	}
@@ -675,7 +679,7 @@ func (a *Applier) Added(instance protocol.InstanceID) protocol.Index { return a.
 // Config is the first instance's membership as of the cursor. It is the cluster's.
 func (a *Applier) Config() protocol.Config { return a.Instances[0].Config }
 
-// Configs are the memberships of all instances in force as of the cursor, in their order.
+// Configs are the memberships of all active instances as of the cursor, in their order.
 func (a *Applier) Configs() []protocol.Config {
 	out := make([]protocol.Config, len(a.Instances))
 	for i := range a.Instances {

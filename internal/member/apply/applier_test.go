@@ -128,7 +128,7 @@ func TestACommandOfThisLifeIsNotInAStateOfBefore(t *testing.T) {
 	require.NotErrorIs(t, told, member.ErrResultUnknown)
 }
 
-// TestNobodyReadsAStateOfAnotherLog: a read point is applied, and the state that was found at the start is further.
+// TestNobodyReadsAStateOfAnotherLog: a read index is applied, and the state that was found at the start is further.
 func TestNobodyReadsAStateOfAnotherLog(t *testing.T) {
 	a := newTestApplier(&membertest.History{}, member.Meta{}, 5, nil)
 	a.session = membertest.LaterSession

@@ -37,17 +37,17 @@ type ApplyWorld interface {
 	Repairing(needs *order.Cursor)
 	Useless()
 
-	// Reshaped says that other instances may be in force where Apply stands now. The plans up to there
-	// are carried out then, if they are not yet: see Planner. installed is the snapshot by which Apply
-	// came there; nil: it came by the log. Beginning reports whether the log does
-	// not durably have the beginnings of all instances yet. A Begun follows then.
+	// Reshaped says that other instances may be active where Apply stands now. The plans up to there are carried out
+	// then, if they are not yet: see Planner. installed is the snapshot by which Apply came there; nil: it came by the
+	// log. Beginning reports whether the log does not durably have the beginnings of all instances yet. A Begun follows
+	// then.
 	Reshaped(a *Applier, installed *member.Meta) error
 	Beginning() bool
 	// Restored says that bodies are to be kept for another state. An instance's snapshot brought
 	// that state, up to an index; or, with 0, it takes the place of a damaged one.
 	Restored(a *Applier, instance protocol.InstanceID, index protocol.Index) error
-	// Cut says that a durable snapshot stands for the logs of the instances in force. bytes is how
-	// much had been applied when the snapshot was taken.
+	// Cut says that a durable snapshot stands for the logs of the active instances. bytes is how much had been applied
+	// when the snapshot was taken.
 	Cut(meta *member.Meta, bytes int64)
 
 	// Meet asks the cores for an entry at which members meet: see protocol.Meet.
@@ -233,8 +233,8 @@ func (f fileState) WriteTo(ctx context.Context, w io.Writer) error {
 	return errors.Join(f.Verify(), ctx.Err())
 }
 
-// applyParts applies what was committed. It stops at each entry at which members meet, because a snapshot may wait for it.
-// After an error the rest is collected.
+// applyParts applies what was committed. It stops at each entry at which members meet, because a snapshot may wait for
+// it. After an error the rest is collected.
 func (p *Apply) applyParts(c intake.CommittedEntries) (err error) {
 	for {
 		part, rest := p.untilMeeting(c)

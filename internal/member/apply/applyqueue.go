@@ -14,7 +14,7 @@ import (
 // ApplyItem is something for Apply to do. One of its fields says what.
 type ApplyItem struct {
 	Commit  intake.CommittedEntries
-	Applied func()         // called once Commit is applied, or will not be; nil: nobody waits
+	Applied func()         // called once Commit is applied, or will not be; nil: no one waits
 	Install *protocol.Base // a snapshot that the core of Commit.Instance has accepted
 	View    func(StateView)
 	Wrote   *Written
@@ -26,7 +26,7 @@ type ApplyItem struct {
 	// joined is the cost of the entries of Commit that were queued apart, and are applied together; 0: there
 	// is one commit.
 	joined int64
-	// Look says that somebody waits for what may be applied already: see TokenRead.
+	// Look says that someone waits for what may be applied already: see TokenRead.
 	Look bool
 	// Begun says that the log durably has the beginnings of new instances.
 	Begun bool
@@ -66,7 +66,7 @@ func (it *ApplyItem) Drop(err error) {
 // share the queue. It is not safe for concurrent use.
 type ApplyQueue struct {
 	Limit int // of payload bytes
-	// Plans finds the plans in what is queued; nil if the log is not woven.
+	// Plans finds the plans in what is queued; nil if the log is not merged.
 	Plans *Planner
 
 	items []ApplyItem

@@ -40,10 +40,10 @@ func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 }
 
 // TestCommitsThatWaitAreAppliedTogether joins commits of an instance, unless something else is to be done between them,
-// somebody waits for one, or they are too large together.
+// someone waits for one, or they are too large together.
 func TestCommitsThatWaitAreAppliedTogether(t *testing.T) {
 	q := &ApplyQueue{Limit: 1 << 30}
-	shared := make([]protocol.Entry, 1, 2) // room behind it that is somebody else's
+	shared := make([]protocol.Entry, 1, 2) // room behind it that is someone else's
 	push := func(instance protocol.InstanceID, index protocol.Index, bytes int, applied func()) {
 		e := protocol.Entry{Index: index, Kind: protocol.EntryBatch, Payload: make([]byte, bytes), Size: uint32(bytes)}
 		entries := []protocol.Entry{e}
@@ -74,8 +74,8 @@ func TestCommitsThatWaitAreAppliedTogether(t *testing.T) {
 	require.Equal(t, []string{"instance 1: 1 2 3", "instance 2: 1", "instance 1: 4", "instance 0:", "instance 1: 5", "instance 1: 6", "instance 1: 7"}, got)
 }
 
-// TestEachMembershipIsSeen: a change of the membership that waits with the next one is seen by who waits for it, although that
-// one undoes it.
+// TestEachMembershipIsSeen: a change of the membership that waits with the next one is seen by who waits for it,
+// although that one undoes it.
 func TestEachMembershipIsSeen(t *testing.T) {
 	q := &ApplyQueue{Limit: 1 << 20}
 	config := func(index protocol.Index, ids ...protocol.MemberID) {
@@ -97,8 +97,8 @@ func TestEachMembershipIsSeen(t *testing.T) {
 	require.Equal(t, []protocol.Index{1, 3, 4}, last)
 }
 
-// TestASnapshotStandsForWhatWaits: commits of its instance are dropped, those of others stay. As
-// long as the snapshot waits, it is no error that the log lacks something.
+// TestASnapshotStandsForWhatWaits: commits of its instance are dropped, those of others stay. As long as the snapshot
+// waits, it is no error that something is missing in the log.
 func TestASnapshotStandsForWhatWaits(t *testing.T) {
 	q := &ApplyQueue{Limit: 1 << 20}
 	var got []string

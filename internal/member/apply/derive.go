@@ -23,7 +23,7 @@ func (a *Applier) setDerived(all []protocol.Derived) {
 	}
 }
 
-// Sections are what the instances in force derived from their logs, as far as these are applied.
+// Sections are what the active instances derived from their logs, as far as these are applied.
 func (a *Applier) Sections() (all []member.SectionState) {
 	if a.derive == nil {
 		return nil

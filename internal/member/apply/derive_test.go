@@ -101,8 +101,8 @@ type begun struct {
 	first protocol.Config
 }
 
-// TestDerivedStateBeginsWithTheFirstConfiguration: that of the base at index 0, and for an instance that a
-// reshape begins the one that is in force there.
+// TestDerivedStateBeginsWithTheFirstConfiguration: that of the base at index 0, and for an instance that a reshape
+// begins the one that is active there.
 func TestDerivedStateBeginsWithTheFirstConfiguration(t *testing.T) {
 	derive := func(c protocol.Config) protocol.Derived { return &begun{first: c} }
 	firsts := func(a *Applier) (out [][]protocol.MemberID) {

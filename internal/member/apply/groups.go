@@ -14,9 +14,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Groups is the state machine of a keyed order: one of its own for each group. Groups share no keys, so
-// the state of one follows from that group's log alone. A member that lacks the log of one group takes
-// over another member's state of that group, and keeps its own of the others.
+// Groups is the state machine of a keyed order: one of its own for each group. Groups share no keys, so the state of
+// one follows from that group's log alone. A member without the log of one group takes over another member's state of
+// that group, and keeps its own of the others.
 type Groups struct {
 	ids      []protocol.InstanceID // ascending
 	machines []member.StateMachine // of the same place in ids
@@ -51,7 +51,7 @@ func (g *Groups) of(id protocol.InstanceID) member.StateMachine {
 	return g.machines[slices.Index(g.ids, id)]
 }
 
-// Apply implements [member.StateMachine]. Nobody calls it: each command is of a group.
+// Apply implements [member.StateMachine]. No one calls it: each command is of a group.
 func (g *Groups) Apply([]member.Command) error {
 	return errors.New("braid: commands of no group")
 }

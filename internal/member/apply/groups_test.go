@@ -74,7 +74,7 @@ func TestEachGroupHasItsOwnMachineAndSessions(t *testing.T) {
 	require.Equal(t, []string{"1:b"}, m.groups[1].Lines, "the same number is another command in another group")
 }
 
-// Of a snapshot a member takes over what it lacks, group by group, and goes on from there.
+// Of a snapshot a member takes over what it does not have, group by group, and goes on from there.
 func TestASnapshotIsMergedGroupByGroup(t *testing.T) {
 	here, there := newKeyedMember(t), newKeyedMember(t)
 	a, b, c, d := ofSession(7, 1, "a"), ofSession(7, 2, "b"), ofSession(8, 1, "c"), ofSession(8, 2, strings.Repeat("d", 3<<20))
@@ -100,8 +100,8 @@ func TestASnapshotIsMergedGroupByGroup(t *testing.T) {
 	require.Equal(t, meta.Cursor, here.Cursor())
 }
 
-// The cores give up their logs for what was merged. So they hear of it when a snapshot that has it is
-// durable, and not of one that was begun before.
+// The cores give up their logs for what was merged. So they learn of it when a snapshot that has it is durable, and not
+// of one that was begun before.
 func TestWhatIsMergedIsOfferedWhenItIsDurable(t *testing.T) {
 	there, here := newKeyedMember(t), newKeyedMember(t)
 	there.commits(t, 2, ofSession(8, 1, "c"))

@@ -18,8 +18,8 @@ type crossing struct{ tally }
 
 func (c *crossing) Meets(e *protocol.Entry) bool { return e.Index%10 == 0 }
 
-// TestSnapshotsWaitUntilMembersMeet: a snapshot that is due within what is applied at once stands where members meet, and
-// the cores are asked once for such a place. Whoever asks for the state meanwhile gets that of the last snapshot.
+// TestSnapshotsWaitUntilMembersMeet: a snapshot that is due within what is applied at once stands where members meet,
+// and the cores are asked once for such a place. Whoever asks for the state meanwhile gets that of the last snapshot.
 func TestSnapshotsWaitUntilMembersMeet(t *testing.T) {
 	world, meta := &notes{}, member.Meta{Cursor: order.Begin(1, false)}
 	a := NewApplier(&membertest.History{}, meta, membertest.Session, 0, nil)
@@ -60,7 +60,8 @@ func TestSnapshotsWaitUntilMembersMeet(t *testing.T) {
 	require.EqualValues(t, 30, view.Meta.Cursor.Points[0].Index, "as it is now")
 }
 
-// TestWhatIsAppliedInPartsIsSettled: each batch of this member is told its result, wherever what was committed is split.
+// TestWhatIsAppliedInPartsIsSettled: each batch of this member is told its result, wherever what was committed is
+// split.
 func TestWhatIsAppliedInPartsIsSettled(t *testing.T) {
 	meta := member.Meta{Cursor: order.Begin(1, false)}
 	a := NewApplier(&membertest.History{}, meta, membertest.Session, 0, nil)

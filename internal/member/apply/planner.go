@@ -16,14 +16,14 @@ import (
 // carried out. The instances and Apply share a Planner, with the queue of Apply. Not safe for concurrent
 // use.
 //
-// A snapshot stands for entries that no instance commits here. While one waits to be installed, nobody
-// knows what these are. So the Planner keeps what comes after it until it is installed. What was queued
-// before it the Planner knows. So it is never behind Apply.
+// A snapshot stands for entries that no instance commits here. While one waits to be installed, no one knows what these
+// are. So the Planner keeps what comes after it until it is installed. What was queued before it the Planner knows. So
+// it is never behind Apply.
 type Planner struct {
 	order order.Order
-	// members are the memberships of the instances in force at the order's cursor, in their order.
+	// members are the memberships of the active instances at the order's cursor, in their order.
 	members []protocol.Config
-	shape   []protocol.InstanceID // in force at the cursor, ascending
+	shape   []protocol.InstanceID // active at the cursor, ascending
 	// held is what came since a snapshot that waits to be installed, which is its first element; empty
 	// if none waits.
 	held []heldCommit
@@ -49,8 +49,8 @@ type heldCommit struct {
 	entries  []protocol.Entry
 }
 
-// NewPlanner returns a Planner that begins at a snapshot. It is nil if the log is not woven, because
-// there are no plans then.
+// NewPlanner returns a Planner that begins at a snapshot. It is nil if the log is not merged, because there are no
+// plans then.
 func NewPlanner(meta *member.Meta) *Planner {
 	if !meta.Cursor.Merged() {
 		return nil
@@ -60,7 +60,7 @@ func NewPlanner(meta *member.Meta) *Planner {
 	return p
 }
 
-// follow takes the instances in force and their memberships from a place in the log.
+// follow takes the active instances and their memberships from a place in the log.
 func (p *Planner) follow(meta *member.Meta) {
 	p.shape, p.members = meta.Cursor.Instances(), nil
 	for _, id := range p.shape {
@@ -163,7 +163,7 @@ func (p *Planner) Installed() {
 	}
 }
 
-// Follow goes to a snapshot, if that is ahead. The plan leads there from the instances in force before.
+// Follow goes to a snapshot, if that is ahead. The plan leads there from the active instances before.
 func (p *Planner) Follow(installed *member.Meta) {
 	if at := p.order.Cursor(); !at.Before(&installed.Cursor) {
 		return

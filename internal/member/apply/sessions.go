@@ -20,11 +20,11 @@ import (
 // earlier program, in which each instance had numbers of its own. Such sessions are treated as that
 // program did, until a shared session of the same origin follows.
 type Sessions struct {
-	// states is sorted by instance, member, line and life, with one state each. Another log of the
-	// same member has a line of its own. It is never taken for an earlier or later life
-	// (docs/internals/identity.md). A life replaces the earlier ones of its line as soon as it says that they
-	// are over. Their late proposals are refused from then on. So only the first state of a line
-	// says so, and if it is shared no state of the line is of an instance.
+	// states is sorted by instance, member, line and incarnation, with one state each. Another log of the same member
+	// has a line of its own. It is never taken for an earlier or later incarnation (docs/internals/identity.md). An
+	// incarnation replaces the earlier ones of its line as soon as it says that they are over. Their late proposals are
+	// refused from then on. So only the first state of a line says so, and if it is shared no state of the line is of
+	// an instance.
 	states []member.SessionState
 
 	Mutant mutant.Name // weave-session-of-instance, keyed-session-of-all
@@ -43,7 +43,7 @@ func NewSessions(states []member.SessionState) *Sessions {
 	return s
 }
 
-// States returns a copy for a snapshot, sorted by instance, member, line and life.
+// States returns a copy for a snapshot, sorted by instance, member, line and incarnation.
 func (s *Sessions) States() []member.SessionState { return NewSessions(s.states).states }
 
 // Admit reports whether the commands of an instance's entry take effect here and now. It remembers
@@ -60,8 +60,8 @@ func (s *Sessions) Admit(instance protocol.InstanceID, e *protocol.Entry) bool {
 	return st.MarkDone(e.ID.Seq, e.ID.Seq+uint64(e.Count))
 }
 
-// of returns the state of an entry's session, which is new if there was none. It returns nil if a
-// later life has said that this one is over.
+// of returns the state of an entry's session, which is new if there was none. It returns nil if a later incarnation has
+// said that this one is over.
 func (s *Sessions) of(instance protocol.InstanceID, e *protocol.Entry) *member.SessionState {
 	session := e.ID.Session
 	switch {

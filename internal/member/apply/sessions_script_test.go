@@ -32,7 +32,7 @@ func (p *paths) live(life uint64, shared bool, mutant mutant.Name) {
 	p.proposed.Free = p.proposed.Settled
 }
 
-// take proposes a batch. before says that something of an earlier life may still take effect.
+// take proposes a batch. before says that something of an earlier incarnation may still take effect.
 func (p *paths) take(name string, count int, before bool) string {
 	for range count {
 		_, err := p.proposed.Add(func() time.Duration { return 0 }, []byte(name), func(any, error) {})
@@ -47,7 +47,7 @@ func (p *paths) take(name string, count int, before bool) string {
 	return fmt.Sprintf("%s: numbers %d to %d, low %d\n", name, b.Entry.ID.Seq, int(b.Entry.ID.Seq)+count-1, b.Entry.Low)
 }
 
-// apply applies an entry with a batch, which is settled then if it is of this life.
+// apply applies an entry with a batch, which is settled then if it is of this incarnation.
 func (p *paths) apply(name string, instance protocol.InstanceID) string {
 	b := p.batches[name]
 	what := "refused"

@@ -22,7 +22,7 @@ func (s *Sessions) Token(t protocol.Token) member.TokenState {
 	instance := protocol.InstanceID(0)
 	if !t.Session.Shared() {
 		if instance = protocol.FirstInstance; s.over(t.Session) {
-			return member.TokenApplied // that life is over
+			return member.TokenApplied // that incarnation is over
 		}
 	}
 	first, end := s.line(instance, t.Session)

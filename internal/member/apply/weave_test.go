@@ -28,7 +28,7 @@ func TestApplierWeavesInstances(t *testing.T) {
 	require.NoError(t, a.Check())
 }
 
-// snapshotAt is the meta of a woven log of two instances after so many rounds of batches.
+// snapshotAt is the meta of a merged log of two instances after so many rounds of batches.
 func snapshotAt(t *testing.T, rounds int) member.Meta {
 	a := NewApplier(&membertest.History{}, membertest.WovenMeta(2), membertest.Session, 0, nil)
 	for i := range rounds {

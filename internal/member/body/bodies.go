@@ -15,27 +15,26 @@ import (
 // function that it is given to run may wait for another one.
 type BodyWorld interface {
 	Now() time.Duration
-	// Send sends a message beside the streams of the log; false: no link takes it.
+	// Send sends a message apart from the streams of the log; false: no link takes it.
 	Send(m *protocol.Message) bool
-	// Kept, Cache and Inbox run f, which may look at what they name and change it. Nobody else
-	// does meanwhile. After Inbox, Turn is to be called soon.
+	// Kept, Cache and Inbox run f, which may look at what they name and change it. No one else does meanwhile. After
+	// Inbox, Turn is to be called soon.
 	Kept(f func(*Kept))
 	Cache(f func(*BodyCache))
 	Inbox(f func(*BodyInbox))
-	// Config is the membership of an instance as applied. For one that is not in force it is the
-	// cluster's.
+	// Config is the membership of an instance as applied. For one that is not active it is the cluster's.
 	Config(protocol.InstanceID) protocol.Config
-	// Memberships are those of the instances in force.
+	// Memberships are those of the active instances.
 	Memberships() []Membership
-	// InLoop runs f in the event loop of a body's instance, or at once if that instance is not in
-	// force. upgrading says that the instance is writing more of the body than was held.
+	// InLoop runs f in the event loop of a body's instance, or at once if that instance is not active. upgrading says
+	// that the instance is writing more of the body than was held.
 	InLoop(ref protocol.BodyRef, f func(upgrading bool))
 	// Submit writes records after those that were submitted before, and calls done when all of
 	// them are durable. If that fails the member stops.
 	Submit(records []wal.Record, done func())
 	// Made gives a core a body that it wanted.
 	Made(ref protocol.BodyRef, body []byte)
-	// Apart runs f beside everything else that the member does.
+	// Apart runs f at the same time as everything else that the member does.
 	Apart(f func())
 	// Report is told what operators, or judges, want to know.
 	Report(r BodyReport)

@@ -8,9 +8,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// BodyAccess reads the bodies that a member holds: for other members, for its own readers, and to
-// see whether they are damaged. It does not change once it is made. So any goroutine may read,
-// beside Bodies and at the same time.
+// BodyAccess reads the bodies that a member holds: for other members, for its own readers, and to see whether they are
+// damaged. It does not change once it is made. So any goroutine may read, at the same time as Bodies, on other
+// goroutines.
 type BodyAccess struct {
 	cfg   BodyConfig
 	store BodyStore
@@ -58,8 +58,7 @@ func (a *BodyAccess) LeftOut(e *protocol.Entry, instance protocol.InstanceID) {
 	}
 }
 
-// Fetch makes a body whole for a reader. If this member holds all of it, nobody else is asked.
-// done is called once.
+// Fetch makes a body whole for a reader. If this member holds all of it, no one else is asked. done is called once.
 func (a *BodyAccess) Fetch(ref protocol.BodyRef, done func(Answer)) {
 	have, unread := a.read(ref)
 	if have.Form == protocol.FormWhole {

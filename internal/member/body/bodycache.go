@@ -61,7 +61,7 @@ func (c *BodyCache) Get(ref protocol.BodyRef) []byte {
 	return at.Value.(cachedBody).body
 }
 
-// Drop forgets a body that nobody will ask for any more.
+// Drop forgets a body that no one will ask for any more.
 func (c *BodyCache) Drop(ref protocol.BodyRef) {
 	if at := c.byRef[ref]; at != nil {
 		c.remove(at)

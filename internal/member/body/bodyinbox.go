@@ -69,7 +69,7 @@ func (i *BodyInbox) Want(refs []protocol.BodyRef) {
 	}
 }
 
-// Answer puts in what another member sent. It is false if that does not fit, or if nobody takes it.
+// Answer puts in what another member sent. It is false if that does not fit, or if no one takes it.
 func (i *BodyInbox) Answer(m *protocol.Message) bool {
 	if i.closed != nil || i.bytes > 0 && i.bytes+len(m.Blob) > i.limits.Bytes {
 		return false

@@ -31,9 +31,8 @@ type GatherRequest struct {
 // Urgency is what a body is gathered for.
 type Urgency uint8
 
-// What a body is gathered for, the least urgent first. A member that restores bodies which nobody
-// has any more must not hold up readers. Readers must not hold up a new leader. So each urgency has
-// room of its own.
+// What a body is gathered for, the least urgent first. A member that restores bodies which no one has any more must not
+// hold up readers. Readers must not hold up a new leader. So each urgency has room of its own.
 const (
 	ToRestore Urgency = iota
 	ToRead

@@ -365,7 +365,7 @@ func TestWrongFragmentsAreNeverUsed(t *testing.T) {
 	})
 }
 
-// flip changes a byte of what is held. Nobody notices it.
+// flip changes a byte of what is held. No one notices it.
 func flip(h *heldBodies, index uint64) {
 	b := h.held[index]
 	b.Bytes = slices.Clone(b.Bytes)

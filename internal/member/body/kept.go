@@ -30,11 +30,11 @@ type Kept struct {
 	hooks  KeptHooks
 
 	// all are the instances of which bodies may be held, ascending. The first instance is always
-	// in force. Its core is also told of the instances that are retired.
+	// active. Its core is also told of the instances that are retired.
 	all   []*Retention
-	shape []protocol.InstanceID // in force, ascending
-	// unsure says that the state was damaged when the member started. Nobody knows to which bodies
-	// it refers, so nothing is given up before the state was replaced.
+	shape []protocol.InstanceID // active, ascending
+	// unsure says that the state was damaged when the member started. No one knows to which bodies it refers, so
+	// nothing is given up before the state was replaced.
 	unsure bool
 	turns  int // calls of Due
 
@@ -51,7 +51,7 @@ type KeptHooks struct {
 	Changed func(protocol.InstanceID)
 	// Wanting is called when there may be something to restore.
 	Wanting func()
-	// Released is told of each body that is given up; nil: nobody is.
+	// Released is told of each body that is given up; nil: no one is.
 	Released func(protocol.InstanceID, BodyKey)
 }
 
@@ -61,9 +61,8 @@ type BodyCounts struct {
 	Fetched, Served, Corrupt, Repaired, Trimmed uint64
 }
 
-// OpenKept begins with the bodies to which the logs and the state of a member refer when it
-// starts, and gives up everything else. shape are the instances in force. The logs of others may
-// be at hand.
+// OpenKept begins with the bodies to which the logs and the state of a member refer when it starts, and gives up
+// everything else. shape are the active instances. The logs of others may be at hand.
 func OpenKept(self protocol.MemberID, store *wal.Bodies, hooks KeptHooks, sm member.StateMachine, shape []protocol.InstanceID, logs []member.InstanceLog) (*Kept, error) {
 	refs, keeper, err := LiveBodies(sm)
 	if err != nil {
@@ -137,15 +136,14 @@ func (k *Kept) Begin(instance protocol.InstanceID, base *protocol.Base) {
 	k.notify(instance)
 }
 
-// Reshaped says which instances are in force from now on. New ones have begun before. The state machine
-// may not have come there.
+// Reshaped says which instances are active from now on. New ones have begun before. The state machine may not have come
+// there.
 func (k *Kept) Reshaped(shape []protocol.InstanceID) {
 	k.shape = shape
 	k.NotifyAll()
 }
 
-// Applied says where the state machine is. Nobody installs a snapshot any more for an instance that is
-// retired there.
+// Applied says where the state machine is. No one installs a snapshot any more for an instance that is retired there.
 func (k *Kept) Applied(at *order.Cursor) {
 	for _, t := range k.all {
 		if t.ended || !at.Retired(t.instance) {
@@ -273,9 +271,9 @@ func (k *Kept) Installing(instance protocol.InstanceID, base protocol.Index) {
 	}
 }
 
-// Installed begins anew with the state at a cursor. A snapshot brought that state, and it refers
-// to refs. The log of one instance begins after base now; those of the others go on. Sweep is to
-// follow. It returns how many bodies are missing.
+// Installed begins again with the state at a cursor. A snapshot brought that state, and it refers to refs. The log of
+// one instance begins after base now; those of the others go on. Sweep is to follow. It returns how many bodies are
+// missing.
 func (k *Kept) Installed(instance protocol.InstanceID, base protocol.Index, cursor *order.Cursor, refs []protocol.BodyRef) (missing int) {
 	k.hostAll(refs)
 	for _, t := range k.all {
@@ -303,7 +301,7 @@ func (k *Kept) Mended(cursor *order.Cursor, refs []protocol.BodyRef) {
 	k.NotifyAll()
 }
 
-// Sweep gives up bodies to which nobody refers and past whose entries the logs are cut.
+// Sweep gives up bodies to which no one refers and past whose entries the logs are cut.
 func (k *Kept) Sweep() {
 	for _, t := range k.all {
 		t.mutant = k.Mutant
@@ -313,9 +311,9 @@ func (k *Kept) Sweep() {
 	}
 }
 
-// Obey takes in what the configurations of the instances in force, as applied, say about this
-// member's bodies. There is one for each instance, in the same order. Retired instances obey the first one's. Those that begin later in the log obey the one
-// with which they begin. It returns the instances for which that is news.
+// Obey takes in what the configurations of the active instances, as applied, say about this member's bodies. There is
+// one for each instance, in the same order. Retired instances obey the first one's. Those that begin later in the log
+// obey the one with which they begin. It returns the instances for which that is news.
 func (k *Kept) Obey(instances []protocol.InstanceID, configs []protocol.Config) (news []protocol.InstanceID) {
 	for _, t := range k.all {
 		at := slices.Index(instances, t.instance)
@@ -333,8 +331,8 @@ func (k *Kept) Obey(instances []protocol.InstanceID, configs []protocol.Config) 
 	return news
 }
 
-// Damaged says that what is held of a body is not what was written. It reports whether that is
-// news about a body that somebody needs. Then the body is missing.
+// Damaged says that what is held of a body is not what was written. It reports whether that is news about a body that
+// someone needs. Then the body is missing.
 func (k *Kept) Damaged(ref protocol.BodyRef) bool {
 	t := k.Of(ref.Instance)
 	if t == nil || !t.Lost(ref) {

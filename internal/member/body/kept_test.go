@@ -28,8 +28,8 @@ func (h *heldBodies) Each(yield func(wal.Body) bool) {
 
 func (h *heldBodies) Release(_ uint32, index uint64) { delete(h.held, index) }
 
-// keptOf is what a member knows that has instances from 1 on in force. It also returns the
-// instances whose cores were made to look at their news.
+// keptOf is what a member knows that has active instances from 1 on. It also returns the instances whose cores were
+// made to look at their news.
 func keptOf(store *heldBodies, instances int) (k *Kept, changed map[protocol.InstanceID]bool) {
 	changed = map[protocol.InstanceID]bool{}
 	k = &Kept{self: 1, store: store, keeper: true, hooks: KeptHooks{

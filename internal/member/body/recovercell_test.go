@@ -23,8 +23,8 @@ func accepts(rec *protocol.Recovered, refs ...protocol.BodyRef) []member.Instanc
 	return []member.InstanceLog{l}
 }
 
-// What an acceptor accepted it has promised to keep, also the body. The slot is not decided, so nobody
-// else need have it.
+// What an acceptor accepted it has promised to keep, also the body. The slot is not decided, so no one else need have
+// it.
 func TestBodiesOfCellsAreKept(t *testing.T) {
 	fs, body := vfs.NewMem(), someBody(1000)
 	lost, accepted := refTo(11, 1, body[:10]), refTo(11, 1, body)

@@ -26,8 +26,8 @@ type Retention struct {
 	// covered is the index up to which a snapshot took the place of applying entries. If the state
 	// does not refer to a body of these, it never will.
 	covered protocol.Index
-	// installing is how many snapshots are being put in place of the state. Until that is done
-	// nobody knows to which bodies the state refers.
+	// installing is how many snapshots are being put in place of the state. Until that is done no one knows to which
+	// bodies the state refers.
 	installing int
 	ended      bool               // the state machine has come to where the instance is retired
 	logged     []protocol.BodyRef // of committed entries after floor, ascending
@@ -100,8 +100,7 @@ func NewRetention(instance protocol.InstanceID, bodies BodySource, keeper bool) 
 	}
 }
 
-// Restart begins anew after a snapshot. refs are the bodies to which the state refers now. The log
-// begins after floor.
+// Restart begins again after a snapshot. refs are the bodies to which the state refers now. The log begins after floor.
 func (t *Retention) Restart(floor protocol.Index, refs []protocol.BodyRef) {
 	t.installing = max(0, t.installing-1)
 	t.Renew(floor, floor, refs)
@@ -337,8 +336,8 @@ func (t *Retention) Installing(base protocol.Index) {
 // Compact says that the log begins after floor.
 func (t *Retention) Compact(floor protocol.Index) { t.cut(floor) }
 
-// Dead lists the bodies that may be given up: the log is cut past their entries and nobody refers
-// to them. Bodies that were replaced and never committed are among them.
+// Dead lists the bodies that may be given up: the log is cut past their entries and no one refers to them. Bodies that
+// were replaced and never committed are among them.
 func (t *Retention) Dead(bodies BodyStore) (dead []BodyKey) {
 	if t.installing > 0 {
 		return nil
@@ -375,10 +374,9 @@ func (t *Retention) Lost(ref protocol.BodyRef) bool {
 	return true
 }
 
-// Keeps reports whether what is held of a body is not missing, and stays until nobody needs it: its entry is known
-// to be committed here, or the state refers to it. What this member only acknowledged may go, also if it is
-// committed elsewhere: a leader of an earlier term may have other entries there, or find that it was not
-// committed in its time.
+// Keeps reports whether what is held of a body is not missing, and stays until no one needs it: its entry is known to
+// be committed here, or the state refers to it. What this member only acknowledged may go, also if it is committed
+// elsewhere: a leader of an earlier term may have other entries there, or find that it was not committed in its time.
 func (t *Retention) Keeps(ref protocol.BodyRef) bool {
 	key := KeyOf(ref)
 	_, referenced := t.refs[key]
@@ -448,8 +446,8 @@ func (t *Retention) Due(now time.Duration, n int) (refs []protocol.BodyRef) {
 	return refs
 }
 
-// postponed says that nobody was asked for a body, because others took all the room. It is due at once.
-// The others pause now: if they are bodies that nobody has any more, they must not take its turn forever.
+// postponed says that no one was asked for a body, because others took all the room. It is due at once. The others
+// pause now: if they are bodies that no one has any more, they must not take its turn forever.
 func (t *Retention) postponed(ref protocol.BodyRef) {
 	for _, l := range [...]*lack{t.missing[KeyOf(ref)], t.short[KeyOf(ref)]} {
 		if l != nil {
@@ -458,9 +456,9 @@ func (t *Retention) postponed(ref protocol.BodyRef) {
 	}
 }
 
-// Input is what the core is to know about this member's bodies. changed says that the core must be
-// told, because that is news or because everything began anew. Input is asked for when everything
-// that the core committed was taken in. The core is told before anything else.
+// Input is what the core is to know about this member's bodies. changed says that the core must be told, because that
+// is news or because everything began again. Input is asked for when everything that the core committed was taken in.
+// The core is told before anything else.
 func (t *Retention) Input() (in protocol.Bodies, changed bool) { return t.input(protocol.Bodies{}) }
 
 // input is Input of a core that is also told of other instances' bodies.

@@ -118,8 +118,8 @@ func TestDamageIsALoss(t *testing.T) {
 	require.False(t, r.Lost(other))
 }
 
-// A snapshot brings a state that refers to a body. The state gives it up before the entry comes to the
-// log: nobody uses the body then, so it does not count as missing.
+// A snapshot brings a state that refers to a body. The state gives it up before the entry comes to the log: no one uses
+// the body then, so it does not count as missing.
 func TestWhatTheStateGaveUpIsNotMissedWhenItsEntryComes(t *testing.T) {
 	r := NewRetention(1, newHeld(), true)
 	r.Renew(0, 0, []protocol.BodyRef{someRef(5, 2)})
@@ -253,7 +253,7 @@ func TestRowsBecomeWholeWhereTheConfigurationSaysSo(t *testing.T) {
 	require.False(t, r.Wants(someRef(1, 3)), "nobody needs it")
 	held.put(someRef(3, 3), protocol.FormWhole, make([]byte, 1000))
 	r.Stored(someRef(3, 3))
-	requireInput(t, r, protocol.Bodies{MaxK: 4, Partial: 2, Restripes: 1}) // what nobody needs may stay a row
+	requireInput(t, r, protocol.Bodies{MaxK: 4, Partial: 2, Restripes: 1}) // what no one needs may stay a row
 }
 
 // TestACopyThatIsToStayIsNotTrimmed: that holds from when the configuration was applied. What was

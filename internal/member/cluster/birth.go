@@ -38,8 +38,8 @@ func BirthOf(sm member.StateMachine) (string, error) {
 	return b.Birth(), nil
 }
 
-// BirthError says that two members tell a member that joins of two clusters, which began with different states. There is
-// no link with the second one.
+// BirthError says that two members tell a member that joins of two clusters, which began with different states. There
+// is no link with the second one.
 type BirthError struct{ Known, Told string }
 
 func (e *BirthError) Error() string {

@@ -60,10 +60,10 @@ type Execution struct {
 	told  bool          // an instance was told of the operation
 	asked time.Duration // when it was told last
 	led   time.Duration // when this member was last seen to lead
-	// confirmed: since the operation began it was confirmed that this member leads, and all that
-	// was executed anywhere before is applied here. A woven instance may have decided more.
+	// confirmed: since the operation began it was confirmed that this member leads, and all that was executed anywhere
+	// before is applied here. A merged instance may have decided more.
 	confirmed bool
-	// watch waits until a membership change is in force. made is when it was; 0: it is not.
+	// watch waits until a membership change is in effect. made is when it was; 0: it is not.
 	watch *apply.ConfigWatch
 	made  time.Duration
 }
@@ -74,7 +74,7 @@ type ExecutionStep struct {
 	// Confirm asks for a linearizable read at this member, which may fail. Confirmed takes in how it
 	// ended.
 	Confirm bool
-	Stay    protocol.MemberID // this member is to be told that an operator wants it to lead; 0: nobody
+	Stay    protocol.MemberID // this member is to be told that an operator wants it to lead; 0: none
 	Done    bool
 	Err     error // why it failed
 }
@@ -91,7 +91,8 @@ func (e *Execution) Next(v *MemberView) ExecutionStep {
 	switch kind := e.Op.Kind; {
 	case e.refused != nil:
 		return ExecutionStep{Done: true, Err: e.refused}
-	case !e.told && first.Role != protocol.Leader && e.cfg.Mutant != member.MutantUnconfirmed: // what it has applied may be long past
+	case !e.told && first.Role != protocol.Leader && e.cfg.Mutant != member.MutantUnconfirmed:
+		// What it has applied may be long past.
 		return e.refuse(protocol.ReasonNotLeader, first.Leader)
 	case kind == ChangeMembers && !e.told:
 		return e.beginChange(v)
@@ -112,8 +113,8 @@ func (e *Execution) Confirmed(err error) {
 	}
 }
 
-// already ends an operation of which all is in force. Another member may lead by now, and may have
-// decided otherwise. So it is confirmed first that this one leads.
+// already ends an operation all of which is in effect. Another member may lead by now, and may have decided otherwise.
+// So it is confirmed first that this one leads.
 func (e *Execution) already() ExecutionStep {
 	if !e.confirmed && e.cfg.Mutant != member.MutantUnconfirmed {
 		return ExecutionStep{Confirm: true}
@@ -151,7 +152,8 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 	}
 	// A member that leaves soon gets nothing of the first instance, and applies nothing any more.
 	switch e.watch = v.Applied.Watch(e.Op.Changes, e.Op.removes(e.cfg.Self)); {
-	case e.watch.Seen() && (!apply.ChangesApplied(first, e.Op.Changes) || e.stillThere(v)): // a change that is not applied yet undoes them
+	case e.watch.Seen() && (!apply.ChangesApplied(first, e.Op.Changes) || e.stillThere(v)):
+		// A change that is not applied yet undoes them.
 		return e.refuse(protocol.ReasonChangePending, e.cfg.Self)
 	case e.watch.Seen():
 		return e.already()
@@ -160,8 +162,8 @@ func (e *Execution) beginChange(v *MemberView) ExecutionStep {
 	return e.send(v, protocol.ProposeChange{Context: e.context, Changes: e.Op.Changes})
 }
 
-// change waits until a membership change is in force. Another leader may have dropped it: then
-// nobody here would ever know.
+// change waits until a membership change is in effect. Another leader may have dropped it: then no one here would ever
+// know.
 func (e *Execution) change(v *MemberView) ExecutionStep {
 	switch leaves := e.Op.removes(e.cfg.Self); {
 	case !e.watch.Seen() && v.Now-e.led >= e.cfg.GiveUp:

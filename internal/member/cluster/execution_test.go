@@ -26,8 +26,8 @@ func applierAt(index protocol.Index, reshape int, configs ...protocol.Config) *a
 	return apply.NewApplier(&membertest.History{}, meta, membertest.Session, 0, nil)
 }
 
-// TestAChangeThatIsNotAppliedYetIsPending: member 3 joins, but the state machine of the leader is
-// not that far. So what is applied says that the removal of member 3 is in force already.
+// TestAChangeThatIsNotAppliedYetIsPending: member 3 joins, but the state machine of the leader is not that far. So what
+// is applied says that the removal of member 3 is in effect already.
 func TestAChangeThatIsNotAppliedYetIsPending(t *testing.T) {
 	applied := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
 	newest := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true, Joining: true}}}

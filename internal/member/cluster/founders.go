@@ -8,13 +8,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A log has no lineage before its first entries are decided. Who decides them follows from the list of members with which
-// each founder was started. With different lists there may be two majorities that have no member in common, and so two
-// logs. So founders have links only with founders that were started with the same list. Among these any two quorums have a
-// member in common, which has one log: before it has a lineage there is one log, too (docs/internals/identity.md).
+// A log has no lineage before its first entries are decided. Who decides them follows from the list of members with
+// which each founder was started. With different lists there may be two majorities that have no member in common, and
+// so two logs. So founders have links only with founders that were started with the same list. Among these any two
+// quorums have a member in common, which has one log: before it has a lineage there is one log, too
+// (docs/internals/identity.md).
 
-// Founders is a digest of the members of a list, without their addresses; never 0. Learners are told from voters: of two
-// lists with the same members but other voters, majorities may have no member in common either.
+// Founders is a digest of the members of a list, without their addresses; never 0. Learners are told from voters: of
+// two lists with the same members but other voters, majorities may have no member in common either.
 func Founders(members []protocol.Member) uint64 {
 	var voters, learners []protocol.MemberID
 	for i := range members {
@@ -39,16 +40,17 @@ func Founders(members []protocol.Member) uint64 {
 	return cmp.Or(h, 1)
 }
 
-// FoundersError says that another member was started as a founder with another list of members than this one, so that they
-// may have two logs. Nothing of the other log was taken. A retry does not help: one of the members is to be removed, and to
-// be added with an empty directory.
+// FoundersError says that another member was started as a founder with another list of members than this one, so that
+// they may have two logs. Nothing of the other log was taken. A retry does not help: one of the members is to be
+// removed, and to be added with an empty directory.
 type FoundersError struct{ Member protocol.MemberID }
 
 func (e *FoundersError) Error() string {
 	return "braid: member " + e.Member.String() + " founded its log with other members than this one did: they were started with different lists of members, and nothing joins two logs (a member that is to join a cluster is started as one that joins)"
 }
 
-// Founders is what this member tells others of the list with which it was started; 0: it is no founder, or that is not known.
+// Founders is what this member tells others of the list with which it was started; 0: it is no founder, or that is not
+// known.
 func (h *Handshakes) Founders() uint64 { return h.register.own.Founders }
 
 // foundedAlike decides about the founders that another member told; 0: it told none.

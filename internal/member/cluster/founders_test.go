@@ -54,8 +54,8 @@ func (f *founding) decides(leader int, quorum uint) bool {
 	return quorum>>leader&1 == 1 && quorum&^(list&f.links[leader]) == 0 && 2*bits.OnesCount(quorum) > bits.OnesCount(list)
 }
 
-// joined reports whether there may be two logs, and a link from a process that decides one of them to one that decides the
-// other one.
+// joined reports whether there may be two logs, and a link from a process that decides one of them to one that decides
+// the other one.
 func (f *founding) joined() bool {
 	for a := range 4 {
 		for b := range a {
@@ -80,9 +80,9 @@ func (f *founding) linked(qa, qb uint) bool {
 	return false
 }
 
-// TestFoundersOfTwoLogsHaveNoLinks, whichever lists of members four processes are started with: where two logs may be decided
-// before either has a lineage, no process of one has a link with a process of the other. Without the comparison of lists
-// there are such links.
+// TestFoundersOfTwoLogsHaveNoLinks, whichever lists of members four processes are started with: where two logs may be
+// decided before either has a lineage, no process of one has a link with a process of the other. Without the comparison
+// of lists there are such links.
 func TestFoundersOfTwoLogsHaveNoLinks(t *testing.T) {
 	joined := map[bool]int{}
 	for all := range uint(1 << 16) {

@@ -39,8 +39,8 @@ type Handshakes struct {
 	left  []protocol.MemberID
 	until time.Duration
 	// founders are the members of a log without a lineage, as it is applied; none if this member joined later, or if an
-	// earlier version may have added members. added are those that the log adds to them, and named is the lineage in the
-	// membership with these, 0 if there is none.
+	// earlier version may have added members. added are those that the log adds to them, and named is the lineage in
+	// the membership with these, 0 if there is none.
 	founders, added []protocol.MemberID
 	named           uint64
 
@@ -56,7 +56,7 @@ func NewHandshakes(r *Register, b Birth, w HandshakeWorld) Handshakes {
 	return Handshakes{register: r, birth: b, world: w, checked: Origin{r.lineage, b}}
 }
 
-// Takes returns who this member takes another one for; zero: it knows nobody by that id.
+// Takes returns who this member takes another one for; zero: it knows no one by that id.
 func (h *Handshakes) Takes(id protocol.MemberID) protocol.Who { return h.register.Takes(id) }
 
 // Publish returns the changes that name members in the membership; see Register.Publish.
@@ -74,9 +74,9 @@ func (h *Handshakes) Unmet(id protocol.MemberID, who, takes protocol.Who) {
 	h.stopIfForgotten(h.register.Meet(id, who, takes))
 }
 
-// Met notes that both members agree to a link. The link may be used if it returns nil: then the note
-// is durable. If the disk is full, there is no link until there is space. Any other error stops
-// this member, because nobody knows what its disk says.
+// Met notes that both members agree to a link. The link may be used if it returns nil: then the note is durable. If the
+// disk is full, there is no link until there is space. Any other error stops this member, because no one knows what its
+// disk says.
 func (h *Handshakes) Met(id protocol.MemberID, who protocol.Who) error {
 	before := slices.Clone(h.register.met)
 	if !h.register.Note(id, who) {

@@ -17,9 +17,9 @@ import (
 
 // founds is the lineage that this member proposes for a log without one. If its log had one, or may have had one, it is
 // the same: a leader of an earlier version loses it with a change of the membership. Such a leader is also the only one
-// that names logs and no lineage, so this holds for a member that joined later, too. If another member told it to a
-// log that began with this version, that was another log. A new one follows from the mark of this life, which is random:
-// copies of a directory have different ones.
+// that names logs and no lineage, so this holds for a member that joined later, too. If another member told it to a log
+// that began with this version, that was another log. A new one follows from the mark of this incarnation, which is
+// random: copies of a directory have different ones.
 func (r *Register) founds(c *protocol.Config) uint64 {
 	older := !r.born || slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !m.Log.IsZero() })
 	if r.lineage != 0 && (r.descended || older) {
@@ -57,8 +57,8 @@ func (r *Register) descends(is uint64) (news bool, err error) {
 	return news, err
 }
 
-// Descends takes in of which lineage the snapshot is with which the member starts. It returns a [*member.LineageError] if the
-// member knows another one: snapshot and register are of two directories.
+// Descends takes in of which lineage the snapshot is with which the member starts. It returns a [*member.LineageError]
+// if the member knows another one: snapshot and register are of two directories.
 func (r *Register) Descends(lineage uint64) error {
 	_, err := r.descends(lineage)
 	return err
@@ -109,11 +109,11 @@ func (h *Handshakes) ofAnother(id protocol.MemberID, told uint64) bool {
 	return h.named != 0 || !slices.Contains(h.added, id)
 }
 
-// Relate takes in which lineage another member told in a handshake, and what [Handshakes.Founders] is there, each 0 if it
-// is not known. There may be a link if it returns nil.
-// Otherwise the error is a [*member.LineageError], a [*FoundersError], or says why the lineage could not be made durable: then there is no link
-// now, and a later one may succeed. A member that knows no lineage takes over the one that it is told.
-// Only founders may tell it any: see ofAnother.
+// Relate takes in which lineage another member told in a handshake, and what [Handshakes.Founders] is there, each 0 if
+// it is not known. There may be a link if it returns nil. Otherwise the error is a [*member.LineageError], a
+// [*FoundersError], or says why the lineage could not be made durable: then there is no link now, and a later one may
+// succeed. A member that knows no lineage takes over the one that it is told. Only founders may tell it any: see
+// ofAnother.
 func (h *Handshakes) Relate(id protocol.MemberID, told, founders uint64) error {
 	if err := h.foundedAlike(id, founders); err != nil {
 		return err

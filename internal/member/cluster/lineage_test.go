@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestLineagesAreTold: a member takes over the lineage that it is told if it knows none, durably, and has no link with a
-// member of another one.
+// TestLineagesAreTold: a member takes over the lineage that it is told if it knows none, durably, and has no link with
+// a member of another one.
 func TestLineagesAreTold(t *testing.T) {
 	h, disk := handshakesOf(1)
 	require.Zero(t, h.Lineage())
@@ -47,8 +47,8 @@ func TestLineagesAreTold(t *testing.T) {
 	require.NoError(t, h.Relate(4, 6, 0))
 }
 
-// TestWhoseLineageIsProposed: a log that began with this version gets a lineage of its own, whatever its leader was told. A
-// log that may have lost it, through a leader of an earlier version, gets it again.
+// TestWhoseLineageIsProposed: a log that began with this version gets a lineage of its own, whatever its leader was
+// told. A log that may have lost it, through a leader of an earlier version, gets it again.
 func TestWhoseLineageIsProposed(t *testing.T) {
 	proposesFor := func(r *Register, log protocol.LogID) uint64 {
 		st := &protocol.Status{Role: protocol.Leader, Config: protocol.Config{Members: []protocol.Member{{ID: 1, Log: log}}}}

@@ -44,7 +44,7 @@ type linkedPeer struct {
 	guest bool
 }
 
-// Peer is a member with a link, and where it is dialed. Without URLs nobody knows yet.
+// Peer is a member with a link, and where it is dialed. Without URLs no one knows yet.
 type Peer struct {
 	ID   protocol.MemberID
 	URLs []string
@@ -118,8 +118,8 @@ func (l *Links) Welcome(m *protocol.Member) bool {
 	return true
 }
 
-// Follow makes the links follow all members of the instances in force: see Linked. A member that
-// joins knows no members yet. It keeps the links that were given at the start.
+// Follow makes the links follow all members of the active instances: see Linked. A member that joins knows no members
+// yet. It keeps the links that were given at the start.
 func (l *Links) Follow(now time.Duration, c *protocol.Config) {
 	if len(c.Members) == 0 {
 		return
@@ -174,7 +174,8 @@ func (l *Links) Up(id protocol.MemberID) (at Peer, news bool) {
 }
 
 // Down takes in that a link to a member broke, or that it fails for another reason than before. The latter does not
-// begin the search anew: two places that fail for different reasons would be tried one after the other without a pause.
+// begin the search again: two places that fail for different reasons would be tried one after the other without a
+// pause.
 func (l *Links) Down(id protocol.MemberID) {
 	if p := l.peer(id); p != nil && p.up {
 		p.up, p.misses, p.turns = false, 0, 0

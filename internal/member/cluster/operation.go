@@ -16,7 +16,7 @@ type Operation struct {
 	Kind      OperationKind
 	Changes   []protocol.Change // ChangeMembers: made jointly
 	To        protocol.MemberID // TransferLeader: a voter; 0: the most advanced one
-	Instances int               // Reshape: from how many the log is to be woven
+	Instances int               // Reshape: from how many the log is to be merged
 }
 
 // OperationKind says what an operator asks for. It is the first byte of a request between members.

@@ -34,8 +34,8 @@ func (h *Handshakes) meetsEarly(id protocol.MemberID, told uint64) {
 	}
 }
 
-// Unchecked returns the members whose origin is to be compared with this member's, because it has learned something since
-// they met; nil: none. Each is returned once for what was learned.
+// Unchecked returns the members whose origin is to be compared with this member's, because it has learned something
+// since they met; nil: none. Each is returned once for what was learned.
 func (h *Handshakes) Unchecked() []protocol.MemberID {
 	known := h.Origin()
 	if known == h.checked {
@@ -50,7 +50,7 @@ func (h *Handshakes) Unchecked() []protocol.MemberID {
 }
 
 // Compare decides whether a link with a member may stay that says where its log comes from. The error is a
-// [*member.LineageError] or a [*BirthError]: then the link ends on both sides, and nobody stops. Nothing is taken over.
+// [*member.LineageError] or a [*BirthError]: then the link ends on both sides, and no one stops. Nothing is taken over.
 func (h *Handshakes) Compare(id protocol.MemberID, o Origin) error {
 	if h.ofAnother(id, o.Lineage) {
 		return &member.LineageError{Member: id, Known: h.named, Is: o.Lineage}

@@ -90,8 +90,8 @@ func (p *places) learn(urls []string) bool {
 	return p.put(urls)
 }
 
-// miss takes in that the member did not answer. Once it has not at any of its URLs, the next candidate is used.
-// When all were tried, this begins anew no sooner than retry after it began.
+// miss takes in that the member did not answer. Once it has not at any of its URLs, the next candidate is used. When
+// all were tried, this begins again no sooner than retry after it began.
 func (p *places) miss(now, retry time.Duration) bool {
 	p.misses++
 	all := p.candidates()

@@ -11,9 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// OwnIdentity is who a member is: the log identity of its directory, which life this is, and the
-// marks of its lives up to this one. The last mark is this life's. Nothing is known any more of
-// early lives.
+// OwnIdentity is who a member is: the log identity of its directory, which incarnation this is, and the marks of its
+// incarnations up to this one. The last mark is this incarnation's. Nothing is known any more of early incarnations.
 type OwnIdentity struct {
 	Member protocol.MemberID
 	Log    protocol.LogID
@@ -31,13 +30,13 @@ func (o *OwnIdentity) Who() protocol.Who {
 	return protocol.Who{Log: o.Log, Life: o.Life, Mark: o.mark(o.Life)}
 }
 
-// Session is the session of the member's proposals in this life. shared says that there may be
-// several instances, which share its numbers.
+// Session is the session of the member's proposals in this incarnation. shared says that there may be several
+// instances, which share its numbers.
 func (o *OwnIdentity) Session(shared bool) protocol.Session {
 	return protocol.NewSession(o.Member, o.Log, o.Life, shared)
 }
 
-// mark is a life's mark; 0 if it is not known.
+// mark is an incarnation's mark; 0 if it is not known.
 func (o *OwnIdentity) mark(life uint64) uint64 {
 	if back := o.Life - life; life <= o.Life && back < uint64(len(o.Marks)) {
 		return o.Marks[uint64(len(o.Marks))-1-back]
@@ -49,7 +48,7 @@ func (o *OwnIdentity) mark(life uint64) uint64 {
 // linked (docs/internals/identity.md). It is pure; not safe for concurrent use.
 type Register struct {
 	own OwnIdentity
-	// met are the members with whom there ever was a link, and the highest life in which each was
+	// met are the members with whom there ever was a link, and the highest incarnation in which each was
 	// met. It is durable before anything is heard on such a link. Sorted by member.
 	met []acquaintance
 	// told is what configurations say about whose log members have. It stands in the log. Where it
@@ -87,8 +86,8 @@ func (e *StrangerError) Error() string {
 type ForgottenError struct {
 	Self protocol.MemberID
 	By   protocol.MemberID // who said it; 0: the cluster's membership does
-	// Known is who the others take it for, Is is who it is. If both have one log, Is is of an
-	// earlier life than Known, or Known's life was not one of this directory.
+	// Known is who the others take it for, Is is who it is. If both have one log, Is is of an earlier incarnation than
+	// Known, or Known's incarnation was not one of this directory.
 	Known, Is protocol.Who
 	// Acknowledged is not nil if the leader of a term found it out.
 	Acknowledged *protocol.Forgot
@@ -122,7 +121,7 @@ func lost(known, is protocol.Who) string {
 	return "its data directory is an old copy of the one that is known"
 }
 
-// NewRegister returns the register of a member that knows nobody yet.
+// NewRegister returns the register of a member that knows no one yet.
 func NewRegister(own OwnIdentity) *Register { return &Register{own: own, born: own.Born} }
 
 // Who is how others are to know this member.
@@ -132,7 +131,7 @@ func find(list []acquaintance, id protocol.MemberID) (int, bool) {
 	return slices.BinarySearchFunc(list, id, func(a acquaintance, id protocol.MemberID) int { return cmp.Compare(a.Member, id) })
 }
 
-// Takes returns who this member takes another one for; zero: it knows nobody by that id.
+// Takes returns who this member takes another one for; zero: it knows no one by that id.
 func (r *Register) Takes(id protocol.MemberID) (w protocol.Who) {
 	if i, ok := find(r.met, id); ok {
 		w = r.met[i].Who
@@ -156,7 +155,7 @@ func (r *Register) Meet(id protocol.MemberID, who, takes protocol.Who) error {
 	return nil
 }
 
-// is reports whether another member takes this one for what it is, or was in an earlier life.
+// is reports whether another member takes this one for what it is, or was in an earlier incarnation.
 func (r *Register) is(taken protocol.Who) bool {
 	switch {
 	case taken.Log.IsZero():
@@ -170,7 +169,7 @@ func (r *Register) is(taken protocol.Who) bool {
 	return taken.Life <= r.own.Life && (mark == 0 || taken.Mark == 0 || mark == taken.Mark)
 }
 
-// follows reports whether a member may be the one that was known, in the same life or a later one.
+// follows reports whether a member may be the one that was known, in the same incarnation or a later one.
 func (r *Register) follows(known, who protocol.Who) bool {
 	switch {
 	case who.Log.IsZero():
@@ -269,7 +268,7 @@ type RegisterError struct{ Detail string }
 
 func (e *RegisterError) Error() string { return e.Detail }
 
-// ReadRegister returns the register of a member from what Content returned in an earlier life.
+// ReadRegister returns the register of a member from what Content returned in an earlier incarnation.
 func ReadRegister(own OwnIdentity, content []byte) (*Register, error) {
 	r := NewRegister(own)
 	var c registerContent

@@ -14,7 +14,7 @@ import (
 // MemberView is what a member knows of itself when an operation is looked at.
 type MemberView struct {
 	Now       time.Duration
-	Instances []*protocol.Status // of the instances in force
+	Instances []*protocol.Status // of the active instances
 	Applied   *apply.Applied
 	// Up reports whether the link to a member is up; nil: that is not known.
 	Up func(protocol.MemberID) bool
@@ -59,8 +59,7 @@ func NewRequest(cfg member.OperationConfig, op Operation, v *MemberView) *Reques
 	return q
 }
 
-// Next says what to do now. ask is the member to ask, which may be this one: its answer is for
-// Answered. 0: nobody.
+// Next says what to do now. ask is the member to ask, which may be this one: its answer is for Answered. 0: no one.
 func (q *Request) Next(v *MemberView) (ask protocol.MemberID, done bool, err error) {
 	switch leader := v.Lead().Leader; {
 	case q.ended:
@@ -78,9 +77,9 @@ func (q *Request) Next(v *MemberView) (ask protocol.MemberID, done bool, err err
 	return 0, q.ended, q.err
 }
 
-// beginWatch begins to watch for a membership change before the leader is asked: before its answer comes,
-// the change may be in force here, and another one may take its place. What is in force already may
-// be older than the operation, so then the watch begins with the answer.
+// beginWatch begins to watch for a membership change before the leader is asked: before its answer comes, the change
+// may be in effect here, and another one may take its place. What is in effect already may be older than the operation,
+// so then the watch begins with the answer.
 func (q *Request) beginWatch(v *MemberView) {
 	if q.Op.Kind != ChangeMembers || q.watch != nil {
 		return
@@ -116,7 +115,7 @@ func (q *Request) Answered(v *MemberView, err error) {
 func (q *Request) show(v *MemberView) {
 	switch q.Op.Kind {
 	case ChangeMembers:
-		if q.Op.removes(q.cfg.Self) { // the leader has it in force; this member may never learn of it
+		if q.Op.removes(q.cfg.Self) { // it is in effect at the leader; this member may never learn of it
 			q.ended = true
 			break
 		}

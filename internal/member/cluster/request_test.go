@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestAnotherChangeTakesThePlaceOfOne: before the leader's answer comes, the change is in force at
-// the member that was asked, and another change takes its place.
+// TestAnotherChangeTakesThePlaceOfOne: before the leader's answer comes, the change is in effect at the member that was
+// asked, and another change takes its place.
 func TestAnotherChangeTakesThePlaceOfOne(t *testing.T) {
 	named := func(name string) []protocol.Config {
 		return []protocol.Config{{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Name: name}}}}
@@ -35,8 +35,9 @@ func TestAnotherChangeTakesThePlaceOfOne(t *testing.T) {
 	require.True(t, done)
 }
 
-// TestWhatALeaderWasAskedWasSent: a leader that proposed a change of the number of instances and then lost its place refuses, and
-// the change may still take effect. So nobody says that nothing was sent, if the operator waits no longer then.
+// TestWhatALeaderWasAskedWasSent: a leader that proposed a change of the number of instances and then lost its place
+// refuses, and the change may still take effect. So no one says that nothing was sent, if the operator waits no longer
+// then.
 func TestWhatALeaderWasAskedWasSent(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}
 	st := &protocol.Status{Self: 1, Config: config}

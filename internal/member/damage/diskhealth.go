@@ -12,8 +12,8 @@ import (
 // DiskStats is what a member knows of damage to its log and its snapshots. BodyStats has the same of
 // bodies.
 type DiskStats struct {
-	// Rounds is how often everything on disk was read in this life. Scrubbed is how many bytes of
-	// the log and of snapshots were read.
+	// Rounds is how often everything on disk was read in this incarnation. Scrubbed is how many bytes of the log and of
+	// snapshots were read.
 	Rounds, Scrubbed uint64
 	// Damaged counts the places that were found damaged. Mended counts those that are not damaged
 	// any more or that hold nothing needed any more.

@@ -27,9 +27,8 @@ type DiskNeed struct {
 	Mutant                mutant.Name // needs-no-file
 }
 
-// Bytes is the need. The log takes the segment that it writes now and the one that is made beside
-// it. Bodies take a file that they write now, and one into which live bodies are copied from a
-// file that is to go.
+// Bytes is the need. The log takes the segment that it writes now and the one that is made alongside it. Bodies take a
+// file that they write now, and one into which live bodies are copied from a file that is to go.
 func (n DiskNeed) Bytes() int64 {
 	each := 2*n.Segment + n.Command
 	if n.Mutant == member.MutantNeedsNoFile {

@@ -33,7 +33,7 @@ type SnapshotFiles interface {
 
 // ScrubWorld is what a Scrub needs of the member.
 type ScrubWorld interface {
-	// Health calls use with the member's DiskHealth. Nobody else uses it meanwhile.
+	// Health calls use with the member's DiskHealth. No one else uses it meanwhile.
 	Health(use func(*DiskHealth))
 	// Harm does what follows from DiskHealth.Harm.
 	Harm(err *member.LoadError)
@@ -47,11 +47,10 @@ type ScrubWorld interface {
 	Trouble(err error)
 }
 
-// Scrub reads the log, the snapshots and the bodies of a member again and again, and does what it
-// can about damage. For damaged entries a snapshot is taken once they are applied, and the log is
-// compacted up to it. A damaged hard state is written again, and so are cells. A damaged snapshot is taken anew if it
-// is the newest, or removed. What cannot be read may be undamaged: it is left alone, and the newest
-// snapshot is taken anew.
+// Scrub reads the log, the snapshots and the bodies of a member again and again, and does what it can about damage. For
+// damaged entries a snapshot is taken once they are applied, and the log is compacted up to it. A damaged hard state is
+// written again, and so are cells. A damaged snapshot is taken again if it is the newest, or removed. What cannot be
+// read may be undamaged: it is left alone, and the newest snapshot is taken again.
 //
 // It is for one goroutine.
 type Scrub struct {

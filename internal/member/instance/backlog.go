@@ -44,8 +44,8 @@ type backlog struct {
 	heldUp                uint64
 }
 
-// Applied tells the instance how much of it is in the order and how much is applied. For an
-// instance that is not in force any more, everything counts as applied.
+// Applied tells the instance how much of it is in the order and how much is applied. For an instance that is not active
+// any more, everything counts as applied.
 func (in *Instance) Applied(added, applied protocol.Index) {
 	in.backlog.added, in.backlog.applied = added, applied
 }

@@ -28,7 +28,7 @@ func (d *Departure) Refused(self, by protocol.MemberID, reason transport.Reason)
 	}
 }
 
-// RefusedFinally reports whether another member refused the link for good.
+// RefusedFinally reports whether another member refused the link finally.
 func (d *Departure) RefusedFinally() bool { return d.refused != nil }
 
 // Next returns why to stop now, nil to go on. A member whose own log says that it was removed
@@ -55,10 +55,10 @@ func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor, instances
 	return nil
 }
 
-// Expelled is not nil if a member's own log says that all instances go on without it, and none of
-// them needs it for that to be committed. instances are those in force at a place in the global
-// log. The first one may have committed more than is applied there. As long as that is so, other
-// instances may have begun since, and these count on the member.
+// Expelled is not nil if a member's own log says that all instances go on without it, and none of them needs it for
+// that to be committed. instances are the active ones at a place in the global log. The first one may have committed
+// more than is applied there. As long as that is so, other instances may have begun since, and these count on the
+// member.
 func Expelled(at *order.Cursor, instances []*protocol.Status) *member.ExpelledError {
 	if first := instances[0]; at.Merged() && at.Point(first.Instance).Index < first.Commit {
 		return nil

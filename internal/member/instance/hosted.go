@@ -209,7 +209,7 @@ func (h *Hosted) Due() time.Duration {
 // to it then.
 func (h *Hosted) Ended() bool { return h.retired.ended }
 
-// Retired reports whether the instance is not in force any more.
+// Retired reports whether the instance is not active any more.
 func (h *Hosted) Retired() bool { return h.retired.endsAt > 0 }
 
 // first reports whether this is the first instance. It does what is to be done once for all
@@ -232,7 +232,7 @@ func (h *Hosted) publish() {
 	h.status = &st
 }
 
-// admit lets in what waits: batches, reads, and what the weaving wants.
+// admit lets in what waits: batches, reads, and what the merging wants.
 func (h *Hosted) admit() {
 	h.propose()
 	h.read()
@@ -366,7 +366,7 @@ func (h *Hosted) Upgrading(ref protocol.BodyRef) bool {
 func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index, streaming func(protocol.MemberID) protocol.Index) protocol.Index {
 	st := h.inst.Core().Status()
 	cut := CutAt(h.keep.Snapshot(newest, upTo, bytes, &st, streaming), newest, harmed)
-	cut = min(cut, h.progress.given)       // the snapshot may have come from another member, and the core not know of it yet
+	cut = min(cut, h.progress.given)       // the snapshot may be another member's, and the core not know it yet
 	cut = min(cut, st.Commit-st.Unwritten) // the rest comes into the log later
 	if cut < st.First {
 		return 0

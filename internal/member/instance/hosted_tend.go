@@ -21,8 +21,8 @@ func (h *Hosted) tick() {
 	}
 }
 
-// placed is how far this member has applied the instance in a woven log; 0: it is not woven. A change
-// of the number of instances counts when it is in force.
+// placed is how far this member has applied the instance in a merged log; 0: it is not merged. A change of the number
+// of instances counts when it is in effect.
 func (h *Hosted) placed() protocol.Index {
 	at := &h.happened.At
 	index := at.Point(h.cfg.Instance).Index
@@ -74,7 +74,7 @@ func (h *Hosted) tend() {
 	}
 	turn := slices.Index(siblings.IDs(), h.cfg.Instance)
 	if turn < 0 {
-		return // it is retired, and hears of it soon
+		return // it is retired, and learns of it soon
 	}
 	if h.retain(siblings); len(siblings.IDs()) == 1 {
 		return
@@ -166,15 +166,15 @@ func (h *Hosted) depart() error {
 	return nil
 }
 
-// WeaveStatus is how an instance stands in the weaving of the global log.
+// WeaveStatus is how an instance stands in the merging of the global log.
 type WeaveStatus struct {
 	Instance protocol.InstanceID
 	// Filled is how many rounds its log fills for ever. Tail is how many it fills up to its end.
 	Filled, Tail protocol.Round
 	// Want is the furthest slot that it wants the others to reach.
 	Want order.Slot
-	// Skips counts the skips that this member proposed in this life. Waiting is how many entries
-	// are committed and wait in the order, without those that have nothing to apply.
+	// Skips counts the skips that this member proposed in this incarnation. Waiting is how many entries are committed
+	// and wait in the order, without those that have nothing to apply.
 	Skips   uint64
 	Waiting int
 }

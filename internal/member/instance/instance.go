@@ -28,8 +28,8 @@ type InstanceConfig struct {
 	// not settled. The next batches wait until they fit. A single batch may always be sent. 0: a
 	// default.
 	ForwardBytes int
-	// Woven is what the core was started from, if the instance's log is woven with others into the
-	// global log. nil: its log is the global log.
+	// Woven is what the core was started from, if the instance's log is merged with others into the global log. nil:
+	// its log is the global log.
 	Woven *protocol.Recovered
 	// Backlog is how many entries may be committed and not applied before the instance takes no
 	// more in, see [Backlog]. 0: any number.
@@ -73,7 +73,7 @@ type Instance struct {
 
 	backlog backlog
 
-	tail *order.Tail // what the log fills of the global log; nil unless woven
+	tail *order.Tail // what the log fills of the global log; nil unless merged
 	// told is the furthest slot that any other instance wants, as other members said.
 	told order.Slot
 	// batchAt is when a batch was last appended here as the leader. skips counts the skips that
@@ -223,14 +223,13 @@ func (in *Instance) await(b *intake.Batch) {
 	in.pending = slices.Insert(in.pending, at, b)
 }
 
-// Read asks for a read point; the answer comes as a ReadPoint with the question's context.
+// Read asks for a read index; the answer comes as a ReadPoint with the question's context.
 func (in *Instance) Read(now time.Duration, read protocol.Read, out *Outbox) {
 	in.reads = append(in.reads, pendingRead{Read: read, born: now, at: now})
 	in.Step(now, read, out)
 }
 
-// Retire takes out the pending batches when the instance is not in force any more. Another instance
-// is to bring them.
+// Retire takes out the pending batches when the instance is not active any more. Another instance is to bring them.
 func (in *Instance) Retire() (again []*intake.Batch) {
 	again, in.pending, in.early = in.pending, nil, 0
 	for _, b := range again {
@@ -239,10 +238,10 @@ func (in *Instance) Retire() (again []*intake.Batch) {
 	return again
 }
 
-// Tail is what the log fills of the global log; nil unless the instance is woven.
+// Tail is what the log fills of the global log; nil unless the instance is merged.
 func (in *Instance) Tail() *order.Tail { return in.tail }
 
-// Rounds says how the instance stands in the weaving, for a [Weaver].
+// Rounds says how the instance stands in the merging, for a [Weaver].
 func (in *Instance) Rounds(now time.Duration) InstanceRounds {
 	if in.tail == nil {
 		return InstanceRounds{Instance: in.cfg.Instance}
@@ -317,12 +316,11 @@ func (in *Instance) Remind(now, timeout time.Duration, want order.Slot, out *Out
 	})
 }
 
-// The adaptive depth. While one batch is pending everything else waits and makes the next one
-// bigger (batches are dear, commands are cheap). Where the way to a quorum is long or the disk is
-// slow, waiting would cost. So a batch also leaves when the last one left a while ago. The
-// interval was measured. With none, a lone burst over a link of 1.5 ms waits too long. With a
-// shorter one, closed loops on one machine lose throughput. Batches that are large or full gain
-// nothing by waiting; their number and bytes are limited elsewhere too.
+// The adaptive depth. While one batch is pending everything else waits and makes the next one bigger (batches are
+// expensive, commands are cheap). Where the way to a quorum is long or the disk is slow, waiting would cost. So a batch
+// also leaves when the last one left a while ago. The interval was measured. With none, a lone burst over a link of 1.5
+// ms waits too long. With a shorter one, closed loops on one machine lose throughput. Batches that are large or full
+// gain nothing by waiting; their number and bytes are limited elsewhere too.
 const (
 	adaptiveDepth    = 1
 	adaptiveMax      = 256
@@ -330,10 +328,9 @@ const (
 	largeBatch       = 64 << 10
 )
 
-// Room reports whether the next batch, of so many bytes and full or not, should be proposed now.
-// If not, wait says after which time to ask again. 0: only when something was answered.
-// Nobody waits for what is answered early: the core bounds its bytes, and for how long it waits for
-// a leader does not count here.
+// Room reports whether the next batch, of that size in bytes, full or not, should be proposed now. If not, wait says
+// after which time to ask again. 0: only when something was answered. No one waits for what is answered early: the core
+// bounds its bytes, and for how long it waits for a leader does not count here.
 func (in *Instance) Room(now time.Duration, bytes int, full bool) (ok bool, wait time.Duration) {
 	n := len(in.pending) - in.early
 	if in.backlog.beyond(in.backlog.applied) {
@@ -803,9 +800,8 @@ func (in *Instance) Check() error {
 		return fmt.Errorf("instance %d: %d pending batches are answered, not %d", in.cfg.Instance, early, in.early)
 	}
 	if in.tail != nil {
-		// Where bodies are coded, a new leader forgets entries that nobody can make whole. The
-		// tail hears of that only with the next entry in the log, and nothing is proposed before
-		// it.
+		// Where bodies are coded, a new leader forgets entries that no one can make whole. The tail learns of that only
+		// with the next entry in the log, and nothing is proposed before it.
 		if st := in.core.Status(); in.tail.End() < st.Last || in.tail.End() > st.Last && st.Placement == "copy" {
 			return fmt.Errorf("instance %d: the log ends at %d, its tail at %d", in.cfg.Instance, st.Last, in.tail.End())
 		}

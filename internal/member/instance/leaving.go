@@ -8,10 +8,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Successor is to whom the leader of an instance hands over before its member stops. That is
-// prefer, if it is fit and its link is up. Otherwise it is the most advanced of the voters that
-// answer and whose links are up. 0: there is nobody, the member does not lead, or who leads follows
-// from the log. It is a pure rule.
+// Successor is to whom the leader of an instance hands over before its member stops. That is prefer, if it is fit and
+// its link is up. Otherwise it is the most advanced of the voters that answer and whose links are up. 0: there is no
+// one, the member does not lead, or who leads follows from the log. It is a pure rule.
 func Successor(st *protocol.Status, prefer protocol.MemberID, up func(protocol.MemberID) bool) protocol.MemberID {
 	if st.Role != protocol.Leader || st.Epoch != nil {
 		return 0
@@ -48,9 +47,9 @@ type StopHandover struct {
 	asked  map[protocol.InstanceID]time.Duration
 }
 
-// Next lists what to hand over now. left reports that there is nothing any more to wait for:
-// nobody else could lead what is still led here. If an instance is not handed over it is tried
-// again. instances are those in force on this member.
+// Next lists what to hand over now. left reports that there is nothing any more to wait for: no one else could lead
+// what is still led here. If an instance is not handed over it is tried again. instances are the active ones on this
+// member.
 func (l *StopHandover) Next(now time.Duration, instances []*protocol.Status, up func(protocol.MemberID) bool) (gives []member.InstanceInput, left bool) {
 	if l.asked == nil {
 		l.asked = map[protocol.InstanceID]time.Duration{}

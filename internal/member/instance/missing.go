@@ -6,13 +6,12 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// SnapshotSearch decides when a member asks for a snapshot because of an instance that it still
-// needs to go on. That is when the instance has had no leader for long while the first instance
-// has one. The instance may be retired then, and nobody keeps its log. It is a pure rule; not safe
-// for concurrent use.
+// SnapshotSearch decides when a member asks for a snapshot because of an instance that it still needs to go on. That is
+// when the instance has had no leader for long while the first instance has one. The instance may be retired then, and
+// no one keeps its log. It is a pure rule; not safe for concurrent use.
 type SnapshotSearch struct {
-	// Lonely is when the instance's leader was last known, or the first instance's was last not
-	// known, or somebody was last asked.
+	// Lonely is when the instance's leader was last known, or the first instance's was last not known, or someone was
+	// last asked.
 	Lonely time.Duration
 }
 
@@ -20,8 +19,8 @@ type SnapshotSearch struct {
 // it asks whether the instance is retired.
 const searchAfter = 5
 
-// Next is whom to ask now, 0 for nobody. led says that the instance's leader is known. first is
-// how the first instance stands here.
+// Next is whom to ask now, 0: none. led says that the instance's leader is known. first is how the first instance
+// stands here.
 func (s *SnapshotSearch) Next(now, election time.Duration, led bool, first *protocol.Status) protocol.MemberID {
 	if led || first.Leader == 0 {
 		s.Lonely = now

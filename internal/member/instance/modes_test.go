@@ -236,7 +236,7 @@ func TestBatchesFollowTheirPath(t *testing.T) {
 	require.True(t, errors.Is(more.GivenUp(), member.ErrMaybeCommitted))
 }
 
-// What a batch asks for reaches the core beside its entry.
+// What a batch asks for reaches the core next to its entry.
 func TestOptionsReachTheCore(t *testing.T) {
 	s := newPromises(t)
 	s.propose("plain", protocol.ProposeOptions{})

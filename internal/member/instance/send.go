@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// BodyStream and the streams after it are where fragments travel between members. They are
-	// beside the log's streams, which must not wait behind fragments. Instances share them, because
-	// others ask for bodies of an instance as long as the state has them.
+	// BodyStream and the streams after it are where fragments travel between members. They are separate from the log's
+	// streams, which must not wait behind fragments. Instances share them, because others ask for bodies of an instance
+	// as long as the state has them.
 	BodyStream  = 1 << 30
 	bodyStreams = 64
 	// AsideStream and the streams after it, one for each instance, are for what must not wait
@@ -33,8 +33,7 @@ func StreamOf(id protocol.InstanceID) uint32 { return uint32(id) }
 // BodyStreamOf is the stream of an instance's bodies.
 func BodyStreamOf(id protocol.InstanceID) uint32 { return BodyStream + uint32(id%bodyStreams) }
 
-// StreamsOf lists the streams that are the instance's alone. Nobody uses them any more when it has
-// ended.
+// StreamsOf lists the streams that are the instance's alone. No one uses them any more when it has ended.
 func StreamsOf(id protocol.InstanceID) []uint32 {
 	return []uint32{StreamOf(id), AsideStream + StreamOf(id)}
 }
@@ -90,8 +89,8 @@ func (s *Sender) noteLarge(to protocol.MemberID, parts [][]byte) {
 	s.large[to] = s.Now()
 }
 
-// sendUrgent sends some messages beside the stream, as long as bodies on the stream may take longer
-// than an election timeout: see protocol.Way.
+// sendUrgent sends some messages apart from the stream, as long as bodies on the stream may take longer than an
+// election timeout: see protocol.Way.
 func (s *Sender) sendUrgent(m *protocol.Message) (instead bool) {
 	way := s.Codec.Of(m.Type).Way
 	if way == protocol.InStream {
@@ -127,8 +126,8 @@ type Unsent struct {
 	Inputs []protocol.Input  // for a later turn
 }
 
-// Unsent decides what follows from a message that could not be sent because of an error in reading it. placed is how far
-// this member has applied the instance.
+// Unsent decides what follows from a message that could not be sent because of an error in reading it. placed is how
+// far this member has applied the instance.
 func (h *Hosted) Unsent(m *protocol.Message, err error, placed protocol.Index) (u Unsent) {
 	unreachable := protocol.Unreachable{Member: m.To}
 	var load *member.LoadError

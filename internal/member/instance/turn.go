@@ -41,9 +41,9 @@ type Happened struct {
 	Bodies   protocol.Bodies
 }
 
-// Turn is what a driver carries out in the order of the fields, before it calls [Hosted.Next] again. A field that is zero
-// says nothing. What another part of the member finds while this is carried out is an input of a later turn. Slices
-// are valid until then, except those of Persist and Commit, which others may keep.
+// Turn is what a driver carries out in the order of the fields, before it calls [Hosted.Next] again. A field that is
+// zero says nothing. What another part of the member finds while this is carried out is an input of a later turn.
+// Slices are valid until then, except those of Persist and Commit, which others may keep.
 type Turn struct {
 	// AskMissing is a member to be asked for a snapshot, because the instance may be retired.
 	AskMissing protocol.MemberID

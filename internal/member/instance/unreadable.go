@@ -19,8 +19,8 @@ const (
 	RemedySnapshot
 	// RemedyHandOver: others have the entry, or it is not committed. So one of them should lead.
 	RemedyHandOver
-	// RemedyStop: nobody takes over. A member that leads and cannot read what it has to send holds
-	// up everybody, so it stops.
+	// RemedyStop: no one takes over. A member that leads and cannot read what it has to send holds up everybody, so it
+	// stops.
 	RemedyStop
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// InstanceRounds is what one instance on this member has to do with the weaving: what its log
-// fills, what it wants of the others, and whether this member could make it skip.
+// InstanceRounds is what one instance on this member has to do with the merging: what its log fills, what it wants of
+// the others, and whether this member could make it skip.
 type InstanceRounds struct {
 	Instance protocol.InstanceID
 	// Want is the furthest slot that the instance wants the others to reach. Round is how many

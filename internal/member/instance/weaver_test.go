@@ -55,7 +55,7 @@ func TestWorkGoesWhereItIsLedAndThereIsLittle(t *testing.T) {
 	require.Equal(t, 1, prefer(Load{}, led, Load{Pending: 0}), "rather to some leader than to none")
 }
 
-// wovenInstance is an instance of a woven log around a scripted core.
+// wovenInstance is an instance of a merged log around a scripted core.
 func wovenInstance(id protocol.InstanceID, role protocol.Role, leader protocol.MemberID) (*scriptedCore, *Instance) {
 	c := &scriptedCore{status: protocol.Status{Self: 1, Leader: leader, Term: 1, Role: role}}
 	return c, NewInstance(InstanceConfig{Self: 1, Instance: id, Session: membertest.Session, RetryAfter: time.Second, GiveUp: 10 * time.Second, Woven: &protocol.Recovered{}}, c)

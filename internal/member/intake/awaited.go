@@ -12,13 +12,13 @@ import (
 // TokenBytes is what a token costs that is waited for.
 const TokenBytes = 32
 
-// Awaited are tokens whose commands somebody waits for.
+// Awaited are tokens whose commands someone waits for.
 type Awaited struct {
 	// Tokens are those not known to be applied. The last one is looked at first. None is waited for if
 	// there are none.
 	Tokens []protocol.Token
 	state  member.TokenState // of the last one, when it was looked at last
-	Until  time.Duration     // when nobody waits any more; before begin: for how long, 0 if that has no limit here
+	Until  time.Duration     // when no one waits any more; before begin: for how long, 0 if that has no limit here
 }
 
 // begin begins to wait.

@@ -47,13 +47,14 @@ type Batch struct {
 	spared    int64
 	// whole: no other commands are put into the batch.
 	whole bool
-	// turn is which batch of the member's life it is that got numbers, from 1; 0: it has none yet.
+	// turn is which batch of the member's incarnation it is that got numbers, from 1; 0: it has none yet.
 	turn uint64
 
 	// Proposed counts how often the core took the batch without refusing it at once. 0: its commands certainly did
 	// not take effect.
 	Proposed int
-	// ProposedAt, ProposedTo and ProposedTerm are when, to which leader and in which term it was last given to the core.
+	// ProposedAt, ProposedTo and ProposedTerm are when, to which leader and in which term it was last given to the
+	// core.
 	ProposedAt   time.Duration
 	ProposedTo   protocol.MemberID
 	ProposedTerm protocol.Term
@@ -168,7 +169,7 @@ func CommandCost(command []byte) int64 { return int64(len(command)) + CommandOve
 
 func (b *Batch) Cost() int64 { return b.bytes + int64(len(b.Done))*CommandOverhead + b.spared }
 
-// CommandOverhead is what a command costs beside its bytes: its length and its Done.
+// CommandOverhead is what a command costs besides its bytes: its length and its Done.
 const CommandOverhead = 16
 
 // NewBatch returns an empty batch that began at born, with capacity for so many payload bytes and
@@ -228,8 +229,8 @@ func (b *Batch) FailFrom(from int, err error) {
 	b.Settled()
 }
 
-// noteFailure notes why commands fail. With ErrResultUnknown they took effect. Where all were withdrawn none fails: their
-// proposers know that they take no effect.
+// noteFailure notes why commands fail. With ErrResultUnknown they took effect. Where all were withdrawn none fails:
+// their proposers know that they take no effect.
 func (b *Batch) noteFailure(err error) {
 	withdrawn := b.Empty() && b.Proposed == 0
 	if b.failed == nil && !withdrawn && !errors.Is(err, member.ErrResultUnknown) {

@@ -9,8 +9,8 @@ type InboxLimit struct{ All, Share int }
 // NewInboxLimit is the limit of a member.
 func NewInboxLimit() InboxLimit { return InboxLimit{All: 256 << 20, Share: 32 << 20} }
 
-// Takes reports whether a message of so many bytes is taken, for one of so many instances, which
-// has own bytes waiting. all is what would wait for all instances with it.
+// Takes reports whether a message of that size is taken, for one of that many instances, which has own bytes waiting.
+// all is what would wait for all instances with it.
 func (l InboxLimit) Takes(all, own, bytes, instances int) bool {
 	return all <= l.All || all == bytes || own+bytes <= l.Share/max(1, instances)
 }

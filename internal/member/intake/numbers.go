@@ -2,8 +2,8 @@ package intake
 
 import "fmt"
 
-// numbers are the sequence numbers of what a member proposes in one life. All instances share them,
-// so a batch keeps its numbers if another instance brings it. Not safe for concurrent use.
+// numbers are the sequence numbers of what a member proposes in one incarnation. All instances share them, so a batch
+// keeps its numbers if another instance brings it. Not safe for concurrent use.
 type numbers struct {
 	// given is how many numbers were given. They begin with 1.
 	given uint64

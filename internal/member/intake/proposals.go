@@ -22,14 +22,14 @@ type Proposals struct {
 	Proposing protocol.Proposing
 	// Free is called with each settled batch. It is to call Settled in the end.
 	Free func(*Batch)
-	// Held is called when a command begins to wait for others. What is applied is to be looked at soon,
-	// after the call: see Applied. It may be nil if nobody proposes commands with tokens.
+	// Held is called when a command begins to wait for others. What is applied is to be looked at soon, after the call:
+	// see Applied. It may be nil if no one proposes commands with tokens.
 	Held   func()
 	Mutant mutant.Name // low-passes-unsettled, withdraw-sent
 
 	queue batchQueue
-	// groups are the instances of a keyed order, and queues what waits for each; empty if the order is
-	// not keyed. Then queue is empty, and nobody has numbers of numbers.
+	// groups are the instances of a keyed order, and queues what waits for each; empty if the order is not keyed. Then
+	// queue is empty, and no one has numbers of numbers.
 	groups []protocol.InstanceID
 	queues []groupQueue
 	// held are batches that wait until other commands are applied, in the order in which they came.
@@ -348,8 +348,8 @@ func (p *Proposals) Expired(now, limit time.Duration) (out []*Batch) {
 	return gone(out)
 }
 
-// gone notes that batches were taken out to fail. Whoever does that does not hold what guards the proposals, so nothing is
-// withdrawn from them any more.
+// gone notes that batches were taken out to fail. Whoever does that does not hold what guards the proposals, so nothing
+// is withdrawn from them any more.
 func gone(batches []*Batch) []*Batch {
 	for _, b := range batches {
 		b.gone = true

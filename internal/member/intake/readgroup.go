@@ -22,20 +22,19 @@ type ReadGroup struct {
 	placed bool // it counts in ReadGroups.Under
 }
 
-// ReadGroups knows which groups of reads wait for read points and for the state. The instances may
-// change while a group waits. Then the group is asked for anew, perhaps twice, while answers to
-// the earlier question are still to come. In whatever order these come, a group ends once. Not
-// safe for concurrent use.
+// ReadGroups knows which groups of reads wait for read indexes and for the state. The instances may change while a
+// group waits. Then the group is asked for again, perhaps twice, while answers to the earlier question are still to
+// come. In whatever order these come, a group ends once. Not safe for concurrent use.
 type ReadGroups struct {
-	// waiting are groups that have all their read points. None has ended, and each is listed once.
+	// waiting are groups that have all their read indexes. None has ended, and each is listed once.
 	waiting []*ReadGroup
 	Mutant  mutant.Name // of the vectors
-	// Under is how many groups still wait for read points: plain ones, and barriers.
+	// Under is how many groups still wait for read indexes: plain ones, and barriers.
 	Under [2]int
 }
 
-// Ask begins a group's read point, which has a part from each of these instances, or begins it
-// anew. They are in force since a round. It reports false if the group has ended.
+// Ask begins a group's read index, which has a part from each of these instances, or begins it again. They are active
+// since a round. It reports false if the group has ended.
 func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Round, shape []protocol.InstanceID) bool {
 	if g.ended {
 		return false
@@ -50,9 +49,9 @@ func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Round, shape []protocol.In
 	return true
 }
 
-// Point takes in an instance's part of a group's read point. complete says that it was the last
-// part. ready says that the state serves the group; the group has ended then. The state has come to a
-// round, in which these instances are in force. If it is doubtful it serves nobody.
+// Point takes in an instance's part of a group's read index. complete says that it was the last part. ready says that
+// the state serves the group; the group has ended then. The state has come to a round, in which these instances are
+// active. If it is doubtful it serves no one.
 func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, doubtful bool, at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
 	if g.ended || !g.vector.Point(instance, index) {
 		return false, false
@@ -66,13 +65,13 @@ func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index pro
 	return true, false
 }
 
-// Reached reports whether a group's read points are applied.
+// Reached reports whether a group's read indexes are applied.
 func (s *ReadGroups) Reached(shape []protocol.InstanceID, added []protocol.Index) bool {
 	return slices.ContainsFunc(s.waiting, func(g *ReadGroup) bool { return !g.vector.Void(shape) && g.vector.Reached(added) })
 }
 
-// Served takes out the groups that can be answered, which have ended then, and those that must be
-// asked for anew. The state has come to a round, in which these instances are in force.
+// Served takes out the groups that can be answered, which have ended then, and those that must be asked for again. The
+// state has come to a round, in which these instances are active.
 func (s *ReadGroups) Served(at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (ready, void []*ReadGroup) {
 	keep := s.waiting[:0]
 	for _, g := range s.waiting {
@@ -104,7 +103,7 @@ func (s *ReadGroups) Fail(g *ReadGroup) bool {
 	return true
 }
 
-// Drop ends a group for which nobody waits, if it has all its read points. Its Done is not called.
+// Drop ends a group for which no one waits, if it has all its read indexes. Its Done is not called.
 func (s *ReadGroups) Drop(g *ReadGroup) {
 	if i := slices.Index(s.waiting, g); i >= 0 {
 		g.ended = true

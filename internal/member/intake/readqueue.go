@@ -3,18 +3,17 @@ package intake
 // ReadQueue is the reads for which an instance has not been asked yet. Not safe for concurrent
 // use.
 type ReadQueue struct {
-	// gathering are the groups that new readers join: readers of the first one are plain, those of the
-	// second one want barriers. Only the first instance has them; nil if nobody waits. A barrier may take
-	// far longer, so plain readers do not wait for it.
+	// gathering are the groups that new readers join: readers of the first one are plain, those of the second one want
+	// barriers. Only the first instance has them; nil if no one waits. A barrier may take far longer, so plain readers
+	// do not wait for it.
 	gathering [2]*ReadGroup
-	// asked are groups for which the instance is to be asked for its part of a read point.
+	// asked are groups for which the instance is to be asked for its part of a read index.
 	asked []*ReadGroup
-	// retired says that the instance is not in force any more. It is asked nothing then.
+	// retired says that the instance is not active any more. It is asked nothing then.
 	retired bool
 }
 
-// maxReadGroups is how many groups of a kind may wait for read points at once. Later reads join the
-// next group.
+// maxReadGroups is how many groups of a kind may wait for read indexes at once. Later reads join the next group.
 const maxReadGroups = 2
 
 // kindOf is where what concerns a group stands: see ReadQueue.gathering.
@@ -31,8 +30,8 @@ func (q *ReadQueue) Gathering(barrier bool) bool { return q.gathering[kindOf(bar
 // Gather begins a group. Readers join it until it is taken.
 func (q *ReadQueue) Gather(g *ReadGroup) { q.gathering[kindOf(g.Barrier)] = g }
 
-// Hand puts in a group, for which the instance is asked for its part of the read point. It reports
-// false if the instance is retired. Then other instances are to be asked.
+// Hand puts in a group, for which the instance is asked for its part of the read index. It reports false if the
+// instance is retired. Then other instances are to be asked.
 func (q *ReadQueue) Hand(g *ReadGroup) bool {
 	if !q.retired {
 		q.asked = append(q.asked, g)
@@ -40,8 +39,8 @@ func (q *ReadQueue) Hand(g *ReadGroup) bool {
 	return !q.retired
 }
 
-// Take takes out what is to be asked for now. asking is how many groups of each kind wait for read
-// points already: see Applied.Asking.
+// Take takes out what is to be asked for now. asking is how many groups of each kind wait for read indexes already: see
+// Applied.Asking.
 func (q *ReadQueue) Take(asking [2]int) (asked []*ReadGroup, gathered [2]*ReadGroup) {
 	asked, q.asked = q.asked, nil
 	for i := range q.gathering {
@@ -52,8 +51,7 @@ func (q *ReadQueue) Take(asking [2]int) (asked []*ReadGroup, gathered [2]*ReadGr
 	return asked, gathered
 }
 
-// Retire ends the queue of an instance that is not in force any more. It returns the groups that
-// were to be asked for.
+// Retire ends the queue of an instance that is not active any more. It returns the groups that were to be asked for.
 func (q *ReadQueue) Retire() (asked []*ReadGroup) {
 	asked, q.asked, q.retired = q.asked, nil, true
 	return asked

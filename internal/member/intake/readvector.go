@@ -8,14 +8,13 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// ReadVector is the read point of the global log: one of each instance (docs/internals/niagara.md, 3.3, the
-// vector rule). Take a member that has added all of it to the order, and applied what followed
-// from that. Its state includes everything that was applied anywhere before the points were asked
-// for. Not safe for concurrent use.
+// ReadVector is the read index of the global log: one of each instance (docs/internals/niagara.md, 3.3, the vector
+// rule). Take a member that has added all of it to the order, and applied what followed from that. Its state includes
+// everything that was applied anywhere before the points were asked for. Not safe for concurrent use.
 type ReadVector struct {
 	points  []readPoint    // ascending by instance
 	missing int            // how many of them are not known yet
-	since   protocol.Round // since which round they are in force
+	since   protocol.Round // since which round they are active
 	few     [4]readPoint
 	Mutant  mutant.Name // read-before-applied, weave-read-one
 }
@@ -26,7 +25,7 @@ type readPoint struct {
 	known    bool
 }
 
-// Ask begins with these instances. They are the ones in force since a round, ascending.
+// Ask begins with these instances. They are active since a round, ascending.
 func (v *ReadVector) Ask(since protocol.Round, shape []protocol.InstanceID) {
 	if v.Mutant == member.MutantReadOne {
 		shape = shape[:1]
@@ -37,7 +36,7 @@ func (v *ReadVector) Ask(since protocol.Round, shape []protocol.InstanceID) {
 	}
 }
 
-// Point takes in an instance's read point. It reports whether this was the last one missing.
+// Point takes in an instance's read index. It reports whether this was the last one missing.
 func (v *ReadVector) Point(instance protocol.InstanceID, index protocol.Index) (complete bool) {
 	for i := range v.points {
 		if p := &v.points[i]; p.instance == instance && !p.known {
@@ -49,13 +48,12 @@ func (v *ReadVector) Point(instance protocol.InstanceID, index protocol.Index) (
 	return false
 }
 
-// Ahead reports whether the instances that were asked are in force only from a later round on than that to
-// which the state has come. All that comes before them in the log is part of the read then.
+// Ahead reports whether the instances that were asked are active only from a later round on than that to which the
+// state has come. All that comes before them in the log is part of the read then.
 func (v *ReadVector) Ahead(at protocol.Round) bool { return v.since > at }
 
-// Void reports whether the instances in force are others than those that were asked, although these are
-// not ahead. The global log may then have gone on through some that gave no read point, so all must be
-// asked again.
+// Void reports whether the active instances are others than those that were asked, although these are not ahead. The
+// global log may then have gone on through some that gave no read index, so all must be asked again.
 func (v *ReadVector) Void(shape []protocol.InstanceID) bool {
 	if v.Mutant == member.MutantReadOne {
 		shape = shape[:1]
@@ -72,7 +70,7 @@ func (v *ReadVector) Void(shape []protocol.InstanceID) bool {
 }
 
 // Reached reports whether a state serves the read. added says how much the state has added of each
-// instance in force, in their order.
+// active instance, in their order.
 func (v *ReadVector) Reached(added []protocol.Index) bool {
 	switch {
 	case v.missing == 0 && v.Mutant == member.MutantReadBeforeApplied:

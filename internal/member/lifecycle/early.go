@@ -15,8 +15,8 @@ import (
 // earlyBytes bounds the messages that are kept, of all instances that have not begun.
 const earlyBytes = 4 << 20
 
-// earlyMessages are messages for instances that are not in force yet. The bytes of messages, and of
-// what each takes in memory beside them, are at most earlyBytes.
+// earlyMessages are messages for instances that are not active yet. The bytes of messages, and of what each takes in
+// memory besides them, are at most earlyBytes.
 type earlyMessages struct {
 	bytes int
 	kept  []earlyMessage
@@ -70,10 +70,9 @@ func (e *earlyMessages) forget(c *order.Cursor) {
 	})
 }
 
-// Receive takes a message for an instance that was not found to be hosted, of so many bytes. It
-// is kept if the instance may begin later, as long as there is room. If the instance is hosted after
-// all, it is returned. Otherwise the message is dropped: the instance is retired, or what the message
-// says has to be said again.
+// Receive takes a message for an instance that was not found to be hosted, with its size in bytes. It is kept if the
+// instance may begin later, as long as there is room. If the instance is hosted after all, it is returned. Otherwise
+// the message is dropped: the instance is retired, or what the message says has to be said again.
 func (n *Instances[I]) Receive(m *protocol.Message, bytes int) (i I, hosted bool) {
 	if at := slices.Index(n.ids, m.Instance); at >= 0 {
 		return n.inForce[at], true

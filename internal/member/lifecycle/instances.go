@@ -25,21 +25,20 @@ import (
 // before, because the logs have what leads to them. What the log has of an instance that begins later is
 // kept until then (Pending).
 
-// Instances are the instances of a member: those in force, those that are retired and stay for a
-// while, and what the log has of those that are not in force yet. An I runs an instance. Not safe
-// for concurrent use.
+// Instances are the instances of a member: the active ones, those that are retired and stay for a while, and what the
+// log has of those that are not active yet. An I runs an instance. Not safe for concurrent use.
 type Instances[I any] struct {
 	host InstancesHost[I]
-	// ids and inForce are the instances in force, ascending by instance. staying are the retired
-	// ones, and behind are their ids. No instance is in both lists.
+	// ids and inForce are the active instances, ascending by instance. staying are the retired ones, and behind are
+	// their ids. No instance is in both lists.
 	ids, behind      []protocol.InstanceID
 	inForce, staying []I
-	// found is what the log had at the start of the instances in force. pending is what it has of
-	// instances that begin later.
+	// found is what the log had at the start of the active instances. pending is what it has of instances that begin
+	// later.
 	found   []member.InstanceLog
 	pending map[protocol.InstanceID]*Pending
-	// cursor is the place of the global log at which these instances are in force. since is the first
-	// round in which they are, or an earlier one; 0: since before this life.
+	// cursor is the place of the global log at which these instances are active. since is the first round in which they
+	// are, or an earlier one; 0: since before this incarnation.
 	cursor order.Cursor
 	since  protocol.Round
 	// beginning counts the Submits that are not durable yet; ≥ 0.
@@ -58,13 +57,13 @@ type InstancesHost[I any] interface {
 	// Submit hands records to the log. Begun is to be called when they are durable, and then Apply is
 	// to be told.
 	Submit(records []wal.Record)
-	// Known makes known which instances are in force, since which round, and which retired ones stay.
-	// The lists do not change any more.
+	// Known makes known which instances are active, since which round, and which retired ones stay. The lists do not
+	// change any more.
 	Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []I)
 	// Run lets an instance run. Retire has it retire, in a turn of its own: see Hosted.Retire.
 	Run(I)
 	Retire(I)
-	// Deliver hands an instance that does not run yet a message, whose frame had so many bytes.
+	// Deliver hands an instance that does not run yet a message, with the size of its frame in bytes.
 	Deliver(i I, m *protocol.Message, bytes int)
 	// Kept is called with a change of what is known of bodies.
 	Kept(func(*body.Kept))
@@ -72,7 +71,7 @@ type InstancesHost[I any] interface {
 
 // FoundInstances is what a member's log had of its instances when it started.
 type FoundInstances struct {
-	// InForce are those in force. pending is what the log has of instances that begin later.
+	// InForce are the active ones. pending is what the log has of instances that begin later.
 	InForce []member.InstanceLog
 	pending map[protocol.InstanceID]*Pending
 	retired []protocol.InstanceID // those of which the log still knows something
@@ -120,10 +119,10 @@ func FindInstances(log *wal.Log, meta *member.Meta) (*FoundInstances, error) {
 // Retired lists the retired instances of which the log still knows something.
 func (f *FoundInstances) Retired() []protocol.InstanceID { return f.retired }
 
-// Forget removes from the log what it still knows of retired instances, if the oldest snapshot on the
-// disk says that they are retired. Before that, a start may have to go back to a snapshot in which
-// they are in force, because the newer one is damaged. Such a start must find out that their
-// logs are given up. Otherwise the member would break its word as a voter.
+// Forget removes from the log what it still knows of retired instances, if the oldest snapshot on the disk says that
+// they are retired. Before that, a start may have to go back to a snapshot in which they are active, because the newer
+// one is damaged. Such a start must find out that their logs are given up. Otherwise the member would break its word as
+// a voter.
 func (f *FoundInstances) Forget(log *wal.Log, oldest *order.Cursor) error {
 	for _, id := range f.retired {
 		if !oldest.Retired(id) {
@@ -138,7 +137,7 @@ func (f *FoundInstances) Forget(log *wal.Log, oldest *order.Cursor) error {
 	return nil
 }
 
-// Logs is all that the log had: of the instances in force, then of those that begin later.
+// Logs is all that the log had: of the active instances, then of those that begin later.
 func (f *FoundInstances) Logs() []member.InstanceLog {
 	logs := slices.Clone(f.InForce)
 	var later []protocol.InstanceID
@@ -157,7 +156,7 @@ func NewInstances[I any](found *FoundInstances) *Instances[I] {
 	return &Instances[I]{found: found.InForce, pending: found.pending, cursor: found.cursor}
 }
 
-// Start makes the instances in force. They do not run yet.
+// Start makes the active instances. They do not run yet.
 func (n *Instances[I]) Start(host InstancesHost[I]) error {
 	n.host = host
 	for _, log := range n.found {
@@ -173,10 +172,9 @@ func (n *Instances[I]) Start(host InstancesHost[I]) error {
 
 func (n *Instances[I]) known() { n.host.Known(n.since, n.ids, n.inForce, n.staying) }
 
-// Carry carries out a plan: it begins and retires instances. It does nothing if the instances are from that
-// place in the log, or from a later one. changed says that other instances are in force now. The
-// beginnings of new ones are on their way to the log then. Their own records come behind these, because
-// they run only then.
+// Carry carries out a plan: it begins and retires instances. It does nothing if the instances are from that place in
+// the log, or from a later one. changed says that other instances are active now. The beginnings of new ones are on
+// their way to the log then. Their own records come behind these, because they run only then.
 func (n *Instances[I]) Carry(p *apply.PlannedAt) (changed bool, err error) {
 	shape := p.At.Instances()
 	if !n.cursor.Before(&p.At) || slices.Equal(shape, n.ids) {
@@ -258,7 +256,7 @@ func (n *Instances[I]) Drop(id protocol.InstanceID) {
 	n.known()
 }
 
-// Pending reports whether the log has something of an instance that is not in force yet.
+// Pending reports whether the log has something of an instance that is not active yet.
 func (n *Instances[I]) Pending(id protocol.InstanceID) bool { return n.pending[id] != nil }
 
 // Check verifies the invariants.
@@ -277,7 +275,7 @@ func (n *Instances[I]) Check() error {
 }
 
 // End is where the global log would stand if all entries were decided that a member's log has; ok is false if that is
-// not known, because instances begin that are not in force yet.
+// not known, because instances begin that are not active yet.
 func (f *FoundInstances) End() (end protocol.Position, ok bool) {
 	if len(f.pending) > 0 || f.cursor.Keyed || f.cursor.Reshape != 0 {
 		return 0, false

@@ -31,9 +31,9 @@ func CoverOf(meta *member.Meta, cells bool) *wal.Cover {
 	return c
 }
 
-// Recover reads from an instance's log and newest snapshot what the instance needs to start. A
-// snapshot may be ahead of the log: it came from the leader, and a crash came before the log was
-// started anew. Then the snapshot wins, because it is committed.
+// Recover reads from an instance's log and newest snapshot what the instance needs to start. A snapshot may be ahead of
+// the log: it came from the leader, and a crash came before the log was started again. Then the snapshot wins, because
+// it is committed.
 func Recover(log *wal.Log, instance protocol.InstanceID, meta member.Meta) (protocol.Recovered, error) {
 	r := recovery{instance: instance, limit: recoverResident / max(1, len(meta.Cursor.Points))}
 	r.Base = meta.Base(instance)
@@ -174,8 +174,8 @@ func (r *recovery) keep(e protocol.Entry) {
 	r.Entries = append(r.Entries, e)
 }
 
-// join drops the log's entries if they do not continue the snapshot. It reports whether the log on
-// disk must then be started anew after the snapshot.
+// join drops the log's entries if they do not continue the snapshot. It reports whether the log on disk must then be
+// started again after the snapshot.
 func (r *recovery) join() (restart bool, err error) {
 	for i := range r.Entries {
 		if want := r.Base.Index + 1 + protocol.Index(i); r.Entries[i].Index != want {

@@ -99,7 +99,7 @@ func EntryOf(index protocol.Index, b *intake.Batch) protocol.Entry {
 	return e
 }
 
-// LaterSession is the session of the life after that in which a command was proposed.
+// LaterSession is the session of the incarnation after that in which a command was proposed.
 var LaterSession = protocol.Session{Member: Session.Member, Incarnation: Session.Incarnation + 1}
 
 var Session = protocol.NewSession(1, protocol.LogID{}, 4, true)

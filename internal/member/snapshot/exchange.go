@@ -16,7 +16,7 @@ import (
 // calls back before it returns.
 type ExchangeHost interface {
 	Now() time.Duration
-	// At is all that is applied, and the memberships. InForce are the instances in force.
+	// At is all that is applied, and the memberships. InForce are the active instances.
 	At() (order.Cursor, []protocol.Config)
 	InForce() []protocol.InstanceID
 	// Tell makes an instance take in an input, if the member still has that instance.
@@ -64,8 +64,8 @@ func (x *StateExchange) Ask(to protocol.MemberID, o *member.SnapshotOffer) {
 	}
 }
 
-// Missing answers a member that lacks an instance which may be retired. If that member joined after
-// the retirement, it is not in the instance's membership, and nobody can send it that log.
+// Missing answers a member without an instance that may be retired. If that member joined after the retirement, it is
+// not in the instance's membership, and no one can send it that log.
 func (x *StateExchange) Missing(from protocol.MemberID, instance protocol.InstanceID) {
 	if at, _ := x.host.At(); at.Retired(instance) {
 		x.Ask(from, &member.SnapshotOffer{})
@@ -173,7 +173,7 @@ func (x *StateExchange) received(from protocol.MemberID, o *member.SnapshotOffer
 func (x *StateExchange) offerToInstances(from protocol.MemberID, o *member.SnapshotOffer) {
 	for _, id := range x.host.InForce() {
 		if o.Cursor.Point(id) == (order.Point{Instance: id}) {
-			continue // the snapshot has nothing of this instance, or it was not in force in it
+			continue // the snapshot has nothing of this instance, or it was not active in it
 		}
 		in := protocol.SnapshotReceived{From: from, Base: o.Base(id)}
 		if id == o.Instance {

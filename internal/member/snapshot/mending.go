@@ -61,7 +61,7 @@ func (m *StateRepair) Damaged(needs *order.Cursor) {
 	*m = StateRepair{needs: needs, number: m.number, tries: m.tries}
 }
 
-// Next is whom to ask now, and what; 0 for nobody. It goes through the members one after the other.
+// Next is whom to ask now, and what; 0: none. It goes through the members one after the other.
 func (m *StateRepair) Next(now, election time.Duration, st *protocol.Status) (to protocol.MemberID, q StateQuestion) {
 	if m.needs == nil || m.open || m.trying || now < m.next {
 		return 0, q
@@ -78,8 +78,8 @@ func (m *StateRepair) Next(now, election time.Duration, st *protocol.Status) (to
 	return m.asked, StateQuestion{Cursor: *m.needs, Again: again, Number: m.number, Within: mendAnswer * election}
 }
 
-// other is the next member to ask, 0 if there is none. A member that joined may know no members until it has a state, and
-// is sent no more of the log until it applies what it has: it asks its leader.
+// other is the next member to ask, 0 if there is none. A member that joined may know no members until it has a state,
+// and is sent no more of the log until it applies what it has: it asks its leader.
 func (m *StateRepair) other(st *protocol.Status) protocol.MemberID {
 	members := st.Config.Members
 	if len(members) == 0 && st.Leader != st.Self {
