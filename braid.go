@@ -41,13 +41,19 @@ type Node struct {
 	opt *config
 }
 
-// Open starts a member from its directory; it joins its cluster in the background. A directory with a log of another
-// protocol, or in another order, is refused by a [*LogKindError], and nothing in it is changed. A state machine
+// Open starts a member from its directory; it connects to its cluster in the background. A new member without ids asks
+// the running cluster for them first (Options.Join); if it was not added there within ten seconds, the error is
+// [ErrNotAdded]. A directory with a log of another protocol, or in another order, is refused by a [*LogKindError], and
+// nothing in it is changed. Further errors are [*OptionError], [*DirError], [*ForgottenError], [*MachineError],
+// [*StateAheadError], and those of the disk and of listeners. A state machine
 // that keeps its state on disk is passed as it was when the member stopped; any other one is
 // passed empty.
 func Open(o Options, sm StateMachine) (*Node, error) {
 	if sm == nil {
 		return nil, badOption("StateMachine", "is nil: Open needs one, its second argument")
+	}
+	if err := o.identify(); err != nil {
+		return nil, err
 	}
 	c, err := o.complete()
 	if err == nil {

@@ -3,7 +3,6 @@ package braid_test
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,11 +35,11 @@ func newMember(id braid.MemberID, dir string) *exampleMember {
 	}
 }
 
-// open starts the member. With join it becomes a member of the cluster that the others are.
-func (m *exampleMember) open(cluster uint64, members []braid.Member, join bool) {
+// open starts the member.
+func (m *exampleMember) open(cluster uint64, members []braid.Member) {
 	var err error
 	m.Node, err = braid.Open(braid.Options{
-		Self: m.ID, Cluster: cluster, Dir: m.dir, Members: members, Join: join, Listeners: []net.Listener{m.listen},
+		Self: m.ID, Cluster: cluster, Dir: m.dir, Members: members, Listeners: []net.Listener{m.listen},
 		Heartbeat: 20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}, m.machine)
 	if err != nil {
@@ -58,7 +57,7 @@ func startThree(dir string) (nodes []*exampleMember) {
 	}
 	cluster := braid.ClusterIDOf(members, "example")
 	for _, m := range nodes {
-		m.open(cluster, members, false)
+		m.open(cluster, members)
 	}
 	return nodes
 }
@@ -110,8 +109,9 @@ func ExampleOpen() {
 	// 42 <nil>
 }
 
-// A fourth member joins a cluster that runs. It is added first. Then any member tells it what it needs.
-func ExampleFindRunning() {
+// A fourth member joins a cluster that runs. It is added first, by its peer URLs. It needs no ids: it has the URL of
+// any member, which tells it the rest.
+func ExampleOpen_join() {
 	ctx, dir, nodes, end := startAt42()
 	defer end()
 
@@ -119,20 +119,20 @@ func ExampleFindRunning() {
 	if err := nodes[0].ChangeMembers(ctx, braid.Change{Kind: braid.AddVoter, Member: joiner.Member}); err != nil {
 		panic(err)
 	}
-	found, err := braid.FindRunning(ctx, nodes[1].PeerURLs[0], nil, joiner.PeerURLs)
-	for errors.Is(err, braid.ErrNotAdded) { // that member does not know of it yet
-		found, err = braid.FindRunning(ctx, nodes[1].PeerURLs[0], nil, joiner.PeerURLs)
-	}
+	var err error
+	joiner.Node, err = braid.Open(braid.Options{
+		Join: true, Members: []braid.Member{{PeerURLs: nodes[1].PeerURLs}}, Dir: joiner.dir, Listeners: []net.Listener{joiner.listen},
+		Heartbeat: 20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	}, joiner.machine)
 	if err != nil {
 		panic(err)
 	}
-	joiner.open(found.Cluster, found.Members, true)
 	defer joiner.Close()
 
-	fmt.Println(len(found.Members), "members", joiner.ReadBarrier(ctx))
+	fmt.Println(joiner.ReadBarrier(ctx), len(joiner.Status().Members), "members")
 	fmt.Println(joiner.machine.read())
 	// Output:
-	// 4 members <nil>
+	// <nil> 4 members
 	// 42
 }
 

@@ -2,7 +2,9 @@ package braid_test
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,5 +44,39 @@ func TestAJoinerFindsItsCluster(t *testing.T) {
 			_, err = c.nodes[added.ID].Propose(c.ctx(), []byte("a"))
 			require.NoError(t, err)
 		})
+	}
+}
+
+// TestAJoinerNeedsNoNumbers: it has an address of the cluster, and a directory that knows the rest once it has started.
+func TestAJoinerNeedsNoNumbers(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []braid.Protocol{braid.Raft{}, braid.Niagara{Instances: 3}} {
+		c := newCluster(t, 1, func(o *braid.Options) { o.Protocol = protocol })
+		if _, ok := protocol.(braid.Niagara); ok {
+			protocol = braid.Niagara{} // the others tell how many instances there are
+		}
+		c.leader()
+		added, url := braid.Member{ID: 9, PeerURLs: []string{freeURL(t)}}, c.members[0].PeerURLs
+		changed(t, c.any(), braid.Change{Kind: braid.AddVoter, Member: added})
+		o := braid.Options{
+			Join: true, Members: []braid.Member{{PeerURLs: url}}, Dir: t.TempDir(), Protocol: protocol,
+			Listen:    []string{added.PeerURLs[0][len("http://"):]},
+			Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		}
+		require.NoError(t, o.CheckDir())
+		for i := range 3 {
+			if i == 2 { // neither the cluster's address nor any id is needed any more
+				o.Members, o.Join = nil, false
+			}
+			n, err := braid.Open(o, newCounts())
+			require.NoError(t, err)
+			require.NoError(t, n.ReadBarrier(c.ctx()))
+			st := n.Status()
+			require.EqualValues(t, 9, st.Self)
+			require.EqualValues(t, 42, st.Cluster)
+			require.Len(t, st.Members, 2)
+			require.NoError(t, n.Close())
+			require.NoError(t, o.CheckDir())
+		}
 	}
 }

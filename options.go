@@ -22,15 +22,22 @@ import (
 
 // Options opens a member. The zero value of an optional field means its default.
 type Options struct {
-	Self    MemberID // required, see [MemberIDOf]
-	Cluster uint64   // cluster id, required, see [ClusterIDOf]
-	Dir     string   // directory for log and snapshots, required; made if missing
+	// Self is this member's id, see [MemberIDOf], and Cluster the cluster's, see [ClusterIDOf]. Both are required, except
+	// where Dir has data, which knows them, and for a member that joins.
+	Self    MemberID
+	Cluster uint64
+	Dir     string // directory for log and snapshots, required; made if missing
 	// Members is the initial cluster, with an id and peer URLs (http://host:port or https://host:port) each. If Dir holds
 	// a log, or with Join, they only say whom to dial first, and need not include Self. They are dialed until a member
 	// answers elsewhere, or a change of the membership brings another URL. A member tells the others its own URLs from
 	// here, and they dial it there although the membership has others. Status.Links says where each member is dialed.
 	Members []Member
-	Join    bool // begin empty and wait to be added by a running cluster
+	// Join begins empty, as a member of a running cluster to which [Node.ChangeMembers] adds it. With the ids of all
+	// Members it may start before it is added. Without Self, Cluster and these ids it must have been added: Open asks
+	// Members, which have only PeerURLs then, for at most ten seconds, and they tell it the rest. They know it by its own
+	// PeerURLs; by default these are Listen, with http:// or https:// in front.
+	Join     bool
+	PeerURLs []string
 	// Listen are the addresses (host:port) to accept other members on, one per network card. A cluster of one needs none;
 	// it is required where Members has others. Listeners are open listeners to use instead; the node closes them.
 	Listen    []string
@@ -182,6 +189,13 @@ func (c *config) codeK() int { return common.CodeK.In(c.choice.Values) }
 // [*ForgottenError]. It only reads, so that a program can ask before it changes anything alongside Dir, and also where
 // Dir does not exist yet. It may be called while a member runs there.
 func (o Options) CheckDir() error {
+	if err := o.ownerOf(); err != nil {
+		return err
+	}
+	o.Members = slices.DeleteFunc(slices.Clone(o.Members), func(m Member) bool { return m.ID == 0 && o.Join })
+	if o.Join && o.Self == 0 && o.Cluster == 0 {
+		return nil // a new directory, of a member that is not told its ids yet
+	}
 	c, err := o.complete()
 	if err != nil {
 		return err

@@ -176,13 +176,17 @@ const (
 // MaxInstances bounds Niagara.Instances.
 const MaxInstances = protocol.MaxInstances
 
+// chosen returns the protocol's name and what is set.
+func (o *Options) chosen() (name string, v setting.Values, err error) {
+	if o.Protocol == nil {
+		return Raft{}.chosen()
+	}
+	return o.Protocol.chosen()
+}
+
 // choose completes what is set of the protocol and of time. The error is an [*OptionError].
 func (o *Options) choose() (registry.Choice, error) {
-	p := o.Protocol
-	if p == nil {
-		p = Raft{}
-	}
-	name, v, err := p.chosen()
+	name, v, err := o.chosen()
 	if err != nil {
 		return registry.Choice{}, o.optionError(err)
 	}

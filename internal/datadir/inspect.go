@@ -3,6 +3,8 @@ package datadir
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 
 	"github.com/braidlog/braid/internal/member"
@@ -62,4 +64,20 @@ func Inspect(fs vfs.FS, dir string, guess func() member.KindGuess) (t Recorded, 
 func Begun(fs vfs.FS, dir string) bool {
 	_, err := fs.Stat(filepath.Join(dir, identityFile))
 	return err == nil
+}
+
+// OwnerOf returns the member and the cluster to which a directory belongs; 0: to none yet. It only reads. The error is
+// a [*member.DirError], or that of the disk.
+func OwnerOf(fs vfs.FS, dir string) (self protocol.MemberID, cluster uint64, err error) {
+	b, err := wal.ReadFile(fs, filepath.Join(dir, identityFile), 1<<16)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, 0, nil
+	}
+	var id identity
+	if err == nil {
+		if err = json.Unmarshal(b, &id); err != nil {
+			err = &member.DirError{Dir: dir, Detail: identityFile + " is damaged: " + err.Error()}
+		}
+	}
+	return id.Member, id.Cluster, err
 }
