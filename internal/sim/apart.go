@@ -50,7 +50,7 @@ func (w *World) addApart() {
 	m.join, m.apart = true, w.found(protocol.MemberID(len(w.members)+1))
 	w.members = append(w.members, m)
 	m.apart.Run(w.set.Election * time.Duration(w.From(apartInRun).Below(12)))
-	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.id, m.apart.acked)
+	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.id, m.apart.history.Acked)
 	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(apartInRun).Below(2)]
 	if asked := w.victim(); asked != nil {
 		w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id}}})
@@ -104,7 +104,7 @@ func (w *World) tryLinks(m *Member) {
 		}
 		w.Count(linksTriedApart)
 		if wouldLink(o, s.founder) || wouldLink(s.founder, o) {
-			w.Violate(o.id, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.id, s.acked, w.acked))
+			w.Violate(o.id, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.id, s.history.Acked, w.history.Acked))
 			return
 		}
 	}

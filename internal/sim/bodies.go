@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -304,10 +305,10 @@ func (m *Member) insist(ref protocol.BodyRef, until time.Duration, done func(bod
 
 func (m *Member) spell(text string, numbers []int, bodies [][]byte) string {
 	for i, n := range numbers {
-		if want := m.w.ops[n].body; !slices.Equal(want, bodies[i]) {
+		if want := m.w.history.Ops[n].Body; !slices.Equal(want, bodies[i]) {
 			m.w.Violate(m.id, errors.New("C10: a read returns bytes that nobody wrote"))
 		}
-		text = strings.Replace(text, machine.Token(n), spelled(n, bodies[i]), 1)
+		text = strings.Replace(text, machine.Token(n), history.Spelled(n, bodies[i]), 1)
 	}
 	return text
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
 )
 
 // Where nothing is lost, nothing is found missing by a heartbeat. At the end of some runs, when everybody lives and has
@@ -109,7 +110,7 @@ func (a *waves) next() {
 // write lets a client write so many commands.
 func (a *waves) write(c *client, commands int) {
 	w, m := a.w, a.w.member(c.home)
-	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
+	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.history.Ops))}}
 	began := w.Now()
 	c.perform(m, op, a.limit(), func() {
 		if w.lives() != a.lives {
@@ -118,8 +119,8 @@ func (a *waves) write(c *client, commands int) {
 			return
 		}
 		var refused *member.RefusedError // by a change that was under way, or because clients of before have not ended
-		if w.history.Operation(op.id).Outcome != check.OK && !errors.As(op.err, &refused) && !errors.Is(op.err, member.ErrOverloaded) {
-			w.Violate(m.id, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.Now()-began, op.err))
+		if !w.history.Succeeded(op) && !errors.As(op.Err, &refused) && !errors.Is(op.Err, member.ErrOverloaded) {
+			w.Violate(m.id, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.Now()-began, op.Err))
 			return
 		}
 		if commands > 1 {

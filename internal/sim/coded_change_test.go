@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -347,7 +348,7 @@ func TestTransferWhileUpgrading(t *testing.T) {
 	s.settled()
 	s.split(1, 2, 3)
 	s.without(message.Bodies)
-	var ops []*operation
+	var ops []*history.Operation
 	for range 3 {
 		ops = append(ops, s.putBody(1))
 	}
@@ -377,9 +378,9 @@ func TestSwapUnderFailover(t *testing.T) {
 		s.settled()
 		s.mustAck(s.putBody(1))
 		s.readable(2)
-		swap := func(id protocol.MemberID) *operation {
-			op := &operation{Operation: check.Operation{Kind: check.Swap, Key: "k0", Expect: s.client.seen}, expect: s.client.raw}
-			op.carry(len(s.ops), s.drawBody())
+		swap := func(id protocol.MemberID) *history.Operation {
+			op := &history.Operation{Operation: check.Operation{Kind: check.Swap, Key: "k0", Expect: s.client.seen}, Raw: s.client.raw}
+			op.Carry(len(s.history.Ops), s.drawBody())
 			s.client.perform(s.member(id), op, 0, func() {})
 			return op
 		}
@@ -387,8 +388,8 @@ func TestSwapUnderFailover(t *testing.T) {
 		s.wait(upto)
 		s.crash(1)
 		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
-		s.until("both took effect", func() bool { return first.effective && second.effective })
-		require.NotEqual(t, first.answer.Done, second.answer.Done)
+		s.until("both took effect", func() bool { return first.Effective && second.Effective })
+		require.NotEqual(t, first.Answer.Done, second.Answer.Done)
 		s.readable(4, 5)
 		s.start(1)
 		s.passes()

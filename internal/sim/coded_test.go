@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -29,11 +30,13 @@ func coded(k int) func(*Settings) {
 func craftStage(t *testing.T, nodes, k int) *script { return newStage(t, nodes, "", coded(k)) }
 
 // putBody asks a member for a write with a body and returns at once.
-func (s *script) putBody(id protocol.MemberID) *operation { return s.writeBody(id, check.Append) }
+func (s *script) putBody(id protocol.MemberID) *history.Operation {
+	return s.writeBody(id, check.Append)
+}
 
-func (s *script) writeBody(id protocol.MemberID, kind check.Kind) *operation {
-	op := &operation{Operation: check.Operation{Kind: kind, Key: "k0"}}
-	op.carry(len(s.ops), s.drawBody())
+func (s *script) writeBody(id protocol.MemberID, kind check.Kind) *history.Operation {
+	op := &history.Operation{Operation: check.Operation{Kind: kind, Key: "k0"}}
+	op.Carry(len(s.history.Ops), s.drawBody())
 	s.ask(id, op)
 	return op
 }
@@ -116,7 +119,7 @@ func (s *script) readable(ids ...protocol.MemberID) {
 
 // spread brings a coded entry from leader 1 to some members, and checks that they hold rows of it.
 // It returns the operation and the entry's index.
-func (s *script) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
+func (s *script) spread(to ...protocol.MemberID) (*history.Operation, protocol.Index) {
 	s.t.Helper()
 	s.only(to...)
 	op := s.putBody(1)
@@ -132,7 +135,7 @@ func (s *script) spread(to ...protocol.MemberID) (*operation, protocol.Index) {
 
 // codedThenWhole proposes a coded entry that does not become durable, and then an entry that
 // reaches a majority. The leader and one more member stop (docs/internals/craft.md, G1).
-func codedThenWhole(s *script) (coded, small *operation) {
+func codedThenWhole(s *script) (coded, small *history.Operation) {
 	s.settled()
 	coded, i := s.spread(2, 3, 4)
 	small = s.put(1)
@@ -151,7 +154,7 @@ func codedThenWhole(s *script) (coded, small *operation) {
 func TestCodedThenWholeThenTwoCrashes(t *testing.T) {
 	s := craftStage(t, 5, 3)
 	coded, small := codedThenWhole(s)
-	require.False(t, coded.effective || small.effective, "two rows of three are not enough, and what follows goes with them")
+	require.False(t, coded.Effective || small.Effective, "two rows of three are not enough, and what follows goes with them")
 	s.start(1, 2)
 	s.passes()
 }
@@ -173,7 +176,7 @@ func TestPaperFigure6(t *testing.T) {
 			s.elect(2)
 			s.until("2 serves", func() bool { return s.commit(2) >= i })
 			s.wait(0.5)
-			require.Equal(t, c.kept, op.effective)
+			require.Equal(t, c.kept, op.Effective)
 			s.start(1)
 			s.passes()
 		})
@@ -234,7 +237,7 @@ func TestCandidateWithARowAndAVoterWithTheWhole(t *testing.T) {
 	s.crash(1)
 	s.pass = nil
 	s.elect(2)
-	s.until("it is recovered", func() bool { return op.effective && s.form(2, i) == check.WholeBody })
+	s.until("it is recovered", func() bool { return op.Effective && s.form(2, i) == check.WholeBody })
 	s.start(1)
 	s.passes()
 }
@@ -300,7 +303,7 @@ func TestRespondersOfAllKinds(t *testing.T) {
 		s.crash(1)
 		s.elect(2)
 		s.wait(0.5)
-		require.False(t, op.effective)
+		require.False(t, op.Effective)
 		s.start(1, 3)
 		s.passes()
 	})
@@ -371,7 +374,7 @@ func TestCrashWhileDeleting(t *testing.T) {
 		s.wait(3)
 		s.start(2)
 		s.wait(3)
-		require.False(t, op.effective)
+		require.False(t, op.Effective)
 		s.start(1)
 		s.passes()
 	}
@@ -400,7 +403,7 @@ func TestTwoPreparationsThatHearOthers(t *testing.T) {
 		s.elect(3)
 		s.until("3 goes on", func() bool { return s.commit(3) >= i })
 		s.wait(0.5)
-		require.Equal(t, committed, op.effective)
+		require.Equal(t, committed, op.Effective)
 		s.start(1, 2)
 		s.passes()
 	}
@@ -472,7 +475,7 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 		m := s.member(id)
 		b, _ := m.body.store.Find(uint32(firstInstance), uint64(i))
 		form := protocol.RowForm(uint8(id - 1))
-		whole := body.Fragment{Form: protocol.FormWhole, Bytes: op.body}
+		whole := body.Fragment{Form: protocol.FormWhole, Bytes: op.Body}
 		row, err := whole.Cut(b.K, form)
 		require.NoError(t, err)
 		(&bodyWorld{m, m.running}).Submit([]wal.Record{member.BodyRecord(body.RefOf(&b), form, row)}, func() {})
@@ -502,7 +505,7 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 	s.pass = func(m *protocol.Message) bool { return m.From != 1 }
 	s.elect(2) // what 1 votes waits for its disk; its answers to 2 wait after that
 	s.pass = nil
-	s.until("1 commits it", func() bool { return op.effective && s.commit(1) >= i })
+	s.until("1 commits it", func() bool { return op.Effective && s.commit(1) >= i })
 	s.wait(1)
 	newest, _, err := old.snaps.Newest()
 	require.NoError(t, err)
@@ -570,7 +573,7 @@ func (s *script) machineBodies(id protocol.MemberID) (refs []protocol.BodyRef) {
 func TestLiveOscillates(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
-	var ops []*operation
+	var ops []*history.Operation
 	for n := range 40 {
 		switch n % 4 {
 		case 0:

@@ -27,7 +27,7 @@
 //     clientsettings.go, linksettings.go, disksettings.go, membersettings.go, coresettings.go,
 //     placement.go (protocols, and settings of bodies), epochs.go, unequal.go (members with settings of
 //     their own); line.go (delays inside a member).
-//   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients).
+//   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients), package history (what they were told).
 //   - operate.go (operators, and how members answer them).
 //   - fault.go (what a fault is), faultlist.go (all faults), meet.go (how faults come together), aim.go
 //     (faults that look at what members hold), start.go, leader.go, decisive.go (what faults ask: who

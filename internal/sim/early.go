@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -31,7 +32,7 @@ func (s *Settings) drawEarly(d draw.Chance) {
 
 // options is what a client asks for beside a write; nil: nothing. Who compares and swaps wants to
 // know what became of it, and who looks whether all goes on wants to see it.
-func (w *World) options(op *operation) *protocol.ProposeOptions {
+func (w *World) options(op *history.Operation) *protocol.ProposeOptions {
 	l := &w.set.Load
 	if w.set.Keyed || w.set.byKey() {
 		return &protocol.ProposeOptions{Keys: w.drawKeys(op.Key)}

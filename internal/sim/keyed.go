@@ -62,7 +62,7 @@ func (m *Member) stateMachines() (machine.Set, error) {
 	w := m.w
 	c := machine.Config{
 		Member: m.id, Orders: &w.orders, Birth: w.set.Birth, Begin: m.saved, Ahead: m.astray,
-		Applied: w.applied, Dropped: m.dropped, Violate: func(err error) { w.Violate(m.id, err) },
+		Applied: w.history.Applied, Dropped: m.dropped, Violate: func(err error) { w.Violate(m.id, err) },
 	}
 	if w.set.Durable {
 		c.Save = func(s *machine.State) { m.saved = s }

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
@@ -24,12 +25,12 @@ func keyedStage(t *testing.T, mutant string) *script {
 }
 
 // write asks a member for a write in a group and returns at once.
-func (s *script) write(id protocol.MemberID, group protocol.InstanceID) *operation {
+func (s *script) write(id protocol.MemberID, group protocol.InstanceID) *history.Operation {
 	key := ""
 	for i := 0; key == "" || s.orders.GroupOf(key) != group; i++ {
 		key = machine.KeyName(i)
 	}
-	op := &operation{Operation: check.Operation{Kind: check.Put, Key: key, Value: fmt.Sprintf("%d,", len(s.ops))}}
+	op := &history.Operation{Operation: check.Operation{Kind: check.Put, Key: key, Value: fmt.Sprintf("%d,", len(s.history.Ops))}}
 	s.ask(id, op)
 	return op
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -61,7 +62,7 @@ func laggard(s *script) {
 	s.late(4, 200)
 	for s.commit(4)+20 < s.commit(1) && s.Broken == nil {
 		began := s.Now()
-		ops := []*operation{s.putBody(1), s.put(1)}
+		ops := []*history.Operation{s.putBody(1), s.put(1)}
 		for _, op := range ops {
 			s.mustAck(op)
 		}

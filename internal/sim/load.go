@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -153,7 +154,7 @@ func (w *World) chase(key string) {
 			w.comesTo(m, check.Get, key, 0)
 		}
 	}
-	if len(w.ops) >= w.set.Operations || !w.Chance(w.set.Load.Chase) {
+	if len(w.history.Ops) >= w.set.Operations || !w.Chance(w.set.Load.Chase) {
 		return
 	}
 	all := w.Chance(0.3)
@@ -170,9 +171,9 @@ func (w *World) comesTo(m *Member, kind check.Kind, key string, when time.Durati
 	w.After(when, func() {
 		if m.up && !w.calm {
 			c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
-			op := &operation{Operation: check.Operation{Client: c.number, Kind: kind, Key: key}}
+			op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: kind, Key: key}}
 			if kind == check.Put {
-				op.Value = fmt.Sprintf("%d,", len(w.ops))
+				op.Value = fmt.Sprintf("%d,", len(w.history.Ops))
 			}
 			c.perform(m, op, w.set.Patience, func() {})
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -25,7 +26,7 @@ func wovenBodies(k int) func(*Settings) {
 }
 
 // retired has instances 2 and 3 retired, of which a member has not got a body. It returns the write with that body.
-func (s *script) retired(behind protocol.MemberID) *operation {
+func (s *script) retired(behind protocol.MemberID) *history.Operation {
 	s.t.Helper()
 	s.mustAck(s.put(1))
 	s.wait(1)

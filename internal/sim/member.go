@@ -19,6 +19,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
@@ -172,7 +173,7 @@ type reader struct {
 	// floor is how far the global log had been applied by any member when the client asked.
 	floor order.Slot
 	// accepted is what had been accepted then; nil: the client does not want to see all of it.
-	accepted *acceptedWrites
+	accepted *history.AcceptedWrites
 	done     func(ok bool)
 }
 
@@ -327,8 +328,8 @@ func (m *Member) of(instance protocol.InstanceID) *memberInstance {
 
 // Propose asks the member to replicate the command of an operation, with its body if it has one, and with
 // options unless these are nil. to is where it puts the command. done is called once, unless the member stops before that.
-func (m *Member) Propose(to commands, bytes []byte, op *operation, o *protocol.ProposeOptions, done intake.Done) {
-	body := op.body
+func (m *Member) Propose(to commands, bytes []byte, op *history.Operation, o *protocol.ProposeOptions, done intake.Done) {
+	body := op.Body
 	m.admit(func() {
 		if m.w.set.Shortage > 0 && m.refuses() {
 			done(nil, errLowDisk)
@@ -355,7 +356,7 @@ func (m *Member) Propose(to commands, bytes []byte, op *operation, o *protocol.P
 			done(nil, err)
 			return
 		}
-		if op.ticket = m.proposals.Last(); fresh {
+		if op.Ticket = m.proposals.Last(); fresh {
 			m.wakeTakers()
 		}
 	})
@@ -374,7 +375,7 @@ func (m *Member) Read(barrier bool, done func(ok bool)) {
 	r := reader{floor: m.w.court.Executed, done: done}
 	kind := 0
 	if barrier {
-		kind, r.accepted = 1, m.w.acceptedNow()
+		kind, r.accepted = 1, m.w.history.Accepted()
 	}
 	m.admit(func() {
 		first := m.inForce[0]

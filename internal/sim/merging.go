@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
@@ -114,7 +115,7 @@ func (w *World) demandMerging(alive []*Member) {
 		c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
 		w.After(time.Duration(i)*w.set.Heartbeat, func() {
 			if m.up {
-				op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
+				op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.history.Ops))}}
 				c.perform(m, op, w.set.GiveUp, func() {})
 			}
 		})

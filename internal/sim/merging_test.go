@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -19,7 +20,7 @@ func TestADecidedSlotThatWaitsTooLongIsFound(t *testing.T) {
 	s.lead(1, 1, 1)
 	s.judged()
 	s.onlyIn(2, func(m *protocol.Message) bool { return len(m.Entries) == 0 })
-	s.stuck(func() *operation { return s.putIn(1, 1) })
+	s.stuck(func() *history.Operation { return s.putIn(1, 1) })
 	s.Run(s.Now() + 2*s.merging)
 	require.ErrorContains(t, s.Broken, "N7")
 }
@@ -34,7 +35,7 @@ func TestAnInstanceThatBeginsElectsFirst(t *testing.T) {
 	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(4)}})
 	s.until("there is a fourth instance", func() bool { return len(s.member(1).inForce) == 4 })
 	began := s.Now()
-	op := s.stuck(func() *operation { return s.putIn(1, 1) })
+	op := s.stuck(func() *history.Operation { return s.putIn(1, 1) })
 	s.Run(began + s.merging)
 	require.False(t, s.acked(op))
 	s.pass = nil

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -95,13 +96,13 @@ func (w *World) pace() time.Duration {
 
 func (c *lone) next() {
 	w := c.w
-	op := &operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.ops))}}
+	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.history.Ops))}}
 	began := w.Now()
 	c.perform(c.m, op, w.pace(), func() {
 		var refused *member.RefusedError
 		switch {
-		case w.history.Operation(op.id).Outcome == check.OK:
-		case errors.As(op.err, &refused) && refused.Reason == protocol.ReasonRemoved:
+		case w.history.Succeeded(op):
+		case errors.As(op.Err, &refused) && refused.Reason == protocol.ReasonRemoved:
 			c.left = 0 // by a change that was under way
 			return
 		case w.lives() != c.lives:

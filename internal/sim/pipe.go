@@ -2,12 +2,12 @@ package sim
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -45,7 +45,7 @@ type pipe struct {
 	m    *Member
 	life int
 	intake.ClientQueue
-	last *operation // the last one that was taken in
+	last *history.Operation // the last one that was taken in
 }
 
 func newPipe(m *Member) *pipe {
@@ -79,7 +79,7 @@ func (c *client) pipeTo(m *Member) *pipe {
 }
 
 // propose asks a member to replicate the command of an operation.
-func (c *client) propose(m *Member, op *operation, bytes []byte, done intake.Done) {
+func (c *client) propose(m *Member, op *history.Operation, bytes []byte, done intake.Done) {
 	p, o := c.pipeTo(m), c.w.options(op)
 	if p == nil {
 		m.Propose(&m.proposals, bytes, op, o, done)
@@ -96,7 +96,7 @@ func (c *client) propose(m *Member, op *operation, bytes []byte, done intake.Don
 // piped puts the command of an operation into a pipe, and notes which one is before it.
 type piped struct {
 	*pipe
-	op *operation
+	op *history.Operation
 }
 
 // Add implements commands.
@@ -121,20 +121,7 @@ func (p *piped) took(err error) error {
 	p.m.w.Violate(p.m.id, p.Check())
 	if err == nil {
 		p.m.w.Count(writesPiped)
-		p.op.before, p.last = p.last, p.op
+		p.op.Before, p.last = p.last, p.op
 	}
 	return err
-}
-
-// judgePiped judges that a command which takes effect now comes after all commands that were
-// proposed before it through the same pipe. So it also judges that none takes effect after one that
-// failed.
-func (w *World) judgePiped(op *operation, number int) {
-	for op.before != nil && op.before.withdrawn {
-		op.before = op.before.before
-	}
-	if op.before != nil && !op.before.effective {
-		w.Violate(0, fmt.Errorf("command %d took effect; command %d, which was proposed before it by the same client, has not", number, op.before.number))
-	}
-	op.before = nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
@@ -115,8 +116,8 @@ func (w *World) begin() {
 }
 
 func (w *World) result() Result {
-	r := Result{Seed: w.set.Seed, Hash: w.Hash, Steps: w.Steps, Messages: w.messages, Operations: len(w.ops),
-		Acked: w.acked, Virtual: w.Now(), Events: w.Events, Violation: w.Broken}
+	r := Result{Seed: w.set.Seed, Hash: w.Hash, Steps: w.Steps, Messages: w.messages, Operations: len(w.history.Ops),
+		Acked: w.history.Acked, Virtual: w.Now(), Events: w.Events, Violation: w.Broken}
 	if w.Out != nil {
 		if w.Broken != nil {
 			w.Out.Line("VIOLATION %v", w.Broken)
@@ -157,7 +158,7 @@ func (w *World) recover() {
 // gave up.
 func (w *World) demandSameState(alive []*Member) {
 	same := func() bool {
-		return !slices.ContainsFunc(w.serving(alive), (*Member).behind) && w.judgeTold() == nil // something may just have been accepted
+		return !slices.ContainsFunc(w.serving(alive), (*Member).behind) && w.history.JudgeTold() == nil // something may just have been accepted
 	}
 	if !w.RunUntil(w.Now()+w.settleTime(), same) && w.Broken == nil {
 		w.Violate(0, fmt.Errorf("not everybody applies the last writes:%s", w.describeMembers(alive)))
@@ -239,7 +240,7 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 				return false
 			}
 		}
-		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive) && w.judgeTold() == nil // what was just accepted is still to take effect
+		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive) && w.history.JudgeTold() == nil // what was just accepted is still to take effect
 	})
 	if !done && w.Broken == nil {
 		w.Violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.settleTime(), w.describeMembers(alive)))
@@ -253,7 +254,7 @@ func (w *World) settleTime() time.Duration {
 	piece := s.pieceTime()
 	timeout := 80*s.Election + 100*piece + w.epochTime(piece)
 	if s.byKey() {
-		timeout += time.Duration(len(w.ops)) * piece // each may have left an undecided command, which is recovered by itself
+		timeout += time.Duration(len(w.history.Ops)) * piece // each may have left an undecided command, which is recovered by itself
 	}
 	for _, c := range w.court.All {
 		timeout += time.Duration(c.Ledger.Decided()) * piece
@@ -381,11 +382,11 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 		w.After(w.set.Heartbeat, func() { p.try(kind, key, then) })
 		return
 	}
-	op := &operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: machine.KeyName(key)}}
+	op := &history.Operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: machine.KeyName(key)}}
 	if kind == check.Append {
-		op.Value = fmt.Sprintf("%d,", len(w.ops))
+		op.Value = fmt.Sprintf("%d,", len(w.history.Ops))
 		if w.set.Bodies.Share > 0 && w.Chance(0.5) {
-			op.carry(len(w.ops), w.drawBody())
+			op.Carry(len(w.history.Ops), w.drawBody())
 		}
 	}
 	timeout := w.set.GiveUp + 10*w.set.Election
@@ -393,7 +394,7 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 		timeout += time.Duration(bodies) * w.set.gatherTime()
 	}
 	p.perform(p.m, op, timeout, func() {
-		if w.history.Operation(op.id).Outcome == check.OK {
+		if w.history.Succeeded(op) {
 			then()
 			return
 		}
@@ -429,10 +430,10 @@ func (w *World) finalVerdict(alive []*Member) error {
 			return err
 		}
 	}
-	if err := w.judgeTold(); err != nil {
+	if err := w.history.JudgeTold(); err != nil {
 		return err
 	}
-	err := check.Linearizable(w.resolve(), linearTime)
+	err := check.Linearizable(w.history.Resolve(), linearTime)
 	var undecided *check.UndecidedError
 	if errors.As(err, &undecided) {
 		return nil

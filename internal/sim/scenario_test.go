@@ -15,6 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 )
@@ -190,7 +191,7 @@ func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	s.elect(1)
 	s.mustAck(s.put(2))
 	began := s.Now()
-	ops := []*operation{s.put(1), s.put(2), s.put(3)}
+	ops := []*history.Operation{s.put(1), s.put(2), s.put(3)}
 	s.leave(s.member(1), stageElection)
 	s.until("1 has stopped", func() bool { return !s.member(1).up })
 	ops = append(ops, s.put(2), s.put(3))
@@ -221,29 +222,29 @@ func (s *script) elect(id protocol.MemberID) {
 }
 
 // ask sends an operation to a member. It returns when the turns that follow at once have ended.
-func (s *script) ask(id protocol.MemberID, op *operation) {
+func (s *script) ask(id protocol.MemberID, op *history.Operation) {
 	s.client.perform(s.member(id), op, time.Hour, func() {})
 	s.Run(s.Now())
 }
 
 // put asks a member for a write and returns at once.
-func (s *script) put(id protocol.MemberID) *operation {
-	op := &operation{Operation: check.Operation{Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(s.ops))}}
+func (s *script) put(id protocol.MemberID) *history.Operation {
+	op := &history.Operation{Operation: check.Operation{Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(s.history.Ops))}}
 	s.ask(id, op)
 	return op
 }
 
 // get asks a member for a read and returns at once.
-func (s *script) get(id protocol.MemberID) *operation {
-	op := &operation{Operation: check.Operation{Kind: check.Get, Key: "k0"}}
+func (s *script) get(id protocol.MemberID) *history.Operation {
+	op := &history.Operation{Operation: check.Operation{Kind: check.Get, Key: "k0"}}
 	s.ask(id, op)
 	return op
 }
 
 // acked reports whether the operation was answered with success.
-func (s *script) acked(op *operation) bool { return s.history.Operation(op.id).Outcome == check.OK }
+func (s *script) acked(op *history.Operation) bool { return s.history.Succeeded(op) }
 
-func (s *script) mustAck(op *operation) {
+func (s *script) mustAck(op *history.Operation) {
 	s.t.Helper()
 	s.until("the operation is acknowledged", func() bool { return s.acked(op) })
 }
@@ -469,12 +470,12 @@ func TestLeaderCrashAfterPartialReplication(t *testing.T) {
 		if successor == 2 {
 			s.elect(2)
 			s.wait(0.5)
-			require.True(t, op.effective, "2 holds it and led")
+			require.True(t, op.Effective, "2 holds it and led")
 		} else {
 			s.split(1, 2)
 			s.elect(successor)
 			s.mustAck(s.put(successor))
-			require.False(t, op.effective)
+			require.False(t, op.Effective)
 		}
 		s.start(1)
 		s.passes()
@@ -492,7 +493,7 @@ func TestPowerLossOfEverybody(t *testing.T) {
 		s.wait(1)
 		s.start(1, 2, 3)
 		s.passes()
-		require.True(t, op.effective || !answered, "acknowledged and lost with a delay of %s", delay)
+		require.True(t, op.Effective || !answered, "acknowledged and lost with a delay of %s", delay)
 	}
 }
 

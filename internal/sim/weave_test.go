@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -75,7 +76,7 @@ func (s *script) leads(id protocol.MemberID, instance protocol.InstanceID) bool 
 }
 
 // putIn asks a member for a write through an instance and returns at once.
-func (s *script) putIn(instance protocol.InstanceID, id protocol.MemberID) *operation {
+func (s *script) putIn(instance protocol.InstanceID, id protocol.MemberID) *history.Operation {
 	s.route = instance
 	op := s.put(id)
 	s.route = 0
@@ -83,7 +84,7 @@ func (s *script) putIn(instance protocol.InstanceID, id protocol.MemberID) *oper
 }
 
 // took is how long an operation takes from now until it is acknowledged.
-func (s *script) took(op *operation) time.Duration {
+func (s *script) took(op *history.Operation) time.Duration {
 	s.t.Helper()
 	began := s.Now()
 	for !s.acked(op) && s.Now() < began+time.Minute && s.Broken == nil {
@@ -99,7 +100,7 @@ func (s *script) onlyIn(instance protocol.InstanceID, pass func(*protocol.Messag
 
 // stuck writes until a write waits for the slot of an instance that decides nothing. Earlier writes
 // may first use slots that come before that one.
-func (s *script) stuck(write func() *operation) *operation {
+func (s *script) stuck(write func() *history.Operation) *history.Operation {
 	s.t.Helper()
 	for range 5 {
 		op := write()
@@ -160,7 +161,7 @@ func TestSkipsRaceCommands(t *testing.T) {
 	for _, leaders := range [][]protocol.MemberID{{1, 1, 1}, {1, 2, 3}} {
 		s := weaveStage(t, 3)
 		s.lead(leaders...)
-		var ops []*operation
+		var ops []*history.Operation
 		for n := range 60 {
 			instance := protocol.InstanceID(1 + n%3)
 			ops = append(ops, s.putIn(instance, leaders[instance-1]))
@@ -184,7 +185,7 @@ func TestSkipOfAnOldLeader(t *testing.T) {
 	s.mustAck(s.putIn(2, 2)) // it has skipped no further
 	s.onlyIn(2, func(m *protocol.Message) bool { return m.To != 2 })
 	var two, three uint64
-	op := s.stuck(func() *operation {
+	op := s.stuck(func() *history.Operation {
 		two, three = s.skips(2, 2), s.skips(3, 2)
 		return s.putIn(3, 3)
 	})
@@ -224,8 +225,8 @@ func TestOneLeaderIsolated(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
 	s.split(3)
-	var b *operation
-	a := s.stuck(func() *operation { // instance 3 has not filled its slot
+	var b *history.Operation
+	a := s.stuck(func() *history.Operation { // instance 3 has not filled its slot
 		a := s.putIn(1, 1)
 		b = s.putIn(2, 2)
 		return a
@@ -374,19 +375,19 @@ func TestBehindInOneInstance(t *testing.T) {
 func TestOneClientThroughAllInstances(t *testing.T) {
 	s := weaveStage(t, 3)
 	s.lead(1, 2, 3)
-	var last *operation
+	var last *history.Operation
 	for n := range 30 {
 		op := s.putIn(protocol.InstanceID(3-n%3), protocol.MemberID(1+n%3))
 		s.mustAck(op)
 		if last != nil {
-			require.Greater(t, op.position, last.position)
+			require.Greater(t, op.Position, last.Position)
 		}
 		last = op
 	}
 	// Commands that do not wait for each other may take effect in any order, each of them once. The
 	// member, its leader and the network repeat them.
 	s.set.Duplicate = 0.5
-	var ops []*operation
+	var ops []*history.Operation
 	for n := range 30 {
 		ops = append(ops, s.putIn(protocol.InstanceID(3-n%3), 2))
 	}
@@ -420,7 +421,7 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 		s.readable(1, 4, 5)
 		s.crash(1, 2)
 		s.readable(3, 5)
-		op := &operation{Operation: check.Operation{Kind: check.Put, Key: "k0", Value: "1,"}}
+		op := &history.Operation{Operation: check.Operation{Kind: check.Put, Key: "k0", Value: "1,"}}
 		s.ask(4, op)
 		s.mustAck(op)
 		s.start(1, 2)

@@ -7,6 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
 )
 
 // Some clients wait for a short time only. Then they withdraw their command. If the member says that the command
@@ -25,7 +26,7 @@ func (s *Settings) drawWithdrawals(d draw.Chance) {
 }
 
 // hurry withdraws the command of an operation after a while, if it is not answered by then.
-func (c *client) hurry(m *Member, op *operation, end func()) {
+func (c *client) hurry(m *Member, op *history.Operation, end func()) {
 	w := c.w
 	if w.calm || w.set.Load.Withdraw == 0 || !w.From(withdrawnWrites).Yes(w.set.Load.Withdraw) {
 		return
@@ -35,14 +36,14 @@ func (c *client) hurry(m *Member, op *operation, end func()) {
 		most = w.set.Election
 	}
 	m.later(time.Duration(w.From(withdrawnWrites).Share()*float64(most)), func() {
-		if op.ended || op.err != nil || op.told {
+		if op.Ended || op.Err != nil || op.Told {
 			return
 		}
-		m.withdraw(op.ticket, func() {
-			op.withdrawn = true
+		m.withdraw(op.Ticket, func() {
+			op.Withdrawn = true
 			w.Count(writesWithdrawn)
-			op.err = member.ErrNotSent
-			c.wrote(op, op.number, nil, op.err)
+			op.Err = member.ErrNotSent
+			c.wrote(op, op.Number, nil, op.Err)
 			end()
 		})
 	})

@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/world"
@@ -19,12 +19,6 @@ type World struct {
 	world.Base
 	draw.Chances // of all chance but that of the run itself, which is Base.Rand
 	set          Settings
-	// tokens are the last ones that clients were given, of operations that they name.
-	tokens []givenToken
-	// acceptedOps are the operations that were accepted and had no effect when that was looked at last.
-	// acceptedAt is where the last of the others stands.
-	acceptedOps []*operation
-	acceptedAt  protocol.Position
 	// acquainted is, for a pair of members, the highest life of the second with which the first has
 	// had a link.
 	acquainted map[device.Pair]uint64
@@ -45,12 +39,7 @@ type World struct {
 	court   *judge.Court
 	grown   protocol.Round // from which round on there were new instances last, as far as a member has come
 	orders  machine.Orders // of commands
-	history check.Recorder
-	ops     []*operation // by number
-	// acked is how many writes were acknowledged. ackedAt is the last position of
-	// these, in each group of a keyed order.
-	acked   int
-	ackedAt map[protocol.InstanceID]protocol.Position
+	history *history.History
 	calm    bool // no more faults: the second phase
 	rests   rests
 	late    bool // a member is late: see beLate
@@ -79,11 +68,12 @@ func (s *Settings) rules() judge.Rules {
 func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
 	w := &World{Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, Chances: draw.Begin(set.Seed), set: set,
-		acquainted: map[device.Pair]uint64{}, ackedAt: map[protocol.InstanceID]protocol.Position{}}
+		acquainted: map[device.Pair]uint64{}}
 	w.orders.ByKey = set.byKey()
 	if set.Keyed {
 		w.orders.Groups = set.Instances
 	}
+	w.history = history.New(&w.Base, &w.orders)
 	w.court = judge.NewCourt(set.rules(), &w.Base)
 	w.Judge = w.court.Check
 	for i := range set.Nodes {
