@@ -10,8 +10,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// fakeLog is a log of one member in memory: it applies what is proposed, in batches, in
-// one goroutine. Leadership and membership are what the test says.
+// fakeLog is a log of one member in memory: it applies what is proposed, in batches, in one goroutine. Leadership and
+// membership are set by the test.
 type fakeLog struct {
 	sm      braid.DurableStateMachine
 	options braid.Options
@@ -26,7 +26,7 @@ type fakeLog struct {
 	members  []braid.Member
 	removed  []braid.MemberID
 	peers    []protocol.PeerStatus
-	// amend, if set, changes what Status says.
+	// amend, if set, changes the result of Status.
 	amend func(*braid.Status)
 	// refuse, if set, is what proposals get.
 	refuse error

@@ -23,8 +23,8 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// A body of JSON that does not come is ended, as a call of gRPC is, while others wait for the room that it has.
-func TestBodiesAreHurried(t *testing.T) {
+// A body of JSON that does not arrive is ended, as a gRPC call is, while others wait for its memory.
+func TestSlowBodiesAreEnded(t *testing.T) {
 	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
 	in, out := net.Pipe()
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
@@ -63,8 +63,8 @@ func TestBodiesAreHurried(t *testing.T) {
 	require.Empty(t, s.intake.bodies)
 }
 
-// The requests of a connection share its link, so they share how soon they must come while others wait for their
-// room. They are never hurried less than they are without that.
+// The requests of a connection share its link, so they share how soon they must come while others wait for their room.
+// They never have more time than without that.
 func TestHasteIsOfAConnection(t *testing.T) {
 	require.Equal(t, haste{busyGrace, busyRate}, hasteOf(true, 1))
 	require.Equal(t, haste{2 * busyGrace, busyRate / 2}, hasteOf(true, 2))

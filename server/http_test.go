@@ -90,8 +90,8 @@ func TestUnhealthy(t *testing.T) {
 	f.fake.set(func(l *fakeLog) { l.leader, l.barrier = 0x10, nil })
 }
 
-// TestReady: the status, its page and /readyz say the same. What counts is whether the member
-// gets level in time, not that something is always waiting to be applied.
+// TestReady: the status, its page and /readyz agree. What counts is whether the member gets level in time, not that
+// something is always waiting to be applied.
 func TestReady(t *testing.T) {
 	f := start(t)
 	says := func(ready bool) {

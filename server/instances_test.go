@@ -19,8 +19,7 @@ import (
 	"github.com/braidlog/braid/server/internal/page"
 )
 
-// woven makes the fake log pretend that a second instance is woven with the first. more
-// changes the second's status.
+// woven makes the fake log pretend that a second instance is merged with the first. more changes the second's status.
 func woven(more func(st *braid.Status)) func(*fakeLog) {
 	return func(l *fakeLog) {
 		l.amend = func(st *braid.Status) {
@@ -113,8 +112,7 @@ func TestAnInstanceWithoutALeader(t *testing.T) {
 	eventually(t, "health", func() bool { code, _ := f.fetch(t, "/health"); return code == http.StatusOK })
 }
 
-// A learner is ready by the word of every instance's leader. The fake log has this member
-// answer for the other one.
+// A learner is ready according to every instance's leader. The fake log has this member answer for the other one.
 func TestPromotionAsksEveryLeader(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
@@ -143,8 +141,8 @@ func TestPromotionAsksEveryLeader(t *testing.T) {
 	require.False(t, promoted.Members[1].IsLearner)
 }
 
-// The claim of a leader before may take its place in the log after that of the leader now,
-// whose leases it takes away and does not keep: they are taken back.
+// The claim of a leader before may take its place in the log after that of the leader now, whose leases it claims and
+// does not keep: the leader claims them again.
 func TestLateClaimIsAnswered(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)

@@ -77,7 +77,7 @@ func TestFramesAreRead(t *testing.T) {
 	}
 }
 
-func TestRoom(t *testing.T) {
+func TestBudget(t *testing.T) {
 	r := budget{most: 10, each: 6}
 	var a, b, c int64
 	require.True(t, r.tryAcquire(&a, 6))
@@ -175,7 +175,7 @@ func used(r *budget) (bytes int64, waiting int) {
 	return r.used, len(r.waiting)
 }
 
-// Requests that do not end take no more than their room, and not that of others. They end in time.
+// Requests that do not end use no more than their memory, and not that of others. They end in time.
 func TestUnfinishedRequests(t *testing.T) {
 	testsize.Long(t)
 	f := start(t)
@@ -231,8 +231,8 @@ func TestLargeRequestsNeedAUser(t *testing.T) {
 	require.Contains(t, string(text), "user name is empty")
 }
 
-// A call of which gRPC never tells again, because its time was over at once, is forgotten, also where its
-// connection has been closed. One that gRPC tells of later does not begin.
+// A call that gRPC never starts, because its time was over at once, is removed, also where its connection has been
+// closed. One that gRPC starts later does not begin.
 func TestLostCalls(t *testing.T) {
 	in := newIntake(1 << 20)
 	local, _ := net.Pipe()
@@ -259,9 +259,9 @@ func TestLostCalls(t *testing.T) {
 	require.Empty(t, in.conns)
 }
 
-// A call that has ended takes no room: neither by what its client still sends in a frame that was begun before,
-// nor where its handler goes on for a moment.
-func TestEndedCallsTakeNoRoom(t *testing.T) {
+// A call that has ended uses no memory: neither by what its client still sends in a frame that was begun before, nor
+// where its handler goes on for a moment.
+func TestEndedCallsUseNoMemory(t *testing.T) {
 	var sent bytes.Buffer
 	sent.WriteString(clientPreface)
 	f := http2.NewFramer(&sent, nil)
@@ -291,8 +291,8 @@ func TestEndedCallsTakeNoRoom(t *testing.T) {
 	require.Zero(t, in.small.used)
 }
 
-// The time that a body waits for room does not count for its client.
-func TestBodiesThatWaitForRoom(t *testing.T) {
+// The time that a body waits for memory does not count for its client.
+func TestBodiesThatWaitForMemory(t *testing.T) {
 	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
 	var others int64
 	require.True(t, s.intake.small.tryAcquire(&others, s.intake.small.each))
@@ -312,7 +312,7 @@ func TestBodiesThatWaitForRoom(t *testing.T) {
 	require.Equal(t, others, s.intake.small.used)
 }
 
-// A stream of JSON takes room for the message that is under way, and none between messages, however many there are.
+// A stream of JSON uses memory for the message in progress, and none between messages, however many there are.
 func TestStreamsOfJSON(t *testing.T) {
 	s := &Server{endpoints: endpoints{intake: newIntake(1 << 20)}, timeout: time.Minute}
 	in, out := net.Pipe()
@@ -384,8 +384,8 @@ func TestSizeIsForeseen(t *testing.T) {
 	require.Zero(t, c.left)
 }
 
-// Only what is here whole is not tracked. A frame that goes on with headers has no say in whether they are all that
-// comes.
+// Only a request that has arrived whole is not tracked. A frame that continues headers does not decide whether they
+// are all that comes.
 func TestWhatIsWhole(t *testing.T) {
 	headers := func(f *http2.Framer, end bool) error {
 		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndStream: end, EndHeaders: true})

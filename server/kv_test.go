@@ -376,7 +376,7 @@ func TestNestedTransactionsAreBounded(t *testing.T) {
 	require.GreaterOrEqual(t, bound.ops, -2)
 }
 
-// Who has not logged in hears that, and not what is wrong with a transaction.
+// A client that has not logged in gets that error, and not what is wrong with a transaction.
 func TestTransactionsOfStrangersAreNotLookedAt(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)

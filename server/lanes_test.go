@@ -92,8 +92,8 @@ func eachEarly(t *testing.T, test func(t *testing.T, protocol func(*Config))) {
 	t.Run("lcr", func(t *testing.T) { test(t, onLCR) })
 }
 
-// With a protocol that answers early, puts are accepted if the client asks for it or the key says so,
-// and other members find them by their tokens.
+// With a protocol that answers early, puts are accepted if the client asks for it or the key's prefix is configured
+// so, and other members find them by their tokens.
 func TestAcceptedPuts(t *testing.T) {
 	t.Parallel()
 	eachEarly(t, func(t *testing.T, protocol func(*Config)) {
@@ -130,7 +130,7 @@ func putAndFind(one, two *laneClient, key, value string) (accepted bool) {
 	return true
 }
 
-// modes puts in all ways, and demands that responses say the right mode.
+// modes puts in all modes, and demands that responses have the right one.
 func (l *laneClient) modes() {
 	modes := map[string]string{}
 	for name, ask := range map[string]struct {
@@ -182,7 +182,7 @@ func TestNothingIsAcceptedWithAuth(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Raft has no early answers: it says so, and takes tokens and barriers all the same.
+// Raft has no early answers: responses show that, and tokens and barriers are accepted nevertheless.
 func TestLanesOnRaft(t *testing.T) {
 	t.Parallel()
 	c := startReal(t, 3, lanePrefixes)
@@ -211,7 +211,7 @@ func TestLanesOnRaft(t *testing.T) {
 
 func second3(_, _ string, err error) error { return err }
 
-// What followers are asked to put they bring to the others themselves. Status and metrics say so.
+// Followers send the bodies of their puts to the others themselves, as status and metrics show.
 func TestLanesAreCounted(t *testing.T) {
 	t.Parallel()
 	c := startReal(t, 3, onLCR)

@@ -97,7 +97,7 @@ func TestLargeValues(t *testing.T) {
 	require.Equal(t, a, string(deleted.PrevKvs[0].Value))
 }
 
-// TestLargeValueThatCannotBeHad also tells a write that succeeded from its answer.
+// TestLargeValueThatCannotBeHad also distinguishes a write that succeeded from its answer.
 func TestLargeValueThatCannotBeHad(t *testing.T) {
 	f := start(t, large)
 	kv, ctx := f.kvClient(), testContext(t)
@@ -110,7 +110,7 @@ func TestLargeValueThatCannotBeHad(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 		require.Nil(t, resp)
 	}
-	// Too little is left, as all say: clients are not to repeat the question by themselves.
+	// Too little is left, according to all: clients must not repeat the request by themselves.
 	f.fake.set(func(l *fakeLog) { l.fetch = &braid.BodyError{Need: 2, Found: 1, Asked: 4, Answered: 4} })
 	_, err = kv.Range(ctx, &pb.RangeRequest{Key: key})
 	require.Equal(t, codes.DataLoss, status.Code(err), "%v", err)
@@ -202,9 +202,9 @@ func TestWatchLargeValues(t *testing.T) {
 	}
 }
 
-// TestWatchMeetsTrouble loses the bytes for a while: the client's watch goes on by itself
+// TestWatchDuringFailures loses the bytes for a while: the client's watch goes on by itself
 // and misses nothing. Bytes that are wrong end it.
-func TestWatchMeetsTrouble(t *testing.T) {
+func TestWatchDuringFailures(t *testing.T) {
 	f := start(t, large)
 	ctx := testContext(t)
 	_, err := f.client.Put(ctx, "k", long("a", 3000))
@@ -240,8 +240,8 @@ func TestWatchMeetsTrouble(t *testing.T) {
 	require.True(t, raw.create(&pb.WatchCreateRequest{Key: []byte("k")}).Created, "the stream lives on")
 }
 
-// TestUnreadableValueEndsOneWatch loses a value: the watch that needs it waits, and ends when
-// all members say that it is lost; the other watches of its stream go on as if nothing was.
+// TestUnreadableValueEndsOneWatch loses a value: the watch that needs it waits, and ends when it is lost according to
+// all members; the other watches of its stream continue.
 func TestUnreadableValueEndsOneWatch(t *testing.T) {
 	f := start(t, large)
 	ctx := testContext(t)
@@ -294,7 +294,7 @@ func TestUnreadableValueEndsOneWatch(t *testing.T) {
 	next("other", "4")
 }
 
-// TestProgressWaitsForParkedWatches loses a value: what is told of progress waits for its event, and no longer.
+// TestProgressWaitsForParkedWatches loses a value: progress is reported after its event, and not later.
 func TestProgressWaitsForParkedWatches(t *testing.T) {
 	f := start(t, large)
 	ctx := testContext(t)
@@ -353,8 +353,8 @@ func TestSentPiecesAreFreed(t *testing.T) {
 	require.Len(t, sent.sent, 3)
 }
 
-// TestSlowWatcherIsToldOfCompaction reads events whose values are gone by then.
-func TestSlowWatcherIsToldOfCompaction(t *testing.T) {
+// TestSlowWatcherEndsWithCompaction reads events whose values are gone by then.
+func TestSlowWatcherEndsWithCompaction(t *testing.T) {
 	f := start(t, large, func(c *Config) { c.Store.ReleaseGrace = time.Millisecond })
 	ctx := testContext(t)
 	_, err := f.client.Put(ctx, "k", long("a", 3000))

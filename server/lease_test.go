@@ -113,8 +113,8 @@ func TestAskAnotherMember(t *testing.T) {
 	}
 }
 
-// TestKeepAliveInTimeCounts: what is asked of the cluster to confirm a renewal takes longer
-// than the lease. The keep-alive came in time all the same.
+// TestKeepAliveInTimeCounts: the confirmation of a renewal by the cluster needs longer than the lease. The keep-alive
+// came in time all the same.
 func TestKeepAliveInTimeCounts(t *testing.T) {
 	testsize.Long(t)
 	t.Parallel() // it waits for a clock
@@ -130,7 +130,7 @@ func TestKeepAliveInTimeCounts(t *testing.T) {
 		_, err := c.KeepAliveOnce(ctx, granted.ID)
 		renewed <- err
 	}()
-	<-time.After(3 * time.Second) // as long as it takes
+	<-time.After(3 * time.Second) // longer than the time to live
 	f.fake.set(func(l *fakeLog) { l.held = nil })
 	close(held)
 	require.NoError(t, <-renewed)

@@ -18,7 +18,7 @@ func TestConnectionShares(t *testing.T) {
 	}
 }
 
-// accept takes connections of a listener as a server does.
+// accept accepts connections of a listener as a server does.
 func accept(l net.Listener) (conns chan net.Conn, ended chan error) {
 	conns, ended = make(chan net.Conn, 10), make(chan error, 1)
 	go func() {

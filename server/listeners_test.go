@@ -23,7 +23,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// served says of every HTTP pattern who gets an answer. A pattern that is not here fails the test.
+// served has for every HTTP pattern which clients get an answer. A pattern that is not here fails the test.
 var served = []struct {
 	pattern   string
 	metrics   bool // on listeners for metrics too
@@ -199,8 +199,8 @@ func (rawCodec) Unmarshal(b []byte, v any) error {
 
 func (rawCodec) Name() string { return "proto" }
 
-// TestPathsThatNeedAUser asks every path as a stranger while auth is on, and what tells of members as
-// a user, whom a token, a password or a certificate names.
+// TestPathsThatNeedAUser requests every path as a stranger while auth is on, and those about members as a user with a
+// token, a password or a certificate.
 func TestPathsThatNeedAUser(t *testing.T) {
 	l := startListeners(t, false)
 	ctx := testContext(t)

@@ -54,7 +54,7 @@ func (f *fixture) await(t testing.TB, ctx context.Context, n int) {
 	})
 }
 
-// Calls that are given up all at once must not end the service for those that come later.
+// Calls that are cancelled all at once must not end the service for later ones.
 func TestWaitingCallsAreGivenUp(t *testing.T) {
 	for name, call := range map[string]waiting{"lock": lock, "campaign": campaign} {
 		for _, n := range []int{12, 60, 200} {

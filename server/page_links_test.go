@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/server/internal/page"
 )
 
-// TestStatusOfDeadMembers: what is told of a member is what the link to it says, and since when. Ready is
-// green only while there may be a majority.
+// TestStatusOfDeadMembers: the status of a member is that of the link to it, and since when. Ready is green only while
+// there may be a majority.
 func TestStatusOfDeadMembers(t *testing.T) {
 	f := start(t)
 	since := time.Now().Add(-90 * time.Second)

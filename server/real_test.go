@@ -48,7 +48,7 @@ func eachKind(t *testing.T, test func(t *testing.T, kind func(*Config))) {
 	}
 }
 
-// byLanes has all puts of the tests take lanes that may. They are answered when they are applied.
+// byLanes makes all puts of the tests that may use lanes do so. They are answered when they are applied.
 func byLanes(c *Config) {
 	onLCR(c)
 	c.LanePrefixes = []LanePrefix{{"k", false}, {"b", false}, {"a", false}}
@@ -58,7 +58,7 @@ func spreadInstances(c *Config) {
 	c.Node.Protocol = braid.Niagara{Instances: 3, Leaders: braid.LeadersSpread}
 }
 
-// freeAddr is an address that outgoing connections cannot take meanwhile.
+// freeAddr is an address that outgoing connections cannot use meanwhile.
 func freeAddr(t testing.TB) string {
 	free, err := ports.Free("127.0.0.1", 1)
 	require.NoError(t, err)
@@ -328,7 +328,7 @@ func TestRealRestart(t *testing.T) {
 	})
 }
 
-// Each member alone has no quorum: it refuses in time, and says why.
+// Each member alone has no quorum: it refuses in time, with the reason.
 func TestRealWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, kind func(*Config)) {

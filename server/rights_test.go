@@ -33,7 +33,7 @@ type rpc struct {
 
 const strangersLease = 77
 
-// rpcs are the methods of all services but those that anybody may call.
+// rpcs are the methods of all services except those that need no user.
 func rpcs() map[string]rpc {
 	key, x := []byte("x"), []string{"http://127.0.0.1:3"}
 	leader := &epb.LeaderKey{Name: key, Key: key, Rev: 1, Lease: strangersLease}
@@ -90,7 +90,7 @@ func rpcs() map[string]rpc {
 	}
 }
 
-// forAnybody are the methods that need no user: they say how to become one, or nothing about the cluster.
+// forAnybody are the methods that need no user: they let a client log in, or return nothing about the cluster.
 var forAnybody = []string{
 	"etcdserverpb.Auth/AuthStatus", "etcdserverpb.Auth/Authenticate",
 	"grpc.health.v1.Health/Check", "grpc.health.v1.Health/List", "grpc.health.v1.Health/Watch",
@@ -125,7 +125,7 @@ func (f *fixture) callAs(ctx context.Context, token, method string, request prot
 	return status.Error(codes.PermissionDenied, answer.CancelReason)
 }
 
-// rawMessage takes any answer.
+// rawMessage accepts any answer.
 type rawMessage struct{ wrapperspb.BytesValue }
 
 func TestEveryMethodAsksForRightsFirst(t *testing.T) {
@@ -240,7 +240,7 @@ func TestRightsAreAskedBehindTheBarrier(t *testing.T) {
 }
 
 // A refusal of a member that lags behind AuthDisable does not count.
-func TestNobodyIsRefusedByAnOldState(t *testing.T) {
+func TestAnOldStateRefusesNoUser(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
 	f.enableAuth(t, ctx)
@@ -293,7 +293,7 @@ func TestWatchesEndWithTheirRights(t *testing.T) {
 
 func errOf(resp clientv3.WatchResponse) error { return resp.Err() }
 
-// requireEnds demands that a watch has nothing more. Clients of etcd do not say why.
+// requireEnds demands that a watch ends. Clients of etcd do not return the reason.
 func requireEnds(t *testing.T, events clientv3.WatchChan) {
 	resp, more := <-events
 	require.False(t, more, "%v", resp.Events)

@@ -25,9 +25,9 @@ func TestSendWithin(t *testing.T) {
 	require.ErrorIs(t, sendWithin(ctx, time.Minute, stuck), broken)
 }
 
-// TestKeepAliveThatNobodyReads: a client takes none of its answers, and one of its renewals fails.
-// Its stream ends all the same.
-func TestKeepAliveThatNobodyReads(t *testing.T) {
+// TestUnreadKeepAlive: a client reads none of its answers, and one of its renewals fails. Its stream ends all the
+// same.
+func TestUnreadKeepAlive(t *testing.T) {
 	stream := &deafStream{ctx: t.Context(), requests: make(chan *pb.LeaseKeepAliveRequest), taken: make(chan struct{})}
 	defer close(stream.taken)
 	f := start(t)

@@ -129,7 +129,7 @@ func TestWatchOfCompactedRevision(t *testing.T) {
 	require.EqualValues(t, 9, w.recv().Events[0].Kv.ModRevision)
 }
 
-// A progress report says that everything up to its revision was delivered.
+// After a progress report everything up to its revision was delivered.
 func TestProgressNeverRunsAhead(t *testing.T) {
 	f := start(t, func(c *Config) { c.WatchProgressInterval = 100 * time.Millisecond })
 	c, ctx := f.client, testContext(t)
@@ -281,15 +281,14 @@ func TestRequireLeader(t *testing.T) {
 
 func nothingMissing(*mvccpb.Event) int { return 0 }
 
-// An id that a client gives to another watch gets nothing of the one that it cancelled, though the
-// store still holds events of that one.
+// A watch with the id of a cancelled one gets no events of that one, though the store still holds events of that one.
 func TestWatchIDGivenAnew(t *testing.T) {
 	f := start(t)
 	c, ctx := f.client, testContext(t)
 	w := f.rawWatch(t, ctx)
 	w.create(&pb.WatchCreateRequest{Key: []byte("old"), WatchId: 7})
 	value := strings.Repeat("x", 64<<10)
-	for range 50 { // more than the client's window takes
+	for range 50 { // more than the client's window holds
 		_, err := c.Put(ctx, "old", value)
 		require.NoError(t, err)
 	}

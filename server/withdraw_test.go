@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// TestAPutThatNobodyWaitsForIsWithdrawn: clients give up, and the server's own time is over, while there is no leader.
+// TestAPutThatNobodyWaitsForIsWithdrawn: clients cancel, and the server's own timeout ends, while there is no leader.
 // None of these puts takes effect when there is one; a client that waits gets its answer.
 func TestAPutThatNobodyWaitsForIsWithdrawn(t *testing.T) {
 	t.Parallel()

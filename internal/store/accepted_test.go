@@ -26,7 +26,7 @@ func (n *node) applies(command []byte) *pb.PutResponse {
 	return result.Resp.(*pb.PutResponse)
 }
 
-// What is accepted takes effect, whatever has changed until it is applied.
+// An accepted put takes effect, whatever changes before it is applied.
 func TestAcceptedPutsCannotFail(t *testing.T) {
 	n := openTemp(t)
 	free := n.accepts("free", "1")

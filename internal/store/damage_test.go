@@ -224,9 +224,9 @@ func TestScrubFindsFlips(t *testing.T) {
 	}
 }
 
-// TestScrubBesideWrites reads the database over and over while it is written, compacted and
-// defragmented: it never takes that for damage.
-func TestScrubBesideWrites(t *testing.T) {
+// TestScrubDuringWrites reads the database over and over while it is written, compacted and defragmented: it never
+// reports that as damage.
+func TestScrubDuringWrites(t *testing.T) {
 	testsize.Long(t)
 	o := testOptions(t.TempDir())
 	o.BackendBatchInterval = time.Millisecond

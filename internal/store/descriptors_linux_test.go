@@ -16,7 +16,7 @@ import (
 	"github.com/braidlog/braid/internal/sys"
 )
 
-// takeDescriptors leaves this process so many until give is called.
+// takeDescriptors leaves this process few descriptors until give is called.
 func takeDescriptors(t *testing.T, left int) (give func()) {
 	var was unix.Rlimit
 	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
@@ -69,8 +69,8 @@ func TestApplyWithoutDescriptors(t *testing.T) {
 	require.NoError(t, n.Err())
 }
 
-// TestRestoreWithoutDescriptors takes the descriptors away in the middle of a snapshot, all or all but a few:
-// it waits, wherever it comes to lack one, and takes the snapshot once there are some.
+// TestRestoreWithoutDescriptors uses up the descriptors in the middle of a snapshot, all or all but a few: Restore
+// waits where one is missing, and restores the snapshot once there are some.
 func TestRestoreWithoutDescriptors(t *testing.T) {
 	from := open(t, testOptions(t.TempDir()))
 	defer from.Close()

@@ -59,8 +59,8 @@ type fullDisk struct {
 	Err    string // what OnFatal got
 }
 
-// TestFullDisk runs a process whose files must not grow: the store says so and stops, and
-// what was durable is there when it starts again with more space.
+// TestFullDisk runs a process whose files must not grow: the store reports that and stops, and what was durable is
+// there when it starts again with more space.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv("STORE_FULL_DISK"); dir != "" {
 		childOfFullDisk(t, dir)

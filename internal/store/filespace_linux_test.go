@@ -85,8 +85,8 @@ func TestApplyOnFullDisk(t *testing.T) {
 	free()
 }
 
-// TestSpaceCannotBeTold: where nothing can be allocated in advance, nothing waits for it.
-func TestSpaceCannotBeTold(t *testing.T) {
+// TestUnknownSpace: where nothing can be allocated in advance, nothing waits for it.
+func TestUnknownSpace(t *testing.T) {
 	n := open(t, testOptions(t.TempDir()))
 	defer n.Close()
 	db := n.database()
@@ -113,8 +113,7 @@ func TestSpaceIsFoundOut(t *testing.T) {
 	require.Less(t, r.Allocated, int64(200<<20), "what came to nothing is not expected for ever")
 }
 
-// TestRestoreOnFullDisk receives a snapshot for which there is no space: it waits, and takes it
-// once there is.
+// TestRestoreOnFullDisk receives a snapshot for which there is no space: it waits, and restores it once there is.
 func TestRestoreOnFullDisk(t *testing.T) {
 	testsize.Long(t)
 	dir, ok := smallDisk(t, 64<<20)

@@ -140,8 +140,8 @@ func short(m proto.Message) string {
 
 var long = regexp.MustCompile(`"[^"\n]{200,}"`)
 
-// contest gives the same requests to a store with bodies and, as they are, to etcd's code with
-// every value in the database: all answers must be the same.
+// contest sends the same requests to a store with bodies and, unchanged, to etcd's code with every value in the
+// database: all answers must be the same.
 func contest(n *large, oracle *node, r asker, steps int) {
 	t, ctx := n.t, context.Background()
 	for step := range steps {

@@ -210,7 +210,7 @@ func TestCompareUnderWrites(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestLargeConcurrently lets readers, watchers, compaction, releases and snapshots meet.
+// TestLargeConcurrently runs readers, watchers, compaction, releases and snapshots at the same time.
 func TestLargeConcurrently(t *testing.T) {
 	n := openLarge(t, func(o *Options) { o.ReleaseGrace = 500 * time.Millisecond })
 	n.StartReleasing()

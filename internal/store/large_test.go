@@ -30,7 +30,7 @@ type fakeBodies struct {
 	bodies   map[BodyRef][]byte
 	released []BodyRef
 	asked    int
-	// fail, if set, is what asking for a body gives.
+	// fail, if set, is the error of fetching a body.
 	fail error
 }
 
@@ -78,7 +78,7 @@ func (f *fakeBodies) keep(position uint64, body []byte) *BodyRef {
 	return &ref
 }
 
-// large is a store with bodies, and the commands that it was given.
+// large is a store with bodies, and the commands applied to it.
 type large struct {
 	*node
 	bodies *fakeBodies
@@ -374,7 +374,7 @@ func TestValueThatCannotBeHad(t *testing.T) {
 	require.ErrorIs(t, read(), ErrWrongBytes)
 }
 
-// TestVerifiedBytesAreRemembered takes bytes for right only where they lie.
+// TestVerifiedBytesAreRemembered trusts bytes only at their address.
 func TestVerifiedBytesAreRemembered(t *testing.T) {
 	var v verified
 	one, wrong := []byte(big('a', 5000)), []byte(big('b', 5000))

@@ -32,7 +32,7 @@ func TestLeases(t *testing.T) {
 	require.ErrorIs(t, n.do(revoke(7)).Err, lease.ErrLeaseNotFound)
 }
 
-// TestPrimary follows the office of the primary lessor through the order.
+// TestPrimary follows who the primary lessor is through the order.
 func TestPrimary(t *testing.T) {
 	n := openTemp(t)
 	n.must(grant(7, 100))
@@ -62,8 +62,8 @@ func TestPrimary(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotPrimary)
 }
 
-// TestClaimGivenUp lets a claim be applied after its member stopped being the leader.
-func TestClaimGivenUp(t *testing.T) {
+// TestClaimAfterDemotion lets a claim be applied after its member stopped being the leader.
+func TestClaimAfterDemotion(t *testing.T) {
 	n := openTemp(t)
 	claim := n.Leases().Claim()
 	n.Leases().Demote()
@@ -72,8 +72,8 @@ func TestClaimGivenUp(t *testing.T) {
 	require.EqualValues(t, 0xa1, n.Leases().Primary())
 }
 
-// TestClaimOfAFormerLife applies, after a restart, a claim that was made before it.
-func TestClaimOfAFormerLife(t *testing.T) {
+// TestClaimOfAFormerIncarnation applies, after a restart, a claim that was made before it.
+func TestClaimOfAFormerIncarnation(t *testing.T) {
 	former, n := openTemp(t), openTemp(t)
 	old := former.Leases().Claim()
 	claim := n.Leases().Claim()

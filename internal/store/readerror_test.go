@@ -26,8 +26,8 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	return f.DatabaseFile.ReadAt(b, at)
 }
 
-// TestAFailedReadAtStartIsNoDamage: a disk that fails to read does not say what is there. The start
-// fails, nothing is set aside, and a later start finds everything.
+// TestAFailedReadAtStartIsNoDamage: a disk that fails to read does not show what is there. The start fails, nothing is
+// set aside, and a later start finds everything.
 func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 	o := testOptions(t.TempDir())
 	n := varied(t, o)
@@ -72,8 +72,8 @@ func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 	require.NoError(t, n.Close())
 }
 
-// TestAFailedReadWhileRunningIsNoDamage: neither the scrub nor a snapshot takes a failed read for
-// damage. The store goes on, and a later read succeeds.
+// TestAFailedReadWhileRunningIsNoDamage: neither the scrub nor a snapshot treats a failed read as damage. The store
+// goes on, and a later read succeeds.
 func TestAFailedReadWhileRunningIsNoDamage(t *testing.T) {
 	n := varied(t, testOptions(t.TempDir()))
 	defer n.Close()

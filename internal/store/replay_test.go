@@ -11,7 +11,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// randomLog makes commands of all kinds on few keys, so that they meet.
+// randomLog makes commands of all kinds on few keys, so that they affect each other.
 func randomLog(n *node, seed uint64, length int) [][]byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	key := func() string { return fmt.Sprintf("k%d", r.IntN(20)) }
@@ -85,9 +85,9 @@ func hash(t *testing.T, n *node) uint32 {
 	return h
 }
 
-// TestCrashAtEveryCut stops a member after each command, without a word, and starts it
-// again on what its file holds at that moment: applying the log again from a random earlier
-// position must lead to the state of a member that never stopped.
+// TestCrashAtEveryCut stops a member after each command, without Close, and starts it again on what its file holds at
+// that moment: applying the log again from a random earlier position must lead to the state of a member that never
+// stopped.
 func TestCrashAtEveryCut(t *testing.T) {
 	const length = 60
 	for seed := range uint64(2) {

@@ -47,7 +47,7 @@ func TestSnapshotRestore(t *testing.T) {
 	require.Equal(t, want, to.dump())
 	to.next = to.Applied() + 1
 
-	// It lives on, also after a restart.
+	// It still exists, also after a restart.
 	root = to.login("root", "r")
 	require.NoError(t, to.doAs(root, put("more", "x")))
 	require.NoError(t, to.Sync())
@@ -153,8 +153,8 @@ func TestSnapshotForClientsWaitsForDefragmentation(t *testing.T) {
 	}
 }
 
-// TestRestoreEndsTheWaitForACompaction: what is restored has not the compaction that was under way, so nothing may
-// wait for its end.
+// TestRestoreEndsTheWaitForACompaction: the restored state does not have the compaction that was in progress, so
+// nothing may wait for its end.
 func TestRestoreEndsTheWaitForACompaction(t *testing.T) {
 	o := testOptions(t.TempDir())
 	o.CompactionBatchLimit, o.CompactionSleepInterval = 1, time.Hour

@@ -30,8 +30,8 @@ func (b *fixedBirth) options(o *Options, _ *testHandler) {
 	}
 }
 
-// Members that began with different states are not linked, and both say which those were. One that joins is linked, and
-// knows with which state the cluster began before it hears anything, whoever dials.
+// Members that began with different states are not linked, and both report the two states. One that joins is linked,
+// and knows with which state the cluster began before it receives anything, whichever side dials.
 func TestMembersBeganWithOneState(t *testing.T) {
 	joins := Birth{Unknown: true}
 	for name, c := range map[string]struct{ dialer, other, then Birth }{
@@ -74,7 +74,7 @@ func TestMembersBeganWithOneState(t *testing.T) {
 	}
 }
 
-// A member that joins tells other settings apart as any other does.
+// A member that joins detects differing settings as any other does.
 func TestAMemberThatJoinsHasTheSettings(t *testing.T) {
 	noLeaks(t)
 	a := start(t, 1, calm, "", (&fixedBirth{Birth: Birth{Unknown: true}}).options)

@@ -75,7 +75,7 @@ func TestLargeFramesComeOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// deaf is a member that takes connections and reads nothing after the handshake.
+// deaf is a member that accepts connections and reads nothing after the handshake.
 func deaf(t *testing.T) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -154,8 +154,8 @@ func TestWhatAnEndedConnectionHasDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestASnapshotsHandlerHearsThatTheSenderIsGone while it reads nothing.
-func TestASnapshotsHandlerHearsThatTheSenderIsGone(t *testing.T) {
+// TestASnapshotsHandlerLearnsThatTheSenderIsGone while it reads nothing.
+func TestASnapshotsHandlerLearnsThatTheSenderIsGone(t *testing.T) {
 	noLeaks(t)
 	begun, ended := make(chan struct{}), make(chan struct{})
 	a := start(t, 1, quick, "", func(_ *Options, h *testHandler) {

@@ -191,9 +191,9 @@ func TestEmulatedCardIsShared(t *testing.T) {
 	t.Errorf("%d large frames came, and no small one within 200 ms of them", came)
 }
 
-// TestEmulatedConnectionSaysWhyItEnded: a reader learns that the connection was closed here, or why
+// TestEmulatedConnectionReportsWhyItEnded: a reader learns that the connection was closed here, or why
 // nothing could be written, not that nothing came in time.
-func TestEmulatedConnectionSaysWhyItEnded(t *testing.T) {
+func TestEmulatedConnectionReportsWhyItEnded(t *testing.T) {
 	a, _ := emulated(t, "latency=1ms", nil)
 	for name, c := range map[string]struct {
 		end  func(*shapedConn)

@@ -6,12 +6,12 @@ import (
 )
 
 // Streams that come and go need no more connections than those in use.
-func TestForgottenStreamsMakeRoom(t *testing.T) {
+func TestForgottenStreamsFreeTheirPlace(t *testing.T) {
 	a, b := pair(t, func(o *Options, _ *testHandler) { o.MaxStreams = 3 })
 	for i := range uint32(20) {
 		frame := binary.LittleEndian.AppendUint32(nil, i)
 		eventually(t, "a frame on a new stream", func() bool {
-			a.Send(2, 1<<31+i, [][]byte{frame}) // what is sent before the other side has room is lost
+			a.Send(2, 1<<31+i, [][]byte{frame}) // frames sent before the other side has a free stream are lost
 			select {
 			case f := <-b.frames:
 				return f.stream == 1<<31+i && binary.LittleEndian.Uint32(f.frame) == i

@@ -103,7 +103,7 @@ func TestDialerChecksWhoAnswers(t *testing.T) {
 
 func TestPeersThatComeAndGo(t *testing.T) {
 	a, b := pair(t, nil)
-	b.SetPeers(nil) // 2 removes 1, and tells it
+	b.SetPeers(nil) // 2 removes 1, and reports it
 	a.expectRefused(t, 2, ReasonUnknown, true)
 	if a.Send(2, 0, nil); b.Send(1, 0, nil) {
 		t.Error("sent to a removed peer")
@@ -136,7 +136,7 @@ func TestPeerMoves(t *testing.T) {
 }
 
 // TestPeerMovesWithinTheHandshake: a connection that was begun before the peer moved is not used, so that the link is
-// where the peer is said to be.
+// at the peer's address.
 func TestPeerMovesWithinTheHandshake(t *testing.T) {
 	noLeaks(t)
 	a, b := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil)
@@ -170,8 +170,9 @@ func TestPeerMovesWithinTheHandshake(t *testing.T) {
 	get(t, b.frames, "frame")
 }
 
-// TestEachKindOfErrorIsToldOnce, although the peer is tried in turn where no one listens and where someone else does.
-func TestEachKindOfErrorIsToldOnce(t *testing.T) {
+// TestEachKindOfErrorIsReportedOnce, although the peer is tried in turn where no one listens and where someone else
+// does.
+func TestEachKindOfErrorIsReportedOnce(t *testing.T) {
 	noLeaks(t)
 	a, b, c := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil), start(t, 3, calm, "", nil)
 	b.SetPeers([]Peer{{ID: 1}})
@@ -217,9 +218,9 @@ func TestUnknownMembersMayTalkIfAllowed(t *testing.T) {
 	c.expectRefused(t, 2, ReasonUnknown, true)
 }
 
-// TestWhoAMemberIsComesBeforeItsLineage: who refuses another one for its lineage still hears whom that one takes it
-// for.
-func TestWhoAMemberIsComesBeforeItsLineage(t *testing.T) {
+// TestIdentityIsCheckedBeforeLineage: a member that refuses another one for its lineage still learns who that one
+// expects it for.
+func TestIdentityIsCheckedBeforeLineage(t *testing.T) {
 	for want, meets := range map[Reason]error{ReasonIdentity: errors.New("it was another one"), ReasonLineage: nil} {
 		t.Run(want.String(), func(t *testing.T) {
 			noLeaks(t)
@@ -247,7 +248,7 @@ func TestStrangers(t *testing.T) {
 	for _, c := range []struct {
 		name, log string
 		say       []byte
-		hang      bool // stays connected and says nothing more
+		hang      bool // stays connected and sends nothing more
 	}{
 		{"nothing", "0 bytes", nil, true},
 		{"closes at once", "0 bytes", nil, false},
@@ -293,7 +294,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSlowStranger says one byte at a time, always within any single read's deadline.
+// TestSlowStranger sends one byte at a time, always within any single read's deadline.
 func TestSlowStranger(t *testing.T) {
 	testsize.Long(t)
 	a, _ := pairOf(t, quick, nil)
@@ -363,7 +364,7 @@ func TestSecondConnectionReplacesFirst(t *testing.T) {
 	}
 }
 
-func TestDecodersTakeNoGarbage(t *testing.T) {
+func TestDecodersRefuseGarbage(t *testing.T) {
 	h := header{kindAnswer, 77, 1234}
 	good := appendHeader(nil, h)
 	if got, err := parseHeader(good, 1234); err != nil || got != h {
@@ -400,15 +401,15 @@ func TestDecodersTakeNoGarbage(t *testing.T) {
 	}
 }
 
-// greeting is what a dialer says that agrees to whatever is answered.
+// greeting is what a dialer sends that agrees to any reply.
 func greeting(what purpose, stream uint32) []byte {
 	h := hello{purpose: what, cluster: testCluster, from: 2, to: 1, settings: markOf(testText), stream: stream}
 	return append(append(h.encode(), testText...), agreed)
 }
 
-// TestWhoIsTold: each side is told who the other is and whom it is taken for, by whichever
+// TestIdentitiesAreSent: each side learns the identity of the other and who the other expects it to be, by whichever
 // side does not agree there is no link, and what is noted is noted before anything is heard.
-func TestWhoIsTold(t *testing.T) {
+func TestIdentitiesAreSent(t *testing.T) {
 	one, two := Who{Log: [16]byte{1}, Life: 3, Mark: 33}, Who{Log: [16]byte{2}, Life: 5, Mark: 55}
 	type told struct {
 		id         uint64
@@ -465,9 +466,9 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
-// TestAMemberOfAnotherLogSaysNothingAboutThisOne: whom it takes this member for is compared only if the two lineages do
-// not tell the logs apart, in both directions.
-func TestAMemberOfAnotherLogSaysNothingAboutThisOne(t *testing.T) {
+// TestExpectationsOfAnotherLogDoNotCount: who it expects this member to be is compared only if the two lineages do not
+// differ, in both directions.
+func TestExpectationsOfAnotherLogDoNotCount(t *testing.T) {
 	for _, refuses := range []uint64{1, 2, 3} { // the dialer, the listening side, both
 		for _, c := range []struct {
 			here, there uint64 // lineages
@@ -505,9 +506,8 @@ func TestAMemberOfAnotherLogSaysNothingAboutThisOne(t *testing.T) {
 	}
 }
 
-// TestAMemberOfAnotherLogRemovesNobody: whom a member has removed counts only if the two lineages do not tell the logs
-// apart.
-func TestAMemberOfAnotherLogRemovesNobody(t *testing.T) {
+// TestRemovalsOfAnotherLogDoNotCount: a member's removals count only if the two lineages do not differ.
+func TestRemovalsOfAnotherLogDoNotCount(t *testing.T) {
 	for _, c := range []struct {
 		here, there uint64 // lineages
 		want        Reason
@@ -526,7 +526,7 @@ func TestAMemberOfAnotherLogRemovesNobody(t *testing.T) {
 	}
 }
 
-// TestFewDescriptorsAllowFewHandshakes: strangers must not take the descriptors of a process that may have few.
+// TestFewDescriptorsAllowFewHandshakes: strangers must not use up the descriptors of a process that may have few.
 func TestFewDescriptorsAllowFewHandshakes(t *testing.T) {
 	for descriptors, want := range map[int]int{16: 8, 300: 18, 1024: 64, 1 << 20: maxHandshakes} {
 		if n := handshakes(descriptors); n != want {

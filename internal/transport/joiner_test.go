@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// answering is a member that answers joiners who say "me".
+// answering is a member that answers joiners that send "me".
 func answering(t *testing.T, config *tls.Config) *member {
 	return start(t, 1, calm, "", func(o *Options, _ *testHandler) {
 		o.TLS = config
@@ -32,7 +32,7 @@ func ask(t *testing.T, addr string, config *tls.Config, question string) ([]byte
 	return Ask(ctx, addr, config, []byte(question))
 }
 
-// TestJoinersAreAnswered with and without TLS: who is known is told, who is not is told that.
+// TestJoinersAreAnswered with and without TLS, whether they are known or not.
 func TestJoinersAreAnswered(t *testing.T) {
 	noLeaks(t)
 	ca := newAuthority(t)
@@ -103,13 +103,13 @@ func TestOnlyMembersAreAnswered(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	// The joiner, too, tells nothing to who does not pass TLS.
+	// The joiner, too, sends nothing to a member that does not pass TLS.
 	if _, err := ask(t, plain.addr, ca.member(t), "me"); err == nil {
 		t.Error("TLS with a plain port")
 	}
 }
 
-// TestAServerOfHTTPRefusesAQuestionAtOnce, because a joiner may be told to ask where clients are served.
+// TestAServerOfHTTPRefusesAQuestionAtOnce, because a joiner may be configured to ask where clients are served.
 func TestAServerOfHTTPRefusesAQuestionAtOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

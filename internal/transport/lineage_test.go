@@ -12,7 +12,8 @@ import (
 // origin is where a member's log comes from, in these tests.
 type origin struct{ lineage, founders uint64 }
 
-// options let a member have links with members of the same log, as far as both know it. told gets what others tell.
+// options let a member have links with members of the same log, as far as both know it. told receives the origins that
+// others send.
 func (o origin) options(told chan origin) func(*Options, *testHandler) {
 	return func(opt *Options, _ *testHandler) {
 		opt.Founders = o.founders
@@ -28,8 +29,8 @@ func (o origin) options(told chan origin) func(*Options, *testHandler) {
 	}
 }
 
-// TestOriginsAreTold: members of two logs get no link, whoever dials, and both sides are told the reason.
-func TestOriginsAreTold(t *testing.T) {
+// TestOriginsAreSent: members of two logs get no link, whichever side dials, and both sides learn the reason.
+func TestOriginsAreSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b  origin
 		apart bool
@@ -61,7 +62,7 @@ func TestOriginsAreTold(t *testing.T) {
 	}
 }
 
-// TestAVersionWithoutFoundersIsTheSame: a dialer that knows of lineages and of no founders tells and is told lineages
+// TestAVersionWithoutFoundersIsTheSame: a dialer that supports lineages and no founders sends and receives lineages
 // alone.
 func TestAVersionWithoutFoundersIsTheSame(t *testing.T) {
 	noLeaks(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/transport/netspec"
 )
 
-// three starts three connected members, whose links do what spec says.
+// three starts three connected members, with links as in spec.
 func three(t *testing.T, spec string) (all [3]*member) {
 	t.Helper()
 	noLeaks(t)
@@ -31,8 +31,8 @@ func three(t *testing.T, spec string) (all [3]*member) {
 	return all
 }
 
-// takes measures until frames from a to b take about as long as wanted. A busy machine may be late,
-// but not always, and no frame may be early.
+// takes measures until frames from a to b need about as long as expected. A busy machine may be late, but not always,
+// and no frame may be early.
 func takes(t *testing.T, a, b *member, want time.Duration) {
 	t.Helper()
 	var best time.Duration
@@ -50,7 +50,7 @@ func takes(t *testing.T, a, b *member, want time.Duration) {
 
 const ms = time.Millisecond
 
-// TestPairsDiffer: each way takes what the specification says of it, by numbers and by regions.
+// TestPairsDiffer: each direction has the latency of the specification, by numbers and by regions.
 func TestPairsDiffer(t *testing.T) {
 	for _, c := range []struct {
 		spec string
@@ -68,8 +68,8 @@ func TestPairsDiffer(t *testing.T) {
 	}
 }
 
-// TestAnswersTakeTheirOwnWay: an accepted connection is delayed as the path back to whoever made it.
-func TestAnswersTakeTheirOwnWay(t *testing.T) {
+// TestAnswersHaveTheirOwnDelay: an accepted connection is delayed as the path back to its dialer.
+func TestAnswersHaveTheirOwnDelay(t *testing.T) {
 	all := three(t, "1>2:latency=5ms;2>1:latency=20ms")
 	for _, c := range []struct {
 		from, to int
@@ -131,7 +131,7 @@ func TestSetNetKeepsOrder(t *testing.T) {
 func TestSetNetWhereNothingWas(t *testing.T) {
 	all := three(t, "")
 	a, b := all[0], all[1]
-	if _, err := a.Request(t.Context(), 2, []byte("x")); err != nil { // its connection lives, too
+	if _, err := a.Request(t.Context(), 2, []byte("x")); err != nil { // its connection is still open, too
 		t.Fatal(err)
 	}
 	for _, m := range all {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// scripted is a connection whose reads return what a script says, in pieces of its sizes.
+// scripted is a connection whose reads return the bytes of a script, in pieces of its sizes.
 type scripted struct {
 	net.Conn
 	data  []byte
@@ -29,9 +29,9 @@ func (s *scripted) Read(b []byte) (int, error) {
 
 func (s *scripted) SetReadDeadline(time.Time) error { return nil }
 
-// TestReaderTakesAnyPieces: frames come out the same however reads cut them, and a stream
+// TestReaderAcceptsAnyPieces: frames come out the same however reads cut them, and a stream
 // cut anywhere is io.EOF between frames and io.ErrUnexpectedEOF inside of one.
-func TestReaderTakesAnyPieces(t *testing.T) {
+func TestReaderAcceptsAnyPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		var stream []byte

@@ -84,7 +84,7 @@ func TestRequestsEnd(t *testing.T) {
 	if _, err := a.Request(t.Context(), 2, nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("a third request: %v", err)
 	}
-	cancel() // the caller gives up: so does the handler
+	cancel() // the caller cancels: the handler ends, too
 	var link *LinkError
 	if err := get(t, one, "end of the request"); !errors.Is(err, context.Canceled) || !errors.As(err, &link) || !link.Sent {
 		t.Errorf("got %v", err)
@@ -108,7 +108,7 @@ func TestRequestsEnd(t *testing.T) {
 	}
 }
 
-func TestRequestMeetsItsDeadline(t *testing.T) {
+func TestRequestEndsAtItsDeadline(t *testing.T) {
 	a, _ := pair(t, func(_ *Options, h *testHandler) {
 		h.request = func(ctx context.Context, _ uint64, _ []byte) ([]byte, error) {
 			<-ctx.Done()

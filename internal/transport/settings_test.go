@@ -27,7 +27,7 @@ func TestBothSidesNameTheSettingThatDiffers(t *testing.T) {
 	})
 }
 
-func TestSettingsThatCannotBeTold(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	for name, all := range map[string][]Setting{
 		"too long":      {{"a", strings.Repeat("x", maxSettingsBytes)}},
 		"two lines":     {{"a", "b\nc"}},

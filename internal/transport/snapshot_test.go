@@ -52,7 +52,7 @@ func TestSnapshots(t *testing.T) {
 			t.Fatalf("%d bytes: got %q, %d bytes, %v", size, g.meta, len(g.body), g.err)
 		}
 	}
-	// A sender that gives up is an error at both ends.
+	// A sender that stops is an error at both ends.
 	broken := errors.New("the file is broken")
 	err := a.SendSnapshot(t.Context(), 2, nil, func(w io.Writer) error {
 		if _, err := w.Write(noise(3 * snapshotChunk)); err != nil {

@@ -101,8 +101,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTLSGivesStrangersNothing: not a byte of braid's for who has no certificate of ours.
-func TestTLSGivesStrangersNothing(t *testing.T) {
+// TestTLSRefusesStrangers: not a byte of braid's for who has no certificate of ours.
+func TestTLSRefusesStrangers(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	a, b := pairOf(t, defaultTiming, func(o *Options, _ *testHandler) { o.TLS = ca.member(t) })
 	trusting := func(c *tls.Config) *tls.Config {
@@ -190,7 +190,7 @@ func TestTLSByAddress(t *testing.T) {
 		get(t, m.frames, "answer")
 	}
 	a.SetPeers([]Peer{{ID: 2, Addrs: []string{b.addr}}, strict})
-	a.expectDown(t, 2) // b takes no TLS
+	a.expectDown(t, 2) // b accepts no TLS
 	conn := stranger(t, c.addr, nil)
 	if _, err := conn.Write(greeting(forFrames, 9)); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ type testHandler struct {
 	events   chan event
 	frame    func(from uint64, stream uint32, frame []byte)
 	snapshot func(from uint64, meta []byte, body io.Reader) error
-	snapCtx  func(context.Context) // if it is set, told of each snapshot's context
+	snapCtx  func(context.Context) // if it is set, called with each snapshot's context
 	request  func(ctx context.Context, from uint64, request []byte) ([]byte, error)
 }
 
@@ -271,7 +271,7 @@ func stranger(t testing.TB, addr string, c *tls.Config) net.Conn {
 	return conn
 }
 
-// expectClosed reads until the other side ends the connection and returns what it said.
+// expectClosed reads until the other side ends the connection and returns what it sent.
 func expectClosed(t testing.TB, conn net.Conn) []byte {
 	t.Helper()
 	b, err := io.ReadAll(conn)
@@ -286,7 +286,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// impostor listens, takes a handshake and answers it with what is given (nothing: waits).
+// impostor listens, accepts a handshake and answers it with the given bytes (none: it waits).
 func impostor(t testing.TB, answer []byte) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -315,7 +315,7 @@ func impostor(t testing.TB, answer []byte) (addr string) {
 	return l.Addr().String()
 }
 
-// testSettings are what members of tests have in common, and testText how they tell it.
+// testSettings are the settings of members of tests, and testText their text.
 var (
 	testSettings = []Setting{{"color", "blue"}, {"size", "7"}}
 	testText     = "color=blue\nsize=7\n"

@@ -38,7 +38,7 @@ var begin = time.Unix(1000, 0)
 
 func at(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
 
-// ends looks every half second in a span of time and returns what ended, and when at the latest.
+// ends calls Due every half second in a span of time and returns the leases that ended, and when at the latest.
 func ends(c *Clock, from, to float64) (ids []int64, when float64) {
 	for s := from; s <= to; s += 0.5 {
 		if out := c.Due(at(s)); len(out.Ends) > 0 {
@@ -112,7 +112,7 @@ func TestOldConfirmationPromisesLess(t *testing.T) {
 }
 
 // Before a renewal is answered, what would shorten its lease under the next primary is taken back.
-func TestCheckpointIsTakenBack(t *testing.T) {
+func TestCheckpointIsCleared(t *testing.T) {
 	c := clockAt(begin)
 	out := c.Due(at(4))
 	require.Equal(t, []Shortening{{7, 6}}, out.Checkpoints)
@@ -161,7 +161,7 @@ func TestNewPrimaryGoesByTheCheckpoint(t *testing.T) {
 	require.Equal(t, 9.0, when)
 }
 
-// Whoever stood still finds renewals at its door: it looks at them first.
+// After a member stood still, it handles the renewals that wait first.
 func TestNothingEndsRightAfterAStall(t *testing.T) {
 	c := clockAt(begin)
 	_, _ = ends(c, 0, 9.5)
@@ -235,8 +235,8 @@ func TestTermsDoNotAddUp(t *testing.T) {
 	require.Equal(t, at(21), c.leases[7].expiry)
 }
 
-// In a recorded term a renewal is answered when the state says that the lease was renewed. Then the next term
-// gives it its full time again.
+// In a recorded term a renewal is answered when the state has that the lease was renewed. Then it has its full time
+// again in the next term.
 func TestRenewalIsRecorded(t *testing.T) {
 	c := clockAt(begin)
 	c.term(at(1), 2, true)

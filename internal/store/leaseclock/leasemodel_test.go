@@ -44,7 +44,7 @@ type leaseCommand struct {
 	arrives       time.Time // at the log
 }
 
-// orderedState is what the log says.
+// orderedState is the state according to the log.
 type orderedState struct {
 	claim, number uint64
 	member        int
@@ -76,7 +76,7 @@ type leaseMember struct {
 	applied int
 	stands  time.Time // until then it does nothing
 	slow    time.Time // until then it applies nothing
-	looks   time.Time // when it looks what is due
+	looks   time.Time // when it calls Due
 
 	renewals []*leaseRenewal
 }
@@ -97,7 +97,7 @@ type leaseModel struct {
 	log     []leaseCommand
 	flying  []leaseCommand
 	state   orderedState
-	promise time.Time // until when the lease was promised to live
+	promise time.Time // until when the lease was promised to exist
 	comes   float64   // how likely the client comes to a member in a step
 	leaves  time.Time // when the client comes no more
 	broken  string
@@ -303,7 +303,7 @@ func (m *leaseModel) run() string {
 	return ""
 }
 
-func TestPromisedLeasesLive(t *testing.T) {
+func TestPromisedLeasesDoNotEnd(t *testing.T) {
 	answers, checkpoints, recorded, ended := 0, 0, 0, 0
 	for seed := range uint64(2000) {
 		m := newLeaseModel(t, seed, faultNone)

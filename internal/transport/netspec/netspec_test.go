@@ -16,7 +16,7 @@ func parse(t *testing.T, text string) Spec {
 	return s
 }
 
-// TestEqualLinks: what a specification without pairs says is so of all links.
+// TestEqualLinks: a specification without pairs is about all links.
 func TestEqualLinks(t *testing.T) {
 	for text, want := range map[string]struct {
 		Link
