@@ -36,7 +36,7 @@ const (
 // askRetry is the longest pause before the member to ask is looked up again.
 const askRetry = 20 * time.Millisecond
 
-// errNotTheOne is a member's reply to a question that another member should get.
+// errNotTheOne is a member's reply to a question that is for another member.
 var errNotTheOne = status.Error(codes.FailedPrecondition, "etcdserver: asked the wrong member")
 
 // asker sends questions to other members, and answers theirs.
@@ -122,7 +122,7 @@ func (a *asker) until(ctx context.Context, whom func() braid.MemberID, request [
 	}
 }
 
-// mayDiffer reports whether asking again may give another result.
+// mayDiffer reports whether a retry may have another result.
 func mayDiffer(err error) bool {
 	return errors.Is(err, errNotTheOne) || status.Code(err) == codes.Unavailable
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/braidlog/braid/internal/store"
 )
 
-// authService implements pb.AuthServer. Every request but AuthStatus is ordered, also questions, because their
-// answers must be as new as the last change. Permissions are checked before it is ordered and when it is
-// applied. Passwords are hashed in between.
+// authService implements pb.AuthServer. Every request but AuthStatus is ordered, also reads, because their answers
+// must be as new as the last change. Permissions are checked before it is ordered and when it is applied. Passwords
+// are hashed in between.
 type authService struct {
 	pb.UnsafeAuthServer
 	s *Server
@@ -54,8 +54,8 @@ func (a *authService) Authenticate(ctx context.Context, r *pb.AuthenticateReques
 }
 
 // AuthEnable implements pb.AuthServer. Where puts are answered before they are applied, it is acknowledged when all of
-// them that are no longer permitted are refused or applied; see early.go. If that fails, authentication is on all the
-// same.
+// them that are no longer permitted are refused or applied; see early.go. If that fails, authentication is on
+// nevertheless.
 func (a *authService) AuthEnable(ctx context.Context, r *pb.AuthEnableRequest) (*pb.AuthEnableResponse, error) {
 	request := &pb.InternalRaftRequest{AuthEnable: r}
 	if err := a.s.mayPropose(ctx, request); err != nil {
@@ -111,7 +111,7 @@ func (a *authService) AuthDisable(ctx context.Context, r *pb.AuthDisableRequest)
 	return resp, nil
 }
 
-// AuthStatus implements pb.AuthServer. Anybody may ask, so the question is a read and not ordered.
+// AuthStatus implements pb.AuthServer. Any client may call it, so it is a read and not ordered.
 func (a *authService) AuthStatus(ctx context.Context, _ *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {
 	if err := a.s.readable(ctx, false); err != nil {
 		return nil, err

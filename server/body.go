@@ -33,7 +33,7 @@ type jsonBody struct {
 
 // hurried is the state of a body that a sweep reads, guarded by its mu.
 type hurried struct {
-	reading      bool // a message is in progress, and its next bytes are the client's
+	reading      bool // a message is in progress, and the client is to send more
 	small, large bool // the message has such memory
 	began        time.Time
 	read         int64
@@ -61,7 +61,7 @@ func (s *Server) meterBody(w http.ResponseWriter, r *http.Request) (done func())
 	}
 }
 
-// setReading records whether the next bytes are the client's. Only then a sweep may end the message.
+// setReading records whether the client is to send more. Only then a sweep may end the message.
 func (b *jsonBody) setReading(reading bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +139,7 @@ func (b *jsonBody) count(p []byte) (ended bool) {
 	return ended
 }
 
-// jsonText follows the objects of a text of JSON.
+// jsonText tracks the objects of a text of JSON.
 type jsonText struct {
 	depth           int
 	quoted, escaped bool
@@ -198,8 +198,8 @@ func (b *jsonBody) needUser() error {
 	return nil
 }
 
-// callBody is the body of a call of gRPC that came over TLS (sniffer). gRPC reads such a body as fast as
-// it comes, so reading waits until the call is admitted.
+// callBody is the body of a gRPC call that came over TLS (sniffer). gRPC reads such a body as fast as it comes, so
+// reading waits until the call is admitted.
 type callBody struct {
 	io.ReadCloser
 	call *call
@@ -218,7 +218,7 @@ func (b *callBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// serveCall serves a call of gRPC that the HTTP server took.
+// serveCall serves a gRPC call that the HTTP server accepted.
 func (e *endpoints) serveCall(w http.ResponseWriter, r *http.Request) {
 	unary, known := e.unary[r.URL.Path]
 	if !known {
@@ -243,7 +243,7 @@ func (e *endpoints) serveCall(w http.ResponseWriter, r *http.Request) {
 	e.grpc.ServeHTTP(w, r)
 }
 
-// isCall reports whether a request is a call of gRPC.
+// isCall reports whether a request is a gRPC call.
 func isCall(r *http.Request) bool {
 	return r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 }

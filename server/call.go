@@ -29,11 +29,11 @@ type call struct {
 	begun  bool              // a message is in progress, or was (unary)
 	// foreseen: the size of the first message was known before it began.
 	foreseen bool
-	left     int64         // bytes of it that are to come
-	size     int64         // what it counts for
+	left     int64         // bytes of it that have not arrived
+	size     int64         // the memory that it needs
 	known    chan struct{} // is closed when size is known; nil while nothing waits for it
 	acquired int64         // memory that the call has
-	// since and moved are when it began to be received, and when its last byte came, in sweeps.
+	// since and moved are when its first and its last byte arrived, in sweeps.
 	since, moved int64
 	ready        chan struct{} // is closed when the call is admitted, if mayRead waits for that
 	waits        bool          // for memory
@@ -67,7 +67,7 @@ func (c *call) Err() error {
 	return err
 }
 
-// tapIn begins a call, when its headers are here. gRPC calls it while it reads the connection.
+// tapIn begins a call when its headers have arrived. gRPC calls it while it reads the connection.
 func (e *endpoints) tapIn(ctx context.Context, info *tap.Info) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -229,7 +229,7 @@ func (c *call) sizeIn() int64 {
 	return int64(binary.BigEndian.Uint32(c.prefix[1:]))
 }
 
-// measured notes the size of a message. c.mu is held.
+// measured records the size of a message. c.mu is held.
 func (c *call) measured(size int64) {
 	c.begun, c.size = true, size
 	if c.known != nil {
@@ -238,7 +238,7 @@ func (c *call) measured(size int64) {
 	}
 }
 
-// closed notes that the client sends nothing more.
+// closed records that the client sends nothing more.
 func (c *call) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -333,14 +333,14 @@ func (c *call) mayRead() error {
 	return context.Cause(c)
 }
 
-// mark notes that the server, and not the client, makes the call wait.
+// mark records that the server, and not the client, makes the call wait.
 func (c *call) mark(waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits = waits
 }
 
-// decoded notes that the request is here, or that it will not come.
+// decoded records that the request has arrived, or that it will not.
 func (c *call) decoded(err error) error {
 	c.mu.Lock()
 	c.received = true
@@ -364,7 +364,7 @@ func (c *call) coming() bool {
 	return c.acquired > 0 && c.left > 0
 }
 
-// sweep ends the call if its request does not come. coming is how many of its connection are coming.
+// sweep ends the call if its request does not arrive. coming is how many requests of its connection are arriving.
 func (c *call) sweep(now int64, smallFull, largeFull bool, coming int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,7 +64,7 @@ func checkDelete(r *pb.DeleteRangeRequest) error {
 
 // Bounds of nested transactions, besides MaxTxnOps, which bounds the operations of one level: txnLevels is how deep
 // they may be nested, and txnOpsInAll how many times MaxTxnOps comparisons and operations all levels may have
-// together. Nobody needs so many. Without a bound, a request of some megabytes has millions.
+// together. No client needs that many. Without a bound, a request of some megabytes has millions.
 const (
 	txnLevels   = 32
 	txnOpsInAll = 128

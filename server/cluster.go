@@ -163,7 +163,7 @@ func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo, r
 	switch {
 	case m == nil:
 		return nil, rpctypes.ErrGRPCMemberNotFound
-	case !m.Learner || m.Joining: // it becomes a voter by itself
+	case !m.Learner || m.Joining: // it becomes a voter without a request
 		return nil, rpctypes.ErrGRPCMemberNotLearner
 	}
 	if err := c.caughtUp(ctx, user, r); err != nil {
@@ -224,7 +224,7 @@ func (c *clusterService) caughtUpHere(_ context.Context, _ *auth.AuthInfo, r *pb
 	return &pb.MemberPromoteResponse{}, nil
 }
 
-// change makes a membership change and waits until it shows here.
+// change makes a membership change and waits until this member has it.
 func (c *clusterService) change(ctx context.Context, change braid.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, c.s.timeout)
 	defer cancel()

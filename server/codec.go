@@ -12,10 +12,9 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// codec encodes messages for gRPC as its own codec does, with two differences. Buffers are at most twice as
-// large as a message; gRPC's are of 1 MiB from 32 KiB on, and each stream whose client does not read
-// holds some. And the values of events are not copied, so all streams that send an event share its
-// value.
+// codec encodes messages for gRPC as its own codec does, with two differences. Buffers are at most twice as large as a
+// message; gRPC's are of 1 MiB from 32 KiB on, and each stream whose client does not read retains some. And the values
+// of events are not copied, so all streams that send an event share its value.
 type codec struct{}
 
 var _ encoding.CodecV2 = codec{}
@@ -23,7 +22,7 @@ var _ encoding.CodecV2 = codec{}
 // sharedBytes is the size from which on a value is shared.
 const sharedBytes = 4 << 10
 
-// buffers are for messages of up to 1 MiB. Larger ones are not kept.
+// buffers are for messages of up to 1 MiB. Larger ones are not pooled.
 var buffers = func() mem.BufferPool {
 	pool, err := mem.NewBinaryTieredBufferPool(8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
 	if err != nil {

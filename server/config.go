@@ -51,8 +51,8 @@ type Config struct {
 	MaxConcurrentStreams uint32        // calls in progress on a connection; default [DefaultConcurrentStreams]
 	MaxLearners          int           // default 1
 	RequestTimeout       time.Duration // default 5 s and two election timeouts
-	// WatchProgressInterval is how often a watch that asked for it and had no events is
-	// told the revision; default 10 min, at least 100 ms.
+	// WatchProgressInterval is how often a watch that asked for it and had no events is sent the revision; default 10
+	// min, at least 100 ms.
 	WatchProgressInterval time.Duration
 	// SnapshotStallTimeout is how long a client may read nothing of a snapshot that it is sent; default 30 s. Its stream
 	// ends after at most twice that time.

@@ -12,8 +12,8 @@ import (
 // selfView is this member's view of itself and the leader at the last change. It is never changed, only replaced, so
 // requests read it without a lock.
 //
-// The leader, in etcd's sense, is the member that leads the global log ([braid.Status.Lead]). It keeps the time of
-// leases and compacts automatically, and its term is the API's.
+// The leader, in etcd's sense, is the member that leads the global log ([braid.Status.Lead]). It is the primary lessor
+// and compacts automatically, and its term is the API's.
 type selfView struct {
 	id, leader braid.MemberID
 	term       uint64
@@ -28,7 +28,7 @@ func (v *selfView) isLeader() bool { return v.leader == v.id && v.id != 0 }
 // without one. Reconnecting costs a client much more than waiting.
 const leaderlessTimeouts = 3
 
-// updateSelf replaces the view.
+// updateSelf replaces the view by that of the log's present status.
 func (s *Server) updateSelf() (old, now *selfView) {
 	st := s.log.Status()
 	now = &selfView{id: s.id, leader: st.Leader(), term: uint64(st.Lead.Term), led: st.HasLeaders()}
@@ -115,7 +115,7 @@ func (s *Server) claimLeases(term uint64) {
 	}
 }
 
-// primary names the member that keeps the time of the leases, 0 if none is known.
+// primary returns the primary lessor, 0 if none is known.
 func (s *Server) primary() braid.MemberID { return braid.MemberID(s.store.Leases().Primary()) }
 
 // orderWanted orders the store's own commands: revocations of expired leases, checkpoints, alarms. The store repeats a

@@ -25,7 +25,7 @@ type meteredConn struct {
 	to     *call
 	last   uint32 // the newest stream that has headers
 
-	share // guarded by the rooms
+	share // guarded by the budgets
 	mu    sync.Mutex
 	calls map[uint32]*call
 	gone  bool // it is closed
@@ -54,7 +54,7 @@ func (m *meteredConn) Close() error {
 	return m.Conn.Close()
 }
 
-// closed notes that the connection is closed. The intake forgets it with its last call.
+// closed records that the connection is closed. The intake removes it with its last call.
 func (m *meteredConn) closed() {
 	m.mu.Lock()
 	m.gone = true
@@ -130,7 +130,7 @@ func (m *meteredConn) next() error {
 }
 
 // ahead returns the prefix of the first message of the newest stream, if it has been received already; else nil. Then
-// the call need not wait for it.
+// the call does not wait for it.
 func (m *meteredConn) ahead() []byte {
 	if m.r == nil || m.left > 0 || m.r.Buffered() < frameHeader+prefixBytes {
 		return nil
@@ -144,7 +144,7 @@ func (m *meteredConn) ahead() []byte {
 }
 
 // whole reports whether everything that the newest stream's client sends has arrived: one small message, or none. Such
-// a call takes no memory that it does not have already, and nothing of it is waited for.
+// a call needs no more memory than it has, and no wait.
 func (m *meteredConn) whole() bool {
 	if m.ends {
 		return true

@@ -26,8 +26,8 @@ const (
 	intakeBytes = 256 << 20
 	// freeMessage is the size up to which a message of a stream needs no memory of a budget.
 	freeMessage = 4 << 10
-	// decoding is how often a request is in memory while it is decoded: as it came, in one piece, and
-	// as a message.
+	// decoding is how many copies of a request are in memory while it is decoded: as it arrived, in one piece, and as a
+	// message.
 	decoding = 3
 	// maxWaiting bounds the requests that wait for memory, each with at most streamWindow bytes.
 	maxWaiting = 1024
@@ -37,7 +37,7 @@ const (
 
 // How long receiving a request may take: receiveGrace without a byte, and in all as long again and as long as the
 // received bytes take at receiveRate bytes a second. While others wait for its memory: the same with busyGrace and
-// busyRate. These are of a connection, whose requests share them, because they share the link: see haste.
+// busyRate. The requests of a connection share these times, because they share the link: see haste.
 const (
 	receiveGrace, receiveRate = 10 * time.Second, 16 << 10
 	busyGrace, busyRate       = 2 * time.Second, 128 << 10
@@ -45,7 +45,7 @@ const (
 )
 
 var (
-	// errReceiving ends a call whose request does not come. Nothing happened, a retry is safe.
+	// errReceiving ends a call whose request does not arrive. Nothing happened, a retry is safe.
 	errReceiving = status.Error(codes.DeadlineExceeded, "etcdserver: the request was not received in time")
 	// errStreamMessage ends a stream whose client sends a message larger than streams accept.
 	errStreamMessage = status.Error(codes.ResourceExhausted, "etcdserver: message of a stream is too large")
@@ -65,7 +65,7 @@ type intake struct {
 	bodies map[*jsonBody]struct{}
 }
 
-// haste is how soon a request must come.
+// haste is how soon a request must arrive.
 type haste struct {
 	grace time.Duration
 	rate  int64
@@ -108,7 +108,7 @@ func (in *intake) drop(m *meteredConn) {
 	delete(in.conns, m)
 }
 
-// begin counts a call that begins. When it ends, it is to be counted back.
+// begin counts a call that begins. The caller decrements calls when it ends.
 func (in *intake) begin() error {
 	if in.calls.Add(1) > maxCalls {
 		in.calls.Add(-1)
@@ -125,7 +125,7 @@ func (in *intake) of(size int64) *budget {
 	return &in.small
 }
 
-// run ends calls whose requests do not come, until stopping is closed.
+// run ends calls whose requests do not arrive, until stopping is closed.
 func (in *intake) run(stopping <-chan struct{}) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()

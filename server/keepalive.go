@@ -90,7 +90,7 @@ func (k *keepAlives) end() {
 	k.busy.Wait()
 }
 
-// drain waits until everything is answered: the client sends nothing more, but still listens.
+// drain waits until everything is answered: the client sends nothing more, but still receives.
 func (k *keepAlives) drain(ctx context.Context) {
 	for range renewalsAtOnce {
 		select {
@@ -101,8 +101,8 @@ func (k *keepAlives) drain(ctx context.Context) {
 	}
 }
 
-// joins reports whether a lease is being renewed already. Then it will be renewed once more
-// afterwards. If not, the caller renews it now.
+// joins reports whether a lease is being renewed already. Then it will be renewed again afterwards. If not, the caller
+// renews it now.
 func (k *keepAlives) joins(id int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,7 +128,7 @@ func (k *keepAlives) next(id int64) (n int) {
 	return n
 }
 
-// renew renews a lease and answers as often as that was asked for.
+// renew renews a lease and answers each request for that.
 func (k *keepAlives) renew(ctx context.Context, id int64) {
 	for n := 1; n > 0; n = k.next(id) {
 		// The header is older than the renewal: a client must not see the renewal of a

@@ -142,13 +142,13 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 func (s *Server) readBarrier(ctx context.Context) error {
 	err := s.log.Read(ctx, braid.ReadOptions{Timeout: s.timeout})
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // not for the server's sake
+		return ctx.Err() // the caller's, not the server's timeout
 	}
 	return err
 }
 
-// readable returns when this member may serve a read: at once if the client is content from the state here, after a
-// barrier otherwise, and as the call's metadata asks.
+// readable returns when this member may serve a read: at once if the client accepts the state here, after a barrier
+// otherwise, and as the call's metadata asks.
 func (s *Server) readable(ctx context.Context, serializable bool) error {
 	if asks(ctx) {
 		return s.readableAs(ctx, serializable)

@@ -66,7 +66,7 @@ type putMode struct {
 // named reports whether the response names the mode.
 func (m *putMode) named() bool { return m.asked || m.blind }
 
-// modeOf finds out how a put is to be proposed: as its client asks, or as is configured for its key.
+// modeOf returns how a put is to be proposed: as its client asks, or as is configured for its key.
 func (s *Server) modeOf(ctx context.Context, r *pb.PutRequest) (m putMode, err error) {
 	switch v := metadata.ValueFromIncomingContext(ctx, metadataMode); {
 	case len(v) == 0:
@@ -152,7 +152,7 @@ func (s *Server) putAccepted(ctx context.Context, r *pb.PutRequest) (resp *pb.Pu
 	return resp, "", nil
 }
 
-// tokensOf are the tokens that a call brings.
+// tokensOf returns the tokens of a call.
 func tokensOf(ctx context.Context) (tokens []braid.Token, err error) {
 	for _, v := range metadata.ValueFromIncomingContext(ctx, metadataToken) {
 		for text := range strings.SplitSeq(v, ",") {

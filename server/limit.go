@@ -13,14 +13,14 @@ import (
 
 // Descriptors that are not for clients: for files of the log and the database, and for links to other members.
 const (
-	// reservedDescriptors are at least so many, unless the process may have only few.
+	// reservedDescriptors is the least number of them, unless the process may have only few.
 	reservedDescriptors = 150
 	// metricsConnections is how many connections are for metrics and health only, at most.
 	metricsConnections = 32
 )
 
 // connectionShares returns how many connections clients may have at a time, and how many are for metrics, if the
-// process may have this many descriptors. It keeps three quarters of few descriptors, and an eighth of many.
+// process may have this many descriptors. It reserves three quarters of few descriptors, and an eighth of many.
 func connectionShares(descriptors int) (clients, metrics int) {
 	own := min(max(reservedDescriptors, descriptors/8), descriptors*3/4)
 	metrics = max(1, min(metricsConnections, descriptors/16))

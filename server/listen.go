@@ -21,17 +21,17 @@ const sniffTimeout = 10 * time.Second
 const http2Preface = "PRI * HTTP/2.0"
 
 // sniffer accepts client connections and passes each to the gRPC or the HTTP server by its first bytes: HTTP/2 is
-// gRPC. If a TLS client also offered HTTP/1.1, its HTTP/2 may be anything. Then the HTTP server gets the connection
-// and passes on each gRPC call, which is slower. A connection that is silent, or sends half a greeting, is closed
-// after [sniffTimeout] and delays no other.
+// gRPC. If a TLS client also offered HTTP/1.1, its HTTP/2 may be gRPC or not. Then the HTTP server gets the connection
+// and forwards each gRPC call, which is slower. A connection that is silent, or sends half a preface, is closed after
+// [sniffTimeout] and delays no other.
 type sniffer struct {
 	tls        *tls.Config // nil: plain
 	intake     *intake
 	grpc, http *connQueue
 
 	mu sync.Mutex
-	// open are all connections that were accepted and not closed. stop closes them: a server may wait
-	// for the greeting of one for a while.
+	// open are all connections that were accepted and not closed. stop closes them: a server may wait for the preface of
+	// one for a while.
 	open    map[net.Conn]struct{}
 	stopped bool
 	busy    sync.WaitGroup
@@ -254,8 +254,8 @@ func (q *connQueue) Close() error {
 // Addr implements net.Listener.
 func (q *connQueue) Addr() net.Addr { return q.addr }
 
-// greeted are the transport credentials of connections that went through a sniffer. The handshake
-// is over; they only tell its outcome.
+// greeted are the transport credentials of connections that went through a sniffer. The handshake is over; they only
+// return its outcome.
 type greeted struct{}
 
 // ServerHandshake implements credentials.TransportCredentials.

@@ -124,7 +124,7 @@ func (m *maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*
 	}, nil
 }
 
-// snapshotChunk is how many bytes of a snapshot travel in one message.
+// snapshotChunk is how many bytes of a snapshot are in one message.
 const snapshotChunk = 64 << 10
 
 // Snapshot implements pb.MaintenanceServer: the database as it is now, then its digest.
@@ -172,7 +172,7 @@ func (s *Server) awaitProgress(done <-chan error, sent *atomic.Int64) error {
 	}
 }
 
-// snapshotSender cuts what is written to it into messages.
+// snapshotSender sends what is written to it in messages of snapshotChunk bytes.
 type snapshotSender struct {
 	stream  pb.Maintenance_SnapshotServer
 	version string

@@ -104,7 +104,7 @@ func (w *watchStream) receive() {
 			err = w.handle(req)
 		}
 		if errors.Is(err, io.EOF) {
-			return // the client asks nothing more, but still listens
+			return // the client sends no more requests, but still receives
 		}
 		if err != nil {
 			w.ended <- err
@@ -180,7 +180,7 @@ func (w *watchStream) handle(req *pb.WatchRequest) error {
 		w.askedProgress = true
 		w.wakeUp()
 	}
-	return nil // unknown requests of newer clients are none of our business
+	return nil // unknown requests of newer clients are ignored
 }
 
 func (w *watchStream) create(r *pb.WatchCreateRequest) error {

@@ -140,7 +140,7 @@ func (s *watch) send(header *pb.ResponseHeader, pieces []*pb.WatchResponse) erro
 		case endsWatch(err):
 			return s.fail(header, err)
 		default:
-			return toStatus(err) // the client comes again, here or elsewhere
+			return toStatus(err) // the client retries, here or at another member
 		}
 	}
 	return nil
