@@ -44,9 +44,13 @@
 //   - member.go, memberinstance.go, carry.go, apply.go, snapshot.go, bodies.go,
 //     bodyworld.go, writer.go (a member), network.go (messages between members). Package device has the disks
 //     and links, package machine the state machine.
-//   - package judge (what is judged of decisions, disks and messages), witness.go (what the judges are told), readpoints.go (what cores answer to
-//     reads), weave.go (merged instances, and what is judged of them), sections.go (what cores derive
-//     from their logs), waste.go (judges of repeated work), pace.go (one client alone, where nothing fails).
+//   - calm.go (faults end), demands.go (what the second phase must bring about), and each demand:
+//     repairs.go, progress.go, merging.go, depart.go, samestate.go, pace.go (one client alone, where nothing
+//     fails), busy.go (many clients), files.go (sizes of files).
+//   - package judge (what is judged of decisions, disks and messages), witness.go (what the judges are
+//     told), inflight.go (what a leader does at each tick), readpoints.go (what cores answer to reads),
+//     weave.go (merged instances, and what is judged of them), sections.go (what cores derive from their
+//     logs), waste.go, prompt.go (judges of repeated and of late work).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
 //     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
 //     (other scenarios), run_test.go, mutants_test.go (campaigns), network_test.go (times of messages).

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -71,31 +70,3 @@ func (m *Member) sick() bool { return m.machines.First.Damage() != nil }
 
 // checkState does what replica.Replica.CheckState does.
 func (m *Member) checkState() { m.push(apply.ApplyItem{Halt: true}) }
-
-// repairTime is how many election timeouts it may take to replace a damaged state, while all others
-// could send theirs.
-const repairTime = 25
-
-// demandRepairs judges that states which were found damaged are replaced soon after the last fault.
-func (w *World) demandRepairs(alive []*Member) {
-	since, late := w.Now(), false
-	w.RunUntil(w.Now()+w.settleTime(), func() bool {
-		serving := w.serving(alive)
-		i := slices.IndexFunc(serving, func(m *Member) bool { return m.exchange.Repairing() })
-		if i < 0 {
-			return len(serving) > 0
-		}
-		needs := serving[i].applier.Cursor()
-		if slices.ContainsFunc(serving, func(o *Member) bool {
-			at, _ := o.progress.At()
-			return o != serving[i] && (o.sick() || at.Before(&needs))
-		}) {
-			since = w.Now()
-		}
-		late = w.Now()-since > repairTime*w.set.Election
-		return late
-	})
-	if late {
-		w.Violate(0, fmt.Errorf("a damaged state is not replaced in %d election timeouts:%s", repairTime, w.describeMembers(alive)))
-	}
-}

@@ -1,0 +1,39 @@
+package sim
+
+// demand is something that the second phase must bring about in bounded time, or that must hold at its end.
+type demand struct {
+	what string
+	// of waits until it is so, and notes a violation if it is not. alive are the members that live.
+	of func(w *World, alive []*Member)
+}
+
+// demands are made one after the other, until one is violated.
+var demands = []demand{
+	{"damaged states are replaced", (*World).demandRepairs},
+	{"each member completes a write and a read", func(w *World, alive []*Member) { w.demandProgress(alive, true) }},
+	{"instances are merged without delay", (*World).demandMerging},
+	{"members that restart complete reads", (*World).demandRestarts},
+	{"removed members stop", (*World).demandDepartures},
+	{"members apply the last writes", (*World).demandSameState},
+	{"one client alone is served without delay", (*World).demandPace},
+	{"many clients are served without delay", (*World).demandBusyPace},
+	{"files of released bodies are deleted", (*World).awaitTidy},
+	{"members apply what clients gave up", (*World).demandSameState}, // it may have been accepted meanwhile
+	{"all have the same state, and no acknowledged write is lost", (*World).demandVerdict},
+}
+
+// recover is the second phase. Faults end, enough members live, and then there must be progress. At
+// the end everything is judged.
+func (w *World) recover() {
+	if w.Broken != nil {
+		return
+	}
+	alive := w.calmDown()
+	for _, d := range demands {
+		if w.Broken != nil {
+			return
+		}
+		w.Tracef("DEMAND %s", d.what)
+		d.of(w, alive)
+	}
+}

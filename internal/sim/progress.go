@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/protocol"
+)
+
+// demandProgress gives the living members a bounded time. In it each of them must complete a write
+// (if asked for) and a read, and reach the same state.
+func (w *World) demandProgress(alive []*Member, writes bool) {
+	probes := make(map[*Member]*probe)
+	for _, m := range alive {
+		p := &probe{client: client{w: w, number: w.set.Clients + int(m.id), home: m.id}, m: m}
+		probes[m] = p
+		if writes {
+			w.After(0, p.write)
+		} else {
+			w.After(0, p.read)
+		}
+	}
+	limit := w.Now() + w.settleTime()
+	done := w.RunUntil(limit, func() bool {
+		for _, m := range w.serving(alive) {
+			if !probes[m].done || m.behind() || m.lacks() {
+				return false
+			}
+		}
+		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive) && w.history.JudgeTold() == nil // what was just accepted is still to take effect
+	})
+	if !done && w.Broken == nil {
+		w.Violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.settleTime(), w.describeMembers(alive)))
+	}
+}
+
+// settleTime is how long recovery may take: some elections, and the time to send, write and apply
+// the whole log again in the smallest pieces.
+func (w *World) settleTime() time.Duration {
+	s := &w.set
+	piece := s.pieceTime()
+	timeout := 80*s.Election + 100*piece + w.epochTime(piece)
+	if s.byKey() {
+		timeout += time.Duration(len(w.history.Ops)) * piece // each may have left an undecided command, which is recovered by itself
+	}
+	for _, c := range w.court.All {
+		timeout += time.Duration(c.Ledger.Decided()) * piece
+		if s.Bodies.Share > 0 {
+			timeout += time.Duration(len(c.Bodies.Live())+20) * s.gatherTime()
+		}
+		if s.Bodies.Share > 0 && s.Bodies.GatherBytes <= int64(s.Bodies.Max) {
+			// One body is gathered at a time. A member that comes back with an old snapshot looks for
+			// bodies that nobody has any more, and gives up on each before the next.
+			timeout += time.Duration(c.Ledger.Decided()) * s.bodyTimeout()
+		}
+	}
+	return timeout
+}
+
+// serving returns the living members that must make progress: those in the last configuration that
+// any of them has applied.
+func (w *World) serving(alive []*Member) []*Member {
+	var last *Member
+	for _, m := range alive {
+		if m.up && (last == nil || m.reached() > last.reached()) {
+			last = m
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	configs := last.applier.Configs()
+	if configs[0].Joint() || !last.settled() && !w.lacksMember(&configs[0]) && !slices.ContainsFunc(alive, (*Member).owes) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool {
+		return slices.ContainsFunc(configs, func(c protocol.Config) bool { return c.Find(m.id) == nil })
+	})
+}
+
+// waitsToVote reports whether a member that was added as a voter runs and is not a voter yet,
+// although nothing prevents it.
+func (w *World) waitsToVote(alive []*Member) bool {
+	for _, m := range w.serving(alive) {
+		for _, c := range m.applier.Configs() {
+			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool { return x.Joining && w.member(x.ID).up && !w.member(x.ID).owes() }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// owes reports whether bodies are missing on the member, or held in part where it is to hold them
+// whole. Other code judges that the bodies to which its state refers arrive. Some others may exist on no
+// member any more: the state dropped them, and others have a snapshot that says so. The member forgets
+// these with its next snapshot, and without writes there may be none. Until then an instance may wait
+// with a change of its members.
+func (m *Member) owes() bool {
+	return m.up && m.body.kept.Lacking()+m.body.kept.Short() > 0
+}
+
+// lacksMember reports whether some member of a configuration is down. Instances may wait for it
+// before they follow the membership of the first.
+func (w *World) lacksMember(c *protocol.Config) bool {
+	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !w.member(m.ID).up })
+}
+
+func (m *Member) behind() bool {
+	if !m.up || m.sick() || m.w.set.woven() && m.gap() != "" {
+		return true
+	}
+	if m.machines.Behind(m.w.set.Keys) {
+		return true
+	}
+	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return uint64(m.applier.Added(s.instance)) < s.judges.Ledger.Decided() })
+}
+
+func (w *World) describeMembers(members []*Member) string {
+	text := ""
+	for _, m := range members {
+		if !m.up {
+			text += fmt.Sprintf("\n  %s is down", m.id)
+			continue
+		}
+		at := m.applier.Cursor()
+		for _, s := range m.inForce {
+			st := s.inst.Core().Status()
+			text += fmt.Sprintf("\n  %s%s: %s of term %d, leader %s, log %d…%d, durable %d, commit %d, applied %d; members %v outgoing %v",
+				m.id, w.named(s.instance), st.Role, st.Term, st.Leader, st.First, st.Last, st.Durable, st.Commit,
+				at.Point(s.instance).Index, st.Config.All(), st.Config.Outgoing)
+		}
+		text += fmt.Sprintf("\n    lacks bodies: %t, instances follow: %t %s", m.lacks(), m.settled(), m.gap())
+	}
+	return text
+}
+
+// probe is a client that repeats one write and then one read, at one member, until they succeed. It
+// asks less and less often, so that it does not become the load that it waits for.
+type probe struct {
+	client
+	m     *Member
+	tries int
+	done  bool
+}
+
+func (p *probe) write() { p.try(check.Append, 0, p.read) }
+
+// read reads one key, or all keys where values are kept outside the log.
+func (p *probe) read() {
+	keys := 1
+	if p.w.set.Bodies.Share > 0 {
+		keys = p.w.set.Keys
+	}
+	p.readFrom(0, keys)
+}
+
+func (p *probe) readFrom(key, keys int) {
+	if key == keys {
+		p.done = true
+		return
+	}
+	p.try(check.Get, key, func() { p.readFrom(key+1, keys) })
+}
+
+func (p *probe) try(kind check.Kind, key int, then func()) {
+	w := p.w
+	if !p.m.up {
+		w.After(w.set.Heartbeat, func() { p.try(kind, key, then) })
+		return
+	}
+	op := &history.Operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: machine.KeyName(key)}}
+	if kind == check.Append {
+		op.Value = fmt.Sprintf("%d,", len(w.history.Ops))
+		if w.set.Bodies.Share > 0 && w.Chance(0.5) {
+			op.Carry(len(w.history.Ops), w.drawBody())
+		}
+	}
+	timeout := w.set.GiveUp + 10*w.set.Election
+	if bodies := p.m.machines.First.Bodies(); bodies > 0 {
+		timeout += time.Duration(bodies) * w.set.gatherTime()
+	}
+	p.perform(p.m, op, timeout, func() {
+		if w.history.Succeeded(op) {
+			then()
+			return
+		}
+		p.tries++
+		w.After(w.set.Heartbeat<<min(p.tries, 8), func() { p.try(kind, key, then) })
+	})
+}

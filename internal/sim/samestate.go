@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+)
+
+// demandSameState waits until all members have applied the last writes, also those of clients that
+// gave up.
+func (w *World) demandSameState(alive []*Member) {
+	same := func() bool {
+		return !slices.ContainsFunc(w.serving(alive), (*Member).behind) && w.history.JudgeTold() == nil // something may just have been accepted
+	}
+	if !w.RunUntil(w.Now()+w.settleTime(), same) && w.Broken == nil {
+		w.Violate(0, fmt.Errorf("not everybody applies the last writes:%s", w.describeMembers(alive)))
+	}
+}
+
+// linearTime bounds, in real time, the search for an order. A run passes if its history cannot be
+// decided in that time.
+const linearTime = 20 * time.Second
+
+func (w *World) demandVerdict(alive []*Member) { w.Violate(0, w.finalVerdict(alive)) }
+
+// finalVerdict judges the end. All members have the same state, no acknowledged write is lost, and
+// the history has an order.
+func (w *World) finalVerdict(alive []*Member) error {
+	for _, c := range w.court.All {
+		if err := c.Ledger.Retained(); err != nil {
+			return err
+		}
+	}
+	var first *Member
+	for _, m := range w.serving(alive) {
+		if first == nil {
+			first = m
+		}
+		if err := m.machines.Same(&first.machines); err != nil {
+			return err
+		}
+		if err := m.judgeLogSize(); err != nil {
+			return err
+		}
+		if err := m.judgeBodyFiles(); err != nil {
+			return err
+		}
+	}
+	if err := w.history.JudgeTold(); err != nil {
+		return err
+	}
+	err := check.Linearizable(w.history.Resolve(), linearTime)
+	var undecided *check.UndecidedError
+	if errors.As(err, &undecided) {
+		return nil
+	}
+	return err
+}
