@@ -59,6 +59,7 @@ var apart = map[string]string{
 	"internal/protocol/raft/code/mutant.go":    "names",
 	"internal/protocol/raft/members/mutant.go": "names",
 	"internal/protocol/raft/lane/mutant.go":    "names",
+	"internal/protocol/raft/tracker/check.go":  "invariants, as above",
 	"internal/protocol/raft/lane/check.go":     "invariants, as above",
 
 	"protocol/quorum/tolerance.go": "what operators are told when a member starts; no member decides by it",

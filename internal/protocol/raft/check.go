@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -95,25 +94,8 @@ func checkPeers(r *Raft) error {
 		if i > 0 && r.lead.peers[i-1].ID >= p.ID || p.ID == r.cfg.Self {
 			return fmt.Errorf("peers are not sorted at %s", p.ID)
 		}
-		if p.Match > r.log.Last || p.Next <= p.Match || p.Next > r.log.Last+1 {
-			return fmt.Errorf("peer %s: match %d, next %d, last %d", p.ID, p.Match, p.Next, r.log.Last)
-		}
-		bytes, small, last := 0, 0, p.Match
-		for _, f := range p.Frames {
-			if f.Last <= last {
-				return fmt.Errorf("peer %s: frame to %d after %d", p.ID, f.Last, last)
-			}
-			last = f.Last
-			bytes += f.Bytes
-			if f.Small {
-				small++
-			}
-		}
-		if bytes != p.Bytes || small != p.Small || len(p.Frames) > 0 && (p.Phase != tracker.Stream || last != p.Next-1) {
-			return fmt.Errorf("peer %s in %s: %d bytes in %d frames to %d, says %d, next %d", p.ID, p.Phase, bytes, len(p.Frames), last, p.Bytes, p.Next)
-		}
-		if p.Bytes > r.cfg.MaxInflightBytes && len(p.Frames) > 1 {
-			return fmt.Errorf("peer %s: %d bytes in flight", p.ID, p.Bytes)
+		if err := p.Check(r.log.Last, r.cfg.MaxInflightBytes); err != nil {
+			return err
 		}
 		if p.Leaving == 0 != slices.Contains(r.members.Config.All(), p.ID) {
 			return fmt.Errorf("peer %s: leaving at %d, but the config says otherwise", p.ID, p.Leaving)

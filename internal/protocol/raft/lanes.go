@@ -43,6 +43,7 @@ func onLaneMissing(r *Raft, m message.Message) {
 	p.Become(tracker.Stream, m.Index, r.now)
 	r.replicate(p)
 }
+
 func onFence(r *Raft, m message.Message) {
 	if r.lanes != nil {
 		r.heardLeader(m)
@@ -116,17 +117,14 @@ func (r *Raft) heardLanes(m message.Message) {
 // ride puts a frame of nothing but signals into the last Append to p, if that has not left yet, and reports
 // whether it did. So signals that follow a command at once cost no message and no answer of their own.
 func (r *Raft) ride(p *tracker.Progress, entries []protocol.Entry, bytes int) bool {
-	m, n := p.Latest, len(p.Frames)
-	if r.lanes == nil || n == 0 || !r.unsent(m) || m.Context == 0 || m.Index+protocol.Index(len(m.Entries))+1 != p.Next ||
+	m := p.Latest
+	if r.lanes == nil || p.InFlight() == 0 || !r.unsent(m) || m.Context == 0 || m.Index+protocol.Index(len(m.Entries))+1 != p.Next ||
 		slices.ContainsFunc(entries, func(e protocol.Entry) bool { return e.Kind != protocol.EntrySignal }) {
 		return false
 	}
-	f := &p.Frames[n-1]
-	if f.Bytes+bytes > r.cfg.MaxFrameBytes || p.Bytes+bytes > r.cfg.MaxInflightBytes {
+	if !p.Extend(&r.cfg, len(entries), bytes) {
 		return false
 	}
 	m.Entries = slices.Concat(m.Entries, entries) // what it had is shared with the log
-	p.Next += protocol.Index(len(entries))
-	f.Last, f.Bytes, p.Bytes = p.Next-1, f.Bytes+bytes, p.Bytes+bytes
 	return true
 }

@@ -2,9 +2,7 @@ package raft
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
@@ -64,7 +62,7 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 		return true
 	}
 	small := bytes < tracker.LargeFrame || r.cfg.PipelineDepth > 0
-	if hold := r.mustHold(p, bytes, small); hold > 0 {
+	if hold := p.MustHold(&r.cfg, r.lead.marks.Appended, bytes, small); hold > 0 {
 		p.Hold = hold
 		return false
 	}
@@ -72,26 +70,6 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 	r.lanes.CountSignaled(count)
 	r.sendAppend(p, prev, prevTerm, entries, true)
 	return true
-}
-
-// mustHold returns 0 if the window has space for a frame, else when to look again; see
-// tracker.Progress.Hold. One frame may always be in flight. A small one waits for what is proposed
-// meanwhile, which makes it larger. Where each entry is a frame of its own none gets larger, so
-// none waits before the window is full.
-func (r *Raft) mustHold(p *tracker.Progress, bytes int, small bool) uint64 {
-	gathers, most := r.cfg.MaxFrameEntries != 1, r.cfg.PipelineDepth
-	if !gathers {
-		most = cmp.Or(most, tracker.MaxDepth)
-	}
-	switch {
-	case len(p.Frames) == 0:
-		return 0
-	case p.Bytes+bytes > r.cfg.MaxInflightBytes, small && most > 0 && p.Small >= most:
-		return math.MaxUint64 // only an answer makes space
-	case small && gathers && p.Small >= p.Depth():
-		return r.lead.marks.Appended + uint64(tracker.LargeFrame-bytes) // large frames are not counted
-	}
-	return 0
 }
 
 // sendAppend sends entries, or only a new commit index, which is not answered. If the last Append
@@ -154,22 +132,7 @@ func (r *Raft) heardPeer(m message.Message) *tracker.Progress {
 	if p == nil || p.Forgot {
 		return nil
 	}
-	p.Heard = message.Stamp(r.now)
-	if m.Type == message.HeartbeatResp {
-		p.Applied = m.Commit
-	}
-	switch appended := m.Type == message.AppendResp && !m.Reject; {
-	case m.Type == message.HeartbeatResp, appended && r.see().ShapedAt(0):
-		// What it said before it had all that it acknowledged since says less.
-		p.Lacking = m.Lacking || p.Lacking && m.Index < p.Match
-		p.Partial, p.Restripes = m.Partial, m.Restripes
-	case appended: // that does not say how far it had applied the log, so it can only say that it has less
-		p.Lacking = p.Lacking || m.Lacking
-		p.Partial, p.Restripes = max(p.Partial, m.Partial), min(p.Restripes, m.Restripes)
-	}
-	if m.Context <= message.Stamp(r.now) {
-		p.Confirmed = max(p.Confirmed, m.Context)
-	}
+	p.Answered(m, r.now, r.see().ShapedAt(0))
 	r.heardLanes(m)
 	if m.Round > p.Round && m.Round <= r.lead.round {
 		p.Round = m.Round
@@ -185,19 +148,11 @@ func onAppendResp(r *Raft, m message.Message) {
 	case m.Reject:
 		r.refused(p, m)
 	default:
-		if trip := r.tripOf(m); p.Trip == 0 || trip < p.Trip {
+		if trip := m.Trip(r.now); p.Trip == 0 || trip < p.Trip {
 			p.Measured(trip)
 		}
 		r.matched(p, m)
 	}
-}
-
-// tripOf is how long ago the question was sent that m answers; negative if not known.
-func (r *Raft) tripOf(m message.Message) (trip time.Duration) {
-	if m.Context == 0 {
-		return -1
-	}
-	return r.now - time.Duration(m.Context-1)
 }
 
 // matched notes that p's disk matches up to m.Index, and continues sending.
@@ -248,18 +203,10 @@ func (r *Raft) refused(p *tracker.Progress, m message.Message) {
 	r.replicate(p)
 }
 
-// disown stops counting a member that says it lost what it had acknowledged.
-func (r *Raft) disown(p *tracker.Progress) {
-	p.Match = 0
-	p.Become(tracker.Probe, r.log.Last+1, r.now)
-	p.Forgot, p.Lacking, p.Held, p.Whole = true, true, nil, 0
-	p.Partial, p.Heard, p.Confirmed, p.Round = math.MaxUint8, 0, 0, 0
-}
-
 func onHeartbeatResp(r *Raft, m message.Message) {
 	if m.Reject {
 		if p := r.peer(m.From); p != nil && m.Index < p.Match {
-			r.disown(p)
+			p.Disown(r.log.Last, r.now)
 		}
 		return
 	}
@@ -267,7 +214,7 @@ func onHeartbeatResp(r *Raft, m message.Message) {
 	if p == nil || m.Index > r.log.Last || m.Hint > r.log.Last {
 		return
 	}
-	p.Measured(r.tripOf(m))
+	p.Measured(m.Trip(r.now))
 	switch {
 	case m.Index > p.Match:
 		r.matched(p, m) // an answer was lost, or is late
@@ -283,9 +230,9 @@ func onHeartbeatResp(r *Raft, m message.Message) {
 		// A heartbeat alongside the stream, without Context, overtakes the probe; one that left soon
 		// after it may be answered before the disk is done.
 		p.Paused = p.Paused && (m.Context == 0 || m.Context <= p.Resume && r.cfg.Mutant != MutantHeedLateAnswers)
-	case p.Phase == tracker.Stream && r.lost(p, m):
+	case p.Phase == tracker.Stream && p.Lost(m, r.cfg.Heartbeat):
 		p.Become(tracker.Stream, m.Hint+1, r.now)
-	case p.Phase == tracker.Stream && len(p.Frames) == 0 && m.Hint < p.Match && m.Context > message.Stamp(p.Grown):
+	case p.Phase == tracker.Stream && p.InFlight() == 0 && m.Hint < p.Match && m.Context > message.Stamp(p.Grown):
 		// It restarted and does not know any more how far its log matches; until it is
 		// told again it learns of no commit.
 		p.Become(tracker.Probe, p.Match+1, r.now)
@@ -300,17 +247,10 @@ func (r *Raft) late(p *tracker.Progress, m message.Message) bool {
 	return m.Context != 0 && m.Context < p.Began && r.cfg.Mutant != MutantHeedLateAnswers
 }
 
-// lost reports whether the oldest frame in flight never arrived: the follower answers a question
-// that left well after that frame, and has not seen it.
-func (r *Raft) lost(p *tracker.Progress, m message.Message) bool {
-	return len(p.Frames) > 0 && m.Hint < p.Frames[0].Last &&
-		m.Context > message.Stamp(p.Frames[0].Sent+r.cfg.Heartbeat)
-}
-
 // unreachable: what is in flight is lost. Sending resumes when the next heartbeat is answered.
 func (r *Raft) unreachable(id protocol.MemberID) {
 	r.lanes.Unreachable(r.seeLanes(), id)
-	if p := r.peer(id); p != nil && p.Phase == tracker.Stream && len(p.Frames) > 0 {
+	if p := r.peer(id); p != nil && p.Phase == tracker.Stream && p.InFlight() > 0 {
 		p.Become(tracker.Probe, p.Match+1, r.now)
 		p.Pause(r.now)
 	}

@@ -138,6 +138,14 @@ func With(m protocol.Message, p Part) Message {
 // Stamp turns an instant into a mark that is never 0.
 func Stamp(t time.Duration) uint64 { return uint64(t) + 1 }
 
+// Trip is how long before an instant the question was sent that the message answers; negative if not known.
+func (m Message) Trip(now time.Duration) time.Duration {
+	if m.Context == 0 {
+		return -1
+	}
+	return now - time.Duration(m.Context-1)
+}
+
 // Of is a message that this member or another one made with msg.
 func Of(m *protocol.Message) Message { return Message{m, m.Part.(*Part)} }
 

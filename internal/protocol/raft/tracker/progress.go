@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"math"
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
@@ -47,11 +48,11 @@ type Progress struct {
 	// Forgot: it lost what it had acknowledged in this term, and counts for nothing any more.
 	Forgot bool
 
-	// Frames are in flight, oldest first; only in phase Stream. Bytes is their sum, Small
+	// frames are in flight, oldest first; only in phase Stream. bytes is their sum, small
 	// how many of them are small.
-	Frames []frame
-	Bytes  int
-	Small  int
+	frames []frame
+	bytes  int
+	small  int
 	// Hold: no frame fits the window until the leader has appended that many bytes in its term, or an
 	// answer came. So no frame is built without success for each proposal.
 	Hold uint64
@@ -97,44 +98,10 @@ type Progress struct {
 	LeaveBy time.Duration
 }
 
-// frame is an Append in flight.
-type frame struct {
-	Last  protocol.Index
-	Bytes int
-	Sent  time.Duration
-	Small bool
-}
-
-// Sent notes that a frame was sent that ends with last.
-func (p *Progress) Sent(last protocol.Index, bytes int, small bool, now time.Duration) {
-	p.Frames = append(p.Frames, frame{Last: last, Bytes: bytes, Sent: now, Small: small})
-	p.Bytes += bytes
-	if small {
-		p.Small++
-	}
-	p.Next = last + 1
-}
-
-// Landed drops the frames up to match from those in flight.
-func (p *Progress) Landed(match protocol.Index) {
-	n := 0
-	for n < len(p.Frames) && p.Frames[n].Last <= match {
-		p.Bytes -= p.Frames[n].Bytes
-		if p.Frames[n].Small {
-			p.Small--
-		}
-		n++
-	}
-	if n > 0 {
-		p.Frames = p.Frames[:copy(p.Frames, p.Frames[n:])]
-		p.Hold = 0
-	}
-}
-
 // Become starts a phase. It forgets what was in flight.
 func (p *Progress) Become(ph Phase, next protocol.Index, now time.Duration) {
 	p.Phase, p.Next, p.Began = ph, max(next, p.Match+1), message.Stamp(now)
-	p.Frames, p.Bytes, p.Small = p.Frames[:0], 0, 0
+	p.frames, p.bytes, p.small = p.frames[:0], 0, 0
 	p.Paused, p.Told, p.Hold, p.Filling = false, 0, 0, Filling{}
 }
 
@@ -150,6 +117,35 @@ func (p *Progress) Needs() protocol.Index {
 // HeardWithin reports whether it was heard from within a time.
 func (p *Progress) HeardWithin(now, within time.Duration) bool {
 	return p.Heard != 0 && message.Stamp(now) < p.Heard+uint64(within)
+}
+
+// Answered takes in what every answer tells. shaped: it covers the bodies of retired instances, whatever it had
+// applied.
+func (p *Progress) Answered(m message.Message, now time.Duration, shaped bool) {
+	p.Heard = message.Stamp(now)
+	if m.Type == message.HeartbeatResp {
+		p.Applied = m.Commit
+	}
+	switch appended := m.Type == message.AppendResp && !m.Reject; {
+	case m.Type == message.HeartbeatResp, appended && shaped:
+		// What it said before it had all that it acknowledged since says less.
+		p.Lacking = m.Lacking || p.Lacking && m.Index < p.Match
+		p.Partial, p.Restripes = m.Partial, m.Restripes
+	case appended: // that does not say how far it had applied the log, so it can only say that it has less
+		p.Lacking = p.Lacking || m.Lacking
+		p.Partial, p.Restripes = max(p.Partial, m.Partial), min(p.Restripes, m.Restripes)
+	}
+	if m.Context <= message.Stamp(now) {
+		p.Confirmed = max(p.Confirmed, m.Context)
+	}
+}
+
+// Disown stops counting a member that says it lost what it had acknowledged. last is the end of the log.
+func (p *Progress) Disown(last protocol.Index, now time.Duration) {
+	p.Match = 0
+	p.Become(Probe, last+1, now)
+	p.Forgot, p.Lacking, p.Held, p.Whole = true, true, nil, 0
+	p.Partial, p.Heard, p.Confirmed, p.Round = math.MaxUint8, 0, 0, 0
 }
 
 // Measured notes a round trip. A shorter one counts at once; a longer one moves the
@@ -170,31 +166,6 @@ func Recent(before, trip time.Duration) time.Duration {
 
 // Pause stops sending until a heartbeat is answered that left after an instant.
 func (p *Progress) Pause(until time.Duration) { p.Paused, p.Resume = true, message.Stamp(until) }
-
-const (
-	// LargeFrame: frames from this size on are bounded by bytes only.
-	LargeFrame = 64 << 10
-	// perFrame is about what a frame costs at both ends together. More than trip/perFrame frames
-	// in flight do not keep anybody busier.
-	perFrame = 200 * time.Microsecond
-	minDepth = 2
-	// MaxDepth bounds Depth.
-	MaxDepth = 64
-)
-
-// Depth is how many small frames may be in flight while the next one can still grow. It is not
-// asked where each entry is a frame of its own. A setting may allow fewer.
-//
-// Two are enough where a round trip is short: one is in flight or waits for the disk while the
-// other is being acknowledged; what is proposed meanwhile gathers and leaves as one frame as soon
-// as an answer comes, so batches grow on their own with the load. More frames would only be smaller
-// ones, and a frame costs far more than an entry. On a long link (a wide area network) frames must
-// follow each other to fill it. The trip is measured by heartbeats, which wait for no disk, and by
-// appends only if that gives less. Otherwise a queue that this leader itself fills would look like
-// a long link.
-func (p *Progress) Depth() int {
-	return min(MaxDepth, max(minDepth, int(p.Trip/perFrame)))
-}
 
 // Filling is the Bodies message to a peer that is in flight.
 type Filling struct {
