@@ -19,14 +19,13 @@ type barrier struct {
 }
 
 // beginBarrier begins a barrier if one of the reads in progress is one.
-func (r *Raft) beginBarrier() {
-	rd := &r.lead.reads
+func (rd *reads) beginBarrier(lanes *lane.Lanes, self protocol.MemberID) {
 	rd.barrier = barrier{}
 	for _, q := range rd.asked {
 		rd.barrier.on = rd.barrier.on || q.barrier
 	}
 	if rd.barrier.on {
-		rd.barrier.said.Hear(r.cfg.Self, r.lanes.HeldHighs())
+		rd.barrier.said.Hear(self, lanes.HeldHighs())
 	}
 }
 

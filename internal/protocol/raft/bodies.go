@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"github.com/braidlog/braid/internal/protocol/raft/code"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
@@ -8,13 +9,30 @@ import (
 
 // What a member does with the bodies of entries; package code decides about them.
 
+// bodies is what is known of the bodies of the log's entries, and of committed ones.
+type bodies struct {
+	code.Coded
+	code.Bodies
+}
+
+// note notes the body of an entry that was appended.
+func (b *bodies) note(e *protocol.Entry) {
+	if e.BodySize == 0 {
+		return
+	}
+	b.Coded.Note(e)
+	if e.Form == protocol.FormNone {
+		b.Missing = true
+	}
+}
+
 // raise raises the commit index.
 func (r *Raft) raise(to protocol.Index) {
 	if to <= r.commit {
 		return
 	}
 	r.commit = to
-	r.coded.Raise(to)
+	r.bodies.Coded.Raise(to)
 }
 
 // commitTo commits everything up to an index on a leader.
@@ -22,25 +40,14 @@ func (r *Raft) commitTo(to protocol.Index) {
 	for i := r.commit + 1; i <= to; i++ {
 		r.lead.uncommitted -= r.log.At(i).Bytes()
 	}
-	coded := len(r.coded.Indexes)
+	coded := len(r.bodies.Coded.Indexes)
 	r.raise(to)
-	if len(r.coded.Indexes) < coded {
+	if len(r.bodies.Coded.Indexes) < coded {
 		for _, p := range r.lead.peers {
 			p.ForgetHeld(to)
 		}
 	}
 	r.afterCommit()
-}
-
-// noteBody notes the body of an entry that was appended.
-func (r *Raft) noteBody(e *protocol.Entry) {
-	if e.BodySize == 0 {
-		return
-	}
-	r.coded.Note(e)
-	if e.Form == protocol.FormNone {
-		r.bodies.Missing = true
-	}
 }
 
 // fill sends p whole bodies of entries that p already has, where that is needed.

@@ -19,14 +19,9 @@ func (r *Raft) configChanged() {
 	}
 }
 
-// removed reports whether this member was removed for ever, as far as it knows.
-func (r *Raft) removed() bool {
-	return r.members.At <= r.commit && slices.Contains(r.members.Config.Removed, r.cfg.Self)
-}
-
 func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	switch {
-	case r.removed():
+	case r.members.Removed(r.cfg.Self, r.commit):
 		r.out.Refuse(in.Context, protocol.ReasonRemoved, 0)
 		return
 	case r.role != protocol.Leader && r.leader == 0:
@@ -68,7 +63,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 			r.replicateAll()
 		}
 	}
-	if reason == protocol.ReasonNone && len(r.coded.Indexes) > 0 {
+	if reason == protocol.ReasonNone && len(r.bodies.Coded.Indexes) > 0 {
 		// No configuration after a coded entry that is not committed: the next leader could find that it
 		// never was, and would cut the log before it (docs/internals/craft.md, C8).
 		r.place.Uncode(r.see())
@@ -127,7 +122,7 @@ func (r *Raft) promote() {
 	}
 	for i := range r.members.Config.Members {
 		m := &r.members.Config.Members[i]
-		p := r.peer(m.ID)
+		p := r.lead.peer(m.ID)
 		if !m.Joining || p == nil || p.Lacking && r.see().MaxK() > 0 {
 			continue // without its rows it would be refused; others need not wait for it
 		}
@@ -147,7 +142,7 @@ func (r *Raft) wise(next *protocol.Config, in *protocol.ProposeChange) bool {
 		return r.safe(next, in.Changes)
 	}
 	for i := range in.Changes {
-		p := r.peer(in.Changes[i].Member.ID)
+		p := r.lead.peer(in.Changes[i].Member.ID)
 		if in.Changes[i].Kind != protocol.AddVoter || p == nil {
 			continue
 		}
@@ -178,7 +173,7 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 		switch changes[i].Kind {
 		case protocol.AddVoter:
 			shrinks = true
-			if p := r.peer(id); r.members.Config.Find(id) != nil && p != nil && (!r.active(p) || !r.caughtUp(p)) && r.cfg.Mutant != MutantPromoteAtOnce {
+			if p := r.lead.peer(id); r.members.Config.Find(id) != nil && p != nil && (!r.active(p) || !r.caughtUp(p)) && r.cfg.Mutant != MutantPromoteAtOnce {
 				return false
 			}
 		case protocol.RemoveMember:
@@ -191,7 +186,7 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 	}
 	active := 0
 	for _, id := range voters {
-		if p := r.peer(id); id == r.cfg.Self || p != nil && r.active(p) {
+		if p := r.lead.peer(id); id == r.cfg.Self || p != nil && r.active(p) {
 			active++
 		}
 	}
@@ -210,7 +205,7 @@ func (r *Raft) keepsState(next *protocol.Config) bool {
 	}
 	have := 0
 	for _, id := range voters {
-		switch p := r.peer(id); {
+		switch p := r.lead.peer(id); {
 		case id == r.cfg.Self && r.see().ShapedAt(r.applied), p != nil && r.see().ShapedAt(p.Applied):
 			have++
 		case p != nil && !r.members.Config.Voter(id):

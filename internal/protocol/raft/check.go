@@ -53,8 +53,8 @@ func checkRole(r *Raft) error {
 			return fmt.Errorf("stands, but voted for %s", r.vote)
 		}
 	}
-	if r.role == protocol.Follower && r.leader != 0 && r.stand < r.heard+r.cfg.ElectionTimeout {
-		return fmt.Errorf("stands at %s, but heard of leader %s at %s", r.stand, r.leader, r.heard)
+	if r.role == protocol.Follower && r.leader != 0 && r.votes.stand < r.votes.heard+r.cfg.ElectionTimeout {
+		return fmt.Errorf("stands at %s, but heard of leader %s at %s", r.votes.stand, r.leader, r.votes.heard)
 	}
 	if r.role != protocol.Leader && (len(l.peers) > 0 || l.ready || r.leader == r.cfg.Self) {
 		return fmt.Errorf("does not lead, but has %d peers and leader %s", len(l.peers), r.leader)
@@ -79,8 +79,8 @@ func checkUncommitted(r *Raft) error {
 		return err
 	case r.role == protocol.Leader && bytes != r.lead.uncommitted:
 		return fmt.Errorf("%d bytes uncommitted, says %d", bytes, r.lead.uncommitted)
-	case coded != len(r.coded.Indexes):
-		return fmt.Errorf("coded entries are %v, commit %d, last %d", r.coded.Indexes, r.commit, r.log.Last)
+	case coded != len(r.bodies.Coded.Indexes):
+		return fmt.Errorf("coded entries are %v, commit %d, last %d", r.bodies.Coded.Indexes, r.commit, r.log.Last)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func checkPeers(r *Raft) error {
 		}
 	}
 	for _, id := range r.members.Others {
-		if r.role == protocol.Leader && id != r.cfg.Self && r.members.Retains(id) && r.peer(id) == nil {
+		if r.role == protocol.Leader && id != r.cfg.Self && r.members.Retains(id) && r.lead.peer(id) == nil {
 			return fmt.Errorf("other instances have %s, which is removed here and gets no entries", id)
 		}
 	}
@@ -141,8 +141,8 @@ func checkCoded(r *Raft, e *protocol.Entry, before int) error {
 	if !e.Coded() {
 		return nil
 	}
-	if before == len(r.coded.Indexes) || r.coded.Indexes[before] != e.Index || r.coded.Last < e.Index {
-		return fmt.Errorf("coded entries are %v, not %d; at most %d", r.coded.Indexes, e.Index, r.coded.Last)
+	if before == len(r.bodies.Coded.Indexes) || r.bodies.Coded.Indexes[before] != e.Index || r.bodies.Coded.Last < e.Index {
+		return fmt.Errorf("coded entries are %v, not %d; at most %d", r.bodies.Coded.Indexes, e.Index, r.bodies.Coded.Last)
 	}
 	if r.lead.ready && e.Index < r.members.At {
 		return fmt.Errorf("configuration at %d after coded %d (C8)", r.members.At, e.Index)

@@ -9,13 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-type ballot struct {
-	from    protocol.MemberID
-	granted bool
-}
-
 // rest postpones the election: the next one is due after a timeout.
-func (r *Raft) rest() { r.stand = r.now + r.timeout() }
+func (r *Raft) rest() { r.votes.stand = r.now + r.timeout() }
 
 // soonTries is how often a member that did not win asks again soon, where ranks keep members from
 // standing at the same time. Asking disturbs no one.
@@ -25,11 +20,11 @@ const soonTries = 2
 // timeouts keep members apart. Otherwise they stand in the order of their ranks, the first one as
 // soon as votes may be given again. If that failed twice, chance decides.
 func (r *Raft) timeout() time.Duration {
-	random := r.random()
+	random := r.chance.draw()
 	switch ranked := r.cfg.Leaders != protocol.LeadersAny; {
-	case ranked && r.tries == 0:
+	case ranked && r.votes.tries == 0:
 		return r.cfg.ElectionTimeout + r.turn(random)
-	case ranked && r.tries <= soonTries && r.role != protocol.Candidate:
+	case ranked && r.votes.tries <= soonTries && r.role != protocol.Candidate:
 		return r.cfg.Stagger + r.turn(random)
 	}
 	return r.cfg.ElectionTimeout + time.Duration(random%uint64(r.cfg.ElectionTimeout))
@@ -46,7 +41,7 @@ func (r *Raft) turn(random uint64) time.Duration {
 // the same time, but none before its own leader's lease is over and votes may be given again.
 func (r *Raft) suspect(id protocol.MemberID) {
 	if r.cfg.Leaders != protocol.LeadersAny && r.role == protocol.Follower && r.leader == id {
-		r.stand = min(r.stand, max(r.now, r.heard+r.cfg.ElectionTimeout)+r.turn(r.random()))
+		r.votes.stand = min(r.votes.stand, max(r.now, r.votes.heard+r.cfg.ElectionTimeout)+r.turn(r.chance.draw()))
 	}
 }
 
@@ -57,7 +52,7 @@ func (r *Raft) sticky() bool {
 	if r.role == protocol.Leader {
 		return true // check-quorum ends it in time
 	}
-	return r.now < r.heard+r.cfg.ElectionTimeout && (r.leader != 0 || r.cfg.LeaseReads)
+	return r.now < r.votes.heard+r.cfg.ElectionTimeout && (r.leader != 0 || r.cfg.LeaseReads)
 }
 
 // promised reports whether this member may not vote for a candidate of its own term that it did not vote for before.
@@ -76,7 +71,7 @@ func (r *Raft) alone() bool {
 func (r *Raft) campaign(force bool) {
 	may := r.mayStand() && !r.diskStalled()
 	if may {
-		r.tries++
+		r.votes.tries++
 	}
 	r.rest()
 	if !may {
@@ -90,9 +85,9 @@ func (r *Raft) campaign(force bool) {
 		return
 	}
 	r.role, r.leader = protocol.PreCandidate, 0
-	r.ballots = r.ballots[:0]
+	r.votes.ballots = r.votes.ballots[:0]
 	r.askVotes(message.PreVote, r.term+1, false)
-	r.ballot(r.cfg.Self, true)
+	r.votes.add(r.cfg.Self, true)
 	r.tally()
 }
 
@@ -103,7 +98,7 @@ func (r *Raft) elect(force bool) {
 	r.term++
 	r.vote, r.leader, r.role = r.cfg.Self, 0, protocol.Candidate
 	r.verified = r.commit
-	r.ballots = r.ballots[:0]
+	r.votes.ballots = r.votes.ballots[:0]
 	if r.cfg.Leaders != protocol.LeadersAny {
 		r.rest() // votes take longer than asking for them
 	}
@@ -117,7 +112,7 @@ func (r *Raft) elect(force bool) {
 // change elsewhere may make the learner a voter, and a leader that is lost may have sent an entry to it alone. Only the
 // voters elect it. It resigns when it has committed that entry.
 func (r *Raft) mayStand() bool {
-	if m := r.members.Config.Find(r.cfg.Self); r.needed && m != nil && m.Learner {
+	if m := r.members.Config.Find(r.cfg.Self); r.votes.needed && m != nil && m.Learner {
 		return true
 	}
 	before := r.members.Before()
@@ -138,26 +133,8 @@ func (r *Raft) askVotes(t protocol.MessageType, term protocol.Term, force bool) 
 	}
 }
 
-func (r *Raft) ballot(from protocol.MemberID, granted bool) {
-	for i := range r.ballots {
-		if r.ballots[i].from == from {
-			return // the first word counts
-		}
-	}
-	r.ballots = append(r.ballots, ballot{from, granted})
-}
-
 func (r *Raft) tally() {
-	result := r.members.Deciders().Vote(func(id protocol.MemberID) quorum.Answer {
-		for _, b := range r.ballots {
-			if b.from == id && b.granted {
-				return quorum.Granted
-			} else if b.from == id {
-				return quorum.Refused
-			}
-		}
-		return quorum.Missing
-	})
+	result := r.members.Deciders().Vote(r.votes.of)
 	switch {
 	case result == quorum.Won && r.role == protocol.PreCandidate:
 		r.elect(false)
@@ -175,12 +152,12 @@ func onPreVoteResp(r *Raft, m message.Message) {
 	if m.Term > r.term+1 {
 		return
 	}
-	r.ballot(m.From, !m.Reject)
+	r.votes.add(m.From, !m.Reject)
 	r.tally()
 }
 
 func onVoteResp(r *Raft, m message.Message) {
-	r.ballot(m.From, !m.Reject)
+	r.votes.add(m.From, !m.Reject)
 	r.tally()
 }
 
@@ -189,7 +166,7 @@ func onVoteResp(r *Raft, m message.Message) {
 func onVote(r *Raft, m message.Message) {
 	pre := m.Type == message.PreVote
 	grant := r.upToDate(m)
-	r.needed = r.needed || !grant
+	r.votes.needed = r.votes.needed || !grant
 	if pre {
 		grant = grant && m.Term > r.term && !r.sticky()
 		resp := message.With(protocol.Message{Type: message.PreVoteResp, To: m.From, Reject: !grant}, message.Part{})
@@ -208,7 +185,7 @@ func onVote(r *Raft, m message.Message) {
 		r.vote = m.From
 		r.writeVote()
 	}
-	r.tries = 0
+	r.votes.tries = 0
 	r.rest()
 	r.release(message.With(protocol.Message{Type: message.VoteResp, To: m.From}, message.Part{}))
 }
@@ -233,7 +210,7 @@ func (r *Raft) follow(term protocol.Term, leader protocol.MemberID) {
 	}
 	if r.role != protocol.Follower {
 		r.role, r.leader = protocol.Follower, 0
-		r.ballots = r.ballots[:0]
+		r.votes.ballots = r.votes.ballots[:0]
 		r.rest()
 	}
 	if leader != 0 {
@@ -249,7 +226,7 @@ func (r *Raft) heardLeader(m message.Message) {
 
 // hear puts off the election, for the leader is well.
 func (r *Raft) hear() {
-	r.heard, r.tries, r.needed = r.now, 0, false
+	r.votes.heard, r.votes.tries, r.votes.needed = r.now, 0, false
 	r.rest()
 }
 
@@ -261,12 +238,12 @@ func (r *Raft) takeLead() {
 	r.lanes.Begin()
 	r.see().Rest()
 	r.trackPeers()
-	for _, b := range r.ballots {
-		if p := r.peer(b.from); p != nil {
+	for _, b := range r.votes.ballots {
+		if p := r.lead.peer(b.from); p != nil {
 			p.Heard = message.Stamp(r.now)
 		}
 	}
-	r.ballots = r.ballots[:0]
+	r.votes.ballots = r.votes.ballots[:0]
 	for i := r.commit + 1; i <= r.log.Last; i++ {
 		r.lead.uncommitted += r.log.At(i).Bytes()
 	}
@@ -292,7 +269,7 @@ func (r *Raft) prepare() {
 
 // stepDown ends this member's leadership. Those that wait for it are told to ask another member.
 func (r *Raft) stepDown(leader protocol.MemberID) {
-	r.failReads(protocol.ReasonNotLeader, leader)
+	r.lead.reads.fail(&r.out, protocol.ReasonNotLeader, leader)
 	r.lanes.Resign(r.seeLanes(), leader)
 	r.place.Reset()
 	r.lead = leading{round: r.lead.round}
@@ -308,7 +285,7 @@ func (r *Raft) tickLeader() {
 	if h := &r.lead.hand; h.to != 0 && r.now >= h.until {
 		*h = handover{sent: h.sent}
 	}
-	r.letLateGo()
+	r.lead.letLateGo(r.now)
 	if r.now >= r.lead.beat {
 		r.lead.beat = r.now + r.cfg.Heartbeat
 		r.heartbeats()
@@ -327,7 +304,7 @@ func (r *Raft) quorumHeard() time.Duration {
 		if id == r.cfg.Self {
 			return message.Stamp(r.now)
 		}
-		if p := r.peer(id); p != nil {
+		if p := r.lead.peer(id); p != nil {
 			return max(p.Heard, message.Stamp(p.Since))
 		}
 		return 0

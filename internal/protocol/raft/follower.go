@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -104,7 +105,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 	for i := range entries {
 		r.log.Append(entries[i])
 		r.lanes.Appended(&entries[i])
-		r.noteBody(&entries[i])
+		r.bodies.note(&entries[i])
 		r.out.Entry(&entries[i])
 		if configs > 0 && entries[i].Kind == protocol.EntryConfig {
 			c, _ := protocol.DecodeConfig(entries[i].Payload)
@@ -125,7 +126,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 	r.log.Truncate(i)
 	r.lanes.Cut(r.seeLanes())
 	r.disk.Cut(i)
-	r.coded.Cut(i)
+	r.bodies.Coded.Cut(i)
 	r.bodies.Weigh(&r.log)
 	r.verified = min(r.verified, i-1)
 	if r.members.Cut(i) {
@@ -170,7 +171,7 @@ func (r *Raft) acknowledge(m message.Message) {
 // heartbeat names an entry that the log does not have, or has of another term, then entries and
 // votes were lost, however late that heartbeat comes (docs/internals/identity.md, rule 9).
 func (r *Raft) remembers(m message.Message) bool {
-	if r.holdsAcknowledged(m) || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
+	if holdsAcknowledged(&r.log, m) || r.replaced == r.term || r.cfg.Mutant == MutantForgetAcknowledged {
 		return true
 	}
 	last := min(r.log.Last, m.Index-1) // it may agree up to here, not further
@@ -182,11 +183,11 @@ func (r *Raft) remembers(m message.Message) bool {
 
 // holdsAcknowledged reports whether the log may have the entry that a heartbeat names. Entries that
 // a snapshot covers on either side are committed, and not compared.
-func (r *Raft) holdsAcknowledged(m message.Message) bool {
-	if m.Index > r.log.Last {
+func holdsAcknowledged(log *raftlog.Log, m message.Message) bool {
+	if m.Index > log.Last {
 		return false
 	}
-	have, known := r.log.Term(m.Index)
+	have, known := log.Term(m.Index)
 	return !known || m.LogTerm == 0 || have == m.LogTerm
 }
 

@@ -35,7 +35,7 @@ func onLaneOpen(r *Raft, m message.Message) {
 
 // onLaneMissing sends a follower a group itself, and what comes after it up to now.
 func onLaneMissing(r *Raft, m message.Message) {
-	p := r.peer(m.From)
+	p := r.lead.peer(m.From)
 	if r.lanes == nil || p == nil || p.Phase != tracker.Stream || m.Index <= max(p.Match, p.Raw) || m.Index >= p.Next {
 		return
 	}
@@ -118,7 +118,7 @@ func (r *Raft) heardLanes(m message.Message) {
 // whether it did. So signals that follow a command at once cost no message and no answer of their own.
 func (r *Raft) ride(p *tracker.Progress, entries []protocol.Entry, bytes int) bool {
 	m := p.Latest
-	if r.lanes == nil || p.InFlight() == 0 || !r.unsent(m) || m.Context == 0 || m.Index+protocol.Index(len(m.Entries))+1 != p.Next ||
+	if r.lanes == nil || p.InFlight() == 0 || !r.out.Unsent(m) || m.Context == 0 || m.Index+protocol.Index(len(m.Entries))+1 != p.Next ||
 		slices.ContainsFunc(entries, func(e protocol.Entry) bool { return e.Kind != protocol.EntrySignal }) {
 		return false
 	}

@@ -1,8 +1,6 @@
 package raft
 
 import (
-	"slices"
-
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 )
@@ -40,19 +38,6 @@ func (r *Raft) dismiss() {
 // letGo stops sending to a removed member once it can know of its removal.
 func (r *Raft) letGo(p *tracker.Progress) {
 	if p.Leaving != 0 && p.Told >= p.Leaving && p.Match >= p.Leaving && !r.members.Retains(p.ID) {
-		r.forget(p)
+		r.lead.forget(p)
 	}
-}
-
-// letLateGo stops sending to removed members whose deadline has passed.
-func (r *Raft) letLateGo() {
-	for i := len(r.lead.peers) - 1; i >= 0; i-- {
-		if p := r.lead.peers[i]; p.LeaveBy != 0 && r.now >= p.LeaveBy {
-			r.forget(p)
-		}
-	}
-}
-
-func (r *Raft) forget(p *tracker.Progress) {
-	r.lead.peers = slices.DeleteFunc(r.lead.peers, func(q *tracker.Progress) bool { return q == p })
 }

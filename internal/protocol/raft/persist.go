@@ -31,7 +31,7 @@ func (r *Raft) persisted(seq uint64) {
 		return
 	}
 	if !wasDurable && r.disk.StateDurable() && r.role == protocol.Candidate {
-		r.ballot(r.cfg.Self, true) // its own vote counts now
+		r.votes.add(r.cfg.Self, true) // its own vote counts now
 		r.tally()
 	}
 	if r.role == protocol.Leader {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/members"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -68,9 +69,9 @@ func (r *Raft) prepared() bool {
 func (r *Raft) beginPreparation() {
 	pre := &r.lead.pre
 	pre.begun, pre.moved = true, r.now
-	for k := len(r.coded.Indexes) - 1; k >= 0; k-- {
-		if r.coded.Indexes[k] < r.members.At {
-			r.commitTo(r.coded.Indexes[k])
+	for k := len(r.bodies.Coded.Indexes) - 1; k >= 0; k-- {
+		if r.bodies.Coded.Indexes[k] < r.members.At {
+			r.commitTo(r.bodies.Coded.Indexes[k])
 			break
 		}
 	}
@@ -90,10 +91,10 @@ func (r *Raft) judgeBodies() {
 	})
 	for k := range pre.wanted {
 		w := &pre.wanted[k]
-		if r.recoverable(w) {
+		if w.recoverable(r.log.At(w.index)) {
 			continue
 		}
-		if r.enoughAnswered(w) {
+		if w.enoughAnswered(&r.members, &r.cfg) {
 			r.giveUp(w.index)
 			pre.wanted, pre.moved = pre.wanted[:k], r.now
 			return
@@ -102,8 +103,7 @@ func (r *Raft) judgeBodies() {
 }
 
 // recoverable reports whether a whole body or enough rows are known to exist, here included.
-func (r *Raft) recoverable(w *wanted) bool {
-	e := r.log.At(w.index)
+func (w *wanted) recoverable(e *protocol.Entry) bool {
 	var rows quorum.Rows
 	rows.Add(e.Form)
 	for _, a := range w.answers {
@@ -119,13 +119,13 @@ func (r *Raft) recoverable(w *wanted) bool {
 // include a holder of any durable body. Older configurations need not be asked: entries that were
 // coded under them are committed, because a newer configuration is in the log; see
 // beginPreparation.
-func (r *Raft) enoughAnswered(w *wanted) bool {
-	if r.cfg.Mutant == MutantCodeFAnswers {
-		n := len(r.members.Voters.Incoming)
+func (w *wanted) enoughAnswered(c *members.Configs, s *protocol.Settings) bool {
+	if s.Mutant == MutantCodeFAnswers {
+		n := len(c.Voters.Incoming)
 		return 1+len(w.answers) >= n-quorum.Size(n)
 	}
-	return r.members.Deciders().Vote(func(id protocol.MemberID) quorum.Answer {
-		if id == r.cfg.Self || slices.ContainsFunc(w.answers, func(a answer) bool { return a.from == id }) {
+	return c.Deciders().Vote(func(id protocol.MemberID) quorum.Answer {
+		if id == s.Self || slices.ContainsFunc(w.answers, func(a answer) bool { return a.from == id }) {
 			return quorum.Granted
 		}
 		return quorum.Missing
@@ -169,7 +169,7 @@ func (r *Raft) fetchBodies(again bool) {
 	for k := range r.lead.pre.wanted {
 		w := &r.lead.pre.wanted[k]
 		e := r.log.At(w.index)
-		if e.Form == protocol.FormWhole || !r.recoverable(w) {
+		if e.Form == protocol.FormWhole || !w.recoverable(r.log.At(w.index)) {
 			continue // being written, or not known to be there
 		}
 		if bytes += int(e.BodySize); bytes > r.cfg.MaxInflightBytes && bytes > int(e.BodySize) {
@@ -204,7 +204,7 @@ func onHoldingsResp(r *Raft, m message.Message) {
 			if w.note(p.ID, h.Form) {
 				r.lead.pre.moved = r.now
 			}
-			fetch = fetch || !w.asked && r.recoverable(w)
+			fetch = fetch || !w.asked && w.recoverable(r.log.At(w.index))
 		}
 	}
 	if fetch {

@@ -19,7 +19,7 @@ func (r *Raft) propose(in *protocol.Propose) {
 			return
 		}
 	}
-	if r.role != protocol.Leader && r.leader != 0 && !r.removed() {
+	if r.role != protocol.Leader && r.leader != 0 && !r.members.Removed(r.cfg.Self, r.commit) {
 		r.forward(entries)
 		return
 	}
@@ -86,7 +86,7 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 		return protocol.ReasonTooLarge // what is not whole cannot be coded
 	case e.CheckProposal() != nil && r.cfg.Mutant != MutantTakeMalformed:
 		return protocol.ReasonMalformed
-	case r.removed():
+	case r.members.Removed(r.cfg.Self, r.commit):
 		return protocol.ReasonRemoved
 	case r.role != protocol.Leader && r.leader != 0:
 		return protocol.ReasonNotLeader
@@ -108,7 +108,7 @@ func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	e.Seal(r.log.Last+1, r.term, head)
 	r.log.Append(*e)
 	r.lanes.Appended(e)
-	r.noteBody(e)
+	r.bodies.note(e)
 	r.out.Entry(e)
 	r.lead.uncommitted += e.Bytes()
 	r.lead.marks.Append(e, r.cfg.MaxFrameBytes)

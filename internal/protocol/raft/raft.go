@@ -30,7 +30,7 @@ type Raft struct {
 	out effects.Out
 
 	started bool
-	chance  uint64 // state of the generator that ticks feed
+	chance  chance
 	// life is drawn at the first tick; 0 before. It marks the questions of this incarnation of the
 	// member, so that answers to an earlier incarnation's questions are recognised.
 	life uint64
@@ -47,8 +47,7 @@ type Raft struct {
 	// verified: our log matches the log of term's leader up to here; ≤ last. It matters only
 	// beyond commit, up to which our log matches every leader's.
 	verified protocol.Index
-	coded    code.Coded
-	bodies   code.Bodies
+	bodies   bodies
 	// view is what the placement and lanes see; see and seeLanes give it.
 	view lane.View
 
@@ -59,46 +58,11 @@ type Raft struct {
 	stopped  bool
 	replaced protocol.Term
 
-	// heard is when the leader was last heard from. stand is when to stand for election; while a
-	// leader is known, not before heard + ElectionTimeout.
-	heard, stand time.Duration
-	// tries counts how often this member stood since it last heard from a leader or voted.
-	tries int
-	// needed: since the leader was last heard from, a member that counts this one as a voter has asked
-	// for its vote, and has less in its log.
-	needed  bool
-	ballots []ballot // of the election in progress
-
-	lead leading
+	votes votes
+	lead  leading
 	// lanes is nil if there are none in this cluster. parked are messages of the leader that wait for batches.
 	lanes  *lane.Lanes
 	parked parking
-}
-
-// leading is the state that only a leader has; zero in every other role.
-type leading struct {
-	// ready: preparation is done and the first entry is in the log. From then on all
-	// bodies after the commit index are whole here (C3).
-	ready bool
-	pre   preparation
-	since time.Duration
-	// first is the index of this term's first entry.
-	first protocol.Index
-	// peers are all others that receive the log, sorted by id.
-	peers []*tracker.Progress
-	// uncommitted is the bytes of the entries after commit, and marks is about all that were appended in
-	// this leader's term.
-	uncommitted int
-	marks       code.Marks
-	// beat is when the next heartbeat is due. beaten is the commit index at the last heartbeat.
-	beat   time.Duration
-	beaten protocol.Index
-	// round is the number of the latest confirmation of leadership that was asked for.
-	round uint64
-	reads reads
-	hand  handover
-	// restripe is about whole copies that a membership change waits for.
-	restripe code.Restripe
 }
 
 // New starts an instance from what its disk holds. A new cluster's first members start from
@@ -113,13 +77,13 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 		cfg:    cfg,
 		log:    raftlog.After(&rec.Base, cfg.CacheBytes),
 		term:   max(rec.State.Term, rec.Base.Term),
-		chance: uint64(cfg.Self),
+		chance: chance(cfg.Self),
 	}
 	r.out = effects.Out{Disk: &r.disk, Instance: r.cfg.Instance, Self: r.cfg.Self}
 	r.place = code.New(&r.cfg)
 	r.view.Out, r.view.Place = &r.out, r.place
 	r.view.View = code.View{
-		Settings: &r.cfg, Log: &r.log, Disk: &r.disk, Members: &r.members, Coded: &r.coded, Bodies: &r.bodies,
+		Settings: &r.cfg, Log: &r.log, Disk: &r.disk, Members: &r.members, Coded: &r.bodies.Coded, Bodies: &r.bodies.Bodies,
 		Marks: &r.lead.marks, Restripe: &r.lead.restripe,
 	}
 	if r.term == rec.State.Term {
@@ -129,7 +93,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 		return nil, err
 	}
 	r.members = members.Start(&rec.Base, &r.cfg)
-	r.coded.Last = rec.Base.Index
+	r.bodies.Coded.Last = rec.Base.Index
 	r.bodies.Missing = rec.Base.Index > 0
 	if err := r.load(rec.Entries); err != nil {
 		return nil, err
@@ -169,7 +133,7 @@ func (r *Raft) load(entries []protocol.Entry) error {
 			r.members.Append(e.Index, c)
 		}
 		r.log.Append(e)
-		r.noteBody(&e)
+		r.bodies.note(&e)
 		r.log.Drop(e.Index)
 	}
 	r.term = max(r.term, r.log.LastTerm)
@@ -185,7 +149,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	r.disk.Begin()
 	if !r.started {
 		r.started = true
-		r.heard = now
+		r.votes.heard = now
 		r.rest()
 		if r.lanes != nil {
 			r.lanes.DropStale(r.seeLanes())
@@ -386,28 +350,18 @@ func (r *Raft) release(m message.Message) { r.out.PostDurable(r.inTerm(m)) }
 // answer lets an answer leave that claims nothing about entries; see effects.Out.Answer.
 func (r *Raft) answer(m message.Message) { r.out.Answer(r.inTerm(m)) }
 
-// random draws a number. Every tick adds fresh randomness to the generator.
-func (r *Raft) random() uint64 {
-	r.chance += 0x9e3779b97f4a7c15
-	z := r.chance
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
 func (r *Raft) tick(t protocol.Tick) {
-	r.chance ^= t.Random
+	r.chance.feed(t.Random)
 	r.applied = t.Applied
-	r.random()
 	if r.life == 0 {
-		r.life = r.random() | 1
+		r.life = r.chance.draw() | 1
 		r.rest() // the first deadline was drawn without chance
 	}
 	switch r.role {
 	case protocol.Leader:
 		r.tickLeader()
 	default:
-		if r.now >= r.stand || r.alone() {
+		if r.now >= r.votes.stand || r.alone() {
 			r.out.Suspect = r.leader
 			r.campaign(false)
 		}
@@ -429,7 +383,7 @@ func (r *Raft) noteCommit() {
 func (r *Raft) Status() protocol.Status {
 	s := protocol.Status{
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
-		First: r.log.Base + 1, Last: r.log.Last, Durable: r.disk.Durable, Commit: r.commit, Config: r.members.Config.Clone(), Removed: r.removed() && !r.members.Config.Joint(),
+		First: r.log.Base + 1, Last: r.log.Last, Durable: r.disk.Durable, Commit: r.commit, Config: r.members.Config.Clone(), Removed: r.members.Removed(r.cfg.Self, r.commit) && !r.members.Config.Joint(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.Missing,
 		Restriping: r.lead.restripe.Left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit, Routes: r.lanes.Routes(r.seeLanes()),
 	}

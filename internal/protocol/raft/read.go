@@ -3,6 +3,7 @@ package raft
 import (
 	"time"
 
+	"github.com/braidlog/braid/internal/protocol/raft/effects"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/protocol"
 )
@@ -41,7 +42,7 @@ func (r *Raft) read(in protocol.Read) {
 	switch {
 	case r.role == protocol.Leader:
 		r.query(query{context: in.Context, from: r.cfg.Self, barrier: in.Barrier && r.lanes != nil})
-	case r.removed():
+	case r.members.Removed(r.cfg.Self, r.commit):
 		r.out.Refuse(in.Context, protocol.ReasonRemoved, 0)
 	case r.leader == 0 || r.life == 0:
 		r.out.Refuse(in.Context, protocol.ReasonNoLeader, 0)
@@ -53,7 +54,7 @@ func (r *Raft) read(in protocol.Read) {
 func onRead(r *Raft, m message.Message) {
 	q := query{context: m.Context, from: m.From, life: m.Round, barrier: m.Force && r.lanes != nil}
 	if r.role != protocol.Leader {
-		r.failRead(q, protocol.ReasonNotLeader, r.leader)
+		q.fail(&r.out, protocol.ReasonNotLeader, r.leader)
 		return
 	}
 	r.query(q)
@@ -75,9 +76,9 @@ func (r *Raft) query(q query) {
 	rd := &r.lead.reads
 	switch n := len(r.out.Send); {
 	case !q.barrier && r.readable() && (r.leased() || r.cfg.Mutant == MutantReadWithoutConfirm):
-		r.serve(q, r.commit)
+		q.serve(&r.out, r.commit)
 	case len(rd.asked)+len(rd.waiting) >= maxQueries:
-		r.failRead(q, protocol.ReasonOverloaded, r.cfg.Self)
+		q.fail(&r.out, protocol.ReasonOverloaded, r.cfg.Self)
 	case len(rd.asked) > 0 && n > 0 && r.out.Send[n-1] == rd.beat && rd.index == r.commit && (!q.barrier || rd.barrier.on):
 		rd.asked = append(rd.asked, q)
 	default:
@@ -101,7 +102,7 @@ func (r *Raft) startReads() {
 	rd.asked, rd.waiting = rd.waiting, rd.asked[:0]
 	r.lead.round++
 	rd.round, rd.index = r.lead.round, r.commit
-	r.beginBarrier()
+	rd.beginBarrier(r.lanes, r.cfg.Self)
 	for _, p := range r.lead.peers {
 		if r.members.Voters.Has(p.ID) {
 			rd.beat = r.heartbeat(p)
@@ -115,7 +116,7 @@ func (r *Raft) confirmReads() {
 	rd := &r.lead.reads
 	for len(rd.asked) > 0 && r.confirmedRound() >= rd.round && r.passedBarrier() {
 		for _, q := range rd.asked {
-			r.serve(q, rd.index)
+			q.serve(&r.out, rd.index)
 		}
 		rd.asked, rd.beat = rd.asked[:0], nil
 		r.startReads()
@@ -127,7 +128,7 @@ func (r *Raft) confirmedRound() uint64 {
 		if id == r.cfg.Self {
 			return r.lead.round
 		}
-		if p := r.peer(id); p != nil {
+		if p := r.lead.peer(id); p != nil {
 			return p.Round
 		}
 		return 0
@@ -148,7 +149,7 @@ func (r *Raft) leased() bool {
 		if id == r.cfg.Self {
 			return message.Stamp(r.now)
 		}
-		if p := r.peer(id); p != nil {
+		if p := r.lead.peer(id); p != nil {
 			return p.Confirmed
 		}
 		return 0
@@ -160,30 +161,31 @@ func (r *Raft) leased() bool {
 	return v != 0 && r.now < time.Duration(v-1)+length
 }
 
-func (r *Raft) serve(q query, index protocol.Index) {
-	if q.from == r.cfg.Self {
-		r.out.Reads = append(r.out.Reads, protocol.ReadPoint{Context: q.context, Index: index})
+// serve answers a read.
+func (q query) serve(o *effects.Out, index protocol.Index) {
+	if q.from == o.Self {
+		o.Reads = append(o.Reads, protocol.ReadPoint{Context: q.context, Index: index})
 		return
 	}
-	r.send(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context}, message.Part{Round: q.life, Index: index}))
+	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context}, message.Part{Round: q.life, Index: index}))
 }
 
-func (r *Raft) failRead(q query, reason protocol.Reason, leader protocol.MemberID) {
-	if q.from == r.cfg.Self {
-		r.out.Refuse(q.context, reason, leader)
+// fail refuses a read.
+func (q query) fail(o *effects.Out, reason protocol.Reason, leader protocol.MemberID) {
+	if q.from == o.Self {
+		o.Refuse(q.context, reason, leader)
 		return
 	}
-	r.send(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context, Reject: true}, message.Part{Round: q.life, Reason: reason}))
+	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context, Reject: true}, message.Part{Round: q.life, Reason: reason}))
 }
 
-// failReads refuses all reads that wait.
-func (r *Raft) failReads(reason protocol.Reason, leader protocol.MemberID) {
-	rd := &r.lead.reads
+// fail refuses all reads that wait.
+func (rd *reads) fail(o *effects.Out, reason protocol.Reason, leader protocol.MemberID) {
 	for _, q := range rd.asked {
-		r.failRead(q, reason, leader)
+		q.fail(o, reason, leader)
 	}
 	for _, q := range rd.waiting {
-		r.failRead(q, reason, leader)
+		q.fail(o, reason, leader)
 	}
 	*rd = reads{}
 }

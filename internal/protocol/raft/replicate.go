@@ -78,7 +78,7 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm protocol.Term, entries []protocol.Entry, answer bool) {
 	p.Told = r.commit
 	m := p.Latest
-	switch unsent := r.unsent(m); {
+	switch unsent := r.out.Unsent(m); {
 	case unsent && !answer:
 		m.Commit = r.commit
 		r.lanes.PayAlong(r.seeLanes(), m)
@@ -102,17 +102,6 @@ func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm pro
 	r.send(m)
 }
 
-// unsent reports whether a message still waits to be sent.
-func (r *Raft) unsent(m message.Message) bool {
-	const far = 16 // more messages than that came after it only if there are many peers
-	for i := len(r.out.Send) - 1; m.Message != nil && i >= max(0, len(r.out.Send)-far); i-- {
-		if r.out.Send[i] == m.Message {
-			return true
-		}
-	}
-	return false
-}
-
 func (r *Raft) heartbeats() {
 	for _, p := range r.lead.peers {
 		r.heartbeat(p)
@@ -128,7 +117,7 @@ func (r *Raft) heartbeat(p *tracker.Progress) *protocol.Message {
 
 // heardPeer notes what every answer tells, and returns the member that gave it.
 func (r *Raft) heardPeer(m message.Message) *tracker.Progress {
-	p := r.peer(m.From)
+	p := r.lead.peer(m.From)
 	if p == nil || p.Forgot {
 		return nil
 	}
@@ -205,7 +194,7 @@ func (r *Raft) refused(p *tracker.Progress, m message.Message) {
 
 func onHeartbeatResp(r *Raft, m message.Message) {
 	if m.Reject {
-		if p := r.peer(m.From); p != nil && m.Index < p.Match {
+		if p := r.lead.peer(m.From); p != nil && m.Index < p.Match {
 			p.Disown(r.log.Last, r.now)
 		}
 		return
@@ -250,7 +239,7 @@ func (r *Raft) late(p *tracker.Progress, m message.Message) bool {
 // unreachable: what is in flight is lost. Sending resumes when the next heartbeat is answered.
 func (r *Raft) unreachable(id protocol.MemberID) {
 	r.lanes.Unreachable(r.seeLanes(), id)
-	if p := r.peer(id); p != nil && p.Phase == tracker.Stream && p.InFlight() > 0 {
+	if p := r.lead.peer(id); p != nil && p.Phase == tracker.Stream && p.InFlight() > 0 {
 		p.Become(tracker.Probe, p.Match+1, r.now)
 		p.Pause(r.now)
 	}
@@ -277,19 +266,9 @@ func (r *Raft) afterCommit() {
 	r.settleConfig()
 	r.replicateAll()
 	if h := &r.lead.hand; h.waits {
-		r.handOver(r.peer(h.to))
+		r.handOver(r.lead.peer(h.to))
 	}
 	r.resign()
-}
-
-// peer returns what is known of a member, nil if it does not receive our log.
-func (r *Raft) peer(id protocol.MemberID) *tracker.Progress {
-	for _, p := range r.lead.peers {
-		if p.ID == id {
-			return p
-		}
-	}
-	return nil
 }
 
 // active reports whether p was heard from within an election timeout.
@@ -310,12 +289,12 @@ func (r *Raft) trackPeers() {
 		}
 	}
 	for _, id := range all {
-		if id != r.cfg.Self && r.peer(id) == nil {
+		if id != r.cfg.Self && r.lead.peer(id) == nil {
 			r.lead.peers = append(r.lead.peers, &tracker.Progress{ID: id, Next: r.log.Last + 1, Since: r.now})
 		}
 	}
 	for _, id := range r.members.Others {
-		if id != r.cfg.Self && r.peer(id) == nil && r.members.Retains(id) {
+		if id != r.cfg.Self && r.lead.peer(id) == nil && r.members.Retains(id) {
 			left := max(1, r.members.At) // an instance that begins may be without it from the start
 			r.lead.peers = append(r.lead.peers, &tracker.Progress{ID: id, Next: r.log.Last + 1, Since: r.now, Leaving: left})
 		}

@@ -46,13 +46,13 @@ func (r *Raft) askSnapshot(p *tracker.Progress) {
 
 // unsendable asks for a snapshot in place of entries that are in the log and cannot be read.
 func (r *Raft) unsendable(in protocol.Unsendable) {
-	if p := r.peer(in.Member); r.role == protocol.Leader && p != nil && p.Match < in.Index && in.Index <= r.commit {
+	if p := r.lead.peer(in.Member); r.role == protocol.Leader && p != nil && p.Match < in.Index && in.Index <= r.commit {
 		r.askSnapshot(p)
 	}
 }
 
 func (r *Raft) snapshotSent(in protocol.SnapshotSent) {
-	p := r.peer(in.To)
+	p := r.lead.peer(in.To)
 	if p == nil || !p.Asked {
 		return
 	}
@@ -115,8 +115,8 @@ func (r *Raft) install(base protocol.Base) {
 	r.replaced = r.term
 	r.log = raftlog.After(&base, r.cfg.CacheBytes)
 	r.disk.Cut(1)
-	r.coded.Install(base.Index)
-	r.bodies.Install()
+	r.bodies.Coded.Install(base.Index)
+	r.bodies.Bodies.Install()
 	r.members.Install(&base)
 	r.commit, r.given, r.verified = base.Index, base.Index, base.Index
 	r.lanes.Installed(r.seeLanes(), &base)

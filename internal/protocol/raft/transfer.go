@@ -41,7 +41,7 @@ func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.Me
 	case !r.lead.ready || r.lead.hand.to != 0 && r.lead.hand.to != to:
 		return protocol.ReasonTransferring, r.cfg.Self
 	}
-	p := r.peer(to)
+	p := r.lead.peer(to)
 	if to == 0 {
 		p = r.mostAdvanced()
 	}
@@ -71,12 +71,12 @@ func (r *Raft) handOver(p *tracker.Progress) {
 	if p == nil || p.ID != h.to || p.Match < r.log.Last {
 		return
 	}
-	if h.waits = len(r.coded.Indexes) > 0; h.waits {
+	if h.waits = len(r.bodies.Coded.Indexes) > 0; h.waits {
 		return
 	}
 	h.told, h.sent = r.now, true
 	m := message.With(protocol.Message{Type: message.TimeoutNow, To: p.ID}, message.Part{})
-	if r.coded.Last > 0 {
+	if r.bodies.Coded.Last > 0 {
 		m.Commit = r.commit
 	}
 	r.send(m)

@@ -30,6 +30,17 @@ func (o *Out) PostDurable(m message.Message) {
 	o.Release = append(o.Release, o.stamp(m))
 }
 
+// Unsent reports whether a message still waits to be sent.
+func (o *Out) Unsent(m message.Message) bool {
+	const far = 16 // more messages than that came after it only if there are many peers
+	for i := len(o.Send) - 1; m.Message != nil && i >= max(0, len(o.Send)-far); i-- {
+		if o.Send[i] == m.Message {
+			return true
+		}
+	}
+	return false
+}
+
 // Answer lets an answer leave that claims nothing about entries. It leaves now, unless it shows a
 // term or vote that is not durable yet.
 func (o *Out) Answer(m message.Message) {

@@ -145,6 +145,11 @@ func (c *Configs) Remains(id protocol.MemberID) bool {
 	return m != nil && !m.Learner
 }
 
+// Removed reports whether a member was removed for ever, as far as is known with what is committed.
+func (c *Configs) Removed(id protocol.MemberID, commit protocol.Index) bool {
+	return c.At <= commit && slices.Contains(c.Config.Removed, id)
+}
+
 // Retains reports whether another instance has a member that is removed from this one.
 func (c *Configs) Retains(id protocol.MemberID) bool {
 	if !slices.Contains(c.Config.Removed, id) || slices.Contains(c.Config.Outgoing, id) {
