@@ -52,14 +52,14 @@ func (r *Raft) commitTo(to protocol.Index) {
 
 // fill sends p whole bodies of entries that p already has, where that is needed.
 func (r *Raft) fill(p *tracker.Progress) {
-	if entries := r.place.Fill(r.see(), p); len(entries) > 0 {
+	if entries := r.view.Place.Fill(r.see(), p); len(entries) > 0 {
 		r.send(message.With(protocol.Message{Type: message.Bodies, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now), Entries: entries}, message.Part{Round: r.lead.round}))
 	}
 }
 
 // tickBodies is a leader's part in each tick after its preparation.
 func (r *Raft) tickBodies() {
-	if next := r.place.Tick(r.see()); next != nil {
+	if next := r.view.Place.Tick(r.see()); next != nil {
 		r.appendConfig(*next, protocol.ProposalID{})
 		r.advance()
 		r.replicateAll()

@@ -14,7 +14,7 @@ import (
 // configChanged continues under another configuration.
 func (r *Raft) configChanged() {
 	if r.role == protocol.Leader {
-		r.trackPeers()
+		r.lead.track(&r.members, r.cfg.Self, r.log.Last, r.now)
 		r.confirmReads() // fewer may be needed now, who have all answered
 	}
 }
@@ -28,7 +28,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		r.out.Refuse(in.Context, protocol.ReasonNoLeader, 0)
 		return
 	case r.role != protocol.Leader && in.Target != nil:
-		r.forwardTarget(&in)
+		r.forward([]protocol.Entry{targetEntry(&in)})
 		return
 	case r.role != protocol.Leader:
 		r.out.Refuse(in.Context, protocol.ReasonNotLeader, r.leader)
@@ -57,7 +57,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	}
 	if reason == protocol.ReasonNone {
 		var first *protocol.Config
-		if first, reason = code.Keep(r.see(), r.place, &next, in.Changes); first != nil {
+		if first, reason = code.Keep(r.see(), r.view.Place, &next, in.Changes); first != nil {
 			r.appendConfig(*first, protocol.ProposalID{})
 			r.advance()
 			r.replicateAll()
@@ -66,7 +66,7 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	if reason == protocol.ReasonNone && len(r.bodies.Coded.Indexes) > 0 {
 		// No configuration after a coded entry that is not committed: the next leader could find that it
 		// never was, and would cut the log before it (docs/internals/craft.md, C8).
-		r.place.Uncode(r.see())
+		r.view.Place.Uncode(r.see())
 		reason = protocol.ReasonChangePending
 	}
 	if reason == protocol.ReasonNone {
@@ -85,19 +85,19 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 	}
 	r.appendConfig(next, in.ID)
 	if sameVoters { // nothing is coded until it is committed, and no other change follows from it
-		r.place.Recode()
+		r.view.Place.Recode()
 	}
 	r.advance()
 	r.replicateAll()
 }
 
-// forwardTarget tells the leader of the configuration to change to, which it may not know: the
+// targetEntry tells the leader of the configuration to change to, which it may not know: the
 // instance that has it may have left the leader out, so that it does not get its entries.
-func (r *Raft) forwardTarget(in *protocol.ProposeChange) {
+func targetEntry(in *protocol.ProposeChange) protocol.Entry {
 	e := protocol.Entry{Kind: protocol.EntryConfig, ID: in.ID, Payload: protocol.EncodeConfig(*in.Target)}
 	e.SealPayload()
 	e.Seal(0, 0, make([]byte, protocol.HeadSize))
-	r.send(message.With(protocol.Message{Type: message.Propose, To: r.leader, Entries: []protocol.Entry{e}}, message.Part{}))
+	return e
 }
 
 // onTarget changes to a configuration that another member sent, if it has other members. Whether
@@ -231,7 +231,7 @@ func (r *Raft) settleConfig() {
 	if r.members.At > r.commit {
 		return
 	}
-	r.dismiss()
+	r.lead.dismiss(&r.members, r.now+r.cfg.ElectionTimeout)
 	if r.members.Config.Joint() && r.commit >= r.lead.first {
 		next := r.members.Config.Clone()
 		next.Outgoing = nil
@@ -250,7 +250,7 @@ func (r *Raft) resign() {
 	if r.role != protocol.Leader || r.members.At > r.commit || r.members.Voters.Has(r.cfg.Self) {
 		return
 	}
-	if p := r.mostAdvanced(); p != nil {
+	if p := r.lead.mostAdvanced(&r.members, r.now, r.cfg.ElectionTimeout); p != nil {
 		r.send(message.With(protocol.Message{Type: message.TimeoutNow, To: p.ID}, message.Part{}))
 	}
 	r.follow(r.term, 0)

@@ -55,11 +55,6 @@ func (r *Raft) sticky() bool {
 	return r.now < r.votes.heard+r.cfg.ElectionTimeout && (r.leader != 0 || r.cfg.LeaseReads)
 }
 
-// promised reports whether this member may not vote for a candidate of its own term that it did not vote for before.
-// Its term says nothing about that: any answer of a higher term takes a member into that term, and its promise to the
-// leader of the term before continues.
-func (r *Raft) promised() bool { return r.sticky() && r.cfg.Mutant != MutantPromiseOfTerm }
-
 // alone reports whether this member decides on its own. Then it need not wait before it leads,
 // unless a leader that it followed may hold a lease.
 func (r *Raft) alone() bool {
@@ -165,7 +160,7 @@ func onVoteResp(r *Raft, m message.Message) {
 // candidate need not be in our configuration: ours may be the older one.
 func onVote(r *Raft, m message.Message) {
 	pre := m.Type == message.PreVote
-	grant := r.upToDate(m)
+	grant := r.log.UpToDate(m.Index, m.LogTerm) || r.cfg.Mutant == MutantVoteIgnoresLog
 	r.votes.needed = r.votes.needed || !grant
 	if pre {
 		grant = grant && m.Term > r.term && !r.sticky()
@@ -176,7 +171,11 @@ func onVote(r *Raft, m message.Message) {
 		r.answer(resp)
 		return
 	}
-	grant = grant && (r.vote == m.From || r.vote == 0 && r.leader == 0 && (m.Force || !r.promised()))
+	// This member's term says nothing about what it promised: any answer of a higher term takes it into that term, and
+	// its promise to the leader of the term before continues. It may not vote for a candidate that it did not vote for
+	// before.
+	promised := r.sticky() && r.cfg.Mutant != MutantPromiseOfTerm
+	grant = grant && (r.vote == m.From || r.vote == 0 && r.leader == 0 && (m.Force || !promised))
 	if !grant {
 		r.answer(message.With(protocol.Message{Type: message.VoteResp, To: m.From, Reject: true}, message.Part{}))
 		return
@@ -188,13 +187,6 @@ func onVote(r *Raft, m message.Message) {
 	r.votes.tries = 0
 	r.rest()
 	r.release(message.With(protocol.Message{Type: message.VoteResp, To: m.From}, message.Part{}))
-}
-
-func (r *Raft) upToDate(m message.Message) bool {
-	if r.cfg.Mutant == MutantVoteIgnoresLog {
-		return true
-	}
-	return m.LogTerm > r.log.LastTerm || m.LogTerm == r.log.LastTerm && m.Index >= r.log.Last
 }
 
 // follow makes this member a follower in term, which may be its own, of leader, if known.
@@ -237,7 +229,7 @@ func (r *Raft) takeLead() {
 	r.lead.first = r.log.Last + 1
 	r.lanes.Begin()
 	r.see().Rest()
-	r.trackPeers()
+	r.lead.track(&r.members, r.cfg.Self, r.log.Last, r.now)
 	for _, b := range r.votes.ballots {
 		if p := r.lead.peer(b.from); p != nil {
 			p.Heard = message.Stamp(r.now)
@@ -271,14 +263,14 @@ func (r *Raft) prepare() {
 func (r *Raft) stepDown(leader protocol.MemberID) {
 	r.lead.reads.fail(&r.out, protocol.ReasonNotLeader, leader)
 	r.lanes.Resign(r.seeLanes(), leader)
-	r.place.Reset()
+	r.view.Place.Reset()
 	r.lead = leading{round: r.lead.round}
 	r.role, r.leader = protocol.Follower, 0
 	r.hear()
 }
 
 func (r *Raft) tickLeader() {
-	if r.now >= r.quorumHeard()+r.cfg.ElectionTimeout || r.diskStalled() {
+	if r.now >= r.lead.heard(r.members.Confirmers(r.members.Voters), r.cfg.Self, r.now)+r.cfg.ElectionTimeout || r.diskStalled() {
 		r.follow(r.term, 0)
 		return
 	}
@@ -288,26 +280,13 @@ func (r *Raft) tickLeader() {
 	r.lead.letLateGo(r.now)
 	if r.now >= r.lead.beat {
 		r.lead.beat = r.now + r.cfg.Heartbeat
-		r.heartbeats()
+		for _, p := range r.lead.peers {
+			r.heartbeat(p)
+		}
 		r.promote()
 		r.lead.beaten = r.commit
 	}
 	if r.lead.ready {
 		r.tickBodies()
 	}
-}
-
-// quorumHeard is the latest instant at which a quorum had been heard from (check-quorum, Raft
-// §6.2). A member counts as heard from when this leader began to track it.
-func (r *Raft) quorumHeard() time.Duration {
-	v := r.members.Confirmers(r.members.Voters).Agreed(func(id protocol.MemberID) uint64 {
-		if id == r.cfg.Self {
-			return message.Stamp(r.now)
-		}
-		if p := r.lead.peer(id); p != nil {
-			return max(p.Heard, message.Stamp(p.Since))
-		}
-		return 0
-	})
-	return time.Duration(v) - 1
 }

@@ -14,23 +14,9 @@ import (
 func (r *Raft) retain(members []protocol.MemberID) {
 	r.members.Others = members
 	if r.role == protocol.Leader {
-		r.trackPeers()
-		r.dismiss()
-	}
-}
-
-// dismiss gives members that left a deadline, once the configuration without them is committed.
-func (r *Raft) dismiss() {
-	if r.members.At > r.commit {
-		return
-	}
-	for _, p := range r.lead.peers {
-		switch {
-		case p.Leaving == 0:
-		case r.members.Retains(p.ID):
-			p.LeaveBy = 0
-		case p.LeaveBy == 0:
-			p.LeaveBy = r.now + r.cfg.ElectionTimeout
+		r.lead.track(&r.members, r.cfg.Self, r.log.Last, r.now)
+		if r.members.At <= r.commit {
+			r.lead.dismiss(&r.members, r.now+r.cfg.ElectionTimeout)
 		}
 	}
 }

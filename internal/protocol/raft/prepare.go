@@ -190,9 +190,9 @@ func onHoldingsResp(r *Raft, m message.Message) {
 	}
 	fetch := false
 	for _, h := range m.Holdings {
-		k, ok := r.findWanted(h.Index, h.Term)
+		k, ok := r.lead.pre.find(h.Index)
 		switch {
-		case !ok:
+		case !ok || h.Index <= r.commit || !r.log.Matches(h.Index, h.Term):
 		case h.Form == protocol.FormCommitted:
 			r.commitTo(h.Index)
 			r.lead.pre.moved = r.now
@@ -212,10 +212,9 @@ func onHoldingsResp(r *Raft, m message.Message) {
 	}
 }
 
-// findWanted returns where that very entry is among what is wanted.
-func (r *Raft) findWanted(i protocol.Index, t protocol.Term) (int, bool) {
-	k, ok := slices.BinarySearchFunc(r.lead.pre.wanted, i, func(w wanted, i protocol.Index) int { return cmp.Compare(w.index, i) })
-	return k, ok && i > r.commit && r.log.Matches(i, t)
+// find returns where an entry is among what is wanted.
+func (p *preparation) find(i protocol.Index) (int, bool) {
+	return slices.BinarySearchFunc(p.wanted, i, func(w wanted, i protocol.Index) int { return cmp.Compare(w.index, i) })
 }
 
 // note takes in an answer and reports whether it says more than was known.
@@ -238,7 +237,7 @@ func (r *Raft) bodyMade(in protocol.BodyMade) {
 	if r.role != protocol.Leader || r.lead.ready {
 		return
 	}
-	if _, ok := r.findWanted(in.Index, in.Term); !ok {
+	if _, ok := r.lead.pre.find(in.Index); !ok || in.Index <= r.commit || !r.log.Matches(in.Index, in.Term) {
 		return
 	}
 	e := *r.log.At(in.Index)

@@ -103,7 +103,7 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 // appendOwn appends an entry of the leader's term; head is space for its envelope.
 func (r *Raft) appendOwn(e *protocol.Entry, head []byte) {
 	if e.BodySize > 0 && e.Kind == protocol.EntryBatch {
-		e.K = r.place.K(r.see())
+		e.K = r.view.Place.K(r.see())
 	}
 	e.Seal(r.log.Last+1, r.term, head)
 	r.log.Append(*e)

@@ -16,9 +16,8 @@ import (
 
 // Raft is one instance of Raft on one member. See protocol.Core for how to use it.
 type Raft struct {
-	cfg   protocol.Settings
-	place code.Placement
-	log   raftlog.Log
+	cfg protocol.Settings
+	log raftlog.Log
 	// members are the configurations of the log. Members that only other instances have, a leader has
 	// as peers that are removed here, and gives them no deadline to leave.
 	members members.Configs
@@ -80,8 +79,7 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 		chance: chance(cfg.Self),
 	}
 	r.out = effects.Out{Disk: &r.disk, Instance: r.cfg.Instance, Self: r.cfg.Self}
-	r.place = code.New(&r.cfg)
-	r.view.Out, r.view.Place = &r.out, r.place
+	r.view.Out, r.view.Place = &r.out, code.New(&r.cfg)
 	r.view.View = code.View{
 		Settings: &r.cfg, Log: &r.log, Disk: &r.disk, Members: &r.members, Coded: &r.bodies.Coded, Bodies: &r.bodies.Bodies,
 		Marks: &r.lead.marks, Restripe: &r.lead.restripe,
@@ -334,21 +332,21 @@ func (r *Raft) answerStale(m message.Message) {
 }
 
 // inTerm fills in the term. Termless messages have none.
-func (r *Raft) inTerm(m message.Message) message.Message {
+func inTerm(m message.Message, term protocol.Term) message.Message {
 	if m.Term == 0 && !termless(m.Type) {
-		m.Term = r.term
+		m.Term = term
 	}
 	return m
 }
 
 // send lets a message leave now.
-func (r *Raft) send(m message.Message) { r.out.Post(r.inTerm(m)) }
+func (r *Raft) send(m message.Message) { r.out.Post(inTerm(m, r.term)) }
 
 // release lets a message leave when everything written so far is durable.
-func (r *Raft) release(m message.Message) { r.out.PostDurable(r.inTerm(m)) }
+func (r *Raft) release(m message.Message) { r.out.PostDurable(inTerm(m, r.term)) }
 
 // answer lets an answer leave that claims nothing about entries; see effects.Out.Answer.
-func (r *Raft) answer(m message.Message) { r.out.Answer(r.inTerm(m)) }
+func (r *Raft) answer(m message.Message) { r.out.Answer(inTerm(m, r.term)) }
 
 func (r *Raft) tick(t protocol.Tick) {
 	r.chance.feed(t.Random)
@@ -388,7 +386,7 @@ func (r *Raft) Status() protocol.Status {
 		Restriping: r.lead.restripe.Left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit, Routes: r.lanes.Routes(r.seeLanes()),
 	}
 	if r.role == protocol.Leader {
-		s.K = r.place.K(r.see())
+		s.K = r.view.Place.K(r.see())
 	}
 	for _, p := range r.lead.peers {
 		s.Peers = append(s.Peers, protocol.PeerStatus{

@@ -114,25 +114,13 @@ func (r *Raft) startReads() {
 // confirmReads serves the reads in progress if a quorum confirmed their round.
 func (r *Raft) confirmReads() {
 	rd := &r.lead.reads
-	for len(rd.asked) > 0 && r.confirmedRound() >= rd.round && r.passedBarrier() {
+	for len(rd.asked) > 0 && r.lead.confirmed(r.members.Confirmers(r.members.Deciders()), r.cfg.Self) >= rd.round && r.passedBarrier() {
 		for _, q := range rd.asked {
 			q.serve(&r.out, rd.index)
 		}
 		rd.asked, rd.beat = rd.asked[:0], nil
 		r.startReads()
 	}
-}
-
-func (r *Raft) confirmedRound() uint64 {
-	return r.members.Confirmers(r.members.Deciders()).Agreed(func(id protocol.MemberID) uint64 {
-		if id == r.cfg.Self {
-			return r.lead.round
-		}
-		if p := r.lead.peer(id); p != nil {
-			return p.Round
-		}
-		return 0
-	})
 }
 
 // leased reports whether no other leader can have been elected yet: a quorum answered something

@@ -1,9 +1,6 @@
 package raft
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
@@ -46,7 +43,7 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 	if p.Phase == tracker.Stream && r.lead.marks.Appended < p.Hold {
 		return false
 	}
-	entries, count := r.lanes.Signals(r.seeLanes(), p, r.place.Frame(r.see(), p))
+	entries, count := r.lanes.Signals(r.seeLanes(), p, r.view.Place.Frame(r.see(), p))
 	bytes := 0
 	for i := range entries {
 		bytes += entries[i].Bytes()
@@ -100,12 +97,6 @@ func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm pro
 		return
 	}
 	r.send(m)
-}
-
-func (r *Raft) heartbeats() {
-	for _, p := range r.lead.peers {
-		r.heartbeat(p)
-	}
 }
 
 func (r *Raft) heartbeat(p *tracker.Progress) *protocol.Message {
@@ -250,7 +241,7 @@ func (r *Raft) advance() {
 	if !r.lead.ready {
 		return
 	}
-	to := r.place.Stored(r.see())
+	to := r.view.Place.Stored(r.see())
 	if to <= r.commit {
 		return
 	}
@@ -274,30 +265,4 @@ func (r *Raft) afterCommit() {
 // active reports whether p was heard from within an election timeout.
 func (r *Raft) active(p *tracker.Progress) bool {
 	return p.HeardWithin(r.now, r.cfg.ElectionTimeout)
-}
-
-// trackPeers sets peers to the members of the configuration. It keeps those that just left it, and
-// adds those that it retains.
-func (r *Raft) trackPeers() {
-	all := r.members.Config.All()
-	for _, p := range r.lead.peers {
-		switch {
-		case slices.Contains(all, p.ID):
-			p.Leaving, p.LeaveBy = 0, 0
-		case p.Leaving == 0:
-			p.Leaving = r.members.At
-		}
-	}
-	for _, id := range all {
-		if id != r.cfg.Self && r.lead.peer(id) == nil {
-			r.lead.peers = append(r.lead.peers, &tracker.Progress{ID: id, Next: r.log.Last + 1, Since: r.now})
-		}
-	}
-	for _, id := range r.members.Others {
-		if id != r.cfg.Self && r.lead.peer(id) == nil && r.members.Retains(id) {
-			left := max(1, r.members.At) // an instance that begins may be without it from the start
-			r.lead.peers = append(r.lead.peers, &tracker.Progress{ID: id, Next: r.log.Last + 1, Since: r.now, Leaving: left})
-		}
-	}
-	slices.SortFunc(r.lead.peers, func(a, b *tracker.Progress) int { return cmp.Compare(a.ID, b.ID) })
 }

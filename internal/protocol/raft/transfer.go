@@ -43,7 +43,7 @@ func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.Me
 	}
 	p := r.lead.peer(to)
 	if to == 0 {
-		p = r.mostAdvanced()
+		p = r.lead.mostAdvanced(&r.members, r.now, r.cfg.ElectionTimeout)
 	}
 	if p == nil || !r.members.Remains(p.ID) {
 		return protocol.ReasonNotVoter, r.cfg.Self
@@ -52,17 +52,6 @@ func (r *Raft) beginTransfer(to protocol.MemberID) (protocol.Reason, protocol.Me
 	r.replicate(p)
 	r.handOver(p)
 	return protocol.ReasonNone, 0
-}
-
-// mostAdvanced is the active voter that matches furthest, nil if there is none.
-func (r *Raft) mostAdvanced() *tracker.Progress {
-	var best *tracker.Progress
-	for _, p := range r.lead.peers {
-		if r.members.Remains(p.ID) && r.active(p) && (best == nil || p.Match > best.Match) {
-			best = p
-		}
-	}
-	return best
 }
 
 // handOver tells the next leader to stand, once its disk holds the whole log.

@@ -205,6 +205,12 @@ func (l *Log) Matches(i protocol.Index, t protocol.Term) bool {
 	return ok && have == t
 }
 
+// UpToDate reports whether a log that ends with an entry of that index and term has no less than this one (Raft
+// §5.4.1).
+func (l *Log) UpToDate(i protocol.Index, t protocol.Term) bool {
+	return t > l.LastTerm || t == l.LastTerm && i >= l.Last
+}
+
 // Back returns the highest index ≤ i whose term is at most t, and that term: the best
 // guess at where a log with term t at i may match this one. Terms never fall along a
 // log, so whole terms are skipped. It stops at the base.
