@@ -19,7 +19,7 @@ import (
 //	        values are fetched in the background, and the other watches of the stream go on. Then the queue is sent,
 //	        and the store feeds the watch again from the revision that it had reached. If the values do not come, the
 //	        watch ends with an error.
-//	ended   the stream has forgotten it
+//	ended   the stream has removed it
 //
 // All sending is done by the stream's run. The stream's mu guards the fields below reader.
 type watch struct {

@@ -138,7 +138,7 @@ func (s *Store) EncodeResolved(ctx context.Context, r *pb.InternalRaftRequest) (
 	if err := s.rights.permit(ctx, allowed); err != nil {
 		return Encoded{}, err
 	}
-	j := judge{s: s, concerns: comparedByOrder}
+	j := judge{kv: s.kv, values: &s.values, concerns: comparedByOrder}
 	t, err := j.txn(ctx, r.Txn)
 	if err != nil {
 		return Encoded{}, err
@@ -148,7 +148,8 @@ func (s *Store) EncodeResolved(ctx context.Context, r *pb.InternalRaftRequest) (
 
 // judge makes comparisons of values and puts their outcome in their place.
 type judge struct {
-	s        *Store
+	kv       mvcc.KV
+	values   *values
 	concerns func(*pb.Compare) bool
 	seen     []unchanged
 }
@@ -189,13 +190,13 @@ func decided(c *pb.Compare, holds bool) *pb.Compare {
 
 // holds makes a comparison as etcd does, and records what it read.
 func (j *judge) holds(ctx context.Context, c *pb.Compare) (bool, error) {
-	r, err := j.s.kv.Range(ctx, c.Key, rangeEnd(c.RangeEnd), mvcc.RangeOptions{})
+	r, err := j.kv.Range(ctx, c.Key, rangeEnd(c.RangeEnd), mvcc.RangeOptions{})
 	if err != nil {
 		return false, err
 	}
 	j.seen = append(j.seen, unchanged{c.Key, c.RangeEnd, int64(len(r.KVs)), r.Rev})
 	for _, kv := range r.KVs {
-		v := j.s.values.locate(kv)
+		v := j.values.locate(kv)
 		holds := false
 		switch {
 		case v.err != nil:
@@ -204,7 +205,7 @@ func (j *judge) holds(ctx context.Context, c *pb.Compare) (bool, error) {
 			holds = v.equals(c.GetValue()) == (c.Result == pb.Compare_EQUAL)
 		default:
 			var value []byte
-			value, err = j.s.values.bytesOf(ctx, &v)
+			value, err = j.values.bytesOf(ctx, &v)
 			order := bytes.Compare(value, c.GetValue())
 			holds = c.Result == pb.Compare_LESS && order < 0 || c.Result == pb.Compare_GREATER && order > 0
 		}

@@ -275,5 +275,5 @@ func (v *view) inspect() error {
 	if err == nil {
 		return nil
 	}
-	return v.guarded.Judge(v.store.opts.Dir, err)
+	return v.guarded.Judge(v.dir, err)
 }

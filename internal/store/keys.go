@@ -12,7 +12,7 @@ import (
 // keys are etcd's keys. Their write transactions also update the places of large values.
 type keys struct {
 	mvcc.WatchableKV
-	s *Store
+	db func() *database
 
 	// What follows belongs to the apply goroutine.
 
@@ -27,8 +27,8 @@ type writing struct {
 	keys *keys
 }
 
-func newKeys(s *Store, kv mvcc.WatchableKV) *keys {
-	k := &keys{WatchableKV: kv, s: s}
+func newKeys(db func() *database, kv mvcc.WatchableKV) *keys {
+	k := &keys{WatchableKV: kv, db: db}
 	k.writing.keys = k
 	return k
 }
@@ -49,7 +49,7 @@ func (w *writing) Put(key, value []byte, id lease.LeaseID) int64 {
 	p, ref := w.keys.placeOf(w.TxnWrite, key, value)
 	main := w.TxnWrite.Put(key, value, id)
 	p.sub = int64(len(w.Changes()) - 1)
-	db := w.keys.s.db
+	db := w.keys.db()
 	db.refs.add(db.be.BatchTx(), main, p, ref)
 	return main
 }
@@ -65,7 +65,7 @@ func (k *keys) placeOf(tx mvcc.ReadView, key, value []byte) (place, *BodyRef) {
 	}
 	before, err := tx.Range(context.Background(), key, nil, mvcc.RangeOptions{})
 	if err == nil && len(before.KVs) == 1 && string(before.KVs[0].Value) == string(value) {
-		if p, ok := k.s.db.refs.find(before.KVs[0].ModRevision, value); ok {
+		if p, ok := k.db().refs.find(before.KVs[0].ModRevision, value); ok {
 			if p.body == nil {
 				return p, nil
 			}

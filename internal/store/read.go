@@ -72,7 +72,7 @@ const txnAttempts = 16
 func (s *Store) readTxn(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, err error) {
 	allowed := func(user *auth.AuthInfo) error { return apply.CheckTxnAuth(s.rights.auth, user, s.lessor, r) }
 	asked := r
-	j := judge{s: s, concerns: comparedBeforehand}
+	j := judge{kv: s.kv, values: &s.values, concerns: comparedBeforehand}
 	if slices.ContainsFunc(r.Compare, comparedBeforehand) {
 		if err := s.rights.permit(ctx, allowed); err != nil {
 			return nil, err

@@ -29,7 +29,8 @@ type Snapshot struct {
 
 // view is an open read transaction on a database.
 type view struct {
-	store   *Store
+	dir     string  // of the store
+	frozen  *frozen // counts it
 	be      backend.Snapshot
 	guarded *sums.Guarded // of which it is a view
 	size    int64
@@ -55,7 +56,7 @@ func (s *Store) view(ctx context.Context) (v view, err error) {
 		return v, err
 	}
 	err = s.using(func(db *database) error {
-		v = view{store: s, be: db.be.Snapshot(), guarded: db.guarded, once: new(sync.Once)}
+		v = view{dir: s.opts.Dir, frozen: &s.frozen, be: db.be.Snapshot(), guarded: db.guarded, once: new(sync.Once)}
 		v.size = v.be.Size()
 		return nil
 	})
@@ -69,7 +70,7 @@ func (s *Store) view(ctx context.Context) (v view, err error) {
 func (v *view) Close() (err error) {
 	v.once.Do(func() {
 		err = v.be.Close()
-		v.store.frozen.leave()
+		v.frozen.leave()
 	})
 	return err
 }

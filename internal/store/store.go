@@ -33,36 +33,42 @@ type Store struct {
 	birth string // see Birth; as it was when the store was opened
 	lg    *zap.Logger
 	latch *latch
+	stop  chan struct{} // closed by Close
 
-	// mu guards the fields that Restore replaces.
+	// mu guards db, which Restore replaces. The apply goroutine, which calls Restore, reads db without it.
 	mu sync.RWMutex
 	db *database
+
+	// Parts of etcd:
 
 	cluster *membership.RaftCluster
 	lessor  *lessor
 	kv      *keys
 	applier apply.UberApplier // used by the apply goroutine only
 
+	// What callers ask for:
+
 	positions positions
 	rights    *Rights
+	leases    *Leases
+	values    values
+	damage    Damage
+	closed    atomic.Uint64 // the auth revision up to which accepted puts are closed; 0: none
+	frozen    frozen
+	copying   *semaphore.Weighted // of copies for clients, one at a time
 
-	leases *Leases
-	closed atomic.Uint64 // the auth revision up to which accepted puts are closed; 0: none
-	wanted wanted
-	values values
-	frozen frozen
-	limits limits
-	damage Damage
+	// What works in the background, or waits:
 
-	// replaced is closed, and replaced by a new channel, when Restore installs another database. The apply goroutine's.
+	limits   limits
+	wanted   wanted
+	short    shortage
+	releaser releaser
+
+	// replaced is closed, and replaced by a new channel, when Restore installs another database. Used by the apply
+	// goroutine only.
 	replaced chan struct{}
 	// closing holds databases that Restore replaced until they are closed.
 	closing sync.WaitGroup
-	stop    chan struct{} // closed by Close
-	short   shortage
-
-	copying  *semaphore.Weighted // of copies for clients, one at a time
-	releaser releaser
 }
 
 // Open opens the store in a directory, which is made if it does not exist. A second store
@@ -79,8 +85,7 @@ func Open(o Options) (*Store, error) {
 		latch:    newLatch(o.Dir, o.Logger, o.OnFatal),
 		replaced: make(chan struct{}),
 		stop:     make(chan struct{}),
-
-		copying: semaphore.NewWeighted(1),
+		copying:  semaphore.NewWeighted(1),
 	}
 	s.lg = s.latch.logger(o.Logger)
 	s.positions.latch, s.positions.stop = s.latch, s.stop
@@ -127,7 +132,7 @@ func (s *Store) open() (err error) {
 		MinLeaseTTL: s.opts.Leases.MinTTL, CheckpointPersist: true,
 	}), &s.opts, s.wanted.add)
 	s.lessor.load(s.db.be)
-	s.kv = newKeys(s, mvcc.New(s.lg, s.db.keys(), s.lessor, mvcc.StoreConfig{
+	s.kv = newKeys(s.database, mvcc.New(s.lg, s.db.keys(), s.lessor, mvcc.StoreConfig{
 		CompactionBatchLimit:    s.opts.CompactionBatchLimit,
 		CompactionSleepInterval: s.opts.CompactionSleepInterval,
 	}))

@@ -49,7 +49,7 @@ func (w *wanted) add(data []byte) bool {
 	return true
 }
 
-func (w *wanted) take() [][]byte {
+func (w *wanted) drain() [][]byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	queue := w.queue
@@ -65,7 +65,7 @@ func (w *wanted) run() {
 		case <-w.done:
 			return
 		}
-		for _, data := range w.take() {
+		for _, data := range w.drain() {
 			select {
 			case w.c <- data:
 			case <-w.done:

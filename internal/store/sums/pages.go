@@ -100,7 +100,7 @@ type Pages struct {
 }
 
 // visit marks pages as visited.
-func (p *Pages) meet(id, n uint64) error {
+func (p *Pages) visit(id, n uint64) error {
 	for i := id; i < id+n && p.Met != nil; i++ {
 		if p.Met[i/64]&(1<<(i%64)) != 0 {
 			return &PageError{i, "is used twice"}
@@ -138,7 +138,7 @@ func (p *Pages) fetch(id uint64, into []byte) ([]byte, error) {
 	case more >= p.Meta.Pages-id:
 		return nil, &PageError{id, fmt.Sprintf("says that %d more belong to it", more)}
 	}
-	if err := p.meet(id, more+1); err != nil {
+	if err := p.visit(id, more+1); err != nil {
 		return nil, err
 	}
 	if more == 0 {
@@ -341,7 +341,7 @@ func (p *Pages) free() error {
 		if page < 2 || page >= p.Meta.Pages {
 			return &PageError{id, fmt.Sprintf("lists page %d of %d as free", page, p.Meta.Pages)}
 		}
-		if err := p.meet(page, 1); err != nil {
+		if err := p.visit(page, 1); err != nil {
 			return fmt.Errorf("free: %w", err)
 		}
 	}
