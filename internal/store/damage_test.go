@@ -156,7 +156,7 @@ func liveValues(t testing.TB, path string) (out []int64) {
 	defer f.Close()
 	meta, err := sums.NewestMeta(f)
 	require.NoError(t, err)
-	p := &sums.Pages{File: f, Meta: meta, Met: make([]uint64, meta.Pages/64+1)}
+	p := &sums.Pages{File: f, Meta: meta, Visited: make([]uint64, meta.Pages/64+1)}
 	buckets, err := p.Buckets()
 	require.NoError(t, err)
 	for i := range buckets {
@@ -164,7 +164,7 @@ func liveValues(t testing.TB, path string) (out []int64) {
 	}
 	for _, at := range offsetsOf(t, path, "value-0") {
 		page := uint64(at) / uint64(meta.PageSize)
-		if p.Met[page/64]&(1<<(page%64)) != 0 {
+		if p.Visited[page/64]&(1<<(page%64)) != 0 {
 			out = append(out, at)
 		}
 	}

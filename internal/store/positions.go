@@ -16,7 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 )
 
-// positions has callers wait until a position is applied. A wait that is left leaves nothing behind, and waits for
+// positions makes callers wait until a position is applied. A cancelled wait leaves nothing behind, and waits for
 // positions that do not come cost applying nothing.
 type positions struct {
 	latch *latch
@@ -77,13 +77,13 @@ func (p *positions) leave(w *positionWait) {
 	}
 }
 
-// set notes that the state is the one of a position.
+// set records that the state is the one of a position.
 func (p *positions) set(position uint64) {
 	p.applied.Store(position)
 	p.reach(position)
 }
 
-// reach notes that everything up to a position is applied.
+// reach records that everything up to a position is applied.
 func (p *positions) reach(position uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,10 +117,9 @@ func (q *waitQueue) Pop() any {
 	return w
 }
 
-// A simple token names the position at which it was made. A member that is not there yet does not know
-// the token, and waits. Anybody can make up a token of a position that does not come for long. So at most
-// mostTokens calls wait, each for tokenWait. More of them, or later, a token counts as invalid; its client
-// logs in again.
+// A simple token names the position at which it was made. A member that has not applied it does not know the token,
+// and waits. Any client can invent a token of a position that does not come for long. So at most mostTokens calls
+// wait, each for tokenWait. More of them, or later, a token counts as invalid; its client logs in again.
 const (
 	mostTokens = 4096
 	tokenWait  = 5 * time.Second

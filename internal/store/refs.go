@@ -86,7 +86,7 @@ func (r *refs) use(ref BodyRef) *body {
 	return b
 }
 
-// add notes the place of a value that was just put, in the transaction that put it.
+// add records the place of a value that was just put, in the transaction that put it.
 func (r *refs) add(tx backend.UnsafeWriter, main int64, p place, ref *BodyRef) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

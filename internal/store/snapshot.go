@@ -129,10 +129,10 @@ func (c *contextWriter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// errDefragmenting is the answer to a snapshot while the file is rewritten. A retry is safe.
+// errDefragmenting is the error of a snapshot while the file is rewritten. A retry is safe.
 var errDefragmenting = errors.New("store: the database is being defragmented, no snapshot now")
 
-// atOnce is the context of those that do not wait for a defragmentation: they get errDefragmenting.
+// atOnce is the context of callers that do not wait for a defragmentation: they get errDefragmenting.
 var atOnce = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errDefragmenting)

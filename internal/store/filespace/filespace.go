@@ -34,7 +34,7 @@ const (
 	Step = 8 << 20
 	// PerCommand is how many bytes of pages a command may change besides its own.
 	PerCommand = 16 << 10
-	// spaceExpected is from how much on a commit is wanted: commands that are refused write nothing.
+	// spaceExpected is from how much on a commit is due: commands that are refused write nothing.
 	spaceExpected = 64 << 20
 )
 

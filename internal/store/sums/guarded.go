@@ -73,7 +73,7 @@ func (g *Guarded) Close() (err error) {
 	return g.Backend.Close()
 }
 
-// Reopen follows the database to the file that took the place of its own.
+// Reopen opens the file that replaced the database's own.
 func (g *Guarded) Reopen(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -45,7 +45,7 @@ type boltMeta struct {
 	tx             uint64
 }
 
-// parseMeta reads a meta page; false if it is none or damaged.
+// parseMeta parses a meta page; false if it is none or damaged.
 func parseMeta(b []byte) (m boltMeta, ok bool) {
 	if len(b) < pageHeader+metaSize {
 		return m, false
@@ -88,24 +88,23 @@ func NewestMeta(f io.ReaderAt) (m boltMeta, err error) {
 	return m, &PageError{0, "neither of the first two pages is good"}
 }
 
-// Pages reads the pages of a database as of one of its transactions. Each page in use may be met
-// only once.
+// Pages reads the pages of a database as of one of its transactions. Each page in use may be visited only once.
 type Pages struct {
 	File io.ReaderAt
 	Meta boltMeta
-	// Met are the pages that were met already; nil: not counted.
-	Met     []uint64
+	// Visited are the pages that were visited already; nil: not counted.
+	Visited []uint64
 	buffers [deepest][]byte // of the pages from the root to the present one
 	Read    int64           // bytes
 }
 
 // visit marks pages as visited.
 func (p *Pages) visit(id, n uint64) error {
-	for i := id; i < id+n && p.Met != nil; i++ {
-		if p.Met[i/64]&(1<<(i%64)) != 0 {
+	for i := id; i < id+n && p.Visited != nil; i++ {
+		if p.Visited[i/64]&(1<<(i%64)) != 0 {
 			return &PageError{i, "is used twice"}
 		}
-		p.Met[i/64] |= 1 << (i % 64)
+		p.Visited[i/64] |= 1 << (i % 64)
 	}
 	return nil
 }

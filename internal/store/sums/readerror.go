@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// ReadError: something on the disk could not be read. Its content is unknown, so it is not taken for damaged, and
+// ReadError: something on the disk could not be read. Its content is unknown, so it does not count as damaged, and
 // nothing was changed. A retry is safe, and may succeed.
 type ReadError struct {
 	What string

@@ -99,7 +99,7 @@ func (s *Sums) bucket(name []byte) *bucketSums {
 	return b
 }
 
-// put notes a key that is written.
+// put records a key that is written.
 func (s *Sums) put(bucket, key, value []byte) {
 	if isRecord(bucket, key) {
 		return
@@ -119,7 +119,7 @@ func (s *Sums) put(bucket, key, value []byte) {
 	b.add(sum)
 }
 
-// drop notes a key that is deleted.
+// drop records a key that is deleted.
 func (s *Sums) drop(bucket, key []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -365,7 +365,7 @@ func (r *revisionSums) between(from, to int64, yield func(mvcc.Revision)) {
 // are those that were written. adopted: it has no sums yet, since older software wrote it.
 func OfFile(p *Pages) (s *Sums, adopted bool, err error) {
 	s = New()
-	p.Met = make([]uint64, p.Meta.Pages/64+1)
+	p.Visited = make([]uint64, p.Meta.Pages/64+1)
 	buckets, err := p.Buckets()
 	if err != nil {
 		return nil, false, err
