@@ -21,23 +21,22 @@ import (
 // errNoLeader is returned by peers while no leader is known; nothing happened.
 var errNoLeader = errors.New("no leader")
 
-// errDeposed fails what a peer's leader had in flight when it lost its leadership.
+// errDeposed fails the proposals that were in flight when their leader lost its leadership.
 var errDeposed = errors.New("the leader changed: the command may or may not take effect")
 
 var errClosed = errors.New("the cluster is closed")
 
-// etcdRaft is go.etcd.io/raft as its own documentation advises to run it for throughput:
-// asynchronous storage writes, so that the log is written beside everything else and one
-// fsync covers all that gathered during the last one; proposals handed over in batches;
-// etcd's own log on disk; messages marshalled and written together.
+// etcdRaft is go.etcd.io/raft as its own documentation advises to run it for throughput: asynchronous storage writes,
+// so that the log is written concurrently with everything else and one fsync covers all that queued up during the
+// last one; proposals in batches; etcd's own log on disk; messages marshalled and written together.
 type etcdRaft struct {
 	members []*etcdMember
 	leader  atomic.Int64 // index of the leading member, -1 none
-	// applied is how far each member is; entries that all have applied are dropped.
+	// applied is the applied index of each member; entries that all have applied are dropped.
 	applied []atomic.Uint64
 }
 
-// etcdTuning is what was found to be fastest on loopback, and what the settings change.
+// etcdTuning has the values that were fastest on loopback, and those that the settings change.
 type etcdTuning struct {
 	maxSizePerMsg   uint64
 	maxInflightMsgs int
@@ -46,8 +45,8 @@ type etcdTuning struct {
 
 func openEtcdRaft(c bench.ClusterConfig) (bench.Cluster, error) { return startEtcdRaft(c, 0) }
 
-// openEtcdRaftPacked packs the commands that gathered into one entry: not what users of
-// the library do, but the best that it can be given.
+// openEtcdRaftPacked packs queued commands into one entry. Users of the library do not do that; it shows the best
+// case for the library.
 func openEtcdRaftPacked(c bench.ClusterConfig) (bench.Cluster, error) {
 	return startEtcdRaft(c, 64<<10)
 }
@@ -174,7 +173,7 @@ type etcdMember struct {
 	leading   bool
 }
 
-// proposals are commands that wait for the loop, copied one behind the other.
+// proposals are commands that wait for the loop, copied one after the other.
 type proposals struct {
 	bytes []byte
 	ends  []int
@@ -309,7 +308,7 @@ func (m *etcdMember) loop() {
 		}
 		clear(m.messages)
 		m.messages = m.messages[:0]
-		m.proposeTaken()
+		m.proposeQueued()
 	}
 }
 
@@ -324,8 +323,8 @@ func (m *etcdMember) failAll() {
 	m.queue.reset()
 }
 
-// handle carries out what the node wants: everything it sends leaves at once, what it
-// stores goes to the log's own goroutine, and what is committed is applied here.
+// handle processes a Ready: messages are sent at once, entries to store go to the log's goroutine, and committed
+// entries are applied here.
 func (m *etcdMember) handle(rd raft.Ready) {
 	if rd.SoftState != nil {
 		m.lead(rd.SoftState.RaftState == raft.StateLeader)
@@ -345,10 +344,10 @@ func (m *etcdMember) handle(rd raft.Ready) {
 	}
 }
 
-// send hands a message to the link to its receiver.
+// send queues a message on the link to its receiver.
 func (m *etcdMember) send(msg *raftpb.Message) { m.links[msg.GetTo()-1].send(msg) }
 
-// lead notes whether this member leads.
+// lead records whether this member leads.
 func (m *etcdMember) lead(now bool) {
 	switch {
 	case now && !m.leading:

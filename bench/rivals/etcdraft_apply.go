@@ -10,12 +10,12 @@ import (
 // counts up), and one command, or several with a length before each.
 const etcdHeader = 8
 
-// proposeTaken proposes the commands that gathered, all in one message.
-func (m *etcdMember) proposeTaken() {
+// proposeQueued proposes the commands that were taken from the queue, all in one message.
+func (m *etcdMember) proposeQueued() {
 	if len(m.taken.ends) == 0 {
 		return
 	}
-	data := m.encodeTaken()
+	data := m.encodeQueued()
 	if cap(m.entries) < len(data) {
 		m.entries = make([]raftpb.Entry, len(data))
 	}
@@ -32,9 +32,9 @@ func (m *etcdMember) proposeTaken() {
 	m.taken.reset()
 }
 
-// encodeTaken makes the data of entries out of what was taken, and notes them as pending.
-// The library copies what is proposed, so the memory is used again and again.
-func (m *etcdMember) encodeTaken() [][]byte {
+// encodeQueued encodes the commands that were taken from the queue as data of entries, and records them as pending.
+// The library copies what is proposed, so the memory is reused.
+func (m *etcdMember) encodeQueued() [][]byte {
 	t := &m.taken
 	m.scratch = m.scratch[:0]
 	need := len(t.bytes) + len(t.ends)*(etcdHeader+binary.MaxVarintLen32)
@@ -145,8 +145,8 @@ func (r *ring) push(p pendingProposal) {
 	r.items = append(r.items, p)
 }
 
-// answer answers the proposal with an id. Entries are applied in the order in which they
-// were proposed: what is older was lost by a change of leader.
+// answer answers the proposal with an id. Entries are applied in the order in which they were proposed: older ones
+// were lost in a change of leader.
 func (r *ring) answer(id uint64) {
 	for r.head < len(r.items) && r.items[r.head].id <= id {
 		var err error

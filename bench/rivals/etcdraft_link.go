@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// etcdLink carries messages to one other member: a length and a marshalled message each,
-// all that gathered in one write.
+// etcdLink sends messages to one other member, each as its length and the marshalled message. All queued messages go
+// into one write.
 type etcdLink struct {
 	m     *etcdMember
 	addr  string

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// etcdLog writes a member's log, beside its loop, as etcd writes it: in etcd's own format
-// and code. What gathers during an fsync goes into the next one together.
+// etcdLog writes a member's log in a goroutine of its own, with etcd's own code and format. What queues up during an
+// fsync goes into the next one together.
 type etcdLog struct {
 	m      *etcdMember
 	wal    *wal.WAL
@@ -94,8 +94,8 @@ func (l *etcdLog) save(batch []*raftpb.Message) int {
 	return n
 }
 
-// write appends to the log on disk and to the library's cache of it. A member that cannot
-// write must not go on; here that ends the benchmark.
+// write appends to the log on disk and to the library's cache of it. A member that cannot write must stop; here that
+// ends the benchmark.
 func (l *etcdLog) write(state *raftpb.HardState, entries []*raftpb.Entry) {
 	if err := l.wal.Save(state, entries); err != nil {
 		panic("etcd's log: " + err.Error())
@@ -112,7 +112,7 @@ func (l *etcdLog) write(state *raftpb.HardState, entries []*raftpb.Entry) {
 	}
 }
 
-// respond delivers what waited for the messages to be durable.
+// respond delivers the responses that waited for the messages to be durable.
 func (l *etcdLog) respond(batch []*raftpb.Message) {
 	var own []*raftpb.Message
 	for _, msg := range batch {

@@ -81,7 +81,7 @@ func TestServersThatCannotStart(t *testing.T) {
 	require.ErrorContains(t, err, "member 1 ended")
 }
 
-// The keys of a run are removed also when it fails, and others are not.
+// The keys of a run are removed even if it fails, and no others are.
 func TestKVRemovesItsKeys(t *testing.T) {
 	s := startEtcd(t, 1)
 	conn, err := grpc.NewClient(s.Endpoints[0], grpc.WithTransportCredentials(insecure.NewCredentials()))

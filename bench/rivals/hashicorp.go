@@ -21,8 +21,8 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// hashicorpRaft is hashicorp/raft with its own TCP transport and its own log on disk
-// (raft-wal), batching in every place that it offers.
+// hashicorpRaft is hashicorp/raft with its own TCP transport and its own log on disk (raft-wal), with all batching
+// that it offers.
 type hashicorpRaft struct {
 	members []*hashicorpMember
 	mu      sync.RWMutex // excludes Close from proposals
@@ -73,11 +73,11 @@ func hashicorpConfig(id raft.ServerID, s bench.Settings) *raft.Config {
 	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = bench.ElectionTimeout, bench.ElectionTimeout, bench.ElectionTimeout/2
 	conf.MaxAppendEntries = 1024 // the most that it allows
 	conf.BatchApplyCh = true
-	// A follower that has fallen behind is sent one batch for each new proposal or commit
-	// timeout: with the default of 50 ms a full window drains at 40,000 commands/s.
+	// A follower that is behind is sent one batch for each new proposal or commit timeout: with the default of 50 ms a
+	// full window drains at 40,000 commands/s.
 	conf.CommitTimeout = time.Millisecond
 	conf.NoLegacyTelemetry = true
-	// A run is shorter than any interval between snapshots that one would choose.
+	// A run is shorter than any realistic interval between snapshots.
 	conf.SnapshotInterval, conf.SnapshotThreshold = 24*time.Hour, 1<<62
 	if s.NoBatching {
 		conf.MaxAppendEntries, conf.BatchApplyCh = 1, false
@@ -122,7 +122,7 @@ func openHashicorpMember(
 	return m, nil
 }
 
-// answer answers the commands as they are applied, which is in their order.
+// answer answers the commands in order, as they are applied.
 func (m *hashicorpMember) answer() {
 	defer close(m.waited)
 	for f := range m.futures {
@@ -139,8 +139,7 @@ func (c *hashicorpRaft) Leader() int {
 	return -1
 }
 
-// Propose ignores ctx: the library answers everything that it took, at the latest when it
-// is shut down.
+// Propose ignores ctx: the library answers every proposal that it accepted, at the latest at its shutdown.
 func (c *hashicorpRaft) Propose(_ context.Context, command []byte) error {
 	l := c.Leader()
 	if l < 0 {

@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string) error {
 	return errUsage
 }
 
-// parseEtcdServer reads etcd's own flags, as far as bench.StartServers gives them.
+// parseEtcdServer parses the flags of etcd that bench.StartServers passes.
 func parseEtcdServer(args []string) (*etcdServer, error) {
 	var m etcdServer
 	fs := flag.NewFlagSet("etcd-member", flag.ContinueOnError)

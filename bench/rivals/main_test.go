@@ -19,7 +19,7 @@ import (
 
 const programEnv = "BRAID_RIVALS_TEST_PROGRAM"
 
-// TestMain lets the test's own executable be the program.
+// TestMain makes the test's executable act as the program.
 func TestMain(m *testing.M) {
 	if os.Getenv(programEnv) == "" {
 		os.Exit(m.Run())
@@ -74,14 +74,14 @@ func TestLargeCommands(t *testing.T) {
 			r, err := bench.RunLogOn(t.Context(), bench.LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: t.TempDir()}, open)
 			require.NoError(t, err)
 			require.True(t, r.Verified, "%v", r.Violations)
-			// The slower follower may be behind by what is in flight to it: 32 MiB at most.
+			// The slower follower may be behind by what is in flight to it, at most 32 MiB.
 			copied := float64(l.Payload) * float64(r.Commands-int64(l.Inflight))
 			require.GreaterOrEqual(t, r.LeaderEgress*float64(r.Commands), copied+max(0, copied-32<<20))
 		})
 	}
 }
 
-// What is compared alternates with braid, and has the figures that braid's own protocols have.
+// Runs of a rival alternate with braid's, and report the same figures.
 func TestContest(t *testing.T) {
 	t.Setenv(programEnv, "1")
 	l := bench.Load{Payload: 16, Proposers: 20, Warmup: 50 * time.Millisecond, Duration: 300 * time.Millisecond}
