@@ -46,7 +46,7 @@ func (w *World) addApart() {
 	if w.calm {
 		return
 	}
-	m := newMember(w, protocol.MemberID(len(w.members)+1))
+	m := newMember(&w.environment, protocol.MemberID(len(w.members)+1))
 	m.join, m.apart = true, w.found(protocol.MemberID(len(w.members)+1))
 	w.members = append(w.members, m)
 	m.apart.Run(w.set.Election * time.Duration(w.From(apartInRun).Below(12)))
@@ -68,7 +68,7 @@ func (w *World) found(id protocol.MemberID) *smallWorld {
 	set.timely()
 	s := &smallWorld{World: newWorld(set, run.Of(set.Seed).Rand, nil)}
 	for len(s.members) < int(id) {
-		s.members = append(s.members, newMember(s.World, protocol.MemberID(len(s.members)+1)))
+		s.members = append(s.members, newMember(&s.environment, protocol.MemberID(len(s.members)+1)))
 	}
 	s.calm, s.founder = true, s.members[id-1]
 	s.founder.saved = s.newborn()

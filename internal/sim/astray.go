@@ -40,12 +40,12 @@ func (m *Member) goesAstray() {
 
 // foundAstray reports whether an error says that the state machine is ahead of the log, and it is. The member starts
 // again with its own.
-func (m *Member) foundAstray(err error) bool {
+func (w *World) foundAstray(m *Member, err error) bool {
 	if m.astray == 0 || !errors.As(err, new(*apply.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
 		return false
 	}
-	m.w.Tracef("%s finds that its state is of another log: %v", m.id, err)
-	m.w.Count(foreignStatesFound)
-	m.w.startLater(m, m.w.Between(0, 3*m.w.set.Election))
+	w.Tracef("%s finds that its state is of another log: %v", m.id, err)
+	w.Count(foreignStatesFound)
+	w.startLater(m, w.Between(0, 3*w.set.Election))
 	return true
 }

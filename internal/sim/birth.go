@@ -88,7 +88,7 @@ func (w *World) rebornState(m *Member) *machine.State {
 // beganAlike reports whether two members may have a link, as far as the beginning of their clusters goes. A founder
 // without the state has no link to a member that joins: that one would learn from it that the cluster began empty, and
 // need a new disk too.
-func (w *World) beganAlike(from, to *Member) bool {
+func (w *environment) beganAlike(from, to *Member) bool {
 	if from.odd && to.handshakes.Birth().Unknown || to.odd && from.handshakes.Birth().Unknown {
 		return false
 	}

@@ -109,7 +109,7 @@ func (s *memberInstance) fail(err error) {
 	switch {
 	case !s.m.up:
 	case errors.As(err, &expelled):
-		s.m.w.expel(s.m, expelled)
+		s.m.w.observer.expelled(s.m, expelled)
 	default:
 		s.m.fail(err)
 	}

@@ -193,7 +193,7 @@ func (w *World) asked() *Member {
 
 // addMember starts a process with an empty disk. It waits until it hears of its cluster.
 func (w *World) addMember() protocol.Member {
-	m := newMember(w, protocol.MemberID(len(w.members)+1))
+	m := newMember(&w.environment, protocol.MemberID(len(w.members)+1))
 	m.join = true
 	w.members = append(w.members, m)
 	if w.set.Chaos > 0 && w.Chance(0.15) { // in a scenario there is no chance

@@ -73,7 +73,7 @@ func (m *Member) greet() {
 }
 
 // given is the members of which the operator tells a member that starts for the first time.
-func (w *World) given(m *Member) (all []protocol.Member) {
+func (w *environment) given(m *Member) (all []protocol.Member) {
 	if !m.join {
 		return w.set.firstConfig().Members
 	}
@@ -85,10 +85,10 @@ func (w *World) given(m *Member) (all []protocol.Member) {
 	return all
 }
 
-// expel stops a member that found out that the cluster goes on without it. It judges that this is
+// expelled implements observer: it stops a member that found out that the cluster goes on without it. It judges that this is
 // true: every instance must have decided it. After damage the others may not hold enough without
 // this member. Then it goes on: the faults must leave enough, not the member.
-func (w *World) expel(m *Member, why *member.ExpelledError) {
+func (w *World) expelled(m *Member, why *member.ExpelledError) {
 	for _, c := range w.court.All {
 		if !c.Ended && !c.Left[m.id] {
 			w.Violate(m.id, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.ID, why))

@@ -15,7 +15,7 @@ func mark(on bool, text string) string {
 }
 
 // describe writes what matters in a message.
-func (w *World) describe(m *protocol.Message) string {
+func (w *environment) describe(m *protocol.Message) string {
 	var b strings.Builder
 	if m.Instance > firstInstance {
 		fmt.Fprintf(&b, "i%d ", m.Instance)

@@ -11,8 +11,8 @@ import (
 
 var fullFlights = count.New("times_that_bytes_in_flight_were_at_their_limit", "bytes in flight at their limit")
 
-// judgeMember judges what a member holds and does, at each tick.
-func (w *World) judgeMember(m *Member) {
+// ticked implements observer: it judges what the member holds and does.
+func (w *World) ticked(m *Member) {
 	m.cellBytes = max(m.cellBytes, m.log.CellBytes())
 	config := m.applier.Config()
 	if !config.Joint() && len(config.Removed) > 0 && m.settled() {

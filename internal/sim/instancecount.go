@@ -92,3 +92,12 @@ func (w *World) move() {
 	w.askChange(w.asked(), []protocol.Change{{Kind: protocol.AddLearner, Member: added}})
 	w.promoteLater(added.ID)
 }
+
+// reshaped implements observer.
+func (w *World) reshaped(_ *Member, round protocol.Round, instances int, begins bool) {
+	if begins && round > w.grown { // the new ones elect their first leaders, all at the same time
+		w.grown = round
+		w.detours += w.set.electionTime()
+	}
+	w.askOutdated(instances)
+}

@@ -14,7 +14,7 @@ func (w *World) someLeader() *Member {
 	return w.leaderOf(w.court.All[w.Among(len(w.court.All))].ID)
 }
 
-func (w *World) leaderOf(instance protocol.InstanceID) (leader *Member) {
+func (w *environment) leaderOf(instance protocol.InstanceID) (leader *Member) {
 	last := protocol.Term(0)
 	for _, m := range w.members {
 		if !m.up {

@@ -25,7 +25,7 @@ func (l *line) post(do func()) {
 }
 
 // hop draws how long an event is on its way. Most events take almost no time.
-func (w *World) hop() time.Duration {
+func (w *environment) hop() time.Duration {
 	f := w.From(hops).Share()
 	return time.Duration(f * f * f * f * float64(w.set.HopMax))
 }

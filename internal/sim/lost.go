@@ -86,7 +86,7 @@ func (m *Member) judged() uint64 {
 
 // linked reports whether a member may take what a process of another member sent. The two make a
 // handshake as the links do, by the rules of production.
-func (w *World) linked(from *Member, life int, to *Member) bool {
+func (w *environment) linked(from *Member, life int, to *Member) bool {
 	admitted, gone := to.admits(from.id)
 	l := w.net.Link(from.id, to.id)
 	if gone || l.Shook(life, to.life) {
@@ -180,7 +180,7 @@ func (m *Member) checkEarly() {
 }
 
 // refused judges that a member gets no link to another one.
-func (w *World) refused(m, other *Member, err error) {
+func (w *environment) refused(m, other *Member, err error) {
 	if err == nil {
 		return
 	}

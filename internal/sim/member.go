@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
@@ -49,7 +48,7 @@ const clusterID = 1
 // Member is one process of the simulated cluster, and its disk. It does what the event loops of
 // production do around the pure parts of package member, on virtual time.
 type Member struct {
-	w    *World
+	w    *environment
 	id   protocol.MemberID
 	disk *device.Disk
 	// own are the member's settings: those of the run, or its own where members are unequal.
@@ -177,7 +176,7 @@ type reader struct {
 	done     func(ok bool)
 }
 
-func newMember(w *World, id protocol.MemberID) *Member {
+func newMember(w *environment, id protocol.MemberID) *Member {
 	return &Member{w: w, id: id, own: w.settingsOf(id), disk: device.NewDisk(), rate: 1, url: home(id)}
 }
 
@@ -189,29 +188,7 @@ func (m *Member) clock() time.Duration {
 // fail stops the member: its disk failed, or it found something that must not be.
 func (m *Member) fail(err error) {
 	m.w.Tracef("%s stops: %v", m.id, err)
-	m.w.merging = 0 // it shows only now that not all was healed (N7)
-	switch {
-	case m.foundAstray(err):
-	case errors.Is(err, device.ErrIO):
-		m.w.Count(stoppedByIOErrors)
-		m.w.startLater(m, m.w.Between(0, 6*m.w.set.Election))
-	case errors.Is(err, device.ErrPower):
-		m.w.Count(powerLostWhileWriting)
-		m.w.startLater(m, m.w.Between(0, 6*m.w.set.Election))
-	case m.strange() && errors.As(err, new(*cluster.ForgottenError)):
-		m.w.Count(stoppedWithoutDisk)
-		if !errors.Is(err, device.ErrSync) { // it is noted
-			m.doubt = nil
-		}
-		if m.w.From(losses).Yes(0.5) { // a supervisor of processes starts it again
-			m.w.startLater(m, m.w.set.Election)
-		}
-	case errors.Is(err, device.ErrSync):
-		m.w.Count(failedSyncs)
-		m.w.startLater(m, m.w.Between(m.w.set.Election, 6*m.w.set.Election))
-	default:
-		m.w.Violate(m.id, fmt.Errorf("stops by itself: %w", err))
-	}
+	m.w.observer.failed(m, err)
 	m.crash()
 }
 
@@ -275,7 +252,7 @@ func (m *Member) tick() {
 	if !m.up {
 		return
 	}
-	m.w.judgeMember(m)
+	m.w.observer.ticked(m)
 	m.greet()
 	m.tickLater(time.Duration(float64(m.own.Tick) / m.rate))
 }
@@ -471,7 +448,7 @@ func (m *Member) start() error {
 	}
 	at := m.applier.Cursor()
 	if why := instance.Expelled(&at, m.statuses()); why != nil {
-		m.w.expel(m, why)
+		m.w.observer.expelled(m, why)
 		return nil
 	}
 	m.hear()

@@ -24,16 +24,16 @@ func (s *Settings) mergeTime() time.Duration {
 
 // stands notes that a member stands for election. A term in which nobody led was in vain: elections
 // collide by chance, and each such term takes an election more.
-func (c *witness) stands() {
+func (w *World) stands(c *witness) {
 	j := c.s.judges
 	if c.status.Role != protocol.Candidate || c.status.Term <= j.Stood {
 		return
 	}
 	if j.Stood > j.Won {
-		c.m.w.detours += c.m.w.set.electionTime()
+		w.detours += w.set.electionTime()
 	}
 	j.Stood = c.status.Term
-	c.m.w.releaseFor(c.m)
+	w.releaseFor(c.m)
 }
 
 // unled reports whether an instance in force has never had a leader.

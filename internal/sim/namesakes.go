@@ -155,7 +155,7 @@ func (w *World) mislead(s *otherWorld) {
 	if asked == nil || s.members[0].handshakes.Lineage() == 0 || len(w.members) >= w.set.Nodes+maxAdded || w.set.Birth != "" {
 		return
 	}
-	m := newMember(w, protocol.MemberID(len(w.members)+1))
+	m := newMember(&w.environment, protocol.MemberID(len(w.members)+1))
 	m.join, m.misled, s.misled = true, true, m
 	w.members = append(w.members, m)
 	w.boot(m)
@@ -179,9 +179,12 @@ func (m *Member) follows(o *Member) {
 		m.w.Violate(m.id, fmt.Errorf("has a link with %s, which joined another cluster", o.id))
 	default:
 		m.misled = true
-		m.w.After(m.w.set.Election, func() { m.w.leaveOther(m) })
+		m.w.observer.misled(m)
 	}
 }
+
+// misled implements observer: the operator finds out later.
+func (w *World) misled(m *Member) { w.After(w.set.Election, func() { w.leaveOther(m) }) }
 
 // leaveOther is the operator who finds out that a member joined another cluster. All that did get empty disks, at the same
 // time: they know each other by the disks that they had.

@@ -23,19 +23,19 @@ var (
 )
 
 // trip draws how long a message or an answer takes.
-func (w *World) trip(from, to protocol.MemberID) time.Duration {
+func (w *environment) trip(from, to protocol.MemberID) time.Duration {
 	return w.Between(w.net.Path(&w.set.Distances, from, to))
 }
 
 // roundTrip draws how long a question and its answer take.
-func (w *World) roundTrip(from, to protocol.MemberID) time.Duration {
+func (w *environment) roundTrip(from, to protocol.MemberID) time.Duration {
 	lo, hi := w.net.Path(&w.set.Distances, from, to)
 	lo2, hi2 := w.net.Path(&w.set.Distances, to, from)
 	return w.Between(lo+lo2, hi+hi2)
 }
 
 // send sends a message about bodies.
-func (w *World) send(m *protocol.Message) {
+func (w *environment) send(m *protocol.Message) {
 	if !w.transmit(m, instance.BodyStreamOf(m.Instance), encode(m)) {
 		w.cutOff(m)
 	}
@@ -43,7 +43,7 @@ func (w *World) send(m *protocol.Message) {
 
 // transmit sends an encoded message on a stream. The receiver decodes it. It reports false if the
 // link's queue is full.
-func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool {
+func (w *environment) transmit(m *protocol.Message, stream uint32, frame []byte) bool {
 	w.messages++
 	if w.set.codec().ClaimsOf(m).Moves {
 		w.Count(leadersMoved)
@@ -55,7 +55,7 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 		w.Tracef("%s → %s %s  (no link)", m.From, m.To, w.describe(m))
 		return false
 	}
-	lost := l.Cut || w.mute(m.From, m.To) || w.Chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
+	lost := l.Cut || w.observer.loses(m)
 	if w.Tracing() {
 		w.Tracef("%s → %s %s%s", m.From, m.To, w.describe(m), mark(lost, "  (lost)"))
 	}
@@ -86,7 +86,7 @@ func (w *World) transmit(m *protocol.Message, stream uint32, frame []byte) bool 
 // judgeFrame judges that a link would take a message. It has one entry of any size, or no more
 // bytes of entries than the setting allows, and it is as long as it was counted. Production drops a
 // message that is too long.
-func (w *World) judgeFrame(m *protocol.Message, length, most int) error {
+func (w *environment) judgeFrame(m *protocol.Message, length, most int) error {
 	bytes := 0
 	for i := range m.Entries {
 		bytes += m.Entries[i].Bytes()
@@ -102,14 +102,14 @@ func (w *World) judgeFrame(m *protocol.Message, length, most int) error {
 }
 
 // lost sometimes tells the sender that another member is out of reach, as a transport would.
-func (w *World) lost(m *protocol.Message) {
+func (w *environment) lost(m *protocol.Message) {
 	if w.Chance(0.3) {
 		w.cutOff(m)
 	}
 }
 
 // cutOff tells the sender that a link broke.
-func (w *World) cutOff(m *protocol.Message) {
+func (w *environment) cutOff(m *protocol.Message) {
 	from, to := w.member(m.From), m.To
 	life := from.life
 	w.After(0, func() {
@@ -125,13 +125,13 @@ func (w *World) cutOff(m *protocol.Message) {
 }
 
 // deliver lets a frame arrive at an instant, or later if the link stands still.
-func (w *World) deliver(l *device.Link, at time.Duration, do func()) {
+func (w *environment) deliver(l *device.Link, at time.Duration, do func()) {
 	if !l.Waits(do) {
 		w.At(at, do)
 	}
 }
 
-func (w *World) carry(l *device.Link, m *protocol.Message, stream uint32, frame []byte, at time.Duration) {
+func (w *environment) carry(l *device.Link, m *protocol.Message, stream uint32, frame []byte, at time.Duration) {
 	at += w.trip(m.From, m.To)
 	if !w.set.Reorder {
 		at = l.Arrives(stream, at)
@@ -150,7 +150,7 @@ func (w *World) carry(l *device.Link, m *protocol.Message, stream uint32, frame 
 
 // severed reports whether a member cannot reach another one: the link is cut, or the member keeps
 // none.
-func (w *World) severed(m *Member, to protocol.MemberID) bool {
+func (w *environment) severed(m *Member, to protocol.MemberID) bool {
 	return w.net.Link(m.id, to).Cut || m.up && !m.links.Has(to) || !m.reaches(w.member(to))
 }
 

@@ -129,7 +129,7 @@ func (m *Member) executeAt(leader protocol.MemberID, op *cluster.Operation, pati
 }
 
 // convey lets do run at another member, as a request or an answer on a link does.
-func (w *World) convey(from, to *Member, do func()) {
+func (w *environment) convey(from, to *Member, do func()) {
 	if w.net.Link(from.id, to.id).Cut {
 		return
 	}
@@ -143,7 +143,7 @@ func (w *World) convey(from, to *Member, do func()) {
 
 // execute carries an operation out at this member.
 func (m *Member) execute(op cluster.Operation, patience time.Duration, answered func(error)) {
-	if op.Kind == cluster.ChangeMembers && !m.w.sane(m, op.Changes) {
+	if op.Kind == cluster.ChangeMembers && !m.w.observer.sane(m, op.Changes) {
 		answered(errWithdrawn)
 		return
 	}

@@ -58,11 +58,7 @@ func (m *Member) carryOut() error {
 			m.w.Count(reshapedAhead)
 		}
 		m.w.Tracef("%s   has instances %v from round %d on", m.id, plan.At.Instances(), round)
-		if len(plan.Begin) > 0 && round > m.w.grown { // the new ones elect their first leaders, all at the same time
-			m.w.grown = round
-			m.w.detours += m.w.set.electionTime()
-		}
-		m.w.askOutdated(len(plan.At.Points))
+		m.w.observer.reshaped(m, round, len(plan.At.Points), len(plan.Begin) > 0)
 		m.relink()
 	}
 	return nil
@@ -155,7 +151,7 @@ func (m *Member) askAgain(groups []*intake.ReadGroup) {
 
 // askMissing asks a member for a snapshot, because the instance has no leader.
 func (s *memberInstance) askMissing(to protocol.MemberID) {
-	if s.m.up && !s.m.w.misses(s.m.id, s.instance) {
+	if s.m.up && !s.m.w.observer.misses(s.m.id, s.instance) {
 		s.m.ask(to, func(o *Member) { o.exchange.Missing(s.m.id, s.instance) }, nil)
 	}
 }

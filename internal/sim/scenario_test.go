@@ -77,7 +77,7 @@ func neverComes(s *script) {
 	s.elect(1)
 	s.wait(2) // the log has a lineage before anybody is added
 	for _, id := range []protocol.MemberID{2, 3, 4} {
-		m := newMember(s.World, id)
+		m := newMember(&s.environment, id)
 		m.join, m.gone = true, id < 4
 		s.members = append(s.members, m)
 		added := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}}}

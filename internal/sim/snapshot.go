@@ -167,13 +167,13 @@ func (m *Member) sameLife(life int, do func()) {
 }
 
 // reaches reports whether a member, in one of its lives, has a link to another one.
-func (w *World) reaches(m *Member, life int, to *Member) bool {
+func (w *environment) reaches(m *Member, life int, to *Member) bool {
 	return m.up && m.life == life && !w.severed(m, to.id) && to.up && w.linked(m, life, to) && m.up && to.up
 }
 
 // snapshotStream carries a snapshot from one member to another.
 type snapshotStream struct {
-	w      *World
+	w      *environment
 	from   *Member
 	life   int // of from
 	to     *Member

@@ -60,7 +60,7 @@ func (w *World) boot(m *Member) {
 		w.startLater(m, w.Between(0, w.set.Election))
 		return
 	}
-	if err != nil && m.foundAstray(err) {
+	if err != nil && w.foundAstray(m, err) {
 		m.disk = m.disk.Crash(w.Rand)
 		return
 	}
@@ -71,5 +71,32 @@ func (w *World) boot(m *Member) {
 	if err != nil {
 		w.Violate(m.id, fmt.Errorf("does not start: %w", err))
 		return
+	}
+}
+
+// failed implements observer: an operator or a supervisor starts the member again. Only some errors may stop a member.
+func (w *World) failed(m *Member, err error) {
+	w.merging = 0 // it shows only now that not all was healed (N7)
+	switch {
+	case w.foundAstray(m, err):
+	case errors.Is(err, device.ErrIO):
+		w.Count(stoppedByIOErrors)
+		w.startLater(m, w.Between(0, 6*w.set.Election))
+	case errors.Is(err, device.ErrPower):
+		w.Count(powerLostWhileWriting)
+		w.startLater(m, w.Between(0, 6*w.set.Election))
+	case m.strange() && errors.As(err, new(*cluster.ForgottenError)):
+		w.Count(stoppedWithoutDisk)
+		if !errors.Is(err, device.ErrSync) { // it is noted
+			m.doubt = nil
+		}
+		if w.From(losses).Yes(0.5) { // a supervisor of processes starts it again
+			w.startLater(m, w.set.Election)
+		}
+	case errors.Is(err, device.ErrSync):
+		w.Count(failedSyncs)
+		w.startLater(m, w.Between(w.set.Election, 6*w.set.Election))
+	default:
+		w.Violate(m.id, fmt.Errorf("stops by itself: %w", err))
 	}
 }

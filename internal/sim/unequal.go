@@ -23,7 +23,7 @@ func (s *Settings) unequal(id protocol.MemberID) draw.Chance {
 func (s *Settings) drawUnequal(d draw.Chance) { s.Unequal = d.Yes(0.3) }
 
 // settingsOf returns a member's settings: those of the run, or its own where members are unequal.
-func (w *World) settingsOf(id protocol.MemberID) *Settings {
+func (w *environment) settingsOf(id protocol.MemberID) *Settings {
 	if !w.set.Unequal {
 		return &w.set
 	}

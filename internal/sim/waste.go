@@ -135,7 +135,7 @@ func (u *waste) sends(c *witness, m *protocol.Message) error {
 
 // wrongs counts what went wrong between two members so far. What is still wrong counts again at
 // every call. What a member does not take because it is behind with applying counts too.
-func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
+func (w *environment) wrongs(a, b *Member, instance protocol.InstanceID) int {
 	there, back := w.net.Link(a.id, b.id), w.net.Link(b.id, a.id)
 	if w.hampered(a) || w.hampered(b) || !b.up || b.doubt != nil {
 		there.Wrongs++
@@ -150,7 +150,7 @@ func (w *World) wrongs(a, b *Member, instance protocol.InstanceID) int {
 }
 
 // hampered reports whether a member or its disk does not work as fast as it should.
-func (w *World) hampered(m *Member) bool {
+func (w *environment) hampered(m *Member) bool {
 	return m.slow || m.disk.Full || max(m.still(), m.stalled, m.sluggish) > w.Now()
 }
 

@@ -76,7 +76,7 @@ func (s *Settings) describeWeave() string {
 }
 
 // named is the instance's name for the trace, where there may be several.
-func (w *World) named(instance protocol.InstanceID) string {
+func (w *environment) named(instance protocol.InstanceID) string {
 	if w.set.Instances == 0 {
 		return ""
 	}

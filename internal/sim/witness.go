@@ -126,8 +126,7 @@ func (c *witness) judge(out *protocol.Effects) error {
 			return err
 		}
 		if ledger.Decided() > before {
-			c.m.w.firstDecision(c.s)
-			c.m.w.askReplaced(c.s)
+			c.m.w.observer.decided(c.s, e)
 			if err := errors.Join(c.decided(e), c.s.judges.Decide(e)); err != nil {
 				return err
 			}
@@ -179,7 +178,7 @@ func (c *witness) judgeBody(r *protocol.Record) error {
 		}
 		body := judge.BodyOf(&r.Entry)
 		if r.Entry.Coded() && c.status.Role == protocol.Leader {
-			m.w.sentCoded(m)
+			m.w.observer.sentCoded(m)
 		}
 		note = func() error { return bodies.Entry(uint64(m.id), m.writer.count+1, body) }
 	case protocol.RecordCell:
@@ -204,16 +203,12 @@ func (c *witness) decided(e *protocol.Entry) error {
 	w, bodies, ledger := c.m.w, c.s.judges.Bodies, c.s.judges.Ledger
 	if e.Coded() {
 		w.Count(codedEntriesDecided)
-		w.decidedCoded(c.m, c.s.judges, e.Index)
 	}
 	if e.Kind == protocol.EntryGroup && e.BodySize > 0 {
 		w.Count(bodiesByLanes)
 	}
 	if w.set.woven() {
-		slot := judge.SlotOf(e)
-		if w.court.Weave.Decide(uint64(c.s.instance), slot); slot.Covers > 0 {
-			w.judgeMerging(c.s.instance, e.Index)
-		}
+		w.court.Weave.Decide(uint64(c.s.instance), judge.SlotOf(e))
 	}
 	if e.Kind == protocol.EntryBatch && e.Applicable() {
 		if err := e.CheckProposal(); err != nil {
@@ -248,14 +243,13 @@ func (c *witness) changed() {
 	was := c.status
 	c.status = c.Core.Status()
 	w := c.m.w
-	c.stands()
-	w.promiseStands(c)
-	if c.status.Role == protocol.Leader && was.Role != protocol.Leader {
+	elected := c.status.Role == protocol.Leader && was.Role != protocol.Leader
+	if elected {
 		c.s.judges.Won = c.status.Term
 		w.Count(electionsWon)
 		c.s.judges.Led[c.m.id] = true
-		w.elected(c.s)
 	}
+	w.observer.changed(c.s, elected)
 	if w.Tracing() && (was.Role != c.status.Role || was.Term != c.status.Term || was.Leader != c.status.Leader) {
 		w.Tracef("%s   is %s of term %d%s, leader %s", c.m.id, c.status.Role, c.status.Term, w.named(c.s.instance), c.status.Leader)
 	}

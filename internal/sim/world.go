@@ -8,7 +8,6 @@ import (
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/judge"
-	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 )
@@ -16,33 +15,20 @@ import (
 // World is one simulated cluster with its clients, links, disks, clocks and faults. One
 // seed decides everything that happens in it. It runs in one goroutine.
 type World struct {
-	world.Base
-	draw.Chances // of all chance but that of the run itself, which is Base.Rand
-	set          Settings
-	// acquainted is, for a pair of members, the highest life of the second with which the first has
-	// had a link.
-	acquainted map[device.Pair]uint64
+	environment
 
-	members []*Member // ids 1 …, in order; also those added later
-	net     device.Network
-	burst   float64 // share of messages that is lost besides, at present
+	burst float64 // share of messages that is lost besides, at present
 	// pass, if set, decides which messages links carry. It is for scenarios.
 	pass func(*protocol.Message) bool
-	// route, if set, is the instance that takes all batches. It is for scenarios.
-	route protocol.InstanceID
 	// merging, if set, is how long it may take until a decided slot is applied (N7).
 	merging time.Duration
 	// detours is how long elections have taken that are no part of merging, all in all: in terms in
 	// which nobody led, and of new instances.
 	detours time.Duration
-
-	court   *judge.Court
 	grown   protocol.Round // from which round on there were new instances last, as far as a member has come
-	orders  machine.Orders // of commands
-	history *history.History
-	calm    bool // no more faults: the second phase
-	rests   rests
-	late    bool // a member is late: see beLate
+
+	rests rests
+	late  bool // a member is late: see beLate
 	// straggling is a story in which members change while somebody does not know of all bodies; nil: none is told.
 	straggling *straggling
 	// promising is a story in which members are about to vote when they hear of the leader again; nil: none is told.
@@ -52,8 +38,6 @@ type World struct {
 	growing bool
 	// moved is how often members got another address.
 	moved int
-
-	messages int // sent so far
 }
 
 // rules are what the judges must know of the settings.
@@ -67,8 +51,11 @@ func (s *Settings) rules() judge.Rules {
 // newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
-	w := &World{Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, Chances: draw.Begin(set.Seed), set: set,
-		acquainted: map[device.Pair]uint64{}}
+	w := &World{environment: environment{
+		Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, Chances: draw.Begin(set.Seed), set: set,
+		acquainted: map[device.Pair]uint64{},
+	}}
+	w.observer = w
 	w.orders.ByKey = set.byKey()
 	if set.Keyed {
 		w.orders.Groups = set.Instances
@@ -77,10 +64,7 @@ func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 	w.court = judge.NewCourt(set.rules(), &w.Base)
 	w.Judge = w.court.Check
 	for i := range set.Nodes {
-		w.members = append(w.members, newMember(w, protocol.MemberID(i+1)))
+		w.members = append(w.members, newMember(&w.environment, protocol.MemberID(i+1)))
 	}
 	return w
 }
-
-// member returns the member with that id.
-func (w *World) member(id protocol.MemberID) *Member { return w.members[id-1] }

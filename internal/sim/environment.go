@@ -1,0 +1,37 @@
+package sim
+
+import (
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/sim/world"
+	"github.com/braidlog/braid/protocol"
+)
+
+// environment is what members run in: time, links, the other members, and judges. It knows nothing of faults and
+// clients: what members do that these want to know is told to the observer.
+type environment struct {
+	world.Base
+	draw.Chances // of all chance but that of the run itself, which is Base.Rand
+	set          Settings
+	observer     observer
+
+	members []*Member // ids 1 …, in order; also those added later
+	net     device.Network
+	// acquainted is, for a pair of members, the highest life of the second with which the first has
+	// had a link.
+	acquainted map[device.Pair]uint64
+	messages   int // sent so far
+
+	court   *judge.Court
+	orders  machine.Orders // of commands
+	history *history.History
+	// route, if set, is the instance that takes all batches.
+	route protocol.InstanceID
+	calm  bool // no more faults: the second phase
+}
+
+// member returns the member with that id.
+func (w *environment) member(id protocol.MemberID) *Member { return w.members[id-1] }
