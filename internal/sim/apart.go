@@ -47,10 +47,11 @@ func (w *World) addApart() {
 		return
 	}
 	m := newMember(&w.environment, protocol.MemberID(len(w.members)+1))
-	m.join, m.apart = true, w.found(protocol.MemberID(len(w.members)+1))
+	m.join, m.apart = true, true
+	w.alone[m.id] = w.found(protocol.MemberID(len(w.members) + 1))
 	w.members = append(w.members, m)
-	m.apart.Run(w.set.Election * time.Duration(w.From(apartInRun).Below(12)))
-	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.id, m.apart.history.Acked)
+	w.alone[m.id].Run(w.set.Election * time.Duration(w.From(apartInRun).Below(12)))
+	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.id, w.alone[m.id].history.Acked)
 	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(apartInRun).Below(2)]
 	if asked := w.victim(); asked != nil {
 		w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id}}})
@@ -85,7 +86,7 @@ func (s *smallWorld) write() {
 
 // tryLinks lets the members of the cluster and the one that was founded apart try to have links, again and again.
 func (w *World) tryLinks(m *Member) {
-	s := m.apart
+	s := w.alone[m.id]
 	if s == nil || w.calm {
 		return
 	}
@@ -122,18 +123,13 @@ func wouldLink(from, to *Member) bool {
 
 // endApart is the operator who finds out, and gives the member an empty disk. It joins the cluster then.
 func (w *World) endApart(m *Member) {
-	if m.apart == nil {
+	if !m.apart {
 		return
 	}
-	m.apart = nil
+	m.apart = false
+	delete(w.alone, m.id)
 	if !m.gone && !w.calm {
 		w.Tracef("FAULT %s gets an empty disk", m.id)
 		w.startLater(m, w.Between(0, w.set.Election))
 	}
-}
-
-// hasLog reports whether a member has a log, or has promised something.
-func (m *Member) hasLog() bool {
-	st := m.inst.Core().Status()
-	return st.Last > 0 || st.Term > 0
 }

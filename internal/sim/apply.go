@@ -338,3 +338,8 @@ func (s *memberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 		s.cutLog(s.hosted.SnapshotWritten(newest, upTo, bytes, m.health.Harmed(s.instance), streaming))
 	})
 }
+
+// applyTime is how long the member takes to apply what it takes out of its queue now.
+func (m *Member) applyTime() time.Duration {
+	return max(m.w.Between(0, m.own.ApplyMax), m.lagging-m.w.Now())
+}

@@ -7,34 +7,18 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
-	"github.com/braidlog/braid/protocol"
 )
 
 // An operator may put another state machine beside a member's log: one that says that it has what the log does not
 // have. The member must not start, or stop before it serves anybody. Then the operator puts the right one back.
 
-// astrayLives draws which members are started with another log's state machine.
-var astrayLives = draw.New("astray lives")
-
 var foreignStatesFound = count.New("states_of_another_log_found", "states of another log found", count.Bodiless)
-
-// farAhead is by how much such a state machine is ahead. No run comes there.
-const farAhead protocol.Position = 1 << 40
 
 // drawAstray chooses how often a member is started with such a state machine. Bodies are left out: a member gives up
 // those of commands that its state machine says it has.
 func (s *Settings) drawAstray(d draw.Chance) {
 	if often := d.Yes(0.6); often && s.Durable && s.Bodies.Share == 0 {
 		s.Astray = 0.5 * d.Share()
-	}
-}
-
-// goesAstray decides, at a start, whether the member has such a state machine in this life.
-func (m *Member) goesAstray() {
-	m.astray = 0
-	if w := m.w; !w.calm && w.set.Astray > 0 && m.lives > 0 && w.From(astrayLives).Yes(w.set.Astray) {
-		w.Tracef("FAULT %s has the state machine of another log", m.id)
-		m.astray = farAhead
 	}
 }
 

@@ -1,13 +1,9 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/datadir"
-	"github.com/braidlog/braid/internal/member/cluster"
-	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/judge"
@@ -21,11 +17,6 @@ import (
 
 // birthsInRun draws what concerns the state with which the cluster begins.
 var birthsInRun = draw.New("births in a run")
-
-var (
-	linksRefusedByBirth = count.New("links_refused_between_members_that_began_with_different_states", "links refused between members that began with different states", count.Bodiless)
-	joinedRestored      = count.New("members_that_joined_a_restored_cluster", "members that joined a restored cluster", count.Bodiless)
-)
 
 // birthState names the state with which a cluster begins that is restored.
 const birthState = "backup"
@@ -85,54 +76,6 @@ func (w *World) rebornState(m *Member) *machine.State {
 	return w.newborn()
 }
 
-// beganAlike reports whether two members may have a link, as far as the beginning of their clusters goes. A founder
-// without the state has no link to a member that joins: that one would learn from it that the cluster began empty, and
-// need a new disk too.
-func (w *environment) beganAlike(from, to *Member) bool {
-	if from.odd && to.handshakes.Birth().Unknown || to.odd && from.handshakes.Birth().Unknown {
-		return false
-	}
-	if from.handshakes.Agrees(to.handshakes.Birth()) && to.handshakes.Agrees(from.handshakes.Birth()) {
-		return true
-	}
-	w.Count(linksRefusedByBirth)
-	w.Tracef("%s   no link with %s: their clusters began with %q and %q", from.id, to.id, from.handshakes.Birth().State, to.handshakes.Birth().State)
-	if !from.strange() && !to.strange() {
-		w.Violate(from.id, fmt.Errorf("is refused by %s, although both began with the cluster's state", to.id))
-	}
-	return false
-}
-
-// learnsBirth lets a member that joins learn with which state the cluster began, if the other one knows. It reports
-// whether the link may be used.
-func (m *Member) learnsBirth(o *Member) bool {
-	b := o.handshakes.Birth()
-	if b.Unknown {
-		return true
-	}
-	learned, err := m.handshakes.Born(b.State)
-	m.checkEarly()
-	if err != nil || !m.up {
-		return false
-	}
-	if learned && b.State != "" {
-		m.w.Count(joinedRestored)
-		m.w.Tracef("%s   learns from %s that the cluster began with %q", m.id, o.id, b.State)
-		m.checkState()
-	}
-	return true
-}
-
-// Adopt implements cluster.HandshakeWorld, as NoteBirth does.
-func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.m.machines.All, state) }
-
-func (h handshakeWorld) NoteBirth(state string) error { return h.dir.RecordBirth(state) }
-
-// stateless reports whether the member does not have the state yet with which the cluster began.
-func (m *Member) stateless() bool {
-	return m.w.set.Birth != "" && !m.strange() && (m.saved == nil || m.saved.Birth == "")
-}
-
 // keepState reports whether changes leave two members that have the state, as an operator makes sure of.
 func (w *World) keepState(c *protocol.Config, changes []protocol.Change) bool {
 	if w.set.Birth == "" {
@@ -153,13 +96,4 @@ func (w *World) keepState(c *protocol.Config, changes []protocol.Change) bool {
 		}
 	}
 	return !removed || have >= 2
-}
-
-// checkDirectory judges that a directory is refused before it is opened only if it is refused when it is.
-func (m *Member) checkDirectory(c *datadir.Config) error {
-	failAt, powerAt := m.disk.FailAt, m.disk.PowerAt
-	m.disk.FailAt, m.disk.PowerAt = 0, 0
-	err := c.Check()
-	m.disk.FailAt, m.disk.PowerAt = failAt, powerAt
-	return err
 }

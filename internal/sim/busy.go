@@ -21,9 +21,6 @@ import (
 // busyPace draws what many clients do at the end.
 var busyPace = draw.New("busy pace")
 
-// late is by how many times a slow disk's syncs take longer than those of others.
-const late = 10
-
 // waves are clients that write at once, some commands each, one after the other. When all have ended they begin anew. So
 // what a slow member has not got yet stays little, however few entries a message may have.
 type waves struct {

@@ -14,14 +14,6 @@ func init() {
 	faultClock.Heal = func(m *Member) { m.setRate(1) }
 }
 
-// setRate changes how fast the clock runs from now on; it does not jump.
-func (m *Member) setRate(rate float64) {
-	now := m.clock()
-	m.rate = rate
-	m.offset += now - m.clock()
-	m.w.Tracef("FAULT the clock of %s runs at %.4f", m.id, rate)
-}
-
 // drawClocks draws how wrong clocks may run.
 func (s *Settings) drawClocks(d draw.Chance) {
 	if d.Yes(0.5) {

@@ -49,42 +49,6 @@ func (w *World) leave(m *Member, back time.Duration) {
 	m.whenAwake(step)
 }
 
-// greet makes a handshake from time to time with every member that this one knows, as the links of
-// production do when they connect.
-func (m *Member) greet() {
-	w := m.w
-	if now := m.clock(); now < m.greeted+w.set.Election && m.greeted > 0 {
-		return
-	}
-	m.greeted = m.clock()
-	for _, o := range w.members {
-		if o == m || !m.links.Has(o.id) || !m.reaches(o) ||
-			!o.up || o.paused > w.Now() || w.net.Link(m.id, o.id).Cut || w.net.Link(o.id, m.id).Cut {
-			continue
-		}
-		m.introduces(o)
-		reason := o.links.Admit(o.memberships(), m.id)
-		if reason.Final() {
-			m.later(w.roundTrip(m.id, o.id), func() {
-				m.memberInstance.do(func() { m.memberInstance.hosted.Departure().Refused(m.id, o.id, reason) })
-			})
-		}
-	}
-}
-
-// given is the members of which the operator tells a member that starts for the first time.
-func (w *environment) given(m *Member) (all []protocol.Member) {
-	if !m.join {
-		return w.set.firstConfig().Members
-	}
-	for _, o := range w.members {
-		if !o.gone && !o.retiring {
-			all = append(all, protocol.Member{ID: o.id, PeerURLs: o.urls()})
-		}
-	}
-	return all
-}
-
 // expelled implements observer: it stops a member that found out that the cluster goes on without it. It judges that this is
 // true: every instance must have decided it. After damage the others may not hold enough without
 // this member. Then it goes on: the faults must leave enough, not the member.

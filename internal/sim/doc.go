@@ -28,7 +28,7 @@
 //     placement.go (protocols, and settings of bodies), epochs.go, unequal.go (members with settings of
 //     their own); line.go (delays inside a member).
 //   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients), package history (what they were told).
-//   - operate.go (operators, and how members answer them).
+//   - operator.go (what an operator asks of members).
 //   - fault.go (what a fault is), faultlist.go (all faults), meet.go (how faults come together), aim.go
 //     (faults that look at what members hold), start.go, leader.go, decisive.go (what faults ask: who
 //     starts, who leads, who is missed). A fault is a file:
@@ -40,17 +40,19 @@
 //     is behind); members that propose nonsense garble.go.
 //   - What happens besides: birth.go (clusters that begin with a state), apart.go (members that were
 //     founded apart), namesakes.go (clusters of the same members), astray.go (state machines of other
-//     logs), reshape.go, depart.go (instances and members that come and go).
-//   - member.go, memberinstance.go, carry.go, apply.go, snapshot.go, bodies.go,
-//     bodyworld.go, writer.go (a member), network.go (messages between members). Package device has the disks
-//     and links, package machine the state machine.
+//     logs), depart.go (members that leave).
+//   - environment.go (what members run in), observer.go (what they tell others), observe.go (what World does then).
+//   - member.go, open.go, memberclock.go, reads.go, address.go, handshake.go, memberinstance.go, reshape.go,
+//     carry.go, apply.go, globallog.go, snapshot.go, bodies.go, bodyworld.go, writer.go, scrub.go, space.go,
+//     doubt.go, operate.go (a member), network.go (messages between members). Package device has the disks and
+//     links, package machine the state machine.
 //   - calm.go (faults end), demands.go (what the second phase must bring about), and each demand:
 //     repairs.go, progress.go, merging.go, depart.go, samestate.go, pace.go (one client alone, where nothing
 //     fails), busy.go (many clients), files.go (sizes of files).
 //   - package judge (what is judged of decisions, disks and messages), witness.go (what the judges are
 //     told), inflight.go (what a leader does at each tick), readpoints.go (what cores answer to reads),
-//     weave.go (merged instances, and what is judged of them), sections.go (what cores derive from their
-//     logs), waste.go, prompt.go (judges of repeated and of late work).
+//     sections.go (what cores derive from their logs), waste.go, prompt.go (judges of repeated and of late
+//     work).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
 //     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
 //     (other scenarios), run_test.go, mutants_test.go (campaigns), network_test.go (times of messages).

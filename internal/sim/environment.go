@@ -35,3 +35,30 @@ type environment struct {
 
 // member returns the member with that id.
 func (w *environment) member(id protocol.MemberID) *Member { return w.members[id-1] }
+
+func (w *environment) leaderOf(instance protocol.InstanceID) (leader *Member) {
+	last := protocol.Term(0)
+	for _, m := range w.members {
+		if !m.up {
+			continue
+		}
+		if s := m.of(instance); s != nil && !s.ended && s.leads() && s.witness.status.Term > last {
+			leader, last = m, s.witness.status.Term
+		}
+	}
+	return leader
+}
+
+// settingsOf returns a member's settings: those of the run, or its own where members are unequal.
+func (w *environment) settingsOf(id protocol.MemberID) *Settings {
+	if !w.set.Unequal {
+		return &w.set
+	}
+	s := w.set
+	d := s.unequal(id)
+	s.differ(d)
+	w.Tracef("member %s: heartbeat %s, tick %s, segments %d, snapshot every %d bytes, keeps %d bytes of log; depth %d, batch %d commands %d bytes; frame %d bytes %d entries, depth %d, inflight %d, cache %d; scrub every %s",
+		id, s.Core.Heartbeat, s.Tick, s.SegmentBytes, s.SnapshotBytes, s.KeepLogBytes, s.Depth, s.BatchCommands, s.BatchBytes,
+		s.Core.MaxFrameBytes, s.Core.MaxFrameEntries, s.Core.PipelineDepth, s.Core.MaxInflightBytes, s.Core.CacheBytes, s.Bodies.Scrub)
+	return &s
+}

@@ -36,14 +36,6 @@ type runningCopy struct {
 	last protocol.Index
 }
 
-// doubt is what concerns a member that runs on a hot copy, until it has heard the leader who knows.
-type doubt struct {
-	leader *Member
-	life   int // of the leader
-	term   protocol.Term
-	last   protocol.Index // of the copy
-}
-
 // drawHotCopies draws whether such copies are put in place.
 func (s *Settings) drawHotCopies(d draw.Chance) {
 	if s.Faults[faultDamage] > 0 || s.Faults[faultRot] > 0 || s.Core.Placement == protocol.PlacementRS {
@@ -148,40 +140,6 @@ func (w *World) watchDoubt(m *Member) {
 		default:
 			w.watchDoubt(m)
 		}
-	})
-}
-
-// hears reports whether a member may take a message. While it is in doubt, it hears only the
-// heartbeats of the leader who knows: what that leader sends again could make the copy whole before.
-// A heartbeat that names more than the copy holds ends that, unless power is lost before the member
-// has noted it.
-func (m *Member) hears(msg *protocol.Message) bool {
-	d := m.doubt
-	if d == nil {
-		return true
-	}
-	codec := m.w.set.codec()
-	acked := codec.ClaimsOf(msg).Acked
-	heartbeat := acked > 0 || codec.Of(msg.Type).Way == protocol.BothWays
-	if msg.From != d.leader.id || !heartbeat || msg.Term != d.term && !m.w.set.protocol.Core.Judged.ManyLead {
-		return false
-	}
-	if acked > d.last {
-		m.w.Tracef("%s is told that it acknowledged %d", m.id, acked)
-		m.endDoubt()
-	}
-	return true
-}
-
-// endDoubt ends the doubt once the member has taken in what it heard: it goes on all the same. A member that waits for
-// links before it takes part takes in nothing yet.
-func (m *Member) endDoubt() {
-	m.later(m.w.set.Heartbeat+m.w.set.HopMax, func() {
-		if m.silent {
-			m.endDoubt()
-			return
-		}
-		m.doubt = nil
 	})
 }
 

@@ -56,32 +56,3 @@ func (w *World) drawKeys(key string) []uint64 {
 	}
 	return append(keys, keys[0]+1)
 }
-
-// stateMachines are the member's state machines, with what is on its disk.
-func (m *Member) stateMachines() (machine.Set, error) {
-	w := m.w
-	c := machine.Config{
-		Member: m.id, Orders: &w.orders, Birth: w.set.Birth, Begin: m.saved, Ahead: m.astray,
-		Applied: w.history.Applied, Dropped: m.dropped, Violate: func(err error) { w.Violate(m.id, err) },
-	}
-	if w.set.Durable {
-		c.Save = func(s *machine.State) { m.saved = s }
-	}
-	if w.Tracing() {
-		c.Trace = w.Tracef
-	}
-	if !w.set.Keyed {
-		return machine.NewSet(c, nil)
-	}
-	begin := w.set.begin()
-	return machine.NewSet(c, begin.Instances())
-}
-
-// reached says how far a member has come, to find the one that knows the latest membership.
-func (m *Member) reached() protocol.Position {
-	at := m.applier.Cursor()
-	if at.Keyed {
-		return protocol.Position(at.Points[0].Index)
-	}
-	return at.Position
-}

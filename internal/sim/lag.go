@@ -1,7 +1,5 @@
 package sim
 
-import "time"
-
 // faultLag: a member applies nothing for a while.
 var faultLag = &Fault{Name: "lag", Thinned: true}
 
@@ -14,9 +12,4 @@ func init() {
 func (w *World) lag(m *Member) {
 	m.lagging = w.Now() + w.still(6*w.set.Election)
 	w.Tracef("FAULT %s applies nothing until %.6f", m.id, m.lagging.Seconds())
-}
-
-// applyTime is how long the member takes to apply what it takes out of its queue now.
-func (m *Member) applyTime() time.Duration {
-	return max(m.w.Between(0, m.own.ApplyMax), m.lagging-m.w.Now())
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
@@ -186,10 +185,4 @@ func (w *World) crowd(m *Member) {
 	if w.set.Load.Crowd > 0 && len(w.upAnd((*Member).replaced)) > 0 && w.Chance(w.set.Load.Crowd) {
 		w.comesTo(m, check.Put, w.drawKey(), 0)
 	}
-}
-
-// replaced reports whether the member believes that it leads an instance, while another member
-// leads a later term of it.
-func (m *Member) replaced() bool {
-	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return s.leads() && m.w.leaderOf(s.instance) != m })
 }

@@ -1,12 +1,11 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/datadir"
-	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/member/damage"
@@ -14,7 +13,6 @@ import (
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
@@ -76,9 +74,9 @@ type Member struct {
 	// strangers is how often the member got another disk. restored says whether that is an old
 	// copy. lives is how many lives began on the disk.
 	strangers int
-	apart     *smallWorld // set: it was founded apart, and lives in a world of its own
-	misled    bool        // it joined another cluster of the same members
-	odd       bool        // it began without the state with which the cluster began
+	apart     bool // it was founded apart, and lives in a world of its own
+	misled    bool // it joined another cluster of the same members
+	odd       bool // it began without the state with which the cluster began
 	restored  bool
 	doubt     *doubt // set: on a hot copy, it has not yet heard who knows what it lacks
 	lives     uint64
@@ -162,27 +160,8 @@ type running struct {
 	scrub   *damage.Scrub // nil: nothing is scrubbed
 }
 
-// readers is a group of reads that are answered together.
-type readers struct {
-	intake.ReadGroup
-	list []reader
-}
-
-type reader struct {
-	// floor is how far the global log had been applied by any member when the client asked.
-	floor order.Slot
-	// accepted is what had been accepted then; nil: the client does not want to see all of it.
-	accepted *history.AcceptedWrites
-	done     func(ok bool)
-}
-
 func newMember(w *environment, id protocol.MemberID) *Member {
 	return &Member{w: w, id: id, own: w.settingsOf(id), disk: device.NewDisk(), rate: 1, url: home(id)}
-}
-
-// clock is the time by the member's own clock.
-func (m *Member) clock() time.Duration {
-	return m.offset + time.Duration(float64(m.w.Now())*m.rate)
 }
 
 // fail stops the member: its disk failed, or it found something that must not be.
@@ -207,29 +186,6 @@ func (m *Member) crash() {
 	m.paused, m.stalled, m.sluggish, m.delayed, m.lagging = 0, 0, 0, 0, 0
 	m.frozen = false
 }
-
-// later runs do after d, unless the process stops before. If the process is paused, do runs when
-// the process goes on.
-func (m *Member) later(d time.Duration, do func()) {
-	life := m.life
-	m.w.After(d, func() {
-		if m.up && m.life == life {
-			m.whenAwake(do)
-		}
-	})
-}
-
-func (m *Member) whenAwake(do func()) {
-	if m.paused > m.w.Now() {
-		m.delayed = max(m.delayed, m.paused)
-		m.later(m.paused-m.w.Now(), do)
-		return
-	}
-	do()
-}
-
-// still is until when the process stands still, or something waits because it did.
-func (m *Member) still() time.Duration { return max(m.paused, m.delayed) }
 
 // admit runs what a client asks for, as soon as the process can take it in.
 func (m *Member) admit(do func()) {
@@ -344,52 +300,6 @@ func (m *Member) wakeTakers() {
 	instance.WakeTakers(m.crew, m.w.set.Keyed, 0, func(i int) { m.inForce[i].wake() })
 }
 
-// Read calls done with true when the member's state includes everything that was acknowledged
-// before the call, or with false when that fails. It asks all instances for read points. What was
-// applied anywhere before the call ends before the first slot that is not filled up to these points
-// (docs/internals/niagara.md, 3.3). With barrier the state also includes what was accepted before the call.
-func (m *Member) Read(barrier bool, done func(ok bool)) {
-	r := reader{floor: m.w.court.Executed, done: done}
-	kind := 0
-	if barrier {
-		kind, r.accepted = 1, m.w.history.Accepted()
-	}
-	m.admit(func() {
-		first := m.inForce[0]
-		if !first.reads.Gathering(barrier) {
-			m.gathering[kind] = m.newReaders(barrier)
-			first.reads.Gather(&m.gathering[kind].ReadGroup)
-			first.wake()
-		}
-		m.gathering[kind].list = append(m.gathering[kind].list, r)
-	})
-}
-
-func (m *Member) newReaders(barrier bool) *readers {
-	g := &readers{}
-	g.Barrier = barrier
-	g.Done = func(err error) {
-		m.w.Events.Add(readsGrouped, min(1, len(g.list)-1))
-		for i := range g.list {
-			if r := &g.list[i]; m.up {
-				if err == nil {
-					m.judgeRead(r)
-					m.judgeBarrier(r)
-				}
-				r.done(err == nil)
-			}
-		}
-	}
-	return g
-}
-
-// readDone lets the next group of reads begin.
-func (m *Member) readDone() {
-	if len(m.inForce) > 1 {
-		m.inForce[0].wake()
-	}
-}
-
 // syncTime is how long a sync takes that begins now.
 func (m *Member) syncTime() time.Duration {
 	s := &m.w.set
@@ -404,109 +314,113 @@ func (m *Member) syncTime() time.Duration {
 	return d
 }
 
-// start begins a new life from what is on the disk, as replica.Open does.
-func (m *Member) start() error {
-	m.life++
-	m.goesAstray()
-	machines, err := m.stateMachines()
-	if err != nil {
-		return err
-	}
-	config := m.directory(machines.All)
-	refused := m.checkDirectory(&config)
-	dir, err := datadir.Open(config)
-	if err != nil {
-		return err
-	}
-	if refused != nil {
-		return fmt.Errorf("what was refused before is opened: %w", refused)
-	}
-	if err := m.keptBallast(dir.Ballast); err != nil {
-		return err
-	}
-	m.lives = dir.Own.Life
-	r := &running{began: m.w.Now(), machines: machines, dir: dir, log: dir.Log, snaps: dir.Snapshots, session: dir.Session()}
-	dir.Register.Mutant = m.w.set.mutant()
-	r.who, r.handshakes = dir.Own.Who(), cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
-	r.handshakes.Mutant = m.w.set.mutant()
-	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
-		return err
-	}
-	if m.given == nil {
-		m.given = m.w.given(m)
-	}
-	r.links = cluster.NewLinks(m.id, m.own.Election, m.given)
-	r.links.Mutant = m.w.set.mutant()
-	if err := m.open(r, dir); err != nil {
-		return err
-	}
-	m.running, m.up = r, true
-	m.w.Count(memberStarts)
-	m.build(dir.Meta, dir.Skip)
-	if m.relink(); !m.up {
-		return nil
-	}
-	at := m.applier.Cursor()
-	if why := instance.Expelled(&at, m.statuses()); why != nil {
-		m.w.observer.expelled(m, why)
-		return nil
-	}
-	m.hear()
-	m.tickLater(m.w.Between(0, m.own.Tick))
-	return nil
-}
-
-// directory says what is opened of the member's disk.
-func (m *Member) directory(sm member.StateMachine) datadir.Config {
-	first := m.w.set.firstConfig()
-	if m.join {
-		first.Members = nil
-	}
-	core := m.w.set.protocol.Core
-	begin := m.w.set.begin()
-	kind := member.LogKind{Core: core.Name, Order: begin.Kind()}
-	if m.id%2 == 1 && !m.started && core.Begins == 0 && !m.w.set.Noted {
-		// An earlier version does not note it, and later lives find it out. Where that rests on an entry of the first
-		// leader, a crash just before it leaves a log that another core may have written.
-		kind = member.LogKind{}
-	}
-	m.started = true
-	return datadir.Config{
-		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
-		FS: m.disk, Dir: device.Root, Cluster: clusterID, Self: m.id, Chance: m.w.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Join: m.join, Machine: sm,
-		Identity: []byte{byte(m.id)}, Cells: core.Cells, Derive: m.w.set.derive(), Epochs: m.w.set.epochsTold(), Quorums: m.w.set.quorums.String(), LogSegment: m.own.SegmentBytes, BodySegment: m.w.set.Bodies.SegmentBytes,
-	}
-}
-
-// logOptions are the options with which the member's log is opened.
-func (m *Member) logOptions(d *device.Disk, meta *member.Meta) wal.Options {
-	return wal.Options{FS: d, Dir: logDir, SegmentBytes: m.own.SegmentBytes, Identity: []byte{byte(m.id)}, Cover: lifecycle.CoverOf(meta, m.w.set.protocol.Core.Cells != nil)}
-}
-
 // settled frees what a batch takes of the limit on proposals.
 func (r *running) settled(b *intake.Batch) { r.proposals.Settled(b) }
 
-// build puts the parts of the member together.
-func (m *Member) build(meta member.Meta, skip protocol.Position) {
-	m.writer = newWriter(m, m.log, m.body.store)
-	s := m.own
-	m.snapped = meta.Cursor
-	if m.beginApplying(meta, skip); m.sick() {
-		m.checkState()
+// leadsAny reports whether the member believes that it leads some instance.
+func (m *Member) leadsAny() bool { return slices.ContainsFunc(m.inForce, (*memberInstance).leads) }
+
+// replaced reports whether the member believes that it leads an instance, while another member
+// leads a later term of it.
+func (m *Member) replaced() bool {
+	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return s.leads() && m.w.leaderOf(s.instance) != m })
+}
+
+// strange reports whether the member runs on another disk than the one that others know it by.
+func (m *Member) strange() bool { return m.strangers > 0 || m.odd }
+
+// judged is the member's number for the judges.
+func (m *Member) judged() uint64 {
+	n := uint64(m.id) | uint64(m.strangers)<<32
+	if m.odd {
+		n |= 1 << 48
 	}
-	m.proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: m.w.set.protocol.Core.Proposing, Mutant: s.mutant()}
-	m.operations.Config = member.OperationConfig{Self: m.id, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.mutant()}
-	if m.w.set.Keyed {
-		m.proposals.SetGroups(meta.Cursor.Instances())
+	return n
+}
+
+// reached says how far a member has come, to find the one that knows the latest membership.
+func (m *Member) reached() protocol.Position {
+	at := m.applier.Cursor()
+	if at.Keyed {
+		return protocol.Position(at.Points[0].Index)
 	}
-	m.proposals.Free = m.running.settled
-	m.proposals.Held = m.look
-	m.body.kept.NotifyAll()
-	m.health.Passed(m.snaps.Damaged, m.log.Damaged())
-	m.w.Events.Add(damagedSnapshotsFound, len(m.snaps.Damaged))
-	if s.Bodies.Scrub > 0 {
-		m.scrubLater(s.Bodies.Scrub)
-	} else if s.Faults[faultRot] > 0 {
-		m.scrubLater(4 * s.Election)
+	return at.Position
+}
+
+// sick reports whether the member's state is damaged.
+func (m *Member) sick() bool { return m.machines.First.Damage() != nil }
+
+// checkState does what replica.Replica.CheckState does.
+func (m *Member) checkState() { m.push(apply.ApplyItem{Halt: true}) }
+
+// stateless reports whether the member does not have the state yet with which the cluster began.
+func (m *Member) stateless() bool {
+	return m.w.set.Birth != "" && !m.strange() && (m.saved == nil || m.saved.Birth == "")
+}
+
+// commands is where clients put commands: a member's proposals, or a client's queue before them.
+type commands interface {
+	Add(now func() time.Duration, command []byte, done intake.Done) (fresh bool, err error)
+	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done intake.Done) (fresh bool, err error)
+	AddBody(now func() time.Duration, b *intake.Batch) (fresh bool, err error)
+}
+
+// withdraw withdraws a command and calls then, if the command has not left the member.
+func (m *Member) withdraw(t intake.Ticket, then func()) {
+	ok, instance := m.proposals.Withdraw(t)
+	if ok {
+		then()
+		return
+	}
+	s := m.among(m.hosted(), instance)
+	if s == nil || s.ended {
+		return
+	}
+	s.do(func() {
+		if s.hosted.Withdraw(t) {
+			then()
+		}
+	})
+}
+
+// judgeHeld judges that the member has applied all that the commands of a batch are to follow, where the
+// member sees to that and not the core. By what takes effect alone it could not be judged: in some protocols
+// what is accepted takes effect before all that is proposed later anyway.
+func (m *Member) judgeHeld(b *intake.Batch) {
+	if b == nil || m.w.set.Load.Early == 0 || m.w.set.protocol.Core.Proposing.Tokens {
+		return
+	}
+	for rest := b.Entry.Payload; len(rest) > 0; {
+		command, next, err := protocol.NextCommand(rest)
+		if err != nil {
+			return
+		}
+		if rest = next; len(command) == 0 {
+			continue
+		}
+		number, _, err := machine.ParseCommand(command)
+		if err != nil {
+			continue // nonsense
+		}
+		m.w.Violate(m.id, m.w.history.ProposedAt(number, m.machines.First.Position()))
 	}
 }
+
+// applied is the last index of an instance that the state machine has applied.
+func (m *Member) applied(instance protocol.InstanceID) protocol.Index {
+	cursor, _ := m.progress.At()
+	return cursor.Point(instance).Index
+}
+
+// backup is a copy of a member's disk, made while it was stopped.
+type backup struct {
+	disk  *device.Disk
+	saved *machine.State
+	life  uint64 // the last life that began on it
+	// alone: on this disk the member is the only voter. It decides by itself then, and asks nobody who
+	// could know better (docs/internals/identity.md).
+	alone bool
+}
+
+// late is by how many times a slow disk's syncs take longer than those of others.
+const late = 10

@@ -170,19 +170,6 @@ func (w *World) mislead(s *otherWorld) {
 	w.After(w.set.Election*time.Duration(4+w.From(mistakenMembers).Below(12)), func() { w.leaveOther(m) })
 }
 
-// follows judges a link with a member that joined the other cluster: only one that joins and has no log may have it, and
-// belongs to the other cluster from now on.
-func (m *Member) follows(o *Member) {
-	switch {
-	case !o.misled || m.misled:
-	case !m.join || m.hasLog():
-		m.w.Violate(m.id, fmt.Errorf("has a link with %s, which joined another cluster", o.id))
-	default:
-		m.misled = true
-		m.w.observer.misled(m)
-	}
-}
-
 // misled implements observer: the operator finds out later.
 func (w *World) misled(m *Member) { w.After(w.set.Election, func() { w.leaveOther(m) }) }
 

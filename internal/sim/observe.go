@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -29,4 +31,17 @@ func (w *World) decided(s *memberInstance, e *protocol.Entry) {
 // loses implements observer.
 func (w *World) loses(m *protocol.Message) bool {
 	return w.mute(m.From, m.To) || w.Chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
+}
+
+// askReplaced lets clients read at members that believe that they lead, when another one has decided
+// something in a later term. It asks once in a term.
+func (w *World) askReplaced(s *memberInstance) {
+	c := s.judges
+	if w.calm || w.set.Faults[faultHold]+w.set.Faults[faultPromise] == 0 || c.ReadIn >= s.witness.status.Term {
+		return
+	}
+	c.ReadIn = s.witness.status.Term
+	for _, m := range w.upAnd((*Member).replaced) {
+		w.comesTo(m, check.Get, machine.KeyName(0), 0)
+	}
 }

@@ -32,13 +32,6 @@ func (s *Settings) drawPipes(d draw.Chance) {
 // pipeline is how many operations more a client begins at once that does not wait.
 const pipeline = 6
 
-// commands is where clients put commands: a member's proposals, or a client's queue before them.
-type commands interface {
-	Add(now func() time.Duration, command []byte, done intake.Done) (fresh bool, err error)
-	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done intake.Done) (fresh bool, err error)
-	AddBody(now func() time.Duration, b *intake.Batch) (fresh bool, err error)
-}
-
 // pipe is a client of a member in one of its lives, as a program has it that embeds a member. It
 // judges the order of its commands.
 type pipe struct {

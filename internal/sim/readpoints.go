@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 
-	"github.com/braidlog/braid/internal/check"
-	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -37,17 +35,4 @@ func (c *witness) judgeReads(out *protocol.Effects) error {
 		}
 	}
 	return nil
-}
-
-// askReplaced lets clients read at members that believe that they lead, when another one has decided
-// something in a later term. It asks once in a term.
-func (w *World) askReplaced(s *memberInstance) {
-	c := s.judges
-	if w.calm || w.set.Faults[faultHold]+w.set.Faults[faultPromise] == 0 || c.ReadIn >= s.witness.status.Term {
-		return
-	}
-	c.ReadIn = s.witness.status.Term
-	for _, m := range w.upAnd((*Member).replaced) {
-		w.comesTo(m, check.Get, machine.KeyName(0), 0)
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 )
@@ -64,9 +63,3 @@ func (w *World) spoilState(m *Member) {
 func (w *World) anySick() bool {
 	return slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && (m.saved != nil && m.saved.Damage != nil || m.stateless()) })
 }
-
-// sick reports whether the member's state is damaged.
-func (m *Member) sick() bool { return m.machines.First.Damage() != nil }
-
-// checkState does what replica.Replica.CheckState does.
-func (m *Member) checkState() { m.push(apply.ApplyItem{Halt: true}) }

@@ -159,13 +159,6 @@ func (m *Member) ask(to protocol.MemberID, question func(*Member), failed func()
 	})
 }
 
-// sameLife runs do, if the process still runs that had this life.
-func (m *Member) sameLife(life int, do func()) {
-	if m.up && m.life == life {
-		m.whenAwake(do)
-	}
-}
-
 // reaches reports whether a member, in one of its lives, has a link to another one.
 func (w *environment) reaches(m *Member, life int, to *Member) bool {
 	return m.up && m.life == life && !w.severed(m, to.id) && to.up && w.linked(m, life, to) && m.up && to.up

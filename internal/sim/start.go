@@ -20,7 +20,7 @@ func (w *World) startLater(m *Member, d time.Duration) {
 
 // startMember starts a member. Sometimes it loses power during its recovery, or soon after.
 func (w *World) startMember(m *Member) {
-	if m.up || m.gone || m.away || m.apart != nil || w.Broken != nil {
+	if m.up || m.gone || m.away || m.apart || w.Broken != nil {
 		return
 	}
 	m.disk.FailSync = false // syncs work again, on the same disk

@@ -5,11 +5,9 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/history"
-	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -21,7 +19,6 @@ var (
 	readsWithToken    = count.New("reads_with_a_token", "reads with a token", count.Staged)
 	writesAfterTokens = count.New("writes_after_those_of_tokens", "writes after those of tokens", count.Staged)
 	tokensExpired     = count.New("tokens_that_did_not_come", "tokens that did not come", count.Staged)
-	barrierReads      = count.New("barrier_reads", "barrier reads", count.Staged)
 )
 
 // noteToken notes a token that a client was given. Sometimes somebody soon reads with it.
@@ -33,7 +30,7 @@ func (w *World) noteToken(op *history.Operation, t protocol.Token) {
 	m, used := w.members[w.From(earlyWrites).Below(len(w.members))], w.drawTokens()
 	w.After(w.From(earlyWrites).Duration(0, w.set.Heartbeat), func() {
 		if m.up && !w.calm {
-			m.readAfter(used)
+			w.readAfter(m, used)
 		}
 	})
 }
@@ -64,50 +61,28 @@ func (w *World) drawAfter(op *history.Operation) (after []protocol.Token) {
 	return after
 }
 
-// judgeHeld judges that the member has applied all that the commands of a batch are to follow, where the
-// member sees to that and not the core. By what takes effect alone it could not be judged: in some protocols
-// what is accepted takes effect before all that is proposed later anyway.
-func (m *Member) judgeHeld(b *intake.Batch) {
-	if b == nil || m.w.set.Load.Early == 0 || m.w.set.protocol.Core.Proposing.Tokens {
-		return
-	}
-	for rest := b.Entry.Payload; len(rest) > 0; {
-		command, next, err := protocol.NextCommand(rest)
-		if err != nil {
-			return
-		}
-		if rest = next; len(command) == 0 {
-			continue
-		}
-		number, _, err := machine.ParseCommand(command)
-		if err != nil {
-			continue // nonsense
-		}
-		m.w.Violate(m.id, m.w.history.ProposedAt(number, m.machines.First.Position()))
-	}
+// drawBarrier draws whether a reader wants to see all that was accepted.
+func (w *World) drawBarrier() bool {
+	return w.set.Load.Early > 0 && w.set.protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
 }
 
 // readAfter reads with tokens: the state must include their writes when the read is answered.
-func (m *Member) readAfter(used []history.GivenToken) {
+func (w *World) readAfter(m *Member, used []history.GivenToken) {
 	tokens := make([]protocol.Token, len(used))
 	for i, t := range used {
 		tokens[i] = t.Token
 	}
 	m.admit(func() {
-		r := intake.NewTokenRead(tokens, m.clock()+m.w.From(earlyWrites).Duration(time.Millisecond, m.w.set.GiveUp), func(err error) { m.judgeTokens(used, err) })
+		r := intake.NewTokenRead(tokens, m.clock()+w.From(earlyWrites).Duration(time.Millisecond, w.set.GiveUp), func(err error) { w.judgeTokens(m, used, err) })
 		if err := m.progress.AwaitTokens(r); err != nil {
-			m.w.Violate(m.id, err)
+			w.Violate(m.id, err)
 			return
 		}
 		m.look()
 	})
 }
 
-// look makes Apply look who waits for what is applied already.
-func (m *Member) look() { m.push(apply.ApplyItem{Look: true}) }
-
-func (m *Member) judgeTokens(used []history.GivenToken, err error) {
-	w := m.w
+func (w *World) judgeTokens(m *Member, used []history.GivenToken, err error) {
 	if err != nil {
 		w.Tracef("%s   has not applied: %v", m.id, err)
 		if w.Count(tokensExpired); !errors.As(err, new(*member.TokenError)) {
@@ -119,18 +94,4 @@ func (m *Member) judgeTokens(used []history.GivenToken, err error) {
 	for i := range used {
 		w.Violate(m.id, used[i].Seen(m.machines.First.Position()))
 	}
-}
-
-// drawBarrier draws whether a reader wants to see all that was accepted.
-func (w *World) drawBarrier() bool {
-	return w.set.Load.Early > 0 && w.set.protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
-}
-
-// judgeBarrier judges that a read sees all that was accepted before it was asked for (L11).
-func (m *Member) judgeBarrier(r *reader) {
-	if r.accepted == nil {
-		return
-	}
-	m.w.Count(barrierReads)
-	m.w.Violate(m.id, r.accepted.Seen(m.machines.First.Position()))
 }

@@ -22,20 +22,6 @@ func (s *Settings) unequal(id protocol.MemberID) draw.Chance {
 // drawUnequal chooses whether members have settings of their own.
 func (s *Settings) drawUnequal(d draw.Chance) { s.Unequal = d.Yes(0.3) }
 
-// settingsOf returns a member's settings: those of the run, or its own where members are unequal.
-func (w *environment) settingsOf(id protocol.MemberID) *Settings {
-	if !w.set.Unequal {
-		return &w.set
-	}
-	s := w.set
-	d := s.unequal(id)
-	s.differ(d)
-	w.Tracef("member %s: heartbeat %s, tick %s, segments %d, snapshot every %d bytes, keeps %d bytes of log; depth %d, batch %d commands %d bytes; frame %d bytes %d entries, depth %d, inflight %d, cache %d; scrub every %s",
-		id, s.Core.Heartbeat, s.Tick, s.SegmentBytes, s.SnapshotBytes, s.KeepLogBytes, s.Depth, s.BatchCommands, s.BatchBytes,
-		s.Core.MaxFrameBytes, s.Core.MaxFrameEntries, s.Core.PipelineDepth, s.Core.MaxInflightBytes, s.Core.CacheBytes, s.Bodies.Scrub)
-	return &s
-}
-
 // differ draws again, for one member, some of the settings in which members may differ.
 func (s *Settings) differ(d draw.Chance) {
 	r := &s.Core

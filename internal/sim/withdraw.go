@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
@@ -46,23 +45,5 @@ func (c *client) hurry(m *Member, op *history.Operation, end func()) {
 			c.wrote(op, op.Number, nil, op.Err)
 			end()
 		})
-	})
-}
-
-// withdraw withdraws a command and calls then, if the command has not left the member.
-func (m *Member) withdraw(t intake.Ticket, then func()) {
-	ok, instance := m.proposals.Withdraw(t)
-	if ok {
-		then()
-		return
-	}
-	s := m.among(m.hosted(), instance)
-	if s == nil || s.ended {
-		return
-	}
-	s.do(func() {
-		if s.hosted.Withdraw(t) {
-			then()
-		}
 	})
 }

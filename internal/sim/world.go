@@ -36,6 +36,8 @@ type World struct {
 	held      *standstill // of links of a member; nil: all links move
 	// growing: the operator adds members, after he removed some. See Settings.Resize.
 	growing bool
+	// alone is the worlds of members that were founded apart.
+	alone map[protocol.MemberID]*smallWorld
 	// moved is how often members got another address.
 	moved int
 }
@@ -55,7 +57,7 @@ func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 		Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, Chances: draw.Begin(set.Seed), set: set,
 		acquainted: map[device.Pair]uint64{},
 	}}
-	w.observer = w
+	w.observer, w.alone = w, map[protocol.MemberID]*smallWorld{}
 	w.orders.ByKey = set.byKey()
 	if set.Keyed {
 		w.orders.Groups = set.Instances
