@@ -136,7 +136,8 @@ func (b *Bodies) Flexible(q Quorums) { b.quorums = q }
 func (b *Bodies) of(member uint64) *bodyDisk {
 	d := b.disks[member]
 	if d == nil {
-		d = &bodyDisk{memory: map[uint64]heldBody{}, disk: map[uint64]heldBody{}, ever: map[uint64]map[heldBody]bool{}, lost: map[uint64]uint64{}, restored: map[uint64]uint64{}, spoilt: map[uint64]uint64{}}
+		d = &bodyDisk{memory: map[uint64]heldBody{}, disk: map[uint64]heldBody{}, ever: map[uint64]map[heldBody]bool{},
+			lost: map[uint64]uint64{}, restored: map[uint64]uint64{}, spoilt: map[uint64]uint64{}}
 		b.disks[member] = d
 	}
 	return d
@@ -171,7 +172,8 @@ func (b *Bodies) put(member, in, seq uint64, e Body, alone bool) error {
 	}
 	d := b.of(member)
 	delete(d.spoilt, e.Index)
-	p := pendingBody{in: in, seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone, bare: !alone && e.K == 0, appended: b.Appends}
+	p := pendingBody{in: in, seq: seq, index: e.Index, held: heldBody{term: e.Term, form: e.Form}, alone: alone,
+		bare: !alone && e.K == 0, appended: b.Appends}
 	if was, ok := d.memory[e.Index]; alone && ok && was.term == e.Term && !was.bad && !e.Form.covers(was.form) {
 		if err := b.mayPrune(member, &e, was.form); err != nil {
 			return err
@@ -197,7 +199,8 @@ func (b *Bodies) same(member uint64, e *Body) error {
 		b.facts[key] = f
 	}
 	if f.k != e.K || f.size != e.Size || f.digest != e.Digest {
-		return fmt.Errorf("C4: member %x has the body of (%d, term %d) with k=%d, %d bytes, digest %08x; elsewhere it has k=%d, %d bytes, digest %08x",
+		return fmt.Errorf("C4: member %x has the body of (%d, term %d) with k=%d, %d bytes, digest %08x; "+
+			"elsewhere it has k=%d, %d bytes, digest %08x",
 			member, e.Index, e.Term, e.K, e.Size, e.Digest, f.k, f.size, f.digest)
 	}
 	row, isRow := e.Form.Row()
@@ -211,7 +214,8 @@ func (b *Bodies) same(member uint64, e *Body) error {
 		f.whole = e.Bytes
 	}
 	if f.whole == nil {
-		return fmt.Errorf("C4: member %x holds %s of (%d, term %d) before anybody held it whole", member, e.Form, e.Index, e.Term)
+		return fmt.Errorf("C4: member %x holds %s of (%d, term %d) before anybody held it whole", member, e.Form, e.Index,
+			e.Term)
 	}
 	want, err := f.whole, error(nil)
 	if isRow {
@@ -220,7 +224,8 @@ func (b *Bodies) same(member uint64, e *Body) error {
 		}
 	}
 	if !slices.Equal(want, e.Bytes) {
-		return fmt.Errorf("C4: member %x holds %d bytes as %s of (%d, term %d), which are not that", member, len(e.Bytes), e.Form, e.Index, e.Term)
+		return fmt.Errorf("C4: member %x holds %d bytes as %s of (%d, term %d), which are not that", member, len(e.Bytes),
+			e.Form, e.Index, e.Term)
 	}
 	return nil
 }
@@ -235,7 +240,8 @@ func (b *Bodies) mayPrune(member uint64, e *Body, was Form) error {
 		return nil
 	}
 	if l == nil || l.term != e.Term {
-		return fmt.Errorf("C9: member %x goes back from %s to %s of (%d, term %d), which is not decided", member, was, e.Form, e.Index, e.Term)
+		return fmt.Errorf("C9: member %x goes back from %s to %s of (%d, term %d), which is not decided", member, was, e.Form,
+			e.Index, e.Term)
 	}
 	for _, voters := range b.halves {
 		whole, rows := b.holders(e.Index, l.term, voters, func(m uint64, h heldBody) heldBody {
@@ -381,7 +387,8 @@ func (b *Bodies) Start(member uint64, found []Body) error {
 			continue
 		}
 		if _, ok := d.ever[f.Index][h]; !ok {
-			return fmt.Errorf("member %x restarts: finds %s of (%d, term %d), which it never wrote", member, f.Form, f.Index, f.Term)
+			return fmt.Errorf("member %x restarts: finds %s of (%d, term %d), which it never wrote", member, f.Form, f.Index,
+				f.Term)
 		}
 		if err := b.same(member, f); err != nil {
 			return err
@@ -401,7 +408,8 @@ func (b *Bodies) Start(member uint64, found []Body) error {
 		case was.loose:
 		case l == nil || l.term != was.term || ok && h.term == was.term && (h.form == was.form || d.replaces(index, h)):
 		default:
-			return fmt.Errorf("member %x restarts: has %s of (%d, term %d), which is decided; it had %s", member, h.form, index, was.term, was.form)
+			return fmt.Errorf("member %x restarts: has %s of (%d, term %d), which is decided; it had %s", member, h.form, index,
+				was.term, was.form)
 		}
 		b.touch([]uint64{index})
 	}
@@ -428,15 +436,18 @@ func (b *Bodies) ReportHolds(member, in, index, term uint64, form Form) error {
 	if h.form.covers(form) || d.lost[index] >= in && d.ever[index][heldBody{term: term, form: form}] {
 		return nil
 	}
-	return fmt.Errorf("C7: member %x says that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
+	return fmt.Errorf("C7: member %x says that it holds %s of (%d, term %d); its disk has %s", member, form, index, term,
+		h.form)
 }
 
 // AnswerHolds records that a member answers a new leader with its copy. If it reported less than it has, that leader
 // could delete a decided entry (C2). It need not report a body that was only restored: its log, which answers, may
 // not have the entry yet.
 func (b *Bodies) AnswerHolds(member, in, index, term uint64, form Form) error {
-	if h, l := b.on(member, index, term), b.live[index]; l != nil && l.term == term && !h.bad && !form.covers(h.form) && b.of(member).restored[index] != term {
-		return fmt.Errorf("C2: member %x answers that it holds %s of (%d, term %d); its disk has %s", member, form, index, term, h.form)
+	if h, l := b.on(member, index, term),
+		b.live[index]; l != nil && l.term == term && !h.bad && !form.covers(h.form) && b.of(member).restored[index] != term {
+		return fmt.Errorf("C2: member %x answers that it holds %s of (%d, term %d); its disk has %s", member, form, index,
+			term, h.form)
 	}
 	return b.ReportHolds(member, in, index, term, form)
 }

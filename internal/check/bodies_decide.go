@@ -21,8 +21,10 @@ func (b *Bodies) Decide(index, term uint64, by *Voters) error {
 		halves = by.halves()
 	}
 	for _, voters := range halves {
-		if whole, rows := b.holders(index, term, voters, nil); whole+rows < need(b.quorums.Write, len(voters)) && !b.quorums.grid() {
-			return fmt.Errorf("C1: (%d, term %d) is decided with %d whole and %d rows on the disks of %x", index, term, whole, rows, voters)
+		if whole, rows := b.holders(index, term, voters, nil); whole+rows < need(b.quorums.Write, len(voters)) &&
+			!b.quorums.grid() {
+			return fmt.Errorf("C1: (%d, term %d) is decided with %d whole and %d rows on the disks of %x", index, term, whole,
+				rows, voters)
 		}
 		if err := b.judge(index, l, [][]uint64{voters}); err != nil {
 			return err
@@ -114,7 +116,8 @@ func (b *Bodies) judge(index uint64, l *liveBody, halves [][]uint64) error {
 			if !b.quorums.elect(voters, func(id uint64) bool { return !b.whole(index, l.term, id) }) {
 				return nil
 			}
-		} else if spare := len(voters) - b.reads(len(voters)); whole >= spare+1 || l.fact.k > 1 && whole+rows >= spare+int(l.fact.k) {
+		} else if spare := len(voters) - b.reads(len(voters)); whole >= spare+1 ||
+			l.fact.k > 1 && whole+rows >= spare+int(l.fact.k) {
 			return nil
 		}
 		text += fmt.Sprintf(" whole on %d and in %d rows on the disks of %x;", whole, rows, voters)

@@ -301,7 +301,8 @@ func TestBodiesRestart(t *testing.T) {
 	require.NoError(t, b.Body(4, 52, held(1, 1, 2, WholeBody)))
 	require.NoError(t, b.Start(4, []Body{held(1, 1, 2, WholeBody)}), "all of it")
 	require.NoError(t, b.ReportHolds(4, 1, 1, 1, WholeBody))
-	require.ErrorContains(t, b.Start(4, nil), "member 4 restarts: has nothing of (1, term 1), which is decided; it had the whole")
+	require.ErrorContains(t, b.Start(4, nil),
+		"member 4 restarts: has nothing of (1, term 1), which is decided; it had the whole")
 	require.ErrorContains(t, b.Start(4, []Body{held(1, 1, 2, RowForm(3))}), "it had the whole")
 	require.ErrorContains(t, b.Start(3, []Body{held(1, 1, 2, WholeBody)}), "which it never wrote")
 	b.Drop(1)

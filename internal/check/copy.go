@@ -188,7 +188,8 @@ func (m *image) same(o *image) string {
 	}
 	for i := range m.entries {
 		if a, b := &m.entries[i], &o.entries[i]; a.Term != b.Term || a.Digest != b.Digest {
-			return fmt.Sprintf("entry %d of term %d digest %x, not term %d digest %x", b.Index, b.Term, b.Digest, a.Term, a.Digest)
+			return fmt.Sprintf("entry %d of term %d digest %x, not term %d digest %x", b.Index, b.Term, b.Digest, a.Term,
+				a.Digest)
 		}
 	}
 	return ""

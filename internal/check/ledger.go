@@ -45,7 +45,8 @@ type decision struct {
 
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
-	return &Ledger{leaders: map[uint64]uint64{}, votes: map[ballot]uint64{}, written: map[slot]fact{}, copies: map[uint64]*copyOf{}}
+	return &Ledger{leaders: map[uint64]uint64{}, votes: map[ballot]uint64{}, written: map[slot]fact{},
+		copies: map[uint64]*copyOf{}}
 }
 
 // Start records that a member starts from its disk: state, base, entries and cells, as records. A known member must
@@ -104,7 +105,8 @@ func (l *Ledger) Write(member, seq uint64, r Record) error {
 
 func (l *Ledger) writeEntry(member uint64, c *copyOf, r *Record) error {
 	if held := l.match(&c.memory); r.Index <= held && l.decidedIn(r.Index, held) <= max(c.memory.term, r.Term) {
-		return fmt.Errorf("member %x erases decided entries %d…%d: writes (%d, term %d)", member, r.Index, held, r.Index, r.Term)
+		return fmt.Errorf("member %x erases decided entries %d…%d: writes (%d, term %d)", member, r.Index, held, r.Index,
+			r.Term)
 	}
 	before, ok := c.memory.termAt(r.Index - 1)
 	if !ok {
@@ -112,7 +114,8 @@ func (l *Ledger) writeEntry(member uint64, c *copyOf, r *Record) error {
 	}
 	key, f := slot{r.Index, r.Term}, fact{r.Digest, before}
 	if known, ok := l.written[key]; ok && known != f {
-		return fmt.Errorf("log matching: member %x has (%d, term %d) with digest %x after term %d, elsewhere it is %x after term %d",
+		return fmt.Errorf("log matching: member %x has (%d, term %d) with digest %x after term %d, "+
+			"elsewhere it is %x after term %d",
 			member, r.Index, r.Term, f.digest, f.before, known.digest, known.before)
 	}
 	l.written[key] = f
@@ -187,7 +190,8 @@ func (l *Ledger) SendVote(member, term, candidate uint64) error {
 		return err
 	}
 	if d := &l.copies[member].disk; d.known() < term || d.known() == term && (d.term != term || d.vote != candidate) {
-		return fmt.Errorf("member %x tells %x of its vote in term %d; its disk says term %d, vote %x", member, candidate, term, d.term, d.vote)
+		return fmt.Errorf("member %x tells %x of its vote in term %d; its disk says term %d, vote %x", member, candidate,
+			term, d.term, d.vote)
 	}
 	return nil
 }
@@ -251,7 +255,8 @@ func (l *Ledger) decide(member, index uint64, made decision) error {
 	}
 	if n := uint64(len(l.decided)); index <= n {
 		if d := &l.decided[index-1]; d.term != made.term || d.digest != made.digest {
-			return fmt.Errorf("member %x decides (%d, term %d), digest %x; decided was term %d, digest %x", member, index, made.term, made.digest, d.term, d.digest)
+			return fmt.Errorf("member %x decides (%d, term %d), digest %x; decided was term %d, digest %x", member, index,
+				made.term, made.digest, d.term, d.digest)
 		}
 		return nil
 	} else if index > n+1 {

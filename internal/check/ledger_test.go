@@ -168,7 +168,8 @@ func TestLedgerRestart(t *testing.T) {
 		{"a hole", []Record{state, base, entry(1, 1, 7), entry(2, 1, 9)}, "found on disk"},
 		{"something never written", []Record{state, base, entry(1, 1, 6)}, "digest"},
 		{"a later snapshot", []Record{state, {Kind: BaseRecord, Index: 1, Term: 1, Voters: three}}, ""},
-		{"a snapshot of nothing decided", []Record{state, {Kind: BaseRecord, Index: 5, Term: 1, Voters: three}}, "not decided"},
+		{"a snapshot of nothing decided", []Record{state, {Kind: BaseRecord, Index: 5, Term: 1, Voters: three}},
+			"not decided"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := cluster(t)

@@ -77,7 +77,8 @@ func versionsExplain(ops []Operation) bool {
 // returned its version, and it does not. A read of an absent key without a version may have several places, so it is
 // left out.
 func versionsContradict(ops []Operation) bool {
-	if slices.ContainsFunc(ops, func(o Operation) bool { return o.Outcome != OK || o.Version == 0 && (o.Kind != Get || o.Found) }) {
+	if slices.ContainsFunc(ops,
+		func(o Operation) bool { return o.Outcome != OK || o.Version == 0 && (o.Kind != Get || o.Found) }) {
 		return false
 	}
 	return !versionsExplain(slices.DeleteFunc(slices.Clone(ops), func(o Operation) bool { return o.Version == 0 }))
@@ -88,7 +89,8 @@ func versionOrder(ops []Operation) (order []Operation, fit int) {
 	order = slices.Clone(ops)
 	slices.SortStableFunc(order, func(a, b Operation) int {
 		// A write creates the version, reads see it.
-		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(boolToInt(a.Kind == Get), boolToInt(b.Kind == Get)), cmp.Compare(a.Call, b.Call))
+		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(boolToInt(a.Kind == Get), boolToInt(b.Kind == Get)),
+			cmp.Compare(a.Call, b.Call))
 	})
 	v, called := value{}, int64(math.MinInt64)
 	for i := range order {

@@ -28,7 +28,8 @@ func unknown(o Operation) Operation {
 }
 
 func swap(client int, call, ret int64, expect, v string, done bool) Operation {
-	return Operation{Client: client, Kind: Swap, Key: "k", Call: call, Return: ret, Outcome: OK, Expect: expect, Value: v, Found: done}
+	return Operation{Client: client, Kind: Swap, Key: "k", Call: call, Return: ret, Outcome: OK, Expect: expect, Value: v,
+		Found: done}
 }
 
 func TestLinearizable(t *testing.T) {
@@ -40,29 +41,43 @@ func TestLinearizable(t *testing.T) {
 		{"nothing", nil, true},
 		{"read of what was written before", []Operation{ok(1, Put, 1, 2, "a"), ok(2, Get, 3, 4, "a")}, true},
 		{"stale read", []Operation{ok(1, Put, 1, 2, "a"), ok(1, Put, 3, 4, "b"), ok(2, Get, 5, 6, "a")}, false},
-		{"either value while the write runs", []Operation{ok(1, Put, 1, 2, "a"), ok(1, Put, 3, 9, "b"), ok(2, Get, 4, 5, "a"), ok(2, Get, 6, 7, "b")}, true},
-		{"back in time while the write runs", []Operation{ok(1, Put, 1, 2, "a"), ok(1, Put, 3, 9, "b"), ok(2, Get, 4, 5, "b"), ok(2, Get, 6, 7, "a")}, false},
+		{"either value while the write runs",
+			[]Operation{ok(1, Put, 1, 2, "a"), ok(1, Put, 3, 9, "b"), ok(2, Get, 4, 5, "a"), ok(2, Get, 6, 7, "b")}, true},
+		{"back in time while the write runs",
+			[]Operation{ok(1, Put, 1, 2, "a"), ok(1, Put, 3, 9, "b"), ok(2, Get, 4, 5, "b"), ok(2, Get, 6, 7, "a")}, false},
 		{"same instant counts as concurrent", []Operation{ok(1, Put, 1, 5, "a"), absent(2, 5, 6)}, true},
 		{"read of a value nobody wrote", []Operation{ok(1, Get, 1, 2, "x")}, false},
 		{"absent before any write", []Operation{absent(1, 1, 2), ok(1, Put, 3, 4, "a")}, true},
 		{"absent after a write", []Operation{ok(1, Put, 1, 2, "a"), absent(1, 3, 4)}, false},
 		{"absent after a delete", []Operation{ok(1, Put, 1, 2, "a"), ok(1, Delete, 3, 4, ""), absent(2, 5, 6)}, true},
-		{"appends in order", []Operation{ok(1, Append, 1, 2, "1,"), ok(2, Append, 3, 4, "2,"), ok(3, Get, 5, 6, "1,2,")}, true},
-		{"appends against real time", []Operation{ok(1, Append, 1, 2, "1,"), ok(2, Append, 3, 4, "2,"), ok(3, Get, 5, 6, "2,1,")}, false},
+		{"appends in order", []Operation{ok(1, Append, 1, 2, "1,"), ok(2, Append, 3, 4, "2,"), ok(3, Get, 5, 6, "1,2,")},
+			true},
+		{"appends against real time",
+			[]Operation{ok(1, Append, 1, 2, "1,"), ok(2, Append, 3, 4, "2,"), ok(3, Get, 5, 6, "2,1,")}, false},
 		{"lost append", []Operation{ok(1, Append, 1, 2, "1,"), ok(2, Append, 3, 4, "2,"), ok(3, Get, 5, 6, "2,")}, false},
 		{"append that happened twice", []Operation{ok(1, Append, 1, 2, "1,"), ok(3, Get, 5, 6, "1,1,")}, false},
-		{"unknown write that is seen later", []Operation{unknown(ok(1, Append, 1, 0, "1,")), absent(2, 2, 3), ok(2, Get, 8, 9, "1,")}, true},
-		{"unknown write that is never seen", []Operation{unknown(ok(1, Append, 1, 0, "1,")), absent(2, 2, 3), absent(2, 8, 9)}, true},
-		{"unknown write that comes and goes", []Operation{unknown(ok(1, Append, 1, 0, "1,")), ok(2, Get, 2, 3, "1,"), absent(2, 8, 9)}, false},
-		{"unknown write seen before it was called", []Operation{ok(2, Get, 1, 2, "1,"), unknown(ok(1, Append, 5, 0, "1,"))}, false},
-		{"failed write that is seen", []Operation{{Kind: Put, Key: "k", Value: "a", Call: 1, Outcome: Failed}, ok(2, Get, 3, 4, "a")}, false},
+		{"unknown write that is seen later",
+			[]Operation{unknown(ok(1, Append, 1, 0, "1,")), absent(2, 2, 3), ok(2, Get, 8, 9, "1,")}, true},
+		{"unknown write that is never seen",
+			[]Operation{unknown(ok(1, Append, 1, 0, "1,")), absent(2, 2, 3), absent(2, 8, 9)}, true},
+		{"unknown write that comes and goes",
+			[]Operation{unknown(ok(1, Append, 1, 0, "1,")), ok(2, Get, 2, 3, "1,"), absent(2, 8, 9)}, false},
+		{"unknown write seen before it was called", []Operation{ok(2, Get, 1, 2, "1,"), unknown(ok(1, Append, 5, 0, "1,"))},
+			false},
+		{"failed write that is seen",
+			[]Operation{{Kind: Put, Key: "k", Value: "a", Call: 1, Outcome: Failed}, ok(2, Get, 3, 4, "a")}, false},
 		{"unanswered read says nothing", []Operation{ok(1, Put, 1, 2, "a"), unknown(ok(2, Get, 3, 0, "zzz"))}, true},
-		{"swap of the right value", []Operation{ok(1, Put, 1, 2, "a"), swap(2, 3, 4, "a", "b", true), ok(1, Get, 5, 6, "b")}, true},
-		{"two swaps of the same value", []Operation{ok(1, Put, 1, 2, "a"), swap(2, 3, 6, "a", "b", true), swap(3, 3, 6, "a", "c", true)}, false},
-		{"swap that lost", []Operation{ok(1, Put, 1, 2, "a"), swap(2, 3, 6, "a", "b", true), swap(3, 3, 6, "a", "c", false)}, true},
+		{"swap of the right value", []Operation{ok(1, Put, 1, 2, "a"), swap(2, 3, 4, "a", "b", true), ok(1, Get, 5, 6, "b")},
+			true},
+		{"two swaps of the same value",
+			[]Operation{ok(1, Put, 1, 2, "a"), swap(2, 3, 6, "a", "b", true), swap(3, 3, 6, "a", "c", true)}, false},
+		{"swap that lost", []Operation{ok(1, Put, 1, 2, "a"), swap(2, 3, 6, "a", "b", true), swap(3, 3, 6, "a", "c", false)},
+			true},
 		{"swap that lost to nobody", []Operation{ok(1, Put, 1, 2, "a"), swap(3, 3, 6, "a", "c", false)}, false},
-		{"swap that lost to an unknown write", []Operation{ok(1, Put, 1, 2, "a"), unknown(ok(2, Put, 3, 0, "b")), swap(3, 4, 6, "a", "c", false)}, true},
-		{"unknown swap that took effect", []Operation{ok(1, Put, 1, 2, "a"), unknown(swap(2, 3, 0, "a", "b", false)), ok(3, Get, 5, 6, "b")}, true},
+		{"swap that lost to an unknown write",
+			[]Operation{ok(1, Put, 1, 2, "a"), unknown(ok(2, Put, 3, 0, "b")), swap(3, 4, 6, "a", "c", false)}, true},
+		{"unknown swap that took effect",
+			[]Operation{ok(1, Put, 1, 2, "a"), unknown(swap(2, 3, 0, "a", "b", false)), ok(3, Get, 5, 6, "b")}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := Linearizable(c.ops, time.Minute)
@@ -110,7 +125,8 @@ func TestVersionsAreAnOrder(t *testing.T) {
 	text := ""
 	for i := range int64(3000) {
 		text = string(rune('a' + i%26))
-		many = append(many, version(ok(int(i), Put, i, i+100, text), uint64(i+1)), version(ok(0, Get, i, i+200, text), uint64(i+1)))
+		many = append(many, version(ok(int(i), Put, i, i+100, text), uint64(i+1)),
+			version(ok(0, Get, i, i+200, text), uint64(i+1)))
 	}
 	require.NoError(t, Linearizable(many, time.Minute))
 

@@ -114,7 +114,8 @@ func (w *Merge) Shapes() iter.Seq2[int, uint64] {
 // are void.
 func (w *Merge) End(instance uint64) uint64 {
 	for i := 1; i < len(w.shapes); i++ {
-		if before, s := &w.shapes[i-1], &w.shapes[i]; slices.Contains(before.instances, instance) && !slices.Contains(s.instances, instance) {
+		if before, s := &w.shapes[i-1],
+			&w.shapes[i]; slices.Contains(before.instances, instance) && !slices.Contains(s.instances, instance) {
 			return w.logs[instance].consumed(s.start - 1)
 		}
 	}
@@ -149,7 +150,8 @@ func (w *Merge) complete(k int) error {
 	for i, id := range before.instances {
 		l := w.logs[id]
 		if l.filled[len(l.filled)-1] < s.start-1 {
-			return fmt.Errorf("N2: round %d is over; instance %d has decided %d rounds", s.start-1, id, l.filled[len(l.filled)-1])
+			return fmt.Errorf("N2: round %d is over; instance %d has decided %d rounds", s.start-1, id,
+				l.filled[len(l.filled)-1])
 		}
 		to := l.consumed(s.start - 1)
 		s.position += l.places[to] - l.places[before.points[i]]
@@ -221,8 +223,10 @@ func (w *Merge) Member(member uint64, added, after []uint64, at Cut) error {
 	}
 	if at.Round != want.Round || at.Instance != want.Instance || at.Position != want.Position ||
 		!slices.Equal(at.Instances, want.Instances) || !slices.Equal(at.Points, want.Points) {
-		return fmt.Errorf("N2: member %x with entries %v is at round %d of instance %d of %v, position %d, entries %v; that is round %d of instance %d of %v, position %d, entries %v",
-			member, added, at.Round, at.Instance, at.Instances, at.Position, at.Points, want.Round, want.Instance, want.Instances, want.Position, want.Points)
+		return fmt.Errorf("N2: member %x with entries %v is at round %d of instance %d of %v, position %d, entries %v; "+
+			"that is round %d of instance %d of %v, position %d, entries %v",
+			member, added, at.Round, at.Instance, at.Instances, at.Position, at.Points, want.Round, want.Instance,
+			want.Instances, want.Position, want.Points)
 	}
 	return nil
 }

@@ -68,13 +68,15 @@ func TestWeaveOfOtherInstances(t *testing.T) {
 	decide(w, 2, batch)
 	at, err := w.At(3, []uint64{2, 2, 0}, []uint64{0, 0, 0})
 	require.NoError(t, err)
-	require.Equal(t, Cut{Round: 3, Instance: 1, Position: 4, Instances: []uint64{1, 2, 3}, Points: []uint64{2, 2, 0}}, at, "the change has a position")
+	require.Equal(t, Cut{Round: 3, Instance: 1, Position: 4, Instances: []uint64{1, 2, 3}, Points: []uint64{2, 2, 0}}, at,
+		"the change has a position")
 	decide(w, 1, Slots{Fills: true, Instances: 1}, batch)
 	decide(w, 2, skipTo(3), batch)
 	decide(w, 3, batch, batch)
 	at, err = w.At(4, []uint64{4}, []uint64{0})
 	require.NoError(t, err)
-	require.Equal(t, Cut{Round: 5, Instance: 1, Position: 7, Instances: []uint64{1}, Points: []uint64{4}}, at, "what 2 and 3 decided later is void")
+	require.Equal(t, Cut{Round: 5, Instance: 1, Position: 7, Instances: []uint64{1}, Points: []uint64{4}}, at,
+		"what 2 and 3 decided later is void")
 	var shapes []int
 	for n, start := range w.Shapes() {
 		shapes = append(shapes, n, int(start))

@@ -24,7 +24,8 @@ func (q Quorums) Reads(v *Voters, has func(uint64) bool) bool {
 func (q Quorums) elect(voters []uint64, has func(uint64) bool) bool {
 	switch {
 	case q.Zones > 0:
-		return q.zones(voters, func(zone []uint64, down int) bool { return count(zone, has) >= len(zone)-down }) >= q.Zones-q.Lost
+		return q.zones(voters,
+			func(zone []uint64, down int) bool { return count(zone, has) >= len(zone)-down }) >= q.Zones-q.Lost
 	case q.Rows == 0:
 		return count(voters, has) >= need(q.Read, len(voters))
 	}

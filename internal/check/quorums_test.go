@@ -35,8 +35,10 @@ func TestQuorums(t *testing.T) {
 	require.True(t, grid.Reads(five, among(1, 4)) && grid.Writes(five, among(2, 4)) && grid.Writes(five, among(1, 3, 5)))
 	require.False(t, grid.Reads(five, among(1, 3, 5)) || grid.Writes(five, among(1, 2, 3)))
 	zones := Quorums{Zones: 2, Down: 1} // 1 3 5 and 2 4
-	require.True(t, zones.Reads(five, among(1, 3, 4)) && zones.Writes(five, among(2, 4)) && zones.Writes(five, among(1, 5)))
-	require.False(t, zones.Reads(five, among(1, 3, 5)) || zones.Reads(five, among(1, 2)) || zones.Writes(five, among(1, 2)))
+	require.True(t, zones.Reads(five, among(1, 3, 4)) && zones.Writes(five, among(2, 4)) &&
+		zones.Writes(five, among(1, 5)))
+	require.False(t, zones.Reads(five, among(1, 3, 5)) || zones.Reads(five, among(1, 2)) ||
+		zones.Writes(five, among(1, 2)))
 	apart := Quorums{Zones: 3, Lost: 1} // 1 4, 2 5 and 3
 	require.True(t, apart.Reads(five, among(1, 4, 3)) && apart.Writes(five, among(4, 5)))
 	require.False(t, apart.Reads(five, among(1, 2, 3)) || apart.Writes(five, among(1, 4)))

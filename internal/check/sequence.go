@@ -97,10 +97,12 @@ func (s *Sequence) Restore(member, commands, chain uint64) (Cursor, error) {
 		return Cursor{}, nil
 	}
 	if commands > uint64(len(s.steps)) {
-		return Cursor{}, fmt.Errorf("member %x restored a state of %d commands; only %d were ever applied", member, commands, len(s.steps))
+		return Cursor{}, fmt.Errorf("member %x restored a state of %d commands; only %d were ever applied", member, commands,
+			len(s.steps))
 	}
 	if want := s.steps[commands-1].chain; want != chain {
-		return Cursor{}, fmt.Errorf("member %x restored a state of %d commands that differs from what was applied", member, commands)
+		return Cursor{}, fmt.Errorf("member %x restored a state of %d commands that differs from what was applied", member,
+			commands)
 	}
 	return Cursor{next: int(commands)}, nil
 }

@@ -21,7 +21,9 @@ func (id *identity) resolveBirth(dir string, who *Owner) error {
 	switch {
 	case id.Birth != "":
 	case id.Incarnation == 0 && who.Join && who.Birth != "":
-		return &member.DirError{Dir: dir, Detail: "is to join a running cluster, and its state was restored from a snapshot: a member that joins begins empty and gets the state of its cluster"}
+		return &member.DirError{Dir: dir,
+			Detail: "is to join a running cluster, and its state was restored from a snapshot: " +
+				"a member that joins begins empty and gets the state of its cluster"}
 	case id.Incarnation == 0 && who.Join:
 		id.Birth = birthUnknown
 	default:

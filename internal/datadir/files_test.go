@@ -77,7 +77,8 @@ func TestSnapshotFilesAreWholeOrNotThere(t *testing.T) {
 	require.Empty(t, names)
 
 	for _, p := range []protocol.Position{5, 9} {
-		require.NoError(t, s.Write(SnapshotHeader{Meta: metaAt(p, protocol.Index(p), 1), HasState: true}, writeState("state")))
+		require.NoError(t, s.Write(SnapshotHeader{Meta: metaAt(p, protocol.Index(p), 1), HasState: true},
+			writeState("state")))
 	}
 	h, ok, err := s.Newest()
 	require.NoError(t, err)

@@ -102,7 +102,9 @@ const (
 // a new incarnation durably. chance draws the incarnation's mark, and the log identity of a directory that has none.
 // It returns a [*member.DirError] if the directory belongs to another member or is in use, a [*member.LogKindError]
 // if the log is of another kind. A refused directory is not changed.
-func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own cluster.OwnIdentity, lock io.Closer, err error) {
+func Enter(
+	fs vfs.FS, dir string, who Owner, chance func() uint64,
+) (own cluster.OwnIdentity, lock io.Closer, err error) {
 	if err := durable.MakeDir(fs, dir, 0o700); err != nil {
 		return own, nil, err
 	}
@@ -121,7 +123,8 @@ func Enter(fs vfs.FS, dir string, who Owner, chance func() uint64) (own cluster.
 	if err != nil {
 		return own, nil, errors.Join(err, lock.Close())
 	}
-	return cluster.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks, Born: id.Lineages, Founders: id.Founders}, lock, nil
+	return cluster.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks, Born: id.Lineages,
+		Founders: id.Founders}, lock, nil
 }
 
 // Check returns why Enter would refuse the directory; nil: it would not, or there is none. It only reads, and may be
@@ -152,7 +155,8 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 			id.Founders = who.Founders
 		}
 	}
-	return id, errors.Join(id.resolveBirth(dir, who), id.fix(dir, who.Epochs), id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
+	return id, errors.Join(id.resolveBirth(dir, who), id.fix(dir, who.Epochs),
+		id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
 }
 
 // founded reports whether a directory has the snapshot with the first membership. A first incarnation may have ended
@@ -173,7 +177,8 @@ func (id *identity) fix(dir, epochs string) error {
 		id.Epochs = epochs
 	}
 	if had := cmp.Or(id.Epochs, onlyEpochs); had != epochs {
-		return &member.DirError{Dir: dir, Detail: fmt.Sprintf("was begun with epochs of %q, not %q: they never change", had, epochs)}
+		return &member.DirError{Dir: dir,
+			Detail: fmt.Sprintf("was begun with epochs of %q, not %q: they never change", had, epochs)}
 	}
 	if epochs != onlyEpochs {
 		id.Format = max(id.Format, formatEpochs)
@@ -188,7 +193,8 @@ func (id *identity) fixQuorums(dir, quorums string) error {
 		id.Quorums = quorums
 	}
 	if had := cmp.Or(id.Quorums, majority); had != quorums {
-		return &member.DirError{Dir: dir, Detail: fmt.Sprintf("was begun with quorums %q, not %q: they never change", had, quorums)}
+		return &member.DirError{Dir: dir,
+			Detail: fmt.Sprintf("was begun with quorums %q, not %q: they never change", had, quorums)}
 	}
 	if quorums != majority {
 		id.Format = max(id.Format, formatQuorums)
@@ -260,7 +266,8 @@ func readIdentity(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID)
 	}
 	switch {
 	case id.Format < formatBare || id.Format > newestFormat:
-		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, newestFormat)}
+		return id, &member.DirError{Dir: dir,
+			Detail: fmt.Sprintf("has format %d, this program knows %d and earlier ones", id.Format, newestFormat)}
 	case id.Cluster != cluster:
 		return id, &member.DirError{Dir: dir, Detail: fmt.Sprintf("belongs to cluster %x, not to %x", id.Cluster, cluster)}
 	case id.Member != self:

@@ -81,7 +81,8 @@ const (
 )
 
 func (c *Config) owner() Owner {
-	who := Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess, Join: c.Join}
+	who := Owner{Cluster: c.Cluster, Member: c.Self, Epochs: c.Epochs, Quorums: c.Quorums, Kind: c.Kind, Guess: c.Guess,
+		Join: c.Join}
 	if len(c.Members) > 0 {
 		who.Founders = cluster.Founders(c.Members)
 	}
@@ -130,7 +131,8 @@ func (o *Opened) read(c *Config) (err error) {
 	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine, c.Derive); err != nil {
 		return err
 	}
-	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity, Cover: lifecycle.CoverOf(&o.Meta, c.Cells != nil), SegmentBytes: c.LogSegment}
+	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity,
+		Cover: lifecycle.CoverOf(&o.Meta, c.Cells != nil), SegmentBytes: c.LogSegment}
 	if o.Log, err = wal.Open(log); err != nil {
 		return err
 	}
@@ -143,7 +145,8 @@ func (o *Opened) read(c *Config) (err error) {
 	if err := o.forget(); err != nil {
 		return err
 	}
-	bodies := wal.BodiesOptions{FS: c.FS, Dir: filepath.Join(c.Dir, bodyDir), Identity: c.Identity, SegmentBytes: c.BodySegment}
+	bodies := wal.BodiesOptions{FS: c.FS, Dir: filepath.Join(c.Dir, bodyDir), Identity: c.Identity,
+		SegmentBytes: c.BodySegment}
 	o.Bodies, err = wal.OpenBodies(bodies)
 	return err
 }
@@ -157,7 +160,9 @@ func (o *Opened) belongs() error {
 		return nil
 	}
 	if o.Ahead = true; o.Instances.Alone(o.config.Self) {
-		return &member.DirError{Dir: o.config.Dir, Detail: fmt.Sprintf("the log ends at position %d, but the state machine is at %d: they do not belong together", end, o.Skip)}
+		return &member.DirError{Dir: o.config.Dir,
+			Detail: fmt.Sprintf("the log ends at position %d, but the state machine is at %d: they do not belong together", end,
+				o.Skip)}
 	}
 	return nil
 }
@@ -200,7 +205,8 @@ func (o *Opened) begin(c *Config) error {
 		return err
 	}
 	if d, ok := c.Machine.(member.DurableStateMachine); ok && d.Applied() > 0 {
-		return &member.DirError{Dir: c.Dir, Detail: fmt.Sprintf("is new, but the state machine is at position %d", d.Applied())}
+		return &member.DirError{Dir: c.Dir,
+			Detail: fmt.Sprintf("is new, but the state machine is at position %d", d.Applied())}
 	}
 	return o.Snapshots.Write(SnapshotHeader{Meta: member.Bootstrap(o.Begin, c.Members)}, nil)
 }

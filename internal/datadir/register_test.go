@@ -21,7 +21,8 @@ func counter() func() uint64 {
 }
 
 // incarnations enters a directory a given number of times, and returns the member's identity after that.
-func incarnations(t *testing.T, fs vfs.FS, self protocol.MemberID, times int, chance func() uint64) (own cluster.OwnIdentity) {
+func incarnations(t *testing.T, fs vfs.FS, self protocol.MemberID, times int,
+	chance func() uint64) (own cluster.OwnIdentity) {
 	t.Helper()
 	for range times {
 		var err error
@@ -128,7 +129,8 @@ func TestTheLeaderNotesWhoIsNotNoted(t *testing.T) {
 	a := cluster.NewRegister(incarnations(t, vfs.NewMem(), 1, 1, chance))
 	b := cluster.NewRegister(incarnations(t, vfs.NewMem(), 2, 1, chance))
 	link(a, b, 1, 2)
-	st := &protocol.Status{Role: protocol.Leader, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
+	st := &protocol.Status{Role: protocol.Leader,
+		Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
 	changes := a.Publish(st)
 	require.Len(t, changes, 2)
 	for _, ch := range changes {
@@ -201,7 +203,9 @@ func TestADirectoryKnowsThatItWasBornWithLineages(t *testing.T) {
 	}
 	old := vfs.NewMem()
 	require.NoError(t, durable.MakeDir(old, "d", 0o700))
-	require.NoError(t, writeIdentity(old, "d", identity{Format: formatSingle, Cluster: 7, Member: 1, Log: protocol.LogID{1}, Incarnation: 4, Marks: []uint64{1, 2, 3, 4}}))
+	require.NoError(t, writeIdentity(old, "d",
+		identity{Format: formatSingle, Cluster: 7, Member: 1, Log: protocol.LogID{1}, Incarnation: 4,
+			Marks: []uint64{1, 2, 3, 4}}))
 	for range 2 {
 		require.False(t, incarnations(t, old, 1, 1, chance).Born)
 	}
@@ -222,7 +226,8 @@ func TestAListIsThatOfTheIncarnationWhichFoundsTheLog(t *testing.T) {
 	s, err := OpenSnapshots(fs, "d/"+snapshotDir)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, enter(3, false))
-	require.NoError(t, s.Write(SnapshotHeader{Meta: member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}})}, nil))
+	require.NoError(t, s.Write(SnapshotHeader{Meta: member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}})},
+		nil))
 	require.EqualValues(t, 3, enter(5, false))
 	require.EqualValues(t, 3, enter(0, true))
 }

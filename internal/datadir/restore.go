@@ -14,7 +14,9 @@ import (
 // or whose state is damaged and needed. The snapshot before is enough, because the log goes back to it. It refuses a
 // snapshot with which this program's cores cannot continue (a [*protocol.SectionError]), or whose order does not fit
 // the state machine (a [*intake.GroupError]), before it changes the state machine.
-func Restore(s *Snapshots, sm member.StateMachine, derive member.Derive) (meta member.Meta, skip protocol.Position, err error) {
+func Restore(
+	s *Snapshots, sm member.StateMachine, derive member.Derive,
+) (meta member.Meta, skip protocol.Position, err error) {
 	d, durable := sm.(member.DurableStateMachine)
 	if durable {
 		skip = d.Applied()
@@ -31,7 +33,8 @@ func Restore(s *Snapshots, sm member.StateMachine, derive member.Derive) (meta m
 	}
 	switch {
 	case !ok && skip > 0:
-		return meta, 0, &member.DirError{Dir: s.dir, Detail: fmt.Sprintf("the state machine is at position %d, but there is no snapshot", skip)}
+		return meta, 0, &member.DirError{Dir: s.dir,
+			Detail: fmt.Sprintf("the state machine is at position %d, but there is no snapshot", skip)}
 	case !ok, durable && skip >= h.Command && member.Damaged(sm) == nil:
 		return h.Meta, skip, nil
 	case !h.HasState && (h.Command > 0 || member.Damaged(sm) != nil) && repairable(sm, skip, &h):

@@ -26,7 +26,8 @@ func (nothing) Restore(r io.Reader) error          { _, err := io.Copy(io.Discar
 func TestARetiredInstanceIsForgottenWhenNoSnapshotNeedsIt(t *testing.T) {
 	fs := vfs.NewMem()
 	begin := order.Begin(2, true)
-	config := Config{FS: fs, Dir: "/d", Cluster: 7, Self: 1, Chance: func() uint64 { return 5 }, Begin: begin, Members: []protocol.Member{{ID: 1}}, Machine: nothing{}}
+	config := Config{FS: fs, Dir: "/d", Cluster: 7, Self: 1, Chance: func() uint64 { return 5 }, Begin: begin,
+		Members: []protocol.Member{{ID: 1}}, Machine: nothing{}}
 	known := func() bool {
 		t.Helper()
 		o, err := Open(config)

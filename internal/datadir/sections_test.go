@@ -28,7 +28,8 @@ func (u untouched) Restore(io.Reader) error {
 // starts, and nothing is changed: an earlier snapshot is not used instead.
 func TestAStartKnowsTheSectionsOrRefuses(t *testing.T) {
 	fs := vfs.NewMem()
-	config := Config{FS: fs, Dir: "/d", Cluster: 7, Self: 1, Chance: func() uint64 { return 5 }, Begin: order.Begin(1, false), Members: []protocol.Member{{ID: 1}}, Machine: nothing{}}
+	config := Config{FS: fs, Dir: "/d", Cluster: 7, Self: 1, Chance: func() uint64 { return 5 },
+		Begin: order.Begin(1, false), Members: []protocol.Member{{ID: 1}}, Machine: nothing{}}
 	open := func(derive member.Derive, sm member.StateMachine) (*Opened, error) {
 		config.Derive, config.Machine = derive, sm
 		return Open(config)

@@ -1,9 +1,13 @@
 package lint
 
 import (
+	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
 )
 
 // phrases are not used in comments, because readers of Raft or etcd would look twice. The words for them:
@@ -50,6 +54,30 @@ func TestCommentsFitTheLine(t *testing.T) {
 				if n := p.Column - 1 + utf8.RuneCountInString(comment.Text); n > maxComment {
 					t.Errorf("%s: a comment ends at column %d, behind %d", r.at(f, comment), n, maxComment)
 				}
+			}
+		}
+	}
+}
+
+// narrow are folders whose lines of code fit into maxComment, too. A folder that is broken up to fit joins the list.
+var narrow = []string{
+	"internal/check", "internal/datadir", "internal/durable", "internal/erasure", "internal/explore",
+	"internal/order", "internal/protocol/epaxos", "internal/protocol/iss", "internal/protocol/multipaxos",
+	"internal/protocol/paxos", "internal/protocol/slotpaxos", "internal/protocol/slots", "internal/protocol/wpaxos",
+	"internal/sys", "internal/vfs", "internal/wal",
+}
+
+func TestLinesFit(t *testing.T) {
+	r := source(t)
+	for _, f := range r.files {
+		if !f.in(narrow...) {
+			continue
+		}
+		bytes, err := os.ReadFile(r.set.Position(f.syntax.Pos()).Filename)
+		require.NoError(t, err)
+		for i, line := range strings.Split(string(bytes), "\n") {
+			if n := utf8.RuneCountInString(line); n > maxComment {
+				t.Errorf("%s:%d: %d characters, more than %d", f.path, i+1, n, maxComment)
 			}
 		}
 	}

@@ -134,7 +134,8 @@ func (k *Keyed) Check() error {
 		case i > 0 && k.groups[i-1].at.Instance >= g.at.Instance:
 			return fmt.Errorf("order: instance %d at %d of %d", g.at.Instance, i, len(k.groups))
 		case g.added != last:
-			return fmt.Errorf("order: instance %d: %d are added, and those up to %d are placed or wait", g.at.Instance, g.added, last)
+			return fmt.Errorf("order: instance %d: %d are added, and those up to %d are placed or wait", g.at.Instance, g.added,
+				last)
 		case uint64(g.at.Position) < uint64(g.at.Index):
 			return fmt.Errorf("order: instance %d: position %d < index %d", g.at.Instance, g.at.Position, g.at.Index)
 		}

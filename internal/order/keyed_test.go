@@ -22,7 +22,8 @@ func TestGroupsHaveOrdersOfTheirOwn(t *testing.T) {
 	for _, p := range o.Next(nil) {
 		got = append(got, Placed{Instance: p.Instance, First: p.First})
 	}
-	require.Equal(t, []Placed{{Instance: 2, First: 1}, {Instance: 1, First: 1}, {Instance: 2, First: 4}}, got, "nobody waits for anybody")
+	require.Equal(t, []Placed{{Instance: 2, First: 1}, {Instance: 1, First: 1}, {Instance: 2, First: 4}}, got,
+		"nobody waits for anybody")
 	want := BeginKeyed(2)
 	want.Position = 5
 	want.Points = []Point{{Instance: 1, Index: 1, Term: 1, Position: 1}, {Instance: 2, Index: 2, Term: 1, Position: 4}}

@@ -13,6 +13,9 @@ var inNiagara = mutant.Cluster{Protocol: "niagara"}
 
 // Mutants lists all of them.
 var Mutants = [...]mutant.Info{
-	{Name: MutantImpatient, Where: "Niagara", Does: "a slot that an instance has not filled is passed over when the next instance has filled its own", In: inNiagara},
-	{Name: MutantReshapeAtOnce, Where: "Niagara", Does: "other instances are in force at once, not when the round is over", In: inNiagara},
+	{Name: MutantImpatient, Where: "Niagara",
+		Does: "a slot that an instance has not filled is passed over when the next instance has filled its own",
+		In:   inNiagara},
+	{Name: MutantReshapeAtOnce, Where: "Niagara", Does: "other instances are in force at once, not when the round is over",
+		In: inNiagara},
 }

@@ -261,9 +261,11 @@ func (n *Niagara) Check() error {
 		case i > 0 && n.logs[i-1].at.Instance >= s.at.Instance, s.at.Instance >= n.fresh:
 			return fmt.Errorf("order: instance %d at %d of %d, lowest fresh id %d", s.at.Instance, i, len(n.logs), n.fresh)
 		case s.at.Round != want:
-			return fmt.Errorf("order: instance %d consumed %d rounds, want %d (round %d)", s.at.Instance, s.at.Round, want, n.round)
+			return fmt.Errorf("order: instance %d consumed %d rounds, want %d (round %d)", s.at.Instance, s.at.Round, want,
+				n.round)
 		case s.added != s.at.Index+protocol.Index(s.waiting.len()):
-			return fmt.Errorf("order: instance %d: %d waiting between %d and %d", s.at.Instance, s.waiting.len(), s.at.Index, s.added)
+			return fmt.Errorf("order: instance %d: %d waiting between %d and %d", s.at.Instance, s.waiting.len(), s.at.Index,
+				s.added)
 		}
 	}
 	return nil

@@ -43,7 +43,8 @@ func (t *Tail) Reset(base *protocol.Base) {
 // Append records an appended entry. It replaces everything from its index on.
 func (t *Tail) Append(e *protocol.Entry) {
 	if e.Index <= t.committed || e.Index > t.End()+1 {
-		panic(fmt.Sprintf("order: entry %d appended to instance %d, which has %d, of these %d for good", e.Index, t.instance, t.End(), t.committed))
+		panic(fmt.Sprintf("order: entry %d appended to instance %d, which has %d, of these %d for good", e.Index, t.instance,
+			t.End(), t.committed))
 	}
 	t.fills.cut(int(e.Index - t.committed - 1))
 	f := t.last()

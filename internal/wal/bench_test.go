@@ -41,7 +41,8 @@ func BenchmarkSync(b *testing.B) {
 
 // BenchmarkWriter is group commit with many submissions in progress.
 func BenchmarkWriter(b *testing.B) {
-	for _, c := range []struct{ inflight, size int }{{1, 64}, {16, 64}, {256, 64}, {16, 4 << 10}, {64, 64 << 10}, {16, 1 << 20}} {
+	for _, c := range []struct{ inflight, size int }{{1, 64}, {16, 64}, {256, 64}, {16, 4 << 10}, {64, 64 << 10},
+		{16, 1 << 20}} {
 		b.Run(fmt.Sprintf("%dx%d", c.inflight, c.size), func(b *testing.B) {
 			benchWriter(b, c.inflight, c.size)
 		})

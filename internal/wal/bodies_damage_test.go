@@ -267,8 +267,10 @@ func TestInspectBodies(t *testing.T) {
 		"00001000 number 1 instance 1 index 5 term 1 form 2 k 3 length 100 of 300 ok",
 		"00001100 number 2 instance 1 index 1 term 1 form 2 k 3 length 3000 of 9000 ok",
 		"00001d40 number 3 instance 1 index 2 term 2 form 3 k 3 length 3000 of 9000 ok",
-		"00002980 number 4 instance 1 index 3 term 3 form 4 k 3 length 3000 of 9000 corrupt: the head is damaged; the record's tail is read instead",
-		"000035c0 number 5 instance 1 index 4 term 4 form 5 k 3 length 3000 of 9000 corrupt: the checksum of its bytes is " + crcs(t, fs, name, at[4]),
+		"00002980 number 4 instance 1 index 3 term 3 form 4 k 3 length 3000 of 9000 corrupt: " +
+			"the head is damaged; the record's tail is read instead",
+		"000035c0 number 5 instance 1 index 4 term 4 form 5 k 3 length 3000 of 9000 corrupt: " +
+			"the checksum of its bytes is " + crcs(t, fs, name, at[4]),
 		"00004200 damaged: no head of a body here, but one follows",
 		"00004e40 number 7 instance 1 index 6 term 6 form 7 k 3 length 3000 of 9000 ok",
 		"00005a80 seal",

@@ -38,7 +38,8 @@ func someBody(instance uint32, index, term uint64, n int) Body {
 	for i := 0; i+8 <= n; i += 8 {
 		binary.LittleEndian.PutUint64(data[i:], rng.Uint64())
 	}
-	return Body{Instance: instance, Index: index, Term: term, Form: uint8(term%250) + 1, K: 3, Size: uint32(3 * n), Digest: uint32(index * term), Bytes: data}
+	return Body{Instance: instance, Index: index, Term: term, Form: uint8(term%250) + 1, K: 3, Size: uint32(3 * n),
+		Digest: uint32(index * term), Bytes: data}
 }
 
 func meta(b Body) Body {
@@ -130,7 +131,8 @@ func (w *bodyWork) call(b *Bodies) error {
 	switch r := w.rng.IntN(100); {
 	case r < 50:
 		w.term++
-		size := []int{0, 1, 63, 64, 700, 9000, largePart - 1, largePart, largePart + 5, 2 * largePart, 4 * largePart}[w.rng.IntN(11)]
+		size := []int{0, 1, 63, 64, 700, 9000, largePart - 1, largePart, largePart + 5, 2 * largePart,
+			4 * largePart}[w.rng.IntN(11)]
 		body := someBody(key.instance, key.index, w.term, size)
 		if w.sizes[key] == nil {
 			w.sizes[key] = map[uint64]int{}
@@ -169,8 +171,10 @@ func readBack(b *Bodies, key bodyKey, want Body) error {
 		return err
 	}
 	found, ok := b.Find(key.instance, key.index)
-	if string(got.Bytes) != string(want.Bytes) || fmt.Sprint(meta(got)) != fmt.Sprint(meta(want)) || !ok || fmt.Sprint(found) != fmt.Sprint(meta(want)) {
-		return fmt.Errorf("body %v is %v with %d bytes, want %v with %d", key, meta(got), len(got.Bytes), meta(want), len(want.Bytes))
+	if string(got.Bytes) != string(want.Bytes) || fmt.Sprint(meta(got)) != fmt.Sprint(meta(want)) || !ok ||
+		fmt.Sprint(found) != fmt.Sprint(meta(want)) {
+		return fmt.Errorf("body %v is %v with %d bytes, want %v with %d", key, meta(got), len(got.Bytes), meta(want),
+			len(want.Bytes))
 	}
 	return nil
 }
@@ -196,7 +200,8 @@ func (w *bodyWork) verify(t testing.TB, fs vfs.FS) (*Bodies, map[bodyKey]uint64)
 	for ; k >= w.synced && !covers(found, w.states[k]); k-- {
 	}
 	if k < w.synced {
-		t.Fatalf("after a crash the bodies are\n%v\nwhich is none of the states %d (synced) to %d:\n%v\n%v", found, w.synced, w.trying, w.states[w.synced], w.states[w.trying])
+		t.Fatalf("after a crash the bodies are\n%v\nwhich is none of the states %d (synced) to %d:\n%v\n%v", found, w.synced,
+			w.trying, w.states[w.synced], w.states[w.trying])
 	}
 	b.Retain(func(body Body) bool { return w.states[k][bodyKey{body.Instance, body.Index}] == body.Term })
 	require.NoError(t, b.check())

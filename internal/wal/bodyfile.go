@@ -237,10 +237,12 @@ func (b *Bodies) readHeld(h *held, buf []byte) ([]byte, error) {
 	if n, err := readFull(h.file.file, buf, at); err != nil {
 		return nil, &ReadError{"read", b.path(h.file.seq, bodySuffix), err}
 	} else if n < len(buf) {
-		return nil, b.corrupt(h.file, h.offset, "body %d of instance %d: the file ends after %d of %d bytes", h.meta.Index, h.meta.Instance, n, len(buf))
+		return nil, b.corrupt(h.file, h.offset, "body %d of instance %d: the file ends after %d of %d bytes", h.meta.Index,
+			h.meta.Instance, n, len(buf))
 	}
 	if crc := checksum(buf); crc != h.crc {
-		return nil, b.corrupt(h.file, h.offset, "body %d of instance %d: the checksum of its %d bytes is %08x, want %08x", h.meta.Index, h.meta.Instance, h.length, crc, h.crc)
+		return nil, b.corrupt(h.file, h.offset, "body %d of instance %d: the checksum of its %d bytes is %08x, want %08x",
+			h.meta.Index, h.meta.Instance, h.length, crc, h.crc)
 	}
 	return buf, nil
 }

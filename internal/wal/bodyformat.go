@@ -146,7 +146,8 @@ func (s *bodyScanner) run(visit func(bodyItem) error) (end int64, closed bool, e
 			}
 		}
 		if lost := int64(h.offset); lost > at {
-			if err := visit(bodyItem{at: at, end: lost, lost: true, flaw: "damaged: no head of a body here, but one follows"}); err != nil {
+			if err := visit(bodyItem{at: at, end: lost, lost: true,
+				flaw: "damaged: no head of a body here, but one follows"}); err != nil {
 				return 0, false, err
 			}
 		}

@@ -34,7 +34,8 @@ func (i BodyInfo) String() string {
 	if i.Err != nil {
 		state = "corrupt: " + i.Err.Error()
 	}
-	return fmt.Sprintf("%s number %d instance %d index %d term %d form %d k %d length %d of %d %s", at, i.Number, i.Body.Instance,
+	return fmt.Sprintf("%s number %d instance %d index %d term %d form %d k %d length %d of %d %s", at, i.Number,
+		i.Body.Instance,
 		i.Body.Index, i.Body.Term, i.Body.Form, i.Body.K, i.Length, i.Body.Size, state)
 }
 
@@ -77,14 +78,16 @@ func inspectBodies(fs vfs.FS, name string, seq uint64, file func(SegmentInfo) er
 		return err
 	}
 	h, err := decodePage(page, bodyFileMagic)
-	if err := file(SegmentInfo{File: name, Sequence: seq, Bytes: st.Size(), Capacity: h.capacity, Identity: h.identity, Err: err}); err != nil {
+	if err := file(SegmentInfo{File: name, Sequence: seq, Bytes: st.Size(), Capacity: h.capacity, Identity: h.identity,
+		Err: err}); err != nil {
 		return err
 	}
 	if err != nil {
 		return nil
 	}
 	in := &bodyFile{seq: seq, file: f, capacity: min(st.Size(), maxSegmentBytes), salt: salt(h.identity, seq, 0)}
-	s := bodyScanner{buffer: &readBuffer{step: segmentHeaderSize}, ahead: &w, file: in, salt: in.salt, capacity: in.capacity}
+	s := bodyScanner{buffer: &readBuffer{step: segmentHeaderSize}, ahead: &w, file: in, salt: in.salt,
+		capacity: in.capacity}
 	end, closed, err := s.run(func(item bodyItem) error {
 		info, err := inspectItem(in, item)
 		if err != nil {

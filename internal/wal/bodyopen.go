@@ -28,7 +28,8 @@ func OpenBodies(o BodiesOptions) (*Bodies, error) {
 	if len(o.Identity) > maxIdentity {
 		return nil, &TooLargeError{Bytes: int64(len(o.Identity)), Limit: maxIdentity}
 	}
-	b := &Bodies{home: home{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...), segmentBytes: o.SegmentBytes},
+	b := &Bodies{home: home{fs: o.FS, dir: o.Dir, identity: append([]byte(nil), o.Identity...),
+		segmentBytes: o.SegmentBytes},
 		index: map[bodyKey]*held{}}
 	if err := b.open(); err != nil {
 		b.closeFiles()
@@ -156,7 +157,8 @@ func (b *Bodies) scanFiles() error {
 			last = false
 			f.durable = max(f.durable, marked)
 			if end < marked && !closed {
-				b.damaged(f, b.corrupt(f, end, "no head of a body here, but %s says that all before %d was durable", b.marks.path, marked), true)
+				b.damaged(f, b.corrupt(f, end, "no head of a body here, but %s says that all before %d was durable", b.marks.path,
+					marked), true)
 				end = min(marked, f.capacity-bodyEndSize)
 			}
 			if items, err = b.cut(f, items, end, closed); err != nil {
@@ -237,7 +239,8 @@ func (b *Bodies) cut(f *bodyFile, items []bodyItem, end int64, closed bool) ([]b
 		return items, nil
 	}
 	if end+bodyEndSize > f.capacity {
-		return items, &CorruptError{File: b.path(f.seq, bodySuffix), Offset: end, Detail: "no space for the record that closes the file"}
+		return items, &CorruptError{File: b.path(f.seq, bodySuffix), Offset: end,
+			Detail: "no space for the record that closes the file"}
 	}
 	record := make([]byte, bodyEndSize)
 	h := bodyHead{kind: bodyEnd, offset: uint32(end), durable: uint32(end)}

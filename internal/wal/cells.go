@@ -211,7 +211,8 @@ func (r *recovery) cell(s *segment, in *instance, h recordHeader, at place) erro
 	default:
 		from := place{seg: uint32(h.index >> 32), off: uint32(h.index)}
 		if from.seg != 0 && !from.before(at) {
-			return &CorruptError{File: r.l.path(s.seq, liveSuffix), Offset: int64(at.off), Detail: fmt.Sprintf("cells from %v on", from)}
+			return &CorruptError{File: r.l.path(s.seq, liveSuffix), Offset: int64(at.off),
+				Detail: fmt.Sprintf("cells from %v on", from)}
 		}
 		in.beginCells(from, at)
 		if from.seg == 0 || !from.before(r.gaps.end) {
@@ -237,7 +238,8 @@ func (l *Log) rememberCells(w *readBuffer) error {
 func (in *instance) checkCells(inLog func(place) bool) error {
 	for number, c := range in.cells { // any order: each is checked alone
 		if !inLog(c.at) || c.at.before(in.cellsFrom) || int(c.at.len) != len(c.data[0])+len(c.data[1]) {
-			return fmt.Errorf("instance %d: cell %d of %d bytes at %v, all are from %v on", in.id, number, len(c.data[0])+len(c.data[1]), c.at, in.cellsFrom)
+			return fmt.Errorf("instance %d: cell %d of %d bytes at %v, all are from %v on", in.id, number,
+				len(c.data[0])+len(c.data[1]), c.at, in.cellsFrom)
 		}
 	}
 	return nil

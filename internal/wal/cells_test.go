@@ -31,11 +31,13 @@ func base(instance uint32, index uint64) Record {
 func TestCellsAreNextToEntries(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
-	require.NoError(t, l.Append([]Record{cellOf(1, 7, "a"), cellOf(1, 9, "b"), entry(1, 1, []byte("x")), cellOf(1, 7, "c"), dropOf(1, 8)}))
+	require.NoError(t, l.Append([]Record{cellOf(1, 7, "a"), cellOf(1, 9, "b"), entry(1, 1, []byte("x")), cellOf(1, 7, "c"),
+		dropOf(1, 8)}))
 	require.Equal(t, []string{"entry 1 x", "cell 7 c", "cell 9 b"}, replayAll(t, l, 1), "before a sync")
 	require.NoError(t, l.Sync())
 	parts := Record{Instance: 1, Kind: KindCell, Index: 4, Parts: [2][]byte{[]byte("two "), []byte("parts")}}
-	require.NoError(t, l.Append([]Record{entry(1, 1, []byte("y")), base(1, 5), dropOf(1, 9), cellOf(1, 3, "d"), parts, cellOf(2, 7, "other")}))
+	require.NoError(t, l.Append([]Record{entry(1, 1, []byte("y")), base(1, 5), dropOf(1, 9), cellOf(1, 3, "d"), parts,
+		cellOf(2, 7, "other")}))
 	for range 3 {
 		require.Equal(t, []string{"base 5 ", "cell 3 d", "cell 4 two parts", "cell 7 c"}, replayAll(t, l, 1))
 		require.Equal(t, []string{"cell 7 other"}, replayAll(t, l, 2))
@@ -111,7 +113,8 @@ func TestCellsAreWrittenAgainWithoutCompactions(t *testing.T) {
 	l := openMem(t, vfs.NewMem())
 	c := NewCommits(l, nil, atOnce)
 	for i := range uint64(4000) {
-		require.True(t, c.Submit([]Record{cellOf(1, i%20, string(make([]byte, 3000)))}, func(err error) { require.NoError(t, err) }))
+		require.True(t, c.Submit([]Record{cellOf(1, i%20, string(make([]byte, 3000)))},
+			func(err error) { require.NoError(t, err) }))
 		drain(c)
 		require.Less(t, l.Size(), carriedCells*l.CellBytes()+2*crowdedSegments*l.current().capacity)
 	}
@@ -281,7 +284,8 @@ func TestDamageAnywhereWithCells(t *testing.T) {
 			fs := copyOf(mem)
 			segs := segmentFiles(t, fs)
 			put(t, fs, segs[rng.IntN(len(segs))], rng.Int64N(from), make([]byte, rng.IntN(200)))
-			got, err := openCovered(fs, &Cover{Instances: []uint32{0, 1, 2}, Cells: true, Upto: func(i uint32) uint64 { return upto[i] }})
+			got, err := openCovered(fs,
+				&Cover{Instances: []uint32{0, 1, 2}, Cells: true, Upto: func(i uint32) uint64 { return upto[i] }})
 			var corrupt *CorruptError
 			if errors.As(err, &corrupt) {
 				refused++
@@ -292,7 +296,8 @@ func TestDamageAnywhereWithCells(t *testing.T) {
 			requireUncovered(t, got, w.last, upto)
 			have := modelOf(t, got)
 			for i := range upto {
-				require.True(t, maps.Equal(w.last.cells[i], have.cells[i]), "seed %d: cells of instance %d are %v, want %v", seed, i, have.cells[i], w.last.cells[i])
+				require.True(t, maps.Equal(w.last.cells[i], have.cells[i]), "seed %d: cells of instance %d are %v, want %v", seed,
+					i, have.cells[i], w.last.cells[i])
 			}
 			opened++
 			require.NoError(t, got.Close())
@@ -318,7 +323,8 @@ func TestLogFromBeforeCells(t *testing.T) {
 	for i := range uint64(3) {
 		l, err := Open(Options{Dir: dir, SegmentBytes: testSegment, Identity: []byte("old")})
 		require.NoError(t, err)
-		require.Equal(t, append([]string{"state 0 state", "base 4 base", "entry 6 another", "entry 7 end"}, cells...), replayAll(t, l, 1))
+		require.Equal(t, append([]string{"state 0 state", "base 4 base", "entry 6 another", "entry 7 end"}, cells...),
+			replayAll(t, l, 1))
 		require.Equal(t, []string{"entry 1 one"}, replayAll(t, l, 2))
 		require.NoError(t, l.Append([]Record{cellOf(1, i, "new")}))
 		cells = append(cells, fmt.Sprintf("cell %d new", i))
@@ -335,7 +341,8 @@ func TestDamageToCellsThatWereWrittenAgain(t *testing.T) {
 		l, err := openCovered(fs, cover)
 		require.NoError(t, err)
 		for i := range uint64(8) {
-			require.NoError(t, l.Append([]Record{{Instance: 1, Kind: KindCell, Index: i, Parts: [2][]byte{payload(1, i, 3000)}}}))
+			require.NoError(t, l.Append([]Record{{Instance: 1, Kind: KindCell, Index: i,
+				Parts: [2][]byte{payload(1, i, 3000)}}}))
 		}
 		require.NoError(t, l.Rewrite(1))
 		require.NoError(t, l.Append([]Record{base(1, 5), state(1, "s", 1), entry(1, 6, nil)}))

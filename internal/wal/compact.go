@@ -162,7 +162,8 @@ func (l *Log) moveForward(w *readBuffer, in *instance) error {
 func (l *Log) carry(w *readBuffer, in *instance, need uint64) error {
 	old := func(at place) bool { return at.seg == 0 || l.segment(at).seq < need }
 	if in.state.seg != 0 && old(in.state) {
-		at, err := l.put(recordHeader{kind: KindState, flag: flagCarried, instance: in.id}, [2][]byte{append([]byte(nil), in.saved...)})
+		at, err := l.put(recordHeader{kind: KindState, flag: flagCarried, instance: in.id},
+			[2][]byte{append([]byte(nil), in.saved...)})
 		if err != nil {
 			return err
 		}

@@ -261,16 +261,18 @@ func TestWrongOrder(t *testing.T) {
 
 func TestErrorTexts(t *testing.T) {
 	texts := map[string]error{
-		`wal: /d belongs to "a", not to "b"`:                      &IdentityError{Dir: "/d", Have: []byte("a"), Want: []byte("b")},
-		"wal: /d/f is damaged at offset 7: x":                     &CorruptError{File: "/d/f", Offset: 7, Detail: "x"},
-		"wal: the log is shut after a failed sync: boom":          &FailedError{Op: "sync", Err: errors.New("boom")},
-		"wal: no space for 9 bytes in /d: boom":                   &FullError{Dir: "/d", Need: 9, Err: errors.New("boom")},
-		"wal: entry 3 of instance 1 was compacted (up to 4)":      &CompactedError{Instance: 1, Index: 3, Floor: 4},
-		"wal: instance 1 has no entry 3":                          &NotFoundError{Instance: 1, Index: 3},
-		"wal: a record of 5 bytes is larger than 4":               &TooLargeError{Bytes: 5, Limit: 4},
-		"wal: /d is in use: boom":                                 &LockedError{Dir: "/d", Err: errors.New("boom")},
-		"wal: f has format version 2, this program knows 1":       &VersionError{File: "f", Have: 2, Want: 1},
-		"wal: entry 7 of instance 1 is out of order: want 5 to 6": &OrderError{Instance: 1, Kind: KindEntry, Index: 7, First: 5, Next: 6},
+		`wal: /d belongs to "a", not to "b"`: &IdentityError{Dir: "/d", Have: []byte("a"),
+			Want: []byte("b")},
+		"wal: /d/f is damaged at offset 7: x":                &CorruptError{File: "/d/f", Offset: 7, Detail: "x"},
+		"wal: the log is shut after a failed sync: boom":     &FailedError{Op: "sync", Err: errors.New("boom")},
+		"wal: no space for 9 bytes in /d: boom":              &FullError{Dir: "/d", Need: 9, Err: errors.New("boom")},
+		"wal: entry 3 of instance 1 was compacted (up to 4)": &CompactedError{Instance: 1, Index: 3, Floor: 4},
+		"wal: instance 1 has no entry 3":                     &NotFoundError{Instance: 1, Index: 3},
+		"wal: a record of 5 bytes is larger than 4":          &TooLargeError{Bytes: 5, Limit: 4},
+		"wal: /d is in use: boom":                            &LockedError{Dir: "/d", Err: errors.New("boom")},
+		"wal: f has format version 2, this program knows 1":  &VersionError{File: "f", Have: 2, Want: 1},
+		"wal: entry 7 of instance 1 is out of order: want 5 to 6": &OrderError{Instance: 1, Kind: KindEntry, Index: 7,
+			First: 5, Next: 6},
 	}
 	for text, err := range texts {
 		require.EqualError(t, err, text)

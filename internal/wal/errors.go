@@ -132,7 +132,8 @@ type OrderError struct {
 }
 
 func (e *OrderError) Error() string {
-	return fmt.Sprintf("wal: %v %d of instance %d is out of order: want %d to %d", e.Kind, e.Index, e.Instance, e.First, e.Next)
+	return fmt.Sprintf("wal: %v %d of instance %d is out of order: want %d to %d", e.Kind, e.Index, e.Instance, e.First,
+		e.Next)
 }
 
 // TooLargeError indicates that a record is larger than the log can hold.

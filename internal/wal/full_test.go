@@ -222,7 +222,8 @@ func TestFullDiskIsRelievedByCompaction(t *testing.T) {
 		k.submit(1000, 0)
 	}
 	for last := uint64(0); !k.allDurable(); {
-		k.await(t, "durable or full", func() bool { done, _ := k.at(); return done > last || k.allDurable() || k.w.Metrics().Full != nil })
+		k.await(t, "durable or full",
+			func() bool { done, _ := k.at(); return done > last || k.allDurable() || k.w.Metrics().Full != nil })
 		if last, _ = k.at(); last > 10 {
 			k.w.Compact(1, last-10)
 		}

@@ -51,9 +51,11 @@ func openAny(t *testing.T, fs *vfs.Mem) {
 func FuzzSegment(f *testing.F) {
 	fs := vfs.NewMem()
 	l := openMem(f, fs)
-	require.NoError(f, l.Append([]Record{entry(1, 1, []byte("one")), {Instance: 1, Kind: KindState, Parts: [2][]byte{[]byte("s")}}}))
+	require.NoError(f, l.Append([]Record{entry(1, 1, []byte("one")),
+		{Instance: 1, Kind: KindState, Parts: [2][]byte{[]byte("s")}}}))
 	require.NoError(f, l.Sync())
-	require.NoError(f, l.Append([]Record{{Instance: 2, Kind: KindBase, Index: 4}, entry(2, 5, []byte("five")), cellOf(1, 3, "cell"), dropOf(1, 4)}))
+	require.NoError(f, l.Append([]Record{{Instance: 2, Kind: KindBase, Index: 4}, entry(2, 5, []byte("five")),
+		cellOf(1, 3, "cell"), dropOf(1, 4)}))
 	require.NoError(f, l.Close())
 	b, err := ReadFile(fs, "/d/log/"+segmentName(1, liveSuffix), 1<<20)
 	require.NoError(f, err)
@@ -99,7 +101,8 @@ func forge(input []byte) (body []byte) {
 			start = len(body)
 			body = append(body, make([]byte, batchHeaderSize)...)
 		}
-		r := recordHeader{kind: Kind(input[0]), flag: input[1], instance: uint32(input[2]), index: uint64(input[3]), length: uint32(input[4])}
+		r := recordHeader{kind: Kind(input[0]), flag: input[1], instance: uint32(input[2]), index: uint64(input[3]),
+			length: uint32(input[4])}
 		at := len(body)
 		body = append(body, make([]byte, recordHeaderSize+int(r.length))...)
 		r.encode(body[at:])

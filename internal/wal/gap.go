@@ -217,15 +217,18 @@ func (r *recovery) flaw(segs []*segment, i int, offset int64) (*CorruptError, er
 			return nil, err
 		}
 		if at >= 0 {
-			return here("batch %d is damaged: it was durable when the one at offset %d of segment %d was written", r.expect, at, segs[j].seq), nil
+			return here("batch %d is damaged: it was durable when the one at offset %d of segment %d was written", r.expect, at,
+				segs[j].seq), nil
 		}
 	}
 	was := l.marks.last
 	switch {
 	case was.number >= r.expect:
-		return here("batch %d is damaged: %s says that the log was durable up to batch %d", r.expect, l.marks.path, was.number), nil
+		return here("batch %d is damaged: %s says that the log was durable up to batch %d", r.expect, l.marks.path,
+			was.number), nil
 	case r.gaps.first != nil && r.incarnation < was.incarnation:
-		return here("batches of life %d follow the damage, but %s is of life %d", r.incarnation, l.marks.path, was.incarnation), nil
+		return here("batches of life %d follow the damage, but %s is of life %d", r.incarnation, l.marks.path,
+			was.incarnation), nil
 	case len(segs) > i+2:
 		return here("the log ends here, but there are segments up to %d", segs[len(segs)-1].seq), nil
 	}
@@ -290,7 +293,8 @@ func (r *recovery) pass(segs []*segment, i int, offset int64, why error) (int64,
 // missing skips segments whose files are missing: the log begins after them.
 func (r *recovery) missing(segs []*segment, i int, want uint64) error {
 	l := r.l
-	why := &CorruptError{File: l.path(want, liveSuffix), Detail: fmt.Sprintf("the segment is missing: the log has %d to %d", l.first, segs[len(segs)-1].seq)}
+	why := &CorruptError{File: l.path(want, liveSuffix),
+		Detail: fmt.Sprintf("the segment is missing: the log has %d to %d", l.first, segs[len(segs)-1].seq)}
 	if err := r.lose(why); err != nil {
 		return err
 	}

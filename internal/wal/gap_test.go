@@ -59,7 +59,8 @@ func TestDamageBelowASnapshot(t *testing.T) {
 	require.ErrorAs(t, open(fs, "me"), &corrupt, "nothing is covered")
 	_, err := openCovered(copyOf(fs), covering(0, 19))
 	require.ErrorAs(t, err, &corrupt)
-	require.Contains(t, err.Error(), "entries before 21 of instance 1 were perhaps in it; the newest snapshot stands for those up to 19")
+	require.Contains(t, err.Error(),
+		"entries before 21 of instance 1 were perhaps in it; the newest snapshot stands for those up to 19")
 	for range 3 {
 		l, err := openCovered(fs, covering(0, 20))
 		require.NoError(t, err)
@@ -145,7 +146,8 @@ func TestDamagedSegments(t *testing.T) {
 				require.Contains(t, all[len(all)-1], fmt.Sprintf("entry %d ", last))
 				require.GreaterOrEqual(t, len(all), 3)
 				require.NotEmpty(t, l.Damaged())
-				require.NoError(t, l.Append([]Record{entry(1, last+1, []byte("next")), entry(1, last+1, []byte("replaced")), state(1, fmt.Sprintf("%03d", last+1), 3)}))
+				require.NoError(t, l.Append([]Record{entry(1, last+1, []byte("next")), entry(1, last+1, []byte("replaced")),
+					state(1, fmt.Sprintf("%03d", last+1), 3)}))
 				require.NoError(t, l.Sync())
 				last++
 				abandon(l)
@@ -231,7 +233,8 @@ func requireUncovered(t *testing.T, l *Log, want *model, upto []uint64) {
 		require.Equal(t, next, have.floor[i]+uint64(len(have.entries[i]))+1, "the end of instance %d", i)
 		require.LessOrEqual(t, have.floor[i], max(want.floor[i], upto[i]))
 		for x := max(have.floor[i], want.floor[i]) + 1; x < next; x++ {
-			require.Equal(t, want.entries[i][x-want.floor[i]-1], have.entries[i][x-have.floor[i]-1], "entry %d of instance %d", x, i)
+			require.Equal(t, want.entries[i][x-want.floor[i]-1], have.entries[i][x-have.floor[i]-1], "entry %d of instance %d",
+				x, i)
 		}
 	}
 }
@@ -243,7 +246,8 @@ func TestDamageAndEntriesThatWereReplaced(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
 	write := func(index uint64, data string) {
-		require.NoError(t, l.Append([]Record{entry(1, index, append([]byte(data), make([]byte, 1000)...)), state(1, data, 3)}))
+		require.NoError(t, l.Append([]Record{entry(1, index, append([]byte(data), make([]byte, 1000)...)),
+			state(1, data, 3)}))
 		require.NoError(t, l.Sync())
 	}
 	n := uint64(0)

@@ -168,7 +168,8 @@ func (l *Log) check() error {
 			return fmt.Errorf("instance %d: floor %d, the log says %d at %v", in.id, in.floor, in.marked, in.floorAt)
 		}
 		if in.state.seg != 0 && !inLog(in.state) || in.base.seg != 0 && !inLog(in.base) {
-			return fmt.Errorf("instance %d: state at %v, base at %v, the log has %d to %d", in.id, in.state, in.base, oldest, newest)
+			return fmt.Errorf("instance %d: state at %v, base at %v, the log has %d to %d", in.id, in.state, in.base, oldest,
+				newest)
 		}
 		if err := in.checkCells(inLog); err != nil {
 			return err

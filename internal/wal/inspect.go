@@ -45,7 +45,8 @@ func (r RecordInfo) String() string {
 	if r.Mark != "" {
 		what += "(" + r.Mark + ")"
 	}
-	return fmt.Sprintf("%s batch %d life %d %s instance %d index %d length %d", at, r.Batch, r.Incarnation, what, r.Instance, r.Index, r.Length)
+	return fmt.Sprintf("%s batch %d life %d %s instance %d index %d length %d", at, r.Batch, r.Incarnation, what,
+		r.Instance, r.Index, r.Length)
 }
 
 // Inspect reads the segments of a directory, oldest first, of any member, and changes nothing. After damage it
@@ -159,7 +160,8 @@ func (in *inspector) batch(h batchHeader, body []byte) error {
 	for len(body) > 0 {
 		r := decodeRecordHeader(body)
 		end := recordHeaderSize + int(r.length)
-		info := RecordInfo{Sequence: h.seq, Offset: at, Batch: h.number, Incarnation: h.incarnation, Kind: r.kind, Mark: markText(r),
+		info := RecordInfo{Sequence: h.seq, Offset: at, Batch: h.number, Incarnation: h.incarnation, Kind: r.kind,
+			Mark:     markText(r),
 			Instance: r.instance, Index: r.index, Length: int(r.length), Data: body[recordHeaderSize:end]}
 		if err := in.record(info); err != nil {
 			return err

@@ -249,7 +249,8 @@ func TestPlaces(t *testing.T) {
 			dumb = dumb[n:]
 		}
 		require.Equal(t, len(dumb), p.n)
-		if len(dumb) > 0 && (*p.at(0) != dumb[0] || *p.at(p.n - 1) != dumb[len(dumb)-1] || *p.at(p.n / 2) != dumb[len(dumb)/2]) {
+		if len(dumb) > 0 && (*p.at(0) != dumb[0] || *p.at(p.n - 1) != dumb[len(dumb)-1] ||
+			*p.at(p.n / 2) != dumb[len(dumb)/2]) {
 			t.Fatalf("step %d: places differ", step)
 		}
 		require.LessOrEqual(t, len(p.chunks), p.n/chunkSize+3)

@@ -180,7 +180,8 @@ func (w *workload) draw(m *model) op {
 	case r < 80:
 		return op{record: Record{Instance: i, Kind: KindState, Parts: [2][]byte{payload(i, w.rng.Uint64N(1000), size+1)}}}
 	case r < 84:
-		return op{record: Record{Instance: i, Kind: KindBase, Index: next + uint64(w.rng.IntN(9)), Parts: [2][]byte{payload(i, next, 9)}}}
+		return op{record: Record{Instance: i, Kind: KindBase, Index: next + uint64(w.rng.IntN(9)),
+			Parts: [2][]byte{payload(i, next, 9)}}}
 	case r < 97 || !w.cells:
 		return op{compact: true, record: Record{Instance: i, Index: next - 1 - uint64(w.rng.IntN(3))%next}}
 	default:

@@ -263,7 +263,8 @@ func (r *recovery) header(s *segment) error {
 		s.flaw = &CorruptError{File: name, Offset: 16, Detail: fmt.Sprintf("it is segment %d by its header", h.seq)}
 	case info.Size() != h.capacity || h.capacity > maxSegmentBytes:
 		s.short = true
-		s.flaw = &CorruptError{File: name, Offset: info.Size(), Detail: fmt.Sprintf("the file has %d bytes, its header says %d", info.Size(), h.capacity)}
+		s.flaw = &CorruptError{File: name, Offset: info.Size(),
+			Detail: fmt.Sprintf("the file has %d bytes, its header says %d", info.Size(), h.capacity)}
 	}
 	return nil
 }
@@ -503,7 +504,8 @@ func (s *scanner) batch(offset int64, expect uint64) (h batchHeader, body []byte
 	if err != nil {
 		return h, nil, &ReadError{"read", segmentName(s.seg.seq, liveSuffix), err}
 	}
-	if len(b) < batchHeaderSize+int(h.length) || !goodRecords(b[batchHeaderSize:], h.count, salt(s.identity, h.seq, h.incarnation)) {
+	if len(b) < batchHeaderSize+int(h.length) ||
+		!goodRecords(b[batchHeaderSize:], h.count, salt(s.identity, h.seq, h.incarnation)) {
 		return batchHeader{}, nil, nil
 	}
 	return h, b[batchHeaderSize:], nil

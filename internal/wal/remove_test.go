@@ -64,7 +64,8 @@ func TestNothingRemainsOfARemovedInstance(t *testing.T) {
 func TestDamageToARemovedInstance(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
-	require.NoError(t, l.Append([]Record{state(1, "s", 1), entry(1, 1, []byte("one")), state(2, "t", 1), entry(2, 1, nil)}))
+	require.NoError(t, l.Append([]Record{state(1, "s", 1), entry(1, 1, []byte("one")), state(2, "t", 1),
+		entry(2, 1, nil)}))
 	require.NoError(t, l.Sync())
 	at := l.end
 	require.NoError(t, l.Append([]Record{entry(1, 2, []byte("two"))}))

@@ -37,7 +37,8 @@ func TestScrub(t *testing.T) {
 	require.Empty(t, found)
 	var at []int64
 	for i := uint64(1); i <= 40; i++ {
-		require.NoError(t, l.Append([]Record{entry(1, i, payload(1, i, 1000)), state(1, fmt.Sprintf("%03d", i), 3), entry(2, i, payload(2, i, 70))}))
+		require.NoError(t, l.Append([]Record{entry(1, i, payload(1, i, 1000)), state(1, fmt.Sprintf("%03d", i), 3),
+			entry(2, i, payload(2, i, 70))}))
 		require.NoError(t, l.Sync())
 		if l.current().seq == 1 {
 			at = append(at, l.start)
@@ -82,7 +83,8 @@ func TestScrubReadError(t *testing.T) {
 	broken := int64(0) // from here on the first segment cannot be read; 0: it can
 	fs := vfs.NewMem()
 	l := openMem(t, errorfs.Wrap(fs, errorfs.InjectorFunc(func(o errorfs.Op) error {
-		if broken > 0 && o.Kind == errorfs.OpFileReadAt && o.Offset >= broken && strings.HasPrefix(o.Path, "/d/log/0000000000000001") {
+		if broken > 0 && o.Kind == errorfs.OpFileReadAt && o.Offset >= broken &&
+			strings.HasPrefix(o.Path, "/d/log/0000000000000001") {
 			return syscall.EIO
 		}
 		return nil
@@ -143,7 +145,8 @@ func TestCompactOverDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	l := openMem(t, fs)
 	require.NoError(t, l.Append([]Record{
-		state(1, "vote", 4), {Instance: 1, Kind: KindBase, Index: 7, Parts: [2][]byte{[]byte("base")}}, entry(1, 8, nil), entry(2, 1, nil)}))
+		state(1, "vote", 4), {Instance: 1, Kind: KindBase, Index: 7, Parts: [2][]byte{[]byte("base")}}, entry(1, 8, nil),
+		entry(2, 1, nil)}))
 	require.NoError(t, l.Sync())
 	in := l.index.find(1)
 	flip(t, fs, "/d/log/0000000000000001.wal", int64(in.state.off)+recordHeaderSize, 1)

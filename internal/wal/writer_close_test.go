@@ -89,7 +89,8 @@ func TestWriterIsClosedInEveryPhase(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					mem := vfs.NewMem()
-					h := &heldFS{kind: phase.kind, dir: phase.dir, fail: fail, reached: make(chan struct{}), release: make(chan struct{})}
+					h := &heldFS{kind: phase.kind, dir: phase.dir, fail: fail, reached: make(chan struct{}),
+						release: make(chan struct{})}
 					fs := hooked(mem, h.hook)
 					closeDuring(t, fs, h)
 				})

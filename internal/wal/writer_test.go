@@ -203,7 +203,8 @@ func writeAndRead(w *Writer, l *Log, instance uint32, entries uint64) error {
 }
 
 func withBody(r Record, form uint8, data []byte) Record {
-	r.Body = &Body{Instance: r.Instance, Index: r.Index, Term: 1, Form: form, K: 1, Size: uint32(len(data)), Digest: checksum(data), Bytes: data}
+	r.Body = &Body{Instance: r.Instance, Index: r.Index, Term: 1, Form: form, K: 1, Size: uint32(len(data)),
+		Digest: checksum(data), Bytes: data}
 	return r
 }
 

@@ -122,7 +122,8 @@ func onValidate(s *EPaxos, from *peer, m *protocol.Message, p *Part) {
 		return
 	}
 	s.change(rec)
-	s.release(from, MsgValidated, Part{ID: p.ID, Ballot: p.Ballot, Contradicts: against.Decided, Open: against.Open, More: against.More}, nil)
+	s.release(from, MsgValidated,
+		Part{ID: p.ID, Ballot: p.Ballot, Contradicts: against.Decided, Open: against.Open, More: against.More}, nil)
 }
 
 func onValidated(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {

@@ -23,7 +23,8 @@ func checkLog(s *EPaxos) error {
 	executed := s.graph.Executed()
 	for i := range s.replica.columns {
 		if c := Column(i + 1); s.replica.columns[i].executed != executed.At(c) {
-			return fmt.Errorf("column %d: executed up to %d, and by the graph up to %d", c, s.replica.columns[i].executed, executed.At(c))
+			return fmt.Errorf("column %d: executed up to %d, and by the graph up to %d", c, s.replica.columns[i].executed,
+				executed.At(c))
 		}
 	}
 	if !s.written.Equal(executed) {
@@ -70,7 +71,8 @@ func checkAttempts(s *EPaxos) error {
 			continue
 		}
 		current++
-		if _, known := s.replica.Decision(a.id); known || s.attempt[a.id] != a || (a.opening != nil) != (a.ballot == 0 && a.round == nil) {
+		if _, known := s.replica.Decision(a.id); known || s.attempt[a.id] != a ||
+			(a.opening != nil) != (a.ballot == 0 && a.round == nil) {
 			return fmt.Errorf("tries to have %s decided under %s", a.id, a.ballot)
 		}
 		if a.recovery != nil {

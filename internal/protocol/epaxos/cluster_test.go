@@ -103,7 +103,8 @@ func (g *group) executed(p *player, id ID, v Value) {
 		g.compare(p, other, id, v)
 	}
 	for earlier := range g.begun[id] {
-		if e := g.decided[earlier]; e.Command != nil && e.Command.Touches.Interfere(v.Command.Touches) && !p.replica.Executed(earlier) {
+		if e := g.decided[earlier]; e.Command != nil && e.Command.Touches.Interfere(v.Command.Touches) &&
+			!p.replica.Executed(earlier) {
 			g.must(fmt.Errorf("late: %s was executed when %s was proposed, and comes after it on %d", earlier, id, p.self))
 		}
 	}
@@ -125,7 +126,9 @@ func (g *group) compare(p, other *player, id ID, v Value) {
 }
 
 func (g *group) command() *Command {
-	e := protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: protocol.Session{Member: 1, Incarnation: 1}, Seq: 1}, Count: 1, Payload: protocol.AppendCommand(nil, []byte{1})}
+	e := protocol.Entry{Kind: protocol.EntryBatch,
+		ID: protocol.ProposalID{Session: protocol.Session{Member: 1, Incarnation: 1}, Seq: 1}, Count: 1,
+		Payload: protocol.AppendCommand(nil, []byte{1})}
 	e.SealPayload()
 	e.Seal(1, 1, make([]byte, protocol.HeadSize))
 	var keys []uint64

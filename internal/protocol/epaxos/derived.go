@@ -41,7 +41,8 @@ func (x *Executed) Meets(e *protocol.Entry) bool { return meets(e) }
 
 // Section returns the vector and the index.
 func (x *Executed) Section() protocol.Section {
-	return protocol.Section{Name: SectionName, Version: executedVersion, Data: x.index.AppendExecuted(appendVector(nil, x.vector))}
+	return protocol.Section{Name: SectionName, Version: executedVersion,
+		Data: x.index.AppendExecuted(appendVector(nil, x.vector))}
 }
 
 // Restore sets the state to that of a section.

@@ -38,7 +38,8 @@ func TestDecisionsAreCompared(t *testing.T) {
 			c.Members = append(c.Members, protocol.Member{ID: m + 1})
 		}
 		c.Number()
-		s, err := New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: 1, ElectionTimeout: 10}, protocol.Recovered{Base: protocol.Base{Config: c}})
+		s, err := New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: 1, ElectionTimeout: 10},
+			protocol.Recovered{Base: protocol.Base{Config: c}})
 		require.NoError(t, err)
 		var out protocol.Effects
 		s.Step(0, decided(first), &out)

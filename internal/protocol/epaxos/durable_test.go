@@ -50,7 +50,8 @@ func TestNothingIsSaidBeforeItIsDurable(t *testing.T) {
 		said  protocol.MessageType
 		steps int // of those below, after which the message must not be sent
 	}{
-		{epaxos.MutantReuse, epaxos.MsgPreAccept, 1}, {epaxos.MutantAnswerEarly, epaxos.MsgPreAccepted, 2}, {epaxos.MutantTellEarly, epaxos.MsgDecided, 3},
+		{epaxos.MutantReuse, epaxos.MsgPreAccept, 1}, {epaxos.MutantAnswerEarly, epaxos.MsgPreAccepted, 2},
+		{epaxos.MutantTellEarly, epaxos.MsgDecided, 3},
 	} {
 		for _, m := range []protocol.Mutant{"", c.early} {
 			net := slow(t, m)

@@ -91,7 +91,8 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*EPaxos, error) {
 	}
 	s := &EPaxos{
 		cfg: cfg, conf: kept.Config, chance: slots.Chance(cfg.Self), log: kept.Log, committed: kept.Log.Last(),
-		attempt: map[ID]*attempt{}, window: window{size: firstWindow}, wants: map[ID]*want{}, streaming: map[protocol.MemberID]bool{}, wide: had.wide,
+		attempt: map[ID]*attempt{}, window: window{size: firstWindow}, wants: map[ID]*want{},
+		streaming: map[protocol.MemberID]bool{}, wide: had.wide,
 	}
 	s.committed = s.log.Base
 	if s.join(); s.size.Members > MaxVoters {
@@ -220,7 +221,8 @@ func (s *EPaxos) receive(from *peer, m *protocol.Message) {
 	p := slots.PartOf[Part](m)
 	from.heard, from.answered = s.now, true
 	if p.ID.Column != 0 && s.replica.Executed(p.ID) { // the sender is missing more than this command
-		if m.Type == MsgRecover || m.Type == MsgAccept || m.Type == MsgValidate || m.Type == MsgPreAccept || m.Type == MsgWaiting {
+		if m.Type == MsgRecover || m.Type == MsgAccept || m.Type == MsgValidate || m.Type == MsgPreAccept ||
+			m.Type == MsgWaiting {
 			s.sendExecuted(from)
 		}
 		return
@@ -231,7 +233,8 @@ func (s *EPaxos) receive(from *peer, m *protocol.Message) {
 }
 
 func (s *EPaxos) peer(id protocol.MemberID) *peer {
-	at, found := slices.BinarySearchFunc(s.peers, id, func(p *peer, id protocol.MemberID) int { return cmp.Compare(p.id, id) })
+	at, found := slices.BinarySearchFunc(s.peers, id,
+		func(p *peer, id protocol.MemberID) int { return cmp.Compare(p.id, id) })
 	if !found {
 		return nil
 	}
@@ -359,8 +362,9 @@ func (s *EPaxos) wakeAt() time.Duration {
 func (s *EPaxos) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Leader: s.leader(), First: s.log.Base + 1, Last: s.log.Last(),
-		Durable: s.disk.Durable.Last, Commit: s.committed, Apart: true, Config: s.conf.Clone(), Placement: string(s.cfg.Placement),
-		Routes: []protocol.Route{{To: s.cfg.Self, Term: 1}},
+		Durable: s.disk.Durable.Last, Commit: s.committed, Apart: true, Config: s.conf.Clone(),
+		Placement: string(s.cfg.Placement),
+		Routes:    []protocol.Route{{To: s.cfg.Self, Term: 1}},
 	}
 	st.Term = protocol.Term(st.Leader)
 	if st.Leader == s.cfg.Self {

@@ -233,7 +233,8 @@ func (g *Graph) check() error {
 		switch {
 		case g.executed.Covers(id):
 			return fmt.Errorf("command %s is executed and still decided", id)
-		case n.blocked && (g.nodes[n.blocking] != nil || g.executed.Covers(n.blocking) || !slices.Contains(g.blocked[n.blocking], id)):
+		case n.blocked && (g.nodes[n.blocking] != nil || g.executed.Covers(n.blocking) ||
+			!slices.Contains(g.blocked[n.blocking], id)):
 			return fmt.Errorf("command %s is blocked by %s, which is decided", id, n.blocking)
 		case !n.blocked && !n.queued && !n.isOpen && !n.noop:
 			return fmt.Errorf("command %s is forgotten", id)

@@ -119,7 +119,8 @@ func (x *Index) check() error {
 			return fmt.Errorf("class %d: executed %s, known %s", class, v, x.known.classes[class])
 		}
 	}
-	if !x.known.all.Dominates(x.executed.all) || !x.known.any.Dominates(x.known.all) || !x.known.any.Dominates(x.executed.any) {
+	if !x.known.all.Dominates(x.executed.all) || !x.known.any.Dominates(x.known.all) ||
+		!x.known.any.Dominates(x.executed.any) {
 		return fmt.Errorf("commands that touch all: executed %s, known %s of %s", x.executed.all, x.known.all, x.known.any)
 	}
 	return nil

@@ -194,7 +194,8 @@ func (s *EPaxos) sendExecuted(to *peer) {
 func onHeartbeat(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 	if used := p.First.At(s.self); used >= s.replica.Next().Number {
 		s.stopped = true // docs/internals/identity.md: this member has proposed commands that it does not know
-		s.out.Forgot = &protocol.Forgot{Leader: from.id, Acked: protocol.Index(used), Last: protocol.Index(s.replica.Next().Number - 1)}
+		s.out.Forgot = &protocol.Forgot{Leader: from.id, Acked: protocol.Index(used),
+			Last: protocol.Index(s.replica.Next().Number - 1)}
 		return
 	}
 	from.before, from.executed = from.executed, p.Deps
@@ -233,7 +234,8 @@ func onAsk(s *EPaxos, from *peer, _ *protocol.Message, p *Part) {
 		if !p.Deps.misses(before, at.executed) {
 			continue // it has the whole component
 		}
-		if bytes += e.Bytes(); bytes > s.cfg.MaxFrameBytes && len(out) > 0 || s.cfg.MaxFrameEntries > 0 && len(out) == s.cfg.MaxFrameEntries {
+		if bytes += e.Bytes(); bytes > s.cfg.MaxFrameBytes && len(out) > 0 ||
+			s.cfg.MaxFrameEntries > 0 && len(out) == s.cfg.MaxFrameEntries {
 			break
 		}
 		out = append(out, e)
@@ -319,7 +321,8 @@ func (s *EPaxos) sendSnapshot(to protocol.MemberID) {
 // here: it was taken where members meet, and this member has not reached that place (rule 12).
 func (s *EPaxos) snapshotReceived(in protocol.SnapshotReceived) {
 	x := Executed{index: &Index{}}
-	if s.self == 0 || in.Base.Restore(&x) != nil || in.Base.Index <= s.log.Last() || !x.vector.Dominates(s.graph.Executed()) {
+	if s.self == 0 || in.Base.Restore(&x) != nil || in.Base.Index <= s.log.Last() ||
+		!x.vector.Dominates(s.graph.Executed()) {
 		return
 	}
 	base := in.Base

@@ -210,7 +210,8 @@ func (p *player) execute(work int) {
 func (p *player) handle(m *protocol.Message) {
 	part := slots.PartOf[Part](m)
 	id, from, cmd := part.ID, Column(m.From), part.command(m)
-	if p.replica.Executed(id) && (m.Type == MsgRecover || m.Type == MsgAccept || m.Type == MsgValidate || m.Type == MsgPreAccept) {
+	if p.replica.Executed(id) &&
+		(m.Type == MsgRecover || m.Type == MsgAccept || m.Type == MsgValidate || m.Type == MsgPreAccept) {
 		for _, d := range p.log {
 			if d.id == id {
 				p.send(from, MsgDecided, valuePart(id, 0, d.value), d.value.Command)
@@ -286,7 +287,8 @@ func (p *player) handleRecovery(m *protocol.Message, part *Part, from Column, cm
 	case MsgValidate:
 		if rec, against := p.replica.Validate(id, b, cmd); rec != nil {
 			p.write(rec)
-			p.send(from, MsgValidated, Part{ID: id, Ballot: b, Contradicts: against.Decided, Open: against.Open, More: against.More}, nil)
+			p.send(from, MsgValidated,
+				Part{ID: id, Ballot: b, Contradicts: against.Decided, Open: against.Open, More: against.More}, nil)
 		} else {
 			p.refuse(from, id)
 		}

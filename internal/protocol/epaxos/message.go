@@ -78,7 +78,8 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	p := &m.part
 	p.Phase = Phase(in.byte())
 	flags := in.byte()
-	p.Noop, p.Known, p.Contradicts, p.More = slots.Flag(flags, 0), slots.Flag(flags, 1), slots.Flag(flags, 2), slots.Flag(flags, 3)
+	p.Noop, p.Known, p.Contradicts, p.More = slots.Flag(flags, 0), slots.Flag(flags, 1), slots.Flag(flags, 2),
+		slots.Flag(flags, 3)
 	p.ID = in.id()
 	p.Ballot, p.Accepted = Ballot(in.number()), Ballot(in.number())
 	p.Deps, p.First, p.Open = in.vector(), in.vector(), in.ids()

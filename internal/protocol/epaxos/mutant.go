@@ -31,11 +31,13 @@ const (
 
 // Mutants are those that the simulator finds. The first six break rules, and clusters of parts find them too.
 var Mutants = [...]protocol.MutantInfo{
-	{Name: MutantOneBallot, Does: "a promise says that what was accepted was so under the ballot promised last", In: mutant.Cluster{Seeds: 4000}},
+	{Name: MutantOneBallot, Does: "a promise says that what was accepted was so under the ballot promised last",
+		In: mutant.Cluster{Seeds: 4000}},
 	{Name: MutantMerge, Does: "a recovery unites the answers of members that preaccepted with other dependencies"},
 	{Name: MutantDropDeps, Does: "a recovery proposes a command without its dependencies"},
 	{Name: MutantSmallFast, Does: "a fast quorum has one member less"},
-	{Name: MutantUnchecked, Does: "members that validate a command report no contradictions", In: mutant.Cluster{Nodes: 5, Seeds: 1000}},
+	{Name: MutantUnchecked, Does: "members that validate a command report no contradictions",
+		In: mutant.Cluster{Nodes: 5, Seeds: 1000}},
 	{Name: MutantAnyProposer, Does: "a recovery takes no notice of the proposer's answer"},
 	{Name: MutantReadAlone, Does: "a member serves reads without asking others"},
 	{Name: MutantAnswerEarly, Does: "members answer before what they say is on the disk"},
@@ -43,11 +45,13 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantReuse, Does: "a proposer sends a command before its number is on the disk, or reserved there"},
 	{Name: MutantForgetUsed, Does: "a later life does not begin behind the numbers that were reserved"},
 	{Name: MutantGiveEarly, Does: "commands are handed over before the disk has their place"},
-	{Name: MutantTellAnybody, Does: "a member executes what it is told, whatever it had when it asked", In: mutant.Cluster{Seeds: 8000}},
+	{Name: MutantTellAnybody, Does: "a member executes what it is told, whatever it had when it asked",
+		In: mutant.Cluster{Seeds: 8000}},
 	{Name: MutantSayUnused, Does: "a member tells others of numbers that are not on its disk"},
 	{Name: MutantMeetAlone, Does: "a member's snapshots stand anywhere in its log"},
 	{Name: MutantEagerNoop, Does: "no-ops are executed though nothing depends on them"},
-	{Name: MutantForgetWide, Does: "the counts of a wide entry are in the cell of the entry before it", In: mutant.Cluster{Nodes: 9}},
+	{Name: MutantForgetWide, Does: "the counts of a wide entry are in the cell of the entry before it",
+		In: mutant.Cluster{Nodes: 9}},
 }
 
 const ruleMutants = 6 // the first ones of Mutants

@@ -90,7 +90,9 @@ func TestIndexFitsASection(t *testing.T) {
 }
 
 func sealed(payload string) protocol.Entry {
-	e := protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: protocol.Session{Member: 2, Incarnation: 3}, Seq: 4}, Count: 1, Payload: protocol.AppendCommand(nil, []byte(payload))}
+	e := protocol.Entry{Kind: protocol.EntryBatch,
+		ID: protocol.ProposalID{Session: protocol.Session{Member: 2, Incarnation: 3}, Seq: 4}, Count: 1,
+		Payload: protocol.AppendCommand(nil, []byte(payload))}
 	e.SealPayload()
 	e.Seal(5, 6, make([]byte, protocol.HeadSize))
 	return e
@@ -98,7 +100,8 @@ func sealed(payload string) protocol.Entry {
 
 func TestRecordsComeBack(t *testing.T) {
 	id := ID{3, 301}
-	cmd := &Command{Entry: NewEntry(id, Touches{3, 4000}, []protocol.Entry{sealed("hello")}), Touches: Touches{3, 4000}, First: Vector{1, 0, 300}}
+	cmd := &Command{Entry: NewEntry(id, Touches{3, 4000}, []protocol.Entry{sealed("hello")}), Touches: Touches{3, 4000},
+		First: Vector{1, 0, 300}}
 	for _, rec := range []Record{
 		{ID: ID{1, 1}},
 		{ID: ID{2, 1 << 40}, Promised: 515},
@@ -131,7 +134,8 @@ func wholePart() *Part {
 // The encoding is fixed: a change breaks this test.
 func TestPartsAreEncodedAsEver(t *testing.T) {
 	require.Equal(t, "020a03ad0283048202030700ac020101 0201020209", spaced(hex.EncodeToString(wholePart().Append(nil))))
-	require.Equal(t, "command 3:301 ballot 2.3 accepted 1.2 accepted depends on 1:7 3:300 at first on 1:1 after [1:2 2:9] and more",
+	require.Equal(t, "command 3:301 ballot 2.3 accepted 1.2 accepted depends on 1:7 3:300 at first on 1:1 "+
+		"after [1:2 2:9] and more",
 		describe(&protocol.Message{Type: MsgPromise, Part: wholePart()}))
 }
 

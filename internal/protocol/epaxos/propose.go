@@ -56,7 +56,8 @@ func (s *EPaxos) together(in *protocol.Propose, from int) (n int, keys []uint64)
 	}
 	for ; n < fitting; n++ {
 		more := in.OptionsOf(from + n).Keys
-		if s.refusal(&in.Entries[from+n]) != protocol.ReasonNone || (len(more) == 0) != (len(keys) == 0) || len(keys)+len(more) > protocol.MaxKeys {
+		if s.refusal(&in.Entries[from+n]) != protocol.ReasonNone || (len(more) == 0) != (len(keys) == 0) ||
+			len(keys)+len(more) > protocol.MaxKeys {
 			break
 		}
 		keys = append(keys, more...)

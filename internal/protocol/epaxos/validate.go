@@ -46,7 +46,8 @@ func (r *Replica) contradictions(id ID, cmd *Command) (a Against) {
 
 func (r *Replica) contradictionsIn(c Column, id ID, cmd *Command, a *Against) {
 	for _, other := range r.columns[c-1].records {
-		if other == nil || cmd.First.Covers(other.ID) || other.Command == nil || !cmd.Touches.Interfere(other.Command.Touches) {
+		if other == nil || cmd.First.Covers(other.ID) || other.Command == nil ||
+			!cmd.Touches.Interfere(other.Command.Touches) {
 			continue
 		}
 		switch {

@@ -110,7 +110,8 @@ func newBroadcast(s *ISS, leader protocol.MemberID, cells []protocol.Cell) (*bro
 	turns, _ := s.epoch.Segment(leader)
 	seg := segmentOf(turns)
 	b := &broadcast{
-		s: s, turns: turns, seg: seg, leader: leader, acc: paxos.NewAcceptor(seg, seg.Before()), prop: paxos.Proposer{Seg: seg}, upto: seg.Before(),
+		s: s, turns: turns, seg: seg, leader: leader, acc: paxos.NewAcceptor(seg, seg.Before()),
+		prop: paxos.Proposer{Seg: seg}, upto: seg.Before(),
 		decided: map[protocol.Index]protocol.Entry{}, ownValues: map[protocol.Index]protocol.Entry{},
 	}
 	b.acc.Ahead = map[protocol.Index]bool{}
@@ -354,7 +355,8 @@ func (b *broadcast) release(to protocol.MemberID, t protocol.MessageType, p Part
 }
 
 // answer sends an answer when what it reports is durable. early is the mutant that does not wait.
-func (b *broadcast) answer(to protocol.MemberID, t protocol.MessageType, p Part, early protocol.Mutant) *protocol.Message {
+func (b *broadcast) answer(to protocol.MemberID, t protocol.MessageType, p Part,
+	early protocol.Mutant) *protocol.Message {
 	if b.s.cfg.Mutant == early {
 		return b.send(to, t, p)
 	}

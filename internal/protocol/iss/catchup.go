@@ -50,7 +50,9 @@ const maxRetryTimeouts = 8
 // request handles a request, and returns after which slot entries are to be sent. again: not now. A request that
 // goes back comes from a member that has lost the end of its log, or other requests overtook it: so it counts once
 // in a heartbeat. Otherwise each message would cause a request, and each request many messages.
-func (t *sending) request(after protocol.Index, now, heartbeat time.Duration, most int) (from protocol.Index, again bool) {
+func (t *sending) request(
+	after protocol.Index, now, heartbeat time.Duration, most int,
+) (from protocol.Index, again bool) {
 	switch {
 	case t.sentAt != 0 && after <= t.after:
 		pause := t.retryAfter
@@ -98,7 +100,8 @@ func (s *ISS) sendEntries(to protocol.MemberID, after protocol.Index) {
 	if again {
 		return
 	}
-	t.after, t.sentAt, t.retryAfter = after, s.now, min(max(2*t.retryAfter, s.cfg.Heartbeat), maxRetryTimeouts*s.cfg.ElectionTimeout)
+	t.after, t.sentAt, t.retryAfter = after, s.now,
+		min(max(2*t.retryAfter, s.cfg.Heartbeat), maxRetryTimeouts*s.cfg.ElectionTimeout)
 	for from < s.log.Last() && len(t.flights) < t.window && (len(t.flights) == 0 || t.bytes < s.cfg.MaxInflightBytes) {
 		f := s.sendRun(to, from)
 		t.flights, t.bytes = append(t.flights, f), t.bytes+f.Bytes

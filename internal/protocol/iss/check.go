@@ -18,7 +18,8 @@ func (s *ISS) Check() error {
 	}
 	for _, b := range s.parts {
 		if err := checkSegment(b); err != nil {
-			return fmt.Errorf("iss: member %s epoch %d log %d: segment of %s: %w", s.cfg.Self, s.number(), s.log.Last(), b.leader, err)
+			return fmt.Errorf("iss: member %s epoch %d log %d: segment of %s: %w", s.cfg.Self, s.number(), s.log.Last(),
+				b.leader, err)
 		}
 	}
 	return nil
@@ -102,7 +103,8 @@ func (t *sending) check() error {
 		bytes, after = bytes+f.Bytes, f.Last
 	}
 	if bytes != t.bytes || len(t.flights) > t.window {
-		return fmt.Errorf("%d messages of %d bytes in a window of %d, says %d bytes", len(t.flights), bytes, t.window, t.bytes)
+		return fmt.Errorf("%d messages of %d bytes in a window of %d, says %d bytes", len(t.flights), bytes, t.window,
+			t.bytes)
 	}
 	return nil
 }
@@ -153,7 +155,8 @@ func checkDecided(b *broadcast) error {
 		}
 	}
 	if decided != len(b.decided) || ahead != len(b.acc.Ahead) {
-		return fmt.Errorf("%d slots are decided and %d ahead after %d, says %d and %d", decided, ahead, last, len(b.decided), len(b.acc.Ahead))
+		return fmt.Errorf("%d slots are decided and %d ahead after %d, says %d and %d", decided, ahead, last, len(b.decided),
+			len(b.acc.Ahead))
 	}
 	if next := b.seg.After(b.upto); next <= b.seg.Last && b.isDecided(next) {
 		return fmt.Errorf("slot %d is decided, says %d", next, b.upto)

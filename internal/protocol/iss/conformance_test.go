@@ -53,7 +53,8 @@ func TestConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, iss.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Skips: true, Derive: deriveShort})
+			conformance.RunWith(t, iss.Codec, factory(change),
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Skips: true, Derive: deriveShort})
 		})
 	}
 }
@@ -63,12 +64,16 @@ func TestConformanceWithBodies(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, iss.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500, OneVoter: true, Skips: true, Derive: deriveShort})
+			conformance.RunWith(t, iss.Codec, factory(change),
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500, OneVoter: true,
+					Skips: true, Derive: deriveShort})
 		})
 	}
 }
 
 func TestConformanceWithRelays(t *testing.T) {
 	t.Parallel()
-	conformance.RunWith(t, iss.Codec, factory(withRelays), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500, OneVoter: true, Skips: true, Derive: deriveShort})
+	conformance.RunWith(t, iss.Codec, factory(withRelays),
+		conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500, OneVoter: true, Skips: true,
+			Derive: deriveShort})
 }

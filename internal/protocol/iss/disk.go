@@ -68,7 +68,8 @@ func (t *epochState) holder(i protocol.Index) *broadcast {
 func (s *ISS) writeState() {
 	s.logAll()
 	s.hard.commit, s.hard.savedAt = s.settled(), s.now
-	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.number()), Commit: s.hard.commit}})
+	s.record(protocol.Record{Kind: protocol.RecordState,
+		State: protocol.HardState{Term: protocol.Term(s.number()), Commit: s.hard.commit}})
 }
 
 func (s *ISS) stalled() bool {

@@ -29,7 +29,8 @@ func (b *broadcast) peer(id protocol.MemberID) *paxos.Peer {
 	if at := b.s.usualPlace(id); at >= 0 && at < len(b.peers) && b.peers[at].ID == id {
 		return b.peers[at]
 	}
-	at, ok := slices.BinarySearchFunc(b.peers, id, func(p *paxos.Peer, id protocol.MemberID) int { return cmp.Compare(p.ID, id) })
+	at, ok := slices.BinarySearchFunc(b.peers, id,
+		func(p *paxos.Peer, id protocol.MemberID) int { return cmp.Compare(p.ID, id) })
 	if !ok {
 		return nil
 	}
@@ -140,7 +141,8 @@ func (b *broadcast) replicate(p *paxos.Peer, news bool) {
 		if len(p.Frames) >= b.s.depth(p) {
 			return
 		}
-		if b.pacing.Hold(b.s.relays.Group(p.ID), p, b.peers, b.s.now, b.s.cfg.Heartbeat, func(q *paxos.Peer) bool { return len(q.Frames) < b.s.depth(q) }) {
+		if b.pacing.Hold(b.s.relays.Group(p.ID), p, b.peers, b.s.now, b.s.cfg.Heartbeat,
+			func(q *paxos.Peer) bool { return len(q.Frames) < b.s.depth(q) }) {
 			return
 		}
 		if len(p.Frames) > 0 && p.Bytes+f.Bytes > b.s.cfg.MaxInflightBytes {
@@ -213,7 +215,8 @@ func (b *broadcast) frameAfter(from, end protocol.Index) (f paxos.Frame) {
 // their own while another message to the peer has not been sent: its contents are updated.
 func (b *broadcast) sendAccept(p *paxos.Peer, entries []protocol.Entry, asks bool) {
 	p.CommitSent = b.upto
-	part := Part{Segment: b.seg.First, Upto: b.upto, Ballot: b.prop.Ballot, Slot: p.Match, Nil: b.nils.After(b.s.hasOf(p.ID))}
+	part := Part{Segment: b.seg.First, Upto: b.upto, Ballot: b.prop.Ballot, Slot: p.Match,
+		Nil: b.nils.After(b.s.hasOf(p.ID))}
 	m := b.unsentAccept(p)
 	switch {
 	case m != nil && !asks:
@@ -237,7 +240,8 @@ func (b *broadcast) sendAccept(p *paxos.Peer, entries []protocol.Entry, asks boo
 // unsentAccept is the step's last Accept to a peer if it has not been sent yet; nil otherwise, and if there are
 // relays: they need messages that are equal.
 func (b *broadcast) unsentAccept(p *paxos.Peer) *protocol.Message {
-	if at, out := p.LastAcceptAt, b.s.out.Send; p.LastAccept != nil && at < len(out) && out[at] == p.LastAccept && len(b.s.relays.Groups) == 0 {
+	if at, out := p.LastAcceptAt,
+		b.s.out.Send; p.LastAccept != nil && at < len(out) && out[at] == p.LastAccept && len(b.s.relays.Groups) == 0 {
 		return p.LastAccept
 	}
 	return nil

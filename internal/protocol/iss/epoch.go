@@ -254,7 +254,8 @@ func (s *ISS) keepEarly(m *protocol.Message) {
 // what others sent of the epoch's end was lost or did not fit.
 func (s *ISS) requestIfBehind(m *protocol.Message) {
 	o := s.other(m.From)
-	if o == nil || m.Commit <= s.log.Last() || s.now < s.catchUp.grewAt+o.trip || s.now < s.catchUp.requestedAt+s.catchUp.retryAfter {
+	if o == nil || m.Commit <= s.log.Last() || s.now < s.catchUp.grewAt+o.trip ||
+		s.now < s.catchUp.requestedAt+s.catchUp.retryAfter {
 		return
 	}
 	s.catchUp.retryAfter = min(max(2*s.catchUp.retryAfter, s.cfg.Heartbeat), s.cfg.ElectionTimeout)

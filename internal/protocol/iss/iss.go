@@ -96,7 +96,8 @@ func New(cfg protocol.Settings, set epochs.Settings, rec protocol.Recovered) (*I
 		return nil, err
 	}
 	s := &ISS{
-		cfg: cfg, opt: optionsOf(cfg.Own), set: set, quorums: quorums, chance: slots.Chance(cfg.Self), committed: rec.Base.Index,
+		cfg: cfg, opt: optionsOf(cfg.Own), set: set, quorums: quorums, chance: slots.Chance(cfg.Self),
+		committed:  rec.Base.Index,
 		epochState: epochState{top: rec.Base.Index}, members: members{self: cfg.Self, relayGroups: relay.Groups.In(cfg.Own)},
 		catchUp: catchUp{streaming: map[protocol.MemberID]bool{}},
 	}
@@ -157,7 +158,8 @@ func (s *ISS) Step(now time.Duration, in protocol.Input, out *protocol.Effects) 
 	s.bundle(sent, released)
 	s.disk.End(slots.Extent{Last: s.hard.logged}, now)
 	s.log.Lighten(s.disk.Durable.Last, s.cfg.CacheBytes)
-	if leader != s.leads() || term != s.term() || conf != s.log.ConfigAt || routed != s.proposals.routed || routedAt != s.proposals.routedAt {
+	if leader != s.leads() || term != s.term() || conf != s.log.ConfigAt || routed != s.proposals.routed ||
+		routedAt != s.proposals.routedAt {
 		out.Changed = true
 	}
 	s.out = nil
@@ -420,7 +422,8 @@ func (s *ISS) emitCommitted() {
 func (s *ISS) Status() protocol.Status {
 	st := protocol.Status{
 		Instance: s.cfg.Instance, Self: s.cfg.Self, Term: s.term(), Leader: s.leads(),
-		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.committed, Config: s.epochConf.Clone(),
+		First: s.log.Base + 1, Last: s.furthest(), Durable: s.disk.Durable.Last, Commit: s.committed,
+		Config:  s.epochConf.Clone(),
 		Removed: s.removed() && s.settled() == s.log.Last(), Placement: string(s.cfg.Placement),
 		Unwritten: s.committed - min(s.committed, s.disk.Durable.Last),
 		Lacking:   s.bodies.Missing, Proposed: s.proposing(), Undecided: s.unsettled > 0 && s.unsettled < s.first(),
@@ -433,7 +436,8 @@ func (s *ISS) Status() protocol.Status {
 	}
 	for _, o := range s.others {
 		st.Peers = append(st.Peers, protocol.PeerStatus{
-			ID: o.id, Match: o.logged, Next: o.logged + 1, Needs: o.logged, Active: s.active(o), Snapshot: s.catchUp.streaming[o.id], Lacking: o.lacking,
+			ID: o.id, Match: o.logged, Next: o.logged + 1, Needs: o.logged, Active: s.active(o),
+			Snapshot: s.catchUp.streaming[o.id], Lacking: o.lacking,
 		})
 	}
 	return st

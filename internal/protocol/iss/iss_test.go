@@ -85,7 +85,8 @@ func TestKeepsThoseWaitingThatPromised(t *testing.T) {
 	require.NotNil(t, asked, "it suspects a silent leader")
 	step(250, protocol.Persisted{Seq: 1})
 	all := iss.Part{Segment: 5, Ballot: asked.Ballot, Slot: asked.Slot, Hint: 1 << 20}
-	require.Nil(t, sentTo(step(260, promise(2, all)), iss.MsgAccept, 2), "nothing is proposed before a quorum has promised completely")
+	require.Nil(t, sentTo(step(260, promise(2, all)), iss.MsgAccept, 2),
+		"nothing is proposed before a quorum has promised completely")
 	for now, part := 270, all; now < 500; now += 20 {
 		part.Hint, part.More = part.Slot, true
 		sent := step(now, promise(3, part))

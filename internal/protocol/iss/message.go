@@ -52,7 +52,8 @@ var Codec = &protocol.Codec{
 		{Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
 		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
 		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
-		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true}, {Name: "Gathered"},
+		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true},
+		{Name: "Gathered"},
 	},
 	Decode: decode, Describe: describe, Claims: claims,
 }

@@ -39,8 +39,10 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantSkipLast, Does: "a leader skips the last slot of its segment too", In: mutant.Cluster{Nodes: 5}},
 	{Name: MutantStartedEarly, Does: "a leader proposes before it is durable that it started the segment"},
 	{Name: MutantZeroReused, Does: "a leader that restarted uses ballot 0 again"},
-	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself in a segment before that is durable", In: twoRelays},
-	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer in a segment", In: twoRelays},
+	{Name: MutantRelayEarly, Does: "a relay lists what it accepted itself in a segment before that is durable",
+		In: twoRelays},
+	{Name: MutantRelayListsSilent, Does: "a relay lists members of its group that did not answer in a segment",
+		In: twoRelays},
 	{Name: MutantVoteEarly, Does: "an acceptor of a segment acknowledges entries before they are durable"},
 	{Name: MutantHidesDecided, Does: "a promise leaves out the slots that are known to be decided, and votes there"},
 	{Name: MutantPromiseForgets, Does: "a promise leaves out what the acceptor of a segment has accepted"},
@@ -49,16 +51,21 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantClosedVotes, Does: "a member drops its votes when an epoch ends, before the decisions are durable"},
 	{Name: MutantReadAlone, Does: "a member serves reads without asking a quorum"},
 	{Name: MutantSettleAtOnce, Does: "a configuration is committed before its own voters have it"},
-	{Name: MutantLastWaits, Does: "an idle leader gives the last slot of its segment a value only when the epoch is ending"},
+	{Name: MutantLastWaits,
+		Does: "an idle leader gives the last slot of its segment a value only when the epoch is ending"},
 	{Name: MutantWitnessAny, Does: "a member that receives votes of others counts those of different ballots together"},
-	{Name: MutantElectTooFew, Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)", In: mutant.Cluster{Nodes: 5, Settings: setting.MustParse("quorums=4/2")}},
+	{Name: MutantElectTooFew,
+		Does: "a segment is revoked, and a read asked, with as many as decide, not as many as elect (--quorums)",
+		In:   mutant.Cluster{Nodes: 5, Settings: setting.MustParse("quorums=4/2")}},
 	{Name: MutantLogUnsent, Does: "a leader sends nothing that its log has to members that are slower than a quorum"},
 }
 
 // scripted are mutants that need a certain order of events, which random runs hardly find. A script plays it.
 var scripted = [...]protocol.MutantInfo{
-	{Name: MutantNeverFromDisk, Does: "a leader that restarted declares that it never proposed where its disk has no vote"},
+	{Name: MutantNeverFromDisk,
+		Does: "a leader that restarted declares that it never proposed where its disk has no vote"},
 	{Name: MutantPromiseEarly, Does: "an acceptor of a segment sends its promise before that is durable"},
 	{Name: MutantUsedUnheard, Does: "a leader uses up free slots only before values that their proposers send it"},
-	{Name: MutantBallotReused, Does: "a member sends messages under a ballot of a segment before that is durable, and may use it twice"},
+	{Name: MutantBallotReused,
+		Does: "a member sends messages under a ballot of a segment before that is durable, and may use it twice"},
 }

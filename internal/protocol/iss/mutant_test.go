@@ -13,8 +13,9 @@ import (
 )
 
 var (
-	huntFrom   = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
-	huntTo     = flag.Uint64("hunt.to", 0, "seed after the last one of TestHunt; 0: as many as the size of the run asks for")
+	huntFrom = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
+	huntTo   = flag.Uint64("hunt.to", 0,
+		"seed after the last one of TestHunt; 0: as many as the size of the run asks for")
 	huntTrace  = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 	huntMutant = flag.String("hunt.mutant", "", "the mutant that TestHunt runs")
 )
@@ -31,7 +32,8 @@ func TestHunt(t *testing.T) {
 				if trace != nil {
 					trace(fmt.Sprintf("%s, bodies %d, seed %d", name, bodies, seed))
 				}
-				if what := huntWith(change, protocol.Mutant(*huntMutant), conformance.Options{Bodies: bodies}, seed, trace); what != "" {
+				if what := huntWith(change, protocol.Mutant(*huntMutant), conformance.Options{Bodies: bodies}, seed,
+					trace); what != "" {
 					t.Errorf("%s, bodies %d, seed %d: %s", name, bodies, seed, what)
 				}
 			}
@@ -40,7 +42,8 @@ func TestHunt(t *testing.T) {
 }
 
 // huntWith runs a seed with a mutant; "": none.
-func huntWith(change func(*protocol.Settings), m protocol.Mutant, o conformance.Options, seed uint64, trace func(string)) string {
+func huntWith(change func(*protocol.Settings), m protocol.Mutant, o conformance.Options, seed uint64,
+	trace func(string)) string {
 	start := factory(func(c *protocol.Settings) {
 		if change != nil {
 			change(c)

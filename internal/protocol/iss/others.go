@@ -52,7 +52,8 @@ type members struct {
 func (s *ISS) updateMembers() {
 	all := append(s.conf.All(), s.epochVoters()...)
 	for _, id := range all {
-		at, known := slices.BinarySearchFunc(s.others, id, func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
+		at, known := slices.BinarySearchFunc(s.others, id,
+			func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
 		if id != s.cfg.Self && !known {
 			s.others = slices.Insert(s.others, at, &other{id: id, heard: s.now})
 		}
@@ -103,7 +104,8 @@ func (g *members) other(id protocol.MemberID) *other {
 	if at := g.usualPlace(id); at >= 0 && at < len(g.others) && g.others[at].id == id {
 		return g.others[at]
 	}
-	at, ok := slices.BinarySearchFunc(g.others, id, func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
+	at, ok := slices.BinarySearchFunc(g.others, id,
+		func(o *other, id protocol.MemberID) int { return cmp.Compare(o.id, id) })
 	if !ok {
 		return nil
 	}

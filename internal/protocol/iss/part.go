@@ -128,8 +128,9 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 		Segment: protocol.Index(v[0]), Slot: protocol.Index(v[1]), Hint: protocol.Index(v[2]), Upto: protocol.Index(v[3]),
 		Ballot: paxos.Ballot(v[4]), Round: v[5],
 		ID:     protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(v[6]), Incarnation: v[7]}, Seq: v[8]},
-		Reason: protocol.Reason(v[9]), More: slots.Flag(flags, 0), Serving: slots.Flag(flags, 1), Lacking: slots.Flag(flags, 2),
-		Nil: r.spans(v[10], v[0]), Never: r.spans(v[11], v[0]),
+		Reason: protocol.Reason(v[9]), More: slots.Flag(flags, 0), Serving: slots.Flag(flags, 1),
+		Lacking: slots.Flag(flags, 2),
+		Nil:     r.spans(v[10], v[0]), Never: r.spans(v[11], v[0]),
 	}
 	if r.fits(v[12], 1) {
 		m.part.Ballots = make([]paxos.Ballot, v[12])

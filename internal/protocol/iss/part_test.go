@@ -15,13 +15,15 @@ func wholeISSPart() *Part {
 	return &Part{
 		Segment: 300, Slot: 303, Hint: 306, Upto: 299, Ballot: 257, Round: 7, Reason: 3, More: true, Lacking: true,
 		ID:  protocol.ProposalID{Session: protocol.Session{Member: 2, Incarnation: 5}, Seq: 9},
-		Nil: paxos.Spans{{From: 300, To: 303}, {From: 309, To: 309}}, Never: paxos.Spans{{From: 312, To: 400}}, Ballots: []paxos.Ballot{known, 0, 258}, Members: []protocol.MemberID{4, 1},
+		Nil: paxos.Spans{{From: 300, To: 303}, {From: 309, To: 309}}, Never: paxos.Spans{{From: 312, To: 400}},
+		Ballots: []paxos.Ballot{known, 0, 258}, Members: []protocol.MemberID{4, 1},
 	}
 }
 
 // The encoding is fixed: a change breaks this test. The most frequent messages are short.
 func TestISSPartsAreEncodedAsEver(t *testing.T) {
-	require.Equal(t, "ff3f05ac02060c0181020702050903020103020003060"+"00c5800018302"+"0401", hex.EncodeToString(wholeISSPart().Append(nil)))
+	require.Equal(t, "ff3f05ac02060c0181020702050903020103020003060"+"00c5800018302"+"0401",
+		hex.EncodeToString(wholeISSPart().Append(nil)))
 	accepted := Part{Segment: 1 << 30, Slot: 1<<30 + 900, Hint: 1<<30 + 900, Upto: 1<<30 + 894}
 	require.Len(t, accepted.Append(nil), 14)
 	require.Equal(t, []byte{0, 0, 2}, (&Part{Serving: true}).Append(nil))

@@ -29,7 +29,8 @@ type proposals struct {
 func (s *ISS) route() {
 	to := s.cfg.Self
 	if s.own == nil {
-		to = s.epoch.OwnerAmong(epochs.BucketOf(uint64(s.cfg.Self)), func(id protocol.MemberID) bool { return s.active(s.other(id)) })
+		to = s.epoch.OwnerAmong(epochs.BucketOf(uint64(s.cfg.Self)),
+			func(id protocol.MemberID) bool { return s.active(s.other(id)) })
 	}
 	if to != s.proposals.routed {
 		s.proposals.routed, s.proposals.routedAt = to, s.epoch.Number
@@ -87,7 +88,8 @@ func (s *ISS) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
 	case !e.Kind.Commands():
 		return protocol.ReasonInvalidChange // the others are proposed otherwise
-	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
+	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes),
+		e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		return protocol.ReasonTooLarge
 	case e.CheckProposal() != nil:
 		return protocol.ReasonMalformed
@@ -173,7 +175,8 @@ func (s *ISS) proposeChange(in protocol.ProposeChange) {
 
 // changing reports whether an earlier change is in progress.
 func (s *ISS) changing() bool {
-	return s.proposals.change != nil || s.unsettled > 0 || s.undecidedConfig(s.log.Last()) != nil || s.own == nil || !s.own.zero()
+	return s.proposals.change != nil || s.unsettled > 0 || s.undecidedConfig(s.log.Last()) != nil || s.own == nil ||
+		!s.own.zero()
 }
 
 // undecidedConfig is the configuration that this member proposed and that is not in the log; nil if there is none.
@@ -230,7 +233,8 @@ func (s *ISS) proposing() *protocol.Config {
 // their columns.
 func (s *ISS) changed(changes []protocol.Change) (protocol.Config, protocol.Reason) {
 	next, reason := slots.Changed(&s.conf, changes, s.quorums, s.knownOthers())
-	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last())) && !carries(s.quorums, s.conf.Voters(), next.Voters()) {
+	if reason == protocol.ReasonNone && (s.bodies.Any || s.bodiesAfter(s.log.Last())) &&
+		!carries(s.quorums, s.conf.Voters(), next.Voters()) {
 		reason = protocol.ReasonBodies
 	}
 	return next, reason

@@ -39,7 +39,8 @@ type bundler struct{ s *ISS }
 
 // Equal ignores the lists of slots that are ⊥. A question to a member is sent to it directly.
 func (r bundler) Equal(a, b *protocol.Message) bool {
-	if a.Type != MsgAccept || b.Type != MsgAccept || a.Term != b.Term || uint64(a.Term) != r.s.number() || a.Commit != b.Commit || !relay.SameEntries(a, b) {
+	if a.Type != MsgAccept || b.Type != MsgAccept || a.Term != b.Term || uint64(a.Term) != r.s.number() ||
+		a.Commit != b.Commit || !relay.SameEntries(a, b) {
 		return false
 	}
 	p, q := a.Part.(*Part), b.Part.(*Part)
@@ -114,7 +115,8 @@ func (b *broadcast) relay(m *protocol.Message, p *Part) {
 	}
 	b.gather.Begin(m.From, p.Ballot)
 	b.gather.RecordForward(relay.Forwarded{
-		Last: relay.LastSlot(m), Due: b.s.now + b.s.cfg.Heartbeat/2, Written: b.s.disk.Written, Members: append(members, b.s.cfg.Self),
+		Last: relay.LastSlot(m), Due: b.s.now + b.s.cfg.Heartbeat/2, Written: b.s.disk.Written,
+		Members: append(members, b.s.cfg.Self),
 	}, b.s.now)
 	b.relayOwn()
 }
@@ -144,7 +146,8 @@ func (b *broadcast) relayOwn() {
 func (b *broadcast) reportGathered() {
 	g := &b.gather
 	if g.Proposer != 0 && g.Ballot == b.acc.Promised && g.Due(b.s.now) {
-		b.send(g.Proposer, MsgGathered, Part{Ballot: g.Ballot, Held: g.Report(b.s.cfg.Self, b.s.cfg.Mutant == MutantRelayListsSilent)})
+		b.send(g.Proposer, MsgGathered,
+			Part{Ballot: g.Ballot, Held: g.Report(b.s.cfg.Self, b.s.cfg.Mutant == MutantRelayListsSilent)})
 	}
 }
 
@@ -152,7 +155,8 @@ func (b *broadcast) reportGathered() {
 func (b *broadcast) gathered(m *protocol.Message, p *Part) bool {
 	g := &b.gather
 	mine := b.prop.Phase == paxos.Ready && b.prop.Ballot == p.Ballot
-	if mine || g.Proposer == 0 || g.Ballot != p.Ballot || !g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot}, protocol.Index(m.Context), b.s.now, b.s.cfg.Heartbeat/2) {
+	if mine || g.Proposer == 0 || g.Ballot != p.Ballot ||
+		!g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot}, protocol.Index(m.Context), b.s.now, b.s.cfg.Heartbeat/2) {
 		return false
 	}
 	b.reportGathered()

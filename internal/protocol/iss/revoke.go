@@ -30,7 +30,8 @@ func (b *broadcast) suspect() {
 // fill its log for as long as a member is down.
 func (b *broadcast) revocationNeeded() bool {
 	s := b.s
-	return !s.history.Spent(b.leader) || s.ending || s.top > s.log.Last() || len(s.proposals.queue) > 0 || s.proposals.change != nil || s.unsettled > 0 ||
+	return !s.history.Spent(b.leader) || s.ending || s.top > s.log.Last() || len(s.proposals.queue) > 0 ||
+		s.proposals.change != nil || s.unsettled > 0 ||
 		b.leader == s.leads()
 }
 

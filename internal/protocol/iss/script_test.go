@@ -15,8 +15,10 @@ var fourSlots = epochs.Settings{MinSlots: 16, MaxSlots: 16, Policy: epochs.Combi
 
 func TestScripts(t *testing.T) {
 	start := func(change func(*protocol.Settings)) conformance.Factory { return with(fourSlots, change) }
-	o := conformance.Options{Skips: true, Derive: func(c protocol.Config) protocol.Derived { return epochs.New(fourSlots, c) }}
+	o := conformance.Options{Skips: true,
+		Derive: func(c protocol.Config) protocol.Derived { return epochs.New(fourSlots, c) }}
 	conformance.Scripts(t, "testdata", iss.Codec, start, o, func(st protocol.Status) string {
-		return fmt.Sprintf("%s, leader %s since epoch %d, log %d…%d durable %d decided %d", st.Role, st.Leader, st.Term, st.First, st.Last, st.Durable, st.Commit)
+		return fmt.Sprintf("%s, leader %s since epoch %d, log %d…%d durable %d decided %d", st.Role, st.Leader, st.Term,
+			st.First, st.Last, st.Durable, st.Commit)
 	})
 }

@@ -34,7 +34,8 @@ func (s *Paxos) proposeChange(in protocol.ProposeChange) {
 
 // changing reports whether an earlier change is in progress.
 func (s *Paxos) changing() bool {
-	return s.lead.change != nil || s.undecided() != nil || s.settled() < s.log.Last() || s.prop.Phase != paxos.Ready || s.log.Last() < s.prop.Floor
+	return s.lead.change != nil || s.undecided() != nil || s.settled() < s.log.Last() || s.prop.Phase != paxos.Ready ||
+		s.log.Last() < s.prop.Floor
 }
 
 // undecided is the configuration that is proposed and not decided; nil if there is none.
@@ -96,7 +97,8 @@ func (s *Paxos) answers(id protocol.MemberID) bool {
 // caughtUp reports whether a member is active and has everything that was decided a heartbeat ago, with its bodies.
 func (s *Paxos) caughtUp(id protocol.MemberID) bool {
 	p := s.lead.peer(id)
-	return p != nil && s.active(p) && !s.streaming[p.ID] && p.Match >= s.lead.endAtHeartbeat && (!p.MissingBodies || s.cfg.Mutant == MutantChangeLosesBodies)
+	return p != nil && s.active(p) && !s.streaming[p.ID] && p.Match >= s.lead.endAtHeartbeat &&
+		(!p.MissingBodies || s.cfg.Mutant == MutantChangeLosesBodies)
 }
 
 // promote makes a joining member a voter once it is caught up.

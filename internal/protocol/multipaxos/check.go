@@ -29,7 +29,8 @@ func checkLog(s *Paxos) error {
 	case s.committed != s.settled() && s.started:
 		return fmt.Errorf("last %d, settled %d, handed over %d", s.log.Last(), s.settled(), s.committed)
 	case h.logged > s.log.Last() || h.commit > h.logged || h.state > s.disk.Written:
-		return fmt.Errorf("disk: written %d of %d, decided %d, ballot in %d of %d", h.logged, s.log.Last(), h.commit, h.state, s.disk.Written)
+		return fmt.Errorf("disk: written %d of %d, decided %d, ballot in %d of %d", h.logged, s.log.Last(), h.commit, h.state,
+			s.disk.Written)
 	case len(s.conf.Members) > 0:
 		return errors.Join(s.conf.Validate(), s.quorums.Fits(len(s.conf.Voters())))
 	}
@@ -93,8 +94,10 @@ func checkPeers(s *Paxos) error {
 				return fmt.Errorf("peer %s: in flight up to %d, match %d, next %d", p.ID, f.Last, p.Match, p.Next)
 			}
 		}
-		if sum != p.Bytes || p.Match >= p.Next || p.Match > s.prop.End || p.Logged > s.log.Last() || i > 0 && s.lead.peers[i-1].ID >= p.ID {
-			return fmt.Errorf("peer %s: match %d, logged %d, next %d of %d, %d bytes in flight, says %d", p.ID, p.Match, p.Logged, p.Next, s.prop.End, sum, p.Bytes)
+		if sum != p.Bytes || p.Match >= p.Next || p.Match > s.prop.End || p.Logged > s.log.Last() ||
+			i > 0 && s.lead.peers[i-1].ID >= p.ID {
+			return fmt.Errorf("peer %s: match %d, logged %d, next %d of %d, %d bytes in flight, says %d", p.ID, p.Match,
+				p.Logged, p.Next, s.prop.End, sum, p.Bytes)
 		}
 	}
 	return nil

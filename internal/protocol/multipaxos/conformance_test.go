@@ -45,7 +45,8 @@ func TestConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, multipaxos.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
+			conformance.RunWith(t, multipaxos.Codec, factory(change),
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
 		})
 	}
 }
@@ -55,12 +56,14 @@ func TestConformanceWithBodies(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, multipaxos.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
+			conformance.RunWith(t, multipaxos.Codec, factory(change),
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 		})
 	}
 }
 
 func TestConformanceWithRelays(t *testing.T) {
 	t.Parallel()
-	conformance.RunWith(t, multipaxos.Codec, factory(withRelays), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
+	conformance.RunWith(t, multipaxos.Codec, factory(withRelays),
+		conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 }

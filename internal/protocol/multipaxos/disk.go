@@ -60,7 +60,8 @@ func (s *Paxos) logAll() {
 func (s *Paxos) writeState() {
 	s.logAll()
 	s.hard.commit, s.hard.savedAt = s.settled(), s.now
-	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.ballot), Commit: s.hard.commit}})
+	s.record(protocol.Record{Kind: protocol.RecordState,
+		State: protocol.HardState{Term: protocol.Term(s.ballot), Commit: s.hard.commit}})
 }
 
 // promise promises a ballot, durably.

@@ -76,7 +76,8 @@ func follow(s *Paxos, from protocol.MemberID, b paxos.Ballot) {
 // ignoresCandidate reports whether to ignore a candidate because the leader was active within an election timeout.
 // Otherwise a member that was partitioned for a while would disrupt the cluster.
 func (s *Paxos) ignoresCandidate(from protocol.MemberID, forced bool) bool {
-	return !forced && s.leader != 0 && from != s.leader && (s.role == protocol.Leader || s.now < s.election.heardAt+s.cfg.ElectionTimeout)
+	return !forced && s.leader != 0 && from != s.leader &&
+		(s.role == protocol.Leader || s.now < s.election.heardAt+s.cfg.ElectionTimeout)
 }
 
 // alone reports whether this member is the only voter, and does not lead or stand yet.
@@ -225,7 +226,8 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 }
 
 // sendDurable sends an answer when what it reports is durable. early is the mutant that does not wait.
-func sendDurable(s *Paxos, to protocol.MemberID, t protocol.MessageType, p Part, early protocol.Mutant) *protocol.Message {
+func sendDurable(s *Paxos, to protocol.MemberID, t protocol.MessageType, p Part,
+	early protocol.Mutant) *protocol.Message {
 	if s.cfg.Mutant == early {
 		return s.send(to, t, p)
 	}

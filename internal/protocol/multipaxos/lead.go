@@ -185,7 +185,8 @@ func onAlive(s *Paxos, m *protocol.Message, p Part) {
 	if m.Context != 0 {
 		peer.RecordTrip(s.now - time.Duration(m.Context-1))
 		switch {
-		case peer.Lost && m.Context > peer.LostAt, peer.Gap(m.Context, p.Hint, s.lead.relays.LossTimeout(peer, &s.cfg, s.now, grouper{s}.Fit)):
+		case peer.Lost && m.Context > peer.LostAt,
+			peer.Gap(m.Context, p.Hint, s.lead.relays.LossTimeout(peer, &s.cfg, s.now, grouper{s}.Fit)):
 			s.lead.relays.ReportLost(peer, s.now+s.cfg.ElectionTimeout)
 			peer.Resume(p.Hint, s.now)
 		case peer.Forgot(m.Context, p.Hint):
@@ -368,7 +369,8 @@ func refusal(s *Paxos, e *protocol.Entry) protocol.Reason {
 	switch {
 	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
 		return protocol.ReasonInvalidChange // they are proposed otherwise
-	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
+	case e.Bytes() > min(s.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes),
+		e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		return protocol.ReasonTooLarge
 	case e.CheckProposal() != nil:
 		return protocol.ReasonMalformed

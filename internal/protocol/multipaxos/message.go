@@ -60,7 +60,8 @@ var Codec = &protocol.Codec{
 		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
 		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
 		{Name: "Lead", Way: protocol.Urgent}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
-		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true}, {Name: "Gathered"},
+		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true},
+		{Name: "Gathered"},
 	},
 	Decode: decode, Describe: describe, Claims: claims,
 }
@@ -116,9 +117,11 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	u := func(i int) uint64 { return slots.Number(b, i) }
 	flags := b[64]
 	m.part = Part{
-		Ballot: paxos.Ballot(u(0)), Slot: protocol.Index(u(1)), Hint: protocol.Index(u(2)), Logged: protocol.Index(u(3)), Round: u(4),
+		Ballot: paxos.Ballot(u(0)), Slot: protocol.Index(u(1)), Hint: protocol.Index(u(2)), Logged: protocol.Index(u(3)),
+		Round:  u(4),
 		ID:     protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(5)), Incarnation: u(6)}, Seq: u(7)},
-		Reason: protocol.Reason(b[65]), Force: slots.Flag(flags, 0), More: slots.Flag(flags, 1), Lacking: slots.Flag(flags, 2), Promised: slots.Flag(flags, 3),
+		Reason: protocol.Reason(b[65]), Force: slots.Flag(flags, 0), More: slots.Flag(flags, 1),
+		Lacking: slots.Flag(flags, 2), Promised: slots.Flag(flags, 3),
 	}
 	switch rest := b[partSize:]; t {
 	case MsgRelay, MsgRelayed:

@@ -15,8 +15,9 @@ import (
 )
 
 var (
-	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
-	huntTo    = flag.Uint64("hunt.to", 0, "seed after the last one of TestHunt; 0: as many as the size of the run asks for")
+	huntFrom = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
+	huntTo   = flag.Uint64("hunt.to", 0,
+		"seed after the last one of TestHunt; 0: as many as the size of the run asks for")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 )
 
@@ -32,7 +33,8 @@ func TestHunt(t *testing.T) {
 				if trace != nil {
 					trace(fmt.Sprintf("%s, bodies %d, seed %d", name, bodies, seed))
 				}
-				if what := conformance.HuntWith(multipaxos.Codec, factory(change), conformance.Options{Bodies: bodies}, seed, trace); what != "" {
+				if what := conformance.HuntWith(multipaxos.Codec, factory(change), conformance.Options{Bodies: bodies}, seed,
+					trace); what != "" {
 					t.Errorf("%s, bodies %d, seed %d: %s", name, bodies, seed, what)
 				}
 			}
@@ -45,7 +47,8 @@ func TestMutantsAreSeen(t *testing.T) {
 	testsize.Long(t)
 	for _, m := range []protocol.Mutant{
 		multipaxos.MutantAcceptedEarly, multipaxos.MutantPromiseForgets, multipaxos.MutantPromiseUndecided,
-		multipaxos.MutantOwnValue, multipaxos.MutantCountOlderBallot, multipaxos.MutantLearnOlderBallot, multipaxos.MutantReadBelowFloor,
+		multipaxos.MutantOwnValue, multipaxos.MutantCountOlderBallot, multipaxos.MutantLearnOlderBallot,
+		multipaxos.MutantReadBelowFloor,
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()

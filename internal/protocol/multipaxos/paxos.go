@@ -74,7 +74,8 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Paxos, error) {
 		return nil, err
 	}
 	s := &Paxos{
-		cfg: cfg, quorums: quorums, relayGroups: relay.Groups.In(cfg.Own), chance: slots.Chance(cfg.Self), log: had.Log, conf: had.Config, bodies: had.Bodies,
+		cfg: cfg, quorums: quorums, relayGroups: relay.Groups.In(cfg.Own), chance: slots.Chance(cfg.Self), log: had.Log,
+		conf: had.Config, bodies: had.Bodies,
 		committed: rec.Base.Index, streaming: map[protocol.MemberID]bool{},
 	}
 	last := s.log.Last()
@@ -177,7 +178,8 @@ func receive(s *Paxos, m *protocol.Message) {
 
 // make returns a message with its head.
 func (s *Paxos) make(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
-	return &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot), Commit: s.log.Last(), Part: &p}
+	return &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot),
+		Commit: s.log.Last(), Part: &p}
 }
 
 // send sends a message now.

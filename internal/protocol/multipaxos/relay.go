@@ -33,7 +33,8 @@ func (s *Paxos) bundle(sent, released int) {
 type grouper struct{ s *Paxos }
 
 func (r grouper) Equal(a, b *protocol.Message) bool {
-	return a.Type == MsgAccept && b.Type == MsgAccept && a.Term == b.Term && a.Commit == b.Commit && relay.SameEntries(a, b)
+	return a.Type == MsgAccept && b.Type == MsgAccept && a.Term == b.Term && a.Commit == b.Commit &&
+		relay.SameEntries(a, b)
 }
 
 func (r grouper) Fit(id protocol.MemberID) bool {
@@ -108,7 +109,8 @@ func recordOwn(s *Paxos) {
 	if s.cfg.Mutant == MutantRelayEarly {
 		upto, done = s.acc.Reach, s.disk.Written
 	}
-	g.RecordAnswer(relay.Held{ID: s.cfg.Self, Upto: upto, MissingBodies: s.bodies.Missing}, g.AnsweredUpTo(done), s.now, patience(s))
+	g.RecordAnswer(relay.Held{ID: s.cfg.Self, Upto: upto, MissingBodies: s.bodies.Missing}, g.AnsweredUpTo(done), s.now,
+		patience(s))
 	s.reportGathered()
 }
 
@@ -116,14 +118,17 @@ func recordOwn(s *Paxos) {
 func (s *Paxos) reportGathered() {
 	g := &s.gather
 	if g.Proposer != 0 && g.Ballot == s.acc.Promised && g.Due(s.now) {
-		s.send(g.Proposer, MsgGathered, Part{Ballot: g.Ballot, Held: g.Report(s.cfg.Self, s.cfg.Mutant == MutantRelayListsSilent)})
+		s.send(g.Proposer, MsgGathered,
+			Part{Ballot: g.Ballot, Held: g.Report(s.cfg.Self, s.cfg.Mutant == MutantRelayListsSilent)})
 	}
 }
 
 // gatherAnswer records an answer that this member gathers for a proposer. It reports false for any other answer.
 func gatherAnswer(s *Paxos, m *protocol.Message, p Part) bool {
 	g := &s.gather
-	if g.Proposer == 0 || g.Ballot != p.Ballot || !g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot, MissingBodies: p.Lacking}, protocol.Index(m.Context), s.now, patience(s)) {
+	if g.Proposer == 0 || g.Ballot != p.Ballot ||
+		!g.RecordAnswer(relay.Held{ID: m.From, Upto: p.Slot, MissingBodies: p.Lacking}, protocol.Index(m.Context), s.now,
+			patience(s)) {
 		return false
 	}
 	s.reportGathered()

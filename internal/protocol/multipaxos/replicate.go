@@ -9,7 +9,8 @@ import (
 )
 
 func (l *leading) peer(id protocol.MemberID) *paxos.Peer {
-	i, ok := slices.BinarySearchFunc(l.peers, id, func(p *paxos.Peer, id protocol.MemberID) int { return cmp.Compare(p.ID, id) })
+	i, ok := slices.BinarySearchFunc(l.peers, id,
+		func(p *paxos.Peer, id protocol.MemberID) int { return cmp.Compare(p.ID, id) })
 	if !ok {
 		return nil
 	}

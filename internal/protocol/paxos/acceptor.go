@@ -172,7 +172,9 @@ func (a *Acceptor) Load(cells []protocol.Cell, decided protocol.Index) (stale []
 }
 
 // firstWrong returns the vote in the lowest slot for which wrong is true; false if there is none.
-func firstWrong(votes map[protocol.Index]Vote, wrong func(protocol.Index, *Vote) bool) (at protocol.Index, first Vote, found bool) {
+func firstWrong(
+	votes map[protocol.Index]Vote, wrong func(protocol.Index, *Vote) bool,
+) (at protocol.Index, first Vote, found bool) {
 	for i, v := range votes { // any order: the lowest slot counts
 		if (!found || i < at) && wrong(i, &v) {
 			at, first, found = i, v, true
@@ -186,12 +188,14 @@ func (a *Acceptor) Check(decided protocol.Index) error {
 	if i, v, ok := firstWrong(a.Votes, func(i protocol.Index, v *Vote) bool {
 		return v.Entry.Index != i || i > a.Top || v.Ballot > a.Promised || a.seg.After(i-1) != i
 	}); ok {
-		return fmt.Errorf("slot %d: a vote under %s for entry %d; promised is %s, the last slot %d", i, v.Ballot, v.Entry.Index, a.Promised, a.Top)
+		return fmt.Errorf("slot %d: a vote under %s for entry %d; promised is %s, the last slot %d", i, v.Ballot,
+			v.Entry.Index, a.Promised, a.Top)
 	}
 	reach := max(a.Reach, decided)
 	next := a.seg.After(reach)
 	if v, ok := a.Votes[next]; a.Reach < decided || ok && v.Ballot == a.Promised || a.Ahead[next] {
-		return fmt.Errorf("accepted under %s up to %d, says %d; decided are %d", a.Promised, a.seg.After(reach), a.Reach, decided)
+		return fmt.Errorf("accepted under %s up to %d, says %d; decided are %d", a.Promised, a.seg.After(reach), a.Reach,
+			decided)
 	}
 	return nil
 }

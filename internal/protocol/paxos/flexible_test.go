@@ -28,8 +28,9 @@ var cores = map[string]struct {
 		},
 	},
 	"iss": {
-		codec:   iss.Codec,
-		options: conformance.Options{Skips: true, Derive: func(c protocol.Config) protocol.Derived { return epochs.New(short, c) }},
+		codec: iss.Codec,
+		options: conformance.Options{Skips: true,
+			Derive: func(c protocol.Config) protocol.Derived { return epochs.New(short, c) }},
 		start: func(c protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
 			return iss.New(c, short, rec)
 		},

@@ -126,7 +126,8 @@ func (p *Proposer) Check(decided protocol.Index) error {
 	if i, v, ok := firstWrong(p.found, func(i protocol.Index, v *Vote) bool {
 		return i <= p.End || i > p.Floor || v.Entry.Index != i || v.Ballot > p.Ballot
 	}); ok {
-		return fmt.Errorf("slot %d: found entry %d of ballot %s; proposed up to %d, floor %d", i, v.Entry.Index, v.Ballot, p.End, p.Floor)
+		return fmt.Errorf("slot %d: found entry %d of ballot %s; proposed up to %d, floor %d", i, v.Entry.Index, v.Ballot,
+			p.End, p.Floor)
 	}
 	return nil
 }

@@ -75,7 +75,8 @@ func (s *Paxos) loadCells(cells []protocol.Cell) error {
 		case c.slot <= s.log.Last():
 			s.disk.stale = append(s.disk.stale, c.slot)
 		case c.slot > s.log.Last()+1:
-			return &protocol.CorruptError{What: "cell", Detail: fmt.Sprintf("slot %d, but the log ends at %d", c.slot, s.log.Last())}
+			return &protocol.CorruptError{What: "cell",
+				Detail: fmt.Sprintf("slot %d, but the log ends at %d", c.slot, s.log.Last())}
 		default:
 			s.cell = c
 			s.ballot = max(s.ballot, c.promised)
@@ -127,7 +128,8 @@ func onPrepare(s *Paxos, m *protocol.Message, p Part) {
 // onAccept is phase 2 at an acceptor.
 func onAccept(s *Paxos, m *protocol.Message, p Part) {
 	s.follow(m.From, p.Ballot)
-	if !s.votes(m, p.Slot) || len(m.Entries) != 1 || m.Entries[0].Index != p.Slot || !s.whole(&m.Entries[0]) || !slots.Readable(&m.Entries[0]) {
+	if !s.votes(m, p.Slot) || len(m.Entries) != 1 || m.Entries[0].Index != p.Slot || !s.whole(&m.Entries[0]) ||
+		!slots.Readable(&m.Entries[0]) {
 		return
 	}
 	if p.Ballot < s.cell.promised && s.cfg.Mutant != MutantAcceptBelowPromise {

@@ -46,7 +46,9 @@ func TestTheChainGoesOnAfterASnapshot(t *testing.T) {
 			}
 		}
 		if spoiled {
-			require.PanicsWithValue(t, fmt.Sprintf("member %s stops: %s", late, &protocol.DivergedError{Instance: 1, From: lead, Index: net.Node(lead).Core.Status().Last}), caughtUp)
+			require.PanicsWithValue(t,
+				fmt.Sprintf("member %s stops: %s", late,
+					&protocol.DivergedError{Instance: 1, From: lead, Index: net.Node(lead).Core.Status().Last}), caughtUp)
 			continue
 		}
 		require.NotPanics(t, caughtUp)

@@ -29,7 +29,8 @@ func (s *Paxos) proposeChange(in protocol.ProposeChange) {
 
 // changing reports whether an earlier change is in progress.
 func (s *Paxos) changing() bool {
-	return s.lead.change != nil || s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig || s.settled() < s.log.Last()
+	return s.lead.change != nil || s.try.phase == accepting && s.try.value.Kind == protocol.EntryConfig ||
+		s.settled() < s.log.Last()
 }
 
 // nextConfig returns the entry of the change that waits.
@@ -85,7 +86,8 @@ func (s *Paxos) answers(id protocol.MemberID) bool {
 // caughtUp reports whether a member is active, knows what was decided a heartbeat ago, and has its bodies.
 func (s *Paxos) caughtUp(id protocol.MemberID) bool {
 	p := s.peer(id)
-	return p != nil && s.active(p) && !s.streaming[p.id] && p.last >= s.lead.endAtHeartbeat && (!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
+	return p != nil && s.active(p) && !s.streaming[p.id] && p.last >= s.lead.endAtHeartbeat &&
+		(!p.lacking || s.cfg.Mutant == MutantChangeLosesBodies)
 }
 
 // promote makes a joining member a voter once it is caught up.

@@ -42,7 +42,8 @@ func (s *Paxos) record(r protocol.Record) {
 	d := &s.disk
 	d.Record(s.out, r)
 	for _, slot := range d.stale {
-		s.out.Persist = append(s.out.Persist, protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: uint64(slot)}})
+		s.out.Persist = append(s.out.Persist,
+			protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: uint64(slot)}})
 	}
 	d.stale = nil
 }
@@ -50,7 +51,8 @@ func (s *Paxos) record(r protocol.Record) {
 // writeState writes the ballot and the number of decided slots.
 func (s *Paxos) writeState() {
 	s.disk.commit, s.disk.noted = s.settled(), s.now
-	s.record(protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: protocol.Term(s.ballot), Commit: s.disk.commit}})
+	s.record(protocol.Record{Kind: protocol.RecordState,
+		State: protocol.HardState{Term: protocol.Term(s.ballot), Commit: s.disk.commit}})
 }
 
 // persisted handles a completion, which may arrive late or twice.

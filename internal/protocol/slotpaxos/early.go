@@ -42,7 +42,8 @@ func onHeld(s *Paxos, m *protocol.Message, p Part) {
 	if !slices.Contains(h.by, m.From) {
 		h.by = append(h.by, m.From)
 	}
-	if c := &s.cell; c.slot == h.slot && c.accepted == h.ballot && (s.majority(h.by) || s.cfg.Mutant == MutantAcceptedByOne) {
+	if c := &s.cell; c.slot == h.slot && c.accepted == h.ballot &&
+		(s.majority(h.by) || s.cfg.Mutant == MutantAcceptedByOne) {
 		s.accepted(&c.entry)
 	}
 }

@@ -55,7 +55,8 @@ func (p *peer) acked(b Ballot) Part {
 }
 
 func (s *Paxos) peer(id protocol.MemberID) *peer {
-	i, ok := slices.BinarySearchFunc(s.lead.peers, id, func(p *peer, id protocol.MemberID) int { return cmp.Compare(p.id, id) })
+	i, ok := slices.BinarySearchFunc(s.lead.peers, id,
+		func(p *peer, id protocol.MemberID) int { return cmp.Compare(p.id, id) })
 	if !ok {
 		return nil
 	}
@@ -106,7 +107,8 @@ func (s *Paxos) follow(from protocol.MemberID, b Ballot) {
 // ignoresCandidate reports whether to ignore a candidate because the leader was active within an election timeout.
 // Otherwise a member that was partitioned for a while, and has a high ballot, would disrupt the cluster.
 func (s *Paxos) ignoresCandidate(m *protocol.Message, p Part) bool {
-	return !p.Force && s.leader != 0 && m.From != s.leader && (s.role == protocol.Leader || s.now < s.heardAt+s.cfg.ElectionTimeout)
+	return !p.Force && s.leader != 0 && m.From != s.leader &&
+		(s.role == protocol.Leader || s.now < s.heardAt+s.cfg.ElectionTimeout)
 }
 
 // alone reports whether this member is the only voter.
@@ -121,7 +123,8 @@ func (s *Paxos) standForElection(forced bool) {
 	s.stepDown()
 	s.resetElectionTimer()
 	self := s.conf.Find(s.cfg.Self)
-	if self == nil || self.Learner || !s.disk.stateDurable() || s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
+	if self == nil || self.Learner || !s.disk.stateDurable() ||
+		s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
 		s.leader = 0
 		s.askToLeave()
 		return
@@ -171,7 +174,8 @@ func (s *Paxos) trackPeers() {
 
 // runLeaderTimers does the periodic work of a leader.
 func (s *Paxos) runLeaderTimers() {
-	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout || s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
+	if s.now >= s.quorumHeard()+s.cfg.ElectionTimeout ||
+		s.disk.Stalled(s.now, protocol.StallTimeouts*s.cfg.ElectionTimeout) {
 		s.stepDown()
 		return
 	}

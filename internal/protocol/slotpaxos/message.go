@@ -83,7 +83,8 @@ func decode(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 	m.part = Part{
 		Slot: protocol.Index(u(0)), Ballot: Ballot(u(1)), Accepted: Ballot(u(2)),
 		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(u(3)), Incarnation: u(4)}, Seq: u(5)},
-		Chain: u(6), Force: slots.Flag(b[56], 0), Lacking: slots.Flag(b[56], 1), Early: slots.Flag(b[56], 2), Reason: protocol.Reason(b[57]),
+		Chain: u(6), Force: slots.Flag(b[56], 0), Lacking: slots.Flag(b[56], 1), Early: slots.Flag(b[56], 2),
+		Reason: protocol.Reason(b[57]),
 	}
 	m.Part = &m.part
 	return &m.Message, nil

@@ -14,8 +14,9 @@ import (
 )
 
 var (
-	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
-	huntTo    = flag.Uint64("hunt.to", 0, "seed after the last one of TestHunt; 0: as many as the size of the run asks for")
+	huntFrom = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
+	huntTo   = flag.Uint64("hunt.to", 0,
+		"seed after the last one of TestHunt; 0: as many as the size of the run asks for")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 )
 
@@ -43,7 +44,8 @@ func TestBodyMutantsAreSeen(t *testing.T) {
 			t.Parallel()
 			start := factory(func(c *protocol.Settings) { tiny(c); c.Mutant = m })
 			for seed := range uint64(400) {
-				if what := conformance.HuntWith(slotpaxos.Codec, start, conformance.Options{Bodies: 500, Derive: slotpaxos.Derive}, seed, nil); what != "" {
+				if what := conformance.HuntWith(slotpaxos.Codec, start, conformance.Options{Bodies: 500, Derive: slotpaxos.Derive},
+					seed, nil); what != "" {
 					t.Logf("seed %d: %s", seed, what)
 					return
 				}
@@ -58,7 +60,8 @@ func TestBodyMutantsAreSeen(t *testing.T) {
 func TestMutantsAreSeen(t *testing.T) {
 	testsize.Long(t)
 	for _, m := range []protocol.Mutant{
-		slotpaxos.MutantPromiseForgets, slotpaxos.MutantAnswerEarly, slotpaxos.MutantOwnValue, slotpaxos.MutantReadAlone, slotpaxos.MutantAcceptedByOne,
+		slotpaxos.MutantPromiseForgets, slotpaxos.MutantAnswerEarly, slotpaxos.MutantOwnValue, slotpaxos.MutantReadAlone,
+		slotpaxos.MutantAcceptedByOne,
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()

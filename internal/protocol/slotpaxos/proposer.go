@@ -269,7 +269,8 @@ func (s *Paxos) dequeue() (e protocol.Entry, early bool) {
 	if most := s.cfg.MaxFrameEntries; most > 0 {
 		n = min(n, most)
 	}
-	if other := slices.IndexFunc(l.queue[:n], func(e protocol.Entry) bool { return e.Kind != protocol.EntryBatch || e.BodySize > 0 }); other >= 0 {
+	if other := slices.IndexFunc(l.queue[:n],
+		func(e protocol.Entry) bool { return e.Kind != protocol.EntryBatch || e.BodySize > 0 }); other >= 0 {
 		n = max(1, other)
 	}
 	taken := l.queue[:n]

@@ -11,6 +11,7 @@ import (
 
 func TestScripts(t *testing.T) {
 	conformance.Scripts(t, "testdata", slotpaxos.Codec, factory, options, func(st protocol.Status) string {
-		return fmt.Sprintf("%s ballot %s log %d…%d durable %d leader %s", st.Role, slotpaxos.Ballot(st.Term), st.First, st.Last, st.Durable, st.Leader)
+		return fmt.Sprintf("%s ballot %s log %d…%d durable %d leader %s", st.Role, slotpaxos.Ballot(st.Term), st.First,
+			st.Last, st.Durable, st.Leader)
 	})
 }

@@ -166,7 +166,8 @@ func (s *Paxos) receive(m *protocol.Message) {
 
 // send sends a message now. A message to this member itself is received in the same step.
 func (s *Paxos) send(to protocol.MemberID, t protocol.MessageType, p Part) *protocol.Message {
-	m := &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot), Commit: s.log.Last(), Part: &p}
+	m := &protocol.Message{Type: t, Instance: s.cfg.Instance, From: s.cfg.Self, To: to, Term: protocol.Term(s.ballot),
+		Commit: s.log.Last(), Part: &p}
 	if to == s.cfg.Self {
 		s.inbox = append(s.inbox, m)
 	} else {
@@ -265,7 +266,8 @@ func (s *Paxos) Status() protocol.Status {
 	st.Proposed = s.proposed()
 	for _, p := range s.lead.peers {
 		st.Peers = append(st.Peers, protocol.PeerStatus{
-			ID: p.id, Match: p.last, Next: p.last + 1, Needs: p.last, Active: s.active(p), Snapshot: s.streaming[p.id], Lacking: p.lacking,
+			ID: p.id, Match: p.last, Next: p.last + 1, Needs: p.last, Active: s.active(p), Snapshot: s.streaming[p.id],
+			Lacking: p.lacking,
 		})
 	}
 	return st

@@ -32,7 +32,9 @@ type Others struct {
 }
 
 // Changed returns a configuration after changes, or the reason for refusing them.
-func Changed(c *protocol.Config, changes []protocol.Change, quorums quorum.System, o Others) (protocol.Config, protocol.Reason) {
+func Changed(
+	c *protocol.Config, changes []protocol.Change, quorums quorum.System, o Others,
+) (protocol.Config, protocol.Reason) {
 	next, reason := c.Changed(changes)
 	switch {
 	case reason != protocol.ReasonNone:
@@ -84,7 +86,8 @@ func progressAfter(c, next *protocol.Config, quorums quorum.System, o Others) pr
 
 // NextConfig returns the entry of a change, not yet sealed, or the reason for refusing the change. The change is
 // checked again when its slot is next: other changes may have been decided in between.
-func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.System, o Others, b *Bodies) (e protocol.Entry, reason protocol.Reason) {
+func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.System, o Others,
+	b *Bodies) (e protocol.Entry, reason protocol.Reason) {
 	next, reason := Changed(c, in.Changes, quorums, o)
 	if reason == protocol.ReasonNone && o.Holds != nil && !slices.Equal(next.Voters(), c.Voters()) {
 		reason = b.Kept(quorums.Elects(quorum.Of(&next)), o.Holds)
@@ -101,7 +104,8 @@ func NextConfig(c *protocol.Config, in *protocol.ProposeChange, quorums quorum.S
 func Removed(c *protocol.Config, id protocol.MemberID) bool { return slices.Contains(c.Removed, id) }
 
 // RefuseChange returns the reason for which a member refuses a change, apart from reasons of the leader's state.
-func RefuseChange(c *protocol.Config, self protocol.MemberID, role protocol.Role, leader protocol.MemberID, in *protocol.ProposeChange) protocol.Reason {
+func RefuseChange(c *protocol.Config, self protocol.MemberID, role protocol.Role, leader protocol.MemberID,
+	in *protocol.ProposeChange) protocol.Reason {
 	switch {
 	case Removed(c, self):
 		return protocol.ReasonRemoved
@@ -119,7 +123,8 @@ func RefuseChange(c *protocol.Config, self protocol.MemberID, role protocol.Role
 func Joiner(c *protocol.Config, caughtUp func(protocol.MemberID) bool) (protocol.ProposeChange, bool) {
 	for i := range c.Members {
 		if m := &c.Members[i]; m.Joining && caughtUp(m.ID) {
-			return protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}}, true
+			return protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter,
+				Member: protocol.Member{ID: m.ID}}}}, true
 		}
 	}
 	return protocol.ProposeChange{}, false

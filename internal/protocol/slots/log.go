@@ -97,7 +97,8 @@ func (l *Log) Lighten(durable protocol.Index, most int) {
 // Diverges returns an error if another member has decided another entry than this log has in the slot; nil if it is
 // the same, or if this log does not have the slot. A slot is decided once, and with the term in which its entry was
 // first proposed.
-func (l *Log) Diverges(instance protocol.InstanceID, from protocol.MemberID, e *protocol.Entry) *protocol.DivergedError {
+func (l *Log) Diverges(instance protocol.InstanceID, from protocol.MemberID,
+	e *protocol.Entry) *protocol.DivergedError {
 	if e.Index <= l.Base || e.Index > l.Last() {
 		return nil
 	}
@@ -106,7 +107,8 @@ func (l *Log) Diverges(instance protocol.InstanceID, from protocol.MemberID, e *
 
 // Diverges is [Log.Diverges] for an entry that is decided here.
 func Diverges(instance protocol.InstanceID, from protocol.MemberID, have, e *protocol.Entry) *protocol.DivergedError {
-	if have.Term == e.Term && have.Kind == e.Kind && have.ID == e.ID && have.Digest == e.Digest && have.BodyDigest == e.BodyDigest {
+	if have.Term == e.Term && have.Kind == e.Kind && have.ID == e.ID && have.Digest == e.Digest &&
+		have.BodyDigest == e.BodyDigest {
 		return nil
 	}
 	return &protocol.DivergedError{Instance: instance, From: from, Index: e.Index, Term: have.Term, Other: e.Term}

@@ -47,7 +47,8 @@ func compareLog(t *testing.T, l *Log, want []protocol.Entry) {
 			}
 			for _, bytes := range []int{0, 200, 1 << 20} {
 				if n := protocol.Fitting(limited, bytes); len(l.Run(want[i].Index-1, bytes, most)) != n {
-					t.Fatalf("after %d: %d entries of %d bytes, want %d", want[i].Index-1, len(l.Run(want[i].Index-1, bytes, most)), bytes, n)
+					t.Fatalf("after %d: %d entries of %d bytes, want %d", want[i].Index-1, len(l.Run(want[i].Index-1, bytes, most)),
+						bytes, n)
 				}
 			}
 		}

@@ -21,7 +21,9 @@ func Settings(name string, cfg protocol.Settings, mutants []protocol.MutantInfo)
 
 // Flexible returns the settings of a protocol with a table of its own whose quorums need not be majorities, and the
 // quorums. The error is a [*protocol.SettingsError].
-func Flexible(name string, own setting.Table, cfg protocol.Settings, mutants []protocol.MutantInfo) (protocol.Settings, quorum.System, error) {
+func Flexible(
+	name string, own setting.Table, cfg protocol.Settings, mutants []protocol.MutantInfo,
+) (protocol.Settings, quorum.System, error) {
 	cfg, err := cfg.WithDefaults()
 	if err == nil {
 		err = cfg.Complete(own)
@@ -83,7 +85,8 @@ func Recover(rec *protocol.Recovered, cacheBytes int, took func(*protocol.Entry)
 		took(e)
 	}
 	if last := d.Log.Last(); rec.State.Commit > last {
-		return d, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was decided", last, rec.State.Commit)}
+		return d, &protocol.CorruptError{What: "recovered log",
+			Detail: fmt.Sprintf("ends at %d, but %d was decided", last, rec.State.Commit)}
 	}
 	return d, nil
 }

@@ -43,7 +43,8 @@ func TestConformance(t *testing.T) {
 	for name, change := range settings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, multipaxos.Codec, factory(change), conformance.Options{Fixed: true, Seeds: testsize.Pick[uint64](testsize.Seeds, 2, 5, 20)})
+			conformance.RunWith(t, multipaxos.Codec, factory(change),
+				conformance.Options{Fixed: true, Seeds: testsize.Pick[uint64](testsize.Seeds, 2, 5, 20)})
 		})
 	}
 }
@@ -75,7 +76,8 @@ func TestChangesAreRefused(t *testing.T) {
 }
 
 func TestUnknownMutant(t *testing.T) {
-	_, err := factory(func(c *protocol.Settings) { c.Mutant = "paxos-read-alone" })(protocol.Session{Member: 1}, protocol.Recovered{})
+	_, err := factory(func(c *protocol.Settings) { c.Mutant = "paxos-read-alone" })(protocol.Session{Member: 1},
+		protocol.Recovered{})
 	var wrong *protocol.SettingsError
 	require.ErrorAs(t, err, &wrong)
 }

@@ -11,8 +11,10 @@ import (
 
 // Steal is the setting that determines when a group of keys changes its owner.
 var Steal = &setting.Setting[Stealing]{
-	Name: "stealing", Default: DefaultStealing, Text: &setting.Text[Stealing]{Name: "string", Parse: ParseStealing, Format: Stealing.String},
-	Check:  setting.Check[Stealing]{Range: "never, or consecutive, majority or average with 1…1048576 questions", Refuse: Stealing.check},
+	Name: "stealing", Default: DefaultStealing,
+	Text: &setting.Text[Stealing]{Name: "string", Parse: ParseStealing, Format: Stealing.String},
+	Check: setting.Check[Stealing]{Range: "never, or consecutive, majority or average with 1…1048576 questions",
+		Refuse: Stealing.check},
 	Change: setting.Local, Experiment: true,
 	Help: "when a group of keys changes its owner: majority:N, consecutive:N or average:N, of N questions; or never",
 }
@@ -66,7 +68,8 @@ func ParseStealing(text string) (Stealing, error) {
 }
 
 func stealError(text string) error {
-	return fmt.Errorf("%q: want never, or consecutive, majority or average with 1…%d questions, as in majority:64", text, MaxStealAfter)
+	return fmt.Errorf("%q: want never, or consecutive, majority or average with 1…%d questions, as in majority:64", text,
+		MaxStealAfter)
 }
 
 // String returns the text that ParseStealing reads.

@@ -120,7 +120,8 @@ func (m *model) nearest(t *testing.T, limit int) {
 func TestRulesHold(t *testing.T) {
 	t.Run("no recovery, all states", func(t *testing.T) { explore.Run(t, three(0, 0).space(), 100_000, "") })
 	for _, m := range []*model{three(1, 0), three(1, 1), three(2, 0)} {
-		t.Run(fmt.Sprint(m.highest), func(t *testing.T) { m.nearest(t, testsize.Pick(testsize.Deep, 40_000, 40_000, 500_000)) })
+		t.Run(fmt.Sprint(m.highest),
+			func(t *testing.T) { m.nearest(t, testsize.Pick(testsize.Deep, 40_000, 40_000, 500_000)) })
 	}
 	crashing := three(2, 2)
 	crashing.crashes = 2
@@ -128,7 +129,8 @@ func TestRulesHold(t *testing.T) {
 	four.members, four.f, four.e = 4, 1, 1
 	apart := five()
 	apart.apart = 1 << 2
-	for name, m := range map[string]*model{"three": crashing, "four": four, "five": five(), "one interferes with none": apart} {
+	for name, m := range map[string]*model{"three": crashing, "four": four, "five": five(),
+		"one interferes with none": apart} {
 		t.Run(name, func(t *testing.T) { m.runWalks(t, testsize.Pick(testsize.Deep, 1000, 1000, 100_000), "") })
 	}
 }

@@ -30,8 +30,10 @@ const (
 var stepText = [kinds]string{
 	"{m} proposes {c}", "{m} preaccepts {c}", "{m} decides {c} on the fast path",
 	"{m} proposes {c} on the slow path with the answers of {q}", "{m} accepts {c} under {b}", "{m} learns {c}",
-	"{m} begins to recover {c} under {b}", "{m} promises {b} for {c}", "{m} recovers {c} under {b} with the answers of {q}",
-	"{m} answers Validate of {c} under {b}", "{m} weighs what contradicts {c} under {b}", "{m} waits no longer for {c} under {b}, reason {q}",
+	"{m} begins to recover {c} under {b}", "{m} promises {b} for {c}",
+	"{m} recovers {c} under {b} with the answers of {q}",
+	"{m} answers Validate of {c} under {b}", "{m} weighs what contradicts {c} under {b}",
+	"{m} waits no longer for {c} under {b}, reason {q}",
 	"{m} crashes and starts again",
 }
 
@@ -50,9 +52,11 @@ func (t step) String() string {
 	}
 	q := strings.Join(set, " ")
 	if t.kind == stopsWaiting {
-		q = [...]string{"", "one contradicts", "none contradicts", "another waits", "the proposer answered", "another answered"}[t.q]
+		q = [...]string{"", "one contradicts", "none contradicts", "another waits", "the proposer answered",
+			"another answered"}[t.q]
 	}
-	return strings.NewReplacer("{c}", string(rune('A'+t.c)), "{m}", fmt.Sprint(t.m+1), "{b}", fmt.Sprint(t.b), "{q}", q).Replace(stepText[t.kind])
+	return strings.NewReplacer("{c}", string(rune('A'+t.c)), "{m}", fmt.Sprint(t.m+1), "{b}", fmt.Sprint(t.b), "{q}",
+		q).Replace(stepText[t.kind])
 }
 
 type doer struct {

@@ -110,8 +110,10 @@ func compare(t *testing.T, variant rules, want string, story ...string) {
 // other command contradicts, and waits until it is decided.
 var deadlock = []string{
 	"1 proposes A", "2 proposes B", "3 preaccepts A", "4 preaccepts B",
-	"3 begins to recover A under 1", "4 promises 1 for A", "5 promises 1 for A", "3 recovers A under 1 with the answers of 3 4 5",
-	"4 begins to recover B under 1", "3 promises 1 for B", "5 promises 1 for B", "4 recovers B under 1 with the answers of 3 4 5",
+	"3 begins to recover A under 1", "4 promises 1 for A", "5 promises 1 for A",
+	"3 recovers A under 1 with the answers of 3 4 5",
+	"4 begins to recover B under 1", "3 promises 1 for B", "5 promises 1 for B",
+	"4 recovers B under 1 with the answers of 3 4 5",
 	"4 answers Validate of A under 1", "5 answers Validate of A under 1", "3 answers Validate of B under 1",
 	"5 answers Validate of B under 1", "3 weighs what contradicts A under 1", "4 weighs what contradicts B under 1",
 }
@@ -125,7 +127,8 @@ func TestDeadlock(t *testing.T) {
 func TestWaitingIsTold(t *testing.T) {
 	compare(t, rules{patient: true}, "stuck",
 		"1 proposes A", "2 proposes B", "3 preaccepts A", "4 preaccepts B", "5 preaccepts B",
-		"3 begins to recover A under 1", "2 promises 1 for A", "4 promises 1 for A", "3 recovers A under 1 with the answers of 2 3 4",
+		"3 begins to recover A under 1", "2 promises 1 for A", "4 promises 1 for A",
+		"3 recovers A under 1 with the answers of 2 3 4",
 		"2 answers Validate of A under 1", "4 answers Validate of A under 1", "3 weighs what contradicts A under 1")
 }
 
@@ -133,7 +136,8 @@ func TestWaitingIsTold(t *testing.T) {
 func TestValidateIsDurable(t *testing.T) {
 	compare(t, rules{forgetful: true}, "invisible",
 		"1 proposes A", "2 preaccepts A", "2 begins to recover A under 1", "3 promises 1 for A", "4 promises 1 for A",
-		"2 recovers A under 1 with the answers of 2 3 4", "3 answers Validate of A under 1", "4 answers Validate of A under 1",
+		"2 recovers A under 1 with the answers of 2 3 4", "3 answers Validate of A under 1",
+		"4 answers Validate of A under 1",
 		"2 weighs what contradicts A under 1", "3 crashes and starts again", "4 crashes and starts again",
 		"3 proposes C", "4 preaccepts C", "5 preaccepts C", "3 decides C on the fast path",
 		"3 accepts A under 1", "4 accepts A under 1")

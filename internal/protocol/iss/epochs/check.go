@@ -45,7 +45,8 @@ func (h *History) Check() error {
 func (h *History) checkSegment(s Segment) error {
 	passed, loads, ended := s.Before(h.next), int(h.loads[s.at]), h.ended[s.at]
 	if loads > passed || ended && s.Last() >= h.next {
-		return fmt.Errorf("epochs: %d values in %d slots of %s, ended %t, slot %d is next", loads, passed, s.Leader(), ended, h.next)
+		return fmt.Errorf("epochs: %d values in %d slots of %s, ended %t, slot %d is next", loads, passed, s.Leader(), ended,
+			h.next)
 	}
 	if _, ok := slices.BinarySearch(h.epoch.Voters, s.Leader()); !ok {
 		return fmt.Errorf("epochs: member %s leads in epoch %d and does not vote", s.Leader(), h.epoch.Number)

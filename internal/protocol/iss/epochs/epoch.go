@@ -32,8 +32,10 @@ const MaxLeaders = 128
 
 // newEpoch makes an epoch of rounds of turns. shares has the number of turns of each leader in a round, from 1 to
 // fullShare.
-func newEpoch(number uint64, first protocol.Index, rounds int, voters, leaders []protocol.MemberID, shares []uint8) *Epoch {
-	e := &Epoch{Number: number, First: first, Voters: voters, Leaders: leaders, turns: spread(shares), ends: make([]protocol.Index, len(leaders))}
+func newEpoch(number uint64, first protocol.Index, rounds int, voters, leaders []protocol.MemberID,
+	shares []uint8) *Epoch {
+	e := &Epoch{Number: number, First: first, Voters: voters, Leaders: leaders, turns: spread(shares),
+		ends: make([]protocol.Index, len(leaders))}
 	n := len(e.turns)
 	e.Last = first + protocol.Index(rounds*n) - 1
 	e.gaps = make([]uint16, n)

@@ -179,7 +179,8 @@ func (h *History) create(number uint64, first protocol.Index, leaders []protocol
 
 // of is the record of a voter of the epoch; nil: the member is not one.
 func (h *History) of(id protocol.MemberID) *record {
-	at, ok := slices.BinarySearchFunc(h.records, id, func(r record, id protocol.MemberID) int { return cmp.Compare(r.id, id) })
+	at, ok := slices.BinarySearchFunc(h.records, id,
+		func(r record, id protocol.MemberID) int { return cmp.Compare(r.id, id) })
 	if !ok {
 		return nil
 	}

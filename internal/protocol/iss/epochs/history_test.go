@@ -18,7 +18,8 @@ func TestSettingsMustBeValid(t *testing.T) {
 func TestApplyInOrder(t *testing.T) {
 	h := New(Default(), configOf([]protocol.MemberID{1, 2, 3}, nil))
 	h.Apply(&protocol.Entry{Index: 5, Kind: protocol.EntryBatch})
-	require.PanicsWithValue(t, "epochs: slot 5 after slot 5", func() { h.Apply(&protocol.Entry{Index: 5, Kind: protocol.EntryBatch}) })
+	require.PanicsWithValue(t, "epochs: slot 5 after slot 5",
+		func() { h.Apply(&protocol.Entry{Index: 5, Kind: protocol.EntryBatch}) })
 	h.Apply(&protocol.Entry{Index: 5, Kind: protocol.EntryNoop})
 	h.Pass(3)
 	require.EqualValues(t, 6, h.Next())
@@ -55,7 +56,10 @@ func TestCheck(t *testing.T) {
 		"no share":                      func(h *History) { h.records[0].share = 0 },
 		"a share that is no power":      func(h *History) { h.records[0].share = 3 },
 		"another share than all":        func(h *History) { h.set.EqualShares = true },
-		"a leader that is banned":       func(h *History) { h.records[0] = record{id: 1, suspected: 1, penalty: 8, left: 1, share: 1} },
+		"a leader that is banned": func(h *History) {
+			h.records[0] = record{id: 1, suspected: 1, penalty: 8, left: 1,
+				share: 1}
+		},
 		"a leader that does not vote": func(h *History) {
 			h.epoch = newEpoch(2, 49, 16, h.epoch.Voters, []protocol.MemberID{1, 7}, []uint8{1, 1})
 		},
@@ -80,7 +84,8 @@ func TestBannedUntil(t *testing.T) {
 	for policy := range policies {
 		for seed := range uint64(40) {
 			rng := rand.New(rand.NewPCG(seed, uint64(policy)))
-			h := New(Settings{MinSlots: 4, MaxSlots: 4, Policy: policy, Ban: 2, MaxBan: 16}, configOf([]protocol.MemberID{1, 2, 3, 4, 5}, nil))
+			h := New(Settings{MinSlots: 4, MaxSlots: 4, Policy: policy, Ban: 2, MaxBan: 16},
+				configOf([]protocol.MemberID{1, 2, 3, 4, 5}, nil))
 			for range 12 {
 				endEpoch(h, protocol.MemberID(1+rng.IntN(7))) // 6 and 7: none fails
 			}
@@ -91,7 +96,8 @@ func TestBannedUntil(t *testing.T) {
 			}
 			for range 40 {
 				for id, epoch := range until { // any order
-					require.Equal(t, h.Epoch().Number >= epoch, h.Epoch().Leads(id), "%s, seed %d: voter %s in epoch %d, until %d", policy, seed, id, h.Epoch().Number, epoch)
+					require.Equal(t, h.Epoch().Number >= epoch, h.Epoch().Leads(id), "%s, seed %d: voter %s in epoch %d, until %d",
+						policy, seed, id, h.Epoch().Number, epoch)
 				}
 				endEpoch(h, 0)
 			}

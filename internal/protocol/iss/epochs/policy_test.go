@@ -12,7 +12,8 @@ import (
 // suspects are records of voters 1, 2, 3 …, each with the epoch in which it was suspected and the rest of its ban.
 func suspects(pairs ...[2]int) (voters []record) {
 	for i, p := range pairs {
-		voters = append(voters, record{id: protocol.MemberID(i + 1), suspected: uint64(p[0]), penalty: uint32(p[1]), left: uint32(p[1])})
+		voters = append(voters,
+			record{id: protocol.MemberID(i + 1), suspected: uint64(p[0]), penalty: uint32(p[1]), left: uint32(p[1])})
 	}
 	return voters
 }
@@ -31,7 +32,8 @@ func TestElect(t *testing.T) {
 		{"one alone", Backoff, suspects([2]int{9, 4}), "[1]"},
 		{"one of three may fail: the last one", Blacklist, suspects([2]int{8, 0}, [2]int{9, 0}, [2]int{7, 0}), "[1 3]"},
 		{"of equals the lower id", Blacklist, suspects([2]int{9, 0}, [2]int{9, 0}, [2]int{9, 0}), "[2 3]"},
-		{"two of five may fail", Blacklist, suspects([2]int{9, 0}, [2]int{8, 0}, [2]int{9, 0}, [2]int{7, 0}, [2]int{0, 0}), "[2 4 5]"},
+		{"two of five may fail", Blacklist, suspects([2]int{9, 0}, [2]int{8, 0}, [2]int{9, 0}, [2]int{7, 0}, [2]int{0, 0}),
+			"[2 4 5]"},
 		{"none of two may fail", Blacklist, suspects([2]int{9, 0}, [2]int{9, 0}), "[1 2]"},
 		{"it is as long ago as the longest ban", Blacklist, suspects([2]int{2, 0}, [2]int{0, 0}, [2]int{0, 0}), "[2 3]"},
 		{"it is longer ago", Blacklist, suspects([2]int{1, 0}, [2]int{0, 0}, [2]int{0, 0}), "[1 2 3]"},
@@ -119,7 +121,8 @@ func TestChosenSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Settings{MinSlots: 32, MaxSlots: 32, EqualShares: true, Policy: Backoff, Ban: 3, MaxBan: 5}, chosen)
 	require.Equal(t, all, chosen.Choice())
-	for _, c := range []protocol.EpochSettings{{MinSlots: 33}, {MinSlots: 2048}, {MaxSlots: 32}, {MinSlots: -4}, {Policy: "all"}, {Ban: -1}, {MaxBan: 7}} {
+	for _, c := range []protocol.EpochSettings{{MinSlots: 33}, {MinSlots: 2048}, {MaxSlots: 32}, {MinSlots: -4},
+		{Policy: "all"}, {Ban: -1}, {MaxBan: 7}} {
 		_, err := Chosen(c)
 		var refused *protocol.SettingsError
 		require.ErrorAs(t, err, &refused, "%+v", c)
@@ -130,7 +133,8 @@ func TestChosenSettings(t *testing.T) {
 func TestSettingsSayAllThatIsSet(t *testing.T) {
 	texts := map[string]bool{}
 	for _, c := range []protocol.EpochSettings{
-		{}, {MinSlots: 32}, {MaxSlots: 2048}, {EqualShares: true}, {Policy: "simple"}, {Policy: "backoff"}, {Policy: "blacklist"}, {Ban: 4}, {MaxBan: 128},
+		{}, {MinSlots: 32}, {MaxSlots: 2048}, {EqualShares: true}, {Policy: "simple"}, {Policy: "backoff"},
+		{Policy: "blacklist"}, {Ban: 4}, {MaxBan: 128},
 	} {
 		s, err := Chosen(c)
 		require.NoError(t, err)

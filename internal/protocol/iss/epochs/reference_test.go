@@ -167,7 +167,8 @@ func (r *reference) elect(epoch int) (leaders []protocol.MemberID) {
 		return leaders
 	}
 	for {
-		free := slices.DeleteFunc(slices.Clone(leaders), func(id protocol.MemberID) bool { return r.known[id].bannedUntil >= epoch })
+		free := slices.DeleteFunc(slices.Clone(leaders),
+			func(id protocol.MemberID) bool { return r.known[id].bannedUntil >= epoch })
 		if len(free) > 0 {
 			return free
 		}
@@ -260,7 +261,8 @@ func TestReference(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, min(suspected, changed, adapted), 300, "%d did not lead, %d changes, %d lengths", suspected, changed, adapted)
+	require.Greater(t, min(suspected, changed, adapted), 300, "%d did not lead, %d changes, %d lengths", suspected,
+		changed, adapted)
 }
 
 func bitOf(b bool) int {

@@ -71,7 +71,8 @@ func (h *History) Restore(s protocol.Section) error {
 	}
 	rest, ok := bytes.CutPrefix(s.Data, h.set.numbers(nil))
 	if !ok {
-		return &protocol.SectionError{Name: s.Name, Version: s.Version, Detail: fmt.Sprintf("is not of the settings %+v", h.set)}
+		return &protocol.SectionError{Name: s.Name, Version: s.Version,
+			Detail: fmt.Sprintf("is not of the settings %+v", h.set)}
 	}
 	restored, err := read(rest, h.set)
 	if err == nil {

@@ -81,7 +81,8 @@ func TestNothingKnown(t *testing.T) {
 	require.ErrorAs(t, h.Restore(protocol.Section{}), new(*protocol.SectionError))
 	require.Panics(t, func() { h.Pass(1) })
 	require.Panics(t, func() {
-		h.Apply(&protocol.Entry{Index: 1, Kind: protocol.EntryConfig, Payload: protocol.EncodeConfig(configOf(manyIDs(3), nil))})
+		h.Apply(&protocol.Entry{Index: 1, Kind: protocol.EntryConfig,
+			Payload: protocol.EncodeConfig(configOf(manyIDs(3), nil))})
 	})
 }
 
@@ -140,7 +141,8 @@ func TestRestoreRefuses(t *testing.T) {
 		other := small
 		other.MaxBan++
 		require.ErrorContains(t, New(other, protocol.Config{}).Restore(s), "settings")
-		for _, strange := range []protocol.Section{{Name: "lanes", Version: 1, Data: s.Data}, {Name: SectionName, Version: 2, Data: s.Data}} {
+		for _, strange := range []protocol.Section{{Name: "lanes", Version: 1, Data: s.Data},
+			{Name: SectionName, Version: 2, Data: s.Data}} {
 			require.ErrorAs(t, New(small, protocol.Config{}).Restore(strange), new(*protocol.SectionError))
 		}
 	}

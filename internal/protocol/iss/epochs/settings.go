@@ -41,7 +41,8 @@ func (s Settings) Validate() error {
 	power := func(n int) bool { return n >= fullShare && n <= 1<<16 && n&(n-1) == 0 }
 	switch {
 	case !power(s.MinSlots) || !power(s.MaxSlots) || s.MinSlots > s.MaxSlots:
-		return fmt.Errorf("segments of %d to %d slots: both must be powers of two, from %d to %d", s.MinSlots, s.MaxSlots, fullShare, 1<<16)
+		return fmt.Errorf("segments of %d to %d slots: both must be powers of two, from %d to %d", s.MinSlots, s.MaxSlots,
+			fullShare, 1<<16)
 	case s.Policy >= policies:
 		return fmt.Errorf("policy %d is not known", uint8(s.Policy))
 	case s.Ban < 1 || s.Ban > s.MaxBan || s.MaxBan > 1<<16:
@@ -67,7 +68,8 @@ func Chosen(c protocol.EpochSettings) (Settings, error) {
 // Setting is the setting of the epochs. Its flags are parts of it.
 var Setting = &setting.Setting[protocol.EpochSettings]{
 	Name: "epochs", Default: Default().Choice(), Agree: true, Change: setting.Sealed,
-	Text: &setting.Text[protocol.EpochSettings]{Name: "string", Parse: protocol.ParseEpochSettings, Format: protocol.EpochSettings.String},
+	Text: &setting.Text[protocol.EpochSettings]{Name: "string", Parse: protocol.ParseEpochSettings,
+		Format: protocol.EpochSettings.String},
 	Fill: fill,
 	Check: setting.Check[protocol.EpochSettings]{Refuse: func(c protocol.EpochSettings) error {
 		_, err := Chosen(c)
@@ -75,11 +77,13 @@ var Setting = &setting.Setting[protocol.EpochSettings]{
 	}},
 	Help: "how the log is cut into epochs, and who leads in them",
 	Parts: []setting.Part[protocol.EpochSettings]{
-		bounds("epoch-slots", "slots of a leader in an epoch, least and most, both powers of two, or one number for both", "64-1024",
+		bounds("epoch-slots", "slots of a leader in an epoch, least and most, both powers of two, or one number for both",
+			"64-1024",
 			func(c *protocol.EpochSettings) (least, most *int) { return &c.MinSlots, &c.MaxSlots }),
 		{
-			Name: "epoch-equal-shares", Text: "bool", Default: "false", Help: "leaders have equally many slots, whatever their load is",
-			Get: func(c protocol.EpochSettings) string { return strconv.FormatBool(c.EqualShares) },
+			Name: "epoch-equal-shares", Text: "bool", Default: "false",
+			Help: "leaders have equally many slots, whatever their load is",
+			Get:  func(c protocol.EpochSettings) string { return strconv.FormatBool(c.EqualShares) },
 			Set: func(c *protocol.EpochSettings, text string) (err error) {
 				c.EqualShares, err = strconv.ParseBool(text)
 				return err
@@ -94,7 +98,8 @@ var Setting = &setting.Setting[protocol.EpochSettings]{
 				return nil
 			},
 		},
-		bounds("epoch-bans", "for how many epochs a member that was suspected does not lead, the first time and at most", "8-256",
+		bounds("epoch-bans", "for how many epochs a member that was suspected does not lead, the first time and at most",
+			"8-256",
 			func(c *protocol.EpochSettings) (least, most *int) { return &c.Ban, &c.MaxBan }),
 	},
 }
@@ -109,7 +114,8 @@ func fill(c protocol.EpochSettings) protocol.EpochSettings {
 }
 
 // bounds is a flag with two numbers, such as 64-1024. One number sets both; an empty value means the defaults.
-func bounds(name, help, usual string, of func(*protocol.EpochSettings) (least, most *int)) setting.Part[protocol.EpochSettings] {
+func bounds(name, help, usual string,
+	of func(*protocol.EpochSettings) (least, most *int)) setting.Part[protocol.EpochSettings] {
 	return setting.Part[protocol.EpochSettings]{
 		Name: name, Text: "numbers", Default: usual, Help: help,
 		Get: func(c protocol.EpochSettings) string {
@@ -139,6 +145,7 @@ func bounds(name, help, usual string, of func(*protocol.EpochSettings) (least, m
 // Choice returns the complete choice that yields these settings.
 func (s Settings) Choice() protocol.EpochSettings {
 	return protocol.EpochSettings{
-		MinSlots: s.MinSlots, MaxSlots: s.MaxSlots, EqualShares: s.EqualShares, Policy: s.Policy.String(), Ban: s.Ban, MaxBan: s.MaxBan,
+		MinSlots: s.MinSlots, MaxSlots: s.MaxSlots, EqualShares: s.EqualShares, Policy: s.Policy.String(), Ban: s.Ban,
+		MaxBan: s.MaxBan,
 	}
 }

@@ -157,7 +157,8 @@ func TestChangeVariants(t *testing.T) {
 		run(t, &changeModel{scenario: growsAndShrinks(), changeRules: changeRules{joinerSpared: true}}, quickLimit, "stuck")
 	})
 	t.Run("a change takes effect at once, and then", func(t *testing.T) {
-		m := &changeModel{scenario: thenOrdinary(), changeRules: changeRules{midEpoch: true}, ignoreConfigs: true, ignoreFuture: true}
+		m := &changeModel{scenario: thenOrdinary(), changeRules: changeRules{midEpoch: true}, ignoreConfigs: true,
+			ignoreFuture: true}
 		m.deaths = 0
 		run(t, m, quickLimit, "disagreement")
 	})
@@ -166,5 +167,6 @@ func TestChangeVariants(t *testing.T) {
 // A joiner may vote before it has the decisions of earlier epochs, as long as it is not counted among
 // those that have them.
 func TestChangeAlternatives(t *testing.T) {
-	run(t, &changeModel{scenario: quickly(replaces()), changeRules: changeRules{joinsEarly: true, honest: true}}, quickLimit, "")
+	run(t, &changeModel{scenario: quickly(replaces()), changeRules: changeRules{joinsEarly: true, honest: true}},
+		quickLimit, "")
 }

@@ -66,7 +66,8 @@ func (t step) String() string {
 
 // searched adapts a model to package explore.
 func searched[S comparable](m space[S]) explore.Space[S, step] {
-	return explore.Space[S, step]{Beginning: m.beginning(), Each: m.each, Describe: step.String, Judge: m.judge, Mirror: m.mirror}
+	return explore.Space[S, step]{Beginning: m.beginning(), Each: m.each, Describe: step.String, Judge: m.judge,
+		Mirror: m.mirror}
 }
 
 // run searches for an error whose description begins with want; "" expects none in all states.

@@ -53,7 +53,8 @@ func TestSkipDeep(t *testing.T) {
 // The search covers both cases in which an elected proposer decides ⊥ at once, and the leader's own ballot 1 after a
 // restart.
 func TestSkipTakesItsWays(t *testing.T) {
-	const all, declared = "ballot 1 decides ⊥ for sequence number 1 at once, having heard 3 members", "ballot 2 decides ⊥ for sequence number 1 at once, having heard 2 members"
+	const all, declared = "ballot 1 decides ⊥ for sequence number 1 at once, having heard 3 members",
+		"ballot 2 decides ⊥ for sequence number 1 at once, having heard 2 members"
 	seen := map[string]bool{}
 	m := skips(3, 2, 2)
 	r := explore.Search(searched(m), quickLimit, func(s *segment, text step) {

@@ -141,7 +141,8 @@ func (g *Gathering) Due(now time.Duration) bool {
 		n++
 	}
 	g.forwarded = slices.Delete(g.forwarded, 0, n)
-	return (n > 0 || len(g.forwarded) == 0) && slices.ContainsFunc(g.from, func(a *groupMember) bool { return a.unreported })
+	return (n > 0 || len(g.forwarded) == 0) &&
+		slices.ContainsFunc(g.from, func(a *groupMember) bool { return a.unreported })
 }
 
 // Report returns what the proposer does not know yet. With all, a mutant, every member is reported to have what

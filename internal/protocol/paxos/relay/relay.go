@@ -86,7 +86,8 @@ func (r *Relays) Depth(p *paxos.Peer, direct int) int {
 }
 
 // choose is the relay for some members of a group: the next one in turn that is fit; 0 if none is.
-func (r *Relays) choose(g []protocol.MemberID, among []*protocol.Message, now time.Duration, fit func(protocol.MemberID) bool) protocol.MemberID {
+func (r *Relays) choose(g []protocol.MemberID, among []*protocol.Message, now time.Duration,
+	fit func(protocol.MemberID) bool) protocol.MemberID {
 	for k := range g {
 		id := g[(r.Turn+k)%len(g)]
 		asked := slices.ContainsFunc(among, func(m *protocol.Message) bool { return m.To == id })
@@ -100,7 +101,8 @@ func (r *Relays) choose(g []protocol.MemberID, among []*protocol.Message, now ti
 // LossTimeout is how long after its sending the oldest frame to a peer counts as lost, if the peer answers a later
 // question. On one link messages stay in order. Through a relay a frame may take longer, and much longer on slow
 // links, as long as the relay is active and reports others' answers.
-func (r *Relays) LossTimeout(p *paxos.Peer, c *protocol.Settings, now time.Duration, fit func(protocol.MemberID) bool) time.Duration {
+func (r *Relays) LossTimeout(p *paxos.Peer, c *protocol.Settings, now time.Duration,
+	fit func(protocol.MemberID) bool) time.Duration {
 	switch {
 	case len(p.Frames) == 0 || p.Frames[0].Relay == 0 || !fit(p.Frames[0].Relay):
 		return c.Heartbeat
@@ -126,7 +128,8 @@ type Pacing struct {
 
 // Hold reports whether a peer waits for others of its group that were sent as much and have no space in their
 // windows. It waits at most for a pause.
-func (w *Pacing) Hold(g []protocol.MemberID, p *paxos.Peer, peers []*paxos.Peer, now, pause time.Duration, room func(*paxos.Peer) bool) bool {
+func (w *Pacing) Hold(g []protocol.MemberID, p *paxos.Peer, peers []*paxos.Peer, now, pause time.Duration,
+	room func(*paxos.Peer) bool) bool {
 	if g == nil {
 		return false
 	}
