@@ -372,8 +372,8 @@ func (n *Node) Snapshot(ctx context.Context, w io.Writer) (Position, error) {
 // then.
 func (n *Node) CheckState() { n.r.CheckState() }
 
-// DiskNeed tells how many bytes the member's log should find free where Options.Dir lies. With
-// less the member goes on as long as it can, and then waits for space.
+// DiskNeed tells how many bytes the member's log should find free where Options.Dir lies. With less the member
+// continues as long as it can, and then waits for space.
 func (n *Node) DiskNeed() int64 { return n.r.DiskNeed() }
 
 // Changes returns a channel of the caller's own, which holds a token at first and after leader, term or

@@ -356,7 +356,7 @@ func aLaggardCatchesUpBySnapshot(c *cluster) {
 	c.start(c.members[behind-1], false)
 	c.leader()
 	c.verify(acked)
-	for _, m := range c.members { // and everybody recovers from snapshots
+	for _, m := range c.members { // and all recover from snapshots
 		c.stop(m.ID)
 	}
 	for _, m := range c.members {

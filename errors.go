@@ -107,8 +107,8 @@ type BrokenError = intake.BrokenError
 // the cluster now can help, or a repaired disk. Unwrap returns Unread.
 type BodyError = body.BodyError
 
-// MachineError indicates that the state machine cannot continue, which stopped the member. Acknowledged commands are in
-// the log: a start applies it, if the state machine can go on then.
+// MachineError indicates that the state machine cannot continue, which stopped the member. Acknowledged commands are
+// in the log: a start applies it, if the state machine can continue then.
 //
 //	Op  string // what failed: apply, snapshot, sync, restore, live bodies
 //	Err error

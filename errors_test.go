@@ -52,7 +52,7 @@ var errorRows = map[string]errorRow{
 	"TokenError":          {"errors_test.go", "TestARetryOfWhatDidNotHappenTakesEffectOnce"},
 }
 
-// TestEveryErrorHasARow: whoever adds an error shows what it promises.
+// TestEveryErrorHasARow: an added error must show what it promises.
 func TestEveryErrorHasARow(t *testing.T) {
 	for _, name := range errorNames(t) {
 		row, ok := errorRows[name]

@@ -195,7 +195,8 @@ func (g *gallery) LiveBodies(yield func(braid.BodyRef)) error {
 	return nil
 }
 
-// A large value goes alongside the command, as its body. Apply gets its name, and whoever has the name gets the bytes.
+// A large value goes alongside the command, as its body. Apply gets its name, and with the name a member reads the
+// bytes.
 func ExampleNode_ProposeBody() {
 	dir, _ := os.MkdirTemp("", "braid-example-")
 	defer os.RemoveAll(dir)

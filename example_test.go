@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// counter is a state machine: it adds up numbers. Apply runs in a goroutine of the log, so whoever reads the state
+// counter is a state machine: it adds up numbers. Apply runs in a goroutine of the log, so a reader of the state
 // elsewhere needs a lock.
 type counter struct {
 	mu  sync.Mutex

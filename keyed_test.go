@@ -139,7 +139,7 @@ func (c *keyedCluster) require(member int, to uint64) {
 // that was away for longer than the logs, or that starts again, has all of them.
 func TestGroupsOfKeys(t *testing.T) { testGroupsOfKeys(t, newKeyedCluster(t)) }
 
-// The same with groups of multi-Paxos that move to who uses them: here everybody does.
+// The same with groups of multi-Paxos that move to their users: here all members use all of them.
 func TestGroupsThatMove(t *testing.T) {
 	testGroupsOfKeys(t, newGroupedCluster(t, "wpaxos", "consecutive:4"))
 }

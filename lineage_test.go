@@ -65,8 +65,8 @@ func (c *cluster) goesOn(id braid.MemberID, others ...braid.MemberID) {
 	}
 }
 
-// TestLogsThatWereFoundedApartAreNotJoined, whichever protocol decides, whoever is asked, and after each of them was
-// started again.
+// TestLogsThatWereFoundedApartAreNotJoined, whichever protocol decides, whichever member is asked, and after each of
+// them was started again.
 func TestLogsThatWereFoundedApartAreNotJoined(t *testing.T) {
 	for _, protocol := range []string{"raft", "multi-paxos", "iss", "slotpaxos", "lcr", "niagara"} {
 		t.Run(protocol, func(t *testing.T) {

@@ -81,7 +81,7 @@ func sole(t *testing.T, members []braid.Member) *braid.Node {
 	return n
 }
 
-// TestEveryMethodHasARow: whoever adds a method to Node says what it does when it fails.
+// TestEveryMethodHasARow: a method that is added to Node must have a row for its failures.
 func TestEveryMethodHasARow(t *testing.T) {
 	node := reflect.TypeFor[*braid.Node]()
 	for i := range node.NumMethod() {

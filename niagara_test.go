@@ -106,7 +106,7 @@ func TestALaggardOfWovenInstancesCatchesUpBySnapshot(t *testing.T) {
 	c.led()
 	c.verify(acked)
 	acked = append(acked, c.fill("y", 100)...)
-	for _, m := range c.members { // and everybody recovers from snapshots
+	for _, m := range c.members { // and all recover from snapshots
 		c.stop(m.ID)
 	}
 	for _, m := range c.members {
@@ -283,7 +283,7 @@ func TestAMemberThatMissedAReshape(t *testing.T) {
 			acked := c.fill("before", 10)
 			c.stop(3)
 			require.NoError(t, c.any().Reshape(c.ctx(), 2))
-			// No one keeps the instances that are retired for ever.
+			// No member keeps retired instances forever.
 			pace := time.NewTicker(20 * time.Millisecond)
 			defer pace.Stop()
 			for i, began := 0, time.Now(); time.Since(began) < 6*time.Second; i++ {

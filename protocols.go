@@ -55,17 +55,17 @@ type Niagara struct {
 	// same on all first members. A member that joins later is told the number by the others (Status.Begun), and a
 	// member that has data finds it there. [Node.Reshape] changes the number of a running cluster.
 	Instances int `setting:"instances"`
-	// Leaders says which members should lead the instances: [LeadersTogether] or [LeadersSpread]. "": LeadersSpread with
-	// coded bodies, where bytes count most, else LeadersTogether. It must be the same on all members.
+	// Leaders are the members that should lead the instances: [LeadersTogether] or [LeadersSpread]. "": LeadersSpread
+	// with coded bodies, where bytes count most, else LeadersTogether. It must be the same on all members.
 	Leaders string `setting:"leaders"`
 	Coded   *CRaft // bodies are coded, as in CRaft; nil: every member keeps them whole
 }
 
 // MultiPaxos has one leader at a time, which any majority can replace (docs/using/multi-paxos.md).
 type MultiPaxos struct {
-	// Quorums says which voters elect and which decide: "majority", the default; "ELECT/DECIDE" as in "4/2"; "grid:ROWS"
-	// as in "grid:2"; "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and never
-	// changes. The resulting tolerance is logged when a member starts.
+	// Quorums are the voters that elect and those that decide: "majority", the default; "ELECT/DECIDE" as in "4/2";
+	// "grid:ROWS" as in "grid:2"; "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and
+	// never changes. The resulting tolerance is logged when a member starts.
 	Quorums string `setting:"quorums"`
 	// Relays is for clusters of many members: into how many groups a member that proposes divides the others, 0…64. It
 	// sends to one member of each group, which passes it on. 0: it sends to all. Members may differ in it.

@@ -11,10 +11,10 @@ import (
 // behind what is committed, so no lag at all would be too much to ask.
 const ReadyWithin = 2 * time.Second
 
-// Ready returns nil if a member is ready: it knows a leader of every instance, and within
-// [ReadyWithin] it has applied what was acknowledged anywhere before the call. So the member is up
-// to date, and not only level with what it happened to hear. Otherwise the error says what is
-// missing, [ErrNoLeader] or [ErrReadTimeout]; asking again is always safe.
+// Ready returns nil if a member is ready: it knows a leader of every instance, and within [ReadyWithin] it has
+// applied what was acknowledged anywhere before the call. So the member is up to date, and not only with the part
+// that it received. Otherwise the error says what is missing, [ErrNoLeader] or [ErrReadTimeout]; asking again is
+// always safe.
 func Ready(ctx context.Context, member interface {
 	Status() Status
 	ReadBarrier(ctx context.Context) error

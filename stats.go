@@ -57,7 +57,7 @@ type PeerStats struct {
 	// Bytes and frames of messages, requests and snapshots together.
 	BytesIn, BytesOut, FramesIn, FramesOut int64
 	QueueBytes                             int64 // waiting or being written, all streams
-	Drops                                  int64 // frames given up: queue full, too large, or the connection broke
+	Drops                                  int64 // dropped frames: queue full, too large, or the connection broke
 	Connects                               int64 // outgoing connections made
 	LastError                              string
 	Addrs                                  []string // where it is dialed

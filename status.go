@@ -13,7 +13,7 @@ type Status struct {
 	Self     MemberID
 	Cluster  uint64
 	Protocol string
-	// Tolerance says which failures the quorums tolerate, where they are not majorities; else it is empty.
+	// Tolerance describes the failures that the quorums tolerate, if they are not majorities; else it is empty.
 	Tolerance string
 	// Settings are those of the protocol that do not have their default on this member.
 	Settings Settings

@@ -45,7 +45,7 @@ const (
 	AddVoter = protocol.AddVoter
 	// AddLearner adds a member that receives the log but does not vote.
 	AddLearner = protocol.AddLearner
-	// RemoveMember removes a member for ever.
+	// RemoveMember removes a member permanently.
 	RemoveMember = protocol.RemoveMember
 	// UpdateMember replaces a member's name and URLs.
 	UpdateMember = protocol.UpdateMember

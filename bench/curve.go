@@ -195,7 +195,7 @@ const (
 	// narrowings is how often the search halves what is between the highest rate that was
 	// kept up with and the lowest that was not, from a factor of 2 to one of 1.09.
 	narrowings = 3
-	// maxRate and minRate are where the search gives up.
+	// maxRate and minRate are the limits of the search.
 	maxRate, minRate = 1e9, 1
 )
 

@@ -243,8 +243,7 @@ func metricLine(line string) (name string, value float64) {
 	return name, value
 }
 
-// awaitServers waits until every endpoint answers and knows a leader. failed may tell of a
-// reason to give up.
+// awaitServers waits until every endpoint answers and knows a leader. failed may tell of a reason to stop.
 func awaitServers(ctx context.Context, api string, endpoints []string, failed func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -31,7 +31,7 @@ type Load struct {
 const (
 	// windowSenders is how many goroutines fill an open window.
 	windowSenders = 4
-	// stallTimeout is how long nothing may complete before a run is given up.
+	// stallTimeout is the time without a completion after which a run is aborted.
 	stallTimeout = 30 * time.Second
 	// refusalPause is how long a sender waits after a refusal.
 	refusalPause = time.Millisecond
@@ -170,7 +170,7 @@ func (g *generator) start(ctx context.Context) {
 	}
 }
 
-// finish ends the load and waits until all commands in flight are answered or given up.
+// finish ends the load and waits until all commands in flight are answered or abandoned.
 func (g *generator) finish() error {
 	g.stop.Store(true)
 	g.wg.Wait()

@@ -130,7 +130,7 @@ func (r *logRun) run(ctx context.Context) (*LogResult, error) {
 	if err := awaitLeader(ctx, r.cluster); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Protocol, err)
 	}
-	// The load outlives an interrupt, to be drained; it gives up on its own when it stalls.
+	// The load outlives an interrupt, to be drained; it stops on its own when it stalls.
 	loadCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	r.g = newGenerator(r.cluster, r.Load)

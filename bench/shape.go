@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Shape says which of braid's own protocols a cluster runs, and what is set of it. They are one program. The zero value
+// Shape is the protocol of braid's own that a cluster runs, with its settings. They are one program. The zero value
 // says nothing.
 type Shape struct {
 	Protocol string

@@ -24,7 +24,7 @@ type window struct {
 
 // slot holds one command in flight.
 type slot struct {
-	state atomic.Uint32 // slotFree …; whoever sees it past slotSent may read the rest
+	state atomic.Uint32 // slotFree …; after slotSent the rest may be read
 	seq   uint64
 	start int64 // 0: the latency is not taken
 	end   int64
@@ -181,7 +181,7 @@ func (w *window) drain(ctx context.Context) error {
 	return nil
 }
 
-// abandon gives up on what is in flight: it may or may not take effect.
+// abandon abandons what is in flight: it may or may not take effect.
 func (w *window) abandon(err error) error {
 	for i := range w.slots {
 		sl := &w.slots[i]

@@ -152,8 +152,8 @@ type Stand struct{}
 // who should stand first when its leader is gone. Before the first Place an instance uses its id.
 type Place struct{ At int }
 
-// Retain says which members the other instances have, ascending. While they have a member, a leader
-// that has removed it continues to send it entries (docs/internals/niagara.md, 3.5).
+// Retain has the members of the other instances, ascending. While they have a member, a leader that has removed it
+// continues to send it entries (docs/internals/niagara.md, 3.5).
 type Retain struct{ Members []MemberID }
 
 // Transfer asks the leader to hand leadership over to a voter. To == 0: to the most advanced one.
@@ -165,7 +165,7 @@ type Transfer struct {
 }
 
 // Stopping: this member is about to stop. It comes again as long as the member waits for that. If the log determines
-// the leader, a core gives up its leadership, so that no member waits for it afterwards. Others ignore it: they are
+// the leader, a core transfers its leadership, so that no member waits for it afterwards. Others ignore it: they are
 // asked to hand over (Transfer).
 type Stopping struct{}
 
@@ -363,7 +363,7 @@ const (
 	AddVoter ChangeKind = 1 + iota
 	// AddLearner adds a member that receives the log without voting.
 	AddLearner
-	// RemoveMember removes a member for ever.
+	// RemoveMember removes a member permanently.
 	RemoveMember
 	// UpdateMember replaces what Member sets of a member's name and addresses, see
 	// [Member.Amend].
@@ -422,8 +422,8 @@ type Status struct {
 	// Proposed is a membership that this member proposes, or is about to, and that is in no log yet;
 	// nil: none.
 	Proposed *Config
-	// Removed: a committed configuration removed this member for ever, and no earlier one
-	// that still decides needs it.
+	// Removed: a committed configuration removed this member permanently, and no earlier one that still decides needs
+	// it.
 	Removed bool
 	// Placement is where bodies are kept. K is what a leader would code the next one with:
 	// 1 if not at all; 0 on other members.

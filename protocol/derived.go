@@ -14,10 +14,9 @@ type Derived interface {
 	Apply(e *Entry)
 	// Section is the state for a snapshot. No one writes to its bytes afterwards.
 	Section() Section
-	// Restore puts the state of a section in the place of this one. If the section is not of its
-	// name, of a version that it does not know, or not what Section wrote, Restore returns an
-	// error. The zero Section means that the snapshot has none. After an error the Derived is not
-	// used.
+	// Restore replaces this state by that of a section. If the section is not of its name, of a version that it does not
+	// know, or not what Section wrote, Restore returns an error. The zero Section means that the snapshot has none.
+	// After an error the Derived is not used.
 	Restore(Section) error
 }
 

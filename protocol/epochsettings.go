@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// EpochSettings say how a protocol with epochs cuts its log and who leads (docs/internals/iss.md). The zero value of a
-// field means its default. They are the same on all members of a cluster, for ever: from the same log other settings
-// make other epochs.
+// EpochSettings say how a protocol with epochs cuts its log and who leads (docs/internals/iss.md). The zero value of
+// a field means its default. They are the same on all members of a cluster, and never change: from the same log other
+// settings make other epochs.
 type EpochSettings struct {
 	// MinSlots and MaxSlots bound how many slots a leader with a full share has in an epoch. Both are powers of two.
 	// If they are equal, epochs do not become longer or shorter with the load.

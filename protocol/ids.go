@@ -37,10 +37,9 @@ type Session struct {
 	Incarnation uint64
 }
 
-// ProposalID identifies a command for ever: the session that proposed it and its
-// sequence number there, from 1. If the session's numbers are not shared, the instance belongs to
-// it too. It is what makes a command take effect at most once, however often it is forwarded or
-// proposed again.
+// ProposalID identifies a command permanently: the session that proposed it and its sequence number there, from 1. If
+// the session's numbers are not shared, the instance belongs to it too. It is what makes a command take effect at
+// most once, however often it is forwarded or proposed again.
 type ProposalID struct {
 	Session Session
 	Seq     uint64

@@ -60,8 +60,7 @@ const (
 	signalBody   = 1 + 4 + 4
 )
 
-// NewSignal returns the signal that says which group stands at an index. A member that has the batches makes the group
-// of them.
+// NewSignal returns the signal of the group at an index. A member that has the batches makes the group of them.
 func NewSignal(group *Entry) Entry {
 	e := Entry{Kind: EntrySignal, Index: group.Index, Term: group.Term, ID: group.ID, Low: group.Low, Count: group.Count}
 	b := make([]byte, signalHead, signalHead+signalFields*binary.MaxVarintLen64+4+signalBody)

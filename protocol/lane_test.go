@@ -24,7 +24,7 @@ func ranged(t *testing.T, lane Lane, first uint64, payload string) Entry {
 	return g
 }
 
-// A signal says which group stands at a place, in a few bytes, and for no other group.
+// A signal identifies the group at a place, in a few bytes, and no other group.
 func TestSignals(t *testing.T) {
 	lane := Lane{Member: 3, Incarnation: 1 << 60}
 	group := ranged(t, lane, 40, "as long as you like, it makes no difference")

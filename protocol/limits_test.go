@@ -42,7 +42,7 @@ func largest(t MessageType) []*Message {
 	return nil
 }
 
-// TestEveryMessageFitsAFrame: a message that no link takes would be dropped and repeated for ever.
+// TestEveryMessageFitsAFrame: a message that no link takes would be dropped and repeated forever.
 func TestEveryMessageFitsAFrame(t *testing.T) {
 	for _, typ := range []MessageType{MsgFetch, MsgFetchResp, MsgTail, toyTalk} {
 		messages := largest(typ)

@@ -100,7 +100,7 @@ type Route struct {
 type Proposing struct {
 	// Accepted: there are answers in ModeAccepted (Effects.Accepted). Keys, Tokens: the core uses them.
 	Accepted, Keys, Tokens bool
-	// Path says which path a command takes. Commands of different paths are never in one entry. It depends only on its
+	// Path is the path that a command takes. Commands of different paths are never in one entry. It depends only on its
 	// argument. Where the path leads to says Status.Routes. nil: all take path 0.
 	Path func(o *ProposeOptions) Path
 }

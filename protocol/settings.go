@@ -95,9 +95,8 @@ type Settings struct {
 	Mutant Mutant
 }
 
-// StallTimeouts is after how many election timeouts without a completion a disk counts
-// as stalled: its leader steps down, its followers do not stand. Heartbeats that outlive
-// a disk would keep a cluster waiting for ever.
+// StallTimeouts is after how many election timeouts without a completion a disk counts as stalled: its leader steps
+// down, its followers do not stand. Heartbeats that outlive a disk would block a cluster forever.
 const StallTimeouts = 4
 
 // SettingsError indicates what is wrong with Settings. Nothing was started.

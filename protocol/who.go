@@ -63,9 +63,8 @@ func NewSession(self MemberID, log LogID, life uint64, shared bool) Session {
 	return Session{Member: self, Incarnation: uint64(binary.BigEndian.Uint32(log[:]))<<32 | number}
 }
 
-// sharedNumbers marks, in an incarnation, a session whose numbers all instances share. Programs
-// before this one had no mark: there each instance had numbers of its own. What they wrote keeps
-// that meaning for ever.
+// sharedNumbers marks, in an incarnation, a session whose numbers all instances share. Programs before this one had
+// no mark: there each instance had numbers of its own. What they wrote keeps that meaning forever.
 const sharedNumbers = 1 << 31
 
 // Shared reports whether all instances share the session's numbers. If not, each instance has

@@ -105,7 +105,7 @@ func TestAnswersAreNotEarlyUnderAuth(t *testing.T) {
 	require.ErrorIs(t, err, braid.ErrMaybeCommitted)
 }
 
-// Without a leader puts are answered early for a while and not for ever.
+// Without a leader puts are answered early for a while and not forever.
 func TestEarlyAnswersNeedAFreshState(t *testing.T) {
 	f, one := early(t, 40*time.Millisecond)
 	mode, _, err := one.put(putOf("k", "1"), metadataMode, modeAccepted)

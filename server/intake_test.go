@@ -260,7 +260,7 @@ func TestLostCalls(t *testing.T) {
 }
 
 // A call that has ended uses no memory: neither by what its client still sends in a frame that was begun before, nor
-// where its handler goes on for a moment.
+// where its handler continues for a moment.
 func TestEndedCallsUseNoMemory(t *testing.T) {
 	var sent bytes.Buffer
 	sent.WriteString(clientPreface)

@@ -202,7 +202,7 @@ func TestWatchLargeValues(t *testing.T) {
 	}
 }
 
-// TestWatchDuringFailures loses the bytes for a while: the client's watch goes on by itself
+// TestWatchDuringFailures loses the bytes for a while: the client's watch continues by itself
 // and misses nothing. Bytes that are wrong end it.
 func TestWatchDuringFailures(t *testing.T) {
 	f := start(t, large)

@@ -181,7 +181,7 @@ type snapshotSender struct {
 	buf     []byte
 }
 
-// Write implements io.Writer. Messages own their bytes: sending one goes on after Send.
+// Write implements io.Writer. Messages own their bytes: sending one continues after Send.
 func (w *snapshotSender) Write(p []byte) (int, error) {
 	written := len(p)
 	for len(p) > 0 {

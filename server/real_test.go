@@ -212,7 +212,7 @@ func TestRealCluster(t *testing.T) {
 	})
 }
 
-// The leader goes, the others go on; it comes back and has everything.
+// The leader goes, the others continue; it comes back and has everything.
 func TestRealFailover(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, kind func(*Config)) {

@@ -86,7 +86,7 @@ type lifecycle struct {
 	started, stopping, done chan struct{}
 	stopOnce, drainOnce     sync.Once
 	err                     error
-	// fatal holds the first error that the server cannot go on with.
+	// fatal holds the first error that the server cannot continue with.
 	fatal chan error
 	// background are goroutines that end by themselves once stopping is closed.
 	background sync.WaitGroup

@@ -33,7 +33,7 @@ const (
 )
 
 // errUnread ends the stream of a client that sends requests and does not read the answers. A retry
-// is safe: clients of etcd open a new stream and go on where they were.
+// is safe: clients of etcd open a new stream and continue where they were.
 var errUnread = status.Error(codes.Unavailable, "etcdserver: the client does not read the answers of its watch stream")
 
 // watchService implements pb.WatchServer.

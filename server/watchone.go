@@ -16,7 +16,7 @@ import (
 //
 //	fed     the store sends it events, and run sends them on at once
 //	parked  the first piece of its queue needs values that are not at hand. The store sends it nothing meanwhile, the
-//	        values are fetched in the background, and the other watches of the stream go on. Then the queue is sent,
+//	        values are fetched in the background, and the other watches of the stream continue. Then the queue is sent,
 //	        and the store feeds the watch again from the revision that it had reached. If the values do not come, the
 //	        watch ends with an error.
 //	ended   the stream has removed it

@@ -12,8 +12,8 @@ import (
 // each of them copy it, so no single write copies much.
 const shards = 256
 
-// Map is the state machine: keys and values. Large values are bodies: the map holds their
-// names, and says which of them are alive. Reads are safe alongside everything else.
+// Map is the state machine: keys and values. Large values are bodies: the map holds their names, and tells which of
+// them are live. Reads are safe alongside everything else.
 type Map struct {
 	seed maphash.Seed
 	mu   sync.RWMutex

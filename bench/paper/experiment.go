@@ -89,8 +89,8 @@ type Work struct {
 	// Writes is the share of writes among what clients ask for by HTTP; the others are reads in the log.
 	Writes float64
 	Of     int
-	// Net, if not empty, is what links do in place of Setup.Net, from then on and on the same
-	// cluster. Leader is the member who leads; 0: whoever it is.
+	// Net, if not empty, is what links do in place of Setup.Net, from then on and on the same cluster. Leader is the
+	// member that leads; 0: any.
 	Net    string
 	Leader int
 	// Reads is how often the last of the requests' bodies is read after that, one read
@@ -129,8 +129,8 @@ const (
 	OneDownPause Metric = "follower_dead_pause_ms"
 	PlainPause   Metric = "transactional_pause_ms"
 	BlindPause   Metric = "blind_pause_ms"
-	// Where the leader comes back: the longest time without an answer from its death until then, and after that;
-	// and how many commands were refused, or have no outcome that anybody knows.
+	// Where the leader comes back: the longest time without an answer from its death until then, and after that; and how
+	// many commands were refused, or have an unknown outcome.
 	LeaderPause Metric = "leader_dead_pause_ms"
 	BackPause   Metric = "leader_back_pause_ms"
 	Failed      Metric = "failed_commands"

@@ -13,7 +13,7 @@ import (
 // others of its key. With multi-raft all clients are at all members alike, as with the other contestants, so most
 // commands are passed on to their group's leader.
 
-// keysOf says which key a command touches, unless its options name some.
+// keysOf returns the key that a command touches, unless its options name some.
 func keysOf(command []byte, o braid.ProposeOptions) braid.ProposeOptions {
 	if len(o.Keys) > 0 {
 		return braid.ProposeOptions{Keys: o.Keys}
@@ -31,7 +31,7 @@ func keyIn(command []byte) uint64 {
 	return bench.KeyOf(binary.LittleEndian.Uint64(command))
 }
 
-// keyed is a node whose commands say which key they touch. What else they ask for such protocols do not have.
+// keyed is a node whose commands have the key that they touch. Protocols with keys support no other options.
 type keyed struct{ *braid.Node }
 
 // ProposeWithAsync implements [proposer], as the other methods implement [node].

@@ -214,7 +214,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Clients of a stopped member go on at the next one that runs, and come home.
+// Clients of a stopped member continue at the next running one, and return.
 func TestHome(t *testing.T) {
 	var members []*member
 	var doors []*fakeNode

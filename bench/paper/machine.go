@@ -35,7 +35,7 @@ func (m *machine) ringAt(target uint64) {
 	defer m.mu.Unlock()
 	m.target = target
 	select {
-	case <-m.bell: // of a run that was given up
+	case <-m.bell: // of an aborted run
 	default:
 	}
 	if m.applied >= target {

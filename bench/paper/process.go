@@ -24,7 +24,7 @@ type process struct {
 	in     io.Closer // ends the process
 	errors bytes.Buffer
 	client *rpc.Client
-	keyed  bool          // commands say which key they touch
+	keyed  bool          // commands have the key that they touch
 	ended  chan struct{} // closed when it has ended, with all that it wrote to errors
 }
 

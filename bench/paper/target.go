@@ -241,7 +241,7 @@ func (s *Setup) byKey() bool { return registry.Find(s.shape().Protocol).Core.Jud
 // roams reports whether leaders move to the members that ask for them.
 func (s *Setup) roams() bool { return registry.Find(s.shape().Protocol).Moves() }
 
-// keyed reports whether commands have to say which keys they touch.
+// keyed reports whether commands must have the keys that they touch.
 func (s *Setup) keyed() bool { return s.groups() > 0 || s.byKey() }
 
 // proposers are where clients propose, as Place says.

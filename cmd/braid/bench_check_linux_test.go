@@ -15,9 +15,9 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// checkedLoad has bench kv write and read with its check, and returns once it writes: it asks every
-// endpoint who leads before it begins, and gives up if one does not answer. judge ends it, and demands
-// that what its clients saw has an order that explains it.
+// checkedLoad has bench kv write and read with its check, and returns once it writes: it asks every endpoint who
+// leads before it begins, and fails if one does not answer. judge ends it, and demands that what its clients saw has
+// an order that explains it.
 func (c *cluster) checkedLoad() (judge func() bench.KVResult) {
 	t := c.t
 	t.Helper()

@@ -23,8 +23,8 @@ import (
 	"github.com/braidlog/braid/internal/testsize"
 )
 
-// sensors put measurements that are accepted, each under a key of its own and once, whatever comes of it. Occasionally
-// someone looks for those that were acknowledged.
+// sensors put measurements that are accepted, each under a key of its own and once, whatever comes of it.
+// Occasionally a client looks for those that were acknowledged.
 type sensors struct {
 	t       *testing.T
 	stop    context.CancelFunc

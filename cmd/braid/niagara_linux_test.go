@@ -91,7 +91,7 @@ func spread(names []string) bool {
 // together: one member leads all.
 func together(names []string) bool { return len(slices.Compact(slices.Clone(names))) == 1 }
 
-// counter adds one to a key, repeatedly, in transactions that fail if someone else did.
+// counter adds one to a key, repeatedly, in transactions that fail if another client did.
 type counter struct {
 	revisions []int64 // of successful transactions, in the order in which this client saw them
 	err       error

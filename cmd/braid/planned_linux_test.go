@@ -100,8 +100,7 @@ func TestARollingRestartFailsNothing(t *testing.T) {
 	}
 }
 
-// load writes and reads until ctx ends, and notes what etcd's client gave up: it repeats what
-// may be repeated.
+// load writes and reads until ctx ends, and records what etcd's client abandoned: it repeats what may be repeated.
 func load(ctx context.Context, client *clientv3.Client, number int, done *atomic.Int64, failed *sync.Map) {
 	for i := 0; ctx.Err() == nil; i++ {
 		key := fmt.Sprintf("k%d", number)

@@ -153,7 +153,7 @@ func TestJoin(t *testing.T) {
 	stopped(t, serving(t, f, join...)) // it finds its data
 }
 
-// strangers are what a port may hear from who does not speak its language.
+// strangers are messages that a port may receive from clients of other protocols.
 var strangers = []string{
 	"\x00", "\n\n\n", strings.Repeat("\xff", 1<<16), "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00",
 	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff", "drbm", "drbm\x01\x00\x01\x00half a greeting",

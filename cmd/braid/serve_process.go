@@ -63,7 +63,7 @@ func newZapLogger(s *settings.Settings) *zap.Logger {
 	level := zapcore.WarnLevel
 	switch {
 	case s.Level() < slog.LevelInfo:
-		level = zapcore.InfoLevel // of every key that bbolt writes no one wants to hear
+		level = zapcore.InfoLevel // bbolt's log of every written key is too much
 	case s.Level() > slog.LevelWarn:
 		level = zapcore.ErrorLevel
 	}

@@ -41,7 +41,7 @@ func banned(e *status.Epoch, names func(id string) string) string {
 	return strings.Join(list, ", ")
 }
 
-// segments says of each leader how far its slots are decided, and under which ballot if someone suspects it.
+// segments is, for each leader, how far its slots are decided, and the ballot if a member suspects it.
 func segments(e *status.Epoch, names func(id string) string) string {
 	var list []string
 	for _, s := range e.Segments {

@@ -214,8 +214,8 @@ func (f *upFlags) check() error {
 	return err
 }
 
-// published waits until all members have published their client URLs. Then the list of members is
-// complete, and it can be changed. Where auth is on they did so before: someone turned it on.
+// published waits until all members have published their client URLs. Then the list of members is complete, and it
+// can be changed. With auth on they did so before.
 func published(ctx context.Context, member launch.Member) error {
 	for _, m := range status.Ask(ctx, status.Options{Endpoints: []string{member.ClientAddr()}, Only: true, Timeout: 2 * time.Second}) {
 		if m.Refused {

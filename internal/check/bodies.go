@@ -61,8 +61,8 @@ type Bodies struct {
 	facts map[slot]*bodyFact
 	disks map[uint64]*bodyDisk
 	live  map[uint64]*liveBody // by index
-	// halves are sets of voters. Any quorum of one of them must be able to make every live body
-	// whole. While joint, one half is enough, because a leader then hears quorums of both.
+	// halves are sets of voters. Any quorum of one of them must be able to make every live body whole. While joint, one
+	// half is enough, because a leader then has answers from quorums of both.
 	halves [][]uint64
 	slots  map[uint8]uint64 // row → the member that has it in a decided configuration
 	// quorums are those of elections and of decisions.

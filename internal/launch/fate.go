@@ -65,7 +65,7 @@ func (c *cluster) command(name, dir string) []string {
 	return c.Command(&manifest, manifest.Members[at], dir)
 }
 
-// replace notes that a member was added in the place of another one, whose directory it sets aside.
+// replace records that a member was added in place of another one, whose directory it sets aside.
 func (c *cluster) replace(name, dir string) (aside string, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/vfs"
 )
 
-// Files of a data directory that say which launcher uses it.
+// Files of a data directory that record which launcher uses it.
 const (
 	lockName  = "LOCK"
 	ownerName = "owner"

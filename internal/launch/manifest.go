@@ -73,7 +73,7 @@ type Member struct {
 	PeerPort   int    `json:"peer_port"`
 	// MorePeerPorts are those of further network cards.
 	MorePeerPorts []int `json:"more_peer_ports,omitempty"`
-	// Joined: the member that is there now was added to the running cluster, in the place of the first one.
+	// Joined: the member that is there now was added to the running cluster, in place of the first one.
 	Joined bool `json:"joined,omitempty"`
 }
 

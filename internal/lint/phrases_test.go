@@ -12,10 +12,11 @@ import (
 
 // phrases are not used in comments, because readers of Raft or etcd would look twice. The words for them:
 // incarnation, active, recently, expensive, read index, alongside, merged, a given number of, no one, again, is
-// missing, tolerates.
+// missing, tolerates, forever, any member, all members, steps down, continues.
 var phrases = regexp.MustCompile(`\b(?:in fo` + `rce|this li` + `fe|one li` + `fe|of la` + `te|de` + `ar|read poi` +
 	`nts?|besi` + `de|wov` + `en (?:into|from|of)|so many by` + `tes|nob` + `ody|someb` + `ody|\w+ ane` + `w|\w+ lac` + `ks|` +
-	`hears? o` + `f|for go` + `od|but f` + `or|it is sa` + `id)\b`)
+	`hears? o` + `f|for go` + `od|for ev` + `er|but f` + `or|it is sa` + `id|any` + `body|every` + `body|` +
+	`gives? wa` + `y|go(?:es)? o` + `n)\b`)
 
 // notRewritten are folders whose comments still have such phrases. Nothing is added here: a folder that is clean
 // leaves the list, and stays clean.

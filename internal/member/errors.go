@@ -57,7 +57,7 @@ func (e *RefusedError) Error() string {
 // Retryable reports whether the same request may succeed later.
 func (e *RefusedError) Retryable() bool { return e.Reason.Retryable() }
 
-// ExpelledError says why a member stopped and does not start again: the cluster goes on without it. Starting it again
+// ExpelledError says why a member stopped and does not start again: the cluster continues without it. Starting it again
 // does not help. Error says what does.
 type ExpelledError struct {
 	Member protocol.MemberID
@@ -77,8 +77,8 @@ func (e *ExpelledError) Error() string {
 	return fmt.Sprintf("braid: member %s cannot go on with its data: %s (%s)", e.Member, e.Reason, who)
 }
 
-// MachineError says that the state machine cannot go on, which stops the member. What was acknowledged
-// is in the log. A start applies it again, if the state machine can go on then.
+// MachineError says that the state machine cannot continue, which stops the member. What was acknowledged
+// is in the log. A start applies it again, if the state machine can continue then.
 type MachineError struct {
 	Op  string // what failed: apply, snapshot, sync, restore, live bodies
 	Err error

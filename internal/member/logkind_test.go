@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An earlier version may have opened a directory with one protocol after the other. Who has one hears how to go on.
+// An earlier version may have opened a directory with one protocol after the other. Who has one hears how to continue.
 func TestALogOfNoProtocol(t *testing.T) {
 	raft, iss := LogKind{Core: "raft", Order: "single"}, LogKind{Core: "iss", Order: "single"}
 	require.NoError(t, CheckLogKind("d", []LogKind{iss, raft}, raft))

@@ -25,14 +25,14 @@ type Command struct {
 type StateMachine interface {
 	// Apply applies commands in order and sets their results. It must depend on nothing but the
 	// state and the commands. It must not fail because of a command: such an error is a result. A
-	// state machine that cannot go on (its disk failed) returns an error, which stops the member.
+	// state machine that cannot continue (its disk failed) returns an error, which stops the member.
 	// A panic ends the process. It must not wait for the log: a Propose, a read or a membership change
 	// waits for what Apply has not applied yet. Such calls end with [ErrWithinApply], if they come from the
 	// goroutine that calls Apply; from another one for which Apply waits they end with their context only.
 	// ProposeAsync may be called.
 	Apply(commands []Command) error
 	// Snapshot returns a view of the state as it is now. It should be quick: the view is
-	// written later, while Apply goes on.
+	// written later, while Apply continues.
 	Snapshot() (Snapshot, error)
 	// Restore replaces the state by one that a Snapshot wrote, here or on another member. The
 	// bytes were verified before. If they have been damaged since, r ends with an error instead of
@@ -49,7 +49,7 @@ type Snapshot interface {
 }
 
 // DurableStateMachine is a state machine that keeps its state on disk by itself. After a
-// restart the log goes on after Applied instead of from a snapshot.
+// restart the log continues after Applied instead of from a snapshot.
 type DurableStateMachine interface {
 	StateMachine
 	// Applied returns the position of the last command that the state includes. It is asked for

@@ -30,7 +30,7 @@ func (m *Meta) section(instance protocol.InstanceID) protocol.Section {
 	return m.Sections[at].Section
 }
 
-// CheckSections reports why this program cannot go on from what cores say in the snapshot; nil: it
+// CheckSections reports why this program cannot continue from what cores say in the snapshot; nil: it
 // can. A snapshot with a section that this program does not know is refused, and so is one without
 // a section that its core needs: what follows from the log would be wrong from then on.
 func (m *Meta) CheckSections(derive Derive) error {

@@ -1,4 +1,4 @@
-// Package ports finds free TCP ports and says which process has taken one.
+// Package ports finds free TCP ports, and the process that uses one.
 //
 // It reads the operating system's tables (on Linux /proc/net/tcp and the files that
 // processes hold open) and imports nothing of braid. Read ports.go, then owner_linux.go.
@@ -67,9 +67,9 @@ var next = func() *atomic.Uint32 {
 	return n
 }()
 
-// Free returns n ports on which nothing listens on host. They lie below the range that systems hand
-// out to outgoing connections, so they stay free until someone asks for them. Nor does Free itself
-// give a port to two callers, until it has tried all others.
+// Free returns n ports on which nothing listens on host. They lie below the range that systems hand out to outgoing
+// connections, so they stay free until they are asked for. Nor does Free itself give a port to two callers, until it
+// has tried all others.
 func Free(host string, n int) ([]int, error) {
 	var found []int
 	for range 100 * n {

@@ -32,7 +32,7 @@ func TestAStateThatIsAheadOfItsLogIsRefused(t *testing.T) {
 }
 
 // TestAStateOfAnotherLogStopsItsMember starts members whose state machines have what no log has. Other members might
-// have it, so it shows when the log goes on: no read is answered, and no command is said to have taken effect.
+// have it, so it shows when the log continues: no read is answered, and no command is said to have taken effect.
 func TestAStateOfAnotherLogStopsItsMember(t *testing.T) {
 	for name, ahead := range map[string][]protocol.MemberID{"one member": {2}, "all": {1, 2, 3}} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAStateOfAnotherLogStopsItsMember(t *testing.T) {
 				require.Error(c.t, err)
 				require.NotErrorIs(c.t, err, member.ErrResultUnknown)
 				why := &apply.StateAheadError{}
-				// If all are ahead, the first that stop may be a majority. The log of the third does not go on then.
+				// If all are ahead, the first that stop may be a majority. The log of the third does not continue then.
 				c.until("a member stops", func() bool { return slices.ContainsFunc(ahead, c.stopped) })
 				stopped := ahead[slices.IndexFunc(ahead, c.stopped)]
 				require.ErrorAs(c.t, c.running[stopped].Err(), &why)

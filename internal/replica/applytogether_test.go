@@ -22,7 +22,7 @@ func (m *counted) Apply(commands []member.Command) error {
 }
 
 // TestApplyGetsAllThatWaits commits a hundred entries while a call of the state machine lasts. The next call gets all
-// of them. Each entry had a call of its own, so a state machine that syncs its disk in each fell behind for ever.
+// of them. Each entry had a call of its own, so a state machine that syncs its disk in each fell behind forever.
 func TestApplyGetsAllThatWaits(t *testing.T) {
 	inBubble(t, setting{size: 1, waits: true}, func(c *testCluster) {
 		sm := &counted{machine: &machine{}}

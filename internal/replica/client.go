@@ -30,7 +30,7 @@ func (c *Client) ProposeAsync(command, body []byte, done intake.Done) error {
 	return c.r.proposer.propose(&c.queue, command, body, done, nil)
 }
 
-// settled goes on with the next batch, or fails those that wait.
+// settled continues with the next batch, or fails those that wait.
 func (c *Client) settled(b *intake.Batch) {
 	p := c.r.proposer
 	p.mu.Lock()

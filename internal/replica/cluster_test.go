@@ -449,14 +449,14 @@ func (a *answers) propose(r interface {
 	return err
 }
 
-// all reports whether everybody was told.
+// all reports whether all were told.
 func (a *answers) all() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.told) == a.owed
 }
 
-// complete checks that everybody was told once, and returns what.
+// complete checks that all were told once, and returns what.
 func (a *answers) complete(t *testing.T) map[string]error {
 	t.Helper()
 	a.mu.Lock()

@@ -32,7 +32,7 @@ func (r *Replica) withDescriptors(name string, step func() error) error {
 	}
 }
 
-// logWaits logs that the log waits for its disk, or for a descriptor; with nil that it goes on.
+// logWaits logs that the log waits for its disk, or for a descriptor; with nil that it continues.
 func (r *Replica) logWaits(full *wal.FullError) {
 	if full != nil {
 		r.log.Warn("the log waits", "err", full)

@@ -73,7 +73,7 @@ type fault struct {
 	setting
 	// strike lets it fail at a member. It returns that member.
 	strike func(c *testCluster) protocol.MemberID
-	// why checks why the member stopped. nil: it goes on.
+	// why checks why the member stopped. nil: it continues.
 	why func(t *testing.T, err error)
 }
 
@@ -208,8 +208,8 @@ var faults = map[string]fault{
 	}, func(t *testing.T, err error) { require.ErrorIs(t, err, errBroken) }},
 }
 
-// TestWhatFailsStopsOneMemberAlone lets each thing fail that can, while everybody proposes. The member stops
-// and says why, or goes on where that is safe. What it acknowledged is on the others, and they go on.
+// TestWhatFailsStopsOneMemberAlone lets each thing fail that can, while all propose. The member stops
+// and says why, or continues where that is safe. What it acknowledged is on the others, and they continue.
 func TestWhatFailsStopsOneMemberAlone(t *testing.T) {
 	testsize.Long(t)
 	for name, f := range faults {

@@ -91,7 +91,7 @@ func (b *bodies) installing(k *instanceBodies, base protocol.Index) {
 }
 
 // installed takes in which bodies the state of an installed snapshot refers to. The log of one
-// instance begins after base now. The logs of the others go on.
+// instance begins after base now. The logs of the others continue.
 func (b *bodies) installed(instance protocol.InstanceID, base protocol.Index, a *apply.Applier) error {
 	began, missing := b.r.now(), 0
 	refs, _, err := body.LiveBodies(a.Machine())

@@ -151,7 +151,7 @@ func (r *Replica) tell(inputs []member.InstanceInput) {
 }
 
 // HandOver hands over to other members all instances that this member leads, at the same time, so that no one notices
-// its stop. Meanwhile the member goes on serving. HandOver returns when this member leads nothing that another member
+// its stop. Meanwhile the member continues serving. HandOver returns when this member leads nothing that another member
 // could lead, when ctx ends, or when the member stops. If the state machine calls it, it does nothing.
 func (r *Replica) HandOver(ctx context.Context) {
 	if r.fromApply() != nil {

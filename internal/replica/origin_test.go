@@ -15,7 +15,7 @@ import (
 
 // TestALinkFromBeforeTheLineageIsChecked: two members have links that were made when neither of them knew the lineage
 // of its log. While they are of one log the links stay. When one of them learns that its log is another one, the links
-// end on both sides, and are not made again. Both members go on. The links are real ones.
+// end on both sides, and are not made again. Both members continue. The links are real ones.
 func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 	c := &testCluster{t: t, net: newNetwork(), setting: setting{size: 2}}
 	c.open(t)

@@ -31,7 +31,7 @@ func (p panicking) Step(now time.Duration, in protocol.Input, e *protocol.Effect
 // panicEnv says in the process of a member that panics what is to panic there, and panicDir where its data is.
 const panicEnv, panicDir = "BRAID_TEST_PANIC", "BRAID_TEST_DIR"
 
-// TestAPanicEndsTheProcess lets a core and a state machine panic. The process ends, so that nothing goes on with
+// TestAPanicEndsTheProcess lets a core and a state machine panic. The process ends, so that nothing continues with
 // what may be wrong. Nothing is acknowledged after that, and what was acknowledged is there when the member
 // starts again.
 func TestAPanicEndsTheProcess(t *testing.T) {

@@ -18,10 +18,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A majority that is lost permanently decides nothing any more. What a member that is left knows goes further than what
-// it has applied: its log has entries of which it did not hear that they were decided, and acknowledged writes are
-// among them. Salvage takes all of them for decided. That is wrong for a cluster that can go on, and so it only fills a
-// state machine, from which a new cluster begins.
+// A majority that is lost permanently decides nothing any more. What a member that is left knows goes further than
+// what it has applied: its log has entries of which it did not hear that they were decided, and acknowledged writes
+// are among them. Salvage takes all of them for decided. That is wrong for a cluster that can continue, and so it
+// only fills a state machine, from which a new cluster begins.
 
 // SalvageOptions say what is salvaged.
 type SalvageOptions struct {

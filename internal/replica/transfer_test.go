@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestATransferToAMemberThatIsDownIsRefusedAtOnce asks the leader, and another member. Virtual time goes on only while
-// everybody waits, so no load of the machine counts.
+// TestATransferToAMemberThatIsDownIsRefusedAtOnce asks the leader, and another member. Virtual time continues only
+// while all wait, so no load of the machine counts.
 func TestATransferToAMemberThatIsDownIsRefusedAtOnce(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		leader := c.leader()

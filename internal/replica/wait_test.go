@@ -29,7 +29,7 @@ func (s *waiters) idle(c *testCluster) {
 }
 
 // TestProposeEndsWithItsContext ends contexts in all ways while the state machine is busy. Those who wait with
-// them are told soon, the others when the state machine goes on.
+// them are told soon, the others when the state machine continues.
 func TestProposeEndsWithItsContext(t *testing.T) {
 	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()

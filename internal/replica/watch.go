@@ -13,7 +13,7 @@ type watchers struct {
 	ended bool            // guarded by mu
 }
 
-// tell gives everybody a token who has none.
+// notify gives a token to each one without a token.
 func (w *watchers) tell() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

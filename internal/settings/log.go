@@ -87,7 +87,7 @@ func (l *Log) Placement() string { return string(common.Placement.In(l.Values)) 
 // Instances is the number of instances with which a new cluster begins, once it is completed.
 func (l *Log) Instances() int { return max(1, common.Instances.In(l.Values)) }
 
-// Leaders says which members lead the instances; "" until it is completed, and where there is one instance.
+// Leaders are the members that lead the instances; "" until it is completed, and where there is one instance.
 func (l *Log) Leaders() string { return string(common.Leaders.In(l.Values)) }
 
 // CodeK is how many fragments make a value whole, at most; 0: a majority of the members less one.

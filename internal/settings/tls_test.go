@@ -103,7 +103,7 @@ func meets(t *testing.T, server, client *tls.Config) error {
 }
 
 // TestWhoseCertificatesAreTaken: each restriction refuses, on the sides that it names, and takes
-// everybody else.
+// all others.
 func TestWhoseCertificatesAreTaken(t *testing.T) {
 	a := newAuthority(t)
 	a.issue("m1")

@@ -39,7 +39,7 @@ type Member struct {
 	// Settings are what else the member says in a word or a number, those of its protocol among it. In JSON they are
 	// members of the member.
 	Settings setting.Values `json:"-"`
-	// Tolerance says which failures the quorums tolerate, where they are not majorities.
+	// Tolerance describes the failures that the quorums tolerate, if they are not majorities.
 	Tolerance string `json:"tolerance,omitempty"`
 	Order     string `json:"order,omitempty"`
 	Begun     int    `json:"begun_instances,omitempty"` // with how many merged instances the cluster began

@@ -17,7 +17,7 @@ import (
 // space.
 //
 // Permissions are another matter: what was not answered early when authentication was turned on must not take effect
-// for ever. So the auth revision in the command's header is that of the users and roles by which its member knew that
+// forever. So the auth revision in the command's header is that of the users and roles by which its member knew that
 // authentication was off. After AuthEnable, package server waits until everything that was answered early is in the
 // order, and then orders a command that closes: puts from the time before it are refused from there on, as those are
 // that no user may make. Until then they take effect. docs/internals/lcr.md has the whole rule.

@@ -108,7 +108,7 @@ func TestPositionsWithGapsAndRepeats(t *testing.T) {
 	require.ErrorIs(t, n.WaitApplied(ctx, 11), context.Canceled)
 }
 
-// TestMalformedCommands holds what would stop etcd's code, on every member, for ever.
+// TestMalformedCommands holds what would stop etcd's code, on every member, forever.
 func TestMalformedCommands(t *testing.T) {
 	n := openTemp(t)
 	badRange := &pb.RangeRequest{Key: []byte("a"), SortTarget: 77}

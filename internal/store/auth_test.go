@@ -135,7 +135,7 @@ func TestSimpleTokenElsewhere(t *testing.T) {
 	require.NoError(t, within(t, answer))
 }
 
-// TestStrangersExtendNoLease has everybody without the right renew a lease. It has the time that it had.
+// TestStrangersExtendNoLease renews a lease with users that do not have the right. It has the time that it had.
 func TestStrangersExtendNoLease(t *testing.T) {
 	n := openTemp(t)
 	now := time.Now()

@@ -178,7 +178,7 @@ func (c *copier) fill(ctx context.Context, db *bolt.DB) error {
 	})
 }
 
-// fillSome puts values in until they are copiedBytes. It returns where to go on; nil: done.
+// fillSome puts values in until they are copiedBytes. It returns where to continue; nil: done.
 func (c *copier) fillSome(ctx context.Context, tx *bolt.Tx, from []byte) ([]byte, error) {
 	entries, keys := tx.Bucket(refsBucket.Name()).Cursor(), tx.Bucket(schema.Key.Name())
 	size := 0

@@ -14,7 +14,7 @@ import (
 )
 
 // TestMutatedCommands applies commands with flipped bytes: whatever comes out of the order,
-// a member answers and goes on.
+// a member answers and continues.
 func TestMutatedCommands(t *testing.T) {
 	n := openTemp(t)
 	r := rand.New(rand.NewPCG(7, 7))

@@ -23,7 +23,7 @@ import (
 	"github.com/braidlog/braid/internal/store/sums"
 )
 
-// TestPanicIsFatal applies a command that etcd's code cannot go on after: a cluster version
+// TestPanicIsFatal applies a command that etcd's code cannot continue after: a cluster version
 // that only newer software has. Nothing is answered from then on.
 func TestPanicIsFatal(t *testing.T) {
 	told := make(chan error, 1)

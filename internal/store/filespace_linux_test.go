@@ -43,8 +43,8 @@ func fillDisk(t *testing.T, dir string) (free func()) {
 	return func() { require.NoError(t, os.Remove(name)) }
 }
 
-// TestApplyOnFullDisk goes on applying when others fill the disk: at first in what is allocated,
-// then it waits, and goes on once there is space. It opens on the full disk, too.
+// TestApplyOnFullDisk continues applying when others fill the disk: at first in what is allocated,
+// then it waits, and continues once there is space. It opens on the full disk, too.
 func TestApplyOnFullDisk(t *testing.T) {
 	testsize.Long(t)
 	dir, ok := smallDisk(t, 64<<20)

@@ -178,7 +178,7 @@ func contest(n *large, oracle *node, r asker, steps int) {
 	}
 }
 
-// TestLargeValuesBehaveLikeSmallOnes also goes on from a snapshot for clients, with every
+// TestLargeValuesBehaveLikeSmallOnes also continues from a snapshot for clients, with every
 // value in the database: etcd's own history, and its own hash.
 func TestLargeValuesBehaveLikeSmallOnes(t *testing.T) {
 	testsize.Long(t)

@@ -72,8 +72,8 @@ type Options struct {
 	// NoSync leaves out every fsync. A crash of the machine may then lose the store. For tests.
 	NoSync bool
 
-	// OnFatal is called once, from any goroutine, when the store cannot go on because its disk failed. The process should
-	// end soon: calls that need the database wait for ever. Without it, a failure outside of Apply panics.
+	// OnFatal is called once, from any goroutine, when the store cannot continue because its disk failed. The process
+	// should end soon: calls that need the database wait forever. Without it, a failure outside of Apply panics.
 	OnFatal func(error)
 }
 

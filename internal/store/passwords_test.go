@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/auth"
 )
 
-// However many clients log in at once, few passwords are checked at once, and no client waits for ever.
+// However many clients log in at once, few passwords are checked at once, and no client waits forever.
 func TestPasswordsAreCheckedInTurn(t *testing.T) {
 	n := openTemp(t)
 	enableAuth(n)

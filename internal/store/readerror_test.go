@@ -73,7 +73,7 @@ func TestAFailedReadAtStartIsNoDamage(t *testing.T) {
 }
 
 // TestAFailedReadWhileRunningIsNoDamage: neither the scrub nor a snapshot treats a failed read as damage. The store
-// goes on, and a later read succeeds.
+// continues, and a later read succeeds.
 func TestAFailedReadWhileRunningIsNoDamage(t *testing.T) {
 	n := varied(t, testOptions(t.TempDir()))
 	defer n.Close()

@@ -21,7 +21,7 @@ var ErrBadSnapshot = errors.New("store: bad snapshot")
 // restorePattern matches files that Restore has not finished.
 const restorePattern = "db.restore.*"
 
-// Restore replaces the state by one that a Snapshot wrote. Watchers go on: they see what happened in between, or get
+// Restore replaces the state by one that a Snapshot wrote. Watchers continue: they see what happened in between, or get
 // an error that it is compacted. The state is unchanged if the stream is bad; another error is fatal. Where the disk
 // has no space or the process no descriptor, it waits; see [Store.Interrupt].
 func (s *Store) Restore(r io.Reader) error {

@@ -144,7 +144,7 @@ type Reader struct {
 	revision uint64
 }
 
-// Reader is CheckRange of a call that goes on, for example of a watch.
+// Reader is CheckRange of a call that continues, for example of a watch.
 func (r *Rights) Reader(ctx context.Context, key, end []byte) (*Reader, error) {
 	reader := &Reader{rights: r, key: key, end: end, revision: r.revision()}
 	err := r.permit(ctx, func(user *auth.AuthInfo) error {

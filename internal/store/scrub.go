@@ -50,7 +50,7 @@ func (s *Store) Scrub(ctx context.Context, bytesPerSecond int64) {
 const scrubAtLeast = 64 << 20
 
 // scrubPiece reads the revisions from one on, about limit bytes of them, and with the first piece everything else. It
-// returns where to go on; zero: at the beginning.
+// returns where to continue; zero: at the beginning.
 func (s *Store) scrubPiece(from mvcc.Revision, limit int64) (read int64, next mvcc.Revision, err error) {
 	v, err := s.view(atOnce)
 	if err != nil {

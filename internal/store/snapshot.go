@@ -78,7 +78,7 @@ func (v *view) Close() (err error) {
 // Position returns the position of the last command that the snapshot includes.
 func (s *Snapshot) Position() uint64 { return s.position }
 
-// WriteTo writes the view; Apply may go on meanwhile. It stops with ctx's error when ctx is
+// WriteTo writes the view; Apply may continue meanwhile. It stops with ctx's error when ctx is
 // done.
 func (s *Snapshot) WriteTo(ctx context.Context, w io.Writer) error {
 	return s.write(ctx, w, s.header())

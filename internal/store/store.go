@@ -165,7 +165,7 @@ func openError(dir string, err error) error {
 	return fmt.Errorf("store: open %s: %w", dir, err)
 }
 
-// abandon closes the parts that a failed open made. If etcd's code panicked, its locks may be held for ever, so its
+// abandon closes the parts that a failed open made. If etcd's code panicked, its locks may be held forever, so its
 // parts are left as they are.
 func (s *Store) abandon(err error) {
 	s.wanted.close()

@@ -42,7 +42,7 @@ const (
 	ReasonMalformed        // the connection carried what a member would not send
 	ReasonClosing          // the member is stopping
 	ReasonIdentity         // another data directory, or an earlier incarnation, than was known of the member
-	ReasonRemoved          // the dialer was a member, and was removed for ever
+	ReasonRemoved          // the dialer was a member, and was removed
 	ReasonLineage          // the logs of the two members were founded apart
 )
 

@@ -170,8 +170,8 @@ func TestPeerMovesWithinTheHandshake(t *testing.T) {
 	get(t, b.frames, "frame")
 }
 
-// TestEachKindOfErrorIsReportedOnce, although the peer is tried in turn where no one listens and where someone else
-// does.
+// TestEachKindOfErrorIsReportedOnce, although the peer is tried in turn where no one listens and where another
+// program does.
 func TestEachKindOfErrorIsReportedOnce(t *testing.T) {
 	noLeaks(t)
 	a, b, c := start(t, 1, calm, "", nil), start(t, 2, calm, "", nil), start(t, 3, calm, "", nil)

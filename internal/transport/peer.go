@@ -177,8 +177,8 @@ func (l *linkState) connected(was bool) {
 }
 
 // lost notes that a stream is no longer connected (lived) or could not be. The handler is called when the link goes
-// down, and once for each other kind of error: a peer may be tried in turn where no one listens and where someone else
-// does.
+// down, and once for each other kind of error: a peer may be tried in turn where no one listens and where another
+// program does.
 func (l *linkState) lost(err error, lived, was bool) {
 	l.tell.Lock()
 	defer l.tell.Unlock()

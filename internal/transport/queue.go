@@ -235,8 +235,8 @@ func (p *pump) write() (err error) {
 	return nil
 }
 
-// writeGroup writes n bytes. A write that makes progress may take longer than a deadline, except
-// under TLS, where a write cannot go on after a timeout.
+// writeGroup writes n bytes. A write that makes progress may take longer than a deadline, except under TLS, where a
+// write cannot continue after a timeout.
 func (p *pump) writeGroup(bufs [][]byte, n int) error {
 	p.vec = bufs
 	for {

@@ -10,7 +10,7 @@ import (
 // ErrClosed is returned by a closed log.
 var ErrClosed = errors.New("wal: the log is closed")
 
-// IdentityError indicates that a directory holds the log of someone else. Nothing was changed.
+// IdentityError indicates that a directory has the log of another owner. Nothing was changed.
 type IdentityError struct {
 	Dir  string
 	Have []byte // the owner of the directory

@@ -24,7 +24,7 @@ var (
 		Check: setting.Check[string]{Range: "single, niagara or keyed"},
 		Help:  "how instances make one log; given by the protocol",
 	}
-	// Leaders says which members should lead the instances.
+	// Leaders are the members that should lead the instances.
 	Leaders = &setting.Setting[protocol.Leaders]{
 		Name: "leaders", Text: setting.Words[protocol.Leaders](), Agree: true, Change: setting.Local,
 		Check: setting.Check[protocol.Leaders]{Range: "together or spread"},

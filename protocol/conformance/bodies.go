@@ -132,7 +132,7 @@ func (net *Net) gather(n *Node, ref protocol.BodyRef) []byte {
 	return net.judge.proposed[bodyKey{ref.Size, ref.Digest}]
 }
 
-// bodyKey finds a body that someone proposed.
+// bodyKey finds a proposed body.
 type bodyKey struct{ size, digest uint32 }
 
 // want puts a request for a whole body in flight, unless it is.

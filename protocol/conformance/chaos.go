@@ -151,7 +151,7 @@ func (d *dice) partition() func(from, to protocol.MemberID) bool {
 	return func(from, to protocol.MemberID) bool { return in(from) != in(to) }
 }
 
-// chaosChange asks for a random change: someone new, someone promoted, someone gone.
+// chaosChange asks for a random change: a member is added, promoted or removed.
 func (net *Net) chaosChange(d *dice, l *Node) {
 	var changes []protocol.Change
 	config := l.Core.Status().Config

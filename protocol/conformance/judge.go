@@ -37,7 +37,7 @@ type judge struct {
 	accepted map[protocol.ProposalID]protocol.MemberID
 	// leaders is who led each term.
 	leaders map[protocol.Term]protocol.MemberID
-	// proposed are all bodies that anybody proposed.
+	// proposed are all proposed bodies.
 	proposed map[bodyKey][]byte
 	context  uint64
 	keyed    keyed

@@ -44,7 +44,7 @@ type Parcel struct {
 	Term     protocol.Term
 	Base     *protocol.Base
 	Want     *protocol.BodyRef
-	asked    bool // the sender's core asked for the snapshot, and hears the fate of it
+	asked    bool // the sender's core asked for the snapshot, and is told its result
 }
 
 // Node is one member.

@@ -27,7 +27,7 @@ type Options struct {
 	Woven bool
 	// Accepted: the protocol answers in ModeAccepted. Half of the commands are proposed in it.
 	Accepted bool
-	// Leases: a leader may serve reads for an election timeout without asking anybody.
+	// Leases: a leader may serve reads for an election timeout without asking others.
 	Leases bool
 	// ReadQuorum and WriteQuorum are the protocol's, where quorums are no majorities; or Grid is, where voters stand in
 	// one.

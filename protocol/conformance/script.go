@@ -27,7 +27,7 @@ import (
 //	queue                      what is in progress
 //	settle                     delivers and syncs all until nothing is in progress
 //	lag [off] | sync id [one]  disks complete nothing from now on | but id's, now | its oldest write
-//	unreachable id to          id hears that what it sent to the other one may be lost
+//	unreachable id to          id learns that its messages to the other one may be lost
 //	crash id | restart id | add id | compact id | status id
 //
 // id, from and to may be several: id=(1,2). With quiet a command says only what went wrong. start makes the

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Check says which values a setting allows.
+// Check is the set of values that a setting allows.
 type Check[T any] struct {
 	Range string // for help and documentation: 0…64
 	// Refuse describes what is wrong with a value; nil: nothing.

@@ -9,10 +9,10 @@ import (
 
 // A state machine that keeps its state on disk may be further than the log of its member when that starts: other
 // members had what was applied, and this one's log had not synced it. The log gets there again. If the state is of
-// another log, or the log is an old copy, the log goes on with other commands at the places that the state has already.
-// They would be passed over. That shows in two ways: a command that was proposed in this incarnation stands where the
-// state is already, or a read index is applied and the state is further. Both are impossible otherwise, because what
-// the state had was decided before this incarnation began.
+// another log, or the log is an old copy, the log continues with other commands at the places that the state has
+// already. They would be passed over. That shows in two ways: a command that was proposed in this incarnation stands
+// where the state is already, or a read index is applied and the state is further. Both are impossible otherwise,
+// because what the state had was decided before this incarnation began.
 
 // StateAheadError says that a state on disk includes commands that the log does not have. The member stops, or does
 // not start. What was proposed through it since its start may have been committed without taking effect in its state:

@@ -602,7 +602,7 @@ func (a *Applier) Fits(meta *member.Meta) bool {
 // their result is not known. Those of an instance that is retired there are proposed again. Install
 // then applies what was added beyond the snapshot and follows it at once.
 //
-// A [*protocol.SectionError] says that this program cannot go on from the snapshot. Nothing was
+// A [*protocol.SectionError] says that this program cannot continue from the snapshot. Nothing was
 // changed then.
 func (a *Applier) Install(meta member.Meta, state io.Reader) error {
 	derived, err := meta.Derived(a.derive)

@@ -180,7 +180,7 @@ func (q *ApplyQueue) TakePlan() *PlannedAt {
 	return q.Plans.Take()
 }
 
-// Follow says that Apply goes on after a snapshot. All plans up to where it stands can be taken then.
+// Follow says that Apply continues after a snapshot. All plans up to where it stands can be taken then.
 func (q *ApplyQueue) Follow(installed *member.Meta) {
 	if q.Plans != nil {
 		q.Plans.Follow(installed)

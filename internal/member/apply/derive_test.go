@@ -58,7 +58,7 @@ func feed(t *testing.T, a *Applier, instance protocol.InstanceID, entries ...pro
 	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: instance, Entries: entries}))
 }
 
-// TestSectionsGoWithSnapshots: of each instance, as far as it is applied. A start and an install go on
+// TestSectionsGoWithSnapshots: of each instance, as far as it is applied. A start and an install continue
 // from there.
 func TestSectionsGoWithSnapshots(t *testing.T) {
 	var got []string

@@ -74,7 +74,7 @@ func TestEachGroupHasItsOwnMachineAndSessions(t *testing.T) {
 	require.Equal(t, []string{"1:b"}, m.groups[1].Lines, "the same number is another command in another group")
 }
 
-// Of a snapshot a member takes over what it does not have, group by group, and goes on from there.
+// Of a snapshot a member takes over what it does not have, group by group, and continues from there.
 func TestASnapshotIsMergedGroupByGroup(t *testing.T) {
 	here, there := newKeyedMember(t), newKeyedMember(t)
 	a, b, c, d := ofSession(7, 1, "a"), ofSession(7, 2, "b"), ofSession(8, 1, "c"), ofSession(8, 2, strings.Repeat("d", 3<<20))

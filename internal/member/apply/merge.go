@@ -3,7 +3,7 @@ package apply
 import "github.com/braidlog/braid/internal/member"
 
 // In a keyed order a snapshot of another member may be ahead of this member in some groups and behind in
-// others. So it cannot take the place of the state, and a start could not go on from it: this member's log
+// others. So it cannot take the place of the state, and a start could not continue from it: this member's log
 // of another group may begin later. Therefore it waits apart ("staged") until it is merged into the state,
 // group by group. This member then writes a snapshot of its own. Only when that is durable, the cores are
 // offered it. Thus the snapshots on a member's disk follow each other as if it had applied all itself.

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestSectionsThatAreRefused: a snapshot changes nothing if this program cannot go on from it.
+// TestSectionsThatAreRefused: a snapshot changes nothing if this program cannot continue from it.
 func TestSectionsThatAreRefused(t *testing.T) {
 	with := func(sections ...member.SectionState) member.Meta {
 		m := membertest.MetaAt(5, 5, 1)

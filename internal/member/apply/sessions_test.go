@@ -39,7 +39,7 @@ func TestSessionsRefuseAnEarlierLife(t *testing.T) {
 }
 
 // TestSessionsOfEarlierPrograms: there each instance had numbers of its own. Logs and snapshots of
-// that time have the same meaning for ever.
+// that time have the same meaning forever.
 func TestSessionsOfEarlierPrograms(t *testing.T) {
 	s := NewSessions(nil)
 	require.True(t, s.Admit(1, proposal(1, 1, 1, 1, 3)))

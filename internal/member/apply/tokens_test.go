@@ -195,7 +195,7 @@ func TestAClientsCommandsWaitInOrder(t *testing.T) {
 	require.NoError(t, w.q.Check())
 }
 
-// Nothing waits for ever, and what was not let in in time is certainly not proposed.
+// Nothing waits forever, and what was not let in in time is certainly not proposed.
 func TestTokensThatDoNotCome(t *testing.T) {
 	w := newTokenWorld(t)
 	w.time = time.Second

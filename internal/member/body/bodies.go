@@ -320,7 +320,7 @@ func (b *Bodies) replace(ref protocol.BodyRef, form protocol.Form, row []byte) {
 	})
 }
 
-// Close answers everybody who waits with an error. Nothing more will be answered.
+// Close answers all callers with an error. Nothing more will be answered.
 func (b *Bodies) Close(in BodyMail, err error) {
 	for _, a := range in.asks {
 		a.done(Answer{Ref: a.question.Ref, Err: err})

@@ -92,7 +92,7 @@ type GatherConfig struct {
 const (
 	// gatherOpen is how many bodies of each urgency are gathered at once, at most.
 	gatherOpen = 64
-	// gatherRounds is how often everybody is asked before a question fails early. When all
+	// gatherRounds is how often all are asked before a question fails early. When all
 	// answered and it is still not enough, more time will hardly help.
 	gatherRounds = 4
 	// gatherTries is how many subsets of fragments are tried when a fragment arrives.
@@ -160,7 +160,7 @@ type gathering struct {
 	failed    int // joins that did not fit the digest
 	rounds    int
 	extended  bool          // it was given more time; this happens once, so that it ends
-	hedge     time.Duration // when to ask everybody
+	hedge     time.Duration // when to ask all
 	round     time.Duration // when this round ends; if paused, when the next one begins
 	paused    bool
 }
@@ -381,7 +381,7 @@ func (g *Gatherer) miss(id protocol.MemberID, n int) {
 	}
 }
 
-// endRound is called when everybody was asked and no answer is to come any more.
+// endRound is called when all were asked and no answer is to come any more.
 func (g *Gatherer) endRound(now time.Duration, a *gathering, out *GatherOutbox) {
 	a.rounds++
 	if a.rounds >= gatherRounds || len(g.sources) == 0 {

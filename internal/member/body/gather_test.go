@@ -116,7 +116,7 @@ func overTheWire(t *testing.T, m *protocol.Message) *protocol.Message {
 	return got
 }
 
-// settle lets everybody answer until no answer is left.
+// settle lets all answer until no answer is left.
 func (w *table) settle() {
 	for len(w.out.Send) > 0 {
 		sends := slices.Clone(w.out.Send)

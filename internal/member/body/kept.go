@@ -272,7 +272,7 @@ func (k *Kept) Installing(instance protocol.InstanceID, base protocol.Index) {
 }
 
 // Installed begins again with the state at a cursor. A snapshot brought that state, and it refers to refs. The log of
-// one instance begins after base now; those of the others go on. Sweep is to follow. It returns how many bodies are
+// one instance begins after base now; those of the others continue. Sweep is to follow. It returns how many bodies are
 // missing.
 func (k *Kept) Installed(instance protocol.InstanceID, base protocol.Index, cursor *order.Cursor, refs []protocol.BodyRef) (missing int) {
 	k.hostAll(refs)

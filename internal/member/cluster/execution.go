@@ -192,7 +192,7 @@ func (e *Execution) stillThere(v *MemberView) bool {
 	})
 }
 
-// needed reports whether an instance may not go on without this member. As long as one does not,
+// needed reports whether an instance may not continue without this member. As long as one does not,
 // the member must not stop.
 func (e *Execution) needed(st *protocol.Status) bool {
 	return st.Config.Find(e.cfg.Self) != nil || st.Role == protocol.Leader && st.Commit < st.Last

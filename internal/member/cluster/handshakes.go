@@ -102,7 +102,7 @@ func (h *Handshakes) Agrees(b Birth) bool {
 // Born notes with which state the cluster began, as a member says with which there is to be a link. learned: this
 // member did not know it. The link may be used if there is no error: then it is durable, and the state machine waits
 // for that state. If the disk is full, there is no link until there is space. Another error stops this member; only a
-// [*BirthError] says of two links that they are of two clusters, and this member goes on.
+// [*BirthError] says of two links that they are of two clusters, and this member continues.
 func (h *Handshakes) Born(state string) (learned bool, err error) {
 	told := Birth{State: state}
 	switch {

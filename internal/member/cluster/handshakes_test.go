@@ -39,7 +39,7 @@ func handshakesOf(id protocol.MemberID) (*Handshakes, *saver) {
 	return &h, s
 }
 
-// TestAFullDiskKeepsALinkAway: a member whose disk is full goes on. It has no link with whom it cannot
+// TestAFullDiskKeepsALinkAway: a member whose disk is full continues. It has no link with whom it cannot
 // note, and gets one when there is space.
 func TestAFullDiskKeepsALinkAway(t *testing.T) {
 	h, disk := handshakesOf(1)

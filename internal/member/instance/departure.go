@@ -10,14 +10,14 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Departure decides when a member stops because the cluster goes on without it. Its own log may
+// Departure decides when a member stops because the cluster continues without it. Its own log may
 // say so in every instance, or a member that knows this refuses its link. Being behind is no
 // reason, and neither is being removed from some instances only. It is a pure rule; not safe for
 // concurrent use.
 type Departure struct {
 	refused *member.ExpelledError
 	left    bool
-	since   time.Duration // since when every instance is seen to go on without it
+	since   time.Duration // since when every instance is seen to continue without it
 	Mutant  mutant.Name   // weave-depart-any
 }
 
@@ -31,8 +31,8 @@ func (d *Departure) Refused(self, by protocol.MemberID, reason transport.Reason)
 // RefusedFinally reports whether another member refused the link finally.
 func (d *Departure) RefusedFinally() bool { return d.refused != nil }
 
-// Next returns why to stop now, nil to go on. A member whose own log says that it was removed
-// stays for a timeout. Meanwhile it tells others what they need to go on, and its clients how
+// Next returns why to stop now, nil to continue. A member whose own log says that it was removed
+// stays for a timeout. Meanwhile it tells others what they need to continue, and its clients how
 // their request to remove it ended.
 func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor, instances []*protocol.Status) *member.ExpelledError {
 	if d.refused != nil {
@@ -55,7 +55,7 @@ func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor, instances
 	return nil
 }
 
-// Expelled is not nil if a member's own log says that all instances go on without it, and none of them needs it for
+// Expelled is not nil if a member's own log says that all instances continue without it, and none of them needs it for
 // that to be committed. instances are the active ones at a place in the global log. The first one may have committed
 // more than is applied there. As long as that is so, other instances may have begun since, and these count on the
 // member.

@@ -115,7 +115,7 @@ func (h *Hosted) Instance() *Instance { return h.inst }
 // Now is the time of the step that comes next.
 func (h *Hosted) Now() time.Duration { return h.clock.Now() }
 
-// Departure finds out whether the cluster goes on without the member. Only the first instance's
+// Departure finds out whether the cluster continues without the member. Only the first instance's
 // counts.
 func (h *Hosted) Departure() *Departure { return &h.departure }
 

@@ -149,7 +149,7 @@ func (h *Hosted) noteLogs() {
 	}
 }
 
-// depart returns why the member is to stop, because the cluster goes on without it; nil: it goes on.
+// depart returns why the member is to stop, because the cluster continues without it; nil: it continues.
 func (h *Hosted) depart() error {
 	siblings := h.calls.Siblings()
 	instances := make([]*protocol.Status, 0, 8)
@@ -169,7 +169,7 @@ func (h *Hosted) depart() error {
 // WeaveStatus is how an instance stands in the merging of the global log.
 type WeaveStatus struct {
 	Instance protocol.InstanceID
-	// Filled is how many rounds its log fills for ever. Tail is how many it fills up to its end.
+	// Filled is how many rounds its log fills forever. Tail is how many it fills up to its end.
 	Filled, Tail protocol.Round
 	// Want is the furthest slot that it wants the others to reach.
 	Want order.Slot

@@ -6,9 +6,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// SnapshotSearch decides when a member asks for a snapshot because of an instance that it still needs to go on. That is
-// when the instance has had no leader for long while the first instance has one. The instance may be retired then, and
-// no one keeps its log. It is a pure rule; not safe for concurrent use.
+// SnapshotSearch decides when a member asks for a snapshot because of an instance that it still needs to continue.
+// That is when the instance has had no leader for long while the first instance has one. The instance may be retired
+// then, and no one keeps its log. It is a pure rule; not safe for concurrent use.
 type SnapshotSearch struct {
 	// Lonely is when the instance's leader was last known, or the first instance's was last not known, or someone was
 	// last asked.

@@ -57,7 +57,7 @@ func (s *promises) step(now time.Duration, in protocol.Input, f func(*protocol.E
 
 func (s *promises) reset() { s.out.Reset() }
 
-// What was answered as accepted is neither given up nor failed by anybody who refuses it, and Low does
+// What was answered as accepted is neither given up nor failed by a member that refuses it, and Low does
 // not pass it before it is applied.
 func TestAcceptedCommandsAreNotGivenUp(t *testing.T) {
 	s := newPromises(t)
@@ -120,7 +120,7 @@ func TestAcceptedAndCommittedAtOnce(t *testing.T) {
 	require.Zero(t, s.p.Bytes())
 }
 
-// A batch whose instance was retired waits to be taken again. If it was answered it waits for ever.
+// A batch whose instance was retired waits to be taken again. If it was answered it waits forever.
 func TestAnsweredBatchesDoNotExpire(t *testing.T) {
 	s := newPromises(t)
 	a := s.propose("a", membertest.EarlyAnswer)

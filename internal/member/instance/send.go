@@ -122,7 +122,7 @@ func (s *Sender) sendUrgent(m *protocol.Message) (instead bool) {
 type Unsent struct {
 	Harmed *member.LoadError // the record of an entry that is damaged; nil: none
 	Remedy Remedy            // what is done
-	Fail   error             // why the member stops; nil: it goes on
+	Fail   error             // why the member stops; nil: it continues
 	Inputs []protocol.Input  // for a later turn
 }
 

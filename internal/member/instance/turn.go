@@ -83,7 +83,7 @@ type Turn struct {
 	Status  *protocol.Status
 	Changed bool
 
-	// Departed is why the member stops: the cluster goes on without it.
+	// Departed is why the member stops: the cluster continues without it.
 	Departed error
 	// Tend says that a tick of the first instance is over. What requests snapshots looks at Status, and links that
 	// were kept for a while may end.

@@ -19,7 +19,7 @@ const (
 	RemedySnapshot
 	// RemedyHandOver: others have the entry, or it is not committed. So one of them should lead.
 	RemedyHandOver
-	// RemedyStop: no one takes over. A member that leads and cannot read what it has to send holds up everybody, so it
+	// RemedyStop: no one takes over. A member that leads and cannot read what it has to send delays all, so it
 	// stops.
 	RemedyStop
 )

@@ -25,7 +25,7 @@ type InstanceRounds struct {
 }
 
 // Weaver brings together what the instances of one member want of each other. So those that are
-// led here skip before anybody waits for them (docs/internals/niagara.md, 3.2: eager on append). Every
+// led here skip before a member waits for them (docs/internals/niagara.md, 3.2: eager on append). Every
 // instance says after each turn how it stands, and learns what the others want. It is a pure rule;
 // not safe for concurrent use.
 type Weaver struct {

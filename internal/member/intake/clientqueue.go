@@ -29,7 +29,7 @@ type ClientQueue struct {
 }
 
 // BrokenError says that a command was not proposed, because an earlier command of the same client
-// failed and may still take effect. The command has no effect. The caller goes on with a new client.
+// failed and may still take effect. The command has no effect. The caller continues with a new client.
 type BrokenError struct{ Cause error }
 
 func (e *BrokenError) Error() string {

@@ -64,7 +64,7 @@ func TestWithdrawnCommandsLeaveTheirBatch(t *testing.T) {
 	require.Zero(t, p.Bytes())
 }
 
-// TestABatchOfWithdrawnCommandsIsEmpty settles it without anybody being told.
+// TestABatchOfWithdrawnCommandsIsEmpty settles it without an answer.
 func TestABatchOfWithdrawnCommandsIsEmpty(t *testing.T) {
 	p := &Proposals{MaxBatch: 1 << 20, MaxBytes: 1 << 20}
 	p.Free = p.Settled

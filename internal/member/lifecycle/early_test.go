@@ -89,7 +89,7 @@ func TestMessagesWaitForTheirInstance(t *testing.T) {
 	require.NoError(t, n.Check())
 }
 
-// Where the log is not merged there is one instance for ever.
+// Where the log is not merged there is one instance forever.
 func TestNoOtherInstanceIsExpectedInASingleLog(t *testing.T) {
 	meta := member.Bootstrap(order.Begin(1, false), nil)
 	n := NewInstances[protocol.InstanceID](&FoundInstances{InForce: []member.InstanceLog{{Instance: 1}}, cursor: meta.Cursor})

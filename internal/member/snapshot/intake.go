@@ -26,7 +26,7 @@ const (
 	IntakeWait
 	// IntakeKnown: this member is at least as far. The sender should learn how far.
 	IntakeKnown
-	// IntakeLog: the sender's log goes on from what this member has.
+	// IntakeLog: the sender's log continues from what this member has.
 	IntakeLog
 )
 

@@ -9,7 +9,7 @@ import (
 )
 
 // A state machine on disk may find its state damaged. The member's log is as good as before, so
-// the member goes on to take part. But it applies nothing and serves nothing until it has the
+// the member continues to take part. But it applies nothing and serves nothing until it has the
 // state of another member. It asks one member after the other for it. As long as nothing comes, it
 // asks the one that agreed to send whether that still sends: the other may have started again, or
 // may have been unable to send.

@@ -117,7 +117,7 @@ func (f *fragile) Sync() error                        { return f.damaged }
 func (f *fragile) Damaged() error                     { return f.damaged }
 func (f *fragile) Condemn(cause error)                { f.damaged = cause }
 
-// TestDamagedStateIsReplaced applies nothing to a damaged state. It goes on after a snapshot that is
+// TestDamagedStateIsReplaced applies nothing to a damaged state. It continues after a snapshot that is
 // not behind the state's place in the order. A snapshot of the same place is enough.
 func TestDamagedStateIsReplaced(t *testing.T) {
 	entry := func(index protocol.Index) protocol.Entry {

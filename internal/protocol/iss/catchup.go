@@ -156,7 +156,7 @@ func onTell(s *ISS, m *protocol.Message) {
 	}
 }
 
-// learnPending appends pending entries that follow the log's end by now, and drops those that the log has.
+// learnPending appends pending entries that now follow the log's end, and drops those that the log has.
 func (s *ISS) learnPending() {
 	for i := 0; i < len(s.catchUp.pending); i++ {
 		if first := s.catchUp.pending[i].Entries; first[0].Index <= s.log.Last()+1 {

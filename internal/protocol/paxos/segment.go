@@ -8,7 +8,7 @@ import (
 
 // Segment is a set of slots with ballots of its own: those of a leader in an epoch, or all slots.
 type Segment struct {
-	// Share says which slots belong to it; nil: all slots do.
+	// Share are the slots that belong to it; nil: all slots do.
 	Share Share
 	// First and Last are its first and last slots.
 	First, Last protocol.Index

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestWhatNoFrameTakesIsRefused: once it is in the log it would be sent for ever.
+// TestWhatNoFrameTakesIsRefused: once it is in the log it would be sent forever.
 func TestWhatNoFrameTakesIsRefused(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}}}
 	r, err := raft.New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second, MaxUncommittedBytes: 1 << 30},

@@ -149,7 +149,7 @@ func (r *Raft) giveUp(i protocol.Index) {
 	}
 }
 
-// askHoldings asks everybody for the first of what is wanted.
+// askHoldings asks all for the first of what is wanted.
 func (r *Raft) askHoldings() {
 	pre := &r.lead.pre
 	ask := make([]protocol.Holding, 0, min(protocol.MaxHoldings, len(pre.wanted)))

@@ -23,7 +23,7 @@ func (r *Raft) compact(to protocol.Index) {
 // bringBase brings a member what our log does not have any more. That is a snapshot. If the last one
 // could not be sent, the member is asked first whether it has all that already. It may have more than
 // it said, because after a restart it knows only what was committed. Without the question, a leader
-// whose state is damaged would try for ever to send a snapshot to the member whose state it waits for.
+// whose state is damaged would try forever to send a snapshot to the member whose state it waits for.
 func (r *Raft) bringBase(p *tracker.Progress) {
 	if !p.Unsent {
 		r.askSnapshot(p)

@@ -140,7 +140,7 @@ func (l *Log) Run(after protocol.Index, bytes, most int) []protocol.Entry {
 	for i := range out {
 		out[i] = l.At(after + 1 + protocol.Index(i))
 		if e := &out[i]; e.BodySize > 0 {
-			e.Form = protocol.FormWhole // what was missing may be here by now
+			e.Form = protocol.FormWhole // missing bytes may have arrived
 		}
 	}
 	return out

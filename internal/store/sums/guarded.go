@@ -24,7 +24,7 @@ type Guarded struct {
 	// found is called with damage, from any goroutine, unless the database is replaced already.
 	found    func(error)
 	Replaced atomic.Bool
-	// broken: reading it ended in a panic, so locks of it may be held for ever.
+	// broken: reading it ended in a panic, so locks of it may be held forever.
 	broken atomic.Bool
 	batch  guardedBatch
 	read   guardedRead
@@ -67,7 +67,7 @@ func (g *Guarded) Hash(ignores func(bucket, key []byte) bool) (uint32, error) {
 func (g *Guarded) Close() (err error) {
 	defer g.File.Close()
 	if g.broken.Load() {
-		return nil // those that acquire its locks wait for ever
+		return nil // those that acquire its locks wait forever
 	}
 	defer g.rescue(nil)
 	return g.Backend.Close()

@@ -27,10 +27,9 @@
 //
 // # Members
 //
-// A member is found by its name, everywhere and always. Its number is the one in which its name
-// ends: m3, node-3 and etcd03 are member 3. So all members agree on it, those that join later and
-// those that come in the place of others included, and it never changes. A name without a number
-// has a region only if a part gives it one.
+// A member is found by its name, everywhere and always. Its number is the one in which its name ends: m3, node-3 and
+// etcd03 are member 3. So all members agree on it, those that join later and including those that replace others, and
+// it never changes. A name without a number has a region only if a part gives it one.
 //
 // # How to read
 //

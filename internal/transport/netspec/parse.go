@@ -64,7 +64,7 @@ func (p *parser) part(text string) error {
 	return p.member(who, rest)
 }
 
-// everybody reads a part about all links and members.
+// all members read a part about all links and members.
 func (p *parser) everybody(text string) error {
 	r := reader{may: hasLatency | hasJitter | hasLoss | hasEgress | hasCards | hasRegions, what: "a part about all links"}
 	r.settings = p.spec.all

@@ -60,7 +60,7 @@ type changeRules struct {
 	leavesOwn       bool // a member leaves when it has the decisions itself
 	leavesStable    bool // when a majority of the old configuration has them
 	leavesFew       bool // when one member fewer of the new configuration has them
-	noStrangers     bool // a member hears only members of configurations that it knows
+	noStrangers     bool // a member receives only from members of configurations that it knows
 	newcomersSilent bool // a member answers only for epochs whose configuration it was in
 	readsOnce       bool // a read asks a quorum of its member's epoch, and no later one
 	joinerSpared    bool // a joiner does not count among the members that may fail

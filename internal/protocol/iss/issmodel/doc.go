@@ -8,7 +8,7 @@
 //   - skip_test.go: a leader skips sequence numbers, and forgets what was not durable.
 //   - checkpoint_test.go: what an acceptor may forget, and when.
 //   - change_test.go: decisions change the members at the end of an epoch; changesteps_test.go: what
-//     may happen then; future_test.go: its judge, which lets the members go on from each state as far
+//     may happen then; future_test.go: its judge, in which the members continue from each state as far
 //     as they can.
 //
 // The expected results of each variant are in skiprun_test.go, checkpointrun_test.go and changerun_test.go. Searches

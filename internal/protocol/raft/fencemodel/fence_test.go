@@ -43,7 +43,7 @@ var (
 	merged   = rules{entryIsGeneration: true}
 )
 
-// The rules hold with two leaders, one after the other or both at once, who stop or go on at any
+// The rules hold with two leaders, one after the other or both at once, who stop or continue at any
 // point, and with any other member that stops.
 func TestFenceHolds(t *testing.T) {
 	testsize.Long(t)
@@ -107,7 +107,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// Where no one goes on after a fence that was not finished, members refuse the owner for ever.
+// Where no one continues after a fence that was not finished, members refuse the owner forever.
 func TestFenceIsFinished(t *testing.T) {
 	s := named("another leaves")
 	s.terms, s.length, s.gens = 1, 5, 0

@@ -8,7 +8,7 @@ type judges struct {
 	ignoreHolders bool // do not judge "held"
 	inForce       bool // judge "held" by the configurations in leaders' logs, committed or not
 	everything    bool // continue where nothing can be lost any more
-	stuck         bool // judge that accepting goes on after a healed cluster
+	stuck         bool // judge that accepting continues after a healed cluster
 }
 
 // judge describes what is wrong with a state; "" nothing.
@@ -34,7 +34,7 @@ func (m *model) judge(s *state) string {
 }
 
 // lost: whoever may be elected finds an accepted entry in its log, or on a disk among those that
-// elect it, and may still confirm it. The others may be dead for ever.
+// elect it, and may still confirm it. The others may be dead forever.
 func (m *model) lost(s *state, e uint8) (what string) {
 	for c := range members {
 		v := m.logView(s, c)
@@ -95,7 +95,7 @@ func (m *model) below(s *state, e uint8) string {
 }
 
 // stands: when faults end and no one changes the members, no member refuses the owner's generation
-// for ever.
+// forever.
 func (m *model) stands(s *state) string {
 	if s.alive == 0 {
 		return ""

@@ -277,7 +277,7 @@ func (m *model) ackers(s *state, e uint8) uint8 {
 	return who
 }
 
-// beginning is a cluster with a leader whose first entry everybody has.
+// beginning is a cluster with a leader whose first entry all have.
 func (m *model) beginning() state {
 	s := state{alive: 1, gen: 1}
 	for i := range members {

@@ -23,7 +23,7 @@ type leading struct {
 	came   time.Duration
 	// said are the lanes of which others hold more than this leader.
 	said []saidHigh
-	// seen is the highest promise of a fence that anybody told of.
+	// seen is the highest promise of a fence that a member reported.
 	seen  uint64
 	fence fencing
 	// signals are the last ones that were made, at their index modulo their number.

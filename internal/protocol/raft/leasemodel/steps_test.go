@@ -9,7 +9,7 @@ type step struct {
 	x    message
 }
 
-// beginning: member 0 leads term 1, and everybody has its first entry.
+// beginning: member 0 leads term 1, and all have its first entry.
 func (c *model) beginning() (s state) {
 	for i := range s.m {
 		m := &s.m[i]

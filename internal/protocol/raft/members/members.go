@@ -145,7 +145,7 @@ func (c *Configs) Remains(id protocol.MemberID) bool {
 	return m != nil && !m.Learner
 }
 
-// Removed reports whether a member was removed for ever, as far as is known with what is committed.
+// Removed reports whether a member was removed forever, as far as is known with what is committed.
 func (c *Configs) Removed(id protocol.MemberID, commit protocol.Index) bool {
 	return c.At <= commit && slices.Contains(c.Config.Removed, id)
 }

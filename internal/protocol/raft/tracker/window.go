@@ -21,7 +21,7 @@ const (
 	// LargeFrame: frames from this size on are bounded by bytes only.
 	LargeFrame = 64 << 10
 	// perFrame is about what a frame costs at both ends together. More than trip/perFrame frames
-	// in flight do not keep anybody busier.
+	// in flight do not raise the throughput.
 	perFrame = 200 * time.Microsecond
 	minDepth = 2
 	// maxDepth bounds depth.
