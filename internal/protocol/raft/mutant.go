@@ -61,7 +61,7 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantCodeFAnswers, Does: "a new leader gives entries up when F members hold too little of them, itself included", In: coded},
 	{Name: code.MutantNaiveMix, Does: "a coded entry is committed by any majority that holds anything of it", In: coded},
 	{Name: MutantCodeOldTermAnswers, Does: "a member tells a new leader what it holds without entering its term (G2)", In: coded},
-	{Name: MutantForgetAcknowledged, Does: "a member goes on that holds less than it acknowledged in the term (docs/internals/identity.md)"},
+	{Name: MutantForgetAcknowledged, Does: "a member that holds less than it acknowledged in the term continues (docs/internals/identity.md)"},
 	{Name: code.MutantNoRestripe, Does: "members change whatever becomes of the bodies that are alive (docs/internals/craft.md, 2.7)", In: coded},
 	{Name: code.MutantWaitForAll, Does: "who answers and acknowledges counts as one that will soon have its row, however far it is behind", In: coded},
 	{Name: MutantHeedLateAnswers, Does: "a leader takes answers to what it gave up for answers to what it sends now"},

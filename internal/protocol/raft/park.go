@@ -37,7 +37,7 @@ func (r *Raft) parks(m message.Message) bool {
 	return true
 }
 
-// takeHead takes what comes before the first signal of which something is missing, and returns the rest. Signals ride
+// takeHead takes what comes before the first signal with batches missing, and returns the rest. Signals ride
 // with commands, which need not wait for them.
 func (r *Raft) takeHead(m message.Message) message.Message {
 	n := r.lanes.Unresolved(r.seeLanes(), m)

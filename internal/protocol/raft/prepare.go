@@ -13,7 +13,7 @@ import (
 )
 
 // preparation is the work of a new leader before it leads (docs/internals/craft.md, 2.5). It makes those bodies whole
-// that may have been committed and of which it holds only a part, or proves that they were not committed. First it asks
+// that may have been committed and that it holds only in part, or proves that they were not committed. First it asks
 // who holds what. Then it fetches what it knows to exist. It never gives up an entry because fetching failed.
 type preparation struct {
 	begun bool
@@ -149,7 +149,7 @@ func (r *Raft) giveUp(i protocol.Index) {
 	}
 }
 
-// askHoldings asks all for the first of what is wanted.
+// askHoldings asks all members about the first of what is wanted.
 func (r *Raft) askHoldings() {
 	pre := &r.lead.pre
 	ask := make([]protocol.Holding, 0, min(protocol.MaxHoldings, len(pre.wanted)))

@@ -30,9 +30,9 @@ type Raft struct {
 
 	started bool
 	chance  chance
-	// life is drawn at the first tick; 0 before. It marks the questions of this incarnation of the
+	// incarnation is drawn at the first tick; 0 before. It marks the questions of this incarnation of the
 	// member, so that answers to an earlier incarnation's questions are recognised.
-	life uint64
+	incarnation uint64
 
 	role   protocol.Role
 	term   protocol.Term     // never falls
@@ -351,8 +351,8 @@ func (r *Raft) answer(m message.Message) { r.out.Answer(inTerm(m, r.term)) }
 func (r *Raft) tick(t protocol.Tick) {
 	r.chance.feed(t.Random)
 	r.applied = t.Applied
-	if r.life == 0 {
-		r.life = r.chance.draw() | 1
+	if r.incarnation == 0 {
+		r.incarnation = r.chance.draw() | 1
 		r.rest() // the first deadline was drawn without chance
 	}
 	switch r.role {

@@ -14,10 +14,10 @@ import (
 
 // query is one read that waits at the leader.
 type query struct {
-	context uint64
-	from    protocol.MemberID // Self: asked here
-	life    uint64            // the asking member's, repeated to it
-	barrier bool              // it is to see all that was accepted
+	context     uint64
+	from        protocol.MemberID // Self: asked here
+	incarnation uint64            // the asking member's, repeated to it
+	barrier     bool              // it is to see all that was accepted
 }
 
 type reads struct {
@@ -44,15 +44,15 @@ func (r *Raft) read(in protocol.Read) {
 		r.query(query{context: in.Context, from: r.cfg.Self, barrier: in.Barrier && r.lanes != nil})
 	case r.members.Removed(r.cfg.Self, r.commit):
 		r.out.Refuse(in.Context, protocol.ReasonRemoved, 0)
-	case r.leader == 0 || r.life == 0:
+	case r.leader == 0 || r.incarnation == 0:
 		r.out.Refuse(in.Context, protocol.ReasonNoLeader, 0)
 	default:
-		r.send(message.With(protocol.Message{Type: message.Read, To: r.leader, Context: in.Context}, message.Part{Round: r.life, Force: in.Barrier}))
+		r.send(message.With(protocol.Message{Type: message.Read, To: r.leader, Context: in.Context}, message.Part{Round: r.incarnation, Force: in.Barrier}))
 	}
 }
 
 func onRead(r *Raft, m message.Message) {
-	q := query{context: m.Context, from: m.From, life: m.Round, barrier: m.Force && r.lanes != nil}
+	q := query{context: m.Context, from: m.From, incarnation: m.Round, barrier: m.Force && r.lanes != nil}
 	if r.role != protocol.Leader {
 		q.fail(&r.out, protocol.ReasonNotLeader, r.leader)
 		return
@@ -63,7 +63,7 @@ func onRead(r *Raft, m message.Message) {
 // onReadResp passes the leader's answer on, unless an earlier incarnation of this member asked.
 func onReadResp(r *Raft, m message.Message) {
 	switch {
-	case m.Round != r.life:
+	case m.Round != r.incarnation:
 	case m.Reject:
 		r.out.Refuse(m.Context, m.Reason, r.leader)
 	default:
@@ -155,7 +155,7 @@ func (q query) serve(o *effects.Out, index protocol.Index) {
 		o.Reads = append(o.Reads, protocol.ReadPoint{Context: q.context, Index: index})
 		return
 	}
-	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context}, message.Part{Round: q.life, Index: index}))
+	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context}, message.Part{Round: q.incarnation, Index: index}))
 }
 
 // fail refuses a read.
@@ -164,7 +164,7 @@ func (q query) fail(o *effects.Out, reason protocol.Reason, leader protocol.Memb
 		o.Refuse(q.context, reason, leader)
 		return
 	}
-	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context, Reject: true}, message.Part{Round: q.life, Reason: reason}))
+	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context, Reject: true}, message.Part{Round: q.incarnation, Reason: reason}))
 }
 
 // fail refuses all reads that wait.

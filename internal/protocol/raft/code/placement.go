@@ -15,7 +15,7 @@ type Placement interface {
 	// K is the k for a body that is appended now; 1: it is not coded.
 	K(v *View) uint8
 	// KOf is the k for a body that a member brings without leading, where counted are the other voters
-	// of which it expects that they store it soon.
+	// that it expects to store it soon.
 	KOf(v *View, counted func(protocol.MemberID) bool) uint8
 	// Frame returns the entries from p.Next on in the form for p, as many as one frame may have.
 	// It must not change entries of the log.

@@ -21,7 +21,7 @@ import (
 // copy and restores a damaged one whole, also after a crash, and the next leader continues from
 // there. The change keeps in the next configuration what it needs.
 //
-// The bodies of a retired instance have no one else who cares for them. The first instance's core does, once its member
+// The bodies of a retired instance have no other owner. The first instance's core does, once its member
 // has applied the EntryReshape that retired it (see protocol.Bodies). Before that, a member that is missing such a body
 // does not know of it, and says that it is missing nothing. So a member counts as a holder only by what it said when it
 // had applied the last EntryReshape in the leader's log, and the leader changes no voters before it has applied that

@@ -84,7 +84,7 @@ func (l *Lanes) proven(v *View, h *heldLane, n uint64) bool {
 	})
 }
 
-// piece is what another member sent of a batch with a body of which this leader is missing a part.
+// piece is what another member sent of a batch whose body this leader holds only in part.
 type piece struct {
 	from  protocol.MemberID
 	batch protocol.Entry
@@ -160,8 +160,8 @@ func (h *heldLane) rowsOf(n uint64) (rows []erasure.Row, like *protocol.Entry) {
 	return rows, like
 }
 
-// joinNext continues after a batch was added. It may be the last row that lacked of its own body, or come before one of
-// which enough rows are here.
+// joinNext continues after a batch was added. It may be the last missing row of its own body, or come before a batch
+// whose rows are complete.
 func (l *Lanes) joinNext(v *View, h *heldLane) {
 	for n := uint64(0); len(h.pieces) > 0 && n < h.high(); {
 		n = h.high()

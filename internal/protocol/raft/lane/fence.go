@@ -32,8 +32,8 @@ type fencing struct {
 	beaten protocol.Index
 }
 
-// Answers are what members said they hold of lanes, at a moment. Any quorum suffices of which the log has all that it
-// holds. So no one waits for what only a member holds that answered and is gone.
+// Answers are what members said they hold of lanes, at a moment. A quorum suffices if the log has all
+// that it holds. So no one waits for what is held only by a member that answered and is gone.
 type Answers struct {
 	by    []protocol.MemberID
 	highs []answeredHigh
@@ -94,7 +94,7 @@ func (l *Lanes) promise(v *View, number uint64) {
 	*f = fenced{number, v.Out.Seq}
 }
 
-// HeldHighs is how far this member holds lanes, on its disk or on the way to it.
+// HeldHighs is how far this member holds lanes, on its disk or in writes to it.
 func (l *Lanes) HeldHighs() (highs []message.LaneHigh) {
 	for _, h := range l.held {
 		if len(h.batches) > 0 {
@@ -231,8 +231,8 @@ func (l *Lanes) Cover(v *View, set quorum.Set, a *Answers) bool {
 }
 
 // Accept says which batches of this member's lane are accepted: its own disk has them, and a quorum said under the
-// generation active that it has them. Who promised a fence counts no more. The leader need not be known, nor need there
-// be one.
+// generation active that it has them. A member that promised a fence counts no more. The leader need not be known, nor
+// need there be one.
 func (l *Lanes) Accept(v *View) {
 	if l == nil {
 		return

@@ -49,7 +49,7 @@ type heldLane struct {
 	batches []protocol.Entry // shared with messages: never written to
 	cells   []cell           // one for each batch
 	bytes   int              // of the batches
-	// rows is how many of the batches have a body of which a row is held.
+	// rows is how many of the batches have a body that is held as a row.
 	rows int
 	// pieces are parts of bodies that a leader gathers because it holds them not whole; nil on others.
 	// asks is how often it asked.

@@ -21,7 +21,7 @@ type leading struct {
 	// tended is the end of the log when lanes were last tended, and came is when it had grown meanwhile.
 	tended protocol.Index
 	came   time.Duration
-	// said are the lanes of which others hold more than this leader.
+	// said are the lanes that others hold further than this leader.
 	said []saidHigh
 	// seen is the highest promise of a fence that a member reported.
 	seen  uint64

@@ -21,7 +21,7 @@ type laneMarks struct {
 	voters []protocol.MemberID
 }
 
-// laneMark is a lane of which the entries up to a number stand in the log.
+// laneMark says up to which number the log has a lane.
 type laneMark struct {
 	lane protocol.Lane
 	to   uint64
@@ -104,8 +104,8 @@ const (
 	sectionVersion = 1
 )
 
-// Derive is what Raft with lanes derives from its log. No lane is open at the beginning, whoever the
-// members are.
+// Derive is what Raft with lanes derives from its log. No lane is open at the beginning, with any
+// members.
 func Derive(protocol.Config) protocol.Derived { return &derived{} }
 
 // derived is laneMarks as a protocol.Derived.

@@ -40,7 +40,7 @@ func (l *Lanes) countsFor(v *View, generation uint64) uint64 {
 }
 
 // later reports whether a member's answer to a part of this member's lane is not needed soon: it leads, and
-// others are a quorum without it, who answer as soon as it does. Of a body more than a quorum must have their
+// others are a quorum without it and answer as soon as it does. Of a body more than a quorum must have their
 // part, so that is needed of all.
 func (l *Lanes) later(v *View, t *target, batches []protocol.Entry) bool {
 	if t.id != v.Leader || t.trip == 0 || untilBody(batches) < len(batches) {

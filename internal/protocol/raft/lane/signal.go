@@ -83,7 +83,7 @@ func (l *Lanes) moreSignals(v *View, p *tracker.Progress, frame []protocol.Entry
 	return frame
 }
 
-// Unresolved is the first entry of a message that is a signal of which something is missing here; negative if
+// Unresolved is the first entry of a message that is a signal with batches missing here; negative if
 // none is.
 func (l *Lanes) Unresolved(v *View, m message.Message) int {
 	for i := range m.Entries {

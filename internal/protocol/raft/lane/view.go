@@ -30,7 +30,7 @@ type View struct {
 // window is how many bytes of one lane may be held and not committed. Any single batch may be.
 func (v *View) window() int { return v.Settings.MaxInflightBytes }
 
-// tail is how many bytes of the own lane are kept for those who miss them, after they are committed. It is what
+// tail is how many bytes of the own lane are kept for members that miss them, after they are committed. It is what
 // comes in the time of a few answers.
 func (v *View) tail() int { return v.window() / 4 }
 

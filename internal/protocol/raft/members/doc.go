@@ -1,4 +1,4 @@
-// Package members is who takes part under the configurations that a log of Raft has: who decides, which row a member
+// Package members has the configurations of a log of Raft: the voters that decide, the row that a member
 // holds, and which configuration follows from a change.
 //
 // How to read: members.go (the configurations of a log), next.go (what follows from a change).

@@ -14,7 +14,7 @@ type Configs struct {
 	// all are the configurations active from an index on: the base's, and one for each configuration
 	// entry in the log, ascending. Never empty; the last is active.
 	all []config
-	// Config is the last of all, At the index of its entry, and Voters who decides under it.
+	// Config is the last of all, At the index of its entry, and Voters decide under it.
 	Config *protocol.Config
 	At     protocol.Index
 	Voters quorum.Set
@@ -81,7 +81,7 @@ func (c *Configs) activate() {
 	c.Voters.Need = c.settings.ReadQuorum
 }
 
-// Deciders is who elects.
+// Deciders are the voters that elect a leader.
 func (c *Configs) Deciders() quorum.Set {
 	if c.settings.Mutant == MutantSingleQuorumJoint {
 		return quorum.Set{Incoming: c.Voters.Incoming}
@@ -89,15 +89,15 @@ func (c *Configs) Deciders() quorum.Set {
 	return c.Voters
 }
 
-// Writers is who commits.
+// Writers are the voters that commit, and how many of them are needed.
 func (c *Configs) Writers() quorum.Set {
 	s := c.Deciders()
 	s.Need = c.settings.WriteQuorum
 	return s
 }
 
-// Confirmers is who of a set confirms that a leader still leads: every quorum that elects another leader includes one
-// of them.
+// Confirmers are those of a set that confirm that a leader still leads: every quorum that elects another one includes
+// one of them.
 func (c *Configs) Confirmers(s quorum.Set) quorum.Set {
 	if c.settings.ReadQuorum > 0 {
 		s.Need = len(s.Incoming) - c.settings.ReadQuorum + 1
@@ -105,7 +105,7 @@ func (c *Configs) Confirmers(s quorum.Set) quorum.Set {
 	return s
 }
 
-// Electorate is who decides under the last configuration up to an index.
+// Electorate are the voters of the last configuration up to an index.
 func (c *Configs) Electorate(at protocol.Index) quorum.Set {
 	n := len(c.all) - 1
 	for n > 0 && c.all[n].index > at {

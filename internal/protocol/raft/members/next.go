@@ -76,7 +76,7 @@ func OneApart(a, b []protocol.MemberID) bool {
 	return n <= 1
 }
 
-// Fenced reports whether a configuration has other voters than the active one, or is without someone who may have a
+// Fenced reports whether a configuration has other voters than the active one, or is without a member that may have a
 // lane.
 func Fenced(active, next *protocol.Config) bool {
 	return next.Joint() || !SameVoters(active, next) ||

@@ -392,7 +392,7 @@ func (l *Log) Check() error {
 	for k := range l.chunks {
 		c := &l.chunks[k]
 		if c.n == 0 || c.lo != next || c.loT < term || c.hiT < c.loT || (c.packed == nil) != (len(c.entries) == c.n) {
-			return fmt.Errorf("log: chunk %d does not go on at %d of term %d", k, next, term)
+			return fmt.Errorf("log: chunk %d does not continue at %d of term %d", k, next, term)
 		}
 		if k >= len(l.chunks)-checkedChunks && c.packed == nil {
 			if err := c.check(); err != nil {
