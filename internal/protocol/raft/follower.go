@@ -11,7 +11,9 @@ import (
 // onAppend is the follower's part of log matching (Raft §5.3).
 func onAppend(r *Raft, m message.Message) {
 	r.heardLeader(m)
-	r.lanes.PaidAlong(r.seeLanes(), m)
+	if m.ID.Seq > 0 {
+		r.lanes.PaidAlong(r.seeLanes(), m)
+	}
 	if !r.parks(m) {
 		r.appendFrom(m)
 	}
@@ -93,7 +95,7 @@ func (r *Raft) store(prev protocol.Index, entries []protocol.Entry) bool {
 			configs++
 		}
 	}
-	if !r.lanes.Fits(r.seeLanes(), entries) {
+	if !r.lanes.Fits(&r.log, r.given, entries) {
 		return false
 	}
 	if len(entries) == 0 {
@@ -124,7 +126,7 @@ func (r *Raft) cutLog(i protocol.Index) {
 		panic(fmt.Sprintf("raft: member %s: cutting the log at %d, but %d is committed", r.cfg.Self, i, r.commit))
 	}
 	r.log.Truncate(i)
-	r.lanes.Cut(r.seeLanes())
+	r.lanes.Cut(&r.log, r.given)
 	r.disk.Cut(i)
 	r.bodies.Coded.Cut(i)
 	r.bodies.Weigh(&r.log)

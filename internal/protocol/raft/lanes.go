@@ -64,8 +64,10 @@ func (r *Raft) appendLane(e protocol.Entry, ok bool) {
 
 // tickLanes repeats what was not answered.
 func (r *Raft) tickLanes() {
-	r.appendLane(r.lanes.Ask(r.seeLanes()))
-	r.lanes.Tick(r.seeLanes())
+	if r.lanes != nil {
+		r.appendLane(r.lanes.Ask(r.seeLanes()))
+		r.lanes.Tick(r.seeLanes())
+	}
 }
 
 // tendLanes does what follows for lanes from any step.

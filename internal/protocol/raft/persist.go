@@ -37,5 +37,7 @@ func (r *Raft) persisted(seq uint64) {
 	if r.role == protocol.Leader {
 		r.advance()
 	}
-	r.lanes.Accept(r.seeLanes())
+	if r.lanes != nil {
+		r.lanes.Accept(r.seeLanes())
+	}
 }

@@ -198,7 +198,9 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	r.prepare()
 	r.tendLanes()
 	r.give()
-	r.lanes.Settle(r.seeLanes())
+	if r.lanes != nil {
+		r.lanes.Settle(r.seeLanes())
+	}
 	r.disk.End(r.log.Last, now)
 	r.log.Drop(r.disk.Settled())
 	if role != r.role || term != r.term || leader != r.leader || confAt != r.members.At || route != r.lanes.Route() {

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"github.com/braidlog/braid/internal/protocol/raft/code"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
@@ -43,7 +44,8 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 	if p.Phase == tracker.Stream && r.lead.marks.Appended < p.Hold {
 		return false
 	}
-	entries, count := r.lanes.Signals(r.seeLanes(), p, r.view.Place.Frame(r.see(), p))
+	v := r.seeLanes()
+	entries, count := r.lanes.Signals(v, p, v.Place.Frame(&v.View, p))
 	bytes := 0
 	for i := range entries {
 		bytes += entries[i].Bytes()
@@ -78,11 +80,11 @@ func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm pro
 	switch unsent := r.out.Unsent(m); {
 	case unsent && !answer:
 		m.Commit = r.commit
-		r.lanes.PayAlong(r.seeLanes(), m)
+		r.lanes.PayAlong(&r.disk, &r.cfg, m)
 		return
 	case unsent && m.Context == 0 && m.Index == prev:
 		m.Commit, m.Round, m.Entries, m.Context = r.commit, r.lead.round, entries, message.Stamp(r.now)
-		r.lanes.PayAlong(r.seeLanes(), m)
+		r.lanes.PayAlong(&r.disk, &r.cfg, m)
 		return
 	}
 	m = message.With(protocol.Message{Type: message.Append, To: p.ID, Commit: r.commit, Entries: entries},
@@ -90,7 +92,7 @@ func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm pro
 	if answer {
 		m.Context = message.Stamp(r.now)
 	}
-	r.lanes.PayAlong(r.seeLanes(), m)
+	r.lanes.PayAlong(&r.disk, &r.cfg, m)
 	p.Latest = m
 	if r.cfg.NoParallelAppend {
 		r.release(m)
@@ -112,7 +114,7 @@ func (r *Raft) heardPeer(m message.Message) *tracker.Progress {
 	if p == nil || p.Forgot {
 		return nil
 	}
-	p.Answered(m, r.now, r.see().ShapedAt(0))
+	p.Answered(m, r.now, code.ShapedAt(&r.cfg, &r.log, 0))
 	r.heardLanes(m)
 	if m.Round > p.Round && m.Round <= r.lead.round {
 		p.Round = m.Round

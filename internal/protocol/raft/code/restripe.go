@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/members"
+	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
 	"github.com/braidlog/braid/internal/protocol/raft/tracker"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -44,13 +45,13 @@ const restripeTimeouts = 60
 
 // ShapedAt reports whether a member that has applied the first instance's log so far knows of all bodies of
 // instances that are retired. Other instances' logs account for their own bodies alone.
-func (v *View) ShapedAt(applied protocol.Index) bool {
-	return v.Settings.Instance != protocol.FirstInstance || applied >= v.Log.Shaped
+func ShapedAt(s *protocol.Settings, log *raftlog.Log, applied protocol.Index) bool {
+	return s.Instance != protocol.FirstInstance || applied >= log.Shaped
 }
 
 // accounts reports whether what a member says of its bodies covers those of retired instances.
 func (v *View) accounts(p *tracker.Progress) bool {
-	return v.ShapedAt(p.Applied) || v.Settings.Mutant == MutantCountBehind
+	return ShapedAt(v.Settings, v.Log, p.Applied) || v.Settings.Mutant == MutantCountBehind
 }
 
 // holdsParts reports whether a member certainly has at least its row of every live body.
@@ -108,7 +109,7 @@ func Keep(v *View, c Placement, next *protocol.Config, changes []protocol.Change
 		members.Inherit(v.Members.Config, next)
 		return nil, protocol.ReasonNone
 	}
-	if !v.ShapedAt(v.Applied) && v.Settings.Mutant != MutantLeaderBehind {
+	if !ShapedAt(v.Settings, v.Log, v.Applied) && v.Settings.Mutant != MutantLeaderBehind {
 		return nil, protocol.ReasonChangePending
 	}
 	for i := range changes {
@@ -169,7 +170,7 @@ func (v *View) restriped(c Placement, next *protocol.Config, k uint8) (first *pr
 func (c *code) relax(v *View) *protocol.Config {
 	bound := int(v.Members.Config.MaxRows())
 	if bound == 0 || bound >= c.limit(v) || v.Now < v.Restripe.until ||
-		v.Handing || v.Commit < v.First || v.Members.At > v.Commit || v.Members.Config.Joint() || !v.ShapedAt(v.Applied) {
+		v.Handing || v.Commit < v.First || v.Members.At > v.Commit || v.Members.Config.Joint() || !ShapedAt(v.Settings, v.Log, v.Applied) {
 		return nil
 	}
 	rows := v.rowsDo(v.Members.Config)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -19,25 +20,25 @@ func (l *Lanes) Appended(e *protocol.Entry) {
 }
 
 // Cut goes back to what the log says, which was cut.
-func (l *Lanes) Cut(v *View) {
+func (l *Lanes) Cut(log *raftlog.Log, given protocol.Index) {
 	if l != nil {
 		l.end, l.opened = l.confirmed.clone(), l.opened[:0]
-		for i := v.Given + 1; i <= v.Log.Last; i++ {
-			l.Appended(v.Log.At(i))
+		for i := given + 1; i <= log.Last; i++ {
+			l.Appended(log.At(i))
 		}
 	}
 }
 
 // Fits reports whether entries that are to follow those before them say about lanes what they can.
-func (l *Lanes) Fits(v *View, entries []protocol.Entry) bool {
+func (l *Lanes) Fits(log *raftlog.Log, given protocol.Index, entries []protocol.Entry) bool {
 	if l == nil || !slices.ContainsFunc(entries, func(e protocol.Entry) bool { _, ok := e.Range(); return ok }) {
 		return true
 	}
 	end := l.end.clone()
-	if entries[0].Index <= v.Log.Last {
+	if entries[0].Index <= log.Last {
 		end = l.confirmed.clone()
-		for i := v.Given + 1; i < entries[0].Index; i++ {
-			end.apply(v.Log.At(i))
+		for i := given + 1; i < entries[0].Index; i++ {
+			end.apply(log.At(i))
 		}
 	}
 	for i := range entries {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/protocol/raft/raftlog"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -32,8 +33,8 @@ func (h *heldLane) owe(m message.Message, now time.Duration) {
 
 // countsFor is the generation for which this member's answer counts to a lane's member that named one; 0:
 // for none, as it promised so.
-func (l *Lanes) countsFor(v *View, generation uint64) uint64 {
-	if generation < l.fence.number && v.Settings.Mutant != MutantNoPromise {
+func (l *Lanes) countsFor(s *protocol.Settings, generation uint64) uint64 {
+	if generation < l.fence.number && s.Mutant != MutantNoPromise {
 		return 0
 	}
 	return generation
@@ -66,7 +67,7 @@ func (t *target) answers(now, lately time.Duration) bool {
 }
 
 // PayAlong puts the answer that is owed to a member into an Append to it.
-func (l *Lanes) PayAlong(v *View, m message.Message) {
+func (l *Lanes) PayAlong(d *raftlog.Disk, s *protocol.Settings, m message.Message) {
 	if l == nil || m.ID.Seq > 0 {
 		return
 	}
@@ -75,14 +76,14 @@ func (l *Lanes) PayAlong(v *View, m message.Message) {
 		return
 	}
 	h := l.held[i]
-	high := h.durable(v.Disk)
-	if v.Settings.Mutant == MutantAckEarly {
+	high := h.durable(d)
+	if s.Mutant == MutantAckEarly {
 		high = h.high()
 	}
 	if high <= h.owed.said {
 		return
 	}
-	m.ID, m.Fence = protocol.ProposalID{Session: h.lane, Seq: high}, l.countsFor(v, h.owed.round)
+	m.ID, m.Fence = protocol.ProposalID{Session: h.lane, Seq: high}, l.countsFor(s, h.owed.round)
 	if h.owed.said = high; high == h.high() {
 		h.owed = owedAnswer{}
 	}
@@ -95,7 +96,7 @@ func (l *Lanes) Pay(v *View) {
 			continue
 		}
 		if due := time.Duration(h.owed.since-1) + v.owing(); v.Role != protocol.Leader || v.Now >= due {
-			l.answer(v, h, h.lane.Member, h.owed.context, l.countsFor(v, h.owed.round))
+			l.answer(v, h, h.lane.Member, h.owed.context, l.countsFor(v.Settings, h.owed.round))
 		} else {
 			v.Out.WakeBy(due)
 		}

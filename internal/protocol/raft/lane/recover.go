@@ -19,7 +19,7 @@ func Recover(v *View, rec *protocol.Recovered) (*Lanes, error) {
 		return nil, err
 	}
 	l.confirmed = d.laneMarks
-	l.Cut(v)
+	l.Cut(v.Log, v.Given)
 	for _, c := range rec.Cells {
 		if err := l.recoverCell(c); err != nil {
 			return nil, err
