@@ -171,6 +171,66 @@ func ExampleNode_Snapshot() {
 	// 42 <nil>
 }
 
+// A new cluster begins with the state in a backup. Each of its first members is restored from the same file; here it is
+// one, and others may join it.
+func ExampleRestoreFile() {
+	ctx, dir, nodes, end := startAt42()
+	defer end()
+	backup, err := os.Create(filepath.Join(dir, "backup"))
+	if err != nil {
+		panic(err)
+	}
+	defer backup.Close()
+	if err := nodes[1].ReadBarrier(ctx); err != nil { // so that the backup has everything
+		panic(err)
+	}
+	if _, err := nodes[1].Snapshot(ctx, backup); err != nil {
+		panic(err)
+	}
+	members := []braid.Member{{ID: 1}}
+	o := braid.Options{
+		Self: 1, Cluster: braid.ClusterIDOf(members, "restored"), Dir: filepath.Join(dir, "restored"), Members: members,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	if err := braid.RestoreFile(o, backup.Name()); err != nil {
+		panic(err)
+	}
+	node, err := braid.Open(o, &counter{})
+	if err != nil {
+		panic(err)
+	}
+	defer node.Close()
+	fmt.Println(node.Propose(ctx, add(8)))
+	// Output:
+	// 50 <nil>
+}
+
+// Two of three members are lost permanently. A new cluster begins with everything that the third one has.
+func ExampleRecoverAlone() {
+	ctx, dir, nodes, end := startAt42()
+	defer end()
+	if err := nodes[2].ReadBarrier(ctx); err != nil {
+		panic(err)
+	}
+	stop(nodes)
+	members := []braid.Member{{ID: 4}}
+	o := braid.Options{
+		Self: 4, Cluster: braid.ClusterIDOf(members, "after"), Dir: filepath.Join(dir, "after"), Members: members,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	if _, err := braid.RecoverAlone(ctx, nodes[2].dir, o, &counter{}); err != nil {
+		panic(err)
+	}
+	node, err := braid.Open(o, &counter{})
+	if err != nil {
+		panic(err)
+	}
+	defer node.Close()
+	fmt.Println(node.Propose(ctx, add(8)))
+	// Output:
+	// 50 <nil>
+}
+
 // gallery keeps large values: its state has only their names.
 type gallery struct {
 	counter

@@ -30,7 +30,7 @@ type Salvaged struct {
 // stopped, or a copy of it. others are directories of further members, which may have what is missing of large bodies.
 // From the state a new cluster is to begin: the member must not continue in the old one, because what was not decided
 // may be missing there. [Salvaged.Body] returns bodies until [Salvaged.Close].
-func Salvage(dir string, others []string, sm DurableStateMachine) (*Salvaged, error) {
+func Salvage(dir string, others []string, sm StateMachine) (*Salvaged, error) {
 	s, err := replica.Salvage(replica.SalvageOptions{
 		FS: vfs.OS, Dir: dir, Others: others, Guess: func() member.KindGuess { return registry.NewGuess() }, Behind: behind,
 	}, sm)

@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"cmp"
+	"io"
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
@@ -51,4 +52,27 @@ func recordBirth(fs vfs.FS, dir string, cluster uint64, self protocol.MemberID, 
 	}
 	id.Birth = cmp.Or(state, birthEmpty)
 	return writeIdentity(fs, dir, id)
+}
+
+// State is a state with which a cluster begins. All its first members begin with the same one.
+type State struct {
+	Name  string // the same for the same state, and not empty
+	Write func(io.Writer) error
+}
+
+// withState gives up the state of a state machine in memory which is empty although the cluster began with a state: no
+// entry of the log leads there. Another member's takes its place. A state machine on disk knows that itself.
+func (o *Opened) withState(sm member.StateMachine) error {
+	m, ok := sm.(member.Mendable)
+	if _, durable := sm.(member.DurableStateMachine); !ok || durable || o.Birth.State == "" || o.Meta.Cursor.Position > 0 {
+		return nil
+	}
+	f, err := o.Snapshots.Open(0)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil || f.Header.HasState {
+		return err
+	}
+	return cluster.AdoptBirth(m, o.Birth.State)
 }

@@ -7,7 +7,7 @@
 //   - inspect.go: the recorded settings of a directory, for tools.
 //   - logkind.go: the kind of the log, even if it is not recorded.
 //   - furthest.go: which of several stopped members has the longest logs.
-//   - birth.go: with which state the cluster began.
+//   - birth.go: with which state the cluster began; memory.go: a state machine in memory that waits for it.
 //   - registerfile.go: the register of known members (cluster.Register).
 //   - snapshots.go: the snapshot files; each is complete or does not count.
 //   - restore.go: the snapshot with which a member starts.

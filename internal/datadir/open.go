@@ -33,6 +33,8 @@ type Config struct {
 	Identity []byte
 	// Cells says how instances use cells; nil: they keep none.
 	Cells *protocol.CellUse
+	// State is the state with which a new directory begins; nil: that of the state machine.
+	State *State
 	// Derive creates the state that the cores derive from their logs; nil: they derive none.
 	Derive member.Derive
 	// Epochs tells the settings of the epochs; "": there are none.
@@ -101,6 +103,9 @@ func Open(c Config) (*Opened, error) {
 	if who.Birth, err = cluster.BirthOf(c.Machine); err != nil {
 		return nil, err
 	}
+	if c.State != nil {
+		who.Birth = c.State.Name
+	}
 	own, lock, err := Enter(c.FS, c.Dir, who, c.Chance)
 	if err != nil {
 		return nil, err
@@ -129,6 +134,9 @@ func (o *Opened) read(c *Config) (err error) {
 		return err
 	}
 	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine, c.Derive); err != nil {
+		return err
+	}
+	if err := o.withState(c.Machine); err != nil {
 		return err
 	}
 	log := wal.Options{FS: c.FS, Dir: filepath.Join(c.Dir, logDir), Identity: c.Identity,
@@ -208,7 +216,11 @@ func (o *Opened) begin(c *Config) error {
 		return &member.DirError{Dir: c.Dir,
 			Detail: fmt.Sprintf("is new, but the state machine is at position %d", d.Applied())}
 	}
-	return o.Snapshots.Write(SnapshotHeader{Meta: member.Bootstrap(o.Begin, c.Members)}, nil)
+	var state func(io.Writer) error
+	if c.State != nil {
+		state = c.State.Write
+	}
+	return o.Snapshots.Write(SnapshotHeader{Meta: member.Bootstrap(o.Begin, c.Members), HasState: state != nil}, state)
 }
 
 // lost adds the remedy to an error if the disk has lost what the member needs.

@@ -35,7 +35,7 @@ func Restore(
 	case !ok && skip > 0:
 		return meta, 0, &member.DirError{Dir: s.dir,
 			Detail: fmt.Sprintf("the state machine is at position %d, but there is no snapshot", skip)}
-	case !ok, durable && skip >= h.Command && member.Damaged(sm) == nil:
+	case !ok, durable && skip >= h.Command && member.Damaged(sm) == nil && !(skip == 0 && h.founds()):
 		return h.Meta, skip, nil
 	case !h.HasState && (h.Command > 0 || member.Damaged(sm) != nil) && repairable(sm, skip, &h):
 		return h.Meta, h.Command, nil
@@ -55,6 +55,10 @@ func Restore(
 	}
 	return h.Meta, h.Command, f.Verify()
 }
+
+// founds reports whether the snapshot has the state with which the cluster began. A state machine on disk to which no
+// command was applied has that state too.
+func (h *SnapshotHeader) founds() bool { return h.HasState && h.Cursor.Position == 0 }
 
 // repairable reports whether another member's state can replace a state that ends before the log
 // begins. If so, it condemns the state, unless that is damaged already.

@@ -61,20 +61,27 @@ type DurableStateMachine interface {
 	Sync() error
 }
 
-// Repairable is a durable state machine that can find out that its state is damaged. Then Apply,
-// Sync and Snapshot fail, and Applied has no meaning, until Restore was given another state.
-type Repairable interface {
-	DurableStateMachine
-	// Damaged returns why the state cannot be used, nil if it can.
+// Mendable is a state machine that can be without a state. Then Apply and Snapshot return errors, until Restore was
+// given the state of another member. Damaged and Condemn may be called concurrently.
+type Mendable interface {
+	StateMachine
+	// Damaged returns why there is no state that can be used, nil if there is one.
 	Damaged() error
 	// Condemn says that the state cannot be used.
 	Condemn(cause error)
 }
 
+// Repairable is a durable state machine that can find out that its state is damaged. Then Sync returns an error too,
+// and Applied has no meaning, until Restore was given another state.
+type Repairable interface {
+	DurableStateMachine
+	Mendable
+}
+
 // Damaged returns why a state machine's state cannot be used.
 func Damaged(sm StateMachine) error {
-	if r, ok := sm.(Repairable); ok {
-		return r.Damaged()
+	if m, ok := sm.(Mendable); ok {
+		return m.Damaged()
 	}
 	return nil
 }

@@ -16,6 +16,7 @@
 //   - exchange.go sends and receives snapshots, snapshot.go writes one for whoever asks,
 //   - links.go is the way to the transport, joiner.go answers who is to become a member,
 //   - bodies.go, bodyworld.go, bodyread.go and kept.go run what keeps the bodies,
+//   - found.go begins a directory with a state,
 //   - salvage.go takes from a directory what is left when a majority is lost permanently,
 //   - who.go is cluster.Handshakes as links and event loops use it, origin.go compares origins over links that are
 //     there.

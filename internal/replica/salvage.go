@@ -66,7 +66,7 @@ func (keepsAnything) Restore(protocol.Section) error { return nil }
 
 // Salvage applies to a state machine everything that a member has: sm must be as it was when the member stopped, and is
 // changed. An incarnation begins in the directory, as at each start; nothing else is changed there.
-func Salvage(o SalvageOptions, sm member.DurableStateMachine) (s *Salvaged, err error) {
+func Salvage(o SalvageOptions, sm member.StateMachine) (s *Salvaged, err error) {
 	told, err := datadir.Inspect(o.FS, o.Dir, o.Guess)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *Salvaged) openOthers(o *SalvageOptions, cluster uint64) error {
 const salvagedAtOnce = 1000
 
 // apply applies all entries of all instances, as if each was decided.
-func (s *Salvaged) apply(sm member.DurableStateMachine, behind func(*protocol.Recovered) []protocol.Entry) error {
+func (s *Salvaged) apply(sm member.StateMachine, behind func(*protocol.Recovered) []protocol.Entry) error {
 	a := apply.NewApplier(sm, s.dir.Meta, s.dir.Session(), s.dir.Skip, lifecycle.LoadFrom(s.dir.Log))
 	logs := s.dir.Instances.Logs()
 	for i := range logs {
@@ -147,7 +147,10 @@ func (s *Salvaged) apply(sm member.DurableStateMachine, behind func(*protocol.Re
 		return &member.DirError{Dir: s.dir.Dir(), Detail: "the state machine, or a part of the log that is needed, is damaged: use another member's"}
 	}
 	s.Position = a.Cursor().Position
-	return sm.Sync()
+	if d, ok := sm.(member.DurableStateMachine); ok {
+		return d.Sync()
+	}
+	return nil
 }
 
 // skip lets no instance wait for another one whose log ends before its own: what that one would have had in these

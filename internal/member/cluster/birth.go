@@ -19,7 +19,7 @@ type Birth struct {
 // state, or one of them was not told yet.
 func (b Birth) Agrees(o Birth) bool { return b.Unknown || o.Unknown || b == o }
 
-// Born is a state machine that may begin with a state that no command led to. It must be [member.Repairable], because a
+// Born is a state machine that may begin with a state that no command led to. It must be [member.Mendable], because a
 // member that joins later gets such a state from the others only as a whole.
 type Born interface {
 	// Birth names the state with which it began: the same name for the same state; "": an empty one.
@@ -32,7 +32,7 @@ func BirthOf(sm member.StateMachine) (string, error) {
 	if !ok || b.Birth() == "" {
 		return "", nil
 	}
-	if _, ok := sm.(member.Repairable); !ok {
+	if _, ok := sm.(member.Mendable); !ok {
 		return "", &member.MachineError{Op: "begin", Err: fmt.Errorf("it begins with a state, %s, that members which join later cannot get", b.Birth())}
 	}
 	return b.Birth(), nil
@@ -52,7 +52,7 @@ func AdoptBirth(sm member.StateMachine, state string) error {
 	if state == "" {
 		return nil
 	}
-	r, ok := sm.(member.Repairable)
+	r, ok := sm.(member.Mendable)
 	if !ok {
 		return &member.MachineError{Op: "begin", Err: fmt.Errorf("the cluster began with the state %s, and this member with none", state)}
 	}
