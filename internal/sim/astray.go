@@ -9,8 +9,9 @@ import (
 	"github.com/braidlog/braid/internal/sim/draw"
 )
 
-// An operator may put another state machine beside a member's log: one that says that it has what the log does not
-// have. The member must not start, or stop before it serves anybody. Then the operator puts the right one back.
+// An operator may give a member another log's state machine: one that has applied what the member's log does not
+// have. The member must not start, or must stop before it serves any client. Then the operator puts the right one
+// back.
 
 var foreignStatesFound = count.New("states_of_another_log_found", "states of another log found", count.Bodiless)
 

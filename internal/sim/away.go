@@ -64,7 +64,7 @@ func (w *World) comeBack(m *Member) {
 	w.startMember(m)
 }
 
-// cutPast reports whether the member lacks entries that the leader of some instance has cut.
+// cutPast reports whether the leader of some instance has cut entries that the member does not have.
 func (w *World) cutPast(m *Member) bool {
 	for _, s := range m.inForce {
 		if l := w.leaderOf(s.instance); l != nil && l != m && l.of(s.instance).witness.Core.Status().First > s.last()+1 {

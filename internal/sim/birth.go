@@ -13,7 +13,7 @@ import (
 
 // A cluster may begin with a state that was restored from a snapshot (docs/internals/identity.md). All founders must have it,
 // and members that join later get it from others: no command led to it. An operator may start a founder without it.
-// Then nobody links to that founder until he gives it a new disk, with the state.
+// Then no member links to that founder until the operator gives it a new disk, with the state.
 
 // birthsInRun draws what concerns the state with which the cluster begins.
 var birthsInRun = draw.New("births in a run")
@@ -56,8 +56,8 @@ func (w *World) newborn() *machine.State {
 	return machine.Born(w.set.Birth)
 }
 
-// rectify is the operator who finds out that a founder began without the state. He gives it a new disk, unless it was
-// removed meanwhile.
+// rectify gives a founder that began without the state a new disk, as an operator does who notices it. It does
+// nothing if the founder was removed meanwhile.
 func (w *World) rectify(m *Member) {
 	if !m.odd || m.gone || m.retiring || m.strangers > 0 || slices.ContainsFunc(w.court.All, func(c *judge.Instance) bool { return c.Left[m.id] }) {
 		return

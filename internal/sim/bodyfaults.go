@@ -59,8 +59,8 @@ func (m *Member) twice(b *wal.Body) bool {
 }
 
 // stillWhole reports whether a body can be made whole without one member, even after the others
-// have trimmed their whole copies to rows. Members that vote nowhere do not count: nobody asks one for
-// bodies if its membership is never decided.
+// have trimmed their whole copies to rows. Members that vote nowhere do not count: no member asks one
+// for bodies if its membership is never decided.
 func (w *World) stillWhole(c *judge.Instance, index uint64, without *Member) bool {
 	if w.set.Resize && !w.whoeverLeaves(c, index, without) {
 		return false
@@ -87,7 +87,7 @@ func (w *World) whoeverLeaves(c *judge.Instance, index uint64, without *Member) 
 }
 
 // leastDamaged is how many voters a cluster keeps while bodies are damaged. With fewer, none may fail, and
-// members could count on a copy of which nobody knows yet that it is damaged.
+// members could count on a copy that is damaged, and not found to be so yet.
 const leastDamaged = 3
 
 // tooFew reports whether changes leave fewer voters than that. A member that takes the place of a voter joins
@@ -121,8 +121,8 @@ func (w *World) recoverable(members []*Member) bool {
 	return true
 }
 
-// except is all members but one, without those that are gone for good or that run on another disk
-// than their own.
+// except is all members but one, without those that will not start again or that run on another
+// disk than their own.
 func (w *World) except(one *Member) []*Member {
 	return slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() || m == one })
 }

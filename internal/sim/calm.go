@@ -30,7 +30,7 @@ func (w *World) calmDown() []*Member {
 			m.thaw()
 		}
 		if m.up && (m.writer.steps.Stats().Failed != nil || m.astray > 0) {
-			m.crash() // nobody has noticed yet that its disk failed, or that its state is of another log
+			m.crash() // it has not noticed yet that its disk failed, or that its state is of another log
 		}
 		w.startMember(m)
 	}

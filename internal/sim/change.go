@@ -18,7 +18,7 @@ func init() {
 // changeMembers does what operators do: it adds learners, makes them voters, and replaces and
 // removes members.
 func (w *World) changeMembers() {
-	m, knows := w.asked(), w.leader() // the operator may know more than the member that he asks
+	m, knows := w.asked(), w.leader() // the operator may know more than the member that is asked
 	if knows == nil {
 		knows = m
 	}
@@ -107,8 +107,8 @@ func (w *World) unknown(m *Member, config *protocol.Config) (changes []protocol.
 	return nil
 }
 
-// promoteLater is the operator who added a learner. He comes back until the learner has taken the
-// place of a voter, of one that is down if there is one.
+// promoteLater asks, again and again, for a learner to take the place of a voter, of one that is down if there
+// is one.
 func (w *World) promoteLater(learner protocol.MemberID) {
 	w.After(w.Between(w.set.Election/4, w.set.Election), func() {
 		m := w.leader()
@@ -191,7 +191,7 @@ func (w *World) asked() *Member {
 	return w.victim()
 }
 
-// addMember starts a process with an empty disk. It waits until it hears of its cluster.
+// addMember starts a process with an empty disk. It waits until a message of its cluster arrives.
 func (w *World) addMember() protocol.Member {
 	m := newMember(&w.environment, protocol.MemberID(len(w.members)+1))
 	m.join = true

@@ -9,7 +9,7 @@ import (
 )
 
 // core draws the members that live in the second phase: all, or some that can decide in every
-// configuration that may still be in force.
+// configuration that may still be active.
 func (w *World) core() []*Member {
 	alive := slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() })
 	if w.Chance(0.5) || w.anySick() { // while a state is damaged, no other member may be missing
@@ -26,7 +26,7 @@ func (w *World) core() []*Member {
 }
 
 // joins reports whether a leader may make a member a voter at any moment. It may do so because it has
-// just heard of the member, even if that one has stopped since or what it sent is still on the way.
+// just got a message of the member, even if that one has stopped since.
 func (w *World) joins(m *Member) bool {
 	return slices.ContainsFunc(w.members, func(o *Member) bool {
 		return o.up && slices.ContainsFunc(o.inForce, func(s *memberInstance) bool {
@@ -36,8 +36,8 @@ func (w *World) joins(m *Member) bool {
 	})
 }
 
-// decisive reports two things: the members can elect and decide in every configuration that may come into
-// force, and they hold enough of every live body.
+// decisive reports two things: the members can elect and decide in every configuration that may become
+// active, and they hold enough of every live body.
 func (w *World) decisive(members []*Member) bool {
 	if len(members) < w.set.decides() || !w.recoverable(members) {
 		return false

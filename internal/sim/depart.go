@@ -14,7 +14,7 @@ import (
 )
 
 // Members that were removed stop by themselves. From time to time links make a handshake. In it the
-// other side may say that it refuses a member for good.
+// other side may say that it refuses a member forever.
 
 var (
 	membersRemoved        = count.New("members_removed", "members removed")
@@ -24,7 +24,7 @@ var (
 )
 
 // leave is a stop that the operator asks for. The member hands over what it leads, and goes on
-// meanwhile. Then it ends as if power was lost, which loses only what nobody relies on.
+// meanwhile. Then it ends as if power was lost, which loses only what no member relies on.
 func (w *World) leave(m *Member, back time.Duration) {
 	w.Tracef("FAULT %s is told to stop", m.id)
 	w.Count(plannedStops)
@@ -107,7 +107,7 @@ func (w *World) demandDepartures(alive []*Member) {
 }
 
 // judgeTurnedAway judges that a command is not refused because a member was removed, if that is another member than the
-// one that was asked. Whoever leads next takes the command.
+// one that was asked. The next leader takes the command.
 func (m *Member) judgeTurnedAway(number int, err error) {
 	var refused *member.RefusedError
 	if !errors.As(err, &refused) || refused.Reason != protocol.ReasonRemoved {
@@ -118,7 +118,7 @@ func (m *Member) judgeTurnedAway(number int, err error) {
 	}
 }
 
-// retire stops members for good that a committed configuration has removed.
+// retire stops members that a committed configuration has removed. They never start again.
 func (w *World) retire(removed []protocol.MemberID) {
 	for _, id := range removed {
 		m := w.member(id)
@@ -128,7 +128,7 @@ func (w *World) retire(removed []protocol.MemberID) {
 		m.retiring = true
 		w.Count(membersRemoved)
 		if w.Chance(0.5) {
-			continue // nobody switches it off: it must find out by itself
+			continue // it is not switched off, and must find out by itself
 		}
 		w.After(w.Between(0, 10*w.set.Election), func() {
 			if m.gone {

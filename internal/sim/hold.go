@@ -7,10 +7,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Links that stand still and lose nothing. What is sent meanwhile arrives when they go on: after others
-// have begun to elect a new leader, and at the same moment as what they send to each other. So a leader
-// is heard of again by members that are about to vote. No other fault does that: a message is late by
-// less than a heartbeat, or lost.
+// Links that stall and lose nothing. What is sent meanwhile arrives when they continue: after others have begun
+// to elect a new leader, and at the same moment as what they send to each other. So messages of the old leader
+// reach members that are about to vote. No other fault does that: elsewhere a message is late by less than a
+// heartbeat, or lost.
 
 // faultHold: links of a leader stand still, and lose nothing.
 var faultHold = &Fault{Name: "hold"}
@@ -46,8 +46,8 @@ func (s *Settings) holdLeaders(d draw.Chance) {
 	s.setDrift(s.mostDrift() * [...]float64{0, 0, 0.2, 1}[d.Below(4)])
 }
 
-// standstill is the time in which links stand still: those of a member that leads, and perhaps those between the
-// others but for one, which asks for votes alone then.
+// standstill is the time in which links stall: those of a member that leads, and perhaps those between the
+// others, except the links of one member, which is then the only one that can ask for votes.
 type standstill struct {
 	m        *Member
 	first    *Member // nil: only links of m stand still
@@ -128,9 +128,9 @@ func (w *World) holdLink(from, to protocol.MemberID, on bool) {
 	l.Delay(last)
 }
 
-// releaseFor lets links go on when a member stands for election, some of them later. So members that are about to
-// vote hear of the old leader again, and it does not hear of the candidate at once. Some hear first from others that
-// the candidate has their votes.
+// releaseFor lets links continue when a member stands for election, some of them later. So messages of the old
+// leader reach members that are about to vote, and the candidate's do not reach the old leader at once. Some members
+// learn from others that they voted for the candidate before its own request arrives.
 func (w *World) releaseFor(candidate *Member) {
 	h := w.held
 	if h == nil || h.m == candidate || w.calm || h.released {

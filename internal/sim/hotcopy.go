@@ -11,11 +11,11 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// A copy of a disk that was made while its member ran takes the disk's place. The lives on it say
-// nothing: nobody has met a later one. Only a leader can tell, whose heartbeats name more than the
-// copy holds (docs/internals/identity.md, rule 9). So it is only done while such a leader lives, and the
-// member hears nobody else before that leader. If the leader's time ends before, the copy is taken
-// away again: nobody promises to survive that.
+// A copy of a disk that was made while its member ran takes the disk's place. Its incarnation says nothing: no
+// member has met a later one. Only a leader can tell, because its heartbeats name more than the copy holds
+// (docs/internals/identity.md, rule 9). So this happens only while such a leader runs, and no other messages
+// reach the member before the leader's. If its term ends before that, the copy is taken away again: no
+// protocol promises to tolerate that.
 
 // faultHotCopy: a copy of a running member's disk is put in its place.
 var faultHotCopy = &Fault{Name: "hot-copy", Thinned: true}
@@ -46,8 +46,8 @@ func (s *Settings) drawHotCopies(d draw.Chance) {
 	}
 }
 
-// copyHot copies a member's disk, and puts the copy in place as soon as the copy lacks what the
-// member acknowledged since. Mostly others are away meanwhile, so that what is decided depends on
+// copyHot copies a member's disk, and puts the copy in place as soon as the copy is without what
+// the member acknowledged since. Mostly others are away meanwhile, so that what is decided depends on
 // this member.
 func (w *World) copyHot(m *Member) {
 	if l := w.leader(); l == m || l == nil || m.strange() || !m.up || w.anyAway() || w.doubted() {
@@ -87,7 +87,7 @@ func (w *World) awaitLoss(m *Member, c *runningCopy, gone *Member, most time.Dur
 	})
 }
 
-// mayForget reports whether the copy lacks what the leader knows the member to have, the leader can
+// mayForget reports whether the copy is without what the leader knows the member to have, the leader can
 // tell it that, and the others can go on without it.
 func (w *World) mayForget(m, l *Member, c *runningCopy) bool {
 	if l == m || l.strange() || l.frozen || l.paused > w.Now() || w.net.Link(l.id, m.id).Cut || w.anySick() || !w.mayLose(m, nil) {
@@ -110,8 +110,8 @@ func (w *World) putHot(m, l *Member, c *runningCopy) {
 	w.watchDoubt(m)
 }
 
-// strikeWitness lets the leader lose power that told a member what it lacks, or cuts it off. Whoever
-// was away comes back.
+// strikeWitness lets the leader lose power that told a member what is missing, or cuts it off. A member that was
+// away comes back.
 func (w *World) strikeWitness(m, l, gone *Member) {
 	if !w.calm && m.doubt == nil && l.up && w.Chance(0.7) {
 		w.strike([...]*Fault{faultCrash, faultIsolate}[w.Pick(2)], l)

@@ -8,8 +8,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Links between some members only. A cluster serves as long as somebody reaches a quorum, but not everybody
-// reaches everybody then, and members do not agree on who is there.
+// Links between some members only. A cluster serves as long as one member reaches a quorum. But then not all
+// members reach each other, and they do not agree on which members run.
 
 // faultHubs: only some members have links with all others.
 var faultHubs = &Fault{Name: "hubs"}
@@ -28,7 +28,8 @@ func (s *Settings) drawHubs(d draw.Chance) {
 	}
 }
 
-// cutToHubs leaves only the links of so many members that each other one still reaches a majority.
+// cutToHubs cuts all links but those of half of the members, the hubs, so that each other member still reaches a
+// majority.
 func (w *World) cutToHubs() {
 	var hubs []protocol.MemberID
 	for _, i := range w.Rand.Perm(len(w.members))[:len(w.members)/2] {

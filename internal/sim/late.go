@@ -15,7 +15,7 @@ func init() {
 }
 
 // lateMembers adds members that are late, and so much load that they miss much. Logs are long
-// enough to catch up from, and frames are small, so leaders hear of these members all the time.
+// enough to catch up from, and frames are small, so these members answer leaders all the time.
 func (s *Settings) lateMembers(d draw.Chance) {
 	s.Faults = rates{faultLate: s.Election * time.Duration(2+d.Below(4))}
 	if d.Yes(0.8) {
@@ -30,7 +30,7 @@ func (s *Settings) lateMembers(d draw.Chance) {
 
 // beLate cuts a member off for a while. Then it catches up over links on which an entry takes a good
 // part of the time that a leader waits for an answer. Another member may be down meanwhile. So the
-// leader hears of that member again and again, but new entries reach it last.
+// member answers the leader again and again, but new entries reach it last.
 func (w *World) beLate(m *Member) {
 	if w.late || m == w.leader() || len(w.members) < 3 {
 		return

@@ -11,9 +11,9 @@ import (
 )
 
 // Members that lose their disk, or get an old copy of it, and are started again as if nothing had
-// happened (docs/internals/identity.md). Such a member counts as one that has failed for good: it must not
+// happened (docs/internals/identity.md). Such a member counts as one that never comes back: it must not
 // vote, it must not count, and it must find out and stop. The judges keep the old member with its
-// disk as it was when the disk was lost. They judge the process on the new disk as somebody else,
+// disk as it was when the disk was lost. To them the process on the new disk is another member,
 // whose messages prove nothing.
 
 // losses draws what concerns lost disks.
@@ -116,8 +116,8 @@ func (w *World) lostOf(c *protocol.Config) (lost []*Member) {
 	return lost
 }
 
-// replaceLost is what the operator does while a member is lost. He removes it. If the configuration
-// names its log, he sometimes adds a new member in its place.
+// replaceLost returns what the operator does while a member is lost: the member is removed. If the configuration
+// names its log, sometimes a new member takes its place.
 func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protocol.Change) {
 	m := c.Find(lost.id)
 	if m == nil {
@@ -130,11 +130,11 @@ func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protoco
 	return changes
 }
 
-// sane reports whether an operator who knows whose disk is lost, and whether bodies are damaged, would ask
-// for these changes.
+// sane reports whether an operator would ask for these changes that knows which disks are lost, and whether bodies
+// are damaged.
 func (w *World) sane(m *Member, changes []protocol.Change) bool {
 	if w.calm {
-		return false // a member that these changes add may be down for good
+		return false // a member that these changes add may never start
 	}
 	config := m.inst.Core().Status().Config
 	if tooFew(&config, changes) && w.damaged() || !w.keepState(&config, changes) {

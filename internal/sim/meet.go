@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Faults that come together. A protocol mostly survives one fault alone, because the other members
+// Faults that come together. A protocol mostly tolerates one fault alone, because the other members
 // are well. Bugs show when a second fault comes before the first is over, at the same member, or
 // just after an election. So some runs have faults in clusters, and others have few or none.
 

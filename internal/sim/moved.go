@@ -11,7 +11,7 @@ import (
 
 // Members that move. In these runs each member listens at an address, and others reach it only while they dial
 // that one. The membership keeps the first addresses. A member that is started elsewhere is told where all are
-// now, and nobody else is told anything.
+// now. No other member is told anything.
 
 // faultMove: members start at other addresses.
 var faultMove = &Fault{Name: "move"}

@@ -54,7 +54,7 @@ func (w *World) settleTime() time.Duration {
 		}
 		if s.Bodies.Share > 0 && s.Bodies.GatherBytes <= int64(s.Bodies.Max) {
 			// One body is gathered at a time. A member that comes back with an old snapshot looks for
-			// bodies that nobody has any more, and gives up on each before the next.
+			// bodies that no member has any more, and gives up on each before the next.
 			timeout += time.Duration(c.Ledger.Decided()) * s.bodyTimeout()
 		}
 	}

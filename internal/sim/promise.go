@@ -10,17 +10,17 @@ import (
 )
 
 // A leader's lease rests on what members promised to it. Such a promise is in danger when its member is about to
-// vote: it had not heard of the leader for long, hears of it again, and a candidate's messages arrive just then,
-// in any order. Links that stand still at random hardly ever bring that about. So in some runs they do it in a
-// story, which only delays messages, and hardly anything else goes wrong:
+// vote: no heartbeat reached it for an election timeout, then one does, and a candidate's messages arrive just
+// then, in any order. Links that stall at random hardly ever bring that about. So some runs play these steps,
+// which only delay messages, and have hardly any other fault:
 //
-//   - few members, the near ones, go on hearing of the leader. The others, the far ones, do not, and what
-//     they said before reaches it late, so that it leads on.
-//   - one of the far ones becomes a candidate. Those that are called back, some of the others, do not hear of that
-//     yet. With them and the near ones the leader has a quorum.
-//   - when these ask for votes too, they hear of the leader again, and it of them: it has a lease. After that
-//     they get what the far ones answered, and then what the candidate asked.
-//   - the leader hears of nobody else, until all links go on.
+//   - Few members, the near ones, still get heartbeats. The others, the far ones, do not. What they sent before
+//     reaches the leader late, so that it still leads.
+//   - One of the far members becomes a candidate. Its messages do not reach some of the others yet, which are
+//     called back. With them and the near members the leader has a quorum.
+//   - When these ask for votes too, the leader's messages reach them again, and theirs reach the leader: it has a
+//     lease. After that they get what the far members answered, and then what the candidate asked.
+//   - No other messages reach the leader until all links continue.
 
 // promiseStories draws what happens in stories of promises.
 var promiseStories = draw.New("promising")
@@ -47,8 +47,8 @@ type promising struct {
 	asked []protocol.MemberID
 }
 
-// drawPromises chooses whether a run has such stories. Clients mostly read: what the leader appends meanwhile
-// would be new to those that are called back, and they would vote for nobody who lacks it.
+// drawPromises chooses whether a run has this fault. Clients mostly read: members that are called back would get
+// what the leader appends meanwhile, and would not vote for a candidate without it.
 func (s *Settings) drawPromises(d draw.Chance) {
 	if s.Nodes < 5 || !d.Yes(0.04) {
 		return
@@ -129,7 +129,7 @@ func (w *World) promiseStands(c *witness) {
 	}
 }
 
-// callBack chooses who hears of the leader again, and not yet of the candidate.
+// callBack chooses the members that the leader's messages reach again, and the candidate's do not yet.
 func (w *World) callBack(p *promising, candidate protocol.MemberID) {
 	p.candidate = candidate
 	others := slices.DeleteFunc(slices.Clone(p.far), func(id protocol.MemberID) bool { return id == candidate })
@@ -145,8 +145,8 @@ func (w *World) callBack(p *promising, candidate protocol.MemberID) {
 	}
 }
 
-// hearAgain lets the leader have a lease. Then those that are called back hear of the new term, and last of all from
-// its candidate.
+// hearAgain lets the leader have a lease. Then messages of the new term reach those that are called back, the
+// candidate's last.
 func (w *World) hearAgain(p *promising) {
 	w.Tracef("FAULT %v hear of %s again", p.back, p.leader)
 	leader := []protocol.MemberID{p.leader}

@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Bytes of a log or of a snapshot are damaged, and the member reacts. A member promises to survive
+// Bytes of a log or of a snapshot are damaged, and the member reacts. A member promises to tolerate
 // two kinds of damage. One is damage to log entries that the newest snapshot stands for. The other
 // is damage to the newest snapshot, as long as the log goes back to the snapshot before it. Only
 // these happen here.
@@ -57,7 +57,7 @@ func (w *World) rotLog(m *Member) {
 	}
 	index := first + protocol.Index(w.Pick(int(last-first)+1))
 	record, err := m.log.ReadEntry(uint32(s.instance), uint64(index))
-	if err != nil || len(record) == 0 || m.writer.busy() { // the records beside it must be on the disk too
+	if err != nil || len(record) == 0 || m.writer.busy() { // the records next to it must be on the disk too
 		return
 	}
 	at, bit := w.Pick(len(record)), byte(1)<<w.Pick(8)

@@ -45,7 +45,7 @@ func (w *World) durableElsewhere(m *Member) bool {
 // as its scrub would. Else it finds out when it uses the state.
 func (w *World) spoilState(m *Member) {
 	lost := slices.ContainsFunc(w.members, func(o *Member) bool { return o.strange() })
-	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // nobody else has the state
+	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // no other member has the state
 		return
 	}
 	if (w.set.protocol.Core.Judged.ManyLead || w.set.flexible()) && !w.durableElsewhere(m) {

@@ -12,10 +12,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Members change while somebody does not know of all bodies yet. Faults of links, disks and processes hardly
+// Members change while one of them does not know of all bodies yet. Faults of links, disks and processes hardly
 // ever bring that about. They concern all instances of a member alike, and an operator seldom asks for
-// anything just then. So in some runs with coded bodies faults come in stories, and hardly anything
-// else goes wrong:
+// anything just then. So some runs with coded bodies play these stories, and have hardly any other fault:
 //
 //   - a member is behind in one instance only, which is retired. Then another member is removed.
 //   - a change of the number of instances is refused and will be proposed again. Meanwhile a member is
@@ -42,7 +41,7 @@ type straggling struct {
 	// member gets no messages of instance; 0: it gets them.
 	member   protocol.MemberID
 	instance protocol.InstanceID
-	// unread: nobody is asked for bodies of the instance.
+	// unread: no member is asked for bodies of the instance.
 	unread bool
 	// holds: this leader cannot hand over.
 	holds protocol.MemberID
@@ -230,7 +229,7 @@ func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d draw.Chance)
 }
 
 // reshapeAgain has a change of the number of instances refused, while a transfer cannot end. A member is removed before
-// it is proposed again. One instance cannot follow, because nobody makes copies of its bodies.
+// it is proposed again. One instance cannot follow, because no member makes copies of its bodies.
 func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d draw.Chance) {
 	at := 1 + d.Below(len(l.inForce)-1)
 	n, in := 1+d.Below(at), l.inForce[at].instance

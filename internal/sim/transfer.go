@@ -13,8 +13,8 @@ func init() {
 	faultTransfer.Strike = (*World).transfer
 }
 
-// transfer is the operator who wants another leader. He asks any member. Members tell each other's
-// instances to hand over too: see instance.LeaderPreference.
+// transfer asks a member for another leader, as an operator does: the leader, or any other member. Members also tell
+// each other's instances to hand over: see instance.LeaderPreference.
 func (w *World) transfer(m *Member) {
 	instance := w.court.All[w.Among(len(w.court.All))].ID
 	if leader := w.leaderOf(instance); leader != nil && w.Chance(0.6) {
