@@ -62,7 +62,7 @@ func (m *Member) twice(b *wal.Body) bool {
 // have trimmed their whole copies to rows. Members that vote nowhere do not count: no member asks one
 // for bodies if its membership is never decided.
 func (w *World) stillWhole(c *judge.Instance, index uint64, without *Member) bool {
-	if w.set.Resize && !w.whoeverLeaves(c, index, without) {
+	if w.set.Resize && !w.wholeAfterRemovals(c, index, without) {
 		return false
 	}
 	configs := c.Ledger.Configurations()
@@ -72,11 +72,11 @@ func (w *World) stillWhole(c *judge.Instance, index uint64, without *Member) boo
 	return c.Bodies.RecoverableFromRows(index, left)
 }
 
-// whoeverLeaves reports the same where more members may leave. Two things must hold. No member has
+// wholeAfterRemovals reports the same where more members may leave. Two things must hold. No member has
 // a damaged form of the body yet, because members count forms that they do not know to be damaged.
 // And in every configuration, also one that is about to be proposed, the other voters, at least two,
 // hold enough rows.
-func (w *World) whoeverLeaves(c *judge.Instance, index uint64, without *Member) bool {
+func (w *World) wholeAfterRemovals(c *judge.Instance, index uint64, without *Member) bool {
 	if w.damagedOf(c, index) {
 		return false
 	}

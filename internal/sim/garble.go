@@ -14,12 +14,12 @@ var nonsenseProposed = count.New("nonsense_proposed", "nonsense proposed")
 var faultGarble = &Fault{Name: "garble", Thinned: true, source: fromFreeze}
 
 func init() {
-	faultGarble.Draw = (*Settings).drawProposers
+	faultGarble.Draw = (*Settings).drawGarble
 	faultGarble.Strike = (*World).garble
 }
 
-// drawProposers chooses whether members propose nonsense.
-func (s *Settings) drawProposers(d draw.Chance) {
+// drawGarble chooses whether members propose nonsense.
+func (s *Settings) drawGarble(d draw.Chance) {
 	if d.Yes(0.2) {
 		s.Faults[faultGarble] = s.Election * time.Duration(1+d.Below(10))
 	}

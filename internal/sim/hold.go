@@ -18,7 +18,7 @@ var faultHold = &Fault{Name: "hold"}
 func init() {
 	faultHold.Draw = (*Settings).drawHolds
 	faultHold.Strike = (*World).holdLinks
-	faultHold.End = func(w *World) { w.goOn(w.held) }
+	faultHold.End = func(w *World) { w.releaseLinks(w.held) }
 }
 
 // drawHolds chooses whether links stand still. In half of these runs hardly anything else happens:
@@ -78,7 +78,7 @@ func (w *World) holdLinks(victim *Member) {
 		h.first = w.members[w.Pick(len(w.members))]
 		w.After(e+time.Duration(w.Rand.Float64()*float64(e)), func() { w.holdOthers(h, h.first, false) })
 	}
-	w.After(3*e, func() { w.goOn(h) })
+	w.After(3*e, func() { w.releaseLinks(h) })
 }
 
 // holdAll stops all links to the member, or from it, or lets them go on. It does nothing when the time is over.
@@ -156,7 +156,7 @@ func (w *World) releaseFor(candidate *Member) {
 		}
 	})
 	w.After(trip+w.Between(0, 2*trip), func() { w.holdOthers(h, nil, false) })
-	w.After(w.set.Election-w.Between(0, w.set.Election/2), func() { w.goOn(h) })
+	w.After(w.set.Election-w.Between(0, w.set.Election/2), func() { w.releaseLinks(h) })
 }
 
 // holdOthersBut lets the links of a member to all others but the candidate go on.
@@ -171,8 +171,8 @@ func (w *World) holdOthersBut(h *standstill, candidate, of *Member) {
 	}
 }
 
-// goOn lets all links go on.
-func (w *World) goOn(h *standstill) {
+// releaseLinks lets all links go on.
+func (w *World) releaseLinks(h *standstill) {
 	if h == nil || w.held != h {
 		return
 	}

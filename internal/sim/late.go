@@ -11,7 +11,7 @@ import (
 var faultLate = &Fault{Name: "late", Thinned: true}
 
 func init() {
-	faultLate.Strike = (*World).beLate
+	faultLate.Strike = (*World).delayMember
 }
 
 // lateMembers adds members that are late, and so much load that they miss much. Logs are long
@@ -28,10 +28,10 @@ func (s *Settings) lateMembers(d draw.Chance) {
 	s.Aim = aimSettings{}
 }
 
-// beLate cuts a member off for a while. Then it catches up over links on which an entry takes a good
+// delayMember cuts a member off for a while. Then it catches up over links on which an entry takes a good
 // part of the time that a leader waits for an answer. Another member may be down meanwhile. So the
 // member answers the leader again and again, but new entries reach it last.
-func (w *World) beLate(m *Member) {
+func (w *World) delayMember(m *Member) {
 	if w.late || m == w.leader() || len(w.members) < 3 {
 		return
 	}

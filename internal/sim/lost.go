@@ -130,9 +130,9 @@ func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protoco
 	return changes
 }
 
-// sane reports whether an operator would ask for these changes that knows which disks are lost, and whether bodies
+// wouldAsk reports whether an operator would ask for these changes that knows which disks are lost, and whether bodies
 // are damaged.
-func (w *World) sane(m *Member, changes []protocol.Change) bool {
+func (w *World) wouldAsk(m *Member, changes []protocol.Change) bool {
 	if w.calm {
 		return false // a member that these changes add may never start
 	}

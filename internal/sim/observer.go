@@ -28,6 +28,6 @@ type observer interface {
 	loses(m *protocol.Message) bool
 	// misses reports whether a member hears nothing of an instance.
 	misses(id protocol.MemberID, instance protocol.InstanceID) bool
-	// sane reports whether changes of the membership, for which a member was asked, may be carried out.
-	sane(m *Member, changes []protocol.Change) bool
+	// wouldAsk reports whether changes of the membership, for which a member was asked, may be carried out.
+	wouldAsk(m *Member, changes []protocol.Change) bool
 }

@@ -118,7 +118,7 @@ func (w *environment) convey(from, to *Member, do func()) {
 
 // execute carries an operation out at this member.
 func (m *Member) execute(op cluster.Operation, patience time.Duration, answered func(error)) {
-	if op.Kind == cluster.ChangeMembers && !m.w.observer.sane(m, op.Changes) {
+	if op.Kind == cluster.ChangeMembers && !m.w.observer.wouldAsk(m, op.Changes) {
 		answered(errWithdrawn)
 		return
 	}

@@ -21,7 +21,7 @@ func init() {
 		w.Tracef("FAULT %s pauses until %.6f", m.id, m.paused.Seconds())
 	}
 	faultPause.Heal = func(m *Member) { m.paused = min(m.paused, m.w.Now()) }
-	faultFreeze.Draw = (*Settings).drawTurns
+	faultFreeze.Draw = (*Settings).drawFreezes
 	faultFreeze.Strike = (*World).freezeSome
 }
 
@@ -35,9 +35,9 @@ func (w *World) freezeSome(m *Member) {
 	m.freeze(d)
 }
 
-// drawTurns chooses whether processes freeze inside turns. In some of these runs nothing else
+// drawFreezes chooses whether processes freeze inside turns. In some of these runs nothing else
 // happens: leaders have leases, and clients ask leaders that are frozen.
-func (s *Settings) drawTurns(d draw.Chance) {
+func (s *Settings) drawFreezes(d draw.Chance) {
 	if !d.Yes(0.3) {
 		return
 	}

@@ -124,7 +124,7 @@ func (w *World) promiseStands(c *witness) {
 		w.callBack(p, id)
 	case role == protocol.PreCandidate && slices.Contains(p.back, id) && !slices.Contains(p.asked, id):
 		if p.asked = append(p.asked, id); len(p.asked) == len(p.back) {
-			w.during(p, w.someTrips(), func() { w.hearAgain(p) })
+			w.during(p, w.someTrips(), func() { w.renewLease(p) })
 		}
 	}
 }
@@ -145,9 +145,9 @@ func (w *World) callBack(p *promising, candidate protocol.MemberID) {
 	}
 }
 
-// hearAgain lets the leader have a lease. Then messages of the new term reach those that are called back, the
+// renewLease lets the leader have a lease. Then messages of the new term reach those that are called back, the
 // candidate's last.
-func (w *World) hearAgain(p *promising) {
+func (w *World) renewLease(p *promising) {
 	w.Tracef("FAULT %v hear of %s again", p.back, p.leader)
 	leader := []protocol.MemberID{p.leader}
 	w.holdBetween(p.back, leader, false)

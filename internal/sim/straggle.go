@@ -183,8 +183,8 @@ func (w *World) removeNow(id protocol.MemberID, most time.Duration, then func())
 	w.await(most, gone, then)
 }
 
-// tell begins a story, in which clients may write through one instance alone.
-func (w *World) tell(s straggling, what string) {
+// beginStory begins a story, in which clients may write through one instance alone.
+func (w *World) beginStory(s straggling, what string) {
 	w.Count(changesWhileBehind)
 	w.Tracef("FAULT %s", what)
 	w.straggling = &s
@@ -193,8 +193,8 @@ func (w *World) tell(s straggling, what string) {
 	}
 }
 
-// told ends the story.
-func (w *World) told() {
+// endStory ends the story.
+func (w *World) endStory() {
 	if w.straggling != nil {
 		w.Tracef("FAULT everybody hears everything again")
 	}
@@ -214,7 +214,7 @@ func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d draw.Chance)
 	if leads != l && d.Yes(0.6) {
 		late = l.id
 	}
-	w.tell(straggling{member: late, instance: in}, fmt.Sprintf("%s gets nothing of instance %d", late, in))
+	w.beginStory(straggling{member: late, instance: in}, fmt.Sprintf("%s gets nothing of instance %d", late, in))
 	n := 1 + d.Below(at)
 	w.After(w.set.Election/2+d.Duration(0, w.set.Election), func() {
 		w.Tracef("FAULT %s is asked for %d instances", l.id, n)
@@ -223,7 +223,7 @@ func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d draw.Chance)
 			return !slices.ContainsFunc(w.members, func(m *Member) bool { return m.up && m.id != late && m.instancesApplied() != n })
 		}
 		w.await(8*w.set.Election, retired, func() {
-			w.removeNow(oneOf(d, voters, late, l.id), 4*w.set.Election, w.told)
+			w.removeNow(oneOf(d, voters, late, l.id), 4*w.set.Election, w.endStory)
 		})
 	})
 }
@@ -233,10 +233,10 @@ func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d draw.Chance)
 func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d draw.Chance) {
 	at := 1 + d.Below(len(l.inForce)-1)
 	n, in := 1+d.Below(at), l.inForce[at].instance
-	w.tell(straggling{instance: in, unread: true, holds: l.id}, fmt.Sprintf("nobody gets bodies of instance %d", in))
+	w.beginStory(straggling{instance: in, unread: true, holds: l.id}, fmt.Sprintf("nobody gets bodies of instance %d", in))
 	w.After(w.set.Election+d.Duration(0, w.set.Election), func() {
 		if !l.up || w.leader() != l {
-			w.told()
+			w.endStory()
 			return
 		}
 		to := oneOf(d, voters, l.id)
@@ -244,7 +244,7 @@ func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d draw.Chanc
 		l.whenAwake(func() { l.inForce[0].step(protocol.Transfer{To: to}) })
 		w.After(d.Duration(w.set.Election/8, w.set.Election), func() {
 			w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 12*w.set.Election, func(error) {})
-			w.removeNow(oneOf(d, voters, l.id), 5*w.set.Election, func() { w.After(3*w.set.Election, w.told) })
+			w.removeNow(oneOf(d, voters, l.id), 5*w.set.Election, func() { w.After(3*w.set.Election, w.endStory) })
 		})
 	})
 }
@@ -253,9 +253,9 @@ func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d draw.Chanc
 // they look at what they hold.
 func (w *World) restartBehind(l *Member, voters []protocol.MemberID, d draw.Chance) {
 	gone := oneOf(d, voters, l.id)
-	w.tell(straggling{}, fmt.Sprintf("%s is removed, and others will start again", gone))
+	w.beginStory(straggling{}, fmt.Sprintf("%s is removed, and others will start again", gone))
 	w.removeNow(gone, 8*w.set.Election, func() {
-		w.told()
+		w.endStory()
 		for _, id := range voters {
 			if m := w.member(id); id != gone && m.up && !w.calm && d.Yes(0.6) {
 				m.crash()
