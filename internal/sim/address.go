@@ -15,7 +15,7 @@ func home(id protocol.MemberID) string { return fmt.Sprintf("http://m%d:1", id) 
 
 // urls are those of a member; nil in a run in which none moves.
 func (m *Member) urls() []string {
-	if !m.w.set.moves() {
+	if !m.w.set.Moves {
 		return nil
 	}
 	return []string{m.url}
@@ -24,7 +24,7 @@ func (m *Member) urls() []string {
 // reaches reports whether a member dials another one where that is. If it does not, it learns so by the rules of
 // production, as it does from a transport.
 func (m *Member) reaches(to *Member) bool {
-	if !m.w.set.moves() || !m.up {
+	if !m.w.set.Moves || !m.up {
 		return true
 	}
 	peers := m.links.Peers()
@@ -55,14 +55,14 @@ func (m *Member) reaches(to *Member) bool {
 // has it in a membership.
 func (m *Member) knowsPlaceOf(to *Member) bool {
 	has := func(o protocol.Member) bool { return o.ID == to.id && slices.Contains(o.PeerURLs, to.url) }
-	return !m.w.set.moves() || m.dials[to.id] || slices.ContainsFunc(m.given, has) ||
+	return !m.w.set.Moves || m.dials[to.id] || slices.ContainsFunc(m.given, has) ||
 		slices.ContainsFunc(m.memberships(), func(c protocol.Config) bool { return slices.ContainsFunc(c.Members, has) })
 }
 
 // introduces makes a handshake, as a member does that has a link and sends nothing yet. In it the other one is
 // told where this one is.
 func (m *Member) introduces(to *Member) {
-	if w, life := m.w, m.life; w.set.moves() {
+	if w, life := m.w, m.life; w.set.Moves {
 		m.later(w.trip(m.id, to.id), func() {
 			if to.up {
 				w.linked(m, life, to)

@@ -319,11 +319,3 @@ func (m *Member) lacks() bool {
 	err := m.machines.First.LiveBodies(func(ref protocol.BodyRef) { lacks = lacks || m.body.kept.Wants(ref) })
 	return lacks || err != nil
 }
-
-// bodyTimeout is how long a member tries at most to gather one body.
-func (s *Settings) bodyTimeout() time.Duration { return s.GiveUp + 2*s.gatherTime() }
-
-// gatherTime is how long making one body whole may take once everything works.
-func (s *Settings) gatherTime() time.Duration {
-	return 8 * (s.Bodies.Hedge + s.Bodies.Retry + 2*s.DelayMax + s.Tick)
-}

@@ -134,7 +134,7 @@ func (a *waves) write(c *client, commands int) {
 // each time, so a slow one makes others late. So does a leader that waits before it skips its slots, or has members vote for them:
 // each time that others' values come behind them. A group of keys that moves after few questions is on its way to somebody most of
 // the time, while everybody asks for it.
-func (s *Settings) roomy() bool {
+func (s *nodeSettings) roomy() bool {
 	c := &s.Core
 	if how := wpaxos.Steal.In(c.Own); s.protocol.Core.Settings.Has(wpaxos.Steal) && how.Policy != wpaxos.StealNever && how.After < restless {
 		return false
@@ -145,7 +145,7 @@ func (s *Settings) roomy() bool {
 
 // brisk makes disks and links so fast that a command takes much less than a heartbeat. Links keep the order, as they do
 // outside of the simulator.
-func (s *Settings) brisk() {
+func (s *nodeSettings) brisk() {
 	s.swift()
 	h := s.Heartbeat
 	s.Reorder = false

@@ -6,9 +6,6 @@ import ()
 // their commands. The judges look at each key as they look at the whole log elsewhere: its commands are numbered by its
 // version. Whether a decision is kept the state machines tell, and the history.
 
-// byKey reports whether the protocol is one of these.
-func (s *Settings) byKey() bool { return s.protocol.Core.Judged.ByKey }
-
 // fix leaves out what a protocol cannot do whose members do not change: a member that has lost its disk cannot be replaced.
 func (s *Settings) fix() {
 	var none []*Fault

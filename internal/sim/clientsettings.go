@@ -12,9 +12,7 @@ type clientSettings struct {
 	Operations    int // at most, over the run
 	Think         time.Duration
 	Reads         float64 // share of reads
-	Padding       int     // most bytes by which a command is padded
 	Patience      time.Duration
-	GiveUp        time.Duration
 	Load          loadSettings
 }
 

@@ -36,13 +36,3 @@ func (s *Settings) drawChurn(d draw.Chance) {
 	s.Think = s.Heartbeat
 	s.Chaos *= 2
 }
-
-// newCore makes the protocol's core of a member.
-func (s *Settings) newCore(self protocol.MemberID, instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
-	c := s.Core
-	c.Self, c.Instance, c.Session = self, instance, session
-	return s.protocol.Core.New(c, rec)
-}
-
-// codec is what is known of the messages of the protocol's core.
-func (s *Settings) codec() *protocol.Codec { return s.protocol.Core.Codec }

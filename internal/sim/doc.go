@@ -23,7 +23,8 @@
 //   - package world (time, planned events, the trace), package count (what is counted), package draw
 //     (chance), world.go (a cluster in it), describe.go (messages in a trace), run.go (the two phases),
 //     campaign.go (many runs), mutants.go (search for mutants).
-//   - drawings.go (what the seed draws, in order), settings.go (settings), and their parts timesettings.go,
+//   - drawings.go (what the seed draws, in order), settings.go (settings), nodesettings.go (those that
+//     members know), and what draws their parts, timesettings.go,
 //     clientsettings.go, linksettings.go, disksettings.go, membersettings.go, coresettings.go,
 //     placement.go (protocols, and settings of bodies), epochs.go, unequal.go (members with settings of
 //     their own); line.go (delays inside a member).

@@ -15,7 +15,7 @@ import (
 type environment struct {
 	world.Base
 	draw.Chances // of all chance but that of the run itself, which is Base.Rand
-	set          Settings
+	set          *nodeSettings
 	observer     observer
 
 	members []*Member // ids 1 …, in order; also those added later
@@ -50,11 +50,11 @@ func (w *environment) leaderOf(instance protocol.InstanceID) (leader *Member) {
 }
 
 // settingsOf returns a member's settings: those of the run, or its own where members are unequal.
-func (w *environment) settingsOf(id protocol.MemberID) *Settings {
+func (w *environment) settingsOf(id protocol.MemberID) *nodeSettings {
 	if !w.set.Unequal {
-		return &w.set
+		return w.set
 	}
-	s := w.set
+	s := *w.set
 	d := s.unequal(id)
 	s.differ(d)
 	w.Tracef("member %s: heartbeat %s, tick %s, segments %d, snapshot every %d bytes, keeps %d bytes of log; depth %d, batch %d commands %d bytes; frame %d bytes %d entries, depth %d, inflight %d, cache %d; scrub every %s",

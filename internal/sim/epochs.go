@@ -44,7 +44,7 @@ func (s *Settings) chooseEpochs(d draw.Chance) {
 }
 
 // drawIdle chooses what a leader does that has nothing to propose. Members may differ in it.
-func (s *Settings) drawIdle(d draw.Chance) {
+func (s *nodeSettings) drawIdle(d draw.Chance) {
 	s.Core.Own = iss.SkipWait.Set(iss.NoSkip.Set(s.Core.Own, d.Yes(0.5)), 0)
 	if d.Yes(0.6) {
 		s.Core.Own = iss.SkipWait.Set(s.Core.Own, d.Duration(0, mostSkipWait*s.Heartbeat))
@@ -55,26 +55,16 @@ func (s *Settings) drawIdle(d draw.Chance) {
 const mostSkipWait = 2
 
 // idles reports whether a leader that has nothing to propose does something else than skip at once.
-func (s *Settings) idles() bool {
+func (s *nodeSettings) idles() bool {
 	return iss.NoSkip.In(s.Core.Own) || iss.SkipWait.In(s.Core.Own) > 0
 }
 
 // mostSkipWait is how long any member may let another one's value wait; 0: no member waits.
-func (s *Settings) mostSkipWait() time.Duration {
+func (s *nodeSettings) mostSkipWait() time.Duration {
 	if s.idles() {
 		return mostSkipWait * s.Heartbeat
 	}
 	return 0
-}
-
-// derive is what the core's instances derive state with; nil: there is none.
-func (s *Settings) derive() func(protocol.Config) protocol.Derived {
-	return s.protocol.Core.Deriving(s.Core.Own)
-}
-
-// epochsTold is how a member's directory remembers the settings.
-func (s *Settings) epochsTold() string {
-	return s.protocol.Core.Settings.Text(epochs.Setting.Name, s.Core.Own)
 }
 
 // epochTime is how long it may take until what is proposed has its turn: two epochs may have to be decided slot after

@@ -57,7 +57,7 @@ func (w *environment) linked(from *Member, life int, to *Member) bool {
 	from.acquainted(to)
 	to.acquainted(from)
 	l.Shake(life, to.life)
-	if to.links.Welcome(&protocol.Member{ID: from.id, PeerURLs: from.links.Own()}) && !w.set.moves() {
+	if to.links.Welcome(&protocol.Member{ID: from.id, PeerURLs: from.links.Own()}) && !w.set.Moves {
 		w.Count(linksToUnknown)
 		w.Tracef("%s   has a link to %s, which it does not know", to.id, from.id)
 	}

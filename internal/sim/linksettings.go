@@ -1,18 +1,8 @@
 package sim
 
 import (
-	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
 )
-
-// linkSettings are what links do to messages.
-type linkSettings struct {
-	device.Distances
-	Drop, Duplicate, Corrupt float64 // shares of messages
-	Reorder                  bool
-	StreamBreaks             float64 // share of snapshots' streams that break
-	StreamRate               int     // bytes a second of a snapshot's stream; 0: a million
-}
 
 func (s *Settings) drawLinks(d draw.Chance) {
 	s.DelayMin = d.Duration(0, s.Heartbeat/4)
@@ -28,7 +18,7 @@ func (s *Settings) perfectLinks() { s.Drop, s.Duplicate, s.Corrupt, s.StreamBrea
 
 // timely makes everything fast enough for elections to succeed. Progress is promised only where
 // messages and disks are faster than election timeouts.
-func (s *Settings) timely() {
+func (s *nodeSettings) timely() {
 	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/20), min(s.SyncMin, s.Election/20)
 	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/8), min(s.SyncMax, s.Election/8)
 	s.HopMax = min(s.HopMax, s.Election/50) // a vote or an entry takes many hops

@@ -56,8 +56,8 @@ func (s *Settings) drawLost(d draw.Chance) {
 }
 
 // backUp sometimes copies the disk of a member that is stopped.
-func (m *Member) backUp() {
-	if m.w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !m.w.From(losses).Yes(0.5) {
+func (w *World) backUp(m *Member) {
+	if w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !w.From(losses).Yes(0.5) {
 		return
 	}
 	config := m.inst.Core().Status().Config

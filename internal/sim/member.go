@@ -50,7 +50,7 @@ type Member struct {
 	id   protocol.MemberID
 	disk *device.Disk
 	// own are the member's settings: those of the run, or its own where members are unequal.
-	own *Settings
+	own *nodeSettings
 	// saved is the disk of a state machine that keeps its own state. It has what the state machine
 	// made durable, or more.
 	saved *machine.State
@@ -302,7 +302,7 @@ func (m *Member) wakeTakers() {
 
 // syncTime is how long a sync takes that begins now.
 func (m *Member) syncTime() time.Duration {
-	s := &m.w.set
+	s := m.w.set
 	d := m.w.Between(s.SyncMin, s.SyncMax)
 	if m.slow && !m.w.calm {
 		d *= 20
@@ -387,7 +387,7 @@ func (m *Member) withdraw(t intake.Ticket, then func()) {
 // member sees to that and not the core. By what takes effect alone it could not be judged: in some protocols
 // what is accepted takes effect before all that is proposed later anyway.
 func (m *Member) judgeHeld(b *intake.Batch) {
-	if b == nil || m.w.set.Load.Early == 0 || m.w.set.protocol.Core.Proposing.Tokens {
+	if b == nil || len(m.w.history.Tokens) == 0 || m.w.set.protocol.Core.Proposing.Tokens {
 		return
 	}
 	for rest := b.Entry.Payload; len(rest) > 0; {

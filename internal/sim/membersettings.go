@@ -7,24 +7,6 @@ import (
 	"github.com/braidlog/braid/internal/sim/draw"
 )
 
-// memberSettings are limits and delays inside a member, and its clock.
-type memberSettings struct {
-	Depth, BatchCommands, BatchBytes int
-
-	Backlog    int           // entries of an instance that may be committed and not applied; 0: any number
-	ApplyBytes int           // bytes of payloads that may wait to be applied
-	ApplyMax   time.Duration // the longest that applying a commitment takes
-	Idle       float64       // how soon an idle log is sealed, as a share of what production waits
-	HopMax     time.Duration // the longest that an event takes from one part of a member to another
-	// PendingBytes bounds what a member has proposed and not settled (0: 1 GiB). InboxBytes bounds
-	// the messages that wait for its instances (0: no limit). LargeMessage is how many bytes make a
-	// message large (0: as in production).
-	PendingBytes             int64
-	InboxBytes, LargeMessage int
-
-	Drift float64 // the most by which a clock runs fast or slow, as a share
-}
-
 // drawLines chooses how long events take at most from one part of a member to another.
 func (s *Settings) drawLines(d draw.Chance) {
 	if d.Yes(0.6) {

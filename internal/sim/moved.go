@@ -30,8 +30,6 @@ func (s *Settings) drawMoves(d draw.Chance) {
 	}
 }
 
-func (s *Settings) moves() bool { return s.Faults[faultMove] > 0 }
-
 // moveMembers starts members elsewhere: all of them, one, or one and then another one at its old address.
 func (w *World) moveMembers(m *Member) {
 	old := m.url

@@ -49,16 +49,13 @@ func Mutants() (names []string) {
 }
 
 // protocolMutant is the mutant if it belongs to the protocol, else none.
-func (s *Settings) protocolMutant() protocol.Mutant {
+func (s *nodeSettings) protocolMutant() protocol.Mutant {
 	m := protocol.Mutant(s.Mutant)
 	if !slices.ContainsFunc(s.protocol.Core.Mutants, func(i mutant.Info) bool { return i.Name == m }) {
 		return ""
 	}
 	return m
 }
-
-// mutant is the mutant for the types of package member. They know which mutants are theirs.
-func (s *Settings) mutant() mutant.Name { return mutant.Name(s.Mutant) }
 
 // Hunt is the random search for one mutant. It runs the seeds from 1 on in one kind of cluster,
 // until a seed shows a broken promise.

@@ -157,7 +157,7 @@ func (m *Member) build(meta member.Meta, skip protocol.Position) {
 	m.w.Events.Add(damagedSnapshotsFound, len(m.snaps.Damaged))
 	if s.Bodies.Scrub > 0 {
 		m.scrubLater(s.Bodies.Scrub)
-	} else if s.Faults[faultRot] > 0 {
+	} else if s.Rots {
 		m.scrubLater(4 * s.Election)
 	}
 }

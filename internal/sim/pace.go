@@ -81,7 +81,7 @@ func (w *World) anyMissing(configs []protocol.Config) bool {
 }
 
 // swift makes disks and links fast, and inboxes large. Heartbeats and timeouts stay, so that what waits for these shows.
-func (s *Settings) swift() {
+func (s *nodeSettings) swift() {
 	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/200), min(s.SyncMin, s.Election/200)
 	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/100), min(s.SyncMax, s.Election/100)
 	s.HopMax = min(s.HopMax, s.Election/1000)

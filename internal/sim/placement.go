@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/draw"
@@ -100,57 +99,7 @@ func quorumsOf(p *registry.Protocol, own setting.Values, nodes int) (quorum.Syst
 }
 
 // flexible reports whether there are quorums that are no majorities, and whose sizes do not depend on bodies.
-func (s *Settings) flexible() bool { return !s.quorums.Majority() }
-
-// deciders are those among a configuration's voters that decide.
-func (s *Settings) deciders(c *protocol.Config) quorum.Set {
-	set := s.quorums.Decides(quorum.Of(c))
-	if s.protocol.Quorums != nil {
-		set.Need = max(s.Core.WriteQuorum, quorum.Size(len(set.Incoming)))
-	}
-	return set
-}
-
-// judgeQuorums are those that decide where an entry is.
-func (s *Settings) judgeQuorums() check.Quorums {
-	if s.protocol.Quorums != nil {
-		return check.Quorums{} // that these are larger is for the sake of bodies
-	}
-	return s.bodyQuorums()
-}
-
-// bodyQuorums are those that decide where bodies are.
-func (s *Settings) bodyQuorums() check.Quorums {
-	elect, decide, rows, zones := s.quorums.Parts()
-	if s.protocol.Quorums != nil {
-		elect, decide = s.Core.ReadQuorum, s.Core.WriteQuorum
-	}
-	return check.Quorums{Read: elect, Write: decide, Rows: rows, Zones: zones.Count, Lost: zones.Lost, Down: zones.Down}
-}
-
-// bodySettings are a run's settings for bodies.
-type bodySettings struct {
-	// Share is the share of writes that carry their value as a body.
-	Share    float64
-	Min, Max int // bytes of a body
-	// Release is the longest time between a durable drop of the last reference and the release of
-	// the body.
-	Release      time.Duration
-	SegmentBytes int64
-	Hedge, Retry time.Duration
-	GatherBytes  int64
-	limitSettings
-	// Scrub is how often a member verifies what it holds; 0: never.
-	Scrub time.Duration
-}
-
-// limitSettings bound what a member does with bodies at once, and what may wait. See
-// body.BodyConfig and body.BodyLimits. 0: as in production.
-type limitSettings struct {
-	Filling, HolderCounts       int
-	InboxBytes, Asks, Questions int
-	CacheBytes                  int64
-}
+func (s *nodeSettings) flexible() bool { return !s.quorums.Majority() }
 
 // drawLimits draws limits. In half of the runs they are small.
 func drawLimits(d draw.Chance) (s limitSettings) {

@@ -114,7 +114,7 @@ func (m *Member) behind() bool {
 	if !m.up || m.sick() || m.w.set.woven() && m.gap() != "" {
 		return true
 	}
-	if m.machines.Behind(m.w.set.Keys) {
+	if m.machines.Behind() {
 		return true
 	}
 	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return uint64(m.applier.Added(s.instance)) < s.judges.Ledger.Decided() })

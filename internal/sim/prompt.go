@@ -72,6 +72,6 @@ func (s *memberInstance) holdsSince(o *Member) (time.Duration, bool) {
 
 // promptness is how long it may take to commit what a majority holds.
 func (w *environment) promptness() time.Duration {
-	s := &w.set
+	s := w.set
 	return 3 * (s.Election + 2*(s.DelayMax+s.SyncMax+s.Tick) + 8*s.HopMax)
 }

@@ -37,14 +37,16 @@ const (
 func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *script {
 	t.Helper()
 	set := Settings{
-		clusterSettings: clusterSettings{protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant},
-		timeSettings:    timeSettings{Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond},
-		clientSettings:  clientSettings{GiveUp: time.Hour, Keys: 1},
-		linkSettings:    linkSettings{Distances: device.Distances{DelayMin: time.Millisecond, DelayMax: time.Millisecond}},
-		diskSettings: diskSettings{
-			SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond, SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30,
+		nodeSettings: nodeSettings{
+			clusterSettings: clusterSettings{protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant},
+			timeSettings:    timeSettings{Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond},
+			linkSettings:    linkSettings{Distances: device.Distances{DelayMin: time.Millisecond, DelayMax: time.Millisecond}},
+			diskSettings: diskSettings{
+				SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond, SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30,
+			},
+			memberSettings: memberSettings{BatchCommands: 1, BatchBytes: 1 << 20, GiveUp: time.Hour},
 		},
-		memberSettings: memberSettings{BatchCommands: 1, BatchBytes: 1 << 20},
+		clientSettings: clientSettings{Keys: 1},
 	}
 	set.Core = protocol.Settings{Instance: firstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
 	set.Core.Mutant = set.protocolMutant()

@@ -7,28 +7,16 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/order"
-	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/device"
-	"github.com/braidlog/braid/protocol"
-	"github.com/braidlog/braid/protocol/quorum"
 )
 
 // Settings is everything that the seed draws before a run begins: sizes, rates, latencies, limits.
 // This is swarm testing: each run has its own mix, and many features are off. Each part is declared with what
 // draws it.
 type Settings struct {
-	clusterSettings
-	timeSettings
+	nodeSettings
 	clientSettings
-	linkSettings
-	diskSettings
-	memberSettings
-	foundingSettings
 	operatorSettings
-
-	Core   protocol.Settings // of every instance, without Self and Instance
-	Bodies bodySettings
-	Weave  weaveSettings
 
 	// Faults is how often faults of each kind happen. Meet is how they come together, Aim how they are aimed.
 	Faults rates
@@ -36,42 +24,14 @@ type Settings struct {
 	Aim    aimSettings
 }
 
-// clusterSettings are what the options say of the cluster.
-type clusterSettings struct {
-	protocol  *registry.Protocol
-	quorums   quorum.System
-	placement protocol.Placement
-	Seed      uint64
-	Nodes     int
-	Mutant    string
-	// Instances is how many instances are merged into the global log; 0: one instance's log is the
-	// global log.
-	Instances int
-	// Keyed: the instances are groups of keys, which have no common order.
-	Keyed bool
-}
-
-// foundingSettings say how the cluster began, and which other logs there are.
-type foundingSettings struct {
-	// Birth names the state with which the cluster begins; "": an empty one. OddFounder: a founder begins without it.
-	Birth      string
-	OddFounder bool
-	// Apart: a member that was founded apart is added. Alone is the only member of a world; 0: there are more.
-	Apart bool
-	Alone protocol.MemberID
-	// Namesakes: there is another cluster of the same members.
-	Namesakes namesakes
-	// Noted: every directory notes what its log is from the first start on. A core that the registry does not have
-	// cannot be found out later.
-	Noted bool
-	// Astray is how often a member is started with a state machine that is not of its log.
-	Astray float64
-}
-
 // operatorSettings say what operators do.
 type operatorSettings struct {
-	// Unequal: members may have settings of their own.
-	Unequal bool
+	// OddFounder: a founder begins without the state with which the cluster begins.
+	OddFounder bool
+	// Apart: a member that was founded apart is added.
+	Apart bool
+	// Namesakes: there is another cluster of the same members.
+	Namesakes namesakes
 	// Resize: as a change of the membership, the operator only makes the cluster smaller and
 	// larger.
 	Resize bool
@@ -93,32 +53,18 @@ func choose(o *Options) (s Settings) {
 		panic(err) // as above
 	}
 	s = Settings{
-		clusterSettings: clusterSettings{
-			protocol: p, quorums: quorums, placement: placement, Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant,
+		nodeSettings: nodeSettings{
+			clusterSettings: clusterSettings{
+				protocol: p, quorums: quorums, placement: placement, Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant,
+			},
+			linkSettings: linkSettings{Distances: device.Distances{Net: net, Farthest: net.Farthest()}},
 		},
-		linkSettings: linkSettings{Distances: device.Distances{Net: net, Farthest: net.Farthest()}},
-		Faults:       rates{},
+		Faults: rates{},
 	}
 	if s.Keyed = p.Keyed(order.Kind(o.Order)); s.Keyed {
 		s.Instances = cmp.Or(o.Instances, o.Nodes) // a member leads a group
 	}
 	return s
-}
-
-// firstConfig is the membership that the cluster begins with.
-func (s *Settings) firstConfig() protocol.Config {
-	var c protocol.Config
-	if s.Alone != 0 {
-		return protocol.Config{Members: []protocol.Member{{ID: s.Alone}}}
-	}
-	for i := range s.Nodes {
-		m := protocol.Member{ID: protocol.MemberID(i + 1), Slot: uint8(i)}
-		if s.moves() {
-			m.PeerURLs = []string{home(m.ID)}
-		}
-		c.Members = append(c.Members, m)
-	}
-	return c
 }
 
 func (s *Settings) String() string {

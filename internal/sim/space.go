@@ -48,13 +48,13 @@ func (m *Member) need() int64 {
 }
 
 // largest is how long an entry is at most: a batch of commands, or one with its body.
-func (s *Settings) largest() int64 {
+func (s *nodeSettings) largest() int64 {
 	command := s.Padding + 500
 	return int64(max(min(s.BatchBytes+command, s.BatchCommands*command), s.Bodies.Max+500))
 }
 
 // largestEntry is how long an entry of the log is at most. Where proposals go into slots, one may be a group of batches.
-func (s *Settings) largestEntry() int64 {
+func (s *nodeSettings) largestEntry() int64 {
 	most := s.largest()
 	if c := &s.Core; s.protocol.Core.Cells != nil && c.MaxFrameEntries != 1 {
 		most = max(most, int64(min(c.MaxFrameBytes, c.MaxUncommittedBytes)))
@@ -67,7 +67,7 @@ func (s *Settings) largestEntry() int64 {
 
 // lastBytes is how much a member can write to a disk that is low before the log lacks a file: the
 // log has two more, each less an entry that does not fit. A part may be snapshots.
-func (s *Settings) lastBytes() int64 { return s.SegmentBytes * 3 / 2 }
+func (s *nodeSettings) lastBytes() int64 { return s.SegmentBytes * 3 / 2 }
 
 // looksAtDisk notes whether the member's disk has less free than the member needs.
 func (m *Member) looksAtDisk() (low bool) {

@@ -36,7 +36,7 @@ func (w *World) startMember(m *Member) {
 
 // boot starts a member on its disk as the disk is.
 func (w *World) boot(m *Member) {
-	m.backUp()
+	w.backUp(m)
 	w.Tracef("FAULT %s starts", m.id)
 	ready := m.startsFull()
 	err := m.start()

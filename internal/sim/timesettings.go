@@ -14,12 +14,6 @@ func (s *Settings) drawTimes(d draw.Chance) {
 	s.Chaos = s.Election * time.Duration(10+d.Below(30))
 }
 
-// timeSettings are the times from which most others follow.
-type timeSettings struct {
-	Heartbeat, Election, Tick time.Duration
-	Chaos                     time.Duration // how long the first phase lasts
-}
-
 // pieceTime is how long it takes at most to send and write one entry alone.
 func (s *Settings) pieceTime() time.Duration {
 	return 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat + s.mostSkipWait()

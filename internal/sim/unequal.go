@@ -15,7 +15,7 @@ import (
 var unequalMembers = draw.New("unequal members")
 
 // unequal is what draws a member's own settings; 0: whether members have any.
-func (s *Settings) unequal(id protocol.MemberID) draw.Chance {
+func (s *nodeSettings) unequal(id protocol.MemberID) draw.Chance {
 	return unequalMembers.Of(s.Seed ^ uint64(id)<<32)
 }
 
@@ -23,7 +23,7 @@ func (s *Settings) unequal(id protocol.MemberID) draw.Chance {
 func (s *Settings) drawUnequal(d draw.Chance) { s.Unequal = d.Yes(0.3) }
 
 // differ draws again, for one member, some of the settings in which members may differ.
-func (s *Settings) differ(d draw.Chance) {
+func (s *nodeSettings) differ(d draw.Chance) {
 	r := &s.Core
 	for _, draw := range []func(){
 		func() { r.Heartbeat = d.Duration(s.Heartbeat/2, s.Heartbeat) },
@@ -51,7 +51,7 @@ func (s *Settings) differ(d draw.Chance) {
 }
 
 // drawScrub chooses how often a member verifies the bodies that it holds, if it does at all.
-func (s *Settings) drawScrub(d draw.Chance) {
+func (s *nodeSettings) drawScrub(d draw.Chance) {
 	s.Bodies.Scrub = 0
 	if s.Bodies.Share > 0 && d.Yes(0.5) {
 		s.Bodies.Scrub = s.Election * time.Duration(1+d.Below(5))

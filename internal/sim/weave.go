@@ -4,35 +4,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/protocol"
 )
 
 // What members do so that their instances make one log, and what judges check of it.
-
-// weaveSettings are the settings for woven instances.
-type weaveSettings struct {
-	// Scatter is the share of batches that go to any instance, and not to the one that suits best.
-	Scatter float64
-	// Lazy is how often a leader sees late that a sibling waits for it.
-	Lazy float64
-	// Move is how often a member is moved to another machine after the number of instances has
-	// changed.
-	Move float64
-}
-
-// woven reports whether the global log is woven from instances, even from a single one.
-func (s *Settings) woven() bool { return s.Instances > 0 && !s.Keyed }
-
-// begin is the cursor at which the cluster's global log begins.
-func (s *Settings) begin() order.Cursor {
-	if s.Keyed {
-		return order.BeginKeyed(s.Instances)
-	}
-	return order.Begin(max(1, s.Instances), s.woven())
-}
 
 func (s *Settings) drawWeave(d draw.Chance) {
 	if !s.woven() {

@@ -16,6 +16,7 @@ import (
 // seed decides everything that happens in it. It runs in one goroutine.
 type World struct {
 	environment
+	set Settings
 
 	burst float64 // share of messages that is lost besides, at present
 	// pass, if set, decides which messages links carry. It is for scenarios.
@@ -42,23 +43,17 @@ type World struct {
 	moved int
 }
 
-// rules are what the judges must know of the settings.
-func (s *Settings) rules() judge.Rules {
-	return judge.Rules{
-		Core: s.protocol.Core, Instances: s.Instances, Woven: s.woven(), First: s.firstConfig(),
-		Quorums: s.judgeQuorums(), BodyQuorums: s.bodyQuorums(),
-	}
-}
-
 // newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
-	w := &World{environment: environment{
-		Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, Chances: draw.Begin(set.Seed), set: set,
+	set.Moves, set.Rots = set.Faults[faultMove] > 0, set.Faults[faultRot] > 0
+	w := &World{set: set, environment: environment{
+		Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, Chances: draw.Begin(set.Seed),
 		acquainted: map[device.Pair]uint64{},
 	}}
+	w.environment.set = &w.set.nodeSettings
 	w.observer, w.alone = w, map[protocol.MemberID]*smallWorld{}
-	w.orders.ByKey = set.byKey()
+	w.orders.ByKey, w.orders.Keys = set.byKey(), set.Keys
 	if set.Keyed {
 		w.orders.Groups = set.Instances
 	}

@@ -32,7 +32,7 @@ func write(number int, kind check.Kind, key, value string) []member.Command {
 }
 
 func TestSnapshotsHaveTheState(t *testing.T) {
-	for _, orders := range []*Orders{{}, {ByKey: true}} {
+	for _, orders := range []*Orders{{Keys: 2}, {ByKey: true, Keys: 2}} {
 		a, errs := one(orders, 1)
 		require.NoError(t, a.Apply(write(0, check.Put, "k0", "x")))
 		require.NoError(t, a.Apply(write(1, check.Append, "k0", "y")))
@@ -43,9 +43,9 @@ func TestSnapshotsHaveTheState(t *testing.T) {
 		require.NoError(t, view.WriteTo(context.Background(), &text))
 
 		b, _ := one(orders, 2)
-		require.True(t, orders.ByKey == (&Set{Groups: []*Machine{b}}).Behind(2))
+		require.True(t, orders.ByKey == (&Set{Groups: []*Machine{b}}).Behind())
 		require.NoError(t, b.Restore(&text))
-		require.False(t, (&Set{Groups: []*Machine{b}}).Behind(2))
+		require.False(t, (&Set{Groups: []*Machine{b}}).Behind())
 		require.Equal(t, Value{Text: "xy", Found: true, Version: 2, chain: b.Value("k0").chain}, b.Value("k0"))
 		require.Equal(t, a.Position(), b.Position())
 		require.NoError(t, (&Set{Groups: []*Machine{b}}).Same(&Set{Groups: []*Machine{a}}))

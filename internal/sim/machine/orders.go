@@ -15,6 +15,7 @@ import (
 type Orders struct {
 	Groups int  // of keys, if each has an order of its own; otherwise 0
 	ByKey  bool // commands have an order only where they have a key in common
+	Keys   int  // how many keys there are: KeyName(0) and so on
 
 	sequences map[protocol.InstanceID]*check.Sequence
 }
@@ -99,10 +100,10 @@ func (s *Machine) placeKeys() error {
 	return nil
 }
 
-// behindInKeys reports whether a member has applied a command of one of the first so many keys that this state machine
-// has not applied. Members that have applied equally many commands need not have applied the same ones.
-func (s *Machine) behindInKeys(keys int) bool {
-	for i := range keys {
+// behindInKeys reports whether a member has applied a command of a key that this state machine has not applied. Members
+// that have applied equally many commands need not have applied the same ones.
+func (s *Machine) behindInKeys() bool {
+	for i := range s.c.Orders.Keys {
 		key := KeyName(i)
 		var at check.Cursor
 		if c := s.cursors[key]; c != nil {

@@ -39,11 +39,10 @@ func (s *Set) Of(key string) *Machine {
 	return s.Groups[max(0, int(group)-int(protocol.FirstInstance))]
 }
 
-// Behind reports whether a member has applied a command of one of the first so many keys that is missing here, where each
-// key has its own order.
-func (s *Set) Behind(keys int) bool {
+// Behind reports whether a member has applied a command that is missing here, where each key has its own order.
+func (s *Set) Behind() bool {
 	for _, g := range s.Groups {
-		if g.c.Orders.ByKey && g.behindInKeys(keys) {
+		if g.c.Orders.ByKey && g.behindInKeys() {
 			return true
 		}
 	}

@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/mutant"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// nodeSettings are what members and their surroundings know of the settings.
+type nodeSettings struct {
+	clusterSettings
+	timeSettings
+	linkSettings
+	diskSettings
+	memberSettings
+	foundingSettings
+
+	Core   protocol.Settings // of every instance, without Self and Instance
+	Bodies bodySettings
+	Weave  weaveSettings
+}
+
+// clusterSettings are what the options say of the cluster.
+type clusterSettings struct {
+	protocol  *registry.Protocol
+	quorums   quorum.System
+	placement protocol.Placement
+	Seed      uint64
+	Nodes     int
+	Mutant    string
+	// Instances is how many instances are merged into the global log; 0: one instance's log is the
+	// global log.
+	Instances int
+	// Keyed: the instances are groups of keys, which have no common order.
+	Keyed bool
+	// Unequal: members may have settings of their own.
+	Unequal bool
+	// Moves: members may get other addresses. Rots: records on disks go bad. Both follow from the faults of the run.
+	Moves, Rots bool
+}
+
+// foundingSettings say how the cluster began, and which other logs there are.
+type foundingSettings struct {
+	// Birth names the state with which the cluster begins; "": an empty one.
+	Birth string
+	// Alone is the only member of the cluster at first; 0: there are more.
+	Alone protocol.MemberID
+	// Noted: every directory notes what its log is from the first start on. A core that the registry does not have
+	// cannot be found out later.
+	Noted bool
+	// Astray is how often a member is started with a state machine that is not of its log.
+	Astray float64
+}
+
+// timeSettings are the times from which most others follow.
+type timeSettings struct {
+	Heartbeat, Election, Tick time.Duration
+	Chaos                     time.Duration // how long the first phase lasts
+}
+
+// linkSettings are what links do to messages.
+type linkSettings struct {
+	device.Distances
+	Drop, Duplicate, Corrupt float64 // shares of messages
+	Reorder                  bool
+	StreamBreaks             float64 // share of snapshots' streams that break
+	StreamRate               int     // bytes a second of a snapshot's stream; 0: a million
+}
+
+// diskSettings are of disks, and of what is kept on them.
+type diskSettings struct {
+	SyncMin, SyncMax time.Duration
+	SegmentBytes     int64
+	SnapshotBytes    int
+	KeepLogBytes     int64 // of log that is kept for members that catch up
+	Durable          bool  // the state machine keeps its own state on disk
+	// CopyOnWrite: while a disk is full, files of the log and of the bodies cannot be overwritten.
+	CopyOnWrite bool
+	// Shortage is how often a disk is not full at once, but has about what the member needs.
+	Shortage float64
+}
+
+// memberSettings are limits and delays inside a member, and its clock.
+type memberSettings struct {
+	Depth, BatchCommands, BatchBytes int
+	GiveUp                           time.Duration // how long a member waits for what it was asked for
+	Padding                          int           // most bytes by which clients pad a command
+
+	Backlog    int           // entries of an instance that may be committed and not applied; 0: any number
+	ApplyBytes int           // bytes of payloads that may wait to be applied
+	ApplyMax   time.Duration // the longest that applying a commitment takes
+	Idle       float64       // how soon an idle log is sealed, as a share of what production waits
+	HopMax     time.Duration // the longest that an event takes from one part of a member to another
+	// PendingBytes bounds what a member has proposed and not settled (0: 1 GiB). InboxBytes bounds
+	// the messages that wait for its instances (0: no limit). LargeMessage is how many bytes make a
+	// message large (0: as in production).
+	PendingBytes             int64
+	InboxBytes, LargeMessage int
+
+	Drift float64 // the most by which a clock runs fast or slow, as a share
+}
+
+// bodySettings are a run's settings for bodies.
+type bodySettings struct {
+	// Share is the share of writes that carry their value as a body.
+	Share    float64
+	Min, Max int // bytes of a body
+	// Release is the longest time between a durable drop of the last reference and the release of
+	// the body.
+	Release      time.Duration
+	SegmentBytes int64
+	Hedge, Retry time.Duration
+	GatherBytes  int64
+	limitSettings
+	// Scrub is how often a member verifies what it holds; 0: never.
+	Scrub time.Duration
+}
+
+// limitSettings bound what a member does with bodies at once, and what may wait. See
+// body.BodyConfig and body.BodyLimits. 0: as in production.
+type limitSettings struct {
+	Filling, HolderCounts       int
+	InboxBytes, Asks, Questions int
+	CacheBytes                  int64
+}
+
+// weaveSettings are the settings for woven instances.
+type weaveSettings struct {
+	// Scatter is the share of batches that go to any instance, and not to the one that suits best.
+	Scatter float64
+	// Lazy is how often a leader sees late that a sibling waits for it.
+	Lazy float64
+	// Move is how often a member is moved to another machine after the number of instances has
+	// changed.
+	Move float64
+}
+
+// firstConfig is the membership that the cluster begins with.
+func (s *nodeSettings) firstConfig() protocol.Config {
+	var c protocol.Config
+	if s.Alone != 0 {
+		return protocol.Config{Members: []protocol.Member{{ID: s.Alone}}}
+	}
+	for i := range s.Nodes {
+		m := protocol.Member{ID: protocol.MemberID(i + 1), Slot: uint8(i)}
+		if s.Moves {
+			m.PeerURLs = []string{home(m.ID)}
+		}
+		c.Members = append(c.Members, m)
+	}
+	return c
+}
+
+// byKey reports whether the protocol is one of these.
+func (s *nodeSettings) byKey() bool { return s.protocol.Core.Judged.ByKey }
+
+// woven reports whether the global log is woven from instances, even from a single one.
+func (s *nodeSettings) woven() bool { return s.Instances > 0 && !s.Keyed }
+
+// begin is the cursor at which the cluster's global log begins.
+func (s *nodeSettings) begin() order.Cursor {
+	if s.Keyed {
+		return order.BeginKeyed(s.Instances)
+	}
+	return order.Begin(max(1, s.Instances), s.woven())
+}
+
+// newCore makes the protocol's core of a member.
+func (s *nodeSettings) newCore(self protocol.MemberID, instance protocol.InstanceID, session protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
+	c := s.Core
+	c.Self, c.Instance, c.Session = self, instance, session
+	return s.protocol.Core.New(c, rec)
+}
+
+// codec is what is known of the messages of the protocol's core.
+func (s *nodeSettings) codec() *protocol.Codec { return s.protocol.Core.Codec }
+
+// derive is what the core's instances derive state with; nil: there is none.
+func (s *nodeSettings) derive() func(protocol.Config) protocol.Derived {
+	return s.protocol.Core.Deriving(s.Core.Own)
+}
+
+// epochsTold is how a member's directory remembers the settings.
+func (s *nodeSettings) epochsTold() string {
+	return s.protocol.Core.Settings.Text(epochs.Setting.Name, s.Core.Own)
+}
+
+// mutant is the mutant for the types of package member. They know which mutants are theirs.
+func (s *nodeSettings) mutant() mutant.Name { return mutant.Name(s.Mutant) }
+
+// deciders are those among a configuration's voters that decide.
+func (s *nodeSettings) deciders(c *protocol.Config) quorum.Set {
+	set := s.quorums.Decides(quorum.Of(c))
+	if s.protocol.Quorums != nil {
+		set.Need = max(s.Core.WriteQuorum, quorum.Size(len(set.Incoming)))
+	}
+	return set
+}
+
+// judgeQuorums are those that decide where an entry is.
+func (s *nodeSettings) judgeQuorums() check.Quorums {
+	if s.protocol.Quorums != nil {
+		return check.Quorums{} // that these are larger is for the sake of bodies
+	}
+	return s.bodyQuorums()
+}
+
+// bodyQuorums are those that decide where bodies are.
+func (s *nodeSettings) bodyQuorums() check.Quorums {
+	elect, decide, rows, zones := s.quorums.Parts()
+	if s.protocol.Quorums != nil {
+		elect, decide = s.Core.ReadQuorum, s.Core.WriteQuorum
+	}
+	return check.Quorums{Read: elect, Write: decide, Rows: rows, Zones: zones.Count, Lost: zones.Lost, Down: zones.Down}
+}
+
+// bodyTimeout is how long a member tries at most to gather one body.
+func (s *nodeSettings) bodyTimeout() time.Duration { return s.GiveUp + 2*s.gatherTime() }
+
+// gatherTime is how long making one body whole may take once everything works.
+func (s *nodeSettings) gatherTime() time.Duration {
+	return 8 * (s.Bodies.Hedge + s.Bodies.Retry + 2*s.DelayMax + s.Tick)
+}
+
+// rules are what the judges must know of the settings.
+func (s *nodeSettings) rules() judge.Rules {
+	return judge.Rules{
+		Core: s.protocol.Core, Instances: s.Instances, Woven: s.woven(), First: s.firstConfig(),
+		Quorums: s.judgeQuorums(), BodyQuorums: s.bodyQuorums(),
+	}
+}
