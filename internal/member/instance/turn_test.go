@@ -15,6 +15,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+var onlyFirst = []protocol.InstanceID{1}
+
 // alone is a member with one instance. It has batches and reads for it.
 type alone struct {
 	now     time.Duration
@@ -27,7 +29,7 @@ func (a *alone) Waiting() (bytes int, full bool) { return len(a.batches), false 
 func (a *alone) NoteLoad(Load)                   {}
 func (a *alone) Risen() uint64                   { return 0 }
 func (a *alone) Wanted() order.Slot              { return order.Slot{} }
-func (a *alone) IDs() []protocol.InstanceID      { return []protocol.InstanceID{1} }
+func (a *alone) IDs() []protocol.InstanceID      { return onlyFirst }
 func (a *alone) Load(int) Load                   { return Load{} }
 func (a *alone) Status(int) *protocol.Status     { return a.status }
 func (a *alone) Wake(int)                        {}
@@ -162,4 +164,17 @@ func TestWhatIsCarriedOutLetsInMore(t *testing.T) {
 		}
 	})
 	require.Equal(t, []string{"send 1", "read index 7"}, lines)
+}
+
+func TestATurnAllocatesNothingOfItsOwn(t *testing.T) {
+	a := &alone{now: time.Second}
+	_, h := a.host()
+	group := &intake.ReadGroup{}
+	happened := &Happened{Active: true, Saved: &member.Saved{}}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		h.Take(happened)
+		for turn := h.Next(); turn != nil; turn = h.Next() {
+			turn.ReadIndexes = append(turn.ReadIndexes, ReadIndex{group, 1})
+		}
+	}))
 }
