@@ -151,8 +151,8 @@ func (l *eventLoop) lookAround(t *instance.Happened) {
 		return
 	}
 	t.Expired = l.r.proposer.expired(l.r.now(), l.r.opt.GiveUp())
-	if st := l.status.Load(); st.Role == protocol.Leader {
-		t.Unnamed = l.r.who.unnamed(st)
+	if t.Named = l.hosted.NamesDue(); t.Named {
+		t.Unnamed = l.r.who.unnamed(l.status.Load())
 	}
 }
 

@@ -206,7 +206,9 @@ func (s *memberInstance) look() *instance.Happened {
 		h.At, h.Configs = m.progress.At()
 		if s == m.inForce[0] {
 			h.Expired = m.proposals.Expired(m.clock(), m.own.GiveUp)
-			h.Unnamed = m.handshakes.Publish(s.status)
+			if h.Named = s.hosted.NamesDue(); h.Named {
+				h.Unnamed = m.handshakes.Publish(s.status)
+			}
 		}
 	}
 	if s.news {

@@ -21,10 +21,10 @@ type HostedConfig struct {
 	Mutant              mutant.Name // old-clock, keep-nothing, weave-give-up-early, weave-cut-committed, weave-depart-any
 }
 
-// Hosted is one instance as its member runs it: the core with its [Instance], and all that is
-// decided around them from turn to turn. A turn has two halves. Take takes in all that happened. Then Next lets in this
-// member's proposals and reads, and returns what is to be carried out, until nothing is left. What a driver carries out
-// may let in more. Not safe for concurrent use.
+// Hosted is one instance as its member runs it: the core with its [Instance], and everything that is decided around
+// them from turn to turn. A turn has two halves. Take takes in all that happened. Then Next lets in this member's
+// proposals and reads, and returns what is to be carried out, until nothing is left. What a driver carries out may let
+// in more. Not safe for concurrent use.
 type Hosted struct {
 	cfg   HostedConfig
 	calls Calls
@@ -32,31 +32,36 @@ type Hosted struct {
 	clock member.Clock
 	out   Outbox
 
+	status   *protocol.Status // when it was last published
 	progress hostedProgress
 	happened *Happened // what the turn takes in
 	turn     Turn      // what Next returned
 	handed   bool      // turn has what out had
 	over     bool      // nothing is left of the turn
-	missing  protocol.MemberID
 
-	upgrades Upgrades // bodies on their way to the disk apart from their entries
+	upgrades Upgrades // bodies that are written apart from their entries
 	reads    hostedReads
 	keep     LogKeeper     // up to where the log may be cut
-	room     time.Duration // when a waiting batch may leave; 0 if it does not wait for a time
+	batchAt  time.Duration // when a waiting batch may leave; 0 if it does not wait for a time
 
 	merge   hostedMerge
 	lead    hostedLead
 	retired hostedRetired
+	tended  hostedTended
 
 	unread    UnreadableEntries
 	following MembershipFollower
 	search    SnapshotSearch
-	departure Departure           // the first instance's
-	others    []protocol.MemberID // that the other instances have, as the core was told; not changed
-	scratch   []protocol.MemberID // of retain
-	looked    time.Duration       // when tend last looked whether all is as it should be
-	published time.Duration       // when noteLogs last looked whose logs the membership does not name
-	status    *protocol.Status
+	missing   protocol.MemberID // of search: a member to be asked; 0: none
+	departure Departure         // the first instance's
+}
+
+// hostedTended is when ticks last did what is done once in a heartbeat.
+type hostedTended struct {
+	at      time.Duration       // tend
+	namedAt time.Duration       // noteLogs
+	others  []protocol.MemberID // members of the other instances, as the core was told; not changed
+	scratch []protocol.MemberID // of retain
 }
 
 // hostedProgress is how far the log and Apply have what the instance wants.
@@ -199,10 +204,10 @@ func (h *Hosted) end() bool {
 // Due is when the next turn is due even if nothing happens, because a batch may leave or the core wants to be woken; 0:
 // at the next tick.
 func (h *Hosted) Due() time.Duration {
-	if at := h.inst.WakeAt(); at > 0 && (h.room == 0 || at < h.room) {
+	if at := h.inst.WakeAt(); at > 0 && (h.batchAt == 0 || at < h.batchAt) {
 		return at
 	}
-	return h.room
+	return h.batchAt
 }
 
 // Ended reports whether the instance was retired and is not needed any more. Nothing is to be told
@@ -246,8 +251,8 @@ const stride = 64
 // propose takes this member's batches as long as the instance may take more, and as long as no
 // other instance would take them sooner.
 func (h *Hosted) propose() {
-	timed := h.room > 0
-	h.room = 0
+	timed := h.batchAt > 0
+	h.batchAt = 0
 	h.note()
 	taken := 0
 	source := h.calls.Source
@@ -263,7 +268,7 @@ func (h *Hosted) propose() {
 		ok, wait := h.inst.Room(now, bytes, full)
 		if !ok {
 			if wait > 0 {
-				h.room = now + wait
+				h.batchAt = now + wait
 			}
 			return
 		}

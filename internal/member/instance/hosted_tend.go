@@ -35,8 +35,8 @@ func (h *Hosted) placed() protocol.Index {
 	return index
 }
 
-// weave tells the other instances how this one stands, and makes it skip what they wait for. It
-// does so in the turn in which the records of both go to the disk.
+// weave tells the other instances the rounds of this one, and makes it skip what they wait for. It does so in the turn
+// in which the records of both go to the disk.
 func (h *Hosted) weave() {
 	siblings := h.calls.Siblings()
 	if len(siblings.IDs()) == 1 || h.retired.endsAt > 0 {
@@ -64,12 +64,12 @@ func (h *Hosted) weave() {
 	h.inst.Weave(now, want, &h.out)
 }
 
-// tend looks once in a heartbeat whether another member should lead the instance, whether its
-// members are those of the first one, whether others still have members that it removed, and whether
-// its leader has heard of the instances that wait for it.
+// tend checks once in a heartbeat whether another member should lead the instance, whether its members are those of the
+// first one, whether other instances still have members that it removed, and whether its leader knows that other
+// instances wait for it.
 func (h *Hosted) tend() {
 	siblings, now := h.calls.Siblings(), h.clock.Now()
-	if h.retired.endsAt > 0 || now-h.looked < h.cfg.Heartbeat {
+	if h.retired.endsAt > 0 || now-h.tended.at < h.cfg.Heartbeat {
 		return
 	}
 	turn := slices.Index(siblings.IDs(), h.cfg.Instance)
@@ -79,7 +79,7 @@ func (h *Hosted) tend() {
 	if h.retain(siblings); len(siblings.IDs()) == 1 {
 		return
 	}
-	h.looked, h.merge.risen = now, ^uint64(0) // a skip may have been refused
+	h.tended.at, h.merge.risen = now, ^uint64(0) // a skip may have been refused
 	h.Step(protocol.Place{At: turn})
 	h.inst.Remind(now, h.cfg.Heartbeat, h.calls.Rounds.Wanted(), &h.out)
 	st := h.status
@@ -111,10 +111,10 @@ func (h *Hosted) tend() {
 
 // retain tells the core which members the other instances have, if that has changed.
 func (h *Hosted) retain(siblings Siblings) {
-	h.scratch = h.scratch[:0]
+	h.tended.scratch = h.tended.scratch[:0]
 	add := func(id protocol.MemberID) {
-		if i, known := slices.BinarySearch(h.scratch, id); !known {
-			h.scratch = slices.Insert(h.scratch, i, id)
+		if i, known := slices.BinarySearch(h.tended.scratch, id); !known {
+			h.tended.scratch = slices.Insert(h.tended.scratch, i, id)
 		}
 	}
 	for i, id := range siblings.IDs() {
@@ -129,23 +129,27 @@ func (h *Hosted) retain(siblings Siblings) {
 			add(id)
 		}
 	}
-	if !slices.Equal(h.scratch, h.others) {
-		h.others = slices.Clone(h.scratch)
-		h.Step(protocol.Retain{Members: h.others})
+	if !slices.Equal(h.tended.scratch, h.tended.others) {
+		h.tended.others = slices.Clone(h.tended.scratch)
+		h.Step(protocol.Retain{Members: h.tended.others})
 	}
 }
 
-// noteLogs proposes that the membership names whose log each member has, where it does not, if
-// this member leads.
+// NamesDue reports whether a tick should look for what the membership does not name: once in a heartbeat, if this
+// member leads. Only the first instance's counts.
+func (h *Hosted) NamesDue() bool {
+	return h.status.Role == protocol.Leader && h.calls.Now()-h.tended.namedAt >= h.cfg.Heartbeat
+}
+
+// noteLogs proposes that the membership names whose log each member has, where it does not.
 func (h *Hosted) noteLogs() {
-	now := h.clock.Now()
-	st := h.status
-	if st.Role != protocol.Leader || now-h.published < h.cfg.Heartbeat {
+	t := h.happened
+	if !t.Named {
 		return
 	}
-	h.published = now
-	if len(h.happened.Unnamed) > 0 && h.happened.At.Reshape == 0 && member.Settled(&st.Config, h.happened.Configs[1:]) {
-		h.Step(protocol.ProposeChange{Changes: h.happened.Unnamed})
+	h.tended.namedAt = h.clock.Now()
+	if len(t.Unnamed) > 0 && t.At.Reshape == 0 && member.Settled(&h.status.Config, t.Configs[1:]) {
+		h.Step(protocol.ProposeChange{Changes: t.Unnamed})
 	}
 }
 

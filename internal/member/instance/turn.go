@@ -16,8 +16,8 @@ type Happened struct {
 	Inputs  []protocol.Input // in the order in which they came
 	Jobs    []func()         // other things to do in the turn
 
-	// Active reports whether the instance is one of those whose logs are merged now. If it is, Added is its last entry
-	// that is in the order, and Applied the last that is applied.
+	// Active is false once this member has applied the end of the instance, which is retired then. Before, Added is its
+	// last entry that is in the order, and Applied the last that is applied.
 	Active         bool
 	Added, Applied protocol.Index
 	// AppliedBytes is how much was applied since the start, as LogKeeper counts.
@@ -31,9 +31,11 @@ type Happened struct {
 	// At is what this member has applied, Configs the memberships then.
 	At      order.Cursor
 	Configs []protocol.Config
-	// Expired are batches that no instance took in time, and Unnamed are the changes that name in the membership whose
-	// log each member has. Only the first instance's are used. Unnamed follows from the instance's published status.
+	// Expired are batches that no instance took in time. If Named, Unnamed are the changes that name in the membership
+	// whose log each member has, as they follow from the published status; see [Hosted.NamesDue]. Only the first
+	// instance's are used.
 	Expired []*intake.Batch
+	Named   bool
 	Unnamed []protocol.Change
 
 	// BodyNews says that Bodies is to be taken in.
