@@ -58,16 +58,14 @@ func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
 	cl.leaders = make([]atomic.Int64, cl.shape.Groups(len(c.Machines)))
 	for i, machine := range c.Machines {
 		o := braidOptions(c)
-		err := cl.shape.Apply(&o)
+		o.Members = slices.Clone(members)
+		err := c.Settings.Apply(protocol, &o)
 		if o.Coded() {
 			cl.bodyFrom = bodyFrom
 		}
-		o.Self, o.Members, o.Cluster = members[i].ID, slices.Clone(members), braid.ClusterIDOf(members, "bench")
+		o.Self, o.Cluster = members[i].ID, braid.ClusterIDOf(members, "bench")
 		o.Dir = filepath.Join(c.Dir, members[i].Name)
 		o.Listeners = listeners[i]
-		if err == nil {
-			o.Experiment.Net, err = c.Settings.net()
-		}
 		var node *braid.Node
 		if err == nil {
 			node, err = openGroups(o, machine, len(cl.leaders))
@@ -154,17 +152,10 @@ func CardsNet(emulation string, cards int) (string, error) {
 
 // braidOptions are the options that all members share.
 func braidOptions(c ClusterConfig) braid.Options {
-	s := c.Settings
 	const perCommand = 512 // what a small command may cost alongside its bytes
 	commands := c.Concurrency
 	return braid.Options{
 		Heartbeat: Heartbeat, ElectionTimeout: ElectionTimeout,
-		Experiment: braid.Experiment{
-			NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend,
-			NoAsyncApply: s.NoAsyncApply, MaxBatchBytes: s.MaxBatchBytes, MaxBatchCommands: s.MaxBatchCommands,
-			PipelineDepth: s.PipelineDepth,
-		},
-
 		Limits: braid.Limits{PendingBytes: max(256<<20, 2*c.PendingBytes+commands*perCommand)},
 		Logger: slog.New(slog.DiscardHandler),
 	}

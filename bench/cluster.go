@@ -131,10 +131,7 @@ func (s *Settings) validate(protocol string) error {
 		return fmt.Errorf("%d network cards: must be between 1 and %d", s.Cards, maxCards)
 	}
 	if Own(protocol) {
-		if _, err := s.net(); err != nil {
-			return err
-		}
-		return s.shape(protocol).Apply(&braid.Options{})
+		return s.Apply(protocol, &braid.Options{})
 	}
 	if s.Cards > 1 || s.Net != "" {
 		return fmt.Errorf("network cards and links: those of %s are not emulated", protocol)
@@ -143,6 +140,19 @@ func (s *Settings) validate(protocol string) error {
 		return fmt.Errorf("batches of %d commands: %s has no such limit", s.MaxBatchCommands, protocol)
 	}
 	return nil
+}
+
+// Apply sets a node's options for one of braid's own protocols.
+func (s *Settings) Apply(protocol string, o *braid.Options) error {
+	net, err := s.net()
+	if err != nil {
+		return err
+	}
+	o.Experiment = braid.Experiment{
+		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
+		MaxBatchBytes: s.MaxBatchBytes, MaxBatchCommands: s.MaxBatchCommands, PipelineDepth: s.PipelineDepth, Net: net,
+	}
+	return s.shape(protocol).Apply(o)
 }
 
 // net is the emulation with as many cards as there are.

@@ -210,18 +210,14 @@ func (s Setup) options() (braid.Options, error) {
 	heartbeat := cmp.Or(s.Heartbeat, defaultHeartbeat)
 	o := braid.Options{
 		Heartbeat: heartbeat, ElectionTimeout: max(electionTimeout, 5*heartbeat),
-		Experiment: braid.Experiment{
-			NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend,
-			NoAsyncApply: s.NoAsyncApply, MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth,
-		},
 		Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, BodyCacheBytes: cacheBytes},
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	var err error
-	if o.Experiment.Net, err = bench.CardsNet(s.Net, s.Cards); err != nil {
-		return o, err
+	how := bench.Settings{
+		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
+		MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth, Values: s.Values, Cards: s.Cards, Net: s.Net,
 	}
-	return o, s.shape().Apply(&o)
+	return o, how.Apply(s.shape().Protocol, &o)
 }
 
 // shape is which of braid's own protocols it is.
