@@ -5,11 +5,35 @@
 // power on all members at once. It takes effect exactly once, in the same order on every
 // member. A local read after ReadBarrier is linearizable.
 //
+//	members := []braid.Member{
+//		{ID: braid.MemberIDOf("a", "orders"), PeerURLs: []string{"http://10.0.0.1:2380"}}, // and b, and c
+//	}
 //	node, err := braid.Open(braid.Options{
-//		Self: 1, Cluster: braid.ClusterIDOf(members, "orders"), Dir: "data", Members: members, Listen: addrs,
+//		Self: members[0].ID, Cluster: braid.ClusterIDOf(members, "orders"), Members: members,
+//		Dir: "data", Listen: []string{"10.0.0.1:2380"},
 //	}, machine)
 //	result, err := node.Propose(ctx, command) // runs machine.Apply on every member
 //	err = node.ReadBarrier(ctx)               // then read the machine's state
+//
+// # A cluster from beginning to end
+//
+// All first members are opened with the same Members, and each restarts with the same options. [Node.ChangeMembers]
+// adds further members, which begin with Options.Join and the address of any member, and removes others. [Ready]
+// reports whether a member is up to date, and [Node.Changes] when its leader or its membership changed. [Node.Snapshot]
+// writes a backup, and [RestoreFile] makes a new cluster of it. If a majority of the members is lost permanently,
+// [RecoverAlone] begins a new cluster with everything that one of the others has.
+//
+// # What the program implements
+//
+// A [StateMachine] with Apply, Snapshot and Restore. Its state is in memory: the log keeps the commands and snapshots
+// of the state. A [DurableStateMachine] keeps its state on disk itself. Large values are bodies of commands
+// ([Node.ProposeBody]), which the log keeps outside of the state, see [BodyKeeper]. Options.Protocol chooses how the
+// members agree, by default with [Raft].
+//
+// # Errors
+//
+// Each method lists the errors that it returns. The documentation of each error says what happened to the command, and
+// whether a retry is safe.
 package braid
 
 import (
