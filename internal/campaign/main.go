@@ -1,5 +1,5 @@
 // Command campaign runs the tests that are too long for go test ./...: those that name a campaign with package
-// internal/testsize. It finds them in the source and runs them whole, each package's in turn:
+// internal/testsize. It finds them in the source and runs them completely, one package after the other:
 //
 //	go run ./internal/campaign                    # the campaigns, their packages and tests
 //	go run ./internal/campaign mutants            # one of them
@@ -65,7 +65,7 @@ func run(args []string) error {
 	return nil
 }
 
-// limit is how long the tests of one package may take.
+// limit is the timeout for the tests of one package.
 const limit = 30 * time.Minute
 
 // test runs a campaign's tests of one package.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Options say what to run.
+// Options are the options of Run.
 type Options struct {
 	Dir  string // data directory; made if missing
 	Spec Spec
@@ -23,17 +23,17 @@ type Options struct {
 	// Prepare, if set, fills the directory of each member of a new cluster. It is not called
 	// for a directory that holds a cluster already.
 	Prepare func(dir string) error
-	// Fate, if set, finds out from the other members the fate of a member that ended permanently when the cluster was
-	// resumed. It may take until ctx ends. An error means that nothing is known.
+	// Fate, if set, asks the other members for the fate of a member that ended permanently when the cluster was resumed.
+	// It may take until ctx ends. An error means that it is not known.
 	Fate func(ctx context.Context, manifest *Manifest, member Member, dir string) (Fate, error)
-	// Healthy, if set, says what a member still is missing although its /readyz is good.
+	// Healthy, if set, returns what a member is still missing although its /readyz is good.
 	Healthy func(ctx context.Context, member Member) error
 	Restart bool // start members that die again
-	// ReadyTimeout is how long the members may take to become healthy.
+	// ReadyTimeout limits the time until the members are healthy.
 	ReadyTimeout time.Duration
-	// StopTimeout is how long they may take to end before they are killed.
+	// StopTimeout is the time after which stopping members are killed.
 	StopTimeout time.Duration
-	// Report is told what happens, one event at a time.
+	// Report is called for each event, one at a time.
 	Report func(Event)
 }
 
@@ -45,15 +45,15 @@ const (
 	Prepared EventKind = "prepared" // the manifest is known, nothing runs yet
 	Started  EventKind = "started"  // a member's process runs
 	Ready    EventKind = "ready"    // every member is ready by its own /readyz
-	Died     EventKind = "died"     // a member's process ended although no one asked it to
+	Died     EventKind = "died"     // a member's process ended unexpectedly
 	Serving  EventKind = "serving"  // a member that was started again is healthy
 	Replaced EventKind = "replaced" // a member starts as the new one that was added in its place
-	Left     EventKind = "left"     // a member is none of the cluster any more, which continues without it
+	Left     EventKind = "left"     // a member was removed from the cluster, which continues without it
 	Stopping EventKind = "stopping"
 	Stopped  EventKind = "stopped" // no process is left
 )
 
-// Event is told to Options.Report.
+// Event is an argument of Options.Report.
 type Event struct {
 	Kind     EventKind
 	Manifest *Manifest // of Prepared and Ready
@@ -63,7 +63,7 @@ type Event struct {
 	PID      int       // of Started, Died, Serving
 	LogFile  string    // of Started, Died
 	How      string    // Died: how it ended; Left: why
-	Aside    string    // Replaced: where the directory is now that the member had before; "": it had none
+	Aside    string    // Replaced: the new place of the member's old directory; "": there was none
 	Log      []string  // Died: the last lines that it logged
 }
 
@@ -76,22 +76,21 @@ type cluster struct {
 	writing  sync.Mutex // held while the manifest is changed
 
 	members []*member
-	left    []string     // names of members that are none of the cluster any more; of who waits for the others
-	died    chan *member // buffered for all: a member whose process is gone permanently
+	left    []string     // names of removed members
+	died    chan *member // buffered for all: a member whose process ended permanently
 }
 
-// member is a member's supervisor. how, log and left are written by supervise and read by who
-// received the member from cluster.died.
+// member is a member's supervisor. how, log and left are written by supervise, and read after the member was received
+// from cluster.died.
 type member struct {
 	Member
 	c    *cluster
 	how  string   // how the last incarnation ended
 	log  []string // its last lines
-	left bool     // it is none of the cluster any more
+	left bool     // it was removed from the cluster
 }
 
-// Run starts the cluster and watches over it until ctx ends or no member is left. No
-// process is left when it returns.
+// Run starts the cluster and supervises it until ctx ends or no member is left. No process is left when it returns.
 func Run(ctx context.Context, o Options) error {
 	held, err := lock(o.Dir)
 	if err != nil {
@@ -164,7 +163,7 @@ func (c *cluster) watch(ctx context.Context) error {
 	return errors.New("no member is left")
 }
 
-// waitReady returns when every member is healthy, or with the reason why that will not be.
+// waitReady returns when every member is healthy, or with the reason why it will not be.
 func (c *cluster) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.ReadyTimeout,
 		fmt.Errorf("the members were not healthy within %s", c.ReadyTimeout))
@@ -247,7 +246,7 @@ func (m *member) askReady(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// supervise runs the member until ctx ends; it restarts it if the cluster says so.
+// supervise runs the member until ctx ends, and restarts it if the options say so.
 func (m *member) supervise(ctx context.Context) {
 	runtime.LockOSThread() // see start
 	const shortest, longest = 200 * time.Millisecond, 10 * time.Second

@@ -19,8 +19,8 @@ type Fate struct {
 	Left string
 }
 
-// resolve finds out the fate of a member that ended permanently when the cluster was resumed. It reports whether the
-// member is to be started again, as a new one.
+// resolve determines the fate of a member that ended permanently when the cluster was resumed. It reports whether the
+// member is to be restarted as a new one.
 func (m *member) resolve(ctx context.Context) (again bool) {
 	c := m.c
 	if !c.resumed || c.Fate == nil {

@@ -21,8 +21,7 @@ import (
 	"github.com/braidlog/braid/internal/ports"
 )
 
-// TestMain lets this binary be a member: one that serves /readyz on its client port, or one
-// that fails.
+// TestMain makes this binary act as a member: one that serves /readyz on its client port, or one that fails.
 func TestMain(m *testing.M) {
 	switch os.Getenv("LAUNCH_TEST_MEMBER") {
 	case "healthy":
@@ -48,10 +47,10 @@ func healthyMember(addr string) int {
 	return 0
 }
 
-// testTimeout is how long a test waits for what should take a moment.
+// testTimeout limits waits for events that should be immediate.
 const testTimeout = time.Minute
 
-// harness runs a cluster in the background and gives its events out one by one.
+// harness runs a cluster in the background and returns its events one by one.
 type harness struct {
 	t      *testing.T
 	dir    string
@@ -153,7 +152,7 @@ func TestResumeKeepsNamesAndPorts(t *testing.T) {
 	}
 }
 
-// Other epochs would follow from the log that is there.
+// With other settings the log would have other epochs.
 func TestResumeKeepsTheEpochs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	iss := Spec{Nodes: 1, BasePort: AnyPort, Protocol: "iss", Placement: "copy", Instances: 1, Epochs: "--epoch-slots=32"}

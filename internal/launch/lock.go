@@ -17,7 +17,7 @@ const (
 	ownerName = "owner"
 )
 
-// LockFiles are what a launcher leaves in a directory in which it began no cluster.
+// LockFiles are the files that a launcher leaves in a directory in which it started no cluster.
 var LockFiles = []string{lockName, ownerName}
 
 // InUseError is a data directory that another launcher uses. Nothing was done.
@@ -27,8 +27,7 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by another running cluster (%s): stop it, or choose another --data", e.Dir, e.Owner)
 }
 
-// lock makes dir if it is missing and keeps other launchers out until the result is closed
-// or this process ends, however it ends.
+// lock creates dir if it is missing and excludes other launchers until the result is closed or this process ends.
 func lock(dir string) (io.Closer, error) {
 	if err := durable.MakeDir(vfs.OS, dir, 0o700); err != nil {
 		return nil, err

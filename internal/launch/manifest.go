@@ -27,8 +27,8 @@ const host = "127.0.0.1"
 // portStep is the distance between the ports of neighbouring members.
 const portStep = 10
 
-// Spec is the cluster that is wanted. In an existing data directory the zero value of a field means
-// what the directory says, except for CodeK and Net.
+// Spec is the wanted cluster. In an existing data directory the zero value of a field means the recorded value,
+// except for CodeK and Net.
 type Spec struct {
 	Nodes     int
 	BasePort  int // first client port; the peer ports are the next ones. AnyPort: free ones
@@ -36,9 +36,9 @@ type Spec struct {
 	Protocol  string
 	Placement string
 	CodeK     int
-	Instances int    // what the cluster begins with
-	Quorums   string // who elects and who decides
-	Epochs    string // flags that say how the protocol's epochs are; "": it has none
+	Instances int    // of a new cluster
+	Quorums   string // the voters that elect and those that decide
+	Epochs    string // flags of the protocol's epochs; "": it has none
 	Net       string // how links are emulated, from now on
 }
 
@@ -56,9 +56,10 @@ type Manifest struct {
 	Placement string `json:"placement"`
 	CodeK     int    `json:"code_k,omitempty"`
 	Instances int    `json:"instances"`
-	// Quorums say who elects and who decides. A directory of an earlier program has none: there all are majorities.
+	// Quorums are the voters that elect and those that decide. A directory of an earlier program has none: all are
+	// majorities.
 	Quorums string `json:"quorums,omitempty"`
-	// Epochs are flags. A directory of an earlier program has none: members go by their own directories.
+	// Epochs are flags. A directory of an earlier program has none: members use those of their own directories.
 	Epochs  string   `json:"epochs,omitempty"`
 	Net     string   `json:"net,omitempty"`
 	Members []Member `json:"members"`
@@ -112,7 +113,7 @@ func (m *Manifest) InitialCluster() string {
 	return strings.Join(parts, ",")
 }
 
-// without is the manifest less some members, for those who ask which there are.
+// without is the manifest without some members.
 func (m *Manifest) without(names []string) *Manifest {
 	out := *m
 	out.Members = slices.DeleteFunc(slices.Clone(m.Members), func(o Member) bool { return slices.Contains(names, o.Name) })
@@ -128,7 +129,7 @@ func (m *Manifest) Endpoints() []string {
 	return out
 }
 
-// ConflictError is a wish that contradicts what the data directory holds. Nothing was done.
+// ConflictError indicates that a setting contradicts the data directory. Nothing was done.
 type ConflictError struct{ Dir, What, Has, Wanted string }
 
 func (e *ConflictError) Error() string {
@@ -140,7 +141,7 @@ func (e *ConflictError) Error() string {
 		e.Dir, e.What, e.Has, e.Wanted)
 }
 
-// manifestFile is where the manifest lies in a data directory.
+// manifestFile is the path of the manifest in a data directory.
 func manifestFile(dir string) string { return filepath.Join(dir, "braid.json") }
 
 // Exists reports whether dir holds a cluster.
@@ -182,7 +183,7 @@ func loadOrCreate(dir string, spec Spec) (m *Manifest, resumed bool, err error) 
 	return m, true, m.write(dir)
 }
 
-// conflict compares what is wanted with what is there.
+// conflict compares the wanted settings with the recorded ones.
 func (m *Manifest) conflict(dir string, spec Spec) error {
 	number := func(what string, has, wanted int) error {
 		if wanted == 0 || wanted == has {
@@ -243,7 +244,7 @@ func create(dir string, spec Spec) (*Manifest, error) {
 	return m, m.write(dir)
 }
 
-// write durably takes the place of what the directory had: without it no one knows whose the members' data is.
+// write replaces the directory's manifest durably: without it the owners of the members' data are unknown.
 func (m *Manifest) write(dir string) error {
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -252,7 +253,7 @@ func (m *Manifest) write(dir string) error {
 	return wal.WriteFile(vfs.OS, manifestFile(dir), append(data, '\n'))
 }
 
-// remove takes back a cluster that was never started.
+// remove removes a cluster that was never started.
 func (m *Manifest) remove(dir string) error {
 	errs := []error{os.Remove(manifestFile(dir))}
 	for _, member := range m.Members {
@@ -261,7 +262,7 @@ func (m *Manifest) remove(dir string) error {
 	return errors.Join(errs...)
 }
 
-// empty refuses a directory that holds something else.
+// empty refuses a directory with other contents.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -277,7 +278,7 @@ func empty(dir string) error {
 	return nil
 }
 
-// ports is how many a member has.
+// ports is the number of ports of a member.
 func (s *Spec) ports() int { return 1 + max(1, s.Cards) }
 
 func choosePorts(spec Spec) ([]int, error) {
@@ -297,7 +298,7 @@ func choosePorts(spec Spec) ([]int, error) {
 	return out, nil
 }
 
-// waitPorts is checkPorts, but waits for members that were killed just now and are not quite gone.
+// waitPorts is checkPorts, but waits for the end of members that were just killed.
 func (m *Manifest) waitPorts(ctx context.Context) error {
 	const pause, longest = 50 * time.Millisecond, 5 * time.Second
 	for began := time.Now(); ; {
@@ -330,7 +331,7 @@ func mayBeDying(err error) bool {
 	})
 }
 
-// checkPorts names every port that is taken, and by what.
+// checkPorts returns an error with every port that is taken, and its owner.
 func (m *Manifest) checkPorts() error {
 	var errs []error
 	for _, member := range m.Members {

@@ -14,8 +14,8 @@ import (
 // parentVariable names the file descriptor of the pipe that ends with the launcher.
 const parentVariable = "BRAID_PARENT_FD"
 
-// WatchParent calls ended when the launcher that started this process is gone. It does
-// nothing in a process that no launcher started.
+// WatchParent calls ended when the launcher that started this process has ended. It does nothing in a process that no
+// launcher started.
 func WatchParent(ended func()) {
 	fd, err := strconv.Atoi(os.Getenv(parentVariable))
 	if err != nil || fd < 3 {
@@ -34,7 +34,7 @@ func WatchParent(ended func()) {
 type process struct {
 	cmd      *exec.Cmd
 	log      *os.File
-	logStart int64    // where this incarnation begins in the log
+	logStart int64    // the start of this incarnation in the log
 	alive    *os.File // our end of the pipe that WatchParent reads
 	ended    chan struct{}
 }
@@ -80,8 +80,7 @@ func start(argv []string, logFile string) (*process, error) {
 // ExitFinal is the exit code of a member that need not be started again.
 const ExitFinal = 3
 
-// wait returns how the process ended, in words, whether permanently, and the last lines that it
-// logged.
+// wait returns a description of the process's end, whether it is permanent, and the last lines that it logged.
 func (p *process) wait() (how string, final bool, lastLines []string) {
 	err := p.cmd.Wait()
 	close(p.ended)
@@ -95,7 +94,7 @@ func (p *process) close() {
 	p.alive.Close()
 }
 
-// signal is for a process that may have ended: that is no error.
+// signal sends a signal. It is no error if the process has ended.
 func (p *process) signal(s os.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

@@ -2,5 +2,5 @@
 
 package ports
 
-// Owner returns the zero Process: only Linux is asked who listens.
+// Owner returns the zero Process: it is only supported on Linux.
 func Owner(int) Process { return Process{} }

@@ -14,13 +14,13 @@ import (
 	"syscall"
 )
 
-// Process is one that listens on a port. PID is 0 if the system would not say.
+// Process is a process that listens on a port. PID is 0 if it is not known.
 type Process struct {
 	PID  int
 	Name string
 }
 
-// BusyError is a port that is taken. It is safe to try again once its owner has gone.
+// BusyError is a port that is taken. A retry is safe once its owner has ended.
 type BusyError struct {
 	Addr  string // host:port
 	Owner Process
@@ -42,8 +42,7 @@ func Check(addr string) error {
 	return l.Close()
 }
 
-// Explain turns an error of net.Listen about a taken port into a [BusyError] and returns
-// every other error as it is.
+// Explain turns an error of net.Listen about a taken port into a [BusyError] and returns other errors unchanged.
 func Explain(err error) error {
 	var op *net.OpError
 	if !errors.Is(err, syscall.EADDRINUSE) || !errors.As(err, &op) || op.Addr == nil {
@@ -60,16 +59,16 @@ func Explain(err error) error {
 
 const low, high = 10000, 32000 // of Free
 
-// next counts the ports that Free has looked at, from a place of this process's own.
+// next counts the ports that Free has tried, from a start of this process's own.
 var next = func() *atomic.Uint32 {
 	n := &atomic.Uint32{}
 	n.Store(rand.Uint32N(high - low))
 	return n
 }()
 
-// Free returns n ports on which nothing listens on host. They lie below the range that systems hand out to outgoing
-// connections, so they stay free until they are asked for. Nor does Free itself give a port to two callers, until it
-// has tried all others.
+// Free returns n ports on which nothing listens on host. They are below the range that systems use for outgoing
+// connections, so they stay free until they are asked for. Free itself returns a port a second time only when it has
+// tried all others.
 func Free(host string, n int) ([]int, error) {
 	var found []int
 	for range 100 * n {

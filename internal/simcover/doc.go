@@ -8,7 +8,7 @@
 //	go run ./internal/simcover -all       # and more seeds, and whether all events happen in them
 //	go run ./internal/simcover -for 1m    # new seeds, a minute for each kind of cluster, which count nothing
 //
-// A seed that fails is printed, and fails the command. No unit test is part of the measured run. rules.go says what
-// share each package must reach, and which events which clusters must bring about. It also says which files and
-// functions do not count, and why.
+// A seed that fails is printed, and fails the command. No unit test is part of the measured run. rules.go has the
+// share that each package must reach, the events that each cluster must cause, and the files and functions that do
+// not count, with reasons.
 package main

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/count"
 )
 
-// summary is what braid sim --json prints of some seeds.
+// summary is the output of braid sim --json for some seeds.
 type summary struct {
 	Runs    int            `json:"runs"`
 	Wanted  int            `json:"wanted"`
@@ -32,7 +32,7 @@ func (s *summary) print(out io.Writer, cluster string) {
 	}
 }
 
-// happened is how often each counter counted in the seeds of each kind of cluster.
+// happened is the value of each counter in the seeds of each kind of cluster.
 type happened map[string]map[string]int
 
 func (h happened) add(cluster string, events map[string]int) {
@@ -44,7 +44,8 @@ func (h happened) add(cluster string, events map[string]int) {
 	}
 }
 
-// verdict fails if a kind of cluster did not bring about what it must: a fault that does not happen is not tested.
+// verdict fails if an event that a kind of cluster must cause did not happen: a fault that does not happen is not
+// tested.
 func (h happened) verdict() error {
 	var errs []error
 	for _, c := range campaigns {

@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// run does what the flags say. It fails if a seed fails, a package covers too little, or something never happens.
+// run executes the command. It fails if a seed fails, a package covers too little, or a required event never happens.
 func run(out io.Writer, missing, rest bool, each time.Duration) error {
 	root, err := output("go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
@@ -77,8 +77,8 @@ func simulate(out io.Writer, seeds func(campaign) (string, []string)) (happened,
 	return all, err
 }
 
-// run runs seeds with a program and adds what happened in them to all. Where counters is a directory, the program
-// counts statements there.
+// run runs seeds with a program and adds what happened in them to all. If counters is a directory, the program counts
+// statements there.
 func (c *campaign) run(out io.Writer, bin, counters, seeds string, all happened, more ...string) error {
 	args := slices.Concat([]string{"sim", "--json", "--seeds", seeds, "--failures", "20"}, strings.Fields(c.cluster), more)
 	cmd := exec.Command(bin, args...)
@@ -126,7 +126,7 @@ func measure(out io.Writer, root string, missing bool) (happened, error) {
 func profile(out io.Writer, dir string, all happened) (blocks []block, failed, err error) {
 	// The command's own package must be in the list: otherwise the program writes no counts at its end.
 	packages := "./cmd/braid"
-	for _, r := range rooms {
+	for _, r := range measured {
 		packages += ",./" + r.path
 	}
 	for _, p := range parts {
@@ -156,7 +156,7 @@ func profile(out io.Writer, dir string, all happened) (blocks []block, failed, e
 	return blocks, failed, err
 }
 
-// output runs a command and returns what it wrote.
+// output runs a command and returns its output.
 func output(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	var text, said strings.Builder

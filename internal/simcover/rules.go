@@ -2,15 +2,15 @@ package main
 
 import "github.com/braidlog/braid/internal/sim/count"
 
-// room names a package whose decisions must run in the simulator.
-type room struct {
+// countedPackage is a package whose decisions must run in the simulator.
+type countedPackage struct {
 	path string
 	// least is the share of statements, in percent, that must run. It is the share reached so far, less one, because every
 	// change of the simulator moves it a little. The aim is 90 in every package.
 	least float64
 }
 
-var rooms = []room{
+var measured = []countedPackage{
 	{"internal/member", 91},
 	{"internal/order", 93},
 	{"internal/protocol/raft", 93},
@@ -74,8 +74,7 @@ var apart = map[string]string{
 	"internal/protocol/iss/mutant.go":        "names",
 }
 
-// silent are methods that do not count. Check finds nothing in a program without faults. The others
-// say in words what was decided.
+// silent are methods that do not count. Check finds nothing in a program without bugs. The others format text.
 var silent = map[string]bool{"Check": true, "check": true, "Error": true, "Unwrap": true, "String": true}
 
 // forMutant is in the comments of functions that only mutants run. Such functions do not count.
@@ -86,7 +85,7 @@ type campaign struct {
 	cluster string // flags of braid sim
 	counted int    // seeds that also count statements; the run is a third slower
 	seeds   int    // all seeds
-	// brings are the counters that must have counted more than so often in all seeds.
+	// brings are the counters that must have reached a minimum in all seeds.
 	brings []count.Needs
 	often  int
 }

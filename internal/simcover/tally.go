@@ -66,18 +66,18 @@ func (s *share) percent() float64 { return 100 * float64(s.ran) / float64(max(1,
 
 // result is the coverage of each package and each file.
 type result struct {
-	rooms, files map[string]*share
-	missing      map[string][]block
+	packages, files map[string]*share
+	missing         map[string][]block
 }
 
 // tally adds up the blocks, without those that do not count.
 func tally(root string, blocks []block) (*result, error) {
-	t := &result{rooms: map[string]*share{}, files: map[string]*share{}, missing: map[string][]block{}}
+	t := &result{packages: map[string]*share{}, files: map[string]*share{}, missing: map[string][]block{}}
 	quiet := map[string][]span{}
 	for i := range blocks {
 		b := &blocks[i]
-		folder := roomFolder(b.file)
-		if apart[b.file] != "" || !slices.ContainsFunc(rooms, func(r room) bool { return r.path == folder }) {
+		folder := countedFolder(b.file)
+		if apart[b.file] != "" || !slices.ContainsFunc(measured, func(r countedPackage) bool { return r.path == folder }) {
 			continue
 		}
 		if _, ok := quiet[b.file]; !ok {
@@ -93,7 +93,7 @@ func tally(root string, blocks []block) (*result, error) {
 		for _, list := range []struct {
 			of   map[string]*share
 			name string
-		}{{t.rooms, folder}, {t.files, b.file}} {
+		}{{t.packages, folder}, {t.files, b.file}} {
 			if list.of[list.name] == nil {
 				list.of[list.name] = &share{}
 			}
@@ -106,8 +106,8 @@ func tally(root string, blocks []block) (*result, error) {
 	return t, nil
 }
 
-// roomFolder is the folder of the package in which a file counts.
-func roomFolder(file string) string {
+// countedFolder is the folder of the package in which a file counts.
+func countedFolder(file string) string {
 	folder := path.Dir(file)
 	if slices.Contains(parts, folder) {
 		return path.Dir(folder)
@@ -136,14 +136,14 @@ func silentIn(file string) (spans []span, err error) {
 
 // print writes the share of each package and of its files and, with missing, the lines that did not run.
 func (t *result) print(out io.Writer, missing bool) {
-	for _, r := range rooms {
-		s := t.rooms[r.path]
+	for _, r := range measured {
+		s := t.packages[r.path]
 		if s == nil {
 			continue
 		}
 		fmt.Fprintf(out, "%-34s %5d of %5d statements  %5.1f %%  (at least %.0f)\n", r.path, s.ran, s.all, s.percent(), r.least)
 		for _, file := range sortedKeys(t.files) {
-			if roomFolder(file) != r.path {
+			if countedFolder(file) != r.path {
 				continue
 			}
 			f := t.files[file]
@@ -170,8 +170,8 @@ func (t *result) printMissing(out io.Writer, file string) {
 
 // verdict returns an error if the share of a package that ran is too small.
 func (t *result) verdict() error {
-	for _, r := range rooms {
-		if s := t.rooms[r.path]; s == nil || s.percent() < r.least {
+	for _, r := range measured {
+		if s := t.packages[r.path]; s == nil || s.percent() < r.least {
 			return fmt.Errorf("of %s less than %.0f %% runs in the simulator", r.path, r.least)
 		}
 	}

@@ -43,7 +43,7 @@ func TestTally(t *testing.T) {
 	require.Len(t, blocks, 5, "a block that two runs counted is one")
 	r, err := tally(root, blocks)
 	require.NoError(t, err)
-	require.Equal(t, &share{ran: 3, all: 4}, r.rooms["internal/order"], "neither Check, nor names, nor other packages")
+	require.Equal(t, &share{ran: 3, all: 4}, r.packages["internal/order"], "neither Check, nor names, nor other packages")
 	var out bytes.Buffer
 	r.print(&out, true)
 	require.Contains(t, out.String(), "internal/order/a.go:7-9")

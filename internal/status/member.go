@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxAnswer bounds what is read from a member.
+// maxAnswer limits the size of an answer.
 const maxAnswer = 16 << 20
 
 type asker struct {
@@ -26,10 +26,10 @@ type asker struct {
 	options *Options
 }
 
-// errNotBraid is a server that has no /braid/status.
+// errNotBraid indicates a server without /braid/status.
 var errNotBraid = errors.New("not a member of braid")
 
-// errNoUser is a member where auth is on, and which knows no user by that name and password.
+// errNoUser indicates that auth is on, and that name and password are not those of a user.
 var errNoUser = errors.New("auth is on, and the answer is for users")
 
 // one asks one member. Errors are in the result.
@@ -50,8 +50,7 @@ func (a *asker) one(ctx context.Context, endpoint string) Member {
 	return m
 }
 
-// url is where a path of an endpoint is. A scheme that is written is obeyed: https:// is never asked
-// in clear text.
+// url is where a path of an endpoint is. An explicit scheme is used: https:// is never asked in clear text.
 func (a *asker) url(endpoint, path string) string {
 	scheme, rest, found := strings.Cut(endpoint, "://")
 	if !found {
@@ -147,7 +146,7 @@ func (a *asker) askEtcd(ctx context.Context, m *Member) error {
 	return nil
 }
 
-// addMetrics adds what disk and network did.
+// addMetrics adds the counters of disk and network.
 func (a *asker) addMetrics(ctx context.Context, m *Member) error {
 	body, err := a.get(ctx, a.url(m.Endpoint, "/metrics"))
 	if err != nil {

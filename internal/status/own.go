@@ -20,7 +20,7 @@ func (m Member) MarshalJSON() ([]byte, error) {
 	return m.Settings.Flat(object)
 }
 
-// UnmarshalJSON takes for settings what no field is for: a version has settings that another one does not know.
+// UnmarshalJSON takes unknown members for settings: versions have different settings.
 func (m *Member) UnmarshalJSON(data []byte) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The settings of a member are found in the answer of any version, and go into the JSON of the member as they came.
+// The settings of a member are found in the answer of any version, and are unchanged in the JSON of the member.
 func TestSettingsOfAnAnswer(t *testing.T) {
 	var m Member
 	answer := `{"id":"1","protocol":"iss","quorums":"4/2","tolerance":"t","relays":2,"code_k":3,"order":"single","next_slot":null,"later":{"x":1}}`

@@ -1,8 +1,8 @@
-// Package status asks members of a cluster how they are: /braid/status and /metrics of a
-// member of braid, the Status call of any other server of the etcd API.
+// Package status asks members of a cluster for their status: /braid/status and /metrics of a member of braid, the
+// Status call of any other server of the etcd API.
 //
-// It knows no version of braid, so that it also reads members of other versions. status.go
-// asks all members, member.go one, own.go finds the settings in an answer.
+// It depends on no version of braid, so it also reads members of other versions. status.go asks all members,
+// member.go one, own.go finds the settings in an answer.
 package status
 
 import (
@@ -17,12 +17,11 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Member is the known state of one member. Numbers are of its present incarnation; bytes and counts
-// that were not told are 0.
+// Member is the known state of one member. Numbers are of its present incarnation; missing bytes and counts are 0.
 type Member struct {
 	Endpoint string `json:"endpoint"`
-	Error    string `json:"error,omitempty"`   // why nothing else is known
-	Refused  bool   `json:"refused,omitempty"` // because auth is on, and no user of the cluster asked
+	Error    string `json:"error,omitempty"`   // the reason why nothing else is known
+	Refused  bool   `json:"refused,omitempty"` // auth is on, and the request had no user
 	Kind     string `json:"kind,omitempty"`    // braid, or etcd if only the etcd API answers
 	Name     string `json:"name,omitempty"`
 	ID       string `json:"id,omitempty"`
@@ -36,15 +35,15 @@ type Member struct {
 
 	Revision int64  `json:"revision"`
 	Protocol string `json:"protocol,omitempty"`
-	// Settings are what else the member says in a word or a number, those of its protocol among it. In JSON they are
-	// members of the member.
+	// Settings are the other strings and numbers in the answer, including the protocol's settings. In JSON they are
+	// fields of the member.
 	Settings setting.Values `json:"-"`
 	// Tolerance describes the failures that the quorums tolerate, if they are not majorities.
 	Tolerance string `json:"tolerance,omitempty"`
 	Order     string `json:"order,omitempty"`
-	Begun     int    `json:"begun_instances,omitempty"` // with how many merged instances the cluster began
+	Begun     int    `json:"begun_instances,omitempty"` // number of merged instances with which the cluster began
 	Applied   uint64 `json:"applied_position"`
-	// Next is the slot of the global log that comes next, where instances are merged into one.
+	// Next is the next slot of the global log, if instances are merged.
 	Next         *Slot      `json:"next_slot,omitempty"`
 	PendingBytes int64      `json:"pending_bytes"`
 	Alarms       []string   `json:"alarms,omitempty"`
@@ -71,13 +70,13 @@ type Slot struct {
 	Instance uint64 `json:"instance"`
 }
 
-// Rounds are what an instance fills of the global log, in rounds.
+// Rounds are the rounds of the global log that an instance fills.
 type Rounds struct {
 	Applied   uint64 `json:"applied"`
 	Committed uint64 `json:"committed"`
 	Appended  uint64 `json:"appended"`
-	Wanted    *Slot  `json:"wanted,omitempty"` // how far the others have to fill theirs for its sake
-	Skips     uint64 `json:"skips"`            // entries proposed for no other purpose
+	Wanted    *Slot  `json:"wanted,omitempty"` // the slot up to which the others must fill theirs for it
+	Skips     uint64 `json:"skips"`            // entries that only skip
 }
 
 // Instance is one instance of the protocol on a member.
@@ -92,15 +91,14 @@ type Instance struct {
 	Commit   uint64 `json:"commit_index"`
 	Applied  uint64 `json:"applied_index"`
 	ApplyLag uint64 `json:"apply_lag"`
-	// Rounds are set where instances are merged into one log.
+	// Rounds are set if instances are merged into one log.
 	Rounds *Rounds `json:"rounds,omitempty"`
-	// K is how many fragments a leader cuts bodies into now, 1: none; 0 on other members.
+	// K is the number of fragments into which a leader cuts bodies now, 1: none; 0 on other members.
 	K uint8 `json:"k,omitempty"`
-	// Preparing is how many bodies a new leader has to make whole before it leads.
+	// Preparing is the number of bodies that a new leader must make whole before it leads.
 	Preparing int  `json:"preparing,omitempty"`
 	Lacking   bool `json:"lacking,omitempty"` // committed bodies are missing here
-	// Restriping is, on a leader, how many more members must hold bodies whole before a
-	// membership change can be made.
+	// Restriping is, on a leader, the number of members that must still make bodies whole before a membership change.
 	Restriping int `json:"restriping,omitempty"`
 	// Peers is the leader's view of the others.
 	Peers []InstancePeer `json:"peers,omitempty"`
@@ -115,12 +113,13 @@ type Epoch struct {
 	Number uint64 `json:"number"`
 	First  uint64 `json:"first_index"`
 	Last   uint64 `json:"last_index"`
-	Ending bool   `json:"ending,omitempty"` // leaders use up their slots
+	Ending bool   `json:"ending,omitempty"` // leaders fill their slots
 	// Unsettled: a membership change waits for the next epoch.
 	Unsettled bool      `json:"unsettled,omitempty"`
 	Segments  []Segment `json:"segments"`
 	Banned    []string  `json:"banned,omitempty"` // voters that do not lead
-	// BannedUntil says of each of these in which epoch it leads again, if no one is suspected before; 0: no ban keeps it.
+	// BannedUntil is, for each of these, the epoch in which it leads again, if no one is suspected before; 0: it is not
+	// banned.
 	BannedUntil []uint64 `json:"banned_until,omitempty"`
 	// Since the member started: slots that came into the log, and those without a value.
 	Slots   uint64 `json:"slots"`
@@ -141,7 +140,7 @@ type Segment struct {
 
 // Lanes is the member's view of lanes.
 type Lanes struct {
-	// Open: the member can bring commands by its own lane, which is accepted up to Accepted.
+	// Open: the member can use its own lane, which is accepted up to Accepted.
 	Open     bool   `json:"open"`
 	Accepted uint64 `json:"accepted"`
 	// Accepting: lanes can be accepted in Generation.
@@ -150,20 +149,19 @@ type Lanes struct {
 	Fence      bool   `json:"fence,omitempty"` // a membership change waits for a fence of this leader
 	Window     int    `json:"window_bytes"`    // of one lane
 	Lanes      []Lane `json:"lanes"`
-	// Since the member started: bytes that went to others by lanes and came so; that this leader did
-	// not send because it sent signals; and that it sent itself because a follower lacked them.
+	// Since the member started: bytes sent and received by lanes; bytes that this leader did not send because of
+	// signals; and bytes that it sent itself because a follower was missing them.
 	Sent        uint64 `json:"sent_bytes"`
 	Received    uint64 `json:"received_bytes"`
 	Spared      uint64 `json:"spared_bytes"`
 	WholeGroups uint64 `json:"whole_groups"`
 	WholeBytes  uint64 `json:"whole_bytes"`
-	// Missed are groups that the member had to ask its leader for, Refused are proposals that its
-	// full window refused.
+	// Missed are groups that the member requested from its leader, Refused are proposals that its full window refused.
 	Missed  uint64 `json:"missed"`
 	Refused uint64 `json:"refused"`
 }
 
-// Lane is what a member holds of a lane: numbers of batches.
+// Lane is a member's part of a lane: numbers of batches.
 type Lane struct {
 	Member    string `json:"member"` // whose it is
 	Life      uint32 `json:"life"`
@@ -174,7 +172,7 @@ type Lane struct {
 	HeldBytes int    `json:"held_bytes"` // of what is not confirmed
 }
 
-// InstancePeer is a member as the leader of an instance sees it.
+// InstancePeer is the leader's view of a member, in an instance.
 type InstancePeer struct {
 	ID       string `json:"id"`
 	Active   bool   `json:"active"`
@@ -184,7 +182,7 @@ type InstancePeer struct {
 	Lacking  bool   `json:"lacking"` // committed bodies are missing there
 }
 
-// Bodies is what a member says of the large values that it keeps outside of its database.
+// Bodies is the state of a member's large values outside of its database.
 type Bodies struct {
 	Held       int    `json:"held"`            // whole or a fragment
 	Missing    int    `json:"missing"`         // and being fetched from others
@@ -192,23 +190,22 @@ type Bodies struct {
 	LiveBytes  int64  `json:"live_bytes"`      // of what is held
 	TotalBytes int64  `json:"total_bytes"`     // of the files
 	Fetched    uint64 `json:"fetched"`         // made whole from others' fragments
-	Served     uint64 `json:"served"`          // fragments given to others
+	Served     uint64 `json:"served"`          // fragments sent to others
 	Corrupt    uint64 `json:"corrupt"`         // found damaged
 	Repaired   uint64 `json:"repaired"`
 	Trimmed    uint64 `json:"trimmed"`           // whole copies cut to a fragment
-	Failing    string `json:"failing,omitempty"` // why the last attempt at a missing one failed
+	Failing    string `json:"failing,omitempty"` // the error of the last attempt at a missing one
 }
 
-// Disk is what a member says of damage to its log and its snapshots.
+// Disk is the damage to a member's log and snapshots.
 type Disk struct {
-	Rounds  uint64 `json:"scrub_rounds"`      // how often everything was read
+	Rounds  uint64 `json:"scrub_rounds"`      // completed rounds
 	Damaged uint64 `json:"damaged"`           // places that were found
 	Mended  uint64 `json:"mended"`            // of which nothing is needed any more
 	Failing string `json:"failing,omitempty"` // what is damaged and still needed
 }
 
-// Peer is a member as another one sees it. A leader also knows how far it is, at the worst of
-// the instances that it leads.
+// Peer is a member's view of another one. A leader also knows its progress, the least of the instances that it leads.
 type Peer struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name,omitempty"`
@@ -223,24 +220,24 @@ type Peer struct {
 	Lacking    *bool    `json:"lacking,omitempty"` // committed bodies are missing there
 }
 
-// Voters are how many there are, and how many of them the member has a link to, itself included.
+// Voters are the number of voters, and of those to which the member has a link, itself included.
 type Voters struct {
 	All     int `json:"all"`
 	Reached int `json:"reached"`
 }
 
-// Link is whether a member can send to another one, and since when that is so.
+// Link tells whether a member can send to another one, and since when.
 type Link struct {
 	Up    bool      `json:"up"`
 	Since time.Time `json:"since"`
 	Error string    `json:"error,omitempty"` // the last one
 }
 
-// Options say whom to ask and how.
+// Options are the options of Ask.
 type Options struct {
-	// Endpoints are URLs, whose scheme is obeyed, or host:port, which is asked over TLS if TLS is set.
+	// Endpoints are URLs with a scheme, or host:port, which uses TLS if TLS is set.
 	Endpoints []string
-	// Only leaves out members that the endpoints name but that are not endpoints.
+	// Only excludes members that are known from answers but are not endpoints.
 	Only bool
 	// TLS is for endpoints that are asked over TLS; nil: the system's authorities, no certificate.
 	TLS *tls.Config
@@ -287,10 +284,10 @@ func missing(answers []Member) []string {
 	return out
 }
 
-// refuseRedirect keeps a member from sending the question, and the password, to somewhere else.
+// refuseRedirect prevents that a member redirects the request, with the password, to another server.
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// named asks an endpoint that only another member named. It must not weaken what was asked for.
+// named asks an endpoint that is known only from another member. It must not use weaker security than the options.
 func (a *asker) named(ctx context.Context, endpoint string) Member {
 	if a.options.secure() && strings.HasPrefix(endpoint, "http://") {
 		return Member{Endpoint: endpoint, Error: "not asked: it advertises a plain URL, and the endpoints are asked over TLS (name it to ask it in clear text)"}

@@ -25,7 +25,7 @@ etcd_disk_wal_fsync_duration_seconds_sum 0.5
 etcd_disk_wal_fsync_duration_seconds_count 4
 `
 
-// fake is a member that says what it is told to say.
+// fake is a member with a given answer.
 func fake(t *testing.T, m *Member) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -120,7 +120,7 @@ func TestAskNeverWeakensTLS(t *testing.T) {
 		got := Ask(t.Context(), Options{Endpoints: []string{c.scheme + l.Addr().String()}, TLS: c.tls, Timeout: 5 * time.Second})
 		require.NotEmpty(t, got[0].Error)
 		require.Equal(t, c.secure, <-first == 0x16, "%q with TLS %v", c.scheme, c.tls != nil)
-		for len(first) > 0 { // tried again
+		for len(first) > 0 { // retries
 			require.Equal(t, c.secure, <-first == 0x16, "%q with TLS %v", c.scheme, c.tls != nil)
 		}
 	}

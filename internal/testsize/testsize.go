@@ -1,4 +1,4 @@
-// Package testsize says how much a test runs. There are three sizes:
+// Package testsize determines how much a test runs. There are three sizes:
 //
 //	go test -short ./...                 a minute: rules and their scripts, no clusters of processes or sockets
 //	go test ./...                        some minutes: a share of everything
@@ -16,13 +16,13 @@ import (
 	"testing"
 )
 
-// Campaign names what is too long for every run of the tests.
+// Campaign is a group of tests that are too long for every run.
 type Campaign string
 
 const (
 	Mutants   Campaign = "mutants"   // every wrong variant of a rule is found
 	Seeds     Campaign = "seeds"     // long lists of seeds of the simulator and of the protocols' own clusters
-	Storage   Campaign = "storage"   // every cut and every flipped bit of what is on disk
+	Storage   Campaign = "storage"   // every truncation and every flipped bit of files
 	Processes Campaign = "processes" // real members under kills, pauses, full disks and changes
 	Models    Campaign = "models"    // all states of the models that fit into 2 GB and two minutes
 	Deep      Campaign = "deep"      // models that take some minutes and some GB; not part of .ci/run
@@ -62,7 +62,7 @@ func Long(t testing.TB) {
 	}
 }
 
-// Pick returns how much a test of a campaign does: in a short run, in a usual run, and in a run of the campaign.
+// Pick returns the size of a test of a campaign: in a short run, in a usual run, or in a run of the campaign.
 func Pick[T any](c Campaign, short, usual, whole T) T {
 	switch {
 	case Runs(c):
