@@ -79,7 +79,8 @@ func (e *ReplacedError) Error() string {
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("braid: this member's disk has lost something that the member needs; if it does not start, remove it from the cluster and add it anew with an empty directory: %v", e.Err)
+	return fmt.Sprintf("braid: this member's disk has lost something that the member needs; if it does not start, "+
+		"remove it from the cluster and add it anew with an empty directory: %v", e.Err)
 }
 
 func (e *LostError) Unwrap() error { return e.Err }

@@ -20,7 +20,8 @@ func (e *LineageError) Error() string {
 	if e.Member == 0 {
 		whose = "the log or a snapshot is"
 	}
-	return fmt.Sprintf("braid: %s of lineage %016x, and this member is of lineage %016x: they were founded apart, and nothing joins two logs", whose, e.Is, e.Known)
+	return fmt.Sprintf("braid: %s of lineage %016x, and this member is of lineage %016x: they were founded apart, and "+
+		"nothing joins two logs", whose, e.Is, e.Known)
 }
 
 // CheckLineage returns a [*LineageError] if two memberships are of two logs.

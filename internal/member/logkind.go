@@ -60,10 +60,12 @@ func (e *LogKindError) Error() string {
 		has = append(has, k.String())
 	}
 	if len(has) == 0 {
-		return fmt.Sprintf("braid: data directory %s: no protocol alone wrote the log there, %s included. If an earlier version opened it with one after another, save a snapshot with that version, and begin a new cluster from it",
+		return fmt.Sprintf("braid: data directory %s: no protocol alone wrote the log there, %s included. If an earlier "+
+			"version opened it with one after another, save a snapshot with that version, and begin a new cluster from it",
 			e.Dir, e.Wanted)
 	}
-	return fmt.Sprintf("braid: data directory %s: it holds a log of %s, not of %s. A log never changes its protocol: open it with what it holds, or begin a new cluster from a snapshot",
+	return fmt.Sprintf("braid: data directory %s: it holds a log of %s, not of %s. A log never changes its protocol: "+
+		"open it with what it holds, or begin a new cluster from a snapshot",
 		e.Dir, strings.Join(has, " or "), e.Wanted)
 }
 

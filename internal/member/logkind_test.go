@@ -13,6 +13,8 @@ func TestALogOfNoProtocol(t *testing.T) {
 	require.NoError(t, CheckLogKind("d", []LogKind{iss, raft}, raft))
 	require.ErrorContains(t, CheckLogKind("d", []LogKind{iss}, raft), "it holds a log of iss, not of raft")
 	err := CheckLogKind("d", nil, raft)
-	require.ErrorContains(t, err, "no protocol alone wrote the log there, raft included. If an earlier version opened it with one after another, save a snapshot")
+	require.ErrorContains(t, err,
+		"no protocol alone wrote the log there, raft included. If an earlier version opened it with one after another, "+
+			"save a snapshot")
 	require.True(t, errors.As(err, new(*LogKindError)))
 }

@@ -51,7 +51,8 @@ func Linked(latest, applied []protocol.Config) protocol.Config {
 // RemovedFromAll reports whether all memberships have removed a member. While one is joint, the voters
 // that it is leaving still count.
 func RemovedFromAll(configs []protocol.Config, id protocol.MemberID) bool {
-	return !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !slices.Contains(c.Removed, id) || c.Voter(id) })
+	return !slices.ContainsFunc(configs,
+		func(c protocol.Config) bool { return !slices.Contains(c.Removed, id) || c.Voter(id) })
 }
 
 func byID(m protocol.Member, id protocol.MemberID) int {

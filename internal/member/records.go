@@ -23,7 +23,8 @@ func DecodeState(b []byte) (s protocol.HardState, err error) {
 		return s, &protocol.CorruptError{What: "hard state", Detail: fmt.Sprintf("%d bytes, want 24", len(b))}
 	}
 	u := binary.LittleEndian.Uint64
-	return protocol.HardState{Term: protocol.Term(u(b)), Vote: protocol.MemberID(u(b[8:])), Commit: protocol.Index(u(b[16:]))}, nil
+	return protocol.HardState{Term: protocol.Term(u(b)), Vote: protocol.MemberID(u(b[8:])),
+		Commit: protocol.Index(u(b[16:]))}, nil
 }
 
 func encodeBase(base protocol.Base) []byte {
@@ -97,7 +98,8 @@ func WALRecord(instance protocol.InstanceID, r *protocol.Record) wal.Record {
 
 func bodyOf(instance protocol.InstanceID, e *protocol.Entry) *wal.Body {
 	if len(e.Body) != e.BodyLen() {
-		panic(fmt.Sprintf("member: %d bytes as %s of the body of entry %d, want %d", len(e.Body), e.Form, e.Index, e.BodyLen()))
+		panic(fmt.Sprintf("member: %d bytes as %s of the body of entry %d, want %d", len(e.Body), e.Form, e.Index,
+			e.BodyLen()))
 	}
 	return BodyRecord(e.Ref(instance), e.Form, e.Body).Body
 }

@@ -67,7 +67,8 @@ func sectionError(instance protocol.InstanceID, s *protocol.Section, err error) 
 	if errors.As(err, new(*protocol.SectionError)) {
 		return fmt.Errorf("instance %d: %w", instance, err)
 	}
-	return fmt.Errorf("instance %d: %w", instance, &protocol.SectionError{Name: s.Name, Version: s.Version, Detail: "cannot be read: " + err.Error()})
+	return fmt.Errorf("instance %d: %w", instance,
+		&protocol.SectionError{Name: s.Name, Version: s.Version, Detail: "cannot be read: " + err.Error()})
 }
 
 // ValidSections reports sections that no member would write; nil: there are none of that kind.
@@ -78,7 +79,8 @@ func (m *Meta) ValidSections() error {
 			return sectionError(s.Instance, &s.Section, err)
 		}
 		if !slices.Contains(m.Cursor.Instances(), s.Instance) || i > 0 && m.Sections[i-1].Instance >= s.Instance {
-			return sectionError(s.Instance, &s.Section, &protocol.SectionError{Name: s.Name, Version: s.Version, Detail: "has no instance of its own"})
+			return sectionError(s.Instance, &s.Section,
+				&protocol.SectionError{Name: s.Name, Version: s.Version, Detail: "has no instance of its own"})
 		}
 	}
 	return nil

@@ -150,9 +150,9 @@ func (r *Replica) Status() Status {
 	return Status{
 		Begun: len(r.opt.Begin.Points), Lead: cursor.Lead(known),
 		Instances: instances, Weave: weave, Applied: cursor, Config: configs[0],
-		LogBytes: r.dir.Log.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(), Disk: r.disk.Stats(),
-		PendingBytes: r.proposer.pendingBytes(),
-		Commits:      r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
+		LogBytes: r.dir.Log.Size(), Log: r.writer.Metrics(), Links: r.links.Stats(), Bodies: r.bodies.stats(),
+		Disk: r.disk.Stats(), PendingBytes: r.proposer.pendingBytes(),
+		Commits: r.metrics.commits.Load(), Dropped: r.metrics.dropped.Load(), Snapshots: r.metrics.snapshots.Load(),
 		Starved: r.metrics.starved.Load(),
 	}
 }

@@ -187,7 +187,8 @@ func (w applyWorld) Tell(n apply.ApplyNews) {
 	log := w.r.log
 	switch n.What {
 	case apply.SnapshotInstalled:
-		log.Info("snapshot installed", "instance", n.Instance, "index", n.Base.Index, "term", n.Base.Term, "position", n.Position, "took", w.r.now()-w.opened)
+		log.Info("snapshot installed", "instance", n.Instance, "index", n.Base.Index, "term", n.Base.Term,
+			"position", n.Position, "took", w.r.now()-w.opened)
 	case apply.SnapshotWritten:
 		w.r.metrics.snapshots.Add(1)
 		log.Info("snapshot written", "position", n.Position)

@@ -83,7 +83,8 @@ func newBodies(r *Replica, store *wal.Bodies) *bodies {
 	}
 	b.BodyAccess = body.NewBodyAccess(body.BodyConfig{
 		Self: r.opt.Self, Hedge: max(r.opt.Heartbeat/2, time.Millisecond), Retry: r.opt.ElectionTimeout,
-		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: maxFilling, HolderCounts: maxHolderCounts, Trim: r.opt.TrimWhole,
+		GatherBytes: bodyGatherBytes, Timeout: bodyTimeout, Filling: maxFilling, HolderCounts: maxHolderCounts,
+		Trim: r.opt.TrimWhole,
 	}, store, b)
 	b.machine = body.NewBodies(b.BodyAccess)
 	return b

@@ -117,7 +117,8 @@ func (b *bodies) stats() BodyStats {
 	s := BodyStats{Held: b.store.Count(), LiveBytes: live, TotalBytes: total}
 	b.Kept(func(k *body.Kept) {
 		s.Missing, s.Short = k.Lacking(), k.Short()
-		s.Fetched, s.Served, s.Corrupt, s.Repaired, s.Trimmed = k.Count.Fetched, k.Count.Served, k.Count.Corrupt, k.Count.Repaired, k.Count.Trimmed
+		s.Fetched, s.Served, s.Corrupt, s.Repaired, s.Trimmed = k.Count.Fetched, k.Count.Served, k.Count.Corrupt,
+			k.Count.Repaired, k.Count.Trimmed
 		if k.Failing != nil && s.Missing > 0 {
 			s.Failing = k.Failing
 		}

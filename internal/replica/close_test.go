@@ -35,7 +35,8 @@ func TestAChangeThatEndsIsForgotten(t *testing.T) {
 				require.Zero(c.t, r.operations.Open())
 			})
 		}
-		taken := []protocol.Change{{Kind: protocol.AddLearner, Member: protocol.Member{ID: 9, PeerURLs: c.members[0].PeerURLs}}}
+		taken := []protocol.Change{{Kind: protocol.AddLearner,
+			Member: protocol.Member{ID: 9, PeerURLs: c.members[0].PeerURLs}}}
 		var refused *member.RefusedError
 		require.ErrorAs(c.t, r.ChangeMembers(c.t.Context(), taken), &refused)
 		forgotten()
@@ -44,7 +45,8 @@ func TestAChangeThatEndsIsForgotten(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(c.t.Context(), time.Millisecond)
 		defer cancel()
-		learner := []protocol.Change{{Kind: protocol.AddLearner, Member: protocol.Member{ID: 9, PeerURLs: []string{"http://member9:1"}}}}
+		learner := []protocol.Change{{Kind: protocol.AddLearner,
+			Member: protocol.Member{ID: 9, PeerURLs: []string{"http://member9:1"}}}}
 		require.ErrorIs(c.t, r.ChangeMembers(ctx, learner), context.DeadlineExceeded, "nobody confirms it")
 		forgotten()
 	})

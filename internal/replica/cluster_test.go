@@ -102,7 +102,8 @@ func (m *machine) Snapshot() (member.Snapshot, error) {
 		}
 	}
 	m.views++
-	return &machineView{m: m, write: m.write, state: machineState{slices.Clone(m.applied), slices.Clone(m.bodies), m.at}}, nil
+	return &machineView{m: m, write: m.write, state: machineState{slices.Clone(m.applied), slices.Clone(m.bodies), m.at}},
+		nil
 }
 
 type machineView struct {
@@ -239,7 +240,8 @@ func inBubble(t *testing.T, s setting, test func(*testCluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &testCluster{
-			t: t, net: newNetwork(), setting: s, disks: map[protocol.MemberID]vfs.FS{}, machines: map[protocol.MemberID]*machine{}, running: map[protocol.MemberID]*Replica{},
+			t: t, net: newNetwork(), setting: s, disks: map[protocol.MemberID]vfs.FS{},
+			machines: map[protocol.MemberID]*machine{}, running: map[protocol.MemberID]*Replica{},
 			faults: map[protocol.MemberID]*diskFault{}, serving: make(chan struct{}),
 		}
 		for i := range s.size {
@@ -278,7 +280,8 @@ func (c *testCluster) options(id protocol.MemberID) Options {
 	o.Codec = message.Codec
 	o.Core = func(instance protocol.InstanceID, _ protocol.Session, rec protocol.Recovered) (protocol.Core, error) {
 		core, err := raft.New(protocol.Settings{
-			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20, Leaders: o.Leaders, Placement: c.placement,
+			Self: id, Instance: instance, Heartbeat: o.Heartbeat, ElectionTimeout: o.ElectionTimeout, MaxFrameBytes: 1 << 20,
+			Leaders: o.Leaders, Placement: c.placement,
 		}, rec)
 		if err == nil && c.around != nil {
 			return c.around(core), nil

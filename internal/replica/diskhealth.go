@@ -36,7 +36,8 @@ func (d *diskHealth) Stats() (s damage.DiskStats) {
 func (r *Replica) scrub(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	s := damage.NewScrub(scrubWorld{&r.disk, r}, damage.ScrubFiles{Log: r.dir.Log.NewScrubber(), Snapshots: r.dir.Snapshots, Bodies: r.bodies.BodyAccess})
+	s := damage.NewScrub(scrubWorld{&r.disk, r},
+		damage.ScrubFiles{Log: r.dir.Log.NewScrubber(), Snapshots: r.dir.Snapshots, Bodies: r.bodies.BodyAccess})
 	for {
 		select {
 		case <-timer.C:

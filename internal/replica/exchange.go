@@ -123,7 +123,8 @@ func (r *Replica) HandleSnapshot(ctx context.Context, from uint64, meta []byte, 
 
 // admit asks what to do with a snapshot. It waits as long as another one is being received. The link ensures that this
 // one comes or fails, and tells when no one sends it any more.
-func (x *exchange) admit(ctx context.Context, from protocol.MemberID, o *member.SnapshotOffer) (verdict snapshot.SnapshotVerdict, err error) {
+func (x *exchange) admit(ctx context.Context, from protocol.MemberID,
+	o *member.SnapshotOffer) (verdict snapshot.SnapshotVerdict, err error) {
 	for {
 		var ended chan struct{}
 		x.do(func(m *snapshot.StateExchange) {

@@ -131,76 +131,98 @@ func breaks() error { return errBroken }
 var opens = []errorfs.OpKind{errorfs.OpCreate, errorfs.OpOpen, errorfs.OpOpenDir, errorfs.OpList}
 
 var faults = map[string]fault{
-	"the state machine cannot apply":   {setting{size: 3}, onLeader(func(m *machine) { m.apply = func(string) error { return errBroken } }), ofMachine("apply")},
-	"the state machine gives no view":  {setting{size: 3}, withSnapshot(onLeader(func(m *machine) { m.take = breaks })), ofMachine("snapshot")},
-	"the state machine is not durable": {setting{size: 3, durable: true}, withSnapshot(onLeader(func(m *machine) { m.sync = breaks })), ofMachine("sync")},
-	"the state machine does not say its bodies": {setting{size: 3, tune: keepLittle}, func(c *testCluster) protocol.MemberID {
-		id := c.behind()
-		c.machines[id].hook(func(m *machine) { m.live = breaks })
-		c.net.isolate(uint64(id), false)
-		return id
-	}, ofMachine("live bodies")},
+	"the state machine cannot apply": {setting{size: 3},
+		onLeader(func(m *machine) { m.apply = func(string) error { return errBroken } }), ofMachine("apply")},
+	"the state machine gives no view": {setting{size: 3}, withSnapshot(onLeader(func(m *machine) { m.take = breaks })),
+		ofMachine("snapshot")},
+	"the state machine is not durable": {setting{size: 3, durable: true},
+		withSnapshot(onLeader(func(m *machine) { m.sync = breaks })), ofMachine("sync")},
+	"the state machine does not say its bodies": {setting{size: 3, tune: keepLittle},
+		func(c *testCluster) protocol.MemberID {
+			id := c.behind()
+			c.machines[id].hook(func(m *machine) { m.live = breaks })
+			c.net.isolate(uint64(id), false)
+			return id
+		}, ofMachine("live bodies")},
 	"the state machine takes no other state": {setting{size: 3, tune: keepLittle}, func(c *testCluster) protocol.MemberID {
 		id := c.behind()
 		c.machines[id].hook(func(m *machine) { m.restore = breaks })
 		c.net.isolate(uint64(id), false)
 		return id
 	}, ofMachine("restore")},
-	"a view cannot be written":          {setting{size: 3}, withSnapshot(onLeader(func(m *machine) { m.write = func(context.Context) error { return errBroken } })), nil},
-	"a view cannot be closed":           {setting{size: 3}, withSnapshot(onLeader(func(m *machine) { m.close = breaks })), nil},
-	"no file of a snapshot can be made": {setting{size: 3}, withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpCreate)), nil},
-	"there is no space for a snapshot":  {setting{size: 3}, withSnapshot(onDisk("/snapshots/", syscall.ENOSPC, errorfs.OpFileWrite)), nil},
-	"a snapshot cannot be synced":       {setting{size: 3}, withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpFileSync)), nil},
-	"a snapshot cannot get its name":    {setting{size: 3}, withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpRename)), nil},
-	"old snapshots cannot be removed":   {setting{size: 3}, withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpRemove)), nil},
-	"a snapshot that comes cannot be written": {setting{size: 3, tune: keepLittle}, func(c *testCluster) protocol.MemberID {
-		id := c.behind()
-		failed := make(chan struct{})
-		once := sync.OnceFunc(func() { close(failed) })
-		c.faults[id].set(func(op errorfs.Op) error {
-			if strings.Contains(op.Path, "/snapshots/") && op.Kind == errorfs.OpFileWrite {
-				once()
-				return errBroken
-			}
-			return nil
-		})
-		c.net.isolate(uint64(id), false)
-		<-failed
-		return id
-	}, nil},
-	"the log cannot be written":             {setting{size: 3}, onDisk("/log/", errBroken, errorfs.OpFileWriteAt, errorfs.OpFileWrite), ofLog},
-	"the log cannot be synced":              {setting{size: 3}, onDisk("/log/", errBroken, errorfs.OpFileSyncData, errorfs.OpFileSync), ofLog},
-	"bodies cannot be written":              {setting{size: 3}, onDisk("/bodies/", errBroken, errorfs.OpFileWriteAt, errorfs.OpFileWrite), ofLog},
-	"bodies cannot be synced":               {setting{size: 3}, onDisk("/bodies/", errBroken, errorfs.OpFileSyncData, errorfs.OpFileSync), ofLog},
-	"there is no space for the log":         {setting{size: 3}, onDisk("/log/", syscall.ENOSPC, errorfs.OpFileWriteAt, errorfs.OpFileWrite, errorfs.OpCreate, errorfs.OpFilePreallocate), nil},
-	"there is no space for bodies":          {setting{size: 3}, onDisk("/bodies/", syscall.ENOSPC, errorfs.OpFileWriteAt, errorfs.OpFileWrite, errorfs.OpCreate, errorfs.OpFilePreallocate), nil},
-	"there is no descriptor for the log":    {setting{size: 3}, onDisk("/log", syscall.EMFILE, opens...), nil},
-	"there is no descriptor for bodies":     {setting{size: 3}, onDisk("/bodies", syscall.ENFILE, opens...), nil},
-	"there is no descriptor for a snapshot": {setting{size: 3}, withSnapshot(onDisk("/snapshots", syscall.EMFILE, opens...)), nil},
+	"a view cannot be written": {setting{size: 3},
+		withSnapshot(onLeader(func(m *machine) { m.write = func(context.Context) error { return errBroken } })), nil},
+	"a view cannot be closed": {setting{size: 3}, withSnapshot(onLeader(func(m *machine) { m.close = breaks })),
+		nil},
+	"no file of a snapshot can be made": {setting{size: 3},
+		withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpCreate)), nil},
+	"there is no space for a snapshot": {setting{size: 3},
+		withSnapshot(onDisk("/snapshots/", syscall.ENOSPC, errorfs.OpFileWrite)), nil},
+	"a snapshot cannot be synced": {setting{size: 3},
+		withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpFileSync)), nil},
+	"a snapshot cannot get its name": {setting{size: 3},
+		withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpRename)), nil},
+	"old snapshots cannot be removed": {setting{size: 3},
+		withSnapshot(onDisk("/snapshots/", errBroken, errorfs.OpRemove)), nil},
+	"a snapshot that comes cannot be written": {setting{size: 3, tune: keepLittle},
+		func(c *testCluster) protocol.MemberID {
+			id := c.behind()
+			failed := make(chan struct{})
+			once := sync.OnceFunc(func() { close(failed) })
+			c.faults[id].set(func(op errorfs.Op) error {
+				if strings.Contains(op.Path, "/snapshots/") && op.Kind == errorfs.OpFileWrite {
+					once()
+					return errBroken
+				}
+				return nil
+			})
+			c.net.isolate(uint64(id), false)
+			<-failed
+			return id
+		}, nil},
+	"the log cannot be written": {setting{size: 3},
+		onDisk("/log/", errBroken, errorfs.OpFileWriteAt, errorfs.OpFileWrite), ofLog},
+	"the log cannot be synced": {setting{size: 3},
+		onDisk("/log/", errBroken, errorfs.OpFileSyncData, errorfs.OpFileSync), ofLog},
+	"bodies cannot be written": {setting{size: 3},
+		onDisk("/bodies/", errBroken, errorfs.OpFileWriteAt, errorfs.OpFileWrite), ofLog},
+	"bodies cannot be synced": {setting{size: 3},
+		onDisk("/bodies/", errBroken, errorfs.OpFileSyncData, errorfs.OpFileSync), ofLog},
+	"there is no space for the log": {setting{size: 3},
+		onDisk("/log/", syscall.ENOSPC, errorfs.OpFileWriteAt, errorfs.OpFileWrite, errorfs.OpCreate,
+			errorfs.OpFilePreallocate), nil},
+	"there is no space for bodies": {setting{size: 3},
+		onDisk("/bodies/", syscall.ENOSPC, errorfs.OpFileWriteAt, errorfs.OpFileWrite, errorfs.OpCreate,
+			errorfs.OpFilePreallocate), nil},
+	"there is no descriptor for the log": {setting{size: 3}, onDisk("/log", syscall.EMFILE, opens...), nil},
+	"there is no descriptor for bodies":  {setting{size: 3}, onDisk("/bodies", syscall.ENFILE, opens...), nil},
+	"there is no descriptor for a snapshot": {setting{size: 3},
+		withSnapshot(onDisk("/snapshots", syscall.EMFILE, opens...)), nil},
 	"there is no descriptor for whom it met": {setting{size: 3}, func(c *testCluster) protocol.MemberID {
 		id := onDisk("d", syscall.EMFILE, opens...)(c)
 		require.ErrorIs(c.t, c.running[id].who.met(77, transport.Who{Life: 1, Mark: 1}), syscall.EMFILE)
 		return id
 	}, nil},
-	"there is no descriptor for a snapshot that comes": {setting{size: 3, tune: keepLittle}, func(c *testCluster) protocol.MemberID {
-		id := c.behind()
-		waits := make(chan struct{})
-		once := sync.OnceFunc(func() { close(waits) })
-		var received atomic.Bool
-		c.faults[id].set(func(op errorfs.Op) error {
-			switch {
-			case strings.Contains(op.Path, ".snap") && op.Kind == errorfs.OpRename:
-				received.Store(true)
-			case received.Load() && slices.Contains(opens, op.Kind) && strings.Contains(op.Path, "/snapshots"):
-				once()
-				return syscall.EMFILE
-			}
-			return nil
-		})
-		c.net.isolate(uint64(id), false)
-		<-waits
-		return id
-	}, nil},
+	"there is no descriptor for a snapshot that comes": {setting{size: 3, tune: keepLittle},
+		func(c *testCluster) protocol.MemberID {
+			id := c.behind()
+			waits := make(chan struct{})
+			once := sync.OnceFunc(func() { close(waits) })
+			var received atomic.Bool
+			c.faults[id].set(func(op errorfs.Op) error {
+				switch {
+				case strings.Contains(op.Path, ".snap") && op.Kind == errorfs.OpRename:
+					received.Store(true)
+				case received.Load() && slices.Contains(opens, op.Kind) && strings.Contains(op.Path, "/snapshots"):
+					once()
+					return syscall.EMFILE
+				}
+				return nil
+			})
+			c.net.isolate(uint64(id), false)
+			<-waits
+			return id
+		}, nil},
 	"it cannot note whom it met": {setting{size: 3}, func(c *testCluster) protocol.MemberID {
 		id := onDisk("d/peers.json", errBroken, errorfs.OpCreate, errorfs.OpRename)(c)
 		require.ErrorIs(c.t, c.running[id].who.met(77, transport.Who{Life: 1, Mark: 1}), errBroken)

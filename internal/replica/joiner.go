@@ -50,7 +50,8 @@ func (r *Replica) answerJoiner(question []byte) []byte {
 	if i < 0 {
 		return nil
 	}
-	a := Running{Cluster: r.opt.Cluster, Self: c.Members[i].ID, Members: c.Members, Position: at.Position, Index: at.Points[0].Index}
+	a := Running{Cluster: r.opt.Cluster, Self: c.Members[i].ID, Members: c.Members, Position: at.Position,
+		Index: at.Points[0].Index}
 	if r.opt.Begin.Merged() {
 		a.Begun = len(r.opt.Begin.Points)
 	}
@@ -100,7 +101,8 @@ func FindRunning(ctx context.Context, url string, config *tls.Config, peerURLs [
 	if err := json.Unmarshal(answer, found); err != nil {
 		return nil, fmt.Errorf("the answer of %s: %w", url, err)
 	}
-	if found.Cluster == 0 || !slices.ContainsFunc(found.Members, func(m protocol.Member) bool { return m.ID == found.Self }) {
+	if found.Cluster == 0 ||
+		!slices.ContainsFunc(found.Members, func(m protocol.Member) bool { return m.ID == found.Self }) {
 		return nil, fmt.Errorf("the answer of %s does not include the member that asked", url)
 	}
 	return found, nil

@@ -127,7 +127,8 @@ func (b *bodies) mended(a *apply.Applier) error {
 func (b *bodies) obey(instances []protocol.InstanceID, configs []protocol.Config) {
 	b.Kept(func(t *body.Kept) {
 		for _, id := range t.Obey(instances, configs) {
-			b.r.log.Info("which bodies this member holds whole has changed", "instance", id, "to be made whole", t.Of(id).Short())
+			b.r.log.Info("which bodies this member holds whole has changed", "instance", id,
+				"to be made whole", t.Of(id).Short())
 		}
 	})
 }

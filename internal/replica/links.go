@@ -37,7 +37,8 @@ func (r *Replica) HandleFrame(from uint64, _ uint32, frame []byte) {
 	case err != nil:
 		r.log.Warn("frame dropped", "from", protocol.MemberID(from), "err", err)
 	case m.From != protocol.MemberID(from) || m.To != r.opt.Self:
-		r.log.Warn("message for someone else dropped", "link", protocol.MemberID(from), "from", m.From, "to", m.To, "instance", m.Instance)
+		r.log.Warn("message for someone else dropped", "link", protocol.MemberID(from), "from", m.From, "to", m.To,
+			"instance", m.Instance)
 	case r.bodies.handle(m):
 	default:
 		r.deliver(m, len(frame))

@@ -45,11 +45,14 @@ func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, k
 	o := &r.opt
 	l := &eventLoop{r: r, id: id, inst: inst, kept: kept, wake: kept.wake}
 	l.hosted = instance.NewHosted(instance.HostedConfig{
-		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, Leaders: o.Leaders, Keyed: o.Begin.Keyed,
-		KeepLogBytes: o.KeepLogBytes,
-	}, instance.Calls{Now: r.now, Siblings: func() instance.Siblings { return r.loops.Load() }, Source: l, Rounds: l}, inst)
+		Self: o.Self, Instance: id, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, Leaders: o.Leaders,
+		Keyed: o.Begin.Keyed, KeepLogBytes: o.KeepLogBytes,
+	}, instance.Calls{
+		Now: r.now, Siblings: func() instance.Siblings { return r.loops.Load() }, Source: l, Rounds: l,
+	}, inst)
 	l.sender = instance.Sender{
-		Instance: id, Codec: inst.Codec(), Links: l, Now: r.now, LargeMessage: instance.LargeMessage, LargeFor: instance.LargeFor,
+		Instance: id, Codec: inst.Codec(), Links: l, Now: r.now, LargeMessage: instance.LargeMessage,
+		LargeFor: instance.LargeFor,
 	}
 	l.status.Store(l.hosted.Status())
 	l.woven.Store(l.hosted.WeaveStatus())

@@ -46,7 +46,8 @@ func TestAFullInboxDropsMessages(t *testing.T) {
 			r, from := c.running[id], c.leader()
 			release := c.hold(r.first())
 			limit := intake.NewInboxLimit()
-			large := frame(&protocol.Message{Type: protocol.MsgTail, Instance: 1, From: from, To: id, Part: protocol.Wanted{}}, 1, limit.All/8)
+			large := frame(&protocol.Message{Type: protocol.MsgTail, Instance: 1, From: from, To: id, Part: protocol.Wanted{}},
+				1, limit.All/8)
 			for range 12 {
 				r.HandleFrame(uint64(from), 0, large)
 			}
@@ -76,29 +77,30 @@ func TestAFullInboxDropsMessages(t *testing.T) {
 // once, and nothing of it takes effect. When all are settled nothing is counted.
 func TestProposalsAreRefusedBeyondTheirLimit(t *testing.T) {
 	const limit = 100_000
-	inBubble(t, setting{size: 3, tune: func(o *Options) { o.MaxPendingBytes, o.MaxBatchBytes = limit, limit/10 }}, func(c *testCluster) {
-		id := c.leader()
-		r := c.running[id]
-		c.net.isolate(uint64(id), true)
-		proposers := []interface {
-			ProposeAsync(command, body []byte, done intake.Done) error
-		}{r, r.NewClient(), r.NewClient()}
-		a, refused := newAnswers(), 0
-		for i := range 60 {
-			err := a.propose(proposers[i%3], fmt.Sprint("command ", i), make([]byte, 5000*(i%2)))
-			if err != nil {
-				require.ErrorIs(c.t, err, member.ErrOverloaded)
-				refused++
+	inBubble(t, setting{size: 3, tune: func(o *Options) { o.MaxPendingBytes, o.MaxBatchBytes = limit, limit/10 }},
+		func(c *testCluster) {
+			id := c.leader()
+			r := c.running[id]
+			c.net.isolate(uint64(id), true)
+			proposers := []interface {
+				ProposeAsync(command, body []byte, done intake.Done) error
+			}{r, r.NewClient(), r.NewClient()}
+			a, refused := newAnswers(), 0
+			for i := range 60 {
+				err := a.propose(proposers[i%3], fmt.Sprint("command ", i), make([]byte, 5000*(i%2)))
+				if err != nil {
+					require.ErrorIs(c.t, err, member.ErrOverloaded)
+					refused++
+				}
+				require.LessOrEqual(c.t, r.proposer.pendingBytes(), int64(limit))
 			}
-			require.LessOrEqual(c.t, r.proposer.pendingBytes(), int64(limit))
-		}
-		require.Positive(c.t, refused)
-		require.ErrorIs(c.t, a.propose(r, "large", make([]byte, r.opt.MaxCommandBytes)), member.ErrTooLarge)
-		c.net.isolate(uint64(id), false)
-		c.until("everybody is told", a.all)
-		require.Len(c.t, a.complete(c.t), 60-refused)
-		c.until("nothing is pending", func() bool { return r.proposer.pendingBytes() == 0 })
-	})
+			require.Positive(c.t, refused)
+			require.ErrorIs(c.t, a.propose(r, "large", make([]byte, r.opt.MaxCommandBytes)), member.ErrTooLarge)
+			c.net.isolate(uint64(id), false)
+			c.until("everybody is told", a.all)
+			require.Len(c.t, a.complete(c.t), 60-refused)
+			c.until("nothing is pending", func() bool { return r.proposer.pendingBytes() == 0 })
+		})
 }
 
 // TestWhatWaitsToBeAppliedIsBounded commits while the state machine stands still. Beyond the limit the payloads
@@ -163,7 +165,8 @@ func TestQuestionsBeyondTheirLimitAreDropped(t *testing.T) {
 		require.NoError(c.t, err)
 		body := c.bodiesOf(id)[0].Index
 		ask := func(blob int) {
-			r.HandleFrame(uint64(from), 0, frame(&protocol.Message{Type: protocol.MsgFetch, Instance: 1, From: from, To: id}, body, blob))
+			r.HandleFrame(uint64(from), 0,
+				frame(&protocol.Message{Type: protocol.MsgFetch, Instance: 1, From: from, To: id}, body, blob))
 		}
 		ask(1 << 20)
 		require.EqualValues(c.t, 1, r.metrics.dropped.Load(), "no question is so large")

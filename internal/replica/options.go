@@ -133,7 +133,8 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 	}
 	segment := damage.SegmentBytes(o.SnapshotBytes)
 	return datadir.Config{
-		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members, Join: o.Join, Machine: sm,
+		FS: o.FS, Dir: o.Dir, Cluster: o.Cluster, Self: o.Self, Chance: o.chance, Begin: o.Begin, Members: members,
+		Join: o.Join, Machine: sm,
 		Identity: o.identity(), Cells: o.Cells, Derive: o.Derive, Epochs: o.Epochs, Quorums: o.Quorums,
 		Kind: o.Kind, Guess: o.Guess, LogSegment: segment, BodySegment: segment,
 	}

@@ -37,7 +37,8 @@ func (a *acquaintances) checkOrigin(ctx context.Context, id protocol.MemberID, o
 	a.r.unlink(id)
 }
 
-func (a *acquaintances) askForOrigin(ctx context.Context, id protocol.MemberID, own cluster.Origin) (theirs cluster.Origin, err error) {
+func (a *acquaintances) askForOrigin(ctx context.Context, id protocol.MemberID,
+	own cluster.Origin) (theirs cluster.Origin, err error) {
 	request, err := json.Marshal(own)
 	if err != nil {
 		return theirs, err

@@ -30,7 +30,8 @@ func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 
 	second := c.running[2]
 	second.who.mu.Lock()
-	second.who.handshakes = cluster.NewHandshakes(cluster.NewRegister(second.dir.Own), cluster.Birth{}, handshakeWorld{second})
+	second.who.handshakes = cluster.NewHandshakes(cluster.NewRegister(second.dir.Own), cluster.Birth{},
+		handshakeWorld{second})
 	require.NoError(t, second.who.handshakes.Relate(1, 0, 0), "a link of before")
 	require.NoError(t, second.who.handshakes.Relate(3, 7, 0), "what it learns")
 	second.who.mu.Unlock()
@@ -47,7 +48,8 @@ func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 
 // open starts members with real links.
 func (c *testCluster) open(t *testing.T) {
-	c.disks, c.machines, c.running = map[protocol.MemberID]vfs.FS{}, map[protocol.MemberID]*machine{}, map[protocol.MemberID]*Replica{}
+	c.disks, c.machines, c.running = map[protocol.MemberID]vfs.FS{}, map[protocol.MemberID]*machine{},
+		map[protocol.MemberID]*Replica{}
 	listeners := map[protocol.MemberID]net.Listener{}
 	for i := range c.size {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -72,7 +72,8 @@ func TestAPanicEndsTheProcess(t *testing.T) {
 // alone is a cluster of one member in a directory.
 func alone(t *testing.T, dir string) (*testCluster, Options) {
 	id := protocol.MemberID(1)
-	c := &testCluster{t: t, net: newNetwork(), members: []protocol.Member{{ID: id, PeerURLs: []string{"http://member1:1"}}}}
+	c := &testCluster{t: t, net: newNetwork(),
+		members: []protocol.Member{{ID: id, PeerURLs: []string{"http://member1:1"}}}}
 	o := c.options(id)
 	o.FS, o.Dir = vfs.OS, dir
 	return c, o

@@ -29,10 +29,11 @@ type phase struct {
 
 // phases are all that a member may be in the midst of.
 var phases = map[string]phase{
-	"it waits for the first answers of others": {setting{size: 3, waits: true}, func(c *testCluster) (protocol.MemberID, func()) {
-		c.start(1)
-		return 1, nil
-	}},
+	"it waits for the first answers of others": {setting{size: 3, waits: true},
+		func(c *testCluster) (protocol.MemberID, func()) {
+			c.start(1)
+			return 1, nil
+		}},
 	"it was just opened": {setting{size: 1}, func(c *testCluster) (protocol.MemberID, func()) { return 1, nil }},
 	"it begins an election": {setting{size: 3}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.follower()
@@ -61,8 +62,10 @@ var phases = map[string]phase{
 		<-c.blockWrites(id)
 		return id, nil
 	}},
-	"a snapshot is sent":     {setting{size: 3, tune: keepLittle}, func(c *testCluster) (protocol.MemberID, func()) { from, _ := c.stream(); return from, nil }},
-	"a snapshot is received": {setting{size: 3, tune: keepLittle}, func(c *testCluster) (protocol.MemberID, func()) { _, to := c.stream(); return to, nil }},
+	"a snapshot is sent": {setting{size: 3, tune: keepLittle},
+		func(c *testCluster) (protocol.MemberID, func()) { from, _ := c.stream(); return from, nil }},
+	"a snapshot is received": {setting{size: 3, tune: keepLittle},
+		func(c *testCluster) (protocol.MemberID, func()) { _, to := c.stream(); return to, nil }},
 	"a snapshot is installed": {setting{size: 3, tune: keepLittle}, func(c *testCluster) (protocol.MemberID, func()) {
 		busy, open := c.gate()
 		to, reached := c.behind(), make(chan struct{})
@@ -71,23 +74,25 @@ var phases = map[string]phase{
 		<-reached
 		return to, open
 	}},
-	"a body is gathered": {setting{size: 3, placement: protocol.PlacementCode}, func(c *testCluster) (protocol.MemberID, func()) {
-		id := c.follower()
-		_, err := c.running[id].Propose(c.t.Context(), []byte("with a body"), make([]byte, 100_000))
-		require.NoError(c.t, err)
-		c.net.isolate(uint64(id), true)
-		return id, nil
-	}},
-	"it scrubs": {setting{size: 1, tune: func(o *Options) { o.ScrubBytesPerSecond = 1 }}, func(c *testCluster) (protocol.MemberID, func()) {
-		c.leader()
-		c.fill(1, "before", 10)
-		c.running[1].apply.push(apply.ApplyItem{Due: true})
-		c.until("a snapshot", func() bool { return c.running[1].metrics.snapshots.Load() > 0 })
-		c.close(1)
-		c.start(1) // now it has something to read
-		c.until("it scrubs", func() bool { return c.running[1].disk.Stats().Scrubbed > 0 })
-		return 1, nil
-	}},
+	"a body is gathered": {setting{size: 3, placement: protocol.PlacementCode},
+		func(c *testCluster) (protocol.MemberID, func()) {
+			id := c.follower()
+			_, err := c.running[id].Propose(c.t.Context(), []byte("with a body"), make([]byte, 100_000))
+			require.NoError(c.t, err)
+			c.net.isolate(uint64(id), true)
+			return id, nil
+		}},
+	"it scrubs": {setting{size: 1, tune: func(o *Options) { o.ScrubBytesPerSecond = 1 }},
+		func(c *testCluster) (protocol.MemberID, func()) {
+			c.leader()
+			c.fill(1, "before", 10)
+			c.running[1].apply.push(apply.ApplyItem{Due: true})
+			c.until("a snapshot", func() bool { return c.running[1].metrics.snapshots.Load() > 0 })
+			c.close(1)
+			c.start(1) // now it has something to read
+			c.until("it scrubs", func() bool { return c.running[1].disk.Stats().Scrubbed > 0 })
+			return 1, nil
+		}},
 	"instances begin": {setting{size: 3, tune: woven(1)}, func(c *testCluster) (protocol.MemberID, func()) {
 		id := c.leader()
 		c.running[id].first().input(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(8)}}, 0)
@@ -199,7 +204,9 @@ func (c *testCluster) askAll(a *answers, id protocol.MemberID, when string) {
 	a.ask(name("propose"), func() error { _, err := r.Propose(ctx, []byte(name("propose")), nil); return err })
 	a.ask(name("read"), func() error { return r.ReadBarrier(ctx) })
 	a.ask(name("change"), func() error {
-		return r.ChangeMembers(ctx, []protocol.Change{{Kind: protocol.AddLearner, Member: protocol.Member{ID: 9, PeerURLs: []string{"http://member9:1"}}}})
+		return r.ChangeMembers(ctx,
+			[]protocol.Change{{Kind: protocol.AddLearner,
+				Member: protocol.Member{ID: 9, PeerURLs: []string{"http://member9:1"}}}})
 	})
 	a.ask(name("transfer"), func() error { return r.TransferLeader(ctx, 0) })
 	a.ask(name("reshape"), func() error { return r.Reshape(ctx, 3) })
@@ -208,7 +215,8 @@ func (c *testCluster) askAll(a *answers, id protocol.MemberID, when string) {
 		return err
 	})
 	for _, ref := range c.bodiesOf(id) {
-		a.ask(name(fmt.Sprintf("body at %d of instance %d", ref.Index, ref.Instance)), func() error { _, err := r.Body(ctx, ref); return err })
+		a.ask(name(fmt.Sprintf("body at %d of instance %d", ref.Index, ref.Instance)),
+			func() error { _, err := r.Body(ctx, ref); return err })
 	}
 	r.exchange.do(func(m *snapshot.StateExchange) { m.Ask(9, &member.SnapshotOffer{}) }) // a view of the state is closed
 	a.ask(name("hand over"), func() error { r.HandOver(ctx); return nil })

@@ -26,11 +26,13 @@ func (r *Replica) probe(ctx context.Context, op *cluster.Operation) error {
 		if known != nil && len(urls) == 0 {
 			urls = known.PeerURLs
 		}
-		if c.Kind == protocol.RemoveMember || c.Kind == protocol.UpdateMember || known != nil && !known.Learner || up(c.Member.ID) {
+		if c.Kind == protocol.RemoveMember || c.Kind == protocol.UpdateMember || known != nil && !known.Learner ||
+			up(c.Member.ID) {
 			continue
 		}
 		err := r.links.Probe(ctx, uint64(c.Member.ID), addresses(urls, r.opt.TLSByURL))
-		if refused := (*transport.HandshakeError)(nil); errors.As(err, &refused) && refused.Reason == transport.ReasonLineage {
+		if refused := (*transport.HandshakeError)(nil); errors.As(err, &refused) &&
+			refused.Reason == transport.ReasonLineage {
 			r.log.Warn("a member is not added, its log was founded apart", "member", c.Member.ID, "err", err)
 			return &member.RefusedError{What: op.Kind.String(), Reason: protocol.ReasonLineage}
 		}

@@ -26,7 +26,8 @@ type proposer struct {
 // newProposer makes a proposer. look makes Apply look whether commands still have to wait for others.
 func newProposer(clock func() time.Duration, wake func(protocol.InstanceID), look func(), o *Options) *proposer {
 	p := &proposer{clock: clock, wake: wake}
-	p.queue = intake.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands, MaxBytes: o.MaxPendingBytes, Proposing: o.Proposing, Free: p.free}
+	p.queue = intake.Proposals{MaxCommand: o.MaxCommandBytes, MaxBatch: o.MaxBatchBytes, MaxCount: o.MaxBatchCommands,
+		MaxBytes: o.MaxPendingBytes, Proposing: o.Proposing, Free: p.free}
 	if o.Begin.Keyed {
 		p.queue.SetGroups(o.Begin.Instances())
 	}

@@ -64,7 +64,8 @@ func (c *Client) ProposeWithAsync(command, body []byte, o protocol.ProposeOption
 }
 
 // proposeWith is propose of a command with options.
-func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done intake.Done, ticket *intake.Ticket) error {
+func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.ProposeOptions, done intake.Done,
+	ticket *intake.Ticket) error {
 	if err := p.queue.Fits(command, body); err != nil {
 		return err
 	}
@@ -83,7 +84,8 @@ func (p *proposer) proposeWith(to commands, command, body []byte, o *protocol.Pr
 	return err
 }
 
-func (p *proposer) addWith(to commands, command []byte, whole *intake.Batch, o *protocol.ProposeOptions, done intake.Done, ticket *intake.Ticket) (fresh bool, err error) {
+func (p *proposer) addWith(to commands, command []byte, whole *intake.Batch, o *protocol.ProposeOptions,
+	done intake.Done, ticket *intake.Ticket) (fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if whole != nil {

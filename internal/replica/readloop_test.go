@@ -14,7 +14,8 @@ import (
 // TestAReadGroupThatFailedIsNotAnswered: an answer to it may still be on its way.
 func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	r := &Replica{}
-	r.loops.Store(&eventLoops{all: []*eventLoop{{r: r, id: 1, wake: make(chan struct{}, 1)}, {r: r, id: 2, wake: make(chan struct{}, 1)}}})
+	r.loops.Store(&eventLoops{all: []*eventLoop{{r: r, id: 1, wake: make(chan struct{}, 1)},
+		{r: r, id: 2, wake: make(chan struct{}, 1)}}})
 	meta := member.Meta{Cursor: order.Begin(1, false)}
 	meta.Cursor.Points[0].Index = 9
 	l := &applyLoop{r: r, known: apply.NewApplied(apply.NewApplier(nil, meta, protocol.Session{}, 0, nil))}

@@ -142,7 +142,8 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 		ending:  ending{logger: o.Logger, ctx: ctx, cancel: cancel, stop: ctx.Done(), ended: make(chan struct{})},
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
-	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout, GiveUp: o.GiveUp(), Leaders: o.Leaders}
+	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout,
+		GiveUp: o.GiveUp(), Leaders: o.Leaders}
 	if err := r.open(sm); err != nil {
 		cancel()
 		return nil, errors.Join(err, r.release())
@@ -156,7 +157,8 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 		r.spawn(r.scrub)
 	}
 	if dir.Ahead {
-		r.log.Warn("the state machine is further than the log; the member goes on if the cluster's log leads there", "state", dir.Skip)
+		r.log.Warn("the state machine is further than the log; the member goes on if the cluster's log leads there",
+			"state", dir.Skip)
 		r.spawn(r.findOut)
 	}
 	go r.wait()
@@ -182,7 +184,8 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	r.writer = wal.NewWriter(dir.Log, dir.Bodies)
 	r.writer.Waits(r.logWaits)
 	at := &dir.Meta.Cursor
-	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position), "log", dir.Own.Log, "life", dir.Own.Life)
+	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position),
+		"log", dir.Own.Log, "life", dir.Own.Life)
 	r.session = dir.Session()
 	applier := apply.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)
 	applier.Within = dir.Within
@@ -254,13 +257,15 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 	}
 	cfg := instance.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
-		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: instance.Backlog(r.apply.instances()), Codec: r.opt.Codec,
+		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: instance.Backlog(r.apply.instances()),
+		Codec: r.opt.Codec,
 	}
 	if r.opt.Begin.Merged() {
 		cfg.Woven = log.Recovered
 	}
 	rec := log.Recovered
-	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index, "entries", len(rec.Entries), "commit", rec.State.Commit)
+	r.log.Info("instance recovered", "instance", log.Instance, "term", rec.State.Term, "base", rec.Base.Index,
+		"entries", len(rec.Entries), "commit", rec.State.Commit)
 	return newEventLoop(r, log.Instance, instance.NewInstance(cfg, core), r.bodies.host(log.Instance)), nil
 }
 
@@ -276,8 +281,9 @@ func (r *Replica) connect() (err error) {
 	defer r.pmu.Unlock()
 	links, err := r.opt.newLinks(transport.Options{
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
-		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation, MaxFrameBytes: protocol.MaxMessageBytes,
-		Handler: r, Logger: r.log, Admit: r.who.admit, Unreachable: r.missed, Answer: r.answerJoiner,
+		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation,
+		MaxFrameBytes: protocol.MaxMessageBytes, Handler: r,
+		Logger: r.log, Admit: r.who.admit, Unreachable: r.missed, Answer: r.answerJoiner,
 		Handshake: transport.Handshake{
 			Who: onLink(r.dir.Own.Who()), Expects: r.who.takes, Verify: r.who.meet, Refused: r.who.unmet, Linked: r.who.met,
 			Birth: r.who.birth, Agrees: r.who.agrees, Born: r.who.born,

@@ -24,7 +24,8 @@ func (s *eventLoops) IDs() []protocol.InstanceID { return s.ids }
 func (s *eventLoops) Load(i int) instance.Load {
 	l := s.all[i]
 	load := l.load.Load()
-	return instance.Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2), Round: protocol.Round(l.round.Load())}
+	return instance.Load{Leads: load&2 != 0, Led: load&1 != 0, Pending: int(load >> 2),
+		Round: protocol.Round(l.round.Load())}
 }
 
 func (s *eventLoops) Status(i int) *protocol.Status { return s.all[i].status.Load() }

@@ -73,8 +73,9 @@ func Salvage(o SalvageOptions, sm member.StateMachine) (s *Salvaged, err error) 
 	}
 	own := Options{Cluster: told.Cluster, Self: told.Member}
 	dir, err := datadir.Open(datadir.Config{
-		FS: o.FS, Dir: o.Dir, Cluster: told.Cluster, Self: told.Member, Chance: systemChance, Machine: sm, Quorums: told.Quorums,
-		Begin: told.Begin, Identity: own.identity(), Cells: &protocol.CellUse{}, Derive: func(protocol.Config) protocol.Derived { return keepsAnything{} },
+		FS: o.FS, Dir: o.Dir, Cluster: told.Cluster, Self: told.Member, Chance: systemChance, Machine: sm,
+		Quorums: told.Quorums, Begin: told.Begin, Identity: own.identity(), Cells: &protocol.CellUse{},
+		Derive: func(protocol.Config) protocol.Derived { return keepsAnything{} },
 	})
 	if err != nil {
 		return nil, err
@@ -144,7 +145,8 @@ func (s *Salvaged) apply(sm member.StateMachine, behind func(*protocol.Recovered
 		return err
 	}
 	if a.Stuck() {
-		return &member.DirError{Dir: s.dir.Dir(), Detail: "the state machine, or a part of the log that is needed, is damaged: use another member's"}
+		return &member.DirError{Dir: s.dir.Dir(),
+			Detail: "the state machine, or a part of the log that is needed, is damaged: use another member's"}
 	}
 	s.Position = a.Cursor().Position
 	if d, ok := sm.(member.DurableStateMachine); ok {
@@ -173,7 +175,8 @@ func (s *Salvaged) skip(a *apply.Applier) error {
 
 func waits(a *apply.Applier) bool {
 	at := a.Cursor()
-	return at.Merged() && slices.ContainsFunc(at.Instances(), func(id protocol.InstanceID) bool { return a.Waiting(id) > 0 })
+	return at.Merged() &&
+		slices.ContainsFunc(at.Instances(), func(id protocol.InstanceID) bool { return a.Waiting(id) > 0 })
 }
 
 // Body makes a body whole from what the directories have of it. If that is not enough, the error is a

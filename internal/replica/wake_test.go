@@ -40,7 +40,8 @@ func (s *sleeper) Step(now time.Duration, in protocol.Input, out *protocol.Effec
 
 // A core is woken just when it wants to be, between the ticks, and not when it wants nothing any more.
 func TestACoreIsWoken(t *testing.T) {
-	wants := []time.Duration{100 * time.Microsecond, 150 * time.Microsecond, 20*time.Millisecond + 1, 20*time.Millisecond + 1, time.Minute}
+	wants := []time.Duration{100 * time.Microsecond, 150 * time.Microsecond, 20*time.Millisecond + 1,
+		20*time.Millisecond + 1, time.Minute}
 	var asleep *sleeper
 	around := func(core protocol.Core) protocol.Core {
 		asleep = &sleeper{Core: core, want: slices.Clone(wants)}

@@ -71,7 +71,8 @@ func TestAContextThatEndedIsLookedAtFirst(t *testing.T) {
 		r := c.running[1]
 		ctx, cancel := context.WithCancel(c.t.Context())
 		cancel()
-		learner := []protocol.Change{{Kind: protocol.AddLearner, Member: protocol.Member{ID: 9, PeerURLs: []string{"http://member9:1"}}}}
+		learner := []protocol.Change{{Kind: protocol.AddLearner,
+			Member: protocol.Member{ID: 9, PeerURLs: []string{"http://member9:1"}}}}
 		for range 20 {
 			_, err := r.Propose(ctx, []byte("x"), nil)
 			require.ErrorIs(c.t, err, member.ErrNotSent)
@@ -101,7 +102,8 @@ func TestACommandThatIsNotWithdrawnInTimeIsAnswered(t *testing.T) {
 		c.until("no leader is known", func() bool { return r.first().status.Load().Leader == 0 })
 		told := make(chan error, 1)
 		var ticket intake.Ticket
-		require.NoError(c.t, r.proposer.propose(&r.proposer.queue, []byte("x"), nil, func(_ any, err error) { told <- err }, &ticket))
+		require.NoError(c.t,
+			r.proposer.propose(&r.proposer.queue, []byte("x"), nil, func(_ any, err error) { told <- err }, &ticket))
 		c.until("the loop has it", func() bool { bytes, _ := r.proposer.waiting(r.first().id); return bytes == 0 })
 		busy, open := c.gate()
 		r.first().do(func() { <-busy })

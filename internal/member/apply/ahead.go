@@ -23,7 +23,8 @@ type StateAheadError struct {
 }
 
 func (e *StateAheadError) Error() string {
-	return fmt.Sprintf("braid: the state machine is at position %d, but the log of the cluster is at %d: they do not belong together; "+
+	return fmt.Sprintf("braid: the state machine is at position %d, but the log of the cluster is at %d: they do not "+
+		"belong together; "+
 		"put both back as they were at one moment, or add a new member", e.State, e.Log)
 }
 

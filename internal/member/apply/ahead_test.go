@@ -18,10 +18,12 @@ func TestATokenIsNotAppliedInAStateOfPerhapsAnotherLog(t *testing.T) {
 	a := newTestApplier(&membertest.History{}, member.Meta{}, 2, nil)
 	a.session = membertest.LaterSession
 	token := protocol.Token{Session: membertest.Session, Seq: 1}
-	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}))
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}))
 	require.Equal(t, member.TokenApplied, a.sessions.Token(token))
 	require.Equal(t, member.TokenPending, a.Token(token))
-	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(2, membertest.Sealed(2, "b"))}}))
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(2, membertest.Sealed(2, "b"))}}))
 	require.Equal(t, member.TokenApplied, a.Token(token))
 }
 

@@ -49,7 +49,8 @@ func (w *ConfigWatch) observe(configs []protocol.Config, applied protocol.Index)
 	if w.first {
 		configs = configs[:1]
 	}
-	w.seen = w.seen || !slices.ContainsFunc(configs, func(c protocol.Config) bool { return !ChangesApplied(&c, w.changes) })
+	w.seen = w.seen || !slices.ContainsFunc(configs,
+		func(c protocol.Config) bool { return !ChangesApplied(&c, w.changes) })
 }
 
 // ChangesApplied reports whether a membership is as the changes want it.
@@ -203,7 +204,8 @@ func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Round, shape []protoco
 
 // ReadPoint takes in an instance's part of a group's read index. complete says that it was the last part. ready says
 // that the state serves the group; the group has ended then.
-func (p *Applied) ReadPoint(g *intake.ReadGroup, instance protocol.InstanceID, index protocol.Index) (complete, ready bool) {
+func (p *Applied) ReadPoint(g *intake.ReadGroup, instance protocol.InstanceID,
+	index protocol.Index) (complete, ready bool) {
 	return p.groups.Point(g, instance, index, p.Doubtful(), p.cursor.Next.Round, p.shape, p.added)
 }
 

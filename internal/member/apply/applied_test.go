@@ -28,7 +28,8 @@ func TestChangesThatAreAppliedTogetherAreSeen(t *testing.T) {
 	}
 	first, second, third, late := update("a"), update("b"), update("c"), update("a")
 	late.After = 2 // the entry that it waits for comes later than the one with the same membership
-	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{entry(1, "a"), entry(2, "b")}}))
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{entry(1, "a"), entry(2, "b")}}))
 	p.NoteConfigs(a)
 	require.True(t, first.Seen())
 	require.True(t, second.Seen())

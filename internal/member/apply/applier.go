@@ -161,7 +161,8 @@ const (
 func (a *Applier) Machine() member.StateMachine { return a.sm }
 
 // NewApplier returns an applier that continues after what meta describes.
-func NewApplier(sm member.StateMachine, meta member.Meta, session protocol.Session, skip protocol.Position, load member.Loader) *Applier {
+func NewApplier(sm member.StateMachine, meta member.Meta, session protocol.Session, skip protocol.Position,
+	load member.Loader) *Applier {
 	a := &Applier{
 		order: order.New(meta.Cursor), sessions: NewSessions(meta.Sessions), sm: sm, load: load,
 		session: session, skip: skip, brought: skip, last: max(skip, meta.Command),
@@ -293,7 +294,8 @@ func (a *Applier) collect(c *intake.CommittedEntries) {
 		}
 		in.resident += len(e.Payload)
 		switch e.Kind {
-		case protocol.EntryBatch, protocol.EntryGroup, protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration, protocol.EntryEmpty:
+		case protocol.EntryBatch, protocol.EntryGroup, protocol.EntryConfig, protocol.EntryLane, protocol.EntryGeneration,
+			protocol.EntryEmpty:
 			in.waiting++
 		}
 	}
@@ -474,7 +476,8 @@ func (a *Applier) placeBatch(p *order.Placed) error {
 			continue
 		}
 		notifyBody(a.Given, body)
-		a.run.commands = append(a.run.commands, member.Command{Position: p.First + protocol.Position(i), Data: command, Body: body})
+		a.run.commands = append(a.run.commands,
+			member.Command{Position: p.First + protocol.Position(i), Data: command, Body: body})
 		if a.run.cost += len(command) + callOverhead; a.run.cost < applyBytes {
 			continue
 		}
@@ -609,7 +612,8 @@ func (a *Applier) Install(meta member.Meta, state io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := member.CheckLineage(&a.Instances[0].Config, &meta.Config); err != nil && a.mutant != member.MutantAnyLineage {
+	if err := member.CheckLineage(&a.Instances[0].Config, &meta.Config); err != nil &&
+		a.mutant != member.MutantAnyLineage {
 		return err
 	}
 	if state != nil {
@@ -691,7 +695,8 @@ func (a *Applier) Configs() []protocol.Config {
 // Meta describes the applied state for a snapshot.
 func (a *Applier) Meta() member.Meta {
 	config := a.Config()
-	m := member.Meta{Cursor: a.order.Cursor(), Command: a.last, Config: config.Clone(), Sessions: a.sessions.States(), Sections: a.Sections()}
+	m := member.Meta{Cursor: a.order.Cursor(), Command: a.last, Config: config.Clone(), Sessions: a.sessions.States(),
+		Sections: a.Sections()}
 	for i := range a.Instances[1:] {
 		m.Others = append(m.Others, a.Instances[i+1].Config.Clone())
 	}
@@ -739,7 +744,8 @@ func (a *Applier) Check() error {
 	if a.stuck { // the order may be further than what is applied
 		return a.order.Check()
 	}
-	if !slices.EqualFunc(at.Points, a.Instances, func(p order.Point, c InstanceState) bool { return p.Instance == c.Instance }) {
+	if !slices.EqualFunc(at.Points, a.Instances,
+		func(p order.Point, c InstanceState) bool { return p.Instance == c.Instance }) {
 		return fmt.Errorf("applier: %d memberships for instances %v", len(a.Instances), at.Instances())
 	}
 	for i := range a.Instances {

@@ -44,7 +44,8 @@ func TestApplierAppliesOnceAndAnswers(t *testing.T) {
 	}}))
 	require.Equal(t, []string{"2:a", "3:b"}, sm.Lines)
 	require.Equal(t, []any{1, 2}, results)
-	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Own: []*intake.Batch{lost}, Entries: []protocol.Entry{membertest.EntryOf(4, lost)}}))
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Own: []*intake.Batch{lost},
+		Entries: []protocol.Entry{membertest.EntryOf(4, lost)}}))
 	require.Equal(t, []any{1, 2, "lost"}, results, "its result went to an earlier appearance")
 	require.EqualValues(t, 6, a.Cursor().Position, "duplicates keep their positions")
 	require.NoError(t, a.Check())
@@ -54,7 +55,9 @@ func TestApplierSkipsWhatADiskAlreadyHolds(t *testing.T) {
 	sm := &membertest.History{}
 	a := newTestApplier(sm, member.Meta{}, 2, nil)
 	a.session = membertest.LaterSession
-	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a", "b", "c")), membertest.EntryOf(2, membertest.Sealed(1, "a", "b", "c"))}}))
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a", "b", "c")),
+			membertest.EntryOf(2, membertest.Sealed(1, "a", "b", "c"))}}))
 	require.Equal(t, []string{"3:c"}, sm.Lines, "half an entry was applied before the crash; the duplicate is known")
 }
 
@@ -74,14 +77,17 @@ func TestApplierLoadsWhatIsNotResident(t *testing.T) {
 func TestApplierStopsWhenTheStateMachineFails(t *testing.T) {
 	sm := &membertest.History{Err: errors.New("disk full")}
 	a := newTestApplier(sm, member.Meta{}, 0, nil)
-	require.ErrorContains(t, a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}), "disk full")
+	require.ErrorContains(t,
+		a.Apply(intake.CommittedEntries{Instance: 1,
+			Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}), "disk full")
 }
 
 func TestApplierSnapshotCarriesSessions(t *testing.T) {
 	sm := &membertest.History{}
 	a := newTestApplier(sm, member.Meta{}, 0, nil)
 	first := membertest.Sealed(1, "a")
-	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(1, first)}}))
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(1, first)}}))
 	meta := a.Meta()
 
 	other := &membertest.History{}
@@ -93,7 +99,8 @@ func TestApplierSnapshotCarriesSessions(t *testing.T) {
 	b.Instances[0].own = []ownBatch{{1, waiting}}
 	require.NoError(t, b.Install(meta, strings.NewReader("1:a")))
 	require.Equal(t, 1, failed)
-	require.NoError(t, b.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(2, first), membertest.EntryOf(3, membertest.Sealed(2, "b"))}}))
+	require.NoError(t, b.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(2, first), membertest.EntryOf(3, membertest.Sealed(2, "b"))}}))
 	require.Equal(t, []string{"1:a", "3:b"}, other.Lines)
 }
 
@@ -101,7 +108,8 @@ func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 	// The sender's state on disk held command 2 while its log was replayed only up to 1.
 	ahead := newTestApplier(&membertest.History{}, member.Meta{}, 2, nil)
 	ahead.session = membertest.LaterSession
-	require.NoError(t, ahead.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}))
+	require.NoError(t, ahead.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}))
 	meta := ahead.Meta()
 	require.EqualValues(t, 1, meta.Cursor.Position)
 	require.EqualValues(t, 2, meta.Command)
@@ -109,7 +117,9 @@ func TestApplierTrustsASnapshotThatIsAheadOfItsLog(t *testing.T) {
 	sm := &membertest.History{}
 	b := newTestApplier(sm, member.Meta{}, 0, nil)
 	require.NoError(t, b.Install(meta, strings.NewReader("1:a 2:b")))
-	require.NoError(t, b.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(2, membertest.Sealed(2, "b")), membertest.EntryOf(3, membertest.Sealed(3, "c"))}}))
+	require.NoError(t, b.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(2, membertest.Sealed(2, "b")),
+			membertest.EntryOf(3, membertest.Sealed(3, "c"))}}))
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, sm.Lines)
 }
 
@@ -122,7 +132,8 @@ func TestACommandOfThisLifeIsNotInAStateOfBefore(t *testing.T) {
 	b := intake.NewBatch(0, 0, 0)
 	b.Add([]byte("a"), func(_ any, err error) { told = err })
 	b.Seal(membertest.Session, 1, 1)
-	err := a.Apply(intake.CommittedEntries{Instance: 1, Own: []*intake.Batch{b}, Entries: []protocol.Entry{membertest.EntryOf(1, b)}})
+	err := a.Apply(intake.CommittedEntries{Instance: 1, Own: []*intake.Batch{b},
+		Entries: []protocol.Entry{membertest.EntryOf(1, b)}})
 	require.Equal(t, &StateAheadError{State: 5, Log: 0}, err)
 	require.ErrorIs(t, told, member.ErrMaybeCommitted)
 	require.NotErrorIs(t, told, member.ErrResultUnknown)
@@ -135,7 +146,8 @@ func TestNobodyReadsAStateOfAnotherLog(t *testing.T) {
 	at := NewApplied(a)
 	g := &intake.ReadGroup{Done: func(error) { t.Fatal("it is answered") }}
 	require.True(t, at.Ask(g, 0, at.Shape()))
-	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}))
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(1, "a"))}}))
 	_, ready := at.ReadPoint(g, 1, 1)
 	require.False(t, ready)
 	require.True(t, at.Doubtful())
@@ -159,7 +171,8 @@ func TestSkippedCommandsOfAnOwnBatch(t *testing.T) {
 				b.Add([]byte(fmt.Sprint(i)), func(result any, err error) { answers[i] += fmt.Sprint(result, err) })
 			}
 			b.Seal(membertest.Session, 1, 1)
-			require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Own: []*intake.Batch{b}, Entries: []protocol.Entry{membertest.EntryOf(1, b)}}))
+			require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Own: []*intake.Batch{b},
+				Entries: []protocol.Entry{membertest.EntryOf(1, b)}}))
 			require.Equal(t, 1, freed, "settled once")
 			for i, answer := range answers {
 				want := fmt.Sprint(nil, member.ErrResultUnknown)
@@ -188,7 +201,8 @@ func TestAMalformedBatchTakesNoEffect(t *testing.T) {
 	bad.Entry.Count = 2
 	bad.Seal(membertest.Session, 1, 1)
 	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Own: []*intake.Batch{bad}, Entries: []protocol.Entry{
-		membertest.EntryOf(1, bad), {Index: 2, Term: 1, Kind: protocol.EntryReshape, Low: 3}, membertest.EntryOf(3, membertest.Sealed(3, "b")),
+		membertest.EntryOf(1, bad), {Index: 2, Term: 1, Kind: protocol.EntryReshape, Low: 3},
+		membertest.EntryOf(3, membertest.Sealed(3, "b")),
 	}}))
 	require.Equal(t, []protocol.Index{1}, found)
 	require.Equal(t, []string{"1:a", "4:b"}, sm.Lines, "what can be read of it is applied, on all members alike")

@@ -342,7 +342,8 @@ func (p *Apply) install(instance protocol.InstanceID, base protocol.Base) error 
 
 // replace puts another state in the place of this one. after says that what waits behind the new
 // state cannot be read. The applier is stuck again then, and another snapshot is to come.
-func (p *Apply) replace(f member.ReceivedSnapshot, meta member.Meta, instance protocol.InstanceID, index protocol.Index) (after, err error) {
+func (p *Apply) replace(f member.ReceivedSnapshot, meta member.Meta, instance protocol.InstanceID,
+	index protocol.Index) (after, err error) {
 	resident := p.Resident()
 	after = p.Install(meta, f)
 	if after != nil && (!p.Stuck() || member.Damaged(p.Machine()) != nil) {
@@ -368,7 +369,8 @@ func (p *Apply) replace(f member.ReceivedSnapshot, meta member.Meta, instance pr
 // knows nothing would leave open what was in a record that is damaged now. Where members have different logs, it waits
 // until they meet.
 func (p *Apply) maybeSnapshot() error {
-	if p.saving || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween || p.world.Beginning() || p.doubtful() {
+	if p.saving || !p.due && p.logged < p.snapshotBytes && p.entries < maxEntriesBetween || p.world.Beginning() ||
+		p.doubtful() {
 		return nil
 	}
 	if p.Apart() {

@@ -110,7 +110,8 @@ func single(t *testing.T, sm member.StateMachine, world *notes) *Apply {
 }
 
 func commit(index protocol.Index) *ApplyItem {
-	return &ApplyItem{Commit: intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(index, membertest.Sealed(uint64(index), "x"))}}}
+	return &ApplyItem{Commit: intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(index, membertest.Sealed(uint64(index), "x"))}}}
 }
 
 // TestOneSnapshotAtATime: a snapshot that is wanted while another is written follows that one. The
@@ -142,16 +143,20 @@ func TestOneSnapshotAtATime(t *testing.T) {
 
 	require.NoError(t, p.Do(&ApplyItem{Due: true}))
 	require.NoError(t, p.Do(&ApplyItem{Wrote: &Written{Meta: world.saved[3]}}))
-	require.Equal(t, []protocol.Position{0, 1}, world.pruned, "nothing was applied: it replaced the newest, and the one before stays")
+	require.Equal(t, []protocol.Position{0, 1}, world.pruned,
+		"nothing was applied: it replaced the newest, and the one before stays")
 	require.EqualValues(t, 1, world.stand.Oldest.Position)
 }
 
 // TestASnapshotWaitsForBeginnings: the log must know of all instances that a snapshot names.
 func TestASnapshotWaitsForBeginnings(t *testing.T) {
 	world := &notes{begins: true}
-	p := NewApply(NewApplier(&membertest.History{}, membertest.WovenMeta(2), membertest.Session, 0, nil), membertest.WovenMeta(2).Cursor, 1<<20, world)
-	require.NoError(t, p.Do(&ApplyItem{Commit: intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.ReshapeAt(1, 1)}}}))
-	require.NoError(t, p.Do(&ApplyItem{Commit: intake.CommittedEntries{Instance: 2, Entries: []protocol.Entry{membertest.SkipAt(1, 1)}}}))
+	p := NewApply(NewApplier(&membertest.History{}, membertest.WovenMeta(2), membertest.Session, 0, nil),
+		membertest.WovenMeta(2).Cursor, 1<<20, world)
+	require.NoError(t, p.Do(&ApplyItem{Commit: intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.ReshapeAt(1, 1)}}}))
+	require.NoError(t, p.Do(&ApplyItem{Commit: intake.CommittedEntries{Instance: 2,
+		Entries: []protocol.Entry{membertest.SkipAt(1, 1)}}}))
 	require.NoError(t, p.Do(&ApplyItem{Due: true}))
 	require.Empty(t, world.saved)
 	world.begins = false

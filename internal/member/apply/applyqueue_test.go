@@ -21,22 +21,26 @@ func TestWhatWaitsToBeAppliedHoldsNoFrames(t *testing.T) {
 	const limit = 1 << 10
 	q := &ApplyQueue{Limit: limit}
 	push := func(e protocol.Entry) *protocol.Entry {
-		q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{e}, Stored: func() protocol.Index { return 7 }}})
+		q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{e},
+			Stored: func() protocol.Index { return 7 }}})
 		entries := q.items[len(q.items)-1].Commit.Entries
 		return &entries[len(entries)-1]
 	}
 	frame := []byte("....small command....")
-	e := push(protocol.Entry{Kind: protocol.EntryBatch, Payload: frame[4:17], Body: bytes.Repeat([]byte("x"), 100), BodySize: 100})
+	e := push(protocol.Entry{Kind: protocol.EntryBatch, Payload: frame[4:17], Body: bytes.Repeat([]byte("x"), 100),
+		BodySize: 100})
 	require.Equal(t, "small command", string(e.Payload))
 	require.Nil(t, e.Body)
 	clear(frame)
 	require.Equal(t, "small command", string(e.Payload), "it is a copy")
 
 	q.Left(-(limit + 1 - q.bytes), 0)
-	require.Nil(t, push(protocol.Entry{Index: 7, Kind: protocol.EntryBatch, Payload: []byte("later")}).Payload, "it is read again")
+	require.Nil(t, push(protocol.Entry{Index: 7, Kind: protocol.EntryBatch, Payload: []byte("later")}).Payload,
+		"it is read again")
 	require.NotNil(t, push(protocol.Entry{Kind: protocol.EntryConfig, Payload: []byte("now")}).Payload)
 	require.EqualValues(t, limit+1+len("now"), q.bytes)
-	require.NotNil(t, push(protocol.Entry{Index: 8, Kind: protocol.EntryBatch, Payload: []byte("soon")}).Payload, "the disk does not have it yet")
+	require.NotNil(t, push(protocol.Entry{Index: 8, Kind: protocol.EntryBatch, Payload: []byte("soon")}).Payload,
+		"the disk does not have it yet")
 }
 
 // TestCommitsThatWaitAreAppliedTogether joins commits of an instance, unless something else is to be done between them,
@@ -71,7 +75,8 @@ func TestCommitsThatWaitAreAppliedTogether(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	require.Equal(t, []string{"instance 1: 1 2 3", "instance 2: 1", "instance 1: 4", "instance 0:", "instance 1: 5", "instance 1: 6", "instance 1: 7"}, got)
+	require.Equal(t, []string{"instance 1: 1 2 3", "instance 2: 1", "instance 1: 4", "instance 0:", "instance 1: 5",
+		"instance 1: 6", "instance 1: 7"}, got)
 }
 
 // TestEachMembershipIsSeen: a change of the membership that waits with the next one is seen by who waits for it,
@@ -86,9 +91,11 @@ func TestEachMembershipIsSeen(t *testing.T) {
 		e := protocol.Entry{Index: index, Kind: protocol.EntryConfig, Payload: protocol.EncodeConfig(c)}
 		q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{e}}})
 	}
-	q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{{Index: 1, Kind: protocol.EntryNoop}}}})
+	q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{{Index: 1, Kind: protocol.EntryNoop}}}})
 	config(2, 1, 2)
-	q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{{Index: 3, Kind: protocol.EntryNoop}}}})
+	q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{{Index: 3, Kind: protocol.EntryNoop}}}})
 	config(4, 1)
 	var last []protocol.Index
 	for _, it := range q.Take(nil) {
@@ -103,8 +110,10 @@ func TestASnapshotStandsForWhatWaits(t *testing.T) {
 	q := &ApplyQueue{Limit: 1 << 20}
 	var got []string
 	b := membertest.OneCommand(1, "x", &got)
-	q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(1, b)}, Own: []*intake.Batch{b}}})
-	q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 2, Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(2, "y"))}}})
+	q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(1, b)},
+		Own: []*intake.Batch{b}}})
+	q.Push(ApplyItem{Commit: intake.CommittedEntries{Instance: 2,
+		Entries: []protocol.Entry{membertest.EntryOf(1, membertest.Sealed(2, "y"))}}})
 	q.Push(ApplyItem{Due: true})
 	cut := &wal.CompactedError{}
 	require.False(t, q.Overtaken(cut))

@@ -62,11 +62,13 @@ func feed(t *testing.T, a *Applier, instance protocol.InstanceID, entries ...pro
 // from there.
 func TestSectionsGoWithSnapshots(t *testing.T) {
 	var got []string
-	one, two, three := membertest.OneCommand(1, "one", &got), membertest.OneCommand(2, "two", &got), membertest.OneCommand(3, "three", &got)
+	one, two, three := membertest.OneCommand(1, "one", &got), membertest.OneCommand(2, "two", &got),
+		membertest.OneCommand(3, "three", &got)
 	a := counting(t, &membertest.History{}, membertest.WovenMeta(2))
 	require.Empty(t, a.Meta().Sections, "nothing is applied")
 	feed(t, a, 1, membertest.EntryOf(1, one), membertest.EntryOf(2, three))
-	require.Equal(t, []member.SectionState{tallyOf(1, 1)}, a.Meta().Sections, "the second one waits for the other instance")
+	require.Equal(t, []member.SectionState{tallyOf(1, 1)}, a.Meta().Sections,
+		"the second one waits for the other instance")
 	feed(t, a, 2, membertest.EntryOf(1, two))
 	meta := asRead(t, a.Meta())
 	require.Equal(t, []member.SectionState{tallyOf(1, 2), tallyOf(2, 1)}, meta.Sections)
@@ -87,7 +89,8 @@ func TestSectionsOfInstancesThatComeAndGo(t *testing.T) {
 	var got []string
 	a := counting(t, &membertest.History{}, membertest.WovenMeta(2))
 	feed(t, a, 1, membertest.EntryOf(1, membertest.OneCommand(1, "one", &got)), membertest.ReshapeAt(2, 1))
-	feed(t, a, 2, membertest.EntryOf(1, membertest.OneCommand(2, "two", &got)), membertest.EntryOf(2, membertest.OneCommand(3, "three", &got)))
+	feed(t, a, 2, membertest.EntryOf(1, membertest.OneCommand(2, "two", &got)),
+		membertest.EntryOf(2, membertest.OneCommand(3, "three", &got)))
 	require.Equal(t, []member.SectionState{tallyOf(1, 1)}, a.Meta().Sections, "the second instance is retired")
 	feed(t, a, 1, membertest.ReshapeAt(3, 2))
 	feed(t, a, 1, membertest.EntryOf(4, membertest.OneCommand(4, "four", &got)))
@@ -117,11 +120,13 @@ func TestDerivedStateBeginsWithTheFirstConfiguration(t *testing.T) {
 		return a
 	}
 	ids := func(ids ...protocol.MemberID) []protocol.MemberID { return append([]protocol.MemberID{}, ids...) }
-	require.Equal(t, [][]protocol.MemberID{ids()}, firsts(applier(member.Bootstrap(order.Begin(1, true), nil))), "nobody told who is a member")
+	require.Equal(t, [][]protocol.MemberID{ids()}, firsts(applier(member.Bootstrap(order.Begin(1, true), nil))),
+		"nobody told who is a member")
 
 	a := applier(member.Bootstrap(order.Begin(2, true), []protocol.Member{{ID: 1}, {ID: 2}}))
 	require.Equal(t, [][]protocol.MemberID{ids(1, 2), ids(1, 2)}, firsts(a))
-	more := protocol.Entry{Kind: protocol.EntryConfig, Payload: protocol.EncodeConfig(protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}})}
+	more := protocol.Entry{Kind: protocol.EntryConfig,
+		Payload: protocol.EncodeConfig(protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}})}
 	more.SealPayload()
 	more.Seal(1, 1, make([]byte, protocol.HeadSize))
 	feed(t, a, 1, more, membertest.ReshapeAt(2, 3), membertest.SkipAt(3, 3))
@@ -140,7 +145,8 @@ func TestDerivedStateBeginsWithTheFirstConfiguration(t *testing.T) {
 // TestControlEntriesTakeAPlace: what only the core understands has a position of its own. Derived state
 // takes it in, and the state machine does not see it.
 func TestControlEntriesTakeAPlace(t *testing.T) {
-	for _, e := range []protocol.Entry{protocol.NewLane(membertest.Session), protocol.NewGeneration(3), protocol.NewEmpty(2)} {
+	for _, e := range []protocol.Entry{protocol.NewLane(membertest.Session), protocol.NewGeneration(3),
+		protocol.NewEmpty(2)} {
 		var sm membertest.History
 		var got []string
 		var d record
@@ -173,7 +179,8 @@ func (r *record) Apply(e *protocol.Entry) { r.kinds = append(r.kinds, e.Kind) }
 // again.
 func FuzzSections(f *testing.F) {
 	seed := membertest.MetaAt(5, 5, 1)
-	for _, sections := range [][]member.SectionState{nil, {tallyOf(1, 5)}, {tallyOf(1, 5), tallyOf(2, 6)}, {{Instance: 1, Section: protocol.Section{Name: "lanes", Version: 1}}}} {
+	for _, sections := range [][]member.SectionState{nil, {tallyOf(1, 5)}, {tallyOf(1, 5), tallyOf(2, 6)},
+		{{Instance: 1, Section: protocol.Section{Name: "lanes", Version: 1}}}} {
 		seed.Sections = sections
 		b, err := json.Marshal(seed)
 		require.NoError(f, err)

@@ -21,13 +21,15 @@ func inGroup(index protocol.Index, b *intake.Batch) *intake.Batch {
 // or by itself. Repetitions keep their positions.
 func TestAGroupIsManyBatches(t *testing.T) {
 	var got []string
-	one, two, three := membertest.OneCommand(1, "one", &got), membertest.OneCommand(2, "two", &got), membertest.OneCommand(3, "three", &got)
+	one, two, three := membertest.OneCommand(1, "one", &got), membertest.OneCommand(2, "two", &got),
+		membertest.OneCommand(3, "three", &got)
 	other, third := membertest.OfMember(2, 1, "x", "y"), membertest.OfMember(3, 8, "z")
 	sm := &membertest.History{}
 	a := newTestApplier(sm, member.Meta{}, 0, nil)
 	own := []*intake.Batch{inGroup(1, one), two, inGroup(3, three)}
 	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Own: own, Entries: []protocol.Entry{
-		membertest.GroupAt(1, other, one), membertest.EntryOf(2, two), membertest.GroupAt(3, third, other, one, three), membertest.GroupAt(4), membertest.EntryOf(5, third),
+		membertest.GroupAt(1, other, one), membertest.EntryOf(2, two), membertest.GroupAt(3, third, other, one, three),
+		membertest.GroupAt(4), membertest.EntryOf(5, third),
 		membertest.GroupAt(6, membertest.OfMember(2, 3, "last")),
 	}}))
 	require.Equal(t, []string{"1:x", "2:y", "3:one", "4:two", "5:z", "9:three", "12:last"}, sm.Lines)
@@ -52,7 +54,8 @@ func TestAGroupThatIsNone(t *testing.T) {
 	sm, wrong := &membertest.History{}, 0
 	a := newTestApplier(sm, member.Meta{}, 0, nil)
 	a.Malformed = func(protocol.InstanceID, protocol.Index, error) { wrong++ }
-	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Own: []*intake.Batch{inGroup(1, one), two}, Entries: []protocol.Entry{e, membertest.EntryOf(2, two)}}))
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1, Own: []*intake.Batch{inGroup(1, one), two},
+		Entries: []protocol.Entry{e, membertest.EntryOf(2, two)}}))
 	require.Equal(t, []string{"4:two"}, sm.Lines, "its positions are those that its envelope says")
 	require.Len(t, got, 2)
 	require.Contains(t, got[0], protocol.ReasonMalformed.String())

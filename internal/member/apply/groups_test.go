@@ -77,7 +77,8 @@ func TestEachGroupHasItsOwnMachineAndSessions(t *testing.T) {
 // Of a snapshot a member takes over what it does not have, group by group, and continues from there.
 func TestASnapshotIsMergedGroupByGroup(t *testing.T) {
 	here, there := newKeyedMember(t), newKeyedMember(t)
-	a, b, c, d := ofSession(7, 1, "a"), ofSession(7, 2, "b"), ofSession(8, 1, "c"), ofSession(8, 2, strings.Repeat("d", 3<<20))
+	a, b, c, d := ofSession(7, 1, "a"), ofSession(7, 2, "b"), ofSession(8, 1, "c"),
+		ofSession(8, 2, strings.Repeat("d", 3<<20))
 	here.commits(t, 1, a, b)
 	there.commits(t, 1, a)
 	there.commits(t, 2, c, d)

@@ -195,7 +195,8 @@ func (p *Planner) Check(at *order.Cursor) error {
 		return fmt.Errorf("planner: it is at round %d, Apply is at round %d", mine.Next.Round, at.Next.Round)
 	}
 	if !slices.Equal(p.shape, mine.Instances()) || len(p.members) != len(p.shape) {
-		return fmt.Errorf("planner: %d memberships for instances %v, in force are %v", len(p.members), p.shape, mine.Instances())
+		return fmt.Errorf("planner: %d memberships for instances %v, in force are %v", len(p.members), p.shape,
+			mine.Instances())
 	}
 	return p.order.Check()
 }

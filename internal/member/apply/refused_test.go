@@ -27,16 +27,23 @@ func TestSectionsThatAreRefused(t *testing.T) {
 		derive member.Derive
 		meta   member.Meta
 	}{
-		`"tally" of the snapshot is missing`:                                      {deriveTally, with()},
-		`is not known, tally is`:                                                  {deriveTally, with(section("lanes", 2, "5"))},
-		`is not known, version 2 is`:                                              {deriveTally, with(section("tally", 3, "5"))},
-		`cannot be read`:                                                          {deriveTally, with(section("tally", 2, "five"))},
-		`is not known, nor is any other`:                                          {nil, with(section("tally", 2, "5"))},
-		`at most 5242880 and 64 are permitted`:                                    {deriveTally, with(section("tally", 2, strings.Repeat("5", protocol.MaxSectionBytes+1)))},
-		`has 1 bytes and a name of 65`:                                            {deriveTally, with(section(strings.Repeat("t", 65), 2, "5"))},
-		`has 1 bytes and a name of 0`:                                             {deriveTally, with(section("", 2, "5"))},
-		`section "tally" of the snapshot has 1 b`:                                 {deriveTally, with(section("tally", 0, "5"))},
-		`has no instance of its own`:                                              {deriveTally, with(section("tally", 2, "5"), section("tally", 2, "5"))},
+		`"tally" of the snapshot is missing`: {deriveTally, with()},
+		`is not known, tally is`: {deriveTally,
+			with(section("lanes", 2, "5"))},
+		`is not known, version 2 is`: {deriveTally,
+			with(section("tally", 3, "5"))},
+		`cannot be read`: {deriveTally,
+			with(section("tally", 2, "five"))},
+		`is not known, nor is any other`: {nil, with(section("tally", 2, "5"))},
+		`at most 5242880 and 64 are permitted`: {deriveTally,
+			with(section("tally", 2, strings.Repeat("5", protocol.MaxSectionBytes+1)))},
+		`has 1 bytes and a name of 65`: {deriveTally,
+			with(section(strings.Repeat("t", 65), 2, "5"))},
+		`has 1 bytes and a name of 0`: {deriveTally, with(section("", 2, "5"))},
+		`section "tally" of the snapshot has 1 b`: {deriveTally,
+			with(section("tally", 0, "5"))},
+		`has no instance of its own`: {deriveTally,
+			with(section("tally", 2, "5"), section("tally", 2, "5"))},
 		`instance 2: section "tally", version 2, of the snapshot has no instance`: {deriveTally, with(tallyOf(2, 5))},
 	} {
 		err := c.meta.CheckSections(c.derive)

@@ -132,7 +132,8 @@ func (s *Sessions) Retire(keep []protocol.InstanceID) {
 
 // Take replaces what is known of some instances' numbers by what a snapshot says of them.
 func (s *Sessions) Take(some []protocol.InstanceID, states []member.SessionState) {
-	all := slices.DeleteFunc(slices.Clone(s.states), func(st member.SessionState) bool { return slices.Contains(some, st.Instance) })
+	all := slices.DeleteFunc(slices.Clone(s.states),
+		func(st member.SessionState) bool { return slices.Contains(some, st.Instance) })
 	for _, st := range states {
 		if slices.Contains(some, st.Instance) {
 			all = append(all, st)

@@ -14,7 +14,8 @@ import (
 func proposal(member, incarnation, seq, low uint64, count uint32) *protocol.Entry {
 	return &protocol.Entry{
 		Kind: protocol.EntryBatch, Count: count, Low: low,
-		ID: protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(member), Incarnation: incarnation}, Seq: seq},
+		ID: protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(member), Incarnation: incarnation},
+			Seq: seq},
 	}
 }
 

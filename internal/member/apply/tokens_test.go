@@ -21,7 +21,8 @@ func tokenOf(seq uint64) protocol.Token { return protocol.Token{Session: membert
 func TestWhatIsKnownOfAToken(t *testing.T) {
 	s := NewSessions(nil)
 	token := func(member, life, seq uint64) member.TokenState {
-		return s.Token(protocol.Token{Session: protocol.Session{Member: protocol.MemberID(member), Incarnation: life}, Seq: seq})
+		return s.Token(protocol.Token{Session: protocol.Session{Member: protocol.MemberID(member), Incarnation: life},
+			Seq: seq})
 	}
 	require.Equal(t, member.TokenUnknown, token(1, 2, 1))
 	require.True(t, s.Admit(1, proposal(1, 2, 1, 1, 2)))
@@ -37,7 +38,8 @@ func TestWhatIsKnownOfAToken(t *testing.T) {
 
 	shared := func(life uint64) protocol.Session { return protocol.NewSession(1, protocol.LogID{}, life, true) }
 	entry := func(life, seq, low uint64) *protocol.Entry {
-		return &protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Low: low, ID: protocol.ProposalID{Session: shared(life), Seq: seq}}
+		return &protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Low: low,
+			ID: protocol.ProposalID{Session: shared(life), Seq: seq}}
 	}
 	require.True(t, s.Admit(1, entry(3, 2, 1)))
 	require.Equal(t, member.TokenApplied, s.Token(protocol.Token{Session: shared(3), Seq: 2}))
@@ -63,7 +65,8 @@ func newTokenWorld(t *testing.T) *tokenWorld {
 	w := &tokenWorld{T: t, p: intake.Proposals{MaxBatch: 100, MaxBytes: 1000}, results: map[string]error{}}
 	w.p.Free, w.p.Held = w.p.Settled, func() { w.looks++ }
 	w.q = intake.ClientQueue{Proposals: &w.p, Free: w.settled}
-	w.a = newTestApplier(&membertest.History{}, member.Meta{Config: protocol.Config{Removed: []protocol.MemberID{9}}}, 0, nil)
+	w.a = newTestApplier(&membertest.History{}, member.Meta{Config: protocol.Config{Removed: []protocol.MemberID{9}}}, 0,
+		nil)
 	w.at = NewApplied(w.a)
 	return w
 }
@@ -93,7 +96,8 @@ func (w *tokenWorld) apply(seq uint64, names ...string) (told []*intake.TokenRea
 		b.Add([]byte(name), nil)
 	}
 	b.Seal(membertest.Session, seq, 1)
-	require.NoError(w, w.a.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.EntryOf(w.index, b)}}))
+	require.NoError(w, w.a.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.EntryOf(w.index, b)}}))
 	_, _, told, _ = w.at.Note(w.a)
 	w.p.Applied(w.time, w.a.Token)
 	require.NoError(w, w.p.Check())
@@ -104,7 +108,8 @@ func (w *tokenWorld) apply(seq uint64, names ...string) (told []*intake.TokenRea
 func (w *tokenWorld) after(to interface {
 	AddWith(func() time.Duration, []byte, *protocol.ProposeOptions, intake.Done) (bool, error)
 }, name string, wait time.Duration, tokens ...protocol.Token) error {
-	_, err := to.AddWith(w.now, []byte(name), &protocol.ProposeOptions{After: tokens, Wait: wait}, func(_ any, err error) { w.results[name] = err })
+	_, err := to.AddWith(w.now, []byte(name), &protocol.ProposeOptions{After: tokens, Wait: wait},
+		func(_ any, err error) { w.results[name] = err })
 	return err
 }
 
@@ -200,8 +205,10 @@ func TestTokensThatDoNotCome(t *testing.T) {
 	w := newTokenWorld(t)
 	w.time = time.Second
 	require.NoError(t, w.after(&w.p, "soon", time.Minute, tokenOf(1)))
-	require.NoError(t, w.after(&w.p, "late", 0, protocol.Token{Session: protocol.Session{Member: 9, Incarnation: 1}, Seq: 1}))
-	require.NoError(t, w.after(&w.q, "client", 0, protocol.Token{Session: protocol.Session{Member: 5, Incarnation: 1}, Seq: 1}))
+	require.NoError(t, w.after(&w.p, "late", 0,
+		protocol.Token{Session: protocol.Session{Member: 9, Incarnation: 1}, Seq: 1}))
+	require.NoError(t, w.after(&w.q, "client", 0,
+		protocol.Token{Session: protocol.Session{Member: 5, Incarnation: 1}, Seq: 1}))
 	w.add("behind")
 	w.time += time.Minute
 	w.apply(1, "first")
@@ -212,7 +219,8 @@ func TestTokensThatDoNotCome(t *testing.T) {
 		}
 	}
 	fail()
-	require.Equal(t, &member.TokenError{Token: tokenOf(1), State: member.TokenPending}, w.results["soon"], "as it was looked at last")
+	require.Equal(t, &member.TokenError{Token: tokenOf(1), State: member.TokenPending}, w.results["soon"],
+		"as it was looked at last")
 	w.time += time.Hour
 	fail()
 	var gone, unknown *member.TokenError
@@ -243,7 +251,8 @@ func TestReadersWaitForTokens(t *testing.T) {
 		require.NoError(t, w.at.Check())
 		return r
 	}
-	both, first, lost := read("both", math.MaxInt64, tokenOf(1), tokenOf(2)), read("first", math.MaxInt64, tokenOf(1)), read("lost", 10, tokenOf(3))
+	both, first, lost := read("both", math.MaxInt64, tokenOf(1), tokenOf(2)), read("first", math.MaxInt64, tokenOf(1)),
+		read("lost", 10, tokenOf(3))
 	left := read("left", 10, tokenOf(3))
 	require.Equal(t, []*intake.TokenRead{first}, w.apply(1, "a"))
 	require.Empty(t, w.at.ExpiredTokens(9))

@@ -104,7 +104,8 @@ const countBit = 1 << 63
 func NewBodies(a *BodyAccess) *Bodies {
 	return &Bodies{
 		BodyAccess: a, waiters: map[protocol.BodyRef][]func(Answer){}, wanted: map[protocol.BodyRef]bool{},
-		gatherer: NewGatherer(GatherConfig{Self: a.cfg.Self, Hedge: a.cfg.Hedge, Retry: a.cfg.Retry, MaxBytes: a.cfg.GatherBytes}),
+		gatherer: NewGatherer(GatherConfig{Self: a.cfg.Self, Hedge: a.cfg.Hedge, Retry: a.cfg.Retry,
+			MaxBytes: a.cfg.GatherBytes}),
 	}
 }
 

@@ -47,7 +47,8 @@ type UnheldError struct {
 }
 
 func (e *UnheldError) Error() string {
-	return fmt.Sprintf("body of entry %d (instance %d): %s is needed, %s is held", e.Ref.Index, e.Ref.Instance, e.Need, e.Held)
+	return fmt.Sprintf("body of entry %d (instance %d): %s is needed, %s is held", e.Ref.Index, e.Ref.Instance, e.Need,
+		e.Held)
 }
 
 // MakeResident brings an entry of a message into the form in which it is sent. It loads the
@@ -55,7 +56,8 @@ func (e *UnheldError) Error() string {
 // to hold. e is the caller's copy. committed says that the receiver learns with the same message
 // that the entry is committed. Then a body that cannot be had is left out, and the receiver has to
 // get it from others (docs/internals/craft.md, 2.7). Otherwise that is an error.
-func MakeResident(instance protocol.InstanceID, e *protocol.Entry, committed bool, load member.Loader, bodies BodySource) error {
+func MakeResident(instance protocol.InstanceID, e *protocol.Entry, committed bool, load member.Loader,
+	bodies BodySource) error {
 	if !e.Applicable() {
 		if err := load(instance, e); err != nil {
 			return &member.LoadError{Instance: instance, Index: e.Index, Err: err}
@@ -106,7 +108,8 @@ func residentBody(instance protocol.InstanceID, e *protocol.Entry, bodies BodySo
 
 // ReadBody reads what is held of a body. Its form is FormNone if nothing is held.
 func ReadBody(ref protocol.BodyRef, bodies BodySource) (Fragment, error) {
-	if b, ok := bodies.Find(uint32(ref.Instance), uint64(ref.Index)); !ok || b.Term != uint64(ref.Term) || b.Form == uint8(protocol.FormNone) {
+	if b, ok := bodies.Find(uint32(ref.Instance), uint64(ref.Index)); !ok || b.Term != uint64(ref.Term) ||
+		b.Form == uint8(protocol.FormNone) {
 		return Fragment{}, nil
 	}
 	b, err := bodies.Read(uint32(ref.Instance), uint64(ref.Index))
@@ -143,8 +146,10 @@ func (f *Fragment) Cut(k uint8, form protocol.Form) ([]byte, error) {
 // that is held is sent. If FormNone is asked for, the answer says which form is held, without
 // bytes. damaged is an error of reading the disk; nothing is sent of the body then. If IsDamage
 // says so, the bytes are not what was written and should be repaired.
-func AnswerFetch(m *protocol.Message, self protocol.MemberID, bodies BodySource) (answer *protocol.Message, damaged error) {
-	answer = &protocol.Message{Type: protocol.MsgFetchResp, Instance: m.Instance, From: self, To: m.From, Context: m.Context, Reject: true}
+func AnswerFetch(m *protocol.Message, self protocol.MemberID, bodies BodySource) (answer *protocol.Message,
+	damaged error) {
+	answer = &protocol.Message{Type: protocol.MsgFetchResp, Instance: m.Instance, From: self, To: m.From,
+		Context: m.Context, Reject: true}
 	if len(m.Holdings) != 1 {
 		return answer, nil
 	}
@@ -209,8 +214,10 @@ func OwnForm(c *protocol.Config, self protocol.MemberID, k uint8) (protocol.Form
 // RestoreForm is the form in which a member is to hold a committed body that it restores. That is
 // the whole if it held the whole before the damage, because others count on it. Otherwise it is as
 // OwnForm says.
-func RestoreForm(c *protocol.Config, self protocol.MemberID, ref protocol.BodyRef, bodies BodySource) (protocol.Form, bool) {
-	if b, ok := bodies.Find(uint32(ref.Instance), uint64(ref.Index)); ok && b.Term == uint64(ref.Term) && b.Form == uint8(protocol.FormWhole) {
+func RestoreForm(c *protocol.Config, self protocol.MemberID, ref protocol.BodyRef, bodies BodySource) (protocol.Form,
+	bool) {
+	if b, ok := bodies.Find(uint32(ref.Instance), uint64(ref.Index)); ok && b.Term == uint64(ref.Term) &&
+		b.Form == uint8(protocol.FormWhole) {
 		return protocol.FormWhole, true
 	}
 	return OwnForm(c, self, ref.K)
@@ -239,7 +246,8 @@ func RecoverBodies(logs []member.InstanceLog, bodies *wal.Bodies, refs []protoco
 		if slices.ContainsFunc(logs, func(l member.InstanceLog) bool { return l.Holds(&ref) }) {
 			return true
 		}
-		return live[name{ref.Instance, KeyOf(ref)}] && !slices.ContainsFunc(logs, func(l member.InstanceLog) bool { return l.Acknowledged(&ref) })
+		return live[name{ref.Instance, KeyOf(ref)}] &&
+			!slices.ContainsFunc(logs, func(l member.InstanceLog) bool { return l.Acknowledged(&ref) })
 	})
 	for _, l := range logs {
 		for i := range l.Recovered.Entries {
@@ -277,7 +285,8 @@ func recoverForm(e *protocol.Entry, instance protocol.InstanceID, bodies *wal.Bo
 			return nil
 		}
 		if !member.IsDamage(err) { // the disk did not answer; it may at the next start
-			return fmt.Errorf("body of entry %d (instance %d, term %d), which was acknowledged: %w", e.Index, instance, e.Term, err)
+			return fmt.Errorf("body of entry %d (instance %d, term %d), which was acknowledged: %w",
+				e.Index, instance, e.Term, err)
 		}
 		why = err.Error()
 	}

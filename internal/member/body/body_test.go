@@ -44,7 +44,8 @@ func TestEntriesAreCutForTheirReceivers(t *testing.T) {
 				for name, from := range map[string]struct {
 					body []byte
 					disk *heldBodies
-				}{"at hand": {body, empty}, "on disk": {nil, onDisk}, "the row on disk": {nil, rowOnDisk}, "cut before": {want, empty}} {
+				}{"at hand": {body, empty}, "on disk": {nil, onDisk}, "the row on disk": {nil, rowOnDisk},
+					"cut before": {want, empty}} {
 					e := committedEntry(ref, form)
 					e.Body = from.body
 					require.NoError(t, MakeResident(1, &e, false, noLoad, from.disk), "%s, %d bytes, k=%d, %s", name, size, k, form)
@@ -69,7 +70,8 @@ func TestWhatCannotBeSentIsLeftOutOnlyIfItIsCommitted(t *testing.T) {
 	old.held[5] = stale
 	damaged.put(ref, protocol.FormWhole, body)
 	damaged.damaged[5] = true
-	for name, disk := range map[string]*heldBodies{"nothing": newHeld(), "another row": other, "another term's": old, "damaged": damaged} {
+	for name, disk := range map[string]*heldBodies{"nothing": newHeld(), "another row": other, "another term's": old,
+		"damaged": damaged} {
 		for _, form := range []protocol.Form{protocol.FormWhole, protocol.RowForm(0)} {
 			e := committedEntry(ref, form)
 			require.Error(t, MakeResident(1, &e, false, noLoad, disk), "%s, %s", name, form)
@@ -88,7 +90,8 @@ func TestQuestionsAreAnsweredFromTheDisk(t *testing.T) {
 	body := someBody(1000)
 	ask := func(disk *heldBodies, term protocol.Term, form protocol.Form) (*protocol.Message, error) {
 		return AnswerFetch(&protocol.Message{
-			Type: protocol.MsgFetch, Instance: 1, From: 2, To: 1, Context: 8, Holdings: []protocol.Holding{{Index: 5, Term: term, Form: form}},
+			Type: protocol.MsgFetch, Instance: 1, From: 2, To: 1, Context: 8,
+			Holdings: []protocol.Holding{{Index: 5, Term: term, Form: form}},
 		}, 1, disk)
 	}
 	ref := refTo(5, 3, body)

@@ -52,7 +52,8 @@ func (a *BodyAccess) damaged(ref protocol.BodyRef, err error) {
 // member holds enough of the body, it must be damaged.
 func (a *BodyAccess) LeftOut(e *protocol.Entry, instance protocol.InstanceID) {
 	held, ok := a.store.Find(uint32(instance), uint64(e.Index))
-	if form := protocol.Form(held.Form); ok && held.Term == uint64(e.Term) && (form == protocol.FormWhole || form == e.Form) {
+	if form := protocol.Form(held.Form); ok && held.Term == uint64(e.Term) &&
+		(form == protocol.FormWhole || form == e.Form) {
 		ref := e.Ref(instance)
 		a.world.Apart(func() { a.Local(ref) })
 	}
@@ -115,8 +116,8 @@ func (a *BodyAccess) answerCount(answer *protocol.Message) {
 	}
 	if lost {
 		*answer = protocol.Message{
-			Type: answer.Type, Instance: answer.Instance, From: answer.From, To: answer.To, Context: answer.Context, Reject: true,
-			Holdings: []protocol.Holding{{Index: h.Index, Term: h.Term}},
+			Type: answer.Type, Instance: answer.Instance, From: answer.From, To: answer.To,
+			Context: answer.Context, Reject: true, Holdings: []protocol.Holding{{Index: h.Index, Term: h.Term}},
 		}
 	}
 	a.world.Submit(nil, func() { a.world.Send(answer) })

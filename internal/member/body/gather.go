@@ -64,10 +64,12 @@ type BodyError struct {
 
 func (e *BodyError) Error() string {
 	if e.Waited {
-		return fmt.Sprintf("braid: body of entry %d (instance %d, %d bytes): nobody was asked, because other bodies were gathered until its end",
+		return fmt.Sprintf("braid: body of entry %d (instance %d, %d bytes): nobody was asked, because other bodies were "+
+			"gathered until its end",
 			e.Ref.Index, e.Ref.Instance, e.Ref.Size)
 	}
-	return fmt.Sprintf("braid: body of entry %d (instance %d, %d bytes): %d good fragments found, %d needed; %d members asked, %d answered, %d wrong fragments",
+	return fmt.Sprintf("braid: body of entry %d (instance %d, %d bytes): %d good fragments found, %d needed; %d members "+
+		"asked, %d answered, %d wrong fragments",
 		e.Ref.Index, e.Ref.Instance, e.Ref.Size, e.Found, e.Need, e.Asked, e.Answered, e.Bad)
 }
 
@@ -480,7 +482,8 @@ func (g *Gatherer) Tick(now time.Duration, out *GatherOutbox) {
 }
 
 func (g *Gatherer) fail(a *gathering, out *GatherOutbox) {
-	e := &BodyError{Ref: a.Ref, Found: a.distinct(), Need: a.need(), Asked: len(a.asked), Bad: len(a.bad), Waited: a.context == 0}
+	e := &BodyError{Ref: a.Ref, Found: a.distinct(), Need: a.need(), Asked: len(a.asked), Bad: len(a.bad),
+		Waited: a.context == 0}
 	for _, s := range a.asked {
 		if s.answered {
 			e.Answered++

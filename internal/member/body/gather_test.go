@@ -65,7 +65,8 @@ func someBody(size int) []byte {
 }
 
 func refTo(index protocol.Index, k uint8, body []byte) protocol.BodyRef {
-	return protocol.BodyRef{Instance: 1, Index: index, Term: 3, K: k, Size: uint32(len(body)), Digest: protocol.Digest(body)}
+	return protocol.BodyRef{Instance: 1, Index: index, Term: 3, K: k, Size: uint32(len(body)),
+		Digest: protocol.Digest(body)}
 }
 
 // table is a gatherer, member 1, among members that answer from their stores.
@@ -92,8 +93,9 @@ func membersWithSlots(n int) *protocol.Config {
 
 func newTable(t *testing.T, members int) *table {
 	w := &table{
-		t: t, stores: map[protocol.MemberID]*heldBodies{}, silent: map[protocol.MemberID]bool{}, down: map[protocol.MemberID]bool{},
-		g: NewGatherer(GatherConfig{Self: 1, Hedge: 50 * time.Millisecond, Retry: time.Second, MaxBytes: 1 << 20}),
+		t: t, stores: map[protocol.MemberID]*heldBodies{}, silent: map[protocol.MemberID]bool{},
+		down: map[protocol.MemberID]bool{},
+		g:    NewGatherer(GatherConfig{Self: 1, Hedge: 50 * time.Millisecond, Retry: time.Second, MaxBytes: 1 << 20}),
 	}
 	w.g.SetMembers(membersWithSlots(members))
 	for i := range members {
@@ -255,7 +257,8 @@ func TestOthersAreAskedWhereAMemberIsSilentDownOrHoldsNothing(t *testing.T) {
 
 func TestAWholeCopyHelpsWhereRowsDoNot(t *testing.T) {
 	for name, trouble := range map[string]func(*heldBodies){
-		"gone": func(h *heldBodies) { delete(h.held, 9) }, "damaged": func(h *heldBodies) { h.damaged[9] = true }, "wrong": func(h *heldBodies) { flip(h, 9) },
+		"gone": func(h *heldBodies) { delete(h.held, 9) }, "damaged": func(h *heldBodies) { h.damaged[9] = true },
+		"wrong": func(h *heldBodies) { flip(h, 9) },
 	} {
 		for whole := protocol.MemberID(2); whole <= 5; whole++ {
 			w, body := newTable(t, 5), someBody(1000)
@@ -406,12 +409,14 @@ func TestAnswersNobodyAskedForAreDropped(t *testing.T) {
 		{Type: protocol.MsgFetchResp, From: m.To, Context: m.Context + 1, Holdings: []protocol.Holding{good}, Blob: body},
 		{Type: protocol.MsgFetchResp, From: 7, Context: m.Context, Holdings: []protocol.Holding{good}, Blob: body},
 		{Type: protocol.MsgFetchResp, From: m.To, Context: m.Context, Blob: body},
-		{Type: protocol.MsgFetchResp, From: m.To, Context: m.Context, Holdings: []protocol.Holding{{Index: 8, Term: 3, Form: protocol.FormWhole, Digest: ref.Digest}}, Blob: body},
+		{Type: protocol.MsgFetchResp, From: m.To, Context: m.Context,
+			Holdings: []protocol.Holding{{Index: 8, Term: 3, Form: protocol.FormWhole, Digest: ref.Digest}}, Blob: body},
 	} {
 		w.g.Receive(0, wrong, &w.out)
 		require.Empty(t, w.out.Answers)
 	}
-	w.g.Receive(0, &protocol.Message{Type: protocol.MsgFetchResp, From: m.To, Context: m.Context, Holdings: []protocol.Holding{good}, Blob: body}, &w.out)
+	w.g.Receive(0, &protocol.Message{Type: protocol.MsgFetchResp, From: m.To, Context: m.Context,
+		Holdings: []protocol.Holding{good}, Blob: body}, &w.out)
 	require.Len(t, w.out.Answers, 1)
 	require.False(t, w.g.Busy())
 }

@@ -27,14 +27,16 @@ type HolderCount struct {
 // NewHolderCount begins to count with this member alone, as if it held its row already. It returns nil
 // where rows do not count: while voters change, if this member does not vote, or if it is to hold
 // the body whole.
-func NewHolderCount(ref protocol.BodyRef, context uint64, until time.Duration, c *protocol.Config, self protocol.MemberID) *HolderCount {
+func NewHolderCount(ref protocol.BodyRef, context uint64, until time.Duration, c *protocol.Config,
+	self protocol.MemberID) *HolderCount {
 	own, member := OwnForm(c, self, ref.K)
 	voters := c.Voters()
 	at := slices.Index(voters, self)
 	if _, row := own.Row(); !member || at < 0 || c.Joint() || !row {
 		return nil
 	}
-	n := &HolderCount{Ref: ref, context: context, Until: until, Own: own, voters: voters, self: self, forms: make([]protocol.Form, len(voters))}
+	n := &HolderCount{Ref: ref, context: context, Until: until, Own: own, voters: voters, self: self,
+		forms: make([]protocol.Form, len(voters))}
 	n.forms[at] = own
 	return n
 }

@@ -63,7 +63,8 @@ type BodyCounts struct {
 
 // OpenKept begins with the bodies to which the logs and the state of a member refer when it starts, and gives up
 // everything else. shape are the active instances. The logs of others may be at hand.
-func OpenKept(self protocol.MemberID, store *wal.Bodies, hooks KeptHooks, sm member.StateMachine, shape []protocol.InstanceID, logs []member.InstanceLog) (*Kept, error) {
+func OpenKept(self protocol.MemberID, store *wal.Bodies, hooks KeptHooks, sm member.StateMachine,
+	shape []protocol.InstanceID, logs []member.InstanceLog) (*Kept, error) {
 	refs, keeper, err := LiveBodies(sm)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,8 @@ func OpenKept(self protocol.MemberID, store *wal.Bodies, hooks KeptHooks, sm mem
 
 // host begins to keep an instance's bodies, if that has not begun.
 func (k *Kept) host(instance protocol.InstanceID) *Retention {
-	at, ok := slices.BinarySearchFunc(k.all, instance, func(t *Retention, id protocol.InstanceID) int { return cmp.Compare(t.instance, id) })
+	at, ok := slices.BinarySearchFunc(k.all, instance,
+		func(t *Retention, id protocol.InstanceID) int { return cmp.Compare(t.instance, id) })
 	if !ok {
 		k.all = slices.Insert(k.all, at, NewRetention(instance, k.store, k.keeper))
 	}
@@ -274,7 +276,8 @@ func (k *Kept) Installing(instance protocol.InstanceID, base protocol.Index) {
 // Installed begins again with the state at a cursor. A snapshot brought that state, and it refers to refs. The log of
 // one instance begins after base now; those of the others continue. Sweep is to follow. It returns how many bodies are
 // missing.
-func (k *Kept) Installed(instance protocol.InstanceID, base protocol.Index, cursor *order.Cursor, refs []protocol.BodyRef) (missing int) {
+func (k *Kept) Installed(instance protocol.InstanceID, base protocol.Index, cursor *order.Cursor,
+	refs []protocol.BodyRef) (missing int) {
 	k.hostAll(refs)
 	for _, t := range k.all {
 		if t.instance == instance {

@@ -74,9 +74,11 @@ func TestRecoveryFindsOutWhatIsHeld(t *testing.T) {
 
 	b = openStore(t, fs)
 	defer b.Close()
-	require.NoError(t, RecoverBodies(oneLog(recovered(10, whole, row, none)), b, nil), "that nothing is held was written down")
+	require.NoError(t, RecoverBodies(oneLog(recovered(10, whole, row, none)), b, nil),
+		"that nothing is held was written down")
 	var corrupt *protocol.CorruptError
-	require.ErrorAs(t, RecoverBodies(oneLog(recovered(13, whole, row, none, gone)), b, nil), &corrupt, "it was acknowledged")
+	require.ErrorAs(t, RecoverBodies(oneLog(recovered(13, whole, row, none, gone)), b, nil), &corrupt,
+		"it was acknowledged")
 }
 
 func TestABodyDamagedAboveTheCommitIndexStopsTheMember(t *testing.T) {
@@ -206,7 +208,8 @@ func TestABodyOfTheStateDoesNotTakeThePlaceOfAnAcknowledgedOne(t *testing.T) {
 	newer.Term++
 	for name, log := range map[string]member.InstanceLog{
 		"in the log": {Instance: 1, Recovered: recovered(10, old)},
-		"in a cell":  {Instance: 1, Recovered: recovered(10), Accepted: []protocol.Entry{committedEntry(old, protocol.FormNone)}},
+		"in a cell": {Instance: 1, Recovered: recovered(10),
+			Accepted: []protocol.Entry{committedEntry(old, protocol.FormNone)}},
 	} {
 		fs := vfs.NewMem()
 		b := openStore(t, fs)

@@ -59,7 +59,8 @@ func TestAMissingBodyOfACellStopsTheMember(t *testing.T) {
 	require.ErrorAs(t, RecoverBodies(accepts(recovered(10), accepted), b, nil), &corrupt, "it was accepted")
 	accepted.Term--
 	decided := recovered(11, refTo(11, 1, body))
-	require.NoError(t, RecoverBodies(accepts(decided, accepted), b, nil), "the slot is decided, and the cell is out of date")
+	require.NoError(t, RecoverBodies(accepts(decided, accepted), b, nil),
+		"the slot is decided, and the cell is out of date")
 }
 
 // A cell's body goes to the disk with the cell, unless it is there.
@@ -70,7 +71,8 @@ func TestARecordOfACellBringsABody(t *testing.T) {
 	cell := protocol.Cell{Number: 11, Data: []byte("accepted")}
 	got := member.WALRecord(3, &protocol.Record{Kind: protocol.RecordCell, Cell: cell, Entry: e})
 	require.Equal(t, wal.KindCell, got.Kind)
-	require.Equal(t, &wal.Body{Instance: 3, Index: 11, Term: uint64(e.Term), Form: uint8(protocol.FormWhole), K: 1, Size: 100, Digest: e.BodyDigest, Bytes: body}, got.Body)
+	require.Equal(t, &wal.Body{Instance: 3, Index: 11, Term: uint64(e.Term), Form: uint8(protocol.FormWhole), K: 1,
+		Size: 100, Digest: e.BodyDigest, Bytes: body}, got.Body)
 	e.Form, e.Body = protocol.FormNone, nil
 	require.Nil(t, member.WALRecord(3, &protocol.Record{Kind: protocol.RecordCell, Cell: cell, Entry: e}).Body)
 }

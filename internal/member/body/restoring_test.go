@@ -28,7 +28,8 @@ func newRestoringWorld(t *testing.T, gatherBytes int64) *restoringWorld {
 	w := &restoringWorld{t: t, store: newHeld(), third: newHeld(), cache: NewBodyCache(0)}
 	w.kept, _ = keptOf(w.store, 1)
 	w.bodies = NewBodies(NewBodyAccess(BodyConfig{
-		Self: 1, Hedge: 50 * time.Millisecond, Retry: time.Second, GatherBytes: gatherBytes, Timeout: 10 * time.Second, Filling: 8,
+		Self: 1, Hedge: 50 * time.Millisecond, Retry: time.Second, GatherBytes: gatherBytes, Timeout: 10 * time.Second,
+		Filling: 8,
 	}, w.store, w))
 	w.mail.config = membersWithSlots(3)
 	return w
@@ -81,7 +82,9 @@ func TestABodyThatNobodyHasDoesNotHoldUpOthers(t *testing.T) {
 	w.lack(gone)
 	w.lack(kept)
 	w.turn()
-	w.mail.asks = append(w.mail.asks, bodyAsk{GatherRequest{Ref: read, Until: w.now + time.Second, Urgency: ToRead}, func(a Answer) { w.read = append(w.read, a) }})
+	w.mail.asks = append(w.mail.asks,
+		bodyAsk{GatherRequest{Ref: read, Until: w.now + time.Second, Urgency: ToRead},
+			func(a Answer) { w.read = append(w.read, a) }})
 	for range 20 {
 		w.turn()
 	}

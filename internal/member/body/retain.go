@@ -206,7 +206,8 @@ func (t *Retention) Obey(c *protocol.Config, self protocol.MemberID) bool {
 // written. Stored says when that is done.
 func (t *Retention) Trim(ref protocol.BodyRef) bool {
 	key := KeyOf(ref)
-	if t.installing > 0 || !t.alive(key) || t.trims[key] || t.missing[key] != nil || t.wholeAbove > 0 && ref.K > t.wholeAbove {
+	if t.installing > 0 || !t.alive(key) || t.trims[key] || t.missing[key] != nil ||
+		t.wholeAbove > 0 && ref.K > t.wholeAbove {
 		return false
 	}
 	if !t.unused[key] && t.partial[key] == (protocol.BodyRef{}) {
@@ -256,12 +257,14 @@ func (t *Retention) held(ref protocol.BodyRef) bool {
 // whole reports whether all of a body is on disk, durably, and stays there.
 func (t *Retention) whole(ref protocol.BodyRef) bool {
 	b, ok := t.bodies.Find(uint32(ref.Instance), uint64(ref.Index))
-	return ok && !t.trims[KeyOf(ref)] && b.Term == uint64(ref.Term) && b.Form == uint8(protocol.FormWhole) && t.bodies.Durable(uint32(ref.Instance), uint64(ref.Index))
+	return ok && !t.trims[KeyOf(ref)] && b.Term == uint64(ref.Term) && b.Form == uint8(protocol.FormWhole) &&
+		t.bodies.Durable(uint32(ref.Instance), uint64(ref.Index))
 }
 
 // inLog reports whether a body's entry is committed and in the log.
 func (t *Retention) inLog(key BodyKey) bool {
-	at, ok := slices.BinarySearchFunc(t.logged, key.Index, func(r protocol.BodyRef, i protocol.Index) int { return cmp.Compare(r.Index, i) })
+	at, ok := slices.BinarySearchFunc(t.logged, key.Index,
+		func(r protocol.BodyRef, i protocol.Index) int { return cmp.Compare(r.Index, i) })
 	return ok && t.logged[at].Term == key.Term
 }
 
@@ -475,7 +478,8 @@ func (t *Retention) input(others protocol.Bodies) (in protocol.Bodies, changed b
 
 // standing is what this member has of the instance's bodies, as its core is to know it.
 func (t *Retention) standing() protocol.Bodies {
-	return protocol.Bodies{Missing: len(t.missing), MaxK: largest(&t.byK), Partial: largest(&t.partialK), Restripes: t.restripes}
+	return protocol.Bodies{Missing: len(t.missing), MaxK: largest(&t.byK), Partial: largest(&t.partialK),
+		Restripes: t.restripes}
 }
 
 // largest is the largest k of which there are any bodies, 0 if there are none.
@@ -520,7 +524,8 @@ func (t *Retention) checkPartial() error {
 		}
 		short := t.wholeAbove > 0 && ref.K > t.wholeAbove && t.missing[key] == nil
 		if (t.short[key] != nil) != short {
-			return fmt.Errorf("retention: body of entry %d, k=%d, is to be short: %t; whole above %d", key.Index, ref.K, short, t.wholeAbove)
+			return fmt.Errorf("retention: body of entry %d, k=%d, is to be short: %t; whole above %d", key.Index, ref.K, short,
+				t.wholeAbove)
 		}
 	}
 	if partialK != t.partialK {

@@ -12,7 +12,8 @@ import (
 // committedEntry is an entry with a body as a core commits it.
 func committedEntry(ref protocol.BodyRef, form protocol.Form) protocol.Entry {
 	return protocol.Entry{
-		Index: ref.Index, Term: ref.Term, Kind: protocol.EntryBatch, Count: 1, K: ref.K, BodySize: ref.Size, BodyDigest: ref.Digest, Form: form,
+		Index: ref.Index, Term: ref.Term, Kind: protocol.EntryBatch, Count: 1, K: ref.K, BodySize: ref.Size,
+		BodyDigest: ref.Digest, Form: form,
 	}
 }
 
@@ -124,7 +125,8 @@ func TestWhatTheStateGaveUpIsNotMissedWhenItsEntryComes(t *testing.T) {
 	r := NewRetention(1, newHeld(), true)
 	r.Renew(0, 0, []protocol.BodyRef{someRef(5, 2)})
 	require.False(t, r.Release(someRef(5, 2)), "the log may still bring it")
-	r.Committed([]protocol.Entry{committedEntry(someRef(5, 2), protocol.FormNone), committedEntry(someRef(6, 3), protocol.FormNone)})
+	r.Committed([]protocol.Entry{committedEntry(someRef(5, 2), protocol.FormNone),
+		committedEntry(someRef(6, 3), protocol.FormNone)})
 	require.NoError(t, r.Check())
 	require.Equal(t, []protocol.BodyRef{someRef(6, 3)}, r.Due(0, 9))
 	requireInput(t, r, protocol.Bodies{Missing: 1, MaxK: 3, Partial: 3})

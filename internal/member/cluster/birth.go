@@ -33,7 +33,8 @@ func BirthOf(sm member.StateMachine) (string, error) {
 		return "", nil
 	}
 	if _, ok := sm.(member.Mendable); !ok {
-		return "", &member.MachineError{Op: "begin", Err: fmt.Errorf("it begins with a state, %s, that members which join later cannot get", b.Birth())}
+		return "", &member.MachineError{Op: "begin",
+			Err: fmt.Errorf("it begins with a state, %s, that members which join later cannot get", b.Birth())}
 	}
 	return b.Birth(), nil
 }
@@ -54,8 +55,10 @@ func AdoptBirth(sm member.StateMachine, state string) error {
 	}
 	r, ok := sm.(member.Mendable)
 	if !ok {
-		return &member.MachineError{Op: "begin", Err: fmt.Errorf("the cluster began with the state %s, and this member with none", state)}
+		return &member.MachineError{Op: "begin",
+			Err: fmt.Errorf("the cluster began with the state %s, and this member with none", state)}
 	}
-	r.Condemn(fmt.Errorf("the cluster began with the state %s, and this member with none: it gets that of another member", state))
+	r.Condemn(fmt.Errorf("the cluster began with the state %s, and this member with none: it gets that of another member",
+		state))
 	return nil
 }

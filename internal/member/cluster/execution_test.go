@@ -33,8 +33,10 @@ func TestAChangeThatIsNotAppliedYetIsPending(t *testing.T) {
 	newest := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true, Joining: true}}}
 	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: newest}
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: appliedAt(0, applied)}
-	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
-	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: ChangeMembers,
+		Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
 
 	step := e.Next(v)
 	require.True(t, step.Done)
@@ -60,8 +62,10 @@ func TestAChangeIsNotMadeByWhatCameBefore(t *testing.T) {
 	leader := &protocol.Status{Self: 1, Role: protocol.Leader, Leader: 1, Config: joined, Last: 9}
 	applied := appliedAt(0, joint)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
-	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
-	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}})
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: ChangeMembers,
+		Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}})
 	require.Len(t, e.Next(v).Tell, 1)
 
 	for _, c := range []struct {
@@ -83,8 +87,10 @@ func TestARemovalThatAnInstanceHasYetToFollowIsNotMade(t *testing.T) {
 	other := &protocol.Status{Instance: 2, Self: 1, Role: protocol.Leader, Leader: 1, Config: with}
 	applied := appliedAt(0, with, without)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader, other}, Applied: applied}
-	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
-	e := x.Begin(Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute}}
+	e := x.Begin(Operation{Kind: ChangeMembers,
+		Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}}}})
 	require.Len(t, e.Next(v).Tell, 1)
 
 	leader.Config = without
@@ -102,7 +108,8 @@ func TestAReshapeIsMadeAfterItWasAskedFor(t *testing.T) {
 	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1}
 	applied := appliedAt(0, make([]protocol.Config, 3)...)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
-	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute}}
 	e := x.Begin(Operation{Kind: Reshape, Instances: 2})
 	require.Len(t, e.Next(v).Tell, 1)
 	applied.NoteConfigs(applierAt(0, 0, make([]protocol.Config, 2)...))
@@ -117,11 +124,13 @@ func TestAReshapeIsMadeAfterItWasAskedFor(t *testing.T) {
 // TestAReshapeIsCheckedEachTime: it was proposed once, and dropped. Then members change, and another instance has not
 // followed. It must not be proposed again before that.
 func TestAReshapeIsCheckedEachTime(t *testing.T) {
-	two, three := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}}, protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
+	two, three := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}}},
+		protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}
 	leader := &protocol.Status{Instance: 1, Self: 1, Role: protocol.Leader, Leader: 1, Config: three, ConfigIndex: 7}
 	applied := appliedAt(0, three, three, three)
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{leader}, Applied: applied}
-	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}}
+	x := Executions{Config: member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute}}
 	e := x.Begin(Operation{Kind: Reshape, Instances: 1})
 	under := func() protocol.Index {
 		step := e.Next(v)

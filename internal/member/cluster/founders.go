@@ -46,7 +46,9 @@ func Founders(members []protocol.Member) uint64 {
 type FoundersError struct{ Member protocol.MemberID }
 
 func (e *FoundersError) Error() string {
-	return "braid: member " + e.Member.String() + " founded its log with other members than this one did: they were started with different lists of members, and nothing joins two logs (a member that is to join a cluster is started as one that joins)"
+	return "braid: member " + e.Member.String() + " founded its log with other members than this one did: they were " +
+		"started with different lists of members, and nothing joins two logs (a member that is to join a cluster is " +
+		"started as one that joins)"
 }
 
 // Founders is what this member tells others of the list with which it was started; 0: it is no founder, or that is not

@@ -27,7 +27,8 @@ func (f *founding) begin(lists [4]uint, told bool) {
 				c.Members = append(c.Members, protocol.Member{ID: m + 1})
 			}
 		}
-		own := OwnIdentity{Member: protocol.MemberID(i + 1), Log: protocol.LogID{byte(i + 1)}, Life: 1, Marks: []uint64{1}, Born: true}
+		own := OwnIdentity{Member: protocol.MemberID(i + 1), Log: protocol.LogID{byte(i + 1)}, Life: 1, Marks: []uint64{1},
+			Born: true}
 		if told {
 			own.Founders = Founders(c.Members)
 		}
@@ -40,7 +41,8 @@ func (f *founding) begin(lists [4]uint, told bool) {
 			if from == to || lists[from]>>to&1 == 0 || b.Admit(configs[to], protocol.MemberID(from+1)) != 0 {
 				continue // it does not dial that one, or is not let in
 			}
-			if a.Relate(protocol.MemberID(to+1), 0, b.Founders()) == nil && b.Relate(protocol.MemberID(from+1), 0, a.Founders()) == nil {
+			if a.Relate(protocol.MemberID(to+1), 0, b.Founders()) == nil &&
+				b.Relate(protocol.MemberID(from+1), 0, a.Founders()) == nil {
 				f.links[from] |= 1 << to
 				f.links[to] |= 1 << from
 			}
@@ -104,7 +106,8 @@ func TestFoundersOfTwoLogsHaveNoLinks(t *testing.T) {
 // TestFoundersAreCompared: members that joined, and those of earlier versions, tell none.
 func TestFoundersAreCompared(t *testing.T) {
 	three := []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, PeerURLs: []string{"http://c:1"}}}
-	require.Equal(t, Founders(three), Founders([]protocol.Member{{ID: 3}, {ID: 2}, {ID: 1}, {ID: 1}}), "in any order, at any address")
+	require.Equal(t, Founders(three), Founders([]protocol.Member{{ID: 3}, {ID: 2}, {ID: 1}, {ID: 1}}),
+		"in any order, at any address")
 	require.NotEqual(t, Founders(three), Founders(three[:2]))
 	learns := []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3, Learner: true}}
 	require.NotEqual(t, Founders(three), Founders(learns), "other voters")

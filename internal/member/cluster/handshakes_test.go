@@ -35,7 +35,8 @@ func (s *saver) NoteBirth(state string) error {
 
 func handshakesOf(id protocol.MemberID) (*Handshakes, *saver) {
 	s := &saver{}
-	h := NewHandshakes(NewRegister(OwnIdentity{Member: id, Log: protocol.LogID{byte(id)}, Life: 3, Marks: []uint64{7}}), Birth{Unknown: true}, s)
+	h := NewHandshakes(NewRegister(OwnIdentity{Member: id, Log: protocol.LogID{byte(id)}, Life: 3, Marks: []uint64{7}}),
+		Birth{Unknown: true}, s)
 	return &h, s
 }
 
@@ -97,7 +98,8 @@ func TestANewbornHearsOthersFirst(t *testing.T) {
 	require.Zero(t, h.Waits(5*time.Second))
 
 	voted := []member.InstanceLog{{Instance: 1, Recovered: &protocol.Recovered{State: protocol.HardState{Term: 1}}}}
-	for name, logs := range map[string][]member.InstanceLog{"it has voted": voted, "one of two has": append(empty, voted...)} {
+	for name, logs := range map[string][]member.InstanceLog{"it has voted": voted,
+		"one of two has": append(empty, voted...)} {
 		h, _ := handshakesOf(1)
 		h.Begin(0, time.Second, logs, members)
 		require.Zero(t, h.Waits(0), name)

@@ -72,7 +72,8 @@ func (h *Handshakes) Lineage() uint64 { return h.register.lineage }
 func (h *Handshakes) founded(applied *protocol.Config) bool {
 	r := h.register
 	alone := len(applied.Members) == 1
-	return r.lineage == 0 && applied.Lineage == 0 && (alone || r.born) && applied.Find(r.own.Member) != nil && r.Mutant != member.MutantAnyLineage
+	return r.lineage == 0 && applied.Lineage == 0 && (alone || r.born) && applied.Find(r.own.Member) != nil &&
+		r.Mutant != member.MutantAnyLineage
 }
 
 // Admit is [member.Admit] for a member that may know no lineage. While a founder of a log without a lineage knows

@@ -84,12 +84,14 @@ func (op *Operation) Unanswered(err error) error {
 
 // removes reports whether the operation removes a member from the cluster.
 func (op *Operation) removes(id protocol.MemberID) bool {
-	return slices.ContainsFunc(op.Changes, func(c protocol.Change) bool { return c.Kind == protocol.RemoveMember && c.Member.ID == id })
+	return slices.ContainsFunc(op.Changes,
+		func(c protocol.Change) bool { return c.Kind == protocol.RemoveMember && c.Member.ID == id })
 }
 
 // adds reports whether the operation adds a member to a configuration.
 func (op *Operation) adds(c *protocol.Config) bool {
-	return slices.ContainsFunc(op.Changes, func(ch protocol.Change) bool { return ch.Kind != protocol.RemoveMember && c.Find(ch.Member.ID) == nil })
+	return slices.ContainsFunc(op.Changes,
+		func(ch protocol.Change) bool { return ch.Kind != protocol.RemoveMember && c.Find(ch.Member.ID) == nil })
 }
 
 // onlyRemoves reports whether the operation changes nothing but that members leave.
@@ -126,7 +128,8 @@ func DecodeAnswer(what string, answer []byte) error {
 // passing reports whether the reason for a refusal goes away after a short wait.
 func passing(r protocol.Reason) bool {
 	switch r {
-	case protocol.ReasonNoLeader, protocol.ReasonNotLeader, protocol.ReasonChangePending, protocol.ReasonTransferring, protocol.ReasonRestriping:
+	case protocol.ReasonNoLeader, protocol.ReasonNotLeader, protocol.ReasonChangePending, protocol.ReasonTransferring,
+		protocol.ReasonRestriping:
 		return true
 	}
 	return false

@@ -55,7 +55,8 @@ func (h *Handshakes) Compare(id protocol.MemberID, o Origin) error {
 	if h.ofAnother(id, o.Lineage) {
 		return &member.LineageError{Member: id, Known: h.named, Is: o.Lineage}
 	}
-	if own := h.register.lineage; own != 0 && o.Lineage != 0 && own != o.Lineage && h.register.Mutant != member.MutantAnyLineage {
+	if own := h.register.lineage; own != 0 && o.Lineage != 0 && own != o.Lineage &&
+		h.register.Mutant != member.MutantAnyLineage {
 		return &member.LineageError{Member: id, Known: own, Is: o.Lineage}
 	}
 	if !h.Agrees(o.Birth) {

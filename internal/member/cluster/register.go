@@ -105,11 +105,14 @@ func (e *ForgottenError) Error() string {
 	}
 	what := fmt.Sprintf("%s knows it as %s, and this is %s: %s", by, e.Known, e.Is, lost(e.Known, e.Is))
 	if f := e.Acknowledged; f != nil {
-		what = fmt.Sprintf("%s, which leads term %d, has its acknowledgement of entry %d, and its log agrees up to entry %d at most: its data directory is an old copy", by, f.Term, f.Acked, f.Last)
+		what = fmt.Sprintf("%s, which leads term %d, has its acknowledgement of entry %d, and its log agrees up to entry "+
+			"%d at most: its data directory is an old copy", by, f.Term, f.Acked, f.Last)
 	}
 	return fmt.Sprintf("member %s has already been bootstrapped: %s. "+
-		"What this member promised is gone with it, so it may not come back as it was: remove it (braid ctl member remove %s), "+
-		"then add it as a new member (braid ctl member add, the old peer URLs will do) and start it with an empty data directory and --initial-cluster-state existing",
+		"What this member promised is gone with it, so it may not come back as it was: "+
+		"remove it (braid ctl member remove %s), "+
+		"then add it as a new member (braid ctl member add, the old peer URLs will do) and start it with an empty data "+
+		"directory and --initial-cluster-state existing",
 		e.Self, what, e.Self)
 }
 
@@ -128,7 +131,8 @@ func NewRegister(own OwnIdentity) *Register { return &Register{own: own, born: o
 func (r *Register) Who() protocol.Who { return r.own.Who() }
 
 func find(list []acquaintance, id protocol.MemberID) (int, bool) {
-	return slices.BinarySearchFunc(list, id, func(a acquaintance, id protocol.MemberID) int { return cmp.Compare(a.Member, id) })
+	return slices.BinarySearchFunc(list, id,
+		func(a acquaintance, id protocol.MemberID) int { return cmp.Compare(a.Member, id) })
 }
 
 // Takes returns who this member takes another one for; zero: it knows no one by that id.
@@ -247,7 +251,8 @@ func (r *Register) Publish(st *protocol.Status) (changes []protocol.Change) {
 			lineage = r.founds(&st.Config)
 		}
 		if m.Log.IsZero() && !log.IsZero() || lineage != 0 {
-			changes = append(changes, protocol.Change{Kind: protocol.UpdateMember, Member: protocol.Member{ID: m.ID, Log: log}, Lineage: lineage})
+			changes = append(changes,
+				protocol.Change{Kind: protocol.UpdateMember, Member: protocol.Member{ID: m.ID, Log: log}, Lineage: lineage})
 		}
 	}
 	return changes

@@ -99,7 +99,8 @@ func (q *Request) Answered(v *MemberView, err error) {
 	q.asking = false
 	var refused *member.RefusedError
 	switch {
-	case errors.As(err, &refused) && (passing(refused.Reason) || refused.Reason == protocol.ReasonRemoved && !v.first().Removed):
+	case errors.As(err, &refused) &&
+		(passing(refused.Reason) || refused.Reason == protocol.ReasonRemoved && !v.first().Removed):
 		q.retry(v.Now, err)
 	case refused != nil || errors.Is(err, member.ErrMaybeCommitted):
 		q.ended, q.err = true, err

@@ -20,8 +20,10 @@ func TestAnotherChangeTakesThePlaceOfOne(t *testing.T) {
 	applied := appliedAt(0, named("old")...)
 	follower := &protocol.Status{Self: 1, Leader: 2, Config: named("old")[0]}
 	v := &MemberView{Now: time.Second, Instances: []*protocol.Status{follower}, Applied: applied}
-	op := Operation{Kind: ChangeMembers, Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "new"}}}}
-	q := NewRequest(member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second, GiveUp: time.Minute}, op, v)
+	op := Operation{Kind: ChangeMembers,
+		Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "new"}}}}
+	q := NewRequest(member.OperationConfig{Self: 1, Heartbeat: time.Millisecond, Election: time.Second,
+		GiveUp: time.Minute}, op, v)
 
 	ask, done, err := q.Next(v)
 	require.NoError(t, err)

@@ -15,7 +15,8 @@ import (
 // moves the cluster on.
 func TestASlowStateMachineHoldsUpReplication(t *testing.T) {
 	c := &scriptedCore{status: protocol.Status{Self: 1, Leader: 1, Term: 1, First: 1}}
-	in := NewInstance(InstanceConfig{Self: 1, Instance: 1, Session: membertest.Session, RetryAfter: time.Second, GiveUp: time.Minute, Backlog: 2, Codec: membertest.Codec}, c)
+	in := NewInstance(InstanceConfig{Self: 1, Instance: 1, Session: membertest.Session, RetryAfter: time.Second,
+		GiveUp: time.Minute, Backlog: 2, Codec: membertest.Codec}, c)
 	var out Outbox
 	commit := func(kind protocol.EntryKind, index protocol.Index) {
 		c.then(func(e *protocol.Effects) { e.Commit = []protocol.Entry{{Kind: kind, Index: index}} })

@@ -34,7 +34,8 @@ func (d *Departure) RefusedFinally() bool { return d.refused != nil }
 // Next returns why to stop now, nil to continue. A member whose own log says that it was removed
 // stays for a timeout. Meanwhile it tells others what they need to continue, and its clients how
 // their request to remove it ended.
-func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor, instances []*protocol.Status) *member.ExpelledError {
+func (d *Departure) Next(now, timeout time.Duration, at *order.Cursor,
+	instances []*protocol.Status) *member.ExpelledError {
 	if d.refused != nil {
 		return d.refused
 	}

@@ -28,7 +28,8 @@ type MembershipFollower struct {
 }
 
 // Next returns what to propose now, nil if nothing.
-func (f *MembershipFollower) Next(now, timeout time.Duration, cluster *protocol.Config, st *protocol.Status) *protocol.Config {
+func (f *MembershipFollower) Next(now, timeout time.Duration, cluster *protocol.Config,
+	st *protocol.Status) *protocol.Config {
 	target := Followed(cluster, st)
 	switch {
 	case target == nil:

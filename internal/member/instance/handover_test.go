@@ -19,13 +19,15 @@ func TestSuccessor(t *testing.T) {
 		return protocol.PeerStatus{ID: id, Match: match, Active: true}
 	}
 	status := func(instance protocol.InstanceID) *protocol.Status {
-		return &protocol.Status{Instance: instance, Self: 1, Role: protocol.Leader, Leader: 1, First: 1, Last: 100, Config: config,
-			Peers: []protocol.PeerStatus{peer(2, 90), peer(3, 99), peer(4, 100)}}
+		return &protocol.Status{Instance: instance, Self: 1, Role: protocol.Leader, Leader: 1, First: 1, Last: 100,
+			Config: config,
+			Peers:  []protocol.PeerStatus{peer(2, 90), peer(3, 99), peer(4, 100)}}
 	}
 	all := func(protocol.MemberID) bool { return true }
 	require.EqualValues(t, 3, Successor(status(1), 0, all), "the most advanced voter")
 	require.EqualValues(t, 2, Successor(status(1), 2, all), "the preferred one is near enough")
-	require.EqualValues(t, 2, Successor(status(1), 0, func(id protocol.MemberID) bool { return id != 3 }), "a link is down")
+	require.EqualValues(t, 2, Successor(status(1), 0, func(id protocol.MemberID) bool { return id != 3 }),
+		"a link is down")
 	silent := status(1)
 	silent.Peers[0].Active, silent.Peers[1].Snapshot = false, true
 	require.Zero(t, Successor(silent, 2, all), "nobody is fit")

@@ -103,7 +103,8 @@ func NewHosted(cfg HostedConfig, calls Calls, inst *Instance) *Hosted {
 	h := &Hosted{
 		cfg: cfg, calls: calls, inst: inst, clock: member.Clock{Read: calls.Now, Mutant: cfg.Mutant}, over: true,
 		keep:  LogKeeper{Bytes: cfg.KeepLogBytes, Mutant: cfg.Mutant},
-		reads: hostedReads{groups: map[uint64]*intake.ReadGroup{}}, search: SnapshotSearch{Lonely: calls.Now()}, departure: Departure{Mutant: cfg.Mutant},
+		reads: hostedReads{groups: map[uint64]*intake.ReadGroup{}}, search: SnapshotSearch{Lonely: calls.Now()},
+		departure: Departure{Mutant: cfg.Mutant},
 	}
 	h.publish()
 	h.progress.given = max(h.status.First, 1) - 1
@@ -368,7 +369,8 @@ func (h *Hosted) Upgrading(ref protocol.BodyRef) bool {
 // SnapshotWritten returns up to which entry the log is to be cut, now that a snapshot is durable: see LogKeeper and
 // CutAt; 0: nowhere. bytes is how much was applied up to the snapshot. streaming returns the index of a snapshot that
 // is being sent to a member. It is called within a turn.
-func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index, streaming func(protocol.MemberID) protocol.Index) protocol.Index {
+func (h *Hosted) SnapshotWritten(newest, upTo protocol.Index, bytes int64, harmed protocol.Index,
+	streaming func(protocol.MemberID) protocol.Index) protocol.Index {
 	st := h.inst.Core().Status()
 	cut := CutAt(h.keep.Snapshot(newest, upTo, bytes, &st, streaming), newest, harmed)
 	cut = min(cut, h.progress.given)       // the snapshot may be another member's, and the core not know it yet

@@ -69,7 +69,8 @@ func (h *Hosted) endRetired() {
 	if !h.happened.Active && !saved.Newest.Retired(h.cfg.Instance) {
 		h.turn.WantSnapshot = true // as long as the state has not come there, none says it
 	}
-	if !saved.Oldest.Retired(h.cfg.Instance) && h.cfg.Mutant != member.MutantGiveUpEarly || !saved.Newest.Retired(h.cfg.Instance) {
+	if !saved.Oldest.Retired(h.cfg.Instance) && h.cfg.Mutant != member.MutantGiveUpEarly ||
+		!saved.Newest.Retired(h.cfg.Instance) {
 		h.retired.endsAt = h.clock.Now() + h.cfg.Election
 		return
 	}

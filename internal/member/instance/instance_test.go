@@ -34,7 +34,8 @@ func (c *scriptedCore) then(f func(*protocol.Effects)) { c.next = append(c.next,
 
 func newScripted(leader protocol.MemberID) (*scriptedCore, *Instance) {
 	c := &scriptedCore{status: protocol.Status{Self: 1, Leader: leader, Term: 1}}
-	return c, NewInstance(InstanceConfig{Self: 1, Instance: 1, Session: membertest.Session, RetryAfter: time.Second, GiveUp: 10 * time.Second}, c)
+	return c, NewInstance(InstanceConfig{Self: 1, Instance: 1, Session: membertest.Session, RetryAfter: time.Second,
+		GiveUp: 10 * time.Second}, c)
 }
 
 func proposals(c *scriptedCore) (out [][]uint64) {
@@ -101,7 +102,8 @@ func TestProposalsFollowTheLeader(t *testing.T) {
 	require.Len(t, proposals(c), 3, "unanswered for too long")
 
 	c.then(func(e *protocol.Effects) {
-		e.Commit = append(e.Commit, protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: membertest.Session, Seq: 1}})
+		e.Commit = append(e.Commit,
+			protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: membertest.Session, Seq: 1}})
 	})
 	in.Step(2600*time.Millisecond, &protocol.Message{}, &out)
 	require.Len(t, out.Own, 1)
@@ -151,7 +153,8 @@ func TestForwardedBatchesLeaveAsThereIsRoom(t *testing.T) {
 	}
 	commit := func(seq uint64) {
 		c.then(func(e *protocol.Effects) {
-			e.Commit = append(e.Commit, protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: membertest.Session, Seq: seq}})
+			e.Commit = append(e.Commit,
+				protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: membertest.Session, Seq: seq}})
 		})
 		in.Step(time.Second, &protocol.Message{}, &out)
 	}
@@ -203,7 +206,8 @@ func TestGivenUpProposalsSayWhetherTheyMayHaveHappened(t *testing.T) {
 	c, in := newScripted(2)
 	out = Outbox{}
 	refuse := func(e *protocol.Effects) {
-		e.Reject = append(e.Reject, protocol.Rejection{ID: protocol.ProposalID{Session: membertest.Session, Seq: 1}, Reason: protocol.ReasonOverloaded})
+		e.Reject = append(e.Reject,
+			protocol.Rejection{ID: protocol.ProposalID{Session: membertest.Session, Seq: 1}, Reason: protocol.ReasonOverloaded})
 	}
 	c.then(refuse)
 	in.Propose(0, membertest.Sealed(1, "refused"), &out)
@@ -220,7 +224,8 @@ func TestASnapshotPutsCommitsInDoubt(t *testing.T) {
 	var out Outbox
 	in.Propose(0, membertest.Sealed(1, "a"), &out)
 	c.then(func(e *protocol.Effects) {
-		e.Commit = append(e.Commit, protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: membertest.Session, Seq: 1}})
+		e.Commit = append(e.Commit,
+			protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: membertest.Session, Seq: 1}})
 	})
 	in.Step(0, &protocol.Message{}, &out)
 	c.then(func(e *protocol.Effects) { e.Install = &protocol.Base{Index: 9, Term: 1} })
@@ -271,7 +276,8 @@ func TestASnapshotAmongOtherInputsVoidsWhatCameBeforeIt(t *testing.T) {
 	c.then(func(e *protocol.Effects) { e.Commit = append(e.Commit, protocol.Entry{Index: 8}) })
 	c.then(func(e *protocol.Effects) { e.Install = &protocol.Base{Index: 9, Term: 1} })
 	c.then(func(e *protocol.Effects) { e.Commit = append(e.Commit, protocol.Entry{Index: 10}) })
-	in.StepAll(&member.Clock{Read: func() time.Duration { return 0 }}, []protocol.Input{&protocol.Message{}, protocol.SnapshotReceived{}, &protocol.Message{}}, &out)
+	in.StepAll(&member.Clock{Read: func() time.Duration { return 0 }},
+		[]protocol.Input{&protocol.Message{}, protocol.SnapshotReceived{}, &protocol.Message{}}, &out)
 	require.Len(t, out.Commit, 1)
 	require.EqualValues(t, 10, out.Commit[0].Index)
 }

@@ -35,7 +35,8 @@ func (k *LogKeeper) Begin(index protocol.Index, bytes int64) {
 // Snapshot notes a durable snapshot, and returns up to where the log may be cut. That is at most
 // upTo if upTo is not 0, else at most the snapshot before this one. streaming is where a snapshot
 // stands that is on its way from here to a member, 0 if there is none or if that is not known yet.
-func (k *LogKeeper) Snapshot(index, upTo protocol.Index, bytes int64, st *protocol.Status, streaming func(protocol.MemberID) protocol.Index) protocol.Index {
+func (k *LogKeeper) Snapshot(index, upTo protocol.Index, bytes int64, st *protocol.Status,
+	streaming func(protocol.MemberID) protocol.Index) protocol.Index {
 	if len(k.marks) == 0 {
 		k.Begin(st.First-1, 0)
 	}

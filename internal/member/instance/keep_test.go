@@ -11,8 +11,10 @@ import (
 func TestLogIsKeptForWhoCatchesUp(t *testing.T) {
 	k := LogKeeper{Bytes: 1000}
 	stream := protocol.Index(0)
-	snapshot := func(index protocol.Index, bytes int64, first protocol.Index, peers ...protocol.PeerStatus) protocol.Index {
-		return k.Snapshot(index, 0, bytes, &protocol.Status{First: first, Peers: peers}, func(protocol.MemberID) protocol.Index { return stream })
+	snapshot := func(index protocol.Index, bytes int64, first protocol.Index,
+		peers ...protocol.PeerStatus) protocol.Index {
+		return k.Snapshot(index, 0, bytes, &protocol.Status{First: first, Peers: peers},
+			func(protocol.MemberID) protocol.Index { return stream })
 	}
 	here := func(needs protocol.Index) protocol.PeerStatus {
 		return protocol.PeerStatus{ID: 2, Active: true, Needs: needs}
@@ -33,7 +35,8 @@ func TestLogIsKeptForWhoCatchesUp(t *testing.T) {
 
 	k.Begin(5000, 1700)
 	require.EqualValues(t, 5000, snapshot(5100, 1800, 5001))
-	require.EqualValues(t, 5200, k.Snapshot(5200, 9000, 1900, &protocol.Status{First: 5001}, nil), "never above the snapshot")
+	require.EqualValues(t, 5200, k.Snapshot(5200, 9000, 1900, &protocol.Status{First: 5001}, nil),
+		"never above the snapshot")
 }
 
 func TestWhereTheLogIsCut(t *testing.T) {

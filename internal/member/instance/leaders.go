@@ -18,7 +18,8 @@ type LeaderPreference struct {
 // Next returns to whom the leader of an instance should hand over now; 0: none. st is its status. preferred = 0 means
 // that all is well as it is. A member is fit when it answers and has all that a leader needs for a whole timeout. After
 // an attempt the next one is made much later, so that a member that is not able to lead holds up no one.
-func (m *LeaderPreference) Next(now, timeout time.Duration, st *protocol.Status, preferred protocol.MemberID) protocol.MemberID {
+func (m *LeaderPreference) Next(now, timeout time.Duration, st *protocol.Status,
+	preferred protocol.MemberID) protocol.MemberID {
 	if st.Role != protocol.Leader || preferred == 0 || preferred == st.Self || !fit(st, preferred) {
 		m.to = 0
 		return 0

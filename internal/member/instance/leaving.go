@@ -50,7 +50,8 @@ type StopHandover struct {
 // Next lists what to hand over now. left reports that there is nothing any more to wait for: no one else could lead
 // what is still led here. If an instance is not handed over it is tried again. instances are the active ones on this
 // member.
-func (l *StopHandover) Next(now time.Duration, instances []*protocol.Status, up func(protocol.MemberID) bool) (gives []member.InstanceInput, left bool) {
+func (l *StopHandover) Next(now time.Duration, instances []*protocol.Status,
+	up func(protocol.MemberID) bool) (gives []member.InstanceInput, left bool) {
 	if l.asked == nil {
 		l.asked = map[protocol.InstanceID]time.Duration{}
 	}

@@ -11,7 +11,8 @@ import (
 
 func TestSearchAsksTheFirstInstancesLeader(t *testing.T) {
 	const election = time.Second
-	first := protocol.Status{Self: 1, Leader: 2, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
+	first := protocol.Status{Self: 1, Leader: 2,
+		Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}
 	var s SnapshotSearch
 	require.Zero(t, s.Next(time.Second, election, true, &first), "the instance has a leader")
 	require.Zero(t, s.Next(5*time.Second, election, false, &first), "not for long enough")
@@ -27,7 +28,8 @@ func TestSearchAsksTheFirstInstancesLeader(t *testing.T) {
 	for now := 20 * time.Second; now < 80*time.Second; now += time.Second {
 		asked[s.Next(now, election, false, &first)] = true
 	}
-	require.Equal(t, map[protocol.MemberID]bool{0: true, 2: true, 3: true}, asked, "who leads the first instance asks all others in turn")
+	require.Equal(t, map[protocol.MemberID]bool{0: true, 2: true, 3: true}, asked,
+		"who leads the first instance asks all others in turn")
 	first.Config.Members = first.Config.Members[:1]
 	require.Zero(t, s.Next(90*time.Second, election, false, &first), "alone")
 }

@@ -24,7 +24,8 @@ type promises struct {
 }
 
 func newPromises(t *testing.T) *promises {
-	s := &promises{T: t, p: intake.Proposals{MaxBatch: 100, MaxBytes: 1000, Proposing: membertest.Keyed}, answers: map[string][]any{}}
+	s := &promises{T: t, p: intake.Proposals{MaxBatch: 100, MaxBytes: 1000, Proposing: membertest.Keyed},
+		answers: map[string][]any{}}
 	s.p.Free = s.p.Settled
 	s.core, s.in = newScripted(2)
 	return s
@@ -70,7 +71,8 @@ func TestAcceptedCommandsAreNotGivenUp(t *testing.T) {
 
 	b := s.propose("b", protocol.ProposeOptions{})
 	s.step(3, protocol.Tick{}, func(e *protocol.Effects) {
-		e.Reject = []protocol.Rejection{{ID: a.Entry.ID, Reason: protocol.ReasonMalformed}, {ID: b.Entry.ID, Reason: protocol.ReasonMalformed}}
+		e.Reject = []protocol.Rejection{{ID: a.Entry.ID, Reason: protocol.ReasonMalformed},
+			{ID: b.Entry.ID, Reason: protocol.ReasonMalformed}}
 	})
 	require.Error(t, s.answers["b"][1].(error))
 	s.reset()
@@ -148,7 +150,8 @@ func TestWithoutEarlyAnswers(t *testing.T) {
 	var wrong *protocol.OptionsError
 	_, err := s.p.AddWith(s.now, []byte("x"), &protocol.ProposeOptions{Mode: 9}, nil)
 	require.ErrorAs(t, err, &wrong)
-	err = s.p.SetOptions(intake.NewBodyBatch(nil, []byte("x"), nil), &protocol.ProposeOptions{Keys: make([]uint64, protocol.MaxKeys+1)})
+	err = s.p.SetOptions(intake.NewBodyBatch(nil, []byte("x"), nil),
+		&protocol.ProposeOptions{Keys: make([]uint64, protocol.MaxKeys+1)})
 	require.ErrorAs(t, err, &wrong)
 }
 

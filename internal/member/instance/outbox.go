@@ -70,5 +70,6 @@ func (o *Outbox) Reset() {
 // Empty reports whether there is nothing to carry out.
 func (o *Outbox) Empty() bool {
 	return len(o.Send) == 0 && len(o.Persist) == 0 && o.Install == nil && len(o.Commit) == 0 && len(o.Reads) == 0 &&
-		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Accepted) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 && len(o.Snapshots) == 0 && o.Forgot == nil && o.Diverged == nil && o.Suspect == 0 && !o.Changed
+		len(o.FailedReads) == 0 && len(o.Failed) == 0 && len(o.Accepted) == 0 && len(o.Refused) == 0 && len(o.Want) == 0 &&
+		len(o.Snapshots) == 0 && o.Forgot == nil && o.Diverged == nil && o.Suspect == 0 && !o.Changed
 }

@@ -37,7 +37,8 @@ const unreadTries = 3
 
 // Remedy says what to do about an entry. The state includes it if index ≤ applied. Remedy asks to
 // hand over at most once an election timeout. In between it says RemedyWait.
-func (u *UnreadableEntries) Remedy(now, election time.Duration, fault member.Fault, index, applied protocol.Index) Remedy {
+func (u *UnreadableEntries) Remedy(now, election time.Duration, fault member.Fault, index,
+	applied protocol.Index) Remedy {
 	switch {
 	case !fault.Sick():
 		return RemedyWait

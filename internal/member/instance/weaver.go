@@ -45,7 +45,8 @@ type want struct {
 }
 
 func (w *Weaver) find(instance protocol.InstanceID) (int, bool) {
-	return slices.BinarySearchFunc(w.threads, instance, func(t InstanceRounds, i protocol.InstanceID) int { return cmp.Compare(t.Instance, i) })
+	return slices.BinarySearchFunc(w.threads, instance,
+		func(t InstanceRounds, i protocol.InstanceID) int { return cmp.Compare(t.Instance, i) })
 }
 
 // Set notes the state of an instance. Other instances should skip for it, and may have no event of
@@ -112,7 +113,8 @@ func (w *Weaver) Check() error {
 		}
 	}
 	for i := range w.threads {
-		if t := &w.threads[i]; t.Instance != w.first.of && w.second.turn.Compare(t.Want) < 0 || w.first.turn.Compare(t.Want) < 0 {
+		if t := &w.threads[i]; t.Instance != w.first.of && w.second.turn.Compare(t.Want) < 0 ||
+			w.first.turn.Compare(t.Want) < 0 {
 			return fmt.Errorf("weaver: instance %d wants more than %v and %v", t.Instance, w.first, w.second)
 		}
 	}

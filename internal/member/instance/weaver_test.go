@@ -25,7 +25,8 @@ func TestTheWeaverWakesWhoWouldSkip(t *testing.T) {
 	require.Empty(t, w.Set(thread(2, 0, 0, true, true), nil), "nothing is wanted")
 	require.Empty(t, w.Set(thread(1, 0, 0, true, true), nil))
 	require.Empty(t, w.Set(thread(3, 0, 0, false, true), nil))
-	require.Equal(t, []protocol.InstanceID{2}, w.Set(thread(1, 1, 1, true, false), nil), "the one led elsewhere is not woken")
+	require.Equal(t, []protocol.InstanceID{2}, w.Set(thread(1, 1, 1, true, false), nil),
+		"the one led elsewhere is not woken")
 	require.Empty(t, w.Set(thread(1, 1, 1, true, true), nil), "the want did not rise")
 	require.Equal(t, order.Slot{Round: 1, Instance: 1}, w.Want(2))
 	require.Zero(t, w.Want(1), "what one wants itself does not count")
@@ -36,7 +37,8 @@ func TestTheWeaverWakesWhoWouldSkip(t *testing.T) {
 	require.Empty(t, w.Set(thread(1, far, far, true, false), nil))
 	require.Equal(t, []protocol.InstanceID{2}, w.Set(thread(1, short, short, true, false), nil), "its lead got short")
 	w.Set(thread(2, 1+order.Ahead, 0, true, false), nil)
-	require.Empty(t, w.Set(thread(1, order.Ahead, order.Ahead, true, false), nil), "one with batches of its own skips only what it must")
+	require.Empty(t, w.Set(thread(1, order.Ahead, order.Ahead, true, false), nil),
+		"one with batches of its own skips only what it must")
 	require.Equal(t, []protocol.InstanceID{2}, w.Set(thread(1, over, over, true, false), nil))
 	require.NoError(t, w.Check())
 	w.Forget(1)
@@ -51,14 +53,16 @@ func TestWorkGoesWhereItIsLedAndThereIsLittle(t *testing.T) {
 	require.Equal(t, 1, prefer(busy, ours, ours))
 	require.Equal(t, 2, prefer(led, led, busy), "rather here than elsewhere")
 	behind := Load{Led: true, Leads: true, Round: 5}
-	require.Equal(t, 1, prefer(Load{Led: true, Leads: true, Round: 70}, behind, Load{Led: true, Leads: true, Round: 6}), "the one that is most behind")
+	require.Equal(t, 1, prefer(Load{Led: true, Leads: true, Round: 70}, behind, Load{Led: true, Leads: true, Round: 6}),
+		"the one that is most behind")
 	require.Equal(t, 1, prefer(Load{}, led, Load{Pending: 0}), "rather to some leader than to none")
 }
 
 // wovenInstance is an instance of a merged log around a scripted core.
 func wovenInstance(id protocol.InstanceID, role protocol.Role, leader protocol.MemberID) (*scriptedCore, *Instance) {
 	c := &scriptedCore{status: protocol.Status{Self: 1, Leader: leader, Term: 1, Role: role}}
-	return c, NewInstance(InstanceConfig{Self: 1, Instance: id, Session: membertest.Session, RetryAfter: time.Second, GiveUp: 10 * time.Second, Woven: &protocol.Recovered{}}, c)
+	return c, NewInstance(InstanceConfig{Self: 1, Instance: id, Session: membertest.Session, RetryAfter: time.Second,
+		GiveUp: 10 * time.Second, Woven: &protocol.Recovered{}}, c)
 }
 
 // appends lets the next step append what is proposed at an index.

@@ -63,7 +63,8 @@ func (q *ClientQueue) Add(now func() time.Duration, command []byte, done Done) (
 }
 
 // AddWith is Add for a command with options.
-func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions,
+	done Done) (fresh bool, err error) {
 	if q.Proposals.Keyed() {
 		return q.addKeyed(now, command, o, done)
 	}
@@ -94,7 +95,8 @@ func (q *ClientQueue) AddWith(now func() time.Duration, command []byte, o *proto
 
 // addKeyed is AddWith where each command goes to the group of its keys. A batch has commands of one
 // group, so commands of different groups wait for each other.
-func (q *ClientQueue) addKeyed(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+func (q *ClientQueue) addKeyed(now func() time.Duration, command []byte, o *protocol.ProposeOptions,
+	done Done) (fresh bool, err error) {
 	home, err := q.Proposals.Home(o)
 	if err == nil {
 		err = q.admit(CommandCost(command))

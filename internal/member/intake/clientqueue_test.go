@@ -45,7 +45,8 @@ func (c *pipelined) add(names ...string) {
 func TestAClientHasOneUnsettledBatch(t *testing.T) {
 	c := newPipelined(t)
 	c.add("a", "b", "c", "d", "e")
-	_, err := c.q.AddBody(c.now, NewBodyBatch([]byte("f"), make([]byte, 100), func(_ any, err error) { c.results["f"] = err }))
+	_, err := c.q.AddBody(c.now,
+		NewBodyBatch([]byte("f"), make([]byte, 100), func(_ any, err error) { c.results["f"] = err }))
 	require.NoError(t, err)
 	c.add("g")
 	for i, commands := range []int{1, 3, 1, 1, 1} { // the first one went at once; a body has a batch of its own

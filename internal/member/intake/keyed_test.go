@@ -48,9 +48,10 @@ func TestCommandsWithoutAGroupAreRefused(t *testing.T) {
 	p := keyedProposals()
 	client := &ClientQueue{Proposals: p}
 	for name, o := range map[string]*protocol.ProposeOptions{
-		"does not say which keys":      {},
-		"belong to several groups":     ofKeys(1, 2),
-		"names commands after which":   {Keys: []uint64{1}, After: []protocol.Token{{Session: protocol.NewSession(1, protocol.LogID{}, 1, false), Seq: 1}}},
+		"does not say which keys":  {},
+		"belong to several groups": ofKeys(1, 2),
+		"names commands after which": {Keys: []uint64{1},
+			After: []protocol.Token{{Session: protocol.NewSession(1, protocol.LogID{}, 1, false), Seq: 1}}},
 		"braid: options of a proposal": {Keys: make([]uint64, protocol.MaxKeys+1)},
 	} {
 		_, err := p.AddWith(noTime, []byte("x"), o, nil)

@@ -138,7 +138,8 @@ func (p *Proposals) Add(now func() time.Duration, command []byte, done Done) (fr
 
 // AddWith is Add for a command with options. Commands of one batch take the same path, in the same mode.
 // If the command is to wait for others, those that come meanwhile do not wait for it.
-func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions,
+	done Done) (fresh bool, err error) {
 	if p.Keyed() {
 		return p.addKeyed(now, command, o, done)
 	}
@@ -167,7 +168,8 @@ func (p *Proposals) AddWith(now func() time.Duration, command []byte, o *protoco
 }
 
 // addKeyed is AddWith where each command goes to the group of its keys.
-func (p *Proposals) addKeyed(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done Done) (fresh bool, err error) {
+func (p *Proposals) addKeyed(now func() time.Duration, command []byte, o *protocol.ProposeOptions,
+	done Done) (fresh bool, err error) {
 	home, err := p.Home(o)
 	if err == nil {
 		err = p.reserve(CommandCost(command))
@@ -379,7 +381,8 @@ func (p *Proposals) Bytes() int64 { return p.bytes }
 func (p *Proposals) Check() error {
 	for _, b := range p.held {
 		if len(b.after.Tokens) == 0 || b.turn > 0 || len(b.Done) != 1 {
-			return fmt.Errorf("proposals: a batch of %d commands waits for %d others, and is the %dth", len(b.Done), len(b.after.Tokens), b.turn)
+			return fmt.Errorf("proposals: a batch of %d commands waits for %d others, and is the %dth", len(b.Done),
+				len(b.after.Tokens), b.turn)
 		}
 	}
 	for i := range p.queues {

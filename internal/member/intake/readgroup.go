@@ -52,7 +52,8 @@ func (s *ReadGroups) Ask(g *ReadGroup, since protocol.Round, shape []protocol.In
 // Point takes in an instance's part of a group's read index. complete says that it was the last part. ready says that
 // the state serves the group; the group has ended then. The state has come to a round, in which these instances are
 // active. If it is doubtful it serves no one.
-func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, doubtful bool, at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
+func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index protocol.Index, doubtful bool,
+	at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (complete, ready bool) {
 	if g.ended || !g.vector.Point(instance, index) {
 		return false, false
 	}
@@ -67,12 +68,14 @@ func (s *ReadGroups) Point(g *ReadGroup, instance protocol.InstanceID, index pro
 
 // Reached reports whether a group's read indexes are applied.
 func (s *ReadGroups) Reached(shape []protocol.InstanceID, added []protocol.Index) bool {
-	return slices.ContainsFunc(s.waiting, func(g *ReadGroup) bool { return !g.vector.Void(shape) && g.vector.Reached(added) })
+	return slices.ContainsFunc(s.waiting,
+		func(g *ReadGroup) bool { return !g.vector.Void(shape) && g.vector.Reached(added) })
 }
 
 // Served takes out the groups that can be answered, which have ended then, and those that must be asked for again. The
 // state has come to a round, in which these instances are active.
-func (s *ReadGroups) Served(at protocol.Round, shape []protocol.InstanceID, added []protocol.Index) (ready, void []*ReadGroup) {
+func (s *ReadGroups) Served(at protocol.Round, shape []protocol.InstanceID,
+	added []protocol.Index) (ready, void []*ReadGroup) {
 	keep := s.waiting[:0]
 	for _, g := range s.waiting {
 		switch {

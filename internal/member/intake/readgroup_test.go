@@ -39,7 +39,8 @@ func TestReadGroupsEndOnce(t *testing.T) {
 			case 0, 1:
 				require.Equal(t, ends[g] == 0, s.Ask(g, protocol.Round(rng.IntN(3)*100), shapes[rng.IntN(len(shapes))]))
 			case 2, 3:
-				if _, ready := s.Point(g, protocol.InstanceID(1+rng.IntN(4)), added+protocol.Index(rng.IntN(3)), false, protocol.Round(added), shape, all); ready {
+				if _, ready := s.Point(g, protocol.InstanceID(1+rng.IntN(4)), added+protocol.Index(rng.IntN(3)), false,
+					protocol.Round(added), shape, all); ready {
 					ends[g]++
 				}
 			case 4:

@@ -31,7 +31,8 @@ func (c *celled) Step(_ time.Duration, in protocol.Input, out *protocol.Effects)
 		cell := protocol.Cell{Number: in.Entries[0].ID.Seq, Data: []byte(fmt.Sprint("cell ", in.Entries[0].ID.Seq))}
 		out.Persist = append(out.Persist, protocol.Record{Kind: protocol.RecordCell, Cell: cell})
 	case protocol.Compact:
-		out.Persist = append(out.Persist, protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: uint64(in.Index)}})
+		out.Persist = append(out.Persist,
+			protocol.Record{Kind: protocol.RecordDrop, Cell: protocol.Cell{Number: uint64(in.Index)}})
 	}
 	c.seq++
 	out.Seq = c.seq
@@ -75,7 +76,8 @@ func TestCellsComeBack(t *testing.T) {
 // A record is damaged in a log that may have cells. A member that runs has them written again. One
 // that starts before that must be replaced.
 func TestDamagedCells(t *testing.T) {
-	r := (&damage.DamageBook{}).NoteLog(&wal.Damage{Where: &wal.CorruptError{}, Lost: []wal.Lost{{Instance: 2, Cells: true}, {Instance: 3, Last: 7}}})
+	r := (&damage.DamageBook{}).NoteLog(&wal.Damage{Where: &wal.CorruptError{},
+		Lost: []wal.Lost{{Instance: 2, Cells: true}, {Instance: 3, Last: 7}}})
 	require.Equal(t, []protocol.InstanceID{2}, r.Rewrite)
 	require.Equal(t, []damage.Harm{{Instance: 3, Index: 7}}, r.Harmed)
 
@@ -85,7 +87,8 @@ func TestDamagedCells(t *testing.T) {
 	log, err := wal.Open(options)
 	require.NoError(t, err)
 	for _, data := range []string{"promised", "accepted", "decided"} {
-		require.NoError(t, log.Append([]wal.Record{member.WALRecord(1, &protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: 1, Data: []byte(data)}})}))
+		require.NoError(t, log.Append([]wal.Record{member.WALRecord(1,
+			&protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: 1, Data: []byte(data)}})}))
 		require.NoError(t, log.Sync())
 	}
 	require.NoError(t, log.Close())

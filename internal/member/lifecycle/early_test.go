@@ -68,10 +68,13 @@ func TestMessagesWaitForTheirInstance(t *testing.T) {
 
 	// A snapshot stands for all that the fourth instance did.
 	later := apply.NewApplier(&membertest.History{}, membertest.WovenMeta(2), membertest.Session, 0, nil)
-	require.NoError(t, later.Apply(intake.CommittedEntries{Instance: 1, Entries: []protocol.Entry{membertest.ReshapeAt(1, 4), membertest.ReshapeAt(2, 2)}}))
-	require.NoError(t, later.Apply(intake.CommittedEntries{Instance: 2, Entries: []protocol.Entry{membertest.SkipAt(1, 1), membertest.SkipAt(2, 2)}}))
+	require.NoError(t, later.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{membertest.ReshapeAt(1, 4), membertest.ReshapeAt(2, 2)}}))
+	require.NoError(t, later.Apply(intake.CommittedEntries{Instance: 2,
+		Entries: []protocol.Entry{membertest.SkipAt(1, 1), membertest.SkipAt(2, 2)}}))
 	for id := range protocol.InstanceID(2) {
-		require.NoError(t, later.Apply(intake.CommittedEntries{Instance: id + 3, Entries: []protocol.Entry{membertest.SkipAt(1, 2)}}))
+		require.NoError(t, later.Apply(intake.CommittedEntries{Instance: id + 3,
+			Entries: []protocol.Entry{membertest.SkipAt(1, 2)}}))
 	}
 	behind := later.Meta()
 	p.Follow(&behind)
@@ -92,7 +95,8 @@ func TestMessagesWaitForTheirInstance(t *testing.T) {
 // Where the log is not merged there is one instance forever.
 func TestNoOtherInstanceIsExpectedInASingleLog(t *testing.T) {
 	meta := member.Bootstrap(order.Begin(1, false), nil)
-	n := NewInstances[protocol.InstanceID](&FoundInstances{InForce: []member.InstanceLog{{Instance: 1}}, cursor: meta.Cursor})
+	n := NewInstances[protocol.InstanceID](&FoundInstances{InForce: []member.InstanceLog{{Instance: 1}},
+		cursor: meta.Cursor})
 	require.NoError(t, n.Start(&mail{}))
 	_, hosted := n.Receive(&protocol.Message{Instance: 2}, 1)
 	require.False(t, hosted)

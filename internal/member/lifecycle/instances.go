@@ -266,7 +266,8 @@ func (n *Instances[I]) Check() error {
 		return fmt.Errorf("instances: %d beginnings more are durable than were begun", -n.beginning)
 	}
 	if n.early.bytes > earlyBytes || n.early.sum() != n.early.bytes {
-		return fmt.Errorf("instances: %d bytes are kept for those that begin later, at most %d may; counted are %d", n.early.sum(), earlyBytes, n.early.bytes)
+		return fmt.Errorf("instances: %d bytes are kept for those that begin later, at most %d may; counted are %d",
+			n.early.sum(), earlyBytes, n.early.bytes)
 	}
 	if both || !slices.IsSorted(n.ids) || len(n.ids) != len(n.inForce) || len(n.behind) != len(n.staying) {
 		return fmt.Errorf("instances: %v are in force, %v are retired", n.ids, n.behind)

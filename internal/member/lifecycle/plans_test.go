@@ -57,9 +57,11 @@ func (s *planned) entry(instance protocol.InstanceID, word string) {
 	var e protocol.Entry
 	switch word[0] {
 	case 'b':
-		e = membertest.EntryOf(index, membertest.Sealed(1000*uint64(instance)+uint64(index), fmt.Sprintf("%d/%d", instance, index)))
+		e = membertest.EntryOf(index,
+			membertest.Sealed(1000*uint64(instance)+uint64(index), fmt.Sprintf("%d/%d", instance, index)))
 	case 'c':
-		e = protocol.Entry{Kind: protocol.EntryConfig, Payload: protocol.EncodeConfig(protocol.Config{Members: []protocol.Member{{ID: protocol.MemberID(n)}}})}
+		e = protocol.Entry{Kind: protocol.EntryConfig,
+			Payload: protocol.EncodeConfig(protocol.Config{Members: []protocol.Member{{ID: protocol.MemberID(n)}}})}
 		e.SealPayload()
 	case 's':
 		e = protocol.NewSkip(protocol.Round(n))
@@ -120,7 +122,8 @@ func (s *planned) apply(most int) string {
 
 func (s *planned) where() string {
 	at := s.applier.Cursor()
-	return fmt.Sprintf("in force %v; the state is at round %d of %v: %s\n", s.instances.ids, at.Next.Round, at.Instances(), strings.Join(s.sm.Lines, " "))
+	return fmt.Sprintf("in force %v; the state is at round %d of %v: %s\n", s.instances.ids, at.Next.Round, at.Instances(),
+		strings.Join(s.sm.Lines, " "))
 }
 
 // ahead is a snapshot of a member that has applied all that was committed here up to these indexes.
@@ -129,7 +132,8 @@ func (s *planned) ahead(indexes []string) member.Meta {
 	for i := len(indexes) - 1; i >= 0; i-- { // an instance may begin only with what the first one has
 		id, to, _ := strings.Cut(indexes[i], "/")
 		instance := protocol.InstanceID(s.number(id))
-		require.NoError(s.t, whole.Apply(intake.CommittedEntries{Instance: instance, Entries: s.logs[instance][:s.number(to)]}))
+		require.NoError(s.t,
+			whole.Apply(intake.CommittedEntries{Instance: instance, Entries: s.logs[instance][:s.number(to)]}))
 	}
 	require.NoError(s.t, whole.Check())
 	return whole.Meta()
@@ -154,7 +158,8 @@ func (s *planned) run(d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "begin":
 		members := []protocol.Member{{ID: 1}}
-		*s = planned{t: s.t, begin: member.Bootstrap(order.Begin(s.number(words[0]), true), members), logs: map[protocol.InstanceID][]protocol.Entry{}}
+		*s = planned{t: s.t, begin: member.Bootstrap(order.Begin(s.number(words[0]), true), members),
+			logs: map[protocol.InstanceID][]protocol.Entry{}}
 		s.start()
 	case "restart":
 		s.start()

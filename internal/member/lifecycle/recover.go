@@ -46,7 +46,8 @@ func Recover(log *wal.Log, instance protocol.InstanceID, meta member.Meta) (prot
 	}
 	if floor := protocol.Index(log.Floor(uint32(instance))); floor > r.Base.Index {
 		return protocol.Recovered{}, &protocol.CorruptError{What: "log", Detail: fmt.Sprintf(
-			"instance %d gave up its entries up to %d, but the newest snapshot that can be read is at %d", instance, floor, r.Base.Index)}
+			"instance %d gave up its entries up to %d, but the newest snapshot that can be read is at %d", instance, floor,
+			r.Base.Index)}
 	}
 	restart, err := r.join()
 	if err != nil {
@@ -147,7 +148,8 @@ func (r *recovery) entry(index protocol.Index, data []byte) error {
 		return err
 	}
 	if e.Index != index || len(rest) > 0 {
-		return &protocol.CorruptError{What: "log", Detail: fmt.Sprintf("record of index %d holds entry %d and %d bytes more", index, e.Index, len(rest))}
+		return &protocol.CorruptError{What: "log",
+			Detail: fmt.Sprintf("record of index %d holds entry %d and %d bytes more", index, e.Index, len(rest))}
 	}
 	if index < r.Base.Index {
 		return nil

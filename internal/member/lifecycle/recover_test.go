@@ -20,7 +20,8 @@ func logOf(t *testing.T, term protocol.Term, from, to protocol.Index) *wal.Log {
 	for i := from; i <= to; i++ {
 		e := membertest.Sealed(uint64(i), "c").Entry
 		e.Seal(i, term, make([]byte, protocol.HeadSize))
-		require.NoError(t, l.Append([]wal.Record{member.WALRecord(1, &protocol.Record{Kind: protocol.RecordEntry, Entry: e})}))
+		require.NoError(t, l.Append([]wal.Record{member.WALRecord(1,
+			&protocol.Record{Kind: protocol.RecordEntry, Entry: e})}))
 	}
 	state := protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: term, Vote: 2, Commit: 1}}
 	require.NoError(t, l.Append([]wal.Record{member.WALRecord(1, &state)}))

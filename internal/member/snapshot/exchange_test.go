@@ -69,7 +69,8 @@ func TestOneStreamServesAllThatAsk(t *testing.T) {
 		require.EqualValues(t, 30, x.Streaming(2, 2))
 		require.Len(t, n.sent, 1)
 		require.NoError(t, n.sent[0].Check())
-		require.Equal(t, [3]uint64{1, 4, 7}, [3]uint64{uint64(n.sent[0].Instance), uint64(n.sent[0].Term), uint64(n.sent[0].After)})
+		require.Equal(t, [3]uint64{1, 4, 7},
+			[3]uint64{uint64(n.sent[0].Instance), uint64(n.sent[0].Term), uint64(n.sent[0].After)})
 		x.Sent(2, broken)
 		one, two := protocol.SnapshotSent{To: 2, Index: 20}, protocol.SnapshotSent{To: 2, Index: 30}
 		if broken != nil {
@@ -209,7 +210,8 @@ func TestAStateIsAskedFor(t *testing.T) {
 func TestAnOfferWithSectionsThatNobodyKnowsIsRefused(t *testing.T) {
 	n, x := newExchangeNotes(9, 1, 0)
 	meta := membertest.MetaAt(5, 5, 1)
-	meta.Sections = []member.SectionState{{Instance: 1, Section: protocol.Section{Name: "tally", Version: 2, Data: []byte("5")}}}
+	meta.Sections = []member.SectionState{{Instance: 1,
+		Section: protocol.Section{Name: "tally", Version: 2, Data: []byte("5")}}}
 	_, err := x.Offered(3, &member.SnapshotOffer{Meta: meta, HasState: true})
 	require.ErrorContains(t, err, "is not known, nor is any other")
 	require.Empty(t, n.told)

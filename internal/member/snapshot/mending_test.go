@@ -121,7 +121,8 @@ func (f *fragile) Condemn(cause error)                { f.damaged = cause }
 // not behind the state's place in the order. A snapshot of the same place is enough.
 func TestDamagedStateIsReplaced(t *testing.T) {
 	entry := func(index protocol.Index) protocol.Entry {
-		e := protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Session: protocol.Session{Member: 1}, Seq: uint64(index)}, Count: 1}
+		e := protocol.Entry{Kind: protocol.EntryBatch,
+			ID: protocol.ProposalID{Session: protocol.Session{Member: 1}, Seq: uint64(index)}, Count: 1}
 		e.Payload = protocol.AppendCommand(nil, []byte{byte(index)})
 		e.Seal(index, 1, make([]byte, protocol.HeadSize))
 		return e
@@ -130,7 +131,8 @@ func TestDamagedStateIsReplaced(t *testing.T) {
 	meta := member.Bootstrap(order.Begin(1, false), []protocol.Member{{ID: 1}, {ID: 2}})
 	a := apply.NewApplier(sm, meta, protocol.Session{}, 0, func(protocol.InstanceID, *protocol.Entry) error { return nil })
 	apply := func(index protocol.Index) {
-		require.NoError(t, a.Apply(intake.CommittedEntries{Instance: meta.Cursor.Points[0].Instance, Entries: []protocol.Entry{entry(index)}}))
+		require.NoError(t, a.Apply(intake.CommittedEntries{Instance: meta.Cursor.Points[0].Instance,
+			Entries: []protocol.Entry{entry(index)}}))
 	}
 	apply(1)
 	before := a.Meta()
