@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
 )
 
 // TestFlags: flags, and with them the variables and the keys of files, keep their names, types and defaults.
@@ -30,4 +31,12 @@ func TestFlags(t *testing.T) {
 		})
 		return out.String()
 	})
+}
+
+// TestHelpNamesNoDefaultOfZero: that something is off is no default to name, for a setting as for any other flag.
+func TestHelpNamesNoDefaultOfZero(t *testing.T) {
+	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	new(Settings).Flags(f)
+	require.NotContains(t, f.FlagUsages(), "(default 0)")
+	require.Contains(t, f.FlagUsages(), "at least 3 heartbeats (default 1000)")
 }

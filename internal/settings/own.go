@@ -28,10 +28,12 @@ func CommonFlags(f *pflag.FlagSet, table setting.Table, v *setting.Values) {
 // register registers flags, with what their usage begins with.
 func register(f *pflag.FlagSet, flags []setting.Flag, usage string) {
 	for i := range flags {
-		added := f.VarPF(&flags[i], flags[i].Name, "", usage+flags[i].Usage)
 		if flags[i].IsBoolFlag() {
-			added.NoOptDefVal = "true"
+			f.VarPF(&flags[i], flags[i].Name, "", usage+flags[i].Usage).NoOptDefVal = "true"
+			continue
 		}
+		value := struct{ pflag.Value }{&flags[i]} // pflag takes a value that has IsBoolFlag for a bool
+		f.Var(value, flags[i].Name, usage+flags[i].Usage)
 	}
 }
 
