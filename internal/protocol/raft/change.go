@@ -123,10 +123,10 @@ func (r *Raft) promote() {
 	for i := range r.members.Config.Members {
 		m := &r.members.Config.Members[i]
 		p := r.lead.peer(m.ID)
-		if !m.Joining || p == nil || p.Lacking && r.see().MaxK() > 0 {
+		if !m.Joining || p == nil || p.Bodies.Lacking && r.see().MaxK() > 0 {
 			continue // without its rows it would be refused; others need not wait for it
 		}
-		if r.active(p) && p.Phase == tracker.Stream && p.Match >= l.first && r.caughtUp(p) && code.ShapedAt(&r.cfg, &r.log, p.Applied) || r.cfg.Mutant == MutantPromoteAtOnce {
+		if r.active(p) && p.Phase == tracker.Stream && p.Match >= l.first && r.caughtUp(p) && code.ShapedAt(&r.cfg, &r.log, p.Bodies.Applied) || r.cfg.Mutant == MutantPromoteAtOnce {
 			r.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
 			return
 		}
@@ -206,7 +206,7 @@ func (r *Raft) keepsState(next *protocol.Config) bool {
 	have := 0
 	for _, id := range voters {
 		switch p := r.lead.peer(id); {
-		case id == r.cfg.Self && code.ShapedAt(&r.cfg, &r.log, r.applied), p != nil && code.ShapedAt(&r.cfg, &r.log, p.Applied):
+		case id == r.cfg.Self && code.ShapedAt(&r.cfg, &r.log, r.applied), p != nil && code.ShapedAt(&r.cfg, &r.log, p.Bodies.Applied):
 			have++
 		case p != nil && !r.members.Config.Voter(id):
 			return false

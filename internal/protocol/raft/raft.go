@@ -393,7 +393,7 @@ func (r *Raft) Status() protocol.Status {
 	for _, p := range r.lead.peers {
 		s.Peers = append(s.Peers, protocol.PeerStatus{
 			ID: p.ID, Match: p.Match, Next: p.Next, Needs: p.Needs(), Active: r.active(p),
-			Snapshot: p.Phase == tracker.Snapshot, InflightBytes: p.InflightBytes(), Lacking: p.Lacking, Whole: p.Whole,
+			Snapshot: p.Phase == tracker.Snapshot, InflightBytes: p.InflightBytes(), Lacking: p.Bodies.Lacking, Whole: p.Bodies.Whole,
 		})
 	}
 	s.Lanes, s.Proposed = r.lanes.Status(r.seeLanes()), r.lanes.Waiting(r.seeLanes())

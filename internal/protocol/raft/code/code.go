@@ -25,7 +25,7 @@ type code struct {
 // counted reports whether a member may be expected to store its row soon: it is alive, the log
 // streams to it, and it is not far behind the others.
 func (v *View) counted(p *tracker.Progress) bool {
-	return v.recently(p) && (p.Phase == tracker.Stream && !p.Far.Is || v.Settings.Mutant == MutantWaitForAll)
+	return v.recently(p) && (p.Phase == tracker.Stream && !p.Bodies.Far.Is || v.Settings.Mutant == MutantWaitForAll)
 }
 
 // K is such that no write waits for members that are not counted on now (docs/internals/craft.md,
@@ -95,7 +95,7 @@ func (c *code) dress(v *View, p *tracker.Progress, entries []protocol.Entry) []p
 		case !e.Coded():
 		case e.Form != protocol.FormWhole: // then it is committed, and p makes its own row
 			e.Form, e.Body = protocol.FormNone, nil
-		case known && (e.Index <= v.Commit || e.Index > p.Whole):
+		case known && (e.Index <= v.Commit || e.Index > p.Bodies.Whole):
 			e.Form = protocol.RowForm(row)
 		}
 	}

@@ -50,14 +50,14 @@ func (c *Coded) Install(base protocol.Index) {
 // are in question (C7).
 func (v *View) CheckHeld(p *tracker.Progress) error {
 	last := v.Commit
-	for _, h := range p.Held {
+	for _, h := range p.Bodies.Held {
 		if h.Index <= last || h.Index > p.Match || !slices.Contains(v.Coded.Indexes, h.Index) || h.Form == protocol.FormNone {
-			return fmt.Errorf("peer %s holds %+v, match %d, commit %d", p.ID, p.Held, p.Match, v.Commit)
+			return fmt.Errorf("peer %s holds %+v, match %d, commit %d", p.ID, p.Bodies.Held, p.Match, v.Commit)
 		}
 		last = h.Index
 	}
-	if p.Filling.Last > 0 && (p.Filling.Last > p.Match || p.Filling.Last > p.Whole) {
-		return fmt.Errorf("peer %s: bodies up to %d under way, match %d, whole %d", p.ID, p.Filling.Last, p.Match, p.Whole)
+	if p.Bodies.Filling.Last > 0 && (p.Bodies.Filling.Last > p.Match || p.Bodies.Filling.Last > p.Bodies.Whole) {
+		return fmt.Errorf("peer %s: bodies up to %d under way, match %d, whole %d", p.ID, p.Bodies.Filling.Last, p.Match, p.Bodies.Whole)
 	}
 	return nil
 }

@@ -69,17 +69,17 @@ func (v *View) judgeLag(agreed protocol.Index) {
 			gone = agreed > p.Match+2 && (!known || !remembered || most > has+farFrames*frame)
 		}
 		switch {
-		case gone && !p.Far.Is:
-			p.Far = tracker.Far{Is: true, Owes: v.Log.Last}
-		case near && p.Far.Is && p.Match >= p.Far.Owes && v.Now >= p.Far.Until:
-			p.Far = tracker.Far{}
+		case gone && !p.Bodies.Far.Is:
+			p.Bodies.Far = tracker.Far{Is: true, Owes: v.Log.Last}
+		case near && p.Bodies.Far.Is && p.Match >= p.Bodies.Far.Owes && v.Now >= p.Bodies.Far.Until:
+			p.Bodies.Far = tracker.Far{}
 		}
 	}
 }
 
 // distant reports whether the entry at i arrives late to p, because p is far behind.
 func (v *View) distant(p *tracker.Progress, i protocol.Index) bool {
-	return p.Far.Is && p.Match < i && v.Settings.Mutant != MutantWaitForAll
+	return p.Bodies.Far.Is && p.Match < i && v.Settings.Mutant != MutantWaitForAll
 }
 
 // farFrames is by how many frames more than a majority a member has to miss to be far.
@@ -89,8 +89,8 @@ const farFrames = 4
 // longer.
 func (v *View) spare(i protocol.Index) {
 	for _, p := range v.Peers {
-		if p.Match < i && !p.Far.Is {
-			p.Far = tracker.Far{Is: true, Owes: v.Log.Last, Until: v.Now + v.Settings.ElectionTimeout}
+		if p.Match < i && !p.Bodies.Far.Is {
+			p.Bodies.Far = tracker.Far{Is: true, Owes: v.Log.Last, Until: v.Now + v.Settings.ElectionTimeout}
 		}
 	}
 }

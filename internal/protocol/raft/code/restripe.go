@@ -51,7 +51,7 @@ func ShapedAt(s *protocol.Settings, log *raftlog.Log, applied protocol.Index) bo
 
 // accounts reports whether what a member says of its bodies covers those of retired instances.
 func (v *View) accounts(p *tracker.Progress) bool {
-	return ShapedAt(v.Settings, v.Log, p.Applied) || v.Settings.Mutant == MutantCountBehind
+	return ShapedAt(v.Settings, v.Log, p.Bodies.Applied) || v.Settings.Mutant == MutantCountBehind
 }
 
 // holdsParts reports whether a member certainly has at least its row of every live body.
@@ -60,7 +60,7 @@ func (v *View) holdsParts(id protocol.MemberID) bool {
 		return !v.Bodies.Missing && v.Disk.Settled() >= v.Commit
 	}
 	p := v.Peer(id)
-	return p != nil && p.HeardWithin(v.Now, v.Settings.ElectionTimeout) && !p.Lacking && p.Match >= v.Commit && v.accounts(p)
+	return p != nil && p.HeardWithin(v.Now, v.Settings.ElectionTimeout) && !p.Bodies.Lacking && p.Match >= v.Commit && v.accounts(p)
 }
 
 // holdsWhole reports whether a member certainly holds every live body whole that is cut into more
@@ -75,7 +75,7 @@ func (v *View) holdsWhole(id protocol.MemberID, k uint8) bool {
 		return v.obeyed() == v.Members.Config.Restripes && v.Bodies.partial <= k
 	}
 	p := v.Peer(id)
-	return p != nil && p.Restripes == v.Members.Config.Restripes && p.Partial <= k && v.accounts(p)
+	return p != nil && p.Bodies.Restripes == v.Members.Config.Restripes && p.Bodies.Partial <= k && v.accounts(p)
 }
 
 // obeyed names the configuration whose whole copies this member holds, also after a crash: its disk has
@@ -113,7 +113,7 @@ func Keep(v *View, c Placement, next *protocol.Config, changes []protocol.Change
 		return nil, protocol.ReasonChangePending
 	}
 	for i := range changes {
-		if p := v.Peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.Lacking && v.MaxK() > 0 {
+		if p := v.Peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.Bodies.Lacking && v.MaxK() > 0 {
 			return nil, protocol.ReasonBodies // a learner is to have made its rows first
 		}
 	}

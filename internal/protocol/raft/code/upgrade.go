@@ -45,9 +45,9 @@ func (v *View) hopeful(i protocol.Index) bool {
 			return protocol.FormNone
 		case !v.moving(p):
 			return p.Holds(i)
-		case i <= p.Whole:
+		case i <= p.Bodies.Whole:
 			return protocol.FormWhole
-		case p.Far.Is && v.Settings.Mutant != MutantWaitForAll:
+		case p.Bodies.Far.Is && v.Settings.Mutant != MutantWaitForAll:
 			return p.Holds(i)
 		}
 		if f := p.Holds(i); f != protocol.FormNone {
@@ -75,7 +75,7 @@ func (v *View) fragile() protocol.Index {
 // far behind.
 func (c *code) Tick(v *View) *protocol.Config {
 	for _, p := range v.Peers {
-		if p.Match == v.Log.Last && p.Filling.Last == 0 {
+		if p.Match == v.Log.Last && p.Bodies.Filling.Last == 0 {
 			p.Level = v.Now
 		}
 	}
@@ -102,7 +102,7 @@ func (c *code) Tick(v *View) *protocol.Config {
 func (c *code) stallTimeout(v *View, i protocol.Index) time.Duration {
 	trip := time.Duration(0)
 	for _, p := range v.Peers {
-		if v.Members.Voters.Has(p.ID) && v.recently(p) && !p.Far.Is && p.Match >= i {
+		if v.Members.Voters.Has(p.ID) && v.recently(p) && !p.Bodies.Far.Is && p.Match >= i {
 			trip = max(trip, p.Trip)
 		}
 	}
@@ -122,14 +122,14 @@ func (c *code) upgrade(v *View) {
 		}
 		var best *tracker.Progress
 		for _, p := range v.Peers {
-			if v.Members.Voters.Has(p.ID) && v.reachable(p) && p.Whole < v.Log.Last && (best == nil || v.rather(p, best, i)) {
+			if v.Members.Voters.Has(p.ID) && v.reachable(p) && p.Bodies.Whole < v.Log.Last && (best == nil || v.rather(p, best, i)) {
 				best = p
 			}
 		}
 		if best == nil {
 			return
 		}
-		best.Whole = v.Log.Last
+		best.Bodies.Whole = v.Log.Last
 	}
 }
 
@@ -143,7 +143,7 @@ func (v *View) rather(a, b *tracker.Progress, i protocol.Index) bool {
 	if da, db := v.distant(a, i), v.distant(b, i); da != db {
 		return db
 	}
-	ca, cb := max(a.Whole, v.Commit), max(b.Whole, v.Commit)
+	ca, cb := max(a.Bodies.Whole, v.Commit), max(b.Bodies.Whole, v.Commit)
 	return ca > cb || ca == cb && a.Match > b.Match
 }
 
@@ -151,14 +151,14 @@ func (v *View) rather(a, b *tracker.Progress, i protocol.Index) bool {
 // their place. upgrade chooses them again where they are needed nevertheless.
 func (c *code) relieve(v *View, i protocol.Index) {
 	instead := func(p *tracker.Progress) bool {
-		return v.Members.Voters.Has(p.ID) && v.moving(p) && p.Whole < i && !v.distant(p, i)
+		return v.Members.Voters.Has(p.ID) && v.moving(p) && p.Bodies.Whole < i && !v.distant(p, i)
 	}
 	if !slices.ContainsFunc(v.Peers, instead) {
 		return
 	}
 	for _, p := range v.Peers {
 		if v.distant(p, i) {
-			p.Whole, p.Filling = 0, tracker.Filling{}
+			p.Bodies.Whole, p.Bodies.Filling = 0, tracker.Filling{}
 		}
 	}
 }
@@ -166,11 +166,11 @@ func (c *code) relieve(v *View, i protocol.Index) {
 // Fill completes bodies for a peer that was chosen for whole ones: those of entries that it already
 // has, in index order, one message at a time. Entries that it does not have come whole in frames.
 func (c *code) Fill(v *View, p *tracker.Progress) []protocol.Entry {
-	if p.Whole <= v.Commit || !v.reachable(p) {
-		p.Filling.Last = 0
+	if p.Bodies.Whole <= v.Commit || !v.reachable(p) {
+		p.Bodies.Filling.Last = 0
 		return nil
 	}
-	f := &p.Filling
+	f := &p.Bodies.Filling
 	if f.Last != 0 && f.Last > v.Commit && p.Holds(f.Last) != protocol.FormWhole && v.Now < f.Sent+v.quiet(p) {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (c *code) Fill(v *View, p *tracker.Progress) []protocol.Entry {
 	var entries []protocol.Entry
 	bytes := 0
 	for _, i := range v.Coded.Indexes {
-		if i > min(p.Match, p.Whole) {
+		if i > min(p.Match, p.Bodies.Whole) {
 			break
 		}
 		if p.Holds(i) == protocol.FormWhole {

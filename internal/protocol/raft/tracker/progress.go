@@ -48,35 +48,15 @@ type Progress struct {
 	// Forgot: it lost what it had acknowledged in this term, and counts for nothing any more.
 	Forgot bool
 
-	// frames are in flight, oldest first; only in phase Stream. bytes is their sum, small
-	// how many of them are small.
-	frames []frame
-	bytes  int
-	small  int
+	window
 	// Hold: no frame fits the window until the leader has appended that many bytes in its term, or an
 	// answer came. So no frame is built without success for each proposal.
 	Hold uint64
 
-	// Held are the forms in which its disk holds bodies of coded entries after the commit
-	// index, ascending: only what it said in this term (docs/internals/craft.md, 2.3); ≤ Match.
-	Held []held
-	// Whole: uncommitted coded entries up to here are sent whole; Filling is what is in progress of
-	// those that it has already.
-	Whole   protocol.Index
-	Filling Filling
-	// Far: it is too far behind the others to be counted on.
-	Far Far
-	// Lacking: it misses bodies of committed entries. Partial and Restripes are as in protocol.Bodies.
-	// So it said in this term, when it had applied the log up to Applied.
-	Lacking   bool
-	Partial   uint8
-	Restripes uint32
+	Bodies Bodies
 
 	// Raw: of lanes' groups up to here it gets all, and not signals.
 	Raw protocol.Index
-
-	// Applied is how far it has applied the log, as it said last: see protocol.Tick.
-	Applied protocol.Index
 
 	// Told is the highest commit index sent in this phase, Latest the last Append.
 	Told   protocol.Index
@@ -102,7 +82,7 @@ type Progress struct {
 func (p *Progress) Become(ph Phase, next protocol.Index, now time.Duration) {
 	p.Phase, p.Next, p.Began = ph, max(next, p.Match+1), message.Stamp(now)
 	p.frames, p.bytes, p.small = p.frames[:0], 0, 0
-	p.Paused, p.Told, p.Hold, p.Filling = false, 0, 0, Filling{}
+	p.Paused, p.Told, p.Hold, p.Bodies.Filling = false, 0, 0, Filling{}
 }
 
 // Needs is the index after which the log may still have to be sent to it. In a stream that is
@@ -124,16 +104,16 @@ func (p *Progress) HeardWithin(now, within time.Duration) bool {
 func (p *Progress) Answered(m message.Message, now time.Duration, shaped bool) {
 	p.Heard = message.Stamp(now)
 	if m.Type == message.HeartbeatResp {
-		p.Applied = m.Commit
+		p.Bodies.Applied = m.Commit
 	}
 	switch appended := m.Type == message.AppendResp && !m.Reject; {
 	case m.Type == message.HeartbeatResp, appended && shaped:
 		// What it said before it had all that it acknowledged since says less.
-		p.Lacking = m.Lacking || p.Lacking && m.Index < p.Match
-		p.Partial, p.Restripes = m.Partial, m.Restripes
+		p.Bodies.Lacking = m.Lacking || p.Bodies.Lacking && m.Index < p.Match
+		p.Bodies.Partial, p.Bodies.Restripes = m.Partial, m.Restripes
 	case appended: // that does not say how far it had applied the log, so it can only say that it has less
-		p.Lacking = p.Lacking || m.Lacking
-		p.Partial, p.Restripes = max(p.Partial, m.Partial), min(p.Restripes, m.Restripes)
+		p.Bodies.Lacking = p.Bodies.Lacking || m.Lacking
+		p.Bodies.Partial, p.Bodies.Restripes = max(p.Bodies.Partial, m.Partial), min(p.Bodies.Restripes, m.Restripes)
 	}
 	if m.Context <= message.Stamp(now) {
 		p.Confirmed = max(p.Confirmed, m.Context)
@@ -144,8 +124,8 @@ func (p *Progress) Answered(m message.Message, now time.Duration, shaped bool) {
 func (p *Progress) Disown(last protocol.Index, now time.Duration) {
 	p.Match = 0
 	p.Become(Probe, last+1, now)
-	p.Forgot, p.Lacking, p.Held, p.Whole = true, true, nil, 0
-	p.Partial, p.Heard, p.Confirmed, p.Round = math.MaxUint8, 0, 0, 0
+	p.Forgot, p.Bodies.Lacking, p.Bodies.Held, p.Bodies.Whole = true, true, nil, 0
+	p.Bodies.Partial, p.Heard, p.Confirmed, p.Round = math.MaxUint8, 0, 0, 0
 }
 
 // Measured notes a round trip. A shorter one counts at once; a longer one moves the
@@ -166,18 +146,3 @@ func Recent(before, trip time.Duration) time.Duration {
 
 // Pause stops sending until a heartbeat is answered that left after an instant.
 func (p *Progress) Pause(until time.Duration) { p.Paused, p.Resume = true, message.Stamp(until) }
-
-// Filling is the Bodies message to a peer that is in flight.
-type Filling struct {
-	Last protocol.Index // of its entries; 0: none is in flight
-	Sent time.Duration
-}
-
-// Far indicates whether a member is far behind, and since when.
-type Far struct {
-	Is bool
-	// Owes is the log's end when it began. It ends when the member has all that, is near
-	// again, and at Until at the earliest.
-	Owes  protocol.Index
-	Until time.Duration
-}

@@ -9,6 +9,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// window is what is in flight to a member.
+type window struct {
+	// frames are in flight, oldest first; only in phase Stream. bytes is their sum, small
+	// how many of them are small.
+	frames []frame
+	bytes  int
+	small  int
+}
+
 // frame is an Append in flight.
 type frame struct {
 	last  protocol.Index
