@@ -13,17 +13,17 @@ import (
 // on the body is as any other under the placement.
 
 // k is the k for a body that this member brings now.
-func (l *Lanes) k(v *View) uint8 {
-	l.trackTargets(v)
+func (o *ownLane) k(v *View) uint8 {
+	o.trackTargets(v)
 	return v.Place.KOf(&v.View, func(id protocol.MemberID) bool {
-		i := slices.IndexFunc(l.own.to, func(t *target) bool { return t.id == id })
-		return i >= 0 && !l.own.to[i].paused && !l.own.to[i].probe
+		i := slices.IndexFunc(o.to, func(t *target) bool { return t.id == id })
+		return i >= 0 && !o.to[i].paused && !o.to[i].probe
 	})
 }
 
 // dressed are batches of this member's lane in the form for another member. It does not touch their
 // bodies: the sender cuts the rows.
-func (l *Lanes) dressed(v *View, id protocol.MemberID, batches []protocol.Entry) []protocol.Entry {
+func (v *View) dressed(id protocol.MemberID, batches []protocol.Entry) []protocol.Entry {
 	if id == v.Leader || untilCoded(batches) == len(batches) {
 		return batches
 	}
@@ -67,7 +67,7 @@ func (v *View) ownForm(e *protocol.Entry) bool {
 
 // proven reports whether a batch of this member's lane that a quorum acknowledged can be made whole whatever
 // crashes (docs/internals/craft.md, 2.1). Of the others it counts rows only, even of those that were sent the whole.
-func (l *Lanes) proven(v *View, h *heldLane, n uint64) bool {
+func (o *ownLane) proven(v *View, h *heldLane, n uint64) bool {
 	b := &h.batches[n-h.base-1]
 	if !b.Coded() || v.Settings.Mutant == MutantRowsMajority {
 		return true
@@ -76,8 +76,8 @@ func (l *Lanes) proven(v *View, h *heldLane, n uint64) bool {
 		if id == v.Settings.Self {
 			return protocol.FormWhole
 		}
-		i := slices.IndexFunc(l.own.to, func(t *target) bool { return t.id == id })
-		if row, known := v.Members.Slot(id); i >= 0 && known && l.own.to[i].counted >= n {
+		i := slices.IndexFunc(o.to, func(t *target) bool { return t.id == id })
+		if row, known := v.Members.Slot(id); i >= 0 && known && o.to[i].counted >= n {
 			return protocol.RowForm(row)
 		}
 		return protocol.FormNone

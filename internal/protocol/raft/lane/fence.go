@@ -79,13 +79,12 @@ type fenced struct{ number, step uint64 }
 
 // OnFence promises what a leader asks for.
 func (l *Lanes) OnFence(v *View, m message.Message) {
-	l.promise(v, m.Round)
+	l.fence.promise(v, m.Round)
 	v.Out.PostDurable(message.With(protocol.Message{Type: message.FenceResp, To: m.From, Term: v.Term}, message.Part{Round: m.Round, Lanes: l.HeldHighs()}))
 }
 
 // promise keeps a promise, if it is more than was promised before.
-func (l *Lanes) promise(v *View, number uint64) {
-	f := &l.fence
+func (f *fenced) promise(v *View, number uint64) {
 	if number <= f.number || v.Settings.Mutant == MutantNoPromise {
 		return
 	}
@@ -122,7 +121,7 @@ func (l *Lanes) BehindFence(v *View, in *protocol.ProposeChange, next *protocol.
 			number: max(l.end.gen, l.lead.seen, l.fence.number) + 1, change: &own, until: v.Now + 2*v.Settings.ElectionTimeout,
 			beaten: v.Beaten,
 		}
-		l.promise(v, f.number)
+		l.fence.promise(v, f.number)
 		f.promised.Hear(v.Settings.Self, l.HeldHighs())
 		l.askFence(v)
 	}
@@ -265,7 +264,7 @@ func (l *Lanes) Accept(v *View) {
 		to = own
 	}
 	to = min(to, own)
-	for o.accepted = max(o.accepted, h.base); o.accepted < to && l.proven(v, h, o.accepted+1); o.accepted++ {
+	for o.accepted = max(o.accepted, h.base); o.accepted < to && o.proven(v, h, o.accepted+1); o.accepted++ {
 		v.Out.Accepted = append(v.Out.Accepted, h.batches[o.accepted-h.base].ID)
 	}
 }
@@ -281,13 +280,13 @@ func (l *Lanes) countAnew(v *View) {
 	}
 	if len(l.own.ids) > 0 {
 		for _, t := range l.own.to {
-			l.askTarget(v, t)
+			l.own.askTarget(v, t)
 		}
 	}
 }
 
 // askTarget asks a member how far it holds the lane.
-func (l *Lanes) askTarget(v *View, t *target) {
+func (o *ownLane) askTarget(v *View, t *target) {
 	v.Out.Post(message.With(protocol.Message{Type: message.Lane, To: t.id, Context: message.Stamp(v.Now)},
-		message.Part{ID: protocol.ProposalID{Session: l.own.lane}, Round: l.own.gen}))
+		message.Part{ID: protocol.ProposalID{Session: o.lane}, Round: o.gen}))
 }

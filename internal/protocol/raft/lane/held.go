@@ -182,7 +182,7 @@ func (v *View) takesInto(h *heldLane, e *protocol.Entry) bool {
 // acknowledge says how far the lane is held, once that is durable. Reject says that something is missing before
 // what came.
 func (l *Lanes) acknowledge(v *View, m message.Message, h *heldLane, gap bool) {
-	round := l.countsFor(v.Settings, m.Round)
+	round := l.fence.countsFor(v.Settings, m.Round)
 	if gap {
 		v.Out.Answer(message.With(protocol.Message{Type: message.LaneResp, To: m.From, Context: m.Context, Reject: true},
 			message.Part{Index: protocol.Index(h.durable(v.Disk)), ID: protocol.ProposalID{Session: h.lane}}))

@@ -41,19 +41,14 @@ func (l *Lanes) Begin() {
 	}
 }
 
-// forgetPieces is for a member that does not lead any more.
-func (l *Lanes) forgetPieces() {
-	for _, h := range l.held {
-		h.pieces = nil
-	}
-}
-
 // Resign refuses the change that waits for a fence: this member leads no more.
 func (l *Lanes) Resign(v *View, leader protocol.MemberID) {
 	if l == nil {
 		return
 	}
-	l.forgetPieces()
+	for _, h := range l.held {
+		h.pieces = nil
+	}
 	if l.lead.fence.change != nil {
 		v.Out.Refuse(l.lead.fence.change.Context, protocol.ReasonNotLeader, leader)
 		l.lead.fence = fencing{}
@@ -74,7 +69,7 @@ func (l *Lanes) Groups(v *View) []protocol.Entry {
 	if v.Log.Last > d.tended {
 		d.came = v.Now
 	}
-	idle, waits, uncommitted := l.rested(v), false, v.Uncommitted
+	idle, waits, uncommitted := d.rested(v), false, v.Uncommitted
 	clear(d.groups)
 	d.groups = d.groups[:0]
 	for _, h := range l.held {
@@ -85,7 +80,7 @@ func (l *Lanes) Groups(v *View) []protocol.Entry {
 		if m == nil || m.to >= h.high() {
 			continue
 		}
-		if !idle && m.to >= h.urgent && !l.crowded(v, h) {
+		if !idle && m.to >= h.urgent && !d.crowded(v, h) {
 			waits = true
 			continue
 		}
@@ -95,7 +90,7 @@ func (l *Lanes) Groups(v *View) []protocol.Entry {
 				break
 			}
 			to += uint64(len(batches))
-			uncommitted += l.group(v, h.lane, batches)
+			uncommitted += d.group(v, h.lane, batches)
 		}
 	}
 	switch {
@@ -125,41 +120,40 @@ func fits(batches []protocol.Entry, uncommitted, most int) bool {
 
 // group makes a group, and returns its bytes. If the leader would not code as much now as the lane has, it does not
 // code the group's body as much either. No one can make such a group of what it holds of the lane.
-func (l *Lanes) group(v *View, lane protocol.Lane, batches []protocol.Entry) int {
+func (l *leading) group(v *View, lane protocol.Lane, batches []protocol.Entry) int {
 	e := protocol.NewRange(lane, batches)
 	if e.Coded() {
 		if k := v.Place.K(&v.View); e.K > k {
 			e.K = k
-			known := slices.DeleteFunc(l.lead.recoded, func(i protocol.Index) bool { return i <= v.Log.Base })
-			l.lead.recoded = append(known, v.Log.Last+protocol.Index(len(l.lead.groups))+1)
+			known := slices.DeleteFunc(l.recoded, func(i protocol.Index) bool { return i <= v.Log.Base })
+			l.recoded = append(known, v.Log.Last+protocol.Index(len(l.groups))+1)
 		}
 	}
-	l.lead.groups = append(l.lead.groups, e)
+	l.groups = append(l.groups, e)
 	return e.Bytes()
 }
 
 // rested reports whether groups may be made for which no one waits. A barrier and a fence wait for all of them.
-func (l *Lanes) rested(v *View) bool {
-	d := &l.lead
+func (l *leading) rested(v *View) bool {
 	switch {
-	case d.last == 0:
+	case l.last == 0:
 		return true
-	case d.last > v.Commit:
+	case l.last > v.Commit:
 		return false
-	case d.rest == 0:
-		took := min(v.Now-d.made, v.Settings.Heartbeat/2)
-		d.rest = v.Now + took
-		if d.ride = d.rest; d.came > d.made {
-			d.ride += took / 2
+	case l.rest == 0:
+		took := min(v.Now-l.made, v.Settings.Heartbeat/2)
+		l.rest = v.Now + took
+		if l.ride = l.rest; l.came > l.made {
+			l.ride += took / 2
 		}
 	}
-	along := d.came == v.Now && v.Now >= d.rest
-	return along || v.Now >= d.ride || v.Waits || d.fence.change != nil
+	along := l.came == v.Now && v.Now >= l.rest
+	return along || v.Now >= l.ride || v.Waits || l.fence.change != nil
 }
 
 // crowded reports whether so much waits of a lane that its pause is cut short.
-func (l *Lanes) crowded(v *View, h *heldLane) bool {
-	return l.lead.last <= v.Commit && h.bytes > v.window()/2
+func (l *leading) crowded(v *View, h *heldLane) bool {
+	return l.last <= v.Commit && h.bytes > v.window()/2
 }
 
 // Open opens a member's lane by the entry that is returned; false: not now. The lane of an earlier incarnation ends

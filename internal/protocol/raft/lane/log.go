@@ -117,7 +117,7 @@ func (l *Lanes) drop(v *View, h *heldLane, to uint64) {
 	}
 	h.base = max(to, h.base+uint64(n))
 	if h.lane == l.own.lane {
-		l.keepTail(v, h, h.batches[:n])
+		l.own.keepTail(h, h.batches[:n], v.tail(), l.known(h.lane))
 	}
 	if h.batches, h.cells = h.batches[n:], h.cells[n:]; len(h.batches) == 0 {
 		h.batches, h.cells = nil, nil

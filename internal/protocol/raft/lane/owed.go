@@ -33,8 +33,8 @@ func (h *heldLane) owe(m message.Message, now time.Duration) {
 
 // countsFor is the generation for which this member's answer counts to a lane's member that named one; 0:
 // for none, as it promised so.
-func (l *Lanes) countsFor(s *protocol.Settings, generation uint64) uint64 {
-	if generation < l.fence.number && s.Mutant != MutantNoPromise {
+func (f *fenced) countsFor(s *protocol.Settings, generation uint64) uint64 {
+	if generation < f.number && s.Mutant != MutantNoPromise {
 		return 0
 	}
 	return generation
@@ -43,7 +43,7 @@ func (l *Lanes) countsFor(s *protocol.Settings, generation uint64) uint64 {
 // later reports whether a member's answer to a part of this member's lane is not needed soon: it leads, and
 // others are a quorum without it and answer as soon as it does. Of a body more than a quorum must have their
 // part, so that is needed of all.
-func (l *Lanes) later(v *View, t *target, batches []protocol.Entry) bool {
+func (o *ownLane) later(v *View, t *target, batches []protocol.Entry) bool {
 	if t.id != v.Leader || t.trip == 0 || untilBody(batches) < len(batches) {
 		return false
 	}
@@ -52,8 +52,8 @@ func (l *Lanes) later(v *View, t *target, batches []protocol.Entry) bool {
 		if id == v.Settings.Self {
 			return 1
 		}
-		for _, o := range l.own.to {
-			if o.id == id && o != t && o.trip > 0 && o.trip <= soon && o.answers(v.Now, 2*soon) {
+		for _, u := range o.to {
+			if u.id == id && u != t && u.trip > 0 && u.trip <= soon && u.answers(v.Now, 2*soon) {
 				return 1
 			}
 		}
@@ -83,7 +83,7 @@ func (l *Lanes) PayAlong(d *raftlog.Disk, s *protocol.Settings, m message.Messag
 	if high <= h.owed.said {
 		return
 	}
-	m.ID, m.Fence = protocol.ProposalID{Session: h.lane, Seq: high}, l.countsFor(s, h.owed.round)
+	m.ID, m.Fence = protocol.ProposalID{Session: h.lane, Seq: high}, l.fence.countsFor(s, h.owed.round)
 	if h.owed.said = high; high == h.high() {
 		h.owed = owedAnswer{}
 	}
@@ -96,7 +96,7 @@ func (l *Lanes) Pay(v *View) {
 			continue
 		}
 		if due := time.Duration(h.owed.since-1) + v.owing(); v.Role != protocol.Leader || v.Now >= due {
-			l.answer(v, h, h.lane.Member, h.owed.context, l.countsFor(v.Settings, h.owed.round))
+			l.answer(v, h, h.lane.Member, h.owed.context, l.fence.countsFor(v.Settings, h.owed.round))
 		} else {
 			v.Out.WakeBy(due)
 		}

@@ -172,7 +172,7 @@ func (l *Lanes) bring(v *View, h *heldLane, e *protocol.Entry, o *protocol.Propo
 	default:
 		if e.BodySize > 0 {
 			coded := *e
-			coded.K = l.k(v)
+			coded.K = l.own.k(v)
 			e = &coded
 		}
 		l.store(v, h, e)
@@ -187,15 +187,14 @@ func (l *Lanes) send(v *View) {
 		return
 	}
 	h := l.hold(l.own.lane)
-	l.trackTargets(v)
+	l.own.trackTargets(v)
 	for _, t := range l.own.to {
 		l.sendTo(v, h, t)
 	}
 }
 
 // trackTargets sets the targets to the other members of the configuration.
-func (l *Lanes) trackTargets(v *View) {
-	o := &l.own
+func (o *ownLane) trackTargets(v *View) {
 	if o.at == v.Members.At && o.to != nil {
 		return
 	}
@@ -216,7 +215,7 @@ func (l *Lanes) sendTo(v *View, h *heldLane, t *target) {
 	for t.next = max(t.next, o.first(h)); t.next <= h.high() && !t.paused; {
 		batches := o.from(h, t.next)
 		n := protocol.Fitting(batches, v.Settings.MaxFrameBytes)
-		batches = l.dressed(v, t.id, batches[:n])
+		batches = v.dressed(t.id, batches[:n])
 		bytes := 0
 		for i := range batches[:n] {
 			bytes += batches[i].Bytes()
@@ -231,7 +230,7 @@ func (l *Lanes) sendTo(v *View, h *heldLane, t *target) {
 		l.counts.SentBytes += uint64(bytes)
 		t.frames, t.bytes = append(t.frames, frame{t.next - 1, bytes}), t.bytes+bytes
 		v.Out.Post(message.With(protocol.Message{Type: message.Lane, To: t.id, Context: message.Stamp(v.Now), Entries: batches[:n:n]},
-			message.Part{ID: protocol.ProposalID{Session: h.lane}, Round: l.own.gen, Force: t.next-1 <= h.urgent, Later: l.later(v, t, batches)}))
+			message.Part{ID: protocol.ProposalID{Session: h.lane}, Round: l.own.gen, Force: t.next-1 <= h.urgent, Later: o.later(v, t, batches)}))
 	}
 }
 
@@ -247,13 +246,13 @@ func (o *ownLane) from(h *heldLane, n uint64) []protocol.Entry {
 }
 
 // keepTail keeps batches that were just committed, for members that miss them.
-func (l *Lanes) keepTail(v *View, h *heldLane, batches []protocol.Entry) {
-	o, n := &l.own, len(batches)
+func (o *ownLane) keepTail(h *heldLane, batches []protocol.Entry, most int, known bool) {
+	n := len(batches)
 	lacked := uint64(math.MaxUint64)
 	for _, t := range o.to {
 		lacked = min(lacked, t.acked+1)
 	}
-	if lacked > h.base || n == 0 || uint64(batches[n-1].Index) != h.base || !l.known(h.lane) {
+	if lacked > h.base || n == 0 || uint64(batches[n-1].Index) != h.base || !known {
 		o.tail, o.tailBytes = nil, 0 // no one is missing anything, or a snapshot skipped some
 		return
 	}
@@ -262,7 +261,7 @@ func (l *Lanes) keepTail(v *View, h *heldLane, batches []protocol.Entry) {
 		o.tailBytes += batches[i].Bytes()
 	}
 	n = 0
-	for n < len(o.tail) && (uint64(o.tail[n].Index) < lacked || o.tailBytes > v.tail()) {
+	for n < len(o.tail) && (uint64(o.tail[n].Index) < lacked || o.tailBytes > most) {
 		o.tailBytes -= o.tail[n].Bytes()
 		n++
 	}
@@ -340,13 +339,13 @@ func (l *Lanes) Tick(v *View) {
 		case late && t.acked < h.high() && t.probe:
 			t.anew(v.Now) // it may be down: it is asked first
 			t.paused = true
-			l.askTarget(v, t)
+			l.own.askTarget(v, t)
 		case late && t.acked < h.high():
 			t.anew(v.Now)
 			l.sendTo(v, h, t)
 		case late && t.counted < h.high():
 			t.moved = v.Now
-			l.askTarget(v, t)
+			l.own.askTarget(v, t)
 		}
 	}
 }

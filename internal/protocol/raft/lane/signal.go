@@ -33,48 +33,48 @@ func (l *Lanes) Signals(v *View, p *tracker.Progress, entries []protocol.Entry) 
 		e := &entries[i]
 		switch _, ok := e.Range(); {
 		case !ok:
-		case !l.signalled(v, p, e):
+		case !l.lead.signalled(v, p, e):
 			count.groups, count.whole = count.groups+1, count.whole+uint64(e.Bytes())
 		default:
 			if out == nil {
 				out = append(out, entries...)
 			}
-			out[i] = l.signalOf(e, &count)
+			out[i] = l.lead.signalOf(e, &count)
 		}
 	}
 	if out == nil {
 		out = slices.Clip(entries)
 	}
-	return l.moreSignals(v, p, out, &count), count
+	return l.lead.moreSignals(v, p, out, &count), count
 }
 
 // signalled reports whether p gets a signal of a group.
-func (l *Lanes) signalled(v *View, p *tracker.Progress, e *protocol.Entry) bool {
-	return p.Phase == tracker.Stream && e.Index >= v.First && e.Index > p.Raw && !slices.Contains(l.lead.recoded, e.Index)
+func (l *leading) signalled(v *View, p *tracker.Progress, e *protocol.Entry) bool {
+	return p.Phase == tracker.Stream && e.Index >= v.First && e.Index > p.Raw && !slices.Contains(l.recoded, e.Index)
 }
 
 // signalOf returns a group's signal, and counts what it spares.
-func (l *Lanes) signalOf(e *protocol.Entry, count *Signaled) protocol.Entry {
-	s := l.lead.signal(e)
+func (l *leading) signalOf(e *protocol.Entry, count *Signaled) protocol.Entry {
+	s := l.signal(e)
 	count.spared += uint64(max(0, e.Bytes()-s.Bytes()))
 	return s
 }
 
 // moreSignals adds the signals that follow a frame, as many as fit.
-func (l *Lanes) moreSignals(v *View, p *tracker.Progress, frame []protocol.Entry, count *Signaled) []protocol.Entry {
-	if len(frame) == 0 || len(frame) >= len(l.lead.signals) {
+func (l *leading) moreSignals(v *View, p *tracker.Progress, frame []protocol.Entry, count *Signaled) []protocol.Entry {
+	if len(frame) == 0 || len(frame) >= len(l.signals) {
 		return frame
 	}
 	bytes := 0
 	for i := range frame {
 		bytes += frame[i].Bytes()
 	}
-	for i := frame[len(frame)-1].Index + 1; i <= v.Log.Last && len(frame) < len(l.lead.signals); i++ {
+	for i := frame[len(frame)-1].Index + 1; i <= v.Log.Last && len(frame) < len(l.signals); i++ {
 		e := v.Log.At(i)
 		if _, ok := e.Range(); !ok || !l.signalled(v, p, e) {
 			break
 		}
-		s := l.lead.signal(e)
+		s := l.signal(e)
 		if bytes += s.Bytes(); bytes > v.Settings.MaxFrameBytes {
 			break
 		}
