@@ -183,18 +183,3 @@ func (w *World) damageThin(c *judge.Instance, index uint64, tries int) {
 		}
 	})
 }
-
-// readAll verifies once everything that is held.
-func (m *Member) readAll() {
-	if !m.up {
-		return
-	}
-	scrub := m.body.access.Scrubber()
-	var next func()
-	next = func() {
-		if _, more := scrub.Next(); more {
-			m.later(m.w.hop(), next)
-		}
-	}
-	next()
-}

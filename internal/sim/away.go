@@ -3,8 +3,6 @@ package sim
 import (
 	"slices"
 	"time"
-
-	"github.com/braidlog/braid/protocol"
 )
 
 // faultAway: a member is away until a leader has cut entries that it needs.
@@ -73,9 +71,6 @@ func (w *World) cutPast(m *Member) bool {
 	}
 	return false
 }
-
-// last is the last index in the instance's log.
-func (s *memberInstance) last() protocol.Index { return s.witness.Core.Status().Last }
 
 func (w *World) anyAway() bool {
 	return slices.ContainsFunc(w.members, func(m *Member) bool { return m.away })

@@ -6,7 +6,6 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/judge"
-	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -46,16 +45,6 @@ func (w *World) spoilBody(m *Member, s *memberInstance, index uint64) bool {
 	w.Tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
 	s.judges.Bodies.Damage(m.judged(), index)
 	return true
-}
-
-// twice reports whether a body stands in two places, because it was proposed twice.
-func (m *Member) twice(b *wal.Body) bool {
-	found := false
-	m.body.store.Each(func(o wal.Body) bool {
-		found = found || o.Digest == b.Digest && (o.Index != b.Index || o.Instance != b.Instance)
-		return !found
-	})
-	return found
 }
 
 // stillWhole reports whether a body can be made whole without one member, even after the others

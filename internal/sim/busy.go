@@ -9,7 +9,6 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
 )
@@ -70,9 +69,6 @@ func (w *World) demandBusyPace(alive []*Member) {
 // limit is how long a command may take. What is found missing by a heartbeat takes longer.
 func (a *waves) limit() time.Duration { return a.w.set.Heartbeat }
 
-// restless is after how many questions a group of keys moves at least, where this is judged.
-const restless = 4
-
 // mostInWave is how many commands a client writes in a wave, at most.
 const mostInWave = 4
 
@@ -127,28 +123,4 @@ func (a *waves) write(c *client, commands int) {
 		a.open--
 		a.next()
 	})
-}
-
-// roomy reports whether no limit is so small that commands of these clients are refused, or wait for a snapshot or for each
-// other: with an entry a message a slow member is late for good reasons. A relay waits for those behind it, half a heartbeat
-// each time, so a slow one makes others late. So does a leader that waits before it skips its slots, or has members vote for them:
-// each time that others' values come behind them. A group of keys that moves after few questions is on its way to somebody most of
-// the time, while everybody asks for it.
-func (s *nodeSettings) roomy() bool {
-	c := &s.Core
-	if how := wpaxos.Steal.In(c.Own); s.protocol.Core.Settings.Has(wpaxos.Steal) && how.Policy != wpaxos.StealNever && how.After < restless {
-		return false
-	}
-	return s.Backlog == 0 && len(s.protocol.Core.Settings.Detours(c.Own)) == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
-		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
-}
-
-// brisk makes disks and links so fast that a command takes much less than a heartbeat. Links keep the order, as they do
-// outside of the simulator.
-func (s *nodeSettings) brisk() {
-	s.swift()
-	h := s.Heartbeat
-	s.Reorder = false
-	s.DelayMin, s.SyncMin, s.HopMax = min(s.DelayMin, h/200), min(s.SyncMin, h/200), min(s.HopMax, h/500)
-	s.DelayMax, s.SyncMax = min(s.DelayMax, h/100), min(s.SyncMax, h/100)
 }

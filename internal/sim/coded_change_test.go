@@ -86,7 +86,7 @@ func (s *script) change(what string, done func(*protocol.Config) bool, changes .
 		if !c.Joint() && done(&c) {
 			return true
 		}
-		m.Change(changes, func(err error) { s.Tracef("refused: %v", err) })
+		changeAt(m, changes, func(err error) { s.Tracef("refused: %v", err) })
 		s.wait(1)
 		return false
 	})
@@ -230,7 +230,7 @@ func TestShrinkAtOnce(t *testing.T) {
 	s.without(protocol.MsgFetchResp)
 	refused := error(nil)
 	for range 5 {
-		s.leader().Change(leave, func(err error) { refused = err })
+		changeAt(s.leader(), leave, func(err error) { refused = err })
 		s.wait(1)
 	}
 	require.ErrorContains(t, refused, protocol.ReasonRestriping.String())
@@ -263,7 +263,7 @@ func TestGivenUpRestripe(t *testing.T) {
 	leave := []protocol.Change{
 		{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
 	}
-	s.member(1).Change(leave, func(error) {})
+	changeAt(s.member(1), leave, func(error) {})
 	i := s.machineBodies(1)[0].Index
 	s.until("they make whole copies", func() bool { return s.form(2, i) == check.WholeBody && s.form(3, i) == check.WholeBody })
 	s.mustAck(s.putBody(1))
@@ -292,7 +292,7 @@ func TestJointChangeAndPreparation(t *testing.T) {
 	i := s.machineBodies(1)[0].Index
 	s.wait(2)
 	s.pass = func(m *protocol.Message) bool { return m.Type != message.AppendResp || m.From == 2 } // nothing more is committed
-	s.member(1).Change([]protocol.Change{
+	changeAt(s.member(1), []protocol.Change{
 		{Kind: protocol.AddVoter, Member: added}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
 	}, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("2 has the joint configuration", func() bool { c := s.member(2).inst.Core().Status().Config; return c.Joint() })
@@ -364,7 +364,7 @@ func TestTransferWhileUpgrading(t *testing.T) {
 			m.step(protocol.Transfer{To: 3})
 		}
 		s.wait(0.5)
-		return s.member(3).role() == protocol.Leader
+		return roleOf(s.member(3)) == protocol.Leader
 	})
 	s.heal()
 	s.passes()

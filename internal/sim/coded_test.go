@@ -414,7 +414,7 @@ func TestReelectionOfALeaderWithTheWhole(t *testing.T) {
 	s.settled()
 	op, i := s.spread(2)
 	s.split(1)
-	s.until("1 gives up", func() bool { return s.member(1).role() != protocol.Leader })
+	s.until("1 gives up", func() bool { return roleOf(s.member(1)) != protocol.Leader })
 	s.pass = nil
 	s.heal()
 	s.elect(1)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/instance"
 	"github.com/braidlog/braid/internal/sim/count"
-	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -103,18 +101,6 @@ func (w *World) demandDepartures(alive []*Member) {
 	}
 	if limit := 20*w.set.Election + 100*time.Duration(len(alive))*w.set.Tick; !w.RunUntil(w.Now()+limit, gone) && w.Broken == nil {
 		w.Violate(last.id, fmt.Errorf("was removed, and still runs %s after the others could tell it", limit))
-	}
-}
-
-// judgeTurnedAway judges that a command is not refused because a member was removed, if that is another member than the
-// one that was asked. The next leader takes the command.
-func (m *Member) judgeTurnedAway(number int, err error) {
-	var refused *member.RefusedError
-	if !errors.As(err, &refused) || refused.Reason != protocol.ReasonRemoved {
-		return
-	}
-	if !slices.ContainsFunc(m.w.court.All, func(c *judge.Instance) bool { return c.Left[m.id] }) {
-		m.w.Violate(m.id, fmt.Errorf("command %d is refused because a member was removed, and this one stays: %w", number, err))
 	}
 }
 

@@ -43,30 +43,6 @@ func (s *Settings) chooseEpochs(d draw.Chance) {
 	})
 }
 
-// drawIdle chooses what a leader does that has nothing to propose. Members may differ in it.
-func (s *nodeSettings) drawIdle(d draw.Chance) {
-	s.Core.Own = iss.SkipWait.Set(iss.NoSkip.Set(s.Core.Own, d.Yes(0.5)), 0)
-	if d.Yes(0.6) {
-		s.Core.Own = iss.SkipWait.Set(s.Core.Own, d.Duration(0, mostSkipWait*s.Heartbeat))
-	}
-}
-
-// mostSkipWait bounds, in heartbeats, how long a leader that has nothing to propose waits.
-const mostSkipWait = 2
-
-// idles reports whether a leader that has nothing to propose does something else than skip at once.
-func (s *nodeSettings) idles() bool {
-	return iss.NoSkip.In(s.Core.Own) || iss.SkipWait.In(s.Core.Own) > 0
-}
-
-// mostSkipWait is how long any member may let another one's value wait; 0: no member waits.
-func (s *nodeSettings) mostSkipWait() time.Duration {
-	if s.idles() {
-		return mostSkipWait * s.Heartbeat
-	}
-	return 0
-}
-
 // epochTime is how long it may take until what is proposed has its turn: two epochs may have to be decided slot after
 // slot before that, in pieces that take so long.
 func (w *World) epochTime(piece time.Duration) time.Duration {

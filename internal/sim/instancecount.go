@@ -58,12 +58,6 @@ func (w *World) askOutdated(now int) {
 	})
 }
 
-// instancesApplied is how many instances there are as far as the member's state knows.
-func (m *Member) instancesApplied() int {
-	at := m.applier.Cursor()
-	return len(at.Points)
-}
-
 // missRetirement cuts off a member while instances are retired, until it needs a snapshot. What it
 // proposed through them may have taken effect, and it proposes that again.
 func (w *World) missRetirement() {

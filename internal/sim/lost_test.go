@@ -30,7 +30,7 @@ func hotCopy(s *script) {
 	if s.set.Core.Mutant == "" {
 		require.False(s.t, m.up, "it must not go on")
 		require.Equal(s.t, 1, s.Events.Of(stoppedWithoutDisk))
-		require.NotEqual(s.t, protocol.Leader, s.member(1).role(), "nor does it count for the leader, which has no quorum without 3")
+		require.NotEqual(s.t, protocol.Leader, roleOf(s.member(1)), "nor does it count for the leader, which has no quorum without 3")
 	}
 	s.heal()
 	s.crash(1)
@@ -86,7 +86,7 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 	added := s.addMember()
 	m := s.member(added.ID)
 	s.until("it joins", func() bool {
-		s.member(1).Change([]protocol.Change{{Kind: protocol.AddVoter, Member: added}}, func(error) {})
+		changeAt(s.member(1), []protocol.Change{{Kind: protocol.AddVoter, Member: added}}, func(error) {})
 		x := s.member(1).witness.status.Config.Find(added.ID)
 		return x != nil && x.Joining && m.up
 	})

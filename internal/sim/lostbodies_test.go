@@ -54,7 +54,7 @@ func (s *script) retired(behind protocol.MemberID) *history.Operation {
 func (s *script) tryToRemove(id protocol.MemberID, timeouts float64) bool {
 	left := func() bool { return len(s.known(1, 1)) < len(s.members) || s.Broken != nil }
 	for until := s.Now() + time.Duration(timeouts*float64(stageElection)); s.Now() < until && !left(); s.wait(0.05) {
-		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}, func(err error) { s.Tracef("refused: %v", err) })
+		changeAt(s.member(1), []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}, func(err error) { s.Tracef("refused: %v", err) })
 	}
 	return left()
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/internal/member/apply"
@@ -53,4 +54,18 @@ func (s *Settings) drawLarge(d draw.Chance) {
 		b.Min, b.Max = 30<<10, 40<<10
 	}
 	s.Core.MaxUncommittedBytes += s.Clients * (s.Padding + s.Bodies.Max + 500)
+}
+
+// drawWriter chooses how soon an idle log is sealed and cleaned up, as a share of the time that
+// production waits.
+func (s *Settings) drawWriter(d draw.Chance) { s.Idle = d.Share() * d.Share() }
+
+// drawUnequal chooses whether members have settings of their own.
+func (s *Settings) drawUnequal(d draw.Chance) { s.Unequal = d.Yes(0.3) }
+
+func (s *Settings) describeUnequal() string {
+	if !s.Unequal {
+		return ""
+	}
+	return fmt.Sprintln("members have settings of their own")
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/wal"
-	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -46,15 +45,6 @@ func Mutants() (names []string) {
 		names = append(names, m.Name)
 	}
 	return names
-}
-
-// protocolMutant is the mutant if it belongs to the protocol, else none.
-func (s *nodeSettings) protocolMutant() protocol.Mutant {
-	m := protocol.Mutant(s.Mutant)
-	if !slices.ContainsFunc(s.protocol.Core.Mutants, func(i mutant.Info) bool { return i.Name == m }) {
-		return ""
-	}
-	return m
 }
 
 // Hunt is the random search for one mutant. It runs the seeds from 1 on in one kind of cluster,

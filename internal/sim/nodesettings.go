@@ -1,14 +1,19 @@
 package sim
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/protocol/iss/epochs"
+	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
@@ -237,3 +242,91 @@ func (s *nodeSettings) rules() judge.Rules {
 		Quorums: s.judgeQuorums(), BodyQuorums: s.bodyQuorums(),
 	}
 }
+
+// roomy reports whether no limit is so small that commands of these clients are refused, or wait for a snapshot or for each
+// other: with an entry a message a slow member is late for good reasons. A relay waits for those behind it, half a heartbeat
+// each time, so a slow one makes others late. So does a leader that waits before it skips its slots, or has members vote for them:
+// each time that others' values come behind them. A group of keys that moves after few questions is on its way to somebody most of
+// the time, while everybody asks for it.
+func (s *nodeSettings) roomy() bool {
+	c := &s.Core
+	if how := wpaxos.Steal.In(c.Own); s.protocol.Core.Settings.Has(wpaxos.Steal) && how.Policy != wpaxos.StealNever && how.After < restless {
+		return false
+	}
+	return s.Backlog == 0 && len(s.protocol.Core.Settings.Detours(c.Own)) == 0 && s.SnapshotBytes > 1<<20 && c.MaxUncommittedBytes > 64<<10 &&
+		c.MaxFrameEntries != 1 && c.MaxFrameBytes > 1 && c.MaxInflightBytes > 1
+}
+
+// brisk makes disks and links so fast that a command takes much less than a heartbeat. Links keep the order, as they do
+// outside of the simulator.
+func (s *nodeSettings) brisk() {
+	s.swift()
+	h := s.Heartbeat
+	s.Reorder = false
+	s.DelayMin, s.SyncMin, s.HopMax = min(s.DelayMin, h/200), min(s.SyncMin, h/200), min(s.HopMax, h/500)
+	s.DelayMax, s.SyncMax = min(s.DelayMax, h/100), min(s.SyncMax, h/100)
+}
+
+// swift makes disks and links fast, and inboxes large. Heartbeats and timeouts stay, so that what waits for these shows.
+func (s *nodeSettings) swift() {
+	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/200), min(s.SyncMin, s.Election/200)
+	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/100), min(s.SyncMax, s.Election/100)
+	s.HopMax = min(s.HopMax, s.Election/1000)
+	s.InboxBytes = 0
+}
+
+// timely makes everything fast enough for elections to succeed. Progress is promised only where
+// messages and disks are faster than election timeouts.
+func (s *nodeSettings) timely() {
+	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/20), min(s.SyncMin, s.Election/20)
+	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/8), min(s.SyncMax, s.Election/8)
+	s.HopMax = min(s.HopMax, s.Election/50) // a vote or an entry takes many hops
+	s.ApplyMax, s.StreamRate = 0, 0
+}
+
+// flexible reports whether there are quorums that are no majorities, and whose sizes do not depend on bodies.
+func (s *nodeSettings) flexible() bool { return !s.quorums.Majority() }
+
+// drawIdle chooses what a leader does that has nothing to propose. Members may differ in it.
+func (s *nodeSettings) drawIdle(d draw.Chance) {
+	s.Core.Own = iss.SkipWait.Set(iss.NoSkip.Set(s.Core.Own, d.Yes(0.5)), 0)
+	if d.Yes(0.6) {
+		s.Core.Own = iss.SkipWait.Set(s.Core.Own, d.Duration(0, mostSkipWait*s.Heartbeat))
+	}
+}
+
+// idles reports whether a leader that has nothing to propose does something else than skip at once.
+func (s *nodeSettings) idles() bool {
+	return iss.NoSkip.In(s.Core.Own) || iss.SkipWait.In(s.Core.Own) > 0
+}
+
+// mostSkipWait is how long any member may let another one's value wait; 0: no member waits.
+func (s *nodeSettings) mostSkipWait() time.Duration {
+	if s.idles() {
+		return mostSkipWait * s.Heartbeat
+	}
+	return 0
+}
+
+// protocolMutant is the mutant if it belongs to the protocol, else none.
+func (s *nodeSettings) protocolMutant() protocol.Mutant {
+	m := protocol.Mutant(s.Mutant)
+	if !slices.ContainsFunc(s.protocol.Core.Mutants, func(i mutant.Info) bool { return i.Name == m }) {
+		return ""
+	}
+	return m
+}
+
+// orProduction returns the limits, with production's value where none is set. Without a setting
+// nothing is cached.
+func (s limitSettings) orProduction() limitSettings {
+	s.Filling, s.HolderCounts = cmp.Or(s.Filling, 8), cmp.Or(s.HolderCounts, 64)
+	s.InboxBytes, s.Asks, s.Questions = cmp.Or(s.InboxBytes, 128<<20), cmp.Or(s.Asks, 1<<16), cmp.Or(s.Questions, 1024)
+	return s
+}
+
+// mostSkipWait bounds, in heartbeats, how long a leader that has nothing to propose waits.
+const mostSkipWait = 2
+
+// restless is after how many questions a group of keys moves at least, where this is judged.
+const restless = 4

@@ -34,7 +34,7 @@ func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	leave := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: added.ID}}}
 	config := s.member(1).applier.Config()
 	require.Nil(t, config.Find(added.ID))
-	s.member(1).Change(leave, func(err error) { refused = err })
+	changeAt(s.member(1), leave, func(err error) { refused = err })
 	s.wait(0.1)
 	require.Error(t, refused)
 

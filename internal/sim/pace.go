@@ -80,14 +80,6 @@ func (w *World) anyMissing(configs []protocol.Config) bool {
 	return slices.ContainsFunc(configs, func(c protocol.Config) bool { return w.lacksMember(&c) })
 }
 
-// swift makes disks and links fast, and inboxes large. Heartbeats and timeouts stay, so that what waits for these shows.
-func (s *nodeSettings) swift() {
-	s.DelayMin, s.SyncMin = min(s.DelayMin, s.Election/200), min(s.SyncMin, s.Election/200)
-	s.DelayMax, s.SyncMax = min(s.DelayMax, s.Election/100), min(s.SyncMax, s.Election/100)
-	s.HopMax = min(s.HopMax, s.Election/1000)
-	s.InboxBytes = 0
-}
-
 // pace is how long a command may take.
 func (w *World) pace() time.Duration {
 	s := &w.set

@@ -98,9 +98,6 @@ func quorumsOf(p *registry.Protocol, own setting.Values, nodes int) (quorum.Syst
 	return quorums, nil
 }
 
-// flexible reports whether there are quorums that are no majorities, and whose sizes do not depend on bodies.
-func (s *nodeSettings) flexible() bool { return !s.quorums.Majority() }
-
 // drawLimits draws limits. In half of the runs they are small.
 func drawLimits(d draw.Chance) (s limitSettings) {
 	if d.Yes(0.5) {
@@ -109,14 +106,6 @@ func drawLimits(d draw.Chance) (s limitSettings) {
 			Asks: d.Limit(1, 4, 1<<16), Questions: d.Limit(1, 4, 1024), CacheBytes: int64(d.Limit(0, 1000, 20000)),
 		}
 	}
-	return s
-}
-
-// orProduction returns the limits, with production's value where none is set. Without a setting
-// nothing is cached.
-func (s limitSettings) orProduction() limitSettings {
-	s.Filling, s.HolderCounts = cmp.Or(s.Filling, 8), cmp.Or(s.HolderCounts, 64)
-	s.InboxBytes, s.Asks, s.Questions = cmp.Or(s.InboxBytes, 128<<20), cmp.Or(s.Asks, 1<<16), cmp.Or(s.Questions, 1024)
 	return s
 }
 

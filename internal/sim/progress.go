@@ -95,29 +95,10 @@ func (w *World) waitsToVote(alive []*Member) bool {
 	return false
 }
 
-// owes reports whether bodies are missing on the member, or held in part where it is to hold them
-// whole. Other code judges that the bodies to which its state refers arrive. Some others may exist on no
-// member any more: the state dropped them, and others have a snapshot that says so. The member forgets
-// these with its next snapshot, and without writes there may be none. Until then an instance may wait
-// with a change of its members.
-func (m *Member) owes() bool {
-	return m.up && m.body.kept.Lacking()+m.body.kept.Short() > 0
-}
-
 // lacksMember reports whether some member of a configuration is down. Instances may wait for it
 // before they follow the membership of the first.
 func (w *World) lacksMember(c *protocol.Config) bool {
 	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !w.member(m.ID).up })
-}
-
-func (m *Member) behind() bool {
-	if !m.up || m.sick() || m.w.set.woven() && m.gap() != "" {
-		return true
-	}
-	if m.machines.Behind() {
-		return true
-	}
-	return slices.ContainsFunc(m.inForce, func(s *memberInstance) bool { return uint64(m.applier.Added(s.instance)) < s.judges.Ledger.Decided() })
 }
 
 func (w *World) describeMembers(members []*Member) string {

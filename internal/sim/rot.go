@@ -5,13 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/datadir"
-	"github.com/braidlog/braid/internal/member"
-	"github.com/braidlog/braid/internal/member/lifecycle"
 	"github.com/braidlog/braid/internal/sim/count"
-	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
-	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -103,38 +98,4 @@ func (w *World) rotSnapshot(m *Member) {
 	m.disk.Flip(newest, w.Pick(m.disk.Size(newest)), 1<<w.Pick(8))
 	w.Count(recordsDamaged)
 	w.Tracef("FAULT %s goes bad on the disk of %s", newest, m.id)
-}
-
-// opens reports whether the log on a disk opens with a snapshot; nil means the newest whole one
-// there. With knows the damage must be noticed. At the end of a log, damage looks like a write that
-// was never finished, until more is written behind it.
-func (m *Member) opens(d *device.Disk, meta *member.Meta, knows bool) bool {
-	if meta == nil {
-		snaps, err := datadir.OpenSnapshots(d, snapDir)
-		if err != nil {
-			return false
-		}
-		all, err := snaps.Positions()
-		for len(all) > 0 && snaps.Whole(all[len(all)-1]) != nil {
-			all = all[:len(all)-1]
-		}
-		if err != nil || len(all) == 0 {
-			return false
-		}
-		f, err := snaps.Open(all[len(all)-1])
-		if err != nil {
-			return false
-		}
-		meta = &f.Header.Meta
-	}
-	log, err := wal.Open(m.logOptions(d, meta))
-	if err != nil || knows && len(log.Damaged()) == 0 {
-		return false
-	}
-	for _, id := range meta.Cursor.Instances() {
-		if _, err := lifecycle.Recover(log, id, *meta); err != nil {
-			return false
-		}
-	}
-	return true
 }

@@ -83,7 +83,7 @@ func neverComes(s *script) {
 		m.join, m.gone = true, id < 4
 		s.members = append(s.members, m)
 		added := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}}}
-		s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.Violate(1, err) })
+		changeAt(s.member(1), s.member(1).witness.status.Config.Joins(added), func(err error) { s.Violate(1, err) })
 		s.wait(1)
 		op := s.put(1)
 		if !s.RunUntil(s.Now()+20*stageElection, func() bool { return s.acked(op) }) {
@@ -94,7 +94,7 @@ func neverComes(s *script) {
 	s.start(4)
 	s.until("4 is a voter", func() bool { return s.member(4).witness.status.Config.Voter(4) })
 	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}}
-	s.member(1).Change(remove, func(err error) { s.Violate(1, err) })
+	changeAt(s.member(1), remove, func(err error) { s.Violate(1, err) })
 	s.wait(1)
 	s.mustAck(s.get(4))
 }
@@ -112,11 +112,11 @@ func unknownLeader(s *script) {
 	s.wait(2) // the membership names whose log each member has
 	s.crash(3)
 	added := []protocol.Change{{Kind: protocol.AddVoter, Member: s.addMember()}}
-	s.member(1).Change(s.member(1).witness.status.Config.Joins(added), func(err error) { s.Violate(1, err) })
+	changeAt(s.member(1), s.member(1).witness.status.Config.Joins(added), func(err error) { s.Violate(1, err) })
 	s.until("4 is a voter", func() bool { m := s.member(4); return m.up && m.witness.status.Config.Voter(4) })
 	s.wait(2)
 	s.member(1).step(protocol.Transfer{To: 4})
-	s.until("4 leads", func() bool { return s.member(4).role() == protocol.Leader })
+	s.until("4 leads", func() bool { return roleOf(s.member(4)) == protocol.Leader })
 	op := s.put(4)
 	s.mustAck(op)
 	s.start(3)
@@ -140,7 +140,7 @@ func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
 	s.wait(2)
 	s.split(2)
 	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}}}
-	s.member(2).Change(remove, func(err error) { s.Tracef("refused: %v", err) })
+	changeAt(s.member(2), remove, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("2 has the change in its log", func() bool { return s.member(2).witness.status.Config.Find(1) == nil })
 	s.elect(1)
 	s.wait(10) // far longer than a link to a removed member stays
@@ -163,7 +163,7 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s.wait(2)
 	added := s.addMember()
 	learns := []protocol.Change{{Kind: protocol.AddLearner, Member: added}}
-	s.member(3).Change(learns, func(err error) { s.Violate(3, err) })
+	changeAt(s.member(3), learns, func(err error) { s.Violate(3, err) })
 	s.until("4 is a learner", func() bool {
 		m := s.member(4)
 		return m.up && m.witness.status.Config.Find(4) != nil && s.commit(4) == s.commit(3)
@@ -171,7 +171,7 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s.wait(2)
 	s.split(3)
 	counts := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}}
-	s.member(3).Change(counts, func(err error) { s.Tracef("refused: %v", err) })
+	changeAt(s.member(3), counts, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("3 counts 4", func() bool { return s.member(3).witness.status.Config.Voter(4) })
 	s.pass = func(m *protocol.Message) bool { return m.Type != message.Append || m.To == 4 }
 	s.elect(2)
@@ -219,7 +219,7 @@ func (s *script) elect(id protocol.MemberID) {
 		}
 		return before == nil || before(m)
 	}
-	s.until(fmt.Sprintf("%s leads", id), func() bool { m := s.member(id); return m.up && m.role() == protocol.Leader })
+	s.until(fmt.Sprintf("%s leads", id), func() bool { m := s.member(id); return m.up && roleOf(m) == protocol.Leader })
 	s.pass = before
 }
 
@@ -350,14 +350,14 @@ func jointHalf(s *script) {
 			if m := s.member(1).witness.status.Config; m.Find(added.ID) != nil {
 				return true
 			}
-			s.member(1).Change([]protocol.Change{{Kind: protocol.AddLearner, Member: added}}, func(error) {})
+			changeAt(s.member(1), []protocol.Change{{Kind: protocol.AddLearner, Member: added}}, func(error) {})
 			s.wait(1)
 			return false
 		})
 	}
 	s.wait(4)
 	s.split(1, 4, 5)
-	s.member(1).Change([]protocol.Change{
+	changeAt(s.member(1), []protocol.Change{
 		{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}, {Kind: protocol.AddVoter, Member: protocol.Member{ID: 5}},
 		{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}},
 	}, func(err error) { s.Tracef("refused: %v", err) })
@@ -506,7 +506,7 @@ func TestLeaderWithAStalledDiskIsReplaced(t *testing.T) {
 	s.member(1).stalled = s.Now() + time.Hour
 	op := s.put(1)
 	s.until("another leader", func() bool {
-		return s.member(1).role() != protocol.Leader && (s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader)
+		return roleOf(s.member(1)) != protocol.Leader && (roleOf(s.member(2)) == protocol.Leader || roleOf(s.member(3)) == protocol.Leader)
 	})
 	s.mustAck(op) // by the others
 	s.member(1).stalled = 0
@@ -520,7 +520,7 @@ func TestFailedSyncStopsTheMember(t *testing.T) {
 	s.member(1).disk.FailSync = true
 	op := s.put(1)
 	s.until("the member stops", func() bool { return !s.member(1).up })
-	s.until("another leader", func() bool { return s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader })
+	s.until("another leader", func() bool { return roleOf(s.member(2)) == protocol.Leader || roleOf(s.member(3)) == protocol.Leader })
 	require.False(t, s.acked(op))
 	s.start(1)
 	s.passes()
@@ -537,7 +537,7 @@ func TestOneWayLinks(t *testing.T) {
 			s.net.Link(1, other).Cut = outward
 			s.net.Link(other, 1).Cut = !outward
 		}
-		s.until("another leader", func() bool { return s.member(2).role() == protocol.Leader || s.member(3).role() == protocol.Leader })
+		s.until("another leader", func() bool { return roleOf(s.member(2)) == protocol.Leader || roleOf(s.member(3)) == protocol.Leader })
 		s.wait(20) // a member that is cut off in one direction stands for election again and again
 		terms := s.member(2).witness.status.Term
 		s.mustAck(s.put(2))
@@ -575,8 +575,8 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	added := s.addMember()
 	change := func(changes ...protocol.Change) {
 		for _, m := range s.members {
-			if m.up && m.role() == protocol.Leader {
-				m.Change(changes, func(error) {})
+			if m.up && roleOf(m) == protocol.Leader {
+				changeAt(m, changes, func(error) {})
 			}
 		}
 		s.wait(1)
@@ -604,12 +604,12 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	s.passes()
 }
 
-// role is the member's role in the first instance.
-func (m *Member) role() protocol.Role { return m.witness.status.Role }
+// roleOf is the member's role in the first instance.
+func roleOf(m *Member) protocol.Role { return m.witness.status.Role }
 
-// Change asks the member, which leads, for a membership change. It asks once; refused is called if
+// changeAt asks the member, which leads, for a membership change. It asks once; refused is called if
 // there is an error.
-func (m *Member) Change(changes []protocol.Change, refused func(error)) {
+func changeAt(m *Member, changes []protocol.Change, refused func(error)) {
 	m.execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, time.Hour, func(err error) {
 		if err != nil {
 			refused(err)

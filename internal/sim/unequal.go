@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
@@ -18,9 +17,6 @@ var unequalMembers = draw.New("unequal members")
 func (s *nodeSettings) unequal(id protocol.MemberID) draw.Chance {
 	return unequalMembers.Of(s.Seed ^ uint64(id)<<32)
 }
-
-// drawUnequal chooses whether members have settings of their own.
-func (s *Settings) drawUnequal(d draw.Chance) { s.Unequal = d.Yes(0.3) }
 
 // differ draws again, for one member, some of the settings in which members may differ.
 func (s *nodeSettings) differ(d draw.Chance) {
@@ -56,11 +52,4 @@ func (s *nodeSettings) drawScrub(d draw.Chance) {
 	if s.Bodies.Share > 0 && d.Yes(0.5) {
 		s.Bodies.Scrub = s.Election * time.Duration(1+d.Below(5))
 	}
-}
-
-func (s *Settings) describeUnequal() string {
-	if !s.Unequal {
-		return ""
-	}
-	return fmt.Sprintln("members have settings of their own")
 }

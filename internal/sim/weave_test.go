@@ -451,14 +451,14 @@ func TestChangeInSomeInstances(t *testing.T) {
 			}
 			return true
 		}
-		s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
+		changeAt(s.member(1), []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
 		s.until("it is made", func() bool { return len(s.known(1, 1)) == 3 })
 		s.wait(2)
 		for instance := 1; instance <= 3; instance++ {
 			require.Equal(t, instance <= done, len(s.known(1, protocol.InstanceID(instance))) == 3)
 		}
 		refused := error(nil)
-		s.member(1).Change([]protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "renamed"}}}, func(err error) { refused = err })
+		changeAt(s.member(1), []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "renamed"}}}, func(err error) { refused = err })
 		s.wait(0.5)
 		if done < 3 {
 			require.ErrorContains(t, refused, protocol.ReasonChangePending.String())
@@ -483,7 +483,7 @@ func TestRemovedMemberLeads(t *testing.T) {
 	s.lead(1, 2, 4)
 	s.mustAck(s.putIn(1, 1))
 	s.onlyIn(1, func(m *protocol.Message) bool { return m.To != 4 })
-	s.member(1).Change([]protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
+	changeAt(s.member(1), []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("all follow", func() bool {
 		return s.member(1).settled() && len(s.known(1, 1)) == 3
 	})
@@ -515,7 +515,7 @@ func leftOut(s *script) {
 	for id := range protocol.MemberID(4) {
 		removals = append(removals, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id + 1}})
 	}
-	s.member(5).Change(removals, func(err error) { s.Violate(5, err) })
+	changeAt(s.member(5), removals, func(err error) { s.Violate(5, err) })
 	s.until("the first instance has one member", func() bool {
 		return len(s.known(5, 1)) == 1 && slices.Equal(s.member(3).witness.status.Config.All(), []protocol.MemberID{5})
 	})
@@ -555,7 +555,7 @@ func statelessVoter(s *script) {
 	added := s.addMember()
 	change := func(changes ...protocol.Change) {
 		if s.member(1).up && s.member(1).leads() {
-			s.member(1).Change(changes, func(error) {})
+			changeAt(s.member(1), changes, func(error) {})
 		}
 		s.wait(0.5)
 	}
@@ -566,7 +566,7 @@ func statelessVoter(s *script) {
 	})
 	s.until("it takes the place of the voter", func() bool {
 		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
-		return s.member(2).witness.status.Config.Voter(2) && s.member(2).role() == protocol.Leader
+		return s.member(2).witness.status.Config.Voter(2) && roleOf(s.member(2)) == protocol.Leader
 	})
 	if op := s.put(2); !s.RunUntil(s.Now()+20*stageElection, func() bool { return s.acked(op) }) {
 		s.Violate(2, fmt.Errorf("it is the only voter, and has not got the state"))
@@ -587,7 +587,7 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 	s.mustAck(s.putIn(2, 1))
 	change := func(changes ...protocol.Change) {
 		if s.member(1).up && s.member(1).leads() {
-			s.member(1).Change(changes, func(error) {})
+			changeAt(s.member(1), changes, func(error) {})
 		}
 		s.wait(0.5)
 	}
@@ -607,7 +607,7 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 	})
 	s.until("it takes the place of the voter", func() bool {
 		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
-		return s.member(3).witness.status.Config.Voter(3) && s.member(3).role() == protocol.Leader
+		return s.member(3).witness.status.Config.Voter(3) && roleOf(s.member(3)) == protocol.Leader
 	})
 	require.Len(t, s.member(3).inForce, 3, "it has not got the state")
 	s.until("it has got the state of the learner", func() bool { return len(s.member(3).inForce) == 1 })

@@ -18,10 +18,6 @@ var writerPauses = draw.New("pauses")
 
 var fullDisks = count.New("full_disks", "writes that found no room")
 
-// drawWriter chooses how soon an idle log is sealed and cleaned up, as a share of the time that
-// production waits.
-func (s *Settings) drawWriter(d draw.Chance) { s.Idle = d.Share() * d.Share() }
-
 // writer runs the steps of a member's log on virtual time, as the goroutine of wal.Writer does. A
 // sync takes as long as the disk needs. Some time passes between other steps too. Power may be lost
 // between any two steps, and within each step.
