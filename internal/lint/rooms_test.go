@@ -68,6 +68,7 @@ var layers = []layer{
 	{folder: "internal/sim/machine", may: []string{"internal/check", "internal/member/.", "internal/member/apply", "internal/order", "protocol"}},
 	{folder: "internal/sim/judge", may: []string{"internal/check", "internal/erasure", "internal/member/.", "internal/member/cluster", "internal/order", "internal/registry", "internal/sim/world", "protocol"}},
 	{folder: "internal/sim/history", may: []string{"internal/check", "internal/member/intake", "internal/sim/count", "internal/sim/machine", "internal/sim/world", "protocol"}},
+	{folder: "internal/sim/node", may: []string{"internal/check", "internal/datadir", "internal/member", "internal/order", "internal/protocol", "internal/registry", "internal/sim/count", "internal/sim/device", "internal/sim/draw", "internal/sim/history", "internal/sim/judge", "internal/sim/machine", "internal/sim/world", "internal/wal", "internal/vfs", "internal/erasure", "protocol"}},
 	{folder: "internal/sim/device", may: []string{"protocol", "internal/vfs", "internal/transport/netspec"}},
 	{folder: "internal/sim", may: []string{"internal/member", "internal/datadir", "internal/registry", "protocol", "internal/protocol", "internal/order", "internal/wal", "internal/check", "internal/erasure", "internal/transport/netspec", "internal/vfs"}},
 	{folder: "bench/rivals", may: []string{"bench"}},

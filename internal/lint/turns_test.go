@@ -12,7 +12,7 @@ var turnDrivers = []struct {
 	all    bool
 }{
 	{"internal/replica", true},
-	{"internal/sim", true},
+	{"internal/sim/node", true},
 	{"internal/sim/scale", false},
 }
 
@@ -35,7 +35,7 @@ func TestDriversCarryOutTurnsInTheSameOrder(t *testing.T) {
 		}
 		for _, name := range fields {
 			// The simulator shows no member's status to operators.
-			if d.all && !slices.Contains(carried, name) && !(d.folder == "internal/sim" && name == "Weave") {
+			if d.all && !slices.Contains(carried, name) && !(d.folder == "internal/sim/node" && name == "Weave") {
 				t.Errorf("%s: carry leaves out %s", d.folder, name)
 			}
 		}

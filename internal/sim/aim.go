@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -90,9 +91,9 @@ func (s *Settings) describeAim() string {
 		100*a.Sent, 100*a.Decided, a.Rest, 100*a.Thin)
 }
 
-// sentCoded sometimes strikes the leader that has just appended a coded entry, or as many of the
+// SentCoded sometimes strikes the leader that has just appended a coded entry, or as many of the
 // others as may fail. These miss the entry, so the leader completes it by whole copies.
-func (w *World) sentCoded(leader *Member) {
+func (w *World) SentCoded(leader *node.Member) {
 	if !w.aims(w.set.Aim.Sent, &w.rests.sent) {
 		return
 	}
@@ -105,8 +106,8 @@ func (w *World) sentCoded(leader *Member) {
 		return
 	}
 	n := 1 + w.Pick(max(1, (w.set.Nodes-1)/2))
-	for _, i := range w.Rand.Perm(len(w.members)) {
-		if m := w.members[i]; n > 0 && m != leader && m.up {
+	for _, i := range w.Rand.Perm(len(w.Members)) {
+		if m := w.Members[i]; n > 0 && m != leader && m.Up {
 			w.miss(m, within)
 			n--
 		}
@@ -114,12 +115,12 @@ func (w *World) sentCoded(leader *Member) {
 }
 
 // miss takes a member's power soon, for so long that the leader does not wait for it.
-func (w *World) miss(m *Member, within time.Duration) {
-	life := m.life
+func (w *World) miss(m *node.Member, within time.Duration) {
+	life := m.Life
 	w.After(w.Between(0, within), func() {
-		if !w.calm && m.up && m.life == life {
-			w.Tracef("FAULT %s loses power while a coded entry is sent", m.id)
-			m.crash()
+		if !w.Calm && m.Up && m.Life == life {
+			w.Tracef("FAULT %s loses power while a coded entry is sent", m.ID)
+			m.Crash()
 			w.startLater(m, w.set.Election+w.Between(0, 8*w.set.Election))
 		}
 	})
@@ -127,11 +128,11 @@ func (w *World) miss(m *Member, within time.Duration) {
 
 // decidedCoded sometimes strikes the leader that has just decided a coded entry. The others may hold
 // just what the entry needs, and do not know that it is decided.
-func (w *World) decidedCoded(leader *Member, c *judge.Instance, index protocol.Index) {
+func (w *World) decidedCoded(leader *node.Member, c *judge.Instance, index protocol.Index) {
 	if w.aims(w.set.Aim.Decided, &w.rests.decided) {
 		w.hit(leader, w.set.DelayMax)
 	}
-	if w.set.Faults[faultDamage] > 0 && !w.calm && w.set.Aim.Thin > 0 {
+	if w.set.Faults[faultDamage] > 0 && !w.Calm && w.set.Aim.Thin > 0 {
 		w.After(w.Between(0, w.set.Election), func() { w.damageThin(c, uint64(index), 8) })
 	}
 }
@@ -141,7 +142,7 @@ type rests struct{ sent, decided time.Duration }
 
 // aims reports whether members are to be struck now.
 func (w *World) aims(p float64, rest *time.Duration) bool {
-	if w.calm || w.Now() < *rest || !w.Chance(p) {
+	if w.Calm || w.Now() < *rest || !w.Chance(p) {
 		return false
 	}
 	*rest = w.Now() + w.set.Aim.Rest
@@ -149,14 +150,14 @@ func (w *World) aims(p float64, rest *time.Duration) bool {
 }
 
 // hit strikes a member soon, with a fault of a kind that the run has.
-func (w *World) hit(m *Member, within time.Duration) {
+func (w *World) hit(m *node.Member, within time.Duration) {
 	kinds := w.set.Faults.among(hits[:])
 	if len(kinds) == 0 {
 		return
 	}
 	f := kinds[w.Pick(len(kinds))]
 	w.After(w.Between(0, within), func() {
-		if m.up && !w.calm {
+		if m.Up && !w.Calm {
 			w.strike(f, m)
 		}
 	})
@@ -165,21 +166,21 @@ func (w *World) hit(m *Member, within time.Duration) {
 // damageThin damages a body that not all members hold, on a member that holds it whole. That member
 // may soon read all that it holds.
 func (w *World) damageThin(c *judge.Instance, index uint64, tries int) {
-	holds := func(m *Member) check.Form { return c.Bodies.Holds(m.judged(), index) }
-	whole := w.upAnd(func(m *Member) bool { return holds(m) == check.WholeBody })
-	all := !slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && holds(m) == check.NoBody })
-	if w.calm || tries == 0 || len(whole) < 2 || all || !w.Chance(w.set.Aim.Thin) {
+	holds := func(m *node.Member) check.Form { return c.Bodies.Holds(m.Judged(), index) }
+	whole := w.upAnd(func(m *node.Member) bool { return holds(m) == check.WholeBody })
+	all := !slices.ContainsFunc(w.Members, func(m *node.Member) bool { return !m.Gone && holds(m) == check.NoBody })
+	if w.Calm || tries == 0 || len(whole) < 2 || all || !w.Chance(w.set.Aim.Thin) {
 		return
 	}
 	m := whole[w.Pick(len(whole))]
-	m.whenWritten(64, func() {
-		s := m.of(c.ID)
+	m.WhenWritten(64, func() {
+		s := m.Of(c.ID)
 		switch {
 		case s == nil:
 		case !slices.Contains(w.damageable(m, s), index) || !w.spoilBody(m, s, index):
 			w.After(w.Between(0, w.set.Election/2), func() { w.damageThin(c, index, tries-1) })
 		case w.Chance(0.7):
-			w.After(w.Between(0, w.set.Election/2), m.readAll)
+			w.After(w.Between(0, w.set.Election/2), m.ReadAll)
 		}
 	})
 }

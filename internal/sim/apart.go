@@ -7,6 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -24,13 +25,13 @@ var linksTriedApart = count.New("links_tried_with_members_founded_apart", "links
 // drawApart draws whether there is such a member. Groups of keys and orders by key know no lineage. Quorums other than
 // majorities have no cluster of one member.
 func (s *Settings) drawApart(d draw.Chance) {
-	s.Apart = d.Yes(0.1) && !s.Keyed && !s.byKey() && s.Core.Placement != protocol.PlacementRS && s.quorums == quorum.System{}
+	s.Apart = d.Yes(0.1) && !s.Keyed && !s.ByKey() && s.Core.Placement != protocol.PlacementRS && s.Quorums == quorum.System{}
 }
 
 // smallWorld is the world of a member that was founded apart.
 type smallWorld struct {
 	*World
-	founder *Member
+	founder *node.Member
 	probe   *probe
 }
 
@@ -43,18 +44,18 @@ func (w *World) beginApart() {
 
 // addApart founds a cluster of one member apart, and asks for that member to be added here.
 func (w *World) addApart() {
-	if w.calm {
+	if w.Calm {
 		return
 	}
-	m := newMember(&w.environment, protocol.MemberID(len(w.members)+1))
-	m.join, m.apart = true, true
-	w.alone[m.id] = w.found(protocol.MemberID(len(w.members) + 1))
-	w.members = append(w.members, m)
-	w.alone[m.id].Run(w.set.Election * time.Duration(w.From(apartInRun).Below(12)))
-	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.id, w.alone[m.id].history.Acked)
+	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
+	m.Join, m.Apart = true, true
+	w.alone[m.ID] = w.found(protocol.MemberID(len(w.Members) + 1))
+	w.Members = append(w.Members, m)
+	w.alone[m.ID].Run(w.set.Election * time.Duration(w.From(apartInRun).Below(12)))
+	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.ID, w.alone[m.ID].History.Acked)
 	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(apartInRun).Below(2)]
 	if asked := w.victim(); asked != nil {
-		w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id}}})
+		w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.ID}}})
 	}
 	w.After(w.set.Election*time.Duration(2+w.From(apartInRun).Below(12)), func() { w.endApart(m) })
 	w.tryLinks(m)
@@ -66,13 +67,13 @@ func (w *World) found(id protocol.MemberID) *smallWorld {
 	set.Seed, set.Nodes, set.Alone = set.Seed^0x6170617274, 1, id
 	set.Faults, set.OddFounder, set.Apart, set.Astray = rates{}, false, false, 0
 	set.perfectLinks()
-	set.timely()
+	set.Timely()
 	s := &smallWorld{World: newWorld(set, run.Of(set.Seed).Rand, nil)}
-	for len(s.members) < int(id) {
-		s.members = append(s.members, newMember(&s.environment, protocol.MemberID(len(s.members)+1)))
+	for len(s.Members) < int(id) {
+		s.Members = append(s.Members, node.NewMember(&s.Environment, protocol.MemberID(len(s.Members)+1)))
 	}
-	s.calm, s.founder = true, s.members[id-1]
-	s.founder.saved = s.newborn()
+	s.Calm, s.founder = true, s.Members[id-1]
+	s.founder.Saved = s.newborn()
 	s.probe = &probe{client: client{w: s.World, number: 1, home: id}, m: s.founder}
 	s.After(0, func() { s.boot(s.founder) })
 	s.After(set.Tick, s.write)
@@ -85,27 +86,27 @@ func (s *smallWorld) write() {
 }
 
 // tryLinks lets the members of the cluster and the one that was founded apart try to have links, again and again.
-func (w *World) tryLinks(m *Member) {
-	s := w.alone[m.id]
-	if s == nil || w.calm {
+func (w *World) tryLinks(m *node.Member) {
+	s := w.alone[m.ID]
+	if s == nil || w.Calm {
 		return
 	}
-	if s.founder.up && w.From(apartInRun).Yes(0.05) {
-		s.founder.crash()
+	if s.founder.Up && w.From(apartInRun).Yes(0.05) {
+		s.founder.Crash()
 		s.boot(s.founder)
 	}
 	s.Run(s.Now() + w.set.Heartbeat)
 	if s.Broken != nil {
-		w.Violate(m.id, fmt.Errorf("in a world of its own: %w", s.Broken))
+		w.Violate(m.ID, fmt.Errorf("in a world of its own: %w", s.Broken))
 	}
-	for _, o := range w.members {
+	for _, o := range w.Members {
 		// A member without a log takes over the first lineage that it is told.
-		if !o.up || !s.founder.up || !o.hasLog() || s.founder.handshakes.Lineage() == 0 {
+		if !o.Up || !s.founder.Up || !o.HasLog() || s.founder.Handshakes.Lineage() == 0 {
 			continue
 		}
 		w.Count(linksTriedApart)
 		if wouldLink(o, s.founder) || wouldLink(s.founder, o) {
-			w.Violate(o.id, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.id, s.history.Acked, w.history.Acked))
+			w.Violate(o.ID, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.ID, s.History.Acked, w.History.Acked))
 			return
 		}
 	}
@@ -113,23 +114,23 @@ func (w *World) tryLinks(m *Member) {
 }
 
 // wouldLink reports whether a member would dial another one and both agree to a link, by the rules of production.
-func wouldLink(from, to *Member) bool {
-	if !from.links.Has(to.id) || !to.links.Has(from.id) && to.handshakes.Admit(to.memberships(), from.id) != 0 || !from.handshakes.Agrees(to.handshakes.Birth()) || !sameLineage(from, to) {
+func wouldLink(from, to *node.Member) bool {
+	if !from.Links.Has(to.ID) || !to.Links.Has(from.ID) && to.Handshakes.Admit(to.Memberships(), from.ID) != 0 || !from.Handshakes.Agrees(to.Handshakes.Birth()) || !node.SameLineage(from, to) {
 		return false
 	}
-	atFrom, atTo := meet(from, to)
-	return atFrom == nil && atTo == nil && related(from, to)
+	atFrom, atTo := node.Meet(from, to)
+	return atFrom == nil && atTo == nil && node.Related(from, to)
 }
 
 // endApart is the operator who finds out, and gives the member an empty disk. It joins the cluster then.
-func (w *World) endApart(m *Member) {
-	if !m.apart {
+func (w *World) endApart(m *node.Member) {
+	if !m.Apart {
 		return
 	}
-	m.apart = false
-	delete(w.alone, m.id)
-	if !m.gone && !w.calm {
-		w.Tracef("FAULT %s gets an empty disk", m.id)
+	m.Apart = false
+	delete(w.alone, m.ID)
+	if !m.Gone && !w.Calm {
+		w.Tracef("FAULT %s gets an empty disk", m.ID)
 		w.startLater(m, w.Between(0, w.set.Election))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // An operator may give a member another log's state machine: one that has applied what the member's log does not
@@ -25,11 +26,11 @@ func (s *Settings) drawAstray(d draw.Chance) {
 
 // foundAstray reports whether an error says that the state machine is ahead of the log, and it is. The member starts
 // again with its own.
-func (w *World) foundAstray(m *Member, err error) bool {
-	if m.astray == 0 || !errors.As(err, new(*apply.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
+func (w *World) foundAstray(m *node.Member, err error) bool {
+	if m.Astray == 0 || !errors.As(err, new(*apply.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
 		return false
 	}
-	w.Tracef("%s finds that its state is of another log: %v", m.id, err)
+	w.Tracef("%s finds that its state is of another log: %v", m.ID, err)
 	w.Count(foreignStatesFound)
 	w.startLater(m, w.Between(0, 3*w.set.Election))
 	return true

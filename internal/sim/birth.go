@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -25,7 +26,7 @@ const birthState = "backup"
 // machine that keeps its own state can begin with one. Where fewer than a majority may decide, that founder might.
 func (s *Settings) drawBirths(d draw.Chance) {
 	restored, odd := d.Yes(0.35), d.Yes(0.5)
-	if !restored || !s.Durable || s.Bodies.Share > 0 || s.Keyed || s.byKey() || s.flexible() {
+	if !restored || !s.Durable || s.Bodies.Share > 0 || s.Keyed || s.ByKey() || s.Flexible() {
 		return
 	}
 	s.Birth, s.OddFounder = birthState, odd && s.Nodes >= 3
@@ -36,15 +37,15 @@ func (w *World) beginBorn() {
 	if w.set.Birth == "" {
 		return
 	}
-	for _, m := range w.members {
-		m.saved = w.newborn()
+	for _, m := range w.Members {
+		m.Saved = w.newborn()
 	}
 	if !w.set.OddFounder {
 		return
 	}
-	odd := w.members[w.From(birthsInRun).Below(len(w.members))]
-	odd.odd, odd.saved = true, nil
-	w.Tracef("FAULT %s begins without the state that was restored", odd.id)
+	odd := w.Members[w.From(birthsInRun).Below(len(w.Members))]
+	odd.Odd, odd.Saved = true, nil
+	w.Tracef("FAULT %s begins without the state that was restored", odd.ID)
 	w.After(w.set.Election*time.Duration(1+w.From(birthsInRun).Below(10)), func() { w.rectify(odd) })
 }
 
@@ -58,19 +59,19 @@ func (w *World) newborn() *machine.State {
 
 // rectify gives a founder that began without the state a new disk, as an operator does who notices it. It does
 // nothing if the founder was removed meanwhile.
-func (w *World) rectify(m *Member) {
-	if !m.odd || m.gone || m.retiring || m.strangers > 0 || slices.ContainsFunc(w.court.All, func(c *judge.Instance) bool { return c.Left[m.id] }) {
+func (w *World) rectify(m *node.Member) {
+	if !m.Odd || m.Gone || m.Retiring || m.Strangers > 0 || slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool { return c.Left[m.ID] }) {
 		return
 	}
-	m.crash()
-	m.odd, m.disk, m.saved, m.lives = false, device.NewDisk(), w.newborn(), 0
-	w.Tracef("FAULT %s begins again, with the state that was restored", m.id)
+	m.Crash()
+	m.Odd, m.Disk, m.Saved, m.Lives = false, device.NewDisk(), w.newborn(), 0
+	w.Tracef("FAULT %s begins again, with the state that was restored", m.ID)
 	w.startLater(m, w.Between(0, w.set.Election))
 }
 
 // rebornState is the state machine of a member that lost its disk: a founder is sometimes restored once more.
-func (w *World) rebornState(m *Member) *machine.State {
-	if w.set.Birth == "" || m.join || w.From(birthsInRun).Yes(0.5) {
+func (w *World) rebornState(m *node.Member) *machine.State {
+	if w.set.Birth == "" || m.Join || w.From(birthsInRun).Yes(0.5) {
 		return nil
 	}
 	return w.newborn()
@@ -88,10 +89,10 @@ func (w *World) keepState(c *protocol.Config, changes []protocol.Change) bool {
 	}
 	have, removed := 0, false
 	for i := range c.Members {
-		m := w.member(c.Members[i].ID)
-		if removes(m.id) {
+		m := w.Member(c.Members[i].ID)
+		if removes(m.ID) {
 			removed = true
-		} else if !m.gone && !m.strange() && !m.stateless() && m.saved.Damage == nil {
+		} else if !m.Gone && !m.Strange() && !m.Stateless() && m.Saved.Damage == nil {
 			have++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -13,14 +14,14 @@ import (
 var faultDamage = &Fault{Name: "damage", Thinned: true}
 
 func init() {
-	faultDamage.Strike = func(w *World, m *Member) { m.whenWritten(64, func() { w.damage(m) }) }
+	faultDamage.Strike = func(w *World, m *node.Member) { m.WhenWritten(64, func() { w.damage(m) }) }
 }
 
 var bodiesDamaged = count.New("bodies_damaged", "bodies damaged")
 
 // damage flips a bit of a body on a member's disk.
-func (w *World) damage(m *Member) {
-	s := m.inForce[w.Among(len(m.inForce))]
+func (w *World) damage(m *node.Member) {
+	s := m.InForce[w.Among(len(m.InForce))]
 	if live := w.damageable(m, s); len(live) > 0 {
 		w.spoilBody(m, s, live[w.Pick(len(live))])
 	}
@@ -29,28 +30,28 @@ func (w *World) damage(m *Member) {
 // damageable lists the bodies on a member's disk that the other members can make whole. It only
 // takes bodies that the member knows to be committed: what the member acknowledged before that, it
 // must keep.
-func (w *World) damageable(m *Member, s *memberInstance) []uint64 {
-	return slices.DeleteFunc(s.judges.Bodies.Live(), func(i uint64) bool {
-		return i > uint64(s.noted) || s.judges.Bodies.Holds(m.judged(), i) == check.NoBody || !w.stillWhole(s.judges, i, m)
+func (w *World) damageable(m *node.Member, s *node.MemberInstance) []uint64 {
+	return slices.DeleteFunc(s.Judges.Bodies.Live(), func(i uint64) bool {
+		return i > uint64(s.Noted) || s.Judges.Bodies.Holds(m.Judged(), i) == check.NoBody || !w.stillWhole(s.Judges, i, m)
 	})
 }
 
 // spoilBody flips a bit of one of these bodies, and reports whether it could.
-func (w *World) spoilBody(m *Member, s *memberInstance, index uint64) bool {
-	b, err := m.body.store.Read(uint32(s.instance), index)
-	if err != nil || len(b.Bytes) < 12 || m.writer.busy() || m.twice(&b) || !m.disk.Spoil(bodyDir, b.Bytes, w.Rand) {
+func (w *World) spoilBody(m *node.Member, s *node.MemberInstance, index uint64) bool {
+	b, err := m.Body.Store.Read(uint32(s.Instance), index)
+	if err != nil || len(b.Bytes) < 12 || m.Writer.Busy() || m.Twice(&b) || !m.Disk.Spoil(node.BodyDir, b.Bytes, w.Rand) {
 		return false
 	}
 	w.Count(bodiesDamaged)
-	w.Tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.id)
-	s.judges.Bodies.Damage(m.judged(), index)
+	w.Tracef("FAULT %s of body %d goes bad on the disk of %s", protocol.Form(b.Form), index, m.ID)
+	s.Judges.Bodies.Damage(m.Judged(), index)
 	return true
 }
 
 // stillWhole reports whether a body can be made whole without one member, even after the others
 // have trimmed their whole copies to rows. Members that vote nowhere do not count: no member asks one
 // for bodies if its membership is never decided.
-func (w *World) stillWhole(c *judge.Instance, index uint64, without *Member) bool {
+func (w *World) stillWhole(c *judge.Instance, index uint64, without *node.Member) bool {
 	if w.set.Resize && !w.wholeAfterRemovals(c, index, without) {
 		return false
 	}
@@ -65,12 +66,12 @@ func (w *World) stillWhole(c *judge.Instance, index uint64, without *Member) boo
 // a damaged form of the body yet, because members count forms that they do not know to be damaged.
 // And in every configuration, also one that is about to be proposed, the other voters, at least two,
 // hold enough rows.
-func (w *World) wholeAfterRemovals(c *judge.Instance, index uint64, without *Member) bool {
+func (w *World) wholeAfterRemovals(c *judge.Instance, index uint64, without *node.Member) bool {
 	if w.damagedOf(c, index) {
 		return false
 	}
 	return !slices.ContainsFunc(slices.Concat(c.Ledger.Configurations(), w.proposed(c)), func(v *check.Voters) bool {
-		left := slices.DeleteFunc(slices.Clone(v.Incoming), func(id uint64) bool { return id == uint64(without.id) })
+		left := slices.DeleteFunc(slices.Clone(v.Incoming), func(id uint64) bool { return id == uint64(without.ID) })
 		return len(left) < 2 || !c.Bodies.RecoverableFromRows(index, left)
 	})
 }
@@ -89,20 +90,20 @@ func tooFew(c *protocol.Config, changes []protocol.Change) bool {
 
 // damaged reports whether what some member's disk holds of a live body is damaged.
 func (w *World) damaged() bool {
-	return slices.ContainsFunc(w.court.All, func(c *judge.Instance) bool {
+	return slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool {
 		return slices.ContainsFunc(c.Bodies.Live(), func(index uint64) bool { return w.damagedOf(c, index) })
 	})
 }
 
 // damagedOf reports the same of one body.
 func (w *World) damagedOf(c *judge.Instance, index uint64) bool {
-	return slices.ContainsFunc(w.members, func(m *Member) bool { return c.Bodies.Damaged(uint64(m.id), index) })
+	return slices.ContainsFunc(w.Members, func(m *node.Member) bool { return c.Bodies.Damaged(uint64(m.ID), index) })
 }
 
 // recoverable reports whether those members hold enough to make every live body whole.
-func (w *World) recoverable(members []*Member) bool {
+func (w *World) recoverable(members []*node.Member) bool {
 	ids := numbers(members)
-	for _, c := range w.court.All {
+	for _, c := range w.Court.All {
 		if slices.ContainsFunc(c.Bodies.Live(), func(i uint64) bool { return !c.Bodies.Recoverable(i, ids) }) {
 			return false
 		}
@@ -112,14 +113,14 @@ func (w *World) recoverable(members []*Member) bool {
 
 // except is all members but one, without those that will not start again or that run on another
 // disk than their own.
-func (w *World) except(one *Member) []*Member {
-	return slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() || m == one })
+func (w *World) except(one *node.Member) []*node.Member {
+	return slices.DeleteFunc(slices.Clone(w.Members), func(m *node.Member) bool { return m.Gone || m.Strange() || m == one })
 }
 
-func numbers(members []*Member) []uint64 {
+func numbers(members []*node.Member) []uint64 {
 	ids := make([]uint64, len(members))
 	for i, m := range members {
-		ids[i] = uint64(m.id)
+		ids[i] = uint64(m.ID)
 	}
 	return ids
 }

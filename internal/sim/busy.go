@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // Where nothing is lost, nothing is found missing by a heartbeat. At the end of some runs, when everybody lives and has
@@ -33,15 +34,15 @@ type waves struct {
 }
 
 // demandBusyPace lets clients write at these members, and judges how long each command takes.
-func (w *World) demandBusyPace(alive []*Member) {
+func (w *World) demandBusyPace(alive []*node.Member) {
 	serving := w.serving(alive)
 	a := &waves{w: w, draw: w.From(busyPace)}
-	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || slices.ContainsFunc(serving, func(m *Member) bool { return !m.own.roomy() }) {
+	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].Applier.Configs()) || slices.ContainsFunc(serving, func(m *node.Member) bool { return !m.Own.Roomy() }) {
 		return
 	}
-	w.set.brisk()
-	for _, m := range w.members {
-		m.own.brisk()
+	w.set.Brisk()
+	for _, m := range w.Members {
+		m.Own.Brisk()
 	}
 	room, each := roomInWave(serving), 2
 	if room < each*len(serving) {
@@ -49,15 +50,15 @@ func (w *World) demandBusyPace(alive []*Member) {
 	}
 	for _, m := range serving {
 		for range 1 + a.draw.Below(each) {
-			a.clients = append(a.clients, &client{w: w, number: w.set.Clients + len(w.members) + 2 + len(a.clients), home: m.id})
+			a.clients = append(a.clients, &client{w: w, number: w.set.Clients + len(w.Members) + 2 + len(a.clients), home: m.ID})
 		}
 	}
 	a.most = min(mostInWave, max(1, room/len(a.clients)))
 	slow := serving[a.draw.Below(len(serving))]
-	slow.late = true
-	defer func() { slow.late = false }()
+	slow.Late = true
+	defer func() { slow.Late = false }()
 	a.left = 20 + a.draw.Below(20)
-	w.Tracef("CALM: %d clients write, %d times, and the disk of %s is slow; each command within %s", len(a.clients), a.left, slow.id, a.limit())
+	w.Tracef("CALM: %d clients write, %d times, and the disk of %s is slow; each command within %s", len(a.clients), a.left, slow.ID, a.limit())
 	if !w.rested(serving) {
 		return
 	}
@@ -75,11 +76,11 @@ const mostInWave = 4
 // roomInWave is how many commands a wave may have where each of them is an entry. A slow member syncs each message by
 // itself, and a message may have few entries. It is to have all of them in half of the time that a command may take, for
 // the wave before may still be on its way.
-func roomInWave(serving []*Member) int {
-	const messages = 100 / late / 2 // see brisk: a sync takes the hundredth part of a heartbeat at most
+func roomInWave(serving []*node.Member) int {
+	const messages = 100 / node.Late / 2 // see brisk: a sync takes the hundredth part of a heartbeat at most
 	room := math.MaxInt
 	for _, m := range serving {
-		if n := m.own.Core.MaxFrameEntries; n > 0 {
+		if n := m.Own.Core.MaxFrameEntries; n > 0 {
 			room = min(room, messages*n)
 		}
 	}
@@ -102,8 +103,8 @@ func (a *waves) next() {
 
 // write lets a client write so many commands.
 func (a *waves) write(c *client, commands int) {
-	w, m := a.w, a.w.member(c.home)
-	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.history.Ops))}}
+	w, m := a.w, a.w.Member(c.home)
+	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
 	began := w.Now()
 	c.perform(m, op, a.limit(), func() {
 		if w.lives() != a.lives {
@@ -112,8 +113,8 @@ func (a *waves) write(c *client, commands int) {
 			return
 		}
 		var refused *member.RefusedError // by a change that was under way, or because clients of before have not ended
-		if !w.history.Succeeded(op) && !errors.As(op.Err, &refused) && !errors.Is(op.Err, member.ErrOverloaded) {
-			w.Violate(m.id, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.Now()-began, op.Err))
+		if !w.History.Succeeded(op) && !errors.As(op.Err, &refused) && !errors.Is(op.Err, member.ErrOverloaded) {
+			w.Violate(m.ID, fmt.Errorf("nothing fails, and a command of many has not taken effect after %s: %v", w.Now()-began, op.Err))
 			return
 		}
 		if commands > 1 {

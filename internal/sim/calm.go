@@ -1,36 +1,40 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/sim/node"
+)
 
 // calmDown ends all faults and returns the members that live in the second phase.
-func (w *World) calmDown() []*Member {
-	w.calm = true
+func (w *World) calmDown() []*node.Member {
+	w.Calm = true
 	w.pass = nil
 	w.set.perfectLinks()
-	w.set.timely()
+	w.set.Timely()
 	w.healFaults()
-	for _, m := range w.members {
+	for _, m := range w.Members {
 		w.rectify(m)
 		w.endApart(m)
-		if m.misled {
+		if m.Misled {
 			w.leaveOther(m)
 		}
 	}
 	alive := w.core()
-	for _, m := range w.members {
-		m.own.timely()
+	for _, m := range w.Members {
+		m.Own.Timely()
 		if !slices.Contains(alive, m) {
-			m.crash()
-			m.gone = true
+			m.Crash()
+			m.Gone = true
 		}
 	}
 	w.Tracef("CALM: %s live", ids(alive))
 	for _, m := range alive {
-		if m.frozen {
-			m.thaw()
+		if m.Frozen {
+			m.Thaw()
 		}
-		if m.up && (m.writer.steps.Stats().Failed != nil || m.astray > 0) {
-			m.crash() // it has not noticed yet that its disk failed, or that its state is of another log
+		if m.Up && (m.Writer.Steps.Stats().Failed != nil || m.Astray > 0) {
+			m.Crash() // it has not noticed yet that its disk failed, or that its state is of another log
 		}
 		w.startMember(m)
 	}
@@ -38,7 +42,7 @@ func (w *World) calmDown() []*Member {
 }
 
 // demandRestarts sometimes restarts members, and demands progress again.
-func (w *World) demandRestarts(alive []*Member) {
+func (w *World) demandRestarts(alive []*node.Member) {
 	if w.Chance(0.4) {
 		w.restartSome(alive)
 		w.demandProgress(alive, w.Chance(0.5))
@@ -46,21 +50,21 @@ func (w *World) demandRestarts(alive []*Member) {
 }
 
 // restartSome lets some or all members lose power while no client writes.
-func (w *World) restartSome(alive []*Member) {
+func (w *World) restartSome(alive []*node.Member) {
 	all := w.Chance(0.5)
 	for _, m := range alive {
 		if all || w.Chance(0.5) {
-			w.Tracef("FAULT %s loses power once more", m.id)
-			m.crash()
+			w.Tracef("FAULT %s loses power once more", m.ID)
+			m.Crash()
 			w.startLater(m, w.Between(0, w.set.Election))
 		}
 	}
 }
 
-func ids(members []*Member) string {
+func ids(members []*node.Member) string {
 	text := ""
 	for i, m := range members {
-		text += mark(i > 0, ", ") + m.id.String()
+		text += node.Mark(i > 0, ", ") + m.ID.String()
 	}
 	return text
 }

@@ -73,16 +73,16 @@ func TestCellsAndWakes(t *testing.T) {
 
 // celling makes the cores of a world keep cells.
 func celling(w *World, counts *cellCounts) {
-	p, core := *w.set.protocol, *w.set.protocol.Core
+	p, core := *w.set.Protocol, *w.set.Protocol.Core
 	p.Core, core.Cells = &core, &protocol.CellUse{}
-	inner := w.set.protocol.Core.New
+	inner := w.set.Protocol.Core.New
 	core.New = func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
 		c, err := inner(s, rec)
 		counts.found += uint64(len(rec.Cells))
 		return &celled{Core: c, counts: counts, every: s.Heartbeat / 7}, err
 	}
-	w.set.protocol, w.set.Noted = &p, true
-	for _, m := range w.members {
-		m.own.protocol = &p
+	w.set.Protocol, w.set.Noted = &p, true
+	for _, m := range w.Members {
+		m.Own.Protocol = &p
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -12,7 +13,7 @@ import (
 var faultChange = &Fault{Name: "change", Usual: true, Thinned: true}
 
 func init() {
-	faultChange.Strike = func(w *World, _ *Member) { w.changeMembers() }
+	faultChange.Strike = func(w *World, _ *node.Member) { w.changeMembers() }
 }
 
 // changeMembers does what operators do: it adds learners, makes them voters, and replaces and
@@ -22,7 +23,7 @@ func (w *World) changeMembers() {
 	if knows == nil {
 		knows = m
 	}
-	config := knows.witness.status.Config
+	config := knows.Witness.Latest.Config
 	changes := []protocol.Change(nil)
 	if w.set.Resize {
 		changes = w.drawResize(&config)
@@ -59,7 +60,7 @@ func (w *World) drawChange(config *protocol.Config) []protocol.Change {
 		}
 	}
 	some := protocol.Member{ID: voters[w.Pick(len(voters))]}
-	spare := len(w.members) < w.set.Nodes+maxAdded
+	spare := len(w.Members) < w.set.Nodes+maxAdded
 	switch x := w.Pick(6); {
 	case x == 0 && len(learners) > 0:
 		return []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: learners[0]}}}
@@ -97,8 +98,8 @@ func (w *World) promote(learners []protocol.MemberID, some protocol.Member) (cha
 }
 
 // unknown is a change that the member takes for made, if it does not know one that was made.
-func (w *World) unknown(m *Member, config *protocol.Config) (changes []protocol.Change) {
-	behind := m.applier.Config()
+func (w *World) unknown(m *node.Member, config *protocol.Config) (changes []protocol.Change) {
+	behind := m.Applier.Config()
 	for _, x := range config.Members {
 		if behind.Find(x.ID) == nil && len(behind.Members) > 0 && len(config.Voters()) > 1 {
 			return []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: x.ID}}}
@@ -112,16 +113,16 @@ func (w *World) unknown(m *Member, config *protocol.Config) (changes []protocol.
 func (w *World) promoteLater(learner protocol.MemberID) {
 	w.After(w.Between(w.set.Election/4, w.set.Election), func() {
 		m := w.leader()
-		if w.calm {
+		if w.Calm {
 			return
 		}
 		if m != nil {
-			config := &m.witness.status.Config
+			config := &m.Witness.Latest.Config
 			voters := config.Voters()
 			if x := config.Find(learner); len(voters) == 0 || x != nil && !x.Learner || x == nil && slices.Contains(config.Removed, learner) {
 				return
 			}
-			i := slices.IndexFunc(voters, func(id protocol.MemberID) bool { return !w.member(id).up })
+			i := slices.IndexFunc(voters, func(id protocol.MemberID) bool { return !w.Member(id).Up })
 			if i < 0 {
 				i = w.Pick(len(voters))
 			}
@@ -147,7 +148,7 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 				return []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}
 			}
 		}
-		if len(w.members) < w.set.Nodes+maxAdded {
+		if len(w.Members) < w.set.Nodes+maxAdded {
 			return []protocol.Change{{Kind: protocol.AddLearner, Member: w.addMember()}}
 		}
 		w.growing = false
@@ -170,19 +171,19 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 
 // askChange asks a member for changes. Where bodies may have to be made whole first, the operator
 // waits for longer.
-func (w *World) askChange(m *Member, changes []protocol.Change) {
+func (w *World) askChange(m *node.Member, changes []protocol.Change) {
 	patience := w.Between(w.set.Election, 20*w.set.Election)
 	if w.set.Resize {
 		patience = 30 * w.set.Election
 	}
-	w.Tracef("FAULT %s is asked for %s", m.id, judge.DescribeChanges(changes))
+	w.Tracef("FAULT %s is asked for %s", m.ID, judge.DescribeChanges(changes))
 	w.ask(m, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, patience, func(error) {})
 }
 
 // asked is the member that an operator asks for something: often one that does not know that another
 // leads by now, mostly the leader.
-func (w *World) asked() *Member {
-	if old := w.upAnd(func(m *Member) bool { return m.leadsAny() && m.replaced() }); len(old) > 0 && w.Chance(0.5) {
+func (w *World) asked() *node.Member {
+	if old := w.upAnd(func(m *node.Member) bool { return m.LeadsAny() && m.Replaced() }); len(old) > 0 && w.Chance(0.5) {
 		return old[w.Among(len(old))]
 	}
 	if m := w.leader(); m != nil && !w.Chance(0.3) {
@@ -193,14 +194,14 @@ func (w *World) asked() *Member {
 
 // addMember starts a process with an empty disk. It waits until a message of its cluster arrives.
 func (w *World) addMember() protocol.Member {
-	m := newMember(&w.environment, protocol.MemberID(len(w.members)+1))
-	m.join = true
-	w.members = append(w.members, m)
+	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
+	m.Join = true
+	w.Members = append(w.Members, m)
 	if w.set.Chaos > 0 && w.Chance(0.15) { // in a scenario there is no chance
-		w.Tracef("FAULT %s will never come", m.id)
-		m.gone = true
-		return protocol.Member{ID: m.id, PeerURLs: m.urls()}
+		w.Tracef("FAULT %s will never come", m.ID)
+		m.Gone = true
+		return protocol.Member{ID: m.ID, PeerURLs: m.URLs()}
 	}
 	w.startLater(m, w.Between(0, w.set.Election))
-	return protocol.Member{ID: m.id, PeerURLs: m.urls()}
+	return protocol.Member{ID: m.ID, PeerURLs: m.URLs()}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -49,7 +50,7 @@ func (w *World) openClients() {
 // next begins the next operation, or several at once. It begins none once there were enough.
 func (c *client) next() {
 	w := c.w
-	if w.calm || len(w.history.Ops) >= w.set.Operations {
+	if w.Calm || len(w.History.Ops) >= w.set.Operations {
 		return
 	}
 	m := c.chooses()
@@ -70,7 +71,7 @@ func (c *client) next() {
 		}
 	}
 	for range open {
-		c.perform(m, c.draw(len(w.history.Ops)), w.set.Patience, ended)
+		c.perform(m, c.draw(len(w.History.Ops)), w.set.Patience, ended)
 	}
 }
 
@@ -103,12 +104,12 @@ func (w *World) drawKey() string {
 
 // perform sends an operation to a member. It calls then when the operation has ended, or after
 // timeout.
-func (c *client) perform(m *Member, op *history.Operation, timeout time.Duration, then func()) {
+func (c *client) perform(m *node.Member, op *history.Operation, timeout time.Duration, then func()) {
 	w := c.w
-	number := len(w.history.Ops)
-	op.Elections = w.Events.Of(electionsWon)
-	w.history.Begin(op)
-	w.Tracef("client %d asks %s: %d %s %s %s", c.number, m.id, number, op.Kind, op.Key, op.Value)
+	number := len(w.History.Ops)
+	op.Elections = w.Events.Of(node.ElectionsWon)
+	w.History.Begin(op)
+	w.Tracef("client %d asks %s: %d %s %s %s", c.number, m.ID, number, op.Kind, op.Key, op.Value)
 	end := func() {
 		if !op.Ended {
 			op.Ended = true
@@ -117,14 +118,14 @@ func (c *client) perform(m *Member, op *history.Operation, timeout time.Duration
 	}
 	w.After(timeout, end)
 	if op.Kind == check.Get {
-		if m.replaced() {
+		if m.Replaced() {
 			w.Count(readsAtReplacedLeaders)
 		}
 		m.Read(w.drawBarrier(), func(ok bool) { c.read(m, op, ok, end) })
 		return
 	}
 	padding := 0
-	if !w.calm {
+	if !w.Calm {
 		padding = w.Pick(w.set.Padding + 1)
 	}
 	if op.Body != nil {
@@ -132,7 +133,7 @@ func (c *client) perform(m *Member, op *history.Operation, timeout time.Duration
 	}
 	c.propose(m, op, op.Command(number, padding), func(result any, err error) {
 		op.Err = err
-		m.judgeTurnedAway(number, err)
+		m.JudgeTurnedAway(number, err)
 		c.wrote(op, number, result, err)
 		end()
 	})
@@ -141,38 +142,38 @@ func (c *client) perform(m *Member, op *history.Operation, timeout time.Duration
 
 // read answers with the state as it is when the read is allowed. First it makes the bodies in the
 // value whole. If that fails, they may have been dropped meanwhile, and it reads the state again.
-func (c *client) read(m *Member, op *history.Operation, ok bool, end func()) {
+func (c *client) read(m *node.Member, op *history.Operation, ok bool, end func()) {
 	switch {
 	case op.Ended:
 	case !ok:
-		c.w.history.Fail(op)
+		c.w.History.Fail(op)
 		end()
-	case m.sick(): // whoever reads a damaged state finds out
-		m.checkState()
-		c.w.history.Fail(op)
+	case m.Sick(): // whoever reads a damaged state finds out
+		m.CheckState()
+		c.w.History.Fail(op)
 		end()
 	default:
-		v := m.machines.Of(op.Key).Value(op.Key)
-		m.resolve(v.Text, func(text string, err error) {
+		v := m.Machines.Of(op.Key).Value(op.Key)
+		m.Resolve(v.Text, func(text string, err error) {
 			if err == nil {
 				c.answered(m, op, v, text)
 				end()
 				return
 			}
-			c.w.Tracef("client %d reads at %s: %s: %v", c.number, m.id, op.Key, err)
-			m.later(c.w.set.Heartbeat, func() { c.read(m, op, true, end) })
+			c.w.Tracef("client %d reads at %s: %s: %v", c.number, m.ID, op.Key, err)
+			m.Later(c.w.set.Heartbeat, func() { c.read(m, op, true, end) })
 		})
 	}
 }
 
-func (c *client) answered(m *Member, op *history.Operation, v machine.Value, text string) {
+func (c *client) answered(m *node.Member, op *history.Operation, v machine.Value, text string) {
 	if op.Ended {
 		return
 	}
 	c.seen, c.raw, c.key = text, v.Text, op.Key
-	c.w.Tracef("client %d reads at %s: %s = %q", c.number, m.id, op.Key, text)
+	c.w.Tracef("client %d reads at %s: %s = %q", c.number, m.ID, op.Key, text)
 	c.w.Count(readsAnswered)
-	c.w.history.Read(op, text, v)
+	c.w.History.Read(op, text, v)
 }
 
 // wrote judges an answer. After a success the command must have taken effect. After a certain
@@ -183,7 +184,7 @@ func (c *client) wrote(op *history.Operation, number int, result any, err error)
 		w.Tracef("client %d is refused %d: %v", c.number, number, err)
 		if errors.As(err, new(*intake.BrokenError)) || !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
 			w.Count(writesRefused)
-			w.history.Refuse(op, err)
+			w.History.Refuse(op, err)
 		}
 		op.Told = op.Told || errors.Is(err, member.ErrResultUnknown)
 		return
@@ -200,10 +201,10 @@ func (c *client) wrote(op *history.Operation, number int, result any, err error)
 		return
 	}
 	w.Tracef("client %d has %d done: %v", c.number, number, result)
-	if w.Events.Of(electionsWon) > op.Elections {
+	if w.Events.Of(node.ElectionsWon) > op.Elections {
 		w.Count(writesAfterFailover)
 	}
-	if w.history.Wrote(op, result.(machine.Answer)); !op.Ended {
+	if w.History.Wrote(op, result.(machine.Answer)); !op.Ended {
 		w.chase(op.Key)
 	}
 }

@@ -4,14 +4,15 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // faultClock: a clock's rate changes.
 var faultClock = &Fault{Name: "clock", Usual: true, Thinned: true}
 
 func init() {
-	faultClock.Strike = func(w *World, m *Member) { m.setRate(w.wrongRate()) }
-	faultClock.Heal = func(m *Member) { m.setRate(1) }
+	faultClock.Strike = func(w *World, m *node.Member) { m.SetRate(w.wrongRate()) }
+	faultClock.Heal = func(m *node.Member) { m.SetRate(1) }
 }
 
 // drawClocks draws how wrong clocks may run.
@@ -52,12 +53,12 @@ func (w *World) wrongRate() float64 {
 
 // clocksAgainst sometimes lets clocks run as wrong as the run allows against a leader that is cut
 // off: for the others time passes fast, for the leader slowly.
-func (w *World) clocksAgainst(leader *Member) {
+func (w *World) clocksAgainst(leader *node.Member) {
 	if w.set.Drift == 0 || !w.Chance(w.set.Meet.Against) {
 		return
 	}
-	for _, m := range w.members {
-		m.setRate(1 + w.set.Drift)
+	for _, m := range w.Members {
+		m.SetRate(1 + w.set.Drift)
 	}
-	leader.setRate(1 - w.set.Drift)
+	leader.SetRate(1 - w.set.Drift)
 }

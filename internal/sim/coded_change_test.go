@@ -10,20 +10,21 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
 // spoil damages what a member's disk holds at an index.
 func (s *script) spoil(id protocol.MemberID, i protocol.Index) {
 	s.t.Helper()
-	m := s.member(id)
-	b, err := m.body.store.Read(uint32(firstInstance), uint64(i))
+	m := s.Member(id)
+	b, err := m.Body.Store.Read(uint32(node.FirstInstance), uint64(i))
 	require.NoError(s.t, err)
-	for !m.disk.Spoil(bodyDir, b.Bytes, s.Rand) {
-		s.mustAck(s.putBody(s.leader().id)) // what was synced last must not be spoilt
+	for !m.Disk.Spoil(node.BodyDir, b.Bytes, s.Rand) {
+		s.mustAck(s.putBody(s.leader().ID)) // what was synced last must not be spoilt
 		s.wait(0.1)
 	}
-	s.court.First.Bodies.Damage(uint64(id), uint64(i))
+	s.Court.First.Bodies.Damage(uint64(id), uint64(i))
 }
 
 // TestDamagedRowAndDamagedWhole: members notice damaged bytes when they read them, give them to
@@ -41,10 +42,10 @@ func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s.spoil(3, i)
 	require.True(t, s.recoverable(s.except(nil)))
 	s.readable(3, 4)
-	s.member(1).scrubLater(s.set.Election)
-	s.member(3).scrubLater(s.set.Election)
+	s.Member(1).ScrubLater(s.set.Election)
+	s.Member(3).ScrubLater(s.set.Election)
 	s.until("both are restored", func() bool {
-		return s.court.First.Bodies.Holds(1, uint64(i)) == check.WholeBody && s.court.First.Bodies.Holds(3, uint64(i)) == check.RowForm(2)
+		return s.Court.First.Bodies.Holds(1, uint64(i)) == check.WholeBody && s.Court.First.Bodies.Holds(3, uint64(i)) == check.RowForm(2)
 	})
 	s.crash(2, 4)
 	s.readable(1, 3, 5)
@@ -65,10 +66,10 @@ func TestAScrubFindsDamageAfterARestart(t *testing.T) {
 	s.crash(4)
 	s.start(4)
 	s.wait(0.2)
-	s.member(4).scrubLater(s.set.Election)
-	s.until("restored", func() bool { return s.court.First.Bodies.Holds(4, uint64(i)) == check.RowForm(3) })
+	s.Member(4).ScrubLater(s.set.Election)
+	s.until("restored", func() bool { return s.Court.First.Bodies.Holds(4, uint64(i)) == check.RowForm(3) })
 	s.crash(1, 2)
-	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up && m.id > 2 })
+	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up && m.ID > 2 })
 	s.readable(4)
 	s.start(1, 2)
 	s.passes()
@@ -82,7 +83,7 @@ func (s *script) change(what string, done func(*protocol.Config) bool, changes .
 		if m == nil {
 			return false
 		}
-		c := m.applier.Config()
+		c := m.Applier.Config()
 		if !c.Joint() && done(&c) {
 			return true
 		}
@@ -118,7 +119,7 @@ func TestReplaceAMemberThatHeldRows(t *testing.T) {
 		s.mustAck(s.putBody(1))
 	}
 	s.crash(3) // for ever
-	s.member(3).gone = true
+	s.Member(3).Gone = true
 	added := s.addMember()
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
 		protocol.Change{Kind: protocol.AddLearner, Member: added})
@@ -131,7 +132,7 @@ func TestReplaceAMemberThatHeldRows(t *testing.T) {
 		require.Equal(t, check.RowForm(5), s.form(added.ID, ref.Index), "a slot that nobody had")
 	}
 	s.crash(1, 2)
-	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
 	s.readable(4, 5, added.ID)
 	s.start(1, 2)
 	s.passes()
@@ -144,7 +145,7 @@ func TestShrinkAndGrow(t *testing.T) {
 		s.settled()
 		writes := func() {
 			for range 4 {
-				s.mustAck(s.putBody(s.leader().id))
+				s.mustAck(s.putBody(s.leader().ID))
 			}
 		}
 		writes()
@@ -157,11 +158,11 @@ func TestShrinkAndGrow(t *testing.T) {
 		b := s.add()
 		s.wait(3) // coding begins again
 		writes()
-		refs := s.machineBodies(s.leader().id)
+		refs := s.machineBodies(s.leader().ID)
 		require.Equal(t, uint8(2), refs[len(refs)-1].K)
-		s.until("the leader is one of the old members", func() bool { m := s.leader(); return m != nil && m.id <= 3 })
-		s.crash(s.leader().id)
-		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+		s.until("the leader is one of the old members", func() bool { m := s.leader(); return m != nil && m.ID <= 3 })
+		s.crash(s.leader().ID)
+		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
 		s.readable(a, b)
 		s.passes()
 	}
@@ -181,7 +182,7 @@ func TestRestripe(t *testing.T) {
 		require.Equal(t, uint8(3), old[2].K)
 		s.remove(5)
 		s.remove(4)
-		s.until("whole copies", func() bool { return !s.member(2).lacks() && !s.member(3).lacks() })
+		s.until("whole copies", func() bool { return !s.Member(2).Lacks() && !s.Member(3).Lacks() })
 		s.mustAck(s.putBody(1))
 		s.crash(1, 2, 3)
 		s.start(1, 2, 3)
@@ -192,9 +193,9 @@ func TestRestripe(t *testing.T) {
 			}
 		}
 		s.crash(1)
-		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
 		s.readable(2, 3)
-		s.member(1).gone = true
+		s.Member(1).Gone = true
 		a := s.addMember()
 		s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(a.ID) != nil },
 			protocol.Change{Kind: protocol.AddLearner, Member: a})
@@ -206,8 +207,8 @@ func TestRestripe(t *testing.T) {
 		}
 		b := s.add()
 		s.wait(3)
-		s.mustAck(s.putBody(s.leader().id))
-		refs := s.machineBodies(s.leader().id)
+		s.mustAck(s.putBody(s.leader().ID))
+		refs := s.machineBodies(s.leader().ID)
 		require.Equal(t, uint8(3), refs[len(refs)-1].K)
 		s.readable(2, 3, a.ID, b)
 		s.passes()
@@ -234,7 +235,7 @@ func TestShrinkAtOnce(t *testing.T) {
 		s.wait(1)
 	}
 	require.ErrorContains(t, refused, protocol.ReasonRestriping.String())
-	require.Equal(t, 1, s.leader().inst.Core().Status().Restriping)
+	require.Equal(t, 1, s.leader().Inst.Core().Status().Restriping)
 	s.mustAck(s.putBody(1)) // meanwhile k is smaller
 	refs := s.machineBodies(1)
 	require.Equal(t, uint8(2), refs[len(refs)-1].K)
@@ -245,9 +246,9 @@ func TestShrinkAtOnce(t *testing.T) {
 	s.crash(4, 5, 6, 7)
 	s.readable(2, 3)
 	s.start(1)
-	s.until("the third has whole copies", func() bool { return !s.member(1).behind() && !s.member(1).lacks() })
+	s.until("the third has whole copies", func() bool { return !s.Member(1).Behind() && !s.Member(1).Lacks() })
 	s.crash(2)
-	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
 	s.readable(1, 3)
 	s.start(2)
 	s.passes()
@@ -263,12 +264,12 @@ func TestGivenUpRestripe(t *testing.T) {
 	leave := []protocol.Change{
 		{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
 	}
-	changeAt(s.member(1), leave, func(error) {})
+	changeAt(s.Member(1), leave, func(error) {})
 	i := s.machineBodies(1)[0].Index
 	s.until("they make whole copies", func() bool { return s.form(2, i) == check.WholeBody && s.form(3, i) == check.WholeBody })
 	s.mustAck(s.putBody(1))
 	require.Equal(t, uint8(2), s.machineBodies(1)[1].K)
-	s.until("as before", func() bool { return s.leader().inst.Core().Status().K == 3 })
+	s.until("as before", func() bool { return s.leader().Inst.Core().Status().K == 3 })
 	for range 10 { // so that the log is cut: only then are these bodies trimmed
 		s.mustAck(s.put(1))
 	}
@@ -286,16 +287,16 @@ func TestJointChangeAndPreparation(t *testing.T) {
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
 		protocol.Change{Kind: protocol.AddLearner, Member: added})
 	s.wait(3)
-	lead := s.leader().id
+	lead := s.leader().ID
 	require.Equal(t, protocol.MemberID(1), lead)
 	s.mustAck(s.putBody(1))
 	i := s.machineBodies(1)[0].Index
 	s.wait(2)
 	s.pass = func(m *protocol.Message) bool { return m.Type != message.AppendResp || m.From == 2 } // nothing more is committed
-	changeAt(s.member(1), []protocol.Change{
+	changeAt(s.Member(1), []protocol.Change{
 		{Kind: protocol.AddVoter, Member: added}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
 	}, func(err error) { s.Tracef("refused: %v", err) })
-	s.until("2 has the joint configuration", func() bool { c := s.member(2).inst.Core().Status().Config; return c.Joint() })
+	s.until("2 has the joint configuration", func() bool { c := s.Member(2).Inst.Core().Status().Config; return c.Joint() })
 	s.crash(1)
 	s.pass = nil
 	s.elect(2)
@@ -315,7 +316,7 @@ func TestInstallInterruptedInBackfill(t *testing.T) {
 		for range 25 {
 			s.mustAck(s.putBody(1))
 		}
-		require.Greater(t, s.member(1).inst.Core().Status().First, s.last(5)+1, "the log was not cut")
+		require.Greater(t, s.Member(1).Inst.Core().Status().First, s.last(5)+1, "the log was not cut")
 		restored := 0
 		s.pass = func(m *protocol.Message) bool {
 			if m.Type == protocol.MsgFetchResp && m.To == 5 {
@@ -325,14 +326,14 @@ func TestInstallInterruptedInBackfill(t *testing.T) {
 			return true
 		}
 		s.heal()
-		s.until("5 has the snapshot", func() bool { return !s.member(5).behind() })
+		s.until("5 has the snapshot", func() bool { return !s.Member(5).Behind() })
 		s.wait(1)
-		require.True(t, s.member(5).lacks())
+		require.True(t, s.Member(5).Lacks())
 		s.crash(5)
 		s.pass = nil
 		s.crash(1, 2)
 		s.start(5)
-		s.until("5 holds its part of everything", func() bool { return !s.member(5).lacks() && !s.member(5).behind() })
+		s.until("5 holds its part of everything", func() bool { return !s.Member(5).Lacks() && !s.Member(5).Behind() })
 		s.readable(3, 5)
 		for _, ref := range s.machineBodies(5) {
 			require.NotEqual(t, check.NoBody, s.form(5, ref.Index))
@@ -353,7 +354,7 @@ func TestTransferWhileUpgrading(t *testing.T) {
 		ops = append(ops, s.putBody(1))
 	}
 	s.wait(0.5)
-	s.member(1).step(protocol.Transfer{To: 2})
+	s.Member(1).Step(protocol.Transfer{To: 2})
 	s.wait(0.2)
 	s.pass = nil
 	for _, op := range ops {
@@ -361,10 +362,10 @@ func TestTransferWhileUpgrading(t *testing.T) {
 	}
 	s.until("3 leads", func() bool {
 		if m := s.leader(); m != nil {
-			m.step(protocol.Transfer{To: 3})
+			m.Step(protocol.Transfer{To: 3})
 		}
 		s.wait(0.5)
-		return roleOf(s.member(3)) == protocol.Leader
+		return roleOf(s.Member(3)) == protocol.Leader
 	})
 	s.heal()
 	s.passes()
@@ -380,14 +381,14 @@ func TestSwapUnderFailover(t *testing.T) {
 		s.readable(2)
 		swap := func(id protocol.MemberID) *history.Operation {
 			op := &history.Operation{Operation: check.Operation{Kind: check.Swap, Key: "k0", Expect: s.client.seen}, Raw: s.client.raw}
-			op.Carry(len(s.history.Ops), s.drawBody())
-			s.client.perform(s.member(id), op, 0, func() {})
+			op.Carry(len(s.History.Ops), s.drawBody())
+			s.client.perform(s.Member(id), op, 0, func() {})
 			return op
 		}
 		first, second := swap(2), swap(3)
 		s.wait(upto)
 		s.crash(1)
-		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
 		s.until("both took effect", func() bool { return first.Effective && second.Effective })
 		require.NotEqual(t, first.Answer.Done, second.Answer.Done)
 		s.readable(4, 5)
@@ -417,7 +418,7 @@ func TestOverwrittenWhileAMemberIsAway(t *testing.T) {
 		require.Equal(t, check.NoBody, s.form(1, ref.Index), "not released")
 	}
 	s.start(3)
-	s.until("3 is up to date", func() bool { return !s.member(3).behind() && !s.member(3).lacks() })
+	s.until("3 is up to date", func() bool { return !s.Member(3).Behind() && !s.Member(3).Lacks() })
 	for _, ref := range old {
 		require.Equal(t, check.NoBody, s.form(3, ref.Index))
 	}
@@ -442,6 +443,6 @@ func damagedWhole(s *script) {
 	s.mustAck(s.put(1))
 	s.wait(1)
 	s.spoil(2, i)
-	s.member(2).scrubLater(s.set.Election)
-	s.until("restored", func() bool { return s.court.First.Bodies.Holds(2, uint64(i)) == check.WholeBody })
+	s.Member(2).ScrubLater(s.set.Election)
+	s.until("restored", func() bool { return s.Court.First.Bodies.Holds(2, uint64(i)) == check.WholeBody })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol"
 )
@@ -23,7 +24,7 @@ import (
 func coded(k int) func(*Settings) {
 	return func(s *Settings) {
 		s.Core.Placement, s.Core.MaxK = protocol.PlacementCode, k
-		s.Bodies = bodySettings{Share: 1, Min: 300, Max: 300, SegmentBytes: 32 << 10, Hedge: 20 * time.Millisecond, Retry: 50 * time.Millisecond, GatherBytes: 1 << 20}
+		s.Bodies = node.BodySettings{Share: 1, Min: 300, Max: 300, SegmentBytes: 32 << 10, Hedge: 20 * time.Millisecond, Retry: 50 * time.Millisecond, GatherBytes: 1 << 20}
 	}
 }
 
@@ -36,7 +37,7 @@ func (s *script) putBody(id protocol.MemberID) *history.Operation {
 
 func (s *script) writeBody(id protocol.MemberID, kind check.Kind) *history.Operation {
 	op := &history.Operation{Operation: check.Operation{Kind: kind, Key: "k0"}}
-	op.Carry(len(s.history.Ops), s.drawBody())
+	op.Carry(len(s.History.Ops), s.drawBody())
 	s.ask(id, op)
 	return op
 }
@@ -51,16 +52,16 @@ func (s *script) settled() {
 
 // last is the last index in a member's log.
 func (s *script) last(id protocol.MemberID) protocol.Index {
-	return s.member(id).inst.Core().Status().Last
+	return s.Member(id).Inst.Core().Status().Last
 }
 
 func (s *script) commit(id protocol.MemberID) protocol.Index {
-	return s.member(id).inst.Core().Status().Commit
+	return s.Member(id).Inst.Core().Status().Commit
 }
 
 // form is the form of a body that a member's disk holds at an index.
 func (s *script) form(id protocol.MemberID, i protocol.Index) check.Form {
-	_, f := s.court.First.Bodies.OnDisk(uint64(id), uint64(i))
+	_, f := s.Court.First.Bodies.OnDisk(uint64(id), uint64(i))
 	return f
 }
 
@@ -104,7 +105,7 @@ func (s *script) hold(match func(*protocol.Message) bool) (deliver func()) {
 	return func() {
 		s.pass = nil
 		for _, m := range held {
-			s.send(m)
+			s.Send(m)
 		}
 	}
 }
@@ -187,7 +188,7 @@ func TestPaperFigure6(t *testing.T) {
 // append of the old leader reaches it (G2).
 func oldTermAnswers(s *script) {
 	s.settled()
-	s.member(1).setRate(0.2) // it still believes that it leads
+	s.Member(1).SetRate(0.2) // it still believes that it leads
 	deliver := s.hold(func(m *protocol.Message) bool { return m.From == 1 && m.To == 5 && m.Type == message.Append })
 	s.putBody(1)
 	s.wait(0.05)
@@ -205,7 +206,7 @@ func oldTermAnswers(s *script) {
 		return before(m)
 	}
 	s.elect(2)
-	s.until("2 leads", func() bool { return s.last(2) >= i && s.termAt(2, i) == s.member(2).witness.status.Term })
+	s.until("2 leads", func() bool { return s.last(2) >= i && s.termAt(2, i) == s.Member(2).Witness.Latest.Term })
 	held := s.pass
 	deliver()
 	s.pass = held
@@ -214,7 +215,7 @@ func oldTermAnswers(s *script) {
 
 // termAt is the term of the entry at an index of a member's disk.
 func (s *script) termAt(id protocol.MemberID, i protocol.Index) protocol.Term {
-	return protocol.Term(s.court.First.Ledger.DurableTerm(uint64(id), uint64(i)))
+	return protocol.Term(s.Court.First.Ledger.DurableTerm(uint64(id), uint64(i)))
 }
 
 func TestOldLeadersAppendAfterTheAnswer(t *testing.T) {
@@ -251,8 +252,8 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 	s.settled()
 	s.mustAck(s.putBody(1)) // 5 has a file of bodies now
 	s.wait(1)
-	m := s.member(5)
-	m.stalled = s.Now() + time.Hour
+	m := s.Member(5)
+	m.Stalled = s.Now() + time.Hour
 	s.only(2, 3, 4)
 	others := s.pass
 	s.pass = func(m *protocol.Message) bool { return m.To == 5 || others(m) }
@@ -262,10 +263,10 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 	s.until("5 applies it", func() bool {
 		return slices.ContainsFunc(s.machineBodies(5), func(r protocol.BodyRef) bool { return r.Index == i })
 	})
-	require.Equal(t, wal.StageBodySync, m.writer.steps.Stage())
-	m.disk.PowerAt, m.stalled = 4, 0 // the power lasts for the write of the body, its sync and the mark
-	s.until("5 has no power", func() bool { return !m.up })
-	m.saved = m.machines.First.Freeze()
+	require.Equal(t, wal.StageBodySync, m.Writer.Steps.Stage())
+	m.Disk.PowerAt, m.Stalled = 4, 0 // the power lasts for the write of the body, its sync and the mark
+	s.until("5 has no power", func() bool { return !m.Up })
+	m.Saved = m.Machines.First.Freeze()
 	s.crash(1)
 
 	answered := false
@@ -318,12 +319,12 @@ func TestRespondersOfAllKinds(t *testing.T) {
 		s.mustAck(op)
 		s.until("the others cut their logs", func() bool {
 			done := true
-			for _, m := range s.members {
-				if m.id == 2 {
+			for _, m := range s.Members {
+				if m.ID == 2 {
 					continue
 				}
-				done = done && m.inst.Core().Status().First > i
-				m.push(apply.ApplyItem{Due: true})
+				done = done && m.Inst.Core().Status().First > i
+				m.Push(apply.ApplyItem{Due: true})
 			}
 			return done
 		})
@@ -354,7 +355,7 @@ func TestCrashBetweenInfoAndBody(t *testing.T) {
 	s.wait(8)
 	require.Equal(t, i, s.last(2), "nothing was deleted, and 2 does not lead")
 	s.start(3)
-	s.until("recovered", func() bool { m := s.leader(); return m != nil && s.commit(m.id) > i })
+	s.until("recovered", func() bool { m := s.leader(); return m != nil && s.commit(m.ID) > i })
 	s.start(1, 4)
 	s.readable(2, 3)
 	s.passes()
@@ -414,7 +415,7 @@ func TestReelectionOfALeaderWithTheWhole(t *testing.T) {
 	s.settled()
 	op, i := s.spread(2)
 	s.split(1)
-	s.until("1 gives up", func() bool { return roleOf(s.member(1)) != protocol.Leader })
+	s.until("1 gives up", func() bool { return roleOf(s.Member(1)) != protocol.Leader })
 	s.pass = nil
 	s.heal()
 	s.elect(1)
@@ -446,7 +447,7 @@ func TestFormsOutOfOrder(t *testing.T) {
 	s.pass = before
 	for range 2 {
 		for k := range seen {
-			s.send(seen[len(seen)-1-k])
+			s.Send(seen[len(seen)-1-k])
 		}
 		s.wait(0.1)
 	}
@@ -472,18 +473,18 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 	s.heal()
 	s.until("all hold something", func() bool { return s.form(4, i) != check.NoBody && s.form(5, i) != check.NoBody })
 	for _, id := range []protocol.MemberID{2, 3} {
-		m := s.member(id)
-		b, _ := m.body.store.Find(uint32(firstInstance), uint64(i))
+		m := s.Member(id)
+		b, _ := m.Body.Store.Find(uint32(node.FirstInstance), uint64(i))
 		form := protocol.RowForm(uint8(id - 1))
 		whole := body.Fragment{Form: protocol.FormWhole, Bytes: op.Body}
 		row, err := whole.Cut(b.K, form)
 		require.NoError(t, err)
-		(&bodyWorld{m, m.running}).Submit([]wal.Record{member.BodyRecord(body.RefOf(&b), form, row)}, func() {})
+		m.SubmitBodies([]wal.Record{member.BodyRecord(body.RefOf(&b), form, row)}, func() {})
 		s.wait(0.1)
 		require.Equal(t, check.RowForm(uint8(id-1)), s.form(id, i))
 	}
 	s.crash(1, 5)
-	s.until("another leader", func() bool { return s.leader() != nil && s.leader().id != 1 })
+	s.until("another leader", func() bool { return s.leader() != nil && s.leader().ID != 1 })
 	s.readable(2, 3, 4)
 	s.start(1, 5)
 	s.passes()
@@ -500,23 +501,23 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 	})
 	s.settled()
 	op, i := s.spread(2, 3)
-	old := s.member(1)
-	old.stalled = s.Now() + time.Hour
+	old := s.Member(1)
+	old.Stalled = s.Now() + time.Hour
 	s.pass = func(m *protocol.Message) bool { return m.From != 1 }
 	s.elect(2) // what 1 votes waits for its disk; its answers to 2 wait after that
 	s.pass = nil
 	s.until("1 commits it", func() bool { return op.Effective && s.commit(1) >= i })
 	s.wait(1)
-	newest, _, err := old.snaps.Newest()
+	newest, _, err := old.Snaps.Newest()
 	require.NoError(t, err)
-	at := newest.Meta.Cursor.Point(firstInstance).Index
+	at := newest.Meta.Cursor.Point(node.FirstInstance).Index
 	require.GreaterOrEqual(t, at, i)
-	old.do(func() {
-		old.memberInstance.hosted.SnapshotWritten(at, at, 0, 0, func(protocol.MemberID) protocol.Index { return 0 })
+	old.Do(func() {
+		old.MemberInstance.Hosted.SnapshotWritten(at, at, 0, 0, func(protocol.MemberID) protocol.Index { return 0 })
 	})
-	s.until("1 cuts its log", func() bool { return old.inst.Core().Status().First > i })
-	old.whenAwake(old.readAll)
-	s.until("1 trims its copy", func() bool { return s.Events.Of(wholeCopiesTrimmed) > 0 })
+	s.until("1 cuts its log", func() bool { return old.Inst.Core().Status().First > i })
+	old.WhenAwake(old.ReadAll)
+	s.until("1 trims its copy", func() bool { return s.Events.Of(node.WholeCopiesTrimmed) > 0 })
 	require.Equal(t, check.WholeBody, s.form(1, i))
 	late := 0
 	s.pass = func(m *protocol.Message) bool {
@@ -527,7 +528,7 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 		}
 		return true
 	}
-	old.stalled = 0
+	old.Stalled = 0
 	s.until("it is written", func() bool { return s.form(1, i) == check.RowForm(0) })
 	s.wait(1)
 	require.Positive(t, late)
@@ -562,7 +563,7 @@ func TestManyK(t *testing.T) {
 
 // machineBodies are the bodies to which a member's state refers.
 func (s *script) machineBodies(id protocol.MemberID) (refs []protocol.BodyRef) {
-	if err := s.member(id).machines.First.LiveBodies(func(r protocol.BodyRef) { refs = append(refs, r) }); err != nil {
+	if err := s.Member(id).Machines.First.LiveBodies(func(r protocol.BodyRef) { refs = append(refs, r) }); err != nil {
 		s.t.Fatal(err)
 	}
 	return refs

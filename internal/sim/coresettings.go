@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
 func (s *Settings) drawRaft(d draw.Chance) {
 	s.Core = protocol.Settings{
-		Instance: firstInstance, Heartbeat: s.Heartbeat, ElectionTimeout: s.Election,
+		Instance: node.FirstInstance, Heartbeat: s.Heartbeat, ElectionTimeout: s.Election,
 		MaxFrameBytes:       d.Limit(1, 2000, 1<<20),
 		MaxFrameEntries:     d.Limit(0, 1, 3),
 		PipelineDepth:       d.Limit(0, 1, 3),
@@ -21,7 +22,7 @@ func (s *Settings) drawRaft(d draw.Chance) {
 		LeaseReads:          d.Yes(0.3),
 	}
 	s.drawClocks(d)
-	s.Core.Mutant = s.protocolMutant()
+	s.Core.Mutant = s.ProtocolMutant()
 }
 
 // drawChurn sometimes makes leaders change faster than they can replicate.

@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/braidlog/braid/internal/sim/node"
+
 var (
 	// faultCrash: a member loses power, or is told to stop.
 	faultCrash = &Fault{Name: "crash", Usual: true, Thinned: true}
@@ -9,16 +11,16 @@ var (
 
 func init() {
 	faultCrash.Strike = (*World).stop
-	faultCrash.Heal = func(m *Member) { m.disk.PowerAt = 0 }
-	faultPower.Strike = func(w *World, _ *Member) { w.powerLoss() }
+	faultCrash.Heal = func(m *node.Member) { m.Disk.PowerAt = 0 }
+	faultPower.Strike = func(w *World, _ *node.Member) { w.powerLoss() }
 }
 
 // stop lets a member stop: it loses power at once or at a write soon, or it is told to stop. In
 // each case it starts again later.
-func (w *World) stop(m *Member) {
+func (w *World) stop(m *node.Member) {
 	if w.Chance(0.4) {
-		m.disk.PowerAt = 1 + w.Pick(20)
-		w.Tracef("FAULT %s will lose power at its write number %d", m.id, m.disk.PowerAt)
+		m.Disk.PowerAt = 1 + w.Pick(20)
+		w.Tracef("FAULT %s will lose power at its write number %d", m.ID, m.Disk.PowerAt)
 		return
 	}
 	back := w.Between(0, 6*w.set.Election)
@@ -26,16 +28,16 @@ func (w *World) stop(m *Member) {
 		w.leave(m, back)
 		return
 	}
-	w.Tracef("FAULT %s loses power", m.id)
-	m.crash()
+	w.Tracef("FAULT %s loses power", m.ID)
+	m.Crash()
 	w.startLater(m, back)
 }
 
 func (w *World) powerLoss() {
 	w.Tracef("FAULT everybody loses power")
-	for _, m := range w.members {
-		if m.up {
-			m.crash()
+	for _, m := range w.Members {
+		if m.Up {
+			m.Crash()
 			w.startLater(m, w.Between(0, w.set.Election))
 		}
 	}

@@ -5,13 +5,14 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
 // core draws the members that live in the second phase: all, or some that can decide in every
 // configuration that may still be active.
-func (w *World) core() []*Member {
-	alive := slices.DeleteFunc(slices.Clone(w.members), func(m *Member) bool { return m.gone || m.strange() })
+func (w *World) core() []*node.Member {
+	alive := slices.DeleteFunc(slices.Clone(w.Members), func(m *node.Member) bool { return m.Gone || m.Strange() })
 	if w.Chance(0.5) || w.anySick() { // while a state is damaged, no other member may be missing
 		return alive
 	}
@@ -27,10 +28,10 @@ func (w *World) core() []*Member {
 
 // joins reports whether a leader may make a member a voter at any moment. It may do so because it has
 // just got a message of the member, even if that one has stopped since.
-func (w *World) joins(m *Member) bool {
-	return slices.ContainsFunc(w.members, func(o *Member) bool {
-		return o.up && slices.ContainsFunc(o.inForce, func(s *memberInstance) bool {
-			x := s.witness.status.Config.Find(m.id)
+func (w *World) joins(m *node.Member) bool {
+	return slices.ContainsFunc(w.Members, func(o *node.Member) bool {
+		return o.Up && slices.ContainsFunc(o.InForce, func(s *node.MemberInstance) bool {
+			x := s.Witness.Latest.Config.Find(m.ID)
 			return x != nil && x.Joining
 		})
 	})
@@ -38,15 +39,15 @@ func (w *World) joins(m *Member) bool {
 
 // decisive reports two things: the members can elect and decide in every configuration that may become
 // active, and they hold enough of every live body.
-func (w *World) decisive(members []*Member) bool {
+func (w *World) decisive(members []*node.Member) bool {
 	if len(members) < w.set.decides() || !w.recoverable(members) {
 		return false
 	}
 	lives := func(id uint64) bool {
-		return slices.ContainsFunc(members, func(m *Member) bool { return uint64(m.id) == id })
+		return slices.ContainsFunc(members, func(m *node.Member) bool { return uint64(m.ID) == id })
 	}
-	quorums := w.set.judgeQuorums()
-	for _, c := range w.court.All {
+	quorums := w.set.JudgeQuorums()
+	for _, c := range w.Court.All {
 		voters := slices.Concat(c.Ledger.Configurations(), w.yetToFollow(c), w.proposed(c))
 		if slices.ContainsFunc(voters, func(v *check.Voters) bool { return !quorums.Reads(v, lives) || !quorums.Writes(v, lives) }) {
 			return false
@@ -58,19 +59,19 @@ func (w *World) decisive(members []*Member) bool {
 // proposed returns the voters of memberships that members propose, or are about to for an operator,
 // and that are in no log yet.
 func (w *World) proposed(c *judge.Instance) (voters []*check.Voters) {
-	for _, m := range w.members {
-		if !m.up {
+	for _, m := range w.Members {
+		if !m.Up {
 			continue
 		}
-		for _, s := range m.inForce {
-			if s.judges != c {
+		for _, s := range m.InForce {
+			if s.Judges != c {
 				continue
 			}
-			st := s.witness.Core.Status()
+			st := s.Witness.Core.Status()
 			if st.Proposed != nil {
 				voters = append(voters, judge.VotersOf(st.Proposed))
 			}
-			for _, e := range m.executing {
+			for _, e := range m.Executing {
 				if next, reason := st.Config.Changed(e.Op.Changes); reason == protocol.ReasonNone {
 					voters = append(voters, judge.VotersOf(&next))
 				}
@@ -83,11 +84,11 @@ func (w *World) proposed(c *judge.Instance) (voters []*check.Voters) {
 // yetToFollow returns the voters of the first instance's decided memberships that another instance
 // has not followed yet. It may follow each of them: removals do not wait for one another.
 func (w *World) yetToFollow(c *judge.Instance) (voters []*check.Voters) {
-	if c.Ended || c == w.court.First {
+	if c.Ended || c == w.Court.First {
 		return nil
 	}
 	has := &c.Configs[len(c.Configs)-1].Config
-	for _, d := range slices.Backward(w.court.First.Configs) {
+	for _, d := range slices.Backward(w.Court.First.Configs) {
 		if d.Config.SameMembers(has) {
 			break
 		}

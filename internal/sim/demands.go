@@ -1,16 +1,18 @@
 package sim
 
+import "github.com/braidlog/braid/internal/sim/node"
+
 // demand is something that the second phase must bring about in bounded time, or that must hold at its end.
 type demand struct {
 	what string
 	// of waits until it is so, and notes a violation if it is not. alive are the members that live.
-	of func(w *World, alive []*Member)
+	of func(w *World, alive []*node.Member)
 }
 
 // demands are made one after the other, until one is violated.
 var demands = []demand{
 	{"damaged states are replaced", (*World).demandRepairs},
-	{"each member completes a write and a read", func(w *World, alive []*Member) { w.demandProgress(alive, true) }},
+	{"each member completes a write and a read", func(w *World, alive []*node.Member) { w.demandProgress(alive, true) }},
 	{"instances are merged without delay", (*World).demandMerging},
 	{"members that restart complete reads", (*World).demandRestarts},
 	{"removed members stop", (*World).demandDepartures},

@@ -21,13 +21,13 @@
 //
 // How to read:
 //   - package world (time, planned events, the trace), package count (what is counted), package draw
-//     (chance), world.go (a cluster in it), describe.go (messages in a trace), run.go (the two phases),
+//     (chance), world.go (a cluster in it), run.go (the two phases),
 //     campaign.go (many runs), mutants.go (search for mutants).
-//   - drawings.go (what the seed draws, in order), settings.go (settings), nodesettings.go (those that
-//     members know), and what draws their parts, timesettings.go,
+//   - drawings.go (what the seed draws, in order), settings.go (settings), package node has those
+//     that members know), and what draws them: timesettings.go,
 //     clientsettings.go, linksettings.go, disksettings.go, membersettings.go, coresettings.go,
 //     placement.go (protocols, and settings of bodies), epochs.go, unequal.go (members with settings of
-//     their own); line.go (delays inside a member).
+//     their own).
 //   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients), package history (what they were told).
 //   - operator.go (what an operator asks of members).
 //   - fault.go (what a fault is), faultlist.go (all faults), meet.go (how faults come together), aim.go
@@ -42,18 +42,12 @@
 //   - What happens besides: birth.go (clusters that begin with a state), apart.go (members that were
 //     founded apart), namesakes.go (clusters of the same members), astray.go (state machines of other
 //     logs), depart.go (members that leave).
-//   - environment.go (what members run in), observer.go (what they tell others), observe.go (what World does then).
-//   - member.go, open.go, memberclock.go, reads.go, address.go, handshake.go, memberinstance.go, reshape.go,
-//     carry.go, apply.go, globallog.go, snapshot.go, bodies.go, bodyworld.go, writer.go, scrub.go, space.go,
-//     doubt.go, operate.go (a member), network.go (messages between members). Package device has the disks and
-//     links, package machine the state machine.
+//   - package node (members, and what they run in), observe.go (what World does when members do something).
+//     Package device has the disks and links, package machine the state machine.
 //   - calm.go (faults end), demands.go (what the second phase must bring about), and each demand:
 //     repairs.go, progress.go, merging.go, depart.go, samestate.go, pace.go (one client alone, where nothing
 //     fails), busy.go (many clients), files.go (sizes of files).
-//   - package judge (what is judged of decisions, disks and messages), witness.go (what the judges are
-//     told), inflight.go (what a leader does at each tick), readpoints.go (what cores answer to reads),
-//     sections.go (what cores derive from their logs), waste.go, prompt.go (judges of repeated and of late
-//     work).
+//   - package judge (what is judged of decisions, disks and messages), inflight.go (what is judged at each tick).
 //   - scenario_test.go (how scenarios are played by hand, and those of Raft), coded_test.go,
 //     coded_change_test.go, lostbodies_test.go, weave_test.go, lag_test.go, lost_test.go, rot_test.go, sick_test.go
 //     (other scenarios), run_test.go, mutants_test.go (campaigns), network_test.go (times of messages).

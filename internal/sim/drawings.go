@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // run draws all that happens in a run, where no other source is named, and most of its settings before that.
@@ -67,7 +68,7 @@ var drawings = []drawing{
 	{fault: faultHold},
 	{fault: faultHubs},
 	{fault: faultPromise},
-	{from: unequalMembers, draw: (*Settings).drawUnequal},
+	{from: node.UnequalMembers, draw: (*Settings).drawUnequal},
 	{from: draw.New("epochs"), draw: (*Settings).drawEpochs},
 	{fault: faultStraggle},
 	{fault: faultMove},

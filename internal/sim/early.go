@@ -18,10 +18,10 @@ var earlyWrites = draw.New("early writes")
 // drawEarly chooses how many writes ask for an early answer, and how many of the others may take
 // another way than through the leader.
 func (s *Settings) drawEarly(d draw.Chance) {
-	if s.protocol.Core.Proposing.Accepted && d.Yes(0.6) {
+	if s.Protocol.Core.Proposing.Accepted && d.Yes(0.6) {
 		s.Load.Early = d.Share()
 	}
-	if s.protocol.Core.Proposing.Path != nil && d.Yes(0.9) {
+	if s.Protocol.Core.Proposing.Path != nil && d.Yes(0.9) {
 		s.Load.Blind = d.Share()
 		if d.Yes(0.25) { // what is accepted meets members that change
 			s.Load.Early = 0.6 + 0.4*d.Share()
@@ -34,10 +34,10 @@ func (s *Settings) drawEarly(d draw.Chance) {
 // know what became of it, and who looks whether all goes on wants to see it.
 func (w *World) options(op *history.Operation) *protocol.ProposeOptions {
 	l := &w.set.Load
-	if w.set.Keyed || w.set.byKey() {
+	if w.set.Keyed || w.set.ByKey() {
 		return &protocol.ProposeOptions{Keys: w.drawKeys(op.Key)}
 	}
-	if l.Early+l.Blind == 0 || w.calm {
+	if l.Early+l.Blind == 0 || w.Calm {
 		return nil
 	}
 	o := protocol.ProposeOptions{After: w.drawAfter(op)}

@@ -15,14 +15,14 @@ import (
 
 // drawEpochs draws the settings of the epochs. Many runs have the defaults.
 func (s *Settings) drawEpochs(d draw.Chance) {
-	if !s.protocol.Core.Settings.Has(epochs.Setting) {
+	if !s.Protocol.Core.Settings.Has(epochs.Setting) {
 		return
 	}
 	if d.Yes(0.4) {
 		s.chooseEpochs(d)
 	}
 	if d.Yes(0.4) {
-		s.drawIdle(d)
+		s.DrawIdle(d)
 	}
 	if s.InboxBytes > 0 {
 		s.InboxBytes = max(s.InboxBytes, leastEpochInbox)
@@ -46,14 +46,14 @@ func (s *Settings) chooseEpochs(d draw.Chance) {
 // epochTime is how long it may take until what is proposed has its turn: two epochs may have to be decided slot after
 // slot before that, in pieces that take so long.
 func (w *World) epochTime(piece time.Duration) time.Duration {
-	if !w.set.protocol.Core.Judged.ManyLead {
+	if !w.set.Protocol.Core.Judged.ManyLead {
 		return 0
 	}
-	return time.Duration(2*len(w.members)*epochs.Setting.In(w.set.Core.Own).MinSlots) * piece
+	return time.Duration(2*len(w.Members)*epochs.Setting.In(w.set.Core.Own).MinSlots) * piece
 }
 
 func (s *Settings) describeEpochs() string {
-	if !s.protocol.Core.Settings.Has(epochs.Setting) {
+	if !s.Protocol.Core.Settings.Has(epochs.Setting) {
 		return ""
 	}
 	return fmt.Sprintf("epochs: %s; skips %t, after %s\n", epochs.Setting.In(s.Core.Own), !iss.NoSkip.In(s.Core.Own), iss.SkipWait.In(s.Core.Own))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // Fault is a kind of fault, or of what an operator does. It is declared in a file of its own, and has a line in the
@@ -19,9 +20,9 @@ type Fault struct {
 	// Draw, if set, chooses whether a run has the fault, and how often. It may change other settings too.
 	Draw func(s *Settings, d draw.Chance)
 	// Strike lets the fault happen once. m is a member that runs; it may concern others.
-	Strike func(w *World, m *Member)
+	Strike func(w *World, m *node.Member)
 	// Heal, if set, ends the fault at a member, and End in the whole cluster, when the second phase begins.
-	Heal func(m *Member)
+	Heal func(m *node.Member)
 	End  func(w *World)
 
 	source *draw.Source // of Draw; nil: the one of the fault's name, from init on
@@ -80,7 +81,7 @@ func (w *World) openFaults() {
 
 func (w *World) planFault(f *Fault, every time.Duration) {
 	w.After(time.Duration(w.Rand.ExpFloat64()*float64(every)), func() {
-		if w.calm {
+		if w.Calm {
 			return
 		}
 		if victim := w.victim(); victim != nil {
@@ -92,7 +93,7 @@ func (w *World) planFault(f *Fault, every time.Duration) {
 }
 
 // strike lets one fault happen. victim is the member, where the fault concerns only one; nil: no member runs.
-func (w *World) strike(f *Fault, victim *Member) {
+func (w *World) strike(f *Fault, victim *node.Member) {
 	if victim != nil {
 		f.Strike(w, victim)
 	}
@@ -101,7 +102,7 @@ func (w *World) strike(f *Fault, victim *Member) {
 // healFaults ends all faults, first at the members.
 func (w *World) healFaults() {
 	for _, f := range faults {
-		for _, m := range w.members {
+		for _, m := range w.Members {
 			if f.Heal != nil {
 				f.Heal(m)
 			}
@@ -115,12 +116,12 @@ func (w *World) healFaults() {
 }
 
 // victim draws a member that runs. It prefers leaders.
-func (w *World) victim() *Member {
-	var up []*Member
-	for _, m := range w.members {
-		if m.up {
+func (w *World) victim() *node.Member {
+	var up []*node.Member
+	for _, m := range w.Members {
+		if m.Up {
 			up = append(up, m)
-			if m.leadsAny() && w.Chance(0.3) {
+			if m.LeadsAny() && w.Chance(0.3) {
 				return m
 			}
 		}

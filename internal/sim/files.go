@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // tidyTime is how long it may take at most until the files of bodies are given back that were released.
@@ -10,8 +12,8 @@ const tidyTime = time.Second
 
 // awaitTidy lets members release what they soon release, and give back the files. Whether they do is
 // judged at the end.
-func (w *World) awaitTidy(alive []*Member) {
+func (w *World) awaitTidy(alive []*node.Member) {
 	w.RunUntil(w.Now()+w.set.Bodies.Release+tidyTime, func() bool {
-		return !slices.ContainsFunc(w.serving(alive), func(m *Member) bool { return m.judgeBodyFiles() != nil })
+		return !slices.ContainsFunc(w.serving(alive), func(m *node.Member) bool { return m.JudgeBodyFiles() != nil })
 	})
 }

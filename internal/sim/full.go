@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // Full disks: for a while no space can be allocated on one disk or on all, but what is freed. When
@@ -20,7 +21,7 @@ var faultFull = &Fault{Name: "full-disk", Thinned: true}
 func init() {
 	faultFull.Draw = (*Settings).drawFull
 	faultFull.Strike = (*World).fillDisks
-	faultFull.Heal = func(m *Member) { m.disk.Full = false }
+	faultFull.Heal = func(m *node.Member) { m.Disk.Full = false }
 }
 
 // drawFull chooses whether disks get full. Then segments are mostly small, so that new ones are
@@ -43,26 +44,26 @@ func (s *Settings) drawFull(d draw.Chance) {
 }
 
 // fillDisks makes one disk full for a while, or sometimes all of them.
-func (w *World) fillDisks(victim *Member) {
-	full := []*Member{victim}
+func (w *World) fillDisks(victim *node.Member) {
+	full := []*node.Member{victim}
 	if w.Chance(0.3) {
-		full = w.members
+		full = w.Members
 	}
 	until, short := w.Between(0, 15*w.set.Election), w.set.Shortage > 0 && w.Chance(w.set.Shortage)
 	for _, m := range full {
-		m.disk.Full, m.disk.Capacity, m.disk.CopyOnWrite, m.short = true, m.disk.Used(), nil, shortage{}
+		m.Disk.Full, m.Disk.Capacity, m.Disk.CopyOnWrite, m.Short = true, m.Disk.Used(), nil, node.Shortage{}
 		if w.set.CopyOnWrite && !short {
-			m.disk.CopyOnWrite = []string{logDir, bodyDir}
+			m.Disk.CopyOnWrite = []string{node.LogDir, node.BodyDir}
 		}
-		if m.up && short {
-			m.short.of = m.disk
-			m.disk.Capacity += int(m.need()) + w.Pick(2)*w.Pick(int(w.set.SegmentBytes))
+		if m.Up && short {
+			m.Short.Of = m.Disk
+			m.Disk.Capacity += int(m.Need()) + w.Pick(2)*w.Pick(int(w.set.SegmentBytes))
 		}
-		w.Tracef("FAULT the disk of %s is full until %.6f", m.id, (w.Now() + until).Seconds())
+		w.Tracef("FAULT the disk of %s is full until %.6f", m.ID, (w.Now() + until).Seconds())
 	}
 	w.After(until, func() {
 		for _, m := range full {
-			m.disk.Full = false
+			m.Disk.Full = false
 		}
 	})
 }

@@ -6,12 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
 // fill makes the disk of a member full.
 func (s *script) fill(id protocol.MemberID) {
-	d := s.member(id).disk
+	d := s.Member(id).Disk
 	d.Full, d.Capacity = true, d.Used()
 }
 
@@ -24,13 +25,13 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 	s.fill(2)
 	for range 12 {
 		s.crash(2)
-		require.True(t, s.member(2).startsFull())
+		require.True(t, s.Member(2).StartsFull())
 		s.start(2)
-		require.True(t, s.member(2).up)
+		require.True(t, s.Member(2).Up)
 		s.mustAck(s.put(1))
 	}
-	require.Equal(t, 12, s.Events.Of(startsOnFullDisks))
-	s.member(2).disk.Full = false
+	require.Equal(t, 12, s.Events.Of(node.StartsOnFullDisks))
+	s.Member(2).Disk.Full = false
 	s.passes()
 }
 
@@ -45,10 +46,10 @@ func TestAFullDiskMeetsANewLife(t *testing.T) {
 	s.crash(3)
 	s.start(3)
 	s.wait(3)
-	require.True(t, s.member(1).up)
-	require.Less(t, s.acquainted[device.Pair{From: 1, To: 3}], s.member(3).lives)
-	s.member(1).disk.Full = false
+	require.True(t, s.Member(1).Up)
+	require.Less(t, s.Acquainted[device.Pair{From: 1, To: 3}], s.Member(3).Lives)
+	s.Member(1).Disk.Full = false
 	s.wait(3)
-	require.Equal(t, s.member(3).lives, s.acquainted[device.Pair{From: 1, To: 3}])
+	require.Equal(t, s.Member(3).Lives, s.Acquainted[device.Pair{From: 1, To: 3}])
 	s.passes()
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -26,7 +27,7 @@ func (s *Settings) drawGarble(d draw.Chance) {
 }
 
 // garble lets a member propose an entry that no member can apply. The entry's digest is right.
-func (w *World) garble(m *Member) {
+func (w *World) garble(m *node.Member) {
 	e := protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Payload: protocol.AppendCommand(nil, []byte("garbled"))}
 	switch w.Pick(6) {
 	case 0:
@@ -45,10 +46,10 @@ func (w *World) garble(m *Member) {
 	e.SealPayload()
 	e.Seal(0, 0, make([]byte, protocol.HeadSize))
 	w.Count(nonsenseProposed)
-	w.Tracef("FAULT %s proposes nonsense", m.id)
-	m.whenAwake(func() {
-		if s := m.inForce[w.Pick(len(m.inForce))]; m.up {
-			s.step(protocol.Propose{Entries: []protocol.Entry{e}})
+	w.Tracef("FAULT %s proposes nonsense", m.ID)
+	m.WhenAwake(func() {
+		if s := m.InForce[w.Pick(len(m.InForce))]; m.Up {
+			s.Step(protocol.Propose{Entries: []protocol.Entry{e}})
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -35,7 +36,7 @@ func (s *Settings) drawHolds(d draw.Chance) {
 
 func (s *Settings) holdLeaders(d draw.Chance) {
 	s.Faults = rates{faultHold: s.Election * time.Duration(4+d.Below(3))}
-	s.timely()
+	s.Timely()
 	s.Drop, s.Corrupt = s.Drop/4, 0
 	s.DelayMin, s.DelayMax = s.Heartbeat/100, d.Duration(s.Heartbeat/50, s.Heartbeat/8) // an election takes less than a heartbeat
 	s.SyncMin, s.SyncMax = min(s.SyncMin, s.Heartbeat/100), min(s.SyncMax, s.Heartbeat/30)
@@ -49,25 +50,25 @@ func (s *Settings) holdLeaders(d draw.Chance) {
 // standstill is the time in which links stall: those of a member that leads, and perhaps those between the
 // others, except the links of one member, which is then the only one that can ask for votes.
 type standstill struct {
-	m        *Member
-	first    *Member // nil: only links of m stand still
-	released bool    // some have gone on
+	m        *node.Member
+	first    *node.Member // nil: only links of m stand still
+	released bool         // some have gone on
 }
 
 // holdLinks lets the links of a leader stand still, first those to it, so that answers to what it has
 // just sent reach it late and it leads on. What it sends stands still until about when others elect
 // another leader. Often the others' links stand still too: then several ask for votes, and one of them is answered first.
-func (w *World) holdLinks(victim *Member) {
+func (w *World) holdLinks(victim *node.Member) {
 	m := w.someLeader()
 	if m == nil {
 		m = victim
 	}
-	if w.held != nil || w.promising != nil || len(w.members) < 2 {
+	if w.held != nil || w.promising != nil || len(w.Members) < 2 {
 		return
 	}
 	h, e := &standstill{m: m}, w.set.Election
 	w.held = h
-	w.Tracef("FAULT links of %s stand still", m.id)
+	w.Tracef("FAULT links of %s stand still", m.ID)
 	if w.Chance(0.8) {
 		w.holdAll(h, true, true)
 		w.After(e-w.Between(0, e/2), func() { w.holdAll(h, true, false) })
@@ -75,7 +76,7 @@ func (w *World) holdLinks(victim *Member) {
 	w.After(w.Between(0, 2*w.set.Heartbeat), func() { w.holdAll(h, false, true) })
 	if w.Chance(0.7) {
 		w.holdOthers(h, nil, true)
-		h.first = w.members[w.Pick(len(w.members))]
+		h.first = w.Members[w.Pick(len(w.Members))]
 		w.After(e+time.Duration(w.Rand.Float64()*float64(e)), func() { w.holdOthers(h, h.first, false) })
 	}
 	w.After(3*e, func() { w.releaseLinks(h) })
@@ -86,8 +87,8 @@ func (w *World) holdAll(h *standstill, inward, on bool) {
 	if w.held != h {
 		return
 	}
-	for _, o := range w.members {
-		if from, to := h.m.id, o.id; o != h.m && inward {
+	for _, o := range w.Members {
+		if from, to := h.m.ID, o.ID; o != h.m && inward {
 			w.holdLink(to, from, on)
 		} else if o != h.m {
 			w.holdLink(from, to, on)
@@ -96,14 +97,14 @@ func (w *World) holdAll(h *standstill, inward, on bool) {
 }
 
 // holdOthers is holdAll for the links between all other members, or for those to and from one of them.
-func (w *World) holdOthers(h *standstill, of *Member, on bool) {
+func (w *World) holdOthers(h *standstill, of *node.Member, on bool) {
 	if w.held != h {
 		return
 	}
-	for _, a := range w.members {
-		for _, b := range w.members {
+	for _, a := range w.Members {
+		for _, b := range w.Members {
 			if a != b && a != h.m && b != h.m && (of == nil || a == of || b == of) {
-				w.holdLink(a.id, b.id, on)
+				w.holdLink(a.ID, b.ID, on)
 			}
 		}
 	}
@@ -111,14 +112,14 @@ func (w *World) holdOthers(h *standstill, of *Member, on bool) {
 
 // holdLink stops a link, or lets it go on: then what waits arrives within a trip, in order if streams keep it.
 func (w *World) holdLink(from, to protocol.MemberID, on bool) {
-	l := w.net.Link(from, to)
+	l := w.Net.Link(from, to)
 	if on {
 		l.Hold()
 		return
 	}
 	last := time.Duration(0)
 	for _, do := range l.Release() {
-		at := w.Now() + w.trip(from, to)
+		at := w.Now() + w.Trip(from, to)
 		if !w.set.Reorder {
 			last = max(last, at)
 			at = last
@@ -131,25 +132,25 @@ func (w *World) holdLink(from, to protocol.MemberID, on bool) {
 // releaseFor lets links continue when a member stands for election, some of them later. So messages of the old
 // leader reach members that are about to vote, and the candidate's do not reach the old leader at once. Some members
 // learn from others that they voted for the candidate before its own request arrives.
-func (w *World) releaseFor(candidate *Member) {
+func (w *World) releaseFor(candidate *node.Member) {
 	h := w.held
-	if h == nil || h.m == candidate || w.calm || h.released {
+	if h == nil || h.m == candidate || w.Calm || h.released {
 		return
 	}
 	h.released = true
 	early, trip := w.Rand.Uint64(), w.set.DelayMax+w.set.SyncMax
-	w.Tracef("FAULT some links of %s go on", h.m.id)
+	w.Tracef("FAULT some links of %s go on", h.m.ID)
 	w.holdAll(h, true, false)
-	for _, o := range w.members {
+	for _, o := range w.Members {
 		switch {
 		case o == h.m || o == candidate:
-		case early>>o.id&1 == 1:
-			w.holdLink(h.m.id, o.id, false)
-			w.holdLink(candidate.id, o.id, true)
+		case early>>o.ID&1 == 1:
+			w.holdLink(h.m.ID, o.ID, false)
+			w.holdLink(candidate.ID, o.ID, true)
 		}
 	}
 	w.After(w.Between(0, 2*trip), func() {
-		for _, o := range w.members {
+		for _, o := range w.Members {
 			if o != candidate && o != h.m {
 				w.holdOthersBut(h, candidate, o)
 			}
@@ -160,13 +161,13 @@ func (w *World) releaseFor(candidate *Member) {
 }
 
 // holdOthersBut lets the links of a member to all others but the candidate go on.
-func (w *World) holdOthersBut(h *standstill, candidate, of *Member) {
+func (w *World) holdOthersBut(h *standstill, candidate, of *node.Member) {
 	if w.held != h {
 		return
 	}
-	for _, o := range w.members {
+	for _, o := range w.Members {
 		if o != of && o != candidate && o != h.m {
-			w.holdLink(of.id, o.id, false)
+			w.holdLink(of.ID, o.ID, false)
 		}
 	}
 }
@@ -176,7 +177,7 @@ func (w *World) releaseLinks(h *standstill) {
 	if h == nil || w.held != h {
 		return
 	}
-	w.Tracef("FAULT links of %s go on", h.m.id)
+	w.Tracef("FAULT links of %s go on", h.m.ID)
 	w.holdAll(h, true, false)
 	w.holdAll(h, false, false)
 	w.holdOthers(h, nil, false)

@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -49,14 +50,14 @@ func (s *Settings) drawHotCopies(d draw.Chance) {
 // copyHot copies a member's disk, and puts the copy in place as soon as the copy is without what
 // the member acknowledged since. Mostly others are away meanwhile, so that what is decided depends on
 // this member.
-func (w *World) copyHot(m *Member) {
-	if l := w.leader(); l == m || l == nil || m.strange() || !m.up || w.anyAway() || w.doubted() {
+func (w *World) copyHot(m *node.Member) {
+	if l := w.leader(); l == m || l == nil || m.Strange() || !m.Up || w.anyAway() || w.doubted() {
 		return
 	}
-	c := &runningCopy{disk: m.disk.Crash(w.Rand), saved: m.saved, life: m.life, last: max(m.last(), m.snapped.Point(firstInstance).Index)}
-	w.Tracef("FAULT the disk of %s is copied, up to %d", m.id, c.last)
-	var gone *Member
-	if o := w.members[w.Pick(len(w.members))]; o != m && o != w.leader() && o.up && w.Chance(0.8) {
+	c := &runningCopy{disk: m.Disk.Crash(w.Rand), saved: m.Saved, life: m.Life, last: max(m.Last(), m.Snapped.Point(node.FirstInstance).Index)}
+	w.Tracef("FAULT the disk of %s is copied, up to %d", m.ID, c.last)
+	var gone *node.Member
+	if o := w.Members[w.Pick(len(w.Members))]; o != m && o != w.leader() && o.Up && w.Chance(0.8) {
 		gone = o
 		w.leaveAway(o)
 	}
@@ -64,16 +65,16 @@ func (w *World) copyHot(m *Member) {
 }
 
 func (w *World) doubted() bool {
-	return slices.ContainsFunc(w.members, func(m *Member) bool { return m.doubt != nil })
+	return slices.ContainsFunc(w.Members, func(m *node.Member) bool { return m.Doubt != nil })
 }
 
 // awaitLoss puts the copy in place when that loses something, or gives up.
-func (w *World) awaitLoss(m *Member, c *runningCopy, gone *Member, most time.Duration) {
+func (w *World) awaitLoss(m *node.Member, c *runningCopy, gone *node.Member, most time.Duration) {
 	w.After(w.set.Heartbeat/4, func() {
 		l := w.leader()
 		switch {
-		case w.calm || m.life != c.life || !m.up || w.Now() > most:
-			if gone != nil && gone.away {
+		case w.Calm || m.Life != c.life || !m.Up || w.Now() > most:
+			if gone != nil && gone.Away {
 				w.comeBack(gone)
 			}
 		case l == nil || !w.mayForget(m, l, c):
@@ -89,36 +90,36 @@ func (w *World) awaitLoss(m *Member, c *runningCopy, gone *Member, most time.Dur
 
 // mayForget reports whether the copy is without what the leader knows the member to have, the leader can
 // tell it that, and the others can go on without it.
-func (w *World) mayForget(m, l *Member, c *runningCopy) bool {
-	if l == m || l.strange() || l.frozen || l.paused > w.Now() || w.net.Link(l.id, m.id).Cut || w.anySick() || !w.mayLose(m, nil) {
+func (w *World) mayForget(m, l *node.Member, c *runningCopy) bool {
+	if l == m || l.Strange() || l.Frozen || l.Paused > w.Now() || w.Net.Link(l.ID, m.ID).Cut || w.anySick() || !w.mayLose(m, nil) {
 		return false
 	}
-	st := l.inst.Core().Status()
-	return slices.ContainsFunc(st.Peers, func(p protocol.PeerStatus) bool { return p.ID == m.id && p.Match > c.last })
+	st := l.Inst.Core().Status()
+	return slices.ContainsFunc(st.Peers, func(p protocol.PeerStatus) bool { return p.ID == m.ID && p.Match > c.last })
 }
 
 // putHot starts a member on the copy.
-func (w *World) putHot(m, l *Member, c *runningCopy) {
-	m.crash()
-	m.strangers++
-	m.backup = nil
-	m.disk, m.saved, m.restored = c.disk, c.saved, true
-	m.doubt = &doubt{leader: l, life: l.life, term: l.witness.status.Term, last: c.last}
+func (w *World) putHot(m, l *node.Member, c *runningCopy) {
+	m.Crash()
+	m.Strangers++
+	m.Backup = nil
+	m.Disk, m.Saved, m.Restored = c.disk, c.saved, true
+	m.Doubt = &node.Doubt{Leader: l, Life: l.Life, Term: l.Witness.Latest.Term, Last: c.last}
 	w.Count(runningCopiesPutBack)
-	w.Tracef("FAULT %s has a copy of its disk up to %d, and %s leads term %d", m.id, c.last, l.id, m.doubt.term)
+	w.Tracef("FAULT %s has a copy of its disk up to %d, and %s leads term %d", m.ID, c.last, l.ID, m.Doubt.Term)
 	w.startLater(m, w.Between(0, w.set.Election/2))
 	w.watchDoubt(m)
 }
 
 // strikeWitness lets the leader lose power that told a member what is missing, or cuts it off. A member that was
 // away comes back.
-func (w *World) strikeWitness(m, l, gone *Member) {
-	if !w.calm && m.doubt == nil && l.up && w.Chance(0.7) {
+func (w *World) strikeWitness(m, l, gone *node.Member) {
+	if !w.Calm && m.Doubt == nil && l.Up && w.Chance(0.7) {
 		w.strike([...]*Fault{faultCrash, faultIsolate}[w.Pick(2)], l)
 	}
-	if gone != nil && gone.away {
+	if gone != nil && gone.Away {
 		w.After(w.Between(0, w.set.Election), func() {
-			if gone.away {
+			if gone.Away {
 				w.comeBack(gone)
 			}
 		})
@@ -126,16 +127,16 @@ func (w *World) strikeWitness(m, l, gone *Member) {
 }
 
 // watchDoubt takes the copy away when the leader's time is over before the member has heard it.
-func (w *World) watchDoubt(m *Member) {
+func (w *World) watchDoubt(m *node.Member) {
 	w.After(w.set.Heartbeat/4, func() {
-		d := m.doubt
+		d := m.Doubt
 		switch {
 		case d == nil:
-		case w.calm || !d.leader.up || d.leader.life != d.life || d.leader.witness.status.Term != d.term || !d.leader.leads():
-			w.Tracef("FAULT the copy of the disk of %s is taken away", m.id)
-			m.crash()
-			m.strangers++
-			m.doubt, m.disk, m.saved, m.restored = nil, device.NewDisk(), nil, false
+		case w.Calm || !d.Leader.Up || d.Leader.Life != d.Life || d.Leader.Witness.Latest.Term != d.Term || !d.Leader.Leads():
+			w.Tracef("FAULT the copy of the disk of %s is taken away", m.ID)
+			m.Crash()
+			m.Strangers++
+			m.Doubt, m.Disk, m.Saved, m.Restored = nil, device.NewDisk(), nil, false
 			w.startLater(m, w.Between(0, w.set.Election))
 		default:
 			w.watchDoubt(m)
@@ -146,6 +147,6 @@ func (w *World) watchDoubt(m *Member) {
 // mute reports whether what one member sends to another must not arrive, because it is in doubt about itself. Where
 // many members lead at once, it may lead, and would propose again where it proposed something before.
 func (w *World) mute(from, to protocol.MemberID) bool {
-	d := w.member(from).doubt
-	return d != nil && (d.leader.id != to || w.set.protocol.Core.Judged.ManyLead)
+	d := w.Member(from).Doubt
+	return d != nil && (d.Leader.ID != to || w.set.Protocol.Core.Judged.ManyLead)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -16,7 +17,7 @@ var faultHubs = &Fault{Name: "hubs"}
 
 func init() {
 	faultHubs.Draw = (*Settings).drawHubs
-	faultHubs.Strike = func(w *World, _ *Member) { w.cutToHubs() }
+	faultHubs.Strike = func(w *World, _ *node.Member) { w.cutToHubs() }
 	faultHubs.End = (*World).heal
 }
 
@@ -32,8 +33,8 @@ func (s *Settings) drawHubs(d draw.Chance) {
 // majority.
 func (w *World) cutToHubs() {
 	var hubs []protocol.MemberID
-	for _, i := range w.Rand.Perm(len(w.members))[:len(w.members)/2] {
-		hubs = append(hubs, w.members[i].id)
+	for _, i := range w.Rand.Perm(len(w.Members))[:len(w.Members)/2] {
+		hubs = append(hubs, w.Members[i].ID)
 	}
 	w.onlyLinksOf(hubs...)
 	w.Tracef("FAULT links are cut:%s", w.describeCuts())
@@ -43,10 +44,10 @@ func (w *World) cutToHubs() {
 // onlyLinksOf cuts all links but those to and from these members. Those of a member that is away stay cut.
 func (w *World) onlyLinksOf(hubs ...protocol.MemberID) {
 	w.heal()
-	for _, a := range w.members {
-		for _, b := range w.members {
-			if a != b && !slices.Contains(hubs, a.id) && !slices.Contains(hubs, b.id) {
-				w.net.Link(a.id, b.id).Cut = true
+	for _, a := range w.Members {
+		for _, b := range w.Members {
+			if a != b && !slices.Contains(hubs, a.ID) && !slices.Contains(hubs, b.ID) {
+				w.Net.Link(a.ID, b.ID).Cut = true
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // has links with these two.
 func hubs(t *testing.T, p string, mutant protocol.Mutant) *script {
 	s := newStage(t, 5, "", func(set *Settings) {
-		set.protocol = registry.Find(p)
+		set.Protocol = registry.Find(p)
 		set.Core.MaxFrameEntries, set.Core.Mutant = 0, mutant
 	})
 	s.until("somebody leads", func() bool { return s.leader() != nil })

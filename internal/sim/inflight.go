@@ -1,15 +1,17 @@
 package sim
 
-import ()
+import (
+	"github.com/braidlog/braid/internal/sim/node"
+)
 
-// ticked implements observer: it judges what the member holds and does.
-func (w *World) ticked(m *Member) {
-	m.cellBytes = max(m.cellBytes, m.log.CellBytes())
-	config := m.applier.Config()
-	if !config.Joint() && len(config.Removed) > 0 && m.settled() {
+// Ticked implements observer: it judges what the member holds and does.
+func (w *World) Ticked(m *node.Member) {
+	m.CellBytes = max(m.CellBytes, m.Log.CellBytes())
+	config := m.Applier.Config()
+	if !config.Joint() && len(config.Removed) > 0 && m.Settled() {
 		w.retire(config.Removed)
 	}
-	for _, s := range m.inForce {
-		s.judge()
+	for _, s := range m.InForce {
+		s.Judge()
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -12,25 +13,25 @@ import (
 var faultReshape = &Fault{Name: "reshape", Thinned: true}
 
 func init() {
-	faultReshape.Strike = func(w *World, _ *Member) { w.reshape() }
+	faultReshape.Strike = func(w *World, _ *node.Member) { w.reshape() }
 }
 
 // reshape is the operator who asks for another number of instances. Sometimes the state machine of a member
 // stands still then, so that its new instances work long before its state comes to them.
 func (w *World) reshape() {
 	n, m := 1+w.Pick(5), w.asked()
-	if has, most := m.instancesApplied(), w.leader(); most != nil && most.instancesApplied() != has && w.Chance(0.8) {
+	if has, most := m.InstancesApplied(), w.leader(); most != nil && most.InstancesApplied() != has && w.Chance(0.8) {
 		n = has // a member that is behind takes it for made
 	}
-	w.Tracef("FAULT %s is asked for %d instances", m.id, n)
-	if up := w.upAnd(func(*Member) bool { return true }); !w.calm && len(up) > 0 && w.Chance(0.4) {
+	w.Tracef("FAULT %s is asked for %d instances", m.ID, n)
+	if up := w.upAnd(func(*node.Member) bool { return true }); !w.Calm && len(up) > 0 && w.Chance(0.4) {
 		w.lag(up[w.Among(len(up))])
 	}
-	if n < len(m.inForce) && w.Chance(0.5) {
+	if n < len(m.InForce) && w.Chance(0.5) {
 		w.After(w.Between(0, w.set.Heartbeat), w.missRetirement)
 	}
 	w.ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.Between(w.set.Election, 20*w.set.Election), func(err error) {
-		if err == nil && !w.calm && w.Chance(w.set.Weave.Move) {
+		if err == nil && !w.Calm && w.Chance(w.set.Weave.Move) {
 			w.move()
 		}
 	})
@@ -40,19 +41,19 @@ func (w *World) reshape() {
 // instances that its state knows, just as others come to another one. The member takes that for made, if
 // it does not find out. In a scenario operators ask only for what the scenario says.
 func (w *World) askOutdated(now int) {
-	behind := w.upAnd(func(m *Member) bool { return m.instancesApplied() != now })
-	if w.calm || len(behind) == 0 || w.set.Faults[faultReshape] == 0 || !w.Chance(0.5) {
+	behind := w.upAnd(func(m *node.Member) bool { return m.InstancesApplied() != now })
+	if w.Calm || len(behind) == 0 || w.set.Faults[faultReshape] == 0 || !w.Chance(0.5) {
 		return
 	}
 	m := behind[w.Among(len(behind))]
 	if l := w.leader(); slices.Contains(behind, l) && w.Chance(0.7) {
 		m = l
 	}
-	n := m.instancesApplied()
+	n := m.InstancesApplied()
 	w.lag(m)
 	w.After(w.Between(0, w.set.Election), func() {
-		if m.up && !w.calm {
-			w.Tracef("FAULT %s is asked for %d instances, where others come to %d", m.id, n, now)
+		if m.Up && !w.Calm {
+			w.Tracef("FAULT %s is asked for %d instances, where others come to %d", m.ID, n, now)
 			w.ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.Between(w.set.Election, 20*w.set.Election), func(error) {})
 		}
 	})
@@ -61,8 +62,8 @@ func (w *World) askOutdated(now int) {
 // missRetirement cuts off a member while instances are retired, until it needs a snapshot. What it
 // proposed through them may have taken effect, and it proposes that again.
 func (w *World) missRetirement() {
-	list := w.upAnd(func(m *Member) bool { return !m.leads() })
-	if len(list) == 0 || w.calm {
+	list := w.upAnd(func(m *node.Member) bool { return !m.Leads() })
+	if len(list) == 0 || w.Calm {
 		return
 	}
 	m := list[w.Among(len(list))]
@@ -70,7 +71,7 @@ func (w *World) missRetirement() {
 		w.comesTo(m, check.Put, w.drawKey(), w.Between(0, w.set.HopMax+2*w.set.DelayMax))
 	}
 	w.After(2*w.set.DelayMax, func() {
-		if m.up && !w.calm && !w.anyAway() {
+		if m.Up && !w.Calm && !w.anyAway() {
 			w.cutAway(m)
 		}
 	})
@@ -79,7 +80,7 @@ func (w *World) missRetirement() {
 // move is the operator who moves a member to another machine, as soon as the number of instances
 // has changed. The new member never takes part in instances that were retired before it joined.
 func (w *World) move() {
-	if w.set.Faults[faultChange] == 0 || w.set.Resize || len(w.members) >= w.set.Nodes+maxAdded {
+	if w.set.Faults[faultChange] == 0 || w.set.Resize || len(w.Members) >= w.set.Nodes+maxAdded {
 		return
 	}
 	added := w.addMember()
@@ -87,8 +88,8 @@ func (w *World) move() {
 	w.promoteLater(added.ID)
 }
 
-// reshaped implements observer.
-func (w *World) reshaped(_ *Member, round protocol.Round, instances int, begins bool) {
+// Reshaped implements observer.
+func (w *World) Reshaped(_ *node.Member, round protocol.Round, instances int, begins bool) {
 	if begins && round > w.grown { // the new ones elect their first leaders, all at the same time
 		w.grown = round
 		w.detours += w.set.electionTime()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // Disks that sometimes fail an operation: a read, a write, an open, a list of names, a change of
@@ -17,7 +18,7 @@ var faultIO = &Fault{Name: "io-error", Thinned: true}
 func init() {
 	faultIO.Draw = (*Settings).drawIO
 	faultIO.Strike = (*World).failOperation
-	faultIO.Heal = func(m *Member) { m.disk.FailAt = 0 }
+	faultIO.Heal = func(m *node.Member) { m.Disk.FailAt = 0 }
 }
 
 var stoppedByIOErrors = count.New("members_stopped_by_io_errors", "stopped by I/O errors")
@@ -31,12 +32,12 @@ func (s *Settings) drawIO(d draw.Chance) {
 
 // failOperation lets one of the next operations of a disk fail. Sometimes the member restarts
 // first.
-func (w *World) failOperation(m *Member) {
+func (w *World) failOperation(m *node.Member) {
 	if w.Chance(0.4) {
-		w.Tracef("FAULT %s loses power", m.id)
-		m.crash()
+		w.Tracef("FAULT %s loses power", m.ID)
+		m.Crash()
 		w.startLater(m, w.Between(0, w.set.Election))
 	}
-	m.disk.FailAt = 1 + w.Pick([...]int{10, 60, 300}[w.Pick(3)])
-	w.Tracef("FAULT the disk of %s fails its operation number %d", m.id, m.disk.FailAt)
+	m.Disk.FailAt = 1 + w.Pick([...]int{10, 60, 300}[w.Pick(3)])
+	w.Tracef("FAULT the disk of %s fails its operation number %d", m.ID, m.Disk.FailAt)
 }

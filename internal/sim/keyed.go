@@ -18,7 +18,7 @@ func (s *Settings) drawKeyed(d draw.Chance) {
 		return
 	}
 	s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny}[d.Below(3)]
-	if s.protocol.Moves() {
+	if s.Protocol.Moves() {
 		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersBegin, protocol.LeadersAny}[d.Below(2)]
 		s.Core.Own = wpaxos.Steal.Set(s.Core.Own, wpaxos.Stealing{
 			Policy: [...]wpaxos.StealPolicy{wpaxos.StealConsecutive, wpaxos.StealMajority, wpaxos.StealAverage}[d.Below(3)], After: 1 + d.Below(12),
@@ -42,13 +42,13 @@ const leastKeyedInbox = 500
 // group too: then the command must be refused.
 func (w *World) drawKeys(key string) []uint64 {
 	keys := machine.KeysOf(key)
-	if w.set.byKey() && !w.calm && w.From(earlyWrites).Yes(0.1) {
+	if w.set.ByKey() && !w.Calm && w.From(earlyWrites).Yes(0.1) {
 		if w.From(earlyWrites).Yes(0.5) {
 			return nil // it may touch any
 		}
 		return append(keys, machine.KeysOf("k0")...)
 	}
-	if w.calm || !w.From(earlyWrites).Yes(w.set.Load.Astray) {
+	if w.Calm || !w.From(earlyWrites).Yes(w.set.Load.Astray) {
 		return keys
 	}
 	if w.From(earlyWrites).Yes(0.5) {

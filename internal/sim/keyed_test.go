@@ -11,13 +11,14 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
 // keyedStage is three members with two groups, of which member 1 leads the first one and member 2 the other.
 func keyedStage(t *testing.T, mutant string) *script {
 	s := newStage(t, 3, mutant, func(set *Settings) {
-		set.protocol, set.Keyed, set.Instances, set.Keys = registry.Find(multiRaft), true, 2, 4
+		set.Protocol, set.Keyed, set.Instances, set.Keys = registry.Find(multiRaft), true, 2, 4
 		set.SnapshotBytes = 2000
 	})
 	s.lead(1, 2)
@@ -27,10 +28,10 @@ func keyedStage(t *testing.T, mutant string) *script {
 // write asks a member for a write in a group and returns at once.
 func (s *script) write(id protocol.MemberID, group protocol.InstanceID) *history.Operation {
 	key := ""
-	for i := 0; key == "" || s.orders.GroupOf(key) != group; i++ {
+	for i := 0; key == "" || s.Orders.GroupOf(key) != group; i++ {
 		key = machine.KeyName(i)
 	}
-	op := &history.Operation{Operation: check.Operation{Kind: check.Put, Key: key, Value: fmt.Sprintf("%d,", len(s.history.Ops))}}
+	op := &history.Operation{Operation: check.Operation{Kind: check.Put, Key: key, Value: fmt.Sprintf("%d,", len(s.History.Ops))}}
 	s.ask(id, op)
 	return op
 }
@@ -41,8 +42,8 @@ func crossed(s *script) {
 	lost := map[protocol.InstanceID]protocol.MemberID{1: 2, 2: 1}
 	s.pass = func(m *protocol.Message) bool { return m.To != lost[m.Instance] && m.From != lost[m.Instance] }
 	cut := func(group protocol.InstanceID) bool {
-		leader := s.member(protocol.MemberID(group)).of(group)
-		return leader.inst.Core().Status().First > s.member(lost[group]).of(group).last()+1
+		leader := s.Member(protocol.MemberID(group)).Of(group)
+		return leader.Inst.Core().Status().First > s.Member(lost[group]).Of(group).Last()+1
 	}
 	for !cut(1) || !cut(2) {
 		s.mustAck(s.write(1, 1))
@@ -52,7 +53,7 @@ func crossed(s *script) {
 		}
 	}
 	s.crash(3)
-	s.member(3).gone = true
+	s.Member(3).Gone = true
 	s.pass = nil
 	for _, id := range []protocol.MemberID{1, 2} {
 		s.mustAck(s.write(id, 1))
@@ -64,7 +65,7 @@ func TestGroupsTakeOverFromEachOther(t *testing.T) {
 	s := keyedStage(t, "")
 	crossed(s)
 	s.passes()
-	require.Positive(t, s.Events.Of(snapshotsInstalled))
+	require.Positive(t, s.Events.Of(node.SnapshotsInstalled))
 }
 
 func TestAWholeSnapshotLosesWrites(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -30,9 +31,9 @@ func narrowFrames(set *Settings) {
 func (s *script) late(id protocol.MemberID, entries int) {
 	s.t.Helper()
 	var others []protocol.MemberID
-	for _, m := range s.members {
-		if m.id != id && m.up {
-			others = append(others, m.id)
+	for _, m := range s.Members {
+		if m.ID != id && m.Up {
+			others = append(others, m.ID)
 		}
 	}
 	s.split(others...)
@@ -42,7 +43,7 @@ func (s *script) late(id protocol.MemberID, entries int) {
 	s.pass = func(m *protocol.Message) bool {
 		return m.From == 1 || m.Type != message.PreVote && m.Type != message.Vote
 	}
-	s.net.Narrow(1, id, narrowRate, 2*s.set.Core.MaxInflightBytes)
+	s.Net.Narrow(1, id, narrowRate, 2*s.set.Core.MaxInflightBytes)
 	s.heal()
 }
 
@@ -123,17 +124,17 @@ func endlessSnapshots(s *script) {
 	for range 60 {
 		s.mustAck(s.put(1))
 	}
-	require.Positive(s.t, s.member(1).inst.Core().Status().First-1, "the log was not cut")
+	require.Positive(s.t, s.Member(1).Inst.Core().Status().First-1, "the log was not cut")
 	s.heal()
 	for began := s.Now(); s.commit(3)+20 < s.commit(1) && s.Broken == nil; {
 		s.mustAck(s.put(1))
 		s.wait(0.02)
-		if s.Events.Of(snapshotStreams) > 2 || s.Now()-began > time.Minute {
+		if s.Events.Of(node.SnapshotStreams) > 2 || s.Now()-began > time.Minute {
 			s.Violate(1, fmt.Errorf("%d snapshots were sent within %s, and the member has %d of %d entries",
-				s.Events.Of(snapshotStreams), s.Now()-began, s.commit(3), s.commit(1)))
+				s.Events.Of(node.SnapshotStreams), s.Now()-began, s.commit(3), s.commit(1)))
 		}
 	}
-	require.Positive(s.t, s.Events.Of(snapshotStreams))
+	require.Positive(s.t, s.Events.Of(node.SnapshotStreams))
 }
 
 func TestSnapshotsEnd(t *testing.T) {
@@ -160,20 +161,20 @@ func TestOneSnapshotForAllInstances(t *testing.T) {
 		s.mustAck(s.put(2))
 	}
 	for _, id := range []protocol.InstanceID{1, 2, 3} {
-		require.Greater(t, s.member(1).of(id).inst.Core().Status().First, s.member(3).of(id).inst.Core().Status().Last)
+		require.Greater(t, s.Member(1).Of(id).Inst.Core().Status().First, s.Member(3).Of(id).Inst.Core().Status().Last)
 	}
 	s.heal()
 	s.until("the member is level", func() bool {
-		for _, k := range s.member(3).inForce {
-			if l := s.leaderOf(k.instance); l == nil || l.of(k.instance).inst.Core().Status().Commit > k.inst.Core().Status().Commit {
+		for _, k := range s.Member(3).InForce {
+			if l := s.LeaderOf(k.Instance); l == nil || l.Of(k.Instance).Inst.Core().Status().Commit > k.Inst.Core().Status().Commit {
 				return false
 			}
 		}
 		return true
 	})
 	s.wait(4)
-	t.Logf("%d streams, %d taken", s.Events.Of(snapshotStreams), s.member(3).exchange.Taken())
-	require.EqualValues(t, 1, s.member(3).exchange.Taken())
+	t.Logf("%d streams, %d taken", s.Events.Of(node.SnapshotStreams), s.Member(3).Exchange.Taken())
+	require.EqualValues(t, 1, s.Member(3).Exchange.Taken())
 	s.passes()
 }
 
@@ -186,14 +187,14 @@ func TestWhatWaitedGoesFirst(t *testing.T) {
 	s.wait(1)
 	rate := (&protocol.Message{Type: message.HeartbeatResp}).Size() * int(time.Second/stageHeartbeat) / 2
 	for _, id := range []protocol.MemberID{2, 3} {
-		s.net.Narrow(id, 1, rate, 1<<20)
+		s.Net.Narrow(id, 1, rate, 1<<20)
 	}
 	s.wait(10)
 	for _, id := range []protocol.MemberID{2, 3} {
-		s.net.Narrow(id, 1, 0, 0)
+		s.Net.Narrow(id, 1, 0, 0)
 	}
 	began, op := s.Now(), s.put(1)
 	s.mustAck(op)
-	require.Greater(t, s.Now()-began, s.promptness(), "the answer waited")
+	require.Greater(t, s.Now()-began, s.Promptness(), "the answer waited")
 	s.passes()
 }

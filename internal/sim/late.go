@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // faultLate: a member misses entries and catches up over narrow links. It is drawn with what is aimed: see drawAim.
@@ -31,36 +32,36 @@ func (s *Settings) lateMembers(d draw.Chance) {
 // delayMember cuts a member off for a while. Then it catches up over links on which an entry takes a good
 // part of the time that a leader waits for an answer. Another member may be down meanwhile. So the
 // member answers the leader again and again, but new entries reach it last.
-func (w *World) delayMember(m *Member) {
-	if w.late || m == w.leader() || len(w.members) < 3 {
+func (w *World) delayMember(m *node.Member) {
+	if w.late || m == w.leader() || len(w.Members) < 3 {
 		return
 	}
 	w.late = true
-	others := slices.DeleteFunc(slices.Clone(w.members), func(o *Member) bool { return o == m })
-	both := func(do func(o *Member)) {
+	others := slices.DeleteFunc(slices.Clone(w.Members), func(o *node.Member) bool { return o == m })
+	both := func(do func(o *node.Member)) {
 		for _, o := range others {
 			do(o)
 		}
 	}
-	w.Tracef("FAULT %s is cut off, and will be late", m.id)
-	both(func(o *Member) { w.net.Link(o.id, m.id).Cut, w.net.Link(m.id, o.id).Cut = true, true })
+	w.Tracef("FAULT %s is cut off, and will be late", m.ID)
+	both(func(o *node.Member) { w.Net.Link(o.ID, m.ID).Cut, w.Net.Link(m.ID, o.ID).Cut = true, true })
 	w.After(time.Duration(1+w.Pick(8))*w.set.Election, func() {
-		if w.calm {
+		if w.Calm {
 			return
 		}
 		entry := 300 + w.set.Padding/2 + (w.set.Bodies.Min+w.set.Bodies.Max)/4
 		rate := int(float64(entry) / ((0.3 + w.Rand.Float64()) * w.set.Heartbeat.Seconds()))
-		w.Tracef("FAULT %s is late: its links take %d bytes a second", m.id, rate)
+		w.Tracef("FAULT %s is late: its links take %d bytes a second", m.ID, rate)
 		w.heal()
-		both(func(o *Member) { w.net.Narrow(o.id, m.id, rate, 1<<20) })
+		both(func(o *node.Member) { w.Net.Narrow(o.ID, m.ID, rate, 1<<20) })
 		last := time.Duration(5+w.Pick(20)) * w.set.Election
-		if o := others[w.Pick(len(others))]; len(others) > 2 && o.up && w.set.Faults[faultCrash] > 0 && w.Chance(0.7) {
-			w.Tracef("FAULT %s loses power while %s is late", o.id, m.id)
-			o.crash()
+		if o := others[w.Pick(len(others))]; len(others) > 2 && o.Up && w.set.Faults[faultCrash] > 0 && w.Chance(0.7) {
+			w.Tracef("FAULT %s loses power while %s is late", o.ID, m.ID)
+			o.Crash()
 			w.startLater(o, last)
 		}
 		w.After(last, func() {
-			both(func(o *Member) { w.net.Narrow(o.id, m.id, 0, 0) })
+			both(func(o *node.Member) { w.Net.Narrow(o.ID, m.ID, 0, 0) })
 			w.late = false
 		})
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -107,35 +108,35 @@ func (w *World) manner() manner {
 }
 
 // chooses is the member that the client asks next; nil: none now.
-func (c *client) chooses() *Member {
-	home := c.w.member(c.home)
+func (c *client) chooses() *node.Member {
+	home := c.w.Member(c.home)
 	switch c.manner {
 	case stays:
-		if home.up {
+		if home.Up {
 			return home
 		}
 		return nil
 	case asksLeaders:
-		if led := c.w.upAnd((*Member).leadsAny); len(led) > 0 {
+		if led := c.w.upAnd((*node.Member).LeadsAny); len(led) > 0 {
 			return led[c.w.Among(len(led))]
 		}
 	}
-	if home.up && !c.w.Chance(0.05) {
+	if home.Up && !c.w.Chance(0.05) {
 		return home
 	}
-	up := c.w.upAnd(func(*Member) bool { return true })
+	up := c.w.upAnd(func(*node.Member) bool { return true })
 	if len(up) == 0 {
 		return nil
 	}
 	m := up[c.w.Pick(len(up))]
-	c.home = m.id
+	c.home = m.ID
 	return m
 }
 
 // upAnd lists the members that run and for which holds is true.
-func (w *World) upAnd(holds func(*Member) bool) (list []*Member) {
-	for _, m := range w.members {
-		if m.up && holds(m) {
+func (w *World) upAnd(holds func(*node.Member) bool) (list []*node.Member) {
+	for _, m := range w.Members {
+		if m.Up && holds(m) {
 			list = append(list, m)
 		}
 	}
@@ -145,34 +146,34 @@ func (w *World) upAnd(holds func(*Member) bool) (list []*Member) {
 // chase lets clients soon read what was just written, at one member or at all that run. The answers
 // must include the write.
 func (w *World) chase(key string) {
-	if w.calm {
+	if w.Calm {
 		return
 	}
-	for _, m := range w.upAnd((*Member).replaced) {
+	for _, m := range w.upAnd((*node.Member).Replaced) {
 		if w.Chance(w.set.Load.Crowd) {
 			w.comesTo(m, check.Get, key, 0)
 		}
 	}
-	if len(w.history.Ops) >= w.set.Operations || !w.Chance(w.set.Load.Chase) {
+	if len(w.History.Ops) >= w.set.Operations || !w.Chance(w.set.Load.Chase) {
 		return
 	}
 	all := w.Chance(0.3)
-	one := protocol.MemberID(1 + w.Pick(len(w.members)))
-	for _, m := range w.members {
-		if all || m.id == one {
+	one := protocol.MemberID(1 + w.Pick(len(w.Members)))
+	for _, m := range w.Members {
+		if all || m.ID == one {
 			w.comesTo(m, check.Get, key, w.Between(0, w.set.Heartbeat))
 		}
 	}
 }
 
 // comesTo lets a client of its own ask a member for something.
-func (w *World) comesTo(m *Member, kind check.Kind, key string, when time.Duration) {
+func (w *World) comesTo(m *node.Member, kind check.Kind, key string, when time.Duration) {
 	w.After(when, func() {
-		if m.up && !w.calm {
-			c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
+		if m.Up && !w.Calm {
+			c := &client{w: w, number: w.set.Clients + int(m.ID), home: m.ID}
 			op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: kind, Key: key}}
 			if kind == check.Put {
-				op.Value = fmt.Sprintf("%d,", len(w.history.Ops))
+				op.Value = fmt.Sprintf("%d,", len(w.History.Ops))
 			}
 			c.perform(m, op, w.set.Patience, func() {})
 		}
@@ -181,8 +182,8 @@ func (w *World) comesTo(m *Member, kind check.Kind, key string, when time.Durati
 
 // crowd lets a client write at once at a member that has just been elected, while another one
 // still believes that it leads. Once that is acknowledged, others read it there: see chase.
-func (w *World) crowd(m *Member) {
-	if w.set.Load.Crowd > 0 && len(w.upAnd((*Member).replaced)) > 0 && w.Chance(w.set.Load.Crowd) {
+func (w *World) crowd(m *node.Member) {
+	if w.set.Load.Crowd > 0 && len(w.upAnd((*node.Member).Replaced)) > 0 && w.Chance(w.set.Load.Crowd) {
 		w.comesTo(m, check.Put, w.drawKey(), 0)
 	}
 }

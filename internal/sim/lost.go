@@ -7,6 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -28,10 +29,10 @@ var (
 
 func init() {
 	faultWipe.Draw = (*Settings).drawLost
-	faultWipe.Strike = func(w *World, m *Member) { w.loseDisk(m, nil) }
-	faultOldDisk.Strike = func(w *World, m *Member) {
-		if m.backup != nil {
-			w.loseDisk(m, m.backup)
+	faultWipe.Strike = func(w *World, m *node.Member) { w.loseDisk(m, nil) }
+	faultOldDisk.Strike = func(w *World, m *node.Member) {
+		if m.Backup != nil {
+			w.loseDisk(m, m.Backup)
 		}
 	}
 }
@@ -56,30 +57,30 @@ func (s *Settings) drawLost(d draw.Chance) {
 }
 
 // backUp sometimes copies the disk of a member that is stopped.
-func (w *World) backUp(m *Member) {
-	if w.set.Faults[faultOldDisk] == 0 || m.strange() || m.lives == 0 || !w.From(losses).Yes(0.5) {
+func (w *World) backUp(m *node.Member) {
+	if w.set.Faults[faultOldDisk] == 0 || m.Strange() || m.Lives == 0 || !w.From(losses).Yes(0.5) {
 		return
 	}
-	config := m.inst.Core().Status().Config
-	m.backup = &backup{disk: m.disk.Copy(), saved: m.saved, life: m.lives, alone: len(config.Voters()) == 1}
+	config := m.Inst.Core().Status().Config
+	m.Backup = &node.Backup{Disk: m.Disk.Copy(), Saved: m.Saved, Life: m.Lives, Alone: len(config.Voters()) == 1}
 }
 
 // loseDisk takes a member's disk away, or puts an old copy in its place. The member starts again later.
-func (w *World) loseDisk(m *Member, old *backup) {
+func (w *World) loseDisk(m *node.Member, old *node.Backup) {
 	if w.anySick() || !w.mayLose(m, old) {
 		return
 	}
-	m.crash()
-	m.strangers++
-	m.backup = nil
+	m.Crash()
+	m.Strangers++
+	m.Backup = nil
 	if old == nil {
-		m.disk, m.saved, m.restored = device.NewDisk(), w.rebornState(m), false
+		m.Disk, m.Saved, m.Restored = device.NewDisk(), w.rebornState(m), false
 		w.Count(disksLost)
-		w.Tracef("FAULT %s has a new disk", m.id)
+		w.Tracef("FAULT %s has a new disk", m.ID)
 	} else {
-		m.disk, m.saved, m.restored = old.disk, old.saved, true
+		m.Disk, m.Saved, m.Restored = old.Disk, old.Saved, true
 		w.Count(oldDisksPutBack)
-		w.Tracef("FAULT %s has an old disk, of life %d", m.id, old.life)
+		w.Tracef("FAULT %s has an old disk, of life %d", m.ID, old.Life)
 	}
 	w.startLater(m, w.Between(0, w.set.Election))
 }
@@ -87,19 +88,19 @@ func (w *World) loseDisk(m *Member, old *backup) {
 // mayLose reports whether the cluster promises to survive the loss. The others must be able to go
 // on without the member, also if a leader is about to make it a voter. And each of them must know the
 // member, or a life of it after the copy was made.
-func (w *World) mayLose(m *Member, old *backup) bool {
-	if w.calm || m.strange() || m.gone || m.retiring || !m.up || w.joins(m) {
+func (w *World) mayLose(m *node.Member, old *node.Backup) bool {
+	if w.Calm || m.Strange() || m.Gone || m.Retiring || !m.Up || w.joins(m) {
 		return false
 	}
-	if w.set.Nodes == 1 && !m.join {
+	if w.set.Nodes == 1 && !m.Join {
 		return false // its command names no other member that could know it
 	}
-	if old != nil && old.alone {
+	if old != nil && old.Alone {
 		return false
 	}
-	left := slices.DeleteFunc(w.except(m), (*Member).strange)
+	left := slices.DeleteFunc(w.except(m), (*node.Member).Strange)
 	for _, o := range left {
-		if life := w.acquainted[device.Pair{From: o.id, To: m.id}]; life == 0 || old != nil && life <= old.life {
+		if life := w.Acquainted[device.Pair{From: o.ID, To: m.ID}]; life == 0 || old != nil && life <= old.Life {
 			return false
 		}
 	}
@@ -107,9 +108,9 @@ func (w *World) mayLose(m *Member, old *backup) bool {
 }
 
 // lostOf returns the members of a configuration that run on another disk than their own.
-func (w *World) lostOf(c *protocol.Config) (lost []*Member) {
+func (w *World) lostOf(c *protocol.Config) (lost []*node.Member) {
 	for _, id := range c.All() {
-		if m := w.member(id); m.strange() {
+		if m := w.Member(id); m.Strange() {
 			lost = append(lost, m)
 		}
 	}
@@ -118,30 +119,30 @@ func (w *World) lostOf(c *protocol.Config) (lost []*Member) {
 
 // replaceLost returns what the operator does while a member is lost: the member is removed. If the configuration
 // names its log, sometimes a new member takes its place.
-func (w *World) replaceLost(c *protocol.Config, lost *Member) (changes []protocol.Change) {
-	m := c.Find(lost.id)
+func (w *World) replaceLost(c *protocol.Config, lost *node.Member) (changes []protocol.Change) {
+	m := c.Find(lost.ID)
 	if m == nil {
 		return nil
 	}
-	changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: lost.id}})
-	if !m.Learner && !lost.restored && !m.Log.IsZero() && len(w.members) < w.set.Nodes+maxAdded && w.From(losses).Yes(0.5) {
+	changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: lost.ID}})
+	if !m.Learner && !lost.Restored && !m.Log.IsZero() && len(w.Members) < w.set.Nodes+maxAdded && w.From(losses).Yes(0.5) {
 		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: w.addMember()})
 	}
 	return changes
 }
 
-// wouldAsk reports whether an operator would ask for these changes that knows which disks are lost, and whether bodies
+// WouldAsk reports whether an operator would ask for these changes that knows which disks are lost, and whether bodies
 // are damaged.
-func (w *World) wouldAsk(m *Member, changes []protocol.Change) bool {
-	if w.calm {
+func (w *World) WouldAsk(m *node.Member, changes []protocol.Change) bool {
+	if w.Calm {
 		return false // a member that these changes add may never start
 	}
-	config := m.inst.Core().Status().Config
+	config := m.Inst.Core().Status().Config
 	if tooFew(&config, changes) && w.damaged() || !w.keepState(&config, changes) {
 		return false
 	}
 	lost := w.lostOf(&config)
 	return len(lost) == 0 || slices.ContainsFunc(changes, func(c protocol.Change) bool {
-		return c.Kind == protocol.RemoveMember && slices.ContainsFunc(lost, func(l *Member) bool { return l.id == c.Member.ID })
+		return c.Kind == protocol.RemoveMember && slices.ContainsFunc(lost, func(l *node.Member) bool { return l.ID == c.Member.ID })
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -18,19 +19,19 @@ func hotCopy(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(1)
-	m := s.member(2)
-	copied := m.disk.Crash(s.Rand)
+	m := s.Member(2)
+	copied := m.Disk.Crash(s.Rand)
 	s.split(3)
 	s.mustAck(s.put(1)) // by 1 and 2
 	s.crash(2)
-	m.disk, m.restored = copied, true
-	m.strangers++
+	m.Disk, m.Restored = copied, true
+	m.Strangers++
 	s.start(2)
 	s.wait(3)
 	if s.set.Core.Mutant == "" {
-		require.False(s.t, m.up, "it must not go on")
-		require.Equal(s.t, 1, s.Events.Of(stoppedWithoutDisk))
-		require.NotEqual(s.t, protocol.Leader, roleOf(s.member(1)), "nor does it count for the leader, which has no quorum without 3")
+		require.False(s.t, m.Up, "it must not go on")
+		require.Equal(s.t, 1, s.Events.Of(node.StoppedWithoutDisk))
+		require.NotEqual(s.t, protocol.Leader, roleOf(s.Member(1)), "nor does it count for the leader, which has no quorum without 3")
 	}
 	s.heal()
 	s.crash(1)
@@ -54,9 +55,9 @@ func wiped(s *script) {
 	s.crash(3)
 	s.mustAck(s.put(1)) // by 1 and 2
 	s.crash(1, 2)
-	m := s.member(2)
-	m.disk, m.saved = device.NewDisk(), nil
-	m.strangers++
+	m := s.Member(2)
+	m.Disk, m.Saved = device.NewDisk(), nil
+	m.Strangers++
 	s.start(2, 3)
 	s.wait(8)
 	s.start(1)
@@ -66,7 +67,7 @@ func wiped(s *script) {
 func TestAWipedMemberDoesNotElect(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	wiped(s)
-	require.Positive(t, s.Events.Of(stoppedWithoutDisk))
+	require.Positive(t, s.Events.Of(node.StoppedWithoutDisk))
 	s.passes()
 }
 
@@ -84,13 +85,13 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	added := s.addMember()
-	m := s.member(added.ID)
+	m := s.Member(added.ID)
 	s.until("it joins", func() bool {
-		changeAt(s.member(1), []protocol.Change{{Kind: protocol.AddVoter, Member: added}}, func(error) {})
-		x := s.member(1).witness.status.Config.Find(added.ID)
-		return x != nil && x.Joining && m.up
+		changeAt(s.Member(1), []protocol.Change{{Kind: protocol.AddVoter, Member: added}}, func(error) {})
+		x := s.Member(1).Witness.Latest.Config.Find(added.ID)
+		return x != nil && x.Joining && m.Up
 	})
-	s.member(1).executing = nil // what an operator waits for counts already
+	s.Member(1).Executing = nil // what an operator waits for counts already
 	alone := s.except(m)
 	require.True(t, s.decisive(alone), "it does not vote yet")
 	require.True(t, s.joins(m))
@@ -99,7 +100,7 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 	require.True(t, s.joins(m), "the leader may have heard of it just before")
 	s.start(added.ID)
 	s.until("it votes", func() bool {
-		c := s.member(1).applier.Config()
+		c := s.Member(1).Applier.Config()
 		return c.Voter(added.ID)
 	})
 	require.False(t, s.joins(m))
@@ -113,15 +114,15 @@ func TestWhoIsToDecideAloneIsNotLost(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	require.True(t, s.mayLose(s.member(2), nil))
+	require.True(t, s.mayLose(s.Member(2), nil))
 	remove := func(id protocol.MemberID) protocol.Change {
 		return protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}
 	}
-	s.member(1).executing = append(s.member(1).executing, &cluster.Execution{Op: cluster.Operation{
+	s.Member(1).Executing = append(s.Member(1).Executing, &cluster.Execution{Op: cluster.Operation{
 		Kind: cluster.ChangeMembers, Changes: []protocol.Change{remove(1), remove(3)},
 	}})
-	require.False(t, s.mayLose(s.member(2), nil))
-	require.True(t, s.mayLose(s.member(3), nil))
-	s.member(1).executing = nil
+	require.False(t, s.mayLose(s.Member(2), nil))
+	require.True(t, s.mayLose(s.Member(3), nil))
+	s.Member(1).Executing = nil
 	s.passes()
 }

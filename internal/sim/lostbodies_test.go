@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -32,29 +33,29 @@ func (s *script) retired(behind protocol.MemberID) *history.Operation {
 	s.wait(1)
 	s.onlyIn(2, func(m *protocol.Message) bool { return m.To != behind })
 	s.wait(1)
-	s.route = 2
+	s.Route = 2
 	op := s.putBody(2)
-	s.route = 0
+	s.Route = 0
 	s.mustAck(op)
-	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
+	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
 	s.until("the others have retired 2 and 3", func() bool {
-		for _, m := range s.members {
-			if m.id != behind && (len(m.inForce) != 1 || m.instancesApplied() != 1) {
+		for _, m := range s.Members {
+			if m.ID != behind && (len(m.InForce) != 1 || m.InstancesApplied() != 1) {
 				return false
 			}
 		}
 		return true
 	})
 	s.wait(0.2)
-	require.Len(s.t, s.member(behind).inForce, 3)
+	require.Len(s.t, s.Member(behind).InForce, 3)
 	return op
 }
 
 // tryToRemove asks the leader for a removal again and again, for a while, and reports whether it is made.
 func (s *script) tryToRemove(id protocol.MemberID, timeouts float64) bool {
-	left := func() bool { return len(s.known(1, 1)) < len(s.members) || s.Broken != nil }
+	left := func() bool { return len(s.known(1, 1)) < len(s.Members) || s.Broken != nil }
 	for until := s.Now() + time.Duration(timeouts*float64(stageElection)); s.Now() < until && !left(); s.wait(0.05) {
-		changeAt(s.member(1), []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}, func(err error) { s.Tracef("refused: %v", err) })
+		changeAt(s.Member(1), []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}, func(err error) { s.Tracef("refused: %v", err) })
 	}
 	return left()
 }
@@ -69,11 +70,11 @@ func behindInRetired(s *script) {
 		s.pass = nil
 		return
 	}
-	require.Len(s.t, s.member(3).inForce, 3)
+	require.Len(s.t, s.Member(3).InForce, 3)
 	s.pass = nil
 	s.remove(4)
 	s.crash(1) // with a whole copy
-	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.up })
+	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
 	s.readable(2, 3)
 	s.start(1)
 }
@@ -114,24 +115,24 @@ func repeatedReshape(s *script) {
 	s.lead(1, 2, 2)
 	s.mustAck(s.put(1))
 	s.wait(2)
-	s.route = 2
+	s.Route = 2
 	s.mustAck(s.putBody(2))
-	s.route = 0
+	s.Route = 0
 	s.wait(2)
 	s.without(protocol.MsgFetch, message.TimeoutNow)
-	s.member(1).step(protocol.Transfer{To: 3})
+	s.Member(1).Step(protocol.Transfer{To: 3})
 	s.wait(0.5)
 	asked := s.operate(1, cluster.Operation{Kind: cluster.Reshape, Instances: 1})
 	require.True(s.t, s.tryToRemove(4, 20))
 	s.wait(3)
 	if s.set.Mutant == "" {
-		require.Len(s.t, s.member(1).inForce, 3, "the second instance has four members")
+		require.Len(s.t, s.Member(1).InForce, 3, "the second instance has four members")
 	}
 	s.pass = nil
 	if s.Broken != nil {
 		return
 	}
-	s.until("reshaped", func() bool { return len(s.member(1).inForce) == 1 })
+	s.until("reshaped", func() bool { return len(s.Member(1).InForce) == 1 })
 	s.until("answered", func() bool { done, _ := asked(); return done })
 	_, err := asked()
 	require.NoError(s.t, err)
@@ -160,7 +161,7 @@ func forgetsWhole(s *script) {
 	require.Equal(s.t, uint8(3), ref.K)
 	s.until("member 2 has a snapshot after it", func() bool {
 		s.mustAck(s.put(1))
-		return s.member(2).inst.Core().Status().First > ref.Index+1
+		return s.Member(2).Inst.Core().Status().First > ref.Index+1
 	})
 	s.wait(2)
 	require.True(s.t, s.tryToRemove(4, 20))
@@ -168,10 +169,10 @@ func forgetsWhole(s *script) {
 	s.crash(2, 3)
 	s.start(2, 3)
 	s.stopStates(2, 3)
-	require.Len(s.t, s.member(3).witness.status.Config.Voters(), 3)
+	require.Len(s.t, s.Member(3).Witness.Latest.Config.Voters(), 3)
 	require.Len(s.t, s.known(3, 1), 4)
 	for _, id := range []protocol.MemberID{2, 3} {
-		s.member(id).scrubLater(s.set.Election / 10)
+		s.Member(id).ScrubLater(s.set.Election / 10)
 	}
 	s.wait(1)
 }
@@ -202,7 +203,7 @@ func TestAMemberThatCannotWriteDoesNotObey(t *testing.T) {
 	require.Equal(s.t, uint8(3), ref.K)
 	s.until("all have snapshots after it", func() bool {
 		s.mustAck(s.put(1))
-		return !slices.ContainsFunc(s.members, func(m *Member) bool { return m.inst.Core().Status().First <= ref.Index+1 })
+		return !slices.ContainsFunc(s.Members, func(m *node.Member) bool { return m.Inst.Core().Status().First <= ref.Index+1 })
 	})
 	s.wait(2)
 	holds, slow := protocol.MemberID(2), protocol.MemberID(3)
@@ -212,18 +213,18 @@ func TestAMemberThatCannotWriteDoesNotObey(t *testing.T) {
 	require.Equal(s.t, check.WholeBody, s.form(holds, ref.Index))
 	require.NotEqual(s.t, check.WholeBody, s.form(slow, ref.Index))
 	s.pass = func(m *protocol.Message) bool { return m.Type != protocol.MsgFetch || m.From != slow }
-	s.member(holds).stalled = s.Now() + time.Hour
+	s.Member(holds).Stalled = s.Now() + time.Hour
 	if s.tryToRemove(4, 10) {
 		s.crash(holds)
-		s.member(holds).stalled = 0
+		s.Member(holds).Stalled = 0
 		s.pass = func(m *protocol.Message) bool {
 			return (m.To != holds || m.Type == protocol.MsgFetchResp) && (m.Type != protocol.MsgFetch || m.From != slow)
 		}
 		s.start(holds)
-		s.member(holds).whenAwake(s.member(holds).readAll)
+		s.Member(holds).WhenAwake(s.Member(holds).ReadAll)
 		s.wait(1)
 	}
-	s.member(holds).stalled = 0
+	s.Member(holds).Stalled = 0
 	s.pass = nil
 	s.remove(4)
 	s.passes()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -51,7 +52,7 @@ func (s *Settings) drawMeet(d draw.Chance) {
 		}
 	case 1: // all of them
 		for _, f := range faults {
-			if f.Usual && s.Faults[f] == 0 && !s.Resize && (f != faultChange || s.protocol.Quorums == nil && s.Faults[faultDamage] == 0) {
+			if f.Usual && s.Faults[f] == 0 && !s.Resize && (f != faultChange || s.Protocol.Quorums == nil && s.Faults[faultDamage] == 0) {
 				s.Faults[f] = s.Election * time.Duration(4+d.Below(20))
 			}
 		}
@@ -90,7 +91,7 @@ func (s *Settings) drawBrief(d draw.Chance) {
 	s.Chaos += s.Chaos / 2
 	s.Operations = min(s.Operations, 150)
 	s.Think = max(s.Think, 2*s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
-	s.timely()
+	s.Timely()
 	if d.Yes(0.6) { // what one leader left takes the next one many frames
 		s.Core.MaxFrameEntries = 1
 	}
@@ -106,7 +107,7 @@ func (s *Settings) describeMeet() string {
 }
 
 // another sometimes plans a fault that comes soon after this one, perhaps at the same member.
-func (w *World) another(victim *Member) {
+func (w *World) another(victim *node.Member) {
 	if !w.Chance(w.set.Meet.Again) {
 		return
 	}
@@ -114,10 +115,10 @@ func (w *World) another(victim *Member) {
 	f := kinds[w.Pick(len(kinds))]
 	same := w.Chance(w.set.Meet.Same)
 	w.After(w.Between(0, 2*w.set.Election), func() {
-		if w.calm {
+		if w.Calm {
 			return
 		}
-		if !same || !victim.up {
+		if !same || !victim.Up {
 			victim = w.victim()
 		}
 		w.strike(f, victim)
@@ -129,14 +130,14 @@ var upsets = [...]*Fault{faultCrash, faultPause, faultIsolate, faultFreeze, faul
 
 // elected sometimes strikes a member that has just been elected, while its first entries are on
 // their way or before they leave.
-func (w *World) elected(s *memberInstance) {
-	m := s.m
-	if s.brief = false; w.calm {
+func (w *World) elected(s *node.MemberInstance) {
+	m := s.M
+	if s.Brief = false; w.Calm {
 		return
 	}
 	w.crowd(m)
 	if w.Chance(w.set.Meet.Brief) {
-		if s.brief = w.Chance(0.5); !s.brief {
+		if s.Brief = w.Chance(0.5); !s.Brief {
 			w.cutShort(m)
 		}
 	}
@@ -149,7 +150,7 @@ func (w *World) elected(s *memberInstance) {
 	}
 	f := kinds[w.Pick(len(kinds))]
 	w.After(w.Between(0, 4*(w.set.DelayMax+w.set.SyncMax)), func() {
-		if m.up && !w.calm {
+		if m.Up && !w.Calm {
 			w.strike(f, m)
 		}
 	})
@@ -157,34 +158,34 @@ func (w *World) elected(s *memberInstance) {
 
 // firstDecision strikes a leader whose time is short as soon as it decides anything: what it
 // decided must last, although hardly anybody knows of it.
-func (w *World) firstDecision(s *memberInstance) {
-	if s.brief && !w.calm {
-		s.brief = false
-		w.cutShort(s.m)
+func (w *World) firstDecision(s *node.MemberInstance) {
+	if s.Brief && !w.Calm {
+		s.Brief = false
+		w.cutShort(s.M)
 	}
 }
 
 // cutShort cuts a leader off at once, so that what it is about to send is lost, and sometimes lets
 // it lose power. It is alone or with some others, fewer than half.
-func (w *World) cutShort(m *Member) {
+func (w *World) cutShort(m *node.Member) {
 	if !w.Chance(w.set.Meet.Overlap / 2) {
 		w.heal()
 	}
-	side := map[protocol.MemberID]bool{m.id: true}
-	for range w.Among(max(1, (len(w.members)-1)/2)) {
-		side[protocol.MemberID(1+w.Pick(len(w.members)))] = true
+	side := map[protocol.MemberID]bool{m.ID: true}
+	for range w.Among(max(1, (len(w.Members)-1)/2)) {
+		side[protocol.MemberID(1+w.Pick(len(w.Members)))] = true
 	}
-	for _, a := range w.members {
-		for _, b := range w.members {
-			w.net.Link(a.id, b.id).Cut = w.net.Link(a.id, b.id).Cut || side[a.id] != side[b.id]
+	for _, a := range w.Members {
+		for _, b := range w.Members {
+			w.Net.Link(a.ID, b.ID).Cut = w.Net.Link(a.ID, b.ID).Cut || side[a.ID] != side[b.ID]
 		}
 	}
 	w.clocksAgainst(m)
 	w.Count(leadersCutShort)
-	w.Tracef("FAULT %s leads, and links are cut:%s", m.id, w.describeCuts())
-	life := m.life
+	w.Tracef("FAULT %s leads, and links are cut:%s", m.ID, w.describeCuts())
+	life := m.Life
 	w.After(w.Between(0, w.set.Election), func() {
-		if m.up && m.life == life && !w.calm && w.Chance(0.3) {
+		if m.Up && m.Life == life && !w.Calm && w.Chance(0.3) {
 			w.stop(m)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -24,33 +25,33 @@ func (s *Settings) mergeTime() time.Duration {
 
 // stands notes that a member stands for election. A term in which nobody led was in vain: elections
 // collide by chance, and each such term takes an election more.
-func (w *World) stands(c *witness) {
-	j := c.s.judges
-	if c.status.Role != protocol.Candidate || c.status.Term <= j.Stood {
+func (w *World) stands(c *node.Witness) {
+	j := c.S.Judges
+	if c.Latest.Role != protocol.Candidate || c.Latest.Term <= j.Stood {
 		return
 	}
 	if j.Stood > j.Won {
 		w.detours += w.set.electionTime()
 	}
-	j.Stood = c.status.Term
-	w.releaseFor(c.m)
+	j.Stood = c.Latest.Term
+	w.releaseFor(c.M)
 }
 
 // unled reports whether an instance in force has never had a leader.
 func (w *World) unled() bool {
-	return slices.ContainsFunc(w.court.All, func(c *judge.Instance) bool { return !c.Ended && c.Won == 0 })
+	return slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool { return !c.Ended && c.Won == 0 })
 }
 
 // unsent is how many entries of an instance at most its leader has not even sent to a living
 // member: a narrow limit of what may be in flight holds them back. What the instance gets now, a
 // skip too, comes behind these.
 func (w *World) unsent() (most int) {
-	up := slices.DeleteFunc(w.serving(w.members), func(m *Member) bool { return !m.up })
+	up := slices.DeleteFunc(w.serving(w.Members), func(m *node.Member) bool { return !m.Up })
 	for _, m := range up {
-		for _, s := range m.inForce {
-			st := s.inst.Core().Status()
+		for _, s := range m.InForce {
+			st := s.Inst.Core().Status()
 			for _, p := range st.Peers { // only a leader has any
-				if slices.Contains(up, w.member(p.ID)) {
+				if slices.Contains(up, w.Member(p.ID)) {
 					most = max(most, int(st.Last)+1-int(p.Next))
 				}
 			}
@@ -79,10 +80,10 @@ func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, 
 			w.judgeMerged(instance, index, decided, limit+w.detours-before, w.detours)
 			return
 		}
-		for _, m := range w.serving(w.members) {
+		for _, m := range w.serving(w.Members) {
 			// Whoever started later first has to learn what it missed.
-			if m.up && m.began <= decided && !m.sick() && w.merging > 0 && m.among(m.inForce, instance) != nil && pointOf(m.applier, instance) < index {
-				w.Violate(m.id, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.gap()))
+			if m.Up && m.Began <= decided && !m.Sick() && w.merging > 0 && m.Among(m.InForce, instance) != nil && pointOf(m.Applier, instance) < index {
+				w.Violate(m.ID, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.Gap()))
 			}
 		}
 	})
@@ -96,26 +97,26 @@ func pointOf(a *apply.Applier, instance protocol.InstanceID) protocol.Index {
 // demandMerging lets members write while all is well, or just after a leader has stopped. It
 // demands that members soon apply what is decided. While an instance still follows a membership
 // change, its quorum may wait for a member that must catch up, so then it demands nothing.
-func (w *World) demandMerging(alive []*Member) {
-	if !w.set.woven() || w.Broken != nil || slices.ContainsFunc(w.serving(alive), func(m *Member) bool { return !m.settled() }) {
+func (w *World) demandMerging(alive []*node.Member) {
+	if !w.set.Woven() || w.Broken != nil || slices.ContainsFunc(w.serving(alive), func(m *node.Member) bool { return !m.Settled() }) {
 		return
 	}
 	w.merging = w.set.mergeTime()
-	for _, m := range w.members {
-		m.own.InboxBytes = 0 // what a full inbox refuses is lost, as on a link
+	for _, m := range w.Members {
+		m.Own.InboxBytes = 0 // what a full inbox refuses is lost, as on a link
 	}
 	var behind time.Duration // for what a leader that crashes has not sent: its successor has to
-	if victim := w.someLeader(); victim != nil && w.Chance(0.5) && w.decisive(slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool { return m == victim })) {
-		w.Tracef("FAULT %s loses power while the others write", victim.id)
+	if victim := w.someLeader(); victim != nil && w.Chance(0.5) && w.decisive(slices.DeleteFunc(slices.Clone(alive), func(m *node.Member) bool { return m == victim })) {
+		w.Tracef("FAULT %s loses power while the others write", victim.ID)
 		w.merging += 4 * w.set.Election
 		behind = time.Duration(w.unsent()) * w.set.pieceTime()
-		victim.crash()
+		victim.Crash()
 	}
 	for i, m := range w.serving(alive) {
-		c := &client{w: w, number: w.set.Clients + int(m.id), home: m.id}
+		c := &client{w: w, number: w.set.Clients + int(m.ID), home: m.ID}
 		w.After(time.Duration(i)*w.set.Heartbeat, func() {
-			if m.up {
-				op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.history.Ops))}}
+			if m.Up {
+				op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
 				c.perform(m, op, w.set.GiveUp, func() {})
 			}
 		})

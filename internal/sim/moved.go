@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -31,18 +32,18 @@ func (s *Settings) drawMoves(d draw.Chance) {
 }
 
 // moveMembers starts members elsewhere: all of them, one, or one and then another one at its old address.
-func (w *World) moveMembers(m *Member) {
-	old := m.url
+func (w *World) moveMembers(m *node.Member) {
+	old := m.URL
 	switch x := w.Pick(3); x {
 	case 0:
-		for _, o := range w.members {
+		for _, o := range w.Members {
 			w.relocate(o, "")
 		}
 	case 1:
 		w.relocate(m, "")
 	default:
 		w.relocate(m, "")
-		if o := w.members[w.Pick(len(w.members))]; o != m {
+		if o := w.Members[w.Pick(len(w.Members))]; o != m {
 			w.relocate(o, old)
 		}
 	}
@@ -50,17 +51,17 @@ func (w *World) moveMembers(m *Member) {
 }
 
 // relocate stops a member, which has another address from now on; "": a new one.
-func (w *World) relocate(m *Member, url string) {
-	if m.gone || m.apart {
+func (w *World) relocate(m *node.Member, url string) {
+	if m.Gone || m.Apart {
 		return
 	}
 	if w.moved++; url == "" {
-		url = fmt.Sprintf("http://m%d:%d", m.id, w.moved+1)
+		url = fmt.Sprintf("http://m%d:%d", m.ID, w.moved+1)
 	}
 	w.Count(membersMoved)
-	w.Tracef("FAULT %s moves from %s to %s", m.id, m.url, url)
-	if m.url, m.told = url, true; m.up {
-		m.crash()
+	w.Tracef("FAULT %s moves from %s to %s", m.ID, m.URL, url)
+	if m.URL, m.Told = url, true; m.Up {
+		m.Crash()
 		w.startLater(m, w.Between(0, w.set.Election))
 	}
 }
@@ -68,14 +69,14 @@ func (w *World) relocate(m *Member, url string) {
 // tellMoved tells those that moved just now where all members are.
 func (w *World) tellMoved() {
 	var all []protocol.Member
-	for _, o := range w.members {
-		if !o.gone && !o.retiring {
-			all = append(all, protocol.Member{ID: o.id, PeerURLs: o.urls()})
+	for _, o := range w.Members {
+		if !o.Gone && !o.Retiring {
+			all = append(all, protocol.Member{ID: o.ID, PeerURLs: o.URLs()})
 		}
 	}
-	for _, m := range w.members {
-		if m.told {
-			m.given, m.told = all, false
+	for _, m := range w.Members {
+		if m.Told {
+			m.Given, m.Told = all, false
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 )
@@ -39,7 +40,7 @@ var namesakeNames = [namesakeKinds]string{"no", "founded", "restored", "copied",
 
 // drawNamesakes draws whether there is such a cluster. See drawApart.
 func (s *Settings) drawNamesakes(d draw.Chance) {
-	if !d.Yes(0.1) || s.Keyed || s.byKey() || s.Core.Placement == protocol.PlacementRS || s.quorums != (quorum.System{}) || s.Nodes < 2 || s.Nodes > 5 {
+	if !d.Yes(0.1) || s.Keyed || s.ByKey() || s.Core.Placement == protocol.PlacementRS || s.Quorums != (quorum.System{}) || s.Nodes < 2 || s.Nodes > 5 {
 		return
 	}
 	s.Namesakes = foundedNamesakes + namesakes(d.Below(int(namesakeKinds)-1))
@@ -55,7 +56,7 @@ func (s *Settings) drawNamesakes(d draw.Chance) {
 type otherWorld struct {
 	*World
 	probe  *probe
-	misled *Member // of this world: it belongs to the other cluster
+	misled *node.Member // of this world: it belongs to the other cluster
 }
 
 // beginNamesakes founds the other cluster, which begins later unless it has copies of this one's directories.
@@ -65,15 +66,15 @@ func (w *World) beginNamesakes() {
 	}
 	s := w.foundNamesakes()
 	if w.set.Namesakes == copiedNamesakes {
-		for i, m := range s.members {
+		for i, m := range s.Members {
 			s.boot(m)
-			m.crash()
-			w.members[i].disk = m.disk.Copy()
+			m.Crash()
+			w.Members[i].Disk = m.Disk.Copy()
 		}
 	}
 	w.After(time.Duration(w.From(mistakenMembers).Share()*float64(w.set.Chaos)/3), func() {
 		w.Tracef("FAULT another cluster has the same members: %s", namesakeNames[w.set.Namesakes])
-		for _, m := range s.members {
+		for _, m := range s.Members {
 			s.boot(m)
 		}
 		s.write()
@@ -90,13 +91,13 @@ func (w *World) foundNamesakes() *otherWorld {
 		set.Birth = "archive"
 	}
 	set.perfectLinks()
-	set.timely()
+	set.Timely()
 	s := &otherWorld{World: newWorld(set, run.Of(set.Seed).Rand, nil)}
-	s.calm = true
-	for _, m := range s.members {
-		m.saved = s.newborn()
+	s.Calm = true
+	for _, m := range s.Members {
+		m.Saved = s.newborn()
 	}
-	s.probe = &probe{client: client{w: s.World, number: 1, home: 1}, m: s.members[0]}
+	s.probe = &probe{client: client{w: s.World, number: 1, home: 1}, m: s.Members[0]}
 	return s
 }
 
@@ -106,11 +107,11 @@ func (s *otherWorld) write() {
 
 // mistake lets members of both clusters take each other for their own, again and again, and sometimes starts one again.
 func (w *World) mistake(s *otherWorld) {
-	if w.calm || w.Broken != nil {
+	if w.Calm || w.Broken != nil {
 		return
 	}
-	if m := s.members[w.From(mistakenMembers).Below(len(s.members))]; m.up && w.From(mistakenMembers).Yes(0.03) {
-		m.crash()
+	if m := s.Members[w.From(mistakenMembers).Below(len(s.Members))]; m.Up && w.From(mistakenMembers).Yes(0.03) {
+		m.Crash()
 		s.boot(m)
 	}
 	s.Run(s.Now() + w.set.Heartbeat)
@@ -121,8 +122,8 @@ func (w *World) mistake(s *otherWorld) {
 	if w.set.Namesakes == misledNamesakes && s.misled == nil {
 		w.mislead(s)
 	}
-	for _, m := range w.members {
-		for _, o := range s.members {
+	for _, m := range w.Members {
+		for _, o := range s.Members {
 			w.mistaken(m, o)
 		}
 	}
@@ -130,71 +131,71 @@ func (w *World) mistake(s *otherWorld) {
 }
 
 // mistaken lets a member of this cluster and one of the other cluster make handshakes, in both directions.
-func (w *World) mistaken(m, o *Member) {
-	if m.id == o.id || !m.up || !o.up || m.misled || !knowApart(m, o) {
+func (w *World) mistaken(m, o *node.Member) {
+	if m.ID == o.ID || !m.Up || !o.Up || m.Misled || !knowApart(m, o) {
 		return
 	}
 	w.Count(linksTriedMistaken)
 	if wouldLink(m, o) || wouldLink(o, m) {
-		w.Violate(m.id, fmt.Errorf("has a link with member %s of another cluster", o.id))
+		w.Violate(m.ID, fmt.Errorf("has a link with member %s of another cluster", o.ID))
 	}
-	if !o.up {
-		w.Violate(m.id, fmt.Errorf("member %s of another cluster stops because of it", o.id))
+	if !o.Up {
+		w.Violate(m.ID, fmt.Errorf("member %s of another cluster stops because of it", o.ID))
 	}
 }
 
 // knowApart reports whether two members know that their logs have not the same origin.
-func knowApart(m, o *Member) bool {
-	a, b := m.handshakes.Origin(), o.handshakes.Origin()
+func knowApart(m, o *node.Member) bool {
+	a, b := m.Handshakes.Origin(), o.Handshakes.Origin()
 	return a.Lineage != 0 && b.Lineage != 0 || !a.Birth.Unknown && !b.Birth.Unknown && a.Birth.State != b.Birth.State
 }
 
 // mislead adds a member that finds the other cluster before this one.
 func (w *World) mislead(s *otherWorld) {
 	asked := w.leader()
-	if asked == nil || s.members[0].handshakes.Lineage() == 0 || len(w.members) >= w.set.Nodes+maxAdded || w.set.Birth != "" {
+	if asked == nil || s.Members[0].Handshakes.Lineage() == 0 || len(w.Members) >= w.set.Nodes+maxAdded || w.set.Birth != "" {
 		return
 	}
-	m := newMember(&w.environment, protocol.MemberID(len(w.members)+1))
-	m.join, m.misled, s.misled = true, true, m
-	w.members = append(w.members, m)
+	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
+	m.Join, m.Misled, s.misled = true, true, m
+	w.Members = append(w.Members, m)
 	w.boot(m)
-	if !m.up {
+	if !m.Up {
 		return
 	}
-	if err := m.handshakes.Relate(1, s.members[0].handshakes.Lineage(), 0); err != nil {
-		w.Violate(m.id, err)
+	if err := m.Handshakes.Relate(1, s.Members[0].Handshakes.Lineage(), 0); err != nil {
+		w.Violate(m.ID, err)
 	}
 	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(mistakenMembers).Below(2)]
-	w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.id, PeerURLs: m.urls()}}})
+	w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.ID, PeerURLs: m.URLs()}}})
 	w.After(w.set.Election*time.Duration(4+w.From(mistakenMembers).Below(12)), func() { w.leaveOther(m) })
 }
 
-// misled implements observer: the operator finds out later.
-func (w *World) misled(m *Member) { w.After(w.set.Election, func() { w.leaveOther(m) }) }
+// Misled implements observer: the operator finds out later.
+func (w *World) Misled(m *node.Member) { w.After(w.set.Election, func() { w.leaveOther(m) }) }
 
 // leaveOther is the operator who finds out that a member joined another cluster. All that did get empty disks, at the same
 // time: they know each other by the disks that they had.
-func (w *World) leaveOther(m *Member) {
-	if !m.misled {
+func (w *World) leaveOther(m *node.Member) {
+	if !m.Misled {
 		return
 	}
-	for _, o := range w.members {
-		if o.misled {
+	for _, o := range w.Members {
+		if o.Misled {
 			w.empty(o)
 		}
 	}
 }
 
 // empty gives a member that joined another cluster an empty disk.
-func (w *World) empty(m *Member) {
-	m.crash()
-	m.misled, m.disk, m.saved, m.lives, m.backup = false, device.NewDisk(), nil, 0, nil
-	if slices.ContainsFunc(w.members, func(o *Member) bool { return w.acquainted[device.Pair{From: o.id, To: m.id}] > 0 }) {
-		m.strangers++ // it had links here before it was misled
+func (w *World) empty(m *node.Member) {
+	m.Crash()
+	m.Misled, m.Disk, m.Saved, m.Lives, m.Backup = false, device.NewDisk(), nil, 0, nil
+	if slices.ContainsFunc(w.Members, func(o *node.Member) bool { return w.Acquainted[device.Pair{From: o.ID, To: m.ID}] > 0 }) {
+		m.Strangers++ // it had links here before it was misled
 	}
-	if !m.gone && !w.calm {
-		w.Tracef("FAULT %s gets an empty disk", m.id)
+	if !m.Gone && !w.Calm {
+		w.Tracef("FAULT %s gets an empty disk", m.ID)
 		w.startLater(m, w.Between(0, w.set.Election))
 	}
 }

@@ -1,28 +1,30 @@
 package sim
 
+import "github.com/braidlog/braid/internal/sim/node"
+
 // faultNarrow: links to or from a member are narrow.
 var faultNarrow = &Fault{Name: "narrow", Thinned: true}
 
 func init() {
 	faultNarrow.Strike = (*World).narrowLinks
-	faultNarrow.End = func(w *World) { w.net.Widen() }
+	faultNarrow.End = func(w *World) { w.Net.Widen() }
 }
 
 // narrowLinks makes all links to a member, or all from it, narrow for a while, with a short queue.
-func (w *World) narrowLinks(m *Member) {
+func (w *World) narrowLinks(m *node.Member) {
 	inward := w.Chance(0.5)
 	rate := int(float64(500+w.Pick(20_000)) / w.set.Heartbeat.Seconds() / 10)
 	queue := 500 + w.Pick(20_000)
 	set := func(rate int) {
-		for _, o := range w.members {
-			if from, to := m.id, o.id; o != m && inward {
-				w.net.Narrow(to, from, rate, queue)
+		for _, o := range w.Members {
+			if from, to := m.ID, o.ID; o != m && inward {
+				w.Net.Narrow(to, from, rate, queue)
 			} else if o != m {
-				w.net.Narrow(from, to, rate, queue)
+				w.Net.Narrow(from, to, rate, queue)
 			}
 		}
 	}
 	set(rate)
-	w.Tracef("FAULT links of %s take %d bytes a second, inward: %t", m.id, rate, inward)
+	w.Tracef("FAULT links of %s take %d bytes a second, inward: %t", m.ID, rate, inward)
 	w.After(w.Between(w.set.Election, 20*w.set.Election), func() { set(0) })
 }

@@ -61,12 +61,12 @@ func TestTripsOfPairs(t *testing.T) {
 	} {
 		s := newStage(t, 3, "", far(c.net))
 		for range 100 {
-			d := s.trip(c.from, c.to)
+			d := s.Trip(c.from, c.to)
 			require.True(t, c.lo <= d && d <= c.hi && d <= s.set.DelayMax, "%q: from %s to %s %s", c.net, c.from, c.to, d)
 		}
-		lo, hi := s.net.Path(&s.set.Distances, c.from, c.to)
-		back, most := s.net.Path(&s.set.Distances, c.to, c.from)
-		d := s.roundTrip(c.from, c.to)
+		lo, hi := s.Net.Path(&s.set.Distances, c.from, c.to)
+		back, most := s.Net.Path(&s.set.Distances, c.to, c.from)
+		d := s.RoundTrip(c.from, c.to)
 		require.True(t, lo+back <= d && d <= hi+most)
 	}
 }

@@ -4,44 +4,45 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/judge"
 	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
-// changed implements observer.
-func (w *World) changed(s *memberInstance, elected bool) {
-	w.stands(s.witness)
-	w.promiseStands(s.witness)
+// Changed implements observer.
+func (w *World) Changed(s *node.MemberInstance, elected bool) {
+	w.stands(s.Witness)
+	w.promiseStands(s.Witness)
 	if elected {
 		w.elected(s)
 	}
 }
 
-// decided implements observer.
-func (w *World) decided(s *memberInstance, e *protocol.Entry) {
+// Decided implements observer.
+func (w *World) Decided(s *node.MemberInstance, e *protocol.Entry) {
 	w.firstDecision(s)
 	w.askReplaced(s)
 	if e.Coded() {
-		w.decidedCoded(s.m, s.judges, e.Index)
+		w.decidedCoded(s.M, s.Judges, e.Index)
 	}
-	if w.set.woven() && judge.SlotOf(e).Covers > 0 {
-		w.judgeMerging(s.instance, e.Index)
+	if w.set.Woven() && judge.SlotOf(e).Covers > 0 {
+		w.judgeMerging(s.Instance, e.Index)
 	}
 }
 
-// loses implements observer.
-func (w *World) loses(m *protocol.Message) bool {
+// Loses implements observer.
+func (w *World) Loses(m *protocol.Message) bool {
 	return w.mute(m.From, m.To) || w.Chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
 }
 
 // askReplaced lets clients read at members that believe that they lead, when another one has decided
 // something in a later term. It asks once in a term.
-func (w *World) askReplaced(s *memberInstance) {
-	c := s.judges
-	if w.calm || w.set.Faults[faultHold]+w.set.Faults[faultPromise] == 0 || c.ReadIn >= s.witness.status.Term {
+func (w *World) askReplaced(s *node.MemberInstance) {
+	c := s.Judges
+	if w.Calm || w.set.Faults[faultHold]+w.set.Faults[faultPromise] == 0 || c.ReadIn >= s.Witness.Latest.Term {
 		return
 	}
-	c.ReadIn = s.witness.status.Term
-	for _, m := range w.upAnd((*Member).replaced) {
+	c.ReadIn = s.Witness.Latest.Term
+	for _, m := range w.upAnd((*node.Member).Replaced) {
 		w.comesTo(m, check.Get, machine.KeyName(0), 0)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // operate asks a member for an operation. The result is nil until there is an answer.
 func (s *script) operate(id protocol.MemberID, op cluster.Operation) func() (answered bool, err error) {
 	ended, result := false, error(nil)
-	s.World.ask(s.member(id), op, time.Minute, func(err error) { ended, result = true, err })
+	s.World.ask(s.Member(id), op, time.Minute, func(err error) { ended, result = true, err })
 	return func() (bool, error) { return ended, result }
 }
 
@@ -25,24 +25,24 @@ func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	s.elect(1)
 	s.mustAck(s.put(2))
 	s.split(1)
-	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.id != 1 })
+	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.ID != 1 })
 	added := s.addMember()
-	join := s.operate(s.leader().id, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.AddLearner, Member: added}}})
+	join := s.operate(s.leader().ID, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.AddLearner, Member: added}}})
 	s.until("there is a learner", func() bool { done, err := join(); return done && err == nil })
 
 	refused := error(nil)
 	leave := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: added.ID}}}
-	config := s.member(1).applier.Config()
+	config := s.Member(1).Applier.Config()
 	require.Nil(t, config.Find(added.ID))
-	changeAt(s.member(1), leave, func(err error) { refused = err })
+	changeAt(s.Member(1), leave, func(err error) { refused = err })
 	s.wait(0.1)
 	require.Error(t, refused)
 
 	s.heal()
 	remove := s.operate(1, cluster.Operation{Kind: cluster.ChangeMembers, Changes: leave})
 	s.until("it is removed", func() bool { done, err := remove(); return done && err == nil })
-	s.member(added.ID).crash()
-	s.member(added.ID).gone = true
+	s.Member(added.ID).Crash()
+	s.Member(added.ID).Gone = true
 	s.passes()
 }
 
@@ -56,12 +56,12 @@ func TestAnOperationFindsTheLeader(t *testing.T) {
 			n := 1 + int(id)
 			op := s.operate(id, cluster.Operation{Kind: cluster.Reshape, Instances: n})
 			s.until("it is reshaped", func() bool { done, err := op(); return done && err == nil })
-			require.Len(t, s.member(id).inForce, n)
+			require.Len(t, s.Member(id).InForce, n)
 		}
 		to := 1 + id%3
 		op := s.operate(id, cluster.Operation{Kind: cluster.TransferLeader, To: to})
 		s.until("another one leads", func() bool { done, err := op(); return done && err == nil })
-		require.Equal(t, to, s.leader().id)
+		require.Equal(t, to, s.leader().ID)
 	}
 	bad := s.operate(2, cluster.Operation{Kind: cluster.Reshape, Instances: 1000})
 	s.until("it is refused", func() bool { done, err := bad(); return done && err != nil })
@@ -76,7 +76,7 @@ func TestAChangeOfAnEarlierLeaderEnds(t *testing.T) {
 	s.mustAck(s.put(1))
 	s.split(1)
 	op := s.operate(1, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 2, Name: "renamed"}}}})
-	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.id != 1 })
+	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.ID != 1 })
 	s.mustAck(s.put(2))
 	s.heal()
 	s.until("it ends", func() bool { done, _ := op(); return done })

@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -24,25 +25,25 @@ var lonePace = draw.New("pace")
 // lone is such a client.
 type lone struct {
 	client
-	m     *Member
+	m     *node.Member
 	left  int // commands
 	lives int // World.lives when it began
 }
 
 // demandPace lets one client write alone at one of these members, and judges how long each command takes.
-func (w *World) demandPace(alive []*Member) {
+func (w *World) demandPace(alive []*node.Member) {
 	serving := w.serving(alive)
 	d := w.From(lonePace)
-	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].applier.Configs()) || w.set.Backlog > 0 || !d.Yes(0.3) {
+	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].Applier.Configs()) || w.set.Backlog > 0 || !d.Yes(0.3) {
 		return // where hardly anything may wait to be applied, proposals are dropped and repeated
 	}
-	w.set.swift()
-	for _, o := range w.members {
-		o.own.swift()
+	w.set.Swift()
+	for _, o := range w.Members {
+		o.Own.Swift()
 	}
 	m := serving[d.Below(len(serving))]
-	c := &lone{client: client{w: w, number: w.set.Clients + len(w.members) + 1, home: m.id}, m: m, left: 40 + d.Below(80)}
-	w.Tracef("CALM: one client writes at %s, %d times; each time within %s", m.id, c.left, w.pace())
+	c := &lone{client: client{w: w, number: w.set.Clients + len(w.Members) + 1, home: m.ID}, m: m, left: 40 + d.Below(80)}
+	w.Tracef("CALM: one client writes at %s, %d times; each time within %s", m.ID, c.left, w.pace())
 	if !w.rested(serving) {
 		return
 	}
@@ -53,24 +54,24 @@ func (w *World) demandPace(alive []*Member) {
 
 // rested lets what was slow before end: syncs that began on slow disks, and what waits for it. It reports whether frames
 // that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
-func (w *World) rested(members []*Member) bool {
+func (w *World) rested(members []*node.Member) bool {
 	w.RunUntil(w.sluggish(members)+2*w.set.Election, func() bool { return false })
-	return !w.net.Backed(w.Now() + w.set.DelayMax)
+	return !w.Net.Backed(w.Now() + w.set.DelayMax)
 }
 
 // sluggish is when the last sync of these members ends that began while their disks were slow, or now.
-func (w *World) sluggish(members []*Member) time.Duration {
+func (w *World) sluggish(members []*node.Member) time.Duration {
 	until := w.Now()
 	for _, m := range members {
-		until = max(until, m.sluggish)
+		until = max(until, m.Sluggish)
 	}
 	return until
 }
 
 // lives is how often members have started or stopped.
 func (w *World) lives() (n int) {
-	for _, m := range w.members {
-		n += m.life
+	for _, m := range w.Members {
+		n += m.Life
 	}
 	return n
 }
@@ -88,12 +89,12 @@ func (w *World) pace() time.Duration {
 
 func (c *lone) next() {
 	w := c.w
-	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.history.Ops))}}
+	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
 	began := w.Now()
 	c.perform(c.m, op, w.pace(), func() {
 		var refused *member.RefusedError
 		switch {
-		case w.history.Succeeded(op):
+		case w.History.Succeeded(op):
 		case errors.As(op.Err, &refused) && refused.Reason == protocol.ReasonRemoved:
 			c.left = 0 // by a change that was under way
 			return
@@ -101,7 +102,7 @@ func (c *lone) next() {
 			c.left = 0 // a member has stopped, because it noticed only now what had failed before
 			return
 		default:
-			w.Violate(c.m.id, fmt.Errorf("nothing fails, and a command of a client that writes alone has not taken effect after %s", w.Now()-began))
+			w.Violate(c.m.ID, fmt.Errorf("nothing fails, and a command of a client that writes alone has not taken effect after %s", w.Now()-began))
 			return
 		}
 		if c.left--; c.left > 0 {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -18,13 +19,13 @@ var (
 
 func init() {
 	for _, f := range []*Fault{faultPartition, faultIsolate, faultOneWay} {
-		f.Strike = func(w *World, m *Member) { w.cut(f, m) }
+		f.Strike = func(w *World, m *node.Member) { w.cut(f, m) }
 		f.End = (*World).heal
 	}
 }
 
 // cut cuts links. Mostly they heal after a while.
-func (w *World) cut(f *Fault, victim *Member) {
+func (w *World) cut(f *Fault, victim *node.Member) {
 	if !w.Chance(w.set.Meet.Overlap) {
 		w.heal()
 	}
@@ -32,25 +33,25 @@ func (w *World) cut(f *Fault, victim *Member) {
 	if alone == nil || f == faultOneWay {
 		alone = victim
 	}
-	side := func(m *Member) bool { return m == alone }
+	side := func(m *node.Member) bool { return m == alone }
 	if f == faultPartition {
 		part := w.Rand.Uint64()
-		side = func(m *Member) bool { return part>>m.id&1 == 0 }
+		side = func(m *node.Member) bool { return part>>m.ID&1 == 0 }
 	}
 	long := f == faultIsolate && w.Chance(w.set.Meet.Long)
 	both := f == faultPartition && w.Chance(0.8) || f == faultIsolate && w.Chance(0.5) || long
 	outward := w.Chance(0.5)
-	other := protocol.MemberID(1 + w.Pick(len(w.members)))
-	for _, a := range w.members {
-		for _, b := range w.members {
-			if a == b || side(a) == side(b) || f == faultOneWay && (side(a) && b.id != other || side(b) && a.id != other) {
+	other := protocol.MemberID(1 + w.Pick(len(w.Members)))
+	for _, a := range w.Members {
+		for _, b := range w.Members {
+			if a == b || side(a) == side(b) || f == faultOneWay && (side(a) && b.ID != other || side(b) && a.ID != other) {
 				continue
 			}
-			w.net.Link(a.id, b.id).Cut = both || side(a) == outward
+			w.Net.Link(a.ID, b.ID).Cut = both || side(a) == outward
 		}
 	}
 	w.Tracef("FAULT links are cut:%s", w.describeCuts())
-	if f != faultOneWay && alone.leadsAny() {
+	if f != faultOneWay && alone.LeadsAny() {
 		w.clocksAgainst(alone)
 	}
 	if long {
@@ -62,10 +63,10 @@ func (w *World) cut(f *Fault, victim *Member) {
 
 func (w *World) describeCuts() string {
 	text := ""
-	for _, a := range w.members {
-		for _, b := range w.members {
-			if a != b && w.net.Link(a.id, b.id).Cut {
-				text += " " + a.id.String() + "→" + b.id.String()
+	for _, a := range w.Members {
+		for _, b := range w.Members {
+			if a != b && w.Net.Link(a.ID, b.ID).Cut {
+				text += " " + a.ID.String() + "→" + b.ID.String()
 			}
 		}
 	}
@@ -74,9 +75,9 @@ func (w *World) describeCuts() string {
 
 // heal makes all links work, except those of a member that is away.
 func (w *World) heal() {
-	for _, a := range w.members {
-		for _, b := range w.members {
-			w.net.Link(a.id, b.id).Cut = a.away || b.away
+	for _, a := range w.Members {
+		for _, b := range w.Members {
+			w.Net.Link(a.ID, b.ID).Cut = a.Away || b.Away
 		}
 	}
 }
@@ -90,7 +91,7 @@ func (s *Settings) isolateLeaders(d draw.Chance) {
 	}
 	if d.Yes(0.75) {
 		s.Faults = rates{}
-		s.timely()
+		s.Timely()
 	}
 	s.Chaos = max(s.Chaos, 40*s.Election)
 	s.Faults[[...]*Fault{faultIsolate, faultFreeze, faultPause, faultPartition}[d.Below(4)]] = s.Election * time.Duration(3+d.Below(3))

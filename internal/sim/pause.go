@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 var (
@@ -16,23 +17,23 @@ var (
 )
 
 func init() {
-	faultPause.Strike = func(w *World, m *Member) {
-		m.paused = w.Now() + w.still(3*w.set.Election)
-		w.Tracef("FAULT %s pauses until %.6f", m.id, m.paused.Seconds())
+	faultPause.Strike = func(w *World, m *node.Member) {
+		m.Paused = w.Now() + w.still(3*w.set.Election)
+		w.Tracef("FAULT %s pauses until %.6f", m.ID, m.Paused.Seconds())
 	}
-	faultPause.Heal = func(m *Member) { m.paused = min(m.paused, m.w.Now()) }
+	faultPause.Heal = func(m *node.Member) { m.Paused = min(m.Paused, m.Env.Now()) }
 	faultFreeze.Draw = (*Settings).drawFreezes
 	faultFreeze.Strike = (*World).freezeSome
 }
 
 // freezeSome freezes a member in a turn, often a leader.
-func (w *World) freezeSome(m *Member) {
+func (w *World) freezeSome(m *node.Member) {
 	d := w.still(4 * w.set.Election)
 	if l := w.someLeader(); l != nil && w.Chance(0.5) {
 		m = l
 	}
-	w.Tracef("FAULT %s freezes in a turn until %.6f", m.id, (w.Now() + d).Seconds())
-	m.freeze(d)
+	w.Tracef("FAULT %s freezes in a turn until %.6f", m.ID, (w.Now() + d).Seconds())
+	m.Freeze(d)
 }
 
 // drawFreezes chooses whether processes freeze inside turns. In some of these runs nothing else

@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -35,47 +36,47 @@ const pipeline = 6
 // pipe is a client of a member in one of its lives, as a program has it that embeds a member. It
 // judges the order of its commands.
 type pipe struct {
-	m    *Member
+	m    *node.Member
 	life int
 	intake.ClientQueue
 	last *history.Operation // the last one that was taken in
 }
 
-func newPipe(m *Member) *pipe {
-	p := &pipe{m: m, life: m.life}
-	p.ClientQueue = intake.ClientQueue{Proposals: &m.proposals, Free: p.settled, Mutant: m.w.set.mutant()}
+func newPipe(m *node.Member) *pipe {
+	p := &pipe{m: m, life: m.Life}
+	p.ClientQueue = intake.ClientQueue{Proposals: &m.Proposals, Free: p.settled, Mutant: m.Env.Set.MutantName()}
 	return p
 }
 
 // settled goes on with the next batch, or fails those that wait.
 func (p *pipe) settled(b *intake.Batch) {
-	fresh, unproposed, err := p.Settled(p.m.clock, b)
-	p.m.w.Violate(p.m.id, p.Check())
+	fresh, unproposed, err := p.Settled(p.m.Clock, b)
+	p.m.Env.Violate(p.m.ID, p.Check())
 	if fresh {
-		p.m.wakeTakers()
+		p.m.WakeTakers()
 	}
 	for _, b := range unproposed {
-		p.m.w.Events.Add(writesUnproposed, len(b.Done))
+		p.m.Env.Events.Add(writesUnproposed, len(b.Done))
 		b.Fail(err)
 	}
 }
 
 // pipeTo is the client's pipe to a member; nil if it waits for answers, or uses no pipe.
-func (c *client) pipeTo(m *Member) *pipe {
+func (c *client) pipeTo(m *node.Member) *pipe {
 	if !c.pipelines {
 		return nil
 	}
-	if c.pipe == nil || c.pipe.m != m || c.pipe.life != m.life {
+	if c.pipe == nil || c.pipe.m != m || c.pipe.life != m.Life {
 		c.pipe = newPipe(m)
 	}
 	return c.pipe
 }
 
 // propose asks a member to replicate the command of an operation.
-func (c *client) propose(m *Member, op *history.Operation, bytes []byte, done intake.Done) {
+func (c *client) propose(m *node.Member, op *history.Operation, bytes []byte, done intake.Done) {
 	p, o := c.pipeTo(m), c.w.options(op)
 	if p == nil {
-		m.Propose(&m.proposals, bytes, op, o, done)
+		m.Propose(&m.Proposals, bytes, op, o, done)
 		return
 	}
 	m.Propose(&piped{p, op}, bytes, op, o, func(result any, err error) {
@@ -111,9 +112,9 @@ func (p *piped) AddBody(now func() time.Duration, b *intake.Batch) (fresh bool, 
 }
 
 func (p *piped) took(err error) error {
-	p.m.w.Violate(p.m.id, p.Check())
+	p.m.Env.Violate(p.m.ID, p.Check())
 	if err == nil {
-		p.m.w.Count(writesPiped)
+		p.m.Env.Count(writesPiped)
 		p.op.Before, p.last = p.last, p.op
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 	"github.com/braidlog/braid/protocol/quorum"
 	"github.com/braidlog/braid/protocol/setting"
@@ -99,9 +100,9 @@ func quorumsOf(p *registry.Protocol, own setting.Values, nodes int) (quorum.Syst
 }
 
 // drawLimits draws limits. In half of the runs they are small.
-func drawLimits(d draw.Chance) (s limitSettings) {
+func drawLimits(d draw.Chance) (s node.LimitSettings) {
 	if d.Yes(0.5) {
-		s = limitSettings{
+		s = node.LimitSettings{
 			Filling: d.Limit(1, 2, 8), HolderCounts: d.Limit(1, 3, 64), InboxBytes: d.Limit(1, 1000, 10000),
 			Asks: d.Limit(1, 4, 1<<16), Questions: d.Limit(1, 4, 1024), CacheBytes: int64(d.Limit(0, 1000, 20000)),
 		}
@@ -112,7 +113,7 @@ func drawLimits(d draw.Chance) (s limitSettings) {
 // drawBodies draws the settings for bodies from a generator of its own. So runs without bodies are
 // the same as before bodies existed.
 func (s *Settings) drawBodies(d draw.Chance) {
-	if s.Keyed || s.byKey() {
+	if s.Keyed || s.ByKey() {
 		return
 	}
 	often := 0.35
@@ -134,7 +135,7 @@ func (s *Settings) drawBodies(d draw.Chance) {
 	b.Hedge = d.Duration(s.Heartbeat/4, s.Election)
 	b.Retry = b.Hedge + d.Duration(s.Heartbeat, s.Election)
 	b.GatherBytes = int64(d.Limit(1, 5000, 1<<20))
-	b.limitSettings = drawLimits(bodyLimits.Of(s.Seed))
+	b.LimitSettings = drawLimits(bodyLimits.Of(s.Seed))
 	if d.Yes(0.5) {
 		b.Scrub = s.Election * time.Duration(1+d.Below(5))
 	}
@@ -158,12 +159,12 @@ func (s *Settings) drawBodies(d draw.Chance) {
 
 // place sets where the protocol puts bodies. It draws nothing.
 func (s *Settings) place(draw.Chance) {
-	s.Core.Placement = s.placement
-	if s.protocol.Quorums == nil {
+	s.Core.Placement = s.Placement
+	if s.Protocol.Quorums == nil {
 		return
 	}
 	s.Core.MaxK = registry.RSFragments
-	q, err := s.protocol.Quorums(s.Nodes, s.Core.MaxK)
+	q, err := s.Protocol.Quorums(s.Nodes, s.Core.MaxK)
 	if err != nil {
 		panic(err) // Campaign.Validate gives a better error
 	}
@@ -174,7 +175,7 @@ func (s *Settings) place(draw.Chance) {
 // decides is how many members can decide and elect without the others, where quorums are fixed;
 // else 0.
 func (s *Settings) decides() int {
-	if s.protocol.Quorums == nil {
+	if s.Protocol.Quorums == nil {
 		return 0
 	}
 	return max(s.Core.ReadQuorum, s.Core.WriteQuorum)
@@ -193,7 +194,7 @@ func (s *Settings) describeBodies() string {
 		text += ", smaller and larger clusters"
 	}
 	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; hedge %s, retry %s, gather %d bytes; scrub every %s; limits %+v\n",
-		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub, b.limitSettings)
+		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub, b.LimitSettings)
 }
 
 // drawBody makes a body of random bytes, so that no two bodies are equal.

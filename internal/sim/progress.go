@@ -8,15 +8,16 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
 // demandProgress gives the living members a bounded time. In it each of them must complete a write
 // (if asked for) and a read, and reach the same state.
-func (w *World) demandProgress(alive []*Member, writes bool) {
-	probes := make(map[*Member]*probe)
+func (w *World) demandProgress(alive []*node.Member, writes bool) {
+	probes := make(map[*node.Member]*probe)
 	for _, m := range alive {
-		p := &probe{client: client{w: w, number: w.set.Clients + int(m.id), home: m.id}, m: m}
+		p := &probe{client: client{w: w, number: w.set.Clients + int(m.ID), home: m.ID}, m: m}
 		probes[m] = p
 		if writes {
 			w.After(0, p.write)
@@ -27,11 +28,11 @@ func (w *World) demandProgress(alive []*Member, writes bool) {
 	limit := w.Now() + w.settleTime()
 	done := w.RunUntil(limit, func() bool {
 		for _, m := range w.serving(alive) {
-			if !probes[m].done || m.behind() || m.lacks() {
+			if !probes[m].done || m.Behind() || m.Lacks() {
 				return false
 			}
 		}
-		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive) && w.history.JudgeTold() == nil // what was just accepted is still to take effect
+		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive) && w.History.JudgeTold() == nil // what was just accepted is still to take effect
 	})
 	if !done && w.Broken == nil {
 		w.Violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.settleTime(), w.describeMembers(alive)))
@@ -44,18 +45,18 @@ func (w *World) settleTime() time.Duration {
 	s := &w.set
 	piece := s.pieceTime()
 	timeout := 80*s.Election + 100*piece + w.epochTime(piece)
-	if s.byKey() {
-		timeout += time.Duration(len(w.history.Ops)) * piece // each may have left an undecided command, which is recovered by itself
+	if s.ByKey() {
+		timeout += time.Duration(len(w.History.Ops)) * piece // each may have left an undecided command, which is recovered by itself
 	}
-	for _, c := range w.court.All {
+	for _, c := range w.Court.All {
 		timeout += time.Duration(c.Ledger.Decided()) * piece
 		if s.Bodies.Share > 0 {
-			timeout += time.Duration(len(c.Bodies.Live())+20) * s.gatherTime()
+			timeout += time.Duration(len(c.Bodies.Live())+20) * s.GatherTime()
 		}
 		if s.Bodies.Share > 0 && s.Bodies.GatherBytes <= int64(s.Bodies.Max) {
 			// One body is gathered at a time. A member that comes back with an old snapshot looks for
 			// bodies that no member has any more, and gives up on each before the next.
-			timeout += time.Duration(c.Ledger.Decided()) * s.bodyTimeout()
+			timeout += time.Duration(c.Ledger.Decided()) * s.BodyTimeout()
 		}
 	}
 	return timeout
@@ -63,31 +64,31 @@ func (w *World) settleTime() time.Duration {
 
 // serving returns the living members that must make progress: those in the last configuration that
 // any of them has applied.
-func (w *World) serving(alive []*Member) []*Member {
-	var last *Member
+func (w *World) serving(alive []*node.Member) []*node.Member {
+	var last *node.Member
 	for _, m := range alive {
-		if m.up && (last == nil || m.reached() > last.reached()) {
+		if m.Up && (last == nil || m.Reached() > last.Reached()) {
 			last = m
 		}
 	}
 	if last == nil {
 		return nil
 	}
-	configs := last.applier.Configs()
-	if configs[0].Joint() || !last.settled() && !w.lacksMember(&configs[0]) && !slices.ContainsFunc(alive, (*Member).owes) {
+	configs := last.Applier.Configs()
+	if configs[0].Joint() || !last.Settled() && !w.lacksMember(&configs[0]) && !slices.ContainsFunc(alive, (*node.Member).Owes) {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(alive), func(m *Member) bool {
-		return slices.ContainsFunc(configs, func(c protocol.Config) bool { return c.Find(m.id) == nil })
+	return slices.DeleteFunc(slices.Clone(alive), func(m *node.Member) bool {
+		return slices.ContainsFunc(configs, func(c protocol.Config) bool { return c.Find(m.ID) == nil })
 	})
 }
 
 // waitsToVote reports whether a member that was added as a voter runs and is not a voter yet,
 // although nothing prevents it.
-func (w *World) waitsToVote(alive []*Member) bool {
+func (w *World) waitsToVote(alive []*node.Member) bool {
 	for _, m := range w.serving(alive) {
-		for _, c := range m.applier.Configs() {
-			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool { return x.Joining && w.member(x.ID).up && !w.member(x.ID).owes() }) {
+		for _, c := range m.Applier.Configs() {
+			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool { return x.Joining && w.Member(x.ID).Up && !w.Member(x.ID).Owes() }) {
 				return true
 			}
 		}
@@ -98,24 +99,24 @@ func (w *World) waitsToVote(alive []*Member) bool {
 // lacksMember reports whether some member of a configuration is down. Instances may wait for it
 // before they follow the membership of the first.
 func (w *World) lacksMember(c *protocol.Config) bool {
-	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !w.member(m.ID).up })
+	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !w.Member(m.ID).Up })
 }
 
-func (w *World) describeMembers(members []*Member) string {
+func (w *World) describeMembers(members []*node.Member) string {
 	text := ""
 	for _, m := range members {
-		if !m.up {
-			text += fmt.Sprintf("\n  %s is down", m.id)
+		if !m.Up {
+			text += fmt.Sprintf("\n  %s is down", m.ID)
 			continue
 		}
-		at := m.applier.Cursor()
-		for _, s := range m.inForce {
-			st := s.inst.Core().Status()
+		at := m.Applier.Cursor()
+		for _, s := range m.InForce {
+			st := s.Inst.Core().Status()
 			text += fmt.Sprintf("\n  %s%s: %s of term %d, leader %s, log %d…%d, durable %d, commit %d, applied %d; members %v outgoing %v",
-				m.id, w.named(s.instance), st.Role, st.Term, st.Leader, st.First, st.Last, st.Durable, st.Commit,
-				at.Point(s.instance).Index, st.Config.All(), st.Config.Outgoing)
+				m.ID, w.Named(s.Instance), st.Role, st.Term, st.Leader, st.First, st.Last, st.Durable, st.Commit,
+				at.Point(s.Instance).Index, st.Config.All(), st.Config.Outgoing)
 		}
-		text += fmt.Sprintf("\n    lacks bodies: %t, instances follow: %t %s", m.lacks(), m.settled(), m.gap())
+		text += fmt.Sprintf("\n    lacks bodies: %t, instances follow: %t %s", m.Lacks(), m.Settled(), m.Gap())
 	}
 	return text
 }
@@ -124,7 +125,7 @@ func (w *World) describeMembers(members []*Member) string {
 // asks less and less often, so that it does not become the load that it waits for.
 type probe struct {
 	client
-	m     *Member
+	m     *node.Member
 	tries int
 	done  bool
 }
@@ -150,23 +151,23 @@ func (p *probe) readFrom(key, keys int) {
 
 func (p *probe) try(kind check.Kind, key int, then func()) {
 	w := p.w
-	if !p.m.up {
+	if !p.m.Up {
 		w.After(w.set.Heartbeat, func() { p.try(kind, key, then) })
 		return
 	}
 	op := &history.Operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: machine.KeyName(key)}}
 	if kind == check.Append {
-		op.Value = fmt.Sprintf("%d,", len(w.history.Ops))
+		op.Value = fmt.Sprintf("%d,", len(w.History.Ops))
 		if w.set.Bodies.Share > 0 && w.Chance(0.5) {
-			op.Carry(len(w.history.Ops), w.drawBody())
+			op.Carry(len(w.History.Ops), w.drawBody())
 		}
 	}
 	timeout := w.set.GiveUp + 10*w.set.Election
-	if bodies := p.m.machines.First.Bodies(); bodies > 0 {
-		timeout += time.Duration(bodies) * w.set.gatherTime()
+	if bodies := p.m.Machines.First.Bodies(); bodies > 0 {
+		timeout += time.Duration(bodies) * w.set.GatherTime()
 	}
 	p.perform(p.m, op, timeout, func() {
-		if w.history.Succeeded(op) {
+		if w.History.Succeeded(op) {
 			then()
 			return
 		}

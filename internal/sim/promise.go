@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -30,7 +31,7 @@ var faultPromise = &Fault{Name: "promise"}
 
 func init() {
 	faultPromise.Draw = (*Settings).drawPromises
-	faultPromise.Strike = func(w *World, _ *Member) { w.promise() }
+	faultPromise.Strike = func(w *World, _ *node.Member) { w.promise() }
 	faultPromise.End = (*World).endPromise
 }
 
@@ -65,16 +66,16 @@ func (s *Settings) drawPromises(d draw.Chance) {
 
 // promise begins a story.
 func (w *World) promise() {
-	in := w.court.All[w.From(promiseStories).Below(len(w.court.All))].ID
-	l := w.leaderOf(in)
+	in := w.Court.All[w.From(promiseStories).Below(len(w.Court.All))].ID
+	l := w.LeaderOf(in)
 	if l == nil || w.held != nil || w.promising != nil {
 		return
 	}
-	config := l.of(in).witness.status.Config
+	config := l.Of(in).Witness.Latest.Config
 	voters := config.Voters()
-	others := slices.DeleteFunc(slices.Clone(voters), func(id protocol.MemberID) bool { return id == l.id || !w.member(id).up })
+	others := slices.DeleteFunc(slices.Clone(voters), func(id protocol.MemberID) bool { return id == l.ID || !w.Member(id).Up })
 	q := len(voters)/2 + 1
-	if config.Joint() || !slices.Contains(voters, l.id) || len(others) < q {
+	if config.Joint() || !slices.Contains(voters, l.ID) || len(others) < q {
 		return
 	}
 	w.From(promiseStories).Rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
@@ -82,11 +83,11 @@ func (w *World) promise() {
 	if near > 0 && w.From(promiseStories).Yes(0.2) {
 		near--
 	}
-	p := &promising{instance: in, leader: l.id, near: others[:near], far: others[near:]}
+	p := &promising{instance: in, leader: l.ID, near: others[:near], far: others[near:]}
 	w.promising = p
 	w.Count(promisesBeforeVotes)
-	leader, e, h := []protocol.MemberID{l.id}, w.set.Election, w.set.Heartbeat
-	w.Tracef("FAULT only %v hear of %s", p.near, l.id)
+	leader, e, h := []protocol.MemberID{l.ID}, w.set.Election, w.set.Heartbeat
+	w.Tracef("FAULT only %v hear of %s", p.near, l.ID)
 	w.holdBetween(p.far, leader, true)
 	w.during(p, h+w.From(promiseStories).Duration(0, h/4), func() { w.holdBetween(leader, p.far, true) }) // one heartbeat reaches them
 	w.during(p, e-h-w.From(promiseStories).Duration(h/4, h/2), func() { w.holdBetween(p.far, leader, false) })
@@ -114,12 +115,12 @@ func (w *World) holdBetween(from, to []protocol.MemberID, on bool) {
 }
 
 // promiseStands goes on with a story when a member stands for election, or asks whether it should.
-func (w *World) promiseStands(c *witness) {
-	p, id := w.promising, c.m.id
-	if p == nil || c.s.instance != p.instance || !slices.Contains(p.far, id) {
+func (w *World) promiseStands(c *node.Witness) {
+	p, id := w.promising, c.M.ID
+	if p == nil || c.S.Instance != p.instance || !slices.Contains(p.far, id) {
 		return
 	}
-	switch role := c.status.Role; {
+	switch role := c.Latest.Role; {
 	case role == protocol.Candidate && p.candidate == 0:
 		w.callBack(p, id)
 	case role == protocol.PreCandidate && slices.Contains(p.back, id) && !slices.Contains(p.asked, id):
@@ -179,10 +180,10 @@ func (w *World) endPromise() {
 	}
 	w.Tracef("FAULT all hear of %s again", p.leader)
 	w.promising = nil
-	for _, a := range w.members {
-		for _, b := range w.members {
-			if a != b && w.net.Link(a.id, b.id).Held() {
-				w.holdLink(a.id, b.id, false)
+	for _, a := range w.Members {
+		for _, b := range w.Members {
+			if a != b && w.Net.Link(a.ID, b.ID).Held() {
+				w.holdLink(a.ID, b.ID, false)
 			}
 		}
 	}

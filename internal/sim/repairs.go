@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"slices"
+
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // repairTime is how many election timeouts it may take to replace a damaged state, while all others
@@ -10,18 +12,18 @@ import (
 const repairTime = 25
 
 // demandRepairs judges that states which were found damaged are replaced soon after the last fault.
-func (w *World) demandRepairs(alive []*Member) {
+func (w *World) demandRepairs(alive []*node.Member) {
 	since, late := w.Now(), false
 	w.RunUntil(w.Now()+w.settleTime(), func() bool {
 		serving := w.serving(alive)
-		i := slices.IndexFunc(serving, func(m *Member) bool { return m.exchange.Repairing() })
+		i := slices.IndexFunc(serving, func(m *node.Member) bool { return m.Exchange.Repairing() })
 		if i < 0 {
 			return len(serving) > 0
 		}
-		needs := serving[i].applier.Cursor()
-		if slices.ContainsFunc(serving, func(o *Member) bool {
-			at, _ := o.progress.At()
-			return o != serving[i] && (o.sick() || at.Before(&needs))
+		needs := serving[i].Applier.Cursor()
+		if slices.ContainsFunc(serving, func(o *node.Member) bool {
+			at, _ := o.Progress.At()
+			return o != serving[i] && (o.Sick() || at.Before(&needs))
 		}) {
 			since = w.Now()
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -20,7 +21,7 @@ var faultRot = &Fault{Name: "rot", Thinned: true}
 
 func init() {
 	faultRot.Draw = (*Settings).drawRot
-	faultRot.Strike = func(w *World, m *Member) { m.whenWritten(8, func() { w.rot(m) }) }
+	faultRot.Strike = func(w *World, m *node.Member) { m.WhenWritten(8, func() { w.rot(m) }) }
 }
 
 var recordsDamaged = count.New("records_and_snapshots_damaged", "records and snapshots damaged")
@@ -31,8 +32,8 @@ func (s *Settings) drawRot(d draw.Chance) {
 	}
 }
 
-func (w *World) rot(m *Member) {
-	if m.snaps == nil || m.sick() { // a checkpoint stands for nothing then
+func (w *World) rot(m *node.Member) {
+	if m.Snaps == nil || m.Sick() { // a checkpoint stands for nothing then
 		return
 	}
 	if w.Chance(0.3) {
@@ -43,59 +44,59 @@ func (w *World) rot(m *Member) {
 }
 
 // rotLog damages the record of an entry that the newest snapshot stands for.
-func (w *World) rotLog(m *Member) {
-	s := m.inForce[w.Among(len(m.inForce))]
-	first := s.inst.Core().Status().First
-	last := min(m.snapped.Point(s.instance).Index, m.applied(s.instance))
+func (w *World) rotLog(m *node.Member) {
+	s := m.InForce[w.Among(len(m.InForce))]
+	first := s.Inst.Core().Status().First
+	last := min(m.Snapped.Point(s.Instance).Index, m.Applied(s.Instance))
 	if last < first {
 		return
 	}
 	index := first + protocol.Index(w.Pick(int(last-first)+1))
-	record, err := m.log.ReadEntry(uint32(s.instance), uint64(index))
-	if err != nil || len(record) == 0 || m.writer.busy() { // the records next to it must be on the disk too
+	record, err := m.Log.ReadEntry(uint32(s.Instance), uint64(index))
+	if err != nil || len(record) == 0 || m.Writer.Busy() { // the records next to it must be on the disk too
 		return
 	}
 	at, bit := w.Pick(len(record)), byte(1)<<w.Pick(8)
-	for _, image := range m.disk.Images() {
-		if !image.Decay(logDir, record, at, bit) || !m.opens(image, nil, true) {
+	for _, image := range m.Disk.Images() {
+		if !image.Decay(node.LogDir, record, at, bit) || !m.Opens(image, nil, true) {
 			return
 		}
 	}
-	if !m.disk.Decay(logDir, record, at, bit) {
+	if !m.Disk.Decay(node.LogDir, record, at, bit) {
 		return
 	}
 	w.Count(recordsDamaged)
-	w.Tracef("FAULT the record of entry %d%s goes bad on the disk of %s", index, w.named(s.instance), m.id)
+	w.Tracef("FAULT the record of entry %d%s goes bad on the disk of %s", index, w.Named(s.Instance), m.ID)
 }
 
 // rotSnapshot damages the newest snapshot, if the log goes back to the one before it.
-func (w *World) rotSnapshot(m *Member) {
-	all, err := m.snaps.Positions()
-	if err != nil || len(all) < 2 || m.work.Saving() {
+func (w *World) rotSnapshot(m *node.Member) {
+	all, err := m.Snaps.Positions()
+	if err != nil || len(all) < 2 || m.Work.Saving() {
 		return
 	}
 	// A snapshot that is not installed yet is needed undamaged: nothing else stands for it here.
-	last, err := m.snaps.Open(all[len(all)-1])
-	if err != nil || m.applier.Ahead(&last.Header.Meta) || m.queue.Installing() {
+	last, err := m.Snaps.Open(all[len(all)-1])
+	if err != nil || m.Applier.Ahead(&last.Header.Meta) || m.Queue.Installing() {
 		return
 	}
-	older, err := m.snaps.Open(all[len(all)-2])
-	if err != nil || m.snaps.Whole(all[len(all)-2]) != nil {
+	older, err := m.Snaps.Open(all[len(all)-2])
+	if err != nil || m.Snaps.Whole(all[len(all)-2]) != nil {
 		return
 	}
-	names := slices.DeleteFunc(m.disk.Names(snapDir), func(name string) bool { return path.Ext(name) != ".snap" })
-	newest := path.Join(snapDir, names[len(names)-1])
-	for _, image := range m.disk.Images() {
-		if !m.disk.Synced(newest) || !image.Has(newest) || !m.opens(image, &older.Header.Meta, false) {
+	names := slices.DeleteFunc(m.Disk.Names(node.SnapDir), func(name string) bool { return path.Ext(name) != ".snap" })
+	newest := path.Join(node.SnapDir, names[len(names)-1])
+	for _, image := range m.Disk.Images() {
+		if !m.Disk.Synced(newest) || !image.Has(newest) || !m.Opens(image, &older.Header.Meta, false) {
 			return
 		}
 	}
-	for _, k := range m.inForce {
-		if base := older.Header.Base(k.instance).Index; m.writer.busy() || k.inst.Core().Status().First > base+1 || k.asked > base {
+	for _, k := range m.InForce {
+		if base := older.Header.Base(k.Instance).Index; m.Writer.Busy() || k.Inst.Core().Status().First > base+1 || k.Asked > base {
 			return // the log is cut further than the disk shows, or soon will be
 		}
 	}
-	m.disk.Flip(newest, w.Pick(m.disk.Size(newest)), 1<<w.Pick(8))
+	m.Disk.Flip(newest, w.Pick(m.Disk.Size(newest)), 1<<w.Pick(8))
 	w.Count(recordsDamaged)
-	w.Tracef("FAULT %s goes bad on the disk of %s", newest, m.id)
+	w.Tracef("FAULT %s goes bad on the disk of %s", newest, m.ID)
 }

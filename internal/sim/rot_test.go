@@ -6,16 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
 // spoilRecord damages the record of an entry on a member's disk.
 func (s *script) spoilRecord(id protocol.MemberID, index protocol.Index) {
 	s.t.Helper()
-	m := s.member(id)
-	record, err := m.log.ReadEntry(uint32(firstInstance), uint64(index))
+	m := s.Member(id)
+	record, err := m.Log.ReadEntry(uint32(node.FirstInstance), uint64(index))
 	require.NoError(s.t, err)
-	require.True(s.t, m.disk.Decay(logDir, record, len(record)-1, 1))
+	require.True(s.t, m.Disk.Decay(node.LogDir, record, len(record)-1, 1))
 }
 
 func tinyCache(set *Settings) { set.Core.CacheBytes, set.SnapshotBytes = 1, 1<<30 }
@@ -37,9 +38,9 @@ func TestLeaderCannotRead(t *testing.T) {
 	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != message.PreVote }
 	s.heal()
 	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
-	require.Positive(t, s.Events.Of(entriesUnreadable))
-	require.Positive(t, s.Events.Of(snapshotsInstalled))
-	s.until("the log is cut behind the damage", func() bool { return s.member(1).inst.Core().Status().First > bad })
+	require.Positive(t, s.Events.Of(node.EntriesUnreadable))
+	require.Positive(t, s.Events.Of(node.SnapshotsInstalled))
+	s.until("the log is cut behind the damage", func() bool { return s.Member(1).Inst.Core().Status().First > bad })
 	s.crash(1)
 	s.start(1)
 	s.mustAck(s.put(2))
@@ -56,8 +57,8 @@ func TestScrubCutsBehindDamage(t *testing.T) {
 	}
 	s.wait(1)
 	s.spoilRecord(1, 5) // applied everywhere, and in no snapshot
-	s.member(1).scrubLater(s.set.Election)
-	s.until("the log is cut behind the damage", func() bool { return s.member(1).inst.Core().Status().First > 5 })
+	s.Member(1).ScrubLater(s.set.Election)
+	s.until("the log is cut behind the damage", func() bool { return s.Member(1).Inst.Core().Status().First > 5 })
 	s.crash(1)
 	s.start(1)
 	s.mustAck(s.put(2))
@@ -75,7 +76,7 @@ func TestSnapshotGoesBad(t *testing.T) {
 		before := s.Events.Of(recordsDamaged)
 		if n%20 == 19 {
 			s.wait(1)
-			s.rotSnapshot(s.member(2))
+			s.rotSnapshot(s.Member(2))
 		}
 		if s.Events.Of(recordsDamaged) == before {
 			continue
@@ -99,7 +100,7 @@ func TestDamageIsCutWhileASnapshotIsSent(t *testing.T) {
 		s.mustAck(s.put(1))
 	}
 	s.heal()
-	sends := func() protocol.Index { return s.member(1).exchange.Streaming(3, firstInstance) }
+	sends := func() protocol.Index { return s.Member(1).Exchange.Streaming(3, node.FirstInstance) }
 	s.until("member 3 is sent a snapshot", func() bool { return sends() > 0 })
 	for range 5 {
 		s.mustAck(s.put(1))
@@ -107,8 +108,8 @@ func TestDamageIsCutWhileASnapshotIsSent(t *testing.T) {
 	bad := s.commit(1)
 	require.Greater(t, bad, sends())
 	s.spoilRecord(1, bad)
-	s.member(1).scrubLater(s.set.Election)
-	first := func() protocol.Index { return s.member(1).inst.Core().Status().First }
+	s.Member(1).ScrubLater(s.set.Election)
+	first := func() protocol.Index { return s.Member(1).Inst.Core().Status().First }
 	for first() <= bad && s.Broken == nil {
 		s.mustAck(s.put(1))
 	}

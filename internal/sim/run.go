@@ -96,9 +96,9 @@ func open(o Options) *World {
 func (w *World) begin() {
 	w.beginBorn()
 	w.beginNamesakes()
-	for _, m := range w.members {
-		m.setRate(w.wrongRate())
-		m.offset = time.Duration(w.Pick(1 << 40))
+	for _, m := range w.Members {
+		m.SetRate(w.wrongRate())
+		m.Offset = time.Duration(w.Pick(1 << 40))
 		w.startLater(m, w.Between(0, w.set.Election))
 	}
 	w.openClients()
@@ -107,8 +107,8 @@ func (w *World) begin() {
 }
 
 func (w *World) result() Result {
-	r := Result{Seed: w.set.Seed, Hash: w.Hash, Steps: w.Steps, Messages: w.messages, Operations: len(w.history.Ops),
-		Acked: w.history.Acked, Virtual: w.Now(), Events: w.Events, Violation: w.Broken}
+	r := Result{Seed: w.set.Seed, Hash: w.Hash, Steps: w.Steps, Messages: w.Messages, Operations: len(w.History.Ops),
+		Acked: w.History.Acked, Virtual: w.Now(), Events: w.Events, Violation: w.Broken}
 	if w.Out != nil {
 		if w.Broken != nil {
 			w.Out.Line("VIOLATION %v", w.Broken)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -95,7 +96,7 @@ func TestWritesAreAnsweredEarly(t *testing.T) {
 	require.Greater(t, sum.Events.Of(readsWithToken), 100)
 	require.Greater(t, sum.Events.Of(writesAfterTokens), 100)
 	require.Greater(t, sum.Events.Of(tokensExpired), 10)
-	require.Greater(t, sum.Events.Of(barrierReads), 50)
+	require.Greater(t, sum.Events.Of(node.BarrierReads), 50)
 }
 
 // TestBodiesTakeLanes: those of blind commands, as rows.
@@ -105,7 +106,7 @@ func TestBodiesTakeLanes(t *testing.T) {
 	sum, err := c.Run(nil)
 	require.NoError(t, err)
 	require.Empty(t, sum.Failed)
-	require.Greater(t, sum.Events.Of(bodiesByLanes), 100)
+	require.Greater(t, sum.Events.Of(node.BodiesByLanes), 100)
 	require.Greater(t, sum.Events.Of(writesAnsweredEarly), 100)
 }
 

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // demandSameState waits until all members have applied the last writes, also those of clients that
 // gave up.
-func (w *World) demandSameState(alive []*Member) {
+func (w *World) demandSameState(alive []*node.Member) {
 	same := func() bool {
-		return !slices.ContainsFunc(w.serving(alive), (*Member).behind) && w.history.JudgeTold() == nil // something may just have been accepted
+		return !slices.ContainsFunc(w.serving(alive), (*node.Member).Behind) && w.History.JudgeTold() == nil // something may just have been accepted
 	}
 	if !w.RunUntil(w.Now()+w.settleTime(), same) && w.Broken == nil {
 		w.Violate(0, fmt.Errorf("not everybody applies the last writes:%s", w.describeMembers(alive)))
@@ -24,35 +25,35 @@ func (w *World) demandSameState(alive []*Member) {
 // decided in that time.
 const linearTime = 20 * time.Second
 
-func (w *World) demandVerdict(alive []*Member) { w.Violate(0, w.finalVerdict(alive)) }
+func (w *World) demandVerdict(alive []*node.Member) { w.Violate(0, w.finalVerdict(alive)) }
 
 // finalVerdict judges the end. All members have the same state, no acknowledged write is lost, and
 // the history has an order.
-func (w *World) finalVerdict(alive []*Member) error {
-	for _, c := range w.court.All {
+func (w *World) finalVerdict(alive []*node.Member) error {
+	for _, c := range w.Court.All {
 		if err := c.Ledger.Retained(); err != nil {
 			return err
 		}
 	}
-	var first *Member
+	var first *node.Member
 	for _, m := range w.serving(alive) {
 		if first == nil {
 			first = m
 		}
-		if err := m.machines.Same(&first.machines); err != nil {
+		if err := m.Machines.Same(&first.Machines); err != nil {
 			return err
 		}
-		if err := m.judgeLogSize(); err != nil {
+		if err := m.JudgeLogSize(); err != nil {
 			return err
 		}
-		if err := m.judgeBodyFiles(); err != nil {
+		if err := m.JudgeBodyFiles(); err != nil {
 			return err
 		}
 	}
-	if err := w.history.JudgeTold(); err != nil {
+	if err := w.History.JudgeTold(); err != nil {
 		return err
 	}
-	err := check.Linearizable(w.history.Resolve(), linearTime)
+	err := check.Linearizable(w.History.Resolve(), linearTime)
 	var undecided *check.UndecidedError
 	if errors.As(err, &undecided) {
 		return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 )
@@ -37,19 +38,19 @@ const (
 func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *script {
 	t.Helper()
 	set := Settings{
-		nodeSettings: nodeSettings{
-			clusterSettings: clusterSettings{protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant},
-			timeSettings:    timeSettings{Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond},
-			linkSettings:    linkSettings{Distances: device.Distances{DelayMin: time.Millisecond, DelayMax: time.Millisecond}},
-			diskSettings: diskSettings{
+		Settings: node.Settings{
+			ClusterSettings: node.ClusterSettings{Protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant},
+			TimeSettings:    node.TimeSettings{Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond},
+			LinkSettings:    node.LinkSettings{Distances: device.Distances{DelayMin: time.Millisecond, DelayMax: time.Millisecond}},
+			DiskSettings: node.DiskSettings{
 				SyncMin: 2 * time.Millisecond, SyncMax: 2 * time.Millisecond, SegmentBytes: 16 << 10, SnapshotBytes: 1 << 30,
 			},
-			memberSettings: memberSettings{BatchCommands: 1, BatchBytes: 1 << 20, GiveUp: time.Hour},
+			MemberSettings: node.MemberSettings{BatchCommands: 1, BatchBytes: 1 << 20, GiveUp: time.Hour},
 		},
 		clientSettings: clientSettings{Keys: 1},
 	}
-	set.Core = protocol.Settings{Instance: firstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
-	set.Core.Mutant = set.protocolMutant()
+	set.Core = protocol.Settings{Instance: node.FirstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
+	set.Core.Mutant = set.ProtocolMutant()
 	if tweak != nil {
 		tweak(&set)
 	}
@@ -59,7 +60,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 	}
 	s := &script{t: t, World: newWorld(set, run.Of(1).Rand, out)}
 	s.client = client{w: s.World, number: 1}
-	for _, m := range s.members {
+	for _, m := range s.Members {
 		s.startMember(m)
 	}
 	return s
@@ -69,7 +70,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 func (s *script) until(what string, done func() bool) {
 	s.t.Helper()
 	if !s.RunUntil(s.Now()+time.Minute, done) && s.Broken == nil {
-		require.Fail(s.t, "not reached: "+what, s.describeMembers(s.members))
+		require.Fail(s.t, "not reached: "+what, s.describeMembers(s.Members))
 	}
 }
 
@@ -79,11 +80,11 @@ func neverComes(s *script) {
 	s.elect(1)
 	s.wait(2) // the log has a lineage before anybody is added
 	for _, id := range []protocol.MemberID{2, 3, 4} {
-		m := newMember(&s.environment, id)
-		m.join, m.gone = true, id < 4
-		s.members = append(s.members, m)
+		m := node.NewMember(&s.Environment, id)
+		m.Join, m.Gone = true, id < 4
+		s.Members = append(s.Members, m)
 		added := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}}}
-		changeAt(s.member(1), s.member(1).witness.status.Config.Joins(added), func(err error) { s.Violate(1, err) })
+		changeAt(s.Member(1), s.Member(1).Witness.Latest.Config.Joins(added), func(err error) { s.Violate(1, err) })
 		s.wait(1)
 		op := s.put(1)
 		if !s.RunUntil(s.Now()+20*stageElection, func() bool { return s.acked(op) }) {
@@ -92,9 +93,9 @@ func neverComes(s *script) {
 		}
 	}
 	s.start(4)
-	s.until("4 is a voter", func() bool { return s.member(4).witness.status.Config.Voter(4) })
+	s.until("4 is a voter", func() bool { return s.Member(4).Witness.Latest.Config.Voter(4) })
 	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}}
-	changeAt(s.member(1), remove, func(err error) { s.Violate(1, err) })
+	changeAt(s.Member(1), remove, func(err error) { s.Violate(1, err) })
 	s.wait(1)
 	s.mustAck(s.get(4))
 }
@@ -112,15 +113,15 @@ func unknownLeader(s *script) {
 	s.wait(2) // the membership names whose log each member has
 	s.crash(3)
 	added := []protocol.Change{{Kind: protocol.AddVoter, Member: s.addMember()}}
-	changeAt(s.member(1), s.member(1).witness.status.Config.Joins(added), func(err error) { s.Violate(1, err) })
-	s.until("4 is a voter", func() bool { m := s.member(4); return m.up && m.witness.status.Config.Voter(4) })
+	changeAt(s.Member(1), s.Member(1).Witness.Latest.Config.Joins(added), func(err error) { s.Violate(1, err) })
+	s.until("4 is a voter", func() bool { m := s.Member(4); return m.Up && m.Witness.Latest.Config.Voter(4) })
 	s.wait(2)
-	s.member(1).step(protocol.Transfer{To: 4})
-	s.until("4 leads", func() bool { return roleOf(s.member(4)) == protocol.Leader })
+	s.Member(1).Step(protocol.Transfer{To: 4})
+	s.until("4 leads", func() bool { return roleOf(s.Member(4)) == protocol.Leader })
 	op := s.put(4)
 	s.mustAck(op)
 	s.start(3)
-	if !s.RunUntil(s.Now()+10*stageElection, func() bool { c := s.member(3).applier.Config(); return c.Voter(4) }) {
+	if !s.RunUntil(s.Now()+10*stageElection, func() bool { c := s.Member(3).Applier.Config(); return c.Voter(4) }) {
 		s.Violate(3, fmt.Errorf("it does not get the log of member 4, which it does not know"))
 	}
 }
@@ -140,8 +141,8 @@ func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
 	s.wait(2)
 	s.split(2)
 	remove := []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}}}
-	changeAt(s.member(2), remove, func(err error) { s.Tracef("refused: %v", err) })
-	s.until("2 has the change in its log", func() bool { return s.member(2).witness.status.Config.Find(1) == nil })
+	changeAt(s.Member(2), remove, func(err error) { s.Tracef("refused: %v", err) })
+	s.until("2 has the change in its log", func() bool { return s.Member(2).Witness.Latest.Config.Find(1) == nil })
 	s.elect(1)
 	s.wait(10) // far longer than a link to a removed member stays
 	s.heal()
@@ -163,25 +164,25 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s.wait(2)
 	added := s.addMember()
 	learns := []protocol.Change{{Kind: protocol.AddLearner, Member: added}}
-	changeAt(s.member(3), learns, func(err error) { s.Violate(3, err) })
+	changeAt(s.Member(3), learns, func(err error) { s.Violate(3, err) })
 	s.until("4 is a learner", func() bool {
-		m := s.member(4)
-		return m.up && m.witness.status.Config.Find(4) != nil && s.commit(4) == s.commit(3)
+		m := s.Member(4)
+		return m.Up && m.Witness.Latest.Config.Find(4) != nil && s.commit(4) == s.commit(3)
 	})
 	s.wait(2)
 	s.split(3)
 	counts := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}}
-	changeAt(s.member(3), counts, func(err error) { s.Tracef("refused: %v", err) })
-	s.until("3 counts 4", func() bool { return s.member(3).witness.status.Config.Voter(4) })
+	changeAt(s.Member(3), counts, func(err error) { s.Tracef("refused: %v", err) })
+	s.until("3 counts 4", func() bool { return s.Member(3).Witness.Latest.Config.Voter(4) })
 	s.pass = func(m *protocol.Message) bool { return m.Type != message.Append || m.To == 4 }
 	s.elect(2)
 	s.until("only 4 has the entry of 2", func() bool { return s.last(4) == s.last(2) && s.last(4) > s.last(1) })
 	s.crash(2)
-	s.member(2).gone = true
+	s.Member(2).Gone = true
 	s.pass = nil
 	s.heal()
-	require.False(t, s.member(4).witness.status.Config.Voter(4))
-	s.until("somebody leads", func() bool { l := s.leader(); return l != nil && l.id != 2 && l.id != 4 })
+	require.False(t, s.Member(4).Witness.Latest.Config.Voter(4))
+	s.until("somebody leads", func() bool { l := s.leader(); return l != nil && l.ID != 2 && l.ID != 4 })
 	s.mustAck(s.put(1))
 	s.passes()
 }
@@ -194,8 +195,8 @@ func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	s.mustAck(s.put(2))
 	began := s.Now()
 	ops := []*history.Operation{s.put(1), s.put(2), s.put(3)}
-	s.leave(s.member(1), stageElection)
-	s.until("1 has stopped", func() bool { return !s.member(1).up })
+	s.leave(s.Member(1), stageElection)
+	s.until("1 has stopped", func() bool { return !s.Member(1).Up })
 	ops = append(ops, s.put(2), s.put(3))
 	for _, op := range ops[1:] { // the client of the member that stops may not hear the answer
 		s.mustAck(op)
@@ -219,19 +220,19 @@ func (s *script) elect(id protocol.MemberID) {
 		}
 		return before == nil || before(m)
 	}
-	s.until(fmt.Sprintf("%s leads", id), func() bool { m := s.member(id); return m.up && roleOf(m) == protocol.Leader })
+	s.until(fmt.Sprintf("%s leads", id), func() bool { m := s.Member(id); return m.Up && roleOf(m) == protocol.Leader })
 	s.pass = before
 }
 
 // ask sends an operation to a member. It returns when the turns that follow at once have ended.
 func (s *script) ask(id protocol.MemberID, op *history.Operation) {
-	s.client.perform(s.member(id), op, time.Hour, func() {})
+	s.client.perform(s.Member(id), op, time.Hour, func() {})
 	s.Run(s.Now())
 }
 
 // put asks a member for a write and returns at once.
 func (s *script) put(id protocol.MemberID) *history.Operation {
-	op := &history.Operation{Operation: check.Operation{Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(s.history.Ops))}}
+	op := &history.Operation{Operation: check.Operation{Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(s.History.Ops))}}
 	s.ask(id, op)
 	return op
 }
@@ -244,7 +245,7 @@ func (s *script) get(id protocol.MemberID) *history.Operation {
 }
 
 // acked reports whether the operation was answered with success.
-func (s *script) acked(op *history.Operation) bool { return s.history.Succeeded(op) }
+func (s *script) acked(op *history.Operation) bool { return s.History.Succeeded(op) }
 
 func (s *script) mustAck(op *history.Operation) {
 	s.t.Helper()
@@ -254,32 +255,32 @@ func (s *script) mustAck(op *history.Operation) {
 // split cuts all links between the given members and the others.
 func (s *script) split(ids ...protocol.MemberID) {
 	s.heal()
-	in := func(m *Member) bool {
+	in := func(m *node.Member) bool {
 		for _, id := range ids {
-			if m.id == id {
+			if m.ID == id {
 				return true
 			}
 		}
 		return false
 	}
-	for _, a := range s.members {
-		for _, b := range s.members {
-			s.net.Link(a.id, b.id).Cut = in(a) != in(b)
+	for _, a := range s.Members {
+		for _, b := range s.Members {
+			s.Net.Link(a.ID, b.ID).Cut = in(a) != in(b)
 		}
 	}
 }
 
 func (s *script) crash(ids ...protocol.MemberID) {
 	for _, id := range ids {
-		s.member(id).crash()
+		s.Member(id).Crash()
 	}
 }
 
 func (s *script) start(ids ...protocol.MemberID) {
 	for _, id := range ids {
-		m := s.member(id)
-		m.disk.FailSync, m.disk.PowerAt = false, 0
-		if !m.up && !m.gone && s.Broken == nil {
+		m := s.Member(id)
+		m.Disk.FailSync, m.Disk.PowerAt = false, 0
+		if !m.Up && !m.Gone && s.Broken == nil {
 			s.boot(m)
 		}
 	}
@@ -323,7 +324,7 @@ func figure8(s *script) {
 	// 1 leads again. The old entry reaches a majority; no entry of the new term does.
 	s.pass = nil
 	s.start(1, 2)
-	limit := s.member(5).witness.status.Term
+	limit := s.Member(5).Witness.Latest.Term
 	s.pass = func(m *protocol.Message) bool {
 		return m.Type != message.Append || len(m.Entries) == 0 || m.Entries[len(m.Entries)-1].Term < limit
 	}
@@ -347,22 +348,22 @@ func jointHalf(s *script) {
 	for range 2 {
 		added := s.addMember()
 		s.until("the learner is let in", func() bool {
-			if m := s.member(1).witness.status.Config; m.Find(added.ID) != nil {
+			if m := s.Member(1).Witness.Latest.Config; m.Find(added.ID) != nil {
 				return true
 			}
-			changeAt(s.member(1), []protocol.Change{{Kind: protocol.AddLearner, Member: added}}, func(error) {})
+			changeAt(s.Member(1), []protocol.Change{{Kind: protocol.AddLearner, Member: added}}, func(error) {})
 			s.wait(1)
 			return false
 		})
 	}
 	s.wait(4)
 	s.split(1, 4, 5)
-	changeAt(s.member(1), []protocol.Change{
+	changeAt(s.Member(1), []protocol.Change{
 		{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}, {Kind: protocol.AddVoter, Member: protocol.Member{ID: 5}},
 		{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 2}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}},
 	}, func(err error) { s.Tracef("refused: %v", err) })
 	s.Run(s.Now())
-	require.True(s.t, s.member(1).witness.status.Config.Joint() || s.Broken != nil, "the change was refused")
+	require.True(s.t, s.Member(1).Witness.Latest.Config.Joint() || s.Broken != nil, "the change was refused")
 	lost := s.put(1)
 	s.wait(0.5)
 	s.pass = nil
@@ -379,8 +380,8 @@ func oldLease(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(2)
-	s.member(2).setRate(1.8)
-	s.member(3).setRate(1.8)
+	s.Member(2).SetRate(1.8)
+	s.Member(3).SetRate(1.8)
 	s.split(1)
 	began := s.Now()
 	s.elect(2)
@@ -394,7 +395,7 @@ func oldLease(s *script) {
 func oldLeader(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
-	s.member(1).paused = s.Now() + 10*stageElection
+	s.Member(1).Paused = s.Now() + 10*stageElection
 	s.get(1)
 	s.elect(2)
 	s.mustAck(s.put(2))
@@ -407,7 +408,7 @@ func frozenLeader(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.wait(1)
-	s.member(1).freeze(6 * stageElection)
+	s.Member(1).Freeze(6 * stageElection)
 	s.elect(2)
 	s.mustAck(s.put(2))
 	s.get(1)
@@ -503,13 +504,13 @@ func TestLeaderWithAStalledDiskIsReplaced(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	s.member(1).stalled = s.Now() + time.Hour
+	s.Member(1).Stalled = s.Now() + time.Hour
 	op := s.put(1)
 	s.until("another leader", func() bool {
-		return roleOf(s.member(1)) != protocol.Leader && (roleOf(s.member(2)) == protocol.Leader || roleOf(s.member(3)) == protocol.Leader)
+		return roleOf(s.Member(1)) != protocol.Leader && (roleOf(s.Member(2)) == protocol.Leader || roleOf(s.Member(3)) == protocol.Leader)
 	})
 	s.mustAck(op) // by the others
-	s.member(1).stalled = 0
+	s.Member(1).Stalled = 0
 	s.passes()
 }
 
@@ -517,10 +518,10 @@ func TestFailedSyncStopsTheMember(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	s.member(1).disk.FailSync = true
+	s.Member(1).Disk.FailSync = true
 	op := s.put(1)
-	s.until("the member stops", func() bool { return !s.member(1).up })
-	s.until("another leader", func() bool { return roleOf(s.member(2)) == protocol.Leader || roleOf(s.member(3)) == protocol.Leader })
+	s.until("the member stops", func() bool { return !s.Member(1).Up })
+	s.until("another leader", func() bool { return roleOf(s.Member(2)) == protocol.Leader || roleOf(s.Member(3)) == protocol.Leader })
 	require.False(t, s.acked(op))
 	s.start(1)
 	s.passes()
@@ -534,15 +535,15 @@ func TestOneWayLinks(t *testing.T) {
 		s.elect(1)
 		s.mustAck(s.put(1))
 		for _, other := range []protocol.MemberID{2, 3} {
-			s.net.Link(1, other).Cut = outward
-			s.net.Link(other, 1).Cut = !outward
+			s.Net.Link(1, other).Cut = outward
+			s.Net.Link(other, 1).Cut = !outward
 		}
-		s.until("another leader", func() bool { return roleOf(s.member(2)) == protocol.Leader || roleOf(s.member(3)) == protocol.Leader })
+		s.until("another leader", func() bool { return roleOf(s.Member(2)) == protocol.Leader || roleOf(s.Member(3)) == protocol.Leader })
 		s.wait(20) // a member that is cut off in one direction stands for election again and again
-		terms := s.member(2).witness.status.Term
+		terms := s.Member(2).Witness.Latest.Term
 		s.mustAck(s.put(2))
 		s.wait(20)
-		require.Equal(t, terms, s.member(2).witness.status.Term, "the cut member disturbs")
+		require.Equal(t, terms, s.Member(2).Witness.Latest.Term, "the cut member disturbs")
 		s.passes()
 	}
 }
@@ -555,10 +556,10 @@ func TestSlowFollowerCatchesUpBySnapshot(t *testing.T) {
 		for range 100 {
 			s.mustAck(s.put(1))
 		}
-		first := s.member(1).inst.Core().Status().First
-		require.Greater(t, first, s.member(3).witness.status.Last+1, "the log was not cut")
+		first := s.Member(1).Inst.Core().Status().First
+		require.Greater(t, first, s.Member(3).Witness.Latest.Last+1, "the log was not cut")
 		s.heal()
-		s.until("the follower has it", func() bool { return !s.member(3).behind() })
+		s.until("the follower has it", func() bool { return !s.Member(3).Behind() })
 		s.crash(3)
 		s.start(3)
 		s.passes()
@@ -574,8 +575,8 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	s.crash(3) // for ever
 	added := s.addMember()
 	change := func(changes ...protocol.Change) {
-		for _, m := range s.members {
-			if m.up && roleOf(m) == protocol.Leader {
+		for _, m := range s.Members {
+			if m.Up && roleOf(m) == protocol.Leader {
 				changeAt(m, changes, func(error) {})
 			}
 		}
@@ -583,7 +584,7 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	}
 	in := func(ids int) func() bool {
 		return func() bool {
-			c := s.member(2).applier.Config()
+			c := s.Member(2).Applier.Config()
 			return !c.Joint() && len(c.Voters()) == ids && c.Find(added.ID) != nil
 		}
 	}
@@ -595,7 +596,7 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 	s.start(1)
 	s.until("the new member replaced the old one", func() bool {
 		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 3}})
-		c := s.member(2).applier.Config()
+		c := s.Member(2).Applier.Config()
 		return in(3)() && c.Find(3) == nil
 	})
 	s.crash(1)
@@ -605,12 +606,12 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 }
 
 // roleOf is the member's role in the first instance.
-func roleOf(m *Member) protocol.Role { return m.witness.status.Role }
+func roleOf(m *node.Member) protocol.Role { return m.Witness.Latest.Role }
 
 // changeAt asks the member, which leads, for a membership change. It asks once; refused is called if
 // there is an error.
-func changeAt(m *Member, changes []protocol.Change, refused func(error)) {
-	m.execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, time.Hour, func(err error) {
+func changeAt(m *node.Member, changes []protocol.Change, refused func(error)) {
+	m.Execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, time.Hour, func(err error) {
 		if err != nil {
 			refused(err)
 		}

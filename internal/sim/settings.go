@@ -8,13 +8,14 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // Settings is everything that the seed draws before a run begins: sizes, rates, latencies, limits.
 // This is swarm testing: each run has its own mix, and many features are off. Each part is declared with what
 // draws it.
 type Settings struct {
-	nodeSettings
+	node.Settings
 	clientSettings
 	operatorSettings
 
@@ -53,11 +54,11 @@ func choose(o *Options) (s Settings) {
 		panic(err) // as above
 	}
 	s = Settings{
-		nodeSettings: nodeSettings{
-			clusterSettings: clusterSettings{
-				protocol: p, quorums: quorums, placement: placement, Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant,
+		Settings: node.Settings{
+			ClusterSettings: node.ClusterSettings{
+				Protocol: p, Quorums: quorums, Placement: placement, Seed: o.Seed, Nodes: o.Nodes, Instances: instances, Mutant: o.Mutant,
 			},
-			linkSettings: linkSettings{Distances: device.Distances{Net: net, Farthest: net.Farthest()}},
+			LinkSettings: node.LinkSettings{Distances: device.Distances{Net: net, Farthest: net.Farthest()}},
 		},
 		Faults: rates{},
 	}
@@ -78,8 +79,8 @@ func (s *Settings) String() string {
 	text += fmt.Sprintf("disks: sync %s…%s, segments %d, snapshot every %d bytes, own state %t; apply ≤ %s, between machines ≤ %s; depth %d, batch %d commands %d bytes; drift %.4f\n",
 		s.SyncMin, s.SyncMax, s.SegmentBytes, s.SnapshotBytes, s.Durable, s.ApplyMax, s.HopMax, s.Depth, s.BatchCommands, s.BatchBytes, s.Drift)
 	r := &s.Core
-	if s.flexible() {
-		text += s.quorums.Tolerates(s.Nodes).String() + "\n"
+	if s.Flexible() {
+		text += s.Quorums.Tolerates(s.Nodes).String() + "\n"
 	}
 	text += s.describeBodies() + s.describeWeave() + s.describeUnequal() + s.describeMeet() + s.describeAim() + s.describeEpochs()
 	text += fmt.Sprintf("raft: frame %d bytes %d entries, depth %d, inflight %d, uncommitted %d, cache %d, parallel append %t, pipeline %t, leases %t; %s\nfaults:",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // The state of a state machine that keeps it on disk is damaged. Its member takes part as before,
@@ -35,31 +36,33 @@ func (s *Settings) drawStateDamage(d draw.Chance) {
 
 // durableElsewhere reports whether the disk of another running member has all that a member has applied. Where slots may
 // be skipped, no other disk need have it: a skip is decided without any. Nor where one member alone may decide.
-func (w *World) durableElsewhere(m *Member) bool {
-	return slices.ContainsFunc(w.except(m), func(o *Member) bool {
-		return m.up && o.up && o.inst.Core().Status().Durable >= m.applied(firstInstance)
+func (w *World) durableElsewhere(m *node.Member) bool {
+	return slices.ContainsFunc(w.except(m), func(o *node.Member) bool {
+		return m.Up && o.Up && o.Inst.Core().Status().Durable >= m.Applied(node.FirstInstance)
 	})
 }
 
 // spoilState damages a member's state, on disk and in use. Sometimes the member finds out at once,
 // as its scrub would. Else it finds out when it uses the state.
-func (w *World) spoilState(m *Member) {
-	lost := slices.ContainsFunc(w.members, func(o *Member) bool { return o.strange() })
+func (w *World) spoilState(m *node.Member) {
+	lost := slices.ContainsFunc(w.Members, func(o *node.Member) bool { return o.Strange() })
 	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // no other member has the state
 		return
 	}
-	if (w.set.protocol.Core.Judged.ManyLead || w.set.flexible()) && !w.durableElsewhere(m) {
+	if (w.set.Protocol.Core.Judged.ManyLead || w.set.Flexible()) && !w.durableElsewhere(m) {
 		return
 	}
 	w.Count(statesDamaged)
-	w.Tracef("FAULT the state of %s goes bad", m.id)
-	m.machines.First.Spoil()
+	w.Tracef("FAULT the state of %s goes bad", m.ID)
+	m.Machines.First.Spoil()
 	if w.Chance(0.5) {
-		m.checkState()
+		m.CheckState()
 	}
 }
 
 // anySick reports whether some member's state is damaged, or not there yet.
 func (w *World) anySick() bool {
-	return slices.ContainsFunc(w.members, func(m *Member) bool { return !m.gone && (m.saved != nil && m.saved.Damage != nil || m.stateless()) })
+	return slices.ContainsFunc(w.Members, func(m *node.Member) bool {
+		return !m.Gone && (m.Saved != nil && m.Saved.Damage != nil || m.Stateless())
+	})
 }

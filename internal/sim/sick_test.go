@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -18,19 +19,19 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 		for range 5 {
 			s.mustAck(s.put(1))
 		}
-		m := s.member(3)
-		s.until("3 has applied all", func() bool { return !m.behind() })
+		m := s.Member(3)
+		s.until("3 has applied all", func() bool { return !m.Behind() })
 		s.spoilState(m)
 		if restart {
 			s.crash(3)
 			s.start(3)
 		}
-		require.True(t, s.member(3).sick())
+		require.True(t, s.Member(3).Sick())
 		s.mustAck(s.put(1))
-		s.until("3 has another state", func() bool { return !s.member(3).sick() })
-		require.Equal(t, 1, s.Events.Of(damagedStatesReplaced))
-		s.until("3 has applied all", func() bool { return !s.member(3).behind() })
-		require.Equal(t, s.member(1).machines.First.Chain(), s.member(3).machines.First.Chain())
+		s.until("3 has another state", func() bool { return !s.Member(3).Sick() })
+		require.Equal(t, 1, s.Events.Of(node.DamagedStatesReplaced))
+		s.until("3 has applied all", func() bool { return !s.Member(3).Behind() })
+		require.Equal(t, s.Member(1).Machines.First.Chain(), s.Member(3).Machines.First.Chain())
 		s.passes()
 	}
 }
@@ -42,16 +43,16 @@ func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
 	s.settled()
 	s.elect(1)
 	s.mustAck(s.put(1))
-	s.until("all have applied it", func() bool { return !s.member(1).behind() && !s.member(2).behind() && !s.member(3).behind() })
+	s.until("all have applied it", func() bool { return !s.Member(1).Behind() && !s.Member(2).Behind() && !s.Member(3).Behind() })
 	for _, id := range []int{2, 3} {
-		s.members[id-1].lagging = s.Now() + stageElection*20
+		s.Members[id-1].Lagging = s.Now() + stageElection*20
 	}
 	s.mustAck(s.put(1))
-	s.spoilState(s.member(1))
-	s.member(1).checkState()
+	s.spoilState(s.Member(1))
+	s.Member(1).CheckState()
 	s.wait(1)
-	require.True(t, s.member(1).sick(), "the others are behind")
-	s.until("1 has another state", func() bool { return !s.member(1).sick() })
+	require.True(t, s.Member(1).Sick(), "the others are behind")
+	s.until("1 has another state", func() bool { return !s.Member(1).Sick() })
 	s.passes()
 }
 
@@ -62,17 +63,17 @@ func TestTheMemberThatSendsAStateStops(t *testing.T) {
 	s.settled()
 	s.elect(1)
 	s.mustAck(s.put(1))
-	m := s.member(3)
-	s.until("all have applied it", func() bool { return !s.member(1).behind() && !s.member(2).behind() && !m.behind() })
+	m := s.Member(3)
+	s.until("all have applied it", func() bool { return !s.Member(1).Behind() && !s.Member(2).Behind() && !m.Behind() })
 	for _, id := range []protocol.MemberID{1, 2} { // it takes them long to look at their states
-		s.member(id).lagging = s.Now() + 20*stageElection
+		s.Member(id).Lagging = s.Now() + 20*stageElection
 	}
 	s.spoilState(m)
-	m.checkState()
+	m.CheckState()
 	s.wait(0.5)
 	s.crash(1, 2)
 	s.start(1, 2)
-	if !s.RunUntil(s.Now()+10*stageElection, func() bool { return !m.sick() }) {
+	if !s.RunUntil(s.Now()+10*stageElection, func() bool { return !m.Sick() }) {
 		require.Fail(t, "3 still waits for a member that does not send its state any more")
 	}
 	s.passes()

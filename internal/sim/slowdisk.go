@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/braidlog/braid/internal/sim/node"
+
 var (
 	// faultSlowDisk: a disk becomes slow, or is slow no more.
 	faultSlowDisk = &Fault{Name: "slow-disk", Usual: true, Thinned: true}
@@ -10,18 +12,18 @@ var (
 )
 
 func init() {
-	faultSlowDisk.Strike = func(w *World, m *Member) {
-		m.slow = !m.slow
-		w.Tracef("FAULT the disk of %s is slow: %t", m.id, m.slow)
+	faultSlowDisk.Strike = func(w *World, m *node.Member) {
+		m.Slow = !m.Slow
+		w.Tracef("FAULT the disk of %s is slow: %t", m.ID, m.Slow)
 	}
-	faultStallDisk.Strike = func(w *World, m *Member) {
-		m.stalled = w.Now() + w.Between(0, 10*w.set.Election)
-		w.Tracef("FAULT the disk of %s stands still until %.6f", m.id, m.stalled.Seconds())
+	faultStallDisk.Strike = func(w *World, m *node.Member) {
+		m.Stalled = w.Now() + w.Between(0, 10*w.set.Election)
+		w.Tracef("FAULT the disk of %s stands still until %.6f", m.ID, m.Stalled.Seconds())
 	}
-	faultStallDisk.Heal = func(m *Member) { m.stalled = 0 }
-	faultDeadSync.Strike = func(w *World, m *Member) {
-		m.disk.FailSync = true
-		w.Tracef("FAULT the disk of %s fails its syncs", m.id)
+	faultStallDisk.Heal = func(m *node.Member) { m.Stalled = 0 }
+	faultDeadSync.Strike = func(w *World, m *node.Member) {
+		m.Disk.FailSync = true
+		w.Tracef("FAULT the disk of %s fails its syncs", m.ID)
 	}
-	faultDeadSync.Heal = func(m *Member) { m.disk.FailSync = false }
+	faultDeadSync.Heal = func(m *node.Member) { m.Disk.FailSync = false }
 }

@@ -9,73 +9,74 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 var powerLostWhileStarting = count.New("power_lost_while_starting", "half starts")
 
 // startLater starts a member after a while.
-func (w *World) startLater(m *Member, d time.Duration) {
+func (w *World) startLater(m *node.Member, d time.Duration) {
 	w.After(d, func() { w.startMember(m) })
 }
 
 // startMember starts a member. Sometimes it loses power during its recovery, or soon after.
-func (w *World) startMember(m *Member) {
-	if m.up || m.gone || m.away || m.apart || w.Broken != nil {
+func (w *World) startMember(m *node.Member) {
+	if m.Up || m.Gone || m.Away || m.Apart || w.Broken != nil {
 		return
 	}
-	m.disk.FailSync = false // syncs work again, on the same disk
-	m.disk.PowerAt = 0
-	if w.calm {
-		m.disk.FailAt = 0
+	m.Disk.FailSync = false // syncs work again, on the same disk
+	m.Disk.PowerAt = 0
+	if w.Calm {
+		m.Disk.FailAt = 0
 	}
-	if !w.calm && w.Chance(0.1) {
-		m.disk.PowerAt = 1 + w.Pick(20) // the member may start before that, and run for a while
+	if !w.Calm && w.Chance(0.1) {
+		m.Disk.PowerAt = 1 + w.Pick(20) // the member may start before that, and run for a while
 	}
 	w.boot(m)
 }
 
 // boot starts a member on its disk as the disk is.
-func (w *World) boot(m *Member) {
+func (w *World) boot(m *node.Member) {
 	w.backUp(m)
-	w.Tracef("FAULT %s starts", m.id)
-	ready := m.startsFull()
-	err := m.start()
-	if m.disk.Full && !ready && errors.Is(err, syscall.ENOSPC) {
-		w.Tracef("FAULT %s cannot start: %v", m.id, err)
-		m.disk = m.disk.Crash(w.Rand) // either it had no log yet, or it tries again later
+	w.Tracef("FAULT %s starts", m.ID)
+	ready := m.StartsFull()
+	err := m.Start()
+	if m.Disk.Full && !ready && errors.Is(err, syscall.ENOSPC) {
+		w.Tracef("FAULT %s cannot start: %v", m.ID, err)
+		m.Disk = m.Disk.Crash(w.Rand) // either it had no log yet, or it tries again later
 		w.startLater(m, w.set.Election)
 		return
 	}
 	if errors.Is(err, device.ErrIO) {
-		w.Tracef("FAULT %s cannot start: %v", m.id, err)
+		w.Tracef("FAULT %s cannot start: %v", m.ID, err)
 		w.Count(stoppedByIOErrors)
-		m.disk = m.disk.Crash(w.Rand)
+		m.Disk = m.Disk.Crash(w.Rand)
 		w.startLater(m, w.Between(0, w.set.Election))
 		return
 	}
 	if errors.Is(err, device.ErrPower) {
-		w.Tracef("FAULT %s loses power while it starts", m.id)
+		w.Tracef("FAULT %s loses power while it starts", m.ID)
 		w.Count(powerLostWhileStarting)
-		m.disk = m.disk.Crash(w.Rand)
+		m.Disk = m.Disk.Crash(w.Rand)
 		w.startLater(m, w.Between(0, w.set.Election))
 		return
 	}
 	if err != nil && w.foundAstray(m, err) {
-		m.disk = m.disk.Crash(w.Rand)
+		m.Disk = m.Disk.Crash(w.Rand)
 		return
 	}
-	if m.strange() && errors.As(err, new(*cluster.ForgottenError)) {
-		w.Tracef("%s does not start: %v", m.id, err)
+	if m.Strange() && errors.As(err, new(*cluster.ForgottenError)) {
+		w.Tracef("%s does not start: %v", m.ID, err)
 		return
 	}
 	if err != nil {
-		w.Violate(m.id, fmt.Errorf("does not start: %w", err))
+		w.Violate(m.ID, fmt.Errorf("does not start: %w", err))
 		return
 	}
 }
 
-// failed implements observer: an operator or a supervisor starts the member again. Only some errors may stop a member.
-func (w *World) failed(m *Member, err error) {
+// Failed implements observer: an operator or a supervisor starts the member again. Only some errors may stop a member.
+func (w *World) Failed(m *node.Member, err error) {
 	w.merging = 0 // it shows only now that not all was healed (N7)
 	switch {
 	case w.foundAstray(m, err):
@@ -83,20 +84,20 @@ func (w *World) failed(m *Member, err error) {
 		w.Count(stoppedByIOErrors)
 		w.startLater(m, w.Between(0, 6*w.set.Election))
 	case errors.Is(err, device.ErrPower):
-		w.Count(powerLostWhileWriting)
+		w.Count(node.PowerLostWhileWriting)
 		w.startLater(m, w.Between(0, 6*w.set.Election))
-	case m.strange() && errors.As(err, new(*cluster.ForgottenError)):
-		w.Count(stoppedWithoutDisk)
+	case m.Strange() && errors.As(err, new(*cluster.ForgottenError)):
+		w.Count(node.StoppedWithoutDisk)
 		if !errors.Is(err, device.ErrSync) { // it is noted
-			m.doubt = nil
+			m.Doubt = nil
 		}
 		if w.From(losses).Yes(0.5) { // a supervisor of processes starts it again
 			w.startLater(m, w.set.Election)
 		}
 	case errors.Is(err, device.ErrSync):
-		w.Count(failedSyncs)
+		w.Count(node.FailedSyncs)
 		w.startLater(m, w.Between(w.set.Election, 6*w.set.Election))
 	default:
-		w.Violate(m.id, fmt.Errorf("stops by itself: %w", err))
+		w.Violate(m.ID, fmt.Errorf("stops by itself: %w", err))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -30,8 +31,8 @@ var faultStraggle = &Fault{Name: "straggle"}
 
 func init() {
 	faultStraggle.Draw = (*Settings).drawStraggle
-	faultStraggle.Strike = func(w *World, _ *Member) { w.straggle() }
-	faultStraggle.End = func(w *World) { w.straggling, w.route = nil, 0 }
+	faultStraggle.Strike = func(w *World, _ *node.Member) { w.straggle() }
+	faultStraggle.End = func(w *World) { w.straggling, w.Route = nil, 0 }
 }
 
 var changesWhileBehind = count.New("changes_of_members_while_somebody_is_behind", "changes of members while somebody is behind", count.Staged)
@@ -61,20 +62,20 @@ func (s *Settings) drawStraggle(d draw.Chance) {
 	if d.Yes(0.3) {
 		s.Faults[faultCrash] = s.Election * time.Duration(20+d.Below(40))
 	}
-	s.timely()
+	s.Timely()
 	s.perfectLinks()
 	s.Meet, s.Aim = meetSettings{}, aimSettings{}
 	s.Chaos, s.GiveUp = max(s.Chaos, 60*s.Election), 10*s.Election
 	q := s.Nodes/2 + 1
 	s.Core.MaxK, s.Core.ExtraWhole = 2+d.Below(q-1), 0
 	s.SnapshotBytes, s.KeepLogBytes = d.Limit(3000, 8000, 20_000), 0
-	s.Bodies.Share, s.Bodies.Scrub, s.Bodies.limitSettings = 0.5+0.5*d.Share(), s.Election*time.Duration(1+d.Below(3)), limitSettings{}
+	s.Bodies.Share, s.Bodies.Scrub, s.Bodies.LimitSettings = 0.5+0.5*d.Share(), s.Election*time.Duration(1+d.Below(3)), node.LimitSettings{}
 	s.Bodies.GatherBytes = 1 << 20
 	s.Clients, s.Operations, s.Reads = 2+d.Below(4), 400, 0.3*d.Share()
 	s.Think = max(s.Heartbeat/2, s.Chaos*time.Duration(s.Clients)/time.Duration(s.Operations))
 	s.Padding, s.Load.Bursts = min(s.Padding, 100), 0
 	s.Core.MaxUncommittedBytes = 1 << 20
-	if s.woven() {
+	if s.Woven() {
 		s.Weave.Scatter, s.Weave.Move = 0.5+0.5*d.Share(), 0
 		s.Core.Leaders = [...]protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny, protocol.LeadersAny}[d.Below(4)]
 	}
@@ -87,14 +88,14 @@ func (w *World) straggles(m *protocol.Message) bool {
 	switch {
 	case s == nil:
 		return false
-	case w.misses(m.To, m.Instance), m.Instance == s.instance && s.unread && m.Type == protocol.MsgFetch:
+	case w.Misses(m.To, m.Instance), m.Instance == s.instance && s.unread && m.Type == protocol.MsgFetch:
 		return true
 	}
 	return m.Type == message.TimeoutNow && m.From == s.holds
 }
 
-// misses reports whether a member hears nothing of an instance because of a story.
-func (w *World) misses(id protocol.MemberID, instance protocol.InstanceID) bool {
+// Misses reports whether a member hears nothing of an instance because of a story.
+func (w *World) Misses(id protocol.MemberID, instance protocol.InstanceID) bool {
 	s := w.straggling
 	return s != nil && id == s.member && instance == s.instance
 }
@@ -105,17 +106,17 @@ func (w *World) straggle() {
 	if l == nil || w.straggling != nil {
 		return
 	}
-	config, d := l.applier.Config(), w.From(straggleStories)
+	config, d := l.Applier.Config(), w.From(straggleStories)
 	voters := config.Voters()
 	switch {
-	case config.Joint() || !l.settled():
+	case config.Joint() || !l.Settled():
 	case len(voters) < w.set.Nodes:
 		w.regrow(l, &config)
-	case !w.set.woven():
+	case !w.set.Woven():
 		w.restartBehind(l, voters, d)
-	case len(l.inForce) == 1:
+	case len(l.InForce) == 1:
 		n := 2 + d.Below(2)
-		w.Tracef("FAULT %s is asked for %d instances", l.id, n)
+		w.Tracef("FAULT %s is asked for %d instances", l.ID, n)
 		w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
 	default:
 		switch d.Below(5) {
@@ -130,14 +131,14 @@ func (w *World) straggle() {
 }
 
 // regrow is the operator who adds a member in the place of one that was removed.
-func (w *World) regrow(l *Member, config *protocol.Config) {
+func (w *World) regrow(l *node.Member, config *protocol.Config) {
 	for i := range config.Members {
 		if m := &config.Members[i]; m.Learner {
 			w.askChange(l, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}})
 			return
 		}
 	}
-	if len(w.members) < w.set.Nodes+maxAdded {
+	if len(w.Members) < w.set.Nodes+maxAdded {
 		w.askChange(l, []protocol.Change{{Kind: protocol.AddVoter, Member: w.addMember()}})
 	}
 }
@@ -153,7 +154,7 @@ func (w *World) await(most time.Duration, done func() bool, then func()) {
 	until := w.Now() + most
 	var look func()
 	look = func() {
-		if w.calm || w.Now() >= until || done() {
+		if w.Calm || w.Now() >= until || done() {
 			then()
 			return
 		}
@@ -170,12 +171,12 @@ func (w *World) removeNow(id protocol.MemberID, most time.Duration, then func())
 		if l == nil {
 			return false
 		}
-		config := l.applier.Config()
+		config := l.Applier.Config()
 		if config.Find(id) == nil {
 			return true
 		}
 		if tries++; tries%2 == 1 {
-			l.execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}}, w.set.Election, func(error) {})
+			l.Execute(cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}}}, w.set.Election, func(error) {})
 		}
 		return false
 	}
@@ -189,7 +190,7 @@ func (w *World) beginStory(s straggling, what string) {
 	w.Tracef("FAULT %s", what)
 	w.straggling = &s
 	if s.instance != 0 && w.set.OneWay {
-		w.route = s.instance
+		w.Route = s.instance
 	}
 }
 
@@ -198,67 +199,67 @@ func (w *World) endStory() {
 	if w.straggling != nil {
 		w.Tracef("FAULT everybody hears everything again")
 	}
-	w.straggling, w.route = nil, 0
+	w.straggling, w.Route = nil, 0
 }
 
 // fallBehind lets a member miss what an instance decides, the leader of the first one too. The instance is retired, and
 // another member removed.
-func (w *World) fallBehind(l *Member, voters []protocol.MemberID, d draw.Chance) {
-	at := 1 + d.Below(len(l.inForce)-1)
-	in := l.inForce[at].instance
-	leads := w.leaderOf(in)
+func (w *World) fallBehind(l *node.Member, voters []protocol.MemberID, d draw.Chance) {
+	at := 1 + d.Below(len(l.InForce)-1)
+	in := l.InForce[at].Instance
+	leads := w.LeaderOf(in)
 	if leads == nil {
 		return
 	}
-	late := oneOf(d, voters, l.id, leads.id)
+	late := oneOf(d, voters, l.ID, leads.ID)
 	if leads != l && d.Yes(0.6) {
-		late = l.id
+		late = l.ID
 	}
 	w.beginStory(straggling{member: late, instance: in}, fmt.Sprintf("%s gets nothing of instance %d", late, in))
 	n := 1 + d.Below(at)
 	w.After(w.set.Election/2+d.Duration(0, w.set.Election), func() {
-		w.Tracef("FAULT %s is asked for %d instances", l.id, n)
+		w.Tracef("FAULT %s is asked for %d instances", l.ID, n)
 		w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 10*w.set.Election, func(error) {})
 		retired := func() bool {
-			return !slices.ContainsFunc(w.members, func(m *Member) bool { return m.up && m.id != late && m.instancesApplied() != n })
+			return !slices.ContainsFunc(w.Members, func(m *node.Member) bool { return m.Up && m.ID != late && m.InstancesApplied() != n })
 		}
 		w.await(8*w.set.Election, retired, func() {
-			w.removeNow(oneOf(d, voters, late, l.id), 4*w.set.Election, w.endStory)
+			w.removeNow(oneOf(d, voters, late, l.ID), 4*w.set.Election, w.endStory)
 		})
 	})
 }
 
 // reshapeAgain has a change of the number of instances refused, while a transfer cannot end. A member is removed before
 // it is proposed again. One instance cannot follow, because no member makes copies of its bodies.
-func (w *World) reshapeAgain(l *Member, voters []protocol.MemberID, d draw.Chance) {
-	at := 1 + d.Below(len(l.inForce)-1)
-	n, in := 1+d.Below(at), l.inForce[at].instance
-	w.beginStory(straggling{instance: in, unread: true, holds: l.id}, fmt.Sprintf("nobody gets bodies of instance %d", in))
+func (w *World) reshapeAgain(l *node.Member, voters []protocol.MemberID, d draw.Chance) {
+	at := 1 + d.Below(len(l.InForce)-1)
+	n, in := 1+d.Below(at), l.InForce[at].Instance
+	w.beginStory(straggling{instance: in, unread: true, holds: l.ID}, fmt.Sprintf("nobody gets bodies of instance %d", in))
 	w.After(w.set.Election+d.Duration(0, w.set.Election), func() {
-		if !l.up || w.leader() != l {
+		if !l.Up || w.leader() != l {
 			w.endStory()
 			return
 		}
-		to := oneOf(d, voters, l.id)
-		w.Tracef("FAULT %s cannot hand over to %s, and is asked for %d instances", l.id, to, n)
-		l.whenAwake(func() { l.inForce[0].step(protocol.Transfer{To: to}) })
+		to := oneOf(d, voters, l.ID)
+		w.Tracef("FAULT %s cannot hand over to %s, and is asked for %d instances", l.ID, to, n)
+		l.WhenAwake(func() { l.InForce[0].Step(protocol.Transfer{To: to}) })
 		w.After(d.Duration(w.set.Election/8, w.set.Election), func() {
 			w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 12*w.set.Election, func(error) {})
-			w.removeNow(oneOf(d, voters, l.id), 5*w.set.Election, func() { w.After(3*w.set.Election, w.endStory) })
+			w.removeNow(oneOf(d, voters, l.ID), 5*w.set.Election, func() { w.After(3*w.set.Election, w.endStory) })
 		})
 	})
 }
 
 // restartBehind removes a member. As soon as that is done, some others start again. Their state machines stand still, and
 // they look at what they hold.
-func (w *World) restartBehind(l *Member, voters []protocol.MemberID, d draw.Chance) {
-	gone := oneOf(d, voters, l.id)
+func (w *World) restartBehind(l *node.Member, voters []protocol.MemberID, d draw.Chance) {
+	gone := oneOf(d, voters, l.ID)
 	w.beginStory(straggling{}, fmt.Sprintf("%s is removed, and others will start again", gone))
 	w.removeNow(gone, 8*w.set.Election, func() {
 		w.endStory()
 		for _, id := range voters {
-			if m := w.member(id); id != gone && m.up && !w.calm && d.Yes(0.6) {
-				m.crash()
+			if m := w.Member(id); id != gone && m.Up && !w.Calm && d.Yes(0.6) {
+				m.Crash()
 				w.After(d.Duration(0, w.set.Election/2), func() { w.startLagging(m) })
 			}
 		}
@@ -266,12 +267,12 @@ func (w *World) restartBehind(l *Member, voters []protocol.MemberID, d draw.Chan
 }
 
 // startLagging starts a member that applies nothing for a while, and reads what it holds.
-func (w *World) startLagging(m *Member) {
-	if w.startMember(m); m.up && !w.calm {
-		m.lagging = w.Now() + 3*w.set.Election
-		w.Tracef("FAULT %s applies nothing until %.6f", m.id, m.lagging.Seconds())
+func (w *World) startLagging(m *node.Member) {
+	if w.startMember(m); m.Up && !w.Calm {
+		m.Lagging = w.Now() + 3*w.set.Election
+		w.Tracef("FAULT %s applies nothing until %.6f", m.ID, m.Lagging.Seconds())
 		for i := range time.Duration(4) {
-			m.later(i*w.set.Election/2, m.readAll)
+			m.Later(i*w.set.Election/2, m.ReadAll)
 		}
 	}
 }

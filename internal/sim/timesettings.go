@@ -16,7 +16,7 @@ func (s *Settings) drawTimes(d draw.Chance) {
 
 // pieceTime is how long it takes at most to send and write one entry alone.
 func (s *Settings) pieceTime() time.Duration {
-	return 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat + s.mostSkipWait()
+	return 2*(s.DelayMax+s.SyncMax+s.Tick) + s.Heartbeat + s.MostSkipWait()
 }
 
 // electionTime is how long an election takes at most. Its timeout is at most twice the setting.

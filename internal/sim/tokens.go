@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/member/intake"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -23,13 +24,13 @@ var (
 
 // noteToken notes a token that a client was given. Sometimes somebody soon reads with it.
 func (w *World) noteToken(op *history.Operation, t protocol.Token) {
-	w.history.Accept(op, t)
-	if w.calm || !w.From(earlyWrites).Yes(0.5) {
+	w.History.Accept(op, t)
+	if w.Calm || !w.From(earlyWrites).Yes(0.5) {
 		return
 	}
-	m, used := w.members[w.From(earlyWrites).Below(len(w.members))], w.drawTokens()
+	m, used := w.Members[w.From(earlyWrites).Below(len(w.Members))], w.drawTokens()
 	w.After(w.From(earlyWrites).Duration(0, w.set.Heartbeat), func() {
-		if m.up && !w.calm {
+		if m.Up && !w.Calm {
 			w.readAfter(m, used)
 		}
 	})
@@ -38,7 +39,7 @@ func (w *World) noteToken(op *history.Operation, t protocol.Token) {
 // drawTokens draws tokens to be used together, seldom one that no member gave.
 func (w *World) drawTokens() (out []history.GivenToken) {
 	for range 1 + w.From(earlyWrites).Below(3) {
-		out = append(out, w.history.Tokens[w.From(earlyWrites).Below(len(w.history.Tokens))])
+		out = append(out, w.History.Tokens[w.From(earlyWrites).Below(len(w.History.Tokens))])
 	}
 	if w.From(earlyWrites).Yes(0.03) {
 		t := out[0].Token
@@ -50,7 +51,7 @@ func (w *World) drawTokens() (out []history.GivenToken) {
 
 // drawAfter draws the tokens after whose commands an operation is to take effect.
 func (w *World) drawAfter(op *history.Operation) (after []protocol.Token) {
-	if len(w.history.Tokens) == 0 || !w.From(earlyWrites).Yes(0.3) {
+	if len(w.History.Tokens) == 0 || !w.From(earlyWrites).Yes(0.3) {
 		return nil
 	}
 	w.Count(writesAfterTokens)
@@ -63,35 +64,35 @@ func (w *World) drawAfter(op *history.Operation) (after []protocol.Token) {
 
 // drawBarrier draws whether a reader wants to see all that was accepted.
 func (w *World) drawBarrier() bool {
-	return w.set.Load.Early > 0 && w.set.protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
+	return w.set.Load.Early > 0 && w.set.Protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
 }
 
 // readAfter reads with tokens: the state must include their writes when the read is answered.
-func (w *World) readAfter(m *Member, used []history.GivenToken) {
+func (w *World) readAfter(m *node.Member, used []history.GivenToken) {
 	tokens := make([]protocol.Token, len(used))
 	for i, t := range used {
 		tokens[i] = t.Token
 	}
-	m.admit(func() {
-		r := intake.NewTokenRead(tokens, m.clock()+w.From(earlyWrites).Duration(time.Millisecond, w.set.GiveUp), func(err error) { w.judgeTokens(m, used, err) })
-		if err := m.progress.AwaitTokens(r); err != nil {
-			w.Violate(m.id, err)
+	m.Admit(func() {
+		r := intake.NewTokenRead(tokens, m.Clock()+w.From(earlyWrites).Duration(time.Millisecond, w.set.GiveUp), func(err error) { w.judgeTokens(m, used, err) })
+		if err := m.Progress.AwaitTokens(r); err != nil {
+			w.Violate(m.ID, err)
 			return
 		}
-		m.look()
+		m.Look()
 	})
 }
 
-func (w *World) judgeTokens(m *Member, used []history.GivenToken, err error) {
+func (w *World) judgeTokens(m *node.Member, used []history.GivenToken, err error) {
 	if err != nil {
-		w.Tracef("%s   has not applied: %v", m.id, err)
+		w.Tracef("%s   has not applied: %v", m.ID, err)
 		if w.Count(tokensExpired); !errors.As(err, new(*member.TokenError)) {
-			w.Violate(m.id, err)
+			w.Violate(m.ID, err)
 		}
 		return
 	}
 	w.Count(readsWithToken)
 	for i := range used {
-		w.Violate(m.id, used[i].Seen(m.machines.First.Position()))
+		w.Violate(m.ID, used[i].Seen(m.Machines.First.Position()))
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -15,16 +16,16 @@ func init() {
 
 // transfer asks a member for another leader, as an operator does: the leader, or any other member. Members also tell
 // each other's instances to hand over: see instance.LeaderPreference.
-func (w *World) transfer(m *Member) {
-	instance := w.court.All[w.Among(len(w.court.All))].ID
-	if leader := w.leaderOf(instance); leader != nil && w.Chance(0.6) {
+func (w *World) transfer(m *node.Member) {
+	instance := w.Court.All[w.Among(len(w.Court.All))].ID
+	if leader := w.LeaderOf(instance); leader != nil && w.Chance(0.6) {
 		m = leader
 	}
 	to := protocol.MemberID(w.Pick(w.set.Nodes + 1))
-	w.Tracef("FAULT %s is told to hand leadership%s to %s", m.id, w.named(instance), to)
-	if instance == firstInstance {
+	w.Tracef("FAULT %s is told to hand leadership%s to %s", m.ID, w.Named(instance), to)
+	if instance == node.FirstInstance {
 		w.ask(m, cluster.Operation{Kind: cluster.TransferLeader, To: to}, w.Between(w.set.Election, 10*w.set.Election), func(error) {})
 		return
 	}
-	m.whenAwake(func() { m.tell([]member.InstanceInput{{Instance: instance, Input: protocol.Transfer{To: to}}}) })
+	m.WhenAwake(func() { m.Tell([]member.InstanceInput{{Instance: instance, Input: protocol.Transfer{To: to}}}) })
 }

@@ -12,7 +12,7 @@ import (
 // What members do so that their instances make one log, and what judges check of it.
 
 func (s *Settings) drawWeave(d draw.Chance) {
-	if !s.woven() {
+	if !s.Woven() {
 		return
 	}
 	w := &s.Weave
@@ -40,7 +40,7 @@ func (s *Settings) describeWeave() string {
 	switch {
 	case s.Keyed:
 		return fmt.Sprintf("%d groups, leaders %q, stealing %s\n", s.Instances, s.Core.Leaders, wpaxos.Steal.In(s.Core.Own))
-	case !s.woven():
+	case !s.Woven():
 		return ""
 	}
 	return fmt.Sprintf("%d instances, leaders %q, %.0f%% of batches anywhere, %.0f%% of waits seen late, a member is moved after %.0f%% of reshapes\n",

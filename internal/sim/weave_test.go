@@ -13,6 +13,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -38,9 +39,9 @@ func (s *script) lead(ids ...protocol.MemberID) {
 	}
 	s.wait(1)
 	s.until("the membership names everybody's log", func() bool {
-		for _, m := range s.members {
-			for _, k := range m.inForce {
-				config := k.inst.Core().Status().Config
+		for _, m := range s.Members {
+			for _, k := range m.InForce {
+				config := k.Inst.Core().Status().Config
 				if slices.ContainsFunc(config.Members, func(m protocol.Member) bool { return m.Log.IsZero() }) {
 					return false
 				}
@@ -63,8 +64,8 @@ func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 		return before == nil || before(m)
 	}
 	s.until(fmt.Sprintf("%s leads instance %d", id, instance), func() bool {
-		if l := s.leaderOf(instance); l != nil && l.id != id {
-			l.of(instance).step(protocol.Transfer{To: id})
+		if l := s.LeaderOf(instance); l != nil && l.ID != id {
+			l.Of(instance).Step(protocol.Transfer{To: id})
 		}
 		return s.leads(id, instance)
 	})
@@ -72,14 +73,14 @@ func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 }
 
 func (s *script) leads(id protocol.MemberID, instance protocol.InstanceID) bool {
-	return s.member(id).up && s.member(id).of(instance).leads()
+	return s.Member(id).Up && s.Member(id).Of(instance).Leads()
 }
 
 // putIn asks a member for a write through an instance and returns at once.
 func (s *script) putIn(instance protocol.InstanceID, id protocol.MemberID) *history.Operation {
-	s.route = instance
+	s.Route = instance
 	op := s.put(id)
-	s.route = 0
+	s.Route = 0
 	return op
 }
 
@@ -113,7 +114,7 @@ func (s *script) stuck(write func() *history.Operation) *history.Operation {
 }
 
 func (s *script) skips(id protocol.MemberID, instance protocol.InstanceID) uint64 {
-	return s.member(id).of(instance).inst.Skips()
+	return s.Member(id).Of(instance).Inst.Skips()
 }
 
 // TestIdleAndOneWrite: one write, through any instance, takes no longer than it would alone. It
@@ -207,9 +208,9 @@ func TestSkipInATruncatedSuffix(t *testing.T) {
 	s.onlyIn(2, func(m *protocol.Message) bool { return m.From != 2 })
 	op := s.putIn(3, 3)
 	s.wait(0.1)
-	lost := s.member(2).of(2).inst.Tail().Round()
+	lost := s.Member(2).Of(2).Inst.Tail().Round()
 	require.Positive(t, lost)
-	s.until("another one leads", func() bool { l := s.leaderOf(2); return l != nil && l.id != 2 })
+	s.until("another one leads", func() bool { l := s.LeaderOf(2); return l != nil && l.ID != 2 })
 	s.mustAck(op)
 	s.pass = nil
 	s.wait(2)
@@ -231,7 +232,7 @@ func TestOneLeaderIsolated(t *testing.T) {
 		b = s.putIn(2, 2)
 		return a
 	})
-	require.GreaterOrEqual(t, uint64(s.member(1).applier.Added(1)), s.court.Weave.Wanted(1))
+	require.GreaterOrEqual(t, uint64(s.Member(1).Applier.Added(1)), s.Court.Weave.Wanted(1))
 	require.LessOrEqual(t, s.took(a)+s.took(b), 3*stageElection)
 	s.mustAck(s.putIn(1, 2))
 	s.heal()
@@ -245,8 +246,8 @@ func TestOneLeaderIsolated(t *testing.T) {
 func TestAllLeadersOnTheCrashedMember(t *testing.T) {
 	for _, leaders := range []protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny} {
 		s := weaveStage(t, 3, func(set *Settings) { set.Core.Leaders = leaders })
-		s.until("all instances have leaders", func() bool { return s.leaderOf(1) != nil && s.leaderOf(2) != nil && s.leaderOf(3) != nil })
-		first := s.leaderOf(1).id
+		s.until("all instances have leaders", func() bool { return s.LeaderOf(1) != nil && s.LeaderOf(2) != nil && s.LeaderOf(3) != nil })
+		first := s.LeaderOf(1).ID
 		if leaders == protocol.LeadersTogether {
 			s.until("one leads all", func() bool { return s.leads(first, 2) && s.leads(first, 3) })
 		}
@@ -256,8 +257,8 @@ func TestAllLeadersOnTheCrashedMember(t *testing.T) {
 		require.LessOrEqual(t, s.took(s.put(other)), 4*stageElection)
 		if leaders == protocol.LeadersTogether {
 			s.until("one leads all", func() bool {
-				l := s.leaderOf(1)
-				return l != nil && l.id != first && s.leads(l.id, 2) && s.leads(l.id, 3)
+				l := s.LeaderOf(1)
+				return l != nil && l.ID != first && s.leads(l.ID, 2) && s.leads(l.ID, 3)
 			})
 		}
 		s.start(first)
@@ -287,7 +288,7 @@ func TestReadDuringAStall(t *testing.T) {
 	s.electIn(2, 2)
 	s.split(1)
 	stale := s.get(1)
-	s.until("another one leads", func() bool { l := s.leaderOf(1); return l != nil && l.id != 1 })
+	s.until("another one leads", func() bool { l := s.LeaderOf(1); return l != nil && l.ID != 1 })
 	s.mustAck(s.putIn(1, 2))
 	s.wait(2)
 	require.False(t, s.acked(stale))
@@ -321,16 +322,16 @@ func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 		for range 20 {
 			s.mustAck(s.putIn(2, 1))
 		}
-		m := s.member(3)
-		s.until("all is applied", func() bool { return !m.behind() })
-		at := m.applier.Cursor()
-		require.Less(t, at.Points[0].Index, m.applier.Added(1), "instance 1 is in the middle of a skip")
+		m := s.Member(3)
+		s.until("all is applied", func() bool { return !m.Behind() })
+		at := m.Applier.Cursor()
+		require.Less(t, at.Points[0].Index, m.Applier.Added(1), "instance 1 is in the middle of a skip")
 		require.Positive(t, at.Points[0].Round)
-		m.disk.PowerAt = write
-		m.push(apply.ApplyItem{Due: true})
+		m.Disk.PowerAt = write
+		m.Push(apply.ApplyItem{Due: true})
 		s.wait(0.2)
-		m.disk.PowerAt = 0
-		if m.up {
+		m.Disk.PowerAt = 0
+		if m.Up {
 			s.crash(3)
 		}
 		s.start(3)
@@ -358,12 +359,12 @@ func TestBehindInOneInstance(t *testing.T) {
 			require.Equal(t, s.last(1), late)
 		}
 		s.until("the log is cut", func() bool {
-			return s.member(1).of(behind).inst.Core().Status().First > s.member(3).of(behind).inst.Core().Status().Last+1
+			return s.Member(1).Of(behind).Inst.Core().Status().First > s.Member(3).Of(behind).Inst.Core().Status().Last+1
 		})
 		s.crash(2) // what is committed now needs 3
 		s.pass = nil
-		installs := s.Events.Of(snapshotsInstalled)
-		s.until("a snapshot is installed", func() bool { return s.Events.Of(snapshotsInstalled) > installs })
+		installs := s.Events.Of(node.SnapshotsInstalled)
+		s.until("a snapshot is installed", func() bool { return s.Events.Of(node.SnapshotsInstalled) > installs })
 		s.mustAck(s.putIn(2, 3))
 		s.start(2)
 		s.passes()
@@ -408,16 +409,16 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 		s := weaveStage(t, 5, tweak, func(set *Settings) { set.SnapshotBytes = 3000 })
 		s.lead(1, 2, 3)
 		put := func(instance protocol.InstanceID) {
-			s.route = instance
+			s.Route = instance
 			s.mustAck(s.putBody(protocol.MemberID(instance)))
-			s.route = 0
+			s.Route = 0
 		}
 		s.split(5)
 		for n := range 15 {
 			put(protocol.InstanceID(1 + n%3))
 		}
 		s.heal()
-		s.until("5 has it all", func() bool { return !s.member(5).behind() && !s.member(5).lacks() })
+		s.until("5 has it all", func() bool { return !s.Member(5).Behind() && !s.Member(5).Lacks() })
 		s.readable(1, 4, 5)
 		s.crash(1, 2)
 		s.readable(3, 5)
@@ -432,7 +433,7 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 
 // known is the members of an instance, as a member has applied its configuration.
 func (s *script) known(id protocol.MemberID, instance protocol.InstanceID) []protocol.MemberID {
-	c := s.member(id).of(instance).config()
+	c := s.Member(id).Of(instance).Config()
 	return c.All()
 }
 
@@ -451,14 +452,14 @@ func TestChangeInSomeInstances(t *testing.T) {
 			}
 			return true
 		}
-		changeAt(s.member(1), []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
+		changeAt(s.Member(1), []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
 		s.until("it is made", func() bool { return len(s.known(1, 1)) == 3 })
 		s.wait(2)
 		for instance := 1; instance <= 3; instance++ {
 			require.Equal(t, instance <= done, len(s.known(1, protocol.InstanceID(instance))) == 3)
 		}
 		refused := error(nil)
-		changeAt(s.member(1), []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "renamed"}}}, func(err error) { refused = err })
+		changeAt(s.Member(1), []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "renamed"}}}, func(err error) { refused = err })
 		s.wait(0.5)
 		if done < 3 {
 			require.ErrorContains(t, refused, protocol.ReasonChangePending.String())
@@ -469,7 +470,7 @@ func TestChangeInSomeInstances(t *testing.T) {
 		if done < 3 {
 			s.until("all follow", func() bool {
 				l := s.leader()
-				return l != nil && l.settled() && len(s.known(l.id, 3)) == 3
+				return l != nil && l.Settled() && len(s.known(l.ID, 3)) == 3
 			})
 		}
 		s.passes()
@@ -483,13 +484,13 @@ func TestRemovedMemberLeads(t *testing.T) {
 	s.lead(1, 2, 4)
 	s.mustAck(s.putIn(1, 1))
 	s.onlyIn(1, func(m *protocol.Message) bool { return m.To != 4 })
-	changeAt(s.member(1), []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
+	changeAt(s.Member(1), []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 4}}}, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("all follow", func() bool {
-		return s.member(1).settled() && len(s.known(1, 1)) == 3
+		return s.Member(1).Settled() && len(s.known(1, 1)) == 3
 	})
 	require.Len(t, s.known(1, 3), 3)
 	s.crash(4)
-	s.member(4).gone = true
+	s.Member(4).Gone = true
 	s.mustAck(s.putIn(3, 1))
 	s.passes()
 }
@@ -500,13 +501,13 @@ func leftOut(s *script) {
 	s.lead(5, 2, 2)
 	s.mustAck(s.putIn(1, 5))
 	s.onlyIn(1, func(m *protocol.Message) bool { return m.To != 1 })
-	s.member(5).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(4)}})
+	s.Member(5).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(4)}})
 	s.until("the others have begun instance 4", func() bool {
-		return !slices.ContainsFunc(s.members[1:], func(m *Member) bool { return len(m.inForce) < 4 || m.of(4).inst.Core().Status().Leader == 0 })
+		return !slices.ContainsFunc(s.Members[1:], func(m *node.Member) bool { return len(m.InForce) < 4 || m.Of(4).Inst.Core().Status().Leader == 0 })
 	})
 	s.electIn(4, 2)
 	s.wait(2)
-	require.Len(s.t, s.member(1).inForce, 3)
+	require.Len(s.t, s.Member(1).InForce, 3)
 	s.pass = func(m *protocol.Message) bool { // the other instances do not follow
 		config := slices.ContainsFunc(m.Entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntryConfig })
 		return m.Instance == 1 && m.To != 1 || m.Instance != 1 && !config
@@ -515,16 +516,16 @@ func leftOut(s *script) {
 	for id := range protocol.MemberID(4) {
 		removals = append(removals, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id + 1}})
 	}
-	changeAt(s.member(5), removals, func(err error) { s.Violate(5, err) })
+	changeAt(s.Member(5), removals, func(err error) { s.Violate(5, err) })
 	s.until("the first instance has one member", func() bool {
-		return len(s.known(5, 1)) == 1 && slices.Equal(s.member(3).witness.status.Config.All(), []protocol.MemberID{5})
+		return len(s.known(5, 1)) == 1 && slices.Equal(s.Member(3).Witness.Latest.Config.All(), []protocol.MemberID{5})
 	})
 	s.wait(3)
 	for _, id := range []protocol.InstanceID{2, 3, 4} {
 		require.Len(s.t, s.known(5, id), 5)
 	}
 	s.crash(2, 4)
-	s.member(2).gone, s.member(4).gone = true, true
+	s.Member(2).Gone, s.Member(4).Gone = true, true
 	s.pass = nil
 }
 
@@ -539,7 +540,7 @@ func TestAMemberThatOneInstanceLeftOut(t *testing.T) {
 		s := weaveStage(t, 5, tweak)
 		leftOut(s)
 		s.mustAck(s.put(5))
-		s.until("all follow", func() bool { return s.member(5).settled() && len(s.known(5, 4)) == 1 })
+		s.until("all follow", func() bool { return s.Member(5).Settled() && len(s.known(5, 4)) == 1 })
 		s.mustAck(s.put(5))
 		s.passes()
 	}
@@ -550,23 +551,23 @@ func TestAMemberThatOneInstanceLeftOut(t *testing.T) {
 func statelessVoter(s *script) {
 	s.lead(1, 1, 1)
 	s.mustAck(s.putIn(2, 1))
-	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
-	s.until("instances 2 and 3 are retired", func() bool { return len(s.member(1).inForce) == 1 })
+	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
+	s.until("instances 2 and 3 are retired", func() bool { return len(s.Member(1).InForce) == 1 })
 	added := s.addMember()
 	change := func(changes ...protocol.Change) {
-		if s.member(1).up && s.member(1).leads() {
-			changeAt(s.member(1), changes, func(error) {})
+		if s.Member(1).Up && s.Member(1).Leads() {
+			changeAt(s.Member(1), changes, func(error) {})
 		}
 		s.wait(0.5)
 	}
 	s.until("the learner has the log", func() bool {
 		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
-		m := s.member(2)
-		return m.up && m.witness.status.Commit > 0
+		m := s.Member(2)
+		return m.Up && m.Witness.Latest.Commit > 0
 	})
 	s.until("it takes the place of the voter", func() bool {
 		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
-		return s.member(2).witness.status.Config.Voter(2) && roleOf(s.member(2)) == protocol.Leader
+		return s.Member(2).Witness.Latest.Config.Voter(2) && roleOf(s.Member(2)) == protocol.Leader
 	})
 	if op := s.put(2); !s.RunUntil(s.Now()+20*stageElection, func() bool { return s.acked(op) }) {
 		s.Violate(2, fmt.Errorf("it is the only voter, and has not got the state"))
@@ -586,31 +587,31 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 	s.lead(1, 1, 1)
 	s.mustAck(s.putIn(2, 1))
 	change := func(changes ...protocol.Change) {
-		if s.member(1).up && s.member(1).leads() {
-			changeAt(s.member(1), changes, func(error) {})
+		if s.Member(1).Up && s.Member(1).Leads() {
+			changeAt(s.Member(1), changes, func(error) {})
 		}
 		s.wait(0.5)
 	}
 	learner := s.addMember()
 	s.until("a learner has the state", func() bool {
 		change(protocol.Change{Kind: protocol.AddLearner, Member: learner})
-		return s.member(2).up && s.member(2).applied(1) > 0
+		return s.Member(2).Up && s.Member(2).Applied(1) > 0
 	})
 	s.mustAck(s.putIn(3, 1))
-	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
-	s.until("instances 2 and 3 are retired", func() bool { return len(s.member(1).inForce) == 1 && len(s.member(2).inForce) == 1 })
+	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
+	s.until("instances 2 and 3 are retired", func() bool { return len(s.Member(1).InForce) == 1 && len(s.Member(2).InForce) == 1 })
 	added := s.addMember()
 	s.until("a new learner has the log", func() bool {
 		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
-		m := s.member(3)
-		return m.up && m.witness.status.Commit > 0
+		m := s.Member(3)
+		return m.Up && m.Witness.Latest.Commit > 0
 	})
 	s.until("it takes the place of the voter", func() bool {
 		change(protocol.Change{Kind: protocol.AddVoter, Member: added}, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: 1}})
-		return s.member(3).witness.status.Config.Voter(3) && roleOf(s.member(3)) == protocol.Leader
+		return s.Member(3).Witness.Latest.Config.Voter(3) && roleOf(s.Member(3)) == protocol.Leader
 	})
-	require.Len(t, s.member(3).inForce, 3, "it has not got the state")
-	s.until("it has got the state of the learner", func() bool { return len(s.member(3).inForce) == 1 })
+	require.Len(t, s.Member(3).InForce, 3, "it has not got the state")
+	s.until("it has got the state of the learner", func() bool { return len(s.Member(3).InForce) == 1 })
 	s.mustAck(s.put(3))
 	s.passes()
 }
@@ -618,7 +619,7 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 // stopStates lets the state machines of these members stand still.
 func (s *script) stopStates(ids ...protocol.MemberID) {
 	for _, id := range ids {
-		s.member(id).lagging = s.Now() + 100*stageElection
+		s.Member(id).Lagging = s.Now() + 100*stageElection
 	}
 }
 
@@ -637,26 +638,26 @@ func TestAReshapeDoesNotWaitForTheStateMachine(t *testing.T) {
 	s.lead(1, 1, 1)
 	s.mustAck(s.putIn(2, 1))
 	s.stopStates(1, 2, 3)
-	position := func(id protocol.MemberID) int { at := s.member(id).applier.Cursor(); return len(at.Points) }
+	position := func(id protocol.MemberID) int { at := s.Member(id).Applier.Cursor(); return len(at.Points) }
 	inForce := func(n int) func() bool {
 		return func() bool {
-			return !slices.ContainsFunc(s.members, func(m *Member) bool { return len(m.inForce) != n })
+			return !slices.ContainsFunc(s.Members, func(m *node.Member) bool { return len(m.InForce) != n })
 		}
 	}
 	late := s.put(1) // what is in hand first waits as well
 	s.wait(0.5)
-	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(5)}})
+	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(5)}})
 	s.until("instances 4 and 5 have begun", inForce(5))
 	s.electIn(5, 1)
 	op := s.putIn(5, 1)
-	s.until("instance 5 has decided it", func() bool { return s.court.Of(5).Ledger.Decided() >= 2 })
-	s.member(1).step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(2)}})
+	s.until("instance 5 has decided it", func() bool { return s.Court.Of(5).Ledger.Decided() >= 2 })
+	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(2)}})
 	s.until("instances 3, 4 and 5 are retired", inForce(2))
 	read := s.get(1)
 	s.wait(12) // longer than a retired instance stays otherwise
 	for id := range protocol.MemberID(3) {
 		require.Equal(t, 3, position(id+1), "no state has come there")
-		require.NotEmpty(t, s.member(id+1).retired, "no snapshot says that they are retired")
+		require.NotEmpty(t, s.Member(id+1).Retired, "no snapshot says that they are retired")
 	}
 	require.False(t, s.acked(late) || s.acked(op) || s.acked(read))
 
@@ -673,12 +674,12 @@ func TestAnInstanceThatHasNotHeardOfItsRetirement(t *testing.T) {
 	s := weaveStage(t, 3, func(set *Settings) { set.Core.Leaders = protocol.LeadersSpread })
 	s.lead(1, 2, 3)
 	s.mustAck(s.put(1))
-	m := s.member(3)
-	left, all := m.of(3), m.crew
-	m.crew = &crew{all.ids[:2], 0, all.instances[:2]}
+	m := s.Member(3)
+	left, all := m.Of(3), m.Crew
+	m.Crew = all.First(2)
 	s.wait(2)
-	require.True(t, left.leads())
-	m.crew = all
+	require.True(t, left.Leads())
+	m.Crew = all
 	s.mustAck(s.put(2))
 	s.passes()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // Some clients wait for a short time only. Then they withdraw their command. If the member says that the command
@@ -25,20 +26,20 @@ func (s *Settings) drawWithdrawals(d draw.Chance) {
 }
 
 // hurry withdraws the command of an operation after a while, if it is not answered by then.
-func (c *client) hurry(m *Member, op *history.Operation, end func()) {
+func (c *client) hurry(m *node.Member, op *history.Operation, end func()) {
 	w := c.w
-	if w.calm || w.set.Load.Withdraw == 0 || !w.From(withdrawnWrites).Yes(w.set.Load.Withdraw) {
+	if w.Calm || w.set.Load.Withdraw == 0 || !w.From(withdrawnWrites).Yes(w.set.Load.Withdraw) {
 		return
 	}
 	most := w.set.Heartbeat
 	if w.From(withdrawnWrites).Yes(0.5) {
 		most = w.set.Election
 	}
-	m.later(time.Duration(w.From(withdrawnWrites).Share()*float64(most)), func() {
+	m.Later(time.Duration(w.From(withdrawnWrites).Share()*float64(most)), func() {
 		if op.Ended || op.Err != nil || op.Told {
 			return
 		}
-		m.withdraw(op.Ticket, func() {
+		m.Withdraw(op.Ticket, func() {
 			op.Withdrawn = true
 			w.Count(writesWithdrawn)
 			op.Err = member.ErrNotSent

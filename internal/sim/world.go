@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/protocol"
 )
@@ -15,7 +16,7 @@ import (
 // World is one simulated cluster with its clients, links, disks, clocks and faults. One
 // seed decides everything that happens in it. It runs in one goroutine.
 type World struct {
-	environment
+	node.Environment
 	set Settings
 
 	burst float64 // share of messages that is lost besides, at present
@@ -45,23 +46,23 @@ type World struct {
 
 // newWorld makes a world with these settings, in which nothing has happened yet.
 func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
-	set.Bodies.limitSettings = set.Bodies.limitSettings.orProduction()
+	set.Bodies.LimitSettings = set.Bodies.LimitSettings.OrProduction()
 	set.Moves, set.Rots = set.Faults[faultMove] > 0, set.Faults[faultRot] > 0
-	w := &World{set: set, environment: environment{
+	w := &World{set: set, Environment: node.Environment{
 		Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, Chances: draw.Begin(set.Seed),
-		acquainted: map[device.Pair]uint64{},
+		Acquainted: map[device.Pair]uint64{},
 	}}
-	w.environment.set = &w.set.nodeSettings
-	w.observer, w.alone = w, map[protocol.MemberID]*smallWorld{}
-	w.orders.ByKey, w.orders.Keys = set.byKey(), set.Keys
+	w.Environment.Set = &w.set.Settings
+	w.Observer, w.alone = w, map[protocol.MemberID]*smallWorld{}
+	w.Orders.ByKey, w.Orders.Keys = set.ByKey(), set.Keys
 	if set.Keyed {
-		w.orders.Groups = set.Instances
+		w.Orders.Groups = set.Instances
 	}
-	w.history = history.New(&w.Base, &w.orders)
-	w.court = judge.NewCourt(set.rules(), &w.Base)
-	w.Judge = w.court.Check
+	w.History = history.New(&w.Base, &w.Orders)
+	w.Court = judge.NewCourt(set.Rules(), &w.Base)
+	w.Judge = w.Court.Check
 	for i := range set.Nodes {
-		w.members = append(w.members, newMember(&w.environment, protocol.MemberID(i+1)))
+		w.Members = append(w.Members, node.NewMember(&w.Environment, protocol.MemberID(i+1)))
 	}
 	return w
 }

@@ -1,0 +1,321 @@
+package node
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	bodiesReleased      = count.New("bodies_released", "bodies released")
+	bodiesNotMadeWhole  = count.New("bodies_not_made_whole", "bodies not made whole")
+	bodyMessagesDropped = count.New("questions_and_fragments_without_room", "questions and fragments without room", count.Coded)
+)
+
+const BodyDir = device.Root + "/bodies"
+
+// bodyWork is what a running member needs for bodies: the store on its disk, the part that keeps
+// them, and the parts for which production has locks and mailboxes.
+type bodyWork struct {
+	Store   *wal.Bodies
+	kept    *body.Kept
+	cache   *body.BodyCache
+	inbox   *body.BodyInbox
+	access  *body.BodyAccess
+	machine *body.Bodies
+	awake   bool // a turn of the bodies' part is planned
+
+	flights   map[protocol.BodyRef][]func(body.Answer) // readers who wait for the same body
+	questions int                                      // questions of other members that wait
+}
+
+// droppedBody is a body to which the state machine has not referred since a position.
+type droppedBody struct {
+	at  protocol.Position
+	ref protocol.BodyRef
+}
+
+// openBodies makes what the member does with its bodies. There is one store for all instances.
+func (m *Member) openBodies(r *Running, dir *datadir.Opened) (err error) {
+	set, b := &m.Env.Set.Bodies, &r.Body
+	b.Store = dir.Bodies
+	b.cache = body.NewBodyCache(set.CacheBytes)
+	b.inbox = body.NewBodyInbox(body.BodyLimits{Bytes: set.InboxBytes, Asks: set.Asks, Trims: set.HolderCounts})
+	b.access = body.NewBodyAccess(body.BodyConfig{
+		Self: m.ID, Hedge: set.Hedge, Retry: set.Retry, GatherBytes: set.GatherBytes, Timeout: m.Env.Set.BodyTimeout(),
+		Filling: set.Filling, HolderCounts: set.HolderCounts, Trim: set.Scrub > 0,
+		Mutant: m.Env.Set.MutantName(),
+	}, b.Store, &bodyWorld{m, r})
+	b.machine = body.NewBodies(b.access)
+	b.flights = map[protocol.BodyRef][]func(body.Answer){}
+	hooks := body.KeptHooks{Changed: m.changedBodies, Wanting: m.wakeBodies, Released: m.released}
+	if b.kept, err = dir.Kept(hooks); err == nil {
+		b.kept.Mutant = m.Env.Set.MutantName()
+	}
+	return err
+}
+
+// changedBodies soon tells a core how this member stands with its bodies.
+func (m *Member) changedBodies(instance protocol.InstanceID) {
+	if !m.Up {
+		return // the member is only starting
+	}
+	if s := m.Of(instance); s != nil && s.Hosted != nil {
+		s.news = true
+		s.wake()
+	}
+}
+
+// released tells the writer and the judge that a body was released.
+func (m *Member) released(instance protocol.InstanceID, key body.BodyKey) {
+	m.Env.Count(bodiesReleased)
+	m.Env.Court.Of(instance).Bodies.Release(m.Judged(), uint64(key.Index), uint64(key.Term))
+	if m.Up { // else it is only starting, and its log is not idle yet
+		m.Writer.Tidy()
+	}
+}
+
+// judgeHeld tells the judge what the store holds of the instance. It is called when the member
+// starts.
+func (s *MemberInstance) judgeHeld(store *wal.Bodies) error {
+	if s.M.Strange() {
+		return nil
+	}
+	return s.Judges.Bodies.Start(s.M.Judged(), s.M.found(store, s.Instance))
+}
+
+// found is what a store holds of an instance, in the judge's types.
+func (m *Member) found(store *wal.Bodies, instance protocol.InstanceID) (found []check.Body) {
+	var indexes []uint64
+	store.Each(func(b wal.Body) bool {
+		if b.Instance == uint32(instance) {
+			indexes = append(indexes, b.Index)
+		}
+		return true
+	})
+	m.Disk.Healthy(func() {
+		for _, i := range indexes {
+			full, err := store.Read(uint32(instance), i)
+			if err != nil {
+				full, _ = store.Find(uint32(instance), i)
+			}
+			if full.Form != uint8(protocol.FormNone) {
+				held := judged(&full)
+				held.Unreadable = err != nil
+				found = append(found, held)
+			}
+		}
+	})
+	return found
+}
+
+func judged(b *wal.Body) check.Body {
+	return check.Body{Index: b.Index, Term: b.Term, K: b.K, Form: check.Form(b.Form), Size: b.Size, Digest: b.Digest, Bytes: b.Bytes}
+}
+
+// wakeBodies plans a turn in which what waits for the bodies' part is done.
+func (m *Member) wakeBodies() {
+	if !m.Up || m.Body.awake {
+		return
+	}
+	m.Body.awake = true
+	m.Later(m.Env.hop(), func() { m.turnBodies(false) })
+}
+
+func (m *Member) turnBodies(tick bool) {
+	m.Body.awake = false
+	m.Body.machine.Turn(m.Body.inbox.Take(), tick)
+	m.Env.Violate(m.ID, m.Body.machine.Check())
+	m.Env.Violate(m.ID, m.Body.kept.Check())
+}
+
+// tickBodies runs a turn with a tick if the bodies' part has work.
+func (m *Member) tickBodies() {
+	if m.Body.machine.Busy() {
+		m.turnBodies(true)
+	}
+}
+
+// fetched handles questions for bodies and their answers, which concern no core. It reports false
+// for any other message.
+func (m *Member) fetched(msg *protocol.Message) bool {
+	b := &m.Body
+	switch msg.Type {
+	case protocol.MsgFetch:
+		if b.questions >= m.Env.Set.Bodies.Questions {
+			m.Env.Count(bodyMessagesDropped)
+			return true
+		}
+		b.questions++
+		m.Later(m.Env.hop(), func() {
+			b.questions--
+			b.access.Serve(msg)
+		})
+	case protocol.MsgFetchResp:
+		if !b.inbox.Answer(msg) {
+			m.Env.Count(bodyMessagesDropped)
+		}
+		m.wakeBodies()
+	default:
+		return false
+	}
+	return true
+}
+
+// readBody gets a body for a reader. Readers of the same body wait together for one answer.
+func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error)) {
+	b := &m.Body
+	if body := b.cache.Get(ref); body != nil {
+		done(body, nil)
+		return
+	}
+	waiting, open := b.flights[ref]
+	b.flights[ref] = append(waiting, func(a body.Answer) { done(a.Body, a.Err) })
+	if open {
+		return
+	}
+	m.Later(m.Env.hop(), func() {
+		b.access.Fetch(ref, func(a body.Answer) {
+			waiting := b.flights[ref]
+			delete(b.flights, ref)
+			if a.Err == nil {
+				b.cache.Add(ref, a.Body)
+			} else {
+				m.Env.Count(bodiesNotMadeWhole)
+				m.Env.Tracef("%s   %v", m.ID, a.Err)
+			}
+			for _, land := range waiting {
+				land(a)
+			}
+		})
+	})
+}
+
+// compacted forgets the bodies of entries that an instance's log no longer holds.
+func (m *Member) compacted(instance protocol.InstanceID, floor protocol.Index) {
+	m.Body.kept.Compacted(instance, floor)
+	m.Later(m.Env.hop(), m.Body.kept.Sweep)
+}
+
+// dropped notes that the state machine no longer refers to a body, as of a position.
+func (m *Member) dropped(at protocol.Position, ref protocol.BodyRef) {
+	m.Env.Court.Of(ref.Instance).Bodies.Drop(uint64(ref.Index))
+	m.drops = append(m.drops, droppedBody{at, ref})
+}
+
+// passed notes that the state machine was not given a body. If it does not refer to that body from
+// an earlier life, it never will.
+func (m *Member) passed(ref protocol.BodyRef) {
+	m.Body.kept.Passed(ref)
+	if !m.Machines.First.Refers(ref) {
+		m.Env.Court.Of(ref.Instance).Bodies.Drop(uint64(ref.Index))
+	}
+}
+
+// releaseUpTo releases, after a while, the bodies that were dropped up to a position. A durable
+// snapshot stands at that position.
+func (m *Member) releaseUpTo(position protocol.Position) {
+	n := 0
+	for n < len(m.drops) && m.drops[n].at <= position {
+		n++
+	}
+	drops := slices.Clone(m.drops[:n])
+	m.drops = slices.Delete(m.drops, 0, n)
+	m.Later(m.Env.Between(0, m.Env.Set.Bodies.Release), func() {
+		for _, d := range drops {
+			m.Body.kept.Release(d.ref)
+			m.Body.cache.Drop(d.ref)
+		}
+	})
+}
+
+// readAhead is how many bodies of a value are read at once.
+const readAhead = 4
+
+// Resolve replaces each token in a value by the body that it stands for.
+func (m *Member) Resolve(text string, done func(text string, err error)) {
+	numbers := machine.Tokens(text)
+	if len(numbers) == 0 {
+		done(text, nil)
+		return
+	}
+	refs := make([]protocol.BodyRef, len(numbers))
+	for i, n := range numbers {
+		ref, ok := m.Machines.First.Body(n)
+		if !ok {
+			m.Env.Violate(m.ID, errors.New("a value has a token for a body that the state does not refer to"))
+			return
+		}
+		refs[i] = ref
+	}
+	m.gatherAll(refs, nil, func(bodies [][]byte, err error) {
+		if err == nil {
+			text = m.spell(text, numbers, bodies)
+		}
+		done(text, err)
+	})
+}
+
+// gatherAll makes bodies whole, a few at a time. It ends after the first few of which one fails: a
+// body that no longer exists must not delay others for long.
+func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bodies [][]byte, err error)) {
+	if len(have) == len(refs) {
+		done(have, nil)
+		return
+	}
+	some := refs[len(have):min(len(refs), len(have)+readAhead)]
+	bodies, left, failed := make([][]byte, len(some)), len(some), error(nil)
+	for i, ref := range some {
+		m.insist(ref, m.Env.Now()+m.Env.Set.GiveUp, func(body []byte, err error) {
+			bodies[i], failed, left = body, errors.Join(failed, err), left-1
+			switch {
+			case left > 0:
+			case failed != nil:
+				done(nil, failed)
+			default:
+				m.gatherAll(refs, append(have, bodies...), done)
+			}
+		})
+	}
+}
+
+// insist reads a body. If the member refuses because of its limits, insist asks again after a
+// pause.
+func (m *Member) insist(ref protocol.BodyRef, until time.Duration, done func(body []byte, err error)) {
+	m.readBody(ref, func(body []byte, err error) {
+		if errors.Is(err, member.ErrOverloaded) && m.Env.Now() < until {
+			m.Later(m.Env.Between(0, m.Env.Set.Heartbeat), func() { m.insist(ref, until, done) })
+			return
+		}
+		done(body, err)
+	})
+}
+
+func (m *Member) spell(text string, numbers []int, bodies [][]byte) string {
+	for i, n := range numbers {
+		if want := m.Env.History.Ops[n].Body; !slices.Equal(want, bodies[i]) {
+			m.Env.Violate(m.ID, errors.New("C10: a read returns bytes that nobody wrote"))
+		}
+		text = strings.Replace(text, machine.Token(n), history.Spelled(n, bodies[i]), 1)
+	}
+	return text
+}
+
+// Lacks reports whether a body to which the state refers is missing on the member.
+func (m *Member) Lacks() bool {
+	lacks := false
+	err := m.Machines.First.LiveBodies(func(ref protocol.BodyRef) { lacks = lacks || m.Body.kept.Wants(ref) })
+	return lacks || err != nil
+}

@@ -1,0 +1,375 @@
+package node
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+var EntriesUnreadable = count.New("entries_that_could_not_be_sent", "entries that could not be sent", count.Staged)
+
+// carry carries out what a turn of the instance wants, in the order of the fields. If the member stops meanwhile, the
+// rest reaches no one.
+func (s *MemberInstance) carry(t *instance.Turn) {
+	if t.AskMissing != 0 {
+		s.askMissing(t.AskMissing)
+	}
+	if t.Install != nil {
+		s.M.Body.kept.Installing(s.Instance, t.Install.Index)
+		if s.M.Up {
+			s.M.pushInstall(s.Instance, t.Install)
+		}
+	}
+	if t.Forgot != nil {
+		s.M.condemned = s.M.dir.Condemn(t.Forgot) // the member stops when the turn is over
+	}
+	if t.Diverged != nil {
+		s.fail(t.Diverged)
+	}
+	for _, msg := range t.Send {
+		s.send(msg)
+	}
+	if t.Seq > 0 {
+		s.submit(t.Persist, t.Seq)
+	}
+	for _, b := range t.Accepted {
+		b.Accept()
+	}
+	if len(t.Commit.Entries) > 0 {
+		s.commit(t.Commit)
+	}
+	for _, f := range t.Failed {
+		f.Batch.Fail(f.Err)
+	}
+	s.carryReads(t)
+	if len(t.Want) > 0 && s.M.Up {
+		s.M.Body.inbox.Want(t.Want)
+		s.M.wakeBodies()
+	}
+	for _, refused := range t.Refused {
+		s.M.Operations.Refused(refused)
+	}
+	if t.Suspect != 0 {
+		s.suspect(t.Suspect)
+	}
+	for _, o := range t.Snapshots {
+		if s.M.Up {
+			s.M.Exchange.Ask(o.To, o.Offer)
+		}
+	}
+	s.carryEnd(t)
+}
+
+// carryEnd publishes how the instance stands, and carries out what the end of a turn brings.
+func (s *MemberInstance) carryEnd(t *instance.Turn) {
+	m := s.M
+	if t.Status != nil {
+		s.status = t.Status
+	}
+	if t.Changed && m.Up {
+		m.relink()
+	}
+	if t.Departed != nil {
+		s.fail(t.Departed)
+	}
+	if t.Tend && m.Up {
+		m.Exchange.Tend(t.Status)
+	}
+	if t.Tend && m.Up && m.Links.Lingers() {
+		m.relink()
+	}
+	if t.WantSnapshot {
+		m.Push(apply.ApplyItem{Due: true})
+	}
+	s.cutLog(t.Cut)
+}
+
+// suspect has the other instances take in that a leader has not been heard for too long.
+func (s *MemberInstance) suspect(leader protocol.MemberID) {
+	for _, o := range s.M.InForce {
+		if o != s {
+			o.Step(protocol.Suspect{Member: leader})
+		}
+	}
+}
+
+func (s *MemberInstance) fail(err error) {
+	var expelled *member.ExpelledError
+	switch {
+	case !s.M.Up:
+	case errors.As(err, &expelled):
+		s.M.Env.Observer.Expelled(s.M, expelled)
+	default:
+		s.M.fail(err)
+	}
+}
+
+// Waiting implements instance.Source, as TakeBatch, NoteLoad and TakeReads do.
+func (s *MemberInstance) Waiting() (bytes int, full bool) {
+	return s.M.Proposals.WaitingFor(s.Instance)
+}
+
+func (s *MemberInstance) TakeBatch() *intake.Batch {
+	s.M.scatter()
+	b := s.M.Proposals.TakeFor(s.Instance)
+	s.M.judgeHeld(b)
+	return b
+}
+
+func (s *MemberInstance) NoteLoad(load instance.Load) { s.load = load }
+
+// TakeReads implements instance.Source. The first instance begins a group, and has the other instances asked too.
+func (s *MemberInstance) TakeReads() []*intake.ReadGroup {
+	asked, gathered := s.reads.Take(s.M.Progress.Asking())
+	for _, g := range gathered {
+		if g != nil && s.M.beginRead(g) {
+			asked = append(asked, g)
+		}
+	}
+	return asked
+}
+
+// beginRead makes a group wait for the read indexes of all instances, and hands it to those but the first, which calls
+// it. It reports false if the group has ended.
+func (m *Member) beginRead(g *intake.ReadGroup) bool {
+	c := m.Crew
+	if !m.Progress.Ask(g, c.since, c.ids) {
+		return false
+	}
+	for _, s := range c.Instances[1:] {
+		s.handRead(g)
+	}
+	return true
+}
+
+func (s *MemberInstance) handRead(g *intake.ReadGroup) {
+	if s.reads.Hand(g) {
+		s.wake()
+	} else {
+		s.M.askAgain([]*intake.ReadGroup{g})
+	}
+}
+
+// retire ends what the member does through the instance, and has other instances do it.
+func (s *MemberInstance) retire() {
+	m := s.M
+	batches, groups := s.Hosted.Retire()
+	m.again(batches)
+	m.askAgain(append(s.reads.Retire(), groups...))
+}
+
+// again has batches taken again.
+func (m *Member) again(batches []*intake.Batch) {
+	if len(batches) > 0 {
+		m.Env.Violate(m.ID, m.Proposals.Again(batches))
+		m.WakeTakers()
+	}
+}
+
+// Risen implements instance.Rounds, as Weave and Wanted do.
+func (s *MemberInstance) Risen() uint64 { return s.M.weaver.Risen }
+
+func (s *MemberInstance) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
+	wake = s.M.weaver.Set(t, wake)
+	return s.M.weaver.Want(s.Instance), wake
+}
+
+func (s *MemberInstance) Wanted() order.Slot { return s.M.weaver.Want(s.Instance) }
+
+// send sends a message, or has the instance know why it is not sent.
+func (s *MemberInstance) send(msg *protocol.Message) {
+	sent, err := s.sender.Send(msg)
+	switch {
+	case err != nil:
+		s.unsent(msg, err)
+	case !sent:
+		s.Step(protocol.Unreachable{Member: msg.To})
+	}
+}
+
+// unsent carries out what follows from a message that cannot be read here.
+func (s *MemberInstance) unsent(msg *protocol.Message, err error) {
+	at, _ := s.M.Progress.At()
+	u := s.Hosted.Unsent(msg, err, at.Point(s.Instance).Index)
+	if u.Harmed != nil && s.M.Up {
+		s.M.harm(u.Harmed)
+	}
+	s.judgeUnsent(msg, err, u.Remedy)
+	if u.Fail != nil {
+		s.fail(u.Fail)
+	}
+	for _, in := range u.Inputs {
+		s.Step(in)
+	}
+}
+
+// Frame implements instance.Links.
+func (s *MemberInstance) Frame(msg *protocol.Message) ([][]byte, error) {
+	f := instance.Framer{Load: lifecycle.LoadFrom(s.M.Log), Bodies: s.M.Body.Store, LeftOut: s.M.Body.access.LeftOut}
+	return f.Frame(msg)
+}
+
+// Transmit implements instance.Links. It judges the message first.
+func (s *MemberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
+	w := s.M.Env
+	if !s.M.Up {
+		return true
+	}
+	frame := slices.Concat(parts...)
+	msg, err := protocol.DecodeMessage(frame, w.Set.codec())
+	if err != nil {
+		w.Violate(s.M.ID, err)
+		return false
+	}
+	w.Violate(s.M.ID, w.Court.Said(msg, s.M.Judged(), s.M.Strange()))
+	return w.transmit(msg, stream, frame)
+}
+
+// judgeUnsent judges whether a message may be unreadable for that reason.
+func (s *MemberInstance) judgeUnsent(msg *protocol.Message, err error, remedy instance.Remedy) {
+	w := s.M.Env
+	var load *member.LoadError
+	var compacted *wal.CompactedError
+	var unheld *body.UnheldError
+	var damage *wal.CorruptError
+	switch {
+	case !s.M.Up:
+	case errors.As(err, &load) && member.FaultOf(err).Sick():
+		w.Count(EntriesUnreadable)
+		w.Tracef("%s   cannot send to %s, remedy %d: %v", s.M.ID, msg.To, remedy, load)
+	case errors.As(err, &compacted) || msg.Term < s.Witness.Latest.Term:
+		// The message waited for the disk. Meanwhile the log was cut or replaced.
+	case errors.As(err, &unheld) && unheld.Ref.Index <= s.Inst.Core().Status().Commit:
+		// Likewise. The entry is committed now, and its body was released or is being restored.
+	case errors.As(err, &unheld) && s.M.replacedBody(unheld.Ref):
+		// Likewise. Something else was accepted in that slot, from somebody who needs the message no more.
+	case errors.Is(err, device.ErrIO): // of a body
+	case errors.As(err, &damage):
+		// The member holds damaged bytes. A copy of them is on its way.
+	default:
+		w.Violate(s.M.ID, &entryError{err})
+	}
+}
+
+// replacedBody reports whether the body of a later proposal took this one's place.
+func (m *Member) replacedBody(ref protocol.BodyRef) bool {
+	held, ok := m.Body.Store.Find(uint32(ref.Instance), uint64(ref.Index))
+	return ok && held.Term > uint64(ref.Term)
+}
+
+// submit hands the records of all steps up to seq to the disk.
+func (s *MemberInstance) submit(records []wal.Record, seq uint64) {
+	m := s.M
+	if m.Own.MutantName() == member.MutantDurableEarly {
+		s.Step(protocol.Persisted{Seq: seq})
+	}
+	if !m.Up {
+		return
+	}
+	for _, note := range s.notes {
+		m.Env.Violate(m.ID, note())
+	}
+	s.notes = nil
+	s.submitted = seq
+	if len(records) > 0 {
+		s.recorded = seq
+		if s.unwritten == 0 {
+			s.unwritten = m.Clock()
+		}
+	}
+	m.Env.Mix(seq)
+	nth, commit := m.Writer.count+1, s.noting
+	m.Writer.Submit(records, func(err error) { s.wrote(seq, nth, commit, err) })
+}
+
+// cutLog cuts the front of the log up to an entry, with the bodies; 0: nothing is to be cut.
+func (s *MemberInstance) cutLog(at protocol.Index) {
+	if at == 0 || !s.M.Up {
+		return
+	}
+	s.M.compacted(s.Instance, at)
+	if s.M.Up {
+		s.cut(at)
+	}
+}
+
+func (s *MemberInstance) commit(c intake.CommittedEntries) {
+	s.M.Body.cache.Committed(s.Instance, c.Entries)
+	s.M.Body.kept.Committed(s.Instance, c.Entries)
+	if s.M.Up {
+		s.M.Push(apply.ApplyItem{Commit: c})
+	}
+}
+
+// carryReads has groups wait until what their read indexes say is applied, and fails those that get none.
+func (s *MemberInstance) carryReads(t *instance.Turn) {
+	for i := range t.ReadIndexes {
+		s.readIndex(t.ReadIndexes[i].Group, t.ReadIndexes[i].Index)
+	}
+	for _, g := range t.FailedReads {
+		if s.M.Progress.FailRead(g) {
+			g.Done(member.ErrReadTimeout)
+			s.M.readDone()
+		}
+	}
+}
+
+func (s *MemberInstance) readIndex(g *intake.ReadGroup, index protocol.Index) {
+	m := s.M
+	complete, ready := m.Progress.ReadPoint(g, s.Instance, index)
+	if m.Progress.Doubtful() {
+		m.Push(apply.ApplyItem{Look: true})
+	}
+	if complete {
+		m.readDone()
+	}
+	if ready {
+		g.Done(nil)
+	}
+}
+
+// Crew is the instances in force on a member. It implements instance.Siblings.
+type Crew struct {
+	ids       []protocol.InstanceID
+	since     protocol.Round
+	Instances []*MemberInstance
+}
+
+// IDs implements instance.Siblings, as the methods below do.
+func (c *Crew) IDs() []protocol.InstanceID { return c.ids }
+
+// Load is what an instance is known to have to do. If the next batch must go to a certain instance,
+// all others seem to have a great deal to do.
+func (c *Crew) Load(i int) instance.Load {
+	s := c.Instances[i]
+	if to := s.M.destination(); to != 0 && to != s.Instance {
+		return instance.Load{Pending: 1 << 30}
+	}
+	return s.load
+}
+
+func (c *Crew) Status(i int) *protocol.Status { return c.Instances[i].status }
+
+// Wake implements instance.Siblings. Sometimes the instance notices it late.
+func (c *Crew) Wake(i int) {
+	s := c.Instances[i]
+	if w := s.M.Env; w.Chance(w.Set.Weave.Lazy) {
+		s.M.Later(w.Between(0, w.Set.Heartbeat), s.wake)
+		return
+	}
+	s.wake()
+}
+
+// First is the crew without the instances after the first n, as a member knows it that has not heard of those.
+func (c *Crew) First(n int) *Crew { return &Crew{ids: c.ids[:n], Instances: c.Instances[:n]} }

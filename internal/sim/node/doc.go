@@ -1,0 +1,15 @@
+// Package node is the members of a simulated cluster: the code of production, on virtual time, with simulated
+// disks and links. What a member does and says goes to the judges. It knows nothing of faults, clients and the
+// phases of a run: an Observer is told what these want to know.
+//
+//   - environment.go: what members run in. observer.go: what is told to others. nodesettings.go, unequal.go: settings.
+//   - member.go, inspect.go: a member, and what others ask of it. open.go: starts. memberclock.go: its clock, and
+//     processes that stand still. line.go: delays inside a member.
+//   - memberinstance.go, carry.go, reshape.go: its instances, and what it carries out for them. apply.go, globallog.go:
+//     what it applies. reads.go: reads. operate.go: what operators ask for.
+//   - bodies.go, bodyworld.go, snapshot.go, writer.go: bodies, snapshots and the log. scrub.go, space.go: damage, and
+//     space on its disk. doubt.go: copies of a disk that ran.
+//   - network.go, address.go, handshake.go: messages, where members are, and handshakes. describe.go: messages in a trace.
+//   - witness.go, readpoints.go, sections.go, waste.go, prompt.go, limits.go: what judges are told, and what is judged
+//     of a core.
+package node

@@ -1,0 +1,96 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What members do so that their instances make one log, and what is judged of it.
+
+var slotsSkipped = count.New("skips", "skips", count.Woven)
+
+// Named is the instance's name for the trace, where there may be several.
+func (w *Environment) Named(instance protocol.InstanceID) string {
+	if w.Set.Instances == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of instance %d", instance)
+}
+
+// scatter chooses where the next batch goes, at the time when one is taken. Mostly that is the
+// instance that suits best.
+func (m *Member) scatter() {
+	m.favorite = 0
+	if n := len(m.InForce); n > 1 && m.Env.Chance(m.Env.Set.Weave.Scatter) {
+		m.favorite = m.InForce[m.Env.Pick(n)].Instance
+	}
+}
+
+// destination is the instance in force that must take the next batch; 0: the one that suits best.
+func (m *Member) destination() protocol.InstanceID {
+	for _, id := range []protocol.InstanceID{m.Env.Route, m.favorite} {
+		if slices.Contains(m.Crew.ids, id) {
+			return id
+		}
+	}
+	return 0
+}
+
+// Settled reports whether all instances have followed the last membership change of the first one,
+// so that the next change may begin.
+func (m *Member) Settled() bool {
+	return len(m.Applier.Instances) == 1 || member.Settled(&m.Witness.Latest.Config, m.Applier.Configs())
+}
+
+// Config is the instance's membership as of what is applied.
+func (s *MemberInstance) Config() protocol.Config {
+	if in := s.M.Applier.Of(s.Instance); in != nil {
+		return in.Config
+	}
+	return s.M.Applier.Config()
+}
+
+// judgeSkip judges that leaders do not skip slots that their logs fill (N4).
+func (c *Witness) judgeSkip(r *protocol.Record) error {
+	if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntrySkip || c.Latest.Role != protocol.Leader {
+		return nil
+	}
+	c.M.Env.Count(slotsSkipped)
+	if tail := c.S.Inst.Tail(); tail.End()+1 == r.Entry.Index && r.Entry.Round() <= tail.Round() {
+		return fmt.Errorf("N4: instance %d skips to round %d; its log fills %d", c.S.Instance, r.Entry.Round(), tail.Round())
+	}
+	return nil
+}
+
+// judgeCut judges that an instance's log is cut only up to a durable snapshot (N5), and given up only
+// when no snapshot needs it: the newest may be damaged when it is needed.
+func (s *MemberInstance) judgeCut(at protocol.Index) {
+	if all, err := s.M.Snaps.Positions(); at == member.AllIndexes && err == nil && len(all) > 0 {
+		f, err := s.M.Snaps.Open(all[0])
+		if err == nil && !f.Header.Cursor.Retired(s.Instance) {
+			s.M.Env.Violate(s.M.ID, fmt.Errorf("N5: the log of instance %d is given up, and the snapshot at position %d needs it", s.Instance, all[0]))
+		}
+	}
+	if p := s.M.Snapped.Point(s.Instance); at > p.Index && !s.M.Snapped.Retired(s.Instance) {
+		s.M.Env.Violate(s.M.ID, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.Instance, at, p.Index))
+	}
+}
+
+// Gap says which instance is behind on this member in the global log; "" if none is.
+func (m *Member) Gap() string {
+	if !m.Env.Set.Woven() {
+		return ""
+	}
+	at := m.Applier.Cursor()
+	for _, s := range m.InForce {
+		if w := m.Env.Court.Weave.Wanted(uint64(s.Instance)); uint64(at.Point(s.Instance).Index) < w {
+			return fmt.Sprintf("instance %d is consumed to %d, wanted is %d; next is round %d of instance %d",
+				s.Instance, at.Point(s.Instance).Index, w, at.Next.Round, at.Next.Instance)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,263 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/protocol"
+)
+
+// How two members make a handshake, by the rules of production, before one takes what the other sends.
+
+var (
+	linksRefusedByBirth = count.New("links_refused_between_members_that_began_with_different_states", "links refused between members that began with different states", count.Bodiless)
+	joinedRestored      = count.New("members_that_joined_a_restored_cluster", "members that joined a restored cluster", count.Bodiless)
+	linksRefused        = count.New("links_refused", "links refused")
+	linksToUnknown      = count.New("links_to_unknown", "links to unknown members")
+	heardOthersFirst    = count.New("members_that_heard_others_first", "members that heard others first")
+)
+
+// linked reports whether a member may take what a process of another member sent. The two make a
+// handshake as the links do, by the rules of production.
+func (w *Environment) linked(from *Member, life int, to *Member) bool {
+	admitted, gone := to.admits(from.ID)
+	l := w.Net.Link(from.ID, to.ID)
+	if gone || l.Shook(life, to.Life) {
+		return admitted
+	}
+	if !from.Up || from.Life != life {
+		return false // it has ended
+	}
+	if !w.beganAlike(from, to) {
+		return false
+	}
+	if !SameLineage(from, to) {
+		return false
+	}
+	if atFrom, atTo := Meet(from, to); atTo != nil || atFrom != nil {
+		w.refused(from, to, atFrom)
+		w.refused(to, from, atTo)
+		return false
+	}
+	if !admitted || !Related(from, to) {
+		return false
+	}
+	if from.Handshakes.Met(to.ID, to.who) != nil || to.Handshakes.Met(from.ID, from.who) != nil {
+		return false
+	}
+	if !from.learnsBirth(to) || !to.learnsBirth(from) {
+		return false
+	}
+	from.follows(to)
+	to.follows(from)
+	from.acquainted(to)
+	to.acquainted(from)
+	l.Shake(life, to.Life)
+	if to.Links.Welcome(&protocol.Member{ID: from.ID, PeerURLs: from.Links.Own()}) && !w.Set.Moves {
+		w.Count(linksToUnknown)
+		w.Tracef("%s   has a link to %s, which it does not know", to.ID, from.ID)
+	}
+	return true
+}
+
+// admits reports whether another member may link to this one. gone says that it was removed; else a refusal is for the
+// lineage, and comes after both have heard who the other one is.
+func (m *Member) admits(id protocol.MemberID) (admitted, gone bool) {
+	if m.Links.Has(id) {
+		return true, false
+	}
+	reason := m.Handshakes.Admit(m.Memberships(), id)
+	return reason == 0, reason.Final()
+}
+
+// SameLineage reports whether the lineages that two members know are the same. They are compared before anything else that
+// the two say.
+func SameLineage(from, to *Member) bool {
+	a, b := from.Handshakes.Lineage(), to.Handshakes.Lineage()
+	return a == 0 || b == 0 || to.Handshakes.Relate(from.ID, a, 0) == nil && from.Handshakes.Relate(to.ID, b, 0) == nil
+}
+
+// Meet lets two members say who they are and who they take each other for. It returns why each of them refuses.
+func Meet(from, to *Member) (atFrom, atTo error) {
+	tellsTo, tellsFrom := from.Handshakes.Takes(to.ID), to.Handshakes.Takes(from.ID)
+	atTo = to.Handshakes.Meet(from.ID, from.who, tellsTo)
+	atFrom = from.Handshakes.Meet(to.ID, to.who, tellsFrom)
+	if atTo != nil || atFrom != nil {
+		to.Handshakes.Unmet(from.ID, from.who, tellsTo)
+		from.Handshakes.Unmet(to.ID, to.who, tellsFrom)
+	}
+	return atFrom, atTo
+}
+
+// Related tells both members the other one's lineage, as a handshake does.
+func Related(from, to *Member) bool {
+	tells := to.Handshakes.Lineage()
+	related := to.Handshakes.Relate(from.ID, from.Handshakes.Lineage(), from.Handshakes.Founders()) == nil &&
+		from.Handshakes.Relate(to.ID, tells, to.Handshakes.Founders()) == nil
+	from.checkEarly()
+	to.checkEarly()
+	return related
+}
+
+// beganAlike reports whether two members may have a link, as far as the beginning of their clusters goes. A founder
+// without the state has no link to a member that joins: that one would learn from it that the cluster began empty, and
+// need a new disk too.
+func (w *Environment) beganAlike(from, to *Member) bool {
+	if from.Odd && to.Handshakes.Birth().Unknown || to.Odd && from.Handshakes.Birth().Unknown {
+		return false
+	}
+	if from.Handshakes.Agrees(to.Handshakes.Birth()) && to.Handshakes.Agrees(from.Handshakes.Birth()) {
+		return true
+	}
+	w.Count(linksRefusedByBirth)
+	w.Tracef("%s   no link with %s: their clusters began with %q and %q", from.ID, to.ID, from.Handshakes.Birth().State, to.Handshakes.Birth().State)
+	if !from.Strange() && !to.Strange() {
+		w.Violate(from.ID, fmt.Errorf("is refused by %s, although both began with the cluster's state", to.ID))
+	}
+	return false
+}
+
+// learnsBirth lets a member that joins learn with which state the cluster began, if the other one knows. It reports
+// whether the link may be used.
+func (m *Member) learnsBirth(o *Member) bool {
+	b := o.Handshakes.Birth()
+	if b.Unknown {
+		return true
+	}
+	learned, err := m.Handshakes.Born(b.State)
+	m.checkEarly()
+	if err != nil || !m.Up {
+		return false
+	}
+	if learned && b.State != "" {
+		m.Env.Count(joinedRestored)
+		m.Env.Tracef("%s   learns from %s that the cluster began with %q", m.ID, o.ID, b.State)
+		m.CheckState()
+	}
+	return true
+}
+
+// follows judges a link with a member that joined the other cluster: only one that joins and has no log may have it, and
+// belongs to the other cluster from now on.
+func (m *Member) follows(o *Member) {
+	switch {
+	case !o.Misled || m.Misled:
+	case !m.Join || m.HasLog():
+		m.Env.Violate(m.ID, fmt.Errorf("has a link with %s, which joined another cluster", o.ID))
+	default:
+		m.Misled = true
+		m.Env.Observer.Misled(m)
+	}
+}
+
+// HasLog reports whether a member has a log, or has promised something.
+func (m *Member) HasLog() bool {
+	st := m.Inst.Core().Status()
+	return st.Last > 0 || st.Term > 0
+}
+
+// checkEarly compares what this member has learned of its log with members that it met before, and ends links with those
+// that have another log.
+func (m *Member) checkEarly() {
+	for _, id := range m.Handshakes.Unchecked() {
+		o := m.Env.Member(id)
+		if o.Up && (m.Handshakes.Compare(id, o.Handshakes.Origin()) != nil || o.Handshakes.Compare(m.ID, m.Handshakes.Origin()) != nil) {
+			m.Env.Tracef("%s   ends the link with %s, whose log is another one", m.ID, id)
+			m.Env.Net.Link(m.ID, id).Forget()
+			m.Env.Net.Link(id, m.ID).Forget()
+		}
+	}
+}
+
+// refused judges that a member gets no link to another one.
+func (w *Environment) refused(m, other *Member, err error) {
+	if err == nil {
+		return
+	}
+	w.Count(linksRefused)
+	w.Tracef("%s   no link with %s: %v", m.ID, other.ID, err)
+	if !m.Strange() && !other.Strange() {
+		w.Violate(m.ID, fmt.Errorf("neither lost its disk: %w", err))
+	}
+}
+
+// acquainted notes that it is durable on the member whom it met.
+func (m *Member) acquainted(other *Member) {
+	if !other.Strange() && !m.Misled {
+		m.Env.Acquainted[device.Pair{From: m.ID, To: other.ID}] = other.who.Life
+	}
+}
+
+// handshakeWorld gives cluster.Handshakes what it needs of the member.
+type handshakeWorld struct {
+	m   *Member
+	dir *datadir.Opened
+}
+
+// Save implements cluster.HandshakeWorld, as Fail does.
+func (h handshakeWorld) Save(register *cluster.Register) error {
+	return h.dir.SaveRegister(register)
+}
+
+func (h handshakeWorld) Fail(err error) {
+	if h.m.Up {
+		h.m.fail(err)
+	}
+}
+
+// Adopt implements cluster.HandshakeWorld, as NoteBirth does.
+func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.m.Machines.All, state) }
+
+func (h handshakeWorld) NoteBirth(state string) error { return h.dir.RecordBirth(state) }
+
+// hear makes handshakes with the members of which the member was told, if it does not take part
+// before it has heard from them.
+func (m *Member) hear() {
+	if !m.silent {
+		return
+	}
+	w := m.Env
+	w.Count(heardOthersFirst)
+	for i := range m.Given {
+		o := w.Member(m.Given[i].ID)
+		if o == m {
+			continue
+		}
+		m.Later(w.RoundTrip(m.ID, o.ID), func() {
+			cut := w.Net.Link(m.ID, o.ID).Cut || w.Net.Link(o.ID, m.ID).Cut
+			if o.Up && (cut || o.Paused > w.Now()) {
+				return // no answer
+			}
+			if o.Up {
+				w.linked(m, m.Life, o)
+			}
+			if m.Up {
+				m.Handshakes.Answered(o.ID)
+				m.takePart()
+			}
+		})
+	}
+	m.waitToTakePart()
+}
+
+// waitToTakePart waits by the member's clock, which may become slower meanwhile.
+func (m *Member) waitToTakePart() {
+	if m.takePart(); m.silent {
+		m.Later(time.Duration(float64(m.Handshakes.Waits(m.Clock()))/m.rate)+1, m.waitToTakePart)
+	}
+}
+
+// takePart lets the instances have turns as soon as the member takes part.
+func (m *Member) takePart() {
+	if !m.silent || m.Handshakes.Waits(m.Clock()) > 0 {
+		return
+	}
+	m.silent = false
+	for _, s := range m.hosted() {
+		s.wake()
+	}
+}

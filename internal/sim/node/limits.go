@@ -1,0 +1,78 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Limits that a member keeps: of its files, and of what its leaders have in flight.
+
+// JudgeLogSize judges that snapshots keep the log short. The log may go back to the snapshot before
+// the last one, in whole segments, and have some segments more. What is applied at once lies between
+// two snapshots, however much it is.
+func (m *Member) JudgeLogSize() error {
+	s := m.Own
+	limit := 8*int64(s.SnapshotBytes) + 2*m.between + 2*s.KeepLogBytes + 64*s.SegmentBytes + 8*int64(s.Padding+s.BatchBytes)
+	// A compaction moves as many cells as an eighth of what was written since the last one, and the others hold up the
+	// log. They may be gone by now, and no compaction came since.
+	limit += 8 * max(m.CellBytes, m.Log.CellBytes())
+	limit *= int64(max(len(m.InForce), s.Instances)) // the logs of retired instances stay
+	switch {
+	case m.Env.Set.ByKey():
+		limit *= 4 // a command stands in a cell when it is preaccepted, when another ballot is promised, when it is decided, and then in the log
+	case m.Env.Set.Protocol.Core.Cells.Accepted() != nil:
+		limit *= 2 // an entry stands in a cell, and then in the log
+	}
+	if size := m.Log.Size(); size > limit {
+		return fmt.Errorf("the log of member %s takes %d bytes; with a snapshot every %d bytes it should be below %d", m.ID, size, s.SnapshotBytes, limit)
+	}
+	return nil
+}
+
+// JudgeBodyFiles judges that files of bodies that are not needed any more are given back. A file of
+// which most is dead is emptied. Some files may be dead for the moment, or hold a damaged body.
+func (m *Member) JudgeBodyFiles() error {
+	store, set := m.Body.Store, &m.Env.Set.Bodies
+	live, total := store.Size()
+	if limit := 3*live + 6*(set.SegmentBytes+int64(set.Max)); total > limit {
+		return fmt.Errorf("the bodies of member %s take %d bytes in files of %d; with %d bytes of live ones it should be below %d", m.ID, total, set.SegmentBytes, live, limit)
+	}
+	if n := store.Count(); n > 0 && live == 0 {
+		return fmt.Errorf("member %s holds %d bodies in no bytes", m.ID, n)
+	}
+	return nil
+}
+
+func (s *MemberInstance) Judge() {
+	m, w := s.M, s.M.Env
+	if w.Set.Woven() && s.ticked {
+		w.Violate(m.ID, s.Inst.Check())
+	}
+	if !s.Leads() || w.Set.Protocol.Core.Judged.ManyLead || w.Set.ByKey() { // who leads there follows from the log, and is asked for nothing more
+		return
+	}
+	now := s.Inst.Core().Status()
+	s.judgePrompt(&now)
+	awake := time.Duration(float64(w.Now()-m.still()) * m.rate) // since the process itself last stood still
+	if d := min(m.Clock()-s.unwritten, awake); s.unwritten != 0 && d > (protocol.StallTimeouts+1)*w.Set.Election {
+		w.Violate(m.ID, fmt.Errorf("it leads instance %d, and its disk has stood still for %s", s.Instance, d))
+	}
+	limit := max(m.Own.Core.MaxInflightBytes, m.Own.Core.MaxFrameBytes) + maxEntryBytes
+	for _, p := range now.Peers {
+		if p.InflightBytes >= cmp.Or(m.Own.Core.MaxInflightBytes, limit) {
+			w.Count(fullFlights)
+		}
+		if p.InflightBytes > limit {
+			w.Violate(m.ID, fmt.Errorf("%d bytes are in flight to %s; the limit is %d", p.InflightBytes, p.ID, limit))
+		}
+	}
+}
+
+var fullFlights = count.New("times_that_bytes_in_flight_were_at_their_limit", "bytes in flight at their limit")
+
+// maxEntryBytes is the largest entry that clients make: one batch.
+const maxEntryBytes = 8 << 20

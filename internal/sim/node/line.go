@@ -1,0 +1,31 @@
+package node
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/sim/draw"
+)
+
+// hops draws how long events take from one part of a member to another.
+var hops = draw.New("hops")
+
+// line carries events from one part of a member to another. Events arrive in order, each after a
+// delay that the seed draws. So the parts run in any order that goroutines could bring about.
+// Events on a line are lost when the process stops.
+type line struct {
+	m    *Member
+	last time.Duration // when the last event arrives; later ones arrive no earlier
+}
+
+// post lets do run in the other part. It never runs at once.
+func (l *line) post(do func()) {
+	w := l.m.Env
+	l.last = max(l.last, w.Now()+w.hop())
+	l.m.Later(l.last-w.Now(), do)
+}
+
+// hop draws how long an event is on its way. Most events take almost no time.
+func (w *Environment) hop() time.Duration {
+	f := w.From(hops).Share()
+	return time.Duration(f * f * f * f * float64(w.Set.HopMax))
+}

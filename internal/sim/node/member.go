@@ -1,0 +1,426 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/member/damage"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// identities draws the identities of logs and the marks of incarnations.
+var identities = draw.New("identities")
+
+var (
+	readsGrouped          = count.New("reads_answered_together", "groups of reads")
+	writesOverloaded      = count.New("writes_that_found_no_room", "writes without room")
+	memberStarts          = count.New("starts", "starts")
+	memberCrashes         = count.New("crashes", "crashes")
+	PowerLostWhileWriting = count.New("power_lost_while_writing", "half writes")
+	FailedSyncs           = count.New("failed_syncs", "dead disks")
+	frozenInTurns         = count.New("frozen_in_a_turn", "frozen in a turn")
+	StoppedWithoutDisk    = count.New("members_stopped_that_lost_their_disk", "members stopped that lost their disk")
+	damagedSnapshotsFound = count.New("damaged_snapshots_found", "damaged snapshots found")
+)
+
+// FirstInstance is the protocol instance that every simulated member hosts.
+const FirstInstance protocol.InstanceID = 1
+
+// clusterID is the simulated cluster's id.
+const clusterID = 1
+
+// Member is one process of the simulated cluster, and its disk. It does what the event loops of
+// production do around the pure parts of package member, on virtual time.
+type Member struct {
+	Env  *Environment
+	ID   protocol.MemberID
+	Disk *device.Disk
+	// Own are the member's settings: those of the run, or its own where members are unequal.
+	Own *Settings
+	// Saved is the disk of a state machine that keeps its own state. It has what the state machine
+	// made durable, or more.
+	Saved *machine.State
+	Short Shortage // of space on the disk
+	// Astray is by how much the state machine of this life is ahead of what the log has; usually 0.
+	Astray protocol.Position
+	// CellBytes is the most that the cells in its log took at any tick so far.
+	CellBytes int64
+	Join      bool // not part of the first configuration
+	// Given are the members of which it is told when it starts for the first time.
+	Given []protocol.Member
+	// Url is where it listens. told: it is to be told where all members are.
+	URL  string
+	Told bool
+
+	Up       bool
+	Gone     bool // removed and stopped for good
+	Retiring bool // removed, and soon gone
+	Life     int  // changes with each start and stop; callbacks of another life do nothing
+
+	// Strangers is how often the member got another disk. restored says whether that is an old
+	// copy. lives is how many lives began on the disk.
+	Strangers int
+	Apart     bool // it was founded apart, and lives in a world of its own
+	Misled    bool // it joined another cluster of the same members
+	Odd       bool // it began without the state with which the cluster began
+	Restored  bool
+	Doubt     *Doubt // set: on a hot copy, it has not yet heard who knows what it lacks
+	Lives     uint64
+	Backup    *Backup
+	// between is the most that the member applied between two snapshots of a life.
+	between int64
+
+	// The clock: local time is offset + rate·global time.
+	Offset time.Duration
+	rate   float64
+	// Paused is until when the process stands still. stalled is until when its disk does. sluggish is until when
+	// a sync may last that began while the disk was slow.
+	Paused, Stalled, Sluggish time.Duration
+	// delayed is until when something waits that was to happen while the process stood still. It waits
+	// until then also if the process goes on before.
+	delayed time.Duration
+	// Lagging is until when the member applies nothing. away: it is down or cut off until a leader
+	// has cut entries that it lacks.
+	Lagging time.Duration
+	Away    bool
+	Slow    bool
+	Late    bool // its disk is slower than others, while nothing fails
+	// Frozen: the process stands still in the middle of a turn of all its instances, until paused.
+	// What clients ask in that time becomes part of those turns.
+	Frozen bool
+
+	*Running // of the present life, or the last one
+	started  bool
+}
+
+// Running is what a crash loses.
+type Running struct {
+	// InForce are the instances in force, in ascending order. The first one, whose membership is
+	// the cluster's, is embedded too, because it is often the only one.
+	InForce []*MemberInstance
+	*MemberInstance
+	Crew     *Crew // instances, as they know each other
+	Began    time.Duration
+	weaver   instance.Weaver
+	dir      *datadir.Opened
+	Log      *wal.Log
+	Writer   *writer
+	Snaps    *datadir.Snapshots
+	Applier  *apply.Applier
+	Machines machine.Set
+	Body     bodyWork
+	session  protocol.Session
+
+	who        protocol.Who
+	Handshakes cluster.Handshakes
+	silent     bool // a member without a log: it does not take part yet
+	Links      *cluster.Links
+	// dials are the members that it dials where they are.
+	dials map[protocol.MemberID]bool
+
+	drops []droppedBody
+
+	// instances decides which instances there are. retired are those that are no longer in force and
+	// stay for a while.
+	instances *lifecycle.Instances[*MemberInstance]
+	Retired   []*MemberInstance
+
+	// Proposals are batches that wait for an instance. favorite is the instance for the next batch;
+	// 0: any.
+	Proposals intake.Proposals
+	favorite  protocol.InstanceID
+	inbox     int // bytes of messages that wait for turns
+
+	gathering  [2]*readers // the groups that new readers join: plain ones, and barriers
+	Operations cluster.Executions
+	Executing  []*cluster.Execution // of operators
+
+	greeted   time.Duration // when the member last made handshakes
+	condemned error         // why the member stops as soon as the turn ends
+
+	applying
+	// snapshots
+	Snapped order.Cursor // the newest that is durable, also if others sent it and Apply has not seen it
+	cutAt   int64        // how much had been applied in this life when the newest snapshot was written
+	health  damage.DiskHealth
+	scrub   *damage.Scrub // nil: nothing is scrubbed
+}
+
+func NewMember(w *Environment, id protocol.MemberID) *Member {
+	return &Member{Env: w, ID: id, Own: w.settingsOf(id), Disk: device.NewDisk(), rate: 1, URL: home(id)}
+}
+
+// fail stops the member: its disk failed, or it found something that must not be.
+func (m *Member) fail(err error) {
+	m.Env.Tracef("%s stops: %v", m.ID, err)
+	m.Env.Observer.Failed(m, err)
+	m.Crash()
+}
+
+// Crash stops the process as a loss of power does: what was not synced may be lost.
+func (m *Member) Crash() {
+	if !m.Up {
+		return
+	}
+	m.Up = false
+	m.Env.Count(memberCrashes)
+	m.Life++ // the rest of this step then finds the member down
+	m.Disk = m.Disk.Crash(m.Env.Rand)
+	if m.Machines.First.Durable() && m.Env.Chance(0.5) {
+		m.Saved = m.Machines.First.Freeze() // its own transactions may be further than the last Sync
+	}
+	m.Paused, m.Stalled, m.Sluggish, m.delayed, m.Lagging = 0, 0, 0, 0, 0
+	m.Frozen = false
+}
+
+// Admit runs what a client asks for, as soon as the process can take it in.
+func (m *Member) Admit(do func()) {
+	if m.Frozen {
+		do()
+		return
+	}
+	m.WhenAwake(do)
+}
+
+func (m *Member) tick() {
+	if m.Env.Tracing() && m.Env.Out.Ticks {
+		m.Env.Tracef("%s tick", m.ID)
+	}
+	for _, s := range m.hosted() {
+		s.tick = !m.silent
+		s.wake()
+	}
+	m.tickBodies()
+	if !m.Up {
+		return
+	}
+	m.Env.Observer.Ticked(m)
+	m.greet()
+	m.tickLater(time.Duration(float64(m.Own.Tick) / m.rate))
+}
+
+// receive takes a frame from a link. It must reject a damaged frame and accept any other.
+func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
+	if !m.Up {
+		return
+	}
+	if m.Paused > m.Env.Now() {
+		m.delayed = max(m.delayed, m.Paused)
+		m.Later(m.Paused-m.Env.Now(), func() { m.receive(from, life, frame, damaged) })
+		return
+	}
+	if !m.Env.linked(from, life, m) || !m.Up {
+		return
+	}
+	msg, err := protocol.DecodeMessage(frame, m.Env.Set.codec())
+	if damaged != (err != nil) {
+		m.Env.Violate(m.ID, fmt.Errorf("frame damaged: %t, decodes: %v", damaged, err))
+	}
+	if err != nil {
+		return
+	}
+	if m.Env.Tracing() {
+		m.Env.Tracef("%s ← %s %s", m.ID, msg.From, m.Env.describe(msg))
+	}
+	if !m.hears(msg) || m.fetched(msg) {
+		return
+	}
+	s := m.Of(msg.Instance)
+	if s == nil {
+		s, _ = m.instances.Receive(msg, len(frame))
+		m.Env.Violate(m.ID, m.instances.Check())
+	}
+	if s != nil {
+		s.message(msg, len(frame))
+	}
+}
+
+// Of returns the member's part of an instance, or nil if it has none.
+func (m *Member) Of(instance protocol.InstanceID) *MemberInstance {
+	for _, s := range m.InForce {
+		if s.Instance == instance {
+			return s
+		}
+	}
+	return m.Among(m.Retired, instance)
+}
+
+// Propose asks the member to replicate the command of an operation, with its body if it has one, and with
+// options unless these are nil. to is where it puts the command. done is called once, unless the member stops before that.
+func (m *Member) Propose(to commands, bytes []byte, op *history.Operation, o *protocol.ProposeOptions, done intake.Done) {
+	body := op.Body
+	m.Admit(func() {
+		if m.Env.Set.Shortage > 0 && m.refuses() {
+			done(nil, errLowDisk)
+			return
+		}
+		fresh, err := false, m.Proposals.Fits(bytes, body)
+		switch {
+		case err != nil:
+		case body != nil:
+			b := intake.NewBodyBatch(bytes, body, done)
+			if o != nil {
+				err = m.Proposals.SetOptions(b, o)
+			}
+			if err == nil {
+				fresh, err = to.AddBody(m.Clock, b)
+			}
+		case o != nil:
+			fresh, err = to.AddWith(m.Clock, bytes, o, done)
+		default:
+			fresh, err = to.Add(m.Clock, bytes, done)
+		}
+		if err != nil {
+			m.Env.Count(writesOverloaded)
+			done(nil, err)
+			return
+		}
+		if op.Ticket = m.Proposals.Last(); fresh {
+			m.WakeTakers()
+		}
+	})
+}
+
+// WakeTakers wakes the instances that may take the next batch.
+func (m *Member) WakeTakers() {
+	instance.WakeTakers(m.Crew, m.Env.Set.Keyed, 0, func(i int) { m.InForce[i].wake() })
+}
+
+// syncTime is how long a sync takes that begins now.
+func (m *Member) syncTime() time.Duration {
+	s := m.Env.Set
+	d := m.Env.Between(s.SyncMin, s.SyncMax)
+	if m.Slow && !m.Env.Calm {
+		d *= 20
+		m.Sluggish = max(m.Sluggish, m.Env.Now()+d)
+	}
+	if m.Late {
+		d *= Late
+	}
+	return d
+}
+
+// settled frees what a batch takes of the limit on proposals.
+func (r *Running) settled(b *intake.Batch) { r.Proposals.Settled(b) }
+
+// LeadsAny reports whether the member believes that it leads some instance.
+func (m *Member) LeadsAny() bool { return slices.ContainsFunc(m.InForce, (*MemberInstance).Leads) }
+
+// Replaced reports whether the member believes that it leads an instance, while another member
+// leads a later term of it.
+func (m *Member) Replaced() bool {
+	return slices.ContainsFunc(m.InForce, func(s *MemberInstance) bool { return s.Leads() && m.Env.LeaderOf(s.Instance) != m })
+}
+
+// Strange reports whether the member runs on another disk than the one that others know it by.
+func (m *Member) Strange() bool { return m.Strangers > 0 || m.Odd }
+
+// Judged is the member's number for the judges.
+func (m *Member) Judged() uint64 {
+	n := uint64(m.ID) | uint64(m.Strangers)<<32
+	if m.Odd {
+		n |= 1 << 48
+	}
+	return n
+}
+
+// Reached says how far a member has come, to find the one that knows the latest membership.
+func (m *Member) Reached() protocol.Position {
+	at := m.Applier.Cursor()
+	if at.Keyed {
+		return protocol.Position(at.Points[0].Index)
+	}
+	return at.Position
+}
+
+// Sick reports whether the member's state is damaged.
+func (m *Member) Sick() bool { return m.Machines.First.Damage() != nil }
+
+// CheckState does what replica.Replica.CheckState does.
+func (m *Member) CheckState() { m.Push(apply.ApplyItem{Halt: true}) }
+
+// Stateless reports whether the member does not have the state yet with which the cluster began.
+func (m *Member) Stateless() bool {
+	return m.Env.Set.Birth != "" && !m.Strange() && (m.Saved == nil || m.Saved.Birth == "")
+}
+
+// commands is where clients put commands: a member's proposals, or a client's queue before them.
+type commands interface {
+	Add(now func() time.Duration, command []byte, done intake.Done) (fresh bool, err error)
+	AddWith(now func() time.Duration, command []byte, o *protocol.ProposeOptions, done intake.Done) (fresh bool, err error)
+	AddBody(now func() time.Duration, b *intake.Batch) (fresh bool, err error)
+}
+
+// Withdraw withdraws a command and calls then, if the command has not left the member.
+func (m *Member) Withdraw(t intake.Ticket, then func()) {
+	ok, instance := m.Proposals.Withdraw(t)
+	if ok {
+		then()
+		return
+	}
+	s := m.Among(m.hosted(), instance)
+	if s == nil || s.ended {
+		return
+	}
+	s.Do(func() {
+		if s.Hosted.Withdraw(t) {
+			then()
+		}
+	})
+}
+
+// judgeHeld judges that the member has applied all that the commands of a batch are to follow, where the
+// member sees to that and not the core. By what takes effect alone it could not be judged: in some protocols
+// what is accepted takes effect before all that is proposed later anyway.
+func (m *Member) judgeHeld(b *intake.Batch) {
+	if b == nil || len(m.Env.History.Tokens) == 0 || m.Env.Set.Protocol.Core.Proposing.Tokens {
+		return
+	}
+	for rest := b.Entry.Payload; len(rest) > 0; {
+		command, next, err := protocol.NextCommand(rest)
+		if err != nil {
+			return
+		}
+		if rest = next; len(command) == 0 {
+			continue
+		}
+		number, _, err := machine.ParseCommand(command)
+		if err != nil {
+			continue // nonsense
+		}
+		m.Env.Violate(m.ID, m.Env.History.ProposedAt(number, m.Machines.First.Position()))
+	}
+}
+
+// Applied is the last index of an instance that the state machine has applied.
+func (m *Member) Applied(instance protocol.InstanceID) protocol.Index {
+	cursor, _ := m.Progress.At()
+	return cursor.Point(instance).Index
+}
+
+// Backup is a copy of a member's disk, made while it was stopped.
+type Backup struct {
+	Disk  *device.Disk
+	Saved *machine.State
+	Life  uint64 // the last life that began on it
+	// Alone: on this disk the member is the only voter. It decides by itself then, and asks nobody who
+	// could know better (docs/internals/identity.md).
+	Alone bool
+}
+
+// Late is by how many times a slow disk's syncs take longer than those of others.
+const Late = 10

@@ -1,0 +1,269 @@
+package node
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	turnsOverSeveral = count.New("turns_over_several_inputs", "turns over several inputs")
+	messagesDropped  = count.New("messages_that_found_no_room", "messages without room")
+	messagesHeldUp   = count.New("messages_held_up", "messages held up")
+)
+
+// MemberInstance is one instance on a running member. In production it has an event loop. The code
+// of production decides its turns. All instances of a member share its disk, state machine and
+// clients.
+type MemberInstance struct {
+	// notes tell the judge of bodies about records. They are called when the outbox's records are
+	// handed to the disk.
+	notes    []func() error
+	M        *Member
+	Instance protocol.InstanceID
+	Judges   *judge.Instance
+	Inst     *instance.Instance
+	Hosted   *instance.Hosted // nil if it was retired in an earlier life
+	sender   instance.Sender
+	Witness  *Witness
+
+	// What waits for the next turn, as in the inbox of an event loop.
+	inputs []protocol.Input
+	bytes  int // of messages in inputs
+	jobs   []func()
+	reads  intake.ReadQueue
+	tick   bool
+	news   bool // of this member's bodies
+	woken  bool // a turn is planned
+	within bool // a turn has begun: the process is frozen in it, or the instance is carrying it out
+
+	load      instance.Load
+	status    *protocol.Status
+	submitted uint64         // the last step whose records were handed over
+	durable   uint64         // the last step that is durable
+	Noted     protocol.Index // the commit index that is on the disk
+	noting    protocol.Index // the commit index that is being written
+	recorded  uint64         // the last submitted step that had records
+	unwritten time.Duration  // since when records have waited for the disk, or later, by the member's clock; 0: none wait
+	Asked     protocol.Index // up to here the log was to be cut at most, or 0
+	ticked    bool           // it has had a tick
+	ended     bool           // it was retired, and now only holds bodies
+	Brief     bool           // it leads, and is cut off when it first decides something
+	wish      time.Duration  // when the core is woken, by the member's clock; 0: no such turn is planned
+	prompt    prompt         // on a leader: what it is to commit next
+}
+
+// open makes the member's parts of all instances from what is on its disk.
+func (m *Member) open(r *Running, dir *datadir.Opened) error {
+	r.instances = lifecycle.NewInstances[*MemberInstance](dir.Instances)
+	r.instances.Mutant = m.Env.Set.MutantName()
+	for _, l := range dir.Instances.InForce {
+		if err := m.Env.Court.Of(l.Instance).Ledger.Start(m.Judged(), m.Env.Court.Found(l.Recovered)); err != nil {
+			return err
+		}
+	}
+	if err := m.openBodies(r, dir); err != nil {
+		return err
+	}
+	if err := r.instances.Start(instancesHost{m, r}); err != nil {
+		return err
+	}
+	r.Handshakes.Begin(m.Clock(), m.Env.Set.Election, dir.Instances.InForce, m.Given)
+	r.silent = r.Handshakes.Waits(m.Clock()) > 0
+	r.MemberInstance = r.InForce[0]
+	return m.judgeRetired(r)
+}
+
+// judgeRetired tells the judges of retired instances which bodies the member holds of them.
+func (m *Member) judgeRetired(r *Running) error {
+	for _, c := range m.Env.Court.All {
+		if m.Strange() || r.instances.Pending(c.ID) || m.Among(r.InForce, c.ID) != nil {
+			continue
+		}
+		if err := c.Bodies.Start(m.Judged(), m.found(r.Body.Store, c.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newMemberInstance(m *Member, instance protocol.InstanceID, c *judge.Instance) *MemberInstance {
+	return &MemberInstance{M: m, Instance: instance, Judges: c}
+}
+
+// begin makes the instance from what was recovered.
+func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered) error {
+	m, set := s.M, s.M.Own
+	core, err := set.newCore(m.ID, s.Instance, session, *rec)
+	if err != nil {
+		return err
+	}
+	s.Witness = newWitness(s, core)
+	config := instance.InstanceConfig{
+		Self: m.ID, Instance: s.Instance, Session: session,
+		RetryAfter: set.Election, GiveUp: set.GiveUp, Depth: set.Depth, ForwardBytes: set.Core.MaxInflightBytes, Backlog: set.Backlog, Codec: m.Env.Set.codec(),
+		Mutant: set.MutantName(),
+	}
+	if set.Woven() {
+		config.Woven = rec
+	}
+	s.Inst = instance.NewInstance(config, s.Witness)
+	s.Hosted = instance.NewHosted(instance.HostedConfig{
+		Self: m.ID, Instance: s.Instance, Heartbeat: set.Heartbeat, Election: set.Election, Leaders: set.Core.Leaders, Keyed: set.Keyed,
+		KeepLogBytes: set.KeepLogBytes, Mutant: set.MutantName(),
+	}, instance.Calls{Now: m.Clock, Siblings: func() instance.Siblings { return m.Crew }, Source: s, Rounds: s}, s.Inst)
+	s.sender = instance.Sender{
+		Instance: s.Instance, Codec: config.Codec, Links: s, Now: m.Clock,
+		LargeMessage: cmp.Or(set.LargeMessage, instance.LargeMessage), LargeFor: instance.LargeFor,
+	}
+	s.status = s.Hosted.Status()
+	return nil
+}
+
+// Step adds an input to the next turn of the instance.
+func (s *MemberInstance) Step(in protocol.Input) {
+	if s.M.Up && !s.ended {
+		s.inputs = append(s.inputs, in)
+		s.wake()
+	}
+}
+
+// message is step for a message from a link. The limit of the inbox may refuse it.
+func (s *MemberInstance) message(msg *protocol.Message, bytes int) {
+	m := s.M
+	if s.ended {
+		return
+	}
+	limit := intake.InboxLimit{All: m.Own.InboxBytes, Share: m.Own.InboxBytes / 8}
+	if m.Own.InboxBytes > 0 && !limit.Takes(m.inbox+bytes, s.bytes, bytes, len(m.InForce)) {
+		m.Env.Count(messagesDropped)
+		m.Env.Net.Link(msg.From, m.ID).Wrongs++
+		return
+	}
+	s.bytes += bytes
+	m.inbox += bytes
+	s.Step(msg)
+}
+
+// Do adds a job to the next turn of the instance.
+func (s *MemberInstance) Do(job func()) {
+	s.jobs = append(s.jobs, job)
+	s.wake()
+}
+
+// wake plans a turn of the instance soon.
+func (s *MemberInstance) wake() {
+	if !s.woken && !s.ended && s.Hosted != nil && !s.M.silent {
+		s.woken = true
+		s.M.Later(s.M.Env.hop(), s.turn)
+	}
+}
+
+// turn takes in all that waits, and carries out what follows from it.
+func (s *MemberInstance) turn() {
+	if s.take(); s.M.Up {
+		s.finish()
+	}
+}
+
+// take is the first half of a turn.
+func (s *MemberInstance) take() {
+	m := s.M
+	h := s.look()
+	m.inbox -= s.bytes
+	s.inputs, s.jobs, s.bytes, s.tick, s.woken = nil, nil, 0, false, false
+	s.within, s.ticked = true, s.ticked || h.Tick
+	if len(h.Inputs) > 1 {
+		m.Env.Count(turnsOverSeveral)
+	}
+	held := s.Inst.HeldUp()
+	s.Hosted.Take(h)
+	m.Env.Events.Add(messagesHeldUp, int(s.Inst.HeldUp()-held))
+	if h.Tick && s == m.InForce[0] {
+		for _, r := range m.Progress.ExpiredTokens(m.Clock()) {
+			r.Done(r.Err())
+		}
+	}
+}
+
+// look reads what a turn takes in.
+func (s *MemberInstance) look() *instance.Happened {
+	m := s.M
+	h := &instance.Happened{
+		AppliedBytes: m.Queue.Total(), Saved: &m.saves, Tick: s.tick,
+		Durable: s.durable, Inputs: s.inputs, Jobs: s.jobs,
+	}
+	h.Added, h.Applied, h.Active = m.Progress.Of(s.Instance)
+	if s.tick {
+		h.Random = m.Env.Rand.Uint64()
+		h.At, h.Configs = m.Progress.At()
+		if s == m.InForce[0] {
+			h.Expired = m.Proposals.Expired(m.Clock(), m.Own.GiveUp)
+			if h.Named = s.Hosted.NamesDue(); h.Named {
+				h.Unnamed = m.Handshakes.Publish(s.status)
+			}
+		}
+	}
+	if s.news {
+		s.news = false
+		h.Bodies, h.BodyNews = m.Body.kept.News(s.Instance)
+	}
+	return h
+}
+
+// finish is the second half of a turn.
+func (s *MemberInstance) finish() {
+	m := s.M
+	for t := s.Hosted.Next(); t != nil; t = s.Hosted.Next() {
+		s.carry(t)
+	}
+	due := s.Hosted.Due()
+	s.within = false
+	switch {
+	case !m.Up:
+	case m.condemned != nil:
+		m.fail(m.condemned)
+	case s.Hosted.Ended():
+		s.ended = true
+		m.instances.Drop(s.Instance)
+		m.inbox -= s.bytes
+	case due > 0:
+		s.alarm(due)
+	}
+}
+
+// alarm has a turn begin when it is due, and no earlier. A core's wish to be woken takes the place of
+// the one before.
+func (s *MemberInstance) alarm(due time.Duration) {
+	m := s.M
+	wish := due == s.Inst.WakeAt()
+	if wish && due == s.wish {
+		return // it is planned
+	}
+	ring := s.wake
+	if wish {
+		s.wish = due
+		ring = func() {
+			if s.wish == due {
+				s.wish = 0 // if it is early, because the clock became slower, another one is planned
+				s.wake()
+			}
+		}
+	}
+	m.Later(time.Duration(max(0, float64(due-m.Clock()))/m.rate)+1, ring)
+}
+
+// Leads reports whether the member leads the instance.
+func (s *MemberInstance) Leads() bool { return s.Witness.Latest.Role == protocol.Leader }
+
+type entryError struct{ err error }
+
+func (e *entryError) Error() string { return "entries to send: " + e.err.Error() }
+func (e *entryError) Unwrap() error { return e.err }

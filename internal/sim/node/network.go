@@ -1,0 +1,203 @@
+package node
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/protocol"
+)
+
+var (
+	messagesAside       = count.New("messages_aside_of_large_ones", "messages aside")
+	messagesWithoutLink = count.New("messages_without_link", "messages without a link")
+	messagesLost        = count.New("messages_lost", "lost messages")
+	messagesDamaged     = count.New("messages_damaged", "damaged messages")
+	leadersMoved        = count.New("leaders_moved", "leaders moved", count.Woven)
+)
+
+// Trip draws how long a message or an answer takes.
+func (w *Environment) Trip(from, to protocol.MemberID) time.Duration {
+	return w.Between(w.Net.Path(&w.Set.Distances, from, to))
+}
+
+// RoundTrip draws how long a question and its answer take.
+func (w *Environment) RoundTrip(from, to protocol.MemberID) time.Duration {
+	lo, hi := w.Net.Path(&w.Set.Distances, from, to)
+	lo2, hi2 := w.Net.Path(&w.Set.Distances, to, from)
+	return w.Between(lo+lo2, hi+hi2)
+}
+
+// Send sends a message about bodies.
+func (w *Environment) Send(m *protocol.Message) {
+	if !w.transmit(m, instance.BodyStreamOf(m.Instance), encode(m)) {
+		w.cutOff(m)
+	}
+}
+
+// transmit sends an encoded message on a stream. The receiver decodes it. It reports false if the
+// link's queue is full.
+func (w *Environment) transmit(m *protocol.Message, stream uint32, frame []byte) bool {
+	w.Messages++
+	if w.Set.codec().ClaimsOf(m).Moves {
+		w.Count(leadersMoved)
+	}
+	w.Violate(m.From, w.judgeFrame(m, len(frame), cmp.Or(w.Member(m.From).Own.Core.MaxFrameBytes, 1<<20)))
+	l := w.Net.Link(m.From, m.To)
+	if from := w.Member(m.From); from.Up && (!from.Links.Has(m.To) || !from.reaches(w.Member(m.To))) {
+		w.Count(messagesWithoutLink)
+		w.Tracef("%s → %s %s  (no link)", m.From, m.To, w.describe(m))
+		return false
+	}
+	lost := l.Cut || w.Observer.Loses(m)
+	if w.Tracing() {
+		w.Tracef("%s → %s %s%s", m.From, m.To, w.describe(m), Mark(lost, "  (lost)"))
+	}
+	w.Mix(uint64(m.Type), uint64(m.From)<<32|uint64(m.To), uint64(m.Term), uint64(m.Commit), uint64(binary.LittleEndian.Uint32(frame)), uint64(len(frame)))
+	if lost {
+		w.Count(messagesLost)
+		l.Wrongs++
+		w.lost(m)
+		return true
+	}
+	at := w.Now()
+	if stream >= instance.AsideStream {
+		w.Count(messagesAside)
+	} else if leaves, ok := l.Leaves(w.Now(), len(frame)); ok {
+		at = leaves
+	} else {
+		w.Count(messagesLost)
+		l.Wrongs++
+		return false
+	}
+	w.carry(l, m, stream, frame, at)
+	if w.Chance(w.Set.Duplicate) {
+		w.carry(l, m, stream, frame, at)
+	}
+	return true
+}
+
+// judgeFrame judges that a link would take a message. It has one entry of any size, or no more
+// bytes of entries than the setting allows, and it is as long as it was counted. Production drops a
+// message that is too long.
+func (w *Environment) judgeFrame(m *protocol.Message, length, most int) error {
+	bytes := 0
+	for i := range m.Entries {
+		bytes += m.Entries[i].Bytes()
+	}
+	switch {
+	case length != m.Size():
+		return fmt.Errorf("%s of %d bytes was counted as %d", w.Set.codec().Name(m.Type), length, m.Size())
+	case len(m.Entries) > 1 && bytes > most && !w.Set.codec().Of(m.Type).Forwarded, len(m.Holdings) > protocol.MaxHoldings, length > protocol.MaxMessageBytes:
+		return fmt.Errorf("%s with %d entries of %d bytes and %d holdings; its entries may be %d bytes",
+			w.Set.codec().Name(m.Type), len(m.Entries), bytes, len(m.Holdings), most)
+	}
+	return nil
+}
+
+// lost sometimes tells the sender that another member is out of reach, as a transport would.
+func (w *Environment) lost(m *protocol.Message) {
+	if w.Chance(0.3) {
+		w.cutOff(m)
+	}
+}
+
+// cutOff tells the sender that a link broke.
+func (w *Environment) cutOff(m *protocol.Message) {
+	from, to := w.Member(m.From), m.To
+	life := from.Life
+	w.After(0, func() {
+		if !from.Up || from.Life != life {
+			return
+		}
+		for _, s := range from.InForce {
+			s.Step(protocol.Unreachable{Member: to})
+		}
+		from.Body.inbox.Down(to)
+		from.wakeBodies()
+	})
+}
+
+// deliver lets a frame arrive at an instant, or later if the link stands still.
+func (w *Environment) deliver(l *device.Link, at time.Duration, do func()) {
+	if !l.Waits(do) {
+		w.At(at, do)
+	}
+}
+
+func (w *Environment) carry(l *device.Link, m *protocol.Message, stream uint32, frame []byte, at time.Duration) {
+	at += w.Trip(m.From, m.To)
+	if !w.Set.Reorder {
+		at = l.Arrives(stream, at)
+	}
+	damaged := w.Chance(w.Set.Corrupt)
+	if damaged {
+		w.Count(messagesDamaged)
+		l.Wrongs++
+		frame = slices.Clone(frame)
+		frame[w.Rand.IntN(len(frame))] ^= 1 << w.Rand.IntN(8)
+	}
+	to, from := m.To, w.Member(m.From)
+	life := from.Life
+	w.deliver(l, at, func() { w.Member(to).receive(from, life, frame, damaged) })
+}
+
+// severed reports whether a member cannot reach another one: the link is cut, or the member keeps
+// none.
+func (w *Environment) severed(m *Member, to protocol.MemberID) bool {
+	return w.Net.Link(m.ID, to).Cut || m.Up && !m.Links.Has(to) || !m.reaches(w.Member(to))
+}
+
+// Memberships are those that the member has applied.
+func (m *Member) Memberships() []protocol.Config {
+	_, configs := m.Progress.At()
+	return configs
+}
+
+// relink makes the links, and what depends on them, follow the members of all instances in force.
+func (m *Member) relink() {
+	union := m.linked()
+	m.Body.inbox.Follow(&union)
+	m.wakeBodies()
+	for _, id := range m.Handshakes.Learn(&union, &m.Memberships()[0]) {
+		m.Env.Net.Link(id, m.ID).Forget()
+		m.Env.Net.Link(m.ID, id).Forget()
+	}
+	m.Links.Follow(m.Clock(), &union)
+	m.Env.Violate(m.ID, m.Links.Check())
+}
+
+// linked is the membership that the links follow.
+func (m *Member) linked() protocol.Config {
+	var latest []protocol.Config
+	for _, s := range m.InForce {
+		latest = append(latest, s.status.Config)
+	}
+	return member.Linked(latest, m.Memberships())
+}
+
+// encode writes a message as the transport does: the head, then the bytes of each entry with its
+// body, then what the message says about bodies.
+func encode(m *protocol.Message) []byte {
+	n := protocol.MessageHeadSize + len(m.Blob)
+	for i := range m.Entries {
+		n += m.Entries[i].Bytes() + protocol.BodyHeadSize
+	}
+	b := m.AppendHead(make([]byte, 0, n))
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		b = append(b, e.Head()...)
+		b = append(b, e.Payload...)
+		if e.BodySize > 0 {
+			b = append(e.AppendBodyHead(b), e.Body...)
+		}
+	}
+	b = m.AppendHoldings(b)
+	return append(b, m.Blob...)
+}

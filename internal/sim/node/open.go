@@ -1,0 +1,169 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/braidlog/braid/internal/datadir"
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/member/lifecycle"
+	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// How a member starts from what is on its disk.
+
+// Start begins a new life from what is on the disk, as replica.Open does.
+func (m *Member) Start() error {
+	m.Life++
+	m.goesAstray()
+	machines, err := m.stateMachines()
+	if err != nil {
+		return err
+	}
+	config := m.directory(machines.All)
+	refused := m.checkDirectory(&config)
+	dir, err := datadir.Open(config)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		return fmt.Errorf("what was refused before is opened: %w", refused)
+	}
+	if err := m.keptBallast(dir.Ballast); err != nil {
+		return err
+	}
+	m.Lives = dir.Own.Life
+	r := &Running{Began: m.Env.Now(), Machines: machines, dir: dir, Log: dir.Log, Snaps: dir.Snapshots, session: dir.Session()}
+	dir.Register.Mutant = m.Env.Set.MutantName()
+	r.who, r.Handshakes = dir.Own.Who(), cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})
+	r.Handshakes.Mutant = m.Env.Set.MutantName()
+	if err := dir.Register.Descends(dir.Meta.Config.Lineage); err != nil {
+		return err
+	}
+	if m.Given == nil {
+		m.Given = m.Env.given(m)
+	}
+	r.Links = cluster.NewLinks(m.ID, m.Own.Election, m.Given)
+	r.Links.Mutant = m.Env.Set.MutantName()
+	if err := m.open(r, dir); err != nil {
+		return err
+	}
+	m.Running, m.Up = r, true
+	m.Env.Count(memberStarts)
+	m.build(dir.Meta, dir.Skip)
+	if m.relink(); !m.Up {
+		return nil
+	}
+	at := m.Applier.Cursor()
+	if why := instance.Expelled(&at, m.Statuses()); why != nil {
+		m.Env.Observer.Expelled(m, why)
+		return nil
+	}
+	m.hear()
+	m.tickLater(m.Env.Between(0, m.Own.Tick))
+	return nil
+}
+
+// checkDirectory judges that a directory is refused before it is opened only if it is refused when it is.
+func (m *Member) checkDirectory(c *datadir.Config) error {
+	failAt, powerAt := m.Disk.FailAt, m.Disk.PowerAt
+	m.Disk.FailAt, m.Disk.PowerAt = 0, 0
+	err := c.Check()
+	m.Disk.FailAt, m.Disk.PowerAt = failAt, powerAt
+	return err
+}
+
+// goesAstray decides, at a start, whether the member has such a state machine in this life.
+func (m *Member) goesAstray() {
+	m.Astray = 0
+	if w := m.Env; !w.Calm && w.Set.Astray > 0 && m.Lives > 0 && w.From(astrayLives).Yes(w.Set.Astray) {
+		w.Tracef("FAULT %s has the state machine of another log", m.ID)
+		m.Astray = farAhead
+	}
+}
+
+// stateMachines are the member's state machines, with what is on its disk.
+func (m *Member) stateMachines() (machine.Set, error) {
+	w := m.Env
+	c := machine.Config{
+		Member: m.ID, Orders: &w.Orders, Birth: w.Set.Birth, Begin: m.Saved, Ahead: m.Astray,
+		Applied: w.History.Applied, Dropped: m.dropped, Violate: func(err error) { w.Violate(m.ID, err) },
+	}
+	if w.Set.Durable {
+		c.Save = func(s *machine.State) { m.Saved = s }
+	}
+	if w.Tracing() {
+		c.Trace = w.Tracef
+	}
+	if !w.Set.Keyed {
+		return machine.NewSet(c, nil)
+	}
+	begin := w.Set.begin()
+	return machine.NewSet(c, begin.Instances())
+}
+
+// directory says what is opened of the member's disk.
+func (m *Member) directory(sm member.StateMachine) datadir.Config {
+	first := m.Env.Set.firstConfig()
+	if m.Join {
+		first.Members = nil
+	}
+	core := m.Env.Set.Protocol.Core
+	begin := m.Env.Set.begin()
+	kind := member.LogKind{Core: core.Name, Order: begin.Kind()}
+	if m.ID%2 == 1 && !m.started && core.Begins == 0 && !m.Env.Set.Noted {
+		// An earlier version does not note it, and later lives find it out. Where that rests on an entry of the first
+		// leader, a crash just before it leaves a log that another core may have written.
+		kind = member.LogKind{}
+	}
+	m.started = true
+	return datadir.Config{
+		Kind: kind, Guess: func() member.KindGuess { return registry.NewGuess() },
+		FS: m.Disk, Dir: device.Root, Cluster: clusterID, Self: m.ID, Chance: m.Env.From(identities).Rand.Uint64, Begin: begin, Members: first.Members, Join: m.Join, Machine: sm,
+		Identity: []byte{byte(m.ID)}, Cells: core.Cells, Derive: m.Env.Set.derive(), Epochs: m.Env.Set.epochsTold(), Quorums: m.Env.Set.Quorums.String(), LogSegment: m.Own.SegmentBytes, BodySegment: m.Env.Set.Bodies.SegmentBytes,
+	}
+}
+
+// logOptions are the options with which the member's log is opened.
+func (m *Member) logOptions(d *device.Disk, meta *member.Meta) wal.Options {
+	return wal.Options{FS: d, Dir: LogDir, SegmentBytes: m.Own.SegmentBytes, Identity: []byte{byte(m.ID)}, Cover: lifecycle.CoverOf(meta, m.Env.Set.Protocol.Core.Cells != nil)}
+}
+
+// build puts the parts of the member together.
+func (m *Member) build(meta member.Meta, skip protocol.Position) {
+	m.Writer = newWriter(m, m.Log, m.Body.Store)
+	s := m.Own
+	m.Snapped = meta.Cursor
+	if m.beginApplying(meta, skip); m.Sick() {
+		m.CheckState()
+	}
+	m.Proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: m.Env.Set.Protocol.Core.Proposing, Mutant: s.MutantName()}
+	m.Operations.Config = member.OperationConfig{Self: m.ID, Heartbeat: s.Heartbeat, Election: s.Election, GiveUp: s.GiveUp, Leaders: s.Core.Leaders, Mutant: s.MutantName()}
+	if m.Env.Set.Keyed {
+		m.Proposals.SetGroups(meta.Cursor.Instances())
+	}
+	m.Proposals.Free = m.Running.settled
+	m.Proposals.Held = m.Look
+	m.Body.kept.NotifyAll()
+	m.health.Passed(m.Snaps.Damaged, m.Log.Damaged())
+	m.Env.Events.Add(damagedSnapshotsFound, len(m.Snaps.Damaged))
+	if s.Bodies.Scrub > 0 {
+		m.ScrubLater(s.Bodies.Scrub)
+	} else if s.Rots {
+		m.ScrubLater(4 * s.Election)
+	}
+}
+
+// astrayLives draws which members are started with another log's state machine.
+var astrayLives = draw.New("astray lives")
+
+// farAhead is by how much the state machine of another log is ahead. No run comes there.
+const farAhead protocol.Position = 1 << 40

@@ -1,0 +1,166 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What operators ask of members, and what members do about it, by the rules of production. Links
+// carry the requests and the answers. What was answered as done is judged.
+
+var (
+	OperationsAsked = count.New("operations_asked_for", "operations asked for")
+	OperationsDone  = count.New("operations_answered_as_done", "operations done")
+)
+
+// ErrWithdrawn says that the operator does not want the operation any more.
+var ErrWithdrawn = errors.New("the operator wants it no more")
+
+// view is what the member knows of itself.
+func (m *Member) view() *cluster.MemberView {
+	return &cluster.MemberView{Now: m.Clock(), Instances: m.Statuses(), Applied: m.Progress}
+}
+
+// Statuses is the status of each instance in force, as it was made known last.
+func (m *Member) Statuses() (all []*protocol.Status) {
+	for _, s := range m.InForce {
+		all = append(all, s.status)
+	}
+	return all
+}
+
+// Operate has an operation carried out by the leader, and waits until it shows here.
+func (m *Member) Operate(op cluster.Operation, patience time.Duration, answered func(*cluster.Request, error)) {
+	m.WhenAwake(func() {
+		q, waits := cluster.NewRequest(m.Operations.Config, op, m.view()), true
+		answer := func(err error) {
+			if waits {
+				waits = false
+				q.End(m.view())
+				answered(q, err)
+			}
+		}
+		m.Later(patience, func() { answer(q.Unanswered(ErrWithdrawn)) })
+		var look func()
+		look = func() {
+			if !waits {
+				return
+			}
+			switch leader, done, err := q.Next(m.view()); {
+			case done:
+				answer(err)
+			case leader == 0:
+				m.Later(m.Own.Heartbeat/4, look)
+			default:
+				m.executeAt(leader, &q.Op, patience, func(err error) {
+					q.Answered(m.view(), err)
+					look()
+				})
+			}
+		}
+		look()
+	})
+}
+
+// executeAt has the leader carry an operation out. The request or its answer may be lost.
+func (m *Member) executeAt(leader protocol.MemberID, op *cluster.Operation, patience time.Duration, answered func(error)) {
+	if leader == m.ID {
+		m.Execute(*op, patience, answered)
+		return
+	}
+	w, o := m.Env, m.Env.Member(leader)
+	if w.severed(m, leader) {
+		return
+	}
+	request, err := op.Encode()
+	if err != nil {
+		w.Violate(m.ID, err)
+		return
+	}
+	w.convey(m, o, func() {
+		op, ok, err := cluster.DecodeOperation(request)
+		if err != nil || !ok {
+			w.Violate(o.ID, fmt.Errorf("request %q is no operation: %w", request, err))
+			return
+		}
+		o.Execute(op, patience, func(err error) {
+			answer, text := cluster.EncodeAnswer(err)
+			w.convey(o, m, func() {
+				if err := text; err != nil {
+					answered(errors.New(err.Error())) // its type is lost on the way
+					return
+				}
+				answered(cluster.DecodeAnswer(op.Kind.String(), answer))
+			})
+		})
+	})
+}
+
+// convey lets do run at another member, as a request or an answer on a link does.
+func (w *Environment) convey(from, to *Member, do func()) {
+	if w.Net.Link(from.ID, to.ID).Cut {
+		return
+	}
+	life := from.Life
+	w.After(w.Trip(from.ID, to.ID), func() {
+		if to.Up && from.Up && w.linked(from, life, to) && to.Up {
+			to.WhenAwake(do)
+		}
+	})
+}
+
+// Execute carries an operation out at this member.
+func (m *Member) Execute(op cluster.Operation, patience time.Duration, answered func(error)) {
+	if op.Kind == cluster.ChangeMembers && !m.Env.Observer.WouldAsk(m, op.Changes) {
+		answered(ErrWithdrawn)
+		return
+	}
+	e, until := m.Operations.Begin(op), m.Env.Now()+patience
+	m.Executing = append(m.Executing, e)
+	var look func()
+	look = func() {
+		step := e.Next(m.view())
+		m.Tell(step.Tell)
+		if step.Confirm {
+			m.Read(false, func(ok bool) {
+				err := error(nil)
+				if !ok {
+					err = member.ErrReadTimeout
+				}
+				e.Confirmed(err)
+				look()
+			})
+			return
+		}
+		if step.Stay != 0 {
+			o := m.Env.Member(step.Stay)
+			m.Env.convey(m, o, func() { o.InForce[0].Do(o.InForce[0].Hosted.Stay) })
+		}
+		if !step.Done && m.Env.Now() < until {
+			m.Later(m.Own.Heartbeat/4, look)
+			return
+		}
+		m.Executing = slices.DeleteFunc(m.Executing, func(x *cluster.Execution) bool { return x == e })
+		if m.Operations.End(e, m.view()); !step.Done {
+			step.Err = op.Unanswered(ErrWithdrawn)
+		}
+		answered(step.Err)
+	}
+	look()
+}
+
+// Tell gives instances inputs.
+func (m *Member) Tell(inputs []member.InstanceInput) {
+	for _, in := range inputs {
+		if s := m.Of(in.Instance); s != nil {
+			s.Step(in.Input)
+		}
+	}
+}

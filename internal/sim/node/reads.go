@@ -1,0 +1,96 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/order"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/history"
+)
+
+// Reads at a member, and what is judged of them.
+
+var BarrierReads = count.New("barrier_reads", "barrier reads", count.Staged)
+
+// readers is a group of reads that are answered together.
+type readers struct {
+	intake.ReadGroup
+	list []reader
+}
+
+type reader struct {
+	// floor is how far the global log had been applied by any member when the client asked.
+	floor order.Slot
+	// accepted is what had been accepted then; nil: the client does not want to see all of it.
+	accepted *history.AcceptedWrites
+	done     func(ok bool)
+}
+
+// Read calls done with true when the member's state includes everything that was acknowledged
+// before the call, or with false when that fails. It asks all instances for read points. What was
+// applied anywhere before the call ends before the first slot that is not filled up to these points
+// (docs/internals/niagara.md, 3.3). With barrier the state also includes what was accepted before the call.
+func (m *Member) Read(barrier bool, done func(ok bool)) {
+	r := reader{floor: m.Env.Court.Executed, done: done}
+	kind := 0
+	if barrier {
+		kind, r.accepted = 1, m.Env.History.Accepted()
+	}
+	m.Admit(func() {
+		first := m.InForce[0]
+		if !first.reads.Gathering(barrier) {
+			m.gathering[kind] = m.newReaders(barrier)
+			first.reads.Gather(&m.gathering[kind].ReadGroup)
+			first.wake()
+		}
+		m.gathering[kind].list = append(m.gathering[kind].list, r)
+	})
+}
+
+func (m *Member) newReaders(barrier bool) *readers {
+	g := &readers{}
+	g.Barrier = barrier
+	g.Done = func(err error) {
+		m.Env.Events.Add(readsGrouped, min(1, len(g.list)-1))
+		for i := range g.list {
+			if r := &g.list[i]; m.Up {
+				if err == nil {
+					m.judgeRead(r)
+					m.judgeBarrier(r)
+				}
+				r.done(err == nil)
+			}
+		}
+	}
+	return g
+}
+
+// readDone lets the next group of reads begin.
+func (m *Member) readDone() {
+	if len(m.InForce) > 1 {
+		m.InForce[0].wake()
+	}
+}
+
+// judgeRead judges that a read sees all that was applied anywhere before the client asked (N3).
+func (m *Member) judgeRead(r *reader) {
+	cursor, _ := m.Progress.At()
+	if at := cursor.Next; at.Compare(r.floor) < 0 {
+		m.Env.Violate(m.ID, fmt.Errorf("N3: a read is answered at round %d of instance %d; when it was asked for %d of %d was executed",
+			at.Round, at.Instance, r.floor.Round, r.floor.Instance))
+	}
+}
+
+// judgeBarrier judges that a read sees all that was accepted before it was asked for (L11).
+func (m *Member) judgeBarrier(r *reader) {
+	if r.accepted == nil {
+		return
+	}
+	m.Env.Count(BarrierReads)
+	m.Env.Violate(m.ID, r.accepted.Seen(m.Machines.First.Position()))
+}
+
+// Look makes Apply look who waits for what is applied already.
+func (m *Member) Look() { m.Push(apply.ApplyItem{Look: true}) }

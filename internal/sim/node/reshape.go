@@ -1,0 +1,157 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/body"
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/wal"
+	"github.com/braidlog/braid/protocol"
+)
+
+// The log of a running cluster is woven from more or fewer instances than before. Members begin and
+// retire their parts of instances where the global log says so, as in production.
+
+var (
+	membersReshaped = count.New("members_reshaped", "members reshaped", count.Woven)
+	reshapedAhead   = count.New("reshaped_ahead_of_the_state", "ahead of their state", count.Woven)
+	messagesEarly   = count.New("early_messages", "messages that waited for their instance", count.Woven)
+)
+
+// hosted lists the instances that run: those in force, and retired ones that still help members
+// that are behind.
+func (m *Member) hosted() []*MemberInstance {
+	if len(m.Retired) == 0 {
+		return m.InForce
+	}
+	return slices.Concat(m.InForce, m.Retired)
+}
+
+// planned has plans carried out soon.
+func (m *Member) planned() {
+	if m.Queue.Planned() {
+		m.toPlans.post(func() {
+			if err := m.carryOut(); err != nil {
+				m.fail(err)
+			}
+		})
+	}
+}
+
+// carryOut carries out the plans that were found in what is committed.
+func (m *Member) carryOut() error {
+	for plan := m.Queue.TakePlan(); plan != nil && m.Up; plan = m.Queue.TakePlan() {
+		changed, err := m.instances.Carry(plan)
+		m.Env.Violate(m.ID, m.instances.Check())
+		if err != nil {
+			return err
+		}
+		if !changed {
+			continue
+		}
+		round := plan.At.Next.Round
+		m.Env.Count(membersReshaped)
+		if at := m.Applier.Cursor(); at.Before(&plan.At) {
+			m.Env.Count(reshapedAhead)
+		}
+		m.Env.Tracef("%s   has instances %v from round %d on", m.ID, plan.At.Instances(), round)
+		m.Env.Observer.Reshaped(m, round, len(plan.At.Points), len(plan.Begin) > 0)
+		m.relink()
+	}
+	return nil
+}
+
+func (m *Member) Among(instances []*MemberInstance, id protocol.InstanceID) *MemberInstance {
+	if i := slices.IndexFunc(instances, func(s *MemberInstance) bool { return s.Instance == id }); i >= 0 {
+		return instances[i]
+	}
+	return nil
+}
+
+// begun is called when the log has the first records of new instances.
+func (m *Member) begun(err error) {
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	m.instances.Begun()
+	m.Push(apply.ApplyItem{Begun: true})
+}
+
+// instancesHost is what lifecycle.Instances asks of a member in one of its lives.
+type instancesHost struct {
+	m *Member
+	r *Running
+}
+
+// Make implements lifecycle.InstancesHost, as the methods below do. The judges are told what is on the
+// disk.
+func (h instancesHost) Make(log member.InstanceLog) (*MemberInstance, error) {
+	m, rec := h.m, log.Recovered
+	s := newMemberInstance(m, log.Instance, m.Env.Court.With(log.Instance, &rec.Base.Config))
+	s.Noted = rec.State.Commit
+	if m.Up { // else they were told before
+		if err := s.Judges.Ledger.Start(m.Judged(), m.Env.Court.Found(rec)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.judgeHeld(h.r.Body.Store); err != nil {
+		return nil, err
+	}
+	return s, s.begin(h.r.session, rec)
+}
+
+func (h instancesHost) Submit(records []wal.Record) { h.m.Writer.Submit(records, h.m.begun) }
+
+func (h instancesHost) Known(since protocol.Round, ids []protocol.InstanceID, inForce, staying []*MemberInstance) {
+	h.r.InForce, h.r.Retired, h.r.Crew = inForce, staying, &Crew{ids, since, inForce}
+}
+
+// Run does nothing: an instance runs when something happens to it.
+func (h instancesHost) Run(*MemberInstance) {}
+
+func (h instancesHost) Retire(s *MemberInstance) {
+	m := h.m
+	m.Env.Violate(m.ID, m.Env.Court.End(s.Judges))
+	m.toPlans.post(func() { // a turn may begin before it hears of it
+		s.Do(func() {
+			s.retire()
+			m.weaver.Forget(s.Instance)
+		})
+	})
+}
+
+func (h instancesHost) Deliver(s *MemberInstance, msg *protocol.Message, bytes int) {
+	h.m.Env.Count(messagesEarly)
+	s.message(msg, bytes)
+}
+
+func (h instancesHost) Kept(change func(*body.Kept)) { change(h.r.Body.kept) }
+
+// cut cuts the front of the instance's log, up to an index.
+func (s *MemberInstance) cut(at protocol.Index) {
+	s.judgeCut(at)
+	s.M.Writer.Compact(uint32(s.Instance), uint64(at))
+}
+
+// askAgain asks for the read points of these groups again, because other instances are in force.
+func (m *Member) askAgain(groups []*intake.ReadGroup) {
+	first := m.InForce[0]
+	for _, g := range groups {
+		first.Do(func() {
+			if m.beginRead(g) {
+				first.Hosted.Read(g)
+			}
+		})
+	}
+}
+
+// askMissing asks a member for a snapshot, because the instance has no leader.
+func (s *MemberInstance) askMissing(to protocol.MemberID) {
+	if s.M.Up && !s.M.Env.Observer.Misses(s.M.ID, s.Instance) {
+		s.M.ask(to, func(o *Member) { o.Exchange.Missing(s.M.ID, s.Instance) }, nil)
+	}
+}

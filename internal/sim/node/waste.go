@@ -1,0 +1,190 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/braidlog/braid/internal/member/intake"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Judges of repeated work: entries that are sent again although nothing was lost, and logs that are
+// cut beyond a snapshot while a member is sent it.
+
+var (
+	fullFrames             = count.New("appends_at_the_limit_of_a_frame", "full frames")
+	beyondUncommittedBytes = count.New("proposals_beyond_the_uncommitted_bytes", "proposals beyond the uncommitted bytes")
+)
+
+// sentOften bounds how often an entry may be sent to a member while nothing goes wrong there. A
+// leader may send an entry again at every heartbeat while the receiver's disk is at work.
+const sentOften = 8
+
+// waste follows what a leader sends to others.
+type waste struct {
+	term  protocol.Term
+	sent  map[protocol.MemberID]*sentTo
+	costs map[protocol.Index]int64 // of everything committed up to an index, since the member started or was sent a snapshot
+	last  protocol.Index
+	// marks are the durable snapshots, ascending. A leader counts what it keeps from the last one before.
+	marks []protocol.Index
+}
+
+// snapshot notes a durable snapshot.
+func (u *waste) snapshot(index protocol.Index) {
+	if n := len(u.marks); n == 0 || u.marks[n-1] < index {
+		u.marks = append(u.marks, index)
+	}
+}
+
+// mark is the last durable snapshot up to an index, or the index if none is known.
+func (u *waste) mark(index protocol.Index) protocol.Index {
+	for i := len(u.marks) - 1; i >= 0; i-- {
+		if u.marks[i] <= index {
+			return u.marks[i]
+		}
+	}
+	return index
+}
+
+// sentTo counts how often each entry was sent to a member since something last went wrong.
+type sentTo struct {
+	wrongs int
+	count  map[protocol.Index]int
+	// streaming: a snapshot at base is being sent.
+	streaming bool
+	base      protocol.Index
+}
+
+func (u *waste) to(id protocol.MemberID) *sentTo {
+	t := u.sent[id]
+	if t == nil {
+		t = &sentTo{count: map[protocol.Index]int{}}
+		u.sent[id] = t
+	}
+	return t
+}
+
+// follow notes and judges a step of the core.
+func (u *waste) follow(c *Witness, in protocol.Input, out *protocol.Effects) error {
+	if u.term != c.Latest.Term || u.sent == nil {
+		u.term, u.sent = c.Latest.Term, map[protocol.MemberID]*sentTo{}
+	}
+	for i := range out.Commit {
+		e := &out.Commit[i]
+		if _, known := u.costs[e.Index-1]; !known {
+			u.costs = map[protocol.Index]int64{} // a snapshot passed over what came before
+		}
+		u.costs[e.Index] = u.costs[e.Index-1] + intake.EntryCost(e)
+		u.last = e.Index
+	}
+	for _, list := range [...][]*protocol.Message{out.Send, out.Release} {
+		for _, m := range list {
+			if err := u.sends(c, m); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range out.Reject {
+		if out.Reject[i].Reason == protocol.ReasonOverloaded {
+			c.M.Env.Count(beyondUncommittedBytes)
+		}
+	}
+	for _, to := range out.Snapshots {
+		t := u.to(to)
+		t.streaming, t.base = true, c.M.Applied(c.S.Instance)
+	}
+	switch in := in.(type) {
+	case protocol.SnapshotSent:
+		u.to(in.To).streaming = false
+	case protocol.Compact:
+		return u.cuts(c, in.Index)
+	}
+	return nil
+}
+
+// sends judges that entries are not sent often while nothing is lost.
+func (u *waste) sends(c *Witness, m *protocol.Message) error {
+	w := c.M.Env
+	if w.Set.codec().Of(m.Type).Brings != protocol.BringsLog {
+		return nil
+	}
+	bytes := 0
+	for i := range m.Entries {
+		bytes += m.Entries[i].Bytes()
+	}
+	if bytes >= c.M.Own.Core.MaxFrameBytes {
+		w.Count(fullFrames)
+	}
+	if w.Set.Reorder {
+		return nil
+	}
+	t := u.to(m.To)
+	if wrongs := w.wrongs(c.M, w.Member(m.To), m.Instance); wrongs != t.wrongs {
+		t.wrongs = wrongs
+		clear(t.count)
+	}
+	for i := range m.Entries {
+		at := m.Entries[i].Index
+		if t.count[at]++; t.count[at] > sentOften {
+			return fmt.Errorf("entry %d was sent to %s %d times although nothing was lost", at, m.To, t.count[at])
+		}
+	}
+	return nil
+}
+
+// wrongs counts what went wrong between two members so far. What is still wrong counts again at
+// every call. What a member does not take because it is behind with applying counts too.
+func (w *Environment) wrongs(a, b *Member, instance protocol.InstanceID) int {
+	there, back := w.Net.Link(a.ID, b.ID), w.Net.Link(b.ID, a.ID)
+	if w.hampered(a) || w.hampered(b) || !b.Up || b.Doubt != nil {
+		there.Wrongs++
+	}
+	n := there.Wrongs + back.Wrongs + a.Life + b.Life
+	if b.Up {
+		if s := b.Of(instance); s != nil && !s.ended {
+			n += int(s.Inst.HeldUp())
+		}
+	}
+	return n
+}
+
+// hampered reports whether a member or its disk does not work as fast as it should.
+func (w *Environment) hampered(m *Member) bool {
+	return m.Slow || m.Disk.Full || max(m.still(), m.Stalled, m.Sluggish) > w.Now()
+}
+
+// cuts judges that a leader does not cut its log beyond a snapshot that is being sent to a member.
+// The member must be active, and the entries since the snapshot within what may be kept for it. The
+// slack is for marks, which come with snapshots. Entries that the leader cannot read are no use to
+// the member: it may cut behind them.
+func (u *waste) cuts(c *Witness, index protocol.Index) error {
+	s := c.M.Own
+	if c.Latest.Role != protocol.Leader || s.Instances > 0 || s.Durable || index <= c.M.health.Harmed(c.S.Instance) {
+		return nil
+	}
+	slack := 12*int64(s.SnapshotBytes) + 2*int64(s.Padding+s.BatchBytes+s.Bodies.Max)
+	st := c.Core.Status()
+	for i := range st.Peers {
+		p := &st.Peers[i]
+		t := u.sent[p.ID]
+		if at := c.M.Exchange.Streaming(p.ID, c.S.Instance); t != nil && at > t.base {
+			t.base = at // the view was taken only now
+		}
+		from, known := u.costs[max(u.mark(t.start()), 1)]
+		if t == nil || !t.streaming || !p.Active || !p.Snapshot || !known || index <= t.base {
+			continue
+		}
+		if since := u.costs[u.last] - from; since+slack <= s.KeepLogBytes {
+			return fmt.Errorf("the log is cut at %d while %s is sent a snapshot at %d; %d bytes since would be kept", index, p.ID, t.base, since)
+		}
+	}
+	return nil
+}
+
+func (t *sentTo) start() protocol.Index {
+	if t == nil {
+		return 0
+	}
+	return t.base
+}
