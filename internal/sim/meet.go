@@ -131,7 +131,7 @@ var upsets = [...]*Fault{faultCrash, faultPause, faultIsolate, faultFreeze, faul
 // elected sometimes strikes a member that has just been elected, while its first entries are on
 // their way or before they leave.
 func (w *World) elected(s *node.MemberInstance) {
-	m := s.M
+	m := s.Member
 	if s.Brief = false; w.Calm {
 		return
 	}
@@ -161,7 +161,7 @@ func (w *World) elected(s *node.MemberInstance) {
 func (w *World) firstDecision(s *node.MemberInstance) {
 	if s.Brief && !w.Calm {
 		s.Brief = false
-		w.cutShort(s.M)
+		w.cutShort(s.Member)
 	}
 }
 

@@ -26,7 +26,7 @@ func (s *Settings) mergeTime() time.Duration {
 // stands notes that a member stands for election. A term in which nobody led was in vain: elections
 // collide by chance, and each such term takes an election more.
 func (w *World) stands(c *node.Witness) {
-	j := c.S.Judges
+	j := c.Part.Judges
 	if c.Latest.Role != protocol.Candidate || c.Latest.Term <= j.Stood {
 		return
 	}
@@ -34,7 +34,7 @@ func (w *World) stands(c *node.Witness) {
 		w.detours += w.set.electionTime()
 	}
 	j.Stood = c.Latest.Term
-	w.releaseFor(c.M)
+	w.releaseFor(c.Member)
 }
 
 // unled reports whether an instance in force has never had a leader.

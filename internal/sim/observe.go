@@ -22,7 +22,7 @@ func (w *World) Decided(s *node.MemberInstance, e *protocol.Entry) {
 	w.firstDecision(s)
 	w.askReplaced(s)
 	if e.Coded() {
-		w.decidedCoded(s.M, s.Judges, e.Index)
+		w.decidedCoded(s.Member, s.Judges, e.Index)
 	}
 	if w.set.Woven() && judge.SlotOf(e).Covers > 0 {
 		w.judgeMerging(s.Instance, e.Index)

@@ -116,8 +116,8 @@ func (w *World) holdBetween(from, to []protocol.MemberID, on bool) {
 
 // promiseStands goes on with a story when a member stands for election, or asks whether it should.
 func (w *World) promiseStands(c *node.Witness) {
-	p, id := w.promising, c.M.ID
-	if p == nil || c.S.Instance != p.instance || !slices.Contains(p.far, id) {
+	p, id := w.promising, c.Member.ID
+	if p == nil || c.Part.Instance != p.instance || !slices.Contains(p.far, id) {
 		return
 	}
 	switch role := c.Latest.Role; {

@@ -328,7 +328,7 @@ func (w applyWorld) Tell(n apply.ApplyNews) {
 
 // snapshotWritten lets the instance cut its log, as far as nobody needs the entries any more.
 func (s *MemberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
-	m, newest, upTo := s.M, meta.Cursor.Point(s.Instance).Index, protocol.Index(0)
+	m, newest, upTo := s.Member, meta.Cursor.Point(s.Instance).Index, protocol.Index(0)
 	s.Witness.waste.snapshot(newest)
 	if m.Env.Chance(0.5) {
 		upTo, s.Asked = newest, max(s.Asked, newest)

@@ -90,10 +90,10 @@ func (m *Member) released(instance protocol.InstanceID, key body.BodyKey) {
 // judgeHeld tells the judge what the store holds of the instance. It is called when the member
 // starts.
 func (s *MemberInstance) judgeHeld(store *wal.Bodies) error {
-	if s.M.Strange() {
+	if s.Member.Strange() {
 		return nil
 	}
-	return s.Judges.Bodies.Start(s.M.Judged(), s.M.found(store, s.Instance))
+	return s.Judges.Bodies.Start(s.Member.Judged(), s.Member.found(store, s.Instance))
 }
 
 // found is what a store holds of an instance, in the judge's types.

@@ -26,13 +26,13 @@ func (s *MemberInstance) carry(t *instance.Turn) {
 		s.askMissing(t.AskMissing)
 	}
 	if t.Install != nil {
-		s.M.Body.kept.Installing(s.Instance, t.Install.Index)
-		if s.M.Up {
-			s.M.pushInstall(s.Instance, t.Install)
+		s.Member.Body.kept.Installing(s.Instance, t.Install.Index)
+		if s.Member.Up {
+			s.Member.pushInstall(s.Instance, t.Install)
 		}
 	}
 	if t.Forgot != nil {
-		s.M.condemned = s.M.dir.Condemn(t.Forgot) // the member stops when the turn is over
+		s.Member.condemned = s.Member.dir.Condemn(t.Forgot) // the member stops when the turn is over
 	}
 	if t.Diverged != nil {
 		s.fail(t.Diverged)
@@ -53,19 +53,19 @@ func (s *MemberInstance) carry(t *instance.Turn) {
 		f.Batch.Fail(f.Err)
 	}
 	s.carryReads(t)
-	if len(t.Want) > 0 && s.M.Up {
-		s.M.Body.inbox.Want(t.Want)
-		s.M.wakeBodies()
+	if len(t.Want) > 0 && s.Member.Up {
+		s.Member.Body.inbox.Want(t.Want)
+		s.Member.wakeBodies()
 	}
 	for _, refused := range t.Refused {
-		s.M.Operations.Refused(refused)
+		s.Member.Operations.Refused(refused)
 	}
 	if t.Suspect != 0 {
 		s.suspect(t.Suspect)
 	}
 	for _, o := range t.Snapshots {
-		if s.M.Up {
-			s.M.Exchange.Ask(o.To, o.Offer)
+		if s.Member.Up {
+			s.Member.Exchange.Ask(o.To, o.Offer)
 		}
 	}
 	s.carryEnd(t)
@@ -73,7 +73,7 @@ func (s *MemberInstance) carry(t *instance.Turn) {
 
 // carryEnd publishes how the instance stands, and carries out what the end of a turn brings.
 func (s *MemberInstance) carryEnd(t *instance.Turn) {
-	m := s.M
+	m := s.Member
 	if t.Status != nil {
 		s.status = t.Status
 	}
@@ -97,7 +97,7 @@ func (s *MemberInstance) carryEnd(t *instance.Turn) {
 
 // suspect has the other instances take in that a leader has not been heard for too long.
 func (s *MemberInstance) suspect(leader protocol.MemberID) {
-	for _, o := range s.M.InForce {
+	for _, o := range s.Member.InForce {
 		if o != s {
 			o.Step(protocol.Suspect{Member: leader})
 		}
@@ -107,23 +107,23 @@ func (s *MemberInstance) suspect(leader protocol.MemberID) {
 func (s *MemberInstance) fail(err error) {
 	var expelled *member.ExpelledError
 	switch {
-	case !s.M.Up:
+	case !s.Member.Up:
 	case errors.As(err, &expelled):
-		s.M.Env.Observer.Expelled(s.M, expelled)
+		s.Member.Env.Observer.Expelled(s.Member, expelled)
 	default:
-		s.M.fail(err)
+		s.Member.fail(err)
 	}
 }
 
 // Waiting implements instance.Source, as TakeBatch, NoteLoad and TakeReads do.
 func (s *MemberInstance) Waiting() (bytes int, full bool) {
-	return s.M.Proposals.WaitingFor(s.Instance)
+	return s.Member.Proposals.WaitingFor(s.Instance)
 }
 
 func (s *MemberInstance) TakeBatch() *intake.Batch {
-	s.M.scatter()
-	b := s.M.Proposals.TakeFor(s.Instance)
-	s.M.judgeHeld(b)
+	s.Member.scatter()
+	b := s.Member.Proposals.TakeFor(s.Instance)
+	s.Member.judgeHeld(b)
 	return b
 }
 
@@ -131,9 +131,9 @@ func (s *MemberInstance) NoteLoad(load instance.Load) { s.load = load }
 
 // TakeReads implements instance.Source. The first instance begins a group, and has the other instances asked too.
 func (s *MemberInstance) TakeReads() []*intake.ReadGroup {
-	asked, gathered := s.reads.Take(s.M.Progress.Asking())
+	asked, gathered := s.reads.Take(s.Member.Progress.Asking())
 	for _, g := range gathered {
-		if g != nil && s.M.beginRead(g) {
+		if g != nil && s.Member.beginRead(g) {
 			asked = append(asked, g)
 		}
 	}
@@ -157,13 +157,13 @@ func (s *MemberInstance) handRead(g *intake.ReadGroup) {
 	if s.reads.Hand(g) {
 		s.wake()
 	} else {
-		s.M.askAgain([]*intake.ReadGroup{g})
+		s.Member.askAgain([]*intake.ReadGroup{g})
 	}
 }
 
 // retire ends what the member does through the instance, and has other instances do it.
 func (s *MemberInstance) retire() {
-	m := s.M
+	m := s.Member
 	batches, groups := s.Hosted.Retire()
 	m.again(batches)
 	m.askAgain(append(s.reads.Retire(), groups...))
@@ -178,14 +178,14 @@ func (m *Member) again(batches []*intake.Batch) {
 }
 
 // Risen implements instance.Rounds, as Weave and Wanted do.
-func (s *MemberInstance) Risen() uint64 { return s.M.weaver.Risen }
+func (s *MemberInstance) Risen() uint64 { return s.Member.weaver.Risen }
 
 func (s *MemberInstance) Weave(t instance.InstanceRounds, wake []protocol.InstanceID) (order.Slot, []protocol.InstanceID) {
-	wake = s.M.weaver.Set(t, wake)
-	return s.M.weaver.Want(s.Instance), wake
+	wake = s.Member.weaver.Set(t, wake)
+	return s.Member.weaver.Want(s.Instance), wake
 }
 
-func (s *MemberInstance) Wanted() order.Slot { return s.M.weaver.Want(s.Instance) }
+func (s *MemberInstance) Wanted() order.Slot { return s.Member.weaver.Want(s.Instance) }
 
 // send sends a message, or has the instance know why it is not sent.
 func (s *MemberInstance) send(msg *protocol.Message) {
@@ -200,10 +200,10 @@ func (s *MemberInstance) send(msg *protocol.Message) {
 
 // unsent carries out what follows from a message that cannot be read here.
 func (s *MemberInstance) unsent(msg *protocol.Message, err error) {
-	at, _ := s.M.Progress.At()
+	at, _ := s.Member.Progress.At()
 	u := s.Hosted.Unsent(msg, err, at.Point(s.Instance).Index)
-	if u.Harmed != nil && s.M.Up {
-		s.M.harm(u.Harmed)
+	if u.Harmed != nil && s.Member.Up {
+		s.Member.harm(u.Harmed)
 	}
 	s.judgeUnsent(msg, err, u.Remedy)
 	if u.Fail != nil {
@@ -216,49 +216,49 @@ func (s *MemberInstance) unsent(msg *protocol.Message, err error) {
 
 // Frame implements instance.Links.
 func (s *MemberInstance) Frame(msg *protocol.Message) ([][]byte, error) {
-	f := instance.Framer{Load: lifecycle.LoadFrom(s.M.Log), Bodies: s.M.Body.Store, LeftOut: s.M.Body.access.LeftOut}
+	f := instance.Framer{Load: lifecycle.LoadFrom(s.Member.Log), Bodies: s.Member.Body.Store, LeftOut: s.Member.Body.access.LeftOut}
 	return f.Frame(msg)
 }
 
 // Transmit implements instance.Links. It judges the message first.
 func (s *MemberInstance) Transmit(_ protocol.MemberID, stream uint32, parts [][]byte) bool {
-	w := s.M.Env
-	if !s.M.Up {
+	w := s.Member.Env
+	if !s.Member.Up {
 		return true
 	}
 	frame := slices.Concat(parts...)
 	msg, err := protocol.DecodeMessage(frame, w.Set.codec())
 	if err != nil {
-		w.Violate(s.M.ID, err)
+		w.Violate(s.Member.ID, err)
 		return false
 	}
-	w.Violate(s.M.ID, w.Court.Said(msg, s.M.Judged(), s.M.Strange()))
+	w.Violate(s.Member.ID, w.Court.Said(msg, s.Member.Judged(), s.Member.Strange()))
 	return w.transmit(msg, stream, frame)
 }
 
 // judgeUnsent judges whether a message may be unreadable for that reason.
 func (s *MemberInstance) judgeUnsent(msg *protocol.Message, err error, remedy instance.Remedy) {
-	w := s.M.Env
+	w := s.Member.Env
 	var load *member.LoadError
 	var compacted *wal.CompactedError
 	var unheld *body.UnheldError
 	var damage *wal.CorruptError
 	switch {
-	case !s.M.Up:
+	case !s.Member.Up:
 	case errors.As(err, &load) && member.FaultOf(err).Sick():
 		w.Count(EntriesUnreadable)
-		w.Tracef("%s   cannot send to %s, remedy %d: %v", s.M.ID, msg.To, remedy, load)
+		w.Tracef("%s   cannot send to %s, remedy %d: %v", s.Member.ID, msg.To, remedy, load)
 	case errors.As(err, &compacted) || msg.Term < s.Witness.Latest.Term:
 		// The message waited for the disk. Meanwhile the log was cut or replaced.
 	case errors.As(err, &unheld) && unheld.Ref.Index <= s.Inst.Core().Status().Commit:
 		// Likewise. The entry is committed now, and its body was released or is being restored.
-	case errors.As(err, &unheld) && s.M.replacedBody(unheld.Ref):
+	case errors.As(err, &unheld) && s.Member.replacedBody(unheld.Ref):
 		// Likewise. Something else was accepted in that slot, from somebody who needs the message no more.
 	case errors.Is(err, device.ErrIO): // of a body
 	case errors.As(err, &damage):
 		// The member holds damaged bytes. A copy of them is on its way.
 	default:
-		w.Violate(s.M.ID, &entryError{err})
+		w.Violate(s.Member.ID, &entryError{err})
 	}
 }
 
@@ -270,7 +270,7 @@ func (m *Member) replacedBody(ref protocol.BodyRef) bool {
 
 // submit hands the records of all steps up to seq to the disk.
 func (s *MemberInstance) submit(records []wal.Record, seq uint64) {
-	m := s.M
+	m := s.Member
 	if m.Own.MutantName() == member.MutantDurableEarly {
 		s.Step(protocol.Persisted{Seq: seq})
 	}
@@ -295,20 +295,20 @@ func (s *MemberInstance) submit(records []wal.Record, seq uint64) {
 
 // cutLog cuts the front of the log up to an entry, with the bodies; 0: nothing is to be cut.
 func (s *MemberInstance) cutLog(at protocol.Index) {
-	if at == 0 || !s.M.Up {
+	if at == 0 || !s.Member.Up {
 		return
 	}
-	s.M.compacted(s.Instance, at)
-	if s.M.Up {
+	s.Member.compacted(s.Instance, at)
+	if s.Member.Up {
 		s.cut(at)
 	}
 }
 
 func (s *MemberInstance) commit(c intake.CommittedEntries) {
-	s.M.Body.cache.Committed(s.Instance, c.Entries)
-	s.M.Body.kept.Committed(s.Instance, c.Entries)
-	if s.M.Up {
-		s.M.Push(apply.ApplyItem{Commit: c})
+	s.Member.Body.cache.Committed(s.Instance, c.Entries)
+	s.Member.Body.kept.Committed(s.Instance, c.Entries)
+	if s.Member.Up {
+		s.Member.Push(apply.ApplyItem{Commit: c})
 	}
 }
 
@@ -318,15 +318,15 @@ func (s *MemberInstance) carryReads(t *instance.Turn) {
 		s.readIndex(t.ReadIndexes[i].Group, t.ReadIndexes[i].Index)
 	}
 	for _, g := range t.FailedReads {
-		if s.M.Progress.FailRead(g) {
+		if s.Member.Progress.FailRead(g) {
 			g.Done(member.ErrReadTimeout)
-			s.M.readDone()
+			s.Member.readDone()
 		}
 	}
 }
 
 func (s *MemberInstance) readIndex(g *intake.ReadGroup, index protocol.Index) {
-	m := s.M
+	m := s.Member
 	complete, ready := m.Progress.ReadPoint(g, s.Instance, index)
 	if m.Progress.Doubtful() {
 		m.Push(apply.ApplyItem{Look: true})
@@ -353,7 +353,7 @@ func (c *Crew) IDs() []protocol.InstanceID { return c.ids }
 // all others seem to have a great deal to do.
 func (c *Crew) Load(i int) instance.Load {
 	s := c.Instances[i]
-	if to := s.M.destination(); to != 0 && to != s.Instance {
+	if to := s.Member.destination(); to != 0 && to != s.Instance {
 		return instance.Load{Pending: 1 << 30}
 	}
 	return s.load
@@ -364,8 +364,8 @@ func (c *Crew) Status(i int) *protocol.Status { return c.Instances[i].status }
 // Wake implements instance.Siblings. Sometimes the instance notices it late.
 func (c *Crew) Wake(i int) {
 	s := c.Instances[i]
-	if w := s.M.Env; w.Chance(w.Set.Weave.Lazy) {
-		s.M.Later(w.Between(0, w.Set.Heartbeat), s.wake)
+	if w := s.Member.Env; w.Chance(w.Set.Weave.Lazy) {
+		s.Member.Later(w.Between(0, w.Set.Heartbeat), s.wake)
 		return
 	}
 	s.wake()

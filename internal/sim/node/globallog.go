@@ -48,10 +48,10 @@ func (m *Member) Settled() bool {
 
 // Config is the instance's membership as of what is applied.
 func (s *MemberInstance) Config() protocol.Config {
-	if in := s.M.Applier.Of(s.Instance); in != nil {
+	if in := s.Member.Applier.Of(s.Instance); in != nil {
 		return in.Config
 	}
-	return s.M.Applier.Config()
+	return s.Member.Applier.Config()
 }
 
 // judgeSkip judges that leaders do not skip slots that their logs fill (N4).
@@ -59,9 +59,9 @@ func (c *Witness) judgeSkip(r *protocol.Record) error {
 	if r.Kind != protocol.RecordEntry || r.Entry.Kind != protocol.EntrySkip || c.Latest.Role != protocol.Leader {
 		return nil
 	}
-	c.M.Env.Count(slotsSkipped)
-	if tail := c.S.Inst.Tail(); tail.End()+1 == r.Entry.Index && r.Entry.Round() <= tail.Round() {
-		return fmt.Errorf("N4: instance %d skips to round %d; its log fills %d", c.S.Instance, r.Entry.Round(), tail.Round())
+	c.Member.Env.Count(slotsSkipped)
+	if tail := c.Part.Inst.Tail(); tail.End()+1 == r.Entry.Index && r.Entry.Round() <= tail.Round() {
+		return fmt.Errorf("N4: instance %d skips to round %d; its log fills %d", c.Part.Instance, r.Entry.Round(), tail.Round())
 	}
 	return nil
 }
@@ -69,14 +69,14 @@ func (c *Witness) judgeSkip(r *protocol.Record) error {
 // judgeCut judges that an instance's log is cut only up to a durable snapshot (N5), and given up only
 // when no snapshot needs it: the newest may be damaged when it is needed.
 func (s *MemberInstance) judgeCut(at protocol.Index) {
-	if all, err := s.M.Snaps.Positions(); at == member.AllIndexes && err == nil && len(all) > 0 {
-		f, err := s.M.Snaps.Open(all[0])
+	if all, err := s.Member.Snaps.Positions(); at == member.AllIndexes && err == nil && len(all) > 0 {
+		f, err := s.Member.Snaps.Open(all[0])
 		if err == nil && !f.Header.Cursor.Retired(s.Instance) {
-			s.M.Env.Violate(s.M.ID, fmt.Errorf("N5: the log of instance %d is given up, and the snapshot at position %d needs it", s.Instance, all[0]))
+			s.Member.Env.Violate(s.Member.ID, fmt.Errorf("N5: the log of instance %d is given up, and the snapshot at position %d needs it", s.Instance, all[0]))
 		}
 	}
-	if p := s.M.Snapped.Point(s.Instance); at > p.Index && !s.M.Snapped.Retired(s.Instance) {
-		s.M.Env.Violate(s.M.ID, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.Instance, at, p.Index))
+	if p := s.Member.Snapped.Point(s.Instance); at > p.Index && !s.Member.Snapped.Retired(s.Instance) {
+		s.Member.Env.Violate(s.Member.ID, fmt.Errorf("N5: the log of instance %d is cut at %d; the newest snapshot is at %d", s.Instance, at, p.Index))
 	}
 }
 

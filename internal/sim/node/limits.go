@@ -48,7 +48,7 @@ func (m *Member) JudgeBodyFiles() error {
 }
 
 func (s *MemberInstance) Judge() {
-	m, w := s.M, s.M.Env
+	m, w := s.Member, s.Member.Env
 	if w.Set.Woven() && s.ticked {
 		w.Violate(m.ID, s.Inst.Check())
 	}

@@ -26,7 +26,7 @@ type MemberInstance struct {
 	// notes tell the judge of bodies about records. They are called when the outbox's records are
 	// handed to the disk.
 	notes    []func() error
-	M        *Member
+	Member   *Member
 	Instance protocol.InstanceID
 	Judges   *judge.Instance
 	Inst     *instance.Instance
@@ -95,12 +95,12 @@ func (m *Member) judgeRetired(r *Running) error {
 }
 
 func newMemberInstance(m *Member, instance protocol.InstanceID, c *judge.Instance) *MemberInstance {
-	return &MemberInstance{M: m, Instance: instance, Judges: c}
+	return &MemberInstance{Member: m, Instance: instance, Judges: c}
 }
 
 // begin makes the instance from what was recovered.
 func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered) error {
-	m, set := s.M, s.M.Own
+	m, set := s.Member, s.Member.Own
 	core, err := set.newCore(m.ID, s.Instance, session, *rec)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (s *MemberInstance) begin(session protocol.Session, rec *protocol.Recovered
 
 // Step adds an input to the next turn of the instance.
 func (s *MemberInstance) Step(in protocol.Input) {
-	if s.M.Up && !s.ended {
+	if s.Member.Up && !s.ended {
 		s.inputs = append(s.inputs, in)
 		s.wake()
 	}
@@ -137,7 +137,7 @@ func (s *MemberInstance) Step(in protocol.Input) {
 
 // message is step for a message from a link. The limit of the inbox may refuse it.
 func (s *MemberInstance) message(msg *protocol.Message, bytes int) {
-	m := s.M
+	m := s.Member
 	if s.ended {
 		return
 	}
@@ -160,22 +160,22 @@ func (s *MemberInstance) Do(job func()) {
 
 // wake plans a turn of the instance soon.
 func (s *MemberInstance) wake() {
-	if !s.woken && !s.ended && s.Hosted != nil && !s.M.silent {
+	if !s.woken && !s.ended && s.Hosted != nil && !s.Member.silent {
 		s.woken = true
-		s.M.Later(s.M.Env.hop(), s.turn)
+		s.Member.Later(s.Member.Env.hop(), s.turn)
 	}
 }
 
 // turn takes in all that waits, and carries out what follows from it.
 func (s *MemberInstance) turn() {
-	if s.take(); s.M.Up {
+	if s.take(); s.Member.Up {
 		s.finish()
 	}
 }
 
 // take is the first half of a turn.
 func (s *MemberInstance) take() {
-	m := s.M
+	m := s.Member
 	h := s.look()
 	m.inbox -= s.bytes
 	s.inputs, s.jobs, s.bytes, s.tick, s.woken = nil, nil, 0, false, false
@@ -195,7 +195,7 @@ func (s *MemberInstance) take() {
 
 // look reads what a turn takes in.
 func (s *MemberInstance) look() *instance.Happened {
-	m := s.M
+	m := s.Member
 	h := &instance.Happened{
 		AppliedBytes: m.Queue.Total(), Saved: &m.saves, Tick: s.tick,
 		Durable: s.durable, Inputs: s.inputs, Jobs: s.jobs,
@@ -220,7 +220,7 @@ func (s *MemberInstance) look() *instance.Happened {
 
 // finish is the second half of a turn.
 func (s *MemberInstance) finish() {
-	m := s.M
+	m := s.Member
 	for t := s.Hosted.Next(); t != nil; t = s.Hosted.Next() {
 		s.carry(t)
 	}
@@ -242,7 +242,7 @@ func (s *MemberInstance) finish() {
 // alarm has a turn begin when it is due, and no earlier. A core's wish to be woken takes the place of
 // the one before.
 func (s *MemberInstance) alarm(due time.Duration) {
-	m := s.M
+	m := s.Member
 	wish := due == s.Inst.WakeAt()
 	if wish && due == s.wish {
 		return // it is planned

@@ -29,7 +29,7 @@ type holding struct {
 // judgePrompt judges, at a tick, that what a majority holds is committed in bounded time. now is how the
 // core stands.
 func (s *MemberInstance) judgePrompt(now *protocol.Status) {
-	w, st, p := s.M.Env, &s.Witness.Latest, &s.prompt
+	w, st, p := s.Member.Env, &s.Witness.Latest, &s.prompt
 	i := now.Commit + 1
 	if p.term != st.Term || p.index != i {
 		*p = prompt{term: st.Term, index: i, holds: map[protocol.MemberID]holding{}}
@@ -47,14 +47,14 @@ func (s *MemberInstance) judgePrompt(now *protocol.Status) {
 		return uint64(max(0, w.Now()-at)) + 1 // a member may stand still for longer
 	})
 	if agreed > uint64(w.Promptness())+1 {
-		w.Violate(s.M.ID, fmt.Errorf("entry %d of instance %d is not committed %s after a quorum held it, of %v", i, s.Instance, time.Duration(agreed-1), held))
+		w.Violate(s.Member.ID, fmt.Errorf("entry %d of instance %d is not committed %s after a quorum held it, of %v", i, s.Instance, time.Duration(agreed-1), held))
 	}
 }
 
 // holdsSince is since when a member has held the first uncommitted entry while nothing went wrong;
 // false if it does not hold it, or something goes wrong now.
 func (s *MemberInstance) holdsSince(o *Member) (time.Duration, bool) {
-	w, m, p := s.M.Env, s.M, &s.prompt
+	w, m, p := s.Member.Env, s.Member, &s.prompt
 	there, back := w.Net.Link(m.ID, o.ID), w.Net.Link(o.ID, m.ID)
 	wrongs := w.wrongs(m, o, s.Instance) + int(s.Inst.HeldUp())
 	h, ok := p.holds[o.ID]

@@ -20,7 +20,7 @@ func (c *Witness) asks(in protocol.Input) {
 			c.reads = readPoints{}
 		}
 		if _, again := c.reads[r.Context]; !again { // a read that was lost or refused is asked for again
-			c.reads[r.Context] = c.S.Judges.MustSee
+			c.reads[r.Context] = c.Part.Judges.MustSee
 		}
 	}
 }
@@ -30,7 +30,7 @@ func (c *Witness) judgeReads(out *protocol.Effects) error {
 	for _, r := range out.Reads {
 		least, asked := c.reads[r.Context]
 		delete(c.reads, r.Context)
-		if asked && uint64(r.Index) < least && !c.S.Judges.Ended && !c.M.Env.Set.ByKey() {
+		if asked && uint64(r.Index) < least && !c.Part.Judges.Ended && !c.Member.Env.Set.ByKey() {
 			return fmt.Errorf("a read may be served at %d, and %d was decided when it was asked for", r.Index, least)
 		}
 	}

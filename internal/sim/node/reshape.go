@@ -134,7 +134,7 @@ func (h instancesHost) Kept(change func(*body.Kept)) { change(h.r.Body.kept) }
 // cut cuts the front of the instance's log, up to an index.
 func (s *MemberInstance) cut(at protocol.Index) {
 	s.judgeCut(at)
-	s.M.Writer.Compact(uint32(s.Instance), uint64(at))
+	s.Member.Writer.Compact(uint32(s.Instance), uint64(at))
 }
 
 // askAgain asks for the read points of these groups again, because other instances are in force.
@@ -151,7 +151,7 @@ func (m *Member) askAgain(groups []*intake.ReadGroup) {
 
 // askMissing asks a member for a snapshot, because the instance has no leader.
 func (s *MemberInstance) askMissing(to protocol.MemberID) {
-	if s.M.Up && !s.M.Env.Observer.Misses(s.M.ID, s.Instance) {
-		s.M.ask(to, func(o *Member) { o.Exchange.Missing(s.M.ID, s.Instance) }, nil)
+	if s.Member.Up && !s.Member.Env.Observer.Misses(s.Member.ID, s.Instance) {
+		s.Member.ask(to, func(o *Member) { o.Exchange.Missing(s.Member.ID, s.Instance) }, nil)
 	}
 }

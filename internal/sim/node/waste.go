@@ -87,12 +87,12 @@ func (u *waste) follow(c *Witness, in protocol.Input, out *protocol.Effects) err
 	}
 	for i := range out.Reject {
 		if out.Reject[i].Reason == protocol.ReasonOverloaded {
-			c.M.Env.Count(beyondUncommittedBytes)
+			c.Member.Env.Count(beyondUncommittedBytes)
 		}
 	}
 	for _, to := range out.Snapshots {
 		t := u.to(to)
-		t.streaming, t.base = true, c.M.Applied(c.S.Instance)
+		t.streaming, t.base = true, c.Member.Applied(c.Part.Instance)
 	}
 	switch in := in.(type) {
 	case protocol.SnapshotSent:
@@ -105,7 +105,7 @@ func (u *waste) follow(c *Witness, in protocol.Input, out *protocol.Effects) err
 
 // sends judges that entries are not sent often while nothing is lost.
 func (u *waste) sends(c *Witness, m *protocol.Message) error {
-	w := c.M.Env
+	w := c.Member.Env
 	if w.Set.codec().Of(m.Type).Brings != protocol.BringsLog {
 		return nil
 	}
@@ -113,14 +113,14 @@ func (u *waste) sends(c *Witness, m *protocol.Message) error {
 	for i := range m.Entries {
 		bytes += m.Entries[i].Bytes()
 	}
-	if bytes >= c.M.Own.Core.MaxFrameBytes {
+	if bytes >= c.Member.Own.Core.MaxFrameBytes {
 		w.Count(fullFrames)
 	}
 	if w.Set.Reorder {
 		return nil
 	}
 	t := u.to(m.To)
-	if wrongs := w.wrongs(c.M, w.Member(m.To), m.Instance); wrongs != t.wrongs {
+	if wrongs := w.wrongs(c.Member, w.Member(m.To), m.Instance); wrongs != t.wrongs {
 		t.wrongs = wrongs
 		clear(t.count)
 	}
@@ -159,8 +159,8 @@ func (w *Environment) hampered(m *Member) bool {
 // slack is for marks, which come with snapshots. Entries that the leader cannot read are no use to
 // the member: it may cut behind them.
 func (u *waste) cuts(c *Witness, index protocol.Index) error {
-	s := c.M.Own
-	if c.Latest.Role != protocol.Leader || s.Instances > 0 || s.Durable || index <= c.M.health.Harmed(c.S.Instance) {
+	s := c.Member.Own
+	if c.Latest.Role != protocol.Leader || s.Instances > 0 || s.Durable || index <= c.Member.health.Harmed(c.Part.Instance) {
 		return nil
 	}
 	slack := 12*int64(s.SnapshotBytes) + 2*int64(s.Padding+s.BatchBytes+s.Bodies.Max)
@@ -168,7 +168,7 @@ func (u *waste) cuts(c *Witness, index protocol.Index) error {
 	for i := range st.Peers {
 		p := &st.Peers[i]
 		t := u.sent[p.ID]
-		if at := c.M.Exchange.Streaming(p.ID, c.S.Instance); t != nil && at > t.base {
+		if at := c.Member.Exchange.Streaming(p.ID, c.Part.Instance); t != nil && at > t.base {
 			t.base = at // the view was taken only now
 		}
 		from, known := u.costs[max(u.mark(t.start()), 1)]

@@ -24,15 +24,15 @@ var (
 // Witness is a core that is watched: everything that it decides goes to the judges first.
 type Witness struct {
 	protocol.Core
-	S      *MemberInstance
-	M      *Member
+	Part   *MemberInstance
+	Member *Member
 	Latest protocol.Status // as of the last change
 	waste  waste
 	reads  readPoints
 }
 
 func newWitness(s *MemberInstance, core protocol.Core) *Witness {
-	return &Witness{Core: core, S: s, M: s.M, Latest: core.Status()}
+	return &Witness{Core: core, Part: s, Member: s.Member, Latest: core.Status()}
 }
 
 // Step implements protocol.Core. out may hold effects of earlier steps of the same turn. Only the
@@ -44,11 +44,11 @@ func (c *Witness) Step(now time.Duration, in protocol.Input, out *protocol.Effec
 	c.Core.Step(now, in, out)
 	news := newsOf(out, &before)
 	err := errors.Join(c.judge(&news), c.judgeReads(&news))
-	if (c.Latest.Role == protocol.Leader || len(news.Commit) > 0) && !c.M.Env.Set.ByKey() {
+	if (c.Latest.Role == protocol.Leader || len(news.Commit) > 0) && !c.Member.Env.Set.ByKey() {
 		err = errors.Join(err, c.waste.follow(c, in, &news))
 	}
 	if err != nil {
-		c.M.Env.Violate(c.M.ID, err)
+		c.Member.Env.Violate(c.Member.ID, err)
 	}
 	out.Changed = out.Changed || before.Changed
 	if out.Install == nil {
@@ -76,10 +76,10 @@ func (c *Witness) judge(out *protocol.Effects) error {
 	if err := c.deleted(out); err != nil {
 		return err
 	}
-	id, ledger := c.M.Judged(), c.S.Judges.Ledger
+	id, ledger := c.Member.Judged(), c.Part.Judges.Ledger
 	leader := id
 	for i := range out.Persist {
-		r := c.M.Env.Court.Record(&out.Persist[i])
+		r := c.Member.Env.Court.Record(&out.Persist[i])
 		if err := ledger.Write(id, out.Seq, r); err != nil {
 			return err
 		}
@@ -90,9 +90,9 @@ func (c *Witness) judge(out *protocol.Effects) error {
 			return err
 		}
 		if r.Kind == check.EntryRecord && r.Voters != nil && c.Latest.Role == protocol.Leader {
-			c.M.Env.Count(configurations)
+			c.Member.Env.Count(configurations)
 			if len(r.Voters.Outgoing) > 0 {
-				c.M.Env.Count(jointConfigurations)
+				c.Member.Env.Count(jointConfigurations)
 			}
 		}
 	}
@@ -100,16 +100,16 @@ func (c *Witness) judge(out *protocol.Effects) error {
 		c.changed()
 	}
 	if c.Latest.Role == protocol.Leader {
-		if c.M.Env.Set.Protocol.Core.Judged.ManyLead || c.M.Env.Set.ByKey() {
-			leader = uint64(c.M.ID) // it leads because the log says so, and does that in all its lives
+		if c.Member.Env.Set.Protocol.Core.Judged.ManyLead || c.Member.Env.Set.ByKey() {
+			leader = uint64(c.Member.ID) // it leads because the log says so, and does that in all its lives
 		}
 		if err := ledger.Lead(leader, uint64(c.Latest.Term)); err != nil {
 			return err
 		}
 	}
-	if c.M.Env.Set.Protocol.Core.Proposing.Path != nil {
+	if c.Member.Env.Set.Protocol.Core.Proposing.Path != nil {
 		for _, id := range out.Accepted {
-			c.S.Judges.Accept(id)
+			c.Part.Judges.Accept(id)
 		}
 	}
 	for i := range out.Commit {
@@ -126,8 +126,8 @@ func (c *Witness) judge(out *protocol.Effects) error {
 			return err
 		}
 		if ledger.Decided() > before {
-			c.M.Env.Observer.Decided(c.S, e)
-			if err := errors.Join(c.decided(e), c.S.Judges.Decide(e)); err != nil {
+			c.Member.Env.Observer.Decided(c.Part, e)
+			if err := errors.Join(c.decided(e), c.Part.Judges.Decide(e)); err != nil {
 				return err
 			}
 		}
@@ -137,9 +137,9 @@ func (c *Witness) judge(out *protocol.Effects) error {
 
 // deleted judges what a new leader deletes before it leads.
 func (c *Witness) deleted(out *protocol.Effects) error {
-	id, ledger := c.M.Judged(), c.S.Judges.Ledger
+	id, ledger := c.Member.Judged(), c.Part.Judges.Ledger
 	was, term := ledger.Last(id)
-	if c.M.Env.Set.ByKey() {
+	if c.Member.Env.Set.ByKey() {
 		return nil // there is no leader
 	}
 	if c.Latest.Role != protocol.Leader || term >= uint64(c.Latest.Term) {
@@ -154,8 +154,8 @@ func (c *Witness) deleted(out *protocol.Effects) error {
 	if last >= was {
 		return nil
 	}
-	c.M.Env.Count(logsCutByLeaders)
-	c.M.Env.Tracef("%s   deletes what was never committed, after %d", c.M.ID, last)
+	c.Member.Env.Count(logsCutByLeaders)
+	c.Member.Env.Tracef("%s   deletes what was never committed, after %d", c.Member.ID, last)
 	return ledger.Cut(id, last)
 }
 
@@ -163,7 +163,7 @@ func (c *Witness) deleted(out *protocol.Effects) error {
 // is carried out. Only then is it known with which call of Submit the record goes to the disk,
 // because others may write before.
 func (c *Witness) judgeBody(r *protocol.Record) error {
-	m, bodies := c.M, c.S.Judges.Bodies
+	m, bodies := c.Member, c.Part.Judges.Bodies
 	if m.Strange() || m.Env.Set.ByKey() {
 		return nil // what it holds counts for nothing, or there are no bodies
 	}
@@ -171,7 +171,7 @@ func (c *Witness) judgeBody(r *protocol.Record) error {
 	switch r.Kind {
 	case protocol.RecordState:
 		commit := r.State.Commit
-		note = func() error { c.S.noting = commit; return nil }
+		note = func() error { c.Part.noting = commit; return nil }
 	case protocol.RecordEntry:
 		if judge.Bare(&r.Entry) && m.Env.Set.Protocol.Core.Judged.ManyLead {
 			return nil // something with a body may have been proposed there
@@ -194,13 +194,13 @@ func (c *Witness) judgeBody(r *protocol.Record) error {
 	default:
 		return nil
 	}
-	c.S.notes = append(c.S.notes, note)
+	c.Part.notes = append(c.Part.notes, note)
 	return nil
 }
 
 // decided tells the judges of bodies and of the global log what was just decided.
 func (c *Witness) decided(e *protocol.Entry) error {
-	w, bodies, ledger := c.M.Env, c.S.Judges.Bodies, c.S.Judges.Ledger
+	w, bodies, ledger := c.Member.Env, c.Part.Judges.Bodies, c.Part.Judges.Ledger
 	if e.Coded() {
 		w.Count(codedEntriesDecided)
 	}
@@ -208,7 +208,7 @@ func (c *Witness) decided(e *protocol.Entry) error {
 		w.Count(BodiesByLanes)
 	}
 	if w.Set.Woven() {
-		w.Court.Weave.Decide(uint64(c.S.Instance), judge.SlotOf(e))
+		w.Court.Weave.Decide(uint64(c.Part.Instance), judge.SlotOf(e))
 	}
 	if e.Kind == protocol.EntryBatch && e.Applicable() {
 		if err := e.CheckProposal(); err != nil {
@@ -228,12 +228,12 @@ func (c *Witness) decided(e *protocol.Entry) error {
 		if err != nil {
 			return err
 		}
-		return w.Court.Configure(c.S.Judges, &config)
+		return w.Court.Configure(c.Part.Judges, &config)
 	}
-	if c.S.Judges.Void(e) {
+	if c.Part.Judges.Void(e) {
 		bodies.Void(uint64(e.Index), uint64(e.Term))
 	}
-	if judge.Bare(e) && c.M.Env.Set.Protocol.Core.Judged.ManyLead {
+	if judge.Bare(e) && c.Member.Env.Set.Protocol.Core.Judged.ManyLead {
 		bodies.Void(uint64(e.Index), uint64(e.Term)) // perhaps something with a body was proposed there
 	}
 	return bodies.Decide(uint64(e.Index), uint64(e.Term), ledger.DecidedBy(uint64(e.Index)))
@@ -242,15 +242,15 @@ func (c *Witness) decided(e *protocol.Entry) error {
 func (c *Witness) changed() {
 	was := c.Latest
 	c.Latest = c.Core.Status()
-	w := c.M.Env
+	w := c.Member.Env
 	elected := c.Latest.Role == protocol.Leader && was.Role != protocol.Leader
 	if elected {
-		c.S.Judges.Won = c.Latest.Term
+		c.Part.Judges.Won = c.Latest.Term
 		w.Count(ElectionsWon)
-		c.S.Judges.Led[c.M.ID] = true
+		c.Part.Judges.Led[c.Member.ID] = true
 	}
-	w.Observer.Changed(c.S, elected)
+	w.Observer.Changed(c.Part, elected)
 	if w.Tracing() && (was.Role != c.Latest.Role || was.Term != c.Latest.Term || was.Leader != c.Latest.Leader) {
-		w.Tracef("%s   is %s of term %d%s, leader %s", c.M.ID, c.Latest.Role, c.Latest.Term, w.Named(c.S.Instance), c.Latest.Leader)
+		w.Tracef("%s   is %s of term %d%s, leader %s", c.Member.ID, c.Latest.Role, c.Latest.Term, w.Named(c.Part.Instance), c.Latest.Leader)
 	}
 }

@@ -194,7 +194,7 @@ func (w *writer) Close() {
 // wrote is called when a step of the instance is durable. nth says which call of Submit it was.
 // commit is the commit index that is then on the disk.
 func (s *MemberInstance) wrote(seq, nth uint64, commit protocol.Index, err error) {
-	m := s.M
+	m := s.Member
 	if err != nil {
 		m.fail(err)
 		return
