@@ -31,7 +31,7 @@ func (s Shape) choose(members int) (registry.Choice, error) {
 	}
 	c, err := p.Choose(s.Values, members)
 	// The others have names of their own.
-	if own := p.Placements[0]; err == nil && !p.Weaves() && c.Placement != own {
+	if own := p.Placements[0]; err == nil && !p.Merges() && c.Placement != own {
 		err = fmt.Errorf("placement %s: protocol %s is measured with placement %s", c.Placement, p.Name, own)
 	}
 	return c, err
@@ -59,7 +59,7 @@ func (s Shape) Only() Shape {
 	if p.Several() && !p.Moves() {
 		has.Rows = append(has.Rows, common.Leaders)
 	}
-	if p.Weaves() {
+	if p.Merges() {
 		has.Rows = append(has.Rows, common.Placement)
 	}
 	if place := common.Placement.In(has.Only(s.Values)); cmp.Or(place, p.Placements[0]) != protocol.PlacementCopy {

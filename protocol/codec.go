@@ -57,20 +57,20 @@ type Codec struct {
 
 // Traits are what members must know of a type without knowing what its messages mean.
 type Traits struct {
-	Name   string
-	Way    Way
-	Brings Brings
+	Name     string
+	Delivery Delivery
+	Brings   Brings
 	// Forwarded: the sender passes on what another member made, as large as that one made it.
 	Forwarded bool
 }
 
-// Way indicates whether a message may leave its instance's stream. It does as long as bodies in the
-// stream may take longer than an election timeout.
-type Way uint8
+// Delivery determines whether a message may leave its instance's stream. It does as long as bodies in the stream may
+// take longer than an election timeout.
+type Delivery uint8
 
 const (
 	// InStream: the order within the stream matters.
-	InStream Way = iota
+	InStream Delivery = iota
 	// Urgent: it goes alongside the stream.
 	Urgent
 	// BothWays: it goes in the stream, and without Context alongside it. The one in the stream also

@@ -20,7 +20,7 @@ const (
 )
 
 var toy = &Codec{
-	Types: []Traits{{Name: "Talk", Way: Urgent}, {Name: "Mute", Brings: BringsLog}},
+	Types: []Traits{{Name: "Talk", Delivery: Urgent}, {Name: "Mute", Brings: BringsLog}},
 	Decode: func(t MessageType, part []byte) (*Message, error) {
 		if t == toyMute {
 			return nil, &CorruptError{What: "part", Detail: "a mute one"}
@@ -57,7 +57,7 @@ func TestPartsOfMessages(t *testing.T) {
 }
 
 func TestWhatIsKnownOfTypes(t *testing.T) {
-	require.Equal(t, Urgent, toy.Of(toyTalk).Way)
+	require.Equal(t, Urgent, toy.Of(toyTalk).Delivery)
 	require.Equal(t, BringsLog, toy.Of(toyMute).Brings)
 	require.Equal(t, "Tail", toy.Name(MsgTail))
 	require.Equal(t, "Mute", toy.Name(toyMute))

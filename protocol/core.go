@@ -70,7 +70,7 @@ type ProposeChange struct {
 }
 
 // Read asks for a read index (ReadIndex, or a lease where that is set). Context returns
-// in a ReadPoint or a Rejection.
+// in a ReadIndex or a Rejection.
 //
 // Barrier: the read also sees all that was accepted before the question (Effects.Accepted), whether or
 // not it has an index yet. It makes no difference to a protocol in which everything that is accepted is
@@ -211,7 +211,7 @@ type Effects struct {
 	// configurations have their payloads.
 	Commit []Entry
 	// Reads are read indexes: serve when everything up to Index is applied.
-	Reads []ReadPoint
+	Reads []ReadIndex
 	// Accepted are proposals of this member in ModeAccepted, by their ids, of which the core promises
 	// now: all their commands will be committed, whatever crashes the protocol survives, and also if
 	// this member never comes back. When and at which index is not said. From now on the core neither
@@ -337,9 +337,9 @@ type Recovered struct {
 	Cells   []Cell
 }
 
-// ReadPoint answers a Read: a member that has applied everything up to Index serves a
+// ReadIndex answers a Read: a member that has applied everything up to Index serves a
 // linearizable read.
-type ReadPoint struct {
+type ReadIndex struct {
 	Context uint64
 	Index   Index
 }

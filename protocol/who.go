@@ -37,20 +37,20 @@ func (id *LogID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Who is a member as others know it: the identity of its log, and the incarnation of that log. Lives are numbered from
-// 1. An incarnation's Mark is random: two processes that began from copies of one directory have the same number and
-// different marks. The zero value is no one.
+// Who is a member as others know it: the identity of its log, and the incarnation of that log. Incarnations are
+// numbered from 1. An incarnation's Mark is random: two processes that began from copies of one directory have the
+// same number and different marks. The zero value is no one.
 type Who struct {
-	Log  LogID  `json:"log,omitzero"`
-	Life uint64 `json:"life,omitempty"`
-	Mark uint64 `json:"mark,omitempty"`
+	Log         LogID  `json:"log,omitzero"`
+	Incarnation uint64 `json:"life,omitempty"`
+	Mark        uint64 `json:"mark,omitempty"`
 }
 
 func (w Who) String() string {
-	if w.Life == 0 {
+	if w.Incarnation == 0 {
 		return fmt.Sprintf("log %.8s", w.Log)
 	}
-	return fmt.Sprintf("life %d of log %.8s", w.Life, w.Log)
+	return fmt.Sprintf("life %d of log %.8s", w.Incarnation, w.Log)
 }
 
 // NewSession names the incarnation of a log as an origin of proposals. shared says that all instances share
@@ -81,6 +81,6 @@ func (s Session) Number() uint32 { return uint32(s.Incarnation) &^ sharedNumbers
 // independent: neither is an earlier incarnation of the other.
 func (s Session) Line() uint32 { return uint32(s.Incarnation >> 32) }
 
-// Life orders the sessions of a line: a later incarnation of the log has a higher number. All lives that
-// share their numbers are later than those that do not.
-func (s Session) Life() uint32 { return uint32(s.Incarnation) }
+// Rank orders the sessions of a line: a later incarnation of the log has a higher rank. All incarnations that share
+// their numbers are later than those that do not.
+func (s Session) Rank() uint32 { return uint32(s.Incarnation) }

@@ -156,7 +156,7 @@ func (j *joiner) ask(ctx context.Context, url string) (identity, error) {
 }
 
 func (j *joiner) know(found *braid.Running) (identity, error) {
-	if j.s.Weaves() && found.Begun == 0 {
+	if j.s.Merges() && found.Begun == 0 {
 		return identity{}, errors.New("the cluster does not run --protocol niagara")
 	}
 	who := identity{self: found.Self, cluster: found.Cluster, members: found.Members, join: true, begun: found.Begun, told: *found}
@@ -203,7 +203,7 @@ func (j *joiner) askAsClient(ctx context.Context, url string) (identity, error) 
 		return identity{}, fmt.Errorf("%s: %w", url, braid.ErrNotAdded)
 	}
 	j.name(&who)
-	if j.s.Weaves() {
+	if j.s.Merges() {
 		who.begun, err = askBegun(ctx, url, config)
 	}
 	return who, err

@@ -95,7 +95,7 @@ func lanePrefixes(all []string) (out []server.LanePrefix, err error) {
 
 func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.Options {
 	v := s.Values
-	if who.begun > 0 && s.Weaves() {
+	if who.begun > 0 && s.Merges() {
 		v = common.Instances.Set(v, who.begun)
 	}
 	o := braid.Options{

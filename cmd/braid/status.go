@@ -126,7 +126,7 @@ func printStatus(w io.Writer, members []status.Member) error {
 		}
 	}
 	printQuorums(t, members)
-	printWoven(t, members)
+	printMerged(t, members)
 	printLanes(t, members)
 	printEpochs(t, members)
 	printBodies(t, members)
@@ -161,8 +161,8 @@ func printQuorums(w io.Writer, members []status.Member) {
 	}
 }
 
-// printWoven tells how far the log is that is merged from instances.
-func printWoven(w io.Writer, members []status.Member) {
+// printMerged tells how far the log is that is merged from instances.
+func printMerged(w io.Writer, members []status.Member) {
 	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Next != nil }) {
 		return
 	}

@@ -147,7 +147,7 @@ func (f *upFlags) resume(given func(flag string) bool) error {
 	if !given("nodes") {
 		f.nodes = len(m.Members)
 	}
-	if !given("protocol") && (!given("placement") || (&settings.Log{Protocol: m.Protocol}).Weaves()) {
+	if !given("protocol") && (!given("placement") || (&settings.Log{Protocol: m.Protocol}).Merges()) {
 		f.log.Protocol = m.Protocol
 	}
 	v := &f.log.Values

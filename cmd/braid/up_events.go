@@ -63,7 +63,7 @@ func asideText(aside string) string {
 
 // protocolOf tells in words what the log is.
 func protocolOf(m *launch.Manifest) string {
-	if l := (settings.Log{Protocol: m.Protocol}); !l.Weaves() {
+	if l := (settings.Log{Protocol: m.Protocol}); !l.Merges() {
 		return m.Protocol
 	}
 	return fmt.Sprintf("%s begun with %d instances", m.Protocol, m.Instances)

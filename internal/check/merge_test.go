@@ -21,7 +21,7 @@ func decide(w *Merge, instance uint64, entries ...Slots) {
 	}
 }
 
-func TestWeaveKnowsWhereAMemberMustBe(t *testing.T) {
+func TestMergeKnowsWhereAMemberMustBe(t *testing.T) {
 	w := NewMerge(3)
 	decide(w, 1, noop, batch, batch, config)
 	decide(w, 2, noop, skipTo(5), batch)
@@ -50,7 +50,7 @@ func TestWeaveKnowsWhereAMemberMustBe(t *testing.T) {
 	require.ErrorContains(t, err, "decided are 4")
 }
 
-func TestWeaveSkipsNeverGoBack(t *testing.T) {
+func TestSkipsNeverGoBack(t *testing.T) {
 	w := NewMerge(2)
 	decide(w, 1, batch, batch, batch, skipTo(2), skipTo(3), batch)
 	decide(w, 2, skipTo(9), skipTo(4))
@@ -59,7 +59,7 @@ func TestWeaveSkipsNeverGoBack(t *testing.T) {
 	require.Equal(t, Cut{Round: 5, Instance: 1, Position: 4, Instances: []uint64{1, 2}, Points: []uint64{6, 0}}, at)
 }
 
-func TestWeaveOfOtherInstances(t *testing.T) {
+func TestMergeOfOtherInstances(t *testing.T) {
 	w := NewMerge(2)
 	decide(w, 1, batch, Slots{Fills: true, Instances: 3})
 	decide(w, 2, batch)

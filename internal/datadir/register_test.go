@@ -151,7 +151,7 @@ func TestARegisterIsKept(t *testing.T) {
 	own := incarnations(t, fs, 1, 1, chance)
 	r, err := LoadRegister(fs, "d", own)
 	require.NoError(t, err)
-	who := protocol.Who{Log: protocol.LogID{9}, Life: 4, Mark: 5}
+	who := protocol.Who{Log: protocol.LogID{9}, Incarnation: 4, Mark: 5}
 	require.True(t, r.Note(3, who))
 	require.False(t, r.Note(3, who))
 	require.NoError(t, SaveRegister(fs, "d", r))
@@ -159,8 +159,8 @@ func TestARegisterIsKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, who, again.Takes(3))
 	require.Zero(t, again.Takes(4))
-	require.False(t, again.Note(3, protocol.Who{Log: who.Log, Life: 3, Mark: 1}), "late")
-	require.True(t, again.Note(3, protocol.Who{Log: who.Log, Life: 6, Mark: 1}))
+	require.False(t, again.Note(3, protocol.Who{Log: who.Log, Incarnation: 3, Mark: 1}), "late")
+	require.True(t, again.Note(3, protocol.Who{Log: who.Log, Incarnation: 6, Mark: 1}))
 }
 
 // A directory of a program without log identities gets one. The count of its incarnations continues.

@@ -101,8 +101,8 @@ func choose[T ~string](p *Protocol, what string, wish T, may []T) (T, error) {
 	return "", e
 }
 
-// Weaves reports whether the protocol's own order makes one log of several instances.
-func (p *Protocol) Weaves() bool { return p.Orders[0] == order.KindNiagara }
+// Merges reports whether the protocol's own order makes one log of several instances.
+func (p *Protocol) Merges() bool { return p.Orders[0] == order.KindNiagara }
 
 // Keyed reports whether there is no global log in the order that is wished for ("": the protocol's own):
 // keys are hashed over the instances, and each has an order of its own.
@@ -116,7 +116,7 @@ func (p *Protocol) Keyed(wish order.Kind) bool {
 func (p *Protocol) Moves() bool { return len(p.Leaders) > 0 && !p.Leaders[0].Moves() }
 
 // Several reports whether there are several instances in the protocol's own order.
-func (p *Protocol) Several() bool { return p.Weaves() || p.Keyed("") }
+func (p *Protocol) Several() bool { return p.Merges() || p.Keyed("") }
 
 // Canonical returns the protocol that is named after this order and placement with p's core, or p
 // if none is: raft with placement code is craft.

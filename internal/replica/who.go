@@ -72,11 +72,11 @@ func systemChance() uint64 {
 
 // onLink and offLink convert between the protocol's Who and the transport's.
 func onLink(w protocol.Who) transport.Who {
-	return transport.Who{Log: w.Log, Life: w.Life, Mark: w.Mark}
+	return transport.Who{Log: w.Log, Life: w.Incarnation, Mark: w.Mark}
 }
 
 func offLink(w transport.Who) protocol.Who {
-	return protocol.Who{Log: w.Log, Life: w.Life, Mark: w.Mark}
+	return protocol.Who{Log: w.Log, Incarnation: w.Life, Mark: w.Mark}
 }
 
 // takes is transport.Handshake.Expects.

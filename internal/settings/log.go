@@ -73,10 +73,10 @@ func (l *Log) Cuts() bool {
 	return place == PlacementCode || place == "" && p != nil && p.Placements[0] == protocol.PlacementCode
 }
 
-// Weaves reports whether the protocol makes one log of several instances.
-func (l *Log) Weaves() bool {
+// Merges reports whether the protocol makes one log of several instances.
+func (l *Log) Merges() bool {
 	p := l.protocol()
-	return p != nil && p.Weaves()
+	return p != nil && p.Merges()
 }
 
 func (l *Log) protocol() *registry.Protocol { return registry.Find(l.Protocol) }

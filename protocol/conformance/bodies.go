@@ -153,9 +153,9 @@ func (net *Net) bring(n *Node, ref protocol.BodyRef) {
 	net.Step(n.ID, protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body})
 }
 
-// lookAtBodies finds out which bodies that a snapshot names a member is missing, and tells its
+// inspectBodies finds out which bodies that a snapshot names a member is missing, and tells its
 // core. Those that it is still writing it will find when it reconstructs them.
-func (net *Net) lookAtBodies(n *Node) {
+func (net *Net) inspectBodies(n *Node) {
 	n.lacks = n.lacks[:0]
 	n.maxK = 0
 	for i := protocol.Index(1); i <= n.Applied; i++ {

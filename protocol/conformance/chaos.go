@@ -62,7 +62,7 @@ func (net *Net) chaos(d *dice, turn int) {
 	net.chaosClients(d)
 	net.chaosMembers(d)
 	if net.Woven {
-		net.chaosWoven(d)
+		net.chaosMerged(d)
 	}
 	if net.Options.Bodies > 0 && turn%100 == 0 {
 		net.checkBodies(1, &net.judge.config, false)

@@ -178,7 +178,7 @@ func (j *judge) keptPromises() bool {
 	return true
 }
 
-func (j *judge) read(n *Node, r protocol.ReadPoint) {
+func (j *judge) read(n *Node, r protocol.ReadIndex) {
 	q, ok := j.asked[r.Context]
 	switch {
 	case !ok:

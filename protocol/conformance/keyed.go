@@ -107,7 +107,7 @@ func (j *judge) executes(n *Node, key int, id protocol.ProposalID) {
 }
 
 // servedKeyed: a read may be served.
-func (j *judge) servedKeyed(n *Node, r protocol.ReadPoint, least []int) {
+func (j *judge) servedKeyed(n *Node, r protocol.ReadIndex, least []int) {
 	j.keyed.reads = append(j.keyed.reads, keyedRead{n, r.Index, least})
 	j.judgeReads()
 }

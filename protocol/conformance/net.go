@@ -51,8 +51,8 @@ type Parcel struct {
 type Node struct {
 	ID   protocol.MemberID
 	Core protocol.Core // nil: crashed
-	// lives is how often it was started.
-	lives uint64
+	// incarnations is how often it was started.
+	incarnations uint64
 	// Now is the member's own clock.
 	Now time.Duration
 	// Applied is the last index that was committed here and its term; Config is the
@@ -113,8 +113,8 @@ func (net *Net) Add(id protocol.MemberID, c protocol.Config) *Node {
 }
 
 func (net *Net) boot(n *Node) {
-	n.lives++
-	core, err := net.start(protocol.NewSession(n.ID, protocol.LogID{}, n.lives, true), n.recovered())
+	n.incarnations++
+	core, err := net.start(protocol.NewSession(n.ID, protocol.LogID{}, n.incarnations, true), n.recovered())
 	if err != nil {
 		net.t.Fatalf("member %s does not start: %v", n.ID, err)
 	}
@@ -122,7 +122,7 @@ func (net *Net) boot(n *Node) {
 	n.Applied, n.term, n.Config = n.Snap.Index, n.Snap.Term, n.Snap.Config
 	n.eff, n.wakeAt, n.derived = protocol.Effects{}, 0, nil
 	net.judge.startKeyed(n, &n.Snap)
-	net.lookAtBodies(n)
+	net.inspectBodies(n)
 }
 
 // recovered is what a member finds on its disk: a snapshot, the entries after it, and cells.
@@ -204,7 +204,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	}
 	net.judge.judgeReads()
 	if e.Install != nil {
-		net.lookAtBodies(n)
+		net.inspectBodies(n)
 	}
 	net.commitsBodies(n, e.Commit)
 	given := len(e.Commit)

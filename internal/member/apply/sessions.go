@@ -38,7 +38,7 @@ func NewSessions(states []member.SessionState) *Sessions {
 		s.states = append(s.states, st)
 	}
 	slices.SortFunc(s.states, func(a, b member.SessionState) int {
-		return cmp.Or(a.Compare(b.Instance, b.Session), cmp.Compare(a.Session.Life(), b.Session.Life()))
+		return cmp.Or(a.Compare(b.Instance, b.Session), cmp.Compare(a.Session.Rank(), b.Session.Rank()))
 	})
 	return s
 }
@@ -72,7 +72,7 @@ func (s *Sessions) of(instance protocol.InstanceID, e *protocol.Entry) *member.S
 	}
 	first, end := s.line(instance, session)
 	at := first
-	for at < end && s.states[at].Session.Life() < session.Life() {
+	for at < end && s.states[at].Session.Rank() < session.Rank() {
 		at++
 	}
 	switch {
@@ -164,7 +164,7 @@ func (s *Sessions) checkLine(i int) error {
 	if i > 0 {
 		before := &s.states[i-1]
 		switch c := before.Compare(st.Instance, st.Session); {
-		case c > 0, c == 0 && before.Session.Life() >= st.Session.Life():
+		case c > 0, c == 0 && before.Session.Rank() >= st.Session.Rank():
 			wrong = "not sorted"
 		case c == 0 && st.Replaces():
 			wrong = "a life that is over"

@@ -68,7 +68,7 @@ func (p *paths) states() string {
 		if st.Session.Shared() {
 			shared = " shared"
 		}
-		fmt.Fprintf(&out, "instance %d life %d%s: low %d, done %v\n", st.Instance, st.Session.Life()&(1<<31-1), shared,
+		fmt.Fprintf(&out, "instance %d life %d%s: low %d, done %v\n", st.Instance, st.Session.Rank()&(1<<31-1), shared,
 			st.Low, st.Done)
 	}
 	return out.String()

@@ -27,7 +27,7 @@ func (s *Sessions) Token(t protocol.Token) member.TokenState {
 	}
 	first, end := s.line(instance, t.Session)
 	at := first
-	for at < end && s.states[at].Session.Life() < t.Session.Life() {
+	for at < end && s.states[at].Session.Rank() < t.Session.Rank() {
 		at++
 	}
 	switch {

@@ -44,9 +44,9 @@ func handshakesOf(id protocol.MemberID) (*Handshakes, *saver) {
 // note, and gets one when there is space.
 func TestAFullDiskKeepsALinkAway(t *testing.T) {
 	h, disk := handshakesOf(1)
-	who := protocol.Who{Log: protocol.LogID{2}, Life: 1, Mark: 9}
+	who := protocol.Who{Log: protocol.LogID{2}, Incarnation: 1, Mark: 9}
 	require.NoError(t, h.Met(2, who))
-	later := protocol.Who{Log: who.Log, Life: 2, Mark: 5}
+	later := protocol.Who{Log: who.Log, Incarnation: 2, Mark: 5}
 	disk.err = &wal.FullError{}
 	for range 2 {
 		require.NoError(t, h.Meet(2, later, protocol.Who{}))
@@ -66,14 +66,15 @@ func TestAFullDiskKeepsALinkAway(t *testing.T) {
 func TestAMemberThatOthersKnowAsAnotherStops(t *testing.T) {
 	h, disk := handshakesOf(1)
 	var stranger *StrangerError
-	require.NoError(t, h.Met(2, protocol.Who{Log: protocol.LogID{2}, Life: 2, Mark: 1}))
-	require.ErrorAs(t, h.Meet(2, protocol.Who{Log: protocol.LogID{5}, Life: 1, Mark: 1}, protocol.Who{}), &stranger)
+	require.NoError(t, h.Met(2, protocol.Who{Log: protocol.LogID{2}, Incarnation: 2, Mark: 1}))
+	require.ErrorAs(t, h.Meet(2, protocol.Who{Log: protocol.LogID{5}, Incarnation: 1, Mark: 1}, protocol.Who{}), &stranger)
 	require.NoError(t, disk.failed)
 	strangers := h.Learn(&protocol.Config{Members: []protocol.Member{{ID: 2, Log: protocol.LogID{6}}}}, &protocol.Config{})
 	require.Equal(t, []protocol.MemberID{2}, strangers)
 	require.NoError(t, disk.failed)
 	var forgotten *ForgottenError
-	who, takes := protocol.Who{Log: protocol.LogID{3}, Life: 1}, protocol.Who{Log: protocol.LogID{1}, Life: 4}
+	who, takes := protocol.Who{Log: protocol.LogID{3}, Incarnation: 1},
+		protocol.Who{Log: protocol.LogID{1}, Incarnation: 4}
 	require.ErrorAs(t, h.Meet(3, who, takes), &forgotten)
 	require.NoError(t, disk.failed, "the other one may be of another log")
 	h.Unmet(3, who, takes)

@@ -27,7 +27,7 @@ type OwnIdentity struct {
 
 // Who is how others are to know the member.
 func (o *OwnIdentity) Who() protocol.Who {
-	return protocol.Who{Log: o.Log, Life: o.Life, Mark: o.mark(o.Life)}
+	return protocol.Who{Log: o.Log, Incarnation: o.Life, Mark: o.mark(o.Life)}
 }
 
 // Session is the session of the member's proposals in this incarnation. shared says that there may be several
@@ -169,8 +169,8 @@ func (r *Register) is(taken protocol.Who) bool {
 	case r.Mutant == member.MutantAnyLife:
 		return true
 	}
-	mark := r.own.mark(taken.Life)
-	return taken.Life <= r.own.Life && (mark == 0 || taken.Mark == 0 || mark == taken.Mark)
+	mark := r.own.mark(taken.Incarnation)
+	return taken.Incarnation <= r.own.Life && (mark == 0 || taken.Mark == 0 || mark == taken.Mark)
 }
 
 // follows reports whether a member may be the one that was known, in the same incarnation or a later one.
@@ -183,7 +183,8 @@ func (r *Register) follows(known, who protocol.Who) bool {
 	case known.Log != who.Log:
 		return r.Mutant == member.MutantAnyLog
 	}
-	return who.Life > known.Life || who.Life == known.Life && who.Mark == known.Mark || r.Mutant == member.MutantAnyLife
+	return who.Incarnation > known.Incarnation || who.Incarnation == known.Incarnation && who.Mark == known.Mark ||
+		r.Mutant == member.MutantAnyLife
 }
 
 // Note notes that there is a link with a member now. It reports whether the note is to be made
@@ -193,7 +194,7 @@ func (r *Register) Note(id protocol.MemberID, who protocol.Who) (news bool) {
 	if !ok {
 		r.met = slices.Insert(r.met, i, acquaintance{Member: id})
 	}
-	if have := r.met[i].Who; have.Log == who.Log && who.Life <= have.Life {
+	if have := r.met[i].Who; have.Log == who.Log && who.Incarnation <= have.Incarnation {
 		return false
 	}
 	r.met[i].Who = who

@@ -223,7 +223,7 @@ func (in *Instance) await(b *intake.Batch) {
 	in.pending = slices.Insert(in.pending, at, b)
 }
 
-// Read asks for a read index; the answer comes as a ReadPoint with the question's context.
+// Read asks for a read index; the answer comes as a ReadIndex with the question's context.
 func (in *Instance) Read(now time.Duration, read protocol.Read, out *Outbox) {
 	in.reads = append(in.reads, pendingRead{Read: read, born: now, at: now})
 	in.Step(now, read, out)

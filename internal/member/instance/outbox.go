@@ -28,7 +28,7 @@ type Outbox struct {
 	Accepted []*intake.Batch
 	// Reads are answers to Instance.Read. FailedReads are the contexts of reads that were given
 	// up.
-	Reads       []protocol.ReadPoint
+	Reads       []protocol.ReadIndex
 	FailedReads []uint64
 	// Failed are batches that were given up. Their commands must be told Err.
 	Failed []FailedBatch

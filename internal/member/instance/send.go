@@ -90,9 +90,9 @@ func (s *Sender) noteLarge(to protocol.MemberID, parts [][]byte) {
 }
 
 // sendUrgent sends some messages apart from the stream, as long as bodies on the stream may take longer than an
-// election timeout: see protocol.Way.
+// election timeout: see protocol.Delivery.
 func (s *Sender) sendUrgent(m *protocol.Message) (instead bool) {
-	way := s.Codec.Of(m.Type).Way
+	way := s.Codec.Of(m.Type).Delivery
 	if way == protocol.InStream {
 		return false // as almost all messages
 	}

@@ -157,7 +157,7 @@ func TestWhatIsCarriedOutLetsInMore(t *testing.T) {
 	a := &alone{now: time.Second}
 	core, h := a.host()
 	core.then(func(e *protocol.Effects) { e.Send = append(e.Send, &protocol.Message{Type: membertest.MsgLog, To: 2}) })
-	core.then(func(e *protocol.Effects) { e.Reads = append(e.Reads, protocol.ReadPoint{Context: 1, Index: 7}) })
+	core.then(func(e *protocol.Effects) { e.Reads = append(e.Reads, protocol.ReadIndex{Context: 1, Index: 7}) })
 	lines := a.turns(h, &Happened{Inputs: []protocol.Input{&protocol.Message{Type: membertest.MsgLog}}}, func(turn *Turn) {
 		if len(turn.Send) > 0 {
 			a.reads = append(a.reads, &intake.ReadGroup{})

@@ -163,7 +163,7 @@ func (s *EPaxos) Step(now time.Duration, in protocol.Input, out *protocol.Effect
 	s.now, s.out = now, out
 	s.disk.Begin()
 	leader := s.leader()
-	s.take(in)
+	s.handle(in)
 	s.runTimers()
 	s.execute()
 	s.serveReads()
@@ -177,7 +177,7 @@ func (s *EPaxos) Step(now time.Duration, in protocol.Input, out *protocol.Effect
 	s.out = nil
 }
 
-func (s *EPaxos) take(in protocol.Input) {
+func (s *EPaxos) handle(in protocol.Input) {
 	switch in := in.(type) {
 	case *protocol.Message:
 		if p := s.peer(in.From); p != nil && in.Instance == s.cfg.Instance && in.To == s.cfg.Self && s.self != 0 {

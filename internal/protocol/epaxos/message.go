@@ -36,8 +36,8 @@ var Codec = &protocol.Codec{
 		{Name: "Decided", Brings: protocol.BringsLog},
 		{Name: "Recover"}, {Name: "Promise", Brings: protocol.BringsLog},
 		{Name: "Validate", Brings: protocol.BringsLog}, {Name: "Validated"}, {Name: "Waiting"},
-		{Name: "Heartbeat", Way: protocol.BothWays}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
-		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
+		{Name: "Heartbeat", Delivery: protocol.BothWays}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
+		{Name: "Read", Delivery: protocol.Urgent}, {Name: "ReadAnswer", Delivery: protocol.Urgent},
 	},
 	Decode: decode, Describe: describe,
 }

@@ -88,7 +88,7 @@ func (s *EPaxos) serveReads() {
 	r := &s.reads
 	for len(r.asked) > 0 && s.enough(r) {
 		for _, context := range r.asked {
-			s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: s.log.Last()})
+			s.out.Reads = append(s.out.Reads, protocol.ReadIndex{Context: context, Index: s.log.Last()})
 		}
 		r.asked = r.asked[:0]
 		s.runReadTimers()

@@ -213,7 +213,7 @@ func (r *Replica) Accept(id ID, ballot Ballot, v Value) *Record {
 	}
 	rec := r.ensure(id)
 	rec.Promised, rec.Ballot, rec.Phase = ballot, ballot, Accepted
-	r.take(rec, v)
+	r.decideRecord(rec, v)
 	return rec
 }
 
@@ -227,11 +227,11 @@ func (r *Replica) Decide(id ID, v Value) *Record {
 		return nil
 	}
 	rec.Phase = Decided
-	r.take(rec, v)
+	r.decideRecord(rec, v)
 	return rec
 }
 
-func (r *Replica) take(rec *Record, v Value) {
+func (r *Replica) decideRecord(rec *Record, v Value) {
 	rec.Noop, rec.Deps = v.Command == nil, v.Deps
 	if v.Command != nil {
 		rec.Command = v.Command

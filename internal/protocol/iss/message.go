@@ -48,10 +48,10 @@ const (
 var Codec = &protocol.Codec{
 	Types: []protocol.Traits{
 		{Name: "Accept", Brings: protocol.BringsLog}, {Name: "Accepted"}, {Name: "Refused"},
-		{Name: "Prepare"}, {Name: "Promise"}, {Name: "Beat", Way: protocol.Urgent},
+		{Name: "Prepare"}, {Name: "Promise"}, {Name: "Beat", Delivery: protocol.Urgent},
 		{Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
 		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
-		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
+		{Name: "Read", Delivery: protocol.Urgent}, {Name: "ReadAnswer", Delivery: protocol.Urgent},
 		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true},
 		{Name: "Gathered"},
 	},

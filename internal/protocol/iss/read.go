@@ -37,7 +37,7 @@ func onReadInput(s *ISS, context uint64) {
 	case len(r.asked)+len(r.waiting)+len(r.ended) >= paxos.MaxReads:
 		s.refuse(context, protocol.ReasonOverloaded)
 	case s.cfg.Mutant == MutantReadAlone:
-		s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: s.top})
+		s.out.Reads = append(s.out.Reads, protocol.ReadIndex{Context: context, Index: s.top})
 	default:
 		r.waiting = append(r.waiting, context)
 	}
@@ -118,7 +118,7 @@ func (s *ISS) answerReads() {
 		r.ended = append(r.ended, r.asked...)
 	default:
 		for _, context := range r.asked {
-			s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: r.index})
+			s.out.Reads = append(s.out.Reads, protocol.ReadIndex{Context: context, Index: r.index})
 		}
 	}
 	r.asked = r.asked[:0]

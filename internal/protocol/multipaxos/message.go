@@ -53,13 +53,13 @@ const (
 // Codec has the types of these messages and their encoding.
 var Codec = &protocol.Codec{
 	Types: []protocol.Traits{
-		{Name: "Probe", Way: protocol.Urgent}, {Name: "Probed", Way: protocol.Urgent},
+		{Name: "Probe", Delivery: protocol.Urgent}, {Name: "Probed", Delivery: protocol.Urgent},
 		{Name: "Prepare"}, {Name: "Promise"},
 		{Name: "Accept", Brings: protocol.BringsLog}, {Name: "Accepted"}, {Name: "Refused"},
-		{Name: "Heartbeat", Way: protocol.BothWays}, {Name: "Alive", Way: protocol.SameWay},
+		{Name: "Heartbeat", Delivery: protocol.BothWays}, {Name: "Alive", Delivery: protocol.SameWay},
 		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
-		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
-		{Name: "Lead", Way: protocol.Urgent}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
+		{Name: "Read", Delivery: protocol.Urgent}, {Name: "ReadAnswer", Delivery: protocol.Urgent},
+		{Name: "Lead", Delivery: protocol.Urgent}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
 		{Name: "Relay", Brings: protocol.BringsLog}, {Name: "Relayed", Brings: protocol.BringsLog, Forwarded: true},
 		{Name: "Gathered"},
 	},

@@ -56,7 +56,7 @@ func onReadAnswer(s *Paxos, m *protocol.Message, p Part) {
 	case p.Reason != protocol.ReasonNone:
 		s.refuse(m.Context, p.Reason)
 	default:
-		s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: m.Context, Index: p.Slot})
+		s.out.Reads = append(s.out.Reads, protocol.ReadIndex{Context: m.Context, Index: p.Slot})
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *Paxos) confirmed() uint64 {
 
 func (s *Paxos) serve(q pendingRead, index protocol.Index) {
 	if q.from == s.cfg.Self {
-		s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: q.context, Index: index})
+		s.out.Reads = append(s.out.Reads, protocol.ReadIndex{Context: q.context, Index: index})
 		return
 	}
 	s.send(q.from, MsgReadAnswer, Part{Round: q.incarnation, Slot: index}).Context = q.context

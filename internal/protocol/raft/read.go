@@ -67,7 +67,7 @@ func onReadResp(r *Raft, m message.Message) {
 	case m.Reject:
 		r.out.Refuse(m.Context, m.Reason, r.leader)
 	default:
-		r.out.Reads = append(r.out.Reads, protocol.ReadPoint{Context: m.Context, Index: m.Index})
+		r.out.Reads = append(r.out.Reads, protocol.ReadIndex{Context: m.Context, Index: m.Index})
 	}
 }
 
@@ -152,7 +152,7 @@ func (r *Raft) leased() bool {
 // serve answers a read.
 func (q query) serve(o *effects.Out, index protocol.Index) {
 	if q.from == o.Self {
-		o.Reads = append(o.Reads, protocol.ReadPoint{Context: q.context, Index: index})
+		o.Reads = append(o.Reads, protocol.ReadIndex{Context: q.context, Index: index})
 		return
 	}
 	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context}, message.Part{Round: q.incarnation, Index: index}))

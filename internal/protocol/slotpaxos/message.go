@@ -36,10 +36,10 @@ var Codec = &protocol.Codec{
 		{Name: "Prepare"}, {Name: "Promise"},
 		{Name: "Accept", Brings: protocol.BringsLog}, {Name: "Accepted"}, {Name: "Refused"},
 		{Name: "Decided"}, {Name: "Ask"}, {Name: "Tell", Brings: protocol.BringsLog},
-		{Name: "Heartbeat", Way: protocol.BothWays}, {Name: "Alive", Way: protocol.SameWay},
+		{Name: "Heartbeat", Delivery: protocol.BothWays}, {Name: "Alive", Delivery: protocol.SameWay},
 		{Name: "Propose", Brings: protocol.BringsProposals}, {Name: "ProposeRefused"},
-		{Name: "Read", Way: protocol.Urgent}, {Name: "ReadAnswer", Way: protocol.Urgent},
-		{Name: "Lead", Way: protocol.Urgent}, {Name: "Held"},
+		{Name: "Read", Delivery: protocol.Urgent}, {Name: "ReadAnswer", Delivery: protocol.Urgent},
+		{Name: "Lead", Delivery: protocol.Urgent}, {Name: "Held"},
 	},
 	Decode: decode, Describe: describe, Claims: claims,
 }

@@ -36,7 +36,7 @@ func (s *Paxos) read(context uint64) {
 	case len(s.conf.Members) == 0:
 		s.refuse(context, protocol.ReasonNoLeader)
 	case s.cfg.Mutant == MutantReadAlone:
-		s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: s.log.Last()})
+		s.out.Reads = append(s.out.Reads, protocol.ReadIndex{Context: context, Index: s.log.Last()})
 	case len(r.waiting)+len(r.asked) >= maxReads:
 		s.refuse(context, protocol.ReasonOverloaded)
 	default:
@@ -94,7 +94,7 @@ func (s *Paxos) serveReads() {
 	r := &s.reads
 	for len(r.asked) > 0 && s.log.Last() >= r.furthest && s.majority(r.answered) {
 		for _, context := range r.asked {
-			s.out.Reads = append(s.out.Reads, protocol.ReadPoint{Context: context, Index: s.log.Last()})
+			s.out.Reads = append(s.out.Reads, protocol.ReadIndex{Context: context, Index: s.log.Last()})
 		}
 		r.asked = r.asked[:0]
 		s.runReadTimers()

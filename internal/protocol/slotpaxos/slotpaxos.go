@@ -91,7 +91,7 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 		s.resetElectionTimer()
 	}
 	role, ballot, leader, conf := s.role, s.ballot, s.leader, s.log.ConfigAt
-	s.take(in)
+	s.handle(in)
 	for len(s.inbox) > 0 {
 		m := s.inbox[0]
 		s.inbox = s.inbox[1:]
@@ -109,7 +109,7 @@ func (s *Paxos) Step(now time.Duration, in protocol.Input, out *protocol.Effects
 	s.out = nil
 }
 
-func (s *Paxos) take(in protocol.Input) {
+func (s *Paxos) handle(in protocol.Input) {
 	switch in := in.(type) {
 	case *protocol.Message:
 		if in.Instance == s.cfg.Instance && in.To == s.cfg.Self && in.From != s.cfg.Self {

@@ -56,7 +56,7 @@ func (w *Environment) describe(m *protocol.Message) string {
 func describeEntry(e *protocol.Entry) string {
 	text := fmt.Sprintf("(%d, %d) %s", e.Index, e.Term, e.Kind)
 	if e.Kind == protocol.EntryBatch {
-		text = fmt.Sprintf("%s×%d %s.%d.%d", text, e.Count, e.ID.Session.Member, e.ID.Session.Life(), e.ID.Seq)
+		text = fmt.Sprintf("%s×%d %s.%d.%d", text, e.Count, e.ID.Session.Member, e.ID.Session.Rank(), e.ID.Seq)
 	}
 	if e.Kind == protocol.EntryGroup {
 		text = fmt.Sprintf("%s×%d", text, e.Count)

@@ -25,7 +25,7 @@ func (m *Member) hears(msg *protocol.Message) bool {
 	}
 	codec := m.Env.Set.codec()
 	acked := codec.ClaimsOf(msg).Acked
-	heartbeat := acked > 0 || codec.Of(msg.Type).Way == protocol.BothWays
+	heartbeat := acked > 0 || codec.Of(msg.Type).Delivery == protocol.BothWays
 	if msg.From != d.Leader.ID || !heartbeat || msg.Term != d.Term && !m.Env.Set.Protocol.Core.Judged.ManyLead {
 		return false
 	}

@@ -188,7 +188,7 @@ func (w *Environment) refused(m, other *Member, err error) {
 // acquainted notes that it is durable on the member whom it met.
 func (m *Member) acquainted(other *Member) {
 	if !other.Strange() && !m.Misled {
-		m.Env.Acquainted[device.Pair{From: m.ID, To: other.ID}] = other.who.Life
+		m.Env.Acquainted[device.Pair{From: m.ID, To: other.ID}] = other.who.Incarnation
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // choose finds the protocol, how its instances are ordered, and who should lead them.
 func (w *world) choose() error {
 	p := registry.Find(w.cfg.Protocol)
-	w.protocol, w.begin = p, order.Begin(w.cfg.Instances, p.Weaves())
+	w.protocol, w.begin = p, order.Begin(w.cfg.Instances, p.Merges())
 	if p.Keyed("") {
 		w.begin = order.BeginKeyed(w.cfg.Instances)
 	}

@@ -72,7 +72,7 @@ func (m *changeModel) stale(s *turn) string {
 			if q&^(conf&^(s.dead|s.left)) != 0 || !majority(q, conf) {
 				continue
 			}
-			point := max(m.readPoint(s, q), m.first[e])
+			point := max(m.readIndex(s, q), m.first[e])
 			if point < written && point < m.first[e+1] || m.readsOnce && point < written {
 				return fmt.Sprintf("stale: %d reads up to sequence number %d by %04b, and %d is decided", i+1, point, q, written)
 			}
@@ -81,7 +81,7 @@ func (m *changeModel) stale(s *turn) string {
 	return ""
 }
 
-func (m *changeModel) readPoint(s *turn, q uint8) (point int) {
+func (m *changeModel) readIndex(s *turn, q uint8) (point int) {
 	for at := range m.first[epochs] {
 		for x := range seats {
 			if q>>x&1 == 1 && s.knows(x, at) != 0 {

@@ -164,7 +164,7 @@ func (l *Lanes) Open(v *View, id protocol.MemberID, ask *message.Part) (e protoc
 	switch {
 	case !v.Ready || v.Handing || v.Members.Config.Find(id) == nil:
 		return e, false
-	case mark != nil && mark.lane.Line() == lane.Line() && mark.lane.Life() >= lane.Life():
+	case mark != nil && mark.lane.Line() == lane.Line() && mark.lane.Rank() >= lane.Rank():
 		return e, false // it is open, or an earlier incarnation's question arrives late
 	case mark != nil && mark.lane.Incarnation == ask.Round && v.Settings.Mutant != MutantNoDrain &&
 		!l.brought(v, message.LaneHigh{Lane: mark.lane, High: ask.ID.Seq}, id):

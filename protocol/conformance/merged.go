@@ -10,8 +10,8 @@ import (
 // log is made up here: they bring snapshots, lose leaders, and the first one's membership
 // goes ahead.
 
-// chaosWoven is what other instances do to this one.
-func (net *Net) chaosWoven(d *dice) {
+// chaosMerged is what other instances do to this one.
+func (net *Net) chaosMerged(d *dice) {
 	n := d.node(net)
 	if n.Core == nil {
 		return
