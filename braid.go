@@ -5,23 +5,59 @@
 // power on all members at once. It takes effect exactly once, in the same order on every
 // member. A local read after ReadBarrier is linearizable.
 //
+// The first of three members, which here run on one machine:
+//
 //	members := []braid.Member{
-//		{ID: braid.MemberIDOf("a", "orders"), PeerURLs: []string{"http://10.0.0.1:2380"}}, // and b, and c
+//		{ID: 1, Name: "a", PeerURLs: []string{"http://127.0.0.1:7001"}},
+//		{ID: 2, Name: "b", PeerURLs: []string{"http://127.0.0.1:7002"}},
+//		{ID: 3, Name: "c", PeerURLs: []string{"http://127.0.0.1:7003"}},
 //	}
+//	machine := &counter{}
 //	node, err := braid.Open(braid.Options{
-//		Self: members[0].ID, Cluster: braid.ClusterIDOf(members, "orders"), Members: members,
-//		Dir: "data", Listen: []string{"10.0.0.1:2380"},
+//		Self: 1, Dir: "data-1", Listen: []string{"127.0.0.1:7001"}, // of each member its own
+//		Cluster: braid.ClusterIDOf(members, "orders"), Members: members,
 //	}, machine)
-//	result, err := node.Propose(ctx, command) // runs machine.Apply on every member
-//	err = node.ReadBarrier(ctx)               // then read the machine's state
+//	if err != nil {
+//		return err
+//	}
+//	defer node.Close()
+//	err = node.WaitReady(ctx)
+//	result, err := node.Propose(ctx, []byte("command")) // runs Apply on every member
+//	err = node.ReadBarrier(ctx)                         // then machine.read() is linearizable
+//
+// The state machine, without Snapshot and Restore (the package's example has both):
+//
+//	type counter struct {
+//		mu sync.Mutex // reads come from other goroutines than Apply
+//		n  int
+//	}
+//
+//	func (c *counter) Apply(commands []braid.Command) error {
+//		c.mu.Lock()
+//		defer c.mu.Unlock()
+//		for i := range commands {
+//			c.n++
+//			commands[i].Result = c.n
+//		}
+//		return nil
+//	}
 //
 // # A cluster from beginning to end
 //
 // All first members are opened with the same Members, and each restarts with the same options. [Node.ChangeMembers]
-// adds further members, which begin with Options.Join and the address of any member, and removes others. [Ready]
-// reports whether a member is up to date, and [Node.Changes] when its leader or its membership changed. [Node.Snapshot]
-// writes a backup, and [RestoreFile] makes a new cluster of it. If a majority of the members is lost permanently,
-// [RecoverAlone] begins a new cluster with everything that one of the others has.
+// adds further members, and removes others. [Node.WaitReady] waits until a member is up to date, and [Node.Changes]
+// tells when its leader or its membership changed. [Node.Snapshot] writes a backup, and [RestoreFile] makes a new
+// cluster of it. If a majority of the members is lost permanently, [RecoverAlone] begins a new cluster with everything
+// that one of the others has.
+//
+// To add a member:
+//
+//  1. Call [Node.ChangeMembers] on any member, with the Kind [AddVoter] and a [Member] that has an ID and PeerURLs.
+//  2. Open the new member with Options.Join, a new Dir, its address in Listen, and in Members the PeerURLs of any
+//     member. It asks there for its id, the cluster's id and the other members.
+//  3. Wait until Learner is false for it in Status().Members, with [Node.Changes]. From then on it votes.
+//
+// To remove a member, call ChangeMembers with the Kind [RemoveMember] and its ID. It stops by itself.
 //
 // # What the program implements
 //
@@ -33,7 +69,10 @@
 // # Errors
 //
 // Each method lists the errors that it returns. The documentation of each error says what happened to the command, and
-// whether a retry is safe.
+// whether a retry is safe. Errors are wrapped and joined: use [errors.Is] and [errors.As].
+//
+// The repository https://github.com/braidlog/braid has the documentation in depth: docs/using for programs and
+// operators, docs/internals for how it works.
 package braid
 
 import (
@@ -41,10 +80,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/braidlog/braid/internal/member"
@@ -68,22 +109,16 @@ type Node struct {
 // Open starts a member from its directory; it connects to its cluster in the background. A new member without ids asks
 // the running cluster for them first (Options.Join); if it was not added there within ten seconds, the error is
 // [ErrNotAdded]. A directory with a log of another protocol, or in another order, is refused by a [*LogKindError], and
-// nothing in it is changed. Further errors are [*OptionError], [*DirError], [*ForgottenError], [*MachineError],
-// [*StateAheadError], and those of the disk and of listeners. A state machine
-// that keeps its state on disk is passed as it was when the member stopped; any other one is
-// passed empty.
+// nothing in it is changed. A member that was removed from its cluster is refused by an [*ExpelledError]. Further
+// errors are [*OptionError], [*DirError], [*ForgottenError], [*MachineError], [*StateAheadError], and those of the disk
+// and of listeners.
+//
+// A state machine that keeps its state on disk is passed as it was when the member stopped; any other one is passed
+// empty. Open does not wait for other members, nor for a leader: see [Node.WaitReady].
 func Open(o Options, sm StateMachine) (*Node, error) {
-	if sm == nil {
-		return nil, badOption("StateMachine", "is nil: Open needs one, its second argument")
-	}
-	if err := o.identify(); err != nil {
-		return nil, err
-	}
-	c, err := o.complete()
-	if err == nil {
-		err = c.checkMachine(sm)
-	}
+	c, err := o.toOpen(sm)
 	if err != nil {
+		closeAll(o.Listeners)
 		return nil, err
 	}
 	listeners := c.Listeners
@@ -94,9 +129,7 @@ func Open(o Options, sm StateMachine) (*Node, error) {
 	}
 	r, err := replica.Open(c.replica(listeners), sm)
 	if err != nil {
-		for _, l := range listeners {
-			l.Close()
-		}
+		closeAll(listeners)
 		return nil, err
 	}
 	n := &Node{r: r, opt: c}
@@ -127,14 +160,58 @@ func listen(addrs []string) ([]net.Listener, error) {
 	for _, a := range addrs {
 		l, err := net.Listen("tcp", a)
 		if err != nil {
-			for _, l := range out {
-				l.Close()
-			}
+			closeAll(out)
 			return nil, fmt.Errorf("braid: listen for members: %w", err)
 		}
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}
+
+// toOpen checks and completes the options of a member that is to be opened.
+func (o *Options) toOpen(sm StateMachine) (*config, error) {
+	if sm == nil {
+		return nil, badOption("StateMachine", "is nil: Open needs one, its second argument")
+	}
+	if err := checkListeners(o.Listeners); err != nil {
+		return nil, err
+	}
+	if err := o.identify(); err != nil {
+		return nil, err
+	}
+	c, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	return c, c.checkMachine(sm)
+}
+
+// checkListeners refuses listeners that are closed, as those of a member that has stopped. One that does not show it
+// stops the member later.
+func checkListeners(listeners []net.Listener) error {
+	for _, l := range listeners {
+		if l == nil {
+			return badOption("Listeners", "include nil")
+		}
+		s, ok := l.(syscall.Conn)
+		if !ok {
+			continue
+		}
+		raw, err := s.SyscallConn()
+		if err == nil {
+			err = raw.Control(func(uintptr) {})
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return badOption("Listeners", "%s is closed: give a new listener, or Listen", l.Addr())
+		}
+	}
+	return nil
 }
 
 // core makes this member's part of an instance from what the disk held.
@@ -217,6 +294,10 @@ func GroupOf(keys []uint64, groups int) (group int, ok bool) { return order.Grou
 // the command had not left this member: it was withdrawn, and never takes effect. The error comes some
 // milliseconds after ctx's end, so that it costs little to wait when thousands do.
 //
+// Without an end of ctx, Propose gives up after 5 s and five election timeouts, 10 s by default: with [ErrNoLeader] if
+// no leader took the command, else with ErrMaybeCommitted. A large body has more time. A command that is known to be
+// committed is waited for until it is applied.
+//
 // Other errors are [ErrMaybeCommitted], [ErrResultUnknown], [ErrNoLeader], [ErrOverloaded], [ErrTooLarge],
 // [ErrStopped], [ErrWithinApply] and a [*RefusedError]. The documentation of each says what happened to the command,
 // and whether a retry is safe. A result that is an error of the program is no error of Propose.
@@ -290,7 +371,9 @@ func (n *Node) ReleaseBody(ref BodyRef) { n.r.ReleaseBody(ref) }
 // [ReadOptions].
 //
 // The error is [ErrReadTimeout], joined with ctx's error if that ended, [ErrStopped] or [ErrWithinApply].
-// Nothing is known of the state then, and a retry is safe.
+// Nothing is known of the state then, and a retry is safe. Without an end of ctx, ReadBarrier gives up after 5 s and
+// five election timeouts, 10 s by default, if no leader confirmed the read, also where no leader is known. A read that
+// was confirmed waits until this member has applied what it needs.
 func (n *Node) ReadBarrier(ctx context.Context) error { return n.r.ReadBarrier(ctx) }
 
 // ReadOptions sets the consistency of a read. The zero value is a linearizable read, as after ReadBarrier.
@@ -305,8 +388,8 @@ type ReadOptions struct {
 	// Local: the read sees what is applied on this member, and the commands of After. No one else is
 	// asked. Barrier has no meaning then.
 	Local bool
-	// Timeout is how long Read waits at most, not counting what it waits for After; 0: until its context ends. It costs
-	// less than a context with a deadline, and comes some milliseconds late.
+	// Timeout is how long Read waits at most, not counting what it waits for After; 0: as long as [Node.ReadBarrier]. It
+	// costs less than a context with a deadline, and comes some milliseconds late.
 	Timeout time.Duration
 }
 
@@ -326,8 +409,18 @@ func FormatToken(t Token) string { return protocol.FormatToken(t) }
 // ParseToken reads what FormatToken wrote. The error is a [ProposeOptionsError].
 func ParseToken(text string) (Token, error) { return protocol.ParseToken(text) }
 
-// ChangeMembers makes membership changes, several at once jointly, and waits until they are active.
-// It may be called on any member. A member that is added needs peer URLs, http://host:port or https://host:port each.
+// ChangeMembers makes membership changes, several at once jointly, and waits until they are active on this member. It
+// may be called on any member. A member that is added needs an ID, and peer URLs, http://host:port or https://host:port
+// each. A change that is in effect already succeeds, such as the removal of an id that is no member's.
+//
+// With [AddVoter] for a new member it returns when the member is added as a learner (Member.Joining), whether it runs
+// or not. The learner becomes a voter on its own when it has caught up: it counts in majorities once Learner is false
+// in Status().Members. Wait for that, with [Node.Changes], before you remove another member.
+//
+// With [RemoveMember] it returns when the cluster continues without the member. A member may remove itself, also the
+// leader. The removed member runs on for about an election timeout, to tell others what they need, and stops by itself:
+// Done is closed, and Err has an [*ExpelledError]. Its program still calls Close. A member that did not run when it was
+// removed stops when it is opened again, or Open refuses it.
 //
 // A [*RefusedError] explains why nothing was changed; its Retryable says whether to try again. With [ErrNotSent]
 // nothing was changed, and a retry is safe. With [ErrMaybeCommitted] the change is active, becomes active, or never
@@ -401,14 +494,23 @@ func (n *Node) CheckState() { n.r.CheckState() }
 func (n *Node) DiskNeed() int64 { return n.r.DiskNeed() }
 
 // Changes returns a channel of the caller's own, which holds a token at first and after leader, term or
-// membership changed. It is closed when ctx ends or the member has stopped.
+// membership changed. It is closed when ctx ends or the member has stopped. Tokens are merged while the caller does not
+// receive. A Status that is called after a token is received is at least as new as the change:
+//
+//	for range node.Changes(ctx) {
+//		status := node.Status() // compare it with the one before
+//	}
+//
+// At an election the new term comes first, without a leader (Leader is 0), and then the leader.
 func (n *Node) Changes(ctx context.Context) <-chan struct{} { return n.r.Changes(ctx) }
 
 // Done returns a channel that is closed when the member has stopped completely, after Close or
 // because it cannot continue.
 func (n *Node) Done() <-chan struct{} { return n.r.Done() }
 
-// Err tells why the member stopped: nil while it runs and after Close.
+// Err tells why the member stopped: nil while it runs, and after Close unless a file or a link could not be closed. It
+// is a joined error, for [errors.As]: an [*ExpelledError] if the member was removed, a [*ForgottenError], a
+// [*LineageError], a [*StateAheadError], a [*MachineError] if the state machine failed, or an error of the disk.
 func (n *Node) Err() error { return n.r.Err() }
 
 // HandOver gives the leadership of every instance that this member leads to other members. It
@@ -417,8 +519,9 @@ func (n *Node) Err() error { return n.r.Err() }
 func (n *Node) HandOver(ctx context.Context) { n.r.HandOver(ctx) }
 
 // Close hands leadership over, which takes an election timeout at most. Then it stops the member and waits until its
-// files and links are closed. Acknowledged commands are durable already. If the state machine calls it, nothing
-// happens, and the error is [ErrWithinApply].
+// files and links are closed. Acknowledged commands are durable already. A program calls it also for a member that
+// stopped on its own: then the error is that of [Node.Err]. If the state machine calls it, nothing happens, and the
+// error is [ErrWithinApply].
 func (n *Node) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.opt.ElectionTimeout)
 	defer cancel()
@@ -426,13 +529,15 @@ func (n *Node) Close() error {
 	return n.r.Close()
 }
 
-// MemberIDOf derives a member's id from its name and its cluster's token.
+// MemberIDOf derives a member's id from its name and its cluster's token. Ids may also be numbers that the program
+// chooses, except 0.
 func MemberIDOf(name, token string) MemberID {
 	return MemberID(max(digest("member", name, token), 1))
 }
 
-// ClusterIDOf derives a cluster's id from its initial members and its token. So members that were
-// given different lists do not talk to each other.
+// ClusterIDOf derives a cluster's id from its initial members, and a token that the program chooses. It depends on the
+// ID and the Name of each member, in any order, and not on URLs. So members that were given different lists do not talk
+// to each other. Members that are added later do not change it: [Status] has it.
 func ClusterIDOf(members []Member, token string) uint64 {
 	sorted := slices.Clone(members)
 	slices.SortFunc(sorted, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })

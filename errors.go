@@ -20,7 +20,8 @@ var (
 	// ErrResultUnknown: the command took effect exactly once, but this member was sent a snapshot that includes it, and
 	// does not know its result. Do not retry.
 	ErrResultUnknown = member.ErrResultUnknown
-	// ErrNoLeader: no leader took the command until the timeout. Nothing happened, and nothing will. A retry is safe.
+	// ErrNoLeader: no leader took the command until the timeout of [Node.Propose]. Nothing happened, and nothing will. A
+	// retry is safe.
 	ErrNoLeader = member.ErrNoLeader
 	// ErrOverloaded: what waits on this member is at its limit in bytes. Nothing happened. A retry is safe, after a pause.
 	ErrOverloaded = member.ErrOverloaded
@@ -31,8 +32,8 @@ var (
 	// stop had no effect. A command that was in progress may have been committed: then a retry, at another member, is safe
 	// only if the command is idempotent.
 	ErrStopped = member.ErrStopped
-	// ErrReadTimeout: leadership was not confirmed in time, or not everything before the read was applied. A read changes
-	// nothing: a retry is safe.
+	// ErrReadTimeout: no leader is known, leadership was not confirmed in time, or not everything before the read was
+	// applied. A read changes nothing: a retry is safe.
 	ErrReadTimeout = member.ErrReadTimeout
 	// ErrWithinApply: the state machine called, in Apply, Snapshot or Restore, and would wait for itself. Nothing
 	// happened, unless it is joined with ErrMaybeCommitted. A retry from there never succeeds: let another goroutine call,
@@ -43,12 +44,16 @@ var (
 // RefusedError indicates that a proposal, a membership change or a transfer was refused. Nothing happened, unless it is
 // joined with [ErrMaybeCommitted].
 //
-//	What   string          // what was refused, in words
-//	Reason protocol.Reason // why; Reason.String says it in words
-//	Leader MemberID        // whom to ask instead, if known
+//	What   string   // what was refused, in words
+//	Reason Reason   // why
+//	Leader MemberID // whom to ask instead, if known
 //
 // Retryable reports whether a retry makes sense, here or at Leader.
 type RefusedError = member.RefusedError
+
+// Reason is why a [RefusedError] was returned. String says it in words. Retryable reports whether the same request may
+// succeed later.
+type Reason = protocol.Reason
 
 // Reasons of a [RefusedError] on which a program may act. Package protocol has all.
 const (
@@ -157,12 +162,13 @@ type StateAheadError = apply.StateAheadError
 //	Known, Is uint64   // the lineage that this member knew, and the other one
 type LineageError = member.LineageError
 
-// ExpelledError indicates that a member stopped permanently, because the cluster continues without it. Starting it
-// again does not help. Error says what does.
+// ExpelledError indicates that a member stopped permanently, because the cluster continues without it. It is in the
+// error of [Node.Err] and of calls after the stop, or Open returns it. Starting the member again does not help. Error
+// says what does.
 //
 //	Member MemberID
 //	By     MemberID // which member refused to talk to it; 0: its own log says that it was removed
-//	Reason          // why; its String says it in words
+//	Reason          // why, as a number; its String says it in words
 type ExpelledError = member.ExpelledError
 
 // ForgottenError indicates that this member is not the one that others know under its id: its directory is new, or an

@@ -37,6 +37,7 @@ var methods = map[string]call{
 		return err
 	},
 	"ReadBarrier": func(ctx context.Context, n *braid.Node) error { return n.ReadBarrier(ctx) },
+	"WaitReady":   func(ctx context.Context, n *braid.Node) error { return n.WaitReady(ctx) },
 	"Read":        func(ctx context.Context, n *braid.Node) error { return n.Read(ctx, braid.ReadOptions{Local: true}) },
 	"ChangeMembers": func(ctx context.Context, n *braid.Node) error {
 		return n.ChangeMembers(ctx, braid.Change{Kind: braid.AddLearner, Member: braid.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:9"}}})

@@ -28,18 +28,20 @@ type Options struct {
 	Cluster uint64
 	Dir     string // directory for log and snapshots, required; made if missing
 	// Members is the initial cluster, with an id and peer URLs (http://host:port or https://host:port) each. If Dir holds
-	// a log, or with Join, they only say whom to dial first, and need not include Self. They are dialed until a member
-	// answers elsewhere, or a change of the membership brings another URL. A member tells the others its own URLs from
-	// here, and they dial it there although the membership has others. Status.Links says where each member is dialed.
+	// a log, or with Join, they only say whom to dial first, and may include Self or not: to open a member again, Dir and
+	// Listen suffice. They are dialed until a member answers elsewhere, or a change of the membership brings another URL.
+	// A member tells the others its own URLs from here, and they dial it there although the membership has others.
+	// Status.Links says where each member is dialed.
 	Members []Member
 	// Join begins empty, as a member of a running cluster to which [Node.ChangeMembers] adds it. With the ids of all
 	// Members it may start before it is added. Without Self, Cluster and these ids it must have been added: Open asks
 	// Members, which have only PeerURLs then, for at most ten seconds, and they tell it the rest. They know it by its own
-	// PeerURLs; by default these are Listen, with http:// or https:// in front.
+	// PeerURLs; by default these are Listen, or the addresses of Listeners, with http:// or https:// in front.
 	Join     bool
 	PeerURLs []string
 	// Listen are the addresses (host:port) to accept other members on, one per network card. A cluster of one needs none;
-	// it is required where Members has others. Listeners are open listeners to use instead; the node closes them.
+	// it is required where Members has others. Listeners are open listeners to use instead. Open takes them: the member
+	// closes them when it stops, and Open when it fails. To open the member again, give it new ones, or Listen.
 	Listen    []string
 	Listeners []net.Listener
 	TLS       TLS // between members
@@ -52,7 +54,7 @@ type Options struct {
 	// default 1 s. It must be the same on all members.
 	ElectionTimeout time.Duration `setting:"election-timeout"`
 	// LeaseReads answers reads without a round trip, by clocks of bounded drift. It must be the same on all members.
-	// docs/internals/raft.md says what clocks are assumed to do.
+	// https://github.com/braidlog/braid/blob/main/docs/internals/raft.md says what clocks are assumed to do.
 	LeaseReads bool `setting:"lease-reads"`
 
 	Limits     Limits     // bounds of memory, disk and time
@@ -69,8 +71,9 @@ type Options struct {
 type TLS struct {
 	Config *tls.Config // mutual TLS; nil: plain TCP
 	// ByURL is for the time in which a running cluster changes from plain TCP to TLS, or back
-	// (docs/using/operations.md). Members whose peer URL begins with http:// are dialed without TLS although there is a
-	// Config, and this member takes links with and without: links are not authenticated then.
+	// (https://github.com/braidlog/braid/blob/main/docs/using/operations.md). Members whose peer URL begins with
+	// http:// are dialed without TLS although there is a Config, and this member takes links with and without: links
+	// are not authenticated then.
 	ByURL bool
 	// Binds demands that the certificate of a member that connects names the host of one of its peer URLs. Without it,
 	// any certificate that Config accepts may be any member's when it connects; when this member connects to another one,
@@ -92,8 +95,9 @@ type Limits struct {
 	ScrubBytesPerSecond int
 }
 
-// Experiment turns off or fixes single optimisations, to measure what they bring (docs/internals/raft.md,
-// "Replication"). The zero value is for production: it needs no tuning.
+// Experiment turns off or fixes single optimisations, to measure what they bring ("Replication" in
+// https://github.com/braidlog/braid/blob/main/docs/internals/raft.md). The zero value is for production: it needs no
+// tuning.
 type Experiment struct {
 	NoBatching       bool // one command per entry, one entry per frame
 	NoPipeline       bool // one frame in progress per follower
@@ -103,7 +107,8 @@ type Experiment struct {
 	MaxBatchCommands int  // commands at which an entry is full; default no limit
 	MaxFrameBytes    int  // payload bytes of one frame to a follower; default 1 MiB
 	PipelineDepth    int  // frames and batches in progress; default adaptive
-	// Net emulates links, as the flag --net says (docs/using/operations.md). It finds members by the names that they have
+	// Net emulates links, as the flag --net of the program braid
+	// (https://github.com/braidlog/braid/blob/main/docs/using/operations.md). It finds members by the names that they have
 	// in Members, and in the membership later. [Node.SetNet] changes it.
 	Net string
 }
@@ -187,7 +192,8 @@ func (c *config) codeK() int { return common.CodeK.In(c.choice.Values) }
 
 // CheckDir reports why [Open] would refuse Dir because of what is in it: a [*LogKindError], a [*DirError] or a
 // [*ForgottenError]. It only reads, so that a program can ask before it changes anything alongside Dir, and also where
-// Dir does not exist yet. It may be called while a member runs there.
+// Dir does not exist yet. It may be called while a member runs there. It does not read the log: Open may still find
+// damage there, or that the member was removed ([*ExpelledError]).
 func (o Options) CheckDir() error {
 	if err := o.ownerOf(); err != nil {
 		return err

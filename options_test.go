@@ -3,6 +3,7 @@ package braid_test
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"testing"
 	"time"
 
@@ -81,4 +82,27 @@ func TestOptionErrorsNameTheOption(t *testing.T) {
 		require.Equal(t, option, wrong.Option)
 		require.ErrorAs(t, err, new(*braid.SettingError))
 	}
+}
+
+// TestAListenerIsUsedOnce: the member closes it when it stops, and Open does when it fails. A closed one is refused.
+func TestAListenerIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	o := braid.Options{
+		Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}, {ID: 2}}, Listeners: []net.Listener{l},
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	var bad *braid.OptionError
+	_, err = braid.Open(o, newCounts())
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "Self", bad.Option)
+	_, err = l.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+
+	o.Self = 1
+	_, err = braid.Open(o, newCounts())
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "Listeners", bad.Option)
+	require.Contains(t, bad.Detail, l.Addr().String())
 }

@@ -17,7 +17,8 @@ import (
 // The zero value of each is a protocol with its defaults, and that of a field is the default of a setting.
 //
 // All members of a cluster must have the same protocol, and mostly the same settings: they compare what must be equal
-// when they connect. docs/using/settings.md says for each setting whether it is compared, and how it can be changed.
+// when they connect. https://github.com/braidlog/braid/blob/main/docs/using/settings.md says for each setting whether
+// it is compared, and how it can be changed.
 type Protocol interface {
 	// chosen returns the protocol's name and what is set. The error is a [*SettingError].
 	chosen() (name string, v setting.Values, err error)
@@ -27,8 +28,8 @@ type Protocol interface {
 type Raft struct{}
 
 // CRaft is Raft with coded bodies: each member keeps a fragment of the body of a command ([Node.ProposeBody]) in place
-// of the whole body (docs/using/craft.md). That takes a quarter to a half of the bytes on disks and links, and
-// tolerates the same crashes.
+// of the whole body (https://github.com/braidlog/braid/blob/main/docs/using/craft.md). That takes a quarter to a half
+// of the bytes on disks and links, and tolerates the same crashes.
 //
 // A cluster changes from Raft to CRaft and back when all its members stop and start again with the other one.
 type CRaft struct {
@@ -43,13 +44,15 @@ type CRaft struct {
 	TrimWhole bool `setting:"trim-whole"`
 }
 
-// LCR is Raft whose followers spread commands themselves, and whose leader only confirms them (docs/using/lcr.md).
+// LCR is Raft whose followers spread commands themselves, and whose leader only confirms them
+// (https://github.com/braidlog/braid/blob/main/docs/using/lcr.md).
 type LCR struct {
 	Coded *CRaft // bodies are coded, as in CRaft; nil: every member keeps them whole
 }
 
-// Niagara merges several instances of Raft into one log (docs/using/niagara.md). Each has an event loop and connections
-// of its own, so that more than one core and network card replicate.
+// Niagara merges several instances of Raft into one log
+// (https://github.com/braidlog/braid/blob/main/docs/using/niagara.md). Each has an event loop and connections of its
+// own, so that more than one core and network card replicate.
 type Niagara struct {
 	// Instances is the number of instances with which a new cluster begins, 1…[MaxInstances]; 0: 4. It must be the
 	// same on all first members. A member that joins later is told the number by the others (Status.Begun), and a
@@ -61,7 +64,8 @@ type Niagara struct {
 	Coded   *CRaft // bodies are coded, as in CRaft; nil: every member keeps them whole
 }
 
-// MultiPaxos has one leader at a time, which any majority can replace (docs/using/multi-paxos.md).
+// MultiPaxos has one leader at a time, which any majority can replace
+// (https://github.com/braidlog/braid/blob/main/docs/using/multi-paxos.md).
 type MultiPaxos struct {
 	// Quorums are the voters that elect and those that decide: "majority", the default; "ELECT/DECIDE" as in "4/2";
 	// "grid:ROWS" as in "grid:2"; "zones:COUNT/LOST/DOWN" as in "zones:3/0/1". It must be the same on all members, and
@@ -72,7 +76,8 @@ type MultiPaxos struct {
 	Relays int `setting:"relays"`
 }
 
-// ISS has many leaders at a time, each of which proposes in slots of its own (docs/using/iss.md).
+// ISS has many leaders at a time, each of which proposes in slots of its own
+// (https://github.com/braidlog/braid/blob/main/docs/using/iss.md).
 type ISS struct {
 	Quorums string `setting:"quorums"` // as in MultiPaxos
 	Relays  int    `setting:"relays"`  // as in MultiPaxos
@@ -85,8 +90,9 @@ type ISS struct {
 func Protocols() []string { return registry.Names() }
 
 // Named returns the protocol with one of the names of [Protocols] and with settings of the form NAME=VALUE, as
-// "relays=3" or "placement=code". docs/using/settings.md lists them. It is for programs with flags, and for protocols
-// that are for comparison only. [Open] refuses a name, a setting or a value that does not exist.
+// "relays=3" or "placement=code", all of which https://github.com/braidlog/braid/blob/main/docs/using/settings.md
+// lists. It is for programs with flags, and for protocols that are for comparison only. [Open] refuses a name, a
+// setting or a value that does not exist.
 //
 //	braid.Named("niagara", "instances=8", "placement=code") // as braid.Niagara{Instances: 8, Coded: &braid.CRaft{}}
 func Named(name string, settings ...string) Protocol {

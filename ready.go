@@ -14,7 +14,7 @@ const ReadyWithin = 2 * time.Second
 // Ready returns nil if a member is ready: it knows a leader of every instance, and within [ReadyWithin] it has
 // applied what was acknowledged anywhere before the call. So the member is up to date, and not only with the part
 // that it received. Otherwise the error says what is missing, [ErrNoLeader] or [ErrReadTimeout]; asking again is
-// always safe.
+// always safe. Ready does not wait for a leader: [Node.WaitReady] does.
 func Ready(ctx context.Context, member interface {
 	Status() Status
 	ReadBarrier(ctx context.Context) error
@@ -36,4 +36,28 @@ func Ready(ctx context.Context, member interface {
 		return fmt.Errorf("%w: more than %s behind: %w", ErrReadTimeout, ReadyWithin, err)
 	}
 	return err
+}
+
+// WaitReady waits until [Ready] returns nil for this member. It waits for a leader, as after Open, and until the member
+// has caught up. Call it with a ctx that ends: without a majority of the members it waits as long as ctx lasts.
+//
+// The error is [ErrReadTimeout], joined with ctx's error and with [ErrNoLeader] if none is known, [ErrStopped] or
+// [ErrWithinApply]. A retry is safe.
+func (n *Node) WaitReady(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return errors.Join(ErrReadTimeout, ctx.Err())
+	}
+	var err error
+	for range n.Changes(ctx) {
+		for err = Ready(ctx, n); errors.Is(err, ErrReadTimeout) && ctx.Err() == nil; {
+			err = Ready(ctx, n) // it waited for ReadyWithin
+		}
+		if err == nil || !errors.Is(err, ErrNoLeader) {
+			return err
+		}
+	}
+	if ctx.Err() == nil {
+		return errors.Join(ErrStopped, n.Err())
+	}
+	return errors.Join(ErrReadTimeout, err, ctx.Err())
 }

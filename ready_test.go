@@ -65,3 +65,26 @@ func TestReady(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, braid.Ready(gone, readiness{[]braid.MemberID{1}, stuck}), context.Canceled)
 }
+
+func TestWaitReady(t *testing.T) {
+	t.Parallel()
+	n := sole(t, []braid.Member{{ID: 1}})
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	require.NoError(t, n.WaitReady(ctx), "it waits for a leader")
+	require.NoError(t, braid.Ready(ctx, n))
+
+	url := []string{"http://127.0.0.1:9"}
+	alone := sole(t, []braid.Member{{ID: 1, PeerURLs: url}, {ID: 2, PeerURLs: url}})
+	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer end()
+	err := alone.WaitReady(short)
+	require.ErrorIs(t, err, braid.ErrNoLeader)
+	require.ErrorIs(t, err, braid.ErrReadTimeout)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	told := make(chan error, 1)
+	go func() { told <- alone.WaitReady(ctx) }()
+	require.NoError(t, alone.Close())
+	require.ErrorIs(t, <-told, braid.ErrStopped)
+}

@@ -20,11 +20,17 @@ import (
 // are to join.
 //
 // The new cluster must have an id of its own ([ClusterIDOf] with another token): members of the cluster that wrote the
-// file must not be mistaken for its members. The bodies of commands are not part of a state: one that refers to bodies
-// cannot be restored.
+// file must not be mistaken for its members. Ids and names of members may be those of the old cluster. Positions begin
+// again, as in every new cluster. The bodies of commands are not part of a state: one that refers to bodies cannot be
+// restored.
 //
-// The error is an [*OptionError], a [*DirError] or that of the disk. After an error, or a crash before RestoreFile
-// returned, remove Dir and begin again.
+// RestoreFile does not interpret the file, and takes an empty one too: Restore is called in Open. If that fails with a
+// [*MachineError], remove Dir and begin again with another file.
+//
+// The error is an [*OptionError], a [*DirError], also if Dir has begun, or that of the disk. After an error, or a crash
+// before RestoreFile returned, remove Dir and begin again.
+//
+// Without a backup, [RecoverAlone] begins a new cluster with what a member has that is left.
 func RestoreFile(o Options, file string) error {
 	f, err := os.Open(file)
 	if err != nil {

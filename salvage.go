@@ -29,7 +29,8 @@ type Salvaged struct {
 // this member's help. The member does not run; dir is its directory (Options.Dir), and sm is as it was when the member
 // stopped, or a copy of it. others are directories of further members, which may have what is missing of large bodies.
 // From the state a new cluster is to begin: the member must not continue in the old one, because what was not decided
-// may be missing there. [Salvaged.Body] returns bodies until [Salvaged.Close].
+// may be missing there. [Salvaged.Body] returns bodies until [Salvaged.Close]. For a state machine that keeps its state
+// in memory, [RecoverAlone] does all of it.
 func Salvage(dir string, others []string, sm StateMachine) (*Salvaged, error) {
 	s, err := replica.Salvage(replica.SalvageOptions{
 		FS: vfs.OS, Dir: dir, Others: others, Guess: func() member.KindGuess { return registry.NewGuess() }, Behind: behind,

@@ -5,13 +5,12 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/replica"
-	"github.com/braidlog/braid/protocol"
 )
 
 // Status describes a member and what it knows of its cluster.
 type Status struct {
 	Self     MemberID
-	Cluster  uint64
+	Cluster  uint64 // its id, for Options.Cluster
 	Protocol string
 	// Tolerance describes the failures that the quorums tolerate, if they are not majorities; else it is empty.
 	Tolerance string
@@ -56,7 +55,7 @@ type Lead struct {
 	Instance InstanceID
 	Leader   MemberID // 0: none is known
 	// Term is the one in which it leads. Two members never lead in the same term.
-	Term protocol.Term
+	Term Term
 	// Open: every instance has a leader. While one has none, nothing new gets into the global log.
 	Open bool
 }

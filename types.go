@@ -15,7 +15,7 @@ type MemberID = protocol.MemberID
 // Member is a member as the cluster's membership has it. What a program sets:
 //
 //	ID         MemberID
-//	Name       string   // for people
+//	Name       string   // for people, and part of [ClusterIDOf] for the first members
 //	PeerURLs   []string // where other members reach it: http://host:port, or https:// with Options.TLS
 //	ClientURLs []string // where clients reach it; the log makes no use of them
 //
@@ -38,14 +38,22 @@ type Member = protocol.Member
 // Lineage is the cluster's own.
 type Change = protocol.Change
 
+// ChangeKind is a kind of membership change, for [Change].
+type ChangeKind = protocol.ChangeKind
+
+// LogID is the identity of a member's log, random and made with its directory. A member that begins again with a new
+// directory has another one. IsZero reports that none is known. String is hexadecimal, as are MarshalText and
+// UnmarshalText.
+type LogID = protocol.LogID
+
 // Kinds of membership change.
 const (
 	// AddVoter adds a member, or promotes a learner. A member that is added as a voter is a learner until it has caught
-	// up.
+	// up: see [Node.ChangeMembers].
 	AddVoter = protocol.AddVoter
 	// AddLearner adds a member that receives the log but does not vote.
 	AddLearner = protocol.AddLearner
-	// RemoveMember removes a member permanently.
+	// RemoveMember removes a member permanently. It stops by itself: see [Node.ChangeMembers]. Its id is never used again.
 	RemoveMember = protocol.RemoveMember
 	// UpdateMember replaces a member's name and URLs.
 	UpdateMember = protocol.UpdateMember
@@ -69,7 +77,7 @@ type Term = protocol.Term
 //	Position Position // where the command is in the log
 //	Data     []byte   // what was proposed; valid until Apply returns
 //	Body     *BodyRef // names the command's body, for [Node.Body]; nil: it has none
-//	Result   any      // set by Apply, and returned by Propose on the member that proposed the command
+//	Result   any      // set by Apply in the slice's element, and returned by Propose where the command was proposed
 type Command = member.Command
 
 // StateMachine is what a program implements: the state that the log's commands change.
@@ -78,21 +86,25 @@ type Command = member.Command
 //	Snapshot() (Snapshot, error)
 //	Restore(r io.Reader) error
 //
-// All calls come from one goroutine, one after the other. Only [Snapshot].WriteTo runs while Apply continues.
+// All calls come from one goroutine, one after the other. Only [Snapshot].WriteTo runs while Apply continues. Reads by
+// the program come from other goroutines: they need a lock against Apply and Restore.
 //
-// Apply applies commands in order and sets their results. It is given as many as wait, up to some MiB. It must depend
+// Apply applies commands in order and sets their results, commands[i].Result: the copy in a "for _, c := range" loop
+// would lose them. It is given as many as wait, up to some MiB. It must depend
 // on nothing but the state and the commands: no clock, no random numbers, no order of a map, because every member must
 // come to the same state. A command that is refused is no error of Apply: the refusal is its Result. A state machine
 // that cannot continue, because its disk failed, returns an error, which stops the member with a [MachineError]. A
 // panic ends the process. Apply must not wait for the log, as Propose, reads and membership changes do: they return
 // [ErrWithinApply] when they are called from the goroutine of Apply. ProposeAsync may be called.
 //
-// Snapshot returns a view of the state as it is now. It should be quick, because no command is applied meanwhile: the
-// view is written later.
+// Snapshot returns a view of the state as it is now. It should be quick, because no command is applied meanwhile. The
+// view is written later, while Apply changes the state: it is a copy, or refers to a structure that never changes.
 //
 // Restore replaces the state by one that a Snapshot wrote, here or on another member. The bytes were verified before.
 // If they were damaged since, r ends with an error instead of io.EOF: a state that is kept on disk becomes valid after
-// io.EOF.
+// io.EOF. A Restore that returns earlier is no error: the member reads and verifies the rest, and refuses it if it is
+// damaged. Whether bytes may follow the state is for Restore to check, because a file of [RestoreFile] may have any
+// content.
 //
 // A state machine may implement [DurableStateMachine], [Repairable] and [BodyKeeper], too. Without the first the state
 // is in memory: after a restart the member restores the last snapshot and applies the log after it.
@@ -103,7 +115,8 @@ type StateMachine = member.StateMachine
 //	WriteTo(ctx context.Context, w io.Writer) error
 //	Close() error
 //
-// WriteTo writes the view, from another goroutine than Apply's, and stops early with ctx's error when ctx is done.
+// WriteTo writes the view, from another goroutine than Apply's and while that continues, and stops early with ctx's
+// error when ctx is done.
 // Close frees the view. It is called once, after WriteTo if that was called.
 type Snapshot = member.Snapshot
 
@@ -171,6 +184,9 @@ type BodyRef = protocol.BodyRef
 // ModeAccepted implies Blind. Add, Bytes, Clone, Plain, Takes and Validate are for protocols.
 type ProposeOptions = protocol.ProposeOptions
 
+// Mode says when a proposal is answered, for [ProposeOptions].
+type Mode = protocol.Mode
+
 // Modes of [ProposeOptions].
 const (
 	// ModeConfirmed: the proposal is answered with its result, when it is applied on this member.
@@ -195,15 +211,17 @@ type Accepted = intake.Accepted
 type InstanceStatus = protocol.Status
 
 // LanesStatus is the member's view of lanes, on which followers of protocol "lcr" replicate commands that the leader
-// only confirms (docs/internals/lcr.md); see protocol.LanesStatus for its fields.
+// only confirms; see protocol.LanesStatus for its fields, and
+// https://github.com/braidlog/braid/blob/main/docs/internals/lcr.md.
 type LanesStatus = protocol.LanesStatus
 
-// EpochStatus is the member's view of the epoch of protocol "iss" (docs/internals/iss.md); see protocol.EpochStatus for
-// its fields.
+// EpochStatus is the member's view of the epoch of protocol "iss"; see protocol.EpochStatus for its fields, and
+// https://github.com/braidlog/braid/blob/main/docs/internals/iss.md.
 type EpochStatus = protocol.EpochStatus
 
-// EpochSettings say how protocol "iss" cuts its log into epochs, and who leads in them (docs/internals/iss.md). They
-// are the same on all members, and never change. The zero value of a field means its default.
+// EpochSettings say how protocol "iss" cuts its log into epochs, and who leads in them
+// (https://github.com/braidlog/braid/blob/main/docs/internals/iss.md). They are the same on all members, and never
+// change. The zero value of a field means its default.
 //
 //	MinSlots, MaxSlots int    // bounds of how many slots of an epoch a leader has: powers of two
 //	EqualShares        bool   // every leader has a full share, whatever its load is
