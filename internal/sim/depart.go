@@ -48,7 +48,7 @@ func (w *World) leave(m *node.Member, back time.Duration) {
 	m.WhenAwake(step)
 }
 
-// Expelled implements observer: it stops a member that found out that the cluster goes on without it. It judges that this is
+// Expelled implements node.Observer: it stops a member that found out that the cluster goes on without it. It judges that this is
 // true: every instance must have decided it. After damage the others may not hold enough without
 // this member. Then it goes on: the faults must leave enough, not the member.
 func (w *World) Expelled(m *node.Member, why *member.ExpelledError) {

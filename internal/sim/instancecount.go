@@ -88,7 +88,7 @@ func (w *World) move() {
 	w.promoteLater(added.ID)
 }
 
-// Reshaped implements observer.
+// Reshaped implements node.Observer.
 func (w *World) Reshaped(_ *node.Member, round protocol.Round, instances int, begins bool) {
 	if begins && round > w.grown { // the new ones elect their first leaders, all at the same time
 		w.grown = round

@@ -171,7 +171,7 @@ func (w *World) mislead(s *otherWorld) {
 	w.After(w.set.Election*time.Duration(4+w.From(mistakenMembers).Below(12)), func() { w.leaveOther(m) })
 }
 
-// Misled implements observer: the operator finds out later.
+// Misled implements node.Observer: the operator finds out later.
 func (w *World) Misled(m *node.Member) { w.After(w.set.Election, func() { w.leaveOther(m) }) }
 
 // leaveOther is the operator who finds out that a member joined another cluster. All that did get empty disks, at the same

@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Changed implements observer.
+// Changed implements node.Observer.
 func (w *World) Changed(s *node.MemberInstance, elected bool) {
 	w.stands(s.Witness)
 	w.promiseStands(s.Witness)
@@ -17,7 +17,7 @@ func (w *World) Changed(s *node.MemberInstance, elected bool) {
 	}
 }
 
-// Decided implements observer.
+// Decided implements node.Observer.
 func (w *World) Decided(s *node.MemberInstance, e *protocol.Entry) {
 	w.firstDecision(s)
 	w.askReplaced(s)
@@ -29,7 +29,7 @@ func (w *World) Decided(s *node.MemberInstance, e *protocol.Entry) {
 	}
 }
 
-// Loses implements observer.
+// Loses implements node.Observer.
 func (w *World) Loses(m *protocol.Message) bool {
 	return w.mute(m.From, m.To) || w.Chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
 }

@@ -75,7 +75,7 @@ func (w *World) boot(m *node.Member) {
 	}
 }
 
-// Failed implements observer: an operator or a supervisor starts the member again. Only some errors may stop a member.
+// Failed implements node.Observer: an operator or a supervisor starts the member again. Only some errors may stop a member.
 func (w *World) Failed(m *node.Member, err error) {
 	w.merging = 0 // it shows only now that not all was healed (N7)
 	switch {

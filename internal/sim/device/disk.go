@@ -226,7 +226,7 @@ func (d *Disk) syncNames(dir string) {
 	})
 }
 
-// The file system, as vfs.FS.
+// The methods below implement vfs.FS.
 
 func (d *Disk) Create(name string) (vfs.File, error) {
 	n := &inode{}

@@ -24,6 +24,7 @@ var (
 	bodyMessagesDropped = count.New("questions_and_fragments_without_room", "questions and fragments without room", count.Coded)
 )
 
+// BodyDir is the directory of bodies.
 const BodyDir = device.Root + "/bodies"
 
 // bodyWork is what a running member needs for bodies: the store on its disk, the part that keeps

@@ -7,6 +7,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
+// Mark returns the text if on, otherwise "".
 func Mark(on bool, text string) string {
 	if on {
 		return text

@@ -2,7 +2,7 @@
 // disks and links. What a member does and says goes to the judges. It knows nothing of faults, clients and the
 // phases of a run: an Observer is told what these want to know.
 //
-//   - environment.go: what members run in. observer.go: what is told to others. nodesettings.go, unequal.go: settings.
+//   - environment.go: what members run in. observer.go: what is told to others. settings.go, unequal.go: settings.
 //   - member.go, inspect.go: a member, and what others ask of it. open.go: starts. memberclock.go: its clock, and
 //     processes that stand still. line.go: delays inside a member.
 //   - memberinstance.go, carry.go, reshape.go: its instances, and what it carries out for them. apply.go, globallog.go:

@@ -36,6 +36,7 @@ type Environment struct {
 // Member returns the member with that id.
 func (w *Environment) Member(id protocol.MemberID) *Member { return w.Members[id-1] }
 
+// LeaderOf returns the running member that leads the latest term of an instance, or nil.
 func (w *Environment) LeaderOf(instance protocol.InstanceID) (leader *Member) {
 	last := protocol.Term(0)
 	for _, m := range w.Members {

@@ -16,6 +16,7 @@ import (
 
 // What faults, clients and phases ask of a member.
 
+// Behind reports whether the member is down, or has not applied all that is decided.
 func (m *Member) Behind() bool {
 	if !m.Up || m.Sick() || m.Env.Set.Woven() && m.Gap() != "" {
 		return true

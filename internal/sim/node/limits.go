@@ -47,6 +47,7 @@ func (m *Member) JudgeBodyFiles() error {
 	return nil
 }
 
+// Judge judges, at a tick, what a leader has in flight, and how long its disk may stand still.
 func (s *MemberInstance) Judge() {
 	m, w := s.Member, s.Member.Env
 	if w.Set.Woven() && s.ticked {

@@ -160,6 +160,7 @@ type Running struct {
 	scrub   *damage.Scrub // nil: nothing is scrubbed
 }
 
+// NewMember returns a member with an empty disk, which is not started.
 func NewMember(w *Environment, id protocol.MemberID) *Member {
 	return &Member{Env: w, ID: id, Own: w.settingsOf(id), Disk: device.NewDisk(), rate: 1, URL: home(id)}
 }

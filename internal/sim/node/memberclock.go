@@ -30,6 +30,7 @@ func (m *Member) Later(d time.Duration, do func()) {
 	})
 }
 
+// WhenAwake runs do now, or when the process goes on if it stands still.
 func (m *Member) WhenAwake(do func()) {
 	if m.Paused > m.Env.Now() {
 		m.delayed = max(m.delayed, m.Paused)

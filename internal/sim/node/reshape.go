@@ -64,6 +64,7 @@ func (m *Member) carryOut() error {
 	return nil
 }
 
+// Among returns the instance with that id, or nil.
 func (m *Member) Among(instances []*MemberInstance, id protocol.InstanceID) *MemberInstance {
 	if i := slices.IndexFunc(instances, func(s *MemberInstance) bool { return s.Instance == id }); i >= 0 {
 		return instances[i]

@@ -133,8 +133,10 @@ func (w *Base) Mix(words ...uint64) {
 // Count counts something that happened.
 func (w *Base) Count(c *count.Counter) { w.Events.Add(c, 1) }
 
+// Tracing reports whether there is a trace.
 func (w *Base) Tracing() bool { return w.Out != nil }
 
+// Tracef prints a line with the time, if there is a trace.
 func (w *Base) Tracef(format string, args ...any) {
 	if w.Out != nil {
 		w.Out.printf(w.time, format, args...)
