@@ -431,6 +431,9 @@ func (n *Node) ChangeMembers(ctx context.Context, changes ...Change) error {
 		return &RefusedError{What: "membership change", Reason: protocol.ReasonNoChange}
 	}
 	for i := range changes {
+		if reason := changes[i].Check(); reason != protocol.ReasonNone {
+			return &RefusedError{What: "membership change", Reason: reason}
+		}
 		if checkPeerURLs(changes[i].Member.PeerURLs) != nil || n.addsNowhere(ctx, &changes[i]) {
 			return &RefusedError{What: "membership change", Reason: protocol.ReasonPeerURL}
 		}

@@ -34,6 +34,9 @@ func (c *Config) Changed(changes []Change) (Config, Reason) {
 
 // apply makes one change, or explains why it makes no sense.
 func (c *Config) apply(ch *Change) Reason {
+	if reason := ch.Check(); reason != ReasonNone {
+		return reason
+	}
 	m := ch.Member
 	have := c.Find(m.ID)
 	switch {
@@ -47,7 +50,7 @@ func (c *Config) apply(ch *Change) Reason {
 		m.Learner, m.Joining = ch.Kind != AddVoter, ch.Kind == AddJoining
 		if have == nil {
 			if c.Slots == Rows {
-				return ReasonInvalidChange
+				return ReasonMembersUsedUp
 			}
 			m.Slot = uint8(c.Slots)
 			c.Slots++
@@ -76,5 +79,16 @@ func (c *Config) apply(ch *Change) Reason {
 		}
 		return ReasonNone
 	}
-	return ReasonInvalidChange
+	return ReasonChangeKind
+}
+
+// Check returns why a change makes no sense in any configuration.
+func (ch *Change) Check() Reason {
+	switch {
+	case ch.Member.ID == 0:
+		return ReasonMemberID
+	case ch.Kind < AddVoter || ch.Kind > AddJoining:
+		return ReasonChangeKind
+	}
+	return ReasonNone
 }

@@ -69,6 +69,15 @@ const (
 	// ReasonLineage: the member has a log of its own, which was founded apart from this one. Do not retry before it has an
 	// empty directory.
 	ReasonLineage
+	// ReasonMemberID: the change has a member without an id. Do not retry it unchanged.
+	ReasonMemberID
+	// ReasonChangeKind: there is no such kind of membership change. Do not retry it unchanged.
+	ReasonChangeKind
+	// ReasonMembersUsedUp: as many members were added to the cluster, in all its time, as it can tell apart. Final.
+	ReasonMembersUsedUp
+	// ReasonInstances: the log is not merged from instances, or cannot be merged from that number of them. Do not retry
+	// it unchanged.
+	ReasonInstances
 )
 
 var reasonTexts = [...]string{
@@ -93,6 +102,10 @@ var reasonTexts = [...]string{
 	ReasonPeerURL:       "a member needs peer URLs of the form http://host:port or https://host:port",
 	ReasonLineage:       "the member has a log of its own, which was founded apart from this one",
 	ReasonNoChange:      "there is no change, or there are two of one member",
+	ReasonMemberID:      "a member has no id, or the id 0",
+	ReasonChangeKind:    "there is no such kind of membership change",
+	ReasonMembersUsedUp: fmt.Sprintf("the cluster has had %d members, as many as it can", Rows),
+	ReasonInstances:     "the log is not merged from instances, or not from that number of them",
 	ReasonLeaderFollows: "the leader follows from the log: it is the one of the epoch's leaders that was suspected least",
 }
 

@@ -251,7 +251,7 @@ func (e *Execution) reshape(v *MemberView) ExecutionStep {
 	}
 	switch {
 	case !at.Merged() || n < 1 || n > order.MaxInstances:
-		return e.refuse(protocol.ReasonInvalidChange, first.Leader)
+		return e.refuse(protocol.ReasonInstances, first.Leader)
 	case len(at.Points) == n: // perhaps long ago, and this member has only now come there
 		return e.already()
 	case !e.told && !followed:
