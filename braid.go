@@ -513,7 +513,8 @@ func (n *Node) Done() <-chan struct{} { return n.r.Done() }
 
 // Err tells why the member stopped: nil while it runs, and after Close unless a file or a link could not be closed. It
 // is a joined error, for [errors.As]: an [*ExpelledError] if the member was removed, a [*ForgottenError], a
-// [*LineageError], a [*StateAheadError], a [*MachineError] if the state machine failed, or an error of the disk.
+// [*LineageError], a [*StateAheadError], a [*MachineError] if the state machine failed, [net.ErrClosed] if something
+// else closed one of its listeners, or an error of the disk.
 func (n *Node) Err() error { return n.r.Err() }
 
 // HandOver gives the leadership of every instance that this member leads to other members. It

@@ -106,3 +106,28 @@ func TestAListenerIsUsedOnce(t *testing.T) {
 	require.Equal(t, "Listeners", bad.Option)
 	require.Contains(t, bad.Detail, l.Addr().String())
 }
+
+// hidden is a listener that does not show whether it is closed.
+type hidden struct{ net.Listener }
+
+// TestAMemberWhoseListenerIsClosedStops: no other member could connect to it.
+func TestAMemberWhoseListenerIsClosedStops(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	n, err := braid.Open(braid.Options{
+		Self: 1, Cluster: 42, Dir: t.TempDir(), Members: []braid.Member{{ID: 1}}, Listeners: []net.Listener{hidden{l}},
+		Logger: slog.New(slog.DiscardHandler),
+	}, newCounts())
+	require.NoError(t, err)
+	defer n.Close()
+	select {
+	case <-n.Done():
+	case <-time.After(testTimeout):
+		require.Fail(t, "it goes on")
+	}
+	require.ErrorIs(t, n.Err(), net.ErrClosed)
+	require.ErrorContains(t, n.Err(), l.Addr().String())
+	require.ErrorIs(t, n.ReadBarrier(t.Context()), braid.ErrStopped)
+}

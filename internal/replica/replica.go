@@ -283,7 +283,7 @@ func (r *Replica) connect() (err error) {
 		Self: uint64(r.opt.Self), Cluster: r.opt.Cluster, Settings: r.opt.settings(),
 		Listen: r.opt.Listen, TLS: r.opt.TLS, TLSByAddress: r.opt.TLSByURL, TLSBinds: r.opt.TLSBinds, Net: emulation,
 		MaxFrameBytes: protocol.MaxMessageBytes, Handler: r,
-		Logger: r.log, Admit: r.who.admit, Unreachable: r.missed, Answer: r.answerJoiner,
+		Logger: r.log, Admit: r.who.admit, Unreachable: r.missed, Deaf: r.fail, Answer: r.answerJoiner,
 		Handshake: transport.Handshake{
 			Who: onLink(r.dir.Own.Who()), Expects: r.who.takes, Verify: r.who.meet, Refused: r.who.unmet, Linked: r.who.met,
 			Birth: r.who.birth, Agrees: r.who.agrees, Born: r.who.born,

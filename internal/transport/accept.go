@@ -46,6 +46,9 @@ func (t *Transport) listen(card uint32, l net.Listener) {
 			return
 		case errors.Is(err, net.ErrClosed):
 			t.log.Error("listener closed", "addr", l.Addr(), "err", err)
+			if t.opt.Deaf != nil {
+				t.opt.Deaf(&ListenerError{Addr: l.Addr().String(), Err: err})
+			}
 			return
 		case err != nil: // e.g. out of file descriptors: others may free some
 			t.refused(l.Addr().String(), err)

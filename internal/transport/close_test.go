@@ -2,7 +2,10 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -84,5 +87,35 @@ func TestCloseEndsEverything(t *testing.T) {
 			}
 			busy.Wait()
 		})
+	}
+}
+
+// TestAnOrderlyCloseIsNoFault: the other member logs it once, without a warning, and not that no one listens there.
+func TestAnOrderlyCloseIsNoFault(t *testing.T) {
+	a, b := pair(t, nil)
+	a.Send(2, 0, [][]byte{[]byte("x")})
+	get(t, b.frames, "a frame") // b reads the connection
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.expectDown(t, 2) // the peer stops
+	a.expectDown(t, 2) // no one listens at its address
+	logs := a.logs.String()
+	if n := strings.Count(logs, "link down"); n != 1 || !strings.Contains(logs, "the peer stops") || strings.Contains(logs, "WARN") {
+		t.Errorf("%d lines say that the link is down:\n%s", n, logs)
+	}
+}
+
+// TestAListenerThatIsClosed by something else is reported: the member cannot be reached any more.
+func TestAListenerThatIsClosed(t *testing.T) {
+	deaf := make(chan error, 1)
+	var l net.Listener
+	m := start(t, 1, calm, "", func(o *Options, _ *testHandler) {
+		l, o.Deaf = o.Listen[0], func(err error) { deaf <- err }
+	})
+	l.Close()
+	var closed *ListenerError
+	if err := get(t, deaf, "the report"); !errors.As(err, &closed) || closed.Addr != m.addr || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v", err)
 	}
 }

@@ -129,6 +129,20 @@ func (e *LinkError) Error() string {
 
 func (e *LinkError) Unwrap() error { return e.Err }
 
+// ListenerError indicates that a listener was closed by something else than the transport: no member can connect there
+// any more. A retry needs another listener.
+type ListenerError struct {
+	Addr string
+	Err  error
+}
+
+func (e *ListenerError) Error() string {
+	return fmt.Sprintf("transport: the listener at %s was closed: %v", e.Addr, e.Err)
+}
+
+// Unwrap returns the listener's error.
+func (e *ListenerError) Unwrap() error { return e.Err }
+
 // SizeError indicates that something is larger than a member may send. Retrying is useless.
 type SizeError struct {
 	What        string

@@ -198,10 +198,25 @@ func (l *linkState) lost(err error, lived, was bool) {
 		l.since = time.Now()
 	}
 	l.up, l.last = false, err
+	stopped := slices.Contains(l.classes, classStopping)
 	l.mu.Unlock()
 	if news && l.peer.ctx.Err() == nil {
-		l.peer.t.log.Warn("link down", "peer", hexID(l.peer.id), "err", err)
+		l.log(class, stopped, err)
 		l.peer.t.opt.Handler.PeerDown(l.peer.id, err)
+	}
+}
+
+// log logs why the link is down. stopped: the peer has said that it stops. That is no fault, and no one listens at its
+// address then.
+func (l *linkState) log(class string, stopped bool, err error) {
+	log, peer := l.peer.t.log, hexID(l.peer.id)
+	switch {
+	case class == classStopping:
+		log.Info("link down, the peer stops", "peer", peer)
+	case class == classConnection && stopped:
+		log.Debug("link still down", "peer", peer, "err", err)
+	default:
+		log.Warn("link down", "peer", peer, "err", err)
 	}
 }
 
@@ -247,14 +262,22 @@ func (l *linkState) describe(s *PeerStats) {
 	s.Connected, s.Since = l.up, l.since
 }
 
+// Classes of errors that are logged in their own way.
+const (
+	classConnection = "connection"
+	classStopping   = "stopping"
+)
+
 // errorClass groups errors, so that the same problem is reported once.
 func errorClass(err error) string {
 	var h *HandshakeError
 	switch {
+	case errors.As(err, &h) && h.Reason == ReasonClosing && h.ByPeer:
+		return classStopping
 	case errors.As(err, &h):
 		return "handshake " + h.Reason.String()
 	case errors.Is(err, ErrCut):
 		return "cut"
 	}
-	return "connection"
+	return classConnection
 }

@@ -72,6 +72,9 @@ type Options struct {
 	// Unreachable is called when a peer to which no stream is connected did not answer at one of its addresses, or that
 	// another process did; nil: not called. It is called concurrently, without locks held.
 	Unreachable func(id uint64, err error)
+	// Deaf is called when a listener was closed before Close: no member can connect there any more; nil: not called. It
+	// is called concurrently, without locks held.
+	Deaf func(err error)
 	// Answer answers the question of a process that passed TLS and is no member yet, see [Ask]; nil, or a nil answer: it
 	// is not known here. It is called concurrently, without locks held.
 	Answer func(question []byte) []byte
