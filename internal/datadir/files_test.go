@@ -180,6 +180,55 @@ func TestADamagedSnapshotIsNotReadToItsEnd(t *testing.T) {
 	}
 }
 
+// hasty is a state machine that reads the beginning of a state only.
+type hasty struct {
+	member.StateMachine
+	began func()
+}
+
+func (h hasty) Restore(r io.Reader) error {
+	_, err := r.Read(make([]byte, 1))
+	h.began()
+	return err
+}
+
+// worn are files whose second half is damaged, from some moment on.
+type worn struct {
+	vfs.FS
+	damaged *bool
+}
+
+func (w worn) Open(name string) (vfs.File, error) {
+	f, err := w.FS.Open(name)
+	return wornFile{f, w.damaged}, err
+}
+
+type wornFile struct {
+	vfs.File
+	damaged *bool
+}
+
+func (f wornFile) ReadAt(b []byte, at int64) (int, error) {
+	n, err := f.File.ReadAt(b, at)
+	if n > 0 && at > 1<<19 && *f.damaged {
+		b[0] ^= 1
+	}
+	return n, err
+}
+
+// TestAStartReadsTheRestOfAState, which the state machine need not do.
+func TestAStartReadsTheRestOfAState(t *testing.T) {
+	damaged := false
+	s, err := OpenSnapshots(worn{vfs.NewMem(), &damaged}, "s")
+	require.NoError(t, err)
+	header := SnapshotHeader{Meta: metaAt(1, 1, 1), HasState: true}
+	require.NoError(t, s.Write(header, writeState(strings.Repeat("0123456789", 1<<17))))
+	_, _, err = Restore(s, hasty{began: func() {}}, nil)
+	require.NoError(t, err)
+	_, _, err = Restore(s, hasty{began: func() { damaged = true }}, nil)
+	require.ErrorAs(t, err, new(*protocol.CorruptError))
+}
+
 // TestAReceivedSnapshotIsReadAgain: the bytes on disk count, not those that were sent. If they are damaged, the
 // earlier snapshots are kept.
 func TestAReceivedSnapshotIsReadAgain(t *testing.T) {

@@ -50,10 +50,10 @@ func Restore(
 		return meta, 0, err
 	}
 	defer f.Close()
-	if err := sm.Restore(f); err != nil {
-		return meta, 0, &member.MachineError{Op: "restore", Err: err}
+	if err := member.Restore(sm, f); err != nil {
+		return meta, 0, err
 	}
-	return h.Meta, h.Command, f.Verify()
+	return h.Meta, h.Command, nil
 }
 
 // founds reports whether the snapshot has the state with which the cluster began. A state machine on disk to which no

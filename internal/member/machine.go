@@ -85,3 +85,13 @@ func Damaged(sm StateMachine) error {
 	}
 	return nil
 }
+
+// Restore gives a state machine another state, and reads what it leaves unread: that some of the state is damaged may
+// show at its end only. The error is a [*MachineError], or that of reading.
+func Restore(sm StateMachine, state io.Reader) error {
+	if err := sm.Restore(state); err != nil {
+		return &MachineError{Op: "restore", Err: err}
+	}
+	_, err := io.Copy(io.Discard, state)
+	return err
+}

@@ -605,8 +605,8 @@ func (a *Applier) Fits(meta *member.Meta) bool {
 // their result is not known. Those of an instance that is retired there are proposed again. Install
 // then applies what was added beyond the snapshot and follows it at once.
 //
-// A [*protocol.SectionError] says that this program cannot continue from the snapshot. Nothing was
-// changed then.
+// The state is read to its end before anything is applied to it. A [*protocol.SectionError] says that this program
+// cannot continue from the snapshot. Nothing was changed then.
 func (a *Applier) Install(meta member.Meta, state io.Reader) error {
 	derived, err := meta.Derived(a.derive)
 	if err != nil {
@@ -617,8 +617,8 @@ func (a *Applier) Install(meta member.Meta, state io.Reader) error {
 		return err
 	}
 	if state != nil {
-		if err := a.sm.Restore(state); err != nil {
-			return &member.MachineError{Op: "restore", Err: err}
+		if err := member.Restore(a.sm, state); err != nil {
+			return err
 		}
 	}
 	if a.mutant == member.MutantMix {

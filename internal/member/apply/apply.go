@@ -349,9 +349,6 @@ func (p *Apply) replace(f member.ReceivedSnapshot, meta member.Meta, instance pr
 	if after != nil && (!p.Stuck() || member.Damaged(p.Machine()) != nil) {
 		return nil, after
 	}
-	if err := f.Verify(); err != nil {
-		return nil, err
-	}
 	if err := p.world.Reshaped(p.Applier, &meta); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -194,4 +195,24 @@ func TestADamagedStateWaitsForAnother(t *testing.T) {
 	require.False(t, p.Stuck())
 	require.Nil(t, world.needs)
 	require.Len(t, world.saved, 1, "the log alone does not lead to it")
+}
+
+// hasty is a state machine that does not read a state to its end.
+type hasty struct{ membertest.History }
+
+func (h *hasty) Restore(r io.Reader) error {
+	_, err := r.Read(make([]byte, 1))
+	return err
+}
+
+// TestTheRestOfAStateIsRead before anything is applied to the state: if it is damaged, so may be what was read.
+func TestTheRestOfAStateIsRead(t *testing.T) {
+	p := single(t, &hasty{}, &notes{})
+	ahead := p.Meta()
+	ahead.Cursor.Position, ahead.Cursor.Points[0].Index = 10, 10
+	damage := &protocol.CorruptError{What: "state"}
+	require.Equal(t, damage, p.Install(ahead, io.MultiReader(strings.NewReader("state"), iotest.ErrReader(damage))))
+	require.Zero(t, p.Cursor().Position)
+	require.NoError(t, p.Install(ahead, strings.NewReader("state")))
+	require.EqualValues(t, 10, p.Cursor().Position)
 }
