@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/braidlog/braid"
@@ -129,11 +130,18 @@ func ExampleOpen_join() {
 	}
 	defer joiner.Close()
 
-	fmt.Println(joiner.ReadBarrier(ctx), len(joiner.Status().Members), "members")
+	fmt.Println(joiner.WaitReady(ctx), len(joiner.Status().Members), "members")
 	fmt.Println(joiner.machine.read())
+	for range joiner.Changes(ctx) { // it votes when it has caught up: only then another member may be removed
+		if !slices.ContainsFunc(joiner.Status().Members, func(m braid.Member) bool { return m.Learner }) {
+			fmt.Println("it votes")
+			break
+		}
+	}
 	// Output:
 	// <nil> 4 members
 	// 42
+	// it votes
 }
 
 // A read that sees everything that was acknowledged before it, at any member: first the barrier, then the state.
