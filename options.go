@@ -27,11 +27,11 @@ type Options struct {
 	Self    MemberID
 	Cluster uint64
 	Dir     string // directory for log and snapshots, required; made if missing
-	// Members is the initial cluster, with an id and peer URLs (http://host:port or https://host:port) each. If Dir holds
-	// a log, or with Join, they only say whom to dial first, and may include Self or not: to open a member again, Dir,
-	// Listen and Protocol suffice. They are dialed until a member answers elsewhere, or a change of the membership brings another URL.
-	// A member tells the others its own URLs from here, and they dial it there although the membership has others.
-	// Status.Links says where each member is dialed.
+	// Members is the initial cluster, with an id and peer URLs (http://host:port or https://host:port) each. If Dir
+	// holds a log, or with Join, they only say whom to dial first, and may include Self or not: to open a member again,
+	// Dir, Listen and Protocol suffice. They are dialed until a member answers elsewhere, or a change of the membership
+	// brings another URL. A member tells the others its own URLs from here, and they dial it there although the
+	// membership has others. Status.Links says where each member is dialed.
 	Members []Member
 	// Join begins empty, as a member of a running cluster to which [Node.ChangeMembers] adds it. With the ids of all
 	// Members it may start before it is added. Without Self, Cluster and these ids it must have been added: Open asks
