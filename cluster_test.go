@@ -458,6 +458,6 @@ func TestBadInput(t *testing.T) {
 	require.ErrorContains(t, open(braid.Options{Self: 1, Cluster: 43, Dir: dir, Members: c.members}), "belongs to cluster 2a")
 	require.ErrorContains(t, open(braid.Options{Self: 2, Cluster: 42, Dir: dir, Members: []braid.Member{{ID: 2}}}), "belongs to member 1")
 	require.ErrorContains(t, open(braid.Options{Self: 2, Cluster: 42, Dir: t.TempDir(), Members: c.members, Listen: []string{"127.0.0.1:0"}}), "do not include")
-	require.ErrorContains(t, open(braid.Options{Cluster: 42, Dir: dir}), "Self")
+	require.ErrorContains(t, open(braid.Options{Cluster: 42, Dir: t.TempDir()}), "Self")
 	require.ErrorContains(t, open(braid.Options{Self: 1, Cluster: 42, Dir: dir, Members: c.members, Heartbeat: time.Second, ElectionTimeout: time.Second}), "heartbeats")
 }
