@@ -37,10 +37,20 @@ func register(f *pflag.FlagSet, flags []setting.Flag, usage string) {
 	}
 }
 
+// flagError is an error of a setting, with the setting's flag in place of its name.
+type flagError struct {
+	text string
+	err  error
+}
+
+func (e *flagError) Error() string { return e.text }
+
+func (e *flagError) Unwrap() error { return e.err }
+
 // FlagError names the flags of a setting that is wrong.
 func FlagError(err error) error {
 	if e := (*registry.ChoiceError)(nil); errors.As(err, &e) {
-		return fmt.Errorf("--%s: %w", e.What, err)
+		return &flagError{"--" + err.Error(), err} // it begins with the setting's name
 	}
 	var e *setting.Error
 	if !errors.As(err, &e) {
@@ -50,11 +60,15 @@ func FlagError(err error) error {
 	if row == nil {
 		return err
 	}
-	var flags []string
-	for _, name := range row.About().Flags {
-		flags = append(flags, "--"+name)
+	flags := row.About().Flags
+	if len(flags) == 1 {
+		return &flagError{(&setting.Error{Name: "--" + flags[0], Text: e.Text, Detail: e.Detail}).Error(), err}
 	}
-	return fmt.Errorf("%s: %w", list(flags), err)
+	var names []string
+	for _, name := range flags {
+		names = append(names, "--"+name)
+	}
+	return fmt.Errorf("%s: %w", list(names), err)
 }
 
 // EpochNames are the names of the flags of a protocol's epochs.

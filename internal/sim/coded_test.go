@@ -513,7 +513,8 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 	at := newest.Meta.Cursor.Point(node.FirstInstance).Index
 	require.GreaterOrEqual(t, at, i)
 	old.Do(func() {
-		old.MemberInstance.Hosted.SnapshotWritten(at, at, 0, 0, func(protocol.MemberID) protocol.Index { return 0 })
+		s := old.MemberInstance
+		s.CutLog(s.Hosted.SnapshotWritten(at, at, 0, 0, func(protocol.MemberID) protocol.Index { return 0 }))
 	})
 	s.until("1 cuts its log", func() bool { return old.Inst.Core().Status().First > i })
 	old.WhenAwake(old.ReadAll)

@@ -335,7 +335,7 @@ func (s *MemberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 	}
 	s.Do(func() {
 		streaming := func(to protocol.MemberID) protocol.Index { return m.Exchange.Streaming(to, s.Instance) }
-		s.cutLog(s.Hosted.SnapshotWritten(newest, upTo, bytes, m.health.Harmed(s.Instance), streaming))
+		s.CutLog(s.Hosted.SnapshotWritten(newest, upTo, bytes, m.health.Harmed(s.Instance), streaming))
 	})
 }
 

@@ -92,7 +92,7 @@ func (s *MemberInstance) carryEnd(t *instance.Turn) {
 	if t.WantSnapshot {
 		m.Push(apply.ApplyItem{Due: true})
 	}
-	s.cutLog(t.Cut)
+	s.CutLog(t.Cut)
 }
 
 // suspect has the other instances take in that a leader has not been heard for too long.
@@ -293,8 +293,8 @@ func (s *MemberInstance) submit(records []wal.Record, seq uint64) {
 	m.Writer.Submit(records, func(err error) { s.wrote(seq, nth, commit, err) })
 }
 
-// cutLog cuts the front of the log up to an entry, with the bodies; 0: nothing is to be cut.
-func (s *MemberInstance) cutLog(at protocol.Index) {
+// CutLog cuts the front of the log up to an entry, with the bodies; 0: nothing is to be cut.
+func (s *MemberInstance) CutLog(at protocol.Index) {
 	if at == 0 || !s.Member.Up {
 		return
 	}
