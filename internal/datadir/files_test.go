@@ -295,7 +295,7 @@ func TestADirectoryBelongsToOneMember(t *testing.T) {
 	fs := vfs.NewMem()
 	life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.NoError(t, err)
-	require.EqualValues(t, 1, life.Life)
+	require.EqualValues(t, 1, life.Incarnation)
 	var dir *member.DirError
 	_, _, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.ErrorAs(t, err, &dir, "in use")
@@ -306,7 +306,7 @@ func TestADirectoryBelongsToOneMember(t *testing.T) {
 	require.ErrorAs(t, err, &dir)
 	life, lock, err = Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.NoError(t, err)
-	require.EqualValues(t, 2, life.Life, "each life has its own session")
+	require.EqualValues(t, 2, life.Incarnation, "each life has its own session")
 	require.NoError(t, lock.Close())
 }
 
@@ -368,7 +368,7 @@ func TestADirectoryKeepsTheSettingsOfItsEpochs(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.EqualValues(t, 2, life.Life)
+		require.EqualValues(t, 2, life.Incarnation)
 		require.Equal(t, max(c.format, formatMerged), id.Format)
 		require.NoError(t, lock.Close())
 	}
@@ -398,7 +398,7 @@ func TestADirectoryKeepsItsQuorums(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.EqualValues(t, 2, life.Life)
+		require.EqualValues(t, 2, life.Incarnation)
 		require.Equal(t, c.format, id.Format)
 		require.NoError(t, lock.Close())
 	}
@@ -416,7 +416,7 @@ func TestADirectoryKeepsWithHowManyInstancesItBegan(t *testing.T) {
 	require.NoError(t, lock.Close())
 	life, lock, err := Enter(fs, "d", Owner{Cluster: 7, Member: 1}, counter())
 	require.NoError(t, err)
-	require.EqualValues(t, 2, life.Life)
+	require.EqualValues(t, 2, life.Incarnation)
 	require.NoError(t, lock.Close())
 	begun, err := Begin(fs, "d", 7, 1, 9)
 	require.NoError(t, err)

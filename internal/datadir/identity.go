@@ -123,8 +123,8 @@ func Enter(
 	if err != nil {
 		return own, nil, errors.Join(err, lock.Close())
 	}
-	return cluster.OwnIdentity{Member: who.Member, Log: id.Log, Life: id.Incarnation, Marks: id.Marks, Born: id.Lineages,
-		Founders: id.Founders}, lock, nil
+	return cluster.OwnIdentity{Member: who.Member, Log: id.Log, Incarnation: id.Incarnation,
+		Marks: id.Marks, Born: id.Lineages, Founders: id.Founders}, lock, nil
 }
 
 // Check returns why Enter would refuse the directory; nil: it would not, or there is none. It only reads, and may be

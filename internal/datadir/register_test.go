@@ -170,7 +170,7 @@ func TestADirectoryOfBeforeGetsAnIdentity(t *testing.T) {
 	require.NoError(t, writeIdentity(fs, "d", identity{Format: 1, Cluster: 7, Member: 1, Incarnation: 41}))
 	own := incarnations(t, fs, 1, 1, counter())
 	require.False(t, own.Log.IsZero())
-	require.EqualValues(t, 42, own.Life)
+	require.EqualValues(t, 42, own.Incarnation)
 	require.Equal(t, own.Log, incarnations(t, fs, 1, 1, counter()).Log)
 }
 

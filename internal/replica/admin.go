@@ -115,7 +115,7 @@ type Status struct {
 	// Begun is the number of instances with which the cluster began.
 	Begun int
 	// Weave says where each of Instances is in the global log; nil unless they are merged.
-	Weave    []instance.WeaveStatus
+	Weave    []instance.MergeStatus
 	Applied  order.Cursor
 	Config   protocol.Config // as applied
 	LogBytes int64
@@ -136,7 +136,7 @@ type Status struct {
 func (r *Replica) Status() Status {
 	var known []*protocol.Status
 	var instances []protocol.Status
-	var weave []instance.WeaveStatus
+	var weave []instance.MergeStatus
 	for _, l := range r.all() {
 		st := l.status.Load()
 		known, instances = append(known, st), append(instances, *st)

@@ -53,15 +53,15 @@ func (l *applyLoop) push(it apply.ApplyItem) {
 	}
 }
 
-// look makes Apply look who waits for what is applied already.
-func (l *applyLoop) look() {
+// wakeReaders makes Apply look who waits for what is applied already.
+func (l *applyLoop) wakeReaders() {
 	if !l.looks.Swap(true) {
 		l.push(apply.ApplyItem{Look: true})
 	}
 }
 
-// takePlan returns the plan that is to be carried out next; nil if there is none.
-func (l *applyLoop) takePlan() *apply.PlannedAt {
+// nextPlan returns the plan that is to be carried out next; nil if there is none.
+func (l *applyLoop) nextPlan() *apply.PlannedAt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.TakePlan()
@@ -84,7 +84,7 @@ func (l *applyLoop) overtaken(err error) bool {
 	return l.queue.Overtaken(err)
 }
 
-func (l *applyLoop) take(buf []apply.ApplyItem) []apply.ApplyItem {
+func (l *applyLoop) drainItems(buf []apply.ApplyItem) []apply.ApplyItem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.Take(buf)
@@ -109,7 +109,7 @@ func (l *applyLoop) run() {
 			l.drain()
 			return
 		}
-		items = l.take(items)
+		items = l.drainItems(items)
 		for i := range items {
 			l.within.calls.Add(1)
 			err := l.machine.Do(&items[i])
@@ -127,7 +127,7 @@ func (l *applyLoop) run() {
 
 // drain answers everything that still waits when the loop ends.
 func (l *applyLoop) drain() {
-	drop(l.take(nil))
+	drop(l.drainItems(nil))
 	l.machine.FailOwn(member.ErrStopped)
 }
 

@@ -166,8 +166,8 @@ func (l *eventLoop) askMissing(to protocol.MemberID) {
 // publish publishes how the instance stands. The links follow it, also before the member has all its loops; relink is
 // called again when it has.
 func (l *eventLoop) publish(t *instance.Turn) {
-	if t.Weave != nil {
-		l.woven.Store(t.Weave)
+	if t.Merge != nil {
+		l.woven.Store(t.Merge)
 	}
 	if t.Status == nil {
 		return

@@ -30,7 +30,7 @@ func TestAChangeThatEndsIsForgotten(t *testing.T) {
 		forgotten := func() {
 			c.t.Helper()
 			synctest.Wait()
-			r.look(func(v *cluster.MemberView) {
+			r.readView(func(v *cluster.MemberView) {
 				require.Zero(c.t, v.Applied.Watched())
 				require.Zero(c.t, r.operations.Open())
 			})

@@ -34,6 +34,6 @@ func TestInboxIsOfTheMember(t *testing.T) {
 	require.LessOrEqual(t, taken, limit.All+limit.Share)
 	require.False(t, all[0].input(message, frame))
 	require.True(t, all[0].input(protocol.Tick{}, 0), "what is no message has no size")
-	all[0].takeInputs(nil)
+	all[0].drainInputs(nil)
 	require.True(t, all[0].input(message, frame))
 }

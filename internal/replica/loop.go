@@ -38,7 +38,7 @@ type eventLoop struct {
 	load      atomic.Uint64 // a packed Load without its Round
 	round     atomic.Uint64
 	status    atomic.Pointer[protocol.Status]
-	woven     atomic.Pointer[instance.WeaveStatus]
+	woven     atomic.Pointer[instance.MergeStatus]
 }
 
 func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, kept *instanceBodies) *eventLoop {
@@ -55,7 +55,7 @@ func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, k
 		LargeFor: instance.LargeFor,
 	}
 	l.status.Store(l.hosted.Status())
-	l.woven.Store(l.hosted.WeaveStatus())
+	l.woven.Store(l.hosted.MergeStatus())
 	return l
 }
 
@@ -63,7 +63,7 @@ func newEventLoop(r *Replica, id protocol.InstanceID, inst *instance.Instance, k
 // It reports false if the loop has ended or the inbox is full.
 func (l *eventLoop) input(in protocol.Input, bytes int) bool {
 	l.mu.Lock()
-	if l.closed || bytes > 0 && !l.r.inbox.take(l.bytes, bytes, len(l.r.loops.Load().all)) {
+	if l.closed || bytes > 0 && !l.r.inbox.reserve(l.bytes, bytes, len(l.r.loops.Load().all)) {
 		l.mu.Unlock()
 		return false
 	}
@@ -74,13 +74,13 @@ func (l *eventLoop) input(in protocol.Input, bytes int) bool {
 	return true
 }
 
-// takeInputs takes out everything that waits, and leaves buf as the next buffer.
-func (l *eventLoop) takeInputs(buf []protocol.Input) (inputs []protocol.Input, jobs []func()) {
+// drainInputs takes out everything that waits, and leaves buf as the next buffer.
+func (l *eventLoop) drainInputs(buf []protocol.Input) (inputs []protocol.Input, jobs []func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	inputs, l.inputs = l.inputs, buf[:0]
 	jobs, l.jobs = l.jobs, nil
-	l.r.inbox.give(l.bytes)
+	l.r.inbox.release(l.bytes)
 	l.bytes = 0
 	return inputs, jobs
 }
@@ -113,7 +113,7 @@ func (l *eventLoop) run() {
 			l.shut()
 			return
 		}
-		l.look(&t, tick)
+		l.refresh(&t, tick)
 		l.hosted.Take(&t)
 		l.tendReads(tick)
 		for turn := l.hosted.Next(); turn != nil; turn = l.hosted.Next() {
@@ -131,10 +131,10 @@ func (l *eventLoop) run() {
 	}
 }
 
-// look reads what a turn takes in.
-func (l *eventLoop) look(t *instance.Happened, tick bool) {
+// refresh reads what a turn takes in.
+func (l *eventLoop) refresh(t *instance.Happened, tick bool) {
 	*t = instance.Happened{Tick: tick, Inputs: t.Inputs}
-	t.Inputs, t.Jobs = l.takeInputs(t.Inputs)
+	t.Inputs, t.Jobs = l.drainInputs(t.Inputs)
 	t.Durable = l.persisted.Load()
 	t.Added, t.Applied, t.Active = l.r.apply.appliedOf(l.id)
 	t.AppliedBytes, t.Saved = l.r.apply.total.Load(), l.r.saved.Load()
@@ -153,7 +153,7 @@ func (l *eventLoop) lookAround(t *instance.Happened) {
 	if l != l.r.first() {
 		return
 	}
-	t.Expired = l.r.proposer.expired(l.r.now(), l.r.opt.GiveUp())
+	t.Expired = l.r.proposer.expired(l.r.now(), l.r.opt.AbandonAfter())
 	if t.Named = l.hosted.NamesDue(); t.Named {
 		t.Unnamed = l.r.who.unnamed(l.status.Load())
 	}
@@ -208,7 +208,7 @@ func (l *eventLoop) abandon() {
 	l.closed = true
 	groups := l.reads.Close()
 	l.mu.Unlock()
-	l.takeInputs(nil)
+	l.drainInputs(nil)
 	err := l.r.stopped()
 	for _, g := range append(groups, l.hosted.Abandon()...) {
 		l.r.apply.failRead(g, err)
@@ -218,7 +218,7 @@ func (l *eventLoop) abandon() {
 // Waiting implements instance.Source, as TakeBatch and NoteLoad do.
 func (l *eventLoop) Waiting() (bytes int, full bool) { return l.r.proposer.waiting(l.id) }
 
-func (l *eventLoop) TakeBatch() *intake.Batch { return l.r.proposer.take(l.id) }
+func (l *eventLoop) TakeBatch() *intake.Batch { return l.r.proposer.nextBatch(l.id) }
 
 func (l *eventLoop) NoteLoad(load instance.Load) {
 	packed := uint64(load.Pending) << 2

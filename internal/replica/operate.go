@@ -44,8 +44,8 @@ func (r *Replica) Reshape(ctx context.Context, instances int) error {
 	return r.operate(ctx, cluster.Operation{Kind: cluster.Reshape, Instances: instances})
 }
 
-// look shows a rule of package member what the member knows of itself.
-func (r *Replica) look(rule func(*cluster.MemberView)) {
+// readView shows a rule of package member what the member knows of itself.
+func (r *Replica) readView(rule func(*cluster.MemberView)) {
 	v := cluster.MemberView{Now: r.now(), Applied: r.apply.known}
 	for _, l := range r.all() {
 		v.Instances = append(v.Instances, l.status.Load())
@@ -69,14 +69,14 @@ func (r *Replica) operate(ctx context.Context, op cluster.Operation) (err error)
 		return err
 	}
 	var q *cluster.Request
-	r.look(func(v *cluster.MemberView) { q = cluster.NewRequest(r.operations.Config, op, v) })
-	defer r.look(func(v *cluster.MemberView) { q.End(v) })
+	r.readView(func(v *cluster.MemberView) { q = cluster.NewRequest(r.operations.Config, op, v) })
+	defer r.readView(func(v *cluster.MemberView) { q.End(v) })
 	pause := r.pauses()
 	defer pause.Stop()
 	for {
 		var leader protocol.MemberID
 		var done bool
-		if r.look(func(v *cluster.MemberView) { leader, done, err = q.Next(v) }); done {
+		if r.readView(func(v *cluster.MemberView) { leader, done, err = q.Next(v) }); done {
 			return err
 		}
 		if leader != 0 {
@@ -84,7 +84,7 @@ func (r *Replica) operate(ctx context.Context, op cluster.Operation) (err error)
 			if answer != nil && r.ctx.Err() != nil {
 				answer = errors.Join(r.stopped(), answer)
 			}
-			r.look(func(v *cluster.MemberView) { q.Answered(v, answer) })
+			r.readView(func(v *cluster.MemberView) { q.Answered(v, answer) })
 			continue
 		}
 		if err = r.pause(ctx, pause); err != nil {
@@ -111,21 +111,21 @@ func (r *Replica) execute(ctx context.Context, op cluster.Operation) error {
 		return err
 	}
 	var e *cluster.Execution
-	r.look(func(*cluster.MemberView) { e = r.operations.Begin(op) })
+	r.readView(func(*cluster.MemberView) { e = r.operations.Begin(op) })
 	up := r.linked()
-	defer r.look(func(v *cluster.MemberView) { r.operations.End(e, v) })
+	defer r.readView(func(v *cluster.MemberView) { r.operations.End(e, v) })
 	pause := r.pauses()
 	defer pause.Stop()
 	for {
 		var step cluster.ExecutionStep
-		r.look(func(v *cluster.MemberView) {
+		r.readView(func(v *cluster.MemberView) {
 			v.Up = up
 			step = e.Next(v)
 		})
-		r.tell(step.Tell)
+		r.input(step.Tell)
 		if step.Confirm {
 			err := r.ReadBarrier(ctx)
-			r.look(func(*cluster.MemberView) { e.Confirmed(err) })
+			r.readView(func(*cluster.MemberView) { e.Confirmed(err) })
 			continue
 		}
 		if step.Stay != 0 {
@@ -142,7 +142,7 @@ func (r *Replica) execute(ctx context.Context, op cluster.Operation) error {
 	}
 }
 
-func (r *Replica) tell(inputs []member.InstanceInput) {
+func (r *Replica) input(inputs []member.InstanceInput) {
 	for _, in := range inputs {
 		if l := r.find(in.Instance); l != nil {
 			l.input(in.Input, 0)
@@ -163,11 +163,11 @@ func (r *Replica) HandOver(ctx context.Context) {
 	for done := ctx.Err() != nil; !done; done = done || r.pause(ctx, pause) != nil {
 		var gives []member.InstanceInput
 		up := r.linked()
-		r.look(func(v *cluster.MemberView) { gives, done = leaving.Next(v.Now, v.Instances, up) })
+		r.readView(func(v *cluster.MemberView) { gives, done = leaving.Next(v.Now, v.Instances, up) })
 		for _, g := range gives {
 			r.log.Info("leadership is handed over before the stop", "instance", g.Instance)
 		}
-		r.tell(gives)
+		r.input(gives)
 	}
 }
 

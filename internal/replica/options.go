@@ -91,8 +91,8 @@ func (o *Options) outside() {
 	}
 }
 
-// GiveUp is how long a proposal or a read is tried before it fails.
-func (o *Options) GiveUp() time.Duration { return 5*time.Second + 5*o.ElectionTimeout }
+// AbandonAfter is how long a proposal or a read is tried before it fails.
+func (o *Options) AbandonAfter() time.Duration { return 5*time.Second + 5*o.ElectionTimeout }
 
 // Setting is a setting that must be equal on every member.
 type Setting = transport.Setting

@@ -130,7 +130,7 @@ func (p *proposer) waiting(instance protocol.InstanceID) (bytes int, full bool) 
 	return p.queue.WaitingFor(instance)
 }
 
-func (p *proposer) take(instance protocol.InstanceID) *intake.Batch {
+func (p *proposer) nextBatch(instance protocol.InstanceID) *intake.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.TakeFor(instance)

@@ -127,7 +127,7 @@ func (l *eventLoop) beginRead(g *intake.ReadGroup) bool {
 // carryReads has groups wait until what their read indexes say is applied, and fails those that get none.
 func (l *eventLoop) carryReads(t *instance.Turn) {
 	for i := range t.ReadIndexes {
-		l.r.apply.readPoint(t.ReadIndexes[i].Group, l.id, t.ReadIndexes[i].Index)
+		l.r.apply.addReadIndex(t.ReadIndexes[i].Group, l.id, t.ReadIndexes[i].Index)
 	}
 	for _, g := range t.FailedReads {
 		l.r.apply.failRead(g, member.ErrReadTimeout)
@@ -169,16 +169,16 @@ func (l *applyLoop) ask(g *intake.ReadGroup, since protocol.Round, shape []proto
 	return ok
 }
 
-// readPoint takes in an instance's part of a group's read index. After the last part the group waits until everything
-// up to the read index is applied.
-func (l *applyLoop) readPoint(g *intake.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
+// addReadIndex adds an instance's part of a group's read index. After the last part the group waits until everything up
+// to the read index is applied.
+func (l *applyLoop) addReadIndex(g *intake.ReadGroup, instance protocol.InstanceID, index protocol.Index) {
 	l.amu.Lock()
-	complete, ready := l.known.ReadPoint(g, instance, index)
+	complete, ready := l.known.AddReadIndex(g, instance, index)
 	doubtful := l.known.Doubtful()
 	l.noteReading()
 	l.amu.Unlock()
 	if doubtful {
-		l.look()
+		l.wakeReaders()
 	}
 	if complete {
 		l.readDone()

@@ -23,7 +23,7 @@ func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	g.add(w)
 	l.ask(&g.ReadGroup, 0, []protocol.InstanceID{1})
 	l.failRead(&g.ReadGroup, member.ErrReadTimeout)
-	l.readPoint(&g.ReadGroup, 1, 5)
+	l.addReadIndex(&g.ReadGroup, 1, 5)
 	l.failRead(&g.ReadGroup, member.ErrStopped)
 	<-w.woken
 	require.ErrorIs(t, w.result.(failure).err, member.ErrReadTimeout)

@@ -143,13 +143,13 @@ func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	}
 	r.waiters.init(func() bool { return r.apply.within.isLong() }, r.stop)
 	r.operations.Config = member.OperationConfig{Self: o.Self, Heartbeat: o.Heartbeat, Election: o.ElectionTimeout,
-		GiveUp: o.GiveUp(), Leaders: o.Leaders}
+		GiveUp: o.AbandonAfter(), Leaders: o.Leaders}
 	if err := r.open(sm); err != nil {
 		cancel()
 		return nil, errors.Join(err, r.release())
 	}
 	r.done.Add(2)
-	go r.takePart()
+	go r.startLoops()
 	go r.apply.run()
 	r.spawn(r.apply.within.watch)
 	r.bodies.start()
@@ -185,7 +185,7 @@ func (r *Replica) open(sm member.StateMachine) (err error) {
 	r.writer.Waits(r.logWaits)
 	at := &dir.Meta.Cursor
 	r.log.Info("recovered", "instances", len(at.Points), "position", at.Position, "applied", max(dir.Skip, at.Position),
-		"log", dir.Own.Log, "life", dir.Own.Life)
+		"log", dir.Own.Log, "life", dir.Own.Incarnation)
 	r.session = dir.Session()
 	applier := apply.NewApplier(sm, dir.Meta, r.session, dir.Skip, r.framer.Load)
 	applier.Within = dir.Within
@@ -234,7 +234,7 @@ func (r *Replica) assemble(a *apply.Applier) error {
 	r.proposer = newProposer(r.now, func(home protocol.InstanceID) {
 		loops := r.loops.Load()
 		instance.WakeTakers(loops, o.Begin.Keyed, home, loops.Wake)
-	}, r.apply.look, o)
+	}, r.apply.wakeReaders, o)
 	if err := r.instances.Start(instancesHost{r}); err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (r *Replica) newLoop(log member.InstanceLog) (*eventLoop, error) {
 	}
 	cfg := instance.InstanceConfig{
 		Self: r.opt.Self, Instance: log.Instance, Session: r.session, Depth: r.opt.Depth,
-		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.GiveUp(), Backlog: instance.Backlog(r.apply.instances()),
+		RetryAfter: r.opt.ElectionTimeout, GiveUp: r.opt.AbandonAfter(), Backlog: instance.Backlog(r.apply.instances()),
 		Codec: r.opt.Codec,
 	}
 	if r.opt.Begin.Merged() {
@@ -285,7 +285,7 @@ func (r *Replica) connect() (err error) {
 		MaxFrameBytes: protocol.MaxMessageBytes, Handler: r,
 		Logger: r.log, Admit: r.who.admit, Unreachable: r.missed, Deaf: r.fail, Answer: r.answerJoiner,
 		Handshake: transport.Handshake{
-			Who: onLink(r.dir.Own.Who()), Expects: r.who.takes, Verify: r.who.meet, Refused: r.who.unmet, Linked: r.who.met,
+			Who: onLink(r.dir.Own.Who()), Expects: r.who.expects, Verify: r.who.check, Refused: r.who.unmet, Linked: r.who.met,
 			Birth: r.who.birth, Agrees: r.who.agrees, Born: r.who.born,
 			Lineage: r.who.lineage, Founders: r.who.handshakes.Founders(), CheckOrigin: r.who.relate,
 		},
@@ -302,7 +302,7 @@ func (r *Replica) connect() (err error) {
 func (r *Replica) now() time.Duration { return time.Since(r.began) }
 
 // changed wakes those who watch Changes.
-func (r *Replica) changed() { r.watchers.tell() }
+func (r *Replica) changed() { r.watchers.notify() }
 
 // wait cleans up after the member has stopped.
 func (r *Replica) wait() {

@@ -49,7 +49,7 @@ func (r *Replica) carryOut() error {
 	r.imu.Lock()
 	defer r.imu.Unlock()
 	for {
-		plan := r.apply.takePlan()
+		plan := r.apply.nextPlan()
 		if plan == nil || r.ctx.Err() != nil {
 			return nil
 		}

@@ -70,7 +70,7 @@ func (l *eventLoop) Wanted() order.Slot { return l.r.router.want(l.id) }
 type router struct {
 	risen  atomic.Uint64 // a copy of the Weaver's, to be read without the lock
 	mu     sync.Mutex
-	weaver instance.Weaver
+	weaver instance.WantedRounds
 }
 
 // set tells the Weaver how far an instance is. It returns what the others want of the instance, and

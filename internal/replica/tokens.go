@@ -16,7 +16,7 @@ func (l *applyLoop) awaitTokens(t *intake.TokenRead) error {
 	err := l.known.AwaitTokens(t)
 	l.amu.Unlock()
 	if err == nil {
-		l.look()
+		l.wakeReaders()
 	}
 	return err
 }
@@ -37,11 +37,11 @@ func (l *applyLoop) expiredTokens(now time.Duration) []*intake.TokenRead {
 	return l.known.ExpiredTokens(now)
 }
 
-// giveUpTokens ends a reader's wait. It reports false if the reader was told already, or is about to be.
-func (l *applyLoop) giveUpTokens(t *intake.TokenRead) bool {
+// abandonTokens ends a reader's wait. It reports false if the reader was told already, or is about to be.
+func (l *applyLoop) abandonTokens(t *intake.TokenRead) bool {
 	l.amu.Lock()
 	defer l.amu.Unlock()
-	return l.known.GiveUpTokens(t)
+	return l.known.AbandonTokens(t)
 }
 
 // AwaitTokens returns when the commands of all tokens are applied on this member. If they are not in
@@ -60,7 +60,7 @@ func (r *Replica) AwaitTokens(ctx context.Context, tokens []protocol.Token) erro
 		return nil
 	}
 	told := make(chan error, 1)
-	t := intake.NewTokenRead(tokens, r.now()+r.opt.GiveUp(), func(err error) { told <- err })
+	t := intake.NewTokenRead(tokens, r.now()+r.opt.AbandonAfter(), func(err error) { told <- err })
 	if err := r.apply.awaitTokens(t); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *Replica) awaitRead(ctx context.Context, t *intake.TokenRead, told <-cha
 			why = r.fromApply()
 		}
 	}
-	if !r.apply.giveUpTokens(t) {
+	if !r.apply.abandonTokens(t) {
 		return <-told // it comes at once
 	}
 	return errors.Join(t.Err(), why)

@@ -14,7 +14,7 @@ type watchers struct {
 }
 
 // notify gives a token to each one without a token.
-func (w *watchers) tell() {
+func (w *watchers) notify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.all {

@@ -59,7 +59,7 @@ func (w handshakeWorld) Adopt(state string) error {
 	return cluster.AdoptBirth(w.r.apply.machine.Machine(), state)
 }
 
-func (w handshakeWorld) NoteBirth(state string) error { return w.r.dir.RecordBirth(state) }
+func (w handshakeWorld) RecordBirth(state string) error { return w.r.dir.RecordBirth(state) }
 
 func (w handshakeWorld) Fail(err error) { w.r.fail(err) }
 
@@ -79,15 +79,15 @@ func offLink(w transport.Who) protocol.Who {
 	return protocol.Who{Log: w.Log, Incarnation: w.Life, Mark: w.Mark}
 }
 
-// takes is transport.Handshake.Expects.
-func (a *acquaintances) takes(id uint64) transport.Who {
+// expects is transport.Handshake.Expects.
+func (a *acquaintances) expects(id uint64) transport.Who {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return onLink(a.handshakes.Takes(protocol.MemberID(id)))
 }
 
-// meet is transport.Handshake.Verify.
-func (a *acquaintances) meet(id uint64, who, takes transport.Who) error {
+// check is transport.Handshake.Verify.
+func (a *acquaintances) check(id uint64, who, takes transport.Who) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.handshakes.Meet(protocol.MemberID(id), offLink(who), offLink(takes))
@@ -183,9 +183,9 @@ func (a *acquaintances) answered(id uint64) {
 	poke(a.heard)
 }
 
-// takePart starts the event loops as soon as the member takes part. If the member stops before, they
+// startLoops starts the event loops as soon as the member takes part. If the member stops before, they
 // end at once.
-func (r *Replica) takePart() {
+func (r *Replica) startLoops() {
 	defer r.done.Done()
 	for waits := r.who.waits(); waits > 0 && r.ctx.Err() == nil; waits = r.who.waits() {
 		select {

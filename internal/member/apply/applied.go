@@ -202,9 +202,9 @@ func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Round, shape []protoco
 	return p.groups.Ask(g, since, shape)
 }
 
-// ReadPoint takes in an instance's part of a group's read index. complete says that it was the last part. ready says
+// AddReadIndex takes in an instance's part of a group's read index. complete says that it was the last part. ready says
 // that the state serves the group; the group has ended then.
-func (p *Applied) ReadPoint(g *intake.ReadGroup, instance protocol.InstanceID,
+func (p *Applied) AddReadIndex(g *intake.ReadGroup, instance protocol.InstanceID,
 	index protocol.Index) (complete, ready bool) {
 	return p.groups.Point(g, instance, index, p.Doubtful(), p.cursor.Next.Round, p.shape, p.added)
 }

@@ -73,8 +73,8 @@ func (p *Applied) AwaitTokens(r *intake.TokenRead) error {
 	return nil
 }
 
-// GiveUpTokens ends a reader's wait. It reports false if that had ended.
-func (p *Applied) GiveUpTokens(r *intake.TokenRead) bool {
+// AbandonTokens ends a reader's wait. It reports false if that had ended.
+func (p *Applied) AbandonTokens(r *intake.TokenRead) bool {
 	return len(p.tokens.remove(func(o *intake.TokenRead) bool { return o == r })) > 0
 }
 

@@ -215,7 +215,7 @@ func TestTokensThatDoNotCome(t *testing.T) {
 	require.Empty(t, w.taken(), "its time is over")
 	fail := func() {
 		for _, b := range w.p.Expired(w.time, time.Hour) {
-			b.Fail(b.GivenUp())
+			b.Fail(b.Abandoned())
 		}
 	}
 	fail()
@@ -256,8 +256,8 @@ func TestReadersWaitForTokens(t *testing.T) {
 	left := read("left", 10, tokenOf(3))
 	require.Equal(t, []*intake.TokenRead{first}, w.apply(1, "a"))
 	require.Empty(t, w.at.ExpiredTokens(9))
-	require.True(t, w.at.GiveUpTokens(left))
-	require.False(t, w.at.GiveUpTokens(left))
+	require.True(t, w.at.AbandonTokens(left))
+	require.False(t, w.at.AbandonTokens(left))
 	require.Equal(t, []*intake.TokenRead{lost}, w.at.ExpiredTokens(10))
 	require.Equal(t, &member.TokenError{Token: tokenOf(3), State: member.TokenPending}, lost.Err())
 	require.Equal(t, []*intake.TokenRead{both}, w.apply(2, "b"))
@@ -269,6 +269,6 @@ func TestReadersWaitForTokens(t *testing.T) {
 	}
 	r := read("many", 10, many...)
 	require.ErrorIs(t, w.at.AwaitTokens(intake.NewTokenRead(many[:1], 10, nil)), member.ErrOverloaded)
-	require.True(t, w.at.GiveUpTokens(r))
+	require.True(t, w.at.AbandonTokens(r))
 	require.Equal(t, &member.TokenError{Token: tokenOf(9), State: member.TokenPending}, r.Err())
 }

@@ -27,8 +27,8 @@ func (f *founding) begin(lists [4]uint, told bool) {
 				c.Members = append(c.Members, protocol.Member{ID: m + 1})
 			}
 		}
-		own := OwnIdentity{Member: protocol.MemberID(i + 1), Log: protocol.LogID{byte(i + 1)}, Life: 1, Marks: []uint64{1},
-			Born: true}
+		own := OwnIdentity{Member: protocol.MemberID(i + 1), Log: protocol.LogID{byte(i + 1)}, Incarnation: 1,
+			Marks: []uint64{1}, Born: true}
 		if told {
 			own.Founders = Founders(c.Members)
 		}

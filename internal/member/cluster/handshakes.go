@@ -18,7 +18,7 @@ type HandshakeWorld interface {
 	// Adopt makes the state machine ready for a cluster that began with a state; see AdoptBirth. NoteBirth makes
 	// durable which one that is. "" is the empty state.
 	Adopt(state string) error
-	NoteBirth(state string) error
+	RecordBirth(state string) error
 	// Fail stops the member.
 	Fail(err error)
 }
@@ -115,7 +115,7 @@ func (h *Handshakes) Born(state string) (learned bool, err error) {
 		err = h.world.Adopt(state)
 	}
 	if err == nil {
-		err = h.world.NoteBirth(state)
+		err = h.world.RecordBirth(state)
 	}
 	if full := (*wal.FullError)(nil); err != nil && !errors.As(err, &full) {
 		h.world.Fail(err)

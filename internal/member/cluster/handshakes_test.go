@@ -26,7 +26,7 @@ func (s *saver) Adopt(state string) error {
 	return nil
 }
 
-func (s *saver) NoteBirth(state string) error {
+func (s *saver) RecordBirth(state string) error {
 	if s.err == nil {
 		s.noted = append(s.noted, state)
 	}
@@ -35,7 +35,8 @@ func (s *saver) NoteBirth(state string) error {
 
 func handshakesOf(id protocol.MemberID) (*Handshakes, *saver) {
 	s := &saver{}
-	h := NewHandshakes(NewRegister(OwnIdentity{Member: id, Log: protocol.LogID{byte(id)}, Life: 3, Marks: []uint64{7}}),
+	h := NewHandshakes(NewRegister(OwnIdentity{Member: id, Log: protocol.LogID{byte(id)}, Incarnation: 3,
+		Marks: []uint64{7}}),
 		Birth{Unknown: true}, s)
 	return &h, s
 }

@@ -26,7 +26,7 @@ func (r *Register) founds(c *protocol.Config) uint64 {
 		return r.lineage
 	}
 	const odd = 0x9e3779b97f4a7c15
-	l := r.own.mark(r.own.Life)
+	l := r.own.mark(r.own.Incarnation)
 	for _, b := range r.own.Log {
 		l = (l ^ uint64(b)) * odd
 	}

@@ -66,7 +66,7 @@ func TestWhoseLineageIsProposed(t *testing.T) {
 	}
 	proposes := func(r *Register) uint64 { return proposesFor(r, protocol.LogID{}) }
 	born := func(mark uint64) *Register {
-		return NewRegister(OwnIdentity{Member: 1, Log: protocol.LogID{1}, Life: 1, Marks: []uint64{mark}, Born: true})
+		return NewRegister(OwnIdentity{Member: 1, Log: protocol.LogID{1}, Incarnation: 1, Marks: []uint64{mark}, Born: true})
 	}
 	own := proposes(born(7))
 	require.Equal(t, own, proposes(born(7)))

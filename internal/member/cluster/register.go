@@ -14,10 +14,10 @@ import (
 // OwnIdentity is who a member is: the log identity of its directory, which incarnation this is, and the marks of its
 // incarnations up to this one. The last mark is this incarnation's. Nothing is known any more of early incarnations.
 type OwnIdentity struct {
-	Member protocol.MemberID
-	Log    protocol.LogID
-	Life   uint64
-	Marks  []uint64
+	Member      protocol.MemberID
+	Log         protocol.LogID
+	Incarnation uint64
+	Marks       []uint64
 	// Born: the directory was born with a version that knows of lineages.
 	Born bool
 	// Founders is that of [Founders] with which the directory was born; 0: the member joined, or an earlier version
@@ -27,18 +27,18 @@ type OwnIdentity struct {
 
 // Who is how others are to know the member.
 func (o *OwnIdentity) Who() protocol.Who {
-	return protocol.Who{Log: o.Log, Incarnation: o.Life, Mark: o.mark(o.Life)}
+	return protocol.Who{Log: o.Log, Incarnation: o.Incarnation, Mark: o.mark(o.Incarnation)}
 }
 
 // Session is the session of the member's proposals in this incarnation. shared says that there may be several
 // instances, which share its numbers.
 func (o *OwnIdentity) Session(shared bool) protocol.Session {
-	return protocol.NewSession(o.Member, o.Log, o.Life, shared)
+	return protocol.NewSession(o.Member, o.Log, o.Incarnation, shared)
 }
 
 // mark is an incarnation's mark; 0 if it is not known.
 func (o *OwnIdentity) mark(life uint64) uint64 {
-	if back := o.Life - life; life <= o.Life && back < uint64(len(o.Marks)) {
+	if back := o.Incarnation - life; life <= o.Incarnation && back < uint64(len(o.Marks)) {
 		return o.Marks[uint64(len(o.Marks))-1-back]
 	}
 	return 0
@@ -170,7 +170,7 @@ func (r *Register) is(taken protocol.Who) bool {
 		return true
 	}
 	mark := r.own.mark(taken.Incarnation)
-	return taken.Incarnation <= r.own.Life && (mark == 0 || taken.Mark == 0 || mark == taken.Mark)
+	return taken.Incarnation <= r.own.Incarnation && (mark == 0 || taken.Mark == 0 || mark == taken.Mark)
 }
 
 // follows reports whether a member may be the one that was known, in the same incarnation or a later one.

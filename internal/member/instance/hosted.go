@@ -191,7 +191,7 @@ func (h *Hosted) Next() *Turn {
 func (h *Hosted) end() bool {
 	if h.happened.Tick {
 		h.publish()
-		h.turn.Status, h.turn.Weave = h.status, h.WeaveStatus()
+		h.turn.Status, h.turn.Merge = h.status, h.MergeStatus()
 		if h.first() {
 			h.turn.Departed, h.turn.Tend = h.depart(), true
 		}
@@ -242,7 +242,7 @@ func (h *Hosted) publish() {
 func (h *Hosted) admit() {
 	h.propose()
 	h.read()
-	h.weave()
+	h.mergeRounds()
 }
 
 // stride is how many batches an instance takes in a row, at most, before another one does. If

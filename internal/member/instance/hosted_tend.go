@@ -17,7 +17,7 @@ func (h *Hosted) tick() {
 	}
 	h.noteLogs()
 	for _, b := range h.happened.Expired {
-		h.out.Failed = append(h.out.Failed, FailedBatch{Batch: b, Err: b.GivenUp()})
+		h.out.Failed = append(h.out.Failed, FailedBatch{Batch: b, Err: b.Abandoned()})
 	}
 }
 
@@ -35,9 +35,9 @@ func (h *Hosted) placed() protocol.Index {
 	return index
 }
 
-// weave tells the other instances the rounds of this one, and makes it skip what they wait for. It does so in the turn
-// in which the records of both go to the disk.
-func (h *Hosted) weave() {
+// mergeRounds reports the rounds of this instance to the others, and makes it skip the rounds for which they wait. It
+// does so in the turn in which the records of both go to the disk.
+func (h *Hosted) mergeRounds() {
 	siblings := h.calls.Siblings()
 	if len(siblings.IDs()) == 1 || h.retired.endsAt > 0 {
 		return
@@ -61,7 +61,7 @@ func (h *Hosted) weave() {
 			}
 		}
 	}
-	h.inst.Weave(now, want, &h.out)
+	h.inst.SkipRounds(now, want, &h.out)
 }
 
 // tend checks once in a heartbeat whether another member should lead the instance, whether its members are those of the
@@ -170,8 +170,8 @@ func (h *Hosted) depart() error {
 	return nil
 }
 
-// WeaveStatus is how an instance stands in the merging of the global log.
-type WeaveStatus struct {
+// MergeStatus is how an instance stands in the merging of the global log.
+type MergeStatus struct {
 	Instance protocol.InstanceID
 	// Filled is how many rounds its log fills forever. Tail is how many it fills up to its end.
 	Filled, Tail protocol.Round
@@ -183,13 +183,13 @@ type WeaveStatus struct {
 	Waiting int
 }
 
-// WeaveStatus is how the instance stands in the merging of the logs; nil: its log is the global log.
-func (h *Hosted) WeaveStatus() *WeaveStatus {
+// MergeStatus is how the instance stands in the merging of the logs; nil: its log is the global log.
+func (h *Hosted) MergeStatus() *MergeStatus {
 	tail := h.inst.Tail()
 	if tail == nil {
 		return nil
 	}
-	return &WeaveStatus{
+	return &MergeStatus{
 		Instance: h.cfg.Instance, Filled: tail.CommittedRound(), Tail: tail.Round(), Want: tail.Want(), Skips: h.inst.Skips(),
 	}
 }

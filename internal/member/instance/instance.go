@@ -268,10 +268,10 @@ func (in *Instance) noteWanted(want order.Slot) {
 	}
 }
 
-// Weave proposes to skip rounds if this member leads the instance, and other instances wait for it
+// SkipRounds proposes to skip rounds if this member leads the instance, and other instances wait for it
 // or soon would. want is the furthest slot that any other instance wants. There is at most one
 // skip that is not committed. The next skip brings what is wanted meanwhile.
-func (in *Instance) Weave(now time.Duration, want order.Slot, out *Outbox) {
+func (in *Instance) SkipRounds(now time.Duration, want order.Slot, out *Outbox) {
 	if in.tail == nil || in.role != protocol.Leader || in.tail.Skipping() {
 		return
 	}
@@ -714,7 +714,7 @@ func (in *Instance) expire(now time.Duration, out *Outbox) {
 			keep = append(keep, b)
 			continue
 		}
-		out.Failed = append(out.Failed, FailedBatch{b, b.GivenUp()})
+		out.Failed = append(out.Failed, FailedBatch{b, b.Abandoned()})
 	}
 	clear(in.pending[len(keep):])
 	in.pending = keep

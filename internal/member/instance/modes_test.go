@@ -236,7 +236,7 @@ func TestBatchesFollowTheirPath(t *testing.T) {
 	require.Equal(t, [][]uint64{{other.Entry.ID.Seq}}, proposed())
 	s.step(1, protocol.Wake{}, func(e *protocol.Effects) { e.Commit = []protocol.Entry{waits.Entry} })
 	require.Equal(t, [][]uint64{{more.Entry.ID.Seq}}, proposed())
-	require.True(t, errors.Is(more.GivenUp(), member.ErrMaybeCommitted))
+	require.True(t, errors.Is(more.Abandoned(), member.ErrMaybeCommitted))
 }
 
 // What a batch asks for reaches the core next to its entry.

@@ -79,9 +79,9 @@ type Turn struct {
 	Suspect   protocol.MemberID
 	Snapshots []SnapshotRequest
 
-	// Weave and Status are how the instance stands now. Changed says that the membership, the leader or the term may be
+	// Merge and Status are how the instance stands now. Changed says that the membership, the leader or the term may be
 	// others, so the links follow them.
-	Weave   *WeaveStatus
+	Merge   *MergeStatus
 	Status  *protocol.Status
 	Changed bool
 

@@ -24,11 +24,11 @@ type InstanceRounds struct {
 	Able, Idle bool
 }
 
-// Weaver brings together what the instances of one member want of each other. So those that are
+// WantedRounds brings together what the instances of one member want of each other. So those that are
 // led here skip before a member waits for them (docs/internals/niagara.md, 3.2: eager on append). Every
 // instance says after each turn how it stands, and learns what the others want. It is a pure rule;
 // not safe for concurrent use.
-type Weaver struct {
+type WantedRounds struct {
 	// threads has one element for each hosted instance that has said how it stands, ascending by
 	// instance.
 	threads []InstanceRounds
@@ -44,14 +44,14 @@ type want struct {
 	turn order.Slot
 }
 
-func (w *Weaver) find(instance protocol.InstanceID) (int, bool) {
+func (w *WantedRounds) find(instance protocol.InstanceID) (int, bool) {
 	return slices.BinarySearchFunc(w.threads, instance,
 		func(t InstanceRounds, i protocol.InstanceID) int { return cmp.Compare(t.Instance, i) })
 }
 
 // Set notes the state of an instance. Other instances should skip for it, and may have no event of
 // their own that would make them look. Set appends these to wake.
-func (w *Weaver) Set(t InstanceRounds, wake []protocol.InstanceID) []protocol.InstanceID {
+func (w *WantedRounds) Set(t InstanceRounds, wake []protocol.InstanceID) []protocol.InstanceID {
 	at, known := w.find(t.Instance)
 	if !known {
 		w.threads = slices.Insert(w.threads, at, t)
@@ -75,7 +75,7 @@ func (w *Weaver) Set(t InstanceRounds, wake []protocol.InstanceID) []protocol.In
 	return wake
 }
 
-func (w *Weaver) rise(to want) {
+func (w *WantedRounds) rise(to want) {
 	switch {
 	case to.of == w.first.of:
 		w.first.turn = to.turn
@@ -87,7 +87,7 @@ func (w *Weaver) rise(to want) {
 }
 
 // Want is the furthest slot that any instance but this one wants.
-func (w *Weaver) Want(instance protocol.InstanceID) order.Slot {
+func (w *WantedRounds) Want(instance protocol.InstanceID) order.Slot {
 	if instance == w.first.of {
 		return w.second.turn
 	}
@@ -95,7 +95,7 @@ func (w *Weaver) Want(instance protocol.InstanceID) order.Slot {
 }
 
 // Forget leaves out an instance that is retired. What it wanted does not count any more.
-func (w *Weaver) Forget(instance protocol.InstanceID) {
+func (w *WantedRounds) Forget(instance protocol.InstanceID) {
 	if at, known := w.find(instance); known {
 		w.threads = slices.Delete(w.threads, at, at+1)
 		w.first, w.second = want{}, want{}
@@ -106,7 +106,7 @@ func (w *Weaver) Forget(instance protocol.InstanceID) {
 }
 
 // Check verifies the invariants.
-func (w *Weaver) Check() error {
+func (w *WantedRounds) Check() error {
 	for i := 1; i < len(w.threads); i++ {
 		if w.threads[i-1].Instance >= w.threads[i].Instance {
 			return fmt.Errorf("weaver: instance %d after %d", w.threads[i].Instance, w.threads[i-1].Instance)

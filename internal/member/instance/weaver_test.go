@@ -14,7 +14,7 @@ import (
 )
 
 func TestTheWeaverWakesWhoWouldSkip(t *testing.T) {
-	var w Weaver
+	var w WantedRounds
 	thread := func(id protocol.InstanceID, round, want protocol.Round, able, idle bool) InstanceRounds {
 		th := InstanceRounds{Instance: id, Round: round, Able: able, Idle: idle}
 		if want > 0 {
@@ -90,10 +90,10 @@ func TestALeaderSkipsOneAtATime(t *testing.T) {
 	c, in := wovenInstance(2, protocol.Leader, 1)
 	var out Outbox
 	c.appends(1, protocol.EntrySkip)
-	in.Weave(0, order.Slot{Round: 3, Instance: 1}, &out)
+	in.SkipRounds(0, order.Slot{Round: 3, Instance: 1}, &out)
 	require.Equal(t, []protocol.Round{3 + order.Ahead}, skipped(c))
 	require.False(t, in.Rounds(0).Able, "a skip is under way")
-	in.Weave(0, order.Slot{Round: 5000, Instance: 1}, &out)
+	in.SkipRounds(0, order.Slot{Round: 5000, Instance: 1}, &out)
 	require.Len(t, skipped(c), 1)
 
 	c.then(func(eff *protocol.Effects) { eff.Commit = append(eff.Commit, out.Persist0(t)) })
@@ -103,7 +103,7 @@ func TestALeaderSkipsOneAtATime(t *testing.T) {
 	in.Step(time.Second, &protocol.Message{}, &out)
 	require.Equal(t, order.Slot{Round: 3 + order.Ahead + 1, Instance: 2}, in.Rounds(time.Second).Want)
 	c.appends(3, protocol.EntrySkip)
-	in.Weave(time.Second, order.Slot{Round: 5000, Instance: 1}, &out)
+	in.SkipRounds(time.Second, order.Slot{Round: 5000, Instance: 1}, &out)
 	require.Equal(t, []protocol.Round{3 + order.Ahead, 4999}, skipped(c), "one that is busy skips no further than it must")
 }
 
@@ -130,7 +130,7 @@ func TestAFollowerRemindsTheLeader(t *testing.T) {
 	c, leader := wovenInstance(2, protocol.Leader, 1)
 	leader.Step(0, m, &out)
 	require.Empty(t, c.inputs, "it does not concern the core")
-	leader.Weave(0, order.Slot{}, &out)
+	leader.SkipRounds(0, order.Slot{}, &out)
 	require.Equal(t, []protocol.Round{7 + order.Ahead}, skipped(c))
 }
 
@@ -148,5 +148,5 @@ func TestBatchesOfARetiredInstanceAreProposedElsewhere(t *testing.T) {
 	other.Propose(0, b, &out)
 	require.Equal(t, [][]uint64{{12}, {9}}, proposals(c), "with the same number, however late")
 	require.NoError(t, other.Check())
-	require.Equal(t, member.ErrMaybeCommitted, b.GivenUp(), "nobody knows what became of it before")
+	require.Equal(t, member.ErrMaybeCommitted, b.Abandoned(), "nobody knows what became of it before")
 }

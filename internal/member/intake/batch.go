@@ -83,8 +83,8 @@ func (b *Batch) Renew() {
 	b.ProposedTo, b.ProposedTerm, b.Repeats, b.Refused, b.Reason = 0, 0, 0, false, protocol.ReasonNone
 }
 
-// GivenUp is the error for the commands of a batch that was tried for long enough.
-func (b *Batch) GivenUp() error {
+// Abandoned is the error for the commands of a batch that was tried for long enough.
+func (b *Batch) Abandoned() error {
 	switch {
 	case len(b.after.Tokens) > 0:
 		return b.after.err()

@@ -106,7 +106,7 @@ func TestWhatWasWithdrawnDoesNotBreakAClient(t *testing.T) {
 			require.True(t, ok)
 		}
 		for _, b := range c.p.Expired(time.Hour, time.Minute) {
-			b.Fail(b.GivenUp())
+			b.Fail(b.Abandoned())
 		}
 		_, err := c.q.Add(c.now, []byte("e"), func(any, error) {})
 		if left == 0 {

@@ -213,11 +213,11 @@ func (r *Raft) follow(term protocol.Term, leader protocol.MemberID) {
 // heardLeader notes a message of this term's leader.
 func (r *Raft) heardLeader(m message.Message) {
 	r.follow(m.Term, m.From)
-	r.hear()
+	r.noteLeader()
 }
 
-// hear puts off the election, for the leader is well.
-func (r *Raft) hear() {
+// noteLeader puts off the election, for the leader is well.
+func (r *Raft) noteLeader() {
 	r.votes.heard, r.votes.tries, r.votes.needed = r.now, 0, false
 	r.rest()
 }
@@ -266,7 +266,7 @@ func (r *Raft) stepDown(leader protocol.MemberID) {
 	r.view.Place.Reset()
 	r.lead = leading{round: r.lead.round}
 	r.role, r.leader = protocol.Follower, 0
-	r.hear()
+	r.noteLeader()
 }
 
 func (r *Raft) tickLeader() {

@@ -95,7 +95,7 @@ func (r *Raft) judgeBodies() {
 			continue
 		}
 		if w.enoughAnswered(&r.members, &r.cfg) {
-			r.giveUp(w.index)
+			r.abandon(w.index)
 			pre.wanted, pre.moved = pre.wanted[:k], r.now
 			return
 		}
@@ -132,9 +132,9 @@ func (w *wanted) enoughAnswered(c *members.Configs, s *protocol.Settings) bool {
 	}) == quorum.Won
 }
 
-// giveUp removes an entry that was never committed, and those after it. The first entry
+// abandon removes an entry that was never committed, and those after it. The first entry
 // of this term takes its place on disk.
-func (r *Raft) giveUp(i protocol.Index) {
+func (r *Raft) abandon(i protocol.Index) {
 	if r.members.At >= i {
 		panic(fmt.Sprintf("raft: member %s: giving up %d, but the configuration at %d comes after it", r.cfg.Self, i, r.members.At))
 	}

@@ -197,7 +197,7 @@ func (r *Raft) Step(now time.Duration, in protocol.Input, out *protocol.Effects)
 	r.unpark()
 	r.prepare()
 	r.tendLanes()
-	r.give()
+	r.emitCommitted()
 	if r.lanes != nil {
 		r.lanes.Settle(r.seeLanes())
 	}
@@ -217,8 +217,8 @@ func (r *Raft) see() *code.View {
 	return v
 }
 
-// give hands over what is newly committed.
-func (r *Raft) give() {
+// emitCommitted hands over what is newly committed.
+func (r *Raft) emitCommitted() {
 	for r.given < r.commit {
 		run := r.log.Run(r.given+1, r.commit+1)
 		r.out.Commit = append(r.out.Commit, run...)

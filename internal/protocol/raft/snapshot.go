@@ -14,7 +14,7 @@ func (r *Raft) compact(to protocol.Index) {
 	if to <= r.log.Base {
 		return
 	}
-	r.give() // they may be committed by this very step
+	r.emitCommitted() // they may be committed by this very step
 	r.log.Compact(to)
 	r.members.Compact(to)
 	r.configChanged()
@@ -87,7 +87,7 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 	}
 	if in.Term == r.term && in.Term != 0 {
 		r.follow(in.Term, in.From)
-		r.hear()
+		r.noteLeader()
 	}
 	stale := in.Base.Index <= r.commit && r.cfg.Mutant != MutantSnapshotIgnoresCommit
 	switch {
@@ -111,7 +111,7 @@ func (r *Raft) snapshotReceived(in protocol.SnapshotReceived) {
 func (r *Raft) install(base protocol.Base) {
 	r.follow(r.term, 0) // a candidate asked for votes with a log that it no longer has
 	base.Config = base.Config.Clone()
-	r.give()
+	r.emitCommitted()
 	r.replaced = r.term
 	r.log = raftlog.After(&base, r.cfg.CacheBytes)
 	r.disk.Cut(1)

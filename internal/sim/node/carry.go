@@ -327,7 +327,7 @@ func (s *MemberInstance) carryReads(t *instance.Turn) {
 
 func (s *MemberInstance) readIndex(g *intake.ReadGroup, index protocol.Index) {
 	m := s.Member
-	complete, ready := m.Progress.ReadPoint(g, s.Instance, index)
+	complete, ready := m.Progress.AddReadIndex(g, s.Instance, index)
 	if m.Progress.Doubtful() {
 		m.Push(apply.ApplyItem{Look: true})
 	}

@@ -212,7 +212,7 @@ func (h handshakeWorld) Fail(err error) {
 // Adopt implements cluster.HandshakeWorld, as NoteBirth does.
 func (h handshakeWorld) Adopt(state string) error { return cluster.AdoptBirth(h.m.Machines.All, state) }
 
-func (h handshakeWorld) NoteBirth(state string) error { return h.dir.RecordBirth(state) }
+func (h handshakeWorld) RecordBirth(state string) error { return h.dir.RecordBirth(state) }
 
 // hear makes handshakes with the members of which the member was told, if it does not take part
 // before it has heard from them.

@@ -115,7 +115,7 @@ type Running struct {
 	*MemberInstance
 	Crew     *Crew // instances, as they know each other
 	Began    time.Duration
-	weaver   instance.Weaver
+	weaver   instance.WantedRounds
 	dir      *datadir.Opened
 	Log      *wal.Log
 	Writer   *writer

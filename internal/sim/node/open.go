@@ -40,7 +40,7 @@ func (m *Member) Start() error {
 	if err := m.keptBallast(dir.Ballast); err != nil {
 		return err
 	}
-	m.Lives = dir.Own.Life
+	m.Lives = dir.Own.Incarnation
 	r := &Running{Began: m.Env.Now(), Machines: machines, dir: dir, Log: dir.Log, Snaps: dir.Snapshots, session: dir.Session()}
 	dir.Register.Mutant = m.Env.Set.MutantName()
 	r.who, r.Handshakes = dir.Own.Who(), cluster.NewHandshakes(dir.Register, dir.Birth, handshakeWorld{m, dir})

@@ -24,7 +24,7 @@ type node struct {
 	egress    []*card
 	ingress   []*card
 	framer    instance.Framer
-	weaver    instance.Weaver
+	weaver    instance.WantedRounds
 	proposals intake.Proposals
 	inbox     int    // bytes of messages that wait for all instances
 	load      *load  // nil: the member takes no commands
