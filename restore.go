@@ -17,7 +17,7 @@ import (
 // the same file and with the member's Options, before Open: Options.Dir must be new, and Join must not be set. Members
 // that were given different files do not connect to each other. Members that join later begin empty and get the state
 // of another member. If a state machine keeps its state on disk, it must be empty, and a [Repairable] if other members
-// are to join.
+// are to join; its Applied must be 0 after Restore has read the file, because the positions of the new log begin at 1.
 //
 // The new cluster must have an id of its own ([ClusterIDOf] with another token): members of the cluster that wrote the
 // file must not be mistaken for its members. Ids and names of members may be those of the old cluster. Positions begin
@@ -90,6 +90,11 @@ func RecoverAlone(ctx context.Context, lost string, o Options, machine StateMach
 		return 0, err
 	} else if replica.Begun(c.FS, c.Dir) {
 		return 0, &DirError{Dir: c.Dir, Detail: "is of a member that has started: a cluster is recovered in a new directory"}
+	}
+	if _, cluster, err := replica.OwnerOf(OSFS(), lost); err != nil {
+		return 0, err
+	} else if cluster == o.Cluster {
+		return 0, badOption("Cluster", "%x is that of the lost members: the new cluster needs another id", cluster)
 	}
 	s, err := Salvage(lost, nil, machine)
 	if err != nil {

@@ -191,6 +191,10 @@ func TestRecoverAlone(t *testing.T) {
 	o := c.options(c.members[0])
 	_, err := braid.RecoverAlone(t.Context(), left, o, struct{ braid.DurableStateMachine }{})
 	require.ErrorAs(t, err, new(*braid.OptionError))
+	_, err = braid.RecoverAlone(t.Context(), left, o, newCounts())
+	require.ErrorContains(t, err, "needs another id")
+	c.cluster++
+	o = c.options(c.members[0])
 	to, err := braid.RecoverAlone(t.Context(), left, o, newCounts())
 	require.NoError(t, err)
 	require.NotZero(t, to)

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/vfs"
 	"github.com/braidlog/braid/protocol"
@@ -77,28 +79,76 @@ func TestADirectoryBeginsWithAState(t *testing.T) {
 }
 
 // A member in memory that was told of such a state, and ended before it got that of another member, has none at its
-// next start: its log does not lead there. So it is if it crashed while it began with the state.
+// next start: its log does not lead there.
 func TestAMemberWithoutTheStateOfItsBirthWaitsForIt(t *testing.T) {
-	joins := birthConfig(vfs.NewMem())
-	joins.Join, joins.Members = true, nil
-	crashes := birthConfig(vfs.NewMem())
-	crashes.State = &State{Name: "x", Write: func(io.Writer) error { return errors.New("no power") }}
-	for _, c := range []Config{joins, crashes} {
-		c.Machine = InMemory(&text{})
-		o, err := Open(c)
-		if c.Join {
-			require.NoError(t, err)
-			require.NoError(t, member.Damaged(c.Machine))
-			require.NoError(t, o.RecordBirth("x"))
-			require.NoError(t, o.Close())
-		} else {
-			require.ErrorContains(t, err, "no power")
+	c := birthConfig(vfs.NewMem())
+	c.Join, c.Members = true, nil
+	c.Machine = InMemory(&text{})
+	o, err := Open(c)
+	require.NoError(t, err)
+	require.NoError(t, member.Damaged(c.Machine))
+	require.NoError(t, o.RecordBirth("x"))
+	require.NoError(t, o.Close())
+	c.Machine = InMemory(&text{})
+	o, err = Open(c)
+	require.NoError(t, err)
+	require.ErrorContains(t, member.Damaged(c.Machine), "began with the state x")
+	require.ErrorContains(t, c.Machine.Apply(nil), "began with the state x")
+	require.NoError(t, o.Close())
+}
+
+// A directory that was to begin with a state, and has none because of a crash, does not begin empty: the other first
+// members have the state.
+func TestADirectoryDoesNotBeginWithoutItsState(t *testing.T) {
+	for _, sm := range []member.StateMachine{InMemory(&text{}), onDisk{&text{}, 0}} {
+		c := birthConfig(vfs.NewMem())
+		c.State, c.Machine = &State{Name: "x", Write: func(io.Writer) error { return errors.New("no power") }}, nothing{}
+		_, err := Open(c)
+		require.ErrorContains(t, err, "no power")
+		c.State, c.Machine = nil, sm
+		for range 2 {
+			_, err = Open(c)
+			require.ErrorAs(t, err, new(*member.DirError))
+			require.ErrorContains(t, err, "remove the directory")
 		}
-		c.State, c.Machine = nil, InMemory(&text{})
-		o, err = Open(c)
-		require.NoError(t, err)
-		require.ErrorContains(t, member.Damaged(c.Machine), "began with the state x")
-		require.ErrorContains(t, c.Machine.Apply(nil), "began with the state x")
-		require.NoError(t, o.Close())
 	}
 }
+
+// moved is a machine on disk whose state says where it is.
+type moved struct{ *text }
+
+func (m moved) Sync() error { return nil }
+
+func (m moved) Applied() protocol.Position { return protocol.Position(len(m.is)) }
+
+// The commands of a new log must not count as applied because the state at its beginning was that of another log.
+func TestAClusterBeginsWithAStateAtNoPosition(t *testing.T) {
+	c := birthConfig(vfs.NewMem())
+	c.State, c.Machine = &State{Name: "x", Write: func(w io.Writer) error {
+		_, err := io.WriteString(w, "7 bytes")
+		return err
+	}}, nothing{}
+	o, err := Open(c)
+	require.NoError(t, err)
+	require.NoError(t, o.Close())
+	c.State, c.Machine = nil, moved{&text{}}
+	_, err = Open(c)
+	require.ErrorAs(t, err, new(*member.MachineError))
+	require.ErrorContains(t, err, "position 7")
+}
+
+// The wrapper of a state machine in memory hides no type by which a state machine is refused.
+func TestInMemoryHidesNoType(t *testing.T) {
+	of := func(protocol.InstanceID) member.StateMachine { return &text{} }
+	g, err := apply.NewGroups([]protocol.InstanceID{1, 2}, of)
+	require.NoError(t, err)
+	at := order.Begin(1, false)
+	require.Error(t, apply.CheckMachine(InMemory(g), &at))
+	_, err = cluster.BirthOf(InMemory(begun{}))
+	require.ErrorAs(t, err, new(*member.MachineError))
+}
+
+// begun is a state machine in memory that began with a state.
+type begun struct{ nothing }
+
+func (begun) Birth() string { return "x" }

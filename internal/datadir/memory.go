@@ -5,15 +5,18 @@ import (
 	"sync"
 
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/apply"
+	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/protocol"
 )
 
 // InMemory makes a state machine that keeps its state in memory a [member.Mendable]: a member that joins a cluster that
 // began with a state gives up its own empty one, and waits for that of another member. A state machine that is durable,
-// or Mendable already, is returned as it is.
+// or Mendable already, is returned as it is, and so are those of which [apply.CheckMachine] and [cluster.BirthOf] must
+// see the type.
 func InMemory(sm member.StateMachine) member.StateMachine {
 	switch sm.(type) {
-	case member.DurableStateMachine, member.Mendable:
+	case member.DurableStateMachine, member.Mendable, *apply.Groups, cluster.Born:
 		return sm
 	}
 	m := &memory{StateMachine: sm}

@@ -111,14 +111,14 @@ func Open(c Config) (*Opened, error) {
 		return nil, err
 	}
 	o := &Opened{Own: own, Begin: c.Begin, config: c, lock: lock}
-	if err := o.read(&c); err != nil {
+	if err := o.read(&c, who.Birth); err != nil {
 		return nil, errors.Join(lost(err), o.Close())
 	}
 	o.Ballast = KeepBallast(c.FS, c.Dir)
 	return o, nil
 }
 
-func (o *Opened) read(c *Config) (err error) {
+func (o *Opened) read(c *Config, birth string) (err error) {
 	id, err := readIdentity(c.FS, c.Dir, c.Cluster, c.Self)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (o *Opened) read(c *Config) (err error) {
 	if o.Snapshots, err = OpenSnapshots(c.FS, filepath.Join(c.Dir, snapshotDir)); err != nil {
 		return err
 	}
-	if err := o.begin(c); err != nil {
+	if err := o.begin(c, birth); err != nil {
 		return err
 	}
 	if o.Meta, o.Skip, err = Restore(o.Snapshots, c.Machine, c.Derive); err != nil {
@@ -197,8 +197,8 @@ func (o *Opened) forget() error {
 }
 
 // begin determines the instances with which the cluster began. In a new directory it writes the first snapshot, which
-// has only the membership.
-func (o *Opened) begin(c *Config) error {
+// has the membership, and the state with which the cluster begins. birth names the state that this start has.
+func (o *Opened) begin(c *Config, birth string) error {
 	if c.Begin.Several() {
 		begun, err := Begin(c.FS, c.Dir, c.Cluster, c.Self, len(c.Begin.Points))
 		if err != nil {
@@ -211,6 +211,11 @@ func (o *Opened) begin(c *Config) error {
 	}
 	if ok, err := o.Snapshots.Any(); ok || err != nil {
 		return err
+	}
+	if want := o.Birth.State; want != "" && want != birth && member.Damaged(c.Machine) == nil {
+		return &member.DirError{Dir: c.Dir,
+			Detail: fmt.Sprintf("was to begin with the state %s, and ended before it had it: "+
+				"remove the directory, and begin with that state again", want)}
 	}
 	if d, ok := c.Machine.(member.DurableStateMachine); ok && d.Applied() > 0 {
 		return &member.DirError{Dir: c.Dir,

@@ -53,6 +53,11 @@ func Restore(
 	if err := member.Restore(sm, f); err != nil {
 		return meta, 0, err
 	}
+	if durable && h.founds() && d.Applied() > 0 {
+		return meta, 0, &member.MachineError{Op: "restore",
+			Err: fmt.Errorf("the state with which the cluster begins says that it is at position %d: "+
+				"the new log would not be applied up to there", d.Applied())}
+	}
 	return h.Meta, h.Command, nil
 }
 

@@ -14,7 +14,8 @@ func Found(o Options, name string, write func(io.Writer) error) error {
 	o.outside()
 	if datadir.Begun(o.FS, o.Dir) {
 		return &member.DirError{Dir: o.Dir,
-			Detail: "is of a member that has started: a cluster begins with a state in new directories only"}
+			Detail: "is of a member that has started: a cluster begins with a state in new directories only. " +
+				"If it was given a state and that failed, remove it"}
 	}
 	c := o.directory(discarding{})
 	c.State = &datadir.State{Name: name, Write: write}

@@ -127,9 +127,7 @@ type counters struct {
 // disk must be as it was when the member stopped. A state machine in memory must be empty.
 func Open(o Options, sm member.StateMachine) (r *Replica, err error) {
 	o.outside()
-	if !o.Begin.Keyed {
-		sm = datadir.InMemory(sm)
-	}
+	sm = datadir.InMemory(sm)
 	dir, err := datadir.Open(o.directory(sm))
 	if err != nil {
 		return nil, err

@@ -71,6 +71,7 @@ func Salvage(o SalvageOptions, sm member.StateMachine) (s *Salvaged, err error) 
 	if err != nil {
 		return nil, err
 	}
+	sm = datadir.InMemory(sm) // the member may wait for the state of another one
 	own := Options{Cluster: told.Cluster, Self: told.Member}
 	dir, err := datadir.Open(datadir.Config{
 		FS: o.FS, Dir: o.Dir, Cluster: told.Cluster, Self: told.Member, Chance: systemChance, Machine: sm,
@@ -144,7 +145,7 @@ func (s *Salvaged) apply(sm member.StateMachine, behind func(*protocol.Recovered
 	if err := s.skip(a); err != nil {
 		return err
 	}
-	if a.Stuck() {
+	if a.Stuck() || member.Damaged(sm) != nil {
 		return &member.DirError{Dir: s.dir.Dir(),
 			Detail: "the state machine, or a part of the log that is needed, is damaged: use another member's"}
 	}
