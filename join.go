@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/braidlog/braid/internal/replica"
@@ -63,9 +64,10 @@ func (o *Options) identify() error {
 	if !o.Join || !slices.ContainsFunc(o.Members, nameless) {
 		return nil
 	}
-	known, limit := o.Self != 0 && o.Cluster != 0, joinTime
+	// The log has the members, unless the first start ended before it had begun.
+	known, limit := o.Self != 0 && o.Cluster != 0 && replica.Founded(o.files(), o.Dir), joinTime
 	if known {
-		limit = askTime // the log has the members, unless it ended right after the first start
+		limit = askTime
 	}
 	found, err := o.findRunning(limit)
 	switch {
@@ -89,52 +91,86 @@ func (o *Options) ownerOf() error {
 	if o.Self != 0 && o.Cluster != 0 || o.Dir == "" {
 		return nil
 	}
-	fs := o.FS
-	if fs == nil {
-		fs = vfs.OS
-	}
-	self, cluster, err := replica.OwnerOf(fs, o.Dir)
+	self, cluster, err := replica.OwnerOf(o.files(), o.Dir)
 	o.Self, o.Cluster = cmp.Or(o.Self, self), cmp.Or(o.Cluster, cluster)
 	return err
 }
 
-// findRunning asks the members that are named, until one of them knows this one.
+// files are those of Dir.
+func (o *Options) files() FS {
+	if o.FS == nil {
+		return vfs.OS
+	}
+	return o.FS
+}
+
+// findRunning asks the members that are named, until one of them knows this one. It gives up at once if they are of
+// several clusters, because one of the addresses is wrong then.
 func (o *Options) findRunning(limit time.Duration) (*Running, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	own := o.ownURLs()
+	var last error
 	for {
 		found, err := o.askMembers(ctx, own)
-		if found != nil {
-			return found, nil
+		if found != nil || errors.As(err, new(*OptionError)) {
+			return found, err
+		}
+		if ctx.Err() == nil || last == nil { // the last round may have been cut short
+			last = err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("as the member at %v: %w", own, err)
+			return nil, fmt.Errorf("as the member at %v: %w", own, last)
 		case <-time.After(askPause):
 		}
 	}
 }
 
-// askMembers asks each member once. The latest membership counts.
+// askMembers asks each member once. The latest membership counts. An [*OptionError] is not resolved by a retry.
 func (o *Options) askMembers(ctx context.Context, own []string) (best *Running, err error) {
+	asked := false
 	for i := range o.Members {
 		for _, url := range o.Members[i].PeerURLs {
-			one, cancel := context.WithTimeout(ctx, askTime)
-			found, failed := FindRunning(one, url, o.TLS.Config, own)
-			cancel()
+			asked = true
+			found, failed := o.ask(ctx, url, own)
 			switch {
 			case failed != nil:
 				err = errors.Join(err, failed)
+			case best != nil && best.Cluster != found.Cluster:
+				return nil, badOption("Members", "are of the clusters %x and %x: %s is of the latter", best.Cluster, found.Cluster, url)
 			case best == nil || best.Before(found):
 				best = found
 			}
 		}
 	}
-	if best == nil && err == nil {
-		err = badOption("Members", "have no peer URL to ask")
+	switch {
+	case best != nil:
+		return best, nil
+	case !asked:
+		return nil, badOption("Members", "have no peer URL to ask")
 	}
-	return best, err
+	return nil, err
+}
+
+// ask asks one member. Its answer must not contradict the ids that are known.
+func (o *Options) ask(ctx context.Context, url string, own []string) (*Running, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	config := o.TLS.Config
+	if o.TLS.ByURL && strings.HasPrefix(url, "http://") {
+		config = nil
+	}
+	found, err := FindRunning(ctx, url, config, own)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Cluster != 0 && o.Cluster != found.Cluster:
+		return nil, badOption("Cluster", "is %x, and the member at %s is of cluster %x", o.Cluster, url, found.Cluster)
+	case o.Self != 0 && o.Self != found.Self:
+		return nil, fmt.Errorf("the member at %s knows this one as %s, not as %s", url, found.Self, o.Self) // it may lag
+	}
+	return found, nil
 }
 
 // ownURLs are the peer URLs under which this member was added.

@@ -3,6 +3,7 @@ package braid_test
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -79,4 +80,48 @@ func TestAJoinerNeedsNoNumbers(t *testing.T) {
 			require.NoError(t, o.CheckDir())
 		}
 	}
+}
+
+// TestAJoinerBelievesOneCluster: addresses of several clusters, or ids that the cluster contradicts, are refused before
+// anything is written.
+func TestAJoinerBelievesOneCluster(t *testing.T) {
+	t.Parallel()
+	added := braid.Member{ID: 9, PeerURLs: []string{freeURL(t)}}
+	var urls []string
+	for i := range 2 {
+		m := braid.Member{ID: 1, PeerURLs: []string{freeURL(t)}}
+		n, err := braid.Open(braid.Options{
+			Self: 1, Cluster: uint64(42 + i), Members: []braid.Member{m}, Dir: t.TempDir(), Listen: []string{m.PeerURLs[0][len("http://"):]},
+			Heartbeat: 20 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		}, newCounts())
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, n.Close()) })
+		require.NoError(t, n.ChangeMembers(t.Context(), braid.Change{Kind: braid.AddLearner, Member: added}))
+		urls = append(urls, m.PeerURLs[0])
+	}
+	o := braid.Options{
+		Join: true, Dir: filepath.Join(t.TempDir(), "d"), Listen: []string{added.PeerURLs[0][len("http://"):]},
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, c := range []struct {
+		cluster uint64
+		ask     []string
+		wrong   string
+	}{
+		{ask: urls, wrong: "are of the clusters 2a and 2b"},
+		{cluster: 7, ask: urls[:1], wrong: "is 7, and the member at"},
+		{wrong: "have no peer URL to ask"},
+	} {
+		o.Cluster, o.Members = c.cluster, []braid.Member{{PeerURLs: c.ask}}
+		_, err := braid.Open(o, newCounts())
+		require.ErrorContains(t, err, c.wrong)
+		require.ErrorAs(t, err, new(*braid.OptionError))
+		require.NoDirExists(t, o.Dir)
+	}
+	// An id is enough to find out which of the two is meant.
+	o.Cluster, o.Members = 43, []braid.Member{{PeerURLs: urls}}
+	n, err := braid.Open(o, newCounts())
+	require.NoError(t, err)
+	require.EqualValues(t, 9, n.Status().Self)
+	require.NoError(t, n.Close())
 }

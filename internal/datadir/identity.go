@@ -149,7 +149,7 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 	if !who.Kind.IsZero() {
 		id.Kind = who.Kind
 	}
-	if id.Incarnation == 0 || !founded(fs, dir) {
+	if id.Incarnation == 0 || !Founded(fs, dir) {
 		id.Founders = 0
 		if !who.Join {
 			id.Founders = who.Founders
@@ -159,10 +159,10 @@ func admit(fs vfs.FS, dir string, who *Owner) (id identity, err error) {
 		id.fixQuorums(dir, cmp.Or(who.Quorums, majority)))
 }
 
-// founded reports whether a directory has the snapshot with the first membership. A first incarnation may have ended
+// Founded reports whether a directory has the snapshot with the first membership. A first incarnation may have ended
 // before it was written: then the next one founds the log, perhaps with another list. If the directory cannot be
 // read, the snapshot counts as present.
-func founded(fs vfs.FS, dir string) bool {
+func Founded(fs vfs.FS, dir string) bool {
 	ok, err := (&Snapshots{fs: fs, dir: filepath.Join(dir, snapshotDir)}).Any()
 	return ok || err != nil && !errors.Is(err, os.ErrNotExist)
 }

@@ -143,6 +143,9 @@ func (o *Options) directory(sm member.StateMachine) datadir.Config {
 // Begun reports whether a member's directory has been begun, so that it knows its members.
 func Begun(fs vfs.FS, dir string) bool { return datadir.Begun(fs, dir) }
 
+// Founded is [datadir.Founded].
+func Founded(fs vfs.FS, dir string) bool { return datadir.Founded(fs, dir) }
+
 // OwnerOf is [datadir.OwnerOf].
 func OwnerOf(fs vfs.FS, dir string) (self protocol.MemberID, cluster uint64, err error) {
 	return datadir.OwnerOf(fs, dir)
