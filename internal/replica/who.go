@@ -55,8 +55,13 @@ func (w handshakeWorld) Save(register *cluster.Register) error {
 	return w.r.dir.SaveRegister(register)
 }
 
+// Adopt also makes Apply halt, before a link can bring entries: what it applied would be read without that state.
 func (w handshakeWorld) Adopt(state string) error {
-	return cluster.AdoptBirth(w.r.apply.machine.Machine(), state)
+	err := cluster.AdoptBirth(w.r.apply.machine.Machine(), state)
+	if err == nil && state != "" {
+		w.r.CheckState()
+	}
+	return err
 }
 
 func (w handshakeWorld) RecordBirth(state string) error { return w.r.dir.RecordBirth(state) }
@@ -129,9 +134,6 @@ func (a *acquaintances) born(id uint64, state string) error {
 	if learned {
 		a.checkEarly()
 		a.r.log.Info("a member says with which state the cluster began", "member", id, "state", cmp.Or(state, "empty"))
-	}
-	if learned && state != "" {
-		a.r.CheckState()
 	}
 	return err
 }

@@ -22,6 +22,8 @@ type Applied struct {
 	configs []protocol.Config // of the active instances; the first is the cluster's
 	// brought is the position of the state that was found at the start; 0: another state took its place.
 	brought protocol.Position
+	// stuck: the state is not what cursor and added say, and serves no read. See Applier.Stuck.
+	stuck bool
 
 	groups   intake.ReadGroups
 	tokens   tokenReads
@@ -83,7 +85,7 @@ func NewApplied(a *Applier) *Applied {
 }
 
 func (p *Applied) note(a *Applier) {
-	p.cursor, p.brought = a.Cursor(), a.brought
+	p.cursor, p.brought, p.stuck = a.Cursor(), a.brought, a.Stuck()
 	if a.mutant == member.MutantStateUnchecked {
 		p.brought = 0
 	}
@@ -206,7 +208,7 @@ func (p *Applied) Ask(g *intake.ReadGroup, since protocol.Round, shape []protoco
 // that the state serves the group; the group has ended then.
 func (p *Applied) AddReadIndex(g *intake.ReadGroup, instance protocol.InstanceID,
 	index protocol.Index) (complete, ready bool) {
-	return p.groups.Point(g, instance, index, p.Doubtful(), p.cursor.Next.Round, p.shape, p.added)
+	return p.groups.Point(g, instance, index, p.Doubtful() || p.stuck, p.cursor.Next.Round, p.shape, p.added)
 }
 
 // FailRead ends a group without an answer. It reports false if it had ended.

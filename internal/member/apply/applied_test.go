@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,4 +42,30 @@ func TestChangesThatAreAppliedTogetherAreSeen(t *testing.T) {
 	p.NoteConfigs(a)
 	require.True(t, late.Seen())
 	require.False(t, third.Seen())
+}
+
+// TestAStateThatIsNotWhatWasOrderedServesNoRead: what is committed with a membership is ordered, and its commands are
+// not applied, because the state is damaged. A read waits until another state has them.
+func TestAStateThatIsNotWhatWasOrderedServesNoRead(t *testing.T) {
+	sm := &repairable{damage: errors.New("damaged")}
+	a := newTestApplier(sm, member.Meta{}, 0, nil)
+	p := NewApplied(a)
+	config := protocol.Entry{Index: 1, Term: 1, Kind: protocol.EntryConfig,
+		Payload: protocol.EncodeConfig(protocol.Config{Members: []protocol.Member{{ID: 1}}})}
+	config.SealPayload()
+	require.NoError(t, a.Apply(intake.CommittedEntries{Instance: 1,
+		Entries: []protocol.Entry{config, membertest.EntryOf(2, membertest.Sealed(2, "x"))}}))
+	require.True(t, a.Stuck())
+	p.NoteConfigs(a)
+	g := new(intake.ReadGroup)
+	require.True(t, p.Ask(g, 0, p.Shape()))
+	complete, ready := p.AddReadIndex(g, 1, 2)
+	require.True(t, complete)
+	require.False(t, ready)
+
+	meta := a.Meta()
+	require.NoError(t, a.Install(meta, strings.NewReader("")))
+	served, _, _, err := p.Note(a)
+	require.NoError(t, err)
+	require.Equal(t, []*intake.ReadGroup{g}, served)
 }
