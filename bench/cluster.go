@@ -149,7 +149,8 @@ func (s *Settings) Apply(protocol string, o *braid.Options) error {
 		return err
 	}
 	o.Experiment = braid.Experiment{
-		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
+		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend,
+		NoAsyncApply:  s.NoAsyncApply,
 		MaxBatchBytes: s.MaxBatchBytes, MaxBatchCommands: s.MaxBatchCommands, PipelineDepth: s.PipelineDepth, Net: net,
 	}
 	return s.shape(protocol).Apply(o)

@@ -125,7 +125,8 @@ func (c *LogContest) WriteText(w io.Writer) {
 	writeTable(w, "commands/s", figures, spreads, c.Ratios)
 	for _, r := range c.Results {
 		if r.Verified {
-			fmt.Fprintf(w, "%s: verified: all members applied the same commands, each acknowledged one exactly once\n", r.Protocol)
+			fmt.Fprintf(w, "%s: verified: all members applied the same commands, each acknowledged one exactly once\n",
+				r.Protocol)
 		}
 		for _, v := range r.Violations {
 			fmt.Fprintf(w, "%s: VIOLATION: %s\n", r.Protocol, v)
@@ -136,13 +137,16 @@ func (c *LogContest) WriteText(w io.Writer) {
 // writeTable writes contestants below each other, with how far the first is ahead.
 func writeTable(w io.Writer, unit string, figures []Figures, spreads [][2]float64, ratios []Ratio) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(tw, "\t%s\t(spread)\tp50 ms\tp99 ms\tCPU µs/op\tegress B/op\tdisk B/op\tfsyncs/s\terrors\tstolen %%\tothers %%\t\n", unit)
+	fmt.Fprintf(tw, "\t%s\t(spread)\tp50 ms\tp99 ms\tCPU µs/op\tegress B/op\tdisk B/op\tfsyncs/s\terrors\tstolen "+
+		"%%\tothers %%\t\n", unit)
 	interrupted := Figures{}
 	for i, f := range figures {
 		interrupted.Interrupted = interrupted.Interrupted || f.Interrupted
 		fmt.Fprintf(tw, "%s\t%s\t%s – %s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1f\t%.1f\t\n", f.Protocol,
-			number(f.ThroughputPS), number(spreads[i][0]), number(spreads[i][1]), number(f.LatencyMS.P50), number(f.LatencyMS.P99),
-			number(f.CPUMicrosOp), number(f.LeaderEgress), number(f.DiskBytesOp), number(f.FsyncsPS), f.Errors, f.StolenPercent, f.OthersPercent)
+			number(f.ThroughputPS), number(spreads[i][0]), number(spreads[i][1]), number(f.LatencyMS.P50),
+			number(f.LatencyMS.P99),
+			number(f.CPUMicrosOp), number(f.LeaderEgress), number(f.DiskBytesOp), number(f.FsyncsPS), f.Errors, f.StolenPercent,
+			f.OthersPercent)
 	}
 	_ = tw.Flush()
 	interrupted.writeInterrupted(w)

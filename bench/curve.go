@@ -108,7 +108,8 @@ func RunLogCurves(ctx context.Context, c CurveConfig) (*LogCurves, error) {
 }
 
 // run is RunLogCurves with any way to run a contestant.
-func (c *CurveConfig) run(ctx context.Context, run func(context.Context, LogConfig) (*LogResult, error)) (*LogCurves, error) {
+func (c *CurveConfig) run(ctx context.Context,
+	run func(context.Context, LogConfig) (*LogResult, error)) (*LogCurves, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

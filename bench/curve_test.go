@@ -39,7 +39,8 @@ func (f *fakeRun) run(_ context.Context, c LogConfig) (*LogResult, error) {
 func curveOf(protocols ...string) CurveConfig {
 	c := CurveConfig{Start: 10_000, Rounds: 1, MaxP99: 500 * time.Millisecond}
 	for _, p := range protocols {
-		c.Contestants = append(c.Contestants, LogConfig{Protocol: p, Nodes: 3, Load: Load{Payload: 16, Inflight: 100, Duration: time.Second}})
+		c.Contestants = append(c.Contestants,
+			LogConfig{Protocol: p, Nodes: 3, Load: Load{Payload: 16, Inflight: 100, Duration: time.Second}})
 	}
 	return c
 }
@@ -53,7 +54,8 @@ func TestRateSearch(t *testing.T) {
 	}{
 		// 95 % of 105,000 are 99,750: that is kept up with.
 		{"doubling", 100_000, 10_000, []float64{10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 113_000, 95_100, 104_000}},
-		{"too high at first", 100_000, 1_000_000, []float64{1_000_000, 2_000_000, 500_000, 250_000, 125_000, 62_500, 88_400, 105_000, 115_000}},
+		{"too high at first", 100_000, 1_000_000, []float64{1_000_000, 2_000_000, 500_000, 250_000, 125_000, 62_500, 88_400,
+			105_000, 115_000}},
 		{"slow", 30, 10, nil},
 		{"fast", 7_000_000, 10_000, nil},
 	} {
@@ -93,7 +95,8 @@ func TestRateSearchSurvivesAHiccup(t *testing.T) {
 	}
 	s := out.Series[0]
 	if !s.Points[1].Saturated || s.Points[2].Saturated {
-		t.Errorf("the point with the hiccup is saturated: %v, the one after it: %v", s.Points[1].Saturated, s.Points[2].Saturated)
+		t.Errorf("the point with the hiccup is saturated: %v, the one after it: %v", s.Points[1].Saturated,
+			s.Points[2].Saturated)
 	}
 	if s.KeepsUpPS != 104_000 || s.SaturatedPS != 113_000 {
 		t.Errorf("saturated between %v and %v", s.KeepsUpPS, s.SaturatedPS)
@@ -146,7 +149,8 @@ func TestCurveKeepsWhatItHas(t *testing.T) {
 	}
 	var text, data bytes.Buffer
 	out.WriteText(&text)
-	for _, want := range []string{"raft keeps up with every rate, up to 20,000/s", "ended early", "achieved/s", "verified"} {
+	for _, want := range []string{"raft keeps up with every rate, up to 20,000/s", "ended early", "achieved/s",
+		"verified"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q: %s", want, text.String())
 		}

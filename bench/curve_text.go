@@ -9,7 +9,8 @@ import (
 // WriteText writes the curves as tables, each with where its contestant is saturated.
 func (c *LogCurves) WriteText(w io.Writer) {
 	r := c.LogResult
-	fmt.Fprintf(w, "%d members, open loop, %d-byte commands, %.1f s at each rate, medians of %d rounds on %d cores, %s (%s)\n",
+	fmt.Fprintf(w, "%d members, open loop, %d-byte commands, %.1f s at each rate, medians of %d rounds on %d cores, %s "+
+		"(%s)\n",
 		r.Nodes, r.Payload, r.DurationS, r.Rounds, r.Machine.Cores, r.Machine.Filesystem, r.DataDir)
 	for _, s := range c.Series {
 		fmt.Fprintf(w, "\n%s\n", s.Protocol)
@@ -19,15 +20,18 @@ func (c *LogCurves) WriteText(w io.Writer) {
 	for _, v := range c.AllViolations() {
 		fmt.Fprintf(w, "VIOLATION: %s\n", v)
 	}
-	fmt.Fprintf(w, "\nsaturated: less than %.0f %% of the commands that were due came through, or the p99 was above %s ms\n", 100*keptUp, number(c.MaxP99MS))
+	fmt.Fprintf(w, "\nsaturated: less than %.0f %% of the commands that were due came through, or the p99 was above "+
+		"%s ms\n", 100*keptUp, number(c.MaxP99MS))
 	first := c.Series[0]
 	for _, s := range c.Series[1:] {
 		if first.KeepsUpPS > 0 && s.KeepsUpPS > 0 {
-			fmt.Fprintf(w, "%s keeps up with %.2f times the rate that %s keeps up with\n", first.Protocol, first.KeepsUpPS/s.KeepsUpPS, s.Protocol)
+			fmt.Fprintf(w, "%s keeps up with %.2f times the rate that %s keeps up with\n", first.Protocol,
+				first.KeepsUpPS/s.KeepsUpPS, s.Protocol)
 		}
 	}
 	if len(c.AllViolations()) == 0 {
-		fmt.Fprintln(w, "verified: after every run all members had applied the same commands, each acknowledged one exactly once")
+		fmt.Fprintln(w, "verified: after every run all members had applied the same commands, each acknowledged one "+
+			"exactly once")
 	}
 	if c.EndedEarly {
 		fmt.Fprintln(w, "ended early: these are the rates until then")
@@ -36,14 +40,16 @@ func (c *LogCurves) WriteText(w io.Writer) {
 
 func (s *Curve) writeTable(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "offered/s\tachieved/s\tp50 ms\tp90 ms\tp99 ms\tp99.9 ms\tmax ms\tCPU µs/command\terrors\tstolen %\tothers %\tsaturated\t")
+	fmt.Fprintln(tw, "offered/s\tachieved/s\tp50 ms\tp90 ms\tp99 ms\tp99.9 ms\tmax ms\tCPU µs/command\terrors\tstolen "+
+		"%\tothers %\tsaturated\t")
 	for _, p := range s.Points {
 		l, saturated := p.LatencyMS, "–"
 		if p.Saturated {
 			saturated = "yes"
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1f\t%.1f\t%s\t\n", number(p.RatePS), number(p.ThroughputPS),
-			number(l.P50), number(l.P90), number(l.P99), number(l.P999), number(l.Max), number(p.CPUMicrosOp), p.Errors, p.StolenPercent, p.OthersPercent, saturated)
+			number(l.P50), number(l.P90), number(l.P99), number(l.P999), number(l.Max), number(p.CPUMicrosOp), p.Errors,
+			p.StolenPercent, p.OthersPercent, saturated)
 	}
 	_ = tw.Flush()
 }
@@ -56,7 +62,8 @@ func (s *Curve) describeSaturation() string {
 	case s.SaturatedPS == 0:
 		return fmt.Sprintf("%s keeps up with every rate, up to %s/s", s.Protocol, number(s.KeepsUpPS))
 	}
-	return fmt.Sprintf("%s saturates between %s/s, with which it keeps up, and %s/s", s.Protocol, number(s.KeepsUpPS), number(s.SaturatedPS))
+	return fmt.Sprintf("%s saturates between %s/s, with which it keeps up, and %s/s", s.Protocol, number(s.KeepsUpPS),
+		number(s.SaturatedPS))
 }
 
 // AllViolations returns what makes the figures worthless; empty is good.

@@ -35,5 +35,6 @@ func DataDir(parent string) (dir string, remove func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("data directory: %w", err)
 	}
-	return "", nil, fmt.Errorf("data directory: %q is in memory (%s), where an fsync costs nothing: give one on a disk", candidates, Filesystem(candidates[0]))
+	return "", nil, fmt.Errorf("data directory: %q is in memory (%s), where an fsync costs nothing: give one on a disk",
+		candidates, Filesystem(candidates[0]))
 }

@@ -37,7 +37,8 @@ func TestHistogramBounds(t *testing.T) {
 	record(h, -5)              // a clock that cannot go back did
 	record(h, math.MaxInt64/2) // beyond what it tracks
 	if h.TotalCount() != 2 || h.Min() > 1 || h.Max() < 599_000_000 {
-		t.Errorf("latencies beyond the bounds were not kept at the bounds: %d values, %d to %d µs", h.TotalCount(), h.Min(), h.Max())
+		t.Errorf("latencies beyond the bounds were not kept at the bounds: %d values, %d to %d µs", h.TotalCount(),
+			h.Min(), h.Max())
 	}
 }
 
@@ -67,7 +68,8 @@ func TestMedianAndSpread(t *testing.T) {
 			t.Errorf("median(%v) = %v, want %v", c.values, got, c.want)
 		}
 	}
-	runs := []Figures{{ThroughputPS: 5, Errors: 1, LatencyMS: Latency{P99: 7}}, {ThroughputPS: 1, LatencyMS: Latency{P99: 9}}, {ThroughputPS: 3, Errors: 2, LatencyMS: Latency{P99: 8}}}
+	runs := []Figures{{ThroughputPS: 5, Errors: 1, LatencyMS: Latency{P99: 7}},
+		{ThroughputPS: 1, LatencyMS: Latency{P99: 9}}, {ThroughputPS: 3, Errors: 2, LatencyMS: Latency{P99: 8}}}
 	m := medianFigures(runs)
 	if m.ThroughputPS != 3 || m.LatencyMS.P99 != 8 || m.Errors != 3 {
 		t.Errorf("medians are %+v", m)
@@ -78,7 +80,8 @@ func TestMedianAndSpread(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.123: "0.12", 9.999: "10.00", 45.67: "45.7", 123.4: "123", 1234: "1,234", 1234567: "1,234,567", -12345: "-12,345"} {
+	for v, want := range map[float64]string{0: "0", 0.123: "0.12", 9.999: "10.00", 45.67: "45.7", 123.4: "123",
+		1234: "1,234", 1234567: "1,234,567", -12345: "-12,345"} {
 		if got := number(v); got != want {
 			t.Errorf("number(%v) = %q, want %q", v, got, want)
 		}

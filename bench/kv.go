@@ -91,7 +91,8 @@ func (c *KVConfig) Validate() error {
 func (c *KVConfig) validateKeys() error {
 	digits := c.KeySize - len(c.KeyPrefix)
 	if digits < len(strconv.Itoa(c.Workload.KeySpace-1)) {
-		return fmt.Errorf("keys of %d bytes: too short for %d different ones after the prefix %q", c.KeySize, c.Workload.KeySpace, c.KeyPrefix)
+		return fmt.Errorf("keys of %d bytes: too short for %d different ones after the prefix %q", c.KeySize,
+			c.Workload.KeySpace, c.KeyPrefix)
 	}
 	if c.KeySize > maxKey {
 		return fmt.Errorf("keys of %d bytes: at most %d (1 MiB)", c.KeySize, maxKey)
@@ -101,10 +102,12 @@ func (c *KVConfig) validateKeys() error {
 	}
 	scan := c.Workload.ScanLimit * (c.Workload.Values.Max + c.KeySize)
 	if c.Workload.Mix[workload.Scan] > 0 && scan > maxMessage {
-		return fmt.Errorf("scans of %d values of %d bytes are %d MiB: at most %d MiB come in one answer; lower the limit of scans, or the size", c.Workload.ScanLimit, c.Workload.Values.Max, scan>>20, maxMessage>>20)
+		return fmt.Errorf("scans of %d values of %d bytes are %d MiB: at most %d MiB come in one answer; lower the limit "+
+			"of scans, or the size", c.Workload.ScanLimit, c.Workload.Values.Max, scan>>20, maxMessage>>20)
 	}
 	if bytes := c.Clients * c.Workload.Values.Max; bytes > maxPending {
-		return fmt.Errorf("%d clients with values of %d bytes are %d MiB in flight: at most %d MiB", c.Clients, c.Workload.Values.Max, bytes>>20, maxPending>>20)
+		return fmt.Errorf("%d clients with values of %d bytes are %d MiB in flight: at most %d MiB", c.Clients,
+			c.Workload.Values.Max, bytes>>20, maxPending>>20)
 	}
 	return nil
 }
@@ -135,7 +138,8 @@ func (c *KVConfig) validateReads() error {
 	case c.Serializable && c.Check:
 		return errors.New("serializable gets may be stale, which is not linearizable: check without them")
 	case c.Check && c.Workload.Values.Min < MinPayload:
-		return fmt.Errorf("check with values of %d bytes: at least %d are needed, to tell them apart", c.Workload.Values.Min, MinPayload)
+		return fmt.Errorf("check with values of %d bytes: at least %d are needed, to tell them apart", c.Workload.Values.Min,
+			MinPayload)
 	case c.Check && c.CheckLimit <= 0:
 		return fmt.Errorf("check for %v: the time must be positive", c.CheckLimit)
 	}
@@ -340,7 +344,8 @@ func (r *kvRun) nothing(from, to kvReading, err error) error {
 
 func (r *kvRun) report(phase string, elapsed, whole time.Duration, perSecond float64) {
 	if r.Progress != nil {
-		r.Progress(Progress{Protocol: r.Protocol, Phase: phase, Elapsed: elapsed, Whole: whole, Completed: r.ok.Load(), PerSecond: perSecond})
+		r.Progress(Progress{Protocol: r.Protocol, Phase: phase, Elapsed: elapsed, Whole: whole, Completed: r.ok.Load(),
+			PerSecond: perSecond})
 	}
 }
 

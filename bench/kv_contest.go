@@ -38,7 +38,8 @@ func serving(protocol string) ServerKind {
 }
 
 func mapServing(protocol string) ServerKind {
-	return ServerKind{Name: protocol + "-map", Protocol: protocol, Args: []string{"bench", "mapkv-serve", "--protocol", protocol}, API: MapAPI}
+	return ServerKind{Name: protocol + "-map", Protocol: protocol, Args: []string{"bench", "mapkv-serve", "--protocol",
+		protocol}, API: MapAPI}
 }
 
 // ServerKinds returns the names of the servers that the benchmark can start, sorted.

@@ -47,26 +47,40 @@ func TestJudgeKey(t *testing.T) {
 		{"read of what was written", history{told(put, 1, 2, "a", 5), told(get, 3, 4, "a", 5)}, true},
 		{"stale read", history{told(put, 1, 2, "a", 5), told(put, 3, 4, "b", 9), told(get, 5, 6, "a", 5)}, false},
 		{"not there after a write", history{told(put, 1, 2, "a", 5), told(get, 3, 4, "", 0)}, false},
-		{"concurrent writes in the order of revisions", history{told(put, 1, 9, "a", 7), told(put, 1, 9, "b", 5), told(get, 10, 11, "a", 7)}, true},
+		{"concurrent writes in the order of revisions", history{told(put, 1, 9, "a", 7), told(put, 1, 9, "b", 5),
+			told(get, 10, 11, "a", 7)}, true},
 		{"revisions against real time", history{told(put, 1, 2, "a", 7), told(put, 3, 4, "b", 5)}, false},
 		{"two writes at one revision", history{told(put, 1, 9, "a", 7), told(put, 1, 9, "b", 7)}, false},
-		{"read with the revision of another write", history{told(put, 1, 2, "a", 5), told(put, 1, 2, "b", 6), told(get, 3, 4, "b", 5)}, false},
+		{"read with the revision of another write", history{told(put, 1, 2, "a", 5), told(put, 1, 2, "b", 6),
+			told(get, 3, 4, "b", 5)}, false},
 		{"read with a revision of nothing", history{told(put, 1, 2, "a", 5), told(get, 3, 4, "a", 6)}, false},
 		{"damaged value", history{told(put, 1, 2, "a", 5), told(get, 3, 4, "x", 5)}, false},
-		{"back in time", history{told(put, 1, 2, "a", 5), told(put, 3, 9, "b", 6), told(get, 4, 5, "b", 6), told(get, 6, 7, "a", 5)}, false},
-		{"lost write that is seen", history{lost(told(put, 1, 2, "a", 0)), told(get, 3, 4, "", 0), told(get, 8, 9, "a", 5)}, true},
-		{"lost write that is never seen", history{told(put, 1, 2, "a", 5), lost(told(put, 3, 4, "b", 0)), told(put, 5, 6, "c", 7)}, true},
-		{"lost write that comes and goes", history{told(put, 1, 2, "a", 5), lost(told(put, 3, 4, "b", 0)), told(get, 5, 6, "b", 7), told(get, 8, 9, "a", 5)}, false},
+		{"back in time", history{told(put, 1, 2, "a", 5), told(put, 3, 9, "b", 6), told(get, 4, 5, "b", 6),
+			told(get, 6, 7, "a", 5)}, false},
+		{"lost write that is seen", history{lost(told(put, 1, 2, "a", 0)), told(get, 3, 4, "", 0), told(get, 8, 9, "a", 5)},
+			true},
+		{"lost write that is never seen", history{told(put, 1, 2, "a", 5), lost(told(put, 3, 4, "b", 0)),
+			told(put, 5, 6, "c", 7)}, true},
+		{"lost write that comes and goes", history{told(put, 1, 2, "a", 5), lost(told(put, 3, 4, "b", 0)),
+			told(get, 5, 6, "b", 7), told(get, 8, 9, "a", 5)}, false},
 		{"lost write seen before it was called", history{told(get, 1, 2, "a", 5), lost(told(put, 3, 4, "a", 0))}, false},
 		{"swap", history{told(put, 1, 2, "a", 5), swapped(3, 4, "a", "b", 6), told(get, 5, 6, "b", 6)}, true},
-		{"two swaps of one value", history{told(put, 1, 2, "a", 5), swapped(3, 6, "a", "b", 6), swapped(3, 6, "a", "c", 7)}, false},
-		{"lost swap that is seen", history{told(put, 1, 2, "a", 5), lost(swapped(3, 6, "a", "b", 0)), told(get, 7, 8, "b", 6)}, true},
-		{"delete", history{told(put, 1, 2, "a", 5), told(del, 3, 4, "", 6), told(get, 5, 6, "", 0), told(put, 7, 8, "b", 9), told(get, 9, 9, "b", 9)}, true},
+		{"two swaps of one value", history{told(put, 1, 2, "a", 5), swapped(3, 6, "a", "b", 6), swapped(3, 6, "a", "c", 7)},
+			false},
+		{"lost swap that is seen", history{told(put, 1, 2, "a", 5), lost(swapped(3, 6, "a", "b", 0)),
+			told(get, 7, 8, "b", 6)}, true},
+		{"delete", history{told(put, 1, 2, "a", 5), told(del, 3, 4, "", 6), told(get, 5, 6, "", 0), told(put, 7, 8, "b", 9),
+			told(get, 9, 9, "b", 9)}, true},
 		{"read after a delete", history{told(put, 1, 2, "a", 5), told(del, 3, 4, "", 6), told(get, 5, 6, "a", 5)}, false},
-		{"lost delete that is seen", history{told(put, 1, 2, "a", 5), lost(told(del, 3, 4, "", 0)), told(get, 5, 6, "", 0)}, true},
-		{"lost delete against a later write", history{told(put, 1, 2, "a", 5), lost(told(del, 9, 10, "", 0)), told(get, 5, 6, "", 0)}, false},
-		{"no revisions", history{told(put, 1, 2, "a", 0), {Kind: get, Key: "k", Call: 3, Return: 4, Outcome: check.OK, Found: true, Result: "a"}}, true},
-		{"no revisions, stale", history{told(put, 1, 2, "a", 0), told(put, 3, 4, "b", 0), {Kind: get, Key: "k", Call: 5, Return: 6, Outcome: check.OK, Found: true, Result: "a"}}, false},
+		{"lost delete that is seen", history{told(put, 1, 2, "a", 5), lost(told(del, 3, 4, "", 0)), told(get, 5, 6, "", 0)},
+			true},
+		{"lost delete against a later write", history{told(put, 1, 2, "a", 5), lost(told(del, 9, 10, "", 0)),
+			told(get, 5, 6, "", 0)}, false},
+		{"no revisions",
+			history{told(put, 1, 2, "a", 0), {Kind: get, Key: "k", Call: 3, Return: 4, Outcome: check.OK, Found: true,
+				Result: "a"}}, true},
+		{"no revisions, stale", history{told(put, 1, 2, "a", 0), told(put, 3, 4, "b", 0),
+			{Kind: get, Key: "k", Call: 5, Return: 6, Outcome: check.OK, Found: true, Result: "a"}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := judgeKey(c.ops, time.Minute); (err == nil) != c.good {
@@ -192,7 +206,8 @@ func TestJudgeOfAHotKey(t *testing.T) {
 	var ops []check.Operation
 	for i := range searchLimit {
 		at := int64(10 * i)
-		ops = append(ops, told(check.Put, at, at+3, fmt.Sprint(i), uint64(i+2)), told(check.Get, at+4, at+9, fmt.Sprint(i), uint64(i+2)))
+		ops = append(ops, told(check.Put, at, at+3, fmt.Sprint(i), uint64(i+2)),
+			told(check.Get, at+4, at+9, fmt.Sprint(i), uint64(i+2)))
 	}
 	if searched, err := judgeKey(ops, time.Minute); searched || err != nil {
 		t.Errorf("searched %t: %v", searched, err)

@@ -55,7 +55,8 @@ func (s *mapStore) swap(context.Context, kvSeen, []byte) (bool, kvSeen, error) {
 }
 
 // do makes a request. Status codes other than success and 404 are errors.
-func (s *mapStore) do(ctx context.Context, method string, key []byte, suffix string, value []byte) (code int, err error) {
+func (s *mapStore) do(ctx context.Context, method string, key []byte, suffix string,
+	value []byte) (code int, err error) {
 	var body io.Reader
 	if value != nil {
 		body = bytes.NewReader(value)

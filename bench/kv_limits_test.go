@@ -21,7 +21,8 @@ func TestRefusalOf(t *testing.T) {
 		want string // "": none
 	}{
 		{rpctypes.ErrGRPCRequestTooLarge, "--max-request-bytes"},
-		{grpcstatus.Error(codes.ResourceExhausted, "grpc: received message larger than max (16777231 vs. 2097152)"), "--max-request-bytes"},
+		{grpcstatus.Error(codes.ResourceExhausted, "grpc: received message larger than max (16777231 vs. 2097152)"),
+			"--max-request-bytes"},
 		{fmt.Errorf("%w: 413", errMapTooLarge), "--max-request-bytes"},
 		{rpctypes.ErrGRPCNoSpace, "--quota-backend-bytes"},
 		{rpctypes.ErrGRPCNoLeader, ""},

@@ -28,10 +28,12 @@ func refusalOf(err error) string {
 	s := grpcstatus.Convert(err)
 	switch {
 	case s.Message() == rpctypes.ErrorDesc(rpctypes.ErrGRPCNoSpace):
-		return "the servers' database is full: start them with a larger --quota-backend-bytes, or lower the size of values, the keys or the time"
+		return "the servers' database is full: start them with a larger --quota-backend-bytes, or lower the size of " +
+			"values, the keys or the time"
 	case s.Message() == rpctypes.ErrorDesc(rpctypes.ErrGRPCRequestTooLarge), errors.Is(err, errMapTooLarge),
 		s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max"):
-		return "the servers take no request so large: start them with a larger --max-request-bytes, or lower the size of values"
+		return "the servers take no request so large: start them with a larger --max-request-bytes, or lower " +
+			"the size of values"
 	}
 	return ""
 }

@@ -37,7 +37,8 @@ func (r *kvRun) removeKeys(ctx context.Context) error {
 func (r *kvRun) removeRange(ctx context.Context, t *kvTarget) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errLate)
 	defer cancel()
-	_, err := t.kv.DeleteRange(ctx, &etcdserverpb.DeleteRangeRequest{Key: []byte(r.KeyPrefix), RangeEnd: prefixEnd(r.KeyPrefix)})
+	_, err := t.kv.DeleteRange(ctx, &etcdserverpb.DeleteRangeRequest{Key: []byte(r.KeyPrefix),
+		RangeEnd: prefixEnd(r.KeyPrefix)})
 	return err
 }
 

@@ -140,7 +140,8 @@ func (r *KVResult) describeLoad() string {
 	case r.ThrottlePS > 0:
 		s += fmt.Sprintf(", throttled to %s/s", number(r.ThrottlePS))
 	}
-	return s + fmt.Sprintf(", %s (%.3g %% writes), %s-byte values, %d keys (%s)", r.Mix, 100*r.WriteRatio, r.ValSizes, r.KeySpace, r.Distribution)
+	return s + fmt.Sprintf(", %s (%.3g %% writes), %s-byte values, %d keys (%s)", r.Mix, 100*r.WriteRatio, r.ValSizes,
+		r.KeySpace, r.Distribution)
 }
 
 // WriteText writes the result for a person to read.
@@ -151,7 +152,8 @@ func (r *KVResult) WriteText(w io.Writer) {
 	r.writeFigures(tw, "request")
 	if len(r.Operations) > 1 {
 		for _, o := range r.Operations {
-			fmt.Fprintf(tw, "  of which %s\t%s, p50 %s  p99 %s  max %s ms\n", o.Kind, number(float64(o.Count)), number(o.LatencyMS.P50), number(o.LatencyMS.P99), number(o.LatencyMS.Max))
+			fmt.Fprintf(tw, "  of which %s\t%s, p50 %s  p99 %s  max %s ms\n", o.Kind, number(float64(o.Count)),
+				number(o.LatencyMS.P50), number(o.LatencyMS.P99), number(o.LatencyMS.Max))
 		}
 	}
 	for _, count := range []struct {

@@ -24,7 +24,8 @@ func TestKVUnreachable(t *testing.T) {
 	}
 	addr := l.Addr().String()
 	_ = l.Close()
-	for endpoint, want := range map[string]string{addr: addr + " is unreachable", "nonsense": "must have a host and a port", "ftp://x:1": "must be http"} {
+	for endpoint, want := range map[string]string{addr: addr + " is unreachable",
+		"nonsense": "must have a host and a port", "ftp://x:1": "must be http"} {
 		c := kvLoad()
 		c.Endpoints = []string{endpoint}
 		began := time.Now()

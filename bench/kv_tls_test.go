@@ -13,7 +13,8 @@ func TestSchemesOfEndpoints(t *testing.T) {
 		given    *tls.Config
 		secure   bool
 	}{
-		{"h:1", nil, false}, {"http://h:1", nil, false}, {"https://h:1", nil, true}, {"h:1", given, true}, {"https://h:1", given, true},
+		{"h:1", nil, false}, {"http://h:1", nil, false}, {"https://h:1", nil, true}, {"h:1", given, true},
+		{"https://h:1", given, true},
 	} {
 		if got := secured(c.endpoint, c.given); (got != nil) != c.secure || c.given != nil && got != given {
 			t.Errorf("%s: %v", c.endpoint, got)

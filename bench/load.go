@@ -62,7 +62,8 @@ func (l *Load) Validate() error {
 	case l.Proposers == 0 && l.Inflight < 1:
 		return fmt.Errorf("%d in flight: must be at least 1", l.Inflight)
 	case l.pendingBytes() > maxPending:
-		return fmt.Errorf("%d commands of %d bytes in flight are %d MiB: at most %d MiB", l.concurrency(), l.Payload, l.pendingBytes()>>20, maxPending>>20)
+		return fmt.Errorf("%d commands of %d bytes in flight are %d MiB: at most %d MiB", l.concurrency(), l.Payload,
+			l.pendingBytes()>>20, maxPending>>20)
 	}
 	return nil
 }

@@ -130,7 +130,8 @@ func fakeConfig(t *testing.T, l Load) LogConfig {
 
 func TestLoadModes(t *testing.T) {
 	testsize.Long(t)
-	for _, l := range []Load{{Inflight: 1}, {Inflight: 7}, {Inflight: 1000}, {Inflight: 100_000}, {Proposers: 1}, {Proposers: 300}, {Inflight: 1000, Rate: 2000}} {
+	for _, l := range []Load{{Inflight: 1}, {Inflight: 7}, {Inflight: 1000}, {Inflight: 100_000}, {Proposers: 1},
+		{Proposers: 300}, {Inflight: 1000, Rate: 2000}} {
 		f := &fakeCluster{}
 		r, err := RunLogOn(context.Background(), fakeConfig(t, l), f.open)
 		if err != nil {
@@ -138,7 +139,8 @@ func TestLoadModes(t *testing.T) {
 			continue
 		}
 		if !r.Verified || r.Commands == 0 || r.Errors != 0 || r.LatencySamples == 0 {
-			t.Errorf("%+v: %d commands, %d errors, %d latencies, verified %v: %v", l, r.Commands, r.Errors, r.LatencySamples, r.Verified, r.Violations)
+			t.Errorf("%+v: %d commands, %d errors, %d latencies, verified %v: %v", l, r.Commands, r.Errors, r.LatencySamples,
+				r.Verified, r.Violations)
 		}
 		if most := f.most.Load(); most > int64(l.concurrency()) {
 			t.Errorf("%+v: %d commands were in flight", l, most)
@@ -195,7 +197,8 @@ func TestErrorsAndRefusals(t *testing.T) {
 	}
 	share := float64(r.Errors) / float64(r.Errors+r.Commands)
 	if share < 0.05 || share > 0.15 || r.Refused == 0 || r.ErrorSample == "" {
-		t.Errorf("%d of %d commands failed (want a tenth), %d refusals, for example %q", r.Errors, r.Errors+r.Commands, r.Refused, r.ErrorSample)
+		t.Errorf("%d of %d commands failed (want a tenth), %d refusals, for example %q", r.Errors, r.Errors+r.Commands,
+			r.Refused, r.ErrorSample)
 	}
 }
 
@@ -273,7 +276,8 @@ func TestLogConfigValidate(t *testing.T) {
 		change func(*LogConfig)
 		want   string
 	}{
-		{func(c *LogConfig) { c.Protocol = "raftt" }, `unknown protocol "raftt": the log benchmark knows ` + strings.Join(slices.Concat(own, []string{"etcd-raft", "etcd-raft-packed", "hashicorp-raft"}), ", ")},
+		{func(c *LogConfig) { c.Protocol = "raftt" }, `unknown protocol "raftt": the log benchmark knows ` +
+			strings.Join(slices.Concat(own, []string{"etcd-raft", "etcd-raft-packed", "hashicorp-raft"}), ", ")},
 		{func(c *LogConfig) { c.Nodes = 0 }, "0 members"},
 		{func(c *LogConfig) { c.Settings.MaxBatchBytes = -1 }, "batches"},
 		{func(c *LogConfig) { c.Settings.PipelineDepth = -1 }, "pipeline"},

@@ -78,7 +78,8 @@ func RunLogOn(ctx context.Context, c LogConfig, open Opener) (*LogResult, error)
 	defer func() { _ = os.RemoveAll(dir) }()
 	debug.FreeOSMemory() // what the last contestant left behind is not this one's burden
 
-	cc := ClusterConfig{Dir: dir, PendingBytes: c.Load.pendingBytes(), Concurrency: c.Load.concurrency(), ClosedLoop: c.Load.Proposers > 0, Settings: c.Settings}
+	cc := ClusterConfig{Dir: dir, PendingBytes: c.Load.pendingBytes(), Concurrency: c.Load.concurrency(),
+		ClosedLoop: c.Load.Proposers > 0, Settings: c.Settings}
 	for range c.Nodes {
 		cc.Machines = append(cc.Machines, NewMachine(c.Load.senders()))
 	}
@@ -225,7 +226,8 @@ func (r *logRun) result(from, to reading, leader int) *LogResult {
 		},
 		Mode: r.Load.Mode(), Inflight: r.Load.Inflight, Proposers: r.Load.Proposers, RatePS: r.Load.Rate,
 		WarmupS: r.Load.Warmup.Seconds(), Refused: to.refused - from.refused, LatencySamples: hist.TotalCount(),
-		Settings: r.Settings, DataDir: filepath.Clean(r.Dir), Machine: DescribeMachine(r.Dir), Date: from.at.UTC().Truncate(time.Second),
+		Settings: r.Settings, DataDir: filepath.Clean(r.Dir), Machine: DescribeMachine(r.Dir),
+		Date: from.at.UTC().Truncate(time.Second),
 	}
 	if leader >= 0 {
 		out.LeaderEgress = perOp(float64(to.stats.EgressBytes[leader] - from.stats.EgressBytes[leader]))

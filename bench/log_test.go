@@ -23,7 +23,8 @@ func TestContestants(t *testing.T) {
 				t.Parallel()
 				l.Payload, l.Warmup, l.Duration = 16, 100*time.Millisecond, time.Second
 				dir := t.TempDir()
-				r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: dir, Settings: settingsOf(name)})
+				r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: dir,
+					Settings: settingsOf(name)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,7 +87,8 @@ func TestLargeCommands(t *testing.T) {
 	for _, name := range testsize.Pick(testsize.Processes, all[:1], all[:2], all) {
 		t.Run(name, func(t *testing.T) {
 			l := Load{Payload: 256 << 10, Inflight: 8, Duration: 700 * time.Millisecond}
-			r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: t.TempDir(), Settings: settingsOf(name)})
+			r, err := RunLog(context.Background(), LogConfig{Protocol: name, Nodes: 3, Load: l, Dir: t.TempDir(),
+				Settings: settingsOf(name)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +116,8 @@ func TestCommandsInFragments(t *testing.T) {
 	// 4/3 of a command and those before the followers were heard; 4 small ones and what is around them.
 	for payload, most := range map[int]float64{256 << 10: 3.5, 100: 50} {
 		l := Load{Payload: payload, Proposers: 8, Duration: 700 * time.Millisecond}
-		r, err := RunLog(context.Background(), LogConfig{Protocol: "craft", Nodes: 5, Load: l, Dir: t.TempDir(), Settings: Settings{Values: setting.MustParse("code-k=3")}})
+		r, err := RunLog(context.Background(), LogConfig{Protocol: "craft", Nodes: 5, Load: l, Dir: t.TempDir(),
+			Settings: Settings{Values: setting.MustParse("code-k=3")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +125,8 @@ func TestCommandsInFragments(t *testing.T) {
 			t.Errorf("%d bytes: verified %v, %d errors, egress %v", payload, r.Verified, r.Errors, r.LeaderEgress)
 		}
 	}
-	c := LogConfig{Protocol: "raft", Nodes: 3, Load: Load{Payload: 16, Inflight: 1, Duration: time.Second}, Settings: Settings{Values: setting.MustParse("code-k=2")}}
+	c := LogConfig{Protocol: "raft", Nodes: 3, Load: Load{Payload: 16, Inflight: 1, Duration: time.Second},
+		Settings: Settings{Values: setting.MustParse("code-k=2")}}
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "has no use for it") {
 		t.Errorf("fragments of raft: error %v", err)
 	}
@@ -130,7 +134,8 @@ func TestCommandsInFragments(t *testing.T) {
 
 // The fields that others read are a promise.
 func TestResultFields(t *testing.T) {
-	r := &LogResult{Figures: Figures{Protocol: "raft", Nodes: 3, Payload: 16, ThroughputPS: 5}, Mode: "window", Inflight: 9, Verified: true}
+	r := &LogResult{Figures: Figures{Protocol: "raft", Nodes: 3, Payload: 16, ThroughputPS: 5}, Mode: "window",
+		Inflight: 9, Verified: true}
 	var buf bytes.Buffer
 	if err := WriteJSON(&buf, r); err != nil {
 		t.Fatal(err)
@@ -139,7 +144,9 @@ func TestResultFields(t *testing.T) {
 	if err := json.Unmarshal(buf.Bytes(), &fields); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields("protocol nodes payload throughput_per_s latency_ms errors cpu_us_per_op leader_egress_bytes_per_op disk_bytes_per_op fsyncs_per_s inflight duration_s commands machine date stolen_cpu_percent verified") {
+	for _, name := range strings.Fields("protocol nodes payload throughput_per_s latency_ms errors cpu_us_per_op " +
+		"leader_egress_bytes_per_op disk_bytes_per_op fsyncs_per_s inflight duration_s commands machine date " +
+		"stolen_cpu_percent verified") {
 		if _, ok := fields[name]; !ok {
 			t.Errorf("the JSON lacks %q: %s", name, buf.String())
 		}

@@ -104,9 +104,11 @@ func TestJudge(t *testing.T) {
 	}{
 		{"all there", [][]byte{command(0, 0), command(1, 0), command(0, 1), command(0, 2)}, ""},
 		{"without the unknown one", [][]byte{command(0, 0), command(1, 0), command(0, 2)}, ""},
-		{"one lost", [][]byte{command(0, 0), command(1, 0)}, "lacks 1 acknowledged commands of sender 0, the first of which is 2"},
+		{"one lost", [][]byte{command(0, 0), command(1, 0)},
+			"lacks 1 acknowledged commands of sender 0, the first of which is 2"},
 		{"one twice", [][]byte{command(0, 0), command(1, 0), command(0, 2), command(0, 0)}, "1 commands more than once"},
-		{"one of nobody", [][]byte{command(0, 0), command(1, 0), command(0, 2), command(7, 0)}, "1 commands that nobody sent"},
+		{"one of nobody", [][]byte{command(0, 0), command(1, 0), command(0, 2), command(7, 0)},
+			"1 commands that nobody sent"},
 		{"one too short", [][]byte{command(0, 0), command(1, 0), command(0, 2), {1}}, "1 commands that nobody sent"},
 	} {
 		m := NewMachine(2)

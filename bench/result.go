@@ -78,8 +78,10 @@ func WriteJSON(w io.Writer, v any) error {
 
 // WriteText writes the result for a person to read.
 func (r *LogResult) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "%s%s, %d members, %s, %d-byte commands, %.1f s on %d cores, %s (%s); of the CPU %.1f %% stolen, %.1f %% used by others\n",
-		r.Protocol, r.Settings.describe(), r.Nodes, r.describeLoad(), r.Payload, r.DurationS, r.Machine.Cores, r.Machine.Filesystem, r.DataDir, r.StolenPercent, r.OthersPercent)
+	fmt.Fprintf(w, "%s%s, %d members, %s, %d-byte commands, %.1f s on %d cores, %s (%s); of the CPU %.1f %% stolen, "+
+		"%.1f %% used by others\n",
+		r.Protocol, r.Settings.describe(), r.Nodes, r.describeLoad(), r.Payload, r.DurationS, r.Machine.Cores,
+		r.Machine.Filesystem, r.DataDir, r.StolenPercent, r.OthersPercent)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	r.writeFigures(tw, "command")
 	if r.Refused > 0 {

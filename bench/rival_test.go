@@ -51,7 +51,8 @@ func TestRivalRunsInItsProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Verified || r.Commands == 0 || r.CPUMicrosOp <= 0 || r.Protocol != "etcd-raft" || r.LatencyMS.P50 <= 0 || r.DataDir != filepath.Clean(c.Dir) {
+	if !r.Verified || r.Commands == 0 || r.CPUMicrosOp <= 0 || r.Protocol != "etcd-raft" || r.LatencyMS.P50 <= 0 ||
+		r.DataDir != filepath.Clean(c.Dir) {
 		t.Errorf("result %+v", r)
 	}
 	if r.Machine.GCPercent != gcPercent() {
@@ -120,7 +121,8 @@ func TestFindRivals(t *testing.T) {
 		_, err := FindRivals("", []string{"raft", name})
 		var missing *RivalsMissingError
 		here := filepath.Join(filepath.Dir(os.Args[0]), RivalsProgram)
-		if !errors.As(err, &missing) || missing.Contestant != name || missing.Build != "go -C bench/rivals build -o "+here+" ." {
+		if !errors.As(err, &missing) || missing.Contestant != name || missing.Build != "go -C bench/rivals build -o "+here+
+			" ." {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

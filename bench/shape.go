@@ -27,7 +27,8 @@ func Own(protocol string) bool { return registry.Find(protocol) != nil }
 func (s Shape) choose(members int) (registry.Choice, error) {
 	p := registry.Find(s.Protocol)
 	if p == nil {
-		return registry.Choice{}, fmt.Errorf("protocol %q is none of braid's own: %s", s.Protocol, strings.Join(registry.Names(), ", "))
+		return registry.Choice{}, fmt.Errorf("protocol %q is none of braid's own: %s", s.Protocol,
+			strings.Join(registry.Names(), ", "))
 	}
 	c, err := p.Choose(s.Values, members)
 	// The others have names of their own.

@@ -28,7 +28,8 @@ func TestShapeApply(t *testing.T) {
 		}
 	}
 	for want, s := range map[string]Shape{
-		`"paxos"`: shape("paxos"), "raft has one instance": shape("raft", "instances=3"), "raft is measured with placement copy": shape("raft", "placement=code"),
+		`"paxos"`: shape("paxos"), "raft has one instance": shape("raft", "instances=3"),
+		"raft is measured with placement copy": shape("raft", "placement=code"),
 	} {
 		if err := s.Apply(&braid.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v", s, err)
@@ -38,7 +39,8 @@ func TestShapeApply(t *testing.T) {
 
 func TestShapeRefusesEpochs(t *testing.T) {
 	for _, s := range []Shape{
-		shape("raft", "epochs=x"), shape("raft", "no-skip=true"), shape("raft", "quorums=2/2"), shape("iss", "quorums=2"), shape("raft", "skip-wait=1s"),
+		shape("raft", "epochs=x"), shape("raft", "no-skip=true"), shape("raft", "quorums=2/2"), shape("iss", "quorums=2"),
+		shape("raft", "skip-wait=1s"),
 		shape("iss", "epochs=slots 33-64, shares equal, policy combined, bans 8-256"), shape("iss", "skip-wait=-1s"),
 	} {
 		if err := s.Apply(&braid.Options{}); err == nil {
@@ -61,14 +63,16 @@ func TestShapeOnly(t *testing.T) {
 			t.Errorf("%s: %v", want.Protocol, err)
 		}
 	}
-	if got := shape("niagara", "code-k=2", "instances=3").Only(); got != shape("niagara", "instances=3") || !slices.Equal(got.flags(), []string{"--instances=3"}) {
+	if got := shape("niagara", "code-k=2", "instances=3").Only(); got != shape("niagara", "instances=3") ||
+		!slices.Equal(got.flags(), []string{"--instances=3"}) {
 		t.Errorf("%+v, flags %q", got, got.flags())
 	}
 }
 
 func TestShapeFlagsOfEpochs(t *testing.T) {
 	s := shape("iss", "epochs=slots 32-1024, shares equal, policy simple, bans 4-4")
-	if want := []string{"--epoch-slots=32-1024", "--epoch-equal-shares=true", "--epoch-policy=simple", "--epoch-bans=4"}; !slices.Equal(s.flags(), want) {
+	if want := []string{"--epoch-slots=32-1024", "--epoch-equal-shares=true", "--epoch-policy=simple",
+		"--epoch-bans=4"}; !slices.Equal(s.flags(), want) {
 		t.Errorf("flags %q", s.flags())
 	}
 }
@@ -111,7 +115,8 @@ func TestCardsNet(t *testing.T) {
 		cards int
 		want  string
 	}{
-		{"", 0, ""}, {"", 4, ""}, {"latency=1ms", 1, "latency=1ms"}, {"nics=2", 0, "nics=2"}, {"bandwidth=250mbit", 4, "bandwidth=250mbit,nics=4"},
+		{"", 0, ""}, {"", 4, ""}, {"latency=1ms", 1, "latency=1ms"}, {"nics=2", 0, "nics=2"},
+		{"bandwidth=250mbit", 4, "bandwidth=250mbit,nics=4"},
 		{"latency=1ms;1~2:latency=5ms", 4, "nics=4;latency=1ms;1~2:latency=5ms"},
 	} {
 		if got, err := CardsNet(c.net, c.cards); err != nil || got != c.want {
@@ -124,7 +129,8 @@ func TestCardsNet(t *testing.T) {
 // where these share the leaders.
 func TestRunLogNiagara(t *testing.T) {
 	testsize.Long(t)
-	for _, s := range []Settings{{Values: setting.MustParse("instances=2"), MaxBatchCommands: 1, Cards: 2, Net: "bandwidth=1gbit"}, {Values: setting.MustParse("instances=4", "leaders=spread")}} {
+	for _, s := range []Settings{{Values: setting.MustParse("instances=2"), MaxBatchCommands: 1, Cards: 2,
+		Net: "bandwidth=1gbit"}, {Values: setting.MustParse("instances=4", "leaders=spread")}} {
 		for _, l := range []Load{
 			{Payload: 100, Proposers: 7, Warmup: 50 * time.Millisecond, Duration: 400 * time.Millisecond},
 			{Payload: 16, Inflight: 500, Warmup: 50 * time.Millisecond, Duration: 400 * time.Millisecond},

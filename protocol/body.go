@@ -143,7 +143,8 @@ func (e *Entry) DecodeBody(b []byte) (rest []byte, err error) {
 	case form == FormCommitted, row && e.K < 2, b[1]|b[2]|b[3] != 0:
 		return nil, corrupt("form %s with k=%d", form, e.K)
 	case n != form.Len(e.BodySize, e.K) || n > len(b)-BodyHeadSize:
-		return nil, corrupt("%d bytes at hand, %d announced, %s of %d with k=%d", len(b)-BodyHeadSize, n, form, e.BodySize, e.K)
+		return nil, corrupt("%d bytes at hand, %d announced, %s of %d with k=%d", len(b)-BodyHeadSize, n, form,
+			e.BodySize, e.K)
 	case form == FormWhole && crc != e.BodyDigest:
 		return nil, corrupt("digest %08x, want %08x", crc, e.BodyDigest)
 	}

@@ -33,7 +33,8 @@ func TestMessageWithBodies(t *testing.T) {
 	part := body[:300]
 	m := &Message{
 		Type: toyTalk, Instance: 1, From: 1, To: 2, Term: 7, Reject: true, Part: toyPart("part"),
-		Entries:  []Entry{entryWith(1, 1, FormWhole, body), entryWith(2, 3, RowForm(4), body), entryWith(3, 3, FormNone, body)},
+		Entries: []Entry{entryWith(1, 1, FormWhole, body), entryWith(2, 3, RowForm(4), body),
+			entryWith(3, 3, FormNone, body)},
 		Holdings: []Holding{{Index: 9, Term: 8, Form: RowForm(252), Digest: Digest(part)}},
 		Blob:     part,
 	}
@@ -44,11 +45,13 @@ func TestMessageWithBodies(t *testing.T) {
 	}
 	for i := range m.Entries {
 		w, g := &m.Entries[i], &got.Entries[i]
-		if g.K != w.K || g.Form != w.Form || g.BodySize != w.BodySize || g.BodyDigest != w.BodyDigest || !bytes.Equal(g.Body, w.Body) || !g.Resident() {
+		if g.K != w.K || g.Form != w.Form || g.BodySize != w.BodySize || g.BodyDigest != w.BodyDigest ||
+			!bytes.Equal(g.Body, w.Body) || !g.Resident() {
 			t.Errorf("entry %d: got %+v, want %+v", i, g, w)
 		}
 	}
-	if got.Part != m.Part || !got.Reject || len(got.Holdings) != 1 || got.Holdings[0] != m.Holdings[0] || !bytes.Equal(got.Blob, part) {
+	if got.Part != m.Part || !got.Reject || len(got.Holdings) != 1 || got.Holdings[0] != m.Holdings[0] ||
+		!bytes.Equal(got.Blob, part) {
 		t.Errorf("got %+v", got)
 	}
 	for i := range b {
@@ -64,7 +67,8 @@ func TestMessageWithBodies(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	if FragmentLen(10, 3) != 4 || FragmentLen(9, 3) != 3 || FormWhole.Len(10, 3) != 10 || FormNone.Len(10, 3) != 0 || RowForm(7).Len(10, 3) != 4 {
+	if FragmentLen(10, 3) != 4 || FragmentLen(9, 3) != 3 || FormWhole.Len(10, 3) != 10 || FormNone.Len(10, 3) != 0 ||
+		RowForm(7).Len(10, 3) != 4 {
 		t.Error("lengths")
 	}
 	for r := range Rows {
@@ -72,7 +76,8 @@ func TestForms(t *testing.T) {
 			t.Fatalf("row %d: %d, %t", r, got, ok)
 		}
 	}
-	if _, ok := FormCommitted.Row(); ok || !FormWhole.Better(RowForm(0)) || !RowForm(0).Better(FormNone) || RowForm(0).Better(RowForm(1)) {
+	if _, ok := FormCommitted.Row(); ok || !FormWhole.Better(RowForm(0)) || !RowForm(0).Better(FormNone) ||
+		RowForm(0).Better(RowForm(1)) {
 		t.Error("order of forms")
 	}
 }

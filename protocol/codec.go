@@ -25,7 +25,8 @@ const (
 	FirstOwnType MessageType = 16
 )
 
-var commonTraits = [commonTypes]Traits{MsgFetch: {Name: "Fetch"}, MsgFetchResp: {Name: "FetchResp"}, MsgTail: {Name: "Tail"}}
+var commonTraits = [commonTypes]Traits{MsgFetch: {Name: "Fetch"}, MsgFetchResp: {Name: "FetchResp"},
+	MsgTail: {Name: "Tail"}}
 
 func (t MessageType) String() string {
 	if t < commonTypes && t > 0 {

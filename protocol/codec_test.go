@@ -70,7 +70,8 @@ func TestWhatIsKnownOfTypes(t *testing.T) {
 // What a stranger sends is refused and does no harm.
 func FuzzDecodeMessage(f *testing.F) {
 	f.Add(wire(&Message{Type: toyTalk, Part: toyPart("x"), Entries: []Entry{entryWith(1, 1, FormWhole, []byte("body"))}}))
-	f.Add(wire(&Message{Type: MsgFetchResp, Holdings: []Holding{{Index: 1, Digest: Digest([]byte("blob"))}}, Blob: []byte("blob")}))
+	f.Add(wire(&Message{Type: MsgFetchResp, Holdings: []Holding{{Index: 1, Digest: Digest([]byte("blob"))}},
+		Blob: []byte("blob")}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := DecodeMessage(b, toy)
 		if err != nil {

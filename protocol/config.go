@@ -156,7 +156,9 @@ func (c *Config) PeerURLTaken(changes []Change) bool {
 	for i := range changes {
 		given := &changes[i].Member
 		taken := func(m Member) bool {
-			return m.ID != given.ID && slices.ContainsFunc(m.PeerURLs, func(url string) bool { return slices.Contains(given.PeerURLs, url) })
+			return m.ID != given.ID && slices.ContainsFunc(m.PeerURLs, func(url string) bool {
+				return slices.Contains(given.PeerURLs, url)
+			})
 		}
 		if changes[i].Kind != RemoveMember && slices.ContainsFunc(c.Members, taken) {
 			return true
@@ -201,7 +203,8 @@ func (c *Config) Joins(changes []Change) []Change {
 
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() Config {
-	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed), Slots: c.Slots, Restripes: c.Restripes, Lineage: c.Lineage}
+	out := Config{Members: slices.Clone(c.Members), Outgoing: slices.Clone(c.Outgoing), Removed: slices.Clone(c.Removed),
+		Slots: c.Slots, Restripes: c.Restripes, Lineage: c.Lineage}
 	for i := range out.Members {
 		out.Members[i].PeerURLs = slices.Clone(out.Members[i].PeerURLs)
 		out.Members[i].ClientURLs = slices.Clone(out.Members[i].ClientURLs)

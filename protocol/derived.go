@@ -56,7 +56,8 @@ func (s *Section) Expect(name string, version uint32) error {
 func (s *Section) Valid() error {
 	if s.Name == "" || len(s.Name) > MaxSectionName || s.Version == 0 || len(s.Data) > MaxSectionBytes {
 		return &SectionError{Name: s.Name[:min(len(s.Name), MaxSectionName)], Version: s.Version,
-			Detail: fmt.Sprintf("has %d bytes and a name of %d; at most %d and %d are permitted", len(s.Data), len(s.Name), MaxSectionBytes, MaxSectionName)}
+			Detail: fmt.Sprintf("has %d bytes and a name of %d; at most %d and %d are permitted", len(s.Data), len(s.Name),
+				MaxSectionBytes, MaxSectionName)}
 	}
 	return nil
 }

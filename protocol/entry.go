@@ -262,11 +262,13 @@ func (e *Entry) checkKind() error {
 		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("body of %d bytes in %d fragments", e.BodySize, e.K)}
 	case e.Kind == EntrySignal:
 	case e.Kind == EntryEmpty && (e.ID.Session.Member == 0 || e.ID.Session.Incarnation|e.ID.Seq|e.Low > 0):
-		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("empty value of %s with numbers %d, %d", e.ID.Session, e.ID.Seq, e.Low)}
+		return &CorruptError{What: "entry head", Detail: fmt.Sprintf("empty value of %s with numbers %d, %d", e.ID.Session,
+			e.ID.Seq, e.Low)}
 	case e.Kind == EntryBatch, e.Kind == EntryGroup, e.Count|e.BodySize == 0 && !(e.Kind.bare() && e.Size > 0):
 		return nil
 	}
-	return &CorruptError{What: "entry head", Detail: fmt.Sprintf("%s with %d commands, %d and %d bytes", e.Kind, e.Count, e.Size, e.BodySize)}
+	return &CorruptError{What: "entry head", Detail: fmt.Sprintf("%s with %d commands, %d and %d bytes", e.Kind, e.Count,
+		e.Size, e.BodySize)}
 }
 
 // DecodeEntry reads one entry, envelope and payload, from the front of b and returns the

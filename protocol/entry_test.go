@@ -6,13 +6,15 @@ import (
 )
 
 func TestControlEntries(t *testing.T) {
-	for _, e := range []Entry{NewSkip(1<<40 + 7), NewReshape(5), NewLane(Lane{Member: 3, Incarnation: 1 << 60}), NewGeneration(1 << 50), NewEmpty(1 << 63)} {
+	for _, e := range []Entry{NewSkip(1<<40 + 7), NewReshape(5), NewLane(Lane{Member: 3, Incarnation: 1 << 60}),
+		NewGeneration(1 << 50), NewEmpty(1 << 63)} {
 		e.Seal(9, 4, make([]byte, HeadSize))
 		got, rest, err := DecodeEntry(e.Head(), true)
 		if err != nil || len(rest) > 0 {
 			t.Fatalf("%s: %v, %d bytes more", e.Kind, err, len(rest))
 		}
-		if got.Kind != e.Kind || got.ID != e.ID || got.Low != e.Low || got.Index != 9 || got.Term != 4 || got.Bytes() != HeadSize || got.Width() != 1 {
+		if got.Kind != e.Kind || got.ID != e.ID || got.Low != e.Low || got.Index != 9 || got.Term != 4 ||
+			got.Bytes() != HeadSize || got.Width() != 1 {
 			t.Errorf("%+v came back as %+v", e, got)
 		}
 	}

@@ -45,5 +45,6 @@ func (s EpochSettings) String() string {
 	if s.EqualShares {
 		shares = "equal"
 	}
-	return fmt.Sprintf("slots %d-%d, shares %s, policy %s, bans %d-%d", s.MinSlots, s.MaxSlots, shares, s.Policy, s.Ban, s.MaxBan)
+	return fmt.Sprintf("slots %d-%d, shares %s, policy %s, bans %d-%d", s.MinSlots, s.MaxSlots, shares, s.Policy,
+		s.Ban, s.MaxBan)
 }

@@ -119,7 +119,8 @@ func (r Reason) String() string {
 // Retryable reports whether the same request may succeed later.
 func (r Reason) Retryable() bool {
 	switch r {
-	case ReasonNoLeader, ReasonNotLeader, ReasonOverloaded, ReasonTransferring, ReasonChangePending, ReasonUnsafeChange, ReasonBodies,
+	case ReasonNoLeader, ReasonNotLeader, ReasonOverloaded, ReasonTransferring, ReasonChangePending, ReasonUnsafeChange,
+		ReasonBodies,
 		ReasonRestriping, ReasonNoAnswer:
 		return true
 	}
@@ -140,10 +141,12 @@ type DivergedError struct {
 
 func (e *DivergedError) Error() string {
 	if e.Term == 0 {
-		return fmt.Sprintf("braid: the log of member %s differs from what this member has decided, at index %d of instance %d or before: they are two logs",
+		return fmt.Sprintf("braid: the log of member %s differs from what this member has decided, at index %d of instance "+
+			"%d or before: they are two logs",
 			e.From, e.Index, e.Instance)
 	}
-	return fmt.Sprintf("braid: the log of member %s has another entry at index %d of instance %d (term %d) than this member has decided (term %d): they are two logs",
+	return fmt.Sprintf("braid: the log of member %s has another entry at index %d of instance %d (term %d) than this "+
+		"member has decided (term %d): they are two logs",
 		e.From, e.Index, e.Instance, e.Other, e.Term)
 }
 

@@ -12,7 +12,8 @@ import "slices"
 func (c *Config) SameMembers(o *Config) bool {
 	return c.Slots == o.Slots && slices.Equal(c.Outgoing, o.Outgoing) && slices.Equal(c.Removed, o.Removed) &&
 		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool {
-			return a.ID == b.ID && a.Learner == b.Learner && a.Joining == b.Joining && a.Slot == b.Slot && a.Log == b.Log && sameAddresses(&a, &b)
+			return a.ID == b.ID && a.Learner == b.Learner && a.Joining == b.Joining && a.Slot == b.Slot && a.Log == b.Log &&
+				sameAddresses(&a, &b)
 		})
 }
 

@@ -93,7 +93,8 @@ func TestFollowRefuses(t *testing.T) {
 // The changes between two configurations say what is different about each member.
 func TestChanges(t *testing.T) {
 	from := Config{Members: []Member{{ID: 1}, {ID: 2, Learner: true}, {ID: 3, Learner: true}, {ID: 4}, {ID: 5}}}
-	to := Config{Members: []Member{{ID: 1, Name: "a"}, {ID: 2}, {ID: 3, Learner: true}, {ID: 5}, {ID: 6}, {ID: 7, Learner: true}}}
+	to := Config{Members: []Member{{ID: 1, Name: "a"}, {ID: 2}, {ID: 3, Learner: true}, {ID: 5}, {ID: 6},
+		{ID: 7, Learner: true}}}
 	var got []string
 	for _, c := range Changes(&from, &to) {
 		got = append(got, fmt.Sprintf("%d %s", c.Kind, c.Member.ID))

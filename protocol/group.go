@@ -79,8 +79,10 @@ func (e *Entry) takeBody(of *Entry) {
 
 // nextItem splits the first batch or note off a group's payload.
 func nextItem(b []byte) (item Entry, rest []byte, err error) {
-	if item, rest, err = DecodeEntry(b, false); err == nil && (item.Kind != EntryBatch && item.Kind != EntryNote || item.BodySize > 0) {
-		err = &CorruptError{What: "group", Detail: fmt.Sprintf("it holds a %s with a body of %d bytes", item.Kind, item.BodySize)}
+	if item, rest, err = DecodeEntry(b, false); err == nil && (item.Kind != EntryBatch && item.Kind != EntryNote ||
+		item.BodySize > 0) {
+		err = &CorruptError{What: "group", Detail: fmt.Sprintf("it holds a %s with a body of %d bytes", item.Kind,
+			item.BodySize)}
 	}
 	return item, rest, err
 }

@@ -51,7 +51,8 @@ func TestAGroupHoldsAnyNumberOfBatches(t *testing.T) {
 func TestWhatIsNoGroup(t *testing.T) {
 	skip := NewSkip(5)
 	withBody := entryWith(0, 1, FormWhole, []byte("body"))
-	for _, e := range []Entry{NewGroup([]Entry{skip}), NewGroup([]Entry{withBody}), {Kind: EntryGroup, Payload: []byte("no batch")}} {
+	for _, e := range []Entry{NewGroup([]Entry{skip}), NewGroup([]Entry{withBody}),
+		{Kind: EntryGroup, Payload: []byte("no batch")}} {
 		require.ErrorAs(t, e.CheckGroup(), new(*CorruptError))
 	}
 	e := NewGroup([]Entry{batchOf(1, 1, "a")})
@@ -95,7 +96,8 @@ func TestGroupWithABody(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, batches, 2)
 	got := &batches[1]
-	require.Equal(t, [4]any{whole.ID, uint8(2), whole.BodySize, whole.BodyDigest}, [4]any{got.ID, got.K, got.BodySize, got.BodyDigest})
+	require.Equal(t, [4]any{whole.ID, uint8(2), whole.BodySize, whole.BodyDigest},
+		[4]any{got.ID, got.K, got.BodySize, got.BodyDigest})
 	require.Equal(t, FormNone, got.Form)
 
 	signal := NewSignal(&group)
@@ -107,7 +109,9 @@ func TestGroupWithABody(t *testing.T) {
 	require.Equal(t, group.Head(), made.Head())
 	require.Equal(t, RowForm(1), made.Form)
 	for _, other := range []func(*Entry){
-		func(e *Entry) { e.K = 3 }, func(e *Entry) { e.BodyDigest++ }, func(e *Entry) { e.BodySize++ }, func(e *Entry) { e.K, e.BodySize = 0, 0 },
+		func(e *Entry) {
+			e.K = 3
+		}, func(e *Entry) { e.BodyDigest++ }, func(e *Entry) { e.BodySize++ }, func(e *Entry) { e.K, e.BodySize = 0, 0 },
 	} {
 		wrong := row
 		other(&wrong)

@@ -42,7 +42,8 @@ func NewRange(lane Lane, batches []Entry) Entry {
 
 // Range is which part of which lane the entry stands for; false if for none.
 func (e *Entry) Range() (LaneRange, bool) {
-	return LaneRange{Lane: e.ID.Session, From: e.Low, To: e.ID.Seq}, (e.Kind == EntryGroup || e.Kind == EntrySignal) && e.ID.Seq > 0
+	return LaneRange{Lane: e.ID.Session, From: e.Low, To: e.ID.Seq}, (e.Kind == EntryGroup || e.Kind == EntrySignal) &&
+		e.ID.Seq > 0
 }
 
 // A signal takes the place of a group on the wire, and is on no disk. So it has no envelope. All of it is
@@ -67,7 +68,8 @@ func NewSignal(group *Entry) Entry {
 	b[4] = byte(EntrySignal)
 	r, _ := e.Range()
 	for _, v := range [signalFields]uint64{
-		uint64(e.Index), uint64(e.Term), uint64(r.Lane.Member), r.Lane.Incarnation, r.From, (r.To-r.From)<<1 | uint64(bit(group.BodySize > 0)), uint64(e.Count), uint64(group.Size),
+		uint64(e.Index), uint64(e.Term), uint64(r.Lane.Member), r.Lane.Incarnation, r.From,
+		(r.To-r.From)<<1 | uint64(bit(group.BodySize > 0)), uint64(e.Count), uint64(group.Size),
 	} {
 		b = binary.AppendUvarint(b, v)
 	}
@@ -95,7 +97,8 @@ func decodeSignal(b []byte) (e Entry, rest []byte, err error) {
 	}
 	lane := Lane{Member: MemberID(v[2]), Incarnation: v[3]}
 	e = Entry{
-		Kind: EntrySignal, Index: Index(v[0]), Term: Term(v[1]), ID: ProposalID{Session: lane, Seq: v[4] + v[5]>>1}, Low: v[4],
+		Kind: EntrySignal, Index: Index(v[0]), Term: Term(v[1]), ID: ProposalID{Session: lane, Seq: v[4] + v[5]>>1},
+		Low:   v[4],
 		Count: uint32(v[6]), Size: uint32(at), Payload: b[:at:at],
 	}
 	return e, b[at:], nil
@@ -136,7 +139,8 @@ func (e *Entry) stands() (g Entry) {
 // the signal's place.
 func (e *Entry) Means(group *Entry) bool {
 	g := e.stands()
-	if group.Count != e.Count || group.ID != e.ID || group.Low != e.Low || group.Size != g.Size || group.Digest != g.Digest ||
+	if group.Count != e.Count || group.ID != e.ID || group.Low != e.Low || group.Size != g.Size ||
+		group.Digest != g.Digest ||
 		group.K != g.K || group.BodySize != g.BodySize || group.BodyDigest != g.BodyDigest {
 		return false
 	}

@@ -48,7 +48,8 @@ func TestEveryMessageFitsAFrame(t *testing.T) {
 		messages := largest(typ)
 		require.NotEmpty(t, messages, "say what the longest %s is", typ)
 		for _, m := range messages {
-			require.LessOrEqual(t, m.Size(), MaxMessageBytes, "%s with %d entries and %d holdings", typ, len(m.Entries), len(m.Holdings))
+			require.LessOrEqual(t, m.Size(), MaxMessageBytes, "%s with %d entries and %d holdings", typ, len(m.Entries),
+				len(m.Holdings))
 		}
 	}
 }

@@ -151,12 +151,15 @@ func (s *Settings) check() error {
 	case s.Self == 0:
 		return &SettingsError{Detail: "Self is 0"}
 	case s.Heartbeat <= 0 || s.ElectionTimeout < 2*s.Heartbeat:
-		return &SettingsError{Detail: fmt.Sprintf("Heartbeat %s and ElectionTimeout %s: need 0 < 2·Heartbeat ≤ ElectionTimeout", s.Heartbeat, s.ElectionTimeout)}
+		return &SettingsError{
+			Detail: fmt.Sprintf("Heartbeat %s and ElectionTimeout %s: need 0 < 2·Heartbeat ≤ ElectionTimeout", s.Heartbeat,
+				s.ElectionTimeout)}
 	case s.MaxFrameEntries < 0 || s.PipelineDepth < 0:
 		return &SettingsError{Detail: "negative limit"}
 	case s.MaxClockDrift < 0 || s.MaxClockDrift >= s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("MaxClockDrift %s is not below ElectionTimeout", s.MaxClockDrift)}
-	case s.Leaders != LeadersAny && s.Leaders != LeadersTogether && s.Leaders != LeadersSpread && s.Leaders != LeadersBegin:
+	case s.Leaders != LeadersAny && s.Leaders != LeadersTogether && s.Leaders != LeadersSpread &&
+		s.Leaders != LeadersBegin:
 		return &SettingsError{Detail: fmt.Sprintf("unknown leaders %q", s.Leaders)}
 	case s.Stagger < 0 || s.Stagger > s.ElectionTimeout:
 		return &SettingsError{Detail: fmt.Sprintf("Stagger %s is not in 0…ElectionTimeout", s.Stagger)}

@@ -15,8 +15,10 @@ func TestTokensAsText(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, token, got)
 	}
-	require.Equal(t, "8e9e-a0000000b-12", FormatToken(Token{Session: Session{Member: 0x8e9e, Incarnation: 0xa0000000b}, Seq: 12}))
-	for _, text := range []string{"", "1-1", "1-1-1-1", "0-1-1", "1-0-1", "1-1-0", "1-1-x", "01-1-1", "A-1-1", "+1-1-1", "1-1-18446744073709551616", " 1-1-1"} {
+	require.Equal(t, "8e9e-a0000000b-12",
+		FormatToken(Token{Session: Session{Member: 0x8e9e, Incarnation: 0xa0000000b}, Seq: 12}))
+	for _, text := range []string{"", "1-1", "1-1-1-1", "0-1-1", "1-0-1", "1-1-0", "1-1-x", "01-1-1", "A-1-1", "+1-1-1",
+		"1-1-18446744073709551616", " 1-1-1"} {
 		_, err := ParseToken(text)
 		var bad *OptionsError
 		require.ErrorAs(t, err, &bad, text)

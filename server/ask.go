@@ -51,7 +51,8 @@ type asker struct {
 
 // ask gets the answer to a request from the member that whom returns: directly if it is this one, else over the link.
 // If whom returns another member meanwhile, it asks that one, until the request's deadline.
-func ask[R proto.Message](ctx context.Context, s *Server, whom func() braid.MemberID, what byte, request proto.Message, reply R) (R, error) {
+func ask[R proto.Message](ctx context.Context, s *Server, whom func() braid.MemberID, what byte, request proto.Message,
+	reply R) (R, error) {
 	user, err := s.store.Rights().AuthInfo(ctx)
 	if err != nil {
 		return reply, toStatus(err)

@@ -166,7 +166,8 @@ func (a *authService) UserDelete(ctx context.Context, r *pb.AuthUserDeleteReques
 }
 
 // UserChangePassword implements pb.AuthServer.
-func (a *authService) UserChangePassword(ctx context.Context, r *pb.AuthUserChangePasswordRequest) (*pb.AuthUserChangePasswordResponse, error) {
+func (a *authService) UserChangePassword(ctx context.Context,
+	r *pb.AuthUserChangePasswordRequest) (*pb.AuthUserChangePasswordResponse, error) {
 	resp, err := propose[*pb.AuthUserChangePasswordResponse](ctx, a.s, &pb.InternalRaftRequest{AuthUserChangePassword: r})
 	if err != nil {
 		return nil, err
@@ -176,7 +177,8 @@ func (a *authService) UserChangePassword(ctx context.Context, r *pb.AuthUserChan
 }
 
 // UserGrantRole implements pb.AuthServer.
-func (a *authService) UserGrantRole(ctx context.Context, r *pb.AuthUserGrantRoleRequest) (*pb.AuthUserGrantRoleResponse, error) {
+func (a *authService) UserGrantRole(ctx context.Context,
+	r *pb.AuthUserGrantRoleRequest) (*pb.AuthUserGrantRoleResponse, error) {
 	resp, err := propose[*pb.AuthUserGrantRoleResponse](ctx, a.s, &pb.InternalRaftRequest{AuthUserGrantRole: r})
 	if err != nil {
 		return nil, err
@@ -186,7 +188,8 @@ func (a *authService) UserGrantRole(ctx context.Context, r *pb.AuthUserGrantRole
 }
 
 // UserRevokeRole implements pb.AuthServer.
-func (a *authService) UserRevokeRole(ctx context.Context, r *pb.AuthUserRevokeRoleRequest) (*pb.AuthUserRevokeRoleResponse, error) {
+func (a *authService) UserRevokeRole(ctx context.Context,
+	r *pb.AuthUserRevokeRoleRequest) (*pb.AuthUserRevokeRoleResponse, error) {
 	resp, err := propose[*pb.AuthUserRevokeRoleResponse](ctx, a.s, &pb.InternalRaftRequest{AuthUserRevokeRole: r})
 	if err != nil {
 		return nil, err
@@ -236,8 +239,10 @@ func (a *authService) RoleDelete(ctx context.Context, r *pb.AuthRoleDeleteReques
 }
 
 // RoleGrantPermission implements pb.AuthServer.
-func (a *authService) RoleGrantPermission(ctx context.Context, r *pb.AuthRoleGrantPermissionRequest) (*pb.AuthRoleGrantPermissionResponse, error) {
-	resp, err := propose[*pb.AuthRoleGrantPermissionResponse](ctx, a.s, &pb.InternalRaftRequest{AuthRoleGrantPermission: r})
+func (a *authService) RoleGrantPermission(ctx context.Context,
+	r *pb.AuthRoleGrantPermissionRequest) (*pb.AuthRoleGrantPermissionResponse, error) {
+	resp, err := propose[*pb.AuthRoleGrantPermissionResponse](ctx, a.s,
+		&pb.InternalRaftRequest{AuthRoleGrantPermission: r})
 	if err != nil {
 		return nil, err
 	}
@@ -246,8 +251,10 @@ func (a *authService) RoleGrantPermission(ctx context.Context, r *pb.AuthRoleGra
 }
 
 // RoleRevokePermission implements pb.AuthServer.
-func (a *authService) RoleRevokePermission(ctx context.Context, r *pb.AuthRoleRevokePermissionRequest) (*pb.AuthRoleRevokePermissionResponse, error) {
-	resp, err := propose[*pb.AuthRoleRevokePermissionResponse](ctx, a.s, &pb.InternalRaftRequest{AuthRoleRevokePermission: r})
+func (a *authService) RoleRevokePermission(ctx context.Context,
+	r *pb.AuthRoleRevokePermissionRequest) (*pb.AuthRoleRevokePermissionResponse, error) {
+	resp, err := propose[*pb.AuthRoleRevokePermissionResponse](ctx, a.s,
+		&pb.InternalRaftRequest{AuthRoleRevokePermission: r})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,8 @@ func (f *fixture) enableAuth(t testing.TB, ctx context.Context) (root, reader *c
 	} {
 		require.NoError(t, step())
 	}
-	return f.dial(t, clientv3.Config{Username: "root", Password: "secret"}), f.dial(t, clientv3.Config{Username: "reader", Password: "book"})
+	return f.dial(t, clientv3.Config{Username: "root", Password: "secret"}),
+		f.dial(t, clientv3.Config{Username: "reader", Password: "book"})
 }
 
 func TestAuth(t *testing.T) {
@@ -80,7 +81,8 @@ func TestAuth(t *testing.T) {
 	require.Len(t, (<-events).Events, 1)
 	cancel()
 
-	_, err = clientv3.New(clientv3.Config{Endpoints: []string{f.addr}, Username: "root", Password: "wrong", DialTimeout: 5e9})
+	_, err = clientv3.New(clientv3.Config{Endpoints: []string{f.addr}, Username: "root", Password: "wrong",
+		DialTimeout: 5e9})
 	require.ErrorIs(t, err, rpctypes.ErrAuthFailed)
 	_, err = root.UserChangePassword(ctx, "reader", "tome")
 	require.NoError(t, err)

@@ -402,7 +402,8 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	with.Methods = slices.Clone(desc.Methods)
 	for i := range with.Methods {
 		handler := with.Methods[i].Handler
-		with.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, i grpc.UnaryServerInterceptor) (any, error) {
+		with.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error,
+			i grpc.UnaryServerInterceptor) (any, error) {
 			c, ok := ctx.Value(callKey{}).(*call)
 			if !ok {
 				if err := r.s.intake.begin(); err != nil {

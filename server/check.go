@@ -245,7 +245,9 @@ func (s *ranges) addAll(o *ranges) {
 
 func (s *ranges) contain(key string) bool {
 	s.merge()
-	i, found := slices.BinarySearchFunc(s.list, key, func(r keyRange, key string) int { return strings.Compare(r.from, key) })
+	i, found := slices.BinarySearchFunc(s.list, key, func(r keyRange, key string) int {
+		return strings.Compare(r.from, key)
+	})
 	if found {
 		return true
 	}

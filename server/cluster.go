@@ -55,7 +55,8 @@ func (c *clusterService) MemberAdd(ctx context.Context, r *pb.MemberAddRequest) 
 	if err != nil {
 		return nil, rpctypes.ErrGRPCMemberBadURLs
 	}
-	m := braid.Member{ID: JoinedMemberID(urls.StringSlice(), c.s.cfg.ClusterToken, c.removed()...), PeerURLs: urls.StringSlice(), Learner: r.IsLearner}
+	m := braid.Member{ID: JoinedMemberID(urls.StringSlice(), c.s.cfg.ClusterToken, c.removed()...),
+		PeerURLs: urls.StringSlice(), Learner: r.IsLearner}
 	if err := c.mayAdd(&m); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,8 @@ func (c *clusterService) mayAdd(m *braid.Member) error {
 }
 
 // MemberRemove implements pb.ClusterServer.
-func (c *clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+func (c *clusterService) MemberRemove(ctx context.Context,
+	r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
 	if err := c.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
@@ -118,7 +120,8 @@ func (c *clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveReq
 // MemberUpdate implements pb.ClusterServer. It changes a member's peer URLs and nothing else: the
 // member itself publishes its name and client URLs, perhaps at this moment. Whether another member
 // has the URLs is checked again where the change is ordered.
-func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
+func (c *clusterService) MemberUpdate(ctx context.Context,
+	r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
 	if err := c.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
@@ -138,7 +141,8 @@ func (c *clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateReq
 
 // MemberPromote implements pb.ClusterServer. Only the leader knows whether a learner has
 // caught up, so the leader decides.
-func (c *clusterService) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+func (c *clusterService) MemberPromote(ctx context.Context,
+	r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	if err := c.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
@@ -152,7 +156,8 @@ func (c *clusterService) MemberPromote(ctx context.Context, r *pb.MemberPromoteR
 	return &pb.MemberPromoteResponse{Header: c.header(), Members: c.members()}, nil
 }
 
-func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+func (c *clusterService) promoteHere(ctx context.Context, user *auth.AuthInfo,
+	r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	if !c.s.self.Load().isLeader() {
 		return nil, errNotTheOne
 	}
@@ -201,7 +206,8 @@ func (c *clusterService) caughtUp(ctx context.Context, user *auth.AuthInfo, r *p
 
 // caughtUpHere answers for the instances that this member leads. A learner is ready when it holds
 // nine tenths of their logs.
-func (c *clusterService) caughtUpHere(_ context.Context, _ *auth.AuthInfo, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+func (c *clusterService) caughtUpHere(_ context.Context, _ *auth.AuthInfo,
+	r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	st := c.s.log.Status()
 	leads := false
 	for i := range st.Instances {
@@ -258,5 +264,6 @@ func (c *clusterService) members() []*pb.Member {
 func (c *clusterService) header() *pb.ResponseHeader { return c.s.header(0) }
 
 func toProtoMember(m *braid.Member) *pb.Member {
-	return &pb.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, IsLearner: m.Learner && !m.Joining}
+	return &pb.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs,
+		IsLearner: m.Learner && !m.Joining}
 }

@@ -17,12 +17,14 @@ import (
 // What is encoded around shared values is decoded as what it was, and has their very bytes.
 func TestSharedValues(t *testing.T) {
 	kv := func(size int) *mvccpb.KeyValue {
-		return &mvccpb.KeyValue{Key: []byte("k"), Value: []byte(strings.Repeat("v", size)), CreateRevision: 2, ModRevision: 300, Version: 5, Lease: -7}
+		return &mvccpb.KeyValue{Key: []byte("k"), Value: []byte(strings.Repeat("v", size)), CreateRevision: 2,
+			ModRevision: 300, Version: 5, Lease: -7}
 	}
 	large := kv(sharedBytes)
 	for _, events := range [][]*mvccpb.Event{
 		{{Kv: large}},
-		{{Kv: kv(1)}, {Kv: large, PrevKv: kv(3)}, {Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: []byte("d"), ModRevision: 9}, PrevKv: large}},
+		{{Kv: kv(1)}, {Kv: large, PrevKv: kv(3)},
+			{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: []byte("d"), ModRevision: 9}, PrevKv: large}},
 		{{Kv: kv(100 << 10), PrevKv: kv(70 << 10)}, {Kv: kv(0)}},
 	} {
 		in := &pb.WatchResponse{

@@ -20,7 +20,8 @@ type AutoCompaction struct {
 
 func (a AutoCompaction) check() error {
 	if a.Period < 0 || a.Revisions < 0 || a.Period > 0 && a.Revisions > 0 {
-		return fmt.Errorf("server: auto compaction keeps a time or a number of revisions, not %s and %d", a.Period, a.Revisions)
+		return fmt.Errorf("server: auto compaction keeps a time or a number of revisions, not %s and %d",
+			a.Period, a.Revisions)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ import (
 
 // errDamaged is the answer of a member whose state is damaged. Clients then ask another member by
 // themselves.
-var errDamaged = status.Error(codes.Unavailable, "etcdserver: corrupt member: its state is damaged, another member can be asked")
+var errDamaged = status.Error(codes.Unavailable,
+	"etcdserver: corrupt member: its state is damaged, another member can be asked")
 
 const (
 	// damageTick is how often a member checks whether to raise or to end its alarm.
@@ -134,7 +135,8 @@ func (s *Server) fit(method string, request any) error {
 
 // forData reports whether a call reads or writes keys or leases.
 func forData(method string) bool {
-	for _, service := range [...]string{"/etcdserverpb.KV/", "/etcdserverpb.Watch/", "/etcdserverpb.Lease/", "/v3electionpb.", "/v3lockpb."} {
+	for _, service := range [...]string{"/etcdserverpb.KV/", "/etcdserverpb.Watch/", "/etcdserverpb.Lease/",
+		"/v3electionpb.", "/v3lockpb."} {
 		if strings.HasPrefix(method, service) {
 			return true
 		}

@@ -83,7 +83,9 @@ func (f *freshness) ensure(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, f.limit/4)
 		defer cancel()
 		if err := f.renew(ctx); err != nil {
-			return &store.NotAcceptedError{Detail: fmt.Sprintf("this member has reached no leader for %s, and cannot know whether authentication is on", f.limit)}
+			return &store.NotAcceptedError{
+				Detail: fmt.Sprintf("this member has reached no leader for %s, and cannot know whether authentication is on",
+					f.limit)}
 		}
 	} else if age > f.limit/4 && f.renewing.CompareAndSwap(false, true) {
 		go func() {
@@ -105,7 +107,8 @@ type earlyAnswers struct {
 }
 
 // answer answers a put that is certain to take effect, if it is certain that it is permitted.
-func (a *earlyAnswers) answer(ctx context.Context, e *store.Encoded, early *braid.Accepted) (*pb.PutResponse, string, error) {
+func (a *earlyAnswers) answer(ctx context.Context, e *store.Encoded,
+	early *braid.Accepted) (*pb.PutResponse, string, error) {
 	if a.fresh.fresh() && a.store.AcceptsEarly() {
 		a.metrics.Accepted.Add(1)
 		return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: a.store.Revision()}}, braid.FormatToken(early.Token), nil
@@ -153,6 +156,7 @@ func (a *earlyAnswers) awaitAuth(ctx context.Context, position uint64) {
 }
 
 // appliedHere answers another member when this one has applied everything up to a position.
-func (a *earlyAnswers) appliedHere(ctx context.Context, _ *auth.AuthInfo, position *wrapperspb.UInt64Value) (*emptypb.Empty, error) {
+func (a *earlyAnswers) appliedHere(ctx context.Context, _ *auth.AuthInfo,
+	position *wrapperspb.UInt64Value) (*emptypb.Empty, error) {
 	return new(emptypb.Empty), a.store.WaitApplied(ctx, position.GetValue())
 }

@@ -108,7 +108,8 @@ func (l *fakeLog) keep(body []byte) *braid.BodyRef {
 	if len(body) == 0 {
 		return nil
 	}
-	ref := braid.BodyRef{Instance: 1, Index: braid.Index(l.position), Term: 2, K: 1, Size: uint32(len(body)), Digest: protocol.Digest(body)}
+	ref := braid.BodyRef{Instance: 1, Index: braid.Index(l.position), Term: 2, K: 1, Size: uint32(len(body)),
+		Digest: protocol.Digest(body)}
 	l.bodies[ref] = body
 	return &ref
 }

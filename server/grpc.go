@@ -84,7 +84,8 @@ func (s *Server) newGRPC() *grpc.Server {
 }
 
 // interceptUnary is called for every unary call.
-func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (any, error) {
 	count := s.metrics.Method(info.FullMethod)
 	count.Start()
 	err := s.admit(ctx, false)
@@ -107,7 +108,8 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 
 // call runs the handler of a unary call. Calls that wait for a lock or to be elected may last as long
 // as streams, and end when those do.
-func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (any, error) {
 	switch info.FullMethod {
 	case lpb.Lock_Lock_FullMethodName, epb.Election_Campaign_FullMethodName:
 	default:
@@ -168,7 +170,8 @@ func servedByLearner(req any) bool {
 const snapshotMethod = "/etcdserverpb.Maintenance/Snapshot"
 
 // interceptStream is called for every stream.
-func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo,
+	handler grpc.StreamHandler) error {
 	if c, ok := ss.Context().Value(callKey{}).(*call); ok {
 		if err := c.start(); err != nil {
 			return err
@@ -182,7 +185,8 @@ func (s *Server) interceptStream(srv any, ss grpc.ServerStream, info *grpc.Strea
 	return err
 }
 
-func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler, count *metrics.Method) error {
+func (s *Server) runStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+	count *metrics.Method) error {
 	if s.self.Load().learner && info.FullMethod != snapshotMethod {
 		return rpctypes.ErrGRPCNotSupportedForLearner
 	}

@@ -111,12 +111,14 @@ func (c *hashChecks) compare(own *store.HashKV, what byte) {
 			votes = true
 			continue
 		}
-		if h := c.hashOf(ctx, m.ID, question); h != nil && h.CompactRevision == own.CompactRevision && h.HashRevision == own.HashRevision {
+		if h := c.hashOf(ctx, m.ID, question); h != nil && h.CompactRevision == own.CompactRevision &&
+			h.HashRevision == own.HashRevision {
 			others = append(others, h.Hash)
 			who = append(who, fmt.Sprintf("%s: %08x", m.ID, h.Hash))
 		}
 	}
-	cause := fmt.Errorf("its history up to revision %d, compacted at %d, has hash %08x, others have %v", own.HashRevision, own.CompactRevision, own.Hash, who)
+	cause := fmt.Errorf("its history up to revision %d, compacted at %d, has hash %08x, others have %v", own.HashRevision,
+		own.CompactRevision, own.Hash, who)
 	switch judgeHashes(own.Hash, votes, others, voters) {
 	case hashesOutvoted:
 		c.store.Damage().Condemn(cause)

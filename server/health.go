@@ -39,7 +39,8 @@ type memberChecks struct {
 // each check also on its own as /readyz/NAME.
 func (m *memberChecks) routes() []route {
 	local := healthCheck{"serializable_read", func(ctx context.Context) error { return m.checkRead(ctx, true) }}
-	routes := append([]route{{"GET /health", http.HandlerFunc(m.serveHealth)}}, checkRoutes("/livez", []healthCheck{local})...)
+	routes := append([]route{{"GET /health", http.HandlerFunc(m.serveHealth)}},
+		checkRoutes("/livez", []healthCheck{local})...)
 	return append(routes, checkRoutes("/readyz", []healthCheck{
 		{"data_corruption", func(context.Context) error { return m.checkCorrupt() }},
 		local,
@@ -118,7 +119,9 @@ func (m *memberChecks) checkRead(ctx context.Context, serializable bool) error {
 func checkRoutes(path string, checks []healthCheck) []route {
 	all := func(w http.ResponseWriter, r *http.Request) {
 		excluded := r.URL.Query()["exclude"]
-		wanted := slices.DeleteFunc(slices.Clone(checks), func(c healthCheck) bool { return slices.Contains(excluded, c.name) })
+		wanted := slices.DeleteFunc(slices.Clone(checks), func(c healthCheck) bool {
+			return slices.Contains(excluded, c.name)
+		})
 		serveChecks(w, r, wanted)
 	}
 	routes := []route{{"GET " + path, http.HandlerFunc(all)}}

@@ -71,7 +71,8 @@ func (s *Server) newHTTP() *http.Server {
 	return &http.Server{
 		Handler: s.withGRPC(serve(s.clientRoutes())), Protocols: protocols, ConnContext: withConn,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: int(min(s.cfg.MaxConcurrentStreams, 1<<16)), SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
+			MaxConcurrentStreams: int(min(s.cfg.MaxConcurrentStreams, 1<<16)), SendPingTimeout: pingAfter,
+			PingTimeout:               pingTimeout,
 			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow,
 		},
 		ReadHeaderTimeout: sniffTimeout, IdleTimeout: idleTimeout, ErrorLog: discardLog,
@@ -153,12 +154,13 @@ func (s *Server) newGateway() (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{conn: conn, pipe: pipe, mux: gw.NewServeMux(gw.WithMarshalerOption(gw.MIMEWildcard, &gw.HTTPBodyMarshaler{
-		Marshaler: &gw.JSONPb{
-			MarshalOptions:   protojson.MarshalOptions{UseProtoNames: true},
-			UnmarshalOptions: protojson.UnmarshalOptions{DiscardUnknown: true},
-		},
-	}))}
+	g := &gateway{conn: conn, pipe: pipe,
+		mux: gw.NewServeMux(gw.WithMarshalerOption(gw.MIMEWildcard, &gw.HTTPBodyMarshaler{
+			Marshaler: &gw.JSONPb{
+				MarshalOptions:   protojson.MarshalOptions{UseProtoNames: true},
+				UnmarshalOptions: protojson.UnmarshalOptions{DiscardUnknown: true},
+			},
+		}))}
 	for _, register := range []func(context.Context, *gw.ServeMux, *grpc.ClientConn) error{
 		kvgw.RegisterKVHandler, kvgw.RegisterWatchHandler, kvgw.RegisterLeaseHandler,
 		kvgw.RegisterClusterHandler, kvgw.RegisterMaintenanceHandler, kvgw.RegisterAuthHandler,

@@ -60,7 +60,8 @@ func TestHTTPEndpoints(t *testing.T) {
 		"/health?serializable=true": `{"health":"true","reason":""}`,
 		"/livez":                    "ok\n",
 		"/readyz":                   "ok\n",
-		"/readyz?verbose":           "[+]data_corruption ok\n[+]serializable_read ok\n[+]linearizable_read ok\n[+]non_learner ok\nok\n",
+		"/readyz?verbose": "[+]data_corruption ok\n[+]serializable_read ok\n[+]linearizable_read " +
+			"ok\n[+]non_learner ok\nok\n",
 		"/readyz/linearizable_read": "ok\n",
 	} {
 		code, body := f.fetch(t, path)
@@ -120,7 +121,8 @@ func TestReady(t *testing.T) {
 		if ready {
 			action = pb.AlarmRequest_DEACTIVATE
 		}
-		_, err := pb.NewMaintenanceClient(f.client.ActiveConnection()).Alarm(testContext(t), &pb.AlarmRequest{Action: action, MemberID: 0x10, Alarm: pb.AlarmType_CORRUPT})
+		_, err := pb.NewMaintenanceClient(f.client.ActiveConnection()).Alarm(testContext(t),
+			&pb.AlarmRequest{Action: action, MemberID: 0x10, Alarm: pb.AlarmType_CORRUPT})
 		require.NoError(t, err)
 		says(ready)
 	}
@@ -143,7 +145,8 @@ func TestMetrics(t *testing.T) {
 		"etcd_server_proposals_failed_total 0", `etcd_server_id{server_id="10"} 1`,
 		`etcd_server_version{server_version="3.7.3"} 1`,
 		`grpc_server_handled_total{grpc_code="OK",grpc_method="Put",grpc_service="etcdserverpb.KV",grpc_type="unary"} 5`,
-		`grpc_server_handled_total{grpc_code="InvalidArgument",grpc_method="Put",grpc_service="etcdserverpb.KV",grpc_type="unary"} 1`,
+		`grpc_server_handled_total{grpc_code="InvalidArgument",` +
+			`grpc_method="Put",grpc_service="etcdserverpb.KV",grpc_type="unary"} 1`,
 		`grpc_server_started_total{grpc_method="Put",grpc_service="etcdserverpb.KV",grpc_type="unary"} 6`,
 		`etcd_server_client_requests_total{client_api_version="3.7",type="unary"}`,
 		`braid_term{instance="1"} 2`, `braid_members{role="voter"} 1`,
@@ -189,26 +192,33 @@ func TestStatusOfLargeValues(t *testing.T) {
 	v := f.view(testContext(t))
 	require.Equal(t, "code", v.Placement)
 	require.Equal(t, page.Bodies{
-		Held: 3, Missing: 1, Short: 9, LiveBytes: 300, TotalBytes: 1000, Fetched: 4, Served: 5, Corrupt: 6, Repaired: 7, Trimmed: 8, Failing: "unexpected EOF",
+		Held: 3, Missing: 1, Short: 9, LiveBytes: 300, TotalBytes: 1000, Fetched: 4, Served: 5, Corrupt: 6, Repaired: 7,
+		Trimmed: 8, Failing: "unexpected EOF",
 	}, v.Bodies)
 	require.Equal(t, page.Disk{Rounds: 2, Damaged: 5, Mended: 4, Failing: "short write"}, v.Disk)
-	require.Equal(t, []any{uint8(2), 9, true, 1}, []any{v.Instances[0].K, v.Instances[0].Preparing, v.Instances[0].Lacking, v.Instances[0].Restriping})
+	require.Equal(t, []any{uint8(2), 9, true, 1}, []any{v.Instances[0].K, v.Instances[0].Preparing, v.Instances[0].Lacking,
+		v.Instances[0].Restriping})
 	require.Nil(t, v.Members[0].Lacking)
 	require.True(t, *v.Members[1].Lacking)
 
 	_, text := f.fetch(t, "/")
 	for _, want := range []string{
-		"placement code, new values in 2 fragments,", "5 places found damaged on disk, 4 of which", "short write", "prepares to lead: 9 large values", "members may leave when 1 more hold", "9 to be made whole,", "3 held with 300 bytes",
-		`<span class="bad">1 missing</span>`, "unexpected EOF", `<span class="bad">silent</span> <span class="bad">lacks large values</span>`,
+		"placement code, new values in 2 fragments,", "5 places found damaged on disk, 4 of which", "short write",
+		"prepares to lead: 9 large values", "members may leave when 1 more hold", "9 to be made whole,",
+		"3 held with 300 bytes",
+		`<span class="bad">1 missing</span>`, "unexpected EOF",
+		`<span class="bad">silent</span> <span class="bad">lacks large values</span>`,
 	} {
 		require.Contains(t, text, want)
 	}
 	_, metrics := f.fetch(t, "/metrics")
 	for _, want := range []string{
 		"braid_bodies_held 3", "braid_bodies_missing 1", "braid_bodies_live_bytes 300", "braid_bodies_file_bytes 1000",
-		"braid_bodies_fetched_total 4", "braid_bodies_served_total 5", "braid_bodies_corrupt_total 6", "braid_bodies_repaired_total 7",
+		"braid_bodies_fetched_total 4", "braid_bodies_served_total 5", "braid_bodies_corrupt_total 6",
+		"braid_bodies_repaired_total 7",
 		"braid_bodies_trimmed_total 8", `braid_code_k{instance="1"} 2`, `braid_preparing_bodies{instance="1"} 9`,
-		"braid_bodies_short 9", "braid_scrub_rounds_total 2", "braid_scrub_bytes_total 900", "braid_disk_damaged_total 5", "braid_disk_mended_total 4", `braid_restriping_members{instance="1"} 1`,
+		"braid_bodies_short 9", "braid_scrub_rounds_total 2", "braid_scrub_bytes_total 900", "braid_disk_damaged_total 5",
+		"braid_disk_mended_total 4", `braid_restriping_members{instance="1"} 1`,
 		`braid_peer_lacking{instance="1",member="20"} 1`,
 	} {
 		require.Contains(t, metrics, "\n"+want+"\n")
@@ -230,10 +240,12 @@ func TestStatusOfLanes(t *testing.T) {
 			st.Instances[0].Lanes = &protocol.LanesStatus{
 				Own: own, Open: true, Accepted: 7, Generation: 2, Accepting: true, Fence: true, Window: 1000,
 				Lanes: []protocol.LaneStatus{
-					{Lane: older, Confirmed: 1, Durable: 2, Held: 2, HeldBytes: 30}, {Lane: own, Confirmed: 6, Durable: 7, Held: 8, HeldBytes: 40},
+					{Lane: older, Confirmed: 1, Durable: 2, Held: 2, HeldBytes: 30},
+					{Lane: own, Confirmed: 6, Durable: 7, Held: 8, HeldBytes: 40},
 					{Lane: protocol.Lane{Member: 0x20, Incarnation: 1}, Confirmed: 5, Durable: 5, Held: 5},
 				},
-				Counts: protocol.LaneCounts{SentBytes: 11, ReceivedBytes: 12, SparedBytes: 13, WholeGroups: 14, WholeBytes: 15, Missed: 16, Refused: 17},
+				Counts: protocol.LaneCounts{SentBytes: 11, ReceivedBytes: 12, SparedBytes: 13, WholeGroups: 14, WholeBytes: 15,
+					Missed: 16, Refused: 17},
 			}
 		}
 	})
@@ -241,20 +253,24 @@ func TestStatusOfLanes(t *testing.T) {
 		Open: true, Accepted: 7, Generation: 2, Accepting: true, Fence: true, WindowBytes: 1000,
 		Lanes: []page.Lane{
 			{Member: "10", Life: 3, Confirmed: 1, Durable: 2, Held: 2, HeldBytes: 30},
-			{Member: "10", Life: 4, Own: true, Confirmed: 6, Durable: 7, Held: 8, HeldBytes: 40}, {Member: "20", Life: 1, Confirmed: 5, Durable: 5, Held: 5},
+			{Member: "10", Life: 4, Own: true, Confirmed: 6, Durable: 7, Held: 8, HeldBytes: 40},
+			{Member: "20", Life: 1, Confirmed: 5, Durable: 5, Held: 5},
 		},
 		SentBytes: 11, ReceivedBytes: 12, SparedBytes: 13, WholeGroups: 14, WholeBytes: 15, Missed: 16, Refused: 17,
 	}, f.view(testContext(t)).Instances[0].Lanes)
 	_, text = f.fetch(t, "/")
 	for _, want := range []string{
-		"Generation 2 of lanes", "commands can be accepted", "a change of members waits for the fence", "11 bytes went by lanes from here and 12 came, signals spared 13, 14 groups with 15 bytes",
-		"16 were asked for, 17 proposals were refused", "<code>10</code> (own)</td><td>4</td><td>6</td><td>7</td><td>8</td><td>40</td>",
+		"Generation 2 of lanes", "commands can be accepted", "a change of members waits for the fence",
+		"11 bytes went by lanes from here and 12 came, signals spared 13, 14 groups with 15 bytes",
+		"16 were asked for, 17 proposals were refused",
+		"<code>10</code> (own)</td><td>4</td><td>6</td><td>7</td><td>8</td><td>40</td>",
 	} {
 		require.Contains(t, text, want)
 	}
 	_, metrics = f.fetch(t, "/metrics")
 	for want, n := range map[string]int{
-		"open": 1, "generation": 2, "accepting": 1, "fence": 1, "window_bytes": 1000, "accepted_number": 7, "sent_bytes_total": 11, "received_bytes_total": 12,
+		"open": 1, "generation": 2, "accepting": 1, "fence": 1, "window_bytes": 1000, "accepted_number": 7,
+		"sent_bytes_total": 11, "received_bytes_total": 12,
 		"spared_bytes_total": 13, "whole_groups_total": 14, "whole_bytes_total": 15, "missed_total": 16, "refused_total": 17,
 	} {
 		require.Contains(t, metrics, fmt.Sprintf("\nbraid_lane_%s{instance=\"1\"} %d\n", want, n))
@@ -276,7 +292,8 @@ func TestStatusOfEpochs(t *testing.T) {
 	f.fake.set(func(l *fakeLog) {
 		l.amend = func(st *braid.Status) {
 			st.Instances[0].Epoch = &protocol.EpochStatus{
-				Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []braid.MemberID{0x30}, BannedUntil: []uint64{74}, Slots: 99, Skipped: 33,
+				Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []braid.MemberID{0x30},
+				BannedUntil: []uint64{74}, Slots: 99, Skipped: 33,
 				Segments: []protocol.SegmentStatus{
 					{Leader: 0x10, Last: 116, Decided: 103, Slots: 9, Skipped: 2},
 					{Leader: 0x20, Last: 117, Decided: 110, Slots: 9, Skipped: 5, Ballot: 2, By: 0x30}, {Leader: 0x40, Ballot: 3},
@@ -285,7 +302,8 @@ func TestStatusOfEpochs(t *testing.T) {
 		}
 	})
 	require.Equal(t, &page.Epoch{
-		Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []string{"30"}, Until: []uint64{74}, Slots: 99, Skipped: 33,
+		Number: 7, First: 100, Last: 117, Ending: true, Unsettled: true, Banned: []string{"30"}, Until: []uint64{74},
+		Slots: 99, Skipped: 33,
 		Segments: []page.Segment{
 			{Leader: "10", Last: 116, Decided: 103, Slots: 9, Skipped: 2},
 			{Leader: "20", Last: 117, Decided: 110, Slots: 9, Skipped: 5, Ballot: 2, By: "30"}, {Leader: "40", Ballot: 3},
@@ -293,19 +311,23 @@ func TestStatusOfEpochs(t *testing.T) {
 	}, f.view(testContext(t)).Instances[0].Epoch)
 	_, text = f.fetch(t, "/")
 	for _, want := range []string{
-		"Epoch 7: slots 100 to 117, 3 members lead; banned:", "<code class=\"bad\">30</code> until epoch 74, <b class=\"bad\">a change of members waits for the next epoch</b>",
-		"99 slots came into the log, 33 of them without a value", "<code>10</code></td><td>103</td><td>116</td><td>9</td><td>2</td>\n<td></td>",
+		"Epoch 7: slots 100 to 117, 3 members lead; banned:",
+		"<code class=\"bad\">30</code> until epoch 74, <b class=\"bad\">a change of members waits for the next epoch</b>",
+		"99 slots came into the log, 33 of them without a value",
+		"<code>10</code></td><td>103</td><td>116</td><td>9</td><td>2</td>\n<td></td>",
 		"<b class=\"bad\">2</b> of <code>30</code>", "<b class=\"bad\">3</b> of a member that is gone",
 	} {
 		require.Contains(t, text, want)
 	}
 	_, metrics = f.fetch(t, "/metrics")
 	for want, n := range map[string]int{
-		"epoch_number": 7, "epoch_leaders": 3, "epoch_banned": 1, "epoch_unsettled": 1, "epoch_slots_total": 99, "epoch_skipped_total": 33,
+		"epoch_number": 7, "epoch_leaders": 3, "epoch_banned": 1, "epoch_unsettled": 1, "epoch_slots_total": 99,
+		"epoch_skipped_total": 33,
 	} {
 		require.Contains(t, metrics, fmt.Sprintf("\nbraid_%s{instance=\"1\"} %d\n", want, n))
 	}
-	for want, n := range map[string]int{"epoch_leads": 1, "segment_decided_index": 110, "segment_last_index": 117, "segment_ballot": 2} {
+	for want, n := range map[string]int{"epoch_leads": 1, "segment_decided_index": 110, "segment_last_index": 117,
+		"segment_ballot": 2} {
 		require.Contains(t, metrics, fmt.Sprintf("\nbraid_%s{instance=\"1\",member=\"20\"} %d\n", want, n))
 	}
 	require.Contains(t, metrics, "\nbraid_epoch_leads{instance=\"1\",member=\"30\"} 0\n")
@@ -328,7 +350,8 @@ func TestGateway(t *testing.T) {
 	code, _ = post("/v3/kv/put", `{"key":`)
 	require.Equal(t, http.StatusBadRequest, code)
 
-	asked, err := http.NewRequestWithContext(testContext(t), http.MethodPost, "http://"+f.addr+"/v3/kv/put", strings.NewReader(`{"key":"`+b64("l")+`"}`))
+	asked, err := http.NewRequestWithContext(testContext(t), http.MethodPost, "http://"+f.addr+"/v3/kv/put",
+		strings.NewReader(`{"key":"`+b64("l")+`"}`))
 	require.NoError(t, err)
 	asked.Header.Set("Grpc-Metadata-Braid-Mode", modeAccepted)
 	put, err := http.DefaultClient.Do(asked)
@@ -391,7 +414,8 @@ func TestTLS(t *testing.T) {
 	l2, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	secure := start(t, func(c *Config) {
-		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven}
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients,
+			ClientAuth: tls.VerifyClientCertIfGiven}
 		c.ListenMetrics = []net.Listener{l2}
 		c.Store.ClientCertAuth = true
 	})
@@ -441,7 +465,8 @@ func TestProtocolsOverTLS(t *testing.T) {
 	pool.AddCert(ca)
 	clients.AddCert(clientPair.Leaf)
 	f := start(t, func(c *Config) {
-		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven}
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients,
+			ClientAuth: tls.VerifyClientCertIfGiven}
 		c.Store.ClientCertAuth = true
 	})
 	trusting := &tls.Config{RootCAs: pool, ServerName: "localhost"}
@@ -512,8 +537,9 @@ func certificate(t testing.TB, name string) (*x509.Certificate, tls.Certificate)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

@@ -31,7 +31,8 @@ func woven(more func(st *braid.Status)) func(*fakeLog) {
 			st.Instances = append(st.Instances, second)
 			st.Progress = []braid.InstanceProgress{
 				{Instance: 1, Applied: 5, AppliedRounds: 12, CommittedRounds: 64, AppendedRounds: 64, Skips: 3},
-				{Instance: 2, Applied: 28, Waiting: 2, AppliedRounds: 11, CommittedRounds: 13, AppendedRounds: 15, Wanted: braid.Slot{Round: 15, Instance: 2}},
+				{Instance: 2, Applied: 28, Waiting: 2, AppliedRounds: 11, CommittedRounds: 13, AppendedRounds: 15,
+					Wanted: braid.Slot{Round: 15, Instance: 2}},
 			}
 			if more != nil {
 				more(st)
@@ -47,7 +48,8 @@ func TestStatusOfInstances(t *testing.T) {
 	f.fake.set(func(l *fakeLog) {
 		l.members = append(l.members, braid.Member{ID: 0x20, Name: "two"})
 		woven(func(st *braid.Status) {
-			st.Instances[0].Peers = []protocol.PeerStatus{{ID: 0x20, Active: true, Match: st.Instances[0].Last, InflightBytes: 5}}
+			st.Instances[0].Peers = []protocol.PeerStatus{{ID: 0x20, Active: true, Match: st.Instances[0].Last,
+				InflightBytes: 5}}
 			third := st.Instances[1]
 			third.Instance, third.Leader, third.Last = 3, 0x10, 50
 			third.Peers = []protocol.PeerStatus{{ID: 0x20, Match: 41, InflightBytes: 7, Lacking: true}}
@@ -68,21 +70,26 @@ func TestStatusOfInstances(t *testing.T) {
 	require.Equal(t, "niagara", v.Order)
 	require.Equal(t, 3, v.Begun)
 	require.Equal(t, uint64(f.log.Status().Applied), v.Applied) // the read that shows it is ready is ordered, too
-	require.Equal(t, &page.Rounds{Applied: 11, Committed: 13, Appended: 15, Wanted: &page.Slot{Round: 15, Instance: 2}}, v.Instances[1].Rounds)
+	require.Equal(t, &page.Rounds{Applied: 11, Committed: 13, Appended: 15, Wanted: &page.Slot{Round: 15, Instance: 2}},
+		v.Instances[1].Rounds)
 	require.Equal(t, []uint64{28, 30, 2}, []uint64{v.Instances[1].Applied, v.Instances[1].Commit, v.Instances[1].ApplyLag})
 	require.Equal(t, []page.Peer{{ID: "20", Match: 41, Lag: 9, InflightBytes: 7, Lacking: true}}, v.Instances[2].Peers)
 	two := v.Members[1] // the worst of what instances 1 and 3 know
-	require.Equal(t, []any{false, uint64(41), uint64(9), 12, true}, []any{*two.Active, *two.Match, *two.Lag, *two.InflightBytes, *two.Lacking})
+	require.Equal(t, []any{false, uint64(41), uint64(9), 12, true},
+		[]any{*two.Active, *two.Match, *two.Lag, *two.InflightBytes, *two.Lacking})
 
 	_, page := f.fetch(t, "/")
-	for _, want := range []string{"next is round 12 of instance 2", "<td>15 of 2</td>", "<td>follower</td><td><code>20</code></td>", "Order niagara, protocol "} {
+	for _, want := range []string{"next is round 12 of instance 2", "<td>15 of 2</td>",
+		"<td>follower</td><td><code>20</code></td>", "Order niagara, protocol "} {
 		require.Contains(t, page, want)
 	}
 	_, metrics := f.fetch(t, "/metrics")
 	for _, want := range []string{
 		`braid_term{instance="2"} 7`, `braid_instance_has_leader{instance="2"} 1`, `braid_instance_is_leader{instance="1"} 1`,
-		`braid_instance_is_leader{instance="2"} 0`, `braid_instance_commit_index{instance="2"} 30`, `braid_instance_applied_index{instance="2"} 28`,
-		`braid_instance_apply_lag{instance="2"} 2`, `braid_rounds_applied{instance="2"} 11`, `braid_rounds_committed{instance="1"} 64`,
+		`braid_instance_is_leader{instance="2"} 0`, `braid_instance_commit_index{instance="2"} 30`,
+		`braid_instance_applied_index{instance="2"} 28`,
+		`braid_instance_apply_lag{instance="2"} 2`, `braid_rounds_applied{instance="2"} 11`,
+		`braid_rounds_committed{instance="1"} 64`,
 		`braid_rounds_appended{instance="2"} 15`, `braid_rounds_wanted{instance="2"} 15`, `braid_skips_total{instance="1"} 3`,
 		`braid_peer_match_index{instance="3",member="20"} 41`, "braid_apply_lag 2", "etcd_server_has_leader 1",
 	} {
@@ -147,15 +154,19 @@ func TestLateClaimIsAnswered(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
 	eventually(t, "the leases", f.store.Leases().IsPrimary)
-	other, err := store.Open(store.Options{Dir: filepath.Join(t.TempDir(), "other"), ClusterID: 0x77, MemberID: 0x20, NoSync: true, BcryptCost: 4})
+	other, err := store.Open(store.Options{Dir: filepath.Join(t.TempDir(), "other"), ClusterID: 0x77, MemberID: 0x20,
+		NoSync: true, BcryptCost: 4})
 	require.NoError(t, err)
 	defer other.Close()
 	_, err = f.fake.Propose(ctx, other.Leases().Claim())
 	require.NoError(t, err)
-	eventually(t, "the leases again", func() bool { return f.store.Leases().IsPrimary() && f.store.Leases().Primary() == 0x10 })
+	eventually(t, "the leases again", func() bool {
+		return f.store.Leases().IsPrimary() && f.store.Leases().Primary() == 0x10
+	})
 	granted, err := f.client.Grant(ctx, 60)
 	require.NoError(t, err)
-	alive, err := pb.NewLeaseClient(f.client.ActiveConnection()).LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: int64(granted.ID)})
+	alive, err := pb.NewLeaseClient(f.client.ActiveConnection()).LeaseTimeToLive(ctx,
+		&pb.LeaseTimeToLiveRequest{ID: int64(granted.ID)})
 	require.NoError(t, err)
 	require.EqualValues(t, 60, alive.GrantedTTL)
 }

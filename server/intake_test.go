@@ -47,7 +47,8 @@ func TestFramesAreRead(t *testing.T) {
 	require.NoError(t, f.WriteSettings())
 	message := append(prefixOf(300), make([]byte, 300)...)
 	for _, stream := range []uint32{1, 3, 5, 7} {
-		require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: []byte{0x88}, EndHeaders: true}))
+		require.NoError(t,
+			f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: []byte{0x88}, EndHeaders: true}))
 	}
 	require.NoError(t, f.WriteData(1, true, message))
 	for i := range message[:100] {
@@ -55,7 +56,9 @@ func TestFramesAreRead(t *testing.T) {
 	}
 	require.NoError(t, f.WriteData(5, true, nil))
 	require.NoError(t, f.WriteData(7, false, message[:4]))
-	for _, reader := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader} {
+	for _, reader := range []func(io.Reader) io.Reader{
+		func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader,
+	} {
 		in := newIntake(1 << 20)
 		m := in.meter(&fedConn{r: reader(bytes.NewReader(sent.Bytes()))})
 		calls := map[uint32]*call{}
@@ -165,7 +168,8 @@ func (c *rawCalls) begin(stream uint32, size, first int) {
 	} {
 		require.NoError(c.t, enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}))
 	}
-	require.NoError(c.t, c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true}))
+	require.NoError(c.t,
+		c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true}))
 	require.NoError(c.t, c.framer.WriteData(stream, false, append(prefixOf(size), make([]byte, first)...)))
 }
 
@@ -202,7 +206,10 @@ func TestUnfinishedRequests(t *testing.T) {
 		}
 		return ended == calls
 	})
-	eventually(t, "the room to be free", func() bool { bytes, waiting := used(&f.intake.large); return bytes == 0 && waiting == 0 })
+	eventually(t, "the room to be free", func() bool {
+		bytes, waiting := used(&f.intake.large)
+		return bytes == 0 && waiting == 0
+	})
 	require.Zero(t, f.intake.calls.Load())
 }
 
@@ -211,7 +218,8 @@ func TestLargeRequestsNeedAUser(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
 	for _, err := range []error{
-		second(f.client.UserAdd(ctx, "root", "pw")), second(f.client.UserGrantRole(ctx, "root", "root")), second(f.client.AuthEnable(ctx)),
+		second(f.client.UserAdd(ctx, "root", "pw")), second(f.client.UserGrantRole(ctx, "root", "root")),
+		second(f.client.AuthEnable(ctx)),
 	} {
 		require.NoError(t, err)
 	}
@@ -349,7 +357,9 @@ func TestStreamsOfJSON(t *testing.T) {
 func TestMessagesOfAStream(t *testing.T) {
 	f := start(t)
 	w := f.rawWatch(t, testContext(t))
-	w.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: make([]byte, largeRequest+1)}}})
+	w.send(&pb.WatchRequest{
+		RequestUnion: &pb.WatchRequest_CreateRequest{
+			CreateRequest: &pb.WatchCreateRequest{Key: make([]byte, largeRequest+1)}}})
 	_, err := w.stream.Recv()
 	require.Contains(t, []codes.Code{codes.ResourceExhausted, codes.DeadlineExceeded}, status.Code(err))
 	c := f.rawCalls(t)
@@ -388,10 +398,12 @@ func TestSizeIsForeseen(t *testing.T) {
 // are all that comes.
 func TestWhatIsWhole(t *testing.T) {
 	headers := func(f *http2.Framer, end bool) error {
-		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndStream: end, EndHeaders: true})
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndStream: end,
+			EndHeaders: true})
 	}
 	goesOn := func(f *http2.Framer, end bool, flags http2.Flags) error {
-		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}, EndStream: end}); err != nil {
+		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88},
+			EndStream: end}); err != nil {
 			return err
 		}
 		return f.WriteRawFrame(http2.FrameContinuation, http2.FlagContinuationEndHeaders|flags, 1, []byte{0x88})
@@ -403,15 +415,19 @@ func TestWhatIsWhole(t *testing.T) {
 		end    bool
 		whole  bool
 	}{
-		"a small message":                {frames: func(f *http2.Framer) error { return headers(f, false) }, data: small, end: true, whole: true},
-		"more may come":                  {frames: func(f *http2.Framer) error { return headers(f, false) }, data: small},
-		"not all of it":                  {frames: func(f *http2.Framer) error { return headers(f, false) }, data: small[:6], end: true},
-		"a large message":                {frames: func(f *http2.Framer) error { return headers(f, false) }, data: append(prefixOf(freeMessage+1), make([]byte, freeMessage+1)...), end: true},
+		"a small message": {frames: func(f *http2.Framer) error { return headers(f, false) }, data: small,
+			end: true, whole: true},
+		"more may come": {frames: func(f *http2.Framer) error { return headers(f, false) }, data: small},
+		"not all of it": {frames: func(f *http2.Framer) error { return headers(f, false) }, data: small[:6],
+			end: true},
+		"a large message": {frames: func(f *http2.Framer) error { return headers(f, false) },
+			data: append(prefixOf(freeMessage+1), make([]byte, freeMessage+1)...), end: true},
 		"nothing":                        {frames: func(f *http2.Framer) error { return headers(f, true) }, whole: true},
 		"nothing after headers in two":   {frames: func(f *http2.Framer) error { return goesOn(f, true, 0) }, whole: true},
 		"something after headers in two": {frames: func(f *http2.Framer) error { return goesOn(f, false, 0) }},
 		"the end where it is not said":   {frames: func(f *http2.Framer) error { return goesOn(f, false, flagEnd) }},
-		"a message after headers in two": {frames: func(f *http2.Framer) error { return goesOn(f, false, 0) }, data: small, end: true, whole: true},
+		"a message after headers in two": {frames: func(f *http2.Framer) error { return goesOn(f, false, 0) }, data: small,
+			end: true, whole: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var sent bytes.Buffer

@@ -34,7 +34,8 @@ type keepAlives struct {
 func (l *leaseService) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
-	k := &keepAlives{l: l, stream: stream, cancel: cancel, tokens: make(chan struct{}, renewalsAtOnce), asked: map[int64]int{}}
+	k := &keepAlives{l: l, stream: stream, cancel: cancel, tokens: make(chan struct{}, renewalsAtOnce),
+		asked: map[int64]int{}}
 	go k.receive(ctx)
 	<-ctx.Done()
 	k.end()

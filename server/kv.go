@@ -109,7 +109,9 @@ func (k *kvService) RangeStream(r *pb.RangeRequest, stream pb.KV_RangeStreamServ
 		if chunk.Header != nil {
 			chunk.Header = k.s.fill(chunk.Header)
 		}
-		return sendWithin(ctx, sendTimeout, func() error { return stream.Send(&pb.RangeStreamResponse{RangeResponse: chunk}) })
+		return sendWithin(ctx, sendTimeout, func() error {
+			return stream.Send(&pb.RangeStreamResponse{RangeResponse: chunk})
+		})
 	}))
 }
 

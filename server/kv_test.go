@@ -27,11 +27,14 @@ import (
 func (f *fixture) kvClient() pb.KVClient { return pb.NewKVClient(f.client.ActiveConnection()) }
 
 func put(key, value string) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value)}}}
+	return &pb.RequestOp{
+		Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value)}}}
 }
 
 func del(key, end string) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)}}}
+	return &pb.RequestOp{
+		Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key),
+			RangeEnd: []byte(end)}}}
 }
 
 func get(key string) *pb.RequestOp {
@@ -79,12 +82,14 @@ func TestRefusedRequests(t *testing.T) {
 		{"unknown sort target", rangeOf(&pb.RangeRequest{Key: key, SortTarget: 9}), rpctypes.ErrGRPCInvalidSortOption},
 		{"revision in the future", rangeOf(&pb.RangeRequest{Key: key, Revision: 100}), rpctypes.ErrGRPCFutureRev},
 		{"put of no key", putOf(&pb.PutRequest{Value: key}), rpctypes.ErrGRPCEmptyKey},
-		{"ignored value given", putOf(&pb.PutRequest{Key: key, Value: key, IgnoreValue: true}), rpctypes.ErrGRPCValueProvided},
+		{"ignored value given", putOf(&pb.PutRequest{Key: key, Value: key, IgnoreValue: true}),
+			rpctypes.ErrGRPCValueProvided},
 		{"ignored lease given", putOf(&pb.PutRequest{Key: key, Lease: 1, IgnoreLease: true}), rpctypes.ErrGRPCLeaseProvided},
 		{"value of a missing key kept", putOf(&pb.PutRequest{Key: key, IgnoreValue: true}), rpctypes.ErrGRPCKeyNotFound},
 		{"unknown lease", putOf(&pb.PutRequest{Key: key, Lease: 1}), rpctypes.ErrGRPCLeaseNotFound},
 		{"too large", putOf(&pb.PutRequest{Key: key, Value: make([]byte, 3<<19)}), rpctypes.ErrGRPCRequestTooLarge},
-		{"delete of no key", func() error { _, err := kv.DeleteRange(ctx, &pb.DeleteRangeRequest{}); return err }, rpctypes.ErrGRPCEmptyKey},
+		{"delete of no key", func() error { _, err := kv.DeleteRange(ctx, &pb.DeleteRangeRequest{}); return err },
+			rpctypes.ErrGRPCEmptyKey},
 		{"empty operation", txnOf(&pb.RequestOp{}), rpctypes.ErrGRPCKeyNotFound},
 		{"empty key inside", txnOf(put("", "")), rpctypes.ErrGRPCEmptyKey},
 		{"empty key compared", func() error {
@@ -95,10 +100,17 @@ func TestRefusedRequests(t *testing.T) {
 		{"too deep", txnOf(deep...), rpctypes.ErrGRPCTooManyOps},
 		{"same key twice", txnOf(put("a", ""), put("a", "")), rpctypes.ErrGRPCDuplicateKey},
 		{"put and delete", txnOf(put("b", ""), del("a", "c")), rpctypes.ErrGRPCDuplicateKey},
-		{"put inside, delete outside", txnOf(nest([]*pb.RequestOp{put("b", "")}, nil), del("a", "\x00")), rpctypes.ErrGRPCDuplicateKey},
-		{"put in two nested ones", txnOf(nest([]*pb.RequestOp{put("b", "")}, nil), nest(nil, []*pb.RequestOp{put("b", "")})), rpctypes.ErrGRPCDuplicateKey},
-		{"delete inside, put outside", txnOf(nest(nil, []*pb.RequestOp{del("a", "c")}), put("b", "")), rpctypes.ErrGRPCDuplicateKey},
-		{"compaction of the future", func() error { _, err := kv.Compact(ctx, &pb.CompactionRequest{Revision: 100}); return err }, rpctypes.ErrGRPCFutureRev},
+		{"put inside, delete outside", txnOf(nest([]*pb.RequestOp{put("b", "")}, nil), del("a", "\x00")),
+			rpctypes.ErrGRPCDuplicateKey},
+		{"put in two nested ones", txnOf(nest([]*pb.RequestOp{put("b", "")}, nil), nest(nil, []*pb.RequestOp{put("b", "")})),
+			rpctypes.ErrGRPCDuplicateKey},
+		{"delete inside, put outside", txnOf(nest(nil, []*pb.RequestOp{del("a", "c")}), put("b", "")),
+			rpctypes.ErrGRPCDuplicateKey},
+		{"compaction of the future",
+			func() error {
+				_, err := kv.Compact(ctx, &pb.CompactionRequest{Revision: 100})
+				return err
+			}, rpctypes.ErrGRPCFutureRev},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			requireStatus(t, c.want, c.call())
@@ -125,7 +137,8 @@ func TestRanges(t *testing.T) {
 	s.add([]byte("a"), nil)
 	s.add([]byte("o"), []byte("s"))
 	s.add([]byte("z"), []byte("y"))
-	for key, want := range map[string]bool{"a": true, "a\x00": false, "b": false, "m": true, "o": true, "r\xff": true, "s": false, "z": false} {
+	for key, want := range map[string]bool{"a": true, "a\x00": false, "b": false, "m": true, "o": true, "r\xff": true,
+		"s": false, "z": false} {
 		require.Equal(t, want, s.contain(key), key)
 	}
 	s.add([]byte("x"), []byte{0})
@@ -152,7 +165,8 @@ func TestKVSemantics(t *testing.T) {
 	require.True(t, page.More)
 	require.EqualValues(t, 3, page.Count, "the count of the whole range at the pinned revision")
 
-	sorted, err := c.Get(ctx, "key", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))
+	sorted, err := c.Get(ctx, "key", clientv3.WithPrefix(),
+		clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))
 	require.NoError(t, err)
 	require.Equal(t, "key0", string(sorted.Kvs[0].Key))
 	count, err := c.Get(ctx, "key", clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -199,7 +213,8 @@ func TestTxn(t *testing.T) {
 	require.Equal(t, "1", string(inner.Responses[1].GetResponseRange().Kvs[0].Value))
 
 	position := f.fake.Status().Applied
-	read, err := c.Txn(ctx).Then(clientv3.OpGet("k", clientv3.WithSerializable()), clientv3.OpGet("inner", clientv3.WithSerializable())).Commit()
+	read, err := c.Txn(ctx).Then(clientv3.OpGet("k", clientv3.WithSerializable()),
+		clientv3.OpGet("inner", clientv3.WithSerializable())).Commit()
 	require.NoError(t, err)
 	require.Len(t, read.Responses, 2)
 	require.Equal(t, position, f.fake.Status().Applied, "a transaction that only reads went through the log")
@@ -345,7 +360,8 @@ func bushy(levels, width int, key *int) *pb.TxnRequest {
 		if *key++; levels == 1 {
 			r.Success = append(r.Success, put(fmt.Sprint(*key), ""))
 		} else {
-			r.Success = append(r.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: bushy(levels-1, width, key)}})
+			r.Success = append(r.Success,
+				&pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: bushy(levels-1, width, key)}})
 		}
 	}
 	return r

@@ -75,7 +75,8 @@ func (s *Server) modeOf(ctx context.Context, r *pb.PutRequest) (m putMode, err e
 		}
 		m.blind, m.accepted = s.lane(r.Key)
 	case len(v) > 1 || v[0] != modeAccepted && v[0] != modeConfirmed:
-		return m, status.Errorf(codes.InvalidArgument, "braid: %s %q: it is %s or %s", metadataMode, v, modeAccepted, modeConfirmed)
+		return m, status.Errorf(codes.InvalidArgument, "braid: %s %q: it is %s or %s", metadataMode, v, modeAccepted,
+			modeConfirmed)
 	default:
 		m = putMode{blind: true, accepted: v[0] == modeAccepted, asked: true}
 	}
@@ -112,7 +113,8 @@ func (s *Server) putAs(ctx context.Context, r *pb.PutRequest, mode putMode) (res
 		}
 	}
 	if !mode.accepted {
-		resp, err = proposeSpaceAs[*pb.PutResponse](ctx, s, &pb.InternalRaftRequest{Put: r}, braid.ProposeOptions{Blind: mode.blind})
+		resp, err = proposeSpaceAs[*pb.PutResponse](ctx, s, &pb.InternalRaftRequest{Put: r},
+			braid.ProposeOptions{Blind: mode.blind})
 		if err != nil {
 			return nil, err
 		}
@@ -196,5 +198,6 @@ func (s *Server) readableAs(ctx context.Context, local bool) error {
 
 // asks reports whether the metadata of a call has what it must see.
 func asks(ctx context.Context) bool {
-	return len(metadata.ValueFromIncomingContext(ctx, metadataToken)) > 0 || len(metadata.ValueFromIncomingContext(ctx, metadataRead)) > 0
+	return len(metadata.ValueFromIncomingContext(ctx, metadataToken)) > 0 ||
+		len(metadata.ValueFromIncomingContext(ctx, metadataRead)) > 0
 }

@@ -23,7 +23,8 @@ import (
 
 func TestParseLanePrefix(t *testing.T) {
 	for text, want := range map[string]LanePrefix{
-		"s/": {"s/", false}, "s/=accepted": {"s/", true}, "s/=confirmed": {"s/", false}, "a=b": {"a=b", false}, "a=accepted=accepted": {"a=accepted", true},
+		"s/": {"s/", false}, "s/=accepted": {"s/", true}, "s/=confirmed": {"s/", false}, "a=b": {"a=b", false},
+		"a=accepted=accepted": {"a=accepted", true},
 	} {
 		got, err := ParseLanePrefix(text)
 		require.NoError(t, err)
@@ -103,7 +104,9 @@ func TestAcceptedPuts(t *testing.T) {
 		for i := range 20 {
 			putAndFind(one, two, fmt.Sprintf("k%d", i), fmt.Sprint(i))
 		}
-		eventually(t, "an accepted put", func() bool { return putAndFind(one, two, fmt.Sprintf("k%d", time.Now().UnixNano()), "late") })
+		eventually(t, "an accepted put", func() bool {
+			return putAndFind(one, two, fmt.Sprintf("k%d", time.Now().UnixNano()), "late")
+		})
 		require.Positive(t, c.servers[here].metrics.Accepted.Load())
 		require.Positive(t, c.servers[there].metrics.Tokens.Load())
 		one.modes()
@@ -122,7 +125,8 @@ func putAndFind(one, two *laneClient, key, value string) (accepted bool) {
 	require.Equal(one.t, value, two.get(key, true, metadataToken, token))
 	require.Equal(one.t, value, two.get(key, false, metadataToken, token, metadataRead, readBarrier))
 	txn, err := two.kv.Txn(two.with(metadataToken, token), &pb.TxnRequest{
-		Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: []byte(value)}}},
+		Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_VALUE,
+			TargetUnion: &pb.Compare_Value{Value: []byte(value)}}},
 		Success: []*pb.RequestOp{put(key, "seen")},
 	})
 	require.NoError(one.t, err)
@@ -150,7 +154,8 @@ func (l *laneClient) modes() {
 	}
 	require.Contains(l.t, []string{"[accepted]", "[confirmed]"}, modes["prefix"])
 	delete(modes, "prefix")
-	require.Equal(l.t, map[string]string{"plain": "[]", "longest": "[confirmed]", "asked": "[confirmed]", "not blind": "[]", "asked, too": "[confirmed]"}, modes)
+	require.Equal(l.t, map[string]string{"plain": "[]", "longest": "[confirmed]", "asked": "[confirmed]",
+		"not blind": "[]", "asked, too": "[confirmed]"}, modes)
 }
 
 // While authentication is on nothing is accepted: who asks for it is refused, and what is configured is
@@ -162,7 +167,8 @@ func TestNothingIsAcceptedWithAuth(t *testing.T) {
 		client := c.client(c.follower())
 		ctx := testContext(t)
 		for _, err := range []error{
-			second(client.UserAdd(ctx, "root", "r")), second(client.UserGrantRole(ctx, "root", "root")), second(client.AuthEnable(ctx)),
+			second(client.UserAdd(ctx, "root", "r")), second(client.UserGrantRole(ctx, "root", "root")),
+			second(client.AuthEnable(ctx)),
 		} {
 			require.NoError(t, err)
 		}

@@ -64,7 +64,8 @@ func TestRealLargeValues(t *testing.T) {
 		protocol braid.Protocol
 	}{
 		"copy3": {3, braid.Raft{}}, "code3": {3, braid.CRaft{}}, "code5": {5, braid.CRaft{}},
-		"niagara copy3": {3, braid.Niagara{Instances: 3, Leaders: braid.LeadersSpread}}, "niagara code5": {5, braid.Niagara{Instances: 3, Coded: &braid.CRaft{}}},
+		"niagara copy3": {3, braid.Niagara{Instances: 3, Leaders: braid.LeadersSpread}},
+		"niagara code5": {5, braid.Niagara{Instances: 3, Coded: &braid.CRaft{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := startReal(t, want.members, func(c *Config) {

@@ -76,20 +76,24 @@ func TestLargeValues(t *testing.T) {
 	for _, cmp := range []struct {
 		sign, value string
 		want        bool
-	}{{"=", a, true}, {"!=", a, false}, {"=", b, false}, {"!=", b, true}, {"<", b, true}, {">", b, false}, {">", "a", true}, {"<", a, false}} {
+	}{{"=", a, true}, {"!=", a, false}, {"=", b, false}, {"!=", b, true}, {"<", b, true}, {">", b, false},
+		{">", "a", true}, {"<", a, false}} {
 		for _, write := range []bool{false, true} {
 			op := clientv3.OpGet("m")
 			if write {
 				op = clientv3.OpPut("out", fmt.Sprint(cmp))
 			}
-			got, err := f.client.Txn(ctx).If(clientv3.Compare(clientv3.Value("m"), cmp.sign, cmp.value)).Then(op).Else(op).Commit()
+			got, err := f.client.Txn(ctx).If(clientv3.Compare(clientv3.Value("m"), cmp.sign, cmp.value)).Then(
+				op).Else(op).Commit()
 			require.NoError(t, err)
 			require.Equal(t, cmp.want, got.Succeeded, "%s %.5s %t", cmp.sign, cmp.value, write)
 		}
 	}
-	sorted, err := f.client.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByValue, clientv3.SortDescend), clientv3.WithLimit(3))
+	sorted, err := f.client.Get(ctx, "", clientv3.WithPrefix(),
+		clientv3.WithSort(clientv3.SortByValue, clientv3.SortDescend), clientv3.WithLimit(3))
 	require.NoError(t, err)
-	require.Equal(t, []string{"out", "k", "n"}, []string{string(sorted.Kvs[0].Key), string(sorted.Kvs[1].Key), string(sorted.Kvs[2].Key)})
+	require.Equal(t, []string{"out", "k", "n"}, []string{string(sorted.Kvs[0].Key), string(sorted.Kvs[1].Key),
+		string(sorted.Kvs[2].Key)})
 	require.Equal(t, b, string(sorted.Kvs[2].Value))
 
 	deleted, err := f.client.Delete(ctx, "m", clientv3.WithPrevKV())
@@ -177,7 +181,8 @@ func TestWatchLargeValues(t *testing.T) {
 	put()
 	var watches []clientv3.WatchChan
 	for _, from := range []int64{1, 2} {
-		watches = append(watches, f.client.Watch(ctx, "k", clientv3.WithRev(from), clientv3.WithPrevKV(), clientv3.WithFragment()))
+		watches = append(watches, f.client.Watch(ctx, "k", clientv3.WithRev(from), clientv3.WithPrevKV(),
+			clientv3.WithFragment()))
 	}
 	put()
 	_, err := f.client.Delete(ctx, "k")
@@ -300,7 +305,8 @@ func TestProgressWaitsForParkedWatches(t *testing.T) {
 	ctx := testContext(t)
 	sent := &recordingWatch{ctx: ctx}
 	ws := &watchStream{
-		s: f.Server, stream: sent, events: f.store.KV().NewWatchStream(), watches: map[int64]*watch{}, fed: map[mvcc.WatchID]*watch{},
+		s: f.Server, stream: sent, events: f.store.KV().NewWatchStream(), watches: map[int64]*watch{},
+		fed:  map[mvcc.WatchID]*watch{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}), fetched: make(chan fetched),
 	}
 	defer ws.close()
@@ -418,7 +424,8 @@ func TestSnapshotWithLargeValues(t *testing.T) {
 		require.NoError(t, err)
 	}
 	file := filepath.Join(t.TempDir(), "saved.db")
-	_, err := snapshot.NewV3(zap.NewNop()).Save(ctx, clientv3.Config{Endpoints: []string{f.addr}, Logger: zap.NewNop()}, file)
+	_, err := snapshot.NewV3(zap.NewNop()).Save(ctx, clientv3.Config{Endpoints: []string{f.addr}, Logger: zap.NewNop()},
+		file)
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "etcd")
 	require.NoError(t, snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
@@ -426,7 +433,8 @@ func TestSnapshotWithLargeValues(t *testing.T) {
 		PeerURLs: []string{"http://127.0.0.1:1"}, InitialCluster: "m=http://127.0.0.1:1", InitialClusterToken: "t",
 	}))
 	back := t.TempDir()
-	require.NoError(t, store.Import(filepath.Join(dir, "member", "snap", "db"), back, store.ImportOptions{SkipHashCheck: true}))
+	require.NoError(t, store.Import(filepath.Join(dir, "member", "snap", "db"), back,
+		store.ImportOptions{SkipHashCheck: true}))
 	again := start(t, large, func(c *Config) { c.Store.Dir = back })
 	for i := range 20 {
 		got, err := again.client.Get(ctx, fmt.Sprint("k", i))

@@ -58,7 +58,8 @@ func (l *leaseService) renew(ctx context.Context, id int64) (int64, error) {
 // renewHere renews on the primary. The renewal counts from when it came, however long the answer takes, if the user
 // may renew the lease: nothing happens before that is known. The barrier makes sure that this member still is the
 // primary, and that a lease granted a moment ago is known here.
-func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
+func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo,
+	r *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.timeout)
 	defer cancel()
 	var renewal *store.Renewal
@@ -83,7 +84,8 @@ func (l *leaseService) renewHere(ctx context.Context, user *auth.AuthInfo, r *pb
 }
 
 // LeaseTimeToLive implements pb.LeaseServer. A lease that does not exist has TTL −1.
-func (l *leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
+func (l *leaseService) LeaseTimeToLive(ctx context.Context,
+	r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
 	if err := l.s.needUser(ctx); err != nil {
 		return nil, err
 	}
@@ -98,7 +100,8 @@ func (l *leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiv
 	return resp, nil
 }
 
-func (l *leaseService) timeToLiveHere(ctx context.Context, user *auth.AuthInfo, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
+func (l *leaseService) timeToLiveHere(ctx context.Context, user *auth.AuthInfo,
+	r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
 	if err := l.s.readBarrier(ctx); err != nil {
 		return nil, err
 	}

@@ -107,7 +107,8 @@ func TestAskAnotherMember(t *testing.T) {
 	reply, err := f.asker.member(ctx, 0x99, question)
 	require.NoError(t, err)
 	require.NotEmpty(t, reply)
-	for _, garbage := range [][]byte{nil, {askRenew}, {askRenew, 200}, {askRenew, 0, 0xff}, {'?', 0}, append([]byte{askPromote, 3}, "\xff\xff\xff"...)} {
+	for _, garbage := range [][]byte{nil, {askRenew}, {askRenew, 200}, {askRenew, 0, 0xff}, {'?', 0},
+		append([]byte{askPromote, 3}, "\xff\xff\xff"...)} {
 		_, err := f.asker.member(ctx, 0x99, garbage)
 		require.Error(t, err, "%q", garbage)
 	}
@@ -192,7 +193,8 @@ func TestLockAndElection(t *testing.T) {
 	elections := epb.NewElectionClient(conn)
 	watching, err := elections.Observe(ctx, &epb.LeaderRequest{Name: []byte("vote")})
 	require.NoError(t, err)
-	won, err := elections.Campaign(ctx, &epb.CampaignRequest{Name: []byte("vote"), Lease: int64(granted.ID), Value: []byte("me")})
+	won, err := elections.Campaign(ctx, &epb.CampaignRequest{Name: []byte("vote"), Lease: int64(granted.ID),
+		Value: []byte("me")})
 	require.NoError(t, err)
 	seen, err := watching.Recv()
 	require.NoError(t, err)

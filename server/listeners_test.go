@@ -46,8 +46,10 @@ var served = []struct {
 
 // gatewayPaths are some paths under /v3/, of every service.
 var gatewayPaths = []string{
-	"/v3/kv/put", "/v3/kv/range", "/v3/kv/deleterange", "/v3/kv/txn", "/v3/kv/compaction", "/v3/watch", "/v3/lease/grant", "/v3/lease/leases",
-	"/v3/cluster/member/list", "/v3/cluster/member/add", "/v3/maintenance/status", "/v3/maintenance/snapshot", "/v3/maintenance/hash",
+	"/v3/kv/put", "/v3/kv/range", "/v3/kv/deleterange", "/v3/kv/txn", "/v3/kv/compaction", "/v3/watch", "/v3/lease/grant",
+	"/v3/lease/leases",
+	"/v3/cluster/member/list", "/v3/cluster/member/add", "/v3/maintenance/status", "/v3/maintenance/snapshot",
+	"/v3/maintenance/hash",
 	"/v3/auth/status", "/v3/auth/enable", "/v3/auth/authenticate", "/v3/lock/lock", "/v3/election/leader",
 }
 
@@ -111,7 +113,8 @@ func TestEveryPathOfEveryListener(t *testing.T) {
 			for _, path := range gatewayPaths {
 				code, body := do(t, l.web, http.MethodGet, l.url()+path, nil) // the wrong method, at a path that is known
 				require.Equal(t, http.StatusNotImplemented, code, "%s for clients: %s", path, body)
-				code, body = do(t, http.DefaultClient, http.MethodPost, "http://"+l.metrics+path, strings.NewReader(`{"key":"aw==","value":"dg=="}`))
+				code, body = do(t, http.DefaultClient, http.MethodPost, "http://"+l.metrics+path,
+					strings.NewReader(`{"key":"aw==","value":"dg=="}`))
 				require.Equal(t, http.StatusNotFound, code, "%s for metrics: %s", path, body)
 			}
 			got, err := l.client.Get(testContext(t), "k")
@@ -154,7 +157,8 @@ func TestEveryCallOfEveryListener(t *testing.T) {
 
 // dialRaw connects to a gRPC server to which garbage can be sent.
 func dialRaw(t *testing.T, addr string, creds credentials.TransportCredentials) *grpc.ClientConn {
-	conn, err := grpc.NewClient("passthrough:"+addr, grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{})))
+	conn, err := grpc.NewClient("passthrough:"+addr, grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{})))
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn

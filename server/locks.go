@@ -19,6 +19,7 @@ func (s *services) newClient() *clientv3.Client {
 	c.Watcher = clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(s.watch), c)
 	c.Cluster = clientv3.NewClusterFromClusterClient(adapter.ClusterServerToClusterClient(s.cluster), c)
 	c.Auth = clientv3.NewAuthFromAuthClient(adapter.AuthServerToAuthClient(s.auth), c)
-	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(adapter.MaintenanceServerToMaintenanceClient(s.maintenance), c)
+	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(
+		adapter.MaintenanceServerToMaintenanceClient(s.maintenance), c)
 	return c
 }

@@ -24,7 +24,8 @@ func lock(ctx context.Context, conn *grpc.ClientConn, lease clientv3.LeaseID) er
 }
 
 func campaign(ctx context.Context, conn *grpc.ClientConn, lease clientv3.LeaseID) error {
-	_, err := epb.NewElectionClient(conn).Campaign(ctx, &epb.CampaignRequest{Name: []byte("n"), Lease: int64(lease), Value: []byte("v")})
+	_, err := epb.NewElectionClient(conn).Campaign(ctx, &epb.CampaignRequest{Name: []byte("n"), Lease: int64(lease),
+		Value: []byte("v")})
 	return err
 }
 
@@ -35,7 +36,8 @@ func (f *fixture) grant(t testing.TB, ctx context.Context) clientv3.LeaseID {
 }
 
 // waiters makes n calls that wait behind others, and returns when all of them do.
-func (f *fixture) waiters(t testing.TB, ctx context.Context, conn *grpc.ClientConn, call waiting, others, n int) <-chan error {
+func (f *fixture) waiters(t testing.TB, ctx context.Context, conn *grpc.ClientConn, call waiting, others,
+	n int) <-chan error {
 	ended := make(chan error, n)
 	for range n {
 		lease := f.grant(t, ctx)

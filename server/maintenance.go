@@ -120,7 +120,8 @@ func (m *maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*
 		return nil, toStatus(err)
 	}
 	return &pb.HashKVResponse{
-		Header: m.s.header(hash.Revision), Hash: hash.Hash, CompactRevision: hash.CompactRevision, HashRevision: hash.HashRevision,
+		Header: m.s.header(hash.Revision), Hash: hash.Hash, CompactRevision: hash.CompactRevision,
+		HashRevision: hash.HashRevision,
 	}, nil
 }
 
@@ -151,7 +152,8 @@ func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenan
 
 // errSnapshotStalled ends the stream of a client that does not read it: an open snapshot keeps the
 // database from shrinking and from being defragmented. A retry is safe.
-var errSnapshotStalled = status.Error(codes.DeadlineExceeded, "etcdserver: the client did not take the snapshot for too long")
+var errSnapshotStalled = status.Error(codes.DeadlineExceeded,
+	"etcdserver: the client did not take the snapshot for too long")
 
 // awaitProgress waits for a stream that counts what it sends. It returns an error when the stream
 // sends nothing for too long. Then the call ends, so sending fails.
@@ -236,5 +238,6 @@ func (m *maintenanceService) Downgrade(ctx context.Context, _ *pb.DowngradeReque
 	if err := m.s.needAdmin(ctx); err != nil {
 		return nil, err
 	}
-	return nil, status.Error(codes.Unimplemented, "braid: there is no older version to downgrade to; restore a snapshot with the version you want")
+	return nil, status.Error(codes.Unimplemented, "braid: there is no older version to downgrade to; restore a snapshot "+
+		"with the version you want")
 }

@@ -152,7 +152,8 @@ func TestMoveLeader(t *testing.T) {
 
 func TestDowngradeIsRefused(t *testing.T) {
 	f := start(t)
-	_, err := pb.NewMaintenanceClient(f.client.ActiveConnection()).Downgrade(testContext(t), &pb.DowngradeRequest{Version: "3.6"})
+	_, err := pb.NewMaintenanceClient(f.client.ActiveConnection()).Downgrade(testContext(t),
+		&pb.DowngradeRequest{Version: "3.6"})
 	require.Equal(t, codes.Unimplemented, status.Code(err))
 }
 
@@ -164,7 +165,8 @@ func TestHealthAndReflection(t *testing.T) {
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, h.Status)
 	r, err := reflectionpb.NewServerReflectionClient(f.client.ActiveConnection()).ServerReflectionInfo(ctx)
 	require.NoError(t, err)
-	require.NoError(t, r.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}))
+	require.NoError(t,
+		r.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}))
 	list, err := r.Recv()
 	require.NoError(t, err)
 	var names []string

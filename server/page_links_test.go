@@ -26,12 +26,18 @@ func TestStatusOfDeadMembers(t *testing.T) {
 		ready    string
 		accepted string
 	}{
-		{"all up", 0x10, nil, map[string]string{"10": "leader", "20": "follower", "30": "follower", "40": "learner"}, 3, `class="good">ready<`, `class="good">commands can be accepted<`},
-		{"one down", 0x10, []braid.MemberID{0x30}, map[string]string{"10": "leader", "20": "follower", "30": "voter", "40": "learner"}, 2, `class="good">ready<`, `class="good">commands can be accepted<`},
-		{"the learner down", 0x10, []braid.MemberID{0x40}, map[string]string{"10": "leader", "40": "learner"}, 3, `class="good">ready<`, ""},
-		{"two down", 0x10, []braid.MemberID{0x20, 0x30}, map[string]string{"10": "leader", "20": "voter", "30": "voter"}, 1, `class="bad">ready for the moment<`, `class="bad">commands can be accepted once`},
-		{"follows, reaches the leader alone", 0x20, []braid.MemberID{0x30}, map[string]string{"10": "follower", "20": "leader", "30": "voter"}, 2, `class="good">ready<`, ""},
-		{"follows, the leader is gone", 0x20, []braid.MemberID{0x20, 0x30}, map[string]string{"10": "follower", "20": "leader", "30": "voter"}, 1, `class="bad">ready for the moment<`, ""},
+		{"all up", 0x10, nil, map[string]string{"10": "leader", "20": "follower", "30": "follower", "40": "learner"}, 3,
+			`class="good">ready<`, `class="good">commands can be accepted<`},
+		{"one down", 0x10, []braid.MemberID{0x30}, map[string]string{"10": "leader", "20": "follower", "30": "voter",
+			"40": "learner"}, 2, `class="good">ready<`, `class="good">commands can be accepted<`},
+		{"the learner down", 0x10, []braid.MemberID{0x40}, map[string]string{"10": "leader", "40": "learner"}, 3,
+			`class="good">ready<`, ""},
+		{"two down", 0x10, []braid.MemberID{0x20, 0x30}, map[string]string{"10": "leader", "20": "voter", "30": "voter"}, 1,
+			`class="bad">ready for the moment<`, `class="bad">commands can be accepted once`},
+		{"follows, reaches the leader alone", 0x20, []braid.MemberID{0x30},
+			map[string]string{"10": "follower", "20": "leader", "30": "voter"}, 2, `class="good">ready<`, ""},
+		{"follows, the leader is gone", 0x20, []braid.MemberID{0x20, 0x30},
+			map[string]string{"10": "follower", "20": "leader", "30": "voter"}, 1, `class="bad">ready for the moment<`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f.fake.set(func(l *fakeLog) {

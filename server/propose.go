@@ -90,7 +90,8 @@ func propose[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaft
 }
 
 // proposeAs is propose with options, of a request whose user was found to have the rights.
-func proposeAs[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest, o braid.ProposeOptions) (R, error) {
+func proposeAs[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest,
+	o braid.ProposeOptions) (R, error) {
 	var none R
 	e, err := s.store.Encode(ctx, r)
 	if err != nil {
@@ -118,7 +119,8 @@ func proposeAs[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRa
 
 // orderResolved orders a transaction that depends on which of two large values is greater. It
 // compares the values here; the result holds if nothing changes until the transaction is applied.
-func (s *Server) orderResolved(ctx context.Context, e *store.Encoded, r *pb.InternalRaftRequest) (*store.Result, error) {
+func (s *Server) orderResolved(ctx context.Context, e *store.Encoded,
+	r *pb.InternalRaftRequest) (*store.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	for {
@@ -142,7 +144,8 @@ func proposeSpace[R proto.Message](ctx context.Context, s *Server, r *pb.Interna
 }
 
 // proposeSpaceAs is proposeSpace with options.
-func proposeSpaceAs[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest, o braid.ProposeOptions) (R, error) {
+func proposeSpaceAs[R proto.Message](ctx context.Context, s *Server, r *pb.InternalRaftRequest,
+	o braid.ProposeOptions) (R, error) {
 	var none R
 	if err := s.mayPropose(ctx, r); err != nil {
 		return none, err

@@ -40,7 +40,9 @@ const testToken = "test"
 // eachKind runs a test for clusters of one instance, of several of which each member leads some, and
 // for those whose members spread puts themselves.
 func eachKind(t *testing.T, test func(t *testing.T, kind func(*Config))) {
-	for name, kind := range map[string]func(*Config){braid.OrderSingle: func(*Config) {}, braid.OrderNiagara: spreadInstances, "lcr": byLanes} {
+	for name, kind := range map[string]func(*Config){
+		braid.OrderSingle: func(*Config) {}, braid.OrderNiagara: spreadInstances, "lcr": byLanes,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, kind)
@@ -67,10 +69,12 @@ func freeAddr(t testing.TB) string {
 
 func startReal(t testing.TB, n int, change ...func(*Config)) *realCluster {
 	testsize.Long(t)
-	c := &realCluster{t: t, change: change, configs: map[braid.MemberID]*Config{}, servers: map[braid.MemberID]*Server{}, addrs: map[braid.MemberID]string{}}
+	c := &realCluster{t: t, change: change, configs: map[braid.MemberID]*Config{}, servers: map[braid.MemberID]*Server{},
+		addrs: map[braid.MemberID]string{}}
 	for i := range n {
 		name := fmt.Sprintf("m%d", i+1)
-		c.members = append(c.members, braid.Member{ID: braid.MemberIDOf(name, testToken), Name: name, PeerURLs: []string{"http://" + freeAddr(t)}})
+		c.members = append(c.members, braid.Member{ID: braid.MemberIDOf(name, testToken), Name: name,
+			PeerURLs: []string{"http://" + freeAddr(t)}})
 	}
 	for _, m := range c.members {
 		c.configure(m, false)
@@ -92,10 +96,12 @@ func (c *realCluster) configure(m braid.Member, join bool) {
 	c.configs[m.ID] = &Config{
 		Node: braid.Options{
 			Self: m.ID, Cluster: braid.ClusterIDOf(c.members[:3], testToken), Dir: dir + "/log", Members: c.members, Join: join,
-			Listen: []string{m.PeerURLs[0][len("http://"):]}, Heartbeat: 50 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
+			Listen: []string{m.PeerURLs[0][len("http://"):]}, Heartbeat: 50 * time.Millisecond,
+			ElectionTimeout: 500 * time.Millisecond,
 		},
 		Store: store.Options{Dir: dir + "/store", BcryptCost: 4}, Name: m.Name, ClusterToken: testToken,
-		RequestTimeout: 5 * time.Second, AdvertiseClientURLs: []string{"http://" + c.addrs[m.ID]}, Logger: slog.New(slog.DiscardHandler), NoProcessMetrics: true,
+		RequestTimeout: 5 * time.Second, AdvertiseClientURLs: []string{"http://" + c.addrs[m.ID]},
+		Logger: slog.New(slog.DiscardHandler), NoProcessMetrics: true,
 	}
 	for _, change := range c.change {
 		change(c.configs[m.ID])
@@ -391,7 +397,8 @@ func TestConcurrentUpdates(t *testing.T) {
 			go func() {
 				var err error
 				for i := 0; i < 5 && err == nil; i++ {
-					_, err = client.MemberUpdate(ctx, uint64(moved), []string{"http://" + url, fmt.Sprintf("http://127.0.0.1:%d", 10*n+i+1)})
+					_, err = client.MemberUpdate(ctx, uint64(moved),
+						[]string{"http://" + url, fmt.Sprintf("http://127.0.0.1:%d", 10*n+i+1)})
 				}
 				failed <- err
 			}()

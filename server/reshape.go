@@ -31,7 +31,8 @@ var adminDesc = grpc.ServiceDesc{
 	HandlerType: (*adminServer)(nil),
 	Methods: []grpc.MethodDesc{{
 		MethodName: reshapeMethod,
-		Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+		Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any,
+			error) {
 			instances := new(wrapperspb.UInt32Value)
 			if err := decode(instances); err != nil {
 				return nil, err
@@ -56,9 +57,11 @@ func (s *Server) reshape(ctx context.Context, instances *wrapperspb.UInt32Value)
 	n := int(instances.GetValue())
 	switch {
 	case s.log.Status().Order != braid.OrderNiagara:
-		return nil, status.Error(codes.FailedPrecondition, "braid: this cluster's log is one instance's, not woven: it does not run --protocol niagara")
+		return nil, status.Error(codes.FailedPrecondition,
+			"braid: this cluster's log is one instance's, not woven: it does not run --protocol niagara")
 	case n < 1 || n > braid.MaxInstances:
-		return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("braid: %d instances: it is 1 to %d", n, braid.MaxInstances))
+		return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("braid: %d instances: it is 1 to %d", n,
+			braid.MaxInstances))
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -46,47 +46,49 @@ func rpcs() map[string]rpc {
 		"etcdserverpb.KV/Compact":     {request: &pb.CompactionRequest{Revision: 1}},
 		"etcdserverpb.Watch/Watch": {request: &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
 			CreateRequest: &pb.WatchCreateRequest{Key: key}}}},
-		"etcdserverpb.Lease/LeaseGrant":          {request: &pb.LeaseGrantRequest{TTL: 60}, user: true},
-		"etcdserverpb.Lease/LeaseRevoke":         {request: &pb.LeaseRevokeRequest{ID: strangersLease}},
-		"etcdserverpb.Lease/LeaseKeepAlive":      {request: &pb.LeaseKeepAliveRequest{ID: strangersLease}},
-		"etcdserverpb.Lease/LeaseTimeToLive":     {request: &pb.LeaseTimeToLiveRequest{ID: strangersLease, Keys: true}},
-		"etcdserverpb.Lease/LeaseLeases":         {request: &pb.LeaseLeasesRequest{}},
-		"etcdserverpb.Cluster/MemberAdd":         {request: &pb.MemberAddRequest{PeerURLs: x}},
-		"etcdserverpb.Cluster/MemberRemove":      {request: &pb.MemberRemoveRequest{ID: 0x10}},
-		"etcdserverpb.Cluster/MemberUpdate":      {request: &pb.MemberUpdateRequest{ID: 0x10, PeerURLs: x}},
-		"etcdserverpb.Cluster/MemberPromote":     {request: &pb.MemberPromoteRequest{ID: 0x10}},
-		"etcdserverpb.Cluster/MemberList":        {request: &pb.MemberListRequest{Linearizable: true}, user: true},
-		"etcdserverpb.Maintenance/Alarm":         {request: &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE}},
-		"etcdserverpb.Maintenance/Status":        {request: &pb.StatusRequest{}, user: true},
-		"etcdserverpb.Maintenance/Defragment":    {request: &pb.DefragmentRequest{}},
-		"etcdserverpb.Maintenance/Hash":          {request: &pb.HashRequest{}},
-		"etcdserverpb.Maintenance/HashKV":        {request: &pb.HashKVRequest{}},
-		"etcdserverpb.Maintenance/Snapshot":      {request: &pb.SnapshotRequest{}},
-		"etcdserverpb.Maintenance/MoveLeader":    {request: &pb.MoveLeaderRequest{TargetID: 0x10}},
-		"etcdserverpb.Maintenance/Downgrade":     {request: &pb.DowngradeRequest{}},
-		"etcdserverpb.Auth/AuthEnable":           {request: &pb.AuthEnableRequest{}},
-		"etcdserverpb.Auth/AuthDisable":          {request: &pb.AuthDisableRequest{}},
-		"etcdserverpb.Auth/UserAdd":              {request: &pb.AuthUserAddRequest{Name: "u", Password: "p"}},
-		"etcdserverpb.Auth/UserGet":              {request: &pb.AuthUserGetRequest{Name: "root"}},
-		"etcdserverpb.Auth/UserList":             {request: &pb.AuthUserListRequest{}},
-		"etcdserverpb.Auth/UserDelete":           {request: &pb.AuthUserDeleteRequest{Name: "root"}},
-		"etcdserverpb.Auth/UserChangePassword":   {request: &pb.AuthUserChangePasswordRequest{Name: "root", Password: "p"}},
-		"etcdserverpb.Auth/UserGrantRole":        {request: &pb.AuthUserGrantRoleRequest{User: "reader", Role: "root"}},
-		"etcdserverpb.Auth/UserRevokeRole":       {request: &pb.AuthUserRevokeRoleRequest{Name: "root", Role: "root"}},
-		"etcdserverpb.Auth/RoleAdd":              {request: &pb.AuthRoleAddRequest{Name: "r"}},
-		"etcdserverpb.Auth/RoleGet":              {request: &pb.AuthRoleGetRequest{Role: "root"}},
-		"etcdserverpb.Auth/RoleList":             {request: &pb.AuthRoleListRequest{}},
-		"etcdserverpb.Auth/RoleDelete":           {request: &pb.AuthRoleDeleteRequest{Role: "read"}},
-		"etcdserverpb.Auth/RoleGrantPermission":  {request: &pb.AuthRoleGrantPermissionRequest{Name: "read"}},
-		"etcdserverpb.Auth/RoleRevokePermission": {request: &pb.AuthRoleRevokePermissionRequest{Role: "read", Key: []byte("r")}},
-		"v3lockpb.Lock/Lock":                     {request: &lpb.LockRequest{Name: key, Lease: strangersLease}},
-		"v3lockpb.Lock/Unlock":                   {request: &lpb.UnlockRequest{Key: key}},
-		"v3electionpb.Election/Campaign":         {request: &epb.CampaignRequest{Name: key, Lease: strangersLease}},
-		"v3electionpb.Election/Proclaim":         {request: &epb.ProclaimRequest{Leader: leader}},
-		"v3electionpb.Election/Leader":           {request: &epb.LeaderRequest{Name: key}},
-		"v3electionpb.Election/Observe":          {request: &epb.LeaderRequest{Name: key}},
-		"v3electionpb.Election/Resign":           {request: &epb.ResignRequest{Leader: leader}},
-		adminService + "/" + reshapeMethod:       {request: wrapperspb.UInt32(2)},
+		"etcdserverpb.Lease/LeaseGrant":      {request: &pb.LeaseGrantRequest{TTL: 60}, user: true},
+		"etcdserverpb.Lease/LeaseRevoke":     {request: &pb.LeaseRevokeRequest{ID: strangersLease}},
+		"etcdserverpb.Lease/LeaseKeepAlive":  {request: &pb.LeaseKeepAliveRequest{ID: strangersLease}},
+		"etcdserverpb.Lease/LeaseTimeToLive": {request: &pb.LeaseTimeToLiveRequest{ID: strangersLease, Keys: true}},
+		"etcdserverpb.Lease/LeaseLeases":     {request: &pb.LeaseLeasesRequest{}},
+		"etcdserverpb.Cluster/MemberAdd":     {request: &pb.MemberAddRequest{PeerURLs: x}},
+		"etcdserverpb.Cluster/MemberRemove":  {request: &pb.MemberRemoveRequest{ID: 0x10}},
+		"etcdserverpb.Cluster/MemberUpdate":  {request: &pb.MemberUpdateRequest{ID: 0x10, PeerURLs: x}},
+		"etcdserverpb.Cluster/MemberPromote": {request: &pb.MemberPromoteRequest{ID: 0x10}},
+		"etcdserverpb.Cluster/MemberList":    {request: &pb.MemberListRequest{Linearizable: true}, user: true},
+		"etcdserverpb.Maintenance/Alarm": {request: &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE,
+			Alarm: pb.AlarmType_NOSPACE}},
+		"etcdserverpb.Maintenance/Status":       {request: &pb.StatusRequest{}, user: true},
+		"etcdserverpb.Maintenance/Defragment":   {request: &pb.DefragmentRequest{}},
+		"etcdserverpb.Maintenance/Hash":         {request: &pb.HashRequest{}},
+		"etcdserverpb.Maintenance/HashKV":       {request: &pb.HashKVRequest{}},
+		"etcdserverpb.Maintenance/Snapshot":     {request: &pb.SnapshotRequest{}},
+		"etcdserverpb.Maintenance/MoveLeader":   {request: &pb.MoveLeaderRequest{TargetID: 0x10}},
+		"etcdserverpb.Maintenance/Downgrade":    {request: &pb.DowngradeRequest{}},
+		"etcdserverpb.Auth/AuthEnable":          {request: &pb.AuthEnableRequest{}},
+		"etcdserverpb.Auth/AuthDisable":         {request: &pb.AuthDisableRequest{}},
+		"etcdserverpb.Auth/UserAdd":             {request: &pb.AuthUserAddRequest{Name: "u", Password: "p"}},
+		"etcdserverpb.Auth/UserGet":             {request: &pb.AuthUserGetRequest{Name: "root"}},
+		"etcdserverpb.Auth/UserList":            {request: &pb.AuthUserListRequest{}},
+		"etcdserverpb.Auth/UserDelete":          {request: &pb.AuthUserDeleteRequest{Name: "root"}},
+		"etcdserverpb.Auth/UserChangePassword":  {request: &pb.AuthUserChangePasswordRequest{Name: "root", Password: "p"}},
+		"etcdserverpb.Auth/UserGrantRole":       {request: &pb.AuthUserGrantRoleRequest{User: "reader", Role: "root"}},
+		"etcdserverpb.Auth/UserRevokeRole":      {request: &pb.AuthUserRevokeRoleRequest{Name: "root", Role: "root"}},
+		"etcdserverpb.Auth/RoleAdd":             {request: &pb.AuthRoleAddRequest{Name: "r"}},
+		"etcdserverpb.Auth/RoleGet":             {request: &pb.AuthRoleGetRequest{Role: "root"}},
+		"etcdserverpb.Auth/RoleList":            {request: &pb.AuthRoleListRequest{}},
+		"etcdserverpb.Auth/RoleDelete":          {request: &pb.AuthRoleDeleteRequest{Role: "read"}},
+		"etcdserverpb.Auth/RoleGrantPermission": {request: &pb.AuthRoleGrantPermissionRequest{Name: "read"}},
+		"etcdserverpb.Auth/RoleRevokePermission": {request: &pb.AuthRoleRevokePermissionRequest{Role: "read",
+			Key: []byte("r")}},
+		"v3lockpb.Lock/Lock":               {request: &lpb.LockRequest{Name: key, Lease: strangersLease}},
+		"v3lockpb.Lock/Unlock":             {request: &lpb.UnlockRequest{Key: key}},
+		"v3electionpb.Election/Campaign":   {request: &epb.CampaignRequest{Name: key, Lease: strangersLease}},
+		"v3electionpb.Election/Proclaim":   {request: &epb.ProclaimRequest{Leader: leader}},
+		"v3electionpb.Election/Leader":     {request: &epb.LeaderRequest{Name: key}},
+		"v3electionpb.Election/Observe":    {request: &epb.LeaderRequest{Name: key}},
+		"v3electionpb.Election/Resign":     {request: &epb.ResignRequest{Leader: leader}},
+		adminService + "/" + reshapeMethod: {request: wrapperspb.UInt32(2)},
 	}
 }
 
@@ -94,7 +96,8 @@ func rpcs() map[string]rpc {
 var forAnybody = []string{
 	"etcdserverpb.Auth/AuthStatus", "etcdserverpb.Auth/Authenticate",
 	"grpc.health.v1.Health/Check", "grpc.health.v1.Health/List", "grpc.health.v1.Health/Watch",
-	"grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+	"grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+	"grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 }
 
 // callAs calls a method with a token and returns how it was refused; nil if it was answered.
@@ -106,7 +109,8 @@ func (f *fixture) callAs(ctx context.Context, token, method string, request prot
 	}
 	// The fields that an answer and a refusal of a watch have in common.
 	answer := new(pb.WatchResponse)
-	stream, err := f.client.ActiveConnection().NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+method)
+	stream, err := f.client.ActiveConnection().NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/"+method)
 	if err != nil {
 		return err
 	}
@@ -142,9 +146,11 @@ func TestEveryMethodAsksForRightsFirst(t *testing.T) {
 	stale, reader := login("gone", "away"), login("reader", "book")
 	_, err = root.UserDelete(ctx, "gone")
 	require.NoError(t, err)
-	_, err = pb.NewLeaseClient(root.ActiveConnection()).LeaseGrant(withLogin(ctx, login("root", "secret")), &pb.LeaseGrantRequest{ID: strangersLease, TTL: 600})
+	_, err = pb.NewLeaseClient(root.ActiveConnection()).LeaseGrant(withLogin(ctx, login("root", "secret")),
+		&pb.LeaseGrantRequest{ID: strangersLease, TTL: 600})
 	require.NoError(t, err)
-	_, err = pb.NewKVClient(root.ActiveConnection()).Put(withLogin(ctx, login("root", "secret")), &pb.PutRequest{Key: []byte("x"), Lease: strangersLease})
+	_, err = pb.NewKVClient(root.ActiveConnection()).Put(withLogin(ctx, login("root", "secret")),
+		&pb.PutRequest{Key: []byte("x"), Lease: strangersLease})
 	require.NoError(t, err)
 
 	known := rpcs()
@@ -164,7 +170,8 @@ func TestEveryMethodAsksForRightsFirst(t *testing.T) {
 	f.fake.mu.Unlock()
 	for _, method := range slices.Sorted(maps.Keys(known)) {
 		call := known[method]
-		for who, token := range map[string]string{"nobody": "", "stale": stale, "made up": "abcdefghijklmnop.3", "reader": reader} {
+		for who, token := range map[string]string{"nobody": "", "stale": stale, "made up": "abcdefghijklmnop.3",
+			"reader": reader} {
 			if who == "reader" && call.user {
 				continue
 			}
@@ -173,8 +180,10 @@ func TestEveryMethodAsksForRightsFirst(t *testing.T) {
 				require.ErrorIs(t, err, io.EOF, "it ends without an answer, as etcd's does")
 				continue
 			}
-			require.Contains(t, []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.Unknown}, status.Code(err), "%s by %s: %v", method, who, err)
-			require.Regexp(t, "user name is empty|permission denied|invalid auth token", fmt.Sprint(err), "%s by %s", method, who)
+			require.Contains(t, []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument,
+				codes.Unknown}, status.Code(err), "%s by %s: %v", method, who, err)
+			require.Regexp(t, "user name is empty|permission denied|invalid auth token", fmt.Sprint(err), "%s by %s", method,
+				who)
 		}
 	}
 	f.fake.mu.Lock()
@@ -216,11 +225,13 @@ func TestRightsAreAskedBehindTheBarrier(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
 	root, _ := f.enableAuth(t, ctx)
-	enable, err := f.store.Encode(f.store.Auth().WithRoot(ctx), &pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}})
+	enable, err := f.store.Encode(f.store.Auth().WithRoot(ctx),
+		&pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}})
 	require.NoError(t, err)
 	known := rpcs()
 	for _, method := range []string{
-		"etcdserverpb.KV/Compact", "etcdserverpb.Cluster/MemberAdd", "etcdserverpb.Cluster/MemberRemove", "etcdserverpb.Cluster/MemberUpdate",
+		"etcdserverpb.KV/Compact", "etcdserverpb.Cluster/MemberAdd", "etcdserverpb.Cluster/MemberRemove",
+		"etcdserverpb.Cluster/MemberUpdate",
 		"etcdserverpb.Cluster/MemberPromote", "etcdserverpb.Maintenance/Alarm", "etcdserverpb.Maintenance/Defragment",
 		"etcdserverpb.Maintenance/Hash", "etcdserverpb.Maintenance/HashKV", "etcdserverpb.Maintenance/Snapshot",
 		"etcdserverpb.Maintenance/MoveLeader", "etcdserverpb.Maintenance/Downgrade", adminService + "/" + reshapeMethod,
@@ -244,7 +255,8 @@ func TestAnOldStateRefusesNoUser(t *testing.T) {
 	f := start(t)
 	ctx := testContext(t)
 	f.enableAuth(t, ctx)
-	disable, err := f.store.Encode(f.store.Auth().WithRoot(ctx), &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}})
+	disable, err := f.store.Encode(f.store.Auth().WithRoot(ctx),
+		&pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}})
 	require.NoError(t, err)
 	f.fake.set(func(l *fakeLog) { l.behind = disable.Command })
 	_, err = f.client.Put(ctx, "k", "v")
@@ -258,7 +270,8 @@ func TestSnapshotOfTheLastMember(t *testing.T) {
 	f.fake.set(func(l *fakeLog) { l.leader, l.barrier = 0, context.DeadlineExceeded })
 	eventually(t, "no leader", func() bool { return !f.self.Load().led })
 	known := rpcs()
-	for _, method := range []string{"etcdserverpb.Maintenance/Snapshot", "etcdserverpb.Maintenance/HashKV", "etcdserverpb.Maintenance/Defragment"} {
+	for _, method := range []string{"etcdserverpb.Maintenance/Snapshot", "etcdserverpb.Maintenance/HashKV",
+		"etcdserverpb.Maintenance/Defragment"} {
 		require.NoError(t, f.callAs(ctx, "", method, known[method].request), method)
 	}
 	require.Error(t, f.callAs(ctx, "", "etcdserverpb.KV/Compact", known["etcdserverpb.KV/Compact"].request))

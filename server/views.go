@@ -14,7 +14,8 @@ func (s *Server) view(ctx context.Context) page.View {
 	ready := s.checks.ready(ctx) == nil // may take a while: the rest is read after it
 	self := s.self.Load()
 	f := page.Facts{
-		Name: s.cfg.Name, Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), ID: s.id, Leader: self.leader, Term: self.term, Ready: ready,
+		Name: s.cfg.Name, Cluster: braid.MemberID(s.cfg.Node.Cluster).String(), ID: s.id, Leader: self.leader,
+		Term: self.term, Ready: ready,
 		Revision: s.store.Revision(), DBSize: s.store.DBSize(), InUse: s.store.DBSizeInUse(), Log: s.log.Status(),
 	}
 	for _, a := range s.store.Alarms() {

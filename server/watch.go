@@ -256,7 +256,8 @@ func (w *watchStream) permitted(r *pb.WatchCreateRequest) (*store.Reader, error)
 	switch {
 	case err == nil:
 		return reader, nil
-	case errors.Is(err, auth.ErrInvalidAuthToken), errors.Is(err, auth.ErrAuthOldRevision), errors.Is(err, auth.ErrUserEmpty):
+	case errors.Is(err, auth.ErrInvalidAuthToken), errors.Is(err, auth.ErrAuthOldRevision),
+		errors.Is(err, auth.ErrUserEmpty):
 		return nil, toStatus(err)
 	}
 	return nil, rpctypes.ErrGRPCPermissionDenied

@@ -73,7 +73,8 @@ func TestWatchesOfOneStream(t *testing.T) {
 	a := w.create(&pb.WatchCreateRequest{Key: []byte("a")})
 	require.True(t, a.Created)
 	require.EqualValues(t, 0x77, a.Header.ClusterId)
-	puts := w.create(&pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte{0}, WatchId: 7, Filters: []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NODELETE}})
+	puts := w.create(&pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte{0}, WatchId: 7,
+		Filters: []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NODELETE}})
 	require.EqualValues(t, 7, puts.WatchId)
 	dup := w.create(&pb.WatchCreateRequest{Key: []byte("a"), WatchId: 7})
 	require.True(t, dup.Canceled && dup.Created)
@@ -101,7 +102,8 @@ func TestWatchesOfOneStream(t *testing.T) {
 	}
 	require.Equal(t, map[int64][]string{a.WatchId: {"PUT a", "DELETE a"}, 7: {"PUT a", "PUT b"}}, seen)
 
-	w.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: 7}}})
+	w.send(&pb.WatchRequest{
+		RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: 7}}})
 	gone := w.recv()
 	require.True(t, gone.Canceled)
 	require.EqualValues(t, 7, gone.WatchId)
@@ -152,7 +154,8 @@ func TestProgressNeverRunsAhead(t *testing.T) {
 		w.askProgress()
 		resp := w.recv()
 		if len(resp.Events) == 0 {
-			require.LessOrEqual(t, resp.Header.Revision, delivered, "revision %d reported before its event", resp.Header.Revision)
+			require.LessOrEqual(t, resp.Header.Revision, delivered, "revision %d reported before its event",
+				resp.Header.Revision)
 			reports++
 			continue
 		}
@@ -292,8 +295,11 @@ func TestWatchIDGivenAnew(t *testing.T) {
 		_, err := c.Put(ctx, "old", value)
 		require.NoError(t, err)
 	}
-	w.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: 7}}})
-	w.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("new"), WatchId: 7}}})
+	w.send(&pb.WatchRequest{
+		RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: 7}},
+	})
+	w.send(&pb.WatchRequest{
+		RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("new"), WatchId: 7}}})
 	created := w.recv()
 	for ; !created.Created; created = w.recv() {
 	}

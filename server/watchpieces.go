@@ -20,7 +20,8 @@ import (
 // revisions, so that a watch that is far behind does not get everything at once.
 //
 // missing is how much an event grows when it is sent.
-func fragment(resp *pb.WatchResponse, limit int, marked bool, missing func(*mvccpb.Event) int) (pieces []*pb.WatchResponse) {
+func fragment(resp *pb.WatchResponse, limit int, marked bool,
+	missing func(*mvccpb.Event) int) (pieces []*pb.WatchResponse) {
 	total := proto.Size(resp)
 	for _, e := range resp.Events {
 		total += missing(e)
@@ -39,7 +40,8 @@ func fragment(resp *pb.WatchResponse, limit int, marked bool, missing func(*mvcc
 			}
 			n++
 		}
-		piece := &pb.WatchResponse{Header: resp.Header, WatchId: resp.WatchId, Events: rest[:n:n], Fragment: marked && n < len(rest)}
+		piece := &pb.WatchResponse{Header: resp.Header, WatchId: resp.WatchId, Events: rest[:n:n],
+			Fragment: marked && n < len(rest)}
 		if !marked && n < len(rest) {
 			piece.Header = resp.Header.Clone()
 			piece.Header.Revision = rest[n-1].Kv.ModRevision
@@ -74,7 +76,8 @@ func (w *watchStream) resolve(piece *pb.WatchResponse) (later []*mvccpb.KeyValue
 		return nil, nil
 	}
 	var value *store.ValueError
-	if mayCome := errors.As(err, &value) || ctx.Err() != nil; mayCome && !endsWatch(err) && w.stream.Context().Err() == nil {
+	if mayCome := errors.As(err, &value) ||
+		ctx.Err() != nil; mayCome && !endsWatch(err) && w.stream.Context().Err() == nil {
 		return missing, nil
 	}
 	return nil, err
@@ -87,7 +90,8 @@ func copyReferences(piece *pb.WatchResponse) (missing []*mvccpb.KeyValue) {
 			return kv
 		}
 		kv = &mvccpb.KeyValue{
-			Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease,
+			Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version,
+			Lease: kv.Lease,
 		}
 		missing = append(missing, kv)
 		return kv

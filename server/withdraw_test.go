@@ -24,7 +24,10 @@ func TestAPutThatNobodyWaitsForIsWithdrawn(t *testing.T) {
 	defer cancel()
 	// A busy machine may need longer than the server gives a request.
 	succeeds := func(key string) {
-		require.Eventually(t, func() bool { _, err := kv.Put(ctx, key, "x"); return err == nil }, time.Minute, time.Millisecond, key)
+		require.Eventually(t, func() bool {
+			_, err := kv.Put(ctx, key, "x")
+			return err == nil
+		}, time.Minute, time.Millisecond, key)
 	}
 	succeeds("before")
 	c.stop(c.members[1].ID)
@@ -44,7 +47,9 @@ func TestAPutThatNobodyWaitsForIsWithdrawn(t *testing.T) {
 		require.Error(t, put(20*time.Millisecond, fmt.Sprint("short ", i)))
 	}
 	require.Error(t, put(time.Minute, "the server's time"))
-	require.Eventually(t, func() bool { return c.servers[first].metrics.Pending.Load() == 0 }, time.Minute, time.Millisecond, "calls have ended")
+	require.Eventually(t, func() bool {
+		return c.servers[first].metrics.Pending.Load() == 0
+	}, time.Minute, time.Millisecond, "calls have ended")
 	c.start(c.members[1].ID)
 	require.NoError(t, log.Read(ctx, braid.ReadOptions{}))
 	succeeds("after")

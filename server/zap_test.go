@@ -11,12 +11,13 @@ import (
 
 func TestZapToSlog(t *testing.T) {
 	var out bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	logger := slog.New(slog.NewTextHandler(&out,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
 	lg := zap.New(&slogCore{logger: logger})
 	lg.Info("nothing of interest")
 	lg.With(zap.String("a", "x")).Warn("slow", zap.Int("b", 2))

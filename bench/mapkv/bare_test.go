@@ -19,7 +19,8 @@ func TestBare(t *testing.T) {
 	for _, r := range []struct {
 		method, path string
 		code         int
-	}{{"PUT", "/kv/a", 204}, {"GET", "/kv/a", 404}, {"POST", "/kv/a", 204}, {"DELETE", "/kv/a", 204}, {"PUT", "/kv/", 400}, {"GET", "/kv/", 400}} {
+	}{{"PUT", "/kv/a", 204}, {"GET", "/kv/a", 404}, {"POST", "/kv/a", 204}, {"DELETE", "/kv/a", 204}, {"PUT", "/kv/", 400},
+		{"GET", "/kv/", 400}} {
 		code, _ := ask(t, r.method, server.URL+r.path, "value")
 		require.Equal(t, r.code, code, r.method+r.path)
 	}

@@ -206,7 +206,8 @@ func (s *service) append(w http.ResponseWriter, r *http.Request) {
 
 // propose proposes a command; if that fails, the request is answered and ok false. value may become
 // the body as it is: no one changes it.
-func (s *service) propose(w http.ResponseWriter, r *http.Request, op operation, key string, value []byte) (result any, ok bool) {
+func (s *service) propose(w http.ResponseWriter, r *http.Request, op operation, key string,
+	value []byte) (result any, ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
 	defer cancel()
 	var err error
@@ -243,7 +244,8 @@ func fail(w http.ResponseWriter, err error) {
 		code = http.StatusRequestEntityTooLarge
 	case errors.Is(err, braid.ErrMaybeCommitted), errors.Is(err, braid.ErrResultUnknown), errors.Is(err, braid.ErrStopped):
 		code = http.StatusGatewayTimeout
-	case errors.As(err, &incomplete), errors.Is(err, braid.ErrNoLeader), errors.Is(err, braid.ErrNotSent), errors.Is(err, braid.ErrOverloaded), errors.Is(err, braid.ErrReadTimeout):
+	case errors.As(err, &incomplete), errors.Is(err, braid.ErrNoLeader), errors.Is(err, braid.ErrNotSent),
+		errors.Is(err, braid.ErrOverloaded), errors.Is(err, braid.ErrReadTimeout):
 		code = http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		code = http.StatusGatewayTimeout
@@ -270,7 +272,8 @@ type Status struct {
 func (s *service) status(w http.ResponseWriter, r *http.Request) {
 	st := s.log.Status()
 	out := Status{
-		Member: st.Self.String(), Members: len(st.Members), Ready: braid.Ready(r.Context(), s.log) == nil, Applied: uint64(st.Applied),
+		Member: st.Self.String(), Members: len(st.Members), Ready: braid.Ready(r.Context(), s.log) == nil,
+		Applied:     uint64(st.Applied),
 		EgressBytes: int64(st.Links.EgressBytes), Syncs: uint64(st.Log.Syncs),
 		Placement: st.Placement, BodyBytes: st.Bodies.LiveBytes,
 	}

@@ -138,9 +138,11 @@ func TestErrors(t *testing.T) {
 	s := httptest.NewServer(Handler(l, l.state, 0, 0))
 	defer s.Close()
 	for err, want := range map[error]int{
-		braid.ErrNoLeader: 503, braid.ErrOverloaded: 503, braid.ErrTooLarge: 413, braid.ErrStopped: 504, braid.ErrResultUnknown: 504,
-		ErrValueFull: 413, &braid.BodyError{}: 503,
-		fmt.Errorf("%w: %w", braid.ErrMaybeCommitted, context.DeadlineExceeded): 504, io.ErrUnexpectedEOF: 500, errCommand: 500,
+		braid.ErrNoLeader: 503, braid.ErrOverloaded: 503, braid.ErrTooLarge: 413, braid.ErrStopped: 504,
+		braid.ErrResultUnknown: 504,
+		ErrValueFull:           413, &braid.BodyError{}: 503,
+		fmt.Errorf("%w: %w", braid.ErrMaybeCommitted, context.DeadlineExceeded): 504, io.ErrUnexpectedEOF: 500,
+		errCommand: 500,
 	} {
 		l.err = err
 		code, answer := ask(t, "PUT", s.URL+"/kv/a", "x")

@@ -51,7 +51,8 @@ func snapshot(t *testing.T, m *Map) *bytes.Buffer {
 func TestMap(t *testing.T) {
 	m := NewMap()
 	results := apply(t, m, command(opPut, "a", []byte("1")), command(opPut, "b", nil), command(opPut, "a", []byte("2")),
-		command(opAppend, "", []byte("only in the log")), command(opDelete, "c", nil), []byte{}, []byte{9, 0}, []byte{1, 200, 1, 'x'})
+		command(opAppend, "", []byte("only in the log")), command(opDelete, "c", nil), []byte{}, []byte{9, 0},
+		[]byte{1, 200, 1, 'x'})
 	require.Equal(t, []any{nil, nil, nil, braid.Position(4), nil, errCommand, errCommand, errCommand}, results)
 	require.Equal(t, "2", value(t, m, "a"))
 	require.Equal(t, "", value(t, m, "b"))
@@ -163,7 +164,8 @@ func TestBodiesOfTheMap(t *testing.T) {
 	require.Empty(t, m.Dropped(100))
 
 	fresh := NewMap()
-	require.NoError(t, fresh.Apply([]braid.Command{with(command(opPut, "z", nil), ref(9)), {Data: command(opDelete, "z", nil)}}))
+	require.NoError(t,
+		fresh.Apply([]braid.Command{with(command(opPut, "z", nil), ref(9)), {Data: command(opDelete, "z", nil)}}))
 	require.NoError(t, fresh.Restore(snapshot(t, m)))
 	require.ElementsMatch(t, []braid.BodyRef{ref(1), ref(2)}, live(t, fresh))
 	got, _ := fresh.Get("a")
@@ -175,7 +177,8 @@ func TestBodiesOfTheMap(t *testing.T) {
 // A snapshot does not see what is appended to a value while it is written.
 func TestAppendBesideASnapshot(t *testing.T) {
 	m := NewMap()
-	apply(t, m, command(opExtend, "a", []byte("1")), command(opExtend, "a", []byte("2")), command(opExtend, "a", []byte("3")))
+	apply(t, m, command(opExtend, "a", []byte("1")), command(opExtend, "a", []byte("2")),
+		command(opExtend, "a", []byte("3")))
 	s, err := m.Snapshot()
 	require.NoError(t, err)
 	apply(t, m, command(opExtend, "a", []byte("4")))

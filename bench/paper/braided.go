@@ -42,12 +42,20 @@ const braidedClients = 40
 func braidedCoding() *Experiment {
 	const at = 512
 	e := &Experiment{
-		Name: "braided-coding", Title: "Braided coding", Source: "braid's own: NIAGARA over CRaft's placement, which no paper combines",
-		Short: "Values of 512 KiB to five members whose links are limited: raft, craft, niagara, and niagara over coded bodies.",
+		Name: "braided-coding", Title: "Braided coding",
+		Source: "braid's own: NIAGARA over CRaft's placement, which no paper combines",
+		Short: "Values of 512 KiB to five members whose links are limited: raft, craft, niagara, and niagara " +
+			"over coded bodies.",
 		Text: []string{
-			"Raft's leader sends a value four times. With fragments (craft) it sends less of it, and still alone. With an instance led by each member (niagara) all five links send, and each sends values whole. Niagara over coded bodies does both: every member leads an instance, and sends fragments.",
-			"What the links allow, in values for what one link sends: raft 1/4; craft k/4; niagara 5/4; niagara over code 5k/4, so ten times raft with two fragments to a value, the default with five members, and fifteen times with three. With three, all five members must answer before a write counts; with two, one of them may be late.",
-			"40 clients wait for their answers, 20 with values of 1 MiB: at the leader, or at all members where all lead. Each member's link sends 100 Mbit/s at most. All members run in this process, with real fsyncs, and share two cores and one disk; with faster links these would be what limits the fastest.",
+			"Raft's leader sends a value four times. With fragments (craft) it sends less of it, and still alone. With an " +
+				"instance led by each member (niagara) all five links send, and each sends values whole. Niagara over coded " +
+				"bodies does both: every member leads an instance, and sends fragments.",
+			"What the links allow, in values for what one link sends: raft 1/4; craft k/4; niagara 5/4; niagara over code " +
+				"5k/4, so ten times raft with two fragments to a value, the default with five members, and fifteen times with " +
+				"three. With three, all five members must answer before a write counts; with two, one of them may be late.",
+			"40 clients wait for their answers, 20 with values of 1 MiB: at the leader, or at all members where all lead. " +
+				"Each member's link sends 100 Mbit/s at most. All members run in this process, with real fsyncs, and share two " +
+				"cores and one disk; with faster links these would be what limits the fastest.",
 		},
 		XName: "KiB", Rounds: 3, QuickRounds: 1,
 		Table: []Metric{Bandwidth, Throughput, P50, P99, EgressAll, Egress, CPU},
@@ -61,7 +69,8 @@ func braidedCoding() *Experiment {
 		}
 	}
 	e.Plots = []Plot{{
-		Kind: Lines, Title: "Values written, five members with a link of 100 Mbit/s each", XLabel: "value, KiB", Y: Bandwidth, LogX: true, LogY: true,
+		Kind: Lines, Title: "Values written, five members with a link of 100 Mbit/s each", XLabel: "value, KiB", Y: Bandwidth,
+		LogX: true, LogY: true,
 		Caption: "Higher is better; both scales are logarithmic.",
 	}}
 	over := func(series, other string) measure {
@@ -69,7 +78,8 @@ func braidedCoding() *Experiment {
 	}
 	e.Claims = []Claim{
 		{
-			Text: "niagara over code writes at least 8 times as much as raft", Unit: "×", Measure: over(seriesBraided, seriesRaft), Holds: atLeast(8),
+			Text: "niagara over code writes at least 8 times as much as raft", Unit: "×",
+			Measure: over(seriesBraided, seriesRaft), Holds: atLeast(8),
 			Note: "Values of 512 KiB, k as braid chooses it. The links allow 10.",
 		},
 		{

@@ -51,8 +51,9 @@ const (
 
 func newBurst(w Work, to []proposer, first uint64) *burst {
 	b := &burst{
-		work: w, to: to, first: first, bodies: newBodies(w.Body), command: make([]byte, max(8, cmp.Or(w.Payload, defaultPayload))),
-		every: max(1, w.Requests/timed), all: make(chan struct{}),
+		work: w, to: to, first: first, bodies: newBodies(w.Body),
+		command: make([]byte, max(8, cmp.Or(w.Payload, defaultPayload))),
+		every:   max(1, w.Requests/timed), all: make(chan struct{}),
 	}
 	b.left.Store(int64(w.Requests))
 	b.plain = func(_ any, err error) { b.answered(0, err) }

@@ -81,4 +81,9 @@ func membersOf(part string) int {
 }
 
 // setupText is what the experiments have in common.
-const setupText = "All members run in this process, with real fsyncs and TCP over loopback, and every one of them sends at most 550 Mbit/s in all, as the machines of the paper did. They share two cores and one disk, which the paper's did not. The three contestants are one program: a value of 16 KiB or more is the body of a command, and they differ in what is sent and kept of bodies. raft sends it whole to all; rs-raft always sends a fragment to each; craft sends fragments as long as enough members answer, and whole copies otherwise. Smaller values are part of the command, as in braid's server, which all members get whole."
+const setupText = "All members run in this process, with real fsyncs and TCP over loopback, and every one of them " +
+	"sends at most 550 Mbit/s in all, as the machines of the paper did. They share two cores and one disk, which the " +
+	"paper's did not. The three contestants are one program: a value of 16 KiB or more is the body of a command, and " +
+	"they differ in what is sent and kept of bodies. raft sends it whole to all; rs-raft always sends a fragment to " +
+	"each; craft sends fragments as long as enough members answer, and whole copies otherwise. Smaller values are part " +
+	"of the command, as in braid's server, which all members get whole."

@@ -11,8 +11,10 @@ func craftNetwork() *Experiment {
 		Name: "craft-network", Title: "What the leader sends", Source: craftPaper + ", figure 12",
 		Short: "A write every 70 ms to 7 members: how many bytes leave the leader for each.",
 		Text: []string{
-			"A value is written every 70 ms, whatever the protocol, so that all contestants do the same work. Everything that the leader's links sent is divided by the number of requests, heartbeats included.",
-			"Without anything else raft's leader sends six values for each, craft's six thirds. The paper measured 2.5 instead of 3 between them and suspects costs outside of the protocol; it does not say how large its values were.",
+			"A value is written every 70 ms, whatever the protocol, so that all contestants do the same work. Everything that " +
+				"the leader's links sent is divided by the number of requests, heartbeats included.",
+			"Without anything else raft's leader sends six values for each, craft's six thirds. The paper measured 2.5 " +
+				"instead of 3 between them and suspects costs outside of the protocol; it does not say how large its values were.",
 			setupText,
 		},
 		XName: seven, Rounds: 5, QuickRounds: 3,
@@ -27,7 +29,8 @@ func craftNetwork() *Experiment {
 		}
 	}
 	e.Plots = []Plot{{
-		Kind: Lines, Title: "Bytes that the leader sends for each write, 7 members", XLabel: "value, KiB", Y: Egress, LogX: true, LogY: true,
+		Kind: Lines, Title: "Bytes that the leader sends for each write, 7 members", XLabel: "value, KiB", Y: Egress,
+		LogX: true, LogY: true,
 		Caption: "Lower is better; both scales are logarithmic.",
 	}}
 	e.Claims = []Claim{
@@ -51,7 +54,9 @@ func craftStorage() *Experiment {
 		Name: "craft-storage", Title: "What followers store", Source: craftPaper + ", section 3.5 and table 1",
 		Short: "Values of 16 to 512 KiB: how many bytes of each a follower keeps on its disk.",
 		Text: []string{
-			"A follower keeps a third of each value with k = 3. The leader keeps values whole, to answer reads at once, as in the paper. Counted are the bytes that the members' stores of bodies hold, with their headers; the files are set aside in larger pieces. What was written to disk in all, log included, is in the table.",
+			"A follower keeps a third of each value with k = 3. The leader keeps values whole, to answer reads at once, as in " +
+				"the paper. Counted are the bytes that the members' stores of bodies hold, with their headers; the files are set " +
+				"aside in larger pieces. What was written to disk in all, log included, is in the table.",
 			setupText,
 		},
 		XName: five, Rounds: 3, QuickRounds: 2,
@@ -62,15 +67,18 @@ func craftStorage() *Experiment {
 			s := craftSetup(series, membersOf(part))
 			s.SnapshotBytes = 1 << 30 // nothing goes while it is counted
 			for _, x := range []float64{16, at} {
-				e.Cases = append(e.Cases, Case{Series: series, Part: part, X: x, Setup: s, Work: writing(Work{Requests: 32, Clients: 8}, x)})
+				e.Cases = append(e.Cases,
+					Case{Series: series, Part: part, X: x, Setup: s, Work: writing(Work{Requests: 32, Clients: 8}, x)})
 			}
 		}
 		e.Plots = append(e.Plots, Plot{
-			Kind: Lines, Title: "Bytes that a follower keeps of each value, " + part[len("KiB, "):], Part: part, XLabel: "value, KiB", Y: Kept, LogX: true, LogY: true,
+			Kind: Lines, Title: "Bytes that a follower keeps of each value, " + part[len("KiB, "):], Part: part,
+			XLabel: "value, KiB", Y: Kept, LogX: true, LogY: true,
 			Caption: "Lower is better; both scales are logarithmic.",
 		})
 		e.Claims = append(e.Claims, Claim{
-			Text: "a follower stores 66 % less with craft than with raft, " + part[len("KiB, "):], Paper: 100 * 2. / 3, Unit: "%",
+			Text: "a follower stores 66 % less with craft than with raft, " + part[len("KiB, "):], Paper: 100 * 2. / 3,
+			Unit:    "%",
 			Measure: lessThan(Kept, seriesCraft, seriesRaft, part, at), Holds: atLeast(66),
 			Note: "Bytes kept of values of 512 KiB. The paper's figure is computed there, not measured.",
 		})

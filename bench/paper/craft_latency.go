@@ -5,9 +5,13 @@ func craftLatency() *Experiment {
 		Name: "craft-latency", Title: "Write latency of large values", Source: craftPaper + ", figures 8 and 9",
 		Short: "One client writes values of 1 KiB to 2 MiB to raft, rs-raft and craft with 5 and 7 members.",
 		Text: []string{
-			"With raft the leader sends every value whole to every follower; with k = 3 a third of it. What a write takes grows with the bytes that must leave the leader before enough members have theirs on disk.",
+			"With raft the leader sends every value whole to every follower; with k = 3 a third of it. What a write takes " +
+				"grows with the bytes that must leave the leader before enough members have theirs on disk.",
 			setupText,
-			"What is measured is the leader's part, from the proposal until its state machine has applied it; the paper's figures also show the way from the client to the leader, which is the same for all, and says that its subject is the other part. With 5 members and k = 3 craft needs all five; with raft three of five are enough, so a slow member shows in craft's latency and not in raft's.",
+			"What is measured is the leader's part, from the proposal until its state machine has applied it; the paper's " +
+				"figures also show the way from the client to the leader, which is the same for all, and says that its subject " +
+				"is the other part. With 5 members and k = 3 craft needs all five; with raft three of five are enough, so a slow " +
+				"member shows in craft's latency and not in raft's.",
 		},
 		XName: five, Rounds: 7, QuickRounds: 3,
 		Table: []Metric{P50, P99, Bandwidth, Egress, Written, Syncs, CPU},
@@ -27,7 +31,8 @@ func craftLatency() *Experiment {
 			}
 		}
 		e.Plots = append(e.Plots, Plot{
-			Kind: Lines, Title: "Write latency, " + part[len("KiB, "):], Part: part, XLabel: "value, KiB", Y: P50, LogX: true, LogY: true,
+			Kind: Lines, Title: "Write latency, " + part[len("KiB, "):], Part: part, XLabel: "value, KiB", Y: P50,
+			LogX: true, LogY: true,
 			Caption: "Lower is better; both scales are logarithmic. Whiskers are the middle half of the runs.",
 		})
 		e.Claims = append(e.Claims, latencyClaims(part)...)
@@ -42,7 +47,8 @@ func latencyClaims(part string) []Claim {
 	}
 	return []Claim{
 		{
-			Text: "craft's latency is at least 60 % below raft's for values of 512 KiB and more, " + members, Paper: best, Unit: "%",
+			Text: "craft's latency is at least 60 % below raft's for values of 512 KiB and more, " + members, Paper: best,
+			Unit:    "%",
 			Measure: lessThan(P50, seriesCraft, seriesRaft, part, 512, 1024, 2048), Holds: atLeast(60),
 			Note: "Medians, at the size where it is least. The paper gives its best, and 20 % as its least.",
 		},
@@ -54,7 +60,8 @@ func latencyClaims(part string) []Claim {
 		{
 			Text: "small values are no slower with craft than with raft, " + members, Paper: 1, Unit: "×",
 			Measure: worstQuiet(P50, seriesCraft, seriesRaft, part, 1, 4, 16), Holds: atMost(1.1),
-			Note: "Craft's median latency over raft's (lower quartiles of the runs), at the size up to 16 KiB where it is most. The paper says that they perform evenly.",
+			Note: "Craft's median latency over raft's (lower quartiles of the runs), at the size up to 16 KiB where it is " +
+				"most. The paper says that they perform evenly.",
 		},
 	}
 }

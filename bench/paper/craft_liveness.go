@@ -9,8 +9,11 @@ func craftLiveness() *Experiment {
 		Name: "craft-liveness", Title: "When members fail", Source: craftPaper + ", figure 13",
 		Short: "Throughput of raft, rs-raft and craft while 7, 6, 5 and 4 of 7 members run.",
 		Text: []string{
-			"Followers are stopped, clients write values of 32 KiB for a time, and the followers come back. RS-Raft needs five members for everything it commits and has no other way: with four it does nothing, which shows as 0. Craft sees who answers and turns to fewer fragments, and at last to whole copies.",
-			"Different from the paper: its craft with five members can only send whole copies, because k is fixed at 3 and would need six. Here k goes down with the members, so that with five it still codes with k = 2.",
+			"Followers are stopped, clients write values of 32 KiB for a time, and the followers come back. RS-Raft needs " +
+				"five members for everything it commits and has no other way: with four it does nothing, which shows as 0. Craft " +
+				"sees who answers and turns to fewer fragments, and at last to whole copies.",
+			"Different from the paper: its craft with five members can only send whole copies, because k is fixed at 3 and " +
+				"would need six. Here k goes down with the members, so that with five it still codes with k = 2.",
 			setupText,
 		},
 		XName: healthy, Rounds: 3, QuickRounds: 1,

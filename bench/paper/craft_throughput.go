@@ -11,9 +11,16 @@ func craftThroughput() *Experiment {
 		Name: "craft-throughput", Title: "Write throughput of large values", Source: craftPaper + ", figures 10 and 11",
 		Short: "Up to 100 clients write values of 1 KiB to 2 MiB to raft, rs-raft and craft with 5 and 7 members.",
 		Text: []string{
-			"100 clients that each wait for an answer; for values above 256 KiB fewer, with 32 MiB of values under way together, because with raft and seven members more of them would wait for longer than a request may take. The throughput is of values, from the first request until the last member has applied the last one, so nobody falls behind unseen.",
+			"100 clients that each wait for an answer; for values above 256 KiB fewer, with 32 MiB of values under way " +
+				"together, because with raft and seven members more of them would wait for longer than a request may take. The " +
+				"throughput is of values, from the first request until the last member has applied the last one, so nobody " +
+				"falls behind unseen.",
 			setupText,
-			"What the links allow: raft's leader sends a value four or six times, craft's four or six thirds of it. So with k = 3 craft cannot be more than three times as fast where the leader's link is what limits, neither here nor in the paper; what the paper has beyond that (3.5 times with 7 members) comes from raft slowing down in a congested network, which the emulation does not have. With k = 4, which 7 members allow as well, the bound is four.",
+			"What the links allow: raft's leader sends a value four or six times, craft's four or six thirds of it. So with k " +
+				"= 3 craft cannot be more than three times as fast where the leader's link is what limits, neither here nor in " +
+				"the paper; what the paper has beyond that (3.5 times with 7 members) comes from raft slowing down in a " +
+				"congested network, which the emulation does not have. With k = 4, which 7 members allow as well, the bound is " +
+				"four.",
 			"RS-Raft with 7 members stands two crashes, as craft does with 5: the paper calls it fair to compare these two.",
 		},
 		XName: five, Rounds: 3, QuickRounds: 3,
@@ -34,7 +41,8 @@ func craftThroughput() *Experiment {
 			}
 		}
 		e.Plots = append(e.Plots, Plot{
-			Kind: Lines, Title: "Write throughput, " + part[len("KiB, "):], Part: part, XLabel: "value, KiB", Y: Bandwidth, LogX: true,
+			Kind: Lines, Title: "Write throughput, " + part[len("KiB, "):], Part: part, XLabel: "value, KiB", Y: Bandwidth,
+			LogX:    true,
 			Caption: "Higher is better. Whiskers are the middle half of the runs.",
 		})
 	}

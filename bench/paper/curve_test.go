@@ -19,7 +19,8 @@ func TestWriteCurves(t *testing.T) {
 		return &bench.CurvePoint{LogResult: r, Saturated: achieved < rate}
 	}
 	c := &bench.LogCurves{Series: []*bench.Curve{
-		{Protocol: "raft", KeepsUpPS: 20_000, Points: []*bench.CurvePoint{point("raft", 10_000, 10_000, 1), point("raft", 20_000, 20_000, 2)}},
+		{Protocol: "raft", KeepsUpPS: 20_000, Points: []*bench.CurvePoint{point("raft", 10_000, 10_000, 1),
+			point("raft", 20_000, 20_000, 2)}},
 		{Protocol: "etcd-raft", SaturatedPS: 10_000, Points: []*bench.CurvePoint{point("etcd-raft", 10_000, 5_000, 400)}},
 	}}
 	c.LogResult = c.Series[0].Points[1].LogResult
@@ -33,7 +34,8 @@ func TestWriteCurves(t *testing.T) {
 			t.Fatal(err)
 		}
 		wellFormed(t, name, svg, true)
-		if s := string(svg); strings.Count(s, "<circle") != 3+2 || !strings.Contains(s, "etcd-raft, 10,000 commands/s offered: 5,000 requests/s") {
+		if s := string(svg); strings.Count(s, "<circle") != 3+2 ||
+			!strings.Contains(s, "etcd-raft, 10,000 commands/s offered: 5,000 requests/s") {
 			t.Errorf("%s shows %d dots, legend included: %s", name, strings.Count(s, "<circle"), s)
 		}
 	}
@@ -50,7 +52,8 @@ func TestWriteCurves(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got bench.LogCurves
-	if err := json.Unmarshal(data, &got); err != nil || len(got.Series) != 2 || got.Series[1].SaturatedPS != 10_000 || got.ThroughputPS != 20_000 {
+	if err := json.Unmarshal(data, &got); err != nil || len(got.Series) != 2 || got.Series[1].SaturatedPS != 10_000 ||
+		got.ThroughputPS != 20_000 {
 		t.Errorf("%v: %s", err, data)
 	}
 }

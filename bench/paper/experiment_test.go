@@ -98,8 +98,10 @@ func TestCasesAreDistinct(t *testing.T) {
 
 func sensible(c *Case) bool {
 	w, s := &c.Work, &c.Setup
-	if _, err := s.options(); err != nil || s.NoPipeline && s.Depth > 1 || s.HTTP && (s.Processes || w.For == 0) || w.Writes > 0 && !s.HTTP ||
-		s.Bare && (!s.HTTP || w.Clients == 0) || w.KeySpace > 0 && (s.HTTP || w.Blind > 0 || w.Payload < 2*numberBytes || w.KeySpace < keyGroups || !s.Model && s.Members > keyGroups) {
+	if _, err := s.options(); err != nil || s.NoPipeline && s.Depth > 1 || s.HTTP && (s.Processes || w.For == 0) ||
+		w.Writes > 0 && !s.HTTP ||
+		s.Bare && (!s.HTTP || w.Clients == 0) || w.KeySpace > 0 && (s.HTTP || w.Blind > 0 || w.Payload < 2*numberBytes ||
+		w.KeySpace < keyGroups || !s.Model && s.Members > keyGroups) {
 		return false
 	}
 	switch {
@@ -111,7 +113,8 @@ func sensible(c *Case) bool {
 		return false
 	case w.Faults != nil:
 		f := w.Faults
-		return s.Processes && (w.Clients > 0) != (w.Rate > 0) && w.Down == 0 && (f.Down > 0) == (f.Back > 0) && f.Every > 0 && f.Part != "" &&
+		return s.Processes && (w.Clients > 0) != (w.Rate > 0) && w.Down == 0 && (f.Down > 0) == (f.Back > 0) && f.Every > 0 &&
+			f.Part != "" &&
 			f.Down <= f.Back && f.Back < f.Lead && f.Lead < w.For && (f.Return == 0 || f.Lead < f.Return && f.Return < w.For)
 	case w.For > 0 && w.Rate > 0:
 		return w.Clients == 0 && w.Down == 0 && w.Body == 0
@@ -122,7 +125,8 @@ func sensible(c *Case) bool {
 }
 
 func TestMeasures(t *testing.T) {
-	e := &Experiment{XName: "x", Cases: []Case{{Series: "a", X: 1}, {Series: "a", X: 2}, {Series: "b", X: 1}, {Series: "b", X: 2}}}
+	e := &Experiment{XName: "x", Cases: []Case{{Series: "a", X: 1}, {Series: "a", X: 2}, {Series: "b", X: 1},
+		{Series: "b", X: 2}}}
 	r := newResult(e, e.Cases, Config{})
 	for i, runs := range [][]float64{{10, 12, 11, 13}, {20, 20, 20, 20}, {5, 30, 5, 30}, {6, 31, 6, 31}} {
 		for k, v := range runs {
@@ -130,7 +134,8 @@ func TestMeasures(t *testing.T) {
 		}
 	}
 	r.finish(4)
-	a1, a2, b1, b2 := where{series: "a", x: 1}, where{series: "a", x: 2}, where{series: "b", x: 1}, where{series: "b", x: 2}
+	a1, a2, b1, b2 := where{series: "a", x: 1}, where{series: "a", x: 2}, where{series: "b", x: 1},
+		where{series: "b", x: 2}
 	for _, c := range []struct {
 		name string
 		f    measure
@@ -161,7 +166,9 @@ func TestMeasures(t *testing.T) {
 		t.Error("a ratio to what was not measured")
 	}
 	for _, f := range []measure{
-		worst(Runtime, "a", "b", "elsewhere", 1), peak(Runtime, "a", "", "c", ""), figure(P50, a1), most(Runtime, "c", "", []float64{1}, a1), leastKnown(figure(P50, a1)), least(), least(figure(Runtime, a1), figure(P50, a1)), figure(Runtime, where{series: "a", x: 3}),
+		worst(Runtime, "a", "b", "elsewhere", 1), peak(Runtime, "a", "", "c", ""), figure(P50, a1),
+		most(Runtime, "c", "", []float64{1}, a1), leastKnown(figure(P50, a1)), least(),
+		least(figure(Runtime, a1), figure(P50, a1)), figure(Runtime, where{series: "a", x: 3}),
 	} {
 		if v, ok := f(r); ok {
 			t.Errorf("%v of what was not measured", v)

@@ -88,7 +88,8 @@ func (t *braidTarget) faults(ctx context.Context, w Work) (Sample, error) {
 }
 
 // strike kills members and has them come back. It returns those that are dead at the end.
-func (t *braidTarget) strike(ctx context.Context, began time.Time, f *Faults, leader *member) (dead []*member, err error) {
+func (t *braidTarget) strike(ctx context.Context, began time.Time, f *Faults,
+	leader *member) (dead []*member, err error) {
 	if f.Back > 0 {
 		if dead, err = t.knock(ctx, began, t.others(leader)[0], f.Down, f.Back); err != nil {
 			return dead, err
@@ -105,7 +106,8 @@ func (t *braidTarget) strike(ctx context.Context, began time.Time, f *Faults, le
 
 // knock kills a member at one time and starts it again at another, if that is not 0. It returns the member
 // if it is dead.
-func (t *braidTarget) knock(ctx context.Context, began time.Time, m *member, down, back time.Duration) (dead []*member, err error) {
+func (t *braidTarget) knock(ctx context.Context, began time.Time, m *member, down,
+	back time.Duration) (dead []*member, err error) {
 	if err := sleepUntil(ctx, began.Add(down)); err != nil {
 		return nil, err
 	}
@@ -147,7 +149,8 @@ func (t *braidTarget) tell(w Work, done []answered) Sample {
 		s[OneDownPause] = ms(pause(done, f.Down+settleTime, f.Back+settleTime, true, true))
 	}
 	without := cmp.Or(f.Return, w.For) // the leader is dead until then
-	s[PlainPause], s[BlindPause] = ms(pause(done, f.Lead+settleTime, without+settleTime, true, false)), ms(pause(done, f.Lead+settleTime, without+settleTime, false, true))
+	s[PlainPause], s[BlindPause] = ms(pause(done, f.Lead+settleTime, without+settleTime, true, false)),
+		ms(pause(done, f.Lead+settleTime, without+settleTime, false, true))
 	if resumed := f.Lead + time.Duration(s[PlainPause]*float64(time.Millisecond)) + f.Every; resumed+f.Every <= without {
 		s[NewLeader] = rates(resumed, without)[Throughput]
 	}

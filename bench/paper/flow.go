@@ -121,7 +121,8 @@ func (p flowPace) due(after time.Duration) int64 {
 }
 
 func startFlow(w Work, to []proposer, first uint64) *flow {
-	f := &flow{work: w, first: first, began: time.Now(), quit: make(chan struct{}), members: len(to), tolerant: w.Faults != nil}
+	f := &flow{work: w, first: first, began: time.Now(), quit: make(chan struct{}), members: len(to),
+		tolerant: w.Faults != nil}
 	n := len(to)
 	if n == 1 {
 		n = flowSenders

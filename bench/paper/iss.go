@@ -40,7 +40,15 @@ func byRateOf(members int) string { return fmt.Sprintf("commands/s offered, %d m
 
 // issText is what the experiments have in common.
 const (
-	issText      = "All members and all clients run in this process, with real fsyncs and TCP over loopback, and share the cores and the disk of this machine; the thesis had a machine of 16 threads for each server, and kept nothing on a disk. Contestants are one program: they have the same batching, disk, codec and links, and clients on all members alike. EPaxos and WPaxos, with which the thesis compares, are in iss-throughput alone; elsewhere multi-paxos and raft are in their place."
-	issRateText  = "Commands come at a rate, to all members alike, whether or not the cluster keeps up, and latency counts from when a command was due. What is due while 10,000 are under way is dropped. The thesis's clients wait for their answers and are slowed down to a rate, so its latencies do not show what waits at the client."
-	issForwarded = "With multi-paxos and raft a command that comes to another member goes to the leader and back, a round trip more. A member of iss that leads proposes what its own clients bring, so nothing is passed on and nobody waits for a bucket to come round, as in the thesis: there a command waits until its member leads its bucket."
+	issText = "All members and all clients run in this process, with real fsyncs and TCP over loopback, and share " +
+		"the cores and the disk of this machine; the thesis had a machine of 16 threads for each server, and kept nothing " +
+		"on a disk. Contestants are one program: they have the same batching, disk, codec and links, and clients on all " +
+		"members alike. EPaxos and WPaxos, with which the thesis compares, are in iss-throughput alone; elsewhere " +
+		"multi-paxos and raft are in their place."
+	issRateText = "Commands come at a rate, to all members alike, whether or not the cluster keeps up, and latency " +
+		"counts from when a command was due. What is due while 10,000 are under way is dropped. The thesis's clients wait " +
+		"for their answers and are slowed down to a rate, so its latencies do not show what waits at the client."
+	issForwarded = "With multi-paxos and raft a command that comes to another member goes to the leader and back, a " +
+		"round trip more. A member of iss that leads proposes what its own clients bring, so nothing is passed on and " +
+		"nobody waits for a bucket to come round, as in the thesis: there a command waits until its member leads its bucket."
 )

@@ -17,7 +17,10 @@ func byWebRate(members int) string {
 	return fmt.Sprintf("requests/s offered over HTTP, %d members", members)
 }
 
-const issWebText = "The parts over HTTP have the thesis's load: 12,000 keys, six callers with a connection for each request that is under way, 1,536 of those at most, and keys that are normally distributed around a middle of the caller's own. Each caller keeps to one member. Members serve a map (bench/mapkv). A read is a command in the log, as a write is; in the thesis's runs there are only reads, and here also half and all writes, of 16 bytes."
+const issWebText = "The parts over HTTP have the thesis's load: 12,000 keys, six callers with a connection for each " +
+	"request that is under way, 1,536 of those at most, and keys that are normally distributed around a middle of the " +
+	"caller's own. Each caller keeps to one member. Members serve a map (bench/mapkv). A read is a command in the log, " +
+	"as a write is; in the thesis's runs there are only reads, and here also half and all writes, of 16 bytes."
 
 // issCallers is how many requests are in progress at most: six times 256.
 const issCallers = webCallers * 256
@@ -48,12 +51,14 @@ func webClaims() []Claim {
 		{
 			Text: "over HTTP a request takes at most 1.1 times what it takes with multi-paxos", Paper: 14, Unit: "×",
 			Measure: times(P50, low(seriesISS), low(seriesMultiPaxos)), Holds: atMost(1.1),
-			Note: "Medians at 5,400 requests/s, all reads in the log, callers at all 3 members. The thesis's is 14 to 60 times EPaxos's.",
+			Note: "Medians at 5,400 requests/s, all reads in the log, callers at all 3 members. The thesis's is 14 to " +
+				"60 times EPaxos's.",
 		},
 		{
 			Text: "over HTTP iss does as much as multi-paxos", Unit: "×",
 			Measure: peak(Throughput, seriesISS, byWebRate(3), seriesMultiPaxos, byWebRate(3)), Holds: atLeast(0.9),
-			Note: "The highest throughputs, 3 members. HTTP takes most of the two cores with either. In the thesis iss does about twice as much as EPaxos and WPaxos.",
+			Note: "The highest throughputs, 3 members. HTTP takes most of the two cores with either. In the thesis iss does " +
+				"about twice as much as EPaxos and WPaxos.",
 		},
 	}
 }

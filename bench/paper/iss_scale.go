@@ -35,7 +35,8 @@ var (
 	scaleMembers = []float64{3, 4, 6, 8, 16, 32, 64, 128}
 	costMembers  = []float64{3, 5, 6}
 	// mostMembers is how far the protocols are computed. Wpaxos has at most 64 groups, and each member is to have one.
-	mostMembers = map[string]float64{seriesISS: 128, seriesEPaxos: 128, seriesWPaxos: 64, seriesMultiPaxos: 128, seriesRaft: 128}
+	mostMembers = map[string]float64{seriesISS: 128, seriesEPaxos: 128, seriesWPaxos: 64, seriesMultiPaxos: 128,
+		seriesRaft: 128}
 )
 
 // underWay is how many commands are in progress at most: the thesis's clients, and fewer where one leader has to do
@@ -80,7 +81,8 @@ func rowsOf(members int) int {
 // scaleVariants are all protocols, and what some of them have.
 func scaleVariants() (all []variant) {
 	for _, p := range scaleProtocols {
-		all = append(all, variant{series: p, members: scaleMembers[:slices.Index(scaleMembers, mostMembers[p])+1], setup: func(n int) Setup { return scaleSetup(p, n) }})
+		all = append(all, variant{series: p, members: scaleMembers[:slices.Index(scaleMembers, mostMembers[p])+1],
+			setup: func(n int) Setup { return scaleSetup(p, n) }})
 	}
 	large := []float64{8, 16, 32}
 	for _, p := range []string{seriesISS, seriesMultiPaxos} {
@@ -102,14 +104,16 @@ func scaleVariants() (all []variant) {
 			s.set(fmt.Sprintf("quorums=zones:%d/0/1", n/rowsOf(n)))
 			return s
 		}},
-		variant{series: fmt.Sprintf("%s, %g %% conflicts", seriesEPaxos, modelHot), members: scaleMembers[:6], hot: modelHot / 100, setup: func(n int) Setup {
-			return scaleSetup(seriesEPaxos, n)
-		}})
+		variant{series: fmt.Sprintf("%s, %g %% conflicts", seriesEPaxos, modelHot), members: scaleMembers[:6],
+			hot: modelHot / 100, setup: func(n int) Setup {
+				return scaleSetup(seriesEPaxos, n)
+			}})
 }
 
 // scaleWork is as many commands as can be, at all members, with the keys of the other experiments.
 func scaleWork(s *Setup, last time.Duration) Work {
-	return Work{Rate: saturating, For: last, Inflight: underWay(s.Protocol, s.Members), At: AtMembers, Payload: defaultPayload, KeySpace: thesisKeys}
+	return Work{Rate: saturating, For: last, Inflight: underWay(s.Protocol, s.Members), At: AtMembers,
+		Payload: defaultPayload, KeySpace: thesisKeys}
 }
 
 // scaleCases are computed, with cores for each member.
@@ -122,7 +126,8 @@ func scaleCases() (cases []Case) {
 			s := v.setup(int(x))
 			w := scaleWork(&s, scaleTime)
 			w.Hot = v.hot
-			cases = append(cases, Case{Series: modelPrefix + v.series, Part: byScale, X: x, Setup: s.modelled(scaleCores), Work: w, Full: !inQuickScale(&v, int(x))})
+			cases = append(cases, Case{Series: modelPrefix + v.series, Part: byScale, X: x, Setup: s.modelled(scaleCores),
+				Work: w, Full: !inQuickScale(&v, int(x))})
 		}
 	}
 	return cases
@@ -136,7 +141,8 @@ func batchedCases() (cases []Case) {
 			s.NoBatching, s.Depth = false, 0
 			w := scaleWork(&s, scaleTime)
 			w.Inflight = batchedUnderWay
-			cases = append(cases, Case{Series: modelPrefix + p, Part: byScaleBatches, X: x, Setup: s.modelled(scaleCores), Work: w, Full: x != 3})
+			cases = append(cases, Case{Series: modelPrefix + p, Part: byScaleBatches, X: x, Setup: s.modelled(scaleCores),
+				Work: w, Full: x != 3})
 		}
 	}
 	return cases
@@ -156,7 +162,8 @@ func sharedCases() (cases []Case) {
 			s := scaleSetup(p, n)
 			cases = append(cases,
 				Case{Series: p, Part: byScaleShared, X: float64(n), Setup: s, Work: scaleWork(&s, time.Second)},
-				Case{Series: modelPrefix + p, Part: byScaleShared, X: float64(n), Setup: s.modelled(0), Work: scaleWork(&s, scaleTime)})
+				Case{Series: modelPrefix + p, Part: byScaleShared, X: float64(n), Setup: s.modelled(0),
+					Work: scaleWork(&s, scaleTime)})
 		}
 	}
 	return cases
@@ -169,9 +176,11 @@ func costCases() (cases []Case) {
 			s := scaleSetup(p, int(x))
 			w := scaleWork(&s, scaleLow)
 			w.Rate = thesisLow
-			cases = append(cases, Case{Series: modelPrefix + p, Part: byScaleLow, X: x, Setup: s.modelled(scaleCores), Work: w, Full: x != 3})
+			cases = append(cases, Case{Series: modelPrefix + p, Part: byScaleLow, X: x, Setup: s.modelled(scaleCores),
+				Work: w, Full: x != 3})
 			s.Net, w.Rate, w.For = fmt.Sprintf("latency=%v", scaleAway), scaleAlone, 2*time.Second
-			cases = append(cases, Case{Series: modelPrefix + p, Part: byScaleTrips, X: x, Setup: s.modelled(scaleCores), Work: w, Full: x != 3})
+			cases = append(cases, Case{Series: modelPrefix + p, Part: byScaleTrips, X: x, Setup: s.modelled(scaleCores),
+				Work: w, Full: x != 3})
 		}
 	}
 	return cases

@@ -37,12 +37,19 @@ func votes(series string) string { return series + ", votes" }
 func issSkip() *Experiment {
 	e := &Experiment{
 		Name: "iss-skip", Title: "Skipping what nobody needs", Source: issPaper + ", figures 29 to 31",
-		Short: "6 members, commands at a rate at all members: iss with skips and with votes for empty values; segments of 32, 64 and 128 slots, waiting 0 and 30 ms.",
+		Short: "6 members, commands at a rate at all members: iss with skips and with votes for empty values; segments of " +
+			"32, 64 and 128 slots, waiting 0 and 30 ms.",
 		Text: []string{
 			issText, issRateText,
-			"The log has no gaps, so a leader without commands has to give its slots up, for those of others to be handed over. It skips them in one message, without votes and without a disk. With votes it proposes empty values, which others accept as they do commands. The thesis first had votes and then skips. Where a leader waits, it does so for 30 ms before it gives slots up.",
-			"A segment is the slots of one leader in an epoch. braid's own are not fixed: 64 to 1,024 slots as the load is, and fewer for a leader that needs few. That is the series without a length.",
-			"In the thesis a value is one command. Here it is all commands that have come together, so a segment lasts longer, and a leader that is asked has seldom more than one value to wait for. And a command never waits for its bucket to come to the member where it is.",
+			"The log has no gaps, so a leader without commands has to give its slots up, for those of others to be handed " +
+				"over. It skips them in one message, without votes and without a disk. With votes it proposes empty values, " +
+				"which others accept as they do commands. The thesis first had votes and then skips. Where a leader waits, it " +
+				"does so for 30 ms before it gives slots up.",
+			"A segment is the slots of one leader in an epoch. braid's own are not fixed: 64 to 1,024 slots as the load is, " +
+				"and fewer for a leader that needs few. That is the series without a length.",
+			"In the thesis a value is one command. Here it is all commands that have come together, so a segment lasts " +
+				"longer, and a leader that is asked has seldom more than one value to wait for. And a command never waits for " +
+				"its bucket to come to the member where it is.",
 		},
 		XName: byRateOf(6), Rounds: 3, QuickRounds: 1,
 		Table: []Metric{P50, P99, Throughput, CPU, EgressAll, SyncsAll},
@@ -113,20 +120,26 @@ func skipClaims() []Claim {
 		{
 			Text: "with skips the median is lower", Paper: 0.5, Unit: "×",
 			Measure: times(P50, at(some), at(votes(some))), Holds: func(v float64) bool { return v < 1 },
-			Note: "With skips over with votes: 64 slots, no waiting, 5,400 commands/s. In the thesis about 50 ms instead of 100. Here every leader has commands of its own at that rate, as clients are at all members, so there is less to skip.",
+			Note: "With skips over with votes: 64 slots, no waiting, 5,400 commands/s. In the thesis about 50 ms instead of " +
+				"100. Here every leader has commands of its own at that rate, as clients are at all members, so there is less to " +
+				"skip.",
 		},
 		{
 			Text: "and so is the 99th percentile", Paper: 0.5, Unit: "×",
-			Measure: times(P99, at(some), at(votes(some))), Holds: func(v float64) bool { return v < 1 }, Note: "The same. The thesis says about half.",
+			Measure: times(P99, at(some), at(votes(some))), Holds: func(v float64) bool {
+				return v < 1
+			}, Note: "The same. The thesis says about half.",
 		},
 		{
 			Text: "with skips an idle leader costs less", Unit: "×",
-			Measure: times(CPU, at(some), at(votes(some))), Holds: atMost(1), Note: "CPU for a command at 5,400 commands/s, all members and the load, with skips over with votes. The thesis gives no figure.",
+			Measure: times(CPU, at(some), at(votes(some))), Holds: atMost(1), Note: "CPU for a command at 5,400 commands/s, " +
+				"all members and the load, with skips over with votes. The thesis gives no figure.",
 		},
 		{
 			Text: "where leaders wait, skips change little", Unit: "×",
 			Measure: apart(P50, waiting, votes(waiting), "", thesisLow), Holds: atMost(1.25),
-			Note: "Medians with 64 slots and 30 ms, by how much they are apart, up or down. The thesis says that they hardly change.",
+			Note: "Medians with 64 slots and 30 ms, by how much they are apart, up or down. The thesis says that " +
+				"they hardly change.",
 		},
 		{
 			Text: "skips change little in throughput", Unit: "×",

@@ -58,16 +58,31 @@ func throughputSetup(protocol string, members int, batched bool) Setup {
 
 func issThroughput() *Experiment {
 	e := &Experiment{
-		Name: "iss-throughput", Title: "Throughput and CPU of protocols with many leaders", Source: issPaper + ", figures 23 and 26",
-		Short: "3 and 6 members, clients at all of them: iss, epaxos, wpaxos, multi-paxos and raft with and without batches, by conflicts, and over HTTP beside a bare server.",
+		Name: "iss-throughput", Title: "Throughput and CPU of protocols with many leaders", Source: issPaper +
+			", figures 23 and 26",
+		Short: "3 and 6 members, clients at all of them: iss, epaxos, wpaxos, multi-paxos and raft with and without " +
+			"batches, by conflicts, and over HTTP beside a bare server.",
 		Text: []string{
 			issText,
-			"One cluster runs at a time. The members share the cores, so what limits all of them is the CPU that a command takes, of all members and the load together. Requests per second of CPU say that without the pauses of the disk. The thesis's servers had 16 threads each, and there iss did more than twice as much as EPaxos and WPaxos.",
-			"Straight into the log 1,536 clients, six times 256 as in the thesis, wait for their answers, alike many at each member. A command has 16 bytes, of which eight are its key. Without batches an entry has one command, and a message has one entry of those that it proposes (an acknowledgement may stand for many). As many messages may be under way as there are clients. With batches, all that waits goes together.",
-			"There are 12,000 keys in 16 groups. The clients of each member have groups of their own, which is the best that there is for wpaxos: nothing is passed on. A share of the commands touches one key that all use. Contestants get the same commands. To raft, multi-paxos and iss a key says nothing. To epaxos it says what depends on what, and to wpaxos whose log it is; there only the order of each key, or group, has to be the same on all members. Reads and writes do not differ in the log, and two reads of a key conflict as writes do.",
+			"One cluster runs at a time. The members share the cores, so what limits all of them is the CPU that a command " +
+				"takes, of all members and the load together. Requests per second of CPU say that without the pauses of the " +
+				"disk. The thesis's servers had 16 threads each, and there iss did more than twice as much as EPaxos and WPaxos.",
+			"Straight into the log 1,536 clients, six times 256 as in the thesis, wait for their answers, alike many at each " +
+				"member. A command has 16 bytes, of which eight are its key. Without batches an entry has one command, and a " +
+				"message has one entry of those that it proposes (an acknowledgement may stand for many). As many messages may " +
+				"be under way as there are clients. With batches, all that waits goes together.",
+			"There are 12,000 keys in 16 groups. The clients of each member have groups of their own, which is the best that " +
+				"there is for wpaxos: nothing is passed on. A share of the commands touches one key that all use. Contestants " +
+				"get the same commands. To raft, multi-paxos and iss a key says nothing. To epaxos it says what depends on what, " +
+				"and to wpaxos whose log it is; there only the order of each key, or group, has to be the same on all members. " +
+				"Reads and writes do not differ in the log, and two reads of a key conflict as writes do.",
 			"Latency at low load is measured as in iss-latency: commands come at a rate, to all members alike.",
 			issWebText,
-			"Over HTTP clients wait for their answers, one request each, as Paxi's do: writes, and in one part reads. The bare server is the same HTTP server with the same clients, and answers at once without a log. What a protocol does beside it is what is left when HTTP has taken its part of the cores. Groups of wpaxos are by hash there, so two of three commands are passed on to an owner. Paxi itself is not measured beside it, as it cannot be had as a Go module.",
+			"Over HTTP clients wait for their answers, one request each, as Paxi's do: writes, and in one part reads. The " +
+				"bare server is the same HTTP server with the same clients, and answers at once without a log. What a protocol " +
+				"does beside it is what is left when HTTP has taken its part of the cores. Groups of wpaxos are by hash there, " +
+				"so two of three commands are passed on to an owner. Paxi itself is not measured beside it, as it cannot be " +
+				"had as a Go module.",
 		},
 		XName: byConflicts(3, false), Alone: true, Rounds: 3, QuickRounds: 1,
 		Table: []Metric{PerCPU, CPU, Throughput, P50, P99, EgressAll, SyncsAll},
@@ -87,9 +102,12 @@ func conflictCases() (cases []Case) {
 					continue
 				}
 				for _, protocol := range throughputSeries {
-					w := Work{For: throughputTime, Clients: thesisClients, At: AtMembers, Payload: defaultPayload, KeySpace: thesisKeys, Hot: hot / 100}
-					quick := hot == 0 && (n == 3 || protocol == seriesISS || !batched && slices.Contains(throughputSeries[:3], protocol))
-					cases = append(cases, Case{Series: protocol, Part: byConflicts(n, batched), X: hot, Setup: throughputSetup(protocol, n, batched), Work: w, Full: !quick})
+					w := Work{For: throughputTime, Clients: thesisClients, At: AtMembers, Payload: defaultPayload,
+						KeySpace: thesisKeys, Hot: hot / 100}
+					quick := hot == 0 &&
+						(n == 3 || protocol == seriesISS || !batched && slices.Contains(throughputSeries[:3], protocol))
+					cases = append(cases, Case{Series: protocol, Part: byConflicts(n, batched), X: hot,
+						Setup: throughputSetup(protocol, n, batched), Work: w, Full: !quick})
 				}
 			}
 		}
@@ -102,9 +120,11 @@ func lowCases() (cases []Case) {
 	for _, n := range issMembers {
 		for _, rate := range lowRates {
 			for _, protocol := range throughputSeries {
-				w := Work{For: time.Second, Rate: rate, Inflight: issInflight, At: AtMembers, Payload: defaultPayload, KeySpace: thesisKeys}
+				w := Work{For: time.Second, Rate: rate, Inflight: issInflight, At: AtMembers, Payload: defaultPayload,
+					KeySpace: thesisKeys}
 				quick := rate == thesisLow && slices.Contains(throughputSeries[:2], protocol)
-				cases = append(cases, Case{Series: protocol, Part: byLowRate(n), X: rate, Setup: throughputSetup(protocol, n, true), Work: w, Full: !quick})
+				cases = append(cases, Case{Series: protocol, Part: byLowRate(n), X: rate, Setup: throughputSetup(protocol, n, true),
+					Work: w, Full: !quick})
 			}
 		}
 	}
@@ -127,7 +147,8 @@ func loopCases() (cases []Case) {
 		}
 		for _, n := range issMembers {
 			for _, c := range loopClients {
-				add(byLoopClients(n), series, c, setup(n, true), Work{Clients: int(c), Writes: 1}, c == most && (n == 3 || series == seriesBare || series == seriesISS))
+				add(byLoopClients(n), series, c, setup(n, true), Work{Clients: int(c), Writes: 1}, c == most &&
+					(n == 3 || series == seriesBare || series == seriesISS))
 			}
 		}
 		for _, percent := range []float64{0, 50} {

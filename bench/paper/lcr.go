@@ -120,9 +120,28 @@ func (b *bound) quicker() float64 {
 
 // lcrText is what the experiments have in common.
 const (
-	lcrText        = "All members and all clients run in this process, with real fsyncs and TCP over loopback, and share the cores and the disk of this machine. Contestants are one program: raft and lcr have the same batching, disk, codec and links, and clients on all members alike. Clients stand beside their member, so the paper's latency to clients is 0. Latency between members is one way, and is changed on the living cluster. Jitter is 0.1 ms, evenly distributed around the latency; the paper's 30 % is the correlation that tc gives it, which is not emulated. A transactional command is a plain proposal. A blind (non-transactional) one is answered when it is accepted, unless something else is said; raft takes it as any other."
-	lcrProcessText = "Each member is a process of its own on this machine, with real fsyncs and TCP over loopback; all of them share its cores and its disk. Clients are in the process that measures, alike many at each member, to which they speak over TCP. Contestants are one program: raft and lcr have the same batching, disk, codec and links. Latency between members is one way, 5 ms; to clients there is none. A transactional command is a plain proposal. A blind (non-transactional) one is answered when it is accepted; raft takes it as any other."
-	lcrWorkText    = "As in the paper there is no batching: an entry has one command of 80 bytes, a frame from the leader has one entry, and there are 40 clients in closed loops. The paper says that the leader's worker threads are what limits it, and gives 16 requests to a follower under way at most. So W = 16 here: a leader has 16 frames under way to a follower, each of which takes a round trip. The paper's heartbeat of 500 ms is kept."
-	lcrMultiText   = "Multi-raft is a group of raft for each member, which share connections and disk; each member leads one. Keys are hashed over the groups, and each command touches one key of its own, so transactions stay within a group. There is no order between groups. Workers and batches are each group's own, so with 16 workers for each leader multi-raft has as many times that as there are members. A command goes through its group's leader, whether it is blind or not."
-	lcrBatchText   = "The paper leaves batching out. With braid's own batches frames have many entries, entries many commands, and the number of frames under way adapts; then the leader is not what limits closed loops, their latency is."
+	lcrText = "All members and all clients run in this process, with real fsyncs and TCP over loopback, and " +
+		"share the cores and the disk of this machine. Contestants are one program: raft and lcr have the same batching, " +
+		"disk, codec and links, and clients on all members alike. Clients stand beside their member, so the paper's " +
+		"latency to clients is 0. Latency between members is one way, and is changed on the living cluster. Jitter is 0.1 " +
+		"ms, evenly distributed around the latency; the paper's 30 % is the correlation that tc gives it, which is not " +
+		"emulated. A transactional command is a plain proposal. A blind (non-transactional) one is answered when it is " +
+		"accepted, unless something else is said; raft takes it as any other."
+	lcrProcessText = "Each member is a process of its own on this machine, with real fsyncs and TCP over loopback; all " +
+		"of them share its cores and its disk. Clients are in the process that measures, alike many at each member, to " +
+		"which they speak over TCP. Contestants are one program: raft and lcr have the same batching, disk, codec and " +
+		"links. Latency between members is one way, 5 ms; to clients there is none. A transactional command is a plain " +
+		"proposal. A blind (non-transactional) one is answered when it is accepted; raft takes it as any other."
+	lcrWorkText = "As in the paper there is no batching: an entry has one command of 80 bytes, a frame from the leader " +
+		"has one entry, and there are 40 clients in closed loops. The paper says that the leader's worker threads are what " +
+		"limits it, and gives 16 requests to a follower under way at most. So W = 16 here: a leader has 16 frames under " +
+		"way to a follower, each of which takes a round trip. The paper's heartbeat of 500 ms is kept."
+	lcrMultiText = "Multi-raft is a group of raft for each member, which share connections and disk; each member leads " +
+		"one. Keys are hashed over the groups, and each command touches one key of its own, so transactions stay within a " +
+		"group. There is no order between groups. Workers and batches are each group's own, so with 16 workers for each " +
+		"leader multi-raft has as many times that as there are members. A command goes through its group's leader, whether " +
+		"it is blind or not."
+	lcrBatchText = "The paper leaves batching out. With braid's own batches frames have many entries, entries many " +
+		"commands, and the number of frames under way adapts; then the leader is not what limits closed loops, their " +
+		"latency is."
 )

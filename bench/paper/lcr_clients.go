@@ -25,10 +25,15 @@ const (
 func lcrClientCounts() *Experiment {
 	e := &Experiment{
 		Name: "lcr-clients", Title: "Throughput and response time over clients", Source: lcrPaper + ", figure 15",
-		Short: "5 members 5 ms apart, 25 % blind commands, more and more clients: throughput and response time of raft, multi-raft and lcr.",
+		Short: "5 members 5 ms apart, 25 % blind commands, more and more clients: throughput and response time of raft, " +
+			"multi-raft and lcr.",
 		Text: []string{
 			lcrText, lcrWorkText,
-			"In closed loops a leader that does less makes clients write more, so responses gain little: with W workers and C clients raft's take C/W round trips. Where commands come at a rate, as from sensors, it is different: what saturates raft's leader keeps lcr's busy for a part of its time only. So both are also offered rates up to raft's saturation, 16 commands in 10 ms. Latency counts from when a command was due, and what is due while 160 are under way is dropped.",
+			"In closed loops a leader that does less makes clients write more, so responses gain little: with W workers and C " +
+				"clients raft's take C/W round trips. Where commands come at a rate, as from sensors, it is different: what " +
+				"saturates raft's leader keeps lcr's busy for a part of its time only. So both are also offered rates up to " +
+				"raft's saturation, 16 commands in 10 ms. Latency counts from when a command was due, and what is due while 160 " +
+				"are under way is dropped.",
 			lcrBatchText, lcrMultiText,
 		},
 		XName: byClients, Rounds: 3, QuickRounds: 1,
@@ -43,7 +48,8 @@ func lcrClientCounts() *Experiment {
 		{byBatchedClients, Throughput}, {byBatchedClients, PlainMean},
 	} {
 		e.Plots = append(e.Plots, Plot{
-			Kind: Lines, Title: p.y.label() + ", over " + p.part, Part: p.part, XLabel: p.part, Y: p.y, LogX: p.part != byOffered,
+			Kind: Lines, Title: p.y.label() + ", over " + p.part, Part: p.part, XLabel: p.part, Y: p.y,
+			LogX:    p.part != byOffered,
 			Caption: "Whiskers are the middle half of the runs.",
 		})
 	}
@@ -59,7 +65,8 @@ func clientCases() (cases []Case) {
 	}
 	for _, rate := range []float64{400, 800, 1200, 1400, saturated} {
 		for _, share := range []float64{clientsShare, 0.56} {
-			w := Work{For: 2 * time.Second, Rate: rate, Inflight: offeredInflight, Payload: lcrBytes, At: AtMembers, Blind: share, Net: lcrNet(clientsLatency)}
+			w := Work{For: 2 * time.Second, Rate: rate, Inflight: offeredInflight, Payload: lcrBytes, At: AtMembers,
+				Blind: share, Net: lcrNet(clientsLatency)}
 			some := contest(byOffered, 5, lcrSetup, rate, w, rate == saturated)
 			if share != clientsShare {
 				some = onlyLCR(some)
@@ -82,7 +89,8 @@ func clientClaims() []Claim {
 		{
 			Text: "with 40 clients lcr reaches 0.9 of the bound", Paper: 1.3 / b.leaderBound(), Unit: "of the bound",
 			Measure: gained(byClients, clientsShare, b.leaderBound(), lcrClients), Holds: atLeast(0.9),
-			Note: fmt.Sprintf("Throughput over raft's, over 1/(1 − x(N−1)/N) = %.2f. The paper says about 30 %% more.", b.leaderBound()),
+			Note: fmt.Sprintf("Throughput over raft's, over 1/(1 − x(N−1)/N) = %.2f. The paper says about 30 %% more.",
+				b.leaderBound()),
 		},
 		{
 			Text:  "in closed loops transactional commands are quicker by 0.9 of what the bound allows",
@@ -94,12 +102,14 @@ func clientClaims() []Claim {
 		{
 			Text: "at the rate that saturates raft transactional commands are at least 60 % quicker", Unit: "%",
 			Measure: lessThan(PlainP50, seriesOf(0.56), seriesRaft, byOffered, saturated), Holds: atLeast(60),
-			Note: "Medians at 1,600 commands/s, with 56 % blind commands. What raft takes there depends on how many commands may be under way: 160.",
+			Note: "Medians at 1,600 commands/s, with 56 % blind commands. What raft takes there depends on how many commands " +
+				"may be under way: 160.",
 		},
 		{
 			Text: "a blind command takes at most 1.1 round trips until it is accepted", Unit: "round trips",
 			Measure: scaled(figure(BlindP50, where{quarter, 10, byClients}), 1/(2*clientsLatency)), Holds: atMost(1.1),
-			Note: "Median with 10 clients, over 10 ms. In the paper it is more than one, because the answer waits for the leader's signal. It contains two fsyncs on a disk that all members share.",
+			Note: "Median with 10 clients, over 10 ms. In the paper it is more than one, because the answer waits for the " +
+				"leader's signal. It contains two fsyncs on a disk that all members share.",
 		},
 	}
 }

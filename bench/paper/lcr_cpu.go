@@ -3,10 +3,13 @@ package paper
 func lcrCPU() *Experiment {
 	e := &Experiment{
 		Name: "lcr-cpu", Title: "CPU at equal throughput", Source: lcrPaper + ", figures 17 and 21",
-		Short: "5 and 9 members 5 ms apart, commands at a rate: CPU of the leader and of followers, with raft, multi-raft and lcr.",
+		Short: "5 and 9 members 5 ms apart, commands at a rate: CPU of the leader and of followers, with raft, " +
+			"multi-raft and lcr.",
 		Text: []string{
 			lcrProcessText, lcrWorkText + " Commands come at a rate here, so that all contestants do the same work.",
-			"A member's CPU is what its process used in user and kernel mode: the log, its links, and speaking with its clients, which each member does for the same number of them. The part that is per command falls with the rate, because what comes together is written together.",
+			"A member's CPU is what its process used in user and kernel mode: the log, its links, and speaking with its " +
+				"clients, which each member does for the same number of them. The part that is per command falls with the rate, " +
+				"because what comes together is written together.",
 			lcrBatchText, lcrMultiText,
 		},
 		XName: byRate(5), Rounds: 3, QuickRounds: 1,
@@ -16,7 +19,8 @@ func lcrCPU() *Experiment {
 	for _, part := range []string{byRate(5), byRate(9), byBatchedRate} {
 		for _, y := range []Metric{LeaderLoad, FollowerLoad} {
 			e.Plots = append(e.Plots, Plot{
-				Kind: Lines, Title: y.label() + ", over " + part, Part: part, XLabel: part, Y: y, Caption: "Lower is better. Whiskers are the middle half of the runs.",
+				Kind: Lines, Title: y.label() + ", over " + part, Part: part, XLabel: part, Y: y,
+				Caption: "Lower is better. Whiskers are the middle half of the runs.",
 			})
 		}
 	}
@@ -34,13 +38,15 @@ func lcrCPU() *Experiment {
 		},
 		{
 			Text: "a follower of 9 uses no more than raft's leader", Unit: "×",
-			Measure: overOther(FollowerLoad, at(seriesOf(0.56), 400, byRate(9)), LeaderLoad, at(seriesRaft, 400, byRate(9))), Holds: atMost(1),
-			Note: "The mean follower's CPU with lcr over that of raft's leader.",
+			Measure: overOther(FollowerLoad, at(seriesOf(0.56), 400, byRate(9)), LeaderLoad, at(seriesRaft, 400, byRate(9))),
+			Holds:   atMost(1),
+			Note:    "The mean follower's CPU with lcr over that of raft's leader.",
 		},
 		{
 			Text: "with batches the leader uses no more than raft's", Unit: "×",
-			Measure: times(LeaderLoad, at(seriesOf(0.56), 3000, byBatchedRate), at(seriesRaft, 3000, byBatchedRate)), Holds: atMost(1.05),
-			Note: "5 members, braid's own batches, 3,000 commands/s. Not in the paper.",
+			Measure: times(LeaderLoad, at(seriesOf(0.56), 3000, byBatchedRate), at(seriesRaft, 3000, byBatchedRate)),
+			Holds:   atMost(1.05),
+			Note:    "5 members, braid's own batches, 3,000 commands/s. Not in the paper.",
 		},
 	}
 	return e

@@ -19,11 +19,22 @@ const (
 func lcrFailures() *Experiment {
 	e := &Experiment{
 		Name: "lcr-failures", Title: "When members die", Source: lcrPaper + ", figure 14",
-		Short: "5 members 5 ms apart; a follower is killed at 10 s and comes back at 16 s, the leader is killed at 25 s: throughput over time, raft, multi-raft and lcr.",
+		Short: "5 members 5 ms apart; a follower is killed at 10 s and comes back at 16 s, the leader is killed at 25 s: " +
+			"throughput over time, raft, multi-raft and lcr.",
 		Text: []string{
-			"Five members, each a process of its own on this machine, with real fsyncs and TCP over loopback; links between members take 5 ms one way. 40 clients in closed loops are in the process that measures, a fifth of them at each member, to which they speak over TCP. A member is killed as by a power failure (SIGKILL), so it hands nothing over. Its clients go on at the next member that runs, and come home when it does.",
-			"As in the paper there is no batching and 16 frames are under way to a follower, see lcr-tps. Half of the clients write blindly and are answered when their commands are accepted; the others write transactions. In the other experiments each client does both, but then after a moment all of them wait for a transaction, which needs a leader. raft takes all commands alike. With multi-raft each client writes one key, so when a member dies only the clients of its group wait.",
-			fmt.Sprintf("The heartbeat is the paper's, 500 ms. A follower becomes a candidate after 2.5 to 5 s without a leader; the paper's took about 6 s. How long that lasts is drawn anew in each run, by the smallest draw of four members. Quick runs are shorter: killed after 1 s, back after 2.5 s, the leader is killed after %g s.", shortFaults.Lead.Seconds()),
+			"Five members, each a process of its own on this machine, with real fsyncs and TCP over loopback; links between " +
+				"members take 5 ms one way. 40 clients in closed loops are in the process that measures, a fifth of them at each " +
+				"member, to which they speak over TCP. A member is killed as by a power failure (SIGKILL), so it hands nothing " +
+				"over. Its clients go on at the next member that runs, and come home when it does.",
+			"As in the paper there is no batching and 16 frames are under way to a follower, see lcr-tps. Half of the clients " +
+				"write blindly and are answered when their commands are accepted; the others write transactions. In the other " +
+				"experiments each client does both, but then after a moment all of them wait for a transaction, which needs a " +
+				"leader. raft takes all commands alike. With multi-raft each client writes one key, so when a member dies only " +
+				"the clients of its group wait.",
+			fmt.Sprintf("The heartbeat is the paper's, 500 ms. A follower becomes a candidate after 2.5 to 5 s without a "+
+				"leader; the paper's took about 6 s. How long that lasts is drawn anew in each run, by the smallest draw of four "+
+				"members. Quick runs are shorter: killed after 1 s, back after 2.5 s, the leader is killed after %g s.",
+				shortFaults.Lead.Seconds()),
 			lcrMultiText,
 		},
 		XName: byRun, Rounds: 3, QuickRounds: 1,
@@ -41,8 +52,10 @@ func lcrFailures() *Experiment {
 }
 
 var (
-	longFaults  = Faults{Down: 10 * time.Second, Back: 16 * time.Second, Lead: 25 * time.Second, Every: 500 * time.Millisecond, Part: bySecond}
-	shortFaults = Faults{Down: time.Second, Back: 2500 * time.Millisecond, Lead: 4 * time.Second, Every: 250 * time.Millisecond, Part: bySecond}
+	longFaults = Faults{Down: 10 * time.Second, Back: 16 * time.Second, Lead: 25 * time.Second,
+		Every: 500 * time.Millisecond, Part: bySecond}
+	shortFaults = Faults{Down: time.Second, Back: 2500 * time.Millisecond, Lead: 4 * time.Second,
+		Every: 250 * time.Millisecond, Part: bySecond}
 )
 
 func failureCases() (cases []Case) {
@@ -68,24 +81,31 @@ func failureClaims() []Claim {
 	return []Claim{
 		{
 			Text: "a dead follower costs lcr at most 15 % of its throughput", Paper: 1600. / 1700, Unit: "×",
-			Measure: overOther(OneDown, lcr, Throughput, lcr), Holds: atLeast(0.85), Note: "Throughput while the follower is dead, over that before.",
+			Measure: overOther(OneDown, lcr, Throughput, lcr), Holds: atLeast(0.85),
+			Note: "Throughput while the follower is dead, over that before.",
 		},
 		{
 			Text: "accepted commands hardly pause when the leader dies", Unit: "ms",
 			Measure: figure(BlindPause, lcr), Holds: atMost(100),
-			Note: "The longest time without an answer to any blind command after the leader was killed. No leader is needed to accept them. In the paper all wait for the election.",
+			Note: "The longest time without an answer to any blind command after the leader was killed. No leader is needed " +
+				"to accept them. In the paper all wait for the election.",
 		},
 		{
 			Text: "transactions pause no longer than with raft", Unit: "×",
-			Measure: times(PlainPause, lcr, raft), Holds: atMost(1.5), Note: "The same of transactions, over raft's. Election timeouts are random, so single runs differ by a factor of two.",
+			Measure: times(PlainPause, lcr, raft), Holds: atMost(1.5),
+			Note: "The same of transactions, over raft's. Election timeouts are random, so single runs differ " +
+				"by a factor of two.",
 		},
 		{
 			Text: "under a new leader lcr does at least 0.85 of what it did", Unit: "×",
-			Measure: overOther(NewLeader, lcr, Throughput, lcr), Holds: atLeast(0.85), Note: "Throughput of four members with a new leader, over that of five before.",
+			Measure: overOther(NewLeader, lcr, Throughput, lcr), Holds: atLeast(0.85),
+			Note: "Throughput of four members with a new leader, over that of five before.",
 		},
 		{
 			Text: "before anything dies lcr does more than raft", Paper: 1700. / 1200, Unit: "×",
-			Measure: times(Throughput, lcr, raft), Holds: func(v float64) bool { return v > 1 }, Note: "Half of the clients are blind. These wait one round trip, so more than half of the answers are theirs.",
+			Measure: times(Throughput, lcr, raft), Holds: func(v float64) bool {
+				return v > 1
+			}, Note: "Half of the clients are blind. These wait one round trip, so more than half of the answers are theirs.",
 		},
 	}
 }

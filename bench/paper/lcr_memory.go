@@ -4,24 +4,30 @@ import "slices"
 
 // processRates are what members in processes of their own are measured at.
 var processRates = []rates{
-	{byRate(5), 5, lcrProcesses, []float64{200, 400, 800, 1200}, 800}, {byRate(9), 9, lcrProcesses, []float64{200, 400, 800}, 400},
+	{byRate(5), 5, lcrProcesses, []float64{200, 400, 800, 1200}, 800},
+	{byRate(9), 9, lcrProcesses, []float64{200, 400, 800}, 400},
 	{byBatchedRate, 5, batchedProcesses, []float64{1000, 3000, 6000}, 3000},
 }
 
 func lcrMemory() *Experiment {
 	e := &Experiment{
 		Name: "lcr-memory", Title: "Memory at equal throughput", Source: lcrPaper + ", figure 20",
-		Short: "5, 7 and 9 members 5 ms apart, commands of 80 bytes at a rate: memory of the leader and of followers, with raft, multi-raft and lcr.",
+		Short: "5, 7 and 9 members 5 ms apart, commands of 80 bytes at a rate: memory of the leader and of followers, with " +
+			"raft, multi-raft and lcr.",
 		Text: []string{
 			lcrProcessText, lcrWorkText + " Commands come at a rate here, so that all contestants do the same work.",
-			"The heap in use is what is left when a member has collected garbage, while commands go on. A process occupies more: its program, stacks, and a heap that may grow four times before it is collected (GOGC=400, as the server has it). The state machine keeps nothing but a hash and a bit for each command.",
-			"A blind command is in memory as a part of its lane until the log has it, committed. How much that is follows from the rate and from how long that takes; a lane's window is its limit, if nobody leads.",
+			"The heap in use is what is left when a member has collected garbage, while commands go on. A process occupies " +
+				"more: its program, stacks, and a heap that may grow four times before it is collected (GOGC=400, as the server " +
+				"has it). The state machine keeps nothing but a hash and a bit for each command.",
+			"A blind command is in memory as a part of its lane until the log has it, committed. How much that is follows " +
+				"from the rate and from how long that takes; a lane's window is its limit, if nobody leads.",
 			lcrBatchText, lcrMultiText,
 		},
 		XName: byRate(5), Rounds: 3, QuickRounds: 1,
 		Table: []Metric{LeaderHeap, FollowerHeap, LeaderResident, FollowerResident, Throughput},
 	}
-	e.Cases = rateCases(slices.Insert(slices.Clone(processRates), 1, rates{byRate(7), 7, lcrProcesses, []float64{200, 400, 800}, 400}))
+	e.Cases = rateCases(slices.Insert(slices.Clone(processRates), 1,
+		rates{byRate(7), 7, lcrProcesses, []float64{200, 400, 800}, 400}))
 	for _, n := range []int{10, 40, 160} {
 		w := mixed(clientsLatency, 0.56)
 		w.Clients = n
@@ -30,7 +36,8 @@ func lcrMemory() *Experiment {
 	for _, part := range []string{byRate(5), byRate(7), byRate(9), byClients, byBatchedRate} {
 		for _, y := range []Metric{LeaderHeap, FollowerHeap} {
 			e.Plots = append(e.Plots, Plot{
-				Kind: Lines, Title: y.label() + ", over " + part, Part: part, XLabel: part, Y: y, Caption: "Lower is better. Whiskers are the middle half of the runs.",
+				Kind: Lines, Title: y.label() + ", over " + part, Part: part, XLabel: part, Y: y,
+				Caption: "Lower is better. Whiskers are the middle half of the runs.",
 			})
 		}
 	}

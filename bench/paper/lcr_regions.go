@@ -13,7 +13,8 @@ type region struct {
 	quorum float64
 }
 
-var matrix = []region{{"us-east-1", 70}, {"us-west-2", 98}, {"eu-west-1", 118}, {"ap-northeast-1", 149}, {"sa-east-1", 175}}
+var matrix = []region{{"us-east-1", 70}, {"us-west-2", 98}, {"eu-west-1", 118}, {"ap-northeast-1", 149},
+	{"sa-east-1", 175}}
 
 const (
 	seriesAccepted  = "lcr, accepted"
@@ -36,8 +37,13 @@ func lcrRegions() *Experiment {
 		Name: "lcr-regions", Title: "Latency by region", Source: "of braid's own, on LCR",
 		Short: "Clients in each of 5 cloud regions: median latency by region, raft and lcr in both modes.",
 		Text: []string{
-			"Five members, one in each of five regions of a cloud, with the round trips that come with the program (--net " + net + "), and 20 clients in closed loops at each of them, all at once. Half of the commands are blind. Batches are braid's own, so latency is distance and not a queue.",
-			"With raft a command takes the way to the leader, from there to the second nearest of the others, and back: a round trip to the leader, and one from the leader to its majority. A blind command in mode accepted takes a round trip from its own member to a majority. In mode confirmed it also waits for the leader's word, which takes what raft takes: it ties at best.",
+			"Five members, one in each of five regions of a cloud, with the round trips that come with the program (--net " +
+				net + "), and 20 clients in closed loops at each of them, all at once. Half of the commands are blind. Batches " +
+				"are braid's own, so latency is distance and not a queue.",
+			"With raft a command takes the way to the leader, from there to the second nearest of the others, and back: a " +
+				"round trip to the leader, and one from the leader to its majority. A blind command in mode accepted takes a " +
+				"round trip from its own member to a majority. In mode confirmed it also waits for the leader's word, which " +
+				"takes what raft takes: it ties at best.",
 		},
 		XName: ledFrom(&matrix[0]), Rounds: 3, QuickRounds: 1,
 		Table: []Metric{BlindP50, PlainP50, BlindMean, PlainMean},
@@ -47,7 +53,8 @@ func lcrRegions() *Experiment {
 		for _, series := range []string{seriesRaft, seriesAccepted, seriesConfirmed} {
 			for i := range matrix {
 				c := Case{Series: series, Part: part, X: float64(i + 1), Setup: lcrBatched(seriesRaft, len(matrix)), Full: lead > 0}
-				c.Work = Work{For: time.Second, Clients: regionClients, Payload: lcrBytes, At: AtMembers, Blind: regionShare, Net: net, Leader: lead + 1, Of: i + 1}
+				c.Work = Work{For: time.Second, Clients: regionClients, Payload: lcrBytes, At: AtMembers, Blind: regionShare,
+					Net: net, Leader: lead + 1, Of: i + 1}
 				if series != seriesRaft {
 					c.Setup, c.Work.Confirmed = lcrBatched(seriesLCR, len(matrix)), series == seriesConfirmed
 				}
@@ -85,7 +92,8 @@ func regionClaims() []Claim {
 				}
 				return most, true
 			},
-			Holds: atMost(1.1), Note: "Medians, in the region where it is most. A majority is the member itself and the two nearest others.",
+			Holds: atMost(1.1), Note: "Medians, in the region where it is most. A majority is the member itself and the " +
+				"two nearest others.",
 		},
 		{
 			Text: "far from the leader blind commands are at least 25 % quicker than with raft", Unit: "%",
@@ -95,7 +103,8 @@ func regionClaims() []Claim {
 		{
 			Text: "with answers when applied lcr ties with raft", Unit: "×",
 			Measure: worst(BlindP50, seriesConfirmed, seriesRaft, part, xs...), Holds: atMost(1.1),
-			Note: "Median of blind commands in mode confirmed over raft's, in the region where it is most. It cannot be quicker.",
+			Note: "Median of blind commands in mode confirmed over raft's, in the region where it is most. It " +
+				"cannot be quicker.",
 		},
 		{
 			Text: "transactional commands take no longer than with raft", Unit: "×",

@@ -47,7 +47,8 @@ func TestBound(t *testing.T) {
 }
 
 func TestNetsOfLCR(t *testing.T) {
-	for l, want := range map[float64]string{0: "", 0.05: "latency=0.05ms,jitter=0.05ms", 2.5: "latency=2.5ms,jitter=0.1ms", 30: "latency=30ms,jitter=0.1ms"} {
+	for l, want := range map[float64]string{0: "", 0.05: "latency=0.05ms,jitter=0.05ms", 2.5: "latency=2.5ms,jitter=0.1ms",
+		30: "latency=30ms,jitter=0.1ms"} {
 		if net := lcrNet(l); net != want {
 			t.Errorf("%v ms: %q, want %q", l, net, want)
 		}
@@ -103,7 +104,8 @@ func TestMix(t *testing.T) {
 
 func TestAnswersByKindAndMember(t *testing.T) {
 	const unit = time.Millisecond
-	done := []answered{{took: 9 * unit}, {took: 5 * unit, member: 1}, {took: 2 * unit, blind: true}, {took: unit, blind: true, member: 1}, {took: 7 * unit}}
+	done := []answered{{took: 9 * unit}, {took: 5 * unit, member: 1}, {took: 2 * unit, blind: true},
+		{took: unit, blind: true, member: 1}, {took: 7 * unit}}
 	s := Sample{}
 	s.addAnswers(done, &Work{Blind: 0.5})
 	if s[P50] != 5 || s[PlainP50] != 7 || s[PlainMean] != 7 || s[BlindP50] != 1 || s[BlindMean] != 1.5 {
@@ -227,7 +229,8 @@ func TestHome(t *testing.T) {
 	at := func(want int) {
 		t.Helper()
 		before := len(doors[want].seen)
-		if err := h.ProposeWithAsync(binary.LittleEndian.AppendUint64(nil, uint64(before)), nil, braid.ProposeOptions{}, func(any, error) {}); err != nil || len(doors[want].seen) != before+1 {
+		if err := h.ProposeWithAsync(binary.LittleEndian.AppendUint64(nil, uint64(before)), nil, braid.ProposeOptions{},
+			func(any, error) {}); err != nil || len(doors[want].seen) != before+1 {
 			t.Errorf("not at member %d, error %v", want, err)
 		}
 	}
@@ -268,7 +271,8 @@ func TestRealArrange(t *testing.T) {
 		if f := runReal(t, target, w); f[PlainP50] < 40 || f[BlindP50] < 40 {
 			t.Errorf("a latency of 20 ms, one way: %v", f)
 		}
-		if m, err := target.(*braidTarget).awaitLeader(t.Context()); err != nil || m != target.(*braidTarget).members[leader-1] {
+		if m, err := target.(*braidTarget).awaitLeader(t.Context()); err != nil ||
+			m != target.(*braidTarget).members[leader-1] {
 			t.Errorf("member %d does not lead, error %v", leader, err)
 		}
 	}

@@ -36,7 +36,8 @@ func byLatency(members int) string { return fmt.Sprintf("one-way latency in ms, 
 func lcrTPS() *Experiment {
 	e := &Experiment{
 		Name: "lcr-tps", Title: "Throughput over latency", Source: lcrPaper + ", figure 16",
-		Short: "40 clients in closed loops on 5, 7 and 9 members, 0 to 30 ms apart: raft, multi-raft, and lcr with 24, 40 and 56 % blind commands.",
+		Short: "40 clients in closed loops on 5, 7 and 9 members, 0 to 30 ms apart: raft, multi-raft, and lcr with 24, 40 " +
+			"and 56 % blind commands.",
 		Text: []string{
 			lcrText, lcrWorkText,
 			"By a bound of ours lcr does at most 1/(1 − x(N−1)/N) times as much as raft, where x is the share of blind " +
@@ -46,10 +47,12 @@ func lcrTPS() *Experiment {
 			lcrBatchText + " It is measured with 1,000 clients.", lcrMultiText,
 		},
 		XName: byLatency(5), Rounds: 3, QuickRounds: 1,
-		Table: []Metric{Throughput, P50, PlainP50, PlainMean, BlindP50, BlindMean, Egress, EgressAll, CPU, SyncsAll, SyncAllMean},
+		Table: []Metric{Throughput, P50, PlainP50, PlainMean, BlindP50, BlindMean, Egress, EgressAll, CPU,
+			SyncsAll, SyncAllMean},
 	}
 	e.Cases = tpsCases()
-	for _, part := range []string{byLatency(5), byLatency(7), byLatency(9), byManyMs, byFollowers, byConfirmed, byBatchedMs} {
+	for _, part := range []string{byLatency(5), byLatency(7), byLatency(9), byManyMs, byFollowers, byConfirmed,
+		byBatchedMs} {
 		e.Plots = append(e.Plots, Plot{
 			Kind: Lines, Title: "Throughput by " + part, Part: part, XLabel: "latency, one way, ms", Y: Throughput, LogY: true,
 			Caption: "Higher is better; the scale is logarithmic. Whiskers are the middle half of the runs.",
@@ -65,7 +68,8 @@ func lcrTPS() *Experiment {
 
 // mixed is 40 clients that write for a moment: there are hundreds of points.
 func mixed(latency, share float64) Work {
-	return Work{For: 700 * time.Millisecond, Clients: lcrClients, Payload: lcrBytes, At: AtMembers, Blind: share, Net: lcrNet(latency)}
+	return Work{For: 700 * time.Millisecond, Clients: lcrClients, Payload: lcrBytes, At: AtMembers, Blind: share,
+		Net: lcrNet(latency)}
 }
 
 // contest is a point of raft, one of multi-raft and one of lcr.
@@ -124,7 +128,8 @@ func tpsClaims() (claims []Claim) {
 		for _, share := range []float64{0.24, 0.56} {
 			b := lcrBound(n, share)
 			claims = append(claims, Claim{
-				Text: fmt.Sprintf("with %d members and %.0f %% blind commands lcr reaches 0.9 of the bound", n, 100*share), Unit: "of the bound",
+				Text:    fmt.Sprintf("with %d members and %.0f %% blind commands lcr reaches 0.9 of the bound", n, 100*share),
+				Unit:    "of the bound",
 				Measure: gained(byLatency(n), share, b.leaderBound(), leaderBoundPoints...), Holds: atLeast(0.9),
 				Remark: func() string {
 					return fmt.Sprintf("Throughput over raft's, over 1/(1 − x(N−1)/N) = %.2f, at the latency of 5, 10, 20 and 30 ms "+
@@ -140,7 +145,8 @@ func tpsClaims() (claims []Claim) {
 		Claim{
 			Text: "with 80 clients and 56 % blind commands lcr reaches 0.9 of the bound", Unit: "of the bound",
 			Measure: gained(byManyMs, 0.56, b.leaderBound(), leaderBoundPoints...), Holds: atLeast(0.9),
-			Note: fmt.Sprintf("The same with 5 members and clients enough to keep the leader busy: over raft the bound is %.2f.", b.leaderBound()),
+			Note: fmt.Sprintf("The same with 5 members and clients enough to keep the leader busy: over raft the bound is %.2f.",
+				b.leaderBound()),
 		},
 		Claim{
 			Text: "with clients on followers only lcr does at least twice as much as raft", Unit: "×",
@@ -149,13 +155,16 @@ func tpsClaims() (claims []Claim) {
 		},
 		Claim{
 			Text: "below 1 ms lcr is no slower than raft", Unit: "×",
-			Measure: least(gained(byLatency(5), 0.24, 1, lowPoints...), gained(byLatency(5), 0.56, 1, lowPoints...)), Holds: atLeast(0.95),
-			Note: "Throughput over raft's with 5 members at 0 and 0.5 ms, where it is least. 5 % less counts as the same. In the paper lcr is slower there.",
+			Measure: least(gained(byLatency(5), 0.24, 1, lowPoints...), gained(byLatency(5), 0.56, 1, lowPoints...)),
+			Holds:   atLeast(0.95),
+			Note: "Throughput over raft's with 5 members at 0 and 0.5 ms, where it is least. 5 % less counts as the same. " +
+				"In the paper lcr is slower there.",
 		},
 		Claim{
 			Text: "answers when applied cost no throughput", Unit: "×",
 			Measure: gained(byConfirmed, 0.56, 1, leaderBoundPoints...), Holds: atLeast(0.9),
-			Note: "Blind commands that wait for their confirmation (mode confirmed) need a signal each, so the leader sends as many frames as with raft: this ties at best.",
+			Note: "Blind commands that wait for their confirmation (mode confirmed) need a signal each, so the leader sends " +
+				"as many frames as with raft: this ties at best.",
 		},
 	)
 }

@@ -36,7 +36,8 @@ type mix struct {
 
 // mix is that of a client with a number: the same in every run. Clients are dealt out over a given number of members.
 func (w *Work) mix(client, members int) mix {
-	m := mix{random: rand.New(rand.NewPCG(2, uint64(client))), share: w.Blind, blind: braid.ProposeOptions{Blind: true, Mode: braid.ModeAccepted}}
+	m := mix{random: rand.New(rand.NewPCG(2, uint64(client))), share: w.Blind,
+		blind: braid.ProposeOptions{Blind: true, Mode: braid.ModeAccepted}}
 	if w.Confirmed {
 		m.blind.Mode = braid.ModeConfirmed
 	}

@@ -127,7 +127,8 @@ func (r *runner) fitted() (points []scale.Measurement) {
 		p := r.result.at(w)
 		for i := range r.cases {
 			c := &r.cases[i]
-			if p == nil || c.Series != w.series || c.X != w.x || cmp.Or(c.Part, r.e.XName) != cmp.Or(w.part, r.e.XName) || len(p.Runs[Throughput]) == 0 {
+			if p == nil || c.Series != w.series || c.X != w.x || cmp.Or(c.Part, r.e.XName) != cmp.Or(w.part, r.e.XName) ||
+				len(p.Runs[Throughput]) == 0 {
 				continue
 			}
 			last := fitTime
@@ -146,7 +147,8 @@ func (r *runner) fitted() (points []scale.Measurement) {
 func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Config {
 	shape := s.shape()
 	c := scale.Config{
-		Protocol: shape.Protocol, Nodes: cmp.Or(s.Members, 3), Instances: max(1, common.Instances.In(s.Values), s.groups()), Spread: shape.Spread(),
+		Protocol: shape.Protocol, Nodes: cmp.Or(s.Members, 3), Instances: max(1, common.Instances.In(s.Values), s.groups()),
+		Spread:     shape.Spread(),
 		Everywhere: w.At == AtMembers, Cores: s.Cores, Payload: cmp.Or(w.Payload, defaultPayload),
 		MaxBatchCommands: s.BatchCommands, NoBatching: s.NoBatching, Depth: s.Depth, Own: common.Settings.Except(s.Values),
 		Keys: w.KeySpace, Conflicts: w.Hot, Latency: s.latency(),

@@ -53,7 +53,8 @@ func (f *fakeModel) model() Model {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.asked[c.Cores] = c
-			r := &scale.Result{Throughput: 1000 * c.Costs.Factor, P50: time.Millisecond, P90: 2 * time.Millisecond, Egress: 5000, CPU: time.Microsecond}
+			r := &scale.Result{Throughput: 1000 * c.Costs.Factor, P50: time.Millisecond, P90: 2 * time.Millisecond, Egress: 5000,
+				CPU: time.Microsecond}
 			return r, f.failure
 		},
 	}
@@ -61,7 +62,8 @@ func (f *fakeModel) model() Model {
 
 func TestModelIsComputed(t *testing.T) {
 	w, f := &fakeWorld{figure: steady}, &fakeModel{}
-	r, err := Run(t.Context(), modelExperiment(), Config{Dir: t.TempDir(), Rounds: 2, Open: w.openTarget, Model: f.model()})
+	r, err := Run(t.Context(), modelExperiment(), Config{Dir: t.TempDir(), Rounds: 2, Open: w.openTarget,
+		Model: f.model()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,18 +71,21 @@ func TestModelIsComputed(t *testing.T) {
 		t.Errorf("%d clusters opened, %d runs measured", w.opened, len(w.calls))
 	}
 	p := r.at(where{series: "model: a", x: 1})
-	if p == nil || p.Count != 1 || p.Figures[Throughput].Median != 2000 || p.Figures[P90].Median != 2 || p.Figures[Egress].Median != 2.5 {
+	if p == nil || p.Count != 1 || p.Figures[Throughput].Median != 2000 || p.Figures[P90].Median != 2 ||
+		p.Figures[Egress].Median != 2.5 {
 		t.Fatalf("computed %+v", p)
 	}
 	many, here := f.asked[8], f.asked[runtime.NumCPU()]
-	if many.Shared || many.Instances != 4 || many.Protocol != "niagara" || many.Rate != 0 || many.Inflight != 900 || many.MaxBatchCommands != 1 || many.Costs.Wake != 5 {
+	if many.Shared || many.Instances != 4 || many.Protocol != "niagara" || many.Rate != 0 || many.Inflight != 900 ||
+		many.MaxBatchCommands != 1 || many.Costs.Wake != 5 {
 		t.Errorf("asked %+v", many)
 	}
 	if !here.Shared || here.Rate != 7000 || here.Nodes != 3 || here.Payload != 16 || here.Duration != 50*time.Millisecond {
 		t.Errorf("asked %+v", here)
 	}
 	// b at 1 took 30 and 31 ms: 1000/30 and 1000/31 requests a second, says the fake.
-	if len(f.points) != 1 || f.points[0].Throughput != (1000./30+1000./31)/2 || !f.points[0].Config.Shared || f.points[0].Config.Protocol != "raft" {
+	if len(f.points) != 1 || f.points[0].Throughput != (1000./30+1000./31)/2 || !f.points[0].Config.Shared ||
+		f.points[0].Config.Protocol != "raft" {
 		t.Errorf("fitted to %+v", f.points)
 	}
 	if r.Costs == nil || r.Costs.Factor != 2 || r.Costs.Wake != 5 {
@@ -104,7 +109,8 @@ func checkModelReport(t *testing.T, r *Result) {
 		return string(data)
 	}
 	var kept Result
-	if err := json.NewDecoder(bytes.NewBufferString(read("fake.json"))).Decode(&kept); err != nil || kept.Costs == nil || kept.Costs.Factor != 2 {
+	if err := json.NewDecoder(bytes.NewBufferString(read("fake.json"))).Decode(&kept); err != nil || kept.Costs == nil ||
+		kept.Costs.Factor != 2 {
 		t.Errorf("kept %+v, %v", kept.Costs, err)
 	}
 	models := 0
@@ -124,22 +130,26 @@ func checkModelReport(t *testing.T, r *Result) {
 	if !strings.Contains(page, "Costs that the model computes with") || !strings.Contains(page, "&#34;wake_ns&#34;:5") {
 		t.Error("the page lacks the costs")
 	}
-	if csv := read("fake.csv"); !strings.Contains(csv, "model: a,false,requests,1,throughput_per_s,2000,2000,2000,1,true") {
+	if csv := read("fake.csv"); !strings.Contains(csv,
+		"model: a,false,requests,1,throughput_per_s,2000,2000,2000,1,true") {
 		t.Errorf("table %s", csv)
 	}
 }
 
 func TestModelFails(t *testing.T) {
 	w, f := &fakeWorld{figure: steady}, &fakeModel{failure: errors.New("no such world")}
-	r, err := Run(t.Context(), modelExperiment(), Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget, Model: f.model()})
-	if err != nil || r.at(where{series: "model: a", x: 1}) != nil || len(r.Machine.Notes) != 2 || !strings.Contains(r.Machine.Notes[0], "no such world") {
+	r, err := Run(t.Context(), modelExperiment(), Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget,
+		Model: f.model()})
+	if err != nil || r.at(where{series: "model: a", x: 1}) != nil || len(r.Machine.Notes) != 2 ||
+		!strings.Contains(r.Machine.Notes[0], "no such world") {
 		t.Errorf("%v, notes %q", err, r.Machine.Notes)
 	}
 	m := f.model()
 	m.Calibrate = func(context.Context, string, []scale.Config) (scale.Costs, error) {
 		return scale.Costs{}, errors.New("no clock")
 	}
-	if _, err := Run(t.Context(), modelExperiment(), Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget, Model: m}); err == nil || !strings.Contains(err.Error(), "no clock") {
+	if _, err := Run(t.Context(), modelExperiment(), Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget,
+		Model: m}); err == nil || !strings.Contains(err.Error(), "no clock") {
 		t.Errorf("error %v", err)
 	}
 	if w.open != 0 {
@@ -158,14 +168,16 @@ func TestRealModel(t *testing.T) {
 			{Series: "raft", X: 1, Setup: raft, Work: Work{Rate: saturating, For: 300 * time.Millisecond, Inflight: 500}},
 			{Series: "model: raft", X: 1, Setup: raft.modelled(0), Work: work},
 			{Series: "model: niagara", X: 4, Setup: niagaraSetup(4, entryEach).modelled(4), Work: work},
-			{Series: "model: niagara", X: 5, Setup: niagaraSetup(2, entryEach).modelled(2), Work: Work{Rate: 1000, For: 100 * time.Millisecond}},
+			{Series: "model: niagara", X: 5, Setup: niagaraSetup(2, entryEach).modelled(2),
+				Work: Work{Rate: 1000, For: 100 * time.Millisecond}},
 		},
 	}
 	r, err := Run(t.Context(), e, Config{Dir: t.TempDir(), Rounds: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range []where{{series: "model: raft", x: 1}, {series: "model: niagara", x: 4}, {series: "model: niagara", x: 5}} {
+	for _, w := range []where{{series: "model: raft", x: 1}, {series: "model: niagara", x: 4},
+		{series: "model: niagara", x: 5}} {
 		p := r.at(w)
 		if p == nil || p.Figures[Throughput].Median <= 0 || p.Figures[P90].Median <= 0 || p.Figures[CPU].Median <= 0 {
 			t.Errorf("%s at %v: %+v, notes %q", w.series, w.x, p, r.Machine.Notes)

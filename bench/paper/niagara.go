@@ -94,6 +94,14 @@ const (
 
 // What figures 3 and 4 have in common here.
 const (
-	entriesText = "In the paper every command is an entry of etcd's log: frames have many of them, and each is handled by itself. braid puts all commands that wait into one entry, so that one instance does not become what limits it. To compare with the paper, entries have one command here, unless something else is said; frames still have many."
-	modelText   = "All members and the load run in this process, with real fsyncs and TCP over loopback, and share the cores of this machine; in the paper each server had twelve. What more cores would bring is computed, and such series begin with the word model: the production code of a member's decisions, of the protocol, of the order and of group commit runs in simulated time (package internal/sim/scale), with the costs of its pieces as they were measured on this machine just before. One factor on the costs of CPU is fitted to what raft did here; how far the model is then off for niagara is one of the claims. The model leaves out what cores do to each other's caches and memory, which flatters whoever uses more of them. The costs are in the JSON."
+	entriesText = "In the paper every command is an entry of etcd's log: frames have many of them, and each is handled " +
+		"by itself. braid puts all commands that wait into one entry, so that one instance does not become what limits it. " +
+		"To compare with the paper, entries have one command here, unless something else is said; frames still have many."
+	modelText = "All members and the load run in this process, with real fsyncs and TCP over loopback, and share the " +
+		"cores of this machine; in the paper each server had twelve. What more cores would bring is computed, and such " +
+		"series begin with the word model: the production code of a member's decisions, of the protocol, of the order and " +
+		"of group commit runs in simulated time (package internal/sim/scale), with the costs of its pieces as they were " +
+		"measured on this machine just before. One factor on the costs of CPU is fitted to what raft did here; how far the " +
+		"model is then off for niagara is one of the claims. The model leaves out what cores do to each other's caches and " +
+		"memory, which flatters whoever uses more of them. The costs are in the JSON."
 )

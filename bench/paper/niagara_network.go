@@ -44,10 +44,25 @@ func niagaraNetwork() *Experiment {
 		Name: "niagara-network", Title: "Network cards", Source: niagaraPaper + ", figure 5",
 		Short: "Writes and strong reads of values of 2 KiB with 1 to 4 network cards for each member: raft and niagara.",
 		Text: []string{
-			"Three members with one, two or four network cards each, every one of which sends 250 Mbit/s at most, to whomever. Raft's leader sends all entries over one connection to each follower, so over one card, whatever it has. Niagara has an instance for each card. Where clients only write, one member leads all instances, so that each has a card of its own there; four leaders on three members would leave two of them one card each to send with. Where clients read the leaders are spread over the members, and every member's clients write there. 2,000 clients wait for their answers, all at the leader. A member's answers to writes are small and stay in this process, as do the clients' requests: cards are limited in what they send, not in what they receive.",
-			"Two cores that all members share may not fill four cards of each as the paper's servers did, with four cores each. So writes are also measured with cards of 100 Mbit/s, and strong reads with cards of 10 Mbit/s: reads are answered by all members, over twelve cards, and each by itself.",
-			"A strong read asks a member; that makes sure that its state is up to date, and sends the value. The reader is another member's program, so the value comes over the cards of the member that was asked, as it would to a client: over all of them in turn, with raft too. 150 readers are dealt out over all members.",
-			"With reads alone coordination is small, as the paper says, and both are limited by the cards that the answers leave from. Members gather reads: one round trip is for all that wait. That leaves little for several instances to improve, and each read asks all of them. What does limit strong reads is company. When every tenth request of the same clients is a write (at the leader with raft), the one card that raft's leader writes with carries four fifths of its bytes as entries, and the reads of all members wait for answers from that card, while the others have time. With niagara the writes leave from all members' cards. This is not in the paper.",
+			"Three members with one, two or four network cards each, every one of which sends 250 Mbit/s at most, to " +
+				"whomever. Raft's leader sends all entries over one connection to each follower, so over one card, whatever it " +
+				"has. Niagara has an instance for each card. Where clients only write, one member leads all instances, so that " +
+				"each has a card of its own there; four leaders on three members would leave two of them one card each to send " +
+				"with. Where clients read the leaders are spread over the members, and every member's clients write there. 2,000 " +
+				"clients wait for their answers, all at the leader. A member's answers to writes are small and stay in this " +
+				"process, as do the clients' requests: cards are limited in what they send, not in what they receive.",
+			"Two cores that all members share may not fill four cards of each as the paper's servers did, with four cores " +
+				"each. So writes are also measured with cards of 100 Mbit/s, and strong reads with cards of 10 Mbit/s: reads are " +
+				"answered by all members, over twelve cards, and each by itself.",
+			"A strong read asks a member; that makes sure that its state is up to date, and sends the value. The reader is " +
+				"another member's program, so the value comes over the cards of the member that was asked, as it would to a " +
+				"client: over all of them in turn, with raft too. 150 readers are dealt out over all members.",
+			"With reads alone coordination is small, as the paper says, and both are limited by the cards that the answers " +
+				"leave from. Members gather reads: one round trip is for all that wait. That leaves little for several instances " +
+				"to improve, and each read asks all of them. What does limit strong reads is company. When every tenth request " +
+				"of the same clients is a write (at the leader with raft), the one card that raft's leader writes with carries " +
+				"four fifths of its bytes as entries, and the reads of all members wait for answers from that card, while the " +
+				"others have time. With niagara the writes leave from all members' cards. This is not in the paper.",
 		},
 		XName: writesByCards, Rounds: 3, QuickRounds: 1,
 		Table: []Metric{Throughput, Reads, P50, P99, ReadP50, ReadP90, EgressAll, CPU},
@@ -58,10 +73,12 @@ func niagaraNetwork() *Experiment {
 		y           Metric
 	}{
 		{readsByCards, "Strong reads, cards of 10 Mbit/s", Reads}, {writesByCards, "Writes, cards of 250 Mbit/s", Throughput},
-		{slowerByCards, "Writes, cards of 100 Mbit/s", Throughput}, {mixedByCards, "Strong reads where every tenth request is a write, cards of 10 Mbit/s", Reads},
+		{slowerByCards, "Writes, cards of 100 Mbit/s", Throughput},
+		{mixedByCards, "Strong reads where every tenth request is a write, cards of 10 Mbit/s", Reads},
 	} {
 		e.Plots = append(e.Plots, Plot{
-			Kind: Lines, Title: p.title, Part: p.part, XLabel: "network cards of a member", Y: p.y, Caption: "Higher is better. Whiskers are the middle half of the runs.",
+			Kind: Lines, Title: p.title, Part: p.part, XLabel: "network cards of a member", Y: p.y,
+			Caption: "Higher is better. Whiskers are the middle half of the runs.",
 		})
 	}
 	e.Claims = networkClaims()
@@ -85,7 +102,8 @@ func networkCases() (cases []Case) {
 				{readsByCards, readCard, reads, cards != 4},
 				{mixedByCards, readCard, mixed, cards != 4},
 			} {
-				cases = append(cases, Case{Series: series, Part: c.part, X: float64(cards), Setup: networkSetup(series, cards, c.net), Work: c.work, Full: c.full})
+				cases = append(cases, Case{Series: series, Part: c.part, X: float64(cards),
+					Setup: networkSetup(series, cards, c.net), Work: c.work, Full: c.full})
 			}
 		}
 	}
@@ -99,24 +117,29 @@ func networkClaims() []Claim {
 	return []Claim{
 		{
 			Text: "with four cards niagara writes at least 3.5 times as much as raft", Paper: 2.6, Unit: "×",
-			Measure: four(Throughput, writesByCards), Holds: atLeast(3.5), Note: "Four instances over raft, both with four cards. Four cards allow four.",
+			Measure: four(Throughput, writesByCards), Holds: atLeast(3.5),
+			Note: "Four instances over raft, both with four cards. Four cards allow four.",
 		},
 		{
 			Text: "with four cards of 100 Mbit/s niagara writes at least 3.5 times as much as raft", Unit: "×",
-			Measure: four(Throughput, slowerByCards), Holds: atLeast(3.5), Note: "The same with less for the cores to do. Not in the paper.",
+			Measure: four(Throughput, slowerByCards), Holds: atLeast(3.5),
+			Note: "The same with less for the cores to do. Not in the paper.",
 		},
 		{
 			Text: "more cards do nothing for raft's writes", Unit: "×",
-			Measure: times(Throughput, where{seriesRaft, 4, writesByCards}, where{seriesRaft, 1, writesByCards}), Holds: atMost(1.1),
-			Note: "Raft with four cards over raft with one. The paper says: no significant effect.",
+			Measure: times(Throughput, where{seriesRaft, 4, writesByCards}, where{seriesRaft, 1, writesByCards}),
+			Holds:   atMost(1.1),
+			Note:    "Raft with four cards over raft with one. The paper says: no significant effect.",
 		},
 		{
 			Text: "with four cards niagara reads strongly 1.1 times as much as raft", Paper: 1.11, Unit: "×",
-			Measure: four(Reads, readsByCards), Holds: atLeast(1.1), Note: "Reads alone. Four instances over raft, both with four cards.",
+			Measure: four(Reads, readsByCards), Holds: atLeast(1.1),
+			Note: "Reads alone. Four instances over raft, both with four cards.",
 		},
 		{
 			Text: "where clients also write niagara reads strongly at least 1.5 times as much as raft", Unit: "×",
-			Measure: four(Reads, mixedByCards), Holds: atLeast(1.5), Note: "Not in the paper. Every tenth request is a write; both with four cards. By the bytes on the cards that limit it is 2.2.",
+			Measure: four(Reads, mixedByCards), Holds: atLeast(1.5), Note: "Not in the paper. Every tenth request is a write; " +
+				"both with four cards. By the bytes on the cards that limit it is 2.2.",
 		},
 	}
 }

@@ -63,7 +63,8 @@ func TestFlowDrops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := f.end(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "50 commands are not answered") {
+	if err := f.end(ctx); !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), "50 commands are not answered") {
 		t.Errorf("error %v", err)
 	}
 
@@ -87,7 +88,8 @@ func (*stuck) ProposeWithAsync([]byte, []byte, braid.ProposeOptions, func(any, e
 // Every kind of work of the experiments on niagara, on a real cluster with two network cards.
 func TestRealNiagara(t *testing.T) {
 	t.Parallel()
-	target := openReal(t, Setup{Protocol: "niagara", Values: setting.MustParse("instances=4", "leaders=spread"), Cards: 2, Net: "egress=400mbit", Keys: 16, Heartbeat: 100 * time.Millisecond})
+	target := openReal(t, Setup{Protocol: "niagara", Values: setting.MustParse("instances=4", "leaders=spread"), Cards: 2,
+		Net: "egress=400mbit", Keys: 16, Heartbeat: 100 * time.Millisecond})
 	f := runReal(t, target, Work{Rate: 5000, For: 300 * time.Millisecond})
 	// What a busy machine was late with comes in that time too.
 	if f[Throughput] < 500 || f[Throughput] > 10_000 || f[P50] <= 0 || f[P90] < f[P50] || f[CPU] <= 0 {
@@ -123,7 +125,8 @@ func TestReaders(t *testing.T) {
 		ask  ask
 		to   proposer
 		want string
-	}{{value, &instant{seen: map[uint64]int{}}, ""}, {short, lost, "a value of 8 bytes"}, {refused, lost, "refused"}, {value, lost, "lost"}} {
+	}{{value, &instant{seen: map[uint64]int{}}, ""}, {short, lost, "a value of 8 bytes"}, {refused, lost, "refused"},
+		{value, lost, "lost"}} {
 		r := (&braidTarget{sent: 70, members: []*member{{}, {}}}).startReaders(Work{Payload: 9, WriteEvery: 3}, nil)
 		r.wg.Go(func() { r.run(t.Context(), 1, c.to, c.ask) })
 		for r.failure.Load() == nil && r.next.Load() < 40 && time.Since(r.began) < 30*time.Second {
@@ -183,11 +186,14 @@ func TestSetupsOfNiagara(t *testing.T) {
 		want  braid.Protocol
 		net   string
 	}{
-		{networkSetup(seriesNiagara, 4, writeCard), braid.Named("niagara", "instances=4", "leaders=together"), "egress=250mbit,nics=4"},
-		{networkSetup(seriesNiagara, 4, readCard), braid.Named("niagara", "instances=4", "leaders=spread"), "egress=10mbit,nics=4"},
+		{networkSetup(seriesNiagara, 4, writeCard), braid.Named("niagara", "instances=4", "leaders=together"),
+			"egress=250mbit,nics=4"},
+		{networkSetup(seriesNiagara, 4, readCard), braid.Named("niagara", "instances=4", "leaders=spread"),
+			"egress=10mbit,nics=4"},
 		{networkSetup(seriesRaft, 4, readCard), braid.Named("raft"), "egress=10mbit,nics=4"},
 		{braidedSetup(seriesBraided), braid.Named("niagara", "instances=5", "leaders=spread", "placement=code"), braidedCard},
-		{braidedSetup(seriesThirds), braid.Named("niagara", "instances=5", "leaders=spread", "placement=code", "code-k=3"), braidedCard},
+		{braidedSetup(seriesThirds), braid.Named("niagara", "instances=5", "leaders=spread", "placement=code", "code-k=3"),
+			braidedCard},
 	} {
 		if o, err := c.setup.options(); err != nil || o.Protocol != c.want || o.Experiment.Net != c.net {
 			t.Errorf("%+v, %v", o, err)

@@ -12,9 +12,12 @@ func niagaraThroughput() *Experiment {
 		Name: "niagara-throughput", Title: "Requested and provided throughput", Source: niagaraPaper + ", figure 3",
 		Short: "Commands of 16 bytes at rising rates to raft and to niagara with 1 to 12 instances: how many come through.",
 		Text: []string{
-			"The load appends commands of 16 bytes at a rate, whether or not the cluster keeps up; what is due while 10,000 are under way is dropped, as the paper's generator drops what Raft does not take. Provided is what the leader applied. All instances are led by one member.",
+			"The load appends commands of 16 bytes at a rate, whether or not the cluster keeps up; what is due while 10,000 " +
+				"are under way is dropped, as the paper's generator drops what Raft does not take. Provided is what the leader " +
+				"applied. All instances are led by one member.",
 			entriesText, modelText,
-			"With batches as braid makes them there is no such limit to lift: one instance orders millions of commands a second, and the load, the disk and applying limit it, which all instances share.",
+			"With batches as braid makes them there is no such limit to lift: one instance orders millions of commands a " +
+				"second, and the load, the disk and applying limit it, which all instances share.",
 		},
 		XName: "commands/s requested", Rounds: 3, QuickRounds: 1,
 		Table: []Metric{Throughput, P50, P90, P99, CPU, Egress},
@@ -37,12 +40,15 @@ func requestedCases() (cases []Case) {
 		each, free := niagaraSetup(c.instances, entryEach), niagaraSetup(c.instances, 0)
 		for _, rate := range requestedRates {
 			cases = append(cases, Case{
-				Series: c.name(), X: rate, Setup: each, Work: flowing(rate, entriesInflight), Full: !c.inQuick() || rate != 25e3 && rate != 200e3,
+				Series: c.name(), X: rate, Setup: each, Work: flowing(rate, entriesInflight), Full: !c.inQuick() ||
+					rate != 25e3 && rate != 200e3,
 			})
 		}
 		cases = append(cases,
-			Case{Series: c.series, Part: byInstances, X: c.at(), Setup: each, Work: flowing(saturating, entriesInflight), Full: !c.inQuick()},
-			Case{Series: c.series, Part: batched, X: c.at(), Setup: free, Work: flowing(saturating, 0), Full: !c.inQuick() || c.instances == 4})
+			Case{Series: c.series, Part: byInstances, X: c.at(), Setup: each, Work: flowing(saturating, entriesInflight),
+				Full: !c.inQuick()},
+			Case{Series: c.series, Part: batched, X: c.at(), Setup: free, Work: flowing(saturating, 0), Full: !c.inQuick() ||
+				c.instances == 4})
 	}
 	for i := range cases {
 		if x := cases[i].X; cases[i].Part != "" && x == 1 {
@@ -60,7 +66,8 @@ func modelledCases() (cases []Case) {
 	for _, c := range niagaraContestants(modelRaft, modelNiagara) {
 		each, free := niagaraSetup(c.instances, entryEach), niagaraSetup(c.instances, 0)
 		cases = append(cases,
-			Case{Series: c.series, Part: byInstances, X: c.at(), Setup: each.modelled(0), Work: work(saturating, entriesInflight), Full: !c.inQuick()},
+			Case{Series: c.series, Part: byInstances, X: c.at(), Setup: each.modelled(0),
+				Work: work(saturating, entriesInflight), Full: !c.inQuick()},
 			Case{Series: c.series, Part: batched, X: c.at(), Setup: free.modelled(0), Work: work(saturating, 0), Full: true})
 		for _, cores := range instanceCounts {
 			if c.instances != 0 && c.instances != cores {
@@ -68,12 +75,15 @@ func modelledCases() (cases []Case) {
 			}
 			x := float64(cores)
 			cases = append(cases,
-				Case{Series: c.series, Part: byCores, X: x, Setup: each.modelled(cores), Work: work(saturating, entriesInflight), Full: cores != 1 && cores != 8},
-				Case{Series: c.series + ", batches", Part: byCores, X: x, Setup: free.modelled(cores), Work: work(saturating, 0), Full: true})
+				Case{Series: c.series, Part: byCores, X: x, Setup: each.modelled(cores), Work: work(saturating, entriesInflight),
+					Full: cores != 1 && cores != 8},
+				Case{Series: c.series + ", batches", Part: byCores, X: x, Setup: free.modelled(cores), Work: work(saturating, 0),
+					Full: true})
 		}
 		for _, rate := range []float64{50e3, 100e3, 200e3, 400e3, 800e3} {
 			cases = append(cases, Case{
-				Series: c.name(), Part: byModel, X: rate, Setup: each.modelled(max(1, c.instances)), Work: work(rate, entriesInflight), Full: !c.inQuick() || rate != 100e3 && rate != 400e3,
+				Series: c.name(), Part: byModel, X: rate, Setup: each.modelled(max(1, c.instances)),
+				Work: work(rate, entriesInflight), Full: !c.inQuick() || rate != 100e3 && rate != 400e3,
 			})
 		}
 	}
@@ -83,24 +93,31 @@ func modelledCases() (cases []Case) {
 func throughputPlots() []Plot {
 	return []Plot{
 		{
-			Kind: Lines, Title: "The most that is provided, by the number of cores (model)", Part: byCores, XLabel: "cores of each member; niagara has as many instances", Y: Throughput, LogY: true,
+			Kind: Lines, Title: "The most that is provided, by the number of cores (model)", Part: byCores,
+			XLabel: "cores of each member; niagara has as many instances", Y: Throughput, LogY: true,
 			Paper: []Curve{
 				{"paper: niagara", modelNiagara, []float64{1, 12}, []float64{120e3, 600e3}},
 				{"paper: raft, one core", modelRaft, []float64{1}, []float64{120e3}},
 			},
-			Caption: "Higher is better; the scale is logarithmic. Computed with the costs of this machine. The paper's raft is slower with more cores than with one; its text does not say how much.",
+			Caption: "Higher is better; the scale is logarithmic. Computed with the costs of this machine. The paper's raft " +
+				"is slower with more cores than with one; its text does not say how much.",
 		},
 		{
-			Kind: Lines, Title: "Requested and provided throughput, measured on this machine", XLabel: "commands/s requested", Y: Throughput, LogX: true, LogY: true,
-			Paper:   []Curve{{"paper: raft, one core", seriesRaft, []float64{60e3, 120e3, 240e3}, []float64{60e3, 120e3, 120e3}}},
-			Caption: "Higher is better, the diagonal is best; both scales are logarithmic. All members share the cores of this machine. Of the paper's curve the text tells where it leaves the diagonal.",
+			Kind: Lines, Title: "Requested and provided throughput, measured on this machine", XLabel: "commands/s requested",
+			Y: Throughput, LogX: true, LogY: true,
+			Paper: []Curve{{"paper: raft, one core", seriesRaft, []float64{60e3, 120e3, 240e3},
+				[]float64{60e3, 120e3, 120e3}}},
+			Caption: "Higher is better, the diagonal is best; both scales are logarithmic. All members share the cores of " +
+				"this machine. Of the paper's curve the text tells where it leaves the diagonal.",
 		},
 		{
-			Kind: Lines, Title: "Requested and provided throughput, a core for each instance (model)", Part: byModel, XLabel: "commands/s requested", Y: Throughput, LogX: true, LogY: true,
+			Kind: Lines, Title: "Requested and provided throughput, a core for each instance (model)", Part: byModel,
+			XLabel: "commands/s requested", Y: Throughput, LogX: true, LogY: true,
 			Caption: "Higher is better, the diagonal is best; both scales are logarithmic.",
 		},
 		{
-			Kind: Lines, Title: "The model beside what is measured: the most that is provided", Part: byInstances, XLabel: "instances", Y: Throughput,
+			Kind: Lines, Title: "The model beside what is measured: the most that is provided", Part: byInstances,
+			XLabel: "instances", Y: Throughput,
 			Caption: "All members and the load share the cores of this machine, in the model too. Raft is the level line.",
 		},
 		{
@@ -121,24 +138,28 @@ func throughputClaims() []Claim {
 	}
 	return []Claim{
 		{
-			Text: "with 8 cores and as many instances niagara provides at least 6 times as much as raft with 8 cores (model)", Paper: 5, Unit: "×",
+			Text:  "with 8 cores and as many instances niagara provides at least 6 times as much as raft with 8 cores (model)",
+			Paper: 5, Unit: "×",
 			Measure: times(Throughput, core(modelNiagara, 8), core(modelRaft, 8)), Holds: atLeast(6),
 			Note: "Computed, not measured. The paper's factor is niagara's most, with 12 instances, over raft's, with one core.",
 		},
 		{
 			Text: "with 8 cores raft provides at most 1.5 times what it does with one (model)", Unit: "×",
 			Measure: times(Throughput, core(modelRaft, 8), core(modelRaft, 1)), Holds: atMost(1.5),
-			Note: "What runs beside the one loop, disk, links and applying, has cores of its own then. The paper says that more cores make raft slower, as they get into each other's way, which is not modelled.",
+			Note: "What runs beside the one loop, disk, links and applying, has cores of its own then. The paper says that " +
+				"more cores make raft slower, as they get into each other's way, which is not modelled.",
 		},
 		{
 			Text: "the model says what is measured", Unit: "×",
 			Measure: apart(Throughput, modelNiagara, seriesNiagara, byInstances, xs...), Holds: atMost(1.25),
-			Note: "By how much the model is off for niagara, up or down, with the number of instances where it is most; it was fitted to raft.",
+			Note: "By how much the model is off for niagara, up or down, with the number of instances where it is most; it " +
+				"was fitted to raft.",
 		},
 		{
 			Text: "with one instance niagara is as fast as raft", Paper: 1, Unit: "×",
 			Measure: least(alone(byInstances), alone(batched)), Holds: atLeast(0.97),
-			Note: "Measured: the most that niagara with R = 1 provides over the most that raft does, with an entry for each command or with batches, whichever is less. 3 % less counts as the same; the paper says similar.",
+			Note: "Measured: the most that niagara with R = 1 provides over the most that raft does, with an entry for each " +
+				"command or with batches, whichever is less. 3 % less counts as the same; the paper says similar.",
 		},
 	}
 }

@@ -107,7 +107,8 @@ func (r *Result) rows() []tableRow {
 func (m Machine) Where() string {
 	parts := []string{m.CPU, plural(m.Cores, "core"), m.Kernel, m.Filesystem, m.Go}
 	if m.StolenPercent+m.OthersPercent > 0 {
-		parts = append(parts, fmt.Sprintf("of the CPU %.1f %% stolen by the host, %.1f %% used by others", m.StolenPercent, m.OthersPercent))
+		parts = append(parts, fmt.Sprintf("of the CPU %.1f %% stolen by the host, %.1f %% used by others", m.StolenPercent,
+			m.OthersPercent))
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }

@@ -23,14 +23,18 @@ const (
 // style makes a picture readable on light and on dark pages, and on its own. Colours are numbered
 // c0 …; the paper's curves have the colour of ours that they belong to.
 const style = `
-.plot{--bg:#fff;--fg:#1f2328;--soft:#656d76;--grid:#e4e8ec;--c0:#c2410c;--c1:#7c3aed;--c2:#0f766e;--c3:#2563eb;--c4:#be185d;--c5:#a16207;--c6:#475569;--c7:#15803d;
+.plot{--bg:#fff;--fg:#1f2328;--soft:#656d76;--grid:#e4e8ec;` +
+	`--c0:#c2410c;--c1:#7c3aed;--c2:#0f766e;--c3:#2563eb;--c4:#be185d;` +
+	`--c5:#a16207;--c6:#475569;--c7:#15803d;
 font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-serif;background:var(--bg)}
-@media (prefers-color-scheme:dark){.plot{--bg:#14181d;--fg:#e6edf3;--soft:#9aa4af;--grid:#2a313a;--c0:#fb923c;--c1:#b794f6;--c2:#2dd4bf;--c3:#60a5fa;--c4:#f472b6;--c5:#facc15;--c6:#a3b1c2;--c7:#4ade80}}
+@media (prefers-color-scheme:dark){.plot{--bg:#14181d;--fg:#e6edf3;--soft:#9aa4af;--grid:#2a313a;` +
+	`--c0:#fb923c;--c1:#b794f6;--c2:#2dd4bf;--c3:#60a5fa;--c4:#f472b6;--c5:#facc15;--c6:#a3b1c2;--c7:#4ade80}}
 .plot text{fill:var(--fg);font-size:12px}.plot .title{font-size:15px;font-weight:600}.plot .soft{fill:var(--soft)}
 .plot .grid{stroke:var(--grid)}.plot .axis{stroke:var(--soft)}.plot .back{fill:var(--bg)}
 .plot .line{fill:none;stroke-width:2.2;stroke-linejoin:round}.plot .paper{stroke-dasharray:6 5;stroke-width:1.7}
 .plot .model{stroke-dasharray:2 3;stroke-width:2.4}
-.plot .range{stroke-width:1.4;opacity:.65}.plot .dot{stroke:var(--bg);stroke-width:1.2}.plot .hollow{fill:var(--bg);stroke-width:1.6}
+.plot .range{stroke-width:1.4;opacity:.65}` +
+	`.plot .dot{stroke:var(--bg);stroke-width:1.2}.plot .hollow{fill:var(--bg);stroke-width:1.6}
 `
 
 const (
@@ -112,7 +116,8 @@ func (p *Plot) SVG(r *Result) string {
 }
 
 func (p *Plot) open(c *canvas, height float64) {
-	c.put(`<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, plotWidth, height, html.EscapeString(p.Title))
+	c.put(`<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`,
+		plotWidth, height, html.EscapeString(p.Title))
 	c.put("<style>%s</style>", style)
 	c.put(`<rect class="back" width="%.0f" height="%.0f"/>`, plotWidth, height)
 	c.text(16, 23, "title", "start", p.Title)
@@ -235,7 +240,8 @@ func (p *Plot) axes(c *canvas, x, y axis, series []drawn) {
 	}
 	c.line(x.from, y.from, x.to, y.from, "axis", "")
 	c.text((x.from+x.to)/2, y.from+42, "soft", "middle", p.xLabel())
-	c.put(`<text class="soft" text-anchor="middle" transform="translate(18 %.1f) rotate(-90)">%s</text>`, (y.from+y.to)/2, html.EscapeString(p.Y.label()))
+	c.put(`<text class="soft" text-anchor="middle" transform="translate(18 %.1f) rotate(-90)">%s</text>`, (y.from+y.to)/2,
+		html.EscapeString(p.Y.label()))
 }
 
 func (p *Plot) xLabel() string {
@@ -291,11 +297,13 @@ func curve(c *canvas, x, y axis, s *drawn, xName string, m Metric) {
 		}
 		hint := fmt.Sprintf("%s, %s %s: %s %s", s.name, xName, number(d.x), m.label(), number(d.y))
 		if s.paper {
-			c.put(`<circle class="hollow" cx="%.1f" cy="%.1f" r="3.2" stroke="%s"><title>%s</title></circle>`, px, py, s.colour, html.EscapeString(hint))
+			c.put(`<circle class="hollow" cx="%.1f" cy="%.1f" r="3.2" stroke="%s"><title>%s</title></circle>`, px, py, s.colour,
+				html.EscapeString(hint))
 			continue
 		}
 		hint += fmt.Sprintf(" (%s – %s)", number(d.lo), number(d.hi))
-		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4.2" fill="%s"><title>%s</title></circle>`, px, py, s.colour, html.EscapeString(hint))
+		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4.2" fill="%s"><title>%s</title></circle>`, px, py, s.colour,
+			html.EscapeString(hint))
 	}
 }
 
@@ -308,8 +316,10 @@ func (p *Plot) tradeoff(c *canvas, x, y axis, s *drawn) {
 	c.put(`<path class="line" stroke="%s" d="%s"/>`, s.colour, path.String())
 	for _, d := range s.points {
 		px, py := x.at(d.x), y.at(d.y)
-		hint := fmt.Sprintf("%s, %s %s: %s %s, %s %s", s.name, number(d.label), p.Part, number(d.x), p.X.label(), p.Y.label(), number(d.y))
-		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4.2" fill="%s"><title>%s</title></circle>`, px, py, s.colour, html.EscapeString(hint))
+		hint := fmt.Sprintf("%s, %s %s: %s %s, %s %s", s.name, number(d.label), p.Part, number(d.x), p.X.label(), p.Y.label(),
+			number(d.y))
+		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4.2" fill="%s"><title>%s</title></circle>`, px, py,
+			s.colour, html.EscapeString(hint))
 		if !p.Bare {
 			c.text(px+7, py-7, "soft", "start", number(d.label))
 		}
@@ -320,7 +330,8 @@ func (p *Plot) tradeoff(c *canvas, x, y axis, s *drawn) {
 func scatter(c *canvas, x, y axis, s *drawn) {
 	for _, d := range s.points {
 		hint := fmt.Sprintf("%s: %s, %s", s.name, number(d.x), number(d.y))
-		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4" fill="%s" fill-opacity=".8"><title>%s</title></circle>`, x.at(d.x), y.at(d.y), s.colour, html.EscapeString(hint))
+		c.put(`<circle class="dot" cx="%.1f" cy="%.1f" r="4" fill="%s" fill-opacity=".8"><title>%s</title></circle>`,
+			x.at(d.x), y.at(d.y), s.colour, html.EscapeString(hint))
 	}
 }
 

@@ -35,7 +35,8 @@ func (p *Plot) bars(series []drawn) string {
 		mid := y + barHeight/2
 		c.text(x.from-8, mid+4, "", "end", s.name)
 		hint := fmt.Sprintf("%s: %s (%s – %s)", s.name, number(d.y), number(d.lo), number(d.hi))
-		c.put(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" fill="%s" fill-opacity=".85"><title>%s</title></rect>`,
+		c.put(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" `+
+			`fill="%s" fill-opacity=".85"><title>%s</title></rect>`,
 			x.from, y, max(1, x.at(d.y)-x.from), barHeight, s.colour, html.EscapeString(hint))
 		if d.hi > d.lo {
 			c.line(x.at(d.lo), mid, x.at(d.hi), mid, "axis", "")

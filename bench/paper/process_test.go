@@ -14,7 +14,8 @@ func TestRealProcesses(t *testing.T) {
 	s := lcrSetup("lcr", 3)
 	s.Heartbeat, s.Processes = 100*time.Millisecond, true
 	target := openReal(t, s)
-	costs := []Metric{LeaderCPU, FollowerCPU, LeaderLoad, FollowerLoad, LeaderHeap, FollowerHeap, LeaderResident, FollowerResident, CPU, Egress}
+	costs := []Metric{LeaderCPU, FollowerCPU, LeaderLoad, FollowerLoad, LeaderHeap, FollowerHeap, LeaderResident,
+		FollowerResident, CPU, Egress}
 	for _, w := range []Work{
 		{For: 300 * time.Millisecond, Clients: 6, At: AtMembers, Blind: 0.5, Net: "latency=10ms"},
 		{For: 300 * time.Millisecond, Rate: 200, Inflight: 100, At: AtMembers, Blind: 0.5},

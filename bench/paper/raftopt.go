@@ -30,7 +30,8 @@ const adaptiveClaim = "braid's default takes at most 1.1 times as long as the be
 func overRequests(series string, s Setup, repeat int) []Case {
 	var cases []Case
 	for _, n := range requestCounts {
-		cases = append(cases, Case{Series: series, X: n, Setup: s, Work: Work{Requests: int(n)}, Times: repeat, Full: !inQuick(n)})
+		cases = append(cases, Case{Series: series, X: n, Setup: s, Work: Work{Requests: int(n)}, Times: repeat,
+			Full: !inQuick(n)})
 	}
 	return cases
 }
@@ -68,7 +69,8 @@ const (
 func closedLoops(series string, s Setup, numbers ...int) []Case {
 	var cases []Case
 	for _, n := range numbers {
-		cases = append(cases, Case{Series: series, Part: clients, X: float64(n), Setup: s, Work: Work{Requests: 150 + 5*n, Clients: n}, Times: 2})
+		cases = append(cases, Case{Series: series, Part: clients, X: float64(n), Setup: s,
+			Work: Work{Requests: 150 + 5*n, Clients: n}, Times: 2})
 	}
 	return cases
 }
@@ -93,9 +95,17 @@ func raftBatching() *Experiment {
 		Name: "raft-batching", Title: "Batching", Source: raftPaper + ", table 1 and graph 1",
 		Short: "1,000 to 5,000 requests, one at a time or in batches of at most 128.",
 		Text: []string{
-			"The leader of basic Raft takes a request, writes it, sends it, waits for a majority, and only then takes the next. With batching it takes all requests that wait, up to 128, as one entry: one fsync and one message for all of them.",
-			"All requests are handed to the leader at once. The runtime is from the first request until the slowest of three members has applied the last one, as the paper's table gives the slowest of its three servers. Both contestants have one batch under way at a time, so that batching is the only difference; a third has no batches but a pipeline, and braid's default has both, and no limit.",
-			"Different from the paper: its client sends over HTTP, and 5,000 requests took it about a second whatever the limit of a batch (table 3; see the experiment on the size of batches), so that something other than the log bounds its runs with batching. Here nothing does, so the gain is what batching does to the log itself, and larger.",
+			"The leader of basic Raft takes a request, writes it, sends it, waits for a majority, and only then takes the " +
+				"next. With batching it takes all requests that wait, up to 128, as one entry: one fsync and one message for all " +
+				"of them.",
+			"All requests are handed to the leader at once. The runtime is from the first request until the slowest of three " +
+				"members has applied the last one, as the paper's table gives the slowest of its three servers. Both contestants " +
+				"have one batch under way at a time, so that batching is the only difference; a third has no batches but a " +
+				"pipeline, and braid's default has both, and no limit.",
+			"Different from the paper: its client sends over HTTP, and 5,000 requests took it about a second whatever the " +
+				"limit of a batch (table 3; see the experiment on the size of batches), so that something other than the log " +
+				"bounds its runs with batching. Here nothing does, so the gain is what batching does to the log " +
+				"itself, and larger.",
 		},
 		XName: "requests", Rounds: 7, QuickRounds: 4,
 		Table: []Metric{Runtime, Throughput, P50, P99, PerEntry, Syncs, CPU},
@@ -119,12 +129,14 @@ func raftBatching() *Experiment {
 		{
 			Kind: Lines, Title: "Runtime against the number of requests", XLabel: "requests", Y: Runtime, LogY: true,
 			Paper: []Curve{
-				{"paper: without batching", withoutBatching, requestCounts, []float64{1705.791, 3727.118, 5425.242, 7128.524, 9035.188}},
+				{"paper: without batching", withoutBatching, requestCounts,
+					[]float64{1705.791, 3727.118, 5425.242, 7128.524, 9035.188}},
 				{"paper: with batching (128)", withBatching, requestCounts, []float64{83.182, 214.785, 423.419, 741.838, 1131.435}},
 			},
 			Caption: "Lower is better; the scale is logarithmic. Whiskers are the middle half of the runs.",
 		},
-		tradeoff("With one client there is nothing to batch, and batching costs nothing; with many it raises throughput and lowers latency alike."),
+		tradeoff("With one client there is nothing to batch, and batching costs nothing; with many it raises throughput " +
+			"and lowers latency alike."),
 		tuningPlot(Runtime, "5,000 requests at once: the default against hand-tuned settings"),
 	}
 	slow, fast := where{series: withoutBatching, x: 5000}, where{series: withBatching, x: 5000}
@@ -140,7 +152,8 @@ func raftBatching() *Experiment {
 			Measure: times(Runtime, slow1, fast1), Holds: atLeast(8), Note: "The same at 1,000 requests.",
 		},
 		{
-			Text: "with more requests the runtime grows much faster without batching than with", Paper: (9035.188 - 1705.791) / (1131.435 - 83.182), Unit: "×",
+			Text:  "with more requests the runtime grows much faster without batching than with",
+			Paper: (9035.188 - 1705.791) / (1131.435 - 83.182), Unit: "×",
 			Measure: growth(Runtime, withoutBatching, withBatching, 1000, 5000), Holds: func(v float64) bool { return v > 1 },
 			Note: "What 4,000 more requests cost without batching, over what they cost with it.",
 		},
@@ -153,10 +166,13 @@ func raftBatching() *Experiment {
 func adaptiveWithin(m Metric, places []where, note string) Claim {
 	return Claim{
 		Text: adaptiveClaim, Unit: "×", Measure: againstBest(m, where{adaptive, 1, tuning}, places...), Holds: atMost(1.1),
-		Note: "Not in the paper; below 1 the default is faster. Half of the runs choose the best setting, the other half compare." + note,
+		Note: "Not in the paper; below 1 the default is faster. Half of the runs choose the best setting, the other " +
+			"half compare." + note,
 	}
 }
 
 func tuningPlot(m Metric, title string) Plot {
-	return Plot{Kind: Bars, Title: title, Part: tuning, Y: m, Accent: []string{adaptive}, Caption: "Shorter is better. The first needs no tuning. Thin lines are the middle half of the runs. Not in the paper."}
+	return Plot{Kind: Bars, Title: title, Part: tuning, Y: m, Accent: []string{adaptive},
+		Caption: "Shorter is better. The first needs no tuning. Thin lines are the middle half of the runs. " +
+			"Not in the paper."}
 }

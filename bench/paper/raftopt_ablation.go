@@ -13,11 +13,15 @@ func ablationSetup(batching, pipeline, parallel, async bool) Setup {
 func raftAblation() *Experiment {
 	const none, all = "none (basic Raft)", "all four (braid's default)"
 	e := &Experiment{
-		Name: "raft-ablation", Title: "Each optimisation alone, and all but one", Source: raftPaper + "; the paper does not combine them",
+		Name: "raft-ablation", Title: "Each optimisation alone, and all but one", Source: raftPaper +
+			"; the paper does not combine them",
 		Short: "500 requests with every single optimisation, and with all but one.",
 		Text: []string{
-			"The paper measures each idea by itself, and two of them in different programs. Here all four are switches of one program, under one load: links of 0.75 ms each way, and a state machine that takes 0.02 ms a command.",
-			"Alone says what an idea brings to basic Raft; all but one says what it still brings when the others are there. The two differ: a pipeline helps much where there are no batches and little where there are, because a batch takes along everything that waits.",
+			"The paper measures each idea by itself, and two of them in different programs. Here all four are switches of one " +
+				"program, under one load: links of 0.75 ms each way, and a state machine that takes 0.02 ms a command.",
+			"Alone says what an idea brings to basic Raft; all but one says what it still brings when the others are there. " +
+				"The two differ: a pipeline helps much where there are no batches and little where there are, because a batch " +
+				"takes along everything that waits.",
 		},
 		XName: "requests", Rounds: 5, QuickRounds: 4,
 		Table: []Metric{Runtime, Throughput, P50, P99, PerEntry, Syncs, CPU},
@@ -42,9 +46,12 @@ func raftAblation() *Experiment {
 			Case{Series: c.series, Part: clients, X: 16, Setup: c.setup, Work: Work{Requests: 160, Clients: 16}})
 	}
 	e.Plots = []Plot{
-		{Kind: Bars, Title: "500 requests at once: runtime", Y: Runtime, LogX: true, Accent: []string{none, all}, Caption: "Shorter is better; the scale is logarithmic. Thin lines are the middle half of the runs."},
-		{Kind: Bars, Title: "16 clients that wait for their answers: median latency", Part: clients, Y: P50, Accent: []string{none, all}, Caption: "Shorter is better."},
-		{Kind: Bars, Title: "16 clients that wait for their answers: throughput", Part: clients, Y: Throughput, Accent: []string{none, all}, Caption: "Longer is better."},
+		{Kind: Bars, Title: "500 requests at once: runtime", Y: Runtime, LogX: true, Accent: []string{none, all},
+			Caption: "Shorter is better; the scale is logarithmic. Thin lines are the middle half of the runs."},
+		{Kind: Bars, Title: "16 clients that wait for their answers: median latency", Part: clients, Y: P50,
+			Accent: []string{none, all}, Caption: "Shorter is better."},
+		{Kind: Bars, Title: "16 clients that wait for their answers: throughput", Part: clients, Y: Throughput,
+			Accent: []string{none, all}, Caption: "Longer is better."},
 	}
 	at := func(series string) where { return where{series: series, x: 500} }
 	e.Claims = []Claim{{
@@ -53,8 +60,9 @@ func raftAblation() *Experiment {
 	}}
 	for _, name := range []string{"batching", "pipeline", "parallel append", "asynchronous apply"} {
 		e.Claims = append(e.Claims, Claim{
-			Text: "alone over basic Raft: " + name, Unit: "×", Measure: quietly(Runtime, at(none), at(name+" alone")), Holds: atLeast(0.95),
-			Note: "Runtime with none over runtime with this one (of lower quartiles of the runs); it holds if it does no harm.",
+			Text: "alone over basic Raft: " + name, Unit: "×", Measure: quietly(Runtime, at(none), at(name+" alone")),
+			Holds: atLeast(0.95),
+			Note:  "Runtime with none over runtime with this one (of lower quartiles of the runs); it holds if it does no harm.",
 		})
 	}
 	return e

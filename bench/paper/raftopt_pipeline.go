@@ -20,9 +20,16 @@ func raftPipeline() *Experiment {
 		Name: "raft-pipeline", Title: "Pipelining", Source: raftPaper + ", table 2 and graph 2",
 		Short: "1 to 64 batches under way at once, of at most 128 or 1,024 requests.",
 		Text: []string{
-			"With depth 1 the leader waits until a batch is committed before it sends the next. With depth 16 it sends 15 more meanwhile, so that 16 batches share one wait.",
-			"That matters as far as there is something to wait for. On bare loopback a round trip takes 0.03 ms; what a pipeline gains there is that several batches share an fsync (the series without a link). So the links here are emulated with 0.75 ms each way; message, fsync and answer then take about 1.8 ms, which is what one step of the paper's table takes (9.02 s for 5,000 requests).",
-			"Different from the paper: its two columns hardly differ, and both begin at 5,000 times 1.8 ms, the runtime that table 1 gives without batching. So its batches held one request each, whatever their limit. The series with one request a message shows that case (500 requests). The others have full batches, 40 of them: 5,000 requests in batches of 128, 40,960 in batches of 1,024.",
+			"With depth 1 the leader waits until a batch is committed before it sends the next. With depth 16 it sends 15 " +
+				"more meanwhile, so that 16 batches share one wait.",
+			"That matters as far as there is something to wait for. On bare loopback a round trip takes 0.03 ms; what a " +
+				"pipeline gains there is that several batches share an fsync (the series without a link). So the links here are " +
+				"emulated with 0.75 ms each way; message, fsync and answer then take about 1.8 ms, which is what one step of the " +
+				"paper's table takes (9.02 s for 5,000 requests).",
+			"Different from the paper: its two columns hardly differ, and both begin at 5,000 times 1.8 ms, the runtime that " +
+				"table 1 gives without batching. So its batches held one request each, whatever their limit. The series with one " +
+				"request a message shows that case (500 requests). The others have full batches, 40 of them: 5,000 requests in " +
+				"batches of 128, 40,960 in batches of 1,024.",
 		},
 		XName: "depth", Rounds: 7, QuickRounds: 4,
 		Table: []Metric{Runtime, Throughput, P50, P99, PerEntry, Syncs, CPU},
@@ -61,14 +68,17 @@ func pipelinePlots() []Plot {
 	paper1024 := []float64{8718.64, 8546.75, 4753.21, 3482.94, 1798.49, 952.33, 1941.47}
 	return []Plot{
 		{
-			Kind: Lines, Title: "Runtime against the depth of the pipeline", XLabel: "depth: batches under way at once", Y: Runtime, LogX: true, LogY: true,
+			Kind: Lines, Title: "Runtime against the depth of the pipeline", XLabel: "depth: batches under way at once",
+			Y: Runtime, LogX: true, LogY: true,
 			Paper: []Curve{
 				{"paper: batches of 128", pipeline128, depths, paper128},
 				{"paper: batches of 1,024", pipeline1024, depths, paper1024},
 			},
-			Caption: "Lower is better; both scales are logarithmic. The paper's curves are to be compared with the one of one request a message, which has a tenth of its requests.",
+			Caption: "Lower is better; both scales are logarithmic. The paper's curves are to be compared with the one of one " +
+				"request a message, which has a tenth of its requests.",
 		},
-		tradeoff("A deeper pipeline helps as soon as more than one client waits; it costs a lone client nothing.", depthName(1), depthName(4), depthName(16), adaptive),
+		tradeoff("A deeper pipeline helps as soon as more than one client waits; it costs a lone client nothing.",
+			depthName(1), depthName(4), depthName(16), adaptive),
 		tuningPlot(Runtime, "5,000 requests at once over this link: the default against hand-tuned settings"),
 	}
 }
@@ -81,7 +91,8 @@ func pipelineClaims(places []where) []Claim {
 	}{
 		{pipeline128, "a pipeline of 16 shortens the run at least 4 times (batches of 128)", 9.02324 / 1.50313},
 		{pipeline1024, "a pipeline of 16 shortens the run at least 4 times (batches of 1024)", 8.71864 / 1.79849},
-		{pipelineSingle, "a pipeline of 16 shortens the run at least 4 times (one request a message, as the paper's runs in fact were)", 9.02324 / 1.50313},
+		{pipelineSingle, "a pipeline of 16 shortens the run at least 4 times (one request a message, as the paper's runs " +
+			"in fact were)", 9.02324 / 1.50313},
 	} {
 		claims = append(claims, Claim{
 			Text: c.text, Paper: c.paper, Unit: "×",
@@ -91,7 +102,8 @@ func pipelineClaims(places []where) []Claim {
 	}
 	return slices.Concat(claims, []Claim{
 		{
-			Text: "beyond a depth of 16 there is no huge improvement (batches of 128, depth 16 to 64)", Paper: 1.50313 / 1.91497, Unit: "×",
+			Text: "beyond a depth of 16 there is no huge improvement (batches of 128, depth 16 to 64)", Paper: 1.50313 / 1.91497,
+			Unit:    "×",
 			Measure: times(Runtime, where{series: pipeline128, x: 16}, where{series: pipeline128, x: 64}), Holds: atMost(2),
 			Note: "Runtime at depth 16 over runtime at depth 64: 40 batches are 3 waits at depth 16 and 1 at depth 64.",
 		},

@@ -112,7 +112,8 @@ type ask func(ctx context.Context, request []byte) ([]byte, error)
 
 func (t *braidTarget) startReaders(w Work, to []proposer) *readers {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &readers{work: w, keys: max(1, t.setup.Keys), first: t.sent, began: time.Now(), quit: make(chan struct{}), cancel: cancel}
+	r := &readers{work: w, keys: max(1, t.setup.Keys), first: t.sent, began: time.Now(), quit: make(chan struct{}),
+		cancel: cancel}
 	n := len(t.members)
 	for i := range w.Readers {
 		at := t.members[i%n]
@@ -161,7 +162,9 @@ func (r *readers) run(ctx context.Context, number int, to proposer, ask ask) {
 func (r *readers) write(ctx context.Context, command []byte, to proposer) error {
 	binary.LittleEndian.PutUint64(command, r.first+r.next.Add(1)-1)
 	answer := make(chan error, 1)
-	if err := to.ProposeWithAsync(command, nil, braid.ProposeOptions{}, func(_ any, err error) { answer <- err }); err != nil {
+	if err := to.ProposeWithAsync(command, nil, braid.ProposeOptions{}, func(_ any, err error) {
+		answer <- err
+	}); err != nil {
 		return err
 	}
 	select {

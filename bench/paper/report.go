@@ -27,14 +27,18 @@ func WriteReport(dir string, results []*Result) error {
 			return fmt.Errorf("report: %w", err)
 		}
 	}
-	if err := writeFile(filepath.Join(dir, "report.json"), func(w io.Writer) error { return WriteJSON(w, results) }); err != nil {
+	if err := writeFile(filepath.Join(dir, "report.json"), func(w io.Writer) error {
+		return WriteJSON(w, results)
+	}); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	all, err := withEarlier(dir, results)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := writeFile(filepath.Join(dir, "index.html"), func(w io.Writer) error { return writePage(w, all) }); err != nil {
+	if err := writeFile(filepath.Join(dir, "index.html"), func(w io.Writer) error {
+		return writePage(w, all)
+	}); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
@@ -164,5 +168,7 @@ func optional(v *float64) string {
 
 // Violations returns what makes the figures of an experiment worthless; empty is good.
 func (r *Result) Violations() []string {
-	return slices.DeleteFunc(slices.Clone(r.Machine.Notes), func(n string) bool { return !strings.HasPrefix(n, violation) })
+	return slices.DeleteFunc(slices.Clone(r.Machine.Notes), func(n string) bool {
+		return !strings.HasPrefix(n, violation)
+	})
 }

@@ -19,7 +19,8 @@ import (
 
 func TestReportJSON(t *testing.T) {
 	w := &fakeWorld{figure: steady}
-	r, err := Run(t.Context(), fakeExperiment(), Config{Dir: t.TempDir(), Rounds: 2, Command: "braid bench paper fake", Open: w.openTarget})
+	r, err := Run(t.Context(), fakeExperiment(), Config{Dir: t.TempDir(), Rounds: 2, Command: "braid bench paper fake",
+		Open: w.openTarget})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func TestReportJSON(t *testing.T) {
 		t.Errorf("keys %v", keys)
 	}
 	claim := got["claims"].([]any)[0].(map[string]any)
-	if keys := slices.Sorted(maps.Keys(claim)); !slices.Equal(keys, []string{"claim", "holds", "measured", "paper", "unit"}) {
+	if keys := slices.Sorted(maps.Keys(claim)); !slices.Equal(keys,
+		[]string{"claim", "holds", "measured", "paper", "unit"}) {
 		t.Errorf("keys of a claim %v", keys)
 	}
 	machine := got["machine"].(map[string]any)
@@ -173,7 +175,8 @@ func TestReportKeepsEarlier(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, all[0].Name+".json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteReport(dir, []*Result{measureAll(all[1], true)}); err == nil || !strings.Contains(err.Error(), "earlier") {
+	if err := WriteReport(dir, []*Result{measureAll(all[1], true)}); err == nil ||
+		!strings.Contains(err.Error(), "earlier") {
 		t.Errorf("a damaged earlier result: error %v", err)
 	}
 }
@@ -200,7 +203,8 @@ func TestAxis(t *testing.T) {
 			}
 		}
 	}
-	for v, want := range map[float64]string{0: "0", 0.5: "0.5", 0.012: "0.012", 12.34: "12.3", 999.6: "1,000", 1234567: "1,234,567", -4200: "-4,200", 3: "3"} {
+	for v, want := range map[float64]string{0: "0", 0.5: "0.5", 0.012: "0.012", 12.34: "12.3", 999.6: "1,000",
+		1234567: "1,234,567", -4200: "-4,200", 3: "3"} {
 		if got := number(v); got != want {
 			t.Errorf("number(%v) = %q, want %q", v, got, want)
 		}

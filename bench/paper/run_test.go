@@ -71,7 +71,8 @@ func fakeExperiment() *Experiment {
 			{Series: "b", X: 1, Setup: b, Work: Work{Requests: 1}},
 			{Series: "a", X: 2, Setup: a, Work: Work{Requests: 2}, Full: true},
 		},
-		Plots: []Plot{{Kind: Lines, Title: "Runtime", XLabel: "requests", Y: Runtime, Paper: []Curve{{"paper: a", "a", []float64{1, 2}, []float64{5, 6}}}}},
+		Plots: []Plot{{Kind: Lines, Title: "Runtime", XLabel: "requests", Y: Runtime,
+			Paper: []Curve{{"paper: a", "a", []float64{1, 2}, []float64{5, 6}}}}},
 		Claims: []Claim{
 			{
 				Text: "b is twice as slow", Paper: 2.5, Unit: "×", Holds: atLeast(2),
@@ -132,10 +133,12 @@ func TestRunAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.opened != 2 || w.open != 0 || most != 1 || r.at(where{series: "b", x: 1}).Count != 1 {
-		t.Errorf("%d clusters opened, %d left open, %d at once, %d runs of b", w.opened, w.open, most, r.at(where{series: "b", x: 1}).Count)
+		t.Errorf("%d clusters opened, %d left open, %d at once, %d runs of b", w.opened, w.open, most,
+			r.at(where{series: "b", x: 1}).Count)
 	}
 	w = &fakeWorld{figure: steady, check: errors.New("members 1 and 2 differ")}
-	if r, err := Run(t.Context(), e, Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget}); err == nil || len(r.Violations()) != 1 || w.open != 0 {
+	if r, err := Run(t.Context(), e, Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget}); err == nil ||
+		len(r.Violations()) != 1 || w.open != 0 {
 		t.Errorf("result %+v, error %v, %d clusters left open", r, err, w.open)
 	}
 }
@@ -186,7 +189,8 @@ func TestRunAgain(t *testing.T) {
 		t.Errorf("notes %q", r.Machine.Notes)
 	}
 	w.figure = func(Setup, Work, int) (float64, error) { return 0, errors.New("broken") }
-	if _, err := Run(t.Context(), fakeExperiment(), Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget}); err == nil || !strings.Contains(err.Error(), "broken") {
+	if _, err := Run(t.Context(), fakeExperiment(), Config{Dir: t.TempDir(), Rounds: 1, Open: w.openTarget}); err == nil ||
+		!strings.Contains(err.Error(), "broken") {
 		t.Errorf("a contestant that never works: error %v", err)
 	}
 	if w.open != 0 {
@@ -208,7 +212,8 @@ func TestRunInterrupted(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || r == nil {
 		t.Fatalf("result %v, error %v", r, err)
 	}
-	if r.at(where{series: "a", x: 1}) == nil || r.at(where{series: "b", x: 1}) != nil || r.Machine.Rounds != 0 || w.open != 0 {
+	if r.at(where{series: "a", x: 1}) == nil || r.at(where{series: "b", x: 1}) != nil || r.Machine.Rounds != 0 ||
+		w.open != 0 {
 		t.Errorf("series %+v after %d rounds, %d clusters left open", r.Series, r.Machine.Rounds, w.open)
 	}
 	if len(r.Machine.Notes) != 1 || !strings.Contains(r.Machine.Notes[0], "interrupted") {
@@ -224,7 +229,8 @@ func TestRunLimit(t *testing.T) {
 		return steady(s, k, n)
 	}}
 	began := time.Now()
-	r, err := Run(t.Context(), fakeExperiment(), Config{Dir: t.TempDir(), Rounds: 1000, Limit: 2 * time.Second, Open: w.openTarget})
+	r, err := Run(t.Context(), fakeExperiment(), Config{Dir: t.TempDir(), Rounds: 1000, Limit: 2 * time.Second,
+		Open: w.openTarget})
 	if err != nil || r.Machine.Rounds == 0 || r.Machine.Rounds == 1000 {
 		t.Fatalf("%+v, error %v", r, err)
 	}

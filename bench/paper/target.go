@@ -214,7 +214,8 @@ func (s Setup) options() (braid.Options, error) {
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	how := bench.Settings{
-		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend, NoAsyncApply: s.NoAsyncApply,
+		NoBatching: s.NoBatching, NoPipeline: s.NoPipeline, NoParallelAppend: s.NoParallelAppend,
+		NoAsyncApply:     s.NoAsyncApply,
 		MaxBatchCommands: s.BatchCommands, PipelineDepth: s.Depth, Values: s.Values, Cards: s.Cards, Net: s.Net,
 	}
 	return o, how.Apply(s.shape().Protocol, &o)
@@ -359,7 +360,8 @@ func checkSpace(dir string, cases []Case, rounds int) error {
 	}
 	clusters, need := spaceFor(cases, rounds)
 	if free := int64(fs.Bavail) * fs.Bsize; free < need {
-		return fmt.Errorf("%d clusters need %d MiB in %s, and only %d MiB are free: give another directory", clusters, need>>20, dir, free>>20)
+		return fmt.Errorf("%d clusters need %d MiB in %s, and only %d MiB are free: give another directory", clusters,
+			need>>20, dir, free>>20)
 	}
 	return nil
 }

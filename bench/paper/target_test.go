@@ -24,7 +24,8 @@ func TestRealExperiment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer remove()
-	off := Setup{NoBatching: true, NoPipeline: true, NoParallelAppend: true, NoAsyncApply: true, ApplyCost: 10 * time.Microsecond, Net: "latency=0.2ms"}
+	off := Setup{NoBatching: true, NoPipeline: true, NoParallelAppend: true, NoAsyncApply: true,
+		ApplyCost: 10 * time.Microsecond, Net: "latency=0.2ms"}
 	e := &Experiment{
 		Name: "tiny", XName: "requests",
 		Cases: []Case{
@@ -47,7 +48,8 @@ func TestRealExperiment(t *testing.T) {
 			f := p.Figures
 			// The leader's own sync may end after the followers have committed a command with theirs. On a busy
 			// machine another may be elected, which adds an entry.
-			if p.Count != 2 || f[Runtime].Min <= 0 || f[P50].Min <= 0 || f[P99].Median < f[P50].Median || f[Replicated].Min <= 0 || f[PerEntry].Min < 0.9 || f[MemberSync].Min <= 0 {
+			if p.Count != 2 || f[Runtime].Min <= 0 || f[P50].Min <= 0 || f[P99].Median < f[P50].Median ||
+				f[Replicated].Min <= 0 || f[PerEntry].Min < 0.9 || f[MemberSync].Min <= 0 {
 				t.Errorf("%s at %v %s: %+v", s.Name, p.X, s.X, p)
 			}
 		}
@@ -95,7 +97,8 @@ func (p *instant) ProposeWithAsync(command, body []byte, _ braid.ProposeOptions,
 }
 
 func TestBurst(t *testing.T) {
-	for _, w := range []Work{{Requests: 100}, {Requests: 100, Body: 999}, {Requests: 100, Clients: 7}, {Requests: 100, Rate: 1e5}, {Requests: 3, Clients: 3}, {Requests: 12_345}} {
+	for _, w := range []Work{{Requests: 100}, {Requests: 100, Body: 999}, {Requests: 100, Clients: 7},
+		{Requests: 100, Rate: 1e5}, {Requests: 3, Clients: 3}, {Requests: 12_345}} {
 		p := &instant{seen: map[uint64]int{}, body: w.Body}
 		b := newBurst(w, []proposer{p}, 1000)
 		if err := b.run(t.Context()); err != nil {
@@ -157,7 +160,8 @@ func TestRealBodies(t *testing.T) {
 			// A follower that was not heard from in time makes craft send whole copies. The last entries may
 			// be applied before a slow disk has them.
 			const most = 0.7
-			if f[Kept] < most*c.kept || f[Kept] > body+1000 || f[Written] < most*c.kept || f[Egress] < most*4*c.kept || f[Bandwidth] <= 0 {
+			if f[Kept] < most*c.kept || f[Kept] > body+1000 || f[Written] < most*c.kept || f[Egress] < most*4*c.kept ||
+				f[Bandwidth] <= 0 {
 				t.Errorf("%+v", f)
 			}
 			f = runReal(t, target, Work{For: 300 * time.Millisecond, Down: 2, Clients: 3, Body: body})
@@ -168,7 +172,8 @@ func TestRealBodies(t *testing.T) {
 			if f[FirstRead] <= 0 || f[MeanRead] <= 0 || f[FirstLocal] <= 0 || f[FirstLocal] > f[FirstRead] || f[NextLocal] <= 0 {
 				t.Errorf("reads: %+v", f)
 			}
-			if f = runReal(t, target, Work{For: 600 * time.Millisecond, Clients: 2, Payload: 100}); f[Throughput] <= 0 || f[P50] <= 0 {
+			if f = runReal(t, target, Work{For: 600 * time.Millisecond, Clients: 2, Payload: 100}); f[Throughput] <= 0 ||
+				f[P50] <= 0 {
 				t.Errorf("without anybody down: %+v", f)
 			}
 			if err := target.Check(t.Context()); err != nil {

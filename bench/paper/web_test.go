@@ -56,7 +56,8 @@ func TestRealWebByKey(t *testing.T) {
 		s := issSetup(protocol, 3)
 		s.Heartbeat, s.HTTP = 100*time.Millisecond, true
 		target := openReal(t, s)
-		if f := runReal(t, target, Work{For: 600 * time.Millisecond, Clients: 12, At: AtMembers, Payload: 16, Writes: 0.5}); f[Throughput] <= 0 || f[P50] <= 0 {
+		if f := runReal(t, target, Work{For: 600 * time.Millisecond, Clients: 12, At: AtMembers, Payload: 16,
+			Writes: 0.5}); f[Throughput] <= 0 || f[P50] <= 0 {
 			t.Errorf("%s: %v", protocol, f)
 		}
 		if err := target.Check(t.Context()); err != nil {

@@ -90,9 +90,10 @@ var errLeaderChanged = errors.New("the leader changed during the run")
 // sameLeaders reports whether all instances are led as they were, without an election in
 // between. Where they move to who uses them, or are a hint alone, that is no disturbance.
 func (t *braidTarget) sameLeaders(before, after *reading) bool {
-	return t.setup.roams() || t.setup.byKey() || slices.EqualFunc(before.leader.Instances, after.leader.Instances, func(b, a protocol.Status) bool {
-		return a.Instance == b.Instance && a.Leader == b.Leader && a.Term == b.Term
-	})
+	return t.setup.roams() || t.setup.byKey() || slices.EqualFunc(before.leader.Instances, after.leader.Instances,
+		func(b, a protocol.Status) bool {
+			return a.Instance == b.Instance && a.Leader == b.Leader && a.Term == b.Term
+		})
 }
 
 // reading is what can be counted, at one instant.

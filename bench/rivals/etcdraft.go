@@ -199,7 +199,8 @@ func newEtcdMember(
 		voters[j] = uint64(j + 1)
 	}
 	conf := &raftpb.ConfState{Voters: voters}
-	base := &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: new(uint64(1)), Term: new(uint64(1))}}
+	base := &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: new(uint64(1)),
+		Term: new(uint64(1))}}
 	if err := m.storage.ApplySnapshot(base); err != nil {
 		return nil, err
 	}

@@ -84,7 +84,8 @@ func (l *etcdLog) save(batch []*raftpb.Message) int {
 			entries = append(entries[:len(entries):len(entries)], more...)
 		}
 		if batch[n].Term != nil || batch[n].Vote != nil || batch[n].Commit != nil {
-			hs := &raftpb.HardState{Term: new(batch[n].GetTerm()), Vote: new(batch[n].GetVote()), Commit: new(batch[n].GetCommit())}
+			hs := &raftpb.HardState{Term: new(batch[n].GetTerm()), Vote: new(batch[n].GetVote()),
+				Commit: new(batch[n].GetCommit())}
 			if !raft.IsEmptyHardState(hs) {
 				state = hs
 			}

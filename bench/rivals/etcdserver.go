@@ -32,7 +32,8 @@ func (m etcdServer) run(ctx context.Context) error {
 	c.Name, c.Dir, c.InitialCluster, c.InitialClusterToken = m.Name, m.DataDir, m.InitialCluster, m.Token
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
-	c.MaxRequestBytes, c.QuotaBackendBytes = cmp.Or(m.MaxRequestBytes, c.MaxRequestBytes), cmp.Or(m.QuotaBytes, c.QuotaBackendBytes)
+	c.MaxRequestBytes, c.QuotaBackendBytes = cmp.Or(m.MaxRequestBytes, c.MaxRequestBytes),
+		cmp.Or(m.QuotaBytes, c.QuotaBackendBytes)
 	c.LogLevel, c.LogOutputs = "error", []string{"stderr"}
 	e, err := embed.StartEtcd(c)
 	if err != nil {

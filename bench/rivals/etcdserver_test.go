@@ -92,7 +92,8 @@ func TestKVRemovesItsKeys(t *testing.T) {
 	_, err = kv.Put(ctx, &etcdserverpb.PutRequest{Key: []byte("mine0"), Value: []byte("x")})
 	require.NoError(t, err)
 	c := kvLoad()
-	c.Endpoints, c.KeyPrefix, c.KeySize, c.RemoveKeys, c.Warmup, c.Duration, c.Total = s.Endpoints, "mine/", 10, true, 0, 0, 300
+	c.Endpoints, c.KeyPrefix, c.KeySize, c.RemoveKeys, c.Warmup, c.Duration, c.Total = s.Endpoints, "mine/", 10,
+		true, 0, 0, 300
 	check := func(what string) {
 		t.Helper()
 		r, err := kv.Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})

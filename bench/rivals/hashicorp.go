@@ -52,7 +52,8 @@ func openHashicorp(c bench.ClusterConfig) (bench.Cluster, error) {
 	}
 	var servers []raft.Server
 	for i, l := range listeners {
-		servers = append(servers, raft.Server{ID: raft.ServerID(strconv.Itoa(i + 1)), Address: raft.ServerAddress(l.Addr().String())})
+		servers = append(servers,
+			raft.Server{ID: raft.ServerID(strconv.Itoa(i + 1)), Address: raft.ServerAddress(l.Addr().String())})
 	}
 	cl := &hashicorpRaft{}
 	for i, machine := range c.Machines {
@@ -70,7 +71,8 @@ func hashicorpConfig(id raft.ServerID, s bench.Settings) *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = id
 	conf.Logger = hclog.NewNullLogger()
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = bench.ElectionTimeout, bench.ElectionTimeout, bench.ElectionTimeout/2
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = bench.ElectionTimeout, bench.ElectionTimeout,
+		bench.ElectionTimeout/2
 	conf.MaxAppendEntries = 1024 // the most that it allows
 	conf.BatchApplyCh = true
 	// A follower that is behind is sent one batch for each new proposal or commit timeout: with the default of 50 ms a
@@ -112,7 +114,8 @@ func openHashicorpMember(
 		Timeout: 10 * time.Second, Logger: hclog.NewNullLogger(),
 	})
 	conf := hashicorpConfig(servers[i].ID, c.Settings)
-	if err := raft.BootstrapCluster(conf, cache, counting, snapshots, m.transport, raft.Configuration{Servers: servers}); err != nil {
+	if err := raft.BootstrapCluster(conf, cache, counting, snapshots, m.transport,
+		raft.Configuration{Servers: servers}); err != nil {
 		return nil, err
 	}
 	if m.raft, err = raft.NewRaft(conf, hashicorpFSM{machine}, cache, counting, snapshots, m.transport); err != nil {

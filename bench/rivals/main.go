@@ -19,7 +19,8 @@ var libraries = map[string]bench.Opener{
 	"hashicorp-raft":   openHashicorp,
 }
 
-var errUsage = errors.New("usage: " + bench.RivalsProgram + " log | etcd-member FLAGS\nbraid bench log and braid bench kv start it")
+var errUsage = errors.New("usage: " + bench.RivalsProgram +
+	" log | etcd-member FLAGS\nbraid bench log and braid bench kv start it")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -59,6 +60,7 @@ func parseEtcdServer(args []string) (*etcdServer, error) {
 	fs.StringVar(&m.InitialCluster, "initial-cluster", "", "members, as name=URL")
 	fs.StringVar(&m.Token, "initial-cluster-token", "", "token of the cluster")
 	fs.UintVar(&m.MaxRequestBytes, "max-request-bytes", 0, "largest request of a client (0: etcd's default)")
-	fs.Int64Var(&m.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: etcd's default)")
+	fs.Int64Var(&m.QuotaBytes, "quota-backend-bytes", 0,
+		"size of the database above which writes are refused (0: etcd's default)")
 	return &m, fs.Parse(args)
 }

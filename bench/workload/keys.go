@@ -74,7 +74,8 @@ func ParseKeys(text string) (Keys, error) {
 		}
 		switch {
 		case !slices.Contains(known, p.name):
-			return k, fmt.Errorf("distribution %q: unknown parameter %q: %s has %s", text, cmp.Or(p.name, p.value), k.Distribution, listOrNone(known))
+			return k, fmt.Errorf("distribution %q: unknown parameter %q: %s has %s", text, cmp.Or(p.name, p.value),
+				k.Distribution, listOrNone(known))
 		case given[p.name]:
 			return k, fmt.Errorf("distribution %q: parameter %s comes twice", text, p.name)
 		}
@@ -146,7 +147,8 @@ func (k *Keys) Validate(keys, clients int) error {
 	case keys < 1:
 		return fmt.Errorf("%d keys: must be at least 1", keys)
 	case k.Distribution == Conflict && k.Share < 1 && keys-k.Hot < clients:
-		return fmt.Errorf("%d keys of which %d are hot: too few for %d clients to have a key of their own", keys, k.Hot, clients)
+		return fmt.Errorf("%d keys of which %d are hot: too few for %d clients to have a key of their own", keys,
+			k.Hot, clients)
 	case k.Distribution == Conflict && k.Hot > keys:
 		return fmt.Errorf("%d hot keys of %d", k.Hot, keys)
 	case k.Distribution == Normal && k.Mean >= float64(keys):
@@ -157,7 +159,8 @@ func (k *Keys) Validate(keys, clients int) error {
 
 // String writes the distribution as ParseKeys reads it.
 func (k Keys) String() string {
-	values := map[string]float64{"share": k.Share, "hot": float64(k.Hot), "mean": k.Mean, "deviation": k.Deviation, "move": k.Move, "skew": k.Skew}
+	values := map[string]float64{"share": k.Share, "hot": float64(k.Hot), "mean": k.Mean, "deviation": k.Deviation,
+		"move": k.Move, "skew": k.Skew}
 	if k.Scatter {
 		values["scatter"] = 1
 	}

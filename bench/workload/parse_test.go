@@ -37,9 +37,11 @@ func TestParseMix(t *testing.T) {
 func TestParseKeys(t *testing.T) {
 	for text, again := range map[string]string{
 		"uniform": "uniform", "conflict": "conflict:share=0.02,hot=1", "conflict:25%": "conflict:share=0.25,hot=1",
-		"conflict:hot=3,share=0.5": "conflict:share=0.5,hot=3", "normal": "normal", "normal:500,move=-10": "normal:mean=500,move=-10",
-		"zipf": "zipf:skew=0.99", "zipf:0": "zipf:skew=0", "zipf:skew=1.2,scatter=1": "zipf:skew=1.2,scatter=1",
-		"exponential:mean=12.5": "exponential:mean=12.5", "latest:1.1": "latest:skew=1.1",
+		"conflict:hot=3,share=0.5": "conflict:share=0.5,hot=3", "normal": "normal",
+		"normal:500,move=-10": "normal:mean=500,move=-10",
+		"zipf":                "zipf:skew=0.99", "zipf:0": "zipf:skew=0",
+		"zipf:skew=1.2,scatter=1": "zipf:skew=1.2,scatter=1",
+		"exponential:mean=12.5":   "exponential:mean=12.5", "latest:1.1": "latest:skew=1.1",
 	} {
 		k, err := ParseKeys(text)
 		require.NoError(t, err)
@@ -78,8 +80,10 @@ func TestParseSizes(t *testing.T) {
 		require.Equal(t, s, again)
 	}
 	for text, want := range map[string]string{
-		"0": "values of 0 bytes: must be at least 1", "-5": "must be", "": "must be a number of bytes", "x": "must be a number of bytes",
-		"17MiB": "at most 16777216", "10-5": "the smaller size comes first", "1-": "must be a number of bytes", "0-16": "values of 0 bytes",
+		"0": "values of 0 bytes: must be at least 1", "-5": "must be", "": "must be a number of bytes",
+		"x":     "must be a number of bytes",
+		"17MiB": "at most 16777216", "10-5": "the smaller size comes first", "1-": "must be a number of bytes",
+		"0-16":                "values of 0 bytes",
 		"9223372036854775807": "must be", "2147483647MiB": "at most",
 	} {
 		_, err := ParseSizes(text)
@@ -91,13 +95,17 @@ func TestImpossibleSpecs(t *testing.T) {
 	good := spec(t, "uniform", 100)
 	require.NoError(t, good.Validate(10))
 	for want, change := range map[string]func(*Spec){
-		"shares add up to 0":                                func(s *Spec) { s.Mix = Mix{} },
-		"0 keys: must be at least 1":                        func(s *Spec) { s.KeySpace = 0 },
-		"values of 0 bytes":                                 func(s *Spec) { s.Values = Sizes{} },
-		"scans of -1 keys":                                  func(s *Spec) { s.ScanLimit = -1 },
-		"too few for 10 clients to have a key of their own": func(s *Spec) { s.Keys, s.KeySpace = spec(t, "conflict:hot=5", 10).Keys, 10 },
-		"mean 100: must be one of the 100 keys":             func(s *Spec) { s.Keys = spec(t, "normal:mean=100", 100).Keys },
-		"what is deleted would still count as the latest":   func(s *Spec) { s.Keys, s.Mix = spec(t, "latest", 10).Keys, Mix{Delete: 1} },
+		"shares add up to 0":         func(s *Spec) { s.Mix = Mix{} },
+		"0 keys: must be at least 1": func(s *Spec) { s.KeySpace = 0 },
+		"values of 0 bytes":          func(s *Spec) { s.Values = Sizes{} },
+		"scans of -1 keys":           func(s *Spec) { s.ScanLimit = -1 },
+		"too few for 10 clients to have a key of their own": func(s *Spec) {
+			s.Keys, s.KeySpace = spec(t, "conflict:hot=5", 10).Keys, 10
+		},
+		"mean 100: must be one of the 100 keys": func(s *Spec) { s.Keys = spec(t, "normal:mean=100", 100).Keys },
+		"what is deleted would still count as the latest": func(s *Spec) {
+			s.Keys, s.Mix = spec(t, "latest", 10).Keys, Mix{Delete: 1}
+		},
 	} {
 		bad := good
 		change(&bad)

@@ -11,7 +11,8 @@ func TestUpAndStatusWithAuthOn(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
 	c := up(t, dir, "--nodes=1")
-	for _, command := range [][]string{{"user", "add", "root:r"}, {"user", "grant-role", "root", "root"}, {"auth", "enable"}} {
+	for _, command := range [][]string{{"user", "add", "root:r"}, {"user", "grant-role", "root", "root"},
+		{"auth", "enable"}} {
 		ok(t, append([]string{"ctl", "--endpoints", c.endpoints[0]}, command...)...)
 	}
 	c.stop()

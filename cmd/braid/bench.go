@@ -73,9 +73,10 @@ acknowledged one exactly once; otherwise the exit code is 1. CPU is that of this
 all members and the load. Bytes on disk are those of all members.
 
 With --peer or --compare the same load runs on other libraries, in alternating rounds: each in a
-process of a program of its own, with its members and the load. --peer also takes braid's own protocols, which are set up alike as far as they have what is asked for.
+process of a program of its own, with its members and the load. --peer also takes braid's own protocols,
+with the same settings as far as they have them.
 
-Protocol niagara weaves --instances into one log. With --leaders spread the commands are
+Protocol niagara merges --instances into one log. With --leaders spread the commands are
 proposed at all members, each of which leads some instances; else at the one that leads.
 With multi-raft keys are hashed over --instances groups (by default as many as members), each
 with a leader and an order of its own. Each command has a key of its own, and is proposed at
@@ -101,41 +102,51 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl, c := cmd.Flags(), &f.config
 	all := strings.Join(slices.Concat(bench.Protocols(false), bench.Protocols(true)), ", ")
 	fl.StringVar(&c.Protocol, "protocol", "raft", "protocol to measure: "+all)
-	fl.StringArrayVar(&f.peers, "peer", nil, "also measure this one and compare; may be repeated: "+strings.Join(bench.Protocols(true), ", "))
+	fl.StringArrayVar(&f.peers, "peer", nil, "also measure this one and compare; may be repeated: "+
+		strings.Join(bench.Protocols(true), ", "))
 	fl.BoolVar(&f.compare, "compare", false, "compare with every peer")
-	fl.IntVar(&f.rounds, "rounds", 0, "runs of each contestant, or at each rate of a curve; the figures are medians (default 3 with peers and one rate, else 1)")
+	fl.IntVar(&f.rounds, "rounds", 0, "runs of each contestant, or at each rate of a curve; the figures are medians "+
+		"(default 3 with peers and one rate, else 1)")
 	fl.IntVar(&c.Nodes, "nodes", 3, "members of the cluster")
 	fl.IntVar(&c.Load.Payload, "payload", 16, "bytes of a command, at least 8")
 	fl.IntVar(&c.Load.Inflight, "inflight", 0, "commands in flight (default 100000, or 64 MiB of them)")
 	fl.IntVar(&c.Load.Proposers, "proposers", 0, "closed loop with so many proposers")
 	fl.StringVar(&f.rate, "rate", "", "commands a second, whether or not the cluster keeps up; or several rates")
 	fl.BoolVar(&f.curve, "curve", false, "raise the rate until the cluster is saturated")
-	fl.DurationVar(&f.maxP99, "max-p99", 500*time.Millisecond, "with several rates: the p99 above which a cluster counts as saturated")
+	fl.DurationVar(&f.maxP99, "max-p99", 500*time.Millisecond,
+		"with several rates: the p99 above which a cluster counts as saturated")
 	fl.StringVar(&f.out, "out", "", "with several rates: directory for pictures and figures; made if missing")
-	fl.DurationVar(&c.Load.Duration, "duration", 10*time.Second, "how long to measure, with --curve at each rate (default there 5s)")
+	fl.DurationVar(&c.Load.Duration, "duration", 10*time.Second,
+		"how long to measure, with --curve at each rate (default there 5s)")
 	fl.DurationVar(&c.Load.Warmup, "warmup", time.Second, "load before the measurement begins")
 	fl.StringVar(&f.data, "data", "", "parent of the members' directories, on a disk (default: the temporary directory)")
 	registerRivals(fl, &c.Rivals)
-	fl.IntVar(&f.gc, "gc-percent", 400, "growth of the heap between garbage collections, for all contestants; the variable GOGC wins")
-	fl.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the whole run to this file, without other libraries")
+	fl.IntVar(&f.gc, "gc-percent", 400, "growth of the heap between garbage collections, for all contestants; the "+
+		"variable GOGC wins")
+	fl.StringVar(&f.profile, "cpuprofile", "",
+		"write a CPU profile of the whole run to this file, without other libraries")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	s := &c.Settings
 	fl.BoolVar(&s.NoBatching, "no-batching", false, "an entry for each command")
 	fl.BoolVar(&s.NoPipeline, "no-pipeline", false, "one frame in flight to a follower")
 	fl.BoolVar(&s.NoParallelAppend, "no-parallel-append", false, "the leader writes its log before it sends")
 	fl.BoolVar(&s.NoAsyncApply, "no-async-apply", false, "apply in the loop that replicates")
-	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0, "bytes of an entry at which a batch is cut (0: the protocol's default)")
-	fl.IntVar(&s.MaxBatchCommands, "max-batch-commands", 0, "commands of an entry at which a batch is cut (0: no limit); 1 is an entry for each, as in etcd")
+	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0,
+		"bytes of an entry at which a batch is cut (0: the protocol's default)")
+	fl.IntVar(&s.MaxBatchCommands, "max-batch-commands", 0,
+		"commands of an entry at which a batch is cut (0: no limit); 1 is an entry for each, as in etcd")
 	settings.CommonFlags(fl, settings.Layout, &s.Values)
 	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &s.Values)
-	fl.IntVar(&s.Cards, "cards", 0, "network cards of a member, with an address each; instances are dealt out over them (default 1)")
+	fl.IntVar(&s.Cards, "cards", 0, "network cards of a member, with an address each; instances are dealt out "+
+		"over them (default 1)")
 	fl.StringVar(&s.Net, "net", "", netspec.Usage+"; each card has the bandwidth")
 	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")
 }
 
 // registerRivals registers the flag for the program that other libraries and servers are in.
 func registerRivals(fl *pflag.FlagSet, path *string) {
-	fl.StringVar(path, "rivals", "", "path of "+bench.RivalsProgram+", the program of the libraries and servers to compare with (default: beside this one, or in PATH)")
+	fl.StringVar(path, "rivals", "", "path of "+bench.RivalsProgram+
+		", the program of the libraries and servers to compare with (default: beside this one, or in PATH)")
 }
 
 // names are the contestants, perhaps some of them twice.
@@ -324,7 +335,8 @@ func (p *progress) show(s bench.Progress) {
 		bar = strings.Repeat("█", done) + strings.Repeat("░", width-done)
 		whole = fmt.Sprintf(" / %.0f s", s.Whole.Seconds())
 	}
-	fmt.Fprintf(os.Stderr, "\r\x1b[K%-16s %s %s %.0f%s  %.0f/s", s.Protocol, bar, s.Phase, s.Elapsed.Seconds(), whole, s.PerSecond)
+	fmt.Fprintf(os.Stderr, "\r\x1b[K%-16s %s %s %.0f%s  %.0f/s", s.Protocol, bar, s.Phase, s.Elapsed.Seconds(),
+		whole, s.PerSecond)
 }
 
 func (p *progress) clear() {

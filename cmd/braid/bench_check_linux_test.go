@@ -21,8 +21,10 @@ import (
 func (c *cluster) checkedLoad() (judge func() bench.KVResult) {
 	t := c.t
 	t.Helper()
-	load, lines := begin(t, "", "bench", "kv", "--endpoints", strings.Join(c.endpoints, ","), "--clients=30", "--duration=5m", "--warmup=0s",
-		"--mix=read=40%,update=35%,rmw=20%,scan=5%", "--distribution=conflict:30%,hot=3", "--key-space=200", "--val-size=16-256", "--check", "--json")
+	load, lines := begin(t, "", "bench", "kv", "--endpoints", strings.Join(c.endpoints, ","), "--clients=30",
+		"--duration=5m", "--warmup=0s",
+		"--mix=read=40%,update=35%,rmw=20%,scan=5%", "--distribution=conflict:30%,hot=3", "--key-space=200",
+		"--val-size=16-256", "--check", "--json")
 	client := c.client()
 	eventually(t, "keys of the checked load", func(ctx context.Context) bool {
 		r, err := client.Get(ctx, "check-", clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -105,7 +107,8 @@ func TestBenchKVOnTheMapService(t *testing.T) {
 	t.Parallel()
 	dir := diskDir(t)
 	for _, c := range []struct{ protocol, size string }{{"raft-map", "100"}, {"craft-map", "100-20000"}} {
-		stdout := ok(t, "bench", "kv", "--protocol", c.protocol, "--clients=20", "--total=2000", "--write-ratio=0.5", "--val-size", c.size,
+		stdout := ok(t, "bench", "kv", "--protocol", c.protocol, "--clients=20", "--total=2000", "--write-ratio=0.5",
+			"--val-size", c.size,
 			"--distribution=zipf", "--load", "--key-space=100", "--check", "--json", "--data", dir)
 		var r bench.KVResult
 		require.NoError(t, json.Unmarshal([]byte(stdout), &r))

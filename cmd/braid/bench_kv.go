@@ -101,8 +101,10 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	settings.OwnFlags(fl, registry.ServerSettings(), registry.ServersHaving, false, &f.shape.Values)
 	fl.StringVar(&f.net, "net", "", netspec.Usage+"; of a cluster that is started")
 	fl.IntVar(&f.nodes, "nodes", 3, "members of a cluster that is started")
-	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 with peers, else 1)")
-	fl.StringVar(&f.data, "data", "", "parent of the directories of servers that are started (default: the temporary directory)")
+	fl.IntVar(&f.rounds, "rounds", 0, "runs of each server that is started; the figures are medians (default 3 "+
+		"with peers, else 1)")
+	fl.StringVar(&f.data, "data", "", "parent of the directories of servers that are started (default: the "+
+		"temporary directory)")
 	registerRivals(fl, &f.rivals)
 	fl.IntVar(&l.Clients, "clients", 100, "clients, each with one request in flight")
 	fl.IntVar(&l.Conns, "conns", 0, "connections (default: one for each client, at most 100)")
@@ -117,7 +119,8 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.Float64Var(&f.writes, "write-ratio", 1, "share of puts; the others are gets")
 	fl.StringVar(&f.mix, "mix", "", "shares of read, update, insert, scan, rmw and delete")
 	fl.StringVar(&f.ycsb, "ycsb", "", "workload of YCSB: A, B, C, D, E or F")
-	fl.StringVar(&f.distribution, "distribution", "uniform", "of keys: uniform, conflict, normal, zipf, exponential or latest, with parameters")
+	fl.StringVar(&f.distribution, "distribution", "uniform",
+		"of keys: uniform, conflict, normal, zipf, exponential or latest, with parameters")
 	fl.IntVar(&w.ScanLimit, "scan-limit", 100, "keys of a scan at most")
 	fl.Uint64Var(&w.Seed, "seed", 1, "of everything that is drawn")
 	fl.BoolVar(&l.Load, "load", false, "put every key before the run (default with --ycsb)")
@@ -125,10 +128,12 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.DurationVar(&l.CheckLimit, "check-limit", time.Minute, "how long the judge may take")
 	fl.StringVar(&l.API, "api", "etcd", "what the endpoints speak: etcd, or map (that of mapkv-serve)")
 	fl.StringVar(&f.consistency, "consistency", "l", "of gets: l (linearizable) or s (serializable)")
-	fl.Float64Var(&l.Rate, "rate", 0, "open loop: requests a second over all clients; latency counts from when one was due")
+	fl.Float64Var(&l.Rate, "rate", 0,
+		"open loop: requests a second over all clients; latency counts from when one was due")
 	fl.Float64Var(&l.Throttle, "throttle", 0, "closed loop: requests a second at most, over all clients")
 	fl.BoolVar(&l.TargetLeader, "target-leader", false, "send everything to the leader")
-	fl.IntSliceVar(&l.Servers, "server-pids", nil, "process ids of the servers, where they run on this machine, for their CPU and disk use")
+	fl.IntSliceVar(&l.Servers, "server-pids", nil,
+		"process ids of the servers, where they run on this machine, for their CPU and disk use")
 	fl.StringVar(&f.cacert, "cacert", "", "verify the servers with this CA bundle")
 	fl.StringVar(&f.cert, "cert", "", "identify with this certificate")
 	fl.StringVar(&f.key, "key", "", "identify with this key")
@@ -172,7 +177,8 @@ func (f *benchKVFlags) complete(cmd *cobra.Command) error {
 		return usagef("--endpoints: none is given")
 	}
 	if len(l.Endpoints) > 0 {
-		for _, flag := range []string{"protocol", "instances", "leaders", "placement", "net", "peer", "rivals", "nodes", "rounds", "data"} {
+		for _, flag := range []string{"protocol", "instances", "leaders", "placement", "net", "peer", "rivals", "nodes",
+			"rounds", "data"} {
 			if given(flag) {
 				return usagef("--%s is for servers that are started here; --endpoints are there already", flag)
 			}

@@ -89,7 +89,8 @@ func TestBenchKVLoads(t *testing.T) {
 // Values that servers do not take end the run at once, and leave nothing behind.
 func tooLarge(t *testing.T, endpoints string, client *clientv3.Client) {
 	began := time.Now()
-	stdout, stderr, code := do(t, "", "bench", "kv", "--endpoints", endpoints, "--val-size=8-4MiB", "--clients=4", "--duration=5m", "--check")
+	stdout, stderr, code := do(t, "", "bench", "kv", "--endpoints", endpoints, "--val-size=8-4MiB", "--clients=4",
+		"--duration=5m", "--check")
 	require.Equal(t, exitFailed, code, stdout)
 	require.Contains(t, stderr, "--max-request-bytes")
 	require.NotContains(t, stderr, "not removed")
@@ -102,7 +103,8 @@ func TestBenchKVLargeValues(t *testing.T) {
 	testsize.Only(t, testsize.Processes)
 	t.Parallel()
 	dir := diskDir(t)
-	stdout := ok(t, "bench", "kv", "--protocol=raft", "--peer=multi-paxos", "--rounds=1", "--val-size=2MiB", "--key-space=2", "--clients=1",
+	stdout := ok(t, "bench", "kv", "--protocol=raft", "--peer=multi-paxos", "--rounds=1", "--val-size=2MiB",
+		"--key-space=2", "--clients=1",
 		"--write-ratio=0.7", "--total=6", "--json", "--data", dir)
 	var c bench.KVContest
 	require.NoError(t, json.Unmarshal([]byte(stdout), &c))

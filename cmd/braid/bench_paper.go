@@ -60,7 +60,8 @@ for one experiment, an array for several.`,
 	fl.StringVar(&f.out, "out", "", "directory of the report, required; made if missing")
 	fl.StringVar(&f.data, "data", "", "parent of the members' directories, on a disk (default: the temporary directory)")
 	fl.BoolVar(&f.quick, "quick", false, "fewer points and rounds: each experiment within a minute")
-	fl.IntVar(&f.rounds, "rounds", 0, "how often each contestant runs (default: as the experiment says, at least 3 unless --quick)")
+	fl.IntVar(&f.rounds, "rounds", 0, "how often each contestant runs (default: as the experiment says, at least "+
+		"3 unless --quick)")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	return cmd
 }
@@ -71,7 +72,8 @@ const paperMember = "paper-member"
 // newPaperMemberCommand is for experiments whose members are processes of their own, not for people.
 func newPaperMemberCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: paperMember, Short: "a member of an experiment's cluster, which braid bench paper starts", Hidden: true, Args: cobra.NoArgs,
+		Use: paperMember, Short: "a member of an experiment's cluster, which braid bench paper starts", Hidden: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
@@ -148,7 +150,8 @@ func (f *benchPaperFlags) run(cmd *cobra.Command, args []string) error {
 }
 
 // measure runs experiments one after the other; what was measured before an error counts.
-func (f *benchPaperFlags) measure(ctx context.Context, experiments []*paper.Experiment, dir string, args []string) ([]*paper.Result, error) {
+func (f *benchPaperFlags) measure(ctx context.Context, experiments []*paper.Experiment, dir string,
+	args []string) ([]*paper.Result, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -158,7 +161,8 @@ func (f *benchPaperFlags) measure(ctx context.Context, experiments []*paper.Expe
 	defer p.clear()
 	var results []*paper.Result
 	for _, e := range experiments {
-		r, err := paper.Run(ctx, e, paper.Config{Dir: dir, Quick: f.quick, Rounds: f.rounds, Command: f.command(args), Member: member, Progress: p.show})
+		r, err := paper.Run(ctx, e, paper.Config{Dir: dir, Quick: f.quick, Rounds: f.rounds, Command: f.command(args),
+			Member: member, Progress: p.show})
 		if r != nil {
 			results = append(results, r)
 		}

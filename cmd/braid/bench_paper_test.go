@@ -27,7 +27,8 @@ func TestBenchPaperBadInput(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		code := run(append([]string{"bench", "paper"}, strings.Fields(c.args)...), &stdout, &stderr)
 		if code != exitUsage || !strings.Contains(stderr.String(), c.want) || stdout.Len() > 0 {
-			t.Errorf("braid bench paper %s: exit code %d, output %q, error %q; want %q", c.args, code, stdout.String(), stderr.String(), c.want)
+			t.Errorf("braid bench paper %s: exit code %d, output %q, error %q; want %q", c.args, code, stdout.String(),
+				stderr.String(), c.want)
 		}
 	}
 	if _, err := os.Stat(out); err == nil {

@@ -54,7 +54,8 @@ func TestBenchBadInput(t *testing.T) {
 		{"log --leaders spread", exitUsage, "leaders spread: protocol raft has one leader"},
 		{"log --protocol niagara --leaders apart", exitUsage, `leaders apart: it is together or spread`},
 		{"log --placement code", exitUsage, "placement code: protocol raft is measured with placement copy"},
-		{"log --protocol niagara --placement rs", exitUsage, `placement "rs" is not for protocol niagara; there is: copy, code`},
+		{"log --protocol niagara --placement rs", exitUsage,
+			`placement "rs" is not for protocol niagara; there is: copy, code`},
 		{"log --protocol niagara --code-k 2", exitUsage, "code-k 2: placement copy has no use for it"},
 		{"log --protocol niagara --instances 4 --peer zookeeper", exitUsage, `unknown protocol "zookeeper"`},
 		{"log --max-batch-commands -1", exitUsage, "batches of -1 commands"},
@@ -115,7 +116,8 @@ func TestBenchBadInput(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := run(append([]string{"bench"}, strings.Fields(c.args)...), &out, &errs)
 		if code != c.code || !strings.Contains(errs.String(), c.want) || out.Len() > 0 {
-			t.Errorf("braid bench %s: exit code %d, output %q, error %q; want exit code %d and %q", c.args, code, out.String(), errs.String(), c.code, c.want)
+			t.Errorf("braid bench %s: exit code %d, output %q, error %q; want exit code %d and %q", c.args, code, out.String(),
+				errs.String(), c.code, c.want)
 		}
 	}
 }
@@ -132,7 +134,8 @@ func diskDir(t *testing.T) string {
 func TestBenchLogJSON(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	code := run(append(strings.Fields("bench log --duration 1s --warmup 100ms --inflight 1000 --json --data"), diskDir(t)), &out, &errs)
+	code := run(append(strings.Fields("bench log --duration 1s --warmup 100ms --inflight 1000 --json --data"), diskDir(t)),
+		&out, &errs)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
@@ -151,7 +154,8 @@ func TestBenchLogCurve(t *testing.T) {
 	t.Parallel()
 	dir, out := diskDir(t), t.TempDir()
 	var stdout, stderr bytes.Buffer
-	args := strings.Fields("bench log --rate 1000,50000000 --peer multi-paxos --inflight 2000 --duration 300ms --warmup 100ms --max-p99 1h --json")
+	args := strings.Fields("bench log --rate 1000,50000000 --peer multi-paxos --inflight 2000 --duration 300ms --warmup " +
+		"100ms --max-p99 1h --json")
 	code := run(append(args, "--data", dir, "--out", out), &stdout, &stderr)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
@@ -164,7 +168,8 @@ func TestBenchLogCurve(t *testing.T) {
 		t.Fatalf("series %s", stdout.String())
 	}
 	for _, s := range c.Series {
-		if len(s.Points) != 2 || s.Points[0].RatePS != 1000 || !s.Points[1].Saturated || !s.Points[1].Verified || s.Points[1].LatencyMS.P99 <= 0 {
+		if len(s.Points) != 2 || s.Points[0].RatePS != 1000 || !s.Points[1].Saturated || !s.Points[1].Verified ||
+			s.Points[1].LatencyMS.P99 <= 0 {
 			t.Errorf("curve %s", stdout.String())
 		}
 	}
@@ -174,8 +179,10 @@ func TestBenchLogCurve(t *testing.T) {
 		}
 	}
 	stdout.Reset()
-	code = run(strings.Fields("bench log --curve --rate 4000000 --inflight 500 --duration 200ms --warmup 50ms --nodes 1 --data "+dir), &stdout, &stderr)
-	if text := stdout.String(); code != exitOK || !strings.Contains(text, "offered/s") || !strings.Contains(text, "saturate") {
+	code = run(strings.Fields("bench log --curve --rate 4000000 --inflight 500 --duration 200ms --warmup 50ms --nodes 1 "+
+		"--data "+dir), &stdout, &stderr)
+	if text := stdout.String(); code != exitOK || !strings.Contains(text, "offered/s") ||
+		!strings.Contains(text, "saturate") {
 		t.Errorf("exit code %d: %s%s", code, text, stderr.String())
 	}
 }
@@ -185,7 +192,8 @@ func TestBenchLogPeers(t *testing.T) {
 	t.Parallel()
 	dir := diskDir(t)
 	var out, errs bytes.Buffer
-	code := run(append(strings.Fields("bench log --peer multi-paxos --rounds 2 --duration 500ms --warmup 50ms --proposers 20 --json --data"), dir), &out, &errs)
+	code := run(append(strings.Fields("bench log --peer multi-paxos --rounds 2 --duration 500ms --warmup 50ms "+
+		"--proposers 20 --json --data"), dir), &out, &errs)
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
@@ -193,7 +201,8 @@ func TestBenchLogPeers(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &c); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	if len(c.Results) != 2 || c.Rounds != 2 || c.Protocol != "raft" || len(c.Runs) != 2 || len(c.Runs[1]) != 2 || len(c.Ratios) != 1 || c.Ratios[0].Protocol != "multi-paxos" || c.Ratios[0].Throughput <= 0 {
+	if len(c.Results) != 2 || c.Rounds != 2 || c.Protocol != "raft" || len(c.Runs) != 2 || len(c.Runs[1]) != 2 ||
+		len(c.Ratios) != 1 || c.Ratios[0].Protocol != "multi-paxos" || c.Ratios[0].Throughput <= 0 {
 		t.Errorf("contest %s", out.String())
 	}
 }
@@ -213,7 +222,8 @@ func TestMapKVOptions(t *testing.T) {
 	if o.Protocol != braid.Named("niagara", "instances=2", "leaders=spread") || len(o.Listen) != 2 {
 		t.Errorf("%+v", o)
 	}
-	if len(o.Members) != 2 || len(o.Members[0].PeerURLs) != 2 || len(o.Members[1].PeerURLs) != 2 || o.Members[1].ID != o.Self {
+	if len(o.Members) != 2 || len(o.Members[0].PeerURLs) != 2 || len(o.Members[1].PeerURLs) != 2 ||
+		o.Members[1].ID != o.Self {
 		t.Errorf("members %+v", o.Members)
 	}
 	f.net = "latency=5"

@@ -39,7 +39,8 @@ func TestMembersThatBeginWithOtherStatesAreNotLinked(t *testing.T) {
 	c.healthy(2)
 	ok(t, "ctl", "--endpoints", c.flags[2].client, "put", "k0", "new")
 	eventually(t, "both say why", func(context.Context) bool {
-		restored, empty := strings.ReplaceAll(c.running[1].stderr.String(), `\"`, `"`), strings.ReplaceAll(c.running[2].stderr.String(), `\"`, `"`)
+		restored, empty := strings.ReplaceAll(c.running[1].stderr.String(), `\"`, `"`),
+			strings.ReplaceAll(c.running[2].stderr.String(), `\"`, `"`)
 		return strings.Contains(restored, `birth is empty there, "sha256:`) && strings.Contains(empty, `there, empty here`)
 	})
 	c.kill(1, 2, 3)
@@ -66,7 +67,8 @@ func TestAMemberJoinsARestoredCluster(t *testing.T) {
 	file := backup(t)
 	first := newServeFlags(t)
 	ok(t, "restore", file, "--data-dir", first.dir)
-	serving(t, first, "--initial-advertise-peer-urls", "http://"+first.peer, "--advertise-client-urls", "http://"+first.client,
+	serving(t, first, "--initial-advertise-peer-urls", "http://"+first.peer, "--advertise-client-urls",
+		"http://"+first.client,
 		"--initial-cluster", "m1=http://"+first.peer)
 	ok(t, "ctl", "--endpoints", first.client, "put", "k1", "later")
 	second := newServeFlags(t)
@@ -80,7 +82,8 @@ func TestAMemberJoinsARestoredCluster(t *testing.T) {
 		defer client.Close()
 		eventually(t, "the keys", func(ctx context.Context) bool {
 			got, err := client.Get(ctx, "k", clientv3.WithPrefix(), clientv3.WithSerializable())
-			return err == nil && len(got.Kvs) == 3 && string(got.Kvs[1].Value) == "later" && string(got.Kvs[2].Value) == "restored"
+			return err == nil && len(got.Kvs) == 3 && string(got.Kvs[1].Value) == "later" &&
+				string(got.Kvs[2].Value) == "restored"
 		})
 	}
 	member := serving(t, second, args...)
@@ -98,7 +101,8 @@ func TestARestoredMemberDoesNotJoin(t *testing.T) {
 	serving(t, first)
 	ok(t, "ctl", "--endpoints", first.client, "member", "add", "m2", "--peer-urls", "http://"+second.peer)
 	ok(t, "restore", file, "--data-dir", second.dir)
-	_, stderr, code := do(t, "", second.args("--initial-cluster-state", "existing", "--join", "http://"+first.client, "--initial-advertise-peer-urls", "http://"+second.peer)...)
+	_, stderr, code := do(t, "", second.args("--initial-cluster-state", "existing", "--join", "http://"+first.client,
+		"--initial-advertise-peer-urls", "http://"+second.peer)...)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "a member that joins begins empty")
 }

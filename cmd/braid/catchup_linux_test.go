@@ -48,7 +48,9 @@ func TestAFollowerArrivesUnderWrites(t *testing.T) {
 		put(fmt.Sprintf("state%d", i))
 	}
 	eventually(t, "the leader has cut its log", func(context.Context) bool {
-		return slices.ContainsFunc(c.members(), func(m status.Member) bool { return m.Name == leader && m.Instances[0].First > 100 })
+		return slices.ContainsFunc(c.members(), func(m status.Member) bool {
+			return m.Name == leader && m.Instances[0].First > 100
+		})
 	})
 
 	ctx, stop := context.WithCancel(t.Context())

@@ -88,12 +88,13 @@ func (c *cluster) onDisk(name string) map[uint64]wal.BodyInfo {
 	c.t.Helper()
 	last := map[uint64]wal.BodyInfo{} // what comes later takes the place of what was before
 	dir := filepath.Join(c.dir, name, logDir, "bodies")
-	require.NoError(c.t, wal.InspectBodies(vfs.OS, dir, func(wal.SegmentInfo) error { return nil }, func(b wal.BodyInfo) error {
-		if b.Kind == "body" && b.Number >= last[b.Body.Index].Number {
-			last[b.Body.Index] = b
-		}
-		return nil
-	}))
+	require.NoError(c.t, wal.InspectBodies(vfs.OS, dir, func(wal.SegmentInfo) error { return nil },
+		func(b wal.BodyInfo) error {
+			if b.Kind == "body" && b.Number >= last[b.Body.Index].Number {
+				last[b.Body.Index] = b
+			}
+			return nil
+		}))
 	return last
 }
 
@@ -149,10 +150,11 @@ func (c *cluster) putCut(size int, put func(context.Context) bool) (index uint64
 func (c *cluster) logged(name string) (bytes int) {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, name, logDir, "log")
-	require.NoError(c.t, wal.Inspect(vfs.OS, dir, func(wal.SegmentInfo) error { return nil }, func(r wal.RecordInfo) error {
-		bytes += r.Length
-		return nil
-	}))
+	require.NoError(c.t, wal.Inspect(vfs.OS, dir, func(wal.SegmentInfo) error { return nil },
+		func(r wal.RecordInfo) error {
+			bytes += r.Length
+			return nil
+		}))
 	return bytes
 }
 
@@ -168,7 +170,8 @@ func TestCraftReadsEveryValueEverywhere(t *testing.T) {
 		return err == nil
 	})
 	c.putCut(len(sixteen), func(context.Context) bool {
-		_, stderr, code := do(t, sixteen, "ctl", "--endpoints", c.endpoints[0], "--max-request-bytes=33554432", "--command-timeout=20s", "put", "sixteen")
+		_, stderr, code := do(t, sixteen, "ctl", "--endpoints", c.endpoints[0], "--max-request-bytes=33554432",
+			"--command-timeout=20s", "put", "sixteen")
 		if code != 0 {
 			t.Logf("put: %s", stderr)
 		}
@@ -179,7 +182,8 @@ func TestCraftReadsEveryValueEverywhere(t *testing.T) {
 	}
 	values := map[string]string{"one": one, "sixteen": sixteen}
 	c.reads(all, values)
-	require.True(t, ok(t, "ctl", "--endpoints", c.endpoints[4], "--command-timeout=20s", "get", "one", "--print-value-only") == one)
+	require.True(t, ok(t, "ctl", "--endpoints", c.endpoints[4], "--command-timeout=20s", "get", "one",
+		"--print-value-only") == one)
 
 	leader := c.leader()
 	kill(t, c.pids[leader])
@@ -290,7 +294,8 @@ func TestCraftRepairsDamage(t *testing.T) {
 	flip(t, body)
 	var state status.Member
 	eventually(t, "repair", func(ctx context.Context) bool {
-		answers := status.Ask(ctx, status.Options{Endpoints: []string{c.alive()[victim]}, Only: true, Timeout: 5 * time.Second})
+		answers := status.Ask(ctx, status.Options{Endpoints: []string{c.alive()[victim]}, Only: true,
+			Timeout: 5 * time.Second})
 		state = answers[0]
 		return state.Bodies.Corrupt > 0 && state.Bodies.Repaired > 0 && state.Bodies.Missing == 0
 	})

@@ -78,9 +78,12 @@ func newUtlCommand() *cobra.Command {
 		Example: `  braid ctl snapshot save backup.db
   braid utl snapshot status backup.db -w table`,
 	}
-	utl.PersistentFlags().DurationVar(&etcdutl.FlockTimeout, "timeout", 10*time.Second, "time to wait for the lock of a database file, 0: for ever")
-	utl.PersistentFlags().StringVarP(&etcdutl.OutputFormat, "write-out", "w", "simple", "output format: fields, json, protobuf, simple or table")
-	utl.AddCommand(etcdutl.NewSnapshotCommand(), etcdutl.NewHashKVCommand(), etcdutl.NewDefragCommand(), etcdutl.NewVersionCommand())
+	utl.PersistentFlags().DurationVar(&etcdutl.FlockTimeout, "timeout", 10*time.Second,
+		"time to wait for the lock of a database file, 0: for ever")
+	utl.PersistentFlags().StringVarP(&etcdutl.OutputFormat, "write-out", "w", "simple",
+		"output format: fields, json, protobuf, simple or table")
+	utl.AddCommand(etcdutl.NewSnapshotCommand(), etcdutl.NewHashKVCommand(), etcdutl.NewDefragCommand(),
+		etcdutl.NewVersionCommand())
 	rename(utl, "etcdutl", "braid utl")
 	return utl
 }

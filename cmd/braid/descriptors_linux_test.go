@@ -32,14 +32,17 @@ func scarceCluster(t *testing.T, descriptors int) *scarce {
 	c := &scarce{tight: tight{t: t, members: make([]*invocation, 3), clients: make([]*clientv3.Client, 3)}}
 	var initial []string
 	for i := range 3 {
-		f := serveFlags{fmt.Sprint("m", i+1), dataDir(t), fmt.Sprintf("127.0.0.1:%d", free[2*i]), fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
+		f := serveFlags{fmt.Sprint("m", i+1), dataDir(t), fmt.Sprintf("127.0.0.1:%d", free[2*i]),
+			fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
 		c.flags, initial = append(c.flags, f), append(initial, f.name+"=http://"+f.peer)
 	}
 	more := append([]string{"--initial-cluster", strings.Join(initial, ",")}, smallLog...)
 	for i, f := range c.flags {
 		c.members[i], _ = beginWith(t, []string{fmt.Sprint(fewDescriptors, "=", descriptors)}, "",
-			f.args(append([]string{"--initial-advertise-peer-urls", "http://" + f.peer, "--advertise-client-urls", "http://" + f.client}, more...)...)...)
-		c.clients[i], err = clientv3.New(clientv3.Config{Endpoints: []string{f.client}, Logger: zap.NewNop(), DialTimeout: testTimeout})
+			f.args(append([]string{"--initial-advertise-peer-urls", "http://" + f.peer, "--advertise-client-urls",
+				"http://" + f.client}, more...)...)...)
+		c.clients[i], err = clientv3.New(clientv3.Config{Endpoints: []string{f.client}, Logger: zap.NewNop(),
+			DialTimeout: testTimeout})
 		require.NoError(t, err)
 		t.Cleanup(func() { c.clients[i].Close() })
 	}
@@ -126,10 +129,12 @@ func TestNoDescriptorsAreLeft(t *testing.T) {
 	limit(1)
 	eventually(t, "a log waits", func(context.Context) bool {
 		c.runs()
-		return strings.Contains(c.members[0].stderr.String()+c.members[1].stderr.String()+c.members[2].stderr.String(), "the log waits")
+		return strings.Contains(c.members[0].stderr.String()+c.members[1].stderr.String()+c.members[2].stderr.String(),
+			"the log waits")
 	})
 	limit(512)
 	c.writes(20)
 	c.stop()
-	require.Contains(t, c.members[0].stderr.String()+c.members[1].stderr.String()+c.members[2].stderr.String(), "the log goes on")
+	require.Contains(t, c.members[0].stderr.String()+c.members[1].stderr.String()+c.members[2].stderr.String(),
+		"the log goes on")
 }

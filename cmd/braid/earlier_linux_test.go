@@ -40,7 +40,8 @@ func TestDirectoriesOfAnEarlierVersionOpen(t *testing.T) {
 		t.Run(e.protocol, func(t *testing.T) {
 			t.Parallel()
 			c := unstarted(t)
-			c.more = append([]string{"--protocol=" + e.protocol, "--snapshot-bytes=20000", "--large-value-bytes=4096"}, e.flags...)
+			c.more = append([]string{"--protocol=" + e.protocol, "--snapshot-bytes=20000", "--large-value-bytes=4096"},
+				e.flags...)
 			unpack(t, filepath.Join("testdata", "earlier", e.protocol+".tar.gz"), filepath.Dir(c.flags[1].dir))
 			c.start(1, 2, 3)
 			for i := 1; i <= 3; i++ {

@@ -81,7 +81,8 @@ func tightCluster(t *testing.T) (*tight, bool) {
 			return nil, false
 		}
 		c.disks = append(c.disks, disk)
-		f := serveFlags{fmt.Sprint("m", i+1), filepath.Join(disk, "data"), fmt.Sprintf("127.0.0.1:%d", free[2*i]), fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
+		f := serveFlags{fmt.Sprint("m", i+1), filepath.Join(disk, "data"), fmt.Sprintf("127.0.0.1:%d", free[2*i]),
+			fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
 		c.flags = append(c.flags, f)
 		initial = append(initial, f.name+"=http://"+f.peer)
 	}
@@ -89,7 +90,8 @@ func tightCluster(t *testing.T) (*tight, bool) {
 	c.members, c.clients = make([]*invocation, 3), make([]*clientv3.Client, 3)
 	for i, f := range c.flags {
 		c.start(i)
-		c.clients[i], err = clientv3.New(clientv3.Config{Endpoints: []string{f.client}, Logger: zap.NewNop(), DialTimeout: testTimeout})
+		c.clients[i], err = clientv3.New(clientv3.Config{Endpoints: []string{f.client}, Logger: zap.NewNop(),
+			DialTimeout: testTimeout})
 		require.NoError(t, err)
 		t.Cleanup(func() { c.clients[i].Close() })
 	}
@@ -98,7 +100,9 @@ func tightCluster(t *testing.T) (*tight, bool) {
 
 func (c *tight) start(i int) {
 	f := c.flags[i]
-	c.members[i], _ = begin(c.t, "", f.args(append([]string{"--initial-advertise-peer-urls", "http://" + f.peer, "--advertise-client-urls", "http://" + f.client}, c.more...)...)...)
+	c.members[i], _ = begin(c.t, "",
+		f.args(append([]string{"--initial-advertise-peer-urls", "http://" + f.peer, "--advertise-client-urls",
+			"http://" + f.client}, c.more...)...)...)
 }
 
 func (c *tight) put(i int, key, value string) (err error) {

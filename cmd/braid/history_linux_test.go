@@ -72,7 +72,8 @@ func (h *history) request() proto.Message {
 	case n < 97:
 		return &pb.LeaseLeasesRequest{}
 	case n < 98:
-		return &pb.AuthUserAddRequest{Name: fmt.Sprintf("u%d", h.random.IntN(3)), Options: &authpb.UserAddOptions{NoPassword: true}}
+		return &pb.AuthUserAddRequest{Name: fmt.Sprintf("u%d", h.random.IntN(3)),
+			Options: &authpb.UserAddOptions{NoPassword: true}}
 	case n < 99:
 		return &pb.AuthUserDeleteRequest{Name: fmt.Sprintf("u%d", h.random.IntN(3))}
 	}
@@ -80,7 +81,8 @@ func (h *history) request() proto.Message {
 }
 
 func (h *history) put() *pb.PutRequest {
-	r := &pb.PutRequest{Key: h.key(), Value: fmt.Appendf(nil, "v%d", h.random.IntN(5)), Lease: h.lease(), PrevKv: h.random.IntN(2) == 0}
+	r := &pb.PutRequest{Key: h.key(), Value: fmt.Appendf(nil, "v%d", h.random.IntN(5)), Lease: h.lease(),
+		PrevKv: h.random.IntN(2) == 0}
 	switch h.random.IntN(10) {
 	case 0:
 		r.IgnoreValue, r.Value = true, nil
@@ -120,7 +122,8 @@ func (h *history) txn(depth int) *pb.TxnRequest {
 		case 0:
 			c.Target, c.TargetUnion = pb.Compare_VERSION, &pb.Compare_Version{Version: int64(h.random.IntN(3))}
 		case 1:
-			c.Target, c.TargetUnion = pb.Compare_MOD, &pb.Compare_ModRevision{ModRevision: int64(h.random.IntN(len(h.steps) + 1))}
+			c.Target, c.TargetUnion = pb.Compare_MOD,
+				&pb.Compare_ModRevision{ModRevision: int64(h.random.IntN(len(h.steps) + 1))}
 		case 2:
 			c.Target, c.TargetUnion = pb.Compare_VALUE, &pb.Compare_Value{Value: fmt.Appendf(nil, "v%d", h.random.IntN(5))}
 		case 3:
@@ -237,9 +240,10 @@ func watchAll(t *testing.T, conn *grpc.ClientConn, from int64) *watcher {
 	t.Cleanup(cancel)
 	stream, err := pb.NewWatchClient(conn).Watch(ctx)
 	require.NoError(t, err)
-	require.NoError(t, stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte{0}, RangeEnd: []byte{0}, StartRevision: from, PrevKv: true,
-	}}}))
+	require.NoError(t,
+		stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+			Key: []byte{0}, RangeEnd: []byte{0}, StartRevision: from, PrevKv: true,
+		}}}))
 	return &watcher{t: t, stream: stream}
 }
 
@@ -289,7 +293,8 @@ func (c *cluster) play(steps []proto.Message) (rec record) {
 	revision, compacted := int64(1), int64(1)
 	do := func(i int, request proto.Message) {
 		answer, failure := perform(ctx, conns[i%len(conns)], request)
-		rec.requests, rec.answers, rec.failures = append(rec.requests, request), append(rec.answers, answer), append(rec.failures, failure)
+		rec.requests, rec.answers, rec.failures = append(rec.requests, request), append(rec.answers, answer),
+			append(rec.failures, failure)
 		if h, ok := answer.(interface{ GetHeader() *pb.ResponseHeader }); ok && failure == "" && h.GetHeader() != nil {
 			revision = max(revision, h.GetHeader().Revision)
 		}
@@ -323,7 +328,8 @@ func (r *record) equal(t *testing.T, o *record) {
 	require.Len(t, o.answers, len(r.answers))
 	for i := range r.answers {
 		require.Equal(t, r.failures[i], o.failures[i], "answer %d, to %T %v", i, r.requests[i], r.requests[i])
-		require.True(t, proto.Equal(r.answers[i], o.answers[i]), "answer %d, to %T %v:\n%v\n%v", i, r.requests[i], r.requests[i], r.answers[i], o.answers[i])
+		require.True(t, proto.Equal(r.answers[i], o.answers[i]), "answer %d, to %T %v:\n%v\n%v", i, r.requests[i],
+			r.requests[i], r.answers[i], o.answers[i])
 	}
 	for _, side := range []*record{r, o} {
 		for i := range side.events {

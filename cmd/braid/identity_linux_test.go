@@ -46,7 +46,8 @@ func unstarted(t *testing.T) *trio {
 	dir := dataDir(t)
 	var initial []string
 	for i := 1; i <= 3; i++ {
-		f := serveFlags{fmt.Sprintf("m%d", i), filepath.Join(dir, fmt.Sprint(i)), fmt.Sprintf("127.0.0.1:%d", free[2*i-2]), fmt.Sprintf("127.0.0.1:%d", free[2*i-1])}
+		f := serveFlags{fmt.Sprintf("m%d", i), filepath.Join(dir, fmt.Sprint(i)), fmt.Sprintf("127.0.0.1:%d", free[2*i-2]),
+			fmt.Sprintf("127.0.0.1:%d", free[2*i-1])}
 		c.flags[i] = f
 		initial = append(initial, f.name+"=http://"+f.peer)
 	}
@@ -58,16 +59,20 @@ func unstarted(t *testing.T) *trio {
 func (c *trio) start(members ...int) {
 	c.t.Helper()
 	for _, i := range members {
-		c.running[i], _ = begin(c.t, "", c.flags[i].args(append([]string{"--initial-cluster", c.initial, "--initial-advertise-peer-urls", "http://" + c.flags[i].peer,
-			"--advertise-client-urls", "http://" + c.flags[i].client}, c.more...)...)...)
+		c.running[i], _ = begin(c.t, "",
+			c.flags[i].args(append([]string{"--initial-cluster", c.initial, "--initial-advertise-peer-urls",
+				"http://" + c.flags[i].peer,
+				"--advertise-client-urls", "http://" + c.flags[i].client}, c.more...)...)...)
 	}
 }
 
 // join starts a member as one that the cluster was told of.
 func (c *trio) join(i, through int) {
 	c.t.Helper()
-	c.running[i], _ = begin(c.t, "", c.flags[i].args("--initial-cluster-state", "existing", "--join", "http://"+c.flags[through].client,
-		"--initial-advertise-peer-urls", "http://"+c.flags[i].peer, "--advertise-client-urls", "http://"+c.flags[i].client)...)
+	c.running[i], _ = begin(c.t, "", c.flags[i].args("--initial-cluster-state", "existing", "--join",
+		"http://"+c.flags[through].client,
+		"--initial-advertise-peer-urls", "http://"+c.flags[i].peer, "--advertise-client-urls",
+		"http://"+c.flags[i].client)...)
 }
 
 func (c *trio) kill(members ...int) {
@@ -97,7 +102,8 @@ func (c *trio) healthy(i int) {
 
 func (c *trio) client(i int) *clientv3.Client {
 	c.t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.flags[i].client}, Logger: zap.NewNop(), DialTimeout: testTimeout})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.flags[i].client}, Logger: zap.NewNop(),
+		DialTimeout: testTimeout})
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { client.Close() })
 	return client

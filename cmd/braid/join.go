@@ -54,7 +54,9 @@ func (j *joiner) urls() []string {
 func (j *joiner) find(ctx context.Context, limit time.Duration) (identity, error) {
 	urls := j.urls()
 	if len(urls) == 0 {
-		return identity{}, errors.New("a new member of a running cluster needs --initial-cluster with the peer URLs of its members, or --join with some")
+		return identity{},
+			errors.New("a new member of a running cluster needs --initial-cluster with the peer URLs of its members, " +
+				"or --join with some")
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -127,7 +129,8 @@ func latest(answers <-chan joinAnswer, count int, enough func() <-chan time.Time
 
 func (j *joiner) explain(urls []string, err error) error {
 	if errors.Is(err, braid.ErrNotAdded) {
-		return fmt.Errorf("the cluster at %s has no member with the peer URLs %s: first run \"braid ctl member add %s --peer-urls …\" (%w)",
+		return fmt.Errorf("the cluster at %s has no member with the peer URLs %s: first run \"braid ctl member add %s "+
+			"--peer-urls …\" (%w)",
 			strings.Join(urls, ","), strings.Join(j.s.AdvertisePeer, ","), j.s.Name, err)
 	}
 	return fmt.Errorf("no member at %s tells who the members are: %w", strings.Join(urls, ","), err)
@@ -159,7 +162,8 @@ func (j *joiner) know(found *braid.Running) (identity, error) {
 	if j.s.Merges() && found.Begun == 0 {
 		return identity{}, errors.New("the cluster does not run --protocol niagara")
 	}
-	who := identity{self: found.Self, cluster: found.Cluster, members: found.Members, join: true, begun: found.Begun, told: *found}
+	who := identity{self: found.Self, cluster: found.Cluster, members: found.Members, join: true, begun: found.Begun,
+		told: *found}
 	j.name(&who)
 	return who, nil
 }
@@ -194,7 +198,8 @@ func (j *joiner) askAsClient(ctx context.Context, url string) (identity, error) 
 	}
 	who := identity{cluster: list.Header.ClusterId, join: true}
 	for _, m := range list.Members {
-		who.members = append(who.members, braid.Member{ID: braid.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
+		who.members = append(who.members, braid.Member{ID: braid.MemberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs,
+			Learner: m.IsLearner})
 		if settings.SameURLs(m.PeerURLs, j.s.AdvertisePeer) {
 			who.self = braid.MemberID(m.ID)
 		}
@@ -210,11 +215,13 @@ func (j *joiner) askAsClient(ctx context.Context, url string) (identity, error) 
 }
 
 // errAuthOn is what an address for clients says to a joiner while auth is on.
-var errAuthOn = errors.New("auth is on, and only users are told who the members are: give --join the peer URLs of members, or --initial-cluster")
+var errAuthOn = errors.New("auth is on, and only users are told who the members are: give --join the peer URLs of " +
+	"members, or --initial-cluster")
 
 // memberList asks for the members. If no majority answers, it asks for what one member knows; a
 // member that joins learns the members active from the log later.
-func memberList(ctx context.Context, client *clientv3.Client, limit time.Duration) (*clientv3.MemberListResponse, error) {
+func memberList(ctx context.Context, client *clientv3.Client,
+	limit time.Duration) (*clientv3.MemberListResponse, error) {
 	first, cancel := context.WithTimeout(ctx, limit/2)
 	defer cancel()
 	list, err := client.MemberList(first)
@@ -230,7 +237,8 @@ func memberList(ctx context.Context, client *clientv3.Client, limit time.Duratio
 // askBegun asks with how many instances a running cluster began, because a member that joins must
 // use the same number.
 func askBegun(ctx context.Context, url string, config *tls.Config) (n int, err error) {
-	for _, m := range status.Ask(ctx, status.Options{Endpoints: []string{url}, Only: true, TLS: config, Timeout: askTime}) {
+	for _, m := range status.Ask(ctx, status.Options{Endpoints: []string{url}, Only: true, TLS: config,
+		Timeout: askTime}) {
 		switch {
 		case m.Error != "":
 			err = fmt.Errorf("ask %s for its instances: %s", m.Endpoint, m.Error)

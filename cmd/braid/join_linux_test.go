@@ -12,7 +12,8 @@ import (
 func secureFlags(f serveFlags, a *authority) []string {
 	return []string{
 		"--data-dir", f.dir, "--listen-client-urls", "http://" + f.client, "--listen-peer-urls", "https://" + f.peer,
-		"--peer-cert-file", a.path(f.name + ".crt"), "--peer-key-file", a.path(f.name + ".key"), "--peer-trusted-ca-file", a.path("ca.crt"),
+		"--peer-cert-file", a.path(f.name + ".crt"), "--peer-key-file", a.path(f.name + ".key"), "--peer-trusted-ca-file",
+		a.path("ca.crt"),
 	}
 }
 
@@ -50,7 +51,8 @@ func TestWhatMemberAddPrintsStartsTheMember(t *testing.T) {
 	}
 	ctl("put", "a", "b")
 
-	early := start(m2, nil, ca, "--name=m2", "--initial-cluster-state=existing", "--initial-cluster=m1=https://"+m1.peer+",m2=https://"+m2.peer)
+	early := start(m2, nil, ca, "--name=m2", "--initial-cluster-state=existing", "--initial-cluster=m1=https://"+m1.peer+
+		",m2=https://"+m2.peer)
 	code, stderr := early.exit()
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "braid ctl member add m2")

@@ -148,13 +148,15 @@ func (s *sensors) look(ctx context.Context, conn *grpc.ClientConn, key, token st
 	defer cancel()
 	attempt = metadata.AppendToOutgoingContext(attempt, "braid-token", token)
 	kv := pb.NewKVClient(conn)
-	if r, err := kv.Range(attempt, &pb.RangeRequest{Key: []byte(key), Serializable: true}, grpc.WaitForReady(true)); err == nil {
+	if r, err := kv.Range(attempt, &pb.RangeRequest{Key: []byte(key), Serializable: true},
+		grpc.WaitForReady(true)); err == nil {
 		if len(r.Kvs) != 1 || string(r.Kvs[0].Value) != s.value(key) {
 			s.t.Errorf("a read with token %s does not see %s", token, key)
 		}
 		s.found.Add(1)
 	}
-	txn := &pb.TxnRequest{Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_VERSION, TargetUnion: &pb.Compare_Version{Version: 1}}}}
+	txn := &pb.TxnRequest{
+		Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_VERSION, TargetUnion: &pb.Compare_Version{Version: 1}}}}
 	if r, err := kv.Txn(attempt, txn, grpc.WaitForReady(true)); err == nil && !r.Succeeded {
 		s.t.Errorf("a transaction with token %s does not find %s", token, key)
 	}
@@ -168,7 +170,8 @@ func (s *sensors) barrier(ctx context.Context, conn *grpc.ClientConn) {
 	txn := &pb.TxnRequest{}
 	for i := range s.writers {
 		if n := s.writers[i].last(); n > 0 {
-			txn.Success = append(txn.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(measurement(i, n))}}})
+			txn.Success = append(txn.Success,
+				&pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(measurement(i, n))}}})
 		}
 	}
 	r, err := pb.NewKVClient(conn).Txn(attempt, txn, grpc.WaitForReady(true))
@@ -287,8 +290,10 @@ func (a *accounts) one(ctx context.Context, client *clientv3.Client) {
 		return
 	}
 	r, err := client.Txn(attempt).
-		If(clientv3.Compare(clientv3.ModRevision(account(from)), "=", revisions[from]), clientv3.Compare(clientv3.ModRevision(account(to)), "=", revisions[to])).
-		Then(clientv3.OpPut(account(from), strconv.Itoa(balances[from]-amount)), clientv3.OpPut(account(to), strconv.Itoa(balances[to]+amount))).
+		If(clientv3.Compare(clientv3.ModRevision(account(from)), "=", revisions[from]),
+			clientv3.Compare(clientv3.ModRevision(account(to)), "=", revisions[to])).
+		Then(clientv3.OpPut(account(from), strconv.Itoa(balances[from]-amount)),
+			clientv3.OpPut(account(to), strconv.Itoa(balances[to]+amount))).
 		Commit()
 	if err == nil && r.Succeeded {
 		a.transfers.Add(1)
@@ -296,7 +301,8 @@ func (a *accounts) one(ctx context.Context, client *clientv3.Client) {
 }
 
 // balances reads all accounts at one moment, and judges their sum.
-func (a *accounts) balances(ctx context.Context, client *clientv3.Client) (balances [accountNumber]int, revisions [accountNumber]int64, ok bool) {
+func (a *accounts) balances(ctx context.Context,
+	client *clientv3.Client) (balances [accountNumber]int, revisions [accountNumber]int64, ok bool) {
 	r, err := client.Get(ctx, "account/", clientv3.WithPrefix())
 	if err != nil {
 		return balances, revisions, false

@@ -176,7 +176,8 @@ func dumpBodies(w io.Writer, dir string, asJSON bool) (damaged int, err error) {
 			return err
 		}
 		b := i.Body
-		return lines.Encode(bodyView{i.File, i.Offset, i.Kind, i.Number, b.Instance, b.Index, b.Term, b.Form, b.K, i.Length, b.Size, text(i.Err)})
+		return lines.Encode(bodyView{i.File, i.Offset, i.Kind, i.Number, b.Instance, b.Index, b.Term, b.Form, b.K, i.Length,
+			b.Size, text(i.Err)})
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // a member of which no one brought a body

@@ -20,7 +20,8 @@ import (
 // as it was. With that flag the last write is there. The same holds of directories that do not tell what they hold.
 func TestAnotherProtocolIsRefusedAfterAKill(t *testing.T) {
 	t.Parallel()
-	for protocol, others := range map[string][]string{"iss": {"raft", "", "lcr"}, "multi-paxos": {"raft", "iss"}, "niagara": {"raft", "iss", "multi-paxos"}} {
+	for protocol, others := range map[string][]string{"iss": {"raft", "", "lcr"}, "multi-paxos": {"raft", "iss"},
+		"niagara": {"raft", "iss", "multi-paxos"}} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			dir := dataDir(t)
@@ -66,9 +67,10 @@ func TestAnotherProtocolIsRefusedAfterAKill(t *testing.T) {
 // withOther is a member's command with another protocol, or with none, and without what that has no use for.
 func withOther(command []string, protocol string) []string {
 	command = slices.DeleteFunc(slices.Clone(command), func(arg string) bool {
-		return slices.ContainsFunc([]string{"--protocol=", "--epoch-", "--instances=", "--placement=", "--leaders="}, func(prefix string) bool {
-			return strings.HasPrefix(arg, prefix)
-		})
+		return slices.ContainsFunc([]string{"--protocol=", "--epoch-", "--instances=", "--placement=", "--leaders="},
+			func(prefix string) bool {
+				return strings.HasPrefix(arg, prefix)
+			})
 	})
 	if protocol != "" {
 		command = append(command, "--protocol="+protocol)

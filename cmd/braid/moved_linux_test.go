@@ -16,7 +16,8 @@ import (
 // what was written before.
 func TestProcessesMove(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range []string{"raft", "iss", "niagara", "lcr", "multi-paxos"}[:testsize.Pick(testsize.Processes, 0, 1, 5)] {
+	for _, protocol := range []string{"raft", "iss", "niagara", "lcr",
+		"multi-paxos"}[:testsize.Pick(testsize.Processes, 0, 1, 5)] {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			c := unstarted(t)

@@ -34,7 +34,8 @@ func TestNiagaraAnswersAsRaftDoes(t *testing.T) {
 	failures := slices.DeleteFunc(slices.Clone(onRaft.failures), func(f string) bool { return f == "" })
 	require.Less(t, 3*len(failures), len(steps))
 	require.Greater(t, len(onRaft.events[0]), len(steps)/3)
-	for _, args := range [][]string{{"--instances=4"}, {"--instances=3", "--leaders=spread"}, {"--instances=5", "--leaders=spread", "--placement=code", "--code-k=2"}} {
+	for _, args := range [][]string{{"--instances=4"}, {"--instances=3", "--leaders=spread"},
+		{"--instances=5", "--leaders=spread", "--placement=code", "--code-k=2"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
 			c := upWith(t, calm, dataDir(t), append(args, "--protocol=niagara")...)
@@ -198,7 +199,8 @@ func (c *cluster) metricsOfInstances(n int) {
 	for _, endpoint := range c.endpoints {
 		metrics := fetch(c.t, endpoint, "/metrics")
 		for i := range n {
-			for _, name := range []string{"braid_term", "braid_instance_commit_index", "braid_rounds_applied", "braid_rounds_committed", "braid_rounds_appended"} {
+			for _, name := range []string{"braid_term", "braid_instance_commit_index", "braid_rounds_applied",
+				"braid_rounds_committed", "braid_rounds_appended"} {
 				require.Regexp(c.t, fmt.Sprintf(`(?m)^%s\{instance="%d"\} [1-9]`, name, i+1), metrics)
 			}
 		}
@@ -412,8 +414,10 @@ func TestNiagaraReshapes(t *testing.T) {
 
 	f := newServeFlags(t)
 	f.name, f.dir = "m4", filepath.Join(c.dir, "m4")
-	ok(t, "ctl", "--endpoints", c.endpoints[0], "--command-timeout=20s", "member", "add", "m4", "--peer-urls", "http://"+f.peer)
-	more := []string{"--initial-cluster-state=existing", "--join", "http://" + c.endpoints[0], "--protocol=niagara", "--leaders=spread"}
+	ok(t, "ctl", "--endpoints", c.endpoints[0], "--command-timeout=20s", "member", "add", "m4", "--peer-urls",
+		"http://"+f.peer)
+	more := []string{"--initial-cluster-state=existing", "--join", "http://" + c.endpoints[0], "--protocol=niagara",
+		"--leaders=spread"}
 	m4 := serving(t, f, more...)
 	eventually(t, "its name", func(ctx context.Context) bool {
 		list, err := c.client().MemberList(ctx)
@@ -442,8 +446,10 @@ func TestNiagaraMembership(t *testing.T) {
 	w := write(t, c)
 	f := newServeFlags(t)
 	f.name, f.dir = "m4", filepath.Join(c.dir, "m4")
-	ok(t, "ctl", "--endpoints", c.endpoints[0], "--command-timeout=20s", "member", "add", "m4", "--learner", "--peer-urls", "http://"+f.peer)
-	serving4, _ := begin(t, "", f.args("--initial-cluster-state=existing", "--join", "http://"+c.endpoints[0], "--protocol=niagara", "--leaders=spread")...)
+	ok(t, "ctl", "--endpoints", c.endpoints[0], "--command-timeout=20s", "member", "add", "m4", "--learner", "--peer-urls",
+		"http://"+f.peer)
+	serving4, _ := begin(t, "", f.args("--initial-cluster-state=existing", "--join", "http://"+c.endpoints[0],
+		"--protocol=niagara", "--leaders=spread")...)
 	c.clients["m4"] = "http://" + f.client
 	ids := func() map[string]uint64 {
 		out := map[string]uint64{}
@@ -469,7 +475,9 @@ func TestNiagaraMembership(t *testing.T) {
 	c.endpoints = []string{rest["m2"], rest["m3"], rest["m4"]}
 	before := w.total()
 	eventually(t, "writes without m1", func(context.Context) bool { return w.total() > before+300 })
-	c.leaders("leaders among those that stay", func(names []string) bool { return len(names) == 3 && !slices.Contains(names, "m1") })
+	c.leaders("leaders among those that stay", func(names []string) bool {
+		return len(names) == 3 && !slices.Contains(names, "m1")
+	})
 	w.end()
 	for _, endpoint := range c.endpoints {
 		w.check(t, c.client(endpoint))
@@ -488,7 +496,9 @@ func TestNiagaraOverFragments(t *testing.T) {
 	c := up(t, dir, "--nodes=5", "--protocol=niagara", "--placement=code")
 	w := c.writeLarge()
 	eventually(t, "writes", func(context.Context) bool { return w.total() > 40 })
-	names := c.leaders("leaders on several members", func(names []string) bool { return len(names) == 4 && !together(names) })
+	names := c.leaders("leaders on several members", func(names []string) bool {
+		return len(names) == 4 && !together(names)
+	})
 	kill(t, c.pids[names[1]])
 	c.next(launch.Died)
 	before := w.total()
@@ -584,7 +594,8 @@ func TestNiagaraAuth(t *testing.T) {
 		ok(t, "ctl", "--endpoints", strings.Join(c.endpoints, ","), "--user=root:pw", "get", "--prefix", "k")
 	}
 	// One token, on all members in turn: each knows it as soon as it is asked.
-	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints, Username: "root", Password: "pw", DialTimeout: testTimeout})
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.endpoints, Username: "root", Password: "pw",
+		DialTimeout: testTimeout})
 	require.NoError(t, err)
 	defer client.Close()
 	for range 30 {

@@ -18,7 +18,8 @@ import (
 // TestALeaderThatIsStoppedHandsOver: within half a second another member leads, in every
 // instance, as etcd's own tests demand.
 func TestALeaderThatIsStoppedHandsOver(t *testing.T) {
-	for name, flags := range map[string][]string{"raft": nil, "iss": {iss}, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"}} {
+	for name, flags := range map[string][]string{"raft": nil, "iss": {iss},
+		"spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"}} {
 		t.Run(name, func(t *testing.T) {
 			c := up(t, dataDir(t), append(flags, "--restart")...)
 			leader := c.leader()
@@ -69,7 +70,9 @@ func longestPut(client *clientv3.Client) (longest func() (time.Duration, error))
 // while clients write and read. None of their requests fails.
 func TestARollingRestartFailsNothing(t *testing.T) {
 	t.Parallel()
-	for name, flags := range map[string][]string{"raft": nil, "iss": {iss}, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"}} {
+	for name, flags := range map[string][]string{
+		"raft": nil, "iss": {iss}, "spread": {"--protocol=niagara", "--instances=3", "--leaders=spread"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := up(t, dataDir(t), append(flags, "--restart")...)

@@ -199,7 +199,8 @@ func launched(t *testing.T, env []string, dir string, args ...string) *cluster {
 		args = append(args, "--base-port="+strconv.Itoa(basePort(t)))
 	}
 	process, lines := beginWith(t, env, "", args...)
-	c := &cluster{invocation: process, dir: dir, events: make(chan eventView, 1000), pids: map[string]int{}, clients: map[string]string{}}
+	c := &cluster{invocation: process, dir: dir, events: make(chan eventView, 1000), pids: map[string]int{},
+		clients: map[string]string{}}
 	go func() { // ends with the process
 		defer close(c.events)
 		for line := range lines {

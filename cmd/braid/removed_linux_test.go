@@ -28,7 +28,9 @@ func TestARemovedMemberEnds(t *testing.T) {
 	defer cancel()
 	watch, err := pb.NewWatchClient(client.ActiveConnection()).Watch(ctx)
 	require.NoError(t, err)
-	require.NoError(t, watch.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")}}}))
+	require.NoError(t,
+		watch.Send(&pb.WatchRequest{
+			RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")}}}))
 	created, err := watch.Recv()
 	require.NoError(t, err)
 	require.True(t, created.Created)

@@ -45,7 +45,8 @@ their directories too.`,
 			return salvage(cmd.Context(), cmd.OutOrStdout(), dirs, args[0])
 		},
 	}
-	cmd.Flags().StringArrayVar(&dirs, "data-dir", nil, "data directory of a member that is left; may be given several times")
+	cmd.Flags().StringArrayVar(&dirs, "data-dir", nil,
+		"data directory of a member that is left; may be given several times")
 	return cmd
 }
 
@@ -64,7 +65,8 @@ func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (er
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	c := server.SalvageConfig{
-		NodeDir: filepath.Join(dirs[0], logDir), StoreDir: filepath.Join(dirs[0], storeDir), WorkDir: filepath.Join(work, storeDir),
+		NodeDir: filepath.Join(dirs[0], logDir), StoreDir: filepath.Join(dirs[0], storeDir),
+		WorkDir: filepath.Join(work, storeDir),
 	}
 	for _, dir := range dirs[1:] {
 		c.OtherNodeDirs = append(c.OtherNodeDirs, filepath.Join(dir, logDir))
@@ -103,7 +105,8 @@ func furthestFirst(dirs []string) (ordered, more []string, err error) {
 
 // printSalvaged says what there is and what is lost.
 func printSalvaged(out io.Writer, dir string, more []string, file string, r *server.SalvageReport) error {
-	_, err := fmt.Fprintf(out, "%s holds revision %d, of %s; %d entries of its log were not known to be decided\n", file, r.Revision, dir, r.Behind)
+	_, err := fmt.Fprintf(out, "%s holds revision %d, of %s; %d entries of its log were not known to be decided\n", file,
+		r.Revision, dir, r.Behind)
 	for _, other := range more {
 		_, told := fmt.Fprintf(out, "%s has entries of an instance that are missing there\n", other)
 		err = errors.Join(err, told)

@@ -86,7 +86,8 @@ func TestFragmentsOfWhatIsLeft(t *testing.T) {
 	}
 	some := t.TempDir()
 	told := ok(t, "salvage", filepath.Join(some, "one.db"), "--data-dir", followers[0])
-	require.Contains(t, told, "1 large values are lost, too little of them is left:\n  \"large\" of revision 3, 200000 bytes")
+	require.Contains(t, told, "1 large values are lost, too little of them is left:\n  \"large\" of revision 3, 200000 "+
+		"bytes")
 	told = ok(t, "salvage", filepath.Join(some, "two.db"), "--data-dir", followers[0], "--data-dir", followers[1])
 	require.NotContains(t, told, "lost")
 

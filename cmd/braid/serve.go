@@ -36,8 +36,8 @@ line does not say comes from --config-file (YAML, the flags' names as keys), the
 variables such as ETCD_NAME. Sizes are in bytes.
 
 The data directory belongs to one member of one cluster, and to one protocol (raft and craft are
-one). A member that finds its data goes on where it stopped, --initial-cluster is only compared, and --instances, which is what a new
-cluster begins with, has no meaning.`,
+one). A member that finds its data continues from there; --initial-cluster is only compared, and
+--instances, which only a new cluster takes, is ignored.`,
 		Example: `  # one member alone
   braid serve --name m1
 
@@ -49,12 +49,15 @@ cluster begins with, has no meaning.`,
   # one of five that keep fragments of large values (the same --protocol on all)
   braid serve --name m1 --protocol craft --large-value-bytes 65536 \
     --listen-client-urls http://10.0.0.1:2379 --listen-peer-urls http://10.0.0.1:2380 \
-    --initial-cluster m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380,m3=http://10.0.0.3:2380,m4=http://10.0.0.4:2380,m5=http://10.0.0.5:2380
+    --initial-cluster m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380,m3=http://10.0.0.3:2380,` +
+			`m4=http://10.0.0.4:2380,m5=http://10.0.0.5:2380
 
   # the first of three with two network cards, and four instances that share them out
   braid serve --name m1 --protocol niagara --instances 4 \
     --listen-client-urls http://10.0.0.1:2379 --listen-peer-urls http://10.0.0.1:2380,http://10.1.0.1:2380 \
-    --initial-cluster m1=http://10.0.0.1:2380,m1=http://10.1.0.1:2380,m2=http://10.0.0.2:2380,m2=http://10.1.0.2:2380,m3=http://10.0.0.3:2380,m3=http://10.1.0.3:2380
+    --initial-cluster m1=http://10.0.0.1:2380,m1=http://10.1.0.1:2380,` +
+			`m2=http://10.0.0.2:2380,m2=http://10.1.0.2:2380,` +
+			`m3=http://10.0.0.3:2380,m3=http://10.1.0.3:2380
 
   # a fourth, once "braid ctl member add m4 --peer-urls http://10.0.0.4:2380" was run
   braid serve --name m4 --initial-cluster-state existing --join http://10.0.0.1:2380 \
@@ -93,7 +96,8 @@ func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
 	logger.Info("serving clients", "name", s.Name, "id", member.ID(), "urls", s.ListenClient,
 		"protocol", s.Protocol, "placement", s.Placement(), "code_k", s.CodeK(), "instances", running, "leaders", s.Leaders())
 	if running != s.Instances() {
-		logger.Info("--instances is what a new cluster begins with, this one goes on with its own", "flag", s.Instances(), "instances", running)
+		logger.Info("--instances is what a new cluster begins with, this one goes on with its own", "flag", s.Instances(),
+			"instances", running)
 	}
 	select {
 	case <-member.Done():

@@ -64,7 +64,8 @@ func serverConfig(ctx context.Context, s *settings.Settings, logger *slog.Logger
 			ClientCertAuth: s.ClientTLS.ClientCertAuth, LargeValueBytes: s.LargeValueBytes,
 		},
 		Name: s.Name, AdvertiseClientURLs: s.AdvertiseClient, ClusterToken: s.Token, TLS: clientTLS,
-		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams, MaxLearners: s.MaxLearners,
+		MaxRequestBytes: int(s.MaxRequestBytes), MaxTxnOps: int(s.MaxTxnOps), MaxConcurrentStreams: s.MaxConcurrentStreams,
+		MaxLearners:          s.MaxLearners,
 		LanePrefixes:         lanes,
 		CompactHashCheckTime: max(0, s.CompactHashCheckTime), CorruptCheckTime: max(0, s.CorruptCheckTime),
 		WatchProgressInterval: s.WatchProgressInterval, NoGateway: !s.EnableGRPCGateway, Logger: logger,
@@ -100,10 +101,12 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 	}
 	o := braid.Options{
 		Self: who.self, Cluster: who.cluster, Members: who.members, Join: who.join,
-		Dir: filepath.Join(s.DataDir, logDir), Listen: settings.Hosts(s.ListenPeer), TLS: braid.TLS{Config: peerTLS, ByURL: s.PeerTLSByURL, Binds: s.PeerTLSBinds},
+		Dir: filepath.Join(s.DataDir, logDir), Listen: settings.Hosts(s.ListenPeer),
+		TLS:       braid.TLS{Config: peerTLS, ByURL: s.PeerTLSByURL, Binds: s.PeerTLSBinds},
 		Protocol:  braid.Named(s.Protocol, common.Time.Except(v).Texts()...),
 		Heartbeat: common.Heartbeat.In(v), ElectionTimeout: common.ElectionTimeout.In(v), LeaseReads: common.LeaseReads.In(v),
-		Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, BodyCacheBytes: s.BodyCacheBytes, ScrubBytesPerSecond: s.ScrubRate}, Experiment: braid.Experiment{Net: s.Net},
+		Limits: braid.Limits{SnapshotBytes: s.SnapshotBytes, KeepLogBytes: s.KeepLogBytes, BodyCacheBytes: s.BodyCacheBytes,
+			ScrubBytesPerSecond: s.ScrubRate}, Experiment: braid.Experiment{Net: s.Net},
 	}
 	if s.ScrubRate == 0 {
 		o.Limits.ScrubBytesPerSecond = -1 // where 0 is the default
@@ -123,7 +126,8 @@ func refuseEtcdData(dir string) error {
 		return nil
 	}
 	if err == nil {
-		err = fmt.Errorf("data directory %s belongs to etcd: take a snapshot of it with etcdctl, see docs/using/operations.md", dir)
+		err = fmt.Errorf("data directory %s belongs to etcd: take a snapshot of it with etcdctl, see "+
+			"docs/using/operations.md", dir)
 	}
 	return err
 }
@@ -150,7 +154,8 @@ func refuseForeign(dir string) error {
 		// What a first start that was interrupted leaves, and a launcher that did not get so far.
 		own := e.Name() == logDir || e.Name() == storeDir || slices.Contains(launch.LockFiles, e.Name())
 		if !own && !slices.Contains(unowned, e.Name()) {
-			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another --data-dir", dir, e.Name())
+			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another "+
+				"--data-dir", dir, e.Name())
 		}
 	}
 	return nil
@@ -227,15 +232,20 @@ func readIdentity(dir string) (who identity, found bool, err error) {
 
 // sameIdentity says in the flags' terms what does not fit.
 func sameIdentity(s *settings.Settings, kept, derived identity) error {
-	if i := slices.IndexFunc(derived.members, func(m braid.Member) bool { return m.ID == kept.self }); i >= 0 && kept.self != derived.self {
+	if i := slices.IndexFunc(derived.members, func(m braid.Member) bool {
+		return m.ID == kept.self
+	}); i >= 0 && kept.self != derived.self {
 		return fmt.Errorf("data directory %s belongs to member %s, not to %s", s.DataDir, derived.members[i].Name, s.Name)
 	}
 	switch {
 	case kept.self != derived.self:
-		return fmt.Errorf("data directory %s belongs to member %s, which is neither %s nor another member of --initial-cluster with token %q (a member that joined a running cluster starts with --initial-cluster-state existing)",
+		return fmt.Errorf("data directory %s belongs to member %s, which is neither %s nor another member of "+
+			"--initial-cluster with token %q (a member that joined a running cluster starts with --initial-cluster-state "+
+			"existing)",
 			s.DataDir, kept.self, s.Name, s.Token)
 	case kept.cluster != derived.cluster:
-		return fmt.Errorf("data directory %s belongs to cluster %x, the flags describe cluster %x: give --initial-cluster as it was when the cluster was made, or --initial-cluster-state existing",
+		return fmt.Errorf("data directory %s belongs to cluster %x, the flags describe cluster %x: give --initial-cluster "+
+			"as it was when the cluster was made, or --initial-cluster-state existing",
 			s.DataDir, kept.cluster, derived.cluster)
 	}
 	return nil

@@ -31,20 +31,24 @@ func TestFlagsReachTheLog(t *testing.T) {
 	require.Equal(t, 4<<20, o.Limits.ScrubBytesPerSecond)
 	require.Zero(t, o.Limits.CommandBytes)
 
-	o = optionsOf(t, "--protocol=craft", "--code-k=3", "--extra-whole=1", "--trim-whole", "--body-cache-bytes=5", "--scrub-rate=0",
+	o = optionsOf(t, "--protocol=craft", "--code-k=3", "--extra-whole=1", "--trim-whole", "--body-cache-bytes=5",
+		"--scrub-rate=0",
 		"--max-request-bytes=50000000", "--net=latency=1ms")
-	require.Equal(t, braid.Named("craft", "code-k=3", "extra-whole=1", "trim-whole=true", "order=single", "placement=code"), o.Protocol)
+	require.Equal(t, braid.Named("craft", "code-k=3", "extra-whole=1", "trim-whole=true", "order=single",
+		"placement=code"), o.Protocol)
 	require.Equal(t, 5, o.Limits.BodyCacheBytes)
 	require.Negative(t, o.Limits.ScrubBytesPerSecond, "0 is never, not the default")
 	require.Equal(t, 50000000, o.Limits.CommandBytes)
 	require.Equal(t, "latency=1ms", o.Experiment.Net)
 
 	o = optionsOf(t, "--protocol=niagara")
-	require.Equal(t, braid.Named("niagara", "instances=4", "leaders=together", "order=niagara", "placement=copy"), o.Protocol)
+	require.Equal(t, braid.Named("niagara", "instances=4", "leaders=together", "order=niagara", "placement=copy"),
+		o.Protocol)
 
 	o = optionsOf(t, "--protocol=niagara", "--placement=code", "--instances=2", "--code-k=2", "--extra-whole=1",
 		"--listen-peer-urls=http://127.0.0.1:1,http://127.0.0.2:1")
-	require.Equal(t, braid.Named("niagara", "instances=2", "leaders=spread", "code-k=2", "extra-whole=1", "order=niagara", "placement=code"), o.Protocol)
+	require.Equal(t, braid.Named("niagara", "instances=2", "leaders=spread", "code-k=2", "extra-whole=1", "order=niagara",
+		"placement=code"), o.Protocol)
 	require.Equal(t, []string{"127.0.0.1:1", "127.0.0.2:1"}, o.Listen)
 }
 
@@ -62,17 +66,21 @@ func upArgs(t *testing.T, m *launch.Manifest, args ...string) (told []string, wa
 func TestCardsAndInstancesOfUp(t *testing.T) {
 	m := &launch.Manifest{
 		Protocol: "niagara", Placement: "code", Instances: 8, CodeK: 2,
-		Members: []launch.Member{{Name: "m1", ClientPort: 1, PeerPort: 2, MorePeerPorts: []int{3}}, {Name: "m2", ClientPort: 11, PeerPort: 12, MorePeerPorts: []int{13}}},
+		Members: []launch.Member{{Name: "m1", ClientPort: 1, PeerPort: 2, MorePeerPorts: []int{3}},
+			{Name: "m2", ClientPort: 11, PeerPort: 12, MorePeerPorts: []int{13}}},
 	}
-	told, wanted := upArgs(t, m, "--protocol=niagara", "--placement=code", "--code-k=2", "--instances=8", "--leaders=together", "--net=nics=2")
+	told, wanted := upArgs(t, m, "--protocol=niagara", "--placement=code", "--code-k=2", "--instances=8",
+		"--leaders=together", "--net=nics=2")
 	for _, flag := range []string{
 		"--protocol=niagara", "--placement=code", "--instances=8", "--code-k=2", "--leaders=together", "--net=nics=2",
-		"--listen-peer-urls=http://127.0.0.1:2,http://127.0.0.1:3", "--initial-advertise-peer-urls=http://127.0.0.1:2,http://127.0.0.1:3",
+		"--listen-peer-urls=http://127.0.0.1:2,http://127.0.0.1:3",
+		"--initial-advertise-peer-urls=http://127.0.0.1:2,http://127.0.0.1:3",
 		"--initial-cluster=m1=http://127.0.0.1:2,m1=http://127.0.0.1:3,m2=http://127.0.0.1:12,m2=http://127.0.0.1:13",
 	} {
 		require.Contains(t, told, flag)
 	}
-	require.Equal(t, launch.Spec{Nodes: 3, BasePort: 2379, Cards: 2, Protocol: "niagara", Placement: "code", CodeK: 2, Instances: 8, Net: "nics=2"}, wanted)
+	require.Equal(t, launch.Spec{Nodes: 3, BasePort: 2379, Cards: 2, Protocol: "niagara", Placement: "code", CodeK: 2,
+		Instances: 8, Net: "nics=2"}, wanted)
 	_, wanted = upArgs(t, m, "--net=nics=1000")
 	require.Equal(t, launch.MaxCards, wanted.Cards)
 	_, wanted = upArgs(t, m, "--net=nics=4", "--cards=2")
@@ -83,7 +91,8 @@ func TestCardsAndInstancesOfUp(t *testing.T) {
 
 // Prefixes may have commas, so each is a flag of its own, also from up to its members.
 func TestLanePrefixes(t *testing.T) {
-	m := &launch.Manifest{Protocol: "raft", Placement: "copy", Instances: 1, Members: []launch.Member{{Name: "m1", ClientPort: 1, PeerPort: 2}}}
+	m := &launch.Manifest{Protocol: "raft", Placement: "copy", Instances: 1,
+		Members: []launch.Member{{Name: "m1", ClientPort: 1, PeerPort: 2}}}
 	told, _ := upArgs(t, m, "--lane-prefix=a,b=accepted", "--lane-prefix=c")
 	require.Contains(t, told, "--lane-prefix=a,b=accepted")
 	require.Contains(t, told, "--lane-prefix=c")
@@ -108,7 +117,8 @@ func TestPlacementInWords(t *testing.T) {
 		{3, 0, "copy", "placement copy"},
 		{5, 0, "code", "placement code: 1/2 of each large value on each follower"},
 		{3, 2, "code", "placement code: 1/2 of each large value on each follower"},
-		{3, 0, "code", "placement code: large values whole on each member, as these are too few to cut values for (see --code-k)"},
+		{3, 0, "code", "placement code: large values whole on each member, as these are too few to cut values " +
+			"for (see --code-k)"},
 	} {
 		m := &launch.Manifest{Placement: c.placement, CodeK: c.codeK, Members: make([]launch.Member, c.members)}
 		require.Equal(t, c.want, placementOf(m))

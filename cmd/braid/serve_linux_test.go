@@ -99,7 +99,8 @@ func TestDataOfAnother(t *testing.T) {
 		more  []string
 		want  string
 	}{
-		"another member":     {otherPeer, []string{"--initial-cluster", "m1=http://" + f.peer + ",m2=http://" + otherPeer.peer}, "belongs to member m1, not to m2"},
+		"another member": {otherPeer, []string{"--initial-cluster", "m1=http://" + f.peer + ",m2=http://" +
+			otherPeer.peer}, "belongs to member m1, not to m2"},
 		"an unknown member":  {other, nil, "which is neither m2 nor another member"},
 		"another token":      {f, []string{"--initial-cluster-token", "other"}, "which is neither m1 nor another member"},
 		"another membership": {f, []string{"--initial-cluster", two}, "the flags describe cluster"},
@@ -155,9 +156,11 @@ func TestJoin(t *testing.T) {
 
 // strangers are messages that a port may receive from clients of other protocols.
 var strangers = []string{
-	"\x00", "\n\n\n", strings.Repeat("\xff", 1<<16), "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00",
+	"\x00", "\n\n\n", strings.Repeat("\xff", 1<<16), "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00",
 	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff", "drbm", "drbm\x01\x00\x01\x00half a greeting",
-	"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{\"key\":",
+	"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+	"POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{\"key\":",
 }
 
 func TestGarbageOnEveryPort(t *testing.T) {
@@ -212,7 +215,8 @@ func TestForeignDirectoriesAreRefused(t *testing.T) {
 	for _, args := range [][]string{f.args(), {"restore", "/dev/null", "--data-dir", f.dir}} {
 		_, stderr, code := do(t, "", args...)
 		require.Equal(t, exitFailed, code)
-		require.Contains(t, stderr, "is not empty and holds no member of braid (it has \"passwd\"): choose another --data-dir")
+		require.Contains(t, stderr, "is not empty and holds no member of braid (it has \"passwd\"): choose "+
+			"another --data-dir")
 	}
 	require.Equal(t, before, fingerprint(t, f.dir))
 

@@ -64,7 +64,9 @@ func refusesTheOdd(t *testing.T, usual, other, says, oddlySays []string) {
 	}
 	hears(first, says)
 	hears(odd, oddlySays)
-	eventually(t, "the two that agree are a cluster", func(ctx context.Context) bool { return healthy(ctx, flags[0].client) })
+	eventually(t, "the two that agree are a cluster", func(ctx context.Context) bool {
+		return healthy(ctx, flags[0].client)
+	})
 	ok(t, "ctl", "--endpoints", flags[1].client, "put", "a", "b")
 	_, stderr, code := do(t, "", "ctl", "--endpoints", flags[2].client, "--command-timeout=1s", "get", "a")
 	require.NotZero(t, code, "the odd one serves: %s", stderr)

@@ -52,19 +52,30 @@ func same(a, b server.Config) bool {
 func TestEverySettingDoesSomething(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	base := []string{"--data-dir=" + dir + "/a", "--listen-client-urls=http://127.0.0.1:0", "--listen-peer-urls=http://127.0.0.1:1"}
+	base := []string{"--data-dir=" + dir + "/a", "--listen-client-urls=http://127.0.0.1:0",
+		"--listen-peer-urls=http://127.0.0.1:1"}
 	with := map[string]string{ // value, after what it needs
-		"name": "x", "data-dir": dir + "/b", "listen-client-urls": "http://127.0.0.2:0", "advertise-client-urls": "http://h:1",
-		"listen-peer-urls": "http://127.0.0.2:1", "initial-advertise-peer-urls": "http://h:2", "listen-metrics-urls": "http://127.0.0.3:0",
-		"initial-cluster": "default=http://127.0.0.1:1,b=http://h:3", "initial-cluster-token": "x",
-		"heartbeat-interval": "50", "election-timeout": "2000", "keep-log-bytes": "1000000000", "snapshot-bytes": "1000000", "quota-backend-bytes": "1000000",
-		"max-txn-ops": "7", "max-learners": "2", "max-concurrent-streams": "9", "compact-hash-check-time": "7s", "corrupt-check-time": "7s",
-		"watch-progress-notify-interval": "7s", "auto-compaction-mode": "--auto-compaction-retention=1 revision", "auto-compaction-retention": "5h",
-		"auth-token": "jwt,pub-key=x", "auth-token-ttl": "7", "bcrypt-cost": "5", "enable-grpc-gateway": "false", "lease-reads": "true",
-		"protocol": "lcr", "placement": "code", "instances": "--protocol=niagara 2", "leaders": "--protocol=niagara spread", "relays": "--protocol=iss 2",
-		"quorums": "--protocol=iss 2/2", "epoch-slots": "--protocol=iss 32", "epoch-equal-shares": "--protocol=iss true", "epoch-policy": "--protocol=iss simple",
-		"epoch-bans": "--protocol=iss 1-2", "code-k": "--protocol=craft 2", "extra-whole": "--protocol=craft 1", "trim-whole": "--protocol=craft true",
-		"large-value-bytes": "5000", "max-request-bytes": "50000000", "body-cache-bytes": "7", "scrub-rate": "7", "lane-prefix": "x", "net": "latency=1ms",
+		"name": "x", "data-dir": dir + "/b", "listen-client-urls": "http://127.0.0.2:0",
+		"advertise-client-urls": "http://h:1",
+		"listen-peer-urls":      "http://127.0.0.2:1", "initial-advertise-peer-urls": "http://h:2",
+		"listen-metrics-urls": "http://127.0.0.3:0",
+		"initial-cluster":     "default=http://127.0.0.1:1,b=http://h:3", "initial-cluster-token": "x",
+		"heartbeat-interval": "50", "election-timeout": "2000", "keep-log-bytes": "1000000000", "snapshot-bytes": "1000000",
+		"quota-backend-bytes": "1000000",
+		"max-txn-ops":         "7", "max-learners": "2", "max-concurrent-streams": "9", "compact-hash-check-time": "7s",
+		"corrupt-check-time":             "7s",
+		"watch-progress-notify-interval": "7s", "auto-compaction-mode": "--auto-compaction-retention=1 revision",
+		"auto-compaction-retention": "5h",
+		"auth-token":                "jwt,pub-key=x", "auth-token-ttl": "7", "bcrypt-cost": "5",
+		"enable-grpc-gateway": "false", "lease-reads": "true",
+		"protocol": "lcr", "placement": "code", "instances": "--protocol=niagara 2", "leaders": "--protocol=niagara spread",
+		"relays":  "--protocol=iss 2",
+		"quorums": "--protocol=iss 2/2", "epoch-slots": "--protocol=iss 32", "epoch-equal-shares": "--protocol=iss true",
+		"epoch-policy": "--protocol=iss simple",
+		"epoch-bans":   "--protocol=iss 1-2", "code-k": "--protocol=craft 2", "extra-whole": "--protocol=craft 1",
+		"trim-whole":        "--protocol=craft true",
+		"large-value-bytes": "5000", "max-request-bytes": "50000000", "body-cache-bytes": "7", "scrub-rate": "7",
+		"lane-prefix": "x", "net": "latency=1ms",
 	}
 	elsewhere := []string{
 		"config-file", "log-level", "log-format", "gc-percent", "memory-limit-bytes", // of the process
@@ -76,7 +87,8 @@ func TestEverySettingDoesSomething(t *testing.T) {
 	new(settings.Settings).Flags(f)
 	f.VisitAll(func(flag *pflag.Flag) {
 		value, ok := with[flag.Name]
-		isTLS := strings.Contains(flag.Name, "cert-") || strings.Contains(flag.Name, "tls-") || strings.HasSuffix(flag.Name, "-file") || flag.Name == "cipher-suites"
+		isTLS := strings.Contains(flag.Name, "cert-") || strings.Contains(flag.Name, "tls-") ||
+			strings.HasSuffix(flag.Name, "-file") || flag.Name == "cipher-suites"
 		if flag.Hidden || !ok && (isTLS || strings.Contains(" "+strings.Join(elsewhere, " ")+" ", " "+flag.Name+" ")) {
 			return
 		}
@@ -85,14 +97,19 @@ func TestEverySettingDoesSomething(t *testing.T) {
 		if needs, last, two := strings.Cut(value, " "); two {
 			args, value = append(args[:len(args):len(args)], needs), last
 		}
-		require.False(t, same(configOf(t, args...), configOf(t, append(args[:len(args):len(args)], "--"+flag.Name+"="+value)...)), "--%s=%s changes nothing", flag.Name, value)
+		require.False(t,
+			same(configOf(t, args...), configOf(t, append(args[:len(args):len(args)], "--"+flag.Name+"="+value)...)),
+			"--%s=%s changes nothing", flag.Name, value)
 	})
 
 	ca := newAuthority(t)
 	ca.issue("m1")
-	secure := []string{"--data-dir=" + dir + "/a", "--listen-client-urls=https://127.0.0.1:0", "--listen-peer-urls=https://127.0.0.1:1",
-		"--cert-file=" + ca.path("m1.crt"), "--key-file=" + ca.path("m1.key"), "--peer-cert-file=" + ca.path("m1.crt"), "--peer-key-file=" + ca.path("m1.key"),
-		"--trusted-ca-file=" + ca.path("ca.crt"), "--peer-trusted-ca-file=" + ca.path("ca.crt"), "--client-cert-auth", "--tls-min-version=TLS1.3"}
+	secure := []string{"--data-dir=" + dir + "/a", "--listen-client-urls=https://127.0.0.1:0",
+		"--listen-peer-urls=https://127.0.0.1:1",
+		"--cert-file=" + ca.path("m1.crt"), "--key-file=" + ca.path("m1.key"), "--peer-cert-file=" + ca.path("m1.crt"),
+		"--peer-key-file=" + ca.path("m1.key"),
+		"--trusted-ca-file=" + ca.path("ca.crt"), "--peer-trusted-ca-file=" + ca.path("ca.crt"), "--client-cert-auth",
+		"--tls-min-version=TLS1.3"}
 	c := configOf(t, secure...)
 	require.True(t, c.Store.ClientCertAuth)
 	require.NotNil(t, c.TLS.ClientCAs)

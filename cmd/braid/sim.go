@@ -61,10 +61,15 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.campaign.Protocol, "protocol", "raft", "protocol to simulate: "+strings.Join(registry.Names(), ", "))
 	fl.IntVar(&f.campaign.Nodes, "nodes", 3, "voters at the beginning (1-9)")
-	fl.StringVar(&f.campaign.Placement, "placement", "", "where large values are kept: copy or code (default: the protocol's own)")
-	fl.StringVar(&f.campaign.Order, "order", "", "how instances make one log: single, niagara or keyed, where they do not (default: the protocol's own)")
-	fl.IntVar(&f.campaign.Instances, "instances", 0, "how many instances niagara weaves into one log (default 3), or how many groups multi-raft and wpaxos have (default as many as nodes)")
-	fl.StringVar(&f.campaign.Net, "net", "", `how far members are from each other, as in "braid up": latency, jitter, regions, pairs; timeouts grow with it (default as the seed draws it, all links alike)`)
+	fl.StringVar(&f.campaign.Placement, "placement", "",
+		"where large values are kept: copy or code (default: the protocol's own)")
+	fl.StringVar(&f.campaign.Order, "order", "", "how instances are merged into one log: single, "+
+		"niagara, or keyed (not at all) (default: the protocol's own)")
+	fl.IntVar(&f.campaign.Instances, "instances", 0, "instances that niagara merges into one log (default 3), or "+
+		"groups of multi-raft and wpaxos (default: as many as nodes)")
+	fl.StringVar(&f.campaign.Net, "net", "",
+		`the distance between members, as in "braid up": latency, jitter, regions, pairs; `+
+			"timeouts grow with it (default: drawn by the seed, the same for all links)")
 	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &f.campaign.Own)
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
 	fl.DurationVar(&f.campaign.Duration, "duration", 0, "begin no run after this long (0: run all seeds)")
@@ -75,7 +80,8 @@ conversation. The exit code is 1 if any seed failed.`,
 	fl.BoolVar(&f.trace, "trace", false, "print the conversation; one seed only")
 	fl.BoolVar(&f.shrink, "shrink", false, "look for faults that a failing seed does not need")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
-	fl.BoolVar(&f.mutants, "mutants", false, "look for every known-unsafe variant, by random search from seed 1 on, and print after how many seeds it is found")
+	fl.BoolVar(&f.mutants, "mutants", false, "look for every known-unsafe variant, by random search from seed 1 on, and "+
+		"print after how many seeds it is found")
 	fl.BoolVar(&f.list, "list", false, "list protocols, mutants and kinds of faults")
 	return cmd
 }

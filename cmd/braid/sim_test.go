@@ -20,11 +20,13 @@ func TestSim(t *testing.T) {
 	require.Contains(t, stdout, "craft × 5: 3 of 3 seeds, 0 failed")
 	require.Contains(t, stdout, "coded entries")
 
-	stdout, stderr, code = call("sim", "--protocol", "niagara", "--instances", "2", "--placement", "code", "--seeds", "1-3")
+	stdout, stderr, code = call("sim", "--protocol", "niagara", "--instances", "2", "--placement", "code",
+		"--seeds", "1-3")
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "niagara × 3: 3 of 3 seeds, 0 failed")
 
-	stdout, stderr, code = call("sim", "--nodes", "3", "--net", "regions=us-east-1+eu-west-1;1~2:latency=60ms", "--seeds", "1-3")
+	stdout, stderr, code = call("sim", "--nodes", "3", "--net", "regions=us-east-1+eu-west-1;1~2:latency=60ms",
+		"--seeds", "1-3")
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "raft × 3: 3 of 3 seeds, 0 failed")
 
@@ -54,7 +56,9 @@ func TestSimSaysHowToReplayAFailure(t *testing.T) {
 
 func TestSimWrongUse(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--protocol paxos", `protocol "paxos" cannot be simulated; there is: [raft craft rs-raft niagara multi-raft lcr multi-paxos iss epaxos wpaxos slotpaxos]`},
+		{"--protocol paxos",
+			`protocol "paxos" cannot be simulated; there is: ` +
+				`[raft craft rs-raft niagara multi-raft lcr multi-paxos iss epaxos wpaxos slotpaxos]`},
 		{"--nodes 0", "0 nodes: want 1 … 9"},
 		{"--placement rows", "there is: copy, code"},
 		{"--protocol craft --placement copy", "there is: code"},

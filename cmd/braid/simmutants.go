@@ -63,5 +63,6 @@ func printHunt(out io.Writer, h *sim.Hunt) {
 	if h.Seed == 0 {
 		seeds = fmt.Sprintf("> %d", h.Limit)
 	}
-	fmt.Fprintf(out, "%-26s %-22s %-8s %5d %6s %8s\n", h.Name, h.Where, h.Protocol, h.Nodes, seeds, h.Elapsed.Round(100*time.Millisecond))
+	fmt.Fprintf(out, "%-26s %-22s %-8s %5d %6s %8s\n", h.Name, h.Where, h.Protocol, h.Nodes, seeds,
+		h.Elapsed.Round(100*time.Millisecond))
 }

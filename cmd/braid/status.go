@@ -113,15 +113,18 @@ func printStatus(w io.Writer, members []status.Member) error {
 			fmt.Fprintf(t, "-\t%s\t-\tno: %s\n", m.Endpoint, m.Error)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID, yesNo(m.Ready), m.Revision, m.Applied,
-			status.Bytes(float64(m.LogBytes)), status.Bytes(float64(m.DBBytes)), status.Bytes(m.SentBytes), status.Bytes(m.ReceivedBytes),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.Endpoint, m.ID, yesNo(m.Ready),
+			m.Revision, m.Applied,
+			status.Bytes(float64(m.LogBytes)), status.Bytes(float64(m.DBBytes)), status.Bytes(m.SentBytes),
+			status.Bytes(m.ReceivedBytes),
 			fsyncs(m), orDash(fmt.Sprint(m.Alarms)))
 	}
 	fmt.Fprintln(t, "\nMEMBER\tINSTANCE\tROLE\tLEADER\tTERM\tLAST\tDURABLE\tCOMMITTED\tAPPLIED\tBEHIND")
 	names := nameOf(members)
 	for _, m := range members {
 		for _, i := range m.Instances {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", orDash(m.Name), i.Instance, i.Role, names(i.Leader), i.Term,
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", orDash(m.Name), i.Instance, i.Role, names(i.Leader),
+				i.Term,
 				i.Last, i.Durable, i.Commit, i.Applied, behind(members, m, i))
 		}
 	}
@@ -184,8 +187,10 @@ func printMerged(w io.Writer, members []status.Member) {
 				skips += r.Skips
 			}
 		}
-		fmt.Fprintf(w, "%s\t%d\tround %d of %d\t%s\t%s\t%s\t%s\t%d\n", orDash(m.Name), m.Applied, m.Next.Round, m.Next.Instance,
-			orDash(strings.Join(leads, ",")), strings.Join(applied, " "), strings.Join(committed, " "), strings.Join(appended, " "), skips)
+		fmt.Fprintf(w, "%s\t%d\tround %d of %d\t%s\t%s\t%s\t%s\t%d\n", orDash(m.Name), m.Applied, m.Next.Round,
+			m.Next.Instance,
+			orDash(strings.Join(leads, ",")), strings.Join(applied, " "), strings.Join(committed, " "),
+			strings.Join(appended, " "), skips)
 	}
 }
 
@@ -194,14 +199,16 @@ func printBodies(w io.Writer, members []status.Member) {
 	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Placement != "" }) {
 		return // none of braid, or none answers
 	}
-	fmt.Fprintln(w, "\nMEMBER\tPLACEMENT\tCUT IN\tBODIES\tBYTES\tFILES\tMISSING\tFETCHED\tSERVED\tDAMAGED\tREPAIRED\tSTATE")
+	fmt.Fprintln(w,
+		"\nMEMBER\tPLACEMENT\tCUT IN\tBODIES\tBYTES\tFILES\tMISSING\tFETCHED\tSERVED\tDAMAGED\tREPAIRED\tSTATE")
 	for _, m := range members {
 		if m.Placement == "" {
 			continue
 		}
 		b := &m.Bodies
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", orDash(m.Name), m.Placement, cut(m), b.Held,
-			status.Bytes(float64(b.LiveBytes)), status.Bytes(float64(b.TotalBytes)), b.Missing, b.Fetched, b.Served, b.Corrupt, b.Repaired,
+			status.Bytes(float64(b.LiveBytes)), status.Bytes(float64(b.TotalBytes)), b.Missing, b.Fetched, b.Served,
+			b.Corrupt, b.Repaired,
 			bodyState(members, m))
 	}
 }

@@ -10,7 +10,8 @@ import (
 // printLanes tells what members brought to others on their own.
 func printLanes(w io.Writer, members []status.Member) {
 	names := nameOf(members)
-	head := "\nMEMBER\tGENERATION\tCONFIRMED\tACCEPTED\tHELD\tFULLEST LANE\tSENT\tRECEIVED\tSPARED\tSENT WHOLE\tMISSED\tREFUSED\tLANE"
+	head := "\nMEMBER\tGENERATION\tCONFIRMED\tACCEPTED\tHELD\tFULLEST LANE\tSENT\tRECEIVED\tSPARED\tSENT " +
+		"WHOLE\tMISSED\tREFUSED\tLANE"
 	for _, m := range members {
 		for _, i := range m.Instances {
 			l := i.Lanes
@@ -22,8 +23,10 @@ func printLanes(w io.Writer, members []status.Member) {
 				head = ""
 			}
 			own := ownLane(l)
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", orDash(m.Name), l.Generation, own.Confirmed, l.Accepted, own.Held,
-				fullest(l, names), status.Bytes(float64(l.Sent)), status.Bytes(float64(l.Received)), status.Bytes(float64(l.Spared)),
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", orDash(m.Name), l.Generation, own.Confirmed,
+				l.Accepted, own.Held,
+				fullest(l, names), status.Bytes(float64(l.Sent)), status.Bytes(float64(l.Received)),
+				status.Bytes(float64(l.Spared)),
 				status.Bytes(float64(l.WholeBytes)), l.Missed, l.Refused, laneState(i))
 		}
 	}
@@ -49,7 +52,8 @@ func fullest(l *status.Lanes, names func(id string) string) string {
 	if most.HeldBytes == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%s: %d%% of %s", names(most.Member), 100*most.HeldBytes/max(l.Window, 1), status.Bytes(float64(l.Window)))
+	return fmt.Sprintf("%s: %d%% of %s", names(most.Member), 100*most.HeldBytes/max(l.Window, 1),
+		status.Bytes(float64(l.Window)))
 }
 
 // laneState says what becomes of blind commands of this member's clients.

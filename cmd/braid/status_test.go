@@ -34,8 +34,10 @@ func table(t *testing.T, column string, members ...status.Member) (lines []strin
 func TestStatusOfQuorums(t *testing.T) {
 	usual := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "raft"}
 	require.Empty(t, table(t, "SETTINGS", usual))
-	m1 := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "iss", Settings: setting.MustParse("quorums=4/2"), Tolerance: "quorums 4/2 of 5 voters: so much"}
-	m2 := status.Member{Name: "m2", ID: "2", Ready: true, Protocol: "iss", Settings: setting.MustParse("relays=2", "other=7")}
+	m1 := status.Member{Name: "m1", ID: "1", Ready: true, Protocol: "iss", Settings: setting.MustParse("quorums=4/2"),
+		Tolerance: "quorums 4/2 of 5 voters: so much"}
+	m2 := status.Member{Name: "m2", ID: "2", Ready: true, Protocol: "iss",
+		Settings: setting.MustParse("relays=2", "other=7")}
 	require.Equal(t, []string{
 		"MEMBER PROTOCOL SETTINGS TOLERANCE",
 		"m1 iss quorums=4/2 quorums 4/2 of 5 voters: so much",
@@ -47,12 +49,15 @@ func TestStatusOfBodies(t *testing.T) {
 	lacks, holds := true, false
 	leader := status.Member{
 		Name: "m1", ID: "1", Leader: "1", Ready: true, Placement: "code",
-		Bodies:    status.Bodies{Held: 3, LiveBytes: 3 << 20, TotalBytes: 64 << 20, Fetched: 2, Served: 4, Corrupt: 1, Repaired: 1},
+		Bodies: status.Bodies{Held: 3, LiveBytes: 3 << 20, TotalBytes: 64 << 20, Fetched: 2, Served: 4,
+			Corrupt: 1, Repaired: 1},
 		Instances: []status.Instance{{Instance: 1, Role: "leader", Leader: "1", K: 2}},
-		Members:   []status.Peer{{ID: "1"}, {ID: "2", Lacking: &lacks}, {ID: "3", Lacking: &holds}, {ID: "4", Lacking: &lacks}},
+		Members: []status.Peer{{ID: "1"}, {ID: "2", Lacking: &lacks}, {ID: "3", Lacking: &holds},
+			{ID: "4", Lacking: &lacks}},
 	}
 	follower := func(name, id string, change func(*status.Member)) status.Member {
-		m := status.Member{Name: name, ID: id, Leader: "1", Ready: true, Placement: "code", Instances: []status.Instance{{Instance: 1, Leader: "1"}}}
+		m := status.Member{Name: name, ID: id, Leader: "1", Ready: true, Placement: "code",
+			Instances: []status.Instance{{Instance: 1, Leader: "1"}}}
 		if change != nil {
 			change(&m)
 		}
@@ -82,7 +87,8 @@ func TestStatusOfWovenInstances(t *testing.T) {
 		return &status.Rounds{Applied: applied, Committed: committed, Appended: appended, Skips: skips}
 	}
 	instance := func(id uint64, role, leader string, r *status.Rounds, peers ...status.InstancePeer) status.Instance {
-		return status.Instance{Instance: id, Role: role, Leader: leader, Term: 3, Last: 9, Durable: 9, Commit: 8, Applied: 7, ApplyLag: id, Rounds: r, Peers: peers}
+		return status.Instance{Instance: id, Role: role, Leader: leader, Term: 3, Last: 9, Durable: 9, Commit: 8, Applied: 7,
+			ApplyLag: id, Rounds: r, Peers: peers}
 	}
 	m1 := status.Member{
 		Name: "m1", ID: "1", Leader: "1", Ready: true, Revision: 40, Applied: 70, Next: &status.Slot{Round: 12, Instance: 2},
@@ -117,8 +123,9 @@ func TestStatusOfWovenInstances(t *testing.T) {
 func TestStatusOfLanes(t *testing.T) {
 	member := func(id, role string, l status.Lanes) status.Member {
 		return status.Member{
-			Name: "m" + id, ID: id, Leader: "1", Ready: true, Instances: []status.Instance{{Instance: 1, Role: role, Leader: "1", Lanes: &l}},
-			Members: []status.Peer{{ID: "1", Name: "m1"}, {ID: "2", Name: "m2"}, {ID: "3", Name: "m3"}},
+			Name: "m" + id, ID: id, Leader: "1", Ready: true,
+			Instances: []status.Instance{{Instance: 1, Role: role, Leader: "1", Lanes: &l}},
+			Members:   []status.Peer{{ID: "1", Name: "m1"}, {ID: "2", Name: "m2"}, {ID: "3", Name: "m3"}},
 		}
 	}
 	lanes := []status.Lane{
@@ -133,40 +140,49 @@ func TestStatusOfLanes(t *testing.T) {
 		"m4 2 0 0 0 - 0 B 0 B 0 B 0 B 0 0 open, confirmed only",
 		"m5 0 0 0 0 - 0 B 0 B 0 B 0 B 0 0 not open",
 	}, table(t, "FULLEST",
-		member("1", "leader", status.Lanes{Generation: 2, Accepting: true, Received: 3 << 10, Spared: 2 << 10, WholeGroups: 1, WholeBytes: 1 << 10}),
+		member("1", "leader", status.Lanes{Generation: 2, Accepting: true, Received: 3 << 10, Spared: 2 << 10, WholeGroups: 1,
+			WholeBytes: 1 << 10}),
 		member("3", "follower", status.Lanes{
-			Open: true, Accepted: 5, Generation: 2, Accepting: true, Window: 1 << 10, Lanes: lanes, Sent: 3 << 10, Received: 5, Missed: 8, Refused: 9,
+			Open: true, Accepted: 5, Generation: 2, Accepting: true, Window: 1 << 10, Lanes: lanes, Sent: 3 << 10, Received: 5,
+			Missed: 8, Refused: 9,
 		}),
 		member("4", "follower", status.Lanes{Open: true, Generation: 2}),
 		member("5", "follower", status.Lanes{}), status.Member{Name: "raft", ID: "6", Ready: true}))
-	require.Contains(t, table(t, "FULLEST", member("1", "leader", status.Lanes{Fence: true}))[1], "a change of members waits for the fence")
+	require.Contains(t, table(t, "FULLEST", member("1", "leader", status.Lanes{Fence: true}))[1],
+		"a change of members waits for the fence")
 	require.Empty(t, table(t, "FULLEST", status.Member{Name: "raft", ID: "6", Ready: true}))
 }
 
 func TestStatusOfEpochs(t *testing.T) {
 	member := func(id string, e status.Epoch) status.Member {
 		return status.Member{
-			Name: "m" + id, ID: id, Leader: "1", Ready: true, Instances: []status.Instance{{Instance: 1, Role: "follower", Leader: "1", Epoch: &e}},
-			Members: []status.Peer{{ID: "1", Name: "m1"}, {ID: "2", Name: "m2"}, {ID: "3", Name: "m3"}},
+			Name: "m" + id, ID: id, Leader: "1", Ready: true,
+			Instances: []status.Instance{{Instance: 1, Role: "follower", Leader: "1", Epoch: &e}},
+			Members:   []status.Peer{{ID: "1", Name: "m1"}, {ID: "2", Name: "m2"}, {ID: "3", Name: "m3"}},
 		}
 	}
-	segments := []status.Segment{{Leader: "1", Decided: 103, Last: 116}, {Leader: "2", Decided: 110, Last: 117, Ballot: 2, By: "3"}}
+	segments := []status.Segment{{Leader: "1", Decided: 103, Last: 116},
+		{Leader: "2", Decided: 110, Last: 117, Ballot: 2, By: "3"}}
 	require.Equal(t, []string{
 		"MEMBER EPOCH SLOTS BANNED SEGMENTS DECIDED NO VALUE EPOCH'S STATE",
 		"m1 7 100 to 117 m3 until 74 m1 103, m2 110 (ballot 2 of m3) 33% of 99 ends",
 		"m2 8 118 to 149 - m1 117 0% of 1 under way",
 		"m3 8 118 to 149 m2, m3 - - a change of members waits for the next epoch",
 	}, table(t, "SEGMENTS",
-		member("1", status.Epoch{Number: 7, First: 100, Last: 117, Ending: true, Segments: segments, Banned: []string{"3"}, BannedUntil: []uint64{74}, Slots: 99, Skipped: 33}),
-		member("2", status.Epoch{Number: 8, First: 118, Last: 149, Segments: []status.Segment{{Leader: "1", Decided: 117}}, Slots: 1}),
-		member("3", status.Epoch{Number: 8, First: 118, Last: 149, Ending: true, Unsettled: true, Banned: []string{"2", "3"}}),
+		member("1", status.Epoch{Number: 7, First: 100, Last: 117, Ending: true, Segments: segments, Banned: []string{"3"},
+			BannedUntil: []uint64{74}, Slots: 99, Skipped: 33}),
+		member("2", status.Epoch{Number: 8, First: 118, Last: 149, Segments: []status.Segment{{Leader: "1", Decided: 117}},
+			Slots: 1}),
+		member("3", status.Epoch{Number: 8, First: 118, Last: 149, Ending: true, Unsettled: true,
+			Banned: []string{"2", "3"}}),
 		status.Member{Name: "raft", ID: "6", Ready: true}))
 	require.Empty(t, table(t, "SEGMENTS", status.Member{Name: "raft", ID: "6", Ready: true}))
 }
 
 func TestStatusAsJSON(t *testing.T) {
 	var out bytes.Buffer
-	member := status.Member{Name: "m1", ID: "1", Ready: true, Placement: "code", Bodies: status.Bodies{Held: 3, Repaired: 1}}
+	member := status.Member{Name: "m1", ID: "1", Ready: true, Placement: "code",
+		Bodies: status.Bodies{Held: 3, Repaired: 1}}
 	require.NoError(t, showStatus(&out, []status.Member{member}, true))
 	var got []status.Member
 	require.NoError(t, json.Unmarshal(out.Bytes(), &got))

@@ -62,7 +62,8 @@ func (a *authority) issue(name string) {
 	der := a.sign(&x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}, key)
 	a.write(name+".crt", "CERTIFICATE", der)
 	content, err := x509.MarshalECPrivateKey(key)
@@ -88,11 +89,14 @@ func TestMutualTLSEverywhere(t *testing.T) {
 	for name, f := range members {
 		begin(t, "", "serve", "--name", name, "--data-dir", f.dir, "--initial-cluster", strings.Join(list, ","),
 			"--listen-client-urls", "https://"+f.client, "--listen-peer-urls", "https://"+f.peer,
-			"--cert-file", good.path(name+".crt"), "--key-file", good.path(name+".key"), "--trusted-ca-file", good.path("ca.crt"), "--client-cert-auth",
-			"--peer-cert-file", good.path(name+".crt"), "--peer-key-file", good.path(name+".key"), "--peer-trusted-ca-file", good.path("ca.crt"), "--peer-cert-names-host")
+			"--cert-file", good.path(name+".crt"), "--key-file", good.path(name+".key"), "--trusted-ca-file",
+			good.path("ca.crt"), "--client-cert-auth",
+			"--peer-cert-file", good.path(name+".crt"), "--peer-key-file", good.path(name+".key"), "--peer-trusted-ca-file",
+			good.path("ca.crt"), "--peer-cert-names-host")
 	}
 	flags := func(a *authority) []string {
-		return []string{"--cacert", good.path("ca.crt"), "--cert", a.path("client.crt"), "--key", a.path("client.key"), "--endpoints", "https://" + members["m2"].client}
+		return []string{"--cacert", good.path("ca.crt"), "--cert", a.path("client.crt"), "--key", a.path("client.key"),
+			"--endpoints", "https://" + members["m2"].client}
 	}
 	eventually(t, "a write", func(context.Context) bool {
 		_, _, code := do(t, "", append([]string{"ctl", "put", "a", "b"}, flags(good)...)...)

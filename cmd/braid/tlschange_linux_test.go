@@ -78,19 +78,22 @@ func TestPeersFromPlainToTLS(t *testing.T) {
 		return strings.Join(list, ",")
 	}
 	for i := range 3 {
-		f := serveFlags{fmt.Sprint("m", i+1), dataDir(t), fmt.Sprintf("127.0.0.1:%d", free[2*i]), fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
+		f := serveFlags{fmt.Sprint("m", i+1), dataDir(t), fmt.Sprintf("127.0.0.1:%d", free[2*i]),
+			fmt.Sprintf("127.0.0.1:%d", free[2*i+1])}
 		all, clients = append(all, f), append(clients, f.client)
 		ca.issue(f.name)
 	}
 	running := make([]*invocation, 3)
 	start := func(i int, scheme string, more ...string) {
 		f := all[i]
-		running[i], _ = begin(t, "", append([]string{"serve", "--name", f.name, "--data-dir", f.dir, "--initial-cluster", initial(scheme),
-			"--listen-client-urls", "http://" + f.client, "--listen-peer-urls", scheme + "://" + f.peer}, more...)...)
+		running[i], _ = begin(t, "",
+			append([]string{"serve", "--name", f.name, "--data-dir", f.dir, "--initial-cluster", initial(scheme),
+				"--listen-client-urls", "http://" + f.client, "--listen-peer-urls", scheme + "://" + f.peer}, more...)...)
 	}
 	certificates := func(i int) []string {
 		name := all[i].name
-		return []string{"--peer-cert-file", ca.path(name + ".crt"), "--peer-key-file", ca.path(name + ".key"), "--peer-trusted-ca-file", ca.path("ca.crt")}
+		return []string{"--peer-cert-file", ca.path(name + ".crt"), "--peer-key-file", ca.path(name + ".key"),
+			"--peer-trusted-ca-file", ca.path("ca.crt")}
 	}
 	again := func(i int, scheme string, more ...string) {
 		running[i].stop()

@@ -65,7 +65,8 @@ func membership(t *testing.T, protocol string) {
 	w := write(t, c)
 	f := newServeFlags(t)
 	f.name, f.dir = "m4", filepath.Join(c.dir, "m4")
-	ok(t, "ctl", "--endpoints", c.endpoints[0], "--command-timeout=20s", "member", "add", "m4", "--learner", "--peer-urls", "http://"+f.peer)
+	ok(t, "ctl", "--endpoints", c.endpoints[0], "--command-timeout=20s", "member", "add", "m4", "--learner", "--peer-urls",
+		"http://"+f.peer)
 	begin(t, "", f.args("--initial-cluster-state=existing", "--join", "http://"+c.endpoints[0], protocol)...)
 	id := func(name string) (id uint64) {
 		if list, err := c.client().MemberList(t.Context()); err == nil {

@@ -85,7 +85,8 @@ client or --lane-prefix asks for it; docs/using/lcr.md says when that is worth i
 
 func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.IntVar(&f.nodes, "nodes", 3, "members, 1 to 9")
-	fl.IntVar(&f.cards, "cards", 0, "addresses of a member for other members, one per network card, 1 to 9; instances share them out (0: as many as nics in --net, else 1)")
+	fl.IntVar(&f.cards, "cards", 0, "addresses of a member for other members, one per network card, 1 to 9; instances "+
+		"share them out (0: as many as nics in --net, else 1)")
 	f.logFlags = pflag.NewFlagSet("log", pflag.ContinueOnError)
 	f.log.Flags(f.logFlags)
 	fl.AddFlagSet(f.logFlags)
@@ -217,7 +218,8 @@ func (f *upFlags) check() error {
 // published waits until all members have published their client URLs. Then the list of members is complete, and it
 // can be changed. With auth on they did so before.
 func published(ctx context.Context, member launch.Member) error {
-	for _, m := range status.Ask(ctx, status.Options{Endpoints: []string{member.ClientAddr()}, Only: true, Timeout: 2 * time.Second}) {
+	for _, m := range status.Ask(ctx, status.Options{Endpoints: []string{member.ClientAddr()}, Only: true,
+		Timeout: 2 * time.Second}) {
 		if m.Refused {
 			return nil
 		}
@@ -238,7 +240,8 @@ func published(ctx context.Context, member launch.Member) error {
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
 		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances(),
-		Protocol: f.log.Protocol, Placement: f.log.Placement(), CodeK: f.log.CodeK(), Quorums: f.quorums(), Epochs: strings.Join(settings.EpochArgs(f.log.Protocol, f.log.Values), " "), Net: f.log.Net,
+		Protocol: f.log.Protocol, Placement: f.log.Placement(), CodeK: f.log.CodeK(), Quorums: f.quorums(),
+		Epochs: strings.Join(settings.EpochArgs(f.log.Protocol, f.log.Values), " "), Net: f.log.Net,
 	}
 	exists := launch.Exists(f.data)
 	switch {

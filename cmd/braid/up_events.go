@@ -25,16 +25,19 @@ func printEvents(w io.Writer) func(launch.Event) {
 			}
 			m := e.Manifest
 			fmt.Fprintf(w, "%s in %s: %d members, protocol %s, %s\n", did, e.Dir, len(m.Members), protocolOf(m), placementOf(m))
-			if line, err := settings.Tolerance(m.Protocol, settings.Quorums(m.Quorums), len(m.Members)); err == nil && line != "" {
+			if line, err := settings.Tolerance(m.Protocol, settings.Quorums(m.Quorums), len(m.Members)); err == nil &&
+				line != "" {
 				fmt.Fprintln(w, line)
 			}
 			if m.Net != "" {
 				fmt.Fprintf(w, "links are emulated: %s\n", m.Net)
 			}
 		case launch.Started:
-			fmt.Fprintf(w, "%s  pid %-7d clients %s  members %s  log %s\n", name, e.PID, e.Member.ClientURL(), strings.Join(e.Member.PeerAddrs(), ","), e.LogFile)
+			fmt.Fprintf(w, "%s  pid %-7d clients %s  members %s  log %s\n", name, e.PID, e.Member.ClientURL(),
+				strings.Join(e.Member.PeerAddrs(), ","), e.LogFile)
 		case launch.Ready:
-			fmt.Fprintf(w, "endpoints %s\nstatus page %s/\nready\n", strings.Join(e.Manifest.Endpoints(), ","), e.Manifest.Members[0].ClientURL())
+			fmt.Fprintf(w, "endpoints %s\nstatus page %s/\nready\n", strings.Join(e.Manifest.Endpoints(), ","),
+				e.Manifest.Members[0].ClientURL())
 		case launch.Died:
 			fmt.Fprintf(w, "%s  pid %d %s\n", name, e.PID, e.How)
 			if len(e.Log) > 0 {
@@ -43,7 +46,8 @@ func printEvents(w io.Writer) func(launch.Event) {
 		case launch.Serving:
 			fmt.Fprintf(w, "%s  pid %d serves again\n", name, e.PID)
 		case launch.Replaced:
-			fmt.Fprintf(w, "%s  was replaced: it starts empty, as the member that was added in its place%s\n", name, asideText(e.Aside))
+			fmt.Fprintf(w, "%s  was replaced: it starts empty, as the member that was added in its place%s\n", name,
+				asideText(e.Aside))
 		case launch.Left:
 			fmt.Fprintf(w, "%s  is not started: %s\n", name, e.How)
 		case launch.Stopping:
@@ -71,7 +75,8 @@ func protocolOf(m *launch.Manifest) string {
 
 // placementOf tells in words what becomes of large values.
 func placementOf(m *launch.Manifest) string {
-	l := settings.Log{Values: common.CodeK.Set(common.Placement.Set(setting.Values{}, protocol.Placement(m.Placement)), m.CodeK)}
+	l := settings.Log{Values: common.CodeK.Set(common.Placement.Set(setting.Values{}, protocol.Placement(m.Placement)),
+		m.CodeK)}
 	k := l.Fragments(len(m.Members))
 	switch {
 	case m.Placement != settings.PlacementCode:
@@ -108,10 +113,12 @@ type eventView struct {
 func printEventsJSON(w io.Writer) func(launch.Event) {
 	lines := json.NewEncoder(w)
 	return func(e launch.Event) {
-		v := eventView{Event: e.Kind, Dir: e.Dir, Resumed: e.Resumed, Member: e.Member.Name, PID: e.PID, LogFile: e.LogFile, How: e.How, Aside: e.Aside, Log: e.Log}
+		v := eventView{Event: e.Kind, Dir: e.Dir, Resumed: e.Resumed, Member: e.Member.Name, PID: e.PID, LogFile: e.LogFile,
+			How: e.How, Aside: e.Aside, Log: e.Log}
 		if e.Manifest != nil {
 			v.Endpoints = e.Manifest.Endpoints()
-			v.Protocol, v.Placement, v.CodeK, v.Instances, v.Net = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK, e.Manifest.Instances, e.Manifest.Net
+			v.Protocol, v.Placement, v.CodeK, v.Instances, v.Net = e.Manifest.Protocol, e.Manifest.Placement, e.Manifest.CodeK,
+				e.Manifest.Instances, e.Manifest.Net
 			v.Quorums = e.Manifest.Quorums
 		}
 		if v.Member != "" {

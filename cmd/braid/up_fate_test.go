@@ -18,11 +18,15 @@ func TestWhatBecameOfAMember(t *testing.T) {
 		member *pb.Member
 		fate   launch.Fate
 	}{
-		"it lost its data":  {&pb.Member{ID: 3, PeerURLs: []string{"http://127.0.0.1:7"}, ClientURLs: []string{"x"}}, launch.Fate{}},
-		"another one":       {&pb.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:7"}}, launch.Fate{Joins: true}},
-		"one that runs":     {&pb.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:7"}, ClientURLs: []string{"x"}}, launch.Fate{Left: "member 9 was added in its place, and runs with another data directory"}},
-		"none at its place": {&pb.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:8"}}, launch.Fate{Left: "it was removed from the cluster"}},
+		"it lost its data": {&pb.Member{ID: 3, PeerURLs: []string{"http://127.0.0.1:7"}, ClientURLs: []string{"x"}},
+			launch.Fate{}},
+		"another one": {&pb.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:7"}}, launch.Fate{Joins: true}},
+		"one that runs": {&pb.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:7"}, ClientURLs: []string{"x"}},
+			launch.Fate{Left: "member 9 was added in its place, and runs with another data directory"}},
+		"none at its place": {&pb.Member{ID: 9, PeerURLs: []string{"http://127.0.0.1:8"}},
+			launch.Fate{Left: "it was removed from the cluster"}},
 	} {
-		require.Equal(t, c.fate, fateIn([]*pb.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:6"}}, c.member}, m3, 3), name)
+		require.Equal(t, c.fate, fateIn([]*pb.Member{{ID: 1, PeerURLs: []string{"http://127.0.0.1:6"}}, c.member}, m3, 3),
+			name)
 	}
 }

@@ -202,7 +202,8 @@ func TestResumeKeepsThePlacement(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
 	up(t, dir, "--nodes=1", "--placement=code", "--code-k=3").stop()
-	again := launched(t, nil, dir, "--extra-whole=1", "--trim-whole", "--large-value-bytes=2048", "--max-request-bytes=1000000")
+	again := launched(t, nil, dir, "--extra-whole=1", "--trim-whole", "--large-value-bytes=2048",
+		"--max-request-bytes=1000000")
 	prepared := again.next(launch.Prepared)
 	require.Equal(t, "craft", prepared.Protocol)
 	require.Equal(t, "code", prepared.Placement)
@@ -211,13 +212,15 @@ func TestResumeKeepsThePlacement(t *testing.T) {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", again.pids["m1"]))
 	require.NoError(t, err)
 	for _, flag := range []string{
-		"--protocol=craft", "--placement=code", "--code-k=3", "--extra-whole=1", "--trim-whole=true", "--large-value-bytes=2048", "--max-request-bytes=1000000",
+		"--protocol=craft", "--placement=code", "--code-k=3", "--extra-whole=1", "--trim-whole=true",
+		"--large-value-bytes=2048", "--max-request-bytes=1000000",
 	} {
 		require.Contains(t, strings.Split(string(line), "\x00"), flag)
 	}
 	again.stop()
 	for flag, want := range map[string]string{
-		"--protocol=raft": "protocol craft, not raft", "--placement=copy": "placement code, not copy", "--code-k=0": "code-k 3, not 0",
+		"--protocol=raft": "protocol craft, not raft", "--placement=copy": "placement code, not copy",
+		"--code-k=0": "code-k 3, not 0",
 	} {
 		_, stderr, code := do(t, "", "up", "--data", dir, flag)
 		require.Equal(t, exitUsage, code, stderr)

@@ -26,7 +26,8 @@ func newVersionCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "braid %s\netcd API %s\nrevision %s\n%s %s\n", v.Braid, v.EtcdAPI, v.Revision, v.Go, v.Platform)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "braid %s\netcd API %s\nrevision %s\n%s %s\n", v.Braid, v.EtcdAPI,
+				v.Revision, v.Go, v.Platform)
 			return err
 		},
 	}
@@ -43,7 +44,8 @@ type versions struct {
 }
 
 func buildVersion() versions {
-	v := versions{Braid: version, Revision: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := versions{Braid: version, Revision: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" +
+		runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v

@@ -22,9 +22,11 @@ func TestB(t *testing.T) { for range testsize.Pick(testsize.Mutants, 1, 2, 3) { 
 func TestC(t *testing.T) { testsize.Long(t) }`,
 			found: map[testsize.Campaign][]string{"seeds": {"TestA", "TestB"}, "mutants": {"TestB"}},
 		},
-		"main":   {text: `func TestMain(m *testing.M) { testsize.Runs(testsize.Deep) }`, found: map[testsize.Campaign][]string{}},
-		"helper": {text: `func start(t *testing.T) { testsize.Only(t, testsize.Processes) }`, wrong: `"processes" is named outside a test`},
-		"table":  {text: `var most = testsize.Pick(testsize.Models, 1, 2, 3)`, wrong: `"models" is named outside a test`},
+		"main": {text: `func TestMain(m *testing.M) { testsize.Runs(testsize.Deep) }`,
+			found: map[testsize.Campaign][]string{}},
+		"helper": {text: `func start(t *testing.T) { testsize.Only(t, testsize.Processes) }`,
+			wrong: `"processes" is named outside a test`},
+		"table": {text: `var most = testsize.Pick(testsize.Models, 1, 2, 3)`, wrong: `"models" is named outside a test`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, err := parser.ParseFile(token.NewFileSet(), "a_test.go", "package a\n"+c.text, 0)

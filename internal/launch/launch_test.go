@@ -183,7 +183,8 @@ func TestCards(t *testing.T) {
 			seen[p] = true
 		}
 	}
-	require.Equal(t, fmt.Sprintf("m1=http://127.0.0.1:%d,m1=http://127.0.0.1:%d", first.Members[0].PeerPort, first.Members[0].MorePeerPorts[0]),
+	require.Equal(t, fmt.Sprintf("m1=http://127.0.0.1:%d,m1=http://127.0.0.1:%d", first.Members[0].PeerPort,
+		first.Members[0].MorePeerPorts[0]),
 		strings.Join(strings.Split(first.InitialCluster(), ",")[:2], ","))
 
 	h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = Spec{BasePort: AnyPort} })
@@ -192,7 +193,9 @@ func TestCards(t *testing.T) {
 	require.NoError(t, h.end())
 	for want, change := range map[string]func(*Spec){
 		"cards 3, not 1": func(s *Spec) { s.Cards = 1 },
-		"began with instances 4, not 8: leave the flag out to resume it with those that it has now": func(s *Spec) { s.Instances = 8 },
+		"began with instances 4, not 8: leave the flag out to resume it with those that it has now": func(s *Spec) {
+			s.Instances = 8
+		},
 	} {
 		h = launchMembers(t, "healthy", dir, func(o *Options) { o.Spec = woven; change(&o.Spec) })
 		require.ErrorContains(t, h.result(), want)

@@ -134,7 +134,8 @@ type ConflictError struct{ Dir, What, Has, Wanted string }
 
 func (e *ConflictError) Error() string {
 	if e.What == "instances" {
-		return fmt.Sprintf("%s holds a cluster that began with instances %s, not %s: leave the flag out to resume it with those that it has now",
+		return fmt.Sprintf("%s holds a cluster that began with instances %s, not %s: leave the flag out to resume it with "+
+			"those that it has now",
 			e.Dir, e.Has, e.Wanted)
 	}
 	return fmt.Sprintf("%s holds a cluster with %s %s, not %s: leave the flag out to resume it, or choose another --data",
@@ -161,7 +162,8 @@ func ReadManifest(dir string) (*Manifest, error) {
 		return nil, fmt.Errorf("%s: not a manifest of braid: %w", manifestFile(dir), err)
 	}
 	if m.Format != manifestFormat || len(m.Members) == 0 {
-		return nil, fmt.Errorf("%s: format %d with %d members, this braid knows format %d", manifestFile(dir), m.Format, len(m.Members), manifestFormat)
+		return nil, fmt.Errorf("%s: format %d with %d members, this braid knows format %d", manifestFile(dir), m.Format,
+			len(m.Members), manifestFormat)
 	}
 	return m, nil
 }
@@ -227,14 +229,16 @@ func create(dir string, spec Spec) (*Manifest, error) {
 		return nil, err
 	}
 	m := &Manifest{Format: manifestFormat, Token: "braid-" + rand.Text()[:12],
-		Protocol: spec.Protocol, Placement: spec.Placement, CodeK: spec.CodeK, Instances: spec.Instances, Quorums: spec.Quorums, Epochs: spec.Epochs, Net: spec.Net}
+		Protocol: spec.Protocol, Placement: spec.Placement, CodeK: spec.CodeK, Instances: spec.Instances,
+		Quorums: spec.Quorums, Epochs: spec.Epochs, Net: spec.Net}
 	all, err := choosePorts(spec)
 	if err != nil {
 		return nil, err
 	}
 	for i := range spec.Nodes {
 		own := all[i*spec.ports() : (i+1)*spec.ports()]
-		m.Members = append(m.Members, Member{Name: "m" + strconv.Itoa(i+1), ClientPort: own[0], PeerPort: own[1], MorePeerPorts: append([]int(nil), own[2:]...)})
+		m.Members = append(m.Members, Member{Name: "m" + strconv.Itoa(i+1), ClientPort: own[0], PeerPort: own[1],
+			MorePeerPorts: append([]int(nil), own[2:]...)})
 	}
 	// Ports first: a start that fails because of a taken port must leave no data directory with
 	// that port.
@@ -327,7 +331,8 @@ func mayBeDying(err error) bool {
 	}
 	return slices.ContainsFunc(joined.Unwrap(), func(err error) bool {
 		var busy *ports.BusyError
-		return errors.As(err, &busy) && busy.Owner.PID != os.Getpid() && (busy.Owner.PID == 0 || strings.HasPrefix(self, busy.Owner.Name))
+		return errors.As(err, &busy) && busy.Owner.PID != os.Getpid() &&
+			(busy.Owner.PID == 0 || strings.HasPrefix(self, busy.Owner.Name))
 	})
 }
 

@@ -50,7 +50,9 @@ func compiled(t *testing.T) types.Importer {
 		name, file, _ := strings.Cut(strings.TrimSpace(line), "=")
 		files[name] = file
 	}
-	return importer.ForCompiler(token.NewFileSet(), "gc", func(name string) (io.ReadCloser, error) { return os.Open(files[name]) })
+	return importer.ForCompiler(token.NewFileSet(), "gc", func(name string) (io.ReadCloser, error) {
+		return os.Open(files[name])
+	})
 }
 
 // excused reports whether a comment on the line gives the reason why the order does not matter: "any order: …".

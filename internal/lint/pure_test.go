@@ -27,7 +27,8 @@ func filesOf(r *repository, folders []string) (out []*file) {
 
 // harmless are the packages of the standard library that a pure package may use.
 var harmless = []string{
-	"bytes", "cmp", "container/heap", "container/list", "context", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io",
+	"bytes", "cmp", "container/heap", "container/list", "context", "encoding/binary", "encoding/hex", "encoding/json",
+	"errors", "fmt", "hash/crc32", "io",
 	"iter", "maps", "math", "math/bits", "slices", "sort", "strconv", "strings", "time", "unsafe",
 }
 
@@ -47,7 +48,8 @@ func TestPurePackagesImportHarmlessPackages(t *testing.T) {
 }
 
 // durations are the names of package time that a pure package may use: numbers, no clock.
-var durations = []string{"Duration", "ParseDuration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
+var durations = []string{"Duration", "ParseDuration", "Nanosecond", "Microsecond", "Millisecond", "Second",
+	"Minute", "Hour"}
 
 func TestPurePackagesReadNoClock(t *testing.T) {
 	r := source(t)

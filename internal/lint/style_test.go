@@ -86,7 +86,8 @@ func TestNothingIsLeftForLater(t *testing.T) {
 			}
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
-			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING && strings.Contains(literal.Value, "not "+"implemented") {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING &&
+				strings.Contains(literal.Value, "not "+"implemented") {
 				t.Errorf("%s: %s", r.at(f, literal), literal.Value)
 			}
 			return true

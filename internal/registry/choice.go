@@ -110,7 +110,8 @@ func (c *Choice) instances(v setting.Values, members int) (setting.Values, error
 	}
 	leaders = cmp.Or(leaders, standard)
 	if n > protocol.MaxInstances {
-		return refuse(common.Instances, "there would be %d, one for each member; at most %d are possible", n, protocol.MaxInstances)
+		return refuse(common.Instances, "there would be %d, one for each member; at most %d are possible", n,
+			protocol.MaxInstances)
 	}
 	return common.Leaders.Set(common.Instances.Set(v, n), leaders), nil
 }
@@ -128,7 +129,9 @@ func (c *Choice) bodies(v setting.Values) (setting.Values, error) {
 	for _, s := range without {
 		name := s.About().Name
 		if text, given := v.Get(name); given {
-			return v, &setting.Error{Name: name, Text: text, Detail: fmt.Sprintf("placement %s has no use for it: it is for protocol craft, or another one with placement code", c.Placement)}
+			return v, &setting.Error{Name: name, Text: text,
+				Detail: fmt.Sprintf("placement %s has no use for it: it is for protocol craft, or another one with placement code",
+					c.Placement)}
 		}
 	}
 	return v, nil

@@ -24,7 +24,8 @@ func TestChoose(t *testing.T) {
 		if err != nil {
 			return err.Error() + "\n"
 		}
-		return fmt.Sprintf("%s\ninstances %d, groups %d, spread %v, own: %s\n", c.Values, c.Instances(), c.Groups(), c.Spread(), c.Own())
+		return fmt.Sprintf("%s\ninstances %d, groups %d, spread %v, own: %s\n", c.Values, c.Instances(), c.Groups(),
+			c.Spread(), c.Own())
 	})
 }
 

@@ -32,10 +32,14 @@ func TestEveryCoreSaysWhatItWrites(t *testing.T) {
 // What a vote, a cell or a section says outweighs all that other cores could have written too.
 func TestAGuess(t *testing.T) {
 	vote := &protocol.Record{Kind: protocol.RecordState, State: protocol.HardState{Term: 300, Vote: 2}}
-	noop := &protocol.Record{Kind: protocol.RecordEntry, Entry: protocol.Entry{Index: 1, Term: 300, Kind: protocol.EntryNoop}}
-	batch := &protocol.Record{Kind: protocol.RecordEntry, Entry: protocol.Entry{Index: 2, Term: 300, Kind: protocol.EntryBatch, Count: 1}}
-	generation := &protocol.Record{Kind: protocol.RecordEntry, Entry: protocol.Entry{Index: 3, Term: 300, Kind: protocol.EntryGeneration}}
-	promise := &protocol.Record{Kind: protocol.RecordCell, Cell: protocol.Cell{Number: 0, Data: []byte{1, 1, 0, 0, 0, 0, 0, 0}}}
+	noop := &protocol.Record{Kind: protocol.RecordEntry,
+		Entry: protocol.Entry{Index: 1, Term: 300, Kind: protocol.EntryNoop}}
+	batch := &protocol.Record{Kind: protocol.RecordEntry,
+		Entry: protocol.Entry{Index: 2, Term: 300, Kind: protocol.EntryBatch, Count: 1}}
+	generation := &protocol.Record{Kind: protocol.RecordEntry,
+		Entry: protocol.Entry{Index: 3, Term: 300, Kind: protocol.EntryGeneration}}
+	promise := &protocol.Record{Kind: protocol.RecordCell,
+		Cell: protocol.Cell{Number: 0, Data: []byte{1, 1, 0, 0, 0, 0, 0, 0}}}
 	for name, c := range map[string]struct {
 		records  []*protocol.Record
 		sections []string

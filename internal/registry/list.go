@@ -77,7 +77,8 @@ var list = []*Protocol{
 		OnlyFor:    "comparison, as etcd's API needs one order of all keys",
 	},
 	{
-		Name: "wpaxos", Does: "a log and an owner for each share of the keys, which moves to who uses them", Core: &wpaxos.Info,
+		Name: "wpaxos", Does: "a log and an owner for each share of the keys, which moves to who uses them",
+		Core:       &wpaxos.Info,
 		Orders:     []order.Kind{order.KindKeyed},
 		Placements: []protocol.Placement{protocol.PlacementCopy},
 		Leaders:    moving,

@@ -34,7 +34,8 @@ func starts(t *testing.T, p *registry.Protocol, place protocol.Placement) {
 		config.Members = append(config.Members, protocol.Member{ID: id + 1, Slot: uint8(id)})
 	}
 	config.Number()
-	s := protocol.Settings{Self: 1, Instance: protocol.FirstInstance, Heartbeat: time.Millisecond, ElectionTimeout: 10 * time.Millisecond, Placement: place}
+	s := protocol.Settings{Self: 1, Instance: protocol.FirstInstance, Heartbeat: time.Millisecond,
+		ElectionTimeout: 10 * time.Millisecond, Placement: place}
 	if p.Quorums != nil {
 		q, err := p.Quorums(5, registry.RSFragments)
 		require.NoError(t, err)

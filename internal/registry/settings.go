@@ -28,7 +28,8 @@ func (p *Protocol) Complete(v setting.Values) (setting.Values, error) {
 	v, err := p.Core.Settings.Complete(v)
 	if e := (*setting.Error)(nil); errors.As(err, &e) && p.Core.Settings.Find(e.Name) == nil {
 		if has := Having(e.Name); len(has) > 0 {
-			err = &setting.Error{Name: e.Name, Text: e.Text, Detail: fmt.Sprintf("only %s can have it, and not %s", join(has), p.Name)}
+			err = &setting.Error{Name: e.Name, Text: e.Text, Detail: fmt.Sprintf("only %s can have it, and not %s",
+				join(has), p.Name)}
 		}
 	}
 	return v, err

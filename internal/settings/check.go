@@ -40,7 +40,8 @@ func (s *Settings) complete() {
 
 // check returns everything that is wrong, or nil.
 func (s *Settings) check() error {
-	return errors.Join(s.checkNames(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.checkForeign(), s.Log.Complete())
+	return errors.Join(s.checkNames(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.checkForeign(),
+		s.Log.Complete())
 }
 
 func (s *Settings) checkNames() error {
@@ -194,7 +195,8 @@ func (s *Settings) checkCluster() error {
 		}
 	}
 	if own == nil {
-		errs = append(errs, fmt.Errorf("--initial-cluster does not include this member, %q: its members are %s", s.Name, names(peers)))
+		errs = append(errs, fmt.Errorf("--initial-cluster does not include this member, %q: its members are %s",
+			s.Name, names(peers)))
 	} else if !SameURLs(own.URLs, s.AdvertisePeer) {
 		errs = append(errs, fmt.Errorf("--initial-cluster says that %s is at %s, --initial-advertise-peer-urls says %s",
 			s.Name, strings.Join(own.URLs, ","), strings.Join(s.AdvertisePeer, ",")))
@@ -238,7 +240,8 @@ func (s *Settings) checkLimits() error {
 	bad(s.GCPercent < 10, "--gc-percent must be at least 10")
 	bad(s.MemoryLimit < 0, "--memory-limit-bytes is negative")
 	bad(s.LogFormat != "text" && s.LogFormat != "json", "--log-format %q: it is text or json", s.LogFormat)
-	bad(new(slog.Level).UnmarshalText([]byte(s.LogLevel)) != nil, "--log-level %q: it is debug, info, warn or error", s.LogLevel)
+	bad(new(slog.Level).UnmarshalText([]byte(s.LogLevel)) != nil, "--log-level %q: it is debug, info, warn or error",
+		s.LogLevel)
 	_, _, err := s.Retention()
 	return errors.Join(append(errs, err)...)
 }
@@ -251,7 +254,8 @@ func (s *Settings) Retention() (period time.Duration, revisions int64, err error
 	switch s.AutoCompactionMode {
 	case "revision":
 		if !isNumber {
-			return 0, 0, fmt.Errorf("--auto-compaction-retention %q: with mode revision it is a number of revisions", s.AutoCompactionRetention)
+			return 0, 0, fmt.Errorf("--auto-compaction-retention %q: with mode revision it is a number of revisions",
+				s.AutoCompactionRetention)
 		}
 		return 0, n, nil
 	case "periodic":
@@ -260,7 +264,8 @@ func (s *Settings) Retention() (period time.Duration, revisions int64, err error
 		}
 		d, err := time.ParseDuration(s.AutoCompactionRetention)
 		if err != nil || d < 0 {
-			return 0, 0, fmt.Errorf("--auto-compaction-retention %q: with mode periodic it is a number of hours or a duration such as 30m", s.AutoCompactionRetention)
+			return 0, 0, fmt.Errorf("--auto-compaction-retention %q: with mode periodic it is a number of hours or a duration "+
+				"such as 30m", s.AutoCompactionRetention)
 		}
 		return d, 0, nil
 	}

@@ -57,11 +57,15 @@ const (
 // foreignFlags are those of etcd 3.7, and some of before that manifests still hold.
 func foreignFlags() []*foreign {
 	refused := []*foreign{
-		{name: "auto-tls", isBool: true, harmless: "false", why: "braid makes no certificates: give --cert-file and --key-file"},
-		{name: "peer-auto-tls", isBool: true, harmless: "false", why: "braid makes no certificates: give --peer-cert-file, --peer-key-file and --peer-trusted-ca-file"},
-		{name: "host-whitelist", harmless: "*", why: "braid does not look at the host that a request names: give --cert-file, so that requests need TLS"},
+		{name: "auto-tls", isBool: true, harmless: "false",
+			why: "braid makes no certificates: give --cert-file and --key-file"},
+		{name: "peer-auto-tls", isBool: true, harmless: "false",
+			why: "braid makes no certificates: give --peer-cert-file, --peer-key-file and --peer-trusted-ca-file"},
+		{name: "host-whitelist", harmless: "*",
+			why: "braid does not look at the host that a request names: give --cert-file, so that requests need TLS"},
 		{name: "listen-client-http-urls", why: "gRPC and HTTP share --listen-client-urls"},
-		{name: "force-new-cluster", isBool: true, harmless: "false", why: "a new cluster begins from what is left with braid salvage"},
+		{name: "force-new-cluster", isBool: true, harmless: "false",
+			why: "a new cluster begins from what is left with braid salvage"},
 		{name: "discovery", why: noDiscovery},
 		{name: "discovery-srv", why: noDiscovery},
 		{name: "discovery-token", why: noDiscovery},
@@ -83,7 +87,8 @@ func ignoredFlags() []*foreign {
 		{name: "unsafe-no-fsync", isBool: true, harmless: "false", why: "every acknowledged write is synced"},
 		{name: "pre-vote", isBool: true, harmless: "true", why: "a candidate always asks before it disturbs a leader"},
 		{name: "initial-election-tick-advance", isBool: true, harmless: "true", why: "elections begin by --election-timeout"},
-		{name: "strict-reconfig-check", isBool: true, harmless: "true", why: "unsafe changes of the membership are always refused"},
+		{name: "strict-reconfig-check", isBool: true, harmless: "true",
+			why: "unsafe changes of the membership are always refused"},
 		{name: "experimental-initial-corrupt-check", isBool: true, why: "the log checks every record that it reads"},
 		{name: "feature-gates", why: "there are none"},
 		{name: "v2-deprecation", why: "there is no v2"},
@@ -100,7 +105,8 @@ func ignoredFlags() []*foreign {
 
 		{name: "client-cert-file", why: "calls of /v3/ stay in the process and need no certificate"},
 		{name: "client-key-file", why: "calls of /v3/ stay in the process and need no certificate"},
-		{name: "peer-skip-client-san-verification", isBool: true, why: "the addresses in a member's certificate are not compared with where it connects from"},
+		{name: "peer-skip-client-san-verification", isBool: true,
+			why: "the addresses in a member's certificate are not compared with where it connects from"},
 		{name: "self-signed-cert-validity", why: "braid makes no certificates"},
 		{name: "cors", why: "browsers get no leave to call from other sites"},
 
@@ -120,7 +126,8 @@ func ignoredFlags() []*foreign {
 		{name: "compaction-batch-limit", why: "compaction yields to writes by itself"},
 		{name: "compaction-sleep-interval", why: "compaction yields to writes by itself"},
 	}
-	for _, name := range []string{"srv-name", "fallback", "dial-timeout", "request-timeout", "keepalive-time", "keepalive-timeout", "insecure-transport",
+	for _, name := range []string{"srv-name", "fallback", "dial-timeout", "request-timeout", "keepalive-time",
+		"keepalive-timeout", "insecure-transport",
 		"insecure-skip-tls-verify", "cert", "key", "cacert", "user", "password"} {
 		out = append(out, &foreign{name: "discovery-" + name, isBool: strings.HasPrefix(name, "insecure-"), why: noDiscovery})
 	}

@@ -15,7 +15,8 @@ import (
 func etcdFlags(t *testing.T) map[string]string {
 	data, err := os.ReadFile("testdata/etcd-flags")
 	require.NoError(t, err)
-	out := map[string]string{"initial-cluster-state": "new", "v2-deprecation": "gone", "discovery-fallback": "exit", "config-file": ""}
+	out := map[string]string{"initial-cluster-state": "new", "v2-deprecation": "gone", "discovery-fallback": "exit",
+		"config-file": ""}
 	for line := range strings.Lines(string(data)) {
 		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		require.True(t, ok, line)

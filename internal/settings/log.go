@@ -41,18 +41,24 @@ type Log struct {
 }
 
 // Layout are the settings of package common that have a flag: the order is given by the protocol.
-var Layout = setting.Table{Rows: []setting.Any{common.Placement, common.Instances, common.Leaders, common.CodeK, common.ExtraWhole, common.TrimWhole}}
+var Layout = setting.Table{Rows: []setting.Any{common.Placement, common.Instances, common.Leaders, common.CodeK,
+	common.ExtraWhole, common.TrimWhole}}
 
 // Flags registers the flags; parsing them fills in l.
 func (l *Log) Flags(f *pflag.FlagSet) {
 	f.StringVar(&l.Protocol, "protocol", defaultProtocol, "protocol of the log: "+served())
 	CommonFlags(f, Layout, &l.Values)
 	OwnFlags(f, registry.ServerSettings(), registry.ServersHaving, false, &l.Values)
-	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the database (0: 64 KiB, with placement code 16 KiB; negative: none is)")
-	f.UintVar(&l.MaxRequestBytes, "max-request-bytes", 32<<20, "largest request of a client, in bytes; clients have a limit of their own (2 MiB in etcdctl's --max-request-bytes)")
+	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the "+
+		"database (0: 64 KiB, with placement code 16 KiB; negative: none is)")
+	f.UintVar(&l.MaxRequestBytes, "max-request-bytes", 32<<20,
+		"largest request of a client, in bytes; clients have a limit of their own (2 MiB in etcdctl's --max-request-bytes)")
 	f.IntVar(&l.BodyCacheBytes, "body-cache-bytes", 64<<20, "bytes of large values kept whole in memory for reading")
-	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "bytes a second at which everything on disk is read to find and repair damage (0: never)")
-	f.StringArrayVar(&l.LanePrefixes, "lane-prefix", nil, "KEY, KEY=confirmed or KEY=accepted: puts of keys with this prefix, without lease and previous value, may take a lane, and are answered when they are applied, or accepted; may be repeated")
+	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "bytes a second at which everything on disk is read to find and repair "+
+		"damage (0: never)")
+	f.StringArrayVar(&l.LanePrefixes, "lane-prefix", nil, "KEY, KEY=confirmed or KEY=accepted: puts of keys with this "+
+		"prefix, without lease and previous value, may take a lane, and are answered when they are applied, or "+
+		"accepted; may be repeated")
 	f.StringVar(&l.Net, "net", "", netspec.Usage)
 }
 

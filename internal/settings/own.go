@@ -13,7 +13,8 @@ import (
 
 // OwnFlags registers the flags of protocols' own settings; parsing them changes v. having says which protocols have a
 // setting, of those that the command knows. Experiments says whether settings are among them that no server has.
-func OwnFlags(f *pflag.FlagSet, table setting.Table, having func(setting string) []string, experiments bool, v *setting.Values) {
+func OwnFlags(f *pflag.FlagSet, table setting.Table, having func(setting string) []string, experiments bool,
+	v *setting.Values) {
 	for _, row := range table.Rows {
 		usage := "with " + list(having(row.About().Name)) + ": "
 		register(f, setting.Table{Rows: []setting.Any{row}}.Flags(v, experiments), usage)

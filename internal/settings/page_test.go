@@ -19,11 +19,11 @@ import (
 const pageHead = `
 ## Settings of the log
 
-All protocols have these settings; where one has no meaning, only its default is allowed. A setting is set by the flag of
-its name, by a variable or in the file: "--code-k=3", "ETCD_CODE_K=3", or the key "code-k". "Equal": all members must have the
-same value, which they compare when they connect. "Change" says how another value can come into effect, in a version that
-changes it while the cluster runs. This version has that for "reshaped" alone, by braid reshape: the others wait until the
-members restart, as described below.
+All protocols have these settings; where one has no meaning, only its default is allowed. A setting is set by the flag
+of its name, by a variable or in the file: "--code-k=3", "ETCD_CODE_K=3", or the key "code-k". "Equal": all members must
+have the same value, which they compare when they connect. "Change": how another value can come into effect in a version
+that changes it while the cluster runs. This version does so for "reshaped" alone, by braid reshape: the others wait
+until the members restart, as described below.
 
 | setting | values | default | equal | change |
 |---|---|---|---|---|
@@ -36,8 +36,9 @@ The library takes the first three in fields of Options, and the others in the st
 ## Settings of protocols
 
 A setting belongs to some protocols and is refused with others. The library takes it in the struct of the protocol, as
-braid.MultiPaxos{Relays: 3}, or by name. Local: another value comes into effect when the member restarts with it, and members
-may differ. Sealed: where one protocol ends the log of another, which no version does yet, so a cluster keeps its value.
+braid.MultiPaxos{Relays: 3}, or by name. Local: another value comes into effect when the member restarts with it, and
+members may differ. Sealed: where one protocol ends the log of another, which no version does yet, so a cluster keeps
+its value.
 
 | setting | protocols | values | default | equal | change |
 |---|---|---|---|---|---|
@@ -59,14 +60,16 @@ func page() string {
 		if a.Flags[0] != a.Name {
 			name += ": `--" + strings.Join(a.Flags, "`, `--") + "`"
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", name, strings.Join(registry.Having(a.Name), ", "), valuesOf(a), a.Default, yesNo(a.Agree), a.Change)
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", name, strings.Join(registry.Having(a.Name), ", "), valuesOf(a),
+			a.Default, yesNo(a.Agree), a.Change)
 	}
 	for _, r := range rows {
 		if a := r.About(); !a.Experiment {
 			line(&a)
 		}
 	}
-	out.WriteString("\nFor measurements alone, with `braid bench` and `braid sim`, there are also:\n\n| setting | protocols | values | default | equal | change |\n|---|---|---|---|---|---|\n")
+	out.WriteString("\nFor measurements alone, with `braid bench` and `braid sim`, there are also:\n\n| setting | " +
+		"protocols | values | default | equal | change |\n|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		if a := r.About(); a.Experiment {
 			line(&a)

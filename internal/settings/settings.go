@@ -97,14 +97,20 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Name, "name", "default", "name of this member, as in --initial-cluster")
 	f.StringVar(&s.DataDir, "data-dir", "", "directory of this member's data (default NAME.braid)")
 	f.StringSliceVar(&s.ListenClient, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on")
-	f.StringSliceVar(&s.AdvertiseClient, "advertise-client-urls", nil, "URLs where clients reach this member (default --listen-client-urls)")
-	f.StringSliceVar(&s.ListenPeer, "listen-peer-urls", []string{"http://localhost:2380"}, "URLs to accept other members on, one per network card")
-	f.StringSliceVar(&s.AdvertisePeer, "initial-advertise-peer-urls", nil, "URLs where other members reach this one (default --listen-peer-urls)")
-	f.StringSliceVar(&s.ListenMetrics, "listen-metrics-urls", nil, "further URLs for /metrics, /health, /livez and /readyz alone, without TLS")
+	f.StringSliceVar(&s.AdvertiseClient, "advertise-client-urls", nil,
+		"URLs where clients reach this member (default --listen-client-urls)")
+	f.StringSliceVar(&s.ListenPeer, "listen-peer-urls", []string{"http://localhost:2380"},
+		"URLs to accept other members on, one per network card")
+	f.StringSliceVar(&s.AdvertisePeer, "initial-advertise-peer-urls", nil,
+		"URLs where other members reach this one (default --listen-peer-urls)")
+	f.StringSliceVar(&s.ListenMetrics, "listen-metrics-urls", nil,
+		"further URLs for /metrics, /health, /livez and /readyz alone, without TLS")
 	f.StringVar(&s.InitialCluster, "initial-cluster", "", "all members as NAME=PEER-URL,… (default this one alone)")
-	f.StringVar(&s.InitialState, "initial-cluster-state", StateNew, "new: make the cluster; existing: join a running one, whose members --initial-cluster or --join name")
+	f.StringVar(&s.InitialState, "initial-cluster-state", StateNew,
+		"new: make the cluster; existing: join a running one, whose members --initial-cluster or --join name")
 	f.StringVar(&s.Token, "initial-cluster-token", "etcd-cluster", "equal on all members, different for every cluster")
-	f.StringSliceVar(&s.Join, "join", nil, "peer URLs of members of the running cluster to join; or, while auth is off, URLs for clients")
+	f.StringSliceVar(&s.Join, "join", nil, "peer URLs of members of the running cluster to join; or, while auth is "+
+		"off, URLs for clients")
 	f.StringVar(&s.configFile, "config-file", "", "YAML file with these flags' names as keys")
 }
 
@@ -117,34 +123,50 @@ func (s *Settings) tlsFlags(f *pflag.FlagSet) {
 	}{{&s.ClientTLS, "", "client-", "clients"}, {&s.PeerTLS, "peer-", "peer-", "other members"}} {
 		f.StringVar(&side.tls.CertFile, side.prefix+"cert-file", "", "certificate to show to "+side.what)
 		f.StringVar(&side.tls.KeyFile, side.prefix+"key-file", "", "its key")
-		f.StringVar(&side.tls.TrustedCAFile, side.prefix+"trusted-ca-file", "", "authority that must have signed the certificates of "+side.what)
+		f.StringVar(&side.tls.TrustedCAFile, side.prefix+"trusted-ca-file", "",
+			"authority that must have signed the certificates of "+side.what)
 		f.BoolVar(&side.tls.ClientCertAuth, side.prefix+"client-cert-auth", false, "demand a certificate of "+side.what)
-		f.StringVar(&side.tls.CRLFile, side.restricts+"crl-file", "", "list of revoked certificates of "+side.what+" (DER), read again for every connection")
-		f.StringSliceVar(&side.tls.AllowedHosts, side.restricts+"cert-allowed-hostname", nil, "host names of which the certificates of "+side.what+" must have one")
+		f.StringVar(&side.tls.CRLFile, side.restricts+"crl-file", "", "list of revoked certificates of "+side.what+
+			" (DER), read again for every connection")
+		f.StringSliceVar(&side.tls.AllowedHosts, side.restricts+"cert-allowed-hostname", nil,
+			"host names of which the certificates of "+side.what+" must have one")
 	}
-	f.StringSliceVar(&s.PeerTLS.AllowedNames, "peer-cert-allowed-cn", nil, "common names of which the certificates of other members must have one")
-	f.StringVar(&s.PeerTLS.DialCertFile, "peer-client-cert-file", "", "certificate to show when connecting to other members (default --peer-cert-file)")
+	f.StringSliceVar(&s.PeerTLS.AllowedNames, "peer-cert-allowed-cn", nil,
+		"common names of which the certificates of other members must have one")
+	f.StringVar(&s.PeerTLS.DialCertFile, "peer-client-cert-file", "",
+		"certificate to show when connecting to other members (default --peer-cert-file)")
 	f.StringVar(&s.PeerTLS.DialKeyFile, "peer-client-key-file", "", "its key")
-	f.BoolVar(&s.PeerTLSBinds, "peer-cert-names-host", false, "demand that the certificate of a member that connects names the host of one of its peer URLs, so that no member can pass for another")
-	f.BoolVar(&s.PeerTLSByURL, "peer-tls-by-url", false, "while a cluster changes from plain links between members to TLS, or back: dial members by http or https as their peer URLs say, and take both")
+	f.BoolVar(&s.PeerTLSBinds, "peer-cert-names-host", false, "demand that the certificate of a member that connects "+
+		"names the host of one of its peer URLs, so that no member can pass for another")
+	f.BoolVar(&s.PeerTLSByURL, "peer-tls-by-url", false, "while a cluster changes from plain links between members to "+
+		"TLS, or back: dial members by http or https as their peer URLs say, and take both")
 	f.StringVar(&versions.Min, "tls-min-version", "TLS1.2", "lowest version of TLS: TLS1.2 or TLS1.3")
-	f.StringVar(&versions.Max, "tls-max-version", "", "highest version of TLS: TLS1.2 or TLS1.3 (default the highest there is)")
-	f.StringSliceVar(&versions.Ciphers, "cipher-suites", nil, "cipher suites of TLS 1.2, by the names of Go's crypto/tls (default Go's choice)")
+	f.StringVar(&versions.Max, "tls-max-version", "",
+		"highest version of TLS: TLS1.2 or TLS1.3 (default the highest there is)")
+	f.StringSliceVar(&versions.Ciphers, "cipher-suites", nil,
+		"cipher suites of TLS 1.2, by the names of Go's crypto/tls (default Go's choice)")
 }
 
 func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	CommonFlags(f, common.Time, &s.Values)
-	f.IntVar(&s.KeepLogBytes, "keep-log-bytes", 0, "bytes of log that are kept for members that catch up, also while they are sent a snapshot (0: four times --snapshot-bytes)")
+	f.IntVar(&s.KeepLogBytes, "keep-log-bytes", 0, "bytes of log that are kept for members that catch up, also while "+
+		"they are sent a snapshot (0: four times --snapshot-bytes)")
 	f.IntVar(&s.SnapshotBytes, "snapshot-bytes", 256<<20, "bytes of log between snapshots")
-	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0, "size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
+	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0,
+		"size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
 	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "most operations of a transaction")
 	f.IntVar(&s.MaxLearners, "max-learners", 1, "most members that may be learners at a time")
-	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", 4096, "most calls under way on a client's connection; further ones wait in the client")
-	f.DurationVar(&s.CompactHashCheckTime, "compact-hash-check-time", time.Minute, "time between comparisons of the hashes that members computed when history was compacted (0: never)")
-	f.DurationVar(&s.CorruptCheckTime, "corrupt-check-time", 0, "time between comparisons of new hashes of the whole history, during which a member does not write (0: never)")
-	f.DurationVar(&s.WatchProgressInterval, "watch-progress-notify-interval", 10*time.Minute, "time between progress notices of an idle watch")
+	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", 4096,
+		"most calls under way on a client's connection; further ones wait in the client")
+	f.DurationVar(&s.CompactHashCheckTime, "compact-hash-check-time", time.Minute,
+		"time between comparisons of the hashes that members computed when history was compacted (0: never)")
+	f.DurationVar(&s.CorruptCheckTime, "corrupt-check-time", 0,
+		"time between comparisons of new hashes of the whole history, during which a member does not write (0: never)")
+	f.DurationVar(&s.WatchProgressInterval, "watch-progress-notify-interval", 10*time.Minute,
+		"time between progress notices of an idle watch")
 	f.StringVar(&s.AutoCompactionMode, "auto-compaction-mode", "periodic", "periodic or revision")
-	f.StringVar(&s.AutoCompactionRetention, "auto-compaction-retention", "0", "what is kept: hours or a duration such as 30m (periodic), a number of revisions (revision); 0: everything")
+	f.StringVar(&s.AutoCompactionRetention, "auto-compaction-retention", "0",
+		"what is kept: hours or a duration such as 30m (periodic), a number of revisions (revision); 0: everything")
 	f.StringVar(&s.AuthToken, "auth-token", "simple", "simple, or jwt,pub-key=…,priv-key=…,sign-method=…")
 	f.UintVar(&s.AuthTokenTTL, "auth-token-ttl", defaultTokenTTL, "seconds until an unused simple token ends")
 	f.UintVar(&s.BcryptCost, "bcrypt-cost", 10, "cost of hashing passwords, 4 to 31")
@@ -154,8 +176,10 @@ func (s *Settings) limitFlags(f *pflag.FlagSet) {
 func (s *Settings) processFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.LogFormat, "log-format", "text", "text or json")
-	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 MiB or by what lives if that is more; the variable GOGC wins")
-	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0, "heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")
+	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 "+
+		"MiB or by what lives if that is more; the variable GOGC wins")
+	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0,
+		"heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")
 }
 
 // Level is the log level as a number.

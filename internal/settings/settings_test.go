@@ -63,7 +63,8 @@ func TestMembersWithoutAName(t *testing.T) {
 	require.NoError(t, err)
 	peers, err := s.Peers()
 	require.NoError(t, err)
-	require.Equal(t, []Peer{{"", []string{"http://h:1", "http://h:2"}}, {"default", []string{"http://localhost:2380"}}}, peers)
+	require.Equal(t, []Peer{{"", []string{"http://h:1", "http://h:2"}}, {"default", []string{"http://localhost:2380"}}},
+		peers)
 	_, err = load([]string{cluster})
 	require.ErrorContains(t, err, "is not NAME=URL")
 }
@@ -75,7 +76,8 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--initial-cluster=a=http://h:1", `does not include this member, "default": its members are a`},
 		{"--initial-cluster=default=http://h:1", "says that default is at http://h:1"},
 		{"--initial-cluster=default", `"default" is not NAME=URL`},
-		{"--initial-cluster=default=http://localhost:2380,b=http://localhost:2380", "http://localhost:2380 belongs to b and to default"},
+		{"--initial-cluster=default=http://localhost:2380,b=http://localhost:2380",
+			"http://localhost:2380 belongs to b and to default"},
 		{"--initial-cluster=default=http://localhost:2380,b=https://h:2380", "mixes http and https"},
 		{"--initial-cluster-state=old", "it is new or existing"},
 		{"--listen-client-urls=localhost:1", "must begin with http://"},
@@ -113,7 +115,8 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--protocol=niagara --instances=-1", "instances -1: not in 0…64"},
 		{"--protocol=niagara --leaders=m1", "--leaders m1: it is together or spread"},
 		{"--protocol=niagara --placement=confirm", "there is: copy, code"},
-		{"--protocol=niagara --code-k=2", "--code-k 2: placement copy has no use for it: it is for protocol craft, or another one with placement code"},
+		{"--protocol=niagara --code-k=2", "--code-k 2: placement copy has no use for it: it is for protocol craft, or " +
+			"another one with placement code"},
 		{"--code-k=2", "placement copy has no use for it"},
 		{"--extra-whole=1", "--extra-whole 1: placement copy has no use for it"},
 		{"--trim-whole", "--trim-whole true: placement copy has no use for it"},
@@ -123,7 +126,8 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"--protocol=craft --code-k=-1", "code-k -1: not in 0…64"},
 		{"--protocol=craft --extra-whole=-1", "extra-whole -1: not in 0…64"},
 		{"--quorums=2/2", `--quorums 2/2: only multi-paxos, iss and wpaxos can have it, and not raft`},
-		{"--protocol=iss --quorums=2", "want majority, ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1"},
+		{"--protocol=iss --quorums=2",
+			"want majority, ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1"},
 		{"--epoch-slots=64", "only iss can have it, and not raft"},
 		{"--protocol=iss --epoch-slots=48", "must be powers of two"},
 		{"--protocol=iss --epoch-slots=64-32", "must be powers of two"},
@@ -172,9 +176,12 @@ func TestEpochs(t *testing.T) {
 		want protocol.EpochSettings
 	}{
 		{"", protocol.EpochSettings{MinSlots: 64, MaxSlots: 1024, Policy: "combined", Ban: 8, MaxBan: 256}},
-		{"--epoch-slots=32 --epoch-equal-shares", protocol.EpochSettings{MinSlots: 32, MaxSlots: 32, EqualShares: true, Policy: "combined", Ban: 8, MaxBan: 256}},
-		{"--epoch-slots=32-128 --epoch-policy=backoff --epoch-bans=1-4", protocol.EpochSettings{MinSlots: 32, MaxSlots: 128, Policy: "backoff", Ban: 1, MaxBan: 4}},
-		{"--epoch-slots= --epoch-policy=simple", protocol.EpochSettings{MinSlots: 64, MaxSlots: 1024, Policy: "simple", Ban: 8, MaxBan: 256}},
+		{"--epoch-slots=32 --epoch-equal-shares", protocol.EpochSettings{MinSlots: 32, MaxSlots: 32, EqualShares: true,
+			Policy: "combined", Ban: 8, MaxBan: 256}},
+		{"--epoch-slots=32-128 --epoch-policy=backoff --epoch-bans=1-4",
+			protocol.EpochSettings{MinSlots: 32, MaxSlots: 128, Policy: "backoff", Ban: 1, MaxBan: 4}},
+		{"--epoch-slots= --epoch-policy=simple", protocol.EpochSettings{MinSlots: 64, MaxSlots: 1024, Policy: "simple",
+			Ban: 8, MaxBan: 256}},
 	} {
 		s, err := load(append(strings.Fields(c.args), "--protocol=iss"))
 		require.NoError(t, err, c.args)
@@ -187,7 +194,8 @@ func TestEpochFlagsPrintWhatTheyRead(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                 "--epoch-slots=64-1024 --epoch-policy=combined --epoch-bans=8-256",
 		"--epoch-slots=64": "--epoch-slots=64 --epoch-policy=combined --epoch-bans=8-256",
-		"--epoch-slots=64-128 --epoch-equal-shares --epoch-bans=1-2 --epoch-policy=simple": "--epoch-slots=64-128 --epoch-equal-shares=true --epoch-policy=simple --epoch-bans=1-2",
+		"--epoch-slots=64-128 --epoch-equal-shares --epoch-bans=1-2 --epoch-policy=simple": "--epoch-slots=64-128 " +
+			"--epoch-equal-shares=true --epoch-policy=simple --epoch-bans=1-2",
 	} {
 		s, err := load(append(strings.Fields(args), "--protocol=iss"))
 		require.NoError(t, err, args)
@@ -295,7 +303,8 @@ peer-transport-security:
 	require.Equal(t, []string{"http://127.0.0.1:3"}, s.ListenMetrics)
 	require.Equal(t, Log{
 		Protocol: "craft", LargeValueBytes: 64 << 10, BodyCacheBytes: 1 << 20, ScrubRate: 1000000, MaxRequestBytes: 64 << 20,
-		Values: setting.MustParse("placement=code", "order=single", "code-k=3", "extra-whole=1", "trim-whole=true", "heartbeat-interval=70ms", "election-timeout=2s", "lease-reads=true"),
+		Values: setting.MustParse("placement=code", "order=single", "code-k=3", "extra-whole=1", "trim-whole=true",
+			"heartbeat-interval=70ms", "election-timeout=2s", "lease-reads=true"),
 	}, s.Log)
 
 	s, err = load(nil, "ETCD_CONFIG_FILE="+file)

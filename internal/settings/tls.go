@@ -56,11 +56,13 @@ func (t TLS) checkRestrictions(prefix, restricts string) error {
 		{restricts + "cert-allowed-cn", len(t.AllowedNames) > 0}, {restricts + "client-cert-file", t.DialCertFile != ""},
 	} {
 		if r.given && (!t.Enabled() || t.TrustedCAFile == "") {
-			errs = append(errs, fmt.Errorf("%s has no meaning without %scert-file and %strusted-ca-file", r.flag, prefix, prefix))
+			errs = append(errs, fmt.Errorf("%s has no meaning without %scert-file and %strusted-ca-file", r.flag,
+				prefix, prefix))
 		}
 	}
 	if len(t.AllowedHosts) > 0 && len(t.AllowedNames) > 0 {
-		errs = append(errs, fmt.Errorf("%scert-allowed-cn and %scert-allowed-hostname exclude each other", restricts, restricts))
+		errs = append(errs, fmt.Errorf("%scert-allowed-cn and %scert-allowed-hostname exclude each other",
+			restricts, restricts))
 	}
 	return errors.Join(errs...)
 }
@@ -147,7 +149,8 @@ func (t TLS) revoke(info *transport.TLSInfo, config *tls.Config) error {
 func (t TLS) info() (transport.TLSInfo, error) {
 	info := transport.TLSInfo{
 		CertFile: t.CertFile, KeyFile: t.KeyFile, TrustedCAFile: t.TrustedCAFile, ClientCertAuth: t.ClientCertAuth,
-		ClientCertFile: t.DialCertFile, ClientKeyFile: t.DialKeyFile, CRLFile: t.CRLFile, AllowedCNs: t.AllowedNames, AllowedHostnames: t.AllowedHosts,
+		ClientCertFile: t.DialCertFile, ClientKeyFile: t.DialKeyFile, CRLFile: t.CRLFile, AllowedCNs: t.AllowedNames,
+		AllowedHostnames: t.AllowedHosts,
 	}
 	if t.TLSVersions == nil {
 		return info, nil

@@ -58,8 +58,10 @@ func (a *authority) issue(name string) (serial *big.Int) {
 	serial = big.NewInt(a.next)
 	a.next++
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotAfter:    time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth,
+			x509.ExtKeyUsageServerAuth},
 	}, a.cert, &key.PublicKey, a.key)
 	require.NoError(a.t, err)
 	a.write(name+".crt", "CERTIFICATE", der)
@@ -73,7 +75,8 @@ func (a *authority) issue(name string) (serial *big.Int) {
 func (a *authority) revoke(serials ...*big.Int) {
 	list := &x509.RevocationList{Number: big.NewInt(1), NextUpdate: time.Now().Add(time.Hour)}
 	for _, s := range serials {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: s, RevocationTime: time.Now()})
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: s, RevocationTime: time.Now()})
 	}
 	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
 	require.NoError(a.t, err)
@@ -110,8 +113,10 @@ func TestWhoseCertificatesAreTaken(t *testing.T) {
 	m2 := a.issue("m2")
 	a.issue("guest")
 	const (
-		clients = "--listen-client-urls=https://127.0.0.1:1 --cert-file=@m1.crt --key-file=@m1.key --trusted-ca-file=@ca.crt --client-cert-auth"
-		peers   = "--listen-peer-urls=https://127.0.0.1:2 --peer-cert-file=@m1.crt --peer-key-file=@m1.key --peer-trusted-ca-file=@ca.crt"
+		clients = "--listen-client-urls=https://127.0.0.1:1 --cert-file=@m1.crt --key-file=@m1.key " +
+			"--trusted-ca-file=@ca.crt --client-cert-auth"
+		peers = "--listen-peer-urls=https://127.0.0.1:2 --peer-cert-file=@m1.crt --peer-key-file=@m1.key " +
+			"--peer-trusted-ca-file=@ca.crt"
 	)
 	for _, c := range []struct {
 		flags          string
@@ -168,7 +173,8 @@ func TestRevocationIsReadAgain(t *testing.T) {
 	a := newAuthority(t)
 	m1 := a.issue("m1")
 	a.revoke()
-	s, err := load(a.args("--listen-peer-urls=https://127.0.0.1:2 --peer-cert-file=@m1.crt --peer-key-file=@m1.key --peer-trusted-ca-file=@ca.crt --peer-crl-file=@crl"))
+	s, err := load(a.args("--listen-peer-urls=https://127.0.0.1:2 --peer-cert-file=@m1.crt --peer-key-file=@m1.key " +
+		"--peer-trusted-ca-file=@ca.crt --peer-crl-file=@crl"))
 	require.NoError(t, err)
 	config, err := s.PeerTLS.Mutual()
 	require.NoError(t, err)
@@ -240,10 +246,12 @@ func TestWhatRestrictsNothingIsRefused(t *testing.T) {
 	a.issue("m1")
 	const (
 		clients = "--listen-client-urls=https://127.0.0.1:1 --cert-file=@m1.crt --key-file=@m1.key "
-		peers   = "--listen-peer-urls=https://127.0.0.1:2 --peer-cert-file=@m1.crt --peer-key-file=@m1.key --peer-trusted-ca-file=@ca.crt "
+		peers   = "--listen-peer-urls=https://127.0.0.1:2 --peer-cert-file=@m1.crt --peer-key-file=@m1.key " +
+			"--peer-trusted-ca-file=@ca.crt "
 	)
 	for flags, want := range map[string]string{
-		"--client-crl-file=@crl":                                          "--client-crl-file has no meaning without --cert-file and --trusted-ca-file",
+		"--client-crl-file=@crl": "--client-crl-file has no meaning without " +
+			"--cert-file and --trusted-ca-file",
 		clients + "--client-crl-file=@crl":                                "--client-crl-file has no meaning",
 		clients + "--client-cert-allowed-hostname=a":                      "--client-cert-allowed-hostname has no meaning",
 		"--peer-crl-file=@crl":                                            "--peer-crl-file has no meaning",
@@ -276,8 +284,10 @@ discovery:
 tls-min-version: TLS1.3
 listen-client-urls: https://127.0.0.1:1
 listen-peer-urls: https://127.0.0.1:2
-client-transport-security: {cert-file: @m1.crt, key-file: @m1.key, trusted-ca-file: @ca.crt, allowed-hostname: [m1], auto-tls: false, client-cert-file: ~}
-peer-transport-security: {cert-file: @m1.crt, key-file: @m1.key, trusted-ca-file: @ca.crt, allowed-cn: [m1, m2], client-cert-file: @m1.crt, client-key-file: @m1.key}
+client-transport-security: {cert-file: @m1.crt, key-file: @m1.key, trusted-ca-file: @ca.crt,
+  allowed-hostname: [m1], auto-tls: false, client-cert-file: ~}
+peer-transport-security: {cert-file: @m1.crt, key-file: @m1.key, trusted-ca-file: @ca.crt,
+  allowed-cn: [m1, m2], client-cert-file: @m1.crt, client-key-file: @m1.key}
 `, "@", a.dir+string(filepath.Separator))
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	s, err := load([]string{"--config-file=" + file})

@@ -58,7 +58,8 @@ func (h happened) verdict() error {
 				often = least
 			}
 			if n := h[c.cluster][k.Name]; n <= often {
-				errs = append(errs, fmt.Errorf("%s: only %d %s in %d seeds, and not more than %d", c.cluster, n, k.Text, c.seeds, often))
+				errs = append(errs, fmt.Errorf("%s: only %d %s in %d seeds, and not more than %d", c.cluster, n, k.Text,
+					c.seeds, often))
 			}
 		}
 	}

@@ -34,7 +34,8 @@ var measured = []countedPackage{
 
 // parts are the folders of which each counts with the one above it.
 var parts = []string{
-	"internal/member/intake", "internal/member/instance", "internal/member/apply", "internal/member/body", "internal/member/snapshot",
+	"internal/member/intake", "internal/member/instance", "internal/member/apply", "internal/member/body",
+	"internal/member/snapshot",
 	"internal/member/damage", "internal/member/lifecycle", "internal/member/cluster",
 }
 
@@ -102,13 +103,16 @@ var seldom = map[string]int{
 
 // campaigns are all protocols. The shares of packages are those of the seeds that are counted.
 var campaigns = []campaign{
-	{cluster: "--protocol raft --nodes 3", counted: 800, seeds: 1200, brings: []count.Needs{count.Any, count.Bodiless}, often: 15},
+	{cluster: "--protocol raft --nodes 3", counted: 800, seeds: 1200, brings: []count.Needs{count.Any, count.Bodiless},
+		often: 15},
 	{cluster: "--protocol raft --nodes 5", counted: 100, seeds: 500},
 	{cluster: "--protocol craft --nodes 4", counted: 0, seeds: 250},
-	{cluster: "--protocol craft --nodes 5", counted: 300, seeds: 550, brings: []count.Needs{count.Any, count.Coded}, often: 10},
+	{cluster: "--protocol craft --nodes 5", counted: 300, seeds: 550, brings: []count.Needs{count.Any, count.Coded},
+		often: 10},
 	{cluster: "--protocol craft --nodes 7", counted: 30, seeds: 100},
 	{cluster: "--protocol rs-raft --nodes 5", counted: 40, seeds: 250},
-	{cluster: "--protocol niagara --instances 3 --nodes 3", counted: 120, seeds: 500, brings: []count.Needs{count.Woven}, often: 40},
+	{cluster: "--protocol niagara --instances 3 --nodes 3", counted: 120, seeds: 500, brings: []count.Needs{count.Woven},
+		often: 40},
 	{cluster: "--protocol niagara --instances 4 --nodes 5", counted: 0, seeds: 200},
 	{cluster: "--protocol niagara --instances 3 --placement code --nodes 4", counted: 0, seeds: 150},
 	{cluster: "--protocol niagara --instances 3 --placement code --nodes 5", counted: 60, seeds: 200},

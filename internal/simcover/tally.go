@@ -38,7 +38,8 @@ func readProfile(r io.Reader) (blocks []block, err error) {
 		if !found {
 			return nil, fmt.Errorf("profile: %q", line)
 		}
-		if _, err := fmt.Sscanf(where+" "+counts, "%d.%d,%d.%d %d %d", &b.first, &column, &b.last, &column, &b.statements, &count); err != nil {
+		if _, err := fmt.Sscanf(where+" "+counts, "%d.%d,%d.%d %d %d", &b.first, &column, &b.last, &column, &b.statements,
+			&count); err != nil {
 			return nil, fmt.Errorf("profile: %q: %w", line, err)
 		}
 		b.file, b.ran = strings.TrimPrefix(name, module), count > 0
@@ -141,13 +142,15 @@ func (t *result) print(out io.Writer, missing bool) {
 		if s == nil {
 			continue
 		}
-		fmt.Fprintf(out, "%-34s %5d of %5d statements  %5.1f %%  (at least %.0f)\n", r.path, s.ran, s.all, s.percent(), r.least)
+		fmt.Fprintf(out, "%-34s %5d of %5d statements  %5.1f %%  (at least %.0f)\n", r.path, s.ran, s.all, s.percent(),
+			r.least)
 		for _, file := range sortedKeys(t.files) {
 			if countedFolder(file) != r.path {
 				continue
 			}
 			f := t.files[file]
-			fmt.Fprintf(out, "  %-32s %5d of %5d             %5.1f %%\n", strings.TrimPrefix(file, r.path+"/"), f.ran, f.all, f.percent())
+			fmt.Fprintf(out, "  %-32s %5d of %5d             %5.1f %%\n", strings.TrimPrefix(file, r.path+"/"), f.ran,
+				f.all, f.percent())
 			if missing {
 				t.printMissing(out, file)
 			}

@@ -120,7 +120,8 @@ func (a *asker) askBraid(ctx context.Context, m *Member) error {
 
 // askEtcd uses the Status call, which every server of the etcd API has.
 func (a *asker) askEtcd(ctx context.Context, m *Member) error {
-	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{a.url(m.Endpoint, "")}, TLS: a.tls(m.Endpoint), Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{a.url(m.Endpoint, "")},
+		TLS: a.tls(m.Endpoint), Logger: zap.NewNop()})
 	if err != nil {
 		return err
 	}

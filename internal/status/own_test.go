@@ -10,7 +10,8 @@ import (
 // The settings of a member are found in the answer of any version, and are unchanged in the JSON of the member.
 func TestSettingsOfAnAnswer(t *testing.T) {
 	var m Member
-	answer := `{"id":"1","protocol":"iss","quorums":"4/2","tolerance":"t","relays":2,"code_k":3,"order":"single","next_slot":null,"later":{"x":1}}`
+	answer := `{"id":"1","protocol":"iss","quorums":"4/2","tolerance":"t","relays":2,` +
+		`"code_k":3,"order":"single","next_slot":null,"later":{"x":1}}`
 	require.NoError(t, json.Unmarshal([]byte(answer), &m))
 	require.Equal(t, "iss", m.Protocol)
 	require.Equal(t, "code-k=3 quorums=4/2 relays=2", m.Settings.String())

@@ -248,7 +248,9 @@ type Options struct {
 
 // secure reports whether any endpoint is asked over TLS.
 func (o *Options) secure() bool {
-	return o.TLS != nil || slices.ContainsFunc(o.Endpoints, func(e string) bool { return strings.HasPrefix(e, "https://") })
+	return o.TLS != nil || slices.ContainsFunc(o.Endpoints, func(e string) bool {
+		return strings.HasPrefix(e, "https://")
+	})
 }
 
 // Ask asks all members at once. The result is sorted by name, unreachable ones included.
@@ -290,7 +292,8 @@ func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLa
 // named asks an endpoint that is known only from another member. It must not use weaker security than the options.
 func (a *asker) named(ctx context.Context, endpoint string) Member {
 	if a.options.secure() && strings.HasPrefix(endpoint, "http://") {
-		return Member{Endpoint: endpoint, Error: "not asked: it advertises a plain URL, and the endpoints are asked over TLS (name it to ask it in clear text)"}
+		return Member{Endpoint: endpoint, Error: "not asked: it advertises a plain URL, and the endpoints are asked over " +
+			"TLS (name it to ask it in clear text)"}
 	}
 	return a.one(ctx, endpoint)
 }

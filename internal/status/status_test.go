@@ -67,11 +67,13 @@ func TestAskFindsTheOthers(t *testing.T) {
 	require.True(t, got[2].Learner)
 
 	require.Len(t, Ask(t.Context(), Options{Endpoints: []string{second.URL}, Only: true, Timeout: 5 * time.Second}), 1)
-	require.Len(t, Ask(t.Context(), Options{Endpoints: []string{second.URL, second.URL}, Only: true, Timeout: 5 * time.Second}), 1)
+	require.Len(t,
+		Ask(t.Context(), Options{Endpoints: []string{second.URL, second.URL}, Only: true, Timeout: 5 * time.Second}), 1)
 }
 
 func TestAskOfSomethingElse(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) }))
+	other := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) }))
 	defer other.Close()
 	got := Ask(t.Context(), Options{Endpoints: []string{other.URL}, Timeout: 5 * time.Second})
 	require.Len(t, got, 1)
@@ -85,7 +87,8 @@ func TestAskOfSomethingElse(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	for n, want := range map[float64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 5 << 30: "5 GiB", 1 << 60: "1048576 TiB"} {
+	for n, want := range map[float64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 5 << 30: "5 GiB",
+		1 << 60: "1048576 TiB"} {
 		require.Equal(t, want, Bytes(n))
 	}
 }
@@ -117,7 +120,8 @@ func TestAskNeverWeakensTLS(t *testing.T) {
 		{"", nil, false}, {"http://", nil, false}, {"http://", &tls.Config{}, false},
 		{"https://", nil, true}, {"https://", &tls.Config{}, true}, {"", &tls.Config{}, true},
 	} {
-		got := Ask(t.Context(), Options{Endpoints: []string{c.scheme + l.Addr().String()}, TLS: c.tls, Timeout: 5 * time.Second})
+		got := Ask(t.Context(), Options{Endpoints: []string{c.scheme + l.Addr().String()}, TLS: c.tls,
+			Timeout: 5 * time.Second})
 		require.NotEmpty(t, got[0].Error)
 		require.Equal(t, c.secure, <-first == 0x16, "%q with TLS %v", c.scheme, c.tls != nil)
 		for len(first) > 0 { // retries
@@ -138,7 +142,8 @@ func TestAskTellsNobodyElse(t *testing.T) {
 		case user+":"+password != "root:r:1":
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path == "/braid/status":
-			json.NewEncoder(w).Encode(&Member{Name: "m1", ID: "1", Members: []Peer{{ID: "2", ClientURLs: []string{stranger.URL}}}})
+			json.NewEncoder(w).Encode(
+				&Member{Name: "m1", ID: "1", Members: []Peer{{ID: "2", ClientURLs: []string{stranger.URL}}}})
 		case r.URL.Path == "/metrics":
 			http.Redirect(w, r, stranger.URL, http.StatusFound)
 		}
@@ -146,7 +151,8 @@ func TestAskTellsNobodyElse(t *testing.T) {
 	defer member.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(member.Certificate())
-	o := Options{Endpoints: []string{member.URL}, TLS: &tls.Config{RootCAs: roots}, Timeout: 5 * time.Second, User: "root", Password: "r:1"}
+	o := Options{Endpoints: []string{member.URL}, TLS: &tls.Config{RootCAs: roots}, Timeout: 5 * time.Second, User: "root",
+		Password: "r:1"}
 	got := Ask(t.Context(), o)
 	require.Len(t, got, 2)
 	require.Contains(t, got[0].Error, "advertises a plain URL")

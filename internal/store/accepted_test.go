@@ -76,7 +76,8 @@ func TestWhatCanBeAccepted(t *testing.T) {
 	require.Equal(t, big('a', 5000), n.get("a"))
 
 	for _, r := range []*pb.PutRequest{
-		{Key: []byte("a"), Lease: 7}, {Key: []byte("a"), PrevKv: true}, {Key: []byte("a"), IgnoreValue: true}, {Key: []byte("a"), IgnoreLease: true},
+		{Key: []byte("a"), Lease: 7}, {Key: []byte("a"), PrevKv: true}, {Key: []byte("a"), IgnoreValue: true},
+		{Key: []byte("a"), IgnoreLease: true},
 	} {
 		require.False(t, IsBlind(r))
 		_, err := n.EncodeAccepted(r)
@@ -88,7 +89,8 @@ func TestWhatCanBeAccepted(t *testing.T) {
 	e, err = n.Encode(context.Background(), del("a", ""))
 	require.NoError(t, err)
 	inner := append([]byte{kindAccepted}, e.Command...)
-	for _, bad := range [][]byte{{kindAccepted}, {kindAccepted, kindClaim}, inner, append([]byte{kindAccepted}, inner...)} {
+	for _, bad := range [][]byte{{kindAccepted}, {kindAccepted, kindClaim}, inner,
+		append([]byte{kindAccepted}, inner...)} {
 		require.ErrorIs(t, n.raw(bad)[0].Err, ErrBadCommand)
 	}
 	require.NoError(t, n.Close())

@@ -97,5 +97,6 @@ func (s *Store) AlarmCommand(action pb.AlarmRequest_AlarmAction, t pb.AlarmType)
 }
 
 func alarmCommand(member uint64, action pb.AlarmRequest_AlarmAction, t pb.AlarmType) ([]byte, error) {
-	return encode([]byte{kindRequest}, &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{MemberID: member, Action: action, Alarm: t}})
+	return encode([]byte{kindRequest},
+		&pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{MemberID: member, Action: action, Alarm: t}})
 }

@@ -79,7 +79,9 @@ func TestAuth(t *testing.T) {
 	require.ErrorIs(t, n.Rights().RequireAuth(nobody), auth.ErrUserEmpty)
 	require.NoError(t, n.Rights().RequireAuth(bob))
 
-	require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "bob", Password: "bb"}}))
+	require.NoError(t,
+		n.doAs(root, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "bob",
+			Password: "bb"}}))
 	n.login("bob", "bb")
 	require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}))
 	require.NoError(t, n.Rights().RequireAdmin(nobody))
@@ -170,7 +172,8 @@ func TestStrangersExtendNoLease(t *testing.T) {
 	require.ErrorIs(t, err, auth.ErrAuthOldRevision)
 	outdated, err := n.Leases().Renew(&auth.AuthInfo{Username: "root", Revision: n.Auth().Revision()}, 7)
 	require.NoError(t, err)
-	require.NoError(t, n.doAs(n.login("root", "r"), &pb.InternalRaftRequest{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "new"}}))
+	require.NoError(t,
+		n.doAs(n.login("root", "r"), &pb.InternalRaftRequest{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "new"}}))
 	_, err = outdated.Answer(context.Background(), now)
 	require.ErrorIs(t, err, auth.ErrAuthOldRevision)
 	outdated.End()
@@ -204,7 +207,8 @@ func TestStreamsEndWithTheirRights(t *testing.T) {
 	require.NoError(t, stream(bob, func() {}))
 	require.Greater(t, chunks, 2)
 	err := stream(bob, func() {
-		require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthUserRevokeRole: &pb.AuthUserRevokeRoleRequest{Name: "bob", Role: "as"}}))
+		require.NoError(t,
+			n.doAs(root, &pb.InternalRaftRequest{AuthUserRevokeRole: &pb.AuthUserRevokeRoleRequest{Name: "bob", Role: "as"}}))
 	})
 	require.True(t, IsRefusal(err), "%v", err)
 	require.Equal(t, 1, chunks)

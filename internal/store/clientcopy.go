@@ -151,7 +151,8 @@ func (c *copier) copy(ctx context.Context, v *view, bodies int64) (f *os.File, e
 		return f, err
 	}
 	// A crash leaves nothing of it that counts: no syncs.
-	db, err := bolt.Open(f.Name(), 0o600, &bolt.Options{Timeout: openTimeout, NoSync: true, NoGrowSync: true, FreelistType: bolt.FreelistMapType})
+	db, err := bolt.Open(f.Name(), 0o600, &bolt.Options{Timeout: openTimeout, NoSync: true, NoGrowSync: true,
+		FreelistType: bolt.FreelistMapType})
 	if err != nil {
 		return f, err
 	}
@@ -234,7 +235,8 @@ func bury(keys *bolt.Bucket, revision, key []byte) error {
 }
 
 // errReferences refuses a database whose large values are somewhere else.
-var errReferences = errors.New("it is a copy of a member's database, whose large values are not in it: save a snapshot with \"braid ctl snapshot save\" instead")
+var errReferences = errors.New("it is a copy of a member's database, whose large values are not in it: save a " +
+	"snapshot with \"braid ctl snapshot save\" instead")
 
 // adoptKeys creates the entries of values that only look like records in an imported database.
 func adoptKeys(tx *bolt.Tx) error {

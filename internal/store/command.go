@@ -128,7 +128,8 @@ func (s *Store) Encode(ctx context.Context, r *pb.InternalRaftRequest) (Encoded,
 
 // encodeAs is Encode of a request that counts only if some things have not changed, with something
 // before the kind of the command.
-func (s *Store) encodeAs(ctx context.Context, r *pb.InternalRaftRequest, u []unchanged, before []byte) (e Encoded, err error) {
+func (s *Store) encodeAs(ctx context.Context, r *pb.InternalRaftRequest, u []unchanged,
+	before []byte) (e Encoded, err error) {
 	if err := check(r); err != nil {
 		return e, err
 	}

@@ -105,7 +105,8 @@ func (p comparer) compared(c *pb.Compare) []*mvccpb.KeyValue {
 func (p comparer) holds(u *unchanged, at int64) bool {
 	tx := p.kv.WatchableKV.Read(mvcc.SharedBufReadTxMode, traceutil.TODO())
 	defer tx.End()
-	r, err := tx.Range(context.Background(), u.key, rangeEnd(u.end), mvcc.RangeOptions{Rev: at, FastKeysOnly: true, WithTotalCount: true})
+	r, err := tx.Range(context.Background(), u.key, rangeEnd(u.end),
+		mvcc.RangeOptions{Rev: at, FastKeysOnly: true, WithTotalCount: true})
 	if err != nil || int64(len(r.KVs)) != u.count {
 		return false
 	}

@@ -89,7 +89,8 @@ func (d *Damage) Condemn(cause error) {
 	if !d.err.CompareAndSwap(nil, &DamageError{Dir: d.opts.Dir, Cause: cause}) {
 		return
 	}
-	d.lg.Error("the database is damaged: nothing of it is served until it was replaced", zap.String("dir", d.opts.Dir), zap.Error(cause))
+	d.lg.Error("the database is damaged: nothing of it is served until it was replaced", zap.String("dir", d.opts.Dir),
+		zap.Error(cause))
 	if err := markDamaged(d.opts.Dir, cause); err != nil { // then it is found again
 		d.lg.Error("the damage cannot be noted on disk", zap.Error(err))
 	}
@@ -110,7 +111,8 @@ func (d *Damage) repairedBy(revision int64) error {
 		return err
 	}
 	defer names.Close()
-	if err := os.Rename(filepath.Join(dir, damagedMark), filepath.Join(dir, repairedMark)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Rename(filepath.Join(dir, damagedMark), filepath.Join(dir, repairedMark)); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if err := os.Remove(filepath.Join(dir, setAside)); err != nil && !errors.Is(err, os.ErrNotExist) {

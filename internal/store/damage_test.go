@@ -27,8 +27,10 @@ func varied(t testing.TB, o Options) *node {
 	n := open(t, o)
 	n.must(grant(7, 100))
 	n.must(&pb.InternalRaftRequest{AuthRoleAdd: &pb.AuthRoleAddRequest{Name: "role"}})
-	n.must(&pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: 9, Alarm: pb.AlarmType_CORRUPT}})
-	n.must(&pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: 9, Alarm: pb.AlarmType_CORRUPT}})
+	n.must(&pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: 9,
+		Alarm: pb.AlarmType_CORRUPT}})
+	n.must(&pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: 9,
+		Alarm: pb.AlarmType_CORRUPT}})
 	for i := range 300 {
 		n.must(put(fmt.Sprintf("key-%03d", i%200), fmt.Sprintf("value-%06d", i)))
 	}

@@ -79,7 +79,8 @@ func copyDatabase(w io.Writer, file string, o ImportOptions) (sum []byte, err er
 		return sum, nil
 	}
 	if !hashed {
-		return nil, errors.New("the file has no digest at its end: it is damaged, or a copy of a database and not a saved snapshot")
+		return nil, errors.New("the file has no digest at its end: it is damaged, or a copy of a database and " +
+			"not a saved snapshot")
 	}
 	want := make([]byte, sha256.Size)
 	if _, err := io.ReadFull(in, want); err != nil {
@@ -113,7 +114,8 @@ func resetCluster(path, birth string) error {
 		if meta == nil || tx.Bucket(schema.Key.Name()) == nil {
 			return errors.New("this is no database of etcd's")
 		}
-		for _, key := range [][]byte{schema.MetaConsistentIndexKeyName, schema.MetaTermKeyName, schema.MetaConfStateName, primaryKey, closedKey, sums.RecordKey} {
+		for _, key := range [][]byte{schema.MetaConsistentIndexKeyName, schema.MetaTermKeyName, schema.MetaConfStateName,
+			primaryKey, closedKey, sums.RecordKey} {
 			if err := meta.Delete(key); err != nil {
 				return err
 			}

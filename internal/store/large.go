@@ -135,7 +135,8 @@ func (m *extraction) put(p *pb.PutRequest) *pb.PutRequest {
 	r := recordOf(p.Value)
 	m.add(r, p.Value)
 	return &pb.PutRequest{
-		Key: p.Key, Value: r.encode(), Lease: p.Lease, PrevKv: p.PrevKv, IgnoreValue: p.IgnoreValue, IgnoreLease: p.IgnoreLease,
+		Key: p.Key, Value: r.encode(), Lease: p.Lease, PrevKv: p.PrevKv, IgnoreValue: p.IgnoreValue,
+		IgnoreLease: p.IgnoreLease,
 	}
 }
 

@@ -44,7 +44,8 @@ func (r asker) end() []byte {
 func (r asker) rangeOf() *pb.RangeRequest {
 	return &pb.RangeRequest{
 		Key: r.key(), RangeEnd: r.end(), SortTarget: []pb.RangeRequest_SortTarget{0, 4, 4}[r.IntN(3)],
-		SortOrder: pb.RangeRequest_SortOrder(r.IntN(3)), Limit: int64(r.IntN(4)), KeysOnly: r.IntN(6) == 0, CountOnly: r.IntN(8) == 0,
+		SortOrder: pb.RangeRequest_SortOrder(r.IntN(3)), Limit: int64(r.IntN(4)), KeysOnly: r.IntN(6) == 0,
+		CountOnly: r.IntN(8) == 0,
 	}
 }
 
@@ -135,7 +136,9 @@ func same(t testing.TB, step int, asked, want, got proto.Message) {
 // short is a message as text, with long values by their digests.
 func short(m proto.Message) string {
 	text := prototext.MarshalOptions{Multiline: true}.Format(m)
-	return long.ReplaceAllStringFunc(text, func(s string) string { return fmt.Sprintf("%s… %x", s[:10], sha256.Sum256([]byte(s))) })
+	return long.ReplaceAllStringFunc(text, func(s string) string {
+		return fmt.Sprintf("%s… %x", s[:10], sha256.Sum256([]byte(s)))
+	})
 }
 
 var long = regexp.MustCompile(`"[^"\n]{200,}"`)

@@ -180,7 +180,8 @@ func TestCompareUnderWrites(t *testing.T) {
 	request := &pb.InternalRaftRequest{Txn: &pb.TxnRequest{
 		Compare: []*pb.Compare{{Key: []byte("k"), RangeEnd: []byte("m"), Target: pb.Compare_VALUE, Result: pb.Compare_GREATER,
 			TargetUnion: &pb.Compare_Value{Value: []byte(big('a', 5000))}}},
-		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("won"), Value: []byte("x")}}}},
+		Success: []*pb.RequestOp{
+			{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("won"), Value: []byte("x")}}}},
 	}}
 	for _, c := range []struct {
 		name   string

@@ -253,10 +253,13 @@ func TestIgnoreValueKeepsTheBody(t *testing.T) {
 func TestTxnWithSeveralLargeValues(t *testing.T) {
 	n := openLarge(t)
 	op := func(key, value string) *pb.RequestOp {
-		return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value), PrevKv: true}}}
+		return &pb.RequestOp{
+			Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value), PrevKv: true}}}
 	}
-	get := &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte("a"), RangeEnd: []byte("z")}}}
-	values := map[string]string{"a": big('a', 3000), "b": big('b', 4000), "c": big('a', 3000), "d": "small", "e": big('e', 5000)}
+	get := &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte("a"),
+		RangeEnd: []byte("z")}}}
+	values := map[string]string{"a": big('a', 3000), "b": big('b', 4000), "c": big('a', 3000), "d": "small",
+		"e": big('e', 5000)}
 	request := func() *pb.InternalRaftRequest {
 		return &pb.InternalRaftRequest{Txn: &pb.TxnRequest{Success: []*pb.RequestOp{
 			op("a", values["a"]), op("b", values["b"]),
@@ -298,7 +301,8 @@ func TestUnusedBodyIsReleased(t *testing.T) {
 	value := big('a', 5000)
 	n.must(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{
 		Compare: []*pb.Compare{{Key: []byte("k"), Target: pb.Compare_VERSION, Result: pb.Compare_GREATER}},
-		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("k"), Value: []byte(value)}}}},
+		Success: []*pb.RequestOp{
+			{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("k"), Value: []byte(value)}}}},
 	}})
 	_, err := n.try(putLease("k", value, 99))
 	require.ErrorIs(t, err, lease.ErrLeaseNotFound)

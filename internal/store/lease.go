@@ -12,12 +12,15 @@ import (
 
 // TimeToLive returns how much time a lease has, and its keys if asked, for a user whom another member may know. Only
 // the primary lessor can: elsewhere the error is [ErrNotPrimary], and the primary is to be asked.
-func (l *Leases) TimeToLive(user *auth.AuthInfo, r *pb.LeaseTimeToLiveRequest) (resp *pb.LeaseTimeToLiveResponse, err error) {
+func (l *Leases) TimeToLive(user *auth.AuthInfo,
+	r *pb.LeaseTimeToLiveRequest) (resp *pb.LeaseTimeToLiveResponse, err error) {
 	allowed := func(user *auth.AuthInfo) error {
 		if !r.Keys {
 			return l.rights.isUser(user)
 		}
-		return l.rights.leaseKeys(user, r.ID, func(key []byte) error { return l.rights.auth.IsRangePermitted(user, key, nil) })
+		return l.rights.leaseKeys(user, r.ID, func(key []byte) error {
+			return l.rights.auth.IsRangePermitted(user, key, nil)
+		})
 	}
 	err = l.rights.permittedAs(user, allowed, func() error {
 		resp, err = l.timeToLive(r)
@@ -61,7 +64,9 @@ func (l *Leases) List(ctx context.Context) (*pb.LeaseLeasesResponse, error) {
 			return err
 		}
 		for _, one := range leases {
-			err := l.rights.leaseKeys(user, int64(one.ID), func(key []byte) error { return l.rights.auth.IsRangePermitted(user, key, nil) })
+			err := l.rights.leaseKeys(user, int64(one.ID), func(key []byte) error {
+				return l.rights.auth.IsRangePermitted(user, key, nil)
+			})
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,8 @@ type lessor struct {
 
 func newLessor(inner lease.Lessor, o *Options, order func([]byte) bool) *lessor {
 	l := &lessor{Lessor: inner, now: time.Now, order: order, changed: make(chan struct{})}
-	l.clock = leaseclock.Clock{Extension: o.Leases.Extension, Checkpoint: o.Leases.CheckpointInterval, Retry: o.Leases.RetryInterval}
+	l.clock = leaseclock.Clock{Extension: o.Leases.Extension, Checkpoint: o.Leases.CheckpointInterval,
+		Retry: o.Leases.RetryInterval}
 	l.clock.Reset()
 	return l
 }
@@ -154,7 +155,8 @@ func (l *lessor) due() (commands [][]byte, err error) {
 	l.orderClears()
 	decided := l.clock.Due(l.now())
 	for _, id := range decided.Ends {
-		data, err := encode(guardedPrefix(l.clock.Claim()), &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}})
+		data, err := encode(guardedPrefix(l.clock.Claim()),
+			&pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}})
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,8 @@ func TestPasswordsAreCheckedInTurn(t *testing.T) {
 	require.ErrorIs(t, login(gone), context.Canceled)
 	n.rights.passwords.wait = time.Millisecond
 	require.ErrorIs(t, login(context.Background()), ErrTooManyPasswords)
-	_, err := n.Encode(context.Background(), &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "x", Password: "y"}})
+	_, err := n.Encode(context.Background(),
+		&pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "x", Password: "y"}})
 	require.ErrorIs(t, err, ErrTooManyPasswords)
 	n.rights.passwords.waiting.Store(mostPasswords)
 	require.ErrorIs(t, login(context.Background()), ErrTooManyPasswords, "at once")
@@ -71,7 +72,9 @@ func TestRightPasswordsAreKnown(t *testing.T) {
 	require.False(t, known("bo", "bb"))
 	_, err := n.Rights().Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "r"})
 	require.ErrorIs(t, err, auth.ErrAuthFailed)
-	require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "bob", Password: "new"}}))
+	require.NoError(t,
+		n.doAs(root, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{Name: "bob",
+			Password: "new"}}))
 	require.False(t, known("bob", "b"))
 	_, err = n.Rights().Login(context.Background(), &pb.AuthenticateRequest{Name: "bob", Password: "b"})
 	require.ErrorIs(t, err, auth.ErrAuthFailed)

@@ -50,10 +50,12 @@ func TestMadeUpTokensLeaveNothing(t *testing.T) {
 	}
 	require.Empty(t, n.positions.waits)
 	require.Zero(t, n.rights.tokens.Load())
-	require.ErrorIs(t, n.Rights().RequireAuth(withToken("abcdefghijklmnop.99999999999999999999")), auth.ErrInvalidAuthToken)
+	require.ErrorIs(t, n.Rights().RequireAuth(withToken("abcdefghijklmnop.99999999999999999999")),
+		auth.ErrInvalidAuthToken)
 
 	n.rights.tokens.Store(mostTokens)
-	require.ErrorIs(t, n.Rights().RequireAuth(withToken("abcdefghijklmnop.123456789")), auth.ErrInvalidAuthToken, "it does not wait")
+	require.ErrorIs(t, n.Rights().RequireAuth(withToken("abcdefghijklmnop.123456789")), auth.ErrInvalidAuthToken,
+		"it does not wait")
 	require.EqualValues(t, uint64(math.MaxUint64), tokenPosition(withToken("a.99999999999999999999")))
 	require.Zero(t, tokenPosition(withToken("ey.x.y")))
 }

@@ -27,7 +27,8 @@ func TestQuota(t *testing.T) {
 			require.ErrorIs(t, n.CheckQuota(put("a", "1")), etcderrors.ErrNoSpace)
 			require.ErrorIs(t, n.CheckQuota(grant(1, 1)), etcderrors.ErrNoSpace)
 			require.NoError(t, n.CheckQuota(del("a", "")))
-			readOnly := &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{}}}}}
+			readOnly := &pb.TxnRequest{
+				Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{}}}}}
 			require.NoError(t, n.CheckQuota(&pb.InternalRaftRequest{Txn: readOnly}))
 
 			n.raw(within(t, n.Wanted())) // the alarm

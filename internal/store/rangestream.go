@@ -17,7 +17,8 @@ import (
 // show one revision. The last one has the header, the count and whether there is more. Each is sent
 // only if the user may still read it.
 // It neither sorts nor filters by revision.
-func (s *Store) RangeStream(ctx context.Context, r *pb.RangeRequest, chunkBytes int, send func(*pb.RangeResponse) error) error {
+func (s *Store) RangeStream(ctx context.Context, r *pb.RangeRequest, chunkBytes int,
+	send func(*pb.RangeResponse) error) error {
 	if err := checkRange(r); err != nil {
 		return err
 	}
@@ -34,7 +35,8 @@ func (s *Store) RangeStream(ctx context.Context, r *pb.RangeRequest, chunkBytes 
 		return send(chunk)
 	}
 	return s.rights.permittedAs(user, allowed, func() error {
-		out := rangeStream{s: s, ctx: ctx, target: chunkBytes, most: int(min(int64(chunkBytes), s.opts.ResponseBytes)), send: sendStill}
+		out := rangeStream{s: s, ctx: ctx, target: chunkBytes, most: int(min(int64(chunkBytes), s.opts.ResponseBytes)),
+			send: sendStill}
 		if r.CountOnly {
 			return out.count(r)
 		}

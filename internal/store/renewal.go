@@ -49,7 +49,9 @@ func (l *Leases) Renew(user *auth.AuthInfo, id int64) (*Renewal, error) {
 
 // allowed reports whether a user may renew the lease.
 func (r *Renewal) allowed(user *auth.AuthInfo) error {
-	return r.leases.rights.leaseKeys(user, r.id, func(key []byte) error { return r.leases.rights.auth.IsPutPermitted(user, key) })
+	return r.leases.rights.leaseKeys(user, r.id, func(key []byte) error {
+		return r.leases.rights.auth.IsPutPermitted(user, key)
+	})
 }
 
 // hold keeps the lease from ending.

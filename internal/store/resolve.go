@@ -52,7 +52,8 @@ func (e *ValueError) Unwrap() error { return e.Cause }
 type ResponseError struct{ Bytes, Limit uint64 }
 
 func (e *ResponseError) Error() string {
-	return fmt.Sprintf("store: the values of the answer have %d bytes, more than %d: ask for fewer keys at a time", e.Bytes, e.Limit)
+	return fmt.Sprintf("store: the values of the answer have %d bytes, more than %d: ask for fewer keys at a time",
+		e.Bytes, e.Limit)
 }
 
 // fetchers is how many bodies are fetched at a time for one answer.

@@ -21,12 +21,13 @@ func TestAStreamEndsWithTheRight(t *testing.T) {
 		n.must(put(fmt.Sprintf("a%02d", i), "value"))
 	}
 	chunks := func(ctx context.Context, after func()) (sent int, err error) {
-		err = n.RangeStream(ctx, &pb.RangeRequest{Key: []byte("a"), RangeEnd: []byte("b")}, 1<<10, func(*pb.RangeResponse) error {
-			if sent++; sent == 1 {
-				after()
-			}
-			return nil
-		})
+		err = n.RangeStream(ctx, &pb.RangeRequest{Key: []byte("a"), RangeEnd: []byte("b")}, 1<<10,
+			func(*pb.RangeResponse) error {
+				if sent++; sent == 1 {
+					after()
+				}
+				return nil
+			})
 		return sent, err
 	}
 	sent, err := chunks(context.Background(), func() {})
@@ -38,7 +39,8 @@ func TestAStreamEndsWithTheRight(t *testing.T) {
 
 	root, bob := n.login("root", "r"), n.login("bob", "b")
 	sent, err = chunks(bob, func() {
-		require.NoError(t, n.doAs(root, &pb.InternalRaftRequest{AuthUserRevokeRole: &pb.AuthUserRevokeRoleRequest{Name: "bob", Role: "as"}}))
+		require.NoError(t,
+			n.doAs(root, &pb.InternalRaftRequest{AuthUserRevokeRole: &pb.AuthUserRevokeRoleRequest{Name: "bob", Role: "as"}}))
 	})
 	require.ErrorIs(t, err, auth.ErrAuthOldRevision)
 	require.Equal(t, 1, sent, "the right was revoked")

@@ -133,14 +133,16 @@ func (l *limits) watch(stop, failed <-chan struct{}) {
 }
 
 func (l *limits) inspect() {
-	v := spaceView{low: l.space.isLow(), over: l.overQuota(), raised: l.raised(pb.AlarmType_NOSPACE), marked: l.space.marked}
+	v := spaceView{low: l.space.isLow(), over: l.overQuota(), raised: l.raised(pb.AlarmType_NOSPACE),
+		marked: l.space.marked}
 	marked, raise, disarm := v.decide()
 	if marked != v.marked {
 		l.space.mark(marked)
 	}
 	if raise && l.wantAlarm(pb.AlarmRequest_ACTIVATE) {
 		free, reserve := l.space.free()
-		l.lg.Warn("the disk is nearly full, writes are refused until there is space", zap.Int64("free", free), zap.Int64("reserve", reserve))
+		l.lg.Warn("the disk is nearly full, writes are refused until there is space", zap.Int64("free", free),
+			zap.Int64("reserve", reserve))
 	}
 	if disarm && l.wantAlarm(pb.AlarmRequest_DEACTIVATE) {
 		l.lg.Warn("the disk has space again, the alarm is disarmed")

@@ -136,7 +136,8 @@ func (n *node) dump() string {
 	resp, err := n.KV().Range(context.Background(), []byte{0}, []byte{}, mvccRange)
 	require.NoError(n.t, err)
 	for _, kv := range resp.KVs {
-		out += fmt.Sprintf("%s=%s rev %d/%d version %d lease %d\n", kv.Key, kv.Value, kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease)
+		out += fmt.Sprintf("%s=%s rev %d/%d version %d lease %d\n", kv.Key, kv.Value, kv.CreateRevision, kv.ModRevision,
+			kv.Version, kv.Lease)
 	}
 	for _, l := range sortedLeases(n) {
 		out += l + "\n"

@@ -57,7 +57,8 @@ func TestMembersBeganWithOneState(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ dialer, other, says string }{
-		{"x", "", `birth is empty there, "x" here`}, {"", "x", `birth is "x" there, empty here`}, {"x", "y", `birth is "y" there, "x" here`},
+		{"x", "", `birth is empty there, "x" here`}, {"", "x", `birth is "x" there, empty here`},
+		{"x", "y", `birth is "y" there, "x" here`},
 	} {
 		t.Run("refused: "+c.says, func(t *testing.T) {
 			noLeaks(t)

@@ -168,7 +168,8 @@ func TestASnapshotsHandlerLearnsThatTheSenderIsGone(t *testing.T) {
 	})
 	a.SetPeers([]Peer{{ID: 2}})
 	conn := stranger(t, a.addr, nil)
-	if _, err := conn.Write(append(appendHeader(greeting(forSnapshot, 0), header{kind: kindSnapMeta, length: 1}), 'm')); err != nil {
+	if _, err := conn.Write(append(appendHeader(greeting(forSnapshot, 0), header{kind: kindSnapMeta, length: 1}),
+		'm')); err != nil {
 		t.Fatal(err)
 	}
 	get(t, begun, "the snapshot")

@@ -101,7 +101,8 @@ func TestAnOrderlyCloseIsNoFault(t *testing.T) {
 	a.expectDown(t, 2) // the peer stops
 	a.expectDown(t, 2) // no one listens at its address
 	logs := a.logs.String()
-	if n := strings.Count(logs, "link down"); n != 1 || !strings.Contains(logs, "the peer stops") || strings.Contains(logs, "WARN") {
+	if n := strings.Count(logs, "link down"); n != 1 || !strings.Contains(logs, "the peer stops") ||
+		strings.Contains(logs, "WARN") {
 		t.Errorf("%d lines say that the link is down:\n%s", n, logs)
 	}
 }
@@ -115,7 +116,8 @@ func TestAListenerThatIsClosed(t *testing.T) {
 	})
 	l.Close()
 	var closed *ListenerError
-	if err := get(t, deaf, "the report"); !errors.As(err, &closed) || closed.Addr != m.addr || !errors.Is(err, net.ErrClosed) {
+	if err := get(t, deaf, "the report"); !errors.As(err, &closed) || closed.Addr != m.addr ||
+		!errors.Is(err, net.ErrClosed) {
 		t.Errorf("%v", err)
 	}
 }

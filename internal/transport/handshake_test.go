@@ -88,7 +88,8 @@ func TestDialerChecksWhoAnswers(t *testing.T) {
 	t.Run("garbage", func(t *testing.T) {
 		noLeaks(t)
 		a := start(t, 1, calm, "", nil)
-		a.SetPeers([]Peer{{ID: 2, Addrs: []string{impostor(t, []byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"))}}})
+		a.SetPeers([]Peer{
+			{ID: 2, Addrs: []string{impostor(t, []byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"))}}})
 		a.expectRefused(t, 2, ReasonGarbage, false)
 	})
 	t.Run("silence", func(t *testing.T) {
@@ -377,11 +378,13 @@ func TestDecodersRefuseGarbage(t *testing.T) {
 			t.Errorf("bit %d flipped: got %+v", bit, got)
 		}
 	}
-	r := reply{reason: ReasonBusy, cluster: 1, self: 2, settings: 3, who: Who{[16]byte{6}, 7, 8}, expects: Who{[16]byte{9}, 10, 11}, joins: true}
+	r := reply{reason: ReasonBusy, cluster: 1, self: 2, settings: 3, who: Who{[16]byte{6}, 7, 8},
+		expects: Who{[16]byte{9}, 10, 11}, joins: true}
 	if got, ok := decodeReply(r.encode()); !ok || got != r {
 		t.Errorf("got %+v", got)
 	}
-	hi := hello{purpose: forSnapshot, cluster: 1, from: 2, to: 3, settings: 4, stream: 5, who: Who{[16]byte{6}, 7, 8}, expects: Who{[16]byte{9}, 10, 11}, joins: true}
+	hi := hello{purpose: forSnapshot, cluster: 1, from: 2, to: 3, settings: 4, stream: 5, who: Who{[16]byte{6}, 7, 8},
+		expects: Who{[16]byte{9}, 10, 11}, joins: true}
 	enc := hi.encode()
 	if got, reason, _ := decodeHello(enc); reason != 0 || got != hi {
 		t.Errorf("got %+v, %v", got, reason)

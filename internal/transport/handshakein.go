@@ -155,7 +155,8 @@ func (t *Transport) conclude(conn net.Conn, h *hello, r *reply) error {
 // replyTo is a reply to a member of this cluster; reason 0: it is accepted.
 func (t *Transport) replyTo(id uint64, reason Reason) *reply {
 	b := t.birth()
-	r := &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, who: t.opt.Who, expects: t.expects(id), joins: b.Unknown, text: t.settingsWith(b)}
+	r := &reply{reason: reason, cluster: t.opt.Cluster, self: t.opt.Self, who: t.opt.Who, expects: t.expects(id),
+		joins: b.Unknown, text: t.settingsWith(b)}
 	r.settings = markOf(r.text)
 	return r
 }
@@ -225,7 +226,8 @@ func (t *Transport) bound(conn net.Conn, from uint64) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the certificate of %q, from %s, names no host of member %x", shown.Subject.CommonName, conn.RemoteAddr(), from)
+	return fmt.Errorf("the certificate of %q, from %s, names no host of member %x", shown.Subject.CommonName,
+		conn.RemoteAddr(), from)
 }
 
 // tlsHandshake is the first byte of a connection with TLS, and of no other one of members.

@@ -89,7 +89,8 @@ func (t *Transport) checkReply(conn net.Conn, h *hello, r *reply) error {
 	}
 	switch {
 	case r.reason.Final() && (r.cluster != h.cluster || r.self != h.to):
-		return refusal(conn, h, ReasonMember, fmt.Sprintf("member %x of cluster %x has no say here: %s", r.self, r.cluster, r.reason))
+		return refusal(conn, h, ReasonMember, fmt.Sprintf("member %x of cluster %x has no say here: %s", r.self,
+			r.cluster, r.reason))
 	case r.reason == ReasonIdentity && r.self == h.to: // the reply has who it expects this member to be
 		return t.refusedByPeer(h, r, conn)
 	case r.reason.Final():

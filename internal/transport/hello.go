@@ -123,8 +123,10 @@ func decodeHello(b []byte) (h hello, reason Reason, detail string) {
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
 	h = hello{
-		purpose: purpose(b[6]), cluster: u(0), from: u(1), to: u(2), settings: mark(u(3)), stream: binary.LittleEndian.Uint32(b[40:]),
-		who: decodeWho(b[44:]), expects: decodeWho(b[44+whoSize:]), joins: b[7]&flagJoins != 0, origin: originFieldsOf(b[7]),
+		purpose: purpose(b[6]), cluster: u(0), from: u(1), to: u(2), settings: mark(u(3)),
+		stream: binary.LittleEndian.Uint32(b[40:]),
+		who:    decodeWho(b[44:]), expects: decodeWho(b[44+whoSize:]), joins: b[7]&flagJoins != 0,
+		origin: originFieldsOf(b[7]),
 	}
 	if h.purpose < forFrames || h.purpose > forSnapshot {
 		return h, ReasonGarbage, fmt.Sprintf("unknown purpose %d", h.purpose)
@@ -151,8 +153,9 @@ func decodeReply(b []byte) (r reply, ok bool) {
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
 	return reply{
-		reason: Reason(b[6]), cluster: u(0), self: u(1), settings: mark(u(2)), who: decodeWho(b[32:]), expects: decodeWho(b[32+whoSize:]),
-		joins: b[7]&flagJoins != 0, origin: originFieldsOf(b[7]),
+		reason: Reason(b[6]), cluster: u(0), self: u(1), settings: mark(u(2)), who: decodeWho(b[32:]),
+		expects: decodeWho(b[32+whoSize:]),
+		joins:   b[7]&flagJoins != 0, origin: originFieldsOf(b[7]),
 	}, true
 }
 

@@ -71,13 +71,15 @@ func TestOnlyMembersAreAnswered(t *testing.T) {
 	ca := newAuthority(t)
 	plain, secure := answering(t, nil), answering(t, ca.member(t))
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testTimeout}
-	for _, path := range []string{"/", "/members", "/version", "/metrics", "/health", "/raft", "/v3/kv/range", "/braid/status"} {
+	for _, path := range []string{"/", "/members", "/version", "/metrics", "/health", "/raft", "/v3/kv/range",
+		"/braid/status"} {
 		if r, err := web.Get("http://" + plain.addr + path); err == nil {
 			r.Body.Close()
 			t.Errorf("%s: %s", path, r.Status)
 		}
 	}
-	for _, words := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "brd\n", "brd\n\x01\x00\x01\x00\xff\xff\xff\x7f", string(encodeTalk(questionMagic, true, []byte("me")))[:14] + "????"} {
+	for _, words := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "brd\n", "brd\n\x01\x00\x01\x00\xff\xff\xff\x7f",
+		string(encodeTalk(questionMagic, true, []byte("me")))[:14] + "????"} {
 		conn, err := net.Dial("tcp", plain.addr)
 		if err != nil {
 			t.Fatal(err)
@@ -96,9 +98,13 @@ func TestOnlyMembersAreAnswered(t *testing.T) {
 		}
 		conn.Close()
 	}
-	withoutCertificate := &tls.Config{RootCAs: ca.pool, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &tls.Certificate{}, nil }}
-	withoutCertificate.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") }
-	for name, config := range map[string]*tls.Config{"plain": nil, "no certificate": withoutCertificate, "another authority": newAuthority(t).member(t)} {
+	withoutCertificate := &tls.Config{RootCAs: ca.pool,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &tls.Certificate{}, nil }}
+	withoutCertificate.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return nil, errors.New("none")
+	}
+	for name, config := range map[string]*tls.Config{"plain": nil, "no certificate": withoutCertificate,
+		"another authority": newAuthority(t).member(t)} {
 		if got, err := ask(t, secure.addr, config, "me"); err == nil || errors.Is(err, ErrNoAnswer) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

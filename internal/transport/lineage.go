@@ -174,7 +174,8 @@ func (t *Transport) refusedHere(h *hello, r *reply, conn net.Conn, refused error
 func (t *Transport) unrelatedPeer(h *hello, r *reply, conn net.Conn, told []byte) error {
 	lineage, founders := r.origin.decode(told)
 	return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonLineage, ByPeer: true,
-		Detail: fmt.Sprintf("lineage %016x there, %016x here; founders %016x there, %016x here", lineage, t.opt.Lineage(), founders, t.opt.Founders)}
+		Detail: fmt.Sprintf("lineage %016x there, %016x here; founders %016x there, %016x here", lineage, t.opt.Lineage(),
+			founders, t.opt.Founders)}
 }
 
 // agreement is the last message of the dialer.
@@ -189,7 +190,8 @@ func (t *Transport) readAgreement(conn net.Conn, h *hello, r *reply) error {
 		return fmt.Errorf("member %x at %s did not agree to the link: %w", h.from, conn.RemoteAddr(), err)
 	}
 	if last[0] != agreed && (last[0] != unrelated || !r.origin.lineages) {
-		return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonGarbage, Detail: "wrong last word"}
+		return &HandshakeError{Peer: h.from, Addr: conn.RemoteAddr().String(), Reason: ReasonGarbage,
+			Detail: "wrong last word"}
 	}
 	if !r.origin.lineages {
 		return nil
@@ -224,7 +226,8 @@ func (t *Transport) probe(ctx context.Context, id uint64, addr string) error {
 	unhook := context.AfterFunc(ctx, func() { raw.Close() })
 	defer unhook()
 	conn, err := t.agree(t.shaper.wrap(raw, 0, id, nil), host, plain, &hello{
-		purpose: forSnapshot, cluster: t.opt.Cluster, from: t.opt.Self, to: id, who: t.opt.Who, expects: t.expects(id), probe: true,
+		purpose: forSnapshot, cluster: t.opt.Cluster, from: t.opt.Self, to: id, who: t.opt.Who, expects: t.expects(id),
+		probe: true,
 	})
 	hangUp(conn)
 	return err

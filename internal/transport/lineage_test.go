@@ -74,7 +74,8 @@ func TestAVersionWithoutFoundersIsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	h := hello{purpose: forFrames, cluster: testCluster, from: 2, to: 1, settings: markOf(testText), origin: originFields{lineages: true}}
+	h := hello{purpose: forFrames, cluster: testCluster, from: 2, to: 1, settings: markOf(testText),
+		origin: originFields{lineages: true}}
 	if _, err := conn.Write(append(h.encode(), testText...)); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,8 @@ func TestAVersionWithoutFoundersIsTheSame(t *testing.T) {
 	if _, err := io.ReadFull(conn, b); err != nil {
 		t.Fatal(err)
 	}
-	if r, ok := decodeReply(b[:replySize]); !ok || r.reason != 0 || r.origin != (originFields{lineages: true}) || binary.LittleEndian.Uint64(b[replySize:]) != 5 {
+	if r, ok := decodeReply(b[:replySize]); !ok || r.reason != 0 || r.origin != (originFields{lineages: true}) ||
+		binary.LittleEndian.Uint64(b[replySize:]) != 5 {
 		t.Fatalf("answer %+v, lineage %x", r, b[replySize:])
 	}
 	word := binary.LittleEndian.AppendUint64([]byte{agreed}, 5)

@@ -56,8 +56,10 @@ func TestPairsDiffer(t *testing.T) {
 		spec string
 		want map[[2]int]time.Duration
 	}{
-		{"latency=2ms;1~2:latency=12ms;1>3:latency=25ms", map[[2]int]time.Duration{{1, 2}: 12 * ms, {2, 1}: 12 * ms, {1, 3}: 25 * ms, {3, 1}: 2 * ms, {2, 3}: 2 * ms}},
-		{"regions=eu-west-1+eu-west-2+eu-central-1", map[[2]int]time.Duration{{1, 2}: 7 * ms, {2, 1}: 7 * ms, {1, 3}: 13*ms + ms/2, {3, 1}: 13*ms + ms/2, {3, 2}: 9 * ms}},
+		{"latency=2ms;1~2:latency=12ms;1>3:latency=25ms", map[[2]int]time.Duration{{1, 2}: 12 * ms, {2, 1}: 12 * ms,
+			{1, 3}: 25 * ms, {3, 1}: 2 * ms, {2, 3}: 2 * ms}},
+		{"regions=eu-west-1+eu-west-2+eu-central-1", map[[2]int]time.Duration{{1, 2}: 7 * ms, {2, 1}: 7 * ms,
+			{1, 3}: 13*ms + ms/2, {3, 1}: 13*ms + ms/2, {3, 2}: 9 * ms}},
 	} {
 		t.Run(c.spec, func(t *testing.T) {
 			all := three(t, c.spec)
@@ -97,7 +99,8 @@ func TestSetNet(t *testing.T) {
 	for _, c := range []struct {
 		spec string
 		want time.Duration
-	}{{"latency=8ms", 8 * ms}, {"latency=3ms", 3 * ms}, {"regions=eu-west-1+eu-central-1", 13*ms + ms/2}, {"", 0}, {"1~2:latency=6ms", 6 * ms}} {
+	}{{"latency=8ms", 8 * ms}, {"latency=3ms", 3 * ms}, {"regions=eu-west-1+eu-central-1", 13*ms + ms/2}, {"", 0},
+		{"1~2:latency=6ms", 6 * ms}} {
 		for _, m := range all {
 			m.SetNet(parseNet(t, c.spec))
 		}
@@ -118,7 +121,8 @@ func TestSetNetKeepsOrder(t *testing.T) {
 		for j := range byte(2) {
 			a.Send(2, 0, [][]byte{{i, j}})
 		}
-		a.SetNet(parseNet(t, []string{"latency=5ms", "", "1~2:latency=1ms", "latency=9ms,jitter=4ms", "bandwidth=50mbit"}[i%5]))
+		a.SetNet(parseNet(t, []string{"latency=5ms", "", "1~2:latency=1ms", "latency=9ms,jitter=4ms",
+			"bandwidth=50mbit"}[i%5]))
 	}
 	for i := range n {
 		if f := get(t, b.frames, "frame"); int(f.frame[0]) != i/2 || int(f.frame[1]) != i%2 {

@@ -164,7 +164,8 @@ func (t *Transport) readFrames(in *inbound) error {
 	for {
 		h, b, err := r.frame()
 		if err == nil && (h.kind != kindFrame || h.stream != in.key.stream) {
-			err = &FrameError{fmt.Sprintf("kind %d of stream %d on the connection of stream %d", h.kind, h.stream, in.key.stream)}
+			err = &FrameError{fmt.Sprintf("kind %d of stream %d on the connection of stream %d", h.kind, h.stream,
+				in.key.stream)}
 		}
 		if err != nil {
 			t.complain(in, err)

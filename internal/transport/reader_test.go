@@ -49,7 +49,8 @@ func TestReaderAcceptsAnyPieces(t *testing.T) {
 			ends[len(stream)] = true
 		}
 		cut := random.IntN(len(stream) + 1)
-		r := newReader(context.Background(), &scripted{data: stream[:cut], sizes: random}, 300, time.Minute, &counters{total: &totals{}})
+		r := newReader(context.Background(), &scripted{data: stream[:cut], sizes: random}, 300, time.Minute,
+			&counters{total: &totals{}})
 		for i := 0; ; i++ {
 			h, b, err := r.frame()
 			if err != nil {
@@ -75,7 +76,8 @@ func FuzzReader(f *testing.F) {
 	f.Add(appendHeader(nil, header{kindFrame, 1, 1 << 31}))
 	f.Add(appendHeader(nil, header{kindPing, 0, 1}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := newReader(context.Background(), &scripted{data: data, sizes: rand.New(rand.NewPCG(1, 1))}, 1000, time.Minute, &counters{total: &totals{}})
+		r := newReader(context.Background(), &scripted{data: data, sizes: rand.New(rand.NewPCG(1, 1))}, 1000, time.Minute,
+			&counters{total: &totals{}})
 		for total := 0; ; {
 			_, b, err := r.frame()
 			if err != nil {

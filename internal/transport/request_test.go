@@ -49,7 +49,8 @@ func TestRequests(t *testing.T) {
 	if _, err := a.Request(t.Context(), 9, nil); !errors.Is(err, ErrUnknownPeer) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := a.Request(t.Context(), 2, make([]byte, 2<<20-8)); err == nil || !strings.Contains(err.Error(), "answer of") {
+	if _, err := a.Request(t.Context(), 2, make([]byte, 2<<20-8)); err == nil ||
+		!strings.Contains(err.Error(), "answer of") {
 		t.Errorf("got %v", err) // the answer is larger than the request
 	}
 }
@@ -86,7 +87,8 @@ func TestRequestsEnd(t *testing.T) {
 	}
 	cancel() // the caller cancels: the handler ends, too
 	var link *LinkError
-	if err := get(t, one, "end of the request"); !errors.Is(err, context.Canceled) || !errors.As(err, &link) || !link.Sent {
+	if err := get(t, one, "end of the request"); !errors.Is(err, context.Canceled) || !errors.As(err, &link) ||
+		!link.Sent {
 		t.Errorf("got %v", err)
 	}
 	get(t, ended, "end of the handler")

@@ -23,7 +23,8 @@ func TestBothSidesNameTheSettingThatDiffers(t *testing.T) {
 	}
 	eventually(t, "the refusing side names it", func() bool {
 		log := strings.ReplaceAll(b.logs.String(), `\"`, `"`)
-		return strings.Contains(log, `size is "7" there, "8" here`) && strings.Contains(log, `taste is not known there, "sweet" here`)
+		return strings.Contains(log, `size is "7" there, "8" here`) &&
+			strings.Contains(log, `taste is not known there, "sweet" here`)
 	})
 }
 

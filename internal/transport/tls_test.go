@@ -176,7 +176,8 @@ func TestTLSByAddress(t *testing.T) {
 	a := start(t, 1, calm, "", byAddress)
 	b := start(t, 2, calm, "", nil)
 	c := start(t, 3, calm, "", func(o *Options, _ *testHandler) { o.TLS = ca.member(t) })
-	plain, mixed, strict := Peer{ID: 1, Addrs: []string{a.addr}}, Peer{ID: 2, Addrs: []string{"http://" + b.addr}}, Peer{ID: 3, Addrs: []string{c.addr}}
+	plain, mixed, strict := Peer{ID: 1, Addrs: []string{a.addr}}, Peer{ID: 2, Addrs: []string{"http://" + b.addr}},
+		Peer{ID: 3, Addrs: []string{c.addr}}
 	a.SetPeers([]Peer{mixed, strict})
 	b.SetPeers([]Peer{plain})
 	c.SetPeers([]Peer{plain})

@@ -147,7 +147,8 @@ func newTransport(o Options, tm timing) (*Transport, error) {
 	o.MaxRequests = cmp.Or(o.MaxRequests, 1024)
 	t := &Transport{
 		opt: o, log: o.Logger, timing: tm,
-		net: o.Net, names: map[uint64]string{}, faults: map[uint64]LinkFault{}, inbound: map[inKey]*inbound{}, guests: map[uint64]*counters{},
+		net: o.Net, names: map[uint64]string{}, faults: map[uint64]LinkFault{}, inbound: map[inKey]*inbound{},
+		guests: map[uint64]*counters{},
 	}
 	t.handshakes = maxHandshakes
 	if n, ok := sys.Descriptors(); ok {

@@ -28,5 +28,6 @@ func milliseconds(name, help string, standard time.Duration) []setting.Part[time
 		*d = time.Duration(n) * time.Millisecond
 		return nil
 	}
-	return []setting.Part[time.Duration]{{Name: name, Help: help, Default: text(standard), Text: "uint", Get: text, Set: set}}
+	return []setting.Part[time.Duration]{{Name: name, Help: help, Default: text(standard), Text: "uint",
+		Get: text, Set: set}}
 }

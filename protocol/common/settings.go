@@ -28,22 +28,26 @@ var (
 	Leaders = &setting.Setting[protocol.Leaders]{
 		Name: "leaders", Text: setting.Words[protocol.Leaders](), Agree: true, Change: setting.Local,
 		Check: setting.Check[protocol.Leaders]{Range: "together or spread"},
-		Help:  "with niagara: who leads the instances: together, one member all of them; spread, each member some (default together, with placement code spread)",
+		Help: "with niagara: who leads the instances: together, one member all of them; spread, each member some (default " +
+			"together, with placement code spread)",
 	}
 	// Placement says what members keep of large commands. The default is the protocol's own.
 	Placement = &setting.Setting[protocol.Placement]{
 		Name: "placement", Text: setting.Words[protocol.Placement](), Agree: true, Change: setting.ByEntry,
 		Check: setting.Check[protocol.Placement]{Range: "copy or code"},
-		Help:  "where large values live: copy, whole on every member; code, a fragment on each (default what the protocol says)",
+		Help: "where large values live: copy, whole on every member; code, a fragment on each (default what the protocol " +
+			"says)",
 	}
 	// CodeK is how many fragments make a body whole, at most.
 	CodeK = &setting.Setting[int]{
 		Name: "code-k", Agree: true, Change: setting.Local, Check: setting.Range(0, MaxCodeK),
-		Help: "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of the members (0: a majority less one, which waits for no slow member)",
+		Help: "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of " +
+			"the members (0: a majority less one, which waits for no slow member)",
 	}
 	// ElectionTimeout is how long a member does without a leader.
 	ElectionTimeout = &setting.Setting[time.Duration]{
-		Name: "election-timeout", Default: time.Second, Agree: true, Change: setting.Timed, Check: setting.Range(time.Millisecond, longestElection),
+		Name: "election-timeout", Default: time.Second, Agree: true, Change: setting.Timed,
+		Check: setting.Range(time.Millisecond, longestElection),
 		Help:  electionHelp,
 		Parts: milliseconds("election-timeout", electionHelp, time.Second),
 	}
@@ -54,7 +58,8 @@ var (
 	}
 	// Heartbeat is how often a leader sends.
 	Heartbeat = &setting.Setting[time.Duration]{
-		Name: "heartbeat-interval", Default: 100 * time.Millisecond, Change: setting.Local, Check: setting.AtLeast(time.Millisecond),
+		Name: "heartbeat-interval", Default: 100 * time.Millisecond, Change: setting.Local,
+		Check: setting.AtLeast(time.Millisecond),
 		Help:  heartbeatHelp,
 		Parts: milliseconds("heartbeat-interval", heartbeatHelp, 100*time.Millisecond),
 	}
@@ -93,7 +98,8 @@ var Settings = setting.Table{Rows: setting.Union(Layout, Time).Rows, Fit: threeH
 func threeHeartbeats(v setting.Values) error {
 	beat, timeout := Heartbeat.In(v), ElectionTimeout.In(v)
 	if timeout < 3*beat {
-		return &setting.Error{Name: ElectionTimeout.Name, Text: timeout.String(), Detail: fmt.Sprintf("is less than 3 heartbeats of %s", beat)}
+		return &setting.Error{Name: ElectionTimeout.Name, Text: timeout.String(),
+			Detail: fmt.Sprintf("is less than 3 heartbeats of %s", beat)}
 	}
 	return nil
 }

@@ -254,14 +254,16 @@ func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
 			for _, n := range net.Nodes {
 				forms = append(forms, n.ID.String()+": "+n.form(&e).String())
 			}
-			net.t.Fatalf("the body of %d/%d, k=%d, is committed but not durable with %s: %v", e.Index, e.Term, e.K, DescribeConfig(c), forms)
+			net.t.Fatalf("the body of %d/%d, k=%d, is committed but not durable with %s: %v", e.Index, e.Term, e.K,
+				DescribeConfig(c), forms)
 		}
 	}
 }
 
 // holders indicates whether enough voters of a configuration have a body: of one that is just committed (fresh), or of
 // any.
-func (net *Net) holders(c *protocol.Config, fresh bool) func(k, read int, form func(protocol.MemberID) protocol.Form) bool {
+func (net *Net) holders(c *protocol.Config,
+	fresh bool) func(k, read int, form func(protocol.MemberID) protocol.Form) bool {
 	set := quorum.Of(c)
 	if !net.Grid.Majority() { // bodies are whole
 		return func(_, _ int, form func(protocol.MemberID) protocol.Form) bool {

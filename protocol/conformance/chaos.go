@@ -164,7 +164,8 @@ func (net *Net) chaosChange(d *dice, l *Node) {
 			changes = append(changes, change(protocol.RemoveMember, m.ID))
 		case len(net.Nodes) < 9:
 			net.Add(d.next, protocol.Config{})
-			changes = append(changes, change(protocol.AddLearner+protocol.ChangeKind(d.rng.IntN(2))-protocol.ChangeKind(1), d.next))
+			changes = append(changes, change(protocol.AddLearner+protocol.ChangeKind(d.rng.IntN(2))-protocol.ChangeKind(1),
+				d.next))
 			d.next++
 		}
 	}

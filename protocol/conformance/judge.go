@@ -51,8 +51,10 @@ type question struct {
 
 func (j *judge) init(t testing.TB) {
 	*j = judge{
-		t: t, chosen: map[protocol.Index]protocol.Entry{}, rounds: map[protocol.Index]protocol.Round{}, asked: map[uint64]question{}, served: map[uint64]protocol.Index{},
-		refused: map[protocol.Reason]int{}, gone: map[uint64]protocol.Reason{}, took: map[protocol.ProposalID]protocol.Index{}, accepted: map[protocol.ProposalID]protocol.MemberID{},
+		t: t, chosen: map[protocol.Index]protocol.Entry{}, rounds: map[protocol.Index]protocol.Round{},
+		asked: map[uint64]question{}, served: map[uint64]protocol.Index{},
+		refused: map[protocol.Reason]int{}, gone: map[uint64]protocol.Reason{},
+		took: map[protocol.ProposalID]protocol.Index{}, accepted: map[protocol.ProposalID]protocol.MemberID{},
 		leaders: map[protocol.Term]protocol.MemberID{}, proposed: map[bodyKey][]byte{},
 	}
 }
@@ -66,8 +68,11 @@ func (j *judge) effects(n *Node, e *protocol.Effects) {
 		if e.Install.Index < next {
 			j.t.Fatalf("member %s installs a snapshot at %d, behind %d", n.ID, e.Install.Index, n.Applied)
 		}
-		if !slices.ContainsFunc(n.offered, func(b protocol.Base) bool { return b.Index == e.Install.Index && b.Round == e.Install.Round }) {
-			j.t.Fatalf("member %s installs a snapshot at %d, round %d, that nobody offered", n.ID, e.Install.Index, e.Install.Round)
+		if !slices.ContainsFunc(n.offered, func(b protocol.Base) bool {
+			return b.Index == e.Install.Index && b.Round == e.Install.Round
+		}) {
+			j.t.Fatalf("member %s installs a snapshot at %d, round %d, that nobody offered", n.ID, e.Install.Index,
+				e.Install.Round)
 		}
 		next = e.Install.Index + 1
 		j.startKeyed(n, e.Install)
@@ -117,8 +122,10 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 			}
 			j.config = c
 		}
-	} else if c.Term != e.Term || c.ID != e.ID || c.Digest != e.Digest || c.Kind != e.Kind || c.Low != e.Low || c.K != e.K || c.BodyDigest != e.BodyDigest {
-		j.t.Fatalf("member %s commits %d as %s of term %d, another committed %s of term %d", n.ID, e.Index, e.Kind, e.Term, c.Kind, c.Term)
+	} else if c.Term != e.Term || c.ID != e.ID || c.Digest != e.Digest || c.Kind != e.Kind || c.Low != e.Low ||
+		c.K != e.K || c.BodyDigest != e.BodyDigest {
+		j.t.Fatalf("member %s commits %d as %s of term %d, another committed %s of term %d", n.ID, e.Index, e.Kind, e.Term,
+			c.Kind, c.Term)
 	}
 	j.highest = max(j.highest, e.Index)
 	if e.Kind != protocol.EntryNoop || !j.skips {
@@ -326,7 +333,8 @@ func (net *Net) wants(e protocol.Entry) protocol.Propose {
 // ProposeEarly proposes a new command on a member in ModeAccepted.
 func (net *Net) ProposeEarly(id protocol.MemberID, size int) protocol.Entry {
 	e := net.Batch(id, size)
-	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}, Options: []protocol.ProposeOptions{{Mode: protocol.ModeAccepted}}})
+	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e},
+		Options: []protocol.ProposeOptions{{Mode: protocol.ModeAccepted}}})
 	return e
 }
 

@@ -38,7 +38,8 @@ type keyedRead struct {
 }
 
 func (k *keyed) init(keys int) {
-	*k = keyed{keys: keys, of: map[protocol.ProposalID][]uint64{}, order: make([][]protocol.ProposalID, keys), snapshots: map[place][]int{}}
+	*k = keyed{keys: keys, of: map[protocol.ProposalID][]uint64{}, order: make([][]protocol.ProposalID, keys),
+		snapshots: map[place][]int{}}
 }
 
 // draw chooses the keys of a proposal. The choice does not depend on chance.
@@ -101,7 +102,8 @@ func (j *judge) executes(n *Node, key int, id protocol.ProposalID) {
 		*order = append(*order, id)
 	}
 	if (*order)[at] != id {
-		j.t.Fatalf("member %s executes %v as command %d of key %d, another executed %v there", n.ID, id, at, key, (*order)[at])
+		j.t.Fatalf("member %s executes %v as command %d of key %d, another executed %v there", n.ID, id, at,
+			key, (*order)[at])
 	}
 	n.places[key]++
 }
@@ -123,7 +125,8 @@ func (j *judge) judgeReads() {
 		}
 		for key, least := range r.least {
 			if r.of.places[key] < least {
-				j.t.Fatalf("member %s may read at %d, with %d commands of key %d; %d were executed when it asked", r.of.ID, r.index, r.of.places[key], key, least)
+				j.t.Fatalf("member %s may read at %d, with %d commands of key %d; %d were executed when it asked", r.of.ID, r.index,
+					r.of.places[key], key, least)
 			}
 		}
 		return true

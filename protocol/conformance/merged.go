@@ -79,7 +79,8 @@ func (j *judge) followed(c *protocol.Config, first []protocol.Config) {
 			return
 		}
 	}
-	j.t.Fatalf("committed %s, slots %d, which the first instance never had after %d changes", DescribeConfig(c), c.Slots, j.at)
+	j.t.Fatalf("committed %s, slots %d, which the first instance never had after %d changes", DescribeConfig(c), c.Slots,
+		j.at)
 }
 
 // catchUp makes the instance follow to the end.

@@ -104,7 +104,8 @@ func NewNet(t testing.TB, n int, seed uint64, codec *protocol.Codec, start Facto
 // Add starts a new member: with the cluster's first configuration, or with none if it
 // joins.
 func (net *Net) Add(id protocol.MemberID, c protocol.Config) *Node {
-	n := &Node{ID: id, Config: c, Snap: protocol.Base{Config: c}, bodies: map[protocol.Index]held{}, took: map[protocol.ProposalID]bool{}}
+	n := &Node{ID: id, Config: c, Snap: protocol.Base{Config: c}, bodies: map[protocol.Index]held{},
+		took: map[protocol.ProposalID]bool{}}
 	n.disk.Base = n.Snap
 	net.Nodes = append(net.Nodes, n)
 	slices.SortFunc(net.Nodes, func(a, b *Node) int { return int(a.ID) - int(b.ID) })
@@ -434,7 +435,9 @@ func (n *Node) store(r *protocol.Record) {
 			n.cutBodies(r.Entry.Index, d.Entries[k-1].Index)
 		}
 		n.storeBody(&r.Entry)
-		i, _ := slices.BinarySearchFunc(d.Entries, r.Entry.Index, func(e protocol.Entry, i protocol.Index) int { return int(e.Index) - int(i) })
+		i, _ := slices.BinarySearchFunc(d.Entries, r.Entry.Index, func(e protocol.Entry, i protocol.Index) int {
+			return int(e.Index) - int(i)
+		})
 		d.Entries = append(slices.Clip(d.Entries[:i]), r.Entry)
 	}
 }
@@ -442,7 +445,9 @@ func (n *Node) store(r *protocol.Record) {
 // storeCell writes or empties a cell.
 func (n *Node) storeCell(r *protocol.Record) {
 	cells := n.disk.Cells
-	i, found := slices.BinarySearchFunc(cells, r.Cell.Number, func(c protocol.Cell, number uint64) int { return cmp.Compare(c.Number, number) })
+	i, found := slices.BinarySearchFunc(cells, r.Cell.Number, func(c protocol.Cell, number uint64) int {
+		return cmp.Compare(c.Number, number)
+	})
 	switch {
 	case r.Kind == protocol.RecordDrop && found:
 		n.disk.Cells = slices.Delete(cells, i, i+1)

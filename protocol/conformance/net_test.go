@@ -50,5 +50,6 @@ func TestNetKeepsCellsAndWakes(t *testing.T) {
 	require.Len(t, core.woken, 4)
 	net.Crash(1, 2)
 	net.Restart(1)
-	require.Equal(t, []protocol.Cell{{Number: 97, Data: []byte{3}}, {Number: 98, Data: []byte{2}}}, found, "in order, and one was not durable")
+	require.Equal(t, []protocol.Cell{{Number: 97, Data: []byte{3}}, {Number: 98, Data: []byte{2}}}, found,
+		"in order, and one was not durable")
 }

@@ -32,7 +32,8 @@ import (
 //
 // id, from and to may be several: id=(1,2). With quiet a command says only what went wrong. start makes the
 // factory for a cluster's settings, and describe says what status prints.
-func Scripts(t *testing.T, dir string, codec *protocol.Codec, start func(change func(*protocol.Settings)) Factory, o Options, describe func(protocol.Status) string) {
+func Scripts(t *testing.T, dir string, codec *protocol.Codec, start func(change func(*protocol.Settings)) Factory,
+	o Options, describe func(protocol.Status) string) {
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
 		s := &script{t: t, codec: codec, start: start, options: o, describe: describe}
 		datadriven.RunTest(t, path, s.run)
@@ -264,7 +265,8 @@ func (a args) changes() (out []protocol.Change) {
 	for _, k := range []struct {
 		key  string
 		kind protocol.ChangeKind
-	}{{"add-voter", protocol.AddVoter}, {"add-learner", protocol.AddLearner}, {"join", protocol.AddJoining}, {"remove", protocol.RemoveMember}} {
+	}{{"add-voter", protocol.AddVoter}, {"add-learner", protocol.AddLearner}, {"join", protocol.AddJoining},
+		{"remove", protocol.RemoveMember}} {
 		for _, id := range a.ids(k.key) {
 			out = append(out, protocol.Change{Kind: k.kind, Member: protocol.Member{ID: id}})
 		}

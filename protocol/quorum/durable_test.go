@@ -77,7 +77,8 @@ func TestDurableWithReadQuorums(t *testing.T) {
 
 func TestSetDurable(t *testing.T) {
 	forms := map[protocol.MemberID]protocol.Form{
-		1: protocol.FormWhole, 2: protocol.RowForm(1), 3: protocol.RowForm(2), 4: protocol.RowForm(200), 5: protocol.RowForm(2),
+		1: protocol.FormWhole, 2: protocol.RowForm(1), 3: protocol.RowForm(2), 4: protocol.RowForm(200),
+		5: protocol.RowForm(2),
 	}
 	form := func(id protocol.MemberID) protocol.Form { return forms[id] }
 	ids := func(ids ...protocol.MemberID) []protocol.MemberID { return ids }

@@ -84,7 +84,8 @@ func TestAgainstTheDumbVersion(t *testing.T) {
 				answers[id] = Granted
 			}
 		}
-		require.Equal(t, dumbAgreed(s, reached), s.Agreed(func(id protocol.MemberID) uint64 { return reached[id] }), "%v %v", s, reached)
+		require.Equal(t, dumbAgreed(s, reached), s.Agreed(func(id protocol.MemberID) uint64 { return reached[id] }),
+			"%v %v", s, reached)
 		want := dumbVote(s, answers)
 		results[want]++
 		require.Equal(t, want, s.Vote(func(id protocol.MemberID) Answer { return answers[id] }), "%v %v", s, answers)
@@ -101,7 +102,8 @@ func TestNobodyDecidesNothing(t *testing.T) {
 }
 
 func TestSetOfConfig(t *testing.T) {
-	c := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2, Learner: true}, {ID: 3}}, Outgoing: []protocol.MemberID{3, 4}}
+	c := protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2, Learner: true}, {ID: 3}},
+		Outgoing: []protocol.MemberID{3, 4}}
 	s := Of(&c)
 	require.Equal(t, []protocol.MemberID{1, 3}, s.Incoming)
 	require.True(t, s.Has(1) && s.Has(4))

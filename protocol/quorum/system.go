@@ -94,7 +94,8 @@ func number(s string) int {
 type TextError struct{ Text string }
 
 func (e *TextError) Error() string {
-	return fmt.Sprintf("quorums %q: want majority, ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or zones:COUNT/LOST/DOWN as in zones:3/0/1, where LOST is below COUNT", e.Text)
+	return fmt.Sprintf("quorums %q: want majority, ELECT/DECIDE as in 4/2, grid:ROWS as in grid:2, or "+
+		"zones:COUNT/LOST/DOWN as in zones:3/0/1, where LOST is below COUNT", e.Text)
 }
 
 func (y System) String() string {
@@ -157,7 +158,8 @@ func (e *FitError) Error() string {
 	case TooLarge:
 		return fmt.Sprintf("quorums %s: there are %d voters", y, e.Voters)
 	case DoNotMeet:
-		return fmt.Sprintf("quorums %s: of %d voters, %d can elect a leader that hears of nobody among the %d that decide; the sum has to be more than %d",
+		return fmt.Sprintf("quorums %s: of %d voters, %d can elect a leader that hears of nobody among the %d that decide; "+
+			"the sum has to be more than %d",
 			y, e.Voters, y.elect, y.decide, e.Voters)
 	case TooFew:
 		if y.rows == 0 {
@@ -165,7 +167,8 @@ func (e *FitError) Error() string {
 		}
 		return fmt.Sprintf("quorums %s: %d voters are no column of %d", y, e.Voters, y.rows)
 	}
-	return fmt.Sprintf("quorums: %d elect, %d decide, %d rows and zones %v are no system", y.elect, y.decide, y.rows, y.zones)
+	return fmt.Sprintf("quorums: %d elect, %d decide, %d rows and zones %v are no system", y.elect, y.decide,
+		y.rows, y.zones)
 }
 
 // Fits reports whether the system does for a given number of voters, with a [*FitError] if not: then there are quorums,

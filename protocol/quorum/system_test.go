@@ -97,7 +97,8 @@ func TestEveryElectionMeetsEveryDecision(t *testing.T) {
 				}
 			}
 			err := y.Fits(n)
-			require.Equal(t, meet && some[0] && some[1] && y.rows <= n && y.zones.Count <= n, err == nil, "%s of %d: %v", y, n, err)
+			require.Equal(t, meet && some[0] && some[1] && y.rows <= n && y.zones.Count <= n, err == nil, "%s of %d: %v", y, n,
+				err)
 			if err == nil {
 				fit++
 			}
@@ -171,7 +172,8 @@ func checkCovered(t *testing.T, set Set, n int, quorum func(uint) bool) {
 			want = want && (!quorum(q) || q&is != 0)
 		}
 		if exists := quorum(1<<n - 1); exists {
-			require.Equal(t, want, set.Covered(func(id protocol.MemberID) bool { return is>>place(id)&1 == 1 }), "%+v %b", set, is)
+			require.Equal(t, want, set.Covered(func(id protocol.MemberID) bool { return is>>place(id)&1 == 1 }), "%+v %b", set,
+				is)
 		}
 	}
 }
@@ -200,10 +202,12 @@ func TestTolerance(t *testing.T) {
 // What operators read.
 func TestToleranceInWords(t *testing.T) {
 	for text, less := range map[string]bool{
-		"quorums majority of 5 voters: a leader goes on while 2 of them are down, and is replaced while 2 are":                                                                    false,
-		"quorums 3/2 of 4 voters: a leader goes on while 2 of them are down, and is replaced while 1 are":                                                                         false,
-		"quorums 4/2 of 5 voters: a leader goes on while 3 of them are down, and is replaced while 1 are; the cluster survives any 1 of the 2 crashes that majorities survive":    true,
-		"quorums grid:2 of 6 voters: a leader goes on while 2 of them are down, and is replaced while 1 are; the cluster survives any 1 of the 2 crashes that majorities survive": true,
+		"quorums majority of 5 voters: a leader goes on while 2 of them are down, and is replaced while 2 are": false,
+		"quorums 3/2 of 4 voters: a leader goes on while 2 of them are down, and is replaced while 1 are":      false,
+		"quorums 4/2 of 5 voters: a leader goes on while 3 of them are down, and is replaced while 1 are; the cluster " +
+			"survives any 1 of the 2 crashes that majorities survive": true,
+		"quorums grid:2 of 6 voters: a leader goes on while 2 of them are down, and is replaced while 1 are; the cluster " +
+			"survives any 1 of the 2 crashes that majorities survive": true,
 	} {
 		var name string
 		var n int
@@ -305,7 +309,8 @@ func TestSystemsInWords(t *testing.T) {
 		require.Equal(t, y, read)
 		require.Equal(t, y, Setting.In(Setting.Set(setting.Values{}, y)))
 	}
-	for _, text := range []string{"4", "4/", "/2", "0/3", "-1/2", "4/2/1", "grid", "grid:", "grid:0", "grid:x", "half", "99999/1", "zones:", "zones:3", "zones:3/1", "zones:0/0/0", "zones:2/2/0", "zones:3/x/0", "zones:3/0/1/0"} {
+	for _, text := range []string{"4", "4/", "/2", "0/3", "-1/2", "4/2/1", "grid", "grid:", "grid:0", "grid:x", "half",
+		"99999/1", "zones:", "zones:3", "zones:3/1", "zones:0/0/0", "zones:2/2/0", "zones:3/x/0", "zones:3/0/1/0"} {
 		_, err := Parse(text)
 		var wrong *TextError
 		require.ErrorAs(t, err, &wrong, text)
@@ -320,7 +325,8 @@ func TestWhatDoesNotFitSaysWhy(t *testing.T) {
 		why  Why
 		says string
 	}{
-		{Sizes(3, 2), 5, DoNotMeet, "quorums 3/2: of 5 voters, 3 can elect a leader that hears of nobody among the 2 that decide; the sum has to be more than 5"},
+		{Sizes(3, 2), 5, DoNotMeet, "quorums 3/2: of 5 voters, 3 can elect a leader that hears of nobody among the 2 that " +
+			"decide; the sum has to be more than 5"},
 		{Sizes(4, 2), 3, TooLarge, "quorums 4/2: there are 3 voters"},
 		{Sizes(1, 4), 3, TooLarge, "quorums 1/4: there are 3 voters"},
 		{InGrid(3), 2, TooFew, "quorums grid:3: 2 voters are no column of 3"},

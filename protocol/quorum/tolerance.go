@@ -57,10 +57,12 @@ func (t Tolerance) Less() bool { return t.Survives() < t.Promised() }
 
 // String is a line for operators.
 func (t Tolerance) String() string {
-	text := fmt.Sprintf("quorums %s of %d voters: a leader goes on while %d of them are down, and is replaced while %d are",
+	text := fmt.Sprintf("quorums %s of %d voters: a leader goes on while %d of them are down, and is replaced while "+
+		"%d are",
 		t.System, t.Voters, t.Decide, t.Heal)
 	if t.Less() {
-		text += fmt.Sprintf("; the cluster survives any %d of the %d crashes that majorities survive", t.Survives(), t.Promised())
+		text += fmt.Sprintf("; the cluster survives any %d of the %d crashes that majorities survive", t.Survives(),
+			t.Promised())
 	}
 	return text
 }

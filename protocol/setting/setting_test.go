@@ -23,10 +23,12 @@ var (
 		Draw: func(below func(int) int, own int) int { return below(own + 2) },
 	}
 	lease   = &setting.Setting[bool]{Name: "lease-reads", Agree: true, Change: setting.Timed, Help: "leases"}
-	timeout = &setting.Setting[time.Duration]{Name: "timeout", Default: time.Second, Agree: true, Check: setting.AtLeast(10 * time.Millisecond), Help: "time"}
-	policy  = &setting.Setting[string]{Name: "policy", Default: "both", Agree: true, Untold: true, Experiment: true}
-	slots   = &setting.Setting[span]{
-		Name: "slots", Default: span{8, 64}, Agree: true, Text: &setting.Text[span]{Name: "numbers", Parse: parseSpan, Format: formatSpan},
+	timeout = &setting.Setting[time.Duration]{Name: "timeout", Default: time.Second, Agree: true,
+		Check: setting.AtLeast(10 * time.Millisecond), Help: "time"}
+	policy = &setting.Setting[string]{Name: "policy", Default: "both", Agree: true, Untold: true, Experiment: true}
+	slots  = &setting.Setting[span]{
+		Name: "slots", Default: span{8, 64}, Agree: true, Text: &setting.Text[span]{Name: "numbers", Parse: parseSpan,
+			Format: formatSpan},
 		Fill: func(s span) span {
 			if s == (span{}) {
 				return span{8, 64}
@@ -40,8 +42,10 @@ var (
 			return nil
 		}},
 		Parts: []setting.Part[span]{
-			{Name: "least-slots", Default: "8", Text: "int", Help: "least", Get: func(s span) string { return number(s.Least) }, Set: func(s *span, text string) error { return json.Unmarshal([]byte(text), &s.Least) }},
-			{Name: "most-slots", Default: "64", Text: "int", Help: "most", Get: func(s span) string { return number(s.Most) }, Set: func(s *span, text string) error { return json.Unmarshal([]byte(text), &s.Most) }},
+			{Name: "least-slots", Default: "8", Text: "int", Help: "least", Get: func(s span) string { return number(s.Least) },
+				Set: func(s *span, text string) error { return json.Unmarshal([]byte(text), &s.Least) }},
+			{Name: "most-slots", Default: "64", Text: "int", Help: "most", Get: func(s span) string { return number(s.Most) },
+				Set: func(s *span, text string) error { return json.Unmarshal([]byte(text), &s.Most) }},
 		},
 	}
 	table = setting.Table{Rows: []setting.Any{groups, lease, timeout, policy, slots}}
@@ -83,8 +87,9 @@ func TestValuesAreInNormalForm(t *testing.T) {
 
 func TestWhatIsRefused(t *testing.T) {
 	for text, why := range map[string]string{
-		"groups=65": "groups 65: not in 0…64", "groups=x": "groups x: not a number", "lease-reads=y": "lease-reads y: neither true nor false",
-		"timeout=1ms": "timeout 1ms: not at least 10ms", "timeout=7": "timeout 7: not a duration such as 1s or 250ms",
+		"groups=65": "groups 65: not in 0…64", "groups=x": "groups x: not a number",
+		"lease-reads=y": "lease-reads y: neither true nor false",
+		"timeout=1ms":   "timeout 1ms: not at least 10ms", "timeout=7": "timeout 7: not a duration such as 1s or 250ms",
 		"x=1": "x 1: there is no such setting", "slots=9-8": "slots 9-8: more than the most",
 	} {
 		_, err := table.Complete(parse(t, text))
@@ -109,8 +114,10 @@ func TestWhatIsRefused(t *testing.T) {
 
 // What members compare: all that must agree, except for defaults that earlier versions do not know.
 func TestAgreed(t *testing.T) {
-	require.Equal(t, [][2]string{{"lease-reads", "false"}, {"timeout", "1s"}, {"slots", "8-64"}}, table.Agreed(setting.Values{}))
-	require.Equal(t, [][2]string{{"lease-reads", "false"}, {"timeout", "1s"}, {"policy", "one"}, {"slots", "8-64"}}, table.Agreed(parse(t, "groups=2", "policy=one")))
+	require.Equal(t, [][2]string{{"lease-reads", "false"}, {"timeout", "1s"}, {"slots", "8-64"}},
+		table.Agreed(setting.Values{}))
+	require.Equal(t, [][2]string{{"lease-reads", "false"}, {"timeout", "1s"}, {"policy", "one"}, {"slots", "8-64"}},
+		table.Agreed(parse(t, "groups=2", "policy=one")))
 }
 
 func TestFlags(t *testing.T) {
@@ -123,7 +130,8 @@ func TestFlags(t *testing.T) {
 	require.Equal(t, "0", flags["groups"].String())
 	require.Equal(t, "time (default 1s)", flags["timeout"].Usage)
 	require.True(t, flags["lease-reads"].IsBoolFlag())
-	for name, text := range map[string]string{"groups": "2", "lease-reads": "true", "most-slots": "16", "policy": "", "timeout": "2s"} {
+	for name, text := range map[string]string{"groups": "2", "lease-reads": "true", "most-slots": "16", "policy": "",
+		"timeout": "2s"} {
 		require.NoError(t, flags[name].Set(text), name)
 	}
 	require.Equal(t, "groups=2 lease-reads=true slots=8-16 timeout=2s", v.String())
@@ -197,7 +205,8 @@ func TestTextsInJSON(t *testing.T) {
 }
 
 func TestGob(t *testing.T) {
-	for _, v := range []setting.Values{{}, setting.MustParse("relays=3"), setting.MustParse("quorums=grid:2", "epochs=slots 1-2, shares equal")} {
+	for _, v := range []setting.Values{{}, setting.MustParse("relays=3"),
+		setting.MustParse("quorums=grid:2", "epochs=slots 1-2, shares equal")} {
 		var b bytes.Buffer
 		var read setting.Values
 		require.NoError(t, gob.NewEncoder(&b).Encode(struct{ Settings setting.Values }{v}))

@@ -39,9 +39,10 @@ func Words[T ~string]() *Text[T] {
 }
 
 var (
-	ints      = Text[int]{"int", parseInt, strconv.Itoa}
-	bools     = Text[bool]{"bool", parseBool, strconv.FormatBool}
-	texts     = Text[string]{"string", func(s string) (string, error) { return s, nil }, func(s string) string { return s }}
+	ints  = Text[int]{"int", parseInt, strconv.Itoa}
+	bools = Text[bool]{"bool", parseBool, strconv.FormatBool}
+	texts = Text[string]{"string", func(s string) (string, error) { return s, nil },
+		func(s string) string { return s }}
 	durations = Text[time.Duration]{"duration", parseDuration, time.Duration.String}
 )
 

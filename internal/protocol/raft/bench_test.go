@@ -10,7 +10,8 @@ import (
 )
 
 func benchConfig(self protocol.MemberID) protocol.Settings {
-	return protocol.Settings{Self: self, Instance: 1, Heartbeat: 100 * time.Millisecond, ElectionTimeout: time.Second, CacheBytes: 1 << 20}
+	return protocol.Settings{Self: self, Instance: 1, Heartbeat: 100 * time.Millisecond, ElectionTimeout: time.Second,
+		CacheBytes: 1 << 20}
 }
 
 func benchCore(b *testing.B, self protocol.MemberID, members int) *Raft {
@@ -33,11 +34,13 @@ func benchLeader(b *testing.B) (*Raft, *protocol.Effects) {
 	r.campaign2(out)
 	step(protocol.Persisted{Seq: out.Seq})
 	for _, id := range []protocol.MemberID{2, 3} {
-		step(message.With(protocol.Message{Type: message.VoteResp, Instance: 1, From: id, To: 1, Term: 1}, message.Part{}).Message)
+		step(message.With(protocol.Message{Type: message.VoteResp, Instance: 1, From: id, To: 1, Term: 1},
+			message.Part{}).Message)
 	}
 	step(protocol.Persisted{Seq: out.Seq})
 	for _, id := range []protocol.MemberID{2, 3} {
-		step(message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: id, To: 1, Term: 1, Context: 1}, message.Part{Index: 1}).Message)
+		step(message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: id, To: 1, Term: 1, Context: 1},
+			message.Part{Index: 1}).Message)
 	}
 	if r.commit != 1 {
 		b.Fatalf("no leader: %+v", r.Status())
@@ -81,7 +84,8 @@ func BenchmarkLeaderAppend(b *testing.B) {
 				r.Step(now, protocol.Propose{Entries: entries}, out)
 				for _, m := range out.Send {
 					if m.Type == message.Append && m.Context != 0 {
-						ack := message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, message.Part{Index: r.log.Last})
+						ack := message.With(protocol.Message{Type: message.AppendResp, Instance: 1, From: m.To, To: 1, Term: 1,
+							Context: m.Context}, message.Part{Index: r.log.Last})
 						r.Step(now, ack.Message, out)
 					}
 				}
@@ -112,7 +116,8 @@ func BenchmarkFollowerAppend(b *testing.B) {
 			frame[k] = entries[k]
 			frame[k].Seal(last+1+protocol.Index(k), 1, heads[k*protocol.HeadSize:])
 		}
-		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: last, Entries: frame, Context: 1}, message.Part{Index: last, LogTerm: r.log.LastTerm}).Message
+		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: last,
+			Entries: frame, Context: 1}, message.Part{Index: last, LogTerm: r.log.LastTerm}).Message
 		r.Step(0, m, out)
 		r.Step(0, protocol.Persisted{Seq: out.Seq}, out)
 		out.Reset()
@@ -135,7 +140,8 @@ func BenchmarkFollowerLane(b *testing.B) {
 	r.lanes = lanes
 	own := protocol.Lane{Member: 3, Incarnation: 1}
 	appended := func(e protocol.Entry, commit protocol.Index) {
-		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: commit, Entries: []protocol.Entry{e}, Context: 1}, message.Part{Index: r.log.Last, LogTerm: r.log.LastTerm})
+		m := message.With(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: commit,
+			Entries: []protocol.Entry{e}, Context: 1}, message.Part{Index: r.log.Last, LogTerm: r.log.LastTerm})
 		r.Step(0, m.Message, out)
 	}
 	open := protocol.NewLane(own)
@@ -152,7 +158,8 @@ func BenchmarkFollowerLane(b *testing.B) {
 			frame[k].ID.Seq = number
 			frame[k].Seal(protocol.Index(number), 0, heads[k*protocol.HeadSize:])
 		}
-		m := message.With(protocol.Message{Type: message.Lane, Instance: 1, From: 3, To: 2, Entries: frame, Context: 1}, message.Part{ID: protocol.ProposalID{Session: own}})
+		m := message.With(protocol.Message{Type: message.Lane, Instance: 1, From: 3, To: 2, Entries: frame, Context: 1},
+			message.Part{ID: protocol.ProposalID{Session: own}})
 		r.Step(0, m.Message, out)
 		group := protocol.NewRange(own, frame)
 		group.Seal(r.log.Last+1, 1, make([]byte, protocol.HeadSize))
@@ -177,7 +184,8 @@ func BenchmarkReads(b *testing.B) {
 			r.Step(0, protocol.Read{Context: uint64(k + 1)}, out)
 		}
 		for _, m := range out.Send {
-			r.Step(0, message.With(protocol.Message{Type: message.HeartbeatResp, Instance: 1, From: m.To, To: 1, Term: 1, Context: m.Context}, message.Part{Round: message.Of(m).Round}).Message, out)
+			r.Step(0, message.With(protocol.Message{Type: message.HeartbeatResp, Instance: 1, From: m.To, To: 1, Term: 1,
+				Context: m.Context}, message.Part{Round: message.Of(m).Round}).Message, out)
 		}
 		if len(out.Reads) != 64 {
 			b.Fatalf("%d reads served", len(out.Reads))

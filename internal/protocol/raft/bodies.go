@@ -53,7 +53,8 @@ func (r *Raft) commitTo(to protocol.Index) {
 // fill sends p whole bodies of entries that p already has, where that is needed.
 func (r *Raft) fill(p *tracker.Progress) {
 	if entries := r.view.Place.Fill(r.see(), p); len(entries) > 0 {
-		r.send(message.With(protocol.Message{Type: message.Bodies, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now), Entries: entries}, message.Part{Round: r.lead.round}))
+		r.send(message.With(protocol.Message{Type: message.Bodies, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now),
+			Entries: entries}, message.Part{Round: r.lead.round}))
 	}
 }
 
@@ -90,7 +91,8 @@ func (r *Raft) tells(p *tracker.Progress, m message.Message) (more bool) {
 // onHoldings answers a leader that was just elected. The state in the answer is durable when it is
 // sent, and so is the term. From then on no earlier leader changes what is held here.
 func onHoldings(r *Raft, m message.Message) {
-	resp := message.With(protocol.Message{Type: message.HoldingsResp, To: m.From, Term: m.Term, Context: m.Context}, message.Part{Round: m.Round})
+	resp := message.With(protocol.Message{Type: message.HoldingsResp, To: m.From, Term: m.Term, Context: m.Context},
+		message.Part{Round: m.Round})
 	if r.cfg.Mutant != MutantCodeOldTermAnswers || m.Term == r.term {
 		r.heardLeader(m)
 		r.learnCommit(m.Commit, max(r.verified, r.commit))

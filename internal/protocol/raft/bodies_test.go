@@ -19,7 +19,8 @@ func TestTheOwnersWordIsOnlyAboutWhatItWasGiven(t *testing.T) {
 	entry := func(i protocol.Index, form protocol.Form) protocol.Entry {
 		return protocol.Entry{Index: i, Term: 1, Kind: protocol.EntryBatch, Count: 1, K: 2, BodySize: 100, Form: form}
 	}
-	r, err := raft.New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second, Placement: protocol.PlacementCode},
+	r, err := raft.New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second,
+		Placement: protocol.PlacementCode},
 		protocol.Recovered{
 			Base:    protocol.Base{Config: config},
 			State:   protocol.HardState{Term: 1, Commit: 2},
@@ -30,7 +31,8 @@ func TestTheOwnersWordIsOnlyAboutWhatItWasGiven(t *testing.T) {
 	says := func(in protocol.Bodies) *message.Part {
 		r.Step(time.Minute, in, &out)
 		out.Reset()
-		r.Step(time.Minute, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 2, To: 1, Term: 1}, message.Part{}), &out)
+		r.Step(time.Minute, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 2, To: 1, Term: 1},
+			message.Part{}), &out)
 		require.Len(t, out.Send, 1)
 		require.NoError(t, r.Check())
 		return out.Send[0].Part.(*message.Part)
@@ -46,7 +48,9 @@ func TestTheOwnersWordIsOnlyAboutWhatItWasGiven(t *testing.T) {
 	noop := protocol.Entry{Index: 3, Term: 2, Kind: protocol.EntryNoop}
 	noop.Seal(3, 2, make([]byte, protocol.HeadSize))
 	out.Reset()
-	r.Step(time.Minute, raft.NewMessage(protocol.Message{Type: message.Append, Instance: 1, From: 3, To: 1, Term: 2, Context: 1, Entries: []protocol.Entry{noop}}, message.Part{Index: 2, LogTerm: 1}), &out)
+	r.Step(time.Minute,
+		raft.NewMessage(protocol.Message{Type: message.Append, Instance: 1, From: 3, To: 1, Term: 2, Context: 1,
+			Entries: []protocol.Entry{noop}}, message.Part{Index: 2, LogTerm: 1}), &out)
 	r.Step(time.Minute, protocol.Persisted{Seq: out.Seq}, &out)
 	require.EqualValues(t, 2, r.Status().Term)
 	last := out.Release[len(out.Release)-1]

@@ -43,10 +43,12 @@ func (r *Raft) proposeChange(in protocol.ProposeChange) {
 		return
 	}
 	next, reason := members.Next(r.members.Config, &in, r.see().MaxK() > 0)
-	if n := len(protocol.EncodeConfig(next)); reason == protocol.ReasonNone && n > protocol.MaxConfigBytes && n > len(protocol.EncodeConfig(*r.members.Config)) {
+	if n := len(protocol.EncodeConfig(next)); reason == protocol.ReasonNone && n > protocol.MaxConfigBytes &&
+		n > len(protocol.EncodeConfig(*r.members.Config)) {
 		reason = protocol.ReasonTooLarge
 	}
-	if reason == protocol.ReasonNone && r.cfg.Placement == protocol.PlacementRS && (members.Joins(&next) || !members.SameVoters(&next, r.members.Config)) {
+	if reason == protocol.ReasonNone && r.cfg.Placement == protocol.PlacementRS &&
+		(members.Joins(&next) || !members.SameVoters(&next, r.members.Config)) {
 		reason = protocol.ReasonInvalidChange
 	}
 	if reason == protocol.ReasonNone && in.Target == nil && !r.keepsState(&next) {
@@ -108,7 +110,8 @@ func (r *Raft) onTarget(e *protocol.Entry) {
 		return
 	}
 	next, ok := r.members.Config.Follow(&target)
-	if ok && (next.Slots != r.members.Config.Slots || !slices.Equal(next.Removed, r.members.Config.Removed) || !members.SameVoters(&next, r.members.Config)) {
+	if ok && (next.Slots != r.members.Config.Slots || !slices.Equal(next.Removed, r.members.Config.Removed) ||
+		!members.SameVoters(&next, r.members.Config)) {
 		r.proposeChange(protocol.ProposeChange{ID: e.ID, Target: &target})
 	}
 }
@@ -117,7 +120,8 @@ func (r *Raft) onTarget(e *protocol.Entry) {
 // then on. The first instance decides that for all.
 func (r *Raft) promote() {
 	l := &r.lead
-	if r.cfg.Instance != protocol.FirstInstance || !l.ready || l.hand.to != 0 || r.commit < l.first || r.members.At > r.commit || r.members.Config.Joint() {
+	if r.cfg.Instance != protocol.FirstInstance || !l.ready || l.hand.to != 0 || r.commit < l.first ||
+		r.members.At > r.commit || r.members.Config.Joint() {
 		return
 	}
 	for i := range r.members.Config.Members {
@@ -126,8 +130,10 @@ func (r *Raft) promote() {
 		if !m.Joining || p == nil || p.Bodies.Lacking && r.see().MaxK() > 0 {
 			continue // without its rows it would be refused; others need not wait for it
 		}
-		if r.active(p) && p.Phase == tracker.Stream && p.Match >= l.first && r.caughtUp(p) && code.ShapedAt(&r.cfg, &r.log, p.Bodies.Applied) || r.cfg.Mutant == MutantPromoteAtOnce {
-			r.proposeChange(protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
+		if r.active(p) && p.Phase == tracker.Stream && p.Match >= l.first && r.caughtUp(p) && code.ShapedAt(&r.cfg, &r.log,
+			p.Bodies.Applied) || r.cfg.Mutant == MutantPromoteAtOnce {
+			r.proposeChange(
+				protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}}})
 			return
 		}
 	}
@@ -173,7 +179,8 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 		switch changes[i].Kind {
 		case protocol.AddVoter:
 			shrinks = true
-			if p := r.lead.peer(id); r.members.Config.Find(id) != nil && p != nil && (!r.active(p) || !r.caughtUp(p)) && r.cfg.Mutant != MutantPromoteAtOnce {
+			if p := r.lead.peer(id); r.members.Config.Find(id) != nil && p != nil && (!r.active(p) || !r.caughtUp(p)) &&
+				r.cfg.Mutant != MutantPromoteAtOnce {
 				return false
 			}
 		case protocol.RemoveMember:
@@ -200,13 +207,15 @@ func (r *Raft) safe(next *protocol.Config, changes []protocol.Change) bool {
 // anything.
 func (r *Raft) keepsState(next *protocol.Config) bool {
 	voters := next.Voters()
-	if r.cfg.Instance != protocol.FirstInstance || slices.Equal(r.members.Config.Voters(), voters) || r.cfg.Mutant == MutantCountStateless {
+	if r.cfg.Instance != protocol.FirstInstance || slices.Equal(r.members.Config.Voters(), voters) ||
+		r.cfg.Mutant == MutantCountStateless {
 		return true
 	}
 	have := 0
 	for _, id := range voters {
 		switch p := r.lead.peer(id); {
-		case id == r.cfg.Self && code.ShapedAt(&r.cfg, &r.log, r.applied), p != nil && code.ShapedAt(&r.cfg, &r.log, p.Bodies.Applied):
+		case id == r.cfg.Self && code.ShapedAt(&r.cfg, &r.log, r.applied),
+			p != nil && code.ShapedAt(&r.cfg, &r.log, p.Bodies.Applied):
 			have++
 		case p != nil && !r.members.Config.Voter(id):
 			return false

@@ -9,7 +9,10 @@ import (
 
 // Check is protocol.Core's.
 func (r *Raft) Check() error {
-	for _, check := range [...]func(*Raft) error{checkIndexes, checkDisk, checkRole, checkUncommitted, checkMembers, checkPeers, checkReads, checkBodies, checkLanes} {
+	for _, check := range [...]func(*Raft) error{
+		checkIndexes, checkDisk, checkRole, checkUncommitted, checkMembers, checkPeers, checkReads, checkBodies,
+		checkLanes,
+	} {
 		if err := check(r); err != nil {
 			return fmt.Errorf("raft: member %s term %d %s: %w", r.cfg.Self, r.term, r.role, err)
 		}
@@ -101,7 +104,8 @@ func checkPeers(r *Raft) error {
 			return fmt.Errorf("peer %s: leaving at %d, but the config says otherwise", p.ID, p.Leaving)
 		}
 		if p.LeaveBy != 0 && (p.Leaving == 0 || r.members.Retains(p.ID)) {
-			return fmt.Errorf("peer %s: leaves by %s, leaving at %d, other instances have %v", p.ID, p.LeaveBy, p.Leaving, r.members.Others)
+			return fmt.Errorf("peer %s: leaves by %s, leaving at %d, other instances have %v", p.ID, p.LeaveBy, p.Leaving,
+				r.members.Others)
 		}
 	}
 	for _, id := range r.members.Others {
@@ -141,7 +145,8 @@ func checkCoded(r *Raft, e *protocol.Entry, before int) error {
 	if !e.Coded() {
 		return nil
 	}
-	if before == len(r.bodies.Coded.Indexes) || r.bodies.Coded.Indexes[before] != e.Index || r.bodies.Coded.Last < e.Index {
+	if before == len(r.bodies.Coded.Indexes) || r.bodies.Coded.Indexes[before] != e.Index ||
+		r.bodies.Coded.Last < e.Index {
 		return fmt.Errorf("coded entries are %v, not %d; at most %d", r.bodies.Coded.Indexes, e.Index, r.bodies.Coded.Last)
 	}
 	if r.lead.ready && e.Index < r.members.At {

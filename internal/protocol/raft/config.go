@@ -13,7 +13,8 @@ func withDefaults(s protocol.Settings) (protocol.Settings, error) {
 	case err != nil:
 		return s, err
 	case s.Placement != protocol.PlacementRS && (s.ReadQuorum != 0 || s.WriteQuorum != 0):
-		return s, &protocol.SettingsError{Detail: fmt.Sprintf("ReadQuorum and WriteQuorum need placement %s", protocol.PlacementRS)}
+		return s, &protocol.SettingsError{Detail: fmt.Sprintf("ReadQuorum and WriteQuorum need placement %s",
+			protocol.PlacementRS)}
 	case !knownMutant(s.Mutant):
 		return s, &protocol.SettingsError{Detail: fmt.Sprintf("unknown mutant %q", s.Mutant)}
 	}
@@ -25,8 +26,10 @@ func checkVoters(s *protocol.Settings, n int) error {
 	if s.Placement != protocol.PlacementRS {
 		return nil
 	}
-	if s.MaxK < 1 || s.ReadQuorum > n || s.WriteQuorum > n || s.ReadQuorum+s.WriteQuorum < n+s.MaxK || 2*s.ReadQuorum <= n {
-		return &protocol.SettingsError{Detail: fmt.Sprintf("ReadQuorum %d, WriteQuorum %d and MaxK %d with %d voters", s.ReadQuorum, s.WriteQuorum, s.MaxK, n)}
+	if s.MaxK < 1 || s.ReadQuorum > n || s.WriteQuorum > n || s.ReadQuorum+s.WriteQuorum < n+s.MaxK ||
+		2*s.ReadQuorum <= n {
+		return &protocol.SettingsError{Detail: fmt.Sprintf("ReadQuorum %d, WriteQuorum %d and MaxK %d with %d voters",
+			s.ReadQuorum, s.WriteQuorum, s.MaxK, n)}
 	}
 	return nil
 }

@@ -39,7 +39,8 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, message.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
+			conformance.RunWith(t, message.Codec, factory(change),
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40)})
 		})
 	}
 }
@@ -62,7 +63,8 @@ func TestConformanceWithBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, message.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
+			conformance.RunWith(t, message.Codec, factory(change),
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Bodies: 500})
 		})
 	}
 }
@@ -149,7 +151,9 @@ func TestConformanceWoven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, message.Codec, factory(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Woven: true, Bodies: 300, Leases: name == "lease"})
+			conformance.RunWith(t, message.Codec, factory(change),
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Woven: true, Bodies: 300,
+					Leases: name == "lease"})
 		})
 	}
 }
@@ -168,7 +172,8 @@ func TestConformanceWithLanes(t *testing.T) {
 	for name, change := range map[string]func(*protocol.Settings){"default": nil, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.RunWith(t, message.Codec, withLanes(change), conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: lane.Derive, Accepted: true})
+			conformance.RunWith(t, message.Codec, withLanes(change),
+				conformance.Options{Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40), Derive: lane.Derive, Accepted: true})
 		})
 	}
 }
@@ -190,7 +195,8 @@ func TestConformanceWithBodiesInLanes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := conformance.Options{
-				Derive: lane.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut, Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
+				Derive: lane.Derive, Accepted: true, Bodies: 500, Members: c.members, Rows: erasure.Cut,
+				Seeds: testsize.Pick[uint64](testsize.Seeds, 4, 10, 40),
 			}
 			conformance.RunWith(t, message.Codec, withLanes(c.change), o)
 		})

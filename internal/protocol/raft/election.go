@@ -119,7 +119,8 @@ func (r *Raft) askVotes(t protocol.MessageType, term protocol.Term, force bool) 
 		if id == r.cfg.Self || !r.members.Voters.Has(id) {
 			continue
 		}
-		m := message.With(protocol.Message{Type: t, To: id, Term: term}, message.Part{Force: force, Index: r.log.Last, LogTerm: r.log.LastTerm})
+		m := message.With(protocol.Message{Type: t, To: id, Term: term},
+			message.Part{Force: force, Index: r.log.Last, LogTerm: r.log.LastTerm})
 		if t == message.Vote {
 			r.release(m)
 		} else {
@@ -270,7 +271,8 @@ func (r *Raft) stepDown(leader protocol.MemberID) {
 }
 
 func (r *Raft) tickLeader() {
-	if r.now >= r.lead.heard(r.members.Confirmers(r.members.Voters), r.cfg.Self, r.now)+r.cfg.ElectionTimeout || r.diskStalled() {
+	if r.now >= r.lead.heard(r.members.Confirmers(r.members.Voters), r.cfg.Self, r.now)+r.cfg.ElectionTimeout ||
+		r.diskStalled() {
 		r.follow(r.term, 0)
 		return
 	}

@@ -50,8 +50,10 @@ func follows(net *conformance.Net) bool {
 // failover crashes the leader of an instance and, after it, as many of those that are next in
 // rank as more says. It returns how long the others are without a leader, how many terms
 // they needed, and who leads.
-func failover(t *testing.T, leaders protocol.Leaders, instance protocol.InstanceID, more int, seed uint64) (time.Duration, int, int) {
-	net := conformance.NewNet(t, 5, seed, message.Codec, factory(func(c *protocol.Settings) { c.Leaders, c.Instance = leaders, instance }))
+func failover(t *testing.T, leaders protocol.Leaders, instance protocol.InstanceID, more int,
+	seed uint64) (time.Duration, int, int) {
+	net := conformance.NewNet(t, 5, seed, message.Codec,
+		factory(func(c *protocol.Settings) { c.Leaders, c.Instance = leaders, instance }))
 	pass(t, net, 20*timeout, func() bool { return follows(net) })
 	settle := time.Duration(seed%20) * conformance.Pace
 	pass(t, net, 20*timeout, func() bool { settle -= conformance.Pace; return settle < 0 })
@@ -79,7 +81,8 @@ func TestFailoverByRank(t *testing.T) {
 				took, terms, rank := failover(t, l, protocol.InstanceID(seed%8+1), more, seed)
 				const trips = 10 * conformance.Pace
 				if most := timeout + time.Duration(more)*stagger + stagger/2 + trips; took > most || terms != 1 || rank != more {
-					t.Errorf("%s, %d more dead, seed %d: %s and %d terms until rank %d leads, want %s at most", l, more, seed, took, terms, rank, most)
+					t.Errorf("%s, %d more dead, seed %d: %s and %d terms until rank %d leads, want %s at most", l, more, seed, took,
+						terms, rank, most)
 				}
 			}
 		}

@@ -149,12 +149,14 @@ func (r *Raft) learnCommit(commit, match protocol.Index) {
 func (r *Raft) acknowledge(m message.Message) {
 	match := max(r.verified, r.commit)
 	if r.cfg.Mutant == MutantAckBeforeFsync {
-		r.send(message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context, Holdings: r.see().Holdings(m.Commit, match, false)},
+		r.send(message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context,
+			Holdings: r.see().Holdings(m.Commit, match, false)},
 			message.Part{Index: match, Round: m.Round}))
 		return
 	}
 	if n := len(r.out.Release); n > 0 {
-		if a := message.Of(r.out.Release[n-1]); a.Type == message.AppendResp && !a.Reject && a.To == m.From && a.Term == r.term {
+		if a := message.Of(r.out.Release[n-1]); a.Type == message.AppendResp && !a.Reject && a.To == m.From &&
+			a.Term == r.term {
 			r.out.Seq = r.disk.Touch()
 			a.Index, a.Round, a.Context = max(a.Index, match), max(a.Round, m.Round), max(a.Context, m.Context)
 			a.Holdings = r.see().Holdings(m.Commit, a.Index, false)
@@ -162,7 +164,8 @@ func (r *Raft) acknowledge(m message.Message) {
 			return
 		}
 	}
-	a := message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context, Holdings: r.see().Holdings(m.Commit, match, false)},
+	a := message.With(protocol.Message{Type: message.AppendResp, To: m.From, Context: m.Context,
+		Holdings: r.see().Holdings(m.Commit, match, false)},
 		message.Part{Index: match, Round: m.Round})
 	r.bodies.Tell(a)
 	r.release(a)
@@ -177,7 +180,8 @@ func (r *Raft) remembers(m message.Message) bool {
 		return true
 	}
 	last := min(r.log.Last, m.Index-1) // it may agree up to here, not further
-	r.answer(message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Reject: true, Context: m.Context}, message.Part{Index: last, Round: m.Round}))
+	r.answer(message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Reject: true, Context: m.Context},
+		message.Part{Index: last, Round: m.Round}))
 	r.out.Forgot = &protocol.Forgot{Leader: m.From, Term: m.Term, Acked: m.Index, Last: last}
 	r.stopped = true
 	return false
@@ -203,8 +207,10 @@ func onHeartbeat(r *Raft, m message.Message) {
 	r.learnCommit(m.Commit, max(r.verified, r.commit))
 	hint := max(r.verified, r.commit)
 	match := min(hint, r.disk.Durable)
-	a := message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context, Holdings: r.see().Holdings(m.Commit, match, true)},
-		message.Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.lanes.Highs(r.seeLanes()), Fence: r.lanes.Promised(r.seeLanes())})
+	a := message.With(protocol.Message{Type: message.HeartbeatResp, To: m.From, Commit: r.applied, Context: m.Context,
+		Holdings: r.see().Holdings(m.Commit, match, true)},
+		message.Part{Index: match, Hint: hint, Round: m.Round, Lanes: r.lanes.Highs(r.seeLanes()),
+			Fence: r.lanes.Promised(r.seeLanes())})
 	r.see().TellNow(a)
 	r.answer(a)
 }

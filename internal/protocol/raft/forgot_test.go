@@ -13,14 +13,16 @@ import (
 
 func oneOfThree(t *testing.T, self protocol.MemberID, entries int) *raft.Raft {
 	t.Helper()
-	rec := protocol.Recovered{State: protocol.HardState{Term: 1}, Base: protocol.Base{Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}}
+	rec := protocol.Recovered{State: protocol.HardState{Term: 1},
+		Base: protocol.Base{Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}}}
 	for i := range entries {
 		e := protocol.Entry{Kind: protocol.EntryNoop}
 		e.SealPayload()
 		e.Seal(protocol.Index(i+1), 1, make([]byte, protocol.HeadSize))
 		rec.Entries = append(rec.Entries, e)
 	}
-	r, err := raft.New(protocol.Settings{Self: self, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second}, rec)
+	r, err := raft.New(protocol.Settings{Self: self, Instance: 1, Heartbeat: time.Second,
+		ElectionTimeout: 10 * time.Second}, rec)
 	require.NoError(t, err)
 	return r
 }
@@ -43,7 +45,8 @@ func TestAMemberFindsOutThatItForgot(t *testing.T) {
 	require.EqualValues(t, 3, out.Send[0].Part.(*message.Part).Index)
 	out.Reset()
 	r.Step(time.Hour, protocol.Tick{Random: 1}, &out)
-	r.Step(time.Hour, raft.NewMessage(protocol.Message{Type: message.Vote, Instance: 1, From: 3, To: 2, Term: 9}, message.Part{Index: 99, LogTerm: 8, Force: true}), &out)
+	r.Step(time.Hour, raft.NewMessage(protocol.Message{Type: message.Vote, Instance: 1, From: 3, To: 2, Term: 9},
+		message.Part{Index: 99, LogTerm: 8, Force: true}), &out)
 	require.Empty(t, out.Send)
 	require.Empty(t, out.Release, "no vote, no word")
 }
@@ -63,7 +66,8 @@ func TestAMemberFindsOutThatItAcknowledgedAnotherEntry(t *testing.T) {
 	require.Equal(t, &protocol.Forgot{Leader: 1, Term: 3, Acked: 3, Last: 2}, out.Forgot)
 	require.Len(t, out.Release, 1)
 	require.True(t, out.Release[0].Reject)
-	require.EqualValues(t, 2, out.Release[0].Part.(*message.Part).Index, "less than it acknowledged, so the leader takes note")
+	require.EqualValues(t, 2, out.Release[0].Part.(*message.Part).Index,
+		"less than it acknowledged, so the leader takes note")
 	require.NoError(t, r.Check())
 }
 
@@ -71,9 +75,11 @@ func TestAMemberFindsOutThatItAcknowledgedAnotherEntry(t *testing.T) {
 func TestAMemberThatHasASnapshotForgotNothing(t *testing.T) {
 	rec := protocol.Recovered{
 		State: protocol.HardState{Term: 3},
-		Base:  protocol.Base{Index: 9, Term: 2, Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}},
+		Base: protocol.Base{Index: 9, Term: 2,
+			Config: protocol.Config{Members: []protocol.Member{{ID: 1}, {ID: 2}, {ID: 3}}}},
 	}
-	r, err := raft.New(protocol.Settings{Self: 2, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second}, rec)
+	r, err := raft.New(protocol.Settings{Self: 2, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second},
+		rec)
 	require.NoError(t, err)
 	var out protocol.Effects
 	beat := protocol.Message{Type: message.Heartbeat, Instance: 1, From: 1, To: 2, Term: 3, Context: 5}
@@ -87,8 +93,10 @@ func TestAMemberThatHasASnapshotForgotNothing(t *testing.T) {
 func TestALateHeartbeatOfAnotherTermAccusesNobody(t *testing.T) {
 	r := oneOfThree(t, 2, 3)
 	var out protocol.Effects
-	r.Step(0, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 3, To: 2, Term: 2}, message.Part{}), &out)
-	r.Step(0, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 1, To: 2, Term: 1}, message.Part{Index: 7}), &out)
+	r.Step(0, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 3, To: 2, Term: 2},
+		message.Part{}), &out)
+	r.Step(0, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 1, To: 2, Term: 1},
+		message.Part{Index: 7}), &out)
 	require.Nil(t, out.Forgot)
 }
 

@@ -120,7 +120,8 @@ func (r *Raft) heardLanes(m message.Message) {
 // whether it did. So signals that follow a command at once cost no message and no answer of their own.
 func (r *Raft) ride(p *tracker.Progress, entries []protocol.Entry, bytes int) bool {
 	m := p.Latest
-	if r.lanes == nil || p.InFlight() == 0 || !r.out.Unsent(m) || m.Context == 0 || m.Index+protocol.Index(len(m.Entries))+1 != p.Next ||
+	if r.lanes == nil || p.InFlight() == 0 || !r.out.Unsent(m) || m.Context == 0 ||
+		m.Index+protocol.Index(len(m.Entries))+1 != p.Next ||
 		slices.ContainsFunc(entries, func(e protocol.Entry) bool { return e.Kind != protocol.EntrySignal }) {
 		return false
 	}

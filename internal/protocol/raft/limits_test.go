@@ -14,7 +14,8 @@ import (
 // TestWhatNoFrameTakesIsRefused: once it is in the log it would be sent forever.
 func TestWhatNoFrameTakesIsRefused(t *testing.T) {
 	config := protocol.Config{Members: []protocol.Member{{ID: 1}}}
-	r, err := raft.New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second, MaxUncommittedBytes: 1 << 30},
+	r, err := raft.New(protocol.Settings{Self: 1, Instance: 1, Heartbeat: time.Second, ElectionTimeout: 10 * time.Second,
+		MaxUncommittedBytes: 1 << 30},
 		protocol.Recovered{Base: protocol.Base{Config: config}})
 	require.NoError(t, err)
 	var out protocol.Effects
@@ -32,7 +33,8 @@ func TestWhatNoFrameTakesIsRefused(t *testing.T) {
 	}
 	require.Equal(t, protocol.Leader, r.Status().Role)
 
-	large := protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Seq: 1}, Count: 1, Size: protocol.MaxEntryBytes - protocol.HeadSize + 1}
+	large := protocol.Entry{Kind: protocol.EntryBatch, ID: protocol.ProposalID{Seq: 1}, Count: 1,
+		Size: protocol.MaxEntryBytes - protocol.HeadSize + 1}
 	require.Equal(t, protocol.ReasonTooLarge, step(protocol.Propose{Entries: []protocol.Entry{large}}))
 
 	add := func(name string) protocol.Reason {

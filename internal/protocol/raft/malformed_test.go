@@ -66,7 +66,8 @@ func TestMalformedProposalsAreRefused(t *testing.T) {
 		if e.Kind == protocol.EntryBatch {
 			require.Equal(t, []protocol.Rejection{{ID: e.ID, Reason: protocol.ReasonMalformed, Leader: 1}}, out.Reject, name)
 		}
-		step(raft.NewMessage(protocol.Message{Type: message.Propose, Instance: 1, From: 2, To: 1, Entries: []protocol.Entry{e}}, message.Part{}))
+		step(raft.NewMessage(protocol.Message{Type: message.Propose, Instance: 1, From: 2, To: 1,
+			Entries: []protocol.Entry{e}}, message.Part{}))
 		require.Equal(t, last, r.Status().Last, "%s, forwarded", name)
 		if e.Kind == protocol.EntryBatch {
 			require.Len(t, out.Send, 1, name)

@@ -19,13 +19,15 @@ func full(t protocol.MessageType) message.Part {
 	case message.Append:
 		return message.Part{Index: 1 << 40, LogTerm: 3, Round: 1}
 	case message.AppendResp:
-		return message.Part{Index: 5, Hint: 4, HintTerm: math.MaxUint64, Round: 300, Lacking: true, Partial: 7, Restripes: math.MaxUint32}
+		return message.Part{Index: 5, Hint: 4, HintTerm: math.MaxUint64, Round: 300, Lacking: true, Partial: 7,
+			Restripes: math.MaxUint32}
 	case message.Heartbeat:
 		return message.Part{Index: 128, Round: 127}
 	case message.HeartbeatResp:
 		return message.Part{Index: 5, Hint: 4, Round: 300, Lacking: true, Partial: math.MaxUint8, Restripes: 1}
 	case message.ProposeResp:
-		return message.Part{Reason: protocol.ReasonOverloaded, ID: protocol.ProposalID{Session: protocol.Session{Member: math.MaxUint64, Incarnation: 1 << 63}, Seq: 9}}
+		return message.Part{Reason: protocol.ReasonOverloaded,
+			ID: protocol.ProposalID{Session: protocol.Session{Member: math.MaxUint64, Incarnation: 1 << 63}, Seq: 9}}
 	case message.ReadResp:
 		return message.Part{Index: 9, Round: 1, Reason: protocol.ReasonNotLeader}
 	case message.Read, message.Holdings, message.HoldingsResp, message.Bodies:
@@ -38,7 +40,8 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 	for typ := message.PreVote; typ <= message.Bodies; typ++ {
 		require.NotEmpty(t, message.Codec.Of(typ).Name)
 		for _, part := range []message.Part{{}, full(typ)} {
-			m := raft.NewMessage(protocol.Message{Type: typ, Reject: true, Instance: 1, From: 2, To: 3, Term: 4, Commit: 5, Context: 6}, part)
+			m := raft.NewMessage(protocol.Message{Type: typ, Reject: true, Instance: 1, From: 2, To: 3, Term: 4, Commit: 5,
+				Context: 6}, part)
 			b := m.AppendHead(nil)
 			require.Len(t, b, m.Size())
 			got, err := protocol.DecodeMessage(b, message.Codec)
@@ -55,11 +58,12 @@ func TestImpossibleParts(t *testing.T) {
 		typ  protocol.MessageType
 		part []byte
 	}{
-		"no part":                   {message.Append, nil},
-		"half a mask":               {message.Append, []byte{0}},
-		"a number is missing":       {message.Append, []byte{1, 0}},
-		"a number is cut":           {message.Append, []byte{1, 0, 0x80}},
-		"a number that is too long": {message.Append, []byte{1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}},
+		"no part":             {message.Append, nil},
+		"half a mask":         {message.Append, []byte{0}},
+		"a number is missing": {message.Append, []byte{1, 0}},
+		"a number is cut":     {message.Append, []byte{1, 0, 0x80}},
+		"a number that is too long": {message.Append, []byte{1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			0xff, 0xff, 0x7f}},
 		"a zero":                    {message.Append, []byte{1, 0, 0}},
 		"more than was announced":   {message.Append, []byte{1, 0, 1, 1}},
 		"another type's field":      {message.TimeoutNow, []byte{1, 0, 1}},
@@ -82,6 +86,7 @@ func TestOneAllocationAMessage(t *testing.T) {
 	b := raft.NewMessage(protocol.Message{Type: message.AppendResp}, full(message.AppendResp)).AppendHead(nil)
 	var m *protocol.Message
 	require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { m, _ = protocol.DecodeMessage(b, message.Codec) }))
-	require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { m = raft.NewMessage(protocol.Message{Type: message.Append}, message.Part{}) }))
+	require.EqualValues(t, 1,
+		testing.AllocsPerRun(100, func() { m = raft.NewMessage(protocol.Message{Type: message.Append}, message.Part{}) }))
 	require.Zero(t, testing.AllocsPerRun(100, func() { b = m.AppendHead(b[:0]) }))
 }

@@ -42,7 +42,8 @@ var (
 
 // Mutants lists all of them.
 var Mutants = [...]protocol.MutantInfo{
-	{Name: MutantCommitOldTerm, Does: "a leader commits an earlier term's entry by counting its holders (Raft §5.4.2, figure 8)"},
+	{Name: MutantCommitOldTerm, Does: "a leader commits an earlier term's entry by counting its holders (Raft " +
+		"§5.4.2, figure 8)"},
 	{Name: MutantForgetVote, Does: "a vote is not made durable: after a restart a member may vote twice in a term"},
 	{Name: MutantAckBeforeFsync, Does: "a follower acknowledges entries before its disk holds them"},
 	{Name: MutantReadWithoutOwnTerm, Does: "a leader gives read points before an entry of its own term is committed"},
@@ -51,26 +52,39 @@ var Mutants = [...]protocol.MutantInfo{
 	{Name: MutantTruncateAlways, Does: "a follower cuts its log at every append, also where the entries match"},
 	{Name: members.MutantSingleQuorumJoint, Does: "while joint, only the incoming voters decide"},
 	{Name: MutantCommitUnverified, Does: "a follower takes over the leader's commit index beyond what it knows to match"},
-	{Name: MutantLeaseIgnoresDrift, Does: "a leader trusts its lease for a whole election timeout and once more, whatever clocks do", In: mutant.Cluster{Nodes: 5}},
-	{Name: MutantPromiseOfTerm, Does: "a member that entered a higher term without a vote forgets what it promised to the leader of the term before", In: mutant.Cluster{Nodes: 5}},
+	{Name: MutantLeaseIgnoresDrift, Does: "a leader trusts its lease for a whole election timeout and once more, " +
+		"whatever clocks do", In: mutant.Cluster{Nodes: 5}},
+	{Name: MutantPromiseOfTerm, Does: "a member that entered a higher term without a vote forgets what it promised to " +
+		"the leader of the term before", In: mutant.Cluster{Nodes: 5}},
 	{Name: MutantVoteIgnoresLog, Does: "a member votes for candidates whose log is behind its own"},
 	{Name: MutantSnapshotIgnoresCommit, Does: "a member installs snapshots that are behind what it committed"},
-	{Name: MutantTakeMalformed, Does: "a leader appends what it is asked to without looking whether all members can apply it"},
-	{Name: code.MutantPaperPrefix, Does: "an entry that is durable is committed although a coded one before it is not (docs/internals/craft.md, G1)", In: coded},
+	{Name: MutantTakeMalformed, Does: "a leader appends what it is asked to without looking whether all " +
+		"members can apply it"},
+	{Name: code.MutantPaperPrefix, Does: "an entry that is durable is committed although a coded one before it is not " +
+		"(docs/internals/craft.md, G1)", In: coded},
 	{Name: MutantCodeFreeDowngrade, Does: "a member replaces a whole body by a row of it (G3)", In: coded},
-	{Name: MutantCodeFAnswers, Does: "a new leader gives entries up when F members hold too little of them, itself included", In: coded},
+	{Name: MutantCodeFAnswers, Does: "a new leader gives entries up when F members hold too little of them, itself " +
+		"included", In: coded},
 	{Name: code.MutantNaiveMix, Does: "a coded entry is committed by any majority that holds anything of it", In: coded},
-	{Name: MutantCodeOldTermAnswers, Does: "a member tells a new leader what it holds without entering its term (G2)", In: coded},
-	{Name: MutantForgetAcknowledged, Does: "a member that holds less than it acknowledged in the term continues (docs/internals/identity.md)"},
-	{Name: code.MutantNoRestripe, Does: "members change whatever becomes of the bodies that are alive (docs/internals/craft.md, 2.7)", In: coded},
-	{Name: code.MutantWaitForAll, Does: "who answers and acknowledges counts as one that will soon have its row, however far it is behind", In: coded},
+	{Name: MutantCodeOldTermAnswers, Does: "a member tells a new leader what it holds without entering its term (G2)",
+		In: coded},
+	{Name: MutantForgetAcknowledged, Does: "a member that holds less than it acknowledged in the term continues " +
+		"(docs/internals/identity.md)"},
+	{Name: code.MutantNoRestripe,
+		Does: "members change whatever becomes of the bodies that are alive (docs/internals/craft.md, 2.7)", In: coded},
+	{Name: code.MutantWaitForAll, Does: "who answers and acknowledges counts as one that will soon have its row, " +
+		"however far it is behind", In: coded},
 	{Name: MutantHeedLateAnswers, Does: "a leader takes answers to what it gave up for answers to what it sends now"},
 	{Name: MutantForwardAtOnce, Does: "a follower forwards everything that waits in one message, however long it is"},
 	{Name: MutantStalledDiskLeads, Does: "a leader stays, and a member stands for election, while its disk stands still"},
-	{Name: MutantCountStateless, Does: "members change although those that remain have no logs of retired instances, and no state", In: mutant.Cluster{Protocol: "niagara", Nodes: 1}},
-	{Name: code.MutantCountBehind, Does: "who does not know yet that instances are retired counts as one that holds their bodies", In: mergedBodies},
-	{Name: code.MutantLeaderBehind, Does: "a leader changes members before it knows of the bodies of instances that are retired", In: mergedBodies},
-	{Name: MutantPromoteAtOnce, Does: "a member that joins counts at once, whether it comes or not", In: mutant.Cluster{Nodes: 1}},
+	{Name: MutantCountStateless, Does: "members change although those that remain have no logs of retired instances, " +
+		"and no state", In: mutant.Cluster{Protocol: "niagara", Nodes: 1}},
+	{Name: code.MutantCountBehind, Does: "who does not know yet that instances are retired counts as one that holds " +
+		"their bodies", In: mergedBodies},
+	{Name: code.MutantLeaderBehind, Does: "a leader changes members before it knows of the bodies of instances that are " +
+		"retired", In: mergedBodies},
+	{Name: MutantPromoteAtOnce, Does: "a member that joins counts at once, whether it comes or not",
+		In: mutant.Cluster{Nodes: 1}},
 }
 
 func knownMutant(m protocol.Mutant) bool {

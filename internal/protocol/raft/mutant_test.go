@@ -14,8 +14,9 @@ import (
 )
 
 var (
-	huntFrom  = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
-	huntTo    = flag.Uint64("hunt.to", 0, "seed after the last one of TestHunt; 0: as many as the size of the run asks for")
+	huntFrom = flag.Uint64("hunt.from", 0, "first seed of TestHunt")
+	huntTo   = flag.Uint64("hunt.to", 0,
+		"seed after the last one of TestHunt; 0: as many as the size of the run asks for")
 	huntTrace = flag.Bool("hunt.trace", false, "print the conversation of TestHunt")
 )
 

@@ -136,7 +136,8 @@ func (w *wanted) enoughAnswered(c *members.Configs, s *protocol.Settings) bool {
 // of this term takes its place on disk.
 func (r *Raft) abandon(i protocol.Index) {
 	if r.members.At >= i {
-		panic(fmt.Sprintf("raft: member %s: giving up %d, but the configuration at %d comes after it", r.cfg.Self, i, r.members.At))
+		panic(fmt.Sprintf("raft: member %s: giving up %d, but the configuration at %d comes after it", r.cfg.Self,
+			i, r.members.At))
 	}
 	for j := i; j <= r.log.Last; j++ {
 		r.lead.uncommitted -= r.log.At(j).Bytes()
@@ -158,7 +159,8 @@ func (r *Raft) askHoldings() {
 		ask = append(ask, protocol.Holding{Index: i, Term: r.log.At(i).Term})
 	}
 	for _, p := range r.lead.peers {
-		r.send(message.With(protocol.Message{Type: message.Holdings, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now), Holdings: ask}, message.Part{Round: r.lead.round}))
+		r.send(message.With(protocol.Message{Type: message.Holdings, To: p.ID, Commit: r.commit,
+			Context: message.Stamp(r.now), Holdings: ask}, message.Part{Round: r.lead.round}))
 	}
 }
 

@@ -52,7 +52,8 @@ func onPropose(r *Raft, m message.Message) {
 		if id == (protocol.ProposalID{}) {
 			return
 		}
-		r.send(message.With(protocol.Message{Type: message.ProposeResp, To: m.From, Reject: true}, message.Part{Reason: reason, ID: id}))
+		r.send(message.With(protocol.Message{Type: message.ProposeResp, To: m.From, Reject: true},
+			message.Part{Reason: reason, ID: id}))
 	})
 }
 
@@ -82,7 +83,8 @@ func (r *Raft) refusal(e *protocol.Entry) protocol.Reason {
 	switch {
 	case e.Kind == protocol.EntryConfig, e.Kind == protocol.EntryNoop:
 		return protocol.ReasonInvalidChange // membership has its own way in
-	case e.Bytes() > min(r.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
+	case e.Bytes() > min(r.cfg.MaxUncommittedBytes, protocol.MaxEntryBytes),
+		e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		return protocol.ReasonTooLarge // what is not whole cannot be coded
 	case e.CheckProposal() != nil && r.cfg.Mutant != MutantTakeMalformed:
 		return protocol.ReasonMalformed

@@ -99,7 +99,8 @@ func New(cfg protocol.Settings, rec protocol.Recovered) (*Raft, error) {
 	r.commit, r.given, r.verified = rec.Base.Index, rec.Base.Index, rec.Base.Index
 	if c := rec.State.Commit; c > r.commit {
 		if c > r.log.Last {
-			return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was committed", r.log.Last, c)}
+			return nil, &protocol.CorruptError{What: "recovered log", Detail: fmt.Sprintf("ends at %d, but %d was committed",
+				r.log.Last, c)}
 		}
 		r.raise(c)
 		r.verified = c
@@ -278,7 +279,8 @@ func (r *Raft) receive(in *protocol.Message) {
 // and their answers.
 func termless(t protocol.MessageType) bool {
 	switch t {
-	case message.Propose, message.ProposeResp, message.Read, message.ReadResp, message.Lane, message.LaneResp, message.LaneFetch, message.LaneOpen:
+	case message.Propose, message.ProposeResp, message.Read, message.ReadResp, message.Lane, message.LaneResp,
+		message.LaneFetch, message.LaneOpen:
 		return true
 	}
 	return false
@@ -383,9 +385,11 @@ func (r *Raft) noteCommit() {
 func (r *Raft) Status() protocol.Status {
 	s := protocol.Status{
 		Instance: r.cfg.Instance, Self: r.cfg.Self, Role: r.role, Term: r.term, Leader: r.leader,
-		First: r.log.Base + 1, Last: r.log.Last, Durable: r.disk.Durable, Commit: r.commit, Config: r.members.Config.Clone(), Removed: r.members.Removed(r.cfg.Self, r.commit) && !r.members.Config.Joint(),
+		First: r.log.Base + 1, Last: r.log.Last, Durable: r.disk.Durable, Commit: r.commit, Config: r.members.Config.Clone(),
+		Removed:   r.members.Removed(r.cfg.Self, r.commit) && !r.members.Config.Joint(),
 		Placement: string(r.cfg.Placement), Preparing: len(r.lead.pre.wanted), Lacking: r.bodies.Missing,
-		Restriping: r.lead.restripe.Left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit, Routes: r.lanes.Routes(r.seeLanes()),
+		Restriping: r.lead.restripe.Left, ConfigIndex: r.members.At, Undecided: r.members.At > r.commit,
+		Routes: r.lanes.Routes(r.seeLanes()),
 	}
 	if r.role == protocol.Leader {
 		s.K = r.view.Place.K(r.see())
@@ -393,7 +397,8 @@ func (r *Raft) Status() protocol.Status {
 	for _, p := range r.lead.peers {
 		s.Peers = append(s.Peers, protocol.PeerStatus{
 			ID: p.ID, Match: p.Match, Next: p.Next, Needs: p.Needs(), Active: r.active(p),
-			Snapshot: p.Phase == tracker.Snapshot, InflightBytes: p.InflightBytes(), Lacking: p.Bodies.Lacking, Whole: p.Bodies.Whole,
+			Snapshot: p.Phase == tracker.Snapshot, InflightBytes: p.InflightBytes(), Lacking: p.Bodies.Lacking,
+			Whole: p.Bodies.Whole,
 		})
 	}
 	s.Lanes, s.Proposed = r.lanes.Status(r.seeLanes()), r.lanes.Waiting(r.seeLanes())

@@ -47,7 +47,8 @@ func (r *Raft) read(in protocol.Read) {
 	case r.leader == 0 || r.incarnation == 0:
 		r.out.Refuse(in.Context, protocol.ReasonNoLeader, 0)
 	default:
-		r.send(message.With(protocol.Message{Type: message.Read, To: r.leader, Context: in.Context}, message.Part{Round: r.incarnation, Force: in.Barrier}))
+		r.send(message.With(protocol.Message{Type: message.Read, To: r.leader, Context: in.Context},
+			message.Part{Round: r.incarnation, Force: in.Barrier}))
 	}
 }
 
@@ -114,7 +115,8 @@ func (r *Raft) startReads() {
 // confirmReads serves the reads in progress if a quorum confirmed their round.
 func (r *Raft) confirmReads() {
 	rd := &r.lead.reads
-	for len(rd.asked) > 0 && r.lead.confirmed(r.members.Confirmers(r.members.Deciders()), r.cfg.Self) >= rd.round && r.passedBarrier() {
+	for len(rd.asked) > 0 && r.lead.confirmed(r.members.Confirmers(r.members.Deciders()), r.cfg.Self) >= rd.round &&
+		r.passedBarrier() {
 		for _, q := range rd.asked {
 			q.serve(&r.out, rd.index)
 		}
@@ -155,7 +157,8 @@ func (q query) serve(o *effects.Out, index protocol.Index) {
 		o.Reads = append(o.Reads, protocol.ReadIndex{Context: q.context, Index: index})
 		return
 	}
-	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context}, message.Part{Round: q.incarnation, Index: index}))
+	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context},
+		message.Part{Round: q.incarnation, Index: index}))
 }
 
 // fail refuses a read.
@@ -164,7 +167,8 @@ func (q query) fail(o *effects.Out, reason protocol.Reason, leader protocol.Memb
 		o.Refuse(q.context, reason, leader)
 		return
 	}
-	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context, Reject: true}, message.Part{Round: q.incarnation, Reason: reason}))
+	o.Post(message.With(protocol.Message{Type: message.ReadResp, To: q.from, Context: q.context, Reject: true},
+		message.Part{Round: q.incarnation, Reason: reason}))
 }
 
 // fail refuses all reads that wait.

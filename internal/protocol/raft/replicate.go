@@ -74,7 +74,8 @@ func (r *Raft) sendFrame(p *tracker.Progress) bool {
 // sendAppend sends entries, or only a new commit index, which is not answered. If the last Append
 // to p has not left yet, it is changed: it gets the new commit index, and an empty one gets the
 // entries. So several inputs between two sendings give one message.
-func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm protocol.Term, entries []protocol.Entry, answer bool) {
+func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm protocol.Term, entries []protocol.Entry,
+	answer bool) {
 	p.Told = r.commit
 	m := p.Latest
 	switch unsent := r.out.Unsent(m); {
@@ -103,7 +104,8 @@ func (r *Raft) sendAppend(p *tracker.Progress, prev protocol.Index, prevTerm pro
 
 func (r *Raft) heartbeat(p *tracker.Progress) *protocol.Message {
 	term, _ := r.log.Term(p.Match)
-	m := message.With(protocol.Message{Type: message.Heartbeat, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now)}, message.Part{Index: p.Match, LogTerm: term, Round: r.lead.round})
+	m := message.With(protocol.Message{Type: message.Heartbeat, To: p.ID, Commit: r.commit, Context: message.Stamp(r.now)},
+		message.Part{Index: p.Match, LogTerm: term, Round: r.lead.round})
 	r.send(m)
 	return m.Message
 }

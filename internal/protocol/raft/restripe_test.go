@@ -30,9 +30,11 @@ func TestAMemberObeysAConfigurationThatItsDiskHas(t *testing.T) {
 		require.Len(t, out.Send, 1)
 		return out.Send[0].Part.(*message.Part).Restripes
 	}
-	c := protocol.Config{Members: []protocol.Member{{ID: 1, WholeAbove: 2}, {ID: 2, WholeAbove: 2}, {ID: 3, WholeAbove: 2}}, Restripes: 1}
+	c := protocol.Config{Members: []protocol.Member{{ID: 1, WholeAbove: 2}, {ID: 2, WholeAbove: 2},
+		{ID: 3, WholeAbove: 2}}, Restripes: 1}
 	e := sealed(protocol.Entry{Kind: protocol.EntryConfig, Payload: protocol.EncodeConfig(c)}, 2, 1)
-	r.Step(0, raft.NewMessage(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: 2, Context: 4, Entries: []protocol.Entry{e}}, message.Part{Index: 1, LogTerm: 1}), &out)
+	r.Step(0, raft.NewMessage(protocol.Message{Type: message.Append, Instance: 1, From: 1, To: 2, Term: 1, Commit: 2,
+		Context: 4, Entries: []protocol.Entry{e}}, message.Part{Index: 1, LogTerm: 1}), &out)
 	require.EqualValues(t, 2, r.Status().Commit)
 	written := out.Seq
 	r.Step(0, protocol.Bodies{Restripes: 1}, &out)
@@ -78,7 +80,9 @@ func TestAProposalUnderAConfiguration(t *testing.T) {
 	require.EqualValues(t, 1, propose(r.Status().ConfigIndex))
 	say(protocol.Message{Type: message.AppendResp, Context: 1}, message.Part{Index: r.Status().Last})
 	old := r.Status().ConfigIndex
-	r.Step(30*time.Second, protocol.ProposeChange{Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "c"}}}}, &out)
+	r.Step(30*time.Second,
+		protocol.ProposeChange{
+			Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 3, Name: "c"}}}}, &out)
 	r.Step(30*time.Second, protocol.Persisted{Seq: out.Seq}, &out)
 	require.Greater(t, r.Status().ConfigIndex, old)
 	require.Zero(t, propose(old), "the members may have changed")
@@ -87,11 +91,13 @@ func TestAProposalUnderAConfiguration(t *testing.T) {
 	require.EqualValues(t, 1, propose(r.Status().ConfigIndex))
 
 	last := r.Status().Last
-	say(protocol.Message{Type: message.Propose, Entries: []protocol.Entry{sealed(protocol.NewReshape(3), 0, 0)}}, message.Part{})
+	say(protocol.Message{Type: message.Propose, Entries: []protocol.Entry{sealed(protocol.NewReshape(3), 0, 0)}},
+		message.Part{})
 	require.Equal(t, last, r.Status().Last, "nobody checked that against this log")
 
 	f := oneOfThree(t, 2, 1)
-	f.Step(0, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 1, To: 2, Term: 1}, message.Part{}), &out)
+	f.Step(0, raft.NewMessage(protocol.Message{Type: message.Heartbeat, Instance: 1, From: 1, To: 2, Term: 1},
+		message.Part{}), &out)
 	out.Reset()
 	under := protocol.Index(0)
 	f.Step(0, protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(2)}, Under: &under}, &out)
@@ -113,7 +119,8 @@ func TestAnAcknowledgementDoesNotAccountForRetiredInstances(t *testing.T) {
 	r.Step(30*time.Second, protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(2)}}, &out)
 	r.Step(30*time.Second, protocol.Persisted{Seq: out.Seq}, &out)
 	at = r.Status().Last
-	say(protocol.Message{Type: message.HeartbeatResp, Commit: at, Context: 1}, message.Part{Index: at, Hint: at, Lacking: true})
+	say(protocol.Message{Type: message.HeartbeatResp, Commit: at, Context: 1},
+		message.Part{Index: at, Hint: at, Lacking: true})
 	say(protocol.Message{Type: message.AppendResp, Context: 1}, message.Part{Index: at})
 	require.True(t, lacking(), "it may have said that before")
 	say(protocol.Message{Type: message.HeartbeatResp, Commit: at, Context: 1}, message.Part{Index: at, Hint: at})

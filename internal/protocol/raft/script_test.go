@@ -398,7 +398,8 @@ func (s *script) alter(i int, term protocol.Term) {
 
 func (s *script) status(id protocol.MemberID) {
 	st := s.net.Node(id).Core.Status()
-	fmt.Fprintf(&s.out, "%s t%d log %d…%d durable %d commit %d", st.Role, st.Term, st.First, st.Last, st.Durable, st.Commit)
+	fmt.Fprintf(&s.out, "%s t%d log %d…%d durable %d commit %d", st.Role, st.Term, st.First, st.Last,
+		st.Durable, st.Commit)
 	if st.K > 1 {
 		fmt.Fprintf(&s.out, " k=%d", st.K)
 	}
@@ -410,7 +411,8 @@ func (s *script) status(id protocol.MemberID) {
 	}
 	s.out.WriteString("\n")
 	for _, p := range st.Peers {
-		fmt.Fprintf(&s.out, "  %s match %d next %d active %t snapshot %t in flight %d", p.ID, p.Match, p.Next, p.Active, p.Snapshot, p.InflightBytes)
+		fmt.Fprintf(&s.out, "  %s match %d next %d active %t snapshot %t in flight %d", p.ID, p.Match, p.Next, p.Active,
+			p.Snapshot, p.InflightBytes)
 		if p.Whole > 0 {
 			fmt.Fprintf(&s.out, " whole to %d", p.Whole)
 		}
@@ -432,6 +434,7 @@ func (s *script) lanes(l *protocol.LanesStatus) {
 	}
 	fmt.Fprintf(&s.out, "\n  %+v\n", l.Counts)
 	for _, h := range l.Lanes {
-		fmt.Fprintf(&s.out, "  lane %s confirmed %d durable %d held %d: %d of %d bytes\n", h.Lane, h.Confirmed, h.Durable, h.Held, h.HeldBytes, l.Window)
+		fmt.Fprintf(&s.out, "  lane %s confirmed %d durable %d held %d: %d of %d bytes\n", h.Lane, h.Confirmed, h.Durable,
+			h.Held, h.HeldBytes, l.Window)
 	}
 }

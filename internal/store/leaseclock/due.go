@@ -22,7 +22,8 @@ func (c *Clock) Due(now time.Time) (out Decisions) {
 	last := c.looked
 	c.looked = now
 	var back []*Lease
-	for len(c.queue) > 0 && !c.queue[0].at.After(now) && len(out.Ends) < mostEnds && len(out.Checkpoints) < mostCheckpoints {
+	for len(c.queue) > 0 && !c.queue[0].at.After(now) && len(out.Ends) < mostEnds &&
+		len(out.Checkpoints) < mostCheckpoints {
 		l := heap.Pop(&c.queue).(dueItem).lease
 		l.queued = false
 		if l.state == gone {

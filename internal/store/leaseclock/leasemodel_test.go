@@ -271,7 +271,9 @@ func (m *leaseModel) settled(p *leaseMember, r *leaseRenewal) bool {
 	}
 	ttl, v := p.clock.Answer(m.now, began, 7)
 	l := p.clock.leases[7]
-	if v == Shortened && (m.fault == faultAnswerAtOnce || m.fault == faultUnrecorded && l.remaining == 0 && l.checkpoint.newest <= p.clock.checkpoints.effective) {
+	if v == Shortened &&
+		(m.fault == faultAnswerAtOnce ||
+			m.fault == faultUnrecorded && l.remaining == 0 && l.checkpoint.newest <= p.clock.checkpoints.effective) {
 		ttl, v = modelTTL, Done
 	}
 	switch v {
@@ -367,7 +369,8 @@ func minTime(a, b time.Time) time.Time {
 // A lease ends in a storm of claims, however many there are: after the last term that may have renewed it, the
 // time of a lease, and the graces. Without the rule it never does.
 func TestLeasesEndInStorms(t *testing.T) {
-	const bound = renewalTimeout + 2*(modelTTL*time.Second+time.Second) + mostGraces*(time.Second+leaseGrace) + 5*time.Second
+	const bound = renewalTimeout + 2*(modelTTL*time.Second+time.Second) + mostGraces*(time.Second+leaseGrace) +
+		5*time.Second
 	longest, never := time.Duration(0), 0
 	for seed := range uint64(300) {
 		m := newLeaseModel(t, seed, faultNone)

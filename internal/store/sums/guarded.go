@@ -111,7 +111,8 @@ func (g *Guarded) rescue(after func()) {
 }
 
 // keysIn reads a range and checks it.
-func (g *Guarded) keysIn(tx backend.UnsafeReader, b backend.Bucket, key, end []byte, limit int64) (keys, values [][]byte) {
+func (g *Guarded) keysIn(tx backend.UnsafeReader, b backend.Bucket, key, end []byte,
+	limit int64) (keys, values [][]byte) {
 	if g.broken.Load() {
 		return nothing(b, key, end)
 	}

@@ -224,7 +224,8 @@ const deepest = 64
 
 // walk visits the leaves' elements of the tree at a page, from a key on, in order. low and
 // high bound its keys; nil: no bound. visit's arguments are valid until it returns.
-func (p *Pages) walk(id uint64, from, low, high []byte, depth int, visit func(key, value []byte, flags uint32) error) error {
+func (p *Pages) walk(id uint64, from, low, high []byte, depth int,
+	visit func(key, value []byte, flags uint32) error) error {
 	if depth >= deepest {
 		return &PageError{id, "the tree is too deep"}
 	}
@@ -240,8 +241,10 @@ func (p *Pages) walk(id uint64, from, low, high []byte, depth int, visit func(ke
 	return p.walkPage(&g, from, low, high, depth, visit)
 }
 
-func (p *Pages) walkPage(g *page, from, low, high []byte, depth int, visit func(key, value []byte, flags uint32) error) error {
-	if g.count > 0 && (low != nil && bytes.Compare(g.key(0), low) < 0 || high != nil && bytes.Compare(g.key(g.count-1), high) >= 0) {
+func (p *Pages) walkPage(g *page, from, low, high []byte, depth int,
+	visit func(key, value []byte, flags uint32) error) error {
+	if g.count > 0 && (low != nil && bytes.Compare(g.key(0), low) < 0 ||
+		high != nil && bytes.Compare(g.key(g.count-1), high) >= 0) {
 		return &PageError{g.id, "has keys that belong elsewhere"}
 	}
 	for i := range g.count {

@@ -62,7 +62,8 @@ func (g *Guarded) scrubOthers(p *Pages, buckets []boltBucket) error {
 }
 
 // scrubRevisions compares revisions with their checksums in memory.
-func (g *Guarded) scrubRevisions(p *Pages, b *boltBucket, from mvcc.Revision, limit int64) (next mvcc.Revision, err error) {
+func (g *Guarded) scrubRevisions(p *Pages, b *boltBucket, from mvcc.Revision,
+	limit int64) (next mvcc.Revision, err error) {
 	seen := map[mvcc.Revision]bool{}
 	last := mvcc.Revision{}
 	err = p.Tree(b, mvcc.RevToBytes(from, mvcc.NewRevBytes()), func(key, value []byte) error {

@@ -102,7 +102,8 @@ func TestPairs(t *testing.T) {
 }
 
 func TestCardsOfMembers(t *testing.T) {
-	s := parse(t, "bandwidth=1gbit,nics=2;eu-west-1:bandwidth=100mbit;3:bandwidth=10mbit;3:region=eu-west-1;m4:region=eu-west-1")
+	s := parse(t, "bandwidth=1gbit,nics=2;eu-west-1:bandwidth=100mbit;3:bandwidth=10mbit;"+
+		"3:region=eu-west-1;m4:region=eu-west-1")
 	for name, want := range map[string]int64{"m1": 1e9, "m3": 10e6, "m4": 100e6, "": 1e9} {
 		if c := s.Cards(name); c != (Cards{want, 2}) {
 			t.Errorf("%q has %+v", name, c)
@@ -111,7 +112,8 @@ func TestCardsOfMembers(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	for name, want := range map[string]string{"m1": "1", "node-03": "3", "12": "12", "m": "", "": "", "m0": "0", "a1b": "", "m1234567890": "", "us-east-1": "1"} {
+	for name, want := range map[string]string{"m1": "1", "node-03": "3", "12": "12", "m": "", "": "", "m0": "0", "a1b": "",
+		"m1234567890": "", "us-east-1": "1"} {
 		if got := numberOf(name); got != want {
 			t.Errorf("%q has number %q", name, got)
 		}
@@ -157,12 +159,14 @@ func TestBadSpecifications(t *testing.T) {
 		"1~2~3:latency=5ms":                                    `"2~3" is no member's number or name`,
 		"1>2:rtt=5ms":                                          "both ways",
 		"1~2:latency=2h":                                       "within 0 and 1m",
-		"3:latency=5ms":                                        "known are bandwidth, egress, region in a part about one member",
-		"*:bandwidth=1mbit":                                    "of all members",
-		"12345678901~2:latency=5ms":                            "up to 9 digits",
+		"3:latency=5ms": "known are bandwidth, egress, region in a part about one " +
+			"member",
+		"*:bandwidth=1mbit":         "of all members",
+		"12345678901~2:latency=5ms": "up to 9 digits",
 	} {
 		var e *Error
-		if _, err := Parse(text); !errors.As(err, &e) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), fmt.Sprintf("%q", text)) {
+		if _, err := Parse(text); !errors.As(err, &e) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("%q", text)) {
 			t.Errorf("%q: got %v, want an Error with %q", text, err, want)
 		}
 	}
@@ -172,7 +176,8 @@ func TestCheckMember(t *testing.T) {
 	s := parse(t, "regions=us-east-1+eu-west-1;bob:region=eu-west-1")
 	for name, ok := range map[string]bool{"m1": true, "bob": true, "alice": false} {
 		var e *Error
-		if err := s.CheckMember(name); ok != (err == nil) || !ok && (!errors.As(err, &e) || !strings.Contains(err.Error(), "alice:region=us-east-1")) {
+		if err := s.CheckMember(name); ok != (err == nil) ||
+			!ok && (!errors.As(err, &e) || !strings.Contains(err.Error(), "alice:region=us-east-1")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -194,7 +199,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again, err := Parse(s.String())
-		if err != nil || again.String() != s.String() || again.Link("m1", "m2") != s.Link("m1", "m2") || again.Cards("m1") != s.Cards("m1") {
+		if err != nil || again.String() != s.String() || again.Link("m1", "m2") != s.Link("m1", "m2") ||
+			again.Cards("m1") != s.Cards("m1") {
 			t.Errorf("%q: printed as %q, read as %q, %v", text, s.String(), again.String(), err)
 		}
 	})

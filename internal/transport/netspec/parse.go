@@ -21,7 +21,10 @@ func (e *Error) Error() string {
 }
 
 // Usage is the flag --net in short.
-const Usage = `emulate links between members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%; regions=us-east-1+eu-west-1+ap-northeast-1 puts member i into the i-th; parts after ";" say what differs, as 1~2:latency=40ms; @FILE reads it from a file (docs/using/operations.md, "Emulated links")`
+const Usage = `emulate links between members: latency=5ms,jitter=0.1ms,bandwidth=250mbit,loss=0.1%; ` +
+	`regions=us-east-1+eu-west-1+ap-northeast-1 puts member i into the i-th; ` +
+	`parts after ";" are exceptions, as 1~2:latency=40ms; @FILE reads it from a file ` +
+	`(docs/using/operations.md, "Emulated links")`
 
 // Parse reads a specification: see the package. Rates are in bit, kbit, mbit, gbit (per second, with
 // powers of 1000) or B/s, kB/s, MB/s, GB/s; egress is another name for bandwidth. What follows a # is
@@ -276,7 +279,8 @@ func (p *parser) resolve() {
 func (p *parser) check() error {
 	s := &p.spec
 	if s.all.has&hasLatency != 0 && len(s.regions) > 0 {
-		return fmt.Errorf("regions say the latency of all links, and so does latency=%s: leave one of them out", s.all.link.Latency)
+		return fmt.Errorf("regions say the latency of all links, and so does latency=%s: leave one of them out",
+			s.all.link.Latency)
 	}
 	for i := range s.members {
 		if m := &s.members[i]; m.who.kind == inRegion && m.region != "" {
@@ -315,7 +319,8 @@ func (p *parser) checkTrip(a, b string) error {
 	}
 	switch {
 	case !told && !builtIn(a):
-		return fmt.Errorf("region %q is not known: known are %s; for a region of your own say how far it is from the others, as in %s~%s:rtt=80ms",
+		return fmt.Errorf("region %q is not known: known are %s; for a region of your own say how far it is from the "+
+			"others, as in %s~%s:rtt=80ms",
 			a, strings.Join(Regions(), ", "), a, cmp.Or(p.another(a), "us-east-1"))
 	case a != b:
 		return fmt.Errorf("how far region %q is from %q is not known: say it, as in %s~%s:rtt=80ms", a, b, a, b)

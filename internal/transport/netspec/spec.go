@@ -140,7 +140,8 @@ func (s *Spec) place(name string) place {
 	}
 	rank := -1
 	for i := range s.members {
-		if m := &s.members[i]; m.has&hasRegion != 0 && m.who.rank() >= rank && m.who.matches(&place{name: name, number: p.number}) {
+		if m := &s.members[i]; m.has&hasRegion != 0 && m.who.rank() >= rank &&
+			m.who.matches(&place{name: name, number: p.number}) {
 			rank, p.region = m.who.rank(), m.region
 		}
 	}
@@ -241,7 +242,8 @@ func (s *Spec) CheckMember(name string) error {
 		return nil
 	}
 	return &Error{Spec: s.String(), Part: "regions=" + strings.Join(s.regions, "+"),
-		Detail: "the name of member " + strconv.Quote(name) + " ends in no number, so it has none of these regions: add " + name + ":region=" + s.regions[0] + ", for example"}
+		Detail: "the name of member " + strconv.Quote(name) + " ends in no number, so it has none of these regions: add " +
+			name + ":region=" + s.regions[0] + ", for example"}
 }
 
 // String writes the specification as Parse reads it.

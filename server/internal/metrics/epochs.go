@@ -31,7 +31,8 @@ var (
 	lastSlot = newFamily(prometheus.GaugeValue, "braid_segment_last_index",
 		"Last slot of a leader in the epoch.", "instance", "member")
 	ballot = newFamily(prometheus.GaugeValue, "braid_segment_ballot",
-		"Ballot of a leader's slots; 0: the leader proposes itself, more: others do, because they suspect it.", "instance", "member")
+		"Ballot of a leader's slots; 0: the leader proposes itself, more: others do, because they suspect it.",
+		"instance", "member")
 )
 
 // collectEpoch reads the state of the epoch of an instance, if it has one.

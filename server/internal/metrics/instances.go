@@ -26,7 +26,8 @@ var ofInstance = newTable([]string{"instance"},
 var ofProgress = newTable([]string{"instance"},
 	gauge("braid_instance_applied_index", "Last entry of the instance that is applied here.",
 		func(p *braid.InstanceProgress) float64 { return float64(p.Applied) }),
-	gauge("braid_instance_apply_lag", "Entries of the instance that are committed and not applied here, as they wait for their turn or for the state machine.",
+	gauge("braid_instance_apply_lag", "Entries of the instance that are committed and not applied here, as they wait "+
+		"for their turn or for the state machine.",
 		func(p *braid.InstanceProgress) float64 { return float64(p.Waiting) }),
 )
 

@@ -42,7 +42,8 @@ var (
 	started = newFamily(prometheus.CounterValue, "grpc_server_started_total",
 		"Total number of RPCs started on the server.", methodLabels...)
 	handled = newFamily(prometheus.CounterValue, "grpc_server_handled_total",
-		"Total number of RPCs completed on the server, regardless of success or failure.", append(methodLabels, "grpc_code")...)
+		"Total number of RPCs completed on the server, regardless of success or failure.",
+		append(methodLabels, "grpc_code")...)
 	received = newFamily(prometheus.CounterValue, "grpc_server_msg_received_total",
 		"Total number of RPC stream messages received on the server.", methodLabels...)
 	sent = newFamily(prometheus.CounterValue, "grpc_server_msg_sent_total",

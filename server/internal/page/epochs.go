@@ -31,7 +31,8 @@ func viewEpoch(e *braid.EpochStatus) *Epoch {
 		return nil
 	}
 	v := &Epoch{
-		Number: e.Number, First: uint64(e.First), Last: uint64(e.Last), Ending: e.Ending, Unsettled: e.Unsettled, Until: e.BannedUntil,
+		Number: e.Number, First: uint64(e.First), Last: uint64(e.Last), Ending: e.Ending, Unsettled: e.Unsettled,
+		Until:    e.BannedUntil,
 		Segments: make([]Segment, 0, len(e.Segments)), Slots: e.Slots, Skipped: e.Skipped,
 	}
 	for i := range e.Segments {

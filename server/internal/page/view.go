@@ -205,7 +205,8 @@ func New(f *Facts) View {
 		Name: f.Name, ID: f.ID.String(), Cluster: f.Cluster, Version: version.Version,
 		Leader: name(f.Leader), IsLeader: f.ID != 0 && f.Leader == f.ID, Term: f.Term, Ready: f.Ready,
 		Revision: f.Revision, Applied: uint64(st.Applied), LogBytes: st.LogBytes, PendingBytes: st.PendingBytes,
-		DBBytes: f.DBSize, DBInUse: f.InUse, Alarms: f.Alarms, Placement: st.Placement, Bodies: viewBodies(st), Disk: viewDisk(st),
+		DBBytes: f.DBSize, DBInUse: f.InUse, Alarms: f.Alarms, Placement: st.Placement, Bodies: viewBodies(st),
+		Disk:     viewDisk(st),
 		Protocol: st.Protocol, Tolerance: st.Tolerance, Settings: st.Settings, Order: st.Order, Next: viewSlot(st.Next),
 	}
 	if st.Order == braid.OrderNiagara {
@@ -218,7 +219,9 @@ func New(f *Facts) View {
 	for i := range st.Members {
 		v.Members = append(v.Members, viewMember(st, &st.Members[i], f.Leader))
 	}
-	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(v.Members, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
 	return v
 }
 
@@ -234,7 +237,8 @@ func viewInstance(st *braid.Status, i int) Instance {
 		p := &in.Peers[j]
 		match, last := uint64(p.Match), uint64(in.Last)
 		v.Peers = append(v.Peers, Peer{
-			ID: p.ID.String(), Active: p.Active, Match: match, Lag: last - min(match, last), InflightBytes: p.InflightBytes, Lacking: p.Lacking,
+			ID: p.ID.String(), Active: p.Active, Match: match, Lag: last - min(match, last), InflightBytes: p.InflightBytes,
+			Lacking: p.Lacking,
 		})
 	}
 	if i >= len(st.Progress) {
@@ -293,7 +297,8 @@ func viewMember(st *braid.Status, m *braid.Member, leader braid.MemberID) Member
 func (v *Member) add(p *Peer) {
 	if v.Active == nil {
 		known := *p
-		v.Active, v.Match, v.Lag, v.InflightBytes, v.Lacking = &known.Active, &known.Match, &known.Lag, &known.InflightBytes, &known.Lacking
+		v.Active, v.Match, v.Lag, v.InflightBytes, v.Lacking = &known.Active, &known.Match, &known.Lag, &known.InflightBytes,
+			&known.Lacking
 		return
 	}
 	*v.Active = *v.Active && p.Active

@@ -57,7 +57,8 @@ func (v *View) CheckHeld(p *tracker.Progress) error {
 		last = h.Index
 	}
 	if p.Bodies.Filling.Last > 0 && (p.Bodies.Filling.Last > p.Match || p.Bodies.Filling.Last > p.Bodies.Whole) {
-		return fmt.Errorf("peer %s: bodies up to %d under way, match %d, whole %d", p.ID, p.Bodies.Filling.Last, p.Match, p.Bodies.Whole)
+		return fmt.Errorf("peer %s: bodies up to %d under way, match %d, whole %d", p.ID, p.Bodies.Filling.Last, p.Match,
+			p.Bodies.Whole)
 	}
 	return nil
 }

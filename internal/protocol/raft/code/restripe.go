@@ -60,7 +60,8 @@ func (v *View) holdsParts(id protocol.MemberID) bool {
 		return !v.Bodies.Missing && v.Disk.Settled() >= v.Commit
 	}
 	p := v.Peer(id)
-	return p != nil && p.HeardWithin(v.Now, v.Settings.ElectionTimeout) && !p.Bodies.Lacking && p.Match >= v.Commit && v.accounts(p)
+	return p != nil && p.HeardWithin(v.Now, v.Settings.ElectionTimeout) && !p.Bodies.Lacking && p.Match >= v.Commit &&
+		v.accounts(p)
 }
 
 // holdsWhole reports whether a member certainly holds every live body whole that is cut into more
@@ -113,7 +114,8 @@ func Keep(v *View, c Placement, next *protocol.Config, changes []protocol.Change
 		return nil, protocol.ReasonChangePending
 	}
 	for i := range changes {
-		if p := v.Peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.Bodies.Lacking && v.MaxK() > 0 {
+		if p := v.Peer(changes[i].Member.ID); changes[i].Kind == protocol.AddVoter && p != nil && p.Bodies.Lacking &&
+			v.MaxK() > 0 {
 			return nil, protocol.ReasonBodies // a learner is to have made its rows first
 		}
 	}
@@ -170,7 +172,8 @@ func (v *View) restriped(c Placement, next *protocol.Config, k uint8) (first *pr
 func (c *code) relax(v *View) *protocol.Config {
 	bound := int(v.Members.Config.MaxRows())
 	if bound == 0 || bound >= c.limit(v) || v.Now < v.Restripe.until ||
-		v.Handing || v.Commit < v.First || v.Members.At > v.Commit || v.Members.Config.Joint() || !ShapedAt(v.Settings, v.Log, v.Applied) {
+		v.Handing || v.Commit < v.First || v.Members.At > v.Commit || v.Members.Config.Joint() ||
+		!ShapedAt(v.Settings, v.Log, v.Applied) {
 		return nil
 	}
 	rows := v.rowsDo(v.Members.Config)

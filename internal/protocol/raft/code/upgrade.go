@@ -122,7 +122,8 @@ func (c *code) upgrade(v *View) {
 		}
 		var best *tracker.Progress
 		for _, p := range v.Peers {
-			if v.Members.Voters.Has(p.ID) && v.reachable(p) && p.Bodies.Whole < v.Log.Last && (best == nil || v.rather(p, best, i)) {
+			if v.Members.Voters.Has(p.ID) && v.reachable(p) && p.Bodies.Whole < v.Log.Last &&
+				(best == nil || v.rather(p, best, i)) {
 				best = p
 			}
 		}

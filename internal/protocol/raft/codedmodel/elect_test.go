@@ -17,7 +17,8 @@ func (m *model) elect(s *cluster, term uint8, yield yielder) {
 				}
 			}
 			m.begin(&n, c, term)
-			yield(step{kind: fmt.Sprintf("is elected by %04b, with entries up to", q), a: uint8(c), b: s.m[c].last, term: term}, &n)
+			yield(step{kind: fmt.Sprintf("is elected by %04b, with entries up to", q), a: uint8(c), b: s.m[c].last, term: term},
+				&n)
 		}
 	}
 }

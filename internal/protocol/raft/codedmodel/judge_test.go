@@ -40,7 +40,8 @@ func arrange(s *cluster) bool {
 func (s *cluster) compare(a, b int) int {
 	x, y := &s.m[a], &s.m[b]
 	if *x != *y {
-		return cmp.Or(cmp.Compare(x.term, y.term), cmp.Compare(x.last, y.last), cmp.Compare(x.known, y.known), cmp.Compare(x.base, y.base),
+		return cmp.Or(cmp.Compare(x.term, y.term), cmp.Compare(x.last, y.last), cmp.Compare(x.known, y.known),
+			cmp.Compare(x.base, y.base),
 			cmp.Compare(x.synced, y.synced), bytes.Compare(x.log[:], y.log[:]), bytes.Compare(x.holds[:], y.holds[:]))
 	}
 	for t := range s.t {

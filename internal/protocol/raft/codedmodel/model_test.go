@@ -146,7 +146,8 @@ func (m *model) space() explore.Space[cluster, step] {
 		begin.m[i].term = 1
 	}
 	begin.t[1] = reign{phase: leading, sends: 1}
-	return explore.Space[cluster, step]{Beginning: begin, Each: m.each, Describe: step.String, Judge: m.judge, Normalize: arrange}
+	return explore.Space[cluster, step]{Beginning: begin, Each: m.each, Describe: step.String, Judge: m.judge,
+		Normalize: arrange}
 }
 
 func size(set uint8) int        { return bits.OnesCount8(set) }

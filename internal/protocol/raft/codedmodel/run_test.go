@@ -22,14 +22,20 @@ func TestMain(m *testing.M) {
 const most = 20_000_000
 
 var (
-	three   = setting{name: "3, k=2, three terms", voters: 0b0111, k: 2, terms: 3, length: 3, puts: 1, crashes: 1}
-	two     = setting{name: "3, k=2, two bodies", voters: 0b0111, k: 2, terms: 2, length: 4, puts: 2, crashes: 1}
-	power   = setting{name: "3, k=2, all crash, snapshots, trims", voters: 0b0111, k: 2, terms: 2, length: 3, puts: 1, crashes: 1, power: true, trims: true}
-	trims   = setting{name: "3, k=2, snapshots, trims, three terms", voters: 0b0111, k: 2, terms: 3, length: 3, puts: 1, trims: true}
-	shrinks = setting{name: "4→3, k=2", voters: 0b1111, next: []uint8{0b0111}, k: 2, terms: 2, length: 3, puts: 1, changes: 1}
-	grows   = setting{name: "3→4, k=2", voters: 0b0111, next: []uint8{0b1111}, k: 2, terms: 2, length: 3, puts: 1, crashes: 1, changes: 1, plain: true}
-	joins   = setting{name: "3→4, k=2, snapshots, trims, one term", voters: 0b0111, next: []uint8{0b1111}, k: 2, terms: 1, length: 3, puts: 1, crashes: 1, changes: 1, trims: true, plain: true}
-	copies  = setting{name: "4→3, k=3, whole copies, trims", voters: 0b1111, next: []uint8{0b0111}, k: 3, terms: 1, length: 4, puts: 1, crashes: 1, changes: 1, trims: true}
+	three = setting{name: "3, k=2, three terms", voters: 0b0111, k: 2, terms: 3, length: 3, puts: 1, crashes: 1}
+	two   = setting{name: "3, k=2, two bodies", voters: 0b0111, k: 2, terms: 2, length: 4, puts: 2, crashes: 1}
+	power = setting{name: "3, k=2, all crash, snapshots, trims", voters: 0b0111, k: 2, terms: 2, length: 3, puts: 1,
+		crashes: 1, power: true, trims: true}
+	trims = setting{name: "3, k=2, snapshots, trims, three terms", voters: 0b0111, k: 2, terms: 3, length: 3,
+		puts: 1, trims: true}
+	shrinks = setting{name: "4→3, k=2", voters: 0b1111, next: []uint8{0b0111}, k: 2, terms: 2, length: 3,
+		puts: 1, changes: 1}
+	grows = setting{name: "3→4, k=2", voters: 0b0111, next: []uint8{0b1111}, k: 2, terms: 2, length: 3, puts: 1,
+		crashes: 1, changes: 1, plain: true}
+	joins = setting{name: "3→4, k=2, snapshots, trims, one term", voters: 0b0111, next: []uint8{0b1111}, k: 2, terms: 1,
+		length: 3, puts: 1, crashes: 1, changes: 1, trims: true, plain: true}
+	copies = setting{name: "4→3, k=3, whole copies, trims", voters: 0b1111, next: []uint8{0b0111}, k: 3, terms: 1,
+		length: 4, puts: 1, crashes: 1, changes: 1, trims: true}
 )
 
 // TestTheRulesHold: nothing is lost.

@@ -77,7 +77,8 @@ func (m *model) mayTrim(s *cluster, i int, at uint8, e entry) bool {
 	holders := 1
 	for o := range members {
 		q := &s.m[o]
-		if o != i && has(voters, o) && (q.known > at || m.trimAcked) && (q.synced > at || m.trimMemory) && s.held(o, at, e) != none {
+		if o != i && has(voters, o) && (q.known > at || m.trimAcked) && (q.synced > at || m.trimMemory) &&
+			s.held(o, at, e) != none {
 			holders++
 		}
 	}

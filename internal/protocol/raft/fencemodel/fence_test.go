@@ -15,8 +15,10 @@ func scenarios() []scenario {
 		{name: "owner leaves", configs: []config{grow, four, {voters: 0b1110, closes: true}}, first: 1},
 		{name: "another leaves", configs: []config{grow, four, {voters: 0b1011}}},
 		{name: "leader leaves", configs: []config{grow, four, {voters: 0b1101}}, first: 1},
-		{name: "another is replaced", configs: []config{grow, {voters: 0b1011, outgoing: 0b0111, next: []uint8{2}}, {voters: 0b1011}}},
-		{name: "owner is replaced", configs: []config{grow, {voters: 0b1110, outgoing: 0b0111, next: []uint8{2}}, {voters: 0b1110, closes: true}}, mayMirror: true},
+		{name: "another is replaced", configs: []config{grow, {voters: 0b1011, outgoing: 0b0111, next: []uint8{2}},
+			{voters: 0b1011}}},
+		{name: "owner is replaced", configs: []config{grow, {voters: 0b1110, outgoing: 0b0111, next: []uint8{2}},
+			{voters: 0b1110, closes: true}}, mayMirror: true},
 		{name: "a learner owns", configs: []config{grow, four, {voters: 0b1110}}, owner: 3, mayMirror: true},
 	}
 	for i := range all {
@@ -90,7 +92,8 @@ func TestVariants(t *testing.T) {
 		{"a generation drops what was not drained", "owner leaves", rules{dropOnGeneration: true}, "lost"},
 		{"the owner counts with its old configuration", "owner leaves", rules{countOldSets: true}, "held"},
 		{"a generation is adopted in the log", "owner is replaced", rules{adoptInLog: true}, "held"},
-		{"a generation is adopted in the log, and lost", "owner leaves", rules{adoptInLog: true, entryIsGeneration: true}, "lost"},
+		{"a generation is adopted in the log, and lost", "owner leaves", rules{adoptInLog: true, entryIsGeneration: true},
+			"lost"},
 		{"answers outlive a new generation", "owner leaves", rules{keepAnswers: true}, "below"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -47,7 +47,8 @@ func (m *model) lost(s *state, e uint8) (what string) {
 				holder = holder || q>>i&1 == 1 && s.cells[i] >= e
 			}
 			if !holder || v.closed {
-				what = fmt.Sprintf("lost: entry %d, accepted in generation %d: member %d may be elected by %04b", e, s.accepted[e-1], c+1, q)
+				what = fmt.Sprintf("lost: entry %d, accepted in generation %d: member %d may be elected by %04b", e,
+					s.accepted[e-1], c+1, q)
 			}
 		})
 	}
@@ -87,7 +88,8 @@ func (m *model) below(s *state, e uint8) string {
 				continue
 			}
 			if v := m.view(j, n); v.gen >= s.accepted[e-1] && v.signaled < e {
-				return fmt.Sprintf("below: entry %d, accepted in generation %d: the log of member %d ends generation %d at %d without it", e, s.accepted[e-1], i+1, v.gen, n+1)
+				return fmt.Sprintf("below: entry %d, accepted in generation %d: the log of member %d ends generation %d at %d "+
+					"without it", e, s.accepted[e-1], i+1, v.gen, n+1)
 			}
 		}
 	}

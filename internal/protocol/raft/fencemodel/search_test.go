@@ -11,7 +11,8 @@ import (
 // run searches for what is wanted: how the judge's words begin, or "" for nothing in all states there are.
 func run(t *testing.T, m *model, limit int, want string) {
 	t.Helper()
-	s := explore.Space[state, step]{Beginning: m.beginning(), Each: m.each, Describe: m.tell, Judge: m.judge, Normalize: m.settle, Show: m.show}
+	s := explore.Space[state, step]{Beginning: m.beginning(), Each: m.each, Describe: m.tell, Judge: m.judge,
+		Normalize: m.settle, Show: m.show}
 	if m.mayMirror {
 		s.Mirror = m.reflect
 	}
@@ -61,7 +62,8 @@ func (m *model) tell(t step) string {
 		return fmt.Sprintf("%d signals up to %d", t.a, t.b)
 	case "config":
 		c := m.configs[t.b]
-		return fmt.Sprintf("%d appends configuration %s%s", t.a, who(c.voters), strings.Repeat("+"+who(c.outgoing), min(1, int(c.outgoing))))
+		return fmt.Sprintf("%d appends configuration %s%s", t.a, who(c.voters),
+			strings.Repeat("+"+who(c.outgoing), min(1, int(c.outgoing))))
 	case "generation", "renew":
 		return fmt.Sprintf("%d appends generation %d (%s)", t.a, t.b, t.kind)
 	case "lane":

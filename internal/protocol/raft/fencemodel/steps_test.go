@@ -137,7 +137,8 @@ func (m *model) replicate(s *state, l, f int) bool {
 
 // changeSteps: the fence's questions and answers, one member at a time, and the configuration.
 func (m *model) changeSteps(s *state, l int, v *view, conf *config, do doer) {
-	ready := int(s.commit[l]) >= v.confAt && s.commit[l] > 0 && termOf(s.log[l][s.commit[l]-1]) == s.term[l] && v.genAt >= v.confAt
+	ready := int(s.commit[l]) >= v.confAt && s.commit[l] > 0 && termOf(s.log[l][s.commit[l]-1]) == s.term[l] &&
+		v.genAt >= v.confAt
 	if !ready || len(conf.next) == 0 {
 		return
 	}
@@ -164,7 +165,8 @@ func (m *model) changeSteps(s *state, l int, v *view, conf *config, do doer) {
 			n.resp[l][f] = n.cells[f] + 1
 			return true
 		})
-		for more := uint8(1); m.lazy && f != m.owner && s.alive == 1 && s.cells[f]+more <= m.entries && s.fence[f] <= s.gen; more++ {
+		for more := uint8(1); m.lazy && f != m.owner && s.alive == 1 && s.cells[f]+more <= m.entries &&
+			s.fence[f] <= s.gen; more++ {
 			do("late", l+1, f+1, func(n *state) bool {
 				n.cells[f] += more
 				n.ack[f] = n.cells[f]

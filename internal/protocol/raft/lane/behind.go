@@ -41,7 +41,8 @@ func Behind(rec *protocol.Recovered) (out []protocol.Entry) {
 		}
 	}
 	slices.SortFunc(all, func(a, b batch) int {
-		return cmp.Or(cmp.Compare(a.lane.Member, b.lane.Member), cmp.Compare(a.lane.Incarnation, b.lane.Incarnation), cmp.Compare(a.e.Index, b.e.Index))
+		return cmp.Or(cmp.Compare(a.lane.Member, b.lane.Member), cmp.Compare(a.lane.Incarnation, b.lane.Incarnation),
+			cmp.Compare(a.e.Index, b.e.Index))
 	})
 	index, term := rec.Base.Index, max(rec.Base.Term, 1)
 	if n := len(rec.Entries); n > 0 {

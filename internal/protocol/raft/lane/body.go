@@ -72,16 +72,17 @@ func (o *ownLane) proven(v *View, h *heldLane, n uint64) bool {
 	if !b.Coded() || v.Settings.Mutant == MutantRowsMajority {
 		return true
 	}
-	return v.Members.Electorate(v.Given).Durable(int(b.K), v.Settings.ReadQuorum, func(id protocol.MemberID) protocol.Form {
-		if id == v.Settings.Self {
-			return protocol.FormWhole
-		}
-		i := slices.IndexFunc(o.to, func(t *target) bool { return t.id == id })
-		if row, known := v.Members.Slot(id); i >= 0 && known && o.to[i].counted >= n {
-			return protocol.RowForm(row)
-		}
-		return protocol.FormNone
-	})
+	return v.Members.Electorate(v.Given).Durable(int(b.K), v.Settings.ReadQuorum,
+		func(id protocol.MemberID) protocol.Form {
+			if id == v.Settings.Self {
+				return protocol.FormWhole
+			}
+			i := slices.IndexFunc(o.to, func(t *target) bool { return t.id == id })
+			if row, known := v.Members.Slot(id); i >= 0 && known && o.to[i].counted >= n {
+				return protocol.RowForm(row)
+			}
+			return protocol.FormNone
+		})
 }
 
 // piece is what another member sent of a batch whose body this leader holds only in part.

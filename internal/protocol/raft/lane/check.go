@@ -41,13 +41,15 @@ func (l *Lanes) checkLane(v *View, h *heldLane) error {
 		if h.partial(h.base + 1 + uint64(i)) {
 			rows++
 		}
-		if b.BodySize > 0 && (b.Form == protocol.FormNone || !b.Resident() || h.lane == l.own.lane && b.Form != protocol.FormWhole) {
+		if b.BodySize > 0 && (b.Form == protocol.FormNone || !b.Resident() ||
+			h.lane == l.own.lane && b.Form != protocol.FormWhole) {
 			return fmt.Errorf("holds %s of the body of %d, %d bytes", b.Form, b.Index, len(b.Body))
 		}
 		if n := h.base + 1 + uint64(i); uint64(h.batches[i].Index) != n {
 			return fmt.Errorf("holds %d where %d belongs", h.batches[i].Index, n)
 		}
-		if c := h.cells[i]; c.number > l.cells || c.step > v.Disk.Seq || i > 0 && (c.step < h.cells[i-1].step || c.number <= h.cells[i-1].number) {
+		if c := h.cells[i]; c.number > l.cells || c.step > v.Disk.Seq ||
+			i > 0 && (c.step < h.cells[i-1].step || c.number <= h.cells[i-1].number) {
 			return fmt.Errorf("cell %d of step %d", c.number, c.step)
 		}
 		bytes += h.batches[i].Bytes()
@@ -98,8 +100,10 @@ func (l *Lanes) checkOwn(v *View) error {
 			}
 			bytes, last = bytes+f.bytes, f.last
 		}
-		if t.counted > t.acked || bytes != t.bytes || t.next <= t.acked || last >= t.next && len(t.frames) > 0 || t.probe && len(t.frames) > 1 {
-			return fmt.Errorf("own lane to %s: %d bytes in %d frames to %d, says %d, next %d", t.id, bytes, len(t.frames), last, t.bytes, t.next)
+		if t.counted > t.acked || bytes != t.bytes || t.next <= t.acked || last >= t.next && len(t.frames) > 0 ||
+			t.probe && len(t.frames) > 1 {
+			return fmt.Errorf("own lane to %s: %d bytes in %d frames to %d, says %d, next %d", t.id, bytes, len(t.frames), last,
+				t.bytes, t.next)
 		}
 	}
 	return nil

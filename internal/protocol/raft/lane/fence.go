@@ -80,7 +80,8 @@ type fenced struct{ number, step uint64 }
 // OnFence promises what a leader asks for.
 func (l *Lanes) OnFence(v *View, m message.Message) {
 	l.fence.promise(v, m.Round)
-	v.Out.PostDurable(message.With(protocol.Message{Type: message.FenceResp, To: m.From, Term: v.Term}, message.Part{Round: m.Round, Lanes: l.HeldHighs()}))
+	v.Out.PostDurable(message.With(protocol.Message{Type: message.FenceResp, To: m.From, Term: v.Term},
+		message.Part{Round: m.Round, Lanes: l.HeldHighs()}))
 }
 
 // promise keeps a promise, if it is more than was promised before.
@@ -105,7 +106,8 @@ func (l *Lanes) HeldHighs() (highs []message.LaneHigh) {
 
 // BehindFence reports whether a membership change may be made now as far as lanes are concerned. If not,
 // it waits for the fence, and is made then.
-func (l *Lanes) BehindFence(v *View, in *protocol.ProposeChange, next *protocol.Config) (ready bool, reason protocol.Reason) {
+func (l *Lanes) BehindFence(v *View, in *protocol.ProposeChange,
+	next *protocol.Config) (ready bool, reason protocol.Reason) {
 	if l == nil || l.end.gen == 0 || !members.Fenced(v.Members.Config, next) || v.Settings.Mutant == MutantNoFence {
 		return true, protocol.ReasonNone
 	}
@@ -134,7 +136,8 @@ func (l *Lanes) askFence(v *View) {
 	v.Place.Uncode(&v.View) // so that no body that is not committed stands before the change
 	for _, p := range v.Peers {
 		if v.Members.Voters.Has(p.ID) {
-			v.Out.Post(message.With(protocol.Message{Type: message.Fence, To: p.ID, Term: v.Term}, message.Part{Round: f.number}))
+			v.Out.Post(message.With(protocol.Message{Type: message.Fence, To: p.ID, Term: v.Term},
+				message.Part{Round: f.number}))
 		}
 	}
 }
@@ -156,7 +159,8 @@ func (l *Lanes) fenceDone(v *View) bool {
 	f := &l.lead.fence
 	mutant := v.Settings.Mutant
 	return v.Members.Voters.Agreed(func(id protocol.MemberID) uint64 {
-		if own := l.fence.number >= f.number && l.fence.step <= v.Disk.Done; id == v.Settings.Self && !own && mutant != MutantNoPromise {
+		if own := l.fence.number >= f.number && l.fence.step <= v.Disk.Done; id == v.Settings.Self && !own &&
+			mutant != MutantNoPromise {
 			return 0
 		}
 		return bit(l.covers(v, &f.promised, id) || mutant == MutantFenceUncovered && slices.Contains(f.promised.by, id))
@@ -216,7 +220,8 @@ func (l *Lanes) Beaten() (protocol.Index, bool) {
 // they may, or not now. A leader that died may have left a fence, which ends so too.
 func (l *Lanes) Generation(v *View) (e protocol.Entry, ok bool) {
 	seen := max(l.lead.seen, l.fence.number)
-	if l.lead.fence.change != nil || !v.Ready || v.Handing || v.Commit < v.First || v.Members.At > v.Commit || v.Members.Config.Joint() ||
+	if l.lead.fence.change != nil || !v.Ready || v.Handing || v.Commit < v.First || v.Members.At > v.Commit ||
+		v.Members.Config.Joint() ||
 		l.end.open && seen <= l.end.gen {
 		return e, false
 	}

@@ -91,7 +91,9 @@ func (l *Lanes) known(lane protocol.Lane) bool {
 }
 
 func (l *Lanes) find(lane protocol.Lane) (int, bool) {
-	return slices.BinarySearchFunc(l.held, lane, func(h *heldLane, lane protocol.Lane) int { return compareLanes(h.lane, lane) })
+	return slices.BinarySearchFunc(l.held, lane, func(h *heldLane, lane protocol.Lane) int {
+		return compareLanes(h.lane, lane)
+	})
 }
 
 // hold returns what is held of an open lane.
@@ -189,7 +191,8 @@ func (l *Lanes) acknowledge(v *View, m message.Message, h *heldLane, gap bool) {
 		return
 	}
 	for i := len(v.Out.Release) - 1; i >= 0 && i >= len(v.Out.Release)-4; i-- {
-		if a := message.Of(v.Out.Release[i]); a.Type == message.LaneResp && a.To == m.From && a.ID.Session == h.lane && a.Round == round && !a.Reject {
+		if a := message.Of(v.Out.Release[i]); a.Type == message.LaneResp && a.To == m.From && a.ID.Session == h.lane &&
+			a.Round == round && !a.Reject {
 			v.Out.Seq = v.Disk.Touch()
 			a.Index, a.Context = protocol.Index(h.high()), max(a.Context, m.Context)
 			return

@@ -180,7 +180,8 @@ func (l *Lanes) fetch(v *View, from protocol.MemberID, h *heldLane) {
 		if m := l.end.of(h.lane); m != nil {
 			after = h.wholeTo(m.to)
 		}
-		v.Out.Post(message.With(protocol.Message{Type: message.LaneFetch, To: from}, message.Part{Index: protocol.Index(after + 1), ID: protocol.ProposalID{Session: h.lane}}))
+		v.Out.Post(message.With(protocol.Message{Type: message.LaneFetch, To: from},
+			message.Part{Index: protocol.Index(after + 1), ID: protocol.ProposalID{Session: h.lane}}))
 	}
 }
 

@@ -28,7 +28,9 @@ type laneMark struct {
 }
 
 func (s *laneMarks) at(id protocol.MemberID) (int, bool) {
-	return slices.BinarySearchFunc(s.marks, id, func(m laneMark, id protocol.MemberID) int { return cmp.Compare(m.lane.Member, id) })
+	return slices.BinarySearchFunc(s.marks, id, func(m laneMark, id protocol.MemberID) int {
+		return cmp.Compare(m.lane.Member, id)
+	})
 }
 
 // of returns the lane's mark, nil unless the lane is open.
@@ -69,7 +71,8 @@ func (s *laneMarks) apply(e *protocol.Entry) {
 	case protocol.EntryGroup:
 		if r, ok := e.Range(); ok {
 			if !s.fits(e) {
-				panic(fmt.Sprintf("raft: entry %d confirms %d to %d of lane %s, of which the log has %+v", e.Index, r.From, r.To, r.Lane, s.of(r.Lane)))
+				panic(fmt.Sprintf("raft: entry %d confirms %d to %d of lane %s, of which the log has %+v", e.Index, r.From, r.To,
+					r.Lane, s.of(r.Lane)))
 			}
 			s.of(r.Lane).to = r.To
 		}

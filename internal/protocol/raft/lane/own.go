@@ -162,7 +162,8 @@ func (h *heldLane) hasten(id protocol.ProposalID, o *protocol.ProposeOptions) {
 // bring puts a batch into this member's lane.
 func (l *Lanes) bring(v *View, h *heldLane, e *protocol.Entry, o *protocol.ProposeOptions) {
 	switch {
-	case e.Bytes() > min(v.Settings.MaxUncommittedBytes, protocol.MaxEntryBytes), e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
+	case e.Bytes() > min(v.Settings.MaxUncommittedBytes, protocol.MaxEntryBytes),
+		e.BodySize > 0 && (e.Form != protocol.FormWhole || !e.Resident()):
 		v.Out.RejectProposal(e.ID, protocol.ReasonTooLarge, v.Leader)
 	case e.CheckProposal() != nil:
 		v.Out.RejectProposal(e.ID, protocol.ReasonMalformed, v.Leader)
@@ -229,8 +230,10 @@ func (l *Lanes) sendTo(v *View, h *heldLane, t *target) {
 		t.next += uint64(n)
 		l.counts.SentBytes += uint64(bytes)
 		t.frames, t.bytes = append(t.frames, frame{t.next - 1, bytes}), t.bytes+bytes
-		v.Out.Post(message.With(protocol.Message{Type: message.Lane, To: t.id, Context: message.Stamp(v.Now), Entries: batches[:n:n]},
-			message.Part{ID: protocol.ProposalID{Session: h.lane}, Round: l.own.gen, Force: t.next-1 <= h.urgent, Later: o.later(v, t, batches)}))
+		v.Out.Post(message.With(protocol.Message{Type: message.Lane, To: t.id, Context: message.Stamp(v.Now),
+			Entries: batches[:n:n]},
+			message.Part{ID: protocol.ProposalID{Session: h.lane}, Round: l.own.gen, Force: t.next-1 <= h.urgent,
+				Later: o.later(v, t, batches)}))
 	}
 }
 
@@ -367,7 +370,8 @@ func (l *Lanes) Unreachable(v *View, id protocol.MemberID) {
 // Ask has the leader open this member's lane, and end the one of an earlier incarnation. Until then this
 // member's proposals go through the leader. A leader is to append the entry that is returned.
 func (l *Lanes) Ask(v *View) (e protocol.Entry, ok bool) {
-	if l == nil || l.known(l.own.lane) || v.Leader == 0 || v.Now < l.own.ask || l.own.lane == (protocol.Lane{}) || v.Members.Config.Find(v.Settings.Self) == nil {
+	if l == nil || l.known(l.own.lane) || v.Leader == 0 || v.Now < l.own.ask || l.own.lane == (protocol.Lane{}) ||
+		v.Members.Config.Find(v.Settings.Self) == nil {
 		return e, false
 	}
 	l.own.ask = v.Now + v.Settings.Heartbeat

@@ -87,7 +87,8 @@ func (l *leading) moreSignals(v *View, p *tracker.Progress, frame []protocol.Ent
 // none is.
 func (l *Lanes) Unresolved(v *View, m message.Message) int {
 	for i := range m.Entries {
-		if e := &m.Entries[i]; e.Kind == protocol.EntrySignal && e.Index > v.Commit && !v.Log.Matches(e.Index, e.Term) && l.ranged(e) == nil {
+		if e := &m.Entries[i]; e.Kind == protocol.EntrySignal && e.Index > v.Commit && !v.Log.Matches(e.Index, e.Term) &&
+			l.ranged(e) == nil {
 			return i
 		}
 	}
@@ -127,7 +128,8 @@ func (l *Lanes) Resolve(v *View, m message.Message) []protocol.Entry {
 		case l == nil || !l.resolved(v, e, &entries[i]):
 			if l != nil {
 				l.counts.Missed++
-				v.Out.Post(message.With(protocol.Message{Type: message.LaneMissing, To: m.From, Term: v.Term}, message.Part{Index: e.Index}))
+				v.Out.Post(message.With(protocol.Message{Type: message.LaneMissing, To: m.From, Term: v.Term},
+					message.Part{Index: e.Index}))
 			}
 			return entries[:i]
 		}
@@ -144,7 +146,8 @@ func (l *Lanes) resolved(v *View, e, group *protocol.Entry) bool {
 	g, _ := e.Range()
 	made := protocol.NewRange(g.Lane, batches)
 	if !e.Means(&made) {
-		l.wrong = fmt.Errorf("lane %s: what is held of %d to %d is not what entry %d stands for", g.Lane, g.From, g.To, e.Index)
+		l.wrong = fmt.Errorf("lane %s: what is held of %d to %d is not what entry %d stands for", g.Lane, g.From, g.To,
+			e.Index)
 		return false // the leader sends what it has
 	}
 	*group = made

@@ -12,7 +12,8 @@ import (
 // run searches for what is wanted: how the judge's words begin, or "" for nothing in all states there are.
 func run(t *testing.T, c *model, limit int, want string) {
 	t.Helper()
-	s := explore.Space[state, step]{Beginning: c.beginning(), Each: c.each, Describe: tell, Judge: c.judge, Normalize: c.settle, Show: show}
+	s := explore.Space[state, step]{Beginning: c.beginning(), Each: c.each, Describe: tell, Judge: c.judge,
+		Normalize: c.settle, Show: show}
 	if c.voters == all && c.later == all {
 		s.Mirror = c.mirror
 	}
@@ -107,7 +108,8 @@ func (c *model) sort(s *state) {
 
 // number tells messages of a link apart.
 func (x *message) number() (n uint64) {
-	for _, v := range [...]uint8{x.kind, x.term, x.index, x.extra, uint8(x.at), bit(x.refused) | bit(x.forced)<<1 | bit(x.round)<<2} {
+	for _, v := range [...]uint8{x.kind, x.term, x.index, x.extra, uint8(x.at),
+		bit(x.refused) | bit(x.forced)<<1 | bit(x.round)<<2} {
 		n = n<<8 | uint64(v)
 	}
 	return n
@@ -145,7 +147,8 @@ func (c *model) mirror(s *state) state {
 func show(s *state) (text string) {
 	for i := range s.m {
 		m := &s.m[i]
-		text += fmt.Sprintf("%d: term %d, %s, commit %d of %v; ", i, m.term, [...]string{"follower", "precandidate", "candidate", "leader"}[m.role], m.commit, m.log[:m.last])
+		text += fmt.Sprintf("%d: term %d, %s, commit %d of %v; ", i, m.term,
+			[...]string{"follower", "precandidate", "candidate", "leader"}[m.role], m.commit, m.log[:m.last])
 	}
 	return fmt.Sprintf("%sdecided is %d", text, s.acked)
 }

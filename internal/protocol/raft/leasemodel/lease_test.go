@@ -35,21 +35,33 @@ func (s search) run(t *testing.T, deep bool) {
 func TestRulesHold(t *testing.T) {
 	for _, s := range []search{
 		{name: "two who stand", change: func(c *model) { c.may.stands = 2 }},
-		{name: "a restart and a transfer, one message", change: func(c *model) { c.may.restarts, c.may.transfers, c.flying = 1, 1, 1 }},
-		{name: "heartbeats and a write, one message", change: func(c *model) { c.may.writes, c.beats, c.flying = 1, true, 1 }},
+		{name: "a restart and a transfer, one message", change: func(c *model) {
+			c.may.restarts, c.may.transfers,
+				c.flying = 1, 1, 1
+		}},
+		{name: "heartbeats and a write, one message", change: func(c *model) {
+			c.may.writes, c.beats, c.flying = 1, true,
+				1
+		}},
 		{name: "a voter is removed, one message", change: func(c *model) { c.later, c.flying = 0b011, 1 }},
 		{name: "the leader is removed, one message", change: func(c *model) { c.later, c.flying = 0b110, 1 }},
-		{name: "the leader is replaced, one message", change: func(c *model) { c.voters, c.later, c.joint, c.flying = 0b011, 0b110, true, 1 }},
+		{name: "the leader is replaced, one message", change: func(c *model) {
+			c.voters, c.later, c.joint, c.flying = 0b011,
+				0b110, true, 1
+		}},
 		{name: "three messages", deep: true, change: func(c *model) { c.flying = 3 }},
 		{name: "a restart", deep: true, change: func(c *model) { c.may.restarts = 1 }},
 		{name: "a transfer", deep: true, change: func(c *model) { c.may.transfers = 1 }},
 		{name: "a learner becomes a voter", deep: true, change: func(c *model) { c.voters = 0b011 }},
 		{name: "a voter is removed", deep: true, change: func(c *model) { c.later = 0b011 }},
 		{name: "the leader is removed", deep: true, change: func(c *model) { c.later = 0b110 }},
-		{name: "a voter is replaced, by a joint configuration", deep: true, change: func(c *model) { c.voters, c.later, c.joint = 0b011, 0b101, true }},
-		{name: "the leader is replaced, by a joint configuration", deep: true, change: func(c *model) { c.voters, c.later, c.joint = 0b011, 0b110, true }},
+		{name: "a voter is replaced, by a joint configuration", deep: true,
+			change: func(c *model) { c.voters, c.later, c.joint = 0b011, 0b101, true }},
+		{name: "the leader is replaced, by a joint configuration", deep: true,
+			change: func(c *model) { c.voters, c.later, c.joint = 0b011, 0b110, true }},
 		{name: "read by index", deep: true, change: func(c *model) { c.byIndex = true }},
-		{name: "read by index, a learner becomes a voter", deep: true, change: func(c *model) { c.byIndex, c.voters, c.flying = true, 0b011, 1 }},
+		{name: "read by index, a learner becomes a voter", deep: true,
+			change: func(c *model) { c.byIndex, c.voters, c.flying = true, 0b011, 1 }},
 	} {
 		s.run(t, testsize.Runs(testsize.Models))
 	}
@@ -60,13 +72,22 @@ const stale, staleIndex = "a leader reads by its lease", "a read by index"
 // Each variant of the rules is found out. The first one was the rule once.
 func TestVariants(t *testing.T) {
 	for _, s := range []search{
-		{"a promise ends with its term", false, stale, func(c *model) { c.promiseOfTerm, c.may.stands, c.flying = true, 2, 3 }},
-		{"a promise against PreVote only", true, stale, func(c *model) { c.promiseOfPreVote, c.ordered, c.flying = true, true, 4 }},
+		{"a promise ends with its term", false, stale, func(c *model) {
+			c.promiseOfTerm, c.may.stands, c.flying = true, 2,
+				3
+		}},
+		{"a promise against PreVote only", true, stale, func(c *model) {
+			c.promiseOfPreVote, c.ordered, c.flying = true, true,
+				4
+		}},
 		{"a restarted voter promised nothing", false, stale, func(c *model) { c.restartForgets, c.may.restarts = true, 1 }},
 		{"a lease after a transfer", false, stale, func(c *model) { c.leaseAfterHand, c.may.transfers = true, 1 }},
 		{"a lease from the answer on", false, stale, func(c *model) { c.leaseFromAnswer = true }},
 		{"a lease longer than the promise", false, stale, func(c *model) { c.leaseLonger = true }},
-		{"a lease before an own entry", true, stale, func(c *model) { c.leaseBeforeOwn, c.beats, c.may.writes = true, true, 1 }},
+		{"a lease before an own entry", true, stale, func(c *model) {
+			c.leaseBeforeOwn, c.beats, c.may.writes = true, true,
+				1
+		}},
 		{"a read that nobody confirms", false, staleIndex, func(c *model) { c.byIndex, c.readUnconfirmed = true, true }},
 		{"an earlier answer confirms", true, staleIndex, func(c *model) { c.byIndex, c.readOldRound = true, true }},
 	} {

@@ -111,7 +111,8 @@ func (c *model) onVote(s *state, x message) {
 
 func (c *model) onBallot(s *state, x message) {
 	m := &s.m[x.to]
-	asks := x.kind == preVoteResp && m.role == precandidate && x.term == m.term+1 || x.kind == voteResp && m.role == candidate && x.term == m.term
+	asks := x.kind == preVoteResp && m.role == precandidate && x.term == m.term+1 ||
+		x.kind == voteResp && m.role == candidate && x.term == m.term
 	if asks && !x.refused {
 		m.ballots |= 1 << x.from
 		c.tally(s, int(x.to))

@@ -36,7 +36,8 @@ func (c *model) each(s *state, yield func(step, *state)) {
 		m := &s.m[i]
 		if m.role == leader {
 			c.leads(s, i, do)
-		} else if m.role != precandidate && m.heard+timeout <= 0 && m.term < c.terms && s.used.stands < c.may.stands && c.mayStand(m, i) {
+		} else if m.role != precandidate && m.heard+timeout <= 0 && m.term < c.terms && s.used.stands < c.may.stands &&
+			c.mayStand(m, i) {
 			do(step{what: "%d asks whether to stand", a: i}, func(n *state) {
 				n.used.stands++
 				c.campaign(n, i)
@@ -147,7 +148,8 @@ func (c *model) following(stage uint8) uint8 {
 
 func (c *model) sends(s *state, i, p int, index uint8, do doer) {
 	m := &s.m[i]
-	x := message{kind: app, from: uint8(i), to: uint8(p), term: m.term, index: index, extra: m.commit, round: s.reads(uint8(i))}
+	x := message{kind: app, from: uint8(i), to: uint8(p), term: m.term, index: index, extra: m.commit,
+		round: s.reads(uint8(i))}
 	do(step{what: "sent", x: x}, func(n *state) { c.send(n, x) })
 }
 
@@ -187,7 +189,8 @@ func tell(t step) string {
 }
 
 func (x *message) String() string {
-	names := [...]string{preVote: "PreVote", preVoteResp: "PreVoteResp", vote: "Vote", voteResp: "VoteResp", app: "Append", appResp: "AppendResp", timeoutNow: "TimeoutNow"}
+	names := [...]string{preVote: "PreVote", preVoteResp: "PreVoteResp", vote: "Vote", voteResp: "VoteResp", app: "Append",
+		appResp: "AppendResp", timeoutNow: "TimeoutNow"}
 	text := fmt.Sprintf("%d→%d %s of term %d, up to %d", x.from, x.to, names[x.kind], x.term, x.index)
 	if x.dated() {
 		text += fmt.Sprintf(", sent %d ticks ago", -x.at)

@@ -53,7 +53,8 @@ func TestTheLastConfigurationIsActive(t *testing.T) {
 // TestQuorumsMeet: those that confirm a leader meet those that elect, for all quorums that may be set.
 func TestQuorumsMeet(t *testing.T) {
 	for read := 2; read <= 3; read++ {
-		c := Start(&protocol.Base{Config: configOf(1, 2, 3)}, &protocol.Settings{Instance: 1, ReadQuorum: read, WriteQuorum: 3})
+		c := Start(&protocol.Base{Config: configOf(1, 2, 3)},
+			&protocol.Settings{Instance: 1, ReadQuorum: read, WriteQuorum: 3})
 		require.Equal(t, read, c.Deciders().Need)
 		require.Equal(t, 3, c.Writers().Need)
 		require.Equal(t, 4, c.Confirmers(c.Deciders()).Need+read)

@@ -119,8 +119,10 @@ func decodePart(t protocol.MessageType, b []byte) (*protocol.Message, error) {
 		return nil, wrong("has too much")
 	}
 	return With(protocol.Message{}, Part{
-		Index: protocol.Index(v[0]), LogTerm: protocol.Term(v[1]), Hint: protocol.Index(v[2]), HintTerm: protocol.Term(v[3]), Round: v[4],
-		Reason: protocol.Reason(v[5]), Partial: uint8(v[6]), Restripes: uint32(v[7]), Force: has&hasForce != 0, Lacking: has&hasLacking != 0, Later: has&hasLater != 0,
+		Index: protocol.Index(v[0]), LogTerm: protocol.Term(v[1]), Hint: protocol.Index(v[2]), HintTerm: protocol.Term(v[3]),
+		Round:  v[4],
+		Reason: protocol.Reason(v[5]), Partial: uint8(v[6]), Restripes: uint32(v[7]), Force: has&hasForce != 0,
+		Lacking: has&hasLacking != 0, Later: has&hasLater != 0,
 		ID:    protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(v[8]), Incarnation: v[9]}, Seq: v[10]},
 		Fence: v[11], Lanes: lanes,
 	}).Message, nil

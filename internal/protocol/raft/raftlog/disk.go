@@ -132,7 +132,8 @@ func (d *Disk) Stalled(now, limit time.Duration) bool {
 // Check verifies the invariants; last is the end of the log, and commit what is committed of it.
 func (d *Disk) Check(last, commit protocol.Index) error {
 	if d.Durable > last || d.Done > d.Seq || d.State > d.Seq || d.Commit > commit {
-		return fmt.Errorf("disk: durable %d of %d, done %d, state %d of %d, commit %d", d.Durable, last, d.Done, d.State, d.Seq, d.Commit)
+		return fmt.Errorf("disk: durable %d of %d, done %d, state %d of %d, commit %d", d.Durable, last, d.Done, d.State,
+			d.Seq, d.Commit)
 	}
 	for i, w := range d.pending {
 		if w.seq <= d.Done || w.seq > d.Seq || w.last > last || i > 0 && w.seq <= d.pending[i-1].seq {

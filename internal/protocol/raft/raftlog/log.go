@@ -89,7 +89,8 @@ func (l *Log) Append(e protocol.Entry) {
 		l.Shaped = e.Index
 	}
 	n := len(l.chunks)
-	if n == 0 || l.chunks[n-1].packed != nil || l.chunks[n-1].n >= chunkEntries || l.chunks[n-1].resident >= max(1, l.limit/chunkShare) {
+	if n == 0 || l.chunks[n-1].packed != nil || l.chunks[n-1].n >= chunkEntries ||
+		l.chunks[n-1].resident >= max(1, l.limit/chunkShare) {
 		var entries []protocol.Entry // as many as the last chunk took: no growing in steady state
 		if n > 0 {
 			entries = make([]protocol.Entry, 0, l.chunks[n-1].n)
@@ -414,7 +415,8 @@ func (c *chunk) check() error {
 	for j := range c.entries {
 		e := &c.entries[j]
 		if e.Index != c.lo+protocol.Index(j) || e.Term < c.loT || e.Term > c.hiT || j > 0 && e.Term < c.entries[j-1].Term {
-			return fmt.Errorf("log: entry %d of term %d in the chunk from %d, terms %d to %d", e.Index, e.Term, c.lo, c.loT, c.hiT)
+			return fmt.Errorf("log: entry %d of term %d in the chunk from %d, terms %d to %d", e.Index, e.Term, c.lo, c.loT,
+				c.hiT)
 		}
 		sum += cost(e)
 	}

@@ -50,7 +50,8 @@ func randomEntry(rng *rand.Rand, index protocol.Index, term protocol.Term) proto
 		e = protocol.NewReshape(rng.IntN(100))
 		e.ID.Seq = rng.Uint64N(2)
 	default:
-		e.ID = protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(rng.IntN(3)), Incarnation: rng.Uint64N(2)}, Seq: rng.Uint64N(1000)}
+		e.ID = protocol.ProposalID{Session: protocol.Session{Member: protocol.MemberID(rng.IntN(3)),
+			Incarnation: rng.Uint64N(2)}, Seq: rng.Uint64N(1000)}
 		e.Low = e.ID.Seq - rng.Uint64N(e.ID.Seq+1)
 		e.Count = uint32(rng.IntN(5))
 		e.Payload = bytes.Repeat([]byte{byte(index)}, rng.IntN(50))
@@ -90,8 +91,10 @@ func same(want, got *protocol.Entry, durable protocol.Index) bool {
 		return false
 	}
 	return bytes.Equal(want.Head(), got.Head()) && got.K == want.K && got.Form == want.Form &&
-		got.BodySize == want.BodySize && got.BodyDigest == want.BodyDigest && got.Index == want.Index && got.Term == want.Term && got.ID == want.ID &&
-		got.Low == want.Low && got.Count == want.Count && got.Size == want.Size && got.Digest == want.Digest && got.Kind == want.Kind
+		got.BodySize == want.BodySize && got.BodyDigest == want.BodyDigest && got.Index == want.Index &&
+		got.Term == want.Term && got.ID == want.ID &&
+		got.Low == want.Low && got.Count == want.Count && got.Size == want.Size && got.Digest == want.Digest &&
+		got.Kind == want.Kind
 }
 
 // amendSome changes the forms of some entries with bodies, and returns the first one's index.
@@ -112,7 +115,8 @@ func amendSome(rng *rand.Rand, l *Log, d *dumbLog) protocol.Index {
 
 func unchanged(a, b []protocol.Entry) bool {
 	return slices.EqualFunc(a, b, func(x, y protocol.Entry) bool {
-		return &x.Head()[0] == &y.Head()[0] && len(x.Payload) == len(y.Payload) && len(x.Body) == len(y.Body) && same(&x, &y, 0)
+		return &x.Head()[0] == &y.Head()[0] && len(x.Payload) == len(y.Payload) && len(x.Body) == len(y.Body) &&
+			same(&x, &y, 0)
 	})
 }
 

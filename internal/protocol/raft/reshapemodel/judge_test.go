@@ -34,7 +34,8 @@ func (m *model) judge(s *cluster) string {
 func (m *model) stranded(s *cluster, of [2]uint8) string {
 	all := m.views(s)
 	for left := uint8(1); left < 1<<members; left++ {
-		if left&^of[first] != 0 || size(left) < majority(size(of[first])) || size(left&of[second]) >= majority(size(of[second])) {
+		if left&^of[first] != 0 || size(left) < majority(size(of[first])) ||
+			size(left&of[second]) >= majority(size(of[second])) {
 			continue
 		}
 		some := false

@@ -91,7 +91,8 @@ type model struct {
 }
 
 func (m *model) space() explore.Space[cluster, step] {
-	return explore.Space[cluster, step]{Each: m.each, Describe: step.String, Judge: m.judge, Normalize: arrange, Show: show}
+	return explore.Space[cluster, step]{Each: m.each, Describe: step.String, Judge: m.judge, Normalize: arrange,
+		Show: show}
 }
 
 func size(set uint8) int        { return bits.OnesCount8(set) }

@@ -12,11 +12,15 @@ import (
 const most = 12_000_000
 
 var (
-	shrinks = setting{name: "4→3, k=2", voters: 0b1111, k: 2, next: []uint8{0b0111}, length: [2]uint8{3, 3}, bodies: 1, one: true}
-	copies  = setting{name: "4→3, k=3", voters: 0b1111, k: 3, next: []uint8{0b0111}, length: [2]uint8{3, 3}, bodies: 1, copies: true, one: true}
-	grows   = setting{name: "3→4, k=2", voters: 0b0111, k: 2, next: []uint8{0b1111}, length: [2]uint8{3, 3}, bodies: 1, one: true}
-	both    = setting{name: "4→3→4, k=2", voters: 0b1111, k: 2, next: []uint8{0b0111, 0b1111}, length: [2]uint8{4, 2}, bodies: 1}
-	bare    = setting{name: "4→3, no bodies", voters: 0b1111, k: 2, next: []uint8{0b0111}, length: [2]uint8{3, 3}}
+	shrinks = setting{name: "4→3, k=2", voters: 0b1111, k: 2, next: []uint8{0b0111}, length: [2]uint8{3, 3},
+		bodies: 1, one: true}
+	copies = setting{name: "4→3, k=3", voters: 0b1111, k: 3, next: []uint8{0b0111}, length: [2]uint8{3, 3}, bodies: 1,
+		copies: true, one: true}
+	grows = setting{name: "3→4, k=2", voters: 0b0111, k: 2, next: []uint8{0b1111}, length: [2]uint8{3, 3},
+		bodies: 1, one: true}
+	both = setting{name: "4→3→4, k=2", voters: 0b1111, k: 2, next: []uint8{0b0111, 0b1111}, length: [2]uint8{4, 2},
+		bodies: 1}
+	bare = setting{name: "4→3, no bodies", voters: 0b1111, k: 2, next: []uint8{0b0111}, length: [2]uint8{3, 3}}
 )
 
 // TestTheRulesHold: nothing is lost, and no one is stranded. Outside campaign models the second log is shorter.

@@ -95,7 +95,8 @@ func (m *model) leadSecond(s *cluster, all *[members]view, x int, yield func(ste
 	}
 	m.write(s, second, x, settled, yield)
 	next := v.voters[first]
-	if settled && next != voters && s.commit[second] == s.last[second] && (m.followFreely || m.keepsBodies(s, all, x, second, next)) {
+	if settled && next != voters && s.commit[second] == s.last[second] &&
+		(m.followFreely || m.keepsBodies(s, all, x, second, next)) {
 		yield(step{kind: follows, a: uint8(x), b: next}, m.appended(s, second, x, config|entry(next)))
 	}
 }

@@ -23,7 +23,8 @@ func (p *Progress) Check(last protocol.Index, window int) error {
 		}
 	}
 	if bytes != p.bytes || small != p.small || len(p.frames) > 0 && (p.Phase != Stream || to != p.Next-1) {
-		return fmt.Errorf("peer %s in %s: %d bytes in %d frames to %d, says %d, next %d", p.ID, p.Phase, bytes, len(p.frames), to, p.bytes, p.Next)
+		return fmt.Errorf("peer %s in %s: %d bytes in %d frames to %d, says %d, next %d", p.ID, p.Phase, bytes, len(p.frames),
+			to, p.bytes, p.Next)
 	}
 	if p.bytes > window && len(p.frames) > 1 {
 		return fmt.Errorf("peer %s: %d bytes in flight", p.ID, p.bytes)
