@@ -94,12 +94,12 @@ func (s *Settings) describeAim() string {
 // SentCoded sometimes strikes the leader that has just appended a coded entry, or as many of the
 // others as may fail. These miss the entry, so the leader completes it by whole copies.
 func (w *World) SentCoded(leader *node.Member) {
-	if !w.aims(w.set.Aim.Sent, &w.rests.sent) {
+	if !aims(w, w.set.Aim.Sent, &w.rests.sent) {
 		return
 	}
 	within := w.set.DelayMax + w.set.SyncMax
 	if w.Chance(0.5) {
-		w.hit(leader, within)
+		hitSoon(w, leader, within)
 		return
 	}
 	if w.set.Faults[faultCrash] == 0 {
@@ -108,14 +108,14 @@ func (w *World) SentCoded(leader *node.Member) {
 	n := 1 + w.Pick(max(1, (w.set.Nodes-1)/2))
 	for _, i := range w.Rand.Perm(len(w.Members)) {
 		if m := w.Members[i]; n > 0 && m != leader && m.Up {
-			w.miss(m, within)
+			missSoon(w, m, within)
 			n--
 		}
 	}
 }
 
-// miss takes a member's power soon, for so long that the leader does not wait for it.
-func (w *World) miss(m *node.Member, within time.Duration) {
+// missSoon takes a member's power soon, for so long that the leader does not wait for it.
+func missSoon(w *World, m *node.Member, within time.Duration) {
 	life := m.Life
 	w.After(w.Between(0, within), func() {
 		if !w.Calm && m.Up && m.Life == life {
@@ -128,12 +128,12 @@ func (w *World) miss(m *node.Member, within time.Duration) {
 
 // decidedCoded sometimes strikes the leader that has just decided a coded entry. The others may hold
 // just what the entry needs, and do not know that it is decided.
-func (w *World) decidedCoded(leader *node.Member, c *judge.Instance, index protocol.Index) {
-	if w.aims(w.set.Aim.Decided, &w.rests.decided) {
-		w.hit(leader, w.set.DelayMax)
+func decidedCoded(w *World, leader *node.Member, c *judge.Instance, index protocol.Index) {
+	if aims(w, w.set.Aim.Decided, &w.rests.decided) {
+		hitSoon(w, leader, w.set.DelayMax)
 	}
 	if w.set.Faults[faultDamage] > 0 && !w.Calm && w.set.Aim.Thin > 0 {
-		w.After(w.Between(0, w.set.Election), func() { w.damageThin(c, uint64(index), 8) })
+		w.After(w.Between(0, w.set.Election), func() { damageThin(w, c, uint64(index), 8) })
 	}
 }
 
@@ -141,7 +141,7 @@ func (w *World) decidedCoded(leader *node.Member, c *judge.Instance, index proto
 type rests struct{ sent, decided time.Duration }
 
 // aims reports whether members are to be struck now.
-func (w *World) aims(p float64, rest *time.Duration) bool {
+func aims(w *World, p float64, rest *time.Duration) bool {
 	if w.Calm || w.Now() < *rest || !w.Chance(p) {
 		return false
 	}
@@ -149,8 +149,8 @@ func (w *World) aims(p float64, rest *time.Duration) bool {
 	return true
 }
 
-// hit strikes a member soon, with a fault of a kind that the run has.
-func (w *World) hit(m *node.Member, within time.Duration) {
+// hitSoon strikes a member soon, with a fault of a kind that the run has.
+func hitSoon(w *World, m *node.Member, within time.Duration) {
 	kinds := w.set.Faults.among(hits[:])
 	if len(kinds) == 0 {
 		return
@@ -165,7 +165,7 @@ func (w *World) hit(m *node.Member, within time.Duration) {
 
 // damageThin damages a body that not all members hold, on a member that holds it whole. That member
 // may soon read all that it holds.
-func (w *World) damageThin(c *judge.Instance, index uint64, tries int) {
+func damageThin(w *World, c *judge.Instance, index uint64, tries int) {
 	holds := func(m *node.Member) check.Form { return c.Bodies.Holds(m.Judged(), index) }
 	whole := w.upAnd(func(m *node.Member) bool { return holds(m) == check.WholeBody })
 	all := !slices.ContainsFunc(w.Members, func(m *node.Member) bool { return !m.Gone && holds(m) == check.NoBody })
@@ -177,8 +177,8 @@ func (w *World) damageThin(c *judge.Instance, index uint64, tries int) {
 		s := m.Of(c.ID)
 		switch {
 		case s == nil:
-		case !slices.Contains(w.damageable(m, s), index) || !w.spoilBody(m, s, index):
-			w.After(w.Between(0, w.set.Election/2), func() { w.damageThin(c, index, tries-1) })
+		case !slices.Contains(damageable(w, m, s), index) || !spoilBody(w, m, s, index):
+			w.After(w.Between(0, w.set.Election/2), func() { damageThin(w, c, index, tries-1) })
 		case w.Chance(0.7):
 			w.After(w.Between(0, w.set.Election/2), m.ReadAll)
 		}

@@ -36,33 +36,33 @@ type smallWorld struct {
 }
 
 // beginApart plans that a member is added which was founded apart.
-func (w *World) beginApart() {
+func beginApart(w *World) {
 	if w.set.Apart {
-		w.After(time.Duration(w.From(apartInRun).Share()*float64(w.set.Chaos)/2), w.addApart)
+		w.After(time.Duration(w.From(apartInRun).Share()*float64(w.set.Chaos)/2), func() { addApart(w) })
 	}
 }
 
 // addApart founds a cluster of one member apart, and asks for that member to be added here.
-func (w *World) addApart() {
+func addApart(w *World) {
 	if w.Calm {
 		return
 	}
 	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
 	m.Join, m.Apart = true, true
-	w.alone[m.ID] = w.found(protocol.MemberID(len(w.Members) + 1))
+	w.alone[m.ID] = foundApart(w, protocol.MemberID(len(w.Members)+1))
 	w.Members = append(w.Members, m)
 	w.alone[m.ID].Run(w.set.Election * time.Duration(w.From(apartInRun).Below(12)))
 	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.ID, w.alone[m.ID].History.Acked)
 	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(apartInRun).Below(2)]
 	if asked := w.victim(); asked != nil {
-		w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.ID}}})
+		askChange(w, asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.ID}}})
 	}
-	w.After(w.set.Election*time.Duration(2+w.From(apartInRun).Below(12)), func() { w.endApart(m) })
-	w.tryLinks(m)
+	w.After(w.set.Election*time.Duration(2+w.From(apartInRun).Below(12)), func() { endApart(w, m) })
+	tryLinks(w, m)
 }
 
-// found begins a world in which one member is alone, and a client writes. Nothing fails there.
-func (w *World) found(id protocol.MemberID) *smallWorld {
+// foundApart begins a world in which one member is alone, and a client writes. Nothing fails there.
+func foundApart(w *World, id protocol.MemberID) *smallWorld {
 	set := w.set
 	set.Seed, set.Nodes, set.Alone = set.Seed^0x6170617274, 1, id
 	set.Faults, set.OddFounder, set.Apart, set.Astray = rates{}, false, false, 0
@@ -73,7 +73,7 @@ func (w *World) found(id protocol.MemberID) *smallWorld {
 		s.Members = append(s.Members, node.NewMember(&s.Environment, protocol.MemberID(len(s.Members)+1)))
 	}
 	s.Calm, s.founder = true, s.Members[id-1]
-	s.founder.Saved = s.newborn()
+	s.founder.Saved = newborn(s.World)
 	s.probe = &probe{client: client{w: s.World, number: 1, home: id}, m: s.founder}
 	s.After(0, func() { s.boot(s.founder) })
 	s.After(set.Tick, s.write)
@@ -86,7 +86,7 @@ func (s *smallWorld) write() {
 }
 
 // tryLinks lets the members of the cluster and the one that was founded apart try to have links, again and again.
-func (w *World) tryLinks(m *node.Member) {
+func tryLinks(w *World, m *node.Member) {
 	s := w.alone[m.ID]
 	if s == nil || w.Calm {
 		return
@@ -110,7 +110,7 @@ func (w *World) tryLinks(m *node.Member) {
 			return
 		}
 	}
-	w.After(w.set.Heartbeat, func() { w.tryLinks(m) })
+	w.After(w.set.Heartbeat, func() { tryLinks(w, m) })
 }
 
 // wouldLink reports whether a member would dial another one and both agree to a link, by the rules of production.
@@ -123,7 +123,7 @@ func wouldLink(from, to *node.Member) bool {
 }
 
 // endApart is the operator who finds out, and gives the member an empty disk. It joins the cluster then.
-func (w *World) endApart(m *node.Member) {
+func endApart(w *World, m *node.Member) {
 	if !m.Apart {
 		return
 	}

@@ -26,7 +26,7 @@ func (s *Settings) drawAstray(d draw.Chance) {
 
 // foundAstray reports whether an error says that the state machine is ahead of the log, and it is. The member starts
 // again with its own.
-func (w *World) foundAstray(m *node.Member, err error) bool {
+func foundAstray(w *World, m *node.Member, err error) bool {
 	if m.Astray == 0 || !errors.As(err, new(*apply.StateAheadError)) && !errors.As(err, new(*member.DirError)) {
 		return false
 	}

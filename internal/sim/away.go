@@ -11,14 +11,14 @@ import (
 var faultAway = &Fault{Name: "away", Thinned: true}
 
 func init() {
-	faultAway.Strike = (*World).leaveAway
+	faultAway.Strike = leaveAway
 	faultAway.Heal = func(m *node.Member) { m.Away = false }
 }
 
 // leaveAway takes a member away until a leader has cut its log beyond the end of the member's, or
 // until a time limit. The member is down, or cut off.
-func (w *World) leaveAway(m *node.Member) {
-	if w.anyAway() {
+func leaveAway(w *World, m *node.Member) {
+	if anyAway(w) {
 		return
 	}
 	m.Away = true
@@ -28,44 +28,44 @@ func (w *World) leaveAway(m *node.Member) {
 	} else {
 		w.Tracef("FAULT %s is cut off", m.ID)
 	}
-	w.heal()
-	w.stayAway(m, w.Now()+40*w.set.Election)
+	healLinks(w)
+	stayAway(w, m, w.Now()+40*w.set.Election)
 }
 
 // cutAway takes a member away that runs on.
-func (w *World) cutAway(m *node.Member) {
+func cutAway(w *World, m *node.Member) {
 	w.Tracef("FAULT %s is cut off", m.ID)
 	m.Away = true
-	w.heal()
-	w.stayAway(m, w.Now()+40*w.set.Election)
+	healLinks(w)
+	stayAway(w, m, w.Now()+40*w.set.Election)
 }
 
-func (w *World) stayAway(m *node.Member, most time.Duration) {
+func stayAway(w *World, m *node.Member, most time.Duration) {
 	w.After(w.set.Election, func() {
-		past := w.cutPast(m)
+		past := cutPast(w, m)
 		switch {
 		case !m.Away:
 		case !past && w.Now() < most && !w.Calm:
-			w.stayAway(m, most)
+			stayAway(w, m, most)
 		default:
 			if past {
 				w.Count(backAfterCut)
 			}
-			w.comeBack(m)
+			comeBack(w, m)
 		}
 	})
 }
 
 // comeBack ends the time in which a member is away.
-func (w *World) comeBack(m *node.Member) {
+func comeBack(w *World, m *node.Member) {
 	w.Tracef("FAULT %s comes back", m.ID)
 	m.Away = false
-	w.heal()
+	healLinks(w)
 	w.startMember(m)
 }
 
 // cutPast reports whether the leader of some instance has cut entries that the member does not have.
-func (w *World) cutPast(m *node.Member) bool {
+func cutPast(w *World, m *node.Member) bool {
 	for _, s := range m.InForce {
 		if l := w.LeaderOf(s.Instance); l != nil && l != m && l.Of(s.Instance).Witness.Core.Status().First > s.Last()+1 {
 			return true
@@ -74,6 +74,6 @@ func (w *World) cutPast(m *node.Member) bool {
 	return false
 }
 
-func (w *World) anyAway() bool {
+func anyAway(w *World) bool {
 	return slices.ContainsFunc(w.Members, func(m *node.Member) bool { return m.Away })
 }

@@ -33,12 +33,12 @@ func (s *Settings) drawBirths(d draw.Chance) {
 }
 
 // beginBorn gives the founders the state with which the cluster begins.
-func (w *World) beginBorn() {
+func beginBorn(w *World) {
 	if w.set.Birth == "" {
 		return
 	}
 	for _, m := range w.Members {
-		m.Saved = w.newborn()
+		m.Saved = newborn(w)
 	}
 	if !w.set.OddFounder {
 		return
@@ -46,11 +46,11 @@ func (w *World) beginBorn() {
 	odd := w.Members[w.From(birthsInRun).Below(len(w.Members))]
 	odd.Odd, odd.Saved = true, nil
 	w.Tracef("FAULT %s begins without the state that was restored", odd.ID)
-	w.After(w.set.Election*time.Duration(1+w.From(birthsInRun).Below(10)), func() { w.rectify(odd) })
+	w.After(w.set.Election*time.Duration(1+w.From(birthsInRun).Below(10)), func() { rectify(w, odd) })
 }
 
 // newborn is the state with which the cluster begins; nil: it begins empty.
-func (w *World) newborn() *machine.State {
+func newborn(w *World) *machine.State {
 	if w.set.Birth == "" {
 		return nil
 	}
@@ -59,26 +59,26 @@ func (w *World) newborn() *machine.State {
 
 // rectify gives a founder that began without the state a new disk, as an operator does who notices it. It does
 // nothing if the founder was removed meanwhile.
-func (w *World) rectify(m *node.Member) {
+func rectify(w *World, m *node.Member) {
 	if !m.Odd || m.Gone || m.Retiring || m.Strangers > 0 || slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool { return c.Left[m.ID] }) {
 		return
 	}
 	m.Crash()
-	m.Odd, m.Disk, m.Saved, m.Lives = false, device.NewDisk(), w.newborn(), 0
+	m.Odd, m.Disk, m.Saved, m.Lives = false, device.NewDisk(), newborn(w), 0
 	w.Tracef("FAULT %s begins again, with the state that was restored", m.ID)
 	w.startLater(m, w.Between(0, w.set.Election))
 }
 
 // rebornState is the state machine of a member that lost its disk: a founder is sometimes restored once more.
-func (w *World) rebornState(m *node.Member) *machine.State {
+func rebornState(w *World, m *node.Member) *machine.State {
 	if w.set.Birth == "" || m.Join || w.From(birthsInRun).Yes(0.5) {
 		return nil
 	}
-	return w.newborn()
+	return newborn(w)
 }
 
 // keepState reports whether changes leave two members that have the state, as an operator makes sure of.
-func (w *World) keepState(c *protocol.Config, changes []protocol.Change) bool {
+func keepState(w *World, c *protocol.Config, changes []protocol.Change) bool {
 	if w.set.Birth == "" {
 		return true
 	}

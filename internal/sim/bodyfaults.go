@@ -14,30 +14,30 @@ import (
 var faultDamage = &Fault{Name: "damage", Thinned: true}
 
 func init() {
-	faultDamage.Strike = func(w *World, m *node.Member) { m.WhenWritten(64, func() { w.damage(m) }) }
+	faultDamage.Strike = func(w *World, m *node.Member) { m.WhenWritten(64, func() { damageBodies(w, m) }) }
 }
 
 var bodiesDamaged = count.New("bodies_damaged", "bodies damaged")
 
-// damage flips a bit of a body on a member's disk.
-func (w *World) damage(m *node.Member) {
+// damageBodies flips a bit of a body on a member's disk.
+func damageBodies(w *World, m *node.Member) {
 	s := m.InForce[w.Among(len(m.InForce))]
-	if live := w.damageable(m, s); len(live) > 0 {
-		w.spoilBody(m, s, live[w.Pick(len(live))])
+	if live := damageable(w, m, s); len(live) > 0 {
+		spoilBody(w, m, s, live[w.Pick(len(live))])
 	}
 }
 
 // damageable lists the bodies on a member's disk that the other members can make whole. It only
 // takes bodies that the member knows to be committed: what the member acknowledged before that, it
 // must keep.
-func (w *World) damageable(m *node.Member, s *node.MemberInstance) []uint64 {
+func damageable(w *World, m *node.Member, s *node.MemberInstance) []uint64 {
 	return slices.DeleteFunc(s.Judges.Bodies.Live(), func(i uint64) bool {
-		return i > uint64(s.Noted) || s.Judges.Bodies.Holds(m.Judged(), i) == check.NoBody || !w.stillWhole(s.Judges, i, m)
+		return i > uint64(s.Noted) || s.Judges.Bodies.Holds(m.Judged(), i) == check.NoBody || !stillWhole(w, s.Judges, i, m)
 	})
 }
 
 // spoilBody flips a bit of one of these bodies, and reports whether it could.
-func (w *World) spoilBody(m *node.Member, s *node.MemberInstance, index uint64) bool {
+func spoilBody(w *World, m *node.Member, s *node.MemberInstance, index uint64) bool {
 	b, err := m.Body.Store.Read(uint32(s.Instance), index)
 	if err != nil || len(b.Bytes) < 12 || m.Writer.Busy() || m.Twice(&b) || !m.Disk.Spoil(node.BodyDir, b.Bytes, w.Rand) {
 		return false
@@ -51,8 +51,8 @@ func (w *World) spoilBody(m *node.Member, s *node.MemberInstance, index uint64) 
 // stillWhole reports whether a body can be made whole without one member, even after the others
 // have trimmed their whole copies to rows. Members that vote nowhere do not count: no member asks one
 // for bodies if its membership is never decided.
-func (w *World) stillWhole(c *judge.Instance, index uint64, without *node.Member) bool {
-	if w.set.Resize && !w.wholeAfterRemovals(c, index, without) {
+func stillWhole(w *World, c *judge.Instance, index uint64, without *node.Member) bool {
+	if w.set.Resize && !wholeAfterRemovals(w, c, index, without) {
 		return false
 	}
 	configs := c.Ledger.Configurations()
@@ -66,8 +66,8 @@ func (w *World) stillWhole(c *judge.Instance, index uint64, without *node.Member
 // a damaged form of the body yet, because members count forms that they do not know to be damaged.
 // And in every configuration, also one that is about to be proposed, the other voters, at least two,
 // hold enough rows.
-func (w *World) wholeAfterRemovals(c *judge.Instance, index uint64, without *node.Member) bool {
-	if w.damagedOf(c, index) {
+func wholeAfterRemovals(w *World, c *judge.Instance, index uint64, without *node.Member) bool {
+	if damagedOf(w, c, index) {
 		return false
 	}
 	return !slices.ContainsFunc(slices.Concat(c.Ledger.Configurations(), w.proposed(c)), func(v *check.Voters) bool {
@@ -89,19 +89,19 @@ func tooFew(c *protocol.Config, changes []protocol.Change) bool {
 }
 
 // damaged reports whether what some member's disk holds of a live body is damaged.
-func (w *World) damaged() bool {
+func damaged(w *World) bool {
 	return slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool {
-		return slices.ContainsFunc(c.Bodies.Live(), func(index uint64) bool { return w.damagedOf(c, index) })
+		return slices.ContainsFunc(c.Bodies.Live(), func(index uint64) bool { return damagedOf(w, c, index) })
 	})
 }
 
 // damagedOf reports the same of one body.
-func (w *World) damagedOf(c *judge.Instance, index uint64) bool {
+func damagedOf(w *World, c *judge.Instance, index uint64) bool {
 	return slices.ContainsFunc(w.Members, func(m *node.Member) bool { return c.Bodies.Damaged(uint64(m.ID), index) })
 }
 
 // recoverable reports whether those members hold enough to make every live body whole.
-func (w *World) recoverable(members []*node.Member) bool {
+func recoverable(w *World, members []*node.Member) bool {
 	ids := numbers(members)
 	for _, c := range w.Court.All {
 		if slices.ContainsFunc(c.Bodies.Live(), func(i uint64) bool { return !c.Bodies.Recoverable(i, ids) }) {

@@ -29,15 +29,15 @@ type waves struct {
 	open    int // clients that write
 	left    int // waves
 	most    int // commands that a client writes in a wave, at most
-	lives   int // World.lives when it began
+	lives   int // livesBegun when it began
 	draw    draw.Chance
 }
 
 // demandBusyPace lets clients write at these members, and judges how long each command takes.
-func (w *World) demandBusyPace(alive []*node.Member) {
-	serving := w.serving(alive)
+func demandBusyPace(w *World, alive []*node.Member) {
+	serving := serving(w, alive)
 	a := &waves{w: w, draw: w.From(busyPace)}
-	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].Applier.Configs()) || slices.ContainsFunc(serving, func(m *node.Member) bool { return !m.Own.Roomy() }) {
+	if w.Broken != nil || len(serving) == 0 || anyMissing(w, serving[0].Applier.Configs()) || slices.ContainsFunc(serving, func(m *node.Member) bool { return !m.Own.Roomy() }) {
 		return
 	}
 	w.set.Brisk()
@@ -59,10 +59,10 @@ func (w *World) demandBusyPace(alive []*node.Member) {
 	defer func() { slow.Late = false }()
 	a.left = 20 + a.draw.Below(20)
 	w.Tracef("CALM: %d clients write, %d times, and the disk of %s is slow; each command within %s", len(a.clients), a.left, slow.ID, a.limit())
-	if !w.rested(serving) {
+	if !rested(w, serving) {
 		return
 	}
-	a.lives = w.lives()
+	a.lives = livesBegun(w)
 	w.After(0, a.next)
 	w.RunUntil(w.Now()+time.Duration(a.most*a.left)*a.limit(), func() bool { return a.left == 0 })
 }
@@ -107,7 +107,7 @@ func (a *waves) write(c *client, commands int) {
 	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
 	began := w.Now()
 	c.perform(m, op, a.limit(), func() {
-		if w.lives() != a.lives {
+		if livesBegun(w) != a.lives {
 			a.left, a.open = 1, 0 // a member has stopped, because it noticed only now what had failed before
 			a.next()
 			return

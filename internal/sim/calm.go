@@ -14,10 +14,10 @@ func (w *World) calmDown() []*node.Member {
 	w.set.Timely()
 	w.healFaults()
 	for _, m := range w.Members {
-		w.rectify(m)
-		w.endApart(m)
+		rectify(w, m)
+		endApart(w, m)
 		if m.Misled {
-			w.leaveOther(m)
+			leaveOther(w, m)
 		}
 	}
 	alive := w.core()
@@ -42,15 +42,15 @@ func (w *World) calmDown() []*node.Member {
 }
 
 // demandRestarts sometimes restarts members, and demands progress again.
-func (w *World) demandRestarts(alive []*node.Member) {
+func demandRestarts(w *World, alive []*node.Member) {
 	if w.Chance(0.4) {
-		w.restartSome(alive)
-		w.demandProgress(alive, w.Chance(0.5))
+		restartSome(w, alive)
+		demandProgress(w, alive, w.Chance(0.5))
 	}
 }
 
 // restartSome lets some or all members lose power while no client writes.
-func (w *World) restartSome(alive []*node.Member) {
+func restartSome(w *World, alive []*node.Member) {
 	all := w.Chance(0.5)
 	for _, m := range alive {
 		if all || w.Chance(0.5) {

@@ -13,42 +13,42 @@ import (
 var faultChange = &Fault{Name: "change", Usual: true, Thinned: true}
 
 func init() {
-	faultChange.Strike = func(w *World, _ *node.Member) { w.changeMembers() }
+	faultChange.Strike = func(w *World, _ *node.Member) { changeMembers(w) }
 }
 
 // changeMembers does what operators do: it adds learners, makes them voters, and replaces and
 // removes members.
-func (w *World) changeMembers() {
-	m, knows := w.asked(), w.leader() // the operator may know more than the member that is asked
+func changeMembers(w *World) {
+	m, knows := memberToAsk(w), w.leader() // the operator may know more than the member that is asked
 	if knows == nil {
 		knows = m
 	}
 	config := knows.Witness.Latest.Config
 	changes := []protocol.Change(nil)
 	if w.set.Resize {
-		changes = w.drawResize(&config)
+		changes = drawResize(w, &config)
 	} else {
-		changes = w.drawChange(&config)
+		changes = drawChange(w, &config)
 	}
-	if undo := w.unknown(m, &config); len(undo) > 0 && !w.set.Resize && w.Chance(0.5) {
+	if undo := unknownMembers(w, m, &config); len(undo) > 0 && !w.set.Resize && w.Chance(0.5) {
 		changes = undo
 	}
-	if lost := w.lostOf(&config); len(lost) > 0 {
-		changes = w.replaceLost(&config, lost[0])
+	if lost := lostOf(w, &config); len(lost) > 0 {
+		changes = replaceLost(w, &config, lost[0])
 	}
 	if len(changes) == 0 {
 		return
 	}
-	w.askChange(m, changes)
+	askChange(w, m, changes)
 	if changes[0].Kind == protocol.AddLearner {
-		w.promoteLater(changes[0].Member.ID)
+		promoteLater(w, changes[0].Member.ID)
 	}
 }
 
 // maxAdded is how many members may join during one run.
 const maxAdded = 4
 
-func (w *World) drawChange(config *protocol.Config) []protocol.Change {
+func drawChange(w *World, config *protocol.Config) []protocol.Change {
 	voters := config.Voters()
 	if len(voters) == 0 {
 		return nil
@@ -65,11 +65,11 @@ func (w *World) drawChange(config *protocol.Config) []protocol.Change {
 	case x == 0 && len(learners) > 0:
 		return []protocol.Change{{Kind: protocol.RemoveMember, Member: protocol.Member{ID: learners[0]}}}
 	case x <= 2 && len(learners) > 0:
-		return w.promote(learners, some)
+		return promote(w, learners, some)
 	case x == 3 && len(voters) > 1 && len(voters) > w.set.Nodes/2:
 		return []protocol.Change{{Kind: protocol.RemoveMember, Member: some}}
 	case x == 4 && spare:
-		return []protocol.Change{{Kind: protocol.AddVoter, Member: w.addMember()}, {Kind: protocol.RemoveMember, Member: some}}
+		return []protocol.Change{{Kind: protocol.AddVoter, Member: addMember(w)}, {Kind: protocol.RemoveMember, Member: some}}
 	case x == 5:
 		some.Name = "renamed"
 		return []protocol.Change{{Kind: protocol.UpdateMember, Member: some}}
@@ -78,13 +78,13 @@ func (w *World) drawChange(config *protocol.Config) []protocol.Change {
 		if w.Chance(0.3) {
 			kind = protocol.AddVoter
 		}
-		return []protocol.Change{{Kind: kind, Member: w.addMember()}}
+		return []protocol.Change{{Kind: kind, Member: addMember(w)}}
 	}
 	return nil
 }
 
 // promote makes learners voters, half of the time in the place of another voter.
-func (w *World) promote(learners []protocol.MemberID, some protocol.Member) (changes []protocol.Change) {
+func promote(w *World, learners []protocol.MemberID, some protocol.Member) (changes []protocol.Change) {
 	for _, id := range learners {
 		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: protocol.Member{ID: id}})
 		if w.Chance(0.5) {
@@ -97,8 +97,8 @@ func (w *World) promote(learners []protocol.MemberID, some protocol.Member) (cha
 	return changes
 }
 
-// unknown is a change that the member takes for made, if it does not know one that was made.
-func (w *World) unknown(m *node.Member, config *protocol.Config) (changes []protocol.Change) {
+// unknownMembers is a change that the member takes for made, if it does not know one that was made.
+func unknownMembers(w *World, m *node.Member, config *protocol.Config) (changes []protocol.Change) {
 	behind := m.Applier.Config()
 	for _, x := range config.Members {
 		if behind.Find(x.ID) == nil && len(behind.Members) > 0 && len(config.Voters()) > 1 {
@@ -110,7 +110,7 @@ func (w *World) unknown(m *node.Member, config *protocol.Config) (changes []prot
 
 // promoteLater asks, again and again, for a learner to take the place of a voter, of one that is down if there
 // is one.
-func (w *World) promoteLater(learner protocol.MemberID) {
+func promoteLater(w *World, learner protocol.MemberID) {
 	w.After(w.Between(w.set.Election/4, w.set.Election), func() {
 		m := w.leader()
 		if w.Calm {
@@ -126,16 +126,16 @@ func (w *World) promoteLater(learner protocol.MemberID) {
 			if i < 0 {
 				i = w.Pick(len(voters))
 			}
-			w.askChange(m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}}})
+			askChange(w, m, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: learner}}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: voters[i]}}})
 		}
-		w.promoteLater(learner)
+		promoteLater(w, learner)
 	})
 }
 
 // drawResize makes the cluster smaller, by one member or several at once, down to three members or
 // fewer. Then it makes the cluster as large as it was. So many members may leave that the rows of
 // live bodies are not enough: then those who stay make whole copies first.
-func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) {
+func drawResize(w *World, config *protocol.Config) (changes []protocol.Change) {
 	voters := config.Voters()
 	if len(voters) <= 3 {
 		w.growing = true
@@ -149,7 +149,7 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 			}
 		}
 		if len(w.Members) < w.set.Nodes+maxAdded {
-			return []protocol.Change{{Kind: protocol.AddLearner, Member: w.addMember()}}
+			return []protocol.Change{{Kind: protocol.AddLearner, Member: addMember(w)}}
 		}
 		w.growing = false
 	}
@@ -171,7 +171,7 @@ func (w *World) drawResize(config *protocol.Config) (changes []protocol.Change) 
 
 // askChange asks a member for changes. Where bodies may have to be made whole first, the operator
 // waits for longer.
-func (w *World) askChange(m *node.Member, changes []protocol.Change) {
+func askChange(w *World, m *node.Member, changes []protocol.Change) {
 	patience := w.Between(w.set.Election, 20*w.set.Election)
 	if w.set.Resize {
 		patience = 30 * w.set.Election
@@ -180,9 +180,9 @@ func (w *World) askChange(m *node.Member, changes []protocol.Change) {
 	w.ask(m, cluster.Operation{Kind: cluster.ChangeMembers, Changes: changes}, patience, func(error) {})
 }
 
-// asked is the member that an operator asks for something: often one that does not know that another
+// memberToAsk is the member that an operator asks for something: often one that does not know that another
 // leads by now, mostly the leader.
-func (w *World) asked() *node.Member {
+func memberToAsk(w *World) *node.Member {
 	if old := w.upAnd(func(m *node.Member) bool { return m.LeadsAny() && m.Replaced() }); len(old) > 0 && w.Chance(0.5) {
 		return old[w.Among(len(old))]
 	}
@@ -193,7 +193,7 @@ func (w *World) asked() *node.Member {
 }
 
 // addMember starts a process with an empty disk. It waits until a message of its cluster arrives.
-func (w *World) addMember() protocol.Member {
+func addMember(w *World) protocol.Member {
 	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
 	m.Join = true
 	w.Members = append(w.Members, m)

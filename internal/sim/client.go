@@ -39,9 +39,9 @@ type client struct {
 }
 
 // openClients starts the clients.
-func (w *World) openClients() {
+func openClients(w *World) {
 	for i := range w.set.Clients {
-		c := &client{w: w, number: i, manner: w.manner(), home: protocol.MemberID(1 + w.Pick(w.set.Nodes))}
+		c := &client{w: w, number: i, manner: drawManner(w), home: protocol.MemberID(1 + w.Pick(w.set.Nodes))}
 		c.pipelines = w.From(pipeClients).Yes(w.set.Load.Pipes)
 		w.After(w.Between(0, w.set.Election), c.next)
 	}
@@ -77,7 +77,7 @@ func (c *client) next() {
 
 func (c *client) draw(number int) *history.Operation {
 	w := c.w
-	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: w.drawKey(), Value: fmt.Sprintf("%d,", number)}}
+	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: drawKey(w), Value: fmt.Sprintf("%d,", number)}}
 	switch x := w.Rand.Float64(); {
 	case w.Chance(w.set.Reads):
 		op.Kind, op.Value = check.Get, ""
@@ -89,13 +89,13 @@ func (c *client) draw(number int) *history.Operation {
 		op.Kind = check.Put
 	}
 	if op.Value != "" && w.Chance(w.set.Bodies.Share) {
-		op.Carry(number, w.drawBody())
+		op.Carry(number, drawBody(w))
 	}
 	return op
 }
 
 // drawKey draws a key: the first one, which many clients use, or any.
-func (w *World) drawKey() string {
+func drawKey(w *World) string {
 	if w.Chance(w.set.Load.Hot) {
 		return machine.KeyName(0)
 	}
@@ -121,7 +121,7 @@ func (c *client) perform(m *node.Member, op *history.Operation, timeout time.Dur
 		if m.Replaced() {
 			w.Count(readsAtReplacedLeaders)
 		}
-		m.Read(w.drawBarrier(), func(ok bool) { c.read(m, op, ok, end) })
+		m.Read(drawBarrier(w), func(ok bool) { c.read(m, op, ok, end) })
 		return
 	}
 	padding := 0
@@ -193,7 +193,7 @@ func (c *client) wrote(op *history.Operation, number int, result any, err error)
 		w.Tracef("client %d has %d accepted", c.number, number)
 		op.Told = true
 		w.Count(writesAnsweredEarly)
-		w.noteToken(op, result.(*intake.Accepted).Token)
+		noteToken(w, op, result.(*intake.Accepted).Token)
 		return
 	}
 	if !op.Effective {
@@ -205,6 +205,6 @@ func (c *client) wrote(op *history.Operation, number int, result any, err error)
 		w.Count(writesAfterFailover)
 	}
 	if w.History.Wrote(op, result.(machine.Answer)); !op.Ended {
-		w.chase(op.Key)
+		chase(w, op.Key)
 	}
 }

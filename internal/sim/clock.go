@@ -11,7 +11,7 @@ import (
 var faultClock = &Fault{Name: "clock", Usual: true, Thinned: true}
 
 func init() {
-	faultClock.Strike = func(w *World, m *node.Member) { m.SetRate(w.wrongRate()) }
+	faultClock.Strike = func(w *World, m *node.Member) { m.SetRate(wrongRate(w)) }
 	faultClock.Heal = func(m *node.Member) { m.SetRate(1) }
 }
 
@@ -41,7 +41,7 @@ func (s *Settings) setDrift(drift float64) {
 }
 
 // wrongRate draws how fast a clock runs.
-func (w *World) wrongRate() float64 {
+func wrongRate(w *World) float64 {
 	x := 2*w.Rand.Float64() - 1
 	if w.Chance(w.set.Meet.Edge) {
 		if x = 1; w.Chance(0.5) {
@@ -53,7 +53,7 @@ func (w *World) wrongRate() float64 {
 
 // clocksAgainst sometimes lets clocks run as wrong as the run allows against a leader that is cut
 // off: for the others time passes fast, for the leader slowly.
-func (w *World) clocksAgainst(leader *node.Member) {
+func clocksAgainst(w *World, leader *node.Member) {
 	if w.set.Drift == 0 || !w.Chance(w.set.Meet.Against) {
 		return
 	}

@@ -40,7 +40,7 @@ func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s.spoil(1, i) // the only whole copy
 	s.readable(1, 2)
 	s.spoil(3, i)
-	require.True(t, s.recoverable(s.except(nil)))
+	require.True(t, recoverable(s.World, s.except(nil)))
 	s.readable(3, 4)
 	s.Member(1).ScrubLater(s.set.Election)
 	s.Member(3).ScrubLater(s.set.Election)
@@ -102,7 +102,7 @@ func (s *script) remove(id protocol.MemberID) {
 // add brings in a new member, first as a learner and then as a voter.
 func (s *script) add() protocol.MemberID {
 	s.t.Helper()
-	added := s.addMember()
+	added := addMember(s.World)
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
 		protocol.Change{Kind: protocol.AddLearner, Member: added})
 	s.change("it votes", func(c *protocol.Config) bool { m := c.Find(added.ID); return m != nil && !m.Learner },
@@ -120,7 +120,7 @@ func TestReplaceAMemberThatHeldRows(t *testing.T) {
 	}
 	s.crash(3) // for ever
 	s.Member(3).Gone = true
-	added := s.addMember()
+	added := addMember(s.World)
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
 		protocol.Change{Kind: protocol.AddLearner, Member: added})
 	s.crash(1)
@@ -196,7 +196,7 @@ func TestRestripe(t *testing.T) {
 		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
 		s.readable(2, 3)
 		s.Member(1).Gone = true
-		a := s.addMember()
+		a := addMember(s.World)
 		s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(a.ID) != nil },
 			protocol.Change{Kind: protocol.AddLearner, Member: a})
 		s.change("the new member is in the place of the old one",
@@ -283,7 +283,7 @@ func TestGivenUpRestripe(t *testing.T) {
 func TestJointChangeAndPreparation(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
-	added := s.addMember()
+	added := addMember(s.World)
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
 		protocol.Change{Kind: protocol.AddLearner, Member: added})
 	s.wait(3)
@@ -325,7 +325,7 @@ func TestInstallInterruptedInBackfill(t *testing.T) {
 			}
 			return true
 		}
-		s.heal()
+		healLinks(s.World)
 		s.until("5 has the snapshot", func() bool { return !s.Member(5).Behind() })
 		s.wait(1)
 		require.True(t, s.Member(5).Lacks())
@@ -367,7 +367,7 @@ func TestTransferWhileUpgrading(t *testing.T) {
 		s.wait(0.5)
 		return roleOf(s.Member(3)) == protocol.Leader
 	})
-	s.heal()
+	healLinks(s.World)
 	s.passes()
 }
 
@@ -381,7 +381,7 @@ func TestSwapUnderFailover(t *testing.T) {
 		s.readable(2)
 		swap := func(id protocol.MemberID) *history.Operation {
 			op := &history.Operation{Operation: check.Operation{Kind: check.Swap, Key: "k0", Expect: s.client.seen}, Raw: s.client.raw}
-			op.Carry(len(s.History.Ops), s.drawBody())
+			op.Carry(len(s.History.Ops), drawBody(s.World))
 			s.client.perform(s.Member(id), op, 0, func() {})
 			return op
 		}

@@ -37,7 +37,7 @@ func (s *script) putBody(id protocol.MemberID) *history.Operation {
 
 func (s *script) writeBody(id protocol.MemberID, kind check.Kind) *history.Operation {
 	op := &history.Operation{Operation: check.Operation{Kind: kind, Key: "k0"}}
-	op.Carry(len(s.History.Ops), s.drawBody())
+	op.Carry(len(s.History.Ops), drawBody(s.World))
 	s.ask(id, op)
 	return op
 }
@@ -417,7 +417,7 @@ func TestReelectionOfALeaderWithTheWhole(t *testing.T) {
 	s.split(1)
 	s.until("1 gives up", func() bool { return roleOf(s.Member(1)) != protocol.Leader })
 	s.pass = nil
-	s.heal()
+	healLinks(s.World)
 	s.elect(1)
 	s.mustAck(op)
 	require.Equal(t, check.WholeBody, s.form(1, i))
@@ -470,7 +470,7 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 	i := s.last(1)
 	s.mustAck(op)
 	require.Equal(t, check.WholeBody, s.form(3, i))
-	s.heal()
+	healLinks(s.World)
 	s.until("all hold something", func() bool { return s.form(4, i) != check.NoBody && s.form(5, i) != check.NoBody })
 	for _, id := range []protocol.MemberID{2, 3} {
 		m := s.Member(id)
@@ -554,7 +554,7 @@ func TestManyK(t *testing.T) {
 		}
 	}
 	require.Len(t, ks, 3, "%v", ks)
-	s.heal()
+	healLinks(s.World)
 	s.wait(1)
 	s.crash(1, 2)
 	s.readable(3, 4, 5)
@@ -585,12 +585,12 @@ func TestLiveOscillates(t *testing.T) {
 		case 2:
 			s.split(3, 4)
 		case 3:
-			s.heal()
+			healLinks(s.World)
 		}
 		ops = append(ops, s.putBody(1))
 		s.wait(0.15)
 	}
-	s.heal()
+	healLinks(s.World)
 	for _, op := range ops {
 		s.mustAck(op)
 	}

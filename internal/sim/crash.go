@@ -10,14 +10,14 @@ var (
 )
 
 func init() {
-	faultCrash.Strike = (*World).stop
+	faultCrash.Strike = stopMember
 	faultCrash.Heal = func(m *node.Member) { m.Disk.PowerAt = 0 }
-	faultPower.Strike = func(w *World, _ *node.Member) { w.powerLoss() }
+	faultPower.Strike = func(w *World, _ *node.Member) { powerLoss(w) }
 }
 
-// stop lets a member stop: it loses power at once or at a write soon, or it is told to stop. In
+// stopMember lets a member stop: it loses power at once or at a write soon, or it is told to stop. In
 // each case it starts again later.
-func (w *World) stop(m *node.Member) {
+func stopMember(w *World, m *node.Member) {
 	if w.Chance(0.4) {
 		m.Disk.PowerAt = 1 + w.Pick(20)
 		w.Tracef("FAULT %s will lose power at its write number %d", m.ID, m.Disk.PowerAt)
@@ -25,7 +25,7 @@ func (w *World) stop(m *node.Member) {
 	}
 	back := w.Between(0, 6*w.set.Election)
 	if w.Chance(0.3) {
-		w.leave(m, back)
+		leaveFor(w, m, back)
 		return
 	}
 	w.Tracef("FAULT %s loses power", m.ID)
@@ -33,7 +33,7 @@ func (w *World) stop(m *node.Member) {
 	w.startLater(m, back)
 }
 
-func (w *World) powerLoss() {
+func powerLoss(w *World) {
 	w.Tracef("FAULT everybody loses power")
 	for _, m := range w.Members {
 		if m.Up {

@@ -13,7 +13,7 @@ import (
 // configuration that may still be active.
 func (w *World) core() []*node.Member {
 	alive := slices.DeleteFunc(slices.Clone(w.Members), func(m *node.Member) bool { return m.Gone || m.Strange() })
-	if w.Chance(0.5) || w.anySick() { // while a state is damaged, no other member may be missing
+	if w.Chance(0.5) || anySick(w) { // while a state is damaged, no other member may be missing
 		return alive
 	}
 	for range len(alive) {
@@ -40,7 +40,7 @@ func (w *World) joins(m *node.Member) bool {
 // decisive reports two things: the members can elect and decide in every configuration that may become
 // active, and they hold enough of every live body.
 func (w *World) decisive(members []*node.Member) bool {
-	if len(members) < w.set.decides() || !w.recoverable(members) {
+	if len(members) < w.set.decides() || !recoverable(w, members) {
 		return false
 	}
 	lives := func(id uint64) bool {

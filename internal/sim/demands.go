@@ -11,17 +11,17 @@ type demand struct {
 
 // demands are made one after the other, until one is violated.
 var demands = []demand{
-	{"damaged states are replaced", (*World).demandRepairs},
-	{"each member completes a write and a read", func(w *World, alive []*node.Member) { w.demandProgress(alive, true) }},
-	{"instances are merged without delay", (*World).demandMerging},
-	{"members that restart complete reads", (*World).demandRestarts},
-	{"removed members stop", (*World).demandDepartures},
-	{"members apply the last writes", (*World).demandSameState},
-	{"one client alone is served without delay", (*World).demandPace},
-	{"many clients are served without delay", (*World).demandBusyPace},
-	{"files of released bodies are deleted", (*World).awaitTidy},
-	{"members apply what clients gave up", (*World).demandSameState}, // it may have been accepted meanwhile
-	{"all have the same state, and no acknowledged write is lost", (*World).demandVerdict},
+	{"damaged states are replaced", demandRepairs},
+	{"each member completes a write and a read", func(w *World, alive []*node.Member) { demandProgress(w, alive, true) }},
+	{"instances are merged without delay", demandMerging},
+	{"members that restart complete reads", demandRestarts},
+	{"removed members stop", demandDepartures},
+	{"members apply the last writes", demandSameState},
+	{"one client alone is served without delay", demandPace},
+	{"many clients are served without delay", demandBusyPace},
+	{"files of released bodies are deleted", awaitTidy},
+	{"members apply what clients gave up", demandSameState}, // it may have been accepted meanwhile
+	{"all have the same state, and no acknowledged write is lost", demandVerdict},
 }
 
 // recover is the second phase. Faults end, enough members live, and then there must be progress. At

@@ -22,9 +22,9 @@ var (
 	removedMembersStopped = count.New("removed_members_stopped", "removed members stopped")
 )
 
-// leave is a stop that the operator asks for. The member hands over what it leads, and goes on
+// leaveFor is a stop that the operator asks for. The member hands over what it leads, and goes on
 // meanwhile. Then it ends as if power was lost, which loses only what no member relies on.
-func (w *World) leave(m *node.Member, back time.Duration) {
+func leaveFor(w *World, m *node.Member, back time.Duration) {
 	w.Tracef("FAULT %s is told to stop", m.ID)
 	w.Count(plannedStops)
 	leaving, limit := instance.StopHandover{Config: m.Operations.Config}, w.Now()+w.set.Election
@@ -58,7 +58,7 @@ func (w *World) Expelled(m *node.Member, why *member.ExpelledError) {
 			return
 		}
 	}
-	if !w.recoverable(w.except(m)) {
+	if !recoverable(w, w.except(m)) {
 		return
 	}
 	w.Tracef("%s stops: %v", m.ID, why)
@@ -70,8 +70,8 @@ func (w *World) Expelled(m *node.Member, why *member.ExpelledError) {
 // stranded reports whether a member still runs although the cluster goes on without it. A member
 // cannot find that out if no running member knows it that it can dial. Members that knew it may have been removed too,
 // and have stopped, or they have moved and it was not told where.
-func (w *World) stranded(m *node.Member) bool {
-	if !m.Up || !w.recoverable(w.except(m)) {
+func stranded(w *World, m *node.Member) bool {
+	if !m.Up || !recoverable(w, w.except(m)) {
 		return false
 	}
 	if !slices.ContainsFunc(w.Members, func(o *node.Member) bool {
@@ -89,11 +89,11 @@ func (w *World) stranded(m *node.Member) bool {
 
 // demandDepartures gives removed members a bounded time in which they must find out that they were
 // removed. Some member that runs knows it, because the others reach the same state.
-func (w *World) demandDepartures(alive []*node.Member) {
+func demandDepartures(w *World, alive []*node.Member) {
 	var last *node.Member
 	gone := func() bool {
 		for _, m := range alive {
-			if w.stranded(m) {
+			if stranded(w, m) {
 				last = m
 				return false
 			}
@@ -106,7 +106,7 @@ func (w *World) demandDepartures(alive []*node.Member) {
 }
 
 // retire stops members that a committed configuration has removed. They never start again.
-func (w *World) retire(removed []protocol.MemberID) {
+func retire(w *World, removed []protocol.MemberID) {
 	for _, id := range removed {
 		m := w.Member(id)
 		if m.Gone || m.Retiring {
@@ -121,7 +121,7 @@ func (w *World) retire(removed []protocol.MemberID) {
 			if m.Gone {
 				return
 			}
-			if !w.recoverable(w.except(m)) {
+			if !recoverable(w, w.except(m)) {
 				m.Retiring = false // not yet
 				return
 			}

@@ -30,17 +30,17 @@ func (s *Settings) drawEarly(d draw.Chance) {
 	}
 }
 
-// options is what a client asks for beside a write; nil: nothing. Who compares and swaps wants to
+// writeOptions is what a client asks for beside a write; nil: nothing. Who compares and swaps wants to
 // know what became of it, and who looks whether all goes on wants to see it.
-func (w *World) options(op *history.Operation) *protocol.ProposeOptions {
+func writeOptions(w *World, op *history.Operation) *protocol.ProposeOptions {
 	l := &w.set.Load
 	if w.set.Keyed || w.set.ByKey() {
-		return &protocol.ProposeOptions{Keys: w.drawKeys(op.Key)}
+		return &protocol.ProposeOptions{Keys: drawKeys(w, op.Key)}
 	}
 	if l.Early+l.Blind == 0 || w.Calm {
 		return nil
 	}
-	o := protocol.ProposeOptions{After: w.drawAfter(op)}
+	o := protocol.ProposeOptions{After: drawAfter(w, op)}
 	switch {
 	case op.Kind == check.Swap:
 	case l.Early > 0 && w.From(earlyWrites).Yes(l.Early):

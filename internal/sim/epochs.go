@@ -45,7 +45,7 @@ func (s *Settings) chooseEpochs(d draw.Chance) {
 
 // epochTime is how long it may take until what is proposed has its turn: two epochs may have to be decided slot after
 // slot before that, in pieces that take so long.
-func (w *World) epochTime(piece time.Duration) time.Duration {
+func epochTime(w *World, piece time.Duration) time.Duration {
 	if !w.set.Protocol.Core.Judged.ManyLead {
 		return 0
 	}

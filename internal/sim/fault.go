@@ -86,7 +86,7 @@ func (w *World) planFault(f *Fault, every time.Duration) {
 		}
 		if victim := w.victim(); victim != nil {
 			w.strike(f, victim)
-			w.another(victim)
+			another(w, victim)
 		}
 		w.planFault(f, every)
 	})

@@ -12,8 +12,8 @@ const tidyTime = time.Second
 
 // awaitTidy lets members release what they soon release, and give back the files. Whether they do is
 // judged at the end.
-func (w *World) awaitTidy(alive []*node.Member) {
+func awaitTidy(w *World, alive []*node.Member) {
 	w.RunUntil(w.Now()+w.set.Bodies.Release+tidyTime, func() bool {
-		return !slices.ContainsFunc(w.serving(alive), func(m *node.Member) bool { return m.JudgeBodyFiles() != nil })
+		return !slices.ContainsFunc(serving(w, alive), func(m *node.Member) bool { return m.JudgeBodyFiles() != nil })
 	})
 }

@@ -20,7 +20,7 @@ var faultFull = &Fault{Name: "full-disk", Thinned: true}
 
 func init() {
 	faultFull.Draw = (*Settings).drawFull
-	faultFull.Strike = (*World).fillDisks
+	faultFull.Strike = fillDisks
 	faultFull.Heal = func(m *node.Member) { m.Disk.Full = false }
 }
 
@@ -44,7 +44,7 @@ func (s *Settings) drawFull(d draw.Chance) {
 }
 
 // fillDisks makes one disk full for a while, or sometimes all of them.
-func (w *World) fillDisks(victim *node.Member) {
+func fillDisks(w *World, victim *node.Member) {
 	full := []*node.Member{victim}
 	if w.Chance(0.3) {
 		full = w.Members

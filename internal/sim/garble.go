@@ -16,7 +16,7 @@ var faultGarble = &Fault{Name: "garble", Thinned: true, source: fromFreeze}
 
 func init() {
 	faultGarble.Draw = (*Settings).drawGarble
-	faultGarble.Strike = (*World).garble
+	faultGarble.Strike = garble
 }
 
 // drawGarble chooses whether members propose nonsense.
@@ -27,7 +27,7 @@ func (s *Settings) drawGarble(d draw.Chance) {
 }
 
 // garble lets a member propose an entry that no member can apply. The entry's digest is right.
-func (w *World) garble(m *node.Member) {
+func garble(w *World, m *node.Member) {
 	e := protocol.Entry{Kind: protocol.EntryBatch, Count: 1, Payload: protocol.AppendCommand(nil, []byte("garbled"))}
 	switch w.Pick(6) {
 	case 0:

@@ -18,8 +18,8 @@ var faultHold = &Fault{Name: "hold"}
 
 func init() {
 	faultHold.Draw = (*Settings).drawHolds
-	faultHold.Strike = (*World).holdLinks
-	faultHold.End = func(w *World) { w.releaseLinks(w.held) }
+	faultHold.Strike = holdLinks
+	faultHold.End = func(w *World) { releaseLinks(w, w.held) }
 }
 
 // drawHolds chooses whether links stand still. In half of these runs hardly anything else happens:
@@ -58,7 +58,7 @@ type standstill struct {
 // holdLinks lets the links of a leader stand still, first those to it, so that answers to what it has
 // just sent reach it late and it leads on. What it sends stands still until about when others elect
 // another leader. Often the others' links stand still too: then several ask for votes, and one of them is answered first.
-func (w *World) holdLinks(victim *node.Member) {
+func holdLinks(w *World, victim *node.Member) {
 	m := w.someLeader()
 	if m == nil {
 		m = victim
@@ -70,48 +70,48 @@ func (w *World) holdLinks(victim *node.Member) {
 	w.held = h
 	w.Tracef("FAULT links of %s stand still", m.ID)
 	if w.Chance(0.8) {
-		w.holdAll(h, true, true)
-		w.After(e-w.Between(0, e/2), func() { w.holdAll(h, true, false) })
+		holdAll(w, h, true, true)
+		w.After(e-w.Between(0, e/2), func() { holdAll(w, h, true, false) })
 	}
-	w.After(w.Between(0, 2*w.set.Heartbeat), func() { w.holdAll(h, false, true) })
+	w.After(w.Between(0, 2*w.set.Heartbeat), func() { holdAll(w, h, false, true) })
 	if w.Chance(0.7) {
-		w.holdOthers(h, nil, true)
+		holdOthers(w, h, nil, true)
 		h.first = w.Members[w.Pick(len(w.Members))]
-		w.After(e+time.Duration(w.Rand.Float64()*float64(e)), func() { w.holdOthers(h, h.first, false) })
+		w.After(e+time.Duration(w.Rand.Float64()*float64(e)), func() { holdOthers(w, h, h.first, false) })
 	}
-	w.After(3*e, func() { w.releaseLinks(h) })
+	w.After(3*e, func() { releaseLinks(w, h) })
 }
 
 // holdAll stops all links to the member, or from it, or lets them go on. It does nothing when the time is over.
-func (w *World) holdAll(h *standstill, inward, on bool) {
+func holdAll(w *World, h *standstill, inward, on bool) {
 	if w.held != h {
 		return
 	}
 	for _, o := range w.Members {
 		if from, to := h.m.ID, o.ID; o != h.m && inward {
-			w.holdLink(to, from, on)
+			holdLink(w, to, from, on)
 		} else if o != h.m {
-			w.holdLink(from, to, on)
+			holdLink(w, from, to, on)
 		}
 	}
 }
 
 // holdOthers is holdAll for the links between all other members, or for those to and from one of them.
-func (w *World) holdOthers(h *standstill, of *node.Member, on bool) {
+func holdOthers(w *World, h *standstill, of *node.Member, on bool) {
 	if w.held != h {
 		return
 	}
 	for _, a := range w.Members {
 		for _, b := range w.Members {
 			if a != b && a != h.m && b != h.m && (of == nil || a == of || b == of) {
-				w.holdLink(a.ID, b.ID, on)
+				holdLink(w, a.ID, b.ID, on)
 			}
 		}
 	}
 }
 
 // holdLink stops a link, or lets it go on: then what waits arrives within a trip, in order if streams keep it.
-func (w *World) holdLink(from, to protocol.MemberID, on bool) {
+func holdLink(w *World, from, to protocol.MemberID, on bool) {
 	l := w.Net.Link(from, to)
 	if on {
 		l.Hold()
@@ -132,7 +132,7 @@ func (w *World) holdLink(from, to protocol.MemberID, on bool) {
 // releaseFor lets links continue when a member stands for election, some of them later. So messages of the old
 // leader reach members that are about to vote, and the candidate's do not reach the old leader at once. Some members
 // learn from others that they voted for the candidate before its own request arrives.
-func (w *World) releaseFor(candidate *node.Member) {
+func releaseFor(w *World, candidate *node.Member) {
 	h := w.held
 	if h == nil || h.m == candidate || w.Calm || h.released {
 		return
@@ -140,46 +140,46 @@ func (w *World) releaseFor(candidate *node.Member) {
 	h.released = true
 	early, trip := w.Rand.Uint64(), w.set.DelayMax+w.set.SyncMax
 	w.Tracef("FAULT some links of %s go on", h.m.ID)
-	w.holdAll(h, true, false)
+	holdAll(w, h, true, false)
 	for _, o := range w.Members {
 		switch {
 		case o == h.m || o == candidate:
 		case early>>o.ID&1 == 1:
-			w.holdLink(h.m.ID, o.ID, false)
-			w.holdLink(candidate.ID, o.ID, true)
+			holdLink(w, h.m.ID, o.ID, false)
+			holdLink(w, candidate.ID, o.ID, true)
 		}
 	}
 	w.After(w.Between(0, 2*trip), func() {
 		for _, o := range w.Members {
 			if o != candidate && o != h.m {
-				w.holdOthersBut(h, candidate, o)
+				holdOthersBut(w, h, candidate, o)
 			}
 		}
 	})
-	w.After(trip+w.Between(0, 2*trip), func() { w.holdOthers(h, nil, false) })
-	w.After(w.set.Election-w.Between(0, w.set.Election/2), func() { w.releaseLinks(h) })
+	w.After(trip+w.Between(0, 2*trip), func() { holdOthers(w, h, nil, false) })
+	w.After(w.set.Election-w.Between(0, w.set.Election/2), func() { releaseLinks(w, h) })
 }
 
 // holdOthersBut lets the links of a member to all others but the candidate go on.
-func (w *World) holdOthersBut(h *standstill, candidate, of *node.Member) {
+func holdOthersBut(w *World, h *standstill, candidate, of *node.Member) {
 	if w.held != h {
 		return
 	}
 	for _, o := range w.Members {
 		if o != of && o != candidate && o != h.m {
-			w.holdLink(of.ID, o.ID, false)
+			holdLink(w, of.ID, o.ID, false)
 		}
 	}
 }
 
 // releaseLinks lets all links go on.
-func (w *World) releaseLinks(h *standstill) {
+func releaseLinks(w *World, h *standstill) {
 	if h == nil || w.held != h {
 		return
 	}
 	w.Tracef("FAULT links of %s go on", h.m.ID)
-	w.holdAll(h, true, false)
-	w.holdAll(h, false, false)
-	w.holdOthers(h, nil, false)
+	holdAll(w, h, true, false)
+	holdAll(w, h, false, false)
+	holdOthers(w, h, nil, false)
 	w.held = nil
 }

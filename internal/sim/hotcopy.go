@@ -23,7 +23,7 @@ var faultHotCopy = &Fault{Name: "hot-copy", Thinned: true}
 
 func init() {
 	faultHotCopy.Draw = (*Settings).drawHotCopies
-	faultHotCopy.Strike = (*World).copyHot
+	faultHotCopy.Strike = copyHot
 }
 
 var runningCopiesPutBack = count.New("copies_of_running_disks_put_back", "copies of running disks put back", count.Bodiless)
@@ -50,8 +50,8 @@ func (s *Settings) drawHotCopies(d draw.Chance) {
 // copyHot copies a member's disk, and puts the copy in place as soon as the copy is without what
 // the member acknowledged since. Mostly others are away meanwhile, so that what is decided depends on
 // this member.
-func (w *World) copyHot(m *node.Member) {
-	if l := w.leader(); l == m || l == nil || m.Strange() || !m.Up || w.anyAway() || w.doubted() {
+func copyHot(w *World, m *node.Member) {
+	if l := w.leader(); l == m || l == nil || m.Strange() || !m.Up || anyAway(w) || doubted(w) {
 		return
 	}
 	c := &runningCopy{disk: m.Disk.Crash(w.Rand), saved: m.Saved, life: m.Life, last: max(m.Last(), m.Snapped.Point(node.FirstInstance).Index)}
@@ -59,30 +59,30 @@ func (w *World) copyHot(m *node.Member) {
 	var gone *node.Member
 	if o := w.Members[w.Pick(len(w.Members))]; o != m && o != w.leader() && o.Up && w.Chance(0.8) {
 		gone = o
-		w.leaveAway(o)
+		leaveAway(w, o)
 	}
-	w.awaitLoss(m, c, gone, w.Now()+4*w.set.Election)
+	awaitLoss(w, m, c, gone, w.Now()+4*w.set.Election)
 }
 
-func (w *World) doubted() bool {
+func doubted(w *World) bool {
 	return slices.ContainsFunc(w.Members, func(m *node.Member) bool { return m.Doubt != nil })
 }
 
 // awaitLoss puts the copy in place when that loses something, or gives up.
-func (w *World) awaitLoss(m *node.Member, c *runningCopy, gone *node.Member, most time.Duration) {
+func awaitLoss(w *World, m *node.Member, c *runningCopy, gone *node.Member, most time.Duration) {
 	w.After(w.set.Heartbeat/4, func() {
 		l := w.leader()
 		switch {
 		case w.Calm || m.Life != c.life || !m.Up || w.Now() > most:
 			if gone != nil && gone.Away {
-				w.comeBack(gone)
+				comeBack(w, gone)
 			}
-		case l == nil || !w.mayForget(m, l, c):
-			w.awaitLoss(m, c, gone, most)
+		case l == nil || !mayForget(w, m, l, c):
+			awaitLoss(w, m, c, gone, most)
 		default:
-			w.putHot(m, l, c)
+			putHot(w, m, l, c)
 			w.After(w.Between(w.set.Election/2, 4*w.set.Election), func() {
-				w.strikeWitness(m, l, gone)
+				strikeWitness(w, m, l, gone)
 			})
 		}
 	})
@@ -90,8 +90,8 @@ func (w *World) awaitLoss(m *node.Member, c *runningCopy, gone *node.Member, mos
 
 // mayForget reports whether the copy is without what the leader knows the member to have, the leader can
 // tell it that, and the others can go on without it.
-func (w *World) mayForget(m, l *node.Member, c *runningCopy) bool {
-	if l == m || l.Strange() || l.Frozen || l.Paused > w.Now() || w.Net.Link(l.ID, m.ID).Cut || w.anySick() || !w.mayLose(m, nil) {
+func mayForget(w *World, m, l *node.Member, c *runningCopy) bool {
+	if l == m || l.Strange() || l.Frozen || l.Paused > w.Now() || w.Net.Link(l.ID, m.ID).Cut || anySick(w) || !mayLose(w, m, nil) {
 		return false
 	}
 	st := l.Inst.Core().Status()
@@ -99,7 +99,7 @@ func (w *World) mayForget(m, l *node.Member, c *runningCopy) bool {
 }
 
 // putHot starts a member on the copy.
-func (w *World) putHot(m, l *node.Member, c *runningCopy) {
+func putHot(w *World, m, l *node.Member, c *runningCopy) {
 	m.Crash()
 	m.Strangers++
 	m.Backup = nil
@@ -108,26 +108,26 @@ func (w *World) putHot(m, l *node.Member, c *runningCopy) {
 	w.Count(runningCopiesPutBack)
 	w.Tracef("FAULT %s has a copy of its disk up to %d, and %s leads term %d", m.ID, c.last, l.ID, m.Doubt.Term)
 	w.startLater(m, w.Between(0, w.set.Election/2))
-	w.watchDoubt(m)
+	watchDoubt(w, m)
 }
 
 // strikeWitness lets the leader lose power that told a member what is missing, or cuts it off. A member that was
 // away comes back.
-func (w *World) strikeWitness(m, l, gone *node.Member) {
+func strikeWitness(w *World, m, l, gone *node.Member) {
 	if !w.Calm && m.Doubt == nil && l.Up && w.Chance(0.7) {
 		w.strike([...]*Fault{faultCrash, faultIsolate}[w.Pick(2)], l)
 	}
 	if gone != nil && gone.Away {
 		w.After(w.Between(0, w.set.Election), func() {
 			if gone.Away {
-				w.comeBack(gone)
+				comeBack(w, gone)
 			}
 		})
 	}
 }
 
 // watchDoubt takes the copy away when the leader's time is over before the member has heard it.
-func (w *World) watchDoubt(m *node.Member) {
+func watchDoubt(w *World, m *node.Member) {
 	w.After(w.set.Heartbeat/4, func() {
 		d := m.Doubt
 		switch {
@@ -139,14 +139,14 @@ func (w *World) watchDoubt(m *node.Member) {
 			m.Doubt, m.Disk, m.Saved, m.Restored = nil, device.NewDisk(), nil, false
 			w.startLater(m, w.Between(0, w.set.Election))
 		default:
-			w.watchDoubt(m)
+			watchDoubt(w, m)
 		}
 	})
 }
 
 // mute reports whether what one member sends to another must not arrive, because it is in doubt about itself. Where
 // many members lead at once, it may lead, and would propose again where it proposed something before.
-func (w *World) mute(from, to protocol.MemberID) bool {
+func mute(w *World, from, to protocol.MemberID) bool {
 	d := w.Member(from).Doubt
 	return d != nil && (d.Leader.ID != to || w.set.Protocol.Core.Judged.ManyLead)
 }

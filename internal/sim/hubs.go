@@ -17,8 +17,8 @@ var faultHubs = &Fault{Name: "hubs"}
 
 func init() {
 	faultHubs.Draw = (*Settings).drawHubs
-	faultHubs.Strike = func(w *World, _ *node.Member) { w.cutToHubs() }
-	faultHubs.End = (*World).heal
+	faultHubs.Strike = func(w *World, _ *node.Member) { cutToHubs(w) }
+	faultHubs.End = healLinks
 }
 
 // drawHubs chooses whether only some members have links with all others, as in five machines of which two are
@@ -31,19 +31,19 @@ func (s *Settings) drawHubs(d draw.Chance) {
 
 // cutToHubs cuts all links but those of half of the members, the hubs, so that each other member still reaches a
 // majority.
-func (w *World) cutToHubs() {
+func cutToHubs(w *World) {
 	var hubs []protocol.MemberID
 	for _, i := range w.Rand.Perm(len(w.Members))[:len(w.Members)/2] {
 		hubs = append(hubs, w.Members[i].ID)
 	}
-	w.onlyLinksOf(hubs...)
-	w.Tracef("FAULT links are cut:%s", w.describeCuts())
-	w.After(w.Between(0, 20*w.set.Election), w.heal)
+	onlyLinksOf(w, hubs...)
+	w.Tracef("FAULT links are cut:%s", describeCuts(w))
+	w.After(w.Between(0, 20*w.set.Election), func() { healLinks(w) })
 }
 
 // onlyLinksOf cuts all links but those to and from these members. Those of a member that is away stay cut.
-func (w *World) onlyLinksOf(hubs ...protocol.MemberID) {
-	w.heal()
+func onlyLinksOf(w *World, hubs ...protocol.MemberID) {
+	healLinks(w)
 	for _, a := range w.Members {
 		for _, b := range w.Members {
 			if a != b && !slices.Contains(hubs, a.ID) && !slices.Contains(hubs, b.ID) {

@@ -21,7 +21,7 @@ func hubs(t *testing.T, p string, mutant protocol.Mutant) *script {
 	s.until("somebody leads", func() bool { return s.leader() != nil })
 	s.mustAck(s.put(2))
 	s.wait(0.2)
-	s.onlyLinksOf(2, 3)
+	onlyLinksOf(s.World, 2, 3)
 	return s
 }
 

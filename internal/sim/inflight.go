@@ -9,7 +9,7 @@ func (w *World) Ticked(m *node.Member) {
 	m.CellBytes = max(m.CellBytes, m.Log.CellBytes())
 	config := m.Applier.Config()
 	if !config.Joint() && len(config.Removed) > 0 && m.Settled() {
-		w.retire(config.Removed)
+		retire(w, config.Removed)
 	}
 	for _, s := range m.InForce {
 		s.Judge()

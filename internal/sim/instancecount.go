@@ -13,26 +13,26 @@ import (
 var faultReshape = &Fault{Name: "reshape", Thinned: true}
 
 func init() {
-	faultReshape.Strike = func(w *World, _ *node.Member) { w.reshape() }
+	faultReshape.Strike = func(w *World, _ *node.Member) { reshape(w) }
 }
 
 // reshape is the operator who asks for another number of instances. Sometimes the state machine of a member
 // stands still then, so that its new instances work long before its state comes to them.
-func (w *World) reshape() {
-	n, m := 1+w.Pick(5), w.asked()
+func reshape(w *World) {
+	n, m := 1+w.Pick(5), memberToAsk(w)
 	if has, most := m.InstancesApplied(), w.leader(); most != nil && most.InstancesApplied() != has && w.Chance(0.8) {
 		n = has // a member that is behind takes it for made
 	}
 	w.Tracef("FAULT %s is asked for %d instances", m.ID, n)
 	if up := w.upAnd(func(*node.Member) bool { return true }); !w.Calm && len(up) > 0 && w.Chance(0.4) {
-		w.lag(up[w.Among(len(up))])
+		lagBehind(w, up[w.Among(len(up))])
 	}
 	if n < len(m.InForce) && w.Chance(0.5) {
-		w.After(w.Between(0, w.set.Heartbeat), w.missRetirement)
+		w.After(w.Between(0, w.set.Heartbeat), func() { missRetirement(w) })
 	}
 	w.ask(m, cluster.Operation{Kind: cluster.Reshape, Instances: n}, w.Between(w.set.Election, 20*w.set.Election), func(err error) {
 		if err == nil && !w.Calm && w.Chance(w.set.Weave.Move) {
-			w.move()
+			moveToOtherMachine(w)
 		}
 	})
 }
@@ -40,7 +40,7 @@ func (w *World) reshape() {
 // askOutdated is an operator who asks a member whose state is behind, mostly the leader, for the number of
 // instances that its state knows, just as others come to another one. The member takes that for made, if
 // it does not find out. In a scenario operators ask only for what the scenario says.
-func (w *World) askOutdated(now int) {
+func askOutdated(w *World, now int) {
 	behind := w.upAnd(func(m *node.Member) bool { return m.InstancesApplied() != now })
 	if w.Calm || len(behind) == 0 || w.set.Faults[faultReshape] == 0 || !w.Chance(0.5) {
 		return
@@ -50,7 +50,7 @@ func (w *World) askOutdated(now int) {
 		m = l
 	}
 	n := m.InstancesApplied()
-	w.lag(m)
+	lagBehind(w, m)
 	w.After(w.Between(0, w.set.Election), func() {
 		if m.Up && !w.Calm {
 			w.Tracef("FAULT %s is asked for %d instances, where others come to %d", m.ID, n, now)
@@ -61,31 +61,31 @@ func (w *World) askOutdated(now int) {
 
 // missRetirement cuts off a member while instances are retired, until it needs a snapshot. What it
 // proposed through them may have taken effect, and it proposes that again.
-func (w *World) missRetirement() {
+func missRetirement(w *World) {
 	list := w.upAnd(func(m *node.Member) bool { return !m.Leads() })
 	if len(list) == 0 || w.Calm {
 		return
 	}
 	m := list[w.Among(len(list))]
 	for range 1 + w.Pick(4) {
-		w.comesTo(m, check.Put, w.drawKey(), w.Between(0, w.set.HopMax+2*w.set.DelayMax))
+		comeTo(w, m, check.Put, drawKey(w), w.Between(0, w.set.HopMax+2*w.set.DelayMax))
 	}
 	w.After(2*w.set.DelayMax, func() {
-		if m.Up && !w.Calm && !w.anyAway() {
-			w.cutAway(m)
+		if m.Up && !w.Calm && !anyAway(w) {
+			cutAway(w, m)
 		}
 	})
 }
 
-// move is the operator who moves a member to another machine, as soon as the number of instances
+// moveToOtherMachine is the operator who moves a member to another machine, as soon as the number of instances
 // has changed. The new member never takes part in instances that were retired before it joined.
-func (w *World) move() {
+func moveToOtherMachine(w *World) {
 	if w.set.Faults[faultChange] == 0 || w.set.Resize || len(w.Members) >= w.set.Nodes+maxAdded {
 		return
 	}
-	added := w.addMember()
-	w.askChange(w.asked(), []protocol.Change{{Kind: protocol.AddLearner, Member: added}})
-	w.promoteLater(added.ID)
+	added := addMember(w)
+	askChange(w, memberToAsk(w), []protocol.Change{{Kind: protocol.AddLearner, Member: added}})
+	promoteLater(w, added.ID)
 }
 
 // Reshaped implements node.Observer.
@@ -94,5 +94,5 @@ func (w *World) Reshaped(_ *node.Member, round protocol.Round, instances int, be
 		w.grown = round
 		w.detours += w.set.electionTime()
 	}
-	w.askOutdated(instances)
+	askOutdated(w, instances)
 }

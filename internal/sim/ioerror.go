@@ -17,7 +17,7 @@ var faultIO = &Fault{Name: "io-error", Thinned: true}
 
 func init() {
 	faultIO.Draw = (*Settings).drawIO
-	faultIO.Strike = (*World).failOperation
+	faultIO.Strike = failOperation
 	faultIO.Heal = func(m *node.Member) { m.Disk.FailAt = 0 }
 }
 
@@ -32,7 +32,7 @@ func (s *Settings) drawIO(d draw.Chance) {
 
 // failOperation lets one of the next operations of a disk fail. Sometimes the member restarts
 // first.
-func (w *World) failOperation(m *node.Member) {
+func failOperation(w *World, m *node.Member) {
 	if w.Chance(0.4) {
 		w.Tracef("FAULT %s loses power", m.ID)
 		m.Crash()

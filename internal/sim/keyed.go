@@ -40,7 +40,7 @@ const leastKeyedInbox = 500
 
 // drawKeys are the keys that a client says its command touches. Sometimes it says none, or one of another
 // group too: then the command must be refused.
-func (w *World) drawKeys(key string) []uint64 {
+func drawKeys(w *World, key string) []uint64 {
 	keys := machine.KeysOf(key)
 	if w.set.ByKey() && !w.Calm && w.From(earlyWrites).Yes(0.1) {
 		if w.From(earlyWrites).Yes(0.5) {

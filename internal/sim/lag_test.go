@@ -44,7 +44,7 @@ func (s *script) late(id protocol.MemberID, entries int) {
 		return m.From == 1 || m.Type != message.PreVote && m.Type != message.Vote
 	}
 	s.Net.Narrow(1, id, narrowRate, 2*s.set.Core.MaxInflightBytes)
-	s.heal()
+	healLinks(s.World)
 }
 
 func lateCoded(set *Settings) {
@@ -125,7 +125,7 @@ func endlessSnapshots(s *script) {
 		s.mustAck(s.put(1))
 	}
 	require.Positive(s.t, s.Member(1).Inst.Core().Status().First-1, "the log was not cut")
-	s.heal()
+	healLinks(s.World)
 	for began := s.Now(); s.commit(3)+20 < s.commit(1) && s.Broken == nil; {
 		s.mustAck(s.put(1))
 		s.wait(0.02)
@@ -163,7 +163,7 @@ func TestOneSnapshotForAllInstances(t *testing.T) {
 	for _, id := range []protocol.InstanceID{1, 2, 3} {
 		require.Greater(t, s.Member(1).Of(id).Inst.Core().Status().First, s.Member(3).Of(id).Inst.Core().Status().Last)
 	}
-	s.heal()
+	healLinks(s.World)
 	s.until("the member is level", func() bool {
 		for _, k := range s.Member(3).InForce {
 			if l := s.LeaderOf(k.Instance); l == nil || l.Of(k.Instance).Inst.Core().Status().Commit > k.Inst.Core().Status().Commit {

@@ -12,7 +12,7 @@ import (
 var faultLate = &Fault{Name: "late", Thinned: true}
 
 func init() {
-	faultLate.Strike = (*World).delayMember
+	faultLate.Strike = delayMember
 }
 
 // lateMembers adds members that are late, and so much load that they miss much. Logs are long
@@ -32,7 +32,7 @@ func (s *Settings) lateMembers(d draw.Chance) {
 // delayMember cuts a member off for a while. Then it catches up over links on which an entry takes a good
 // part of the time that a leader waits for an answer. Another member may be down meanwhile. So the
 // member answers the leader again and again, but new entries reach it last.
-func (w *World) delayMember(m *node.Member) {
+func delayMember(w *World, m *node.Member) {
 	if w.late || m == w.leader() || len(w.Members) < 3 {
 		return
 	}
@@ -52,7 +52,7 @@ func (w *World) delayMember(m *node.Member) {
 		entry := 300 + w.set.Padding/2 + (w.set.Bodies.Min+w.set.Bodies.Max)/4
 		rate := int(float64(entry) / ((0.3 + w.Rand.Float64()) * w.set.Heartbeat.Seconds()))
 		w.Tracef("FAULT %s is late: its links take %d bytes a second", m.ID, rate)
-		w.heal()
+		healLinks(w)
 		both(func(o *node.Member) { w.Net.Narrow(o.ID, m.ID, rate, 1<<20) })
 		last := time.Duration(5+w.Pick(20)) * w.set.Election
 		if o := others[w.Pick(len(others))]; len(others) > 2 && o.Up && w.set.Faults[faultCrash] > 0 && w.Chance(0.7) {

@@ -96,8 +96,8 @@ const (
 	asksLeaders               // any member that believes that it leads
 )
 
-// manner draws the manner of the next client.
-func (w *World) manner() manner {
+// drawManner draws the manner of the next client.
+func drawManner(w *World) manner {
 	switch x := w.Rand.Float64(); {
 	case x < w.set.Load.Pinned:
 		return stays
@@ -145,13 +145,13 @@ func (w *World) upAnd(holds func(*node.Member) bool) (list []*node.Member) {
 
 // chase lets clients soon read what was just written, at one member or at all that run. The answers
 // must include the write.
-func (w *World) chase(key string) {
+func chase(w *World, key string) {
 	if w.Calm {
 		return
 	}
 	for _, m := range w.upAnd((*node.Member).Replaced) {
 		if w.Chance(w.set.Load.Crowd) {
-			w.comesTo(m, check.Get, key, 0)
+			comeTo(w, m, check.Get, key, 0)
 		}
 	}
 	if len(w.History.Ops) >= w.set.Operations || !w.Chance(w.set.Load.Chase) {
@@ -161,13 +161,13 @@ func (w *World) chase(key string) {
 	one := protocol.MemberID(1 + w.Pick(len(w.Members)))
 	for _, m := range w.Members {
 		if all || m.ID == one {
-			w.comesTo(m, check.Get, key, w.Between(0, w.set.Heartbeat))
+			comeTo(w, m, check.Get, key, w.Between(0, w.set.Heartbeat))
 		}
 	}
 }
 
-// comesTo lets a client of its own ask a member for something.
-func (w *World) comesTo(m *node.Member, kind check.Kind, key string, when time.Duration) {
+// comeTo lets a client of its own ask a member for something.
+func comeTo(w *World, m *node.Member, kind check.Kind, key string, when time.Duration) {
 	w.After(when, func() {
 		if m.Up && !w.Calm {
 			c := &client{w: w, number: w.set.Clients + int(m.ID), home: m.ID}
@@ -182,8 +182,8 @@ func (w *World) comesTo(m *node.Member, kind check.Kind, key string, when time.D
 
 // crowd lets a client write at once at a member that has just been elected, while another one
 // still believes that it leads. Once that is acknowledged, others read it there: see chase.
-func (w *World) crowd(m *node.Member) {
+func crowd(w *World, m *node.Member) {
 	if w.set.Load.Crowd > 0 && len(w.upAnd((*node.Member).Replaced)) > 0 && w.Chance(w.set.Load.Crowd) {
-		w.comesTo(m, check.Put, w.drawKey(), 0)
+		comeTo(w, m, check.Put, drawKey(w), 0)
 	}
 }

@@ -29,10 +29,10 @@ var (
 
 func init() {
 	faultWipe.Draw = (*Settings).drawLost
-	faultWipe.Strike = func(w *World, m *node.Member) { w.loseDisk(m, nil) }
+	faultWipe.Strike = func(w *World, m *node.Member) { loseDisk(w, m, nil) }
 	faultOldDisk.Strike = func(w *World, m *node.Member) {
 		if m.Backup != nil {
-			w.loseDisk(m, m.Backup)
+			loseDisk(w, m, m.Backup)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func (s *Settings) drawLost(d draw.Chance) {
 }
 
 // backUp sometimes copies the disk of a member that is stopped.
-func (w *World) backUp(m *node.Member) {
+func backUp(w *World, m *node.Member) {
 	if w.set.Faults[faultOldDisk] == 0 || m.Strange() || m.Lives == 0 || !w.From(losses).Yes(0.5) {
 		return
 	}
@@ -66,15 +66,15 @@ func (w *World) backUp(m *node.Member) {
 }
 
 // loseDisk takes a member's disk away, or puts an old copy in its place. The member starts again later.
-func (w *World) loseDisk(m *node.Member, old *node.Backup) {
-	if w.anySick() || !w.mayLose(m, old) {
+func loseDisk(w *World, m *node.Member, old *node.Backup) {
+	if anySick(w) || !mayLose(w, m, old) {
 		return
 	}
 	m.Crash()
 	m.Strangers++
 	m.Backup = nil
 	if old == nil {
-		m.Disk, m.Saved, m.Restored = device.NewDisk(), w.rebornState(m), false
+		m.Disk, m.Saved, m.Restored = device.NewDisk(), rebornState(w, m), false
 		w.Count(disksLost)
 		w.Tracef("FAULT %s has a new disk", m.ID)
 	} else {
@@ -88,7 +88,7 @@ func (w *World) loseDisk(m *node.Member, old *node.Backup) {
 // mayLose reports whether the cluster promises to survive the loss. The others must be able to go
 // on without the member, also if a leader is about to make it a voter. And each of them must know the
 // member, or a life of it after the copy was made.
-func (w *World) mayLose(m *node.Member, old *node.Backup) bool {
+func mayLose(w *World, m *node.Member, old *node.Backup) bool {
 	if w.Calm || m.Strange() || m.Gone || m.Retiring || !m.Up || w.joins(m) {
 		return false
 	}
@@ -108,7 +108,7 @@ func (w *World) mayLose(m *node.Member, old *node.Backup) bool {
 }
 
 // lostOf returns the members of a configuration that run on another disk than their own.
-func (w *World) lostOf(c *protocol.Config) (lost []*node.Member) {
+func lostOf(w *World, c *protocol.Config) (lost []*node.Member) {
 	for _, id := range c.All() {
 		if m := w.Member(id); m.Strange() {
 			lost = append(lost, m)
@@ -119,14 +119,14 @@ func (w *World) lostOf(c *protocol.Config) (lost []*node.Member) {
 
 // replaceLost returns what the operator does while a member is lost: the member is removed. If the configuration
 // names its log, sometimes a new member takes its place.
-func (w *World) replaceLost(c *protocol.Config, lost *node.Member) (changes []protocol.Change) {
+func replaceLost(w *World, c *protocol.Config, lost *node.Member) (changes []protocol.Change) {
 	m := c.Find(lost.ID)
 	if m == nil {
 		return nil
 	}
 	changes = append(changes, protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: lost.ID}})
 	if !m.Learner && !lost.Restored && !m.Log.IsZero() && len(w.Members) < w.set.Nodes+maxAdded && w.From(losses).Yes(0.5) {
-		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: w.addMember()})
+		changes = append(changes, protocol.Change{Kind: protocol.AddVoter, Member: addMember(w)})
 	}
 	return changes
 }
@@ -138,10 +138,10 @@ func (w *World) WouldAsk(m *node.Member, changes []protocol.Change) bool {
 		return false // a member that these changes add may never start
 	}
 	config := m.Inst.Core().Status().Config
-	if tooFew(&config, changes) && w.damaged() || !w.keepState(&config, changes) {
+	if tooFew(&config, changes) && damaged(w) || !keepState(w, &config, changes) {
 		return false
 	}
-	lost := w.lostOf(&config)
+	lost := lostOf(w, &config)
 	return len(lost) == 0 || slices.ContainsFunc(changes, func(c protocol.Change) bool {
 		return c.Kind == protocol.RemoveMember && slices.ContainsFunc(lost, func(l *node.Member) bool { return l.ID == c.Member.ID })
 	})

@@ -33,7 +33,7 @@ func hotCopy(s *script) {
 		require.Equal(s.t, 1, s.Events.Of(node.StoppedWithoutDisk))
 		require.NotEqual(s.t, protocol.Leader, roleOf(s.Member(1)), "nor does it count for the leader, which has no quorum without 3")
 	}
-	s.heal()
+	healLinks(s.World)
 	s.crash(1)
 	s.wait(8)
 	s.start(1)
@@ -84,7 +84,7 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 	s := newStage(t, 1, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	added := s.addMember()
+	added := addMember(s.World)
 	m := s.Member(added.ID)
 	s.until("it joins", func() bool {
 		changeAt(s.Member(1), []protocol.Change{{Kind: protocol.AddVoter, Member: added}}, func(error) {})
@@ -95,7 +95,7 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 	alone := s.except(m)
 	require.True(t, s.decisive(alone), "it does not vote yet")
 	require.True(t, s.joins(m))
-	require.False(t, s.mayLose(m, nil))
+	require.False(t, mayLose(s.World, m, nil))
 	s.crash(added.ID)
 	require.True(t, s.joins(m), "the leader may have heard of it just before")
 	s.start(added.ID)
@@ -114,15 +114,15 @@ func TestWhoIsToDecideAloneIsNotLost(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	require.True(t, s.mayLose(s.Member(2), nil))
+	require.True(t, mayLose(s.World, s.Member(2), nil))
 	remove := func(id protocol.MemberID) protocol.Change {
 		return protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}
 	}
 	s.Member(1).Executing = append(s.Member(1).Executing, &cluster.Execution{Op: cluster.Operation{
 		Kind: cluster.ChangeMembers, Changes: []protocol.Change{remove(1), remove(3)},
 	}})
-	require.False(t, s.mayLose(s.Member(2), nil))
-	require.True(t, s.mayLose(s.Member(3), nil))
+	require.False(t, mayLose(s.World, s.Member(2), nil))
+	require.True(t, mayLose(s.World, s.Member(3), nil))
 	s.Member(1).Executing = nil
 	s.passes()
 }

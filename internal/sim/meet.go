@@ -34,7 +34,7 @@ type meetSettings struct {
 	// Overlap is how often links are cut while others are still cut.
 	Overlap float64
 	// Brief is how often a leader is cut off at the moment of its election, or of its first
-	// decision. See [World.cutShort].
+	// decision. See cutShort.
 	Brief float64
 	// Against is how often clocks run as wrong as may be against a leader that is cut off.
 	Against float64
@@ -107,7 +107,7 @@ func (s *Settings) describeMeet() string {
 }
 
 // another sometimes plans a fault that comes soon after this one, perhaps at the same member.
-func (w *World) another(victim *node.Member) {
+func another(w *World, victim *node.Member) {
 	if !w.Chance(w.set.Meet.Again) {
 		return
 	}
@@ -128,17 +128,17 @@ func (w *World) another(victim *node.Member) {
 // upsets are the faults that strike a newly elected leader.
 var upsets = [...]*Fault{faultCrash, faultPause, faultIsolate, faultFreeze, faultTransfer, faultPartition}
 
-// elected sometimes strikes a member that has just been elected, while its first entries are on
+// strikeElected sometimes strikes a member that has just been elected, while its first entries are on
 // their way or before they leave.
-func (w *World) elected(s *node.MemberInstance) {
+func strikeElected(w *World, s *node.MemberInstance) {
 	m := s.Member
 	if s.Brief = false; w.Calm {
 		return
 	}
-	w.crowd(m)
+	crowd(w, m)
 	if w.Chance(w.set.Meet.Brief) {
 		if s.Brief = w.Chance(0.5); !s.Brief {
-			w.cutShort(m)
+			cutShort(w, m)
 		}
 	}
 	if !w.Chance(w.set.Meet.Upset) {
@@ -158,18 +158,18 @@ func (w *World) elected(s *node.MemberInstance) {
 
 // firstDecision strikes a leader whose time is short as soon as it decides anything: what it
 // decided must last, although hardly anybody knows of it.
-func (w *World) firstDecision(s *node.MemberInstance) {
+func firstDecision(w *World, s *node.MemberInstance) {
 	if s.Brief && !w.Calm {
 		s.Brief = false
-		w.cutShort(s.Member)
+		cutShort(w, s.Member)
 	}
 }
 
 // cutShort cuts a leader off at once, so that what it is about to send is lost, and sometimes lets
 // it lose power. It is alone or with some others, fewer than half.
-func (w *World) cutShort(m *node.Member) {
+func cutShort(w *World, m *node.Member) {
 	if !w.Chance(w.set.Meet.Overlap / 2) {
-		w.heal()
+		healLinks(w)
 	}
 	side := map[protocol.MemberID]bool{m.ID: true}
 	for range w.Among(max(1, (len(w.Members)-1)/2)) {
@@ -180,16 +180,16 @@ func (w *World) cutShort(m *node.Member) {
 			w.Net.Link(a.ID, b.ID).Cut = w.Net.Link(a.ID, b.ID).Cut || side[a.ID] != side[b.ID]
 		}
 	}
-	w.clocksAgainst(m)
+	clocksAgainst(w, m)
 	w.Count(leadersCutShort)
-	w.Tracef("FAULT %s leads, and links are cut:%s", m.ID, w.describeCuts())
+	w.Tracef("FAULT %s leads, and links are cut:%s", m.ID, describeCuts(w))
 	life := m.Life
 	w.After(w.Between(0, w.set.Election), func() {
 		if m.Up && m.Life == life && !w.Calm && w.Chance(0.3) {
-			w.stop(m)
+			stopMember(w, m)
 		}
 	})
 	if w.Chance(0.5) {
-		w.After(w.Between(0, 4*w.set.Election), w.heal)
+		w.After(w.Between(0, 4*w.set.Election), func() { healLinks(w) })
 	}
 }

@@ -25,7 +25,7 @@ func (s *Settings) mergeTime() time.Duration {
 
 // stands notes that a member stands for election. A term in which nobody led was in vain: elections
 // collide by chance, and each such term takes an election more.
-func (w *World) stands(c *node.Witness) {
+func stands(w *World, c *node.Witness) {
 	j := c.Part.Judges
 	if c.Latest.Role != protocol.Candidate || c.Latest.Term <= j.Stood {
 		return
@@ -34,19 +34,19 @@ func (w *World) stands(c *node.Witness) {
 		w.detours += w.set.electionTime()
 	}
 	j.Stood = c.Latest.Term
-	w.releaseFor(c.Member)
+	releaseFor(w, c.Member)
 }
 
 // unled reports whether an instance in force has never had a leader.
-func (w *World) unled() bool {
+func unled(w *World) bool {
 	return slices.ContainsFunc(w.Court.All, func(c *judge.Instance) bool { return !c.Ended && c.Won == 0 })
 }
 
 // unsent is how many entries of an instance at most its leader has not even sent to a living
 // member: a narrow limit of what may be in flight holds them back. What the instance gets now, a
 // skip too, comes behind these.
-func (w *World) unsent() (most int) {
-	up := slices.DeleteFunc(w.serving(w.Members), func(m *node.Member) bool { return !m.Up })
+func unsent(w *World) (most int) {
+	up := slices.DeleteFunc(serving(w, w.Members), func(m *node.Member) bool { return !m.Up })
 	for _, m := range up {
 		for _, s := range m.InForce {
 			st := s.Inst.Core().Status()
@@ -61,26 +61,26 @@ func (w *World) unsent() (most int) {
 }
 
 // judgeMerging judges that all members soon apply an entry that was just decided (N7).
-func (w *World) judgeMerging(instance protocol.InstanceID, index protocol.Index) {
+func judgeMerging(w *World, instance protocol.InstanceID, index protocol.Index) {
 	if w.merging == 0 {
 		return
 	}
-	limit := w.merging + time.Duration(w.unsent())*w.set.pieceTime()
-	if w.unled() {
+	limit := w.merging + time.Duration(unsent(w))*w.set.pieceTime()
+	if unled(w) {
 		limit += w.set.electionTime()
 	}
-	w.judgeMerged(instance, index, w.Now(), limit, w.detours)
+	judgeMerged(w, instance, index, w.Now(), limit, w.detours)
 }
 
 // judgeMerged judges an entry that was decided at an instant, a while after that, or later if
 // there were detours since then: before says how long they had been by then.
-func (w *World) judgeMerged(instance protocol.InstanceID, index protocol.Index, decided, limit, before time.Duration) {
+func judgeMerged(w *World, instance protocol.InstanceID, index protocol.Index, decided, limit, before time.Duration) {
 	w.After(decided+limit-w.Now(), func() {
 		if w.detours > before {
-			w.judgeMerged(instance, index, decided, limit+w.detours-before, w.detours)
+			judgeMerged(w, instance, index, decided, limit+w.detours-before, w.detours)
 			return
 		}
-		for _, m := range w.serving(w.Members) {
+		for _, m := range serving(w, w.Members) {
 			// Whoever started later first has to learn what it missed.
 			if m.Up && m.Began <= decided && !m.Sick() && w.merging > 0 && m.Among(m.InForce, instance) != nil && pointOf(m.Applier, instance) < index {
 				w.Violate(m.ID, fmt.Errorf("N7: entry %d of instance %d was decided %s ago and is not executed: %s", index, instance, limit, m.Gap()))
@@ -97,8 +97,8 @@ func pointOf(a *apply.Applier, instance protocol.InstanceID) protocol.Index {
 // demandMerging lets members write while all is well, or just after a leader has stopped. It
 // demands that members soon apply what is decided. While an instance still follows a membership
 // change, its quorum may wait for a member that must catch up, so then it demands nothing.
-func (w *World) demandMerging(alive []*node.Member) {
-	if !w.set.Woven() || w.Broken != nil || slices.ContainsFunc(w.serving(alive), func(m *node.Member) bool { return !m.Settled() }) {
+func demandMerging(w *World, alive []*node.Member) {
+	if !w.set.Woven() || w.Broken != nil || slices.ContainsFunc(serving(w, alive), func(m *node.Member) bool { return !m.Settled() }) {
 		return
 	}
 	w.merging = w.set.mergeTime()
@@ -109,10 +109,10 @@ func (w *World) demandMerging(alive []*node.Member) {
 	if victim := w.someLeader(); victim != nil && w.Chance(0.5) && w.decisive(slices.DeleteFunc(slices.Clone(alive), func(m *node.Member) bool { return m == victim })) {
 		w.Tracef("FAULT %s loses power while the others write", victim.ID)
 		w.merging += 4 * w.set.Election
-		behind = time.Duration(w.unsent()) * w.set.pieceTime()
+		behind = time.Duration(unsent(w)) * w.set.pieceTime()
 		victim.Crash()
 	}
-	for i, m := range w.serving(alive) {
+	for i, m := range serving(w, alive) {
 		c := &client{w: w, number: w.set.Clients + int(m.ID), home: m.ID}
 		w.After(time.Duration(i)*w.set.Heartbeat, func() {
 			if m.Up {
@@ -128,5 +128,5 @@ func (w *World) demandMerging(alive []*node.Member) {
 	for _, m := range alive {
 		w.startMember(m)
 	}
-	w.demandProgress(alive, false)
+	demandProgress(w, alive, false)
 }

@@ -19,7 +19,7 @@ var faultMove = &Fault{Name: "move"}
 
 func init() {
 	faultMove.Draw = (*Settings).drawMoves
-	faultMove.Strike = (*World).moveMembers
+	faultMove.Strike = moveMembers
 }
 
 var membersMoved = count.New("moves", "members that moved")
@@ -32,26 +32,26 @@ func (s *Settings) drawMoves(d draw.Chance) {
 }
 
 // moveMembers starts members elsewhere: all of them, one, or one and then another one at its old address.
-func (w *World) moveMembers(m *node.Member) {
+func moveMembers(w *World, m *node.Member) {
 	old := m.URL
 	switch x := w.Pick(3); x {
 	case 0:
 		for _, o := range w.Members {
-			w.relocate(o, "")
+			relocate(w, o, "")
 		}
 	case 1:
-		w.relocate(m, "")
+		relocate(w, m, "")
 	default:
-		w.relocate(m, "")
+		relocate(w, m, "")
 		if o := w.Members[w.Pick(len(w.Members))]; o != m {
-			w.relocate(o, old)
+			relocate(w, o, old)
 		}
 	}
-	w.tellMoved()
+	tellMoved(w)
 }
 
 // relocate stops a member, which has another address from now on; "": a new one.
-func (w *World) relocate(m *node.Member, url string) {
+func relocate(w *World, m *node.Member, url string) {
 	if m.Gone || m.Apart {
 		return
 	}
@@ -67,7 +67,7 @@ func (w *World) relocate(m *node.Member, url string) {
 }
 
 // tellMoved tells those that moved just now where all members are.
-func (w *World) tellMoved() {
+func tellMoved(w *World) {
 	var all []protocol.Member
 	for _, o := range w.Members {
 		if !o.Gone && !o.Retiring {

@@ -60,11 +60,11 @@ type otherWorld struct {
 }
 
 // beginNamesakes founds the other cluster, which begins later unless it has copies of this one's directories.
-func (w *World) beginNamesakes() {
+func beginNamesakes(w *World) {
 	if w.set.Namesakes == noNamesakes {
 		return
 	}
-	s := w.foundNamesakes()
+	s := foundNamesakes(w)
 	if w.set.Namesakes == copiedNamesakes {
 		for i, m := range s.Members {
 			s.boot(m)
@@ -78,12 +78,12 @@ func (w *World) beginNamesakes() {
 			s.boot(m)
 		}
 		s.write()
-		w.mistake(s)
+		mistake(w, s)
 	})
 }
 
 // foundNamesakes makes the world of the other cluster. Nothing fails there but that members start again.
-func (w *World) foundNamesakes() *otherWorld {
+func foundNamesakes(w *World) *otherWorld {
 	set := w.set
 	set.Seed ^= 0x6e616d6573
 	set.Faults, set.OddFounder, set.Apart, set.Astray, set.Namesakes = rates{}, false, false, 0, noNamesakes
@@ -95,7 +95,7 @@ func (w *World) foundNamesakes() *otherWorld {
 	s := &otherWorld{World: newWorld(set, run.Of(set.Seed).Rand, nil)}
 	s.Calm = true
 	for _, m := range s.Members {
-		m.Saved = s.newborn()
+		m.Saved = newborn(s.World)
 	}
 	s.probe = &probe{client: client{w: s.World, number: 1, home: 1}, m: s.Members[0]}
 	return s
@@ -106,7 +106,7 @@ func (s *otherWorld) write() {
 }
 
 // mistake lets members of both clusters take each other for their own, again and again, and sometimes starts one again.
-func (w *World) mistake(s *otherWorld) {
+func mistake(w *World, s *otherWorld) {
 	if w.Calm || w.Broken != nil {
 		return
 	}
@@ -120,18 +120,18 @@ func (w *World) mistake(s *otherWorld) {
 		return
 	}
 	if w.set.Namesakes == misledNamesakes && s.misled == nil {
-		w.mislead(s)
+		mislead(w, s)
 	}
 	for _, m := range w.Members {
 		for _, o := range s.Members {
-			w.mistaken(m, o)
+			mistaken(w, m, o)
 		}
 	}
-	w.After(w.set.Heartbeat, func() { w.mistake(s) })
+	w.After(w.set.Heartbeat, func() { mistake(w, s) })
 }
 
 // mistaken lets a member of this cluster and one of the other cluster make handshakes, in both directions.
-func (w *World) mistaken(m, o *node.Member) {
+func mistaken(w *World, m, o *node.Member) {
 	if m.ID == o.ID || !m.Up || !o.Up || m.Misled || !knowApart(m, o) {
 		return
 	}
@@ -151,7 +151,7 @@ func knowApart(m, o *node.Member) bool {
 }
 
 // mislead adds a member that finds the other cluster before this one.
-func (w *World) mislead(s *otherWorld) {
+func mislead(w *World, s *otherWorld) {
 	asked := w.leader()
 	if asked == nil || s.Members[0].Handshakes.Lineage() == 0 || len(w.Members) >= w.set.Nodes+maxAdded || w.set.Birth != "" {
 		return
@@ -167,28 +167,28 @@ func (w *World) mislead(s *otherWorld) {
 		w.Violate(m.ID, err)
 	}
 	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(mistakenMembers).Below(2)]
-	w.askChange(asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.ID, PeerURLs: m.URLs()}}})
-	w.After(w.set.Election*time.Duration(4+w.From(mistakenMembers).Below(12)), func() { w.leaveOther(m) })
+	askChange(w, asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.ID, PeerURLs: m.URLs()}}})
+	w.After(w.set.Election*time.Duration(4+w.From(mistakenMembers).Below(12)), func() { leaveOther(w, m) })
 }
 
 // Misled implements node.Observer: the operator finds out later.
-func (w *World) Misled(m *node.Member) { w.After(w.set.Election, func() { w.leaveOther(m) }) }
+func (w *World) Misled(m *node.Member) { w.After(w.set.Election, func() { leaveOther(w, m) }) }
 
 // leaveOther is the operator who finds out that a member joined another cluster. All that did get empty disks, at the same
 // time: they know each other by the disks that they had.
-func (w *World) leaveOther(m *node.Member) {
+func leaveOther(w *World, m *node.Member) {
 	if !m.Misled {
 		return
 	}
 	for _, o := range w.Members {
 		if o.Misled {
-			w.empty(o)
+			emptyDisk(w, o)
 		}
 	}
 }
 
-// empty gives a member that joined another cluster an empty disk.
-func (w *World) empty(m *node.Member) {
+// emptyDisk gives a member that joined another cluster an empty disk.
+func emptyDisk(w *World, m *node.Member) {
 	m.Crash()
 	m.Misled, m.Disk, m.Saved, m.Lives, m.Backup = false, device.NewDisk(), nil, 0, nil
 	if slices.ContainsFunc(w.Members, func(o *node.Member) bool { return w.Acquainted[device.Pair{From: o.ID, To: m.ID}] > 0 }) {

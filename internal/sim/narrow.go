@@ -6,12 +6,12 @@ import "github.com/braidlog/braid/internal/sim/node"
 var faultNarrow = &Fault{Name: "narrow", Thinned: true}
 
 func init() {
-	faultNarrow.Strike = (*World).narrowLinks
+	faultNarrow.Strike = narrowLinks
 	faultNarrow.End = func(w *World) { w.Net.Widen() }
 }
 
 // narrowLinks makes all links to a member, or all from it, narrow for a while, with a short queue.
-func (w *World) narrowLinks(m *node.Member) {
+func narrowLinks(w *World, m *node.Member) {
 	inward := w.Chance(0.5)
 	rate := int(float64(500+w.Pick(20_000)) / w.set.Heartbeat.Seconds() / 10)
 	queue := 500 + w.Pick(20_000)

@@ -10,39 +10,39 @@ import (
 
 // Changed implements node.Observer.
 func (w *World) Changed(s *node.MemberInstance, elected bool) {
-	w.stands(s.Witness)
-	w.promiseStands(s.Witness)
+	stands(w, s.Witness)
+	promiseStands(w, s.Witness)
 	if elected {
-		w.elected(s)
+		strikeElected(w, s)
 	}
 }
 
 // Decided implements node.Observer.
 func (w *World) Decided(s *node.MemberInstance, e *protocol.Entry) {
-	w.firstDecision(s)
-	w.askReplaced(s)
+	firstDecision(w, s)
+	askReplaced(w, s)
 	if e.Coded() {
-		w.decidedCoded(s.Member, s.Judges, e.Index)
+		decidedCoded(w, s.Member, s.Judges, e.Index)
 	}
 	if w.set.Woven() && judge.SlotOf(e).Covers > 0 {
-		w.judgeMerging(s.Instance, e.Index)
+		judgeMerging(w, s.Instance, e.Index)
 	}
 }
 
 // Loses implements node.Observer.
 func (w *World) Loses(m *protocol.Message) bool {
-	return w.mute(m.From, m.To) || w.Chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || w.straggles(m)
+	return mute(w, m.From, m.To) || w.Chance(w.set.Drop+w.burst) || w.pass != nil && !w.pass(m) || straggles(w, m)
 }
 
 // askReplaced lets clients read at members that believe that they lead, when another one has decided
 // something in a later term. It asks once in a term.
-func (w *World) askReplaced(s *node.MemberInstance) {
+func askReplaced(w *World, s *node.MemberInstance) {
 	c := s.Judges
 	if w.Calm || w.set.Faults[faultHold]+w.set.Faults[faultPromise] == 0 || c.ReadIn >= s.Witness.Latest.Term {
 		return
 	}
 	c.ReadIn = s.Witness.Latest.Term
 	for _, m := range w.upAnd((*node.Member).Replaced) {
-		w.comesTo(m, check.Get, machine.KeyName(0), 0)
+		comeTo(w, m, check.Get, machine.KeyName(0), 0)
 	}
 }

@@ -26,7 +26,7 @@ func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	s.mustAck(s.put(2))
 	s.split(1)
 	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.ID != 1 })
-	added := s.addMember()
+	added := addMember(s.World)
 	join := s.operate(s.leader().ID, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.AddLearner, Member: added}}})
 	s.until("there is a learner", func() bool { done, err := join(); return done && err == nil })
 
@@ -38,7 +38,7 @@ func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	s.wait(0.1)
 	require.Error(t, refused)
 
-	s.heal()
+	healLinks(s.World)
 	remove := s.operate(1, cluster.Operation{Kind: cluster.ChangeMembers, Changes: leave})
 	s.until("it is removed", func() bool { done, err := remove(); return done && err == nil })
 	s.Member(added.ID).Crash()
@@ -78,7 +78,7 @@ func TestAChangeOfAnEarlierLeaderEnds(t *testing.T) {
 	op := s.operate(1, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 2, Name: "renamed"}}}})
 	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.ID != 1 })
 	s.mustAck(s.put(2))
-	s.heal()
+	healLinks(s.World)
 	s.until("it ends", func() bool { done, _ := op(); return done })
 	_, err := op()
 	var stalled *member.StalledError

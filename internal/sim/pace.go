@@ -27,14 +27,14 @@ type lone struct {
 	client
 	m     *node.Member
 	left  int // commands
-	lives int // World.lives when it began
+	lives int // livesBegun when it began
 }
 
 // demandPace lets one client write alone at one of these members, and judges how long each command takes.
-func (w *World) demandPace(alive []*node.Member) {
-	serving := w.serving(alive)
+func demandPace(w *World, alive []*node.Member) {
+	serving := serving(w, alive)
 	d := w.From(lonePace)
-	if w.Broken != nil || len(serving) == 0 || w.anyMissing(serving[0].Applier.Configs()) || w.set.Backlog > 0 || !d.Yes(0.3) {
+	if w.Broken != nil || len(serving) == 0 || anyMissing(w, serving[0].Applier.Configs()) || w.set.Backlog > 0 || !d.Yes(0.3) {
 		return // where hardly anything may wait to be applied, proposals are dropped and repeated
 	}
 	w.set.Swift()
@@ -43,24 +43,24 @@ func (w *World) demandPace(alive []*node.Member) {
 	}
 	m := serving[d.Below(len(serving))]
 	c := &lone{client: client{w: w, number: w.set.Clients + len(w.Members) + 1, home: m.ID}, m: m, left: 40 + d.Below(80)}
-	w.Tracef("CALM: one client writes at %s, %d times; each time within %s", m.ID, c.left, w.pace())
-	if !w.rested(serving) {
+	w.Tracef("CALM: one client writes at %s, %d times; each time within %s", m.ID, c.left, paceLimit(w))
+	if !rested(w, serving) {
 		return
 	}
-	c.lives = w.lives()
+	c.lives = livesBegun(w)
 	w.After(0, c.next)
-	w.RunUntil(w.Now()+time.Duration(c.left)*w.pace(), func() bool { return c.left == 0 })
+	w.RunUntil(w.Now()+time.Duration(c.left)*paceLimit(w), func() bool { return c.left == 0 })
 }
 
 // rested lets what was slow before end: syncs that began on slow disks, and what waits for it. It reports whether frames
 // that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
-func (w *World) rested(members []*node.Member) bool {
-	w.RunUntil(w.sluggish(members)+2*w.set.Election, func() bool { return false })
+func rested(w *World, members []*node.Member) bool {
+	w.RunUntil(sluggish(w, members)+2*w.set.Election, func() bool { return false })
 	return !w.Net.Backed(w.Now() + w.set.DelayMax)
 }
 
 // sluggish is when the last sync of these members ends that began while their disks were slow, or now.
-func (w *World) sluggish(members []*node.Member) time.Duration {
+func sluggish(w *World, members []*node.Member) time.Duration {
 	until := w.Now()
 	for _, m := range members {
 		until = max(until, m.Sluggish)
@@ -68,8 +68,8 @@ func (w *World) sluggish(members []*node.Member) time.Duration {
 	return until
 }
 
-// lives is how often members have started or stopped.
-func (w *World) lives() (n int) {
+// livesBegun is how often members have started or stopped.
+func livesBegun(w *World) (n int) {
 	for _, m := range w.Members {
 		n += m.Life
 	}
@@ -77,12 +77,12 @@ func (w *World) lives() (n int) {
 }
 
 // anyMissing reports whether a member of one of these configurations is down.
-func (w *World) anyMissing(configs []protocol.Config) bool {
-	return slices.ContainsFunc(configs, func(c protocol.Config) bool { return w.lacksMember(&c) })
+func anyMissing(w *World, configs []protocol.Config) bool {
+	return slices.ContainsFunc(configs, func(c protocol.Config) bool { return lacksMember(w, &c) })
 }
 
-// pace is how long a command may take.
-func (w *World) pace() time.Duration {
+// paceLimit is how long a command may take.
+func paceLimit(w *World) time.Duration {
 	s := &w.set
 	return 4*s.Heartbeat + 2*s.pieceTime()
 }
@@ -91,14 +91,14 @@ func (c *lone) next() {
 	w := c.w
 	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
 	began := w.Now()
-	c.perform(c.m, op, w.pace(), func() {
+	c.perform(c.m, op, paceLimit(w), func() {
 		var refused *member.RefusedError
 		switch {
 		case w.History.Succeeded(op):
 		case errors.As(op.Err, &refused) && refused.Reason == protocol.ReasonRemoved:
 			c.left = 0 // by a change that was under way
 			return
-		case w.lives() != c.lives:
+		case livesBegun(w) != c.lives:
 			c.left = 0 // a member has stopped, because it noticed only now what had failed before
 			return
 		default:

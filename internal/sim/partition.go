@@ -19,15 +19,15 @@ var (
 
 func init() {
 	for _, f := range []*Fault{faultPartition, faultIsolate, faultOneWay} {
-		f.Strike = func(w *World, m *node.Member) { w.cut(f, m) }
-		f.End = (*World).heal
+		f.Strike = func(w *World, m *node.Member) { cutLinks(w, f, m) }
+		f.End = healLinks
 	}
 }
 
-// cut cuts links. Mostly they heal after a while.
-func (w *World) cut(f *Fault, victim *node.Member) {
+// cutLinks cuts links. Mostly they heal after a while.
+func cutLinks(w *World, f *Fault, victim *node.Member) {
 	if !w.Chance(w.set.Meet.Overlap) {
-		w.heal()
+		healLinks(w)
 	}
 	alone := w.someLeader()
 	if alone == nil || f == faultOneWay {
@@ -50,18 +50,18 @@ func (w *World) cut(f *Fault, victim *node.Member) {
 			w.Net.Link(a.ID, b.ID).Cut = both || side(a) == outward
 		}
 	}
-	w.Tracef("FAULT links are cut:%s", w.describeCuts())
+	w.Tracef("FAULT links are cut:%s", describeCuts(w))
 	if f != faultOneWay && alone.LeadsAny() {
-		w.clocksAgainst(alone)
+		clocksAgainst(w, alone)
 	}
 	if long {
-		w.After(w.election(), w.heal)
+		w.After(w.election(), func() { healLinks(w) })
 	} else if w.Chance(0.7) {
-		w.After(w.Between(0, 8*w.set.Election), w.heal)
+		w.After(w.Between(0, 8*w.set.Election), func() { healLinks(w) })
 	}
 }
 
-func (w *World) describeCuts() string {
+func describeCuts(w *World) string {
 	text := ""
 	for _, a := range w.Members {
 		for _, b := range w.Members {
@@ -73,8 +73,8 @@ func (w *World) describeCuts() string {
 	return text
 }
 
-// heal makes all links work, except those of a member that is away.
-func (w *World) heal() {
+// healLinks makes all links work, except those of a member that is away.
+func healLinks(w *World) {
 	for _, a := range w.Members {
 		for _, b := range w.Members {
 			w.Net.Link(a.ID, b.ID).Cut = a.Away || b.Away

@@ -18,17 +18,17 @@ var (
 
 func init() {
 	faultPause.Strike = func(w *World, m *node.Member) {
-		m.Paused = w.Now() + w.still(3*w.set.Election)
+		m.Paused = w.Now() + stillFor(w, 3*w.set.Election)
 		w.Tracef("FAULT %s pauses until %.6f", m.ID, m.Paused.Seconds())
 	}
 	faultPause.Heal = func(m *node.Member) { m.Paused = min(m.Paused, m.Env.Now()) }
 	faultFreeze.Draw = (*Settings).drawFreezes
-	faultFreeze.Strike = (*World).freezeSome
+	faultFreeze.Strike = freezeSome
 }
 
 // freezeSome freezes a member in a turn, often a leader.
-func (w *World) freezeSome(m *node.Member) {
-	d := w.still(4 * w.set.Election)
+func freezeSome(w *World, m *node.Member) {
+	d := stillFor(w, 4*w.set.Election)
 	if l := w.someLeader(); l != nil && w.Chance(0.5) {
 		m = l
 	}
@@ -51,9 +51,9 @@ func (s *Settings) drawFreezes(d draw.Chance) {
 	}
 }
 
-// still draws how long something stands still: up to most, or up to two and a half election
+// stillFor draws how long something stands still: up to most, or up to two and a half election
 // timeouts.
-func (w *World) still(most time.Duration) time.Duration {
+func stillFor(w *World, most time.Duration) time.Duration {
 	if w.Chance(w.set.Meet.Long) {
 		return w.election()
 	}

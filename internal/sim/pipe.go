@@ -74,7 +74,7 @@ func (c *client) pipeTo(m *node.Member) *pipe {
 
 // propose asks a member to replicate the command of an operation.
 func (c *client) propose(m *node.Member, op *history.Operation, bytes []byte, done intake.Done) {
-	p, o := c.pipeTo(m), c.w.options(op)
+	p, o := c.pipeTo(m), writeOptions(c.w, op)
 	if p == nil {
 		m.Propose(&m.Proposals, bytes, op, o, done)
 		return

@@ -198,7 +198,7 @@ func (s *Settings) describeBodies() string {
 }
 
 // drawBody makes a body of random bytes, so that no two bodies are equal.
-func (w *World) drawBody() []byte {
+func drawBody(w *World) []byte {
 	b := &w.set.Bodies
 	n := b.Min + w.Pick(b.Max-b.Min+1)
 	body := make([]byte, n)

@@ -14,7 +14,7 @@ import (
 
 // demandProgress gives the living members a bounded time. In it each of them must complete a write
 // (if asked for) and a read, and reach the same state.
-func (w *World) demandProgress(alive []*node.Member, writes bool) {
+func demandProgress(w *World, alive []*node.Member, writes bool) {
 	probes := make(map[*node.Member]*probe)
 	for _, m := range alive {
 		p := &probe{client: client{w: w, number: w.set.Clients + int(m.ID), home: m.ID}, m: m}
@@ -25,26 +25,26 @@ func (w *World) demandProgress(alive []*node.Member, writes bool) {
 			w.After(0, p.read)
 		}
 	}
-	limit := w.Now() + w.settleTime()
+	limit := w.Now() + settleTime(w)
 	done := w.RunUntil(limit, func() bool {
-		for _, m := range w.serving(alive) {
+		for _, m := range serving(w, alive) {
 			if !probes[m].done || m.Behind() || m.Lacks() {
 				return false
 			}
 		}
-		return len(w.serving(alive)) > 0 && !w.waitsToVote(alive) && w.History.JudgeTold() == nil // what was just accepted is still to take effect
+		return len(serving(w, alive)) > 0 && !waitsToVote(w, alive) && w.History.JudgeTold() == nil // what was just accepted is still to take effect
 	})
 	if !done && w.Broken == nil {
-		w.Violate(0, fmt.Errorf("no progress %s after the last fault:%s", w.settleTime(), w.describeMembers(alive)))
+		w.Violate(0, fmt.Errorf("no progress %s after the last fault:%s", settleTime(w), describeMembers(w, alive)))
 	}
 }
 
 // settleTime is how long recovery may take: some elections, and the time to send, write and apply
 // the whole log again in the smallest pieces.
-func (w *World) settleTime() time.Duration {
+func settleTime(w *World) time.Duration {
 	s := &w.set
 	piece := s.pieceTime()
-	timeout := 80*s.Election + 100*piece + w.epochTime(piece)
+	timeout := 80*s.Election + 100*piece + epochTime(w, piece)
 	if s.ByKey() {
 		timeout += time.Duration(len(w.History.Ops)) * piece // each may have left an undecided command, which is recovered by itself
 	}
@@ -64,7 +64,7 @@ func (w *World) settleTime() time.Duration {
 
 // serving returns the living members that must make progress: those in the last configuration that
 // any of them has applied.
-func (w *World) serving(alive []*node.Member) []*node.Member {
+func serving(w *World, alive []*node.Member) []*node.Member {
 	var last *node.Member
 	for _, m := range alive {
 		if m.Up && (last == nil || m.Reached() > last.Reached()) {
@@ -75,7 +75,7 @@ func (w *World) serving(alive []*node.Member) []*node.Member {
 		return nil
 	}
 	configs := last.Applier.Configs()
-	if configs[0].Joint() || !last.Settled() && !w.lacksMember(&configs[0]) && !slices.ContainsFunc(alive, (*node.Member).Owes) {
+	if configs[0].Joint() || !last.Settled() && !lacksMember(w, &configs[0]) && !slices.ContainsFunc(alive, (*node.Member).Owes) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(alive), func(m *node.Member) bool {
@@ -85,8 +85,8 @@ func (w *World) serving(alive []*node.Member) []*node.Member {
 
 // waitsToVote reports whether a member that was added as a voter runs and is not a voter yet,
 // although nothing prevents it.
-func (w *World) waitsToVote(alive []*node.Member) bool {
-	for _, m := range w.serving(alive) {
+func waitsToVote(w *World, alive []*node.Member) bool {
+	for _, m := range serving(w, alive) {
 		for _, c := range m.Applier.Configs() {
 			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool { return x.Joining && w.Member(x.ID).Up && !w.Member(x.ID).Owes() }) {
 				return true
@@ -98,11 +98,11 @@ func (w *World) waitsToVote(alive []*node.Member) bool {
 
 // lacksMember reports whether some member of a configuration is down. Instances may wait for it
 // before they follow the membership of the first.
-func (w *World) lacksMember(c *protocol.Config) bool {
+func lacksMember(w *World, c *protocol.Config) bool {
 	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !w.Member(m.ID).Up })
 }
 
-func (w *World) describeMembers(members []*node.Member) string {
+func describeMembers(w *World, members []*node.Member) string {
 	text := ""
 	for _, m := range members {
 		if !m.Up {
@@ -159,7 +159,7 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 	if kind == check.Append {
 		op.Value = fmt.Sprintf("%d,", len(w.History.Ops))
 		if w.set.Bodies.Share > 0 && w.Chance(0.5) {
-			op.Carry(len(w.History.Ops), w.drawBody())
+			op.Carry(len(w.History.Ops), drawBody(w))
 		}
 	}
 	timeout := w.set.GiveUp + 10*w.set.Election

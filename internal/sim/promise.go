@@ -31,8 +31,8 @@ var faultPromise = &Fault{Name: "promise"}
 
 func init() {
 	faultPromise.Draw = (*Settings).drawPromises
-	faultPromise.Strike = func(w *World, _ *node.Member) { w.promise() }
-	faultPromise.End = (*World).endPromise
+	faultPromise.Strike = func(w *World, _ *node.Member) { promise(w) }
+	faultPromise.End = endPromise
 }
 
 var promisesBeforeVotes = count.New("members_about_to_vote_that_hear_of_the_leader_again", "members about to vote that hear of the leader again", count.Staged)
@@ -65,7 +65,7 @@ func (s *Settings) drawPromises(d draw.Chance) {
 }
 
 // promise begins a story.
-func (w *World) promise() {
+func promise(w *World) {
 	in := w.Court.All[w.From(promiseStories).Below(len(w.Court.All))].ID
 	l := w.LeaderOf(in)
 	if l == nil || w.held != nil || w.promising != nil {
@@ -88,14 +88,14 @@ func (w *World) promise() {
 	w.Count(promisesBeforeVotes)
 	leader, e, h := []protocol.MemberID{l.ID}, w.set.Election, w.set.Heartbeat
 	w.Tracef("FAULT only %v hear of %s", p.near, l.ID)
-	w.holdBetween(p.far, leader, true)
-	w.during(p, h+w.From(promiseStories).Duration(0, h/4), func() { w.holdBetween(leader, p.far, true) }) // one heartbeat reaches them
-	w.during(p, e-h-w.From(promiseStories).Duration(h/4, h/2), func() { w.holdBetween(p.far, leader, false) })
-	w.during(p, 3*e, w.endPromise)
+	holdBetween(w, p.far, leader, true)
+	during(w, p, h+w.From(promiseStories).Duration(0, h/4), func() { holdBetween(w, leader, p.far, true) }) // one heartbeat reaches them
+	during(w, p, e-h-w.From(promiseStories).Duration(h/4, h/2), func() { holdBetween(w, p.far, leader, false) })
+	during(w, p, 3*e, func() { endPromise(w) })
 }
 
 // during plans a part of a story. It is left out if the story is over by then.
-func (w *World) during(p *promising, d time.Duration, do func()) {
+func during(w *World, p *promising, d time.Duration, do func()) {
 	w.After(d, func() {
 		if w.promising == p {
 			do()
@@ -104,76 +104,76 @@ func (w *World) during(p *promising, d time.Duration, do func()) {
 }
 
 // holdBetween stops the links from some members to others, or lets them go on.
-func (w *World) holdBetween(from, to []protocol.MemberID, on bool) {
+func holdBetween(w *World, from, to []protocol.MemberID, on bool) {
 	for _, a := range from {
 		for _, b := range to {
 			if a != b {
-				w.holdLink(a, b, on)
+				holdLink(w, a, b, on)
 			}
 		}
 	}
 }
 
 // promiseStands goes on with a story when a member stands for election, or asks whether it should.
-func (w *World) promiseStands(c *node.Witness) {
+func promiseStands(w *World, c *node.Witness) {
 	p, id := w.promising, c.Member.ID
 	if p == nil || c.Part.Instance != p.instance || !slices.Contains(p.far, id) {
 		return
 	}
 	switch role := c.Latest.Role; {
 	case role == protocol.Candidate && p.candidate == 0:
-		w.callBack(p, id)
+		callBack(w, p, id)
 	case role == protocol.PreCandidate && slices.Contains(p.back, id) && !slices.Contains(p.asked, id):
 		if p.asked = append(p.asked, id); len(p.asked) == len(p.back) {
-			w.during(p, w.someTrips(), func() { w.renewLease(p) })
+			during(w, p, someTrips(w), func() { renewLease(w, p) })
 		}
 	}
 }
 
 // callBack chooses the members that the leader's messages reach again, and the candidate's do not yet.
-func (w *World) callBack(p *promising, candidate protocol.MemberID) {
+func callBack(w *World, p *promising, candidate protocol.MemberID) {
 	p.candidate = candidate
 	others := slices.DeleteFunc(slices.Clone(p.far), func(id protocol.MemberID) bool { return id == candidate })
 	q := (1+len(p.near)+len(p.far))/2 + 1
 	p.back = others[:min(len(others), q-1-len(p.near))]
 	w.Tracef("FAULT %v hear nothing of the candidate %s for a while", p.back, candidate)
-	w.holdBetween(p.far, p.back, true)
-	w.holdBetween(p.far, p.near, true)
+	holdBetween(w, p.far, p.back, true)
+	holdBetween(w, p.far, p.near, true)
 	for _, id := range p.far {
 		if !slices.Contains(p.back, id) {
-			w.holdLink(id, p.leader, true)
+			holdLink(w, id, p.leader, true)
 		}
 	}
 }
 
 // renewLease lets the leader have a lease. Then messages of the new term reach those that are called back, the
 // candidate's last.
-func (w *World) renewLease(p *promising) {
+func renewLease(w *World, p *promising) {
 	w.Tracef("FAULT %v hear of %s again", p.back, p.leader)
 	leader := []protocol.MemberID{p.leader}
-	w.holdBetween(p.back, leader, false)
-	w.holdBetween(leader, p.back, false)
-	w.during(p, w.someTrips(), func() {
-		w.holdBetween(p.back, leader, true)
-		w.holdBetween(leader, p.back, true)
+	holdBetween(w, p.back, leader, false)
+	holdBetween(w, leader, p.back, false)
+	during(w, p, someTrips(w), func() {
+		holdBetween(w, p.back, leader, true)
+		holdBetween(w, leader, p.back, true)
 		for _, id := range p.far {
 			if id != p.candidate {
-				w.holdBetween([]protocol.MemberID{id}, p.back, false)
+				holdBetween(w, []protocol.MemberID{id}, p.back, false)
 			}
 		}
-		w.during(p, w.someTrips(), func() { w.holdBetween([]protocol.MemberID{p.candidate}, p.back, false) })
-		w.during(p, w.From(promiseStories).Duration(w.set.Election/2, w.set.Election), w.endPromise)
+		during(w, p, someTrips(w), func() { holdBetween(w, []protocol.MemberID{p.candidate}, p.back, false) })
+		during(w, p, w.From(promiseStories).Duration(w.set.Election/2, w.set.Election), func() { endPromise(w) })
 	})
 }
 
 // someTrips draws a time in which a message, or an answer to it too, arrives.
-func (w *World) someTrips() time.Duration {
+func someTrips(w *World) time.Duration {
 	trip := w.set.DelayMax + w.set.SyncMax + 4*w.set.HopMax
 	return w.From(promiseStories).Duration(trip, 3*trip)
 }
 
 // endPromise ends the story: all links go on.
-func (w *World) endPromise() {
+func endPromise(w *World) {
 	p := w.promising
 	if p == nil {
 		return
@@ -183,7 +183,7 @@ func (w *World) endPromise() {
 	for _, a := range w.Members {
 		for _, b := range w.Members {
 			if a != b && w.Net.Link(a.ID, b.ID).Held() {
-				w.holdLink(a.ID, b.ID, false)
+				holdLink(w, a.ID, b.ID, false)
 			}
 		}
 	}

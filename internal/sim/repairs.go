@@ -12,10 +12,10 @@ import (
 const repairTime = 25
 
 // demandRepairs judges that states which were found damaged are replaced soon after the last fault.
-func (w *World) demandRepairs(alive []*node.Member) {
+func demandRepairs(w *World, alive []*node.Member) {
 	since, late := w.Now(), false
-	w.RunUntil(w.Now()+w.settleTime(), func() bool {
-		serving := w.serving(alive)
+	w.RunUntil(w.Now()+settleTime(w), func() bool {
+		serving := serving(w, alive)
 		i := slices.IndexFunc(serving, func(m *node.Member) bool { return m.Exchange.Repairing() })
 		if i < 0 {
 			return len(serving) > 0
@@ -31,6 +31,6 @@ func (w *World) demandRepairs(alive []*node.Member) {
 		return late
 	})
 	if late {
-		w.Violate(0, fmt.Errorf("a damaged state is not replaced in %d election timeouts:%s", repairTime, w.describeMembers(alive)))
+		w.Violate(0, fmt.Errorf("a damaged state is not replaced in %d election timeouts:%s", repairTime, describeMembers(w, alive)))
 	}
 }

@@ -21,7 +21,7 @@ var faultRot = &Fault{Name: "rot", Thinned: true}
 
 func init() {
 	faultRot.Draw = (*Settings).drawRot
-	faultRot.Strike = func(w *World, m *node.Member) { m.WhenWritten(8, func() { w.rot(m) }) }
+	faultRot.Strike = func(w *World, m *node.Member) { m.WhenWritten(8, func() { rotFile(w, m) }) }
 }
 
 var recordsDamaged = count.New("records_and_snapshots_damaged", "records and snapshots damaged")
@@ -32,19 +32,19 @@ func (s *Settings) drawRot(d draw.Chance) {
 	}
 }
 
-func (w *World) rot(m *node.Member) {
+func rotFile(w *World, m *node.Member) {
 	if m.Snaps == nil || m.Sick() { // a checkpoint stands for nothing then
 		return
 	}
 	if w.Chance(0.3) {
-		w.rotSnapshot(m)
+		rotSnapshot(w, m)
 	} else {
-		w.rotLog(m)
+		rotLog(w, m)
 	}
 }
 
 // rotLog damages the record of an entry that the newest snapshot stands for.
-func (w *World) rotLog(m *node.Member) {
+func rotLog(w *World, m *node.Member) {
 	s := m.InForce[w.Among(len(m.InForce))]
 	first := s.Inst.Core().Status().First
 	last := min(m.Snapped.Point(s.Instance).Index, m.Applied(s.Instance))
@@ -70,7 +70,7 @@ func (w *World) rotLog(m *node.Member) {
 }
 
 // rotSnapshot damages the newest snapshot, if the log goes back to the one before it.
-func (w *World) rotSnapshot(m *node.Member) {
+func rotSnapshot(w *World, m *node.Member) {
 	all, err := m.Snaps.Positions()
 	if err != nil || len(all) < 2 || m.Work.Saving() {
 		return

@@ -36,7 +36,7 @@ func TestLeaderCannotRead(t *testing.T) {
 	s.wait(1)
 	s.spoilRecord(1, bad)
 	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != message.PreVote }
-	s.heal()
+	healLinks(s.World)
 	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
 	require.Positive(t, s.Events.Of(node.EntriesUnreadable))
 	require.Positive(t, s.Events.Of(node.SnapshotsInstalled))
@@ -76,7 +76,7 @@ func TestSnapshotGoesBad(t *testing.T) {
 		before := s.Events.Of(recordsDamaged)
 		if n%20 == 19 {
 			s.wait(1)
-			s.rotSnapshot(s.Member(2))
+			rotSnapshot(s.World, s.Member(2))
 		}
 		if s.Events.Of(recordsDamaged) == before {
 			continue
@@ -99,7 +99,7 @@ func TestDamageIsCutWhileASnapshotIsSent(t *testing.T) {
 	for range 60 {
 		s.mustAck(s.put(1))
 	}
-	s.heal()
+	healLinks(s.World)
 	sends := func() protocol.Index { return s.Member(1).Exchange.Streaming(3, node.FirstInstance) }
 	s.until("member 3 is sent a snapshot", func() bool { return sends() > 0 })
 	for range 5 {

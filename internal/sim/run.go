@@ -94,16 +94,16 @@ func open(o Options) *World {
 
 // begin starts members, clients and faults.
 func (w *World) begin() {
-	w.beginBorn()
-	w.beginNamesakes()
+	beginBorn(w)
+	beginNamesakes(w)
 	for _, m := range w.Members {
-		m.SetRate(w.wrongRate())
+		m.SetRate(wrongRate(w))
 		m.Offset = time.Duration(w.Pick(1 << 40))
 		w.startLater(m, w.Between(0, w.set.Election))
 	}
-	w.openClients()
+	openClients(w)
 	w.openFaults()
-	w.beginApart()
+	beginApart(w)
 }
 
 func (w *World) result() Result {

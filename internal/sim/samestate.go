@@ -12,12 +12,12 @@ import (
 
 // demandSameState waits until all members have applied the last writes, also those of clients that
 // gave up.
-func (w *World) demandSameState(alive []*node.Member) {
+func demandSameState(w *World, alive []*node.Member) {
 	same := func() bool {
-		return !slices.ContainsFunc(w.serving(alive), (*node.Member).Behind) && w.History.JudgeTold() == nil // something may just have been accepted
+		return !slices.ContainsFunc(serving(w, alive), (*node.Member).Behind) && w.History.JudgeTold() == nil // something may just have been accepted
 	}
-	if !w.RunUntil(w.Now()+w.settleTime(), same) && w.Broken == nil {
-		w.Violate(0, fmt.Errorf("not everybody applies the last writes:%s", w.describeMembers(alive)))
+	if !w.RunUntil(w.Now()+settleTime(w), same) && w.Broken == nil {
+		w.Violate(0, fmt.Errorf("not everybody applies the last writes:%s", describeMembers(w, alive)))
 	}
 }
 
@@ -25,18 +25,18 @@ func (w *World) demandSameState(alive []*node.Member) {
 // decided in that time.
 const linearTime = 20 * time.Second
 
-func (w *World) demandVerdict(alive []*node.Member) { w.Violate(0, w.finalVerdict(alive)) }
+func demandVerdict(w *World, alive []*node.Member) { w.Violate(0, finalVerdict(w, alive)) }
 
 // finalVerdict judges the end. All members have the same state, no acknowledged write is lost, and
 // the history has an order.
-func (w *World) finalVerdict(alive []*node.Member) error {
+func finalVerdict(w *World, alive []*node.Member) error {
 	for _, c := range w.Court.All {
 		if err := c.Ledger.Retained(); err != nil {
 			return err
 		}
 	}
 	var first *node.Member
-	for _, m := range w.serving(alive) {
+	for _, m := range serving(w, alive) {
 		if first == nil {
 			first = m
 		}

@@ -70,7 +70,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 func (s *script) until(what string, done func() bool) {
 	s.t.Helper()
 	if !s.RunUntil(s.Now()+time.Minute, done) && s.Broken == nil {
-		require.Fail(s.t, "not reached: "+what, s.describeMembers(s.Members))
+		require.Fail(s.t, "not reached: "+what, describeMembers(s.World, s.Members))
 	}
 }
 
@@ -112,7 +112,7 @@ func unknownLeader(s *script) {
 	s.elect(1)
 	s.wait(2) // the membership names whose log each member has
 	s.crash(3)
-	added := []protocol.Change{{Kind: protocol.AddVoter, Member: s.addMember()}}
+	added := []protocol.Change{{Kind: protocol.AddVoter, Member: addMember(s.World)}}
 	changeAt(s.Member(1), s.Member(1).Witness.Latest.Config.Joins(added), func(err error) { s.Violate(1, err) })
 	s.until("4 is a voter", func() bool { m := s.Member(4); return m.Up && m.Witness.Latest.Config.Voter(4) })
 	s.wait(2)
@@ -145,7 +145,7 @@ func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
 	s.until("2 has the change in its log", func() bool { return s.Member(2).Witness.Latest.Config.Find(1) == nil })
 	s.elect(1)
 	s.wait(10) // far longer than a link to a removed member stays
-	s.heal()
+	healLinks(s.World)
 	op := s.put(1)
 	s.mustAck(op)
 	if !s.RunUntil(s.Now()+10*stageElection, func() bool { return s.commit(2) == s.commit(1) }) {
@@ -162,7 +162,7 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s.elect(3)
 	s.mustAck(s.put(3))
 	s.wait(2)
-	added := s.addMember()
+	added := addMember(s.World)
 	learns := []protocol.Change{{Kind: protocol.AddLearner, Member: added}}
 	changeAt(s.Member(3), learns, func(err error) { s.Violate(3, err) })
 	s.until("4 is a learner", func() bool {
@@ -180,7 +180,7 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s.crash(2)
 	s.Member(2).Gone = true
 	s.pass = nil
-	s.heal()
+	healLinks(s.World)
 	require.False(t, s.Member(4).Witness.Latest.Config.Voter(4))
 	s.until("somebody leads", func() bool { l := s.leader(); return l != nil && l.ID != 2 && l.ID != 4 })
 	s.mustAck(s.put(1))
@@ -195,7 +195,7 @@ func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	s.mustAck(s.put(2))
 	began := s.Now()
 	ops := []*history.Operation{s.put(1), s.put(2), s.put(3)}
-	s.leave(s.Member(1), stageElection)
+	leaveFor(s.World, s.Member(1), stageElection)
 	s.until("1 has stopped", func() bool { return !s.Member(1).Up })
 	ops = append(ops, s.put(2), s.put(3))
 	for _, op := range ops[1:] { // the client of the member that stops may not hear the answer
@@ -254,7 +254,7 @@ func (s *script) mustAck(op *history.Operation) {
 
 // split cuts all links between the given members and the others.
 func (s *script) split(ids ...protocol.MemberID) {
-	s.heal()
+	healLinks(s.World)
 	in := func(m *node.Member) bool {
 		for _, id := range ids {
 			if m.ID == id {
@@ -313,7 +313,7 @@ func figure8(s *script) {
 	s.put(1)
 	s.wait(0.1)
 	s.crash(1, 2)
-	s.heal()
+	healLinks(s.World)
 
 	// 5 leads a term of its own and tells nobody.
 	s.pass = func(m *protocol.Message) bool { return m.From != 5 || m.Type != message.Append }
@@ -346,7 +346,7 @@ func jointHalf(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	for range 2 {
-		added := s.addMember()
+		added := addMember(s.World)
 		s.until("the learner is let in", func() bool {
 			if m := s.Member(1).Witness.Latest.Config; m.Find(added.ID) != nil {
 				return true
@@ -469,7 +469,7 @@ func TestLeaderCrashAfterPartialReplication(t *testing.T) {
 		s.wait(0.1)
 		require.False(t, s.acked(op))
 		s.crash(1)
-		s.heal()
+		healLinks(s.World)
 		if successor == 2 {
 			s.elect(2)
 			s.wait(0.5)
@@ -558,7 +558,7 @@ func TestSlowFollowerCatchesUpBySnapshot(t *testing.T) {
 		}
 		first := s.Member(1).Inst.Core().Status().First
 		require.Greater(t, first, s.Member(3).Witness.Latest.Last+1, "the log was not cut")
-		s.heal()
+		healLinks(s.World)
 		s.until("the follower has it", func() bool { return !s.Member(3).Behind() })
 		s.crash(3)
 		s.start(3)
@@ -573,7 +573,7 @@ func TestReplaceAMemberUnderFaults(t *testing.T) {
 		s.mustAck(s.put(1))
 	}
 	s.crash(3) // for ever
-	added := s.addMember()
+	added := addMember(s.World)
 	change := func(changes ...protocol.Change) {
 		for _, m := range s.Members {
 			if m.Up && roleOf(m) == protocol.Leader {

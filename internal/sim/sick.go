@@ -20,7 +20,7 @@ var faultState = &Fault{Name: "state-damage", Thinned: true}
 
 func init() {
 	faultState.Draw = (*Settings).drawStateDamage
-	faultState.Strike = (*World).spoilState
+	faultState.Strike = spoilState
 }
 
 var statesDamaged = count.New("states_damaged", "states damaged", count.Bodiless)
@@ -36,7 +36,7 @@ func (s *Settings) drawStateDamage(d draw.Chance) {
 
 // durableElsewhere reports whether the disk of another running member has all that a member has applied. Where slots may
 // be skipped, no other disk need have it: a skip is decided without any. Nor where one member alone may decide.
-func (w *World) durableElsewhere(m *node.Member) bool {
+func durableElsewhere(w *World, m *node.Member) bool {
 	return slices.ContainsFunc(w.except(m), func(o *node.Member) bool {
 		return m.Up && o.Up && o.Inst.Core().Status().Durable >= m.Applied(node.FirstInstance)
 	})
@@ -44,12 +44,12 @@ func (w *World) durableElsewhere(m *node.Member) bool {
 
 // spoilState damages a member's state, on disk and in use. Sometimes the member finds out at once,
 // as its scrub would. Else it finds out when it uses the state.
-func (w *World) spoilState(m *node.Member) {
+func spoilState(w *World, m *node.Member) {
 	lost := slices.ContainsFunc(w.Members, func(o *node.Member) bool { return o.Strange() })
-	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || w.anySick() || w.set.Nodes == 1 { // no other member has the state
+	if !w.set.Durable || w.set.Bodies.Share > 0 || w.set.Faults[faultChange] > 0 || lost || anySick(w) || w.set.Nodes == 1 { // no other member has the state
 		return
 	}
-	if (w.set.Protocol.Core.Judged.ManyLead || w.set.Flexible()) && !w.durableElsewhere(m) {
+	if (w.set.Protocol.Core.Judged.ManyLead || w.set.Flexible()) && !durableElsewhere(w, m) {
 		return
 	}
 	w.Count(statesDamaged)
@@ -61,7 +61,7 @@ func (w *World) spoilState(m *node.Member) {
 }
 
 // anySick reports whether some member's state is damaged, or not there yet.
-func (w *World) anySick() bool {
+func anySick(w *World) bool {
 	return slices.ContainsFunc(w.Members, func(m *node.Member) bool {
 		return !m.Gone && (m.Saved != nil && m.Saved.Damage != nil || m.Stateless())
 	})

@@ -21,7 +21,7 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 		}
 		m := s.Member(3)
 		s.until("3 has applied all", func() bool { return !m.Behind() })
-		s.spoilState(m)
+		spoilState(s.World, m)
 		if restart {
 			s.crash(3)
 			s.start(3)
@@ -48,7 +48,7 @@ func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
 		s.Members[id-1].Lagging = s.Now() + stageElection*20
 	}
 	s.mustAck(s.put(1))
-	s.spoilState(s.Member(1))
+	spoilState(s.World, s.Member(1))
 	s.Member(1).CheckState()
 	s.wait(1)
 	require.True(t, s.Member(1).Sick(), "the others are behind")
@@ -68,7 +68,7 @@ func TestTheMemberThatSendsAStateStops(t *testing.T) {
 	for _, id := range []protocol.MemberID{1, 2} { // it takes them long to look at their states
 		s.Member(id).Lagging = s.Now() + 20*stageElection
 	}
-	s.spoilState(m)
+	spoilState(s.World, m)
 	m.CheckState()
 	s.wait(0.5)
 	s.crash(1, 2)

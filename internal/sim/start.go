@@ -37,7 +37,7 @@ func (w *World) startMember(m *node.Member) {
 
 // boot starts a member on its disk as the disk is.
 func (w *World) boot(m *node.Member) {
-	w.backUp(m)
+	backUp(w, m)
 	w.Tracef("FAULT %s starts", m.ID)
 	ready := m.StartsFull()
 	err := m.Start()
@@ -61,7 +61,7 @@ func (w *World) boot(m *node.Member) {
 		w.startLater(m, w.Between(0, w.set.Election))
 		return
 	}
-	if err != nil && w.foundAstray(m, err) {
+	if err != nil && foundAstray(w, m, err) {
 		m.Disk = m.Disk.Crash(w.Rand)
 		return
 	}
@@ -79,7 +79,7 @@ func (w *World) boot(m *node.Member) {
 func (w *World) Failed(m *node.Member, err error) {
 	w.merging = 0 // it shows only now that not all was healed (N7)
 	switch {
-	case w.foundAstray(m, err):
+	case foundAstray(w, m, err):
 	case errors.Is(err, device.ErrIO):
 		w.Count(stoppedByIOErrors)
 		w.startLater(m, w.Between(0, 6*w.set.Election))

@@ -31,7 +31,7 @@ var faultStraggle = &Fault{Name: "straggle"}
 
 func init() {
 	faultStraggle.Draw = (*Settings).drawStraggle
-	faultStraggle.Strike = func(w *World, _ *node.Member) { w.straggle() }
+	faultStraggle.Strike = func(w *World, _ *node.Member) { straggle(w) }
 	faultStraggle.End = func(w *World) { w.straggling, w.Route = nil, 0 }
 }
 
@@ -83,7 +83,7 @@ func (s *Settings) drawStraggle(d draw.Chance) {
 }
 
 // straggles reports whether a message is lost because of a story.
-func (w *World) straggles(m *protocol.Message) bool {
+func straggles(w *World, m *protocol.Message) bool {
 	s := w.straggling
 	switch {
 	case s == nil:
@@ -101,7 +101,7 @@ func (w *World) Misses(id protocol.MemberID, instance protocol.InstanceID) bool 
 }
 
 // straggle begins a story, or makes the cluster ready for one: as large as it was, with several instances.
-func (w *World) straggle() {
+func straggle(w *World) {
 	l := w.leader()
 	if l == nil || w.straggling != nil {
 		return
@@ -111,9 +111,9 @@ func (w *World) straggle() {
 	switch {
 	case config.Joint() || !l.Settled():
 	case len(voters) < w.set.Nodes:
-		w.regrow(l, &config)
+		regrow(w, l, &config)
 	case !w.set.Woven():
-		w.restartBehind(l, voters, d)
+		restartBehind(w, l, voters, d)
 	case len(l.InForce) == 1:
 		n := 2 + d.Below(2)
 		w.Tracef("FAULT %s is asked for %d instances", l.ID, n)
@@ -121,25 +121,25 @@ func (w *World) straggle() {
 	default:
 		switch d.Below(5) {
 		case 0:
-			w.restartBehind(l, voters, d)
+			restartBehind(w, l, voters, d)
 		case 1, 2:
-			w.reshapeAgain(l, voters, d)
+			reshapeAgain(w, l, voters, d)
 		default:
-			w.fallBehind(l, voters, d)
+			fallBehind(w, l, voters, d)
 		}
 	}
 }
 
 // regrow is the operator who adds a member in the place of one that was removed.
-func (w *World) regrow(l *node.Member, config *protocol.Config) {
+func regrow(w *World, l *node.Member, config *protocol.Config) {
 	for i := range config.Members {
 		if m := &config.Members[i]; m.Learner {
-			w.askChange(l, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}})
+			askChange(w, l, []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: m.ID}}})
 			return
 		}
 	}
 	if len(w.Members) < w.set.Nodes+maxAdded {
-		w.askChange(l, []protocol.Change{{Kind: protocol.AddVoter, Member: w.addMember()}})
+		askChange(w, l, []protocol.Change{{Kind: protocol.AddVoter, Member: addMember(w)}})
 	}
 }
 
@@ -150,7 +150,7 @@ func oneOf(d draw.Chance, ids []protocol.MemberID, others ...protocol.MemberID) 
 }
 
 // await looks again and again until done, for a while at most. Then it goes on.
-func (w *World) await(most time.Duration, done func() bool, then func()) {
+func await(w *World, most time.Duration, done func() bool, then func()) {
 	until := w.Now() + most
 	var look func()
 	look = func() {
@@ -164,7 +164,7 @@ func (w *World) await(most time.Duration, done func() bool, then func()) {
 }
 
 // removeNow is the operator who wants a member to be removed, and asks the leader as often as it refuses.
-func (w *World) removeNow(id protocol.MemberID, most time.Duration, then func()) {
+func removeNow(w *World, id protocol.MemberID, most time.Duration, then func()) {
 	tries := 0
 	gone := func() bool {
 		l := w.leader()
@@ -181,11 +181,11 @@ func (w *World) removeNow(id protocol.MemberID, most time.Duration, then func())
 		return false
 	}
 	w.Tracef("FAULT %s is to be removed", id)
-	w.await(most, gone, then)
+	await(w, most, gone, then)
 }
 
 // beginStory begins a story, in which clients may write through one instance alone.
-func (w *World) beginStory(s straggling, what string) {
+func beginStory(w *World, s straggling, what string) {
 	w.Count(changesWhileBehind)
 	w.Tracef("FAULT %s", what)
 	w.straggling = &s
@@ -195,7 +195,7 @@ func (w *World) beginStory(s straggling, what string) {
 }
 
 // endStory ends the story.
-func (w *World) endStory() {
+func endStory(w *World) {
 	if w.straggling != nil {
 		w.Tracef("FAULT everybody hears everything again")
 	}
@@ -204,7 +204,7 @@ func (w *World) endStory() {
 
 // fallBehind lets a member miss what an instance decides, the leader of the first one too. The instance is retired, and
 // another member removed.
-func (w *World) fallBehind(l *node.Member, voters []protocol.MemberID, d draw.Chance) {
+func fallBehind(w *World, l *node.Member, voters []protocol.MemberID, d draw.Chance) {
 	at := 1 + d.Below(len(l.InForce)-1)
 	in := l.InForce[at].Instance
 	leads := w.LeaderOf(in)
@@ -215,7 +215,7 @@ func (w *World) fallBehind(l *node.Member, voters []protocol.MemberID, d draw.Ch
 	if leads != l && d.Yes(0.6) {
 		late = l.ID
 	}
-	w.beginStory(straggling{member: late, instance: in}, fmt.Sprintf("%s gets nothing of instance %d", late, in))
+	beginStory(w, straggling{member: late, instance: in}, fmt.Sprintf("%s gets nothing of instance %d", late, in))
 	n := 1 + d.Below(at)
 	w.After(w.set.Election/2+d.Duration(0, w.set.Election), func() {
 		w.Tracef("FAULT %s is asked for %d instances", l.ID, n)
@@ -223,21 +223,21 @@ func (w *World) fallBehind(l *node.Member, voters []protocol.MemberID, d draw.Ch
 		retired := func() bool {
 			return !slices.ContainsFunc(w.Members, func(m *node.Member) bool { return m.Up && m.ID != late && m.InstancesApplied() != n })
 		}
-		w.await(8*w.set.Election, retired, func() {
-			w.removeNow(oneOf(d, voters, late, l.ID), 4*w.set.Election, w.endStory)
+		await(w, 8*w.set.Election, retired, func() {
+			removeNow(w, oneOf(d, voters, late, l.ID), 4*w.set.Election, func() { endStory(w) })
 		})
 	})
 }
 
 // reshapeAgain has a change of the number of instances refused, while a transfer cannot end. A member is removed before
 // it is proposed again. One instance cannot follow, because no member makes copies of its bodies.
-func (w *World) reshapeAgain(l *node.Member, voters []protocol.MemberID, d draw.Chance) {
+func reshapeAgain(w *World, l *node.Member, voters []protocol.MemberID, d draw.Chance) {
 	at := 1 + d.Below(len(l.InForce)-1)
 	n, in := 1+d.Below(at), l.InForce[at].Instance
-	w.beginStory(straggling{instance: in, unread: true, holds: l.ID}, fmt.Sprintf("nobody gets bodies of instance %d", in))
+	beginStory(w, straggling{instance: in, unread: true, holds: l.ID}, fmt.Sprintf("nobody gets bodies of instance %d", in))
 	w.After(w.set.Election+d.Duration(0, w.set.Election), func() {
 		if !l.Up || w.leader() != l {
-			w.endStory()
+			endStory(w)
 			return
 		}
 		to := oneOf(d, voters, l.ID)
@@ -245,29 +245,29 @@ func (w *World) reshapeAgain(l *node.Member, voters []protocol.MemberID, d draw.
 		l.WhenAwake(func() { l.InForce[0].Step(protocol.Transfer{To: to}) })
 		w.After(d.Duration(w.set.Election/8, w.set.Election), func() {
 			w.ask(l, cluster.Operation{Kind: cluster.Reshape, Instances: n}, 12*w.set.Election, func(error) {})
-			w.removeNow(oneOf(d, voters, l.ID), 5*w.set.Election, func() { w.After(3*w.set.Election, w.endStory) })
+			removeNow(w, oneOf(d, voters, l.ID), 5*w.set.Election, func() { w.After(3*w.set.Election, func() { endStory(w) }) })
 		})
 	})
 }
 
 // restartBehind removes a member. As soon as that is done, some others start again. Their state machines stand still, and
 // they look at what they hold.
-func (w *World) restartBehind(l *node.Member, voters []protocol.MemberID, d draw.Chance) {
+func restartBehind(w *World, l *node.Member, voters []protocol.MemberID, d draw.Chance) {
 	gone := oneOf(d, voters, l.ID)
-	w.beginStory(straggling{}, fmt.Sprintf("%s is removed, and others will start again", gone))
-	w.removeNow(gone, 8*w.set.Election, func() {
-		w.endStory()
+	beginStory(w, straggling{}, fmt.Sprintf("%s is removed, and others will start again", gone))
+	removeNow(w, gone, 8*w.set.Election, func() {
+		endStory(w)
 		for _, id := range voters {
 			if m := w.Member(id); id != gone && m.Up && !w.Calm && d.Yes(0.6) {
 				m.Crash()
-				w.After(d.Duration(0, w.set.Election/2), func() { w.startLagging(m) })
+				w.After(d.Duration(0, w.set.Election/2), func() { startLagging(w, m) })
 			}
 		}
 	})
 }
 
 // startLagging starts a member that applies nothing for a while, and reads what it holds.
-func (w *World) startLagging(m *node.Member) {
+func startLagging(w *World, m *node.Member) {
 	if w.startMember(m); m.Up && !w.Calm {
 		m.Lagging = w.Now() + 3*w.set.Election
 		w.Tracef("FAULT %s applies nothing until %.6f", m.ID, m.Lagging.Seconds())

@@ -23,21 +23,21 @@ var (
 )
 
 // noteToken notes a token that a client was given. Sometimes somebody soon reads with it.
-func (w *World) noteToken(op *history.Operation, t protocol.Token) {
+func noteToken(w *World, op *history.Operation, t protocol.Token) {
 	w.History.Accept(op, t)
 	if w.Calm || !w.From(earlyWrites).Yes(0.5) {
 		return
 	}
-	m, used := w.Members[w.From(earlyWrites).Below(len(w.Members))], w.drawTokens()
+	m, used := w.Members[w.From(earlyWrites).Below(len(w.Members))], drawTokens(w)
 	w.After(w.From(earlyWrites).Duration(0, w.set.Heartbeat), func() {
 		if m.Up && !w.Calm {
-			w.readAfter(m, used)
+			readAfter(w, m, used)
 		}
 	})
 }
 
 // drawTokens draws tokens to be used together, seldom one that no member gave.
-func (w *World) drawTokens() (out []history.GivenToken) {
+func drawTokens(w *World) (out []history.GivenToken) {
 	for range 1 + w.From(earlyWrites).Below(3) {
 		out = append(out, w.History.Tokens[w.From(earlyWrites).Below(len(w.History.Tokens))])
 	}
@@ -50,12 +50,12 @@ func (w *World) drawTokens() (out []history.GivenToken) {
 }
 
 // drawAfter draws the tokens after whose commands an operation is to take effect.
-func (w *World) drawAfter(op *history.Operation) (after []protocol.Token) {
+func drawAfter(w *World, op *history.Operation) (after []protocol.Token) {
 	if len(w.History.Tokens) == 0 || !w.From(earlyWrites).Yes(0.3) {
 		return nil
 	}
 	w.Count(writesAfterTokens)
-	for _, t := range w.drawTokens() {
+	for _, t := range drawTokens(w) {
 		after = append(after, t.Token)
 		op.Follows = append(op.Follows, t.Op)
 	}
@@ -63,18 +63,18 @@ func (w *World) drawAfter(op *history.Operation) (after []protocol.Token) {
 }
 
 // drawBarrier draws whether a reader wants to see all that was accepted.
-func (w *World) drawBarrier() bool {
+func drawBarrier(w *World) bool {
 	return w.set.Load.Early > 0 && w.set.Protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
 }
 
 // readAfter reads with tokens: the state must include their writes when the read is answered.
-func (w *World) readAfter(m *node.Member, used []history.GivenToken) {
+func readAfter(w *World, m *node.Member, used []history.GivenToken) {
 	tokens := make([]protocol.Token, len(used))
 	for i, t := range used {
 		tokens[i] = t.Token
 	}
 	m.Admit(func() {
-		r := intake.NewTokenRead(tokens, m.Clock()+w.From(earlyWrites).Duration(time.Millisecond, w.set.GiveUp), func(err error) { w.judgeTokens(m, used, err) })
+		r := intake.NewTokenRead(tokens, m.Clock()+w.From(earlyWrites).Duration(time.Millisecond, w.set.GiveUp), func(err error) { judgeTokens(w, m, used, err) })
 		if err := m.Progress.AwaitTokens(r); err != nil {
 			w.Violate(m.ID, err)
 			return
@@ -83,7 +83,7 @@ func (w *World) readAfter(m *node.Member, used []history.GivenToken) {
 	})
 }
 
-func (w *World) judgeTokens(m *node.Member, used []history.GivenToken, err error) {
+func judgeTokens(w *World, m *node.Member, used []history.GivenToken, err error) {
 	if err != nil {
 		w.Tracef("%s   has not applied: %v", m.ID, err)
 		if w.Count(tokensExpired); !errors.As(err, new(*member.TokenError)) {

@@ -11,12 +11,12 @@ import (
 var faultTransfer = &Fault{Name: "transfer", Usual: true, Thinned: true}
 
 func init() {
-	faultTransfer.Strike = (*World).transfer
+	faultTransfer.Strike = transferLeadership
 }
 
-// transfer asks a member for another leader, as an operator does: the leader, or any other member. Members also tell
+// transferLeadership asks a member for another leader, as an operator does: the leader, or any other member. Members also tell
 // each other's instances to hand over: see instance.LeaderPreference.
-func (w *World) transfer(m *node.Member) {
+func transferLeadership(w *World, m *node.Member) {
 	instance := w.Court.All[w.Among(len(w.Court.All))].ID
 	if leader := w.LeaderOf(instance); leader != nil && w.Chance(0.6) {
 		m = leader

@@ -235,7 +235,7 @@ func TestOneLeaderIsolated(t *testing.T) {
 	require.GreaterOrEqual(t, uint64(s.Member(1).Applier.Added(1)), s.Court.Weave.Wanted(1))
 	require.LessOrEqual(t, s.took(a)+s.took(b), 3*stageElection)
 	s.mustAck(s.putIn(1, 2))
-	s.heal()
+	healLinks(s.World)
 	s.wait(1)
 	require.False(t, s.leads(3, 3))
 	s.passes()
@@ -292,7 +292,7 @@ func TestReadDuringAStall(t *testing.T) {
 	s.mustAck(s.putIn(1, 2))
 	s.wait(2)
 	require.False(t, s.acked(stale))
-	s.heal()
+	healLinks(s.World)
 	s.mustAck(stale)
 	s.passes()
 }
@@ -417,7 +417,7 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 		for n := range 15 {
 			put(protocol.InstanceID(1 + n%3))
 		}
-		s.heal()
+		healLinks(s.World)
 		s.until("5 has it all", func() bool { return !s.Member(5).Behind() && !s.Member(5).Lacks() })
 		s.readable(1, 4, 5)
 		s.crash(1, 2)
@@ -553,7 +553,7 @@ func statelessVoter(s *script) {
 	s.mustAck(s.putIn(2, 1))
 	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
 	s.until("instances 2 and 3 are retired", func() bool { return len(s.Member(1).InForce) == 1 })
-	added := s.addMember()
+	added := addMember(s.World)
 	change := func(changes ...protocol.Change) {
 		if s.Member(1).Up && s.Member(1).Leads() {
 			changeAt(s.Member(1), changes, func(error) {})
@@ -592,7 +592,7 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 		}
 		s.wait(0.5)
 	}
-	learner := s.addMember()
+	learner := addMember(s.World)
 	s.until("a learner has the state", func() bool {
 		change(protocol.Change{Kind: protocol.AddLearner, Member: learner})
 		return s.Member(2).Up && s.Member(2).Applied(1) > 0
@@ -600,7 +600,7 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 	s.mustAck(s.putIn(3, 1))
 	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
 	s.until("instances 2 and 3 are retired", func() bool { return len(s.Member(1).InForce) == 1 && len(s.Member(2).InForce) == 1 })
-	added := s.addMember()
+	added := addMember(s.World)
 	s.until("a new learner has the log", func() bool {
 		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
 		m := s.Member(3)
