@@ -130,9 +130,9 @@ func (m *Member) applyOne() {
 }
 
 // waiting is how many payload bytes wait behind the queue.
-func (m *Member) waiting() int {
-	bytes := m.Applier.Resident()
-	for _, it := range m.inHand {
+func (r *Running) waiting() int {
+	bytes := r.Applier.Resident()
+	for _, it := range r.inHand {
 		for i := range it.Commit.Entries {
 			bytes += len(it.Commit.Entries[i].Payload)
 		}

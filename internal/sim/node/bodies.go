@@ -315,8 +315,8 @@ func (m *Member) spell(text string, numbers []int, bodies [][]byte) string {
 }
 
 // Lacks reports whether a body to which the state refers is missing on the member.
-func (m *Member) Lacks() bool {
+func (r *Running) Lacks() bool {
 	lacks := false
-	err := m.Machines.First.LiveBodies(func(ref protocol.BodyRef) { lacks = lacks || m.Body.kept.Wants(ref) })
+	err := r.Machines.First.LiveBodies(func(ref protocol.BodyRef) { lacks = lacks || r.Body.kept.Wants(ref) })
 	return lacks || err != nil
 }

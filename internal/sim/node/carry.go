@@ -142,9 +142,9 @@ func (s *MemberInstance) TakeReads() []*intake.ReadGroup {
 
 // beginRead makes a group wait for the read indexes of all instances, and hands it to those but the first, which calls
 // it. It reports false if the group has ended.
-func (m *Member) beginRead(g *intake.ReadGroup) bool {
-	c := m.Crew
-	if !m.Progress.Ask(g, c.since, c.ids) {
+func (r *Running) beginRead(g *intake.ReadGroup) bool {
+	c := r.Crew
+	if !r.Progress.Ask(g, c.since, c.ids) {
 		return false
 	}
 	for _, s := range c.Instances[1:] {
@@ -263,8 +263,8 @@ func (s *MemberInstance) judgeUnsent(msg *protocol.Message, err error, remedy in
 }
 
 // replacedBody reports whether the body of a later proposal took this one's place.
-func (m *Member) replacedBody(ref protocol.BodyRef) bool {
-	held, ok := m.Body.Store.Find(uint32(ref.Instance), uint64(ref.Index))
+func (r *Running) replacedBody(ref protocol.BodyRef) bool {
+	held, ok := r.Body.Store.Find(uint32(ref.Instance), uint64(ref.Index))
 	return ok && held.Term > uint64(ref.Term)
 }
 

@@ -42,8 +42,8 @@ func (m *Member) destination() protocol.InstanceID {
 
 // Settled reports whether all instances have followed the last membership change of the first one,
 // so that the next change may begin.
-func (m *Member) Settled() bool {
-	return len(m.Applier.Instances) == 1 || member.Settled(&m.Witness.Latest.Config, m.Applier.Configs())
+func (r *Running) Settled() bool {
+	return len(r.Applier.Instances) == 1 || member.Settled(&r.Witness.Latest.Config, r.Applier.Configs())
 }
 
 // Config is the instance's membership as of what is applied.

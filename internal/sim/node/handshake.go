@@ -66,11 +66,11 @@ func (w *Environment) linked(from *Member, life int, to *Member) bool {
 
 // admits reports whether another member may link to this one. gone says that it was removed; else a refusal is for the
 // lineage, and comes after both have heard who the other one is.
-func (m *Member) admits(id protocol.MemberID) (admitted, gone bool) {
-	if m.Links.Has(id) {
+func (r *Running) admits(id protocol.MemberID) (admitted, gone bool) {
+	if r.Links.Has(id) {
 		return true, false
 	}
-	reason := m.Handshakes.Admit(m.Memberships(), id)
+	reason := r.Handshakes.Admit(r.Memberships(), id)
 	return reason == 0, reason.Final()
 }
 
@@ -155,8 +155,8 @@ func (m *Member) follows(o *Member) {
 }
 
 // HasLog reports whether a member has a log, or has promised something.
-func (m *Member) HasLog() bool {
-	st := m.Inst.Core().Status()
+func (r *Running) HasLog() bool {
+	st := r.Inst.Core().Status()
 	return st.Last > 0 || st.Term > 0
 }
 

@@ -40,15 +40,15 @@ func (m *Member) Owes() bool {
 func (s *MemberInstance) Last() protocol.Index { return s.Witness.Core.Status().Last }
 
 // InstancesApplied is how many instances there are as far as the member's state knows.
-func (m *Member) InstancesApplied() int {
-	at := m.Applier.Cursor()
+func (r *Running) InstancesApplied() int {
+	at := r.Applier.Cursor()
 	return len(at.Points)
 }
 
 // Twice reports whether a body stands in two places, because it was proposed twice.
-func (m *Member) Twice(b *wal.Body) bool {
+func (r *Running) Twice(b *wal.Body) bool {
 	found := false
-	m.Body.Store.Each(func(o wal.Body) bool {
+	r.Body.Store.Each(func(o wal.Body) bool {
 		found = found || o.Digest == b.Digest && (o.Index != b.Index || o.Instance != b.Instance)
 		return !found
 	})

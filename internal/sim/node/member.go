@@ -251,13 +251,13 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 }
 
 // Of returns the member's part of an instance, or nil if it has none.
-func (m *Member) Of(instance protocol.InstanceID) *MemberInstance {
-	for _, s := range m.InForce {
+func (r *Running) Of(instance protocol.InstanceID) *MemberInstance {
+	for _, s := range r.InForce {
 		if s.Instance == instance {
 			return s
 		}
 	}
-	return m.Among(m.Retired, instance)
+	return r.Among(r.Retired, instance)
 }
 
 // Propose asks the member to replicate the command of an operation, with its body if it has one, and with
@@ -319,7 +319,7 @@ func (m *Member) syncTime() time.Duration {
 func (r *Running) settled(b *intake.Batch) { r.Proposals.Settled(b) }
 
 // LeadsAny reports whether the member believes that it leads some instance.
-func (m *Member) LeadsAny() bool { return slices.ContainsFunc(m.InForce, (*MemberInstance).Leads) }
+func (r *Running) LeadsAny() bool { return slices.ContainsFunc(r.InForce, (*MemberInstance).Leads) }
 
 // Replaced reports whether the member believes that it leads an instance, while another member
 // leads a later term of it.
@@ -340,8 +340,8 @@ func (m *Member) Judged() uint64 {
 }
 
 // Reached says how far a member has come, to find the one that knows the latest membership.
-func (m *Member) Reached() protocol.Position {
-	at := m.Applier.Cursor()
+func (r *Running) Reached() protocol.Position {
+	at := r.Applier.Cursor()
 	if at.Keyed {
 		return protocol.Position(at.Points[0].Index)
 	}
@@ -349,7 +349,7 @@ func (m *Member) Reached() protocol.Position {
 }
 
 // Sick reports whether the member's state is damaged.
-func (m *Member) Sick() bool { return m.Machines.First.Damage() != nil }
+func (r *Running) Sick() bool { return r.Machines.First.Damage() != nil }
 
 // CheckState does what replica.Replica.CheckState does.
 func (m *Member) CheckState() { m.Push(apply.ApplyItem{Halt: true}) }
@@ -408,8 +408,8 @@ func (m *Member) judgeHeld(b *intake.Batch) {
 }
 
 // Applied is the last index of an instance that the state machine has applied.
-func (m *Member) Applied(instance protocol.InstanceID) protocol.Index {
-	cursor, _ := m.Progress.At()
+func (r *Running) Applied(instance protocol.InstanceID) protocol.Index {
+	cursor, _ := r.Progress.At()
 	return cursor.Point(instance).Index
 }
 

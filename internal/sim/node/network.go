@@ -155,8 +155,8 @@ func (w *Environment) severed(m *Member, to protocol.MemberID) bool {
 }
 
 // Memberships are those that the member has applied.
-func (m *Member) Memberships() []protocol.Config {
-	_, configs := m.Progress.At()
+func (r *Running) Memberships() []protocol.Config {
+	_, configs := r.Progress.At()
 	return configs
 }
 
@@ -174,12 +174,12 @@ func (m *Member) relink() {
 }
 
 // linked is the membership that the links follow.
-func (m *Member) linked() protocol.Config {
+func (r *Running) linked() protocol.Config {
 	var latest []protocol.Config
-	for _, s := range m.InForce {
+	for _, s := range r.InForce {
 		latest = append(latest, s.status.Config)
 	}
-	return member.Linked(latest, m.Memberships())
+	return member.Linked(latest, r.Memberships())
 }
 
 // encode writes a message as the transport does: the head, then the bytes of each entry with its

@@ -29,8 +29,8 @@ func (m *Member) view() *cluster.MemberView {
 }
 
 // Statuses is the status of each instance in force, as it was made known last.
-func (m *Member) Statuses() (all []*protocol.Status) {
-	for _, s := range m.InForce {
+func (r *Running) Statuses() (all []*protocol.Status) {
+	for _, s := range r.InForce {
 		all = append(all, s.status)
 	}
 	return all

@@ -68,9 +68,9 @@ func (m *Member) newReaders(barrier bool) *readers {
 }
 
 // readDone lets the next group of reads begin.
-func (m *Member) readDone() {
-	if len(m.InForce) > 1 {
-		m.InForce[0].wake()
+func (r *Running) readDone() {
+	if len(r.InForce) > 1 {
+		r.InForce[0].wake()
 	}
 }
 

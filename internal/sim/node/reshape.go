@@ -23,11 +23,11 @@ var (
 
 // hosted lists the instances that run: those in force, and retired ones that still help members
 // that are behind.
-func (m *Member) hosted() []*MemberInstance {
-	if len(m.Retired) == 0 {
-		return m.InForce
+func (r *Running) hosted() []*MemberInstance {
+	if len(r.Retired) == 0 {
+		return r.InForce
 	}
-	return slices.Concat(m.InForce, m.Retired)
+	return slices.Concat(r.InForce, r.Retired)
 }
 
 // planned has plans carried out soon.
@@ -65,7 +65,7 @@ func (m *Member) carryOut() error {
 }
 
 // Among returns the instance with that id, or nil.
-func (m *Member) Among(instances []*MemberInstance, id protocol.InstanceID) *MemberInstance {
+func (r *Running) Among(instances []*MemberInstance, id protocol.InstanceID) *MemberInstance {
 	if i := slices.IndexFunc(instances, func(s *MemberInstance) bool { return s.Instance == id }); i >= 0 {
 		return instances[i]
 	}
@@ -139,11 +139,11 @@ func (s *MemberInstance) cut(at protocol.Index) {
 }
 
 // askAgain asks for the read points of these groups again, because other instances are in force.
-func (m *Member) askAgain(groups []*intake.ReadGroup) {
-	first := m.InForce[0]
+func (r *Running) askAgain(groups []*intake.ReadGroup) {
+	first := r.InForce[0]
 	for _, g := range groups {
 		first.Do(func() {
-			if m.beginRead(g) {
+			if r.beginRead(g) {
 				first.Hosted.Read(g)
 			}
 		})
