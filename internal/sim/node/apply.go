@@ -25,6 +25,7 @@ var (
 
 // applying is the part of a running member that applies.
 type applying struct {
+	m        *Member
 	Queue    apply.ApplyQueue
 	Progress *apply.Applied
 	Work     *apply.Apply
@@ -45,7 +46,7 @@ type applying struct {
 }
 
 // beginApplying makes the part that applies, as replica.assemble does.
-func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
+func beginApplying(m *Member, meta member.Meta, skip protocol.Position) {
 	m.Applier = apply.NewApplier(m.Machines.All, meta, m.session, skip, lifecycle.LoadFrom(m.Log))
 	m.Applier.Within = m.Running.dir.Within
 	m.Env.Violate(m.ID, m.Applier.Derive(m.Env.Set.derive(), &meta)) // what was opened has sections that are known
@@ -54,7 +55,7 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 	m.Applier.Again = func(b *intake.Batch) { m.again([]*intake.Batch{b}) }
 	m.Applier.Given = m.Body.kept.Given
 	a := &m.Running.applying
-	a.base, a.saves = meta.Cursor, member.Saved{Newest: meta.Cursor}
+	a.m, a.base, a.saves = m, meta.Cursor, member.Saved{Newest: meta.Cursor}
 	a.toApply, a.toLoops, a.toPlans = line{m: m}, line{m: m}, line{m: m}
 	a.Queue.Limit = m.Own.ApplyBytes
 	if a.Queue.Plans = apply.NewPlanner(&meta); a.Queue.Plans != nil {
@@ -68,64 +69,64 @@ func (m *Member) beginApplying(meta member.Meta, skip protocol.Position) {
 }
 
 // Push queues something for the part of the member that applies.
-func (m *Member) Push(it apply.ApplyItem) {
-	m.Queue.Push(it)
-	m.toApply.post(m.apply)
-	m.planned()
+func (a *applying) Push(it apply.ApplyItem) {
+	a.Queue.Push(it)
+	a.toApply.post(a.apply)
+	a.m.planned()
 }
 
 // pushInstall queues a snapshot that an instance has accepted.
-func (m *Member) pushInstall(instance protocol.InstanceID, base *protocol.Base) {
-	dropped := m.Queue.PushInstall(instance, base)
+func (a *applying) pushInstall(instance protocol.InstanceID, base *protocol.Base) {
+	dropped := a.Queue.PushInstall(instance, base)
 	for i := range dropped {
 		dropped[i].Drop(member.ErrResultUnknown)
 	}
-	m.toApply.post(m.apply)
+	a.toApply.post(a.apply)
 }
 
 // apply takes out what waits. It applies that at once. Where the seed says that applying is slow,
 // it applies one item after the other.
-func (m *Member) apply() {
-	if len(m.inHand) > 0 || m.Queue.Empty() {
+func (a *applying) apply() {
+	if len(a.inHand) > 0 || a.Queue.Empty() {
 		return
 	}
-	m.inHand = m.Queue.Take(nil)
-	m.each = m.applyTime() / time.Duration(len(m.inHand))
-	m.applyNext()
+	a.inHand = a.Queue.Take(nil)
+	a.each = a.applyTime() / time.Duration(len(a.inHand))
+	a.applyNext()
 }
 
-func (m *Member) applyNext() {
-	for m.Up && len(m.inHand) > 0 {
-		if m.each > 0 {
-			m.Later(m.each, func() { m.applyOne(); m.applyNext() })
+func (a *applying) applyNext() {
+	for a.m.Up && len(a.inHand) > 0 {
+		if a.each > 0 {
+			a.m.Later(a.each, func() { a.applyOne(); a.applyNext() })
 			return
 		}
-		m.applyOne()
+		a.applyOne()
 	}
-	if m.Up {
-		m.apply()
+	if a.m.Up {
+		a.apply()
 	}
 }
 
 // applyOne carries out the next item in hand, and checks how that ended.
-func (m *Member) applyOne() {
-	it := m.inHand[0]
-	m.inHand = m.inHand[1:]
-	err := m.Work.Do(&it)
+func (a *applying) applyOne() {
+	it := a.inHand[0]
+	a.inHand = a.inHand[1:]
+	err := a.Work.Do(&it)
 	switch {
-	case !m.Up:
+	case !a.m.Up:
 	case err == nil:
-		m.Env.Violate(m.ID, m.Applier.Check())
-		m.Env.Violate(m.ID, m.Proposals.Check())
-		m.Env.Violate(m.ID, m.Progress.Check())
-		m.Env.Violate(m.ID, m.Queue.Check(m.waiting()))
-		if at := m.Applier.Cursor(); m.Queue.Plans != nil {
-			m.Env.Violate(m.ID, m.Queue.Plans.Check(&at))
+		a.m.Env.Violate(a.m.ID, a.m.Applier.Check())
+		a.m.Env.Violate(a.m.ID, a.m.Proposals.Check())
+		a.m.Env.Violate(a.m.ID, a.Progress.Check())
+		a.m.Env.Violate(a.m.ID, a.Queue.Check(a.m.waiting()))
+		if at := a.m.Applier.Cursor(); a.Queue.Plans != nil {
+			a.m.Env.Violate(a.m.ID, a.Queue.Plans.Check(&at))
 		}
-	case m.Queue.Overtaken(err):
-		m.Env.Tracef("%s   is overtaken by a snapshot: %v", m.ID, err)
+	case a.Queue.Overtaken(err):
+		a.m.Env.Tracef("%s   is overtaken by a snapshot: %v", a.m.ID, err)
 	default:
-		m.fail(err)
+		a.m.fail(err)
 	}
 }
 
@@ -163,7 +164,7 @@ func (w applyWorld) Publish(a *apply.Applier) error {
 	}
 	at := a.Cursor()
 	m.Env.Violate(m.ID, m.Env.Court.Place(m.ID, &at, &m.base, a.Added))
-	m.judgeSections()
+	judgeSections(m)
 	ready, void, told, err := m.Progress.Note(a)
 	if err != nil {
 		return err
@@ -186,7 +187,7 @@ func (w applyWorld) PublishConfigs(a *apply.Applier) {
 	m := w.m
 	config := a.Config()
 	m.Handshakes.Descends(config.Lineage)
-	m.checkEarly()
+	compareEarly(m)
 	m.Progress.NoteConfigs(a)
 	linked := m.linked()
 	m.Links.Follow(m.Clock(), &linked)
@@ -243,7 +244,7 @@ func (w applyWorld) Restored(a *apply.Applier, instance protocol.InstanceID, ind
 
 // Cut implements apply.ApplyWorld.
 func (w applyWorld) Cut(meta *member.Meta, bytes int64) {
-	w.m.releaseUpTo(meta.Command)
+	w.m.Body.releaseUpTo(meta.Command)
 	w.m.between, w.m.cutAt = max(w.m.between, bytes-w.m.cutAt), bytes
 	for _, s := range w.m.InForce {
 		s.snapshotWritten(meta, bytes)
@@ -340,6 +341,6 @@ func (s *MemberInstance) snapshotWritten(meta *member.Meta, bytes int64) {
 }
 
 // applyTime is how long the member takes to apply what it takes out of its queue now.
-func (m *Member) applyTime() time.Duration {
-	return max(m.Env.Between(0, m.Own.ApplyMax), m.Lagging-m.Env.Now())
+func (a *applying) applyTime() time.Duration {
+	return max(a.m.Env.Between(0, a.m.Own.ApplyMax), a.m.Lagging-a.m.Env.Now())
 }

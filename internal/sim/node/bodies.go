@@ -30,6 +30,7 @@ const BodyDir = device.Root + "/bodies"
 // bodyWork is what a running member needs for bodies: the store on its disk, the part that keeps
 // them, and the parts for which production has locks and mailboxes.
 type bodyWork struct {
+	member  *Member
 	Store   *wal.Bodies
 	kept    *body.Kept
 	cache   *body.BodyCache
@@ -49,9 +50,9 @@ type droppedBody struct {
 }
 
 // openBodies makes what the member does with its bodies. There is one store for all instances.
-func (m *Member) openBodies(r *Running, dir *datadir.Opened) (err error) {
+func openBodies(m *Member, r *Running, dir *datadir.Opened) (err error) {
 	set, b := &m.Env.Set.Bodies, &r.Body
-	b.Store = dir.Bodies
+	b.member, b.Store = m, dir.Bodies
 	b.cache = body.NewBodyCache(set.CacheBytes)
 	b.inbox = body.NewBodyInbox(body.BodyLimits{Bytes: set.InboxBytes, Asks: set.Asks, Trims: set.HolderCounts})
 	b.access = body.NewBodyAccess(body.BodyConfig{
@@ -61,30 +62,30 @@ func (m *Member) openBodies(r *Running, dir *datadir.Opened) (err error) {
 	}, b.Store, &bodyWorld{m, r})
 	b.machine = body.NewBodies(b.access)
 	b.flights = map[protocol.BodyRef][]func(body.Answer){}
-	hooks := body.KeptHooks{Changed: m.changedBodies, Wanting: m.wakeBodies, Released: m.released}
+	hooks := body.KeptHooks{Changed: b.changed, Wanting: b.wake, Released: b.released}
 	if b.kept, err = dir.Kept(hooks); err == nil {
 		b.kept.Mutant = m.Env.Set.MutantName()
 	}
 	return err
 }
 
-// changedBodies soon tells a core how this member stands with its bodies.
-func (m *Member) changedBodies(instance protocol.InstanceID) {
-	if !m.Up {
+// changed soon tells a core how this member stands with its bodies.
+func (b *bodyWork) changed(instance protocol.InstanceID) {
+	if !b.member.Up {
 		return // the member is only starting
 	}
-	if s := m.Of(instance); s != nil && s.Hosted != nil {
+	if s := b.member.Of(instance); s != nil && s.Hosted != nil {
 		s.news = true
 		s.wake()
 	}
 }
 
 // released tells the writer and the judge that a body was released.
-func (m *Member) released(instance protocol.InstanceID, key body.BodyKey) {
-	m.Env.Count(bodiesReleased)
-	m.Env.Court.Of(instance).Bodies.Release(m.Judged(), uint64(key.Index), uint64(key.Term))
-	if m.Up { // else it is only starting, and its log is not idle yet
-		m.Writer.Tidy()
+func (b *bodyWork) released(instance protocol.InstanceID, key body.BodyKey) {
+	b.member.Env.Count(bodiesReleased)
+	b.member.Env.Court.Of(instance).Bodies.Release(b.member.Judged(), uint64(key.Index), uint64(key.Term))
+	if b.member.Up { // else it is only starting, and its log is not idle yet
+		b.member.Writer.Tidy()
 	}
 }
 
@@ -94,11 +95,11 @@ func (s *MemberInstance) judgeHeld(store *wal.Bodies) error {
 	if s.Member.Strange() {
 		return nil
 	}
-	return s.Judges.Bodies.Start(s.Member.Judged(), s.Member.found(store, s.Instance))
+	return s.Judges.Bodies.Start(s.Member.Judged(), found(s.Member.Disk, store, s.Instance))
 }
 
 // found is what a store holds of an instance, in the judge's types.
-func (m *Member) found(store *wal.Bodies, instance protocol.InstanceID) (found []check.Body) {
+func found(d *device.Disk, store *wal.Bodies, instance protocol.InstanceID) (found []check.Body) {
 	var indexes []uint64
 	store.Each(func(b wal.Body) bool {
 		if b.Instance == uint32(instance) {
@@ -106,7 +107,7 @@ func (m *Member) found(store *wal.Bodies, instance protocol.InstanceID) (found [
 		}
 		return true
 	})
-	m.Disk.Healthy(func() {
+	d.Healthy(func() {
 		for _, i := range indexes {
 			full, err := store.Read(uint32(instance), i)
 			if err != nil {
@@ -126,58 +127,56 @@ func judged(b *wal.Body) check.Body {
 	return check.Body{Index: b.Index, Term: b.Term, K: b.K, Form: check.Form(b.Form), Size: b.Size, Digest: b.Digest, Bytes: b.Bytes}
 }
 
-// wakeBodies plans a turn in which what waits for the bodies' part is done.
-func (m *Member) wakeBodies() {
-	if !m.Up || m.Body.awake {
+// wake plans a turn in which what waits for the bodies' part is done.
+func (b *bodyWork) wake() {
+	if !b.member.Up || b.awake {
 		return
 	}
-	m.Body.awake = true
-	m.Later(m.Env.hop(), func() { m.turnBodies(false) })
+	b.awake = true
+	b.member.Later(b.member.Env.hop(), func() { b.turn(false) })
 }
 
-func (m *Member) turnBodies(tick bool) {
-	m.Body.awake = false
-	m.Body.machine.Turn(m.Body.inbox.Take(), tick)
-	m.Env.Violate(m.ID, m.Body.machine.Check())
-	m.Env.Violate(m.ID, m.Body.kept.Check())
+func (b *bodyWork) turn(tick bool) {
+	b.awake = false
+	b.machine.Turn(b.inbox.Take(), tick)
+	b.member.Env.Violate(b.member.ID, b.machine.Check())
+	b.member.Env.Violate(b.member.ID, b.kept.Check())
 }
 
-// tickBodies runs a turn with a tick if the bodies' part has work.
-func (m *Member) tickBodies() {
-	if m.Body.machine.Busy() {
-		m.turnBodies(true)
+// tick runs a turn with a tick if the bodies' part has work.
+func (b *bodyWork) tick() {
+	if b.machine.Busy() {
+		b.turn(true)
 	}
 }
 
 // fetched handles questions for bodies and their answers, which concern no core. It reports false
 // for any other message.
-func (m *Member) fetched(msg *protocol.Message) bool {
-	b := &m.Body
+func (b *bodyWork) fetched(msg *protocol.Message) bool {
 	switch msg.Type {
 	case protocol.MsgFetch:
-		if b.questions >= m.Env.Set.Bodies.Questions {
-			m.Env.Count(bodyMessagesDropped)
+		if b.questions >= b.member.Env.Set.Bodies.Questions {
+			b.member.Env.Count(bodyMessagesDropped)
 			return true
 		}
 		b.questions++
-		m.Later(m.Env.hop(), func() {
+		b.member.Later(b.member.Env.hop(), func() {
 			b.questions--
 			b.access.Serve(msg)
 		})
 	case protocol.MsgFetchResp:
 		if !b.inbox.Answer(msg) {
-			m.Env.Count(bodyMessagesDropped)
+			b.member.Env.Count(bodyMessagesDropped)
 		}
-		m.wakeBodies()
+		b.wake()
 	default:
 		return false
 	}
 	return true
 }
 
-// readBody gets a body for a reader. Readers of the same body wait together for one answer.
-func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error)) {
-	b := &m.Body
+// read gets a body for a reader. Readers of the same body wait together for one answer.
+func (b *bodyWork) read(ref protocol.BodyRef, done func(body []byte, err error)) {
 	if body := b.cache.Get(ref); body != nil {
 		done(body, nil)
 		return
@@ -187,15 +186,15 @@ func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error
 	if open {
 		return
 	}
-	m.Later(m.Env.hop(), func() {
+	b.member.Later(b.member.Env.hop(), func() {
 		b.access.Fetch(ref, func(a body.Answer) {
 			waiting := b.flights[ref]
 			delete(b.flights, ref)
 			if a.Err == nil {
 				b.cache.Add(ref, a.Body)
 			} else {
-				m.Env.Count(bodiesNotMadeWhole)
-				m.Env.Tracef("%s   %v", m.ID, a.Err)
+				b.member.Env.Count(bodiesNotMadeWhole)
+				b.member.Env.Tracef("%s   %v", b.member.ID, a.Err)
 			}
 			for _, land := range waiting {
 				land(a)
@@ -205,9 +204,9 @@ func (m *Member) readBody(ref protocol.BodyRef, done func(body []byte, err error
 }
 
 // compacted forgets the bodies of entries that an instance's log no longer holds.
-func (m *Member) compacted(instance protocol.InstanceID, floor protocol.Index) {
-	m.Body.kept.Compacted(instance, floor)
-	m.Later(m.Env.hop(), m.Body.kept.Sweep)
+func (b *bodyWork) compacted(instance protocol.InstanceID, floor protocol.Index) {
+	b.kept.Compacted(instance, floor)
+	b.member.Later(b.member.Env.hop(), b.kept.Sweep)
 }
 
 // dropped notes that the state machine no longer refers to a body, as of a position.
@@ -227,17 +226,17 @@ func (m *Member) passed(ref protocol.BodyRef) {
 
 // releaseUpTo releases, after a while, the bodies that were dropped up to a position. A durable
 // snapshot stands at that position.
-func (m *Member) releaseUpTo(position protocol.Position) {
+func (b *bodyWork) releaseUpTo(position protocol.Position) {
 	n := 0
-	for n < len(m.drops) && m.drops[n].at <= position {
+	for n < len(b.member.drops) && b.member.drops[n].at <= position {
 		n++
 	}
-	drops := slices.Clone(m.drops[:n])
-	m.drops = slices.Delete(m.drops, 0, n)
-	m.Later(m.Env.Between(0, m.Env.Set.Bodies.Release), func() {
+	drops := slices.Clone(b.member.drops[:n])
+	b.member.drops = slices.Delete(b.member.drops, 0, n)
+	b.member.Later(b.member.Env.Between(0, b.member.Env.Set.Bodies.Release), func() {
 		for _, d := range drops {
-			m.Body.kept.Release(d.ref)
-			m.Body.cache.Drop(d.ref)
+			b.kept.Release(d.ref)
+			b.cache.Drop(d.ref)
 		}
 	})
 }
@@ -261,9 +260,9 @@ func (m *Member) Resolve(text string, done func(text string, err error)) {
 		}
 		refs[i] = ref
 	}
-	m.gatherAll(refs, nil, func(bodies [][]byte, err error) {
+	m.Body.gatherAll(refs, nil, func(bodies [][]byte, err error) {
 		if err == nil {
-			text = m.spell(text, numbers, bodies)
+			text = m.Body.spell(text, numbers, bodies)
 		}
 		done(text, err)
 	})
@@ -271,7 +270,7 @@ func (m *Member) Resolve(text string, done func(text string, err error)) {
 
 // gatherAll makes bodies whole, a few at a time. It ends after the first few of which one fails: a
 // body that no longer exists must not delay others for long.
-func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bodies [][]byte, err error)) {
+func (b *bodyWork) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bodies [][]byte, err error)) {
 	if len(have) == len(refs) {
 		done(have, nil)
 		return
@@ -279,14 +278,14 @@ func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bod
 	some := refs[len(have):min(len(refs), len(have)+readAhead)]
 	bodies, left, failed := make([][]byte, len(some)), len(some), error(nil)
 	for i, ref := range some {
-		m.insist(ref, m.Env.Now()+m.Env.Set.GiveUp, func(body []byte, err error) {
+		b.insist(ref, b.member.Env.Now()+b.member.Env.Set.GiveUp, func(body []byte, err error) {
 			bodies[i], failed, left = body, errors.Join(failed, err), left-1
 			switch {
 			case left > 0:
 			case failed != nil:
 				done(nil, failed)
 			default:
-				m.gatherAll(refs, append(have, bodies...), done)
+				b.gatherAll(refs, append(have, bodies...), done)
 			}
 		})
 	}
@@ -294,20 +293,20 @@ func (m *Member) gatherAll(refs []protocol.BodyRef, have [][]byte, done func(bod
 
 // insist reads a body. If the member refuses because of its limits, insist asks again after a
 // pause.
-func (m *Member) insist(ref protocol.BodyRef, until time.Duration, done func(body []byte, err error)) {
-	m.readBody(ref, func(body []byte, err error) {
-		if errors.Is(err, member.ErrOverloaded) && m.Env.Now() < until {
-			m.Later(m.Env.Between(0, m.Env.Set.Heartbeat), func() { m.insist(ref, until, done) })
+func (b *bodyWork) insist(ref protocol.BodyRef, until time.Duration, done func(body []byte, err error)) {
+	b.read(ref, func(body []byte, err error) {
+		if errors.Is(err, member.ErrOverloaded) && b.member.Env.Now() < until {
+			b.member.Later(b.member.Env.Between(0, b.member.Env.Set.Heartbeat), func() { b.insist(ref, until, done) })
 			return
 		}
 		done(body, err)
 	})
 }
 
-func (m *Member) spell(text string, numbers []int, bodies [][]byte) string {
+func (b *bodyWork) spell(text string, numbers []int, bodies [][]byte) string {
 	for i, n := range numbers {
-		if want := m.Env.History.Ops[n].Body; !slices.Equal(want, bodies[i]) {
-			m.Env.Violate(m.ID, errors.New("C10: a read returns bytes that nobody wrote"))
+		if want := b.member.Env.History.Ops[n].Body; !slices.Equal(want, bodies[i]) {
+			b.member.Env.Violate(b.member.ID, errors.New("C10: a read returns bytes that nobody wrote"))
 		}
 		text = strings.Replace(text, machine.Token(n), history.Spelled(n, bodies[i]), 1)
 	}

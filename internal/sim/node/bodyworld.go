@@ -33,7 +33,7 @@ func (w *bodyWorld) Now() time.Duration { return w.m.Clock() }
 // Send implements body.bodyWorld.
 func (w *bodyWorld) Send(msg *protocol.Message) bool {
 	if w.alive() {
-		w.m.judgeServed(msg)
+		judgeServed(w.m, msg)
 		w.m.Env.Send(msg)
 	}
 	return true
@@ -48,7 +48,7 @@ func (w *bodyWorld) Cache(f func(*body.BodyCache)) { f(w.r.Body.cache) }
 // Inbox implements body.bodyWorld.
 func (w *bodyWorld) Inbox(f func(*body.BodyInbox)) {
 	f(w.r.Body.inbox)
-	w.m.wakeBodies()
+	w.m.Body.wake()
 }
 
 // Config implements body.bodyWorld.
@@ -152,7 +152,7 @@ func (w *bodyWorld) Report(r body.BodyReport) {
 }
 
 // judgeServed judges the bytes that a member sends to another one.
-func (m *Member) judgeServed(answer *protocol.Message) {
+func judgeServed(m *Member, answer *protocol.Message) {
 	if answer.Type != protocol.MsgFetchResp || answer.Reject || len(answer.Blob) == 0 {
 		return
 	}

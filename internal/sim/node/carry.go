@@ -55,7 +55,7 @@ func (s *MemberInstance) carry(t *instance.Turn) {
 	s.carryReads(t)
 	if len(t.Want) > 0 && s.Member.Up {
 		s.Member.Body.inbox.Want(t.Want)
-		s.Member.wakeBodies()
+		s.Member.Body.wake()
 	}
 	for _, refused := range t.Refused {
 		s.Member.Operations.Refused(refused)
@@ -123,7 +123,7 @@ func (s *MemberInstance) Waiting() (bytes int, full bool) {
 func (s *MemberInstance) TakeBatch() *intake.Batch {
 	s.Member.scatter()
 	b := s.Member.Proposals.TakeFor(s.Instance)
-	s.Member.judgeHeld(b)
+	judgeHeldBatch(s.Member, b)
 	return b
 }
 
@@ -298,7 +298,7 @@ func (s *MemberInstance) CutLog(at protocol.Index) {
 	if at == 0 || !s.Member.Up {
 		return
 	}
-	s.Member.compacted(s.Instance, at)
+	s.Member.Body.compacted(s.Instance, at)
 	if s.Member.Up {
 		s.cut(at)
 	}

@@ -49,13 +49,13 @@ func (w *Environment) linked(from *Member, life int, to *Member) bool {
 	if from.Handshakes.Met(to.ID, to.who) != nil || to.Handshakes.Met(from.ID, from.who) != nil {
 		return false
 	}
-	if !from.learnsBirth(to) || !to.learnsBirth(from) {
+	if !learnsBirth(from, to) || !learnsBirth(to, from) {
 		return false
 	}
-	from.follows(to)
-	to.follows(from)
-	from.acquainted(to)
-	to.acquainted(from)
+	followsOther(from, to)
+	followsOther(to, from)
+	noteAcquainted(from, to)
+	noteAcquainted(to, from)
 	l.Shake(life, to.Life)
 	if to.Links.Welcome(&protocol.Member{ID: from.ID, PeerURLs: from.Links.Own()}) && !w.Set.Moves {
 		w.Count(linksToUnknown)
@@ -98,8 +98,8 @@ func Related(from, to *Member) bool {
 	tells := to.Handshakes.Lineage()
 	related := to.Handshakes.Relate(from.ID, from.Handshakes.Lineage(), from.Handshakes.Founders()) == nil &&
 		from.Handshakes.Relate(to.ID, tells, to.Handshakes.Founders()) == nil
-	from.checkEarly()
-	to.checkEarly()
+	compareEarly(from)
+	compareEarly(to)
 	return related
 }
 
@@ -123,13 +123,13 @@ func (w *Environment) beganAlike(from, to *Member) bool {
 
 // learnsBirth lets a member that joins learn with which state the cluster began, if the other one knows. It reports
 // whether the link may be used.
-func (m *Member) learnsBirth(o *Member) bool {
+func learnsBirth(m, o *Member) bool {
 	b := o.Handshakes.Birth()
 	if b.Unknown {
 		return true
 	}
 	learned, err := m.Handshakes.Born(b.State)
-	m.checkEarly()
+	compareEarly(m)
 	if err != nil || !m.Up {
 		return false
 	}
@@ -141,9 +141,9 @@ func (m *Member) learnsBirth(o *Member) bool {
 	return true
 }
 
-// follows judges a link with a member that joined the other cluster: only one that joins and has no log may have it, and
-// belongs to the other cluster from now on.
-func (m *Member) follows(o *Member) {
+// followsOther judges a link with a member that joined the other cluster: only one that joins and has no log may have it,
+// and it belongs to the other cluster from now on.
+func followsOther(m, o *Member) {
 	switch {
 	case !o.Misled || m.Misled:
 	case !m.Join || m.HasLog():
@@ -160,9 +160,9 @@ func (r *Running) HasLog() bool {
 	return st.Last > 0 || st.Term > 0
 }
 
-// checkEarly compares what this member has learned of its log with members that it met before, and ends links with those
+// compareEarly compares what this member has learned of its log with members that it met before, and ends links with those
 // that have another log.
-func (m *Member) checkEarly() {
+func compareEarly(m *Member) {
 	for _, id := range m.Handshakes.Unchecked() {
 		o := m.Env.Member(id)
 		if o.Up && (m.Handshakes.Compare(id, o.Handshakes.Origin()) != nil || o.Handshakes.Compare(m.ID, m.Handshakes.Origin()) != nil) {
@@ -185,8 +185,8 @@ func (w *Environment) refused(m, other *Member, err error) {
 	}
 }
 
-// acquainted notes that it is durable on the member whom it met.
-func (m *Member) acquainted(other *Member) {
+// noteAcquainted notes that it is durable on the member whom it met.
+func noteAcquainted(m, other *Member) {
 	if !other.Strange() && !m.Misled {
 		m.Env.Acquainted[device.Pair{From: m.ID, To: other.ID}] = other.who.Incarnation
 	}

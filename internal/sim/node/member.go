@@ -46,65 +46,55 @@ const clusterID = 1
 // Member is one process of the simulated cluster, and its disk. It does what the event loops of
 // production do around the pure parts of package member, on virtual time.
 type Member struct {
-	Env  *Environment
-	ID   protocol.MemberID
-	Disk *device.Disk
+	process
+	drive
 	// Own are the member's settings: those of the run, or its own where members are unequal.
 	Own *Settings
 	// Saved is the disk of a state machine that keeps its own state. It has what the state machine
 	// made durable, or more.
 	Saved *machine.State
-	Short Shortage // of space on the disk
-	// Astray is by how much the state machine of this life is ahead of what the log has; usually 0.
+	// Astray is by how much the state machine of this incarnation is ahead of the log; usually 0.
 	Astray protocol.Position
 	// CellBytes is the most that the cells in its log took at any tick so far.
 	CellBytes int64
-	Join      bool // not part of the first configuration
-	// Given are the members of which it is told when it starts for the first time.
+	// between is the most that the member applied between two snapshots of an incarnation.
+	between int64
+	// Lagging is until when the member applies nothing.
+	Lagging time.Duration
+
+	Join bool // not part of the first configuration
+	// Given are the members that it is told about when it starts for the first time.
 	Given []protocol.Member
-	// Url is where it listens. told: it is to be told where all members are.
+	// URL is where it listens. Told: it is to be told where all members are.
 	URL  string
 	Told bool
 
-	Up       bool
 	Gone     bool // removed and stopped for good
 	Retiring bool // removed, and soon gone
-	Life     int  // changes with each start and stop; callbacks of another life do nothing
+	Away     bool // down or cut off until a leader has cut entries that it has not got
+	Apart    bool // it was founded apart, and lives in a world of its own
+	Misled   bool // it joined another cluster of the same members
+	Odd      bool // it began without the state with which the cluster began
+	started  bool // it has once been started
 
-	// Strangers is how often the member got another disk. restored says whether that is an old
-	// copy. lives is how many lives began on the disk.
+	*Running // of the present incarnation, or the last one
+}
+
+// drive is the disk that a member has at present, and what is known of it.
+type drive struct {
+	Disk  *device.Disk
+	Short Shortage // of space on the disk
+	// Strangers is how often the member got another disk. Restored says whether that is an old copy.
 	Strangers int
-	Apart     bool // it was founded apart, and lives in a world of its own
-	Misled    bool // it joined another cluster of the same members
-	Odd       bool // it began without the state with which the cluster began
 	Restored  bool
-	Doubt     *Doubt // set: on a hot copy, it has not yet heard who knows what it lacks
-	Lives     uint64
+	Doubt     *Doubt // set: on a hot copy, it has not yet heard who knows what the copy does not have
+	Lives     uint64 // how many incarnations began on the disk
 	Backup    *Backup
-	// between is the most that the member applied between two snapshots of a life.
-	between int64
-
-	// The clock: local time is offset + rate·global time.
-	Offset time.Duration
-	rate   float64
-	// Paused is until when the process stands still. stalled is until when its disk does. sluggish is until when
-	// a sync may last that began while the disk was slow.
-	Paused, Stalled, Sluggish time.Duration
-	// delayed is until when something waits that was to happen while the process stood still. It waits
-	// until then also if the process goes on before.
-	delayed time.Duration
-	// Lagging is until when the member applies nothing. away: it is down or cut off until a leader
-	// has cut entries that it lacks.
-	Lagging time.Duration
-	Away    bool
-	Slow    bool
-	Late    bool // its disk is slower than others, while nothing fails
-	// Frozen: the process stands still in the middle of a turn of all its instances, until paused.
-	// What clients ask in that time becomes part of those turns.
-	Frozen bool
-
-	*Running // of the present life, or the last one
-	started  bool
+	// Stalled is until when the disk stands still. Sluggish is until when a sync may last that began while
+	// the disk was slow.
+	Stalled, Sluggish time.Duration
+	Slow              bool
+	Late              bool // it is slower than others, while nothing fails
 }
 
 // Running is what a crash loses.
@@ -162,7 +152,10 @@ type Running struct {
 
 // NewMember returns a member with an empty disk, which is not started.
 func NewMember(w *Environment, id protocol.MemberID) *Member {
-	return &Member{Env: w, ID: id, Own: w.settingsOf(id), Disk: device.NewDisk(), rate: 1, URL: home(id)}
+	return &Member{
+		process: process{Env: w, ID: id, rate: 1}, drive: drive{Disk: device.NewDisk()},
+		Own: w.settingsOf(id), URL: home(id),
+	}
 }
 
 // fail stops the member: its disk failed, or it found something that must not be.
@@ -205,7 +198,7 @@ func (m *Member) tick() {
 		s.tick = !m.silent
 		s.wake()
 	}
-	m.tickBodies()
+	m.Body.tick()
 	if !m.Up {
 		return
 	}
@@ -237,7 +230,7 @@ func (m *Member) receive(from *Member, life int, frame []byte, damaged bool) {
 	if m.Env.Tracing() {
 		m.Env.Tracef("%s ← %s %s", m.ID, msg.From, m.Env.describe(msg))
 	}
-	if !m.hears(msg) || m.fetched(msg) {
+	if !m.hears(msg) || m.Body.fetched(msg) {
 		return
 	}
 	s := m.Of(msg.Instance)
@@ -384,10 +377,10 @@ func (m *Member) Withdraw(t intake.Ticket, then func()) {
 	})
 }
 
-// judgeHeld judges that the member has applied all that the commands of a batch are to follow, where the
+// judgeHeldBatch judges that the member has applied all that the commands of a batch are to follow, where the
 // member sees to that and not the core. By what takes effect alone it could not be judged: in some protocols
 // what is accepted takes effect before all that is proposed later anyway.
-func (m *Member) judgeHeld(b *intake.Batch) {
+func judgeHeldBatch(m *Member, b *intake.Batch) {
 	if b == nil || len(m.Env.History.Tokens) == 0 || m.Env.Set.Protocol.Core.Proposing.Tokens {
 		return
 	}

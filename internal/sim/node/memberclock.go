@@ -2,53 +2,76 @@ package node
 
 import (
 	"time"
+
+	"github.com/braidlog/braid/protocol"
 )
 
 // The clock of a member, and what happens when its process stands still.
 
+// process is the process of a member: whether it runs, its clock, and until when it stands still.
+type process struct {
+	Env *Environment
+	ID  protocol.MemberID
+
+	Up   bool
+	Life int // changes with each start and stop; callbacks of another incarnation do nothing
+
+	// The clock: local time is offset + rate·global time.
+	Offset time.Duration
+	rate   float64
+	// Paused is until when the process stands still.
+	Paused time.Duration
+	// delayed is until when something waits that was to happen while the process stood still. It waits
+	// until then also if the process goes on before.
+	delayed time.Duration
+	// Frozen: the process stands still in the middle of a turn of all its instances, until paused.
+	// What clients ask in that time becomes part of those turns.
+	Frozen bool
+}
+
 // Clock is the time by the member's own clock.
-func (m *Member) Clock() time.Duration {
-	return m.Offset + time.Duration(float64(m.Env.Now())*m.rate)
+func (p *process) Clock() time.Duration {
+	return p.Offset + time.Duration(float64(p.Env.Now())*p.rate)
 }
 
 // SetRate changes how fast the clock runs from now on; it does not jump.
-func (m *Member) SetRate(rate float64) {
-	now := m.Clock()
-	m.rate = rate
-	m.Offset += now - m.Clock()
-	m.Env.Tracef("FAULT the clock of %s runs at %.4f", m.ID, rate)
+func (p *process) SetRate(rate float64) {
+	now := p.Clock()
+	p.rate = rate
+	p.Offset += now - p.Clock()
+	p.Env.Tracef("FAULT the clock of %s runs at %.4f", p.ID, rate)
 }
 
 // Later runs do after d, unless the process stops before. If the process is paused, do runs when
 // the process goes on.
-func (m *Member) Later(d time.Duration, do func()) {
-	life := m.Life
-	m.Env.After(d, func() {
-		if m.Up && m.Life == life {
-			m.WhenAwake(do)
+func (p *process) Later(d time.Duration, do func()) {
+	life := p.Life
+	p.Env.After(d, func() {
+		if p.Up && p.Life == life {
+			p.WhenAwake(do)
 		}
 	})
 }
 
 // WhenAwake runs do now, or when the process goes on if it stands still.
-func (m *Member) WhenAwake(do func()) {
-	if m.Paused > m.Env.Now() {
-		m.delayed = max(m.delayed, m.Paused)
-		m.Later(m.Paused-m.Env.Now(), do)
+func (p *process) WhenAwake(do func()) {
+	if p.Paused > p.Env.Now() {
+		p.delayed = max(p.delayed, p.Paused)
+		p.Later(p.Paused-p.Env.Now(), do)
 		return
 	}
 	do()
 }
 
 // sameLife runs do, if the process still runs that had this life.
-func (m *Member) sameLife(life int, do func()) {
-	if m.Up && m.Life == life {
-		m.WhenAwake(do)
+func (p *process) sameLife(life int, do func()) {
+	if p.Up && p.Life == life {
+		p.WhenAwake(do)
 	}
 }
 
 // still is until when the process stands still, or something waits because it did.
-func (m *Member) still() time.Duration { return max(m.Paused, m.delayed) }
+func (p *process) still() time.Duration { return max(p.Paused, p.delayed) }
 
 // tickLater plans the next tick. A process that stood still finds a tick, messages and clients at
 // the same time when it goes on. It may take them in any order.

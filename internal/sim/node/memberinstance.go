@@ -69,7 +69,7 @@ func (m *Member) open(r *Running, dir *datadir.Opened) error {
 			return err
 		}
 	}
-	if err := m.openBodies(r, dir); err != nil {
+	if err := openBodies(m, r, dir); err != nil {
 		return err
 	}
 	if err := r.instances.Start(instancesHost{m, r}); err != nil {
@@ -78,16 +78,16 @@ func (m *Member) open(r *Running, dir *datadir.Opened) error {
 	r.Handshakes.Begin(m.Clock(), m.Env.Set.Election, dir.Instances.InForce, m.Given)
 	r.silent = r.Handshakes.Waits(m.Clock()) > 0
 	r.MemberInstance = r.InForce[0]
-	return m.judgeRetired(r)
+	return judgeRetired(m, r)
 }
 
 // judgeRetired tells the judges of retired instances which bodies the member holds of them.
-func (m *Member) judgeRetired(r *Running) error {
+func judgeRetired(m *Member, r *Running) error {
 	for _, c := range m.Env.Court.All {
 		if m.Strange() || r.instances.Pending(c.ID) || m.Among(r.InForce, c.ID) != nil {
 			continue
 		}
-		if err := c.Bodies.Start(m.Judged(), m.found(r.Body.Store, c.ID)); err != nil {
+		if err := c.Bodies.Start(m.Judged(), found(m.Disk, r.Body.Store, c.ID)); err != nil {
 			return err
 		}
 	}

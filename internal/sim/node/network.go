@@ -120,7 +120,7 @@ func (w *Environment) cutOff(m *protocol.Message) {
 			s.Step(protocol.Unreachable{Member: to})
 		}
 		from.Body.inbox.Down(to)
-		from.wakeBodies()
+		from.Body.wake()
 	})
 }
 
@@ -164,7 +164,7 @@ func (r *Running) Memberships() []protocol.Config {
 func (m *Member) relink() {
 	union := m.linked()
 	m.Body.inbox.Follow(&union)
-	m.wakeBodies()
+	m.Body.wake()
 	for _, id := range m.Handshakes.Learn(&union, &m.Memberships()[0]) {
 		m.Env.Net.Link(id, m.ID).Forget()
 		m.Env.Net.Link(m.ID, id).Forget()

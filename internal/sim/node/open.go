@@ -23,13 +23,13 @@ import (
 // Start begins a new life from what is on the disk, as replica.Open does.
 func (m *Member) Start() error {
 	m.Life++
-	m.goesAstray()
-	machines, err := m.stateMachines()
+	goesAstray(m)
+	machines, err := stateMachines(m)
 	if err != nil {
 		return err
 	}
-	config := m.directory(machines.All)
-	refused := m.checkDirectory(&config)
+	config := directory(m, machines.All)
+	refused := checkDirectory(m.Disk, &config)
 	dir, err := datadir.Open(config)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (m *Member) Start() error {
 	}
 	m.Running, m.Up = r, true
 	m.Env.Count(memberStarts)
-	m.build(dir.Meta, dir.Skip)
+	build(m, dir.Meta, dir.Skip)
 	if m.relink(); !m.Up {
 		return nil
 	}
@@ -73,16 +73,16 @@ func (m *Member) Start() error {
 }
 
 // checkDirectory judges that a directory is refused before it is opened only if it is refused when it is.
-func (m *Member) checkDirectory(c *datadir.Config) error {
-	failAt, powerAt := m.Disk.FailAt, m.Disk.PowerAt
-	m.Disk.FailAt, m.Disk.PowerAt = 0, 0
+func checkDirectory(d *device.Disk, c *datadir.Config) error {
+	failAt, powerAt := d.FailAt, d.PowerAt
+	d.FailAt, d.PowerAt = 0, 0
 	err := c.Check()
-	m.Disk.FailAt, m.Disk.PowerAt = failAt, powerAt
+	d.FailAt, d.PowerAt = failAt, powerAt
 	return err
 }
 
 // goesAstray decides, at a start, whether the member has such a state machine in this life.
-func (m *Member) goesAstray() {
+func goesAstray(m *Member) {
 	m.Astray = 0
 	if w := m.Env; !w.Calm && w.Set.Astray > 0 && m.Lives > 0 && w.From(astrayLives).Yes(w.Set.Astray) {
 		w.Tracef("FAULT %s has the state machine of another log", m.ID)
@@ -91,7 +91,7 @@ func (m *Member) goesAstray() {
 }
 
 // stateMachines are the member's state machines, with what is on its disk.
-func (m *Member) stateMachines() (machine.Set, error) {
+func stateMachines(m *Member) (machine.Set, error) {
 	w := m.Env
 	c := machine.Config{
 		Member: m.ID, Orders: &w.Orders, Birth: w.Set.Birth, Begin: m.Saved, Ahead: m.Astray,
@@ -111,7 +111,7 @@ func (m *Member) stateMachines() (machine.Set, error) {
 }
 
 // directory says what is opened of the member's disk.
-func (m *Member) directory(sm member.StateMachine) datadir.Config {
+func directory(m *Member, sm member.StateMachine) datadir.Config {
 	first := m.Env.Set.firstConfig()
 	if m.Join {
 		first.Members = nil
@@ -138,11 +138,11 @@ func (m *Member) logOptions(d *device.Disk, meta *member.Meta) wal.Options {
 }
 
 // build puts the parts of the member together.
-func (m *Member) build(meta member.Meta, skip protocol.Position) {
+func build(m *Member, meta member.Meta, skip protocol.Position) {
 	m.Writer = newWriter(m, m.Log, m.Body.Store)
 	s := m.Own
 	m.Snapped = meta.Cursor
-	if m.beginApplying(meta, skip); m.Sick() {
+	if beginApplying(m, meta, skip); m.Sick() {
 		m.CheckState()
 	}
 	m.Proposals = intake.Proposals{MaxBatch: s.BatchBytes, MaxCount: s.BatchCommands, MaxBytes: cmp.Or(s.PendingBytes, 1<<30), Proposing: m.Env.Set.Protocol.Core.Proposing, Mutant: s.MutantName()}

@@ -57,8 +57,8 @@ func (m *Member) newReaders(barrier bool) *readers {
 		for i := range g.list {
 			if r := &g.list[i]; m.Up {
 				if err == nil {
-					m.judgeRead(r)
-					m.judgeBarrier(r)
+					judgeRead(m, r)
+					judgeBarrier(m, r)
 				}
 				r.done(err == nil)
 			}
@@ -75,7 +75,7 @@ func (r *Running) readDone() {
 }
 
 // judgeRead judges that a read sees all that was applied anywhere before the client asked (N3).
-func (m *Member) judgeRead(r *reader) {
+func judgeRead(m *Member, r *reader) {
 	cursor, _ := m.Progress.At()
 	if at := cursor.Next; at.Compare(r.floor) < 0 {
 		m.Env.Violate(m.ID, fmt.Errorf("N3: a read is answered at round %d of instance %d; when it was asked for %d of %d was executed",
@@ -84,7 +84,7 @@ func (m *Member) judgeRead(r *reader) {
 }
 
 // judgeBarrier judges that a read sees all that was accepted before it was asked for (L11).
-func (m *Member) judgeBarrier(r *reader) {
+func judgeBarrier(m *Member, r *reader) {
 	if r.accepted == nil {
 		return
 	}

@@ -1,7 +1,7 @@
 package node
 
 // judgeSections judges what a member's cores derived from their logs.
-func (m *Member) judgeSections() {
+func judgeSections(m *Member) {
 	if m.Strange() {
 		return // what it holds counts for nothing
 	}

@@ -91,10 +91,10 @@ func (m *Member) refuses() bool {
 	})
 }
 
-// judgeFull judges that the log had space for its next file for as long as the member promised: the
+// judgeFullDisk judges that the log had space for its next file for as long as the member promised: the
 // member had as much space as it needs, and since then hardly anything was written. With entries
 // that fill a good part of a file, nobody can say how much fits.
-func (m *Member) judgeFull(why error) {
+func judgeFullDisk(m *Member, why error) {
 	d := m.Disk
 	if m.Short.Of != d || 4*m.Own.largestEntry() > m.Own.SegmentBytes {
 		return
@@ -108,12 +108,12 @@ func (m *Member) judgeFull(why error) {
 // needs, and a log, because the first segment needs space too.
 func (m *Member) StartsFull() bool {
 	d := m.Disk
-	return d.Space(path.Join(device.Root, "ballast")) > 0 && m.hasSegment() && len(d.CopyOnWrite) == 0
+	return d.Space(path.Join(device.Root, "ballast")) > 0 && hasSegment(d) && len(d.CopyOnWrite) == 0
 }
 
 // hasSegment reports whether the log has a segment.
-func (m *Member) hasSegment() bool {
-	return slices.ContainsFunc(m.Disk.Names(LogDir), func(name string) bool { return strings.HasSuffix(name, ".wal") })
+func hasSegment(d *device.Disk) bool {
+	return slices.ContainsFunc(d.Names(LogDir), func(name string) bool { return strings.HasSuffix(name, ".wal") })
 }
 
 // keptBallast takes in why there is no space for the next start, if so. On a full disk others take the

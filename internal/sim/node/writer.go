@@ -153,7 +153,7 @@ func (w *writer) step() {
 		m.fail(fmt.Errorf("there is room on the disk: %w", st.Full))
 	case st.Full != nil:
 		m.Env.Count(fullDisks)
-		m.judgeFull(st.Full)
+		judgeFullDisk(m, st.Full)
 	}
 }
 
