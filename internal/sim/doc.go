@@ -19,6 +19,9 @@
 // faults there are at all (swarm testing). Limits are often tiny, so that full queues, snapshots
 // and ends of segments happen all the time.
 //
+// World has methods for the phases of a run, for what members report (node.Observer), and for what most faults ask. What
+// one fault, demand or client does is a function in its file, which takes the World.
+//
 // How to read:
 //   - package world (time, planned events, the trace), package count (what is counted), package draw
 //     (chance), world.go (a cluster in it), run.go (the two phases),
