@@ -167,7 +167,7 @@ func hitSoon(w *World, m *node.Member, within time.Duration) {
 // may soon read all that it holds.
 func damageThin(w *World, c *judge.Instance, index uint64, tries int) {
 	holds := func(m *node.Member) check.Form { return c.Bodies.Holds(m.Judged(), index) }
-	whole := w.upAnd(func(m *node.Member) bool { return holds(m) == check.WholeBody })
+	whole := w.UpAnd(func(m *node.Member) bool { return holds(m) == check.WholeBody })
 	all := !slices.ContainsFunc(w.Members, func(m *node.Member) bool { return !m.Gone && holds(m) == check.NoBody })
 	if w.Calm || tries == 0 || len(whole) < 2 || all || !w.Chance(w.set.Aim.Thin) {
 		return

@@ -74,7 +74,7 @@ func foundApart(w *World, id protocol.MemberID) *smallWorld {
 	}
 	s.Calm, s.founder = true, s.Members[id-1]
 	s.founder.Saved = newborn(s.World)
-	s.probe = &probe{client: client{w: s.World, number: 1, home: id}, m: s.founder}
+	s.probe = &probe{Client: s.World.clients.Client(1, id), w: s.World, m: s.founder}
 	s.After(0, func() { s.boot(s.founder) })
 	s.After(set.Tick, s.write)
 	return s

@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -25,7 +26,7 @@ var busyPace = draw.New("busy pace")
 // what a slow member has not got yet stays little, however few entries a message may have.
 type waves struct {
 	w       *World
-	clients []*client
+	clients []client.Client
 	open    int // clients that write
 	left    int // waves
 	most    int // commands that a client writes in a wave, at most
@@ -50,7 +51,7 @@ func demandBusyPace(w *World, alive []*node.Member) {
 	}
 	for _, m := range serving {
 		for range 1 + a.draw.Below(each) {
-			a.clients = append(a.clients, &client{w: w, number: w.set.Clients + len(w.Members) + 2 + len(a.clients), home: m.ID})
+			a.clients = append(a.clients, w.clients.Client(w.set.Clients+len(w.Members)+2+len(a.clients), m.ID))
 		}
 	}
 	a.most = min(mostInWave, max(1, room/len(a.clients)))
@@ -96,17 +97,17 @@ func (a *waves) next() {
 		return
 	}
 	a.open = len(a.clients)
-	for _, c := range a.clients {
-		a.write(c, 1+a.draw.Below(a.most))
+	for i := range a.clients {
+		a.write(&a.clients[i], 1+a.draw.Below(a.most))
 	}
 }
 
 // write lets a client write so many commands.
-func (a *waves) write(c *client, commands int) {
-	w, m := a.w, a.w.Member(c.home)
-	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
+func (a *waves) write(c *client.Client, commands int) {
+	w, m := a.w, a.w.Member(c.Home)
+	op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
 	began := w.Now()
-	c.perform(m, op, a.limit(), func() {
+	c.Perform(m, op, a.limit(), func() {
 		if livesBegun(w) != a.lives {
 			a.left, a.open = 1, 0 // a member has stopped, because it noticed only now what had failed before
 			a.next()

@@ -183,7 +183,7 @@ func askChange(w *World, m *node.Member, changes []protocol.Change) {
 // memberToAsk is the member that an operator asks for something: often one that does not know that another
 // leads by now, mostly the leader.
 func memberToAsk(w *World) *node.Member {
-	if old := w.upAnd(func(m *node.Member) bool { return m.LeadsAny() && m.Replaced() }); len(old) > 0 && w.Chance(0.5) {
+	if old := w.UpAnd(func(m *node.Member) bool { return m.LeadsAny() && m.Replaced() }); len(old) > 0 && w.Chance(0.5) {
 		return old[w.Among(len(old))]
 	}
 	if m := w.leader(); m != nil && !w.Chance(0.3) {

@@ -1,20 +1,15 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/draw"
 )
 
-// clientSettings are what clients do, and how long they wait.
-type clientSettings struct {
-	Clients, Keys int
-	Operations    int // at most, over the run
-	Think         time.Duration
-	Reads         float64 // share of reads
-	Patience      time.Duration
-	Load          loadSettings
-}
+// clientSettings are part of [Settings].
+type clientSettings = client.Settings
 
 func (s *Settings) drawClients(d draw.Chance) {
 	s.Clients = 1 + d.Below(6)
@@ -40,4 +35,75 @@ func (s *Settings) watchLeaders(d draw.Chance) {
 	s.Patience = s.Election
 	s.Load.Pinned, s.Load.Chase, s.Load.Overwrite = 0.5, 0.5+0.5*d.Share(), 0.2
 	s.Load.Crowd = 0.5 + 0.5*d.Share()
+}
+
+// drawLoad makes most runs busy. The others stay quiet.
+func (s *Settings) drawLoad(d draw.Chance) {
+	l := &s.Load
+	l.Overwrite = 0.05
+	if d.Yes(0.2) {
+		return
+	}
+	s.Clients = 3 + d.Below(12)
+	s.Operations = 200 + d.Below(800)
+	l.Overwrite += 0.3 * d.Share()
+	// Mostly the load lasts as long as the faults.
+	s.Think = time.Duration(2 * d.Share() * float64(s.Chaos) * float64(s.Clients) / float64(s.Operations))
+	if s.Reads = d.Share(); d.Yes(0.5) {
+		s.Reads = 0.5
+	}
+	if d.Yes(0.6) {
+		s.Patience = s.Election * time.Duration(1+d.Below(3)) / 2
+	}
+	l.Pinned, l.Leaders = d.Share(), d.Share()
+	if d.Yes(0.5) {
+		l.Hot = d.Share()
+	}
+	if d.Yes(0.4) {
+		l.Burst, l.Bursts = 2+d.Below(8), 0.3*d.Share()
+	}
+	if d.Yes(0.7) {
+		l.Chase = d.Share()
+	}
+	l.Crowd = d.Share()
+	if s.Bodies.Share > 0 { // reads gather all bodies of a value
+		s.Operations /= 2
+		l.Overwrite = max(l.Overwrite, 0.2)
+	}
+	s.Core.MaxUncommittedBytes = max(s.Core.MaxUncommittedBytes, min(s.BatchBytes, s.Clients*(l.Burst+client.Pipeline)*(s.Padding+500)))
+}
+
+func (s *Settings) describeLoad() string {
+	l := &s.Load
+	return fmt.Sprintf("clients: %.0f%% stay, %.0f%% ask leaders; %.0f%% on one key, %.0f%% overwrite; %.0f%% in bursts of ≤ %d; %.0f%% of writes are read at once; %.0f%% propose without waiting; %.0f%% of writes are answered early, %.0f%% of the others are blind\n",
+		100*l.Pinned, 100*l.Leaders, 100*l.Hot, 100*l.Overwrite, 100*l.Bursts, l.Burst, 100*l.Chase, 100*l.Pipes, 100*l.Early, 100*l.Blind)
+}
+
+// drawEarly chooses how many writes ask for an early answer, and how many of the others may take
+// another way than through the leader.
+func (s *Settings) drawEarly(d draw.Chance) {
+	if s.Protocol.Core.Proposing.Accepted && d.Yes(0.6) {
+		s.Load.Early = d.Share()
+	}
+	if s.Protocol.Core.Proposing.Path != nil && d.Yes(0.9) {
+		s.Load.Blind = d.Share()
+		if d.Yes(0.25) { // what is accepted meets members that change
+			s.Load.Early = 0.6 + 0.4*d.Share()
+			s.Faults[faultChange] = s.Election * time.Duration(3+d.Below(6))
+		}
+	}
+}
+
+// drawPipes chooses how many clients propose without waiting.
+func (s *Settings) drawPipes(d draw.Chance) {
+	if d.Yes(0.5) {
+		s.Load.Pipes = d.Share()
+	}
+}
+
+// drawWithdrawals chooses how many commands are withdrawn.
+func (s *Settings) drawWithdrawals(d draw.Chance) {
+	if d.Yes(0.4) {
+		s.Load.Withdraw = d.Share() * d.Share()
+	}
 }

@@ -380,9 +380,9 @@ func TestSwapUnderFailover(t *testing.T) {
 		s.mustAck(s.putBody(1))
 		s.readable(2)
 		swap := func(id protocol.MemberID) *history.Operation {
-			op := &history.Operation{Operation: check.Operation{Kind: check.Swap, Key: "k0", Expect: s.client.seen}, Raw: s.client.raw}
-			op.Carry(len(s.History.Ops), drawBody(s.World))
-			s.client.perform(s.Member(id), op, 0, func() {})
+			op := &history.Operation{Operation: check.Operation{Kind: check.Swap, Key: "k0", Expect: s.client.Seen}, Raw: s.client.Raw}
+			op.Carry(len(s.History.Ops), s.World.clients.DrawBody())
+			s.client.Perform(s.Member(id), op, 0, func() {})
 			return op
 		}
 		first, second := swap(2), swap(3)

@@ -37,7 +37,7 @@ func (s *script) putBody(id protocol.MemberID) *history.Operation {
 
 func (s *script) writeBody(id protocol.MemberID, kind check.Kind) *history.Operation {
 	op := &history.Operation{Operation: check.Operation{Kind: kind, Key: "k0"}}
-	op.Carry(len(s.History.Ops), drawBody(s.World))
+	op.Carry(len(s.History.Ops), s.World.clients.DrawBody())
 	s.ask(id, op)
 	return op
 }

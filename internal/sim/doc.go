@@ -20,7 +20,7 @@
 // and ends of segments happen all the time.
 //
 // World has methods for the phases of a run, for what members report (node.Observer), and for what most faults ask. What
-// one fault, demand or client does is a function in its file, which takes the World.
+// one fault or demand does is a function in its file, which takes the World.
 //
 // How to read:
 //   - package world (time, planned events, the trace), package count (what is counted), package draw
@@ -31,7 +31,7 @@
 //     clientsettings.go, linksettings.go, disksettings.go, membersettings.go, coresettings.go,
 //     placement.go (protocols, and settings of bodies), epochs.go, unequal.go (members with settings of
 //     their own).
-//   - client.go, load.go, pipe.go, early.go, tokens.go, withdraw.go (clients), package history (what they were told).
+//   - package client (clients), package history (what they were told).
 //   - operator.go (what an operator asks of members).
 //   - fault.go (what a fault is), faultlist.go (all faults), meet.go (how faults come together), aim.go
 //     (faults that look at what members hold), start.go, leader.go, decisive.go (what faults ask: who

@@ -24,7 +24,7 @@ func reshape(w *World) {
 		n = has // a member that is behind takes it for made
 	}
 	w.Tracef("FAULT %s is asked for %d instances", m.ID, n)
-	if up := w.upAnd(func(*node.Member) bool { return true }); !w.Calm && len(up) > 0 && w.Chance(0.4) {
+	if up := w.UpAnd(func(*node.Member) bool { return true }); !w.Calm && len(up) > 0 && w.Chance(0.4) {
 		lagBehind(w, up[w.Among(len(up))])
 	}
 	if n < len(m.InForce) && w.Chance(0.5) {
@@ -41,7 +41,7 @@ func reshape(w *World) {
 // instances that its state knows, just as others come to another one. The member takes that for made, if
 // it does not find out. In a scenario operators ask only for what the scenario says.
 func askOutdated(w *World, now int) {
-	behind := w.upAnd(func(m *node.Member) bool { return m.InstancesApplied() != now })
+	behind := w.UpAnd(func(m *node.Member) bool { return m.InstancesApplied() != now })
 	if w.Calm || len(behind) == 0 || w.set.Faults[faultReshape] == 0 || !w.Chance(0.5) {
 		return
 	}
@@ -62,13 +62,13 @@ func askOutdated(w *World, now int) {
 // missRetirement cuts off a member while instances are retired, until it needs a snapshot. What it
 // proposed through them may have taken effect, and it proposes that again.
 func missRetirement(w *World) {
-	list := w.upAnd(func(m *node.Member) bool { return !m.Leads() })
+	list := w.UpAnd(func(m *node.Member) bool { return !m.Leads() })
 	if len(list) == 0 || w.Calm {
 		return
 	}
 	m := list[w.Among(len(list))]
 	for range 1 + w.Pick(4) {
-		comeTo(w, m, check.Put, drawKey(w), w.Between(0, w.set.HopMax+2*w.set.DelayMax))
+		w.clients.ComeTo(m, check.Put, w.clients.DrawKey(), w.Between(0, w.set.HopMax+2*w.set.DelayMax))
 	}
 	w.After(2*w.set.DelayMax, func() {
 		if m.Up && !w.Calm && !anyAway(w) {

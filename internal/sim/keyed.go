@@ -3,7 +3,6 @@ package sim
 import (
 	"github.com/braidlog/braid/internal/protocol/wpaxos"
 	"github.com/braidlog/braid/internal/sim/draw"
-	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/protocol"
 )
 
@@ -37,22 +36,3 @@ func (s *Settings) drawKeyed(d draw.Chance) {
 // leastKeyedInbox, for each group, has space for a small message of each of some members. A read asks all groups, and their
 // answers come together. With less, most of them would be refused again and again.
 const leastKeyedInbox = 500
-
-// drawKeys are the keys that a client says its command touches. Sometimes it says none, or one of another
-// group too: then the command must be refused.
-func drawKeys(w *World, key string) []uint64 {
-	keys := machine.KeysOf(key)
-	if w.set.ByKey() && !w.Calm && w.From(earlyWrites).Yes(0.1) {
-		if w.From(earlyWrites).Yes(0.5) {
-			return nil // it may touch any
-		}
-		return append(keys, machine.KeysOf("k0")...)
-	}
-	if w.Calm || !w.From(earlyWrites).Yes(w.set.Load.Astray) {
-		return keys
-	}
-	if w.From(earlyWrites).Yes(0.5) {
-		return nil
-	}
-	return append(keys, keys[0]+1)
-}

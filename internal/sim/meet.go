@@ -135,7 +135,7 @@ func strikeElected(w *World, s *node.MemberInstance) {
 	if s.Brief = false; w.Calm {
 		return
 	}
-	crowd(w, m)
+	w.clients.Crowd(m)
 	if w.Chance(w.set.Meet.Brief) {
 		if s.Brief = w.Chance(0.5); !s.Brief {
 			cutShort(w, m)

@@ -113,11 +113,11 @@ func demandMerging(w *World, alive []*node.Member) {
 		victim.Crash()
 	}
 	for i, m := range serving(w, alive) {
-		c := &client{w: w, number: w.set.Clients + int(m.ID), home: m.ID}
+		c := w.clients.Client(w.set.Clients+int(m.ID), m.ID)
 		w.After(time.Duration(i)*w.set.Heartbeat, func() {
 			if m.Up {
-				op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
-				c.perform(m, op, w.set.GiveUp, func() {})
+				op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
+				c.Perform(m, op, w.set.GiveUp, func() {})
 			}
 		})
 	}

@@ -97,7 +97,7 @@ func foundNamesakes(w *World) *otherWorld {
 	for _, m := range s.Members {
 		m.Saved = newborn(s.World)
 	}
-	s.probe = &probe{client: client{w: s.World, number: 1, home: 1}, m: s.Members[0]}
+	s.probe = &probe{Client: s.World.clients.Client(1, 1), w: s.World, m: s.Members[0]}
 	return s
 }
 

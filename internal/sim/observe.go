@@ -42,7 +42,7 @@ func askReplaced(w *World, s *node.MemberInstance) {
 		return
 	}
 	c.ReadIn = s.Witness.Latest.Term
-	for _, m := range w.upAnd((*node.Member).Replaced) {
-		comeTo(w, m, check.Get, machine.KeyName(0), 0)
+	for _, m := range w.UpAnd((*node.Member).Replaced) {
+		w.clients.ComeTo(m, check.Get, machine.KeyName(0), 0)
 	}
 }

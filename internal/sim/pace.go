@@ -8,6 +8,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -24,7 +25,8 @@ var lonePace = draw.New("pace")
 
 // lone is such a client.
 type lone struct {
-	client
+	client.Client
+	w     *World
 	m     *node.Member
 	left  int // commands
 	lives int // livesBegun when it began
@@ -42,7 +44,7 @@ func demandPace(w *World, alive []*node.Member) {
 		o.Own.Swift()
 	}
 	m := serving[d.Below(len(serving))]
-	c := &lone{client: client{w: w, number: w.set.Clients + len(w.Members) + 1, home: m.ID}, m: m, left: 40 + d.Below(80)}
+	c := &lone{Client: w.clients.Client(w.set.Clients+len(w.Members)+1, m.ID), w: w, m: m, left: 40 + d.Below(80)}
 	w.Tracef("CALM: one client writes at %s, %d times; each time within %s", m.ID, c.left, paceLimit(w))
 	if !rested(w, serving) {
 		return
@@ -89,9 +91,9 @@ func paceLimit(w *World) time.Duration {
 
 func (c *lone) next() {
 	w := c.w
-	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
+	op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: check.Append, Key: "k0", Value: fmt.Sprintf("%d,", len(w.History.Ops))}}
 	began := w.Now()
-	c.perform(c.m, op, paceLimit(w), func() {
+	c.Perform(c.m, op, paceLimit(w), func() {
 		var refused *member.RefusedError
 		switch {
 		case w.History.Succeeded(op):

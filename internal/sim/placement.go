@@ -196,14 +196,3 @@ func (s *Settings) describeBodies() string {
 	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; hedge %s, retry %s, gather %d bytes; scrub every %s; limits %+v\n",
 		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub, b.LimitSettings)
 }
-
-// drawBody makes a body of random bytes, so that no two bodies are equal.
-func drawBody(w *World) []byte {
-	b := &w.set.Bodies
-	n := b.Min + w.Pick(b.Max-b.Min+1)
-	body := make([]byte, n)
-	for i := range body {
-		body[i] = byte(w.Rand.Uint32())
-	}
-	return body
-}

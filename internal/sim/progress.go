@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -17,7 +18,7 @@ import (
 func demandProgress(w *World, alive []*node.Member, writes bool) {
 	probes := make(map[*node.Member]*probe)
 	for _, m := range alive {
-		p := &probe{client: client{w: w, number: w.set.Clients + int(m.ID), home: m.ID}, m: m}
+		p := &probe{Client: w.clients.Client(w.set.Clients+int(m.ID), m.ID), w: w, m: m}
 		probes[m] = p
 		if writes {
 			w.After(0, p.write)
@@ -124,7 +125,8 @@ func describeMembers(w *World, members []*node.Member) string {
 // probe is a client that repeats one write and then one read, at one member, until they succeed. It
 // asks less and less often, so that it does not become the load that it waits for.
 type probe struct {
-	client
+	client.Client
+	w     *World
 	m     *node.Member
 	tries int
 	done  bool
@@ -155,18 +157,18 @@ func (p *probe) try(kind check.Kind, key int, then func()) {
 		w.After(w.set.Heartbeat, func() { p.try(kind, key, then) })
 		return
 	}
-	op := &history.Operation{Operation: check.Operation{Client: p.number, Kind: kind, Key: machine.KeyName(key)}}
+	op := &history.Operation{Operation: check.Operation{Client: p.Number, Kind: kind, Key: machine.KeyName(key)}}
 	if kind == check.Append {
 		op.Value = fmt.Sprintf("%d,", len(w.History.Ops))
 		if w.set.Bodies.Share > 0 && w.Chance(0.5) {
-			op.Carry(len(w.History.Ops), drawBody(w))
+			op.Carry(len(w.History.Ops), w.clients.DrawBody())
 		}
 	}
 	timeout := w.set.GiveUp + 10*w.set.Election
 	if bodies := p.m.Machines.First.Bodies(); bodies > 0 {
 		timeout += time.Duration(bodies) * w.set.GatherTime()
 	}
-	p.perform(p.m, op, timeout, func() {
+	p.Perform(p.m, op, timeout, func() {
 		if w.History.Succeeded(op) {
 			then()
 			return

@@ -101,7 +101,7 @@ func (w *World) begin() {
 		m.Offset = time.Duration(w.Pick(1 << 40))
 		w.startLater(m, w.Between(0, w.set.Election))
 	}
-	openClients(w)
+	w.clients.Open()
 	w.openFaults()
 	beginApart(w)
 }

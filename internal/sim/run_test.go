@@ -14,6 +14,7 @@ import (
 
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol/setting"
@@ -92,10 +93,10 @@ func TestWritesAreAnsweredEarly(t *testing.T) {
 	sum, err := c.Run(nil)
 	require.NoError(t, err)
 	require.Empty(t, sum.Failed)
-	require.Greater(t, sum.Events.Of(writesAnsweredEarly), 100)
-	require.Greater(t, sum.Events.Of(readsWithToken), 100)
-	require.Greater(t, sum.Events.Of(writesAfterTokens), 100)
-	require.Greater(t, sum.Events.Of(tokensExpired), 10)
+	require.Greater(t, sum.Events.Of(client.WritesAnsweredEarly), 100)
+	require.Greater(t, sum.Events.Of(client.ReadsWithToken), 100)
+	require.Greater(t, sum.Events.Of(client.WritesAfterTokens), 100)
+	require.Greater(t, sum.Events.Of(client.TokensExpired), 10)
 	require.Greater(t, sum.Events.Of(node.BarrierReads), 50)
 }
 
@@ -107,7 +108,7 @@ func TestBodiesTakeLanes(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, sum.Failed)
 	require.Greater(t, sum.Events.Of(node.BodiesByLanes), 100)
-	require.Greater(t, sum.Events.Of(writesAnsweredEarly), 100)
+	require.Greater(t, sum.Events.Of(client.WritesAnsweredEarly), 100)
 }
 
 // TestSavedSeeds: campaign seeds runs all of them, a usual run every fourth.

@@ -14,6 +14,7 @@ import (
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -27,7 +28,7 @@ import (
 type script struct {
 	t *testing.T
 	*World
-	client client
+	client client.Client
 }
 
 const (
@@ -59,7 +60,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 		out = world.NewTrace(io.Writer(os.Stderr))
 	}
 	s := &script{t: t, World: newWorld(set, run.Of(1).Rand, out)}
-	s.client = client{w: s.World, number: 1}
+	s.client = s.clients.Client(1, 0)
 	for _, m := range s.Members {
 		s.startMember(m)
 	}
@@ -226,7 +227,7 @@ func (s *script) elect(id protocol.MemberID) {
 
 // ask sends an operation to a member. It returns when the turns that follow at once have ended.
 func (s *script) ask(id protocol.MemberID, op *history.Operation) {
-	s.client.perform(s.Member(id), op, time.Hour, func() {})
+	s.client.Perform(s.Member(id), op, time.Hour, func() {})
 	s.Run(s.Now())
 }
 

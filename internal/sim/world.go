@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/history"
@@ -17,7 +18,8 @@ import (
 // seed decides everything that happens in it. It runs in one goroutine.
 type World struct {
 	node.Environment
-	set Settings
+	set     Settings
+	clients *client.Clients
 
 	burst float64 // share of messages that is lost besides, at present
 	// pass, if set, decides which messages links carry. It is for scenarios.
@@ -53,6 +55,7 @@ func newWorld(set Settings, rng *rand.Rand, out *world.Trace) *World {
 		Acquainted: map[device.Pair]uint64{},
 	}}
 	w.Environment.Set = &w.set.Settings
+	w.clients = client.New(&w.Environment, &w.set.clientSettings)
 	w.Observer, w.alone = w, map[protocol.MemberID]*smallWorld{}
 	w.Orders.ByKey, w.Orders.Keys = set.ByKey(), set.Keys
 	if set.Keyed {

@@ -50,6 +50,16 @@ func (w *Environment) LeaderOf(instance protocol.InstanceID) (leader *Member) {
 	return leader
 }
 
+// UpAnd lists the members that run and for which holds is true.
+func (w *Environment) UpAnd(holds func(*Member) bool) (list []*Member) {
+	for _, m := range w.Members {
+		if m.Up && holds(m) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 // settingsOf returns a member's settings: those of the run, or its own where members are unequal.
 func (w *Environment) settingsOf(id protocol.MemberID) *Settings {
 	if !w.Set.Unequal {

@@ -1,4 +1,4 @@
-package sim
+package client
 
 import (
 	"errors"
@@ -23,15 +23,8 @@ var (
 	writesUnproposed = count.New("writes_not_proposed_after_a_failure", "writes not proposed after a failure")
 )
 
-// drawPipes chooses how many clients propose without waiting.
-func (s *Settings) drawPipes(d draw.Chance) {
-	if d.Yes(0.5) {
-		s.Load.Pipes = d.Share()
-	}
-}
-
-// pipeline is how many operations more a client begins at once that does not wait.
-const pipeline = 6
+// Pipeline is how many operations more a client begins at once that does not wait.
+const Pipeline = 6
 
 // pipe is a client of a member in one of its lives, as a program has it that embeds a member. It
 // judges the order of its commands.
@@ -62,7 +55,7 @@ func (p *pipe) settled(b *intake.Batch) {
 }
 
 // pipeTo is the client's pipe to a member; nil if it waits for answers, or uses no pipe.
-func (c *client) pipeTo(m *node.Member) *pipe {
+func (c *Client) pipeTo(m *node.Member) *pipe {
 	if !c.pipelines {
 		return nil
 	}
@@ -73,8 +66,8 @@ func (c *client) pipeTo(m *node.Member) *pipe {
 }
 
 // propose asks a member to replicate the command of an operation.
-func (c *client) propose(m *node.Member, op *history.Operation, bytes []byte, done intake.Done) {
-	p, o := c.pipeTo(m), writeOptions(c.w, op)
+func (c *Client) propose(m *node.Member, op *history.Operation, bytes []byte, done intake.Done) {
+	p, o := c.pipeTo(m), c.w.options(op)
 	if p == nil {
 		m.Propose(&m.Proposals, bytes, op, o, done)
 		return

@@ -1,4 +1,4 @@
-package sim
+package client
 
 import (
 	"time"
@@ -18,22 +18,15 @@ var withdrawnWrites = draw.New("withdrawn writes")
 
 var writesWithdrawn = count.New("writes_withdrawn", "writes withdrawn")
 
-// drawWithdrawals chooses how many commands are withdrawn.
-func (s *Settings) drawWithdrawals(d draw.Chance) {
-	if d.Yes(0.4) {
-		s.Load.Withdraw = d.Share() * d.Share()
-	}
-}
-
 // hurry withdraws the command of an operation after a while, if it is not answered by then.
-func (c *client) hurry(m *node.Member, op *history.Operation, end func()) {
+func (c *Client) hurry(m *node.Member, op *history.Operation, end func()) {
 	w := c.w
-	if w.Calm || w.set.Load.Withdraw == 0 || !w.From(withdrawnWrites).Yes(w.set.Load.Withdraw) {
+	if w.Calm || w.own.Load.Withdraw == 0 || !w.From(withdrawnWrites).Yes(w.own.Load.Withdraw) {
 		return
 	}
-	most := w.set.Heartbeat
+	most := w.Set.Heartbeat
 	if w.From(withdrawnWrites).Yes(0.5) {
-		most = w.set.Election
+		most = w.Set.Election
 	}
 	m.Later(time.Duration(w.From(withdrawnWrites).Share()*float64(most)), func() {
 		if op.Ended || op.Err != nil || op.Told {

@@ -1,4 +1,4 @@
-package sim
+package client
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	writesAnsweredEarly    = count.New("writes_answered_before_they_are_applied", "writes answered early", count.Staged)
+	WritesAnsweredEarly    = count.New("writes_answered_before_they_are_applied", "writes answered early", count.Staged)
 	readsAnswered          = count.New("reads", "reads")
 	readsAtReplacedLeaders = count.New("reads_asked_of_a_replaced_leader", "reads asked of a replaced leader")
 	writesRefused          = count.New("writes_refused", "writes refused")
@@ -24,92 +24,91 @@ var (
 	writesWithBody         = count.New("writes_with_a_body", "writes with a body")
 )
 
-// client sends one operation after the other to some member, as a program would.
-type client struct {
-	w      *World
-	number int
+// Client sends one operation after the other to some member, as a program would.
+type Client struct {
+	w      *Clients
+	Number int // in histories and traces
 	manner manner
-	home   protocol.MemberID
-	seen   string // what it read last, for Swap
-	raw    string // the same with tokens for bodies
-	key    string
+	Home   protocol.MemberID // the member that it asks first
+	// Seen is what it read last, for Swap; Raw is the same with tokens for bodies. It read that at key.
+	Seen, Raw, key string
 	// pipelines: the client proposes without waiting. pipe is how it does that at present.
 	pipelines bool
 	pipe      *pipe
 }
 
-// openClients starts the clients.
-func openClients(w *World) {
-	for i := range w.set.Clients {
-		c := &client{w: w, number: i, manner: drawManner(w), home: protocol.MemberID(1 + w.Pick(w.set.Nodes))}
-		c.pipelines = w.From(pipeClients).Yes(w.set.Load.Pipes)
-		w.After(w.Between(0, w.set.Election), c.next)
+// Open starts the clients.
+func (w *Clients) Open() {
+	for i := range w.own.Clients {
+		c := &Client{w: w, Number: i, manner: w.drawManner(), Home: protocol.MemberID(1 + w.Pick(w.Set.Nodes))}
+		c.pipelines = w.From(pipeClients).Yes(w.own.Load.Pipes)
+		w.After(w.Between(0, w.Set.Election), c.next)
 	}
 }
 
 // next begins the next operation, or several at once. It begins none once there were enough.
-func (c *client) next() {
+func (c *Client) next() {
 	w := c.w
-	if w.Calm || len(w.History.Ops) >= w.set.Operations {
+	if w.Calm || len(w.History.Ops) >= w.own.Operations {
 		return
 	}
 	m := c.chooses()
 	if m == nil {
-		w.After(w.set.Heartbeat, c.next)
+		w.After(w.Set.Heartbeat, c.next)
 		return
 	}
 	open := 1
-	if w.Chance(w.set.Load.Bursts) {
-		open += w.Pick(w.set.Load.Burst)
+	if w.Chance(w.own.Load.Bursts) {
+		open += w.Pick(w.own.Load.Burst)
 	}
 	if c.pipelines {
-		open += w.From(pipeClients).Below(pipeline)
+		open += w.From(pipeClients).Below(Pipeline)
 	}
 	ended := func() {
 		if open--; open == 0 {
-			w.After(w.Between(0, w.set.Think), c.next)
+			w.After(w.Between(0, w.own.Think), c.next)
 		}
 	}
 	for range open {
-		c.perform(m, c.draw(len(w.History.Ops)), w.set.Patience, ended)
+		c.Perform(m, c.draw(len(w.History.Ops)), w.own.Patience, ended)
 	}
 }
 
-func (c *client) draw(number int) *history.Operation {
+func (c *Client) draw(number int) *history.Operation {
 	w := c.w
-	op := &history.Operation{Operation: check.Operation{Client: c.number, Kind: check.Append, Key: drawKey(w), Value: fmt.Sprintf("%d,", number)}}
+	op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: check.Append, Key: w.DrawKey(), Value: fmt.Sprintf("%d,", number)}}
 	switch x := w.Rand.Float64(); {
-	case w.Chance(w.set.Reads):
+	case w.Chance(w.own.Reads):
 		op.Kind, op.Value = check.Get, ""
 	case x < 0.02:
 		op.Kind, op.Value = check.Delete, ""
-	case x < 0.10 && c.seen != "":
-		op.Kind, op.Key, op.Expect, op.Raw = check.Swap, c.key, c.seen, c.raw
-	case w.Chance(w.set.Load.Overwrite):
+	case x < 0.10 && c.Seen != "":
+		op.Kind, op.Key, op.Expect, op.Raw = check.Swap, c.key, c.Seen, c.Raw
+	case w.Chance(w.own.Load.Overwrite):
 		op.Kind = check.Put
 	}
-	if op.Value != "" && w.Chance(w.set.Bodies.Share) {
-		op.Carry(number, drawBody(w))
+	if op.Value != "" && w.Chance(w.Set.Bodies.Share) {
+		op.Carry(number, w.DrawBody())
 	}
 	return op
 }
 
-// drawKey draws a key: the first one, which many clients use, or any.
-func drawKey(w *World) string {
-	if w.Chance(w.set.Load.Hot) {
+// DrawKey draws a key: the first one, which many clients use, or any.
+func (w *Clients) DrawKey() string {
+	if w.Chance(w.own.Load.Hot) {
 		return machine.KeyName(0)
 	}
-	return machine.KeyName(w.Pick(w.set.Keys))
+	return machine.KeyName(w.Pick(w.own.Keys))
 }
 
-// perform sends an operation to a member. It calls then when the operation has ended, or after
+// Perform sends an operation to a member. It calls then when the operation has ended, or after
 // timeout.
-func (c *client) perform(m *node.Member, op *history.Operation, timeout time.Duration, then func()) {
+func (c *Client) Perform(m *node.Member, op *history.Operation, timeout time.Duration, then func()) {
 	w := c.w
 	number := len(w.History.Ops)
 	op.Elections = w.Events.Of(node.ElectionsWon)
 	w.History.Begin(op)
-	w.Tracef("client %d asks %s: %d %s %s %s", c.number, m.ID, number, op.Kind, op.Key, op.Value)
+	w.Tracef("client %d asks %s: %d %s %s %s", c.Number, m.ID, number, op.Kind, op.Key, op.Value)
 	end := func() {
 		if !op.Ended {
 			op.Ended = true
@@ -121,12 +120,12 @@ func (c *client) perform(m *node.Member, op *history.Operation, timeout time.Dur
 		if m.Replaced() {
 			w.Count(readsAtReplacedLeaders)
 		}
-		m.Read(drawBarrier(w), func(ok bool) { c.read(m, op, ok, end) })
+		m.Read(w.drawBarrier(), func(ok bool) { c.read(m, op, ok, end) })
 		return
 	}
 	padding := 0
 	if !w.Calm {
-		padding = w.Pick(w.set.Padding + 1)
+		padding = w.Pick(w.Set.Padding + 1)
 	}
 	if op.Body != nil {
 		w.Count(writesWithBody)
@@ -142,7 +141,7 @@ func (c *client) perform(m *node.Member, op *history.Operation, timeout time.Dur
 
 // read answers with the state as it is when the read is allowed. First it makes the bodies in the
 // value whole. If that fails, they may have been dropped meanwhile, and it reads the state again.
-func (c *client) read(m *node.Member, op *history.Operation, ok bool, end func()) {
+func (c *Client) read(m *node.Member, op *history.Operation, ok bool, end func()) {
 	switch {
 	case op.Ended:
 	case !ok:
@@ -160,28 +159,28 @@ func (c *client) read(m *node.Member, op *history.Operation, ok bool, end func()
 				end()
 				return
 			}
-			c.w.Tracef("client %d reads at %s: %s: %v", c.number, m.ID, op.Key, err)
-			m.Later(c.w.set.Heartbeat, func() { c.read(m, op, true, end) })
+			c.w.Tracef("client %d reads at %s: %s: %v", c.Number, m.ID, op.Key, err)
+			m.Later(c.w.Set.Heartbeat, func() { c.read(m, op, true, end) })
 		})
 	}
 }
 
-func (c *client) answered(m *node.Member, op *history.Operation, v machine.Value, text string) {
+func (c *Client) answered(m *node.Member, op *history.Operation, v machine.Value, text string) {
 	if op.Ended {
 		return
 	}
-	c.seen, c.raw, c.key = text, v.Text, op.Key
-	c.w.Tracef("client %d reads at %s: %s = %q", c.number, m.ID, op.Key, text)
+	c.Seen, c.Raw, c.key = text, v.Text, op.Key
+	c.w.Tracef("client %d reads at %s: %s = %q", c.Number, m.ID, op.Key, text)
 	c.w.Count(readsAnswered)
 	c.w.History.Read(op, text, v)
 }
 
 // wrote judges an answer. After a success the command must have taken effect. After a certain
 // failure it must not.
-func (c *client) wrote(op *history.Operation, number int, result any, err error) {
+func (c *Client) wrote(op *history.Operation, number int, result any, err error) {
 	w := c.w
 	if err != nil {
-		w.Tracef("client %d is refused %d: %v", c.number, number, err)
+		w.Tracef("client %d is refused %d: %v", c.Number, number, err)
 		if errors.As(err, new(*intake.BrokenError)) || !errors.Is(err, member.ErrMaybeCommitted) && !errors.Is(err, member.ErrResultUnknown) {
 			w.Count(writesRefused)
 			w.History.Refuse(op, err)
@@ -190,21 +189,32 @@ func (c *client) wrote(op *history.Operation, number int, result any, err error)
 		return
 	}
 	if _, early := result.(*intake.Accepted); early {
-		w.Tracef("client %d has %d accepted", c.number, number)
+		w.Tracef("client %d has %d accepted", c.Number, number)
 		op.Told = true
-		w.Count(writesAnsweredEarly)
-		noteToken(w, op, result.(*intake.Accepted).Token)
+		w.Count(WritesAnsweredEarly)
+		w.noteToken(op, result.(*intake.Accepted).Token)
 		return
 	}
 	if !op.Effective {
 		w.Violate(0, fmt.Errorf("command %d was acknowledged without having taken effect", number))
 		return
 	}
-	w.Tracef("client %d has %d done: %v", c.number, number, result)
+	w.Tracef("client %d has %d done: %v", c.Number, number, result)
 	if w.Events.Of(node.ElectionsWon) > op.Elections {
 		w.Count(writesAfterFailover)
 	}
 	if w.History.Wrote(op, result.(machine.Answer)); !op.Ended {
-		chase(w, op.Key)
+		w.chase(op.Key)
 	}
+}
+
+// DrawBody makes a body of random bytes, so that no two bodies are equal.
+func (w *Clients) DrawBody() []byte {
+	b := &w.Set.Bodies
+	n := b.Min + w.Pick(b.Max-b.Min+1)
+	body := make([]byte, n)
+	for i := range body {
+		body[i] = byte(w.Rand.Uint32())
+	}
+	return body
 }

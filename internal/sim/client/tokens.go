@@ -1,4 +1,4 @@
-package sim
+package client
 
 import (
 	"errors"
@@ -17,27 +17,27 @@ import (
 // without early answers do not notice.
 
 var (
-	readsWithToken    = count.New("reads_with_a_token", "reads with a token", count.Staged)
-	writesAfterTokens = count.New("writes_after_those_of_tokens", "writes after those of tokens", count.Staged)
-	tokensExpired     = count.New("tokens_that_did_not_come", "tokens that did not come", count.Staged)
+	ReadsWithToken    = count.New("reads_with_a_token", "reads with a token", count.Staged)
+	WritesAfterTokens = count.New("writes_after_those_of_tokens", "writes after those of tokens", count.Staged)
+	TokensExpired     = count.New("tokens_that_did_not_come", "tokens that did not come", count.Staged)
 )
 
 // noteToken notes a token that a client was given. Sometimes somebody soon reads with it.
-func noteToken(w *World, op *history.Operation, t protocol.Token) {
+func (w *Clients) noteToken(op *history.Operation, t protocol.Token) {
 	w.History.Accept(op, t)
 	if w.Calm || !w.From(earlyWrites).Yes(0.5) {
 		return
 	}
-	m, used := w.Members[w.From(earlyWrites).Below(len(w.Members))], drawTokens(w)
-	w.After(w.From(earlyWrites).Duration(0, w.set.Heartbeat), func() {
+	m, used := w.Members[w.From(earlyWrites).Below(len(w.Members))], w.drawTokens()
+	w.After(w.From(earlyWrites).Duration(0, w.Set.Heartbeat), func() {
 		if m.Up && !w.Calm {
-			readAfter(w, m, used)
+			w.readAfter(m, used)
 		}
 	})
 }
 
 // drawTokens draws tokens to be used together, seldom one that no member gave.
-func drawTokens(w *World) (out []history.GivenToken) {
+func (w *Clients) drawTokens() (out []history.GivenToken) {
 	for range 1 + w.From(earlyWrites).Below(3) {
 		out = append(out, w.History.Tokens[w.From(earlyWrites).Below(len(w.History.Tokens))])
 	}
@@ -50,12 +50,12 @@ func drawTokens(w *World) (out []history.GivenToken) {
 }
 
 // drawAfter draws the tokens after whose commands an operation is to take effect.
-func drawAfter(w *World, op *history.Operation) (after []protocol.Token) {
+func (w *Clients) drawAfter(op *history.Operation) (after []protocol.Token) {
 	if len(w.History.Tokens) == 0 || !w.From(earlyWrites).Yes(0.3) {
 		return nil
 	}
-	w.Count(writesAfterTokens)
-	for _, t := range drawTokens(w) {
+	w.Count(WritesAfterTokens)
+	for _, t := range w.drawTokens() {
 		after = append(after, t.Token)
 		op.Follows = append(op.Follows, t.Op)
 	}
@@ -63,18 +63,18 @@ func drawAfter(w *World, op *history.Operation) (after []protocol.Token) {
 }
 
 // drawBarrier draws whether a reader wants to see all that was accepted.
-func drawBarrier(w *World) bool {
-	return w.set.Load.Early > 0 && w.set.Protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
+func (w *Clients) drawBarrier() bool {
+	return w.own.Load.Early > 0 && w.Set.Protocol.Core.Proposing.Barrier(w.From(earlyWrites).Yes(0.3))
 }
 
 // readAfter reads with tokens: the state must include their writes when the read is answered.
-func readAfter(w *World, m *node.Member, used []history.GivenToken) {
+func (w *Clients) readAfter(m *node.Member, used []history.GivenToken) {
 	tokens := make([]protocol.Token, len(used))
 	for i, t := range used {
 		tokens[i] = t.Token
 	}
 	m.Admit(func() {
-		r := intake.NewTokenRead(tokens, m.Clock()+w.From(earlyWrites).Duration(time.Millisecond, w.set.GiveUp), func(err error) { judgeTokens(w, m, used, err) })
+		r := intake.NewTokenRead(tokens, m.Clock()+w.From(earlyWrites).Duration(time.Millisecond, w.Set.GiveUp), func(err error) { w.judgeTokens(m, used, err) })
 		if err := m.Progress.AwaitTokens(r); err != nil {
 			w.Violate(m.ID, err)
 			return
@@ -83,15 +83,15 @@ func readAfter(w *World, m *node.Member, used []history.GivenToken) {
 	})
 }
 
-func judgeTokens(w *World, m *node.Member, used []history.GivenToken, err error) {
+func (w *Clients) judgeTokens(m *node.Member, used []history.GivenToken, err error) {
 	if err != nil {
 		w.Tracef("%s   has not applied: %v", m.ID, err)
-		if w.Count(tokensExpired); !errors.As(err, new(*member.TokenError)) {
+		if w.Count(TokensExpired); !errors.As(err, new(*member.TokenError)) {
 			w.Violate(m.ID, err)
 		}
 		return
 	}
-	w.Count(readsWithToken)
+	w.Count(ReadsWithToken)
 	for i := range used {
 		w.Violate(m.ID, used[i].Seen(m.Machines.First.Position()))
 	}

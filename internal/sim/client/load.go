@@ -1,0 +1,106 @@
+package client
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/node"
+	"github.com/braidlog/braid/protocol"
+)
+
+// What clients do together: many at a time write the same keys, and read at one member what they
+// have just written at another. A fault shows only to a client who reads during it, at the member
+// that it concerns.
+
+// manner is how a client chooses the member that it asks.
+type manner int
+
+const (
+	roams       manner = iota // another member when its own is down, and sometimes without a reason
+	stays                     // its own member, or none
+	asksLeaders               // any member that believes that it leads
+)
+
+// drawManner draws the manner of the next client.
+func (w *Clients) drawManner() manner {
+	switch x := w.Rand.Float64(); {
+	case x < w.own.Load.Pinned:
+		return stays
+	case x < w.own.Load.Pinned+w.own.Load.Leaders:
+		return asksLeaders
+	}
+	return roams
+}
+
+// chooses is the member that the client asks next; nil: none now.
+func (c *Client) chooses() *node.Member {
+	home := c.w.Member(c.Home)
+	switch c.manner {
+	case stays:
+		if home.Up {
+			return home
+		}
+		return nil
+	case asksLeaders:
+		if led := c.w.UpAnd((*node.Member).LeadsAny); len(led) > 0 {
+			return led[c.w.Among(len(led))]
+		}
+	}
+	if home.Up && !c.w.Chance(0.05) {
+		return home
+	}
+	up := c.w.UpAnd(func(*node.Member) bool { return true })
+	if len(up) == 0 {
+		return nil
+	}
+	m := up[c.w.Pick(len(up))]
+	c.Home = m.ID
+	return m
+}
+
+// chase lets clients soon read what was just written, at one member or at all that run. The answers
+// must include the write.
+func (w *Clients) chase(key string) {
+	if w.Calm {
+		return
+	}
+	for _, m := range w.UpAnd((*node.Member).Replaced) {
+		if w.Chance(w.own.Load.Crowd) {
+			w.ComeTo(m, check.Get, key, 0)
+		}
+	}
+	if len(w.History.Ops) >= w.own.Operations || !w.Chance(w.own.Load.Chase) {
+		return
+	}
+	all := w.Chance(0.3)
+	one := protocol.MemberID(1 + w.Pick(len(w.Members)))
+	for _, m := range w.Members {
+		if all || m.ID == one {
+			w.ComeTo(m, check.Get, key, w.Between(0, w.Set.Heartbeat))
+		}
+	}
+}
+
+// ComeTo lets a client of its own ask a member for something.
+func (w *Clients) ComeTo(m *node.Member, kind check.Kind, key string, when time.Duration) {
+	w.After(when, func() {
+		if m.Up && !w.Calm {
+			c := &Client{w: w, Number: w.own.Clients + int(m.ID), Home: m.ID}
+			op := &history.Operation{Operation: check.Operation{Client: c.Number, Kind: kind, Key: key}}
+			if kind == check.Put {
+				op.Value = fmt.Sprintf("%d,", len(w.History.Ops))
+			}
+			c.Perform(m, op, w.own.Patience, func() {})
+		}
+	})
+}
+
+// Crowd lets a client write at once at a member that has just been elected, while another one
+// still believes that it leads. Once that is acknowledged, others read it there: see chase.
+func (w *Clients) Crowd(m *node.Member) {
+	if w.own.Load.Crowd > 0 && len(w.UpAnd((*node.Member).Replaced)) > 0 && w.Chance(w.own.Load.Crowd) {
+		w.ComeTo(m, check.Put, w.DrawKey(), 0)
+	}
+}
