@@ -18,7 +18,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// braidCluster is braid, as a program embeds it.
+// braidCluster is braid, embedded in a program.
 type braidCluster struct {
 	nodes   []*braid.Node
 	members []braid.Member
@@ -29,17 +29,16 @@ type braidCluster struct {
 	spread bool // shape.Spread()
 	// sticky: with leaders on all members, a sender keeps to one of them.
 	sticky bool
-	// bodyFrom is the size from which on a command's bytes beyond MinPayload are its body;
-	// 0: never.
+	// bodyFrom is the size of a command from which on its bytes after MinPayload are its body; 0: never.
 	bodyFrom int
 	// leaders are the members that lead the groups of keys, by group, as far as member 1 knows; -1: none
 	// is known. Empty if there is one order.
 	leaders []atomic.Int64
 }
 
-// openBraid opens clusters of one of braid's own protocols. With placement copy a command is what
-// it is for every contestant: bytes that each member gives to its state machine. Only bodies can
-// be coded, so the other placements get large commands as bodies.
+// openBraid opens clusters of one of braid's own protocols. With placement copy a command is the same as for every
+// contestant: bytes that each member passes to its state machine. Only bodies can be coded, so the other placements
+// get large commands as bodies.
 func openBraid(protocol string) Opener {
 	return func(c ClusterConfig) (Cluster, error) { return openBraidAs(protocol, c) }
 }
@@ -82,7 +81,7 @@ func openBraidAs(protocol string, c ClusterConfig) (Cluster, error) {
 	return cl, nil
 }
 
-// openGroups opens a member, with a state machine for each group if there are groups of keys.
+// openGroups opens a member, with one state machine for each group if keys are in groups.
 func openGroups(o braid.Options, machine *Machine, groups int) (*braid.Node, error) {
 	if groups == 0 {
 		return braid.Open(o, machine)
@@ -132,7 +131,7 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// CardsNet is a link emulation with this many network cards (0: as it says, or one).
+// CardsNet returns the link emulation with this number of network cards (0: the emulation's own, or one).
 func CardsNet(emulation string, cards int) (string, error) {
 	if cards < 2 {
 		return emulation, nil
@@ -145,14 +144,14 @@ func CardsNet(emulation string, cards int) (string, error) {
 	}
 	nics := "nics=" + strconv.Itoa(cards)
 	if strings.ContainsAny(emulation, ":;") {
-		return nics + ";" + emulation, nil // it has parts, and the last may be about a pair
+		return nics + ";" + emulation, nil // it is of several parts, and the last may be about a pair
 	}
 	return emulation + "," + nics, nil
 }
 
-// braidOptions are the options that all members share.
+// braidOptions returns the options that all members share.
 func braidOptions(c ClusterConfig) braid.Options {
-	const perCommand = 512 // what a small command may cost alongside its bytes
+	const perCommand = 512 // the cost of a small command alongside its bytes
 	commands := c.Concurrency
 	return braid.Options{
 		Heartbeat: Heartbeat, ElectionTimeout: ElectionTimeout,
@@ -161,8 +160,8 @@ func braidOptions(c ClusterConfig) braid.Options {
 	}
 }
 
-// follow keeps the leader up to date, as one member sees it. There is none while instances are led
-// by other members than they should be.
+// follow updates the leader as one member sees it. There is no leader while members lead instances that others should
+// lead.
 func (c *braidCluster) follow(i int, n *braid.Node) {
 	changes := n.Changes(context.Background())
 	for {
@@ -186,8 +185,8 @@ func (c *braidCluster) follow(i int, n *braid.Node) {
 
 func (c *braidCluster) leads(s *braid.Status) bool { return s.IsLeader() && c.shape.Settled(s) }
 
-// another notes who leads in place of a member that leads no more. With EPaxos two members may have believed at the
-// beginning that they do, before they heard from each other, and the other one has nothing to say again.
+// another records another leader in place of a member that lost the role. With EPaxos two members may have taken the
+// role at the start, before they exchanged messages, and the other one does not report it again.
 func (c *braidCluster) another(than int) {
 	for i, n := range c.nodes {
 		if s := n.Status(); i != than && c.leads(&s) {
@@ -196,7 +195,7 @@ func (c *braidCluster) another(than int) {
 	}
 }
 
-// followGroups notes who leads the groups of keys.
+// followGroups records the leaders of the groups of keys.
 func (c *braidCluster) followGroups(s *braid.Status) {
 	for g := range c.leaders {
 		leads := func(m braid.Member) bool { return m.ID == s.Instances[g].Leader }
@@ -206,9 +205,9 @@ func (c *braidCluster) followGroups(s *braid.Status) {
 
 func (c *braidCluster) Leader() int { return int(c.leader.Load()) }
 
-// node is the member where a command is proposed: the leader, or any member while there is none,
-// which forwards. If leaders are spread, each member gets a share of the commands. With groups of keys that
-// is the group's leader, but a client in a closed loop keeps to its member.
+// node returns the member at which a command is proposed: the leader, or while there is none any member, which
+// forwards. If leaders are spread, each member gets a share of the commands. With groups of keys it is the group's
+// leader, but a client in a closed loop keeps to its member.
 func (c *braidCluster) node(command []byte) *braid.Node {
 	if !c.spread {
 		return c.nodes[max(0, c.leader.Load())]
@@ -242,12 +241,12 @@ func (c *braidCluster) ProposeAsync(command []byte, done func(any, error)) error
 	return c.node(command).ProposeBodyAsync(head, body, done)
 }
 
-// keysOf is the key of a command, which no other command has.
+// keysOf returns the key of a command, which is unique.
 func keysOf(command []byte) []uint64 {
 	return []uint64{KeyOf(binary.LittleEndian.Uint64(command))}
 }
 
-// split parts a command from its body, which must be a copy because the log keeps it.
+// split separates the command from its body, which must be a copy because the log keeps it.
 func (c *braidCluster) split(command []byte) (head, body []byte) {
 	if c.bodyFrom == 0 || len(command) < c.bodyFrom {
 		return command, nil

@@ -26,7 +26,7 @@ type Cluster interface {
 	ProposeAsync(command []byte, done func(result any, err error)) error
 	// Leader returns the number (from 0) of the member that leads, -1 while none does.
 	Leader() int
-	// Stats returns what the members did since they started.
+	// Stats returns the members' totals since they started.
 	Stats() Stats
 	// Close stops all members.
 	Close() error
@@ -34,26 +34,26 @@ type Cluster interface {
 
 // Stats are running totals of a cluster.
 type Stats struct {
-	// EgressBytes is what each member wrote to its links.
+	// EgressBytes is the number of bytes that each member wrote to its links.
 	EgressBytes []int64
-	// Fsyncs counts the times that any member made its log durable.
+	// Fsyncs counts the syncs of all members' logs.
 	Fsyncs int64
 }
 
-// ClusterConfig is what every contestant is started with.
+// ClusterConfig is the configuration that every contestant starts with.
 type ClusterConfig struct {
 	// Dir is an empty directory; member i keeps its files in a subdirectory.
 	Dir string
 	// Machines are the members' state machines: one for each, so also their number.
 	Machines []*Machine
-	// PendingBytes is how many bytes of commands the load may have in flight.
+	// PendingBytes bounds the bytes of commands that the load has in flight.
 	PendingBytes int
-	// Concurrency is how many commands the load may have in flight.
+	// Concurrency bounds the number of commands that the load has in flight.
 	Concurrency int
 	// ClosedLoop indicates that every sender waits for its command before the next: it is a client,
 	// and keeps to a member.
 	ClosedLoop bool
-	// Settings are the optimisations, as far as the contestant has them.
+	// Settings are the optimisations, if the contestant has them.
 	Settings Settings
 }
 
@@ -64,18 +64,17 @@ type Settings struct {
 	NoPipeline       bool `json:"no_pipeline,omitempty"`
 	NoParallelAppend bool `json:"no_parallel_append,omitempty"`
 	NoAsyncApply     bool `json:"no_async_apply,omitempty"`
-	// MaxBatchBytes is where a batch is cut; 0 is the contestant's default.
+	// MaxBatchBytes is the size at which a batch is cut; 0 is the contestant's default.
 	MaxBatchBytes int `json:"max_batch_bytes,omitempty"`
-	// MaxBatchCommands is at how many commands a batch is cut, with braid's own protocols; 0:
-	// no limit. With 1 every command is an entry, of which a frame still has many.
+	// MaxBatchCommands is the number of commands at which a batch is cut, with braid's own protocols; 0: no limit. With
+	// 1 every command is an entry, and a frame still has many entries.
 	MaxBatchCommands int `json:"max_batch_commands,omitempty"`
-	// PipelineDepth is how many frames may be in flight to a follower; 0 is the
-	// contestant's default.
+	// PipelineDepth bounds the frames in flight to a follower; 0 is the contestant's default.
 	PipelineDepth int `json:"pipeline_depth,omitempty"`
 	// Values are settings of braid's own protocols, see Shape. In JSON they are members of the others.
 	Values setting.Values `json:"-"`
-	// Cards is how many network cards each member has, with an address each; 0: one. Net
-	// emulates links, as braid.Experiment.Net; only braid's own protocols have that.
+	// Cards is the number of network cards of each member, with an address each; 0: one. Net emulates links, as
+	// braid.Experiment.Net; only braid's own protocols have it.
 	Cards int    `json:"cards,omitempty"`
 	Net   string `json:"net,omitempty"`
 }
@@ -90,12 +89,12 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 	return s.Values.Flat(object)
 }
 
-// shape is which of braid's own protocols these are settings of.
+// shape returns the Shape of one of braid's own protocols with these settings.
 func (s *Settings) shape(protocol string) Shape {
 	return Shape{protocol, s.Values}
 }
 
-// describe says what is set of the protocol and of links, for people: empty, or in brackets.
+// describe describes the settings of the protocol and of links as text: empty, or in brackets.
 func (s *Settings) describe() string {
 	var parts []string
 	add := func(set bool, format string, v any) {
@@ -113,7 +112,7 @@ func (s *Settings) describe() string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// Of returns the settings as far as a contestant has them that is compared with another.
+// Of returns the settings that a contestant has, for a comparison with another.
 func (s Settings) Of(protocol string) Settings {
 	s.Values = s.shape(protocol).Only().Values
 	return s
@@ -122,7 +121,7 @@ func (s Settings) Of(protocol string) Settings {
 // maxCards bounds Settings.Cards.
 const maxCards = 16
 
-// validate checks what is for braid's own protocols.
+// validate checks the settings of braid's own protocols.
 func (s *Settings) validate(protocol string) error {
 	if s.MaxBatchCommands < 0 {
 		return fmt.Errorf("batches of %d commands: must not be negative", s.MaxBatchCommands)

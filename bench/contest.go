@@ -26,9 +26,9 @@ type LogContest struct {
 	Runs    [][]*LogResult `json:"runs"` // by contestant
 }
 
-// RunLogContest runs contestants in rounds. Each round begins with the next contestant, so that
-// changes on the machine affect all of them equally. When ctx ends, or a run fails, the result is
-// of the runs before (nil if there are none), and so is the error.
+// RunLogContest runs contestants in rounds. Each round starts with the next contestant, so that changes on the
+// machine affect all of them equally. When ctx ends, or a run fails, the result is of the runs before (nil if there
+// are none), and so is the error.
 func RunLogContest(ctx context.Context, contestants []LogConfig, rounds int) (*LogContest, error) {
 	for i := range contestants {
 		if err := contestants[i].Validate(); err != nil {
@@ -134,7 +134,7 @@ func (c *LogContest) WriteText(w io.Writer) {
 	}
 }
 
-// writeTable writes contestants below each other, with how far the first is ahead.
+// writeTable writes one line for each contestant, with the ratio of the first to it.
 func writeTable(w io.Writer, unit string, figures []Figures, spreads [][2]float64, ratios []Ratio) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(tw, "\t%s\t(spread)\tp50 ms\tp99 ms\tCPU µs/op\tegress B/op\tdisk B/op\tfsyncs/s\terrors\tstolen "+

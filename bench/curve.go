@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// CurveConfig measures how latency grows with throughput: every contestant under an open loop at
-// several rates, how far it is saturated.
+// CurveConfig measures latency over throughput: every contestant under an open loop at several rates, up to its
+// saturation.
 type CurveConfig struct {
 	Contestants []LogConfig // their Load.Rate is not used
-	// Rates are those to offer, rising. Without them every contestant has its saturation
-	// searched for, beginning with Start.
+	// Rates are the offered rates, ascending. Without them the saturation of every contestant is searched for, beginning
+	// with Start.
 	Rates  []float64
 	Start  float64
 	Rounds int // at each rate; the figures are medians
-	// MaxP99 is the latency from which on a contestant counts as saturated, even if it still
-	// answers all that is offered.
+	// MaxP99 is the latency above which a contestant counts as saturated, even if it still answers all requests.
 	MaxP99 time.Duration
 }
 
@@ -30,7 +29,7 @@ type CurvePoint struct {
 	Saturated bool `json:"saturated"`
 }
 
-// Curve is one contestant at all its rates, rising.
+// Curve is one contestant at all its rates, ascending.
 type Curve struct {
 	Protocol string `json:"protocol"`
 	// KeepsUpPS is the highest rate that the contestant kept up with, 0 if none.
@@ -48,11 +47,11 @@ type LogCurves struct {
 	*LogResult
 	Series   []*Curve `json:"series"`
 	MaxP99MS float64  `json:"max_p99_ms"`
-	// EndedEarly indicates that an interrupt or an error kept further rates from being measured.
+	// EndedEarly indicates that an interrupt or an error prevented further rates.
 	EndedEarly bool `json:"ended_early,omitempty"`
 }
 
-// keptUp is the share of the offered commands from which on a contestant keeps up.
+// keptUp is the share of the offered commands that a contestant must complete to keep up.
 const keptUp = 0.95
 
 // Validate returns an error that says what is wrong with the configuration.
@@ -87,7 +86,7 @@ func (c *CurveConfig) Validate() error {
 	return nil
 }
 
-// at is a contestant at a rate.
+// at returns a contestant's configuration at a rate.
 func (c *CurveConfig) at(i int, rate float64) LogConfig {
 	l := c.Contestants[i]
 	l.Load.Rate = rate
@@ -107,7 +106,7 @@ func RunLogCurves(ctx context.Context, c CurveConfig) (*LogCurves, error) {
 	return c.run(ctx, RunLog)
 }
 
-// run is RunLogCurves with any way to run a contestant.
+// run is RunLogCurves with the function that runs a contestant.
 func (c *CurveConfig) run(ctx context.Context,
 	run func(context.Context, LogConfig) (*LogResult, error)) (*LogCurves, error) {
 	if err := c.Validate(); err != nil {
@@ -159,7 +158,7 @@ func (p *CurvePoint) saturated(maxP99 float64) bool {
 	return p.ThroughputPS < least || p.LatencyMS.P99 > maxP99
 }
 
-// add puts a point into its place and finds the saturation again.
+// add inserts a point in order and updates the saturation.
 func (s *Curve) add(p *CurvePoint) {
 	at := slices.IndexFunc(s.Points, func(q *CurvePoint) bool { return q.RatePS > p.RatePS })
 	if at < 0 {
@@ -177,8 +176,7 @@ func (s *Curve) add(p *CurvePoint) {
 	}
 }
 
-// best is the point at the highest rate that the contestant kept up with, or else the
-// lowest.
+// best returns the point at the highest rate that the contestant kept up with, or else the lowest.
 func (s *Curve) best() *CurvePoint {
 	best := s.Points[0]
 	for _, p := range s.Points {
@@ -190,18 +188,18 @@ func (s *Curve) best() *CurvePoint {
 }
 
 const (
-	// pastSaturation is how many doubled rates in a row must be too high before the search
-	// believes it. One alone may be caused by something else on the machine.
+	// pastSaturation is the number of doubled rates in a row that must be too high to end the search. A single one may
+	// have another cause on the machine.
 	pastSaturation = 2
-	// narrowings is how often the search halves what is between the highest rate that was
-	// kept up with and the lowest that was not, from a factor of 2 to one of 1.09.
+	// narrowings is how often the search halves the interval between the highest rate that was kept up with and the
+	// lowest that was not, from a factor of 2 to one of 1.09.
 	narrowings = 3
 	// maxRate and minRate are the limits of the search.
 	maxRate, minRate = 1e9, 1
 )
 
-// rateSearch says at which rates to measure a contestant: given ones, or first doubled
-// ones until they are too high, then some in between.
+// rateSearch selects the rates at which a contestant is measured: given ones, or first doubled ones until they are
+// too high, then some in between.
 type rateSearch struct {
 	given []float64
 	start float64
@@ -236,7 +234,7 @@ func (s *rateSearch) next() (rate float64, more bool) {
 	return 0, false
 }
 
-// measured tells whether a rate was too high.
+// measured records whether a rate was too high.
 func (s *rateSearch) measured(rate float64, tooHigh bool) {
 	s.tried++
 	doubling := s.badInARow < pastSaturation

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// WriteText writes the curves as tables, each with where its contestant is saturated.
+// WriteText writes the curves as tables, each with the saturation of its contestant.
 func (c *LogCurves) WriteText(w io.Writer) {
 	r := c.LogResult
 	fmt.Fprintf(w, "%d members, open loop, %d-byte commands, %.1f s at each rate, medians of %d rounds on %d cores, %s "+
@@ -54,7 +54,7 @@ func (s *Curve) writeTable(w io.Writer) {
 	_ = tw.Flush()
 }
 
-// describeSaturation says where the contestant is saturated.
+// describeSaturation describes the saturation of the contestant.
 func (s *Curve) describeSaturation() string {
 	switch {
 	case s.KeepsUpPS == 0:
@@ -66,7 +66,7 @@ func (s *Curve) describeSaturation() string {
 		number(s.SaturatedPS))
 }
 
-// AllViolations returns what makes the figures worthless; empty is good.
+// AllViolations returns the violations that invalidate the figures; empty if they are valid.
 func (c *LogCurves) AllViolations() (all []string) {
 	for _, s := range c.Series {
 		for _, p := range s.Points {

@@ -5,15 +5,15 @@ import (
 	"os"
 )
 
-// inMemory reports whether a directory lives in memory, where an fsync costs nothing.
+// inMemory reports whether a directory is in memory, where an fsync costs nothing.
 func inMemory(dir string) bool {
 	fs := Filesystem(dir)
 	return fs == "tmpfs" || fs == "ramfs"
 }
 
-// DataDir makes a fresh directory for a run and returns what removes it. With parent ""
-// it is on the first of the temporary, the working and the home directory that is on a
-// disk. It is an error if the directory is in memory, where an fsync would cost nothing.
+// DataDir creates a new directory for a run and returns a function that removes it. With parent "" it is on the first
+// of the temporary, the working and the home directory that is on a disk. It is an error if the directory is in
+// memory, where an fsync would cost nothing.
 func DataDir(parent string) (dir string, remove func(), err error) {
 	candidates := []string{parent}
 	if parent == "" {

@@ -1,9 +1,9 @@
-// Package bench measures replicated logs and key-value servers: braid's and its peers',
-// with the same load, on the same disk, over the same loopback.
+// Package bench measures replicated logs and key-value servers: braid's and its peers', with the same load, on the
+// same disk, over the same loopback.
 //
 // Read it in this order:
 //
-//	cluster.go     what a contestant is: a cluster of members in the process of its load
+//	cluster.go     a contestant: a cluster of members in the process of its load
 //	machine.go     the state machine that every member of every contestant drives
 //	load.go        the load: an open window, a closed loop, or a fixed rate
 //	log.go         one run on one contestant: start, warm up, measure, verify
@@ -13,8 +13,8 @@
 //	rival.go       … and other libraries, in the process of a program of their own (module bench/rivals)
 //	kv*.go         load on etcd v3 endpoints, and clusters of server processes for it
 //
-// A result counts only if the run was correct: at the end all members must have applied the same
-// commands in the same order, and each acknowledged command exactly once.
+// A result counts only if the run was correct: at the end all members must have applied the same commands in the same
+// order, and each acknowledged command exactly once.
 //
-// The package may import the root package and server clients, nothing deeper of braid.
+// The package may import the root package and server clients, no internal packages of braid.
 package bench

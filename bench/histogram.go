@@ -6,8 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// newHistogram returns a histogram of latencies in microseconds, up to ten minutes, true to
-// three digits.
+// newHistogram returns a histogram of latencies in microseconds, up to ten minutes, with three significant digits.
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, 600_000_000, 3) }
 
 // record adds a latency in nanoseconds.
@@ -36,7 +35,7 @@ func (s *shardedHistogram) record(who int, ns int64) {
 	record(shard.h, ns)
 }
 
-// merged returns the whole.
+// merged returns the sum of all shards.
 func (s *shardedHistogram) merged() *hdrhistogram.Histogram {
 	all := newHistogram()
 	for i := range s.shards {

@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/bench/workload"
 )
 
-// What the clients speak with the servers.
+// The protocols between clients and servers.
 const (
 	EtcdAPI = ""    // etcd's v3 API, by gRPC
 	MapAPI  = "map" // the interface of package mapkv, by HTTP
@@ -23,17 +23,17 @@ const (
 
 // KVConfig is a load on the endpoints of a key-value service.
 type KVConfig struct {
-	Protocol  string // what the result calls the servers
+	Protocol  string // the servers' name in the result
 	API       string // EtcdAPI or MapAPI
 	Endpoints []string
 	TLS       *tls.Config // nil: plain TCP
 	Clients   int         // goroutines, each with one request at a time
-	Conns     int         // connections, dealt out over the endpoints
+	Conns     int         // connections, distributed over the endpoints
 	// The run ends after Total requests (0: no limit) or Duration (0: no limit).
 	Total    int64
 	Duration time.Duration
 	Warmup   time.Duration
-	// Workload is what the clients ask for.
+	// Workload describes the clients' requests.
 	Workload  workload.Spec
 	KeySize   int    // bytes of a key, the prefix included
 	KeyPrefix string // of all keys
@@ -41,19 +41,19 @@ type KVConfig struct {
 	RemoveKeys bool
 	// Load puts every key before the run.
 	Load bool
-	// Serializable reads are answered from the state of whatever member is asked.
+	// Serializable reads are answered from the state of the member that receives them.
 	Serializable bool
 	// Rate, unless 0, makes an open loop: requests a second over all clients, whether or
 	// not the servers keep up. Latency counts from when a request was due.
 	Rate float64
 	// Throttle, unless 0, bounds the requests a second over all clients.
 	Throttle float64
-	// Check records what every client sees and judges it, for at most CheckLimit.
+	// Check records the results of every client and checks them, for at most CheckLimit.
 	Check      bool
 	CheckLimit time.Duration
 	// TargetLeader sends everything to the leader.
 	TargetLeader bool
-	// Servers are the ids of the servers' processes, where they run on this machine.
+	// Servers are the ids of the servers' processes, if they run on this machine.
 	Servers  []int
 	Progress func(Progress)
 }
@@ -61,7 +61,7 @@ type KVConfig struct {
 const (
 	requestTimeout = 10 * time.Second
 	dialTimeout    = 5 * time.Second
-	// removeTimeout is how long the keys of a run may take to be removed.
+	// removeTimeout bounds the removal of a run's keys.
 	removeTimeout = 20 * time.Second
 	// maxMessage is the largest message that the clients take or send, and maxKey the
 	// longest key that they use.
@@ -165,7 +165,7 @@ type kvRun struct {
 	// conflicts are read-modify-writes whose key changed in between.
 	conflicts atomic.Int64
 	lastErr   atomic.Pointer[error]
-	// refused explains why the run can come to nothing; a closed channel says so to wait.
+	// refused is the reason why the run cannot succeed; the closed channel wakes wait.
 	refused    atomic.Pointer[RefusedError]
 	refusal    chan struct{}
 	refuseOnce sync.Once
@@ -176,8 +176,7 @@ type kvRun struct {
 	wg       sync.WaitGroup
 }
 
-// RunKV loads the endpoints. When ctx ends during the measurement, the result is of what
-// was measured so far.
+// RunKV loads the endpoints. When ctx ends during the measurement, the result covers the time until then.
 func RunKV(ctx context.Context, c KVConfig) (*KVResult, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -239,7 +238,7 @@ func newKVRun(c KVConfig) (*kvRun, error) {
 
 func (r *kvRun) now() int64 { return int64(time.Since(r.origin)) + 1 }
 
-// kvReading is everything that is counted, at one instant.
+// kvReading is a reading of all counters at one time.
 type kvReading struct {
 	at         time.Time
 	ok, failed int64
@@ -259,7 +258,7 @@ func (r *kvRun) read() (n kvReading) {
 	return n
 }
 
-// begin takes the first reading. The servers' metrics take a while: they come first.
+// begin takes the first reading. The servers' metrics take some time, so they come first.
 func (r *kvRun) begin(cluster *kvCluster) kvReading {
 	metrics := cluster.readMetrics(cluster, r.TLS)
 	n := r.read()
@@ -290,7 +289,7 @@ func (r *kvRun) run(ctx context.Context, cluster *kvCluster) (*KVResult, error) 
 	if r.Warmup == 0 {
 		from = r.begin(cluster)
 	}
-	// After the reading, which takes a while: nothing is due before the clients begin.
+	// After the reading, which takes some time: nothing is due before the clients begin.
 	r.loadFrom = r.now()
 	r.lastOK.Store(r.loadFrom)
 	for _, c := range clients {
@@ -349,8 +348,7 @@ func (r *kvRun) report(phase string, elapsed, whole time.Duration, perSecond flo
 	}
 }
 
-// wait waits for a time, the end of the requests or of ctx, or until nothing succeeded for
-// too long.
+// wait waits for a duration, the end of the requests or of ctx, or until nothing succeeded for too long.
 func (r *kvRun) wait(ctx context.Context, d time.Duration, phase string, finished <-chan struct{}) error {
 	end := time.NewTimer(d)
 	defer end.Stop()

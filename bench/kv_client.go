@@ -36,7 +36,7 @@ func (r *kvRun) newClients() []*kvClient {
 	for i := range r.Clients {
 		c := &kvClient{r: r, id: i, gen: r.workload.Generator(i), value: shared}
 		if r.Check {
-			c.value = bytes.Clone(shared) // each value is told apart
+			c.value = bytes.Clone(shared) // every value is unique
 		}
 		c.key = append([]byte(r.KeyPrefix), make([]byte, r.KeySize-len(r.KeyPrefix))...)
 		if r.API == MapAPI {
@@ -51,10 +51,10 @@ func (r *kvRun) newClients() []*kvClient {
 	return clients
 }
 
-// keysEnd is the key that comes after all keys of the run.
+// keysEnd returns the first key after all keys of the run.
 func (r *kvRun) keysEnd() []byte { return append([]byte(r.KeyPrefix), '9'+1) }
 
-// begin makes the client ready; what it returns ends it.
+// begin prepares the client; the returned function ends it.
 func (c *kvClient) begin(ctx context.Context) (end func()) {
 	c.p = requestLimit{parent: ctx, limit: requestTimeout}
 	c.timer = time.NewTimer(math.MaxInt64)
@@ -81,8 +81,8 @@ func (c *kvClient) run(ctx context.Context) {
 	}
 }
 
-// await waits until the next request is due and returns the instant from which its latency
-// counts. ok is false when the run stops.
+// await waits until the next request is due and returns the time from which its latency counts. ok is false when the
+// run stops.
 func (c *kvClient) await() (start int64, ok bool) {
 	r := c.r
 	switch {
@@ -133,7 +133,7 @@ func (r *kvRun) loadKeys(ctx context.Context, clients []*kvClient) error {
 	return err
 }
 
-// load puts this client's share of the keys, each until it is there.
+// load puts this client's share of the keys, each until it succeeds.
 func (c *kvClient) load(ctx context.Context) {
 	defer c.begin(ctx)()
 	for key := c.id; key < c.r.Workload.KeySpace; key += c.r.Clients {
@@ -210,7 +210,7 @@ func (c *kvClient) put(ctx context.Context, size int) error {
 	return err
 }
 
-// next returns a value of this many bytes, in a checked run one that no other is equal to.
+// next returns a value of this size, in a checked run a unique one.
 func (c *kvClient) next(size int) []byte {
 	if c.r.Check {
 		putIdentity(c.value, c.id, c.seq)
@@ -229,14 +229,14 @@ func (c *kvClient) remove(ctx context.Context, call int64) error {
 		h.end(id, revision)
 	default:
 		c.r.notFound.Add(1)
-		h.cancel(id) // it was no write, but it saw that there is nothing
+		h.cancel(id) // it was no write, but it saw that there is no key
 		h.saw(c.id, call, kvSeen{key: c.key})
 	}
 	return err
 }
 
-// readModifyWrite reads a key and puts it unless it has changed since: then it is a
-// conflict, and nothing is written.
+// readModifyWrite reads a key and puts it unless it has changed since. If it has, that is a conflict, and nothing is
+// written.
 func (c *kvClient) readModifyWrite(ctx context.Context, call int64, size int) error {
 	h := c.r.history
 	seen, err := c.read(ctx, call)
@@ -244,7 +244,7 @@ func (c *kvClient) readModifyWrite(ctx context.Context, call int64, size int) er
 		return err
 	}
 	value := c.next(size)
-	kind, expect := check.Put, "" // where nothing is, there is nothing to swap
+	kind, expect := check.Put, "" // a missing key is put, because there is nothing to swap
 	if seen.found && h != nil {
 		kind, expect = check.Swap, fingerprint(seen.value)
 	}
@@ -278,7 +278,7 @@ func (c *kvClient) note(kind workload.Kind, start int64, err error) {
 	}
 }
 
-// fail counts an operation that failed. It is apart so that note's err need not escape.
+// fail counts an operation that failed. It is separate so that note's err need not escape.
 //
 //go:noinline
 func (c *kvClient) fail(err error) {

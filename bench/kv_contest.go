@@ -17,11 +17,11 @@ import (
 // serverKinds are the servers that the benchmark can start, by their names.
 var serverKinds = ownServers(map[string]ServerKind{
 	"etcd": {Name: "etcd", Args: []string{"etcd-member"}, Rival: true},
-	// What HTTP itself costs: it answers as the map services do, without a log.
+	// The cost of HTTP itself: it answers as the map services do, without a log.
 	"bare-map": {Name: "bare-map", Args: []string{"bench", "mapkv-serve", "--bare"}, API: MapAPI},
 })
 
-// ownServers adds a server for each of braid's protocols that can serve, and a map service for each that can do that.
+// ownServers adds a server for each of braid's protocols that can serve, and a map service for each that supports it.
 func ownServers(all map[string]ServerKind) map[string]ServerKind {
 	for _, name := range registry.Serving() {
 		all[name] = serving(name)
@@ -32,7 +32,7 @@ func ownServers(all map[string]ServerKind) map[string]ServerKind {
 	return all
 }
 
-// serving is braid's own server over one of its protocols, mapServing the map service.
+// serving returns braid's own server with one of its protocols, mapServing the map service.
 func serving(protocol string) ServerKind {
 	return ServerKind{Name: protocol, Protocol: protocol, Args: []string{"serve", "--protocol", protocol}}
 }
@@ -58,11 +58,11 @@ type KVContestConfig struct {
 	Nodes      int
 	Rounds     int
 	Executable string   // braid's own
-	Rivals     string   // the program that has the rivals, see [FindRivals]; may be empty if there are none
+	Rivals     string   // the program that runs the rivals, see [FindRivals]; may be empty if there are none
 	Dir        string   // for the members' directories
 	Load       KVConfig // without endpoints
-	// Shape says how niagara is set up; its protocol is the server's. Servers that are compared
-	// with the first one get what they have of it.
+	// Shape is the configuration of niagara; its protocol is the server's. Compared servers get the settings of it that
+	// they have.
 	Shape Shape
 	// Net emulates links between the members of a cluster, as the flag --net. Only braid's own
 	// servers have that.
@@ -106,7 +106,7 @@ func (c *KVContestConfig) Validate() error {
 	return nil
 }
 
-// shape is how a server is set up; zero where nothing is said.
+// shape returns the configuration of a server; zero if none is given.
 func (c *KVContestConfig) shape(kind ServerKind) Shape {
 	s := c.Shape
 	if s == (Shape{}) {
@@ -166,7 +166,7 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (*KVResult, e
 	defer servers.Stop()
 	load := c.Load
 	load.Protocol, load.Endpoints, load.Servers, load.API = name, servers.Endpoints, servers.PIDs, kind.API
-	load.RemoveKeys = false // they go with the cluster
+	load.RemoveKeys = false // they are removed with the cluster
 	r, err := RunKV(ctx, load)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -175,8 +175,8 @@ func (c *KVContestConfig) runOne(ctx context.Context, name string) (*KVResult, e
 	return r, nil
 }
 
-// limits are the flags for what a load needs beyond etcd's defaults, which are left alone
-// where they do. Servers that are compared get the same.
+// limits returns flags for the load's needs beyond etcd's defaults, which stay unless they are too low. Compared
+// servers get the same.
 func (k *ServerKind) limits(load *KVConfig) (flags []string) {
 	const (
 		usualRequest = 3 << 19 // etcd's default

@@ -16,25 +16,23 @@ import (
 )
 
 const (
-	// historyLimit is how many operations a history may have: the judge needs them all in
-	// memory.
+	// historyLimit bounds the operations of a history: the checker needs them all in memory.
 	historyLimit = 4_000_000
-	// searchLimit is how many operations on one key the search for an order can take: its
-	// memory grows with the square.
+	// searchLimit bounds the operations on one key in a search for an order: its memory grows with the square.
 	searchLimit = 20_000
 )
 
-// Verdict is what a history was found to be.
+// Verdict is the result of checking a history.
 type Verdict struct {
 	Verdict    string `json:"verdict"` // Linearizable, NotLinearizable or Undecided
 	Operations int    `json:"operations"`
-	Unknown    int    `json:"unknown"` // of which the outcome is not known
+	Unknown    int    `json:"unknown"` // of unknown outcome
 	Keys       int    `json:"keys"`
-	// ByRevision are keys that were judged by the server's revisions alone, without a
-	// search: they had too many operations, or the time was over.
+	// ByRevision counts keys that were checked by the server's revisions alone, without a search: they had too many
+	// operations, or the time was over.
 	ByRevision int     `json:"by_revision,omitempty"`
 	Detail     string  `json:"detail,omitempty"`
-	Seconds    float64 `json:"seconds"` // that the judge took
+	Seconds    float64 `json:"seconds"` // of the check
 }
 
 // The verdicts.
@@ -44,13 +42,13 @@ const (
 	Undecided       = "undecided"
 )
 
-// kvHistory records what the clients of a run see. A nil history records nothing.
+// kvHistory records the results of the clients of a run. A nil history records nothing.
 type kvHistory struct {
 	r   check.Recorder
 	now func() int64
 }
 
-// fingerprint stands for a value in a history: its identity, checksum and length.
+// fingerprint represents a value in a history: its identity, checksum and length.
 func fingerprint(value []byte) string {
 	var f [16]byte
 	copy(f[:8], value)
@@ -59,7 +57,7 @@ func fingerprint(value []byte) string {
 	return hex.EncodeToString(f[:])
 }
 
-// begin notes that a client begins a write and returns its number.
+// begin records that a client begins a write and returns its number.
 func (h *kvHistory) begin(client int, kind check.Kind, key, value []byte, expect string) (id int) {
 	if h == nil {
 		return 0
@@ -71,15 +69,15 @@ func (h *kvHistory) begin(client int, kind check.Kind, key, value []byte, expect
 	return h.r.Begin(op)
 }
 
-// end notes that a write took effect.
+// end records that a write took effect.
 func (h *kvHistory) end(id int, revision int64) {
 	if h != nil {
 		h.r.End(id, h.now(), "", true, uint64(revision))
 	}
 }
 
-// saw notes what a client saw between an instant and now. Reads are noted once they are
-// answered: those that are not say nothing.
+// saw records a client's read between call and now. Reads are recorded when they are answered: unanswered ones carry
+// no information.
 func (h *kvHistory) saw(client int, call int64, s kvSeen) {
 	if h == nil {
 		return
@@ -92,14 +90,14 @@ func (h *kvHistory) saw(client int, call int64, s kvSeen) {
 	h.r.End(id, h.now(), result, s.found, uint64(s.revision))
 }
 
-// cancel notes that a write certainly did nothing.
+// cancel records that a write certainly had no effect.
 func (h *kvHistory) cancel(id int) {
 	if h != nil {
 		h.r.Fail(id)
 	}
 }
 
-// judge searches for an order that explains the history, key by key, for at most a time.
+// judge searches for an order that explains the history, key by key, within a time limit.
 func (h *kvHistory) judge(limit time.Duration) *Verdict {
 	began := time.Now()
 	history := h.r.History()
@@ -131,7 +129,7 @@ func (h *kvHistory) judge(limit time.Duration) *Verdict {
 	return v
 }
 
-// shorten keeps what a person will read of a long history.
+// shorten keeps the readable part of a long history.
 func shorten(text string) string {
 	const lines = 200
 	parts := strings.SplitAfterN(text, "\n", lines+1)
@@ -158,7 +156,7 @@ func historyByKey(history []check.Operation) [][]check.Operation {
 	return out
 }
 
-// judgeKey judges one key. searched is false if the server's revisions decided alone.
+// judgeKey checks one key. searched is false if the server's revisions decided alone.
 func judgeKey(ops []check.Operation, limit time.Duration) (searched bool, err error) {
 	search := limit > 0 && len(ops) <= searchLimit
 	ranked, ok := rank(ops)
@@ -174,9 +172,8 @@ func judgeKey(ops []check.Operation, limit time.Duration) (searched bool, err er
 	return true, check.Linearizable(tighten(ranked), limit)
 }
 
-// tighten moves calls of ranked operations to where everything of a lower rank was called, before
-// which they cannot have happened. That excludes no order, and saves the search from very many
-// dead ends if many clients use one key.
+// tighten delays calls of ranked operations to the last call of a lower rank, before which they cannot have happened.
+// That excludes no order, and prunes very many dead ends if many clients use one key.
 func tighten(ops []check.Operation) []check.Operation {
 	ops = byRank(ops)
 	scale := int64(len(ops) + 1) // space for the order within an instant
@@ -205,10 +202,9 @@ func byRank(ops []check.Operation) []check.Operation {
 	return ops
 }
 
-// rank replaces the server's revisions by ranks: how many writes the key had seen. With ranks there
-// is only one order to try. It leaves out what does not matter: operations that failed, and writes
-// of unknown outcome that no one saw. ok is false if the revisions do not say everything; then
-// there are no ranks, and the operations are as they were.
+// rank replaces the server's revisions by ranks: the number of writes that the key had seen. With ranks there is only
+// one order to try. It omits irrelevant operations: those that failed, and writes of unknown outcome that no read
+// saw. ok is false if the revisions are incomplete; then there are no ranks, and the operations are unchanged.
 func rank(ops []check.Operation) (ranked []check.Operation, ok bool) {
 	ranked, revisions, ok := withRevisions(ops)
 	if !ok {
@@ -228,11 +224,11 @@ func rank(ops []check.Operation) (ranked []check.Operation, ok bool) {
 	return ranked, true
 }
 
-// noRank is the rank of what was read, but written by no one: it has no place.
+// noRank is the rank of a value that was read, but never written: it has no place.
 const noRank = math.MaxUint64
 
-// withRevisions leaves out what does not matter, and finds the revisions of writes without an
-// answer from the reads that saw their values. It returns the revisions of all writes, sorted.
+// withRevisions omits irrelevant operations, and finds the revisions of writes without an answer from the reads that
+// saw their values. It returns the revisions of all writes, sorted.
 func withRevisions(ops []check.Operation) (out []check.Operation, revisions []uint64, ok bool) {
 	seenAt := map[string]uint64{} // value → revision
 	for i := range ops {
@@ -251,7 +247,7 @@ func withRevisions(ops []check.Operation) (out []check.Operation, revisions []ui
 			out = append(out, o)
 			continue
 		case o.Outcome == check.Unknown && o.Kind == check.Delete:
-			return nil, nil, false // no one can tell whether it was seen
+			return nil, nil, false // it is not known whether it was seen
 		case o.Outcome == check.Unknown:
 			if o.Version = seenAt[o.Value]; o.Version == 0 {
 				continue
@@ -265,12 +261,11 @@ func withRevisions(ops []check.Operation) (out []check.Operation, revisions []ui
 	return out, revisions, true
 }
 
-// rankAbsent gives reads that found nothing, which tell no revision, the lowest rank that
-// real time leaves them: of the beginning, or of a delete. If there is an order at all,
-// there is one with these ranks: a lower rank than any other choice is never too late for
-// what comes after it, and of two such reads the earlier one gets no higher rank.
+// rankAbsent gives reads that found no key, which have no revision, the lowest rank that real time permits: of the
+// beginning, or of a delete. If there is an order at all, there is one with these ranks: a lower rank than any other
+// choice is never too late for later operations, and of two such reads the earlier one gets no higher rank.
 func rankAbsent(ops []check.Operation) {
-	absent := []uint64{0} // ranks at which nothing is there, rising
+	absent := []uint64{0} // ranks without a key, ascending
 	var ranked []check.Operation
 	for _, o := range byRank(ops) {
 		if o.Kind == check.Delete {
@@ -280,8 +275,8 @@ func rankAbsent(ops []check.Operation) {
 			ranked = append(ranked, o)
 		}
 	}
-	// ends[i] is the first return among ranked[i:], none of which can come before an
-	// operation that was called after it.
+	// ends[i] is the first return among ranked[i:], none of which can be ordered before an operation that was called
+	// after it.
 	ends := make([]int64, len(ranked)+1)
 	ends[len(ranked)] = math.MaxInt64
 	for i := len(ranked) - 1; i >= 0; i-- {
@@ -313,19 +308,19 @@ func unranked(ops []check.Operation) []check.Operation {
 	return out
 }
 
-// inOrder judges the operations on a key by their ranks: whether every operation saw the
-// value of its rank, and none had returned before one that comes earlier by rank was called.
+// inOrder checks the operations on a key by their ranks: every operation must have seen the value of its rank, and
+// none may have returned before the call of one with a lower rank.
 func inOrder(ops []check.Operation) error {
 	ops = byRank(ops)
 	value, found, rank := "", false, uint64(0)
-	latest := 0 // the operation so far that was called last
+	latest := 0 // the operation with the latest call so far
 	for i := range ops {
 		o := &ops[i]
 		late := o.Outcome == check.OK && o.Return < ops[latest].Call
 		if o.Call > ops[latest].Call {
 			latest = i
 		}
-		right := o.Version == rank+1 // a delete may have removed what no one saw
+		right := o.Version == rank+1 // a delete may have removed a value that no read saw
 		switch o.Kind {
 		case check.Get:
 			right = o.Version == rank && o.Found == found && o.Result == value
@@ -343,7 +338,7 @@ func inOrder(ops []check.Operation) error {
 	return nil
 }
 
-// String says the verdict for a person to read.
+// String returns the verdict as text.
 func (v *Verdict) String() string {
 	s := fmt.Sprintf("history of %s operations on %s keys, %s of unknown outcome: %s (judged in %.1f s)",
 		number(float64(v.Operations)), number(float64(v.Keys)), number(float64(v.Unknown)), v.Verdict, v.Seconds)

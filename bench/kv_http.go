@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// errNotOffered is an operation that the service does not have.
+// errNotOffered indicates an operation that the service does not have.
 var errNotOffered = errors.New("the map service has no such operation")
 
-// mapStore speaks the HTTP interface of package mapkv.
+// mapStore uses the HTTP interface of package mapkv.
 type mapStore struct {
 	target *kvTarget
 	stale  bool
@@ -97,7 +97,7 @@ func newHTTPTarget(endpoint string, secure *tls.Config) (*kvTarget, error) {
 	return &kvTarget{http: &http.Client{Transport: transport}, base: scheme + addr}, nil
 }
 
-// mapStatus is what GET /status of the map service tells, as far as it matters here.
+// mapStatus has the fields of the map service's GET /status that are used here.
 type mapStatus struct {
 	Member      string  `json:"member"`
 	Leader      string  `json:"leader"`
@@ -106,7 +106,7 @@ type mapStatus struct {
 	Syncs       float64 `json:"syncs"`
 }
 
-// askMap asks a member of the map service for its status.
+// askMap requests the status of a member of the map service.
 func askMap(ctx context.Context, endpoint string, secure *tls.Config) (s mapStatus, err error) {
 	t, err := newHTTPTarget(endpoint, secure)
 	if err != nil {
@@ -148,7 +148,7 @@ func probeMap(ctx context.Context, endpoints []string, secure *tls.Config) (*kvC
 	return c, nil
 }
 
-// mapMetrics reads the running totals of all endpoints; what does not answer counts 0.
+// mapMetrics reads the running totals of all endpoints; one that does not answer counts 0.
 func mapMetrics(c *kvCluster, secure *tls.Config) (m serverMetrics) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

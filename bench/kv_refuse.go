@@ -10,7 +10,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// RefusedError ends a run whose requests the servers refuse, and will refuse again.
+// RefusedError ends a run whose requests the servers refuse permanently.
 type RefusedError struct {
 	Why string // and what to do
 	Err error  // the servers'
@@ -20,10 +20,10 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %v", e.Why, e.Er
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// errMapTooLarge is a value that the map service does not take.
+// errMapTooLarge indicates a value that is too large for the map service.
 var errMapTooLarge = errors.New("the map service takes no value so large")
 
-// refusalOf says what to do about an error that will come again; "" for any other error.
+// refusalOf returns the advice for an error that will come again; "" for any other error.
 func refusalOf(err error) string {
 	s := grpcstatus.Convert(err)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// removeKeys removes all keys of the run, within removeTimeout. It asks one connection after
-// the other: members may have failed.
+// removeKeys removes all keys of the run, within removeTimeout. It tries one connection after the other: members may
+// have failed.
 func (r *kvRun) removeKeys(ctx context.Context) error {
 	r.report("removing the keys", 0, 0, 0)
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
@@ -56,7 +56,7 @@ func (r *kvRun) removeEach(ctx context.Context, t *kvTarget) error {
 	return nil
 }
 
-// prefixEnd is the first key after all keys with a prefix, which is not empty.
+// prefixEnd returns the first key after all keys with a prefix, which is not empty.
 func prefixEnd(prefix string) []byte {
 	end := []byte(prefix)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -34,16 +34,16 @@ type KVResult struct {
 	GetLatencyMS      *Latency `json:"get_latency_ms,omitempty"`
 	Operations        []KVKind `json:"operations"`
 	LatencySamples    int64    `json:"latency_samples"`
-	// Backlog are the requests of an open loop that were due when the run ended, and that
-	// no client had been free to begin.
+	// Backlog counts the requests of an open loop that were due when the run ended, and had not been started by any
+	// client.
 	Backlog   int64 `json:"backlog,omitempty"`
-	NotFound  int64 `json:"not_found,omitempty"` // reads of keys that were not there
+	NotFound  int64 `json:"not_found,omitempty"` // reads of missing keys
 	Conflicts int64 `json:"conflicts,omitempty"` // read-modify-writes that were too late
-	// Verified indicates that the run was checked and found to be right; Violations say why not.
+	// Verified indicates that the run was checked and is correct; Violations are the reasons if it is not.
 	Verified   bool     `json:"verified"`
 	Violations []string `json:"violations,omitempty"`
 	History    *Verdict `json:"history,omitempty"`
-	// KeysLeft explains why the keys of a checked run are still there; "" if they are not.
+	// KeysLeft is the reason why the keys of a checked run are still there; "" if they are not.
 	KeysLeft         string      `json:"keys_left,omitempty"`
 	Machine          MachineInfo `json:"machine"`
 	Date             time.Time   `json:"date"`
@@ -123,7 +123,7 @@ func (r *kvRun) latencies(out *KVResult) {
 	}
 }
 
-// judged puts a verdict into the result.
+// judged adds a verdict to the result.
 func (r *KVResult) judged(v *Verdict) {
 	r.History, r.Verified = v, v.Verdict == Linearizable
 	if !r.Verified {
@@ -131,7 +131,7 @@ func (r *KVResult) judged(v *Verdict) {
 	}
 }
 
-// describeLoad says what the clients did.
+// describeLoad describes the clients' requests.
 func (r *KVResult) describeLoad() string {
 	s := fmt.Sprintf("%d clients on %d connections", r.Clients, r.Conns)
 	switch {
@@ -144,7 +144,7 @@ func (r *KVResult) describeLoad() string {
 		r.KeySpace, r.Distribution)
 }
 
-// WriteText writes the result for a person to read.
+// WriteText writes the result as text.
 func (r *KVResult) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s (version %s), %d members, %s, %.1f s on %d cores, %.1f %% of the CPU stolen\n",
 		r.Protocol, r.Version, r.Nodes, r.describeLoad(), r.DurationS, r.Machine.Cores, r.StolenPercent)

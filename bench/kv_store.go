@@ -6,31 +6,30 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// kvStore is how one client asks a key-value service, one request at a time. What it
-// returns is the caller's until the next request.
+// kvStore is one client's access to a key-value service, one request at a time. Returned values are valid until the
+// next request.
 type kvStore interface {
 	// use directs further requests to a connection.
 	use(t *kvTarget)
 	get(ctx context.Context, key []byte) (kvSeen, error)
-	// scan returns what there is from a key on: a given number of keys at most.
+	// scan returns the keys from a key on, at most a given number.
 	scan(ctx context.Context, key []byte, limit int) ([]kvSeen, error)
 	// put returns the revision of the write, 0 if the service has none.
 	put(ctx context.Context, key, value []byte) (revision int64, err error)
-	// swap puts the value if the key is still as it was seen. If not, done is false, and
-	// now says how it is.
+	// swap puts the value if the key is unchanged since seen. If not, done is false, and now is its current state.
 	swap(ctx context.Context, seen kvSeen, value []byte) (done bool, now kvSeen, err error)
 	// remove returns revision 0 if there was no such key, or the service has no revisions.
 	remove(ctx context.Context, key []byte) (removed bool, revision int64, err error)
 }
 
-// kvSeen is a key as a request saw it.
+// kvSeen is a key as a request read it.
 type kvSeen struct {
 	key, value []byte
 	found      bool
-	revision   int64 // of the last write of the key; 0 if it is not there
+	revision   int64 // of the last write of the key; 0 if there is none
 }
 
-// etcdStore speaks etcd's API. Its requests are made again and again in the same memory.
+// etcdStore uses etcd's API. Its requests reuse the same memory.
 type etcdStore struct {
 	kv       etcdserverpb.KVClient
 	range1   etcdserverpb.RangeRequest
@@ -67,7 +66,7 @@ func (s *etcdStore) get(ctx context.Context, key []byte) (kvSeen, error) {
 	return onlyOne(key, r), nil
 }
 
-// onlyOne returns what the answer to a request for one key says.
+// onlyOne returns the key in the answer to a request for one key.
 func onlyOne(key []byte, r *etcdserverpb.RangeResponse) kvSeen {
 	if len(r.Kvs) == 0 {
 		return kvSeen{key: key}

@@ -54,8 +54,8 @@ func address(endpoint string) (string, error) {
 	return host, nil
 }
 
-// secured is the TLS configuration for an endpoint; nil: plain. An endpoint that says https:// is never
-// asked in clear text.
+// secured returns the TLS configuration for an endpoint; nil: plain. An https:// endpoint never gets a request in
+// clear text.
 func secured(endpoint string, secure *tls.Config) *tls.Config {
 	if secure == nil && strings.HasPrefix(endpoint, "https://") {
 		return &tls.Config{MinVersion: tls.VersionTLS12}
@@ -72,24 +72,24 @@ func connect(endpoint string, secure *tls.Config) (*grpc.ClientConn, error) {
 	if secure := secured(endpoint, secure); secure != nil {
 		creds = credentials.NewTLS(secure)
 	}
-	// Fixed windows spare both sides the pings by which they are otherwise estimated.
+	// Fixed windows save both sides the pings that otherwise estimate them.
 	const window = 1 << 20
 	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds),
 		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage+maxKey), grpc.MaxCallSendMsgSize(maxMessage+maxKey)))
 }
 
-// kvCluster is what the endpoints say of their cluster.
+// kvCluster is the cluster as its endpoints report it.
 type kvCluster struct {
 	endpoints []string
-	leader    int // which of the endpoints is the leader's; -1 none
+	leader    int // the index of the leader's endpoint; -1 none
 	members   int
 	version   string
 	// readMetrics reads the running totals of all endpoints.
 	readMetrics func(*kvCluster, *tls.Config) serverMetrics
 }
 
-// probe asks every endpoint for its status. All must answer, and know a leader.
+// probe requests the status of every endpoint. All must answer, and know a leader.
 func probe(ctx context.Context, api string, endpoints []string, secure *tls.Config) (*kvCluster, error) {
 	switch {
 	case len(endpoints) == 0:
@@ -115,7 +115,7 @@ func probe(ctx context.Context, api string, endpoints []string, secure *tls.Conf
 	return c, nil
 }
 
-// status asks one endpoint for its status and the number of members.
+// status requests the status of one endpoint and the number of members.
 func status(ctx context.Context, endpoint string, secure *tls.Config) (*etcdserverpb.StatusResponse, int, error) {
 	conn, err := connect(endpoint, secure)
 	if err != nil {
@@ -189,13 +189,13 @@ func (r *kvRun) hangUp() {
 	}
 }
 
-// serverMetrics are running totals that servers with etcd's metric names report.
+// serverMetrics are running totals of servers with etcd's metric names.
 type serverMetrics struct {
 	leaderEgress float64 // bytes to other members
 	fsyncs       float64 // of all members
 }
 
-// etcdMetrics reads the metrics of all endpoints; what a server does not report is 0.
+// etcdMetrics reads the metrics of all endpoints; one that a server does not report is 0.
 func etcdMetrics(c *kvCluster, secure *tls.Config) (m serverMetrics) {
 	transport := &http.Transport{TLSClientConfig: secure}
 	defer transport.CloseIdleConnections()
@@ -228,7 +228,7 @@ func etcdMetrics(c *kvCluster, secure *tls.Config) (m serverMetrics) {
 	return m
 }
 
-// metricLine takes a line of Prometheus' text format apart: the name without labels.
+// metricLine parses a line of Prometheus' text format: the name without labels.
 func metricLine(line string) (name string, value float64) {
 	if strings.HasPrefix(line, "#") {
 		return "", 0
@@ -243,7 +243,7 @@ func metricLine(line string) (name string, value float64) {
 	return name, value
 }
 
-// awaitServers waits until every endpoint answers and knows a leader. failed may tell of a reason to stop.
+// awaitServers waits until every endpoint answers and knows a leader. failed may return a reason to stop.
 func awaitServers(ctx context.Context, api string, endpoints []string, failed func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Load is what the senders of a run do. Exactly one of three modes holds:
+// Load describes the commands of a run. Exactly one of three modes holds:
 //
 //   - Proposers > 0: a closed loop; each proposer waits for its command before the next.
 //   - Rate > 0: an open loop at a fixed rate; latency counts from the instant at which a
@@ -29,14 +29,14 @@ type Load struct {
 }
 
 const (
-	// windowSenders is how many goroutines fill an open window.
+	// windowSenders is the number of goroutines that fill an open window.
 	windowSenders = 4
 	// stallTimeout is the time without a completion after which a run is aborted.
 	stallTimeout = 30 * time.Second
-	// refusalPause is how long a sender waits after a refusal.
+	// refusalPause is the wait of a sender after a refusal.
 	refusalPause = time.Millisecond
-	// sampleStride is of how many commands one has its latency taken, with a window so
-	// large that reading the clock twice for each command would show in the result.
+	// sampleStride is the distance of commands whose latency is measured, with a window so large that reading the clock
+	// twice for each command would affect the result.
 	sampleStride = 8
 	// sampleFrom is the window from which on latencies are sampled.
 	sampleFrom = 4096
@@ -71,12 +71,12 @@ func (l *Load) Validate() error {
 // maxPending bounds the commands in flight, of which every member holds its copy.
 const maxPending = 1 << 30
 
-// concurrency is how many commands can be in flight.
+// concurrency is the maximal number of commands in flight.
 func (l *Load) concurrency() int { return max(l.Inflight, l.Proposers) }
 
 func (l *Load) pendingBytes() int { return l.concurrency() * l.Payload }
 
-// senders is how many senders the load has.
+// senders is the number of senders of the load.
 func (l *Load) senders() int {
 	if l.Proposers > 0 {
 		return l.Proposers
@@ -96,7 +96,7 @@ func (l *Load) Mode() string {
 	}
 }
 
-// stride is of how many commands one has its latency taken.
+// stride is the distance of commands whose latency is measured.
 func (l *Load) stride() uint64 {
 	if l.Mode() == "window" && l.Inflight >= sampleFrom {
 		return sampleStride
@@ -109,7 +109,7 @@ type generator struct {
 	load    Load
 	cluster Cluster
 	origin  time.Time
-	random  []byte // what payloads are made of
+	random  []byte // source of payloads
 	stop    atomic.Bool
 	// from and to bound the measured time, in ns since origin.
 	from, to atomic.Int64
@@ -120,20 +120,19 @@ type generator struct {
 	errs   []error // of each sender
 }
 
-// sender is one goroutine of the load: what it sent and how that went.
+// sender is one goroutine of the load, with its commands and their outcomes.
 type sender struct {
 	g       *generator
 	id      int
 	command []byte // the buffer of the next command
 	seq     uint64 // of the next command; all below it were sent
-	// unknown are commands that may or may not take effect: they failed, or were not
-	// answered before the run ended.
+	// unknown are commands that may or may not take effect: they failed, or were not answered before the run ended.
 	unknown []uint64
 	hist    *hdrhistogram.Histogram
 
 	completed atomic.Int64 // commands answered, also with an error
 	failed    atomic.Int64 // of which with an error
-	refused   atomic.Int64 // attempts that were refused at once, and made again
+	refused   atomic.Int64 // attempts that were refused at once, and repeated
 	lastError atomic.Pointer[error]
 }
 
@@ -209,18 +208,18 @@ func (g *generator) errorSample() error {
 	return nil
 }
 
-// next makes the sender's buffer its next command.
+// next writes the sender's next command into its buffer.
 func (s *sender) next() []byte {
 	putIdentity(s.command, s.id, s.seq)
 	return s.command
 }
 
-// note keeps an error for the report. It is apart so that its caller's err need not escape.
+// note keeps an error for the report. It is separate so that its caller's err need not escape.
 //
 //go:noinline
 func (s *sender) note(err error) { s.lastError.Store(&err) }
 
-// measured reports whether something that ended at an instant belongs to the measurement.
+// measured reports whether a completion at a given time belongs to the measurement.
 func (g *generator) measured(end int64) bool { return end >= g.from.Load() && end <= g.to.Load() }
 
 // closedLoop sends commands one after the other.

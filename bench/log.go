@@ -18,13 +18,13 @@ type LogConfig struct {
 	Settings Settings
 	// Dir is where the members' directories are made; they are removed after the run.
 	Dir string
-	// Rivals is the path of the program that has the rivals, see [FindRivals]; for other protocols it may be empty.
+	// Rivals is the path of the program that runs the rivals, see [FindRivals]; for other protocols it may be empty.
 	Rivals string `json:"-"`
-	// Progress is called about once a second while the run is measured; nil for no one.
+	// Progress is called about once a second while the run is measured; nil: never.
 	Progress func(Progress) `json:"-"`
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Protocol  string
 	Phase     string // "starting", "warming up", "measuring", "verifying"
@@ -57,8 +57,8 @@ func (c *LogConfig) Validate() error {
 	return c.Load.Validate()
 }
 
-// RunLog starts a cluster, loads it, measures and verifies it. When ctx ends during the
-// measurement, the result is of what was measured so far.
+// RunLog starts a cluster, loads it, measures and verifies it. When ctx ends during the measurement, the result
+// covers the time until then.
 func RunLog(ctx context.Context, c LogConfig) (*LogResult, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func RunLogOn(ctx context.Context, c LogConfig, open Opener) (*LogResult, error)
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	debug.FreeOSMemory() // what the last contestant left behind is not this one's burden
+	debug.FreeOSMemory() // the garbage of the last contestant must not slow this one
 
 	cc := ClusterConfig{Dir: dir, PendingBytes: c.Load.pendingBytes(), Concurrency: c.Load.concurrency(),
 		ClosedLoop: c.Load.Proposers > 0, Settings: c.Settings}
@@ -101,7 +101,7 @@ type logRun struct {
 	machines []*Machine
 	g        *generator
 	began    time.Time
-	// convergeIn is how long the members may take to apply everything after the load.
+	// convergeIn bounds the time in which the members must apply everything after the load.
 	convergeIn time.Duration
 	last       struct {
 		at        time.Time
@@ -109,7 +109,7 @@ type logRun struct {
 	}
 }
 
-// reading is everything that is counted, at one instant.
+// reading is a reading of all counters at one time.
 type reading struct {
 	at                         time.Time
 	completed, failed, refused int64
@@ -205,7 +205,7 @@ func (r *logRun) report(phase string) {
 	r.Progress(p)
 }
 
-// result turns two readings into figures.
+// result computes the figures from two readings.
 func (r *logRun) result(from, to reading, leader int) *LogResult {
 	commands := (to.completed - to.failed) - (from.completed - from.failed)
 	seconds := to.at.Sub(from.at).Seconds()

@@ -15,19 +15,19 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// MinPayload is the size of the smallest command: it carries who sent it and its number.
+// MinPayload is the size of the smallest command: its sender and its number.
 const MinPayload = 8
 
-// seqBits is how many bits of a command's identity are the sender's sequence number; the
-// others are the sender's number.
+// seqBits is the number of bits of a command's identity that are the sender's sequence number; the others are the
+// sender's number.
 const seqBits = 44
 
-// maxSenders is how many senders a run can have.
+// maxSenders is the maximal number of senders of a run.
 const maxSenders = 1 << (64 - seqBits)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// putIdentity makes command the seq-th (from 0) of a sender.
+// putIdentity writes the identity of the seq-th command (from 0) of a sender.
 func putIdentity(command []byte, sender int, seq uint64) {
 	binary.LittleEndian.PutUint64(command, uint64(sender)<<seqBits|seq)
 }
@@ -37,12 +37,12 @@ func identity(command []byte) (sender int, seq uint64) {
 	return int(id >> seqBits), id & (1<<seqBits - 1)
 }
 
-// Machine is the state machine of the log benchmark. It counts and hashes the commands and
-// remembers which it has seen. A run is judged by that. All contestants drive it.
+// Machine is the state machine of the log benchmark. It counts and hashes the commands and remembers which it has
+// seen. The verification of a run compares that. All contestants use it.
 type Machine struct {
 	mu sync.Mutex
 	s  tally
-	// groups are those of Split. Then nothing is applied to the machine itself.
+	// groups are those of Split. Then no command is applied to the machine itself.
 	groups []*Machine
 	// key is that of ByKey, else nil.
 	key func(command []byte) uint64
@@ -51,21 +51,21 @@ type Machine struct {
 // tally is a Machine's state, with exported fields to be written into snapshots.
 type tally struct {
 	Count      uint64 // commands applied
-	Duplicates uint64 // of which had been applied before
-	Malformed  uint64 // of which carry no identity of this run
+	Duplicates uint64 // of them applied before
+	Malformed  uint64 // of them without an identity of this run
 	Hash       uint64 // over the commands in their order
 	Seen       []bitmap
 	// Keys are hashes over the commands of each key in their order, in place of Hash.
 	Keys map[uint64]uint64
 }
 
-// NewMachine returns the state machine of one member, for commands of this many senders.
+// NewMachine returns the state machine of one member, for commands of a given number of senders.
 func NewMachine(senders int) *Machine {
 	return &Machine{s: tally{Seen: make([]bitmap, senders)}}
 }
 
-// Split makes the machine one for each of this many groups, which have no common order. Together they are judged as
-// one.
+// Split returns one machine for each of this number of groups, which have no common order. Together they are verified
+// as one.
 func (m *Machine) Split(groups int) []*Machine {
 	for range groups {
 		m.groups = append(m.groups, NewMachine(len(m.s.Seen)))
@@ -73,12 +73,12 @@ func (m *Machine) Split(groups int) []*Machine {
 	return m.groups
 }
 
-// ByKey makes only the order of commands with the same key count, as members have it that order nothing else. key
-// says which one a command touches.
+// ByKey verifies only the order of commands with the same key, for protocols that order nothing else. key returns the
+// key of a command.
 func (m *Machine) ByKey(key func(command []byte) uint64) { m.key = key }
 
-// mix returns a hash over what h stands for and a command. Short commands are mixed in by
-// words, which costs next to nothing; long ones by a checksum that the CPU computes.
+// mix returns the hash of the commands behind h and one more. Short commands are mixed in by words, which costs next
+// to nothing; long ones by a checksum that the CPU computes.
 func mix(h uint64, command []byte) uint64 {
 	const odd, short = 0x9E3779B97F4A7C15, 64
 	h = (h ^ uint64(len(command))) * odd
@@ -110,7 +110,7 @@ func (t *tally) apply(command []byte) {
 	}
 }
 
-// apply takes one command, and where it stands in the order.
+// apply takes one command, and its place in the order.
 func (m *Machine) apply(command []byte) {
 	m.s.apply(command)
 	if m.key == nil {
@@ -143,8 +143,8 @@ func (m *Machine) Apply(commands []braid.Command) error {
 	return nil
 }
 
-// Digest returns how many commands were applied, and the hash over them in their order. With groups
-// that is each group's order, and by key each key's.
+// Digest returns the number of applied commands, and the hash over them in their order. With groups it is over each
+// group's order, and by key over each key's.
 func (m *Machine) Digest() (count, hash uint64) {
 	for _, g := range m.groups {
 		n, h := g.Digest()
@@ -194,8 +194,7 @@ func (s *machineSnapshot) WriteTo(_ context.Context, w io.Writer) error {
 
 func (s *machineSnapshot) Close() error { return nil }
 
-// bitmap is a set of sequence numbers that are added in about their order. A complete beginning
-// takes no memory.
+// bitmap is a set of sequence numbers that are added roughly in order. A complete prefix takes no memory.
 type bitmap struct {
 	Base  uint64   // all numbers below Base*64 are in the set
 	Words []uint64 // from Base on

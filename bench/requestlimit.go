@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// errLate ends a request that was not answered in time.
+// errLate indicates a request that was not answered in time.
 var errLate = errors.New("not answered in time")
 
-// requestLimit gives the requests of one goroutine, which come one after the other, a context
-// that ends between half of a limit and the whole limit after they began. A timer for each
-// request would cost as much as the request does elsewhere.
+// requestLimit gives the requests of one goroutine, which are sequential, a context that ends between half of a limit
+// and the whole limit after their start. A timer for each request would be as expensive as the request itself.
 type requestLimit struct {
 	parent  context.Context
 	limit   time.Duration
@@ -21,7 +20,7 @@ type requestLimit struct {
 	renewed int64
 }
 
-// at returns the context for a request that begins now, in ns on any clock.
+// at returns the context for a request that starts now, in ns on any clock.
 func (p *requestLimit) at(now int64) context.Context {
 	if p.ctx == nil || p.ctx.Err() != nil || now-p.renewed > int64(p.limit/2) {
 		p.renew()
@@ -49,7 +48,7 @@ func (p *requestLimit) end() {
 	}
 }
 
-// explain makes what was cancelled for taking too long say so.
+// explain replaces the error of a request that was cancelled because it took too long.
 func (p *requestLimit) explain(err error) error {
 	if err != nil && errors.Is(context.Cause(p.ctx), errLate) {
 		return errors.Join(errLate, err)

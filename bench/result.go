@@ -30,7 +30,7 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 	}
 }
 
-// Figures are what every run measures, of the log and of servers alike.
+// Figures are the measurements of every run, of the log and of servers alike.
 type Figures struct {
 	Protocol     string  `json:"protocol"`
 	Nodes        int     `json:"nodes"`
@@ -76,7 +76,7 @@ func WriteJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// WriteText writes the result for a person to read.
+// WriteText writes the result as text.
 func (r *LogResult) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s%s, %d members, %s, %d-byte commands, %.1f s on %d cores, %s (%s); of the CPU %.1f %% stolen, "+
 		"%.1f %% used by others\n",
@@ -97,7 +97,7 @@ func (r *LogResult) WriteText(w io.Writer) {
 	}
 }
 
-// writeFigures writes the figures; op is what was counted.
+// writeFigures writes the figures; op is the unit that was counted.
 func (f *Figures) writeFigures(w io.Writer, op string) {
 	l := f.LatencyMS
 	fmt.Fprintf(w, "  throughput\t%s %ss/s\n", number(f.ThroughputPS), op)
@@ -135,7 +135,7 @@ func (r *LogResult) describeLoad() string {
 	}
 }
 
-// number writes a number with about three digits, and thousands apart.
+// number writes a number with about three digits, and thousands separated.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:

@@ -19,8 +19,8 @@ import (
 )
 
 // RivalsProgram is the program of the libraries and servers that braid is compared with. They are in a module of
-// their own, bench/rivals, so that a program with braid does not require them. A run on one of them is that
-// program's: its process has the members and the load, as this process has those of braid's own protocols.
+// their own, bench/rivals, so that a program with braid does not require them. A run of one of them is in that
+// program's process, with the members and the load, as this process has those of braid's own protocols.
 const RivalsProgram = "braid-rivals"
 
 // rivals are the libraries that the log benchmark can run.
@@ -44,7 +44,7 @@ func (e *RivalsMissingError) Error() string {
 }
 
 // FindRivals returns the path of the program that runs the rivals among some contestants, or "" if there are none.
-// given is its path as the user says it, or "": then it is alongside this program or in PATH. The error is a
+// given is the path from the user, or "": then the program is next to this one or in PATH. The error is a
 // [*RivalsMissingError].
 func FindRivals(given string, contestants []string) (string, error) {
 	at := slices.IndexFunc(contestants, isRival)
@@ -74,7 +74,7 @@ func FindRivals(given string, contestants []string) (string, error) {
 // isRival reports whether a contestant of either benchmark is started by the program of rivals.
 func isRival(name string) bool { return slices.Contains(rivals, name) || serverKinds[name].Rival }
 
-// rivalLine is what a rival's process writes, one after the other. The last has a result or an error.
+// rivalLine is one line of a rival's output. The last has a result or an error.
 type rivalLine struct {
 	Progress *Progress  `json:"progress,omitempty"`
 	Result   *LogResult `json:"result,omitempty"`
@@ -82,7 +82,7 @@ type rivalLine struct {
 }
 
 // ServeRival makes one run of the log benchmark in a process that [RunLog] started. in has its LogConfig as a line of
-// JSON; its end, or ctx's, interrupts the run. out gets the progress and the result.
+// JSON; its end, or ctx's, interrupts the run. The progress and the result are written to out.
 func ServeRival(ctx context.Context, in io.Reader, out io.Writer, open map[string]Opener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,7 +100,7 @@ func ServeRival(ctx context.Context, in io.Reader, out io.Writer, open map[strin
 		cancel()
 	}()
 	encode := json.NewEncoder(out).Encode
-	c.Progress = func(p Progress) { _ = encode(rivalLine{Progress: &p}) } // the result finds that no one reads
+	c.Progress = func(p Progress) { _ = encode(rivalLine{Progress: &p}) } // the result's encoding reports a closed pipe
 	if open[c.Protocol] == nil {
 		return encode(rivalLine{Error: fmt.Sprintf("%s has no %q", RivalsProgram, c.Protocol)})
 	}
@@ -116,8 +116,8 @@ func runRival(ctx context.Context, c LogConfig) (*LogResult, error) {
 	if c.Rivals == "" {
 		return nil, fmt.Errorf("%s: nothing says where its program is", c.Protocol)
 	}
-	debug.FreeOSMemory() // what the last contestant left behind is not this one's burden
-	// Around the load nothing in the process takes longer.
+	debug.FreeOSMemory() // the garbage of the last contestant must not slow this one
+	// No other phase of the process takes longer than these at the ends of the load.
 	const atEnds = startTimeout + stallTimeout + convergeTimeout
 	ctx, cancel := context.WithTimeout(ctx, c.Load.Warmup+c.Load.Duration+atEnds)
 	defer cancel()
@@ -139,7 +139,7 @@ func runRival(ctx context.Context, c LogConfig) (*LogResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.Cancel, cmd.WaitDelay = in.Close, atEnds // its result is of what it has measured until then
+	cmd.Cancel, cmd.WaitDelay = in.Close, atEnds // its result covers the time until then
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Protocol, err)
 	}
@@ -157,7 +157,7 @@ func runRival(ctx context.Context, c LogConfig) (*LogResult, error) {
 	return nil, fmt.Errorf("%s: %s ended without a result: %w: %s", c.Protocol, c.Rivals, err, lastOf(complaints.Bytes()))
 }
 
-// readRival reads what a rival's process writes until its last line.
+// readRival reads a rival's output until its last line.
 func (c *LogConfig) readRival(out io.Reader) (last rivalLine, err error) {
 	lines := json.NewDecoder(out)
 	lines.DisallowUnknownFields() // the program is of another version
@@ -179,7 +179,7 @@ func decodeStrict(data []byte, to any) error {
 	return d.Decode(to)
 }
 
-// gcPercent is how much the heap of this process grows between garbage collections, in percent; 0: it is not known.
+// gcPercent is the growth of this process's heap between garbage collections, in percent; 0: not known.
 func gcPercent() uint64 {
 	gc := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	if metrics.Read(gc); gc[0].Value.Kind() == metrics.KindUint64 {

@@ -17,15 +17,15 @@ import (
 // ServerKind is a server that the benchmark can start as processes on this machine.
 type ServerKind struct {
 	Name string
-	// Protocol is which of braid's own it runs; empty: none.
+	// Protocol is the one of braid's own that it runs; empty: none.
 	Protocol string
 	// Args are the arguments before the flags, which are etcd's.
 	Args []string
-	// API is how its clients speak with it: EtcdAPI unless set.
+	// API is the protocol of its clients: EtcdAPI unless set.
 	API string
-	// Flags are further flags: of limits that the load needs.
+	// Flags are further flags: limits that the load needs.
 	Flags []string
-	// Rival indicates that it is started by the program of rivals, not by braid's own.
+	// Rival indicates that the program of rivals starts it, not braid's own.
 	Rival bool
 }
 
@@ -39,8 +39,8 @@ type Servers struct {
 	release   chan struct{}
 }
 
-// StartServers starts a cluster of processes of an executable and waits until it has a
-// leader. The directory must be empty. The processes end with this one, whatever happens.
+// StartServers starts a cluster of processes of an executable and waits until it has a leader. The directory must be
+// empty. The processes end with this one, even if it crashes.
 func StartServers(ctx context.Context, executable string, kind ServerKind, nodes int, dir string) (*Servers, error) {
 	free, err := ports.Free("127.0.0.1", 2*nodes)
 	if err != nil {
@@ -79,7 +79,7 @@ func StartServers(ctx context.Context, executable string, kind ServerKind, nodes
 	return s, nil
 }
 
-// hold starts the processes and keeps the thread that did: they are told to end with it.
+// hold starts the processes and keeps its thread: their parent-death signal is bound to that.
 func (s *Servers) hold(start func() error, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,8 +12,8 @@ func AppendCommand(dst, command []byte) []byte {
 	return append(dst, command...)
 }
 
-// CheckProposal reports what is wrong with an entry that this member or another one proposes. A
-// leader asks before it appends the entry, because all members apply what is appended.
+// CheckProposal reports what is wrong with an entry that this member or another one proposes. A leader calls it
+// before it appends the entry, because all members apply appended entries.
 func (e *Entry) CheckProposal() error {
 	switch {
 	case e.Kind == EntryBatch && !e.Applicable():

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Form tells which part of a body is held: nothing, the whole, or one row of its Reed–Solomon code.
+// Form is the part of a body that is held: nothing, the whole, or one row of its Reed–Solomon code.
 type Form uint8
 
 // Forms that are not rows.
@@ -18,14 +18,14 @@ const (
 	FormCommitted Form = 255
 )
 
-// Rows is how many distinct rows there can be. Every member's slot is below it.
+// Rows is the maximal number of distinct rows. Every member's slot is below it.
 const Rows = int(FormCommitted - firstRow)
 
 // RowForm is the form that holds row r, 0 ≤ r < Rows. Rows below k are pieces of the body
 // itself; a row depends on k and r only, not on how many rows there are.
 func RowForm(r uint8) Form { return firstRow + Form(r) }
 
-// Row returns which row the form holds; false if it is none.
+// Row returns the row that the form holds; false if it holds none.
 func (f Form) Row() (r uint8, ok bool) {
 	return uint8(f - firstRow), f >= firstRow && f < FormCommitted
 }
@@ -81,7 +81,7 @@ type BodyRef struct {
 	Digest   uint32     `json:"digest"`
 }
 
-// Holding says in what form a member's disk holds the body of an entry.
+// Holding is the form in which a member's disk holds the body of an entry.
 type Holding struct {
 	Index Index
 	Term  Term
@@ -108,7 +108,7 @@ func decodeHolding(b []byte) Holding {
 // BodyHeadSize is the length in bytes of what comes before a body on the wire.
 const BodyHeadSize = 12
 
-// AppendBodyHead appends what stands between an entry's payload and its body on the wire:
+// AppendBodyHead appends the header between an entry's payload and its body on the wire:
 //
 //	0 form | 1…3 zero | 4 length | 8 crc32c of the body in this form, mixed with the form
 //

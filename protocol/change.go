@@ -2,8 +2,8 @@ package protocol
 
 import "slices"
 
-// Changed returns the configuration after changes that are made together, or why they make no sense.
-// Whether a protocol can make them now is not asked.
+// Changed returns the configuration after changes that are made together, or the reason why they are invalid. It does
+// not check whether a protocol can make them now.
 func (c *Config) Changed(changes []Change) (Config, Reason) {
 	next := c.Clone()
 	next.Number()
@@ -32,7 +32,7 @@ func (c *Config) Changed(changes []Change) (Config, Reason) {
 	return next, ReasonNone
 }
 
-// apply makes one change, or explains why it makes no sense.
+// apply makes one change, or returns the reason why it is invalid.
 func (c *Config) apply(ch *Change) Reason {
 	if reason := ch.Check(); reason != ReasonNone {
 		return reason
@@ -82,7 +82,7 @@ func (c *Config) apply(ch *Change) Reason {
 	return ReasonChangeKind
 }
 
-// Check returns why a change makes no sense in any configuration.
+// Check returns the reason why a change is invalid in any configuration.
 func (ch *Change) Check() Reason {
 	switch {
 	case ch.Member.ID == 0:

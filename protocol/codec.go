@@ -6,18 +6,17 @@ import (
 	"slices"
 )
 
-// MessageType is the type of a message: which question or answer it is. Types below FirstOwnType
-// mean the same in every protocol. Those from there on are the protocol's own: its [Codec] says
-// what they are.
+// MessageType is the type of a message: a kind of request or answer. Types below FirstOwnType mean the same in every
+// protocol. The others are the protocol's own, and described by its [Codec].
 type MessageType uint8
 
-// The common types concern no core: members answer them. An answer has the type after its question.
+// The common types concern no core: members answer them. The type of an answer follows that of its request.
 const (
-	// MsgFetch asks any member for what it holds of a body: Holdings[0].
+	// MsgFetch requests the body of Holdings[0], in any form that the receiver holds.
 	MsgFetch MessageType = 1 + iota
 	MsgFetchResp
-	// MsgTail tells an instance's leader that another instance waits for it to fill the rounds
-	// up to a slot: its part is a [Wanted]. Members answer it by proposing to skip.
+	// MsgTail informs an instance's leader that another instance waits for it to fill the rounds up to a slot: its part
+	// is a [Wanted]. The member proposes skips in answer.
 	MsgTail
 	commonTypes
 
@@ -41,8 +40,8 @@ type Part interface {
 	Append(dst []byte) []byte
 }
 
-// Codec is what members know of a protocol's messages. All members of a cluster have the same: the
-// protocol's core is compared when they connect.
+// Codec describes a protocol's messages to members. All members of a cluster have the same: they compare the
+// protocol's core when they connect.
 type Codec struct {
 	// Types are the protocol's own, the first one being FirstOwnType.
 	Types []Traits
@@ -50,18 +49,18 @@ type Codec struct {
 	// of it. It returns a message that has only that part, so that both can be one piece of memory. A
 	// message that no member would send is a [CorruptError]. nil: there are no parts.
 	Decode func(t MessageType, part []byte) (*Message, error)
-	// Describe says for a person what is in a message of Types, alongside the common things. Claims
-	// says for judges what must be so if a member sends it. Both may be nil.
+	// Describe returns the contents of a message of Types, without the common fields, as text. Claims returns what a
+	// checker may conclude from it. Both may be nil.
 	Describe func(*Message) string
 	Claims   func(*Message) Claims
 }
 
-// Traits are what members must know of a type without knowing what its messages mean.
+// Traits are the properties of a type that members need, without its meaning.
 type Traits struct {
 	Name     string
 	Delivery Delivery
 	Brings   Brings
-	// Forwarded: the sender passes on what another member made, as large as that one made it.
+	// Forwarded: the sender passes on another member's message, in its original size.
 	Forwarded bool
 }
 
@@ -74,16 +73,15 @@ const (
 	InStream Delivery = iota
 	// Urgent: it goes alongside the stream.
 	Urgent
-	// BothWays: it goes in the stream, and without Context alongside it. The one in the stream also
-	// asks what of the stream has arrived.
+	// BothWays: it goes in the stream, and without Context alongside it. The one in the stream also asks how much of the
+	// stream has arrived.
 	BothWays
-	// SameWay: it answers what goes both ways, where it was asked: alongside the stream if it has no
-	// Context.
+	// SameWay: it answers a BothWays message by the same path: alongside the stream if it has no Context.
 	SameWay
 )
 
-// Brings says what entries in a message are. If too many entries wait to be applied on a member, it
-// drops some messages that would add to them. The sender must be prepared to send them again.
+// Brings describes the entries in a message. If too many entries wait to be applied on a member, it drops some
+// messages that would add to them. The sender must be prepared to send them again.
 type Brings uint8
 
 const (
@@ -91,29 +89,29 @@ const (
 	BringsNothing Brings = iota
 	// BringsLog: entries of the log, perhaps decided ones.
 	BringsLog
-	// BringsProposals: entries that this member is to put into the log.
+	// BringsProposals: entries that the receiver is to append to the log.
 	BringsProposals
 )
 
-// Claims is what a message says that judges can find to be wrong. Members do not need it. Most
-// messages claim nothing.
+// Claims are the facts in a message that checkers can find to be wrong. Members do not need them. Most messages claim
+// nothing.
 type Claims struct {
 	// Term: the sender has the message's term, durably.
 	Term bool
-	// Vote is whom the sender has voted for in the term, durably; 0: it does not say.
+	// Vote is the sender's durable vote in the term; 0: the message has none.
 	Vote MemberID
 	// Stored: the sender's disk holds the log of the term's leader up to here.
 	Stored Index
-	// Holds: the sender's disk holds the bodies that Holdings names, in these forms. Asked: a new
-	// leader asked in the message's term.
+	// Holds: the sender's disk holds the bodies that Holdings names, in these forms. Asked: the request was a new
+	// leader's, in the message's term.
 	Holds, Asked bool
-	// Moves: the receiver is to lead in the sender's place.
+	// Moves: the receiver is to become leader in the sender's place.
 	Moves bool
 	// Acked: the receiver acknowledged, in this term, the log up to here.
 	Acked Index
 }
 
-// ClaimsOf is what a message claims.
+// ClaimsOf returns the claims of a message.
 func (c *Codec) ClaimsOf(m *Message) Claims {
 	if !c.own(m.Type) || c.Claims == nil {
 		return Claims{}
@@ -121,7 +119,7 @@ func (c *Codec) ClaimsOf(m *Message) Claims {
 	return c.Claims(m)
 }
 
-// PartOf is what a message says that only its protocol understands, for a person.
+// PartOf describes the protocol's own part of a message, as text.
 func (c *Codec) PartOf(m *Message) string {
 	if !c.own(m.Type) || c.Describe == nil {
 		return ""
@@ -129,8 +127,8 @@ func (c *Codec) PartOf(m *Message) string {
 	return c.Describe(m)
 }
 
-// Of is the known state of a type. Nothing is known of what is not one of the protocol's types. The
-// caller must not change it.
+// Of returns the traits of a type, and those of an unknown one if it is not one of the protocol's types. The caller
+// must not change them.
 func (c *Codec) Of(t MessageType) *Traits {
 	switch {
 	case c.own(t):
@@ -168,7 +166,7 @@ func (c *Codec) decode(t MessageType, part []byte) (*Message, error) {
 	return &Message{}, nil
 }
 
-// Wanted is the part of a MsgTail: the slot of the global log that is waited for.
+// Wanted is the part of a MsgTail: the slot of the global log that another instance waits for.
 type Wanted struct {
 	Round    Round
 	Instance InstanceID

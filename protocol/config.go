@@ -6,32 +6,29 @@ import (
 	"slices"
 )
 
-// Member is a process of the cluster as the log knows it.
+// Member is a process of the cluster, as recorded in the log.
 type Member struct {
 	ID   MemberID `json:"id"`
 	Name string   `json:"name,omitempty"`
 	// PeerURLs and ClientURLs are addresses, as etcd writes them (http://127.0.0.1:2380).
 	PeerURLs   []string `json:"peerURLs,omitempty"`
 	ClientURLs []string `json:"clientURLs,omitempty"`
-	// Log is the identity of the member's log, once the cluster has noted it. It never changes
-	// after that.
+	// Log is the identity of the member's log, once the cluster has recorded it. It never changes after that.
 	Log LogID `json:"log,omitzero"`
 	// Learner receives the log but neither votes nor counts for commitment.
 	Learner bool `json:"learner,omitempty"`
 	// Joining: the learner was added as a voter. It becomes one on its own once it is caught up, and
 	// until then nothing waits for it. Only with Learner.
 	Joining bool `json:"joining,omitempty"`
-	// Slot is the row of coded bodies that this member holds. No two members of a cluster's
-	// history have the same one.
+	// Slot is the row of coded bodies that this member holds. It is unique in the cluster's history.
 	Slot uint8 `json:"slot,omitempty"`
 	// WholeAbove: this member holds whole every body with a k above this number (docs/internals/craft.md,
 	// 2.7, restriping). 0: it holds its row of every body.
 	WholeAbove uint8 `json:"wholeAbove,omitempty"`
 }
 
-// Config is a membership: who replicates and who decides. An entry of kind EntryConfig has all of
-// it. From when on it decides is the protocol's to say: in Raft as soon as it is in a member's log
-// (Raft §4).
+// Config is a membership: the replicas and the voters. An entry of kind EntryConfig has all of it. The protocol
+// determines when it becomes active: in Raft as soon as it is in a member's log (Raft §4).
 type Config struct {
 	// Members is sorted by id, without duplicates.
 	Members []Member `json:"members"`
@@ -39,21 +36,20 @@ type Config struct {
 	// While joint, every decision needs a quorum of the voters among Members and a
 	// quorum of Outgoing.
 	Outgoing []MemberID `json:"outgoing,omitempty"`
-	// Removed are ids that left and never may come back, sorted.
+	// Removed are the ids of removed members, which are never used again, sorted.
 	Removed []MemberID `json:"removed,omitempty"`
-	// Slots is the lowest slot that was never given to a member; ≤ [Rows].
+	// Slots is the lowest slot that was never assigned; ≤ [Rows].
 	Slots int `json:"slots,omitempty"`
-	// Restripes counts the configurations that changed what members hold whole. A member that
-	// reports names the one that it obeys by this number.
+	// Restripes counts the configurations that changed what members hold whole. A member reports by this number which
+	// one it follows.
 	Restripes uint32 `json:"restripes,omitempty"`
-	// Lineage tells the log from every other log, also from one of a cluster with the same id: a
-	// random number, 0 until the first leader has named it. It never changes after that. Only the
-	// first instance's counts.
+	// Lineage distinguishes the log from every other log, even from one of a cluster with the same id: a random number,
+	// 0 until the first leader has chosen it. It never changes after that. Only the first instance's counts.
 	Lineage uint64 `json:"lineage,omitempty"`
 }
 
-// HoldWhole makes the members that keep chooses hold whole every body with more than k fragments.
-// All others hold their rows; with k = 0 all hold rows. It reports whether anything changed.
+// HoldWhole makes the members that keep selects hold whole every body with more than k fragments. All others hold
+// their rows; with k = 0 all hold rows. It reports whether anything changed.
 func (c *Config) HoldWhole(k uint8, keep func(MemberID) bool) bool {
 	changed := false
 	for i := range c.Members {
@@ -106,7 +102,7 @@ func (c *Config) ids(keep func(*Member) bool) []MemberID {
 	return ids
 }
 
-// Joint reports whether two sets of voters decide together.
+// Joint reports whether two sets of voters decide together: a joint configuration.
 func (c *Config) Joint() bool { return len(c.Outgoing) > 0 }
 
 // Find returns the member with that id, or nil.
@@ -126,9 +122,9 @@ func (c *Config) Find(id MemberID) *Member {
 	return &c.Members[i]
 }
 
-// Amend replaces those of the member's name and addresses that o sets, and leaves the rest. So two
-// changes of different things at the same time do not undo each other. The identity of its log is
-// noted if there was none, and never changes after that.
+// Amend replaces the member's name and addresses by those that o sets, and leaves the rest. So two changes of
+// different fields at the same time do not undo each other. The identity of its log is set if there was none, and
+// never changes after that.
 func (m *Member) Amend(o *Member) {
 	if m.Log.IsZero() {
 		m.Log = o.Log
@@ -185,9 +181,9 @@ func (c *Config) Number() {
 	c.Slots = len(c.Members)
 }
 
-// Joins returns the changes so that a member that is added as a voter joins first. Otherwise a
-// cluster that adds a member with a mistyped address would wait for that member's vote, and a
-// cluster of one could not even remove it again (docs/internals/raft.md, "Membership").
+// Joins returns the changes so that a member that is added as a voter joins first. Otherwise a cluster that adds a
+// member with a mistyped address would wait for that member's vote, and a cluster of one could not even remove it
+// again (docs/internals/raft.md, "Membership").
 func (c *Config) Joins(changes []Change) []Change {
 	out := slices.Clone(changes)
 	for i := range out {
@@ -212,13 +208,13 @@ func (c *Config) Clone() Config {
 	return out
 }
 
-// Equal reports whether two configurations say the same.
+// Equal reports whether two configurations are equal.
 func (c *Config) Equal(o *Config) bool {
 	return c.Restripes == o.Restripes && c.Lineage == o.Lineage && c.SameMembers(o) &&
 		slices.EqualFunc(c.Members, o.Members, func(a, b Member) bool { return a.WholeAbove == b.WholeAbove })
 }
 
-// Validate reports what is wrong with a configuration; nil if it may stand in a log.
+// Validate reports what is wrong with a configuration; nil if it may be in a log.
 func (c *Config) Validate() error {
 	for i := range c.Members {
 		m := &c.Members[i]

@@ -2,45 +2,42 @@ package protocol
 
 import "time"
 
-// Core is one instance of a protocol on one member: a pure state machine. The same
-// inputs at the same instants give the same effects, always. A Core is not safe for
-// concurrent use; its owner feeds it from one loop.
+// Core is one instance of a protocol on one member: a pure state machine. The same inputs at the same times always
+// have the same effects. A Core is not safe for concurrent use; its owner feeds it from one loop.
 type Core interface {
-	// Step tells the core that in happened at now, and adds what the core wants to out. now is the
-	// member's monotonic clock since any origin; it never goes back. It must be read for this
-	// step, after in was taken: a lease is judged by it (docs/internals/raft.md).
+	// Step passes the input in to the core at time now, and adds the core's outputs to out. now is the member's
+	// monotonic clock since any origin; it never decreases. It must be read for this step, after in was received: leases
+	// depend on it (docs/internals/raft.md).
 	Step(now time.Duration, in Input, out *Effects)
-	// Check verifies the invariants that stand under the core's fields. It is called
-	// after every step in tests and in the simulator.
+	// Check verifies the invariants of the core's fields. Tests and the simulator call it after every step.
 	Check() error
-	// Status describes the core at this moment.
+	// Status describes the current state of the core.
 	Status() Status
 }
 
-// Input is something that happened: one of the types below, or a *Message.
+// Input is an event: one of the types below, or a *Message.
 type Input interface{ input() }
 
-// Tick indicates that time passed; it comes at a steady pace, a tenth of a heartbeat or so.
+// Tick indicates that time passed; it comes at a regular interval, about a tenth of a heartbeat.
 type Tick struct {
-	// Random is a fresh random number, the core's only source of chance.
+	// Random is a fresh random number, the core's only source of randomness.
 	Random uint64
 	// Applied is how far the member has applied this instance in a merged log; 0: not known, or the
 	// log is not merged.
 	Applied Index
 }
 
-// Wake indicates that the instant has come for which the core asked last (Effects.WakeAt). It may
-// come later than that, and not before.
+// Wake indicates that the time has come that the core asked for last (Effects.WakeAt). It may come later, and not
+// earlier.
 type Wake struct{}
 
-// Propose asks to append entries: sealed payloads with ids, without index and term. The core
-// takes them where Status says that they go: here, or it forwards them, or it rejects them. The
-// proposing member keeps them until they are applied, and may propose them again. An entry without
-// an id is dropped and not rejected: the member that wants it checks again later and proposes what
-// is due then.
+// Propose asks to append entries: sealed payloads with ids, without index and term. The core appends them, forwards
+// them, or rejects them, according to Status. The proposing member keeps them until they are applied, and may propose
+// them again. An entry without an id is dropped and not rejected: the member checks later whether it is still needed
+// and proposes it again.
 type Propose struct {
 	Entries []Entry
-	// Options says of each entry what it asks for alongside its commands; nil: none asks for anything.
+	// Options are those of each entry; nil: no entry has any.
 	Options []ProposeOptions
 	// Under, unless it is nil, is the index of a configuration. The entries are dropped unless this
 	// member leads, and that configuration is the newest one in its log, and committed. They are not
@@ -48,7 +45,7 @@ type Propose struct {
 	Under *Index
 }
 
-// OptionsOf is what an entry asks for alongside its commands.
+// OptionsOf returns the options of an entry.
 func (p *Propose) OptionsOf(i int) ProposeOptions {
 	if p.Options == nil {
 		return ProposeOptions{}
@@ -62,19 +59,17 @@ type ProposeChange struct {
 	Context uint64 // 0: no Rejection is wanted
 	ID      ProposalID
 	Changes []Change
-	// Target, in place of Changes, is the whole configuration to change to. Another instance made
-	// it from the one active here, in any number of steps. A target that is older than what is
-	// active here is refused with ReasonInvalidChange. A follower sends the target to its
-	// leader, which may not know it, and does not learn whether the leader refuses.
+	// Target, in place of Changes, is the whole configuration to change to. Another instance made it from the one active
+	// here, in any number of steps. A target that is older than the active one is refused with ReasonInvalidChange. A
+	// follower forwards the target to its leader, which may not know it, and does not learn whether the leader refuses.
 	Target *Config
 }
 
-// Read asks for a read index (ReadIndex, or a lease where that is set). Context returns
-// in a ReadIndex or a Rejection.
+// Read asks for a read index (ReadIndex, or a lease where that is set). The ReadIndex or Rejection has the same
+// Context.
 //
-// Barrier: the read also sees all that was accepted before the question (Effects.Accepted), whether or
-// not it has an index yet. It makes no difference to a protocol in which everything that is accepted is
-// before the read index anyway.
+// Barrier: the read also sees everything that was accepted before it (Effects.Accepted), with or without an index. It
+// makes no difference in a protocol in which everything accepted is before the read index anyway.
 type Read struct {
 	Context uint64
 	Barrier bool
@@ -83,25 +78,24 @@ type Read struct {
 // Persisted indicates that all records up to and including Effects.Seq == Seq are durable.
 type Persisted struct{ Seq uint64 }
 
-// Compact indicates that entries up to Index are covered by a durable snapshot here, and need be
-// kept no longer. Index ≤ the highest committed index.
+// Compact indicates that a durable snapshot here covers the entries up to Index, which are not needed any longer.
+// Index ≤ the highest committed index.
 type Compact struct{ Index Index }
 
-// Meet indicates that a snapshot is due and waits for an entry at which members meet: see [Meeting]. Other cores are
-// not told.
+// Meet indicates that a snapshot is due and waits for an entry at which members meet: see [Meeting]. Other cores do
+// not get it.
 type Meet struct{}
 
-// SnapshotReceived offers a snapshot that the leader of Term sent, which is complete and
-// durable on this member but not yet in use. The core takes it (Effects.Install) if it
-// is ahead of what this member knows to be committed. Term 0: it was sent for another
-// instance and stands for this one's entries too; nothing is known of this one's leader.
+// SnapshotReceived offers a snapshot that the leader of Term sent, which is complete and durable on this member but
+// not yet in use. The core takes it (Effects.Install) if it is ahead of what this member knows to be committed. Term
+// 0: it was sent for another instance and covers this one's entries too; the leader of this one is unknown.
 type SnapshotReceived struct {
 	From MemberID
 	Term Term
 	Base Base
 }
 
-// SnapshotSent reports how sending a snapshot that the core asked for ended.
+// SnapshotSent reports the result of sending a snapshot that the core asked for.
 type SnapshotSent struct {
 	To    MemberID
 	Index Index // the snapshot's base; 0 if it failed
@@ -115,13 +109,12 @@ type BodyMade struct {
 	Body  []byte
 }
 
-// Bodies tells the core about this member's live bodies of committed entries: how many it holds in
-// no form, the largest k among them, and the largest k among those that its disk does not hold
-// whole. Restripes names the configuration that the member obeys ([Config.Restripes]): while it
-// obeys it, it gives up no whole copy that this configuration demands. The owner steps Bodies when
-// one of these values changed, when an entry was committed that is coded or is missing its body,
-// and after an Install or a start from a snapshot; until then the core assumes that bodies are
-// missing. Bodies accounts for all effects so far. The core knows of later entries from its log.
+// Bodies tells the core about this member's live bodies of committed entries: how many are missing, the largest k
+// among them, and the largest k among those that its disk does not hold whole. Restripes is the configuration that
+// the member follows ([Config.Restripes]): until it follows another one, it drops no whole copy that this
+// configuration demands. The owner steps Bodies when one of these values changed, when an entry was committed that is
+// coded or is missing its body, and after an Install or a start from a snapshot; until then the core assumes that
+// bodies are missing. Bodies accounts for all effects so far. The core knows of later entries from its log.
 type Bodies struct {
 	Missing   int
 	MaxK      uint8
@@ -129,44 +122,43 @@ type Bodies struct {
 	Restripes uint32
 }
 
-// Unreachable indicates that this side dropped messages to a member.
+// Unreachable indicates that messages to a member were dropped on this side.
 type Unreachable struct{ Member MemberID }
 
-// Unsendable indicates that this member cannot read entries up to Index from its own disk. It has
-// applied them. A leader sends a snapshot to a member that is missing them.
+// Unsendable indicates that this member cannot read entries up to Index from its own disk. It has applied them. A
+// leader sends a snapshot to a member that needs them.
 type Unsendable struct {
 	Member MemberID
 	Index  Index
 }
 
-// Suspect indicates that another instance on this member has lost its leader, which is that member.
-// A core with the same leader that did not learn of it for an election timeout does not wait longer
-// than its rank asks for (docs/internals/niagara.md, 3.4: one failure detector for all instances).
+// Suspect indicates that another instance on this member has lost its leader, which is that member. A core with the
+// same leader that was silent here too for an election timeout waits only for its rank (docs/internals/niagara.md,
+// 3.4: one failure detector for all instances).
 type Suspect struct{ Member MemberID }
 
-// Stand indicates that this member should be the first leader of an instance that has just begun.
-// It stands for election without waiting for a timeout.
+// Stand indicates that this member should be the first leader of a new instance. It campaigns without waiting for a
+// timeout.
 type Stand struct{}
 
-// Place says at which place among the instances active this one is, from 0. From this follows
-// who should stand first when its leader is gone. Before the first Place an instance uses its id.
+// Place is the place of this instance among the active ones, from 0. It determines the order in which members
+// campaign when the leader is gone. Before the first Place an instance uses its id.
 type Place struct{ At int }
 
-// Retain has the members of the other instances, ascending. While they have a member, a leader that has removed it
+// Retain lists the members of the other instances, ascending. While they have a member, a leader that has removed it
 // continues to send it entries (docs/internals/niagara.md, 3.5).
 type Retain struct{ Members []MemberID }
 
-// Transfer asks the leader to hand leadership over to a voter. To == 0: to the most advanced one.
-// Context returns in a Rejection; 0: none is wanted. If the log determines the leader, it is
-// refused with ReasonLeaderFollows.
+// Transfer asks the leader to transfer leadership to a voter. To == 0: to the most advanced one. Context returns in a
+// Rejection; 0: none is wanted. If the log determines the leader, it is refused with ReasonLeaderFollows.
 type Transfer struct {
 	To      MemberID
 	Context uint64
 }
 
-// Stopping: this member is about to stop. It comes again as long as the member waits for that. If the log determines
-// the leader, a core transfers its leadership, so that no member waits for it afterwards. Others ignore it: they are
-// asked to hand over (Transfer).
+// Stopping: this member is about to stop. It is repeated while the member waits for the transfer. If the log
+// determines the leader, a core transfers its leadership, so that no member waits for it afterwards. Others ignore
+// it: they get a Transfer.
 type Stopping struct{}
 
 func (*Message) input()         {}
@@ -200,57 +192,54 @@ type Effects struct {
 	Persist []Record
 	// Seq numbers the last step that added to Persist or Release; see [Persisted].
 	Seq uint64
-	// Send may leave now. Where an entry's payload or body is not resident, the owner reads
-	// it from its disk before sending, and cuts the row that Form asks for. If it cannot, it
-	// sends FormNone where Index ≤ Message.Commit, and else drops the message.
+	// Send may leave now. Where an entry's payload or body is not resident, the owner reads it from its disk before
+	// sending, and encodes the row that Form demands. If it cannot, it sends FormNone where Index ≤ Message.Commit, and
+	// else drops the message.
 	Send []*Message
 	// Release may leave once everything persisted up to Seq is durable.
 	Release []*Message
-	// Commit is decided: contiguous and in index order over the incarnation of a core, from
-	// the base on. Payloads of batches may be not resident, as in Send. Envelopes are encoded, and
-	// configurations have their payloads.
+	// Commit has the entries that are decided: contiguous and in index order over the incarnation of a core, from the
+	// base on. Payloads of batches may be not resident, as in Send. Envelopes are encoded, and configurations have their
+	// payloads.
 	Commit []Entry
 	// Reads are read indexes: serve when everything up to Index is applied.
 	Reads []ReadIndex
-	// Accepted are proposals of this member in ModeAccepted, by their ids, of which the core promises
-	// now: all their commands will be committed, whatever crashes the protocol survives, and also if
-	// this member never comes back. When and at which index is not said. From now on the core neither
-	// loses the proposal nor refuses it permanently. A core that cannot promise that does not report
-	// it, and the proposal is answered when it is applied. Members skip other proposals here.
+	// Accepted are ids of proposals of this member in ModeAccepted that the core guarantees from now on: all their
+	// commands will be committed, whatever crashes the protocol tolerates, and even if this member never recovers. Their
+	// time and index are not determined yet. The core neither loses the proposal nor refuses it permanently. A core
+	// without such a guarantee does not report it, and the proposal is answered when it is applied. Members ignore ids
+	// of other proposals here.
 	Accepted []ProposalID
-	// Reject are refusals of inputs of this member.
+	// Reject are refusals of this member's inputs.
 	Reject []Rejection
-	// Want asks to make bodies whole that this member holds a part of: fetch, decode,
-	// verify, and step a BodyMade for each. It is repeated until that happened, or the
-	// core does not need it any more.
+	// Want asks for whole bodies of which this member holds a part: fetch, decode, verify, and step a BodyMade for each.
+	// It is repeated until then, or until the core does not need the body any more.
 	Want []BodyRef
 	// Snapshots asks to send a snapshot to each of these members; every request is
 	// answered by a SnapshotSent.
 	Snapshots []MemberID
-	// Install asks to replace the state machine's state by the snapshot with this base.
-	// Commit continues after it; commits before it in the same Effects are void.
+	// Install asks to replace the state machine's state by the snapshot with this base. Commit continues after it;
+	// commits before it in the same Effects are void.
 	Install *Base
-	// Suspect is the leader on which an election timer just ran out; 0: none did. Other
-	// instances on this member are to be told.
+	// Suspect is the leader whose election timer just expired; 0: none. Other instances on this member are to be
+	// informed.
 	Suspect MemberID
-	// WakeAt is the instant at which the core wants a Wake; 0: it wants none. It is 0 before each
-	// step, and the wish of the last step counts: a core that still waits says so again. An instant
-	// that has come already is taken for the next one.
+	// WakeAt is the time at which the core wants a Wake; 0: none. It is 0 before each step, and the last step's value
+	// counts: a core that still waits sets it again. A time in the past means the next possible moment.
 	WakeAt time.Duration
-	// Forgot: this member does not hold what it acknowledged to the leader of the term. It must
-	// not vote or count any more: the member stops (docs/internals/identity.md).
+	// Forgot: this member does not hold what it acknowledged to the leader of the term. It must neither vote nor
+	// acknowledge any more: the member stops (docs/internals/identity.md).
 	Forgot *Forgot
-	// Diverged: another member's log differs from this one where both are decided. They are two logs, or one of
-	// them is not what was decided: the member stops.
+	// Diverged: another member's log differs from this one where both are decided. They are two logs, or one of them is
+	// not the decided one: the member stops.
 	Diverged *DivergedError
-	// Changed indicates that leader, role, term or configuration is not what it was, or that the log
-	// was cut by a new leader, which writes what comes in its place later.
+	// Changed indicates that leader, role, term or configuration changed, or that a new leader truncated the log and
+	// will replace the entries later.
 	Changed bool
 }
 
-// Forgot is how a member finds out that it lost what it had promised to keep: the leader of
-// the term knows that it acknowledged everything up to Acked, and its log agrees with that up to Last
-// at most.
+// Forgot is the evidence that a member lost acknowledged entries: the leader of the term knows that the member
+// acknowledged everything up to Acked, but their logs match up to Last at most.
 type Forgot struct {
 	Leader      MemberID
 	Term        Term
@@ -276,19 +265,19 @@ const (
 	RecordEntry RecordKind = 1 + iota
 	// RecordState replaces the hard state.
 	RecordState
-	// RecordBase restarts the log after a snapshot: all entries before it are void.
+	// RecordBase restarts the log after a snapshot: all earlier entries are void.
 	RecordBase
-	// RecordBody replaces what is held of the body of an entry in the log, which stays.
+	// RecordBody replaces the held form of the body of an entry in the log, which stays.
 	RecordBody
-	// RecordCell writes a cell, and what is held of the body of an entry if the cell names one that is
-	// not on disk. RecordDrop empties a cell.
+	// RecordCell writes a cell, and the held form of an entry's body if the cell names one that is not on disk.
+	// RecordDrop empties a cell.
 	RecordCell
 	RecordDrop
 )
 
-// Cell is a numbered place alongside an instance's entries, which holds the bytes that were written to
-// it last. Neither an entry nor a base touches it. Only the core understands what is in it: an
-// acceptor keeps there what it promised and accepted, of slots that are decided in any order.
+// Cell is a numbered place alongside an instance's entries, which holds the bytes that were written to it last.
+// Neither an entry nor a base changes it. Only the core understands its data: an acceptor keeps there its promises
+// and the values that it accepted, for slots that are decided in any order.
 type Cell struct {
 	Number uint64
 	Data   []byte // shared and never written to after the step; nil in a RecordDrop
@@ -306,30 +295,29 @@ type Record struct {
 // HardState is the state that an instance must keep across a crash, besides its log.
 type HardState struct {
 	Term   Term
-	Vote   MemberID // whom it voted for in Term; 0 no one
+	Vote   MemberID // the vote in Term; 0: none
 	Commit Index    // a lower bound of what is committed; may lag
 }
 
-// Base is the place in an instance's log that a snapshot stands for: the log begins
-// after it. The zero Base is an empty log of a cluster not yet told its members.
+// Base is the position in an instance's log that a snapshot covers: the log begins after it. The zero Base is an
+// empty log of a cluster without known members.
 type Base struct {
 	Index Index
 	Term  Term
-	// Config is the configuration as of Index. At index 0 it is the instance's first one, with which
-	// derived state begins. It is empty on a member that was not told its members yet.
+	// Config is the configuration as of Index. At index 0 it is the instance's first one, with which derived state
+	// begins. It is empty on a member that does not know its members yet.
 	Config Config
-	// Round is how many rounds of the global log the instance has filled up to here, perhaps
-	// with a part of the entry after Index. It means nothing to a core, which keeps it.
+	// Round is the number of rounds of the global log that the instance has filled up to here, perhaps with a part of
+	// the entry after Index. A core keeps it and does not use it.
 	Round Round `json:",omitempty"`
-	// Section is what is derived from the log up to here, see [Derived]; zero if the core has
-	// nothing of that kind, or Index is 0. It stands in the snapshot alone: in the log's own
-	// record of the base it is left out.
+	// Section is the state derived from the log up to here, see [Derived]; zero if the core derives none, or Index is 0.
+	// Only the snapshot has it: the log's own record of the base omits it.
 	Section Section `json:"-"`
 }
 
-// Recovered is the state from which a core starts: hard state, base and the entries after the base,
-// contiguous. Payloads and bodies of batches need not be resident; Form says what the disk holds of
-// each body. Cells are those that are not empty, in the order of their numbers.
+// Recovered is the state from which a core starts: hard state, base and the entries after the base, contiguous.
+// Payloads and bodies of batches need not be resident; Form is the form of each body on disk. Cells are those that
+// are not empty, in the order of their numbers.
 type Recovered struct {
 	State   HardState
 	Base    Base
@@ -351,7 +339,7 @@ type Rejection struct {
 	// Context is the refused Read's, ProposeChange's or Transfer's.
 	Context uint64
 	Reason  Reason
-	// Leader is who to ask instead, where known.
+	// Leader is the member to ask instead, if known.
 	Leader MemberID
 }
 
@@ -368,11 +356,11 @@ const (
 	// UpdateMember replaces what Member sets of a member's name and addresses, see
 	// [Member.Amend].
 	UpdateMember
-	// AddJoining adds a learner that becomes a voter on its own once it is caught up.
+	// AddJoining adds a learner that becomes a voter by itself once it is caught up.
 	AddJoining
 )
 
-// Change is one step of a membership change. Several together are made at once, jointly.
+// Change is one step of a membership change. Several in one request are made at once, jointly.
 type Change struct {
 	Kind   ChangeKind
 	Member Member // only the id, for RemoveMember
@@ -384,7 +372,7 @@ type Change struct {
 // Role is a member's part in one instance.
 type Role uint8
 
-// Roles. A PreCandidate asks whether it could win before it disturbs anyone.
+// Roles. A PreCandidate asks whether it could win, before it disrupts the cluster.
 const (
 	Follower Role = iota
 	PreCandidate
@@ -403,13 +391,13 @@ type Status struct {
 	Role     Role
 	Term     Term
 	Leader   MemberID // 0: none known
-	// Routes says where the proposals of each path go. nil: the leader takes all of them, in its term.
+	// Routes are the destinations of proposals, by path. nil: the leader takes all of them, in its term.
 	Routes  []Route
 	First   Index // first index after the base
 	Last    Index
 	Durable Index // what this member's own disk holds
 	Commit  Index
-	// Apart: only commands with a key in common are in order, so another member's log may have other entries at an index.
+	// Apart: only commands with a common key are ordered, so another member's log may have other entries at an index.
 	Apart bool
 	// Unwritten is how many of the last committed entries are only in cells, as far as is known, and are written to the
 	// log later.
@@ -419,22 +407,21 @@ type Status struct {
 	Config      Config
 	ConfigIndex Index
 	Undecided   bool
-	// Proposed is a membership that this member proposes, or is about to, and that is in no log yet;
-	// nil: none.
+	// Proposed is a membership that this member proposes, or is about to, and that is in no log yet; nil: none.
 	Proposed *Config
 	// Removed: a committed configuration removed this member permanently, and no earlier one that still decides needs
 	// it.
 	Removed bool
-	// Placement is where bodies are kept. K is what a leader would code the next one with:
-	// 1 if not at all; 0 on other members.
+	// Placement is where bodies are kept. K is the k with which a leader would code the next one: 1 for uncoded; 0 on
+	// other members.
 	Placement string
 	K         uint8
-	// Preparing is how many bodies a new leader has yet to make whole before it leads.
+	// Preparing is the number of bodies that a new leader must still make whole before it serves.
 	Preparing int
 	// Lacking: bodies of committed entries are missing here.
 	Lacking bool
-	// Restriping is, on a leader that was asked for a membership change, how many more members
-	// must hold bodies whole before it can be made.
+	// Restriping is, on a leader with a requested membership change, the number of members that must still hold bodies
+	// whole before the change.
 	Restriping int
 	// Peers is the leader's view of the others, sorted by id; nil elsewhere.
 	Peers []PeerStatus
@@ -448,12 +435,12 @@ type Status struct {
 type PeerStatus struct {
 	ID            MemberID
 	Match, Next   Index
-	Needs         Index // it is to be sent the log after this, or may have to be again; not while Snapshot
+	Needs         Index // it needs the log after this, perhaps again; not while Snapshot
 	Active        bool  // heard from within an election timeout
 	Snapshot      bool  // a snapshot is in progress
 	InflightBytes int
-	// Lacking: it misses bodies of committed entries. Whole: up to this index it is sent
-	// uncommitted bodies whole, because too few members take fragments.
+	// Lacking: bodies of committed entries are missing there. Whole: up to this index it gets uncommitted bodies whole,
+	// because too few members take fragments.
 	Lacking bool
 	Whole   Index
 }

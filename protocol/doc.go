@@ -1,22 +1,19 @@
-// Package protocol is the contract between a replication protocol and the replica that runs it,
-// with the arithmetic and encodings that all protocols share.
+// Package protocol is the contract between a replication protocol and the replica that runs it, with the arithmetic
+// and encodings that all protocols share.
 //
-// A protocol is a [Core]: every event is an [Input], every action to take is in [Effects]. It never
-// waits, reads no clock, draws no random number, starts no goroutine and writes no log line, so the
-// simulator runs the very code that production runs.
+// A protocol is a [Core]: every event is an [Input], every action to take is in [Effects]. It never waits, reads no
+// clock, draws no random number, starts no goroutine and writes no log line, so the simulator runs the very code that
+// production runs.
 //
-// Replicas agree on a log of entries. An [Entry] is an envelope (index, term, kind, proposal id,
-// payload size and digest) and a payload, whose bytes a member may hold whole, as a fragment or not
-// at all. The envelope is encoded once, by the leader; the same bytes go to the leader's disk, over
-// the wire and to the followers' disks.
+// Replicas agree on a log of entries. An [Entry] is an envelope (index, term, kind, proposal id, payload size and
+// digest) and a payload, whose bytes a member may hold whole, as a fragment or not at all. The envelope is encoded
+// once, by the leader; the same bytes go to the leader's disk, over the wire and to the followers' disks.
 //
-// Words: a *term* and an *index* belong to one instance's log; a *position* belongs to
-// the global log and counts commands, so an entry with n commands covers n positions
-// (an entry without commands covers one).
+// Terms: a *term* and an *index* belong to one instance's log; a *position* belongs to the global log and counts
+// commands, so an entry with n commands covers n positions (an entry without commands covers one).
 //
-// How to read: ids.go, entry.go, batch.go, config.go (what is agreed on), message.go,
-// codec.go (what members tell each other), core.go (the contract itself), info.go and judged.go (what others know of a
-// core), errors.go.
+// How to read: ids.go, entry.go, batch.go, config.go (the log's contents), message.go, codec.go (messages), core.go
+// (the contract itself), info.go and judged.go (the description of a core), errors.go.
 //
 // May import: the standard library only, without packages that wait, do I/O or read the clock.
 package protocol

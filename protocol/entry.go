@@ -17,8 +17,8 @@ const (
 	EntryBatch
 	// EntryConfig carries a whole [Config].
 	EntryConfig
-	// EntrySkip indicates that its instance has nothing for the rounds up to Round (SkipTo of
-	// docs/internals/niagara.md, 3.1). It is absolute: one that arrives late or twice means nothing.
+	// EntrySkip indicates that its instance has nothing for the rounds up to Round (SkipTo of docs/internals/niagara.md,
+	// 3.1). It is absolute: a late or repeated one has no effect.
 	EntrySkip
 	// EntryReshape changes how many instances the global log is merged from.
 	EntryReshape
@@ -30,9 +30,9 @@ const (
 	EntryGeneration
 	// EntrySignal takes the place of a lane's group in a message (see lane.go). It is in no log.
 	EntrySignal
-	// EntryEmpty is a leader's empty value: it says that the leader serves, and brings no commands.
+	// EntryEmpty is a leader's empty value: the leader serves, and has no commands.
 	EntryEmpty
-	// EntryNote is what a core says of batches behind it in a group (see group.go). It is in no log.
+	// EntryNote is a core's own data about the following batches of a group (see group.go). It is in no log.
 	EntryNote
 	entryKinds
 )
@@ -65,7 +65,7 @@ func (k EntryKind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Commands reports whether entries of this kind stand for commands.
+// Commands reports whether entries of this kind contain commands.
 func (k EntryKind) Commands() bool { return k == EntryBatch || k == EntryGroup }
 
 // bare reports whether entries of this kind are only an envelope.
@@ -88,12 +88,11 @@ type Entry struct {
 	// Zero for entries that the leader makes itself, except those about lanes (see lane.go), and an
 	// EntryEmpty, where it names the leader.
 	ID ProposalID
-	// Low promises that of the session nothing below it waits to take effect, through whichever
-	// instance. So a member may forget which of those numbers took effect, and refuses what comes
-	// of them later. It promises the same of all earlier lives, except if it is 0 and the
-	// instances share the session's numbers: then something of an earlier incarnation may still take
-	// effect. Low ≤ ID.Seq. In an EntrySkip and an EntryReshape it is their number: see Round and
-	// Instances. So it is in an EntryGeneration. In a group of a lane it is where its range begins: see Range.
+	// Low: no command of the session with a lower number is pending, in any instance. So a member may forget which of
+	// those numbers took effect, and refuses later ones below Low. The same holds for all earlier incarnations, except
+	// if Low is 0 and the instances share the session's numbers: then a command of an earlier incarnation may still take
+	// effect. Low ≤ ID.Seq. In an EntrySkip and an EntryReshape it is their number: see Round and Instances. So it is in
+	// an EntryGeneration. In a group of a lane it is where its range begins: see Range.
 	Low uint64
 	// Count is the number of commands in the payload (0 unless the kind has commands).
 	Count uint32
@@ -102,20 +101,18 @@ type Entry struct {
 	// Digest is the payload's CRC-32C.
 	Digest uint32
 	Kind   EntryKind
-	// K is how many fragments make the body whole: k of docs/internals/craft.md, 2.3. 1 if the body is not
-	// coded; 0 if there is none. The leader that appends the entry chooses it, and it never
-	// changes.
+	// K is the number of fragments that make the body whole: k of docs/internals/craft.md, 2.3. 1 if the body is not
+	// coded; 0 if there is none. The leader that appends the entry chooses it, and it never changes.
 	K uint8
-	// Form is what is held of the body, or, in a message, what the receiver is to get.
+	// Form is the form in which the body is held, or, in a message, the form that the receiver is to get.
 	Form Form
-	// BodySize and BodyDigest (CRC-32C) describe the whole body, in whatever form it is held.
+	// BodySize and BodyDigest (CRC-32C) describe the whole body, in any form.
 	BodySize, BodyDigest uint32
 	// Payload is nil where it is not held in memory (Size > 0) or empty (Size == 0). Every
 	// member holds all of it: applying needs nothing else.
 	Payload []byte
-	// Body is the large part of a command, in some form. Applying does not need it. It is nil where it
-	// is not available. In a message that is not sent yet it may be whole although Form asks for a
-	// fragment: the sender cuts it.
+	// Body is the large part of a command, in some form. Applying does not need it. It is nil if it is not available. In
+	// a message that is not sent yet it may be whole although Form is a fragment: the sender encodes that.
 	Body []byte
 
 	// head is the encoded envelope; nil until Seal or decoding.
@@ -138,8 +135,8 @@ func (e *Entry) Width() uint64 {
 	return 1
 }
 
-// Lighten makes e release the memory in which it arrived, which other entries and bodies may
-// share. It drops its body and its encoding, and keeps a copy of its payload or drops that too.
+// Lighten makes e release the memory in which it arrived, which other entries and bodies may share. It drops its body
+// and its encoding, and copies its payload or drops that too.
 func (e *Entry) Lighten(keepPayload bool) {
 	payload := e.Payload
 	e.Payload, e.Body, e.head = nil, nil, nil
@@ -148,8 +145,7 @@ func (e *Entry) Lighten(keepPayload bool) {
 	}
 }
 
-// Bytes is what the entry costs on disk and on the wire: envelope, payload, and the body
-// in the form that is held.
+// Bytes is the size of the entry on disk and on the wire: envelope, payload, and the held form of the body.
 func (e *Entry) Bytes() int {
 	if e.Kind == EntrySignal {
 		return int(e.Size)
@@ -157,7 +153,7 @@ func (e *Entry) Bytes() int {
 	return HeadSize + int(e.Size) + e.BodyLen()
 }
 
-// BodyLen is the length in bytes of the body in the form that is held.
+// BodyLen is the length in bytes of the held form of the body.
 func (e *Entry) BodyLen() int { return e.Form.Len(e.BodySize, e.K) }
 
 // Resident reports whether payload and body are available, the body in the entry's form.
@@ -221,8 +217,8 @@ func (e *Entry) SealPayload() {
 	}
 }
 
-// Seal stamps the envelope with its place in the log and encodes it into buf, which must
-// have at least HeadSize bytes and belongs to the entry from then on.
+// Seal sets index and term and encodes the envelope into buf, which must have at least HeadSize bytes and belongs to
+// the entry from then on.
 func (e *Entry) Seal(index Index, term Term, buf []byte) {
 	e.Index, e.Term = index, term
 	e.head = (*[HeadSize]byte)(buf)
@@ -235,7 +231,7 @@ func (e *Entry) Seal(index Index, term Term, buf []byte) {
 //	8 index | 16 term | 24 member | 32 incarnation | 40 seq | 48 low
 //	56 count | 60 size | 64 digest | 68 body size | 72 body digest | 76 reserved
 //
-// What is held of the body is not part of it: the envelope is the same on all members.
+// The held form of the body is not part of it: the envelope is the same on all members.
 func (e *Entry) encodeHead(b []byte) {
 	le := binary.LittleEndian
 	b[4], b[5], b[6], b[7] = byte(e.Kind), e.K, 0, 0

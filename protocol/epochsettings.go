@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// EpochSettings say how a protocol with epochs cuts its log and who leads (docs/internals/iss.md). The zero value of
-// a field means its default. They are the same on all members of a cluster, and never change: from the same log other
-// settings make other epochs.
+// EpochSettings determine the length of epochs and their leaders (docs/internals/iss.md). The zero value of a field
+// means its default. They are the same on all members of a cluster, and never change: with other settings the same
+// log would have other epochs.
 type EpochSettings struct {
-	// MinSlots and MaxSlots bound how many slots a leader with a full share has in an epoch. Both are powers of two.
-	// If they are equal, epochs do not become longer or shorter with the load.
+	// MinSlots and MaxSlots bound the slots of a leader with a full share in an epoch. Both are powers of two. If they
+	// are equal, the length of epochs does not follow the load.
 	MinSlots int `json:"min_slots,omitempty"`
 	MaxSlots int `json:"max_slots,omitempty"`
-	// EqualShares gives every leader a full share, whatever its load is. With equal bounds all segments have the same
+	// EqualShares gives every leader a full share, whatever its load. With equal bounds all segments have the same
 	// length.
 	EqualShares bool `json:"equal_shares,omitempty"`
-	// Policy says who leads: "simple", "backoff", "blacklist" or "combined".
+	// Policy selects the leaders: "simple", "backoff", "blacklist" or "combined".
 	Policy string `json:"policy,omitempty"`
-	// Ban is how many epochs the first ban has, and MaxBan the longest.
+	// Ban is the number of epochs of the first ban, and MaxBan that of the longest.
 	Ban    int `json:"ban,omitempty"`
 	MaxBan int `json:"max_ban,omitempty"`
 }
@@ -39,7 +39,7 @@ func ParseEpochSettings(text string) (s EpochSettings, err error) {
 	return s, nil
 }
 
-// String has all that is set, so that members can compare it.
+// String has all set fields, so that members can compare it.
 func (s EpochSettings) String() string {
 	shares := "by load"
 	if s.EqualShares {

@@ -1,25 +1,25 @@
 package protocol
 
-// EpochStatus is the core's view of its epoch (docs/internals/iss.md). In a protocol with epochs the log determines the
-// leaders. So leadership is not handed over, see ReasonLeaderFollows.
+// EpochStatus is the core's view of its epoch (docs/internals/iss.md). In a protocol with epochs the log determines
+// the leaders. So leadership is not transferred, see ReasonLeaderFollows.
 type EpochStatus struct {
 	Number uint64
 	// First and Last are its slots.
 	First, Last Index
-	// Ending: all leaders use up their slots, so that the next epoch comes.
+	// Ending: all leaders use up their slots, to begin the next epoch.
 	Ending bool
-	// Unsettled: a membership change is decided, and what follows it in the log is not applied until a quorum of the next
-	// epoch has it.
+	// Unsettled: a membership change is decided, and later entries are not applied until a quorum of the next epoch has
+	// it.
 	Unsettled bool
 	// Segments are those of the epoch's leaders, ascending by leader.
 	Segments []SegmentStatus
 	// Banned are the voters that do not lead, ascending.
 	Banned []MemberID
-	// BannedUntil says of each of these in which epoch it leads again, if no one is suspected before; 0: it is not banned,
+	// BannedUntil is the epoch in which each of these leads again, unless it is suspected before; 0: it is not banned,
 	// but there are too many voters.
 	BannedUntil []uint64
-	// Slots are those that came into the log in this incarnation of the member. Skipped are those of them that have no
-	// value.
+	// Slots counts the slots that were appended to the log in this incarnation of the member. Skipped are those of them
+	// without a value.
 	Slots, Skipped uint64
 }
 
@@ -30,10 +30,10 @@ type SegmentStatus struct {
 	// Decided: all of its slots up to here are decided.
 	Decided Index
 	Slots   int
-	// Skipped are slots that are decided and have no value.
+	// Skipped counts slots that are decided without a value.
 	Skipped int
-	// Ballot is the highest one in which this member takes part; 0: the leader proposes itself. By opened it; 0: the
-	// member is gone.
+	// Ballot is the highest one in which this member participates; 0: the leader's own proposals. By is the member that
+	// started it; 0: that member is gone.
 	Ballot uint64
 	By     MemberID
 }

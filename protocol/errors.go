@@ -2,8 +2,8 @@ package protocol
 
 import "fmt"
 
-// Reason explains why an input was refused. Every reason tells whether the refused thing certainly
-// did not happen, and whether trying again is sensible.
+// Reason explains why an input was refused. Every reason states whether the request certainly had no effect, and
+// whether a retry is sensible.
 type Reason uint8
 
 // Reasons of refusal.
@@ -20,7 +20,7 @@ const (
 	ReasonTransferring
 	// ReasonChangePending: an earlier membership change is not finished. Retry later.
 	ReasonChangePending
-	// ReasonInvalidChange: the membership change makes no sense. Do not retry it unchanged.
+	// ReasonInvalidChange: the membership change is invalid. Do not retry it unchanged.
 	ReasonInvalidChange
 	// ReasonUnsafeChange: the change would leave too few members up to date or
 	// reachable to decide anything. Retry when they are.
@@ -37,29 +37,27 @@ const (
 	ReasonRestriping
 	// ReasonPeerURLTaken: another member has one of the peer URLs. Do not retry it unchanged.
 	ReasonPeerURLTaken
-	// ReasonMalformed: the proposal is not what it says it is. The proposer has a bug or faulty
-	// memory. Do not retry it unchanged.
+	// ReasonMalformed: the proposal is inconsistent. The proposer has a bug or faulty memory. Do not retry it unchanged.
 	ReasonMalformed
 	// ReasonLeaderFollows: leadership is not transferred, because the log determines the leader. Final.
 	ReasonLeaderFollows
-	// ReasonQuorums: with a given number of voters the quorums that the cluster was given do not meet, or there are none.
-	// Do not retry it unchanged.
+	// ReasonQuorums: the configured quorums do not intersect, or are impossible, with the new number of voters. Do not
+	// retry it unchanged.
 	ReasonQuorums
-	// ReasonFixed: in this protocol the members do not change. Final.
+	// ReasonFixed: the members of this protocol cannot change. Final.
 	ReasonFixed
 	// ReasonUnknownMember: the membership has no member with this id. Do not retry it unchanged.
 	ReasonUnknownMember
-	// ReasonRemovedID: a member with this id was removed, and ids never come back. Do not retry with this id.
+	// ReasonRemovedID: a member with this id was removed, and ids are never used again. Do not retry with this id.
 	ReasonRemovedID
 	// ReasonMemberKnown: the member is one already. UpdateMember changes its name and addresses. Do not retry it
 	// unchanged.
 	ReasonMemberKnown
-	// ReasonLastVoter: no one would vote any more. Do not retry it unchanged.
+	// ReasonLastVoter: no voter would be left. Do not retry it unchanged.
 	ReasonLastVoter
 	// ReasonNotVoter: leadership goes to voters only. Retry when the member votes.
 	ReasonNotVoter
-	// ReasonNoAnswer: the member to which leadership is to go has no link to the leader. Nothing happened; retry when it
-	// is back.
+	// ReasonNoAnswer: the target of the transfer has no connection to the leader. Nothing happened; retry when it has.
 	ReasonNoAnswer
 	// ReasonPeerURL: a peer URL is not of the form http://host:port or https://host:port, or a new member has none. Do not
 	// retry it unchanged.
@@ -73,7 +71,7 @@ const (
 	ReasonMemberID
 	// ReasonChangeKind: there is no such kind of membership change. Do not retry it unchanged.
 	ReasonChangeKind
-	// ReasonMembersUsedUp: as many members were added to the cluster, in all its time, as it can tell apart. Final.
+	// ReasonMembersUsedUp: the cluster has used up its ids of members, over all its history. Final.
 	ReasonMembersUsedUp
 	// ReasonInstances: the log is not merged from instances, or cannot be merged from that number of them. Do not retry
 	// it unchanged.
@@ -128,12 +126,13 @@ func (r Reason) Retryable() bool {
 }
 
 // DivergedError indicates that the log of another member differs from this member's below what is decided here: they
-// are not one log. The member took nothing of the other log, and stops. A retry does not help: one of the two is to be
-// replaced.
+// are different logs. The member used nothing of the other log, and stops. A retry does not help: one of the two must
+// be replaced.
 type DivergedError struct {
 	Instance InstanceID
 	From     MemberID
-	// Index is where the logs differ. If no single entry was compared, it is the last index up to which they do.
+	// Index is the position of the difference. If no single entry was compared, it is the last index of the range that
+	// differs.
 	Index Index
 	// Term is that of this member's entry at Index, and Other that of the other one's; 0: no single entry was compared.
 	Term, Other Term
@@ -150,8 +149,8 @@ func (e *DivergedError) Error() string {
 		e.From, e.Index, e.Instance, e.Other, e.Term)
 }
 
-// CorruptError indicates that bytes are not what was written. They are never used; whether to retry
-// depends on where they came from (a link: yes; a disk: no).
+// CorruptError indicates that bytes are not those that were written. They are never used; whether to retry depends on
+// their source (a connection: yes; a disk: no).
 type CorruptError struct {
 	What   string // what was being read
 	Detail string

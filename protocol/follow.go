@@ -21,10 +21,9 @@ func sameAddresses(a, b *Member) bool {
 	return a.Name == b.Name && slices.Equal(a.PeerURLs, b.PeerURLs) && slices.Equal(a.ClientURLs, b.ClientURLs)
 }
 
-// Follow returns c with the members of target. It returns false if target cannot have come from c
-// by changes: target is older than c, or one of them is joint. A target that is older only in
-// names and addresses cannot be told from a newer one. An instance that follows until it has the
-// same members ends with the right ones.
+// Follow returns c with the members of target. It returns false if target cannot have come from c by changes: target
+// is older than c, or one of them is joint. A target that is older only in names and addresses cannot be
+// distinguished from a newer one. An instance that follows until it has the same members ends with the right ones.
 func (c *Config) Follow(target *Config) (Config, bool) {
 	next := c.Clone()
 	if c.Joint() || target.Joint() || !c.precedes(target) {
@@ -71,8 +70,7 @@ func (c *Config) precedes(target *Config) bool {
 	return target.Slots >= c.Slots
 }
 
-// Changes lists what is different about each member of two configurations, by id: those that
-// left first.
+// Changes lists the differences between two configurations by member id, removed members first.
 func Changes(from, to *Config) []Change {
 	var out []Change
 	for i := range from.Members {

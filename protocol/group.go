@@ -2,20 +2,18 @@ package protocol
 
 import "fmt"
 
-// A group is one entry that stands for any number of batches, of any sessions. A core makes it of what
-// members proposed, so that all of it is decided at once. Each of its batches takes effect at most once,
-// like any other. Its payload is the batches as they were proposed, one after the other: envelope and
-// payload, without an index. A body is never in a group with other batches: the group of one batch may have
-// the batch's body, as its own.
+// A group is one entry with any number of batches, of any sessions. A core makes it of members' proposals, so that
+// all of them are decided at once. Each of its batches takes effect at most once, like any other. Its payload is the
+// batches as they were proposed, one after the other: envelope and payload, without an index. A body is never in a
+// group with other batches: the group of one batch may have the batch's body, as its own.
 //
-// A core may put notes between the batches, which only the core understands: an EntryNote each. Everybody else skips
-// them.
+// A core may put notes between the batches, each an EntryNote that only the core understands. All others skip them.
 
 // NewGroup returns the group of some batches, not yet sealed.
 func NewGroup(batches []Entry) Entry { return NewNotedGroup(nil, batches) }
 
-// NewNotedGroup returns the group of some batches behind a note, not yet sealed. There may be no batches. An empty
-// note is left out.
+// NewNotedGroup returns the group of some batches after a note, not yet sealed. There may be no batches. An empty
+// note is omitted.
 func NewNotedGroup(note []byte, batches []Entry) Entry {
 	size := 0
 	if len(note) > 0 {
@@ -28,7 +26,7 @@ func NewNotedGroup(note []byte, batches []Entry) Entry {
 	rest := e.Payload
 	for _, b := range batches {
 		b.K, b.BodySize, b.BodyDigest = 0, 0, 0
-		b.Seal(0, 0, rest) // each head is encoded where it stands
+		b.Seal(0, 0, rest) // each head is encoded in place
 		rest = rest[HeadSize+copy(rest[HeadSize:], b.Payload):]
 		e.Count += b.Count
 	}
@@ -45,7 +43,7 @@ func newNote(note []byte) Entry {
 	return e
 }
 
-// JoinGroups returns one group of what is in several ones, notes and batches, not yet sealed. They have no bodies, and
+// JoinGroups returns one group with the notes and batches of several ones, not yet sealed. They have no bodies, and
 // their payloads are available.
 func JoinGroups(groups []Entry) Entry {
 	e := Entry{Kind: EntryGroup}
@@ -58,7 +56,7 @@ func JoinGroups(groups []Entry) Entry {
 }
 
 // Notes returns the notes of a group, whose payload is available. They alias it. It returns a [CorruptError] if the
-// group is none.
+// entry is not a group.
 func (e *Entry) Notes() (notes [][]byte, err error) {
 	for rest := e.Payload; len(rest) > 0; {
 		var item Entry
@@ -88,7 +86,7 @@ func nextItem(b []byte) (item Entry, rest []byte, err error) {
 }
 
 // NextBatch splits the first batch off a group's payload. ok: there was one. It returns a [CorruptError] if there is
-// something else than batches and notes. The batch aliases b.
+// anything but batches and notes. The batch aliases b.
 func NextBatch(b []byte) (batch Entry, rest []byte, ok bool, err error) {
 	for rest = b; len(rest) > 0 && err == nil; {
 		if batch, rest, err = nextItem(rest); err == nil && batch.Kind == EntryBatch {
@@ -98,8 +96,8 @@ func NextBatch(b []byte) (batch Entry, rest []byte, ok bool, err error) {
 	return Entry{}, rest, false, err
 }
 
-// Batches appends a group's batches to out. It returns a [CorruptError] if they are not what the
-// envelope says. The payload must be available.
+// Batches appends a group's batches to out. It returns a [CorruptError] if they do not match the envelope. The
+// payload must be available.
 func (e *Entry) Batches(out []Entry) ([]Entry, error) {
 	commands, before := uint64(0), len(out)
 	for rest := e.Payload; ; {

@@ -2,7 +2,7 @@ package protocol
 
 import "strconv"
 
-// Term numbers the reigns of leaders in one instance; at most one leader per term.
+// Term numbers the terms of leaders in one instance; at most one leader per term.
 type Term uint64
 
 // Index numbers the entries of one instance's log, from 1. 0 is "before the first".
@@ -28,18 +28,17 @@ type InstanceID uint32
 // FirstInstance is never retired; the membership is changed there, and the others follow.
 const FirstInstance InstanceID = 1
 
-// Session names one incarnation of one member as an origin of proposals: the member and its
-// incarnation, a number that the member makes durable and raises at every start. It says of which
-// log it is, which of that log's lives it is, and whether all instances share the numbers of the
-// proposals: see [NewSession].
+// Session names one incarnation of one member as an origin of proposals: the member and its incarnation, a number
+// that the member makes durable and raises at every start. It identifies the log, the incarnation of that log, and
+// whether all instances share the numbers of the proposals: see [NewSession].
 type Session struct {
 	Member      MemberID
 	Incarnation uint64
 }
 
 // ProposalID identifies a command permanently: the session that proposed it and its sequence number there, from 1. If
-// the session's numbers are not shared, the instance belongs to it too. It is what makes a command take effect at
-// most once, however often it is forwarded or proposed again.
+// the session's numbers are not shared, the instance belongs to it too. By it a command takes effect at most once,
+// however often it is forwarded or proposed again.
 type ProposalID struct {
 	Session Session
 	Seq     uint64

@@ -2,14 +2,13 @@ package protocol
 
 import "encoding/binary"
 
-// A lane is what one incarnation of one member brings to the others on its own, without the leader: batches, numbered
-// from 1 (docs/internals/lcr.md). The leader only says in the log which of them take effect, and where. Three kinds of
-// entries are about lanes. An EntryLane opens a lane, and ends the one that an earlier incarnation of the same member
-// had. An EntryGroup that has a range stands for a part of a lane. The ranges of a lane follow each other in the log
-// without a gap. From an EntryGeneration on, members count acknowledgements of their lanes again, by the voters of that
-// moment.
+// A lane is the sequence of batches, numbered from 1, that one incarnation of one member replicates by itself,
+// without the leader (docs/internals/lcr.md). The leader only orders them in the log. Three kinds of entries are
+// about lanes. An EntryLane opens a lane, and ends the one that an earlier incarnation of the same member had. An
+// EntryGroup with a range contains a part of a lane. The ranges of a lane follow each other in the log without a gap.
+// From an EntryGeneration on, members count acknowledgements of their lanes again, by the voters of that moment.
 
-// Lane names a lane: the incarnation of the member whose it is. A member has one lane at a time.
+// Lane names a lane: the incarnation of its member. A member has one lane at a time.
 type Lane = Session
 
 // LaneRange is a part of a lane, from From to To, both included.
@@ -40,19 +39,18 @@ func NewRange(lane Lane, batches []Entry) Entry {
 	return e
 }
 
-// Range is which part of which lane the entry stands for; false if for none.
+// Range returns the part of a lane that the entry contains; false if it contains none.
 func (e *Entry) Range() (LaneRange, bool) {
 	return LaneRange{Lane: e.ID.Session, From: e.Low, To: e.ID.Seq}, (e.Kind == EntryGroup || e.Kind == EntrySignal) &&
 		e.ID.Seq > 0
 }
 
-// A signal takes the place of a group on the wire, and is on no disk. So it has no envelope. All of it is
-// its payload:
+// A signal replaces a group on the wire, and is on no disk. So it has no envelope, only a payload:
 //
 //	0 crc32c of the rest | 4 kind | then, as varints: index, term, member, incarnation, first number,
 //	batches, commands, size of the group's payload | digest of that, 4 | with a body: k | size, 4 | digest, 4
 //
-// The kind stands where it does in an envelope. The lowest bit of batches says whether the group has a body.
+// The kind has the same offset as in an envelope. The lowest bit of batches is set if the group has a body.
 // signalFields are the varints, and signalLeast is the least number of bytes.
 const (
 	signalHead   = 4 + 1
@@ -83,7 +81,7 @@ func NewSignal(group *Entry) Entry {
 	return e
 }
 
-// isSignal reports whether what follows on the wire is a signal, and not an envelope.
+// isSignal reports whether the next bytes are a signal, and not an envelope.
 func isSignal(b []byte) bool { return len(b) >= signalLeast && EntryKind(b[4]) == EntrySignal }
 
 // decodeSignal reads a signal from the front of b and returns the rest. It aliases b.
@@ -104,8 +102,8 @@ func decodeSignal(b []byte) (e Entry, rest []byte, err error) {
 	return e, b[at:], nil
 }
 
-// signalParts finds the varints of the signal at the front of b, where what follows them begins, and the end;
-// false if something is missing.
+// signalParts finds the varints of the signal at the front of b, the start of the rest, and the end; false if it is
+// incomplete.
 func signalParts(b []byte) (v [signalFields]uint64, rest, end int, ok bool) {
 	rest = signalHead
 	for i := range v {
@@ -121,7 +119,7 @@ func signalParts(b []byte) (v [signalFields]uint64, rest, end int, ok bool) {
 	return v, rest, end, end <= len(b)
 }
 
-// stands is what a signal says of its group's payload and body.
+// stands returns the sizes and digests of the payload and the body of the group that a signal describes.
 func (e *Entry) stands() (g Entry) {
 	v, at, end, ok := signalParts(e.Payload)
 	if !ok {
@@ -135,8 +133,8 @@ func (e *Entry) stands() (g Entry) {
 	return g
 }
 
-// Means reports whether a signal stands for that group, which need not be sealed. It seals the group at
-// the signal's place.
+// Means reports whether a signal describes that group, which need not be sealed. It seals the group at the signal's
+// place.
 func (e *Entry) Means(group *Entry) bool {
 	g := e.stands()
 	if group.Count != e.Count || group.ID != e.ID || group.Low != e.Low || group.Size != g.Size ||

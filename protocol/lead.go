@@ -2,18 +2,17 @@ package protocol
 
 import "slices"
 
-// Leaders says who should lead an instance. It is a preference: elections decide.
+// Leaders is the preferred distribution of an instance's leadership. It is a preference: elections decide.
 type Leaders string
 
 const (
-	// LeadersAny: no one is preferred.
+	// LeadersAny: there is no preference.
 	LeadersAny Leaders = ""
-	// LeadersTogether: the leader of the first instance leads all. A crash of any other member stops
-	// nothing.
+	// LeadersTogether: the leader of the first instance leads all. A crash of any other member interrupts nothing.
 	LeadersTogether Leaders = "together"
 	// LeadersSpread: the instances take turns among the voters.
 	LeadersSpread Leaders = "spread"
-	// LeadersBegin: they take turns when they begin. Later any leader of an instance is as good as any other.
+	// LeadersBegin: they take turns when they begin. Later no leader of an instance is preferred.
 	LeadersBegin Leaders = "begin"
 )
 
@@ -23,9 +22,9 @@ func (l Leaders) Moves() bool { return l != LeadersBegin }
 // Apart reports whether instances are to have different leaders, and stay with them when the first one moves.
 func (l Leaders) Apart() bool { return l == LeadersSpread || l == LeadersBegin }
 
-// Preferred is the voter that should lead an instance while that voter is well; 0: no one is
-// preferred. voters are sorted. turn is the instance's place among those active, from 0 (ids have
-// gaps after some reshapes). first leads the first instance; 0: not known.
+// Preferred is the voter that should lead an instance while that voter is healthy; 0: no preference. voters are
+// sorted. turn is the instance's place among those active, from 0 (ids have gaps after some reshapes). first leads
+// the first instance; 0: not known.
 func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID {
 	switch {
 	case len(voters) == 0:
@@ -37,10 +36,10 @@ func (l Leaders) Preferred(voters []MemberID, turn int, first MemberID) MemberID
 	return 0
 }
 
-// Rank is how many of the sorted voters should stand for election before a member when the leader
-// of an instance is gone (docs/internals/niagara.md, 3.4). All members of a configuration have different
-// ranks. With LeadersTogether a member has the same rank in every instance, so that one member
-// wins all. With LeadersSpread the instances of a lost leader go to different members.
+// Rank is the number of the sorted voters that should campaign before a member when the leader of an instance is gone
+// (docs/internals/niagara.md, 3.4). All members of a configuration have different ranks. With LeadersTogether a
+// member has the same rank in every instance, so that one member wins all. With LeadersSpread the instances of a lost
+// leader go to different members.
 func (l Leaders) Rank(voters []MemberID, turn int, member, gone MemberID) int {
 	rank := l.place(voters, turn, member)
 	if p := l.place(voters, turn, gone); p < rank && p < len(voters) {
@@ -49,8 +48,7 @@ func (l Leaders) Rank(voters []MemberID, turn int, member, gone MemberID) int {
 	return rank
 }
 
-// place is a voter's place among those that could lead an instance. Members that cannot come after
-// all voters.
+// place is a voter's place among those that could lead an instance. Members that cannot lead follow after all voters.
 func (l Leaders) place(voters []MemberID, turn int, member MemberID) int {
 	n := len(voters)
 	at, found := slices.BinarySearch(voters, member)
@@ -60,7 +58,7 @@ func (l Leaders) place(voters []MemberID, turn int, member MemberID) int {
 	case !l.Apart() || n < 2:
 		return at
 	}
-	after := (at + n - turn%n) % n // how far after the preferred one
+	after := (at + n - turn%n) % n // the distance after the preferred one
 	if after == 0 {
 		return 0
 	}

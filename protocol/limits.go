@@ -1,12 +1,12 @@
 package protocol
 
-// Limits of what goes between members. They are no settings, so they are the same on all members:
-// a member with smaller settings must still take what is in the log already.
+// Limits of messages between members. They are not settings, so they are the same on all members: a member with
+// smaller settings must still accept what is in the log already.
 const (
 	// MaxEntryBytes bounds an entry: envelope, payload and body.
 	MaxEntryBytes = 256 << 20
-	// MaxConfigBytes bounds the payload of an EntryConfig. Configurations stand in snapshots and
-	// in the log, one for each instance.
+	// MaxConfigBytes bounds the payload of an EntryConfig. Configurations are in snapshots and in the log, one for each
+	// instance.
 	MaxConfigBytes = 256 << 10
 	// MaxSectionBytes and MaxSectionName bound a [Section]. A snapshot has at most one for each
 	// instance.
@@ -14,9 +14,9 @@ const (
 	MaxSectionName  = 64
 	// MaxHoldings bounds the Holdings of a message. The first ones are needed first.
 	MaxHoldings = 1024
-	// MaxPartBytes bounds what only the protocol understands of a message.
+	// MaxPartBytes bounds the protocol's own part of a message.
 	MaxPartBytes = 1<<16 - 1
-	// MaxInstances is how many instances the global log can be merged from.
+	// MaxInstances is the maximal number of instances that the global log is merged from.
 	MaxInstances = 64
 	// MaxMessageBytes bounds an encoded message. A message has one entry of any permitted size, or
 	// several entries that are together at most half of this limit, a Part, and Holdings or a Blob.
@@ -41,8 +41,8 @@ func (m *Message) Size() int {
 	return n
 }
 
-// Fitting is how many of the entries, from the first on, go into one message of about limit bytes.
-// It is at least one if there are entries.
+// Fitting is the number of the first entries that fit into one message of about limit bytes. It is at least one if
+// there are entries.
 func Fitting(entries []Entry, limit int) int {
 	bytes := 0
 	for i := range entries {

@@ -9,34 +9,33 @@ import (
 // same in all protocols. Fields that only one protocol has are in its part.
 type Message struct {
 	Type     MessageType
-	Reject   bool // the answer to the question is no
+	Reject   bool // the answer is no
 	Instance InstanceID
 	From, To MemberID
 	Term     Term // 0: it means the same in every term
-	// Commit is how far the sender knows the log to be committed; 0: it does not say. A body of an
-	// entry up to there may be left out.
+	// Commit is the index up to which the sender knows the log to be committed; 0: not given. Bodies of entries up to
+	// there may be omitted.
 	Commit Index
-	// Context names the question in the sender's own terms; answers repeat it.
+	// Context identifies the request for its sender; answers repeat it.
 	Context uint64
-	// Part is what only the protocol understands; nil: nothing.
+	// Part is the protocol's own part; nil: none.
 	Part    Part
 	Entries []Entry
-	// Holdings say in which form a disk holds the bodies of entries, or ask for that. Fetch,
-	// FetchResp: the body.
+	// Holdings are the forms in which a disk holds the bodies of entries, or a request for them. Fetch, FetchResp: the
+	// body.
 	Holdings []Holding
 	// Blob is the body that a FetchResp brings, in the form of Holdings[0].
 	Blob []byte
 }
 
-// MessageHeadSize is the length in bytes of an encoded message before its part. The head is: a
-// checksum of the rest and of the part; the type; whether it says no; the part's length; the instance;
-// the number of entries; sender, receiver, term, commit index and context; the number of holdings;
-// the blob's length.
+// MessageHeadSize is the length in bytes of an encoded message before its part. The head is: a checksum of the rest
+// and of the part; the type; Reject; the part's length; the instance; the number of entries; sender, receiver, term,
+// commit index and context; the number of holdings; the blob's length.
 const MessageHeadSize = 64
 
-// AppendHead appends the message's encoded head to dst, and its part. The caller writes the rest
-// from where it is, without a copy: for each entry its head, its payload and, if it has a body,
-// [Entry.AppendBodyHead] and the body; then [Message.AppendHoldings]; then Blob.
+// AppendHead appends the message's encoded head to dst, and its part. The caller writes the rest in place, without a
+// copy: for each entry its head, its payload and, if it has a body, [Entry.AppendBodyHead] and the body; then
+// [Message.AppendHoldings]; then Blob.
 func (m *Message) AppendHead(dst []byte) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, MessageHeadSize)...)
@@ -114,8 +113,8 @@ func bit(b bool) byte {
 	return 0
 }
 
-// DecodeMessage reads a message of a protocol; with nil only of the common types. Its entries alias b
-// and their payloads are verified. It returns a [CorruptError] if b is not what a member would send.
+// DecodeMessage reads a message of a protocol; with nil only of the common types. Its entries alias b and their
+// payloads are verified. It returns a [CorruptError] if no member would send b.
 func DecodeMessage(b []byte, c *Codec) (*Message, error) {
 	if len(b) < MessageHeadSize {
 		return nil, &CorruptError{What: "message", Detail: fmt.Sprintf("%d bytes, need %d", len(b), MessageHeadSize)}

@@ -6,6 +6,6 @@ import "github.com/braidlog/braid/internal/mutant"
 // it empty.
 type Mutant = mutant.Name
 
-// MutantInfo describes a mutant: Name, Does (how it behaves), and In, the cluster in which the simulator finds it if
+// MutantInfo describes a mutant: Name, Does (its behaviour), and In, the cluster in which the simulator finds it if
 // that is not the usual one.
 type MutantInfo = mutant.Info

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Mode says when a proposal is answered.
+// Mode determines when a proposal is answered.
 type Mode uint8
 
 const (
 	// ModeConfirmed: with the result, once the commands are applied where they were proposed.
 	ModeConfirmed Mode = iota
-	// ModeAccepted: as soon as the core says so (Effects.Accepted), without a result. The commands
-	// survive whatever the protocol survives, and take effect exactly once. They need not have taken
-	// effect yet, and commands that are proposed after the answer may take effect before them. A
-	// protocol without such answers answers when the commands are applied, which promises more.
+	// ModeAccepted: as soon as the core guarantees it (Effects.Accepted), without a result. The commands survive
+	// whatever the protocol tolerates, and take effect exactly once. They may take effect after the answer, and after
+	// commands that are proposed later. A protocol without such answers answers when the commands are applied, a
+	// stronger guarantee.
 	ModeAccepted
 )
 
@@ -26,36 +26,34 @@ func (m Mode) String() string {
 	return "confirmed"
 }
 
-// Limits of what a proposal says alongside its commands. They hold for one command, and for what all
-// commands of a batch say together.
+// Limits of a proposal's options. They hold for one command, and for all commands of a batch together.
 const (
 	MaxKeys   = 256
 	MaxTokens = 64
 )
 
-// ProposeOptions are options of a proposal. A core never sees options that its protocol does not
-// use (see [Proposing]).
+// ProposeOptions are options of a proposal. A core gets only the options that its protocol uses (see [Proposing]).
 type ProposeOptions struct {
 	Mode Mode
-	// Blind: the commands' results are of no interest, and what they do does not depend on the state.
-	// So they may take a lane. ModeAccepted implies it: who asks for an answer without a result is
-	// not interested in the result, and accepts that other commands may take effect before.
+	// Blind: the commands' results are not needed, and their effect does not depend on the state. So they may take a
+	// lane. ModeAccepted implies it: a client that wants an answer without a result does not need the result, and
+	// accepts that other commands may take effect before.
 	Blind bool
-	// Keys are hashes of all keys that the commands read or write, in no order. Commands that have no
-	// key in common may be executed in any order. None: the commands may touch any key.
+	// Keys are hashes of all keys that the commands read or write, in any order. Commands without a common key may be
+	// executed in any order. None: the commands may touch any key.
 	Keys []uint64
-	// After are commands that take effect before these ones. Where the core does not see to that
-	// (Proposing.Tokens), the member holds the commands back until those are applied on it.
+	// After are commands that take effect before these ones. If the core does not ensure that (Proposing.Tokens), the
+	// member holds the commands back until those are applied on it.
 	After []Token
-	// Wait is how long a member holds commands back for After, at most; 0: as long as it tries to
-	// propose. It never reaches a core.
+	// Wait bounds the time for which a member holds commands back for After; 0: as long as it tries to propose. A core
+	// never gets it.
 	Wait time.Duration
-	// Timeout is how long the proposer waits for the answer, at most, not counting what it waits for After; 0: until its
-	// context ends. It costs less than a context with a deadline, and never reaches a core.
+	// Timeout bounds the proposer's wait for the answer, without the wait for After; 0: until its context ends. It is
+	// cheaper than a context with a deadline. A core never gets it.
 	Timeout time.Duration
 }
 
-// Validate reports options that no protocol takes. ModeAccepted without Blind is no mistake: see Blind.
+// Validate returns an error for options that no protocol accepts. ModeAccepted without Blind is valid: see Blind.
 func (o *ProposeOptions) Validate() error {
 	switch {
 	case o.Mode > ModeAccepted:
@@ -72,41 +70,39 @@ func (o *ProposeOptions) Validate() error {
 	return CheckTokens(o.After)
 }
 
-// Bytes is what the options cost in memory alongside their proposal.
+// Bytes is the memory that the options take alongside their proposal.
 func (o *ProposeOptions) Bytes() int { return 8*len(o.Keys) + 32*len(o.After) }
 
-// OptionsError indicates that a proposal has options that no one takes. Nothing happened. Do not retry.
+// OptionsError indicates that a proposal has options that no protocol accepts. Nothing happened. Do not retry.
 type OptionsError struct{ Detail string }
 
 func (e *OptionsError) Error() string { return "braid: options of a proposal: " + e.Detail }
 
-// Path is one of the ways that proposals take through a protocol: a lane, a bucket, a group of
-// keys. A protocol numbers its paths from 0 on.
+// Path is one of a protocol's paths for proposals: a lane, a bucket, a group of keys. A protocol numbers its paths
+// from 0 on.
 type Path uint16
 
-// Route says where the proposals of a path go now.
+// Route is the current destination of a path's proposals.
 type Route struct {
-	// To is the member that takes them: this one, or the one to which the core forwards them. 0: no
-	// one is known to take them.
+	// To is the member that takes them: this one, or the one to which the core forwards them. 0: none is known.
 	To MemberID
-	// Term and To together say to whom a proposal was handed. When one of them changes, what was
-	// handed over may be lost, and is proposed again.
+	// Term and To together identify the receiver of a proposal. When one of them changes, forwarded proposals may be
+	// lost, and are proposed again.
 	Term Term
 }
 
-// Proposing is what members know of how a protocol takes proposals. The zero value is that of a
-// protocol with one path, whose leader takes everything and which answers nothing before it is
-// applied.
+// Proposing describes to members how a protocol takes proposals. The zero value is a protocol with one path, whose
+// leader takes all proposals and whose answers come after they are applied.
 type Proposing struct {
-	// Accepted: there are answers in ModeAccepted (Effects.Accepted). Keys, Tokens: the core uses them.
+	// Accepted: ModeAccepted has answers of its own (Effects.Accepted). Keys, Tokens: the core uses them.
 	Accepted, Keys, Tokens bool
-	// Path is the path that a command takes. Commands of different paths are never in one entry. It depends only on its
-	// argument. Where the path leads to says Status.Routes. nil: all take path 0.
+	// Path returns the path of a command. Commands of different paths are never in one entry. It depends only on its
+	// argument. Status.Routes has the destinations of paths. nil: all take path 0.
 	Path func(o *ProposeOptions) Path
 }
 
-// Use returns what is left of the options if the protocol takes no notice of the rest. Blind only
-// says which path a command takes, so it is dropped where there is one path.
+// Use returns the options without those that the protocol ignores. Blind only selects the path of a command, so it is
+// dropped if there is one path.
 func (p *Proposing) Use(o ProposeOptions) ProposeOptions {
 	o.Wait = 0
 	o.Blind = p.Path != nil && (o.Blind || o.Mode == ModeAccepted)
@@ -122,8 +118,7 @@ func (p *Proposing) Use(o ProposeOptions) ProposeOptions {
 	return o
 }
 
-// Held returns the commands for which a member withholds a proposal, because the core does not see
-// to its order.
+// Held returns the commands for which a member withholds a proposal, because the core does not order it after them.
 func (p *Proposing) Held(o *ProposeOptions) []Token {
 	if p.Tokens {
 		return nil
@@ -131,22 +126,22 @@ func (p *Proposing) Held(o *ProposeOptions) []Token {
 	return o.After
 }
 
-// Barrier reports whether readers who want to see all that was accepted ask for more than others. Where
-// nothing is answered before it is applied, they do not.
+// Barrier reports whether reads that must see everything accepted need more than other reads. They do not if every
+// answer comes after applying.
 func (p *Proposing) Barrier(wanted bool) bool { return wanted && p.Accepted }
 
-// Plain reports whether these are the options of a proposal that was made without any.
+// Plain reports whether these are the options of a proposal without any.
 func (o *ProposeOptions) Plain() bool {
 	return o.Mode == ModeConfirmed && !o.Blind && len(o.Keys) == 0 && len(o.After) == 0
 }
 
-// Takes reports whether what another command of the same mode and path says can be added.
+// Takes reports whether the options of another command of the same mode and path can be added.
 func (o *ProposeOptions) Takes(more *ProposeOptions) bool {
 	return o.Blind == more.Blind && (len(o.Keys) == 0) == (len(more.Keys) == 0) &&
 		len(o.Keys)+len(more.Keys) <= MaxKeys && len(o.After)+len(more.After) <= MaxTokens
 }
 
-// Add adds what another command of the same mode and path says.
+// Add adds the options of another command of the same mode and path.
 func (o *ProposeOptions) Add(more *ProposeOptions) {
 	o.Keys, o.After = append(o.Keys, more.Keys...), append(o.After, more.After...)
 }

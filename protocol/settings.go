@@ -7,37 +7,37 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Placement says where entries' bodies are kept.
+// Placement is where entries' bodies are kept.
 type Placement string
 
 const (
 	// PlacementCopy gives every member every body whole.
 	PlacementCopy Placement = "copy"
-	// PlacementCode gives every member a row of a body's Reed–Solomon code, or the whole where too
-	// few members take rows (docs/internals/craft.md).
+	// PlacementCode gives every member a row of a body's Reed–Solomon code, or the whole if too few members take rows
+	// (docs/internals/craft.md).
 	PlacementCode Placement = "code"
-	// PlacementRS gives every member a row, always, for comparison. It survives fewer crashes than
-	// a majority, and its voters never change.
+	// PlacementRS always gives every member a row, for comparison. It tolerates fewer crashes than a majority, and its
+	// voters never change.
 	PlacementRS Placement = "rs"
 )
 
-// Settings set up one instance on one member. The zero value of an optional field means its
-// default. A protocol has no use for some of them. It refuses what it cannot obey, and says so.
+// Settings configure one instance on one member. The zero value of an optional field means its default. A protocol
+// does not use all of them. It returns an error for those that it cannot support.
 type Settings struct {
 	// Self and Instance are required.
 	Self     MemberID
 	Instance InstanceID
-	// Session is the member's in this incarnation. Session names the member's lane.
+	// Session is that of the member's incarnation. It names the member's lane.
 	Session Session
 
-	// Heartbeat is how often a leader makes itself heard; > 0.
+	// Heartbeat is the interval of a leader's heartbeats; > 0.
 	Heartbeat time.Duration
-	// ElectionTimeout is how long a member does without a leader before it stands for
-	// election; the timeout is drawn between it and twice it. At least 2 Heartbeat.
+	// ElectionTimeout is the least time without a leader after which a member campaigns; the timeout is random between
+	// it and twice it. At least 2 Heartbeat.
 	ElectionTimeout time.Duration
-	// Leaders says who should lead this instance, one of several. Members then stand one after
-	// the other, Stagger apart, when a leader is gone: long enough for one of them to be elected.
-	// Default of Stagger: an eighth of ElectionTimeout.
+	// Leaders is the preferred leader of this instance, one of several. When a leader is gone, members campaign one
+	// after the other, Stagger apart: long enough for one of them to be elected. Default of Stagger: an eighth of
+	// ElectionTimeout.
 	Leaders Leaders
 	Stagger time.Duration
 
@@ -50,12 +50,11 @@ type Settings struct {
 	PipelineDepth int
 	// MaxInflightBytes bounds the bytes in flight to a follower. Default 32 MiB.
 	MaxInflightBytes int
-	// MaxUncommittedBytes bounds what a leader accepts ahead of commitment; beyond it
-	// proposals are refused with ReasonOverloaded. Default 256 MiB.
+	// MaxUncommittedBytes bounds the uncommitted entries that a leader accepts; beyond it proposals are refused with
+	// ReasonOverloaded. Default 256 MiB.
 	MaxUncommittedBytes int
-	// CacheBytes bounds the entries kept in memory: beyond it, payloads of entries that are
-	// durable here are dropped and their envelopes packed to a dozen bytes each, oldest
-	// first. Default 64 MiB.
+	// CacheBytes bounds the entries kept in memory: beyond it, payloads of entries that are durable here are dropped and
+	// their envelopes packed to a dozen bytes each, oldest first. Default 64 MiB.
 	CacheBytes int
 
 	// NoParallelAppend makes a leader write its log before it sends, for comparison.
@@ -63,40 +62,38 @@ type Settings struct {
 	// NoPipeline allows one frame in flight, for comparison.
 	NoPipeline bool
 
-	// LeaseReads lets a leader answer reads by its clock instead of asking a quorum. It
-	// must be set on all members or none. MaxClockDrift is how much another member's clock
-	// may gain on ours in one ElectionTimeout; < ElectionTimeout, default a tenth of it.
+	// LeaseReads lets a leader answer reads by its clock instead of a quorum. It must be set on all members or none.
+	// MaxClockDrift bounds how much another member's clock gains on this one's in one ElectionTimeout; <
+	// ElectionTimeout, default a tenth of it.
 	LeaseReads    bool
 	MaxClockDrift time.Duration
 
-	// Placement is where bodies are kept. Default PlacementCopy. Members with different ones
-	// understand each other, except for PlacementRS.
+	// Placement is where bodies are kept. Default PlacementCopy. Members with different ones are compatible, except for
+	// PlacementRS.
 	Placement Placement
-	// MaxK is the most fragments that make a body whole. PlacementCode: 0 for one that leaves space
-	// for a member to be slow, a majority less one; never more than a majority is used. PlacementRS:
-	// always used, required.
+	// MaxK is the maximal number of fragments that make a body whole. PlacementCode: 0 for a default that tolerates a
+	// slow member, a majority less one; never more than a majority is used. PlacementRS: always used, required.
 	MaxK int
-	// ExtraWhole is how many whole copies PlacementCode makes beyond those that are needed,
-	// where it makes any.
+	// ExtraWhole is the number of whole copies that PlacementCode makes beyond the necessary ones, if it makes any.
 	ExtraWhole int
-	// ReadQuorum and WriteQuorum are how many voters elect and how many commit, where these are
-	// no majorities. With PlacementRS: ReadQuorum + WriteQuorum ≥ voters + MaxK and
-	// 2·ReadQuorum > voters.
+	// ReadQuorum and WriteQuorum are the numbers of voters that elect and that commit, if these are not majorities. With
+	// PlacementRS: ReadQuorum + WriteQuorum ≥ voters + MaxK and 2·ReadQuorum > voters.
 	ReadQuorum, WriteQuorum int
 
 	// Own are the protocol's own settings. Only its core reads them.
 	Own setting.Values
 
-	// Lanes: members spread blind proposals themselves (docs/internals/lcr.md). It must be set on all members
-	// or none, and needs a Session.
+	// Lanes: members replicate blind proposals themselves (docs/internals/lcr.md). It must be set on all members or
+	// none, and needs a Session.
 	Lanes bool
 
 	// Mutant breaks a rule on purpose; only for tests.
 	Mutant Mutant
 }
 
-// StallTimeouts is after how many election timeouts without a completion a disk counts as stalled: its leader steps
-// down, its followers do not stand. Heartbeats that outlive a disk would block a cluster forever.
+// StallTimeouts is the number of election timeouts without a completion after which a disk counts as stalled: its
+// leader steps down, and its followers do not campaign. Heartbeats of a member with a dead disk would block a cluster
+// forever.
 const StallTimeouts = 4
 
 // SettingsError indicates what is wrong with Settings. Nothing was started.
@@ -104,8 +101,8 @@ type SettingsError struct{ Detail string }
 
 func (e *SettingsError) Error() string { return "protocol: settings: " + e.Detail }
 
-// WithDefaults returns the settings with defaults for what is not set. It returns a
-// [*SettingsError] for what makes no sense under any protocol.
+// WithDefaults returns the settings with defaults for unset ones. It returns a [*SettingsError] for values that no
+// protocol accepts.
 func (s Settings) WithDefaults() (Settings, error) {
 	for _, d := range []struct {
 		v   *int

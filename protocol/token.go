@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Token names a command, which may be accepted and not applied yet. If the numbers of its session are
-// of an instance, that is the first one.
+// Token names a command, which may be accepted and not applied yet. If its session's numbers are separate for each
+// instance, it belongs to the first one.
 type Token = ProposalID
 
-// CheckTokens reports tokens that no member ever gave out.
+// CheckTokens reports tokens that no member ever issued.
 func CheckTokens(tokens []Token) error {
 	for _, t := range tokens {
 		if t.Session.Member == 0 || t.Session.Incarnation == 0 || t.Seq == 0 {

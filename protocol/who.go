@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// LogID is the random identity of a data directory's log. A member with another identity has
-// another log, whatever id it uses (docs/internals/identity.md). The zero value is no identity.
+// LogID is the random identity of a data directory's log. A member with another identity has another log, whatever
+// its id (docs/internals/identity.md). The zero value is no identity.
 type LogID [16]byte
 
 // NewLogID makes an identity from random bytes.
@@ -37,9 +37,9 @@ func (id *LogID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Who is a member as others know it: the identity of its log, and the incarnation of that log. Incarnations are
-// numbered from 1. An incarnation's Mark is random: two processes that began from copies of one directory have the
-// same number and different marks. The zero value is no one.
+// Who identifies a member to others: the identity of its log, and the incarnation of that log. Incarnations are
+// numbered from 1. An incarnation's Mark is random: two processes that started from copies of one directory have the
+// same number and different marks. The zero value is no member.
 type Who struct {
 	Log         LogID  `json:"log,omitzero"`
 	Incarnation uint64 `json:"life,omitempty"`
@@ -53,8 +53,8 @@ func (w Who) String() string {
 	return fmt.Sprintf("life %d of log %.8s", w.Incarnation, w.Log)
 }
 
-// NewSession names the incarnation of a log as an origin of proposals. shared says that all instances share
-// the session's numbers.
+// NewSession names the incarnation of a log as an origin of proposals. With shared all instances share the session's
+// numbers.
 func NewSession(self MemberID, log LogID, life uint64, shared bool) Session {
 	number := life & (sharedNumbers - 1)
 	if shared {
@@ -63,8 +63,8 @@ func NewSession(self MemberID, log LogID, life uint64, shared bool) Session {
 	return Session{Member: self, Incarnation: uint64(binary.BigEndian.Uint32(log[:]))<<32 | number}
 }
 
-// sharedNumbers marks, in an incarnation, a session whose numbers all instances share. Programs before this one had
-// no mark: there each instance had numbers of its own. What they wrote keeps that meaning forever.
+// sharedNumbers marks, in an incarnation, a session whose numbers all instances share. Earlier programs had no mark:
+// there each instance had numbers of its own. Their sessions keep that meaning forever.
 const sharedNumbers = 1 << 31
 
 // Shared reports whether all instances share the session's numbers. If not, each instance has
@@ -77,8 +77,8 @@ func (s Session) String() string { return fmt.Sprintf("%s.%d", s.Member, s.Numbe
 // Number is the number of the incarnation, for people.
 func (s Session) Number() uint32 { return uint32(s.Incarnation) &^ sharedNumbers }
 
-// Line says from which log of its member a session is. Sessions of different lines are
-// independent: neither is an earlier incarnation of the other.
+// Line identifies the log of a session. Sessions of different lines are independent: neither is an earlier
+// incarnation of the other.
 func (s Session) Line() uint32 { return uint32(s.Incarnation >> 32) }
 
 // Rank orders the sessions of a line: a later incarnation of the log has a higher rank. All incarnations that share

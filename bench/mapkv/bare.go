@@ -10,9 +10,9 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// Bare is what HTTP itself costs: it answers the requests of [Handler] at once, without a log, and keeps nothing. So
-// what was put is not found. Members of a cluster like that do not know each other. The first of the list calls itself
-// the leader, for clients that look for one.
+// Bare is the cost of HTTP itself: it answers the requests of [Handler] at once, without a log, and stores nothing.
+// So a value that was put is not found. Its members do not communicate. The first of the list reports itself as the
+// leader, for clients that look for one.
 func Bare(self braid.MemberID, members []braid.Member) http.Handler {
 	status := Status{Member: self.String(), Leader: members[0].ID.String(), Members: len(members), Ready: true}
 	mux := http.NewServeMux()
@@ -27,7 +27,7 @@ func Bare(self braid.MemberID, members []braid.Member) http.Handler {
 	return mux
 }
 
-// ServeBare serves that on a listener until ctx ends.
+// ServeBare serves Bare on a listener until ctx ends.
 func ServeBare(ctx context.Context, clients net.Listener, self braid.MemberID, members []braid.Member) error {
 	server := http.Server{Handler: Bare(self, members), ReadHeaderTimeout: DefaultTimeout}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // nothing in progress is worth waiting for

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// operation is what a command does.
+// operation is the kind of a command.
 type operation byte
 
 const (
@@ -16,12 +16,11 @@ const (
 	opGet    // the value at this place in the log
 )
 
-// errCommand is a command that this package did not make.
+// errCommand indicates bytes that are not a command of this package.
 var errCommand = errors.New("mapkv: not a command")
 
-// command returns an operation, its key and value as one command:
-// operation, length of the key as a uvarint, key, value. Where the value is the command's
-// body it is left out here.
+// command returns an operation, its key and value as one command: operation, length of the key as a uvarint, key,
+// value. The value is omitted if it is the command's body.
 func command(op operation, key string, value []byte) []byte {
 	c := make([]byte, 0, 1+binary.MaxVarintLen32+len(key)+len(value))
 	c = append(c, byte(op))
@@ -30,13 +29,13 @@ func command(op operation, key string, value []byte) []byte {
 	return append(c, value...)
 }
 
-// KeyIn is the hash of a command's key, as the command says it to its protocol.
+// KeyIn returns the hash of a command's key, as its protocol gets it.
 func KeyIn(command []byte) uint64 {
-	_, key, _, _ := parse(command) // what is no command has no key
+	_, key, _, _ := parse(command) // an invalid command has no key
 	return hash(string(key))
 }
 
-// parse takes a command apart; key and value are parts of it.
+// parse splits a command; key and value are parts of it.
 func parse(c []byte) (op operation, key, value []byte, err error) {
 	if len(c) < 2 {
 		return 0, nil, nil, errCommand

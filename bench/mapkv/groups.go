@@ -4,7 +4,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// State is what the service reads. A [Map] is one, and so are [Groups]. It is safe for concurrent use.
+// State is the state that the service reads. A [Map] is one, and so are [Groups]. It is safe for concurrent use.
 type State interface {
 	// Get returns the value of a key.
 	Get(key string) (value Value, ok bool)
@@ -12,7 +12,7 @@ type State interface {
 	Len() (keys int, appended uint64)
 }
 
-// Groups are maps of which each has a share of the keys, where each share has an order of its own.
+// Groups are maps that each have a share of the keys, with a separate order for each share.
 type Groups []*Map
 
 // NewGroups returns the given number of empty maps, and the state machine that combines them.

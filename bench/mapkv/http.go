@@ -18,13 +18,13 @@ const (
 	maxKey = 4 << 10
 	// MaxValue is the largest value, in bytes.
 	MaxValue = 16 << 20
-	// DefaultTimeout is how long a request may take, or a chunk of a large value.
+	// DefaultTimeout bounds a request, or a chunk of a large value.
 	DefaultTimeout = 10 * time.Second
 	// DefaultBodyBytes is the size from which on values are bodies.
 	DefaultBodyBytes = 16 << 10
 )
 
-// Log is what the service needs of a node; [braid.Node] is one.
+// Log is the part of a node that the service uses; [braid.Node] is one.
 type Log interface {
 	ProposeWith(ctx context.Context, command, body []byte, o braid.ProposeOptions) (result any, err error)
 	Body(ctx context.Context, ref braid.BodyRef) ([]byte, error)
@@ -42,9 +42,9 @@ type service struct {
 }
 
 // Handler returns the service of a member whose state machine is state. timeout bounds each request; 0 means
-// [DefaultTimeout]. Values from bodyBytes on become bodies; 0 means [DefaultBodyBytes], less than 0 none. With [Groups]
-// there are none, and every read is a command in the log of its group: to ask for the read indexes of all groups would
-// cost more.
+// [DefaultTimeout]. Values from bodyBytes on become bodies; 0 means [DefaultBodyBytes], less than 0 none. With
+// [Groups] there are none, and every read is a command in the log of its group: the read indexes of all groups would
+// be more expensive.
 func Handler(log Log, state State, timeout time.Duration, bodyBytes int) http.Handler {
 	if timeout == 0 {
 		timeout = DefaultTimeout
@@ -134,8 +134,8 @@ func (s *service) answer(w http.ResponseWriter, r *http.Request, value Value, ok
 	s.send(r.Context(), w, value)
 }
 
-// send streams a value, one chunk in memory at a time. It has the first chunk before the answer
-// begins, so an error there has a status code. A later error cuts the answer off.
+// send streams a value, with one chunk in memory at a time. It has the first chunk before the answer begins, so an
+// error there has a status code. A later error aborts the answer.
 func (s *service) send(ctx context.Context, w http.ResponseWriter, value Value) {
 	for i := range value.Chunks {
 		data, err := s.bytes(ctx, &value.Chunks[i])
@@ -151,13 +151,13 @@ func (s *service) send(ctx context.Context, w http.ResponseWriter, value Value) 
 			w.Header().Set("Content-Length", strconv.FormatInt(value.Size, 10))
 		}
 		if _, err := w.Write(data); err != nil {
-			return // a client that went away needs no answer
+			return // the client is gone
 		}
 	}
 }
 
-// bytes returns what a chunk stands for. A body that this member does not hold whole is gathered
-// from other members' fragments.
+// bytes returns the bytes of a chunk. A body that this member does not hold whole is assembled from other members'
+// fragments.
 func (s *service) bytes(ctx context.Context, c *Chunk) ([]byte, error) {
 	if c.Body.Size == 0 {
 		return c.Bytes, nil
@@ -204,8 +204,8 @@ func (s *service) append(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// propose proposes a command; if that fails, the request is answered and ok false. value may become
-// the body as it is: no one changes it.
+// propose proposes a command; if that fails, the request is answered and ok false. value may become the body without
+// a copy: it is never changed.
 func (s *service) propose(w http.ResponseWriter, r *http.Request, op operation, key string,
 	value []byte) (result any, ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
@@ -227,15 +227,15 @@ func (s *service) propose(w http.ResponseWriter, r *http.Request, op operation, 
 	return result, true
 }
 
-// hash is what a command says of its key, to protocols that order only commands with a key in common. It is the same on
-// all members. What is only appended has the key "".
+// hash returns the hash of a command's key, for protocols that order only commands with a common key. It is the same
+// on all members. Appended data has the key "".
 func hash(key string) uint64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, key) // it never fails
 	return h.Sum64()
 }
 
-// fail answers with an error: the status code says whether a retry is safe.
+// fail answers with an error: the status code tells whether a retry is safe.
 func fail(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	var incomplete *braid.BodyError
@@ -253,7 +253,7 @@ func fail(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), code)
 }
 
-// Status is what GET /status answers.
+// Status is the answer to GET /status.
 type Status struct {
 	Member  string `json:"member"`
 	Leader  string `json:"leader"` // "" while none is known

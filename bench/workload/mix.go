@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind is what an operation does.
+// Kind is the kind of an operation.
 type Kind uint8
 
 const (
@@ -19,11 +19,11 @@ const (
 	Insert
 	// Scan gets up to Op.Limit keys from Op.Key on, in the order of keys.
 	Scan
-	// ReadModifyWrite gets a key and puts it unless it changed meanwhile.
+	// ReadModifyWrite gets a key and puts it unless it changed in between.
 	ReadModifyWrite
 	// Delete removes a key.
 	Delete
-	// Kinds is how many there are.
+	// Kinds is the number of kinds.
 	Kinds = iota
 )
 
@@ -48,7 +48,7 @@ func Ratio(writes float64) (m Mix) {
 	return m
 }
 
-// ParseMix reads shares such as read=0.95,update=0.05 or read=95%,scan=5%.
+// ParseMix parses shares such as read=0.95,update=0.05 or read=95%,scan=5%.
 func ParseMix(text string) (m Mix, err error) {
 	given := [Kinds]bool{}
 	for _, p := range pairs(text) {
@@ -117,7 +117,7 @@ func (m Mix) String() string {
 	return strings.Join(parts, ",")
 }
 
-// cumulative are the shares added up, so that one random number finds the kind.
+// cumulative returns the cumulative shares, so that one random number selects the kind.
 func (m *Mix) cumulative() (c [Kinds]float64) {
 	sum := 0.0
 	last := 0
@@ -128,7 +128,7 @@ func (m *Mix) cumulative() (c [Kinds]float64) {
 			last = k
 		}
 	}
-	for k := last; k < Kinds; k++ { // whatever rounding did
+	for k := last; k < Kinds; k++ { // rounding errors
 		c[k] = 1
 	}
 	return c
@@ -147,7 +147,7 @@ var ycsb = map[string]struct {
 	"F": {Mix{Read: 0.5, ReadModifyWrite: 0.5}, ycsbKeys},
 }
 
-// ycsbKeys are keys of which few are popular, anywhere among the others.
+// ycsbKeys has few popular keys, scattered among the others.
 const ycsbKeys = "zipf:skew=0.99,scatter=1"
 
 // YCSB returns the mix and the keys of one of YCSB's workloads, A to F.

@@ -11,7 +11,7 @@ import (
 // pair is one name=value; a value alone has an empty name.
 type pair struct{ name, value string }
 
-// pairs takes "a=1,b=2" apart.
+// pairs splits "a=1,b=2".
 func pairs(text string) []pair {
 	if text == "" {
 		return nil
@@ -27,7 +27,7 @@ func pairs(text string) []pair {
 	return out
 }
 
-// number reads a finite number, which may be a percentage.
+// number parses a finite number, which may be a percentage.
 func number(text string) (float64, error) {
 	digits, percent := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(digits, 64)
@@ -40,7 +40,7 @@ func number(text string) (float64, error) {
 	return v, nil
 }
 
-// unit is a suffix of a size; longer ones come before those that they end with.
+// unit is a suffix of a size; longer ones come before their own suffixes.
 type unit struct {
 	suffix string
 	bytes  int
@@ -48,7 +48,7 @@ type unit struct {
 
 var units = []unit{{"MiB", 1 << 20}, {"KiB", 1 << 10}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}, {"", 1}}
 
-// bytes reads a size such as 16, 4KiB or 1MiB.
+// bytes parses a size such as 16, 4KiB or 1MiB.
 func bytes(text string) (int, error) {
 	text = strings.TrimSpace(text)
 	i := slices.IndexFunc(units, func(u unit) bool { return strings.HasSuffix(text, u.suffix) })
@@ -59,7 +59,7 @@ func bytes(text string) (int, error) {
 	return v * units[i].bytes, nil
 }
 
-// formatBytes writes a size as bytes reads it.
+// formatBytes formats a size so that bytes parses it.
 func formatBytes(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:

@@ -10,14 +10,14 @@ import (
 // MaxValue is the largest value in bytes.
 const MaxValue = 16 << 20
 
-// Sizes are sizes of values in bytes, both ends included. Within a range each doubling is
-// as likely as any other: as many values between 16 and 32 bytes as between 1 and 2 MiB.
+// Sizes is a range of value sizes in bytes, both ends included. Within it each doubling is equally likely: as many
+// values between 16 and 32 bytes as between 1 and 2 MiB.
 type Sizes struct{ Min, Max int }
 
 // Fixed is one size for all values.
 func Fixed(bytes int) Sizes { return Sizes{bytes, bytes} }
 
-// ParseSizes reads a size such as 16 or 4KiB, or a range of them such as 16-1MiB.
+// ParseSizes parses a size such as 16 or 4KiB, or a range of them such as 16-1MiB.
 func ParseSizes(text string) (Sizes, error) {
 	low, high, isRange := strings.Cut(text, "-")
 	if low == "" { // a sign, not a range
@@ -58,7 +58,7 @@ func (s Sizes) String() string {
 	return formatBytes(s.Min) + "-" + formatBytes(s.Max)
 }
 
-// draw returns a size.
+// draw returns a random size.
 func (s Sizes) draw(r *rand.Rand) int {
 	if s.Min == s.Max {
 		return s.Min

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// Spec says what the clients of a run ask for.
+// Spec describes the requests of a run's clients.
 type Spec struct {
 	Mix      Mix
 	Keys     Keys
-	KeySpace int   // keys there are at the beginning
+	KeySpace int   // number of keys at the beginning
 	Values   Sizes // of updates, inserts and read-modify-writes
-	// ScanLimit is the most keys of a scan, each number of keys up to it as likely as any
-	// other; default 100.
+	// ScanLimit is the maximal number of keys of a scan, which is uniform up to it; default 100.
 	ScanLimit int
 	Seed      uint64
 }
@@ -22,7 +21,7 @@ type Spec struct {
 const (
 	defaultScanLimit = 100
 	maxScanLimit     = 10_000
-	// MaxClients is how many clients a workload may have.
+	// MaxClients is the maximal number of clients of a workload.
 	MaxClients = 1 << 19
 )
 
@@ -44,11 +43,11 @@ func (s *Spec) Validate(clients int) error {
 type Op struct {
 	Kind  Kind
 	Key   uint64 // its number
-	Size  int    // bytes of the value to write, 0 for what writes none
+	Size  int    // bytes of the value to write, 0 if it writes none
 	Limit int    // Scan: keys at most
 }
 
-// Workload is what the clients of one run share. It is safe for concurrent use.
+// Workload is the state that the clients of one run share. It is safe for concurrent use.
 type Workload struct {
 	spec    Spec
 	clients int
@@ -67,15 +66,14 @@ func New(s Spec, clients int) (*Workload, error) {
 	return &Workload{spec: s, clients: clients, kinds: s.Mix.cumulative(), front: newFrontier(s.KeySpace)}, nil
 }
 
-// Inserted tells that an Insert ended, whatever its outcome: later operations may ask for
-// its key.
+// Inserted records that an Insert ended, whatever its outcome: later operations may use its key.
 func (w *Workload) Inserted(key uint64) { w.front.finish(key) }
 
-// Known is the number of keys that there are or were: those of the beginning and those
-// whose inserts, and all before them, have ended.
+// Known is the number of keys that exist or existed: those of the beginning and those whose inserts, and all earlier
+// ones, have ended.
 func (w *Workload) Known() uint64 { return w.front.known() }
 
-// Generator draws the operations of one client. It is for one goroutine.
+// Generator draws the operations of one client. It is not safe for concurrent use.
 type Generator struct {
 	w      *Workload
 	random rand.Rand
@@ -90,8 +88,7 @@ func (w *Workload) Generator(client int) *Generator {
 	}
 }
 
-// Next returns the next operation; at is the time since the run began, which matters for
-// a mean that moves.
+// Next returns the next operation; at is the time since the run began, on which a moving mean depends.
 func (g *Generator) Next(at time.Duration) Op {
 	op := Op{Kind: g.kind()}
 	if op.Kind == Insert {
@@ -118,7 +115,7 @@ func (g *Generator) kind() Kind {
 	return Kinds - 1
 }
 
-// Load returns an operation that puts a key before the run, with a size as the others.
+// Load returns an operation that puts a key before the run, with a size like the others.
 func (g *Generator) Load(key uint64) Op {
 	return Op{Kind: Update, Key: key, Size: g.w.spec.Values.draw(&g.random)}
 }

@@ -15,7 +15,7 @@ type zipf struct {
 	// The area under 1/x^skew is drawn from uniformly, from the largest rank's to the
 	// first's.
 	from, to float64
-	// sure is how far a rank may be rounded up without a look at its area.
+	// sure bounds the distance by which a rank is rounded up without computing its area.
 	sure float64
 }
 
