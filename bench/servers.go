@@ -92,7 +92,7 @@ func (s *Servers) startOne(executable string, args []string, log string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = out.Close() }() // the process has its own
+	defer func() { _ = out.Close() }() // the process has its own copy
 	cmd := exec.Command(executable, args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = endWithParent()
@@ -126,7 +126,7 @@ func lastLines(path string) string {
 	return lastOf(data)
 }
 
-// lastOf returns the end of what a process wrote.
+// lastOf returns the end of a process's output.
 func lastOf(data []byte) string {
 	if len(data) > 1000 {
 		data = data[len(data)-1000:]
@@ -134,7 +134,7 @@ func lastOf(data []byte) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Stop ends all processes: kindly, and after ten seconds by force.
+// Stop ends all processes: gracefully, and after ten seconds by force.
 func (s *Servers) Stop() {
 	defer close(s.release)
 	for _, p := range s.procs {

@@ -4,5 +4,5 @@ package bench
 
 import "syscall"
 
-// endWithParent keeps a terminal's interrupt away from a process that is started.
+// endWithParent shields a started process from a terminal's interrupt.
 func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

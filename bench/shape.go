@@ -13,8 +13,8 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Shape is the protocol of braid's own that a cluster runs, with its settings. They are one program. The zero value
-// says nothing.
+// Shape is one of braid's own protocols with its settings, as a cluster runs it. All are one program. The zero value
+// sets nothing.
 type Shape struct {
 	Protocol string
 	Values   setting.Values // those that all protocols have, and its own
@@ -31,7 +31,7 @@ func (s Shape) choose(members int) (registry.Choice, error) {
 			strings.Join(registry.Names(), ", "))
 	}
 	c, err := p.Choose(s.Values, members)
-	// The others have names of their own.
+	// The others' placement is part of their name.
 	if own := p.Placements[0]; err == nil && !p.Merges() && c.Placement != own {
 		err = fmt.Errorf("placement %s: protocol %s is measured with placement %s", c.Placement, p.Name, own)
 	}
@@ -47,7 +47,7 @@ func (s Shape) Apply(o *braid.Options) error {
 	return nil
 }
 
-// Only returns the shape without what the protocol does not have.
+// Only returns the shape without settings that the protocol does not have.
 func (s Shape) Only() Shape {
 	p := registry.Find(s.Protocol)
 	if p == nil {
@@ -70,8 +70,8 @@ func (s Shape) Only() Shape {
 	return s
 }
 
-// Groups is how many groups of keys there are in a cluster of this many members, each with an order of its own; 0:
-// there is one order.
+// Groups returns the number of groups of keys in a cluster of this many members, each with a separate order; 0: there
+// is one order.
 func (s Shape) Groups(members int) int {
 	c, err := s.choose(members)
 	if err != nil {
@@ -80,28 +80,28 @@ func (s Shape) Groups(members int) int {
 	return c.Groups()
 }
 
-// KeyOf makes a key of a number: that of a command, where each command has a key of its own.
+// KeyOf derives a key from a number: a command's key, if each command has a different one.
 func KeyOf(number uint64) uint64 {
 	number ^= number >> 31
 	number *= 0x9E3779B97F4A7C15
 	return number ^ number>>29
 }
 
-// flags are those of a server that is set up so; its protocol is said elsewhere. A server has no flags for
-// settings of experiments.
+// flags returns the flags of a server with this shape, without its protocol. A server has no flags for settings of
+// experiments.
 func (s Shape) flags() []string {
 	return append(common.Layout.Args(s.Values), registry.Settings().Args(s.Values)...)
 }
 
-// Spread reports whether the members share the leaders, so that clients should propose at
-// all of them: each finds a leader alongside it. Otherwise one member leads all instances.
+// Spread reports whether leaders are spread over the members, so that clients should propose at all of them: each
+// then has a leader on its member. Otherwise one member leads all instances.
 func (s Shape) Spread() bool {
 	c, err := s.choose(1)
 	return err == nil && c.Spread()
 }
 
-// Settled reports whether all instances have a leader and these are as they should be: one
-// member, or as many as can be. A leader that has just been elected hands over a while later.
+// Settled reports whether all instances have a leader, on the intended members: on one, or on as many as possible. A
+// new leader transfers leadership a while later.
 func (s Shape) Settled(status *braid.Status) bool {
 	var leaders []braid.MemberID
 	for i := range status.Instances {

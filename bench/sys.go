@@ -22,8 +22,8 @@ func cpuTimeOf(who int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// writtenBytes returns the bytes that a process (0: this one) caused to be written to
-// disks, 0 where the kernel does not tell.
+// writtenBytes returns the bytes that a process (0: this one) caused to be written to disks, 0 if the kernel does not
+// report it.
 func writtenBytes(pid int) int64 {
 	who := "self"
 	if pid != 0 {
@@ -32,7 +32,7 @@ func writtenBytes(pid int) int64 {
 	return procField(filepath.Join("/proc", who, "io"), "write_bytes:")
 }
 
-// ResidentBytes returns the memory that this process occupies, 0 where the kernel does not tell.
+// ResidentBytes returns the memory of this process, 0 if the kernel does not report it.
 func ResidentBytes() uint64 { return uint64(procField("/proc/self/status", "VmRSS:")) << 10 }
 
 // procField returns the number behind a key in a file of lines "key number", 0 if absent.
@@ -50,13 +50,13 @@ func procField(path, key string) int64 {
 	return 0
 }
 
-// processCPU returns the CPU time of a process, 0 where the kernel does not tell.
+// processCPU returns the CPU time of a process, 0 if the kernel does not report it.
 func processCPU(pid int) time.Duration {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return 0
 	}
-	// The name in parentheses may hold blanks: the fields are counted behind it.
+	// The name in parentheses may have blanks: the fields are counted after it.
 	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')'):]), " ")
 	f := strings.Fields(rest)
 	if !ok || len(f) < 13 {
@@ -67,28 +67,28 @@ func processCPU(pid int) time.Duration {
 	return time.Duration(user+system) * time.Second / ticksPerSecond
 }
 
-// CPUShares are what the machine's CPU time went to, besides what was measured: the higher
-// they are, the less the figures are worth.
+// CPUShares are the shares of the machine's CPU time that did not go to the measured processes: the higher they are,
+// the less reliable are the figures.
 type CPUShares struct {
-	// StolenPercent is what the host took away.
+	// StolenPercent is the share of the host.
 	StolenPercent float64 `json:"stolen_cpu_percent"`
-	// OthersPercent is what went to other processes.
+	// OthersPercent is the share of other processes.
 	OthersPercent float64 `json:"others_cpu_percent"`
 }
 
-// CPUMeter tells the shares of a time.
+// CPUMeter measures the shares over a time.
 type CPUMeter struct {
 	from cpuTicks
 	own  time.Duration
 }
 
-// StartCPUMeter begins to measure the shares; what is measured is this process, and those that it
-// started and saw end meanwhile.
+// StartCPUMeter begins to measure the shares. The measured processes are this one, and those that it started and that
+// ended in between.
 func StartCPUMeter() CPUMeter { return CPUMeter{from: readCPUTicks(), own: ownCPUTime()} }
 
 func ownCPUTime() time.Duration { return CPUTime() + cpuTimeOf(unix.RUSAGE_CHILDREN) }
 
-// Shares returns those since the meter was started.
+// Shares returns the shares since the meter was started.
 func (m CPUMeter) Shares() CPUShares { return m.from.shares(readCPUTicks(), ownCPUTime()-m.own) }
 
 // cpuTicks are the kernel's counters of time over all CPUs.
@@ -121,11 +121,11 @@ func readCPUTicks() (s cpuTicks) {
 // ticksPerSecond is USER_HZ, fixed in Linux's interface.
 const ticksPerSecond = 100
 
-// shares returns those between two readings, between which what is measured used own.
+// shares returns the shares between two readings, between which the measured processes used own.
 func (from cpuTicks) shares(to cpuTicks, own time.Duration) (s CPUShares) {
 	total := float64(to.total - from.total)
 	if total <= 0 {
-		return s // the kernel does not tell
+		return s // the kernel does not report it
 	}
 	stolen := float64(to.stolen - from.stolen)
 	busy := total - float64(to.idle-from.idle) - stolen
@@ -141,7 +141,7 @@ type MachineInfo struct {
 	Kernel     string `json:"kernel"`
 	Filesystem string `json:"filesystem"`
 	Go         string `json:"go"`
-	// GCPercent is how much this process's heap grows between garbage collections.
+	// GCPercent is the growth of this process's heap between garbage collections.
 	GCPercent uint64 `json:"gc_percent"`
 }
 

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// convergeTimeout is what logRun.convergeIn is outside of tests.
+// convergeTimeout is logRun.convergeIn outside of tests.
 const convergeTimeout = time.Minute
 
-// verify waits until all members have applied the same number of commands, and returns what
-// is wrong with what they applied; nil is good.
+// verify waits until all members have applied the same number of commands, and returns the violations; nil: none.
 func (r *logRun) verify(ctx context.Context) []string {
 	acked := uint64(0)
 	for _, s := range r.g.senders {
@@ -23,8 +22,8 @@ func (r *logRun) verify(ctx context.Context) []string {
 	return bad
 }
 
-// converge waits until all members are equally far, at least at the acknowledged commands,
-// and compares what they applied.
+// converge waits until all members have applied the same number of commands, at least the acknowledged ones, and
+// compares them.
 func (r *logRun) converge(ctx context.Context, acked uint64) []string {
 	ctx, cancel := context.WithTimeout(ctx, r.convergeIn)
 	defer cancel()
@@ -65,7 +64,7 @@ func equal(values []uint64) bool {
 	return true
 }
 
-// judge compares what a member applied with what the senders know.
+// judge compares a member's applied commands with the senders' records.
 func (m *Machine) judge(member int, senders []*sender) (bad []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,8 +84,7 @@ func (m *Machine) judge(member int, senders []*sender) (bad []string) {
 	return bad
 }
 
-// join makes the machine what its groups are together, to be judged. A command that two groups applied is
-// a duplicate.
+// join merges the groups into the machine, to be verified together. A command that two groups applied is a duplicate.
 func (m *Machine) join() {
 	if m.groups == nil {
 		return
@@ -108,8 +106,8 @@ func (m *Machine) join() {
 	}
 }
 
-// missing counts the numbers below end that are neither in the set nor among those allowed
-// to be missing, and returns the first of them.
+// missing counts the numbers below end that are neither in the set nor permitted to be missing, and returns the first
+// of them.
 func (b *bitmap) missing(end uint64, allowed []uint64) (n int, first uint64) {
 	excused := make(map[uint64]struct{}, len(allowed))
 	for _, a := range allowed {

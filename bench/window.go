@@ -26,7 +26,7 @@ type window struct {
 type slot struct {
 	state atomic.Uint32 // slotFree …; after slotSent the rest may be read
 	seq   uint64
-	start int64 // 0: the latency is not taken
+	start int64 // 0: the latency is not measured
 	end   int64
 	done  func(any, error)
 }
@@ -59,7 +59,7 @@ func newWindow(s *sender, i int) *window {
 	return w
 }
 
-// complete is called by the cluster when a command was answered.
+// complete is the cluster's callback for the answer to a command.
 func (w *window) complete(sl *slot, err error) {
 	if sl.start != 0 {
 		sl.end = w.g.now()
@@ -79,7 +79,7 @@ func (w *window) complete(sl *slot, err error) {
 	}
 }
 
-// run sends commands until the generator stops, and then waits for what is in flight.
+// run sends commands until the generator stops, and then waits for those in flight.
 func (w *window) run(ctx context.Context) error {
 	defer w.stall.Stop()
 	for !w.g.stop.Load() {
@@ -126,7 +126,7 @@ func (w *window) send(sl *slot) {
 	}
 }
 
-// harvest takes the outcome out of a slot and frees it.
+// harvest takes the result from a slot and frees it.
 func (w *window) harvest(sl *slot) {
 	switch sl.state.Load() {
 	case slotAcked:
@@ -141,8 +141,8 @@ func (w *window) harvest(sl *slot) {
 	sl.state.Store(slotFree)
 }
 
-// await waits until some more commands have completed. It waits for a share of the window and not
-// for one, so that it is woken seldom.
+// await waits until some more commands have completed. It waits for a share of the window and not for one, to be
+// woken rarely.
 func (w *window) await(ctx context.Context, some int) error {
 	completed := w.completed.Load()
 	inFlight := w.issued - completed
@@ -168,7 +168,7 @@ func (w *window) await(ctx context.Context, some int) error {
 	}
 }
 
-// drain waits for everything in flight.
+// drain waits for all commands in flight.
 func (w *window) drain(ctx context.Context) error {
 	for w.issued > w.completed.Load() {
 		if err := w.await(ctx, len(w.slots)); err != nil {
@@ -181,7 +181,7 @@ func (w *window) drain(ctx context.Context) error {
 	return nil
 }
 
-// abandon abandons what is in flight: it may or may not take effect.
+// abandon gives up the commands in flight: they may or may not take effect.
 func (w *window) abandon(err error) error {
 	for i := range w.slots {
 		sl := &w.slots[i]

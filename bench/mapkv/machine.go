@@ -22,8 +22,8 @@ type Map struct {
 	parts    [shards]map[string]Value
 	frozen   [shards]bool
 	appended uint64 // commands of POST /append
-	// dropped are bodies that were given to the map and that no value refers to.
-	// Invariant: no body is in two values, or twice in one: each belongs to one command.
+	// dropped are bodies that were passed to the map and that no value refers to. Invariant: no body is in two values,
+	// or twice in one: each belongs to one command.
 	dropped drops
 }
 
@@ -53,8 +53,8 @@ func (m *Map) shard(key string) int { return int(maphash.String(m.seed, key) % s
 // found is the result of a read in the log. A key that does not exist has no chunks.
 type found struct{ value Value }
 
-// Apply implements [braid.StateMachine]. The result of a command is nil, or the error that
-// makes it do nothing, or what it asks for.
+// Apply implements [braid.StateMachine]. The result of a command is nil, the error for which it has no effect, or the
+// requested value.
 func (m *Map) Apply(commands []braid.Command) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,16 +129,15 @@ func (m *Map) LiveBodies(yield func(braid.BodyRef)) error {
 	return nil
 }
 
-// Dropped returns the bodies to which neither the map refers nor a snapshot from which the member
-// may be restored, given how many snapshots it has written. The map forgets them; the caller
-// releases them.
+// Dropped returns the bodies that neither the map nor a snapshot for a restart refers to, given the number of
+// snapshots that the member has written. The map forgets them; the caller releases them.
 func (m *Map) Dropped(snapshots uint64) []braid.BodyRef {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.dropped.take(snapshots)
 }
 
-// writable returns the part that a key belongs to, which no snapshot reads.
+// writable returns the part of a key, which no snapshot reads.
 func (m *Map) writable(key string) map[string]Value {
 	i := m.shard(key)
 	switch {

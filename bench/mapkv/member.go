@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// stopTimeout is how long requests in progress may take to end when a member stops.
+	// stopTimeout bounds the wait for requests in progress when a member stops.
 	stopTimeout = 2 * time.Second
-	// releaseInterval is how often bodies that are no longer needed are released.
+	// releaseInterval is the interval at which unneeded bodies are released.
 	releaseInterval = time.Second
 )
 
@@ -25,8 +25,8 @@ type Member struct {
 	ended chan error
 }
 
-// Open starts a node and its service on a listener, which the member closes, also if Open
-// fails. Values from bodyBytes on are bodies, see [Handler].
+// Open starts a node and its service on a listener, which the member closes, even if Open fails. Values from
+// bodyBytes on are bodies, see [Handler].
 func Open(o braid.Options, clients net.Listener, bodyBytes int) (*Member, error) {
 	m := &Member{ended: make(chan error, 1)}
 	state := NewMap()
@@ -53,7 +53,7 @@ func Open(o braid.Options, clients net.Listener, bodyBytes int) (*Member, error)
 	return m, nil
 }
 
-// release lets go of bodies until the node stops.
+// release releases unneeded bodies until the node stops.
 func (m *Member) release(state *Map) {
 	tick := time.NewTicker(releaseInterval)
 	defer tick.Stop()
@@ -84,7 +84,7 @@ func (m *Member) Close() error {
 	return errors.Join(err, m.Node.Close())
 }
 
-// Wait returns when ctx ends or the node stopped on its own, whose error it returns.
+// Wait returns when ctx ends, or with the node's error when that has stopped by itself.
 func (m *Member) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

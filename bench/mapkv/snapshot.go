@@ -12,10 +12,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// version is the first byte of a snapshot. After it: the count of appended commands and of
-// keys, and for each key its length, it, and its number of chunks. A chunk is a zero, the
-// length of its bytes and the bytes; or a one and the name of a body: instance, index, term,
-// k, size and digest. Numbers are uvarints.
+// version is the first byte of a snapshot. After it: the number of appended commands and of keys, and for each key
+// its length, its bytes, and its number of chunks. A chunk is a zero, the length of its bytes and the bytes; or a one
+// and the name of a body: instance, index, term, k, size and digest. Numbers are uvarints.
 const version = 2
 
 // Kinds of chunks in a snapshot.
@@ -24,7 +23,7 @@ const (
 	chunkBody
 )
 
-// view is the map at one instant. Values are never changed, parts not while frozen.
+// view is the map at one time. Values are never changed, parts not while frozen.
 type view struct {
 	parts    [shards]map[string]Value
 	appended uint64
@@ -106,7 +105,7 @@ func (m *Map) Restore(r io.Reader) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seed, m.parts, m.frozen, m.appended = fresh.seed, fresh.parts, fresh.frozen, fresh.appended
-	m.dropped = drops{} // what is alive now is said by LiveBodies
+	m.dropped = drops{} // LiveBodies has those alive now
 	return nil
 }
 
@@ -184,7 +183,7 @@ func readBody(in *bufio.Reader) (r braid.BodyRef, err error) {
 	return r, nil
 }
 
-// readField reads a length, which may not exceed a limit, and this many bytes.
+// readField reads a length, which may not exceed a limit, and that many bytes.
 func readField(in *bufio.Reader, limit int) ([]byte, error) {
 	n, err := binary.ReadUvarint(in)
 	if err != nil {

@@ -13,11 +13,11 @@ type Chunk struct {
 	Body  braid.BodyRef // Size > 0: Bytes is nil
 }
 
-// Size is how many bytes of the value the chunk holds.
+// Size is the number of bytes of the value in the chunk.
 func (c *Chunk) Size() int64 { return int64(len(c.Bytes)) + int64(c.Body.Size) }
 
-// Value is what a key has: the chunks that were put and appended, in that order
-// (docs/internals/craft.md, 2.6). No one may change them.
+// Value is a key's value: the chunks that were put and appended, in that order (docs/internals/craft.md, 2.6). They
+// must not be changed.
 type Value struct {
 	Chunks []Chunk
 	Size   int64 // of all chunks
@@ -29,10 +29,10 @@ const (
 	MaxTotal  = 1 << 30
 )
 
-// ErrValueFull refuses an append to a value that is as large as values can be.
+// ErrValueFull refuses an append to a value of maximal size.
 var ErrValueFull = errors.New("mapkv: the value would be larger than 1 GiB or 65536 appends")
 
-// chunk is what a command adds to a value. value is copied.
+// chunk is the chunk that a command adds to a value. value is copied.
 func chunk(c *braid.Command, value []byte) Chunk {
 	if c.Body != nil {
 		return Chunk{Body: *c.Body}
@@ -40,8 +40,8 @@ func chunk(c *braid.Command, value []byte) Chunk {
 	return Chunk{Bytes: bytes.Clone(value)}
 }
 
-// extended returns a value with one chunk more. It may share the chunks before with v. A value is
-// extended only once, so no one else uses the memory beyond its length.
+// extended returns a value with one chunk more. It may share the earlier chunks with v. A value is extended only
+// once, so no other value uses the memory after its length.
 func (v Value) extended(c Chunk) (Value, error) {
 	if len(v.Chunks) >= MaxChunks || v.Size+c.Size() > MaxTotal {
 		return v, ErrValueFull
@@ -49,9 +49,9 @@ func (v Value) extended(c Chunk) (Value, error) {
 	return Value{append(v.Chunks, c), v.Size + c.Size()}, nil
 }
 
-// drops are bodies that no value refers to any more, and that may not be released yet: a
-// restart would begin with a snapshot in which they are alive. They are grouped by how many
-// snapshots the member had written when they were seen first.
+// drops are bodies that no value refers to any more, and that may not be released yet: a restart would begin with a
+// snapshot in which they are alive. They are grouped by the number of snapshots that the member had written when they
+// were seen first.
 type drops struct {
 	fresh   []braid.BodyRef
 	waiting []dropped
@@ -70,8 +70,8 @@ func (d *drops) add(v Value) {
 	}
 }
 
-// take removes and returns what is in no snapshot any more, if the member has written this many. A
-// snapshot may have been in progress when a body was dropped, so only the second one after that is
+// take removes and returns the bodies that are in no snapshot any more, if the member has written this number of
+// snapshots. A snapshot may have been in progress when a body was dropped, so only the second one after that is
 // certainly without it.
 func (d *drops) take(snapshots uint64) (refs []braid.BodyRef) {
 	if len(d.fresh) > 0 {

@@ -1,9 +1,9 @@
-// Package workload generates the requests of a benchmark's clients: the operation, its key, the
-// size of its value, and when it is due.
+// Package workload generates the requests of a benchmark's clients: the operation, its key, the size of its value,
+// and when it is due.
 //
-// Everything is drawn from a seed: the same specification, seed and client give the same
-// operations in every run. Only [Keys] named "latest" and inserts depend on how far the
-// clients of a run have come together. Drawing an operation allocates nothing.
+// Everything is drawn from a seed: the same specification, seed and client have the same operations in every run.
+// Only [Keys] named "latest" and inserts depend on the progress of all clients of a run. Drawing an operation
+// allocates nothing.
 //
 // Read it in this order:
 //

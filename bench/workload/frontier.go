@@ -5,21 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// frontier counts inserted keys. Keys are numbered as they are handed out; those that come
-// before every key whose insert still runs are known to be there, and only these are read.
+// frontier counts inserted keys. Keys are numbered in the order of their inserts' starts; those before every key
+// whose insert is in progress are known to exist, and only these are read.
 type frontier struct {
 	next  atomic.Uint64 // the next key to insert
 	limit atomic.Uint64 // all keys below were inserted
 
 	mu sync.Mutex
-	// done are inserts that ended while an earlier one still ran, as bits of a ring that
-	// begins at limit.
+	// done are inserts that ended while an earlier one was in progress, as bits of a ring that begins at limit.
 	// Invariant: bit limit%ring is clear.
 	done [ring / 64]uint64
 }
 
-// ring is how far the last finished insert may be ahead of the first unfinished one: it
-// must exceed the number of clients.
+// ring is the maximal distance of the last finished insert from the first unfinished one: it must exceed the number
+// of clients.
 const ring = 1 << 20
 
 func newFrontier(keys int) *frontier {
@@ -32,10 +31,10 @@ func newFrontier(keys int) *frontier {
 // take returns a key to insert.
 func (f *frontier) take() uint64 { return f.next.Add(1) - 1 }
 
-// known is the number of keys that are there.
+// known is the number of existing keys.
 func (f *frontier) known() uint64 { return f.limit.Load() }
 
-// finish notes that the insert of a key ended.
+// finish records that the insert of a key ended.
 func (f *frontier) finish(key uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Distribution says how keys are chosen.
+// Distribution is a distribution of keys.
 type Distribution uint8
 
 const (
-	// Uniform: every key alike.
+	// Uniform: all keys are equally likely.
 	Uniform Distribution = iota
 	// Conflict: a share of the operations goes to the hot keys, which all clients use; the
 	// others go to keys that only this client uses.
 	Conflict
 	// Normal: keys around a mean, which may move; they wrap around at the ends.
 	Normal
-	// Zipf: the k-th most popular key comes up in proportion to 1/k^skew.
+	// Zipf: the probability of the k-th most popular key is proportional to 1/k^skew.
 	Zipf
-	// Exponential: the lower the key, the more popular.
+	// Exponential: lower keys are more popular.
 	Exponential
-	// Latest: as Zipf, the most popular keys being those inserted last.
+	// Latest: as Zipf, but the most popular keys are those inserted last.
 	Latest
 	distributions = iota
 )
@@ -35,8 +35,7 @@ var distributionNames = [distributions]string{"uniform", "conflict", "normal", "
 
 func (d Distribution) String() string { return distributionNames[d] }
 
-// Keys is a distribution of keys with its parameters. A parameter of a distribution that
-// is not chosen has no meaning.
+// Keys is a distribution of keys with its parameters. A parameter of another distribution has no effect.
 type Keys struct {
 	Distribution Distribution
 	Share        float64 // Conflict: share of operations on hot keys, 0…1; default 0.02
@@ -47,19 +46,18 @@ type Keys struct {
 	Deviation float64 // Normal: standard deviation in keys; 0: a tenth of the keys
 	Move      float64 // Normal: keys a second by which the mean moves; may be negative
 	Skew      float64 // Zipf, Latest: ≥ 0; default 0.99
-	// Scatter spreads the popular keys of Zipf over the key space, with it their
-	// neighbours are no more popular than others; without, key 0 is the most popular.
+	// Scatter spreads the popular keys of Zipf over the key space, so that their neighbours are no more popular than
+	// others; without it key 0 is the most popular.
 	Scatter bool
 }
 
-// parameters are those of each distribution; the first may be given without its name.
+// parameters of each distribution; the first may be given without its name.
 var parameters = [distributions][]string{
 	Conflict: {"share", "hot"}, Normal: {"mean", "deviation", "move"}, Zipf: {"skew", "scatter"},
 	Exponential: {"mean"}, Latest: {"skew"}, Uniform: {},
 }
 
-// ParseKeys reads a distribution such as uniform, conflict:25%, normal:mean=500,move=10 or
-// zipf:skew=1.2.
+// ParseKeys parses a distribution such as uniform, conflict:25%, normal:mean=500,move=10 or zipf:skew=1.2.
 func ParseKeys(text string) (Keys, error) {
 	name, rest, _ := strings.Cut(text, ":")
 	i := slices.Index(distributionNames[:], strings.TrimSpace(name))
@@ -118,7 +116,7 @@ func (k *Keys) set(name string, v float64) {
 	}
 }
 
-// check looks at what does not depend on the key space.
+// check verifies the parameters that do not depend on the key space.
 func (k *Keys) check() error {
 	switch {
 	case k.Distribution >= distributions:
@@ -184,7 +182,7 @@ type sampler struct {
 	own             int // Conflict: keys of this client
 	zipf            zipf
 	stride          uint64  // Zipf: coprime to n, see scattered
-	tail            float64 // Exponential: what is left of the distribution within the keys
+	tail            float64 // Exponential: the part of the distribution within the keys
 	front           *frontier
 }
 
@@ -243,11 +241,11 @@ func (s *sampler) draw(r *rand.Rand, at time.Duration) uint64 {
 	}
 }
 
-// scattered maps ranks one to one to keys all over the key space.
+// scattered maps ranks one to one to keys over the whole key space.
 func (s *sampler) scattered(rank uint64) uint64 { return rank * s.stride % uint64(s.n) }
 
-// coprime returns a number near n over the golden ratio that has no divisor in common with
-// n: its multiples modulo n lie far from each other and reach every number below n.
+// coprime returns a number near n over the golden ratio without a common divisor with n: its multiples modulo n are
+// far from each other and reach every number below n.
 func coprime(n uint64) uint64 {
 	c := max(1, uint64(float64(n)*0.6180339887498949))
 	for gcd(c, n) != 1 {

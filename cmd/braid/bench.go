@@ -143,7 +143,7 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")
 }
 
-// registerRivals registers the flag for the program that other libraries and servers are in.
+// registerRivals registers the flag for the program with other libraries and servers.
 func registerRivals(fl *pflag.FlagSet, path *string) {
 	fl.StringVar(path, "rivals", "", "path of "+bench.RivalsProgram+
 		", the program of the libraries and servers to compare with (default: beside this one, or in PATH)")
@@ -175,7 +175,7 @@ func (f *benchLogFlags) contestants() []bench.LogConfig {
 	return out
 }
 
-// complete fills in defaults that depend on other flags, and checks.
+// complete sets defaults that depend on other flags, and validates.
 func (f *benchLogFlags) complete(cmd *cobra.Command) error {
 	for _, flag := range []string{"inflight", "proposers"} {
 		if v := cmd.Flags().Lookup(flag); v.Changed && (v.Value.String() == "0" || strings.HasPrefix(v.Value.String(), "-")) {
@@ -202,7 +202,7 @@ func (f *benchLogFlags) complete(cmd *cobra.Command) error {
 	}
 	contestants := len(f.contestants())
 	if f.several() {
-		contestants = 1 // rates alongside each other confirm each other
+		contestants = 1 // several rates confirm each other
 	}
 	if err := completeRounds(&f.rounds, cmd.Flags().Changed("rounds"), contestants); err != nil || !f.several() {
 		return err
@@ -214,7 +214,7 @@ func (f *benchLogFlags) complete(cmd *cobra.Command) error {
 	return nil
 }
 
-// completeRounds chooses the number of rounds where none was given.
+// completeRounds chooses the number of rounds if none was given.
 func completeRounds(rounds *int, given bool, contestants int) error {
 	switch {
 	case given && *rounds < 1:
@@ -303,7 +303,7 @@ func profileCPU(path string) (stop func(), err error) {
 	return func() { pprof.StopCPUProfile(); _ = file.Close() }, nil
 }
 
-// print writes one result on its own, several as a contest.
+// print writes one result alone, several as a contest.
 func (f *benchLogFlags) print(out io.Writer, c *bench.LogContest) error {
 	single := len(c.Results) == 1 && f.rounds == 1
 	switch {
@@ -319,7 +319,7 @@ func (f *benchLogFlags) print(out io.Writer, c *bench.LogContest) error {
 	return nil
 }
 
-// progress shows how far a run is, on a terminal only.
+// progress shows the progress of a run, on a terminal only.
 type progress struct{ on bool }
 
 func newProgress(json bool) *progress { return &progress{on: !json && isTerminal(os.Stderr)} }

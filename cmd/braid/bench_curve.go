@@ -17,14 +17,14 @@ import (
 const (
 	// curveStart is the first rate of a curve.
 	curveStart = 10_000
-	// curveDuration is how long each rate of a curve is measured.
+	// curveDuration is the duration of each rate of a curve.
 	curveDuration = 5 * time.Second
 )
 
 // several reports whether several rates are to be measured.
 func (f *benchLogFlags) several() bool { return f.curve || len(f.rates) > 1 }
 
-// completeRates makes rates out of the flags.
+// completeRates determines the rates from the flags.
 func (f *benchLogFlags) completeRates(given func(string) bool) error {
 	f.rates = nil
 	if given("rate") {
@@ -56,7 +56,7 @@ func (f *benchLogFlags) completeRates(given func(string) bool) error {
 	return nil
 }
 
-// curves is what is to be measured at several rates.
+// curves returns the configuration of a measurement at several rates.
 func (f *benchLogFlags) curves() bench.CurveConfig {
 	c := bench.CurveConfig{Contestants: f.contestants(), Rates: f.rates, Rounds: f.rounds, MaxP99: f.maxP99}
 	if f.curve {

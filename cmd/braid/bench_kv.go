@@ -140,7 +140,7 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 }
 
-// complete fills in defaults that depend on other flags, and checks.
+// complete sets defaults that depend on other flags, and validates.
 func (f *benchKVFlags) complete(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	l := &f.load
@@ -187,7 +187,7 @@ func (f *benchKVFlags) complete(cmd *cobra.Command) error {
 	return nil
 }
 
-// workload makes what the clients ask for out of the flags.
+// workload builds the workload from the flags.
 func (f *benchKVFlags) workload(given func(string) bool) (err error) {
 	l := &f.load
 	w := &l.Workload
@@ -233,8 +233,7 @@ func (f *benchKVFlags) workload(given func(string) bool) (err error) {
 	return err
 }
 
-// ownKeys gives a checked run keys of its own. Values that earlier runs left would look as if no
-// one had written them.
+// ownKeys gives a checked run its own keys. Values of earlier runs would look like values that were never written.
 func (f *benchKVFlags) ownKeys(sizeGiven bool) {
 	l := &f.load
 	l.KeyPrefix, l.RemoveKeys = fmt.Sprintf("check-%x/", time.Now().UnixNano()), true
@@ -297,7 +296,7 @@ func (f *benchKVFlags) run(cmd *cobra.Command) error {
 	return f.verdict(result)
 }
 
-// verdict returns an error unless what was to be checked was found to be right.
+// verdict returns an error unless a requested check succeeded.
 func (f *benchKVFlags) verdict(results ...*bench.KVResult) error {
 	for _, r := range results {
 		if f.load.Check && !r.Verified {
@@ -358,7 +357,7 @@ func (f *benchKVFlags) contest(cmd *cobra.Command, progress *progress) error {
 	return f.verdict(result.Results...)
 }
 
-// print writes one result on its own, several as a contest.
+// print writes one result alone, several as a contest.
 func (f *benchKVFlags) print(out io.Writer, c *bench.KVContest, rounds int) error {
 	single := len(c.Results) == 1 && rounds == 1
 	switch {

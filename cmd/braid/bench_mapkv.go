@@ -31,8 +31,8 @@ type mapkvFlags struct {
 	advertised              [2]string // same as the URLs listened on
 }
 
-// newMapKVCommand runs a member of the small key-value service that protocols are measured
-// with: bench kv starts it.
+// newMapKVCommand returns the command that runs a member of the small key-value service, with which protocols are
+// measured: bench kv starts it.
 func newMapKVCommand() *cobra.Command {
 	var f mapkvFlags
 	cmd := &cobra.Command{
@@ -96,7 +96,7 @@ func (f *mapkvFlags) run(cmd *cobra.Command) error {
 	return err
 }
 
-// options returns those of the node, and the address for clients.
+// options returns the node's options, and the address for clients.
 func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
 	if f.bodyBytes < 1 {
 		return o, "", fmt.Errorf("--body-bytes %d: must be at least 1", f.bodyBytes)
@@ -139,7 +139,7 @@ func (f *mapkvFlags) options() (o braid.Options, clients string, err error) {
 	return o, clients, nil
 }
 
-// hostOf is the address of an http URL.
+// hostOf returns the address of an http URL.
 func hostOf(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil {

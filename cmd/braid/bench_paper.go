@@ -16,9 +16,8 @@ import (
 	"github.com/braidlog/braid/bench/paper"
 )
 
-// gcPercent is how much the heap grows between garbage collections while experiments run. It is
-// the same as for braid bench log, so that waiting clusters, which are on the same heap, cost
-// little.
+// gcPercent is the growth of the heap between garbage collections while experiments run. It is the same as for braid
+// bench log, so that idle clusters, which are on the same heap, cost little.
 const gcPercent = 400
 
 // benchPaperFlags are the flags of braid bench paper.
@@ -66,10 +65,11 @@ for one experiment, an array for several.`,
 	return cmd
 }
 
-// paperMember is the name of the command that is a member of an experiment's cluster.
+// paperMember is the name of the command that runs a member of an experiment's cluster.
 const paperMember = "paper-member"
 
-// newPaperMemberCommand is for experiments whose members are processes of their own, not for people.
+// newPaperMemberCommand returns the command for experiments whose members are separate processes. It is not for
+// users.
 func newPaperMemberCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: paperMember, Short: "a member of an experiment's cluster, which braid bench paper starts", Hidden: true,
@@ -99,7 +99,7 @@ func listExperiments() string {
 	return b.String()
 }
 
-// check refuses what makes no sense before anything is done.
+// check refuses invalid flags before anything is done.
 func (f *benchPaperFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.out == "":
@@ -149,7 +149,7 @@ func (f *benchPaperFlags) run(cmd *cobra.Command, args []string) error {
 	return judge(results)
 }
 
-// measure runs experiments one after the other; what was measured before an error counts.
+// measure runs experiments one after the other; results before an error count.
 func (f *benchPaperFlags) measure(ctx context.Context, experiments []*paper.Experiment, dir string,
 	args []string) ([]*paper.Result, error) {
 	executable, err := os.Executable()
@@ -173,7 +173,7 @@ func (f *benchPaperFlags) measure(ctx context.Context, experiments []*paper.Expe
 	return results, nil
 }
 
-// command is how to get the same report again.
+// command returns the command line that makes the same report again.
 func (f *benchPaperFlags) command(args []string) string {
 	c := "braid bench paper " + strings.Join(args, " ") + " --out " + f.out
 	if f.quick {
@@ -207,7 +207,7 @@ func judge(results []*paper.Result) error {
 	return nil
 }
 
-// paperProgress shows how far an experiment is, on a terminal only.
+// paperProgress shows the progress of an experiment, on a terminal only.
 type paperProgress struct{ on bool }
 
 func (p *paperProgress) show(s paper.Progress) {

@@ -12,7 +12,7 @@ import (
 
 func init() { commands = append(commands, newCtlCommand, newUtlCommand) }
 
-// newCtlCommand is etcdctl under another name: its commands read their flags by name.
+// newCtlCommand returns etcdctl under another name: its commands read their flags by name.
 func newCtlCommand() *cobra.Command {
 	ctl := &cobra.Command{
 		Use:   "ctl",
@@ -70,7 +70,7 @@ func ctlFlags(f *pflag.FlagSet) {
 	f.VisitAll(func(flag *pflag.Flag) { flag.Hidden = flag.Name != "endpoints" && flag.Name != "write-out" })
 }
 
-// newUtlCommand is etcdutl under another name, for files of snapshots.
+// newUtlCommand returns etcdutl under another name, for snapshot files.
 func newUtlCommand() *cobra.Command {
 	utl := &cobra.Command{
 		Use:   "utl",

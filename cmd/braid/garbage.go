@@ -6,12 +6,12 @@ import (
 	"runtime/metrics"
 )
 
-// maxGarbage is how many bytes the heap may grow between two garbage collections, unless that is less than
-// what lives.
+// maxGarbage bounds the growth of the heap between two garbage collections in bytes, unless that is less than the
+// live heap.
 const maxGarbage = 256 << 20
 
-// boundGarbage sets the garbage collection percentage, and lowers it after each collection as far as the heap
-// would otherwise grow by more than maxGarbage bytes. It never goes below 100, unless percent is.
+// boundGarbage sets the garbage collection percentage, and lowers it after each collection if the heap would
+// otherwise grow by more than maxGarbage bytes. It never goes below 100, unless percent is.
 func boundGarbage(percent int) {
 	debug.SetGCPercent(percent)
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -28,7 +28,7 @@ func boundGarbage(percent int) {
 	collected(0)
 }
 
-// collection is an object that nothing refers to: that it is freed shows that garbage was collected.
+// collection is an unreferenced object: its release indicates a garbage collection.
 type collection struct{ _ [16]byte }
 
 // growth returns the garbage collection percentage for a heap with this many live bytes. Steps are coarse,

@@ -19,9 +19,9 @@ import (
 	"github.com/braidlog/braid/server"
 )
 
-// joiner finds the running cluster that a member is to join. It asks the other members where they listen
-// for members: who passes their TLS, and was added by its peer URLs, is told who they are. No client's
-// rights are needed for that.
+// joiner finds the running cluster that a member joins. It asks the other members at their addresses for members: a
+// process with valid TLS that was added by its peer URLs gets its identity and the members. That needs no rights of a
+// client.
 type joiner struct {
 	s                  *settings.Settings
 	peerTLS, clientTLS *tls.Config
@@ -31,10 +31,10 @@ const (
 	askTime  = 2 * time.Second        // for the members to answer
 	lagTime  = 2 * time.Second        // after member add, for all members to learn of it
 	askPause = 100 * time.Millisecond // before all are asked again
-	moreTime = 200 * time.Millisecond // after an answer, for one that knows more
+	moreTime = 200 * time.Millisecond // after an answer, for one of a member that knows more
 )
 
-// urls are where other members may be found: what --join says, and the others of --initial-cluster.
+// urls are addresses of other members: those of --join, and the others of --initial-cluster.
 func (j *joiner) urls() []string {
 	out := slices.Clone(j.s.Join)
 	peers, err := j.s.Peers()
@@ -49,8 +49,8 @@ func (j *joiner) urls() []string {
 	return out
 }
 
-// find learns under which id the cluster expects this member. It asks all that may know, again and again for as long as
-// one of them may still learn of it.
+// find determines the id under which the cluster expects this member. It asks all members that may know, repeatedly
+// while one of them may still learn of it.
 func (j *joiner) find(ctx context.Context, limit time.Duration) (identity, error) {
 	urls := j.urls()
 	if len(urls) == 0 {
@@ -75,13 +75,13 @@ func (j *joiner) find(ctx context.Context, limit time.Duration) (identity, error
 	}
 }
 
-// joinAnswer is what came of asking one URL.
+// joinAnswer is the result for one URL.
 type joinAnswer struct {
 	who identity
 	err error
 }
 
-// askAll asks all at once, until one knows this member, and those that answer soon after it.
+// askAll asks all at once, until one knows this member, and takes answers that come soon after it.
 func (j *joiner) askAll(ctx context.Context, urls []string) (identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -99,9 +99,8 @@ func (j *joiner) askAll(ctx context.Context, urls []string) (identity, error) {
 	return who, nil
 }
 
-// latest takes so many answers, but after the first good one only those that come before enough, and chooses the good
-// one that tells of the latest membership: a member that lags may know only one that was removed, in whose place this
-// one was added.
+// latest takes count answers, but after the first good one only those that come before enough, and returns the good
+// one with the latest membership: a member that lags may know only a removed one that this one replaces.
 func latest(answers <-chan joinAnswer, count int, enough func() <-chan time.Time) (identity, error) {
 	var errs []error
 	var best *identity
@@ -136,7 +135,7 @@ func (j *joiner) explain(urls []string, err error) error {
 	return fmt.Errorf("no member at %s tells who the members are: %w", strings.Join(urls, ","), err)
 }
 
-// ask asks where a URL leads to: a member's address for members, or, of --join, one for clients.
+// ask asks at a URL: a member's address for members, or, of --join, one for clients.
 func (j *joiner) ask(ctx context.Context, url string) (identity, error) {
 	asMember, cancel := context.WithTimeout(ctx, askTime/2)
 	defer cancel()
@@ -168,7 +167,7 @@ func (j *joiner) know(found *braid.Running) (identity, error) {
 	return who, nil
 }
 
-// name writes this member's name, which the cluster may not know before it has started.
+// name sets this member's name, which the cluster may not know before it has started.
 func (j *joiner) name(who *identity) {
 	for i := range who.members {
 		if who.members[i].ID == who.self {
@@ -177,12 +176,12 @@ func (j *joiner) name(who *identity) {
 	}
 }
 
-// askAsClient asks a member's address for clients, which answers strangers while auth is off.
+// askAsClient asks at a member's address for clients, which answers without authentication while auth is off.
 func (j *joiner) askAsClient(ctx context.Context, url string) (identity, error) {
 	config := j.clientTLS
 	if config != nil {
 		config = config.Clone()
-		config.RootCAs, config.VerifyPeerCertificate = config.ClientCAs, nil // that is for clients' certificates
+		config.RootCAs, config.VerifyPeerCertificate = config.ClientCAs, nil // those are for clients' certificates
 	}
 	client, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{url}, TLS: config, Logger: zap.NewNop()})
 	if err != nil {
@@ -214,12 +213,12 @@ func (j *joiner) askAsClient(ctx context.Context, url string) (identity, error) 
 	return who, err
 }
 
-// errAuthOn is what an address for clients says to a joiner while auth is on.
+// errAuthOn is the result of asking at an address for clients while auth is on.
 var errAuthOn = errors.New("auth is on, and only users are told who the members are: give --join the peer URLs of " +
 	"members, or --initial-cluster")
 
-// memberList asks for the members. If no majority answers, it asks for what one member knows; a
-// member that joins learns the members active from the log later.
+// memberList requests the members. If no majority answers, it requests what one member knows; a member that joins
+// learns the active members from the log later.
 func memberList(ctx context.Context, client *clientv3.Client,
 	limit time.Duration) (*clientv3.MemberListResponse, error) {
 	first, cancel := context.WithTimeout(ctx, limit/2)
@@ -234,8 +233,8 @@ func memberList(ctx context.Context, client *clientv3.Client,
 	return nil, err
 }
 
-// askBegun asks with how many instances a running cluster began, because a member that joins must
-// use the same number.
+// askBegun asks for the number of instances with which a running cluster began, because a member that joins must use
+// the same number.
 func askBegun(ctx context.Context, url string, config *tls.Config) (n int, err error) {
 	for _, m := range status.Ask(ctx, status.Options{Endpoints: []string{url}, Only: true, TLS: config,
 		Timeout: askTime}) {
@@ -251,9 +250,8 @@ func askBegun(ctx context.Context, url string, config *tls.Config) (n int, err e
 	return 0, err
 }
 
-// rejoin continues with the ids that the directory holds. The log there names the other members,
-// unless this one stopped before it got any of it: so the cluster is asked too, but it need not
-// answer.
+// rejoin continues with the ids in the directory. The log there names the other members, unless this one stopped
+// before it got any of it: so the cluster is asked too, but it need not answer.
 func (j *joiner) rejoin(ctx context.Context, kept identity) identity {
 	kept.join = true
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -264,7 +262,7 @@ func (j *joiner) rejoin(ctx context.Context, kept identity) identity {
 	return kept
 }
 
-// maxSuccessors is how many members with the same peer URLs, one after the other, joinedAs tells apart.
+// maxSuccessors bounds the successive members with the same peer URLs that joinedAs distinguishes.
 const maxSuccessors = 64
 
 // joinedAs reports whether a directory belongs to the member that joined with these peer URLs. Such a member starts

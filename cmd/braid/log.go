@@ -69,7 +69,7 @@ type segmentView struct {
 	Error    string `json:"error,omitempty"`
 }
 
-// bodyView is a line of JSON about a body, or about a place where there is none.
+// bodyView is a line of JSON about a body, or about an offset without a valid one.
 type bodyView struct {
 	File     string `json:"file"`
 	Offset   int64  `json:"offset"`
@@ -102,7 +102,7 @@ type recordView struct {
 func dumpLog(w io.Writer, dir string, asJSON, withData bool) error {
 	lines := json.NewEncoder(w)
 	segments, damaged := 0, 0
-	bad := uint64(0) // the segment of the last bad place
+	bad := uint64(0) // the segment of the last damage
 	err := wal.Inspect(vfs.OS, dir, func(s wal.SegmentInfo) error {
 		segments++
 		if s.Err != nil {
@@ -117,7 +117,7 @@ func dumpLog(w io.Writer, dir string, asJSON, withData bool) error {
 		switch {
 		case r.Err != nil:
 			bad = r.Sequence
-		case bad == r.Sequence: // more follows: that was no torn end
+		case bad == r.Sequence: // later records follow, so that was no torn end
 			damaged++
 			bad = 0
 		}
@@ -152,10 +152,10 @@ func dumpLog(w io.Writer, dir string, asJSON, withData bool) error {
 	return nil
 }
 
-// dumpBodies prints the bodies of a directory, if there is one, and counts what is damaged.
+// dumpBodies prints the bodies of a directory, if there is one, and counts the damaged ones.
 func dumpBodies(w io.Writer, dir string, asJSON bool) (damaged int, err error) {
 	lines := json.NewEncoder(w)
-	bad := 0 // bad places: a torn end, unless something good follows
+	bad := 0 // damaged offsets: a torn end, unless something valid follows
 	err = wal.InspectBodies(vfs.OS, dir, func(s wal.SegmentInfo) error {
 		if s.Err != nil {
 			damaged++
@@ -180,7 +180,7 @@ func dumpBodies(w io.Writer, dir string, asJSON bool) (damaged int, err error) {
 			b.Size, text(i.Err)})
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // a member of which no one brought a body
+		err = nil // no body was ever written
 	}
 	return damaged, err
 }

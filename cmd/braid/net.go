@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/transport/netspec"
 )
 
-// readNet reads a specification of links from its file, if it names one, and says what is wrong with it.
+// readNet reads a specification of links from its file, if it names one, and validates it.
 func readNet(spec *string) error {
 	file, isFile := strings.CutPrefix(strings.TrimSpace(*spec), "@")
 	text := *spec
@@ -23,13 +23,13 @@ func readNet(spec *string) error {
 	if err != nil {
 		return fmt.Errorf("--net: %w", err)
 	}
-	if isFile { // members and reports get what it says, and not where that stood
+	if isFile { // members and reports get the contents, not the path
 		*spec = s.String()
 	}
 	return nil
 }
 
-// whereIn indicates that a member must be told its region. A specification that is wrong is told by readNet.
+// whereIn returns an error if a member needs a region. readNet reports an invalid specification.
 func whereIn(spec, member string) error {
 	s, err := netspec.Parse(spec)
 	if err != nil {

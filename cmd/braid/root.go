@@ -19,17 +19,17 @@ import (
 // Exit codes. `braid ctl` and `braid utl` keep those of etcdctl and etcdutl instead.
 const (
 	exitOK     = 0
-	exitFailed = 1 // the command could not do its work; the reason is on standard error
-	exitUsage  = 2 // unknown command or flag, or values that make no sense; nothing was done
-	// exitExpelled: the cluster continues without this member, or knows another one in its place;
-	// starting it again is of no use.
+	exitFailed = 1 // the command failed; the reason is on standard error
+	exitUsage  = 2 // unknown command or flag, or invalid values; nothing was done
+	// exitExpelled: the cluster continues without this member, or knows another one in its place; a restart does not
+	// help.
 	exitExpelled = launch.ExitFinal
 )
 
-// commands makes the commands; every file that holds one adds it in its init function.
+// commands are the constructors of commands; every file with one adds it in its init function.
 var commands []func() *cobra.Command
 
-// usageError is wrong use of the command line. Nothing was done.
+// usageError is an invalid command line. Nothing was done.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
@@ -82,7 +82,7 @@ was done; 3 the cluster goes on without this member. "braid ctl" and "braid utl"
 	return root
 }
 
-// markRunning makes every command note that it began: errors before that are wrong use.
+// markRunning makes every command record that it began: errors before that are usage errors.
 func markRunning(cmd *cobra.Command) *bool {
 	running := new(bool)
 	var walk func(*cobra.Command)
@@ -101,7 +101,7 @@ func markRunning(cmd *cobra.Command) *bool {
 	return running
 }
 
-// report prints what went wrong and chooses the exit code.
+// report prints the error and chooses the exit code.
 func report(cmd *cobra.Command, err error, running bool, stderr io.Writer) int {
 	if err == nil {
 		return exitOK

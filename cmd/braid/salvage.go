@@ -50,7 +50,7 @@ their directories too.`,
 	return cmd
 }
 
-// salvage saves what is left in data directories.
+// salvage recovers the remaining data of data directories.
 func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (err error) {
 	if _, err := os.Stat(file); err == nil {
 		return fmt.Errorf("%s exists", file)
@@ -85,7 +85,8 @@ func salvage(ctx context.Context, out io.Writer, dirs []string, file string) (er
 	return printSalvaged(out, dirs[0], more, file, &report)
 }
 
-// furthestFirst puts the data directory first whose logs go furthest. more are those that go further in an instance.
+// furthestFirst puts the data directory with the longest logs first. more are those with a longer log in one
+// instance.
 func furthestFirst(dirs []string) (ordered, more []string, err error) {
 	logs := make([]string, len(dirs))
 	for i, dir := range dirs {
@@ -103,7 +104,7 @@ func furthestFirst(dirs []string) (ordered, more []string, err error) {
 	return ordered, more, err
 }
 
-// printSalvaged says what there is and what is lost.
+// printSalvaged prints what was recovered and what is lost.
 func printSalvaged(out io.Writer, dir string, more []string, file string, r *server.SalvageReport) error {
 	_, err := fmt.Fprintf(out, "%s holds revision %d, of %s; %d entries of its log were not known to be decided\n", file,
 		r.Revision, dir, r.Behind)

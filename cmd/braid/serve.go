@@ -22,8 +22,8 @@ import (
 
 func init() { commands = append(commands, newServeCommand) }
 
-// stopTimeout is how long a member may take to close its files when it is told to stop.
-// Acknowledged commands are durable already.
+// stopTimeout bounds the time for a member to close its files when it stops. Acknowledged commands are durable
+// already.
 const stopTimeout = 10 * time.Second
 
 func newServeCommand() *cobra.Command {
@@ -108,7 +108,7 @@ func serve(ctx context.Context, s *settings.Settings, stderr io.Writer) error {
 	return closeInTime(member, logger)
 }
 
-// withProtocol adds to an error about what a data directory holds the flags that open it.
+// withProtocol adds to an error about the contents of a data directory the flags that open it.
 func withProtocol(err error) error {
 	var other *braid.LogKindError
 	if !errors.As(err, &other) {

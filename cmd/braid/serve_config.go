@@ -111,15 +111,14 @@ func nodeOptions(s *settings.Settings, who identity, peerTLS *tls.Config) braid.
 	if s.ScrubRate == 0 {
 		o.Limits.ScrubBytesPerSecond = -1 // where 0 is the default
 	}
-	// The limit of commands is left alone unless requests, which the server measures as the
-	// commands that they make, need more.
+	// The limit of commands stays unless requests, which the server counts as the commands that they make, need more.
 	if usual := 32 << 20; int(s.MaxRequestBytes) > usual {
 		o.Limits.CommandBytes = int(s.MaxRequestBytes)
 	}
 	return o
 }
 
-// refuseEtcdData keeps braid out of a directory that holds a member of etcd.
+// refuseEtcdData refuses a directory with a member of etcd.
 func refuseEtcdData(dir string) error {
 	_, err := os.Stat(filepath.Join(dir, "member", "snap"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,11 +131,11 @@ func refuseEtcdData(dir string) error {
 	return err
 }
 
-// unowned are names that an empty disk may have, and the notes that common charts for etcd write alongside a member's
-// data, before it starts for the first time.
+// unowned are names that an empty disk may have, and the files that common charts for etcd write next to a member's
+// data before its first start.
 var unowned = []string{"lost+found", ".snapshot", "member_id", "new_member_envs"}
 
-// refuseForeign keeps braid out of a directory that holds something else, and nothing of a member.
+// refuseForeign refuses a directory with other contents and no member.
 func refuseForeign(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,7 +150,7 @@ func refuseForeign(dir string) error {
 		}
 	}
 	for _, e := range entries {
-		// What a first start that was interrupted leaves, and a launcher that did not get so far.
+		// Files of an interrupted first start, and of a launcher that did not start any member.
 		own := e.Name() == logDir || e.Name() == storeDir || slices.Contains(launch.LockFiles, e.Name())
 		if !own && !slices.Contains(unowned, e.Name()) {
 			return fmt.Errorf("data directory %s is not empty and holds no member of braid (it has %q): choose another "+
@@ -161,15 +160,15 @@ func refuseForeign(dir string) error {
 	return nil
 }
 
-// identity is who this member is, and whom it knows.
+// identity is this member's identity, and the members that it knows.
 type identity struct {
 	self    braid.MemberID
 	cluster uint64
 	members []braid.Member
 	join    bool
-	// begun is with how many instances a running cluster began; 0: as the flag says.
+	// begun is the number of instances with which a running cluster began; 0: the flag's.
 	begun int
-	// told is what a member of the running cluster told as a member.
+	// told is the answer of a member of the running cluster on its address for members.
 	told braid.Running
 }
 
@@ -210,7 +209,7 @@ func derive(s *settings.Settings) (identity, error) {
 	return who, nil
 }
 
-// readIdentity reads whose data a directory holds.
+// readIdentity reads the owner of a directory.
 func readIdentity(dir string) (who identity, found bool, err error) {
 	file := filepath.Join(dir, logDir, "member.json")
 	data, err := os.ReadFile(file)
@@ -230,7 +229,7 @@ func readIdentity(dir string) (who identity, found bool, err error) {
 	return identity{self: content.Member, cluster: content.Cluster}, true, nil
 }
 
-// sameIdentity says in the flags' terms what does not fit.
+// sameIdentity reports a contradiction in terms of the flags.
 func sameIdentity(s *settings.Settings, kept, derived identity) error {
 	if i := slices.IndexFunc(derived.members, func(m braid.Member) bool {
 		return m.ID == kept.self

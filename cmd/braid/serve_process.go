@@ -15,8 +15,8 @@ import (
 	"github.com/braidlog/braid/internal/settings"
 )
 
-// tune sets up the process: less garbage collection as long as there is memory, and at
-// least two processors' worth of goroutines, without which the loops starve each other.
+// tune configures the process: less garbage collection while there is memory, and at least two processors' worth of
+// goroutines, without which the loops starve each other.
 func tune(s *settings.Settings) {
 	if os.Getenv("GOGC") == "" {
 		boundGarbage(s.GCPercent)
@@ -31,7 +31,7 @@ func tune(s *settings.Settings) {
 	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 }
 
-// machineMemory is what this process may use, in bytes; 0 if that is not known.
+// machineMemory is the memory that this process may use, in bytes; 0 if that is not known.
 func machineMemory() int64 {
 	total := int64(0)
 	if data, err := os.ReadFile("/proc/meminfo"); err == nil {
@@ -58,13 +58,13 @@ func newLogger(s *settings.Settings, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// newZapLogger is for etcd's packages. What they log at level info braid logs itself, so only
-// their warnings matter.
+// newZapLogger returns the logger for etcd's packages. braid logs their info messages itself, so only their warnings
+// matter.
 func newZapLogger(s *settings.Settings) *zap.Logger {
 	level := zapcore.WarnLevel
 	switch {
 	case s.Level() < slog.LevelInfo:
-		level = zapcore.InfoLevel // bbolt's log of every written key is too much
+		level = zapcore.InfoLevel // bbolt would log every written key
 	case s.Level() > slog.LevelWarn:
 		level = zapcore.ErrorLevel
 	}

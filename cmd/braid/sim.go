@@ -103,7 +103,7 @@ func (f *simFlags) run(cmd *cobra.Command) error {
 	if err := f.printTolerance(); err != nil {
 		return usageError{err}
 	}
-	debug.SetGCPercent(400) // many small worlds: collecting them less often is twice as fast
+	debug.SetGCPercent(400) // many small worlds: fewer collections are twice as fast
 	if f.trace {
 		return f.traceOne(out)
 	}
@@ -149,7 +149,7 @@ func (f *simFlags) parseSeeds() error {
 	return nil
 }
 
-// traceOne prints the conversation of one seed.
+// traceOne prints the trace of one seed.
 func (f *simFlags) traceOne(out io.Writer) error {
 	if f.campaign.First != f.campaign.Last {
 		return usagef("--trace prints one seed; --seeds %s is %d", f.seeds, f.campaign.Last-f.campaign.First+1)
@@ -169,7 +169,7 @@ func (f *simFlags) traceOne(out io.Writer) error {
 	return nil
 }
 
-// report prints the summary, and every failing seed with how to run it again.
+// report prints the summary, and for every failing seed the command that runs it again.
 func (f *simFlags) report(out io.Writer, sum *sim.Summary) error {
 	if f.json {
 		enc := json.NewEncoder(out)

@@ -13,8 +13,8 @@ import (
 	"github.com/braidlog/braid/internal/sim"
 )
 
-// hunt looks for all mutants, or for the one that --mutant names, and prints after how many seeds
-// each is found.
+// hunt searches for all mutants, or for the one that --mutant names, and prints the number of seeds after which each
+// is found.
 func (f *simFlags) hunt(cmd *cobra.Command) error {
 	debug.SetGCPercent(400) // many small worlds
 	out, hunts, missed := cmd.OutOrStdout(), []sim.Hunt{}, 0

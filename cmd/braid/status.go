@@ -137,7 +137,7 @@ func printStatus(w io.Writer, members []status.Member) error {
 	return t.Flush()
 }
 
-// printDamage tells what scrubbing found in logs and snapshots, if it found anything.
+// printDamage prints the damage that scrubbing found in logs and snapshots, if any.
 func printDamage(w io.Writer, members []status.Member) {
 	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Disk.Damaged > 0 }) {
 		return
@@ -150,7 +150,8 @@ func printDamage(w io.Writer, members []status.Member) {
 	}
 }
 
-// printQuorums tells what is set of the protocol, and what the cluster tolerates, where these are not the defaults.
+// printQuorums prints the protocol's settings and the failures that the cluster tolerates, if these are not the
+// defaults.
 func printQuorums(w io.Writer, members []status.Member) {
 	own := func(m status.Member) string { return registry.Settings().Only(m.Settings).String() }
 	if !slices.ContainsFunc(members, func(m status.Member) bool { return own(m) != "" }) {
@@ -164,7 +165,7 @@ func printQuorums(w io.Writer, members []status.Member) {
 	}
 }
 
-// printMerged tells how far the log is that is merged from instances.
+// printMerged prints the progress of the log that is merged from instances.
 func printMerged(w io.Writer, members []status.Member) {
 	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Next != nil }) {
 		return
@@ -194,10 +195,10 @@ func printMerged(w io.Writer, members []status.Member) {
 	}
 }
 
-// printBodies tells where large values are.
+// printBodies prints the placement of large values.
 func printBodies(w io.Writer, members []status.Member) {
 	if !slices.ContainsFunc(members, func(m status.Member) bool { return m.Placement != "" }) {
-		return // none of braid, or none answers
+		return // no member is braid's, or none answers
 	}
 	fmt.Fprintln(w,
 		"\nMEMBER\tPLACEMENT\tCUT IN\tBODIES\tBYTES\tFILES\tMISSING\tFETCHED\tSERVED\tDAMAGED\tREPAIRED\tSTATE")
@@ -213,7 +214,7 @@ func printBodies(w io.Writer, members []status.Member) {
 	}
 }
 
-// cut is into how many fragments a leader cuts values now.
+// cut is the number of fragments into which a leader cuts values now.
 func cut(m status.Member) string {
 	for _, i := range m.Instances {
 		if i.K > 0 {
@@ -223,8 +224,8 @@ func cut(m status.Member) string {
 	return "-"
 }
 
-// bodyState explains why a member does not hold all that it should. The member itself or its leader
-// says it; either may be older.
+// bodyState explains why a member does not hold all its bodies. The member itself or its leader reports it; either
+// report may be older.
 func bodyState(members []status.Member, m status.Member) string {
 	for _, i := range m.Instances {
 		if i.Preparing > 0 {
@@ -254,8 +255,8 @@ func bodyState(members []status.Member, m status.Member) string {
 	return "complete"
 }
 
-// behind is how far the member is from its leader, by the leader's account (of this instance,
-// if it tells), and how far applying is from committing.
+// behind is the member's distance from its leader, according to the leader (of this instance, if it reports), and the
+// distance of applying from committing.
 func behind(members []status.Member, m status.Member, i status.Instance) string {
 	lag := "-"
 	for _, leader := range members {

@@ -8,7 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/status"
 )
 
-// printEpochs tells who leads in the epoch, and how far each leader's slots are decided.
+// printEpochs prints the leaders of the epoch, and the progress of each leader's slots.
 func printEpochs(w io.Writer, members []status.Member) {
 	names := nameOf(members)
 	head := "\nMEMBER\tEPOCH\tSLOTS\tBANNED\tSEGMENTS DECIDED\tNO VALUE\tEPOCH'S STATE"
@@ -28,7 +28,8 @@ func printEpochs(w io.Writer, members []status.Member) {
 	}
 }
 
-// banned says who may not lead, and in which epoch each leads again. Members of an older version do not tell that.
+// banned lists the members that may not lead, and the epoch in which each leads again. Members of an older version do
+// not report that.
 func banned(e *status.Epoch, names func(id string) string) string {
 	var list []string
 	for i, id := range e.Banned {
@@ -41,7 +42,7 @@ func banned(e *status.Epoch, names func(id string) string) string {
 	return strings.Join(list, ", ")
 }
 
-// segments is, for each leader, how far its slots are decided, and the ballot if a member suspects it.
+// segments is, for each leader, the progress of its slots, and the ballot if a member suspects it.
 func segments(e *status.Epoch, names func(id string) string) string {
 	var list []string
 	for _, s := range e.Segments {

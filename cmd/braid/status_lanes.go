@@ -7,7 +7,7 @@ import (
 	"github.com/braidlog/braid/internal/status"
 )
 
-// printLanes tells what members brought to others on their own.
+// printLanes prints the progress of members' lanes.
 func printLanes(w io.Writer, members []status.Member) {
 	names := nameOf(members)
 	head := "\nMEMBER\tGENERATION\tCONFIRMED\tACCEPTED\tHELD\tFULLEST LANE\tSENT\tRECEIVED\tSPARED\tSENT " +
@@ -41,7 +41,7 @@ func ownLane(l *status.Lanes) status.Lane {
 	return status.Lane{}
 }
 
-// fullest says of which lane most is held that is not confirmed.
+// fullest describes the lane with the most unconfirmed bytes.
 func fullest(l *status.Lanes, names func(id string) string) string {
 	var most status.Lane
 	for _, lane := range l.Lanes {
@@ -56,7 +56,7 @@ func fullest(l *status.Lanes, names func(id string) string) string {
 		status.Bytes(float64(l.Window)))
 }
 
-// laneState says what becomes of blind commands of this member's clients.
+// laneState describes how blind commands of this member's clients are answered.
 func laneState(i status.Instance) string {
 	switch l := i.Lanes; {
 	case l.Fence:

@@ -136,7 +136,7 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 	return err
 }
 
-// resume fills in what the command line does not say and the data directory does.
+// resume sets values that the command line omits and the data directory has.
 func (f *upFlags) resume(given func(flag string) bool) error {
 	m, err := launch.ReadManifest(f.data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +177,7 @@ func (f *upFlags) resume(given func(flag string) bool) error {
 	return nil
 }
 
-// resumeEpochs fills in what the command line does not say of the epochs.
+// resumeEpochs does so for the settings of epochs.
 func (f *upFlags) resumeEpochs(had string, given func(flag string) bool) error {
 	for _, arg := range strings.Fields(had) {
 		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
@@ -235,8 +235,7 @@ func published(ctx context.Context, member launch.Member) error {
 	return nil
 }
 
-// spec is the cluster that is wanted. If the directory already holds a cluster, ports count only
-// if a flag named them.
+// spec is the wanted cluster. If the directory already has a cluster, ports count only if a flag names them.
 func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 	spec := launch.Spec{
 		Nodes: f.nodes, BasePort: f.basePort, Cards: f.cards, Instances: f.log.Instances(),
@@ -251,13 +250,13 @@ func (f *upFlags) spec(cmd *cobra.Command) launch.Spec {
 		spec.BasePort = launch.AnyPort
 	}
 	if f.cards == 0 && !exists {
-		emulation, _ := netspec.Parse(f.log.Net) // check has seen it
+		emulation, _ := netspec.Parse(f.log.Net) // check has validated it
 		spec.Cards = min(max(1, emulation.Cards("").Number), launch.MaxCards)
 	}
 	return spec
 }
 
-// quorums are those that are wanted; "": nothing was said of them.
+// quorums are the wanted ones; "": not given.
 func (f *upFlags) quorums() string {
 	text, given := f.log.Values.Get(settings.QuorumsName)
 	if !given && f.logFlags.Changed(settings.QuorumsName) {
@@ -266,7 +265,7 @@ func (f *upFlags) quorums() string {
 	return text
 }
 
-// manifestFlags are those of settings.Log that the data directory keeps.
+// manifestFlags are the flags of settings.Log that the data directory records.
 var manifestFlags = append([]string{"protocol", "placement", "instances", "code-k", "quorums"}, settings.EpochNames...)
 
 // memberFlags are the flags of a member's own process.

@@ -13,7 +13,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// printEvents tells a person what happens.
+// printEvents prints events as text.
 func printEvents(w io.Writer) func(launch.Event) {
 	return func(e launch.Event) {
 		name := e.Member.Name
@@ -65,7 +65,7 @@ func asideText(aside string) string {
 	return "; what it had is now in " + aside + ", and no longer needed"
 }
 
-// protocolOf tells in words what the log is.
+// protocolOf describes the protocol in words.
 func protocolOf(m *launch.Manifest) string {
 	if l := (settings.Log{Protocol: m.Protocol}); !l.Merges() {
 		return m.Protocol
@@ -73,7 +73,7 @@ func protocolOf(m *launch.Manifest) string {
 	return fmt.Sprintf("%s begun with %d instances", m.Protocol, m.Instances)
 }
 
-// placementOf tells in words what becomes of large values.
+// placementOf describes the placement of large values in words.
 func placementOf(m *launch.Manifest) string {
 	l := settings.Log{Values: common.CodeK.Set(common.Placement.Set(setting.Values{}, protocol.Placement(m.Placement)),
 		m.CodeK)}

@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/settings"
 )
 
-// stateFlags say whether a member is one of the first ones, or was added in the place of one.
+// stateFlags are the flags that distinguish the first members from those that were added in the place of one.
 func stateFlags(m *launch.Manifest, member launch.Member, dir string) []string {
 	kept, found, err := readIdentity(dir)
 	added := member.Joined || err == nil && found && kept.self != braid.MemberIDOf(member.Name, m.Token)
@@ -65,13 +65,13 @@ func fateOf(ctx context.Context, m *launch.Manifest, member launch.Member, dir s
 	}
 }
 
-// fateIn is what a membership says of a member that ended with this id.
+// fateIn is the fate, in a membership, of a member that ended with this id.
 func fateIn(all []*pb.Member, member launch.Member, id braid.MemberID) launch.Fate {
 	for _, m := range all {
 		switch {
 		case !settings.SameURLs(m.PeerURLs, member.PeerURLs()):
 		case braid.MemberID(m.ID) == id:
-			return launch.Fate{} // the cluster expects it as it was
+			return launch.Fate{} // the cluster expects it unchanged
 		case len(m.ClientURLs) > 0:
 			return launch.Fate{Left: fmt.Sprintf("member %x was added in its place, and runs with another data directory", m.ID)}
 		default:

@@ -11,7 +11,7 @@ import (
 
 func init() { commands = append(commands, newVersionCommand) }
 
-// version is braid's own version; the etcd API that it speaks has etcd's.
+// version is braid's own version; its etcd API has etcd's version.
 const version = "0.1.0"
 
 func newVersionCommand() *cobra.Command {

@@ -18,7 +18,7 @@ type Peer struct {
 	URLs []string
 }
 
-// complete fills in what follows from other settings.
+// complete sets values that depend on other settings.
 func (s *Settings) complete() {
 	if s.DataDir == "" {
 		s.DataDir = s.Name + ".braid"
@@ -38,7 +38,7 @@ func (s *Settings) complete() {
 	}
 }
 
-// check returns everything that is wrong, or nil.
+// check returns all errors in the settings, or nil.
 func (s *Settings) check() error {
 	return errors.Join(s.checkNames(), s.checkURLs(), s.checkCluster(), s.checkTLS(), s.checkLimits(), s.checkForeign(),
 		s.Log.Complete())
@@ -104,8 +104,8 @@ func checkScheme(flag string, u *url.URL, tls TLS) error {
 	return nil
 }
 
-// parseURLs accepts what can be listened on or dialled: scheme, host and port alone. An
-// address to listen on must be an IP address or localhost, as in etcd.
+// parseURLs accepts URLs to listen on or to dial: scheme, host and port alone. An address to listen on must be an IP
+// address or localhost, as in etcd.
 func parseURLs(flag string, texts []string, listen bool) ([]*url.URL, error) {
 	var urls []*url.URL
 	var errs []error
@@ -153,7 +153,7 @@ func (s *Settings) Peers() ([]Peer, error) {
 	var peers []Peer
 	for part := range strings.SplitSeq(s.InitialCluster, ",") {
 		name, address, ok := strings.Cut(strings.TrimSpace(part), "=")
-		unnamed := name == "" && s.InitialState != StateExisting // member add prints members that did not start yet like that
+		unnamed := name == "" && s.InitialState != StateExisting // member add prints members that have not started yet without a name
 		if !ok || unnamed {
 			return nil, fmt.Errorf("--initial-cluster: %q is not NAME=URL", part)
 		}
@@ -246,8 +246,8 @@ func (s *Settings) checkLimits() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// Retention is what automatic compaction keeps: a period or a number of revisions, by the
-// mode; both 0: everything.
+// Retention is what automatic compaction keeps: a period or a number of revisions, by the mode; both 0: all
+// revisions.
 func (s *Settings) Retention() (period time.Duration, revisions int64, err error) {
 	n, numberErr := strconv.ParseInt(s.AutoCompactionRetention, 10, 64)
 	isNumber := numberErr == nil && n >= 0
@@ -272,7 +272,7 @@ func (s *Settings) Retention() (period time.Duration, revisions int64, err error
 	return 0, 0, fmt.Errorf("--auto-compaction-mode %q: it is periodic or revision", s.AutoCompactionMode)
 }
 
-// Hosts returns the host:port of URLs that were checked.
+// Hosts returns the host:port of URLs that were validated.
 func Hosts(urls []string) []string {
 	var out []string
 	for _, text := range urls {

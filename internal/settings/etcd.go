@@ -9,15 +9,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// foreign is a flag of etcd that has no meaning here. Whoever gives it, on the command line, in the file
-// or as a variable, is told so.
+// foreign is a flag of etcd without a meaning here. A member that gets it, on the command line, in the file or as a
+// variable, warns or refuses it.
 type foreign struct {
 	name   string
 	isBool bool
-	// harmless is the value that asks for what braid does anyway; "" always is.
+	// harmless is the value of braid's own behaviour; "" always is.
 	harmless string
-	// refuse: the member does not start, because what the flag asks for would be missing: security,
-	// or the cluster that was meant. Otherwise it is a warning.
+	// refuse: the member does not start, because the flag's purpose would not be met: security, or the intended cluster.
+	// Otherwise it is a warning.
 	refuse bool
 	why    string
 
@@ -45,7 +45,7 @@ func (v *foreign) Type() string {
 	return "string"
 }
 
-// given reports whether the flag asks for something that is not there.
+// given reports whether the flag requests something that braid does not have.
 func (v *foreign) given() bool { return v.flag.Changed && v.value != "" && v.value != v.harmless }
 
 const (
@@ -54,7 +54,7 @@ const (
 	ownCommits  = "the store decides itself when it commits to the database"
 )
 
-// foreignFlags are those of etcd 3.7, and some of before that manifests still hold.
+// foreignFlags are those of etcd 3.7, and some earlier ones that manifests still have.
 func foreignFlags() []*foreign {
 	refused := []*foreign{
 		{name: "auto-tls", isBool: true, harmless: "false",
@@ -151,7 +151,7 @@ func (s *Settings) foreignFlags(f *pflag.FlagSet) {
 	}
 }
 
-// checkForeign refuses what must not be missing silently.
+// checkForeign refuses flags that must not be ignored.
 func (s *Settings) checkForeign() error {
 	var wrong []string
 	for _, v := range s.foreign {
@@ -165,7 +165,7 @@ func (s *Settings) checkForeign() error {
 	return fmt.Errorf("%s", strings.Join(wrong, "\n"))
 }
 
-// Ignored returns a line for everything that was given and does nothing, sorted.
+// Ignored returns a line for every given setting that has no effect, sorted.
 func (s *Settings) Ignored() []string {
 	out := slices.Clone(s.unknown)
 	for _, v := range s.foreign {
@@ -186,14 +186,14 @@ func (s *Settings) Ignored() []string {
 	return out
 }
 
-// variable is the name of the variable that stands for a flag.
+// variable is the name of a flag's environment variable.
 func variable(flag string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 const variablePrefix = "ETCD_"
 
-// unknownVariables returns a line for every variable that looks like a flag and is none.
+// unknownVariables returns a line for every variable that looks like a flag and is not one.
 func unknownVariables(f *pflag.FlagSet, environ []string) (out []string) {
 	known := map[string]bool{}
 	f.VisitAll(func(flag *pflag.Flag) { known[variable(flag.Name)] = true })

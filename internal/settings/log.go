@@ -14,7 +14,7 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// What the flags --placement and --leaders can say.
+// The values of the flags --placement and --leaders.
 const (
 	PlacementCopy = string(protocol.PlacementCopy)
 	PlacementCode = string(protocol.PlacementCode)
@@ -23,17 +23,17 @@ const (
 	LeadersSpread   = string(protocol.LeadersSpread)
 )
 
-// defaultProtocol is the protocol if none is given.
+// defaultProtocol is the protocol of a command line without one.
 const defaultProtocol = "raft"
 
-// Log is how a cluster keeps its log. Sizes are in bytes.
+// Log configures a cluster's log. Sizes are in bytes.
 type Log struct {
 	Protocol string
 	// Values are the settings that all protocols have, and the protocol's own.
 	Values setting.Values
 
 	MaxRequestBytes uint
-	LargeValueBytes int // 0: default; negative: none is large
+	LargeValueBytes int // 0: default; negative: no value is large
 	BodyCacheBytes  int
 	ScrubRate       int    // a second; 0: never
 	Net             string // link emulation
@@ -62,7 +62,7 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	f.StringVar(&l.Net, "net", "", netspec.Usage)
 }
 
-// served tells what each protocol does that can serve.
+// served describes each protocol that can serve.
 func served() string {
 	var all []string
 	for _, p := range registry.All() {
@@ -73,13 +73,13 @@ func served() string {
 	return strings.Join(all, "; ")
 }
 
-// Cuts reports whether placement code is asked for, by its name or the protocol's.
+// Cuts reports whether placement code was requested, by its name or the protocol's.
 func (l *Log) Cuts() bool {
 	p, place := l.protocol(), l.Placement()
 	return place == PlacementCode || place == "" && p != nil && p.Placements[0] == protocol.PlacementCode
 }
 
-// Merges reports whether the protocol makes one log of several instances.
+// Merges reports whether the protocol merges several instances into one log.
 func (l *Log) Merges() bool {
 	p := l.protocol()
 	return p != nil && p.Merges()
@@ -87,20 +87,20 @@ func (l *Log) Merges() bool {
 
 func (l *Log) protocol() *registry.Protocol { return registry.Find(l.Protocol) }
 
-// Placement is where large values live; "" until it is completed: the protocol's own.
+// Placement is where large values are kept; "" until it is completed: the protocol's own.
 func (l *Log) Placement() string { return string(common.Placement.In(l.Values)) }
 
-// Instances is the number of instances with which a new cluster begins, once it is completed.
+// Instances is the number of instances with which a new cluster begins, once the settings are complete.
 func (l *Log) Instances() int { return max(1, common.Instances.In(l.Values)) }
 
 // Leaders are the members that lead the instances; "" until it is completed, and where there is one instance.
 func (l *Log) Leaders() string { return string(common.Leaders.In(l.Values)) }
 
-// CodeK is how many fragments make a value whole, at most; 0: a majority of the members less one.
+// CodeK is the maximal number of fragments that make a value whole; 0: a majority of the members less one.
 func (l *Log) CodeK() int { return common.CodeK.In(l.Values) }
 
-// Complete fills in what depends on the protocol, and says what is wrong. Two ways to ask for one thing give the same
-// protocol: raft with placement code is craft.
+// Complete sets values that depend on the protocol, and validates. Equivalent settings give the same protocol: raft
+// with placement code is craft.
 func (l *Log) Complete() error {
 	return errors.Join(l.choose(), l.checkBytes())
 }
@@ -121,7 +121,7 @@ func (l *Log) choose() error {
 	return nil
 }
 
-// list joins names as a sentence does.
+// list joins names with commas and "and".
 func list(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
@@ -147,8 +147,8 @@ func (l *Log) checkBytes() error {
 	return errors.Join(errs...)
 }
 
-// Fragments is how many fragments make a value whole while all of so many members are up.
-// 1: values are not cut.
+// Fragments is the number of fragments that make a value whole while all of this number of members are up. 1: values
+// are not cut.
 func (l *Log) Fragments(members int) int {
 	if l.Placement() != PlacementCode {
 		return 1

@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// OwnFlags registers the flags of protocols' own settings; parsing them changes v. having says which protocols have a
-// setting, of those that the command knows. Experiments says whether settings are among them that no server has.
+// OwnFlags registers the flags of protocols' own settings; parsing them changes v. having returns the protocols with
+// a setting, of those that the command knows. Experiments: the table has settings that no server has.
 func OwnFlags(f *pflag.FlagSet, table setting.Table, having func(setting string) []string, experiments bool,
 	v *setting.Values) {
 	for _, row := range table.Rows {
@@ -26,7 +26,7 @@ func CommonFlags(f *pflag.FlagSet, table setting.Table, v *setting.Values) {
 	register(f, table.Flags(v, false), "")
 }
 
-// register registers flags, with what their usage begins with.
+// register registers flags, with the beginning of their usage texts.
 func register(f *pflag.FlagSet, flags []setting.Flag, usage string) {
 	for i := range flags {
 		if flags[i].IsBoolFlag() {
@@ -48,7 +48,7 @@ func (e *flagError) Error() string { return e.text }
 
 func (e *flagError) Unwrap() error { return e.err }
 
-// FlagError names the flags of a setting that is wrong.
+// FlagError replaces the name of an invalid setting by its flags.
 func FlagError(err error) error {
 	if e := (*registry.ChoiceError)(nil); errors.As(err, &e) {
 		return &flagError{"--" + err.Error(), err} // it begins with the setting's name
@@ -77,7 +77,7 @@ var EpochNames = registry.Settings().Find(epochsName).About().Flags
 
 const epochsName = "epochs"
 
-// EpochArgs are these flags, with what is set of a protocol with epochs; none for any other one. The settings are
+// EpochArgs are these flags, with the values of a protocol with epochs; none for any other one. The settings are
 // complete.
 func EpochArgs(protocol string, v setting.Values) []string {
 	p := registry.Find(protocol)

@@ -11,7 +11,7 @@ import (
 // QuorumsName is the setting of quorums that need not be majorities.
 var QuorumsName = quorum.Setting.Name
 
-// Quorums are the settings with quorums that a manifest names; "": majorities. What they are not is refused later.
+// Quorums are the settings with quorums that a manifest names; "": majorities. Other texts are refused later.
 func Quorums(text string) setting.Values {
 	if text == "" {
 		return setting.Values{}
@@ -26,8 +26,8 @@ func Quorums(text string) setting.Values {
 	return v
 }
 
-// Tolerance says in a line what a cluster of so many voters tolerates; "" where all quorums are majorities. The error
-// says that the settings are not for the protocol, or do not fit so many.
+// Tolerance describes in a line the failures that a cluster of this number of voters tolerates; "" if all quorums are
+// majorities. The error indicates settings of another protocol, or for another number of voters.
 func Tolerance(protocol string, v setting.Values, voters int) (string, error) {
 	p := registry.Find(protocol)
 	if p == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/braidlog/braid/protocol/common"
 )
 
-// defaultTokenTTL is for how many seconds a simple token is good.
+// defaultTokenTTL is the lifetime of a simple token in seconds.
 const defaultTokenTTL = 300
 
 // States of --initial-cluster-state.
@@ -60,21 +60,20 @@ type Settings struct {
 	configFile              string
 }
 
-// TLS is one side's certificates, and whose certificates it takes.
+// TLS is one side's certificates, and the certificates that it accepts.
 type TLS struct {
 	CertFile, KeyFile, TrustedCAFile string
-	// DialCertFile and DialKeyFile are shown where this member connects; "": CertFile and KeyFile.
+	// DialCertFile and DialKeyFile are used for connections that this member opens; "": CertFile and KeyFile.
 	DialCertFile, DialKeyFile string
-	// CRLFile lists certificates that are revoked; it is read again for every connection.
+	// CRLFile lists revoked certificates; it is read again for every connection.
 	CRLFile        string
 	ClientCertAuth bool
-	// AllowedNames are common names, AllowedHosts are host names, of which a certificate must have
-	// one; nil: any.
+	// AllowedNames are common names, AllowedHosts are host names; a certificate must have one of them; nil: any.
 	AllowedNames, AllowedHosts []string
 	*TLSVersions
 }
 
-// TLSVersions are what both sides' TLS has in common.
+// TLSVersions are the settings that both sides' TLS shares.
 type TLSVersions struct {
 	Min, Max string   // TLS1.2, TLS1.3, or "" for Go's own
 	Ciphers  []string // names of crypto/tls; nil: Go's own

@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Load completes parsed flags: what the command line does not say comes from the
-// configuration file, then from variables ETCD_NAME, ETCD_DATA_DIR and so on. The result
-// is checked. Errors name the source and the key.
+// Load completes parsed flags: values that are not on the command line come from the configuration file, then from
+// variables ETCD_NAME, ETCD_DATA_DIR and so on. The result is validated. Errors name the source and the key.
 func (s *Settings) Load(f *pflag.FlagSet, environ []string) error {
 	given := map[string]bool{}
 	f.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
@@ -43,7 +42,7 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// sections are the parts of etcd's file that hold flags under shorter names.
+// sections are the parts of etcd's file with flags under shorter names.
 var sections = map[string]string{"client-transport-security": "", "peer-transport-security": "peer-"}
 
 // renamed are the flags of keys in these sections whose names are not the section's prefix and the key.
@@ -87,7 +86,7 @@ func (s *Settings) setFromFile(f *pflag.FlagSet, given map[string]bool, key, nam
 		return fmt.Errorf("%s: unknown key %q", s.configFile, key)
 	}
 	if given[name] || value == nil {
-		return nil // the command line wins; a key without a value says nothing
+		return nil // the command line wins; a key without a value sets nothing
 	}
 	text, err := plain(value)
 	if err == nil {
@@ -100,14 +99,14 @@ func (s *Settings) setFromFile(f *pflag.FlagSet, given map[string]bool, key, nam
 	return nil
 }
 
-// plain writes a value of the file as a flag takes it.
+// plain formats a value of the file as a flag takes it.
 func plain(value any) (string, error) {
 	switch v := value.(type) {
 	case string:
 		return v, nil
 	case bool:
 		return fmt.Sprint(v), nil
-	case float64: // every number of YAML comes as one
+	case float64: // all numbers of YAML have this type
 		if v == float64(int64(v)) {
 			return fmt.Sprint(int64(v)), nil
 		}

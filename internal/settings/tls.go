@@ -44,8 +44,7 @@ func (s *Settings) checkTLS() error {
 	return errors.Join(append(errs, s.ClientTLS.TLSVersions.check())...)
 }
 
-// checkRestrictions refuses what would restrict nothing: without certificates of the other side there is
-// nothing to look at.
+// checkRestrictions refuses restrictions without effect: they need certificates of the other side.
 func (t TLS) checkRestrictions(prefix, restricts string) error {
 	var errs []error
 	for _, r := range []struct {
@@ -88,8 +87,8 @@ func (v *TLSVersions) check() error {
 	return nil
 }
 
-// Server loads the certificates for serving clients; nil without TLS. Every connection
-// gets the certificate that the files hold then.
+// Server loads the certificates for serving clients; nil without TLS. Every connection gets the certificate that the
+// files have then.
 func (t TLS) Server() (*tls.Config, error) {
 	if !t.Enabled() {
 		return nil, nil
@@ -105,8 +104,8 @@ func (t TLS) Server() (*tls.Config, error) {
 	return config, t.revoke(&info, config)
 }
 
-// Mutual loads the certificates for links between members, where each side shows one and
-// demands one; nil without TLS.
+// Mutual loads the certificates for links between members, where each side presents one and requires one; nil without
+// TLS.
 func (t TLS) Mutual() (*tls.Config, error) {
 	if !t.Enabled() {
 		return nil, nil
@@ -129,8 +128,8 @@ func (t TLS) Mutual() (*tls.Config, error) {
 	return config, t.revoke(&info, config)
 }
 
-// revoke makes a configuration refuse revoked certificates. The list is read once now, so that a wrong
-// file is no surprise later.
+// revoke makes a configuration refuse revoked certificates. The list is read once now, so that an invalid file is
+// found at the start.
 func (t TLS) revoke(info *transport.TLSInfo, config *tls.Config) error {
 	if t.CRLFile == "" {
 		return nil
