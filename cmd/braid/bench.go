@@ -50,38 +50,38 @@ func newBenchLogCommand() *cobra.Command {
 	var f benchLogFlags
 	cmd := &cobra.Command{
 		Use:   "log",
-		Short: "commands straight into the log of a cluster in this process",
-		Long: `Starts a cluster with all its members in this process, each with a directory of its own,
-real fsyncs and loopback TCP between them, and proposes commands to the leader:
+		Short: "benchmark the log of a cluster in this process",
+		Long: `log starts a cluster with all its members in this process, each with its own directory, real
+fsyncs and loopback TCP between them, and proposes commands to the leader:
 
   --inflight N    an open window of N commands (the default)
-  --proposers P   a closed loop: P goroutines, each waits for its command
+  --proposers P   a closed loop: P goroutines, each with one command at a time
   --rate R        R commands a second; latency counts from when a command was due
 
-How latency grows with throughput, each rate on a new cluster, latency from when due:
+Latency over throughput, with a new cluster for each rate, and latency from when due:
 
-  --rate R1,R2,…  these rates, which must rise
+  --rate R1,R2,…  these rates, in ascending order
   --curve         doubles the rate (from --rate R, by default 10000) until two in a row are
-                  too high, and then tries three between the highest that was kept up with
-                  and the lowest that was not. With peers each has a curve of its own
+                  too high, then measures three between the highest sustained rate and the
+                  lowest that was too high. With peers each contestant has its own curve
 
-A rate is too high when less than 95 % of what was due comes through, or when the p99 is
+A rate is too high when less than 95 % of the due commands complete, or when the p99 is
 above --max-p99. With --out DIR the curves are also drawn: curve.svg, and all figures.
 
 At the end it verifies that all members applied the same commands in the same order, each
 acknowledged one exactly once; otherwise the exit code is 1. CPU is that of this process:
 all members and the load. Bytes on disk are those of all members.
 
-With --peer or --compare the same load runs on other libraries, in alternating rounds: each in a
-process of a program of its own, with its members and the load. --peer also takes braid's own protocols,
+With --peer or --compare the same load runs on other libraries, in alternating rounds, each in
+a separate process with its members and the load. --peer also takes braid's own protocols,
 with the same settings as far as they have them.
 
 Protocol niagara merges --instances into one log. With --leaders spread the commands are
-proposed at all members, each of which leads some instances; else at the one that leads.
+proposed at all members, each of which leads some instances; else at the leader of all.
 With multi-raft keys are hashed over --instances groups (by default as many as members), each
-with a leader and an order of its own. Each command has a key of its own, and is proposed at
-the leader of its group; a closed loop keeps to its member.
---cards and --net say what network cards the members have: instance r uses card r.`,
+with its own leader and order. Each command has a different key, and is proposed at the
+leader of its group; a closed loop keeps to its member.
+--cards and --net configure the members' network cards: instance r uses card r.`,
 		Example: `  braid bench log --nodes 3 --payload 16 --duration 10s --json
   braid bench log --proposers 1000
   braid bench log --rate 50000
@@ -110,15 +110,15 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&c.Nodes, "nodes", 3, "members of the cluster")
 	fl.IntVar(&c.Load.Payload, "payload", 16, "bytes of a command, at least 8")
 	fl.IntVar(&c.Load.Inflight, "inflight", 0, "commands in flight (default 100000, or 64 MiB of them)")
-	fl.IntVar(&c.Load.Proposers, "proposers", 0, "closed loop with so many proposers")
+	fl.IntVar(&c.Load.Proposers, "proposers", 0, "closed loop with this number of proposers")
 	fl.StringVar(&f.rate, "rate", "", "commands a second, whether or not the cluster keeps up; or several rates")
 	fl.BoolVar(&f.curve, "curve", false, "raise the rate until the cluster is saturated")
 	fl.DurationVar(&f.maxP99, "max-p99", 500*time.Millisecond,
 		"with several rates: the p99 above which a cluster counts as saturated")
 	fl.StringVar(&f.out, "out", "", "with several rates: directory for pictures and figures; made if missing")
 	fl.DurationVar(&c.Load.Duration, "duration", 10*time.Second,
-		"how long to measure, with --curve at each rate (default there 5s)")
-	fl.DurationVar(&c.Load.Warmup, "warmup", time.Second, "load before the measurement begins")
+		"duration of the measurement, with --curve at each rate (default there 5s)")
+	fl.DurationVar(&c.Load.Warmup, "warmup", time.Second, "duration of the load before the measurement")
 	fl.StringVar(&f.data, "data", "", "parent of the members' directories, on a disk (default: the temporary directory)")
 	registerRivals(fl, &c.Rivals)
 	fl.IntVar(&f.gc, "gc-percent", 400, "growth of the heap between garbage collections, for all contestants; the "+
@@ -130,15 +130,15 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&s.NoBatching, "no-batching", false, "an entry for each command")
 	fl.BoolVar(&s.NoPipeline, "no-pipeline", false, "one frame in flight to a follower")
 	fl.BoolVar(&s.NoParallelAppend, "no-parallel-append", false, "the leader writes its log before it sends")
-	fl.BoolVar(&s.NoAsyncApply, "no-async-apply", false, "apply in the loop that replicates")
+	fl.BoolVar(&s.NoAsyncApply, "no-async-apply", false, "apply in the replication loop")
 	fl.IntVar(&s.MaxBatchBytes, "max-batch-bytes", 0,
 		"bytes of an entry at which a batch is cut (0: the protocol's default)")
 	fl.IntVar(&s.MaxBatchCommands, "max-batch-commands", 0,
 		"commands of an entry at which a batch is cut (0: no limit); 1 is an entry for each, as in etcd")
 	settings.CommonFlags(fl, settings.Layout, &s.Values)
 	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &s.Values)
-	fl.IntVar(&s.Cards, "cards", 0, "network cards of a member, with an address each; instances are dealt out "+
-		"over them (default 1)")
+	fl.IntVar(&s.Cards, "cards", 0, "network cards of a member, with an address each; instances are "+
+		"distributed over them (default 1)")
 	fl.StringVar(&s.Net, "net", "", netspec.Usage+"; each card has the bandwidth")
 	fl.IntVar(&s.PipelineDepth, "pipeline-depth", 0, "frames in flight to a follower (0: the protocol's default)")
 }
@@ -146,7 +146,7 @@ func (f *benchLogFlags) register(cmd *cobra.Command) {
 // registerRivals registers the flag for the program with other libraries and servers.
 func registerRivals(fl *pflag.FlagSet, path *string) {
 	fl.StringVar(path, "rivals", "", "path of "+bench.RivalsProgram+
-		", the program of the libraries and servers to compare with (default: beside this one, or in PATH)")
+		", the program of the libraries and servers to compare with (default: next to this one, or in PATH)")
 }
 
 // names are the contestants, perhaps some of them twice.

@@ -46,38 +46,38 @@ func newBenchKVCommand() *cobra.Command {
 	var f benchKVFlags
 	cmd := &cobra.Command{
 		Use:   "kv",
-		Short: "load on the endpoints of any etcd v3 server",
-		Long: `Loads the endpoints of a server that speaks etcd's API: braid, or etcd itself. Every client
-has one request at a time in flight; the clients share the connections.
+		Short: "benchmark the endpoints of any etcd v3 server",
+		Long: `kv loads the endpoints of a server with etcd's API: braid, or etcd itself. Every client has
+one request in flight at a time; the clients share the connections.
 
-What the clients ask for:
+Requests:
 
   --write-ratio W      puts and gets
   --mix read=95%,...   shares of read, update, insert, scan, rmw (read, then put unless the
                        key changed) and delete
   --ycsb A ... F       a mix and a distribution of YCSB; the keys are put before the run
   --distribution D     uniform; conflict:25% (a share on one hot key, the others on keys of
-                       the client's own; hot=N keys); normal:mean=M,deviation=D,move=K (the
+                       this client only; hot=N keys); normal:mean=M,deviation=D,move=K (the
                        mean moves by K keys a second); zipf:0.99 (scatter=1: the popular
-                       keys lie anywhere); exponential:mean=M; latest
-  --val-size S         bytes of a value: 16, 1MiB, or 16-1MiB, each doubling alike
+                       keys are scattered); exponential:mean=M; latest
+  --val-size S         bytes of a value: 16, 1MiB, or 16-1MiB, each doubling equally likely
 
-When:
+Timing:
 
-  by default           a closed loop: the next request once the last is answered
+  by default           a closed loop: the next request after the last answer
   --throttle R         a closed loop with at most R requests a second
   --rate R             an open loop: R requests a second, whether or not the server keeps up.
-                       Latency counts from when a request was due: one that waits for a free
-                       client waits in the figures too
+                       Latency counts from when a request was due, so it includes the wait
+                       for a free client
 
---check records what every client sees, also through failures, and judges it: is there an
-order of the operations on each key that explains it? If not, the exit code is 1. A request
-without an answer may have happened at any time after, or never. The keys are this run's own,
-and are removed at the end, unless --key-prefix names them.
+--check records the history of every client, even during failures, and checks it for
+linearizability key by key. If it is not linearizable, the exit code is 1. A request without an
+answer may take effect at any later time, or never. The keys belong to this run, and are removed
+at the end, unless --key-prefix is given.
 
-Without --endpoints, and with --peer or --protocol, it starts the servers by itself: each
-cluster as processes of their own on this machine, one after the other in alternating
-rounds, with the CPU and disk use of the servers' processes.`,
+Without --endpoints, and with --peer or --protocol, it starts the servers itself: each
+cluster as processes on this machine, one after the other in alternating rounds, and measures
+the CPU and disk use of these processes.`,
 		Example: `  braid bench kv --endpoints 127.0.0.1:2379 --clients 100 --conns 100 --total 100000
   braid bench kv --endpoints 127.0.0.1:2379 --write-ratio 0.1 --consistency s
   braid bench kv --endpoints 127.0.0.1:2379,127.0.0.1:2389,127.0.0.1:2399 --ycsb F --check
@@ -109,31 +109,31 @@ func (f *benchKVFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&l.Clients, "clients", 100, "clients, each with one request in flight")
 	fl.IntVar(&l.Conns, "conns", 0, "connections (default: one for each client, at most 100)")
 	fl.Int64Var(&l.Total, "total", 0, "requests to make, warm-up included (0: no limit)")
-	fl.DurationVar(&l.Duration, "duration", 10*time.Second, "how long to measure (0: no limit)")
-	fl.DurationVar(&l.Warmup, "warmup", time.Second, "load before the measurement begins")
+	fl.DurationVar(&l.Duration, "duration", 10*time.Second, "duration of the measurement (0: no limit)")
+	fl.DurationVar(&l.Warmup, "warmup", time.Second, "duration of the load before the measurement")
 	fl.IntVar(&l.KeySize, "key-size", 8, "bytes of a key")
-	fl.StringVar(&l.KeyPrefix, "key-prefix", "", "of all keys, part of their size (default with --check: one of this run)")
+	fl.StringVar(&l.KeyPrefix, "key-prefix", "", "prefix of all keys, part of their size (default with --check: unique)")
 	fl.StringVar(&f.values, "val-size", "8", "bytes of a value, or a range of them, up to 16MiB")
 	w := &l.Workload
-	fl.IntVar(&w.KeySpace, "key-space", 10_000, "different keys")
+	fl.IntVar(&w.KeySpace, "key-space", 10_000, "number of different keys")
 	fl.Float64Var(&f.writes, "write-ratio", 1, "share of puts; the others are gets")
 	fl.StringVar(&f.mix, "mix", "", "shares of read, update, insert, scan, rmw and delete")
 	fl.StringVar(&f.ycsb, "ycsb", "", "workload of YCSB: A, B, C, D, E or F")
 	fl.StringVar(&f.distribution, "distribution", "uniform",
-		"of keys: uniform, conflict, normal, zipf, exponential or latest, with parameters")
-	fl.IntVar(&w.ScanLimit, "scan-limit", 100, "keys of a scan at most")
-	fl.Uint64Var(&w.Seed, "seed", 1, "of everything that is drawn")
+		"distribution of keys: uniform, conflict, normal, zipf, exponential or latest, with parameters")
+	fl.IntVar(&w.ScanLimit, "scan-limit", 100, "maximal number of keys of a scan")
+	fl.Uint64Var(&w.Seed, "seed", 1, "seed of all random choices")
 	fl.BoolVar(&l.Load, "load", false, "put every key before the run (default with --ycsb)")
-	fl.BoolVar(&l.Check, "check", false, "record what the clients see and judge whether it is linearizable")
-	fl.DurationVar(&l.CheckLimit, "check-limit", time.Minute, "how long the judge may take")
-	fl.StringVar(&l.API, "api", "etcd", "what the endpoints speak: etcd, or map (that of mapkv-serve)")
-	fl.StringVar(&f.consistency, "consistency", "l", "of gets: l (linearizable) or s (serializable)")
+	fl.BoolVar(&l.Check, "check", false, "record the clients' history and check that it is linearizable")
+	fl.DurationVar(&l.CheckLimit, "check-limit", time.Minute, "time limit of the check")
+	fl.StringVar(&l.API, "api", "etcd", "API of the endpoints: etcd, or map (that of mapkv-serve)")
+	fl.StringVar(&f.consistency, "consistency", "l", "consistency of gets: l (linearizable) or s (serializable)")
 	fl.Float64Var(&l.Rate, "rate", 0,
 		"open loop: requests a second over all clients; latency counts from when one was due")
-	fl.Float64Var(&l.Throttle, "throttle", 0, "closed loop: requests a second at most, over all clients")
+	fl.Float64Var(&l.Throttle, "throttle", 0, "closed loop: maximal requests a second over all clients")
 	fl.BoolVar(&l.TargetLeader, "target-leader", false, "send everything to the leader")
 	fl.IntSliceVar(&l.Servers, "server-pids", nil,
-		"process ids of the servers, where they run on this machine, for their CPU and disk use")
+		"process ids of the servers, if they run on this machine, for their CPU and disk use")
 	fl.StringVar(&f.cacert, "cacert", "", "verify the servers with this CA bundle")
 	fl.StringVar(&f.cert, "cert", "", "identify with this certificate")
 	fl.StringVar(&f.key, "key", "", "identify with this key")

@@ -36,10 +36,10 @@ type mapkvFlags struct {
 func newMapKVCommand() *cobra.Command {
 	var f mapkvFlags
 	cmd := &cobra.Command{
-		Use: "mapkv-serve", Short: "run a member of a small key-value service over the log, to measure", Hidden: true,
+		Use: "mapkv-serve", Short: "run a member of a small key-value service over the log, for benchmarks", Hidden: true,
 		Args: cobra.NoArgs,
 		Long: `Runs a member of a map with HTTP in front of it, over the log: GET, PUT and DELETE
-/kv/KEY (with ?stale for a read of this member's state as it is), POST /kv/KEY to append
+/kv/KEY (with ?stale for a read of this member's current state), POST /kv/KEY to append
 to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" starts a cluster of it and loads it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -49,19 +49,19 @@ to a value, POST /append and GET /status. "braid bench kv --protocol raft-map" s
 	fl.StringVar(&f.client, "listen-client-urls", "", "URL for clients")
 	fl.StringVar(&f.advertised[0], "advertise-client-urls", "", "same as --listen-client-urls")
 	fl.StringVar(&f.peer, "listen-peer-urls", "",
-		"URL for members, or several with commas between, one for each network card")
+		"URL for members, or a list with commas, one for each network card")
 	fl.StringVar(&f.advertised[1], "initial-advertise-peer-urls", "", "same as --listen-peer-urls")
 	fl.StringVar(&f.cluster, "initial-cluster", "",
-		"members, as name=URL; more URLs of one, for its network cards, as more of these")
+		"members, as name=URL; several entries for several network cards")
 	fl.StringVar(&f.token, "initial-cluster-token", "mapkv", "token of the cluster")
 	fl.StringVar(&f.shape.Protocol, "protocol", "raft", "protocol of the log: "+strings.Join(braid.Protocols(), ", "))
 	settings.CommonFlags(fl, settings.Layout, &f.shape.Values)
 	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &f.shape.Values)
 	fl.IntVar(&f.bodyBytes, "body-bytes", mapkv.DefaultBodyBytes,
-		"size from which on values are kept outside of the log, in fragments where values are coded")
-	fl.BoolVar(&f.bare, "bare", false, "answer at once, without a log, and keep nothing: what HTTP itself costs")
+		"size from which on values are kept outside of the log, in fragments if values are coded")
+	fl.BoolVar(&f.bare, "bare", false, "answer at once, without a log, and store nothing: the cost of HTTP itself")
 	fl.StringVar(&f.net, "net", "", netspec.Usage)
-	fl.BoolVar(&f.leaseReads, "lease-reads", false, "reads without a round trip")
+	fl.BoolVar(&f.leaseReads, "lease-reads", false, "answer reads without a round trip")
 	for _, required := range []string{"data-dir", "listen-client-urls", "listen-peer-urls", "initial-cluster"} {
 		_ = cmd.MarkFlagRequired(required) // fails only for a flag that does not exist
 	}

@@ -33,14 +33,14 @@ func newBenchPaperCommand() *cobra.Command {
 	var f benchPaperFlags
 	cmd := &cobra.Command{
 		Use:   "paper NAME... | all | list",
-		Short: "a paper's experiment: table, plots, JSON, the paper's own figures beside ours",
-		Long: "Runs experiments of the papers that braid is built on, on clusters in this process with\n" +
-			"real fsyncs and loopback TCP, and writes a report to look at, with the paper's own\n" +
-			"figures beside what was measured:\n\n" + listExperiments() + `
-In every round all contestants take their turn; the figures are medians with their range.
-Ctrl-C ends an experiment early and keeps what was measured.
+		Short: "repeat a paper's experiment: table, plots, JSON, next to the paper's figures",
+		Long: "paper runs experiments of the papers that braid implements, on clusters in this process with\n" +
+			"real fsyncs and loopback TCP, and writes a report with the paper's figures next to\n" +
+			"the measured ones:\n\n" + listExperiments() + `
+Every round runs all contestants; the figures are medians with their range. Ctrl-C ends an
+experiment early and keeps the figures so far.
 
-The directory gets index.html (with everything that earlier runs left there), and for each
+The directory gets index.html (with the results of earlier runs in it), and for each
 experiment NAME.json, NAME.csv and NAME.svg; report.json is what --json prints: one object
 for one experiment, an array for several.`,
 		Example: `  braid bench paper list
@@ -59,8 +59,7 @@ for one experiment, an array for several.`,
 	fl.StringVar(&f.out, "out", "", "directory of the report, required; made if missing")
 	fl.StringVar(&f.data, "data", "", "parent of the members' directories, on a disk (default: the temporary directory)")
 	fl.BoolVar(&f.quick, "quick", false, "fewer points and rounds: each experiment within a minute")
-	fl.IntVar(&f.rounds, "rounds", 0, "how often each contestant runs (default: as the experiment says, at least "+
-		"3 unless --quick)")
+	fl.IntVar(&f.rounds, "rounds", 0, "runs of each contestant (default: the experiment's, at least 3 unless --quick)")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	return cmd
 }

@@ -17,7 +17,7 @@ func newCtlCommand() *cobra.Command {
 	ctl := &cobra.Command{
 		Use:   "ctl",
 		Short: "etcdctl, built in: keys, watches, leases, members, snapshots, users",
-		Long: `ctl holds the commands of etcdctl, with its flags, ETCDCTL_… variables, output and exit
+		Long: `ctl has the commands of etcdctl, with its flags, ETCDCTL_… variables, output and exit
 codes. They work on every endpoint that speaks etcd v3.`,
 		Example: `  braid ctl put greeting hello
   braid ctl get --prefix "" --keys-only
@@ -79,7 +79,7 @@ func newUtlCommand() *cobra.Command {
   braid utl snapshot status backup.db -w table`,
 	}
 	utl.PersistentFlags().DurationVar(&etcdutl.FlockTimeout, "timeout", 10*time.Second,
-		"time to wait for the lock of a database file, 0: for ever")
+		"time to wait for the lock of a database file, 0: no limit")
 	utl.PersistentFlags().StringVarP(&etcdutl.OutputFormat, "write-out", "w", "simple",
 		"output format: fields, json, protobuf, simple or table")
 	utl.AddCommand(etcdutl.NewSnapshotCommand(), etcdutl.NewHashKVCommand(), etcdutl.NewDefragCommand(),

@@ -21,12 +21,12 @@ func newLogCommand() *cobra.Command {
 	asJSON, data := false, false
 	dump := &cobra.Command{
 		Use:   "dump DIR",
-		Short: "Print the segments and records of a log, and what is wrong with them",
-		Long: `dump reads the log of a member, which may run, and changes nothing. DIR is a member's data
-directory, or the directory of a log. The bodies that lie beside the log are read and checked
-too; a body can be there more than once, and then the last one counts. A torn end is normal
-after a crash: the next start cuts it. The exit code is 1 if a file's header, or a batch or a
-body elsewhere is damaged.`,
+		Short: "Print and check the segments and records of a log",
+		Long: `dump reads the log of a member, which may be running, and changes nothing. DIR is a member's
+data directory, or the directory of a log. It reads and checks the bodies next to the log too;
+of several copies of a body the last one counts. A torn end is normal after a crash: the next
+start truncates it. The exit code is 1 if a file's header, or a batch or a body elsewhere is
+damaged.`,
 		Example: `  braid log dump braid-data/m1
   braid log dump braid-data/m1 --json | head`,
 		Args: cobra.ExactArgs(1),
@@ -40,7 +40,7 @@ body elsewhere is damaged.`,
 	}
 	dump.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON per file, record and body")
 	dump.Flags().BoolVar(&data, "data", false, "with --json, include the records' bytes")
-	return group("log", "Look into the log of a member", dump)
+	return group("log", "Inspect the log of a member", dump)
 }
 
 // findLog returns the directory of segments at or below dir.

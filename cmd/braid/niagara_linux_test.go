@@ -396,7 +396,7 @@ func TestNiagaraReshapes(t *testing.T) {
 	for i, n := range []int{5, 1, 3} {
 		before := w.total()
 		endpoint := c.endpoints[i%len(c.endpoints)]
-		require.Equal(t, fmt.Sprintf("the log is woven from %d instances", n),
+		require.Equal(t, fmt.Sprintf("the log is merged from %d instances", n),
 			ok(t, "reshape", "--endpoints", endpoint, "--instances", strconv.Itoa(n)))
 		eventually(t, "writes after the change", func(context.Context) bool { return w.total() > before+200 })
 		c.leaders("leaders of all instances", func(names []string) bool { return len(names) == n })

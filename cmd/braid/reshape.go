@@ -32,10 +32,10 @@ func newReshapeCommand() *cobra.Command {
 	var f reshapeFlags
 	cmd := &cobra.Command{
 		Use:   "reshape",
-		Short: "Change from how many instances a running cluster's log is woven",
-		Long: `reshape makes a running cluster with --protocol niagara weave its log from another number of
-instances, without a pause. The cluster remembers it; members' --instances is only what a new
-cluster begins with. It returns once it is so on the member that was asked.`,
+		Short: "Change the number of instances of a running cluster",
+		Long: `reshape changes the number of instances from which a running cluster with --protocol niagara
+merges its log, without a pause. The cluster records it; members' --instances is only for new
+clusters. It returns when the change is active on the member that got the request.`,
 		Example: `  braid reshape --instances 8
   braid reshape --endpoints 10.0.0.1:2379 --instances 2 --user root:secret`,
 		Args: cobra.NoArgs,
@@ -46,18 +46,18 @@ cluster begins with. It returns once it is so on the member that was asked.`,
 			if err := f.run(cmd.Context()); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "the log is woven from %d instances\n", f.instances)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "the log is merged from %d instances\n", f.instances)
 			return err
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.endpoints, "endpoints", []string{"127.0.0.1:2379"}, "members' client addresses")
-	fl.IntVar(&f.instances, "instances", 0, fmt.Sprintf("how many instances, 1 to %d", braid.MaxInstances))
-	fl.DurationVar(&f.timeout, "timeout", 30*time.Second, "time for it to be done")
+	fl.IntVar(&f.instances, "instances", 0, fmt.Sprintf("number of instances, 1 to %d", braid.MaxInstances))
+	fl.DurationVar(&f.timeout, "timeout", 30*time.Second, "time limit of the change")
 	fl.StringVar(&f.tls.TrustedCAFile, "cacert", "", "file of the authority that signed the servers' certificates")
 	fl.StringVar(&f.tls.CertFile, "cert", "", "file of the client's certificate")
 	fl.StringVar(&f.tls.KeyFile, "key", "", "file of the client's key")
-	fl.StringVar(&f.user, "user", "", "user:password, of a user with the role root, where users are told apart")
+	fl.StringVar(&f.user, "user", "", "user:password, of a user with the role root, if auth is on")
 	return cmd
 }
 

@@ -21,11 +21,11 @@ func newRestoreCommand() *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Prepare the data of a new member from a snapshot of braid or etcd",
 		Long: `restore puts the keys, leases, users and alarms of a snapshot into the data directory of a
-member that was not started yet. Do it with the same file for every member of a new cluster,
-then start them with "braid serve" and a new --initial-cluster-token. Revisions go on where
-the snapshot ends.
+member that has not been started yet. Run it with the same file for every member of a new
+cluster, then start them with "braid serve" and a new --initial-cluster-token. Revisions
+continue after those of the snapshot.
 
-"braid up --restore FILE" does all of it on this machine.`,
+"braid up --restore FILE" does all of this on one machine.`,
 		Example: `  braid ctl snapshot save backup.db
   braid restore backup.db --data-dir m1.braid`,
 		Args: cobra.ExactArgs(1),
@@ -40,8 +40,9 @@ the snapshot ends.
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data directory of the member, new")
-	cmd.Flags().BoolVar(&skip, "skip-hash-check", false, "take a copy of a database, which has no digest at its end")
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "new data directory of the member")
+	cmd.Flags().BoolVar(&skip, "skip-hash-check", false,
+		"accept a copy of a database file, which has no digest at its end")
 	return cmd
 }
 

@@ -64,12 +64,13 @@ func newRoot() *cobra.Command {
 		Short: "A replicated log, and an etcd-compatible key-value server on top of it",
 		Long: `braid is a replicated log, and an etcd-compatible key-value server on top of it.
 
-Exit codes: 0 done; 1 it failed, the reason is on standard error; 2 wrong use, nothing
-was done; 3 the cluster goes on without this member. "braid ctl" and "braid utl" exit as etcdctl and etcdutl do.`,
+Exit codes: 0 success; 1 failure, with the reason on standard error; 2 usage error, nothing
+was done; 3 the cluster continues without this member. "braid ctl" and "braid utl" have the
+exit codes of etcdctl and etcdutl.`,
 		Example: `  braid up                          # a cluster of three on this machine
   braid ctl put greeting hello      # etcdctl, built in
   braid ctl get greeting
-  braid status                      # who leads, who lags`,
+  braid status                      # leaders, lag`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -22,17 +22,18 @@ func newSalvageCommand() *cobra.Command {
 	var dirs []string
 	cmd := &cobra.Command{
 		Use:   "salvage FILE",
-		Short: "Save what is left of a cluster that has lost a majority for good",
-		Long: `salvage writes a snapshot of everything that the members which are left have, for a new cluster
-to begin from. They must not run. Of several data directories the one whose log goes furthest
-(with several instances, in most of them) gives the state; from all of them come the fragments of large values.
+		Short: "Recover data after the permanent loss of a majority",
+		Long: `salvage writes a snapshot of all data on the remaining members, from which a new cluster can
+start. The members must not be running. Of several data directories the one with the longest log
+(with several instances, in most of them) provides the state; fragments of large values come from
+all of them.
 
-What one member has acknowledged is in its log, although it may not have heard that it was
-decided. salvage takes all of that for decided. Lost is what only the missing members had: the
-latest writes, if none of those that are left was among the majority that acknowledged them, and
-large values of which too few fragments are left. salvage names these; their keys count as deleted.
+A member's log has all entries that it acknowledged, although it may not know yet that they are
+committed. salvage treats all of them as committed. Lost are the latest writes, if no remaining
+member acknowledged them, and large values with too few fragments left. salvage lists the latter;
+their keys count as deleted.
 
-Use it only if the missing members never come back. Where their disks can still be read, give
+Use it only if the missing members never come back. If their disks are still readable, give
 their directories too.`,
 		Example: `  braid salvage rest.db --data-dir m1.braid --data-dir m2.braid
   braid restore rest.db --data-dir new1.braid        # for each first member of the new cluster
@@ -46,7 +47,7 @@ their directories too.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&dirs, "data-dir", nil,
-		"data directory of a member that is left; may be given several times")
+		"data directory of a remaining member; may be repeated")
 	return cmd
 }
 

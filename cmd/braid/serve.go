@@ -31,12 +31,12 @@ func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run one member of a cluster",
-		Long: `serve runs one member until SIGINT or SIGTERM. Its flags have etcd's names. What the command
-line does not say comes from --config-file (YAML, the flags' names as keys), then from
+		Long: `serve runs one member until SIGINT or SIGTERM. Its flags have etcd's names. Settings that are not
+on the command line come from --config-file (YAML, the flags' names as keys), then from
 variables such as ETCD_NAME. Sizes are in bytes.
 
-The data directory belongs to one member of one cluster, and to one protocol (raft and craft are
-one). A member that finds its data continues from there; --initial-cluster is only compared, and
+The data directory belongs to one member of one cluster, and to one protocol (raft and craft
+count as one). A member that finds its data continues from there; --initial-cluster is only compared, and
 --instances, which only a new cluster takes, is ignored.`,
 		Example: `  # one member alone
   braid serve --name m1
@@ -52,14 +52,14 @@ one). A member that finds its data continues from there; --initial-cluster is on
     --initial-cluster m1=http://10.0.0.1:2380,m2=http://10.0.0.2:2380,m3=http://10.0.0.3:2380,` +
 			`m4=http://10.0.0.4:2380,m5=http://10.0.0.5:2380
 
-  # the first of three with two network cards, and four instances that share them out
+  # the first of three with two network cards, and four instances distributed over them
   braid serve --name m1 --protocol niagara --instances 4 \
     --listen-client-urls http://10.0.0.1:2379 --listen-peer-urls http://10.0.0.1:2380,http://10.1.0.1:2380 \
     --initial-cluster m1=http://10.0.0.1:2380,m1=http://10.1.0.1:2380,` +
 			`m2=http://10.0.0.2:2380,m2=http://10.1.0.2:2380,` +
 			`m3=http://10.0.0.3:2380,m3=http://10.1.0.3:2380
 
-  # a fourth, once "braid ctl member add m4 --peer-urls http://10.0.0.4:2380" was run
+  # a fourth, once "braid ctl member add m4 --peer-urls http://10.0.0.4:2380"
   braid serve --name m4 --initial-cluster-state existing --join http://10.0.0.1:2380 \
     --listen-client-urls http://10.0.0.4:2379 --listen-peer-urls http://10.0.0.4:2380`,
 		Args: cobra.NoArgs,

@@ -34,19 +34,19 @@ func newSimCommand() *cobra.Command {
 	var f simFlags
 	cmd := &cobra.Command{
 		Use:   "sim",
-		Short: "simulate clusters under faults and judge everything they do",
-		Long: `Runs simulated clusters, one a seed, on virtual time: links that delay, drop, repeat,
-reorder and cut messages, members that lose power with writes half done, slow and failing
-disks, bytes that go bad, clocks that drift, snapshots, membership changes. Everything is
-judged after every step and at the end. The same seed is the same run, always.
+		Short: "simulate clusters under faults and check all that they do",
+		Long: `sim runs simulated clusters, one for each seed, in virtual time: links that delay, drop,
+duplicate, reorder and truncate messages, power failures with partial writes, slow and failing
+disks, corrupt bytes, clock drift, snapshots, membership changes. Everything is checked after
+every step and at the end. The same seed always has the same run.
 
-Protocol craft is raft with placement code: large values stand on the members in fragments.
-rs-raft does so with fixed quorums, for 5 and 7 nodes. niagara weaves several instances of
-raft, with either placement, into one log. multi-raft hashes keys over groups of raft, which
-have no common order.
+Protocol craft is raft with placement code: members keep fragments of large values.
+rs-raft does so with fixed quorums, for 5 and 7 nodes. niagara merges several instances
+of raft, with either placement, into one log. multi-raft hashes keys over groups of raft
+without a common order.
 
 A seed that fails is printed with the command that runs it again and prints its
-conversation. The exit code is 1 if any seed failed.`,
+trace. The exit code is 1 if any seed failed.`,
 		Example: `  braid sim --nodes 5 --seeds 1-2000
   braid sim --protocol craft --nodes 5 --seeds 1-2000
   braid sim --protocol niagara --instances 3 --placement code --seeds 1-2000
@@ -72,16 +72,16 @@ conversation. The exit code is 1 if any seed failed.`,
 			"timeouts grow with it (default: drawn by the seed, the same for all links)")
 	settings.OwnFlags(fl, registry.Settings(), registry.Having, true, &f.campaign.Own)
 	fl.StringVar(&f.seeds, "seeds", "1-1000", "seeds to run, FIRST-LAST or one number")
-	fl.DurationVar(&f.campaign.Duration, "duration", 0, "begin no run after this long (0: run all seeds)")
-	fl.IntVar(&f.campaign.Workers, "workers", 0, "runs at once (0: one a processor)")
-	fl.IntVar(&f.campaign.Failures, "failures", 1, "stop after so many failing seeds")
+	fl.DurationVar(&f.campaign.Duration, "duration", 0, "time after which no further run starts (0: run all seeds)")
+	fl.IntVar(&f.campaign.Workers, "workers", 0, "parallel runs (0: one for each processor)")
+	fl.IntVar(&f.campaign.Failures, "failures", 1, "failing seeds after which to stop")
 	fl.StringVar(&f.campaign.Mutant, "mutant", "", "run a known-unsafe variant (see --list)")
 	fl.StringSliceVar(&f.campaign.Without, "without", nil, "kinds of faults to leave out (see --list)")
-	fl.BoolVar(&f.trace, "trace", false, "print the conversation; one seed only")
+	fl.BoolVar(&f.trace, "trace", false, "print a trace; one seed only")
 	fl.BoolVar(&f.shrink, "shrink", false, "look for faults that a failing seed does not need")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
-	fl.BoolVar(&f.mutants, "mutants", false, "look for every known-unsafe variant, by random search from seed 1 on, and "+
-		"print after how many seeds it is found")
+	fl.BoolVar(&f.mutants, "mutants", false, "search for every known-unsafe variant, from seed 1 on, and print after "+
+		"how many seeds each is found")
 	fl.BoolVar(&f.list, "list", false, "list protocols, mutants and kinds of faults")
 	return cmd
 }

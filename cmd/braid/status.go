@@ -26,35 +26,34 @@ func newStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show members, instances, leaders, lag, and use of disk and network",
-		Long: `status asks the members at --endpoints, and those that they name, how they are. Counters are
-of a member's present life. Of servers other than braid it shows what the etcd API tells.
+		Long: `status shows the state of the members at --endpoints, and of those that they name. Counters are
+since a member's start. For servers other than braid it shows the data of the etcd API.
 
-Where a protocol has other settings than its defaults, a table shows them, and what the cluster tolerates.
+If a protocol has other settings than its defaults, a table shows them, and the tolerated failures.
 
-Where several instances are woven into one log, each has a line, and a table tells how far the
-one log is: at which position, which round of which instance it waits for, and who leads what.
+If several instances are merged into one log, each has a line, and a table shows the progress of
+the merged log: its position, the round and the instance that it waits for, and the leaders.
 
-Where members have lanes, a table tells of each member's own lane up to where it is confirmed,
-accepted and held, in batches; how full the fullest lane is there, and whose it is; and how many
-bytes went by lanes to other members and came so, how many a leader did not have to send because of
-that, and how many it sent after all.
+If members have lanes, a table shows how far each member's own lane is confirmed, accepted and
+held, in batches; the fullest lane there and its owner; and the bytes that were sent and received
+by lanes, those that a leader did not have to send because of that, and those that it sent anyway.
 
-Where there are epochs, a table tells of each member's epoch and its slots; which voters may not lead;
-up to where the slots of each leader are decided, and under which ballot if the leader is suspected;
-and how many of the slots that came into the log have no value.
+If there are epochs, a table shows each member's epoch and its slots; the voters that may not lead;
+how far the slots of each leader are decided, and the ballot if the leader is suspected; and the
+number of slots in the log without a value.
 
-The last table is about large values, which lie in files beside the log: how many a member
-holds, whole or as a fragment, with how many bytes; into how many fragments the leader cuts
-new ones now (1: not at all); how many are missing, were made whole from others' fragments,
+The last table is about large values, which are in files next to the log: the number that a member
+holds, whole or as a fragment, and their bytes; the number of fragments into which the leader cuts
+new ones now (1: not at all); the numbers that are missing, were made whole from others' fragments,
 were found damaged and repaired.
 
 A member is ready if it knows a leader of every instance, no alarm CORRUPT is raised, and within
-two seconds it has applied what was acknowledged before it was asked. The exit code is 1 if a
-member does not answer or is not ready.
+two seconds it has applied all writes that were acknowledged before the request. The exit code is 1
+if a member does not answer or is not ready.
 
-An endpoint that begins with https:// is asked over TLS, and one that begins with http:// in clear
-text; one without either is asked over TLS if a flag names a certificate. While auth is on, members
-answer users only.`,
+The connection uses TLS if the endpoint begins with https://, and clear text if it begins with
+http://; without either it uses TLS if a flag names a certificate. While auth is on, members answer
+users only.`,
 		Example: `  braid status
   braid status --endpoints 10.0.0.1:2379 --json
   braid status --endpoints https://10.0.0.1:2379 --cacert ca.crt --user root:secret`,

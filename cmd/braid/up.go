@@ -43,39 +43,39 @@ func newUpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run a cluster on this machine, each member a process",
-		Long: `up starts a cluster on this machine, each member as a process of its own, and prints its
-endpoints and "ready" once every member is ready by its /readyz. Ctrl-C stops it. The members end with it.
+		Long: `up starts a cluster on this machine, each member as a separate process, and prints its endpoints
+and "ready" once /readyz of every member succeeds. Ctrl-C stops it. The members end with it.
 
 The data directory keeps the cluster: the same --data resumes it, with its members, names,
-ports, protocol, placement, instances, --code-k, --quorums, the epochs and --net; another --net takes its place, and
---net= ends it. What else the members are to do is said anew each time. Each member's log is in the
-data directory, as m1.log, m2.log and so on.
+ports, protocol, placement, instances, --code-k, --quorums, the epochs and --net; another --net
+replaces it, and --net= ends it. All other flags must be given each time. The members' logs are
+m1.log, m2.log and so on in the data directory.
 
 Member number i serves clients on --base-port + 10·(i-1) and other members on the next port, or
 on the next --cards ports.
 
 With --protocol craft followers keep a fragment of a large value, a fraction of its bytes;
-docs/using/craft.md says when that is worth it. Without --code-k it takes four members or more.
+see docs/using/craft.md. Without --code-k it needs at least four members.
 
-With --protocol niagara several instances of Raft are woven into one log, so that more than one
-core and network card replicate; with --placement code, too, each with fragments. docs/using/niagara.md
-says what to expect. --net "…,nics=N" gives each member N emulated network cards.
+With --protocol niagara several instances of Raft are merged into one log, so that more than one
+core and network card replicate; with --placement code each has fragments: see
+docs/using/niagara.md. --net "…,nics=N" gives each member N emulated network cards.
 
-With --protocol lcr the member that a client reaches brings blind puts to the others itself, if the
-client or --lane-prefix asks for it; docs/using/lcr.md says when that is worth it.`,
+With --protocol lcr the member that a client reaches replicates blind puts to the others itself, if
+the client or --lane-prefix asks for it: see docs/using/lcr.md.`,
 		Example: `  braid up                              # three members, in ./braid-data
   braid up --nodes 5 --data /tmp/five --base-port 12379
   braid up --nodes 5 --protocol craft --data coded      # half of each large value on each follower
   braid up --nodes 5 --protocol craft --code-k 3 --data thirds --scrub-rate 16777216
-  braid up --protocol niagara --instances 4 --data woven
+  braid up --protocol niagara --instances 4 --data merged
   braid up --protocol niagara --leaders spread --net bandwidth=250mbit,nics=4 --data cards
   braid up --nodes 5 --protocol niagara --placement code --data braided
   braid up --protocol lcr --lane-prefix sensor/=accepted --data lanes
-  braid up --restart                    # members that die are started again
+  braid up --restart                    # restart members that crash
   braid up --restore backup.db --data new
   braid up --net latency=5ms,loss=0.1%  # emulated links between the members
   braid up --net regions=us-east-1+eu-west-1+ap-northeast-1      # a member in each region
-  braid up --net "latency=1ms;1~2:latency=40ms;2>3:loss=1%"      # pairs that differ; > is one way`,
+  braid up --net "latency=1ms;1~2:latency=40ms;2>3:loss=1%"      # exceptions for pairs; > is one direction`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -86,16 +86,16 @@ client or --lane-prefix asks for it; docs/using/lcr.md says when that is worth i
 func (f *upFlags) flags(fl *pflag.FlagSet) {
 	fl.IntVar(&f.nodes, "nodes", 3, "members, 1 to 9")
 	fl.IntVar(&f.cards, "cards", 0, "addresses of a member for other members, one per network card, 1 to 9; instances "+
-		"share them out (0: as many as nics in --net, else 1)")
+		"are distributed over them (0: as many as nics in --net, else 1)")
 	f.logFlags = pflag.NewFlagSet("log", pflag.ContinueOnError)
 	f.log.Flags(f.logFlags)
 	fl.AddFlagSet(f.logFlags)
 	fl.StringVar(&f.data, "data", "braid-data", "data directory")
 	fl.IntVar(&f.basePort, "base-port", 2379, "client port of the first member, 0: any free ports")
-	fl.StringVar(&f.restoreFile, "restore", "", "begin a new cluster with the keys of this snapshot file")
-	fl.BoolVar(&f.restart, "restart", false, "start members that die again")
+	fl.StringVar(&f.restoreFile, "restore", "", "start a new cluster with the keys of this snapshot file")
+	fl.BoolVar(&f.restart, "restart", false, "restart members that crash")
 	fl.StringVar(&f.logLevel, "log-level", "info", "members' log level: debug, info, warn or error")
-	fl.DurationVar(&f.readyTimeout, "ready-timeout", time.Minute, "time for all members to become healthy")
+	fl.DurationVar(&f.readyTimeout, "ready-timeout", time.Minute, "time limit for all members to become healthy")
 	fl.BoolVar(&f.json, "json", false, "print events as lines of JSON")
 }
 

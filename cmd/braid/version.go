@@ -18,7 +18,7 @@ func newVersionCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print braid's version and what it was built from",
+		Short:   "Print the versions of braid and of its build",
 		Example: "  braid version --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -153,7 +153,8 @@ func (s *Settings) Peers() ([]Peer, error) {
 	var peers []Peer
 	for part := range strings.SplitSeq(s.InitialCluster, ",") {
 		name, address, ok := strings.Cut(strings.TrimSpace(part), "=")
-		unnamed := name == "" && s.InitialState != StateExisting // member add prints members that have not started yet without a name
+		// Member add prints members that have not started yet without a name.
+		unnamed := name == "" && s.InitialState != StateExisting
 		if !ok || unnamed {
 			return nil, fmt.Errorf("--initial-cluster: %q is not NAME=URL", part)
 		}

@@ -50,12 +50,12 @@ func (l *Log) Flags(f *pflag.FlagSet) {
 	CommonFlags(f, Layout, &l.Values)
 	OwnFlags(f, registry.ServerSettings(), registry.ServersHaving, false, &l.Values)
 	f.IntVar(&l.LargeValueBytes, "large-value-bytes", 0, "size in bytes from which on values are kept outside of the "+
-		"database (0: 64 KiB, with placement code 16 KiB; negative: none is)")
+		"database (0: 64 KiB, with placement code 16 KiB; negative: never)")
 	f.UintVar(&l.MaxRequestBytes, "max-request-bytes", 32<<20,
-		"largest request of a client, in bytes; clients have a limit of their own (2 MiB in etcdctl's --max-request-bytes)")
+		"maximal size of a client's request, in bytes; clients have their own limit (2 MiB in etcdctl's --max-request-bytes)")
 	f.IntVar(&l.BodyCacheBytes, "body-cache-bytes", 64<<20, "bytes of large values kept whole in memory for reading")
-	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "bytes a second at which everything on disk is read to find and repair "+
-		"damage (0: never)")
+	f.IntVar(&l.ScrubRate, "scrub-rate", 4<<20, "rate in bytes a second of reading everything on disk to find and "+
+		"repair damage (0: never)")
 	f.StringArrayVar(&l.LanePrefixes, "lane-prefix", nil, "KEY, KEY=confirmed or KEY=accepted: puts of keys with this "+
 		"prefix, without lease and previous value, may take a lane, and are answered when they are applied, or "+
 		"accepted; may be repeated")

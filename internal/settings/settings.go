@@ -106,7 +106,7 @@ func (s *Settings) memberFlags(f *pflag.FlagSet) {
 		"further URLs for /metrics, /health, /livez and /readyz alone, without TLS")
 	f.StringVar(&s.InitialCluster, "initial-cluster", "", "all members as NAME=PEER-URL,… (default this one alone)")
 	f.StringVar(&s.InitialState, "initial-cluster-state", StateNew,
-		"new: make the cluster; existing: join a running one, whose members --initial-cluster or --join name")
+		"new: found the cluster; existing: join a running one, with its members in --initial-cluster or --join")
 	f.StringVar(&s.Token, "initial-cluster-token", "etcd-cluster", "equal on all members, different for every cluster")
 	f.StringSliceVar(&s.Join, "join", nil, "peer URLs of members of the running cluster to join; or, while auth is "+
 		"off, URLs for clients")
@@ -120,54 +120,54 @@ func (s *Settings) tlsFlags(f *pflag.FlagSet) {
 		tls                     *TLS
 		prefix, restricts, what string
 	}{{&s.ClientTLS, "", "client-", "clients"}, {&s.PeerTLS, "peer-", "peer-", "other members"}} {
-		f.StringVar(&side.tls.CertFile, side.prefix+"cert-file", "", "certificate to show to "+side.what)
+		f.StringVar(&side.tls.CertFile, side.prefix+"cert-file", "", "certificate to present to "+side.what)
 		f.StringVar(&side.tls.KeyFile, side.prefix+"key-file", "", "its key")
 		f.StringVar(&side.tls.TrustedCAFile, side.prefix+"trusted-ca-file", "",
-			"authority that must have signed the certificates of "+side.what)
-		f.BoolVar(&side.tls.ClientCertAuth, side.prefix+"client-cert-auth", false, "demand a certificate of "+side.what)
+			"CA that signs the certificates of "+side.what)
+		f.BoolVar(&side.tls.ClientCertAuth, side.prefix+"client-cert-auth", false, "require a certificate of "+side.what)
 		f.StringVar(&side.tls.CRLFile, side.restricts+"crl-file", "", "list of revoked certificates of "+side.what+
 			" (DER), read again for every connection")
 		f.StringSliceVar(&side.tls.AllowedHosts, side.restricts+"cert-allowed-hostname", nil,
-			"host names of which the certificates of "+side.what+" must have one")
+			"host names; the certificates of "+side.what+" must have one of them")
 	}
 	f.StringSliceVar(&s.PeerTLS.AllowedNames, "peer-cert-allowed-cn", nil,
-		"common names of which the certificates of other members must have one")
+		"common names; the certificates of other members must have one of them")
 	f.StringVar(&s.PeerTLS.DialCertFile, "peer-client-cert-file", "",
-		"certificate to show when connecting to other members (default --peer-cert-file)")
+		"certificate to present when connecting to other members (default --peer-cert-file)")
 	f.StringVar(&s.PeerTLS.DialKeyFile, "peer-client-key-file", "", "its key")
-	f.BoolVar(&s.PeerTLSBinds, "peer-cert-names-host", false, "demand that the certificate of a member that connects "+
-		"names the host of one of its peer URLs, so that no member can pass for another")
-	f.BoolVar(&s.PeerTLSByURL, "peer-tls-by-url", false, "while a cluster changes from plain links between members to "+
-		"TLS, or back: dial members by http or https as their peer URLs say, and take both")
+	f.BoolVar(&s.PeerTLSBinds, "peer-cert-names-host", false, "require that the certificate of a connecting member "+
+		"names the host of one of its peer URLs, so that no member can impersonate another")
+	f.BoolVar(&s.PeerTLSByURL, "peer-tls-by-url", false, "for a change from plain links between members to TLS, "+
+		"or back: dial members by http or https according to their peer URLs, and accept both")
 	f.StringVar(&versions.Min, "tls-min-version", "TLS1.2", "lowest version of TLS: TLS1.2 or TLS1.3")
 	f.StringVar(&versions.Max, "tls-max-version", "",
-		"highest version of TLS: TLS1.2 or TLS1.3 (default the highest there is)")
+		"highest version of TLS: TLS1.2 or TLS1.3 (default the highest)")
 	f.StringSliceVar(&versions.Ciphers, "cipher-suites", nil,
-		"cipher suites of TLS 1.2, by the names of Go's crypto/tls (default Go's choice)")
+		"cipher suites of TLS 1.2, by the names of Go's crypto/tls (default Go's)")
 }
 
 func (s *Settings) limitFlags(f *pflag.FlagSet) {
 	CommonFlags(f, common.Time, &s.Values)
-	f.IntVar(&s.KeepLogBytes, "keep-log-bytes", 0, "bytes of log that are kept for members that catch up, also while "+
-		"they are sent a snapshot (0: four times --snapshot-bytes)")
+	f.IntVar(&s.KeepLogBytes, "keep-log-bytes", 0, "bytes of log that are kept for members that catch up, even during "+
+		"a snapshot transfer (0: four times --snapshot-bytes)")
 	f.IntVar(&s.SnapshotBytes, "snapshot-bytes", 256<<20, "bytes of log between snapshots")
 	f.Int64Var(&s.QuotaBytes, "quota-backend-bytes", 0,
 		"size of the database above which writes are refused (0: 2 GiB, negative: no limit)")
-	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "most operations of a transaction")
-	f.IntVar(&s.MaxLearners, "max-learners", 1, "most members that may be learners at a time")
+	f.UintVar(&s.MaxTxnOps, "max-txn-ops", 128, "maximal number of operations of a transaction")
+	f.IntVar(&s.MaxLearners, "max-learners", 1, "maximal number of learners at a time")
 	f.Uint32Var(&s.MaxConcurrentStreams, "max-concurrent-streams", 4096,
-		"most calls under way on a client's connection; further ones wait in the client")
+		"maximal number of concurrent calls on a client's connection; further ones wait in the client")
 	f.DurationVar(&s.CompactHashCheckTime, "compact-hash-check-time", time.Minute,
-		"time between comparisons of the hashes that members computed when history was compacted (0: never)")
+		"interval of comparing the hashes that members computed at compactions (0: never)")
 	f.DurationVar(&s.CorruptCheckTime, "corrupt-check-time", 0,
-		"time between comparisons of new hashes of the whole history, during which a member does not write (0: never)")
+		"interval of comparing new hashes of the whole history; a member does not write meanwhile (0: never)")
 	f.DurationVar(&s.WatchProgressInterval, "watch-progress-notify-interval", 10*time.Minute,
-		"time between progress notices of an idle watch")
+		"interval of progress notifications of an idle watch")
 	f.StringVar(&s.AutoCompactionMode, "auto-compaction-mode", "periodic", "periodic or revision")
 	f.StringVar(&s.AutoCompactionRetention, "auto-compaction-retention", "0",
-		"what is kept: hours or a duration such as 30m (periodic), a number of revisions (revision); 0: everything")
+		"history that is kept: hours or a duration such as 30m (periodic), a number of revisions (revision); 0: all")
 	f.StringVar(&s.AuthToken, "auth-token", "simple", "simple, or jwt,pub-key=…,priv-key=…,sign-method=…")
-	f.UintVar(&s.AuthTokenTTL, "auth-token-ttl", defaultTokenTTL, "seconds until an unused simple token ends")
+	f.UintVar(&s.AuthTokenTTL, "auth-token-ttl", defaultTokenTTL, "seconds until an unused simple token expires")
 	f.UintVar(&s.BcryptCost, "bcrypt-cost", 10, "cost of hashing passwords, 4 to 31")
 	f.BoolVar(&s.EnableGRPCGateway, "enable-grpc-gateway", true, "serve the API as JSON under /v3/ too")
 }
@@ -176,7 +176,7 @@ func (s *Settings) processFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.LogFormat, "log-format", "text", "text or json")
 	f.IntVar(&s.GCPercent, "gc-percent", 400, "growth of the heap between garbage collections, in percent, up to 256 "+
-		"MiB or by what lives if that is more; the variable GOGC wins")
+		"MiB or the live heap if that is more; the variable GOGC wins")
 	f.Int64Var(&s.MemoryLimit, "memory-limit-bytes", 0,
 		"heap above which garbage is collected more often (0: half of the machine's memory); GOMEMLIMIT wins")
 }

@@ -18,33 +18,34 @@ const (
 // The settings that all protocols have. A protocol or an order for which one has no meaning allows its default alone:
 // see registry.Protocol.Choose, which also fills in the defaults that depend on the protocol.
 var (
-	// Order says how the global log is made of instances. The default is the protocol's own.
+	// Order is how instances are merged into the global log. The default is the protocol's own.
 	Order = &setting.Setting[string]{
 		Name: "order", Agree: true, Change: setting.Never,
 		Check: setting.Check[string]{Range: "single, niagara or keyed"},
-		Help:  "how instances make one log; given by the protocol",
+		Help:  "how instances are merged into one log; given by the protocol",
 	}
 	// Leaders are the members that should lead the instances.
 	Leaders = &setting.Setting[protocol.Leaders]{
 		Name: "leaders", Text: setting.Words[protocol.Leaders](), Agree: true, Change: setting.Local,
 		Check: setting.Check[protocol.Leaders]{Range: "together or spread"},
-		Help: "with niagara: who leads the instances: together, one member all of them; spread, each member some (default " +
-			"together, with placement code spread)",
+		Help: "with niagara: the leaders of the instances: together, one member leads all; spread, each member leads some " +
+			"(default together, with placement code spread)",
 	}
-	// Placement says what members keep of large commands. The default is the protocol's own.
+	// Placement is where members keep the bodies of large commands. The default is the protocol's own.
 	Placement = &setting.Setting[protocol.Placement]{
 		Name: "placement", Text: setting.Words[protocol.Placement](), Agree: true, Change: setting.ByEntry,
 		Check: setting.Check[protocol.Placement]{Range: "copy or code"},
-		Help: "where large values live: copy, whole on every member; code, a fragment on each (default what the protocol " +
-			"says)",
+		Help: "where large values are kept: copy, whole on every member; code, a fragment on each (default: the protocol's " +
+			"own)",
 	}
-	// CodeK is how many fragments make a body whole, at most.
+	// CodeK is the maximal number of fragments that make a body whole.
 	CodeK = &setting.Setting[int]{
 		Name: "code-k", Agree: true, Change: setting.Local, Check: setting.Range(0, MaxCodeK),
-		Help: "with placement code: how many fragments make a value whole, at most, 1 to 64; never more than a majority of " +
-			"the members (0: a majority less one, which waits for no slow member)",
+		Help: "with placement code: maximal number of fragments that make a value whole, 1 to 64; never more " +
+			"than a majority " +
+			"of the members (0: a majority less one, which tolerates a slow member)",
 	}
-	// ElectionTimeout is how long a member does without a leader.
+	// ElectionTimeout is the time without a leader after which a member campaigns.
 	ElectionTimeout = &setting.Setting[time.Duration]{
 		Name: "election-timeout", Default: time.Second, Agree: true, Change: setting.Timed,
 		Check: setting.Range(time.Millisecond, longestElection),
@@ -54,9 +55,9 @@ var (
 	// LeaseReads lets a leader answer reads by its clock.
 	LeaseReads = &setting.Setting[bool]{
 		Name: "lease-reads", Agree: true, Change: setting.Timed,
-		Help: "answer reads by the leader's lease, which trusts clocks to run alike, instead of a round trip",
+		Help: "answer reads by the leader's lease, which relies on clocks of the same speed, instead of a round trip",
 	}
-	// Heartbeat is how often a leader sends.
+	// Heartbeat is the interval of a leader's heartbeats.
 	Heartbeat = &setting.Setting[time.Duration]{
 		Name: "heartbeat-interval", Default: 100 * time.Millisecond, Change: setting.Local,
 		Check: setting.AtLeast(time.Millisecond),
@@ -66,12 +67,12 @@ var (
 	// Instances is the number of instances with which a new cluster begins. The default depends on the protocol.
 	Instances = &setting.Setting[int]{
 		Name: "instances", Change: setting.Reshaped, Check: setting.Range(0, protocol.MaxInstances),
-		Help: "with niagara: with how many instances a new cluster begins, 1 to 64 (0: 4)",
+		Help: "with niagara: number of instances of a new cluster, 1 to 64 (0: 4)",
 	}
-	// ExtraWhole is how many more whole copies of bodies there are than needed, where any are.
+	// ExtraWhole is the number of whole copies of bodies beyond the necessary ones, if there are any.
 	ExtraWhole = &setting.Setting[int]{
 		Name: "extra-whole", Change: setting.Local, Check: setting.Range(0, MaxCodeK),
-		Help: "with placement code: while members are down, how many more than needed get values whole",
+		Help: "with placement code: while members are down, number of whole copies beyond the necessary ones",
 	}
 	// TrimWhole cuts whole copies down to fragments.
 	TrimWhole = &setting.Setting[bool]{

@@ -13,11 +13,11 @@ import (
 var (
 	NoSkip = &setting.Setting[bool]{
 		Name: "no-skip", Change: setting.Local, Experiment: true, Detour: true,
-		Help: "a leader that has nothing to propose has empty values decided by votes",
+		Help: "empty values of an idle leader are decided by votes",
 	}
 	SkipWait = &setting.Setting[time.Duration]{
 		Name: "skip-wait", Check: setting.AtLeast(time.Duration(0)), Change: setting.Local, Experiment: true, Detour: true,
-		Help: "how long a leader that has nothing to propose waits before it skips",
+		Help: "time after which an idle leader skips its slots",
 	}
 )
 

@@ -16,7 +16,7 @@ var Steal = &setting.Setting[Stealing]{
 	Check: setting.Check[Stealing]{Range: "never, or consecutive, majority or average with 1…1048576 questions",
 		Refuse: Stealing.check},
 	Change: setting.Local, Experiment: true,
-	Help: "when a group of keys changes its owner: majority:N, consecutive:N or average:N, of N questions; or never",
+	Help: "when a group of keys changes its owner: majority:N, consecutive:N or average:N, of N requests; or never",
 }
 
 // Settings are those of WPaxos.

@@ -75,14 +75,14 @@ var Setting = &setting.Setting[protocol.EpochSettings]{
 		_, err := Chosen(c)
 		return err
 	}},
-	Help: "how the log is cut into epochs, and who leads in them",
+	Help: "the length of epochs, and their leaders",
 	Parts: []setting.Part[protocol.EpochSettings]{
 		bounds("epoch-slots", "slots of a leader in an epoch, least and most, both powers of two, or one number for both",
 			"64-1024",
 			func(c *protocol.EpochSettings) (least, most *int) { return &c.MinSlots, &c.MaxSlots }),
 		{
 			Name: "epoch-equal-shares", Text: "bool", Default: "false",
-			Help: "leaders have equally many slots, whatever their load is",
+			Help: "leaders have the same number of slots, whatever their load",
 			Get:  func(c protocol.EpochSettings) string { return strconv.FormatBool(c.EqualShares) },
 			Set: func(c *protocol.EpochSettings, text string) (err error) {
 				c.EqualShares, err = strconv.ParseBool(text)
@@ -91,14 +91,14 @@ var Setting = &setting.Setting[protocol.EpochSettings]{
 		},
 		{
 			Name: "epoch-policy", Text: "string", Default: Combined.String(),
-			Help: "who leads: simple, all members; backoff or blacklist, no member that was suspected; or combined",
+			Help: "selection of leaders: simple, all members; backoff or blacklist, no suspected member; or combined",
 			Get:  func(c protocol.EpochSettings) string { return c.Policy },
 			Set: func(c *protocol.EpochSettings, text string) error {
 				c.Policy = cmp.Or(text, Combined.String())
 				return nil
 			},
 		},
-		bounds("epoch-bans", "for how many epochs a member that was suspected does not lead, the first time and at most",
+		bounds("epoch-bans", "number of epochs in which a suspected member does not lead, the first time and at most",
 			"8-256",
 			func(c *protocol.EpochSettings) (least, most *int) { return &c.Ban, &c.MaxBan }),
 	},
