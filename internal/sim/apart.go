@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/draw"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -32,7 +33,7 @@ func (s *Settings) drawApart(d draw.Chance) {
 type smallWorld struct {
 	*World
 	founder *node.Member
-	probe   *probe
+	probe   *client.Probe
 }
 
 // beginApart plans that a member is added which was founded apart.
@@ -68,13 +69,13 @@ func foundApart(w *World, id protocol.MemberID) *smallWorld {
 	set.Faults, set.OddFounder, set.Apart, set.Astray = rates{}, false, false, 0
 	set.perfectLinks()
 	set.Timely()
-	s := &smallWorld{World: newWorld(set, run.Of(set.Seed).Rand, nil)}
+	s := &smallWorld{World: newWorld(set, runChance.Of(set.Seed).Rand, nil)}
 	for len(s.Members) < int(id) {
 		s.Members = append(s.Members, node.NewMember(&s.Environment, protocol.MemberID(len(s.Members)+1)))
 	}
 	s.Calm, s.founder = true, s.Members[id-1]
 	s.founder.Saved = newborn(s.World)
-	s.probe = &probe{Client: s.World.clients.Client(1, id), w: s.World, m: s.founder}
+	s.probe = s.clients.Probe(1, s.founder)
 	s.After(0, func() { s.boot(s.founder) })
 	s.After(set.Tick, s.write)
 	return s
@@ -82,7 +83,7 @@ func foundApart(w *World, id protocol.MemberID) *smallWorld {
 
 // write lets the client write again and again.
 func (s *smallWorld) write() {
-	s.probe.try(check.Append, 0, func() { s.After(s.set.Election/2, s.write) })
+	s.probe.Try(check.Append, 0, func() { s.After(s.set.Election/2, s.write) })
 }
 
 // tryLinks lets the members of the cluster and the one that was founded apart try to have links, again and again.

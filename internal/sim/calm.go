@@ -7,7 +7,7 @@ import (
 )
 
 // calmDown ends all faults and returns the members that live in the second phase.
-func (w *World) calmDown() []*node.Member {
+func calmDown(w *World) []*node.Member {
 	w.Calm = true
 	w.pass = nil
 	w.set.perfectLinks()

@@ -64,17 +64,15 @@ type Summary struct {
 	Hash uint64 `json:"hash,string"`
 }
 
+// FaultKinds lists the names of the kinds of faults.
+func FaultKinds() []string { return kindNames() }
+
 // Failure is a run that violated something.
 type Failure struct {
 	Seed   uint64 `json:"seed"`
 	Error  string `json:"error"`
 	Replay string `json:"replay"`
 }
-
-// OptionError says which setting of a campaign is wrong.
-type OptionError struct{ Detail string }
-
-func (e *OptionError) Error() string { return "sim: " + e.Detail }
 
 // Validate reports what is wrong with a campaign.
 func (c *Campaign) Validate() error {

@@ -59,10 +59,10 @@ func TestCellsAndWakes(t *testing.T) {
 		for c.Seed = 1; c.Seed <= 12; c.Seed++ {
 			w := open(c)
 			celling(w, &counts)
-			w.begin()
+			beginRun(w)
 			w.Run(w.set.Chaos)
-			w.recover()
-			require.Nil(t, w.result().Violation, "seed %d of %s", c.Seed, c.Protocol)
+			secondPhase(w)
+			require.Nil(t, resultOf(w).Violation, "seed %d of %s", c.Seed, c.Protocol)
 		}
 		t.Logf("%+v", counts)
 		require.Greater(t, counts.woken, uint64(10_000))

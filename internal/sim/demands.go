@@ -24,13 +24,13 @@ var demands = []demand{
 	{"all have the same state, and no acknowledged write is lost", demandVerdict},
 }
 
-// recover is the second phase. Faults end, enough members live, and then there must be progress. At
+// secondPhase is the second phase. Faults end, enough members live, and then there must be progress. At
 // the end everything is judged.
-func (w *World) recover() {
+func secondPhase(w *World) {
 	if w.Broken != nil {
 		return
 	}
-	alive := w.calmDown()
+	alive := calmDown(w)
 	for _, d := range demands {
 		if w.Broken != nil {
 			return

@@ -8,7 +8,7 @@ import (
 )
 
 // run draws all that happens in a run, where no other source is named, and most of its settings before that.
-var run = draw.New("run")
+var runChance = draw.New("run")
 
 // Sources of which more than one drawing draws.
 var (
@@ -28,16 +28,16 @@ type drawing struct {
 // change it. Faults that are not in it follow, in the order of the list of faults. A new part of settings is added
 // at the end.
 var drawings = []drawing{
-	{from: run, draw: (*Settings).drawTimes},
-	{from: run, draw: (*Settings).drawClients},
-	{from: run, draw: (*Settings).drawLinks},
-	{from: run, draw: (*Settings).drawDisks},
-	{from: run, draw: (*Settings).drawRaft},
-	{from: run, draw: (*Settings).drawUsual},
-	{from: run, draw: (*Settings).drawChurn},
-	{from: run, draw: (*Settings).place},
+	{from: runChance, draw: (*Settings).drawTimes},
+	{from: runChance, draw: (*Settings).drawClients},
+	{from: runChance, draw: (*Settings).drawLinks},
+	{from: runChance, draw: (*Settings).drawDisks},
+	{from: runChance, draw: (*Settings).drawRaft},
+	{from: runChance, draw: (*Settings).drawUsual},
+	{from: runChance, draw: (*Settings).drawChurn},
+	{from: runChance, draw: (*Settings).place},
 	{from: draw.New("bodies"), draw: (*Settings).drawBodies},
-	{from: run, draw: (*Settings).keepLog},
+	{from: runChance, draw: (*Settings).keepLog},
 	{from: fromInstances, draw: (*Settings).drawWeave},
 	{fault: faultFreeze},
 	{fault: faultGarble},
@@ -78,7 +78,7 @@ var drawings = []drawing{
 func drawSettings(o *Options, rng *rand.Rand) Settings {
 	s, chance := choose(o), draw.Begin(o.Seed)
 	for _, x := range allDrawings() {
-		if x.from == run {
+		if x.from == runChance {
 			x.draw(&s, draw.Chance{Rand: rng})
 		} else {
 			x.draw(&s, chance.From(x.from))

@@ -49,7 +49,7 @@ func TestAllChanceHasASource(t *testing.T) {
 func TestOneFaultMoreLeavesAllOtherDrawsAlone(t *testing.T) {
 	settings := func(seed uint64, protocol string) Settings {
 		o := Options{Seed: seed, Nodes: 5, Protocol: protocol}
-		return drawSettings(&o, run.Of(seed).Rand)
+		return drawSettings(&o, runChance.Of(seed).Rand)
 	}
 	more := &Fault{Name: "frost", source: draw.New("frost")}
 	more.Draw = func(s *Settings, d draw.Chance) {

@@ -44,8 +44,8 @@ func (r rates) among(some []*Fault) (kinds []*Fault) {
 // kinds returns the faults that a run has, in the list's order.
 func (r rates) kinds() []*Fault { return r.among(faults) }
 
-// FaultKinds lists the names of the kinds of faults.
-func FaultKinds() (names []string) {
+// kindNames lists the names of the kinds of faults.
+func kindNames() (names []string) {
 	for _, f := range faults {
 		names = append(names, f.Name)
 	}

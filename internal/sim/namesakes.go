@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
 	"github.com/braidlog/braid/internal/sim/draw"
@@ -55,7 +56,7 @@ func (s *Settings) drawNamesakes(d draw.Chance) {
 // otherWorld is the world of the other cluster.
 type otherWorld struct {
 	*World
-	probe  *probe
+	probe  *client.Probe
 	misled *node.Member // of this world: it belongs to the other cluster
 }
 
@@ -92,17 +93,17 @@ func foundNamesakes(w *World) *otherWorld {
 	}
 	set.perfectLinks()
 	set.Timely()
-	s := &otherWorld{World: newWorld(set, run.Of(set.Seed).Rand, nil)}
+	s := &otherWorld{World: newWorld(set, runChance.Of(set.Seed).Rand, nil)}
 	s.Calm = true
 	for _, m := range s.Members {
 		m.Saved = newborn(s.World)
 	}
-	s.probe = &probe{Client: s.World.clients.Client(1, 1), w: s.World, m: s.Members[0]}
+	s.probe = s.clients.Probe(1, s.Members[0])
 	return s
 }
 
 func (s *otherWorld) write() {
-	s.probe.try(check.Append, 0, func() { s.After(s.set.Election/2, s.write) })
+	s.probe.Try(check.Append, 0, func() { s.After(s.set.Election/2, s.write) })
 }
 
 // mistake lets members of both clusters take each other for their own, again and again, and sometimes starts one again.

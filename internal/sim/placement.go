@@ -196,3 +196,8 @@ func (s *Settings) describeBodies() string {
 	return text + fmt.Sprintf("; %.0f%% of writes with bodies of %d…%d bytes, released ≤ %s later, segments %d; hedge %s, retry %s, gather %d bytes; scrub every %s; limits %+v\n",
 		100*b.Share, b.Min, b.Max, b.Release, b.SegmentBytes, b.Hedge, b.Retry, b.GatherBytes, b.Scrub, b.LimitSettings)
 }
+
+// OptionError says which setting of a campaign is wrong.
+type OptionError struct{ Detail string }
+
+func (e *OptionError) Error() string { return "sim: " + e.Detail }

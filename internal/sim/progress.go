@@ -5,10 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/sim/client"
-	"github.com/braidlog/braid/internal/sim/history"
-	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
@@ -16,20 +13,20 @@ import (
 // demandProgress gives the living members a bounded time. In it each of them must complete a write
 // (if asked for) and a read, and reach the same state.
 func demandProgress(w *World, alive []*node.Member, writes bool) {
-	probes := make(map[*node.Member]*probe)
+	probes := make(map[*node.Member]*client.Probe)
 	for _, m := range alive {
-		p := &probe{Client: w.clients.Client(w.set.Clients+int(m.ID), m.ID), w: w, m: m}
+		p := w.clients.Probe(w.set.Clients+int(m.ID), m)
 		probes[m] = p
 		if writes {
-			w.After(0, p.write)
+			w.After(0, p.Write)
 		} else {
-			w.After(0, p.read)
+			w.After(0, p.Read)
 		}
 	}
 	limit := w.Now() + settleTime(w)
 	done := w.RunUntil(limit, func() bool {
 		for _, m := range serving(w, alive) {
-			if !probes[m].done || m.Behind() || m.Lacks() {
+			if !probes[m].Done || m.Behind() || m.Lacks() {
 				return false
 			}
 		}
@@ -63,27 +60,6 @@ func settleTime(w *World) time.Duration {
 	return timeout
 }
 
-// serving returns the living members that must make progress: those in the last configuration that
-// any of them has applied.
-func serving(w *World, alive []*node.Member) []*node.Member {
-	var last *node.Member
-	for _, m := range alive {
-		if m.Up && (last == nil || m.Reached() > last.Reached()) {
-			last = m
-		}
-	}
-	if last == nil {
-		return nil
-	}
-	configs := last.Applier.Configs()
-	if configs[0].Joint() || !last.Settled() && !lacksMember(w, &configs[0]) && !slices.ContainsFunc(alive, (*node.Member).Owes) {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(alive), func(m *node.Member) bool {
-		return slices.ContainsFunc(configs, func(c protocol.Config) bool { return c.Find(m.ID) == nil })
-	})
-}
-
 // waitsToVote reports whether a member that was added as a voter runs and is not a voter yet,
 // although nothing prevents it.
 func waitsToVote(w *World, alive []*node.Member) bool {
@@ -95,12 +71,6 @@ func waitsToVote(w *World, alive []*node.Member) bool {
 		}
 	}
 	return false
-}
-
-// lacksMember reports whether some member of a configuration is down. Instances may wait for it
-// before they follow the membership of the first.
-func lacksMember(w *World, c *protocol.Config) bool {
-	return slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return !w.Member(m.ID).Up })
 }
 
 func describeMembers(w *World, members []*node.Member) string {
@@ -120,60 +90,4 @@ func describeMembers(w *World, members []*node.Member) string {
 		text += fmt.Sprintf("\n    lacks bodies: %t, instances follow: %t %s", m.Lacks(), m.Settled(), m.Gap())
 	}
 	return text
-}
-
-// probe is a client that repeats one write and then one read, at one member, until they succeed. It
-// asks less and less often, so that it does not become the load that it waits for.
-type probe struct {
-	client.Client
-	w     *World
-	m     *node.Member
-	tries int
-	done  bool
-}
-
-func (p *probe) write() { p.try(check.Append, 0, p.read) }
-
-// read reads one key, or all keys where values are kept outside the log.
-func (p *probe) read() {
-	keys := 1
-	if p.w.set.Bodies.Share > 0 {
-		keys = p.w.set.Keys
-	}
-	p.readFrom(0, keys)
-}
-
-func (p *probe) readFrom(key, keys int) {
-	if key == keys {
-		p.done = true
-		return
-	}
-	p.try(check.Get, key, func() { p.readFrom(key+1, keys) })
-}
-
-func (p *probe) try(kind check.Kind, key int, then func()) {
-	w := p.w
-	if !p.m.Up {
-		w.After(w.set.Heartbeat, func() { p.try(kind, key, then) })
-		return
-	}
-	op := &history.Operation{Operation: check.Operation{Client: p.Number, Kind: kind, Key: machine.KeyName(key)}}
-	if kind == check.Append {
-		op.Value = fmt.Sprintf("%d,", len(w.History.Ops))
-		if w.set.Bodies.Share > 0 && w.Chance(0.5) {
-			op.Carry(len(w.History.Ops), w.clients.DrawBody())
-		}
-	}
-	timeout := w.set.GiveUp + 10*w.set.Election
-	if bodies := p.m.Machines.First.Bodies(); bodies > 0 {
-		timeout += time.Duration(bodies) * w.set.GatherTime()
-	}
-	p.Perform(p.m, op, timeout, func() {
-		if w.History.Succeeded(op) {
-			then()
-			return
-		}
-		p.tries++
-		w.After(w.set.Heartbeat<<min(p.tries, 8), func() { p.try(kind, key, then) })
-	})
 }

@@ -2,39 +2,12 @@ package sim
 
 import (
 	"fmt"
-	"io"
 	"runtime/debug"
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/world"
-	"github.com/braidlog/braid/protocol/setting"
 )
-
-// Options says which world to run.
-type Options struct {
-	Seed  uint64
-	Nodes int // voters at the beginning, 1 … 9
-	// Protocol is one of the registry's ("": raft). Placement is where it puts values ("": the
-	// protocol's own).
-	Protocol, Placement string
-	// Order is how instances make one log ("": the protocol's own). Instances is how many there
-	// are.
-	Order     string
-	Instances int
-	// Own are the protocol's own settings.
-	Own setting.Values
-	// Mutant is a rule that is broken on purpose; "": none.
-	Mutant string
-	// Net says how long the way between members is, as the flag --net; "": the seed draws it.
-	Net string
-	// Without turns off kinds of faults (see FaultKinds), to find out which ones matter.
-	Without []string
-	// Trace, if set, receives the whole conversation.
-	Trace io.Writer
-	// pointless, if set, is asked now and then whether the run still matters to anybody. If not, it is abandoned.
-	pointless func() bool
-}
 
 // Result is the outcome of a run.
 type Result struct {
@@ -64,19 +37,19 @@ func Run(o Options) (res Result) {
 		if p != nil && !pointless {
 			w.Violate(0, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
-		res = w.result()
+		res = resultOf(w)
 		res.abandoned = pointless
 	}()
 	w.Pointless = o.pointless
-	w.begin()
+	beginRun(w)
 	w.Run(w.set.Chaos)
-	w.recover()
+	secondPhase(w)
 	return res
 }
 
 // open makes the world that the options describe.
 func open(o Options) *World {
-	rng := run.Of(o.Seed).Rand
+	rng := runChance.Of(o.Seed).Rand
 	set := drawSettings(&o, rng)
 	for _, name := range o.Without {
 		if name == linkFaults {
@@ -92,8 +65,8 @@ func open(o Options) *World {
 	return newWorld(set, rng, t)
 }
 
-// begin starts members, clients and faults.
-func (w *World) begin() {
+// beginRun starts members, clients and faults.
+func beginRun(w *World) {
 	beginBorn(w)
 	beginNamesakes(w)
 	for _, m := range w.Members {
@@ -106,7 +79,7 @@ func (w *World) begin() {
 	beginApart(w)
 }
 
-func (w *World) result() Result {
+func resultOf(w *World) Result {
 	r := Result{Seed: w.set.Seed, Hash: w.Hash, Steps: w.Steps, Messages: w.Messages, Operations: len(w.History.Ops),
 		Acked: w.History.Acked, Virtual: w.Now(), Events: w.Events, Violation: w.Broken}
 	if w.Out != nil {

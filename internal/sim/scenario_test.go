@@ -59,7 +59,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 	if os.Getenv("SIM_TRACE") != "" {
 		out = world.NewTrace(io.Writer(os.Stderr))
 	}
-	s := &script{t: t, World: newWorld(set, run.Of(1).Rand, out)}
+	s := &script{t: t, World: newWorld(set, runChance.Of(1).Rand, out)}
 	s.client = s.clients.Client(1, 0)
 	for _, m := range s.Members {
 		s.startMember(m)
@@ -290,7 +290,7 @@ func (s *script) start(ids ...protocol.MemberID) {
 // end ends all faults, demands progress and judges the run. It returns what was violated.
 func (s *script) end() *world.Violation {
 	if s.Broken == nil {
-		s.recover()
+		secondPhase(s.World)
 	}
 	if s.Out != nil {
 		require.NoError(s.t, s.Out.Flush())
