@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 )
@@ -25,7 +26,7 @@ var busyPace = draw.New("busy pace")
 // waves are clients that write at once, some commands each, one after the other. When all have ended they begin anew. So
 // what a slow member has not got yet stays little, however few entries a message may have.
 type waves struct {
-	w       *World
+	w       *fault.World
 	clients []client.Client
 	open    int // clients that write
 	left    int // waves
@@ -35,13 +36,13 @@ type waves struct {
 }
 
 // demandBusyPace lets clients write at these members, and judges how long each command takes.
-func demandBusyPace(w *World, alive []*node.Member) {
-	serving := serving(w, alive)
+func demandBusyPace(w *fault.World, alive []*node.Member) {
+	serving := fault.Serving(w, alive)
 	a := &waves{w: w, draw: w.From(busyPace)}
 	if w.Broken != nil || len(serving) == 0 || anyMissing(w, serving[0].Applier.Configs()) || slices.ContainsFunc(serving, func(m *node.Member) bool { return !m.Own.Roomy() }) {
 		return
 	}
-	w.set.Brisk()
+	w.Set.Brisk()
 	for _, m := range w.Members {
 		m.Own.Brisk()
 	}
@@ -51,7 +52,7 @@ func demandBusyPace(w *World, alive []*node.Member) {
 	}
 	for _, m := range serving {
 		for range 1 + a.draw.Below(each) {
-			a.clients = append(a.clients, w.clients.Client(w.set.Clients+len(w.Members)+2+len(a.clients), m.ID))
+			a.clients = append(a.clients, w.Clients.Client(w.Set.Clients+len(w.Members)+2+len(a.clients), m.ID))
 		}
 	}
 	a.most = min(mostInWave, max(1, room/len(a.clients)))
@@ -69,7 +70,7 @@ func demandBusyPace(w *World, alive []*node.Member) {
 }
 
 // limit is how long a command may take. What is found missing by a heartbeat takes longer.
-func (a *waves) limit() time.Duration { return a.w.set.Heartbeat }
+func (a *waves) limit() time.Duration { return a.w.Set.Heartbeat }
 
 // mostInWave is how many commands a client writes in a wave, at most.
 const mostInWave = 4

@@ -3,24 +3,25 @@ package sim
 import (
 	"slices"
 
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // calmDown ends all faults and returns the members that live in the second phase.
-func calmDown(w *World) []*node.Member {
+func calmDown(w *fault.World) []*node.Member {
 	w.Calm = true
-	w.pass = nil
-	w.set.perfectLinks()
-	w.set.Timely()
-	w.healFaults()
+	w.Pass = nil
+	w.Set.PerfectLinks()
+	w.Set.Timely()
+	w.HealFaults()
 	for _, m := range w.Members {
-		rectify(w, m)
-		endApart(w, m)
+		fault.Rectify(w, m)
+		fault.EndApart(w, m)
 		if m.Misled {
-			leaveOther(w, m)
+			fault.LeaveOther(w, m)
 		}
 	}
-	alive := w.core()
+	alive := w.Core()
 	for _, m := range w.Members {
 		m.Own.Timely()
 		if !slices.Contains(alive, m) {
@@ -36,13 +37,13 @@ func calmDown(w *World) []*node.Member {
 		if m.Up && (m.Writer.Steps.Stats().Failed != nil || m.Astray > 0) {
 			m.Crash() // it has not noticed yet that its disk failed, or that its state is of another log
 		}
-		w.startMember(m)
+		w.StartMember(m)
 	}
 	return alive
 }
 
 // demandRestarts sometimes restarts members, and demands progress again.
-func demandRestarts(w *World, alive []*node.Member) {
+func demandRestarts(w *fault.World, alive []*node.Member) {
 	if w.Chance(0.4) {
 		restartSome(w, alive)
 		demandProgress(w, alive, w.Chance(0.5))
@@ -50,13 +51,13 @@ func demandRestarts(w *World, alive []*node.Member) {
 }
 
 // restartSome lets some or all members lose power while no client writes.
-func restartSome(w *World, alive []*node.Member) {
+func restartSome(w *fault.World, alive []*node.Member) {
 	all := w.Chance(0.5)
 	for _, m := range alive {
 		if all || w.Chance(0.5) {
 			w.Tracef("FAULT %s loses power once more", m.ID)
 			m.Crash()
-			w.startLater(m, w.Between(0, w.set.Election))
+			w.StartLater(m, w.Between(0, w.Set.Election))
 		}
 	}
 }

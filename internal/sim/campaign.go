@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/count"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/protocol/setting"
 )
 
@@ -65,7 +66,7 @@ type Summary struct {
 }
 
 // FaultKinds lists the names of the kinds of faults.
-func FaultKinds() []string { return kindNames() }
+func FaultKinds() []string { return fault.Names() }
 
 // Failure is a run that violated something.
 type Failure struct {
@@ -76,45 +77,45 @@ type Failure struct {
 
 // Validate reports what is wrong with a campaign.
 func (c *Campaign) Validate() error {
-	p, err := protocolOf(c.Protocol)
+	p, err := fault.ProtocolOf(c.Protocol)
 	if err != nil {
 		return err
 	}
 	if c.Nodes < 1 || c.Nodes > 9 {
-		return &OptionError{fmt.Sprintf("%d nodes: want 1 … 9", c.Nodes)}
+		return &fault.OptionError{Detail: fmt.Sprintf("%d nodes: want 1 … 9", c.Nodes)}
 	}
-	if _, err := placementOf(p, c.Placement); err != nil {
+	if _, err := fault.PlacementOf(p, c.Placement); err != nil {
 		return err
 	}
-	if err := checkNodes(p, c.Nodes); err != nil {
+	if err := fault.CheckNodes(p, c.Nodes); err != nil {
 		return err
 	}
-	if _, err := instancesOf(p, c.Order, c.Instances); err != nil {
+	if _, err := fault.InstancesOf(p, c.Order, c.Instances); err != nil {
 		return err
 	}
-	if _, err := quorumsOf(p, c.Own, c.Nodes); err != nil {
+	if _, err := fault.QuorumsOf(p, c.Own, c.Nodes); err != nil {
 		return err
 	}
 	if _, err := device.ParseNet(c.Net); err != nil {
-		return &OptionError{err.Error()}
+		return &fault.OptionError{Detail: err.Error()}
 	}
 	if c.First > c.Last {
-		return &OptionError{fmt.Sprintf("seeds %d-%d: the first is after the last", c.First, c.Last)}
+		return &fault.OptionError{Detail: fmt.Sprintf("seeds %d-%d: the first is after the last", c.First, c.Last)}
 	}
 	if c.Mutant != "" && !slices.Contains(Mutants(), c.Mutant) {
-		return &OptionError{fmt.Sprintf("mutant %q is not known; there are: %v", c.Mutant, Mutants())}
+		return &fault.OptionError{Detail: fmt.Sprintf("mutant %q is not known; there are: %v", c.Mutant, Mutants())}
 	}
 	for _, f := range c.Without {
 		if f != linkFaults && !slices.Contains(FaultKinds(), f) {
-			return &OptionError{fmt.Sprintf("fault %q is not known; there are: %v and %s", f, FaultKinds(), linkFaults)}
+			return &fault.OptionError{Detail: fmt.Sprintf("fault %q is not known; there are: %v and %s", f, FaultKinds(), linkFaults)}
 		}
 	}
 	return nil
 }
 
 // Options returns the options for one seed of the campaign.
-func (c *Campaign) Options(seed uint64) Options {
-	return Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Without: c.Without}
+func (c *Campaign) Options(seed uint64) fault.Options {
+	return fault.Options{Seed: seed, Nodes: c.Nodes, Protocol: c.Protocol, Placement: c.Placement, Order: c.Order, Instances: c.Instances, Net: c.Net, Own: c.Own, Mutant: c.Mutant, Without: c.Without}
 }
 
 // Replay is the command that runs one seed again and prints its trace.
@@ -196,7 +197,7 @@ func (r *campaignRun) work(stop <-chan struct{}) {
 			return
 		}
 		o := r.c.Options(seed)
-		o.pointless = func() bool { return r.over.Load() && seed > r.last.Load() }
+		o.Pointless = func() bool { return r.over.Load() && seed > r.last.Load() }
 		if res := Run(o); !res.abandoned {
 			r.add(res)
 		}
@@ -236,7 +237,7 @@ func (r *campaignRun) measure() {
 
 // Shrink turns off kinds of faults one by one as long as the seed still fails. It returns the
 // options that are left, together with the failing run.
-func Shrink(o Options) (Options, Result) {
+func Shrink(o fault.Options) (fault.Options, Result) {
 	o.Trace = nil
 	res := Run(o)
 	if res.Violation == nil {

@@ -5,24 +5,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/world"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
 // A run that does not matter any more is abandoned, and nothing of it counts.
 func TestAbandonedRuns(t *testing.T) {
-	o := Options{Seed: 1, Nodes: 3}
+	o := fault.Options{Seed: 1, Nodes: 3}
 	whole := Run(o)
 	require.False(t, whole.abandoned)
 	asked := 0
-	o.pointless = func() bool { asked++; return asked == 3 }
+	o.Pointless = func() bool { asked++; return asked == 3 }
 	res := Run(o)
 	require.True(t, res.abandoned)
 	require.Nil(t, res.Violation)
 	require.Equal(t, 3*world.StepsAsked, res.Steps)
 	require.Greater(t, whole.Steps, res.Steps)
 
-	o.pointless = func() bool { return false }
+	o.Pointless = func() bool { return false }
 	require.Equal(t, whole.Hash, Run(o).Hash, "to be asked changes a run")
 }
 
@@ -30,7 +31,7 @@ func TestAbandonedRuns(t *testing.T) {
 func TestCampaignFindsTheFirstFailure(t *testing.T) {
 	testsize.Long(t)
 	for workers := 1; workers <= 4; workers++ {
-		c := Campaign{Protocol: defaultProtocol, Nodes: 3, First: 20, Last: 40, Mutant: "no-prev-check", Workers: workers}
+		c := Campaign{Protocol: fault.DefaultProtocol, Nodes: 3, First: 20, Last: 40, Mutant: "no-prev-check", Workers: workers}
 		sum, err := c.Run(nil)
 		require.NoError(t, err)
 		require.NotEmpty(t, sum.Failed)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 )
@@ -54,13 +55,13 @@ func (c *celled) Step(now time.Duration, in protocol.Input, out *protocol.Effect
 // of what is on disks knows the cells too.
 func TestCellsAndWakes(t *testing.T) {
 	testsize.Long(t)
-	for _, c := range []Options{{Protocol: "raft", Nodes: 3}, {Protocol: "niagara", Nodes: 3}} {
+	for _, c := range []fault.Options{{Protocol: "raft", Nodes: 3}, {Protocol: "niagara", Nodes: 3}} {
 		var counts cellCounts
 		for c.Seed = 1; c.Seed <= 12; c.Seed++ {
 			w := open(c)
 			celling(w, &counts)
 			beginRun(w)
-			w.Run(w.set.Chaos)
+			w.Run(w.Set.Chaos)
 			secondPhase(w)
 			require.Nil(t, resultOf(w).Violation, "seed %d of %s", c.Seed, c.Protocol)
 		}
@@ -72,16 +73,16 @@ func TestCellsAndWakes(t *testing.T) {
 }
 
 // celling makes the cores of a world keep cells.
-func celling(w *World, counts *cellCounts) {
-	p, core := *w.set.Protocol, *w.set.Protocol.Core
+func celling(w *fault.World, counts *cellCounts) {
+	p, core := *w.Set.Protocol, *w.Set.Protocol.Core
 	p.Core, core.Cells = &core, &protocol.CellUse{}
-	inner := w.set.Protocol.Core.New
+	inner := w.Set.Protocol.Core.New
 	core.New = func(s protocol.Settings, rec protocol.Recovered) (protocol.Core, error) {
 		c, err := inner(s, rec)
 		counts.found += uint64(len(rec.Cells))
 		return &celled{Core: c, counts: counts, every: s.Heartbeat / 7}, err
 	}
-	w.set.Protocol, w.set.Noted = &p, true
+	w.Set.Protocol, w.Set.Noted = &p, true
 	for _, m := range w.Members {
 		m.Own.Protocol = &p
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
@@ -21,7 +22,7 @@ func (s *script) spoil(id protocol.MemberID, i protocol.Index) {
 	b, err := m.Body.Store.Read(uint32(node.FirstInstance), uint64(i))
 	require.NoError(s.t, err)
 	for !m.Disk.Spoil(node.BodyDir, b.Bytes, s.Rand) {
-		s.mustAck(s.putBody(s.leader().ID)) // what was synced last must not be spoilt
+		s.mustAck(s.putBody(s.Leader().ID)) // what was synced last must not be spoilt
 		s.wait(0.1)
 	}
 	s.Court.First.Bodies.Damage(uint64(id), uint64(i))
@@ -40,10 +41,10 @@ func TestDamagedRowAndDamagedWhole(t *testing.T) {
 	s.spoil(1, i) // the only whole copy
 	s.readable(1, 2)
 	s.spoil(3, i)
-	require.True(t, recoverable(s.World, s.except(nil)))
+	require.True(t, fault.Recoverable(s.World, s.Except(nil)))
 	s.readable(3, 4)
-	s.Member(1).ScrubLater(s.set.Election)
-	s.Member(3).ScrubLater(s.set.Election)
+	s.Member(1).ScrubLater(s.Set.Election)
+	s.Member(3).ScrubLater(s.Set.Election)
 	s.until("both are restored", func() bool {
 		return s.Court.First.Bodies.Holds(1, uint64(i)) == check.WholeBody && s.Court.First.Bodies.Holds(3, uint64(i)) == check.RowForm(2)
 	})
@@ -66,10 +67,10 @@ func TestAScrubFindsDamageAfterARestart(t *testing.T) {
 	s.crash(4)
 	s.start(4)
 	s.wait(0.2)
-	s.Member(4).ScrubLater(s.set.Election)
+	s.Member(4).ScrubLater(s.Set.Election)
 	s.until("restored", func() bool { return s.Court.First.Bodies.Holds(4, uint64(i)) == check.RowForm(3) })
 	s.crash(1, 2)
-	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up && m.ID > 2 })
+	s.until("another leader", func() bool { m := s.Leader(); return m != nil && m.Up && m.ID > 2 })
 	s.readable(4)
 	s.start(1, 2)
 	s.passes()
@@ -79,7 +80,7 @@ func TestAScrubFindsDamageAfterARestart(t *testing.T) {
 func (s *script) change(what string, done func(*protocol.Config) bool, changes ...protocol.Change) {
 	s.t.Helper()
 	s.until(what, func() bool {
-		m := s.leader()
+		m := s.Leader()
 		if m == nil {
 			return false
 		}
@@ -102,7 +103,7 @@ func (s *script) remove(id protocol.MemberID) {
 // add brings in a new member, first as a learner and then as a voter.
 func (s *script) add() protocol.MemberID {
 	s.t.Helper()
-	added := addMember(s.World)
+	added := fault.AddMember(s.World)
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
 		protocol.Change{Kind: protocol.AddLearner, Member: added})
 	s.change("it votes", func(c *protocol.Config) bool { m := c.Find(added.ID); return m != nil && !m.Learner },
@@ -113,14 +114,14 @@ func (s *script) add() protocol.MemberID {
 // TestReplaceAMemberThatHeldRows: a member is gone for ever, and the leader restarts during the
 // change. The new member holds rows of its own before it votes.
 func TestReplaceAMemberThatHeldRows(t *testing.T) {
-	s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = 3000 })
+	s := newStage(t, 5, "", func(set *fault.Settings) { coded(2)(set); set.SnapshotBytes = 3000 })
 	s.settled()
 	for range 12 {
 		s.mustAck(s.putBody(1))
 	}
 	s.crash(3) // for ever
 	s.Member(3).Gone = true
-	added := addMember(s.World)
+	added := fault.AddMember(s.World)
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
 		protocol.Change{Kind: protocol.AddLearner, Member: added})
 	s.crash(1)
@@ -132,7 +133,7 @@ func TestReplaceAMemberThatHeldRows(t *testing.T) {
 		require.Equal(t, check.RowForm(5), s.form(added.ID, ref.Index), "a slot that nobody had")
 	}
 	s.crash(1, 2)
-	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
+	s.until("another leader", func() bool { m := s.Leader(); return m != nil && m.Up })
 	s.readable(4, 5, added.ID)
 	s.start(1, 2)
 	s.passes()
@@ -141,11 +142,11 @@ func TestReplaceAMemberThatHeldRows(t *testing.T) {
 // TestShrinkAndGrow: 5→4→3→4→5 with coded bodies in the log and in the state.
 func TestShrinkAndGrow(t *testing.T) {
 	for _, snapshots := range []int{1 << 30, 2000} {
-		s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = snapshots })
+		s := newStage(t, 5, "", func(set *fault.Settings) { coded(2)(set); set.SnapshotBytes = snapshots })
 		s.settled()
 		writes := func() {
 			for range 4 {
-				s.mustAck(s.putBody(s.leader().ID))
+				s.mustAck(s.putBody(s.Leader().ID))
 			}
 		}
 		writes()
@@ -158,11 +159,11 @@ func TestShrinkAndGrow(t *testing.T) {
 		b := s.add()
 		s.wait(3) // coding begins again
 		writes()
-		refs := s.machineBodies(s.leader().ID)
+		refs := s.machineBodies(s.Leader().ID)
 		require.Equal(t, uint8(2), refs[len(refs)-1].K)
-		s.until("the leader is one of the old members", func() bool { m := s.leader(); return m != nil && m.ID <= 3 })
-		s.crash(s.leader().ID)
-		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
+		s.until("the leader is one of the old members", func() bool { m := s.Leader(); return m != nil && m.ID <= 3 })
+		s.crash(s.Leader().ID)
+		s.until("another leader", func() bool { m := s.Leader(); return m != nil && m.Up })
 		s.readable(a, b)
 		s.passes()
 	}
@@ -173,7 +174,7 @@ func TestShrinkAndGrow(t *testing.T) {
 // loss of a member. With four members again, new bodies are coded with k = 3.
 func TestRestripe(t *testing.T) {
 	for _, snapshots := range []int{1 << 30, 500} {
-		s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.SnapshotBytes, set.Bodies.Scrub = snapshots, time.Second })
+		s := newStage(t, 5, "", func(set *fault.Settings) { coded(3)(set); set.SnapshotBytes, set.Bodies.Scrub = snapshots, time.Second })
 		s.settled()
 		for range 3 {
 			s.mustAck(s.putBody(1))
@@ -193,10 +194,10 @@ func TestRestripe(t *testing.T) {
 			}
 		}
 		s.crash(1)
-		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
+		s.until("another leader", func() bool { m := s.Leader(); return m != nil && m.Up })
 		s.readable(2, 3)
 		s.Member(1).Gone = true
-		a := addMember(s.World)
+		a := fault.AddMember(s.World)
 		s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(a.ID) != nil },
 			protocol.Change{Kind: protocol.AddLearner, Member: a})
 		s.change("the new member is in the place of the old one",
@@ -207,8 +208,8 @@ func TestRestripe(t *testing.T) {
 		}
 		b := s.add()
 		s.wait(3)
-		s.mustAck(s.putBody(s.leader().ID))
-		refs := s.machineBodies(s.leader().ID)
+		s.mustAck(s.putBody(s.Leader().ID))
+		refs := s.machineBodies(s.Leader().ID)
 		require.Equal(t, uint8(3), refs[len(refs)-1].K)
 		s.readable(2, 3, a.ID, b)
 		s.passes()
@@ -231,16 +232,16 @@ func TestShrinkAtOnce(t *testing.T) {
 	s.without(protocol.MsgFetchResp)
 	refused := error(nil)
 	for range 5 {
-		changeAt(s.leader(), leave, func(err error) { refused = err })
+		changeAt(s.Leader(), leave, func(err error) { refused = err })
 		s.wait(1)
 	}
 	require.ErrorContains(t, refused, protocol.ReasonRestriping.String())
-	require.Equal(t, 1, s.leader().Inst.Core().Status().Restriping)
+	require.Equal(t, 1, s.Leader().Inst.Core().Status().Restriping)
 	s.mustAck(s.putBody(1)) // meanwhile k is smaller
 	refs := s.machineBodies(1)
 	require.Equal(t, uint8(2), refs[len(refs)-1].K)
 	s.crash(1)
-	s.pass = nil
+	s.Pass = nil
 	s.elect(2)
 	s.change("they leave", func(c *protocol.Config) bool { return len(c.Members) == 3 }, leave...)
 	s.crash(4, 5, 6, 7)
@@ -248,7 +249,7 @@ func TestShrinkAtOnce(t *testing.T) {
 	s.start(1)
 	s.until("the third has whole copies", func() bool { return !s.Member(1).Behind() && !s.Member(1).Lacks() })
 	s.crash(2)
-	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
+	s.until("another leader", func() bool { m := s.Leader(); return m != nil && m.Up })
 	s.readable(1, 3)
 	s.start(2)
 	s.passes()
@@ -257,7 +258,7 @@ func TestShrinkAtOnce(t *testing.T) {
 // TestGivenUpRestripe: the operator does not ask for the change again. After a while bodies are
 // coded with the old k, and whole copies are trimmed.
 func TestGivenUpRestripe(t *testing.T) {
-	s := newStage(t, 5, "", func(set *Settings) { coded(3)(set); set.Bodies.Scrub, set.SnapshotBytes = time.Second, 500 })
+	s := newStage(t, 5, "", func(set *fault.Settings) { coded(3)(set); set.Bodies.Scrub, set.SnapshotBytes = time.Second, 500 })
 	s.settled()
 	s.mustAck(s.putBody(1))
 	s.wait(1)
@@ -269,7 +270,7 @@ func TestGivenUpRestripe(t *testing.T) {
 	s.until("they make whole copies", func() bool { return s.form(2, i) == check.WholeBody && s.form(3, i) == check.WholeBody })
 	s.mustAck(s.putBody(1))
 	require.Equal(t, uint8(2), s.machineBodies(1)[1].K)
-	s.until("as before", func() bool { return s.leader().Inst.Core().Status().K == 3 })
+	s.until("as before", func() bool { return s.Leader().Inst.Core().Status().K == 3 })
 	for range 10 { // so that the log is cut: only then are these bodies trimmed
 		s.mustAck(s.put(1))
 	}
@@ -283,22 +284,22 @@ func TestGivenUpRestripe(t *testing.T) {
 func TestJointChangeAndPreparation(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
-	added := addMember(s.World)
+	added := fault.AddMember(s.World)
 	s.change("the learner is let in", func(c *protocol.Config) bool { return c.Find(added.ID) != nil },
 		protocol.Change{Kind: protocol.AddLearner, Member: added})
 	s.wait(3)
-	lead := s.leader().ID
+	lead := s.Leader().ID
 	require.Equal(t, protocol.MemberID(1), lead)
 	s.mustAck(s.putBody(1))
 	i := s.machineBodies(1)[0].Index
 	s.wait(2)
-	s.pass = func(m *protocol.Message) bool { return m.Type != message.AppendResp || m.From == 2 } // nothing more is committed
+	s.Pass = func(m *protocol.Message) bool { return m.Type != message.AppendResp || m.From == 2 } // nothing more is committed
 	changeAt(s.Member(1), []protocol.Change{
 		{Kind: protocol.AddVoter, Member: added}, {Kind: protocol.RemoveMember, Member: protocol.Member{ID: 5}},
 	}, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("2 has the joint configuration", func() bool { c := s.Member(2).Inst.Core().Status().Config; return c.Joint() })
 	s.crash(1)
-	s.pass = nil
+	s.Pass = nil
 	s.elect(2)
 	s.until("2 goes on", func() bool { return s.commit(2) > i })
 	s.readable(2, 3)
@@ -310,7 +311,7 @@ func TestJointChangeAndPreparation(t *testing.T) {
 // to which it refers. Then it stops, and F others stop too.
 func TestInstallInterruptedInBackfill(t *testing.T) {
 	for _, own := range []bool{false, true} {
-		s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes, set.Durable = 2000, own })
+		s := newStage(t, 5, "", func(set *fault.Settings) { coded(2)(set); set.SnapshotBytes, set.Durable = 2000, own })
 		s.settled()
 		s.split(5)
 		for range 25 {
@@ -318,19 +319,19 @@ func TestInstallInterruptedInBackfill(t *testing.T) {
 		}
 		require.Greater(t, s.Member(1).Inst.Core().Status().First, s.last(5)+1, "the log was not cut")
 		restored := 0
-		s.pass = func(m *protocol.Message) bool {
+		s.Pass = func(m *protocol.Message) bool {
 			if m.Type == protocol.MsgFetchResp && m.To == 5 {
 				restored++
 				return restored < 5
 			}
 			return true
 		}
-		healLinks(s.World)
+		fault.HealLinks(s.World)
 		s.until("5 has the snapshot", func() bool { return !s.Member(5).Behind() })
 		s.wait(1)
 		require.True(t, s.Member(5).Lacks())
 		s.crash(5)
-		s.pass = nil
+		s.Pass = nil
 		s.crash(1, 2)
 		s.start(5)
 		s.until("5 holds its part of everything", func() bool { return !s.Member(5).Lacks() && !s.Member(5).Behind() })
@@ -356,18 +357,18 @@ func TestTransferWhileUpgrading(t *testing.T) {
 	s.wait(0.5)
 	s.Member(1).Step(protocol.Transfer{To: 2})
 	s.wait(0.2)
-	s.pass = nil
+	s.Pass = nil
 	for _, op := range ops {
 		s.mustAck(op)
 	}
 	s.until("3 leads", func() bool {
-		if m := s.leader(); m != nil {
+		if m := s.Leader(); m != nil {
 			m.Step(protocol.Transfer{To: 3})
 		}
 		s.wait(0.5)
 		return roleOf(s.Member(3)) == protocol.Leader
 	})
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	s.passes()
 }
 
@@ -381,14 +382,14 @@ func TestSwapUnderFailover(t *testing.T) {
 		s.readable(2)
 		swap := func(id protocol.MemberID) *history.Operation {
 			op := &history.Operation{Operation: check.Operation{Kind: check.Swap, Key: "k0", Expect: s.client.Seen}, Raw: s.client.Raw}
-			op.Carry(len(s.History.Ops), s.World.clients.DrawBody())
+			op.Carry(len(s.History.Ops), s.World.Clients.DrawBody())
 			s.client.Perform(s.Member(id), op, 0, func() {})
 			return op
 		}
 		first, second := swap(2), swap(3)
 		s.wait(upto)
 		s.crash(1)
-		s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
+		s.until("another leader", func() bool { m := s.Leader(); return m != nil && m.Up })
 		s.until("both took effect", func() bool { return first.Effective && second.Effective })
 		require.NotEqual(t, first.Answer.Done, second.Answer.Done)
 		s.readable(4, 5)
@@ -400,7 +401,7 @@ func TestSwapUnderFailover(t *testing.T) {
 // TestOverwrittenWhileAMemberIsAway: a member comes back, and its log still names bodies to which
 // no state refers any more. Those bodies are then gone from all members.
 func TestOverwrittenWhileAMemberIsAway(t *testing.T) {
-	s := newStage(t, 3, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = 1500 })
+	s := newStage(t, 3, "", func(set *fault.Settings) { coded(2)(set); set.SnapshotBytes = 1500 })
 	s.settled()
 	for range 3 {
 		s.mustAck(s.putBody(1))
@@ -443,6 +444,6 @@ func damagedWhole(s *script) {
 	s.mustAck(s.put(1))
 	s.wait(1)
 	s.spoil(2, i)
-	s.Member(2).ScrubLater(s.set.Election)
+	s.Member(2).ScrubLater(s.Set.Election)
 	s.until("restored", func() bool { return s.Court.First.Bodies.Holds(2, uint64(i)) == check.WholeBody })
 }

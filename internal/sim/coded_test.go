@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/member/body"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/internal/wal"
@@ -21,8 +22,8 @@ import (
 // The scenarios of docs/internals/craft.md, 2.9, played by hand.
 
 // coded makes a stage of members that code bodies of 300 bytes, with k at most as given.
-func coded(k int) func(*Settings) {
-	return func(s *Settings) {
+func coded(k int) func(*fault.Settings) {
+	return func(s *fault.Settings) {
 		s.Core.Placement, s.Core.MaxK = protocol.PlacementCode, k
 		s.Bodies = node.BodySettings{Share: 1, Min: 300, Max: 300, SegmentBytes: 32 << 10, Hedge: 20 * time.Millisecond, Retry: 50 * time.Millisecond, GatherBytes: 1 << 20}
 	}
@@ -37,7 +38,7 @@ func (s *script) putBody(id protocol.MemberID) *history.Operation {
 
 func (s *script) writeBody(id protocol.MemberID, kind check.Kind) *history.Operation {
 	op := &history.Operation{Operation: check.Operation{Kind: kind, Key: "k0"}}
-	op.Carry(len(s.History.Ops), s.World.clients.DrawBody())
+	op.Carry(len(s.History.Ops), s.World.Clients.DrawBody())
 	s.ask(id, op)
 	return op
 }
@@ -67,7 +68,7 @@ func (s *script) form(id protocol.MemberID, i protocol.Index) check.Form {
 
 // only lets entries and bodies through to these members alone. They do not learn what is committed.
 func (s *script) only(ids ...protocol.MemberID) {
-	s.pass = func(m *protocol.Message) bool {
+	s.Pass = func(m *protocol.Message) bool {
 		switch m.Type {
 		case message.Heartbeat:
 			return false
@@ -80,7 +81,7 @@ func (s *script) only(ids ...protocol.MemberID) {
 
 // without loses all messages of these types.
 func (s *script) without(types ...protocol.MessageType) {
-	s.pass = func(m *protocol.Message) bool {
+	s.Pass = func(m *protocol.Message) bool {
 		for _, t := range types {
 			if m.Type == t {
 				return false
@@ -93,8 +94,8 @@ func (s *script) without(types ...protocol.MessageType) {
 // hold keeps matching messages back. It returns a function that delivers them later.
 func (s *script) hold(match func(*protocol.Message) bool) (deliver func()) {
 	var held []*protocol.Message
-	before := s.pass
-	s.pass = func(m *protocol.Message) bool {
+	before := s.Pass
+	s.Pass = func(m *protocol.Message) bool {
 		if match(m) {
 			c := *m
 			held = append(held, &c)
@@ -103,7 +104,7 @@ func (s *script) hold(match func(*protocol.Message) bool) (deliver func()) {
 		return before == nil || before(m)
 	}
 	return func() {
-		s.pass = nil
+		s.Pass = nil
 		for _, m := range held {
 			s.Send(m)
 		}
@@ -141,12 +142,12 @@ func codedThenWhole(s *script) (coded, small *history.Operation) {
 	coded, i := s.spread(2, 3, 4)
 	small = s.put(1)
 	s.wait(0.04)
-	if s.Broken == nil && s.set.Mutant == "" {
+	if s.Broken == nil && s.Set.Mutant == "" {
 		require.False(s.t, s.acked(coded) || s.acked(small), "k = 3 of five needs all five")
 		require.Less(s.t, s.commit(1), i)
 	}
 	s.crash(1, 2)
-	s.pass = nil
+	s.Pass = nil
 	s.elect(3)
 	s.wait(2)
 	return coded, small
@@ -173,7 +174,7 @@ func TestPaperFigure6(t *testing.T) {
 			s.settled()
 			op, i := s.spread(c.holders...)
 			s.crash(1)
-			s.pass = nil
+			s.Pass = nil
 			s.elect(2)
 			s.until("2 serves", func() bool { return s.commit(2) >= i })
 			s.wait(0.5)
@@ -193,8 +194,8 @@ func oldTermAnswers(s *script) {
 	s.putBody(1)
 	s.wait(0.05)
 	i := s.last(1)
-	before := s.pass
-	s.pass = func(m *protocol.Message) bool {
+	before := s.Pass
+	s.Pass = func(m *protocol.Message) bool {
 		switch {
 		case m.From == 1 && m.To != 5, m.To == 1 && m.From != 5:
 			return false // 1 is alone with 5
@@ -207,9 +208,9 @@ func oldTermAnswers(s *script) {
 	}
 	s.elect(2)
 	s.until("2 leads", func() bool { return s.last(2) >= i && s.termAt(2, i) == s.Member(2).Witness.Latest.Term })
-	held := s.pass
+	held := s.Pass
 	deliver()
-	s.pass = held
+	s.Pass = held
 	s.wait(0.2)
 }
 
@@ -230,13 +231,13 @@ func TestCandidateWithARowAndAVoterWithTheWhole(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
 	op, i := s.spread(2, 3)
-	s.pass = func(m *protocol.Message) bool {
+	s.Pass = func(m *protocol.Message) bool {
 		return m.To < 4 && m.From < 4 && (m.Type != message.Bodies || m.To == 3)
 	}
 	s.until("3 is upgraded", func() bool { return s.form(3, i) == check.WholeBody })
 	require.False(t, s.acked(op))
 	s.crash(1)
-	s.pass = nil
+	s.Pass = nil
 	s.elect(2)
 	s.until("it is recovered", func() bool { return op.Effective && s.form(2, i) == check.WholeBody })
 	s.start(1)
@@ -248,15 +249,15 @@ func TestCandidateWithARowAndAVoterWithTheWhole(t *testing.T) {
 // has the command. So the member keeps the body, for its state, and its log does not have the entry.
 // It never acknowledged the entry, and answers a new leader that it holds nothing.
 func TestABodyWithoutItsEntry(t *testing.T) {
-	s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.Durable = true })
+	s := newStage(t, 5, "", func(set *fault.Settings) { coded(2)(set); set.Durable = true })
 	s.settled()
 	s.mustAck(s.putBody(1)) // 5 has a file of bodies now
 	s.wait(1)
 	m := s.Member(5)
 	m.Stalled = s.Now() + time.Hour
 	s.only(2, 3, 4)
-	others := s.pass
-	s.pass = func(m *protocol.Message) bool { return m.To == 5 || others(m) }
+	others := s.Pass
+	s.Pass = func(m *protocol.Message) bool { return m.To == 5 || others(m) }
 	op := s.putBody(1)
 	s.mustAck(op)
 	i := s.last(1)
@@ -270,7 +271,7 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 	s.crash(1)
 
 	answered := false
-	s.pass = func(m *protocol.Message) bool {
+	s.Pass = func(m *protocol.Message) bool {
 		answered = answered || m.From == 5 && m.Type == message.HoldingsResp
 		return m.Type != message.Append
 	}
@@ -279,7 +280,7 @@ func TestABodyWithoutItsEntry(t *testing.T) {
 	require.Less(t, s.last(5), i)
 	s.elect(2)
 	s.until("5 answers", func() bool { return answered })
-	s.pass = nil
+	s.Pass = nil
 	s.until("it is recovered", func() bool { return s.commit(2) > i && s.form(2, i) == check.WholeBody })
 	s.start(1)
 	s.passes()
@@ -299,7 +300,7 @@ func TestRespondersOfAllKinds(t *testing.T) {
 		s.wait(0.1)
 		require.NotEqual(t, s.termAt(1, i), s.termAt(3, i))
 		s.crash(3)
-		s.pass = nil
+		s.Pass = nil
 		s.start(1, 2)
 		s.crash(1)
 		s.elect(2)
@@ -309,13 +310,13 @@ func TestRespondersOfAllKinds(t *testing.T) {
 		s.passes()
 	})
 	t.Run("compacted", func(t *testing.T) {
-		s := newStage(t, 5, "", func(set *Settings) { coded(2)(set); set.SnapshotBytes = 1 })
+		s := newStage(t, 5, "", func(set *fault.Settings) { coded(2)(set); set.SnapshotBytes = 1 })
 		s.settled()
-		s.pass = func(m *protocol.Message) bool { return m.To != 2 || m.Type == message.Append }
+		s.Pass = func(m *protocol.Message) bool { return m.To != 2 || m.Type == message.Append }
 		op := s.putBody(1)
 		i := s.last(1)
 		s.until("2 has its row", func() bool { return s.form(2, i) == check.RowForm(1) })
-		s.pass = func(m *protocol.Message) bool { return m.To != 2 && m.From != 2 }
+		s.Pass = func(m *protocol.Message) bool { return m.To != 2 && m.From != 2 }
 		s.mustAck(op)
 		s.until("the others cut their logs", func() bool {
 			done := true
@@ -329,7 +330,7 @@ func TestRespondersOfAllKinds(t *testing.T) {
 			return done
 		})
 		require.Less(t, s.commit(2), i, "2 does not know")
-		s.pass = nil
+		s.Pass = nil
 		s.crash(1)
 		s.elect(2)
 		s.until("2 commits it", func() bool { return s.commit(2) >= i })
@@ -351,11 +352,11 @@ func TestCrashBetweenInfoAndBody(t *testing.T) {
 	s.elect(2)
 	s.wait(0.2)
 	s.crash(3, 4)
-	s.pass = nil
+	s.Pass = nil
 	s.wait(8)
 	require.Equal(t, i, s.last(2), "nothing was deleted, and 2 does not lead")
 	s.start(3)
-	s.until("recovered", func() bool { m := s.leader(); return m != nil && s.commit(m.ID) > i })
+	s.until("recovered", func() bool { m := s.Leader(); return m != nil && s.commit(m.ID) > i })
 	s.start(1, 4)
 	s.readable(2, 3)
 	s.passes()
@@ -368,7 +369,7 @@ func TestCrashWhileDeleting(t *testing.T) {
 		s.settled()
 		op, _ := s.spread(2)
 		s.crash(1)
-		s.pass = nil
+		s.Pass = nil
 		s.elect(2)
 		s.Run(s.Now() + delay)
 		s.crash(2)
@@ -400,7 +401,7 @@ func TestTwoPreparationsThatHearOthers(t *testing.T) {
 		s.elect(2) // it knows that there are two rows
 		s.wait(0.2)
 		s.crash(2)
-		s.pass = nil
+		s.Pass = nil
 		s.elect(3)
 		s.until("3 goes on", func() bool { return s.commit(3) >= i })
 		s.wait(0.5)
@@ -416,8 +417,8 @@ func TestReelectionOfALeaderWithTheWhole(t *testing.T) {
 	op, i := s.spread(2)
 	s.split(1)
 	s.until("1 gives up", func() bool { return roleOf(s.Member(1)) != protocol.Leader })
-	s.pass = nil
-	healLinks(s.World)
+	s.Pass = nil
+	fault.HealLinks(s.World)
 	s.elect(1)
 	s.mustAck(op)
 	require.Equal(t, check.WholeBody, s.form(1, i))
@@ -429,10 +430,10 @@ func TestReelectionOfALeaderWithTheWhole(t *testing.T) {
 func TestFormsOutOfOrder(t *testing.T) {
 	s := craftStage(t, 5, 2)
 	s.settled()
-	s.pass = func(m *protocol.Message) bool { return m.To < 4 && m.From < 4 }
+	s.Pass = func(m *protocol.Message) bool { return m.To < 4 && m.From < 4 }
 	var seen []*protocol.Message
-	before := s.pass
-	s.pass = func(m *protocol.Message) bool {
+	before := s.Pass
+	s.Pass = func(m *protocol.Message) bool {
 		if m.Type == message.Append || m.Type == message.AppendResp || m.Type == message.Bodies {
 			c := *m
 			seen = append(seen, &c)
@@ -444,7 +445,7 @@ func TestFormsOutOfOrder(t *testing.T) {
 	s.mustAck(op)
 	require.Equal(t, check.WholeBody, s.form(2, i))
 	require.Equal(t, check.WholeBody, s.form(3, i))
-	s.pass = before
+	s.Pass = before
 	for range 2 {
 		for k := range seen {
 			s.Send(seen[len(seen)-1-k])
@@ -453,7 +454,7 @@ func TestFormsOutOfOrder(t *testing.T) {
 	}
 	require.Equal(t, check.WholeBody, s.form(2, i))
 	require.Equal(t, check.WholeBody, s.form(3, i))
-	s.pass = nil
+	s.Pass = nil
 	s.crash(1)
 	s.readable(2, 3)
 	s.start(1)
@@ -470,7 +471,7 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 	i := s.last(1)
 	s.mustAck(op)
 	require.Equal(t, check.WholeBody, s.form(3, i))
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	s.until("all hold something", func() bool { return s.form(4, i) != check.NoBody && s.form(5, i) != check.NoBody })
 	for _, id := range []protocol.MemberID{2, 3} {
 		m := s.Member(id)
@@ -484,7 +485,7 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 		require.Equal(t, check.RowForm(uint8(id-1)), s.form(id, i))
 	}
 	s.crash(1, 5)
-	s.until("another leader", func() bool { return s.leader() != nil && s.leader().ID != 1 })
+	s.until("another leader", func() bool { return s.Leader() != nil && s.Leader().ID != 1 })
 	s.readable(2, 3, 4)
 	s.start(1, 5)
 	s.passes()
@@ -495,7 +496,7 @@ func TestPruneThenAnotherLeader(t *testing.T) {
 // the row together with what they wait for. So they leave late and name the whole copy, of an entry that is
 // committed.
 func TestAnswersThatATrimOvertakes(t *testing.T) {
-	s := newStage(t, 5, "", func(set *Settings) {
+	s := newStage(t, 5, "", func(set *fault.Settings) {
 		coded(2)(set)
 		set.SnapshotBytes, set.Bodies.Scrub = 1, time.Hour
 	})
@@ -503,9 +504,9 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 	op, i := s.spread(2, 3)
 	old := s.Member(1)
 	old.Stalled = s.Now() + time.Hour
-	s.pass = func(m *protocol.Message) bool { return m.From != 1 }
+	s.Pass = func(m *protocol.Message) bool { return m.From != 1 }
 	s.elect(2) // what 1 votes waits for its disk; its answers to 2 wait after that
-	s.pass = nil
+	s.Pass = nil
 	s.until("1 commits it", func() bool { return op.Effective && s.commit(1) >= i })
 	s.wait(1)
 	newest, _, err := old.Snaps.Newest()
@@ -521,7 +522,7 @@ func TestAnswersThatATrimOvertakes(t *testing.T) {
 	s.until("1 trims its copy", func() bool { return s.Events.Of(node.WholeCopiesTrimmed) > 0 })
 	require.Equal(t, check.WholeBody, s.form(1, i))
 	late := 0
-	s.pass = func(m *protocol.Message) bool {
+	s.Pass = func(m *protocol.Message) bool {
 		for _, h := range m.Holdings {
 			if m.From == 1 && m.Type != protocol.MsgFetchResp && h.Index == i && h.Form == protocol.FormWhole {
 				late++
@@ -554,7 +555,7 @@ func TestManyK(t *testing.T) {
 		}
 	}
 	require.Len(t, ks, 3, "%v", ks)
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	s.wait(1)
 	s.crash(1, 2)
 	s.readable(3, 4, 5)
@@ -585,12 +586,12 @@ func TestLiveOscillates(t *testing.T) {
 		case 2:
 			s.split(3, 4)
 		case 3:
-			healLinks(s.World)
+			fault.HealLinks(s.World)
 		}
 		ops = append(ops, s.putBody(1))
 		s.wait(0.15)
 	}
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	for _, op := range ops {
 		s.mustAck(op)
 	}

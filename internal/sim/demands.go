@@ -1,21 +1,24 @@
 package sim
 
-import "github.com/braidlog/braid/internal/sim/node"
+import (
+	"github.com/braidlog/braid/internal/sim/fault"
+	"github.com/braidlog/braid/internal/sim/node"
+)
 
 // demand is something that the second phase must bring about in bounded time, or that must hold at its end.
 type demand struct {
 	what string
 	// of waits until it is so, and notes a violation if it is not. alive are the members that live.
-	of func(w *World, alive []*node.Member)
+	of func(w *fault.World, alive []*node.Member)
 }
 
 // demands are made one after the other, until one is violated.
 var demands = []demand{
 	{"damaged states are replaced", demandRepairs},
-	{"each member completes a write and a read", func(w *World, alive []*node.Member) { demandProgress(w, alive, true) }},
+	{"each member completes a write and a read", func(w *fault.World, alive []*node.Member) { demandProgress(w, alive, true) }},
 	{"instances are merged without delay", demandMerging},
 	{"members that restart complete reads", demandRestarts},
-	{"removed members stop", demandDepartures},
+	{"removed members stop", fault.DemandDepartures},
 	{"members apply the last writes", demandSameState},
 	{"one client alone is served without delay", demandPace},
 	{"many clients are served without delay", demandBusyPace},
@@ -26,7 +29,7 @@ var demands = []demand{
 
 // secondPhase is the second phase. Faults end, enough members live, and then there must be progress. At
 // the end everything is judged.
-func secondPhase(w *World) {
+func secondPhase(w *fault.World) {
 	if w.Broken != nil {
 		return
 	}

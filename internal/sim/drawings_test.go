@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/fault"
 )
 
 // TestNoTwoSourcesOfChanceAreEqual: two that draw the same numbers decide two things as one. The first
@@ -36,8 +37,13 @@ func TestNoTwoSourcesOfChanceAreEqual(t *testing.T) {
 
 // TestAllChanceHasASource: what makes a generator of its own may draw what others draw.
 func TestAllChanceHasASource(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
+	var files []string
+	for _, folder := range []string{".", "fault", "client", "node"} {
+		some, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		require.NoError(t, err)
+		require.NotEmpty(t, some, folder)
+		files = append(files, some...)
+	}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		require.NoError(t, err)
@@ -47,24 +53,24 @@ func TestAllChanceHasASource(t *testing.T) {
 
 // TestOneFaultMoreLeavesAllOtherDrawsAlone: saved seeds keep their meaning when a fault is added.
 func TestOneFaultMoreLeavesAllOtherDrawsAlone(t *testing.T) {
-	settings := func(seed uint64, protocol string) Settings {
-		o := Options{Seed: seed, Nodes: 5, Protocol: protocol}
-		return drawSettings(&o, runChance.Of(seed).Rand)
+	settings := func(seed uint64, protocol string) fault.Settings {
+		o := fault.Options{Seed: seed, Nodes: 5, Protocol: protocol}
+		return fault.DrawSettings(&o, fault.RunChance.Of(seed).Rand)
 	}
-	more := &Fault{Name: "frost", source: draw.New("frost")}
-	more.Draw = func(s *Settings, d draw.Chance) {
+	more := &fault.Fault{Name: "frost", Source: draw.New("frost")}
+	more.Draw = func(s *fault.Settings, d draw.Chance) {
 		if d.Yes(0.5) {
 			s.Faults[more] = time.Second
 		}
 	}
-	before := faults
-	defer func() { faults = before }()
+	before := fault.Faults
+	defer func() { fault.Faults = before }()
 	found := 0
 	for seed := uint64(1); seed <= 100; seed++ {
 		for _, protocol := range []string{"raft", "craft", "niagara"} {
-			faults = before
+			fault.Faults = before
 			want := settings(seed, protocol)
-			faults = append(faults[:len(faults):len(faults)], more)
+			fault.Faults = append(fault.Faults[:len(fault.Faults):len(fault.Faults)], more)
 			got := settings(seed, protocol)
 			if got.Faults[more] > 0 {
 				found++

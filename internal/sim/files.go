@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
@@ -12,8 +13,8 @@ const tidyTime = time.Second
 
 // awaitTidy lets members release what they soon release, and give back the files. Whether they do is
 // judged at the end.
-func awaitTidy(w *World, alive []*node.Member) {
-	w.RunUntil(w.Now()+w.set.Bodies.Release+tidyTime, func() bool {
-		return !slices.ContainsFunc(serving(w, alive), func(m *node.Member) bool { return m.JudgeBodyFiles() != nil })
+func awaitTidy(w *fault.World, alive []*node.Member) {
+	w.RunUntil(w.Now()+w.Set.Bodies.Release+tidyTime, func() bool {
+		return !slices.ContainsFunc(fault.Serving(w, alive), func(m *node.Member) bool { return m.JudgeBodyFiles() != nil })
 	})
 }

@@ -8,20 +8,21 @@ import (
 
 	"github.com/braidlog/braid/internal/protocol/iss"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/protocol"
 )
 
 // hubs is a cluster of five in which only members 2 and 3 have links with all others: each other member
 // has links with these two.
 func hubs(t *testing.T, p string, mutant protocol.Mutant) *script {
-	s := newStage(t, 5, "", func(set *Settings) {
+	s := newStage(t, 5, "", func(set *fault.Settings) {
 		set.Protocol = registry.Find(p)
 		set.Core.MaxFrameEntries, set.Core.Mutant = 0, mutant
 	})
-	s.until("somebody leads", func() bool { return s.leader() != nil })
+	s.until("somebody leads", func() bool { return s.Leader() != nil })
 	s.mustAck(s.put(2))
 	s.wait(0.2)
-	onlyLinksOf(s.World, 2, 3)
+	fault.OnlyLinksOf(s.World, 2, 3)
 	return s
 }
 

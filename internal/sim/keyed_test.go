@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/machine"
 	"github.com/braidlog/braid/internal/sim/node"
@@ -17,8 +18,8 @@ import (
 
 // keyedStage is three members with two groups, of which member 1 leads the first one and member 2 the other.
 func keyedStage(t *testing.T, mutant string) *script {
-	s := newStage(t, 3, mutant, func(set *Settings) {
-		set.Protocol, set.Keyed, set.Instances, set.Keys = registry.Find(multiRaft), true, 2, 4
+	s := newStage(t, 3, mutant, func(set *fault.Settings) {
+		set.Protocol, set.Keyed, set.Instances, set.Keys = registry.Find(fault.MultiRaft), true, 2, 4
 		set.SnapshotBytes = 2000
 	})
 	s.lead(1, 2)
@@ -40,7 +41,7 @@ func (s *script) write(id protocol.MemberID, group protocol.InstanceID) *history
 // both, is lost. Each takes over what it lacks, and keeps what the other one lacks.
 func crossed(s *script) {
 	lost := map[protocol.InstanceID]protocol.MemberID{1: 2, 2: 1}
-	s.pass = func(m *protocol.Message) bool { return m.To != lost[m.Instance] && m.From != lost[m.Instance] }
+	s.Pass = func(m *protocol.Message) bool { return m.To != lost[m.Instance] && m.From != lost[m.Instance] }
 	cut := func(group protocol.InstanceID) bool {
 		leader := s.Member(protocol.MemberID(group)).Of(group)
 		return leader.Inst.Core().Status().First > s.Member(lost[group]).Of(group).Last()+1
@@ -54,7 +55,7 @@ func crossed(s *script) {
 	}
 	s.crash(3)
 	s.Member(3).Gone = true
-	s.pass = nil
+	s.Pass = nil
 	for _, id := range []protocol.MemberID{1, 2} {
 		s.mustAck(s.write(id, 1))
 		s.mustAck(s.write(id, 2))
@@ -83,7 +84,7 @@ func TestGroupsDoNotWaitForEachOther(t *testing.T) {
 		s.mustAck(s.write(3, 1))
 	}
 	require.False(t, s.acked(held))
-	s.pass = nil
+	s.Pass = nil
 	s.mustAck(held)
 	s.passes()
 }

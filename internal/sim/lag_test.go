@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
@@ -21,7 +22,7 @@ const (
 	narrowFrame = 2 << 10  // of an entry
 )
 
-func narrowFrames(set *Settings) {
+func narrowFrames(set *fault.Settings) {
 	coded(0)(set)
 	set.Core.Placement, set.Bodies.Min, set.Bodies.Max = protocol.PlacementCopy, narrowFrame, narrowFrame
 	set.Core.MaxFrameBytes, set.Core.MaxInflightBytes = narrowFrame, 32<<10
@@ -40,14 +41,14 @@ func (s *script) late(id protocol.MemberID, entries int) {
 	for range entries {
 		s.mustAck(s.putBody(1))
 	}
-	s.pass = func(m *protocol.Message) bool {
+	s.Pass = func(m *protocol.Message) bool {
 		return m.From == 1 || m.Type != message.PreVote && m.Type != message.Vote
 	}
-	s.Net.Narrow(1, id, narrowRate, 2*s.set.Core.MaxInflightBytes)
-	healLinks(s.World)
+	s.Net.Narrow(1, id, narrowRate, 2*s.Set.Core.MaxInflightBytes)
+	fault.HealLinks(s.World)
 }
 
-func lateCoded(set *Settings) {
+func lateCoded(set *fault.Settings) {
 	narrowFrames(set)
 	set.Core.Placement = protocol.PlacementCode
 }
@@ -81,8 +82,8 @@ func lateAnswers(s *script) {
 	s.mustAck(s.put(1))
 	s.late(3, 200)
 	s.wait(1)
-	n, before := 0, s.pass
-	s.pass = func(m *protocol.Message) bool {
+	n, before := 0, s.Pass
+	s.Pass = func(m *protocol.Message) bool {
 		if m.To == 3 && m.Type == message.Append && len(m.Entries) > 0 {
 			if n++; n == 5 {
 				return false
@@ -112,7 +113,7 @@ func TestLateAnswersMeanNothing(t *testing.T) {
 	s.passes()
 }
 
-func keepsLog(set *Settings) {
+func keepsLog(set *fault.Settings) {
 	set.SnapshotBytes, set.KeepLogBytes, set.StreamRate = 2000, 400_000, 200
 }
 
@@ -125,7 +126,7 @@ func endlessSnapshots(s *script) {
 		s.mustAck(s.put(1))
 	}
 	require.Positive(s.t, s.Member(1).Inst.Core().Status().First-1, "the log was not cut")
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	for began := s.Now(); s.commit(3)+20 < s.commit(1) && s.Broken == nil; {
 		s.mustAck(s.put(1))
 		s.wait(0.02)
@@ -143,7 +144,7 @@ func TestSnapshotsEnd(t *testing.T) {
 	s.passes()
 }
 
-func spreadKeepsLog(set *Settings) {
+func spreadKeepsLog(set *fault.Settings) {
 	woven(set)
 	keepsLog(set)
 	set.Core.Leaders = protocol.LeadersSpread
@@ -163,7 +164,7 @@ func TestOneSnapshotForAllInstances(t *testing.T) {
 	for _, id := range []protocol.InstanceID{1, 2, 3} {
 		require.Greater(t, s.Member(1).Of(id).Inst.Core().Status().First, s.Member(3).Of(id).Inst.Core().Status().Last)
 	}
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	s.until("the member is level", func() bool {
 		for _, k := range s.Member(3).InForce {
 			if l := s.LeaderOf(k.Instance); l == nil || l.Of(k.Instance).Inst.Core().Status().Commit > k.Inst.Core().Status().Commit {

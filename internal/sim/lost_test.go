@@ -8,6 +8,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
@@ -28,12 +29,12 @@ func hotCopy(s *script) {
 	m.Strangers++
 	s.start(2)
 	s.wait(3)
-	if s.set.Core.Mutant == "" {
+	if s.Set.Core.Mutant == "" {
 		require.False(s.t, m.Up, "it must not go on")
 		require.Equal(s.t, 1, s.Events.Of(node.StoppedWithoutDisk))
 		require.NotEqual(s.t, protocol.Leader, roleOf(s.Member(1)), "nor does it count for the leader, which has no quorum without 3")
 	}
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	s.crash(1)
 	s.wait(8)
 	s.start(1)
@@ -84,7 +85,7 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 	s := newStage(t, 1, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	added := addMember(s.World)
+	added := fault.AddMember(s.World)
 	m := s.Member(added.ID)
 	s.until("it joins", func() bool {
 		changeAt(s.Member(1), []protocol.Change{{Kind: protocol.AddVoter, Member: added}}, func(error) {})
@@ -92,19 +93,19 @@ func TestWhoIsAboutToVoteIsNotLost(t *testing.T) {
 		return x != nil && x.Joining && m.Up
 	})
 	s.Member(1).Executing = nil // what an operator waits for counts already
-	alone := s.except(m)
-	require.True(t, s.decisive(alone), "it does not vote yet")
-	require.True(t, s.joins(m))
-	require.False(t, mayLose(s.World, m, nil))
+	alone := s.Except(m)
+	require.True(t, s.Decisive(alone), "it does not vote yet")
+	require.True(t, s.Joins(m))
+	require.False(t, fault.MayLose(s.World, m, nil))
 	s.crash(added.ID)
-	require.True(t, s.joins(m), "the leader may have heard of it just before")
+	require.True(t, s.Joins(m), "the leader may have heard of it just before")
 	s.start(added.ID)
 	s.until("it votes", func() bool {
 		c := s.Member(1).Applier.Config()
 		return c.Voter(added.ID)
 	})
-	require.False(t, s.joins(m))
-	require.False(t, s.decisive(alone))
+	require.False(t, s.Joins(m))
+	require.False(t, s.Decisive(alone))
 	s.passes()
 }
 
@@ -114,15 +115,15 @@ func TestWhoIsToDecideAloneIsNotLost(t *testing.T) {
 	s := newStage(t, 3, "", nil)
 	s.elect(1)
 	s.mustAck(s.put(1))
-	require.True(t, mayLose(s.World, s.Member(2), nil))
+	require.True(t, fault.MayLose(s.World, s.Member(2), nil))
 	remove := func(id protocol.MemberID) protocol.Change {
 		return protocol.Change{Kind: protocol.RemoveMember, Member: protocol.Member{ID: id}}
 	}
 	s.Member(1).Executing = append(s.Member(1).Executing, &cluster.Execution{Op: cluster.Operation{
 		Kind: cluster.ChangeMembers, Changes: []protocol.Change{remove(1), remove(3)},
 	}})
-	require.False(t, mayLose(s.World, s.Member(2), nil))
-	require.True(t, mayLose(s.World, s.Member(3), nil))
+	require.False(t, fault.MayLose(s.World, s.Member(2), nil))
+	require.True(t, fault.MayLose(s.World, s.Member(3), nil))
 	s.Member(1).Executing = nil
 	s.passes()
 }

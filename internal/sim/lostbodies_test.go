@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/check"
 	"github.com/braidlog/braid/internal/member/cluster"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
@@ -19,8 +20,8 @@ import (
 // four stories are also played with the rule taken out, which must break something: see staged.
 
 // wovenBodies sets three woven instances with coded bodies.
-func wovenBodies(k int) func(*Settings) {
-	return func(s *Settings) {
+func wovenBodies(k int) func(*fault.Settings) {
+	return func(s *fault.Settings) {
 		woven(s)
 		coded(k)(s)
 	}
@@ -67,14 +68,14 @@ func behindInRetired(s *script) {
 	s.retired(3)
 	if s.tryToRemove(4, 10) {
 		s.wait(0.2)
-		s.pass = nil
+		s.Pass = nil
 		return
 	}
 	require.Len(s.t, s.Member(3).InForce, 3)
-	s.pass = nil
+	s.Pass = nil
 	s.remove(4)
 	s.crash(1) // with a whole copy
-	s.until("another leader", func() bool { m := s.leader(); return m != nil && m.Up })
+	s.until("another leader", func() bool { m := s.Leader(); return m != nil && m.Up })
 	s.readable(2, 3)
 	s.start(1)
 }
@@ -91,11 +92,11 @@ func leaderBehindInRetired(s *script) {
 	s.retired(1)
 	if s.tryToRemove(4, 10) {
 		s.wait(0.2)
-		s.pass = nil
+		s.Pass = nil
 		return
 	}
 	require.True(s.t, s.leads(1, 1))
-	s.pass = nil
+	s.Pass = nil
 	s.remove(4)
 	s.crash(2)
 	s.readable(1, 3)
@@ -125,10 +126,10 @@ func repeatedReshape(s *script) {
 	asked := s.operate(1, cluster.Operation{Kind: cluster.Reshape, Instances: 1})
 	require.True(s.t, s.tryToRemove(4, 20))
 	s.wait(3)
-	if s.set.Mutant == "" {
+	if s.Set.Mutant == "" {
 		require.Len(s.t, s.Member(1).InForce, 3, "the second instance has four members")
 	}
-	s.pass = nil
+	s.Pass = nil
 	if s.Broken != nil {
 		return
 	}
@@ -145,8 +146,8 @@ func TestAReshapeThatIsRepeatedIsCheckedAgain(t *testing.T) {
 }
 
 // trimmed sets members that trim whole copies.
-func trimmed(k int) func(*Settings) {
-	return func(s *Settings) {
+func trimmed(k int) func(*fault.Settings) {
+	return func(s *fault.Settings) {
 		coded(k)(s)
 		s.SnapshotBytes, s.Bodies.Scrub = 5000, time.Second
 	}
@@ -172,7 +173,7 @@ func forgetsWhole(s *script) {
 	require.Len(s.t, s.Member(3).Witness.Latest.Config.Voters(), 3)
 	require.Len(s.t, s.known(3, 1), 4)
 	for _, id := range []protocol.MemberID{2, 3} {
-		s.Member(id).ScrubLater(s.set.Election / 10)
+		s.Member(id).ScrubLater(s.Set.Election / 10)
 	}
 	s.wait(1)
 }
@@ -184,7 +185,7 @@ func TestAMemberThatRestartsStillHoldsBodiesWhole(t *testing.T) {
 }
 
 // trimmedLater sets members that trim whole copies when a scenario says so.
-func trimmedLater(s *Settings) {
+func trimmedLater(s *fault.Settings) {
 	trimmed(3)(s)
 	s.Bodies.Scrub = time.Hour
 }
@@ -198,7 +199,7 @@ func TestAMemberThatCannotWriteDoesNotObey(t *testing.T) {
 	s.only(2, 3) // 4 misses the body, and others get it whole
 	op := s.putBody(1)
 	s.mustAck(op)
-	s.pass = nil
+	s.Pass = nil
 	ref := s.machineBodies(1)[0]
 	require.Equal(s.t, uint8(3), ref.K)
 	s.until("all have snapshots after it", func() bool {
@@ -212,12 +213,12 @@ func TestAMemberThatCannotWriteDoesNotObey(t *testing.T) {
 	}
 	require.Equal(s.t, check.WholeBody, s.form(holds, ref.Index))
 	require.NotEqual(s.t, check.WholeBody, s.form(slow, ref.Index))
-	s.pass = func(m *protocol.Message) bool { return m.Type != protocol.MsgFetch || m.From != slow }
+	s.Pass = func(m *protocol.Message) bool { return m.Type != protocol.MsgFetch || m.From != slow }
 	s.Member(holds).Stalled = s.Now() + time.Hour
 	if s.tryToRemove(4, 10) {
 		s.crash(holds)
 		s.Member(holds).Stalled = 0
-		s.pass = func(m *protocol.Message) bool {
+		s.Pass = func(m *protocol.Message) bool {
 			return (m.To != holds || m.Type == protocol.MsgFetchResp) && (m.Type != protocol.MsgFetch || m.From != slow)
 		}
 		s.start(holds)
@@ -225,7 +226,7 @@ func TestAMemberThatCannotWriteDoesNotObey(t *testing.T) {
 		s.wait(1)
 	}
 	s.Member(holds).Stalled = 0
-	s.pass = nil
+	s.Pass = nil
 	s.remove(4)
 	s.passes()
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // judged lets N7 judge from now on.
-func (s *script) judged() { s.merging = s.set.mergeTime() }
+func (s *script) judged() { s.Merging = s.Set.MergeTime() }
 
 // TestADecidedSlotThatWaitsTooLongIsFound: an instance has a leader, and skips for nobody. So what
 // another one has decided is not executed (docs/internals/niagara.md, N7).
@@ -21,7 +21,7 @@ func TestADecidedSlotThatWaitsTooLongIsFound(t *testing.T) {
 	s.judged()
 	s.onlyIn(2, func(m *protocol.Message) bool { return len(m.Entries) == 0 })
 	s.stuck(func() *history.Operation { return s.putIn(1, 1) })
-	s.Run(s.Now() + 2*s.merging)
+	s.Run(s.Now() + 2*s.Merging)
 	require.ErrorContains(t, s.Broken, "N7")
 }
 
@@ -36,10 +36,10 @@ func TestAnInstanceThatBeginsElectsFirst(t *testing.T) {
 	s.until("there is a fourth instance", func() bool { return len(s.Member(1).InForce) == 4 })
 	began := s.Now()
 	op := s.stuck(func() *history.Operation { return s.putIn(1, 1) })
-	s.Run(began + s.merging)
+	s.Run(began + s.Merging)
 	require.False(t, s.acked(op))
-	s.pass = nil
+	s.Pass = nil
 	s.mustAck(op)
-	s.Run(s.Now() + 3*s.merging)
+	s.Run(s.Now() + 3*s.Merging)
 	s.passes()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/braidlog/braid/internal/mutant"
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/wal"
 	"github.com/braidlog/braid/protocol/setting"
 )
@@ -85,7 +86,7 @@ func whose(name string) string {
 			return p.Name
 		}
 	}
-	return defaultProtocol
+	return fault.DefaultProtocol
 }
 
 // Hunts are the searches for all mutants.

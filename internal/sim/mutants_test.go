@@ -11,6 +11,7 @@ import (
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/raft/code"
 	"github.com/braidlog/braid/internal/protocol/raft/members"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/testsize"
 )
 
@@ -18,7 +19,7 @@ import (
 // scenarios pass without the mutant: see scenario_test.go.
 var staged = map[string]struct {
 	nodes int
-	tweak func(*Settings)
+	tweak func(*fault.Settings)
 	play  func(*script)
 }{
 	string(raft.MutantCommitOldTerm):        {5, nil, figure8},

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol"
 )
@@ -14,8 +15,8 @@ import (
 const regions = "regions=us-east-1+eu-west-1+ap-northeast-1"
 
 // far makes paths as long as a specification says, with nothing added.
-func far(net string) func(*Settings) {
-	return func(s *Settings) {
+func far(net string) func(*fault.Settings) {
+	return func(s *fault.Settings) {
 		spec, err := device.ParseNet(net)
 		if err != nil {
 			panic(err)
@@ -62,10 +63,10 @@ func TestTripsOfPairs(t *testing.T) {
 		s := newStage(t, 3, "", far(c.net))
 		for range 100 {
 			d := s.Trip(c.from, c.to)
-			require.True(t, c.lo <= d && d <= c.hi && d <= s.set.DelayMax, "%q: from %s to %s %s", c.net, c.from, c.to, d)
+			require.True(t, c.lo <= d && d <= c.hi && d <= s.Set.DelayMax, "%q: from %s to %s %s", c.net, c.from, c.to, d)
 		}
-		lo, hi := s.Net.Path(&s.set.Distances, c.from, c.to)
-		back, most := s.Net.Path(&s.set.Distances, c.to, c.from)
+		lo, hi := s.Net.Path(&s.Set.Distances, c.from, c.to)
+		back, most := s.Net.Path(&s.Set.Distances, c.to, c.from)
 		d := s.RoundTrip(c.from, c.to)
 		require.True(t, lo+back <= d && d <= hi+most)
 	}
@@ -76,10 +77,10 @@ func TestTripsOfPairs(t *testing.T) {
 func TestSeedsAcrossRegions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Campaign{
-		{Protocol: defaultProtocol, Nodes: 3, Net: regions, Last: 30},
-		{Protocol: defaultProtocol, Nodes: 5, Net: "latency=1ms;1~*:latency=80ms,jitter=20ms;2>3:latency=300ms", Last: 15},
-		{Protocol: craft, Nodes: 5, Net: "regions=us-east-1+us-west-2+eu-west-1+ap-northeast-1+sa-east-1", Last: 15},
-		{Protocol: niagara, Nodes: 3, Net: regions, Last: 15},
+		{Protocol: fault.DefaultProtocol, Nodes: 3, Net: regions, Last: 30},
+		{Protocol: fault.DefaultProtocol, Nodes: 5, Net: "latency=1ms;1~*:latency=80ms,jitter=20ms;2>3:latency=300ms", Last: 15},
+		{Protocol: fault.Craft, Nodes: 5, Net: "regions=us-east-1+us-west-2+eu-west-1+ap-northeast-1+sa-east-1", Last: 15},
+		{Protocol: fault.Niagara, Nodes: 3, Net: regions, Last: 15},
 	} {
 		c.First, c.Failures = 1, 5
 		c.Last = testsize.Pick(testsize.Seeds, 1, 4, c.Last)
@@ -96,13 +97,13 @@ func TestSeedsAcrossRegions(t *testing.T) {
 		o.Net = ""
 		require.NotEqual(t, first.Hash, Run(o).Hash)
 		w := open(c.Options(3))
-		require.GreaterOrEqual(t, w.set.Election, 18*w.set.Farthest)
-		require.LessOrEqual(t, w.set.DelayMax, w.set.Election/8)
+		require.GreaterOrEqual(t, w.Set.Election, 18*w.Set.Farthest)
+		require.LessOrEqual(t, w.Set.DelayMax, w.Set.Election/8)
 	}
 }
 
 func TestNetOfACampaign(t *testing.T) {
-	c := Campaign{Protocol: defaultProtocol, Nodes: 3, Last: 1, Net: regions}
+	c := Campaign{Protocol: fault.DefaultProtocol, Nodes: 3, Last: 1, Net: regions}
 	require.NoError(t, c.Validate())
 	require.Contains(t, c.Replay(1), " --net '"+regions+"'")
 	for net, want := range map[string]string{
@@ -116,7 +117,7 @@ func TestNetOfACampaign(t *testing.T) {
 		"latency=1ms;latency=2ms": "given twice",
 	} {
 		c.Net = net
-		var wrong *OptionError
+		var wrong *fault.OptionError
 		require.ErrorAs(t, c.Validate(), &wrong, net)
 		require.ErrorContains(t, wrong, want, net)
 	}

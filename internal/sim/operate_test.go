@@ -8,13 +8,14 @@ import (
 
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/protocol"
 )
 
 // operate asks a member for an operation. The result is nil until there is an answer.
 func (s *script) operate(id protocol.MemberID, op cluster.Operation) func() (answered bool, err error) {
 	ended, result := false, error(nil)
-	s.World.ask(s.Member(id), op, time.Minute, func(err error) { ended, result = true, err })
+	s.World.Ask(s.Member(id), op, time.Minute, func(err error) { ended, result = true, err })
 	return func() (bool, error) { return ended, result }
 }
 
@@ -25,9 +26,9 @@ func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	s.elect(1)
 	s.mustAck(s.put(2))
 	s.split(1)
-	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.ID != 1 })
-	added := addMember(s.World)
-	join := s.operate(s.leader().ID, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.AddLearner, Member: added}}})
+	s.until("another one leads", func() bool { l := s.Leader(); return l != nil && l.ID != 1 })
+	added := fault.AddMember(s.World)
+	join := s.operate(s.Leader().ID, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.AddLearner, Member: added}}})
 	s.until("there is a learner", func() bool { done, err := join(); return done && err == nil })
 
 	refused := error(nil)
@@ -38,7 +39,7 @@ func TestWhoIsBehindSaysOfNothingThatItIsDone(t *testing.T) {
 	s.wait(0.1)
 	require.Error(t, refused)
 
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	remove := s.operate(1, cluster.Operation{Kind: cluster.ChangeMembers, Changes: leave})
 	s.until("it is removed", func() bool { done, err := remove(); return done && err == nil })
 	s.Member(added.ID).Crash()
@@ -61,7 +62,7 @@ func TestAnOperationFindsTheLeader(t *testing.T) {
 		to := 1 + id%3
 		op := s.operate(id, cluster.Operation{Kind: cluster.TransferLeader, To: to})
 		s.until("another one leads", func() bool { done, err := op(); return done && err == nil })
-		require.Equal(t, to, s.leader().ID)
+		require.Equal(t, to, s.Leader().ID)
 	}
 	bad := s.operate(2, cluster.Operation{Kind: cluster.Reshape, Instances: 1000})
 	s.until("it is refused", func() bool { done, err := bad(); return done && err != nil })
@@ -71,14 +72,14 @@ func TestAnOperationFindsTheLeader(t *testing.T) {
 // TestAChangeOfAnEarlierLeaderEnds: the leader proposes a change and is cut off. Another one leads
 // and knows nothing of the change. Whoever asked for it is told that nobody knows.
 func TestAChangeOfAnEarlierLeaderEnds(t *testing.T) {
-	s := newStage(t, 3, "", func(set *Settings) { set.GiveUp = 3 * time.Second })
+	s := newStage(t, 3, "", func(set *fault.Settings) { set.GiveUp = 3 * time.Second })
 	s.elect(1)
 	s.mustAck(s.put(1))
 	s.split(1)
 	op := s.operate(1, cluster.Operation{Kind: cluster.ChangeMembers, Changes: []protocol.Change{{Kind: protocol.UpdateMember, Member: protocol.Member{ID: 2, Name: "renamed"}}}})
-	s.until("another one leads", func() bool { l := s.leader(); return l != nil && l.ID != 1 })
+	s.until("another one leads", func() bool { l := s.Leader(); return l != nil && l.ID != 1 })
 	s.mustAck(s.put(2))
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	s.until("it ends", func() bool { done, _ := op(); return done })
 	_, err := op()
 	var stalled *member.StalledError

@@ -10,6 +10,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
@@ -26,25 +27,25 @@ var lonePace = draw.New("pace")
 // lone is such a client.
 type lone struct {
 	client.Client
-	w     *World
+	w     *fault.World
 	m     *node.Member
 	left  int // commands
 	lives int // livesBegun when it began
 }
 
 // demandPace lets one client write alone at one of these members, and judges how long each command takes.
-func demandPace(w *World, alive []*node.Member) {
-	serving := serving(w, alive)
+func demandPace(w *fault.World, alive []*node.Member) {
+	serving := fault.Serving(w, alive)
 	d := w.From(lonePace)
-	if w.Broken != nil || len(serving) == 0 || anyMissing(w, serving[0].Applier.Configs()) || w.set.Backlog > 0 || !d.Yes(0.3) {
+	if w.Broken != nil || len(serving) == 0 || anyMissing(w, serving[0].Applier.Configs()) || w.Set.Backlog > 0 || !d.Yes(0.3) {
 		return // where hardly anything may wait to be applied, proposals are dropped and repeated
 	}
-	w.set.Swift()
+	w.Set.Swift()
 	for _, o := range w.Members {
 		o.Own.Swift()
 	}
 	m := serving[d.Below(len(serving))]
-	c := &lone{Client: w.clients.Client(w.set.Clients+len(w.Members)+1, m.ID), w: w, m: m, left: 40 + d.Below(80)}
+	c := &lone{Client: w.Clients.Client(w.Set.Clients+len(w.Members)+1, m.ID), w: w, m: m, left: 40 + d.Below(80)}
 	w.Tracef("CALM: one client writes at %s, %d times; each time within %s", m.ID, c.left, paceLimit(w))
 	if !rested(w, serving) {
 		return
@@ -56,13 +57,13 @@ func demandPace(w *World, alive []*node.Member) {
 
 // rested lets what was slow before end: syncs that began on slow disks, and what waits for it. It reports whether frames
 // that waited for narrow links have arrived, too: others wait behind them, perhaps for long.
-func rested(w *World, members []*node.Member) bool {
-	w.RunUntil(sluggish(w, members)+2*w.set.Election, func() bool { return false })
-	return !w.Net.Backed(w.Now() + w.set.DelayMax)
+func rested(w *fault.World, members []*node.Member) bool {
+	w.RunUntil(sluggish(w, members)+2*w.Set.Election, func() bool { return false })
+	return !w.Net.Backed(w.Now() + w.Set.DelayMax)
 }
 
 // sluggish is when the last sync of these members ends that began while their disks were slow, or now.
-func sluggish(w *World, members []*node.Member) time.Duration {
+func sluggish(w *fault.World, members []*node.Member) time.Duration {
 	until := w.Now()
 	for _, m := range members {
 		until = max(until, m.Sluggish)
@@ -71,7 +72,7 @@ func sluggish(w *World, members []*node.Member) time.Duration {
 }
 
 // livesBegun is how often members have started or stopped.
-func livesBegun(w *World) (n int) {
+func livesBegun(w *fault.World) (n int) {
 	for _, m := range w.Members {
 		n += m.Life
 	}
@@ -79,14 +80,14 @@ func livesBegun(w *World) (n int) {
 }
 
 // anyMissing reports whether a member of one of these configurations is down.
-func anyMissing(w *World, configs []protocol.Config) bool {
-	return slices.ContainsFunc(configs, func(c protocol.Config) bool { return lacksMember(w, &c) })
+func anyMissing(w *fault.World, configs []protocol.Config) bool {
+	return slices.ContainsFunc(configs, func(c protocol.Config) bool { return fault.LacksMember(w, &c) })
 }
 
 // paceLimit is how long a command may take.
-func paceLimit(w *World) time.Duration {
-	s := &w.set
-	return 4*s.Heartbeat + 2*s.pieceTime()
+func paceLimit(w *fault.World) time.Duration {
+	s := &w.Set
+	return 4*s.Heartbeat + 2*s.PieceTime()
 }
 
 func (c *lone) next() {

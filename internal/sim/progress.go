@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/client"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
 
 // demandProgress gives the living members a bounded time. In it each of them must complete a write
 // (if asked for) and a read, and reach the same state.
-func demandProgress(w *World, alive []*node.Member, writes bool) {
+func demandProgress(w *fault.World, alive []*node.Member, writes bool) {
 	probes := make(map[*node.Member]*client.Probe)
 	for _, m := range alive {
-		p := w.clients.Probe(w.set.Clients+int(m.ID), m)
+		p := w.Clients.Probe(w.Set.Clients+int(m.ID), m)
 		probes[m] = p
 		if writes {
 			w.After(0, p.Write)
@@ -25,12 +26,12 @@ func demandProgress(w *World, alive []*node.Member, writes bool) {
 	}
 	limit := w.Now() + settleTime(w)
 	done := w.RunUntil(limit, func() bool {
-		for _, m := range serving(w, alive) {
+		for _, m := range fault.Serving(w, alive) {
 			if !probes[m].Done || m.Behind() || m.Lacks() {
 				return false
 			}
 		}
-		return len(serving(w, alive)) > 0 && !waitsToVote(w, alive) && w.History.JudgeTold() == nil // what was just accepted is still to take effect
+		return len(fault.Serving(w, alive)) > 0 && !waitsToVote(w, alive) && w.History.JudgeTold() == nil // what was just accepted is still to take effect
 	})
 	if !done && w.Broken == nil {
 		w.Violate(0, fmt.Errorf("no progress %s after the last fault:%s", settleTime(w), describeMembers(w, alive)))
@@ -39,10 +40,10 @@ func demandProgress(w *World, alive []*node.Member, writes bool) {
 
 // settleTime is how long recovery may take: some elections, and the time to send, write and apply
 // the whole log again in the smallest pieces.
-func settleTime(w *World) time.Duration {
-	s := &w.set
-	piece := s.pieceTime()
-	timeout := 80*s.Election + 100*piece + epochTime(w, piece)
+func settleTime(w *fault.World) time.Duration {
+	s := &w.Set
+	piece := s.PieceTime()
+	timeout := 80*s.Election + 100*piece + fault.EpochTime(w, piece)
 	if s.ByKey() {
 		timeout += time.Duration(len(w.History.Ops)) * piece // each may have left an undecided command, which is recovered by itself
 	}
@@ -62,8 +63,8 @@ func settleTime(w *World) time.Duration {
 
 // waitsToVote reports whether a member that was added as a voter runs and is not a voter yet,
 // although nothing prevents it.
-func waitsToVote(w *World, alive []*node.Member) bool {
-	for _, m := range serving(w, alive) {
+func waitsToVote(w *fault.World, alive []*node.Member) bool {
+	for _, m := range fault.Serving(w, alive) {
 		for _, c := range m.Applier.Configs() {
 			if slices.ContainsFunc(c.Members, func(x protocol.Member) bool { return x.Joining && w.Member(x.ID).Up && !w.Member(x.ID).Owes() }) {
 				return true
@@ -73,7 +74,7 @@ func waitsToVote(w *World, alive []*node.Member) bool {
 	return false
 }
 
-func describeMembers(w *World, members []*node.Member) string {
+func describeMembers(w *fault.World, members []*node.Member) string {
 	text := ""
 	for _, m := range members {
 		if !m.Up {

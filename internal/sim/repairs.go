@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
@@ -12,10 +13,10 @@ import (
 const repairTime = 25
 
 // demandRepairs judges that states which were found damaged are replaced soon after the last fault.
-func demandRepairs(w *World, alive []*node.Member) {
+func demandRepairs(w *fault.World, alive []*node.Member) {
 	since, late := w.Now(), false
 	w.RunUntil(w.Now()+settleTime(w), func() bool {
-		serving := serving(w, alive)
+		serving := fault.Serving(w, alive)
 		i := slices.IndexFunc(serving, func(m *node.Member) bool { return m.Exchange.Repairing() })
 		if i < 0 {
 			return len(serving) > 0
@@ -27,7 +28,7 @@ func demandRepairs(w *World, alive []*node.Member) {
 		}) {
 			since = w.Now()
 		}
-		late = w.Now()-since > repairTime*w.set.Election
+		late = w.Now()-since > repairTime*w.Set.Election
 		return late
 	})
 	if late {

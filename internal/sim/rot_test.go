@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
@@ -19,7 +20,7 @@ func (s *script) spoilRecord(id protocol.MemberID, index protocol.Index) {
 	require.True(s.t, m.Disk.Decay(node.LogDir, record, len(record)-1, 1))
 }
 
-func tinyCache(set *Settings) { set.Core.CacheBytes, set.SnapshotBytes = 1, 1<<30 }
+func tinyCache(set *fault.Settings) { set.Core.CacheBytes, set.SnapshotBytes = 1, 1<<30 }
 
 // TestLeaderCannotRead: a follower comes back, and the leader cannot read from its log an entry
 // that the follower lacks. The follower gets a snapshot. The leader's log is cut behind the damage.
@@ -35,8 +36,8 @@ func TestLeaderCannotRead(t *testing.T) {
 	bad := s.commit(3) + 10
 	s.wait(1)
 	s.spoilRecord(1, bad)
-	s.pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != message.PreVote }
-	healLinks(s.World)
+	s.Pass = func(m *protocol.Message) bool { return m.From != 3 || m.Type != message.PreVote }
+	fault.HealLinks(s.World)
 	s.until("member 3 is level", func() bool { return s.commit(3) == s.commit(1) })
 	require.Positive(t, s.Events.Of(node.EntriesUnreadable))
 	require.Positive(t, s.Events.Of(node.SnapshotsInstalled))
@@ -50,14 +51,14 @@ func TestLeaderCannotRead(t *testing.T) {
 // TestScrubCutsBehindDamage: a record is damaged that every member has applied, and no snapshot
 // stands for it yet. The scrub finds it. The member can still start afterwards.
 func TestScrubCutsBehindDamage(t *testing.T) {
-	s := newStage(t, 3, "", func(set *Settings) { tinyCache(set); set.Core.Placement = protocol.PlacementCopy })
+	s := newStage(t, 3, "", func(set *fault.Settings) { tinyCache(set); set.Core.Placement = protocol.PlacementCopy })
 	s.elect(1)
 	for range 600 {
 		s.mustAck(s.put(1))
 	}
 	s.wait(1)
 	s.spoilRecord(1, 5) // applied everywhere, and in no snapshot
-	s.Member(1).ScrubLater(s.set.Election)
+	s.Member(1).ScrubLater(s.Set.Election)
 	s.until("the log is cut behind the damage", func() bool { return s.Member(1).Inst.Core().Status().First > 5 })
 	s.crash(1)
 	s.start(1)
@@ -68,17 +69,17 @@ func TestScrubCutsBehindDamage(t *testing.T) {
 // TestSnapshotGoesBad: the newest snapshot is damaged, and the member restarts. The snapshot before
 // it and the log are enough.
 func TestSnapshotGoesBad(t *testing.T) {
-	s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes = 2000 })
+	s := newStage(t, 3, "", func(set *fault.Settings) { set.SnapshotBytes = 2000 })
 	s.elect(1)
 	fell := 0
 	for n := range 400 {
 		s.mustAck(s.put(1))
-		before := s.Events.Of(recordsDamaged)
+		before := s.Events.Of(fault.RecordsDamaged)
 		if n%20 == 19 {
 			s.wait(1)
-			rotSnapshot(s.World, s.Member(2))
+			fault.RotSnapshot(s.World, s.Member(2))
 		}
-		if s.Events.Of(recordsDamaged) == before {
+		if s.Events.Of(fault.RecordsDamaged) == before {
 			continue
 		}
 		fell++
@@ -93,13 +94,13 @@ func TestSnapshotGoesBad(t *testing.T) {
 // read an entry that comes after it. The leader cuts its log there all the same, because what is left
 // of it up to there is no use to that member.
 func TestDamageIsCutWhileASnapshotIsSent(t *testing.T) {
-	s := newStage(t, 3, "", func(set *Settings) { keepsLog(set); set.BatchBytes = 100 })
+	s := newStage(t, 3, "", func(set *fault.Settings) { keepsLog(set); set.BatchBytes = 100 })
 	s.elect(1)
 	s.split(1, 2)
 	for range 60 {
 		s.mustAck(s.put(1))
 	}
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	sends := func() protocol.Index { return s.Member(1).Exchange.Streaming(3, node.FirstInstance) }
 	s.until("member 3 is sent a snapshot", func() bool { return sends() > 0 })
 	for range 5 {
@@ -108,7 +109,7 @@ func TestDamageIsCutWhileASnapshotIsSent(t *testing.T) {
 	bad := s.commit(1)
 	require.Greater(t, bad, sends())
 	s.spoilRecord(1, bad)
-	s.Member(1).ScrubLater(s.set.Election)
+	s.Member(1).ScrubLater(s.Set.Election)
 	first := func() protocol.Index { return s.Member(1).Inst.Core().Status().First }
 	for first() <= bad && s.Broken == nil {
 		s.mustAck(s.put(1))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/world"
 )
 
@@ -29,7 +30,7 @@ type Result struct {
 const linkFaults = "links"
 
 // Run runs one simulated cluster: first with faults, then without them. Then it judges the end.
-func Run(o Options) (res Result) {
+func Run(o fault.Options) (res Result) {
 	w := open(o)
 	defer func() {
 		p := recover()
@@ -40,54 +41,54 @@ func Run(o Options) (res Result) {
 		res = resultOf(w)
 		res.abandoned = pointless
 	}()
-	w.Pointless = o.pointless
+	w.Pointless = o.Pointless
 	beginRun(w)
-	w.Run(w.set.Chaos)
+	w.Run(w.Set.Chaos)
 	secondPhase(w)
 	return res
 }
 
 // open makes the world that the options describe.
-func open(o Options) *World {
-	rng := runChance.Of(o.Seed).Rand
-	set := drawSettings(&o, rng)
+func open(o fault.Options) *fault.World {
+	rng := fault.RunChance.Of(o.Seed).Rand
+	set := fault.DrawSettings(&o, rng)
 	for _, name := range o.Without {
 		if name == linkFaults {
-			set.perfectLinks()
+			set.PerfectLinks()
 		}
-		delete(set.Faults, faultNamed(name))
+		delete(set.Faults, fault.Named(name))
 	}
 	var t *world.Trace
 	if o.Trace != nil {
 		t = world.NewTrace(o.Trace)
 		t.Line("seed %d: %s", o.Seed, &set)
 	}
-	return newWorld(set, rng, t)
+	return fault.New(set, rng, t)
 }
 
 // beginRun starts members, clients and faults.
-func beginRun(w *World) {
-	beginBorn(w)
-	beginNamesakes(w)
+func beginRun(w *fault.World) {
+	fault.BeginBorn(w)
+	fault.BeginNamesakes(w)
 	for _, m := range w.Members {
-		m.SetRate(wrongRate(w))
+		m.SetRate(fault.WrongRate(w))
 		m.Offset = time.Duration(w.Pick(1 << 40))
-		w.startLater(m, w.Between(0, w.set.Election))
+		w.StartLater(m, w.Between(0, w.Set.Election))
 	}
-	w.clients.Open()
-	w.openFaults()
-	beginApart(w)
+	w.Clients.Open()
+	w.OpenFaults()
+	fault.BeginApart(w)
 }
 
-func resultOf(w *World) Result {
-	r := Result{Seed: w.set.Seed, Hash: w.Hash, Steps: w.Steps, Messages: w.Messages, Operations: len(w.History.Ops),
+func resultOf(w *fault.World) Result {
+	r := Result{Seed: w.Set.Seed, Hash: w.Hash, Steps: w.Steps, Messages: w.Messages, Operations: len(w.History.Ops),
 		Acked: w.History.Acked, Virtual: w.Now(), Events: w.Events, Violation: w.Broken}
 	if w.Out != nil {
 		if w.Broken != nil {
 			w.Out.Line("VIOLATION %v", w.Broken)
 		}
 		if err := w.Out.Flush(); err != nil && w.Broken == nil {
-			r.Violation = &world.Violation{Seed: w.set.Seed, Err: err}
+			r.Violation = &world.Violation{Seed: w.Set.Seed, Err: err}
 		}
 	}
 	return r

@@ -15,6 +15,7 @@ import (
 	"github.com/braidlog/braid/internal/order"
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/client"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/internal/testsize"
 	"github.com/braidlog/braid/protocol/setting"
@@ -31,45 +32,45 @@ func TestSeeds(t *testing.T) {
 	t.Parallel()
 	every := testsize.Pick(testsize.Seeds, 4, 1, 1)
 	for i, c := range []Campaign{
-		{Protocol: defaultProtocol, Nodes: 1, Last: 40},
-		{Protocol: defaultProtocol, Nodes: 2, Last: 40},
-		{Protocol: defaultProtocol, Nodes: 4, Last: 40},
-		{Protocol: defaultProtocol, Nodes: 5, Last: 20},
-		{Protocol: defaultProtocol, Nodes: 7, Last: 30},
-		{Protocol: craft, Nodes: 1, Last: 10},
-		{Protocol: craft, Nodes: 2, Last: 20},
-		{Protocol: craft, Nodes: 3, Last: 60},
-		{Protocol: craft, Nodes: 4, Last: 30},
-		{Protocol: craft, Nodes: 7, Last: 5},
+		{Protocol: fault.DefaultProtocol, Nodes: 1, Last: 40},
+		{Protocol: fault.DefaultProtocol, Nodes: 2, Last: 40},
+		{Protocol: fault.DefaultProtocol, Nodes: 4, Last: 40},
+		{Protocol: fault.DefaultProtocol, Nodes: 5, Last: 20},
+		{Protocol: fault.DefaultProtocol, Nodes: 7, Last: 30},
+		{Protocol: fault.Craft, Nodes: 1, Last: 10},
+		{Protocol: fault.Craft, Nodes: 2, Last: 20},
+		{Protocol: fault.Craft, Nodes: 3, Last: 60},
+		{Protocol: fault.Craft, Nodes: 4, Last: 30},
+		{Protocol: fault.Craft, Nodes: 7, Last: 5},
 		{Protocol: "rs-raft", Nodes: 5, Last: 10},
 		{Protocol: "rs-raft", Nodes: 7, Last: 20},
 		{Protocol: "slotpaxos", Nodes: 1, Last: 10},
 		{Protocol: "slotpaxos", Nodes: 3, Last: 10},
 		{Protocol: "slotpaxos", Nodes: 5, Last: 20},
-		{Protocol: multiPaxos, Nodes: 5, Own: setting.MustParse("relays=2"), Last: 20},
-		{Protocol: multiPaxos, Nodes: 7, Own: setting.MustParse("relays=2"), Last: 5},
-		{Protocol: multiPaxos, Nodes: 5, Own: setting.MustParse("quorums=4/2"), Last: 15},
-		{Protocol: multiPaxos, Nodes: 6, Own: setting.MustParse("quorums=grid:2"), Last: 10},
-		{Protocol: multiPaxos, Nodes: 4, Own: setting.MustParse("quorums=grid:2"), Last: 15},
-		{Protocol: issName, Nodes: 5, Own: setting.MustParse("quorums=4/2"), Last: 10},
-		{Protocol: issName, Nodes: 6, Own: setting.MustParse("quorums=grid:2"), Last: 5},
-		{Protocol: issName, Nodes: 5, Own: setting.MustParse("relays=2"), Last: 5},
-		{Protocol: byKey, Nodes: 1, Last: 10},
-		{Protocol: byKey, Nodes: 2, Last: 10},
-		{Protocol: byKey, Nodes: 3, Last: 10},
-		{Protocol: byKey, Nodes: 4, Last: 10},
-		{Protocol: byKey, Nodes: 7, Last: 5},
+		{Protocol: fault.MultiPaxos, Nodes: 5, Own: setting.MustParse("relays=2"), Last: 20},
+		{Protocol: fault.MultiPaxos, Nodes: 7, Own: setting.MustParse("relays=2"), Last: 5},
+		{Protocol: fault.MultiPaxos, Nodes: 5, Own: setting.MustParse("quorums=4/2"), Last: 15},
+		{Protocol: fault.MultiPaxos, Nodes: 6, Own: setting.MustParse("quorums=grid:2"), Last: 10},
+		{Protocol: fault.MultiPaxos, Nodes: 4, Own: setting.MustParse("quorums=grid:2"), Last: 15},
+		{Protocol: fault.IssName, Nodes: 5, Own: setting.MustParse("quorums=4/2"), Last: 10},
+		{Protocol: fault.IssName, Nodes: 6, Own: setting.MustParse("quorums=grid:2"), Last: 5},
+		{Protocol: fault.IssName, Nodes: 5, Own: setting.MustParse("relays=2"), Last: 5},
+		{Protocol: fault.ByKey, Nodes: 1, Last: 10},
+		{Protocol: fault.ByKey, Nodes: 2, Last: 10},
+		{Protocol: fault.ByKey, Nodes: 3, Last: 10},
+		{Protocol: fault.ByKey, Nodes: 4, Last: 10},
+		{Protocol: fault.ByKey, Nodes: 7, Last: 5},
 		{Protocol: "lcr", Nodes: 3, Last: 10},
 		{Protocol: "lcr", Nodes: 5, Last: 5},
-		{Protocol: niagara, Nodes: 1, Last: 20},
-		{Protocol: niagara, Nodes: 3, Instances: 1, Last: 20},
-		{Protocol: niagara, Nodes: 4, Instances: 5, Last: 20},
-		{Protocol: niagara, Nodes: 5, Last: 30},
-		{Protocol: craft, Order: string(order.KindNiagara), Nodes: 3, Last: 30},
-		{Protocol: multiRaft, Nodes: 1, Last: 10},
-		{Protocol: multiRaft, Nodes: 3, Last: 10},
-		{Protocol: multiRaft, Nodes: 3, Instances: 1, Last: 10},
-		{Protocol: multiRaft, Nodes: 5, Last: 10},
+		{Protocol: fault.Niagara, Nodes: 1, Last: 20},
+		{Protocol: fault.Niagara, Nodes: 3, Instances: 1, Last: 20},
+		{Protocol: fault.Niagara, Nodes: 4, Instances: 5, Last: 20},
+		{Protocol: fault.Niagara, Nodes: 5, Last: 30},
+		{Protocol: fault.Craft, Order: string(order.KindNiagara), Nodes: 3, Last: 30},
+		{Protocol: fault.MultiRaft, Nodes: 1, Last: 10},
+		{Protocol: fault.MultiRaft, Nodes: 3, Last: 10},
+		{Protocol: fault.MultiRaft, Nodes: 3, Instances: 1, Last: 10},
+		{Protocol: fault.MultiRaft, Nodes: 5, Last: 10},
 	} {
 		if i%every > 0 {
 			continue
@@ -129,7 +130,7 @@ func TestSavedSeeds(t *testing.T) {
 		}
 		_, err := fmt.Sscan(line, &proto, &nodes, &seed)
 		require.NoError(t, err, line)
-		o := Options{Seed: seed, Nodes: nodes}
+		o := fault.Options{Seed: seed, Nodes: nodes}
 		proto, own, _ := strings.Cut(proto, "+")
 		if own != "" {
 			o.Own, err = setting.Parse(own)
@@ -158,11 +159,11 @@ func TestSameSeedSameRun(t *testing.T) {
 	for seed := uint64(1); seed <= testsize.Pick[uint64](testsize.Seeds, 2, 8, 20); seed++ {
 		proto := registry.Names()[seed%2]
 		var first, second bytes.Buffer
-		a := Run(Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &first})
-		b := Run(Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &second})
+		a := Run(fault.Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &first})
+		b := Run(fault.Options{Seed: seed, Nodes: 3, Protocol: proto, Trace: &second})
 		require.Equal(t, a, b)
 		require.Equal(t, first.String(), second.String(), "byte by byte")
-		require.Equal(t, a.Hash, Run(Options{Seed: seed, Nodes: 3, Protocol: proto}).Hash, "tracing changes nothing")
+		require.Equal(t, a.Hash, Run(fault.Options{Seed: seed, Nodes: 3, Protocol: proto}).Hash, "tracing changes nothing")
 		seen[a.Hash] = true
 	}
 	require.Len(t, seen, testsize.Pick(testsize.Seeds, 2, 8, 20), "different seeds are different runs")
@@ -170,7 +171,7 @@ func TestSameSeedSameRun(t *testing.T) {
 
 func TestTraceIsReadable(t *testing.T) {
 	var b bytes.Buffer
-	res := Run(Options{Seed: 1, Nodes: 3, Mutant: "no-sessions", Trace: &b})
+	res := Run(fault.Options{Seed: 1, Nodes: 3, Mutant: "no-sessions", Trace: &b})
 	for _, want := range []string{"seed 1: 3 nodes", "1 → 2 ", " asks ", "durable up to", "is leader of term", "applies", "FAULT"} {
 		require.Contains(t, b.String(), want)
 	}
@@ -190,11 +191,11 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		{func(c *Campaign) { c.Nodes = 0 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Nodes = 10 }, "want 1 … 9"},
 		{func(c *Campaign) { c.Placement = "rows" }, `placement "rows" is not for protocol raft; there is: copy, code`},
-		{func(c *Campaign) { c.Protocol, c.Placement = craft, "copy" }, "there is: code"},
+		{func(c *Campaign) { c.Protocol, c.Placement = fault.Craft, "copy" }, "there is: code"},
 		{func(c *Campaign) { c.Protocol = "rs-raft" }, "3 nodes: rs-raft has quorums for 5 and 7"},
 		{func(c *Campaign) { c.Order = "iss" }, "there is: single, niagara"},
-		{func(c *Campaign) { c.Protocol, c.Order = niagara, string(order.KindSingle) }, "there is: niagara"},
-		{func(c *Campaign) { c.Protocol, c.Instances = niagara, 17 }, "17 instances: want 1 … 16"},
+		{func(c *Campaign) { c.Protocol, c.Order = fault.Niagara, string(order.KindSingle) }, "there is: niagara"},
+		{func(c *Campaign) { c.Protocol, c.Instances = fault.Niagara, 17 }, "17 instances: want 1 … 16"},
 		{func(c *Campaign) { c.Instances = 2 }, "order single has one"},
 		{func(c *Campaign) { c.First = 2 }, "the first is after the last"},
 		{func(c *Campaign) { c.Mutant = "x" }, "forget-vote"},
@@ -203,7 +204,7 @@ func TestCampaignRefusesNonsense(t *testing.T) {
 		bad := good
 		c.change(&bad)
 		_, err := bad.Run(nil)
-		var wrong *OptionError
+		var wrong *fault.OptionError
 		require.ErrorAs(t, err, &wrong)
 		require.ErrorContains(t, err, c.want)
 	}

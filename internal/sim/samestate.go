@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
 )
 
 // demandSameState waits until all members have applied the last writes, also those of clients that
 // gave up.
-func demandSameState(w *World, alive []*node.Member) {
+func demandSameState(w *fault.World, alive []*node.Member) {
 	same := func() bool {
-		return !slices.ContainsFunc(serving(w, alive), (*node.Member).Behind) && w.History.JudgeTold() == nil // something may just have been accepted
+		return !slices.ContainsFunc(fault.Serving(w, alive), (*node.Member).Behind) && w.History.JudgeTold() == nil // something may just have been accepted
 	}
 	if !w.RunUntil(w.Now()+settleTime(w), same) && w.Broken == nil {
 		w.Violate(0, fmt.Errorf("not everybody applies the last writes:%s", describeMembers(w, alive)))
@@ -25,18 +26,18 @@ func demandSameState(w *World, alive []*node.Member) {
 // decided in that time.
 const linearTime = 20 * time.Second
 
-func demandVerdict(w *World, alive []*node.Member) { w.Violate(0, finalVerdict(w, alive)) }
+func demandVerdict(w *fault.World, alive []*node.Member) { w.Violate(0, finalVerdict(w, alive)) }
 
 // finalVerdict judges the end. All members have the same state, no acknowledged write is lost, and
 // the history has an order.
-func finalVerdict(w *World, alive []*node.Member) error {
+func finalVerdict(w *fault.World, alive []*node.Member) error {
 	for _, c := range w.Court.All {
 		if err := c.Ledger.Retained(); err != nil {
 			return err
 		}
 	}
 	var first *node.Member
-	for _, m := range serving(w, alive) {
+	for _, m := range fault.Serving(w, alive) {
 		if first == nil {
 			first = m
 		}

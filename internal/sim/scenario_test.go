@@ -16,6 +16,7 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 	"github.com/braidlog/braid/internal/sim/client"
 	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/internal/sim/world"
@@ -27,7 +28,7 @@ import (
 // the conversation goes to standard error.
 type script struct {
 	t *testing.T
-	*World
+	*fault.World
 	client client.Client
 }
 
@@ -36,11 +37,11 @@ const (
 	stageElection  = 500 * time.Millisecond
 )
 
-func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *script {
+func newStage(t *testing.T, nodes int, mutant string, tweak func(*fault.Settings)) *script {
 	t.Helper()
-	set := Settings{
+	set := fault.Settings{
 		Settings: node.Settings{
-			ClusterSettings: node.ClusterSettings{Protocol: registry.Find(defaultProtocol), Nodes: nodes, Mutant: mutant},
+			ClusterSettings: node.ClusterSettings{Protocol: registry.Find(fault.DefaultProtocol), Nodes: nodes, Mutant: mutant},
 			TimeSettings:    node.TimeSettings{Heartbeat: stageHeartbeat, Election: stageElection, Tick: 5 * time.Millisecond},
 			LinkSettings:    node.LinkSettings{Distances: device.Distances{DelayMin: time.Millisecond, DelayMax: time.Millisecond}},
 			DiskSettings: node.DiskSettings{
@@ -48,7 +49,7 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 			},
 			MemberSettings: node.MemberSettings{BatchCommands: 1, BatchBytes: 1 << 20, GiveUp: time.Hour},
 		},
-		clientSettings: clientSettings{Keys: 1},
+		ClientSettings: fault.ClientSettings{Keys: 1},
 	}
 	set.Core = protocol.Settings{Instance: node.FirstInstance, Heartbeat: stageHeartbeat, ElectionTimeout: stageElection, MaxFrameEntries: 1}
 	set.Core.Mutant = set.ProtocolMutant()
@@ -59,10 +60,10 @@ func newStage(t *testing.T, nodes int, mutant string, tweak func(*Settings)) *sc
 	if os.Getenv("SIM_TRACE") != "" {
 		out = world.NewTrace(io.Writer(os.Stderr))
 	}
-	s := &script{t: t, World: newWorld(set, runChance.Of(1).Rand, out)}
-	s.client = s.clients.Client(1, 0)
+	s := &script{t: t, World: fault.New(set, fault.RunChance.Of(1).Rand, out)}
+	s.client = s.Clients.Client(1, 0)
 	for _, m := range s.Members {
-		s.startMember(m)
+		s.StartMember(m)
 	}
 	return s
 }
@@ -113,7 +114,7 @@ func unknownLeader(s *script) {
 	s.elect(1)
 	s.wait(2) // the membership names whose log each member has
 	s.crash(3)
-	added := []protocol.Change{{Kind: protocol.AddVoter, Member: addMember(s.World)}}
+	added := []protocol.Change{{Kind: protocol.AddVoter, Member: fault.AddMember(s.World)}}
 	changeAt(s.Member(1), s.Member(1).Witness.Latest.Config.Joins(added), func(err error) { s.Violate(1, err) })
 	s.until("4 is a voter", func() bool { m := s.Member(4); return m.Up && m.Witness.Latest.Config.Voter(4) })
 	s.wait(2)
@@ -146,7 +147,7 @@ func TestAnUndecidedRemovalEndsNoLink(t *testing.T) {
 	s.until("2 has the change in its log", func() bool { return s.Member(2).Witness.Latest.Config.Find(1) == nil })
 	s.elect(1)
 	s.wait(10) // far longer than a link to a removed member stays
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	op := s.put(1)
 	s.mustAck(op)
 	if !s.RunUntil(s.Now()+10*stageElection, func() bool { return s.commit(2) == s.commit(1) }) {
@@ -163,7 +164,7 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	s.elect(3)
 	s.mustAck(s.put(3))
 	s.wait(2)
-	added := addMember(s.World)
+	added := fault.AddMember(s.World)
 	learns := []protocol.Change{{Kind: protocol.AddLearner, Member: added}}
 	changeAt(s.Member(3), learns, func(err error) { s.Violate(3, err) })
 	s.until("4 is a learner", func() bool {
@@ -175,15 +176,15 @@ func TestALearnerThatIsAheadIsNoObstacle(t *testing.T) {
 	counts := []protocol.Change{{Kind: protocol.AddVoter, Member: protocol.Member{ID: 4}}}
 	changeAt(s.Member(3), counts, func(err error) { s.Tracef("refused: %v", err) })
 	s.until("3 counts 4", func() bool { return s.Member(3).Witness.Latest.Config.Voter(4) })
-	s.pass = func(m *protocol.Message) bool { return m.Type != message.Append || m.To == 4 }
+	s.Pass = func(m *protocol.Message) bool { return m.Type != message.Append || m.To == 4 }
 	s.elect(2)
 	s.until("only 4 has the entry of 2", func() bool { return s.last(4) == s.last(2) && s.last(4) > s.last(1) })
 	s.crash(2)
 	s.Member(2).Gone = true
-	s.pass = nil
-	healLinks(s.World)
+	s.Pass = nil
+	fault.HealLinks(s.World)
 	require.False(t, s.Member(4).Witness.Latest.Config.Voter(4))
-	s.until("somebody leads", func() bool { l := s.leader(); return l != nil && l.ID != 2 && l.ID != 4 })
+	s.until("somebody leads", func() bool { l := s.Leader(); return l != nil && l.ID != 2 && l.ID != 4 })
 	s.mustAck(s.put(1))
 	s.passes()
 }
@@ -196,7 +197,7 @@ func TestAPlannedStopIsNotNoticed(t *testing.T) {
 	s.mustAck(s.put(2))
 	began := s.Now()
 	ops := []*history.Operation{s.put(1), s.put(2), s.put(3)}
-	leaveFor(s.World, s.Member(1), stageElection)
+	fault.LeaveFor(s.World, s.Member(1), stageElection)
 	s.until("1 has stopped", func() bool { return !s.Member(1).Up })
 	ops = append(ops, s.put(2), s.put(3))
 	for _, op := range ops[1:] { // the client of the member that stops may not hear the answer
@@ -214,15 +215,15 @@ func (s *script) wait(timeouts float64) {
 // elect waits until a member leads. Meanwhile only that member can stand for election.
 func (s *script) elect(id protocol.MemberID) {
 	s.t.Helper()
-	before := s.pass
-	s.pass = func(m *protocol.Message) bool {
+	before := s.Pass
+	s.Pass = func(m *protocol.Message) bool {
 		if (m.Type == message.PreVote || m.Type == message.Vote) && m.From != id {
 			return false
 		}
 		return before == nil || before(m)
 	}
 	s.until(fmt.Sprintf("%s leads", id), func() bool { m := s.Member(id); return m.Up && roleOf(m) == protocol.Leader })
-	s.pass = before
+	s.Pass = before
 }
 
 // ask sends an operation to a member. It returns when the turns that follow at once have ended.
@@ -255,7 +256,7 @@ func (s *script) mustAck(op *history.Operation) {
 
 // split cuts all links between the given members and the others.
 func (s *script) split(ids ...protocol.MemberID) {
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	in := func(m *node.Member) bool {
 		for _, id := range ids {
 			if m.ID == id {
@@ -282,7 +283,7 @@ func (s *script) start(ids ...protocol.MemberID) {
 		m := s.Member(id)
 		m.Disk.FailSync, m.Disk.PowerAt = false, 0
 		if !m.Up && !m.Gone && s.Broken == nil {
-			s.boot(m)
+			s.Boot(m)
 		}
 	}
 }
@@ -314,19 +315,19 @@ func figure8(s *script) {
 	s.put(1)
 	s.wait(0.1)
 	s.crash(1, 2)
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 
 	// 5 leads a term of its own and tells nobody.
-	s.pass = func(m *protocol.Message) bool { return m.From != 5 || m.Type != message.Append }
+	s.Pass = func(m *protocol.Message) bool { return m.From != 5 || m.Type != message.Append }
 	s.elect(5)
 	s.wait(0.1)
 	s.crash(5)
 
 	// 1 leads again. The old entry reaches a majority; no entry of the new term does.
-	s.pass = nil
+	s.Pass = nil
 	s.start(1, 2)
 	limit := s.Member(5).Witness.Latest.Term
-	s.pass = func(m *protocol.Message) bool {
+	s.Pass = func(m *protocol.Message) bool {
 		return m.Type != message.Append || len(m.Entries) == 0 || m.Entries[len(m.Entries)-1].Term < limit
 	}
 	s.elect(1)
@@ -334,7 +335,7 @@ func figure8(s *script) {
 	s.crash(1, 2)
 
 	// 5 can win against all members that hold the entry, and then replaces it.
-	s.pass = nil
+	s.Pass = nil
 	s.start(5)
 	s.elect(5)
 	s.wait(1)
@@ -347,7 +348,7 @@ func jointHalf(s *script) {
 	s.elect(1)
 	s.mustAck(s.put(1))
 	for range 2 {
-		added := addMember(s.World)
+		added := fault.AddMember(s.World)
 		s.until("the learner is let in", func() bool {
 			if m := s.Member(1).Witness.Latest.Config; m.Find(added.ID) != nil {
 				return true
@@ -367,7 +368,7 @@ func jointHalf(s *script) {
 	require.True(s.t, s.Member(1).Witness.Latest.Config.Joint() || s.Broken != nil, "the change was refused")
 	lost := s.put(1)
 	s.wait(0.5)
-	s.pass = nil
+	s.Pass = nil
 	s.elect(2)
 	s.mustAck(s.put(3))
 	if s.Broken == nil {
@@ -417,7 +418,7 @@ func frozenLeader(s *script) {
 }
 
 func TestLeaderFrozenInATurn(t *testing.T) {
-	for _, tweak := range []func(*Settings){nil, leases(0.1)} {
+	for _, tweak := range []func(*fault.Settings){nil, leases(0.1)} {
 		s := newStage(t, 3, "", tweak)
 		frozenLeader(s)
 		s.passes()
@@ -445,8 +446,8 @@ func TestJointChangeNeedsBothHalves(t *testing.T) {
 	s.passes()
 }
 
-func leases(drift float64) func(*Settings) {
-	return func(s *Settings) {
+func leases(drift float64) func(*fault.Settings) {
+	return func(s *fault.Settings) {
 		s.Core.LeaseReads = true
 		s.Core.MaxClockDrift = time.Duration(drift * float64(stageElection))
 	}
@@ -470,7 +471,7 @@ func TestLeaderCrashAfterPartialReplication(t *testing.T) {
 		s.wait(0.1)
 		require.False(t, s.acked(op))
 		s.crash(1)
-		healLinks(s.World)
+		fault.HealLinks(s.World)
 		if successor == 2 {
 			s.elect(2)
 			s.wait(0.5)
@@ -551,7 +552,7 @@ func TestOneWayLinks(t *testing.T) {
 
 func TestSlowFollowerCatchesUpBySnapshot(t *testing.T) {
 	for _, own := range []bool{false, true} {
-		s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes, set.Durable = 2000, own })
+		s := newStage(t, 3, "", func(set *fault.Settings) { set.SnapshotBytes, set.Durable = 2000, own })
 		s.elect(1)
 		s.split(3)
 		for range 100 {
@@ -559,7 +560,7 @@ func TestSlowFollowerCatchesUpBySnapshot(t *testing.T) {
 		}
 		first := s.Member(1).Inst.Core().Status().First
 		require.Greater(t, first, s.Member(3).Witness.Latest.Last+1, "the log was not cut")
-		healLinks(s.World)
+		fault.HealLinks(s.World)
 		s.until("the follower has it", func() bool { return !s.Member(3).Behind() })
 		s.crash(3)
 		s.start(3)
@@ -568,13 +569,13 @@ func TestSlowFollowerCatchesUpBySnapshot(t *testing.T) {
 }
 
 func TestReplaceAMemberUnderFaults(t *testing.T) {
-	s := newStage(t, 3, "", func(set *Settings) { set.SnapshotBytes = 2000 })
+	s := newStage(t, 3, "", func(set *fault.Settings) { set.SnapshotBytes = 2000 })
 	s.elect(1)
 	for range 50 {
 		s.mustAck(s.put(1))
 	}
 	s.crash(3) // for ever
-	added := addMember(s.World)
+	added := fault.AddMember(s.World)
 	change := func(changes ...protocol.Change) {
 		for _, m := range s.Members {
 			if m.Up && roleOf(m) == protocol.Leader {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
 )
@@ -13,7 +14,7 @@ import (
 // may find the damage while it runs or when it starts.
 func TestADamagedStateIsReplaced(t *testing.T) {
 	for _, restart := range []bool{false, true} {
-		s := newStage(t, 3, "", func(set *Settings) { set.Durable, set.SnapshotBytes = true, 2000 })
+		s := newStage(t, 3, "", func(set *fault.Settings) { set.Durable, set.SnapshotBytes = true, 2000 })
 		s.settled()
 		s.elect(1)
 		for range 5 {
@@ -21,7 +22,7 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 		}
 		m := s.Member(3)
 		s.until("3 has applied all", func() bool { return !m.Behind() })
-		spoilState(s.World, m)
+		fault.SpoilState(s.World, m)
 		if restart {
 			s.crash(3)
 			s.start(3)
@@ -39,7 +40,7 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 // TestAStateThatNobodyHasIsWaitedFor: a member takes no state that is behind what its own state
 // had.
 func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
-	s := newStage(t, 3, "", func(set *Settings) { set.Durable = true })
+	s := newStage(t, 3, "", func(set *fault.Settings) { set.Durable = true })
 	s.settled()
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -48,7 +49,7 @@ func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
 		s.Members[id-1].Lagging = s.Now() + stageElection*20
 	}
 	s.mustAck(s.put(1))
-	spoilState(s.World, s.Member(1))
+	fault.SpoilState(s.World, s.Member(1))
 	s.Member(1).CheckState()
 	s.wait(1)
 	require.True(t, s.Member(1).Sick(), "the others are behind")
@@ -59,7 +60,7 @@ func TestAStateThatNobodyHasIsWaitedFor(t *testing.T) {
 // TestTheMemberThatSendsAStateStops: the member that was asked for its state stops before it has
 // sent it. Another one is asked soon.
 func TestTheMemberThatSendsAStateStops(t *testing.T) {
-	s := newStage(t, 3, "", func(set *Settings) { set.Durable = true })
+	s := newStage(t, 3, "", func(set *fault.Settings) { set.Durable = true })
 	s.settled()
 	s.elect(1)
 	s.mustAck(s.put(1))
@@ -68,7 +69,7 @@ func TestTheMemberThatSendsAStateStops(t *testing.T) {
 	for _, id := range []protocol.MemberID{1, 2} { // it takes them long to look at their states
 		s.Member(id).Lagging = s.Now() + 20*stageElection
 	}
-	spoilState(s.World, m)
+	fault.SpoilState(s.World, m)
 	m.CheckState()
 	s.wait(0.5)
 	s.crash(1, 2)

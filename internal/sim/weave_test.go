@@ -12,6 +12,7 @@ import (
 	"github.com/braidlog/braid/internal/member/apply"
 	"github.com/braidlog/braid/internal/protocol/raft"
 	"github.com/braidlog/braid/internal/protocol/raft/message"
+	"github.com/braidlog/braid/internal/sim/fault"
 	"github.com/braidlog/braid/internal/sim/history"
 	"github.com/braidlog/braid/internal/sim/node"
 	"github.com/braidlog/braid/protocol"
@@ -20,10 +21,10 @@ import (
 // The scenarios of docs/internals/niagara.md, 3.8, played step by step.
 
 // woven sets three woven instances.
-func woven(s *Settings) { s.Instances = 3 }
+func woven(s *fault.Settings) { s.Instances = 3 }
 
-func weaveStage(t *testing.T, nodes int, tweaks ...func(*Settings)) *script {
-	return newStage(t, nodes, "", func(s *Settings) {
+func weaveStage(t *testing.T, nodes int, tweaks ...func(*fault.Settings)) *script {
+	return newStage(t, nodes, "", func(s *fault.Settings) {
 		woven(s)
 		for _, tweak := range tweaks {
 			tweak(s)
@@ -56,8 +57,8 @@ func (s *script) lead(ids ...protocol.MemberID) {
 // there.
 func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 	s.t.Helper()
-	before := s.pass
-	s.pass = func(m *protocol.Message) bool {
+	before := s.Pass
+	s.Pass = func(m *protocol.Message) bool {
 		if m.Instance == instance && (m.Type == message.PreVote || m.Type == message.Vote) && m.From != id {
 			return false
 		}
@@ -69,7 +70,7 @@ func (s *script) electIn(instance protocol.InstanceID, id protocol.MemberID) {
 		}
 		return s.leads(id, instance)
 	})
-	s.pass = before
+	s.Pass = before
 }
 
 func (s *script) leads(id protocol.MemberID, instance protocol.InstanceID) bool {
@@ -96,7 +97,7 @@ func (s *script) took(op *history.Operation) time.Duration {
 
 // onlyIn loses all messages of an instance for which pass is false.
 func (s *script) onlyIn(instance protocol.InstanceID, pass func(*protocol.Message) bool) {
-	s.pass = func(m *protocol.Message) bool { return m.Instance != instance || pass(m) }
+	s.Pass = func(m *protocol.Message) bool { return m.Instance != instance || pass(m) }
 }
 
 // stuck writes until a write waits for the slot of an instance that decides nothing. Earlier writes
@@ -192,7 +193,7 @@ func TestSkipOfAnOldLeader(t *testing.T) {
 	})
 	require.Equal(t, two+1, s.skips(2, 2))
 	s.crash(2)
-	s.pass = nil
+	s.Pass = nil
 	s.electIn(2, 3)
 	s.mustAck(op)
 	require.Equal(t, three, s.skips(3, 2))
@@ -212,7 +213,7 @@ func TestSkipInATruncatedSuffix(t *testing.T) {
 	require.Positive(t, lost)
 	s.until("another one leads", func() bool { l := s.LeaderOf(2); return l != nil && l.ID != 2 })
 	s.mustAck(op)
-	s.pass = nil
+	s.Pass = nil
 	s.wait(2)
 	for range 3 {
 		s.mustAck(s.putIn(2, 2))
@@ -235,7 +236,7 @@ func TestOneLeaderIsolated(t *testing.T) {
 	require.GreaterOrEqual(t, uint64(s.Member(1).Applier.Added(1)), s.Court.Weave.Wanted(1))
 	require.LessOrEqual(t, s.took(a)+s.took(b), 3*stageElection)
 	s.mustAck(s.putIn(1, 2))
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	s.wait(1)
 	require.False(t, s.leads(3, 3))
 	s.passes()
@@ -245,7 +246,7 @@ func TestOneLeaderIsolated(t *testing.T) {
 // then the leaders are again as they should be.
 func TestAllLeadersOnTheCrashedMember(t *testing.T) {
 	for _, leaders := range []protocol.Leaders{protocol.LeadersTogether, protocol.LeadersSpread, protocol.LeadersAny} {
-		s := weaveStage(t, 3, func(set *Settings) { set.Core.Leaders = leaders })
+		s := weaveStage(t, 3, func(set *fault.Settings) { set.Core.Leaders = leaders })
 		s.until("all instances have leaders", func() bool { return s.LeaderOf(1) != nil && s.LeaderOf(2) != nil && s.LeaderOf(3) != nil })
 		first := s.LeaderOf(1).ID
 		if leaders == protocol.LeadersTogether {
@@ -292,7 +293,7 @@ func TestReadDuringAStall(t *testing.T) {
 	s.mustAck(s.putIn(1, 2))
 	s.wait(2)
 	require.False(t, s.acked(stale))
-	healLinks(s.World)
+	fault.HealLinks(s.World)
 	s.mustAck(stale)
 	s.passes()
 }
@@ -317,7 +318,7 @@ func TestElectionsAtDifferentIndexes(t *testing.T) {
 // cut. The member loses power at each of the writes for that.
 func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 	for write := 1; write <= 24; write++ {
-		s := weaveStage(t, 3, func(set *Settings) { set.SegmentBytes = 4 << 10 })
+		s := weaveStage(t, 3, func(set *fault.Settings) { set.SegmentBytes = 4 << 10 })
 		s.lead(1, 1, 1)
 		for range 20 {
 			s.mustAck(s.putIn(2, 1))
@@ -348,7 +349,7 @@ func TestCrashBetweenSnapshotAndCuts(t *testing.T) {
 // ahead.
 func TestBehindInOneInstance(t *testing.T) {
 	for behind := protocol.InstanceID(1); behind <= 3; behind++ {
-		s := weaveStage(t, 3, func(set *Settings) { set.SnapshotBytes = 2000 })
+		s := weaveStage(t, 3, func(set *fault.Settings) { set.SnapshotBytes = 2000 })
 		s.lead(1, 1, 1)
 		s.onlyIn(behind, func(m *protocol.Message) bool { return m.To != 3 })
 		for n := range 80 {
@@ -362,7 +363,7 @@ func TestBehindInOneInstance(t *testing.T) {
 			return s.Member(1).Of(behind).Inst.Core().Status().First > s.Member(3).Of(behind).Inst.Core().Status().Last+1
 		})
 		s.crash(2) // what is committed now needs 3
-		s.pass = nil
+		s.Pass = nil
 		installs := s.Events.Of(node.SnapshotsInstalled)
 		s.until("a snapshot is installed", func() bool { return s.Events.Of(node.SnapshotsInstalled) > installs })
 		s.mustAck(s.putIn(2, 3))
@@ -387,7 +388,7 @@ func TestOneClientThroughAllInstances(t *testing.T) {
 	}
 	// Commands that do not wait for each other may take effect in any order, each of them once. The
 	// member, its leader and the network repeat them.
-	s.set.Duplicate = 0.5
+	s.Set.Duplicate = 0.5
 	var ops []*history.Operation
 	for n := range 30 {
 		ops = append(ops, s.putIn(protocol.InstanceID(3-n%3), 2))
@@ -397,7 +398,7 @@ func TestOneClientThroughAllInstances(t *testing.T) {
 	for _, op := range ops {
 		s.mustAck(op)
 	}
-	s.set.Duplicate = 0
+	s.Set.Duplicate = 0
 	s.passes()
 }
 
@@ -405,8 +406,8 @@ func TestOneClientThroughAllInstances(t *testing.T) {
 // That holds for fragments and whole bodies, when they are read, when they are released, and when a
 // snapshot brings them.
 func TestBodiesOfSeveralInstances(t *testing.T) {
-	for _, tweak := range []func(*Settings){coded(2), func(s *Settings) { coded(2)(s); s.Core.Placement, s.Core.MaxK = protocol.PlacementCopy, 0 }} {
-		s := weaveStage(t, 5, tweak, func(set *Settings) { set.SnapshotBytes = 3000 })
+	for _, tweak := range []func(*fault.Settings){coded(2), func(s *fault.Settings) { coded(2)(s); s.Core.Placement, s.Core.MaxK = protocol.PlacementCopy, 0 }} {
+		s := weaveStage(t, 5, tweak, func(set *fault.Settings) { set.SnapshotBytes = 3000 })
 		s.lead(1, 2, 3)
 		put := func(instance protocol.InstanceID) {
 			s.Route = instance
@@ -417,7 +418,7 @@ func TestBodiesOfSeveralInstances(t *testing.T) {
 		for n := range 15 {
 			put(protocol.InstanceID(1 + n%3))
 		}
-		healLinks(s.World)
+		fault.HealLinks(s.World)
 		s.until("5 has it all", func() bool { return !s.Member(5).Behind() && !s.Member(5).Lacks() })
 		s.readable(1, 4, 5)
 		s.crash(1, 2)
@@ -444,7 +445,7 @@ func TestChangeInSomeInstances(t *testing.T) {
 		s := weaveStage(t, 4)
 		s.lead(1, 2, 3)
 		s.mustAck(s.putIn(1, 1))
-		s.pass = func(m *protocol.Message) bool { // later instances commit no configuration
+		s.Pass = func(m *protocol.Message) bool { // later instances commit no configuration
 			for i := range m.Entries {
 				if m.Entries[i].Kind == protocol.EntryConfig && int(m.Instance) > done {
 					return false
@@ -465,11 +466,11 @@ func TestChangeInSomeInstances(t *testing.T) {
 			require.ErrorContains(t, refused, protocol.ReasonChangePending.String())
 		}
 		s.crash(1, 2, 3, 4)
-		s.pass = nil
+		s.Pass = nil
 		s.start(1, 2, 3, 4)
 		if done < 3 {
 			s.until("all follow", func() bool {
-				l := s.leader()
+				l := s.Leader()
 				return l != nil && l.Settled() && len(s.known(l.ID, 3)) == 3
 			})
 		}
@@ -508,7 +509,7 @@ func leftOut(s *script) {
 	s.electIn(4, 2)
 	s.wait(2)
 	require.Len(s.t, s.Member(1).InForce, 3)
-	s.pass = func(m *protocol.Message) bool { // the other instances do not follow
+	s.Pass = func(m *protocol.Message) bool { // the other instances do not follow
 		config := slices.ContainsFunc(m.Entries, func(e protocol.Entry) bool { return e.Kind == protocol.EntryConfig })
 		return m.Instance == 1 && m.To != 1 || m.Instance != 1 && !config
 	}
@@ -526,16 +527,16 @@ func leftOut(s *script) {
 	}
 	s.crash(2, 4)
 	s.Member(2).Gone, s.Member(4).Gone = true, true
-	s.pass = nil
+	s.Pass = nil
 }
 
 // TestAMemberThatOneInstanceLeftOut: it goes on to get that instance's entries, because the others still have
 // it. So the change is finished.
 func TestAMemberThatOneInstanceLeftOut(t *testing.T) {
-	for _, tweak := range []func(*Settings){
-		func(*Settings) {},
+	for _, tweak := range []func(*fault.Settings){
+		func(*fault.Settings) {},
 		coded(2),
-		func(set *Settings) { set.SnapshotBytes = 500 }, // it gets a snapshot
+		func(set *fault.Settings) { set.SnapshotBytes = 500 }, // it gets a snapshot
 	} {
 		s := weaveStage(t, 5, tweak)
 		leftOut(s)
@@ -553,7 +554,7 @@ func statelessVoter(s *script) {
 	s.mustAck(s.putIn(2, 1))
 	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
 	s.until("instances 2 and 3 are retired", func() bool { return len(s.Member(1).InForce) == 1 })
-	added := addMember(s.World)
+	added := fault.AddMember(s.World)
 	change := func(changes ...protocol.Change) {
 		if s.Member(1).Up && s.Member(1).Leads() {
 			changeAt(s.Member(1), changes, func(error) {})
@@ -592,7 +593,7 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 		}
 		s.wait(0.5)
 	}
-	learner := addMember(s.World)
+	learner := fault.AddMember(s.World)
 	s.until("a learner has the state", func() bool {
 		change(protocol.Change{Kind: protocol.AddLearner, Member: learner})
 		return s.Member(2).Up && s.Member(2).Applied(1) > 0
@@ -600,7 +601,7 @@ func TestASoleVoterWithoutTheStateAsksALearner(t *testing.T) {
 	s.mustAck(s.putIn(3, 1))
 	s.Member(1).Step(protocol.Propose{Entries: []protocol.Entry{protocol.NewReshape(1)}})
 	s.until("instances 2 and 3 are retired", func() bool { return len(s.Member(1).InForce) == 1 && len(s.Member(2).InForce) == 1 })
-	added := addMember(s.World)
+	added := fault.AddMember(s.World)
 	s.until("a new learner has the log", func() bool {
 		change(protocol.Change{Kind: protocol.AddLearner, Member: added})
 		m := s.Member(3)
@@ -671,7 +672,7 @@ func TestAReshapeDoesNotWaitForTheStateMachine(t *testing.T) {
 // TestAnInstanceThatHasNotHeardOfItsRetirement: it is not in force any more, and a tick comes before it hears
 // of that. Leaders take turns by their instances' places, and it has none.
 func TestAnInstanceThatHasNotHeardOfItsRetirement(t *testing.T) {
-	s := weaveStage(t, 3, func(set *Settings) { set.Core.Leaders = protocol.LeadersSpread })
+	s := weaveStage(t, 3, func(set *fault.Settings) { set.Core.Leaders = protocol.LeadersSpread })
 	s.lead(1, 2, 3)
 	s.mustAck(s.put(1))
 	m := s.Member(3)

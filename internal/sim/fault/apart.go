@@ -1,0 +1,137 @@
+package fault
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/client"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// A member that was founded apart has a log of its own, although the number of its cluster is the same. It lives in a
+// small world of its own, as the only voter there, and goes on acknowledging commands. An operator adds it to this
+// cluster. No member may have a link with it: two logs would grow together. The cluster goes on serving meanwhile, as
+// with a member that is down. Then the operator gives it an empty disk, and it joins.
+
+// apartInRun draws what concerns members that were founded apart.
+var apartInRun = draw.New("apart in a run")
+
+var linksTriedApart = count.New("links_tried_with_members_founded_apart", "links tried with members founded apart")
+
+// drawApart draws whether there is such a member. Groups of keys and orders by key know no lineage. Quorums other than
+// majorities have no cluster of one member.
+func (s *Settings) drawApart(d draw.Chance) {
+	s.Apart = d.Yes(0.1) && !s.Keyed && !s.ByKey() && s.Core.Placement != protocol.PlacementRS && s.Quorums == quorum.System{}
+}
+
+// smallWorld is the world of a member that was founded apart.
+type smallWorld struct {
+	*World
+	founder *node.Member
+	probe   *client.Probe
+}
+
+// BeginApart plans that a member is added which was founded apart.
+func BeginApart(w *World) {
+	if w.Set.Apart {
+		w.After(time.Duration(w.From(apartInRun).Share()*float64(w.Set.Chaos)/2), func() { addApart(w) })
+	}
+}
+
+// addApart founds a cluster of one member apart, and asks for that member to be added here.
+func addApart(w *World) {
+	if w.Calm {
+		return
+	}
+	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
+	m.Join, m.Apart = true, true
+	w.alone[m.ID] = foundApart(w, protocol.MemberID(len(w.Members)+1))
+	w.Members = append(w.Members, m)
+	w.alone[m.ID].Run(w.Set.Election * time.Duration(w.From(apartInRun).Below(12)))
+	w.Tracef("FAULT %s was founded apart, and has acknowledged %d commands", m.ID, w.alone[m.ID].History.Acked)
+	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(apartInRun).Below(2)]
+	if asked := w.victim(); asked != nil {
+		askChange(w, asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.ID}}})
+	}
+	w.After(w.Set.Election*time.Duration(2+w.From(apartInRun).Below(12)), func() { EndApart(w, m) })
+	tryLinks(w, m)
+}
+
+// foundApart begins a world in which one member is alone, and a client writes. Nothing fails there.
+func foundApart(w *World, id protocol.MemberID) *smallWorld {
+	set := w.Set
+	set.Seed, set.Nodes, set.Alone = set.Seed^0x6170617274, 1, id
+	set.Faults, set.OddFounder, set.Apart, set.Astray = rates{}, false, false, 0
+	set.PerfectLinks()
+	set.Timely()
+	s := &smallWorld{World: New(set, RunChance.Of(set.Seed).Rand, nil)}
+	for len(s.Members) < int(id) {
+		s.Members = append(s.Members, node.NewMember(&s.Environment, protocol.MemberID(len(s.Members)+1)))
+	}
+	s.Calm, s.founder = true, s.Members[id-1]
+	s.founder.Saved = newborn(s.World)
+	s.probe = s.Clients.Probe(1, s.founder)
+	s.After(0, func() { s.Boot(s.founder) })
+	s.After(set.Tick, s.write)
+	return s
+}
+
+// write lets the client write again and again.
+func (s *smallWorld) write() {
+	s.probe.Try(check.Append, 0, func() { s.After(s.Set.Election/2, s.write) })
+}
+
+// tryLinks lets the members of the cluster and the one that was founded apart try to have links, again and again.
+func tryLinks(w *World, m *node.Member) {
+	s := w.alone[m.ID]
+	if s == nil || w.Calm {
+		return
+	}
+	if s.founder.Up && w.From(apartInRun).Yes(0.05) {
+		s.founder.Crash()
+		s.Boot(s.founder)
+	}
+	s.Run(s.Now() + w.Set.Heartbeat)
+	if s.Broken != nil {
+		w.Violate(m.ID, fmt.Errorf("in a world of its own: %w", s.Broken))
+	}
+	for _, o := range w.Members {
+		// A member without a log takes over the first lineage that it is told.
+		if !o.Up || !s.founder.Up || !o.HasLog() || s.founder.Handshakes.Lineage() == 0 {
+			continue
+		}
+		w.Count(linksTriedApart)
+		if wouldLink(o, s.founder) || wouldLink(s.founder, o) {
+			w.Violate(o.ID, fmt.Errorf("has a link with member %s, whose log is another one with %d commands, after %d here", m.ID, s.History.Acked, w.History.Acked))
+			return
+		}
+	}
+	w.After(w.Set.Heartbeat, func() { tryLinks(w, m) })
+}
+
+// wouldLink reports whether a member would dial another one and both agree to a link, by the rules of production.
+func wouldLink(from, to *node.Member) bool {
+	if !from.Links.Has(to.ID) || !to.Links.Has(from.ID) && to.Handshakes.Admit(to.Memberships(), from.ID) != 0 || !from.Handshakes.Agrees(to.Handshakes.Birth()) || !node.SameLineage(from, to) {
+		return false
+	}
+	atFrom, atTo := node.Meet(from, to)
+	return atFrom == nil && atTo == nil && node.Related(from, to)
+}
+
+// EndApart is the operator who finds out, and gives the member an empty disk. It joins the cluster then.
+func EndApart(w *World, m *node.Member) {
+	if !m.Apart {
+		return
+	}
+	m.Apart = false
+	delete(w.alone, m.ID)
+	if !m.Gone && !w.Calm {
+		w.Tracef("FAULT %s gets an empty disk", m.ID)
+		w.StartLater(m, w.Between(0, w.Set.Election))
+	}
+}

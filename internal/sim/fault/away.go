@@ -1,0 +1,79 @@
+package fault
+
+import (
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/sim/node"
+)
+
+// faultAway: a member is away until a leader has cut entries that it needs.
+var faultAway = &Fault{Name: "away", Thinned: true}
+
+func init() {
+	faultAway.Strike = leaveAway
+	faultAway.Heal = func(m *node.Member) { m.Away = false }
+}
+
+// leaveAway takes a member away until a leader has cut its log beyond the end of the member's, or
+// until a time limit. The member is down, or cut off.
+func leaveAway(w *World, m *node.Member) {
+	if anyAway(w) {
+		return
+	}
+	m.Away = true
+	if w.Chance(0.5) {
+		w.Tracef("FAULT %s goes away", m.ID)
+		m.Crash()
+	} else {
+		w.Tracef("FAULT %s is cut off", m.ID)
+	}
+	HealLinks(w)
+	stayAway(w, m, w.Now()+40*w.Set.Election)
+}
+
+// cutAway takes a member away that runs on.
+func cutAway(w *World, m *node.Member) {
+	w.Tracef("FAULT %s is cut off", m.ID)
+	m.Away = true
+	HealLinks(w)
+	stayAway(w, m, w.Now()+40*w.Set.Election)
+}
+
+func stayAway(w *World, m *node.Member, most time.Duration) {
+	w.After(w.Set.Election, func() {
+		past := cutPast(w, m)
+		switch {
+		case !m.Away:
+		case !past && w.Now() < most && !w.Calm:
+			stayAway(w, m, most)
+		default:
+			if past {
+				w.Count(backAfterCut)
+			}
+			comeBack(w, m)
+		}
+	})
+}
+
+// comeBack ends the time in which a member is away.
+func comeBack(w *World, m *node.Member) {
+	w.Tracef("FAULT %s comes back", m.ID)
+	m.Away = false
+	HealLinks(w)
+	w.StartMember(m)
+}
+
+// cutPast reports whether the leader of some instance has cut entries that the member does not have.
+func cutPast(w *World, m *node.Member) bool {
+	for _, s := range m.InForce {
+		if l := w.LeaderOf(s.Instance); l != nil && l != m && l.Of(s.Instance).Witness.Core.Status().First > s.Last()+1 {
+			return true
+		}
+	}
+	return false
+}
+
+func anyAway(w *World) bool {
+	return slices.ContainsFunc(w.Members, func(m *node.Member) bool { return m.Away })
+}

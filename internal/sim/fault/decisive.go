@@ -1,0 +1,98 @@
+package fault
+
+import (
+	"slices"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/node"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Core draws the members that live in the second phase: all, or some that can decide in every
+// configuration that may still be active.
+func (w *World) Core() []*node.Member {
+	alive := slices.DeleteFunc(slices.Clone(w.Members), func(m *node.Member) bool { return m.Gone || m.Strange() })
+	if w.Chance(0.5) || anySick(w) { // while a state is damaged, no other member may be missing
+		return alive
+	}
+	for range len(alive) {
+		i := w.Pick(len(alive))
+		less := slices.Delete(slices.Clone(alive), i, i+1)
+		if w.Decisive(less) && !w.Joins(alive[i]) {
+			alive = less
+		}
+	}
+	return alive
+}
+
+// Joins reports whether a leader may make a member a voter at any moment. It may do so because it has
+// just got a message of the member, even if that one has stopped since.
+func (w *World) Joins(m *node.Member) bool {
+	return slices.ContainsFunc(w.Members, func(o *node.Member) bool {
+		return o.Up && slices.ContainsFunc(o.InForce, func(s *node.MemberInstance) bool {
+			x := s.Witness.Latest.Config.Find(m.ID)
+			return x != nil && x.Joining
+		})
+	})
+}
+
+// Decisive reports two things: the members can elect and decide in every configuration that may become
+// active, and they hold enough of every live body.
+func (w *World) Decisive(members []*node.Member) bool {
+	if len(members) < w.Set.decides() || !Recoverable(w, members) {
+		return false
+	}
+	lives := func(id uint64) bool {
+		return slices.ContainsFunc(members, func(m *node.Member) bool { return uint64(m.ID) == id })
+	}
+	quorums := w.Set.JudgeQuorums()
+	for _, c := range w.Court.All {
+		voters := slices.Concat(c.Ledger.Configurations(), w.yetToFollow(c), w.proposed(c))
+		if slices.ContainsFunc(voters, func(v *check.Voters) bool { return !quorums.Reads(v, lives) || !quorums.Writes(v, lives) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// proposed returns the voters of memberships that members propose, or are about to for an operator,
+// and that are in no log yet.
+func (w *World) proposed(c *judge.Instance) (voters []*check.Voters) {
+	for _, m := range w.Members {
+		if !m.Up {
+			continue
+		}
+		for _, s := range m.InForce {
+			if s.Judges != c {
+				continue
+			}
+			st := s.Witness.Core.Status()
+			if st.Proposed != nil {
+				voters = append(voters, judge.VotersOf(st.Proposed))
+			}
+			for _, e := range m.Executing {
+				if next, reason := st.Config.Changed(e.Op.Changes); reason == protocol.ReasonNone {
+					voters = append(voters, judge.VotersOf(&next))
+				}
+			}
+		}
+	}
+	return voters
+}
+
+// yetToFollow returns the voters of the first instance's decided memberships that another instance
+// has not followed yet. It may follow each of them: removals do not wait for one another.
+func (w *World) yetToFollow(c *judge.Instance) (voters []*check.Voters) {
+	if c.Ended || c == w.Court.First {
+		return nil
+	}
+	has := &c.Configs[len(c.Configs)-1].Config
+	for _, d := range slices.Backward(w.Court.First.Configs) {
+		if d.Config.SameMembers(has) {
+			break
+		}
+		voters = append(voters, judge.VotersOf(&d.Config))
+	}
+	return voters
+}

@@ -1,0 +1,133 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/member"
+	"github.com/braidlog/braid/internal/member/instance"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/node"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Members that were removed stop by themselves. From time to time links make a handshake. In it the
+// other side may say that it refuses a member forever.
+
+var (
+	membersRemoved        = count.New("members_removed", "members removed")
+	plannedStops          = count.New("planned_stops", "planned stops")
+	leadershipsGiven      = count.New("leaderships_handed_over_before_a_stop", "leaders handed over before one")
+	removedMembersStopped = count.New("removed_members_stopped", "removed members stopped")
+)
+
+// LeaveFor is a stop that the operator asks for. The member hands over what it leads, and goes on
+// meanwhile. Then it ends as if power was lost, which loses only what no member relies on.
+func LeaveFor(w *World, m *node.Member, back time.Duration) {
+	w.Tracef("FAULT %s is told to stop", m.ID)
+	w.Count(plannedStops)
+	leaving, limit := instance.StopHandover{Config: m.Operations.Config}, w.Now()+w.Set.Election
+	up := func(id protocol.MemberID) bool { return w.Member(id).Up && !w.Net.Link(m.ID, id).Cut }
+	var step func()
+	step = func() {
+		gives, left := leaving.Next(m.Clock(), m.Statuses(), up)
+		if left || w.Now() >= limit {
+			w.Tracef("%s stops, as it was told", m.ID)
+			if w.From(node.WriterPauses).Yes(0.5) {
+				m.Writer.Close()
+			}
+			m.Crash()
+			w.StartLater(m, back)
+			return
+		}
+		w.Events.Add(leadershipsGiven, len(gives))
+		m.Tell(gives)
+		m.Later(w.Set.Tick, step)
+	}
+	m.WhenAwake(step)
+}
+
+// Expelled implements node.Observer: it stops a member that found out that the cluster goes on without it. It judges that this is
+// true: every instance must have decided it. After damage the others may not hold enough without
+// this member. Then it goes on: the faults must leave enough, not the member.
+func (w *World) Expelled(m *node.Member, why *member.ExpelledError) {
+	for _, c := range w.Court.All {
+		if !c.Ended && !c.Left[m.ID] {
+			w.Violate(m.ID, fmt.Errorf("stops although instance %d has not decided to go on without it: %w", c.ID, why))
+			return
+		}
+	}
+	if !Recoverable(w, w.Except(m)) {
+		return
+	}
+	w.Tracef("%s stops: %v", m.ID, why)
+	w.Count(removedMembersStopped)
+	m.Crash()
+	m.Gone = true
+}
+
+// stranded reports whether a member still runs although the cluster goes on without it. A member
+// cannot find that out if no running member knows it that it can dial. Members that knew it may have been removed too,
+// and have stopped, or they have moved and it was not told where.
+func stranded(w *World, m *node.Member) bool {
+	if !m.Up || !Recoverable(w, w.Except(m)) {
+		return false
+	}
+	if !slices.ContainsFunc(w.Members, func(o *node.Member) bool {
+		return o != m && o.Up && m.Links.Has(o.ID) && m.KnowsPlaceOf(o) && member.Admit(o.Memberships(), m.ID).Final()
+	}) {
+		return false
+	}
+	for _, c := range w.Court.All {
+		if !c.Ended && !c.Left[m.ID] {
+			return false
+		}
+	}
+	return true
+}
+
+// DemandDepartures gives removed members a bounded time in which they must find out that they were
+// removed. Some member that runs knows it, because the others reach the same state.
+func DemandDepartures(w *World, alive []*node.Member) {
+	var last *node.Member
+	gone := func() bool {
+		for _, m := range alive {
+			if stranded(w, m) {
+				last = m
+				return false
+			}
+		}
+		return true
+	}
+	if limit := 20*w.Set.Election + 100*time.Duration(len(alive))*w.Set.Tick; !w.RunUntil(w.Now()+limit, gone) && w.Broken == nil {
+		w.Violate(last.ID, fmt.Errorf("was removed, and still runs %s after the others could tell it", limit))
+	}
+}
+
+// retire stops members that a committed configuration has removed. They never start again.
+func retire(w *World, removed []protocol.MemberID) {
+	for _, id := range removed {
+		m := w.Member(id)
+		if m.Gone || m.Retiring {
+			continue
+		}
+		m.Retiring = true
+		w.Count(membersRemoved)
+		if w.Chance(0.5) {
+			continue // it is not switched off, and must find out by itself
+		}
+		w.After(w.Between(0, 10*w.Set.Election), func() {
+			if m.Gone {
+				return
+			}
+			if !Recoverable(w, w.Except(m)) {
+				m.Retiring = false // not yet
+				return
+			}
+			w.Tracef("FAULT %s is switched off: it was removed", m.ID)
+			m.Crash()
+			m.Gone = true
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package fault
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/braidlog/braid/internal/protocol/iss"
+	"github.com/braidlog/braid/internal/protocol/iss/epochs"
+	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Settings of a protocol with epochs: how long epochs are, who leads, and what a leader does that has nothing to
+// propose.
+
+// drawEpochs draws the settings of the epochs. Many runs have the defaults.
+func (s *Settings) drawEpochs(d draw.Chance) {
+	if !s.Protocol.Core.Settings.Has(epochs.Setting) {
+		return
+	}
+	if d.Yes(0.4) {
+		s.chooseEpochs(d)
+	}
+	if d.Yes(0.4) {
+		s.DrawIdle(d)
+	}
+	if s.InboxBytes > 0 {
+		s.InboxBytes = max(s.InboxBytes, leastEpochInbox)
+	}
+}
+
+// leastEpochInbox has space for a small message of each of nine members. All of them send all the time, because all of
+// them lead. With less, most of what a member asks for would be refused.
+const leastEpochInbox = 2000
+
+// chooseEpochs mostly makes epochs short, so that many of them end in a run.
+func (s *Settings) chooseEpochs(d draw.Chance) {
+	least, ban := [...]int{4, 8, 16, 64}[d.Below(4)], 1+d.Below(4)
+	s.Core.Own = epochs.Setting.Set(s.Core.Own, protocol.EpochSettings{
+		MinSlots: least, MaxSlots: least << [...]int{0, 0, 1, 4}[d.Below(4)], EqualShares: d.Yes(0.4),
+		Policy: [...]string{"simple", "backoff", "blacklist", "combined"}[d.Below(4)],
+		Ban:    ban, MaxBan: ban << d.Below(5),
+	})
+}
+
+// EpochTime is how long it may take until what is proposed has its turn: two epochs may have to be decided slot after
+// slot before that, in pieces that take so long.
+func EpochTime(w *World, piece time.Duration) time.Duration {
+	if !w.Set.Protocol.Core.Judged.ManyLead {
+		return 0
+	}
+	return time.Duration(2*len(w.Members)*epochs.Setting.In(w.Set.Core.Own).MinSlots) * piece
+}
+
+func (s *Settings) describeEpochs() string {
+	if !s.Protocol.Core.Settings.Has(epochs.Setting) {
+		return ""
+	}
+	return fmt.Sprintf("epochs: %s; skips %t, after %s\n", epochs.Setting.In(s.Core.Own), !iss.NoSkip.In(s.Core.Own), iss.SkipWait.In(s.Core.Own))
+}

@@ -1,0 +1,203 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/client"
+	"github.com/braidlog/braid/internal/sim/count"
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/node"
+	"github.com/braidlog/braid/protocol"
+	"github.com/braidlog/braid/protocol/quorum"
+)
+
+// Two clusters may have the same token and the same names of members, so that all their ids are the same. Where one's
+// member was, the other's may answer: in place of one that is down, that was wiped, or that goes on elsewhere. No member
+// may have a link with a member of the other cluster, once both know from where their logs come, and none may stop
+// because of what it is told there. A member that joins may find the other cluster first. Then it belongs to that one.
+
+// mistakenMembers draws what concerns another cluster of the same members.
+var mistakenMembers = draw.New("mistaken members")
+
+var linksTriedMistaken = count.New("links_tried_with_members_of_a_cluster_of_the_same_names", "links tried with members of a cluster of the same names")
+
+// Namesakes is how the other cluster came to be.
+type Namesakes int
+
+const (
+	noNamesakes       Namesakes = iota
+	FoundedNamesakes            // by itself
+	RestoredNamesakes           // by itself, with another state
+	CopiedNamesakes             // on copies of the directories, made before there was a log
+	MisledNamesakes             // by itself; a member that joins finds it first
+	namesakeKinds
+)
+
+// NamesakeNames are the names of kinds of namesakes, in a description of settings.
+var NamesakeNames = [namesakeKinds]string{"no", "founded", "restored", "copied", "misleading"}
+
+// drawNamesakes draws whether there is such a cluster. See drawApart.
+func (s *Settings) drawNamesakes(d draw.Chance) {
+	if !d.Yes(0.1) || s.Keyed || s.ByKey() || s.Core.Placement == protocol.PlacementRS || s.Quorums != (quorum.System{}) || s.Nodes < 2 || s.Nodes > 5 {
+		return
+	}
+	s.Namesakes = FoundedNamesakes + Namesakes(d.Below(int(namesakeKinds)-1))
+	if s.Namesakes == RestoredNamesakes && (!s.Durable || s.Bodies.Share > 0) {
+		s.Namesakes = FoundedNamesakes
+	}
+	if s.Namesakes == CopiedNamesakes && (s.Durable || s.Birth != "") {
+		s.Namesakes = MisledNamesakes
+	}
+}
+
+// otherWorld is the world of the other cluster.
+type otherWorld struct {
+	*World
+	probe  *client.Probe
+	misled *node.Member // of this world: it belongs to the other cluster
+}
+
+// BeginNamesakes founds the other cluster, which begins later unless it has copies of this one's directories.
+func BeginNamesakes(w *World) {
+	if w.Set.Namesakes == noNamesakes {
+		return
+	}
+	s := foundNamesakes(w)
+	if w.Set.Namesakes == CopiedNamesakes {
+		for i, m := range s.Members {
+			s.Boot(m)
+			m.Crash()
+			w.Members[i].Disk = m.Disk.Copy()
+		}
+	}
+	w.After(time.Duration(w.From(mistakenMembers).Share()*float64(w.Set.Chaos)/3), func() {
+		w.Tracef("FAULT another cluster has the same members: %s", NamesakeNames[w.Set.Namesakes])
+		for _, m := range s.Members {
+			s.Boot(m)
+		}
+		s.write()
+		mistake(w, s)
+	})
+}
+
+// foundNamesakes makes the world of the other cluster. Nothing fails there but that members start again.
+func foundNamesakes(w *World) *otherWorld {
+	set := w.Set
+	set.Seed ^= 0x6e616d6573
+	set.Faults, set.OddFounder, set.Apart, set.Astray, set.Namesakes = rates{}, false, false, 0, noNamesakes
+	if w.Set.Namesakes == RestoredNamesakes {
+		set.Birth = "archive"
+	}
+	set.PerfectLinks()
+	set.Timely()
+	s := &otherWorld{World: New(set, RunChance.Of(set.Seed).Rand, nil)}
+	s.Calm = true
+	for _, m := range s.Members {
+		m.Saved = newborn(s.World)
+	}
+	s.probe = s.Clients.Probe(1, s.Members[0])
+	return s
+}
+
+func (s *otherWorld) write() {
+	s.probe.Try(check.Append, 0, func() { s.After(s.Set.Election/2, s.write) })
+}
+
+// mistake lets members of both clusters take each other for their own, again and again, and sometimes starts one again.
+func mistake(w *World, s *otherWorld) {
+	if w.Calm || w.Broken != nil {
+		return
+	}
+	if m := s.Members[w.From(mistakenMembers).Below(len(s.Members))]; m.Up && w.From(mistakenMembers).Yes(0.03) {
+		m.Crash()
+		s.Boot(m)
+	}
+	s.Run(s.Now() + w.Set.Heartbeat)
+	if s.Broken != nil {
+		w.Violate(0, fmt.Errorf("in a world of its own: %w", s.Broken))
+		return
+	}
+	if w.Set.Namesakes == MisledNamesakes && s.misled == nil {
+		mislead(w, s)
+	}
+	for _, m := range w.Members {
+		for _, o := range s.Members {
+			mistaken(w, m, o)
+		}
+	}
+	w.After(w.Set.Heartbeat, func() { mistake(w, s) })
+}
+
+// mistaken lets a member of this cluster and one of the other cluster make handshakes, in both directions.
+func mistaken(w *World, m, o *node.Member) {
+	if m.ID == o.ID || !m.Up || !o.Up || m.Misled || !knowApart(m, o) {
+		return
+	}
+	w.Count(linksTriedMistaken)
+	if wouldLink(m, o) || wouldLink(o, m) {
+		w.Violate(m.ID, fmt.Errorf("has a link with member %s of another cluster", o.ID))
+	}
+	if !o.Up {
+		w.Violate(m.ID, fmt.Errorf("member %s of another cluster stops because of it", o.ID))
+	}
+}
+
+// knowApart reports whether two members know that their logs have not the same origin.
+func knowApart(m, o *node.Member) bool {
+	a, b := m.Handshakes.Origin(), o.Handshakes.Origin()
+	return a.Lineage != 0 && b.Lineage != 0 || !a.Birth.Unknown && !b.Birth.Unknown && a.Birth.State != b.Birth.State
+}
+
+// mislead adds a member that finds the other cluster before this one.
+func mislead(w *World, s *otherWorld) {
+	asked := w.Leader()
+	if asked == nil || s.Members[0].Handshakes.Lineage() == 0 || len(w.Members) >= w.Set.Nodes+maxAdded || w.Set.Birth != "" {
+		return
+	}
+	m := node.NewMember(&w.Environment, protocol.MemberID(len(w.Members)+1))
+	m.Join, m.Misled, s.misled = true, true, m
+	w.Members = append(w.Members, m)
+	w.Boot(m)
+	if !m.Up {
+		return
+	}
+	if err := m.Handshakes.Relate(1, s.Members[0].Handshakes.Lineage(), 0); err != nil {
+		w.Violate(m.ID, err)
+	}
+	kind := [...]protocol.ChangeKind{protocol.AddLearner, protocol.AddVoter}[w.From(mistakenMembers).Below(2)]
+	askChange(w, asked, []protocol.Change{{Kind: kind, Member: protocol.Member{ID: m.ID, PeerURLs: m.URLs()}}})
+	w.After(w.Set.Election*time.Duration(4+w.From(mistakenMembers).Below(12)), func() { LeaveOther(w, m) })
+}
+
+// Misled implements node.Observer: the operator finds out later.
+func (w *World) Misled(m *node.Member) { w.After(w.Set.Election, func() { LeaveOther(w, m) }) }
+
+// LeaveOther is the operator who finds out that a member joined another cluster. All that did get empty disks, at the same
+// time: they know each other by the disks that they had.
+func LeaveOther(w *World, m *node.Member) {
+	if !m.Misled {
+		return
+	}
+	for _, o := range w.Members {
+		if o.Misled {
+			emptyDisk(w, o)
+		}
+	}
+}
+
+// emptyDisk gives a member that joined another cluster an empty disk.
+func emptyDisk(w *World, m *node.Member) {
+	m.Crash()
+	m.Misled, m.Disk, m.Saved, m.Lives, m.Backup = false, device.NewDisk(), nil, 0, nil
+	if slices.ContainsFunc(w.Members, func(o *node.Member) bool { return w.Acquainted[device.Pair{From: o.ID, To: m.ID}] > 0 }) {
+		m.Strangers++ // it had links here before it was misled
+	}
+	if !m.Gone && !w.Calm {
+		w.Tracef("FAULT %s gets an empty disk", m.ID)
+		w.StartLater(m, w.Between(0, w.Set.Election))
+	}
+}

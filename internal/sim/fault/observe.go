@@ -1,0 +1,48 @@
+package fault
+
+import (
+	"github.com/braidlog/braid/internal/check"
+	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/machine"
+	"github.com/braidlog/braid/internal/sim/node"
+	"github.com/braidlog/braid/protocol"
+)
+
+// Changed implements node.Observer.
+func (w *World) Changed(s *node.MemberInstance, elected bool) {
+	stands(w, s.Witness)
+	promiseStands(w, s.Witness)
+	if elected {
+		strikeElected(w, s)
+	}
+}
+
+// Decided implements node.Observer.
+func (w *World) Decided(s *node.MemberInstance, e *protocol.Entry) {
+	firstDecision(w, s)
+	askReplaced(w, s)
+	if e.Coded() {
+		decidedCoded(w, s.Member, s.Judges, e.Index)
+	}
+	if w.Set.Woven() && judge.SlotOf(e).Covers > 0 {
+		judgeMerging(w, s.Instance, e.Index)
+	}
+}
+
+// Loses implements node.Observer.
+func (w *World) Loses(m *protocol.Message) bool {
+	return mute(w, m.From, m.To) || w.Chance(w.Set.Drop+w.burst) || w.Pass != nil && !w.Pass(m) || straggles(w, m)
+}
+
+// askReplaced lets clients read at members that believe that they lead, when another one has decided
+// something in a later term. It asks once in a term.
+func askReplaced(w *World, s *node.MemberInstance) {
+	c := s.Judges
+	if w.Calm || w.Set.Faults[faultHold]+w.Set.Faults[faultPromise] == 0 || c.ReadIn >= s.Witness.Latest.Term {
+		return
+	}
+	c.ReadIn = s.Witness.Latest.Term
+	for _, m := range w.UpAnd((*node.Member).Replaced) {
+		w.Clients.ComeTo(m, check.Get, machine.KeyName(0), 0)
+	}
+}

@@ -1,0 +1,33 @@
+package fault
+
+import (
+	"time"
+
+	"github.com/braidlog/braid/internal/member/cluster"
+	"github.com/braidlog/braid/internal/sim/node"
+)
+
+// Ask is an operator who asks a member for an operation, and waits for a while. then is called when
+// the operator hears what became of it, or waits no longer.
+func (w *World) Ask(m *node.Member, op cluster.Operation, patience time.Duration, then func(error)) {
+	w.Count(node.OperationsAsked)
+	began, ended := w.Now(), false
+	m.Operate(op, patience, func(q *cluster.Request, err error) {
+		if ended {
+			return
+		}
+		ended = true
+		w.Tracef("%s   answers the operator: %s: %v", m.ID, op.Kind, err)
+		if err == nil {
+			w.Count(node.OperationsDone)
+			w.Violate(m.ID, w.Court.Done(m.ID, &q.Op, began))
+		}
+		then(err)
+	})
+	w.After(patience+w.Set.Tick, func() { // for a member that has stopped
+		if !ended {
+			ended = true
+			then(node.ErrWithdrawn)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package fault
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/braidlog/braid/internal/sim/client"
+	"github.com/braidlog/braid/internal/sim/device"
+	"github.com/braidlog/braid/internal/sim/draw"
+	"github.com/braidlog/braid/internal/sim/history"
+	"github.com/braidlog/braid/internal/sim/judge"
+	"github.com/braidlog/braid/internal/sim/node"
+	"github.com/braidlog/braid/internal/sim/world"
+	"github.com/braidlog/braid/protocol"
+)
+
+// World is one simulated cluster with its clients, links, disks, clocks and faults. One
+// seed decides everything that happens in it. It runs in one goroutine.
+type World struct {
+	node.Environment
+	Set     Settings
+	Clients *client.Clients
+
+	burst float64 // share of messages that is lost besides, at present
+	// Pass, if set, decides which messages links carry. It is for scenarios.
+	Pass func(*protocol.Message) bool
+	// Merging, if set, is how long it may take until a decided slot is applied (N7).
+	Merging time.Duration
+	// detours is how long elections have taken that are no part of merging, all in all: in terms in
+	// which nobody led, and of new instances.
+	detours time.Duration
+	grown   protocol.Round // from which round on there were new instances last, as far as a member has come
+
+	rests rests
+	late  bool // a member is late: see beLate
+	// straggling is a story in which members change while somebody does not know of all bodies; nil: none is told.
+	straggling *straggling
+	// promising is a story in which members are about to vote when they hear of the leader again; nil: none is told.
+	promising *promising
+	held      *standstill // of links of a member; nil: all links move
+	// growing: the operator adds members, after he removed some. See Settings.Resize.
+	growing bool
+	// alone is the worlds of members that were founded apart.
+	alone map[protocol.MemberID]*smallWorld
+	// moved is how often members got another address.
+	moved int
+}
+
+// New makes a world with these settings, in which nothing has happened yet.
+func New(set Settings, rng *rand.Rand, out *world.Trace) *World {
+	set.Bodies.LimitSettings = set.Bodies.LimitSettings.OrProduction()
+	set.Moves, set.Rots = set.Faults[faultMove] > 0, set.Faults[faultRot] > 0
+	w := &World{Set: set, Environment: node.Environment{
+		Base: world.Base{Seed: set.Seed, Tick: set.Tick, Rand: rng, Out: out}, Chances: draw.Begin(set.Seed),
+		Acquainted: map[device.Pair]uint64{},
+	}}
+	w.Environment.Set = &w.Set.Settings
+	w.Clients = client.New(&w.Environment, &w.Set.ClientSettings)
+	w.Observer, w.alone = w, map[protocol.MemberID]*smallWorld{}
+	w.Orders.ByKey, w.Orders.Keys = set.ByKey(), set.Keys
+	if set.Keyed {
+		w.Orders.Groups = set.Instances
+	}
+	w.History = history.New(&w.Base, &w.Orders)
+	w.Court = judge.NewCourt(set.Rules(), &w.Base)
+	w.Judge = w.Court.Check
+	for i := range set.Nodes {
+		w.Members = append(w.Members, node.NewMember(&w.Environment, protocol.MemberID(i+1)))
+	}
+	return w
+}
