@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// axis maps values to places on an axis.
+// axis maps values to positions on an axis.
 type axis struct {
 	lo, hi   float64 // of the values; lo < hi, with log both > 0
-	from, to float64 // of the places
+	from, to float64 // of the positions
 	log      bool
 }
 
-// newAxis covers values. A linear axis begins at 0; a logarithmic one leaves out what is
-// not positive.
+// newAxis returns an axis for values. A linear axis begins at 0; a logarithmic one omits values that are not
+// positive.
 func newAxis(values []float64, log bool) axis {
 	if log {
 		values = slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return v <= 0 })
@@ -41,7 +41,7 @@ func newAxis(values []float64, log bool) axis {
 	return s
 }
 
-// around covers values with a small margin at both ends, for the x axis of lines.
+// around returns an axis for values with a small margin at both ends, for the x axis of lines.
 func around(values []float64, log bool) axis {
 	s := axis{lo: slices.Min(values), hi: slices.Max(values), log: log}
 	if log && s.lo > 0 {
@@ -69,7 +69,7 @@ func (s axis) at(v float64) float64 {
 	return s.from + f*(s.to-s.from)
 }
 
-// ticks returns where the axis is labelled.
+// ticks returns the labelled values.
 func (s axis) ticks() []float64 {
 	var t []float64
 	if !s.log {
@@ -104,7 +104,7 @@ func niceStep(v float64) float64 {
 	return 10 * p
 }
 
-// number writes a number with about three digits, and thousands apart.
+// number writes a number with about three digits, and thousands separated.
 func number(v float64) string {
 	a := math.Abs(v)
 	switch {
@@ -132,7 +132,7 @@ func number(v float64) string {
 	return b.String()
 }
 
-// trim drops zeros behind a decimal point.
+// trim drops zeros after a decimal point.
 func trim(s string) string {
 	if strings.Contains(s, ".") {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")

@@ -14,11 +14,11 @@ import (
 	"github.com/braidlog/braid/bench/mapkv"
 )
 
-// bareTarget is servers that answer at once, without a log: what HTTP itself costs, with the clients that the others
-// have.
+// bareTarget is a set of servers that answer at once, without a log: the cost of HTTP itself, with the same clients
+// as the others.
 type bareTarget struct {
 	servers []*http.Server
-	bases   []string // URLs without a path, for as many callers as there are
+	bases   []string // URLs without a path, one for each caller
 	ended   chan error
 }
 
@@ -75,7 +75,7 @@ func measureBare(ctx context.Context, l *loops) (Sample, error) {
 	return s, nil
 }
 
-// Check implements [Target]: there is nothing on which servers could disagree.
+// Check implements [Target]: these servers have no state to compare.
 func (t *bareTarget) Check(context.Context) error { return nil }
 
 // Close implements [Target].

@@ -12,8 +12,7 @@ const (
 	seriesThirds  = "niagara over code, R = 5, k = 3"
 )
 
-// braidedCard is a network card in this experiment: five members that share two cores can
-// fill theirs.
+// braidedCard is a network card in this experiment: five members on two cores can saturate theirs.
 const braidedCard = "egress=100mbit"
 
 // braidedSetup is a cluster of five, with one network card each.
@@ -35,8 +34,8 @@ func braidedSetup(series string) Setup {
 	return s
 }
 
-// braidedClients have 20 MiB of values of 512 KiB in progress together: enough for all links to
-// have something to send while others wait for an answer.
+// braidedClients have 20 MiB of values of 512 KiB in progress together: enough to keep all links busy while others
+// wait for an answer.
 const braidedClients = 40
 
 func braidedCoding() *Experiment {

@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// proposer is what a burst needs of a cluster.
+// proposer is the part of a cluster that a burst uses.
 type proposer interface {
 	ProposeWithAsync(command, body []byte, o braid.ProposeOptions, done func(result any, err error)) error
 }
@@ -23,13 +23,13 @@ type proposer interface {
 // burst is one run of a Work: when each request was sent and when it was answered.
 type burst struct {
 	work    Work
-	to      []proposer // clients and requests are dealt out over them
+	to      []proposer // clients and requests are distributed over them
 	command []byte
 	bodies  bodies
 	first   uint64 // number of the first command
 	began   time.Time
-	// every is of how many requests one is timed, so that a large burst is not one of clock
-	// readings. sent, end and done hold those: when a request was due, when it was answered.
+	// every is the distance of timed requests, so that a large burst does not mostly read the clock. sent, end and done
+	// are of these: the time when a request was due, and when it was answered.
 	every     int
 	sent, end []time.Duration
 	done      []func(any, error)
@@ -43,9 +43,9 @@ type burst struct {
 
 const (
 	defaultPayload = 16
-	// timed is how many requests of a burst are timed, about.
+	// timed is the approximate number of timed requests in a burst.
 	timed = 5000
-	// stallTimeout is how long a run may take in total.
+	// stallTimeout bounds a whole run.
 	stallTimeout = time.Minute
 )
 
@@ -113,8 +113,8 @@ func (b *burst) run(ctx context.Context) error {
 	return nil
 }
 
-// open sends requests without waiting for answers, at once or at a rate. The latency of a
-// request counts from when it was due.
+// open sends requests without waiting for answers, at once or at a rate. The latency of a request counts from when it
+// was due.
 func (b *burst) open(ctx context.Context) error {
 	command := slices.Clone(b.command)
 	for i := range b.work.Requests {
@@ -132,7 +132,7 @@ func (b *burst) open(ctx context.Context) error {
 	return nil
 }
 
-// send proposes request i, which was due at an instant; negative: now.
+// send proposes request i, which was due at a given time; negative: now.
 func (b *burst) send(i int, due time.Duration, command []byte) error {
 	done := b.plain
 	if i%b.every == 0 {
@@ -152,8 +152,8 @@ func (b *burst) send(i int, due time.Duration, command []byte) error {
 	return nil
 }
 
-// closedLoops runs clients that send a request when the one before is answered. Request i
-// is client i mod Clients's.
+// closedLoops runs clients that send a request after the answer to the last one. Request i belongs to client i mod
+// Clients.
 func (b *burst) closedLoops(ctx context.Context) error {
 	errs := make([]error, len(b.answers))
 	var clients sync.WaitGroup
@@ -177,8 +177,8 @@ func (b *burst) closedLoops(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sleepUntil returns at an instant or a little later: what was due meanwhile leaves
-// together, as it does where many clients share a machine.
+// sleepUntil returns at a given time or a little later: requests that became due meanwhile leave together, as with
+// many clients on one machine.
 func sleepUntil(ctx context.Context, t time.Time) error {
 	d := time.Until(t)
 	if d <= 0 {
@@ -194,7 +194,7 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 	}
 }
 
-// latencies returns the latencies of the requests that were timed, ascending.
+// latencies returns the latencies of the timed requests, ascending.
 func (b *burst) latencies() []time.Duration {
 	l := make([]time.Duration, len(b.end))
 	for i := range l {
@@ -204,7 +204,7 @@ func (b *burst) latencies() []time.Duration {
 	return l
 }
 
-// quantile returns a quantile of ascending values: the smallest that so many do not exceed.
+// quantile returns a quantile of ascending values: the smallest that this share of them does not exceed.
 func quantile(v []time.Duration, q float64) time.Duration {
 	if len(v) == 0 {
 		return 0
@@ -213,14 +213,14 @@ func quantile(v []time.Duration, q float64) time.Duration {
 	return v[min(max(i, 0), len(v)-1)]
 }
 
-// bodies are the large values that a run writes: pieces of the same random bytes, which no longer
-// change and are different from one request to the next.
+// bodies are the large values that a run writes: pieces of the same random bytes, which are never changed and differ
+// between successive requests.
 type bodies struct {
 	random []byte
 	size   int
 }
 
-// bodyShift is by how much the pieces differ in where they begin.
+// bodyShift is the offset between the pieces.
 const (
 	bodyShift  = 64
 	bodyShifts = 64
@@ -235,7 +235,7 @@ func newBodies(size int) bodies {
 	return b
 }
 
-// of is the body of a request, nil if there is none.
+// of returns the body of a request, nil if there is none.
 func (b *bodies) of(i int) []byte {
 	if b.size == 0 {
 		return nil

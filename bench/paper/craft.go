@@ -4,19 +4,19 @@ import (
 	"fmt"
 )
 
-// The experiments of "CRaft: An Erasure-coding-supported Version of Raft for Reducing
-// Storage Cost and Network Cost" (Wang et al., FAST '20), section 5.
+// The experiments of "CRaft: An Erasure-coding-supported Version of Raft for Reducing Storage Cost and Network Cost"
+// (Wang et al., FAST '20), section 5.
 //
-// What the paper ran: a key-value store in C++ on virtual machines of a cloud, two cores
-// and about 550 Mbit/s each, five or seven of them and one for the clients; k is 3. What the
-// figures show is not in its text, only what it says of them: those are the claims.
+// The paper's setup: a key-value store in C++ on virtual machines of a cloud, two cores and about 550 Mbit/s each,
+// five or seven of them and one for the clients; k is 3. The text does not have the values of the figures, only
+// statements about them: those are the claims.
 
 const craftPaper = "CRaft: An Erasure-coding-supported Version of Raft (FAST '20)"
 
 // craftLink is a network card of the paper's machines.
 const craftLink = "egress=550mbit"
 
-// The contestants: what members keep of a body is all that tells them apart.
+// The contestants differ only in the form in which members keep a body.
 const (
 	seriesRaft  = "raft"
 	seriesRS    = "rs-raft, k = 3"
@@ -26,8 +26,7 @@ const (
 
 const craftK = 3
 
-// craftSetup is a cluster of one of the contestants. Snapshots come early, so that what was
-// written does not fill the disk.
+// craftSetup is a cluster of one of the contestants. Snapshots are frequent, so that the disk does not fill up.
 func craftSetup(series string, members int) Setup {
 	s := Setup{Members: members, Net: craftLink, SnapshotBytes: 64 << 20}
 	switch series {
@@ -48,14 +47,14 @@ func craftSetup(series string, members int) Setup {
 
 var contestants = []string{seriesRaft, seriesRS, seriesCraft}
 
-// Sizes of values, in KiB. From largeValue on they are bodies, as in braid's own server;
-// smaller ones are part of the command, which is not coded under any protocol.
+// Sizes of values, in KiB. From largeValue on they are bodies, as in braid's own server; smaller ones are part of the
+// command, which no protocol codes.
 const (
 	kib        = 1 << 10
 	largeValue = 16
 )
 
-// writing adds to some work what it writes: values of this many KiB.
+// writing returns the work with values of this many KiB.
 func writing(w Work, x float64) Work {
 	if x < largeValue {
 		w.Payload = int(x * kib)
@@ -67,7 +66,7 @@ func writing(w Work, x float64) Work {
 
 var craftSizes = []float64{1, 4, 16, 64, 128, 256, 512, 1024, 2048}
 
-// What Case.X is with five members and with seven.
+// The meaning of Case.X with five members and with seven.
 const (
 	five  = "KiB, 5 members"
 	seven = "KiB, 7 members"
@@ -80,7 +79,7 @@ func membersOf(part string) int {
 	return 7
 }
 
-// setupText is what the experiments have in common.
+// setupText is common to the experiments.
 const setupText = "All members run in this process, with real fsyncs and TCP over loopback, and every one of them " +
 	"sends at most 550 Mbit/s in all, as the machines of the paper did. They share two cores and one disk, which the " +
 	"paper's did not. The three contestants are one program: a value of 16 KiB or more is the body of a command, and " +

@@ -2,7 +2,7 @@ package paper
 
 import "time"
 
-// networkInterval is how often the clients write in the experiment on network cost.
+// networkInterval is the interval of the clients' writes in the experiment on network cost.
 const networkInterval = 70 * time.Millisecond
 
 func craftNetwork() *Experiment {
@@ -65,7 +65,7 @@ func craftStorage() *Experiment {
 	for _, part := range []string{five, seven} {
 		for _, series := range contestants {
 			s := craftSetup(series, membersOf(part))
-			s.SnapshotBytes = 1 << 30 // nothing goes while it is counted
+			s.SnapshotBytes = 1 << 30 // no body is dropped while they are counted
 			for _, x := range []float64{16, at} {
 				e.Cases = append(e.Cases,
 					Case{Series: series, Part: part, X: x, Setup: s, Work: writing(Work{Requests: 32, Clients: 8}, x)})

@@ -1,7 +1,7 @@
 package paper
 
-// throughputWork is 100 clients, or as many as have 32 MiB in progress, and for each size about as
-// many bytes.
+// throughputWork has 100 clients, or as many as have 32 MiB in progress, and about the same number of bytes for each
+// size.
 func throughputWork(x float64) Work {
 	return writing(Work{Requests: min(max(100, int(8*kib/x)), 1000), Clients: min(100, int(32*kib/x))}, x)
 }

@@ -42,7 +42,7 @@ func WriteCurves(dir string, c *bench.LogCurves) error {
 	return writeFile(filepath.Join(dir, "curve.json"), func(w io.Writer) error { return bench.WriteJSON(w, c) })
 }
 
-// curvePoint is a point of a curve as experiments have them.
+// curvePoint converts a point of a curve to that of an experiment.
 func curvePoint(p *bench.CurvePoint) Point {
 	l := p.LatencyMS
 	pt := Point{X: p.RatePS, Count: cmp.Or(p.Rounds, 1), Figures: map[Metric]Figure{}}

@@ -1,11 +1,10 @@
-// Package paper runs the experiments of the papers that braid is built on, and puts the
-// papers' figures alongside what it measures.
+// Package paper runs the experiments of the papers that braid implements, and reports its figures next to the papers'
+// own.
 //
-// An experiment is data: which settings it compares on which work, what it plots, what the
-// paper measured and what the paper claims. One runner runs them all, in rounds that
-// alternate between the contestants, and one report shows them. A new protocol joins by a
-// Setup with its name and a function that opens it; a new experiment by an entry in the
-// list of Experiments.
+// An experiment is data: the settings that it compares, their work, its plots, the paper's figures and the paper's
+// claims. One runner runs them all, in rounds that alternate between the contestants, and one report shows them. A
+// new protocol needs a Setup with its name and a function that opens it; a new experiment needs an entry in the list
+// of Experiments.
 //
 // Read it in this order:
 //

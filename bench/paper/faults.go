@@ -12,18 +12,18 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// Faults are what befalls the members while clients work: a follower is killed and comes back, then the
-// leader is killed and may come back. Times count from when the clients' work does. They are in order, and
-// before Work.For. Down and Back are 0 if no follower is killed, and Return is if the leader stays dead.
+// Faults are the crashes while clients work: a follower is killed and restarted, then the leader is killed and
+// perhaps restarted. Times count from the start of the clients' work. They are in order, and before Work.For. Down
+// and Back are 0 if no follower is killed, and Return is 0 if the leader stays dead.
 type Faults struct {
 	Down, Back, Lead, Return time.Duration
-	// Every is how long the windows of the timeline are, Part is the part of the experiment that shows them,
-	// with x in seconds.
+	// Every is the length of the timeline's windows, Part is the part of the experiment that shows them, with x in
+	// seconds.
 	Every time.Duration
 	Part  string
 }
 
-// Moment is what a run measured in one window of its time.
+// Moment has the measurements of a run in one window of its time.
 type Moment struct {
 	At     float64 // the middle of the window, in seconds
 	Sample Sample
@@ -38,17 +38,17 @@ type narrator interface {
 // Moments implements [narrator].
 func (t *braidTarget) Moments() []Moment { return t.moments }
 
-// clientele is clients, in closed loops or at a rate.
+// clientele is a set of clients, in closed loops or at a rate.
 type clientele interface {
-	// within returns what was answered between two instants, counted from when they began.
+	// within returns the answers between two times, counted from the clients' start.
 	within(from, to time.Duration) []answered
 	stop()
-	// wait returns how many commands took effect, when all clients have ended that were stopped.
+	// wait returns the number of commands that took effect, after all stopped clients have ended.
 	wait(ctx context.Context) (uint64, error)
 	count() uint64
 }
 
-// startClients starts those of some work, and says when they began.
+// startClients starts the clients of some work, and returns their start time.
 func startClients(w Work, to []proposer, first uint64) (clientele, time.Time) {
 	if w.Rate > 0 {
 		f := startFlow(w, to, first)
@@ -58,7 +58,7 @@ func startClients(w Work, to []proposer, first uint64) (clientele, time.Time) {
 	return l, l.began
 }
 
-// faults lets clients work while members are killed.
+// faults runs clients while members are killed.
 func (t *braidTarget) faults(ctx context.Context, w Work) (Sample, error) {
 	leader, err := t.arrange(ctx, &w)
 	if err != nil {
@@ -87,7 +87,7 @@ func (t *braidTarget) faults(ctx context.Context, w Work) (Sample, error) {
 	return s, t.converge(ctx)
 }
 
-// strike kills members and has them come back. It returns those that are dead at the end.
+// strike kills and restarts members. It returns those that are dead at the end.
 func (t *braidTarget) strike(ctx context.Context, began time.Time, f *Faults,
 	leader *member) (dead []*member, err error) {
 	if f.Back > 0 {
@@ -104,8 +104,7 @@ func (t *braidTarget) strike(ctx context.Context, began time.Time, f *Faults,
 	return t.knock(ctx, began, leader, f.Lead, f.Return)
 }
 
-// knock kills a member at one time and starts it again at another, if that is not 0. It returns the member
-// if it is dead.
+// knock kills a member at one time and restarts it at another, if that is not 0. It returns the member if it is dead.
 func (t *braidTarget) knock(ctx context.Context, began time.Time, m *member, down,
 	back time.Duration) (dead []*member, err error) {
 	if err := sleepUntil(ctx, began.Add(down)); err != nil {
@@ -121,7 +120,7 @@ func (t *braidTarget) knock(ctx context.Context, began time.Time, m *member, dow
 	return nil, t.start(m)
 }
 
-// tell makes the timeline, and returns figures of the whole run.
+// tell builds the timeline, and returns figures of the whole run.
 func (t *braidTarget) tell(w Work, done []answered) Sample {
 	f := w.Faults
 	rates := func(from, to time.Duration) Sample {
@@ -160,7 +159,7 @@ func (t *braidTarget) tell(w Work, done []answered) Sample {
 	return s
 }
 
-// pause is the longest time between two instants in which nothing was answered of what is asked for.
+// pause is the longest time between from and to without an answer of the given kinds.
 func pause(done []answered, from, to time.Duration, plain, blind bool) (longest time.Duration) {
 	at := []time.Duration{from, to}
 	for i := range done {
@@ -175,7 +174,7 @@ func pause(done []answered, from, to time.Duration, plain, blind bool) (longest 
 	return longest
 }
 
-// home is where a client proposes: at its member, or while that is stopped at the next one that runs.
+// home is a client's proposer: its member, or while that is stopped the next running one.
 type home struct {
 	members []*member
 	first   int
@@ -191,7 +190,7 @@ func (h *home) ProposeWithAsync(command, body []byte, o braid.ProposeOptions, do
 	return fmt.Errorf("no member of %d runs", len(h.members))
 }
 
-// door is what clients find of a member that may be stopped meanwhile.
+// door is a client's view of a member that may be stopped at any time.
 type door struct {
 	mu   sync.Mutex
 	open node // nil while it is stopped

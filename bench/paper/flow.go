@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// flowInflight is Work.Inflight where there is none.
+	// flowInflight is the default of Work.Inflight.
 	flowInflight = 100_000
-	// flowPause is how often a sender sends what has become due.
+	// flowPause is the interval at which a sender sends the commands that are due.
 	flowPause = 200 * time.Microsecond
-	// flowSettle is how long commands flow before they count.
+	// flowSettle is the time for which commands flow before they count.
 	flowSettle = 300 * time.Millisecond
-	// flowSenders is how many send to one proposer.
+	// flowSenders is the number of senders to one proposer.
 	flowSenders = 2
 )
 
-// flow lets commands flow for a time at a rate, whether or not the cluster keeps up.
+// flow sends commands for a time at a rate, whether or not the cluster keeps up.
 func (t *braidTarget) flow(ctx context.Context, w Work) (Sample, error) {
 	leader, err := t.arrange(ctx, &w)
 	if err != nil {
@@ -70,7 +70,7 @@ func (t *braidTarget) measureFlow(ctx context.Context, f *flow, leader *member) 
 	return s, t.weigh(ctx, s, leader)
 }
 
-// flow is an open loop. As in the paper, what is due while too much is in progress is dropped.
+// flow is an open loop. As in the paper, commands that become due while too many are in progress are dropped.
 type flow struct {
 	work    Work
 	first   uint64
@@ -78,10 +78,10 @@ type flow struct {
 	next    atomic.Uint64 // commands sent
 	quit    chan struct{}
 	senders []*flowSender
-	members int // to which they send in turn
+	members int // the receivers, in turn
 	wg      sync.WaitGroup
 	failure atomic.Pointer[error]
-	// tolerant flows continue where commands fail, which are counted.
+	// tolerant flows continue after failed commands, which are counted.
 	tolerant bool
 	failed   atomic.Int64
 }
@@ -93,10 +93,10 @@ type flowSender struct {
 	number int
 	due    int64 // commands that were due: sent or dropped
 	sent   int64 // ≤ due
-	// done counts what was answered; ≤ sent.
+	// done counts answered commands; ≤ sent.
 	done  atomic.Int64
 	count func(any, error)
-	every int64 // of how many commands one is timed
+	every int64 // the distance of timed commands
 
 	timed answers
 	mix   mix
@@ -107,12 +107,12 @@ type flowSender struct {
 // began.
 type flowPace struct{ interval, offset float64 }
 
-// at is when a command is due, counted from 0.
+// at is the time when a command is due, counted from 0.
 func (p flowPace) at(command int64) time.Duration {
 	return time.Duration(p.offset + float64(command)*p.interval)
 }
 
-// due is how many commands are due after a while.
+// due is the number of commands that are due after a given time.
 func (p flowPace) due(after time.Duration) int64 {
 	if float64(after) < p.offset {
 		return 0
@@ -131,7 +131,7 @@ func startFlow(w Work, to []proposer, first uint64) *flow {
 		s := &flowSender{f: f, to: to[i%len(to)], number: i, mix: w.mix(i, len(to))}
 		s.every = max(1, int64(w.Rate*w.For.Seconds())/int64(4*timed))
 		if f.tolerant {
-			s.every = 1 // all of them are needed to see pauses
+			s.every = 1 // all of them are needed to measure pauses
 		}
 		s.count = func(_ any, err error) { s.answer(err) }
 		f.senders = append(f.senders, s)
@@ -149,7 +149,7 @@ func (s *flowSender) answer(err error) {
 	s.done.Add(1)
 }
 
-// fail takes a command that failed.
+// fail records a command that failed.
 func (f *flow) fail(err error) {
 	f.failed.Add(1)
 	if !f.tolerant {
@@ -157,7 +157,7 @@ func (f *flow) fail(err error) {
 	}
 }
 
-// run sends what is due until the flow ends.
+// run sends due commands until the flow ends.
 func (s *flowSender) run() {
 	n := len(s.f.senders)
 	interval := float64(time.Second) / s.f.work.Rate * float64(n)
@@ -174,7 +174,7 @@ func (s *flowSender) run() {
 		}
 		due := s.pace.due(time.Since(s.f.began))
 		if free := room - (s.sent - s.done.Load()); due-s.due > free {
-			s.due = due - max(free, 0) // the others are dropped, the oldest
+			s.due = due - max(free, 0) // the oldest others are dropped
 		}
 		if err := s.send(due, command); err != nil {
 			s.f.failure.CompareAndSwap(nil, &err)
@@ -183,7 +183,7 @@ func (s *flowSender) run() {
 	}
 }
 
-// send sends all commands up to one.
+// send sends all commands up to due.
 func (s *flowSender) send(due int64, command []byte) error {
 	if due <= s.due {
 		return nil
@@ -207,7 +207,7 @@ func (s *flowSender) send(due int64, command []byte) error {
 	return nil
 }
 
-// timer takes the time of a command that was due at an instant.
+// timer measures the latency of a command that was due at a given time.
 func (s *flowSender) timer(due time.Duration, blind bool) func(any, error) {
 	return func(_ any, err error) {
 		now := time.Since(s.f.began)
@@ -225,7 +225,7 @@ func (f *flow) answered() (n int64) {
 	return n
 }
 
-// within returns what was answered between two instants, of the commands that are timed.
+// within returns the answers between two times, of the timed commands.
 func (f *flow) within(from, to time.Duration) (some []answered) {
 	for _, s := range f.senders {
 		some = append(some, s.timed.within(from, to)...)
@@ -240,13 +240,13 @@ func (f *flow) end(ctx context.Context) error {
 	return err
 }
 
-// stop lets nothing flow any more.
+// stop ends the sending of commands.
 func (f *flow) stop() { close(f.quit) }
 
-// count is how many commands were sent, or refused.
+// count is the number of commands that were sent, or refused.
 func (f *flow) count() uint64 { return f.next.Load() }
 
-// wait returns how many commands took effect when all are answered that flowed until it was stopped.
+// wait returns the number of commands that took effect, after all commands before the stop are answered.
 func (f *flow) wait(ctx context.Context) (uint64, error) {
 	f.wg.Wait()
 	ctx, cancel := context.WithTimeout(ctx, stallTimeout)

@@ -10,8 +10,8 @@ import (
 )
 
 // With multi-raft and wpaxos each command belongs to the group of its key, and with epaxos it is ordered with the
-// others of its key. With multi-raft all clients are at all members alike, as with the other contestants, so most
-// commands are passed on to their group's leader.
+// others of its key. With multi-raft the clients are at all members, as with the other contestants, so most commands
+// are forwarded to their group's leader.
 
 // keysOf returns the key that a command touches, unless its options name some.
 func keysOf(command []byte, o braid.ProposeOptions) braid.ProposeOptions {
@@ -21,7 +21,7 @@ func keysOf(command []byte, o braid.ProposeOptions) braid.ProposeOptions {
 	return braid.ProposeOptions{Keys: []uint64{keyIn(command)}}
 }
 
-// keyIn is the key of a command: the one behind its number, or else one that no other command has.
+// keyIn returns the key of a command: the one after its number, or else a unique one.
 func keyIn(command []byte) uint64 {
 	if len(command) >= 2*numberBytes {
 		if key := binary.LittleEndian.Uint64(command[numberBytes:]); key != 0 {

@@ -4,9 +4,9 @@ import "fmt"
 
 // The experiments of the thesis on ISS over Paxos, chapter 5.
 //
-// What the thesis ran: its own ISS, WPaxos and EPaxos in the Paxi library, on three and six servers of 16 threads
-// in a local network, with six machines of 256 clients each. What its figures show is not in its text, only what
-// it says of them.
+// The thesis's setup: its own ISS, WPaxos and EPaxos in the Paxi library, on three and six servers of 16 threads in a
+// local network, with six machines of 256 clients each. Its text does not have the values of the figures, only
+// statements about them.
 
 const issPaper = "An implementation of ISS over Paxos (thesis, in Portuguese)"
 
@@ -19,13 +19,13 @@ const (
 )
 
 const (
-	// issLog is how much log there is between snapshots.
+	// issLog is the size of the log between snapshots.
 	issLog = 16 << 20
-	// thesisRate is what the thesis's own program does on the machine on which these experiments were made first, in
-	// commands/s, and thesisLow the load at which the thesis speaks of low load.
+	// thesisRate is the rate of the thesis's own program on the machine on which these experiments were made first, in
+	// commands/s, and thesisLow the load that the thesis calls low.
 	thesisRate = 6000.0
 	thesisLow  = 5400.0
-	// issInflight is the largest number of commands in progress. It is several times that of the thesis, which has 1,536
+	// issInflight is the maximal number of commands in progress. It is several times that of the thesis, which has 1,536
 	// clients with one command each and no batches.
 	issInflight = 10_000
 )
@@ -38,7 +38,7 @@ func issSetup(protocol string, members int) Setup {
 
 func byRateOf(members int) string { return fmt.Sprintf("commands/s offered, %d members", members) }
 
-// issText is what the experiments have in common.
+// issText is common to the experiments.
 const (
 	issText = "All members and all clients run in this process, with real fsyncs and TCP over loopback, and share " +
 		"the cores and the disk of this machine; the thesis had a machine of 16 threads for each server, and kept nothing " +

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// issFailureRate is what comes, in commands/s: what two cores do with all members in processes of their own.
+// issFailureRate is the offered rate, in commands/s, which two cores sustain with all members in separate processes.
 const issFailureRate = 1000.0
 
 func byMembersKilled(members int) string { return fmt.Sprintf("members, %d", members) }

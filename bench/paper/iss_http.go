@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// The thesis's load: key-value servers that are asked by HTTP.
+// The thesis's load: key-value servers over HTTP.
 
-// byWrites is at one rate, by what the clients do.
+// byWrites has one rate, and varies the share of writes.
 const byWrites = "share of writes in %, 5,400 requests/s over HTTP, 3 members"
 
-// webRates are what is offered; the last one is more than there is.
+// webRates are the offered rates; the last one is above the capacity.
 var webRates = []float64{540, thesisLow, 10 * thesisLow}
 
 func byWebRate(members int) string {
@@ -22,7 +22,7 @@ const issWebText = "The parts over HTTP have the thesis's load: 12,000 keys, six
 	"caller's own. Each caller keeps to one member. Members serve a map (bench/mapkv). A read is a command in the log, " +
 	"as a write is; in the thesis's runs there are only reads, and here also half and all writes, of 16 bytes."
 
-// issCallers is how many requests are in progress at most: six times 256.
+// issCallers is the maximal number of requests in progress: six times 256.
 const issCallers = webCallers * 256
 
 func webCases() (cases []Case) {

@@ -10,11 +10,11 @@ const (
 	byISSLatency = "one-way latency in ms, 300 commands/s, 3 members"
 	issApart     = 5.0 // of the claims, ms
 	lowRate      = 300.0
-	// seriesISSRemote is what clients of a member that does not lead see: a learner.
+	// seriesISSRemote is measured by clients of a member that does not lead: a learner.
 	seriesISSRemote = "iss, at a learner"
 )
 
-// issRates are what is offered: a tenth of the thesis's low load, that load, and up to a hundred times as much.
+// issRates are the offered rates: a tenth of the thesis's low load, that load, and up to a hundred times as much.
 var issRates = []float64{540, thesisLow, 10 * thesisLow, 100 * thesisLow}
 
 func issLatency() *Experiment {

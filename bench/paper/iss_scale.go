@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// scaleDepth is the largest number of messages in progress to a member without batching. An adaptive depth needs
+	// scaleDepth is the maximal number of messages in progress to a member without batching. An adaptive depth needs
 	// batching: it expects that waiting commands go into the next message.
 	scaleDepth = 64
-	// scaleCores is about what a server of the thesis has for a member: its 16 threads are of 8 cores.
+	// scaleCores is about the number of cores for a member on a server of the thesis: its 16 threads are of 8 cores.
 	scaleCores = 8
 	scaleTime  = 3 * time.Second // at most, of a modelled cluster's own time
 	scaleLow   = 100 * time.Millisecond
-	// scaleAway is the latency of links where round trips are counted.
+	// scaleAway is the latency of links in the count of round trips.
 	scaleAway  = 20 * time.Millisecond
 	scaleAlone = 20.0 // commands/s there
 	modelHot   = 25.0 // % of commands on one key, with conflicts
@@ -31,16 +31,17 @@ const (
 
 var (
 	scaleProtocols = []string{seriesISS, seriesEPaxos, seriesWPaxos, seriesMultiPaxos, seriesRaft}
-	// scaleMembers are those of the thesis, and what it leaves to future work.
+	// scaleMembers are the sizes of the thesis, and of its future work.
 	scaleMembers = []float64{3, 4, 6, 8, 16, 32, 64, 128}
 	costMembers  = []float64{3, 5, 6}
-	// mostMembers is how far the protocols are computed. Wpaxos has at most 64 groups, and each member is to have one.
+	// mostMembers is the largest computed size for each protocol. Wpaxos has at most 64 groups, and each member needs
+	// one.
 	mostMembers = map[string]float64{seriesISS: 128, seriesEPaxos: 128, seriesWPaxos: 64, seriesMultiPaxos: 128,
 		seriesRaft: 128}
 )
 
-// underWay is how many commands are in progress at most: the thesis's clients, and fewer where one leader has to do
-// with many members. There a command would take longer than members wait before they pass it on again.
+// underWay is the maximal number of commands in progress: the thesis's clients, and fewer if one leader serves many
+// members. There a command would take longer than the time after which members forward it again.
 func underWay(protocol string, members int) int {
 	if protocol == seriesRaft || protocol == seriesMultiPaxos {
 		return min(thesisClients, 8*thesisClients/members)
@@ -48,10 +49,10 @@ func underWay(protocol string, members int) int {
 	return thesisClients
 }
 
-// groupsOf is how many groups of keys wpaxos has: one for each member, as far as there can be so many.
+// groupsOf is the number of groups of keys of wpaxos: one for each member, if that many are possible.
 func groupsOf(members int) int { return min(64, max(keyGroups, members)) }
 
-// variant is a protocol with settings of its own.
+// variant is a protocol with particular settings.
 type variant struct {
 	series  string
 	setup   func(members int) Setup
@@ -69,7 +70,7 @@ func scaleSetup(protocol string, members int) Setup {
 	return s
 }
 
-// rowsOf is how many rows a grid of this many members has: about as many as columns.
+// rowsOf is the number of rows of a grid of this many members: about that of columns.
 func rowsOf(members int) int {
 	rows := 1
 	for (rows+1)*(rows+1) <= members {
@@ -78,7 +79,7 @@ func rowsOf(members int) int {
 	return rows
 }
 
-// scaleVariants are all protocols, and what some of them have.
+// scaleVariants are all protocols, and their variants.
 func scaleVariants() (all []variant) {
 	for _, p := range scaleProtocols {
 		all = append(all, variant{series: p, members: scaleMembers[:slices.Index(scaleMembers, mostMembers[p])+1],
@@ -110,15 +111,15 @@ func scaleVariants() (all []variant) {
 			}})
 }
 
-// scaleWork is as many commands as can be, at all members, with the keys of the other experiments.
+// scaleWork has as many commands as possible, at all members, with the keys of the other experiments.
 func scaleWork(s *Setup, last time.Duration) Work {
 	return Work{Rate: saturating, For: last, Inflight: underWay(s.Protocol, s.Members), At: AtMembers,
 		Payload: defaultPayload, KeySpace: thesisKeys}
 }
 
-// scaleCases are computed, with cores for each member.
+// scaleCases are computed, with separate cores for each member.
 func scaleCases() (cases []Case) {
-	for _, x := range scaleMembers { // those that take long come last
+	for _, x := range scaleMembers { // slow ones come last
 		for _, v := range scaleVariants() {
 			if !slices.Contains(v.members, x) {
 				continue
@@ -148,14 +149,14 @@ func batchedCases() (cases []Case) {
 	return cases
 }
 
-// batchedUnderWay is how many commands are in progress where they are batched.
+// batchedUnderWay is the number of commands in progress with batching.
 const batchedUnderWay = 20_000
 
 func inQuickScale(v *variant, members int) bool {
 	return members == 16 || members <= 6 && v.hot == 0
 }
 
-// sharedCases are measured, and computed alongside it.
+// sharedCases are measured, and computed for comparison.
 func sharedCases() (cases []Case) {
 	for _, n := range issMembers {
 		for _, p := range scaleProtocols {
@@ -169,7 +170,7 @@ func sharedCases() (cases []Case) {
 	return cases
 }
 
-// costCases are computed: what a command takes where few others come.
+// costCases are computed: the cost of a command at low load.
 func costCases() (cases []Case) {
 	for _, p := range scaleProtocols {
 		for _, x := range costMembers {

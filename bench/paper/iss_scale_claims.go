@@ -47,7 +47,7 @@ func issScale() *Experiment {
 	return e
 }
 
-// fittedTo are the protocols that the processor limits on this machine, in a setting in which nothing else stands out.
+// fittedTo are the protocols that the processor limits on this machine, in a setting without other effects.
 var fittedTo = []string{seriesEPaxos, seriesWPaxos, seriesMultiPaxos}
 
 func scalePlots() (plots []Plot) {

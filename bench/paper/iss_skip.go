@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// issSegments are the lengths of segments that the thesis compares, in slots, and issWaits how long a leader waits
-// for commands.
+// issSegments are the lengths of segments that the thesis compares, in slots, and issWaits the time for which a
+// leader waits for commands.
 var (
 	issSegments = []int{32, 64, 128}
 	issWaits    = []time.Duration{0, 30 * time.Millisecond}
-	// skipRates are what is offered to all of them.
+	// skipRates are the rates offered to all of them.
 	skipRates = issRates[:3]
 )
 
@@ -89,7 +89,7 @@ func skipCases() (cases []Case) {
 	return cases
 }
 
-// fixedCases are the thesis's settings with skips, alongside the other series of iss-latency.
+// fixedCases are the thesis's settings with skips, next to the other series of iss-latency.
 func fixedCases() (cases []Case) {
 	for _, n := range issMembers {
 		for _, slots := range issSegments {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// The thesis's load straight into the log: as many clients as its six machines have, with a request each, and as many
+// The thesis's load directly into the log: as many clients as its six machines have, with a request each, and as many
 // keys.
 const (
 	thesisClients = 6 * 256
 	thesisKeys    = webKeys
-	// throughputTime is how long a run counts.
+	// throughputTime is the measured time of a run.
 	throughputTime = 600 * time.Millisecond
 )
 
@@ -19,7 +19,7 @@ var (
 	throughputSeries = []string{seriesISS, seriesEPaxos, seriesWPaxos, seriesMultiPaxos, seriesRaft}
 	// hotShares are shares of commands on one key, in percent.
 	hotShares = []float64{0, 25, 50, 100}
-	// lowRates are loads that the thesis calls low, and a tenth of that.
+	// lowRates are the loads that the thesis calls low, and a tenth of that.
 	lowRates = []float64{540, thesisLow}
 	// loopClients are the clients over HTTP, in closed loops.
 	loopClients = []float64{64, 256}
@@ -44,7 +44,8 @@ func byLowRate(members int) string {
 
 func byLoopClients(members int) string { return fmt.Sprintf("clients over HTTP, %d members", members) }
 
-// throughputSetup is a cluster of one of the contestants. Without batches no limit of messages in progress is felt.
+// throughputSetup is a cluster of one of the contestants. Without batches the limit of messages in progress has no
+// effect.
 func throughputSetup(protocol string, members int, batched bool) Setup {
 	s := issSetup(protocol, members)
 	if !batched {
@@ -93,7 +94,7 @@ func issThroughput() *Experiment {
 	return e
 }
 
-// conflictCases are in the log, as fast as clients in closed loops can.
+// conflictCases are in the log, with clients in closed loops.
 func conflictCases() (cases []Case) {
 	for _, batched := range []bool{false, true} {
 		for _, n := range issMembers {
@@ -115,7 +116,7 @@ func conflictCases() (cases []Case) {
 	return cases
 }
 
-// lowCases are in the log, at rates that clusters keep up with.
+// lowCases are in the log, at rates that clusters sustain.
 func lowCases() (cases []Case) {
 	for _, n := range issMembers {
 		for _, rate := range lowRates {

@@ -7,8 +7,8 @@ import (
 
 // The experiments of "LCR" (leader confirmation replication), section VI.
 //
-// What the paper ran: Raft of brpc, with RocksDB, on five to nine servers, with clients on two more
-// and delays by Linux's tc. What the figures show is not in its text, only what it says of them.
+// The paper's setup: Raft of brpc, with RocksDB, on five to nine servers, with clients on two more and delays by
+// Linux's tc. Its text does not have the values of the figures, only statements about them.
 
 const lcrPaper = "Leader Confirmation Replication for Millisecond Consensus in Private Chains (LCR)"
 
@@ -18,21 +18,20 @@ const (
 )
 
 const (
-	// lcrClients and lcrBytes are the paper's, lcrWorkers is its limit of requests to a follower that
-	// are in progress.
+	// lcrClients and lcrBytes are the paper's, lcrWorkers is its limit of requests in progress to a follower.
 	lcrClients = 40
 	lcrBytes   = 80
 	lcrWorkers = 16
 	// lcrHeartbeat is the paper's; its election timeout is twice ours.
 	lcrHeartbeat = 500 * time.Millisecond
-	// lcrLog is how much log there is between snapshots.
+	// lcrLog is the size of the log between snapshots.
 	lcrLog = 16 << 20
-	// manyClients are those of runs with batches, which 40 do not fill.
+	// manyClients is the number of clients with batches, which 40 would not fill.
 	manyClients = 1000
 )
 
-// lcrSetup is a cluster in the paper's setting: one command in an entry, one entry in a frame of the leader, and at
-// most 16 of them in progress to a follower.
+// lcrSetup is a cluster with the paper's settings: one command in an entry, one entry in a frame of the leader, and
+// at most 16 of them in progress to a follower.
 func lcrSetup(protocol string, members int) Setup {
 	s := lcrBatched(protocol, members)
 	s.NoBatching, s.Depth = true, lcrWorkers
@@ -44,7 +43,7 @@ func lcrBatched(protocol string, members int) Setup {
 	return Setup{Protocol: protocol, Members: members, Heartbeat: lcrHeartbeat, SnapshotBytes: lcrLog}
 }
 
-// lcrProcesses is the paper's setting with members in processes of their own.
+// lcrProcesses has the paper's settings with members in separate processes.
 func lcrProcesses(protocol string, members int) Setup {
 	s := lcrSetup(protocol, members)
 	s.Processes = true
@@ -58,7 +57,7 @@ func batchedProcesses(protocol string, members int) Setup {
 	return s
 }
 
-// lcrNet is a latency, one way, in milliseconds, and the paper's jitter where there is a latency.
+// lcrNet is a link with a one-way latency in milliseconds, and the paper's jitter if there is a latency.
 func lcrNet(latency float64) string {
 	if latency == 0 {
 		return ""
@@ -69,8 +68,8 @@ func lcrNet(latency float64) string {
 // seriesOf names lcr's series with a share of blind commands.
 func seriesOf(share float64) string { return fmt.Sprintf("%s, %.0f %%", seriesLCR, 100*share) }
 
-// bound is what a cluster of LCR does by our bound, alongside one of Raft. Latencies are in round
-// trips between members, rates in commands for each.
+// bound is an upper bound of a cluster of LCR, compared with one of Raft. Latencies are in round trips between
+// members, rates in commands for each round trip.
 //
 // A command that a member replicates itself takes one round trip. A command that goes through the leader takes one
 // more, unless its client is connected to the leader. The leader has a given number of workers; a command that goes
@@ -87,13 +86,13 @@ func lcrBound(members int, share float64) bound {
 // throughLeader is the share of commands that go through the leader: clients are at all members.
 func (b *bound) throughLeader() float64 { return 1 - b.share*(b.members-1)/b.members }
 
-// free is a command's mean latency where no one waits for a worker.
+// free is a command's mean latency without a wait for a worker.
 func (b *bound) free() float64 { return 1 + (1-b.share)*(b.members-1)/b.members }
 
 // rate is the throughput of clients in closed loops.
 func (b *bound) rate() float64 { return min(b.workers/b.throughLeader(), b.clients/b.free()) }
 
-// transactional is the mean latency of those that are not blind.
+// transactional is the mean latency of commands that are not blind.
 func (b *bound) transactional() float64 {
 	wait := (b.clients/b.rate() - b.free()) / b.throughLeader()
 	return wait + 1 + (b.members-1)/b.members
@@ -106,19 +105,18 @@ func (b *bound) raft() *bound {
 	return &r
 }
 
-// leaderBound is how many times Raft's throughput it is where the leader's workers are what limits
-// both: 1/(1 − x(N−1)/N).
+// leaderBound is the ratio to Raft's throughput if the leader's workers limit both: 1/(1 − x(N−1)/N).
 func (b *bound) leaderBound() float64 { return 1 / b.throughLeader() }
 
 // closedLoop is the same for a given number of clients.
 func (b *bound) closedLoop() float64 { return b.rate() / b.raft().rate() }
 
-// quicker is by how many percent a transactional command takes less than with Raft.
+// quicker is the reduction of a transactional command's latency from Raft's, in percent.
 func (b *bound) quicker() float64 {
 	return 100 * (1 - b.transactional()/b.raft().transactional())
 }
 
-// lcrText is what the experiments have in common.
+// lcrText is common to the experiments.
 const (
 	lcrText = "All members and all clients run in this process, with real fsyncs and TCP over loopback, and " +
 		"share the cores and the disk of this machine. Contestants are one program: raft and lcr have the same batching, " +

@@ -9,9 +9,9 @@ import (
 const (
 	clientsLatency = 5.0  // ms, one way: a round trip takes 10
 	clientsShare   = 0.25 // of blind commands
-	// saturated is what raft's leader takes at most: 16 commands in a round trip of 10 ms.
+	// saturated is the maximal rate of raft's leader: 16 commands in a round trip of 10 ms.
 	saturated = 1600.0
-	// offeredInflight is how many commands are in progress at most where they come at a rate.
+	// offeredInflight is the maximal number of commands in progress at a rate.
 	offeredInflight = 160
 )
 

@@ -9,10 +9,10 @@ import (
 const (
 	byRun    = "members" // of whole runs
 	bySecond = "seconds" // of their timelines
-	// failureShare is the share of the clients that write blindly.
+	// failureShare is the share of the clients with blind writes.
 	failureShare = 0.5
-	// takeover is how long a new leader may take, twice the election timeout, and some time with it. Of four
-	// members one is nearly always sooner, by shortTakeover.
+	// takeover bounds the time until a new leader, twice the election timeout, and some time with it. Of four members
+	// one is nearly always faster: shortTakeover.
 	takeover, shortTakeover = 6 * time.Second, 4500 * time.Millisecond
 )
 
@@ -70,7 +70,7 @@ func failureCases() (cases []Case) {
 		for i := range all {
 			all[i].Quick = !all[i].Full
 		}
-		all[1], all[2] = all[2], all[1] // if the time does not suffice, multi-raft is missing
+		all[1], all[2] = all[2], all[1] // if the time does not suffice, multi-raft is omitted
 		cases = slices.Concat(cases, all)
 	}
 	return cases

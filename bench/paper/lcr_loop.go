@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// loop simulates clients in closed loops at a leader and its followers. The leader has a given number of workers, and a
-// command keeps one worker busy for exactly a round trip. Processors and disks take no time. The bound cannot be
-// reached where clients and workers are used up at about the same moment, because commands are drawn at random.
-// Times are in round trips.
+// loop simulates clients in closed loops at a leader and its followers. The leader has a given number of workers, and
+// a command keeps one worker busy for exactly a round trip. Processors and disks take no time. The bound cannot be
+// reached if clients and workers are exhausted at about the same time, because commands are drawn at random. Times
+// are in round trips.
 type loop struct {
 	*bound
 	rng     *rand.Rand
@@ -28,11 +28,11 @@ type happening uint8
 
 const (
 	reached happening = iota // a command reached the leader
-	served                   // a worker is done with it
-	heard                    // its client learns of it
+	served                   // a worker has finished it
+	heard                    // its client gets the answer
 )
 
-// loopTrips is how many round trips a loop is played for.
+// loopTrips is the number of simulated round trips.
 const loopTrips = 1000
 
 // played is the rate of clients in closed loops, commands in a round trip.
@@ -50,7 +50,7 @@ func (b *bound) played() float64 {
 // atLeader reports whether a client is the leader's.
 func (l *loop) atLeader(client int) bool { return client%int(l.members) == 0 }
 
-// way is how long a command of a client is in flight to the leader, or back.
+// way is the time of a client's command to the leader, or back.
 func (l *loop) way(client int) float64 {
 	if l.atLeader(client) {
 		return 0
@@ -83,7 +83,7 @@ func (l *loop) step(a arrival) {
 	}
 }
 
-// arrivals is what is to come, the next first.
+// arrivals is the queue of future arrivals, the next first.
 type arrivals []arrival
 
 func (a arrivals) Len() int           { return len(a) }

@@ -2,7 +2,7 @@ package paper
 
 import "slices"
 
-// processRates are what members in processes of their own are measured at.
+// processRates are the rates for members in separate processes.
 var processRates = []rates{
 	{byRate(5), 5, lcrProcesses, []float64{200, 400, 800, 1200}, 800},
 	{byRate(9), 9, lcrProcesses, []float64{200, 400, 800}, 400},

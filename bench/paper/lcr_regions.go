@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// region is where a member of the matrix is, and how far it is from the second nearest of the others,
-// which makes a majority of five: a round trip in ms, as internal/transport/netspec has it.
+// region is a member's region in the matrix, and its distance from the second nearest of the others, which makes a
+// majority of five: a round trip in ms, as internal/transport/netspec has it.
 type region struct {
 	name   string
 	quorum float64
@@ -19,12 +19,12 @@ var matrix = []region{{"us-east-1", 70}, {"us-west-2", 98}, {"eu-west-1", 118}, 
 const (
 	seriesAccepted  = "lcr, accepted"
 	seriesConfirmed = "lcr, confirmed"
-	// regionClients are those of all regions, regionShare is how much of what they write is blind.
+	// regionClients are those of all regions, regionShare is the share of their writes that is blind.
 	regionClients = 100
 	regionShare   = 0.5
 )
 
-// ledFrom is the part whose leader is in a region.
+// ledFrom is the part with the leader in a region.
 func ledFrom(r *region) string { return "region of the clients, leader in " + r.name }
 
 func lcrRegions() *Experiment {

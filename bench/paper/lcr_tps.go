@@ -17,8 +17,8 @@ var (
 	lcrShares  = []float64{0.24, 0.4, 0.56}
 	// mostBlind is the largest of them.
 	mostBlind = lcrShares[len(lcrShares)-1]
-	// leaderBoundPoints are latencies where what limits raft is its leader's workers, and not the
-	// two cores and the disk that all members share.
+	// leaderBoundPoints are latencies at which raft's leader's workers limit it, and not the two cores and the disk that
+	// all members share.
 	leaderBoundPoints = []float64{5, 10, 20, 30}
 	lowPoints         = []float64{0, 0.5}
 )
@@ -66,7 +66,7 @@ func lcrTPS() *Experiment {
 	return e
 }
 
-// mixed is 40 clients that write for a moment: there are hundreds of points.
+// mixed is 40 clients that write for a short time: there are hundreds of points.
 func mixed(latency, share float64) Work {
 	return Work{For: 700 * time.Millisecond, Clients: lcrClients, Payload: lcrBytes, At: AtMembers, Blind: share,
 		Net: lcrNet(latency)}
@@ -81,7 +81,7 @@ func contest(part string, members int, setup func(string, int) Setup, latency fl
 	return []Case{c, m, d}
 }
 
-// onlyLCR leaves out the contestants for which the share of blind commands changes nothing.
+// onlyLCR omits the contestants that do not depend on the share of blind commands.
 func onlyLCR(contest []Case) []Case { return contest[len(contest)-1:] }
 
 func tpsCases() (cases []Case) {
@@ -106,15 +106,15 @@ func tpsCases() (cases []Case) {
 			contest(byManyMs, 5, lcrSetup, l, all, l == 5), contest(byFollowers, 5, lcrSetup, l, followers, l == 5),
 			contest(byConfirmed, 5, lcrSetup, l, applied, l == 5), contest(byBatchedMs, 5, lcrBatched, l, many, l == 5))
 	}
-	for i := range cases { // there is no time for all of them in quick runs
+	for i := range cases { // quick runs have no time for all of them
 		c := &cases[i]
 		c.Full = c.Full || c.Series == seriesMultiRaft && (c.Part != byLatency(5) || c.X != 5)
 	}
 	return cases
 }
 
-// gained is how many times raft's throughput lcr's is, over a bound, at the latency of some where that is
-// least. Others than those that were measured do not count.
+// gained is the ratio of lcr's throughput to raft's, over a bound, at the latency with the smallest ratio. Latencies
+// that were not measured do not count.
 func gained(part string, share, bound float64, latencies ...float64) measure {
 	most := worst(Throughput, seriesRaft, seriesOf(share), part, latencies...)
 	return func(r *Result) (float64, bool) {

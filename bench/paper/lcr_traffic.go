@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Parts of the experiment alongside those of byRate.
+// Parts of the experiment besides those of byRate.
 const byBatchedRate = "commands/s, 5 members, batches"
 
 func byRate(members int) string { return fmt.Sprintf("commands/s, %d members", members) }
@@ -64,8 +64,8 @@ func lcrTraffic() *Experiment {
 	return e
 }
 
-// rates are a part of an experiment in which commands come at some rates, and what it runs on. Quick runs
-// have one of the rates, and of lcr only the largest share.
+// rates are a part of an experiment with commands at some rates, and its setup. Quick runs have one of the rates, and
+// of lcr only the largest share.
 type rates struct {
 	part    string
 	members int

@@ -12,7 +12,7 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// arrange makes a cluster that lives as some work wants it: its links, and who leads.
+// arrange configures a running cluster for some work: its links, and its leader.
 func (t *braidTarget) arrange(ctx context.Context, w *Work) (*member, error) {
 	before := t.net
 	if err := t.emulate(w.Net); err != nil {
@@ -30,8 +30,7 @@ func (t *braidTarget) arrange(ctx context.Context, w *Work) (*member, error) {
 	return t.handOver(ctx, t.members[w.Leader-1])
 }
 
-// handOver makes a member the leader. A transfer may come to nothing, as one soon after an election
-// does; so it is asked for again.
+// handOver makes a member the leader. A transfer may fail, as one soon after an election does; so it is repeated.
 func (t *braidTarget) handOver(ctx context.Context, wanted *member) (*member, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -49,11 +48,11 @@ func (t *braidTarget) handOver(ctx context.Context, wanted *member) (*member, er
 	}
 }
 
-// transferTimeout is how long one transfer of the leadership may take.
+// transferTimeout bounds one transfer of the leadership.
 const transferTimeout = time.Second
 
-// reconnect has each member bring a command, and a blind one. What was in progress on links that change is lost, and is
-// sent again only after some time; no run should begin with that.
+// reconnect has each member propose a command, and a blind one. Messages in progress on links that change are lost,
+// and are sent again only after some time; no run should begin with that.
 func (t *braidTarget) reconnect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -77,8 +76,8 @@ func (t *braidTarget) reconnect(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// emulate changes what all links do, back to the setup's where work says nothing. Members that are
-// stopped come back with the same.
+// emulate changes the emulation of all links, back to the setup's if the work has none. Stopped members restart with
+// the same.
 func (t *braidTarget) emulate(net string) error {
 	if net == "" {
 		net = t.setup.Net

@@ -10,9 +10,9 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// machine is a member's state machine: bench's, which tells what was applied in which
-// order, with a price for applying and a bell that rings when a command has been applied. The
-// result of a command with a body is the body's name.
+// machine is a member's state machine: bench's, which records the order of applied commands, with a price for
+// applying and a bell that rings when a command has been applied. The result of a command with a body is the body's
+// name.
 type machine struct {
 	m     *bench.Machine
 	cost  time.Duration // of one command
@@ -50,7 +50,7 @@ func (m *machine) Apply(commands []braid.Command) error {
 	return err
 }
 
-// count keeps the values of commands that were applied, pays for them, and rings the bell.
+// count keeps the values of applied commands, pays for them, and rings the bell.
 func (m *machine) count(commands []braid.Command) {
 	for i := range commands {
 		m.store.put(commands[i].Data)
@@ -71,8 +71,8 @@ func (m *machine) count(commands []braid.Command) {
 	}
 }
 
-// pay sleeps for what commands cost. Short sleeps are not exact, so what is owed is saved
-// up, and what a sleep took too long is taken off.
+// pay sleeps for the cost of commands. Short sleeps are not exact, so debts accumulate, and the excess of a sleep is
+// subtracted.
 func (m *machine) pay(commands int) {
 	const least = 2 * time.Millisecond
 	m.debt += m.cost * time.Duration(commands)

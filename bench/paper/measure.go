@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Ways to compute what a claim speaks of.
+// Functions that compute the figures of claims.
 
-// measure is how a claim's figure is computed.
+// measure computes a claim's figure.
 type measure = func(*Result) (float64, bool)
 
 // where is a point of a series, of a part of the experiment if that is not empty.
@@ -18,7 +18,7 @@ type where struct {
 	part   string
 }
 
-// times is how many times a figure at the one point is that at the other.
+// times is the ratio of a figure at one point to that at another.
 func times(m Metric, one, other where) measure {
 	return func(r *Result) (float64, bool) {
 		a, b := r.at(one), r.at(other)
@@ -29,7 +29,7 @@ func times(m Metric, one, other where) measure {
 	}
 }
 
-// overOther is how many times a figure is another one, each at a point of its own.
+// overOther is the ratio of one figure to another, each at its own point.
 func overOther(m Metric, one where, n Metric, other where) measure {
 	return func(r *Result) (float64, bool) {
 		a, ok := figure(m, one)(r)
@@ -38,7 +38,7 @@ func overOther(m Metric, one where, n Metric, other where) measure {
 	}
 }
 
-// more is by how much a figure at the one point is greater than at the other.
+// more is the difference of a figure between two points.
 func more(m Metric, one, other where) measure {
 	return func(r *Result) (float64, bool) {
 		a, ok := figure(m, one)(r)
@@ -47,7 +47,7 @@ func more(m Metric, one, other where) measure {
 	}
 }
 
-// growth is how many times as much one series grows between two x as another.
+// growth is the ratio of the growth of one series between two x to that of another.
 func growth(m Metric, one, other string, from, to float64) measure {
 	return func(r *Result) (float64, bool) {
 		grown := func(series string) (float64, bool) {
@@ -66,9 +66,9 @@ func growth(m Metric, one, other string, from, to float64) measure {
 func atLeast(least float64) func(float64) bool { return func(v float64) bool { return v >= least } }
 func atMost(most float64) func(float64) bool   { return func(v float64) bool { return v <= most } }
 
-// againstBest is how many times the figure of one point, where less is better, is that of
-// the best of some others. Which one is best is decided by every other run and compared in
-// the rest, because the best of many noisy medians would be flattered.
+// againstBest is the ratio of the figure at one point, where less is better, to that of the best of some others.
+// Every other run decides which one is best, and the rest are compared, because the best of many noisy medians would
+// be too good.
 func againstBest(m Metric, one where, others ...where) measure {
 	return func(r *Result) (float64, bool) {
 		p := r.at(one)
@@ -95,7 +95,7 @@ func againstBest(m Metric, one where, others ...where) measure {
 	}
 }
 
-// halves splits runs by turns. A single run is both halves.
+// halves splits runs alternately. A single run is both halves.
 func halves(runs []float64) (a, b []float64) {
 	if len(runs) < 2 {
 		return runs, runs
@@ -110,9 +110,8 @@ func halves(runs []float64) (a, b []float64) {
 	return a, b
 }
 
-// quietly is like times with lower quartiles instead of medians: a quarter of the runs is
-// no longer. What other programs do to the machine then shows less, and what happens in
-// every run, or in most, still does.
+// quietly is like times with lower quartiles instead of medians: a quarter of the runs is no longer. That reduces the
+// influence of other programs on the machine, but not of effects in every run, or in most.
 func quietly(m Metric, one, other where) measure {
 	return func(r *Result) (float64, bool) {
 		a, b := r.at(one), r.at(other)
@@ -123,7 +122,7 @@ func quietly(m Metric, one, other where) measure {
 	}
 }
 
-// spreadOver is the greatest of some points' lower quartiles over the smallest.
+// spreadOver is the ratio of the greatest of some points' lower quartiles to the smallest.
 func spreadOver(m Metric, points ...where) measure {
 	return func(r *Result) (float64, bool) {
 		var v []float64
@@ -175,8 +174,7 @@ func correlation(x, y []float64) float64 {
 	return xy / math.Sqrt(xx*yy)
 }
 
-// lessThan is by how many percent the one series stays below the other, at the x among some
-// where it does so least.
+// lessThan is the distance of one series below the other in percent, at the x with the smallest distance.
 func lessThan(m Metric, one, other, part string, xs ...float64) measure {
 	most := worst(m, one, other, part, xs...)
 	return func(r *Result) (float64, bool) {
@@ -185,8 +183,7 @@ func lessThan(m Metric, one, other, part string, xs ...float64) measure {
 	}
 }
 
-// worst is how many times the figure of one series is that of another, at the x among some
-// where that is most. Other x than those that were measured do not count.
+// worst is the maximal ratio of one series to another over some x. Other x than the measured ones do not count.
 func worst(m Metric, one, other, part string, xs ...float64) measure {
 	return mostOf(times, m, one, other, part, xs)
 }
@@ -208,7 +205,7 @@ func mostOf(ratio func(m Metric, one, other where) measure, m Metric, one, other
 	}
 }
 
-// peak is how many times the highest point of one series is that of another.
+// peak is the ratio of the highest point of one series to that of another.
 func peak(m Metric, one, onePart, other, otherPart string) measure {
 	return func(r *Result) (float64, bool) {
 		a, b := r.highest(m, one, onePart), r.highest(m, other, otherPart)
@@ -216,8 +213,7 @@ func peak(m Metric, one, onePart, other, otherPart string) measure {
 	}
 }
 
-// most is how many times the figure of a series is that of one point, at the x among some
-// where that is most. Other x than those that were measured do not count.
+// most is the maximal ratio of a series to one point over some x. Other x than the measured ones do not count.
 func most(m Metric, series, part string, xs []float64, base where) measure {
 	return func(r *Result) (float64, bool) {
 		top := 0.0
@@ -230,8 +226,8 @@ func most(m Metric, series, part string, xs []float64, base where) measure {
 	}
 }
 
-// apart is how many times the figures of two series are apart, up or down, at the x among
-// some where that is most. Other x than those that were measured do not count.
+// apart is the maximal ratio between two series, up or down, over some x. Other x than the measured ones do not
+// count.
 func apart(m Metric, one, other, part string, xs ...float64) measure {
 	up, down := worst(m, one, other, part, xs...), worst(m, other, one, part, xs...)
 	return func(r *Result) (float64, bool) {
@@ -256,7 +252,7 @@ func least(some ...measure) measure {
 	}
 }
 
-// leastKnown is the smallest of some figures, of those that were measured.
+// leastKnown is the smallest of the measured ones of some figures.
 func leastKnown(some ...measure) measure {
 	return func(r *Result) (float64, bool) {
 		var known []measure

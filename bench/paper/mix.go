@@ -10,38 +10,38 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// Place says where clients propose.
+// Place is where clients propose.
 type Place string
 
 const (
-	// AtLeader is at the leader, or where all members lead some instances at each of them.
+	// AtLeader is at the leader, or at all members if each leads some instances.
 	AtLeader Place = ""
-	// AtMembers is at all members alike, AtFollowers at all but the leader.
+	// AtMembers is at all members, AtFollowers at all but the leader.
 	AtMembers   Place = "members"
 	AtFollowers Place = "followers"
 )
 
-// mix decides which of a client's commands are blind, and which keys they touch.
+// mix selects the blind ones of a client's commands, and the keys that they touch.
 type mix struct {
 	random *rand.Rand
 	share  float64
 	blind  braid.ProposeOptions
-	keys   []uint64 // that all of its commands touch; none: each has one of its own
-	// Of work with keys: how many keys a group has, the share of the hot one, and the groups that are the member's
-	// at which the client is.
+	keys   []uint64 // shared by all its commands; none: each has a different one
+	// Of work with keys: the number of keys in a group, the share of the hot one, and the groups of the client's member.
 	perGroup int
 	hot      float64
 	groups   []uint64
 }
 
-// mix is that of a client with a number: the same in every run. Clients are dealt out over a given number of members.
+// mix returns the mix of a client with a number: the same in every run. Clients are distributed over a given number
+// of members.
 func (w *Work) mix(client, members int) mix {
 	m := mix{random: rand.New(rand.NewPCG(2, uint64(client))), share: w.Blind,
 		blind: braid.ProposeOptions{Blind: true, Mode: braid.ModeAccepted}}
 	if w.Confirmed {
 		m.blind.Mode = braid.ModeConfirmed
 	}
-	if w.Apart { // every a given number of clients are blind, and the others are not
+	if w.Apart { // every n-th client is blind, and the others are not
 		before := int(w.Blind * float64(client))
 		m.share = float64(int(w.Blind*float64(client+1)) - before)
 		m.keys = []uint64{bench.KeyOf(uint64(client))}
@@ -54,7 +54,7 @@ func (w *Work) mix(client, members int) mix {
 	return m
 }
 
-// Keys of work that has them: the hot one, and behind it those of all groups round-robin. Groups belong to members
+// Keys of work that has them: the hot one, followed by those of all groups round-robin. Groups belong to members
 // round-robin.
 const (
 	keyGroups        = 16
@@ -62,7 +62,7 @@ const (
 	ownKeys   uint64 = 2 * keyGroups
 )
 
-// next are the options of the next command, into which its key is written if it has one.
+// next returns the options of the next command, into which its key is written if it has one.
 func (m *mix) next(command []byte) braid.ProposeOptions {
 	if m.perGroup > 0 {
 		key := m.key()
@@ -75,7 +75,7 @@ func (m *mix) next(command []byte) braid.ProposeOptions {
 	return braid.ProposeOptions{Keys: m.keys}
 }
 
-// key draws one.
+// key draws a key.
 func (m *mix) key() uint64 {
 	if m.random.Float64() < m.hot {
 		return hotKey
@@ -83,7 +83,7 @@ func (m *mix) key() uint64 {
 	return ownKeys + m.groups[m.random.IntN(len(m.groups))] + keyGroups*uint64(m.random.IntN(m.perGroup))
 }
 
-// addAnswers adds how long requests took, blind ones and others apart.
+// addAnswers adds the latencies of requests, blind ones and others separately.
 func (s Sample) addAnswers(done []answered, w *Work) {
 	s.addLatencies(latenciesOf(done, func(a *answered) bool { return w.Of == 0 || a.member == w.Of-1 }))
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func (s Sample) addAnswers(done []answered, w *Work) {
 	}
 }
 
-// latenciesOf are how long those took that are wanted, ascending.
+// latenciesOf returns the latencies of the wanted requests, ascending.
 func latenciesOf(done []answered, want func(*answered) bool) (took []time.Duration) {
 	for i := range done {
 		if want(&done[i]) {
@@ -109,7 +109,7 @@ func latenciesOf(done []answered, want func(*answered) bool) (took []time.Durati
 	return took
 }
 
-// all are how long all of them took, ascending.
+// all returns the latencies of all of them, ascending.
 func all(done []answered) []time.Duration {
 	return latenciesOf(done, func(*answered) bool { return true })
 }

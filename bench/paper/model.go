@@ -13,11 +13,11 @@ import (
 	"github.com/braidlog/braid/protocol/common"
 )
 
-// Model computes what a cluster would do that cannot be run here.
+// Model computes the figures of clusters that cannot be run here.
 type Model struct {
-	// Calibrate measures what the pieces of the work cost on this machine.
+	// Calibrate measures the cost of each piece of the work on this machine.
 	Calibrate func(ctx context.Context, dir string, runs []scale.Config) (scale.Costs, error)
-	// Fit corrects costs by what clusters did here.
+	// Fit corrects costs by measurements of clusters here.
 	Fit func(scale.Costs, []scale.Measurement) (scale.Costs, error)
 	Run func(scale.Config) (*scale.Result, error)
 }
@@ -25,13 +25,13 @@ type Model struct {
 var scaleModel = Model{scale.Calibrate, scale.Fit, scale.Run}
 
 const (
-	// fitTime is how long clusters run to be fitted, in their own time.
+	// fitTime is the run time of clusters for the fit, in their own time.
 	fitTime = 40 * time.Millisecond
-	// modelReserve is how much of a limited time is kept for computing.
+	// modelReserve is the part of a limited time that is kept for computing.
 	modelReserve = 12 * time.Second
 )
 
-// split tells cases to measure from those to compute.
+// split separates cases to measure from those to compute.
 func (r *runner) split(cases []Case) {
 	for i := range cases {
 		if cases[i].Setup.Model {
@@ -42,7 +42,7 @@ func (r *runner) split(cases []Case) {
 	}
 }
 
-// reserved is how much of the time rounds must leave.
+// reserved is the time that rounds must leave.
 func (r *runner) reserved() time.Duration {
 	if len(r.computed) == 0 {
 		return 0
@@ -50,7 +50,7 @@ func (r *runner) reserved() time.Duration {
 	return modelReserve
 }
 
-// calibrate measures costs if there is something to compute.
+// calibrate measures costs if there is anything to compute.
 func (r *runner) calibrate(ctx context.Context) (costs scale.Costs, err error) {
 	if len(r.computed) == 0 {
 		return costs, nil
@@ -67,7 +67,7 @@ func (r *runner) calibrate(ctx context.Context) (costs scale.Costs, err error) {
 	return costs, nil
 }
 
-// compute fits the model to what was measured and computes the other cases, on all cores.
+// compute fits the model to the measurements and computes the other cases, on all cores.
 func (r *runner) compute(ctx context.Context, costs scale.Costs) error {
 	if len(r.computed) == 0 {
 		return nil
@@ -121,7 +121,7 @@ func (r *runner) computeOne(c *Case, costs scale.Costs) {
 	r.report(c.Series)
 }
 
-// fitted are the measured points that the model is fitted to, as far as they were measured.
+// fitted are the points to which the model is fitted, if they were measured.
 func (r *runner) fitted() (points []scale.Measurement) {
 	for _, w := range r.e.Fit {
 		p := r.result.at(w)
@@ -143,7 +143,7 @@ func (r *runner) fitted() (points []scale.Measurement) {
 	return points
 }
 
-// scale is what the model is asked: work for some time after as long of warming up.
+// scale is the model's configuration: work for some time after a warm-up of the same length.
 func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Config {
 	shape := s.shape()
 	c := scale.Config{
@@ -158,7 +158,7 @@ func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Conf
 		c.Shared, c.Cores = true, runtime.NumCPU()
 	}
 	if w.Rate >= saturating {
-		c.Rate = 0 // as much as can be in progress is
+		c.Rate = 0 // the limit of commands in progress is the only one
 		if c.Everywhere {
 			c.Commands = int64(c.Inflight)
 			if c.Nodes <= manyMembers {
@@ -170,13 +170,13 @@ func (s *Setup) scale(w *Work, last time.Duration, costs scale.Costs) scale.Conf
 }
 
 const (
-	// modelTurns is how often the commands in progress are replaced before the measurement begins, and as often while it
-	// lasts. It is 1 with more than manyMembers members, because each of them handles every command.
+	// modelTurns is the number of times that the commands in progress are replaced before the measurement begins, and
+	// during it. It is 1 with more than manyMembers members, because each of them handles every command.
 	modelTurns  = 2
 	manyMembers = 16
 )
 
-// latency is that of the links, one way, if they are emulated. The model has the same for all of them.
+// latency is the one-way latency of the links, if they are emulated. It is the same for all of them in the model.
 func (s *Setup) latency() time.Duration {
 	net, err := netspec.Parse(s.Net)
 	if err != nil {

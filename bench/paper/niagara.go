@@ -4,12 +4,12 @@ import (
 	"fmt"
 )
 
-// The experiments of "In Search of a Scalable Raft-based Replication Architecture" (Deyerl
-// and Distler, PaPoC '19), section 4.
+// The experiments of "In Search of a Scalable Raft-based Replication Architecture" (Deyerl and Distler, PaPoC '19),
+// section 4.
 //
-// What the paper ran: its prototype and Raft, both on etcd's library, on three servers with
-// twelve cores each (figures 3 and 4) or four cores and a network link split into four
-// (figure 5). What the figures show is not in its text, only what it says of them.
+// The paper's setup: its prototype and Raft, both on etcd's library, on three servers with twelve cores each (figures
+// 3 and 4) or four cores and a network link split into four (figure 5). Its text does not have the values of the
+// figures, only statements about them.
 
 const niagaraPaper = "In Search of a Scalable Raft-based Replication Architecture (NIAGARA, PaPoC '19)"
 
@@ -23,12 +23,11 @@ const (
 // instanceCounts are the numbers of instances in the paper: as many as cores.
 var instanceCounts = []int{1, 2, 4, 8, 12}
 
-// logBytes is how much log there is between snapshots: what runs for a time writes much.
+// logBytes is the size of the log between snapshots: runs for a time write much.
 const logBytes = 64 << 20
 
-// niagaraSetup is a cluster of this many instances that one member leads, as in a local network,
-// where cores are what more instances use; 0 is raft. Batches are of this many commands at most, 0:
-// no limit.
+// niagaraSetup is a cluster of this many instances that one member leads, as in a local network, where more instances
+// use more cores; 0 is raft. Batches have at most this many commands, 0: no limit.
 func niagaraSetup(instances, batch int) Setup {
 	s := Setup{BatchCommands: batch, SnapshotBytes: logBytes}
 	if instances > 0 {
@@ -50,10 +49,10 @@ type contestant struct {
 	instances int
 }
 
-// at is where a contestant stands among numbers of instances: raft alongside one.
+// at is the x of a contestant over numbers of instances: raft is at one.
 func (c *contestant) at() float64 { return float64(max(1, c.instances)) }
 
-// name is its series where those are one for each number of instances.
+// name is its series if there is one for each number of instances.
 func (c *contestant) name() string {
 	if c.instances == 0 {
 		return c.series
@@ -61,8 +60,7 @@ func (c *contestant) name() string {
 	return fmt.Sprintf("%s, R = %d", c.series, c.instances)
 }
 
-// inQuick reports whether a quick run measures it: raft, and niagara with few instances,
-// some and many.
+// inQuick reports whether quick runs measure it: raft, and niagara with few instances, some and many.
 func (c *contestant) inQuick() bool { return c.instances != 2 && c.instances != 8 }
 
 // niagaraContestants are raft and niagara with each number of instances.
@@ -86,13 +84,13 @@ const (
 const (
 	// entryEach has an entry for each command, as in etcd's library and so in the paper.
 	entryEach = 1
-	// entriesInflight is how many entries are in progress at most.
+	// entriesInflight is the maximal number of entries in progress.
 	entriesInflight = 10_000
-	// saturating is a rate that nothing keeps up with.
+	// saturating is a rate above every capacity.
 	saturating = 20e6
 )
 
-// What figures 3 and 4 have in common here.
+// The common text of figures 3 and 4.
 const (
 	entriesText = "In the paper every command is an entry of etcd's log: frames have many of them, and each is handled " +
 		"by itself. braid puts all commands that wait into one entry, so that one instance does not become what limits it. " +

@@ -36,7 +36,7 @@ func niagaraLatency() *Experiment {
 		})
 		if c.instances > 0 {
 			xs = append(xs, c.at())
-		} else { // what the model is fitted to
+		} else { // the points to which the model is fitted
 			e.Cases = append(e.Cases, Case{Series: c.series, Part: byInstances, X: 1, Setup: each,
 				Work: flowing(saturating, entriesInflight)})
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What Case.X is in the experiment on network cards.
+// The meaning of Case.X in the experiment on network cards.
 const (
 	writesByCards = "cards, writes"
 	slowerByCards = "cards of 100 Mbit/s, writes"
@@ -14,19 +14,19 @@ const (
 )
 
 const (
-	// writeCard is a card of the paper, slowCard and readCard are such that two cores for all
-	// members can fill four on each, with entries and with answers.
+	// writeCard is a card of the paper; slowCard and readCard are slow enough for two cores for all members to saturate
+	// four on each, with entries and with answers.
 	writeCard   = "egress=250mbit"
 	slowCard    = "egress=100mbit"
 	readCard    = "egress=10mbit"
 	networkKeys = 1024
-	// writingClients and readingClients are dealt out over the members.
+	// writingClients and readingClients are distributed over the members.
 	writingClients, readingClients = 2000, 150
 )
 
-// networkSetup is a cluster with some cards; niagara has an instance for each. Where clients only
-// write one member leads all instances, so that each has a card of its own; else leaders are
-// spread, so that the entries leave capacity on each member's cards for answers to readers.
+// networkSetup is a cluster with some cards; niagara has an instance for each. If clients only write, one member
+// leads all instances, so that each has its own card; else leaders are spread, so that the entries leave capacity on
+// each member's cards for answers to readers.
 func networkSetup(series string, cards int, net string) Setup {
 	s := Setup{Cards: cards, Net: net, Keys: networkKeys, SnapshotBytes: logBytes}
 	if series == seriesNiagara {

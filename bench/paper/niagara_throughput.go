@@ -2,7 +2,7 @@ package paper
 
 import "time"
 
-// modelTime is how long a modelled cluster runs, in its own time, after as long of warming up.
+// modelTime is the run time of a modelled cluster, in its own time, after a warm-up of the same length.
 const modelTime = 60 * time.Millisecond
 
 var requestedRates = []float64{10e3, 25e3, 50e3, 100e3, 200e3, 400e3}
@@ -29,12 +29,12 @@ func niagaraThroughput() *Experiment {
 	return e
 }
 
-// flowing is commands of 16 bytes at a rate, saturating for as many as go.
+// flowing is commands of 16 bytes at a rate; saturating is as many as possible.
 func flowing(rate float64, inflight int) Work {
 	return Work{Rate: rate, For: time.Second, Inflight: inflight}
 }
 
-// requestedCases are what is measured.
+// requestedCases are measured.
 func requestedCases() (cases []Case) {
 	for _, c := range niagaraContestants(seriesRaft, seriesNiagara) {
 		each, free := niagaraSetup(c.instances, entryEach), niagaraSetup(c.instances, 0)
@@ -52,13 +52,13 @@ func requestedCases() (cases []Case) {
 	}
 	for i := range cases {
 		if x := cases[i].X; cases[i].Part != "" && x == 1 {
-			cases[i].Times = 2 // what is compared to 3 %
+			cases[i].Times = 2 // these are compared to 3 %
 		}
 	}
 	return cases
 }
 
-// modelledCases are what is computed: the same as is measured, and with more cores.
+// modelledCases are computed: the measured ones, and more cores.
 func modelledCases() (cases []Case) {
 	work := func(rate float64, inflight int) Work {
 		return Work{Rate: rate, For: modelTime, Inflight: inflight}

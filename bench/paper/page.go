@@ -17,7 +17,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"number": number, "optional": optional, "label": Metric.label, "json": asJSON,
 }).Parse(pageSource))
 
-// asJSON writes a value for people who want to see it exactly.
+// asJSON writes a value as indented JSON.
 func asJSON(v any) (string, error) {
 	b, err := json.Marshal(v)
 	return string(b), err
@@ -46,13 +46,13 @@ type tableRow struct {
 	Series string
 	First  bool // of its series
 	X      float64
-	Of     string // what X is
+	Of     string // the meaning of X
 	Count  int
 	Cells  []Figure
 	Known  []bool
 }
 
-// writePage writes a page that needs nothing else.
+// writePage writes a self-contained page.
 func writePage(w io.Writer, results []*Result) error {
 	var sections []section
 	holds, claims := 0, 0
@@ -67,7 +67,7 @@ func writePage(w io.Writer, results []*Result) error {
 		}
 		for i := range r.e.Plots {
 			p := &r.e.Plots[i]
-			// Everything in the picture was escaped by SVG.
+			// SVG escaped everything in the picture.
 			s.Plots = append(s.Plots, plotBox{SVG: template.HTML(p.SVG(r)), Caption: p.Caption}) //nolint:gosec
 		}
 		sections = append(sections, s)
@@ -75,7 +75,7 @@ func writePage(w io.Writer, results []*Result) error {
 	return pageTemplate.Execute(w, map[string]any{"Sections": sections, "Holds": holds, "Claims": claims})
 }
 
-// noteOf returns how the figure of a claim is computed.
+// noteOf returns the note of a claim.
 func (e *Experiment) noteOf(claim string) string {
 	i := slices.IndexFunc(e.Claims, func(c Claim) bool { return c.Text == claim })
 	if i < 0 {
@@ -103,7 +103,7 @@ func (r *Result) rows() []tableRow {
 	return rows
 }
 
-// Where describes the machine in one line, and what else it did meanwhile.
+// Where describes the machine in one line, and its load by others.
 func (m Machine) Where() string {
 	parts := []string{m.CPU, plural(m.Cores, "core"), m.Kernel, m.Filesystem, m.Go}
 	if m.StolenPercent+m.OthersPercent > 0 {

@@ -20,8 +20,8 @@ const (
 	charWidth   = 6.5 // of small text, about
 )
 
-// style makes a picture readable on light and on dark pages, and on its own. Colours are numbered
-// c0 …; the paper's curves have the colour of ours that they belong to.
+// style makes a picture readable on light and on dark pages, and alone. Colours are numbered c0 …; the paper's curves
+// have the colour of our corresponding ones.
 const style = `
 .plot{--bg:#fff;--fg:#1f2328;--soft:#656d76;--grid:#e4e8ec;` +
 	`--c0:#c2410c;--c1:#7c3aed;--c2:#0f766e;--c3:#2563eb;--c4:#be185d;` +
@@ -39,13 +39,13 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-seri
 
 const (
 	blue  = "var(--c3)" // braid's default
-	plain = "var(--c6)" // bars that are not to stand out
+	plain = "var(--c6)" // bars that are not highlighted
 )
 
 // palette is the colours of the other series.
 var palette = []string{"var(--c0)", "var(--c1)", "var(--c2)", "var(--c4)", "var(--c5)", "var(--c7)", plain}
 
-// canvas is an SVG that is being written.
+// canvas is an SVG in progress.
 type canvas struct{ strings.Builder }
 
 func (c *canvas) put(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
@@ -61,7 +61,7 @@ func (c *canvas) line(x1, y1, x2, y2 float64, class, stroke string) {
 	c.put(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"%s/>`, x1, y1, x2, y2, class, stroke)
 }
 
-// drawn is a series as a plot shows it.
+// drawn is a series in a plot.
 type drawn struct {
 	name   string
 	colour string
@@ -70,7 +70,7 @@ type drawn struct {
 	points []dot
 }
 
-// class is how its line looks.
+// class is the style of its line.
 func (d *drawn) class() string {
 	switch {
 	case d.paper:
@@ -81,11 +81,10 @@ func (d *drawn) class() string {
 	return "line"
 }
 
-// dot is a point of a series: a figure and its range. In a trade-off, label is what is
-// written alongside it.
+// dot is a point of a series: a figure and its range. In a trade-off, label is the text next to it.
 type dot struct{ x, y, lo, hi, label float64 }
 
-// SVG draws a plot of a result. Nothing is drawn of what was not measured.
+// SVG draws a plot of a result. Missing measurements are not drawn.
 func (p *Plot) SVG(r *Result) string {
 	series := p.collect(r)
 	if p.Kind == Bars {
@@ -123,7 +122,7 @@ func (p *Plot) open(c *canvas, height float64) {
 	c.text(16, 23, "title", "start", p.Title)
 }
 
-// collect gathers what the plot shows.
+// collect gathers the data of the plot.
 func (p *Plot) collect(r *Result) []drawn {
 	var out []drawn
 	colour := r.e.colours()
@@ -156,7 +155,7 @@ func (p *Plot) collect(r *Result) []drawn {
 	return out
 }
 
-// colours gives each series a colour; what is modelled has that of what is measured.
+// colours assigns each series a colour; a modelled series has that of the measured one.
 func (e *Experiment) colours() func(name string) string {
 	var names []string
 	for _, n := range e.seriesNames() {
@@ -172,7 +171,7 @@ func (e *Experiment) colours() func(name string) string {
 	}
 }
 
-// groups are the points of a series, each with a colour of its own.
+// groups are the points of a series, each in a different colour.
 func (p *Plot) groups(s *Series) (out []drawn) {
 	for i, pt := range s.Points {
 		d := drawn{name: s.X + " " + number(pt.X), colour: palette[i%len(palette)], points: p.dots(&pt)}
@@ -183,7 +182,7 @@ func (p *Plot) groups(s *Series) (out []drawn) {
 	return out
 }
 
-// dots are what the plot shows of a point.
+// dots are the dots of a point in the plot.
 func (p *Plot) dots(pt *Point) (out []dot) {
 	f, ok := pt.Figures[p.Y]
 	switch {
@@ -251,7 +250,7 @@ func (p *Plot) xLabel() string {
 	return p.XLabel
 }
 
-// xTicks are the x of the points themselves where these are few.
+// xTicks are the x of the points themselves if there are few.
 func (p *Plot) xTicks(x axis, series []drawn) []float64 {
 	if p.Kind != Lines {
 		return x.ticks()
@@ -307,7 +306,7 @@ func curve(c *canvas, x, y axis, s *drawn, xName string, m Metric) {
 	}
 }
 
-// tradeoff draws a series as a line through its medians, each with its x alongside it.
+// tradeoff draws a series as a line through its medians, each labelled with its x.
 func (p *Plot) tradeoff(c *canvas, x, y axis, s *drawn) {
 	var path strings.Builder
 	for i, d := range s.points {

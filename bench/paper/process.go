@@ -18,27 +18,27 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// process is a member in a process of its own. Clients are in this one: commands come to the member over TCP.
+// process is a member in a separate process. Clients are in this one: commands reach the member over TCP.
 type process struct {
 	cmd    *exec.Cmd
 	in     io.Closer // ends the process
 	errors bytes.Buffer
 	client *rpc.Client
 	keyed  bool          // commands have the key that they touch
-	ended  chan struct{} // closed when it has ended, with all that it wrote to errors
+	ended  chan struct{} // closed when it has ended, with all its output in errors
 }
 
-// Digest says how many commands a member applied, and is a hash over them in their order.
+// Digest is the number of commands that a member applied, and a hash over them in order.
 type Digest struct{ Count, Hash uint64 }
 
-// Use is what a process uses.
+// Use is the resource use of a process.
 type Use struct {
 	CPU      time.Duration
 	Heap     uint64 // bytes of objects
 	Resident uint64 // bytes of memory
 }
 
-// askTimeout is how long a member's process may take to answer what it can answer at once.
+// askTimeout bounds an immediate answer of a member's process.
 const askTimeout = 10 * time.Second
 
 // startProcess runs a command that calls [ServeMember].
@@ -69,7 +69,7 @@ func startProcess(command []string, s *seat) (*process, error) {
 	_, err = in.Write(append(which, '\n'))
 	address, rerr := bufio.NewReader(out).ReadString('\n')
 	go func() {
-		_ = p.cmd.Wait() // that it was killed says nothing
+		_ = p.cmd.Wait() // a kill is expected
 		close(p.ended)
 	}()
 	if err = errors.Join(err, rerr); err == nil {
@@ -81,13 +81,13 @@ func startProcess(command []string, s *seat) (*process, error) {
 	return p, nil
 }
 
-// startProcess starts a member in a process of its own.
+// startProcess starts a member in a separate process.
 func (m *member) startProcess(s Setup, command []string) error {
 	o := &m.options
 	p, err := startProcess(command, &seat{s, o.Self, o.Members, o.Cluster, o.Dir, o.Listen, o.Experiment.Net})
 	if err == nil {
 		p.keyed = s.keyed()
-		m.node = p // never a nil of its own
+		m.node = p // never a typed nil
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func dial(address string) (*rpc.Client, error) {
 	return rpc.NewClient(c), nil
 }
 
-// said is what an ended process complained of.
+// said is the error output of an ended process.
 func (p *process) said() error {
 	if p.errors.Len() == 0 {
 		return nil
@@ -116,14 +116,14 @@ func (p *process) Close() error {
 	if p.client != nil {
 		err = p.client.Close()
 	}
-	if errors.Is(err, rpc.ErrShutdown) { // it noticed before
+	if errors.Is(err, rpc.ErrShutdown) { // it found out before
 		err = nil
 	}
 	_ = p.in.Close() // may be closed, as the process has ended
 	return err
 }
 
-// Err implements [node]: what it ended with, if it ended on its own.
+// Err implements [node]: its error, if it ended by itself.
 func (p *process) Err() error {
 	select {
 	case <-p.ended:
@@ -173,7 +173,7 @@ func (p *process) Propose(ctx context.Context, command []byte) (any, error) {
 	return p.ProposeWith(ctx, command, nil, braid.ProposeOptions{})
 }
 
-// Status implements [node]; it is empty where the process does not answer.
+// Status implements [node]; it is empty if the process does not answer.
 func (p *process) Status() braid.Status {
 	s, _ := call[braid.Status](context.Background(), p, "Status", struct{}{})
 	return s
@@ -191,7 +191,7 @@ func (p *process) TransferLeader(ctx context.Context, to braid.MemberID) error {
 	return err
 }
 
-// Ask implements [node]: between processes no one asks anything.
+// Ask implements [node]: processes have no requests between each other.
 func (p *process) Ask(context.Context, braid.MemberID, []byte) ([]byte, error) {
 	return nil, errors.ErrUnsupported
 }

@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// What a command costs with each protocol, on equal terms: what docs/reports/comparison.md is made of.
+// The cost of a command with each protocol, under the same conditions: the source of docs/reports/comparison.md.
 
 const (
-	// costLatency is what links take one way in this experiment, ms, and costRate what comes, commands/s.
+	// costLatency is the one-way latency of links in this experiment, ms, and costRate the offered rate, commands/s.
 	costLatency = 5.0
 	costRate    = 200.0
-	// costHeartbeat keeps the clusters quiet that wait for their turn, of which there are many.
+	// costHeartbeat reduces the load of waiting clusters, which are many.
 	costHeartbeat = 500 * time.Millisecond
-	// largeWrites is how many large values are written, each of largeBytes.
+	// largeWrites is the number of large values that are written, each of largeBytes.
 	largeWrites = 64
 	largeBytes  = 64 << 10
-	// movesSoon is for how many questions a group of wpaxos moves here. The default asks for more than come in a run.
+	// movesSoon is the number of requests after which a group of wpaxos moves here. The default needs more than a run
+	// has.
 	movesSoon = "consecutive:8"
 
 	byMembers      = "members, clients at all of them"
@@ -86,7 +87,7 @@ func commandCases(members int) (cases []Case) {
 	add(seriesBlind, byMembers, commandSetup(seriesLCR, members), blind)
 	near := commandSetup(seriesWPaxos, members)
 	near.set("stealing=" + movesSoon)
-	own.For = 2 * own.For // the groups move in the beginning
+	own.For = 2 * own.For // the groups move at the beginning
 	add(seriesOwn, byMembers, near, own)
 	w.At = AtLeader
 	for _, protocol := range []string{seriesRaft, seriesMultiPaxos} {
@@ -95,7 +96,7 @@ func commandCases(members int) (cases []Case) {
 	return cases
 }
 
-// largeCases are large values with five members, where fragments are worth it.
+// largeCases are large values with five members, for which fragments pay off.
 func largeCases() (cases []Case) {
 	w := Work{Requests: largeWrites, Clients: 4, At: AtLeader, Payload: defaultPayload, Body: largeBytes}
 	for _, protocol := range []string{seriesRaft, "craft", "rs-raft"} {

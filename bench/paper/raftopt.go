@@ -2,14 +2,13 @@ package paper
 
 import "fmt"
 
-// The experiments of "Analysis of Optimization Ideas of Basic Raft Consensus Algorithm"
-// (Wang, Bao, Liang, Zhang; Santa Clara University, 2017).
+// The experiments of "Analysis of Optimization Ideas of Basic Raft Consensus Algorithm" (Wang, Bao, Liang, Zhang;
+// Santa Clara University, 2017).
 //
-// What the paper ran: tables 1 to 3 on etcd's raftexample, three processes on a laptop, a
-// client that sends key-value pairs over HTTP without waiting for consensus; a server
-// prints how long it took until it had stored all of them, and the tables give the slowest
-// of the three. Table 4 on jraft, with a client that waits until the leader has accepted a
-// request, which is before it is committed or applied.
+// The paper's setup: tables 1 to 3 on etcd's raftexample, three processes on a laptop, a client that sends key-value
+// pairs over HTTP without waiting for consensus; a server prints how long it took until it had stored all of them,
+// and the tables give the slowest of the three. Table 4 on jraft, with a client that waits until the leader has
+// accepted a request, which is before it is committed or applied.
 
 const raftPaper = "Analysis of Optimization Ideas of Basic Raft"
 
@@ -18,7 +17,7 @@ const paperRequests = 5000
 
 var requestCounts = []float64{1000, 2000, 3000, 4000, 5000}
 
-// inQuick are the numbers of requests that a quick run measures.
+// inQuick are the numbers of requests in a quick run.
 func inQuick(n float64) bool { return n == 1000 || n == 3000 || n == 5000 }
 
 // adaptive is the series of braid's defaults in all experiments.
@@ -36,8 +35,8 @@ func overRequests(series string, s Setup, repeat int) []Case {
 	return cases
 }
 
-// tuned returns a case for each hand-tuned setting, in a part of its own, and where they
-// are; the default is one of the cases and none of the places.
+// tuned returns a case for each hand-tuned setting, in a separate part, and their points; the default is one of the
+// cases and none of the points.
 func tuned(base Setup, work Work, repeat int, batches, depths []int) (cases []Case, places []where) {
 	add := func(series string, s Setup) {
 		cases = append(cases, Case{Series: series, Part: tuning, X: 1, Setup: s, Work: work, Times: repeat})
@@ -58,8 +57,8 @@ func tuned(base Setup, work Work, repeat int, batches, depths []int) (cases []Ca
 	return cases, places
 }
 
-// tuning is the part that compares the default with hand-tuned settings, clients the part
-// with clients that wait for answers.
+// tuning is the part that compares the default with hand-tuned settings, clients the part with clients that wait for
+// answers.
 const (
 	tuning  = "tuning"
 	clients = "clients"
@@ -75,7 +74,7 @@ func closedLoops(series string, s Setup, numbers ...int) []Case {
 	return cases
 }
 
-// tradeoff is the plot of latency alongside throughput.
+// tradeoff is the plot of latency over throughput.
 func tradeoff(caption string, series ...string) Plot {
 	return Plot{
 		Kind: Tradeoff, Title: "Latency beside throughput: clients that wait for their answers", Part: clients,

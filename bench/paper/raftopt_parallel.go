@@ -9,7 +9,7 @@ const (
 	parallelBoth   = "both"
 )
 
-// applyCost is what applying a command takes in the experiment on parallelism.
+// applyCost is the time to apply a command in the experiment on parallelism.
 const applyCost = 200 * time.Microsecond
 
 func raftParallel() *Experiment {

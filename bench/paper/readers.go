@@ -23,8 +23,8 @@ const keyRequest = 'k'
 
 func requestKey(key uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{keyRequest}, key) }
 
-// readStrongly lets readers read for a time, and write occasionally. A reader's program is another
-// member's: what it reads comes over the cards of the member that it asks, as it would to a client.
+// readStrongly runs readers for a time, with occasional writes. A reader's program is another member's: the values
+// come over the cards of the member that it asks, as they would to a client.
 func (t *braidTarget) readStrongly(ctx context.Context, w Work) (Sample, error) {
 	leader, err := t.awaitLeader(ctx)
 	if err != nil {
@@ -54,8 +54,8 @@ func (t *braidTarget) fill(ctx context.Context, w Work) error {
 	return err
 }
 
-// watchReads reads the counters at both ends of the time that counts. The sample is available when
-// the readers have ended.
+// watchReads reads the counters at both ends of the measured time. The sample is available when the readers have
+// ended.
 func (t *braidTarget) watchReads(ctx context.Context, r *readers, leader *member) (func() Sample, error) {
 	if err := sleepUntil(ctx, r.began.Add(settleTime)); err != nil {
 		return nil, err
@@ -91,8 +91,8 @@ func (t *braidTarget) watchReads(ctx context.Context, r *readers, leader *member
 	}, nil
 }
 
-// readers are clients that read one key after the other until they are stopped, and write as
-// often as the work says.
+// readers are clients that read one key after the other until they are stopped, and write as often as the work
+// demands.
 type readers struct {
 	work    Work
 	keys    int
@@ -132,7 +132,7 @@ func (r *readers) run(ctx context.Context, number int, to proposer, ask ask) {
 	var reads, writes []answered
 	defer func() { r.reads.add(reads...); r.writes.add(writes...) }()
 	command := make([]byte, max(8, r.work.Payload))
-	for i := number; ; i++ { // not all of them write at once
+	for i := number; ; i++ { // so that not all of them write at once
 		select {
 		case <-r.quit:
 			return
@@ -185,7 +185,7 @@ func (r *readers) read(ctx context.Context, request []byte, ask ask) error {
 	return err
 }
 
-// end stops the readers when their reads are answered.
+// end stops the readers after the answers to their reads.
 func (r *readers) end(ctx context.Context) error {
 	close(r.quit)
 	unhook := context.AfterFunc(ctx, r.cancel)
@@ -223,7 +223,7 @@ func (s *store) copied() [][]byte {
 	return values
 }
 
-// restore reads the values from a snapshot; r holds nothing back.
+// restore reads the values from a snapshot, and nothing after it.
 func (s *store) restore(r *bufio.Reader) error {
 	var values [][]byte
 	if err := gob.NewDecoder(r).Decode(&values); err != nil {
@@ -235,15 +235,14 @@ func (s *store) restore(r *bufio.Reader) error {
 	return nil
 }
 
-// store is a map whose keys are numbers: a command writes its bytes to the key that its
-// number gives. It stands for the key-value service that the paper measures.
+// store is a map with numbers as keys: a command writes its bytes to the key of its number. It represents the
+// key-value service that the paper measures.
 type store struct {
 	mu     sync.RWMutex
 	values [][]byte
 }
 
-// put keeps the bytes of a command. One that is only a number, as it marks the end of a run,
-// writes nothing.
+// put keeps the bytes of a command. A command that is only a number marks the end of a run and writes nothing.
 func (s *store) put(command []byte) {
 	if len(s.values) == 0 || len(command) <= 8 {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/braidlog/braid"
 )
 
-// reader serves reads of bodies to other members' programs, over the members' links: what a
-// client would get that has such a link to the member.
+// reader serves reads of bodies to other members' programs, over the members' links: a client with such a link would
+// get the same.
 type reader struct {
 	mu    sync.Mutex
 	node  *braid.Node
@@ -29,7 +29,7 @@ func (r *reader) serve(n *braid.Node, m *machine) {
 	r.node, r.store = n, &m.store
 }
 
-// taken returns how long the reads took since it was asked last.
+// taken returns the latencies of the reads since its last call.
 func (r *reader) taken() []time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,8 +38,8 @@ func (r *reader) taken() []time.Duration {
 	return took
 }
 
-// answer is a linearizable read of the key or of the body that the request names. An empty request reads
-// nothing; it shows that the member serves.
+// answer is a linearizable read of the key or of the body that the request names. An empty request reads nothing; it
+// shows that the member serves.
 func (r *reader) answer(ctx context.Context, _ braid.MemberID, request []byte) ([]byte, error) {
 	r.mu.Lock()
 	node, store := r.node, r.store
@@ -62,10 +62,10 @@ func (r *reader) answer(ctx context.Context, _ braid.MemberID, request []byte) (
 	return body, err
 }
 
-// readTimeout is how long a read may take, and a change of leaders.
+// readTimeout bounds a read, and a change of leaders.
 const readTimeout = 10 * time.Second
 
-// readAnew writes, lets another member lead, and reads what was written last from it.
+// readAnew writes, makes another member the leader, and reads the last writes from it.
 func (t *braidTarget) readAnew(ctx context.Context, w Work) (Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
 	defer cancel()

@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// WriteReport writes what some experiments measured into a directory: for each NAME.json,
-// NAME.csv and its plots NAME.svg, NAME-2.svg …; report.json, which is what WriteJSON
-// writes; and index.html, which also shows experiments that are in the directory already.
+// WriteReport writes the results of some experiments into a directory: for each NAME.json, NAME.csv and its plots
+// NAME.svg, NAME-2.svg …; report.json, with the output of WriteJSON; and index.html, which also shows experiments
+// that are in the directory already.
 func WriteReport(dir string, results []*Result) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -74,7 +74,7 @@ func (r *Result) write(dir string) error {
 	return errors.Join(errs...)
 }
 
-// writeFile writes a file so that it is there whole or not at all.
+// writeFile writes a file atomically.
 func writeFile(name string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".report-")
 	if err != nil {
@@ -109,8 +109,7 @@ func (r *Result) writeCSV(w io.Writer) error {
 	return c.WriteAll(rows)
 }
 
-// withEarlier adds the experiments that a directory holds from earlier runs, and puts all
-// in their order.
+// withEarlier adds the results of earlier runs in a directory, and sorts all.
 func withEarlier(dir string, results []*Result) ([]*Result, error) {
 	var all []*Result
 	for _, e := range Experiments() {
@@ -140,7 +139,7 @@ func withEarlier(dir string, results []*Result) ([]*Result, error) {
 	return all, nil
 }
 
-// WriteText writes a result for a person to read in a terminal.
+// WriteText writes a result as text.
 func (r *Result) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s\n  on %s\n", r.Experiment, r.e.Short, r.Machine.Where())
 	for _, c := range r.Claims {
@@ -166,7 +165,7 @@ func optional(v *float64) string {
 	return strings.TrimSpace(number(*v))
 }
 
-// Violations returns what makes the figures of an experiment worthless; empty is good.
+// Violations returns the violations that invalidate an experiment's figures; empty if they are valid.
 func (r *Result) Violations() []string {
 	return slices.DeleteFunc(slices.Clone(r.Machine.Notes), func(n string) bool {
 		return !strings.HasPrefix(n, violation)

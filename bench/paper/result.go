@@ -10,20 +10,20 @@ import (
 	"github.com/braidlog/braid/internal/sim/scale"
 )
 
-// Result is what an experiment measured, in the form in which it is kept as JSON.
+// Result is the result of an experiment, as stored in JSON.
 type Result struct {
 	Experiment string   `json:"experiment"`
 	Machine    Machine  `json:"machine"`
 	Claims     []Judged `json:"claims"`
 	Series     []Series `json:"series"`
-	// Costs are what the cost model computes with, if there is one: calibrated on this
-	// machine and fitted to some points of this result.
+	// Costs are the costs in the cost model, if there is one: calibrated on this machine and fitted to some points of
+	// this result.
 	Costs *scale.Costs `json:"costs,omitempty"`
 
 	e *Experiment
 }
 
-// Machine says where, when and how an experiment ran.
+// Machine describes the machine, time and conditions of an experiment.
 type Machine struct {
 	bench.MachineInfo
 	bench.CPUShares           // while the experiment ran
@@ -31,12 +31,12 @@ type Machine struct {
 	Command         string    `json:"command,omitempty"`
 	Quick           bool      `json:"quick"`
 	Rounds          int       `json:"rounds"` // complete ones
-	// Notes tell what went otherwise than planned.
+	// Notes are deviations from the plan.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Judged is a claim with what was measured. Paper is null if the paper gives no figure,
-// Measured if what it needs was not measured.
+// Judged is a claim with our figure. Paper is null if the paper has no figure, Measured if a necessary measurement is
+// missing.
 type Judged struct {
 	Claim    string   `json:"claim"`
 	Paper    *float64 `json:"paper"`
@@ -45,16 +45,16 @@ type Judged struct {
 	Holds    bool     `json:"holds"`
 }
 
-// Series is one contestant over a range of x, or what the paper measured.
+// Series is one contestant over a range of x, or the paper's measurements.
 type Series struct {
 	Name   string  `json:"name"`
 	Paper  bool    `json:"paper,omitempty"`
 	Model  bool    `json:"model,omitempty"` // computed, not measured
-	X      string  `json:"x"`               // what Point.X is
+	X      string  `json:"x"`               // the meaning of Point.X
 	Points []Point `json:"points"`
 }
 
-// Point is what was measured at one x.
+// Point has the measurements at one x.
 type Point struct {
 	X       float64              `json:"x"`
 	Count   int                  `json:"count,omitempty"` // of the runs
@@ -82,7 +82,7 @@ func newResult(e *Experiment, cases []Case, c Config) *Result {
 	return r
 }
 
-// point returns where the figures of a case belong, and makes it if it is new.
+// point returns the point of a case, and creates it if it is new.
 func (r *Result) point(c *Case) *Point {
 	x := cmp.Or(c.Part, r.e.XName)
 	i := slices.IndexFunc(r.Series, func(s Series) bool { return s.Name == c.Series && s.X == x && !s.Paper })
@@ -107,7 +107,7 @@ func (r *Result) add(c *Case, s Sample) {
 	}
 }
 
-// addMoments adds what a run with faults measured in each window of its time.
+// addMoments adds the measurements of a run with faults in each window of its time.
 func (r *Result) addMoments(c *Case, moments []Moment) {
 	at := *c
 	at.Part = c.Work.Faults.Part
@@ -119,7 +119,7 @@ func (r *Result) addMoments(c *Case, moments []Moment) {
 
 func (r *Result) note(text string) { r.Machine.Notes = append(r.Machine.Notes, text) }
 
-// finish computes medians, judges the claims and adds the paper's own figures.
+// finish computes medians, checks the claims and adds the paper's figures.
 func (r *Result) finish(rounds int) {
 	r.Machine.Rounds = rounds
 	for i := range r.Series {

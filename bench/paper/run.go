@@ -14,49 +14,48 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// Config says how experiments are run.
+// Config configures the runs of experiments.
 type Config struct {
 	// Dir is where clusters keep their files; they are removed afterwards.
 	Dir string
-	// Quick is fewer cases and rounds, and a limit of time.
+	// Quick has fewer cases and rounds, and a time limit.
 	Quick bool
-	// Rounds is how often each case runs; 0: as the experiment says.
+	// Rounds is the number of runs of each case; 0: the experiment's.
 	Rounds int
-	// Command is what the report says how it was made.
+	// Command is the command line in the report.
 	Command string
-	// Progress is called before every run; nil for no one.
+	// Progress is called before every run; nil: never.
 	Progress func(Progress)
-	// Member is the command that runs [ServeMember], for members that are processes of their own.
+	// Member is the command that runs [ServeMember], for members in separate processes.
 	Member []string
-	// Open starts clusters; nil: as Open does.
+	// Open starts clusters; nil: the function Open.
 	Open Opener
-	// Model computes what cannot be measured here; zero: package scale.
+	// Model computes unmeasurable cases; zero: package scale.
 	Model Model
-	// Limit is how long an experiment may take; 0: quickLimit if Quick, else no limit.
+	// Limit bounds the time of an experiment; 0: quickLimit if Quick, else no limit.
 	Limit time.Duration
 }
 
-// Progress is how far an experiment is.
+// Progress is the progress of an experiment.
 type Progress struct {
 	Experiment  string
-	Doing       string // "starting", or the series and x that run
+	Doing       string // "starting", or the series and x of the run
 	Done, Whole int    // runs
 }
 
 const (
-	// quickLimit is how long a quick experiment may take with its start and its end.
+	// quickLimit bounds a quick experiment with its start and its end.
 	quickLimit = 52 * time.Second
 	// fullRounds is the least number of rounds outside of quick mode.
 	fullRounds = 3
-	// startTogether is how many clusters start at once; most of it is waiting for election
-	// timeouts.
+	// startTogether is the number of clusters that start at once; most of that is waiting for election timeouts.
 	startTogether = 12
-	// attempts is how often a run is tried that something outside disturbed.
+	// attempts is the number of attempts of a disturbed run.
 	attempts = 3
 )
 
-// Run runs an experiment. When ctx or the limit ends it early, the result is of what was
-// measured until then; an error comes without a result only if there is none.
+// Run runs an experiment. When ctx or the limit ends it early, the result covers the time until then; an error has no
+// result only if there is none.
 func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 	if c.Open == nil {
 		c.Open = Open(c.Member)
@@ -88,11 +87,11 @@ func Run(ctx context.Context, e *Experiment, c Config) (*Result, error) {
 	if cerr := r.close(); err == nil {
 		err = cerr
 	}
-	r.result.Machine.CPUShares = meter.Shares() // with processes of members, which have ended
+	r.result.Machine.CPUShares = meter.Shares() // includes ended processes of members
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		r.result.note("stopped early: " + why(ctx, c))
 		if ctx.Err() == nil {
-			err = nil // the limit is how a quick run ends
+			err = nil // a quick run ends by its limit
 		}
 	}
 	if r.done == 0 {
@@ -133,8 +132,8 @@ func (r *runner) rounds() int {
 	return max(fullRounds, r.e.Rounds)
 }
 
-// run starts the clusters and goes through the rounds. Each round begins with another case,
-// so that what changes on the machine meanwhile hits all alike.
+// run starts the clusters and runs the rounds. Each round begins with another case, so that changes on the machine
+// affect all cases equally.
 func (r *runner) run(ctx context.Context) error {
 	r.report("starting")
 	if err := checkSpace(r.Dir, r.cases, r.rounds()); err != nil {
@@ -155,7 +154,7 @@ func (r *runner) run(ctx context.Context) error {
 	return r.compute(ctx, costs)
 }
 
-// measure goes through the rounds.
+// measure runs the rounds.
 func (r *runner) measure(ctx context.Context) error {
 	longest := time.Duration(0)
 	for round := range r.rounds() {
@@ -173,8 +172,8 @@ func (r *runner) measure(ctx context.Context) error {
 	return nil
 }
 
-// round runs every case as often as it wants, but never twice in a row while others want
-// to: what disturbs the machine for a moment should hit many cases once.
+// round runs every case as often as necessary, but never twice in a row while other cases remain: a short disturbance
+// should affect many cases once.
 func (r *runner) round(ctx context.Context, round int) error {
 	for turn, more := 0, true; more; turn++ {
 		more = false
@@ -235,7 +234,7 @@ func (r *runner) start(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// bySetup are the cases, those of a setup one after the other.
+// bySetup returns the cases, those of a setup one after the other.
 func bySetup(cases []Case) (out []Case) {
 	r := runner{cases: cases}
 	for _, s := range r.setups() {
@@ -248,7 +247,7 @@ func bySetup(cases []Case) (out []Case) {
 	return out
 }
 
-// alone sees to it that the cluster of a setup is the only one, if that is wanted.
+// alone makes the cluster of a setup the only one, if the experiment demands that.
 func (r *runner) alone(ctx context.Context, s Setup) error {
 	if !r.e.Alone || r.targets[s] != nil {
 		return nil
@@ -260,7 +259,7 @@ func (r *runner) alone(ctx context.Context, s Setup) error {
 		return err
 	}
 	clear(r.targets)
-	runtime.GC() // what the last one left behind is not to be paid for by this one
+	runtime.GC() // the last one's garbage must not slow this one
 	return r.open(ctx, s)
 }
 
@@ -279,8 +278,8 @@ func (r *runner) open(ctx context.Context, s Setup) error {
 	return nil
 }
 
-// one runs a case once. A run that fails, as when the machine stood still for so long that
-// the cluster elected another leader, is made again on a new cluster.
+// one runs a case once. A failed run, for example because the machine paused until the cluster elected another
+// leader, is repeated on a new cluster.
 func (r *runner) one(ctx context.Context, c *Case) error {
 	what := fmt.Sprintf("%s, %s %g", c.Series, cmp.Or(c.Part, r.e.XName), c.X)
 	r.report(what)
@@ -318,7 +317,7 @@ func (r *runner) report(doing string) {
 	}
 }
 
-// check asks all clusters whether their members agree: otherwise no figure counts.
+// check verifies that the members of all clusters agree: otherwise no figure counts.
 func (r *runner) check(ctx context.Context) error {
 	for s, t := range r.targets {
 		if err := t.Check(ctx); err != nil {
@@ -344,5 +343,5 @@ func (r *runner) close() error {
 	return errors.Join(errs...)
 }
 
-// violation begins the note that members of a cluster did not agree.
+// violation is the prefix of a note that members of a cluster did not agree.
 const violation = "VIOLATION: "

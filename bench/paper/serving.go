@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// seat is all that a member's process needs to know.
+// seat is the configuration of a member's process.
 type seat struct {
 	Setup   Setup
 	Self    braid.MemberID
@@ -26,8 +26,8 @@ type seat struct {
 	Net     string
 }
 
-// ServeMember is all that the process of a member does. It reads from in which one it is to be, writes to out
-// the address where it takes calls, and ends when in ends: with the process that started it.
+// ServeMember runs the process of a member. It reads its configuration from in, writes its address for calls to out,
+// and ends when in ends: with the process that started it.
 func ServeMember(in io.Reader, out io.Writer) error {
 	var s seat
 	if err := json.NewDecoder(in).Decode(&s); err != nil {
@@ -56,12 +56,12 @@ func ServeMember(in io.Reader, out io.Writer) error {
 	if err == nil {
 		_, err = io.Copy(io.Discard, in)
 	}
-	// It is not closed as one that is stopped on purpose: no one waits for that any more.
+	// It is not closed as for an intentional stop: nothing waits for that any more.
 	return errors.Join(err, n.Err())
 }
 
-// service is what a member's process does for the one that started it. Its methods are as package rpc wants
-// them.
+// service has the calls from the process that started a member's process. Its methods have the form that package rpc
+// requires.
 type service struct {
 	n *braid.Node
 	m *machine
@@ -83,29 +83,29 @@ func (s *service) Propose(p *Proposal, _ *struct{}) error {
 	return err
 }
 
-// Status tells the member's status.
+// Status returns the member's status.
 func (s *service) Status(_ struct{}, out *braid.Status) error {
 	*out = s.n.Status()
 	return nil
 }
 
-// SetNet changes what the member's links do.
+// SetNet changes the emulation of the member's links.
 func (s *service) SetNet(net string, _ *struct{}) error { return s.n.SetNet(net) }
 
-// Transfer hands the leadership over.
+// Transfer transfers the leadership.
 func (s *service) Transfer(to braid.MemberID, _ *struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), transferTimeout)
 	defer cancel()
 	return s.n.TransferLeader(ctx, to)
 }
 
-// Digest tells what the member applied.
+// Digest returns the digest of the member's applied commands.
 func (s *service) Digest(_ struct{}, out *Digest) error {
 	out.Count, out.Hash = s.m.m.Digest()
 	return nil
 }
 
-// Use tells what the process uses. With collect, garbage is collected before.
+// Use returns the resource use of the process. With collect, garbage is collected before.
 func (s *service) Use(collect bool, out *Use) error {
 	out.CPU = bench.CPUTime()
 	if collect {

@@ -21,14 +21,14 @@ import (
 	"github.com/braidlog/braid/internal/registry"
 )
 
-// Sample is what one run measured.
+// Sample has the measurements of one run.
 type Sample map[Metric]float64
 
-// Target is a running cluster that does work. Its methods are not called at once.
+// Target is a running cluster that does work. Its methods are not called concurrently.
 type Target interface {
 	// Run does the work and measures it.
 	Run(ctx context.Context, w Work) (Sample, error)
-	// Check reports what the members did not agree on since the cluster began.
+	// Check reports differences between the members since the cluster began.
 	Check(ctx context.Context) error
 	Close() error
 }
@@ -36,7 +36,7 @@ type Target interface {
 // Opener starts a cluster in an empty directory and returns when it is ready.
 type Opener func(ctx context.Context, dir string, s Setup) (Target, error)
 
-// Open starts clusters as their setups say; see [Config.Member].
+// Open starts clusters according to their setups; see [Config.Member].
 func Open(command []string) Opener {
 	return func(ctx context.Context, dir string, s Setup) (Target, error) {
 		if s.Bare {
@@ -50,34 +50,32 @@ func Open(command []string) Opener {
 }
 
 const (
-	// defaultHeartbeat is longer than braid's: the clusters that wait for their turn should
-	// not be heard.
+	// defaultHeartbeat is longer than braid's: waiting clusters should use little CPU.
 	defaultHeartbeat = 250 * time.Millisecond
 	electionTimeout  = 1250 * time.Millisecond
 	startTimeout     = 30 * time.Second
-	// warmUp is how many requests a new cluster gets before anything counts.
+	// warmUp is the number of requests to a new cluster before any are measured.
 	warmUp = 64
-	// memberBytes is the disk space that a member sets aside, a segment of its log, and as
-	// much again if it gets bodies.
+	// memberBytes is the disk space that a member reserves, a segment of its log, and as much again if it gets bodies.
 	memberBytes = 64 << 20
-	// cacheBytes is what a member keeps of whole bodies in memory.
+	// cacheBytes is the size of a member's cache of whole bodies.
 	cacheBytes = 32 << 20
 )
 
-// braidTarget is a cluster of braid's, with all members in this process, or each in one of its own: real
-// files, real fsyncs and loopback TCP.
+// braidTarget is a cluster of braid's, with all members in this process, or each in a separate one: real files, real
+// fsyncs and loopback TCP.
 type braidTarget struct {
 	dir     string
 	command []string // of a member's process
 	setup   Setup
-	net     string // what links emulate now
+	net     string // the current link emulation
 	members []*member
 	sent    uint64 // commands so far
-	// applied is how many of them took effect, as far as is known. Invariant: ≤ sent, and
-	// equal to it unless members were stopped.
+	// applied is the number of them that are known to have taken effect. Invariant: ≤ sent, and equal to it unless
+	// members were stopped.
 	applied uint64
 	filled  bool // every key has a value
-	broken  bool // a run failed: no one knows the fate of its commands
+	broken  bool // a run failed: the outcome of its commands is unknown
 	moments []Moment
 }
 
@@ -86,12 +84,12 @@ type member struct {
 	options   braid.Options
 	addresses []string // one for each network card
 	node      node     // nil while stopped
-	door      door     // the same for clients, who run alongside what stops and starts members
+	door      door     // the same for clients, which run concurrently with starts and stops
 	machine   *machine
 	reader    reader
 }
 
-// node is what a cluster needs of a member that runs.
+// node is the part of a running member that a cluster uses.
 type node interface {
 	proposer
 	Propose(ctx context.Context, command []byte) (any, error)
@@ -120,10 +118,10 @@ func openBraid(ctx context.Context, dir string, s Setup, command []string) (Targ
 
 // warmUp has the cluster apply some commands.
 func (t *braidTarget) warmUp(ctx context.Context) error {
-	if t.setup.Processes { // whose state machines have no bells
+	if t.setup.Processes { // their state machines have no bells
 		return errors.Join(t.reconnect(ctx), t.converge(ctx))
 	}
-	_, err := t.Run(ctx, Work{Requests: warmUp, Payload: numberBytes}) // which a map leaves alone
+	_, err := t.Run(ctx, Work{Requests: warmUp, Payload: numberBytes}) // a map ignores such commands
 	return err
 }
 
@@ -178,7 +176,7 @@ func (m *member) start(s Setup) error {
 	if s.HTTP {
 		n, err := m.machine.openWeb(m.options, s)
 		if err == nil {
-			m.node = n // never a nil of its own
+			m.node = n // never a typed nil
 			m.reader.serve(n.log, m.machine)
 		}
 		return err
@@ -221,18 +219,18 @@ func (s Setup) options() (braid.Options, error) {
 	return o, how.Apply(s.shape().Protocol, &o)
 }
 
-// shape is which of braid's own protocols it is.
+// shape is the Shape with the setup's protocol.
 func (s *Setup) shape() bench.Shape {
 	return bench.Shape{Protocol: cmp.Or(s.Protocol, "raft"), Values: s.Values}
 }
 
-// groups is how many groups of keys there are; 0: there is one order.
+// groups is the number of groups of keys; 0: there is one order.
 func (s *Setup) groups() int {
 	shape := s.shape()
 	return shape.Groups(cmp.Or(s.Members, 3))
 }
 
-// byKey reports whether members order only commands with a key in common.
+// byKey reports whether members order only commands with a common key.
 func (s *Setup) byKey() bool { return registry.Find(s.shape().Protocol).Core.Judged.ByKey }
 
 // roams reports whether leaders move to the members that ask for them.
@@ -241,7 +239,7 @@ func (s *Setup) roams() bool { return registry.Find(s.shape().Protocol).Moves() 
 // keyed reports whether commands must have the keys that they touch.
 func (s *Setup) keyed() bool { return s.groups() > 0 || s.byKey() }
 
-// proposers are where clients propose, as Place says.
+// proposers are the members at which clients propose, by Place.
 func (t *braidTarget) proposers(leader *member, at Place) (out []proposer) {
 	if shape := t.setup.shape(); at == AtLeader && !shape.Spread() {
 		return []proposer{leader.node}
@@ -254,13 +252,13 @@ func (t *braidTarget) proposers(leader *member, at Place) (out []proposer) {
 	return out
 }
 
-// awaitLeader returns the member that leads, as it says itself: the first instance, where
-// there are several. Then all of them have a leader where it should be.
+// awaitLeader returns the member that reports itself as leader: of the first instance, if there are several. Then all
+// instances have the intended leaders.
 func (t *braidTarget) awaitLeader(ctx context.Context) (*member, error) {
 	return t.await(ctx, func(*member) bool { return true })
 }
 
-// await returns the member that leads, if it is as wanted.
+// await returns the member that leads, if it is a wanted one.
 func (t *braidTarget) await(ctx context.Context, want func(*member) bool) (*member, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -320,7 +318,7 @@ func (t *braidTarget) Check(context.Context) error {
 	return nil
 }
 
-// digests are what the members have applied.
+// digests are the digests of the members' applied commands.
 func (t *braidTarget) digests() ([]Digest, error) {
 	all := make([]Digest, len(t.members))
 	var err error
@@ -366,10 +364,10 @@ func checkSpace(dir string, cases []Case, rounds int) error {
 	return nil
 }
 
-// spaceFor is how many clusters the cases have, and what these need on disk at most.
+// spaceFor is the number of clusters of the cases, and the maximal disk space that they need.
 func spaceFor(cases []Case, rounds int) (clusters int, need int64) {
 	bodies := map[Setup]int64{} // bytes that are written
-	logs := map[Setup]bool{}    // of those that write for a time, no one knows how much
+	logs := map[Setup]bool{}    // of cases that write for a time, with an unknown number of bytes
 	for i := range cases {
 		c := &cases[i]
 		n := int64(c.Work.Requests) * int64(c.Work.Body) * int64(rounds*max(1, c.Times))
@@ -381,7 +379,7 @@ func spaceFor(cases []Case, rounds int) (clusters int, need int64) {
 	}
 	for s, bytes := range bodies {
 		each := int64(memberBytes)
-		kept := 2 * int64(cmp.Or(s.SnapshotBytes, 256<<20)) // what is older than two snapshots is gone
+		kept := 2 * int64(cmp.Or(s.SnapshotBytes, 256<<20)) // older data is removed
 		if bytes > 0 {
 			each += memberBytes + min(bytes, kept)
 		}

@@ -7,13 +7,13 @@ import (
 	"github.com/braidlog/braid/bench"
 )
 
-// uses are what the processes of a cluster use; empty where its members have none of their own.
+// uses are the resource uses of a cluster's processes; empty if its members have no separate ones.
 type uses struct {
 	leader    Use
-	followers []Use // of those that run
+	followers []Use // of the running ones
 }
 
-// uses asks all processes. With collect they collect garbage before, so that what is left is in use.
+// uses asks all processes. With collect they collect garbage before, so that the rest is in use.
 func (t *braidTarget) uses(ctx context.Context, leader *member, collect bool) (u uses, err error) {
 	if !t.setup.Processes {
 		return u, nil
@@ -36,7 +36,7 @@ func (t *braidTarget) uses(ctx context.Context, leader *member, collect bool) (u
 	return u, nil
 }
 
-// cpu is what all of them have used, and this process.
+// cpu is the CPU time of all of them, and of this process.
 func (u *uses) cpu() time.Duration {
 	sum := bench.CPUTime() + u.leader.CPU
 	for i := range u.followers {
@@ -45,7 +45,7 @@ func (u *uses) cpu() time.Duration {
 	return sum
 }
 
-// addCosts adds what a given number of commands cost that were answered in some time.
+// addCosts adds the cost of a given number of commands that were answered in some time.
 func (s Sample) addCosts(before, after *reading, commands float64, took time.Duration) {
 	s.addCPU(after.cpu-before.cpu, commands)
 	s[Egress] = float64(after.leader.Links.EgressBytes-before.leader.Links.EgressBytes) / commands
@@ -69,7 +69,7 @@ func (s Sample) addCosts(before, after *reading, commands float64, took time.Dur
 	s[LeaderLoad], s[FollowerLoad] = 100*leader/micros(took), 100*followers/micros(took)
 }
 
-// weigh adds what the members occupy, while the clients work.
+// weigh adds the members' memory, while the clients work.
 func (t *braidTarget) weigh(ctx context.Context, s Sample, leader *member) error {
 	u, err := t.uses(ctx, leader, true)
 	n := float64(len(u.followers))
@@ -85,7 +85,7 @@ func (t *braidTarget) weigh(ctx context.Context, s Sample, leader *member) error
 	return nil
 }
 
-// addCPU adds what a given number of commands cost.
+// addCPU adds the CPU time of a given number of commands.
 func (s Sample) addCPU(used time.Duration, commands float64) {
 	s[CPU], s[PerCPU] = micros(used)/commands, commands/used.Seconds()
 }

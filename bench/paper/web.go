@@ -48,7 +48,7 @@ func (m *machine) openWeb(o braid.Options, s Setup) (*webNode, error) {
 	return w, nil
 }
 
-// withMaps is this machine and a map, or a part of it and a map for each group.
+// withMaps returns this machine and a map, or a part of it and a map for each group.
 func (m *machine) withMaps(s *Setup) (braid.StateMachine, mapkv.State, error) {
 	if s.byKey() {
 		m.m.ByKey(webKeyIn)
@@ -65,7 +65,7 @@ func (m *machine) withMaps(s *Setup) (braid.StateMachine, mapkv.State, error) {
 	return sm, states, err
 }
 
-// webKeyIn is the key of a command: one of the map's, or else one that no other command has.
+// webKeyIn is the key of a command: one of the map's, or else a unique one.
 func webKeyIn(command []byte) uint64 {
 	if len(command) > numberBytes {
 		return mapkv.KeyIn(command)
@@ -82,14 +82,14 @@ func (n *webNode) Close() error {
 	return errors.Join(err, n.node.Close())
 }
 
-// mapped is a machine that has a map too. It counts all commands. Those that are a number and nothing else are
-// not the map's: the cluster brings them itself, to see that its members have everything.
+// mapped is a machine that has a map too. It counts all commands. Those that are only a number are not the map's: the
+// cluster proposes them itself, to verify that its members have everything.
 type mapped struct {
 	counted braid.StateMachine
 	state   *mapkv.Map
 }
 
-// numberBytes is how long a number is.
+// numberBytes is the length of a number.
 const numberBytes = 8
 
 // Apply implements [braid.StateMachine].
@@ -118,11 +118,11 @@ func (m *mapped) Snapshot() (braid.Snapshot, error) {
 
 // Restore implements [braid.StateMachine].
 func (m *mapped) Restore(r io.Reader) error {
-	in := bufio.NewReader(r) // what the first one does not need is left in it
+	in := bufio.NewReader(r) // the first one leaves the rest in it
 	return errors.Join(m.counted.Restore(in), m.state.Restore(in))
 }
 
-// twoSnapshots are one after the other.
+// twoSnapshots are two snapshots, one after the other.
 type twoSnapshots struct{ first, second braid.Snapshot }
 
 // WriteTo implements [braid.Snapshot].
@@ -136,25 +136,25 @@ func (s *twoSnapshots) WriteTo(ctx context.Context, w io.Writer) error {
 // Close implements [braid.Snapshot].
 func (s *twoSnapshots) Close() error { return errors.Join(s.first.Close(), s.second.Close()) }
 
-// The load of the thesis, table 2: six machines with clients, each of which sends to one member. The keys of each
-// are normally distributed around a middle of their own.
+// The load of the thesis, table 2: six machines with clients, each of which sends to one member. The keys of each are
+// normally distributed around a different mean.
 const (
 	webCallers = 6
 	webKeys    = 12_000
 	webSpread  = 1000.0
 )
 
-// webCaller is one of these machines. Its clients ask for one key each, and do not wait for each other.
+// webCaller is one of these machines. Its clients request one key each, and do not wait for each other.
 type webCaller struct {
 	client *http.Client
 	base   string
 	random *rand.Rand
 	middle float64
-	writes float64 // share of them
+	writes float64 // the share of writes
 	value  []byte
 }
 
-// bases are where the members that run serve by HTTP, round-robin for as many callers as there are.
+// bases are the HTTP addresses of the running members, round-robin for all callers.
 func (t *braidTarget) bases() (bases []string) {
 	for i := range webCallers {
 		if n, ok := t.members[i%len(t.members)].node.(*webNode); ok {
@@ -164,7 +164,7 @@ func (t *braidTarget) bases() (bases []string) {
 	return bases
 }
 
-// newWebCallers are callers at these places, one at each.
+// newWebCallers returns callers at these addresses, one at each.
 func newWebCallers(w *Work, bases []string) (out []proposer) {
 	for i, base := range bases {
 		out = append(out, &webCaller{
@@ -176,7 +176,7 @@ func newWebCallers(w *Work, bases []string) (out []proposer) {
 	return out
 }
 
-// newWebClients are the clients of such callers, each of which waits for its answers.
+// newWebClients returns the clients of such callers, each of which waits for its answers.
 func newWebClients(w *Work, bases []string) (out []proposer) {
 	callers := newWebCallers(w, bases)
 	for i := range w.Clients {
@@ -187,7 +187,7 @@ func newWebClients(w *Work, bases []string) (out []proposer) {
 	return out
 }
 
-// hangUp ends the connections of callers that are no longer needed.
+// hangUp closes the connections of callers that are no longer needed.
 func hangUp(callers []proposer) {
 	for _, p := range callers {
 		if c, ok := p.(*webCaller); ok {
@@ -196,7 +196,7 @@ func hangUp(callers []proposer) {
 	}
 }
 
-// key draws one.
+// key draws a key.
 func (c *webCaller) key() string {
 	k := int(c.middle+c.random.NormFloat64()*webSpread) % webKeys
 	return keyOf((k + webKeys) % webKeys)
@@ -204,7 +204,8 @@ func (c *webCaller) key() string {
 
 func keyOf(number int) string { return fmt.Sprintf("key%07d", number) }
 
-// ProposeWithAsync implements [proposer] with a request of the caller's own: what is asked for only says when.
+// ProposeWithAsync implements [proposer] with a request that the caller chooses: the arguments only determine its
+// time.
 func (c *webCaller) ProposeWithAsync(_, _ []byte, _ braid.ProposeOptions, done func(any, error)) error {
 	method, target, value := http.MethodGet, c.base+"/kv/"+url.PathEscape(c.key()), []byte(nil)
 	if c.random.Float64() < c.writes {
@@ -216,7 +217,7 @@ func (c *webCaller) ProposeWithAsync(_, _ []byte, _ braid.ProposeOptions, done f
 	return nil
 }
 
-// ask makes a request. A key that no one has written yet is an answer too.
+// ask makes a request. An answer for a missing key is no error.
 func (c *webCaller) ask(method, target string, value []byte) error {
 	request, err := http.NewRequest(method, target, bytes.NewReader(value))
 	if err != nil {

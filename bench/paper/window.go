@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// settleTime is how long clients work before it counts, for the leader to see who is
-	// there and to settle on how it replicates.
+	// settleTime is the time for which clients work before the measurement, for the leader to find the active members
+	// and to choose a mode of replication.
 	settleTime = 600 * time.Millisecond
-	// refusalPause is how long a client waits after a refusal.
+	// refusalPause is the wait of a client after a refusal.
 	refusalPause = 5 * time.Millisecond
 )
 
-// window lets clients work for a time, with some followers stopped. That nothing is answered
-// meanwhile is a result: all of it is resolved when the members are back.
+// window runs clients for a time, with some followers stopped. The absence of answers is a result: all commands are
+// resolved when the members are back.
 func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
 	leader, err := t.arrange(ctx, &w)
 	if err != nil {
@@ -47,7 +47,7 @@ func (t *braidTarget) window(ctx context.Context, w Work) (Sample, error) {
 	return s, t.converge(ctx)
 }
 
-// settle waits for clients that were stopped, and notes what they sent and what took effect.
+// settle waits for stopped clients, and records the numbers of sent commands and of those that took effect.
 func (t *braidTarget) settle(ctx context.Context, c clientele) error {
 	answered, err := c.wait(ctx)
 	t.sent += c.count()
@@ -63,7 +63,7 @@ func (t *braidTarget) others(leader *member) []*member {
 	return others
 }
 
-// measure reads the counters at both ends of the time that counts.
+// measure reads the counters at both ends of the measured time.
 func (t *braidTarget) measure(ctx context.Context, l *loops, leader *member) (Sample, error) {
 	if err := sleepUntil(ctx, l.began.Add(settleTime)); err != nil {
 		return nil, err
@@ -99,8 +99,8 @@ func (s Sample) addLatencies(ascending []time.Duration) {
 	s[P50], s[P90], s[P99] = ms(quantile(ascending, 0.5)), ms(quantile(ascending, 0.9)), ms(quantile(ascending, 0.99))
 }
 
-// converge waits until all members have applied the same number of commands: those that were
-// answered, one more that is known to come after them, and perhaps some whose outcome no one knows.
+// converge waits until all members have applied the same number of commands: those that were answered, one more that
+// is known to come after them, and perhaps some of unknown outcome.
 func (t *braidTarget) converge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
 	defer cancel()
@@ -133,8 +133,7 @@ func (t *braidTarget) converge(ctx context.Context) error {
 	}
 }
 
-// loops are clients that send a request when the one before is answered, until they are
-// stopped. They do not mind errors.
+// loops are clients that send a request after the answer to the last one, until they are stopped. They ignore errors.
 type loops struct {
 	work    Work
 	bodies  bodies
@@ -147,14 +146,14 @@ type loops struct {
 	answers
 }
 
-// answered is a request that took effect, or will for certain.
+// answered is a request that took effect, or certainly will.
 type answered struct {
 	at, took time.Duration
 	blind    bool
 	member   int // number of the proposer, from 0 on
 }
 
-// answers are what was answered, by many.
+// answers are concurrent lists of answers.
 type answers struct {
 	mu   sync.Mutex
 	done []answered
@@ -166,7 +165,7 @@ func (a *answers) add(some ...answered) {
 	a.done = append(a.done, some...)
 }
 
-// within returns what was answered between two instants.
+// within returns the answers between two times.
 func (a *answers) within(from, to time.Duration) (some []answered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -221,13 +220,13 @@ func (l *loops) client(number int, members []proposer) {
 	}
 }
 
-// stop lets the clients end when their requests are answered.
+// stop lets the clients end after the answers to their requests.
 func (l *loops) stop() { close(l.quit) }
 
-// count is how many requests were sent, or refused.
+// count is the number of requests that were sent, or refused.
 func (l *loops) count() uint64 { return l.next.Load() }
 
-// wait returns how many requests took effect when all clients have ended.
+// wait returns the number of requests that took effect, after all clients have ended.
 func (l *loops) wait(ctx context.Context) (uint64, error) {
 	ended := make(chan struct{})
 	go func() {

@@ -36,7 +36,7 @@ func (t *braidTarget) run(ctx context.Context, w Work) (Sample, error) {
 	return s, err
 }
 
-// written is the last body of a run: who led, its name and its bytes.
+// written is the last body of a run: the leader, the body's name and its bytes.
 type written struct {
 	leader *member
 	ref    braid.BodyRef
@@ -83,12 +83,12 @@ func (t *braidTarget) write(ctx context.Context, w Work) (Sample, *written, erro
 	return s, &written{leader, b.last, b.bodies.of(w.Requests - 1)}, nil
 }
 
-// errLeaderChanged is the outcome of a run that an election disturbed. The cluster is sound, and
-// the run can be made again.
+// errLeaderChanged is the error of a run that an election disturbed. The cluster is sound, and the run can be
+// repeated.
 var errLeaderChanged = errors.New("the leader changed during the run")
 
-// sameLeaders reports whether all instances are led as they were, without an election in
-// between. Where they move to who uses them, or are a hint alone, that is no disturbance.
+// sameLeaders reports whether all instances have the same leaders, without an election in between. If leaders move to
+// the members that use them, or are only a hint, a change is no disturbance.
 func (t *braidTarget) sameLeaders(before, after *reading) bool {
 	return t.setup.roams() || t.setup.byKey() || slices.EqualFunc(before.leader.Instances, after.leader.Instances,
 		func(b, a protocol.Status) bool {
@@ -96,17 +96,17 @@ func (t *braidTarget) sameLeaders(before, after *reading) bool {
 		})
 }
 
-// reading is what can be counted, at one instant.
+// reading is a reading of all counters at one time.
 type reading struct {
 	leader    braid.Status
-	followers []braid.Status // of those that run
+	followers []braid.Status // of the running ones
 	uses      uses
 	cpu       time.Duration // of all members and the load
-	syncTime  time.Duration // of all members together, to make their logs durable
+	syncTime  time.Duration // of all members' syncs together
 	syncs     uint64        // how often they did
 }
 
-// egress is what all members have sent.
+// egress is the number of bytes that all members have sent.
 func (r *reading) egress() (bytes uint64) {
 	bytes = uint64(r.leader.Links.EgressBytes)
 	for i := range r.followers {
@@ -115,7 +115,7 @@ func (r *reading) egress() (bytes uint64) {
 	return bytes
 }
 
-// messages is how many messages all members have sent.
+// messages is the number of messages that all members have sent.
 func (r *reading) messages() (n int64) {
 	for _, s := range append(r.followers, r.leader) {
 		for i := range s.Links.Peers {
@@ -141,7 +141,7 @@ func (t *braidTarget) read(ctx context.Context, leader *member) (r reading, err 
 	return r, err
 }
 
-// sampleOf turns what was read into figures.
+// sampleOf computes the figures from two readings.
 func sampleOf(b *burst, last time.Time, before, after *reading) Sample {
 	latencies := b.latencies()
 	n, runtime := float64(b.work.Requests), last.Sub(b.began)
@@ -169,8 +169,8 @@ func sampleOf(b *burst, last time.Time, before, after *reading) Sample {
 	return s
 }
 
-// addDisks adds what followers wrote and kept. What they kept is unknown if they let go of
-// something meanwhile, as they do after a snapshot.
+// addDisks adds the bytes that followers wrote and kept. The kept bytes are unknown if they released some in between,
+// as after a snapshot.
 func (s Sample) addDisks(requests float64, before, after *reading) {
 	var kept, written float64
 	steady := len(after.followers) > 0
@@ -189,7 +189,7 @@ func (s Sample) addDisks(requests float64, before, after *reading) {
 
 func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// awaitBells returns when the last member had applied everything.
+// awaitBells returns the time when the last member had applied everything.
 func (t *braidTarget) awaitBells(ctx context.Context) (last time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
 	defer cancel()
@@ -206,14 +206,14 @@ func (t *braidTarget) awaitBells(ctx context.Context) (last time.Time, err error
 	return last, nil
 }
 
-// commitWatch notes when a member's count of committed entries rose last.
+// commitWatch records the time of the last increase of a member's committed entries.
 type commitWatch struct {
 	quit chan struct{}
 	done sync.WaitGroup
 	last time.Time
 }
 
-// watchInterval is how exactly a commitWatch knows.
+// watchInterval is the resolution of a commitWatch.
 const watchInterval = 250 * time.Microsecond
 
 func watchCommits(n node) *commitWatch {
@@ -237,7 +237,7 @@ func watchCommits(n node) *commitWatch {
 	return w
 }
 
-// stop ends the watch and returns when the count rose last.
+// stop ends the watch and returns the time of the last increase.
 func (w *commitWatch) stop() time.Time {
 	close(w.quit)
 	w.done.Wait()

@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestAStateThatIsAheadOfItsLogIsRefused starts a member alone whose state machine has what its log does not. It was
-// accepted, and what was proposed then was said to have taken effect, and had not.
+// TestAStateThatIsAheadOfItsLogIsRefused starts a single member whose state machine has commands that its log does
+// not have. Without the check, proposals are reported as applied that were not.
 func TestAStateThatIsAheadOfItsLogIsRefused(t *testing.T) {
 	inBubble(t, setting{size: 1, durable: true}, func(c *testCluster) {
 		c.leader()
@@ -31,8 +31,9 @@ func TestAStateThatIsAheadOfItsLogIsRefused(t *testing.T) {
 	})
 }
 
-// TestAStateOfAnotherLogStopsItsMember starts members whose state machines have what no log has. Other members might
-// have it, so it shows when the log continues: no read is answered, and no command is said to have taken effect.
+// TestAStateOfAnotherLogStopsItsMember starts members whose state machines have commands that no log has. Other
+// members might have them, so the fault shows when the log continues: no read is answered, and no command is reported
+// as applied.
 func TestAStateOfAnotherLogStopsItsMember(t *testing.T) {
 	for name, ahead := range map[string][]protocol.MemberID{"one member": {2}, "all": {1, 2, 3}} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // counted is a machine that counts its calls.
 type counted struct {
 	*machine
-	calls []int // how many commands each had
+	calls []int // the number of commands in each
 }
 
 func (m *counted) Apply(commands []member.Command) error {
@@ -21,8 +21,8 @@ func (m *counted) Apply(commands []member.Command) error {
 	return m.machine.Apply(commands)
 }
 
-// TestApplyGetsAllThatWaits commits a hundred entries while a call of the state machine lasts. The next call gets all
-// of them. Each entry had a call of its own, so a state machine that syncs its disk in each fell behind forever.
+// TestApplyGetsAllThatWaits commits a hundred entries during a call of the state machine. The next call gets all of
+// them. With a call for each entry, a state machine that syncs its disk in each would never catch up.
 func TestApplyGetsAllThatWaits(t *testing.T) {
 	inBubble(t, setting{size: 1, waits: true}, func(c *testCluster) {
 		sm := &counted{machine: &machine{}}
@@ -41,7 +41,7 @@ func TestApplyGetsAllThatWaits(t *testing.T) {
 		const entries = 100
 		for i := range 1 + entries {
 			require.NoError(c.t, a.propose(r, fmt.Sprint(i), nil))
-			synctest.Wait() // it is committed, as an entry of its own
+			synctest.Wait() // it is committed, in a separate entry
 		}
 		before := len(sm.calls)
 		open()

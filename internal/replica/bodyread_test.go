@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/internal/vfs/errorfs"
 )
 
-// TestReadersAreBoundedInBytes: what the callers of Body have read from the disk at the same time is
-// bounded in bytes. Callers that want a body that is being read wait for nothing else.
+// TestReadersAreBoundedInBytes: the bytes that callers of Body read from the disk at the same time are bounded.
+// Callers that want a body that is being read wait for nothing else.
 func TestReadersAreBoundedInBytes(t *testing.T) {
 	const size, count = 10 << 20, 5
 	large := func(o *Options) {

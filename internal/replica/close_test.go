@@ -21,8 +21,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestAChangeThatEndsIsForgotten ends membership changes in all ways in which they end without success. The
-// member keeps nothing of them.
+// TestAChangeThatEndsIsForgotten ends membership changes in all ways without success. The member keeps no state of
+// them.
 func TestAChangeThatEndsIsForgotten(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		leader := c.leader()
@@ -52,9 +52,9 @@ func TestAChangeThatEndsIsForgotten(t *testing.T) {
 	})
 }
 
-// TestAViewThatComesLateIsClosed closes a member while views of its state are asked for, and the state machine
-// is busy. The apply loop takes the views after the links have gone. A view that stays open would keep the
-// state machine from being closed.
+// TestAViewThatComesLateIsClosed closes a member while views of its state are requested, and the state machine is
+// busy. The apply loop takes the views after the links are closed. An open view would prevent closing the state
+// machine.
 func TestAViewThatComesLateIsClosed(t *testing.T) {
 	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()
@@ -71,7 +71,7 @@ func TestAViewThatComesLateIsClosed(t *testing.T) {
 		a := newAnswers()
 		require.NoError(c.t, a.propose(r, "slow", nil))
 		<-reached
-		for range 3 { // the apply loop takes them together, behind the command
+		for range 3 { // the apply loop takes them together, after the command
 			r.apply.push(apply.ApplyItem{Due: true})
 		}
 		r.exchange.do(func(m *snapshot.StateExchange) {
@@ -117,8 +117,8 @@ func (l *lateLinks) Close() error {
 	return l.links.Close()
 }
 
-// TestARequestThatComesWhileAMemberClosesIsWaitedFor answers a request so late that the event loops have ended.
-// What the request began ends before Close returns.
+// TestARequestThatComesWhileAMemberClosesIsWaitedFor answers a request so late that the event loops have ended. The
+// work for the request ends before Close returns.
 func TestARequestThatComesWhileAMemberClosesIsWaitedFor(t *testing.T) {
 	b := &blockedLog{Handler: slog.DiscardHandler, message: "sending a snapshot failed"}
 	inBubble(t, setting{size: 1, tune: func(o *Options) {

@@ -29,16 +29,16 @@ import (
 const (
 	testHeartbeat = 50 * time.Millisecond
 	testElection  = 500 * time.Millisecond
-	// testLimit is how long anything may take, by the clock of the bubble.
+	// testLimit bounds every wait, by the clock of the bubble.
 	testLimit = 5 * time.Minute
 )
 
-// diskFault lets what a disk is asked to do fail.
+// diskFault makes operations of a disk fail.
 type diskFault struct {
 	fail atomic.Pointer[func(errorfs.Op) error]
 }
 
-// set makes the disk fail with what f returns. nil: it does not fail any more.
+// set makes the disk fail with the result of f. nil: it does not fail any more.
 func (d *diskFault) set(f func(errorfs.Op) error) {
 	if f == nil {
 		d.fail.Store(nil)
@@ -55,13 +55,13 @@ func (d *diskFault) MaybeError(op errorfs.Op) error {
 	return nil
 }
 
-// machine is a state machine in memory. A test may put functions into its way.
+// machine is a state machine in memory, with hooks for tests.
 type machine struct {
 	mu      sync.Mutex
 	applied []string
 	bodies  []protocol.BodyRef
 	at      protocol.Position // of the last command
-	views   int               // views that were taken and not closed
+	views   int               // open views
 	apply   func(command string) error
 	take    func() error                    // before a view is taken
 	write   func(ctx context.Context) error // before a view is written
@@ -157,7 +157,7 @@ func (m *machine) Restore(r io.Reader) error {
 	return err
 }
 
-// durable is a machine that keeps its state on a disk, on which it may be damaged.
+// durable is a machine that keeps its state on a disk, where it may be damaged.
 type durable struct{ *machine }
 
 func (d durable) Applied() protocol.Position {
@@ -204,14 +204,14 @@ func (m *machine) has(command string) bool {
 	return slices.Contains(m.applied, command)
 }
 
-// hook puts functions into the way of a machine that runs.
+// hook sets hooks of a running machine.
 func (m *machine) hook(f func(m *machine)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(m)
 }
 
-// testCluster is some members in one bubble of synctest, with disks and links in memory.
+// testCluster has some members in one bubble of synctest, with disks and links in memory.
 type testCluster struct {
 	t        *testing.T
 	net      *network
@@ -220,11 +220,11 @@ type testCluster struct {
 	machines map[protocol.MemberID]*machine
 	running  map[protocol.MemberID]*Replica
 	faults   map[protocol.MemberID]*diskFault
-	serving  chan struct{} // closed when nothing may hold up the members any more
+	serving  chan struct{} // closed when nothing may block the members any more
 	setting
 }
 
-// setting is what a test wants of its cluster.
+// setting has a test's settings of its cluster.
 type setting struct {
 	size      int
 	tune      func(*Options)
@@ -234,8 +234,8 @@ type setting struct {
 	around    func(protocol.Core) protocol.Core
 }
 
-// inBubble runs a test of a cluster. At its end all members are closed. The bubble ends only if none of
-// their goroutines is left.
+// inBubble runs a test of a cluster. At its end all members are closed. The bubble ends only if all of their
+// goroutines have ended.
 func inBubble(t *testing.T, s setting, test func(*testCluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -308,14 +308,14 @@ func (c *testCluster) start(id protocol.MemberID) *Replica {
 	return r
 }
 
-// close closes a member, and checks what a closed member owes.
+// close closes a member, and checks its state after that.
 func (c *testCluster) close(id protocol.MemberID) {
 	c.t.Helper()
 	require.NoError(c.t, c.running[id].Close())
 	c.ended(id)
 }
 
-// stopped reports whether a member that ran has stopped by itself.
+// stopped reports whether a running member has stopped by itself.
 func (c *testCluster) stopped(id protocol.MemberID) bool {
 	select {
 	case <-c.running[id].Done():
@@ -325,7 +325,7 @@ func (c *testCluster) stopped(id protocol.MemberID) bool {
 	}
 }
 
-// fails waits until a member has stopped by itself, and returns why.
+// fails waits until a member has stopped by itself, and returns its error.
 func (c *testCluster) fails(id protocol.MemberID) error {
 	c.t.Helper()
 	r := c.running[id]
@@ -336,7 +336,7 @@ func (c *testCluster) fails(id protocol.MemberID) error {
 	return r.Err()
 }
 
-// ended checks what a member owes that has stopped: nothing is counted, open or waiting any more.
+// ended checks the state of a stopped member: nothing is counted, open or waiting any more.
 func (c *testCluster) ended(id protocol.MemberID) {
 	c.t.Helper()
 	r := c.running[id]
@@ -371,7 +371,7 @@ func (c *testCluster) until(what string, ok func() bool) {
 	}
 }
 
-// leader waits until all that run know the same leader, and that one runs.
+// leader waits until all running members know the same leader, and that one runs.
 func (c *testCluster) leader() protocol.MemberID {
 	c.t.Helper()
 	leader := protocol.MemberID(0)
@@ -391,7 +391,7 @@ func (c *testCluster) leader() protocol.MemberID {
 	return leader
 }
 
-// follower is a member that does not lead.
+// follower returns a member that does not lead.
 func (c *testCluster) follower() protocol.MemberID {
 	c.t.Helper()
 	leader := c.leader()
@@ -413,7 +413,7 @@ func (c *testCluster) fill(id protocol.MemberID, name string, count int) {
 	}
 }
 
-// answers counts what those who propose, read or ask are told. Each is told once.
+// answers counts the answers to proposals, reads and requests. Each gets exactly one.
 type answers struct {
 	mu   sync.Mutex
 	told map[string][]error
@@ -428,7 +428,7 @@ func (a *answers) tell(name string, err error) {
 	a.told[name] = append(a.told[name], err)
 }
 
-// owe notes that someone is to be told.
+// owe records an expected answer.
 func (a *answers) owe() {
 	a.mu.Lock()
 	a.owed++
@@ -441,7 +441,7 @@ func (a *answers) ask(name string, f func() error) {
 	go func() { a.tell(name, f()) }()
 }
 
-// propose proposes without waiting. It returns why the command was refused.
+// propose proposes without waiting. It returns the reason if the command was refused.
 func (a *answers) propose(r interface {
 	ProposeAsync(command, body []byte, done intake.Done) error
 }, command string, body []byte) error {
@@ -452,14 +452,14 @@ func (a *answers) propose(r interface {
 	return err
 }
 
-// all reports whether all were told.
+// all reports whether all were answered.
 func (a *answers) all() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.told) == a.owed
 }
 
-// complete checks that all were told once, and returns what.
+// complete checks that all were answered once, and returns the answers.
 func (a *answers) complete(t *testing.T) map[string]error {
 	t.Helper()
 	a.mu.Lock()

@@ -17,8 +17,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestTheMemberThatSendsAStateStops: a member agrees to send its state and is cut off before it has begun. The
-// member whose state is damaged asks another one soon.
+// TestTheMemberThatSendsAStateStops: a member agrees to send its state and is disconnected before it has begun. The
+// member with the damaged state asks another one soon.
 func TestTheMemberThatSendsAStateStops(t *testing.T) {
 	inBubble(t, setting{size: 3, durable: true}, func(c *testCluster) {
 		sick := c.follower()
@@ -52,8 +52,8 @@ func TestTheMemberThatSendsAStateStops(t *testing.T) {
 	})
 }
 
-// TestASnapshotThatNobodySendsAnyMore waits behind another one. It does not hold its place on the links when its
-// sender is gone: there are few.
+// TestASnapshotThatNobodySendsAnyMore waits behind another one. It releases its place on the links when its sender is
+// gone: there are few.
 func TestASnapshotThatNobodySendsAnyMore(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.fill(c.leader(), "x", 1)

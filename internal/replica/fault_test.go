@@ -26,9 +26,8 @@ import (
 
 var errBroken = errors.New("it is broken")
 
-// TestAMachineThatFailsAnswersAll lets the state machine fail while it applies. More commits wait then, some
-// of them already in the hands of the apply loop. Everybody is told once, and nothing is acknowledged after
-// the failure.
+// TestAMachineThatFailsAnswersAll makes the state machine fail during Apply. More commits wait then, some of them
+// already taken by the apply loop. Each caller is answered once, and nothing is acknowledged after the failure.
 func TestAMachineThatFailsAnswersAll(t *testing.T) {
 	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		t := c.t
@@ -51,7 +50,7 @@ func TestAMachineThatFailsAnswersAll(t *testing.T) {
 		})
 		for i := range 20 {
 			require.NoError(t, a.propose(r, fmt.Sprintf("command %d", i), nil))
-			synctest.Wait() // so that each is a batch of its own
+			synctest.Wait() // so that each is a separate batch
 		}
 		<-reached
 		open()
@@ -71,13 +70,13 @@ func TestAMachineThatFailsAnswersAll(t *testing.T) {
 // fault is something that fails in a member.
 type fault struct {
 	setting
-	// strike lets it fail at a member. It returns that member.
+	// strike injects the fault at a member. It returns that member.
 	strike func(c *testCluster) protocol.MemberID
-	// why checks why the member stopped. nil: it continues.
+	// why checks the reason for which the member stopped. nil: it continues.
 	why func(t *testing.T, err error)
 }
 
-// onDisk strikes the disk of the leader where something changes in a directory.
+// onDisk makes the leader's disk fail at changes in a directory.
 func onDisk(dir string, err error, kinds ...errorfs.OpKind) func(c *testCluster) protocol.MemberID {
 	return func(c *testCluster) protocol.MemberID {
 		id := c.leader()
@@ -91,7 +90,7 @@ func onDisk(dir string, err error, kinds ...errorfs.OpKind) func(c *testCluster)
 	}
 }
 
-// withSnapshot has the member take a snapshot that was struck.
+// withSnapshot makes the member of a fault take a snapshot.
 func withSnapshot(strike func(c *testCluster) protocol.MemberID) func(c *testCluster) protocol.MemberID {
 	return func(c *testCluster) protocol.MemberID {
 		id := strike(c)
@@ -108,7 +107,7 @@ func onLeader(f func(m *machine)) func(c *testCluster) protocol.MemberID {
 	}
 }
 
-// ofMachine wants a state machine's error, from one of its calls.
+// ofMachine expects a state machine's error, from one of its calls.
 func ofMachine(op string) func(t *testing.T, err error) {
 	return func(t *testing.T, err error) {
 		var failed *member.MachineError
@@ -118,7 +117,7 @@ func ofMachine(op string) func(t *testing.T, err error) {
 	}
 }
 
-// ofLog wants a log's error.
+// ofLog expects a log's error.
 func ofLog(t *testing.T, err error) {
 	var failed *wal.FailedError
 	require.ErrorAs(t, err, &failed)
@@ -230,8 +229,8 @@ var faults = map[string]fault{
 	}, func(t *testing.T, err error) { require.ErrorIs(t, err, errBroken) }},
 }
 
-// TestWhatFailsStopsOneMemberAlone lets each thing fail that can, while all propose. The member stops
-// and says why, or continues where that is safe. What it acknowledged is on the others, and they continue.
+// TestWhatFailsStopsOneMemberAlone injects each fault while all propose. The member stops with a reason, or continues
+// if that is safe. All that it acknowledged is on the others, and they continue.
 func TestWhatFailsStopsOneMemberAlone(t *testing.T) {
 	testsize.Long(t)
 	for name, f := range faults {
@@ -271,7 +270,7 @@ func TestWhatFailsStopsOneMemberAlone(t *testing.T) {
 	}
 }
 
-// goesOn demands that all members but one take proposals.
+// goesOn requires that all members but one take proposals.
 func (c *testCluster) goesOn(without protocol.MemberID) {
 	c.t.Helper()
 	for _, m := range c.members {
@@ -281,7 +280,7 @@ func (c *testCluster) goesOn(without protocol.MemberID) {
 	}
 }
 
-// haveAll demands that all members but one have applied these commands.
+// haveAll requires that all members but one have applied these commands.
 func (c *testCluster) haveAll(acked []string, without protocol.MemberID) {
 	c.t.Helper()
 	for _, m := range c.members {
@@ -295,7 +294,7 @@ func (c *testCluster) haveAll(acked []string, without protocol.MemberID) {
 	}
 }
 
-// saves demands that a member takes another snapshot, and that nothing is left of those that failed.
+// saves requires that a member takes another snapshot, and that no files of the failed ones are left.
 func (c *testCluster) saves(id protocol.MemberID) {
 	c.t.Helper()
 	r := c.running[id]

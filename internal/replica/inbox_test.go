@@ -9,8 +9,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestInboxIsOfTheMember fills the event loops of a member that hosts several instances: one busy loop takes all of the
-// limit, and the others together take only their shares besides it.
+// TestInboxIsOfTheMember fills the event loops of a member that hosts several instances: one busy loop takes the
+// whole limit, and the others together only their shares in addition.
 func TestInboxIsOfTheMember(t *testing.T) {
 	r := &Replica{}
 	var all []*eventLoop

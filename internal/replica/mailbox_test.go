@@ -16,7 +16,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// hold makes an event loop do nothing until the function that it returns is called.
+// hold blocks an event loop until the returned function is called.
 func (c *testCluster) hold(l *eventLoop) (release func()) {
 	over, release := c.gate()
 	held := make(chan struct{})
@@ -28,7 +28,7 @@ func (c *testCluster) hold(l *eventLoop) (release func()) {
 	return release
 }
 
-// frame is a message of a member, as it comes from a link.
+// frame is a message of a member, as received from a link.
 func frame(m *protocol.Message, about protocol.Index, blob int) []byte {
 	m.Blob = make([]byte, blob)
 	m.Holdings = []protocol.Holding{{Index: about, Digest: protocol.Digest(m.Blob)}}
@@ -37,8 +37,8 @@ func frame(m *protocol.Message, about protocol.Index, blob int) []byte {
 	return slices.Concat(parts...)
 }
 
-// TestAFullInboxDropsMessages holds up an event loop, and lets another member send more than fits. What is
-// dropped is counted. The bytes that wait are given back, also if the member stops first.
+// TestAFullInboxDropsMessages blocks an event loop while another member sends more than fits. Dropped messages are
+// counted. The bytes that wait are released, even if the member stops first.
 func TestAFullInboxDropsMessages(t *testing.T) {
 	for _, stops := range []bool{false, true} {
 		inBubble(t, setting{size: 3}, func(c *testCluster) {
@@ -73,8 +73,8 @@ func TestAFullInboxDropsMessages(t *testing.T) {
 	}
 }
 
-// TestProposalsAreRefusedBeyondTheirLimit proposes more than may be pending. What is too much is refused at
-// once, and nothing of it takes effect. When all are settled nothing is counted.
+// TestProposalsAreRefusedBeyondTheirLimit proposes more than may be pending. The excess is refused at once, and has
+// no effect. When all are resolved nothing is counted.
 func TestProposalsAreRefusedBeyondTheirLimit(t *testing.T) {
 	const limit = 100_000
 	inBubble(t, setting{size: 3, tune: func(o *Options) { o.MaxPendingBytes, o.MaxBatchBytes = limit, limit/10 }},
@@ -103,8 +103,8 @@ func TestProposalsAreRefusedBeyondTheirLimit(t *testing.T) {
 		})
 }
 
-// TestWhatWaitsToBeAppliedIsBounded commits while the state machine stands still. Beyond the limit the payloads
-// do not wait in memory. They are read from the log when their turn comes.
+// TestWhatWaitsToBeAppliedIsBounded commits while the state machine blocks. Beyond the limit the payloads do not wait
+// in memory. They are read from the log later.
 func TestWhatWaitsToBeAppliedIsBounded(t *testing.T) {
 	const limit, size, count = 50_000, 1000, 200
 	inBubble(t, setting{size: 3, tune: func(o *Options) { o.MaxBatchBytes = size }}, func(c *testCluster) {
@@ -156,7 +156,7 @@ func TestWhatWaitsToBeAppliedIsBounded(t *testing.T) {
 	})
 }
 
-// TestQuestionsBeyondTheirLimitAreDropped asks for bodies while no one can answer.
+// TestQuestionsBeyondTheirLimitAreDropped requests bodies while no request can be answered.
 func TestQuestionsBeyondTheirLimitAreDropped(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		id := c.follower()
@@ -171,7 +171,7 @@ func TestQuestionsBeyondTheirLimitAreDropped(t *testing.T) {
 		ask(1 << 20)
 		require.EqualValues(c.t, 1, r.metrics.dropped.Load(), "no question is so large")
 		synctest.Wait()     // until the body is durable
-		r.bodies.kmu.Lock() // who answers waits
+		r.bodies.kmu.Lock() // the answering goroutine waits
 		for range 2 * bodyQuestions {
 			ask(0)
 		}
@@ -182,8 +182,8 @@ func TestQuestionsBeyondTheirLimitAreDropped(t *testing.T) {
 	})
 }
 
-// TestReadsShareGroups lets many read at once while the leader is cut off. They wait in a few groups, and all
-// are told.
+// TestReadsShareGroups starts many reads while the leader is disconnected. They wait in a few groups, and all are
+// answered.
 func TestReadsShareGroups(t *testing.T) {
 	inBubble(t, setting{size: 3, tune: woven(3)}, func(c *testCluster) {
 		id := c.leader()
@@ -204,7 +204,7 @@ func TestReadsShareGroups(t *testing.T) {
 	})
 }
 
-// TestOneStreamServesAllThatAsk asks for snapshots for a member again and again while one is sent.
+// TestOneStreamServesAllThatAsk requests snapshots for a member repeatedly while one is sent.
 func TestOneStreamServesAllThatAsk(t *testing.T) {
 	inBubble(t, setting{size: 3, tune: keepLittle}, func(c *testCluster) {
 		from, to := c.stream()

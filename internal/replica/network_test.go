@@ -16,7 +16,7 @@ import (
 type network struct {
 	mu    sync.Mutex
 	links map[uint64]*memLinks
-	// cut are the members that no link reaches.
+	// cut are the disconnected members.
 	cut map[uint64]bool
 }
 
@@ -62,14 +62,14 @@ func (n *network) join(o transport.Options) (links, error) {
 	return l, nil
 }
 
-// isolate cuts a member off, or connects it again.
+// isolate disconnects a member, or connects it again.
 func (n *network) isolate(id uint64, cut bool) {
 	n.mu.Lock()
 	n.cut[id] = cut
 	n.mu.Unlock()
 }
 
-// find returns the links of a member; nil if there is none or the way to it is cut.
+// find returns the links of a member; nil if there are none or one of the two is disconnected.
 func (n *network) find(from, to uint64) *memLinks {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,7 +79,7 @@ func (n *network) find(from, to uint64) *memLinks {
 	return n.links[to]
 }
 
-// spawn runs f in a goroutine for which Close waits; false if it is too late for that.
+// spawn runs f in a goroutine for which Close waits; false if Close has begun.
 func (l *memLinks) spawn(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +124,7 @@ func (l *memLinks) deliver(to uint64, q *memQueue) {
 	}
 }
 
-// hand calls the handler of another member. If that member closes meanwhile, it waits for the handler.
+// hand calls the handler of another member. If that member closes meanwhile, Close waits for the handler.
 func (l *memLinks) hand(to uint64, f memFrame) {
 	if other := l.net.find(l.self, to); other != nil {
 		handled := make(chan struct{})

@@ -13,9 +13,9 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestALinkFromBeforeTheLineageIsChecked: two members have links that were made when neither of them knew the lineage
-// of its log. While they are of one log the links stay. When one of them learns that its log is another one, the links
-// end on both sides, and are not made again. Both members continue. The links are real ones.
+// TestALinkFromBeforeTheLineageIsChecked: two members have links from a time when neither of them knew the lineage of
+// its log. While both have the same log the links stay. When one of them learns that its log is a different one, the
+// links end on both sides, and are not opened again. Both members continue. The links are real ones.
 func TestALinkFromBeforeTheLineageIsChecked(t *testing.T) {
 	c := &testCluster{t: t, net: newNetwork(), setting: setting{size: 2}}
 	c.open(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// panicking is a core that finds a violated invariant when it is given a command.
+// panicking is a core that finds a violated invariant when it gets a command.
 type panicking struct {
 	protocol.Core
 	command string
@@ -28,12 +28,12 @@ func (p panicking) Step(now time.Duration, in protocol.Input, e *protocol.Effect
 	p.Core.Step(now, in, e)
 }
 
-// panicEnv says in the process of a member that panics what is to panic there, and panicDir where its data is.
+// panicEnv names, in the process of a member that panics, the part that panics there, and panicDir its data
+// directory.
 const panicEnv, panicDir = "BRAID_TEST_PANIC", "BRAID_TEST_DIR"
 
-// TestAPanicEndsTheProcess lets a core and a state machine panic. The process ends, so that nothing continues with
-// what may be wrong. Nothing is acknowledged after that, and what was acknowledged is there when the member
-// starts again.
+// TestAPanicEndsTheProcess makes a core and a state machine panic. The process ends, so that nothing continues with a
+// state that may be wrong. Nothing is acknowledged after that, and acknowledged commands are there after a restart.
 func TestAPanicEndsTheProcess(t *testing.T) {
 	if what := os.Getenv(panicEnv); what != "" {
 		panicInProcess(t, what, os.Getenv(panicDir))

@@ -19,15 +19,15 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// phase is something that a member is in the midst of when it is closed.
+// phase is work that a member is doing when it is closed.
 type phase struct {
 	setting
-	// reach brings a member there. Close has to wait until open is called if the state machine is busy. nil:
-	// it is not.
+	// reach brings a member to the phase. Close has to wait until open is called if the state machine is busy. nil: it
+	// is not.
 	reach func(c *testCluster) (id protocol.MemberID, open func())
 }
 
-// phases are all that a member may be in the midst of.
+// phases are all the phases of a member.
 var phases = map[string]phase{
 	"it waits for the first answers of others": {setting{size: 3, waits: true},
 		func(c *testCluster) (protocol.MemberID, func()) {
@@ -130,8 +130,8 @@ func woven(instances int) func(*Options) {
 
 func keepLittle(o *Options) { o.KeepLogBytes = 1 }
 
-// blockWrites has a snapshot taken, which is not written until the member stops or all members are to
-// serve. The channel is closed when the first one is being written.
+// blockWrites makes a member take a snapshot whose writing blocks until the member stops or all members must serve.
+// The channel is closed when the first one is being written.
 func (c *testCluster) blockWrites(id protocol.MemberID) <-chan struct{} {
 	reached, once := make(chan struct{}), sync.Once{}
 	c.machines[id].hook(func(m *machine) {
@@ -149,7 +149,7 @@ func (c *testCluster) blockWrites(id protocol.MemberID) <-chan struct{} {
 	return reached
 }
 
-// behind cuts a member off until the others do not have the log any more that it needs.
+// behind disconnects a member until the others have removed the part of the log that it needs.
 func (c *testCluster) behind() protocol.MemberID {
 	c.t.Helper()
 	id, leader := c.follower(), c.leader()
@@ -169,7 +169,7 @@ func (c *testCluster) behind() protocol.MemberID {
 	return id
 }
 
-// stream brings a member to send a snapshot to another one. It comes to no end.
+// stream makes a member send a snapshot to another one. The transfer never ends.
 func (c *testCluster) stream() (from, to protocol.MemberID) {
 	c.t.Helper()
 	to, from = c.behind(), c.leader()
@@ -182,7 +182,7 @@ func (c *testCluster) stream() (from, to protocol.MemberID) {
 	return from, to
 }
 
-// askAll asks a member for everything that it answers.
+// askAll sends a member all kinds of requests.
 func (c *testCluster) askAll(a *answers, id protocol.MemberID, when string) {
 	r, ctx := c.running[id], context.Background()
 	name := func(what string) string { return when + ": " + what }
@@ -196,7 +196,7 @@ func (c *testCluster) askAll(a *answers, id protocol.MemberID, when string) {
 		refused[name(fmt.Sprint("ordered ", i))] = a.propose(client, name(fmt.Sprint("ordered ", i)), nil)
 	}
 	for what, err := range refused {
-		if err != nil { // it was told at once
+		if err != nil { // it was refused at once
 			a.owe()
 			a.tell(what, err)
 		}
@@ -227,9 +227,8 @@ func (c *testCluster) bodiesOf(id protocol.MemberID) (refs []protocol.BodyRef) {
 	return refs
 }
 
-// TestAMemberIsClosedInEveryPhase closes a member in the midst of everything. Others ask before, at the
-// same time and after it. Everybody is told once. The directory can be opened again at once, and the member
-// takes part again.
+// TestAMemberIsClosedInEveryPhase closes a member during all kinds of work. Requests come before, during and after
+// it. Each is answered once. The directory can be opened again at once, and the member participates again.
 func TestAMemberIsClosedInEveryPhase(t *testing.T) {
 	testsize.Long(t)
 	for name, p := range phases {
@@ -243,7 +242,7 @@ func TestAMemberIsClosedInEveryPhase(t *testing.T) {
 	}
 }
 
-// closeTime is how long Close may take, by the clock of the bubble, besides what the state machine does.
+// closeTime bounds the time of Close, by the clock of the bubble, besides that of the state machine.
 const closeTime = 10 * time.Millisecond
 
 func (c *testCluster) closeDuring(id protocol.MemberID, open func()) {
@@ -270,7 +269,7 @@ func (c *testCluster) closeDuring(id protocol.MemberID, open func()) {
 	c.start(id)
 }
 
-// serves demands that all members take part.
+// serves requires that all members participate.
 func (c *testCluster) serves() {
 	c.t.Helper()
 	for _, m := range c.members {

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestAReadGroupThatFailedIsNotAnswered: an answer to it may still be on its way.
+// TestAReadGroupThatFailedIsNotAnswered: an answer to it may still be in progress.
 func TestAReadGroupThatFailedIsNotAnswered(t *testing.T) {
 	r := &Replica{}
 	r.loops.Store(&eventLoops{all: []*eventLoop{{r: r, id: 1, wake: make(chan struct{}, 1)},

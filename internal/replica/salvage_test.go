@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestSalvageRefusesAMemberWithoutItsState: a member that joined a cluster which began with a state, and was lost
-// before it had that state, has only what came after it.
+// TestSalvageRefusesAMemberWithoutItsState: a member that joined a cluster with an initial state, and was lost before
+// it got that state, has only the later commands.
 func TestSalvageRefusesAMemberWithoutItsState(t *testing.T) {
 	fs := vfs.NewMem()
 	o := Options{Cluster: 7, Self: 1}

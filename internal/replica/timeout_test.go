@@ -13,8 +13,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestCallersEndWithTheirTimeout has a proposer and readers wait at a member that is cut off, each with a time of its
-// own and a context without end. Who waits for longer is told when the member stops.
+// TestCallersEndWithTheirTimeout has a proposer and readers wait at a disconnected member, each with its own timeout
+// and a context without end. Longer waits end when the member stops.
 func TestCallersEndWithTheirTimeout(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.leader()
@@ -54,8 +54,8 @@ func TestCallersEndWithTheirTimeout(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeftOfReadersThatGaveUp has readers come and go while the state machine does not return, as on a full
-// disk.
+// TestNothingIsLeftOfReadersThatGaveUp has readers start and give up while the state machine does not return, as on a
+// full disk.
 func TestNothingIsLeftOfReadersThatGaveUp(t *testing.T) {
 	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()
@@ -84,7 +84,7 @@ func TestNothingIsLeftOfReadersThatGaveUp(t *testing.T) {
 					err := r.ReadAs(context.Background(), i%5 == 0, time.Duration(10+i%3*10)*time.Millisecond)
 					assert.ErrorIs(c.t, err, context.DeadlineExceeded)
 				})
-				<-time.After(time.Millisecond) // the group before is asked for
+				<-time.After(time.Millisecond) // the previous group is in progress
 				l.mu.Lock()
 				for _, g := range l.joined {
 					groups[g] = g != nil

@@ -11,8 +11,8 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// TestATransferToAMemberThatIsDownIsRefusedAtOnce asks the leader, and another member. Virtual time continues only
-// while all wait, so no load of the machine counts.
+// TestATransferToAMemberThatIsDownIsRefusedAtOnce asks the leader, and another member. Virtual time advances only
+// while all wait, so the load of the machine does not matter.
 func TestATransferToAMemberThatIsDownIsRefusedAtOnce(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		leader := c.leader()
@@ -34,8 +34,8 @@ func TestATransferToAMemberThatIsDownIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// TestACommandThatFoundNoLeaderDidNotHappen fails when a member has tried it for long enough. A retry takes effect, and
-// the command itself never does.
+// TestACommandThatFoundNoLeaderDidNotHappen fails when a member has tried it for long enough. A retry takes effect,
+// and the command itself never does.
 func TestACommandThatFoundNoLeaderDidNotHappen(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.leader()

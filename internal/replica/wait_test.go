@@ -14,7 +14,7 @@ import (
 	"github.com/braidlog/braid/internal/member"
 )
 
-// idle waits until no look is due, and checks that the looks know of no one then.
+// idle waits until no look is due, and checks that no waiter is left.
 func (s *waiters) idle(c *testCluster) {
 	c.t.Helper()
 	c.until("nobody waits", func() bool {
@@ -28,8 +28,8 @@ func (s *waiters) idle(c *testCluster) {
 	require.Empty(c.t, s.begun)
 }
 
-// TestProposeEndsWithItsContext ends contexts in all ways while the state machine is busy. Those who wait with
-// them are told soon, the others when the state machine continues.
+// TestProposeEndsWithItsContext ends contexts in all ways while the state machine is busy. Their waiters are answered
+// soon, the others when the state machine continues.
 func TestProposeEndsWithItsContext(t *testing.T) {
 	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()
@@ -94,8 +94,8 @@ func TestProposeEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestAWaiterIsUsedAgain has many propose, with contexts that end at about the time when the answers come.
-// Each is told what became of its own command, and a member that closes answers all.
+// TestAWaiterIsUsedAgain has many proposers, with contexts that end at about the time of their answers. Each gets the
+// outcome of its own command, and a closing member answers all.
 func TestAWaiterIsUsedAgain(t *testing.T) {
 	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()
@@ -144,8 +144,8 @@ func TestAWaiterIsUsedAgain(t *testing.T) {
 	})
 }
 
-// TestAnAnswerAndAnEndAtTheSameTime has both come before the waiter runs. The answer counts, and nothing is
-// left for who waits next.
+// TestAnAnswerAndAnEndAtTheSameTime has both before the waiter runs. The answer counts, and the next waiter finds
+// nothing left.
 func TestAnAnswerAndAnEndAtTheSameTime(t *testing.T) {
 	var s waiters
 	s.init(func() bool { return false }, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// sleeper is a core that wants to be woken at some instants after its first step, one after the other.
+// sleeper is a core that wants several Wakes at given times after its first step.
 type sleeper struct {
 	protocol.Core
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ func (s *sleeper) Step(now time.Duration, in protocol.Input, out *protocol.Effec
 	}
 }
 
-// A core is woken just when it wants to be, between the ticks, and not when it wants nothing any more.
+// A core gets a Wake just when it wants it, between the ticks, and none when it wants none.
 func TestACoreIsWoken(t *testing.T) {
 	wants := []time.Duration{100 * time.Microsecond, 150 * time.Microsecond, 20*time.Millisecond + 1,
 		20*time.Millisecond + 1, time.Minute}

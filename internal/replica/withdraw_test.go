@@ -14,7 +14,7 @@ import (
 )
 
 // TestACommandThatWasNotSentIsWithdrawn proposes at a member that knows no leader, with contexts that end before
-// there is one. These commands never take effect, also where others of the same batch do.
+// there is one. These commands never take effect, even if others of the same batch do.
 func TestACommandThatWasNotSentIsWithdrawn(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.leader()
@@ -64,7 +64,8 @@ func TestACommandThatWasNotSentIsWithdrawn(t *testing.T) {
 	})
 }
 
-// TestAContextThatEndedIsLookedAtFirst calls everything that has a context with one that has ended. Nothing happens.
+// TestAContextThatEndedIsLookedAtFirst calls every function that has a context with one that has ended. Nothing
+// happens.
 func TestAContextThatEndedIsLookedAtFirst(t *testing.T) {
 	inBubble(t, setting{size: 1}, func(c *testCluster) {
 		c.leader()
@@ -92,8 +93,8 @@ func TestAContextThatEndedIsLookedAtFirst(t *testing.T) {
 	})
 }
 
-// TestACommandThatIsNotWithdrawnInTimeIsAnswered has an event loop stand still while a command that it has, and has not
-// sent, is to be withdrawn. The command stays, and its proposer is answered.
+// TestACommandThatIsNotWithdrawnInTimeIsAnswered blocks an event loop while a command that it has, and has not sent,
+// is to be withdrawn. The command stays, and its proposer is answered.
 func TestACommandThatIsNotWithdrawnInTimeIsAnswered(t *testing.T) {
 	inBubble(t, setting{size: 3}, func(c *testCluster) {
 		c.leader()

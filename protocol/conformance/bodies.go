@@ -8,11 +8,11 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// Bodies in the cluster in memory. Every member has a store of them alongside its log. Rows need
-// not be the rows of a real code, but bytes that only look like it: what counts is who holds how
-// many distinct ones. A member that has enough gets the body from the net's own list.
+// Bodies in the cluster in memory. Every member has a store of them alongside its log. Rows need not be rows of a
+// real code, but only bytes in their place: only the number of distinct ones on members matters. A member that has
+// enough gets the body from the net's own list.
 
-// held is what a member's disk holds of a body.
+// held is the part of a body on a member's disk.
 type held struct {
 	term  protocol.Term
 	form  protocol.Form
@@ -36,8 +36,7 @@ func (net *Net) row(body []byte, k uint8, f protocol.Form) []byte {
 	return out
 }
 
-// as returns the bytes of an entry's body in a form; false if the member has no way to
-// make them.
+// as returns the bytes of an entry's body in a form; false if the member cannot make them.
 func (net *Net) as(n *Node, e *protocol.Entry) ([]byte, bool) {
 	whole := e.Body
 	if len(whole) != int(e.BodySize) {
@@ -63,8 +62,8 @@ func (net *Net) as(n *Node, e *protocol.Entry) ([]byte, bool) {
 	return net.row(whole, e.K, e.Form), true
 }
 
-// dressed returns a copy of an entry as it travels: with payload and body, in its form. What
-// a member cannot make it leaves out where the entry is committed.
+// dressed returns a copy of an entry for a message: with payload and body, in its form. If the member cannot make the
+// body, it is omitted if the entry is committed.
 func (net *Net) dressed(n *Node, e protocol.Entry, committed bool) protocol.Entry {
 	if !e.Applicable() {
 		e.Payload = net.payload(n, &e)
@@ -83,7 +82,7 @@ func (net *Net) dressed(n *Node, e protocol.Entry, committed bool) protocol.Entr
 	return e
 }
 
-// storeBody puts what a record brings of a body alongside the log.
+// storeBody stores the body of a record alongside the log.
 func (n *Node) storeBody(e *protocol.Entry) {
 	if e.BodySize > 0 && e.Form != protocol.FormNone {
 		n.bodies[e.Index] = held{e.Term, e.Form, e.Body}
@@ -97,7 +96,7 @@ func (n *Node) cutBodies(i, last protocol.Index) {
 	}
 }
 
-// form is in what form a member's disk holds the body of a committed entry.
+// form is the form in which a member's disk holds the body of a committed entry.
 func (n *Node) form(e *protocol.Entry) protocol.Form {
 	if h := n.bodies[e.Index]; h.term == e.Term {
 		return h.form
@@ -105,7 +104,7 @@ func (n *Node) form(e *protocol.Entry) protocol.Form {
 	return protocol.FormNone
 }
 
-// Holds is in what form a member's disk holds the body of the entry that was committed at i.
+// Holds is the form in which a member's disk holds the body of the entry that was committed at i.
 func (net *Net) Holds(id protocol.MemberID, i protocol.Index) protocol.Form {
 	e := net.judge.chosen[i]
 	return net.Node(id).form(&e)
@@ -116,8 +115,7 @@ func (net *Net) reach(n, from *Node) bool {
 	return n == from || from.Core != nil && (net.Cut == nil || !net.Cut(n.ID, from.ID) && !net.Cut(from.ID, n.ID))
 }
 
-// gather makes a body whole from what members' disks hold that n can reach; nil if there
-// is not enough.
+// gather makes a body whole from the parts on the disks of members that n can reach; nil if they do not suffice.
 func (net *Net) gather(n *Node, ref protocol.BodyRef) []byte {
 	whole, rows := false, quorum.Rows{}
 	for _, from := range net.Nodes {
@@ -132,10 +130,10 @@ func (net *Net) gather(n *Node, ref protocol.BodyRef) []byte {
 	return net.judge.proposed[bodyKey{ref.Size, ref.Digest}]
 }
 
-// bodyKey finds a proposed body.
+// bodyKey identifies a proposed body.
 type bodyKey struct{ size, digest uint32 }
 
-// want puts a request for a whole body in flight, unless it is.
+// want puts a request for a whole body in flight, unless it is in flight already.
 func (net *Net) want(n *Node, ref protocol.BodyRef) {
 	if !slices.ContainsFunc(net.Queue, func(p Parcel) bool { return p.To == n.ID && p.Want != nil && *p.Want == ref }) {
 		net.Queue = append(net.Queue, Parcel{From: n.ID, To: n.ID, Want: &ref})
@@ -153,8 +151,8 @@ func (net *Net) bring(n *Node, ref protocol.BodyRef) {
 	net.Step(n.ID, protocol.BodyMade{Index: ref.Index, Term: ref.Term, Body: body})
 }
 
-// inspectBodies finds out which bodies that a snapshot names a member is missing, and tells its
-// core. Those that it is still writing it will find when it reconstructs them.
+// inspectBodies determines the bodies of a snapshot that are missing on a member, and informs its core. Bodies in
+// pending writes are found when they are reconstructed.
 func (net *Net) inspectBodies(n *Node) {
 	n.lacks = n.lacks[:0]
 	n.maxK = 0
@@ -171,7 +169,7 @@ func (net *Net) inspectBodies(n *Node) {
 	}
 }
 
-// commitsBodies notes the bodies of entries that were just committed on a member.
+// commitsBodies records the bodies of entries that were just committed on a member.
 func (net *Net) commitsBodies(n *Node, entries []protocol.Entry) {
 	for i := range entries {
 		if e := &entries[i]; e.BodySize > 0 {
@@ -183,7 +181,7 @@ func (net *Net) commitsBodies(n *Node, entries []protocol.Entry) {
 	}
 }
 
-// reportBodies tells a member's core the state of its bodies, if that is news.
+// reportBodies informs a member's core of the state of its bodies, if it changed.
 func (net *Net) reportBodies(n *Node) {
 	if n.Core == nil || n.Applied == 0 {
 		return
@@ -200,8 +198,8 @@ func (net *Net) reportBodies(n *Node) {
 	}
 }
 
-// Backfill makes the bodies of committed entries that a member is missing, as far as they is
-// available: its own row, or the whole of what is not coded or is to be held whole.
+// Backfill makes the bodies of committed entries that are missing on a member, if they are available: its own row, or
+// the whole if the body is not coded or must be whole there.
 func (net *Net) Backfill(id protocol.MemberID) {
 	n := net.Node(id)
 	if n.Core == nil || len(n.writes) > 0 {
@@ -220,7 +218,7 @@ func (net *Net) Backfill(id protocol.MemberID) {
 	net.reportBodies(n)
 }
 
-// restore makes what a member is to hold of a body, if that is available.
+// restore makes the form of a body that a member should hold, if that is available.
 func (net *Net) restore(n *Node, e *protocol.Entry, m *protocol.Member) bool {
 	body := net.gather(n, e.Ref(1))
 	if body == nil {
@@ -235,7 +233,7 @@ func (net *Net) restore(n *Node, e *protocol.Entry, m *protocol.Member) bool {
 	return true
 }
 
-// checkBodies: whatever becomes of a minority, every committed body from i on is available
+// checkBodies verifies that, without any minority, every committed body from i on is available
 // (docs/internals/craft.md, C1) under a configuration. Crashed members count with their disks.
 func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
 	holds := net.holders(c, fresh)
@@ -260,8 +258,8 @@ func (net *Net) checkBodies(i protocol.Index, c *protocol.Config, fresh bool) {
 	}
 }
 
-// holders indicates whether enough voters of a configuration have a body: of one that is just committed (fresh), or of
-// any.
+// holders reports whether enough voters of a configuration have a body: of an entry that was just committed (fresh),
+// or of any.
 func (net *Net) holders(c *protocol.Config,
 	fresh bool) func(k, read int, form func(protocol.MemberID) protocol.Form) bool {
 	set := quorum.Of(c)

@@ -9,18 +9,18 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// dice is how often what happens, in thousandths; drawn from the seed, so that some runs
-// know faults that others do not.
+// dice has the probabilities of faults in thousandths; they are drawn from the seed, so that some runs have faults
+// that others do not.
 type dice struct {
 	rng                          *rand.Rand
 	late, lost, twice, lazy, lag int // of a message or write
 	crash, power, cut            int // of a turn
 	propose, read, compact       int
 	change, transfer             int
-	fast                         int // how much faster the fastest clock runs
+	fast                         int // how much faster the fastest clock is
 	members                      int
 	next                         protocol.MemberID
-	parcels                      int // delivered in a turn, at most
+	parcels                      int // the maximal number of deliveries in a turn
 }
 
 func faultsOf(seed uint64, members int) *dice {
@@ -151,7 +151,7 @@ func (d *dice) partition() func(from, to protocol.MemberID) bool {
 	return func(from, to protocol.MemberID) bool { return in(from) != in(to) }
 }
 
-// chaosChange asks for a random change: a member is added, promoted or removed.
+// chaosChange requests a random change: a member is added, promoted or removed.
 func (net *Net) chaosChange(d *dice, l *Node) {
 	var changes []protocol.Change
 	config := l.Core.Status().Config
@@ -172,8 +172,8 @@ func (net *Net) chaosChange(d *dice, l *Node) {
 	net.Change(l.ID, changes...)
 }
 
-// faults: whatever happens, nothing that was committed differs or is lost, and reads miss
-// nothing; and when faults end, the cluster serves again.
+// faults: under all faults, committed entries never differ and are never lost, and reads miss nothing; and when
+// faults end, the cluster serves again.
 func faults(t *testing.T, s suite) {
 	for seed := range cmp.Or(s.Seeds, 40) {
 		runFaults(t, s, seed, nil)
@@ -198,8 +198,8 @@ func runFaults(t testing.TB, s suite, seed uint64, trace func(string)) *Net {
 	return net
 }
 
-// settled waits until a command proposed everywhere is committed, and with it the changes that
-// were in progress: only then it is certain who is a member.
+// settled waits until a command proposed everywhere is committed, and with it the changes that were in progress: only
+// then the members are certain.
 func (net *Net) settled() {
 	tries := 0
 	var all []protocol.Entry
@@ -220,7 +220,7 @@ func (net *Net) settled() {
 	net.level()
 }
 
-// heal ends all faults and demands progress everywhere.
+// heal ends all faults and requires progress everywhere.
 func (net *Net) heal() {
 	net.Cut, net.Lag = nil, false
 	for _, n := range net.Nodes {

@@ -18,9 +18,8 @@ func (h hunter) Logf(string, ...any)            {}
 func (h hunter) Fatal(args ...any)              { panic(caught{fmt.Sprint(args...)}) }
 func (h hunter) Fatalf(format string, a ...any) { panic(caught{fmt.Sprintf(format, a...)}) }
 
-// Hunt runs the cluster under faults that a seed describes and returns what a test would
-// have said, or how the core panicked; "" if nothing is wrong. It finds out whether the
-// suite notices a core that is broken on purpose. trace may be nil.
+// Hunt runs the cluster under faults that a seed describes and returns the violation, or the core's panic; "" if
+// there is none. It tests whether the suite finds a core that is broken on purpose. trace may be nil.
 func Hunt(codec *protocol.Codec, start Factory, seed uint64, trace func(line string)) (what string) {
 	return HuntWith(codec, start, Options{}, seed, trace)
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// judge watches what members say is committed and when reads may be served.
+// judge checks the commits of members and the reads that they may serve.
 type judge struct {
 	t testing.TB
-	// chosen is what was committed first at every index, anywhere.
+	// chosen is the first entry that was committed at every index, on any member.
 	chosen map[protocol.Index]protocol.Entry
-	// rounds is how many rounds of the global log all entries up to an index fill.
+	// rounds is the number of rounds of the global log that all entries up to an index fill.
 	rounds map[protocol.Index]protocol.Round
-	// at is which of the first instance's configurations this one followed last.
+	// at is the first instance's configuration that this one followed last.
 	at int
 	// config is the configuration that was committed last.
 	config protocol.Config
 	// highest is the highest index that was committed anywhere.
 	highest protocol.Index
-	// visible is the highest one that a read must not miss. skips: a no-op may be decided without votes, and
-	// there is nothing to be seen of it.
+	// visible is the highest index that a read must not miss. skips: a no-op may be decided without votes, and has
+	// nothing to see.
 	visible protocol.Index
 	skips   bool
-	// asked is, for every read in progress, what it must not miss, and who asked.
+	// asked is, for every read in progress, the index that it must not miss, and the member.
 	asked  map[uint64]question
 	served map[uint64]protocol.Index
 	// refused counts refusals by reason; gone are contexts refused.
@@ -35,7 +35,7 @@ type judge struct {
 	// accepted are proposals that were answered before they were committed, or just then. All will be
 	// committed.
 	accepted map[protocol.ProposalID]protocol.MemberID
-	// leaders is who led each term.
+	// leaders are the leaders of the terms.
 	leaders map[protocol.Term]protocol.MemberID
 	// proposed are all proposed bodies.
 	proposed map[bodyKey][]byte
@@ -46,7 +46,7 @@ type judge struct {
 type question struct {
 	from   protocol.MemberID
 	least  protocol.Index
-	places []int // where there are orders of keys
+	places []int // places in the orders of keys, if there are any
 }
 
 func (j *judge) init(t testing.TB) {
@@ -139,7 +139,7 @@ func (j *judge) committed(n *Node, e *protocol.Entry, next protocol.Index) {
 	}
 }
 
-// group looks into a group, whose payload may be only on disk.
+// group checks the batches of a group, whose payload may be only on disk.
 func (j *judge) group(n *Node, e *protocol.Entry) {
 	if !e.Applicable() {
 		on := *e
@@ -149,7 +149,7 @@ func (j *judge) group(n *Node, e *protocol.Entry) {
 			}
 		}
 		if e = &on; !e.Applicable() {
-			return // another member shows it
+			return // another member has it
 		}
 	}
 	if err := e.CheckGroup(); err != nil {
@@ -164,7 +164,7 @@ func (j *judge) group(n *Node, e *protocol.Entry) {
 	}
 }
 
-// after is how many rounds are filled with one more entry.
+// after is the number of rounds that are filled with one more entry.
 func after(round protocol.Round, e *protocol.Entry) protocol.Round {
 	switch e.Kind {
 	case protocol.EntryBatch, protocol.EntryGroup, protocol.EntryReshape:
@@ -175,7 +175,7 @@ func after(round protocol.Round, e *protocol.Entry) protocol.Round {
 	return round
 }
 
-// keptPromises reports whether what was accepted is in the log. When all faults are over it will be.
+// keptPromises reports whether all accepted commands are in the log. When all faults have ended they will be.
 func (j *judge) keptPromises() bool {
 	for id := range j.accepted {
 		if j.took[id] == 0 {
@@ -216,17 +216,17 @@ func (j *judge) rejected(n *Node, r protocol.Rejection) {
 	}
 }
 
-// crashed: no one waits for the member's reads any more.
+// crashed ends the member's reads.
 func (j *judge) crashed(n *Node) {
 	for c, q := range j.asked {
 		if q.from == n.ID {
 			delete(j.asked, c)
 		}
 	}
-	j.judgeReads() // those of this member are over
+	j.judgeReads() // those of this member have ended
 }
 
-// Read asks for a read index on a member and returns the question's context.
+// Read asks for a read index on a member and returns the request's context.
 func (net *Net) Read(id protocol.MemberID) uint64 {
 	j := &net.judge
 	j.context++
@@ -237,16 +237,16 @@ func (net *Net) Read(id protocol.MemberID) uint64 {
 	return j.context
 }
 
-// Served returns the read index that a question was given, and whether it was.
+// Served returns the read index of a request, and whether there was one.
 func (net *Net) Served(context uint64) (protocol.Index, bool) {
 	i, ok := net.judge.served[context]
 	return i, ok
 }
 
-// Refused returns why a question or change was refused, ReasonNone if it was not.
+// Refused returns the reason why a request or change was refused, ReasonNone if it was not.
 func (net *Net) Refused(context uint64) protocol.Reason { return net.judge.gone[context] }
 
-// Change asks a member for membership changes and returns the question's context.
+// Change asks a member for membership changes and returns the request's context.
 func (net *Net) Change(id protocol.MemberID, changes ...protocol.Change) uint64 {
 	net.judge.context++
 	c := net.judge.context
@@ -254,8 +254,7 @@ func (net *Net) Change(id protocol.MemberID, changes ...protocol.Change) uint64 
 	return c
 }
 
-// Follow asks a member to change to the members that another instance has, and returns the
-// question's context.
+// Follow asks a member to change to the members of another instance, and returns the request's context.
 func (net *Net) Follow(id protocol.MemberID, target protocol.Config) uint64 {
 	net.judge.context++
 	c := net.judge.context
@@ -263,14 +262,14 @@ func (net *Net) Follow(id protocol.MemberID, target protocol.Config) uint64 {
 	return c
 }
 
-// Transfer asks a member to hand leadership over and returns the question's context.
+// Transfer asks a member to transfer leadership and returns the request's context.
 func (net *Net) Transfer(id, to protocol.MemberID) uint64 {
 	net.judge.context++
 	net.Step(id, protocol.Transfer{To: to, Context: net.judge.context})
 	return net.judge.context
 }
 
-// NewID returns an id that no proposal had.
+// NewID returns an unused id of a proposal.
 func (net *Net) NewID(id protocol.MemberID) protocol.ProposalID {
 	net.judge.context++
 	return protocol.ProposalID{Session: protocol.Session{Member: id, Incarnation: 1}, Seq: net.judge.context}
@@ -303,8 +302,8 @@ func (net *Net) WithBody(id protocol.MemberID, size int) protocol.Entry {
 	return e
 }
 
-// command returns a proposal with or without a body, as the options say. The choice does
-// not depend on chance, so that runs without bodies stay what they are.
+// command returns a proposal with or without a body, according to the options. The choice is not random, so that runs
+// without bodies stay the same.
 func (net *Net) command(id protocol.MemberID, size int) protocol.Entry {
 	if int(net.judge.context*7919%1000) < net.Options.Bodies {
 		return net.WithBody(id, 1+size)
@@ -318,7 +317,7 @@ func (net *Net) propose(id protocol.MemberID, size int) protocol.Entry {
 	return e
 }
 
-// wants proposes an entry, every second one in ModeAccepted if the options say so.
+// wants proposes an entry, every second one in ModeAccepted if the options demand that.
 func (net *Net) wants(e protocol.Entry) protocol.Propose {
 	p := protocol.Propose{Entries: []protocol.Entry{e}}
 	if net.Keyed > 0 {
@@ -338,7 +337,7 @@ func (net *Net) ProposeEarly(id protocol.MemberID, size int) protocol.Entry {
 	return e
 }
 
-// ProposeBlind proposes a new command on a member that is of interest to no one but takes effect.
+// ProposeBlind proposes a new command on a member whose result is not needed.
 func (net *Net) ProposeBlind(id protocol.MemberID, size int) protocol.Entry {
 	e := net.Batch(id, size)
 	net.Step(id, protocol.Propose{Entries: []protocol.Entry{e}, Options: []protocol.ProposeOptions{{Blind: true}}})
@@ -374,5 +373,5 @@ func (net *Net) ProposeSkip(id protocol.MemberID, to protocol.Round) {
 	net.Step(id, protocol.Propose{Entries: []protocol.Entry{protocol.NewSkip(to)}})
 }
 
-// Took returns where a proposal was committed, 0 if it was not.
+// Took returns the index at which a proposal was committed, 0 if it was not.
 func (net *Net) Took(e protocol.Entry) protocol.Index { return net.judge.took[e.ID] }

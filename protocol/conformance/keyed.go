@@ -6,23 +6,23 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// Where commands are ordered only if they have a key in common, two members' logs differ. What they must agree on is
-// the order of the commands of each key. A command without keys belongs to all.
+// If commands are ordered only by common keys, two members' logs differ. They must agree on the order of the commands
+// of each key. A command without keys belongs to all.
 
-// keyed is what members agree on, of each key.
+// keyed is the agreed order of each key.
 type keyed struct {
 	keys int // 0: there is one order of all commands
 	// of has the keys of each proposal; nil: all keys.
 	of map[protocol.ProposalID][]uint64
-	// order has the commands of each key, in the order in which they were executed first, anywhere. So a command that was
-	// proposed after another one was executed stands behind it.
+	// order has the commands of each key, in the order of their first execution on any member. So a command that was
+	// proposed after another one was executed comes after it.
 	order [][]protocol.ProposalID
 	// snapshots are the places of members in the orders of all keys, as of snapshots.
 	snapshots map[place][]int
 	reads     []keyedRead
 }
 
-// place is a snapshot: what it stands for, and what is derived up to it.
+// place is the place of a snapshot: its base, and its derived state.
 type place struct {
 	index  protocol.Index
 	digest uint32
@@ -30,7 +30,7 @@ type place struct {
 
 func placeOf(b *protocol.Base) place { return place{b.Index, protocol.Digest(b.Section.Data)} }
 
-// keyedRead is a read that was served: when the member has applied what it must have, it must have these places.
+// keyedRead is a read that was served: when the member has applied its index, it must have these places.
 type keyedRead struct {
 	of    *Node
 	index protocol.Index
@@ -42,7 +42,7 @@ func (k *keyed) init(keys int) {
 		snapshots: map[place][]int{}}
 }
 
-// draw chooses the keys of a proposal. The choice does not depend on chance.
+// draw chooses the keys of a proposal. The choice is not random.
 func (k *keyed) draw(e *protocol.Entry) protocol.ProposeOptions {
 	if keys, known := k.of[e.ID]; known {
 		return protocol.ProposeOptions{Keys: keys}
@@ -55,7 +55,7 @@ func (k *keyed) draw(e *protocol.Entry) protocol.ProposeOptions {
 	return protocol.ProposeOptions{Keys: keys}
 }
 
-// places are how many commands of each key were executed.
+// places are the numbers of executed commands of each key.
 func (k *keyed) places() []int {
 	out := make([]int, k.keys)
 	for i := range out {
@@ -64,7 +64,7 @@ func (k *keyed) places() []int {
 	return out
 }
 
-// startKeyed puts a member to where its snapshot is.
+// startKeyed sets a member's places to those of its snapshot.
 func (j *judge) startKeyed(n *Node, base *protocol.Base) {
 	if j.keyed.keys == 0 {
 		return
@@ -77,7 +77,7 @@ func (j *judge) startKeyed(n *Node, base *protocol.Base) {
 	copy(n.places, at)
 }
 
-// committedKeyed judges one entry of a member's log.
+// committedKeyed checks one entry of a member's log.
 func (j *judge) committedKeyed(n *Node, batches []protocol.Entry) {
 	k := &j.keyed
 	for i := range batches {
@@ -114,7 +114,7 @@ func (j *judge) servedKeyed(n *Node, r protocol.ReadIndex, least []int) {
 	j.judgeReads()
 }
 
-// judgeReads judges the reads of members that have applied enough.
+// judgeReads checks the reads of members that have applied enough.
 func (j *judge) judgeReads() {
 	j.keyed.reads = slices.DeleteFunc(j.keyed.reads, func(r keyedRead) bool {
 		if r.of.Core == nil {

@@ -6,11 +6,10 @@ import (
 	"github.com/braidlog/braid/protocol"
 )
 
-// The cluster in memory is one instance. What others do to it when several are merged into one
-// log is made up here: they bring snapshots, lose leaders, and the first one's membership
-// goes ahead.
+// The cluster in memory is one instance. The effects of other instances on it, when several are merged into one log,
+// are simulated here: they bring snapshots, lose leaders, and the first one's membership changes earlier.
 
-// chaosMerged is what other instances do to this one.
+// chaosMerged simulates the effects of other instances on this one.
 func (net *Net) chaosMerged(d *dice) {
 	n := d.node(net)
 	if n.Core == nil {
@@ -27,7 +26,7 @@ func (net *Net) chaosMerged(d *dice) {
 	}
 }
 
-// another is what becomes of the first instance's members next.
+// another changes the first instance's members.
 func (net *Net) another(d *dice) {
 	last := net.first[len(net.first)-1]
 	c := last.Clone()
@@ -48,8 +47,8 @@ func (net *Net) another(d *dice) {
 	net.first = append(net.first, c)
 }
 
-// chaosFollow has the leader follow the first instance, or what another member thinks that it
-// is. That changes again when this one has followed.
+// chaosFollow has the leader follow the first instance, or another member's view of it. The first instance changes
+// again when this one has followed.
 func (net *Net) chaosFollow(d *dice, l *Node) {
 	if len(net.first) == 0 {
 		net.first = append(net.first, net.judge.config)
@@ -61,8 +60,8 @@ func (net *Net) chaosFollow(d *dice, l *Node) {
 	net.Follow(l.ID, net.first[len(net.first)-1-back].Clone())
 }
 
-// followed checks a committed configuration: its members are those of the first instance at
-// some time, no earlier than those before it. Those that are voters there may join here first.
+// followed checks a committed configuration: its members are those of the first instance at some time, no earlier
+// than those before it. Its voters may join here first.
 func (j *judge) followed(c *protocol.Config, first []protocol.Config) {
 	settled := c.Clone()
 	settled.Outgoing = nil

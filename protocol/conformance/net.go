@@ -13,8 +13,8 @@ import (
 // Factory starts a core, in a new incarnation of a member, from what its disk holds.
 type Factory func(self protocol.Session, rec protocol.Recovered) (protocol.Core, error)
 
-// Net is a cluster in memory. Nothing happens in it on its own: tests step members, deliver
-// messages and complete writes one by one, or let Settle do it.
+// Net is a cluster in memory. Nothing happens in it by itself: tests step members, deliver messages and complete
+// writes one by one, or use Settle.
 type Net struct {
 	t     testing.TB
 	codec *protocol.Codec
@@ -26,32 +26,32 @@ type Net struct {
 	Queue []Parcel
 	// Cut reports whether the link between two members is down; nil: all are up.
 	Cut func(from, to protocol.MemberID) bool
-	// Trace, if set, is given a line for everything that happens.
+	// Trace, if set, gets a line for every event.
 	Trace func(line string)
-	// Lag keeps writes undone until Sync is called; otherwise Settle completes them.
+	// Lag keeps writes pending until Sync is called; otherwise Settle completes them.
 	Lag bool
 	Options
 	judge judge
-	// first is the fate of the first instance's configuration, if this one follows it.
+	// first has the successive configurations of the first instance, if this one follows it.
 	first []protocol.Config
 }
 
-// Parcel is a message in progress, a snapshot (Base set), or a member's wish for a whole body, which is fetched when it
-// is delivered.
+// Parcel is a message in progress, a snapshot (Base set), or a member's request for a whole body, which is fetched
+// when it is delivered.
 type Parcel struct {
 	From, To protocol.MemberID
 	Message  *protocol.Message
 	Term     protocol.Term
 	Base     *protocol.Base
 	Want     *protocol.BodyRef
-	asked    bool // the sender's core asked for the snapshot, and is told its result
+	asked    bool // the sender's core asked for the snapshot, and gets its result
 }
 
 // Node is one member.
 type Node struct {
 	ID   protocol.MemberID
 	Core protocol.Core // nil: crashed
-	// incarnations is how often it was started.
+	// incarnations is the number of starts.
 	incarnations uint64
 	// Now is the member's own clock.
 	Now time.Duration
@@ -65,20 +65,21 @@ type Node struct {
 
 	derived protocol.Derived // as of Applied; nil: to be restored from Snap, or there is none
 	eff     protocol.Effects
-	wakeAt  time.Duration      // when the core wants to be woken; 0: it does not
+	wakeAt  time.Duration      // the time of the core's next Wake; 0: none
 	disk    protocol.Recovered // what is durable
-	writes  []write            // what is not, oldest first
-	offered []protocol.Base    // snapshots that arrived, durable but perhaps not in use
+	writes  []write            // pending, oldest first
+	offered []protocol.Base    // received snapshots, durable but perhaps not in use
 	bodies  map[protocol.Index]held
 	lacks   []protocol.Index // committed entries whose bodies are missing
 	maxK    uint8            // of all committed bodies
-	told    protocol.Bodies  // what the core knows of them
-	// places are how many commands of each key were executed, up to Applied. took are all that were, in any incarnation.
+	told    protocol.Bodies  // as the core knows them
+	// places are the numbers of commands of each key that were executed, up to Applied. took are all that were, in any
+	// incarnation.
 	places []int
 	took   map[protocol.ProposalID]bool
 }
 
-// write is one effects' records, and the messages that wait for them.
+// write has one step's records, and the messages that wait for them.
 type write struct {
 	seq     uint64
 	records []protocol.Record
@@ -101,8 +102,7 @@ func NewNet(t testing.TB, n int, seed uint64, codec *protocol.Codec, start Facto
 	return net
 }
 
-// Add starts a new member: with the cluster's first configuration, or with none if it
-// joins.
+// Add starts a new member: with the cluster's first configuration, or with none if it joins.
 func (net *Net) Add(id protocol.MemberID, c protocol.Config) *Node {
 	n := &Node{ID: id, Config: c, Snap: protocol.Base{Config: c}, bodies: map[protocol.Index]held{},
 		took: map[protocol.ProposalID]bool{}}
@@ -126,13 +126,13 @@ func (net *Net) boot(n *Node) {
 	net.inspectBodies(n)
 }
 
-// recovered is what a member finds on its disk: a snapshot, the entries after it, and cells.
-// Payloads of every other batch are left on disk.
+// recovered is the state on a member's disk: a snapshot, the entries after it, and cells. Payloads of every other
+// batch are left on disk.
 func (n *Node) recovered() protocol.Recovered {
 	rec := protocol.Recovered{State: n.disk.State, Base: n.Snap, Cells: slices.Clone(n.disk.Cells)}
 	for i, e := range n.disk.Entries {
 		if e.Index == n.Snap.Index && e.Term != n.Snap.Term {
-			// The log that goes with the snapshot did not reach the disk: what is there is void.
+			// The log after the snapshot did not reach the disk: the entries there are void.
 			n.cutBodies(e.Index, n.disk.Entries[len(n.disk.Entries)-1].Index)
 			n.disk.Entries = slices.Clip(n.disk.Entries[:i])
 			break
@@ -161,13 +161,13 @@ func (net *Net) Node(id protocol.MemberID) *Node {
 	return nil
 }
 
-// Step feeds a member and carries out what it wants.
+// Step passes an input to a member and carries out its effects.
 func (net *Net) Step(id protocol.MemberID, in protocol.Input) {
 	net.StepLazily(id, in)
 	net.CarryOut(id)
 }
 
-// StepLazily feeds a member; what it wants waits for CarryOut.
+// StepLazily passes an input to a member; its effects wait for CarryOut.
 func (net *Net) StepLazily(id protocol.MemberID, in protocol.Input) {
 	n := net.Node(id)
 	if n.Core == nil {
@@ -181,7 +181,7 @@ func (net *Net) StepLazily(id protocol.MemberID, in protocol.Input) {
 	}
 }
 
-// CarryOut does what a member wants.
+// CarryOut carries out a member's effects.
 func (net *Net) CarryOut(id protocol.MemberID) {
 	n := net.Node(id)
 	if n.Core == nil {
@@ -213,7 +213,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	net.takeMore(n, e.Commit[given:])
 	if net.judge.highest > before {
 		c := n.Core.Status().Config
-		// Where a configuration is active from one moment on, some of this was decided under the one before.
+		// If a configuration becomes active at one moment, some of this was decided under the earlier one.
 		net.checkBodies(before+1, &c, !net.OneVoter)
 	}
 	if len(e.Persist) > 0 || len(e.Release) > 0 {
@@ -237,7 +237,7 @@ func (net *Net) CarryOut(id protocol.MemberID) {
 	}
 }
 
-// takeMore takes what a member commits when it is told the state of its bodies.
+// takeMore takes the entries that a member commits when it learns the state of its bodies.
 func (net *Net) takeMore(n *Node, entries []protocol.Entry) {
 	for i := range entries {
 		net.judge.committed(n, &entries[i], n.Applied+1)
@@ -266,8 +266,7 @@ func (net *Net) apply(n *Node, e protocol.Entry) {
 	}
 }
 
-// derive is what a member derived from its log. If nothing is known of that yet, it continues from
-// a base.
+// derive returns a member's derived state. If there is none yet, it continues from a base.
 func (net *Net) derive(n *Node, from *protocol.Base) protocol.Derived {
 	if n.derived == nil && net.Derive != nil {
 		n.derived = net.Derive(from.Config)
@@ -278,7 +277,7 @@ func (net *Net) derive(n *Node, from *protocol.Base) protocol.Derived {
 	return n.derived
 }
 
-// send puts a message in flight as bytes, as a transport would.
+// send puts a message in flight as bytes, like a transport.
 func (net *Net) send(n *Node, m *protocol.Message) {
 	b := m.AppendHead(nil)
 	for i := range m.Entries {
@@ -296,7 +295,7 @@ func (net *Net) send(n *Node, m *protocol.Message) {
 	net.Queue = append(net.Queue, Parcel{From: n.ID, To: m.To, Message: decoded})
 }
 
-// payload reads what is not resident from the member's own log.
+// payload reads a payload that is not resident from the member's own log.
 func (net *Net) payload(n *Node, e *protocol.Entry) []byte {
 	for _, d := range n.disk.Entries {
 		if d.Index == e.Index && d.Term == e.Term {
@@ -312,13 +311,13 @@ func (net *Net) sendSnapshot(n *Node, to protocol.MemberID) {
 		n.Snap = net.base(n)
 	}
 	base := n.Snap
-	if net.Keyed > 0 { // as it is now: an earlier state may miss what the receiver has
+	if net.Keyed > 0 { // the current one: an earlier state may not have all of the receiver's commands
 		base = net.base(n)
 	}
 	net.Queue = append(net.Queue, Parcel{From: n.ID, To: to, Term: n.Core.Status().Term, Base: &base, asked: true})
 }
 
-// base is what a snapshot of what a member applied stands for.
+// base is the base of a snapshot of a member's applied state.
 func (net *Net) base(n *Node) protocol.Base {
 	b := protocol.Base{Index: n.Applied, Term: n.term, Config: n.Config}
 	if net.Woven {
@@ -333,7 +332,7 @@ func (net *Net) base(n *Node) protocol.Base {
 	return b
 }
 
-// Gift puts a snapshot in flight that another instance sends: it stands for this one's entries too.
+// Gift puts a snapshot of another instance in flight: it covers this one's entries too.
 func (net *Net) Gift(from, to protocol.MemberID) {
 	if n := net.Node(from); n.Core != nil && n.Applied > 0 {
 		base := net.base(n)
@@ -341,7 +340,7 @@ func (net *Net) Gift(from, to protocol.MemberID) {
 	}
 }
 
-// Deliver takes the i-th parcel out of the queue and hands it over.
+// Deliver removes the i-th parcel from the queue and delivers it.
 func (net *Net) Deliver(i int) {
 	p := net.take(i)
 	to := net.Node(p.To)
@@ -381,7 +380,7 @@ func (net *Net) lose(p Parcel) {
 	}
 }
 
-// Sync completes everything a member wrote.
+// Sync completes all writes of a member.
 func (net *Net) Sync(id protocol.MemberID) {
 	n := net.Node(id)
 	for len(n.writes) > 0 {
@@ -422,7 +421,7 @@ func (n *Node) store(r *protocol.Record) {
 		d.Base, d.Entries = *r.Base, nil
 		for _, o := range n.offered {
 			if o.Index == r.Base.Index && o.Round == r.Base.Round {
-				n.Snap = o // the record takes it into use
+				n.Snap = o // the record activates it
 			}
 		}
 	case protocol.RecordBody:
@@ -459,7 +458,7 @@ func (n *Node) storeCell(r *protocol.Record) {
 	}
 }
 
-// Compact makes a durable snapshot of a member and cuts its log, except for keep entries.
+// Compact makes a durable snapshot of a member and truncates its log, except for keep entries.
 func (net *Net) Compact(id protocol.MemberID, keep protocol.Index) {
 	n := net.Node(id)
 	if n.Core == nil || n.Applied <= n.Snap.Index {
@@ -471,8 +470,7 @@ func (net *Net) Compact(id protocol.MemberID, keep protocol.Index) {
 	}
 }
 
-// Crash stops a member. Of what it wrote but did not complete, the first keep writes
-// survive, and perhaps a part of the next one.
+// Crash stops a member. Of its pending writes the first keep ones survive, and perhaps a part of the next one.
 func (net *Net) Crash(id protocol.MemberID, keep int) {
 	n := net.Node(id)
 	n.Core = nil
@@ -498,7 +496,7 @@ func (net *Net) Restart(id protocol.MemberID) {
 	net.boot(net.Node(id))
 }
 
-// Tick moves a member's clock and tells it. If the core wants to be woken before that, it is.
+// Tick advances a member's clock and sends a Tick. If the core wants an earlier Wake, it gets it.
 func (net *Net) Tick(id protocol.MemberID, d time.Duration) {
 	n := net.Node(id)
 	until := n.Now + d
@@ -518,7 +516,7 @@ func (net *Net) Tick(id protocol.MemberID, d time.Duration) {
 	net.Step(id, t)
 }
 
-// mostWakes is how often a core may want to be woken between two ticks.
+// mostWakes bounds the Wakes of a core between two ticks.
 const mostWakes = 1000
 
 // Settle delivers and completes until nothing is in progress.

@@ -9,18 +9,18 @@ import (
 	"github.com/braidlog/braid/protocol/quorum"
 )
 
-// Pace is how far the suite moves clocks at a tick. Cores under test should have a
-// heartbeat of ten times that or so, and time out after a hundred times that or so.
+// Pace is the step of clocks at a tick. Cores under test should have a heartbeat of about ten times that, and
+// election timeouts of about a hundred times that.
 const Pace = time.Millisecond
 
 // Options enable faults of the suite beyond those that every protocol must tolerate.
 type Options struct {
-	// Bodies is how many thousandths of the commands have a body.
+	// Bodies is the share of commands with a body, in thousandths.
 	Bodies int
 	// Rows makes row r of a body coded with k, for cores that join rows themselves; nil: rows are bytes
 	// that only look like rows.
 	Rows func(body []byte, k, r uint8) ([]byte, error)
-	// Members is how many members clusters under faults have; 0: it depends on the seed.
+	// Members is the number of members of clusters under faults; 0: it depends on the seed.
 	Members int
 	// Woven: the instance is one of several that are merged into one log. Rounds are skipped,
 	// other instances bring snapshots and suspect leaders.
@@ -29,23 +29,22 @@ type Options struct {
 	Accepted bool
 	// Leases: a leader may serve reads for an election timeout without asking others.
 	Leases bool
-	// ReadQuorum and WriteQuorum are the protocol's, where quorums are no majorities; or Grid is, where voters stand in
-	// one.
+	// ReadQuorum and WriteQuorum are the protocol's, if quorums are not majorities; Grid is, if voters are in a grid.
 	ReadQuorum, WriteQuorum int
 	Grid                    quorum.System
-	// OneVoter: one voter comes or goes at a time.
+	// OneVoter: changes add or remove one voter at a time.
 	OneVoter bool
-	// Skips: no-ops may be decided that no one voted for. Reads need not see them.
+	// Skips: no-ops may be decided without votes. Reads need not see them.
 	Skips bool
-	// Derive makes what cores derive from their logs, from the first configuration on; nil: they derive
+	// Derive creates the state that cores derive from their logs, from the first configuration on; nil: they derive
 	// nothing.
 	Derive func(protocol.Config) protocol.Derived
-	// Keyed is on how many keys commands are proposed. Members agree on the order of each key's commands alone. 0: they
-	// agree on one order of all.
+	// Keyed is the number of keys of commands. Members agree only on the order of each key's commands. 0: they agree on
+	// one order of all.
 	Keyed int
-	// Seeds is how many clusters under faults there are; 0: 40.
+	// Seeds is the number of clusters under faults; 0: 40.
 	Seeds uint64
-	// Torn: of the last write before a crash a part may be on disk.
+	// Torn: a part of the last write before a crash may be on disk.
 	Torn bool
 	// Fixed: the members do not change.
 	Fixed bool
@@ -69,8 +68,7 @@ func (s suite) net(t testing.TB, n int, seed uint64) *Net {
 	return net
 }
 
-// Run runs the suite. start must start a core with the same settings on every member. codec is of
-// its messages.
+// Run runs the suite. start must start a core with the same settings on every member. codec is that of its messages.
 func Run(t *testing.T, codec *protocol.Codec, start Factory) { RunWith(t, codec, start, Options{}) }
 
 // RunWith runs the suite with options.
@@ -91,8 +89,7 @@ func RunWith(t *testing.T, codec *protocol.Codec, start Factory, o Options) {
 	t.Run("faults", func(t *testing.T) { faults(t, s) })
 }
 
-// Until ticks all members and settles until ok, and fails after a time that would be
-// enough for a hundred elections.
+// Until ticks all members and settles until ok, and fails after enough time for a hundred elections.
 func (net *Net) Until(what string, ok func() bool) {
 	net.t.Helper()
 	for range 40_000 {
@@ -113,7 +110,7 @@ func (net *Net) Until(what string, ok func() bool) {
 	net.t.Fatalf("waited in vain for: %s", what)
 }
 
-// Committed proposes on a member until the command is committed there, as owners do.
+// Committed proposes on a member until the command is committed there, like a real member.
 func (net *Net) Committed(id protocol.MemberID, size int) protocol.Index {
 	net.t.Helper()
 	e := net.command(id, size)
@@ -378,7 +375,7 @@ func inForce(c *protocol.Config, changes []protocol.Change) bool {
 	return !c.Joint()
 }
 
-// determinism: the same inputs give the same conversation, to the letter.
+// determinism: the same inputs have exactly the same trace.
 func determinism(t *testing.T, s suite) {
 	var first []string
 	for range 2 {

@@ -12,8 +12,8 @@ import (
 	"github.com/braidlog/braid/protocol/setting"
 )
 
-// Scripts runs the scripts of a folder, in which clusters are driven message by message. What happened is the expected
-// output; -rewrite writes it again. A script says, one command at a time:
+// Scripts runs the scripts of a folder, which control clusters message by message. The trace is the expected output;
+// -rewrite writes it again. The commands are:
 //
 //	cluster n=3 [mutant=name] [frame=bytes] [setting=value …]
 //	expire id                  time passes on id until it stands for election
@@ -30,8 +30,8 @@ import (
 //	unreachable id to          id learns that its messages to the other one may be lost
 //	crash id | restart id | add id | compact id | status id
 //
-// id, from and to may be several: id=(1,2). With quiet a command says only what went wrong. start makes the
-// factory for a cluster's settings, and describe says what status prints.
+// id, from and to may be several: id=(1,2). With quiet a command prints only violations. start makes the factory for
+// a cluster's settings, and describe returns the output of status.
 func Scripts(t *testing.T, dir string, codec *protocol.Codec, start func(change func(*protocol.Settings)) Factory,
 	o Options, describe func(protocol.Status) string) {
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
@@ -51,7 +51,7 @@ type script struct {
 	out      strings.Builder
 }
 
-// violation is what the net's judge says. It is output like anything else.
+// violation is a violation that the net's judge found. It is output like anything else.
 type violation struct{ what string }
 
 type reporter struct{ testing.TB }
@@ -168,8 +168,8 @@ var commands = map[string]func(*script, args){
 	},
 }
 
-// altered is a message as a member of another log would send it: where it says that commands are decided, it has those
-// of another incarnation.
+// altered is a message as a member of another log would send it: decided commands are replaced by those of another
+// incarnation.
 func (p Parcel) altered() Parcel {
 	m := *p.Message
 	m.Entries = slices.Clone(m.Entries)
@@ -190,7 +190,7 @@ func (s *script) kindOf(p Parcel) string {
 	return s.codec.Name(p.Message.Type)
 }
 
-// parcels does f to what is in progress and fits, of what was there at first.
+// parcels calls f for the matching parcels in progress, of those at its beginning.
 func (s *script) parcels(a args, f func(i int)) {
 	for i, n := 0, len(s.net.Queue); n > 0; n-- {
 		p := s.net.Queue[i]
@@ -227,7 +227,7 @@ func (a args) text(key string) (v string) {
 	return v
 }
 
-// own are the protocol's own settings: what is said of a cluster and is not one of the words that all protocols have.
+// own are the protocol's own settings: the arguments of cluster that are not common to all protocols.
 func (a args) own() (v setting.Values) {
 	for _, arg := range a.d.CmdArgs {
 		if slices.Contains([]string{"n", "mutant", "frame"}, arg.Key) {

@@ -28,7 +28,7 @@ func (net *Net) traceParcel(how string, p Parcel) {
 	net.tracef("%s%s", how, net.Describe(p.Message))
 }
 
-// traceEffects writes what a member wants, except for messages, which are seen on arrival.
+// traceEffects writes a member's effects, except for messages, which are traced on arrival.
 func (net *Net) traceEffects(n *Node) {
 	if net.Trace == nil {
 		return
@@ -140,7 +140,7 @@ func describeEntry(e *protocol.Entry) string {
 	return s
 }
 
-// describeHoldings writes in what form entries' bodies are held, or which ones are asked for.
+// describeHoldings writes the forms of entries' bodies, or the requested ones.
 func describeHoldings(hs []protocol.Holding, question bool) string {
 	var parts []string
 	for _, h := range hs {
@@ -177,8 +177,7 @@ func describeEntries(es []protocol.Entry) string {
 	return strings.Join(parts, " ")
 }
 
-// Describe writes a message as scripts show it: entries and places in the log as
-// index/term.
+// Describe writes a message in the form of scripts: entries and places in the log as index/term.
 func (net *Net) Describe(m *protocol.Message) string {
 	s := fmt.Sprintf("%s→%s %s", m.From, m.To, net.codec.Name(m.Type))
 	if m.Term != 0 {
